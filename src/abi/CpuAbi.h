@@ -1,0 +1,63 @@
+/* The contract between code generated for CPUs and the runtime that calls it. Plain C; both sides include this file and
+ * nothing else of each other. Change TEGULA_CPU_ABI_VERSION with any change here (it is part of every cache key). */
+#ifndef TEGULA_ABI_CPUABI_H
+#define TEGULA_ABI_CPUABI_H
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TEGULA_CPU_ABI_VERSION 1
+
+/* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
+typedef struct TegulaCpuFault {
+  int32_t claimed;      /* 0: free; set to 1 by an atomic exchange */
+  int32_t code;         /* TEGULA_FAULT_* */
+  int32_t site;         /* index into the kernel's table of sites (line, column, argument, message) */
+  int32_t pid[3];
+  int64_t index;        /* out of bounds: byte offset of the access from the start of the argument's buffer */
+  int64_t extent;       /* size of the buffer in bytes */
+} TegulaCpuFault;
+
+enum {
+  TEGULA_FAULT_NONE = 0,
+  TEGULA_FAULT_ASSERT = 1,       /* device_assert */
+  TEGULA_FAULT_BOUNDS = 2,       /* checked mode: access outside the buffer */
+  TEGULA_FAULT_ALIGNMENT = 3,    /* checked mode: address not a multiple of the element size */
+  TEGULA_FAULT_CANCELLED = 4     /* `cancel` was seen */
+};
+
+/* Memory that an argument may touch, in the order of the kernel's pointer arguments. */
+typedef struct TegulaCpuExtent {
+  uint64_t begin;       /* address */
+  uint64_t bytes;
+} TegulaCpuExtent;
+
+struct TegulaCpuLaunch;
+/* One call prints one operand of one device_print for one program. `data` holds `count` elements, row-major, of the
+ * kernel's print site `site` (which knows dtype, shape, prefix). Must be safe to call from any thread. */
+typedef void (*TegulaCpuPrintFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t operand,
+                                 const int32_t pid[3], const void *data, int64_t count);
+
+typedef struct TegulaCpuLaunch {
+  int32_t grid[3];                 /* extents, each >= 1 */
+  int32_t flags;                   /* reserved, 0 */
+  const volatile int32_t *cancel;  /* polled at loop back edges and between programs; never null */
+  TegulaCpuFault *fault;           /* never null */
+  const TegulaCpuExtent *extents;  /* checked kernels only: one per pointer argument */
+  TegulaCpuPrintFn print;
+  void *user;                      /* for the runtime's use */
+} TegulaCpuLaunch;
+
+/* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where
+ * linear = x + grid[0] * (y + grid[1] * z). `args` is the packed argument block: runtime arguments in order, each
+ * at its natural alignment (pointers 8 bytes, i1 as one byte 0/1). `scratch` is private to the calling thread, 64-byte aligned, at least
+ * KernelMeta.scratchBytes long; contents are undefined on entry. Returns a TEGULA_FAULT_ code; on a fault the remaining
+ * programs of the range are skipped. */
+typedef int32_t (*TegulaCpuEntry)(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end,
+                                  void *scratch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+// The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def).
+//
+// A Module owns everything it holds (arena: objects live until the Module dies; removing an op only unlinks it).
+// A Module is used by one thread at a time. There is no global state: two compilations never meet.
+//
+// Shape of the thing:
+//   Module -> Function -> Region -> Block (exactly one per region) -> Op -> Value
+// Control flow is structured (for / while / if with yields); an early `return` of the language is lowered to `if`
+// before it gets here, so a region has one block and values dominate by nesting. Why not MLIR: docs/rationale/ir.md.
+#pragma once
+#include "ir/Type.h"
+#include "support/Source.h"
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tegula::ir {
+
+enum class OpKind : uint8_t {
+#define TILE_OP(Enum, name, operands, results, regions, traits) Enum,
+#include "ir/Ops.def"
+};
+
+namespace traits {
+enum : uint16_t { None = 0, Pure = 1, Elementwise = 2, Reads = 4, Writes = 8, Terminator = 16, Shape = 32, Commutative = 64 };
+}
+
+struct OpInfo {
+  const char *name;
+  int8_t operands, results, regions; // -1: variadic
+  uint16_t traits;
+};
+const OpInfo &info(OpKind k);
+/// Null if no operation has that name.
+const OpKind *findOp(std::string_view name);
+
+enum class CmpPred : uint8_t { // stored in attribute `pred`
+  Eq, Ne, Slt, Sle, Sgt, Sge, Ult, Ule, Ugt, Uge,                             // cmpi
+  Oeq, One, Olt, Ole, Ogt, Oge, Ord, Ueq, Une, FUlt, FUle, FUgt, FUge, Uno    // cmpf
+};
+const char *name(CmpPred p);
+
+/// Attributes: a short list of named constants. Keys are identifiers; the ones an op understands stand in Ops.def.
+/// Hints every op may carry (axis facts asserted by the user, one entry per dimension): divisibility, contiguity, constancy.
+using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+struct Attr {
+  std::string key;
+  AttrValue value;
+  bool operator==(const Attr &) const = default;
+};
+
+struct Op;
+struct Block;
+struct Region;
+struct Function;
+class Module;
+
+/// An SSA value: result of an op, or argument of a block.
+struct Value {
+  Type type;
+  Op *def = nullptr;      // null for block arguments
+  Block *block = nullptr; // owner if a block argument
+  uint32_t index = 0;     // result or argument number
+  std::string name;       // the user's name for it, may be empty; only for printing and debug info
+};
+
+struct Op {
+  OpKind kind;
+  Loc loc;
+  std::vector<Value *> operands;
+  std::vector<Value *> results;
+  std::vector<Region *> regions;
+  std::vector<Attr> attrs;
+  Block *parent = nullptr;
+  /// Chain of call sites through which this op was inlined, innermost first (index into Module::inlineSites, -1: none).
+  int32_t inlinedAt = -1;
+
+  Value *result(unsigned i = 0) const { return results[i]; }
+  bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
+  const AttrValue *find(std::string_view key) const;
+  /// Attribute or default. The typed getters assert that a present attribute has that type.
+  int64_t intAttr(std::string_view key, int64_t otherwise = 0) const;
+  double floatAttr(std::string_view key, double otherwise = 0) const;
+  std::string_view strAttr(std::string_view key, std::string_view otherwise = {}) const;
+  std::span<const int64_t> listAttr(std::string_view key) const;
+  void set(std::string_view key, AttrValue v);
+  CmpPred pred() const { return static_cast<CmpPred>(intAttr("pred")); }
+};
+
+struct Block {
+  std::vector<Value *> args;
+  std::vector<Op *> ops; // the last one is the terminator
+  Region *parent = nullptr;
+  Op *terminator() const { return ops.empty() ? nullptr : ops.back(); }
+};
+
+struct Region {
+  Block *block = nullptr; // exactly one
+  Op *op = nullptr;       // owner, or null if a function body
+  Function *function = nullptr;
+};
+
+/// Facts about a kernel argument that hold for this specialization.
+struct ArgInfo {
+  std::string name;
+  Loc loc;
+  int64_t divisibility = 1; // of the value (ints) or the address in bytes (pointers)
+  bool isConst = false;     // pointer that is never stored to (tl.const)
+  bool isSigned = true;     // for ints
+};
+
+struct Function {
+  std::string name;
+  Loc loc;
+  bool isKernel = false;
+  bool noinline_ = false;
+  std::vector<ArgInfo> argInfo; // parallel to body args
+  std::vector<Type> resultTypes;
+  Region *body = nullptr;
+  Block *block() const { return body->block; }
+};
+
+struct InlineSite {
+  Loc call;
+  std::string callee;
+  int32_t parent = -1;
+};
+
+class Module {
+public:
+  Module();
+  ~Module();
+  Module(const Module &) = delete;
+  Module &operator=(const Module &) = delete;
+
+  std::deque<Function *> functions; // callees before callers; the kernel is the last one
+  std::vector<InlineSite> inlineSites;
+  /// Source files that locations point into; kept alive here.
+  std::vector<std::shared_ptr<const SourceFile>> sources;
+
+  Function *createFunction(std::string name, std::span<const Type> args, std::span<const Type> results, Loc loc);
+  Function *find(std::string_view name) const;
+  /// The single function with isKernel set, or null.
+  Function *kernel() const;
+  Value *createValue(const Type &t);
+  Region *createRegion(std::span<const Type> argTypes, Op *owner);
+  /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments).
+  Op *createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::span<const Type> results,
+               std::vector<Attr> attrs = {});
+
+private:
+  struct Storage;
+  std::unique_ptr<Storage> storage_;
+};
+
+/// Text form; parse(print(m)) gives the same module. The grammar stands in ir/Text.h.
+std::string print(const Module &m);
+std::string print(const Function &f);
+std::string print(const Op &op);
+
+} // namespace tegula::ir

@@ -1,0 +1,91 @@
+// The table of functions that the language implements in C++ (everything composite is library text, src/lib/*.py).
+//
+// One row a function: its Python signature as text (parsed once), its handler, its flags. sema binds arguments by the signature
+// and calls the handler with one Value per parameter. A file per family (lang/builtins/Math.cpp, ...) defines a
+// `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
+#pragma once
+#include "ir/Builder.h"
+#include "lang/Value.h"
+#include "support/Diag.h"
+#include <functional>
+#include <span>
+
+namespace tegula::lang {
+
+/// What code is instantiated for, as far as the language can see it.
+struct TargetInfo {
+  std::string name = "cpu";       // cpu | cuda
+  int cudaCapability = 0;         // 90 for sm_90
+  std::string defaultDotPrecision = "ieee"; // of fp32 dots: "tf32" on GPUs
+  std::vector<std::string> dotPrecisions = {"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"};
+  int minDotM = 1, minDotN = 1, minDotK = 1;
+  bool debug = false;             // device_assert active
+  bool sanitizeOverflow = false;  // with debug: overflow asserts on int add/sub/mul
+  bool fpFusion = true;
+};
+
+/// What handlers need beside their arguments: the builder, the diagnostics, the target, and a way back into sema.
+class Context {
+public:
+  virtual ~Context() = default;
+  ir::Builder &builder() { return builder_; }
+  DiagEngine &diag() { return diag_; }
+  const TargetInfo &target() const { return target_; }
+  /// Calls a language-level callable (jit function, builtin, library function) at the current insertion point.
+  virtual Value call(const Value &callee, std::span<const Value> args, Loc loc) = 0;
+  /// Calls a library function by name (`lib("cdiv")`), see src/lib.
+  virtual Value libraryFunction(std::string_view name) = 0;
+  /// Output of static_print.
+  virtual void staticPrint(std::string text) = 0;
+
+protected:
+  Context(ir::Builder &b, DiagEngine &d, const TargetInfo &t) : builder_(b), diag_(d), target_(t) {}
+
+private:
+  ir::Builder &builder_;
+  DiagEngine &diag_;
+  const TargetInfo &target_;
+};
+
+struct BuiltinCall {
+  Context &ctx;
+  Loc loc;                          // of the whole call
+  std::span<const Value> args;      // one per parameter of the signature, defaults filled in; *args is a tuple
+  std::span<const Loc> argLocs;     // parallel; the call's loc for defaults
+
+  ir::Builder &b() { return ctx.builder(); }
+  DiagEngine &diag() { return ctx.diag(); }
+};
+
+using BuiltinFn = Value (*)(BuiltinCall &call);
+
+struct Builtin {
+  enum Flags : uint8_t { None = 0, Method = 1, MustUse = 2, HostOnly = 4, RawErrors = 8 };
+  const char *name;      // "expand_dims"; dotted for submodules: "math.exp" (aliases name the same handler)
+  const char *signature; // "input, axis, keep_dims=False, *shape": Python parameter list; defaults are literals
+  BuiltinFn fn;
+  uint8_t flags;         // Method: also a method of tensors (first parameter is self)
+  /// One sentence for docs and stubs.
+  const char *doc;
+};
+
+/// Parsed signature of a builtin, computed once per process (immutable afterwards).
+struct Signature {
+  struct Param {
+    std::string name;
+    bool variadic = false;
+    bool hasDefault = false;
+    bool keywordOnly = false;
+    Value defaultValue = Value::none();
+  };
+  std::vector<Param> params;
+};
+const Signature &signatureOf(const Builtin &b);
+
+/// All builtins in `tl` (names without dots) and its submodules; null if unknown.
+const Builtin *findBuiltin(std::string_view name);
+/// A builtin that may be called as a method of tensors.
+const Builtin *findMethod(std::string_view name);
+std::span<const Builtin *const> allBuiltins();
+
+} // namespace tegula::lang

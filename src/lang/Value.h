@@ -1,0 +1,157 @@
+// What a name in a kernel can be bound to while a kernel is instantiated: a compile-time object or a runtime tensor.
+//
+// Values are immutable and cheap to copy (compound payloads are shared). Everything that is not a Tensor (or a record
+// or tuple that holds one) is a compile-time object, "constexpr" in the language. `Error` stands for a value whose mistake
+// was already reported: operations on it give Error and say nothing more.
+#pragma once
+#include "ir/Ir.h"
+#include "lang/Dtype.h"
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tegula::lang {
+
+class Value;
+struct Builtin;   // lang/Builtin.h
+struct Function;  // sema/Function.h: a @jit function or constexpr_function with its module
+struct Module;    // sema/Module.h: an imported module (tl, math, triton, a sibling file)
+
+struct ErrorValue {};
+struct NoneValue {};
+struct EllipsisValue {};
+
+/// Compile-time integer. Python's are unbounded; ours hold 127 bits and report beyond.
+using Int = __int128;
+
+/// A runtime value: shape () is a scalar. The shape is the IR value's.
+struct Tensor {
+  Dtype dtype;
+  ir::Value *value = nullptr;
+  const ir::Shape &shape() const { return value->type.shape; }
+  bool isScalar() const { return shape().rank() == 0; }
+};
+
+/// A type as an object: tl.float32, tl.pointer_type(tl.float16), x.type of a block (with shape).
+struct TypeValue {
+  Dtype dtype;
+  ir::Shape shape; // rank 0: a scalar type
+  bool isBlock = false;
+};
+
+/// Tuples and lists are one thing in the language.
+struct TupleValue {
+  std::vector<Value> items;
+};
+
+/// The class of a record: namedtuple classes, block pointers, tensor descriptors, (later) aggregates.
+struct RecordClass {
+  enum class Kind : uint8_t { NamedTuple, BlockPtr, Descriptor, Aggregate } kind = Kind::NamedTuple;
+  std::string name;
+  std::vector<std::string> fields;
+  std::vector<Value> defaults; // of the last fields
+};
+struct RecordValue {
+  std::shared_ptr<const RecordClass> cls;
+  std::vector<Value> fields;
+};
+
+struct SliceValue { // a:b:c
+  std::vector<Value> parts; // lower, upper, step; None where absent
+};
+
+/// `x.sum` before the call: a builtin or library function with its first argument.
+struct BoundMethod {
+  std::shared_ptr<const Value> self;
+  std::shared_ptr<const Value> callee;
+};
+
+/// `tl.range(...)`, `range(...)`, `tl.static_range(...)`, `tl.condition(...)` as values.
+struct RangeValue {
+  enum class Kind : uint8_t { Range, TlRange, StaticRange, Condition } kind = Kind::Range;
+  std::vector<Value> args;                            // start, stop, step (Condition: the condition)
+  std::vector<std::pair<std::string, Value>> options; // num_stages=..., disable_licm=...
+};
+
+/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name.
+struct OpaqueValue {
+  std::string name;
+  uint64_t id = 0;
+};
+
+class Value {
+public:
+  using Payload = std::variant<ErrorValue, NoneValue, EllipsisValue, bool, Int, double, std::shared_ptr<const std::string>,
+                               Dtype, std::shared_ptr<const TypeValue>, Tensor, std::shared_ptr<const TupleValue>,
+                               std::shared_ptr<const RecordValue>, std::shared_ptr<const RecordClass>,
+                               std::shared_ptr<const SliceValue>, std::shared_ptr<const BoundMethod>,
+                               std::shared_ptr<const RangeValue>, const Builtin *, std::shared_ptr<const Function>,
+                               std::shared_ptr<const Module>, std::shared_ptr<const OpaqueValue>>;
+  Value() : payload_(ErrorValue{}) {}
+  template <typename T>
+    requires std::is_constructible_v<Payload, std::in_place_type_t<T>, T>
+  Value(T v) : payload_(std::in_place_type<T>, std::move(v)) {}
+
+  static Value error() { return Value(); }
+  static Value none() { return Value(NoneValue{}); }
+  static Value boolean(bool b) { return Value(b); }
+  static Value integer(Int i) { return Value(i); }
+  static Value number(double d) { return Value(d); }
+  static Value str(std::string s) { return Value(std::make_shared<const std::string>(std::move(s))); }
+  static Value tuple(std::vector<Value> items) {
+    return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items)}));
+  }
+  static Value tensor(Dtype d, ir::Value *v) { return Value(Tensor{d, v}); }
+  static Value type(Dtype d) { return Value(d); }
+
+  bool isError() const { return is<ErrorValue>(); }
+  bool isNone() const { return is<NoneValue>(); }
+  bool isBool() const { return is<bool>(); }
+  bool isInt() const { return is<Int>(); }
+  bool isFloat() const { return is<double>(); }
+  /// bool, int or float
+  bool isNumber() const { return isBool() || isInt() || isFloat(); }
+  bool isStr() const { return is<std::shared_ptr<const std::string>>(); }
+  bool isTensor() const { return is<Tensor>(); }
+  bool isTuple() const { return is<std::shared_ptr<const TupleValue>>(); }
+  bool isRecord() const { return is<std::shared_ptr<const RecordValue>>(); }
+  bool isDtype() const { return is<Dtype>(); }
+  /// No tensor inside, at any depth.
+  bool isConstexpr() const;
+
+  bool asBool() const { return std::get<bool>(payload_); }
+  /// Of an int or a bool.
+  Int asInt() const { return isBool() ? Int(asBool()) : std::get<Int>(payload_); }
+  /// Of any number.
+  double asFloat() const { return isFloat() ? std::get<double>(payload_) : static_cast<double>(asInt()); }
+  const std::string &asStr() const { return *std::get<std::shared_ptr<const std::string>>(payload_); }
+  const Tensor &asTensor() const { return std::get<Tensor>(payload_); }
+  const std::vector<Value> &items() const { return std::get<std::shared_ptr<const TupleValue>>(payload_)->items; }
+  const RecordValue &record() const { return *std::get<std::shared_ptr<const RecordValue>>(payload_); }
+  Dtype asDtype() const { return std::get<Dtype>(payload_); }
+
+  template <typename T> bool is() const { return std::holds_alternative<T>(payload_); }
+  template <typename T> const T &get() const { return std::get<T>(payload_); }
+  const Payload &payload() const { return payload_; }
+
+private:
+  Payload payload_;
+};
+
+/// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print, f-strings.
+std::string repr(const Value &v);
+/// As str(): like repr but strings bare.
+std::string str(const Value &v);
+/// Type in the user's words: "int", "tuple", "tensor int32[128]", "scalar float32", "None". For messages.
+std::string kindName(const Value &v);
+/// "int32[128, 64]", "float32", "pointer<float16>[128]"
+std::string typeName(const Tensor &t);
+/// Equality of compile-time objects as Python's == (True == 1). Tensors are equal if they are the same IR value.
+bool equal(const Value &a, const Value &b);
+/// Exact text of a compile-time object, different for different objects (1, True and 1.0 differ; -0.0 differs from 0.0;
+/// functions by content hash). Part of instantiation and cache keys.
+std::string key(const Value &v);
+std::string intToString(Int v);
+
+} // namespace tegula::lang

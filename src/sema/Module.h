@@ -1,0 +1,102 @@
+// Functions and the modules that names in them resolve through. Immutable once built; shared between threads.
+//
+// There are two ways in: ModuleLoader reads .py files (C++ programs, the shell), and the Python binding builds Functions from
+// live function objects with createFunction() and an explicit table of captured globals.
+#pragma once
+#include "lang/Value.h"
+#include "support/Diag.h"
+#include "syntax/Ast.h"
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace tegula::lang {
+
+/// Where the free names of a function are looked up. lookup() is const and thread-safe (implementations lock inside).
+class Scope {
+public:
+  virtual ~Scope() = default;
+  /// The value of a global; nullopt if there is no such name. A global that exists but may not be used in a kernel (a
+  /// plain int, a list...) gives a value with `allowed` false.
+  struct Binding {
+    Value value;
+    bool allowed = true;
+    Loc declared;
+  };
+  virtual std::optional<Binding> lookup(std::string_view name) const = 0;
+};
+
+struct Function {
+  enum class Kind : uint8_t { Jit, Constexpr, Plain } kind = Kind::Jit; // Plain: undecorated, only called by constexpr code
+  std::string name;
+  std::shared_ptr<const syntax::Tree> tree;
+  const syntax::Stmt *def = nullptr; // a FunctionDef in `tree`
+  std::shared_ptr<const Scope> scope;
+  bool noinline_ = false;
+  bool mustUse = false;
+  std::string mustUseHint;
+  /// Parallel to def->params: default values (Error payload = no default).
+  std::vector<Value> defaults;
+  /// Names in do_not_specialize / do_not_specialize_on_alignment.
+  std::vector<std::string> doNotSpecialize, doNotSpecializeOnAlignment;
+  /// Is parameter i annotated tl.constexpr; declared dtype by annotation, if any.
+  bool isConstexprParam(size_t i) const;
+  std::optional<Dtype> annotatedDtype(size_t i) const;
+  /// Hash of the source text, its place, and everything reachable from it (helpers, captured constants).
+  const std::string &contentHash() const;
+
+  mutable std::string hashCache; // guarded by hashMutex in Module.cpp
+};
+
+struct Module {
+  std::string name; // dotted
+  std::shared_ptr<const Scope> scope;
+  std::shared_ptr<const syntax::Tree> tree; // null for built-in modules
+  std::optional<Value> attribute(std::string_view attr) const;
+};
+
+} // namespace tegula::lang
+
+namespace tegula::sema {
+
+/// Loads module files and the modules they import (siblings of the file; the language's own modules under the names triton,
+/// triton.language, tegula, tegula.language and their submodules; math). Never runs host code: unknown imports and statements give
+/// opaque names that are an error only when a kernel uses them.
+class ModuleLoader {
+public:
+  ModuleLoader();
+  ~ModuleLoader();
+  /// Parses and binds a file. Null if it cannot be read or parsed (reported).
+  std::shared_ptr<const lang::Module> loadFile(const std::string &path, DiagEngine &diag);
+  std::shared_ptr<const lang::Module> loadText(std::string name, std::string text, DiagEngine &diag);
+  /// All jit functions defined at the top level, in order.
+  static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);
+  /// A jit function of the module; null and a message with the nearest names if there is none.
+  static std::shared_ptr<const lang::Function> kernel(const lang::Module &m, std::string_view name, DiagEngine &diag);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A built-in module by dotted name ("triton", "triton.language", "math", "triton.language.math", ...); null if unknown.
+std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted);
+/// A function of the library written in the language (src/lib/*.py); null if unknown.
+std::shared_ptr<const lang::Function> libraryFunction(std::string_view name);
+
+/// For bindings: a function from the text of its definition (decorators included or not), first line number, and a table of captured names
+/// that is filled before first use (functions may refer to each other).
+class BoundScope : public lang::Scope {
+public:
+  void bind(std::string name, Binding b);
+  std::optional<Binding> lookup(std::string_view name) const override;
+
+private:
+  std::map<std::string, Binding, std::less<>> names_;
+};
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
+                                               std::shared_ptr<const lang::Scope> scope, DiagEngine &diag);
+/// Names that are read in the function and not local to it: what a binding must put in the scope (builtins included).
+std::vector<std::string> freeNames(const lang::Function &f);
+
+} // namespace tegula::sema

@@ -1,0 +1,51 @@
+// sema: instantiates a kernel. The language is a partial evaluator: a kernel is a template over argument types,
+// facts and compile-time values; instantiate() runs the compile-time part and leaves tile IR for the rest.
+#pragma once
+#include "lang/Builtin.h"
+#include "sema/Module.h"
+
+namespace tegula::sema {
+
+/// How one parameter of the kernel is bound for this instantiation.
+struct ParamSpec {
+  enum class Kind : uint8_t { Runtime, Constexpr, Tuple } kind = Kind::Constexpr;
+  // Runtime
+  lang::Dtype dtype;
+  int64_t divisibility = 1; // of the value, or of the address in bytes (1 = nothing known; usually 16)
+  // Constexpr (None, ints equal to 1, functions, dtypes, strings...)
+  lang::Value value;
+  // Tuple or namedtuple
+  std::vector<ParamSpec> items;
+  std::shared_ptr<const lang::RecordClass> recordClass; // null for a plain tuple
+
+  static ParamSpec runtime(lang::Dtype d, int64_t div = 1) { ParamSpec p; p.kind = Kind::Runtime; p.dtype = d; p.divisibility = div; return p; }
+  static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
+};
+
+struct Options {
+  lang::TargetInfo target;
+  unsigned maxCallDepth = 200;      // nested calls of jit functions while instantiating
+  uint64_t maxSteps = 50'000'000;   // statements and expressions evaluated; a limit against runaway compile-time loops
+  bool annotate = false;            // record what --emit tree shows
+};
+
+struct Instantiation {
+  /// The kernel and the noinline helpers it calls; null on error (reported).
+  std::unique_ptr<ir::Module> module;
+  /// With Options::annotate: the instantiated syntax tree, each expression with its type or compile-time value, pruned arms left out.
+  std::string tree;
+  /// What static_print wrote, in order.
+  std::string staticOutput;
+};
+
+/// Instantiates `kernel`: `params` has one entry per parameter, in order (a *args parameter takes a Tuple). The IR kernel
+/// has one argument per Runtime spec (tuples flattened), named after the parameter ("x", "t.0", "t.field").
+/// Thread-safe: only the immutable Function/Module objects are shared.
+Instantiation instantiate(const std::shared_ptr<const lang::Function> &kernel, std::span<const ParamSpec> params,
+                          const Options &options, DiagEngine &diag);
+
+/// `tegula check`: reports everything that can be said about a file without argument types (undefined names, unsupported
+/// constructs in jit functions, wrong keywords of builtins).
+void checkModule(const lang::Module &module, DiagEngine &diag);
+
+} // namespace tegula::sema

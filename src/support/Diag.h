@@ -1,0 +1,130 @@
+// The one diagnostic engine: data first, text last.
+//
+// A layer lists its messages in Diagnostics.def (see support/Diagnostics.def.h for how a .def is expanded) and emits
+// them with typed arguments. Text is made at the very end by render(), so Python gets the same data as an exception
+// with fields and editors get JSON. Wording rules: lower-case start, no final stop, code in backticks, say what was
+// found, add the rule after a semicolon only if not obvious.
+//
+// A DiagEngine is used by one thread at a time (one engine per compilation); nothing here is global.
+#pragma once
+#include "support/Source.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tegula {
+
+enum class Severity : uint8_t { Remark, Warning, Error };
+
+/// One kind of message. Objects are constants with static lifetime; identity is the address, `name` is stable text
+/// shown in brackets and used by JSON and tests. `format` holds {0}, {1}, ... for the arguments.
+struct DiagKind {
+  const char *name;
+  Severity severity;
+  const char *format;
+};
+
+/// A message argument, already in the user's spelling.
+struct DiagArg {
+  std::string text;
+  DiagArg(std::string s) : text(std::move(s)) {}
+  DiagArg(std::string_view s) : text(s) {}
+  DiagArg(const char *s) : text(s) {}
+  DiagArg(int64_t v) : text(std::to_string(v)) {}
+  DiagArg(int v) : text(std::to_string(v)) {}
+  DiagArg(unsigned v) : text(std::to_string(v)) {}
+  DiagArg(uint64_t v) : text(std::to_string(v)) {}
+};
+
+/// Text at another place: a note ("declared here") or a label on the primary line ("this is *fp16").
+struct DiagNote {
+  Loc loc;
+  std::string text;
+};
+
+struct FixIt {
+  /// Replaces the range (empty range = insertion).
+  Loc loc;
+  std::string replacement;
+};
+
+struct Diagnostic {
+  const DiagKind *kind = nullptr;
+  Loc loc;
+  std::vector<DiagArg> args;
+  /// Secondary ranges shown under the same snippet, each with its words.
+  std::vector<DiagNote> labels;
+  /// Attached notes, in order; the "while instantiating" chain comes last.
+  std::vector<DiagNote> notes;
+  std::vector<FixIt> fixIts;
+
+  /// The message with its arguments filled in, without position or kind.
+  std::string message() const;
+};
+
+class DiagEngine;
+
+/// Fluent, emitted when destroyed: diag.report(diag::undefinedName, loc, name).note(...).fixIt(...);
+class DiagBuilder {
+public:
+  DiagBuilder(DiagEngine &engine, Diagnostic d) : engine_(engine), d_(std::move(d)) {}
+  DiagBuilder(const DiagBuilder &) = delete;
+  ~DiagBuilder();
+  DiagBuilder &label(Loc loc, std::string text) & { d_.labels.push_back({loc, std::move(text)}); return *this; }
+  DiagBuilder &note(Loc loc, std::string text) & { d_.notes.push_back({loc, std::move(text)}); return *this; }
+  DiagBuilder &fixIt(Loc loc, std::string text) & { d_.fixIts.push_back({loc, std::move(text)}); return *this; }
+  DiagBuilder &&label(Loc l, std::string t) && { label(l, std::move(t)); return std::move(*this); }
+  DiagBuilder &&note(Loc l, std::string t) && { note(l, std::move(t)); return std::move(*this); }
+  DiagBuilder &&fixIt(Loc l, std::string t) && { fixIt(l, std::move(t)); return std::move(*this); }
+
+private:
+  DiagEngine &engine_;
+  Diagnostic d_;
+};
+
+class DiagEngine {
+public:
+  template <typename... Args> DiagBuilder report(const DiagKind &kind, Loc loc, Args &&...args) {
+    Diagnostic d;
+    d.kind = &kind;
+    d.loc = loc;
+    (d.args.emplace_back(std::forward<Args>(args)), ...);
+    return DiagBuilder(*this, std::move(d));
+  }
+  bool hasErrors() const { return errors_ != 0; }
+  unsigned errorCount() const { return errors_; }
+  const std::vector<Diagnostic> &all() const { return all_; }
+
+  /// Adds "while doing X" to every diagnostic emitted until the matching popContext (innermost first).
+  void pushContext(DiagNote note) { context_.push_back(std::move(note)); }
+  void popContext() { context_.pop_back(); }
+
+  /// Takes a finished diagnostic. The same kind at the same place with the same text is kept once, and after 100
+  /// errors further ones are only counted.
+  void emit(Diagnostic d);
+
+private:
+  std::vector<Diagnostic> all_;
+  std::vector<DiagNote> context_;
+  unsigned errors_ = 0;
+};
+
+/// RAII for pushContext/popContext.
+class DiagContext {
+public:
+  DiagContext(DiagEngine &e, Loc loc, std::string text) : e_(e) { e_.pushContext({loc, std::move(text)}); }
+  ~DiagContext() { e_.popContext(); }
+  DiagContext(const DiagContext &) = delete;
+
+private:
+  DiagEngine &e_;
+};
+
+/// clang-like text: `file:line:col: severity: message [kind]`, the source line, `^~~~` under the range, labels, fix-its,
+/// notes in the same form. Ends with a newline.
+std::string render(const Diagnostic &d, bool colour = false);
+std::string renderAll(const DiagEngine &engine, bool colour = false);
+/// One JSON array of objects: kind, severity, message, file, line, column, endLine, endColumn, notes[], fixIts[].
+std::string renderJson(const DiagEngine &engine);
+
+} // namespace tegula

@@ -1,0 +1,91 @@
+// The CPU target: from tile IR to an object file, one function per arrow.
+//
+//   ir::Module --plan--> Plan (loop nests over native vectors and scratch buffers) --emit--> LLVM IR --codegen--> object
+// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
+#pragma once
+#include "ir/Ir.h"
+#include "support/Diag.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tegula::cpu {
+
+/// What code is generated for. `triple`/`cpu`/`features` are LLVM's; the rest is derived from them.
+struct CpuTarget {
+  std::string triple;    // x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu
+  std::string cpu;       // LLVM CPU name, used for scheduling
+  std::string features;  // "+avx512f,+avx512bf16,..."
+  unsigned vectorBits = 128; // native vector register width
+  bool avx512Bf16 = false, avx512Vnni = false, fma = false, f16c = false, avx512 = false, avx2 = false;
+  uint64_t l1Bytes = 32768, l2Bytes = 524288;
+
+  bool operator==(const CpuTarget &) const = default;
+};
+
+/// "cpu" or "cpu:native" = this machine; "cpu:x86-64" (baseline, SSE2), "cpu:avx2", "cpu:avx512", "cpu:avx512bf16",
+/// "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the message.
+std::optional<CpuTarget> parseTarget(std::string_view name);
+std::vector<std::string> knownTargetNames();
+/// Canonical text of everything that changes generated code; part of the cache key.
+std::string targetKey(const CpuTarget &t);
+
+struct CpuOptions {
+  bool debugInfo = false;   // -g: DWARF with the kernel's lines, scalars as variables
+  bool checked = false;     // every access against TegulaCpuLaunch::extents
+  bool fpFusion = true;     // a*b+c may become fma (within one kernel expression)
+  bool fastMath = false;    // reserved: never changes results of IEEE operations
+  unsigned optLevel = 2;    // 0..3
+};
+
+/// A place that a fault or a print refers to.
+struct Site {
+  enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print } kind;
+  std::string file;
+  uint32_t line = 0, column = 0;
+  std::string function; // enclosing kernel or helper
+  std::string text;     // message of an assert, prefix of a print
+  int32_t arg = -1;     // pointer argument an access goes through, -1 if unknown
+  // print only, one entry per operand:
+  struct Operand {
+    ir::Type type;
+    bool isSigned = true;
+  };
+  std::vector<Operand> operands;
+  bool hex = false;
+};
+
+struct ArgSlot {
+  ir::Type type;
+  uint32_t offset = 0;
+  std::string name;
+  bool isSigned = true;
+  bool written = false; // the kernel may store through this pointer
+};
+
+/// Everything the runtime must know about a compiled kernel. No LLVM here; serialized into the cache.
+struct KernelMeta {
+  std::string symbol; // of the TegulaCpuEntry
+  std::vector<ArgSlot> args;
+  uint32_t argBytes = 0;
+  uint64_t scratchBytes = 0; // per thread
+  bool checked = false;
+  std::vector<Site> sites;
+};
+
+struct CpuKernel {
+  std::vector<char> object; // relocatable ELF: needs no external symbol at all
+  KernelMeta meta;
+};
+
+enum class Stage : uint8_t { Plan, Llvm, Asm, Object };
+
+/// Compiles the module's kernel. On failure the reason has been reported to `diag` and nullopt comes back.
+/// `module` is read only.
+std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+                                 DiagEngine &diag);
+/// The text (or bytes) of one stage, for `tegula compile --emit cpu|llvm|asm|obj`.
+std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+                                     Stage stage, DiagEngine &diag);
+
+} // namespace tegula::cpu
