@@ -74,7 +74,7 @@ struct KernelMeta {
 };
 
 struct CpuKernel {
-  std::vector<char> object; // relocatable ELF: needs no external symbol at all
+  std::vector<char> object; // relocatable ELF; external symbols only from abi/CpuSymbols.def
   KernelMeta meta;
 };
 

@@ -1,0 +1,18 @@
+// From LLVM IR to object code: target machine, pass pipeline, emission. The only place that runs LLVM passes for CPUs.
+#pragma once
+#include "support/Diag.h"
+#include "targets/cpu/Cpu.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+#include <memory>
+
+namespace tegula::cpu {
+
+/// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once per process.
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag);
+/// Cleans up IR that is already vectorized and scheduled by us: no loop vectorizer, no idiom recognition, little else. In place.
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const CpuOptions &o);
+std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);
+std::string emitAssembly(llvm::Module &m, llvm::TargetMachine &tm);
+
+} // namespace tegula::cpu

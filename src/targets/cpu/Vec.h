@@ -1,0 +1,34 @@
+// Emission of single operations on native vectors: what the loop-nest emitter (Emit*.cpp) calls for each element-wise op.
+//
+// How elements live in LLVM values, everywhere in this target: i1 -> i1; ints -> iN; f32, f64 -> float, double;
+// f16 and bf16 -> i16 (their bits); fp8 -> i8 (their bits); pointers -> ptr. A value is a scalar or a fixed vector of these;
+// every function here takes either and gives back the same shape. In memory i1 is one byte, 0 or 1.
+#pragma once
+#include "ir/Ir.h"
+#include "targets/cpu/Cpu.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace tegula::cpu {
+
+struct VecEmitter {
+  llvm::IRBuilder<> &b;
+  const CpuTarget &target;
+  const CpuOptions &options;
+
+  /// LLVM element type of an Elem in registers.
+  llvm::Type *elemType(ir::Elem e) const;
+  /// elemType, or a vector of n of it (n = 1: the scalar).
+  llvm::Type *vecType(ir::Elem e, unsigned n) const;
+
+  /// Any op with the Elementwise trait except AddPtr, IntToPtr, PtrToInt and Select: `args` are the operands in registers, `argElem`
+  /// the element kind of operand 0, `resElem` of the result, `op` gives kind and attributes. Covers integer and float
+  /// arithmetic (narrow floats: widened to f32, computed, rounded once), comparisons, min/max, casts incl. fp8/bf16/f16, elementary functions.
+  llvm::Value *elementwise(const ir::Op &op, llvm::ArrayRef<llvm::Value *> args, ir::Elem argElem, ir::Elem resElem);
+
+  /// f16/bf16/fp8 bits -> float (exact); f32/f64 pass through.
+  llvm::Value *widen(llvm::Value *x, ir::Elem from);
+  /// float -> narrow bits, nearest even (fp8e4m3fn/e5m2 saturate), or toward zero.
+  llvm::Value *narrow(llvm::Value *x, ir::Elem to, bool towardZero = false);
+};
+
+} // namespace tegula::cpu
