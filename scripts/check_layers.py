@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Checks the layer order: which folder of src/ may include which (the table below is the rule), and banned includes.
+
+A folder may use only the folders its row names. The same table is checked against `DEPS` in the CMake files.
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = {
+    "abi": [],
+    "support": ["abi"],
+    "syntax": ["support"],
+    "ir": ["support"],
+    "lang": ["support", "ir"],
+    "lib": [],
+    "sema": ["support", "syntax", "ir", "lang", "lib"],
+    "passes": ["support", "ir"],
+    "targets": ["support", "abi", "ir", "passes"],
+    "runtime": ["abi", "support"],
+    "api": ["abi", "support", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime"],
+    "cli": ["support", "api"],
+    "tools": ["support", "syntax", "ir", "lang", "sema", "passes"],
+}
+LLVM_LAYERS = {"targets", "api"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
+
+
+def check_file(path: Path, layer: str) -> list[str]:
+    errors = []
+    where = path.relative_to(ROOT)
+    for kind, target in INCLUDE.findall(path.read_text()):
+        top = target.split("/")[0]
+        if top in ("llvm", "llvm-c", "mlir") and layer not in LLVM_LAYERS:
+            errors.append(f"{where}: layer `{layer}` may not include LLVM ({target})")
+        if kind == '"' and top in LAYERS and top != layer and top not in LAYERS[layer]:
+            errors.append(f"{where}: layer `{layer}` may not include `{target}`; it may use {LAYERS[layer] or 'nothing'}")
+        if layer == "targets":
+            parts = path.relative_to(ROOT / "src/targets").parts
+            others = {"cpu", "nvidia", "sim"} - {parts[0]}
+            if len(parts) > 1 and kind == '"' and any(target.startswith(f"targets/{o}/") for o in others):
+                errors.append(f"{where}: one target may not include another ({target})")
+    return errors
+
+
+def check_cmake(path: Path) -> list[str]:
+    errors = []
+    layer = path.relative_to(ROOT / "src").parts[0]
+    for name, body in re.findall(r"tegula_library\(\s*(\w+)([^)]*)\)", path.read_text()):
+        deps = re.search(r"\bDEPS\b([^)]*)", body)
+        for dep in (deps.group(1).split() if deps else []):
+            if dep in LAYERS and dep != layer and dep not in LAYERS[layer]:
+                errors.append(f"{path.relative_to(ROOT)}: `{name}` may not link `{dep}`")
+    return errors
+
+
+def main() -> int:
+    errors = []
+    for layer in sorted(p.name for p in (ROOT / "src").iterdir() if p.is_dir()):
+        if layer not in LAYERS:
+            errors.append(f"src/{layer}: not in the layer table of scripts/check_layers.py")
+            continue
+        for path in sorted((ROOT / "src" / layer).rglob("*")):
+            if path.suffix in (".h", ".cpp", ".def", ".c"):
+                errors += check_file(path, layer)
+            if path.name == "CMakeLists.txt":
+                errors += check_cmake(path)
+    print("\n".join(errors) if errors else "layers: ok")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
