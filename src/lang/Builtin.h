@@ -7,7 +7,7 @@
 #include "ir/Builder.h"
 #include "lang/Value.h"
 #include "support/Diag.h"
-#include <functional>
+#include <optional>
 #include <span>
 
 namespace tegula::lang {
@@ -37,6 +37,10 @@ public:
   virtual Value libraryFunction(std::string_view name) = 0;
   /// Output of static_print.
   virtual void staticPrint(std::string text) = 0;
+  /// `object.name` with the attributes that only sema knows (modules, functions); the default knows lang's own (Ops.h).
+  virtual std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc);
+  /// Name of the function being instantiated, for device_assert's message.
+  virtual std::string currentFunction() const { return {}; }
 
 protected:
   Context(ir::Builder &b, DiagEngine &d, const TargetInfo &t) : builder_(b), diag_(d), target_(t) {}
@@ -82,10 +86,24 @@ struct Signature {
 };
 const Signature &signatureOf(const Builtin &b);
 
-/// All builtins in `tl` (names without dots) and its submodules; null if unknown.
+/// Runs the handler: sets the builder's location, and answers Error without calling if an argument is Error already.
+/// `args` are one per parameter of the signature.
+Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, std::span<const Loc> argLocs, Loc loc);
+
+/// All builtins in `tl` (names without dots) and its submodules; null if unknown. Prefixes:
+///   "math."        tl.math                 "extra.libdevice."  tl.extra.libdevice (also .cuda.libdevice, .cpu.libdevice)
+///   "target_info." tl.target_info          "python."           Python's own names: len, range, min, ... (LANGUAGE 1.8)
+///   "python.math." the host module `math`, on compile-time numbers
+///   "tensor."      method forms that differ from the function (x.exp() takes fp16, x.to is cast)
+///   "dtype."       methods of dtypes (is_fp8, ...)
 const Builtin *findBuiltin(std::string_view name);
-/// A builtin that may be called as a method of tensors.
+/// A builtin that may be called as a method of tensors (row "tensor.<name>", or a row with the Method flag).
 const Builtin *findMethod(std::string_view name);
 std::span<const Builtin *const> allBuiltins();
+/// What is no function: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"... by the same
+/// prefixes as findBuiltin; nullopt if unknown.
+std::optional<Value> findConstant(std::string_view name);
+/// Methods of tensors that are library text (src/lib): "sum", "softmax", ...
+bool isLibraryMethod(std::string_view name);
 
 } // namespace tegula::lang

@@ -42,7 +42,7 @@ std::string spelling(Dtype d);
 /// fp8e4nv float8e4nv float8_e4m3fn f8e4m3fn ..., with optional "tl." / "*" / "*k" / "const T*" / "T*" forms.
 std::optional<Dtype> parseDtype(std::string_view text);
 ir::Elem elem(Scalar s);
-/// IR type of a runtime scalar of this dtype.
+/// IR type of a runtime scalar of this dtype. A pointer to int1 is ptr<i8>: booleans in memory are bytes.
 ir::Type irType(Dtype d);
 ir::Type irType(Dtype d, const ir::Shape &shape);
 

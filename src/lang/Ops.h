@@ -24,6 +24,8 @@ Value logicalAndOr(Context &c, bool isAnd, const Value &a, const Value &b, Loc l
 
 /// A literal or tensor as tensor, by the literal rule of §2.2. Tensors pass through. None, strings...: an error.
 Value toTensor(Context &c, const Value &v, Loc loc);
+/// A number as a constant of a given dtype (scalar, or splat of `shape`); reports if it does not fit.
+Value constant(Context &c, const Value &number, Dtype dtype, Loc loc, const ir::Shape &shape = {});
 /// The dtype a number decays to (§2.2); nullopt if not representable.
 std::optional<Dtype> literalDtype(const Value &number);
 /// x.to(dtype): §2.6.

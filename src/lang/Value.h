@@ -153,5 +153,13 @@ bool equal(const Value &a, const Value &b);
 /// functions by content hash). Part of instantiation and cache keys.
 std::string key(const Value &v);
 std::string intToString(Int v);
+/// As Python's repr of a float: shortest text that reads back ("0.1", "1e+16", "inf", "nan", "2.0").
+std::string floatToString(double v);
+
+/// What Value.cpp needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these three.
+/// lang has weak fallbacks, so that it links and can be tested alone.
+std::string nameOf(const Function &f);
+std::string keyOf(const Function &f);
+std::string nameOf(const Module &m);
 
 } // namespace tegula::lang
