@@ -1,0 +1,115 @@
+// Names of CPU targets -> what code is generated for: a table of fixed targets, and the machine we run on.
+#include "targets/cpu/Cpu.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+#include <algorithm>
+#include <unistd.h>
+
+namespace tegula::cpu {
+namespace {
+
+constexpr const char *x86Triple = "x86_64-unknown-linux-gnu";
+constexpr const char *armTriple = "aarch64-unknown-linux-gnu";
+
+struct NamedTarget {
+  const char *name, *triple, *cpu, *features;
+  unsigned vectorBits;
+  bool avx2, avx512, bf16, vnni, fma, f16c;
+};
+
+// `f16c` means conversions between f16 and f32 in hardware, which AArch64 always has.
+// -prefer-256-bit: the generic AVX-512 models of LLVM split 512-bit vectors otherwise.
+constexpr NamedTarget namedTargets[] = {
+    {"cpu:x86-64", x86Triple, "x86-64", "", 128, false, false, false, false, false, false},
+    {"cpu:avx2", x86Triple, "x86-64-v3", "", 256, true, false, false, false, true, true},
+    {"cpu:avx512", x86Triple, "x86-64-v4", "-prefer-256-bit", 512, true, true, false, false, true, true},
+    {"cpu:avx512bf16", x86Triple, "x86-64-v4", "+avx512vnni,+avx512bf16,-prefer-256-bit", 512, true, true, true, true,
+     true, true},
+    {"cpu:aarch64", armTriple, "generic", "+neon", 128, false, false, false, false, true, true},
+};
+
+uint64_t cacheBytes(int name, uint64_t otherwise) {
+  long bytes = sysconf(name);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : otherwise;
+}
+
+/// All features of the machine, spelled out and sorted: the CPU name alone says too much inside a virtual machine.
+std::string joinFeatures(const llvm::StringMap<bool> &host) {
+  std::vector<std::string> parts;
+  for (const auto &f : host)
+    parts.push_back((f.getValue() ? "+" : "-") + f.getKey().str());
+  std::sort(parts.begin(), parts.end());
+  std::string text;
+  for (const std::string &p : parts)
+    text += (text.empty() ? "" : ",") + p;
+  return text;
+}
+
+CpuTarget nativeTarget() {
+  CpuTarget t;
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  auto has = [&](const char *f) { return host.lookup(f); };
+  t.cpu = llvm::sys::getHostCPUName().str();
+  t.features = joinFeatures(host);
+  t.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, t.l1Bytes);
+  t.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, t.l2Bytes);
+#if defined(__aarch64__)
+  t.triple = armTriple;
+  t.fma = t.f16c = true;
+#else
+  t.triple = x86Triple;
+  t.fma = has("fma");
+  t.f16c = has("f16c");
+  t.avx2 = has("avx2") && t.fma && t.f16c;
+  t.avx512 = t.avx2 && has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl") && has("avx512cd");
+  t.avx512Bf16 = t.avx512 && has("avx512bf16");
+  t.avx512Vnni = t.avx512 && has("avx512vnni");
+  t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
+  // Same reason as in the table: tunings of some CPUs would halve our vectors.
+  t.features += t.features.empty() ? "-prefer-256-bit" : ",-prefer-256-bit";
+#endif
+  return t;
+}
+
+} // namespace
+
+std::optional<CpuTarget> parseTarget(std::string_view name) {
+  if (name == "cpu" || name == "cpu:native") {
+    static const CpuTarget native = nativeTarget();
+    return native;
+  }
+  for (const NamedTarget &n : namedTargets) {
+    if (name != n.name)
+      continue;
+    CpuTarget t;
+    t.triple = n.triple;
+    t.cpu = n.cpu;
+    t.features = n.features;
+    t.vectorBits = n.vectorBits;
+    t.avx2 = n.avx2;
+    t.avx512 = n.avx512;
+    t.avx512Bf16 = n.bf16;
+    t.avx512Vnni = n.vnni;
+    t.fma = n.fma;
+    t.f16c = n.f16c;
+    return t;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> knownTargetNames() {
+  std::vector<std::string> names = {"cpu", "cpu:native"};
+  for (const NamedTarget &n : namedTargets)
+    names.push_back(n.name);
+  return names;
+}
+
+std::string targetKey(const CpuTarget &t) {
+  std::string key = t.triple + "|" + t.cpu + "|" + t.features + "|" + std::to_string(t.vectorBits);
+  for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.fma, t.f16c})
+    key += flag ? '1' : '0';
+  return key + "|" + std::to_string(t.l1Bytes) + "|" + std::to_string(t.l2Bytes);
+}
+
+} // namespace tegula::cpu
