@@ -1,0 +1,533 @@
+/* tegula's C interface: compile kernels written in the tile language (Triton's) and launch them. No interpreter, compiler or
+ * linker is needed at run time.
+ *
+ *   TegulaContext *ctx;  TegulaModule *mod;  TegulaFunction *add;
+ *   tegula_context_create(NULL, &ctx);
+ *   tegula_module_from_file(ctx, "kernels.py", &mod);
+ *   tegula_module_function(mod, "add", &add);
+ *   TegulaArg args[5] = {tegula_ptr(x, TEGULA_FP32, n * 4), tegula_ptr(y, TEGULA_FP32, n * 4),
+ *                        tegula_ptr(out, TEGULA_FP32, n * 4), tegula_int(n), tegula_int(1024)};
+ *   int64_t grid[3] = {(n + 1023) / 1024, 1, 1};
+ *   if (tegula_launch(add, grid, args, 5, NULL, NULL) != TEGULA_OK)
+ *     fputs(tegula_last_error(), stderr);
+ *
+ * Rules that hold for every declaration below, unless it says otherwise:
+ *  - Strings are UTF-8. `const char *` inputs end in NUL and are copied. Text that comes back through a `const char **` or a
+ *    struct belongs to the object it was asked of and lives as long as it; text of the error functions lives until the
+ *    next tegula call of the same thread that can fail.
+ *  - Handles are reference counted. `*_create`, `*_from_*` and every function with an `out` handle give the caller one
+ *    reference (`*_release` gives it back; releasing NULL does nothing). A handle keeps what it needs alive: releasing a module
+ *    before its functions, or a context before its modules, is fine.
+ *  - Functions that return TegulaStatus set `*out` only on TEGULA_OK. On anything else the calling thread's last error is set.
+ *  - Every function may be called from any thread at any time, also on the same handle, except where "set-up" is said: set-up
+ *    functions of a handle must be finished before another thread uses that handle.
+ *  - No function throws, aborts or exits because of what it is given; a wrong argument is TEGULA_INVALID_ARGUMENT.
+ *  - Structs with a `size` field: set it to sizeof(the struct) (the TEGULA_*_INIT macros do); fields may be added at the end.
+ */
+#ifndef TEGULA_TEGULA_H
+#define TEGULA_TEGULA_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEGULA_VERSION_MAJOR 0
+#define TEGULA_VERSION_MINOR 1
+#define TEGULA_VERSION_PATCH 0
+/* Changes with every incompatible change of this file. */
+#define TEGULA_ABI_VERSION 1
+
+#if defined(__GNUC__)
+#define TEGULA_API __attribute__((visibility("default")))
+#else
+#define TEGULA_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------------- status and errors */
+
+/* What a call came to. */
+typedef int32_t TegulaStatus;
+enum {
+  TEGULA_OK = 0,
+  TEGULA_INVALID_ARGUMENT = 1, /* null handle, bad grid, wrong number or kind of arguments, malformed text */
+  TEGULA_COMPILE_ERROR = 2,    /* a mistake in the source: see the diagnostics */
+  TEGULA_NOT_FOUND = 3,        /* no such file, kernel, device, target, stage, name */
+  TEGULA_IO_ERROR = 4,         /* a file could not be read or written (never because of the cache) */
+  TEGULA_OUT_OF_RESOURCES = 5, /* memory, or a limit of the target */
+  TEGULA_FAULT = 6,            /* a program failed while running: see tegula_last_fault */
+  TEGULA_CANCELLED = 7,        /* the launch was interrupted; what it had stored by then stays stored */
+  TEGULA_UNSUPPORTED = 8,      /* understood, but this build or target cannot do it */
+  TEGULA_INTERNAL_ERROR = 9    /* a bug in tegula; the text says what to report */
+};
+
+/* "invalid argument", "compile error", ...; never NULL. */
+TEGULA_API const char *tegula_status_name(TegulaStatus status);
+
+/* The last failure of a tegula call on this thread, for people: for compile errors the rendered diagnostics (several lines,
+ * source line and carets), else one sentence. "" if nothing failed yet. Ends without a newline. */
+TEGULA_API const char *tegula_last_error(void);
+/* Its status; TEGULA_OK if nothing failed yet (or since tegula_clear_error). */
+TEGULA_API TegulaStatus tegula_last_status(void);
+/* Forgets the thread's last error, diagnostics and fault. */
+TEGULA_API void tegula_clear_error(void);
+
+enum { TEGULA_REMARK = 0, TEGULA_WARNING = 1, TEGULA_SEVERITY_ERROR = 2, TEGULA_NOTE = 3 };
+
+/* One message. Lines and columns are 1-based (columns: display columns, tabs to 8, wide characters 2); 0 = no place. */
+typedef struct TegulaDiagnostic {
+  int32_t severity;       /* TEGULA_REMARK, ... */
+  int32_t note_count;     /* of tegula_diagnostic_note */
+  const char *kind;       /* stable name of the message, "undefined-name" */
+  const char *message;    /* one sentence, without place or kind */
+  const char *file;       /* "" if unknown */
+  uint32_t line, column;
+  uint32_t end_line, end_column; /* one past the last character */
+  const char *rendered;   /* as on a terminal, with source line, carets and notes; ends in a newline */
+} TegulaDiagnostic;
+
+/* Diagnostics of this thread's last compiling call (module, function, compile, emit, check, launch that had to compile),
+ * warnings of a successful one included. 0 after calls that said nothing. */
+TEGULA_API size_t tegula_diagnostic_count(void);
+TEGULA_API TegulaStatus tegula_diagnostic_get(size_t index, TegulaDiagnostic *out);
+/* Notes of a diagnostic (severity TEGULA_NOTE, kind and rendered are ""). The "while instantiating" chain comes last. */
+TEGULA_API TegulaStatus tegula_diagnostic_note(size_t index, size_t note, TegulaDiagnostic *out);
+/* All of them as one JSON array of objects: kind, severity, message, file, line, column, endLine, endColumn, notes, fixIts. */
+TEGULA_API const char *tegula_diagnostics_json(void);
+
+enum {
+  TEGULA_FAULT_KIND_ASSERT = 1,    /* device_assert */
+  TEGULA_FAULT_KIND_BOUNDS = 2,    /* checked mode: access outside the buffer of an argument */
+  TEGULA_FAULT_KIND_ALIGNMENT = 3  /* checked mode: address that is no multiple of the element size */
+};
+
+/* Why a program failed. */
+typedef struct TegulaFault {
+  int32_t kind;           /* TEGULA_FAULT_KIND_* */
+  int32_t program_id[3];
+  const char *kernel;     /* name of the kernel */
+  const char *file;
+  uint32_t line, column;
+  const char *function;   /* kernel or helper the line belongs to */
+  const char *argument;   /* parameter the access went through; "" if unknown or an assert */
+  int64_t index;          /* byte offset of the access from the start of the buffer; may be negative */
+  int64_t extent;         /* bytes in the buffer */
+  const char *message;    /* of the assert, or "load"/"store"/"atomic" */
+} TegulaFault;
+
+/* Details of this thread's last TEGULA_FAULT; TEGULA_NOT_FOUND if there was none since the last tegula_clear_error. */
+TEGULA_API TegulaStatus tegula_last_fault(TegulaFault *out);
+
+/* "0.1.0" */
+TEGULA_API const char *tegula_version(void);
+/* TEGULA_ABI_VERSION of the library, to be compared with the one compiled in. */
+TEGULA_API int32_t tegula_abi_version(void);
+
+/* ------------------------------------------------------------------------------------------------------------ data types */
+
+/* Element types. Names in signatures: i1 i8 ... u64 fp8e5 fp8e4nv fp8e4b15 fp8e4b8 fp8e5b16 fp16 bf16 fp32 fp64. */
+enum {
+  TEGULA_VOID = 0, TEGULA_INT1, TEGULA_INT8, TEGULA_INT16, TEGULA_INT32, TEGULA_INT64,
+  TEGULA_UINT8, TEGULA_UINT16, TEGULA_UINT32, TEGULA_UINT64,
+  TEGULA_FP8E5, TEGULA_FP8E4NV, TEGULA_FP8E4B15, TEGULA_FP8E4B8, TEGULA_FP8E5B16,
+  TEGULA_FP16, TEGULA_BF16, TEGULA_FP32, TEGULA_FP64
+};
+typedef uint8_t TegulaDtype;
+
+/* Any accepted spelling of a scalar type (f32, fp32, float32, "tl.float32", bool ...). `is_pointer` (may be NULL: then pointers are
+ * refused) tells "*fp32" apart. */
+TEGULA_API TegulaStatus tegula_dtype_parse(const char *text, TegulaDtype *out, int32_t *is_pointer);
+/* "fp32"; "" for numbers that are no dtype. */
+TEGULA_API const char *tegula_dtype_name(TegulaDtype dtype);
+/* Bytes of one element in memory; 0 for void. */
+TEGULA_API uint32_t tegula_dtype_bytes(TegulaDtype dtype);
+
+/* --------------------------------------------------------------------------------------------------------------- context */
+
+typedef struct TegulaContext TegulaContext;   /* caches, threads, devices: usually one per process */
+typedef struct TegulaModule TegulaModule;     /* a file of kernels */
+typedef struct TegulaFunction TegulaFunction; /* a kernel or helper, with the cache of its compiled forms */
+typedef struct TegulaKernel TegulaKernel;     /* one compiled form, immutable */
+typedef struct TegulaValue TegulaValue;       /* a compile-time object, immutable */
+
+/* Tri-state switches: 0 off, 1 on, TEGULA_DEFAULT = what the level above says (launch -> context -> environment -> off). */
+enum { TEGULA_DEFAULT = -1 };
+
+typedef struct TegulaContextOptions {
+  size_t size;
+  const char *cache_dir; /* NULL: $TEGULA_CACHE_DIR, else $XDG_CACHE_HOME/tegula, else ~/.cache/tegula; "": no disk cache */
+  const char *const *read_only_cache_dirs; /* searched before cache_dir, never written */
+  size_t read_only_cache_dir_count;
+  int32_t num_threads;   /* of launches that do not say; 0: $TEGULA_NUM_THREADS, else all cores this process may use */
+  int32_t debug;         /* TEGULA_DEFAULT: $TEGULA_DEBUG: device_assert on, kernels carry debug info for gdb */
+  int32_t checked;       /* TEGULA_DEFAULT: $TEGULA_CHECK: every access checked against the buffers */
+} TegulaContextOptions;
+#define TEGULA_CONTEXT_OPTIONS_INIT {sizeof(TegulaContextOptions), NULL, NULL, 0, 0, TEGULA_DEFAULT, TEGULA_DEFAULT}
+
+/* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else. */
+TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
+TEGULA_API void tegula_context_retain(TegulaContext *context);
+TEGULA_API void tegula_context_release(TegulaContext *context);
+
+enum { TEGULA_STATIC_PRINT = 0, TEGULA_DEVICE_PRINT = 1 };
+/* Receives what kernels print: whole lines, `length` bytes with the newline, not NUL-terminated. Called from any thread, one call
+ * at a time per context; must not call tegula functions that compile or launch. */
+typedef void (*TegulaOutputFn)(void *user, int32_t stream, const char *text, size_t length);
+/* NULL restores the default, stdout. Set-up. */
+TEGULA_API TegulaStatus tegula_context_set_output(TegulaContext *context, TegulaOutputFn fn, void *user);
+
+/* Asked about every 50 ms, on the launching thread, while a launch is under way; nonzero cancels the launch, which returns
+ * TEGULA_CANCELLED. While one is set, launches not known to be short run on the worker threads and the launching thread only waits. */
+typedef int32_t (*TegulaInterruptFn)(void *user);
+/* NULL removes it. Set-up. */
+TEGULA_API TegulaStatus tegula_context_set_interrupt(TegulaContext *context, TegulaInterruptFn fn, void *user);
+/* Cancels the launches of the context that are under way, and none that start later. Async-signal-safe. */
+TEGULA_API void tegula_cancel(TegulaContext *context);
+
+/* --------------------------------------------------------------------------------------------------------------- devices */
+
+typedef struct TegulaDeviceInfo {
+  size_t size;
+  const char *name;        /* "cpu", "cuda:0": as -d takes it */
+  const char *description; /* of the hardware */
+  const char *target;      /* what code is generated for: "cpu:avx512bf16" */
+  const char *features;    /* "+avx2,+fma,..." */
+  uint32_t cores;          /* that this process may use */
+  uint32_t vector_bits;    /* width of a vector register; 0 where it means nothing */
+  uint64_t memory_bytes;
+  uint64_t l1_bytes, l2_bytes;
+} TegulaDeviceInfo;
+
+/* At least 1: device 0 is always the CPU. */
+TEGULA_API size_t tegula_device_count(TegulaContext *context);
+/* `out->size` must be set. Text lives as long as the context. */
+TEGULA_API TegulaStatus tegula_device_info(TegulaContext *context, size_t index, TegulaDeviceInfo *out);
+/* Index of a device by name ("cpu", "cuda", "cuda:1"). */
+TEGULA_API TegulaStatus tegula_device_find(TegulaContext *context, const char *name, int32_t *index);
+/* Names of targets that code can be generated for, NULL beyond the last. */
+TEGULA_API const char *tegula_target_name(size_t index);
+
+/* ---------------------------------------------------------------------------------------------------------------- values */
+/* Compile-time objects: values of constexpr parameters, of captured globals, of defaults. All functions that make one give a
+ * reference, or NULL with the last error set. Items are not consumed: the caller still releases its own references. */
+
+enum {
+  TEGULA_VALUE_NONE = 0, TEGULA_VALUE_BOOL, TEGULA_VALUE_INT, TEGULA_VALUE_FLOAT, TEGULA_VALUE_STR, TEGULA_VALUE_DTYPE,
+  TEGULA_VALUE_TUPLE, TEGULA_VALUE_RECORD, TEGULA_VALUE_CLASS, TEGULA_VALUE_FUNCTION, TEGULA_VALUE_BUILTIN,
+  TEGULA_VALUE_MODULE, TEGULA_VALUE_OPAQUE, TEGULA_VALUE_OTHER
+};
+
+TEGULA_API TegulaValue *tegula_value_none(void);
+TEGULA_API TegulaValue *tegula_value_bool(int32_t value);
+TEGULA_API TegulaValue *tegula_value_int(int64_t value);
+/* Decimal text, with sign, up to 127 bits. */
+TEGULA_API TegulaValue *tegula_value_int_text(const char *decimal);
+TEGULA_API TegulaValue *tegula_value_float(double value);
+TEGULA_API TegulaValue *tegula_value_str(const char *text, size_t length);
+/* Any spelling tegula_dtype_parse takes, pointers included ("*fp16"). */
+TEGULA_API TegulaValue *tegula_value_dtype(const char *spelling);
+TEGULA_API TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count);
+/* A namedtuple class; `defaults` are those of the last `default_count` fields. */
+TEGULA_API TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t field_count,
+                                           TegulaValue *const *defaults, size_t default_count);
+/* An instance of a class; `count` must be its number of fields. */
+TEGULA_API TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, size_t count);
+/* A jit or constexpr function. The value keeps the function alive. */
+TEGULA_API TegulaValue *tegula_value_function(TegulaFunction *function);
+/* One of the language's own modules: "triton", "triton.language", "triton.language.math", "math", ... */
+TEGULA_API TegulaValue *tegula_value_module(const char *dotted_name);
+/* A module whose attributes the caller knows. `resolve` gives one reference to the value of an attribute, or NULL if there is none; it is
+ * called while compiling, from any thread, and at most once per attribute at a time. `destroy` (may be NULL) is called when the
+ * module is no longer used. */
+typedef TegulaValue *(*TegulaResolveFn)(void *user, const char *attribute);
+TEGULA_API TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *user),
+                                                    void *user);
+/* Attribute of a module (functions, dtypes, submodules of the language: the "sum" of "triton.language"). NULL if there is none. */
+TEGULA_API TegulaValue *tegula_value_attribute(TegulaValue *module, const char *name);
+/* An object that only the caller understands (a member of an enumeration, a class): can be passed on, compared (by id) and printed. */
+TEGULA_API TegulaValue *tegula_value_opaque(const char *name, uint64_t id);
+/* A literal as `-c NAME=...` takes it: integer, float, true/false/none in either spelling, dtype name, 'quoted' or "quoted" string. */
+TEGULA_API TegulaValue *tegula_value_parse(const char *text);
+
+TEGULA_API void tegula_value_retain(TegulaValue *value);
+TEGULA_API void tegula_value_release(TegulaValue *value);
+TEGULA_API int32_t tegula_value_kind(const TegulaValue *value);
+/* As Python's repr() shows it. Lives as long as the value. */
+TEGULA_API const char *tegula_value_repr(TegulaValue *value);
+/* Of bools and ints that fit; else TEGULA_INVALID_ARGUMENT. */
+TEGULA_API TegulaStatus tegula_value_as_int(const TegulaValue *value, int64_t *out);
+/* Of any number. */
+TEGULA_API TegulaStatus tegula_value_as_float(const TegulaValue *value, double *out);
+
+/* --------------------------------------------------------------------------------------------------- modules and functions */
+
+/* Parses a file of kernels and binds its top-level names; host code in it is skipped, never run. Imports of sibling files are followed.
+ * TEGULA_NOT_FOUND / TEGULA_IO_ERROR if it cannot be read, TEGULA_COMPILE_ERROR for syntax errors (all of them are reported). */
+TEGULA_API TegulaStatus tegula_module_from_file(TegulaContext *context, const char *path, TegulaModule **out);
+/* The same from memory; `name` stands in messages in place of a path. */
+TEGULA_API TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, const char *text, size_t length,
+                                                TegulaModule **out);
+TEGULA_API void tegula_module_retain(TegulaModule *module);
+TEGULA_API void tegula_module_release(TegulaModule *module);
+/* Jit functions at the top level, in order. */
+TEGULA_API size_t tegula_module_kernel_count(const TegulaModule *module);
+/* NULL if out of range. */
+TEGULA_API const char *tegula_module_kernel_name(const TegulaModule *module, size_t index);
+/* The kernel of that name; asking twice gives the same function (and its cache). TEGULA_NOT_FOUND names the nearest ones. */
+TEGULA_API TegulaStatus tegula_module_function(TegulaModule *module, const char *name, TegulaFunction **out);
+/* Everything that can be said without argument types (`tegula check`). TEGULA_COMPILE_ERROR if there are errors. */
+TEGULA_API TegulaStatus tegula_module_check(TegulaModule *module);
+
+enum { TEGULA_FUNCTION_JIT = 0, TEGULA_FUNCTION_CONSTEXPR = 1, TEGULA_FUNCTION_PLAIN = 2 };
+
+/* A function handed over as text, by a binding that has live function objects. */
+typedef struct TegulaFunctionSource {
+  size_t size;
+  const char *file;       /* of the user, for messages and debug info */
+  const char *text;       /* the `def`, with or without decorators; common indentation is fine */
+  size_t length;
+  uint32_t first_line;    /* line number of the first line of `text` in the file, 1-based */
+  int32_t kind;           /* TEGULA_FUNCTION_* */
+  int32_t noinline_;      /* 0 or 1 */
+  const char *must_use;   /* not NULL: the result must be used; the text is the hint ("" for none) */
+  /* Parameter names, as in the decorator. */
+  const char *const *do_not_specialize;
+  size_t do_not_specialize_count;
+  const char *const *do_not_specialize_on_alignment;
+  size_t do_not_specialize_on_alignment_count;
+} TegulaFunctionSource;
+
+/* The function's captured names are bound afterwards; it must not be compiled before. */
+TEGULA_API TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *source,
+                                               TegulaFunction **out);
+TEGULA_API void tegula_function_retain(TegulaFunction *function);
+TEGULA_API void tegula_function_release(TegulaFunction *function);
+TEGULA_API const char *tegula_function_name(const TegulaFunction *function);
+/* Names that the text reads and does not define: what has to be bound (names of Python builtins included: leave those unbound). */
+TEGULA_API size_t tegula_function_free_name_count(const TegulaFunction *function);
+TEGULA_API const char *tegula_function_free_name(const TegulaFunction *function, size_t index);
+/* Binds a captured name. `allowed` = 0: the global exists but may not be used in a kernel (a plain int ...), and using it is an error that
+ * says so. Functions may refer to each other and to themselves. Set-up; TEGULA_INVALID_ARGUMENT after the first compile. */
+TEGULA_API TegulaStatus tegula_function_bind(TegulaFunction *function, const char *name, TegulaValue *value, int32_t allowed);
+/* Replaces the default of a parameter (those that are literals in the text are known already). Set-up. */
+TEGULA_API TegulaStatus tegula_function_set_default(TegulaFunction *function, size_t parameter, TegulaValue *value);
+/* 64 hexadecimal digits (or fewer): hash of the text and of everything reachable from it. Ends set-up. */
+TEGULA_API const char *tegula_function_hash(TegulaFunction *function);
+
+enum {
+  TEGULA_PARAM_CONSTEXPR = 1,                    /* annotated tl.constexpr */
+  TEGULA_PARAM_VARIADIC = 2,                     /* *args: takes a tuple */
+  TEGULA_PARAM_POINTER = 4,                      /* annotated as a pointer; `dtype` is the pointee */
+  TEGULA_PARAM_CONST = 8,                        /* annotated as a pointer to const */
+  TEGULA_PARAM_DO_NOT_SPECIALIZE = 16,
+  TEGULA_PARAM_DO_NOT_SPECIALIZE_ON_ALIGNMENT = 32
+};
+typedef struct TegulaParam {
+  const char *name;
+  uint32_t flags;               /* TEGULA_PARAM_* */
+  TegulaDtype dtype;            /* annotated element type, TEGULA_VOID if none */
+  TegulaValue *default_value;   /* borrowed from the function; NULL if there is none */
+} TegulaParam;
+TEGULA_API size_t tegula_function_param_count(const TegulaFunction *function);
+TEGULA_API TegulaStatus tegula_function_param(const TegulaFunction *function, size_t index, TegulaParam *out);
+
+/* ------------------------------------------------------------------------------------------------------------- arguments */
+
+enum {
+  TEGULA_ARG_MISSING = 0, /* the parameter's default is used */
+  TEGULA_ARG_POINTER = 1, /* `dtype` the element type, `u.ptr` the address on the device, `extent` in bytes */
+  TEGULA_ARG_INT = 2,     /* `u.i`; becomes i32 if it fits, else i64; 1 is folded, divisibility by 16 noticed */
+  TEGULA_ARG_UINT = 3,    /* `u.u` in [2^63, 2^64): becomes u64. (Smaller ones are taken as TEGULA_ARG_INT.) */
+  TEGULA_ARG_FLOAT = 4,   /* `u.f`; becomes fp32 unless the parameter is annotated otherwise */
+  TEGULA_ARG_BOOL = 5,    /* `u.i` 0 or 1; becomes i1 */
+  TEGULA_ARG_NONE = 6,    /* None, a compile-time value */
+  TEGULA_ARG_VALUE = 7,   /* `u.value`: a compile-time object (borrowed for the call), for any parameter */
+  TEGULA_ARG_TUPLE = 8    /* `count` items at `u.items`, each specialised by itself; `u2.cls` not NULL: a namedtuple of that class */
+};
+enum {
+  TEGULA_ARG_READ_ONLY = 1 /* the memory must not be written: a kernel that stores through it is refused before it runs */
+};
+
+/* One argument; 24 bytes, no ownership: everything pointed to must live until the call returns. */
+typedef struct TegulaArg {
+  uint8_t kind;       /* TEGULA_ARG_* */
+  TegulaDtype dtype;  /* POINTER: of the elements. INT, FLOAT: forces the type; TEGULA_VOID = by the rules of the language */
+  uint16_t flags;     /* TEGULA_ARG_READ_ONLY */
+  uint32_t count;     /* TUPLE: number of items */
+  union {
+    void *ptr;
+    int64_t i;
+    uint64_t u;
+    double f;
+    const struct TegulaArg *items;
+    TegulaValue *value;
+  } u;
+  union {
+    int64_t extent;   /* POINTER: bytes from `ptr` on that may be accessed; -1 = unknown (checked mode: nothing is checked) */
+    TegulaValue *cls; /* TUPLE: class, or NULL */
+  } u2;
+} TegulaArg;
+
+static inline TegulaArg tegula_ptr(void *address, TegulaDtype dtype, int64_t bytes) {
+  TegulaArg a = {TEGULA_ARG_POINTER, dtype, 0, 0, {NULL}, {0}};
+  a.u.ptr = address;
+  a.u2.extent = bytes;
+  return a;
+}
+static inline TegulaArg tegula_const_ptr(const void *address, TegulaDtype dtype, int64_t bytes) {
+  TegulaArg a = tegula_ptr((void *)address, dtype, bytes);
+  a.flags = TEGULA_ARG_READ_ONLY;
+  return a;
+}
+static inline TegulaArg tegula_int(int64_t value) {
+  TegulaArg a = {TEGULA_ARG_INT, TEGULA_VOID, 0, 0, {NULL}, {0}};
+  a.u.i = value;
+  return a;
+}
+static inline TegulaArg tegula_float(double value) {
+  TegulaArg a = {TEGULA_ARG_FLOAT, TEGULA_VOID, 0, 0, {NULL}, {0}};
+  a.u.f = value;
+  return a;
+}
+static inline TegulaArg tegula_bool(int32_t value) {
+  TegulaArg a = {TEGULA_ARG_BOOL, TEGULA_VOID, 0, 0, {NULL}, {0}};
+  a.u.i = value != 0;
+  return a;
+}
+static inline TegulaArg tegula_constant(TegulaValue *value) {
+  TegulaArg a = {TEGULA_ARG_VALUE, TEGULA_VOID, 0, 0, {NULL}, {0}};
+  a.u.value = value;
+  return a;
+}
+
+/* ---------------------------------------------------------------------------------------------------- compiling, launching */
+
+/* Options of a launch. All zero but `size` and the tri-states is the default; the GPU ones are accepted and ignored by the CPU. */
+typedef struct TegulaLaunchOptions {
+  size_t size;
+  int32_t num_warps;          /* 0: 4. A power of two */
+  int32_t num_stages;         /* 0: 3 */
+  int32_t num_ctas;           /* 0: 1 */
+  int32_t maxnreg;            /* 0: no cap */
+  int32_t num_threads;        /* CPU threads of this launch; 0: the context's. Not part of the cache key */
+  int32_t device;             /* index of the device, -1 or 0: the CPU */
+  int8_t debug;               /* tri-state: device_assert and `assert` active */
+  int8_t checked;             /* tri-state: accesses checked */
+  int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
+  int8_t fp_fusion;           /* tri-state: a*b+c may become fma; default on */
+  int8_t sanitize_overflow;   /* tri-state: with debug, integer overflow is a fault; default off */
+  int8_t opt_level;           /* 0..3, TEGULA_DEFAULT: 2 */
+  int8_t reserved[2];         /* 0 */
+  void *stream;               /* of the device; NULL on the CPU */
+} TegulaLaunchOptions;
+#define TEGULA_LAUNCH_OPTIONS_INIT \
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, {0, 0}, NULL}
+
+/* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
+ * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns
+ * when all programs have run. A grid with a 0 compiles and runs nothing; a negative extent, or more than 2^31 - 1 in
+ * one dimension or 2^62 programs in all, is TEGULA_INVALID_ARGUMENT. `options` may be NULL. `kernel` may be NULL; else it gets
+ * the compiled kernel, borrowed from the function (retain it to keep it longer). */
+TEGULA_API TegulaStatus tegula_launch(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
+                                      const TegulaLaunchOptions *options, TegulaKernel **kernel);
+/* The same without running: specialises, compiles, loads. Pointers may be NULL (taken as aligned). Gives a reference. */
+TEGULA_API TegulaStatus tegula_compile(TegulaFunction *function, const TegulaArg *args, size_t arg_count,
+                                       const TegulaLaunchOptions *options, TegulaKernel **out);
+
+typedef struct TegulaNamedValue {
+  const char *name;
+  TegulaValue *value;
+} TegulaNamedValue;
+
+/* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
+ * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
+ * compile time). `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
+ * target, else tegula_kernel_launch says TEGULA_UNSUPPORTED. */
+TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
+                                                 const TegulaNamedValue *constants, size_t constant_count, const char *target,
+                                                 const TegulaLaunchOptions *options, TegulaKernel **out);
+/* Runs the compiler only as far as `stage` (see tegula_kernel_asm) and gives its text or bytes. `*text` is NUL-terminated (the NUL is not
+ * counted in `*length`) and is freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_emit(TegulaFunction *function, const char *signature, const TegulaNamedValue *constants,
+                                    size_t constant_count, const char *target, const TegulaLaunchOptions *options,
+                                    const char *stage, char **text, size_t *length);
+TEGULA_API void tegula_free(void *memory);
+
+/* --------------------------------------------------------------------------------------------------------------- kernels */
+
+TEGULA_API void tegula_kernel_retain(TegulaKernel *kernel);
+TEGULA_API void tegula_kernel_release(TegulaKernel *kernel);
+
+enum {
+  TEGULA_FROM_COMPILER = 0,  /* compiled by this process */
+  TEGULA_FROM_DISK_CACHE = 1
+};
+
+typedef struct TegulaKernelInfo {
+  size_t size;
+  const char *name;          /* of the kernel function */
+  const char *symbol;        /* of the entry point in the object file */
+  const char *hash;          /* 64 hexadecimal digits: the cache key */
+  const char *target;        /* "cpu:avx512bf16" */
+  const char *signature;     /* "x:*fp32:16, n:i32, BLOCK:1024": parameters as specialised, in order */
+  int32_t num_warps, num_stages, num_ctas;
+  int32_t checked, debug, debug_info;
+  int32_t origin;            /* TEGULA_FROM_* */
+  uint32_t arg_count;        /* runtime arguments */
+  uint64_t scratch_bytes;    /* per thread */
+  uint64_t object_bytes;     /* size of the object file */
+  uint64_t code_bytes;       /* machine code in memory; 0 if not loaded */
+} TegulaKernelInfo;
+/* `out->size` must be set. Text lives as long as the kernel. */
+TEGULA_API TegulaStatus tegula_kernel_info(TegulaKernel *kernel, TegulaKernelInfo *out);
+/* The same, and the arguments with types and offsets, as one JSON object. */
+TEGULA_API const char *tegula_kernel_metadata_json(TegulaKernel *kernel);
+
+/* What a stage made: "source", "ast" (syntax tree), "tree" (instantiated tree with types), "tile" (tile IR after the passes), "cpu" (plan of loops),
+ * "llvm", "asm", "obj" (bytes). Stages other than source and obj are made anew on the first request and then kept; text lives as
+ * long as the kernel. TEGULA_NOT_FOUND lists the names. */
+TEGULA_API TegulaStatus tegula_kernel_asm(TegulaKernel *kernel, const char *stage, const char **text, size_t *length);
+/* Names of the stages in order; NULL beyond the last. */
+TEGULA_API const char *tegula_stage_name(size_t index);
+
+/* Nanoseconds spent making the kernel, by stage; all 0 but load and total for one that came from the disk. */
+typedef struct TegulaTimings {
+  size_t size;
+  uint64_t parse;    /* of the file or function it came from */
+  uint64_t sema;     /* instantiation */
+  uint64_t passes;
+  uint64_t plan;     /* tile IR to loop nests */
+  uint64_t emit;     /* loop nests to LLVM IR */
+  uint64_t optimize; /* LLVM's optimizer */
+  uint64_t codegen;  /* LLVM IR to object file */
+  uint64_t load;     /* object file to callable code */
+  uint64_t total;    /* from the call to the kernel, parse and cache look-up included */
+} TegulaTimings;
+TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTimings *out);
+
+/* Launches a compiled kernel: as tegula_launch, without looking for a specialisation. `args` are those of the function's parameters;
+ * constants are ignored, and an argument that breaks a fact the kernel was specialised on (type, divisibility, value 1) is
+ * TEGULA_INVALID_ARGUMENT. Of `options` (may be NULL) only num_threads and stream matter. */
+TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
+                                             const TegulaLaunchOptions *options);
+
+/* ----------------------------------------------------------------------------------------------------------------- cache */
+
+typedef struct TegulaCacheStat {
+  size_t size;
+  const char *directory;    /* "" if there is no disk cache; lives as long as the context */
+  const char *disabled;     /* why the disk cache is off (unwritable, owned by someone else ...); "" if it is on */
+  uint64_t entries, bytes;  /* on disk now */
+  uint64_t memory_hits;     /* of this context: launches and compiles that found their kernel in memory (slow-path look-ups only) */
+  uint64_t disk_hits, compiles, disk_writes, disk_errors, corrupted;
+} TegulaCacheStat;
+/* `out->size` must be set. Looks at the directory. */
+TEGULA_API TegulaStatus tegula_cache_stat(TegulaContext *context, TegulaCacheStat *out);
+/* Removes every entry of the writable directory (and nothing else in it). Kernels in memory stay. `removed` may be NULL. */
+TEGULA_API TegulaStatus tegula_cache_clear(TegulaContext *context, uint64_t *removed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
