@@ -18,6 +18,7 @@ struct TargetInfo {
   int cudaCapability = 0;         // 90 for sm_90
   std::string defaultDotPrecision = "ieee"; // of fp32 dots: "tf32" on GPUs
   std::vector<std::string> dotPrecisions = {"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"};
+  std::vector<Scalar> fp8Types = {Scalar::Fp8e5, Scalar::Fp8e4nv, Scalar::Fp8e4b15, Scalar::Fp8e4b8, Scalar::Fp8e5b16};
   int minDotM = 1, minDotN = 1, minDotK = 1;
   bool debug = false;             // device_assert active
   bool sanitizeOverflow = false;  // with debug: overflow asserts on int add/sub/mul

@@ -153,6 +153,8 @@ bool equal(const Value &a, const Value &b);
 /// functions by content hash). Part of instantiation and cache keys.
 std::string key(const Value &v);
 std::string intToString(Int v);
+/// The items of a tuple or namedtuple, null for anything else.
+const std::vector<Value> *sequenceItems(const Value &v);
 /// As Python's repr of a float: shortest text that reads back ("0.1", "1e+16", "inf", "nan", "2.0").
 std::string floatToString(double v);
 

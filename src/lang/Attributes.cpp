@@ -1,0 +1,243 @@
+// Attributes of values (x.shape, x.dtype.element_ty, x.sum) and the constants of the language's modules.
+#include "lang/Emit.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace tegula::lang {
+
+namespace {
+
+using Type = std::shared_ptr<const TypeValue>;
+
+constexpr std::string_view libraryMethods[] = {"cdiv",    "sigmoid", "softmax", "max",     "min",    "argmax",  "argmin", "sum",
+                                               "xor_sum", "reduce_or", "cumsum", "cumprod", "flip",  "ravel"};
+
+Value typeOf(const Tensor &t) {
+  if (t.isScalar())
+    return Value::type(t.dtype);
+  return Value(std::make_shared<const TypeValue>(TypeValue{t.dtype, t.shape(), true}));
+}
+
+Value bind(const Value &self, Value callee) {
+  return Value(std::make_shared<const BoundMethod>(
+      BoundMethod{std::make_shared<const Value>(self), std::make_shared<const Value>(std::move(callee))}));
+}
+
+Value bindBuiltin(const Value &self, const Builtin *b) { return bind(self, Value(b)); }
+
+// Types.
+
+Value elementOf(const TypeValue &t) {
+  return t.isBlock ? Value::type(t.dtype) : t.dtype.isPtr ? Value::type(t.dtype.pointee()) : Value::type(t.dtype);
+}
+
+int64_t mantissaWidth(Scalar s) {
+  switch (s) {
+  case Scalar::Fp8e5:
+  case Scalar::Fp8e5b16: return 2;
+  case Scalar::Fp8e4nv:
+  case Scalar::Fp8e4b15:
+  case Scalar::Fp8e4b8: return 3;
+  case Scalar::Fp16: return 10;
+  case Scalar::Bf16: return 7;
+  case Scalar::Fp32: return 23;
+  default: return 53;
+  }
+}
+
+int64_t exponentBias(Scalar s) {
+  switch (s) {
+  case Scalar::Fp8e4nv: return 7;
+  case Scalar::Fp8e4b8: return 8;
+  case Scalar::Fp8e5b16: return 16;
+  case Scalar::Bf16:
+  case Scalar::Fp32: return 127;
+  case Scalar::Fp64: return 1023;
+  default: return 15;
+  }
+}
+
+struct TypeProperty {
+  std::string_view name;
+  bool (*applies)(const TypeValue &);
+  Value (*get)(const TypeValue &);
+};
+
+bool always(const TypeValue &) { return true; }
+bool isBlock(const TypeValue &t) { return t.isBlock; }
+bool isScalarType(const TypeValue &t) { return !t.isBlock && !t.dtype.isPtr; }
+bool isIntType(const TypeValue &t) { return !t.isBlock && t.dtype.isInt(); }
+bool isFloatType(const TypeValue &t) { return !t.isBlock && t.dtype.isFloat(); }
+bool hasElement(const TypeValue &t) { return t.isBlock || t.dtype.isPtr; }
+
+const TypeProperty typeProperties[] = {
+    {"scalar", always, [](const TypeValue &t) { return Value::type(t.dtype); }},
+    {"element_ty", hasElement, elementOf},
+    {"name", always,
+     [](const TypeValue &t) { return Value::str(t.isBlock ? spelling(t.dtype) + shapeText(t.shape) : str(Value::type(t.dtype))); }},
+    {"primitive_bitwidth", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits()); }},
+    {"itemsize", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits() / 8); }},
+    {"int_bitwidth", isIntType, [](const TypeValue &t) { return Value::integer(t.dtype.bits()); }},
+    {"int_signedness", isIntType, [](const TypeValue &t) { return Value::integer(t.dtype.isSigned() ? 0 : 1); }},
+    {"fp_mantissa_width", isFloatType, [](const TypeValue &t) { return Value::integer(mantissaWidth(t.dtype.scalar)); }},
+    {"exponent_bias", isFloatType, [](const TypeValue &t) { return Value::integer(exponentBias(t.dtype.scalar)); }},
+    {"shape", isBlock, [](const TypeValue &t) { return shapeValue(t.shape); }},
+    {"numel", isBlock, [](const TypeValue &t) { return Value::integer(t.shape.numel()); }},
+    {"nbytes", isBlock, [](const TypeValue &t) { return Value::integer(t.shape.numel() * (t.dtype.bits() / 8)); }},
+    {"address_space", hasElement, [](const TypeValue &) { return Value::integer(1); }},
+};
+
+std::optional<Value> typeAttribute(const Value &object, const TypeValue &t, std::string_view name) {
+  for (const TypeProperty &p : typeProperties)
+    if (p.name == name && p.applies(t))
+      return p.get(t);
+  if (const Builtin *b = findBuiltin("dtype." + std::string(name)))
+    return bindBuiltin(object, b);
+  return std::nullopt;
+}
+
+// Tensors.
+
+std::optional<Value> methodOf(Context &c, const Value &object, std::string_view name) {
+  if (const Builtin *b = findMethod(name))
+    return bindBuiltin(object, b);
+  if (isLibraryMethod(name)) {
+    Value f = c.libraryFunction(name);
+    return f.isError() ? std::nullopt : std::optional<Value>(bind(object, f));
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> tensorAttribute(Context &c, const Value &object, std::string_view name, Loc loc) {
+  const Tensor &t = object.asTensor();
+  if (name == "shape")
+    return shapeValue(t.shape());
+  if (name == "dtype")
+    return Value::type(t.dtype);
+  if (name == "type")
+    return typeOf(t);
+  if (name == "numel")
+    return Value::integer(t.shape().numel());
+  if (name != "T")
+    return methodOf(c, object, name);
+  if (t.shape().rank() != 2)
+    return fail(c, diag::wrongShape, loc, "the tensor of `.T`", shapeText(t.shape()), "a shape of two dimensions");
+  LocScope scope(c, loc);
+  const int64_t swapped[] = {1, 0};
+  return tensor(t.dtype, c.builder().permute(t.value, swapped));
+}
+
+// Records.
+
+std::optional<Value> blockPtrAttribute(const Value &object, std::string_view name) {
+  const Dtype base = object.record().fields[0].asTensor().dtype;
+  if (name == "dtype")
+    return Value::type(base.pointee());
+  if (name == "store" || name == "advance")
+    return bindBuiltin(object, findBuiltin(name));
+  return std::nullopt;
+}
+
+std::optional<Value> recordAttribute(const Value &object, std::string_view name) {
+  const RecordValue &r = object.record();
+  auto it = std::find(r.cls->fields.begin(), r.cls->fields.end(), name);
+  if (it != r.cls->fields.end())
+    return r.fields[static_cast<size_t>(it - r.cls->fields.begin())];
+  if (name == "_fields" && r.cls->kind == RecordClass::Kind::NamedTuple) {
+    std::vector<Value> names;
+    for (const std::string &f : r.cls->fields)
+      names.push_back(Value::str(f));
+    return Value::tuple(std::move(names));
+  }
+  return r.cls->kind == RecordClass::Kind::BlockPtr ? blockPtrAttribute(object, name) : std::nullopt;
+}
+
+std::optional<Value> nameAttribute(const Value &object) {
+  if (object.is<const Builtin *>())
+    return Value::str(object.get<const Builtin *>()->name);
+  if (object.is<std::shared_ptr<const Function>>())
+    return Value::str(nameOf(*object.get<std::shared_ptr<const Function>>()));
+  if (object.is<std::shared_ptr<const RecordClass>>())
+    return Value::str(object.get<std::shared_ptr<const RecordClass>>()->name);
+  if (object.is<std::shared_ptr<const Module>>())
+    return Value::str(nameOf(*object.get<std::shared_ptr<const Module>>()));
+  return std::nullopt;
+}
+
+// Constants.
+
+Value opaque(std::string name) {
+  // Ids only have to differ between names: the text itself is compared too.
+  uint64_t id = 1469598103934665603ull;
+  for (char ch : name)
+    id = (id ^ static_cast<unsigned char>(ch)) * 1099511628211ull;
+  return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::move(name), id}));
+}
+
+Value propagateNan() {
+  static const auto cls = std::make_shared<const RecordClass>(
+      RecordClass{RecordClass::Kind::NamedTuple, "PropagateNan", {"NONE", "ALL"}, {}});
+  return Value(std::make_shared<const RecordValue>(
+      RecordValue{cls, {opaque("PropagateNan.NONE"), opaque("PropagateNan.ALL")}}));
+}
+
+struct Constant {
+  std::string_view name;
+  Value (*get)();
+};
+
+const Constant constants[] = {
+    {"TRITON_MAX_TENSOR_NUMEL", [] { return Value::integer(1 << 20); }},
+    {"PropagateNan", propagateNan},
+    {"PropagateNan.NONE", [] { return opaque("PropagateNan.NONE"); }},
+    {"pi32_t", [] { return Value::type(Dtype::ptr(Scalar::Int32)); }},
+    {"tensor", [] { return opaque("tensor"); }},
+    {"const", [] { return opaque("const"); }},
+    {"tensor_descriptor", [] { return opaque("tensor_descriptor"); }},
+    {"tensor_descriptor_type", [] { return opaque("tensor_descriptor_type"); }},
+    {"tuple_type", [] { return opaque("tuple_type"); }},
+    {"constexpr_type", [] { return opaque("constexpr_type"); }},
+    {"python.math.pi", [] { return Value::number(std::numbers::pi); }},
+    {"python.math.e", [] { return Value::number(std::numbers::e); }},
+    {"python.math.tau", [] { return Value::number(2 * std::numbers::pi); }},
+    {"python.math.inf", [] { return Value::number(std::numeric_limits<double>::infinity()); }},
+    {"python.math.nan", [] { return Value::number(std::numeric_limits<double>::quiet_NaN()); }},
+};
+
+} // namespace
+
+bool isLibraryMethod(std::string_view name) {
+  return std::find(std::begin(libraryMethods), std::end(libraryMethods), name) != std::end(libraryMethods);
+}
+
+std::optional<Value> findConstant(std::string_view name) {
+  for (const Constant &k : constants)
+    if (k.name == name)
+      return k.get();
+  // Dtypes by their own name only: tl.float32 exists, tl.fp32 does not.
+  std::optional<Dtype> d = parseDtype(name);
+  return d && spelling(*d) == name ? std::optional<Value>(Value::type(*d)) : std::nullopt;
+}
+
+std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc) {
+  if (object.isError())
+    return object;
+  if (object.isTensor())
+    return tensorAttribute(c, object, name, loc);
+  if (object.isDtype())
+    return typeAttribute(object, TypeValue{object.asDtype(), {}, false}, name);
+  if (object.is<Type>())
+    return typeAttribute(object, *object.get<Type>(), name);
+  if (object.isRecord())
+    return recordAttribute(object, name);
+  if (name == "__name__")
+    return nameAttribute(object);
+  // constexpr objects: c.value is the object itself.
+  if (name == "value" && (object.isNumber() || object.isStr() || object.isNone()))
+    return object;
+  return std::nullopt;
+}
+
+} // namespace tegula::lang

@@ -1,0 +1,54 @@
+// Helpers of the language layer to make IR from typed tensors; operands are already of the right dtype and shape.
+#pragma once
+#include "lang/Diagnostics.h"
+#include "lang/Ops.h"
+
+namespace tegula::lang {
+
+/// Sets the location of new operations for one scope.
+class LocScope {
+public:
+  LocScope(Context &c, Loc loc) : b_(c.builder()), old_(b_.loc()) {
+    if (loc)
+      b_.setLoc(loc);
+  }
+  ~LocScope() { b_.setLoc(old_); }
+  LocScope(const LocScope &) = delete;
+
+private:
+  ir::Builder &b_;
+  Loc old_;
+};
+
+/// Numeric conversion without rounding options; the pair must be one that `cast` allows.
+Tensor convert(Context &c, const Tensor &x, Dtype to, bool towardZero = false);
+/// Same dtype and shape: the tensor as another shape by splat or broadcast. The shapes must be compatible.
+Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape);
+/// The common shape of two; nullopt and a report if there is none.
+std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {}, Loc bLoc = {});
+std::string shapeText(const ir::Shape &s);
+Value shapeValue(const ir::Shape &s);
+
+inline Value tensor(Dtype d, ir::Value *v) { return Value::tensor(d, v); }
+inline Value tensor(const Tensor &t) { return Value(t); }
+/// "this is int32[128]", the words of a label.
+inline std::string thisIs(const Value &v) { return "this is " + kindName(v); }
+
+/// Reports and gives Error.
+template <typename... Args> Value fail(Context &c, const DiagKind &kind, Loc loc, Args &&...args) {
+  c.diag().report(kind, loc, std::forward<Args>(args)...);
+  return Value::error();
+}
+
+/// Both operands of an arithmetic operation, converted to their common dtype and shape (LANGUAGE 2.3, 2.5).
+struct Operands {
+  Tensor a, b;
+};
+std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc, Loc aLoc,
+                             Loc bLoc);
+/// Add, Sub, Mul with or without the overflow check of debug builds.
+Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow);
+/// False and a report if the target has no such fp8 type.
+bool checkFp8(Context &c, Dtype d, Loc loc);
+
+} // namespace tegula::lang

@@ -1,0 +1,308 @@
+// Text, equality and keys of values.
+#include "lang/Builtin.h"
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace tegula::lang {
+
+template <typename T> using Ref = std::shared_ptr<const T>;
+
+// Fallbacks, see Value.h.
+[[gnu::weak]] std::string nameOf(const Function &) { return "function"; }
+[[gnu::weak]] std::string keyOf(const Function &f) { return "@" + std::to_string(reinterpret_cast<uintptr_t>(&f)); }
+[[gnu::weak]] std::string nameOf(const Module &) { return "module"; }
+
+namespace {
+
+std::string quote(const std::string &s) {
+  char q = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
+  std::string out(1, q);
+  for (char ch : s) {
+    if (ch == q || ch == '\\')
+      (out += '\\') += ch;
+    else if (ch == '\n')
+      out += "\\n";
+    else if (ch == '\t')
+      out += "\\t";
+    else if (ch == '\r')
+      out += "\\r";
+    else
+      out += ch;
+  }
+  return out += q;
+}
+
+template <typename Fn> std::string join(const std::vector<Value> &items, Fn &&text) {
+  std::string s;
+  for (const Value &v : items)
+    (s += s.empty() ? "" : ", ") += text(v);
+  return s;
+}
+
+std::string recordText(const RecordValue &r) {
+  std::string s = r.cls->name + "(";
+  for (size_t i = 0; i < r.fields.size(); ++i)
+    s += (i ? ", " : "") + r.cls->fields[i] + "=" + repr(r.fields[i]);
+  return s + ")";
+}
+
+std::string sliceText(const SliceValue &s) {
+  std::string t;
+  for (size_t i = 0; i < s.parts.size(); ++i) {
+    // The second colon is written only if there is a step.
+    if (i == 1 || (i == 2 && !s.parts[2].isNone()))
+      t += ":";
+    if (!s.parts[i].isNone())
+      t += repr(s.parts[i]);
+  }
+  return t;
+}
+
+std::string shapeText(const ir::Shape &s) {
+  std::string t = "[";
+  for (unsigned i = 0; i < s.rank(); ++i)
+    t += (i ? ", " : "") + std::to_string(s[i]);
+  return t + "]";
+}
+
+/// str() of a dtype in the language: float types by code, ints by name.
+std::string dtypeStr(Dtype d) {
+  if (d.isPtr)
+    return (d.isConst ? "pointer<const " : "pointer<") + dtypeStr(d.pointee()) + ">";
+  return d.isFloat() ? code(d) : spelling(d);
+}
+
+struct Repr {
+  std::string operator()(const ErrorValue &) const { return "<error>"; }
+  std::string operator()(const NoneValue &) const { return "None"; }
+  std::string operator()(const EllipsisValue &) const { return "Ellipsis"; }
+  std::string operator()(bool b) const { return b ? "True" : "False"; }
+  std::string operator()(const Int &i) const { return intToString(i); }
+  std::string operator()(double d) const { return floatToString(d); }
+  std::string operator()(const Ref<std::string> &s) const { return quote(*s); }
+  std::string operator()(const Dtype &d) const { return spelling(d); }
+  std::string operator()(const Ref<TypeValue> &t) const { return spelling(t->dtype) + (t->isBlock ? shapeText(t->shape) : ""); }
+  std::string operator()(const Tensor &t) const { return typeName(t); }
+  std::string operator()(const Ref<TupleValue> &t) const {
+    return "(" + join(t->items, repr) + (t->items.size() == 1 ? ",)" : ")");
+  }
+  std::string operator()(const Ref<RecordValue> &r) const { return recordText(*r); }
+  std::string operator()(const Ref<RecordClass> &c) const { return "<class '" + c->name + "'>"; }
+  std::string operator()(const Ref<SliceValue> &s) const { return sliceText(*s); }
+  std::string operator()(const Ref<BoundMethod> &m) const { return "<method of " + kindName(*m->self) + ">"; }
+  std::string operator()(const Ref<RangeValue> &r) const { return "range(" + join(r->args, repr) + ")"; }
+  std::string operator()(const Builtin *b) const { return std::string("<function ") + b->name + ">"; }
+  std::string operator()(const Ref<Function> &f) const { return "<function " + nameOf(*f) + ">"; }
+  std::string operator()(const Ref<Module> &m) const { return "<module '" + nameOf(*m) + "'>"; }
+  std::string operator()(const Ref<OpaqueValue> &o) const { return o->name; }
+};
+
+struct KindName {
+  std::string operator()(const ErrorValue &) const { return "erroneous value"; }
+  std::string operator()(const NoneValue &) const { return "None"; }
+  std::string operator()(const EllipsisValue &) const { return "Ellipsis"; }
+  std::string operator()(bool) const { return "bool"; }
+  std::string operator()(const Int &) const { return "int"; }
+  std::string operator()(double) const { return "float"; }
+  std::string operator()(const Ref<std::string> &) const { return "str"; }
+  std::string operator()(const Dtype &) const { return "dtype"; }
+  std::string operator()(const Ref<TypeValue> &) const { return "type"; }
+  std::string operator()(const Tensor &t) const {
+    if (!t.isScalar())
+      return "tensor " + typeName(t);
+    return t.dtype.isPtr ? typeName(t) : "scalar " + typeName(t);
+  }
+  std::string operator()(const Ref<TupleValue> &) const { return "tuple"; }
+  std::string operator()(const Ref<RecordValue> &r) const {
+    return r->cls->kind == RecordClass::Kind::BlockPtr ? "block pointer" : r->cls->name;
+  }
+  std::string operator()(const Ref<RecordClass> &c) const { return "class " + c->name; }
+  std::string operator()(const Ref<SliceValue> &) const { return "slice"; }
+  std::string operator()(const Ref<BoundMethod> &) const { return "method"; }
+  std::string operator()(const Ref<RangeValue> &) const { return "range"; }
+  std::string operator()(const Builtin *b) const { return std::string("function ") + b->name; }
+  std::string operator()(const Ref<Function> &f) const { return "function " + nameOf(*f); }
+  std::string operator()(const Ref<Module> &m) const { return "module " + nameOf(*m); }
+  std::string operator()(const Ref<OpaqueValue> &o) const { return o->name; }
+};
+
+std::string hex(uint64_t v) {
+  char buf[20];
+  auto r = std::to_chars(buf, buf + sizeof buf, v, 16);
+  return std::string(buf, r.ptr);
+}
+
+/// Each alternative begins with its own letter, strings carry their length, so no two objects share a key.
+struct Key {
+  std::string list(char open, const std::vector<Value> &items) const {
+    std::string s(1, open);
+    for (const Value &v : items)
+      (s += key(v)) += ',';
+    return s += ')';
+  }
+  std::string operator()(const ErrorValue &) const { return "E"; }
+  std::string operator()(const NoneValue &) const { return "N"; }
+  std::string operator()(const EllipsisValue &) const { return "L"; }
+  std::string operator()(bool b) const { return b ? "b1" : "b0"; }
+  std::string operator()(const Int &i) const { return "i" + intToString(i); }
+  std::string operator()(double d) const {
+    uint64_t bits;
+    std::memcpy(&bits, &d, sizeof bits);
+    return "f" + hex(bits);
+  }
+  std::string operator()(const Ref<std::string> &s) const { return "s" + std::to_string(s->size()) + ":" + *s; }
+  std::string operator()(const Dtype &d) const { return "d" + code(d); }
+  std::string operator()(const Ref<TypeValue> &t) const {
+    return (t->isBlock ? "y" : "Y") + code(t->dtype) + shapeText(t->shape);
+  }
+  std::string operator()(const Tensor &t) const { return "t" + code(t.dtype) + shapeText(t.shape()); }
+  std::string operator()(const Ref<TupleValue> &t) const { return list('(', t->items); }
+  std::string operator()(const Ref<RecordValue> &r) const { return (*this)(r->cls) + list('{', r->fields); }
+  std::string operator()(const Ref<RecordClass> &c) const {
+    std::string s = "c" + std::to_string(static_cast<int>(c->kind)) + c->name + "[";
+    for (const std::string &f : c->fields)
+      s += f + ",";
+    return s + "]";
+  }
+  std::string operator()(const Ref<SliceValue> &s) const { return list(':', s->parts); }
+  std::string operator()(const Ref<BoundMethod> &m) const { return "m" + key(*m->self) + "." + key(*m->callee); }
+  std::string operator()(const Ref<RangeValue> &r) const {
+    std::string s = list('r', r->args) + std::to_string(static_cast<int>(r->kind));
+    for (const auto &[name, v] : r->options)
+      s += name + "=" + key(v) + ",";
+    return s;
+  }
+  std::string operator()(const Builtin *b) const { return std::string("B") + b->name; }
+  std::string operator()(const Ref<Function> &f) const { return "F" + keyOf(*f); }
+  std::string operator()(const Ref<Module> &m) const { return "M" + nameOf(*m); }
+  std::string operator()(const Ref<OpaqueValue> &o) const { return "o" + std::to_string(o->id) + o->name; }
+};
+
+bool equalLists(const std::vector<Value> &a, const std::vector<Value> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value &x, const Value &y) { return equal(x, y); });
+}
+
+/// Exact: 2**53 + 1 is not equal to 2.0**53.
+bool equalNumbers(const Value &a, const Value &b) {
+  if (a.isFloat() == b.isFloat())
+    return a.isFloat() ? a.asFloat() == b.asFloat() : a.asInt() == b.asInt();
+  double d = a.isFloat() ? a.asFloat() : b.asFloat();
+  Int i = a.isFloat() ? b.asInt() : a.asInt();
+  return std::abs(d) < 0x1p126 && d == std::floor(d) && static_cast<Int>(d) == i;
+}
+
+std::optional<TypeValue> asType(const Value &v) {
+  if (v.isDtype())
+    return TypeValue{v.asDtype(), {}, false};
+  if (v.is<Ref<TypeValue>>())
+    return *v.get<Ref<TypeValue>>();
+  return std::nullopt;
+}
+
+} // namespace
+
+const std::vector<Value> *sequenceItems(const Value &v) {
+  if (v.isTuple())
+    return &v.items();
+  if (v.isRecord() && v.record().cls->kind == RecordClass::Kind::NamedTuple)
+    return &v.record().fields;
+  return nullptr;
+}
+
+bool Value::isConstexpr() const {
+  auto all = [](const std::vector<Value> &items) {
+    return std::all_of(items.begin(), items.end(), [](const Value &v) { return v.isConstexpr(); });
+  };
+  if (isTensor())
+    return false;
+  if (isTuple())
+    return all(items());
+  if (isRecord())
+    return all(record().fields);
+  if (is<Ref<BoundMethod>>())
+    return get<Ref<BoundMethod>>()->self->isConstexpr();
+  if (is<Ref<RangeValue>>())
+    return all(get<Ref<RangeValue>>()->args);
+  return true;
+}
+
+std::string intToString(Int v) {
+  if (v == 0)
+    return "0";
+  bool negative = v < 0;
+  // Through unsigned: the magnitude of the least value does not fit Int.
+  unsigned __int128 u = negative ? -static_cast<unsigned __int128>(v) : static_cast<unsigned __int128>(v);
+  std::string s;
+  for (; u; u /= 10)
+    s += static_cast<char>('0' + static_cast<int>(u % 10));
+  if (negative)
+    s += '-';
+  return {s.rbegin(), s.rend()};
+}
+
+std::string floatToString(double v) {
+  if (std::isnan(v))
+    return "nan";
+  if (std::isinf(v))
+    return v < 0 ? "-inf" : "inf";
+  char buf[40];
+  auto r = std::to_chars(buf, buf + sizeof buf, v, std::chars_format::scientific);
+  std::string s(buf, r.ptr);
+  int exponent = std::atoi(s.c_str() + s.find('e') + 1);
+  if (exponent >= -4 && exponent < 16) {
+    r = std::to_chars(buf, buf + sizeof buf, v, std::chars_format::fixed);
+    s.assign(buf, r.ptr);
+    return s.find('.') == std::string::npos ? s + ".0" : s;
+  }
+  return s;
+}
+
+std::string repr(const Value &v) { return std::visit(Repr{}, v.payload()); }
+
+std::string str(const Value &v) {
+  if (v.isStr())
+    return v.asStr();
+  if (v.isDtype())
+    return dtypeStr(v.asDtype());
+  if (!v.isTensor())
+    return repr(v);
+  const Tensor &t = v.asTensor();
+  std::string s = dtypeStr(t.dtype) + "[";
+  for (unsigned i = 0; i < t.shape().rank(); ++i)
+    s += (i ? ", " : "") + ("constexpr[" + std::to_string(t.shape()[i]) + "]");
+  return s + "]";
+}
+
+std::string kindName(const Value &v) { return std::visit(KindName{}, v.payload()); }
+
+std::string typeName(const Tensor &t) { return spelling(t.dtype) + (t.isScalar() ? "" : shapeText(t.shape())); }
+
+bool equal(const Value &a, const Value &b) {
+  if (a.isNumber() && b.isNumber())
+    return equalNumbers(a, b);
+  if (const auto *x = sequenceItems(a))
+    if (const auto *y = sequenceItems(b))
+      return equalLists(*x, *y);
+  if (auto x = asType(a))
+    if (auto y = asType(b))
+      return x->dtype == y->dtype && x->isBlock == y->isBlock && x->shape == y->shape;
+  if (a.payload().index() != b.payload().index())
+    return false;
+  if (a.isTensor())
+    return a.asTensor().value == b.asTensor().value;
+  if (a.isRecord())
+    return a.record().cls == b.record().cls && equalLists(a.record().fields, b.record().fields);
+  if (a.is<Ref<Function>>())
+    return a.get<Ref<Function>>() == b.get<Ref<Function>>();
+  if (a.is<Ref<Module>>())
+    return a.get<Ref<Module>>() == b.get<Ref<Module>>();
+  if (a.is<Ref<RecordClass>>())
+    return a.get<Ref<RecordClass>>() == b.get<Ref<RecordClass>>();
+  return key(a) == key(b);
+}
+
+std::string key(const Value &v) { return std::visit(Key{}, v.payload()); }
+
+} // namespace tegula::lang

@@ -1,0 +1,85 @@
+// Argument getters and their messages.
+#include "lang/builtins/Args.h"
+
+namespace tegula::lang {
+
+namespace {
+
+std::string found(const Value &v) { return v.isNumber() || v.isStr() ? repr(v) : kindName(v); }
+
+} // namespace
+
+Value Args::badArgument(size_t i, const char *name, const char *needed) const {
+  const Value &v = (*this)[i];
+  if (v.isTensor())
+    return fail(diag::notConstexpr, loc(i), function_, name, kindName(v));
+  return fail(diag::badArgument, loc(i), function_, name, needed, found(v));
+}
+
+std::optional<int64_t> Args::integer(size_t i, const char *name) const {
+  const Value &v = (*this)[i];
+  bool integral = v.isInt() || v.isBool();
+  if (integral && v.asInt() >= INT64_MIN && v.asInt() <= INT64_MAX)
+    return static_cast<int64_t>(v.asInt());
+  badArgument(i, name, integral ? "an integer of 64 bits" : "an integer");
+  return std::nullopt;
+}
+
+std::optional<bool> Args::flag(size_t i, const char *name) const {
+  const Value &v = (*this)[i];
+  if (v.isNumber() || v.isNone())
+    return constexprTruth(v);
+  badArgument(i, name, "True or False");
+  return std::nullopt;
+}
+
+std::optional<std::string> Args::text(size_t i, const char *name) const {
+  if ((*this)[i].isStr())
+    return (*this)[i].asStr();
+  badArgument(i, name, "a string");
+  return std::nullopt;
+}
+
+std::optional<Dtype> Args::type(size_t i, const char *name) const {
+  const Value &v = (*this)[i];
+  if (v.isDtype())
+    return v.asDtype();
+  if (v.is<std::shared_ptr<const TypeValue>>())
+    return v.get<std::shared_ptr<const TypeValue>>()->dtype;
+  if (v.isStr())
+    if (std::optional<Dtype> d = parseDtype(v.asStr()))
+      return d;
+  badArgument(i, name, "a dtype such as tl.float32");
+  return std::nullopt;
+}
+
+std::optional<Tensor> Args::tensor(size_t i) const {
+  Value v = toTensor(call_.ctx, (*this)[i], loc(i));
+  if (v.isError())
+    return std::nullopt;
+  return v.asTensor();
+}
+
+std::optional<unsigned> Args::axis(size_t i, const char *name, unsigned rank) const {
+  std::optional<int64_t> a = integer(i, name);
+  if (!a)
+    return std::nullopt;
+  int64_t r = rank;
+  if (*a >= -r && *a < r)
+    return static_cast<unsigned>(*a < 0 ? *a + r : *a);
+  fail(diag::invalidAxis, loc(i), *a, -r, r);
+  return std::nullopt;
+}
+
+std::optional<std::string> Args::choice(size_t i, const char *name, std::string_view what, std::string_view allowed) const {
+  std::optional<std::string> s = (*this)[i].isNone() ? std::optional<std::string>("") : text(i, name);
+  if (!s || s->empty())
+    return s;
+  std::string padded = " " + std::string(allowed) + " ";
+  if (s->find(' ') == std::string::npos && padded.find(" " + *s + " ") != std::string::npos)
+    return s;
+  fail(diag::unknownOption, loc(i), what, *s, allowed);
+  return std::nullopt;
+}
+
+} // namespace tegula::lang

@@ -1,0 +1,311 @@
+// Python's own names inside kernels (LANGUAGE 1.8), the loop iterators, and the host module `math` on compile-time numbers.
+#include "lang/CompileTime.h"
+#include "lang/builtins/Args.h"
+#include "lang/builtins/Families.h"
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace tegula::lang {
+
+namespace {
+
+// Conversions.
+
+Value pyLen(BuiltinCall &call) {
+  Args a(call, "len");
+  if (const auto *items = sequenceItems(a[0]))
+    return Value::integer(static_cast<Int>(items->size()));
+  if (a[0].isStr())
+    return Value::integer(static_cast<Int>(a[0].asStr().size()));
+  return a.fail(diag::noLength, a.loc(0), kindName(a[0]));
+}
+
+Value pyList(BuiltinCall &call) {
+  Args a(call, "list");
+  const auto *items = sequenceItems(a[0]);
+  return items ? Value::tuple(*items) : a.badArgument(0, "iterable", "a tuple");
+}
+
+Value pyInt(BuiltinCall &call) {
+  Args a(call, "int");
+  if (a[0].isInt() || a[0].isBool())
+    return Value::integer(a[0].asInt());
+  if (a[0].isFloat()) {
+    if (std::abs(a[0].asFloat()) < 0x1p126)
+      return Value::integer(static_cast<Int>(a[0].asFloat()));
+    return a.badArgument(0, "x", "a finite number of at most 126 bits");
+  }
+  if (a[0].isStr()) {
+    char *end = nullptr;
+    const std::string &s = a[0].asStr();
+    long long v = std::strtoll(s.c_str(), &end, 10);
+    if (!s.empty() && *end == '\0')
+      return Value::integer(v);
+  }
+  return a.badArgument(0, "x", "a number");
+}
+
+Value pyFloat(BuiltinCall &call) {
+  Args a(call, "float");
+  if (a[0].isNumber())
+    return Value::number(a[0].asFloat());
+  if (a[0].isStr()) {
+    char *end = nullptr;
+    const std::string &s = a[0].asStr();
+    double v = std::strtod(s.c_str(), &end);
+    if (!s.empty() && *end == '\0')
+      return Value::number(v);
+  }
+  return a.badArgument(0, "x", "a number, or a string such as \"inf\"");
+}
+
+// Classes and attributes.
+
+bool isInstanceOfNamed(const Value &v, std::string_view cls) {
+  struct Row {
+    std::string_view name;
+    bool (*test)(const Value &);
+  };
+  static constexpr Row rows[] = {
+      {"python.int", [](const Value &x) { return x.isInt() || x.isBool(); }},
+      {"python.float", [](const Value &x) { return x.isFloat(); }},
+      {"python.list", [](const Value &x) { return x.isTuple(); }},
+      {"tuple", [](const Value &x) { return sequenceItems(x) != nullptr; }},
+      {"constexpr", [](const Value &x) { return x.isConstexpr() && !sequenceItems(x); }},
+      {"tensor", [](const Value &x) { return x.isTensor(); }},
+      {"dtype", [](const Value &x) { return x.isDtype() || x.is<std::shared_ptr<const TypeValue>>(); }},
+      {"pointer_type", [](const Value &x) { return x.isDtype() && x.asDtype().isPtr; }},
+      {"block_type", [](const Value &x) { return x.is<std::shared_ptr<const TypeValue>>(); }},
+      {"tensor_descriptor",
+       [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
+  };
+  for (const Row &r : rows)
+    if (r.name == cls)
+      return r.test(v);
+  return false;
+}
+
+bool isInstance(const Value &v, const Value &cls) {
+  if (const auto *options = sequenceItems(cls)) {
+    for (const Value &o : *options)
+      if (isInstance(v, o))
+        return true;
+    return false;
+  }
+  if (cls.is<const Builtin *>())
+    return isInstanceOfNamed(v, cls.get<const Builtin *>()->name);
+  if (cls.is<std::shared_ptr<const OpaqueValue>>())
+    return isInstanceOfNamed(v, cls.get<std::shared_ptr<const OpaqueValue>>()->name);
+  if (cls.is<std::shared_ptr<const RecordClass>>())
+    return v.isRecord() && v.record().cls == cls.get<std::shared_ptr<const RecordClass>>();
+  return false;
+}
+
+Value pyIsInstance(BuiltinCall &call) { return Value::boolean(isInstance(call.args[0], call.args[1])); }
+
+Value pyHasattr(BuiltinCall &call) {
+  std::optional<std::string> name = Args(call, "hasattr").text(1, "name");
+  return name ? Value::boolean(call.ctx.objectAttribute(call.args[0], *name, call.loc).has_value()) : Value::error();
+}
+
+/// A missing default is told from a given None by the empty *default.
+Value pyGetattr(BuiltinCall &call) {
+  Args a(call, "getattr");
+  std::optional<std::string> name = a.text(1, "name");
+  if (!name)
+    return Value::error();
+  if (std::optional<Value> v = call.ctx.objectAttribute(a[0], *name, a.loc()))
+    return *v;
+  if (!a[2].items().empty())
+    return a[2].items()[0];
+  return a.fail(diag::noAttribute, a.loc(1), kindName(a[0]), *name);
+}
+
+// min and max.
+
+Value extremum(BuiltinCall &call, const char *function, const char *tensorFunction, int wanted) {
+  Args a(call, function);
+  std::vector<Value> items = a[0].items();
+  if (items.size() == 1 && sequenceItems(items[0])) {
+    std::vector<Value> inner = *sequenceItems(items[0]);
+    items = std::move(inner);
+  }
+  if (items.empty())
+    return a.badArgument(0, "args", "one or more values");
+  Value best = items[0];
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Value &v = items[i];
+    if (v.isError() || (!v.isTensor() && !v.isNumber()))
+      return v.isError() ? v : a.fail(diag::badArgument, a.loc(0), function, "args", "numbers or tensors", kindName(v));
+    if (v.isFloat() && (std::isnan(v.asFloat()) || (v.asFloat() == 0 && std::signbit(v.asFloat()))))
+      return a.fail(diag::minMaxNan, a.loc(0), function, repr(v));
+    if (i == 0)
+      continue;
+    if (best.isTensor() || v.isTensor()) {
+      const Value pair[] = {best, v};
+      const Value callee(findBuiltin(tensorFunction));
+      best = call.ctx.call(callee, pair, a.loc());
+      if (best.isError())
+        return best;
+    } else if (compareNumbers(v, best) == wanted) {
+      best = v;
+    }
+  }
+  return best;
+}
+Value pyMin(BuiltinCall &call) { return extremum(call, "min", "minimum", -1); }
+Value pyMax(BuiltinCall &call) { return extremum(call, "max", "maximum", 1); }
+
+// Iterators.
+
+bool checkBound(Args &a, const Value &v, Loc loc) {
+  bool isInt = v.isInt() || v.isBool() || (v.isTensor() && v.asTensor().dtype.isInt());
+  if (!isInt)
+    a.fail(diag::rangeArgument, loc, kindName(v));
+  else if (v.isTensor() && !v.asTensor().isScalar())
+    a.fail(diag::rangeScalar, loc, kindName(v));
+  else
+    return true;
+  return false;
+}
+
+/// start, stop, step from one, two or three arguments.
+Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) {
+  Args a(call, function);
+  bool one = a[1].isNone();
+  RangeValue r{kind, {one ? Value::integer(0) : a[0], one ? a[0] : a[1], a[2].isNone() ? Value::integer(1) : a[2]}, {}};
+  const size_t from[] = {0, one ? size_t{0} : size_t{1}, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    if (kind == RangeValue::Kind::StaticRange && !r.args[i].isInt() && !r.args[i].isBool())
+      return a.fail(diag::notStatic, a.loc(from[i]), a.loc(from[i]).text(), kindName(r.args[i]));
+    if (!checkBound(a, r.args[i], a.loc(from[i])))
+      return Value::error();
+  }
+  if (r.args[2].isNumber() && r.args[2].asInt() == 0)
+    return a.fail(diag::zeroStep, a.loc(2));
+  static constexpr const char *names[] = {"num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer",
+                                          "flatten",    "warp_specialize",    "disable_licm"};
+  for (size_t i = 3; i < a.size(); ++i) {
+    if (a[i].isTensor())
+      return a.badArgument(i, names[i - 3], "an integer");
+    if (!a[i].isNone())
+      r.options.emplace_back(names[i - 3], a[i]);
+  }
+  return Value(std::make_shared<const RangeValue>(std::move(r)));
+}
+
+Value pyRange(BuiltinCall &call) { return makeRange(call, "range", RangeValue::Kind::Range); }
+Value tlRange(BuiltinCall &call) { return makeRange(call, "range", RangeValue::Kind::TlRange); }
+Value staticRange(BuiltinCall &call) { return makeRange(call, "static_range", RangeValue::Kind::StaticRange); }
+
+Value condition(BuiltinCall &call) {
+  RangeValue r{RangeValue::Kind::Condition, {call.args[0]}, {{"disable_licm", call.args[1]}}};
+  return Value(std::make_shared<const RangeValue>(std::move(r)));
+}
+
+// The module math.
+
+std::optional<double> number(BuiltinCall &call, size_t i, const char *function) {
+  if (call.args[i].isNumber())
+    return call.args[i].asFloat();
+  Args(call, function).badArgument(i, "x", "a number");
+  return std::nullopt;
+}
+
+/// Results that C calls NaN or infinite for a finite argument are errors in Python.
+Value checked(BuiltinCall &call, const char *function, double x, double r) {
+  if (std::isfinite(x) && !std::isfinite(r))
+    return fail(call.ctx, diag::valueError, call.loc, std::string("math domain error in math.") + function);
+  return Value::number(r);
+}
+
+using Real = double (*)(double);
+template <Real F> Value mathReal(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, "math");
+  return x ? checked(call, "function", *x, F(*x)) : Value::error();
+}
+template <Real F> Value mathToInt(BuiltinCall &call) {
+  if (call.args[0].isInt() || call.args[0].isBool())
+    return Value::integer(call.args[0].asInt());
+  std::optional<double> x = number(call, 0, "math");
+  if (!x)
+    return Value::error();
+  double r = F(*x);
+  if (!(std::abs(r) < 0x1p126))
+    return fail(call.ctx, diag::valueError, call.loc, "cannot convert " + floatToString(*x) + " to an integer");
+  return Value::integer(static_cast<Int>(r));
+}
+template <bool (*F)(double)> Value mathTest(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, "math");
+  return x ? Value::boolean(F(*x)) : Value::error();
+}
+bool isNan(double x) { return std::isnan(x); }
+bool isInf(double x) { return std::isinf(x); }
+bool isFinite(double x) { return std::isfinite(x); }
+
+Value mathLog(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, "log");
+  std::optional<double> base = call.args[1].isNone() ? std::optional<double>(M_E) : number(call, 1, "log");
+  if (!x || !base)
+    return Value::error();
+  return checked(call, "log", *x, call.args[1].isNone() ? std::log(*x) : std::log(*x) / std::log(*base));
+}
+
+Value mathPow(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, "pow"), y = number(call, 1, "pow");
+  return x && y ? checked(call, "pow", *x, std::pow(*x, *y)) : Value::error();
+}
+
+Value mathGcd(BuiltinCall &call) {
+  Args a(call, "gcd");
+  std::optional<int64_t> x = a.integer(0, "x"), y = a.integer(1, "y");
+  if (!x || !y || *x == INT64_MIN || *y == INT64_MIN)
+    return Value::error();
+  return Value::integer(std::gcd(*x, *y));
+}
+
+constexpr Builtin rows[] = {
+    {"python.len", "obj", pyLen, 0, "The number of items of a tuple, shape or string."},
+    {"python.list", "iterable=()", pyList, 0, "The tuple itself; lists and tuples are one thing in kernels."},
+    {"python.int", "x=0", pyInt, 0, "A compile-time number as integer, truncated toward zero."},
+    {"python.float", "x=0", pyFloat, 0, "A compile-time number or string as float."},
+    {"python.isinstance", "obj, classinfo", pyIsInstance, 0, "Whether a value is of a class, at compile time."},
+    {"python.hasattr", "obj, name", pyHasattr, 0, "Whether a value has an attribute, at compile time."},
+    {"python.getattr", "obj, name, *default", pyGetattr, 0, "The attribute of that name."},
+    {"python.min", "*args", pyMin, 0, "The least of numbers, or tl.minimum chained over tensors."},
+    {"python.max", "*args", pyMax, 0, "The greatest of numbers, or tl.maximum chained over tensors."},
+    {"python.range", "arg1, arg2=None, step=None", pyRange, 0, "A loop at run time."},
+    {"range",
+     "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, flatten=None, "
+     "warp_specialize=None, disable_licm=None",
+     tlRange, 0, "A loop at run time with hints for the compiler."},
+    {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},
+    {"condition", "arg1, disable_licm=False", condition, 0, "The condition of a `while` with hints for the compiler."},
+    {"python.math.sqrt", "x", mathReal<std::sqrt>, 0, "Square root."},
+    {"python.math.exp", "x", mathReal<std::exp>, 0, "e to the power of x."},
+    {"python.math.exp2", "x", mathReal<std::exp2>, 0, "2 to the power of x."},
+    {"python.math.log", "x, base=None", mathLog, 0, "Logarithm, natural or of a base."},
+    {"python.math.log2", "x", mathReal<std::log2>, 0, "Logarithm of base 2."},
+    {"python.math.log10", "x", mathReal<std::log10>, 0, "Logarithm of base 10."},
+    {"python.math.sin", "x", mathReal<std::sin>, 0, "Sine."},
+    {"python.math.cos", "x", mathReal<std::cos>, 0, "Cosine."},
+    {"python.math.tan", "x", mathReal<std::tan>, 0, "Tangent."},
+    {"python.math.tanh", "x", mathReal<std::tanh>, 0, "Hyperbolic tangent."},
+    {"python.math.erf", "x", mathReal<std::erf>, 0, "Error function."},
+    {"python.math.fabs", "x", mathReal<std::fabs>, 0, "Absolute value as float."},
+    {"python.math.pow", "x, y", mathPow, 0, "x to the power of y."},
+    {"python.math.floor", "x", mathToInt<std::floor>, 0, "The greatest integer not above x."},
+    {"python.math.ceil", "x", mathToInt<std::ceil>, 0, "The least integer not below x."},
+    {"python.math.trunc", "x", mathToInt<std::trunc>, 0, "x without its fraction."},
+    {"python.math.isnan", "x", mathTest<isNan>, 0, "Whether x is NaN."},
+    {"python.math.isinf", "x", mathTest<isInf>, 0, "Whether x is infinite."},
+    {"python.math.isfinite", "x", mathTest<isFinite>, 0, "Whether x is neither infinite nor NaN."},
+    {"python.math.gcd", "x, y", mathGcd, 0, "Greatest common divisor."},
+};
+
+} // namespace
+
+std::span<const Builtin> pythonBuiltins() { return rows; }
+
+} // namespace tegula::lang
