@@ -67,7 +67,6 @@ struct TypeProperty {
 
 bool always(const TypeValue &) { return true; }
 bool isBlock(const TypeValue &t) { return t.isBlock; }
-bool isScalarType(const TypeValue &t) { return !t.isBlock && !t.dtype.isPtr; }
 bool isIntType(const TypeValue &t) { return !t.isBlock && t.dtype.isInt(); }
 bool isFloatType(const TypeValue &t) { return !t.isBlock && t.dtype.isFloat(); }
 bool hasElement(const TypeValue &t) { return t.isBlock || t.dtype.isPtr; }

@@ -80,6 +80,11 @@ struct OpaqueValue {
   uint64_t id = 0;
 };
 
+/// Is T exactly one of the types of a variant?
+template <typename T, typename Variant> struct IsAlternative;
+template <typename T, typename... Ts>
+struct IsAlternative<T, std::variant<Ts...>> : std::bool_constant<(std::is_same_v<T, Ts> || ...)> {};
+
 class Value {
 public:
   using Payload = std::variant<ErrorValue, NoneValue, EllipsisValue, bool, Int, double, std::shared_ptr<const std::string>,
@@ -90,7 +95,7 @@ public:
                                std::shared_ptr<const Module>, std::shared_ptr<const OpaqueValue>>;
   Value() : payload_(ErrorValue{}) {}
   template <typename T>
-    requires std::is_constructible_v<Payload, std::in_place_type_t<T>, T>
+    requires IsAlternative<T, Payload>::value
   Value(T v) : payload_(std::in_place_type<T>, std::move(v)) {}
 
   static Value error() { return Value(); }
