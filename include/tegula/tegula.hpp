@@ -1,0 +1,284 @@
+// tegula's C++ interface: the C interface (tegula.h, which has the full story of every call) with owners, spans and results.
+//
+//   tegula::Context ctx = tegula::Context::create().value();
+//   tegula::Function add = ctx.load("kernels.py").value().kernel("add").value();
+//   std::vector<float> x(n), y(n), out(n);
+//   tegula::Status s = add({(n + 1023) / 1024}, {std::span(x), std::span(y), std::span(out), n, 1024});
+//   if (!s) std::cerr << s.message() << '\n';
+//
+// Header only, C++20, uses no exceptions and no RTTI. Objects are cheap to copy (they share), and may be used from any thread.
+#pragma once
+#include "tegula/tegula.h"
+#include <array>
+#include <concepts>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tegula {
+inline namespace v0 {
+
+/// One message of the compiler, owning its text.
+struct Message {
+  int severity = TEGULA_SEVERITY_ERROR;
+  std::string kind, text, file, rendered;
+  uint32_t line = 0, column = 0, endLine = 0, endColumn = 0;
+};
+
+/// Outcome of a call: true when it worked. Takes a copy of the thread's last error, so it can be kept and passed on.
+class [[nodiscard]] Status {
+public:
+  Status() = default;
+  /// What the C call that just returned `code` on this thread said.
+  static Status from(TegulaStatus code) {
+    Status s;
+    if (code == TEGULA_OK) return s;
+    s.code_ = code;
+    s.message_ = tegula_last_error();
+    for (size_t i = 0, n = code == TEGULA_COMPILE_ERROR ? tegula_diagnostic_count() : 0; i < n; ++i) {
+      TegulaDiagnostic d;
+      if (tegula_diagnostic_get(i, &d) == TEGULA_OK)
+        s.messages_.push_back({d.severity, d.kind, d.message, d.file, d.rendered, d.line, d.column, d.end_line, d.end_column});
+    }
+    return s;
+  }
+  explicit operator bool() const { return code_ == TEGULA_OK; }
+  TegulaStatus code() const { return code_; }
+  /// For people; several lines for compile errors. Empty when it worked.
+  const std::string &message() const { return message_; }
+  /// The diagnostics of a compile error.
+  const std::vector<Message> &diagnostics() const { return messages_; }
+
+private:
+  TegulaStatus code_ = TEGULA_OK;
+  std::string message_;
+  std::vector<Message> messages_;
+};
+
+/// A value, or the Status that says why there is none.
+template <typename T> class [[nodiscard]] Result {
+public:
+  Result(T value) : v_(std::move(value)) {}
+  Result(Status why) : v_(std::move(why)) {}
+  explicit operator bool() const { return v_.index() == 0; }
+  /// The value. If there is none: prints the message to stderr and exits the process with status 1 (for small programs;
+  /// others ask first).
+  T &value() & { check(); return *std::get_if<0>(&v_); }
+  T value() && { check(); return std::move(*std::get_if<0>(&v_)); }
+  T &operator*() & { return *std::get_if<0>(&v_); }
+  T *operator->() { return std::get_if<0>(&v_); }
+  /// OK if there is a value.
+  Status status() const { return v_.index() == 0 ? Status() : *std::get_if<1>(&v_); }
+
+private:
+  void check() const {
+    if (v_.index() == 0) return;
+    std::fprintf(stderr, "%s\n", std::get_if<1>(&v_)->message().c_str());
+    std::exit(1);
+  }
+  std::variant<T, Status> v_;
+};
+
+namespace detail {
+/// Shared owner of a C handle.
+template <typename H, void (*Retain)(H *), void (*Release)(H *)> class Handle {
+public:
+  Handle() = default;
+  /// Takes over one reference.
+  explicit Handle(H *h) : h_(h) {}
+  Handle(const Handle &o) : h_(o.h_) { if (h_) Retain(h_); }
+  Handle(Handle &&o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
+  Handle &operator=(Handle o) noexcept { std::swap(h_, o.h_); return *this; }
+  ~Handle() { Release(h_); }
+  explicit operator bool() const { return h_; }
+  /// The C handle, borrowed.
+  H *get() const { return h_; }
+
+private:
+  H *h_ = nullptr;
+};
+template <typename T> struct DtypeOf;
+#define TEGULA_DTYPE_OF(T, code) template <> struct DtypeOf<T> { static constexpr TegulaDtype value = code; };
+TEGULA_DTYPE_OF(bool, TEGULA_INT1)
+TEGULA_DTYPE_OF(int8_t, TEGULA_INT8)
+TEGULA_DTYPE_OF(int16_t, TEGULA_INT16)
+TEGULA_DTYPE_OF(int32_t, TEGULA_INT32)
+TEGULA_DTYPE_OF(int64_t, TEGULA_INT64)
+TEGULA_DTYPE_OF(uint8_t, TEGULA_UINT8)
+TEGULA_DTYPE_OF(uint16_t, TEGULA_UINT16)
+TEGULA_DTYPE_OF(uint32_t, TEGULA_UINT32)
+TEGULA_DTYPE_OF(uint64_t, TEGULA_UINT64)
+TEGULA_DTYPE_OF(float, TEGULA_FP32)
+TEGULA_DTYPE_OF(double, TEGULA_FP64)
+#undef TEGULA_DTYPE_OF
+template <typename T>
+concept Element = requires { DtypeOf<std::remove_cv_t<T>>::value; };
+} // namespace detail
+
+/// A compile-time object (see "values" in tegula.h). Empty if the constructor failed.
+class Value : public detail::Handle<TegulaValue, tegula_value_retain, tegula_value_release> {
+public:
+  using Handle::Handle;
+  static Value none() { return Value(tegula_value_none()); }
+  static Value of(bool b) { return Value(tegula_value_bool(b)); }
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  static Value of(I i) { return Value(tegula_value_int(static_cast<int64_t>(i))); }
+  static Value of(double d) { return Value(tegula_value_float(d)); }
+  static Value of(std::string_view s) { return Value(tegula_value_str(s.data(), s.size())); }
+  static Value dtype(const char *spelling) { return Value(tegula_value_dtype(spelling)); }
+  static Value parse(const char *literal) { return Value(tegula_value_parse(literal)); }
+  std::string repr() const { return get() ? tegula_value_repr(get()) : ""; }
+};
+
+/// One argument of a launch. Borrows what it is made of.
+class Arg {
+public:
+  template <detail::Element T, size_t N> Arg(std::span<T, N> s) { pointer(s.data(), s.size_bytes()); }
+  /// A bare address; nothing is known of its extent.
+  template <detail::Element T> Arg(T *p) { pointer(p, -1); }
+  /// Memory of a type that C++ has no name for: raw bytes of `dtype` elements.
+  Arg(void *p, TegulaDtype dtype, int64_t bytes) : a_(tegula_ptr(p, dtype, bytes)) {}
+  Arg(bool b) : a_(tegula_bool(b)) {}
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  Arg(I i) : a_(tegula_int(static_cast<int64_t>(i))) {
+    if constexpr (std::same_as<I, uint64_t>) a_.kind = TEGULA_ARG_UINT;
+  }
+  Arg(std::floating_point auto f) : a_(tegula_float(static_cast<double>(f))) {}
+  Arg(const Value &v) : a_(tegula_constant(v.get())) {}
+  Arg(std::nullptr_t) { a_.kind = TEGULA_ARG_NONE; }
+  Arg(TegulaArg a) : a_(a) {}
+  const TegulaArg &raw() const { return a_; }
+
+private:
+  template <typename T> void pointer(T *p, int64_t bytes) {
+    constexpr TegulaDtype d = detail::DtypeOf<std::remove_cv_t<T>>::value;
+    if constexpr (std::is_const_v<T>) a_ = tegula_const_ptr(p, d, bytes);
+    else a_ = tegula_ptr(p, d, bytes);
+  }
+  TegulaArg a_{};
+};
+static_assert(sizeof(Arg) == sizeof(TegulaArg));
+
+/// Numbers of programs in each dimension; those not given are 1.
+struct Grid {
+  int64_t n[3] = {1, 1, 1};
+  Grid(std::integral auto x) : n{static_cast<int64_t>(x), 1, 1} {}
+  Grid(std::integral auto x, std::integral auto y, std::integral auto z = 1)
+      : n{static_cast<int64_t>(x), static_cast<int64_t>(y), static_cast<int64_t>(z)} {}
+};
+
+/// Launch options with their defaults; set the fields you need.
+struct LaunchOptions : TegulaLaunchOptions {
+  LaunchOptions() : TegulaLaunchOptions(TEGULA_LAUNCH_OPTIONS_INIT) {}
+};
+
+/// One compiled form of a kernel.
+class Kernel : public detail::Handle<TegulaKernel, tegula_kernel_retain, tegula_kernel_release> {
+public:
+  using Handle::Handle;
+  /// Text or bytes of a stage; lives as long as the kernel.
+  Result<std::string_view> stage(const char *name) const {
+    const char *text = nullptr;
+    size_t n = 0;
+    if (Status s = Status::from(tegula_kernel_asm(get(), name, &text, &n)); !s) return s;
+    return std::string_view(text, n);
+  }
+  TegulaKernelInfo info() const {
+    TegulaKernelInfo i{};
+    i.size = sizeof i;
+    (void)tegula_kernel_info(get(), &i);
+    return i;
+  }
+  TegulaTimings timings() const {
+    TegulaTimings t{};
+    t.size = sizeof t;
+    (void)tegula_kernel_timings(get(), &t);
+    return t;
+  }
+  Status operator()(Grid grid, std::span<const Arg> args, const LaunchOptions &options = {}) const {
+    return Status::from(tegula_kernel_launch(get(), grid.n, raw(args), args.size(), &options));
+  }
+  Status operator()(Grid grid, std::initializer_list<Arg> args, const LaunchOptions &options = {}) const {
+    return (*this)(grid, std::span(args.begin(), args.size()), options);
+  }
+  static const TegulaArg *raw(std::span<const Arg> args) { return reinterpret_cast<const TegulaArg *>(args.data()); }
+};
+
+/// A kernel in source form. Calling it compiles what is new and launches.
+class Function : public detail::Handle<TegulaFunction, tegula_function_retain, tegula_function_release> {
+public:
+  using Handle::Handle;
+  std::string name() const { return tegula_function_name(get()); }
+  Status operator()(Grid grid, std::span<const Arg> args, const LaunchOptions &options = {}) const {
+    return Status::from(tegula_launch(get(), grid.n, Kernel::raw(args), args.size(), &options, nullptr));
+  }
+  Status operator()(Grid grid, std::initializer_list<Arg> args, const LaunchOptions &options = {}) const {
+    return (*this)(grid, std::span(args.begin(), args.size()), options);
+  }
+  /// Compiles for these arguments without launching.
+  Result<Kernel> compile(std::span<const Arg> args, const LaunchOptions &options = {}) const {
+    TegulaKernel *k = nullptr;
+    if (Status s = Status::from(tegula_compile(get(), Kernel::raw(args), args.size(), &options, &k)); !s) return s;
+    return Kernel(k);
+  }
+  /// Compiles from a description: "x:*f32:16, n:i32, BLOCK:1024". An empty target means this machine.
+  Result<Kernel> compile(const std::string &signature, const std::string &target = "",
+                         const LaunchOptions &options = {}) const {
+    TegulaKernel *k = nullptr;
+    TegulaStatus c = tegula_compile_signature(get(), signature.c_str(), nullptr, 0, target.empty() ? nullptr : target.c_str(),
+                                              &options, &k);
+    if (Status s = Status::from(c); !s) return s;
+    return Kernel(k);
+  }
+};
+
+/// A file of kernels.
+class Module : public detail::Handle<TegulaModule, tegula_module_retain, tegula_module_release> {
+public:
+  using Handle::Handle;
+  std::vector<std::string> kernels() const {
+    std::vector<std::string> names(tegula_module_kernel_count(get()));
+    for (size_t i = 0; i < names.size(); ++i) names[i] = tegula_module_kernel_name(get(), i);
+    return names;
+  }
+  Result<Function> kernel(const char *name) const {
+    TegulaFunction *f = nullptr;
+    if (Status s = Status::from(tegula_module_function(get(), name, &f)); !s) return s;
+    return Function(f);
+  }
+};
+
+/// Caches, threads, devices. Make one and keep it.
+class Context : public detail::Handle<TegulaContext, tegula_context_retain, tegula_context_release> {
+public:
+  using Handle::Handle;
+  static Result<Context> create(const TegulaContextOptions &options = TEGULA_CONTEXT_OPTIONS_INIT) {
+    TegulaContext *c = nullptr;
+    if (Status s = Status::from(tegula_context_create(&options, &c)); !s) return s;
+    return Context(c);
+  }
+  Result<Module> load(const std::string &path) const {
+    TegulaModule *m = nullptr;
+    if (Status s = Status::from(tegula_module_from_file(get(), path.c_str(), &m)); !s) return s;
+    return Module(m);
+  }
+  Result<Module> loadText(const std::string &name, std::string_view text) const {
+    TegulaModule *m = nullptr;
+    if (Status s = Status::from(tegula_module_from_text(get(), name.c_str(), text.data(), text.size(), &m)); !s) return s;
+    return Module(m);
+  }
+  /// Cancels the launches under way.
+  void cancel() const { tegula_cancel(get()); }
+};
+
+} // inline namespace v0
+} // namespace tegula
