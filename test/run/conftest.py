@@ -1,0 +1,45 @@
+"""Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list), and the count of cases by section of the language."""
+import collections
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+DEVICES = os.environ.get("TEGULA_TEST_DEVICES", "cpu").split(",")
+
+
+class Device:
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, kernel, grid, *args, **kw):
+        if self.name != "cpu":
+            pytest.skip(f"no driver for device `{self.name}` in this build")
+        return kernel[grid](*args, **kw)
+
+
+@pytest.fixture(params=DEVICES)
+def dev(request):
+    return Device(request.param)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "section(name): the section of the language that a case belongs to")
+    config.sections = collections.Counter()
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        mark = item.get_closest_marker("section")
+        if mark:
+            config.sections[mark.args[0]] += 1
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    total = 0
+    for name, n in sorted(config.sections.items(), key=lambda kv: [int(p) if p.isdigit() else 0 for p in kv[0].split()[0].split(".")]):
+        terminalreporter.write_line(f"conformance {name}: {n} cases")
+        total += n
+    terminalreporter.write_line(f"conformance total: {total} cases")

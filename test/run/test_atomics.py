@@ -1,0 +1,193 @@
+"""§3.4 atomics."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import CompileError, assert_same, d, values
+
+pytestmark = pytest.mark.section("3.4 atomics")
+
+
+@tegula.jit
+def rmw(OP: tl.constexpr, p, v, mask, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    if OP == "add":
+        return tl.atomic_add(p, v, mask, SEM, SCOPE)
+    elif OP == "max":
+        return tl.atomic_max(p, v, mask, SEM, SCOPE)
+    elif OP == "min":
+        return tl.atomic_min(p, v, mask, SEM, SCOPE)
+    elif OP == "and":
+        return tl.atomic_and(p, v, mask, SEM, SCOPE)
+    elif OP == "or":
+        return tl.atomic_or(p, v, mask, SEM, SCOPE)
+    elif OP == "xor":
+        return tl.atomic_xor(p, v, mask, SEM, SCOPE)
+    else:
+        return tl.atomic_xchg(p, v, mask, SEM, SCOPE)
+
+
+@tegula.jit
+def rmw_kernel(x, v, old, n, OP: tl.constexpr, N: tl.constexpr, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    i = tl.arange(0, N)
+    r = rmw(OP, x + i, tl.load(v + i), i < n, SEM, SCOPE)
+    tl.static_assert(r.dtype == x.dtype.element_ty)
+    tl.store(old + i, r, mask=i < n)
+
+
+def reference(op, t, x, v):
+    with np.errstate(all="ignore"):
+        if op == "add":
+            if t.bits == 16:
+                return (x.astype(np.float32) + v.astype(np.float32)).astype(t.np)
+            return x + v
+        return {"max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+                "xchg": lambda a, b: b}[op](x, v)
+
+
+WORDS = ["int32", "uint32", "int64", "uint64"]
+ROWS = ([("add", t) for t in WORDS + ["float16", "bfloat16", "float32", "float64"]] +
+        [(op, t) for op in ("max", "min") for t in WORDS + ["float32", "float64"]] +
+        [(op, t) for op in ("and", "or", "xor") for t in WORDS] + [("xchg", t) for t in WORDS + ["float32", "float64"]])
+
+
+@pytest.mark.parametrize("op, t", ROWS)
+@pytest.mark.parametrize("n", [64, 37])
+def test_block(dev, op, t, n):
+    t = d(t)
+    x, v, old = values(t, 64, (op, 0)), values(t, 64, (op, 1)), np.zeros(64, t.np)
+    got = x.copy()
+    dev(rmw_kernel, (1,), got, v, old, n, op, 64, None, None)
+    inside = np.arange(64) < n
+    assert_same(got, np.where(inside, reference(op, t, x, v), x))
+    assert_same(old[:n], x[:n])
+
+
+@pytest.mark.parametrize("sem", ["acquire", "release", "acq_rel", "relaxed", None])
+@pytest.mark.parametrize("scope", ["gpu", "cta", "sys", None])
+def test_orders(dev, sem, scope):
+    x, v, old = np.zeros(16, np.int32), np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    dev(rmw_kernel, (1,), x, v, old, 16, "add", 16, sem, scope)
+    assert_same(x, v)
+
+
+@pytest.mark.parametrize("sem, scope, text", [("seq", None, "[Mm]emory semantic"), (None, "device", "[Ss]cope|semantic")])
+def test_bad_orders(dev, sem, scope, text):
+    with pytest.raises(CompileError, match=text):
+        dev(rmw_kernel, (1,), np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(16, np.int32), 16, "add", 16, sem, scope)
+
+
+@tegula.jit
+def colliding(x, OP: tl.constexpr, N: tl.constexpr, T: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    rmw(OP, x + i % 4, i.to(T), None, None, None)
+
+
+@pytest.mark.parametrize("op", ["add", "max", "min", "or", "xor"])
+@pytest.mark.parametrize("t", ["int32", "uint64", "float32", "float64"])
+def test_colliding_addresses(dev, op, t):
+    if op in ("or", "xor") and t.startswith("float"):
+        op = "max"
+    n, grid = 128, 50
+    start = np.full(4, 5, d(t).np)
+    x = start.copy()
+    dev(colliding, (grid,), x, op, n, d(t).tl)
+    i = np.arange(n * grid).astype(d(t).np).reshape(-1, 4)
+    f = {"add": np.add, "max": np.maximum, "min": np.minimum, "or": np.bitwise_or, "xor": np.bitwise_xor}[op]
+    e = f(start, f.reduce(i, axis=0))
+    # Sums of these integers are exact in float64, in float32 they are below 2**24.
+    assert_same(x, e.astype(d(t).np)) if t != "float32" or op != "add" else np.testing.assert_allclose(x, e, rtol=1e-6)
+
+
+@tegula.jit
+def scalar_atomics(x, out):
+    pid = tl.program_id(0)
+    tl.store(out + pid, tl.atomic_add(x, 1))
+    tl.atomic_max(x + 1, pid)
+    x.atomic_add(3)
+
+
+def test_scalars_once_per_program(dev):
+    x, out = np.zeros(2, np.int32), np.zeros(300, np.int32)
+    dev(scalar_atomics, (300,), x, out)
+    assert x.tolist() == [1200, 299]
+    assert len(set(out.tolist())) == 300
+
+
+@tegula.jit
+def cast_of_value(x):
+    tl.atomic_add(x + tl.arange(0, 4), 1)
+    tl.atomic_add(x + tl.arange(0, 4), tl.arange(0, 4))
+
+
+@pytest.mark.parametrize("t", ["float32", "int64", "float16", "uint32"])
+def test_value_is_cast_and_broadcast(dev, t):
+    x = np.zeros(4, d(t).np)
+    dev(cast_of_value, (1,), x)
+    assert_same(x, np.array([1, 2, 3, 4], d(t).np))
+
+
+@tegula.jit
+def cas_kernel(x, cmp, val, old, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(old + i, tl.atomic_cas(x + i, tl.load(cmp + i), tl.load(val + i)))
+
+
+@pytest.mark.parametrize("t", WORDS + ["int16", "uint16"])
+def test_cas(dev, t):
+    t = d(t)
+    x, v, old = values(t, 32, 0), values(t, 32, 1), np.zeros(32, t.np)
+    cmp = np.where(np.arange(32) % 3 == 0, x, x + 1).astype(t.np)
+    got = x.copy()
+    dev(cas_kernel, (1,), got, cmp, v, old, 32)
+    assert_same(got, np.where(x == cmp, v, x))
+    assert_same(old, x)
+
+
+@tegula.jit
+def cas_literals(x):
+    tl.store(x + 1, tl.atomic_cas(x, 0, 7))
+    tl.store(x + 2, tl.atomic_cas(x, 0, 8))
+
+
+def test_cas_of_numbers(dev):
+    x = np.zeros(3, np.int32)
+    dev(cas_literals, (1,), x)
+    assert x.tolist() == [7, 0, 7]
+    with pytest.raises(CompileError):
+        dev(cas_literals, (1,), np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize("t, op", [("float32", "max"), ("float32", "min"), ("float64", "max"), ("float64", "min")])
+def test_float_extrema_order_zeros(dev, t, op):
+    t = d(t)
+    a = np.array([0.0, -0.0, -1.0, 1.0, -0.0, 0.0, -np.inf, np.inf, -2.0, -3.0, 5.0, -5.0, 1e-40, -1e-40, 0.0, 0.0], t.np)
+    b = np.array([-0.0, 0.0, 1.0, -1.0, -0.0, 0.0, 3.0, 3.0, -3.0, -2.0, -5.0, 5.0, 0.0, 0.0, 1.0, -1.0], t.np)
+    got, old = a.copy(), np.zeros(16, t.np)
+    dev(rmw_kernel, (1,), got, b, old, 16, op, 16, None, None)
+    key = lambda v: (v, not np.signbit(v))
+    assert_same(got, np.array([(max if op == "max" else min)(p, q, key=key) for p, q in zip(a, b)], t.np))
+
+
+@pytest.mark.parametrize("op, t, text", [("add", "int8", "does not support"), ("add", "int16", "does not support"), ("add", "uint16", "does not support"),
+                                         ("add", "float8e5", "does not support"), ("add", "int1", "does not support"), ("max", "float16", "does not support fp16"),
+                                         ("min", "bfloat16", "does not support bf16"), ("and", "int8", "does not support")])
+def test_unsupported_types(dev, op, t, text):
+    z = np.zeros(16, d(t).np)
+    with pytest.raises(CompileError, match=text):
+        dev(rmw_kernel, (1,), z, z.copy(), z.copy(), 16, op, 16, None, None)
+
+
+@tegula.jit
+def e_const(x: tl.const):
+    tl.atomic_add(x, 1)
+
+
+@tegula.jit
+def e_mask(x):
+    tl.atomic_add(x + tl.arange(0, 4), 1, mask=tl.arange(0, 4))
+
+
+@pytest.mark.parametrize("kernel", [e_const, e_mask], ids=lambda k: k.__name__)
+def test_errors(dev, kernel):
+    with pytest.raises(CompileError):
+        dev(kernel, (1,), np.zeros(16, np.int32))

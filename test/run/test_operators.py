@@ -1,0 +1,369 @@
+"""§2.4 operators on tensors, §2.5 broadcasting."""
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import ALL, CompileError, FLOATS, INTS, NO_FP8, apply, assert_same, d, values
+
+operators = pytest.mark.section("2.4 operators")
+broadcasting = pytest.mark.section("2.5 broadcasting")
+
+
+@tegula.jit
+def f_add(a, b):
+    return a + b
+
+
+@tegula.jit
+def f_sub(a, b):
+    return a - b
+
+
+@tegula.jit
+def f_mul(a, b):
+    return a * b
+
+
+@tegula.jit
+def f_div(a, b):
+    return a / b
+
+
+@tegula.jit
+def f_floordiv(a, b):
+    return a // b
+
+
+@tegula.jit
+def f_mod(a, b):
+    return a % b
+
+
+@tegula.jit
+def f_and(a, b):
+    return a & b
+
+
+@tegula.jit
+def f_or(a, b):
+    return a | b
+
+
+@tegula.jit
+def f_xor(a, b):
+    return a ^ b
+
+
+@tegula.jit
+def f_shl(a, b):
+    return a << b
+
+
+@tegula.jit
+def f_shr(a, b):
+    return a >> b
+
+
+@tegula.jit
+def f_lt(a, b):
+    return a < b
+
+
+@tegula.jit
+def f_le(a, b):
+    return a <= b
+
+
+@tegula.jit
+def f_gt(a, b):
+    return a > b
+
+
+@tegula.jit
+def f_ge(a, b):
+    return a >= b
+
+
+@tegula.jit
+def f_eq(a, b):
+    return a == b
+
+
+@tegula.jit
+def f_ne(a, b):
+    return a != b
+
+
+@tegula.jit
+def f_neg(a):
+    return -a
+
+
+@tegula.jit
+def f_invert(a):
+    return ~a
+
+
+@tegula.jit
+def f_not(a):
+    return not a
+
+
+@tegula.jit
+def f_logical_and(a, b):
+    return a.logical_and(b)
+
+
+@tegula.jit
+def f_logical_or(a, b):
+    return a.logical_or(b)
+
+
+def trunc_div(x, y):
+    """C's division: toward zero."""
+    q = np.abs(x.astype(object)) // np.abs(y.astype(object))
+    return np.where((x < 0) != (y < 0), -q, q).astype(x.dtype)
+
+
+def trunc_mod(x, y):
+    return np.fmod(x, y)
+
+
+def wide(f):
+    """16-bit floats: in float32, then one rounding."""
+    def g(x, y):
+        if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+            return f(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+        return f(x, y)
+    return g
+
+
+def int_division(x, y):
+    return x.astype(np.float32) / y.astype(np.float32)
+
+
+def non_zero(v):
+    return np.where(v == 0, v.dtype.type(3), v).astype(v.dtype)
+
+
+def rows():
+    numbers = [t for t in NO_FP8 if t.kind != "b"]
+    for name, fn, ref in [("+", f_add, wide(np.add)), ("-", f_sub, wide(np.subtract)), ("*", f_mul, wide(np.multiply))]:
+        for t in numbers:
+            yield name, fn, ref, t, t.np, {}
+    for t in FLOATS:
+        small = t.bits == 16
+        yield "/", f_div, (lambda x, y: x.astype(np.float32) / y.astype(np.float32)) if small else np.divide, t, (np.float32 if small else t.np), {}
+        yield "%", f_mod, (lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32))) if small else np.fmod, t, \
+            (np.float32 if small else t.np), {}
+    for t in INTS:
+        yield "/", f_div, int_division, t, np.float32, {"y": non_zero}
+        yield "//", f_floordiv, trunc_div, t, t.np, {"y": non_zero}
+        yield "%", f_mod, trunc_mod, t, t.np, {"y": non_zero}
+        shift = lambda v, bits=t.bits: np.abs(v.astype(np.int64) % bits).astype(v.dtype)
+        yield "<<", f_shl, np.left_shift, t, t.np, {"y": shift}
+        yield ">>", f_shr, np.right_shift, t, t.np, {"y": shift}
+    for name, fn, ref in [("&", f_and, np.bitwise_and), ("|", f_or, np.bitwise_or), ("^", f_xor, np.bitwise_xor)]:
+        for t in INTS + [d("int1")]:
+            yield name, fn, ref, t, t.np, {}
+    for name, fn, ref in [("<", f_lt, np.less), ("<=", f_le, np.less_equal), (">", f_gt, np.greater), (">=", f_ge, np.greater_equal),
+                          ("==", f_eq, np.equal), ("!=", f_ne, np.not_equal)]:
+        for t in NO_FP8:
+            yield name, fn, ref, t, np.bool_, {"special": True}
+    for name, fn, ref in [("logical_and", f_logical_and, np.logical_and), ("logical_or", f_logical_or, np.logical_or)]:
+        yield name, fn, ref, d("int1"), np.bool_, {}
+
+
+@operators
+@pytest.mark.parametrize("name, fn, ref, t, out, how", list(rows()), ids=lambda v: str(v) if not callable(v) and not isinstance(v, dict) else "")
+def test_binary(dev, name, fn, ref, t, out, how):
+    n = 64
+    special = t.kind == "f" and name not in ("/",)
+    x, y = values(t, n, (name, 0), special=special), values(t, n, (name, 1), special=False)
+    if how.get("special") and t.kind == "f":
+        y = values(t, n, (name, 1), special=True)[::-1].copy()
+    y[n // 2:n // 2 + 8] = x[n // 2:n // 2 + 8]
+    y = how["y"](y) if "y" in how else y
+    if t.is_int and t.kind == "i" and name in ("//", "%"):
+        # INT_MIN // -1 has no value.
+        y[(x == np.iinfo(t.np).min) & (y == -1)] = 3
+    with np.errstate(all="ignore"):
+        assert_same(apply(dev, fn, [x, y], (n,), out), ref(x, y))
+
+
+@operators
+@pytest.mark.parametrize("t", [t for t in NO_FP8 if t.kind != "b"], ids=str)
+def test_negate(dev, t):
+    x = values(t, 64, special=True)
+    with np.errstate(all="ignore"):
+        assert_same(apply(dev, f_neg, [x], (64,), t.np), np.negative(x))
+
+
+@operators
+@pytest.mark.parametrize("t", INTS + [d("int1")], ids=str)
+def test_invert(dev, t):
+    x = values(t, 64)
+    assert_same(apply(dev, f_invert, [x], (64,), t.np), np.invert(x))
+
+
+@operators
+def test_not(dev):
+    for v in (True, False):
+        assert apply(dev, f_not, [np.array(v)], (), np.bool_) == (not v)
+
+
+@tegula.jit
+def f_numbers(x):
+    # Numbers on either side of each operator.
+    return (1 + x) - (x - 2) * 3 + (10 - x) // 4 + x % 5 + (7 & x) + (x | 8) + (x ^ 3) + (x << 2) + (1 << (x & 7)) + (x >> 1)
+
+
+@operators
+def test_numbers_on_either_side(dev):
+    x = np.arange(64, dtype=np.int32) * 7
+    q = np.trunc((10 - x) / 4).astype(np.int32)
+    e = (1 + x) - (x - 2) * 3 + q + x % 5 + (7 & x) + (x | 8) + (x ^ 3) + (x << 2) + (1 << (x & 7)) + (x >> 1)
+    assert_same(apply(dev, f_numbers, [x], (64,), np.int32), e.astype(np.int32))
+
+
+@tegula.jit
+def f_reflected(x):
+    return (3 < x).to(tl.int32) + (3 >= x).to(tl.int32) * 2 + (5 == x).to(tl.int32) * 4 + (5 != x).to(tl.int32) * 8
+
+
+@operators
+def test_reflected_comparison(dev):
+    x = np.arange(16, dtype=np.int32)
+    e = (3 < x) + (3 >= x) * 2 + (5 == x) * 4 + (5 != x) * 8
+    assert_same(apply(dev, f_reflected, [x], (16,), np.int32), e.astype(np.int32))
+
+
+@tegula.jit
+def pointer_kernel(x, out, OFFSET: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    p = x + 5
+    p = p + i
+    p = 3 + p
+    p = p - 8
+    q = x + i.to(tl.int64)
+    r = x + i.to(tl.uint8)
+    s = x + (N - 1) + (-i)
+    tl.store(out + i, tl.load(p) + tl.load(q) + tl.load(r) + tl.load(s) * OFFSET)
+
+
+@operators
+@pytest.mark.parametrize("t", [d("int32"), d("int8"), d("float64")], ids=str)
+def test_pointer_arithmetic(dev, t):
+    x = values(t, 64, low=0, high=20)
+    out = np.zeros(64, t.np)
+    dev(pointer_kernel, (1,), x, out, 2, 64)
+    assert_same(out, (x * 3 + x[::-1] * 2).astype(t.np))
+
+
+@tegula.jit
+def k_ptr_plus_ptr(x):
+    tl.store(x + x, 0)
+
+
+@tegula.jit
+def k_ptr_plus_float(x):
+    tl.store(x + 1.0, 0)
+
+
+@tegula.jit
+def k_ptr_neg(x):
+    tl.store(-x, 0)
+
+
+@tegula.jit
+def k_float_floordiv(x):
+    tl.store(x, tl.load(x) // 2.0)
+
+
+@tegula.jit
+def k_power(x):
+    tl.store(x, tl.load(x) ** 2)
+
+
+@tegula.jit
+def k_invert_float(x):
+    tl.store(x, ~tl.load(x))
+
+
+@tegula.jit
+def k_chain(x):
+    v = tl.load(x)
+    tl.store(x, 0 < v < 3)
+
+
+@tegula.jit
+def k_not_int(x):
+    tl.store(x, not tl.program_id(0))
+
+
+@tegula.jit
+def k_unary_plus(x):
+    tl.store(x, +tl.load(x))
+
+
+@operators
+@pytest.mark.parametrize("kernel", [k_ptr_plus_ptr, k_ptr_plus_float, k_ptr_neg, k_float_floordiv, k_power, k_invert_float, k_chain,
+                                    k_not_int, k_unary_plus], ids=lambda k: k.__name__)
+def test_errors(dev, kernel):
+    with pytest.raises(CompileError):
+        dev(kernel, (1,), np.zeros(4, np.float32))
+
+
+# §2.5 ------------------------------------------------------------------------------------------------------------------
+
+@tegula.jit
+def f_broadcast_first(a, b):
+    x, y = tl.broadcast(a, b)
+    return x - y
+
+
+@tegula.jit
+def f_broadcast_to(a, *shape):
+    return tl.broadcast_to(a, *shape)
+
+
+@tegula.jit
+def f_broadcast_to_list(a, shape):
+    return a.broadcast_to(shape)
+
+
+SHAPES = [((), (8,)), ((8,), ()), ((), ()), ((8,), (8,)), ((1,), (8,)), ((8,), (4, 8)), ((4, 8), (8,)), ((4, 1), (8,)), ((4, 1), (1, 8)),
+          ((2, 1, 8), (4, 1)), ((1, 1, 1), (2, 4, 8)), ((8,), (2, 4, 8)), ((2, 4, 8), (2, 1, 1)), ((1,), (1, 1)), ((4, 8), (4, 8)), ((), (2, 2, 2))]
+
+
+@broadcasting
+@pytest.mark.parametrize("sa, sb", SHAPES, ids=str)
+@pytest.mark.parametrize("fn", [f_sub, f_broadcast_first], ids=["minus", "broadcast"])
+def test_broadcast(dev, sa, sb, fn):
+    x = np.arange(int(np.prod(sa)), dtype=np.int32).reshape(sa) * 100
+    y = np.arange(int(np.prod(sb)), dtype=np.int32).reshape(sb)
+    e = np.subtract(x, y).astype(np.int32)
+    assert_same(apply(dev, fn, [x, y], e.shape, np.int32), e)
+
+
+@broadcasting
+@pytest.mark.parametrize("sa, sb", [((8,), (4,)), ((4, 8), (4, 4)), ((4, 8), (4,)), ((2, 4, 8), (2, 4))], ids=str)
+def test_incompatible(dev, sa, sb):
+    with pytest.raises(CompileError, match="[Ii]ncompatible"):
+        apply(dev, f_add, [np.zeros(sa, np.int32), np.zeros(sb, np.int32)], sa, np.int32)
+
+
+@broadcasting
+@pytest.mark.parametrize("sa, out", [((), (4, 8)), ((1,), (8,)), ((4, 1), (4, 8)), ((1, 8), (4, 8)), ((4, 8), (4, 8)), ((1, 1, 1), (2, 2, 4))], ids=str)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_broadcast_to(dev, sa, out, as_list):
+    x = np.arange(int(np.prod(sa)), dtype=np.int32).reshape(sa)
+    r = apply(dev, f_broadcast_to_list if as_list else f_broadcast_to, [x], out, np.int32, [out] if as_list else out)
+    assert_same(r, np.broadcast_to(x, out))
+
+
+@broadcasting
+@pytest.mark.parametrize("sa, out", [((8,), (4, 8)), ((4, 8), (8,)), ((2, 8), (4, 8))], ids=str)
+def test_broadcast_to_error(dev, sa, out):
+    with pytest.raises(CompileError):
+        apply(dev, f_broadcast_to, [np.zeros(sa, np.int32)], out, np.int32, out)
