@@ -4,11 +4,23 @@
 
 namespace tegula::lang {
 
-std::span<const Builtin> typeBuiltins();     // Types.cpp: dtypes and their methods, constexpr, pointer_type, ...
-std::span<const Builtin> pythonBuiltins();   // Python.cpp: len, range, min, ..., the host module math
-std::span<const Builtin> creationBuiltins(); // Creation.cpp: program_id, arange, full, cast, ...
+std::span<const Builtin> typeBuiltins();        // Types.cpp: dtypes and their methods, constexpr, pointer_type, ...
+std::span<const Builtin> pythonBuiltins();      // Python.cpp: len, range, min, ..., the host module math
+std::span<const Builtin> creationBuiltins();    // Creation.cpp: program_id, arange, full, cast, ...
+std::span<const Builtin> shapeBuiltins();       // Shape.cpp: reshape, permute, join, ...
+std::span<const Builtin> memoryBuiltins();      // Memory.cpp: load, store
+std::span<const Builtin> blockPtrBuiltins();    // BlockPtr.cpp: make_block_ptr, advance
+std::span<const Builtin> atomicBuiltins();      // Atomics.cpp
+std::span<const Builtin> dotBuiltins();         // Dot.cpp
+std::span<const Builtin> mathBuiltins();        // Math.cpp: exp, sqrt, ... and their method forms
+std::span<const Builtin> elementwiseBuiltins(); // Elementwise.cpp: where, minimum, fma, ...
+std::span<const Builtin> reduceBuiltins();      // Reduce.cpp: reduce, associative_scan, histogram, gather
+std::span<const Builtin> debugBuiltins();       // Debug.cpp: hints, printing, assertions, target_info
 
 using Family = std::span<const Builtin> (*)();
-inline constexpr Family families[] = {typeBuiltins, pythonBuiltins, creationBuiltins};
+inline constexpr Family families[] = {
+    typeBuiltins, pythonBuiltins, creationBuiltins, shapeBuiltins,       memoryBuiltins, blockPtrBuiltins,
+    atomicBuiltins, dotBuiltins,  mathBuiltins,     elementwiseBuiltins, reduceBuiltins, debugBuiltins,
+};
 
 } // namespace tegula::lang

@@ -1,0 +1,165 @@
+// Atomic read-modify-write operations (LANGUAGE 3.4).
+#include "lang/builtins/Families.h"
+#include "lang/builtins/Pointers.h"
+
+namespace tegula::lang {
+
+namespace {
+
+using ir::CmpPred;
+using ir::OpKind;
+
+enum class Rmw : uint8_t { Add, Max, Min, And, Or, Xor, Xchg };
+
+struct RmwInfo {
+  const char *function;
+  const char *onSigned, *onUnsigned, *onFloat; // rmw attribute; null: not available, "trick": by integers
+  bool halfFloats;
+};
+constexpr RmwInfo infos[] = {
+    {"atomic_add", "add", "add", "fadd", true},        {"atomic_max", "smax", "umax", "trick", false},
+    {"atomic_min", "smin", "umin", "trick", false},    {"atomic_and", "and", "and", nullptr, false},
+    {"atomic_or", "or", "or", nullptr, false},         {"atomic_xor", "xor", "xor", nullptr, false},
+    {"atomic_xchg", "xchg", "xchg", "xchg", false},
+};
+const RmwInfo &info(Rmw op) { return infos[static_cast<unsigned>(op)]; }
+
+/// sem and scope as attributes.
+std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope) {
+  auto pick = [&](size_t i, const char *otherwise, std::initializer_list<std::string_view> allowed,
+                  const DiagKind &kind) -> std::optional<std::string> {
+    if (a[i].isNone() || (a[i].isStr() && a[i].asStr().empty()))
+      return otherwise;
+    for (std::string_view s : allowed)
+      if (a[i].isStr() && a[i].asStr() == s)
+        return a[i].asStr();
+    a.fail(kind, a.loc(i), str(a[i]));
+    return std::nullopt;
+  };
+  auto order = pick(sem, "acq_rel", {"acquire", "release", "acq_rel", "relaxed"}, diag::badSemantics);
+  auto domain = order ? pick(scope, "gpu", {"gpu", "cta", "sys"}, diag::badScope) : std::nullopt;
+  if (!domain)
+    return std::nullopt;
+  return std::vector<ir::Attr>{{"sem", *order}, {"scope", *domain}};
+}
+
+bool supported(Rmw op, Dtype d) {
+  const RmwInfo &i = info(op);
+  if (d.isFloat())
+    return i.onFloat && (d.bits() >= 32 || (i.halfFloats && d.bits() == 16));
+  return d.isInt() && d.bits() >= 32;
+}
+
+std::optional<Tensor> atomicPointer(Args &a) {
+  std::optional<Tensor> p = pointerOperand(a, 0);
+  if (p && p->dtype.isConst) {
+    a.fail(diag::storeToConst, a.loc(0), spelling(p->dtype));
+    return std::nullopt;
+  }
+  return p;
+}
+
+struct RmwOperands {
+  Tensor pointer, value;
+  ir::Value *mask = nullptr; // null: all lanes
+};
+
+ir::Value *emitRmw(Args &a, const RmwOperands &x, const char *rmw, std::vector<ir::Attr> attrs) {
+  std::vector<ir::Value *> operands{x.pointer.value, x.value.value};
+  if (x.mask)
+    operands.push_back(x.mask);
+  attrs.insert(attrs.begin(), {"rmw", std::string(rmw)});
+  const ir::Type types[] = {x.value.value->type};
+  return a.b().create(OpKind::AtomicRmw, operands, types, std::move(attrs))->result();
+}
+
+/// max and min of floats on their bits: where the new value has no sign bit, signed order is float order; where it has
+/// one, unsigned order is the reverse of it.
+Value floatExtremum(Args &a, bool isMax, const RmwOperands &x, const std::vector<ir::Attr> &attrs) {
+  ir::Builder &b = a.b();
+  bool wide = x.value.dtype.bits() == 64;
+  Dtype bits = dtype(wide ? Scalar::Int64 : Scalar::Int32);
+  RmwOperands y;
+  y.value = {bits, b.create1(OpKind::Bitcast, {x.value.value}, irType(bits, x.value.shape()))};
+  y.pointer = convert(a.ctx(), x.pointer, Dtype::ptr(bits.scalar));
+  ir::Value *positive = b.cmp(CmpPred::Sge, y.value.value, b.constInt(y.value.value->type, 0));
+  ir::Value *negative = b.cmp(CmpPred::Slt, y.value.value, b.constInt(y.value.value->type, 0));
+  auto masked = [&](ir::Value *lanes) { return x.mask ? b.binary(OpKind::And, x.mask, lanes) : lanes; };
+  y.mask = masked(positive);
+  ir::Value *r = emitRmw(a, y, isMax ? "smax" : "smin", attrs);
+  y.mask = masked(negative);
+  r = b.select(positive, r, emitRmw(a, y, isMax ? "umin" : "umax", attrs));
+  return tensor(x.value.dtype, b.create1(OpKind::Bitcast, {r}, x.value.value->type));
+}
+
+template <Rmw Op> Value atomicRmw(BuiltinCall &call) {
+  const RmwInfo &i = info(Op);
+  Args a(call, i.function);
+  std::optional<Tensor> p = atomicPointer(a);
+  if (!p)
+    return Value::error();
+  Dtype element = p->dtype.pointee();
+  if (!supported(Op, element))
+    return a.fail(diag::atomicDtype, a.loc(0), i.function, element.isFloat() ? code(element) : spelling(element));
+  auto attrs = ordering(a, 3, 4);
+  Value v = attrs ? cast(call.ctx, a[1], element, a.loc(1)) : Value::error();
+  std::optional<Tensor> value = v.isError() ? std::nullopt : upTo(a, v.asTensor(), p->shape(), 1);
+  if (!value)
+    return Value::error();
+  RmwOperands x{*p, *value};
+  if (!a[2].isNone()) {
+    std::optional<Tensor> m = maskOperand(a, 2);
+    m = m ? upTo(a, *m, p->shape(), 2) : std::nullopt;
+    if (!m)
+      return Value::error();
+    x.mask = m->value;
+  }
+  if (element.isFloat() && std::string_view(i.onFloat) == "trick")
+    return floatExtremum(a, Op == Rmw::Max, x, *attrs);
+  const char *rmw = element.isFloat() ? i.onFloat : element.isSigned() ? i.onSigned : i.onUnsigned;
+  return tensor(element, emitRmw(a, x, rmw, *attrs));
+}
+
+Value atomicCas(BuiltinCall &call) {
+  Args a(call, "atomic_cas");
+  std::optional<Tensor> p = atomicPointer(a), expected = a.tensor(1), value = a.tensor(2);
+  if (!p || !expected || !value)
+    return Value::error();
+  Dtype element = p->dtype.pointee();
+  if (element.bits() < 16 || element.isBool())
+    return a.fail(diag::atomicDtype, a.loc(0), "atomic_cas", spelling(element));
+  auto attrs = ordering(a, 3, 4);
+  if (!attrs)
+    return Value::error();
+  if (expected->dtype != element || value->dtype != element)
+    return a.fail(diag::casTypes, a.loc(), spelling(element), spelling(expected->dtype), spelling(value->dtype));
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const Tensor &t = i == 1 ? *expected : *value;
+    if (t.shape() != p->shape())
+      return a.fail(diag::wrongShape, a.loc(i), i == 1 ? "cmp" : "val", shapeText(t.shape()),
+                    "the pointer's " + shapeText(p->shape()));
+  }
+  ir::Value *operands[] = {p->value, expected->value, value->value};
+  const ir::Type types[] = {value->value->type};
+  return tensor(element, a.b().create(OpKind::AtomicCas, operands, types, std::move(*attrs))->result());
+}
+
+constexpr const char *signature = "pointer, val, mask=None, sem=None, scope=None";
+
+constexpr Builtin rows[] = {
+    {"atomic_add", signature, atomicRmw<Rmw::Add>, Builtin::Method, "Adds to memory and returns the old values."},
+    {"atomic_max", signature, atomicRmw<Rmw::Max>, Builtin::Method, "Maximum with memory; returns the old values."},
+    {"atomic_min", signature, atomicRmw<Rmw::Min>, Builtin::Method, "Minimum with memory; returns the old values."},
+    {"atomic_and", signature, atomicRmw<Rmw::And>, Builtin::Method, "Bitwise and with memory; returns the old values."},
+    {"atomic_or", signature, atomicRmw<Rmw::Or>, Builtin::Method, "Bitwise or with memory; returns the old values."},
+    {"atomic_xor", signature, atomicRmw<Rmw::Xor>, Builtin::Method, "Bitwise xor with memory; returns the old values."},
+    {"atomic_xchg", signature, atomicRmw<Rmw::Xchg>, Builtin::Method, "Writes to memory and returns the old values."},
+    {"atomic_cas", "pointer, cmp, val, sem=None, scope=None", atomicCas, Builtin::Method,
+     "Writes `val` where memory equals `cmp`; returns the old values."},
+};
+
+} // namespace
+
+std::span<const Builtin> atomicBuiltins() { return rows; }
+
+} // namespace tegula::lang

@@ -1,0 +1,211 @@
+// Elementwise functions of several operands (LANGUAGE 3.6). Those that first turn their operands into tensors do not know
+// that a number was a literal: tl.maximum(x_fp16, 0.0) is float32.
+#include "lang/builtins/Args.h"
+#include "lang/builtins/Families.h"
+
+namespace tegula::lang {
+
+namespace {
+
+using ir::OpKind;
+
+template <BinOp Op> Value arithmeticFunction(BuiltinCall &call) {
+  Args a(call, Op == BinOp::Add ? "add" : Op == BinOp::Sub ? "sub" : "mul");
+  std::optional<bool> check = a.flag(2, "sanitize_overflow");
+  return check ? arithmetic(call.ctx, Op, a[0], a[1], a.loc(), a.loc(0), a.loc(1), *check) : Value::error();
+}
+
+/// Two tensors in their common dtype and shape.
+std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16 = false, bool isDiv = false) {
+  std::optional<Tensor> x = a.tensor(i), y = a.tensor(j);
+  if (!x || !y)
+    return std::nullopt;
+  if (widenBf16)
+    for (Tensor *t : {&*x, &*y})
+      if (t->dtype == dtype(Scalar::Bf16))
+        *t = convert(a.ctx(), *t, dtype(Scalar::Fp32));
+  return meet(a.ctx(), a.function(), tensor(*x), tensor(*y), isDiv, a.loc(), a.loc(i), a.loc(j));
+}
+
+std::optional<bool> propagatesNan(Args &a, size_t i) {
+  if (a[i].is<std::shared_ptr<const OpaqueValue>>()) {
+    const std::string &name = a[i].get<std::shared_ptr<const OpaqueValue>>()->name;
+    if (name == "PropagateNan.ALL" || name == "PropagateNan.NONE")
+      return name == "PropagateNan.ALL";
+  }
+  a.badArgument(i, "propagate_nan", "tl.PropagateNan.NONE or tl.PropagateNan.ALL");
+  return std::nullopt;
+}
+
+OpKind extremumKind(Dtype d, bool isMax, bool propagate) {
+  if (d.isFloat())
+    return propagate ? (isMax ? OpKind::Maximum : OpKind::Minimum) : (isMax ? OpKind::MaxNum : OpKind::MinNum);
+  if (d.isSigned())
+    return isMax ? OpKind::SMax : OpKind::SMin;
+  return isMax ? OpKind::UMax : OpKind::UMin;
+}
+
+template <bool IsMax> Value extremum(BuiltinCall &call) {
+  Args a(call, IsMax ? "maximum" : "minimum");
+  std::optional<bool> propagate = propagatesNan(a, 2);
+  auto x = propagate ? tensors(a, 0, 1, true) : std::nullopt;
+  if (!x)
+    return Value::error();
+  Dtype d = x->a.dtype;
+  return tensor(d, a.b().binary(extremumKind(d, IsMax, *propagate), x->a.value, x->b.value));
+}
+
+/// Three operands in one dtype and shape, promoted pairwise.
+struct Triple {
+  Tensor a, b, c;
+};
+std::optional<Triple> threeTensors(Args &a, bool widenBf16) {
+  auto first = tensors(a, 0, 1, widenBf16);
+  auto second = first ? tensors(a, 0, 2, widenBf16) : std::nullopt;
+  if (!second)
+    return std::nullopt;
+  Value x = tensor(first->a), y = tensor(first->b), z = tensor(second->b);
+  std::optional<Dtype> d = promote(a.ctx(), x, z, false, a.loc());
+  auto shape = d ? commonShape(a.ctx(), first->a.shape(), second->b.shape(), a.loc()) : std::nullopt;
+  if (!shape)
+    return std::nullopt;
+  auto as = [&](const Value &v) { return spread(a.ctx(), convert(a.ctx(), v.asTensor(), *d), *shape); };
+  return Triple{as(x), as(y), as(z)};
+}
+
+Value clamp(BuiltinCall &call) {
+  Args a(call, "clamp");
+  std::optional<bool> propagate = propagatesNan(a, 3);
+  auto t = propagate ? threeTensors(a, true) : std::nullopt;
+  if (!t)
+    return Value::error();
+  Dtype d = t->a.dtype;
+  if (!d.isFloat())
+    return a.fail(diag::clampFloat, a.loc(0), spelling(d));
+  ir::Value *atLeast = a.b().binary(extremumKind(d, true, *propagate), t->a.value, t->b.value);
+  return tensor(d, a.b().binary(extremumKind(d, false, *propagate), atLeast, t->c.value));
+}
+
+Value fma(BuiltinCall &call) {
+  Args a(call, "fma");
+  auto t = threeTensors(a, false);
+  if (!t)
+    return Value::error();
+  if (!t->a.dtype.isFloat())
+    return a.fail(diag::expectedDtypes, a.loc(0), "a float type", spelling(t->a.dtype), "fma");
+  return tensor(t->a.dtype, a.b().create1(OpKind::Fma, {t->a.value, t->b.value, t->c.value}, t->a.value->type));
+}
+
+Value divRn(BuiltinCall &call) {
+  Args a(call, "div_rn");
+  auto x = tensors(a, 0, 1);
+  if (!x)
+    return Value::error();
+  if (x->a.dtype != dtype(Scalar::Fp32))
+    return a.fail(diag::expectedDtypes, a.loc(0), "['fp32']", code(x->a.dtype), "div_rn");
+  return tensor(x->a.dtype, a.b().binary(OpKind::FDiv, x->a.value, x->b.value));
+}
+
+Value fdiv(BuiltinCall &call) {
+  Args a(call, "fdiv");
+  std::optional<bool> ieee = a.flag(2, "ieee_rounding");
+  std::optional<Tensor> x = a.tensor(0), y = a.tensor(1);
+  if (!ieee || !x || !y)
+    return Value::error();
+  if (!x->dtype.isFloat() || x->dtype != y->dtype)
+    return a.fail(diag::fdivTypes, a.loc(), kindName(tensor(*x)), kindName(tensor(*y)));
+  auto shape = commonShape(call.ctx, x->shape(), y->shape(), a.loc(), a.loc(0), a.loc(1));
+  if (!shape)
+    return Value::error();
+  std::vector<ir::Attr> attrs;
+  if (!*ieee && x->dtype == dtype(Scalar::Fp32))
+    attrs.push_back({"approx", int64_t{1}});
+  ir::Value *p = spread(call.ctx, *x, *shape).value, *q = spread(call.ctx, *y, *shape).value;
+  return tensor(x->dtype, a.b().create1(OpKind::FDiv, {p, q}, p->type, std::move(attrs)));
+}
+
+Value umulhi(BuiltinCall &call) {
+  Args a(call, "umulhi");
+  auto x = tensors(a, 0, 1);
+  if (!x)
+    return Value::error();
+  if (!x->a.dtype.isInt() || x->a.dtype.bits() < 32)
+    return a.fail(diag::expectedDtypes, a.loc(0), "['int32', 'int64', 'uint32', 'uint64']", spelling(x->a.dtype), "umulhi");
+  return tensor(x->a.dtype, a.b().binary(OpKind::UMulHi, x->a.value, x->b.value));
+}
+
+// where
+
+/// The arms: numbers keep the literal rule; pointers must agree in type.
+std::optional<Operands> arms(Args &a) {
+  auto isPointer = [](const Value &v) { return v.isTensor() && v.asTensor().dtype.isPtr; };
+  if (!isPointer(a[1]) && !isPointer(a[2]))
+    return meet(a.ctx(), "where", a[1], a[2], false, a.loc(), a.loc(1), a.loc(2));
+  if (!isPointer(a[1]) || !isPointer(a[2]) || a[1].asTensor().dtype != a[2].asTensor().dtype) {
+    a.fail(diag::typesMismatch, a.loc(), "where", kindName(a[1]), kindName(a[2]));
+    return std::nullopt;
+  }
+  const Tensor &x = a[1].asTensor(), &y = a[2].asTensor();
+  auto shape = commonShape(a.ctx(), x.shape(), y.shape(), a.loc(), a.loc(1), a.loc(2));
+  if (!shape)
+    return std::nullopt;
+  return Operands{spread(a.ctx(), x, *shape), spread(a.ctx(), y, *shape)};
+}
+
+Value where(BuiltinCall &call) {
+  Args a(call, "where");
+  std::optional<Tensor> cond = a.tensor(0);
+  auto x = cond ? arms(a) : std::nullopt;
+  if (!x)
+    return Value::error();
+  if (!cond->dtype.isBool()) {
+    call.diag().report(diag::whereCondition, a.loc(0), kindName(a[0]));
+    *cond = convert(call.ctx, *cond, dtype(Scalar::Int1));
+  }
+  auto shape = commonShape(call.ctx, cond->shape(), x->a.shape(), a.loc(), a.loc(0), a.loc(1));
+  if (!shape)
+    return Value::error();
+  Context &c = call.ctx;
+  return tensor(x->a.dtype, a.b().select(spread(c, *cond, *shape).value, spread(c, x->a, *shape).value,
+                                         spread(c, x->b, *shape).value));
+}
+
+Value expectZero(BuiltinCall &call) {
+  Args a(call, "expect_zero");
+  std::optional<Tensor> x = a.tensor(0), mask = x ? a.tensor(1) : std::nullopt;
+  if (!mask)
+    return Value::error();
+  if (!mask->dtype.isBool())
+    return a.fail(diag::maskNotBool, a.loc(1), kindName(a[1]));
+  if (!call.ctx.target().debug)
+    return tensor(*x);
+  Value zero = compare(call.ctx, Cmp::Eq, tensor(*x), Value::integer(0), a.loc(), a.loc(0), a.loc(0));
+  auto shape = zero.isError() ? std::nullopt : commonShape(call.ctx, x->shape(), mask->shape(), a.loc(), a.loc(0), a.loc(1));
+  if (!shape)
+    return Value::error();
+  ir::Value *operands[] = {spread(call.ctx, zero.asTensor(), *shape).value, spread(call.ctx, *mask, *shape).value};
+  a.b().create(OpKind::Assert, operands, {},
+               {{"message", std::string("expect_zero: a masked value is not zero")}, {"function", call.ctx.currentFunction()}});
+  return tensor(*x);
+}
+
+constexpr Builtin rows[] = {
+    {"add", "x, y, sanitize_overflow=True", arithmeticFunction<BinOp::Add>, 0, "x + y."},
+    {"sub", "x, y, sanitize_overflow=True", arithmeticFunction<BinOp::Sub>, 0, "x - y."},
+    {"mul", "x, y, sanitize_overflow=True", arithmeticFunction<BinOp::Mul>, 0, "x * y."},
+    {"minimum", "x, y, propagate_nan=PropagateNan.NONE", extremum<false>, 0, "The lesser of x and y, elementwise."},
+    {"maximum", "x, y, propagate_nan=PropagateNan.NONE", extremum<true>, 0, "The greater of x and y, elementwise."},
+    {"clamp", "x, min, max, propagate_nan=PropagateNan.NONE", clamp, 0, "x limited to [min, max], floats only."},
+    {"fma", "x, y, z", fma, 0, "x * y + z with one rounding."},
+    {"div_rn", "x, y", divRn, 0, "x / y correctly rounded, float32 only."},
+    {"fdiv", "x, y, ieee_rounding=False", fdiv, 0, "x / y of two tensors of one float type."},
+    {"umulhi", "x, y", umulhi, 0, "The high half of the unsigned product."},
+    {"where", "condition, x, y", where, 0, "x where the condition holds, y elsewhere; both are computed."},
+    {"expect_zero", "x, mask", expectZero, 0, "x, which is promised to be zero where the mask is true."},
+};
+
+} // namespace
+
+std::span<const Builtin> elementwiseBuiltins() { return rows; }
+
+} // namespace tegula::lang
