@@ -27,7 +27,8 @@ struct VecEmitter {
 
   /// f16/bf16/fp8 bits -> float (exact); f32/f64 pass through.
   llvm::Value *widen(llvm::Value *x, ir::Elem from);
-  /// float -> narrow bits, nearest even (fp8e4m3fn/e5m2 saturate), or toward zero.
+  /// float -> narrow bits, nearest even, or toward zero. The fp8 formats saturate, infinities included; NaN stays NaN (f8e4b15 has
+  /// none: it gets 0x7F, the largest number). The fnuz formats have no negative zero: it becomes zero.
   llvm::Value *narrow(llvm::Value *x, ir::Elem to, bool towardZero = false);
 };
 

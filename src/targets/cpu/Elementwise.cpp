@@ -1,0 +1,327 @@
+// Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp, elementary
+// functions in Math*.cpp.
+#include "targets/cpu/VecUtil.h"
+
+namespace tegula::cpu {
+
+using ir::CmpPred;
+using ir::Elem;
+using ir::OpKind;
+using V = llvm::Value *;
+
+V Arith::poly(V x, llvm::ArrayRef<double> c) {
+  V y = f(x, c.back());
+  for (size_t k = c.size() - 1; k-- > 0;)
+    y = mulAdd(y, x, c[k]);
+  return y;
+}
+
+llvm::Type *VecEmitter::elemType(Elem e) const {
+  if (e == Elem::F32)
+    return b.getFloatTy();
+  if (e == Elem::F64)
+    return b.getDoubleTy();
+  return b.getIntNTy(ir::bitWidth(e));
+}
+
+llvm::Type *VecEmitter::vecType(Elem e, unsigned n) const {
+  return n == 1 ? elemType(e) : llvm::FixedVectorType::get(elemType(e), n);
+}
+
+namespace {
+
+unsigned bitsOf(V x) { return x->getType()->getScalarSizeInBits(); }
+
+/// Quotient of integers that fit the float type exactly: the rounded quotient truncates right because a true quotient
+/// that is no integer lies at least 1/divisor away from the next one, more than half an ulp.
+V divideInFloat(VecEmitter &v, V x, V y, bool isSigned, llvm::Type *floatType) {
+  llvm::IRBuilder<> &b = v.b;
+  bool fitsSigned = isSigned || bitsOf(x) < 32;
+  llvm::Type *wide = intLike(x, 32);
+  auto toFloat = [&](V n) {
+    if (bitsOf(n) < 32)
+      n = isSigned ? b.CreateSExt(n, wide) : b.CreateZExt(n, wide);
+    return fitsSigned ? b.CreateSIToFP(n, floatType) : b.CreateUIToFP(n, floatType);
+  };
+  V q = b.CreateFDiv(toFloat(x), toFloat(y));
+  // Division by zero and INT_MIN / -1 leave the range: freeze turns the poison into some value.
+  V n = b.CreateFreeze(fitsSigned ? b.CreateFPToSI(q, wide) : b.CreateFPToUI(q, wide));
+  return bitsOf(x) < 32 ? b.CreateTrunc(n, x->getType()) : n;
+}
+
+/// Every lane a known constant that the hardware instruction takes without trapping.
+bool isSafeDivisor(V y, bool isSigned) {
+  auto *c = llvm::dyn_cast<llvm::Constant>(y);
+  if (c && y->getType()->isVectorTy())
+    c = c->getSplatValue();
+  auto *n = llvm::dyn_cast_or_null<llvm::ConstantInt>(c);
+  return n && !n->isZero() && !(isSigned && n->isMinusOne());
+}
+
+V plainDivision(VecEmitter &v, V x, V y, bool isSigned) {
+  Arith a(v);
+  if (!isSafeDivisor(y, isSigned)) {
+    V bad = a.b.CreateICmpEQ(y, a.i(y, 0));
+    if (isSigned) {
+      llvm::APInt min = llvm::APInt::getSignedMinValue(bitsOf(x));
+      V overflow = a.b.CreateAnd(a.b.CreateICmpEQ(x, llvm::ConstantInt::get(x->getType(), min)),
+                                 a.b.CreateICmpEQ(y, a.i(y, ~uint64_t(0))));
+      bad = a.b.CreateOr(bad, overflow);
+    }
+    y = a.b.CreateSelect(bad, a.i(y, 1), y);
+  }
+  return isSigned ? a.b.CreateSDiv(x, y) : a.b.CreateUDiv(x, y);
+}
+
+/// High half of the unsigned product.
+V umulHi(VecEmitter &v, V x, V y) {
+  Arith a(v);
+  unsigned n = bitsOf(x);
+  if (n < 64 || !x->getType()->isVectorTy()) {
+    llvm::Type *wide = intLike(x, 2 * n);
+    V product = a.b.CreateMul(a.b.CreateZExt(x, wide), a.b.CreateZExt(y, wide));
+    return a.b.CreateTrunc(a.lshr(product, n), x->getType());
+  }
+  // Schoolbook on 32-bit halves, which vector units multiply; none has a 64x64 -> 128 product.
+  V xl = a.and_(x, 0xFFFFFFFF), xh = a.lshr(x, 32), yl = a.and_(y, 0xFFFFFFFF), yh = a.lshr(y, 32);
+  V low = a.lshr(a.b.CreateMul(xl, yl), 32);
+  V mid = a.b.CreateAdd(a.b.CreateMul(xh, yl), low);
+  V mid2 = a.b.CreateAdd(a.b.CreateMul(xl, yh), a.and_(mid, 0xFFFFFFFF));
+  return a.b.CreateAdd(a.b.CreateMul(xh, yh), a.b.CreateAdd(a.lshr(mid, 32), a.lshr(mid2, 32)));
+}
+
+V shift(VecEmitter &v, OpKind kind, V x, V amount) {
+  llvm::IRBuilder<> &b = v.b;
+  V r = kind == OpKind::Shl ? b.CreateShl(x, amount) : kind == OpKind::LShr ? b.CreateLShr(x, amount)
+                                                                           : b.CreateAShr(x, amount);
+  // Too large amounts may give any value, but not poison, which could spread into a branch.
+  return llvm::isa<llvm::Constant>(amount) ? r : b.CreateFreeze(r);
+}
+
+llvm::CmpInst::Predicate predicateOf(CmpPred p) {
+  using P = llvm::CmpInst;
+  switch (p) {
+  case CmpPred::Eq: return P::ICMP_EQ;
+  case CmpPred::Ne: return P::ICMP_NE;
+  case CmpPred::Slt: return P::ICMP_SLT;
+  case CmpPred::Sle: return P::ICMP_SLE;
+  case CmpPred::Sgt: return P::ICMP_SGT;
+  case CmpPred::Sge: return P::ICMP_SGE;
+  case CmpPred::Ult: return P::ICMP_ULT;
+  case CmpPred::Ule: return P::ICMP_ULE;
+  case CmpPred::Ugt: return P::ICMP_UGT;
+  case CmpPred::Uge: return P::ICMP_UGE;
+  case CmpPred::Oeq: return P::FCMP_OEQ;
+  case CmpPred::One: return P::FCMP_ONE;
+  case CmpPred::Olt: return P::FCMP_OLT;
+  case CmpPred::Ole: return P::FCMP_OLE;
+  case CmpPred::Ogt: return P::FCMP_OGT;
+  case CmpPred::Oge: return P::FCMP_OGE;
+  case CmpPred::Ord: return P::FCMP_ORD;
+  case CmpPred::Ueq: return P::FCMP_UEQ;
+  case CmpPred::Une: return P::FCMP_UNE;
+  case CmpPred::FUlt: return P::FCMP_ULT;
+  case CmpPred::FUle: return P::FCMP_ULE;
+  case CmpPred::FUgt: return P::FCMP_UGT;
+  case CmpPred::FUge: return P::FCMP_UGE;
+  case CmpPred::Uno: return P::FCMP_UNO;
+  }
+  llvm_unreachable("bad predicate");
+}
+
+V compare(VecEmitter &v, CmpPred p, V x, V y) {
+  llvm::CmpInst::Predicate pred = predicateOf(p);
+  return llvm::CmpInst::isFPPredicate(pred) ? v.b.CreateFCmp(pred, x, y) : v.b.CreateICmp(pred, x, y);
+}
+
+bool isFnuz(Elem e) { return e == Elem::F8E4B8 || e == Elem::F8E5B16; }
+
+/// fneg and fabs touch the sign bit only, also of NaN; in the fnuz formats code 0x80 is NaN and has no sign.
+V signOp(VecEmitter &v, OpKind kind, V x, Elem e) {
+  Arith a(v);
+  if (x->getType()->isFPOrFPVectorTy())
+    return kind == OpKind::FNeg ? a.b.CreateFNeg(x) : a.fabs(x);
+  uint64_t signBit = 1ull << (bitsOf(x) - 1);
+  V r = kind == OpKind::FNeg ? a.xor_(x, signBit) : a.and_(x, signBit - 1);
+  if (!isFnuz(e))
+    return r;
+  return a.b.CreateSelect(a.b.CreateICmpEQ(a.and_(x, signBit - 1), a.i(x, 0)), x, r);
+}
+
+/// Add, subtract, multiply, divide on float or double. `contract` allows the code generator to fuse a multiplication into the
+/// addition that uses it.
+V floatArith(VecEmitter &v, OpKind kind, V x, V y, bool contract) {
+  llvm::IRBuilder<> &b = v.b;
+  V r = nullptr;
+  switch (kind) {
+  case OpKind::FAdd: r = b.CreateFAdd(x, y); break;
+  case OpKind::FSub: r = b.CreateFSub(x, y); break;
+  case OpKind::FMul: r = b.CreateFMul(x, y); break;
+  case OpKind::FDiv: return b.CreateFDiv(x, y);
+  default: return b.CreateFRem(x, y); // becomes fmod per lane: exact, and the only inexact-free way
+  }
+  if (auto *inst = llvm::dyn_cast<llvm::Instruction>(r); inst && contract) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract();
+    inst->setFastMathFlags(flags);
+  }
+  return r;
+}
+
+V integerOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
+  llvm::IRBuilder<> &b = v.b;
+  switch (kind) {
+  case OpKind::Add: return b.CreateAdd(x[0], x[1]);
+  case OpKind::Sub: return b.CreateSub(x[0], x[1]);
+  case OpKind::Mul: return b.CreateMul(x[0], x[1]);
+  case OpKind::And: return b.CreateAnd(x[0], x[1]);
+  case OpKind::Or: return b.CreateOr(x[0], x[1]);
+  case OpKind::Xor: return b.CreateXor(x[0], x[1]);
+  case OpKind::SMin: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x[0], x[1]);
+  case OpKind::SMax: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x[0], x[1]);
+  case OpKind::UMin: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x[0], x[1]);
+  case OpKind::UMax: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x[0], x[1]);
+  case OpKind::AbsI: return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x[0], b.getFalse());
+  case OpKind::Clz: return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x[0], b.getFalse());
+  case OpKind::PopCount: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x[0]);
+  case OpKind::UMulHi: return umulHi(v, x[0], x[1]);
+  case OpKind::Shl:
+  case OpKind::LShr:
+  case OpKind::AShr: return shift(v, kind, x[0], x[1]);
+  default: return emitIntDivRem(v, kind, x[0], x[1]);
+  }
+}
+
+} // namespace
+
+V emitIntDivRem(VecEmitter &v, OpKind kind, V x, V y) {
+  bool isSigned = kind == OpKind::SDiv || kind == OpKind::SRem;
+  bool isRem = kind == OpKind::SRem || kind == OpKind::URem;
+  unsigned bits = bitsOf(x);
+  if (bits == 1) // only x/1 is defined
+    return isRem ? llvm::Constant::getNullValue(x->getType()) : x;
+  V q;
+  if (!x->getType()->isVectorTy() || bits == 64 || isSafeDivisor(y, isSigned))
+    q = plainDivision(v, x, y, isSigned);
+  else
+    q = divideInFloat(v, x, y, isSigned, bits == 32 ? doubleLike(x) : floatLike(x));
+  return isRem ? v.b.CreateSub(x, v.b.CreateMul(q, y)) : q;
+}
+
+V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
+  Arith a(v);
+  bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum;
+  if (kind == OpKind::Minimum || kind == OpKind::Maximum)
+    return a.b.CreateBinaryIntrinsic(isMin ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y);
+  if (llvm::isa<llvm::Constant>(x) && !llvm::isa<llvm::Constant>(y))
+    std::swap(x, y);
+  auto better = [&](V p, V q) { return isMin ? a.b.CreateFCmpOLT(p, q) : a.b.CreateFCmpOGT(p, q); };
+  V r = a.b.CreateSelect(better(x, y), x, y);
+  auto *c = llvm::dyn_cast<llvm::Constant>(y);
+  if (c && y->getType()->isVectorTy())
+    c = c->getSplatValue();
+  auto *n = llvm::dyn_cast_or_null<llvm::ConstantFP>(c);
+  // The select takes y if the operands are equal or x is NaN: right as it is for such a constant y.
+  if (n && !n->isNaN() && !(n->isZero() && n->isNegative() != isMin))
+    return r;
+  // Equal operands differ at most in the sign of zero: `or` gives the lower one, `and` the higher one.
+  V xb = a.bitsOf(x), yb = a.bitsOf(y);
+  V zero = a.floatOf(isMin ? a.b.CreateOr(xb, yb) : a.b.CreateAnd(xb, yb));
+  r = a.b.CreateSelect(a.b.CreateFCmpOEQ(x, y), zero, r);
+  return a.b.CreateSelect(a.isNan(y), x, r);
+}
+
+V emitFmaToOdd(VecEmitter &v, V x, V y, V z) {
+  Arith a(v);
+  V p = a.b.CreateFMul(x, y);
+  V s = a.b.CreateFAdd(p, z);
+  // TwoSum: s + error is p + z exactly.
+  V zz = a.b.CreateFSub(s, p);
+  V error = a.b.CreateFAdd(a.b.CreateFSub(p, a.b.CreateFSub(s, zz)), a.b.CreateFSub(z, zz));
+  V bits = a.bitsOf(s);
+  V even = a.b.CreateICmpEQ(a.and_(bits, 1), a.i(bits, 0));
+  // Ordered compare: an infinite sum has a NaN error and stays.
+  V adjust = a.b.CreateAnd(even, a.b.CreateFCmpONE(error, a.f(error, 0)));
+  V away = a.b.CreateICmpSGE(a.b.CreateXor(bits, a.bitsOf(error)), a.i(bits, 0)); // error has the sign of s
+  V step = a.b.CreateSelect(away, a.i(bits, 1), a.i(bits, ~uint64_t(0)));
+  return a.floatOf(a.b.CreateSelect(adjust, a.b.CreateAdd(bits, step), bits));
+}
+
+V emitFma(VecEmitter &v, V x, V y, V z) {
+  // Without the instruction double falls back to fma() of libm, lane by lane; float stays inline.
+  if (v.target.fma || bitsOf(x) == 64)
+    return v.b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  llvm::Type *d = doubleLike(x);
+  V wide = emitFmaToOdd(v, v.b.CreateFPExt(x, d), v.b.CreateFPExt(y, d), v.b.CreateFPExt(z, d));
+  return v.b.CreateFPTrunc(wide, x->getType());
+}
+
+V emitRound(VecEmitter &v, OpKind kind, V x) {
+  bool isFloor = kind == OpKind::Floor;
+  if (v.target.avx2 || v.target.triple.starts_with("aarch64"))
+    return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : llvm::Intrinsic::ceil, x);
+  // SSE2 has no rounding instruction: adding 2^23 (2^52) pushes the fraction out of the significand.
+  Arith a(v);
+  V size = a.fabs(x), magic = a.f(x, bitsOf(x) == 64 ? 0x1p52 : 0x1p23);
+  V nearest = a.copySign(a.b.CreateFSub(a.b.CreateFAdd(size, magic), magic), x);
+  V wrong = isFloor ? a.b.CreateFCmpOGT(nearest, x) : a.b.CreateFCmpOLT(nearest, x);
+  V r = a.b.CreateSelect(wrong, a.fadd(nearest, isFloor ? -1 : 1), nearest);
+  // Large values are integers already; so is NaN. The sign of a zero result is that of x.
+  return a.b.CreateSelect(a.b.CreateFCmpOLT(size, magic), a.copySign(r, x), x);
+}
+
+namespace {
+
+V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
+  switch (kind) {
+  case OpKind::FAdd:
+  case OpKind::FSub:
+  case OpKind::FMul:
+  case OpKind::FDiv:
+  case OpKind::FRem: return floatArith(v, kind, x[0], x[1], contract);
+  case OpKind::Fma: return emitFma(v, x[0], x[1], x[2]);
+  case OpKind::MinNum:
+  case OpKind::MaxNum:
+  case OpKind::Minimum:
+  case OpKind::Maximum: return emitMinMax(v, kind, x[0], x[1]);
+  case OpKind::Sqrt: return v.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[0]);
+  case OpKind::Floor:
+  case OpKind::Ceil: return emitRound(v, kind, x[0]);
+  default: return emitMath(v, kind, x[0]);
+  }
+}
+
+/// f16, bf16, fp8: computed in float, which has more than twice the digits plus two, so that rounding twice rounds right
+/// for + - * / sqrt. A fused multiply-add needs double rounded to odd instead.
+V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
+  llvm::SmallVector<V, 3> wide;
+  for (V x : args)
+    wide.push_back(v.widen(x, e));
+  if (kind != OpKind::Fma)
+    return v.narrow(floatOp(v, kind, wide, /*contract=*/false), e);
+  for (V &x : wide)
+    x = v.b.CreateFPExt(x, doubleLike(x));
+  return narrowFromDouble(v, emitFmaToOdd(v, wide[0], wide[1], wide[2]), e, /*towardZero=*/false);
+}
+
+} // namespace
+
+V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem, Elem resElem) {
+  OpKind k = op.kind;
+  if (k >= OpKind::Trunc && k <= OpKind::Bitcast)
+    return emitCast(*this, op, args[0], argElem, resElem);
+  if (k == OpKind::CmpI)
+    return compare(*this, op.pred(), args[0], args[1]);
+  if (k == OpKind::CmpF)
+    return compare(*this, op.pred(), widen(args[0], argElem), widen(args[1], argElem));
+  if (k == OpKind::FNeg || k == OpKind::FAbs)
+    return signOp(*this, k, args[0], argElem);
+  if (k >= OpKind::Add && k < OpKind::CmpI)
+    return integerOp(*this, k, args);
+  assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
+  if (argElem == Elem::F32 || argElem == Elem::F64)
+    return floatOp(*this, k, args, options.fpFusion);
+  return narrowFloatOp(*this, k, args, argElem);
+}
+
+} // namespace tegula::cpu
