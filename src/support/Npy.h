@@ -1,0 +1,33 @@
+// Reading and writing arrays in NumPy's .npy format (numpy.lib.format, versions 1.0 to 3.0).
+//
+// It stands here and not in cli/ because it needs nothing, and is fuzzed in the builds without LLVM.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tegula {
+
+struct NpyArray {
+  /// Element type as the language writes it: "i8".."i64", "u8".."u64", "i1", "fp16", "fp32", "fp64"; what ml_dtypes writes: "<V2" is
+  /// "bf16", "<f1" is "fp8e5", "<V1" is "fp8e4nv" (`ambiguous` is set: every 1-byte opaque type looks so).
+  std::string dtype;
+  bool ambiguous = false;
+  unsigned elementBytes = 0;
+  std::vector<int64_t> shape; // may be empty (0-d) and hold zeros
+  std::vector<char> data;     // row-major, little endian
+  int64_t count() const;
+};
+
+/// Parses a whole file image. On failure returns false and says why in `error` (lower case, no stop). Never reads outside `bytes` and
+/// never allocates more than `bytes` holds: sizes are checked against the file first. Fortran order and big endian are converted.
+bool parseNpy(std::string_view bytes, NpyArray &out, std::string &error);
+/// The file image of an array (version 1.0, C order).
+std::string formatNpy(const NpyArray &a);
+
+/// Whole-file helpers. writeFile goes through a temporary in the same folder and a rename: a partly written file is never left under `path`.
+bool readFile(const std::string &path, std::string &out, std::string &error);
+bool writeFile(const std::string &path, std::string_view bytes, std::string &error);
+
+} // namespace tegula
