@@ -1,0 +1,210 @@
+"""Types as host objects: `tl.float32`, `tl.pointer_type(tl.float16)`, `tl.constexpr(3)`.
+
+Kernels never run this code (the compiler has its own types, src/lang/Dtype.h); it exists so that host code and annotations work.
+"""
+
+_INT = {"int1": (1, False), **{f"int{w}": (w, True) for w in (8, 16, 32, 64)},
+        **{f"uint{w}": (w, False) for w in (8, 16, 32, 64)}}
+# name: (bits, mantissa bits, exponent bias)
+_FLOAT = {"fp8e5": (8, 2, 15), "fp8e4nv": (8, 3, 7), "fp8e4b15": (8, 3, 15), "fp8e4b8": (8, 3, 8), "fp8e5b16": (8, 2, 16),
+          "fp16": (16, 10, 15), "bf16": (16, 7, 127), "fp32": (32, 23, 127), "fp64": (64, 52, 1023)}
+_LONG = {"fp8e5": "float8e5", "fp8e4nv": "float8e4nv", "fp8e4b15": "float8e4b15", "fp8e4b8": "float8e4b8",
+         "fp8e5b16": "float8e5b16", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_SHORT = {**{v: k for k, v in _LONG.items()}, "half": "fp16", "float": "fp32", "double": "fp64", "bool": "int1", "i1": "int1",
+          "u1": "int1", "int": "int32", "f16": "fp16", "f32": "fp32", "f64": "fp64", "float8_e4m3fn": "fp8e4nv",
+          "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8", "float8_e5m2fnuz": "fp8e5b16",
+          **{f"i{w}": f"int{w}" for w in (8, 16, 32, 64)}, **{f"u{w}": f"uint{w}" for w in (8, 16, 32, 64)}}
+
+
+class dtype:
+    """A scalar type of the language. Equality and hash go by name."""
+
+    def __init__(self, name):
+        name = _SHORT.get(name, name)
+        if name not in _INT and name not in _FLOAT and name != "void":
+            raise TypeError(f"unknown dtype `{name}`")
+        self.name = name
+
+    @property
+    def primitive_bitwidth(self):
+        if self.name == "void":
+            return 0
+        return (_INT.get(self.name) or _FLOAT[self.name])[0]
+
+    @property
+    def itemsize(self):
+        return (self.primitive_bitwidth + 7) // 8
+
+    @property
+    def int_bitwidth(self):
+        return self.primitive_bitwidth
+
+    @property
+    def int_signedness(self):
+        return self._signedness.SIGNED if self.is_int_signed() else self._signedness.UNSIGNED
+
+    class _signedness:
+        SIGNED = "signed"
+        UNSIGNED = "unsigned"
+
+    @property
+    def fp_mantissa_width(self):
+        return _FLOAT[self.name][1]
+
+    @property
+    def exponent_bias(self):
+        return _FLOAT[self.name][2]
+
+    @property
+    def scalar(self):
+        return self
+
+    def is_int(self):
+        return self.name in _INT
+
+    def is_int_signed(self):
+        return _INT.get(self.name, (0, False))[1]
+
+    def is_int_unsigned(self):
+        return self.is_int() and not self.is_int_signed()
+
+    def is_bool(self):
+        return self.name == "int1"
+
+    def is_floating(self):
+        return self.name in _FLOAT
+
+    def is_standard_floating(self):
+        return self.name in ("fp16", "bf16", "fp32", "fp64")
+
+    def is_fp8(self):
+        return self.name.startswith("fp8")
+
+    def is_ptr(self):
+        return False
+
+    def is_const(self):
+        return False
+
+    def is_block(self):
+        return False
+
+    def is_void(self):
+        return self.name == "void"
+
+    def __getattr__(self, attr):
+        # is_fp16(), is_int32(), is_fp8e4nv() ...: one predicate per type
+        if attr.startswith("is_"):
+            name = _SHORT.get(attr[3:], attr[3:])
+            if name in _INT or name in _FLOAT:
+                return lambda: self.name == name
+        raise AttributeError(f"dtype has no attribute `{attr}`")
+
+    def get_int_min_value(self):
+        return -(1 << (self.primitive_bitwidth - 1)) if self.is_int_signed() else 0
+
+    def get_int_max_value(self):
+        return (1 << (self.primitive_bitwidth - int(self.is_int_signed()))) - 1
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other.name == self.name
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.name))
+
+    def __str__(self):
+        return self.name
+
+    def __repr__(self):
+        return f"triton.language.{_LONG.get(self.name, self.name)}"
+
+
+class pointer_type(dtype):
+    """A pointer to elements of `element_ty`; const pointers cannot be stored through."""
+
+    def __init__(self, element_ty, address_space=1, const=False):
+        if not isinstance(element_ty, dtype):
+            raise TypeError(f"element_ty must be a dtype, found {type(element_ty).__name__}")
+        self.element_ty = element_ty
+        self.address_space = address_space
+        self.is_const_ptr = const
+        self.name = f"*{'k' if const else ''}{element_ty.name}"
+
+    primitive_bitwidth = 64
+
+    def is_ptr(self):
+        return True
+
+    def is_const(self):
+        return self.is_const_ptr
+
+
+class constexpr:
+    """A compile-time value: `N = tl.constexpr(16)` at module level may be read in kernels; as an annotation it marks parameters."""
+
+    def __init__(self, value):
+        while isinstance(value, constexpr):
+            value = value.value
+        self.value = value
+
+    def __repr__(self):
+        return f"constexpr[{self.value}]"
+
+    def __index__(self):
+        return self.value.__index__()
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __call__(self, *args, **kwargs):
+        return self.value(*args, **kwargs)
+
+    def __getitem__(self, i):
+        return self.value[i]
+
+    def __iter__(self):
+        return iter(self.value)
+
+    def __getattr__(self, name):
+        if name == "value":
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+
+def _unwrap(x):
+    return x.value if isinstance(x, constexpr) else x
+
+
+def _install_operators():
+    import operator
+    table = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+             "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "lshift": operator.lshift,
+             "rshift": operator.rshift, "and": operator.and_, "or": operator.or_, "xor": operator.xor}
+    for name, op in table.items():
+        setattr(constexpr, f"__{name}__", lambda a, b, op=op: constexpr(op(a.value, _unwrap(b))))
+        setattr(constexpr, f"__r{name}__", lambda a, b, op=op: constexpr(op(_unwrap(b), a.value)))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        op = getattr(operator, name)
+        setattr(constexpr, f"__{name}__", lambda a, b, op=op: constexpr(op(a.value, _unwrap(b))))
+    for name, op in {"neg": operator.neg, "pos": operator.pos, "invert": operator.invert}.items():
+        setattr(constexpr, f"__{name}__", lambda a, op=op: constexpr(op(a.value)))
+
+
+_install_operators()
+
+
+class const:
+    """Annotation of a pointer parameter that the kernel never stores to."""
+
+
+class tensor:
+    """The type of runtime values; only for annotations and isinstance() in kernels."""
+
+
+def scalar_types():
+    """{exported name: dtype}: float32, int64, void ..."""
+    names = {**{n: n for n in _INT}, **{_LONG[n]: n for n in _FLOAT}, "void": "void"}
+    return {exported: dtype(name) for exported, name in names.items()}
