@@ -1,0 +1,280 @@
+"""`make bench`: every speed row of the CPU target with its peer in the same process, interleaved; writes build/bench/cpu.json and a table.
+
+Each row is timed as the median of alternating runs (ours, peer, ours, ...); the ratio is the median of pair ratios, because the
+machine's speed drifts. Outputs are checked before timing. Rows that miss their goal say MISSED.
+"""
+import ctypes
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/bench"
+sys.path.insert(0, str(ROOT / "bench"))
+import kernels  # noqa: E402
+import tegula  # noqa: E402
+
+THREADS = int(os.environ.get("TEGULA_NUM_THREADS", os.cpu_count() or 1))
+I64, P = ctypes.c_int64, ctypes.c_void_p
+
+
+def ptr(a):
+    return P(a.ctypes.data)
+
+
+def build_peers():
+    """Compiled here because -march=native must mean this machine."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    lib = OUT / "libpeers.so"
+    source = ROOT / "bench/peers.cpp"
+    if not lib.exists() or lib.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++17", str(source), "-o", str(lib),
+                        "-ldnnl", "-lopenblas"], check=True)
+    peers = ctypes.CDLL(str(lib))
+    for name in ("peer_matmul_prepare", "peer_softmax_prepare", "peer_layernorm_prepare"):
+        getattr(peers, name).restype = P
+    peers.peer_set_threads(THREADS)
+    return peers
+
+
+def pairs(ours, peer, seconds=1.5, least=7):
+    """Alternates the two; returns (median ours, median peer, median of peer/ours)."""
+    ours(), peer(), ours(), peer()
+    a, b = [], []
+    stop = time.perf_counter() + seconds
+    while len(a) < least or (time.perf_counter() < stop and len(a) < 400):
+        t0 = time.perf_counter()
+        ours()
+        t1 = time.perf_counter()
+        peer()
+        t2 = time.perf_counter()
+        a.append(t1 - t0)
+        b.append(t2 - t1)
+    return statistics.median(a), statistics.median(b), statistics.median(y / x for x, y in zip(a, b))
+
+
+def close(got, want, tolerance, what):
+    error = float(np.max(np.abs(got - want)))
+    if not error <= tolerance:
+        raise SystemExit(f"{what}: largest error {error} > {tolerance}; no speed is reported for a wrong result")
+
+
+ROWS = []
+
+
+def row(name, unit, ours, peer, peer_name, ratio, goal, higher=True):
+    met = None if goal is None else ratio >= goal if higher else ours <= goal
+    ROWS.append(dict(name=name, unit=unit, ours=ours, peer=peer, peer_name=peer_name, ratio=ratio, goal=goal, met=met))
+    verdict = "" if met is None else "ok" if met else "MISSED"
+    peer_text = f"{peer:10.2f} {peer_name:<12}" if peer is not None else " " * 23
+    ratio_text = f"{ratio:6.2f}x" if ratio is not None else " " * 7
+    goal_text = "" if goal is None else f"goal {'>=' if higher else '<='} {goal:g}"
+    print(f"{name:<34} {ours:10.2f} {unit:<8} {peer_text} {ratio_text} {goal_text:<14} {verdict}", flush=True)
+
+
+# Block sizes chosen by hand for a CPU with a 1 MiB L2 cache, as a user would.
+MATMUL_BLOCKS = {"f32": dict(BM=128, BN=256, BK=256, GROUP=8), "bf16": dict(BM=128, BN=256, BK=512, GROUP=8)}
+
+
+def launch_matmul(a, b, c, kind, **blocks):
+    n = a.shape[0]
+    o = {**MATMUL_BLOCKS[kind], **blocks}
+    grid = (tegula.cdiv(n, o["BM"]) * tegula.cdiv(n, o["BN"]),)
+    kernels.matmul[grid](a, b, c, n, n, n, n, 1, n, 1, n, 1, **o)
+
+
+def bench_matmul(peers):
+    rate = {}
+    for n in (512, 1024, 2048):
+        rng = np.random.default_rng(n)
+        a, b = (rng.standard_normal((n, n), dtype=np.float32) for _ in range(2))
+        c, d = np.zeros_like(a), np.zeros_like(a)
+        ours = lambda: launch_matmul(a, b, c, "f32")
+        peer = lambda: peers.peer_sgemm(ptr(a), ptr(b), ptr(d), I64(n), I64(n), I64(n))
+        ours(), peer()
+        close(c, d, n * 1.2e-7 * 16, f"matmul f32 {n}")
+        t, tp, r = pairs(ours, peer)
+        rate[n] = 2e-9 * n**3 / t
+        row(f"matmul fp32 {n}^3", "GFLOP/s", rate[n], 2e-9 * n**3 / tp, "OpenBLAS", r, 0.85 if n >= 1024 else None)
+    for n in (512, 1024, 2048):
+        rng = np.random.default_rng(n)
+        a, b = (rng.standard_normal((n, n), dtype=np.float32).astype(ml_dtypes.bfloat16) for _ in range(2))
+        c, d = np.zeros((n, n), np.float32), np.zeros((n, n), np.float32)
+        handle = P(peers.peer_matmul_prepare(I64(n), I64(n), I64(n), 1))
+        ours = lambda: launch_matmul(a, b, c, "bf16")
+        peer = lambda: peers.peer_matmul_run(handle, ptr(a), ptr(b), ptr(d))
+        ours(), peer()
+        close(c, d, n * 1.2e-7 * 32, f"matmul bf16 {n}")
+        t, tp, r = pairs(ours, peer)
+        row(f"matmul bf16 {n}^3", "GFLOP/s", 2e-9 * n**3 / t, 2e-9 * n**3 / tp, "oneDNN", r, 0.8)
+    return rate
+
+
+def bench_memory(peers):
+    n = 16 << 20  # 64 MiB of float32
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal(n, dtype=np.float32) for _ in range(2))
+    out, ref = np.empty_like(x), np.empty_like(x)
+    ours = lambda: kernels.add[(n // 8192,)](x, y, out, n, BLOCK=8192)
+    peer = lambda: peers.peer_add(ptr(x), ptr(y), ptr(ref), I64(n))
+    ours(), peer()
+    close(out, ref, 0, "add")
+    t, tp, r = pairs(ours, peer, 3)
+    row("add 64 MiB", "GB/s", 12e-9 * n / t, 12e-9 * n / tp, "C++ loop", r, 0.95)
+    for cols in (1024, 2048, 4096, 8192, 16384, 32768):
+        rows = n // cols
+        handle = P(peers.peer_softmax_prepare(I64(rows), I64(cols)))
+        ours = lambda: kernels.softmax[(rows,)](x, out, cols, cols, BLOCK=cols)
+        peer = lambda: peers.peer_softmax_run(handle, ptr(x), ptr(ref))
+        ours(), peer()
+        close(out, ref, 1e-6, f"softmax {cols}")
+        t, tp, r = pairs(ours, peer)
+        row(f"softmax {rows}x{cols}", "GB/s", 8e-9 * n / t, 8e-9 * n / tp, "oneDNN", r, 1.0)
+    for cols in (1024, 4096, 8192, 32768):
+        rows = n // cols
+        w, b = (rng.standard_normal(cols, dtype=np.float32) for _ in range(2))
+        handle = P(peers.peer_layernorm_prepare(I64(rows), I64(cols)))
+        ours = lambda: kernels.layer_norm[(rows,)](x, w, b, out, cols, cols, 1e-5, BLOCK=cols)
+        peer = lambda: peers.peer_layernorm_run(handle, ptr(x), ptr(w), ptr(b), ptr(ref))
+        ours(), peer()
+        close(out, ref, 1e-4, f"layer_norm {cols}")
+        t, tp, r = pairs(ours, peer)
+        row(f"layer_norm {rows}x{cols}", "GB/s", 8e-9 * n / t, 8e-9 * n / tp, "oneDNN", r, 1.0)
+
+
+def bench_attention(rate):
+    heads, d = 4, 64
+    for n in (1024, 2048, 4096):
+        for causal in (False, True):
+            rng = np.random.default_rng(n)
+            q, k, v = (rng.standard_normal((heads, n, d), dtype=np.float32) for _ in range(3))
+            out = np.empty_like(q)
+            bm, bn = 128, 128
+            ours = lambda: kernels.attention[(n // bm, heads)](q, k, v, out, d**-0.5, n, n * d, d, BM=bm, BN=bn, D=d, CAUSAL=causal)
+            ours()
+            s = q[0] @ k[0].T * d**-0.5
+            if causal:
+                s = np.where(np.tril(np.ones((n, n), bool)), s, -np.inf)
+            s = np.exp(s - s.max(1, keepdims=True))
+            close(out[0], s / s.sum(1, keepdims=True) @ v[0], 2e-5, f"attention {n}")
+            times = []
+            for _ in range(7):
+                t0 = time.perf_counter()
+                ours()
+                times.append(time.perf_counter() - t0)
+            flops = 4e-9 * heads * n * n * d * (0.5 if causal else 1.0)
+            mine = flops / statistics.median(times)
+            peer = rate[1024]
+            row(f"attention fp32 D=64 {n}{' causal' if causal else ''}", "GFLOP/s", mine, peer, "our matmul", mine / peer,
+                None if causal else 0.5)
+
+
+def bench_compile():
+    """Cold: a fresh process-wide state is made by a fresh context without disk cache; source text to callable."""
+    script = OUT / "compile_times.py"
+    script.write_text("""
+import sys, json, time
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import tegula, kernels
+f, i = np.zeros(16, np.float32), 4096
+blocks = dict(BM=128, BN=256, BK=256, GROUP=8)
+cases = {
+    'add': (kernels.add, (f, f, f, i), dict(BLOCK=1024)),
+    'softmax': (kernels.softmax, (f, f, i, i), dict(BLOCK=4096)),
+    'matmul': (kernels.matmul, (f, f, f, i, i, i, i, 1, i, 1, i, 1), blocks),
+    'attention': (kernels.attention, (f, f, f, f, 0.125, i, i * 64, 64), dict(BM=128, BN=128, D=64, CAUSAL=False)),
+}
+fn, args, options = cases[sys.argv[2]]
+start = time.perf_counter()
+kernel = fn.warmup(*args, grid=(1,), **options)
+total = time.perf_counter() - start
+print(json.dumps(dict(total=total * 1e3, stages={k: v * 1e-6 for k, v in kernel.timings.items()})))
+""")
+    env = dict(os.environ, TEGULA_CACHE_DIR="", TEGULA_DISK_CACHE="0")
+    for name, goal in dict(add=30, softmax=40, matmul=80, attention=120).items():
+        runs = []
+        for _ in range(5):
+            p = subprocess.run([sys.executable, str(script), str(ROOT / "bench"), name], env=env, capture_output=True, text=True, check=True)
+            runs.append(json.loads(p.stdout.splitlines()[-1]))
+        runs.sort(key=lambda r: r["total"])
+        middle = runs[len(runs) // 2]
+        row(f"cold compile {name}", "ms", middle["total"], None, "", None, goal, higher=False)
+        print("    " + ", ".join(f"{k} {v:.1f}" for k, v in middle["stages"].items()))
+        ROWS[-1]["stages"] = middle["stages"]
+
+
+def bench_launch():
+    def per_call(fn, count=20000):
+        best = []
+        for _ in range(9):
+            t0 = time.perf_counter()
+            for _ in range(count):
+                fn()
+            best.append((time.perf_counter() - t0) / count)
+        return statistics.median(best) * 1e6
+
+    x = np.zeros(16, np.float32)
+    e0, e19 = kernels.empty0[(1,)], kernels.empty19[(1,)]
+    args = [x] * 5 + [64 + i for i in range(14)]
+    row("launch empty, Python, 0 args", "us", per_call(lambda: e0()), None, "", None, 3, higher=False)
+    row("launch empty, Python, 19 args", "us", per_call(lambda: e19(*args)), None, "", None, 3, higher=False)
+    tool = ROOT / "build/bin/launch-bench"
+    for count in (0, 19):
+        p = subprocess.run([str(tool), str(count)], capture_output=True, text=True, check=True)
+        row(f"launch empty, C++, {count} args", "us", float(p.stdout), None, "", None, 1, higher=False)
+
+
+def bench_process():
+    def wall(cmd, n=9, env=None):
+        times = []
+        for _ in range(n):
+            t0 = time.perf_counter()
+            subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL, env=env)
+            times.append(time.perf_counter() - t0)
+        return statistics.median(times) * 1e3
+
+    tegula_bin = str(ROOT / "build/bin/tegula")
+    row("tegula --version", "ms", wall([tegula_bin, "--version"]), None, "", None, 30, higher=False)
+    base = wall([sys.executable, "-c", "import numpy"])
+    row("import tegula beyond numpy", "ms", wall([sys.executable, "-c", "import numpy, tegula, tegula.language"]) - base, None, "", None, 60,
+        higher=False)
+    attention = ("q:*f32:16, k:*f32:16, v:*f32:16, out:*f32:16, scale:f32, N:i32:16, stride_h:i32:16, stride_n:i32:16")
+    pid = os.posix_spawn(tegula_bin, [tegula_bin, "compile", str(ROOT / "bench/kernels.py") + "::attention", "--sig", attention, "-c", "BM=128",
+                                      "-c", "BN=128", "-c", "D=64", "-c", "CAUSAL=false", "-t", "cpu", "--emit", "obj", "-o", "/dev/null"], os.environ)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise SystemExit("tegula compile of the attention kernel failed")
+    row("peak RSS, compile attention", "MB", usage.ru_maxrss / 1024, None, "", None, 250, higher=False)
+
+
+def main():
+    peers = build_peers()
+    print(f"{THREADS} threads; tegula {tegula.__version__}")
+    only = sys.argv[1:]
+    want = lambda name: not only or name in only
+    rate = bench_matmul(peers) if want("matmul") or want("attention") else {}
+    if want("memory"):
+        bench_memory(peers)
+    if want("attention"):
+        bench_attention(rate)
+    if want("compile"):
+        bench_compile()
+    if want("launch"):
+        bench_launch()
+    if want("process"):
+        bench_process()
+    missed = [r["name"] for r in ROWS if r["met"] is False]
+    (OUT / "cpu.json").write_text(json.dumps(dict(threads=THREADS, rows=ROWS), indent=1))
+    print(f"{sum(r['met'] is True for r in ROWS)} rows met, {len(missed)} missed{': ' + ', '.join(missed) if missed else ''}")
+
+
+if __name__ == "__main__":
+    main()
