@@ -1,0 +1,192 @@
+// From Python objects to TegulaArg, fastest kinds first: int, numpy array, float, None, bool, tuple; the rest asks Python.
+#include "Core.h"
+#include <cstring>
+
+namespace tegula_python {
+namespace {
+
+PyObject *converter;   // f(object) -> Value, for compile-time objects
+PyObject *toPointer;   // f(object) -> (address, dtype number, bytes, read only) for tensors that C++ does not know, or None
+PyObject *dtypeTable;  // dict: numpy dtype object -> dtype number, filled by Python on a miss
+PyObject *dtypeMiss;   // f(dtype) -> dtype number or TypeError; extends the table
+PyTypeObject *ndarray; // numpy.ndarray
+
+// The head of numpy's array object, the same in all versions of its C API (numpy/ndarraytypes.h, PyArrayObject_fields).
+struct ArrayFields {
+  PyObject_HEAD
+  char *data;
+  int nd;
+  Py_ssize_t *dimensions;
+  Py_ssize_t *strides;
+  PyObject *base;
+  PyObject *descr;
+  int flags;
+};
+enum { cContiguous = 1, fContiguous = 2, aligned = 0x100, writeable = 0x400 };
+
+// The last few dtype objects seen, so that the common case is a pointer comparison.
+struct DtypeEntry {
+  PyObject *descr;
+  TegulaDtype dtype;
+};
+DtypeEntry recent[8];
+unsigned nextRecent;
+
+int dtypeOf(PyObject *descr) {
+  for (DtypeEntry &e : recent)
+    if (e.descr == descr) return e.dtype;
+  PyObject *number = PyDict_GetItemWithError(dtypeTable, descr);
+  if (number) Py_INCREF(number);
+  else if (PyErr_Occurred()) return -1;
+  else number = PyObject_CallOneArg(dtypeMiss, descr);
+  if (!number) return -1;
+  long v = PyLong_AsLong(number);
+  Py_DECREF(number);
+  if (v < 0) return -1;
+  Py_INCREF(descr); // kept for the process: there are few dtypes
+  recent[nextRecent++ % 8] = {descr, static_cast<TegulaDtype>(v)};
+  return static_cast<int>(v);
+}
+
+bool fail(const char *paramName, const char *what) {
+  PyErr_Format(PyExc_TypeError, "argument `%s`: %s", paramName, what);
+  return false;
+}
+
+// Bytes from the data pointer to the end of the last element; -1 if elements lie before the pointer.
+int64_t reach(const ArrayFields *a, int64_t itemBytes) {
+  int64_t last = 0;
+  for (int i = 0; i < a->nd; ++i) {
+    if (a->dimensions[i] == 0) return 0;
+    if (a->strides[i] < 0) return -1;
+    last += (a->dimensions[i] - 1) * a->strides[i];
+  }
+  return last + itemBytes;
+}
+
+} // namespace
+
+ArgPack::~ArgPack() {
+  for (PyObject *o : owned_) Py_DECREF(o);
+}
+
+bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramName) {
+  auto *a = reinterpret_cast<ArrayFields *>(object);
+  int dtype = dtypeOf(a->descr);
+  if (dtype < 0) {
+    if (!PyErr_Occurred()) fail(paramName, "array of an unsupported dtype");
+    return false;
+  }
+  uint32_t bytes = tegula_dtype_bytes(static_cast<TegulaDtype>(dtype));
+  if (!(a->flags & aligned)) return fail(paramName, "the array's elements are not aligned in memory");
+  out = tegula_ptr(a->data, static_cast<TegulaDtype>(dtype), reach(a, bytes));
+  if (!(a->flags & writeable)) out.flags = TEGULA_ARG_READ_ONLY;
+  if (!(a->flags & (cContiguous | fContiguous))) {
+    out.flags = TEGULA_ARG_READ_ONLY;
+    nonContiguous = paramName;
+  }
+  return true;
+}
+
+bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramName) {
+  Py_ssize_t n = PyTuple_GET_SIZE(object);
+  std::vector<TegulaArg> items(n);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!convert(PyTuple_GET_ITEM(object, i), false, items[i], paramName)) return false;
+  tuples_.push_back(std::move(items));
+  out = {TEGULA_ARG_TUPLE, TEGULA_VOID, 0, static_cast<uint32_t>(n), {nullptr}, {0}};
+  out.u.items = tuples_.back().data();
+  if (Py_TYPE(object) != &PyTuple_Type) { // a namedtuple: its class is a compile-time object
+    PyObject *cls = PyObject_CallOneArg(converter, reinterpret_cast<PyObject *>(Py_TYPE(object)));
+    if (!cls) return false;
+    owned_.push_back(cls);
+    out.u2.cls = reinterpret_cast<ValueObject *>(cls)->value;
+  }
+  return true;
+}
+
+bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
+  PyObject *pointer = PyObject_CallFunction(toPointer, "Os", object, paramName);
+  if (!pointer) return false;
+  if (pointer != Py_None) {
+    unsigned long long address;
+    int dtype, readOnly;
+    long long bytes;
+    bool ok = PyArg_ParseTuple(pointer, "KiLp", &address, &dtype, &bytes, &readOnly);
+    if (ok) {
+      out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
+      if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
+    }
+    owned_.push_back(pointer);
+    return ok;
+  }
+  Py_DECREF(pointer);
+  if (PyIndex_Check(object)) { // numpy integers
+    PyObject *i = PyNumber_Index(object);
+    bool ok = i && convert(i, false, out, paramName);
+    Py_XDECREF(i);
+    return ok;
+  }
+  PyObject *value = PyObject_CallOneArg(converter, object);
+  if (!value) return false;
+  owned_.push_back(value);
+  out = tegula_constant(reinterpret_cast<ValueObject *>(value)->value);
+  return true;
+}
+
+bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, const char *paramName) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type == &PyLong_Type) {
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (!overflow) {
+      out = tegula_int(v);
+      return true;
+    }
+    unsigned long long u = PyLong_AsUnsignedLongLong(object);
+    if (u == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
+      PyErr_Format(PyExc_OverflowError, "argument `%s`: integer does not fit 64 bits", paramName);
+      return false;
+    }
+    out = {TEGULA_ARG_UINT, TEGULA_VOID, 0, 0, {nullptr}, {0}};
+    out.u.u = u;
+    return true;
+  }
+  if (type == ndarray) return convertArray(object, out, paramName);
+  if (type == &PyFloat_Type) {
+    out = tegula_float(PyFloat_AS_DOUBLE(object));
+    return true;
+  }
+  if (object == Py_None) {
+    out = {TEGULA_ARG_NONE, TEGULA_VOID, 0, 0, {nullptr}, {0}};
+    return true;
+  }
+  if (type == &PyBool_Type) {
+    out = tegula_bool(object == Py_True);
+    return true;
+  }
+  if (constexprParam) {
+    PyObject *value = PyObject_CallOneArg(converter, object);
+    if (!value) return false;
+    owned_.push_back(value);
+    out = tegula_constant(reinterpret_cast<ValueObject *>(value)->value);
+    return true;
+  }
+  if (PyTuple_Check(object)) return convertTuple(object, out, paramName);
+  if (ndarray && PyObject_TypeCheck(object, ndarray)) return convertArray(object, out, paramName);
+  if (PyFloat_Check(object)) { // numpy.float64 is a float
+    out = tegula_float(PyFloat_AsDouble(object));
+    return true;
+  }
+  return convertOther(object, out, paramName);
+}
+
+PyObject *setConverters(PyObject *, PyObject *args) {
+  PyObject *array;
+  if (!PyArg_ParseTuple(args, "OOO!OO", &converter, &toPointer, &PyDict_Type, &dtypeTable, &dtypeMiss, &array)) return nullptr;
+  for (PyObject *o : {converter, toPointer, dtypeTable, dtypeMiss, array}) Py_INCREF(o);
+  ndarray = array == Py_None ? nullptr : reinterpret_cast<PyTypeObject *>(array);
+  Py_RETURN_NONE;
+}
+
+} // namespace tegula_python

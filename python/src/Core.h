@@ -1,0 +1,71 @@
+// The extension module tegula._core: CPython objects over the C interface tegula.h, and the launch path in plain C++.
+//
+// Raw C API instead of a binding generator: a launch has a budget of 3 us for 19 arguments, so arguments are read from their
+// objects without intermediate Python objects. One file a type: Value.cpp, Function.cpp, Kernel.cpp; Args.cpp converts arguments, Errors.cpp
+// turns statuses into exceptions, Module.cpp joins them. All functions follow CPython's convention: NULL or -1 with an exception set.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <tegula/tegula.h>
+#include <vector>
+
+namespace tegula_python {
+
+/// The process-wide context, made on first use. NULL with an exception set on failure.
+TegulaContext *context();
+
+// ---- Errors.cpp
+/// Sets the Python exception for the thread's last error; returns NULL for convenience.
+PyObject *raiseStatus(TegulaStatus status);
+/// `set_exceptions(compilation_error, device_error, out_of_resources, status_error)`: classes made in Python; the first takes (text, diagnostics list).
+PyObject *setExceptions(PyObject *self, PyObject *args);
+
+// ---- Value.cpp
+struct ValueObject {
+  PyObject_HEAD
+  TegulaValue *value;
+};
+extern PyTypeObject ValueType;
+/// Wraps a reference that is given over; NULL value: raises the last error.
+PyObject *wrapValue(TegulaValue *value);
+extern PyMethodDef valueMethods[];
+
+// ---- Args.cpp
+/// The arguments of one launch. Owns the temporaries that the TegulaArgs point to.
+class ArgPack {
+public:
+  ~ArgPack();
+  /// Converts `object` into `out`; `constexprParam`: the parameter is annotated tl.constexpr. False with an exception set.
+  bool convert(PyObject *object, bool constexprParam, TegulaArg &out, const char *paramName);
+  /// Index of the first argument given by a non-contiguous array, or -1 (for the message if the kernel stores through it).
+  const char *nonContiguous = nullptr;
+
+private:
+  bool convertTuple(PyObject *object, TegulaArg &out, const char *paramName);
+  bool convertArray(PyObject *object, TegulaArg &out, const char *paramName);
+  bool convertOther(PyObject *object, TegulaArg &out, const char *paramName);
+  std::vector<PyObject *> owned_;
+  std::vector<std::vector<TegulaArg>> tuples_;
+};
+/// `set_converter(f)`: f(object) -> _core.Value for everything C++ does not know, or TypeError.
+/// Also takes a table of dtype names: numpy/torch dtype object -> name.
+PyObject *setConverters(PyObject *self, PyObject *args);
+
+// ---- Function.cpp
+extern PyTypeObject FunctionType;
+extern PyTypeObject LauncherType;
+struct FunctionObject;
+TegulaFunction *functionHandle(PyObject *function);
+
+// ---- Kernel.cpp
+extern PyTypeObject KernelType;
+/// A Python object for a kernel; takes a new reference of its own. The same kernel gives the same object while one is alive in `cache`.
+PyObject *wrapKernel(TegulaKernel *kernel);
+extern PyMethodDef kernelMethods[];
+
+/// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.
+int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value);
+/// A grid: sequence of 1 to 3 ints.
+bool readGrid(PyObject *grid, int64_t out[3]);
+
+} // namespace tegula_python

@@ -1,0 +1,92 @@
+// From TegulaStatus to exceptions. The classes live in Python (tegula/errors.py) and are handed over once.
+#include "Core.h"
+
+namespace tegula_python {
+namespace {
+PyObject *compilationError, *deviceError, *outOfResources;
+
+// The diagnostics of the failed call as a list of dicts, notes included.
+PyObject *diagnosticDict(const TegulaDiagnostic &d, PyObject *notes) {
+  static const char *names[] = {"remark", "warning", "error", "note"};
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:s,s:N}", "severity", names[d.severity & 3], "kind", d.kind, "message",
+                       d.message, "file", d.file, "line", d.line, "column", d.column, "end_line", d.end_line, "end_column",
+                       d.end_column, "rendered", d.rendered, "notes", notes);
+}
+
+PyObject *diagnostics() {
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0, n = tegula_diagnostic_count(); list && i < n; ++i) {
+    TegulaDiagnostic d, note;
+    if (tegula_diagnostic_get(i, &d) != TEGULA_OK) continue;
+    PyObject *notes = PyList_New(0);
+    for (int32_t k = 0; notes && k < d.note_count; ++k) {
+      if (tegula_diagnostic_note(i, k, &note) != TEGULA_OK) continue;
+      PyObject *item = diagnosticDict(note, PyList_New(0));
+      if (item) PyList_Append(notes, item);
+      Py_XDECREF(item);
+    }
+    PyObject *item = diagnosticDict(d, notes);
+    if (item) PyList_Append(list, item);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+void raiseWith(PyObject *cls, PyObject *args) {
+  PyObject *e = args ? PyObject_CallObject(cls, args) : nullptr;
+  if (e) PyErr_SetObject(cls, e);
+  Py_XDECREF(e);
+  Py_XDECREF(args);
+}
+} // namespace
+
+PyObject *setExceptions(PyObject *, PyObject *args) {
+  if (!PyArg_ParseTuple(args, "OOO", &compilationError, &deviceError, &outOfResources)) return nullptr;
+  Py_INCREF(compilationError);
+  Py_INCREF(deviceError);
+  Py_INCREF(outOfResources);
+  Py_RETURN_NONE;
+}
+
+PyObject *raiseStatus(TegulaStatus status) {
+  if (PyErr_Occurred()) return nullptr; // a signal handler raised while the launch was under way
+  const char *text = tegula_last_error();
+  switch (status) {
+  case TEGULA_COMPILE_ERROR:
+    raiseWith(compilationError, Py_BuildValue("(sN)", text, diagnostics()));
+    break;
+  case TEGULA_FAULT: {
+    TegulaFault f = {};
+    tegula_last_fault(&f);
+    raiseWith(deviceError, Py_BuildValue("(s{s:s,s:s,s:I,s:I,s:s,s:L,s:L,s:(iii),s:s})", text, "kernel", f.kernel ? f.kernel : "", "file",
+                                         f.file ? f.file : "", "line", f.line, "column", f.column, "argument",
+                                         f.argument ? f.argument : "", "index", static_cast<long long>(f.index), "extent",
+                                         static_cast<long long>(f.extent), "program_id", f.program_id[0], f.program_id[1],
+                                         f.program_id[2], "message", f.message ? f.message : ""));
+    break;
+  }
+  case TEGULA_OUT_OF_RESOURCES:
+    raiseWith(outOfResources, Py_BuildValue("(s)", text));
+    break;
+  case TEGULA_CANCELLED:
+    PyErr_SetString(PyExc_KeyboardInterrupt, text);
+    break;
+  case TEGULA_INVALID_ARGUMENT:
+    PyErr_SetString(PyExc_ValueError, text);
+    break;
+  case TEGULA_NOT_FOUND:
+    PyErr_SetString(PyExc_LookupError, text);
+    break;
+  case TEGULA_IO_ERROR:
+    PyErr_SetString(PyExc_OSError, text);
+    break;
+  case TEGULA_UNSUPPORTED:
+    PyErr_SetString(PyExc_NotImplementedError, text);
+    break;
+  default:
+    PyErr_Format(PyExc_RuntimeError, "%s: %s", tegula_status_name(status), text);
+  }
+  return nullptr;
+}
+
+} // namespace tegula_python

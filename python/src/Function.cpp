@@ -1,0 +1,423 @@
+// A jit function and the launch path: kernel[grid](*args, **kwargs) from the subscript to tegula_launch.
+//
+// The Python side (tegula/jit.py) makes the function from source text, binds captured globals before the first launch
+// (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
+#include "Core.h"
+#include "structmember.h"
+#include <cstddef>
+
+namespace tegula_python {
+
+struct FunctionObject {
+  PyObject_HEAD
+  TegulaFunction *handle;
+  PyObject *prepare;    // callable without arguments, called once before the first use; then NULL
+  PyObject *owner;      // the Python JITFunction (borrowed: it owns us)
+  PyObject *names;      // tuple of interned parameter names
+  PyObject *watched;    // tuple of (dict, key, object): captured globals that must stay the same
+  PyObject *watchFailed; // callable(index): raises
+  size_t paramCount;
+  uint8_t *paramFlags;  // TEGULA_PARAM_* per parameter
+  int variadic;         // index of *args, -1
+  PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
+  TegulaLaunchOptions options; // defaults of the decorator
+};
+
+struct LauncherObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  FunctionObject *function;
+  PyObject *grid;
+  bool warmup;
+};
+
+namespace {
+
+bool prepared(FunctionObject *f) {
+  if (!f->prepare) return true;
+  PyObject *prepare = f->prepare;
+  Py_INCREF(prepare);
+  PyObject *r = PyObject_CallNoArgs(prepare);
+  Py_DECREF(prepare);
+  if (!r) return false;
+  Py_DECREF(r);
+  Py_CLEAR(f->prepare);
+  return true;
+}
+
+bool unchanged(FunctionObject *f) {
+  if (!f->watched) return true;
+  for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(f->watched); i < n; ++i) {
+    PyObject *row = PyTuple_GET_ITEM(f->watched, i);
+    PyObject *now = PyDict_GetItemWithError(PyTuple_GET_ITEM(row, 0), PyTuple_GET_ITEM(row, 1));
+    if (now == PyTuple_GET_ITEM(row, 2)) continue;
+    PyObject *r = PyObject_CallFunction(f->watchFailed, "n", i);
+    if (!r) return false;
+    Py_DECREF(r);
+  }
+  return true;
+}
+
+// Parameter index of a keyword, -1 if it is none. Names are interned, so identity nearly always decides.
+Py_ssize_t findParam(FunctionObject *f, PyObject *name) {
+  for (size_t i = 0; i < f->paramCount; ++i)
+    if (PyTuple_GET_ITEM(f->names, i) == name) return i;
+  for (size_t i = 0; i < f->paramCount; ++i)
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(f->names, i), name) == 0) return i;
+  return -1;
+}
+
+const char *nameOf(FunctionObject *f, size_t i) { return PyUnicode_AsUTF8(PyTuple_GET_ITEM(f->names, i)); }
+
+// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`.
+bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **bound, PyObject *&rest,
+          TegulaLaunchOptions &options) {
+  size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->paramCount;
+  const char *fname = tegula_function_name(f->handle);
+  if (nargs > positional && f->variadic < 0) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %zu arguments, %zu are given", fname, f->paramCount, nargs);
+    return false;
+  }
+  for (size_t i = 0; i < f->paramCount; ++i) bound[i] = i < nargs && i < positional ? args[i] : nullptr;
+  if (f->variadic >= 0) {
+    size_t extra = nargs > positional ? nargs - positional : 0;
+    rest = PyTuple_New(extra);
+    if (!rest) return false;
+    for (size_t i = 0; i < extra; ++i) {
+      Py_INCREF(args[positional + i]);
+      PyTuple_SET_ITEM(rest, i, args[positional + i]);
+    }
+    bound[f->variadic] = rest;
+  }
+  Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+    Py_ssize_t i = findParam(f, name);
+    int option = setOption(options, name, value);
+    if (option < 0 && i < 0) return false;
+    if (option < 0) PyErr_Clear(); // a parameter that is called like an option may hold anything
+    if (i >= 0) {
+      if (bound[i]) {
+        PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", fname, name);
+        return false;
+      }
+      bound[i] = value;
+    } else if (!option) {
+      PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name);
+      return false;
+    }
+  }
+  for (size_t i = 0; i < f->paramCount; ++i) {
+    if (bound[i] || PyTuple_GET_ITEM(f->defaults, i) != Py_Ellipsis) continue;
+    PyErr_Format(PyExc_TypeError, "%s() missing argument '%s'", fname, nameOf(f, i));
+    return false;
+  }
+  return true;
+}
+
+// What a grid callable sees: every bound parameter by name, defaults included.
+bool callGrid(FunctionObject *f, PyObject *callable, PyObject **bound, int64_t grid[3]) {
+  PyObject *dict = PyDict_New();
+  if (!dict) return false;
+  for (size_t i = 0; i < f->paramCount; ++i)
+    PyDict_SetItem(dict, PyTuple_GET_ITEM(f->names, i), bound[i] ? bound[i] : PyTuple_GET_ITEM(f->defaults, i));
+  PyObject *result = PyObject_CallOneArg(callable, dict);
+  Py_DECREF(dict);
+  bool ok = result && readGrid(result, grid);
+  Py_XDECREF(result);
+  return ok;
+}
+
+PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  FunctionObject *f = self->function;
+  size_t nargs = PyVectorcall_NARGS(nargsf);
+  if (!prepared(f) || !unchanged(f)) return nullptr;
+  constexpr size_t inlineParams = 64;
+  PyObject *boundInline[inlineParams];
+  TegulaArg argsInline[inlineParams];
+  std::vector<PyObject *> boundHeap;
+  std::vector<TegulaArg> argsHeap;
+  PyObject **bound = boundInline;
+  TegulaArg *packed = argsInline;
+  if (f->paramCount > inlineParams) {
+    boundHeap.resize(f->paramCount);
+    argsHeap.resize(f->paramCount);
+    bound = boundHeap.data();
+    packed = argsHeap.data();
+  }
+  TegulaLaunchOptions options = f->options;
+  PyObject *rest = nullptr;
+  ArgPack pack;
+  int64_t grid[3] = {1, 1, 1};
+  TegulaKernel *kernel = nullptr;
+  bool ok = bind(f, args, nargs, kwnames, bound, rest, options);
+  for (size_t i = 0; ok && i < f->paramCount; ++i) {
+    if (bound[i]) ok = pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i));
+    else packed[i].kind = TEGULA_ARG_MISSING;
+  }
+  if (ok && self->grid && !self->warmup)
+    ok = PyCallable_Check(self->grid) ? callGrid(f, self->grid, bound, grid) : readGrid(self->grid, grid);
+  PyObject *result = nullptr;
+  if (ok) {
+    TegulaStatus status;
+    bool compiled = false;
+    Py_BEGIN_ALLOW_THREADS
+    if (self->warmup) {
+      status = tegula_compile(f->handle, packed, f->paramCount, &options, &kernel);
+      compiled = status == TEGULA_OK;
+    } else {
+      status = tegula_launch(f->handle, grid, packed, f->paramCount, &options, &kernel);
+    }
+    Py_END_ALLOW_THREADS
+    if (status == TEGULA_OK) result = wrapKernel(kernel);
+    else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
+      PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
+                   pack.nonContiguous);
+    else raiseStatus(status);
+    if (compiled) tegula_kernel_release(kernel);
+  }
+  Py_XDECREF(rest);
+  return result;
+}
+
+PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  return launch(reinterpret_cast<LauncherObject *>(self), args, nargsf, kwnames);
+}
+
+PyObject *makeLauncher(FunctionObject *f, PyObject *grid, bool warmup) {
+  LauncherObject *l = PyObject_New(LauncherObject, &LauncherType);
+  if (!l) return nullptr;
+  l->vectorcall = vectorcall;
+  l->function = f;
+  l->grid = grid;
+  l->warmup = warmup;
+  Py_INCREF(f);
+  Py_XINCREF(grid);
+  return reinterpret_cast<PyObject *>(l);
+}
+
+void launcherDealloc(PyObject *self) {
+  auto *l = reinterpret_cast<LauncherObject *>(self);
+  Py_DECREF(l->function);
+  Py_XDECREF(l->grid);
+  PyObject_Free(self);
+}
+
+PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), grid, false); }
+PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), nullptr, true); }
+
+int init(PyObject *self, PyObject *args, PyObject *kwargs) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  static const char *keywords[] = {"file", "text", "first_line", "kind", "noinline", "must_use", "do_not_specialize",
+                                   "do_not_specialize_on_alignment", "prepare", nullptr};
+  const char *file, *text, *mustUse;
+  Py_ssize_t length;
+  unsigned firstLine;
+  int kind, noinline;
+  PyObject *dns, *dnsa, *prepare;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!O", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
+                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &prepare))
+    return -1;
+  auto names = [](PyObject *tuple, std::vector<const char *> &out) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+      const char *s = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple, i));
+      if (!s) return false;
+      out.push_back(s);
+    }
+    return true;
+  };
+  std::vector<const char *> dnsNames, dnsaNames;
+  if (!names(dns, dnsNames) || !names(dnsa, dnsaNames)) return -1;
+  TegulaContext *ctx = context();
+  if (!ctx) return -1;
+  TegulaFunctionSource source = {};
+  source.size = sizeof source;
+  source.file = file;
+  source.text = text;
+  source.length = length;
+  source.first_line = firstLine;
+  source.kind = kind;
+  source.noinline_ = noinline;
+  source.must_use = mustUse;
+  source.do_not_specialize = dnsNames.data();
+  source.do_not_specialize_count = dnsNames.size();
+  source.do_not_specialize_on_alignment = dnsaNames.data();
+  source.do_not_specialize_on_alignment_count = dnsaNames.size();
+  TegulaStatus status = tegula_function_create(ctx, &source, &f->handle);
+  if (status != TEGULA_OK) {
+    raiseStatus(status);
+    return -1;
+  }
+  f->paramCount = tegula_function_param_count(f->handle);
+  f->paramFlags = static_cast<uint8_t *>(PyMem_Calloc(f->paramCount + 1, 1));
+  f->names = PyTuple_New(f->paramCount);
+  f->defaults = PyTuple_New(f->paramCount);
+  f->variadic = -1;
+  if (!f->paramFlags || !f->names || !f->defaults) return -1;
+  for (size_t i = 0; i < f->paramCount; ++i) {
+    TegulaParam p = {};
+    tegula_function_param(f->handle, i, &p);
+    f->paramFlags[i] = static_cast<uint8_t>(p.flags);
+    if (p.flags & TEGULA_PARAM_VARIADIC) f->variadic = static_cast<int>(i);
+    PyObject *name = PyUnicode_InternFromString(p.name);
+    if (!name) return -1;
+    PyTuple_SET_ITEM(f->names, i, name);
+    Py_INCREF(Py_Ellipsis);
+    PyTuple_SET_ITEM(f->defaults, i, Py_Ellipsis);
+  }
+  f->options = TEGULA_LAUNCH_OPTIONS_INIT;
+  Py_INCREF(prepare);
+  f->prepare = prepare;
+  return 0;
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  Py_VISIT(f->prepare);
+  Py_VISIT(f->watched);
+  Py_VISIT(f->watchFailed);
+  Py_VISIT(f->defaults);
+  return 0;
+}
+
+int clear(PyObject *self) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  Py_CLEAR(f->prepare);
+  Py_CLEAR(f->watched);
+  Py_CLEAR(f->watchFailed);
+  Py_CLEAR(f->defaults);
+  return 0;
+}
+
+void dealloc(PyObject *self) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  PyObject_GC_UnTrack(self);
+  clear(self);
+  Py_CLEAR(f->names);
+  PyMem_Free(f->paramFlags);
+  tegula_function_release(f->handle);
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyObject *freeNames(PyObject *self, PyObject *) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  size_t n = tegula_function_free_name_count(f->handle);
+  PyObject *out = PyTuple_New(n);
+  for (size_t i = 0; out && i < n; ++i) PyTuple_SET_ITEM(out, i, PyUnicode_FromString(tegula_function_free_name(f->handle, i)));
+  return out;
+}
+
+PyObject *bindName(PyObject *self, PyObject *args) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  const char *name;
+  PyObject *value;
+  int allowed;
+  if (!PyArg_ParseTuple(args, "sO!p", &name, &ValueType, &value, &allowed)) return nullptr;
+  TegulaStatus s = tegula_function_bind(f->handle, name, reinterpret_cast<ValueObject *>(value)->value, allowed);
+  if (s != TEGULA_OK) return raiseStatus(s);
+  Py_RETURN_NONE;
+}
+
+// set_default(index, value or None, object): the Value for the compiler, the object for grid callables.
+PyObject *setDefault(PyObject *self, PyObject *args) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  Py_ssize_t index;
+  PyObject *value, *object;
+  if (!PyArg_ParseTuple(args, "nOO", &index, &value, &object)) return nullptr;
+  if (index < 0 || static_cast<size_t>(index) >= f->paramCount) return PyErr_SetString(PyExc_IndexError, "no such parameter"), nullptr;
+  if (value != Py_None) {
+    TegulaStatus s = tegula_function_set_default(f->handle, index, reinterpret_cast<ValueObject *>(value)->value);
+    if (s != TEGULA_OK) return raiseStatus(s);
+  }
+  Py_INCREF(object);
+  PyObject *old = PyTuple_GET_ITEM(f->defaults, index);
+  PyTuple_SET_ITEM(f->defaults, index, object);
+  Py_DECREF(old);
+  Py_RETURN_NONE;
+}
+
+PyObject *watch(PyObject *self, PyObject *args) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  PyObject *rows, *failed;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &rows, &failed)) return nullptr;
+  Py_INCREF(rows);
+  Py_INCREF(failed);
+  Py_XSETREF(f->watched, rows);
+  Py_XSETREF(f->watchFailed, failed);
+  Py_RETURN_NONE;
+}
+
+PyObject *setDefaultOption(PyObject *self, PyObject *args) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  PyObject *name, *value;
+  if (!PyArg_ParseTuple(args, "UO", &name, &value)) return nullptr;
+  int r = setOption(f->options, name, value);
+  if (r < 0) return nullptr;
+  if (r == 0) return PyErr_Format(PyExc_KeyError, "no option `%U`", name), nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject *hashOf(PyObject *self, PyObject *) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  if (!prepared(f)) return nullptr;
+  return PyUnicode_FromString(tegula_function_hash(f->handle));
+}
+
+PyObject *ensurePrepared(PyObject *self, PyObject *) {
+  if (!prepared(reinterpret_cast<FunctionObject *>(self))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
+                         {"bind", bindName, METH_VARARGS, nullptr},
+                         {"set_default", setDefault, METH_VARARGS, nullptr},
+                         {"watch", watch, METH_VARARGS, nullptr},
+                         {"set_option", setDefaultOption, METH_VARARGS, nullptr},
+                         {"content_hash", hashOf, METH_NOARGS, nullptr},
+                         {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
+                         {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+PyMemberDef members[] = {{"param_names", T_OBJECT, offsetof(FunctionObject, names), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+PyMappingMethods mapping = {nullptr, subscript, nullptr};
+
+} // namespace
+
+TegulaFunction *functionHandle(PyObject *function) {
+  if (!PyObject_TypeCheck(function, &FunctionType)) {
+    PyErr_SetString(PyExc_TypeError, "a jit function is needed");
+    return nullptr;
+  }
+  return reinterpret_cast<FunctionObject *>(function)->handle;
+}
+
+PyTypeObject FunctionType = [] {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "tegula._core.Function";
+  t.tp_basicsize = sizeof(FunctionObject);
+  t.tp_dealloc = dealloc;
+  t.tp_as_mapping = &mapping;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  t.tp_doc = "A function of the language; base class of JITFunction.";
+  t.tp_traverse = traverse;
+  t.tp_clear = clear;
+  t.tp_methods = methods;
+  t.tp_members = members;
+  t.tp_init = init;
+  t.tp_new = PyType_GenericNew;
+  return t;
+}();
+
+PyTypeObject LauncherType = [] {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "tegula._core.Launcher";
+  t.tp_basicsize = sizeof(LauncherObject);
+  t.tp_dealloc = launcherDealloc;
+  t.tp_vectorcall_offset = offsetof(LauncherObject, vectorcall);
+  t.tp_call = PyVectorcall_Call;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+  t.tp_doc = "kernel[grid]: call it with the kernel's arguments.";
+  return t;
+}();
+
+} // namespace tegula_python

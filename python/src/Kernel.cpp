@@ -1,0 +1,227 @@
+// Compiled kernels, launch options and grids.
+#include "Core.h"
+#include <cstring>
+#include <unordered_map>
+
+namespace tegula_python {
+
+struct KernelObject {
+  PyObject_HEAD
+  TegulaKernel *kernel;
+};
+
+namespace {
+
+// One live Python object per kernel, so that a launch allocates nothing after the first. Guarded by the GIL.
+std::unordered_map<TegulaKernel *, PyObject *> &wrappers() {
+  static auto *map = new std::unordered_map<TegulaKernel *, PyObject *>;
+  return *map;
+}
+TegulaKernel *lastKernel;
+PyObject *lastWrapper;
+
+void dealloc(PyObject *self) {
+  auto *k = reinterpret_cast<KernelObject *>(self);
+  tegula_kernel_release(k->kernel);
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyObject *stage(PyObject *self, PyObject *name) {
+  const char *s = PyUnicode_AsUTF8(name);
+  if (!s) return nullptr;
+  const char *text;
+  size_t length;
+  TegulaStatus status = tegula_kernel_asm(reinterpret_cast<KernelObject *>(self)->kernel, s, &text, &length);
+  if (status == TEGULA_NOT_FOUND) return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
+  if (status != TEGULA_OK) return raiseStatus(status);
+  if (!std::strcmp(s, "obj")) return PyBytes_FromStringAndSize(text, length);
+  return PyUnicode_DecodeUTF8(text, length, "replace");
+}
+
+PyObject *metadataJson(PyObject *self, PyObject *) {
+  return PyUnicode_FromString(tegula_kernel_metadata_json(reinterpret_cast<KernelObject *>(self)->kernel));
+}
+
+PyObject *info(PyObject *self, PyObject *) {
+  TegulaKernelInfo i = {};
+  i.size = sizeof i;
+  TegulaStatus s = tegula_kernel_info(reinterpret_cast<KernelObject *>(self)->kernel, &i);
+  if (s != TEGULA_OK) return raiseStatus(s);
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K}", "name", i.name, "symbol", i.symbol, "hash", i.hash, "target",
+                       i.target, "signature", i.signature, "num_warps", i.num_warps, "num_stages", i.num_stages, "num_ctas", i.num_ctas,
+                       "checked", i.checked ? Py_True : Py_False, "debug", i.debug ? Py_True : Py_False, "origin",
+                       i.origin == TEGULA_FROM_DISK_CACHE ? "disk" : "compiler", "scratch_bytes",
+                       static_cast<unsigned long long>(i.scratch_bytes), "object_bytes", static_cast<unsigned long long>(i.object_bytes),
+                       "code_bytes", static_cast<unsigned long long>(i.code_bytes));
+}
+
+PyObject *timings(PyObject *self, PyObject *) {
+  TegulaTimings t = {};
+  t.size = sizeof t;
+  TegulaStatus s = tegula_kernel_timings(reinterpret_cast<KernelObject *>(self)->kernel, &t);
+  if (s != TEGULA_OK) return raiseStatus(s);
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes", t.passes, "plan", t.plan, "emit",
+                       t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total);
+}
+
+// launch(grid, args): every parameter of the function must be given, constants included.
+PyObject *launchKernel(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple;
+  if (!PyArg_ParseTuple(args, "OO!", &grid, &PyTuple_Type, &tuple)) return nullptr;
+  int64_t extents[3];
+  if (!readGrid(grid, extents)) return nullptr;
+  ArgPack pack;
+  std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
+  for (size_t i = 0; i < packed.size(); ++i)
+    if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
+  TegulaStatus status;
+  Py_BEGIN_ALLOW_THREADS
+  status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), nullptr);
+  Py_END_ALLOW_THREADS
+  if (status != TEGULA_OK) return raiseStatus(status);
+  Py_RETURN_NONE;
+}
+
+PyObject *stageNames(PyObject *, PyObject *) {
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list && tegula_stage_name(i); ++i) {
+    PyObject *s = PyUnicode_FromString(tegula_stage_name(i));
+    if (s) PyList_Append(list, s);
+    Py_XDECREF(s);
+  }
+  return list;
+}
+
+PyMethodDef methods[] = {{"stage", stage, METH_O, nullptr},
+                         {"metadata_json", metadataJson, METH_NOARGS, nullptr},
+                         {"info", info, METH_NOARGS, nullptr},
+                         {"timings_ns", timings, METH_NOARGS, nullptr},
+                         {"launch", launchKernel, METH_VARARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+PyObject *kernelClass; // Python's CompiledKernel, a subclass of KernelType
+
+PyObject *setKernelClass(PyObject *, PyObject *cls) {
+  Py_INCREF(cls);
+  kernelClass = cls;
+  Py_RETURN_NONE;
+}
+
+struct OptionRow {
+  const char *name;
+  enum { Int, Flag, Ignored } kind;
+  size_t offset;
+};
+#define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
+#define FLAG_OPTION(name, field) {name, OptionRow::Flag, offsetof(TegulaLaunchOptions, field)}
+// What kernel[grid](..., name=value) takes beside the parameters; the language's names (docs/language.md §4.3) and our own.
+const OptionRow optionTable[] = {
+    INT_OPTION("num_warps", num_warps),
+    INT_OPTION("num_stages", num_stages),
+    INT_OPTION("num_ctas", num_ctas),
+    INT_OPTION("maxnreg", maxnreg),
+    INT_OPTION("num_threads", num_threads),
+    INT_OPTION("num_cpu_threads", num_threads),
+    FLAG_OPTION("debug", debug),
+    FLAG_OPTION("check", checked),
+    FLAG_OPTION("checked", checked),
+    FLAG_OPTION("debug_info", debug_info),
+    FLAG_OPTION("enable_fp_fusion", fp_fusion),
+    FLAG_OPTION("sanitize_overflow", sanitize_overflow),
+    {"enable_reflect_ftz", OptionRow::Ignored, 0},
+    {"launch_cooperative_grid", OptionRow::Ignored, 0},
+    {"launch_pdl", OptionRow::Ignored, 0},
+    {"warp_size", OptionRow::Ignored, 0},
+    {"enable_fast_math", OptionRow::Ignored, 0},
+    {"vec_lib", OptionRow::Ignored, 0},
+};
+
+} // namespace
+
+int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
+  const char *s = PyUnicode_AsUTF8(name);
+  if (!s) return -1;
+  for (const OptionRow &row : optionTable) {
+    if (std::strcmp(s, row.name) != 0) continue;
+    char *field = reinterpret_cast<char *>(&options) + row.offset;
+    if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
+    if (row.kind == OptionRow::Flag) {
+      int truth = PyObject_IsTrue(value);
+      if (truth < 0) return -1;
+      *reinterpret_cast<int8_t *>(field) = static_cast<int8_t>(truth);
+      return 1;
+    }
+    long v = PyLong_AsLong(value);
+    if (v == -1 && PyErr_Occurred()) return -1;
+    *reinterpret_cast<int32_t *>(field) = static_cast<int32_t>(v);
+    return 1;
+  }
+  return 0;
+}
+
+bool readGrid(PyObject *grid, int64_t out[3]) {
+  out[0] = out[1] = out[2] = 1;
+  auto read = [](PyObject *item, int64_t &v) {
+    PyObject *i = PyLong_CheckExact(item) ? (Py_INCREF(item), item) : PyNumber_Index(item);
+    if (!i) return false;
+    v = PyLong_AsLongLong(i);
+    Py_DECREF(i);
+    return !(v == -1 && PyErr_Occurred());
+  };
+  if (PyTuple_Check(grid) && PyTuple_GET_SIZE(grid) >= 1 && PyTuple_GET_SIZE(grid) <= 3) {
+    for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(grid); i < n; ++i)
+      if (!read(PyTuple_GET_ITEM(grid, i), out[i])) return false;
+    return true;
+  }
+  Py_ssize_t n = PySequence_Size(grid);
+  if (n < 0) {
+    PyErr_Format(PyExc_TypeError, "a grid is a tuple of 1 to 3 ints or a function that returns one, found %s", Py_TYPE(grid)->tp_name);
+    return false;
+  }
+  if (n < 1 || n > 3) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject *item = PySequence_GetItem(grid, i);
+    bool ok = item && read(item, out[i]);
+    Py_XDECREF(item);
+    if (!ok) return false;
+  }
+  return true;
+}
+
+PyTypeObject KernelType = [] {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "tegula._core.Kernel";
+  t.tp_basicsize = sizeof(KernelObject);
+  t.tp_dealloc = dealloc;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_doc = "A compiled kernel.";
+  t.tp_methods = methods;
+  return t;
+}();
+
+PyObject *wrapKernel(TegulaKernel *kernel) {
+  if (!kernel) Py_RETURN_NONE;
+  if (kernel == lastKernel) {
+    Py_INCREF(lastWrapper);
+    return lastWrapper;
+  }
+  auto it = wrappers().find(kernel);
+  if (it == wrappers().end()) {
+    auto *type = reinterpret_cast<PyTypeObject *>(kernelClass);
+    PyObject *o = type->tp_alloc(type, 0);
+    if (!o) return nullptr;
+    tegula_kernel_retain(kernel);
+    reinterpret_cast<KernelObject *>(o)->kernel = kernel;
+    it = wrappers().emplace(kernel, o).first; // the map's reference keeps it for the process
+  }
+  lastKernel = kernel;
+  lastWrapper = it->second;
+  Py_INCREF(lastWrapper);
+  return lastWrapper;
+}
+
+PyMethodDef kernelMethods[] = {{"stage_names", stageNames, METH_NOARGS, nullptr},
+                               {"set_kernel_class", setKernelClass, METH_O, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+
+} // namespace tegula_python

@@ -1,0 +1,55 @@
+"""Exceptions. A CompilationError carries its diagnostics as text (str(e)) and as data (e.diagnostics)."""
+
+
+class TegulaError(Exception):
+    """Base of what tegula raises by itself."""
+
+
+class CompilationError(TegulaError):
+    """A mistake in a kernel. `diagnostics`: list of dicts with severity, kind, message, file, line, column, end_line, end_column, rendered, notes."""
+
+    def __init__(self, text, diagnostics=()):
+        super().__init__(text)
+        self.diagnostics = list(diagnostics)
+
+    @property
+    def _first(self):
+        return next((d for d in self.diagnostics if d["severity"] == "error"), {})
+
+    @property
+    def message(self):
+        return self._first.get("message", str(self))
+
+    @property
+    def kind(self):
+        return self._first.get("kind")
+
+    @property
+    def file(self):
+        return self._first.get("file")
+
+    @property
+    def line(self):
+        return self._first.get("line")
+
+    @property
+    def column(self):
+        return self._first.get("column")
+
+    def __str__(self):
+        return "\n" + super().__str__()
+
+    def __reduce__(self):
+        return type(self), (super().__str__(), self.diagnostics)
+
+
+class DeviceError(TegulaError, RuntimeError):
+    """A program failed while running: an assert, or in checked mode an access outside a buffer. `fault` has the fields."""
+
+    def __init__(self, text, fault=None):
+        super().__init__(text)
+        self.fault = fault or {}
+
+
+class OutOfResources(TegulaError):
+    """A kernel needs more of something than the target has."""

@@ -1,0 +1,357 @@
+"""`@jit`: from a live Python function to a kernel.
+
+The compiler never runs Python: it gets the function's source text and, for each global or closure variable the text reads, a compile-time
+value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file runs once per function.
+"""
+import enum
+import functools
+import inspect
+import json
+import math
+import types
+
+from . import _core, errors
+from ._source import captured, function_source, is_module, is_namedtuple_class
+from .language import _types
+
+JIT, CONSTEXPR = 0, 1
+
+
+class CompiledKernel(_core.Kernel):
+    """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
+
+    @property
+    def asm(self):
+        return _Asm(self)
+
+    @property
+    def metadata(self):
+        return types.SimpleNamespace(**self.info())
+
+    @property
+    def name(self):
+        return self.info()["name"]
+
+    @property
+    def hash(self):
+        return self.info()["hash"]
+
+    @property
+    def timings(self):
+        return self.timings_ns()
+
+    def __getitem__(self, grid):
+        return functools.partial(self._relaunch, grid)
+
+    def _relaunch(self, grid, *args):
+        self.launch(grid, args)
+
+
+class _Asm:
+    """The stages of a kernel as a read-only mapping."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+
+    def __getitem__(self, stage):
+        return self._kernel.stage(stage)
+
+    def keys(self):
+        return _core.stage_names()
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __contains__(self, stage):
+        return stage in self.keys()
+
+    def __len__(self):
+        return len(self.keys())
+
+
+class JITFunction(_core.Function):
+    """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
+
+    def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
+                 repr=None, launch_metadata=None, version=None):
+        file, text, first = function_source(fn)
+        self.signature = inspect.signature(fn)
+        names = list(self.signature.parameters)
+        by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
+        super().__init__(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
+                         do_not_specialize=by_name(do_not_specialize),
+                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), prepare=self._prepare)
+        self.fn = fn
+        self.src = text
+        self.noinline, self.debug, self.version = noinline, debug, version
+        self.kind = kind
+        functools.update_wrapper(self, fn)
+        for i, p in enumerate(self.signature.parameters.values()):
+            if p.default is not p.empty:
+                self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _prepare
+        if debug is not None:
+            self.set_option("debug", debug)
+
+    @property
+    def arg_names(self):
+        return list(self.param_names)
+
+    @property
+    def params(self):
+        return list(self.signature.parameters.values())
+
+    @property
+    def cache_key(self):
+        return self.content_hash()
+
+    hash = cache_key
+
+    def _prepare(self):
+        """Binds captured names and defaults; called by the first launch."""
+        self._bind_names()
+        rows = []
+        pending, seen = [self], set()
+        while pending:  # the globals of helpers count as this kernel's
+            f = pending.pop()
+            if id(f) in seen:
+                continue
+            seen.add(id(f))
+            if f is not self:
+                f._bind_names()
+            for name in f.free_names():
+                found, value, where = captured(f.fn, name)
+                if found and isinstance(value, JITFunction):
+                    pending.append(value)
+                if found and where and isinstance(value, _types.constexpr):
+                    rows.append((where[0], where[1], value))
+        self.watch(tuple(rows), functools.partial(_global_changed, rows))
+
+    def _bind_names(self):
+        if self.__dict__.get("_bound"):
+            return
+        self.__dict__["_bound"] = True
+        for name in self.free_names():
+            found, value, _ = captured(self.fn, name)
+            if found:
+                converted, allowed = _global_value(value)
+                self.bind(name, converted, allowed)
+        for i, p in enumerate(self.signature.parameters.values()):
+            if p.default is not p.empty:
+                self.set_default(i, to_value(p.default), p.default)
+
+    def warmup(self, *args, grid=None, **kwargs):
+        """Compiles for these arguments without launching and returns the kernel."""
+        return self.warmup_launcher()(*args, **kwargs)
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def __call__(self, *args, **kwargs):
+        if self.kind == CONSTEXPR:
+            unwrap = lambda x: x.value if isinstance(x, _types.constexpr) else x
+            return self.fn(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
+        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; launch it with kernel[grid](...)")
+
+    def __repr__(self):
+        return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+def _global_changed(rows, index):
+    mapping, name, old = rows[index]
+    new = mapping.get(name)
+    if isinstance(new, _types.constexpr) and new.value == old.value:
+        return
+    raise RuntimeError(f"Global variable {name} has changed since we compiled this kernel, from {old} to {new}")
+
+
+def jit(fn=None, **options):
+    """Decorator of kernels and of the helpers they call; options as in docs/language.md §4.2."""
+    if fn is None:
+        return lambda f: JITFunction(f, **options)
+    return JITFunction(fn, **options)
+
+
+def constexpr_function(fn):
+    """Ordinary Python that kernels may call on compile-time values; host code may call it too."""
+    return JITFunction(fn, kind=CONSTEXPR)
+
+
+def must_use_result(hint=None):
+    """Marks a helper whose result a kernel must not drop. `@must_use_result` or `@must_use_result("why")`, above or below @jit."""
+    def mark(f, text):
+        return JITFunction(getattr(f, "fn", f), must_use=text)
+    if callable(hint):
+        return mark(hint, "")
+    return lambda f: mark(f, hint or "")
+
+
+# ------------------------------------------------------------------------------------------- Python objects as compile-time values
+
+_LANGUAGE = ("tegula.language", "triton.language")
+
+
+def to_value(x):
+    """A compile-time value for `x`, or TypeError."""
+    v = x.__dict__.get("_tegula_value") if isinstance(x, (JITFunction, _types.dtype)) else None
+    if v is not None:
+        return v
+    if isinstance(x, _types.constexpr):
+        return to_value(x.value)
+    if x is None:
+        return _core.value_none()
+    if isinstance(x, bool):
+        return _core.value_bool(x)
+    if isinstance(x, enum.Enum):
+        return _opaque(x, f"{type(x).__name__}.{x.name}")
+    if isinstance(x, int):
+        return _core.value_int(int(x))
+    if isinstance(x, float):
+        return _core.value_float(float(x))
+    if isinstance(x, str):
+        return _core.value_str(x)
+    if isinstance(x, _types.dtype):
+        return _remember(x, _core.value_dtype(x.name))
+    if isinstance(x, JITFunction):
+        x._bind_names()
+        return _remember(x, _core.value_function(x))
+    if is_namedtuple_class(x):
+        return _namedtuple_class(x)
+    if isinstance(x, tuple) and is_namedtuple_class(type(x)):
+        return _core.value_record(_namedtuple_class(type(x)), [to_value(i) for i in x])
+    if isinstance(x, (tuple, list)):
+        return _core.value_tuple([to_value(i) for i in x])
+    if is_module(x):
+        return _module_value(x)
+    path = getattr(x, "_tegula_name", None)  # a function of the language
+    if path:
+        module, _, name = path.rpartition(".")
+        return _core.value_attribute(_core.value_module(module), name)
+    if getattr(x, "__module__", None) == "math":
+        return _core.value_attribute(_core.value_module("math"), x.__name__)
+    item = getattr(x, "item", None)  # numpy and torch scalars
+    if callable(item) and getattr(x, "shape", None) == ():
+        return to_value(item())
+    raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
+
+
+def _remember(x, value):
+    x.__dict__["_tegula_value"] = value
+    return value
+
+
+_opaque_ids = {}
+
+
+def _opaque(x, name):
+    number = _opaque_ids.setdefault(x, len(_opaque_ids) + 1)
+    return _core.value_opaque(name, number)
+
+
+_classes = {}
+
+
+def _namedtuple_class(cls):
+    if cls not in _classes:
+        defaults = [to_value(cls._field_defaults[f]) for f in cls._fields if f in cls._field_defaults]
+        _classes[cls] = _core.value_class(cls.__name__, list(cls._fields), defaults)
+    return _classes[cls]
+
+
+def _module_value(module):
+    name = module.__name__
+    if name == "math" or name.split(".")[0] in ("tegula", "triton"):
+        return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
+
+    def resolve(attribute):
+        if not hasattr(module, attribute):
+            return None
+        value, allowed = _global_value(getattr(module, attribute))
+        return value if allowed else None
+    return _core.value_dynamic_module(name, resolve)
+
+
+def _global_value(x):
+    """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
+    allowed = (is_module(x) or is_namedtuple_class(x) or isinstance(x, (JITFunction, _types.dtype, _types.constexpr))
+               or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or isinstance(x, enum.EnumMeta)
+               or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
+    from . import knobs
+    if not allowed and knobs.allow_non_constexpr_globals():
+        allowed = True
+    if isinstance(x, tuple) and x and all(isinstance(i, JITFunction) for i in x):
+        allowed = True
+    try:
+        return to_value(x), bool(allowed)
+    except TypeError:
+        return _opaque_object(x), False
+
+
+def _opaque_object(x):
+    return _core.value_opaque(getattr(x, "__name__", type(x).__name__), id(x))
+
+
+# --------------------------------------------------------------------------------------------------- set-up of the extension module
+
+_dtype_numbers = {}
+
+
+def _dtype_number(d):
+    """numpy dtype (ml_dtypes included) -> dtype number; remembers it."""
+    name = {"bool": "i1"}.get(d.name, d.name)
+    try:
+        if not d.isnative:
+            raise LookupError
+        number = _core.dtype_number(name)
+    except (LookupError, ValueError):
+        raise TypeError(f"arrays of dtype {d} cannot be passed to a kernel") from None
+    _dtype_numbers[d] = number
+    return number
+
+
+def _pointer_of(x, name):
+    """(address, dtype number, bytes, read only) of a tensor-like object that is no numpy array, or None."""
+    data_ptr = getattr(x, "data_ptr", None)
+    if data_ptr is not None and hasattr(x, "dtype"):
+        device = getattr(x, "device", None)
+        if device is not None and str(device) not in ("cpu", "meta") and getattr(device, "type", "cpu") != "cpu":
+            raise ValueError(f"argument `{name}`: the tensor is on device {device}; this kernel runs on the CPU")
+        number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
+        size = getattr(x, "nbytes", None)
+        if hasattr(x, "is_contiguous") and not x.is_contiguous():
+            size = None
+        return int(data_ptr()), number, -1 if size is None else int(size), False
+    interface = getattr(x, "__array_interface__", None)
+    if interface is not None:
+        import numpy
+        return _numpy_pointer(numpy.asarray(x))
+    if hasattr(x, "__cuda_array_interface__"):
+        raise ValueError(f"argument `{name}`: the array is on a CUDA device; this kernel runs on the CPU")
+    if hasattr(x, "__dlpack__"):
+        import numpy
+        return _numpy_pointer(numpy.from_dlpack(x))
+    return None
+
+
+def _numpy_pointer(a):
+    number = _dtype_numbers.get(a.dtype)
+    contiguous = a.flags.c_contiguous or a.flags.f_contiguous
+    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, a.nbytes if contiguous else -1, not a.flags.writeable
+
+
+def _print(stream, text):
+    print(text, end="", flush=True)
+
+
+def _install():
+    try:
+        import numpy
+        array = numpy.ndarray
+    except ImportError:  # numpy is a convenience, not a need
+        array = None
+    _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources)
+    _core.set_converters(to_value, _pointer_of, _dtype_numbers, _dtype_number, array)
+    _core.set_kernel_class(CompiledKernel)
+    _core.set_output(_print)
+
+
+_install()
