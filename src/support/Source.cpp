@@ -1,0 +1,73 @@
+// Line tables and display columns.
+#include "support/Source.h"
+#include <algorithm>
+
+namespace tegula {
+namespace {
+
+// Width of a code point on a terminal: 0 for combining marks, 2 for East Asian wide ranges (Unicode UAX #11, coarse blocks).
+unsigned displayWidth(uint32_t c) {
+  if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
+  if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
+      (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) || (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1faff) ||
+      (c >= 0x20000 && c <= 0x3fffd))
+    return 2;
+  return 1;
+}
+
+// Decodes one code point at s[i]; malformed bytes count as one character each.
+uint32_t decode(std::string_view s, size_t &i) {
+  auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
+  unsigned char b = byte(i);
+  unsigned n = b < 0x80 ? 1 : b >= 0xf0 ? 4 : b >= 0xe0 ? 3 : b >= 0xc0 ? 2 : 1;
+  if (n == 1 || i + n > s.size()) return byte(i++);
+  uint32_t c = b & (0x7f >> n);
+  for (unsigned k = 1; k < n; ++k) c = c << 6 | (byte(i + k) & 0x3f);
+  i += n;
+  return c;
+}
+
+} // namespace
+
+SourceFile::SourceFile(std::string name, std::string text, uint32_t firstLine)
+    : name_(std::move(name)), text_(std::move(text)), firstLine_(firstLine) {
+  lineStarts_.push_back(0);
+  for (uint32_t i = 0; i < text_.size(); ++i)
+    if (text_[i] == '\n' || (text_[i] == '\r' && (i + 1 == text_.size() || text_[i + 1] != '\n'))) lineStarts_.push_back(i + 1);
+}
+
+static uint32_t lineIndex(const std::vector<uint32_t> &starts, uint32_t offset) {
+  return static_cast<uint32_t>(std::upper_bound(starts.begin(), starts.end(), offset) - starts.begin()) - 1;
+}
+
+LineCol SourceFile::lineCol(uint32_t offset) const {
+  offset = std::min<uint32_t>(offset, text_.size());
+  uint32_t line = lineIndex(lineStarts_, offset);
+  std::string_view before = std::string_view(text_).substr(lineStarts_[line], offset - lineStarts_[line]);
+  uint32_t col = 0;
+  for (size_t i = 0; i < before.size();) {
+    if (before[i] == '\t') {
+      col = (col / 8 + 1) * 8;
+      ++i;
+    } else {
+      col += displayWidth(decode(before, i));
+    }
+  }
+  return {line + firstLine_, col + 1};
+}
+
+uint32_t SourceFile::byteColumn(uint32_t offset) const {
+  offset = std::min<uint32_t>(offset, text_.size());
+  return offset - lineStarts_[lineIndex(lineStarts_, offset)];
+}
+
+std::string_view SourceFile::lineText(uint32_t offset) const {
+  offset = std::min<uint32_t>(offset, text_.size());
+  uint32_t line = lineIndex(lineStarts_, offset);
+  uint32_t end = line + 1 < lineStarts_.size() ? lineStarts_[line + 1] : static_cast<uint32_t>(text_.size());
+  std::string_view s = std::string_view(text_).substr(lineStarts_[line], end - lineStarts_[line]);
+  while (!s.empty() && (s.back() == '\n' || s.back() == '\r')) s.remove_suffix(1);
+  return s;
+}
+
+} // namespace tegula
