@@ -1,0 +1,377 @@
+// See Dot.h. Two forms of micro-kernel:
+//   outer product: rows x columns of C live in registers; each step of k loads one row of a B panel, broadcasts one element of
+//     each A row and does rows * (nr / vector length) multiply-adds. All sizes are powers of two, so panels of nr always fit;
+//     rows that the preferred block height does not divide are covered by a second, lower block (rowBlocks).
+//   inner product: for at most four columns vectors run along k instead (nr = 1: columns are contiguous) and are summed at the end.
+// Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
+#include "targets/cpu/Dot.h"
+#include "targets/cpu/VecUtil.h"
+#include "llvm/IR/IntrinsicsX86.h"
+#include <bit>
+
+namespace tegula::cpu {
+namespace {
+
+using ir::Elem;
+using V = llvm::Value *;
+
+bool isX86(const CpuTarget &t) { return t.triple.starts_with("x86_64"); }
+
+/// Register file of the target: how many accumulators fit, block heights that divide well.
+struct BlockShape {
+  unsigned rows, lowRows; // preferred height and the one that covers the rest; lowRows divides powers of two
+  unsigned vectors;       // vectors of columns per row
+};
+
+BlockShape blockShape(const CpuTarget &t) {
+  if (t.avx512)
+    return {12, 8, 2}; // 24 accumulators, 2 of B, the rest for broadcasts
+  if (t.avx2)
+    return {6, 4, 2}; // 12 of 16 registers
+  if (isX86(t))
+    return {4, 4, 2};
+  return {8, 8, 2}; // NEON: 16 of 32
+}
+
+struct RowBlock {
+  unsigned rows;
+  int64_t count;
+};
+
+/// m rows as blocks of `rows` and then of `lowRows`; for m below lowRows one block of m.
+llvm::SmallVector<RowBlock, 2> rowBlocks(const DotPlan &p, unsigned lowRows) {
+  if (p.m <= lowRows)
+    return {{static_cast<unsigned>(p.m), 1}};
+  for (int64_t rest = 0; rest <= p.m; rest += lowRows)
+    if ((p.m - rest) % p.mr == 0) {
+      llvm::SmallVector<RowBlock, 2> blocks;
+      if (p.m != rest)
+        blocks.push_back({p.mr, (p.m - rest) / p.mr});
+      if (rest)
+        blocks.push_back({lowRows, rest / lowRows});
+      return blocks;
+    }
+  return {{lowRows, p.m / lowRows}};
+}
+
+/// Lanes of an accumulator vector for a panel of nr columns.
+unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
+  unsigned native = t.vectorBits / ir::bitWidth(p.accElem);
+  return std::min(native, p.nr);
+}
+
+/// One emission of emitDot.
+class DotEmitter {
+public:
+  DotEmitter(VecEmitter &v, const DotPlan &p) : v(v), b(v.b), p(p), lanes(lanesOfAcc(v.target, p)) {
+    accType = v.vecType(p.accElem, lanes);
+  }
+  void run(V a, V bPacked, V c, bool accumulate);
+
+private:
+  VecEmitter &v;
+  llvm::IRBuilder<> &b;
+  const DotPlan &p;
+  unsigned lanes;
+  llvm::Type *accType;
+
+  int64_t aBytes() const { return ir::byteWidth(p.aElem); }
+  int64_t bBytes() const { return ir::byteWidth(p.bElem); }
+  int64_t cBytes() const { return ir::byteWidth(p.accElem); }
+  V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
+  V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
+
+  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes; the body gets the current pointers and
+  /// the carried values and returns the new ones. Gives the final carried values.
+  struct Pointer {
+    V start;
+    int64_t step;
+  };
+  using Body = llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V> pointers, llvm::ArrayRef<V> carried)>;
+  llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
+
+  V multiplyAdd(V acc, V x, V y);
+  V groupOf(V scalarOrVector, unsigned accLanes);
+  void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
+  void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
+  void panels(int64_t k, V a, V bp, V c, bool accumulate);
+};
+
+llvm::SmallVector<V> DotEmitter::loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried,
+                                      Body body) {
+  llvm::SmallVector<V> starts;
+  for (const Pointer &q : pointers)
+    starts.push_back(q.start);
+  if (count == 1)
+    return body(starts, carried);
+  llvm::BasicBlock *before = b.GetInsertBlock();
+  llvm::Function *f = before->getParent();
+  auto *head = llvm::BasicBlock::Create(b.getContext(), "dot", f);
+  auto *exit = llvm::BasicBlock::Create(b.getContext(), "dot.end", f);
+  // The caller's block may already have instructions behind the insertion point.
+  if (b.GetInsertPoint() != before->end()) {
+    exit->splice(exit->end(), before, b.GetInsertPoint(), before->end());
+    for (llvm::BasicBlock *s : llvm::successors(exit))
+      s->replacePhiUsesWith(before, exit);
+  }
+  b.SetInsertPoint(before);
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  llvm::PHINode *left = b.CreatePHI(b.getInt64Ty(), 2);
+  left->addIncoming(b.getInt64(count), before);
+  llvm::SmallVector<llvm::PHINode *> phis;
+  llvm::SmallVector<V> now, state;
+  auto phi = [&](V start) {
+    phis.push_back(b.CreatePHI(start->getType(), 2));
+    phis.back()->addIncoming(start, before);
+    return phis.back();
+  };
+  for (V s : starts)
+    now.push_back(phi(s));
+  for (V s : carried)
+    state.push_back(phi(s));
+  llvm::SmallVector<V> next = body(now, state);
+  llvm::SmallVector<V> advanced;
+  for (size_t i = 0; i < pointers.size(); ++i)
+    advanced.push_back(at(now[i], pointers[i].step));
+  V remaining = b.CreateSub(left, b.getInt64(1));
+  llvm::BasicBlock *latch = b.GetInsertBlock();
+  left->addIncoming(remaining, latch);
+  for (size_t i = 0; i < phis.size(); ++i)
+    phis[i]->addIncoming(i < now.size() ? advanced[i] : next[i - now.size()], latch);
+  b.CreateCondBr(b.CreateICmpNE(remaining, b.getInt64(0)), head, exit);
+  b.SetInsertPoint(exit, exit->begin());
+  return next;
+}
+
+/// x * y + acc, summed over the group of k for the types that have groups.
+V DotEmitter::multiplyAdd(V acc, V x, V y) {
+  using namespace llvm::Intrinsic;
+  unsigned n = lanesOf(acc);
+  if (p.kGroup == 1) {
+    if (p.accElem == Elem::I32)
+      return b.CreateAdd(acc, b.CreateMul(x, y));
+    return Arith(v).mulAdd(x, y, acc);
+  }
+  if (p.aElem == Elem::BF16) {
+    llvm::Intrinsic::ID id = n == 16  ? x86_avx512bf16_dpbf16ps_512
+                             : n == 8 ? x86_avx512bf16_dpbf16ps_256
+                                      : x86_avx512bf16_dpbf16ps_128;
+    return b.CreateIntrinsic(id, {}, {acc, x, y});
+  }
+  if (v.target.avx512Vnni) {
+    llvm::Intrinsic::ID id = n == 16 ? x86_avx512_vpdpwssd_512 : n == 8 ? x86_avx512_vpdpwssd_256 : x86_avx512_vpdpwssd_128;
+    return b.CreateIntrinsic(id, {}, {acc, b.CreateBitCast(x, acc->getType()), b.CreateBitCast(y, acc->getType())});
+  }
+  llvm::Intrinsic::ID id = n == 16 ? x86_avx512_pmaddw_d_512 : n == 8 ? x86_avx2_pmadd_wd : x86_sse2_pmadd_wd;
+  return b.CreateAdd(acc, b.CreateIntrinsic(id, {}, {x, y}));
+}
+
+/// Operand of multiplyAdd from one group of k (broadcast) or from a loaded vector.
+V DotEmitter::groupOf(V x, unsigned accLanes) {
+  if (!x->getType()->isVectorTy() && accLanes > 1)
+    x = b.CreateVectorSplat(accLanes, x);
+  if (p.kGroup == 1)
+    return x;
+  llvm::Type *elem = p.aElem == Elem::BF16 ? llvm::Type::getBFloatTy(b.getContext()) : b.getInt16Ty();
+  return b.CreateBitCast(x, llvm::FixedVectorType::get(elem, accLanes * p.kGroup));
+}
+
+/// C[rows][nr] += A[rows][k] * panel[k][nr].
+void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
+  unsigned vectors = p.nr / lanes;
+  int64_t steps = k / p.kGroup, unroll = std::min<int64_t>(4, steps);
+  llvm::SmallVector<V> zero(rows * vectors, llvm::Constant::getNullValue(accType));
+  // A group of k is loaded as one integer of the accumulator's width.
+  llvm::Type *aType = p.kGroup == 1 ? v.elemType(p.aElem) : b.getInt32Ty();
+  llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, lanes) : llvm::FixedVectorType::get(b.getInt32Ty(), lanes);
+  int64_t aStep = p.kGroup * aBytes(), bStep = p.kGroup * p.nr * bBytes(), vectorBytes = lanes * p.kGroup * bBytes();
+  auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
+    llvm::SmallVector<V> acc(carried);
+    for (int64_t u = 0; u < unroll; ++u) {
+      llvm::SmallVector<V> columns;
+      for (unsigned j = 0; j < vectors; ++j)
+        columns.push_back(groupOf(load(bType, at(q[1], u * bStep + j * vectorBytes), bBytes()), lanes));
+      for (unsigned r = 0; r < rows; ++r) {
+        V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes() + u * aStep), aBytes()), lanes);
+        for (unsigned j = 0; j < vectors; ++j)
+          acc[r * vectors + j] = multiplyAdd(acc[r * vectors + j], x, columns[j]);
+      }
+    }
+    return acc;
+  };
+  llvm::SmallVector<V> acc = loop(steps / unroll, {{a, unroll * aStep}, {bp, unroll * bStep}}, zero, body);
+  for (unsigned r = 0; r < rows; ++r)
+    for (unsigned j = 0; j < vectors; ++j) {
+      V pointer = at(c, (r * p.cRowStride + j * lanes) * cBytes());
+      V sum = acc[r * vectors + j];
+      if (accumulate) {
+        V old = load(accType, pointer, cBytes());
+        sum = p.accElem == Elem::I32 ? b.CreateAdd(old, sum) : b.CreateFAdd(old, sum);
+      }
+      b.CreateAlignedStore(sum, pointer, llvm::Align(cBytes()));
+    }
+}
+
+/// The same for all n <= 4 columns of C at once; vectors along k.
+void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
+  unsigned n = static_cast<unsigned>(p.n);
+  int64_t groups = k / p.kGroup;
+  unsigned native = v.target.vectorBits / ir::bitWidth(p.accElem);
+  unsigned width = static_cast<unsigned>(std::min<int64_t>(native, groups));
+  // The grouped instructions exist for 4 lanes and more; dotPlan sees to it that there are as many groups.
+  llvm::Type *vec = v.vecType(p.accElem, width);
+  llvm::Type *aType = p.kGroup == 1 ? v.vecType(p.aElem, width) : llvm::FixedVectorType::get(b.getInt32Ty(), width);
+  llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, width) : llvm::FixedVectorType::get(b.getInt32Ty(), width);
+  llvm::SmallVector<V> zero(rows * n, llvm::Constant::getNullValue(vec));
+  int64_t step = width * p.kGroup;
+  auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
+    llvm::SmallVector<V> acc(carried), columns;
+    for (unsigned j = 0; j < n; ++j)
+      columns.push_back(groupOf(load(bType, at(q[1], j * p.bPanelStride * bBytes()), bBytes()), width));
+    for (unsigned r = 0; r < rows; ++r) {
+      V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes()), aBytes()), width);
+      for (unsigned j = 0; j < n; ++j)
+        acc[r * n + j] = multiplyAdd(acc[r * n + j], x, columns[j]);
+    }
+    return acc;
+  };
+  llvm::SmallVector<V> acc = loop(groups / width, {{a, step * aBytes()}, {bp, step * bBytes()}}, zero, body);
+  bool isInt = p.accElem == Elem::I32;
+  for (unsigned r = 0; r < rows; ++r)
+    for (unsigned j = 0; j < n; ++j) {
+      V sum = acc[r * n + j];
+      for (unsigned half = width / 2; half; half /= 2) {
+        llvm::SmallVector<int> low, high;
+        for (unsigned i = 0; i < half; ++i) {
+          low.push_back(static_cast<int>(i));
+          high.push_back(static_cast<int>(i + half));
+        }
+        V x = b.CreateShuffleVector(sum, low), y = b.CreateShuffleVector(sum, high);
+        sum = isInt ? b.CreateAdd(x, y) : b.CreateFAdd(x, y);
+      }
+      if (width > 1)
+        sum = b.CreateExtractElement(sum, uint64_t(0));
+      V pointer = at(c, (r * p.cRowStride + j) * cBytes());
+      if (accumulate) {
+        V old = load(v.elemType(p.accElem), pointer, cBytes());
+        sum = isInt ? b.CreateAdd(old, sum) : b.CreateFAdd(old, sum);
+      }
+      b.CreateAlignedStore(sum, pointer, llvm::Align(cBytes()));
+    }
+}
+
+/// All of C for one block of k.
+void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
+  bool inner = p.nr == 1;
+  unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(v.target).lowRows;
+  auto panel = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+    int64_t row = 0;
+    for (RowBlock block : rowBlocks(p, lowRows)) {
+      V a0 = at(a, row * p.aRowStride * aBytes()), c0 = at(q[1], row * p.cRowStride * cBytes());
+      auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+        if (inner)
+          innerBlock(block.rows, k, s[0], q[0], s[1], accumulate);
+        else
+          outerBlock(block.rows, k, s[0], q[0], s[1], accumulate);
+        return {};
+      };
+      loop(block.count, {{a0, block.rows * p.aRowStride * aBytes()}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
+           rowsBody);
+      row += block.rows * block.count;
+    }
+    return {};
+  };
+  if (inner)
+    panel({bp, c}, {});
+  else
+    loop(p.n / p.nr, {{bp, p.bPanelStride * bBytes()}, {c, p.nr * cBytes()}}, {}, panel);
+}
+
+void DotEmitter::run(V a, V bp, V c, bool accumulate) {
+  // Half of L1 for a panel of B, the rest for the rows of A and C that pass by.
+  int64_t panelBytes = std::max<int64_t>(1, p.nr * bBytes());
+  int64_t kBlock = static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, v.target.l1Bytes * 2 / 3 / panelBytes)));
+  kBlock = std::min(kBlock, p.k);
+  int64_t blocks = p.k / kBlock;
+  if (!accumulate) {
+    panels(kBlock, a, bp, c, false);
+    if (--blocks == 0)
+      return;
+    a = at(a, kBlock * aBytes());
+    bp = at(bp, kBlock * p.nr * bBytes());
+  }
+  loop(blocks, {{a, kBlock * aBytes()}, {bp, kBlock * p.nr * bBytes()}}, {},
+       [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+         panels(kBlock, q[0], q[1], c, true);
+         return {};
+       });
+}
+
+} // namespace
+
+DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m, int64_t n, int64_t k,
+                std::string_view precision) {
+  DotPlan p{};
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.kGroup = 1;
+  bool fewColumns = n <= 4;
+  // The grouped instructions need at least four groups of k if vectors run along k.
+  bool canGroup = k >= (fewColumns ? 8 : 2);
+  if (acc == Elem::I32 || ir::isInt(aElem)) {
+    p.accElem = Elem::I32;
+    bool pairs = isX86(t) && canGroup && aElem == Elem::I8 && bElem == Elem::I8;
+    p.aElem = p.bElem = pairs ? Elem::I16 : Elem::I32;
+    p.kGroup = pairs ? 2 : 1;
+  } else if (aElem == Elem::F64) {
+    p.aElem = p.bElem = p.accElem = Elem::F64;
+  } else {
+    p.accElem = Elem::F32;
+    bool bf16 = aElem == Elem::BF16 && bElem == Elem::BF16 && t.avx512Bf16 && canGroup;
+    p.aElem = p.bElem = bf16 ? Elem::BF16 : Elem::F32;
+    p.kGroup = bf16 ? 2 : 1;
+  }
+  BlockShape shape = blockShape(t);
+  unsigned native = t.vectorBits / ir::bitWidth(p.accElem);
+  if (fewColumns) {
+    p.nr = 1;
+    p.mr = static_cast<unsigned>(std::min<int64_t>(m, 4));
+  } else {
+    // Few rows: wider panels keep as many multiply-adds in flight.
+    unsigned vectors = shape.vectors;
+    for (int64_t rows = m; rows < shape.lowRows && vectors < 8; rows *= 2)
+      vectors *= 2;
+    p.nr = static_cast<unsigned>(std::min<int64_t>(n, native * vectors));
+    p.mr = static_cast<unsigned>(std::min<int64_t>(m, shape.rows));
+    if (m <= shape.lowRows)
+      p.mr = static_cast<unsigned>(m);
+  }
+  // Rows of A a multiple of 2 KiB apart would meet in the same few cache sets.
+  int64_t aBytes = ir::byteWidth(p.aElem);
+  p.aRowStride = k * aBytes >= 2048 ? k + 64 / aBytes : k;
+  p.bPanelStride = k * p.nr;
+  p.aElems = (m - 1) * p.aRowStride + k;
+  p.bElems = n * k;
+  p.cRowStride = n;
+  return p;
+}
+
+int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n) {
+  int64_t g = p.kGroup;
+  return n / p.nr * p.bPanelStride + (k / g * p.nr + n % p.nr) * g + k % g;
+}
+
+llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x) {
+  Arith a(v);
+  V cut = a.floatOf(a.and_(a.bitsOf(x), 0xFFFFE000));
+  // A NaN whose payload is in the dropped bits must not become infinity.
+  return a.b.CreateSelect(a.isNan(x), x, cut);
+}
+
+void emitDot(VecEmitter &v, const DotPlan &p, V a, V bPacked, V c, bool accumulate) {
+  DotEmitter(v, p).run(a, bPacked, c, accumulate);
+}
+
+} // namespace tegula::cpu
