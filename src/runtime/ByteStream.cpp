@@ -1,0 +1,46 @@
+// The reader's checks live here, in one place: every access goes through take().
+#include "runtime/ByteStream.h"
+
+namespace tegula::runtime {
+
+const char *ByteReader::take(size_t n) {
+  if (failed_ || n > static_cast<size_t>(end_ - p_)) {
+    failed_ = true;
+    return nullptr;
+  }
+  const char *p = p_;
+  p_ += n;
+  return p;
+}
+
+void ByteReader::raw(void *out, size_t n) {
+  if (const char *p = take(n)) std::memcpy(out, p, n);
+  else std::memset(out, 0, n);
+}
+
+uint8_t ByteReader::u8() { uint8_t v; raw(&v, 1); return v; }
+uint32_t ByteReader::u32() { uint32_t v; raw(&v, 4); return v; }
+uint64_t ByteReader::u64() { uint64_t v; raw(&v, 8); return v; }
+
+std::string ByteReader::str() {
+  uint64_t n = u64();
+  const char *p = take(n);
+  return p ? std::string(p, n) : std::string();
+}
+
+std::vector<char> ByteReader::blob() {
+  uint64_t n = u64();
+  const char *p = take(n);
+  return p ? std::vector<char>(p, p + n) : std::vector<char>();
+}
+
+size_t ByteReader::count(size_t minBytes) {
+  uint64_t n = u64();
+  if (failed_ || n > static_cast<uint64_t>(end_ - p_) / minBytes) {
+    failed_ = true;
+    return 0;
+  }
+  return n;
+}
+
+} // namespace tegula::runtime

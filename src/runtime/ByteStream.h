@@ -1,0 +1,44 @@
+// Little-endian writer and bounds-checked reader of flat binary records (cache entries).
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace tegula::runtime {
+
+class ByteWriter {
+public:
+  void u8(uint8_t v) { bytes.push_back(static_cast<char>(v)); }
+  void u32(uint32_t v) { raw(&v, 4); }
+  void u64(uint64_t v) { raw(&v, 8); }
+  void str(const std::string &s) { u64(s.size()); raw(s.data(), s.size()); }
+  void raw(const void *p, size_t n) {
+    auto *c = static_cast<const char *>(p);
+    bytes.insert(bytes.end(), c, c + n);
+  }
+  std::vector<char> bytes;
+};
+
+/// Reads past the end, and counts that cannot fit what is left, set `failed`; values read from then on are 0 and empty.
+class ByteReader {
+public:
+  ByteReader(const char *data, size_t size) : p_(data), end_(data + size) {}
+  bool failed() const { return failed_; }
+  bool atEnd() const { return p_ == end_; }
+  uint8_t u8();
+  uint32_t u32();
+  uint64_t u64();
+  std::string str();
+  std::vector<char> blob();
+  void raw(void *out, size_t n);
+  /// Number of records that follow, each at least `minBytes` long: never more than the rest can hold.
+  size_t count(size_t minBytes);
+
+private:
+  const char *take(size_t n);
+  const char *p_, *end_;
+  bool failed_ = false;
+};
+
+} // namespace tegula::runtime

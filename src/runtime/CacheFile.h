@@ -1,0 +1,24 @@
+// One cache entry as bytes: a fixed header, then the content that the header's hash covers.
+//
+//   magic[8] version:u32 abi:u32 contentBytes:u64 key[32] sha256(content)[32] | content: info, object, properties
+//
+// Written once, never changed. A reader accepts it only if every field, both lengths, the key and the hash are right, so a torn,
+// truncated or flipped file is the same as no file.
+#pragma once
+#include "runtime/Kernel.h"
+#include "runtime/Sha256.h"
+
+namespace tegula::runtime {
+
+struct CacheEntry {
+  KernelInfo info;
+  std::vector<char> object;
+  /// What the layer above wants to know again (target, signature, ...).
+  std::vector<std::pair<std::string, std::string>> properties;
+};
+
+std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry);
+/// False: not an intact entry of this version for this key.
+bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &entry);
+
+} // namespace tegula::runtime

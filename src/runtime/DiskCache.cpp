@@ -1,0 +1,194 @@
+// All file access is relative to directory descriptors, so a directory that was checked cannot be swapped afterwards.
+#include "runtime/DiskCache.h"
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <random>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tegula::runtime {
+
+static constexpr const char *subdirectory = "kernels-1";
+static constexpr const char *suffix = ".kernel";
+static constexpr const char *temporaryPrefix = ".tmp-";
+static constexpr off_t sizeLimit = off_t(1) << 30;
+
+std::string defaultCacheDirectory() {
+  auto env = [](const char *name) -> std::string {
+    const char *v = std::getenv(name);
+    return v ? v : "";
+  };
+  if (std::string d = env("TEGULA_CACHE_DIR"); !d.empty()) return d;
+  if (std::string d = env("XDG_CACHE_HOME"); !d.empty() && d[0] == '/') return d + "/tegula";
+  if (std::string d = env("HOME"); !d.empty()) return d + "/.cache/tegula";
+  return "";
+}
+
+DiskCache::DiskCache(std::string directory, std::vector<std::string> readOnly)
+    : directory_(std::move(directory)), readOnly_(std::move(readOnly)) {
+  while (directory_.size() > 1 && directory_.back() == '/') directory_.pop_back();
+}
+
+DiskCache::~DiskCache() {
+  if (writable_ >= 0) close(writable_);
+  for (int fd : readOnlyFds_) close(fd);
+}
+
+std::string DiskCache::path() const { return directory_.empty() ? "" : directory_ + "/" + subdirectory; }
+
+void DiskCache::fail(std::string why) {
+  ++errors;
+  std::lock_guard lock(mutex_);
+  if (reason_.empty()) reason_ = std::move(why);
+}
+
+/// mkdir -p, new directories 0700.
+static bool makeDirectories(const std::string &path) {
+  for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    std::string part = path.substr(0, at);
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES) return false;
+    if (at == std::string::npos) return true;
+  }
+}
+
+static int openDirectory(const std::string &path, bool noFollow) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (noFollow ? O_NOFOLLOW : 0));
+}
+
+void DiskCache::open() {
+  for (const std::string &d : readOnly_) {
+    int fd = openDirectory(d + "/" + subdirectory, false);
+    struct stat s;
+    if (fd >= 0 && (fstat(fd, &s) != 0 || (s.st_mode & S_IWOTH))) close(fd), fd = -1;
+    if (fd >= 0) readOnlyFds_.push_back(fd);
+  }
+  if (directory_.empty()) return;
+  makeDirectories(path());
+  int fd = openDirectory(path(), true);
+  if (fd < 0) return fail("cannot open or create " + path() + ": " + std::strerror(errno));
+  struct stat s;
+  const char *why = fstat(fd, &s) != 0               ? "cannot be examined"
+                    : s.st_uid != geteuid()          ? "belongs to another user"
+                    : s.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
+                                                      : nullptr;
+  if (why) {
+    close(fd);
+    return fail(path() + " " + why);
+  }
+  writable_ = fd;
+}
+
+std::string DiskCache::disabledReason() {
+  std::call_once(opened_, [this] { open(); });
+  std::lock_guard lock(mutex_);
+  return writable_ >= 0 ? "" : directory_.empty() ? "no cache directory is set" : reason_;
+}
+
+bool DiskCache::readEntry(int dir, const std::string &name, const Digest &key, CacheEntry &entry) {
+  int fd = openat(dir, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) {
+    if (errno != ENOENT) ++errors;
+    return false;
+  }
+  struct stat s;
+  std::vector<char> bytes;
+  bool ok = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0 && s.st_size < sizeLimit;
+  if (ok) {
+    bytes.resize(s.st_size);
+    size_t at = 0;
+    while (at < bytes.size()) {
+      ssize_t n = ::read(fd, bytes.data() + at, bytes.size() - at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      at += n;
+    }
+    ok = at == bytes.size();
+  }
+  close(fd);
+  entry = {};
+  if (!ok || !decodeEntry(bytes, key, entry)) {
+    ++corrupted;
+    return false;
+  }
+  ++hits;
+  return true;
+}
+
+bool DiskCache::find(const Digest &key, CacheEntry &entry) {
+  std::call_once(opened_, [this] { open(); });
+  std::string name = toHex(key) + suffix;
+  for (int fd : readOnlyFds_)
+    if (readEntry(fd, name, key, entry)) return true;
+  return writable_ >= 0 && readEntry(writable_, name, key, entry);
+}
+
+static bool writeAll(int fd, const std::vector<char> &bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+void DiskCache::store(const Digest &key, const CacheEntry &entry) {
+  std::call_once(opened_, [this] { open(); });
+  if (writable_ < 0) return;
+  std::vector<char> bytes = encodeEntry(key, entry);
+  // Distinct in every process and thread that shares the directory, over the network too.
+  std::random_device random;
+  std::string temporary = temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random()) + "-" +
+                          std::to_string(temporaries_.fetch_add(1));
+  int fd = openat(writable_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return fail("cannot write to " + path() + ": " + std::strerror(errno));
+  bool ok = writeAll(fd, bytes);
+  int error = errno;
+  ok &= close(fd) == 0;
+  std::string name = toHex(key) + suffix;
+  if (ok && renameat(writable_, temporary.c_str(), writable_, name.c_str()) == 0) {
+    ++writes;
+    return;
+  }
+  unlinkat(writable_, temporary.c_str(), 0);
+  fail("cannot write to " + path() + ": " + std::strerror(error));
+}
+
+/// Calls f(name, isEntry) for our files in the directory: entries, and temporaries that a killed process left.
+template <typename F> static void forEachFile(int dirFd, F &&f) {
+  int copy = openat(dirFd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = copy >= 0 ? fdopendir(copy) : nullptr;
+  if (!d) return;
+  while (dirent *e = readdir(d)) {
+    std::string_view name = e->d_name;
+    if (name.ends_with(suffix)) f(e->d_name, true);
+    else if (name.starts_with(temporaryPrefix)) f(e->d_name, false);
+  }
+  closedir(d);
+}
+
+uint64_t DiskCache::clear() {
+  std::call_once(opened_, [this] { open(); });
+  uint64_t n = 0;
+  if (writable_ < 0) return 0;
+  forEachFile(writable_, [&](const char *name, bool isEntry) { n += unlinkat(writable_, name, 0) == 0 && isEntry; });
+  return n;
+}
+
+DiskCache::Usage DiskCache::usage() {
+  std::call_once(opened_, [this] { open(); });
+  Usage u;
+  if (writable_ < 0) return u;
+  forEachFile(writable_, [&](const char *name, bool isEntry) {
+    struct stat s;
+    if (!isEntry || fstatat(writable_, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return;
+    ++u.entries;
+    u.bytes += s.st_size;
+  });
+  return u;
+}
+
+} // namespace tegula::runtime

@@ -1,0 +1,52 @@
+// Directories of cache entries: read-only ones first, then one that is written. Failures never reach the user: they are counted, and
+// the first reason is kept for `tegula cache --stat`.
+#pragma once
+#include "runtime/CacheFile.h"
+#include <atomic>
+#include <mutex>
+
+namespace tegula::runtime {
+
+/// Thread-safe; any number of processes may share the directories. Entries live in a subdirectory of our own, mode 0700, which is
+/// refused if it belongs to someone else or others may write to it (what is in it gets executed).
+class DiskCache {
+public:
+  /// Nothing is opened before the first use. An empty `directory` means no writable layer.
+  DiskCache(std::string directory, std::vector<std::string> readOnly);
+  ~DiskCache();
+  DiskCache(const DiskCache &) = delete;
+
+  bool find(const Digest &key, CacheEntry &entry);
+  void store(const Digest &key, const CacheEntry &entry);
+  /// Number of entries removed from the writable directory.
+  uint64_t clear();
+  struct Usage {
+    uint64_t entries = 0, bytes = 0;
+  };
+  Usage usage();
+
+  /// Of the entries; "" if there is no writable layer.
+  std::string path() const;
+  /// Why the writable layer is not used; "" if it is.
+  std::string disabledReason();
+  std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0};
+
+private:
+  void open();
+  void fail(std::string why);
+  bool readEntry(int dir, const std::string &name, const Digest &key, CacheEntry &entry);
+
+  std::string directory_;
+  std::vector<std::string> readOnly_;
+  std::once_flag opened_;
+  int writable_ = -1;
+  std::vector<int> readOnlyFds_;
+  std::mutex mutex_;
+  std::string reason_;
+  std::atomic<uint64_t> temporaries_{0};
+};
+
+/// $TEGULA_CACHE_DIR, else $XDG_CACHE_HOME/tegula, else $HOME/.cache/tegula, else "".
+std::string defaultCacheDirectory();
+
+} // namespace tegula::runtime

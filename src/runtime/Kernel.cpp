@@ -1,0 +1,88 @@
+// Serialization of KernelInfo; the order of the fields is the format (CacheFile.h holds its version).
+#include "runtime/Kernel.h"
+#include "runtime/Dtype.h"
+
+namespace tegula::runtime {
+
+static void write(ByteWriter &w, const SiteInfo &s) {
+  w.u8(static_cast<uint8_t>(s.kind));
+  w.str(s.file), w.str(s.function), w.str(s.text);
+  w.u32(s.line), w.u32(s.column), w.u32(static_cast<uint32_t>(s.arg));
+  w.u8(s.hex);
+  w.u64(s.operands.size());
+  for (const PrintOperand &o : s.operands) {
+    w.u8(o.dtype), w.u8(o.isPtr);
+    w.u64(o.shape.size());
+    for (int64_t n : o.shape) w.u64(static_cast<uint64_t>(n));
+  }
+}
+
+static bool read(ByteReader &r, SiteInfo &s) {
+  uint8_t kind = r.u8();
+  if (kind > static_cast<uint8_t>(SiteInfo::Kind::Print)) return false;
+  s.kind = static_cast<SiteInfo::Kind>(kind);
+  s.file = r.str(), s.function = r.str(), s.text = r.str();
+  s.line = r.u32(), s.column = r.u32(), s.arg = static_cast<int32_t>(r.u32());
+  s.hex = r.u8();
+  s.operands.resize(r.count(10));
+  for (PrintOperand &o : s.operands) {
+    o.dtype = r.u8(), o.isPtr = r.u8();
+    if (o.dtype > TEGULA_FP64) return false;
+    o.shape.resize(r.count(8));
+    for (int64_t &n : o.shape) {
+      n = static_cast<int64_t>(r.u64());
+      if (n < 1) return false;
+    }
+  }
+  return !r.failed();
+}
+
+void write(ByteWriter &w, const KernelInfo &k) {
+  w.str(k.name), w.str(k.symbol);
+  w.u64(k.args.size());
+  for (const ArgInfo &a : k.args) {
+    w.str(a.name);
+    w.u8(a.dtype), w.u8(a.isPtr), w.u8(a.written);
+    w.u32(a.offset);
+  }
+  w.u32(k.argBytes);
+  w.u64(k.scratchBytes);
+  w.u8(k.checked);
+  w.u64(k.sites.size());
+  for (const SiteInfo &s : k.sites) write(w, s);
+}
+
+bool read(ByteReader &r, KernelInfo &k) {
+  k.name = r.str(), k.symbol = r.str();
+  k.args.resize(r.count(15));
+  for (ArgInfo &a : k.args) {
+    a.name = r.str();
+    a.dtype = r.u8(), a.isPtr = r.u8(), a.written = r.u8();
+    a.offset = r.u32();
+    if (a.dtype > TEGULA_FP64) return false;
+  }
+  k.argBytes = r.u32();
+  for (const ArgInfo &a : k.args)
+    if (uint64_t(a.offset) + (a.isPtr ? 8 : dtypeInfo(a.dtype).bytes) > k.argBytes) return false;
+  k.scratchBytes = r.u64();
+  k.checked = r.u8();
+  k.sites.resize(r.count(46));
+  for (SiteInfo &s : k.sites)
+    if (!read(r, s)) return false;
+  return !r.failed();
+}
+
+std::unique_ptr<CpuKernel> CpuKernel::load(KernelInfo info, std::span<const char> object, Status &status) {
+  std::unique_ptr<LoadedObject> loaded = LoadedObject::load(object, status);
+  if (!loaded) return nullptr;
+  void *entry = loaded->symbol(info.symbol);
+  if (!entry) {
+    status = Status::error(TEGULA_INTERNAL_ERROR, "the object has no entry point `" + info.symbol + "`");
+    return nullptr;
+  }
+  auto k = std::make_unique<CpuKernel>(std::move(info), reinterpret_cast<TegulaCpuEntry>(entry));
+  k->object_ = std::move(loaded);
+  return k;
+}
+
+} // namespace tegula::runtime

@@ -1,0 +1,68 @@
+// A compiled CPU kernel as the runtime sees it: what its object file cannot say (KernelInfo), and the loaded code (CpuKernel).
+#pragma once
+#include "abi/CpuAbi.h"
+#include "runtime/ByteStream.h"
+#include "runtime/ObjectLoader.h"
+#include <atomic>
+
+namespace tegula::runtime {
+
+/// One runtime argument: a field of the argument block.
+struct ArgInfo {
+  std::string name;
+  TegulaDtype dtype = TEGULA_VOID; // of the value, or pointee
+  bool isPtr = false;
+  bool written = false; // the kernel may store through it
+  uint32_t offset = 0;
+};
+
+struct PrintOperand {
+  TegulaDtype dtype = TEGULA_VOID;
+  bool isPtr = false;
+  std::vector<int64_t> shape;
+};
+
+/// A place that faults and prints refer to.
+struct SiteInfo {
+  enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print } kind = Kind::Assert;
+  std::string file, function, text;
+  uint32_t line = 0, column = 0;
+  int32_t arg = -1; // index into KernelInfo::args
+  bool hex = false;
+  std::vector<PrintOperand> operands;
+};
+
+struct KernelInfo {
+  std::string name;   // of the kernel, for messages
+  std::string symbol; // of the TegulaCpuEntry
+  std::vector<ArgInfo> args;
+  uint32_t argBytes = 0;
+  uint64_t scratchBytes = 0;
+  bool checked = false;
+  std::vector<SiteInfo> sites;
+};
+
+void write(ByteWriter &w, const KernelInfo &info);
+/// False if the bytes are not a KernelInfo.
+bool read(ByteReader &r, KernelInfo &info);
+
+/// Loaded, callable code. Immutable but for the running estimate of its speed.
+class CpuKernel {
+public:
+  static std::unique_ptr<CpuKernel> load(KernelInfo info, std::span<const char> object, Status &status);
+  /// Code that is already in the program (compiled ahead of time and linked in).
+  CpuKernel(KernelInfo info, TegulaCpuEntry entry) : info_(std::move(info)), entry_(entry) {}
+  const KernelInfo &info() const { return info_; }
+  TegulaCpuEntry entry() const { return entry_; }
+  size_t codeBytes() const { return object_ ? object_->codeBytes() : 0; }
+
+  /// Nanoseconds one program took on average in recent launches; 0 = never run. Only steers scheduling.
+  mutable std::atomic<uint32_t> programNs{0};
+
+private:
+  KernelInfo info_;
+  TegulaCpuEntry entry_ = nullptr;
+  std::unique_ptr<LoadedObject> object_;
+};
+
+} // namespace tegula::runtime

@@ -1,0 +1,169 @@
+// The launch path. Kept lean: an empty kernel with one program costs two clock reads, one exchange and the call.
+#include "runtime/Launch.h"
+#include "runtime/Print.h"
+#include "runtime/Scratch.h"
+#include <algorithm>
+#include <chrono>
+
+namespace tegula::runtime {
+
+/// Below this, waking a worker costs more than it brings.
+static constexpr uint64_t inlineNs = 10'000;
+/// Launches expected to be shorter than this are not handed to workers just to stay interruptible.
+static constexpr uint64_t shortNs = 200'000;
+
+void CancelTable::cancelAll() {
+  for (Slot &s : slots_) {
+    int32_t running = 0;
+    s.word.compare_exchange_strong(running, 1, std::memory_order_relaxed);
+  }
+}
+
+/// Holds a slot of the table for one launch.
+class CancelWord {
+public:
+  explicit CancelWord(CancelTable &t) {
+    static std::atomic<unsigned> nextStart{0};
+    static thread_local unsigned start = nextStart.fetch_add(1, std::memory_order_relaxed);
+    for (unsigned i = 0; i < CancelTable::slotCount; ++i) {
+      std::atomic<int32_t> &w = t.slots_[(start + i) % CancelTable::slotCount].word;
+      int32_t free = 2;
+      if (w.compare_exchange_strong(free, 0, std::memory_order_relaxed)) {
+        word_ = &w;
+        return;
+      }
+    }
+    word_ = &own_;
+  }
+  ~CancelWord() { word_->store(2, std::memory_order_relaxed); }
+  CancelWord(const CancelWord &) = delete;
+  void cancel() { word_->store(1, std::memory_order_relaxed); }
+  const volatile int32_t *address() const { return reinterpret_cast<const volatile int32_t *>(word_); }
+
+private:
+  std::atomic<int32_t> own_{0};
+  std::atomic<int32_t> *word_;
+};
+
+namespace {
+struct State final : RangeTask {
+  const LaunchRequest &request;
+  LaunchHooks &hooks;
+  LaunchOutcome &outcome;
+  CancelWord cancel;
+  TegulaCpuLaunch record{};
+  std::atomic<int32_t> code{TEGULA_FAULT_NONE};
+  std::atomic<bool> noMemory{false};
+
+  State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
+      : request(r), hooks(h), outcome(o), cancel(table) {
+    for (int i = 0; i < 3; ++i) record.grid[i] = r.grid[i];
+    record.cancel = cancel.address();
+    record.fault = &o.fault;
+    record.extents = r.extents;
+    record.print = &State::print;
+    record.user = this;
+  }
+
+  static void print(const TegulaCpuLaunch *launch, int32_t site, int32_t operand, const int32_t pid[3], const void *data,
+                    int64_t count) {
+    auto *self = static_cast<State *>(launch->user);
+    const auto &sites = self->request.kernel->info().sites;
+    if (site >= 0 && static_cast<size_t>(site) < sites.size())
+      self->hooks.print(printText(sites[site], operand, pid, data, count));
+  }
+
+  bool run(int64_t begin, int64_t end) override {
+    ScratchLease scratch(request.kernel->info().scratchBytes);
+    if (scratch.failed()) {
+      noMemory = true;
+      return false;
+    }
+    int32_t c = request.kernel->entry()(request.args, &record, begin, end, scratch.data());
+    if (c == TEGULA_FAULT_NONE) return true;
+    // A fault outranks the cancellation that follows from it.
+    int32_t none = TEGULA_FAULT_NONE;
+    if (!code.compare_exchange_strong(none, c) && none == TEGULA_FAULT_CANCELLED) code = c;
+    // Programs still running on other threads need not go on.
+    cancel.cancel();
+    return false;
+  }
+
+  void poll() override {
+    if (hooks.interrupted()) cancel.cancel();
+  }
+};
+} // namespace
+
+static uint64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
+              LaunchOutcome &outcome) {
+  State state(request, cancelTable, hooks, outcome);
+  const CpuKernel &k = *request.kernel;
+  uint64_t perProgram = k.programNs.load(std::memory_order_relaxed);
+  uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
+  bool known = perProgram != 0;
+  unsigned threads = request.programs == 1 || (known && expected < inlineNs) ? 1 : request.threads;
+  bool callerWorks = !hooks.pollable() || (known && expected < shortNs);
+  uint64_t start = now();
+  pool.run(state, request.programs, threads, callerWorks);
+  uint64_t each = (now() - start) * threads / static_cast<uint64_t>(request.programs);
+  k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
+
+  if (state.noMemory)
+    return Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(k.info().scratchBytes) +
+                                                      " bytes of scratch per thread");
+  switch (state.code.load()) {
+  case TEGULA_FAULT_NONE: break;
+  case TEGULA_FAULT_CANCELLED: return Status::error(TEGULA_CANCELLED, "the launch of `" + k.info().name + "` was cancelled");
+  default: return Status::error(TEGULA_FAULT, faultText(k.info(), outcome.fault));
+  }
+  return Status::ok();
+}
+
+Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
+  programs = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (grid[i] < 0)
+      return Status::error(TEGULA_INVALID_ARGUMENT,
+                           "grid dimension " + std::to_string(i) + " is negative (" + std::to_string(grid[i]) + ")");
+    if (grid[i] > INT32_MAX)
+      return Status::error(TEGULA_INVALID_ARGUMENT, "grid dimension " + std::to_string(i) + " is " + std::to_string(grid[i]) +
+                                                        "; at most 2147483647 programs fit in one dimension");
+    out[i] = static_cast<int32_t>(grid[i]);
+  }
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
+    programs = 0;
+    return Status::ok();
+  }
+  if (__builtin_mul_overflow(grid[0] * grid[1], grid[2], &programs) || programs > int64_t(1) << 62)
+    return Status::error(TEGULA_INVALID_ARGUMENT, "the grid has more than 2^62 programs");
+  return Status::ok();
+}
+
+static std::string place(const SiteInfo &s) {
+  if (s.file.empty()) return "";
+  return s.file + ":" + std::to_string(s.line) + ":" + std::to_string(s.column) + ": ";
+}
+
+std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
+  static const SiteInfo unknown;
+  const SiteInfo &s = f.site >= 0 && static_cast<size_t>(f.site) < info.sites.size() ? info.sites[f.site] : unknown;
+  std::string where = " in program (" + std::to_string(f.pid[0]) + ", " + std::to_string(f.pid[1]) + ", " +
+                      std::to_string(f.pid[2]) + ") of `" + info.name + "`";
+  if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
+  if (f.code == TEGULA_FAULT_ASSERT)
+    return place(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
+  static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access"};
+  std::string what = verbs[static_cast<int>(&s == &unknown ? SiteInfo::Kind::Assert : s.kind)];
+  std::string through =
+      s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size() ? " through argument `" + info.args[s.arg].name + "`" : "";
+  std::string numbers = ": byte offset " + std::to_string(f.index) + ", buffer of " + std::to_string(f.extent) + " bytes";
+  bool bounds = f.code == TEGULA_FAULT_BOUNDS;
+  return place(s) + "error: " + (bounds ? "out-of-bounds " : "misaligned ") + what + through + numbers + where;
+}
+
+} // namespace tegula::runtime

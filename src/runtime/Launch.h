@@ -1,0 +1,61 @@
+// Runs the programs of a grid: threads, scratch, faults, printing, cancelling.
+#pragma once
+#include "runtime/Kernel.h"
+#include "runtime/ThreadPool.h"
+
+namespace tegula::runtime {
+
+/// Receives what kernels print and is asked whether to stop. Calls may come from any thread.
+struct LaunchHooks {
+  virtual void print(const std::string &text) = 0;
+  /// Asked about every 50 ms on the launching thread if `pollable()`; true cancels.
+  virtual bool interrupted() { return false; }
+  virtual bool pollable() const { return false; }
+
+protected:
+  ~LaunchHooks() = default;
+};
+
+/// The cancel words of the launches under way: cancelAll() may be called from a signal handler. A fixed table, so that nothing is
+/// allocated or locked; a launch beyond its size runs with a word of its own and cannot be cancelled by cancelAll().
+class CancelTable {
+public:
+  /// Marks the launches that are under way now.
+  void cancelAll();
+
+private:
+  friend class CancelWord;
+  static constexpr unsigned slotCount = 64;
+  /// 0: launch running; 1: cancelled; 2: free. Kernels stop on nonzero.
+  struct alignas(64) Slot {
+    std::atomic<int32_t> word{2};
+  };
+  Slot slots_[slotCount];
+};
+
+struct LaunchRequest {
+  const CpuKernel *kernel = nullptr;
+  int32_t grid[3] = {1, 1, 1}; // each >= 1
+  int64_t programs = 1;        // their product
+  const void *args = nullptr;  // argument block
+  const TegulaCpuExtent *extents = nullptr; // checked kernels: one per pointer argument
+  unsigned threads = 1;
+};
+
+/// What a faulted program left behind; the site is kernel->info().sites[fault.site] if that is in range.
+struct LaunchOutcome {
+  TegulaCpuFault fault{};
+};
+
+/// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` says why; TEGULA_CANCELLED; TEGULA_OUT_OF_RESOURCES
+/// (scratch). Thread-safe. Short launches run on the calling thread alone: those with one thread or program, and those that the kernel's
+/// record says take less time than waking a worker.
+Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancel, LaunchHooks &hooks, LaunchOutcome &outcome);
+
+/// Checks extents and multiplies them. `programs` is 0 if one of them is 0.
+Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs);
+
+/// The sentence for a fault: place, program, argument, index, extent, or the message of the assert.
+std::string faultText(const KernelInfo &info, const TegulaCpuFault &fault);
+
+} // namespace tegula::runtime

@@ -1,0 +1,27 @@
+// Scratch memory of kernels: one block per thread, kept between launches.
+//
+// A kernel asks for KernelInfo::scratchBytes; mapping and faulting fresh pages on every launch would cost more than most
+// launches. Blocks of 1 MiB and more are mapped on 2 MiB boundaries and offered to the kernel's huge pages.
+#pragma once
+#include <cstddef>
+
+namespace tegula::runtime {
+
+/// Holds the calling thread's block for the duration of a run. A second one on the same thread (a callback that launches)
+/// gets memory of its own. Above 256 MiB the block is given back at the end instead of being kept.
+class ScratchLease {
+public:
+  /// 64-byte aligned, contents undefined. data() is null only if the system has no memory left (or bytes is 0).
+  explicit ScratchLease(size_t bytes);
+  ~ScratchLease();
+  ScratchLease(const ScratchLease &) = delete;
+  void *data() const { return data_; }
+  bool failed() const { return failed_; }
+
+private:
+  void *data_ = nullptr;
+  size_t own_ = 0; // bytes to free at the end; 0 if the block belongs to the thread
+  bool leased_ = false, failed_ = false;
+};
+
+} // namespace tegula::runtime

@@ -1,0 +1,158 @@
+// One mutex guards the list of jobs; handing out chunks is one atomic exchange and needs no lock.
+//
+// Compiled with exceptions, alone in the layer: std::thread reports that the system gives no more threads by throwing, and that
+// must not end the process. Nothing else in here throws but out of memory.
+#include "runtime/ThreadPool.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <sched.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace tegula::runtime {
+
+/// Lives on the stack of the thread in run(); a worker touches it only between taking a slot and leaving (under the mutex).
+struct ThreadPool::Job {
+  RangeTask *task;
+  std::atomic<int64_t> next{0};
+  int64_t total;
+  unsigned threads;
+  unsigned wanted;     // slots for workers not yet taken; guarded by mutex_
+  unsigned inside = 0; // workers in it; guarded by mutex_
+  bool done = false;   // all chunks handed out; guarded by mutex_
+  std::condition_variable left;
+  Job *following = nullptr;
+
+  /// Takes chunks until there are none.
+  void drain() {
+    int64_t begin = next.load(std::memory_order_relaxed);
+    while (begin < total) {
+      int64_t chunk = std::max<int64_t>(1, (total - begin) / (4 * int64_t(threads)));
+      if (!next.compare_exchange_weak(begin, begin + chunk, std::memory_order_relaxed)) continue;
+      if (!task->run(begin, begin + chunk)) next.store(total, std::memory_order_relaxed);
+      begin = next.load(std::memory_order_relaxed);
+    }
+  }
+};
+
+ThreadPool::~ThreadPool() {
+  if (pid_ != 0 && pid_ != getpid()) {
+    // The threads stayed in the parent process: there is nothing to join, so their objects are left alone.
+    (void)new std::vector<std::jthread>(std::move(workers_));
+    return;
+  }
+  for (std::jthread &t : workers_) t.request_stop();
+  wake_.notify_all();
+}
+
+void ThreadPool::unlink(Job &job) {
+  for (Job **p = &first_; *p; p = &(*p)->following)
+    if (*p == &job) {
+      *p = job.following;
+      return;
+    }
+}
+
+void ThreadPool::work(const std::stop_token &stop) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (!wake_.wait(lock, stop, [&] { return first_ != nullptr; })) return;
+    Job &job = *first_;
+    ++job.inside;
+    if (--job.wanted == 0) unlink(job);
+    lock.unlock();
+    job.drain();
+    lock.lock();
+    if (--job.inside == 0) job.left.notify_one();
+  }
+}
+
+unsigned ThreadPool::ensureWorkers(unsigned n) {
+  n = std::min(n, maxThreads);
+  while (workers_.size() < n) {
+    try {
+      workers_.emplace_back([this](const std::stop_token &stop) { work(stop); });
+    } catch (const std::system_error &) {
+      break;
+    }
+  }
+  return static_cast<unsigned>(std::min<size_t>(workers_.size(), n));
+}
+
+void ThreadPool::finish(Job &job, RangeTask &task, bool poll) {
+  std::unique_lock lock(mutex_);
+  auto idleAndDone = [&] { return job.inside == 0 && job.next.load(std::memory_order_relaxed) >= job.total; };
+  while (!idleAndDone()) {
+    if (!poll) {
+      job.left.wait(lock, idleAndDone);
+      break;
+    }
+    if (job.left.wait_for(lock, std::chrono::milliseconds(50), idleAndDone)) break;
+    lock.unlock();
+    task.poll();
+    lock.lock();
+  }
+  // A worker may still find it in the list: take it out before it dies.
+  if (job.wanted) unlink(job);
+}
+
+/// A forked child inherits the objects but not the threads, and whatever state the locks were in: start from nothing.
+void ThreadPool::afterFork(int64_t pid) {
+  int64_t old = pid_.load();
+  if (old == pid || (old == 0 && (pid_.compare_exchange_strong(old, pid) || old == pid))) return;
+  pid_.store(pid);
+  (void)new std::vector<std::jthread>(std::move(workers_));
+  new (&mutex_) std::mutex;
+  new (&wake_) std::condition_variable_any;
+  first_ = nullptr;
+}
+
+void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks) {
+  if (total <= 0) return;
+  threads = static_cast<unsigned>(std::clamp<int64_t>(threads, 1, std::min<int64_t>(total, maxThreads)));
+  if (threads == 1 && callerWorks) {
+    task.run(0, total);
+    return;
+  }
+  if (int64_t pid = getpid(); pid_.load(std::memory_order_relaxed) != pid) afterFork(pid);
+  Job job;
+  job.task = &task;
+  job.total = total;
+  job.threads = threads;
+  unsigned workers;
+  {
+    std::lock_guard lock(mutex_);
+    workers = ensureWorkers(callerWorks ? threads - 1 : threads);
+    if (workers == 0) callerWorks = true;
+    job.wanted = workers;
+    if (workers) {
+      Job **last = &first_;
+      while (*last) last = &(*last)->following;
+      *last = &job;
+    }
+  }
+  for (unsigned i = 0; i < workers; ++i) wake_.notify_one();
+  if (callerWorks) job.drain();
+  finish(job, task, !callerWorks);
+}
+
+static unsigned cgroupQuota() {
+  FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (!f) return 0;
+  long long quota = 0, period = 0;
+  int n = fscanf(f, "%lld %lld", &quota, &period);
+  fclose(f);
+  return n == 2 && quota > 0 && period > 0 ? static_cast<unsigned>((quota + period - 1) / period) : 0;
+}
+
+unsigned ThreadPool::availableCores() {
+  cpu_set_t set;
+  unsigned n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::thread::hardware_concurrency();
+  if (unsigned quota = cgroupQuota()) n = std::min(n, quota);
+  return std::max(1u, n);
+}
+
+} // namespace tegula::runtime

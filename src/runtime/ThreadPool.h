@@ -1,0 +1,59 @@
+// Threads that share the programs of a grid.
+//
+// run() splits [0, total) into chunks that threads take one after the other, lowest first, so that program i is never
+// started after program j > i by the same thread, and the lowest unfinished program is always running: kernels that wait for
+// an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as the work
+// runs out. Any number of threads may call run() at once; they share the workers.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tegula::runtime {
+
+/// A range of work. `run` is called with begin < end, from several threads at once; false stops the job: no further chunks are
+/// handed out.
+struct RangeTask {
+  virtual bool run(int64_t begin, int64_t end) = 0;
+  /// Called about every 50 ms by the waiting thread if the job is polled.
+  virtual void poll() {}
+
+protected:
+  ~RangeTask() = default;
+};
+
+class ThreadPool {
+public:
+  ThreadPool() = default;
+  /// Joins the workers; no run() may be under way.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool &) = delete;
+
+  /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system gives no more). Returns when all chunks that
+  /// were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits and polls (if not a single
+  /// worker can be started the caller works all the same). Workers are started when first needed.
+  void run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks);
+
+  /// Cores this process may use: affinity mask, cut down by a cgroup v2 CPU quota. At least 1.
+  static unsigned availableCores();
+  static constexpr unsigned maxThreads = 1024;
+
+private:
+  struct Job;
+  void work(const std::stop_token &stop);
+  unsigned ensureWorkers(unsigned n);
+  void finish(Job &job, RangeTask &task, bool poll);
+  void unlink(Job &job);
+  void afterFork(int64_t pid);
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  Job *first_ = nullptr; // jobs that still want workers, oldest first
+  std::vector<std::jthread> workers_;
+  std::atomic<int64_t> pid_{0}; // of the process the workers live in; fork() leaves them behind
+};
+
+} // namespace tegula::runtime
