@@ -5,7 +5,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
-#include <random>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,8 +140,9 @@ void DiskCache::store(const Digest &key, const CacheEntry &entry) {
   if (writable_ < 0) return;
   std::vector<char> bytes = encodeEntry(key, entry);
   // Distinct in every process and thread that shares the directory, over the network too.
-  std::random_device random;
-  std::string temporary = temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random()) + "-" +
+  uint64_t random = 0;
+  (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
+  std::string temporary = temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random) + "-" +
                           std::to_string(temporaries_.fetch_add(1));
   int fd = openat(writable_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return fail("cannot write to " + path() + ": " + std::strerror(errno));

@@ -45,6 +45,10 @@ private:
   std::atomic<int32_t> *word_;
 };
 
+static uint64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 namespace {
 struct State final : RangeTask {
   const LaunchRequest &request;
@@ -54,6 +58,8 @@ struct State final : RangeTask {
   TegulaCpuLaunch record{};
   std::atomic<int32_t> code{TEGULA_FAULT_NONE};
   std::atomic<bool> noMemory{false};
+  bool shared = false; // by several threads: time spent in programs is summed up, without what waking them took
+  std::atomic<uint64_t> busyNs{0};
 
   State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
       : request(r), hooks(h), outcome(o), cancel(table) {
@@ -79,7 +85,9 @@ struct State final : RangeTask {
       noMemory = true;
       return false;
     }
+    uint64_t start = shared ? now() : 0;
     int32_t c = request.kernel->entry()(request.args, &record, begin, end, scratch.data());
+    if (shared) busyNs.fetch_add(now() - start, std::memory_order_relaxed);
     if (c == TEGULA_FAULT_NONE) return true;
     // A fault outranks the cancellation that follows from it.
     int32_t none = TEGULA_FAULT_NONE;
@@ -95,10 +103,6 @@ struct State final : RangeTask {
 };
 } // namespace
 
-static uint64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
               LaunchOutcome &outcome) {
   State state(request, cancelTable, hooks, outcome);
@@ -108,9 +112,10 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   bool known = perProgram != 0;
   unsigned threads = request.programs == 1 || (known && expected < inlineNs) ? 1 : request.threads;
   bool callerWorks = !hooks.pollable() || (known && expected < shortNs);
-  uint64_t start = now();
+  state.shared = threads > 1 || !callerWorks;
+  uint64_t start = state.shared ? 0 : now();
   pool.run(state, request.programs, threads, callerWorks);
-  uint64_t each = (now() - start) * threads / static_cast<uint64_t>(request.programs);
+  uint64_t each = (state.shared ? state.busyNs.load() : now() - start) / static_cast<uint64_t>(request.programs);
   k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
 
   if (state.noMemory)
