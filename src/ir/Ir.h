@@ -67,6 +67,9 @@ struct Value {
   Op *def = nullptr;      // null for block arguments
   Block *block = nullptr; // owner if a block argument
   uint32_t index = 0;     // result or argument number
+  /// Working memory of passes; means nothing between two of them and is never read by targets.
+  uint32_t mark = 0;
+  Value *forward = nullptr;
   std::string name;       // the user's name for it, may be empty; only for printing and debug info
 };
 
@@ -82,6 +85,7 @@ struct Op {
   int32_t inlinedAt = -1;
 
   Value *result(unsigned i = 0) const { return results[i]; }
+  Block *region(unsigned i) const;
   bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
   const AttrValue *find(std::string_view key) const;
   /// Attribute or default. The typed getters assert that a present attribute has that type.
@@ -105,6 +109,8 @@ struct Region {
   Op *op = nullptr;       // owner, or null if a function body
   Function *function = nullptr;
 };
+
+inline Block *Op::region(unsigned i) const { return regions[i]->block; }
 
 /// Facts about a kernel argument that hold for this specialization.
 struct ArgInfo {
@@ -149,6 +155,9 @@ public:
   /// The single function with isKernel set, or null.
   Function *kernel() const;
   Value *createValue(const Type &t);
+  /// Appends an argument to a block, a result to an op.
+  Value *addArg(Block *b, const Type &t);
+  Value *addResult(Op *op, const Type &t);
   Region *createRegion(std::span<const Type> argTypes, Op *owner);
   /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments).
   Op *createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::span<const Type> results,

@@ -1,0 +1,177 @@
+// The tables of operations and predicates, attributes, and the arena that holds a module.
+#include "ir/Ir.h"
+#include <unordered_map>
+
+namespace tegula::ir {
+
+// Inside the namespace of the traits, so that a row's `Shape` is the trait and not the class.
+namespace traits {
+static constexpr OpInfo opTable[] = {
+#define TILE_OP(Enum, name, operands, results, regions, traits) {name, operands, results, regions, traits},
+#include "ir/Ops.def"
+};
+} // namespace traits
+
+namespace {
+using traits::opTable;
+constexpr OpKind opKinds[] = {
+#define TILE_OP(Enum, name, operands, results, regions, traits) OpKind::Enum,
+#include "ir/Ops.def"
+};
+constexpr const char *predNames[] = {"eq",  "ne",  "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
+                                     "olt", "ole", "ogt", "oge", "ord", "ueq", "une", "ult", "ule", "ugt", "uge", "uno"};
+static_assert(std::size(predNames) == static_cast<size_t>(CmpPred::Uno) + 1);
+} // namespace
+
+const OpInfo &info(OpKind k) { return opTable[static_cast<size_t>(k)]; }
+
+const OpKind *findOp(std::string_view name) {
+  // Immutable after its (thread-safe) construction.
+  static const std::unordered_map<std::string_view, const OpKind *> byName = [] {
+    std::unordered_map<std::string_view, const OpKind *> m;
+    for (size_t i = 0; i < std::size(opTable); ++i)
+      m.emplace(opTable[i].name, &opKinds[i]);
+    return m;
+  }();
+  auto it = byName.find(name);
+  return it == byName.end() ? nullptr : it->second;
+}
+
+const char *name(CmpPred p) { return predNames[static_cast<size_t>(p)]; }
+
+const AttrValue *Op::find(std::string_view key) const {
+  for (const Attr &a : attrs)
+    if (a.key == key)
+      return &a.value;
+  return nullptr;
+}
+
+namespace {
+template <typename T> const T *typedAttr(const Op &op, std::string_view key) {
+  const AttrValue *v = op.find(key);
+  if (!v)
+    return nullptr;
+  const T *t = std::get_if<T>(v);
+  assert(t && "attribute has another type than expected");
+  return t;
+}
+} // namespace
+
+int64_t Op::intAttr(std::string_view key, int64_t otherwise) const {
+  const int64_t *v = typedAttr<int64_t>(*this, key);
+  return v ? *v : otherwise;
+}
+double Op::floatAttr(std::string_view key, double otherwise) const {
+  const double *v = typedAttr<double>(*this, key);
+  return v ? *v : otherwise;
+}
+std::string_view Op::strAttr(std::string_view key, std::string_view otherwise) const {
+  const std::string *v = typedAttr<std::string>(*this, key);
+  return v ? std::string_view(*v) : otherwise;
+}
+std::span<const int64_t> Op::listAttr(std::string_view key) const {
+  const std::vector<int64_t> *v = typedAttr<std::vector<int64_t>>(*this, key);
+  return v ? std::span<const int64_t>(*v) : std::span<const int64_t>();
+}
+void Op::set(std::string_view key, AttrValue v) {
+  for (Attr &a : attrs)
+    if (a.key == key) {
+      a.value = std::move(v);
+      return;
+    }
+  attrs.push_back({std::string(key), std::move(v)});
+}
+
+// Deques keep addresses stable and allocate in chunks; everything dies with the module.
+struct Module::Storage {
+  std::deque<Value> values;
+  std::deque<Op> ops;
+  std::deque<Block> blocks;
+  std::deque<Region> regions;
+  std::deque<Function> functions;
+};
+
+Module::Module() : storage_(std::make_unique<Storage>()) {}
+Module::~Module() = default;
+
+Value *Module::createValue(const Type &t) {
+  Value &v = storage_->values.emplace_back();
+  v.type = t;
+  return &v;
+}
+
+Region *Module::createRegion(std::span<const Type> argTypes, Op *owner) {
+  Region &r = storage_->regions.emplace_back();
+  Block &b = storage_->blocks.emplace_back();
+  r.block = &b;
+  r.op = owner;
+  if (owner && owner->parent)
+    r.function = owner->parent->parent->function;
+  b.parent = &r;
+  for (const Type &t : argTypes)
+    addArg(&b, t);
+  return &r;
+}
+
+Value *Module::addArg(Block *b, const Type &t) {
+  Value *v = createValue(t);
+  v->block = b;
+  v->index = static_cast<uint32_t>(b->args.size());
+  b->args.push_back(v);
+  return v;
+}
+
+Value *Module::addResult(Op *op, const Type &t) {
+  Value *v = createValue(t);
+  v->def = op;
+  v->index = static_cast<uint32_t>(op->results.size());
+  op->results.push_back(v);
+  return v;
+}
+
+Op *Module::createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::span<const Type> results,
+                     std::vector<Attr> attrs) {
+  Op &op = storage_->ops.emplace_back();
+  op.kind = k;
+  op.loc = loc;
+  op.operands.assign(operands.begin(), operands.end());
+  op.attrs = std::move(attrs);
+  op.results.reserve(results.size());
+  for (const Type &t : results)
+    addResult(&op, t);
+  for (int i = 0; i < info(k).regions; ++i)
+    op.regions.push_back(createRegion({}, &op));
+  return &op;
+}
+
+Function *Module::createFunction(std::string name, std::span<const Type> args, std::span<const Type> results, Loc loc) {
+  Function &f = storage_->functions.emplace_back();
+  f.name = std::move(name);
+  f.loc = loc;
+  f.resultTypes.assign(results.begin(), results.end());
+  f.argInfo.resize(args.size());
+  f.body = createRegion(args, nullptr);
+  f.body->function = &f;
+  functions.push_back(&f);
+  return &f;
+}
+
+Function *Module::find(std::string_view name) const {
+  for (Function *f : functions)
+    if (f->name == name)
+      return f;
+  return nullptr;
+}
+
+Function *Module::kernel() const {
+  Function *found = nullptr;
+  for (Function *f : functions)
+    if (f->isKernel) {
+      if (found)
+        return nullptr;
+      found = f;
+    }
+  return found;
+}
+
+} // namespace tegula::ir

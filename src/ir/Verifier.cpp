@@ -1,0 +1,518 @@
+// The rules of the IR. Counts and traits come from Ops.def; element rules of elementwise operations from the table below;
+// the rest is one function per family.
+#include "ir/Verifier.h"
+#include <unordered_set>
+
+namespace tegula::ir {
+
+namespace {
+
+/// What elements an elementwise operation takes and gives.
+enum class Rule : uint8_t { None, Ints, Floats, WideFloats, CmpInt, CmpFloat, Narrow, Widen, FpNarrow, FpWiden, FpInt, IntFp, Bits, ToPtr, FromPtr, Offset, Choose };
+
+Rule ruleOf(OpKind k) {
+  if (k >= OpKind::Add && k <= OpKind::PopCount)
+    return Rule::Ints;
+  if (k >= OpKind::FAdd && k <= OpKind::Maximum)
+    return Rule::Floats;
+  if (k >= OpKind::Exp && k <= OpKind::Ceil)
+    return Rule::WideFloats;
+  switch (k) {
+  case OpKind::CmpI: return Rule::CmpInt;
+  case OpKind::CmpF: return Rule::CmpFloat;
+  case OpKind::Trunc: return Rule::Narrow;
+  case OpKind::ZExt: case OpKind::SExt: return Rule::Widen;
+  case OpKind::FpTrunc: return Rule::FpNarrow;
+  case OpKind::FpExt: return Rule::FpWiden;
+  case OpKind::FpToSI: case OpKind::FpToUI: return Rule::FpInt;
+  case OpKind::SIToFp: case OpKind::UIToFp: return Rule::IntFp;
+  case OpKind::Bitcast: return Rule::Bits;
+  case OpKind::IntToPtr: return Rule::ToPtr;
+  case OpKind::PtrToInt: return Rule::FromPtr;
+  case OpKind::AddPtr: return Rule::Offset;
+  case OpKind::Select: return Rule::Choose;
+  default: return Rule::None;
+  }
+}
+
+unsigned width(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
+
+class Verifier {
+public:
+  explicit Verifier(const Module &m) : module_(m) {}
+  bool run(std::string *why);
+
+private:
+  bool bad(const Op *op, std::string text);
+  bool function(const Function &f);
+  bool block(const Block &b, const Op *owner);
+  bool op(const Op &op, const Block &b);
+  bool counts(const Op &op);
+  bool elementwise(const Op &op);
+  bool elements(const Op &op);
+  bool constant(const Op &op);
+  bool axis(const Op &op, unsigned rank);
+  bool shape(const Op &op);
+  bool permute(const Op &op);
+  bool joins(const Op &op);
+  bool gather(const Op &op);
+  bool histogram(const Op &op);
+  bool memory(const Op &op);
+  bool atomics(const Op &op);
+  bool dot(const Op &op);
+  bool combine(const Op &op);
+  bool loop(const Op &op);
+  bool condition(const Op &op);
+  bool call(const Op &op);
+  bool terminator(const Op &op, OpKind kind, const Block &b, std::span<const Type> types, size_t skip = 0);
+  bool debugging(const Op &op);
+  bool family(const Op &op);
+
+  const Module &module_;
+  const Function *function_ = nullptr;
+  std::unordered_set<const Value *> visible_;
+  std::unordered_set<std::string_view> functions_;
+  std::string why_;
+};
+
+bool Verifier::bad(const Op *op, std::string text) {
+  if (why_.empty()) {
+    why_ = "@" + (function_ ? function_->name : "?") + ": " + text;
+    if (op) {
+      std::string line = print(*op);
+      why_ += ": `" + line.substr(0, line.find('\n')) + "`";
+    }
+  }
+  return false;
+}
+
+bool Verifier::run(std::string *why) {
+  bool ok = true;
+  unsigned kernels = 0;
+  for (const Function *f : module_.functions) {
+    function_ = f;
+    kernels += f->isKernel;
+    if (ok && functions_.count(f->name))
+      ok = bad(nullptr, "two functions of this name");
+    if (ok && kernels > 1)
+      ok = bad(nullptr, "more than one kernel");
+    ok = ok && function(*f);
+    functions_.insert(f->name);
+  }
+  if (!ok && why)
+    *why = why_;
+  return ok;
+}
+
+bool Verifier::function(const Function &f) {
+  visible_.clear();
+  if (f.argInfo.size() != f.block()->args.size())
+    return bad(nullptr, "argInfo is not parallel to the arguments");
+  if (f.isKernel && !f.resultTypes.empty())
+    return bad(nullptr, "a kernel returns nothing");
+  for (const Value *v : f.block()->args)
+    if (v->type.isVoid() || (f.isKernel && v->type.isTensor()))
+      return bad(nullptr, "an argument of type " + str(v->type));
+  if (!block(*f.block(), nullptr))
+    return false;
+  return terminator(*f.block()->terminator(), OpKind::Return, *f.block(), f.resultTypes);
+}
+
+bool Verifier::block(const Block &b, const Op *owner) {
+  std::vector<const Value *> mine;
+  auto enter = [&](const Value *v) {
+    visible_.insert(v);
+    mine.push_back(v);
+  };
+  for (size_t i = 0; i < b.args.size(); ++i) {
+    if (b.args[i]->block != &b || b.args[i]->def || b.args[i]->index != i)
+      return bad(owner, "a block argument with wrong owner or number");
+    enter(b.args[i]);
+  }
+  if (!b.terminator() || !b.terminator()->has(traits::Terminator))
+    return bad(owner, "a block without terminator");
+  for (const Op *o : b.ops) {
+    if (o->has(traits::Terminator) && o != b.ops.back())
+      return bad(o, "a terminator that does not end its block");
+    if (!op(*o, b))
+      return false;
+    for (const Value *v : o->results)
+      enter(v);
+  }
+  for (const Value *v : mine)
+    visible_.erase(v);
+  return true;
+}
+
+bool Verifier::counts(const Op &op) {
+  const OpInfo &in = info(op.kind);
+  if (in.operands >= 0 && op.operands.size() != static_cast<size_t>(in.operands))
+    return bad(&op, "needs " + std::to_string(in.operands) + " operands");
+  if (in.results >= 0 && op.results.size() != static_cast<size_t>(in.results))
+    return bad(&op, "needs " + std::to_string(in.results) + " results");
+  if (op.regions.size() != static_cast<size_t>(in.regions))
+    return bad(&op, "needs " + std::to_string(in.regions) + " regions");
+  for (size_t i = 0; i < op.results.size(); ++i)
+    if (op.results[i]->def != &op || op.results[i]->index != i || op.results[i]->type.isVoid())
+      return bad(&op, "a result with wrong owner, number or type");
+  return true;
+}
+
+bool Verifier::op(const Op &op, const Block &b) {
+  if (op.parent != &b)
+    return bad(&op, "is in another block than its parent");
+  if (!counts(op))
+    return false;
+  for (const Value *v : op.operands)
+    if (!visible_.count(v))
+      return bad(&op, "uses a value that is not visible here");
+  if (!family(op))
+    return false;
+  // Regions of reduce and scan are functions of their arguments alone.
+  bool isolated = op.kind == OpKind::Reduce || op.kind == OpKind::Scan;
+  std::unordered_set<const Value *> outer;
+  if (isolated)
+    outer.swap(visible_);
+  for (const Region *r : op.regions) {
+    if (r->op != &op || r->block->parent != r)
+      return bad(&op, "a region with wrong owner");
+    if (!block(*r->block, &op))
+      return false;
+  }
+  if (isolated)
+    outer.swap(visible_);
+  return true;
+}
+
+bool Verifier::family(const Op &op) {
+  if (op.has(traits::Elementwise))
+    return elementwise(op);
+  switch (op.kind) {
+  case OpKind::Const: return constant(op);
+  case OpKind::ProgramId: case OpKind::NumPrograms:
+    return op.find("axis") && op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)
+               ? true
+               : bad(&op, "needs axis 0..2 and gives i32");
+  case OpKind::Range:
+    return op.find("start") && op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)
+               ? true
+               : bad(&op, "needs start and gives a one-dimensional tensor of i32");
+  case OpKind::Join: case OpKind::Split: case OpKind::Cat: return joins(op);
+  case OpKind::Gather: return gather(op);
+  case OpKind::Histogram: return histogram(op);
+  case OpKind::Load: case OpKind::Store: return memory(op);
+  case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
+  case OpKind::Dot: return dot(op);
+  case OpKind::Reduce: case OpKind::Scan: return combine(op);
+  case OpKind::For: case OpKind::While: return loop(op);
+  case OpKind::If: return condition(op);
+  case OpKind::Call: return call(op);
+  case OpKind::Print: case OpKind::Assert: case OpKind::Assume: return debugging(op);
+  default: return op.has(traits::Shape) ? shape(op) : true;
+  }
+}
+
+bool Verifier::elementwise(const Op &op) {
+  for (const Value *v : op.operands)
+    if (v->type.shape != op.result()->type.shape)
+      return bad(&op, "operands and result differ in shape");
+  return elements(op) || bad(&op, "operand and result types do not fit this operation");
+}
+
+bool Verifier::elements(const Op &op) {
+  const Type &a = op.operands[0]->type, &r = op.result()->type;
+  bool alike = true;
+  for (const Value *v : op.operands)
+    alike &= v->type == a;
+  bool isBool = !r.isPtr && r.elem == Elem::I1;
+  auto predIn = [&](CmpPred lo, CmpPred hi) { return op.find("pred") && op.pred() >= lo && op.pred() <= hi; };
+  switch (ruleOf(op.kind)) {
+  case Rule::Ints: return alike && a.isIntLike() && r == a;
+  case Rule::Floats: return alike && a.isFloatLike() && r == a;
+  case Rule::WideFloats: return alike && !a.isPtr && (a.elem == Elem::F32 || a.elem == Elem::F64) && r == a;
+  case Rule::CmpInt: return alike && (a.isIntLike() || a.isPtr) && isBool && predIn(CmpPred::Eq, CmpPred::Uge);
+  case Rule::CmpFloat: return alike && a.isFloatLike() && isBool && predIn(CmpPred::Oeq, CmpPred::Uno);
+  case Rule::Narrow: return a.isIntLike() && r.isIntLike() && width(r) < width(a);
+  case Rule::Widen: return a.isIntLike() && r.isIntLike() && width(r) > width(a);
+  case Rule::FpNarrow: return a.isFloatLike() && r.isFloatLike() && a.elem != r.elem && width(r) <= width(a);
+  case Rule::FpWiden: return a.isFloatLike() && r.isFloatLike() && width(r) > width(a);
+  case Rule::FpInt: return a.isFloatLike() && r.isIntLike();
+  case Rule::IntFp: return a.isIntLike() && r.isFloatLike();
+  case Rule::Bits: return a.isPtr == r.isPtr && width(a) == width(r);
+  case Rule::ToPtr: return a.isIntLike() && a.elem == Elem::I64 && r.isPtr;
+  case Rule::FromPtr: return a.isPtr && r.isIntLike() && r.elem == Elem::I64;
+  case Rule::Offset: {
+    const Type &o = op.operands[1]->type;
+    return a.isPtr && r == a && o.isIntLike() && (o.elem == Elem::I32 || o.elem == Elem::I64);
+  }
+  case Rule::Choose:
+    return a.isIntLike() && a.elem == Elem::I1 && op.operands[1]->type == r && op.operands[2]->type == r;
+  case Rule::None: return false;
+  }
+  return false;
+}
+
+bool Verifier::constant(const Op &op) {
+  const AttrValue *v = op.find("value");
+  const Type &t = op.result()->type;
+  if (!v || t.isPtr || (t.isFloatLike() ? !std::holds_alternative<double>(*v) : !std::holds_alternative<int64_t>(*v)))
+    return bad(&op, "needs a value of its type");
+  if (t.isFloatLike() || t.elem == Elem::I64)
+    return true;
+  int64_t i = std::get<int64_t>(*v), limit = int64_t(1) << (width(t) - 1);
+  return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) || bad(&op, "the value does not fit the type");
+}
+
+bool Verifier::axis(const Op &op, unsigned rank) {
+  const AttrValue *v = op.find("axis");
+  return (v && std::holds_alternative<int64_t>(*v) && op.intAttr("axis") >= 0 && op.intAttr("axis") < rank) ||
+         bad(&op, "needs an axis inside the shape");
+}
+
+bool Verifier::permute(const Op &op) {
+  const Shape &a = op.operands[0]->type.shape, &r = op.result()->type.shape;
+  std::span<const int64_t> perm = op.listAttr("perm");
+  bool ok = perm.size() == a.rank() && r.rank() == a.rank();
+  uint32_t seen = 0;
+  for (unsigned i = 0; ok && i < perm.size(); ++i) {
+    ok = perm[i] >= 0 && perm[i] < a.rank() && !(seen >> perm[i] & 1) && r[i] == a[static_cast<unsigned>(perm[i])];
+    seen |= 1u << (perm[i] & 31);
+  }
+  return ok || bad(&op, "needs a permutation that gives the result's shape");
+}
+
+bool Verifier::shape(const Op &op) {
+  const Type &a = op.operands[0]->type, &r = op.result()->type;
+  if (a.scalarType() != r.scalarType())
+    return bad(&op, "a shape operation keeps the element type");
+  switch (op.kind) {
+  case OpKind::Splat: return (a.isScalar() && r.isTensor()) || bad(&op, "makes a tensor from a scalar");
+  case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "makes a scalar from a tensor of one element");
+  case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "keeps the number of elements");
+  case OpKind::Permute: return permute(op);
+  case OpKind::ExpandDims: {
+    if (!axis(op, r.shape.rank()))
+      return false;
+    Shape s = r.shape;
+    unsigned at = static_cast<unsigned>(op.intAttr("axis"));
+    bool ok = s[at] == 1;
+    s.erase(at);
+    return (ok && s == a.shape && a.isTensor()) || bad(&op, "inserts one extent of 1 at its axis");
+  }
+  default: break;
+  }
+  bool ok = a.shape.rank() == r.shape.rank() && a.isTensor();
+  for (unsigned i = 0; ok && i < r.shape.rank(); ++i)
+    ok = a.shape[i] == r.shape[i] || a.shape[i] == 1;
+  return ok || bad(&op, "widens extents of 1 and nothing else");
+}
+
+bool Verifier::joins(const Op &op) {
+  if (op.kind == OpKind::Split) {
+    Shape s = op.result()->type.shape;
+    if (s.rank() < Shape::maxRank)
+      s.push(2);
+    return (op.operands[0]->type == op.result()->type.withShape(s) && op.result(1)->type == op.result()->type) ||
+           bad(&op, "splits a last extent of 2 into two equal results");
+  }
+  const Type &a = op.operands[0]->type, &b = op.operands[1]->type, &r = op.result()->type;
+  if (op.kind == OpKind::Join) {
+    Shape s = a.shape;
+    if (s.rank() < Shape::maxRank)
+      s.push(2);
+    return (a == b && r == a.withShape(s)) || bad(&op, "joins two equal shapes with a new last extent of 2");
+  }
+  if (!axis(op, r.shape.rank()))
+    return false;
+  Shape s = a.shape;
+  unsigned at = static_cast<unsigned>(op.intAttr("axis"));
+  bool ok = a.scalarType() == b.scalarType() && b.shape.rank() == s.rank() && s.rank() == r.shape.rank();
+  for (unsigned i = 0; ok && i < s.rank(); ++i)
+    ok = i == at || a.shape[i] == b.shape[i];
+  if (ok)
+    s.set(at, s[at] + b.shape[at]);
+  return (ok && r == a.withShape(s)) || bad(&op, "concatenates along its axis");
+}
+
+bool Verifier::gather(const Op &op) {
+  const Type &a = op.operands[0]->type, &i = op.operands[1]->type, &r = op.result()->type;
+  if (!axis(op, a.shape.rank()))
+    return false;
+  bool ok = r == a.withShape(i.shape) && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
+            (i.elem == Elem::I32 || i.elem == Elem::I64);
+  for (unsigned d = 0; ok && d < a.shape.rank(); ++d)
+    ok = d == op.intAttr("axis") || i.shape[d] == a.shape[d];
+  return ok || bad(&op, "needs an index of i32 or i64 that differs in shape at the axis only");
+}
+
+bool Verifier::histogram(const Op &op) {
+  bool ok = !op.operands.empty() && op.operands.size() <= 2;
+  ok = ok && op.operands[0]->type.isIntLike() && op.operands[0]->type.shape.rank() == 1;
+  if (ok && op.operands.size() == 2)
+    ok = op.operands[1]->type == op.operands[0]->type.withElem(Elem::I1);
+  return (ok && op.result()->type.shape.rank() == 1 && op.result()->type.scalarType() == Type::scalar(Elem::I32)) ||
+         bad(&op, "needs integers [, mask] and gives a tensor of i32");
+}
+
+bool Verifier::memory(const Op &op) {
+  bool isLoad = op.kind == OpKind::Load;
+  size_t n = op.operands.size();
+  if (n < (isLoad ? 1u : 2u) || n > 3)
+    return bad(&op, isLoad ? "needs ptr [, mask [, other]]" : "needs ptr, value [, mask]");
+  const Type &p = op.operands[0]->type;
+  Type value{p.elem, false, p.shape};
+  const Type &given = isLoad ? op.result()->type : op.operands[1]->type;
+  if (!p.isPtr || given != value)
+    return bad(&op, "pointer and value do not fit");
+  size_t mask = isLoad ? 1 : 2;
+  if (n > mask && op.operands[mask]->type != value.withElem(Elem::I1))
+    return bad(&op, "the mask is not i1 of the pointer's shape");
+  return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
+}
+
+bool Verifier::atomics(const Op &op) {
+  size_t n = op.operands.size();
+  bool isCas = op.kind == OpKind::AtomicCas;
+  if (n < 2 || n > 3)
+    return bad(&op, "needs ptr, value [, mask]");
+  const Type &p = op.operands[0]->type;
+  Type value{p.elem, false, p.shape};
+  if (!p.isPtr || op.operands[1]->type != value || op.result()->type != value || (isCas && op.operands[2]->type != value))
+    return bad(&op, "pointer and value do not fit");
+  if (isCas)
+    return true;
+  if (n == 3 && op.operands[2]->type != value.withElem(Elem::I1))
+    return bad(&op, "the mask is not i1 of the pointer's shape");
+  static constexpr std::string_view kinds[] = {"add", "fadd", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
+  for (std::string_view k : kinds)
+    if (op.strAttr("rmw") == k)
+      return k == "xchg" || (k == "fadd") == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
+  return bad(&op, "needs a known `rmw`");
+}
+
+bool Verifier::dot(const Op &op) {
+  const Type &a = op.operands[0]->type, &b = op.operands[1]->type, &c = op.operands[2]->type;
+  unsigned r = a.shape.rank();
+  bool ok = (r == 2 || r == 3) && b.shape.rank() == r && c.shape.rank() == r && c == op.result()->type && !a.isPtr && !b.isPtr && !c.isPtr;
+  ok = ok && a.isIntLike() == b.isIntLike() && (a.isFloatLike() ? c.isFloatLike() : c.isIntLike());
+  ok = ok && a.shape[r - 1] == b.shape[r - 2] && a.shape[r - 2] == c.shape[r - 2] && b.shape[r - 1] == c.shape[r - 1];
+  if (ok && r == 3)
+    ok = a.shape[0] == b.shape[0] && a.shape[0] == c.shape[0];
+  return ok || bad(&op, "needs a[(B,)M,K], b[(B,)K,N], acc[(B,)M,N] and gives the type of acc");
+}
+
+bool Verifier::combine(const Op &op) {
+  size_t n = op.operands.size();
+  if (n == 0 || op.results.size() != n)
+    return bad(&op, "needs as many results as inputs");
+  const Shape &s = op.operands[0]->type.shape;
+  if (!axis(op, s.rank()))
+    return false;
+  Shape out = s;
+  if (op.kind == OpKind::Reduce)
+    out.erase(static_cast<unsigned>(op.intAttr("axis")));
+  const Block &b = *op.region(0);
+  if (b.args.size() != 2 * n)
+    return bad(&op, "its region needs two arguments for each input");
+  std::vector<Type> scalars;
+  for (size_t i = 0; i < n; ++i) {
+    const Type &t = op.operands[i]->type;
+    scalars.push_back(t.scalarType());
+    if (t.shape != s || op.results[i]->type != t.withShape(out))
+      return bad(&op, "inputs and results do not fit in shape or type");
+    if (b.args[i]->type != scalars[i] || b.args[n + i]->type != scalars[i])
+      return bad(&op, "arguments of its region have other types than the elements");
+  }
+  return b.terminator() && terminator(*b.terminator(), OpKind::Yield, b, scalars);
+}
+
+bool Verifier::terminator(const Op &op, OpKind kind, const Block &b, std::span<const Type> types, size_t skip) {
+  if (op.kind != kind)
+    return bad(&op, std::string("must be `") + info(kind).name + "` here");
+  bool ok = op.operands.size() == types.size() + skip;
+  for (size_t i = 0; ok && i < types.size(); ++i)
+    ok = op.operands[i + skip]->type == types[i];
+  return ok || bad(&op, "values of other number or types than expected here");
+}
+
+bool Verifier::loop(const Op &op) {
+  bool isFor = op.kind == OpKind::For;
+  size_t first = isFor ? 3 : 0;
+  if (op.operands.size() < first || op.results.size() != op.operands.size() - first)
+    return bad(&op, "needs as many results as initial values");
+  std::vector<Type> carried;
+  for (size_t i = first; i < op.operands.size(); ++i) {
+    carried.push_back(op.operands[i]->type);
+    if (op.results[i - first]->type != carried.back())
+      return bad(&op, "results and initial values differ in type");
+  }
+  if (isFor) {
+    const Type &t = op.operands[0]->type;
+    if (!t.isScalar() || !t.isIntLike() || op.operands[1]->type != t || op.operands[2]->type != t)
+      return bad(&op, "bounds and step must be scalar integers of one type");
+  }
+  for (const Region *r : op.regions) {
+    const Block &b = *r->block;
+    size_t lead = isFor ? 1 : 0;
+    bool ok = b.args.size() == carried.size() + lead && (!isFor || b.args[0]->type == op.operands[0]->type);
+    for (size_t i = 0; ok && i < carried.size(); ++i)
+      ok = b.args[lead + i]->type == carried[i];
+    if (!ok || !b.terminator())
+      return bad(&op, "arguments of its region do not fit");
+  }
+  if (isFor)
+    return terminator(*op.region(0)->terminator(), OpKind::Yield, *op.region(0), carried);
+  const Op &c = *op.region(0)->terminator();
+  if (!terminator(c, OpKind::Condition, *op.region(0), carried, 1))
+    return false;
+  if (c.operands[0]->type != Type::scalar(Elem::I1))
+    return bad(&c, "the condition must be a scalar i1");
+  return terminator(*op.region(1)->terminator(), OpKind::Yield, *op.region(1), carried);
+}
+
+bool Verifier::condition(const Op &op) {
+  if (op.operands[0]->type != Type::scalar(Elem::I1))
+    return bad(&op, "the condition must be a scalar i1");
+  std::vector<Type> types;
+  for (const Value *v : op.results)
+    types.push_back(v->type);
+  for (const Region *r : op.regions)
+    if (!r->block->args.empty() || !r->block->terminator() ||
+        !terminator(*r->block->terminator(), OpKind::Yield, *r->block, types))
+      return bad(&op, "an arm with arguments or without terminator");
+  return true;
+}
+
+bool Verifier::call(const Op &op) {
+  const AttrValue *name = op.find("callee");
+  if (!name || !std::holds_alternative<std::string>(*name))
+    return bad(&op, "needs a callee");
+  if (!functions_.count(std::get<std::string>(*name)))
+    return bad(&op, "the callee is not defined before its caller");
+  const Function &f = *module_.find(std::get<std::string>(*name));
+  bool ok = f.block()->args.size() == op.operands.size() && f.resultTypes.size() == op.results.size() && !f.isKernel;
+  for (size_t i = 0; ok && i < op.operands.size(); ++i)
+    ok = f.block()->args[i]->type == op.operands[i]->type;
+  for (size_t i = 0; ok && i < op.results.size(); ++i)
+    ok = f.resultTypes[i] == op.results[i]->type;
+  return ok || bad(&op, "arguments or results do not fit the callee");
+}
+
+bool Verifier::debugging(const Op &op) {
+  if (op.kind == OpKind::Print)
+    return op.find("prefix") || bad(&op, "needs a prefix");
+  bool ok = !op.operands.empty() && op.operands.size() <= (op.kind == OpKind::Assert ? 2u : 1u);
+  for (const Value *v : op.operands)
+    ok = ok && v->type == op.operands[0]->type && v->type.isIntLike() && v->type.elem == Elem::I1;
+  if (op.kind == OpKind::Assume)
+    ok = ok && op.operands[0]->type.isScalar();
+  else
+    ok = ok && op.find("message");
+  return ok || bad(&op, "needs i1 operands, and a message if an assertion");
+}
+
+} // namespace
+
+bool verify(const Module &m, std::string *why) { return Verifier(m).run(why); }
+
+} // namespace tegula::ir
