@@ -27,7 +27,7 @@ void attach(ir::Builder &b, ir::Value *v, const char *key, std::vector<int64_t> 
   }
   // Kernel arguments carry divisibility in their own table; other block arguments have no place for a hint.
   ir::Function *f = v->block && v->block->parent ? v->block->parent->function : nullptr;
-  if (f && std::string_view(key) == "divisibility" && v->type.isScalar() && v->index < f->argInfo.size())
+  if (f && f->block() == v->block && std::string_view(key) == "divisibility" && v->type.isScalar() && v->index < f->argInfo.size())
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
 
