@@ -32,9 +32,9 @@ struct Fold {
     return Value::error();
   }
 
-  Value integer(Int r, bool overflowed) {
-    // The least Int has no negation; keep the range symmetric.
-    return overflowed || r == static_cast<Int>(static_cast<unsigned __int128>(1) << 127) ? overflow() : Value::integer(r);
+  /// The least Int has no negation; the range is kept symmetric.
+  Value integer(Int r) {
+    return r == static_cast<Int>(static_cast<unsigned __int128>(1) << 127) ? overflow() : Value::integer(r);
   }
 
   Value shift(Int x, Int n) {
@@ -44,10 +44,9 @@ struct Fold {
     }
     if (op == BinOp::RShift)
       return Value::integer(n > 126 ? (x < 0 ? -1 : 0) : x >> static_cast<int>(n));
-    if (x == 0)
-      return Value::integer(0);
     Int r = 0;
-    return n > 126 ? overflow() : integer(r, __builtin_mul_overflow(x, static_cast<Int>(1) << static_cast<int>(n), &r) && r != x);
+    bool tooFar = x != 0 && (n > 126 || __builtin_mul_overflow(x, static_cast<Int>(1) << static_cast<int>(n), &r));
+    return tooFar ? overflow() : integer(r);
   }
 
   Value power(Int x, Int n) {
@@ -61,15 +60,15 @@ struct Fold {
     for (; n > 0; --n)
       if (__builtin_mul_overflow(r, x, &r))
         return overflow();
-    return integer(r, false);
+    return integer(r);
   }
 
   Value ints(Int x, Int y) {
     Int r = 0;
     switch (op) {
-    case BinOp::Add: return integer(r, __builtin_add_overflow(x, y, &r));
-    case BinOp::Sub: return integer(r, __builtin_sub_overflow(x, y, &r));
-    case BinOp::Mul: return integer(r, __builtin_mul_overflow(x, y, &r));
+    case BinOp::Add: return __builtin_add_overflow(x, y, &r) ? overflow() : integer(r);
+    case BinOp::Sub: return __builtin_sub_overflow(x, y, &r) ? overflow() : integer(r);
+    case BinOp::Mul: return __builtin_mul_overflow(x, y, &r) ? overflow() : integer(r);
     case BinOp::Div:
       return y == 0 ? zero() : Value::number(static_cast<double>(static_cast<long double>(x) / static_cast<long double>(y)));
     case BinOp::FloorDiv:

@@ -18,11 +18,11 @@ TEST_F(BuiltinsTest, Creation) {
   expect(run("program_id", {num(1)}), "int32", "program_id");
   expect(run("num_programs", {num(2)}), "int32", "num_programs");
   expect(run("arange", {num(-4), num(4)}), "int32[8]", "range");
-  expect(run("full", {list({4, 8}), real(1.5), dt(Scalar::Fp16)}), "float16[4, 8]", "const");
-  expect(run("full", {Value::tuple({}), num(3), dt(Scalar::Int8)}), "int8", "const");
+  expect(run("full", {list({4, 8}), real(1.5), dt(Scalar::Fp16)}), "float16[4, 8]", "");
+  expect(run("full", {Value::tuple({}), num(3), dt(Scalar::Int8)}), "int8", "");
   expect(run("full", {num(4), var(Scalar::Int32), dt(Scalar::Fp32)}), "float32[4]", "sitofp splat");
   expect(run("cast", {var(Scalar::Int32), dt(Scalar::Fp32)}), "float32", "sitofp");
-  expect(run("to_tensor", {real(2.5)}), "float32", "const");
+  expect(run("to_tensor", {real(2.5)}), "float32", "");
 }
 
 TEST_F(BuiltinsTest, Shape) {
@@ -51,13 +51,13 @@ TEST_F(BuiltinsTest, Shape) {
 TEST_F(BuiltinsTest, Memory) {
   Value p = ptr(Scalar::Fp16, {64}), m = var(Scalar::Int1, {64}), i = var(Scalar::Int32, {64});
   expect(run("load", {ptr(Scalar::Fp32)}), "float32", "load");
-  expect(run("load", {p, m, real(0)}), "float16[64]", "const splat load");
+  expect(run("load", {p, m, real(0)}), "float16[64]", "load");
   expect(run("load", {p, var(Scalar::Int1)}), "float16[64]", "splat load");
   expect(run("load", {ptr(Scalar::Fp32, {8, 1}), var(Scalar::Int1, {1, 4})}), "float32[8, 4]", "broadcast broadcast load");
-  expect(run("load", {ptr(Scalar::Int1, {64})}), "int1[64]", "load const cmpi");
+  expect(run("load", {ptr(Scalar::Int1, {64})}), "int1[64]", "load cmpi");
   expect(run("store", {p, i, m}), "None", "sitofp store");
-  expect(run("store", {p, num(1)}), "None", "const sitofp splat store");
-  expect(run("store", {ptr(Scalar::Int1), var(Scalar::Int32)}), "None", "const cmpi zext store");
+  expect(run("store", {p, num(1)}), "None", "store");
+  expect(run("store", {ptr(Scalar::Int1), var(Scalar::Int32)}), "None", "cmpi zext store");
   run("load", {p}, {{"cache_modifier", Value::str(".cg")}, {"eviction_policy", Value::str("evict_last")}, {"volatile", Value::boolean(true)}});
   const ir::Op *load = function->block()->ops.back();
   EXPECT_EQ(load->strAttr("cache"), ".cg");
@@ -83,30 +83,30 @@ TEST_F(BuiltinsTest, BlockPointers) {
 
 TEST_F(BuiltinsTest, Atomics) {
   Value p = ptr(Scalar::Int32, {64}), u = ptr(Scalar::UInt32), f = ptr(Scalar::Fp32), h = ptr(Scalar::Fp16);
-  expect(run("atomic_add", {p, num(1)}), "int32[64]", "const splat atomic_rmw");
-  expect(run("atomic_add", {h, real(1)}), "float16", "const fptrunc atomic_rmw");
+  expect(run("atomic_add", {p, num(1)}), "int32[64]", "atomic_rmw");
+  expect(run("atomic_add", {h, real(1)}), "float16", "atomic_rmw");
   expect(run("atomic_max", {u, var(Scalar::UInt32)}), "uint32", "atomic_rmw");
   EXPECT_EQ(run("atomic_min", {u, var(Scalar::UInt32)}).asTensor().value->def->strAttr("rmw"), "umin");
   ops();
   expect(run("atomic_max", {f, var(Scalar::Fp32)}), "float32",
-         "bitcast bitcast const cmpi const cmpi atomic_rmw atomic_rmw select bitcast");
+         "bitcast bitcast cmpi cmpi atomic_rmw atomic_rmw select bitcast");
   Value v = run("atomic_xchg", {p, var(Scalar::Int32), var(Scalar::Int1, {64}), Value::str("release"), Value::str("sys")});
   EXPECT_EQ(v.asTensor().value->def->strAttr("sem"), "release");
   EXPECT_EQ(v.asTensor().value->def->strAttr("scope"), "sys");
   ops();
-  expect(run("atomic_cas", {ptr(Scalar::Int32), num(0), num(1)}), "int32", "const const atomic_cas");
+  expect(run("atomic_cas", {ptr(Scalar::Int32), num(0), num(1)}), "int32", "atomic_cas");
 }
 
 TEST_F(BuiltinsTest, Dot) {
   Value a = var(Scalar::Fp16, {16, 32}), b = var(Scalar::Fp16, {32, 8}), acc = var(Scalar::Fp32, {16, 8});
-  expect(run("dot", {a, b}), "float32[16, 8]", "const dot");
+  expect(run("dot", {a, b}), "float32[16, 8]", "dot");
   expect(run("dot", {a, b, acc}), "float32[16, 8]", "dot");
-  expect(run("dot", {a, b}, {{"out_dtype", dt(Scalar::Fp16)}}), "float16[16, 8]", "const dot");
+  expect(run("dot", {a, b}, {{"out_dtype", dt(Scalar::Fp16)}}), "float16[16, 8]", "dot");
   expect(run("dot", {a, b, var(Scalar::Fp16, {16, 8})}), "float16[16, 8]", "dot");
-  expect(run("dot", {var(Scalar::Int8, {16, 32}), var(Scalar::Int8, {32, 8})}), "int32[16, 8]", "const dot");
-  expect(run("dot", {var(Scalar::Fp8e5, {16, 32}), var(Scalar::Fp8e4nv, {32, 8})}), "float32[16, 8]", "const dot");
+  expect(run("dot", {var(Scalar::Int8, {16, 32}), var(Scalar::Int8, {32, 8})}), "int32[16, 8]", "dot");
+  expect(run("dot", {var(Scalar::Fp8e5, {16, 32}), var(Scalar::Fp8e4nv, {32, 8})}), "float32[16, 8]", "dot");
   expect(run("dot", {var(Scalar::Fp32, {2, 4, 16, 32}), var(Scalar::Fp32, {2, 4, 32, 8})}), "float32[2, 4, 16, 8]",
-         "const reshape reshape reshape dot reshape");
+         "reshape reshape dot reshape");
   Value f = var(Scalar::Fp32, {16, 16});
   EXPECT_EQ(run("dot", {f, f}).asTensor().value->def->strAttr("precision"), "ieee");
   EXPECT_EQ(run("dot", {f, f}, {{"allow_tf32", Value::boolean(true)}}).asTensor().value->def->strAttr("precision"), "tf32");
@@ -119,27 +119,27 @@ TEST_F(BuiltinsTest, Elementwise) {
   for (const char *name : {"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "floor", "ceil"})
     expect(run(name, {f}), "float32[8]", name);
   expect(run("sqrt_rn", {f}), "float32[8]", "sqrt");
-  expect(run("exp", {real(1)}), "float32", "const exp");
+  expect(run("exp", {real(1)}), "float32", "exp");
   expect(run("abs", {f}), "float32[8]", "fabs");
   expect(run("abs", {i}), "int32[8]", "absi");
   expect(run("abs", {u}), "uint32[8]", "");
-  expect(run("maximum", {h, real(0)}), "float32[8]", "const fpext splat maxnum");
+  expect(run("maximum", {h, real(0)}), "float32[8]", "fpext maxnum");
   expect(run("minimum", {bf, bf}), "float32[8]", "fpext fpext minnum");
   expect(run("maximum", {f, f, attr(all, "ALL")}), "float32[8]", "maximum");
   expect(run("maximum", {u, i}), "uint32[8]", "umax");
-  expect(run("clamp", {f, real(0), real(6)}), "float32[8]", "const splat const splat maxnum minnum");
+  expect(run("clamp", {f, real(0), real(6)}), "float32[8]", "maxnum minnum");
   expect(run("fma", {f, f, f}), "float32[8]", "fma");
   expect(run("div_rn", {f, f}), "float32[8]", "fdiv");
   expect(run("fdiv", {h, h}), "float16[8]", "fdiv");
   expect(run("umulhi", {u, u}), "uint32[8]", "umulhi");
-  expect(run("where", {m, h, real(0)}), "float16[8]", "const splat select");
-  expect(run("where", {m, num(1), real(0)}), "float32[8]", "const const splat splat select");
+  expect(run("where", {m, h, real(0)}), "float16[8]", "select");
+  expect(run("where", {m, num(1), real(0)}), "float32[8]", "select");
   expect(run("where", {m, ptr(Scalar::Int8), ptr(Scalar::Int8)}), "pointer<int8>[8]", "splat splat select");
   expect(run("mul", {num(3), num(4)}), "12", "");
   expect(run("expect_zero", {f, m}), "float32[8]", "");
   expect(run("extra.libdevice.tanh", {f}), "float32[8]", "tanh");
   expect(run("extra.libdevice.isnan", {f}), "int32[8]", "cmpf zext");
-  expect(run("extra.libdevice.trunc", {f}), "float32[8]", "const cmpf ceil floor select");
+  expect(run("extra.libdevice.trunc", {f}), "float32[8]", "cmpf ceil floor select");
   expect(run("extra.libdevice.float_as_int", {f}), "int32[8]", "bitcast");
 }
 
@@ -176,7 +176,7 @@ TEST_F(BuiltinsTest, HintsAndDebugging) {
   expect(run("device_assert", {var(Scalar::Int1, {8}), Value::str("m")}), "None", "");
   target.debug = true;
   expect(run("device_assert", {var(Scalar::Int1, {8}), Value::str("m")}), "None", "assert");
-  expect(run("expect_zero", {var(Scalar::Fp32, {8}), var(Scalar::Int1, {8})}), "float32[8]", "const cmpf assert");
+  expect(run("expect_zero", {var(Scalar::Fp32, {8}), var(Scalar::Int1, {8})}), "float32[8]", "cmpf assert");
   run("static_assert", {cmp(Cmp::Eq, num(1), num(1))});
   run("static_print", {Value::str("a"), num(1), var(Scalar::Int32, {8}), dt(Scalar::Fp16)});
   EXPECT_EQ(c.printed, "a 1 int32[constexpr[8]] fp16\n");

@@ -110,7 +110,7 @@ protected:
   Value op(BinOp o, const Value &a, const Value &b) { return binary(c, o, a, b, at(), at(), at()); }
   Value cmp(Cmp o, const Value &a, const Value &b) { return compare(c, o, a, b, at(), at(), at()); }
 
-  /// Names of the operations made since the last call, regions in braces.
+  /// Names of the operations made since the last call, regions in braces; constants are left out.
   std::string ops() {
     std::string s = text(function->block());
     function->block()->ops.clear();
@@ -119,6 +119,8 @@ protected:
   static std::string text(const ir::Block *block) {
     std::string s;
     for (const ir::Op *o : block->ops) {
+      if (o->kind == ir::OpKind::Const)
+        continue;
       s += (s.empty() ? "" : " ") + std::string(ir::info(o->kind).name);
       for (const ir::Region *r : o->regions)
         s += "{" + text(r->block) + "}";
