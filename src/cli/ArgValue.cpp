@@ -1,0 +1,337 @@
+// Parsing, filling and printing of command-line arguments.
+#include "cli/ArgValue.h"
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace tegula::cli {
+namespace {
+
+
+float halfToFloat(uint16_t h) {
+  uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
+  float f = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? std::ldexp(1024.0f + mantissa, static_cast<int>(exponent) - 25) : std::ldexp(static_cast<float>(mantissa), -24);
+  return sign ? -f : f;
+}
+
+// Small floats by their fields; specials as the format defines them.
+struct SmallFloat {
+  TegulaDtype dtype;
+  unsigned mantissaBits;
+  int bias;
+  bool ieee;  // all-ones exponent: inf/nan
+  bool fnuz;  // 0x80 is NaN, nothing else special
+};
+constexpr SmallFloat smallFloats[] = {{TEGULA_FP8E5, 2, 15, true, false},
+                                      {TEGULA_FP8E4NV, 3, 7, false, false},
+                                      {TEGULA_FP8E4B15, 3, 15, false, false},
+                                      {TEGULA_FP8E4B8, 3, 8, false, true},
+                                      {TEGULA_FP8E5B16, 2, 16, false, true}};
+
+double decodeSmall(const SmallFloat &f, uint8_t v) {
+  unsigned mantissa = v & ((1u << f.mantissaBits) - 1), exponent = (v & 0x7f) >> f.mantissaBits;
+  if (f.fnuz && v == 0x80) return NAN;
+  if (f.ieee && exponent == 31) return mantissa ? NAN : v & 0x80 ? -INFINITY : INFINITY;
+  if (f.dtype == TEGULA_FP8E4NV && (v & 0x7f) == 0x7f) return NAN;
+  double m = exponent ? (1u << f.mantissaBits) + mantissa : mantissa;
+  double r = std::ldexp(m, static_cast<int>(exponent ? exponent : 1) - f.bias - static_cast<int>(f.mantissaBits));
+  return v & 0x80 ? -r : r;
+}
+
+double element(const ArgValue &a, size_t i) {
+  const char *p = a.memory.get() + i * a.array.elementBytes;
+  auto read = [&](auto x) {
+    std::memcpy(&x, p, sizeof x);
+    return x;
+  };
+  switch (a.dtype) {
+  case TEGULA_INT1: return read(uint8_t()) != 0;
+  case TEGULA_INT8: return read(int8_t());
+  case TEGULA_INT16: return read(int16_t());
+  case TEGULA_INT32: return read(int32_t());
+  case TEGULA_INT64: return static_cast<double>(read(int64_t()));
+  case TEGULA_UINT8: return read(uint8_t());
+  case TEGULA_UINT16: return read(uint16_t());
+  case TEGULA_UINT32: return read(uint32_t());
+  case TEGULA_UINT64: return static_cast<double>(read(uint64_t()));
+  case TEGULA_FP16: return halfToFloat(read(uint16_t()));
+  case TEGULA_BF16: {
+    uint32_t bits = static_cast<uint32_t>(read(uint16_t())) << 16;
+    float f;
+    std::memcpy(&f, &bits, 4);
+    return f;
+  }
+  case TEGULA_FP32: return read(float());
+  case TEGULA_FP64: return read(double());
+  default:
+    for (auto &f : smallFloats)
+      if (f.dtype == a.dtype) return decodeSmall(f, read(uint8_t()));
+    return NAN;
+  }
+}
+
+// The representable value nearest to v (ties to even bits): by bisection over the positive codes, which are ordered.
+template <typename Decode> uint32_t encodeNearest(double v, uint32_t maxCode, Decode decode) {
+  double m = std::fabs(v);
+  uint32_t low = 0, high = maxCode;
+  while (high - low > 1) {
+    uint32_t middle = (low + high) / 2;
+    (decode(middle) <= m ? low : high) = middle;
+  }
+  double a = decode(low), b = decode(high);
+  if (m >= b) return high;
+  return m - a < b - m || (m - a == b - m && !(low & 1)) ? low : high;
+}
+
+void setElement(ArgValue &a, size_t i, double v) {
+  char *p = a.memory.get() + i * a.array.elementBytes;
+  auto write = [&](auto x) { std::memcpy(p, &x, sizeof x); };
+  switch (a.dtype) {
+  case TEGULA_INT1: return write(static_cast<uint8_t>(v != 0));
+  case TEGULA_INT8: return write(static_cast<int8_t>(static_cast<int64_t>(v)));
+  case TEGULA_INT16: return write(static_cast<int16_t>(static_cast<int64_t>(v)));
+  case TEGULA_INT32: return write(static_cast<int32_t>(static_cast<int64_t>(v)));
+  case TEGULA_INT64: return write(static_cast<int64_t>(v));
+  case TEGULA_UINT8: return write(static_cast<uint8_t>(static_cast<int64_t>(v)));
+  case TEGULA_UINT16: return write(static_cast<uint16_t>(static_cast<int64_t>(v)));
+  case TEGULA_UINT32: return write(static_cast<uint32_t>(static_cast<int64_t>(v)));
+  case TEGULA_UINT64: return write(static_cast<uint64_t>(static_cast<int64_t>(v)));
+  case TEGULA_FP32: return write(static_cast<float>(v));
+  case TEGULA_FP64: return write(v);
+  case TEGULA_FP16: return write(static_cast<uint16_t>(encodeNearest(v, 0x7c00, [](uint32_t c) { return c == 0x7c00 ? 65536.0 : halfToFloat(static_cast<uint16_t>(c)); }) | (std::signbit(v) ? 0x8000 : 0)));
+  case TEGULA_BF16: {
+    float f = static_cast<float>(v);
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    return write(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+  }
+  default:
+    for (auto &f : smallFloats)
+      if (f.dtype == a.dtype) {
+        uint32_t top = f.ieee ? 0x7b : f.dtype == TEGULA_FP8E4NV ? 0x7e : 0x7f;
+        uint32_t code = encodeNearest(v, top, [&](uint32_t c) { return decodeSmall(f, static_cast<uint8_t>(c)); });
+        return write(static_cast<uint8_t>(code | (std::signbit(v) && !(f.fnuz && code == 0) ? 0x80 : 0)));
+      }
+  }
+}
+
+bool allocate(ArgValue &a, std::string &error) {
+  a.bytes = static_cast<size_t>(a.array.count()) * a.array.elementBytes;
+  void *p = nullptr;
+  if (posix_memalign(&p, 64, a.bytes + 64) != 0) {
+    error = "`-a " + a.name + "`: " + std::to_string(a.bytes) + " bytes of memory are not to be had";
+    return false;
+  }
+  a.memory = {static_cast<char *>(p), std::free};
+  return true;
+}
+
+bool setDtype(ArgValue &a, const std::string &text, std::string &error) {
+  if (tegula_dtype_parse(text.c_str(), &a.dtype, nullptr) != TEGULA_OK) {
+    error = "`-a " + a.name + "`: `" + text + "` is not a dtype";
+    return false;
+  }
+  a.array.dtype = tegula_dtype_name(a.dtype);
+  a.array.elementBytes = tegula_dtype_bytes(a.dtype);
+  return true;
+}
+
+bool fromFile(ArgValue &a, const std::string &spec, std::string &error) {
+  size_t colon = spec.rfind(".npy:");
+  std::string path = colon == std::string::npos ? spec : spec.substr(0, colon + 4);
+  std::string asType = colon == std::string::npos ? "" : spec.substr(colon + 5);
+  std::string bytes, why;
+  if (!readFile(path, bytes, why) || !parseNpy(bytes, a.array, why)) {
+    error = "`-a " + a.name + "=@" + spec + "`: " + why;
+    return false;
+  }
+  unsigned width = a.array.elementBytes;
+  if (!setDtype(a, asType.empty() ? a.array.dtype : asType, error)) return false;
+  if (a.array.elementBytes != width) {
+    error = "`-a " + a.name + "=@" + spec + "`: the file's elements have " + std::to_string(width) + " bytes, " + a.array.dtype + " has " + std::to_string(a.array.elementBytes);
+    return false;
+  }
+  if (!allocate(a, error)) return false;
+  std::memcpy(a.memory.get(), a.array.data.data(), a.bytes);
+  a.array.data = {};
+  return true;
+}
+
+// splitmix64 (Steele, Lea, Flood 2014), then Box-Muller.
+void fillRandn(ArgValue &a) {
+  uint64_t state = 0x9e3779b97f4a7c15u;
+  for (char c : a.name) state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  auto next = [&] {
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (static_cast<double>((z ^ z >> 31) >> 11) + 0.5) * 0x1p-53;
+  };
+  for (size_t i = 0, n = static_cast<size_t>(a.array.count()); i < n; i += 2) {
+    double r = std::sqrt(-2 * std::log(next())), t = 2 * M_PI * next();
+    setElement(a, i, r * std::cos(t));
+    if (i + 1 < n) setElement(a, i + 1, r * std::sin(t));
+  }
+}
+
+bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, const NameLookup &names, std::string &error) {
+  size_t open = rest.find('[');
+  if (open == std::string::npos || rest.back() != ']') {
+    error = "`-a " + a.name + "`: write " + kind + ":dtype[shape]";
+    return false;
+  }
+  if (!setDtype(a, rest.substr(0, open), error)) return false;
+  std::string shape = rest.substr(open + 1, rest.size() - open - 2);
+  double total = 1;
+  for (const std::string &item : splitList(shape)) {
+    if (item.empty()) continue;
+    std::string why;
+    auto v = evaluate(item, names, why);
+    if (!v || *v < 0) {
+      error = "`-a " + a.name + "`: " + (v ? "extent " + std::to_string(*v) + " is negative" : why);
+      return false;
+    }
+    a.array.shape.push_back(*v);
+    total *= static_cast<double>(*v);
+  }
+  if (total * a.array.elementBytes > 1e15) {
+    error = "`-a " + a.name + "`: the buffer would have more than 10^15 bytes";
+    return false;
+  }
+  if (!allocate(a, error)) return false;
+  std::memset(a.memory.get(), 0, a.bytes);
+  size_t n = static_cast<size_t>(a.array.count());
+  if (kind == "ones")
+    for (size_t i = 0; i < n; ++i) setElement(a, i, 1);
+  if (kind == "arange")
+    for (size_t i = 0; i < n; ++i) setElement(a, i, static_cast<double>(i));
+  if (kind == "randn") fillRandn(a);
+  return true;
+}
+
+bool scalar(ArgValue &a, const std::string &text, std::string &error) {
+  std::string lower = text;
+  for (char &c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower == "none") {
+    a.scalar = {TEGULA_ARG_NONE, TEGULA_VOID, 0, 0, {nullptr}, {0}};
+    return true;
+  }
+  if (lower == "true" || lower == "false") {
+    a.scalar = tegula_bool(lower == "true");
+    return true;
+  }
+  char *end;
+  errno = 0;
+  long long i = std::strtoll(text.c_str(), &end, 0);
+  if (!text.empty() && !*end && !errno) {
+    a.scalar = tegula_int(i);
+    a.integer = i;
+    return true;
+  }
+  errno = 0;
+  unsigned long long u = std::strtoull(text.c_str(), &end, 0);
+  if (!text.empty() && !*end && !errno && text[0] != '-') {
+    a.scalar = {TEGULA_ARG_UINT, TEGULA_VOID, 0, 0, {nullptr}, {0}};
+    a.scalar.u.u = u;
+    return true;
+  }
+  double d = std::strtod(text.c_str(), &end);
+  if (!text.empty() && !*end) {
+    a.scalar = tegula_float(d);
+    return true;
+  }
+  error = "`-a " + a.name + "=" + text + "`: not a number, @file.npy, none, true, false or empty|zeros|ones|randn|arange:dtype[shape]";
+  return false;
+}
+
+} // namespace
+
+bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out, std::string &error) {
+  out.clear();
+  std::vector<std::string> texts;
+  for (const std::string &item : items) {
+    size_t eq = item.find('=');
+    if (eq == std::string::npos || eq == 0) {
+      error = "`-a " + item + "`: write NAME=VALUE";
+      return false;
+    }
+    ArgValue a;
+    a.name = item.substr(0, eq);
+    for (auto &other : out)
+      if (other.name == a.name) {
+        error = "argument `" + a.name + "` is given twice";
+        return false;
+      }
+    texts.push_back(item.substr(eq + 1));
+    a.isBuffer = texts.back()[0] == '@' || texts.back().find(':') != std::string::npos;
+    // Scalars first: shapes may name any of them.
+    if (!a.isBuffer && !scalar(a, texts.back(), error)) return false;
+    out.push_back(std::move(a));
+  }
+  NameLookup names = [&](std::string_view name) -> std::optional<int64_t> {
+    for (auto &a : out)
+      if (a.name == name) return a.integer;
+    return constants.integer(name);
+  };
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].isBuffer) continue;
+    if (texts[i][0] == '@') {
+      if (!fromFile(out[i], texts[i].substr(1), error)) return false;
+      continue;
+    }
+    size_t colon = texts[i].find(':');
+    std::string kind = texts[i].substr(0, colon);
+    if (kind != "empty" && kind != "zeros" && kind != "ones" && kind != "randn" && kind != "arange") {
+      error = "`-a " + out[i].name + "=" + texts[i] + "`: `" + kind + "` is none of empty, zeros, ones, randn, arange";
+      return false;
+    }
+    if (!madeBuffer(out[i], kind, texts[i].substr(colon + 1), names, error)) return false;
+  }
+  return true;
+}
+
+std::string formatBuffer(const ArgValue &a) {
+  const size_t edge = 3, limit = 32;
+  std::string out;
+  auto number = [&](size_t i) {
+    char text[40];
+    if (a.dtype >= TEGULA_FP8E5) {
+      std::snprintf(text, sizeof text, a.dtype == TEGULA_FP64 ? "%.16g" : "%.8g", element(a, i));
+    } else if (a.dtype == TEGULA_INT64 || a.dtype == TEGULA_UINT64) {
+      uint64_t v;
+      std::memcpy(&v, a.memory.get() + 8 * i, 8);
+      if (a.dtype == TEGULA_INT64) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
+      else std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(v));
+    } else {
+      std::snprintf(text, sizeof text, "%.0f", element(a, i));
+    }
+    return std::string(text);
+  };
+  // Recursion over dimensions; the middle of long ones is left out.
+  auto walk = [&](auto &self, size_t dim, size_t offset, size_t indent) -> void {
+    if (dim == a.array.shape.size()) {
+      out += number(offset);
+      return;
+    }
+    size_t n = static_cast<size_t>(a.array.shape[dim]), inner = 1;
+    for (size_t d = dim + 1; d < a.array.shape.size(); ++d) inner *= static_cast<size_t>(a.array.shape[d]);
+    bool last = dim + 1 == a.array.shape.size();
+    bool shorten = static_cast<size_t>(a.array.count()) > limit && n > 2 * edge;
+    out += '[';
+    for (size_t i = 0; i < n; ++i) {
+      if (i) out += last ? ", " : ",\n" + std::string(indent + 1, ' ');
+      if (shorten && i == edge) {
+        out += last ? "..., " : "...,\n" + std::string(indent + 1, ' ');
+        i = n - edge;
+      }
+      self(self, dim + 1, offset + i * inner, indent + 1);
+    }
+    out += ']';
+  };
+  walk(walk, 0, 0, 0);
+  return out;
+}
+
+} // namespace tegula::cli

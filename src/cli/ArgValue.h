@@ -1,0 +1,30 @@
+// The values of `-a NAME=VALUE`: buffers read from files or made, and scalars.
+#pragma once
+#include "cli/Cli.h"
+#include "cli/Expr.h"
+#include "support/Npy.h"
+
+namespace tegula::cli {
+
+struct ArgValue {
+  std::string name;
+  bool isBuffer = false;
+  // Buffers: 64-byte aligned memory of `array.data`, kept in `memory`.
+  NpyArray array;
+  TegulaDtype dtype = TEGULA_VOID;
+  std::unique_ptr<char, void (*)(void *)> memory{nullptr, nullptr};
+  size_t bytes = 0;
+  // Scalars
+  TegulaArg scalar{};
+  std::optional<int64_t> integer;
+};
+
+/// Parses all items. Shapes of made buffers may name integer arguments and constants. Forms:
+///   @file.npy[:dtype]   empty|zeros|ones|randn|arange:dtype[shape]   number   none   true   false
+/// randn is reproducible (splitmix64 and Box-Muller, seeded by the argument's name). False with a message.
+bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out, std::string &error);
+
+/// Contents of a buffer as text, like numpy prints it, long ones shortened.
+std::string formatBuffer(const ArgValue &a);
+
+} // namespace tegula::cli

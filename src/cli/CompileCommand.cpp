@@ -1,0 +1,45 @@
+// tegula compile: one stage of a kernel as text or bytes, for any target, with no device.
+#include "cli/Cli.h"
+#include "support/Npy.h"
+#include <cstdio>
+
+namespace tegula::cli {
+
+int compileCommand(const std::vector<std::string> &argv) {
+  std::vector<OptionSpec> options = {
+      {0, "sig", "ITEMS", "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal"},
+      {'c', "const", "NAME=VALUE", "compile-time constant", true},
+      {'t', "target", "NAME", "cpu, cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, ... (default: this machine)"},
+      {0, "emit", "STAGE", "ast, tree, tile, cpu, llvm, asm or obj (default obj)"},
+      {'o', "output", "FILE", "where to write (default: standard output, obj needs it)"},
+  };
+  options.insert(options.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
+  CommandLine line;
+  std::string error;
+  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
+    return usage((error.empty() ? "compile takes one FILE.py::KERNEL" : error) +
+                 "\nusage: tegula compile FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
+  std::string stage = line.get("emit", "obj"), output = line.get("output", "-");
+  if (stage == "obj" && output == "-") return usage("an object file needs -o FILE");
+  Constants constants;
+  TegulaLaunchOptions launch;
+  if (!parseLaunchOptions(line, launch, error)) return usage(error);
+  if (!parseConstants(line.all("const"), constants, error)) return fail(error);
+  auto ref = openKernel(line.positional[0]);
+  if (!ref) return UserError;
+  auto list = constants.list();
+  std::string target = line.get("target");
+  char *text = nullptr;
+  size_t length = 0;
+  if (tegula_emit(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch, stage.c_str(),
+                  &text, &length) != TEGULA_OK)
+    return failLast();
+  std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+  if (output == "-") {
+    std::fwrite(text, 1, length, stdout);
+    return std::fflush(stdout) == 0 ? Ok : fail("cannot write to standard output");
+  }
+  return writeFile(output, std::string_view(text, length), error) ? Ok : fail(error);
+}
+
+} // namespace tegula::cli

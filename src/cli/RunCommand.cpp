@@ -1,0 +1,176 @@
+// tegula run: compiles a kernel, launches it on files and made-up buffers, saves, prints, times.
+#include "cli/ArgValue.h"
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+namespace tegula::cli {
+namespace {
+
+std::vector<OptionSpec> specs() {
+  std::vector<OptionSpec> out = {
+      {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants: 'cdiv(n, BLOCK), 4'"},
+      {'a', "arg", "NAME=VALUE", "argument: @file.npy, empty|zeros|ones|randn|arange:dtype[shape], number, none, true, false", true},
+      {'c', "const", "NAME=VALUE", "compile-time constant: int, float, true/false, dtype, 'string'", true},
+      {'d', "device", "NAME", "device to run on (default: a GPU if there is one, else cpu)"},
+      {0, "save", "NAME=FILE", "writes a buffer to a .npy file after the run", true},
+      {0, "print", "NAME", "prints a buffer after the run", true},
+      {0, "time", "", "median time of repeated launches, and GB/s from the bytes of the arguments"},
+  };
+  out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
+  return out;
+}
+
+TegulaContext *interrupted; // of the run under way, for Ctrl-C
+void onInterrupt(int) {
+  if (interrupted) tegula_cancel(interrupted);
+}
+
+bool readGrid(const std::string &text, const std::vector<ArgValue> &args, const Constants &constants, int64_t grid[3], std::string &error) {
+  NameLookup names = [&](std::string_view name) -> std::optional<int64_t> {
+    for (auto &a : args)
+      if (a.name == name) return a.integer;
+    return constants.integer(name);
+  };
+  auto items = splitList(text);
+  if (items.size() > 3) {
+    error = "a grid has 1 to 3 extents, found " + std::to_string(items.size());
+    return false;
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto v = evaluate(items[i], names, error);
+    if (!v) return false;
+    grid[i] = *v;
+  }
+  return true;
+}
+
+// The kernel's parameters in order from named arguments and constants.
+bool bindParameters(TegulaFunction *function, std::vector<ArgValue> &args, const Constants &constants, std::vector<TegulaArg> &out, std::string &error) {
+  std::vector<bool> used(args.size());
+  std::vector<bool> constUsed(constants.names.size());
+  size_t count = tegula_function_param_count(function);
+  for (size_t i = 0; i < count; ++i) {
+    TegulaParam p{};
+    tegula_function_param(function, i, &p);
+    TegulaArg arg{};
+    for (size_t k = 0; k < args.size(); ++k) {
+      if (args[k].name != p.name) continue;
+      used[k] = true;
+      arg = args[k].isBuffer ? tegula_ptr(args[k].memory.get(), args[k].dtype, static_cast<int64_t>(args[k].bytes)) : args[k].scalar;
+    }
+    for (size_t k = 0; k < constants.names.size(); ++k) {
+      if (constants.names[k] != p.name) continue;
+      if (arg.kind != TEGULA_ARG_MISSING) {
+        error = "`" + constants.names[k] + "` is given with -a and with -c";
+        return false;
+      }
+      constUsed[k] = true;
+      arg = tegula_constant(constants.values[k].get());
+    }
+    if (arg.kind == TEGULA_ARG_MISSING && !p.default_value) {
+      error = std::string("parameter `") + p.name + "` of `" + tegula_function_name(function) + "` is not given; use " +
+              (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...";
+      return false;
+    }
+    out.push_back(arg);
+  }
+  for (size_t k = 0; k < args.size(); ++k)
+    if (!used[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + args[k].name + "`", false;
+  for (size_t k = 0; k < constants.names.size(); ++k)
+    if (!constUsed[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + constants.names[k] + "`", false;
+  return true;
+}
+
+int report(const std::vector<ArgValue> &args, TegulaFunction *function, const int64_t grid[3], const std::vector<TegulaArg> &packed, const TegulaLaunchOptions &options) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  auto begin = Clock::now();
+  while (times.size() < 5 || (times.size() < 1000 && Clock::now() - begin < std::chrono::milliseconds(500))) {
+    auto t0 = Clock::now();
+    if (tegula_launch(function, grid, packed.data(), packed.size(), &options, nullptr) != TEGULA_OK) return failLast();
+    times.push_back(std::chrono::duration<double>(Clock::now() - t0).count());
+  }
+  std::sort(times.begin(), times.end());
+  double median = times[times.size() / 2];
+  size_t bytes = 0;
+  for (auto &a : args) bytes += a.isBuffer ? a.bytes : 0;
+  std::printf("%.3f us (median of %zu launches), %.2f GB/s over %zu bytes of arguments\n", median * 1e6, times.size(), static_cast<double>(bytes) / median * 1e-9, bytes);
+  return Ok;
+}
+
+int saveAndPrint(const CommandLine &line, const std::vector<ArgValue> &args) {
+  auto find = [&](const std::string &name) -> const ArgValue * {
+    for (auto &a : args)
+      if (a.isBuffer && a.name == name) return &a;
+    return nullptr;
+  };
+  for (const std::string &item : line.all("save")) {
+    size_t eq = item.find('=');
+    const ArgValue *a = find(item.substr(0, eq));
+    NpyArray image = a->array;
+    image.data.assign(a->memory.get(), a->memory.get() + a->bytes);
+    std::string error;
+    if (!writeFile(item.substr(eq + 1), formatNpy(image), error)) return fail(error);
+  }
+  for (const std::string &name : line.all("print")) {
+    const ArgValue *a = find(name);
+    std::string shape;
+    for (int64_t d : a->array.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
+    std::printf("%s: %s[%s]\n%s\n", name.c_str(), a->array.dtype.c_str(), shape.c_str(), formatBuffer(*a).c_str());
+  }
+  return Ok;
+}
+
+// Names in --save and --print are checked before anything runs, so that no result is lost to a typing error.
+bool checkOutputs(const CommandLine &line, const std::vector<ArgValue> &args, std::string &error) {
+  auto known = [&](const std::string &name) {
+    return std::any_of(args.begin(), args.end(), [&](auto &a) { return a.isBuffer && a.name == name; });
+  };
+  for (const std::string &item : line.all("save")) {
+    size_t eq = item.find('=');
+    if (eq == std::string::npos || eq + 1 == item.size()) return error = "--save " + item + ": write NAME=FILE", false;
+    if (!known(item.substr(0, eq))) return error = "--save: no buffer `" + item.substr(0, eq) + "` was given with -a", false;
+  }
+  for (const std::string &name : line.all("print"))
+    if (!known(name)) return error = "--print: no buffer `" + name + "` was given with -a", false;
+  return true;
+}
+
+} // namespace
+
+int runCommand(const std::vector<std::string> &argv) {
+  CommandLine line;
+  std::string error;
+  auto options = specs();
+  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1 || !line.has("grid")) {
+    if (error.empty()) error = line.positional.size() != 1 ? "run takes one FILE.py::KERNEL" : "run needs --grid";
+    return usage(error + "\nusage: tegula run FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(options));
+  }
+  Constants constants;
+  std::vector<ArgValue> args;
+  TegulaLaunchOptions launch;
+  if (!parseLaunchOptions(line, launch, error)) return usage(error);
+  if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error)) return fail(error);
+  int64_t grid[3] = {1, 1, 1};
+  if (!readGrid(line.get("grid"), args, constants, grid, error)) return fail("--grid: " + error);
+  if (!checkOutputs(line, args, error)) return fail(error);
+  auto ref = openKernel(line.positional[0]);
+  if (!ref) return UserError;
+  if (line.has("device") && tegula_device_find(ref->context.get(), line.get("device").c_str(), &launch.device) != TEGULA_OK) return failLast();
+  std::vector<TegulaArg> packed;
+  if (!bindParameters(ref->function.get(), args, constants, packed, error)) return fail(error);
+  interrupted = ref->context.get();
+  std::signal(SIGINT, onInterrupt);
+  TegulaStatus status = tegula_launch(ref->function.get(), grid, packed.data(), packed.size(), &launch, nullptr);
+  if (status == TEGULA_CANCELLED) {
+    fail("interrupted");
+    return 130;
+  }
+  if (status != TEGULA_OK) return failLast();
+  if (int code = saveAndPrint(line, args)) return code;
+  return line.has("time") ? report(args, ref->function.get(), grid, packed, launch) : Ok;
+}
+
+} // namespace tegula::cli
