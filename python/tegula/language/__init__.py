@@ -1,0 +1,59 @@
+"""`import tegula.language as tl`: the names kernels use.
+
+Types are real host objects; functions are names only (kernels are compiled from source, this code never runs in them). The list of
+functions is the compiler's own: an attribute exists here exactly if kernels can use it.
+"""
+import enum as _enum
+
+from . import _types
+from ._types import const, constexpr, dtype, pointer_type, tensor
+
+globals().update(_types.scalar_types())
+pi32_t = pointer_type(_types.dtype("int32"))
+TRITON_MAX_TENSOR_NUMEL = 1048576
+
+
+class PropagateNan(_enum.Enum):
+    """What minimum, maximum and clamp do with NaN."""
+    NONE = 0
+    ALL = 0xFFFF
+
+
+class _Function:
+    """A function of the language."""
+
+    def __init__(self, module, name):
+        self._tegula_name = f"{module}.{name}"
+        self.__name__ = name
+        self.__module__ = "triton.language"
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(f"tl.{self.__name__} can only be called in a kernel (a function decorated with @jit)")
+
+    def __repr__(self):
+        return f"<function {self._tegula_name}>"
+
+
+def _lookup(module, name):
+    """The host object for attribute `name` of a language module; AttributeError if the language has no such name."""
+    if not name.startswith("__"):
+        from .. import _core
+        try:
+            _core.value_attribute(_core.value_module(module), name)
+        except (LookupError, ValueError, RuntimeError):
+            pass
+        else:
+            return _Function(module, name)
+    raise AttributeError(f"module '{module}' has no attribute `{name}`; this version of tegula does not provide it")
+
+
+def __getattr__(name):
+    if name in ("math", "extra", "standard", "random", "core"):
+        import importlib
+        try:
+            return importlib.import_module(f"tegula.language.{name}")
+        except ModuleNotFoundError:
+            pass
+    value = _lookup("triton.language", name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,1 @@
+"""`tl.extra`: functions beyond the core language."""
