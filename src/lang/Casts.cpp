@@ -35,8 +35,9 @@ ir::Value *notZero(Context &c, const Tensor &x) {
 
 ir::Value *floatToFloat(Context &c, const Tensor &x, Dtype to, bool towardZero) {
   // Narrow types meet in float32, as the conversion hardware has it; widening is exact either way.
-  if (x.dtype.bits() <= 16 && to.scalar != Scalar::Fp32)
-    return convert(c, convert(c, x, dtype(Scalar::Fp32)), to, towardZero).value;
+  bool narrow = x.dtype.bits() <= 16 || (to.isFp8() && x.dtype.scalar == Scalar::Fp64);
+  if (narrow && to.scalar != Scalar::Fp32)
+    return convert(c, convert(c, x, dtype(Scalar::Fp32), towardZero), to, towardZero).value;
   bool narrows = to.bits() < x.dtype.bits();
   std::vector<ir::Attr> attrs;
   if (narrows && towardZero)
@@ -51,7 +52,7 @@ ir::Value *floatToInt(Context &c, const Tensor &x, Dtype to) {
 }
 
 ir::Value *intToFloat(Context &c, const Tensor &x, Dtype to) {
-  if (to.isFp8())
+  if (to.bits() < 32)
     return convert(c, {dtype(Scalar::Fp32), intToFloat(c, x, dtype(Scalar::Fp32))}, to).value;
   return castOp(c, x.dtype.isSigned() ? OpKind::SIToFp : OpKind::UIToFp, x.value, to);
 }

@@ -55,7 +55,7 @@ TEST_F(BuiltinsTest, Memory) {
   expect(run("load", {p, var(Scalar::Int1)}), "float16[64]", "splat load");
   expect(run("load", {ptr(Scalar::Fp32, {8, 1}), var(Scalar::Int1, {1, 4})}), "float32[8, 4]", "broadcast broadcast load");
   expect(run("load", {ptr(Scalar::Int1, {64})}), "int1[64]", "load cmpi");
-  expect(run("store", {p, i, m}), "None", "sitofp store");
+  expect(run("store", {p, i, m}), "None", "sitofp fptrunc store");
   expect(run("store", {p, num(1)}), "None", "store");
   expect(run("store", {ptr(Scalar::Int1), var(Scalar::Int32)}), "None", "cmpi zext store");
   run("load", {p}, {{"cache_modifier", Value::str(".cg")}, {"eviction_policy", Value::str("evict_last")}, {"volatile", Value::boolean(true)}});

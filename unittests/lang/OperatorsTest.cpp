@@ -29,7 +29,7 @@ TEST_F(LangTest, Casts) {
   };
   const Row rows[] = {
       {"fp32", "fp16", "fptrunc"}, {"fp16", "fp32", "fpext"}, {"fp16", "bf16", "fpext fptrunc"}, {"bf16", "fp64", "fpext fpext"},
-      {"fp64", "fp16", "fptrunc"}, {"fp32", "fp8e5", "fptrunc"}, {"fp8e5", "fp8e4nv", "fpext fptrunc"}, {"fp8e4nv", "fp16", "fpext fptrunc"},
+      {"fp64", "fp16", "fptrunc"}, {"fp64", "fp8e5", "fptrunc fptrunc"}, {"i32", "bf16", "sitofp fptrunc"}, {"fp32", "fp8e5", "fptrunc"}, {"fp8e5", "fp8e4nv", "fpext fptrunc"}, {"fp8e4nv", "fp16", "fpext fptrunc"},
       {"i32", "i8", "trunc"}, {"i8", "i64", "sext"}, {"u8", "i64", "zext"}, {"i1", "i32", "zext"}, {"i32", "u32", ""},
       {"i32", "i1", "cmpi"}, {"fp32", "i1", "cmpf"}, {"*fp32", "i1", "ptrtoint cmpi"}, {"*fp32", "i64", "ptrtoint"},
       {"fp32", "i32", "fptosi"}, {"fp32", "u8", "fptoui"}, {"fp16", "i32", "fpext fptosi"}, {"i32", "fp32", "sitofp"}, {"u32", "fp64", "uitofp"},
@@ -66,7 +66,7 @@ TEST_F(LangTest, Arithmetic) {
       {BinOp::Add, column, row, "float32[16, 32]", "broadcast broadcast fadd"},
       {BinOp::Add, f16, real(0.5), "float16", "fadd"},
       {BinOp::Mul, num(2), u32, "uint32", "mul"},
-      {BinOp::Sub, i32, f16, "float16", "sitofp fsub"},
+      {BinOp::Sub, i32, f16, "float16", "sitofp fptrunc fsub"},
       {BinOp::Div, i32, i32, "float32", "sitofp sitofp fdiv"},
       {BinOp::Div, f16, f16, "float32", "fpext fpext fdiv"},
       {BinOp::FloorDiv, i32, num(4), "int32", "sdiv"},

@@ -170,6 +170,10 @@ Value where(BuiltinCall &call) {
                                          spread(c, x->b, *shape).value));
 }
 
+template <bool IsAnd> Value logical(BuiltinCall &call) {
+  return logicalAndOr(call.ctx, IsAnd, call.args[0], call.args[1], call.loc);
+}
+
 Value expectZero(BuiltinCall &call) {
   Args a(call, "expect_zero");
   std::optional<Tensor> x = a.tensor(0), mask = x ? a.tensor(1) : std::nullopt;
@@ -201,6 +205,8 @@ constexpr Builtin rows[] = {
     {"fdiv", "x, y, ieee_rounding=False", fdiv, 0, "x / y of two tensors of one float type."},
     {"umulhi", "x, y", umulhi, 0, "The high half of the unsigned product."},
     {"where", "condition, x, y", where, 0, "x where the condition holds, y elsewhere; both are computed."},
+    {"tensor.logical_and", "self, other", logical<true>, 0, "x and y of int1 tensors."},
+    {"tensor.logical_or", "self, other", logical<false>, 0, "x or y of int1 tensors."},
     {"expect_zero", "x, mask", expectZero, 0, "x, which is promised to be zero where the mask is true."},
 };
 

@@ -147,6 +147,9 @@ Value histogram(BuiltinCall &call) {
   auto shape = bins ? blockShape(call.ctx, Value::integer(*bins), a.loc(1)) : std::nullopt;
   if (!shape)
     return Value::error();
+  // Narrow values are extended by their own signedness; the operation takes 32 or 64 bits.
+  if (x->dtype.bits() < 32)
+    *x = convert(call.ctx, *x, dtype(Scalar::Int32));
   std::vector<ir::Value *> operands{x->value};
   if (!a[2].isNone()) {
     std::optional<Tensor> m = a.tensor(2);
