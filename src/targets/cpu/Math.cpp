@@ -1,15 +1,266 @@
-// Elementary functions on float and double.
+// Elementary functions on float and double at full vector width, within 2 ulp, without calls: exp, exp2, log, log2, erf, tanh, rsqrt.
+// Sine and cosine stand in MathTrig.cpp, polynomials in MathTables.h.
+//
+// Why our own and not a vector math library: the sequences are LLVM IR at any vector length for every target, are inlined and scheduled
+// with the code around them, work in objects that link against nothing, and give the same results in every element of a tile.
+// Each function is one straight line without branches; special values are put right by selects at the end.
+#include "targets/cpu/MathTables.h"
 #include "targets/cpu/VecUtil.h"
+#include "llvm/IR/IntrinsicsX86.h"
+#include <cmath>
 
 namespace tegula::cpu {
+namespace {
 
 using ir::OpKind;
 using V = llvm::Value *;
 
+struct MathEmitter : Arith {
+  using Arith::Arith;
+
+  bool isDouble(V x) { return x->getType()->getScalarSizeInBits() == 64; }
+  template <size_t N, size_t M> llvm::ArrayRef<double> pick(V x, const double (&f32)[N], const double (&f64)[M]) {
+    return isDouble(x) ? llvm::ArrayRef<double>(f64) : llvm::ArrayRef<double>(f32);
+  }
+  double pick(V x, double f32, double f64) { return isDouble(x) ? f64 : f32; }
+
+  /// min(x, c) and max(x, c) that let NaN through.
+  V atMost(V x, double c) { return b.CreateSelect(b.CreateFCmpOGT(x, f(x, c)), f(x, c), x); }
+  V atLeast(V x, double c) { return b.CreateSelect(b.CreateFCmpOLT(x, f(x, c)), f(x, c), x); }
+
+  /// The integer nearest to a small x (|x| < 2^21), as a float and as an integer of the same width.
+  struct Rounded {
+    V value, integer;
+  };
+  Rounded nearest(V x, V scaledSum);
+  Rounded nearestOf(V x) { return nearest(x, fadd(x, pick(x, 0x1.8p23, 0x1.8p52))); }
+
+  V powerOfTwo(V n); // 2^n, n in the normal range
+  V scale(V x, Rounded n);
+  V nativeScale(V x, V n);
+  Rounded reduceByLn2(V x, V &r);
+  V exp(V x);
+  V exp2(V x);
+  V expInRange(V x);
+  V tanh(V x);
+  V erf(V x);
+
+  /// x = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
+  struct Split {
+    V f, exponent;
+  };
+  Split split(V x);
+  V logSpecials(V x, V result);
+  V log(V x);
+  V log2(V x);
+  V logCore64(V f, V halfSquare);
+  V log2Double(Split s);
+};
+
+MathEmitter::Rounded MathEmitter::nearest(V x, V sum) {
+  // The sum with 1.5 * 2^(digits - 1) has the integer in its low bits.
+  double magic = pick(x, 0x1.8p23, 0x1.8p52);
+  V integer = b.CreateSub(bitsOf(sum), bitsOf(f(x, magic)));
+  return {fadd(sum, -magic), integer};
+}
+
+V MathEmitter::powerOfTwo(V n) {
+  bool d = n->getType()->getScalarSizeInBits() == 64;
+  return floatOf(shl(add(n, d ? 1023 : 127), d ? 52 : 23));
+}
+
+/// x * 2^n by one AVX-512 instruction per register; null if that does not exist for the shape.
+V MathEmitter::nativeScale(V x, V n) {
+  using namespace llvm::Intrinsic;
+  if (!v.target.avx512)
+    return nullptr;
+  unsigned lanes = lanesOf(x), bits = x->getType()->getScalarSizeInBits(), width = lanes * bits;
+  if (width < 128)
+    return nullptr;
+  if (width > 512) { // halves: a shuffle of whole registers costs nothing
+    llvm::SmallVector<int> low, high, all;
+    for (unsigned i = 0; i < lanes; ++i) {
+      (i < lanes / 2 ? low : high).push_back(static_cast<int>(i));
+      all.push_back(static_cast<int>(i));
+    }
+    V a = nativeScale(b.CreateShuffleVector(x, low), b.CreateShuffleVector(n, low));
+    V c = nativeScale(b.CreateShuffleVector(x, high), b.CreateShuffleVector(n, high));
+    return b.CreateShuffleVector(a, c, all);
+  }
+  bool d = bits == 64;
+  ID id = width == 512   ? (d ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
+          : width == 256 ? (d ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
+                         : (d ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
+  llvm::Value *mask = llvm::ConstantInt::get(b.getIntNTy(std::max(8u, lanes)), ~uint64_t(0) >> (64 - std::max(8u, lanes)));
+  llvm::SmallVector<V, 5> args = {x, n, x, mask};
+  if (width == 512)
+    args.push_back(b.getInt32(4)); // current rounding mode
+  return b.CreateIntrinsic(id, {}, args);
+}
+
+/// x * 2^n with one rounding, x in [1/2, 2], |n| < 2 * the exponent range.
+V MathEmitter::scale(V x, Rounded n) {
+  if (V r = nativeScale(x, n.value))
+    return r;
+  // Two factors, each a normal number; only the second product can round.
+  V half = ashr(n.integer, 1);
+  V rest = b.CreateSub(n.integer, half);
+  return b.CreateFMul(b.CreateFMul(x, powerOfTwo(half)), powerOfTwo(rest));
+}
+
+/// r = x - n ln 2 for the nearest n; |r| <= ln2/2.
+MathEmitter::Rounded MathEmitter::reduceByLn2(V x, V &r) {
+  using namespace tables;
+  Rounded n = nearest(x, mulAdd(x, 0x1.71547652b82fep+0, f(x, pick(x, 0x1.8p23, 0x1.8p52))));
+  r = mulAdd(n.value, -pick(x, ln2High32, ln2High64), x);
+  r = mulAdd(n.value, -pick(x, ln2Low32, ln2Low64), r);
+  return n;
+}
+
+V MathEmitter::exp(V x) {
+  // Beyond these the result is 0 or infinity anyway.
+  return expInRange(atLeast(atMost(x, pick(x, 89, 710)), pick(x, -104, -746)));
+}
+
+V MathEmitter::expInRange(V x) {
+  V r;
+  Rounded n = reduceByLn2(x, r);
+  V tail = poly(r, pick(x, tables::expTail32, tables::expTail64));
+  V y = fadd(mulAdd(b.CreateFMul(r, r), tail, r), 1);
+  return scale(y, n);
+}
+
+V MathEmitter::exp2(V x) {
+  V y = atLeast(atMost(x, pick(x, 129, 1025)), pick(x, -151, -1076));
+  Rounded n = nearestOf(y);
+  V r = b.CreateFSub(y, n.value);
+  V p = mulAdd(r, poly(r, pick(x, tables::exp2Tail32, tables::exp2Tail64)), 1.0);
+  return scale(p, n);
+}
+
+V MathEmitter::tanh(V x) {
+  // With m = e^(-2|x|) - 1: tanh |x| = -m / (m + 2). Small x lose nothing, as m is computed as such.
+  V y = fmul(atMost(fabs(x), pick(x, 10, 22)), -2);
+  V r;
+  Rounded n = reduceByLn2(y, r);
+  V u = b.CreateFMul(b.CreateFMul(r, r), poly(r, pick(x, tables::expm1Tail32, tables::expm1Tail64)));
+  V p = b.CreateFAdd(r, u);
+  V s = powerOfTwo(n.integer), sMinus1 = fadd(s, -1);
+  V t = b.CreateFMul(s, p); // exact
+  V m = b.CreateFAdd(sMinus1, t), d = fadd(m, 2);
+  // What the three additions lost, for a correction of the quotient: alone they would cost more than 2 ulp.
+  V pLow = b.CreateFSub(u, b.CreateFSub(p, r));
+  V mLow = mulAdd(s, pLow, b.CreateFSub(t, b.CreateFSub(m, sMinus1)));
+  V dLow = b.CreateFAdd(b.CreateFSub(m, fadd(d, -2)), mLow);
+  V q = b.CreateFDiv(m, d);
+  // 1/d = (1 - q)/2 as d = 2 + m.
+  V correction = b.CreateFMul(mulAdd(b.CreateFNeg(q), dLow, mLow), mulAdd(q, -0.5, f(q, 0.5)));
+  return copySign(b.CreateFAdd(q, correction), x);
+}
+
+V MathEmitter::erf(V x) {
+  V size = fabs(x), square = b.CreateFMul(x, x), large, small;
+  if (isDouble(x)) {
+    small = mulAdd(x, poly(square, tables::erfSmall64), x);
+    V y = atMost(size, 6);
+    V t = b.CreateFDiv(fadd(y, -2), fadd(y, 2));
+    V c = b.CreateFMul(poly(t, tables::erfcScaled64), expInRange(b.CreateFNeg(b.CreateFMul(y, y))));
+    large = b.CreateFSub(f(x, 1), c);
+  } else {
+    small = mulAdd(x, poly(square, tables::erfSmall32), x);
+    V y = atMost(size, 4);
+    large = b.CreateFSub(f(x, 1), expInRange(b.CreateFNeg(poly(y, tables::erfLog32))));
+  }
+  V isSmall = b.CreateFCmpOLT(size, f(x, pick(x, 0.9, 1.0)));
+  return b.CreateSelect(isSmall, small, copySign(large, x));
+}
+
+MathEmitter::Split MathEmitter::split(V x) {
+  bool d = isDouble(x);
+  unsigned digits = d ? 52 : 23;
+  // Subnormals are brought into the normal range first.
+  V tiny = b.CreateFCmpOLT(x, f(x, d ? 0x1p-1022 : 0x1p-126));
+  V normal = b.CreateSelect(tiny, fmul(x, d ? 0x1p52 : 0x1p23), x);
+  V bits = bitsOf(normal);
+  V exponent = ashr(b.CreateSub(bits, bitsOf(f(x, 0x1.6a09e667f3bcdp-1))), digits);
+  V m = floatOf(b.CreateSub(bits, shl(exponent, digits)));
+  exponent = b.CreateSub(exponent, b.CreateSelect(tiny, i(exponent, digits), i(exponent, 0)));
+  // AVX2 cannot convert 64-bit integers; the exponent fits the low half.
+  V narrow = d ? b.CreateTrunc(exponent, intLike(x, 32)) : exponent;
+  return {fadd(m, -1), b.CreateSIToFP(narrow, x->getType())};
+}
+
+V MathEmitter::logSpecials(V x, V result) {
+  V special = b.CreateSelect(b.CreateFCmpOLT(x, f(x, 0)), f(x, NAN), x); // +inf and NaN stay
+  special = b.CreateSelect(b.CreateFCmpOEQ(x, f(x, 0)), f(x, -INFINITY), special);
+  V regular = b.CreateAnd(b.CreateFCmpOGT(x, f(x, 0)), b.CreateFCmpOLT(x, f(x, INFINITY)));
+  return b.CreateSelect(regular, result, special);
+}
+
+/// log(1+f) - f + f^2/2 for double: s (f^2/2 + R(s^2)) with s = f / (2 + f).
+V MathEmitter::logCore64(V f, V halfSquare) {
+  V s = b.CreateFDiv(f, fadd(f, 2));
+  V z = b.CreateFMul(s, s);
+  return b.CreateFMul(s, mulAdd(z, poly(z, tables::logTail64), halfSquare));
+}
+
+V MathEmitter::log(V x) {
+  using namespace tables;
+  Split s = split(x);
+  V square = b.CreateFMul(s.f, s.f), halfSquare = fmul(square, 0.5);
+  V low;
+  if (isDouble(x))
+    low = mulAdd(s.exponent, ln2Low64, logCore64(s.f, halfSquare));
+  else
+    low = mulAdd(s.exponent, ln2Low32, b.CreateFMul(b.CreateFMul(square, s.f), poly(s.f, logTail32)));
+  V r = b.CreateFSub(s.f, b.CreateFSub(halfSquare, low));
+  return logSpecials(x, mulAdd(s.exponent, pick(x, ln2High32, ln2High64), r));
+}
+
+/// log2 of double keeps log(1+f) as a sum of two numbers, or its error would be magnified on the way.
+V MathEmitter::log2Double(Split s) {
+  using namespace tables;
+  V halfSquare = fmul(b.CreateFMul(s.f, s.f), 0.5);
+  V tail = logCore64(s.f, halfSquare);
+  // The upper half of the digits: its product with log2eHigh64 is exact.
+  V high = floatOf(and_(bitsOf(b.CreateFSub(s.f, halfSquare)), 0xFFFFFFFF00000000));
+  V low = b.CreateFAdd(b.CreateFSub(b.CreateFSub(s.f, high), halfSquare), tail);
+  V main = fmul(high, log2eHigh64);
+  V rest = mulAdd(b.CreateFAdd(high, low), log2eLow64, fmul(low, log2eHigh64));
+  // main + exponent rounds; what it loses goes to the rest (|exponent| is 0 or larger than |main|).
+  V sum = b.CreateFAdd(s.exponent, main);
+  V lost = b.CreateFAdd(b.CreateFSub(s.exponent, sum), main);
+  return b.CreateFAdd(sum, b.CreateFAdd(rest, lost));
+}
+
+V MathEmitter::log2(V x) {
+  using namespace tables;
+  Split s = split(x);
+  if (isDouble(x))
+    return logSpecials(x, log2Double(s));
+  V square = b.CreateFMul(s.f, s.f);
+  V q = b.CreateFMul(square, mulAdd(s.f, poly(s.f, logTail32), -0.5)); // log(1+f) - f
+  V r = mulAdd(q, log2eHigh32, fmul(s.f, log2eLow32));
+  r = v.target.fma ? mulAdd(s.f, log2eHigh32, r) : b.CreateFAdd(fmul(s.f, log2eHigh32), r);
+  return logSpecials(x, b.CreateFAdd(s.exponent, r));
+}
+
+} // namespace
+
+V emitTrig(VecEmitter &v, OpKind sinOrCos, V x);
+
 V emitMath(VecEmitter &v, OpKind kind, V x) {
-  Arith a(v);
+  MathEmitter m(v);
   switch (kind) {
-  case OpKind::Rsqrt: return a.b.CreateFDiv(a.f(x, 1), a.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  case OpKind::Exp: return m.exp(x);
+  case OpKind::Exp2: return m.exp2(x);
+  case OpKind::Log: return m.log(x);
+  case OpKind::Log2: return m.log2(x);
+  case OpKind::Sin:
+  case OpKind::Cos: return emitTrig(v, kind, x);
+  case OpKind::Rsqrt: return m.b.CreateFDiv(m.f(x, 1), m.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  case OpKind::Erf: return m.erf(x);
+  case OpKind::Tanh: return m.tanh(x);
   default: llvm_unreachable("not an elementary function");
   }
 }

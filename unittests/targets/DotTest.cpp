@@ -1,0 +1,137 @@
+// emitDot against plain loops: all shapes of small powers of two, every operand kind, every target.
+#include "JitLibrary.h"
+#include "targets/cpu/Dot.h"
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace tegula::cpu {
+namespace {
+
+using ir::Elem;
+
+struct Case {
+  Elem elem, acc;
+  int64_t m, n, k;
+  bool accumulate;
+  DotPlan plan;
+  std::string name() const {
+    return std::string("dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
+           (accumulate ? "_acc" : "");
+  }
+};
+
+std::vector<Case> cases(const CpuTarget &t) {
+  std::vector<Case> all;
+  auto add = [&](Elem e, Elem acc, int64_t m, int64_t n, int64_t k) {
+    all.push_back({e, acc, m, n, k, (m + n + k) % 3 != 0, dotPlan(t, e, e, acc, m, n, k, "ieee")});
+  };
+  for (int64_t m : {1, 2, 8, 16, 32})
+    for (int64_t n : {1, 2, 4, 8, 16, 64})
+      for (int64_t k : {1, 2, 16, 64})
+        add(Elem::F32, Elem::F32, m, n, k);
+  for (int64_t m : {1, 4, 16, 64})
+    for (int64_t n : {1, 4, 8, 32})
+      for (int64_t k : {1, 2, 8, 32}) {
+        add(Elem::F64, Elem::F64, m, n, k);
+        add(Elem::BF16, Elem::F32, m, n, k);
+        add(Elem::I8, Elem::I32, m, n, k);
+      }
+  add(Elem::F32, Elem::F32, 64, 64, 2048); // several k blocks
+  add(Elem::F32, Elem::F32, 32, 128, 1024);
+  add(Elem::BF16, Elem::F32, 32, 64, 2048);
+  return all;
+}
+
+/// Small integers: every sum is exact in every format, so results must be equal.
+double sample(std::mt19937 &rng) { return static_cast<double>(static_cast<int>(rng() % 17) - 8); }
+
+void put(std::vector<uint8_t> &buffer, int64_t index, Elem e, double x) {
+  auto write = [&](auto value) { std::memcpy(buffer.data() + index * static_cast<int64_t>(sizeof value), &value, sizeof value); };
+  switch (e) {
+  case Elem::F32: return write(static_cast<float>(x));
+  case Elem::F64: return write(x);
+  case Elem::I16: return write(static_cast<int16_t>(x));
+  case Elem::I32: return write(static_cast<int32_t>(x));
+  default: { // bf16: the integers used have short significands
+    float f = static_cast<float>(x);
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    return write(static_cast<uint16_t>(bits >> 16));
+  }
+  }
+}
+double get(const std::vector<uint8_t> &buffer, int64_t index, Elem e) {
+  auto read = [&](auto value) {
+    std::memcpy(&value, buffer.data() + index * static_cast<int64_t>(sizeof value), sizeof value);
+    return static_cast<double>(value);
+  };
+  return e == Elem::F32 ? read(0.0f) : e == Elem::F64 ? read(0.0) : read(int32_t(0));
+}
+
+void check(const Case &c, const JitLibrary &lib) {
+  const DotPlan &p = c.plan;
+  std::mt19937 rng(7);
+  std::vector<double> a(c.m * c.k), b(c.k * c.n), want(c.m * c.n);
+  for (auto *values : {&a, &b, &want})
+    for (double &x : *values)
+      x = sample(rng);
+  std::vector<uint8_t> pa(p.aElems * ir::byteWidth(p.aElem)), pb(p.bElems * ir::byteWidth(p.bElem));
+  std::vector<uint8_t> pc(c.m * p.cRowStride * ir::byteWidth(p.accElem));
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t k = 0; k < c.k; ++k)
+      put(pa, i * p.aRowStride + k, p.aElem, a[i * c.k + k]);
+  for (int64_t k = 0; k < c.k; ++k)
+    for (int64_t j = 0; j < c.n; ++j)
+      put(pb, packedBOffset(p, k, j), p.bElem, b[k * c.n + j]);
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      put(pc, i * p.cRowStride + j, p.accElem, want[i * c.n + j]);
+      double sum = c.accumulate ? want[i * c.n + j] : 0;
+      for (int64_t k = 0; k < c.k; ++k)
+        sum += a[i * c.k + k] * b[k * c.n + j];
+      want[i * c.n + j] = sum;
+    }
+  auto f = reinterpret_cast<void (*)(void *, void *, void *)>(lib.symbol(c.name()));
+  f(pa.data(), pb.data(), pc.data());
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j)
+      ASSERT_EQ(get(pc, i * p.cRowStride + j, p.accElem), want[i * c.n + j]) << c.name() << " at " << i << "," << j;
+}
+
+class DotTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(DotTest, EqualsPlainLoops) {
+  JitLibrary lib(GetParam());
+  std::vector<Case> all = cases(lib.target());
+  for (const Case &c : all)
+    lib.addPointers(c.name(), [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> args) {
+      emitDot(v, c.plan, args[0], args[1], args[2], c.accumulate);
+    });
+  ASSERT_TRUE(lib.load());
+  for (const Case &c : all)
+    check(c, lib);
+}
+
+TEST_P(DotTest, TruncTf32) {
+  JitLibrary lib(GetParam());
+  lib.addElementwise("trunc", 4, {Elem::F32}, Elem::F32,
+                     [](VecEmitter &v, llvm::ArrayRef<llvm::Value *> x) { return truncTf32(v, x[0]); });
+  ASSERT_TRUE(lib.load());
+  const uint32_t in[] = {0x3F800FFF, 0xBF801FFF, 0x7F800000, 0x7F800001}, want[] = {0x3F800000, 0xBF800000, 0x7F800000};
+  uint32_t out[4];
+  const void *p = in;
+  lib.elementwise("trunc")(&p, out, 4);
+  EXPECT_EQ(std::memcmp(out, want, sizeof want), 0);
+  EXPECT_GT(out[3] & 0x7FFFFFFF, 0x7F800000u) << "NaN stays NaN";
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, DotTest, testing::ValuesIn(runnableTargets()), [](const auto &info) {
+  std::string s = info.param;
+  for (char &c : s)
+    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return s;
+});
+
+} // namespace
+} // namespace tegula::cpu

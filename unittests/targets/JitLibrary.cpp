@@ -1,0 +1,132 @@
+// See JitLibrary.h.
+#include "JitLibrary.h"
+#include "llvm/IR/Verifier.h"
+#include <chrono>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace tegula::cpu {
+
+JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
+    : target_(*parseTarget(targetName)), options_(options),
+      module_(std::make_unique<llvm::Module>("test", context_)) {}
+
+JitLibrary::~JitLibrary() {
+  if (handle_)
+    dlclose(handle_);
+  if (!path_.empty())
+    std::filesystem::remove_all(path_);
+}
+
+void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::ArrayRef<ir::Elem> args, ir::Elem result,
+                                const Body &body) {
+  llvm::IRBuilder<> b(context_);
+  VecEmitter v{b, target_, options_};
+  llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64}, false),
+                                   llvm::Function::ExternalLinkage, name, *module_);
+  auto *entry = llvm::BasicBlock::Create(context_, "entry", f), *loop = llvm::BasicBlock::Create(context_, "loop", f),
+       *exit = llvm::BasicBlock::Create(context_, "exit", f);
+  b.SetInsertPoint(entry);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode *iv = b.CreatePHI(i64, 2);
+  iv->addIncoming(b.getInt64(0), entry);
+  // In memory i1 is a byte.
+  auto memElem = [&](ir::Elem e) { return e == ir::Elem::I1 ? ir::Elem::I8 : e; };
+  std::vector<llvm::Value *> values;
+  for (size_t k = 0; k < args.size(); ++k) {
+    llvm::Value *base = b.CreateLoad(ptr, b.CreateConstGEP1_64(ptr, f->getArg(0), k));
+    llvm::Value *p = b.CreateGEP(v.elemType(memElem(args[k])), base, iv);
+    llvm::Value *x = b.CreateAlignedLoad(v.vecType(memElem(args[k]), lanes), p, llvm::Align(1));
+    values.push_back(args[k] == ir::Elem::I1 ? b.CreateTrunc(x, v.vecType(args[k], lanes)) : x);
+  }
+  llvm::Value *r = body(v, values);
+  EXPECT_EQ(r->getType(), v.vecType(result, lanes)) << name;
+  if (result == ir::Elem::I1)
+    r = b.CreateZExt(r, v.vecType(ir::Elem::I8, lanes));
+  b.CreateAlignedStore(r, b.CreateGEP(v.elemType(memElem(result)), f->getArg(1), iv), llvm::Align(1));
+  llvm::Value *next = b.CreateAdd(iv, b.getInt64(lanes));
+  iv->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, f->getArg(2)), loop, exit);
+  b.SetInsertPoint(exit);
+  b.CreateRetVoid();
+}
+
+void JitLibrary::addPointers(const std::string &name,
+                             const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body) {
+  llvm::IRBuilder<> b(context_);
+  VecEmitter v{b, target_, options_};
+  llvm::Type *ptr = b.getPtrTy();
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr}, false),
+                                   llvm::Function::ExternalLinkage, name, *module_);
+  for (unsigned k = 0; k < 3; ++k)
+    f->addParamAttr(k, llvm::Attribute::NoAlias);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", f));
+  body(v, {f->getArg(0), f->getArg(1), f->getArg(2)});
+  b.CreateRetVoid();
+}
+
+bool JitLibrary::load() {
+  using Clock = std::chrono::steady_clock;
+  auto ms = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  if (llvm::verifyModule(*module_, &os)) {
+    ADD_FAILURE() << error;
+    return false;
+  }
+  DiagEngine diag;
+  auto tm = createTargetMachine(target_, options_, diag);
+  if (!tm) {
+    ADD_FAILURE() << "no target machine";
+    return false;
+  }
+  auto start = Clock::now();
+  optimize(*module_, *tm, options_);
+  auto middle = Clock::now();
+  std::vector<char> object = emitObject(*module_, *tm);
+  optimizeMs = ms(middle - start);
+  emitMs = ms(Clock::now() - middle);
+
+  std::string pattern = std::filesystem::temp_directory_path() / "tegula-test-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+  std::ofstream(path_ + "/k.o", std::ios::binary).write(object.data(), static_cast<std::streamsize>(object.size()));
+  std::string command = "ld.lld -shared -o " + path_ + "/k.so " + path_ + "/k.o";
+  if (std::system(command.c_str()) != 0) {
+    ADD_FAILURE() << command;
+    return false;
+  }
+  handle_ = dlopen((path_ + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle_)
+    ADD_FAILURE() << dlerror();
+  return handle_ != nullptr;
+}
+
+void *JitLibrary::symbol(const std::string &name) const {
+  void *s = dlsym(handle_, name.c_str());
+  EXPECT_NE(s, nullptr) << name;
+  return s;
+}
+
+std::vector<std::string> runnableTargets() {
+  CpuTarget native = *parseTarget("cpu:native");
+  if (!native.triple.starts_with("x86_64"))
+    return {"cpu:native"};
+  std::vector<std::string> names = {"cpu:x86-64"};
+  for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512bf16"}) {
+    CpuTarget t = *parseTarget(name);
+    bool runs = (!t.avx2 || native.avx2) && (!t.avx512 || native.avx512) && (!t.avx512Bf16 || native.avx512Bf16);
+    if (runs)
+      names.push_back(name);
+    else
+      printf("not run here: %s, this CPU lacks it\n", name);
+  }
+  names.push_back("cpu:native");
+  return names;
+}
+
+} // namespace tegula::cpu
