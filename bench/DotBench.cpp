@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#ifdef TEGULA_WITH_OPENBLAS
 extern "C" void cblas_sgemm(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
                             int);
+#endif
 
 namespace tegula::cpu {
 namespace {
@@ -113,6 +115,7 @@ int run(const char *target) {
     double flop = 2.0 * static_cast<double>(s.m * s.n * s.k), gflops = flop / bestNs([&] { fn(a, b, c); });
     printf("%4ld x %4ld x %4ld %-4s block %2u x %2u  %8.1f GFLOP/s  %5.1f%% of f32 peak", s.m, s.n, s.k, ir::name(s.elem),
            p.mr, p.nr, gflops, 100 * gflops / peak);
+#ifdef TEGULA_WITH_OPENBLAS
     if (s.elem == ir::Elem::F32) {
       double blas = flop / bestNs([&] {
         cblas_sgemm(101, 111, 111, int(s.m), int(s.n), int(s.k), 1, static_cast<float *>(a), int(s.k),
@@ -120,6 +123,7 @@ int run(const char *target) {
       });
       printf("   OpenBLAS %8.1f", blas);
     }
+#endif
     printf("\n");
     for (void *q : {a, b, c})
       std::free(q);
