@@ -1,15 +1,15 @@
 """Attention, forward, in one pass (online softmax): the matrix of scores is never stored.
 
-A program owns BM queries of one head. It walks the keys in blocks of BN and keeps the running maximum of each row, the running sum of
-exponentials and the weighted sum of values, rescaling the last two when the maximum grows.
-"""
+A program owns BM queries of one head. It walks the keys in blocks of BN and keeps the running maximum of each row, the
+running sum of exponentials and the weighted sum of values, rescaling the last two when the maximum grows. """
 import numpy as np
 import tegula
 import tegula.language as tl
 
 
 @tegula.jit
-def attention_kernel(q, k, v, out, scale, tokens, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+def attention_kernel(q, k, v, out, scale, tokens, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+                     CAUSAL: tl.constexpr):
     first, head = tl.program_id(0) * BM, tl.program_id(1)
     base = head * tokens * D
     rows, dims = first + tl.arange(0, BM), tl.arange(0, D)
@@ -45,7 +45,8 @@ def attention(q, k, v, causal, tile=(64, 64)):
     heads, tokens, dim = q.shape
     out = np.empty_like(q)
     bm, bn = tile
-    attention_kernel[tegula.cdiv(tokens, bm), heads](q, k, v, out, dim**-0.5, tokens, D=dim, BM=bm, BN=bn, CAUSAL=causal)
+    attention_kernel[tegula.cdiv(tokens, bm), heads](q, k, v, out, dim**-0.5, tokens, D=dim, BM=bm, BN=bn,
+                                                     CAUSAL=causal)
     return out
 
 

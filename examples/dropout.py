@@ -1,4 +1,5 @@
-"""Dropout that stores no mask: the random numbers depend on the seed and the position only (Philox), so any program can make them again."""
+"""Dropout that stores no mask: the random numbers depend on the seed and the position only (Philox), so any program can
+make them again."""
 import numpy as np
 import tegula
 import tegula.language as tl
@@ -25,7 +26,8 @@ def philox_uniform(seed, n):
     k0, k1 = seed & 0xffffffff, seed >> 32
     for _ in range(10):
         p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (p1 >> np.uint64(32)) ^ c1 ^ np.uint64(k0), p1 & low, (p0 >> np.uint64(32)) ^ c3 ^ np.uint64(k1), p0 & low
+        c0, c1, c2, c3 = (p1 >> np.uint64(32)) ^ c1 ^ np.uint64(k0), p1 & low, (
+            p0 >> np.uint64(32)) ^ c3 ^ np.uint64(k1), p0 & low
         k0, k1 = (k0 + 0x9E3779B9) & 0xffffffff, (k1 + 0xBB67AE85) & 0xffffffff
     word = c0.astype(np.uint32).view(np.int32)
     return np.where(word < 0, ~word, word).astype(np.float32) * np.float32(4.6566127342e-10)

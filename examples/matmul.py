@@ -1,4 +1,5 @@
-"""Matrix product: the naive kernel, and one with grouped order of tiles, helpers for offsets and masks, and a tail in K."""
+"""Matrix product: the naive kernel, and one with grouped order of tiles, helpers for offsets and masks, and a tail in
+K."""
 import numpy as np
 import tegula
 import tegula.language as tl
@@ -36,8 +37,8 @@ def inside(rows, cols, height, width):
 
 
 @tegula.jit
-def matmul_kernel(a, b, c, m, n, k, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, BM: tl.constexpr, BN: tl.constexpr,
-                  BK: tl.constexpr, GROUP: tl.constexpr, ACTIVATION: tl.constexpr):
+def matmul_kernel(a, b, c, m, n, k, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, BM: tl.constexpr,
+                  BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ACTIVATION: tl.constexpr):
     # Programs that run at the same time work on GROUP rows of tiles, which share what they read.
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(m, BM), tl.cdiv(n, BN)
@@ -73,7 +74,8 @@ def matmul(a, b, tile=(64, 64, 32), group=8, activation=None):
     bm, bn, bk = tile
     c = np.empty((m, n), a.dtype)
     strides = [s // v.itemsize for v in (a, b, c) for s in v.strides]
-    matmul_kernel[(tegula.cdiv(m, bm) * tegula.cdiv(n, bn),)](a, b, c, m, n, k, *strides, BM=bm, BN=bn, BK=bk, GROUP=group, ACTIVATION=activation)
+    matmul_kernel[(tegula.cdiv(m, bm) * tegula.cdiv(n, bn),)](a, b, c, m, n, k, *strides, BM=bm, BN=bn, BK=bk,
+                                                               GROUP=group, ACTIVATION=activation)
     return c
 
 

@@ -1,7 +1,7 @@
 """Column sums by many programs into few shared rows, each of them behind a spin lock.
 
-Every program sums its rows, takes the lock of one of GROUPS buffers, adds, and lets go. A second kernel adds up the buffers.
-"""
+Every program sums its rows, takes the lock of one of GROUPS buffers, adds, and lets go. A second kernel adds up the
+buffers. """
 import numpy as np
 import tegula
 import tegula.language as tl
@@ -34,7 +34,8 @@ def column_sums(x, groups=8, block_rows=16):
     rows, cols = x.shape
     buffers, locks, out = np.zeros((groups, cols), np.float32), np.zeros(groups, np.int32), np.empty(cols, np.float32)
     width = tegula.next_power_of_2(cols)
-    partial_kernel[(tegula.cdiv(rows, block_rows),)](x, buffers, locks, rows, cols, GROUPS=groups, ROWS=block_rows, COLS=width)
+    partial_kernel[(tegula.cdiv(rows, block_rows),)](x, buffers, locks, rows, cols, GROUPS=groups, ROWS=block_rows,
+                                                      COLS=width)
     total_kernel[(1,)](buffers, out, cols, GROUPS=groups, COLS=width)
     return out
 

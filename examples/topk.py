@@ -1,4 +1,5 @@
-"""The k largest of each row with their places: value and place are packed into one integer that sorts like the value."""
+"""The k largest of each row with their places: value and place are packed into one integer that sorts like the
+value."""
 import numpy as np
 import tegula
 import tegula.language as tl
@@ -9,7 +10,8 @@ def topk_kernel(x, values, places, cols, K: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     i = tl.arange(0, BLOCK)
     v = tl.load(x + row * cols + i, mask=i < cols, other=float("-inf"))
-    # Floats order like sign-magnitude integers: mirror the negative ones. Of equal values the first place is to be the largest.
+    # Floats order like sign-magnitude integers: mirror the negative ones. Of equal values the first place is to be the
+    # largest.
     bits = v.to(tl.int32, bitcast=True)
     ordered = bits ^ ((bits >> 31) & 0x7fffffff)
     packed = (ordered.to(tl.int64) << 32) | (BLOCK - 1 - i).to(tl.int64)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`make demo`: runs every example on the CPU on real input and prints kernel, size, time, GB/s or GFLOP/s, and the largest error
-against the reference. Writes the photograph and its grey copy to build/demo."""
+"""`make demo`: runs every example on the CPU on real input and prints kernel, size, time, GB/s or GFLOP/s, and the
+largest error against the reference. Writes the photograph and its grey copy to build/demo."""
 import shutil
 import sys
 import time
@@ -45,14 +45,17 @@ def rows(rng):
     yield "add", f"{n}", lambda: copy_add.add(x, y), lambda: x + y, 0, 12 * n, 0
 
     rgb = photo()
-    yield "image to grey", f"{rgb.shape[1]} x {rgb.shape[0]}", lambda: grey(rgb), lambda: image_to_grey.reference(rgb), 0, rgb.size * 4 // 3, 0
+    yield "image to grey", f"{rgb.shape[1]} x {rgb.shape[0]}", lambda: grey(rgb), lambda: image_to_grey.reference(
+        rgb), 0, rgb.size * 4 // 3, 0
 
     s = normal(4096, 1024)
     yield "softmax", "4096 x 1024", lambda: softmax.softmax(s), lambda: softmax.reference(s), 1e-6, 8 * s.size, 0
 
     w, b = normal(1024), normal(1024)
-    yield "layer_norm", "4096 x 1024", lambda: layer_norm.layer_norm(s, w, b)[0], lambda: layer_norm.reference(s, w, b)[0], 1e-4, 8 * s.size, 0
-    yield "dropout", f"{1 << 22}", lambda: dropout.dropout(x[:1 << 22], 0.5, 7), lambda: dropout.reference(x[:1 << 22], 0.5, 7), 1e-5, 8 << 22, 0
+    yield "layer_norm", "4096 x 1024", lambda: layer_norm.layer_norm(s, w, b)[0], lambda: layer_norm.reference(s, w, b)[
+        0], 1e-4, 8 * s.size, 0
+    yield "dropout", f"{1 << 22}", lambda: dropout.dropout(x[:1 << 22], 0.5, 7), lambda: dropout.reference(
+        x[:1 << 22], 0.5, 7), 1e-5, 8 << 22, 0
 
     for size in (512, 1024):
         a, c = normal(size, size), normal(size, size)
@@ -60,18 +63,24 @@ def rows(rng):
         yield "matmul naive", f"{size}^3", lambda a=a, c=c: matmul.naive(a, c), exact, 1e-3, 0, 2 * size**3
         yield "matmul grouped", f"{size}^3", lambda a=a, c=c: matmul.matmul(a, c), exact, 1e-3, 0, 2 * size**3
     a, c = normal(1000, 777), normal(777, 900)
-    yield "matmul with tails", "1000 x 900 x 777", lambda: matmul.matmul(a, c), lambda: a.astype(np.float64) @ c, 1e-3, 0, 2 * a.size * 900
+    yield "matmul with tails", "1000 x 900 x 777", lambda: matmul.matmul(a, c), lambda: a.astype(
+        np.float64) @ c, 1e-3, 0, 2 * a.size * 900
 
     q, k, v = (normal(8, 1024, 64) for _ in range(3))
     flops = 4 * 8 * 1024 * 1024 * 64
-    yield "attention", "8 x 1024 x 64", lambda: attention.attention(q, k, v, False), lambda: attention.reference(q, k, v, False), 1e-5, 0, flops
-    yield "attention, causal", "8 x 1024 x 64", lambda: attention.attention(q, k, v, True), lambda: attention.reference(q, k, v, True), 1e-5, 0, flops // 2
+    yield "attention", "8 x 1024 x 64", lambda: attention.attention(q, k, v, False), lambda: attention.reference(
+        q, k, v, False), 1e-5, 0, flops
+    yield "attention, causal", "8 x 1024 x 64", lambda: attention.attention(q, k, v, True), lambda: attention.reference(
+        q, k, v, True), 1e-5, 0, flops // 2
 
-    yield "cumulative sum", "4096 x 1024", lambda: cumulative_sum.cumsum(s), lambda: np.cumsum(s.astype(np.float64), axis=1), 1e-3, 8 * s.size, 0
+    yield "cumulative sum", "4096 x 1024", lambda: cumulative_sum.cumsum(s), lambda: np.cumsum(
+        s.astype(np.float64), axis=1), 1e-3, 8 * s.size, 0
     grey_levels = rng.integers(0, 256, n).astype(np.uint8)
-    yield "histogram", f"{n}", lambda: histogram.histogram(grey_levels), lambda: np.bincount(grey_levels, minlength=256), 0, n, 0
+    yield "histogram", f"{n}", lambda: histogram.histogram(grey_levels), lambda: np.bincount(
+        grey_levels, minlength=256), 0, n, 0
     yield "top-k (k = 8)", "4096 x 1024", lambda: topk.topk(s, 8)[0], lambda: topk.reference(s, 8)[0], 0, 4 * s.size, 0
-    yield "spin lock sums", "4096 x 1024", lambda: spin_lock.column_sums(s), lambda: s.astype(np.float64).sum(axis=0), 1e-2, 4 * s.size, 0
+    yield "spin lock sums", "4096 x 1024", lambda: spin_lock.column_sums(s), lambda: s.astype(np.float64).sum(
+        axis=0), 1e-2, 4 * s.size, 0
 
 
 def photo():
@@ -101,8 +110,9 @@ def main() -> int:
         rate = f"{flops / seconds / 1e9:.1f} GFLOP/s" if flops else f"{moved / seconds / 1e9:.1f} GB/s"
         wrong = not error <= allowed
         failed += wrong
-        print(f"{kernel:<20}{size:<20}{seconds * 1e3:>9.3f} ms{rate:>16}{error:>16.1e}{'  WRONG' if wrong else ''}", flush=True)
-    print(f"the photograph and its grey copy: {(ROOT / 'build/demo').relative_to(ROOT)}/grace_hopper.jpg, grace_hopper_grey.png")
+        print(f"{kernel:<20}{size:<20}{seconds * 1e3:>9.3f} ms{rate:>16}{error:>16.1e}{'  WRONG' if wrong else ''}",
+              flush=True)
+    print("build/demo: the photograph grace_hopper.jpg and its grey copy grace_hopper_grey.png")
     return 1 if failed else 0
 
 

@@ -16,8 +16,8 @@ def sigmoid(x):
 
 @jit
 def swizzle2d(i, j, size_i, size_j, size_g):
-    # Rows are taken in groups of size_g; inside a group the walk is column by column, so that neighbouring programs share
-    # columns. The last group has the rows that are left.
+    # Rows are taken in groups of size_g; inside a group the walk is column by column, so that neighbouring programs
+    # share columns. The last group has the rows that are left.
     position = i * size_j + j
     group_size = size_g * size_j
     first_row = (position // group_size) * size_g

@@ -1,5 +1,6 @@
-# Counter-based random numbers: Philox-4x32-10 and its 64-bit variant (Salmon et al., "Parallel random numbers: as easy as
-# 1, 2, 3", SC 2011). A value depends on (seed, offset) alone, so any division of the work among programs gives the same numbers.
+# Counter-based random numbers: Philox-4x32-10 and its 64-bit variant (Salmon et al., "Parallel random numbers: as easy
+# as 1, 2, 3", SC 2011). A value depends on (seed, offset) alone, so any division of the work among programs gives the
+# same numbers.
 import tegula.language as tl
 from tegula import jit
 
@@ -55,7 +56,8 @@ def randint(seed, offset, n_rounds: tl.constexpr = 10):
 
 @jit
 def uint_to_uniform_float(x):
-    # The magnitude of the signed word (-x-1 below zero, which is ~x) times a little less than 2**-31 or 2**-63: in [0, 1).
+    # The magnitude of the signed word (-x-1 below zero, which is ~x) times a little less than 2**-31 or 2**-63: in [0,
+    # 1).
     if x.dtype.primitive_bitwidth == 64:
         word = x.to(tl.int64, bitcast=True)
         return tl.where(word < 0, ~word, word).to(tl.float32) * 1.0842020432385337e-19

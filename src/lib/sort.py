@@ -1,9 +1,9 @@
 # Sorting along the last axis by Batcher's bitonic network.
 #
-# A step of the network compares each element with the one whose position differs in one bit, `distance`. Both partners look at
-# the same pair: the one that is to hold the smaller value takes the partner's if that is smaller, the other one if it is
-# larger. Where the comparison is false both ways (equal, NaN) neither moves, so the result is always a permutation.
-# Steps are iterations of run-time loops: the code does not grow with the length.
+# A step of the network compares each element with the one whose position differs in one bit, `distance`. Both partners
+# look at the same pair: the one that is to hold the smaller value takes the partner's if that is smaller, the other one
+# if it is larger. Where the comparison is false both ways (equal, NaN) neither moves, so the result is always a
+# permutation. Steps are iterations of run-time loops: the code does not grow with the length.
 import tegula.language as tl
 from tegula import jit
 
@@ -45,7 +45,8 @@ def _merge(x, position, log_n: tl.constexpr, falling, axis: tl.constexpr):
 
 @jit
 def _sort_runs(x, position, log_n: tl.constexpr, descending, axis: tl.constexpr):
-    # Sorts runs of 2**log_n elements, every other one the other way round. Where there is one run, it falls if `descending`.
+    # Sorts runs of 2**log_n elements, every other one the other way round. Where there is one run, it falls if
+    # `descending`.
     for size in range(1, log_n + 1):
         falling = (((position >> size) & 1) != 0) ^ descending
         for i in range(size):
@@ -77,16 +78,19 @@ def _pick(pairs, axis: tl.constexpr, descending):
 def topk(x, k: tl.constexpr, dim: tl.constexpr = None, descending: tl.constexpr = True):
     axis: tl.constexpr = _last_axis(x, dim)
     n: tl.constexpr = x.shape[axis]
-    tl.static_assert(k > 0 and k <= n and (k & (k - 1)) == 0, "topk: k must be a power of two, at most the length of the axis")
+    tl.static_assert(k > 0 and k <= n and (k & (k - 1)) == 0,
+                     "topk: k must be a power of two, at most the length of the axis")
     if k == n:
         return sort(x, dim, descending)
     else:
-        # Runs of k, sorted in turn up and down; of two neighbours the k best are an elementwise choice, and a bitonic run.
+        # Runs of k, sorted in turn up and down; of two neighbours the k best are an elementwise choice, and a bitonic
+        # run.
         lead: tl.constexpr = x.shape[:-1]
         log_k: tl.constexpr = _log2(k)
         x = _sort_runs(x, _positions(x, axis), log_k, descending, axis)
         for i in tl.static_range(_log2(n) - log_k):
-            x = tl.reshape(_pick(tl.reshape(x, lead + [n // (2 * k) >> i, 2, k]), axis + 1, descending), lead + [n // 2 >> i])
+            pairs = tl.reshape(x, lead + [(n // k) >> (i + 1), 2, k])
+            x = tl.reshape(_pick(pairs, axis + 1, descending), lead + [n >> (i + 1)])
             position = _positions(x, axis)
             x = _merge(x, position, log_k, (((position >> log_k) & 1) != 0) ^ descending, axis)
         return x

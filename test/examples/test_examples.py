@@ -23,6 +23,7 @@ def test_shell_session(tmp_path):
     tegula = Path(os.environ.get("TEGULA", ROOT / "build/bin/tegula"))
     assert tegula.exists(), f"{tegula} is not built"
     env = dict(os.environ, TEGULA=str(tegula), PYTHON=sys.executable)
-    done = subprocess.run(["sh", EXAMPLES / "shell_session.sh"], cwd=tmp_path, env=env, text=True, capture_output=True, timeout=300)
+    done = subprocess.run(["sh", EXAMPLES / "shell_session.sh"], cwd=tmp_path, env=env, text=True, capture_output=True,
+                          timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "equal to numpy" in done.stdout

@@ -1,4 +1,5 @@
-"""Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list), and the count of cases by section of the language."""
+"""Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list), and the count of cases by section of the
+language."""
 import collections
 import os
 import sys
@@ -39,7 +40,8 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_terminal_summary(terminalreporter, config):
     total = 0
-    for name, n in sorted(config.sections.items(), key=lambda kv: [int(p) if p.isdigit() else 0 for p in kv[0].split()[0].split(".")]):
+    for name, n in sorted(config.sections.items(),
+                          key=lambda kv: [int(p) if p.isdigit() else 0 for p in kv[0].split()[0].split(".")]):
         terminalreporter.write_line(f"conformance {name}: {n} cases")
         total += n
     terminalreporter.write_line(f"conformance total: {total} cases")

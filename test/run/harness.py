@@ -1,9 +1,9 @@
 """What the cases share: a table of data types, inputs, ways to compare, and kernels that apply a function to blocks.
 
-A case is a row (language function, arguments, shapes, dtypes, numpy function). The kernels below load the inputs of a row, call
-its function, check the result's dtype and shape while compiling, and store it. Nothing here knows which device runs it: cases get a `dev`
-(conftest.py) and call `dev(kernel, grid, *args)`, with numpy arrays that are written in place.
-"""
+A case is a row (language function, arguments, shapes, dtypes, numpy function). The kernels below load the inputs of a
+row, call its function, check the result's dtype and shape while compiling, and store it. Nothing here knows which
+device runs it: cases get a `dev` (conftest.py) and call `dev(kernel, grid, *args)`, with numpy arrays that are written
+in place. """
 import os
 from dataclasses import dataclass
 
@@ -41,13 +41,23 @@ class D:
 
 
 ALL = [
-    D("int1", np.bool_, "b", 1), D("int8", np.int8, "i", 8), D("int16", np.int16, "i", 16), D("int32", np.int32, "i", 32),
-    D("int64", np.int64, "i", 64), D("uint8", np.uint8, "u", 8), D("uint16", np.uint16, "u", 16),
-    D("uint32", np.uint32, "u", 32), D("uint64", np.uint64, "u", 64),
-    D("float8e5", ml_dtypes.float8_e5m2, "f", 8, 2), D("float8e4nv", ml_dtypes.float8_e4m3fn, "f", 8, 3),
-    D("float8e4b8", ml_dtypes.float8_e4m3fnuz, "f", 8, 3), D("float8e5b16", ml_dtypes.float8_e5m2fnuz, "f", 8, 2),
-    D("float16", np.float16, "f", 16, 10), D("bfloat16", ml_dtypes.bfloat16, "f", 16, 7),
-    D("float32", np.float32, "f", 32, 23), D("float64", np.float64, "f", 64, 52),
+    D("int1", np.bool_, "b", 1),
+    D("int8", np.int8, "i", 8),
+    D("int16", np.int16, "i", 16),
+    D("int32", np.int32, "i", 32),
+    D("int64", np.int64, "i", 64),
+    D("uint8", np.uint8, "u", 8),
+    D("uint16", np.uint16, "u", 16),
+    D("uint32", np.uint32, "u", 32),
+    D("uint64", np.uint64, "u", 64),
+    D("float8e5", ml_dtypes.float8_e5m2, "f", 8, 2),
+    D("float8e4nv", ml_dtypes.float8_e4m3fn, "f", 8, 3),
+    D("float8e4b8", ml_dtypes.float8_e4m3fnuz, "f", 8, 3),
+    D("float8e5b16", ml_dtypes.float8_e5m2fnuz, "f", 8, 2),
+    D("float16", np.float16, "f", 16, 10),
+    D("bfloat16", ml_dtypes.bfloat16, "f", 16, 7),
+    D("float32", np.float32, "f", 32, 23),
+    D("float64", np.float64, "f", 64, 52),
 ]
 BY_NAME = {d.name: d for d in ALL}
 INTS = [d for d in ALL if d.kind in "iu"]
@@ -66,11 +76,15 @@ def rng(*key):
     return np.random.default_rng(int.from_bytes(text[-64:], "little"))
 
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -7.0, 1e-3, 65504.0, -65504.0, 448.0, 57344.0, 1e-8, 6e-8, np.inf, -np.inf, np.nan]
+SPECIAL = [
+    0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -7.0, 1e-3, 65504.0, -65504.0, 448.0, 57344.0, 1e-8, 6e-8, np.inf, -np.inf,
+    np.nan
+]
 
 
 def values(dt, n, key=(), special=False, low=None, high=None):
-    """n values of dtype `dt`. Floats are normal numbers around 1 unless `special`; ints cover the width unless low/high."""
+    """n values of dtype `dt`. Floats are normal numbers around 1 unless `special`; ints cover the width unless
+    low/high."""
     g = rng(dt.name, n, key)
     if dt.kind == "b":
         return g.integers(0, 2, n).astype(np.bool_)
@@ -84,7 +98,7 @@ def values(dt, n, key=(), special=False, low=None, high=None):
     v = g.standard_normal(n) * 4 if low is None else g.uniform(low, high, n)
     if special:
         v[:len(SPECIAL)] = SPECIAL[:n]
-        v[len(SPECIAL):] *= 10.0 ** g.integers(-9, 9, max(n - len(SPECIAL), 0))
+        v[len(SPECIAL):] *= 10.0**g.integers(-9, 9, max(n - len(SPECIAL), 0))
     with np.errstate(all="ignore"):
         return v.astype(np.float32).astype(dt.np) if dt.bits <= 16 else v.astype(dt.np)
 
@@ -120,13 +134,16 @@ def assert_ulp(actual, exact, ulps):
         finite = np.isfinite(rounded.astype(np.float64))
         a64 = actual.astype(exact.dtype)
         assert np.array_equal(np.isnan(a64), np.isnan(exact)), "NaN in different places"
-        assert np.array_equal(a64[~finite & ~np.isnan(exact)], rounded.astype(exact.dtype)[~finite & ~np.isnan(exact)]), "infinities differ"
+        assert np.array_equal(a64[~finite & ~np.isnan(exact)],
+                              rounded.astype(exact.dtype)[~finite & ~np.isnan(exact)]), "infinities differ"
         info = ml_dtypes.finfo(actual.dtype)
-        unit = np.maximum(2.0 ** (np.floor(np.log2(np.maximum(np.abs(exact), 1e-320))) - info.nmant), float(info.smallest_subnormal))
+        unit = np.maximum(2.0**(np.floor(np.log2(np.maximum(np.abs(exact), 1e-320))) - info.nmant),
+                          float(info.smallest_subnormal))
         error = np.where(finite, np.abs(a64 - exact) / unit, 0)
     worst = int(np.argmax(error))
-    assert error.max(initial=0) <= ulps, (f"{float(error.ravel()[worst]):.2f} ulp at {worst}: got {actual.ravel()[worst]!r}, "
-                                          f"exact {float(exact.ravel()[worst])!r}")
+    assert error.max(
+        initial=0) <= ulps, (f"{float(error.ravel()[worst]):.2f} ulp at {worst}: got {actual.ravel()[worst]!r}, "
+                             f"exact {float(exact.ravel()[worst])!r}")
 
 
 def assert_close(actual, expected, rtol, atol=0.0):
@@ -134,6 +151,7 @@ def assert_close(actual, expected, rtol, atol=0.0):
 
 
 # Kernels for rows. SHAPE () is a scalar.
+
 
 @tegula.jit
 def numel(shape: tl.constexpr):
@@ -208,10 +226,11 @@ def apply(dev, fn, inputs, out_shape, out_dtype, args=(), dtype=None):
     return out.reshape(out_shape)
 
 
-def gpu_only(reason):
-    """Where a row needs a GPU: the reason goes into the report."""
-    import pytest
-    return pytest.mark.skip(reason=reason)
+def run(dev, kernel, *args, n=8, dtype=np.int32, grid=(1,), **kw):
+    """Runs `kernel` on an output of n zeros, its first argument; returns it as a list."""
+    out = np.zeros(n, dtype)
+    dev(kernel, grid, out, *args, **kw)
+    return out.tolist()
 
 
 SEED = int(os.environ.get("TEGULA_TEST_SEED", "20240517"))

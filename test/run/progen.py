@@ -1,8 +1,9 @@
-"""Random programs: each is a helper of a dozen lines on two blocks, written as text and evaluated with numpy as it is written.
+"""Random programs: each is a helper of a dozen lines on two blocks, written as text and evaluated with numpy as it is
+written.
 
-Everything generated has one right answer, bit for bit: floats are only added, multiplied, divided, compared, rounded and moved, with
-contraction off; sums and scans are of integers. A program returns one value, which the kernel stores as int64 into its slot.
-"""
+Everything generated has one right answer, bit for bit: floats are only added, multiplied, divided, compared, rounded
+and moved, with contraction off; sums and scans are of integers. A program returns one value, which the kernel stores as
+int64 into its slot."""
 import numpy as np
 
 M, N = 8, 16
@@ -31,7 +32,15 @@ class V:
         assert self.a.dtype == NP[dt], (name, dt, self.a.dtype)
 
 
-NP = {"int32": np.int32, "int64": np.int64, "uint32": np.uint32, "int16": np.int16, "int1": np.bool_, "float32": np.float32, "float16": np.float16}
+NP = {
+    "int32": np.int32,
+    "int64": np.int64,
+    "uint32": np.uint32,
+    "int16": np.int16,
+    "int1": np.bool_,
+    "float32": np.float32,
+    "float16": np.float16
+}
 INTS = ("int32", "int64", "uint32", "int16")
 
 
@@ -102,7 +111,8 @@ class Program:
         p = self.pair(INTS)
         if p:
             a, b = p
-            op, f = [("+", np.add), ("-", np.subtract), ("*", np.multiply), ("&", np.bitwise_and), ("|", np.bitwise_or), ("^", np.bitwise_xor)][self.g.integers(6)]
+            op, f = [("+", np.add), ("-", np.subtract), ("*", np.multiply), ("&", np.bitwise_and), ("|", np.bitwise_or),
+                     ("^", np.bitwise_xor)][self.g.integers(6)]
             self.emit(f"{a.name} {op} {b.name}", a.dt, f(a.a, b.a))
 
     def op_int_number(self):
@@ -175,7 +185,8 @@ class Program:
     def op_float_unary(self):
         a = self.pick("float32")
         if a is not None:
-            text, f = [("-{}", np.negative), ("tl.abs({})", np.abs), ("tl.floor({})", np.floor), ("tl.ceil({})", np.ceil),
+            text, f = [("-{}", np.negative), ("tl.abs({})", np.abs),
+                       ("tl.floor({})", np.floor), ("tl.ceil({})", np.ceil),
                        ("tl.sqrt_rn(tl.abs({}))", lambda x: np.sqrt(np.abs(x)))][self.g.integers(5)]
             self.emit(text.format(a.name), a.dt, f(a.a))
 
@@ -184,13 +195,15 @@ class Program:
         if p:
             a, b = p
             smaller = bool(self.g.integers(2))
-            self.emit(f"tl.{'minimum' if smaller else 'maximum'}({a.name}, {b.name})", a.dt, extremum(a.a, b.a, smaller))
+            self.emit(f"tl.{'minimum' if smaller else 'maximum'}({a.name}, {b.name})", a.dt,
+                      extremum(a.a, b.a, smaller))
 
     def op_compare(self):
         p = self.pair(INTS + ("float32", "float16"))
         if p:
             a, b = p
-            op, f = [("<", np.less), ("<=", np.less_equal), (">", np.greater), (">=", np.greater_equal), ("==", np.equal), ("!=", np.not_equal)][self.g.integers(6)]
+            op, f = [("<", np.less), ("<=", np.less_equal), (">", np.greater), (">=", np.greater_equal),
+                     ("==", np.equal), ("!=", np.not_equal)][self.g.integers(6)]
             self.emit(f"{a.name} {op} {b.name}", "int1", f(a.a, b.a))
 
     def op_bool(self):
@@ -236,16 +249,19 @@ class Program:
             to = "int32" if a.dt != "int32" else "uint32"
             if a.dt == "float32":
                 a2 = np.where(np.isnan(a.a), np.float32(0), a.a)
-                self.emit(f"tl.where({a.name} != {a.name}, 0.0, {a.name}).to(tl.int32, bitcast=True)", "int32", np.ascontiguousarray(a2).view(np.int32).reshape(a2.shape))
+                self.emit(f"tl.where({a.name} != {a.name}, 0.0, {a.name}).to(tl.int32, bitcast=True)", "int32",
+                          np.ascontiguousarray(a2).view(np.int32).reshape(a2.shape))
             else:
-                self.emit(f"{a.name}.to(tl.{to}, bitcast=True)", to, np.ascontiguousarray(a.a).view(NP[to]).reshape(a.a.shape))
+                self.emit(f"{a.name}.to(tl.{to}, bitcast=True)", to,
+                          np.ascontiguousarray(a.a).view(NP[to]).reshape(a.a.shape))
 
     def op_reshape(self):
         a = self.pick(*NP)
         if a is None or a.a.ndim == 0:
             return
         n = a.a.size
-        shapes = [[n], [n // 2, 2] if n > 1 else [1, 1], [1, n], [n, 1], [2, n // 4, 2] if n >= 4 else [n], [n // 8, 8] if n >= 8 else [n], [n // 16, 16] if n >= 16 else [n]]
+        shapes = [[n], [n // 2, 2] if n > 1 else [1, 1], [1, n], [n, 1], [2, n // 4, 2] if n >= 4 else [n],
+                  [n // 8, 8] if n >= 8 else [n], [n // 16, 16] if n >= 16 else [n]]
         s = shapes[self.g.integers(len(shapes))]
         self.emit(f"tl.reshape({a.name}, {s})", a.dt, a.a.reshape(s))
 
@@ -264,7 +280,7 @@ class Program:
     def op_broadcast(self):
         a = self.pick(*NP)
         if a is not None and 1 in a.a.shape:
-            s = [int(n) if n > 1 else int(2 ** self.g.integers(0, 4)) for n in a.a.shape]
+            s = [int(n) if n > 1 else int(2**self.g.integers(0, 4)) for n in a.a.shape]
             if np.prod(s) <= SLOT:
                 self.emit(f"tl.broadcast_to({a.name}, {s})", a.dt, np.ascontiguousarray(np.broadcast_to(a.a, s)))
 
@@ -300,7 +316,8 @@ class Program:
         if a is not None and i is not None and a.a.ndim and a.a.shape == i.a.shape:
             axis = int(self.g.integers(a.a.ndim))
             n = a.a.shape[axis]
-            self.emit(f"tl.gather({a.name}, {i.name} & {n - 1}, {axis})", a.dt, np.take_along_axis(a.a, (i.a & (n - 1)).astype(np.int64), axis))
+            self.emit(f"tl.gather({a.name}, {i.name} & {n - 1}, {axis})", a.dt,
+                      np.take_along_axis(a.a, (i.a & (n - 1)).astype(np.int64), axis))
 
     def op_reduce(self):
         a = self.pick("int32", "int64", "uint32", "float32")
@@ -361,13 +378,20 @@ class Program:
         b = a and self.pick(a.dt, shape=a.a.shape)
         if c is not None and a is not None and b is not None:
             v, k = f"v{self.count}", int(self.g.integers(-3, 4))
-            self.lines += [f"{v}_r = {a.name}", f"if tl.sum({c.name} & 7) % 5 > {k}:" if c.a.ndim else f"if {c.name} % 5 > {k}:", f"    {v}_r = {b.name}"]
+            self.lines += [
+                f"{v}_r = {a.name}", f"if tl.sum({c.name} & 7) % 5 > {k}:" if c.a.ndim else f"if {c.name} % 5 > {k}:",
+                f"    {v}_r = {b.name}"
+            ]
             test = np.fmod(np.sum(c.a & np.int32(7)) if c.a.ndim else c.a, 5) > k
             self.emit(f"{v}_r", a.dt, b.a if test else a.a)
 
-    OPS = [op_int] * 4 + [op_int_number] * 4 + [op_divide] * 2 + [op_unary_int] + [op_float] * 4 + [op_float_number] * 3 + [op_float_unary] * 2 + \
-        [op_extremum] * 2 + [op_compare] * 2 + [op_bool, op_where, op_where] + [op_cast] * 5 + [op_bitcast, op_reshape, op_reshape, op_permute, op_permute,
-         op_expand, op_expand, op_broadcast, op_broadcast, op_join, op_split, op_flip, op_gather, op_reduce, op_reduce, op_arg, op_scan, op_sort, op_loop, op_if]
+    WEIGHTS = {
+        op_int: 4, op_int_number: 4, op_divide: 2, op_unary_int: 1, op_float: 4, op_float_number: 3, op_float_unary: 2,
+        op_extremum: 2, op_compare: 2, op_bool: 1, op_where: 2, op_cast: 5, op_bitcast: 1, op_reshape: 2, op_permute: 2,
+        op_expand: 2, op_broadcast: 2, op_join: 1, op_split: 1, op_flip: 1, op_gather: 1, op_reduce: 2, op_arg: 1,
+        op_scan: 1, op_sort: 1, op_loop: 1, op_if: 1
+    }
+    OPS = [op for op, weight in WEIGHTS.items() for _ in range(weight)]
 
     def build(self, x, y, length):
         self.values = [V("x", "int32", x), V("y", "float32", y)]
@@ -396,13 +420,16 @@ class Program:
 def inputs(g):
     x = g.integers(-2**31, 2**31, (M, N)).astype(np.int32)
     x[:4] >>= g.integers(16, 30, (4, N)).astype(np.int32)
-    y = (g.standard_normal((M, N)) * 2.0 ** g.integers(-6, 12, (M, N))).astype(np.float32)
+    y = (g.standard_normal((M, N)) * 2.0**g.integers(-6, 12, (M, N))).astype(np.float32)
     y[0, :6] = [0, -0.0, 1, -1, np.inf, np.nan]
     return x, y
 
 
 def kernel_text(name, programs):
-    lines = [f"@tegula.jit\ndef {name}(xp, yp, out):", f"    i = tl.arange(0, {M})[:, None] * {N} + tl.arange(0, {N})[None, :]",
-             "    x = tl.load(xp + i)", "    y = tl.load(yp + i)"]
+    lines = [
+        f"@tegula.jit\ndef {name}(xp, yp, out):",
+        f"    i = tl.arange(0, {M})[:, None] * {N} + tl.arange(0, {N})[None, :]", "    x = tl.load(xp + i)",
+        "    y = tl.load(yp + i)"
+    ]
     lines += [f"    store_slot(out, {slot}, {p.name}(x, y))" for slot, p in enumerate(programs)]
     return "\n".join(lines) + "\n"

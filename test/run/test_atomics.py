@@ -40,13 +40,20 @@ def reference(op, t, x, v):
             if t.bits == 16:
                 return (x.astype(np.float32) + v.astype(np.float32)).astype(t.np)
             return x + v
-        return {"max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-                "xchg": lambda a, b: b}[op](x, v)
+        return {
+            "max": np.maximum,
+            "min": np.minimum,
+            "and": np.bitwise_and,
+            "or": np.bitwise_or,
+            "xor": np.bitwise_xor,
+            "xchg": lambda a, b: b
+        }[op](x, v)
 
 
 WORDS = ["int32", "uint32", "int64", "uint64"]
-ROWS = ([("add", t) for t in WORDS + ["float16", "bfloat16", "float32", "float64"]] +
-        [(op, t) for op in ("max", "min") for t in WORDS + ["float32", "float64"]] +
+ROWS = ([("add", t)
+         for t in WORDS + ["float16", "bfloat16", "float32", "float64"]] + [(op, t) for op in ("max", "min")
+                                                                            for t in WORDS + ["float32", "float64"]] +
         [(op, t) for op in ("and", "or", "xor") for t in WORDS] + [("xchg", t) for t in WORDS + ["float32", "float64"]])
 
 
@@ -70,10 +77,12 @@ def test_orders(dev, sem, scope):
     assert_same(x, v)
 
 
-@pytest.mark.parametrize("sem, scope, text", [("seq", None, "[Mm]emory semantic"), (None, "device", "[Ss]cope|semantic")])
+@pytest.mark.parametrize("sem, scope, text", [("seq", None, "[Mm]emory semantic"),
+                                              (None, "device", "[Ss]cope|semantic")])
 def test_bad_orders(dev, sem, scope, text):
     with pytest.raises(CompileError, match=text):
-        dev(rmw_kernel, (1,), np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(16, np.int32), 16, "add", 16, sem, scope)
+        dev(rmw_kernel, (1,), np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(16, np.int32), 16, "add", 16,
+            sem, scope)
 
 
 @tegula.jit
@@ -160,7 +169,8 @@ def test_cas_of_numbers(dev):
 @pytest.mark.parametrize("t, op", [("float32", "max"), ("float32", "min"), ("float64", "max"), ("float64", "min")])
 def test_float_extrema_order_zeros(dev, t, op):
     t = d(t)
-    a = np.array([0.0, -0.0, -1.0, 1.0, -0.0, 0.0, -np.inf, np.inf, -2.0, -3.0, 5.0, -5.0, 1e-40, -1e-40, 0.0, 0.0], t.np)
+    a = np.array([0.0, -0.0, -1.0, 1.0, -0.0, 0.0, -np.inf, np.inf, -2.0, -3.0, 5.0, -5.0, 1e-40, -1e-40, 0.0, 0.0],
+                 t.np)
     b = np.array([-0.0, 0.0, 1.0, -1.0, -0.0, 0.0, 3.0, 3.0, -3.0, -2.0, -5.0, 5.0, 0.0, 0.0, 1.0, -1.0], t.np)
     got, old = a.copy(), np.zeros(16, t.np)
     dev(rmw_kernel, (1,), got, b, old, 16, op, 16, None, None)
@@ -168,9 +178,12 @@ def test_float_extrema_order_zeros(dev, t, op):
     assert_same(got, np.array([(max if op == "max" else min)(p, q, key=key) for p, q in zip(a, b)], t.np))
 
 
-@pytest.mark.parametrize("op, t, text", [("add", "int8", "does not support"), ("add", "int16", "does not support"), ("add", "uint16", "does not support"),
-                                         ("add", "float8e5", "does not support"), ("add", "int1", "does not support"), ("max", "float16", "does not support fp16"),
-                                         ("min", "bfloat16", "does not support bf16"), ("and", "int8", "does not support")])
+@pytest.mark.parametrize("op, t, text", [("add", "int8", "does not support"), ("add", "int16", "does not support"),
+                                         ("add", "uint16", "does not support"), ("add", "float8e5", "does not support"),
+                                         ("add", "int1", "does not support"),
+                                         ("max", "float16", "does not support fp16"),
+                                         ("min", "bfloat16", "does not support bf16"),
+                                         ("and", "int8", "does not support")])
 def test_unsupported_types(dev, op, t, text):
     z = np.zeros(16, d(t).np)
     with pytest.raises(CompileError, match=text):

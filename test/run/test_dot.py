@@ -10,13 +10,14 @@ pytestmark = pytest.mark.section("3.5 dot")
 
 
 @tegula.jit
-def dot_kernel(a, b, c, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
-               TF32: tl.constexpr, OUT: tl.constexpr, RESULT: tl.constexpr):
+def dot_kernel(a, b, c, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ACC: tl.constexpr,
+               PRECISION: tl.constexpr, TF32: tl.constexpr, OUT: tl.constexpr, RESULT: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     x = tl.load(a + m[:, None] * K + k[None, :])
     y = tl.load(b + k[:, None] * N + n[None, :])
     if ACC:
-        r = tl.dot(x, y, tl.load(c + m[:, None] * N + n[None, :]), input_precision=PRECISION, allow_tf32=TF32, out_dtype=OUT)
+        r = tl.dot(x, y, tl.load(c + m[:, None] * N + n[None, :]), input_precision=PRECISION, allow_tf32=TF32,
+                   out_dtype=OUT)
     else:
         r = tl.dot(x, y, input_precision=PRECISION, allow_tf32=TF32, out_dtype=OUT)
     tl.static_assert(r.dtype == RESULT)
@@ -26,32 +27,38 @@ def dot_kernel(a, b, c, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, 
 
 def operands(t, m, n, k, *key):
     if t.kind == "i":
-        return values(t, m * k, key + (0,), low=-128, high=127).reshape(m, k), values(t, k * n, key + (1,), low=-128, high=127).reshape(k, n)
+        return values(t, m * k, key + (0,), low=-128,
+                      high=127).reshape(m, k), values(t, k * n, key + (1,), low=-128, high=127).reshape(k, n)
     g = rng("dot", t.name, m, n, k, key)
-    return (g.standard_normal((m, k)).astype(np.float32).astype(t.np), g.standard_normal((k, n)).astype(np.float32).astype(t.np))
+    return (g.standard_normal((m, k)).astype(np.float32).astype(t.np), g.standard_normal(
+        (k, n)).astype(np.float32).astype(t.np))
 
 
 def run(dev, a, b, result, c=None, precision=None, tf32=None, out_dtype=None):
     (m, k), n = a.shape, b.shape[1]
     out = np.zeros((m, n), d(result).np)
     c2 = np.zeros((m, n), d(result).np) if c is None else c
-    dev(dot_kernel, (1,), a.reshape(-1), b.reshape(-1), c2.reshape(-1), out.reshape(-1), m, n, k, c is not None, precision, tf32,
-        out_dtype and getattr(tl, out_dtype), getattr(tl, result))
+    dev(dot_kernel, (1,), a.reshape(-1), b.reshape(-1), c2.reshape(-1), out.reshape(-1), m, n, k, c is not None,
+        precision, tf32, out_dtype and getattr(tl, out_dtype), getattr(tl, result))
     return out
 
 
 def check(out, a, b, c, unit, extra=0.0):
-    """|error| <= K * unit * (|a| @ |b| + |c|), the bound of any order of summation; `extra` is of the operands' rounding."""
+    """|error| <= K * unit * (|a| @ |b| + |c|), the bound of any order of summation; `extra` is of the operands'
+    rounding."""
     a64, b64 = a.astype(np.float64), b.astype(np.float64)
     exact = a64 @ b64 + (0 if c is None else c.astype(np.float64))
     scale = np.abs(a64) @ np.abs(b64) + (0 if c is None else np.abs(c.astype(np.float64)))
     bound = (a.shape[1] * unit + extra) * scale + unit * np.abs(exact)
     error = np.abs(out.astype(np.float64) - exact)
-    assert (error <= bound).all(), f"error {error.max():.3g}, {float((error / np.maximum(bound, 1e-300)).max()):.2f} of the bound"
+    assert (
+        error
+        <= bound).all(), f"error {error.max():.3g}, {float((error / np.maximum(bound, 1e-300)).max()):.2f} of the bound"
 
 
 EPS32, EPS16 = 2.0**-24, 2.0**-11
-SIZES = [(16, 16, 16), (32, 64, 16), (64, 32, 128), (128, 128, 32), (16, 128, 64), (128, 16, 16), (1, 16, 16), (16, 1, 16), (16, 16, 1), (4, 8, 2), (2, 2, 256)]
+SIZES = [(16, 16, 16), (32, 64, 16), (64, 32, 128), (128, 128, 32), (16, 128, 64), (128, 16, 16), (1, 16, 16),
+         (16, 1, 16), (16, 16, 1), (4, 8, 2), (2, 2, 256)]
 
 
 @pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "float64", "int8", "float8e5", "float8e4nv"])
@@ -98,11 +105,13 @@ def test_mixed_fp8(dev, a, b):
     check(run(dev, x, y, "float32"), x, y, None, EPS32)
 
 
-@pytest.mark.parametrize("precision, extra", [("ieee", 0.0), ("tf32", 2.0**-9), ("tf32x3", 2.0**-19), ("bf16x3", 2.0**-14), ("bf16x6", 2.0**-20), (None, 0.0)])
+@pytest.mark.parametrize("precision, extra", [("ieee", 0.0), ("tf32", 2.0**-9), ("tf32x3", 2.0**-19),
+                                              ("bf16x3", 2.0**-14), ("bf16x6", 2.0**-20), (None, 0.0)])
 @pytest.mark.parametrize("m, n, k", SIZES[:2])
 def test_precision(dev, precision, extra, m, n, k):
     a, b = operands(d("float32"), m, n, k, "precision")
-    check(run(dev, a, b, "float32", precision=precision), a, b, None, EPS32, 2.0**-9 if precision is None and dev.name != "cpu" else extra)
+    check(run(dev, a, b, "float32", precision=precision), a, b, None, EPS32,
+          2.0**-9 if precision is None and dev.name != "cpu" else extra)
 
 
 def test_tf32_truncates(dev):
@@ -188,23 +197,28 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
     m, n, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     acc = tl.zeros([BM, BN], tl.float32)
     for start in range(0, K, BK):
-        x = tl.load(a + m[:, None] * K + (start + k)[None, :], mask=(m[:, None] < M) & ((start + k)[None, :] < K), other=0.0)
-        y = tl.load(b + (start + k)[:, None] * N + n[None, :], mask=((start + k)[:, None] < K) & (n[None, :] < N), other=0.0)
+        x = tl.load(a + m[:, None] * K + (start + k)[None, :], mask=(m[:, None] < M) & ((start + k)[None, :] < K),
+                    other=0.0)
+        y = tl.load(b + (start + k)[:, None] * N + n[None, :], mask=((start + k)[:, None] < K) & (n[None, :] < N),
+                    other=0.0)
         acc = tl.dot(x, y, acc, input_precision="ieee" if x.dtype == tl.float32 else None)
     tl.store(c + m[:, None] * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
 
 
 @pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "float8e4nv"])
-@pytest.mark.parametrize("m, n, k, bm, bn, bk", [(64, 64, 64, 32, 32, 32), (100, 70, 130, 32, 64, 32), (1, 1, 1, 16, 16, 16), (33, 257, 65, 64, 128, 16)])
+@pytest.mark.parametrize("m, n, k, bm, bn, bk", [(64, 64, 64, 32, 32, 32), (100, 70, 130, 32, 64, 32),
+                                                 (1, 1, 1, 16, 16, 16), (33, 257, 65, 64, 128, 16)])
 def test_matmul(dev, t, m, n, k, bm, bn, bk):
     a, b = operands(d(t), m, n, k, "matmul")
     c = np.zeros((m, n), np.float32)
-    dev(matmul, (tegula.cdiv(m, bm), tegula.cdiv(n, bn)), a.reshape(-1), b.reshape(-1), c.reshape(-1), m, n, k, bm, bn, bk)
+    dev(matmul, (tegula.cdiv(m, bm), tegula.cdiv(n, bn)), a.reshape(-1), b.reshape(-1), c.reshape(-1), m, n, k, bm, bn,
+        bk)
     check(c, a, b, None, EPS32)
 
 
 @tegula.jit
-def any_dot(a, b, out, SA: tl.constexpr, SB: tl.constexpr, PRECISION: tl.constexpr, TF32: tl.constexpr, OUT: tl.constexpr, ACC: tl.constexpr):
+def any_dot(a, b, out, SA: tl.constexpr, SB: tl.constexpr, PRECISION: tl.constexpr, TF32: tl.constexpr,
+            OUT: tl.constexpr, ACC: tl.constexpr):
     x, y = tl.full(SA, 1, a.dtype.element_ty), tl.full(SB, 1, b.dtype.element_ty)
     if ACC is None:
         r = tl.dot(x, y, input_precision=PRECISION, allow_tf32=TF32, out_dtype=OUT)
@@ -217,14 +231,22 @@ S = (16, 16)
 
 
 @pytest.mark.parametrize("row", [
-    ("float32", "float16", S, S, None, None, None, None, "same dtype"), ("uint8", "uint8", S, S, None, None, None, None, "int8"),
-    ("int32", "int32", S, S, None, None, None, None, "."), ("float32", "float32", (16,), S, None, None, None, None, "."),
-    ("float32", "float32", (16, 16), (32, 16), None, None, None, None, "."), ("float32", "float32", S, S, "fp32", None, None, None, "input_precision must be one of"),
-    ("float32", "float32", S, S, "ieee", True, None, None, "."), ("float16", "float16", S, S, None, None, "bfloat16", None, "."),
-    ("float32", "float32", S, S, None, None, None, (16, 32), "."), ("float16", "float16", S, S, None, None, "float16", S, "out_dtype|acc"),
+    ("float32", "float16", S, S, None, None, None, None, "same dtype"),
+    ("uint8", "uint8", S, S, None, None, None, None, "int8"),
+    ("int32", "int32", S, S, None, None, None, None, "."),
+    ("float32", "float32", (16,), S, None, None, None, None, "."),
+    ("float32", "float32", (16, 16), (32, 16), None, None, None, None, "."),
+    ("float32", "float32", S, S, "fp32", None, None, None, "input_precision must be one of"),
+    ("float32", "float32", S, S, "ieee", True, None, None, "."),
+    ("float16", "float16", S, S, None, None, "bfloat16", None, "."),
+    ("float32", "float32", S, S, None, None, None, (16, 32), "."),
+    ("float16", "float16", S, S, None, None, "float16", S, "out_dtype|acc"),
     ("float32", "float32", (2, 16, 16), (4, 16, 16), None, None, None, None, "."),
 ], ids=str)
 def test_errors(dev, row):
     a, b, sa, sb, precision, tf32, out, acc, text = row
     with pytest.raises(CompileError, match=text):
-        dev(any_dot, (1,), np.zeros(1, d(a).np), np.zeros(1, d(b).np), np.zeros(1, np.float32), sa, sb, precision, tf32, out and getattr(tl, out), acc)
+        dev(any_dot, (1,), np.zeros(1,
+                                     d(a).np), np.zeros(1,
+                                                        d(b).np), np.zeros(1, np.float32), sa, sb, precision, tf32, out
+            and getattr(tl, out), acc)

@@ -101,17 +101,27 @@ def exact(f):
 
 # name, kernel function, reference, interval, ulp for float32, ulp for float64
 MATH = [
-    ("exp", f_exp, exact(np.exp), (-104, 89), 2, 2), ("exp2", f_exp2, exact(np.exp2), (-150, 128.5), 2, 2),
-    ("log", f_log, exact(np.log), (1e-6, 1e6), 2, 2), ("log2", f_log2, exact(np.log2), (1e-6, 1e6), 2, 2),
-    ("log near 1", f_log, exact(np.log), (0.9, 1.1), 2, 2), ("exp near 0", f_exp, exact(np.exp), (-1e-3, 1e-3), 2, 2),
-    ("sin", f_sin, exact(np.sin), (-100, 100), 2, 2), ("cos", f_cos, exact(np.cos), (-100, 100), 2, 2),
-    ("sin near 0", f_sin, exact(np.sin), (-1e-3, 1e-3), 2, 2), ("sin of large", f_sin, exact(np.sin), (-1e5, 1e5), 2, 2),
+    ("exp", f_exp, exact(np.exp), (-104, 89), 2, 2),
+    ("exp2", f_exp2, exact(np.exp2), (-150, 128.5), 2, 2),
+    ("log", f_log, exact(np.log), (1e-6, 1e6), 2, 2),
+    ("log2", f_log2, exact(np.log2), (1e-6, 1e6), 2, 2),
+    ("log near 1", f_log, exact(np.log), (0.9, 1.1), 2, 2),
+    ("exp near 0", f_exp, exact(np.exp), (-1e-3, 1e-3), 2, 2),
+    ("sin", f_sin, exact(np.sin), (-100, 100), 2, 2),
+    ("cos", f_cos, exact(np.cos), (-100, 100), 2, 2),
+    ("sin near 0", f_sin, exact(np.sin), (-1e-3, 1e-3), 2, 2),
+    ("sin of large", f_sin, exact(np.sin), (-1e5, 1e5), 2, 2),
     ("cos of large", f_cos, exact(np.cos), (-1e5, 1e5), 2, 2),
-    ("sqrt", f_sqrt, exact(np.sqrt), (0, 1e10), 2, 2), ("rsqrt", f_rsqrt, exact(lambda x: 1 / np.sqrt(x)), (1e-10, 1e10), 2, 2),
-    ("erf", f_erf, erf, (-5, 5), 2, 4), ("erf near 0", f_erf, erf, (-1e-2, 1e-2), 2, 4),
-    ("floor", f_floor, exact(np.floor), (-1e4, 1e4), 0, 0), ("ceil", f_ceil, exact(np.ceil), (-1e4, 1e4), 0, 0),
-    ("exp method", m_exp, exact(np.exp), (-10, 10), 2, 2), ("tl.math.exp", m_math_exp, exact(np.exp), (-10, 10), 2, 2),
-    ("erf method", m_erf, erf, (-2, 2), 2, 4), ("log2 method", m_log2, exact(np.log2), (1e-3, 1e3), 2, 2),
+    ("sqrt", f_sqrt, exact(np.sqrt), (0, 1e10), 2, 2),
+    ("rsqrt", f_rsqrt, exact(lambda x: 1 / np.sqrt(x)), (1e-10, 1e10), 2, 2),
+    ("erf", f_erf, erf, (-5, 5), 2, 4),
+    ("erf near 0", f_erf, erf, (-1e-2, 1e-2), 2, 4),
+    ("floor", f_floor, exact(np.floor), (-1e4, 1e4), 0, 0),
+    ("ceil", f_ceil, exact(np.ceil), (-1e4, 1e4), 0, 0),
+    ("exp method", m_exp, exact(np.exp), (-10, 10), 2, 2),
+    ("tl.math.exp", m_math_exp, exact(np.exp), (-10, 10), 2, 2),
+    ("erf method", m_erf, erf, (-2, 2), 2, 4),
+    ("log2 method", m_log2, exact(np.log2), (1e-3, 1e3), 2, 2),
 ]
 
 
@@ -126,18 +136,22 @@ def test_math(dev, row, t):
     assert_ulp(apply(dev, fn, [x], (n,), d(t).np), ref(x), ulp32 if t == "float32" else ulp64)
 
 
-SPECIALS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, 1e-40, 3.4e38, -3.4e38, 0.5, 89.5, -104.5, 128.0, -150.5])
+SPECIALS = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, 1e-40, 3.4e38, -3.4e38, 0.5, 89.5, -104.5, 128.0, -150.5])
 
 
-@pytest.mark.parametrize("row", [("exp", f_exp, np.exp), ("exp2", f_exp2, np.exp2), ("log", f_log, np.log), ("log2", f_log2, np.log2), ("sqrt", f_sqrt, np.sqrt),
-                                 ("rsqrt", f_rsqrt, lambda x: 1 / np.sqrt(x)), ("floor", f_floor, np.floor), ("ceil", f_ceil, np.ceil),
-                                 ("erf", f_erf, erf)], ids=lambda r: r[0])
+@pytest.mark.parametrize("row", [("exp", f_exp, np.exp), ("exp2", f_exp2, np.exp2), ("log", f_log, np.log),
+                                 ("log2", f_log2, np.log2), ("sqrt", f_sqrt, np.sqrt),
+                                 ("rsqrt", f_rsqrt, lambda x: 1 / np.sqrt(x)), ("floor", f_floor, np.floor),
+                                 ("ceil", f_ceil, np.ceil), ("erf", f_erf, erf)], ids=lambda r: r[0])
 @pytest.mark.parametrize("t", ["float32", "float64"])
 def test_specials(dev, row, t):
     _, fn, ref = row
     x = SPECIALS.astype(d(t).np)
     with np.errstate(all="ignore"):
-        assert_ulp(apply(dev, fn, [x], (16,), d(t).np), ref(x.astype(np.float64 if t == "float32" else np.longdouble)), 2 if row[0] != "erf" else 4)
+        assert_ulp(apply(dev, fn, [x], (16,),
+                         d(t).np), ref(x.astype(np.float64 if t == "float32" else np.longdouble)),
+                   2 if row[0] != "erf" else 4)
 
 
 @pytest.mark.parametrize("fn", [f_sin, f_cos], ids=["sin", "cos"])
@@ -146,7 +160,8 @@ def test_trigonometry_of_infinity(dev, fn):
     assert np.isnan(apply(dev, fn, [x], (4,), np.float32)).all()
 
 
-@pytest.mark.parametrize("fn", [f_exp, f_exp2, f_log, f_log2, f_sin, f_cos, f_sqrt, f_rsqrt, f_erf, f_floor, f_ceil], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("fn", [f_exp, f_exp2, f_log, f_log2, f_sin, f_cos, f_sqrt, f_rsqrt, f_erf, f_floor, f_ceil],
+                         ids=lambda f: f.__name__)
 @pytest.mark.parametrize("t", ["float16", "bfloat16", "int32"])
 def test_function_form_wants_wide_floats(dev, fn, t):
     with pytest.raises(CompileError, match="[Ee]xpected dtype"):
@@ -291,7 +306,8 @@ def test_division_rounds_correctly(dev, fn):
 def test_fdiv(dev, t):
     x, y = values(d(t), 256, 0), values(d(t), 256, 1)
     got = apply(dev, f_fdiv, [x, y], (256,), d(t).np)
-    np.testing.assert_allclose(got.astype(np.float64), x.astype(np.float64) / y.astype(np.float64), rtol=2.0 ** (-10 if t == "float16" else -22))
+    np.testing.assert_allclose(got.astype(np.float64),
+                               x.astype(np.float64) / y.astype(np.float64), rtol=2.0**(-10 if t == "float16" else -22))
 
 
 @pytest.mark.parametrize("a, b", [("int32", "int32"), ("float32", "float16"), ("float32", "int32")])
@@ -329,7 +345,8 @@ def test_umulhi_wants_words(dev):
 
 
 @pytest.mark.parametrize("t", ["int8", "int32", "uint16", "int64", "float32", "float64"])
-@pytest.mark.parametrize("fn, ref", [(f_add, np.add), (f_sub, np.subtract), (f_mul, np.multiply)], ids=["add", "sub", "mul"])
+@pytest.mark.parametrize("fn, ref", [(f_add, np.add), (f_sub, np.subtract), (f_mul, np.multiply)],
+                         ids=["add", "sub", "mul"])
 def test_function_forms(dev, t, fn, ref):
     x, y = values(d(t), 64, 0), values(d(t), 64, 1)
     with np.errstate(all="ignore"):
@@ -337,8 +354,9 @@ def test_function_forms(dev, t, fn, ref):
 
 
 @pytest.mark.parametrize("t", [t for t in NO_FP8 if t.kind != "b"], ids=str)
-@pytest.mark.parametrize("fn, ref, nan", [(f_minimum, np.fmin, False), (f_maximum, np.fmax, False), (f_minimum_nan, np.minimum, True),
-                                          (f_maximum_nan, np.maximum, True)], ids=["min", "max", "min nan", "max nan"])
+@pytest.mark.parametrize("fn, ref, nan", [(f_minimum, np.fmin, False), (f_maximum, np.fmax, False),
+                                          (f_minimum_nan, np.minimum, True), (f_maximum_nan, np.maximum, True)],
+                         ids=["min", "max", "min nan", "max nan"])
 def test_extrema(dev, t, fn, ref, nan):
     x, y = pair(t, 256, "extrema")
     if t.kind == "f":
@@ -385,10 +403,12 @@ def test_where(dev, t, cond):
     assert_same(apply(dev, f_where, [c, x, y], (64,), t.np), np.where(c != 0, x, y))
 
 
-@pytest.mark.parametrize("sc, sx, sy", [((4, 1), (1, 8), ()), ((), (4, 8), (8,)), ((8,), (), ()), ((4, 8), (), (4, 1))], ids=str)
+@pytest.mark.parametrize("sc, sx, sy", [((4, 1), (1, 8), ()), ((), (4, 8), (8,)), ((8,), (), ()),
+                                        ((4, 8), (), (4, 1))], ids=str)
 def test_where_broadcasts(dev, sc, sx, sy):
     c = (np.arange(int(np.prod(sc))) % 2 == 0).reshape(sc)
-    x, y = np.arange(int(np.prod(sx)), dtype=np.int32).reshape(sx), -np.arange(int(np.prod(sy)), dtype=np.int32).reshape(sy) - 1
+    x, y = np.arange(int(np.prod(sx)),
+                     dtype=np.int32).reshape(sx), -np.arange(int(np.prod(sy)), dtype=np.int32).reshape(sy) - 1
     e = np.where(c, x, y).astype(np.int32)
     assert_same(apply(dev, f_where, [c, x, y], e.shape, np.int32), e)
 
@@ -428,10 +448,12 @@ def test_cdiv_of_constants(dev):
 
 def test_sigmoid(dev):
     x = values(d("float32"), 256)
-    np.testing.assert_allclose(apply(dev, f_sigmoid, [x], (256,), np.float32), 1 / (1 + np.exp(-x.astype(np.float64))), rtol=1e-6)
+    np.testing.assert_allclose(apply(dev, f_sigmoid, [x], (256,), np.float32), 1 / (1 + np.exp(-x.astype(np.float64))),
+                               rtol=1e-6)
 
 
-@pytest.mark.parametrize("shp, dim, keep", [((64,), None, False), ((64,), 0, True), ((8, 16), 0, True), ((8, 16), 1, True), ((8, 16), -1, True), ((16, 16), 0, False),
+@pytest.mark.parametrize("shp, dim, keep", [((64,), None, False), ((64,), 0, True), ((8, 16), 0, True),
+                                            ((8, 16), 1, True), ((8, 16), -1, True), ((16, 16), 0, False),
                                             ((2, 4, 8), 2, True)], ids=str)
 @pytest.mark.parametrize("t", ["float32", "float16"])
 def test_softmax(dev, shp, dim, keep, t):
@@ -440,7 +462,8 @@ def test_softmax(dev, shp, dim, keep, t):
     axis = dim or 0
     e = np.exp(x64 - x64.max(axis, keepdims=True))
     # The maximum of half floats is float32, so is all that follows.
-    np.testing.assert_allclose(apply(dev, f_softmax, [x], shp, np.float32, (dim, keep)), e / e.sum(axis, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(apply(dev, f_softmax, [x], shp, np.float32, (dim, keep)), e / e.sum(axis, keepdims=True),
+                               rtol=1e-5)
 
 
 def test_expect_zero(dev):

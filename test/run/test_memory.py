@@ -65,8 +65,8 @@ def test_strided_copy(dev, rows, cols, order, t):
     x = np.array(values(d(t), rows * cols, order).reshape(rows, cols), order=order[0])
     out = np.zeros((rows, cols), d(t).np, order=order[1])
     item = x.itemsize
-    dev(copy_2d, (tegula.cdiv(rows, 16), tegula.cdiv(cols, 32)), x.ravel("K"), out.ravel("K"), rows, cols, x.strides[0] // item,
-        x.strides[1] // item, out.strides[0] // item, out.strides[1] // item, 16, 32)
+    dev(copy_2d, (tegula.cdiv(rows, 16), tegula.cdiv(cols, 32)), x.ravel("K"), out.ravel("K"), rows, cols,
+        x.strides[0] // item, x.strides[1] // item, out.strides[0] // item, out.strides[1] // item, 16, 32)
     assert_same(np.ascontiguousarray(out), np.ascontiguousarray(x))
 
 
@@ -222,7 +222,9 @@ def test_modifiers(dev, cache, store, evict, volatile):
     assert_same(out, x)
 
 
-@pytest.mark.parametrize("cache, store, evict, text", [(".xx", "", "", "Cache modifier"), ("", ".ca", "", "Cache modifier"), ("", "", "first", "[Ee]viction")])
+@pytest.mark.parametrize("cache, store, evict, text", [(".xx", "", "", "Cache modifier"),
+                                                       ("", ".ca", "", "Cache modifier"),
+                                                       ("", "", "first", "[Ee]viction")])
 def test_bad_modifiers(dev, cache, store, evict, text):
     with pytest.raises(CompileError, match=text):
         dev(modifiers, (1,), np.zeros(16, np.float32), np.zeros(16, np.float32), cache, store, evict, False)
@@ -274,15 +276,19 @@ def e_const_store(x: tl.const):
     tl.store(x, 1)
 
 
-@pytest.mark.parametrize("kernel, text", [(e_other_without_mask, "`other` cannot be provided without `mask`"), (e_block_mask, "."), (e_store_shape, "."),
-                                          (e_mask_type, "[Mm]ask must have boolean"), (e_load_int, "."), (e_boundary, "."), (e_padding, "."),
-                                          (e_keyword, "maks"), (e_const_store, "Cannot store to a constant pointer")], ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("kernel, text", [(e_other_without_mask, "`other` cannot be provided without `mask`"),
+                                          (e_block_mask, "."), (e_store_shape, "."),
+                                          (e_mask_type, "[Mm]ask must have boolean"), (e_load_int, "."),
+                                          (e_boundary, "."), (e_padding, "."), (e_keyword, "maks"),
+                                          (e_const_store, "Cannot store to a constant pointer")],
+                         ids=lambda v: getattr(v, "__name__", ""))
 def test_errors(dev, kernel, text):
     with pytest.raises(CompileError, match=text):
         dev(kernel, (1,), np.zeros(4, np.int32))
 
 
-# Block pointers --------------------------------------------------------------------------------------------------------
+# Block pointers ------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def block_copy(x, out, rows, cols, sx, so, M: tl.constexpr, N: tl.constexpr, CHECK: tl.constexpr, PAD: tl.constexpr):
@@ -292,12 +298,14 @@ def block_copy(x, out, rows, cols, sx, so, M: tl.constexpr, N: tl.constexpr, CHE
     tl.store(q, tl.load(p, boundary_check=CHECK, padding_option=PAD), boundary_check=CHECK)
 
 
-@pytest.mark.parametrize("rows, cols, check", [(32, 64, ()), (32, 64, (0, 1)), (33, 64, (0,)), (32, 50, (1,)), (7, 9, (0, 1)), (45, 99, (1, 0))])
+@pytest.mark.parametrize("rows, cols, check", [(32, 64, ()), (32, 64, (0, 1)), (33, 64, (0,)), (32, 50, (1,)),
+                                               (7, 9, (0, 1)), (45, 99, (1, 0))])
 @pytest.mark.parametrize("t", ["float32", "int16"])
 def test_block_pointer_copy(dev, rows, cols, check, t):
     x = values(d(t), rows * cols, "bp").reshape(rows, cols)
     out = np.zeros((rows, cols), d(t).np)
-    dev(block_copy, (tegula.cdiv(rows, 16), tegula.cdiv(cols, 32)), x.reshape(-1), out.reshape(-1), rows, cols, cols, cols, 16, 32, check, "zero")
+    dev(block_copy, (tegula.cdiv(rows, 16), tegula.cdiv(cols, 32)), x.reshape(-1), out.reshape(-1), rows, cols, cols,
+        cols, 16, 32, check, "zero")
     assert_same(out, x)
 
 
@@ -338,7 +346,8 @@ def block_loop(x, out, rows, cols, M: tl.constexpr, N: tl.constexpr):
 @tegula.jit
 def block_1d(x, out, n, N: tl.constexpr):
     p = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * N,), (N,), (0,))
-    q = tl.make_block_ptr(base=out, shape=(n,), strides=(1,), offsets=(tl.program_id(0) * N,), block_shape=(N,), order=(0,))
+    q = tl.make_block_ptr(base=out, shape=(n,), strides=(1,), offsets=(tl.program_id(0) * N,), block_shape=(N,),
+                          order=(0,))
     tl.store(q, tl.load(p, boundary_check=(0,)) * 2, boundary_check=(0,))
 
 
@@ -405,7 +414,8 @@ def eb_order(x):
     tl.store(p, tl.load(p))
 
 
-@pytest.mark.parametrize("kernel", [eb_mask, eb_rank, eb_dim, eb_duplicate, eb_nan_int, eb_order], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [eb_mask, eb_rank, eb_dim, eb_duplicate, eb_nan_int, eb_order],
+                         ids=lambda k: k.__name__)
 def test_block_pointer_errors(dev, kernel):
     with pytest.raises(CompileError):
         dev(kernel, (1,), np.zeros(16, np.int32))

@@ -135,6 +135,7 @@ def wide(f):
         if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
             return f(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
         return f(x, y)
+
     return g
 
 
@@ -153,7 +154,8 @@ def rows():
             yield name, fn, ref, t, t.np, {}
     for t in FLOATS:
         small = t.bits == 16
-        yield "/", f_div, (lambda x, y: x.astype(np.float32) / y.astype(np.float32)) if small else np.divide, t, (np.float32 if small else t.np), {}
+        yield "/", f_div, (lambda x, y: x.astype(np.float32) / y.astype(np.float32)) if small else np.divide, t, (
+            np.float32 if small else t.np), {}
         yield "%", f_mod, (lambda x, y: np.fmod(x.astype(np.float32), y.astype(np.float32))) if small else np.fmod, t, \
             (np.float32 if small else t.np), {}
     for t in INTS:
@@ -166,8 +168,8 @@ def rows():
     for name, fn, ref in [("&", f_and, np.bitwise_and), ("|", f_or, np.bitwise_or), ("^", f_xor, np.bitwise_xor)]:
         for t in INTS + [d("int1")]:
             yield name, fn, ref, t, t.np, {}
-    for name, fn, ref in [("<", f_lt, np.less), ("<=", f_le, np.less_equal), (">", f_gt, np.greater), (">=", f_ge, np.greater_equal),
-                          ("==", f_eq, np.equal), ("!=", f_ne, np.not_equal)]:
+    for name, fn, ref in [("<", f_lt, np.less), ("<=", f_le, np.less_equal), (">", f_gt, np.greater),
+                          (">=", f_ge, np.greater_equal), ("==", f_eq, np.equal), ("!=", f_ne, np.not_equal)]:
         for t in NO_FP8:
             yield name, fn, ref, t, np.bool_, {"special": True}
     for name, fn, ref in [("logical_and", f_logical_and, np.logical_and), ("logical_or", f_logical_or, np.logical_or)]:
@@ -175,7 +177,8 @@ def rows():
 
 
 @operators
-@pytest.mark.parametrize("name, fn, ref, t, out, how", list(rows()), ids=lambda v: str(v) if not callable(v) and not isinstance(v, dict) else "")
+@pytest.mark.parametrize("name, fn, ref, t, out, how", list(rows()), ids=lambda v: str(v)
+                         if not callable(v) and not isinstance(v, dict) else "")
 def test_binary(dev, name, fn, ref, t, out, how):
     n = 64
     special = t.kind == "f" and name not in ("/",)
@@ -215,7 +218,8 @@ def test_not(dev):
 @tegula.jit
 def f_numbers(x):
     # Numbers on either side of each operator.
-    return (1 + x) - (x - 2) * 3 + (10 - x) // 4 + x % 5 + (7 & x) + (x | 8) + (x ^ 3) + (x << 2) + (1 << (x & 7)) + (x >> 1)
+    return (1 + x) - (x - 2) * 3 + (10 - x) // 4 + x % 5 + (7 & x) + (x | 8) + (x ^ 3) + (x << 2) + (1 <<
+                                                                                                     (x & 7)) + (x >> 1)
 
 
 @operators
@@ -282,7 +286,7 @@ def k_float_floordiv(x):
 
 @tegula.jit
 def k_power(x):
-    tl.store(x, tl.load(x) ** 2)
+    tl.store(x, tl.load(x)**2)
 
 
 @tegula.jit
@@ -307,14 +311,17 @@ def k_unary_plus(x):
 
 
 @operators
-@pytest.mark.parametrize("kernel", [k_ptr_plus_ptr, k_ptr_plus_float, k_ptr_neg, k_float_floordiv, k_power, k_invert_float, k_chain,
-                                    k_not_int, k_unary_plus], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [
+    k_ptr_plus_ptr, k_ptr_plus_float, k_ptr_neg, k_float_floordiv, k_power, k_invert_float, k_chain, k_not_int,
+    k_unary_plus
+], ids=lambda k: k.__name__)
 def test_errors(dev, kernel):
     with pytest.raises(CompileError):
         dev(kernel, (1,), np.zeros(4, np.float32))
 
 
-# §2.5 ------------------------------------------------------------------------------------------------------------------
+# §2.5 ----------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def f_broadcast_first(a, b):
@@ -332,8 +339,9 @@ def f_broadcast_to_list(a, shape):
     return a.broadcast_to(shape)
 
 
-SHAPES = [((), (8,)), ((8,), ()), ((), ()), ((8,), (8,)), ((1,), (8,)), ((8,), (4, 8)), ((4, 8), (8,)), ((4, 1), (8,)), ((4, 1), (1, 8)),
-          ((2, 1, 8), (4, 1)), ((1, 1, 1), (2, 4, 8)), ((8,), (2, 4, 8)), ((2, 4, 8), (2, 1, 1)), ((1,), (1, 1)), ((4, 8), (4, 8)), ((), (2, 2, 2))]
+SHAPES = [((), (8,)), ((8,), ()), ((), ()), ((8,), (8,)), ((1,), (8,)), ((8,), (4, 8)), ((4, 8), (8,)),
+          ((4, 1), (8,)), ((4, 1), (1, 8)), ((2, 1, 8), (4, 1)), ((1, 1, 1), (2, 4, 8)), ((8,), (2, 4, 8)),
+          ((2, 4, 8), (2, 1, 1)), ((1,), (1, 1)), ((4, 8), (4, 8)), ((), (2, 2, 2))]
 
 
 @broadcasting
@@ -354,7 +362,8 @@ def test_incompatible(dev, sa, sb):
 
 
 @broadcasting
-@pytest.mark.parametrize("sa, out", [((), (4, 8)), ((1,), (8,)), ((4, 1), (4, 8)), ((1, 8), (4, 8)), ((4, 8), (4, 8)), ((1, 1, 1), (2, 2, 4))], ids=str)
+@pytest.mark.parametrize("sa, out", [((), (4, 8)), ((1,), (8,)), ((4, 1), (4, 8)), ((1, 8), (4, 8)), ((4, 8), (4, 8)),
+                                     ((1, 1, 1), (2, 2, 4))], ids=str)
 @pytest.mark.parametrize("as_list", [False, True])
 def test_broadcast_to(dev, sa, out, as_list):
     x = np.arange(int(np.prod(sa)), dtype=np.int32).reshape(sa)

@@ -37,7 +37,8 @@ def test_reference_has_the_published_vectors():
     # Known answers of Random123 for philox4x32-10.
     assert philox((0, 0, 0, 0), (0, 0), 10, 32) == (0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8)
     assert philox((0xffffffff,) * 4, (0xffffffff,) * 2, 10, 32) == (0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd)
-    assert philox((0, 0, 0, 0), (0, 0), 10, 64) == (0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b)
+    assert philox((0, 0, 0, 0), (0, 0), 10,
+                  64) == (0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b)
 
 
 SEEDS = [0, 1, 42, 0x12345678, 2**31, 2**40 + 5, 2**63 - 1, -1]
@@ -71,7 +72,8 @@ def randint4x_kernel(out, seed, start, N: tl.constexpr, T: tl.constexpr):
 
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
-@pytest.mark.parametrize("t, start", [("int32", 0), ("int32", 1000), ("int64", 5), ("int64", 2**32), ("int64", 2**45 + 3), ("uint32", 2**31), ("uint32", 3)])
+@pytest.mark.parametrize("t, start", [("int32", 0), ("int32", 1000), ("int64", 5), ("int64", 2**32),
+                                      ("int64", 2**45 + 3), ("uint32", 2**31), ("uint32", 3)])
 def test_randint4x(dev, seed, t, start):
     n = 64
     out = np.zeros(4 * n, np.uint32)
@@ -119,9 +121,11 @@ def test_randn(dev, seed):
     out = np.zeros(5 * n, np.float32)
     dev(randn_kernel, (1,), out, seed, n)
     u = uniform(words(seed, range(n))).astype(np.float64)
+
     def normals(u1, u2):
         r, a = np.sqrt(-2 * np.log(np.maximum(u1, 1e-7))), 6.283185307179586 * u2
         return [r * np.cos(a), r * np.sin(a)]
+
     n01, n23 = normals(u[0], u[1]), normals(u[2], u[3])
     e = np.stack([n01[0]] + n01 + n23)
     np.testing.assert_allclose(out.reshape(5, n), e, rtol=1e-4, atol=3e-6)
@@ -131,7 +135,8 @@ def test_randn(dev, seed):
 @tegula.jit
 def philox_kernel(out, c, k, N: tl.constexpr, WIDE: tl.constexpr):
     i = tl.arange(0, N)
-    a, b, e, f = tl.philox_impl(tl.load(c + i), tl.load(c + N + i), tl.load(c + 2 * N + i), tl.load(c + 3 * N + i), tl.load(k + i), tl.load(k + N + i))
+    a, b, e, f = tl.philox_impl(tl.load(c + i), tl.load(c + N + i), tl.load(c + 2 * N + i), tl.load(c + 3 * N + i),
+                                tl.load(k + i), tl.load(k + N + i))
     tl.store(out + i, a)
     tl.store(out + N + i, b)
     tl.store(out + 2 * N + i, e)
@@ -155,7 +160,8 @@ def uniform_of_words(x, out, N: tl.constexpr):
     tl.store(out + i, tl.random.uint_to_uniform_float(tl.load(x + i)))
 
 
-@pytest.mark.parametrize("t, scale", [("uint32", 4.6566127342e-10), ("int32", 4.6566127342e-10), ("uint64", 1.0842020432385337e-19), ("int64", 1.0842020432385337e-19)])
+@pytest.mark.parametrize("t, scale", [("uint32", 4.6566127342e-10), ("int32", 4.6566127342e-10),
+                                      ("uint64", 1.0842020432385337e-19), ("int64", 1.0842020432385337e-19)])
 def test_uniform_of_words(dev, t, scale):
     dt = d(t)
     x = rng("u", t).integers(0, 2**63 - 1, 256).astype(np.uint64).astype(f"u{dt.bits // 8}").view(dt.np)

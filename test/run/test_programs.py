@@ -1,4 +1,5 @@
-"""Random programs against numpy: TEGULA_TEST_PROGRAMS (2000) of them, from TEGULA_TEST_SEED. A failure prints the program and the seed."""
+"""Random programs against numpy: TEGULA_TEST_PROGRAMS (2000) of them, from TEGULA_TEST_SEED. A failure prints the
+program and the seed."""
 import importlib.util
 import os
 
@@ -24,7 +25,9 @@ def module_of(path, text):
 
 def check(dev, path, programs, x, y, seed):
     """Runs one kernel of these programs; returns the failing ones with the first difference."""
-    module = module_of(path, "\n\n".join([HEADER.format(seed=seed)] + [p.text() for p in programs] + [kernel_text("kernel", programs)]))
+    module = module_of(
+        path,
+        "\n\n".join([HEADER.format(seed=seed)] + [p.text() for p in programs] + [kernel_text("kernel", programs)]))
     out = np.full(SLOT * len(programs), -12345, np.int64)
     dev(module.kernel, (1,), x.reshape(-1), y.reshape(-1), out, enable_fp_fusion=False)
     failed = []
@@ -33,7 +36,9 @@ def check(dev, path, programs, x, y, seed):
         got = out[slot * SLOT:slot * SLOT + e.size]
         if not np.array_equal(got, e):
             at = int(np.flatnonzero(got != e)[0])
-            failed.append((p, f"element {at} of {e.size}: got {got[at]:#x}, expected {e[at]:#x} ({int((got != e).sum())} differ)"))
+            failed.append(
+                (p,
+                 f"element {at} of {e.size}: got {got[at]:#x}, expected {e[at]:#x} ({int((got != e).sum())} differ)"))
         if (out[slot * SLOT + e.size:(slot + 1) * SLOT] != -12345).any():
             failed.append((p, "wrote outside its result"))
     return failed
@@ -52,8 +57,12 @@ def test_programs(dev, tmp_path, k):
             try:
                 check(dev, tmp_path / f"{p.name}_{k}.py", [p], x, y, SEED)
             except Exception as alone:
-                pytest.fail(f"TEGULA_TEST_SEED={SEED}, kernel {k}:\n{p.text()}\n{type(alone).__name__}: {alone}", pytrace=False)
+                pytest.fail(f"TEGULA_TEST_SEED={SEED}, kernel {k}:\n{p.text()}\n{type(alone).__name__}: {alone}",
+                            pytrace=False)
         raise whole
     if failed:
         p, text = failed[0]
-        pytest.fail(f"TEGULA_TEST_SEED={SEED}, kernel {k}, {len(failed)} of {len(programs)} programs differ; the first:\n{p.text()}\n{text}", pytrace=False)
+        pytest.fail(
+            f"TEGULA_TEST_SEED={SEED}, kernel {k}, {len(failed)} of {len(programs)} programs differ; the first:\n"
+            f"{p.text()}\n{text}",
+            pytrace=False)

@@ -83,8 +83,9 @@ def f_product(x, axis, keep):
     return tl.reduce(x, axis, c_mul, keep_dims=keep)
 
 
-SHAPES = [((64,), None), ((64,), 0), ((1,), 0), ((2048,), 0), ((8, 32), None), ((8, 32), 0), ((8, 32), 1), ((8, 32), -1), ((64, 1), 1), ((1, 64), 0),
-          ((4, 8, 16), 0), ((4, 8, 16), 1), ((4, 8, 16), 2), ((4, 8, 16), None), ((2, 4, 2, 8), -2), ((256, 4), 0)]
+SHAPES = [((64,), None), ((64,), 0), ((1,), 0), ((2048,), 0), ((8, 32), None), ((8, 32), 0), ((8, 32), 1),
+          ((8, 32), -1), ((64, 1), 1), ((1, 64), 0), ((4, 8, 16), 0), ((4, 8, 16), 1), ((4, 8, 16), 2),
+          ((4, 8, 16), None), ((2, 4, 2, 8), -2), ((256, 4), 0)]
 FEW = SHAPES[1:8:2] + [((4, 8, 16), 1)]
 
 
@@ -119,8 +120,10 @@ def test_sum_types(dev, t, shp, axis):
 
 @pytest.mark.parametrize("shp, axis", SHAPES, ids=str)
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("fn, ref", [(f_sum, np.sum), (m_sum, np.sum), (f_max, np.max), (f_min, np.min), (m_max, np.max), (f_xor_sum, np.bitwise_xor.reduce),
-                                     (f_reduce_or, np.bitwise_or.reduce), (f_product, np.prod)], ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.parametrize("fn, ref", [(f_sum, np.sum), (m_sum, np.sum),
+                                     (f_max, np.max), (f_min, np.min), (m_max, np.max),
+                                     (f_xor_sum, np.bitwise_xor.reduce), (f_reduce_or, np.bitwise_or.reduce),
+                                     (f_product, np.prod)], ids=lambda f: getattr(f, "__name__", ""))
 def test_axes(dev, shp, axis, keep, fn, ref):
     x = values(d("int32"), int(np.prod(shp)), "axes").reshape(shp)
     e = np.asarray(ref(x, axis=axis, keepdims=keep)).astype(np.int32)
@@ -140,9 +143,11 @@ def test_extremum_types(dev, t, fn, ref, shp, axis):
     assert_same(apply(dev, fn, [x], np.shape(e), r.np, (axis, False)), np.asarray(e).astype(r.np))
 
 
-@pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "float64", "int8", "int32", "uint8", "int64", "uint32", "int1"])
+@pytest.mark.parametrize(
+    "t", ["float32", "float16", "bfloat16", "float64", "int8", "int32", "uint8", "int64", "uint32", "int1"])
 @pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("shp, axis", [((64,), 0), ((8, 32), 0), ((8, 32), 1), ((8, 32), -1), ((4, 8, 16), 1)], ids=str)
+@pytest.mark.parametrize("shp, axis", [((64,), 0), ((8, 32), 0), ((8, 32), 1), ((8, 32), -1), ((4, 8, 16), 1)],
+                         ids=str)
 @pytest.mark.parametrize("keep", [False, True])
 def test_indices(dev, t, name, shp, axis, keep):
     # Few different values, so that there are ties: the smallest index wins.
@@ -174,7 +179,8 @@ def test_arg_skips_nan(dev, t, fn, ref):
     assert apply(dev, fn, [np.full(16, np.nan, np.float32)], (), np.int32, (0, True, False)) == 0
 
 
-@pytest.mark.parametrize("t, dtype", [("float16", "float32"), ("int8", "int64"), ("int32", "float32"), ("float32", "float64"), ("bfloat16", "float32"), ("int1", "int8")])
+@pytest.mark.parametrize("t, dtype", [("float16", "float32"), ("int8", "int64"), ("int32", "float32"),
+                                      ("float32", "float64"), ("bfloat16", "float32"), ("int1", "int8")])
 def test_sum_dtype(dev, t, dtype):
     x = values(d(t), 64, "sd", low=None if t == "int1" else 0, high=100).reshape(8, 8)
     e = x.astype(d(dtype).np).sum(1, dtype=d(dtype).np)
@@ -182,7 +188,8 @@ def test_sum_dtype(dev, t, dtype):
     assert_close(got, e, 1e-6)
 
 
-# Combine functions -----------------------------------------------------------------------------------------------------
+# Combine functions ---------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def c_welford(m1, s1, n1, m2, s2, n2):
@@ -254,7 +261,8 @@ def test_first_order_recurrence(dev, n, reverse):
     assert_close(out, e, 1e-4, 1e-5)
 
 
-# Scans -----------------------------------------------------------------------------------------------------------------
+# Scans ---------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def f_cumsum(x, axis, reverse):
@@ -290,10 +298,11 @@ def along(f, x, axis, reverse):
     return np.flip(f(np.flip(x, axis), axis), axis) if reverse else f(x, axis)
 
 
-@pytest.mark.parametrize("shp, axis", [((1,), 0), ((64,), 0), ((2048,), 0), ((8, 32), 0), ((8, 32), 1), ((8, 32), -1), ((4, 8, 16), 1), ((2, 64, 2), 1), ((128, 4), 0)], ids=str)
+@pytest.mark.parametrize("shp, axis", [((1,), 0), ((64,), 0), ((2048,), 0), ((8, 32), 0), ((8, 32), 1),
+                                       ((8, 32), -1), ((4, 8, 16), 1), ((2, 64, 2), 1), ((128, 4), 0)], ids=str)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("fn, ref", [(f_cumsum, np.cumsum), (m_cumsum, np.cumsum), (f_cumprod, np.cumprod), (f_cummax, np.maximum.accumulate)],
-                         ids=lambda f: getattr(f, "__name__", ""))
+@pytest.mark.parametrize("fn, ref", [(f_cumsum, np.cumsum), (m_cumsum, np.cumsum), (f_cumprod, np.cumprod),
+                                     (f_cummax, np.maximum.accumulate)], ids=lambda f: getattr(f, "__name__", ""))
 def test_scan_axes(dev, shp, axis, reverse, fn, ref):
     x = values(d("int32"), int(np.prod(shp)), "scan").reshape(shp)
     assert_same(apply(dev, fn, [x], shp, np.int32, (axis, reverse)), along(ref, x, axis, reverse).astype(np.int32))
@@ -322,10 +331,12 @@ def test_scan_types(dev, t):
 @pytest.mark.parametrize("t, dtype", [("int8", "int64"), ("float16", "float32"), ("int32", "float32")])
 def test_cumsum_dtype(dev, t, dtype):
     x = values(d(t), 64, "cd", low=0, high=50)
-    assert_close(apply(dev, f_cumsum_dtype, [x], (64,), d(dtype).np, (d(dtype).tl,)), np.cumsum(x.astype(np.float64)), 1e-5)
+    assert_close(apply(dev, f_cumsum_dtype, [x], (64,),
+                       d(dtype).np, (d(dtype).tl,)), np.cumsum(x.astype(np.float64)), 1e-5)
 
 
-# Sorting ---------------------------------------------------------------------------------------------------------------
+# Sorting -------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def f_sort(x, dim, descending):
@@ -344,7 +355,8 @@ def f_bitonic_merge(x, descending):
 
 @pytest.mark.parametrize("t", [t for t in NO_FP8], ids=str)
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("shp, dim", [((1,), None), ((2,), 0), ((64,), None), ((8, 16), 1), ((4, 2, 8), -1)], ids=str)
+@pytest.mark.parametrize("shp, dim", [((1,), None), ((2,), 0), ((64,), None), ((8, 16), 1), ((4, 2, 8), -1)],
+                         ids=str)
 def test_sort(dev, t, descending, shp, dim):
     x = values(t, int(np.prod(shp)), "sort").reshape(shp)
     e = np.sort(x.astype(np.float32), -1).astype(t.np) if t.name == "bfloat16" else np.sort(x, -1)
@@ -363,7 +375,8 @@ def test_sort_of_other_axis(dev):
 
 
 @pytest.mark.parametrize("t", ["float32", "int32", "float16", "int8", "uint8", "int64", "bfloat16", "uint32"])
-@pytest.mark.parametrize("shp, k", [((64,), 1), ((64,), 8), ((64,), 64), ((8, 32), 4), ((4, 16), 16), ((2, 4, 8), 2)], ids=str)
+@pytest.mark.parametrize("shp, k", [((64,), 1), ((64,), 8), ((64,), 64), ((8, 32), 4), ((4, 16), 16),
+                                    ((2, 4, 8), 2)], ids=str)
 @pytest.mark.parametrize("descending", [True, False])
 def test_topk(dev, t, shp, k, descending):
     t = d(t)
@@ -384,7 +397,8 @@ def test_bitonic_merge(dev, descending, shp):
     assert_same(apply(dev, f_bitonic_merge, [x], shp, np.int32, (descending,)), e[..., ::-1] if descending else e)
 
 
-# Histogram and gather --------------------------------------------------------------------------------------------------
+# Histogram and gather ------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def f_histogram(x, bins):
@@ -401,9 +415,11 @@ def f_histogram_masked(x, m, bins):
 def test_histogram(dev, t, n, bins):
     top = min(bins, 128)
     x = rng("histogram", n).integers(0, top, n).astype(d(t).np)
-    assert_same(apply(dev, f_histogram, [x], (bins,), np.int32, (bins,)), np.bincount(x, minlength=bins).astype(np.int32))
+    assert_same(apply(dev, f_histogram, [x], (bins,), np.int32, (bins,)),
+                np.bincount(x, minlength=bins).astype(np.int32))
     m = rng("mask", n).integers(0, 2, n).astype(np.bool_)
-    assert_same(apply(dev, f_histogram_masked, [x, m], (bins,), np.int32, (bins,)), np.bincount(x[m], minlength=bins).astype(np.int32))
+    assert_same(apply(dev, f_histogram_masked, [x, m], (bins,), np.int32, (bins,)),
+                np.bincount(x[m], minlength=bins).astype(np.int32))
 
 
 @tegula.jit
@@ -416,7 +432,8 @@ def m_gather(x, i, axis):
     return x.gather(i, axis)
 
 
-@pytest.mark.parametrize("shp, ishp, axis", [((64,), (64,), 0), ((64,), (8,), 0), ((8,), (64,), 0), ((8, 16), (8, 4), 1), ((8, 16), (32, 16), 0), ((8, 16), (8, 16), -1),
+@pytest.mark.parametrize("shp, ishp, axis", [((64,), (64,), 0), ((64,), (8,), 0), ((8,), (64,), 0),
+                                             ((8, 16), (8, 4), 1), ((8, 16), (32, 16), 0), ((8, 16), (8, 16), -1),
                                              ((4, 8, 2), (4, 16, 2), 1), ((1, 8), (1, 8), 1)], ids=str)
 @pytest.mark.parametrize("t", ["float32", "int8", "float64", "int1", "float16"])
 @pytest.mark.parametrize("index", ["int32", "int64"])
@@ -427,7 +444,8 @@ def test_gather(dev, shp, ishp, axis, t, index):
     assert_same(apply(dev, m_gather, [x, i], ishp, d(t).np, (axis,)), np.take_along_axis(x, i.astype(np.int64), axis))
 
 
-# Errors ----------------------------------------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def e_xor_float(x):
@@ -494,9 +512,11 @@ def e_histogram_rank(x):
     return tl.histogram(x[None, :], 4)
 
 
-@pytest.mark.parametrize("fn, text", [(e_xor_float, "integers"), (e_axis, "invalid axis"), (e_arg_axis, "invalid axis"), (e_scan_axis, "invalid axis"), (e_indices_without_axis, "axis"),
-                                      (e_combine_type, "."), (e_combine_arity, "."), (e_topk_size, "power of two"), (e_topk_long, "."),
-                                      (e_gather_rank, "."), (e_histogram_rank, ".")], ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("fn, text", [(e_xor_float, "integers"), (e_axis, "invalid axis"), (e_arg_axis, "invalid axis"),
+                                      (e_scan_axis, "invalid axis"), (e_indices_without_axis, "axis"),
+                                      (e_combine_type, "."), (e_combine_arity, "."), (e_topk_size, "power of two"),
+                                      (e_topk_long, "."), (e_gather_rank, "."), (e_histogram_rank, ".")],
+                         ids=lambda v: getattr(v, "__name__", ""))
 def test_errors(dev, fn, text):
     with pytest.raises(CompileError, match=text):
         apply(dev, fn, [np.zeros(8, np.int32)], (), np.int32)

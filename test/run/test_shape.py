@@ -56,7 +56,8 @@ def test_arange(dev, start, end):
 
 
 @creation
-@pytest.mark.parametrize("start, end, text", [(0, 3, "power of (2|two)"), (0, 0, "."), (8, 4, "."), (2**31 - 4, 2**31 + 4, ".")])
+@pytest.mark.parametrize("start, end, text", [(0, 3, "power of (2|two)"), (0, 0, "."), (8, 4, "."),
+                                              (2**31 - 4, 2**31 + 4, ".")])
 def test_bad_arange(dev, start, end, text):
     with pytest.raises(CompileError, match=text):
         dev(arange_kernel, (1,), np.zeros(16, np.int32), start, end)
@@ -105,19 +106,25 @@ def test_full(dev, t, shp):
 
 
 @creation
-@pytest.mark.parametrize("value, t", [(-1, "int8"), (float("-inf"), "float32"), (float("nan"), "float16"), (-0.0, "float32"), (7, "float64"),
-                                      (float("-inf"), "bfloat16"), (1e300, "float64"), (2**40, "int64")], ids=str)
+@pytest.mark.parametrize("value, t", [(-1, "int8"), (float("-inf"), "float32"), (float("nan"), "float16"),
+                                      (-0.0, "float32"), (7, "float64"), (float("-inf"), "bfloat16"),
+                                      (1e300, "float64"), (2**40, "int64")], ids=str)
 def test_full_value(dev, value, t):
-    assert_same(apply(dev, f_full, [np.zeros(1, np.int32)], (16,), d(t).np, ((16,), value, d(t).tl)), np.full(16, value, d(t).np))
+    assert_same(apply(dev, f_full, [np.zeros(1, np.int32)], (16,),
+                      d(t).np, ((16,), value, d(t).tl)), np.full(16, value,
+                                                                  d(t).np))
 
 
 @creation
 def test_full_of_a_tensor(dev):
-    assert_same(apply(dev, f_full_of, [np.array(7, np.int32)], (4, 4), np.float32, ((4, 4), tl.float32)), np.full((4, 4), 7, np.float32))
-    assert_same(apply(dev, f_full_of, [np.array([7], np.int32)], (4,), np.int32, (4, tl.int32)), np.full(4, 7, np.int32))
+    assert_same(apply(dev, f_full_of, [np.array(7, np.int32)], (4, 4), np.float32, ((4, 4), tl.float32)),
+                np.full((4, 4), 7, np.float32))
+    assert_same(apply(dev, f_full_of, [np.array([7], np.int32)], (4,), np.int32, (4, tl.int32)),
+                np.full(4, 7, np.int32))
 
 
-# §3.2 ------------------------------------------------------------------------------------------------------------------
+# §3.2 ----------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def i_none_first(x):
@@ -256,26 +263,51 @@ def pairs_exchanged(x):
 
 
 ONE = [
-    (i_none_first, (), (8,), lambda x: x[None, :]), (i_none_last, (), (8,), lambda x: x[:, None]),
-    (i_none_both, (), (8,), lambda x: x[None, :, None]), (i_none_middle, (), (4, 8), lambda x: x[:, None, :]),
-    (i_all, (), (4, 8), lambda x: x), (i_scalar, (), (), lambda x: x[None]),
-    (f_expand, (0,), (8,), lambda x: x[None]), (f_expand, (-1,), (8,), lambda x: x[..., None]), (f_expand, (1,), (4, 8), lambda x: x[:, None]),
-    (f_expand, ((0, 2),), (8,), lambda x: x[None, :, None]), (f_expand, ((0, -1),), (4, 8), lambda x: x[None, ..., None]),
-    (f_expand_method, (1,), (8,), lambda x: x[:, None]), (f_expand, (0,), (), lambda x: x[None]),
-    (f_squeeze, (0,), (1, 8), lambda x: x[0]), (f_squeeze, (1,), (4, 1, 8), lambda x: x[:, 0]),
-    (f_unsqueeze, (0,), (8,), lambda x: x[None]), (f_unsqueeze, (2,), (4, 8), lambda x: x[..., None]),
-    (f_reshape, (4, 8), (32,), lambda x: x.reshape(4, 8)), (f_reshape, (32,), (4, 8), lambda x: x.reshape(32)),
-    (f_reshape, (2, 2, 8), (8, 4), lambda x: x.reshape(2, 2, 8)), (f_reshape_list, ((8, 4),), (4, 8), lambda x: x.reshape(8, 4)),
-    (f_reshape, (1, 32, 1), (32,), lambda x: x.reshape(1, 32, 1)), (f_reshape_list, ((),), (1,), lambda x: x.reshape(())),
+    (i_none_first, (), (8,), lambda x: x[None, :]),
+    (i_none_last, (), (8,), lambda x: x[:, None]),
+    (i_none_both, (), (8,), lambda x: x[None, :, None]),
+    (i_none_middle, (), (4, 8), lambda x: x[:, None, :]),
+    (i_all, (), (4, 8), lambda x: x),
+    (i_scalar, (), (), lambda x: x[None]),
+    (f_expand, (0,), (8,), lambda x: x[None]),
+    (f_expand, (-1,), (8,), lambda x: x[..., None]),
+    (f_expand, (1,), (4, 8), lambda x: x[:, None]),
+    (f_expand, ((0, 2),), (8,), lambda x: x[None, :, None]),
+    (f_expand, ((0, -1),), (4, 8), lambda x: x[None, ..., None]),
+    (f_expand_method, (1,), (8,), lambda x: x[:, None]),
+    (f_expand, (0,), (), lambda x: x[None]),
+    (f_squeeze, (0,), (1, 8), lambda x: x[0]),
+    (f_squeeze, (1,), (4, 1, 8), lambda x: x[:, 0]),
+    (f_unsqueeze, (0,), (8,), lambda x: x[None]),
+    (f_unsqueeze, (2,), (4, 8), lambda x: x[..., None]),
+    (f_reshape, (4, 8), (32,), lambda x: x.reshape(4, 8)),
+    (f_reshape, (32,), (4, 8), lambda x: x.reshape(32)),
+    (f_reshape, (2, 2, 8), (8, 4), lambda x: x.reshape(2, 2, 8)),
+    (f_reshape_list, ((8, 4),), (4, 8), lambda x: x.reshape(8, 4)),
+    (f_reshape, (1, 32, 1), (32,), lambda x: x.reshape(1, 32, 1)),
+    (f_reshape_list, ((),), (1,), lambda x: x.reshape(())),
     (f_reshape, (1024, 2), (2, 1024), lambda x: x.reshape(1024, 2)),
-    (f_ravel, (), (4, 8), lambda x: x.ravel()), (f_ravel_method, (), (2, 4, 8), lambda x: x.ravel()), (f_ravel, (), (16,), lambda x: x),
-    (f_trans, (), (4, 8), lambda x: x.T), (f_trans, (), (2, 4, 8), lambda x: x.swapaxes(-1, -2)), (f_trans, (2, 0, 1), (2, 4, 8), lambda x: x.transpose(2, 0, 1)),
-    (f_trans_method, (), (16, 32), lambda x: x.T), (f_T, (), (64, 32), lambda x: x.T), (f_T, (), (1, 8), lambda x: x.T),
-    (f_permute, (1, 0), (16, 4), lambda x: x.T), (f_permute, (0, 2, 1), (2, 4, 8), lambda x: x.transpose(0, 2, 1)),
-    (f_permute_list, ((2, 1, 0),), (2, 4, 8), lambda x: x.transpose(2, 1, 0)), (f_permute, (3, 1, 0, 2), (2, 4, 8, 2), lambda x: x.transpose(3, 1, 0, 2)),
-    (f_item, (), (1,), lambda x: x[0]), (f_item, (), (1, 1), lambda x: x[0, 0]),
-    (f_flip, (0,), (8,), lambda x: x[::-1]), (f_flip, (0,), (4, 8), lambda x: x[::-1]), (f_flip, (1,), (4, 8), lambda x: x[:, ::-1]),
-    (f_flip, (-1,), (2, 4, 8), lambda x: x[..., ::-1]), (f_flip, (1,), (2, 4, 8), lambda x: x[:, ::-1]), (f_flip_method, (0,), (1024,), lambda x: x[::-1]),
+    (f_ravel, (), (4, 8), lambda x: x.ravel()),
+    (f_ravel_method, (), (2, 4, 8), lambda x: x.ravel()),
+    (f_ravel, (), (16,), lambda x: x),
+    (f_trans, (), (4, 8), lambda x: x.T),
+    (f_trans, (), (2, 4, 8), lambda x: x.swapaxes(-1, -2)),
+    (f_trans, (2, 0, 1), (2, 4, 8), lambda x: x.transpose(2, 0, 1)),
+    (f_trans_method, (), (16, 32), lambda x: x.T),
+    (f_T, (), (64, 32), lambda x: x.T),
+    (f_T, (), (1, 8), lambda x: x.T),
+    (f_permute, (1, 0), (16, 4), lambda x: x.T),
+    (f_permute, (0, 2, 1), (2, 4, 8), lambda x: x.transpose(0, 2, 1)),
+    (f_permute_list, ((2, 1, 0),), (2, 4, 8), lambda x: x.transpose(2, 1, 0)),
+    (f_permute, (3, 1, 0, 2), (2, 4, 8, 2), lambda x: x.transpose(3, 1, 0, 2)),
+    (f_item, (), (1,), lambda x: x[0]),
+    (f_item, (), (1, 1), lambda x: x[0, 0]),
+    (f_flip, (0,), (8,), lambda x: x[::-1]),
+    (f_flip, (0,), (4, 8), lambda x: x[::-1]),
+    (f_flip, (1,), (4, 8), lambda x: x[:, ::-1]),
+    (f_flip, (-1,), (2, 4, 8), lambda x: x[..., ::-1]),
+    (f_flip, (1,), (2, 4, 8), lambda x: x[:, ::-1]),
+    (f_flip_method, (0,), (1024,), lambda x: x[::-1]),
     (f_join_split, (), (64,), pairs_exchanged),
 ]
 TYPES = ["int32", "float16", "int8", "float64", "int1", "float8e5"]
@@ -287,19 +319,25 @@ TYPES = ["int32", "float16", "int8", "float64", "int1", "float8e5"]
 def test_one(dev, row, t):
     fn, args, shp, ref = row
     n = int(np.prod(shp))
-    x = (values(d(t), n) if d(t).bits > 8 or d(t).kind == "b" else np.arange(n, dtype=np.uint8).view(d(t).np)).reshape(shp)
+    x = (values(d(t), n)
+         if d(t).bits > 8 or d(t).kind == "b" else np.arange(n, dtype=np.uint8).view(d(t).np)).reshape(shp)
     e = np.ascontiguousarray(ref(x))
     got = apply(dev, fn, [x], np.shape(ref(x)), d(t).np, args)
-    assert np.array_equal(bits(got), bits(e).reshape(got.shape))
+    assert np.array_equal(bits(got).ravel(), bits(e).ravel())
 
 
 TWO = [
-    (f_join, (), (8,), lambda a, b: np.stack([a, b], -1)), (f_join, (), (4, 8), lambda a, b: np.stack([a, b], -1)),
-    (f_join, (), (), lambda a, b: np.stack([a, b], -1)), (f_join, (), (1,), lambda a, b: np.stack([a, b], -1)),
+    (f_join, (), (8,), lambda a, b: np.stack([a, b], -1)),
+    (f_join, (), (4, 8), lambda a, b: np.stack([a, b], -1)),
+    (f_join, (), (), lambda a, b: np.stack([a, b], -1)),
+    (f_join, (), (1,), lambda a, b: np.stack([a, b], -1)),
     (f_interleave, (), (8,), lambda a, b: np.stack([a, b], -1).reshape(16)),
-    (f_interleave, (), (4, 8), lambda a, b: np.stack([a, b], -1).reshape(4, 16)), (f_interleave, (), (), lambda a, b: np.stack([a, b])),
-    (f_cat, (0,), (8,), lambda a, b: np.concatenate([a, b])), (f_cat, (0,), (4, 8), lambda a, b: np.concatenate([a, b])),
-    (f_cat, (1,), (4, 8), lambda a, b: np.concatenate([a, b], 1)), (f_cat, (1,), (2, 4, 8), lambda a, b: np.concatenate([a, b], 1)),
+    (f_interleave, (), (4, 8), lambda a, b: np.stack([a, b], -1).reshape(4, 16)),
+    (f_interleave, (), (), lambda a, b: np.stack([a, b])),
+    (f_cat, (0,), (8,), lambda a, b: np.concatenate([a, b])),
+    (f_cat, (0,), (4, 8), lambda a, b: np.concatenate([a, b])),
+    (f_cat, (1,), (4, 8), lambda a, b: np.concatenate([a, b], 1)),
+    (f_cat, (1,), (2, 4, 8), lambda a, b: np.concatenate([a, b], 1)),
 ]
 
 
@@ -435,9 +473,11 @@ def e_setitem(x):
 
 
 @shape
-@pytest.mark.parametrize("fn, text", [(e_reshape, "cannot change total number of elements"), (e_slice, "unsupported tensor index"), (e_index, "unsupported tensor index"),
-                                      (e_expand, "invalid axis"), (e_expand_twice, "duplicate axes"), (e_permute, "permutation"), (e_trans, "."),
-                                      (e_split, "."), (e_join, "."), (e_squeeze, "."), (e_item, "."), (e_setitem, "__setitem__|assign")],
+@pytest.mark.parametrize("fn, text", [(e_reshape, "cannot change total number of elements"),
+                                      (e_slice, "unsupported tensor index"), (e_index, "unsupported tensor index"),
+                                      (e_expand, "invalid axis"), (e_expand_twice, "duplicate axes"),
+                                      (e_permute, "permutation"), (e_trans, "."), (e_split, "."), (e_join, "."),
+                                      (e_squeeze, "."), (e_item, "."), (e_setitem, "__setitem__|assign")],
                          ids=lambda v: getattr(v, "__name__", ""))
 def test_errors(dev, fn, text):
     with pytest.raises(CompileError, match=text):

@@ -1,18 +1,12 @@
-"""§7: the least obvious behaviours that real kernels rely on, by their number there. Those of the host side alone (11, 13, 14,
-25) and of other sections' tests are in python/tests and next to their rows."""
+"""§7: the least obvious behaviours that real kernels rely on, by their number there. Those of the host side alone (11,
+13, 14, 25) and of other sections' tests are in python/tests and next to their rows."""
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, assert_close, assert_same, rng
+from harness import CompileError, assert_close, rng, run
 
 pytestmark = pytest.mark.section("7 surprises")
-
-
-def run(dev, kernel, *args, n=8, dtype=np.int32, grid=(1,), **kw):
-    out = np.zeros(n, dtype)
-    dev(kernel, grid, out, *args, **kw)
-    return out.tolist()
 
 
 @tegula.jit
@@ -379,7 +373,8 @@ def k24(out, x, EPILOGUE: tl.constexpr):
     tl.store(out + tl.arange(0, 8), v)
 
 
-@pytest.mark.parametrize("fn, ref", [(None, lambda x: x), (h_relu, lambda x: np.maximum(x, 0)), (h_double, lambda x: 2 * x)], ids=["none", "relu", "double"])
+@pytest.mark.parametrize("fn, ref", [(None, lambda x: x), (h_relu, lambda x: np.maximum(x, 0)),
+                                     (h_double, lambda x: 2 * x)], ids=["none", "relu", "double"])
 def test_24_functions_as_arguments(dev, fn, ref):
     x = np.arange(8, dtype=np.float32) - 3
     assert run(dev, k24, x, fn, dtype=np.float32) == ref(x).tolist()

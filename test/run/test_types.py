@@ -11,8 +11,8 @@ types = pytest.mark.section("2.1 types")
 literals = pytest.mark.section("2.2 literals")
 promotion = pytest.mark.section("2.3 promotion")
 
+# §2.1 ----------------------------------------------------------------------------------------------------------------
 
-# §2.1 ------------------------------------------------------------------------------------------------------------------
 
 @tegula.jit
 def copy_kernel(x, out, N: tl.constexpr, DTYPE: tl.constexpr):
@@ -81,8 +81,8 @@ def zeros_of_shape(out, SHAPE: tl.constexpr):
 
 
 @types
-@pytest.mark.parametrize("shape, text", [((3,), "power of (2|two)"), ((16, 48), "power of (2|two)"), ((0,), "power of (2|two)"),
-                                         ((2048, 1024), "1048576|maximum")])
+@pytest.mark.parametrize("shape, text", [((3,), "power of (2|two)"), ((16, 48), "power of (2|two)"),
+                                         ((0,), "power of (2|two)"), ((2048, 1024), "1048576|maximum")])
 def test_bad_block_shapes(dev, shape, text):
     with pytest.raises(CompileError, match=text):
         dev(zeros_of_shape, (1,), np.zeros(1, np.float32), shape)
@@ -96,7 +96,8 @@ def test_good_block_shapes(dev, shape):
     assert out[0] == 0
 
 
-# §2.2 ------------------------------------------------------------------------------------------------------------------
+# §2.2 ----------------------------------------------------------------------------------------------------------------
+
 
 @tegula.jit
 def literal_kernel(out, V: tl.constexpr, T: tl.constexpr):
@@ -108,12 +109,14 @@ def literal_kernel(out, V: tl.constexpr, T: tl.constexpr):
 
 
 @literals
-@pytest.mark.parametrize("value, dt", [
-    (True, "int1"), (False, "int1"), (0, "int32"), (-1, "int32"), (2**31 - 1, "int32"), (-2**31, "int32"), (2**31, "uint32"),
-    (2**32 - 1, "uint32"), (2**32, "int64"), (-2**31 - 1, "int64"), (2**63 - 1, "int64"), (-2**63, "int64"), (2**63, "uint64"),
-    (2**64 - 1, "uint64"), (0.0, "float32"), (-0.0, "float32"), (1.5, "float32"), (float("inf"), "float32"),
-    (float("-inf"), "float32"), (float("nan"), "float32"), (3.4028234663852886e38, "float32"), (1e39, "float64"),
-    (1.1754943508222875e-38, "float32"), (1e-39, "float64"), (-1e300, "float64")], ids=repr)
+@pytest.mark.parametrize("value, dt",
+                         [(True, "int1"), (False, "int1"), (0, "int32"), (-1, "int32"), (2**31 - 1, "int32"),
+                          (-2**31, "int32"), (2**31, "uint32"), (2**32 - 1, "uint32"), (2**32, "int64"),
+                          (-2**31 - 1, "int64"), (2**63 - 1, "int64"), (-2**63, "int64"), (2**63, "uint64"),
+                          (2**64 - 1, "uint64"), (0.0, "float32"), (-0.0, "float32"), (1.5, "float32"),
+                          (float("inf"), "float32"), (float("-inf"), "float32"), (float("nan"), "float32"),
+                          (3.4028234663852886e38, "float32"), (1e39, "float64"), (1.1754943508222875e-38, "float32"),
+                          (1e-39, "float64"), (-1e300, "float64")], ids=repr)
 def test_literal_dtype(dev, value, dt):
     out = np.zeros(1, d(dt).np)
     dev(literal_kernel, (1,), out, value, d(dt).tl)
@@ -127,7 +130,8 @@ def test_literal_out_of_range(dev, value):
         dev(literal_kernel, (1,), np.zeros(1, np.int64), value, tl.int64)
 
 
-# §2.3 ------------------------------------------------------------------------------------------------------------------
+# §2.3 ----------------------------------------------------------------------------------------------------------------
+
 
 def promoted(a: D, b: D, op):
     """The table of §2.3 for two runtime operands; None where it is an error. `op`: '+', '/', '%', '//'."""
@@ -192,7 +196,8 @@ def test_pair(dev, a, b):
             expected = x ^ y  # int1 + int1 wraps
         elif result.bits <= 16 and result.kind == "f":
             # Operands are converted to the result's type first, then one rounding.
-            expected = (x.astype(result.np).astype(np.float32) + y.astype(result.np).astype(np.float32)).astype(result.np)
+            expected = (x.astype(result.np).astype(np.float32) + y.astype(result.np).astype(np.float32)).astype(
+                result.np)
         else:
             expected = x.astype(result.np) + y.astype(result.np)
     assert_same(out, expected)
@@ -238,13 +243,20 @@ def test_int_pair(dev, op, a, b):
 
 
 @promotion
-@pytest.mark.parametrize("op, a, b, result", [
-    ("%", "float16", "float16", "float32"), ("%", "bfloat16", "bfloat16", "float32"), ("%", "float32", "float32", "float32"),
-    ("%", "float64", "float16", "float64"), ("%", "float16", "int32", "float32"), ("/", "int64", "int64", "float32"),
-    ("/", "int8", "int8", "float32"), ("/", "float16", "int64", "float32"), ("/", "float64", "int32", "float64"),
-    ("/", "bfloat16", "float16", "float32"), ("+", "float8e5", "float8e5", "float8e5"), ("+", "float8e5", "float8e4nv", "float16"),
-    ("+", "float8e4nv", "float16", "float16"), ("+", "float8e4nv", "bfloat16", "float32"), ("+", "float8e5", "float32", "float32"),
-    ("/", "uint8", "uint32", "float32"), ("+", "int1", "int1", "int1")])
+@pytest.mark.parametrize("op, a, b, result", [("%", "float16", "float16", "float32"),
+                                              ("%", "bfloat16", "bfloat16", "float32"),
+                                              ("%", "float32", "float32", "float32"),
+                                              ("%", "float64", "float16", "float64"),
+                                              ("%", "float16", "int32", "float32"), ("/", "int64", "int64", "float32"),
+                                              ("/", "int8", "int8", "float32"), ("/", "float16", "int64", "float32"),
+                                              ("/", "float64", "int32", "float64"),
+                                              ("/", "bfloat16", "float16", "float32"),
+                                              ("+", "float8e5", "float8e5", "float8e5"),
+                                              ("+", "float8e5", "float8e4nv", "float16"),
+                                              ("+", "float8e4nv", "float16", "float16"),
+                                              ("+", "float8e4nv", "bfloat16", "float32"),
+                                              ("+", "float8e5", "float32", "float32"),
+                                              ("/", "uint8", "uint32", "float32"), ("+", "int1", "int1", "int1")])
 def test_op_dtype(dev, op, a, b, result):
     out = np.zeros(1, np.int32)
     dev(op_dtype_kernel, (1,), np.ones(1, d(a).np), np.ones(1, d(b).np), out, op, d(result).tl)
@@ -252,10 +264,10 @@ def test_op_dtype(dev, op, a, b, result):
 
 
 @promotion
-@pytest.mark.parametrize("op, a, b, text", [
-    ("+", "float8e5", "int32", "."), ("//", "float32", "float32", "."), ("//", "float16", "int32", "."), ("%", "int1", "int32", "signedness"),
-    ("/", "int32", "uint32", "signedness"), ("&", "float32", "float32", "."), ("<<", "int32", "float32", "."),
-    ("&", "float16", "int32", ".")])
+@pytest.mark.parametrize("op, a, b, text", [("+", "float8e5", "int32", "."), ("//", "float32", "float32", "."),
+                                            ("//", "float16", "int32", "."), ("%", "int1", "int32", "signedness"),
+                                            ("/", "int32", "uint32", "signedness"), ("&", "float32", "float32", "."),
+                                            ("<<", "int32", "float32", "."), ("&", "float16", "int32", ".")])
 def test_op_error(dev, op, a, b, text):
     with pytest.raises(CompileError, match=text):
         dev(op_dtype_kernel, (1,), np.ones(1, d(a).np), np.ones(1, d(b).np), np.zeros(1, np.int32), op, tl.int32)
@@ -310,8 +322,9 @@ def test_number(dev, dt, v, op, result):
 
 
 @promotion
-@pytest.mark.parametrize("dt, v", [("int8", 128), ("int8", -129), ("uint8", 256), ("int16", 40000), ("int32", 2**31), ("uint32", 2**32),
-                                   ("int64", 2**63), ("uint8", -1), ("uint32", -1), ("uint64", -5)], ids=str)
+@pytest.mark.parametrize("dt, v", [("int8", 128), ("int8", -129), ("uint8", 256), ("int16", 40000), ("int32", 2**31),
+                                   ("uint32", 2**32), ("int64", 2**63), ("uint8", -1), ("uint32", -1), ("uint64", -5)],
+                         ids=str)
 def test_number_out_of_range(dev, dt, v):
     with pytest.raises(CompileError, match="out of range|negative|unsigned"):
         dev(number_kernel, (1,), np.ones(1, d(dt).np), np.zeros(1, np.int32), v, "+", d(dt).tl)
@@ -325,8 +338,9 @@ def runtime_scalar_kernel(x, s, out, T: tl.constexpr):
 
 
 @promotion
-@pytest.mark.parametrize("dt, s, result", [("int8", 300, "int32"), ("float16", 2.5, "float32"), ("int32", 2**40, "int64"),
-                                           ("float16", 7, "float16"), ("bfloat16", 7, "float32"), ("uint64", 7, "uint64")], ids=str)
+@pytest.mark.parametrize("dt, s, result", [("int8", 300, "int32"), ("float16", 2.5, "float32"),
+                                           ("int32", 2**40, "int64"), ("float16", 7, "float16"),
+                                           ("bfloat16", 7, "float32"), ("uint64", 7, "uint64")], ids=str)
 def test_runtime_scalar_is_like_a_block(dev, dt, s, result):
     x, out = np.arange(4).astype(d(dt).np), np.zeros(4, d(result).np)
     dev(runtime_scalar_kernel, (1,), x, s, out, d(result).tl)
