@@ -1,10 +1,13 @@
 // Encoding and decoding of cache entries; change `formatVersion` with any change of content.
 #include "runtime/CacheFile.h"
+#include "support/Hash.h"
 
 namespace tegula::runtime {
 
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'K', '\n'};
 static constexpr uint32_t formatVersion = 1;
+static Digest sha256(const char *data, size_t size) { return Hasher().update({data, size}).digest(); }
+
 static constexpr size_t headerBytes = 8 + 4 + 4 + 8 + 32 + 32;
 
 std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry) {

@@ -6,9 +6,12 @@
 // truncated or flipped file is the same as no file.
 #pragma once
 #include "runtime/Kernel.h"
-#include "runtime/Sha256.h"
+#include <array>
 
 namespace tegula::runtime {
+
+/// SHA-256 of everything that determines the entry.
+using Digest = std::array<uint8_t, 32>;
 
 struct CacheEntry {
   KernelInfo info;

@@ -39,6 +39,12 @@ DiskCache::~DiskCache() {
 
 std::string DiskCache::path() const { return directory_.empty() ? "" : directory_ + "/" + subdirectory; }
 
+static std::string toHex(const Digest &d) {
+  std::string s;
+  for (uint8_t b : d) s += "0123456789abcdef"[b >> 4], s += "0123456789abcdef"[b & 15];
+  return s;
+}
+
 void DiskCache::fail(std::string why) {
   ++errors;
   std::lock_guard lock(mutex_);

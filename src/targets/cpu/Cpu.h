@@ -73,9 +73,18 @@ struct KernelMeta {
   std::vector<Site> sites;
 };
 
+/// Where compile() spent its time, nanoseconds.
+struct CompileTimes {
+  uint64_t planNs = 0;     // tile IR to loop nests
+  uint64_t emitNs = 0;     // loop nests to LLVM IR
+  uint64_t optimizeNs = 0; // LLVM's optimizer
+  uint64_t codegenNs = 0;  // LLVM IR to object
+};
+
 struct CpuKernel {
   std::vector<char> object; // relocatable ELF; external symbols only from abi/CpuSymbols.def
   KernelMeta meta;
+  CompileTimes times;
 };
 
 enum class Stage : uint8_t { Plan, Llvm, Asm, Object };

@@ -1,0 +1,34 @@
+// The compile driver: one specialization in, one kernel out, by way of the disk cache.
+#pragma once
+#include "api/Handles.h"
+
+namespace tegula::api {
+
+struct CompileRequest {
+  TegulaFunction *function = nullptr;
+  std::vector<sema::ParamSpec> specs;
+  CompileOptions options;
+  cpu::CpuTarget target;
+  std::string targetName;
+  bool load = true; // false: for another machine
+};
+
+/// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.
+TegulaKernel *compileKernel(const CompileRequest &request);
+
+/// The text (or bytes) of one stage. False: the last error is set.
+bool emitStage(const CompileRequest &request, std::string_view stage, std::string &out);
+inline constexpr const char *stageNames[] = {"source", "ast", "tree", "tile", "cpu", "llvm", "asm", "obj"};
+/// A stage name or an error that lists them.
+bool checkStage(std::string_view stage);
+
+/// The function's kernel for these arguments: from the table, from another thread that is compiling it, or compiled now. Borrowed
+/// from the function; null with the last error set.
+struct BoundCall;
+TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options,
+                        const BoundCall &call);
+/// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error is set.
+bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
+                    std::vector<sema::ParamSpec> &specs);
+
+} // namespace tegula::api

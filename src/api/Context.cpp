@@ -1,0 +1,219 @@
+// Contexts, devices, output, interrupts. The environment is read here and nowhere below.
+#include "runtime/Dtype.h"
+#include "api/Handles.h"
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+using namespace tegula;
+using namespace tegula::api;
+
+static std::string environment(const char *name) {
+  const char *v = std::getenv(name);
+  return v ? v : "";
+}
+
+static bool truthy(const std::string &v) {
+  static constexpr std::string_view yes[] = {"1", "true", "on", "yes", "y"};
+  std::string lower;
+  for (char c : v) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  for (std::string_view y : yes)
+    if (lower == y) return true;
+  return false;
+}
+
+TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
+  if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
+  TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
+  if (options) {
+    if (options->size < offsetof(TegulaContextOptions, read_only_cache_dirs))
+      return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `size` of the options is not set");
+    std::memcpy(&o, options, std::min(options->size, sizeof o));
+  }
+  std::vector<std::string> readOnly;
+  for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
+    if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);
+  std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
+  auto *c = new TegulaContext(std::move(dir), std::move(readOnly));
+  int64_t threads = o.num_threads;
+  if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
+  if (threads <= 0) threads = runtime::ThreadPool::availableCores();
+  c->threads = static_cast<unsigned>(std::min<int64_t>(threads, runtime::ThreadPool::maxThreads));
+  c->debug = o.debug >= 0 ? o.debug : truthy(environment("TEGULA_DEBUG"));
+  c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
+  *out = c;
+  return TEGULA_OK;
+}
+
+void tegula_context_retain(TegulaContext *c) { retain(c); }
+void tegula_context_release(TegulaContext *c) { release(c); }
+
+TegulaStatus tegula_context_set_output(TegulaContext *c, TegulaOutputFn fn, void *user) {
+  if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_set_output: null context");
+  std::lock_guard lock(c->outputMutex);
+  c->output = fn;
+  c->outputUser = user;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_context_set_interrupt(TegulaContext *c, TegulaInterruptFn fn, void *user) {
+  if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_set_interrupt: null context");
+  c->interrupt = fn;
+  c->interruptUser = user;
+  return TEGULA_OK;
+}
+
+void tegula_cancel(TegulaContext *c) {
+  if (c) c->cancel.cancelAll();
+}
+
+void TegulaContext::print(int32_t stream, std::string_view text) {
+  if (text.empty()) return;
+  std::lock_guard lock(outputMutex);
+  if (output) return output(outputUser, stream, text.data(), text.size());
+  fwrite(text.data(), 1, text.size(), stdout);
+  fflush(stdout);
+}
+
+bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out) {
+  CompileOptions &c = out.compile;
+  c.debug = debug;
+  c.debugInfo = debug;
+  c.checked = checked;
+  out.threads = threads;
+  if (!options) return true;
+  if (options->size < sizeof(TegulaLaunchOptions)) {
+    fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
+    return false;
+  }
+  const TegulaLaunchOptions &o = *options;
+  auto wrong = [](const char *name, int64_t value, const char *rule) {
+    fail(TEGULA_INVALID_ARGUMENT, std::string(name) + " is " + std::to_string(value) + "; it must be " + rule);
+    return false;
+  };
+  if (o.num_warps < 0 || o.num_warps > 64 || (o.num_warps & (o.num_warps - 1)))
+    return wrong("num_warps", o.num_warps, "a power of 2, at most 64");
+  if (o.num_stages < 0 || o.num_stages > 255) return wrong("num_stages", o.num_stages, "between 1 and 255");
+  if (o.num_ctas < 0 || o.num_ctas > 255) return wrong("num_ctas", o.num_ctas, "between 1 and 255");
+  if (o.maxnreg < 0) return wrong("maxnreg", o.maxnreg, "positive");
+  if (o.num_threads < 0) return wrong("num_threads", o.num_threads, "positive, or 0 for all cores");
+  if (o.device > 0) return wrong("device", o.device, "the index of a device of this machine");
+  if (o.opt_level > 3) return wrong("opt_level", o.opt_level, "between 0 and 3");
+  if (o.num_warps) c.numWarps = o.num_warps;
+  if (o.num_stages) c.numStages = o.num_stages;
+  if (o.num_ctas) c.numCtas = o.num_ctas;
+  c.maxnreg = o.maxnreg;
+  if (o.debug >= 0) c.debug = o.debug;
+  if (o.checked >= 0) c.checked = o.checked;
+  if (o.debug_info >= 0) c.debugInfo = o.debug_info;
+  if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;
+  if (o.sanitize_overflow >= 0) c.sanitizeOverflow = o.sanitize_overflow;
+  if (o.opt_level >= 0) c.optLevel = static_cast<uint8_t>(o.opt_level);
+  if (o.num_threads) out.threads = std::min<unsigned>(o.num_threads, runtime::ThreadPool::maxThreads);
+  return true;
+}
+
+const cpu::CpuTarget &TegulaContext::hostTarget() {
+  std::call_once(targetOnce_, [this] { target_ = *cpu::parseTarget("cpu"); });
+  return target_;
+}
+
+/// "model name" of /proc/cpuinfo, or the architecture.
+static std::string processorName() {
+  std::string name = "CPU";
+  if (FILE *f = fopen("/proc/cpuinfo", "re")) {
+    char line[512];
+    while (fgets(line, sizeof line, f)) {
+      std::string_view l = line;
+      if (!l.starts_with("model name")) continue;
+      size_t at = l.find(": ");
+      if (at != l.npos) name = std::string(l.substr(at + 2, l.find('\n') - at - 2));
+      break;
+    }
+    fclose(f);
+  }
+  return name;
+}
+
+/// The richest named target that this machine includes.
+static std::string targetNameOf(const cpu::CpuTarget &t) {
+  if (t.triple.starts_with("aarch64")) return "cpu:aarch64";
+  return t.avx512Bf16 ? "cpu:avx512bf16" : t.avx512 ? "cpu:avx512" : t.avx2 ? "cpu:avx2" : "cpu:x86-64";
+}
+
+const TegulaDeviceInfo &TegulaContext::cpuInfo() {
+  std::call_once(infoOnce_, [this] {
+    const cpu::CpuTarget &t = hostTarget();
+    description_ = processorName();
+    targetName_ = targetNameOf(t);
+    info_ = {sizeof info_, "cpu", description_.c_str(), targetName_.c_str(), t.features.c_str(),
+             runtime::ThreadPool::availableCores(), t.vectorBits,
+             uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE)), t.l1Bytes, t.l2Bytes};
+  });
+  return info_;
+}
+
+size_t tegula_device_count(TegulaContext *) { return 1; }
+
+TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo *out) {
+  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_info: null argument or `size` not set");
+  if (index != 0) return fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(index));
+  size_t n = std::min(out->size, sizeof *out);
+  std::memcpy(out, &c->cpuInfo(), n);
+  out->size = n;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *index) {
+  if (!c || !name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
+  if (std::strcmp(name, "cpu") != 0)
+    return fail(TEGULA_NOT_FOUND, std::string("there is no device `") + name + "`; this machine has: cpu");
+  *index = 0;
+  return TEGULA_OK;
+}
+
+const char *tegula_target_name(size_t index) {
+  static const std::vector<std::string> names = cpu::knownTargetNames();
+  return index < names.size() ? names[index].c_str() : nullptr;
+}
+
+#define TEGULA_TEXT(x) #x
+#define TEGULA_DOTTED(a, b, c) TEGULA_TEXT(a) "." TEGULA_TEXT(b) "." TEGULA_TEXT(c)
+const char *tegula_version(void) { return TEGULA_DOTTED(TEGULA_VERSION_MAJOR, TEGULA_VERSION_MINOR, TEGULA_VERSION_PATCH); }
+int32_t tegula_abi_version(void) { return TEGULA_ABI_VERSION; }
+
+TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
+  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_stat: null argument or `size` not set");
+  runtime::DiskCache::Usage u = c->disk.usage();
+  // Text that lives as long as the context: both strings are fixed once the directory was opened.
+  static thread_local std::string directory, reason;
+  directory = c->disk.path();
+  reason = c->disk.disabledReason();
+  TegulaCacheStat s{sizeof s, directory.c_str(), reason.c_str(), u.entries, u.bytes, c->memoryHits, c->disk.hits,
+                    c->compiles, c->disk.writes, c->disk.errors, c->disk.corrupted};
+  size_t n = std::min(out->size, sizeof s);
+  std::memcpy(out, &s, n);
+  out->size = n;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_cache_clear(TegulaContext *c, uint64_t *removed) {
+  if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_clear: null context");
+  uint64_t n = c->disk.clear();
+  if (removed) *removed = n;
+  return TEGULA_OK;
+}
+
+void tegula_free(void *memory) { std::free(memory); }
+
+TegulaStatus tegula_dtype_parse(const char *text, TegulaDtype *out, int32_t *isPointer) {
+  if (!text || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_dtype_parse: null argument");
+  auto d = lang::parseDtype(text);
+  if (!d || (d->isPtr && !isPointer))
+    return fail(TEGULA_INVALID_ARGUMENT, std::string("`") + text + "` is not a data type");
+  *out = static_cast<TegulaDtype>(d->scalar);
+  if (isPointer) *isPointer = d->isPtr;
+  return TEGULA_OK;
+}
+const char *tegula_dtype_name(TegulaDtype d) { return d < runtime::dtypeCount ? runtime::dtypeInfo(d).name : ""; }
+uint32_t tegula_dtype_bytes(TegulaDtype d) { return d < runtime::dtypeCount ? runtime::dtypeInfo(d).bytes : 0; }

@@ -1,0 +1,249 @@
+// Modules and functions: from files, from text, from bindings.
+#include "api/Handles.h"
+#include <chrono>
+#include <cstring>
+
+using namespace tegula;
+using namespace tegula::api;
+
+static uint64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// ---- modules
+
+namespace {
+struct LoadedFile {
+  sema::ModuleLoader loader;
+  std::shared_ptr<const lang::Module> module;
+};
+} // namespace
+
+template <typename Load>
+static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load &&load) {
+  auto file = std::make_shared<LoadedFile>();
+  DiagEngine diag;
+  uint64_t start = now();
+  file->module = load(file->loader, diag);
+  if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
+  if (!file->module) return fail(TEGULA_INTERNAL_ERROR, "a module was refused without a message");
+  auto *m = new TegulaModule;
+  m->context = Ref(context);
+  m->module = file->module;
+  m->keep = file;
+  m->parseNs = now() - start;
+  for (const auto &f : sema::ModuleLoader::jitFunctions(*m->module)) m->kernels.push_back(f->name);
+  *out = m;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_module_from_file(TegulaContext *context, const char *path, TegulaModule **out) {
+  if (!context || !path || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_file: null argument");
+  FILE *f = fopen(path, "re");
+  char c;
+  bool readable = f && (fread(&c, 1, 1, f) == 1 || !ferror(f));
+  int error = errno;
+  if (f) fclose(f);
+  if (!readable)
+    return fail(error == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR,
+                "cannot read " + std::string(path) + ": " + std::strerror(error));
+  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadFile(path, d); });
+}
+
+TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, const char *text, size_t length,
+                                     TegulaModule **out) {
+  if (!context || !name || (!text && length) || !out)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_text: null argument");
+  std::string copy(text ? text : "", length);
+  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
+}
+
+TegulaModule::~TegulaModule() {
+  for (auto &[name, f] : functions) release(f);
+}
+void tegula_module_retain(TegulaModule *m) { retain(m); }
+void tegula_module_release(TegulaModule *m) { release(m); }
+size_t tegula_module_kernel_count(const TegulaModule *m) { return m ? m->kernels.size() : 0; }
+const char *tegula_module_kernel_name(const TegulaModule *m, size_t i) {
+  return m && i < m->kernels.size() ? m->kernels[i].c_str() : nullptr;
+}
+
+TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFunction **out) {
+  if (!m || !name || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_function: null argument");
+  std::lock_guard lock(m->mutex);
+  auto it = m->functions.find(name);
+  if (it == m->functions.end()) {
+    DiagEngine diag;
+    auto fn = sema::ModuleLoader::kernel(*m->module, name, diag);
+    if (!fn) {
+      report(diag);
+      std::string text = diag.all().empty() ? std::string("there is no kernel `") + name + "`" : tegula_last_error();
+      return fail(TEGULA_NOT_FOUND, text);
+    }
+    auto *f = new TegulaFunction;
+    f->context = m->context;
+    f->keep = m->keep;
+    f->fn = std::move(fn);
+    f->parseNs = m->parseNs;
+    f->nameParams();
+    it = m->functions.emplace(name, f).first;
+  }
+  retain(it->second);
+  *out = it->second;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_module_check(TegulaModule *m) {
+  if (!m) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_check: null module");
+  DiagEngine diag;
+  sema::checkModule(*m->module, diag);
+  return report(diag);
+}
+
+// ---- functions
+
+TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *source, TegulaFunction **out) {
+  if (!context || !source || !out || !source->file || !source->text)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
+  if (source->size < sizeof(TegulaFunctionSource))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
+  auto scope = std::make_shared<sema::BoundScope>();
+  DiagEngine diag;
+  uint64_t start = now();
+  auto fn = sema::createFunction(source->file, std::string(source->text, source->length),
+                                 std::max<uint32_t>(source->first_line, 1), scope, diag);
+  if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
+  if (!fn) return fail(TEGULA_INTERNAL_ERROR, "a function was refused without a message");
+  fn->kind = static_cast<lang::Function::Kind>(source->kind);
+  if (source->noinline_) fn->noinline_ = true;
+  if (source->must_use) fn->mustUse = true, fn->mustUseHint = source->must_use;
+  for (size_t i = 0; i < source->do_not_specialize_count; ++i) fn->doNotSpecialize.push_back(source->do_not_specialize[i]);
+  for (size_t i = 0; i < source->do_not_specialize_on_alignment_count; ++i)
+    fn->doNotSpecializeOnAlignment.push_back(source->do_not_specialize_on_alignment[i]);
+  auto *f = new TegulaFunction;
+  f->context = Ref(context);
+  f->fn = f->mutableFn = fn;
+  f->scope = std::move(scope);
+  f->freeNames = sema::freeNames(*fn);
+  f->parseNs = now() - start;
+  f->nameParams();
+  *out = f;
+  return TEGULA_OK;
+}
+
+void TegulaFunction::nameParams() {
+  for (const syntax::Param &p : fn->def->params) paramNames.emplace_back(p.name);
+}
+
+TegulaFunction::~TegulaFunction() {
+  for (Param &p : params_) release(p.defaultValue);
+  for (auto &b : buckets)
+    for (KernelNode *n = b.load(); n;) {
+      KernelNode *next = n->next;
+      release(n->kernel);
+      delete n;
+      n = next;
+    }
+}
+
+void tegula_function_retain(TegulaFunction *f) { retain(f); }
+void tegula_function_release(TegulaFunction *f) { release(f); }
+const char *tegula_function_name(const TegulaFunction *f) { return f ? f->fn->name.c_str() : ""; }
+size_t tegula_function_free_name_count(const TegulaFunction *f) { return f ? f->freeNames.size() : 0; }
+const char *tegula_function_free_name(const TegulaFunction *f, size_t i) {
+  return f && i < f->freeNames.size() ? f->freeNames[i].c_str() : nullptr;
+}
+
+static TegulaStatus settable(TegulaFunction *f, const char *call) {
+  if (!f || !f->mutableFn) return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": not a function made from text");
+  if (f->sealed()) return fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": `" + f->fn->name + "` is in use already");
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_function_bind(TegulaFunction *f, const char *name, TegulaValue *value, int32_t allowed) {
+  if (TegulaStatus s = settable(f, "tegula_function_bind"); s != TEGULA_OK) return s;
+  if (!name || !value) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_bind: null argument");
+  f->scope->bind(name, {value->value, allowed != 0, {}});
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_function_set_default(TegulaFunction *f, size_t parameter, TegulaValue *value) {
+  if (TegulaStatus s = settable(f, "tegula_function_set_default"); s != TEGULA_OK) return s;
+  if (!value || parameter >= f->fn->def->params.size())
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_set_default: no such parameter or no value");
+  f->mutableFn->defaults.resize(f->fn->def->params.size());
+  f->mutableFn->defaults[parameter] = value->value;
+  return TEGULA_OK;
+}
+
+const char *tegula_function_hash(TegulaFunction *f) {
+  if (!f) return "";
+  f->params();
+  return f->fn->contentHash().c_str();
+}
+
+/// How a default arrives: as if the caller had passed it.
+static TegulaArg argOf(TegulaValue *v) {
+  const lang::Value &x = v->value;
+  if (x.isBool()) return tegula_bool(x.asBool());
+  if (x.isInt() && x.asInt() == static_cast<int64_t>(x.asInt())) return tegula_int(static_cast<int64_t>(x.asInt()));
+  if (x.isFloat()) return tegula_float(x.asFloat());
+  return tegula_constant(v);
+}
+
+static Param describe(const lang::Function &fn, size_t i) {
+  Param p;
+  p.name = fn.def->params[i].name;
+  p.variadic = fn.def->params[i].kind == syntax::Param::Kind::Star;
+  p.isConstexpr = fn.isConstexprParam(i);
+  auto listed = [&](const std::vector<std::string> &names) {
+    for (const std::string &n : names)
+      if (n == p.name) return true;
+    return false;
+  };
+  p.specialize = !listed(fn.doNotSpecialize);
+  p.specializeAlignment = p.specialize && !listed(fn.doNotSpecializeOnAlignment);
+  if (auto d = fn.annotatedDtype(i)) {
+    p.constPtr = d->isPtr && d->isConst;
+    p.annotated = d->scalar != lang::Scalar::Void;
+    p.annotation = *d;
+  }
+  if (i < fn.defaults.size() && !fn.defaults[i].isError()) {
+    p.defaultValue = new TegulaValue(fn.defaults[i]);
+    p.defaultArg = argOf(p.defaultValue);
+  } else if (p.variadic) {
+    p.defaultArg.kind = TEGULA_ARG_TUPLE;
+  }
+  return p;
+}
+
+const std::vector<Param> &TegulaFunction::params() {
+  if (sealed()) return params_;
+  std::call_once(sealOnce_, [this] {
+    for (size_t i = 0; i < fn->def->params.size(); ++i) params_.push_back(describe(*fn, i));
+    sealed_.store(true, std::memory_order_release);
+  });
+  return params_;
+}
+
+size_t tegula_function_param_count(const TegulaFunction *f) { return f ? f->fn->def->params.size() : 0; }
+
+TegulaStatus tegula_function_param(const TegulaFunction *f, size_t index, TegulaParam *out) {
+  if (!f || !out || index >= f->fn->def->params.size())
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_param: no such parameter");
+  // Before set-up ends the function may still change: then this describes it as it is, and gives no default.
+  Param fresh;
+  const Param *p = &fresh;
+  if (f->sealed() || !f->mutableFn) p = &const_cast<TegulaFunction *>(f)->params()[index];
+  else fresh = describe(*f->fn, index), release(std::exchange(fresh.defaultValue, nullptr));
+  uint32_t flags = 0;
+  if (p->isConstexpr) flags |= TEGULA_PARAM_CONSTEXPR;
+  if (p->variadic) flags |= TEGULA_PARAM_VARIADIC;
+  if (p->annotated && p->annotation.isPtr) flags |= TEGULA_PARAM_POINTER;
+  if (p->constPtr) flags |= TEGULA_PARAM_CONST;
+  if (!p->specialize) flags |= TEGULA_PARAM_DO_NOT_SPECIALIZE;
+  if (p->specialize && !p->specializeAlignment) flags |= TEGULA_PARAM_DO_NOT_SPECIALIZE_ON_ALIGNMENT;
+  *out = {f->paramNames[index].c_str(), flags, p->annotated ? static_cast<TegulaDtype>(p->annotation.scalar) : TegulaDtype(TEGULA_VOID),
+          p->defaultValue};
+  return TEGULA_OK;
+}

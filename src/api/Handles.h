@@ -1,0 +1,207 @@
+// What stands behind the opaque handles of tegula.h.
+//
+// Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file; module -> its
+// functions. Nothing points back, so there are no cycles.
+#pragma once
+#include "api/Error.h"
+#include "lang/Value.h"
+#include "runtime/DiskCache.h"
+#include "runtime/Launch.h"
+#include "sema/Sema.h"
+#include "targets/cpu/Cpu.h"
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace tegula::api {
+
+/// Intrusive count; objects start with one reference.
+struct RefCounted {
+  std::atomic<uint32_t> references{1};
+};
+template <typename T> void retain(T *object) {
+  if (object) object->references.fetch_add(1, std::memory_order_relaxed);
+}
+template <typename T> void release(T *object) {
+  if (object && object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object;
+}
+/// Shared owner of one reference.
+template <typename T> class Ref {
+public:
+  Ref() = default;
+  /// Adds a reference.
+  explicit Ref(T *p) : p_(p) { retain(p); }
+  Ref(const Ref &o) : Ref(o.p_) {}
+  Ref(Ref &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref &operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { release(p_); }
+  T *get() const { return p_; }
+  T *operator->() const { return p_; }
+  T &operator*() const { return *p_; }
+  explicit operator bool() const { return p_; }
+
+private:
+  T *p_ = nullptr;
+};
+
+/// Options of a compilation with every default filled in: what of TegulaLaunchOptions is part of the key.
+struct CompileOptions {
+  int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
+  bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = false;
+  uint8_t optLevel = 2;
+  /// Everything but maxnreg, packed.
+  uint64_t word() const {
+    return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
+           uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
+           uint64_t(sanitizeOverflow) << 4 | optLevel;
+  }
+};
+
+/// The options of one call, resolved against the context.
+struct CallOptions {
+  CompileOptions compile;
+  unsigned threads = 1;
+};
+
+/// One parameter, prepared for binding arguments.
+struct Param {
+  std::string name;
+  bool isConstexpr = false, variadic = false;
+  bool specialize = true, specializeAlignment = true;
+  bool annotated = false, constPtr = false;
+  lang::Dtype annotation; // if `annotated`
+  TegulaValue *defaultValue = nullptr;
+  TegulaArg defaultArg{}; // kind MISSING if there is no default
+};
+
+/// One entry of a function's table of kernels: immutable, found without locks.
+struct KernelNode {
+  std::vector<uint64_t> key;
+  uint64_t hash = 0;
+  TegulaKernel *kernel = nullptr;
+  KernelNode *next = nullptr;
+};
+/// A compilation under way, for threads that want the same.
+struct PendingCompile {
+  bool done = false;
+  TegulaKernel *kernel = nullptr; // null: failed, see `report`
+  std::shared_ptr<const Report> report;
+};
+
+/// How one runtime argument is written into the argument block.
+struct PackItem {
+  uint32_t leaf = 0; // index among the flattened arguments
+  uint32_t offset = 0;
+  lang::Scalar scalar = lang::Scalar::Void;
+  bool isPtr = false, written = false;
+  bool checkRange = false; // an annotation narrower than the values that may come
+  int32_t divisibility = 1;
+};
+
+} // namespace tegula::api
+
+struct TegulaContext : tegula::api::RefCounted {
+  TegulaContext(std::string cacheDir, std::vector<std::string> readOnly) : disk(std::move(cacheDir), std::move(readOnly)) {}
+  tegula::runtime::ThreadPool pool;
+  tegula::runtime::CancelTable cancel;
+  tegula::runtime::DiskCache disk;
+  unsigned threads = 1;
+  bool debug = false, checked = false;
+  std::mutex outputMutex;
+  TegulaOutputFn output = nullptr;
+  void *outputUser = nullptr;
+  TegulaInterruptFn interrupt = nullptr;
+  void *interruptUser = nullptr;
+  std::atomic<uint64_t> memoryHits{0}, compiles{0};
+  /// This machine; filled on first use.
+  const tegula::cpu::CpuTarget &hostTarget();
+  const TegulaDeviceInfo &cpuInfo();
+  void print(int32_t stream, std::string_view text);
+  /// False (last error set) if the options make no sense.
+  bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out);
+
+private:
+  std::once_flag targetOnce_, infoOnce_;
+  tegula::cpu::CpuTarget target_;
+  TegulaDeviceInfo info_{};
+  std::string description_, targetName_;
+};
+
+struct TegulaValue : tegula::api::RefCounted {
+  explicit TegulaValue(tegula::lang::Value v) : value(std::move(v)) {}
+  const tegula::lang::Value value;
+  /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of functions inside.
+  const uint64_t *keyWords();
+  const char *reprText();
+
+private:
+  std::once_flag keyOnce_, reprOnce_;
+  uint64_t key_[2];
+  std::string repr_;
+};
+
+struct TegulaFunction : tegula::api::RefCounted {
+  ~TegulaFunction();
+  tegula::api::Ref<TegulaContext> context;
+  /// Loader of the file and the like: whatever must live as long as the code is used.
+  std::shared_ptr<const void> keep;
+  std::shared_ptr<const tegula::lang::Function> fn;
+  uint64_t parseNs = 0;
+  // Functions that a binding sets up:
+  std::shared_ptr<tegula::lang::Function> mutableFn;
+  std::shared_ptr<tegula::sema::BoundScope> scope;
+  std::vector<std::string> freeNames;
+  std::vector<std::string> paramNames;
+  void nameParams();
+
+  /// Ends set-up and gives the parameters. Thread-safe.
+  const std::vector<tegula::api::Param> &params();
+  bool sealed() const { return sealed_.load(std::memory_order_acquire); }
+
+  // Kernels by key. Nodes are only ever added (under `mutex`), so readers need no lock.
+  static constexpr unsigned bucketCount = 64;
+  std::atomic<tegula::api::KernelNode *> buckets[bucketCount] = {};
+  std::mutex mutex;
+  std::condition_variable compiled;
+  std::map<std::vector<uint64_t>, std::shared_ptr<tegula::api::PendingCompile>> pending;
+
+private:
+  std::once_flag sealOnce_;
+  std::atomic<bool> sealed_{false};
+  std::vector<tegula::api::Param> params_;
+};
+
+struct TegulaModule : tegula::api::RefCounted {
+  ~TegulaModule();
+  tegula::api::Ref<TegulaContext> context;
+  std::shared_ptr<const void> keep;
+  std::shared_ptr<const tegula::lang::Module> module;
+  std::vector<std::string> kernels;
+  uint64_t parseNs = 0;
+  std::mutex mutex;
+  std::map<std::string, TegulaFunction *, std::less<>> functions; // one reference each
+};
+
+struct TegulaKernel : tegula::api::RefCounted {
+  tegula::api::Ref<TegulaContext> context;
+  std::shared_ptr<const void> keep;
+  std::shared_ptr<const tegula::lang::Function> fn;
+  std::vector<tegula::sema::ParamSpec> specs;
+  tegula::api::CompileOptions options;
+  tegula::cpu::CpuTarget target;
+  std::string name, hash, targetName, signature;
+  int32_t origin = TEGULA_FROM_COMPILER;
+  std::vector<char> object;
+  std::unique_ptr<tegula::runtime::CpuKernel> code; // null: not for this machine
+  tegula::runtime::KernelInfo info;                 // same as code->info(), also without code
+  std::vector<tegula::api::PackItem> pack;
+  uint32_t leafCount = 0;
+  TegulaTimings timings{};
+  std::mutex mutex;
+  std::map<std::string, std::string, std::less<>> stages; // made so far
+  std::string metadata;
+};

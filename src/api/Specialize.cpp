@@ -1,0 +1,254 @@
+// One classification, used twice: `classify` decides what a leaf is; bind() turns the answer into key words on every launch, specsOf()
+// turns it into sema's terms when the key is new.
+#include "api/Specialize.h"
+#include <cstring>
+
+namespace tegula::api {
+
+using lang::Dtype;
+using lang::Scalar;
+using sema::ParamSpec;
+
+namespace {
+/// What a leaf is specialised to.
+struct Leaf {
+  enum Kind : uint8_t { Runtime, ConstInt, ConstUint, ConstFloat, ConstBool, ConstNone, ConstValue, Bad } kind = Bad;
+  Dtype dtype;              // Runtime
+  bool divisible16 = false; // Runtime
+};
+} // namespace
+
+static bool fits32(int64_t v) { return v == static_cast<int32_t>(v); }
+
+static Leaf constantLeaf(const TegulaArg &a) {
+  switch (a.kind) {
+  case TEGULA_ARG_INT: return {Leaf::ConstInt};
+  case TEGULA_ARG_UINT: return {Leaf::ConstUint};
+  case TEGULA_ARG_FLOAT: return {Leaf::ConstFloat};
+  case TEGULA_ARG_BOOL: return {Leaf::ConstBool};
+  case TEGULA_ARG_NONE: return {Leaf::ConstNone};
+  case TEGULA_ARG_VALUE: return {a.u.value ? Leaf::ConstValue : Leaf::Bad};
+  default: return {};
+  }
+}
+
+/// A leaf of a tuple has no parameter of its own (`p` null): no annotation, specialisation on.
+static Leaf classify(const Param *p, const TegulaArg &a) {
+  if (p && p->isConstexpr) return constantLeaf(a);
+  bool annotated = p && p->annotated, align = !p || p->specializeAlignment;
+  switch (a.kind) {
+  case TEGULA_ARG_POINTER: {
+    if (annotated && !p->annotation.isPtr) return {};
+    Scalar pointee = annotated ? p->annotation.scalar : static_cast<Scalar>(a.dtype);
+    if (pointee == Scalar::Void || pointee > Scalar::Fp64) return {};
+    return {Leaf::Runtime, Dtype::ptr(pointee, p && p->constPtr), align && reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0};
+  }
+  case TEGULA_ARG_INT:
+  case TEGULA_ARG_UINT: {
+    bool big = a.kind == TEGULA_ARG_UINT && a.u.i < 0;
+    if (annotated) {
+      if (p->annotation.isPtr) return {};
+      bool wide = p->annotation.isInt() && !p->annotation.isBool();
+      return {Leaf::Runtime, p->annotation, wide && align && a.u.i % 16 == 0};
+    }
+    if (a.dtype != TEGULA_VOID && a.dtype <= TEGULA_FP64)
+      return {Leaf::Runtime, lang::dtype(static_cast<Scalar>(a.dtype)), align && a.dtype <= TEGULA_UINT64 && a.u.i % 16 == 0};
+    if (a.u.i == 1 && (!p || p->specialize)) return {Leaf::ConstInt};
+    Scalar s = big ? Scalar::UInt64 : fits32(a.u.i) ? Scalar::Int32 : Scalar::Int64;
+    return {Leaf::Runtime, lang::dtype(s), align && a.u.i % 16 == 0};
+  }
+  case TEGULA_ARG_FLOAT:
+    if (annotated) return p->annotation.isFloat() ? Leaf{Leaf::Runtime, p->annotation} : Leaf{};
+    return {Leaf::Runtime, lang::dtype(a.dtype >= TEGULA_FP16 && a.dtype <= TEGULA_FP64 ? Scalar(a.dtype) : Scalar::Fp32)};
+  case TEGULA_ARG_BOOL:
+    if (annotated) return p->annotation.isPtr ? Leaf{} : Leaf{Leaf::Runtime, p->annotation};
+    return {Leaf::Runtime, lang::dtype(Scalar::Int1)};
+  case TEGULA_ARG_NONE: return {Leaf::ConstNone};
+  case TEGULA_ARG_VALUE: return {a.u.value ? Leaf::ConstValue : Leaf::Bad};
+  default: return {};
+  }
+}
+
+static const char *argKindName(uint8_t kind) {
+  static constexpr const char *names[] = {"nothing", "a pointer", "an int",  "an int", "a float",
+                                          "a bool",  "None",      "an object", "a tuple"};
+  return kind < sizeof names / sizeof names[0] ? names[kind] : "an argument of unknown kind";
+}
+
+static bool refuse(const TegulaFunction &f, const std::string &param, const Param *p, const TegulaArg &a) {
+  std::string text = "`" + f.fn->name + "`: parameter `" + param + "` cannot take " + argKindName(a.kind);
+  if (p && p->isConstexpr) text += "; it is a constexpr parameter";
+  else if (p && p->annotated) text += "; it is annotated `" + lang::spelling(p->annotation) + "`";
+  else if (a.kind == TEGULA_ARG_POINTER) text += " without an element type";
+  fail(TEGULA_INVALID_ARGUMENT, std::move(text));
+  return false;
+}
+
+namespace {
+struct Binder {
+  TegulaFunction &f;
+  BoundCall &out;
+
+  bool add(uint64_t w) {
+    if (out.wordCount == BoundCall::maxWords) return tooMany();
+    out.words[out.wordCount++] = w;
+    return true;
+  }
+  bool tooMany() {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: more than " + std::to_string(BoundCall::maxLeaves) + " arguments");
+    return false;
+  }
+  static bool isTuple(const TegulaArg &a) { return a.kind == TEGULA_ARG_TUPLE && (a.count == 0 || a.u.items); }
+  bool open(const TegulaArg &a) {
+    const uint64_t *cls = a.u2.cls ? a.u2.cls->keyWords() : nullptr;
+    return add(uint64_t(0x80) | uint64_t(a.count) << 8 | uint64_t(cls != nullptr) << 63) && (!cls || (add(cls[0]) && add(cls[1])));
+  }
+  bool constantWords(Leaf::Kind kind, const TegulaArg &a) {
+    if (!add(kind)) return false;
+    switch (kind) {
+    case Leaf::ConstInt:
+    case Leaf::ConstUint:
+    case Leaf::ConstFloat:
+    case Leaf::ConstBool: return add(a.u.u);
+    case Leaf::ConstValue: return add(a.u.value->keyWords()[0]) && add(a.u.value->keyWords()[1]);
+    default: return true;
+    }
+  }
+  /// A tuple for a constexpr parameter: one leaf, items by value.
+  bool constant(const Param &p, const TegulaArg &a, int depth) {
+    if (isTuple(a) && depth < 32) {
+      if (!open(a)) return false;
+      for (uint32_t i = 0; i < a.count; ++i)
+        if (!constant(p, a.u.items[i], depth + 1)) return false;
+      return true;
+    }
+    Leaf l = constantLeaf(a);
+    return l.kind == Leaf::Bad ? refuse(f, p.name, &p, a) : constantWords(l.kind, a);
+  }
+  bool leaf(const Param *p, const std::string &name, const TegulaArg &a, int depth) {
+    if (isTuple(a) && depth < 32 && !(p && p->annotated)) {
+      if (!open(a)) return false;
+      for (uint32_t i = 0; i < a.count; ++i)
+        if (!leaf(nullptr, name, a.u.items[i], depth + 1)) return false;
+      return true;
+    }
+    Leaf l = classify(p, a);
+    if (l.kind == Leaf::Bad) return refuse(f, name, p, a);
+    if (out.leafCount == BoundCall::maxLeaves) return tooMany();
+    out.leaves[out.leafCount++] = &a;
+    if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
+    return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
+               uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32);
+  }
+};
+} // namespace
+
+/// The argument of a parameter: given, default, or null with an error.
+static const TegulaArg *argFor(const TegulaFunction &f, const Param &p, const TegulaArg *args, size_t count, size_t i) {
+  if (i < count && args[i].kind != TEGULA_ARG_MISSING) return &args[i];
+  if (p.defaultArg.kind != TEGULA_ARG_MISSING) return &p.defaultArg;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: no argument for parameter `" + p.name + "`");
+  return nullptr;
+}
+
+bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &out) {
+  const std::vector<Param> &params = f.params();
+  if (count > params.size()) {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` takes " + std::to_string(params.size()) + " arguments, " +
+                                      std::to_string(count) + " were given");
+    return false;
+  }
+  Binder b{f, out};
+  b.add(options.word());
+  b.add(static_cast<uint64_t>(options.maxnreg));
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Param &p = params[i];
+    const TegulaArg *a = argFor(f, p, args, count, i);
+    if (!a) return false;
+    if (!p.isConstexpr) {
+      if (!b.leaf(&p, p.name, *a, 0)) return false;
+      continue;
+    }
+    if (out.leafCount == BoundCall::maxLeaves) return b.tooMany();
+    out.leaves[out.leafCount++] = a;
+    if (!b.constant(p, *a, 0)) return false;
+  }
+  return true;
+}
+
+static lang::Value constantValue(const TegulaArg &a) {
+  switch (a.kind) {
+  case TEGULA_ARG_INT: return lang::Value::integer(a.u.i);
+  case TEGULA_ARG_UINT: return lang::Value::integer(a.u.u);
+  case TEGULA_ARG_FLOAT: return lang::Value::number(a.u.f);
+  case TEGULA_ARG_BOOL: return lang::Value::boolean(a.u.i != 0);
+  case TEGULA_ARG_VALUE: return a.u.value->value;
+  case TEGULA_ARG_TUPLE: {
+    std::vector<lang::Value> items;
+    for (uint32_t i = 0; i < a.count; ++i) items.push_back(constantValue(a.u.items[i]));
+    using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+    if (!a.u2.cls || !a.u2.cls->value.is<ClassPtr>()) return lang::Value::tuple(std::move(items));
+    auto r = std::make_shared<lang::RecordValue>();
+    r->cls = a.u2.cls->value.get<ClassPtr>();
+    r->fields = std::move(items);
+    return lang::Value(std::shared_ptr<const lang::RecordValue>(std::move(r)));
+  }
+  default: return lang::Value::none();
+  }
+}
+
+static ParamSpec specOf(const Param *p, const TegulaArg &a) {
+  if (p && p->isConstexpr) return ParamSpec::constant(constantValue(a));
+  if (a.kind == TEGULA_ARG_TUPLE) {
+    ParamSpec s;
+    s.kind = ParamSpec::Kind::Tuple;
+    using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+    if (a.u2.cls && a.u2.cls->value.is<ClassPtr>()) s.recordClass = a.u2.cls->value.get<ClassPtr>();
+    for (uint32_t i = 0; i < a.count; ++i) s.items.push_back(specOf(nullptr, a.u.items[i]));
+    return s;
+  }
+  Leaf l = classify(p, a);
+  return l.kind == Leaf::Runtime ? ParamSpec::runtime(l.dtype, l.divisible16 ? 16 : 1) : ParamSpec::constant(constantValue(a));
+}
+
+std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count) {
+  std::vector<ParamSpec> specs;
+  const std::vector<Param> &params = f.params();
+  for (size_t i = 0; i < params.size(); ++i) specs.push_back(specOf(&params[i], *argFor(f, params[i], args, count, i)));
+  return specs;
+}
+
+uint32_t leavesOf(const ParamSpec &spec) {
+  if (spec.kind != ParamSpec::Kind::Tuple) return 1;
+  uint32_t n = 0;
+  for (const ParamSpec &s : spec.items) n += leavesOf(s);
+  return n;
+}
+
+static std::string specText(const ParamSpec &s, bool exact) {
+  if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : lang::repr(s.value);
+  if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "");
+  std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
+  if (exact && s.recordClass)
+    for (const std::string &field : s.recordClass->fields) text += field + ",";
+  for (size_t i = 0; i < s.items.size(); ++i) text += (i ? ", " : "") + specText(s.items[i], exact);
+  return text + ")";
+}
+
+std::string signatureText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs) {
+  std::string text;
+  for (size_t i = 0; i < specs.size() && i < params.size(); ++i)
+    text += (i ? ", " : "") + params[i].name + ":" + specText(specs[i], false);
+  return text;
+}
+
+std::string specKey(const std::vector<ParamSpec> &specs) {
+  std::string text;
+  for (const ParamSpec &s : specs) {
+    std::string one = specText(s, true);
+    text += std::to_string(one.size()) + ":" + one;
+  }
+  return text;
+}
+
+} // namespace tegula::api

@@ -1,0 +1,243 @@
+// Compile-time objects of the C interface: thin boxes around lang::Value.
+#include "api/Handles.h"
+#include "support/Hash.h"
+#include <cctype>
+#include <cmath>
+#include <cstring>
+
+using namespace tegula;
+using namespace tegula::api;
+using lang::Value;
+
+static TegulaValue *box(Value v) { return new TegulaValue(std::move(v)); }
+static TegulaValue *bad(std::string text) {
+  fail(TEGULA_INVALID_ARGUMENT, std::move(text));
+  return nullptr;
+}
+
+const uint64_t *TegulaValue::keyWords() {
+  std::call_once(keyOnce_, [this] {
+    auto digest = Hasher().update(lang::key(value)).digest();
+    std::memcpy(key_, digest.data(), sizeof key_);
+  });
+  return key_;
+}
+
+const char *TegulaValue::reprText() {
+  std::call_once(reprOnce_, [this] { repr_ = lang::repr(value); });
+  return repr_.c_str();
+}
+
+TegulaValue *tegula_value_none(void) { return box(Value::none()); }
+TegulaValue *tegula_value_bool(int32_t v) { return box(Value::boolean(v != 0)); }
+TegulaValue *tegula_value_int(int64_t v) { return box(Value::integer(v)); }
+TegulaValue *tegula_value_float(double v) { return box(Value::number(v)); }
+
+/// Digits with an optional sign, all of the text; nullopt if malformed or above 127 bits.
+static std::optional<lang::Int> parseInt(std::string_view s) {
+  bool negative = !s.empty() && s[0] == '-';
+  if (!s.empty() && (s[0] == '-' || s[0] == '+')) s.remove_prefix(1);
+  int base = 10;
+  if (s.size() > 2 && s[0] == '0') {
+    char c = static_cast<char>(std::tolower(static_cast<unsigned char>(s[1])));
+    base = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 10;
+    if (base != 10) s.remove_prefix(2);
+  }
+  if (s.empty()) return std::nullopt;
+  lang::Int v = 0;
+  for (char c : s) {
+    if (c == '_') continue;
+    int digit = c >= '0' && c <= '9' ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) ? std::tolower(c) - 'a' + 10 : 99;
+    if (digit >= base || __builtin_mul_overflow(v, lang::Int(base), &v) || __builtin_add_overflow(v, lang::Int(digit), &v))
+      return std::nullopt;
+  }
+  return negative ? -v : v;
+}
+
+TegulaValue *tegula_value_int_text(const char *decimal) {
+  auto v = decimal ? parseInt(decimal) : std::nullopt;
+  return v ? box(Value::integer(*v)) : bad("not an integer of at most 127 bits");
+}
+
+TegulaValue *tegula_value_str(const char *text, size_t length) {
+  return text || length == 0 ? box(Value::str(std::string(text ? text : "", length))) : bad("tegula_value_str: null text");
+}
+
+TegulaValue *tegula_value_dtype(const char *spelling) {
+  auto d = spelling ? lang::parseDtype(spelling) : std::nullopt;
+  return d ? box(Value::type(*d)) : bad(std::string("`") + (spelling ? spelling : "") + "` is not a data type");
+}
+
+/// Copies of the values behind handles; false if one is null.
+static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out) {
+  if (count && !items) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!items[i]) return false;
+    out.push_back(items[i]->value);
+  }
+  return true;
+}
+
+TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count) {
+  std::vector<Value> v;
+  return unbox(items, count, v) ? box(Value::tuple(std::move(v))) : bad("tegula_value_tuple: null item");
+}
+
+TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,
+                                size_t defaultCount) {
+  auto c = std::make_shared<lang::RecordClass>();
+  if (!name || (fieldCount && !fields) || defaultCount > fieldCount || !unbox(defaults, defaultCount, c->defaults))
+    return bad("tegula_value_class: null or too many arguments");
+  c->name = name;
+  for (size_t i = 0; i < fieldCount; ++i) {
+    if (!fields[i]) return bad("tegula_value_class: null field name");
+    c->fields.push_back(fields[i]);
+  }
+  return box(Value(std::shared_ptr<const lang::RecordClass>(std::move(c))));
+}
+
+TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, size_t count) {
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  if (!cls || !cls->value.is<ClassPtr>()) return bad("tegula_value_record: not a class");
+  auto r = std::make_shared<lang::RecordValue>();
+  r->cls = cls->value.get<ClassPtr>();
+  if (count != r->cls->fields.size() || !unbox(items, count, r->fields))
+    return bad("`" + r->cls->name + "` has " + std::to_string(r->cls->fields.size()) + " fields");
+  return box(Value(std::shared_ptr<const lang::RecordValue>(std::move(r))));
+}
+
+TegulaValue *tegula_value_function(TegulaFunction *f) {
+  return f ? box(Value(std::shared_ptr<const lang::Function>(f->fn))) : bad("tegula_value_function: null function");
+}
+
+TegulaValue *tegula_value_module(const char *dotted) {
+  auto m = dotted ? sema::builtinModule(dotted) : nullptr;
+  if (!m) return bad(std::string("the language has no module `") + (dotted ? dotted : "") + "`");
+  return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
+}
+
+namespace {
+/// A module that a binding answers for; answers are remembered.
+class DynamicScope : public lang::Scope {
+public:
+  DynamicScope(TegulaResolveFn resolve, void (*destroy)(void *), void *user)
+      : resolve_(resolve), destroy_(destroy), user_(user) {}
+  ~DynamicScope() override {
+    if (destroy_) destroy_(user_);
+  }
+  std::optional<Binding> lookup(std::string_view name) const override {
+    std::lock_guard lock(mutex_);
+    auto it = known_.find(name);
+    if (it == known_.end()) {
+      std::string key(name);
+      TegulaValue *v = resolve_(user_, key.c_str());
+      std::optional<Binding> b;
+      if (v) b = Binding{v->value, true, {}};
+      release(v);
+      it = known_.emplace(std::move(key), std::move(b)).first;
+    }
+    return it->second;
+  }
+
+private:
+  TegulaResolveFn resolve_;
+  void (*destroy_)(void *);
+  void *user_;
+  mutable std::recursive_mutex mutex_; // resolve may make values that hash this module
+  mutable std::map<std::string, std::optional<Binding>, std::less<>> known_;
+};
+} // namespace
+
+TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *), void *user) {
+  if (!name || !resolve) return bad("tegula_value_dynamic_module: null argument");
+  auto m = std::make_shared<lang::Module>();
+  m->name = name;
+  m->scope = std::make_shared<DynamicScope>(resolve, destroy, user);
+  return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
+}
+
+TegulaValue *tegula_value_attribute(TegulaValue *module, const char *name) {
+  using ModulePtr = std::shared_ptr<const lang::Module>;
+  if (!module || !name || !module->value.is<ModulePtr>()) return bad("tegula_value_attribute: not a module");
+  auto v = module->value.get<ModulePtr>()->attribute(name);
+  if (!v || v->isError()) return bad("`" + module->value.get<ModulePtr>()->name + "` has no attribute `" + name + "`");
+  return box(*v);
+}
+
+TegulaValue *tegula_value_opaque(const char *name, uint64_t id) {
+  auto o = std::make_shared<lang::OpaqueValue>();
+  o->name = name ? name : "object";
+  o->id = id;
+  return box(Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))));
+}
+
+/// Text between matching quotes with \n \t \\ \' \" undone; nullopt if it is not a quoted string.
+static std::optional<std::string> parseQuoted(std::string_view s) {
+  if (s.size() < 2 || (s[0] != '"' && s[0] != '\'') || s.back() != s[0]) return std::nullopt;
+  std::string out;
+  for (size_t i = 1; i + 1 < s.size(); ++i) {
+    if (s[i] == s[0]) return std::nullopt;
+    if (s[i] != '\\') {
+      out += s[i];
+      continue;
+    }
+    if (++i + 1 >= s.size()) return std::nullopt;
+    out += s[i] == 'n' ? '\n' : s[i] == 't' ? '\t' : s[i];
+  }
+  return out;
+}
+
+TegulaValue *tegula_value_parse(const char *text) {
+  if (!text) return bad("tegula_value_parse: null text");
+  std::string_view s = text;
+  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+  if (s == "None" || s == "none") return box(Value::none());
+  if (s == "True" || s == "true") return box(Value::boolean(true));
+  if (s == "False" || s == "false") return box(Value::boolean(false));
+  if (auto i = parseInt(s)) return box(Value::integer(*i));
+  if (auto q = parseQuoted(s)) return box(Value::str(std::move(*q)));
+  if (auto d = lang::parseDtype(s)) return box(Value::type(*d));
+  std::string number(s);
+  char *end = nullptr;
+  double v = std::strtod(number.c_str(), &end);
+  if (!number.empty() && *end == 0) return box(Value::number(v));
+  return bad("`" + std::string(s) + "` is not a constant; write a number, true, false, none, a data type or a quoted string");
+}
+
+void tegula_value_retain(TegulaValue *v) { retain(v); }
+void tegula_value_release(TegulaValue *v) { release(v); }
+
+int32_t tegula_value_kind(const TegulaValue *v) {
+  if (!v) return TEGULA_VALUE_OTHER;
+  const Value &x = v->value;
+  if (x.isNone()) return TEGULA_VALUE_NONE;
+  if (x.isBool()) return TEGULA_VALUE_BOOL;
+  if (x.isInt()) return TEGULA_VALUE_INT;
+  if (x.isFloat()) return TEGULA_VALUE_FLOAT;
+  if (x.isStr()) return TEGULA_VALUE_STR;
+  if (x.isDtype()) return TEGULA_VALUE_DTYPE;
+  if (x.isTuple()) return TEGULA_VALUE_TUPLE;
+  if (x.isRecord()) return TEGULA_VALUE_RECORD;
+  if (x.is<std::shared_ptr<const lang::RecordClass>>()) return TEGULA_VALUE_CLASS;
+  if (x.is<std::shared_ptr<const lang::Function>>()) return TEGULA_VALUE_FUNCTION;
+  if (x.is<const lang::Builtin *>()) return TEGULA_VALUE_BUILTIN;
+  if (x.is<std::shared_ptr<const lang::Module>>()) return TEGULA_VALUE_MODULE;
+  if (x.is<std::shared_ptr<const lang::OpaqueValue>>()) return TEGULA_VALUE_OPAQUE;
+  return TEGULA_VALUE_OTHER;
+}
+
+const char *tegula_value_repr(TegulaValue *v) { return v ? v->reprText() : ""; }
+
+TegulaStatus tegula_value_as_int(const TegulaValue *v, int64_t *out) {
+  if (!v || !out || (!v->value.isInt() && !v->value.isBool()) || v->value.asInt() != static_cast<int64_t>(v->value.asInt()))
+    return fail(TEGULA_INVALID_ARGUMENT, "the value is not an integer of 64 bits");
+  *out = static_cast<int64_t>(v->value.asInt());
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_value_as_float(const TegulaValue *v, double *out) {
+  if (!v || !out || !v->value.isNumber()) return fail(TEGULA_INVALID_ARGUMENT, "the value is not a number");
+  *out = v->value.asFloat();
+  return TEGULA_OK;
+}
