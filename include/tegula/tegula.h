@@ -327,7 +327,7 @@ typedef struct TegulaParam {
   const char *name;
   uint32_t flags;               /* TEGULA_PARAM_* */
   TegulaDtype dtype;            /* annotated element type, TEGULA_VOID if none */
-  TegulaValue *default_value;   /* borrowed from the function; NULL if there is none */
+  TegulaValue *default_value;   /* borrowed from the function; NULL if there is none, or while the function is being set up */
 } TegulaParam;
 TEGULA_API size_t tegula_function_param_count(const TegulaFunction *function);
 TEGULA_API TegulaStatus tegula_function_param(const TegulaFunction *function, size_t index, TegulaParam *out);
@@ -516,7 +516,7 @@ TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t
 
 typedef struct TegulaCacheStat {
   size_t size;
-  const char *directory;    /* "" if there is no disk cache; lives as long as the context */
+  const char *directory;    /* "" if there is no disk cache; lives until the next tegula_cache_stat of the thread */
   const char *disabled;     /* why the disk cache is off (unwritable, owned by someone else ...); "" if it is on */
   uint64_t entries, bytes;  /* on disk now */
   uint64_t memory_hits;     /* of this context: launches and compiles that found their kernel in memory (slow-path look-ups only) */
