@@ -1,0 +1,11 @@
+# RUN: compile %s::k --sig 'x:*f32, n:i32' --emit tile
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, n):
+    for i in range(n):
+        if i > 3:
+            break
+        tl.store(x + i, 1.0)

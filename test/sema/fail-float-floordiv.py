@@ -1,0 +1,9 @@
+# RUN: compile %s::k --sig 'x:*f32' --emit tile
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x):
+    v = tl.load(x)
+    tl.store(x, v // 2.0)
