@@ -1,0 +1,9 @@
+// Every message of the partial evaluator and the module loader; the rows stand in Diagnostics.def.
+#pragma once
+#include "support/Diag.h"
+
+namespace tegula::sema::diag {
+#define DIAG(name, severity, format) inline constexpr DiagKind name{#name, Severity::severity, format};
+#include "sema/Diagnostics.def"
+#undef DIAG
+} // namespace tegula::sema::diag

@@ -1,0 +1,298 @@
+// The partial evaluator: walks a function's statements, computes what is known at compile time, builds IR for the rest.
+//
+// One Evaluator serves one instantiation. A Frame is one call of a function: calls of jit functions are inlined by
+// evaluating the callee's body in a new frame at the call's insertion point; functions run at compile time
+// (constexpr_function) are evaluated by the same expression code in a frame with `python` set, where names do not decay and
+// Python's own statements are available (Python.cpp).
+//
+// Control flow is structured. A statement list ends in a Flow: it falls through, it has returned, or (after a run-time `if`) it
+// may have returned, which then is a run-time flag that guards what follows. If.cpp has the details.
+#pragma once
+#include "lang/Ops.h"
+#include "sema/Diagnostics.h"
+#include "sema/Sema.h"
+#include "sema/Syntactic.h"
+#include <set>
+
+namespace tegula::sema {
+
+using lang::Value;
+using syntax::Expr;
+using syntax::ExprKind;
+using syntax::Stmt;
+using syntax::StmtKind;
+
+/// A name of a frame.
+struct Var {
+  enum class State : uint8_t {
+    Live,
+    OneArm,    // defined in one arm of the run-time `if` at `why` only
+    LoopLocal, // defined in the body of the loop at `why`
+    AfterLoop, // induction variable after its loop
+  };
+  Value value;
+  Loc at;  // last assignment
+  Loc why; // see State
+  State state = State::Live;
+  bool isConstexpr = false; // annotated tl.constexpr
+};
+
+/// The names of a frame. Few enough for a linear search; copied at branches.
+class Env {
+public:
+  Var *find(std::string_view name) {
+    for (auto &[n, v] : vars_)
+      if (n == name)
+        return &v;
+    return nullptr;
+  }
+  void set(std::string_view name, Var v) {
+    if (Var *old = find(name))
+      *old = std::move(v);
+    else
+      vars_.emplace_back(name, std::move(v));
+  }
+  auto begin() { return vars_.begin(); }
+  auto end() { return vars_.end(); }
+
+private:
+  std::vector<std::pair<std::string_view, Var>> vars_;
+};
+
+/// How control leaves a statement list.
+struct Flow {
+  enum class Kind : uint8_t { Falls, Returns, Maybe, Break, Continue } kind = Kind::Falls;
+  ir::Value *flag = nullptr; // Maybe: i1, has it returned?
+  Value value;               // Returns, Maybe: what was returned
+  Loc at;                    // the return statement
+  bool tookRest = false;     // the statements behind were evaluated too (in an arm of an `if`)
+  bool falls() const { return kind == Kind::Falls; }
+  bool returns() const { return kind == Kind::Returns; }
+};
+
+/// One side of a run-time branch while it is being built.
+struct Arm {
+  ir::Region *region = nullptr;
+  Env env;
+  Flow flow;
+  std::optional<Value> value; // of a ternary
+  Loc loc;
+  ir::Block *block() const { return region->block; }
+  /// Control does not come out of it.
+  bool dead() const { return flow.returns(); }
+};
+
+struct Frame {
+  std::shared_ptr<const lang::Function> fn; // null while a module is loaded
+  const lang::Scope *scope = nullptr;
+  Env env;
+  NameSet locals;   // names the function assigns anywhere
+  NameSet declared; // `x: tl.constexpr` without a value
+  unsigned loops = 0; // run-time loops around the current statement
+  bool python = false;
+  bool moduleLevel = false;
+  /// Compile-time numbers that a loop turned out to change, see Loop.cpp.
+  std::map<const Stmt *, NameSet> decayedByLoop;
+};
+
+struct CallArgs {
+  struct Arg {
+    Value value;
+    Loc loc;
+    std::string_view keyword; // empty: positional
+    Loc keywordLoc;
+  };
+  std::vector<Arg> args;
+  bool failed = false;
+};
+
+class Evaluator final : public lang::Context {
+public:
+  Evaluator(ir::Builder &b, DiagEngine &d, const Options &o) : Context(b, d, o.target), options_(o) {}
+
+  // lang::Context
+  Value call(const Value &callee, std::span<const Value> args, Loc loc) override;
+  Value libraryFunction(std::string_view name) override;
+  void staticPrint(std::string text) override { output_ += text; }
+  std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc) override;
+  std::string currentFunction() const override;
+
+  /// Runs a function's body in a new frame whose parameters are bound already.
+  Value runBody(Frame &frame);
+  Frame makeFrame(const std::shared_ptr<const lang::Function> &fn);
+  /// Evaluates an expression at module level: compile-time only, unknown things give Error without a message.
+  Value evaluateHost(const Expr &e, const lang::Scope &scope);
+
+  const std::string &output() const { return output_; }
+  std::string treeText() const;
+  bool aborted() const { return aborted_; }
+  bool tensorsAllowed() const { return frame_ && !frame_->python; }
+
+private:
+  friend class FrameScope;
+  template <typename... Args> Value fail(const DiagKind &kind, Loc loc, Args &&...args) {
+    diag().report(kind, loc, std::forward<Args>(args)...);
+    return Value::error();
+  }
+  /// Counts a step; false if the instantiation has gone on for too long or too deep (reported once).
+  bool step(Loc loc);
+  Env &env() { return frame_->env; }
+
+  // Names.cpp
+  Value readName(const Expr &e);
+  Value globalName(std::string_view name, Loc loc);
+  Value undefinedName(std::string_view name, Loc loc);
+  void assign(const Expr &target, const Value &v);
+  void assignName(std::string_view name, const Value &v, Loc loc);
+  Value decay(const Value &v, Loc loc);
+  void nameValue(const Value &v, std::string_view name);
+  void bindErrors(const NameSet &names, Loc loc);
+
+  // Expr.cpp
+  Value eval(const Expr &e);
+  Value evalKind(const Expr &e);
+  Value number(const Expr &e);
+  Value unary(const Expr &e);
+  Value binary(const Expr &e);
+  Value compare(const Expr &e);
+  Value compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea, const Expr &eb);
+  Value boolOp(const Expr &e);
+  Value ternary(const Expr &e);
+  Value sequence(const Expr &e);
+  Value attribute(const Expr &e);
+  Value fstring(const Expr &e);
+  Value unsupported(const Expr &e);
+  std::optional<bool> staticCondition(const Value &v, Loc loc);
+
+  // Subscript.cpp
+  Value subscript(const Expr &e);
+  Value slice(const Expr &e);
+  Value comprehension(const Expr &e);
+  Value itemOf(const Value &object, const Value &index, Loc loc, Loc indexLoc);
+
+  // Stmt.cpp
+  Flow execBlock(Stmts body);
+  Flow exec(const Stmt &s, Stmts rest);
+  Flow execReturn(const Stmt &s);
+  void execAssign(const Stmt &s);
+  void execAugAssign(const Stmt &s);
+  void execAnnAssign(const Stmt &s);
+  void execExpr(const Stmt &s);
+  void execAssert(const Stmt &s);
+  Flow execUnsupported(const Stmt &s);
+  Flow deadTail(Flow taken, Stmts rest);
+
+  // If.cpp
+  Flow execIf(const Stmt &s, Stmts rest);
+  Flow runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest);
+  Flow guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc);
+  Arm runArm(Loc loc, const std::function<void(Arm &)> &body);
+  void continueArm(Arm &arm, const std::function<Flow()> &body);
+  Flow joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined = nullptr);
+  friend class Joiner;
+
+  // Loop.cpp
+  struct Carried {
+    std::string_view name;
+    Value initial;
+    Loc at;
+    size_t first = 0, count = 0;
+  };
+  struct Loop {
+    const Stmt *stmt = nullptr;
+    NameSet assigned; // by body and condition
+    std::vector<Carried> carried;
+    std::vector<ir::Value *> inits;
+    std::vector<ir::Type> types;
+    std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that must come out as they went in
+    Env before;
+    DiagEngine diagBefore;
+    size_t outputBefore = 0, treeBefore = 0;
+  };
+  Flow execFor(const Stmt &s);
+  Flow staticFor(const Stmt &s, const lang::RangeValue &r);
+  void runtimeFor(const Stmt &s, const lang::RangeValue &r);
+  struct Bounds;
+  bool bounds(const Stmt &s, const lang::RangeValue &r, Bounds &out);
+  std::optional<ir::Op *> tryFor(const Stmt &s, const Bounds &b, Loop &loop);
+  Flow staticIterations(const Stmt &s, lang::Int i, lang::Int stop, lang::Int stepBy);
+  std::vector<ir::Attr> loopAttrs(const lang::RangeValue &r);
+  void execWhile(const Stmt &s);
+  Loop openLoop(const Stmt &s);
+  void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
+  /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
+  std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop);
+  void leaveLoop(const Loop &loop, std::span<ir::Value *const> results);
+  bool fixedChanged(Loop &loop);
+
+  // Call.cpp
+  Value callExpr(const Expr &e);
+  CallArgs evalArgs(const Expr &e);
+  Value callValue(const Value &callee, CallArgs args, Loc loc, Loc calleeLoc);
+  Value callBuiltin(const lang::Builtin &b, const CallArgs &args, Loc loc);
+  Value construct(const std::shared_ptr<const lang::RecordClass> &cls, const CallArgs &args, Loc loc);
+  struct ParamInfo;
+  bool bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
+                std::vector<Value> &values, std::vector<Loc> &locs);
+  bool discardedResult(const Value &callee) const;
+
+  // Function.cpp
+  Value callFunction(const std::shared_ptr<const lang::Function> &fn, const CallArgs &args, Loc loc);
+  Value inlineCall(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values,
+                   std::span<const Loc> locs, Loc loc);
+  Value realCall(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values,
+                 std::span<const Loc> locs, Loc loc);
+  struct Emitted {
+    ir::Function *function = nullptr;
+    Value result;
+  };
+  Emitted emitFunction(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values,
+                       std::span<const Loc> locs, Loc loc, size_t number);
+
+  // Python.cpp, PythonBuiltins.cpp
+  Value callPython(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values, Loc loc);
+  Flow execPython(const Stmt &s);
+  Flow pythonFor(const Stmt &s);
+  Flow pythonWhile(const Stmt &s);
+  bool pythonMutation(const Expr &e);
+  std::optional<std::vector<Value>> iterate(const Value &v, Loc loc);
+  Value pythonBuiltin(std::string_view name, const CallArgs &args, Loc loc);
+
+  // TreeDump.cpp
+  size_t beginNode(const Expr &e);
+  void endNode(size_t node, const Value &v);
+  void dumpStmt(const Stmt &s);
+
+  const Options &options_;
+  Frame *frame_ = nullptr;
+  unsigned depth_ = 0;
+  unsigned regionDepth_ = 0;
+  uint64_t steps_ = 0;
+  bool aborted_ = false;
+  const char *stackBase_ = nullptr;
+  std::string output_;
+  std::map<std::string, Emitted> emitted_;
+  struct TreeLine {
+    unsigned indent;
+    std::string text;
+  };
+  std::vector<TreeLine> tree_;
+  unsigned treeIndent_ = 0;
+};
+
+/// The tensors inside a value, in order (tuples and records are entered).
+void flatten(const Value &v, std::vector<lang::Tensor> &out);
+std::vector<lang::Tensor> flatten(const Value &v);
+/// The same value with its tensors replaced, in the order of flatten().
+Value rebuild(const Value &v, std::span<ir::Value *const> tensors);
+/// Same dtypes, shapes and compile-time parts.
+bool sameType(const Value &a, const Value &b);
+/// "tensor float32[128]", or "3" for compile-time values: what a user needs to see in a mismatch.
+std::string describe(const Value &v);
+/// The names that src/lib defines for users.
+std::vector<std::string> libraryNames();
+lang::BinOp toLang(syntax::BinaryOp op);
+/// Names that begin with `python.` in the table of PythonBuiltins.cpp.
+bool isPythonBuiltin(std::string_view name);
+
+} // namespace tegula::sema

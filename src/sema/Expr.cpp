@@ -1,0 +1,308 @@
+// Expressions: literals, operators, short circuits, ternaries, attributes.
+#include "sema/Evaluator.h"
+#include <cmath>
+#include <cstdlib>
+
+namespace tegula::sema {
+
+using lang::Int;
+
+namespace {
+
+struct NotSupported {
+  ExprKind kind;
+  const char *what;
+  const char *hint;
+};
+/// Expressions that Python has and kernels do not, in the user's words.
+constexpr NotSupported notSupported[] = {
+    {ExprKind::Lambda, "Lambda", "move it into a function of its own with @triton.jit"},
+    {ExprKind::Dict, "Dict", "use a tuple, a namedtuple or separate names"},
+    {ExprKind::Set, "Set", "use a tuple"},
+    {ExprKind::SetComp, "SetComp", "use a list comprehension over a tuple"},
+    {ExprKind::DictComp, "DictComp", "use a list comprehension over a tuple"},
+    {ExprKind::GeneratorExp, "GeneratorExp", "use a list comprehension over a tuple"},
+    {ExprKind::Starred, "Starred", "`*` is available in the arguments of a call only"},
+    {ExprKind::Await, "Await", "a kernel has no coroutines"},
+    {ExprKind::Yield, "Yield", "a kernel has no generators"},
+    {ExprKind::YieldFrom, "YieldFrom", "a kernel has no generators"},
+    {ExprKind::Imaginary, "complex literal", "a kernel has no complex numbers"},
+    {ExprKind::Bytes, "bytes literal", "use a str"},
+};
+
+} // namespace
+
+Value Evaluator::unsupported(const Expr &e) {
+  for (const NotSupported &n : notSupported)
+    if (n.kind == e.kind)
+      return fail(diag::unsupportedExpr, e.loc, n.what, n.hint);
+  return Value::error();
+}
+
+Value Evaluator::eval(const Expr &e) {
+  if (!step(e.loc))
+    return Value::error();
+  // Children set the location to themselves; operations of this node belong to it.
+  builder().setLoc(e.loc);
+  if (!options_.annotate || frame_->python)
+    return evalKind(e);
+  size_t node = beginNode(e);
+  Value v = evalKind(e);
+  endNode(node, v);
+  return v;
+}
+
+Value Evaluator::evalKind(const Expr &e) {
+  switch (e.kind) {
+  case ExprKind::Name: return readName(e);
+  case ExprKind::Int:
+  case ExprKind::Float: return number(e);
+  case ExprKind::Str: return Value::str(e.text);
+  case ExprKind::FString: return fstring(e);
+  case ExprKind::True: return Value::boolean(true);
+  case ExprKind::False: return Value::boolean(false);
+  case ExprKind::None: return Value::none();
+  case ExprKind::Ellipsis: return Value(lang::EllipsisValue{});
+  case ExprKind::Tuple:
+  case ExprKind::List: return sequence(e);
+  case ExprKind::ListComp: return comprehension(e);
+  case ExprKind::GeneratorExp: return frame_->python ? comprehension(e) : unsupported(e);
+  case ExprKind::Unary: return unary(e);
+  case ExprKind::Binary: return binary(e);
+  case ExprKind::BoolOp: return boolOp(e);
+  case ExprKind::Compare: return compare(e);
+  case ExprKind::Call: return callExpr(e);
+  case ExprKind::Attribute: return attribute(e);
+  case ExprKind::Subscript: return subscript(e);
+  case ExprKind::Slice: return slice(e);
+  case ExprKind::IfExp: return ternary(e);
+  case ExprKind::NamedExpr: {
+    Value v = eval(*e.operands[0]);
+    assignName(e.name, v, e.nameLoc ? e.nameLoc : e.loc);
+    Var *var = env().find(e.name);
+    return var ? var->value : Value::error();
+  }
+  default: return unsupported(e);
+  }
+}
+
+Value Evaluator::number(const Expr &e) {
+  const std::string &t = e.text;
+  if (e.kind == ExprKind::Float)
+    return Value::number(std::strtod(t.c_str(), nullptr));
+  unsigned base = 10;
+  size_t i = 0;
+  if (t.size() > 2 && t[0] == '0') {
+    char p = static_cast<char>(t[1] | 0x20);
+    base = p == 'x' ? 16 : p == 'o' ? 8 : p == 'b' ? 2 : 10;
+    i = base == 10 ? 0 : 2;
+  }
+  constexpr Int most = static_cast<Int>(~static_cast<unsigned __int128>(0) >> 1);
+  Int v = 0;
+  for (; i < t.size(); ++i) {
+    char c = static_cast<char>(t[i] | 0x20);
+    unsigned digit = c >= 'a' ? static_cast<unsigned>(c - 'a' + 10) : static_cast<unsigned>(t[i] - '0');
+    if (v > (most - digit) / base)
+      return fail(diag::literalTooLarge, e.loc);
+    v = v * base + digit;
+  }
+  return Value::integer(v);
+}
+
+Value Evaluator::unary(const Expr &e) {
+  Value v = eval(*e.operands[0]);
+  if (v.isError())
+    return v;
+  Loc loc = e.opLoc && e.unaryOp != syntax::UnaryOp::Not ? Loc::cover(e.opLoc, e.loc) : e.loc;
+  switch (e.unaryOp) {
+  case syntax::UnaryOp::Neg: return lang::negate(*this, v, loc);
+  case syntax::UnaryOp::Pos: return lang::plus(*this, v, loc);
+  case syntax::UnaryOp::Invert: return lang::invert(*this, v, loc);
+  case syntax::UnaryOp::Not: return lang::logicalNot(*this, v, loc);
+  }
+  return Value::error();
+}
+
+namespace {
+
+constexpr lang::BinOp binOps[] = {
+    lang::BinOp::Add, lang::BinOp::Sub,    lang::BinOp::Mul,    lang::BinOp::MatMul, lang::BinOp::Div,
+    lang::BinOp::FloorDiv, lang::BinOp::Mod, lang::BinOp::Pow,  lang::BinOp::LShift, lang::BinOp::RShift,
+    lang::BinOp::And, lang::BinOp::Or,     lang::BinOp::Xor,
+};
+
+} // namespace
+
+lang::BinOp toLang(syntax::BinaryOp op) { return binOps[static_cast<unsigned>(op)]; }
+
+Value Evaluator::binary(const Expr &e) {
+  Value a = eval(*e.operands[0]);
+  Value b = eval(*e.operands[1]);
+  return lang::binary(*this, toLang(e.binaryOp), a, b, e.loc, e.operands[0]->loc, e.operands[1]->loc);
+}
+
+Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea, const Expr &eb) {
+  using syntax::CmpOp;
+  if (a.isError() || b.isError())
+    return Value::error();
+  if (op == CmpOp::Is || op == CmpOp::IsNot) {
+    bool same = a.isTensor() || b.isTensor() ? a.isTensor() && b.isTensor() && a.asTensor().value == b.asTensor().value
+                                             : lang::key(a) == lang::key(b);
+    return Value::boolean(same == (op == CmpOp::Is));
+  }
+  if (op == CmpOp::In || op == CmpOp::NotIn) {
+    if (!frame_->python)
+      return fail(diag::unsupportedExpr, e.loc, op == CmpOp::In ? "In" : "NotIn", "compare with each element");
+    if (a.isStr() && b.isStr())
+      return Value::boolean((b.asStr().find(a.asStr()) != std::string::npos) == (op == CmpOp::In));
+    std::optional<std::vector<Value>> items = iterate(b, eb.loc);
+    if (!items)
+      return Value::error();
+    bool found = false;
+    for (const Value &i : *items)
+      found |= lang::equal(a, i);
+    return Value::boolean(found == (op == CmpOp::In));
+  }
+  lang::Cmp c = op == CmpOp::Eq    ? lang::Cmp::Eq
+                : op == CmpOp::NotEq ? lang::Cmp::Ne
+                : op == CmpOp::Lt  ? lang::Cmp::Lt
+                : op == CmpOp::LtE ? lang::Cmp::Le
+                : op == CmpOp::Gt  ? lang::Cmp::Gt
+                                   : lang::Cmp::Ge;
+  return lang::compare(*this, c, a, b, e.loc, ea.loc, eb.loc);
+}
+
+Value Evaluator::compare(const Expr &e) {
+  if (e.cmpOps.size() > 1 && !frame_->python) {
+    diag().report(diag::chainedComparison, e.loc).note(e.loc, "write `(a < b) & (b < c)`");
+    return Value::error();
+  }
+  Value a = eval(*e.operands[0]), result;
+  for (size_t i = 0; i < e.cmpOps.size(); ++i) {
+    Value b = eval(*e.operands[i + 1]);
+    result = compareOne(e.cmpOps[i], a, b, e, *e.operands[i], *e.operands[i + 1]);
+    if (result.isError() || (frame_->python && !lang::constexprTruth(result)))
+      return result;
+    a = b;
+  }
+  return result;
+}
+
+/// Compile-time operands short-circuit as in Python and are dropped where they do not decide; run-time operands are all
+/// evaluated and combined.
+Value Evaluator::boolOp(const Expr &e) {
+  std::vector<std::pair<Value, Loc>> runtime;
+  Value last;
+  for (const Expr *o : e.operands) {
+    last = eval(*o);
+    if (last.isError())
+      return last;
+    if (last.isTensor()) {
+      if (!last.asTensor().isScalar())
+        diag().report(diag::blockLogic, o->loc, e.isAnd ? "and" : "or", describe(last), e.isAnd ? "&" : "|");
+      runtime.push_back({last, o->loc});
+    } else if (lang::constexprTruth(last) != e.isAnd) {
+      return last;
+    }
+  }
+  if (runtime.empty())
+    return last;
+  Value result = runtime[0].first;
+  for (size_t i = 1; i < runtime.size(); ++i)
+    result = lang::logicalAndOr(*this, e.isAnd, result, runtime[i].first, e.loc);
+  return result;
+}
+
+/// The value of a compile-time condition; nullopt if it may not be one (reported).
+std::optional<bool> Evaluator::staticCondition(const Value &v, Loc loc) {
+  if (frame_->python || v.isBool() || v.isInt() || v.isNone())
+    return lang::constexprTruth(v);
+  fail(diag::conditionType, loc, describe(v));
+  return std::nullopt;
+}
+
+Value Evaluator::ternary(const Expr &e) {
+  Value c = eval(*e.operands[0]);
+  if (c.isError())
+    return c;
+  if (!c.isTensor()) {
+    std::optional<bool> b = staticCondition(c, e.operands[0]->loc);
+    return b ? eval(*e.operands[*b ? 1 : 2]) : Value::error();
+  }
+  Value condition = lang::truth(*this, c, e.operands[0]->loc);
+  if (condition.isError())
+    return condition;
+  auto side = [&](const Expr &x) {
+    return runArm(x.loc, [&](Arm &arm) {
+      Value v = eval(x);
+      arm.value = v.isNumber() ? lang::toTensor(*this, v, x.loc) : v;
+    });
+  };
+  Arm t = side(*e.operands[1]), f = side(*e.operands[2]);
+  if (t.value->isError() || f.value->isError())
+    return Value::error();
+  bool isVoid = t.value->isNone() && f.value->isNone();
+  if (!isVoid && (!t.value->isTensor() || !f.value->isTensor() || !sameType(*t.value, *f.value))) {
+    diag().report(diag::ternaryTypes, e.loc, describe(*t.value), describe(*f.value))
+        .label(e.operands[1]->loc, "this is " + describe(*t.value))
+        .label(e.operands[2]->loc, "this is " + describe(*f.value));
+    return Value::error();
+  }
+  Value result = Value::none();
+  joinArms(condition.asTensor().value, t, f, e.loc, isVoid ? nullptr : &result);
+  return result;
+}
+
+Value Evaluator::sequence(const Expr &e) {
+  std::vector<Value> items;
+  for (const Expr *o : e.operands) {
+    if (o->kind != ExprKind::Starred) {
+      items.push_back(eval(*o));
+      continue;
+    }
+    Value v = eval(*o->operands[0]);
+    const auto *s = lang::sequenceItems(v);
+    if (!s)
+      return v.isError() ? v : fail(diag::cannotSplat, o->loc, describe(v));
+    items.insert(items.end(), s->begin(), s->end());
+  }
+  return Value::tuple(std::move(items));
+}
+
+std::optional<Value> Evaluator::objectAttribute(const Value &object, std::string_view name, Loc loc) {
+  if (object.is<std::shared_ptr<const lang::Module>>())
+    return object.get<std::shared_ptr<const lang::Module>>()->attribute(name);
+  return lang::attribute(*this, object, name, loc);
+}
+
+Value Evaluator::attribute(const Expr &e) {
+  const Expr &target = *e.operands[0];
+  Value object = eval(target);
+  if (object.isError())
+    return object;
+  Loc loc = e.nameLoc ? e.nameLoc : e.loc;
+  if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
+    return *v;
+  if (frame_->moduleLevel)
+    return Value::error();
+  if (object.is<std::shared_ptr<const lang::Module>>()) {
+    const lang::Module &m = *object.get<std::shared_ptr<const lang::Module>>();
+    auto d = diag().report(diag::noModuleAttribute, loc, m.name, e.name);
+    std::vector<std::string> names;
+    for (const lang::Builtin *b : lang::allBuiltins())
+      names.emplace_back(b->name);
+    for (std::string &n : libraryNames())
+      names.push_back(std::move(n));
+    std::string near = nearest(e.name, names);
+    if (!near.empty() && !m.tree)
+      d.note(loc, "did you mean `" + near + "`?");
+    return Value::error();
+  }
+  auto d = diag().report(diag::noAttribute, loc, lang::kindName(object), e.name);
+  if (object.isNumber() && (e.name == "to" || e.name == "dtype"))
+    d.note(target.loc, "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
+                           " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
+  return Value::error();
+}
+
+} // namespace tegula::sema

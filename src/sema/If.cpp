@@ -1,0 +1,337 @@
+// Run-time branches.
+//
+//   if c: A          %r... = if c { A; yield } else { B; yield }
+//   else: B          rest
+//   rest
+//
+// Names assigned in the arms come out as results; they must have one type. With a `return` in an arm:
+//   * one arm always returns: the rest goes into the other arm, and the `if` ends the function;
+//   * an arm may return: the `if` yields a flag and the value (poison where there is none), and the rest goes under
+//     `if flag {} else { rest }`.
+// So the IR has no jumps, and the rest is never copied.
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+using lang::Tensor;
+
+namespace {
+
+bool definedIn(const ir::Value *v, const ir::Block *b) { return (v->def ? v->def->parent : v->block) == b; }
+
+} // namespace
+
+/// Collects what two arms yield, creates the `if`, and gives the joined values.
+class Joiner {
+public:
+  Joiner(Evaluator &e, Arm &t, Arm &f) : e_(e), t_(t), f_(f) {}
+
+  /// Registers a pair of values of one type; a null pointer stands for an arm that has none (poison).
+  size_t add(const Value *t, const Value *f) {
+    Item item{t ? *t : *f, {}};
+    std::vector<Tensor> ts = t ? flatten(*t) : std::vector<Tensor>(), fs = f ? flatten(*f) : std::vector<Tensor>();
+    for (size_t i = 0; i < std::max(ts.size(), fs.size()); ++i)
+      item.leaves.push_back(leaf(t ? ts[i].value : nullptr, f ? fs[i].value : nullptr));
+    items_.push_back(std::move(item));
+    return items_.size() - 1;
+  }
+
+  void finish(ir::Value *condition, Loc loc) {
+    ir::Builder &b = e_.builder();
+    ir::Block *here = b.block();
+    end(t_, tYields_);
+    end(f_, fYields_);
+    b.setBlock(here);
+    b.setLoc(loc);
+    bool empty = types_.empty() && t_.block()->ops.size() == 1 && f_.block()->ops.size() == 1;
+    if (empty)
+      return;
+    ir::Value *operands[] = {condition};
+    op_ = b.create(ir::OpKind::If, operands, types_);
+    op_->regions = {t_.region, f_.region};
+    t_.region->op = f_.region->op = op_;
+  }
+
+  Value result(size_t item) const {
+    std::vector<ir::Value *> values;
+    for (const Leaf &l : items_[item].leaves)
+      values.push_back(l.same ? l.same : op_->result(l.index));
+    return rebuild(items_[item].like, values);
+  }
+
+private:
+  struct Leaf {
+    ir::Value *same;
+    unsigned index;
+  };
+  struct Item {
+    Value like;
+    std::vector<Leaf> leaves;
+  };
+
+  /// A value that both arms see from outside needs no result.
+  Leaf leaf(ir::Value *t, ir::Value *f) {
+    if (t == f)
+      return {t, 0};
+    if (!t && !definedIn(f, f_.block()))
+      return {f, 0};
+    if (!f && !definedIn(t, t_.block()))
+      return {t, 0};
+    tYields_.push_back(t);
+    fYields_.push_back(f);
+    types_.push_back((t ? t : f)->type);
+    return {nullptr, static_cast<unsigned>(types_.size() - 1)};
+  }
+
+  void end(Arm &arm, std::vector<ir::Value *> &yields) {
+    ir::Builder &b = e_.builder();
+    b.setBlock(arm.block());
+    b.setLoc(arm.loc);
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (!yields[i])
+        yields[i] = b.poison(types_[i]);
+    b.yield(yields);
+  }
+
+  Evaluator &e_;
+  Arm &t_, &f_;
+  std::vector<Item> items_;
+  std::vector<ir::Value *> tYields_, fYields_;
+  std::vector<ir::Type> types_;
+  ir::Op *op_ = nullptr;
+};
+
+/// Brings two values to one type: compile-time numbers that differ, or that meet a tensor, become tensors in their own arm.
+bool Evaluator::unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, Loc loc) {
+  if (sameType(a, b))
+    return true;
+  const auto *as = lang::sequenceItems(a), *bs = lang::sequenceItems(b);
+  if (as && bs && as->size() == bs->size() && a.isTuple() && b.isTuple()) {
+    std::vector<Value> x = *as, y = *bs;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!unify(x[i], aBlock, y[i], bBlock, loc))
+        return false;
+    a = Value::tuple(std::move(x));
+    b = Value::tuple(std::move(y));
+    return true;
+  }
+  bool promotes = (a.isNumber() || a.isTensor()) && (b.isNumber() || b.isTensor()) && !(a.isTensor() && b.isTensor());
+  if (!promotes)
+    return false;
+  ir::Block *here = builder().block();
+  auto convert = [&](Value &v, ir::Block *block) {
+    builder().setBlock(block);
+    v = lang::toTensor(*this, v, loc);
+  };
+  convert(a, aBlock);
+  convert(b, bBlock);
+  builder().setBlock(here);
+  return sameType(a, b);
+}
+
+/// Gives the values that two arms return one type (LANGUAGE 1.5); reports if they have none.
+void Evaluator::mergeReturns(Arm &t, Arm &e) {
+  if (t.flow.value.isError() || e.flow.value.isError()) {
+    t.flow.value = e.flow.value = Value::error();
+    return;
+  }
+  Value a = t.flow.value, b = e.flow.value;
+  if (unify(t.flow.value, t.block(), e.flow.value, e.block(), t.flow.at))
+    return;
+  diag().report(diag::returnTypes, e.flow.at ? e.flow.at : t.flow.at, describe(a), describe(b))
+      .label(t.flow.at, "returns " + describe(a))
+      .label(e.flow.at, "returns " + describe(b));
+  t.flow.value = e.flow.value = Value::error();
+}
+
+Arm Evaluator::runArm(Loc loc, const std::function<void(Arm &)> &body) {
+  Arm arm;
+  arm.region = builder().module().createRegion({}, nullptr);
+  arm.loc = loc;
+  arm.env = env();
+  std::vector<TreeLine> tree;
+  ir::Block *here = builder().block();
+  builder().setBlock(arm.block());
+  std::swap(env(), arm.env);
+  ++treeIndent_;
+  body(arm);
+  --treeIndent_;
+  std::swap(env(), arm.env);
+  builder().setBlock(here);
+  return arm;
+}
+
+/// Goes on in an arm that has been run already.
+void Evaluator::continueArm(Arm &arm, const std::function<Flow()> &body) {
+  ir::Block *here = builder().block();
+  builder().setBlock(arm.block());
+  std::swap(env(), arm.env);
+  arm.flow = arm.flow.kind == Flow::Kind::Maybe ? guardRest(arm.flow, body, arm.loc) : body();
+  std::swap(env(), arm.env);
+  builder().setBlock(here);
+}
+
+Flow Evaluator::execIf(const Stmt &s, Stmts rest) {
+  Value c = eval(*s.value);
+  if (!c.isTensor()) {
+    std::optional<bool> taken;
+    if (!c.isError())
+      taken = staticCondition(c, s.value->loc);
+    if (taken)
+      return execBlock(*taken ? s.body : s.orelse);
+    // Nothing is known about either arm: whatever they assign is erroneous, silently.
+    bindErrors(assignedNames(s.body), s.loc);
+    bindErrors(assignedNames(s.orelse), s.loc);
+    return {};
+  }
+  Value condition = lang::truth(*this, c, s.value->loc);
+  if (condition.isError()) {
+    bindErrors(assignedNames(s.body), s.loc);
+    bindErrors(assignedNames(s.orelse), s.loc);
+    return {};
+  }
+  return runtimeIf(condition.asTensor().value, s, rest);
+}
+
+Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
+  if (++regionDepth_ > maxRegionDepth) {
+    fail(diag::nestedTooDeeply, s.headLoc);
+    aborted_ = true;
+  }
+  Arm t = runArm(s.body.front()->loc, [&](Arm &arm) { arm.flow = execBlock(s.body); });
+  Arm e = runArm(s.orelse.empty() ? s.loc : s.orelse.front()->loc, [&](Arm &arm) { arm.flow = execBlock(s.orelse); });
+  bool takeRest = t.dead() != e.dead() && !rest.empty() && !aborted_;
+  if (takeRest)
+    continueArm(t.dead() ? e : t, [&] { return execBlock(rest); });
+  Flow f = joinArms(condition, t, e, s.headLoc ? s.headLoc : s.loc);
+  f.tookRest = takeRest;
+  --regionDepth_;
+  return f;
+}
+
+Flow Evaluator::guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc) {
+  if (++regionDepth_ > maxRegionDepth) {
+    fail(diag::nestedTooDeeply, loc);
+    aborted_ = true;
+  }
+  Arm t = runArm(maybe.at, [&](Arm &arm) { arm.flow = {Flow::Kind::Returns, nullptr, maybe.value, maybe.at}; });
+  Arm e = runArm(loc, [&](Arm &arm) { arm.flow = rest(); });
+  Flow f = joinArms(maybe.flag, t, e, loc);
+  --regionDepth_;
+  return f;
+}
+
+namespace {
+
+/// Where control of the two arms goes on, apart from the values.
+Flow::Kind joinKinds(const Flow &a, const Flow &b) { return a.kind == b.kind ? a.kind : Flow::Kind::Maybe; }
+
+ir::Value *flagOf(ir::Builder &b, const Arm &arm) {
+  if (arm.flow.kind == Flow::Kind::Maybe)
+    return arm.flow.flag;
+  ir::Block *here = b.block();
+  b.setBlock(arm.block());
+  ir::Value *v = b.constInt(ir::Type::scalar(ir::Elem::I1), arm.flow.returns() ? 1 : 0);
+  b.setBlock(here);
+  return v;
+}
+
+} // namespace
+
+/// The variable after the branch, if both arms are alive and neither value is erroneous. Reports a mismatch.
+bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc) {
+  Value av = a.value, bv = b.value;
+  bool compileTime = !av.isTensor() && !bv.isTensor() && av.isConstexpr() && bv.isConstexpr() && !sameType(av, bv) &&
+                     (a.isConstexpr || b.isConstexpr || !av.isNumber() || !bv.isNumber());
+  if (!compileTime && unify(a.value, t.block(), b.value, e.block(), loc))
+    return true;
+  std::string n(name);
+  const DiagKind &kind = compileTime ? diag::constexprInArms : diag::armTypes;
+  diag().report(kind, loc, n, describe(av), describe(bv))
+      .note(a.at ? a.at : t.loc, "`" + n + "` is " + describe(av) + " here")
+      .note(b.at ? b.at : e.loc, "and " + describe(bv) + " here");
+  return false;
+}
+
+Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined) {
+  Joiner joiner(*this, t, e);
+  struct Pending {
+    std::string_view name;
+    Var var;
+    std::optional<size_t> item;
+  };
+  std::vector<Pending> names;
+  auto partial = [&](const Var &v) { return Var{Value::error(), v.at, loc, Var::State::OneArm}; };
+  for (auto &[name, a] : t.env) {
+    Var *b = e.env.find(name);
+    bool aLive = a.state != Var::State::OneArm && a.state != Var::State::LoopLocal;
+    bool bLive = b && b->state != Var::State::OneArm && b->state != Var::State::LoopLocal;
+    if (t.dead() || e.dead()) {
+      // Only one arm comes out; if none does, nobody reads the names again.
+      Var *v = t.dead() ? b : &a;
+      if (!v)
+        continue;
+      bool live = t.dead() ? bLive : aLive;
+      names.push_back({name, *v, live ? std::optional(t.dead() ? joiner.add(nullptr, &v->value) : joiner.add(&v->value, nullptr))
+                                      : std::nullopt});
+      continue;
+    }
+    if (!aLive || !bLive) {
+      names.push_back({name, aLive ? partial(a) : bLive ? partial(*b) : a, {}});
+      continue;
+    }
+    Var out = a;
+    if (a.value.isError() || b->value.isError() || !joinVar(name, a, *b, t, e, loc)) {
+      out.value = Value::error();
+      names.push_back({name, out, {}});
+      continue;
+    }
+    if (b->at.begin != a.at.begin)
+      out.at = a.at.begin > b->at.begin ? a.at : b->at;
+    out.state = a.state == Var::State::Live ? b->state : a.state;
+    names.push_back({name, out, joiner.add(&a.value, &b->value)});
+  }
+  for (auto &[name, b] : e.env)
+    if (!t.env.find(name)) {
+      bool live = b.state != Var::State::OneArm && b.state != Var::State::LoopLocal;
+      if (t.dead())
+        names.push_back({name, b, live ? std::optional(joiner.add(nullptr, &b.value)) : std::nullopt});
+      else if (!e.dead())
+        names.push_back({name, live ? partial(b) : b, {}});
+    }
+  Flow flow;
+  flow.kind = joinKinds(t.flow, e.flow);
+  std::optional<size_t> flag, value, extra;
+  if (!flow.falls()) {
+    bool tHas = !t.flow.falls(), eHas = !e.flow.falls();
+    if (tHas && eHas)
+      mergeReturns(t, e);
+    flow.at = tHas ? t.flow.at : e.flow.at;
+    value = joiner.add(tHas ? &t.flow.value : nullptr, eHas ? &e.flow.value : nullptr);
+    if (flow.kind == Flow::Kind::Maybe) {
+      Value a = Value::tensor(lang::dtype(lang::Scalar::Int1), flagOf(builder(), t));
+      Value b = Value::tensor(lang::dtype(lang::Scalar::Int1), flagOf(builder(), e));
+      flag = joiner.add(&a, &b);
+    }
+  }
+  if (joined)
+    extra = joiner.add(&*t.value, &*e.value);
+  joiner.finish(condition, loc);
+  Env after;
+  for (Pending &p : names) {
+    if (p.item)
+      p.var.value = joiner.result(*p.item);
+    nameValue(p.var.value, p.name);
+    after.set(p.name, std::move(p.var));
+  }
+  env() = std::move(after);
+  if (value)
+    flow.value = joiner.result(*value);
+  if (flag)
+    flow.flag = joiner.result(*flag).asTensor().value;
+  if (joined)
+    *joined = joiner.result(*extra);
+  return flow;
+}
+
+} // namespace tegula::sema

@@ -1,0 +1,180 @@
+// Names: reading them (locals, globals, builtins), assigning them (decay, annotations, tuple targets).
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+using lang::Function;
+
+namespace {
+
+/// Every name a reader could have meant: locals, then Python's and the language's own.
+std::vector<std::string> candidates(Env &env) {
+  std::vector<std::string> names;
+  for (auto &[n, v] : env)
+    names.emplace_back(n);
+  for (const lang::Builtin *b : lang::allBuiltins()) {
+    std::string_view n = b->name;
+    if (n.starts_with("python.") && n.find('.', 7) == n.npos)
+      names.emplace_back(n.substr(7));
+  }
+  return names;
+}
+
+} // namespace
+
+Value Evaluator::readName(const Expr &e) {
+  Var *v = env().find(e.name);
+  if (v && v->state == Var::State::Live)
+    return v->value;
+  if (v) {
+    std::string name(e.name);
+    if (v->state == Var::State::AfterLoop) {
+      diag().report(diag::inductionAfterLoop, e.loc, name).note(v->why, "the loop is here");
+      v->state = Var::State::Live;
+      return v->value;
+    }
+    const DiagKind &kind = v->state == Var::State::OneArm ? diag::definedInOneArm : diag::definedInLoop;
+    diag().report(kind, e.loc, name).note(v->at, "`" + name + "` is assigned here");
+    *v = {Value::error(), e.loc};
+    return Value::error();
+  }
+  if (frame_->locals.contains(e.name) && !frame_->moduleLevel) {
+    Value r = fail(diag::usedBeforeAssigned, e.loc, e.name);
+    env().set(e.name, {r, e.loc});
+    return r;
+  }
+  return globalName(e.name, e.loc);
+}
+
+Value Evaluator::globalName(std::string_view name, Loc loc) {
+  if (frame_->scope)
+    if (std::optional<lang::Scope::Binding> b = frame_->scope->lookup(name)) {
+      if (b->allowed || frame_->python)
+        return b->value;
+      if (frame_->moduleLevel)
+        return Value::error();
+      {
+        auto d = diag().report(diag::globalVariable, loc, name);
+        if (b->declared)
+          d.note(b->declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
+      }
+      env().set(name, {Value::error(), loc});
+      return Value::error();
+    }
+  if (const lang::Builtin *b = lang::findBuiltin("python." + std::string(name)))
+    return Value(b);
+  if (frame_->python && isPythonBuiltin(name))
+    return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{"python." + std::string(name), 0}));
+  return undefinedName(name, loc);
+}
+
+Value Evaluator::undefinedName(std::string_view name, Loc loc) {
+  if (frame_->moduleLevel)
+    return Value::error();
+  {
+    auto d = diag().report(diag::undefinedName, loc, name);
+    std::string near = nearest(name, candidates(env()));
+    if (isPythonBuiltin(name))
+      d.note(loc, "Python's `" + std::string(name) + "` is not available in kernels");
+    else if (lang::findBuiltin(name))
+      d.note(loc, "did you mean `tl." + std::string(name) + "`?");
+    else if (!near.empty())
+      d.note(loc, "did you mean `" + near + "`?");
+  }
+  env().set(name, {Value::error(), loc});
+  return Value::error();
+}
+
+/// Plain assignment turns compile-time numbers into tensors, also inside tuples.
+Value Evaluator::decay(const Value &v, Loc loc) {
+  if (v.isNumber())
+    return lang::toTensor(*this, v, loc);
+  if (!v.isTuple())
+    return v;
+  std::vector<Value> items;
+  for (const Value &i : v.items())
+    items.push_back(decay(i, loc));
+  return Value::tuple(std::move(items));
+}
+
+void Evaluator::nameValue(const Value &v, std::string_view name) {
+  if (v.isTensor() && v.asTensor().value->name.empty())
+    v.asTensor().value->name = name;
+}
+
+void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
+  if (frame_->python)
+    return env().set(name, {v, loc});
+  Var *old = env().find(name);
+  bool keeps = frame_->declared.contains(name);
+  if (keeps && old && old->state == Var::State::Live && !old->value.isError()) {
+    diag().report(diag::constexprReassigned, loc, name).note(old->at, "defined here");
+    return;
+  }
+  if (keeps && v.isTensor()) {
+    fail(diag::constexprFromTensor, loc, name, describe(v));
+    return env().set(name, {Value::error(), loc});
+  }
+  builder().setLoc(loc);
+  Value value = keeps ? v : decay(v, loc);
+  bool unassignable = value.isStr() || value.is<std::shared_ptr<const lang::Module>>() || value.is<const lang::Builtin *>() ||
+                      value.is<std::shared_ptr<const Function>>();
+  if (!keeps && unassignable) {
+    fail(diag::cannotAssign, loc, lang::repr(v), lang::kindName(v), name);
+    value = Value::error();
+  }
+  nameValue(value, name);
+  env().set(name, {value, loc, {}, Var::State::Live, keeps});
+}
+
+void Evaluator::assign(const Expr &target, const Value &v) {
+  switch (target.kind) {
+  case ExprKind::Name:
+    return assignName(target.name, v, target.loc);
+  case ExprKind::Tuple:
+  case ExprKind::List: {
+    std::optional<std::vector<Value>> items;
+    if (v.isError())
+      items = std::vector<Value>(target.operands.size(), Value::error());
+    else if (frame_->python)
+      items = iterate(v, target.loc);
+    else if (const auto *s = lang::sequenceItems(v))
+      items = *s;
+    for (const Expr *o : target.operands)
+      if (o->kind == ExprKind::Starred) {
+        fail(diag::starredTarget, o->loc);
+        items = std::vector<Value>(target.operands.size(), Value::error());
+      }
+    if (items && items->size() != target.operands.size()) {
+      fail(diag::unpackCount, target.loc, static_cast<uint64_t>(items->size()), static_cast<uint64_t>(target.operands.size()));
+      items = std::vector<Value>(target.operands.size(), Value::error());
+    } else if (!items) {
+      fail(diag::cannotUnpack, target.loc, describe(v), static_cast<uint64_t>(target.operands.size()));
+      items = std::vector<Value>(target.operands.size(), Value::error());
+    }
+    for (size_t i = 0; i < target.operands.size(); ++i)
+      if (target.operands[i]->kind != ExprKind::Starred)
+        assign(*target.operands[i], (*items)[i]);
+    return;
+  }
+  case ExprKind::Subscript:
+    fail(diag::itemAssignment, target.loc);
+    return;
+  case ExprKind::Attribute:
+    fail(diag::attributeAssignment, target.loc);
+    return;
+  case ExprKind::Starred:
+    fail(diag::starredTarget, target.loc);
+    return;
+  default:
+    if (target.kind != ExprKind::Error)
+      fail(diag::badTarget, target.loc);
+  }
+}
+
+void Evaluator::bindErrors(const NameSet &names, Loc loc) {
+  for (std::string_view n : names)
+    env().set(n, {Value::error(), loc});
+}
+
+} // namespace tegula::sema

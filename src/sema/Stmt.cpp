@@ -1,0 +1,195 @@
+// Statements other than branches and loops, and statement lists.
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+bool Evaluator::step(Loc loc) {
+  if (aborted_)
+    return false;
+  // Measured, not counted: how much stack a level of nesting takes depends on what is nested.
+  constexpr ptrdiff_t stackLimit = 3 << 20;
+  char here;
+  if (!stackBase_)
+    stackBase_ = &here;
+  ptrdiff_t used = stackBase_ - &here;
+  if (++steps_ > options_.maxSteps)
+    fail(diag::tooManySteps, loc, options_.maxSteps);
+  else if (used > stackLimit || -used > stackLimit)
+    fail(diag::nestedTooDeeply, loc);
+  else
+    return true;
+  aborted_ = true;
+  return false;
+}
+
+Flow Evaluator::execBlock(Stmts body) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Stmt &s = *body[i];
+    if (!step(s.headLoc ? s.headLoc : s.loc))
+      return {};
+    Stmts rest = body.subspan(i + 1);
+    Flow f = exec(s, rest);
+    if (f.falls())
+      continue;
+    bool tookRest = std::exchange(f.tookRest, false);
+    if (tookRest || rest.empty() || frame_->python)
+      return f;
+    if (f.kind == Flow::Kind::Maybe)
+      return guardRest(f, [&] { return execBlock(rest); }, s.loc);
+    return s.kind == StmtKind::If ? deadTail(f, rest) : f;
+  }
+  return {};
+}
+
+/// What follows a taken compile-time `if ...: return` is compiled all the same, and its returns take part in the type of the
+/// result (LANGUAGE 1.5); the code itself is dropped.
+Flow Evaluator::deadTail(Flow taken, Stmts rest) {
+  Arm dead = runArm(taken.at, [&](Arm &arm) { arm.flow = execBlock(rest); });
+  if (dead.flow.falls() || taken.value.isError() || dead.flow.value.isError())
+    return taken;
+  Value merged;
+  Arm live;
+  live.flow = taken;
+  live.region = builder().block()->parent;
+  mergeReturns(live, dead);
+  taken.value = live.flow.value;
+  return taken;
+}
+
+Flow Evaluator::exec(const Stmt &s, Stmts rest) {
+  if (frame_->python)
+    return execPython(s);
+  builder().setLoc(s.loc);
+  if (options_.annotate)
+    dumpStmt(s);
+  switch (s.kind) {
+  case StmtKind::Expr: execExpr(s); return {};
+  case StmtKind::Assign: execAssign(s); return {};
+  case StmtKind::AugAssign: execAugAssign(s); return {};
+  case StmtKind::AnnAssign: execAnnAssign(s); return {};
+  case StmtKind::Assert: execAssert(s); return {};
+  case StmtKind::Pass: return {};
+  case StmtKind::Return: return execReturn(s);
+  case StmtKind::If: return execIf(s, rest);
+  case StmtKind::For: return execFor(s);
+  case StmtKind::While: execWhile(s); return {};
+  default: return execUnsupported(s);
+  }
+}
+
+Flow Evaluator::execReturn(const Stmt &s) {
+  Flow f{Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
+  if (frame_->loops == 0)
+    return f;
+  diag().report(diag::returnInLoop, s.loc).note(s.loc, "assign the value to a name and return it after the loop");
+  return {};
+}
+
+void Evaluator::execExpr(const Stmt &s) {
+  const Expr &e = *s.value;
+  // Docstrings and other literals stand for themselves.
+  if (e.kind == ExprKind::Str || e.kind == ExprKind::Int || e.kind == ExprKind::Float || e.kind == ExprKind::Ellipsis)
+    return;
+  mustUse_ = nullptr;
+  const Expr *outer = e.kind == ExprKind::Call ? &e : nullptr;
+  discarded_ = outer;
+  eval(e);
+  discarded_ = nullptr;
+}
+
+void Evaluator::execAssign(const Stmt &s) {
+  Value v = eval(*s.value);
+  if (s.targets.size() > 1) {
+    diag().report(diag::chainedAssignment, s.loc).note(s.loc, "assign in two statements");
+    v = Value::error();
+  }
+  for (const Expr *t : s.targets)
+    assign(*t, v);
+}
+
+void Evaluator::execAugAssign(const Stmt &s) {
+  const Expr &target = *s.targets[0];
+  if (target.kind != ExprKind::Name)
+    return assign(target, Value::error());
+  Value a = eval(target);
+  Value b = eval(*s.value);
+  Value r = lang::binary(*this, toLang(s.binaryOp), a, b, s.loc, target.loc, s.value->loc);
+  assign(target, r);
+}
+
+void Evaluator::execAnnAssign(const Stmt &s) {
+  const Expr &target = *s.targets[0];
+  if (!isConstexprAnnotation(s.extra)) {
+    if (s.value)
+      assign(target, eval(*s.value));
+    return;
+  }
+  if (target.kind != ExprKind::Name) {
+    fail(diag::badTarget, target.loc);
+    return;
+  }
+  if (!s.value) {
+    frame_->declared.insert(target.name);
+    return;
+  }
+  Value v = eval(*s.value);
+  Var *old = env().find(target.name);
+  if (old && old->state == Var::State::Live && !old->value.isError()) {
+    diag().report(diag::constexprReassigned, target.loc, target.name).note(old->at, "defined here");
+    return;
+  }
+  if (v.isTensor())
+    v = fail(diag::constexprFromTensor, s.value->loc, target.name, describe(v));
+  env().set(target.name, {v, target.loc, {}, Var::State::Live, true});
+}
+
+void Evaluator::execAssert(const Stmt &s) {
+  const lang::Builtin *b = lang::findBuiltin("device_assert");
+  CallArgs args;
+  args.args.push_back({eval(*s.value), s.value->loc, {}, {}});
+  if (s.extra)
+    args.args.push_back({eval(*s.extra), s.extra->loc, {}, {}});
+  if (b)
+    callBuiltin(*b, args, s.loc);
+}
+
+namespace {
+
+struct NotSupported {
+  StmtKind kind;
+  const char *what;
+  const char *hint;
+};
+constexpr NotSupported notSupported[] = {
+    {StmtKind::Break, "Break", "put the condition into the bounds, or use `while`"},
+    {StmtKind::Continue, "Continue", "put the rest of the body under an `if`"},
+    {StmtKind::Try, "Try", "a kernel has no exceptions"},
+    {StmtKind::Raise, "Raise", "use tl.device_assert or tl.static_assert"},
+    {StmtKind::With, "With", "there are no context managers for kernels here"},
+    {StmtKind::ClassDef, "ClassDef", "define the class outside of the kernel"},
+    {StmtKind::Delete, "Delete", "a name simply goes out of use"},
+    {StmtKind::Global, "Global", "pass values as arguments"},
+    {StmtKind::Nonlocal, "Nonlocal", "pass values as arguments"},
+    {StmtKind::Import, "Import", "import at the top of the file"},
+    {StmtKind::ImportFrom, "ImportFrom", "import at the top of the file"},
+    {StmtKind::Match, "Match", "use `if` and `elif`"},
+    {StmtKind::TypeAlias, "TypeAlias", "define the alias outside of the kernel"},
+};
+
+} // namespace
+
+Flow Evaluator::execUnsupported(const Stmt &s) {
+  Loc loc = s.headLoc ? s.headLoc : s.loc;
+  Stmts one;
+  if (s.kind == StmtKind::FunctionDef)
+    diag().report(diag::nestedFunction, s.nameLoc ? s.nameLoc : loc, s.name);
+  for (const NotSupported &n : notSupported)
+    if (n.kind == s.kind)
+      diag().report(diag::unsupportedStmt, loc, n.what, n.hint);
+  // Names it would have bound are erroneous from here on.
+  const Stmt *self = &s;
+  bindErrors(assignedNames(Stmts(const_cast<Stmt *const *>(&self), 1)), loc);
+  return {};
+}
+
+} // namespace tegula::sema

@@ -1,0 +1,136 @@
+// Subscripts, slices, list comprehensions and f-strings.
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+using lang::Int;
+using lang::SliceValue;
+
+Value Evaluator::slice(const Expr &e) {
+  SliceValue s;
+  for (size_t i = 0; i < 3; ++i)
+    s.parts.push_back(i < e.operands.size() && e.operands[i] ? eval(*e.operands[i]) : Value::none());
+  return Value(std::make_shared<const SliceValue>(std::move(s)));
+}
+
+namespace {
+
+/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step is 0.
+std::optional<std::vector<size_t>> slicePositions(const SliceValue &s, Int n) {
+  auto part = [&](size_t i) -> std::optional<Int> {
+    const Value &v = s.parts[i];
+    return v.isInt() || v.isBool() ? std::optional<Int>(v.asInt()) : std::nullopt;
+  };
+  for (size_t i = 0; i < 3; ++i)
+    if (!s.parts[i].isNone() && !part(i))
+      return std::nullopt;
+  Int step = part(2).value_or(1);
+  if (step == 0)
+    return std::nullopt;
+  auto clamp = [&](std::optional<Int> v, Int otherwise) {
+    if (!v)
+      return otherwise;
+    Int x = *v < 0 ? *v + n : *v;
+    Int low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+    return x < low ? low : x > high ? high : x;
+  };
+  Int first = clamp(part(0), step > 0 ? 0 : n - 1), last = clamp(part(1), step > 0 ? n : -1);
+  std::vector<size_t> out;
+  for (Int i = first; step > 0 ? i < last : i > last; i += step)
+    out.push_back(static_cast<size_t>(i));
+  return out;
+}
+
+} // namespace
+
+Value Evaluator::itemOf(const Value &object, const Value &index, Loc loc, Loc indexLoc) {
+  const std::vector<Value> *items = lang::sequenceItems(object);
+  Int n = items ? static_cast<Int>(items->size()) : static_cast<Int>(object.asStr().size());
+  if (index.is<std::shared_ptr<const SliceValue>>()) {
+    std::optional<std::vector<size_t>> at = slicePositions(*index.get<std::shared_ptr<const SliceValue>>(), n);
+    if (!at)
+      return fail(diag::sliceParts, indexLoc, lang::repr(index));
+    if (!items) {
+      std::string s;
+      for (size_t i : *at)
+        s += object.asStr()[i];
+      return Value::str(s);
+    }
+    std::vector<Value> picked;
+    for (size_t i : *at)
+      picked.push_back((*items)[i]);
+    return Value::tuple(std::move(picked));
+  }
+  if (!index.isInt() && !index.isBool())
+    return fail(diag::tupleIndex, indexLoc, lang::kindName(object), describe(index));
+  Int i = index.asInt() < 0 ? index.asInt() + n : index.asInt();
+  if (i < 0 || i >= n)
+    return fail(diag::indexOutOfRange, indexLoc, lang::repr(index), static_cast<uint64_t>(n));
+  return items ? (*items)[static_cast<size_t>(i)] : Value::str(std::string(1, object.asStr()[static_cast<size_t>(i)]));
+}
+
+Value Evaluator::subscript(const Expr &e) {
+  Value object = eval(*e.operands[0]);
+  Value index = eval(*e.operands[1]);
+  if (object.isError() || index.isError())
+    return Value::error();
+  builder().setLoc(e.loc);
+  if (object.isTensor())
+    return lang::subscript(*this, object, index, e.loc);
+  if (lang::sequenceItems(object) || object.isStr())
+    return itemOf(object, index, e.loc, e.operands[1]->loc);
+  return fail(diag::notSubscriptable, e.loc, lang::kindName(object));
+}
+
+Value Evaluator::comprehension(const Expr &e) {
+  if (e.generators.size() != 1)
+    return fail(diag::comprehensionForm, e.loc);
+  const syntax::Comprehension &g = e.generators[0];
+  if (!g.conds.empty() && !frame_->python)
+    diag().report(diag::comprehensionFilter, g.conds[0]->loc);
+  Value iterable = eval(*g.iter);
+  if (iterable.isError())
+    return iterable;
+  std::optional<std::vector<Value>> items;
+  if (frame_->python)
+    items = iterate(iterable, g.iter->loc);
+  else if (const auto *s = lang::sequenceItems(iterable))
+    items = *s;
+  else
+    return fail(diag::comprehensionIterable, g.iter->loc, describe(iterable));
+  if (!items)
+    return Value::error();
+  std::vector<Value> out;
+  for (const Value &i : *items) {
+    if (aborted_)
+      return Value::error();
+    assign(*g.target, i);
+    bool keep = true;
+    if (frame_->python)
+      for (const Expr *c : g.conds)
+        keep = keep && lang::constexprTruth(eval(*c));
+    if (keep)
+      out.push_back(eval(*e.operands[0]));
+  }
+  return Value::tuple(std::move(out));
+}
+
+Value Evaluator::fstring(const Expr &e) {
+  std::string text;
+  for (const syntax::FStringPart &p : e.parts) {
+    text += p.text;
+    if (!p.value)
+      continue;
+    Value v = eval(*p.value);
+    if (v.isError())
+      return v;
+    if (!v.isConstexpr())
+      return fail(diag::fstringRuntime, p.value->loc, describe(v));
+    text += p.debug;
+    bool asRepr = p.conversion == 'r' || p.conversion == 'a' || (p.conversion == 0 && !p.debug.empty());
+    text += asRepr ? lang::repr(v) : lang::str(v);
+  }
+  return Value::str(std::move(text));
+}
+
+} // namespace tegula::sema

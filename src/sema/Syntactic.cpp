@@ -1,0 +1,186 @@
+// Walks over trees, and nearest names for suggestions.
+#include "sema/Syntactic.h"
+#include <algorithm>
+
+namespace tegula::sema {
+
+using syntax::Expr;
+using syntax::ExprKind;
+using syntax::Stmt;
+using syntax::StmtKind;
+
+bool NameSet::insert(std::string_view n) {
+  if (contains(n))
+    return false;
+  names_.push_back(n);
+  return true;
+}
+
+bool NameSet::contains(std::string_view n) const { return std::find(names_.begin(), names_.end(), n) != names_.end(); }
+
+void walk(const Expr &e, const std::function<void(const Expr &)> &fn) {
+  fn(e);
+  for (const Expr *o : e.operands)
+    if (o)
+      walk(*o, fn);
+  for (const syntax::Keyword &k : e.keywords)
+    if (k.value)
+      walk(*k.value, fn);
+  for (const syntax::Comprehension &g : e.generators) {
+    if (g.target)
+      walk(*g.target, fn);
+    if (g.iter)
+      walk(*g.iter, fn);
+    for (const Expr *c : g.conds)
+      walk(*c, fn);
+  }
+  for (const syntax::FStringPart &p : e.parts) {
+    if (p.value)
+      walk(*p.value, fn);
+    if (p.spec)
+      walk(*p.spec, fn);
+  }
+}
+
+void walk(Stmts body, const std::function<void(const Stmt &)> &fn) {
+  for (const Stmt *s : body) {
+    fn(*s);
+    walk(s->body, fn);
+    walk(s->orelse, fn);
+    walk(s->finalbody, fn);
+    for (const syntax::ExceptHandler &h : s->handlers)
+      walk(h.body, fn);
+    for (const syntax::MatchCase &c : s->cases)
+      walk(c.body, fn);
+  }
+}
+
+std::vector<const Expr *> expressionsOf(const Stmt &s) {
+  std::vector<const Expr *> out(s.targets.begin(), s.targets.end());
+  auto add = [&](const Expr *e) {
+    if (e)
+      out.push_back(e);
+  };
+  add(s.value);
+  // An annotation names no value of the kernel.
+  if (s.kind != StmtKind::AnnAssign && s.kind != StmtKind::FunctionDef)
+    add(s.extra);
+  for (const syntax::WithItem &w : s.items) {
+    add(w.context);
+    add(w.target);
+  }
+  return out;
+}
+
+namespace {
+
+void addTarget(const Expr *t, NameSet &out) {
+  if (!t)
+    return;
+  if (t->kind == ExprKind::Name)
+    out.insert(t->name);
+  else if (t->kind == ExprKind::Tuple || t->kind == ExprKind::List || t->kind == ExprKind::Starred)
+    for (const Expr *o : t->operands)
+      addTarget(o, out);
+}
+
+NameSet collect(Stmts body, bool withLoopTargets) {
+  NameSet out;
+  walk(body, [&](const Stmt &s) {
+    switch (s.kind) {
+    case StmtKind::Assign:
+    case StmtKind::AugAssign:
+    case StmtKind::AnnAssign:
+      for (const Expr *t : s.targets)
+        addTarget(t, out);
+      break;
+    case StmtKind::For:
+      if (withLoopTargets)
+        for (const Expr *t : s.targets)
+          addTarget(t, out);
+      break;
+    case StmtKind::With:
+      for (const syntax::WithItem &w : s.items)
+        addTarget(w.target, out);
+      break;
+    case StmtKind::FunctionDef:
+    case StmtKind::ClassDef:
+      out.insert(s.name);
+      break;
+    case StmtKind::Import:
+    case StmtKind::ImportFrom:
+      for (const syntax::Alias &a : s.names)
+        out.insert(a.asName.empty() ? a.name.substr(0, a.name.find('.')) : a.asName);
+      break;
+    default:
+      break;
+    }
+    for (const Expr *e : expressionsOf(s))
+      addAssigned(*e, out);
+  });
+  return out;
+}
+
+} // namespace
+
+void addAssigned(const Expr &e, NameSet &out) {
+  walk(e, [&](const Expr &x) {
+    if (x.kind == ExprKind::NamedExpr)
+      out.insert(x.name);
+    for (const syntax::Comprehension &g : x.generators)
+      addTarget(g.target, out);
+  });
+}
+
+NameSet assignedNames(Stmts body) { return collect(body, true); }
+NameSet reassignedNames(Stmts body) { return collect(body, false); }
+
+bool containsReturn(Stmts body) {
+  bool found = false;
+  walk(body, [&](const Stmt &s) { found |= s.kind == StmtKind::Return; });
+  return found;
+}
+
+std::string_view lastName(const Expr *e) {
+  if (!e)
+    return {};
+  if (e->kind == ExprKind::Call)
+    return lastName(e->operands[0]);
+  return e->kind == ExprKind::Name || e->kind == ExprKind::Attribute ? e->name : std::string_view();
+}
+
+bool isConstexprAnnotation(const Expr *e) {
+  if (!e)
+    return false;
+  if (e->kind == ExprKind::Str)
+    return e->text == "constexpr" || e->text.ends_with(".constexpr");
+  return e->kind != ExprKind::Call && lastName(e) == "constexpr";
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string> &candidates) {
+  size_t best = name.size() <= 3 ? 2 : name.size() / 3 + 2;
+  std::string found;
+  for (const std::string &c : candidates) {
+    if (c.size() > name.size() + best || name.size() > c.size() + best)
+      continue;
+    std::vector<size_t> row(c.size() + 1);
+    for (size_t j = 0; j <= c.size(); ++j)
+      row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= c.size(); ++j) {
+        size_t up = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (name[i - 1] != c[j - 1])});
+        diagonal = up;
+      }
+    }
+    if (row.back() < best) {
+      best = row.back();
+      found = c;
+    }
+  }
+  return found;
+}
+
+} // namespace tegula::sema

@@ -1,0 +1,49 @@
+// What can be said about a function by looking at its text only: names it assigns, names it reads, whether it returns.
+#pragma once
+#include "syntax/Ast.h"
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tegula::sema {
+
+using Stmts = std::span<syntax::Stmt *const>;
+
+/// A set of names in order of first appearance.
+class NameSet {
+public:
+  bool insert(std::string_view n);
+  bool contains(std::string_view n) const;
+  auto begin() const { return names_.begin(); }
+  auto end() const { return names_.end(); }
+  bool empty() const { return names_.empty(); }
+
+private:
+  std::vector<std::string_view> names_;
+};
+
+/// Names bound by the statements, at any depth: assignments, loop targets, walrus, comprehension variables, imports, `with ... as`.
+NameSet assignedNames(Stmts body);
+/// Names bound by something else than the target of a `for` (those of `for` are never carried around an outer loop).
+NameSet reassignedNames(Stmts body);
+void addAssigned(const syntax::Expr &e, NameSet &out);
+/// A `return` at any depth.
+bool containsReturn(Stmts body);
+
+/// Calls `fn` for every expression below `e` (e first).
+void walk(const syntax::Expr &e, const std::function<void(const syntax::Expr &)> &fn);
+/// Calls `fn` for every statement in `body` and below it.
+void walk(Stmts body, const std::function<void(const syntax::Stmt &)> &fn);
+/// The expressions that stand directly in a statement (not those of nested statements).
+std::vector<const syntax::Expr *> expressionsOf(const syntax::Stmt &s);
+
+/// The last identifier of a dotted name or of the callee of a call: `triton.jit`, `jit(...)` -> "jit"; else empty.
+std::string_view lastName(const syntax::Expr *e);
+/// Is the annotation `tl.constexpr` (also as a string)?
+bool isConstexprAnnotation(const syntax::Expr *e);
+
+/// The candidate nearest to `name` by edit distance, empty if none is near.
+std::string nearest(std::string_view name, const std::vector<std::string> &candidates);
+
+} // namespace tegula::sema
