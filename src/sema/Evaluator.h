@@ -119,6 +119,10 @@ public:
 
   /// Runs a function's body in a new frame whose parameters are bound already.
   Value runBody(Frame &frame);
+  /// One value per parameter (the bare `*` has none).
+  void bindParams(Frame &frame, std::span<const Value> values, std::span<const Loc> locs);
+  /// Locations in the IR point into the function's file: the module keeps it.
+  void keepSource(const lang::Function &fn);
   Frame makeFrame(const std::shared_ptr<const lang::Function> &fn);
   /// Evaluates an expression at module level: compile-time only, unknown things give Error without a message.
   Value evaluateHost(const Expr &e, const lang::Scope &scope);
@@ -188,6 +192,10 @@ private:
   Flow guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc);
   Arm runArm(Loc loc, const std::function<void(Arm &)> &body);
   void continueArm(Arm &arm, const std::function<Flow()> &body);
+  bool unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, Loc loc);
+  void mergeReturns(Arm &t, Arm &e);
+  bool joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc);
+  bool enterRegion(Loc loc);
   Flow joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined = nullptr);
   friend class Joiner;
 
@@ -218,6 +226,8 @@ private:
   Flow staticIterations(const Stmt &s, lang::Int i, lang::Int stop, lang::Int stepBy);
   std::vector<ir::Attr> loopAttrs(const lang::RangeValue &r);
   void execWhile(const Stmt &s);
+  std::optional<ir::Op *> tryWhile(const Stmt &s, Loop &loop);
+  std::vector<ir::Value *> carriedNow(const Loop &loop);
   Loop openLoop(const Stmt &s);
   void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
   /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
@@ -234,7 +244,7 @@ private:
   struct ParamInfo;
   bool bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
                 std::vector<Value> &values, std::vector<Loc> &locs);
-  bool discardedResult(const Value &callee) const;
+  void checkDiscarded(const Value &callee, Loc loc);
 
   // Function.cpp
   Value callFunction(const std::shared_ptr<const lang::Function> &fn, const CallArgs &args, Loc loc);
@@ -242,9 +252,12 @@ private:
                    std::span<const Loc> locs, Loc loc);
   Value realCall(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values,
                  std::span<const Loc> locs, Loc loc);
+  bool enterCall(const lang::Function &fn, Loc loc);
+  static std::string typeKey(const Value &v);
   struct Emitted {
     ir::Function *function = nullptr;
     Value result;
+    bool done = false;
   };
   Emitted emitFunction(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values,
                        std::span<const Loc> locs, Loc loc, size_t number);
@@ -267,6 +280,8 @@ private:
   Frame *frame_ = nullptr;
   unsigned depth_ = 0;
   unsigned regionDepth_ = 0;
+  static constexpr unsigned maxRegionDepth = 256;
+  const Expr *discarded_ = nullptr; // the call whose result nobody takes
   uint64_t steps_ = 0;
   bool aborted_ = false;
   const char *stackBase_ = nullptr;
@@ -280,6 +295,18 @@ private:
   unsigned treeIndent_ = 0;
 };
 
+/// Makes a frame current for the life of the scope.
+class FrameScope {
+public:
+  FrameScope(Evaluator &e, Frame &f) : e_(e), outer_(e.frame_) { e_.frame_ = &f; }
+  ~FrameScope() { e_.frame_ = outer_; }
+  FrameScope(const FrameScope &) = delete;
+
+private:
+  Evaluator &e_;
+  Frame *outer_;
+};
+
 /// The tensors inside a value, in order (tuples and records are entered).
 void flatten(const Value &v, std::vector<lang::Tensor> &out);
 std::vector<lang::Tensor> flatten(const Value &v);
@@ -289,6 +316,9 @@ Value rebuild(const Value &v, std::span<ir::Value *const> tensors);
 bool sameType(const Value &a, const Value &b);
 /// "tensor float32[128]", or "3" for compile-time values: what a user needs to see in a mismatch.
 std::string describe(const Value &v);
+/// Reports a form that Python has and kernels do not; false if it is none.
+bool reportUnsupported(const Stmt &s, Loc loc, DiagEngine &diag);
+bool reportUnsupported(const Expr &e, DiagEngine &diag);
 /// The names that src/lib defines for users.
 std::vector<std::string> libraryNames();
 lang::BinOp toLang(syntax::BinaryOp op);

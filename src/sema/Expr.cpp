@@ -22,7 +22,6 @@ constexpr NotSupported notSupported[] = {
     {ExprKind::SetComp, "SetComp", "use a list comprehension over a tuple"},
     {ExprKind::DictComp, "DictComp", "use a list comprehension over a tuple"},
     {ExprKind::GeneratorExp, "GeneratorExp", "use a list comprehension over a tuple"},
-    {ExprKind::Starred, "Starred", "`*` is available in the arguments of a call only"},
     {ExprKind::Await, "Await", "a kernel has no coroutines"},
     {ExprKind::Yield, "Yield", "a kernel has no generators"},
     {ExprKind::YieldFrom, "YieldFrom", "a kernel has no generators"},
@@ -32,10 +31,19 @@ constexpr NotSupported notSupported[] = {
 
 } // namespace
 
-Value Evaluator::unsupported(const Expr &e) {
+bool reportUnsupported(const Expr &e, DiagEngine &diag) {
   for (const NotSupported &n : notSupported)
-    if (n.kind == e.kind)
-      return fail(diag::unsupportedExpr, e.loc, n.what, n.hint);
+    if (n.kind == e.kind) {
+      diag.report(diag::unsupportedExpr, e.loc, n.what, n.hint);
+      return true;
+    }
+  return false;
+}
+
+Value Evaluator::unsupported(const Expr &e) {
+  if (e.kind == ExprKind::Starred)
+    return fail(diag::starredTarget, e.loc);
+  reportUnsupported(e, diag());
   return Value::error();
 }
 
@@ -293,7 +301,7 @@ Value Evaluator::attribute(const Expr &e) {
       names.emplace_back(b->name);
     for (std::string &n : libraryNames())
       names.push_back(std::move(n));
-    std::string near = nearest(e.name, names);
+    std::string near = nearestName(e.name, names);
     if (!near.empty() && !m.tree)
       d.note(loc, "did you mean `" + near + "`?");
     return Value::error();

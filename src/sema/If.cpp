@@ -149,7 +149,6 @@ Arm Evaluator::runArm(Loc loc, const std::function<void(Arm &)> &body) {
   arm.region = builder().module().createRegion({}, nullptr);
   arm.loc = loc;
   arm.env = env();
-  std::vector<TreeLine> tree;
   ir::Block *here = builder().block();
   builder().setBlock(arm.block());
   std::swap(env(), arm.env);
@@ -193,11 +192,21 @@ Flow Evaluator::execIf(const Stmt &s, Stmts rest) {
   return runtimeIf(condition.asTensor().value, s, rest);
 }
 
-Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
-  if (++regionDepth_ > maxRegionDepth) {
-    fail(diag::nestedTooDeeply, s.headLoc);
+/// Regions within regions are limited, for the sake of everyone who walks the IR recursively.
+bool Evaluator::enterRegion(Loc loc) {
+  if (regionDepth_ >= maxRegionDepth) {
+    fail(diag::nestedTooDeeply, loc);
     aborted_ = true;
   }
+  if (aborted_)
+    return false;
+  ++regionDepth_;
+  return true;
+}
+
+Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
+  if (!enterRegion(s.headLoc ? s.headLoc : s.loc))
+    return {};
   Arm t = runArm(s.body.front()->loc, [&](Arm &arm) { arm.flow = execBlock(s.body); });
   Arm e = runArm(s.orelse.empty() ? s.loc : s.orelse.front()->loc, [&](Arm &arm) { arm.flow = execBlock(s.orelse); });
   bool takeRest = t.dead() != e.dead() && !rest.empty() && !aborted_;
@@ -210,10 +219,8 @@ Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
 }
 
 Flow Evaluator::guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc) {
-  if (++regionDepth_ > maxRegionDepth) {
-    fail(diag::nestedTooDeeply, loc);
-    aborted_ = true;
-  }
+  if (!enterRegion(loc))
+    return {};
   Arm t = runArm(maybe.at, [&](Arm &arm) { arm.flow = {Flow::Kind::Returns, nullptr, maybe.value, maybe.at}; });
   Arm e = runArm(loc, [&](Arm &arm) { arm.flow = rest(); });
   Flow f = joinArms(maybe.flag, t, e, loc);

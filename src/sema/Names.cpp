@@ -73,7 +73,7 @@ Value Evaluator::undefinedName(std::string_view name, Loc loc) {
     return Value::error();
   {
     auto d = diag().report(diag::undefinedName, loc, name);
-    std::string near = nearest(name, candidates(env()));
+    std::string near = nearestName(name, candidates(env()));
     if (isPythonBuiltin(name))
       d.note(loc, "Python's `" + std::string(name) + "` is not available in kernels");
     else if (lang::findBuiltin(name))

@@ -47,7 +47,6 @@ Flow Evaluator::deadTail(Flow taken, Stmts rest) {
   Arm dead = runArm(taken.at, [&](Arm &arm) { arm.flow = execBlock(rest); });
   if (dead.flow.falls() || taken.value.isError() || dead.flow.value.isError())
     return taken;
-  Value merged;
   Arm live;
   live.flow = taken;
   live.region = builder().block()->parent;
@@ -90,9 +89,7 @@ void Evaluator::execExpr(const Stmt &s) {
   // Docstrings and other literals stand for themselves.
   if (e.kind == ExprKind::Str || e.kind == ExprKind::Int || e.kind == ExprKind::Float || e.kind == ExprKind::Ellipsis)
     return;
-  mustUse_ = nullptr;
-  const Expr *outer = e.kind == ExprKind::Call ? &e : nullptr;
-  discarded_ = outer;
+  discarded_ = e.kind == ExprKind::Call ? &e : nullptr;
   eval(e);
   discarded_ = nullptr;
 }
@@ -178,17 +175,25 @@ constexpr NotSupported notSupported[] = {
 
 } // namespace
 
+bool reportUnsupported(const Stmt &s, Loc loc, DiagEngine &diag) {
+  if (s.kind == StmtKind::FunctionDef) {
+    diag.report(diag::nestedFunction, s.nameLoc ? s.nameLoc : loc, s.name);
+    return true;
+  }
+  for (const NotSupported &n : notSupported)
+    if (n.kind == s.kind) {
+      diag.report(diag::unsupportedStmt, loc, n.what, n.hint);
+      return true;
+    }
+  return false;
+}
+
 Flow Evaluator::execUnsupported(const Stmt &s) {
   Loc loc = s.headLoc ? s.headLoc : s.loc;
-  Stmts one;
-  if (s.kind == StmtKind::FunctionDef)
-    diag().report(diag::nestedFunction, s.nameLoc ? s.nameLoc : loc, s.name);
-  for (const NotSupported &n : notSupported)
-    if (n.kind == s.kind)
-      diag().report(diag::unsupportedStmt, loc, n.what, n.hint);
+  reportUnsupported(s, loc, diag());
   // Names it would have bound are erroneous from here on.
-  const Stmt *self = &s;
-  bindErrors(assignedNames(Stmts(const_cast<Stmt *const *>(&self), 1)), loc);
+  Stmt *self = const_cast<Stmt *>(&s);
+  bindErrors(assignedNames(Stmts(&self, 1)), loc);
   return {};
 }
 

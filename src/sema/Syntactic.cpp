@@ -1,5 +1,6 @@
 // Walks over trees, and nearest names for suggestions.
 #include "sema/Syntactic.h"
+#include "support/Text.h"
 #include <algorithm>
 
 namespace tegula::sema {
@@ -157,30 +158,9 @@ bool isConstexprAnnotation(const Expr *e) {
   return e->kind != ExprKind::Call && lastName(e) == "constexpr";
 }
 
-std::string nearest(std::string_view name, const std::vector<std::string> &candidates) {
-  size_t best = name.size() <= 3 ? 2 : name.size() / 3 + 2;
-  std::string found;
-  for (const std::string &c : candidates) {
-    if (c.size() > name.size() + best || name.size() > c.size() + best)
-      continue;
-    std::vector<size_t> row(c.size() + 1);
-    for (size_t j = 0; j <= c.size(); ++j)
-      row[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= c.size(); ++j) {
-        size_t up = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (name[i - 1] != c[j - 1])});
-        diagonal = up;
-      }
-    }
-    if (row.back() < best) {
-      best = row.back();
-      found = c;
-    }
-  }
-  return found;
+std::string nearestName(std::string_view name, const std::vector<std::string> &candidates) {
+  std::vector<std::string_view> views(candidates.begin(), candidates.end());
+  return std::string(nearest(name, views));
 }
 
 } // namespace tegula::sema

@@ -43,7 +43,7 @@ std::string_view lastName(const syntax::Expr *e);
 /// Is the annotation `tl.constexpr` (also as a string)?
 bool isConstexprAnnotation(const syntax::Expr *e);
 
-/// The candidate nearest to `name` by edit distance, empty if none is near.
-std::string nearest(std::string_view name, const std::vector<std::string> &candidates);
+/// The candidate nearest to `name`, empty if none is near enough to be meant.
+std::string nearestName(std::string_view name, const std::vector<std::string> &candidates);
 
 } // namespace tegula::sema

@@ -1,0 +1,193 @@
+// The modules of the language itself: triton, triton.language (tl) and below, tegula, math.
+//
+// A module is a prefix of lang's name table. Names are looked up in the table of builtins, then among constants, submodules,
+// and the functions of src/lib, which are parsed when the first of a file's names is used.
+#include "lang/Builtin.h"
+#include "lib/Library.h"
+#include "sema/FileScope.h"
+#include "sema/Syntactic.h"
+#include <mutex>
+
+namespace tegula::sema {
+
+using lang::Value;
+
+namespace {
+
+struct Row {
+  std::string_view dotted;
+  std::string_view prefix;    // in lang's table
+  bool isLanguage;            // has library functions
+};
+/// Below `triton` or `tegula`, which mean the same.
+constexpr Row rows[] = {
+    {"language", "", true},
+    {"language.core", "", true},
+    {"language.standard", "", true},
+    {"language.random", "", true},
+    {"language.math", "math.", false},
+    {"language.target_info", "target_info.", false},
+    {"language.extra", "extra.", false},
+    {"language.extra.libdevice", "extra.libdevice.", false},
+    {"language.extra.cuda", "extra.cuda.", false},
+    {"language.extra.cuda.libdevice", "extra.cuda.libdevice.", false},
+    {"language.extra.cpu", "extra.cpu.", false},
+    {"language.extra.cpu.libdevice", "extra.cpu.libdevice.", false},
+};
+
+/// What `triton` offers to host code; in a kernel these are names that cannot be called.
+constexpr std::string_view hostNames[] = {"jit",     "autotune",        "heuristics", "Config",  "constexpr_function",
+                                          "aggregate", "must_use_result", "testing",  "runtime", "compile",
+                                          "knobs",   "reinterpret",     "cdiv_host"};
+
+Value opaque(std::string name) { return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0})); }
+
+class LanguageScope final : public lang::Scope {
+public:
+  LanguageScope(std::string dotted, const Row &row) : dotted_(std::move(dotted)), row_(row) {}
+  std::optional<Binding> lookup(std::string_view name) const override {
+    std::string full = std::string(row_.prefix) + std::string(name);
+    if (!name.starts_with("python") && name.find('.') == name.npos) {
+      if (const lang::Builtin *b = lang::findBuiltin(full))
+        return Binding{Value(b)};
+      if (std::optional<Value> k = lang::findConstant(full))
+        return Binding{*k};
+    }
+    if (std::shared_ptr<const lang::Module> m = builtinModule(dotted_ + "." + std::string(name)))
+      return Binding{Value(m)};
+    if (row_.isLanguage)
+      if (std::shared_ptr<const lang::Function> f = libraryFunction(name))
+        return Binding{Value(f)};
+    return std::nullopt;
+  }
+
+private:
+  std::string dotted_;
+  const Row &row_;
+};
+
+class TritonScope final : public lang::Scope {
+public:
+  explicit TritonScope(std::string dotted) : dotted_(std::move(dotted)) {}
+  std::optional<Binding> lookup(std::string_view name) const override {
+    if (std::shared_ptr<const lang::Module> m = builtinModule(dotted_ + "." + std::string(name)))
+      return Binding{Value(m)};
+    if (name == "cdiv" || name == "next_power_of_2")
+      return Binding{Value(libraryFunction(name))};
+    for (std::string_view h : hostNames)
+      if (h == name)
+        return Binding{opaque(dotted_ + "." + std::string(name))};
+    return std::nullopt;
+  }
+
+private:
+  std::string dotted_;
+};
+
+class MathScope final : public lang::Scope {
+public:
+  std::optional<Binding> lookup(std::string_view name) const override {
+    std::string full = "python.math." + std::string(name);
+    if (const lang::Builtin *b = lang::findBuiltin(full))
+      return Binding{Value(b)};
+    std::optional<Value> k = lang::findConstant(full);
+    return k ? std::optional(Binding{*k}) : std::nullopt;
+  }
+};
+
+std::shared_ptr<const lang::Scope> makeScope(const std::string &dotted) {
+  if (dotted == "math")
+    return std::make_shared<MathScope>();
+  if (dotted == "triton" || dotted == "tegula")
+    return std::make_shared<TritonScope>(dotted);
+  std::string_view below(dotted);
+  if (!below.starts_with("triton.") && !below.starts_with("tegula."))
+    return nullptr;
+  below.remove_prefix(7);
+  for (const Row &r : rows)
+    if (r.dotted == below)
+      return std::make_shared<LanguageScope>(dotted, r);
+  return nullptr;
+}
+
+/// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far.
+class Library {
+public:
+  Library() {
+    for (const LibraryFile &f : libraryFiles()) {
+      std::string_view t = f.text;
+      for (size_t at = t.find("\ndef "); at != t.npos; at = t.find("\ndef ", at + 1)) {
+        std::string_view name = t.substr(at + 5, t.find('(', at) - at - 5);
+        if (!name.starts_with("_"))
+          index_.emplace(name, &f);
+      }
+    }
+  }
+
+  std::shared_ptr<const lang::Function> find(std::string_view name) {
+    auto it = index_.find(name);
+    if (it == index_.end())
+      return nullptr;
+    std::shared_ptr<const lang::Module> m = load(*it->second);
+    std::optional<Value> v = m ? m->attribute(name) : std::nullopt;
+    return v && v->is<std::shared_ptr<const lang::Function>>() ? v->get<std::shared_ptr<const lang::Function>>() : nullptr;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto &[n, f] : index_)
+      out.emplace_back(n);
+    return out;
+  }
+
+private:
+  std::shared_ptr<const lang::Module> load(const LibraryFile &f) {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<const lang::Module> &m = loaded_[f.name];
+    if (!m) {
+      // Only the loader's own messages could come, and the library's files are tested.
+      DiagEngine ignored;
+      m = loader_.loadText("tegula/lib/" + std::string(f.name), std::string(f.text), ignored);
+    }
+    return m;
+  }
+
+  std::map<std::string_view, const LibraryFile *, std::less<>> index_;
+  /// A file may use names of another one at its top level.
+  std::recursive_mutex mutex_;
+  std::map<std::string_view, std::shared_ptr<const lang::Module>> loaded_;
+  ModuleLoader loader_;
+};
+
+Library &library() {
+  // Never destroyed: locations in diagnostics and IR point into its files.
+  static Library *l = new Library;
+  return *l;
+}
+
+} // namespace
+
+std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted) {
+  struct Table {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const lang::Module>, std::less<>> modules;
+  };
+  static Table *table = new Table;
+  std::lock_guard lock(table->mutex);
+  auto it = table->modules.find(dotted);
+  if (it != table->modules.end())
+    return it->second;
+  std::string name(dotted);
+  std::shared_ptr<const lang::Scope> scope = makeScope(name);
+  if (!scope)
+    return nullptr;
+  auto m = std::make_shared<lang::Module>();
+  m->name = name;
+  m->scope = scope;
+  return table->modules.emplace(name, std::move(m)).first->second;
+}
+
+std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) { return library().find(name); }
+std::vector<std::string> libraryNames() { return library().names(); }
+
+} // namespace tegula::sema

@@ -1,0 +1,257 @@
+// Calls: evaluating arguments, binding them to parameters, dispatching on what is called.
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+using lang::BoundMethod;
+using lang::Builtin;
+using lang::Function;
+using lang::OpaqueValue;
+using lang::RecordClass;
+using lang::RecordValue;
+
+CallArgs Evaluator::evalArgs(const Expr &e) {
+  CallArgs out;
+  for (size_t i = 1; i < e.operands.size(); ++i) {
+    const Expr &a = *e.operands[i];
+    if (a.kind != ExprKind::Starred) {
+      out.args.push_back({eval(a), a.loc, {}, {}});
+      continue;
+    }
+    Value v = eval(*a.operands[0]);
+    const auto *items = lang::sequenceItems(v);
+    if (!items) {
+      if (!v.isError())
+        fail(diag::cannotSplat, a.loc, describe(v));
+      out.failed = true;
+      continue;
+    }
+    for (const Value &item : *items)
+      out.args.push_back({item, a.loc, {}, {}});
+  }
+  for (const syntax::Keyword &k : e.keywords) {
+    if (k.name.empty()) {
+      fail(diag::doubleStar, k.loc);
+      out.failed = true;
+      continue;
+    }
+    out.args.push_back({eval(*k.value), k.value->loc, k.name, k.loc});
+  }
+  return out;
+}
+
+Value Evaluator::callExpr(const Expr &e) {
+  bool discarded = std::exchange(discarded_, nullptr) == &e;
+  const Expr &calleeExpr = *e.operands[0];
+  if (frame_->python && pythonMutation(e))
+    return Value::none();
+  Value callee = eval(calleeExpr);
+  // Arguments are evaluated in any case: they may have mistakes of their own.
+  CallArgs args = evalArgs(e);
+  if (callee.isError() || args.failed)
+    return Value::error();
+  builder().setLoc(e.loc);
+  Value r = callValue(callee, std::move(args), e.loc, calleeExpr.loc);
+  if (discarded && !r.isError())
+    checkDiscarded(callee, e.loc);
+  return r;
+}
+
+void Evaluator::checkDiscarded(const Value &callee, Loc loc) {
+  if (callee.is<std::shared_ptr<const BoundMethod>>())
+    return checkDiscarded(*callee.get<std::shared_ptr<const BoundMethod>>()->callee, loc);
+  if (callee.is<const Builtin *>() && (callee.get<const Builtin *>()->flags & Builtin::MustUse))
+    fail(diag::unusedResult, loc, callee.get<const Builtin *>()->name, "");
+  if (!callee.is<std::shared_ptr<const Function>>())
+    return;
+  const Function &f = *callee.get<std::shared_ptr<const Function>>();
+  if (f.mustUse)
+    fail(diag::unusedResult, loc, f.name, f.mustUseHint.empty() ? "" : "; " + f.mustUseHint);
+}
+
+Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc calleeLoc) {
+  if (callee.isError())
+    return callee;
+  if (callee.is<const Builtin *>())
+    return callBuiltin(*callee.get<const Builtin *>(), args, loc);
+  if (callee.is<std::shared_ptr<const Function>>())
+    return callFunction(callee.get<std::shared_ptr<const Function>>(), args, loc);
+  if (callee.is<std::shared_ptr<const BoundMethod>>()) {
+    const BoundMethod &m = *callee.get<std::shared_ptr<const BoundMethod>>();
+    args.args.insert(args.args.begin(), CallArgs::Arg{*m.self, calleeLoc, {}, {}});
+    return callValue(*m.callee, std::move(args), loc, calleeLoc);
+  }
+  if (callee.is<std::shared_ptr<const RecordClass>>())
+    return construct(callee.get<std::shared_ptr<const RecordClass>>(), args, loc);
+  if (callee.is<std::shared_ptr<const OpaqueValue>>()) {
+    const std::string &name = callee.get<std::shared_ptr<const OpaqueValue>>()->name;
+    if (frame_->python && name.starts_with("python."))
+      return pythonBuiltin(name.substr(7), args, loc);
+    return frame_->moduleLevel ? Value::error() : fail(diag::hostObjectCalled, loc, name);
+  }
+  return fail(diag::notCallable, loc, describe(callee));
+}
+
+/// A parameter as binding sees it.
+struct Evaluator::ParamInfo {
+  std::string name;
+  bool variadic = false, keywordOnly = false, positionalOnly = false, hasDefault = false;
+  Value defaultValue;
+};
+
+/// One value per parameter; everything that is wrong is reported in the user's words.
+bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
+                         std::vector<Value> &values, std::vector<Loc> &locs) {
+  std::vector<std::optional<Value>> bound(params.size());
+  locs.assign(params.size(), loc);
+  std::vector<Value> extra;
+  Loc extraLoc = loc;
+  size_t next = 0, variadic = params.size(), positional = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].variadic)
+      variadic = i;
+    positional += !params[i].variadic && !params[i].keywordOnly;
+  }
+  bool ok = true;
+  size_t given = 0;
+  Loc tooMany;
+  for (const CallArgs::Arg &a : args.args) {
+    if (a.keyword.empty()) {
+      ++given;
+      if (next < params.size() && next < variadic && !params[next].keywordOnly) {
+        bound[next] = a.value;
+        locs[next++] = a.loc;
+      } else if (variadic < params.size()) {
+        if (extra.empty())
+          locs[variadic] = a.loc;
+        extra.push_back(a.value);
+      } else if (!tooMany) {
+        tooMany = a.loc;
+      }
+      continue;
+    }
+    size_t i = 0;
+    while (i < params.size() && (params[i].name != a.keyword || params[i].variadic))
+      ++i;
+    Loc at = a.keywordLoc ? a.keywordLoc : a.loc;
+    if (i == params.size()) {
+      ok = false;
+      auto d = diag().report(diag::unknownKeyword, at, name, a.keyword);
+      std::vector<std::string> names;
+      for (const ParamInfo &p : params)
+        if (!p.variadic)
+          names.push_back(p.name);
+      std::string near = nearestName(a.keyword, names);
+      if (!near.empty())
+        d.note(at, "did you mean `" + near + "`?");
+    } else if (bound[i]) {
+      ok = false;
+      fail(diag::multipleValues, at, name, a.keyword);
+    } else {
+      bound[i] = a.value;
+      locs[i] = a.loc;
+    }
+  }
+  if (tooMany) {
+    ok = false;
+    fail(diag::tooManyArguments, tooMany, name, static_cast<uint64_t>(positional), static_cast<uint64_t>(given));
+  }
+  std::string missing;
+  unsigned missingCount = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].variadic)
+      bound[i] = Value::tuple(extra);
+    else if (!bound[i] && params[i].hasDefault)
+      bound[i] = params[i].defaultValue;
+    else if (!bound[i]) {
+      missing += (missingCount++ ? ", `" : "`") + params[i].name + "`";
+      bound[i] = Value::error();
+    }
+    values.push_back(*bound[i]);
+  }
+  if (missingCount)
+    fail(diag::missingArguments, loc, name, missingCount > 1 ? "s" : "", missing);
+  return ok && !missingCount;
+}
+
+Value Evaluator::callBuiltin(const Builtin &b, const CallArgs &args, Loc loc) {
+  std::vector<ParamInfo> params;
+  for (const lang::Signature::Param &p : lang::signatureOf(b).params)
+    params.push_back({p.name, p.variadic, p.keywordOnly, false, p.hasDefault, p.defaultValue});
+  std::string_view name = b.name;
+  for (std::string_view prefix : {"python.", "tensor.", "dtype."})
+    if (name.starts_with(prefix))
+      name.remove_prefix(prefix.size());
+  std::vector<Value> values;
+  std::vector<Loc> locs;
+  if (!bindArgs(std::string(name), params, args, loc, values, locs))
+    return Value::error();
+  Value r = lang::callBuiltin(*this, b, values, locs, loc);
+  builder().setLoc(loc);
+  return r;
+}
+
+/// A record of a namedtuple class.
+Value Evaluator::construct(const std::shared_ptr<const RecordClass> &cls, const CallArgs &args, Loc loc) {
+  if (cls->kind != RecordClass::Kind::NamedTuple)
+    return fail(diag::notCallable, loc, cls->name);
+  std::vector<ParamInfo> params;
+  size_t firstDefault = cls->fields.size() - cls->defaults.size();
+  for (size_t i = 0; i < cls->fields.size(); ++i)
+    params.push_back({cls->fields[i], false, false, false, i >= firstDefault,
+                      i >= firstDefault ? cls->defaults[i - firstDefault] : Value::error()});
+  std::vector<Value> values;
+  std::vector<Loc> locs;
+  if (!bindArgs(cls->name, params, args, loc, values, locs))
+    return Value::error();
+  return Value(std::make_shared<const RecordValue>(RecordValue{cls, std::move(values)}));
+}
+
+Value Evaluator::call(const Value &callee, std::span<const Value> args, Loc loc) {
+  CallArgs a;
+  for (const Value &v : args)
+    a.args.push_back({v, loc, {}, {}});
+  return callValue(callee, std::move(a), loc, loc);
+}
+
+Value Evaluator::libraryFunction(std::string_view name) {
+  std::shared_ptr<const Function> f = sema::libraryFunction(name);
+  return f ? Value(f) : Value::error();
+}
+
+/// Binds the arguments of a function of the language.
+Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const CallArgs &args, Loc loc) {
+  std::vector<ParamInfo> params;
+  const auto &def = fn->def->params;
+  bool keywordOnly = false;
+  for (size_t i = 0; i < def.size(); ++i) {
+    using Kind = syntax::Param::Kind;
+    if (def[i].kind == Kind::DoubleStar)
+      return fail(diag::doubleStar, def[i].loc);
+    if (def[i].kind == Kind::Star && def[i].name.empty()) {
+      keywordOnly = true;
+      continue;
+    }
+    bool variadic = def[i].kind == Kind::Star;
+    bool hasDefault = i < fn->defaults.size() && def[i].defaultValue;
+    params.push_back({std::string(def[i].name), variadic, keywordOnly || def[i].kind == Kind::KeywordOnly, false, hasDefault,
+                      hasDefault ? fn->defaults[i] : Value::error()});
+    keywordOnly |= variadic;
+  }
+  std::vector<Value> values;
+  std::vector<Loc> locs;
+  if (!bindArgs(fn->name, params, args, loc, values, locs)) {
+    return Value::error();
+  }
+  if (fn->kind == Function::Kind::Plain && !frame_->python) {
+    diag().report(diag::plainFunction, loc, fn->name).note(fn->def->nameLoc, "defined here, without a decorator");
+    return Value::error();
+  }
+  if (fn->kind != Function::Kind::Jit)
+    return callPython(fn, values, loc);
+  if (frame_->python)
+    return fail(diag::jitFromPython, loc, fn->name);
+  return fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
+}
+
+} // namespace tegula::sema

@@ -1,0 +1,171 @@
+// `tegula check`: what can be said about a file without argument types.
+//
+// Jit functions are walked as text: statements and expressions that kernels do not have, names that nothing defines, globals that a
+// kernel may not read, attributes that a module does not have, keywords that a builtin does not take.
+#include "sema/Evaluator.h"
+#include "sema/FileScope.h"
+
+namespace tegula::sema {
+
+using lang::Function;
+
+namespace {
+
+class Checker {
+public:
+  Checker(const Function &f, DiagEngine &diag) : f_(f), diag_(diag), locals_(assignedNames(f.def->body)) {
+    for (const syntax::Param &p : f.def->params)
+      locals_.insert(p.name);
+  }
+
+  void run() { statements(f_.def->body, 0); }
+
+private:
+  void statements(Stmts body, unsigned loops) {
+    for (const Stmt *s : body)
+      statement(*s, loops);
+  }
+
+  void statement(const Stmt &s, unsigned loops) {
+    checkForm(s, loops);
+    for (const Expr *e : expressionsOf(s))
+      expression(*e);
+    bool isLoop = s.kind == StmtKind::While || (s.kind == StmtKind::For && !isStatic(*s.value));
+    if (s.kind == StmtKind::FunctionDef || s.kind == StmtKind::ClassDef)
+      return;
+    statements(s.body, loops + isLoop);
+    statements(s.orelse, loops);
+  }
+
+  static bool isStatic(const Expr &iterable) { return lastName(&iterable) == "static_range"; }
+
+  void checkForm(const Stmt &s, unsigned loops) {
+    Loc loc = s.headLoc ? s.headLoc : s.loc;
+    if (s.kind == StmtKind::Assign && s.targets.size() > 1)
+      diag_.report(diag::chainedAssignment, s.loc).note(s.loc, "assign in two statements");
+    if (s.kind == StmtKind::Return && loops > 0)
+      diag_.report(diag::returnInLoop, s.loc).note(s.loc, "assign the value to a name and return it after the loop");
+    if ((s.kind == StmtKind::For || s.kind == StmtKind::While) && !s.orelse.empty())
+      diag_.report(diag::loopElse, s.orelse.front()->loc, s.kind == StmtKind::For ? "for" : "while");
+    for (const Expr *t : s.targets) {
+      if (t->kind == ExprKind::Subscript)
+        diag_.report(diag::itemAssignment, t->loc);
+      if (t->kind == ExprKind::Attribute)
+        diag_.report(diag::attributeAssignment, t->loc);
+    }
+    reportUnsupported(s, loc, diag_);
+  }
+
+  void expression(const Expr &e) {
+    walk(e, [&](const Expr &x) {
+      reportUnsupported(x, diag_);
+      if (x.kind == ExprKind::Compare && x.cmpOps.size() > 1)
+        diag_.report(diag::chainedComparison, x.loc).note(x.loc, "write `(a < b) & (b < c)`");
+      if (x.kind == ExprKind::Name)
+        name(x);
+      if (x.kind == ExprKind::Attribute)
+        moduleAttribute(x);
+      if (x.kind == ExprKind::Call)
+        keywords(x);
+    });
+  }
+
+  void name(const Expr &e) {
+    if (locals_.contains(e.name) || !reported_.insert(e.name))
+      return;
+    if (std::optional<lang::Scope::Binding> b = f_.scope->lookup(e.name)) {
+      if (!b->allowed)
+        diag_.report(diag::globalVariable, e.loc, e.name)
+            .note(b->declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
+      return;
+    }
+    if (lang::findBuiltin("python." + std::string(e.name)))
+      return;
+    std::vector<std::string> names;
+    for (std::string_view n : locals_)
+      names.emplace_back(n);
+    std::string near = nearestName(e.name, names);
+    auto d = diag_.report(diag::undefinedName, e.loc, e.name);
+    if (isPythonBuiltin(e.name))
+      d.note(e.loc, "Python's `" + std::string(e.name) + "` is not available in kernels");
+    else if (!near.empty())
+      d.note(e.loc, "did you mean `" + near + "`?");
+  }
+
+  /// What a dotted name stands for, as far as it begins with a module.
+  std::optional<Value> resolve(const Expr &e) {
+    if (e.kind == ExprKind::Name) {
+      if (locals_.contains(e.name))
+        return std::nullopt;
+      std::optional<lang::Scope::Binding> b = f_.scope->lookup(e.name);
+      if (b)
+        return b->value;
+      const lang::Builtin *builtin = lang::findBuiltin("python." + std::string(e.name));
+      return builtin ? std::optional(Value(builtin)) : std::nullopt;
+    }
+    if (e.kind != ExprKind::Attribute)
+      return std::nullopt;
+    std::optional<Value> object = resolve(*e.operands[0]);
+    if (!object || !object->is<std::shared_ptr<const lang::Module>>())
+      return std::nullopt;
+    return object->get<std::shared_ptr<const lang::Module>>()->attribute(e.name);
+  }
+
+  void moduleAttribute(const Expr &e) {
+    std::optional<Value> object = resolve(*e.operands[0]);
+    if (!object || !object->is<std::shared_ptr<const lang::Module>>())
+      return;
+    const lang::Module &m = *object->get<std::shared_ptr<const lang::Module>>();
+    if (!m.attribute(e.name))
+      diag_.report(diag::noModuleAttribute, e.nameLoc ? e.nameLoc : e.loc, m.name, e.name);
+  }
+
+  void keywords(const Expr &call) {
+    std::optional<Value> callee = resolve(*call.operands[0]);
+    if (!callee)
+      return;
+    std::vector<std::string> names;
+    std::string name;
+    if (callee->is<const lang::Builtin *>()) {
+      const lang::Builtin &b = *callee->get<const lang::Builtin *>();
+      name = b.name;
+      for (const lang::Signature::Param &p : lang::signatureOf(b).params)
+        names.push_back(p.name);
+    } else if (callee->is<std::shared_ptr<const Function>>()) {
+      const Function &f = *callee->get<std::shared_ptr<const Function>>();
+      name = f.name;
+      for (const syntax::Param &p : f.def->params)
+        names.emplace_back(p.name);
+      if (f.kind == Function::Kind::Plain)
+        diag_.report(diag::plainFunction, call.loc, f.name).note(f.def->nameLoc, "defined here, without a decorator");
+    } else {
+      return;
+    }
+    for (const syntax::Keyword &k : call.keywords) {
+      if (k.name.empty()) {
+        diag_.report(diag::doubleStar, k.loc);
+        continue;
+      }
+      if (std::find(names.begin(), names.end(), k.name) != names.end())
+        continue;
+      auto d = diag_.report(diag::unknownKeyword, k.loc, name, k.name);
+      std::string near = nearestName(k.name, names);
+      if (!near.empty())
+        d.note(k.loc, "did you mean `" + near + "`?");
+    }
+  }
+
+  const Function &f_;
+  DiagEngine &diag_;
+  NameSet locals_;
+  NameSet reported_;
+};
+
+} // namespace
+
+void checkModule(const lang::Module &module, DiagEngine &diag) {
+  for (const auto &f : ModuleLoader::jitFunctions(module))
+    Checker(*f, diag).run();
+}
+
+} // namespace tegula::sema

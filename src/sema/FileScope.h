@@ -1,0 +1,45 @@
+// Inside of the module loader: what a file's top level binds.
+#pragma once
+#include "sema/Module.h"
+#include "sema/Syntactic.h"
+#include <mutex>
+
+namespace tegula::sema {
+
+/// Reads the decorators of a definition into the flags of its function.
+void applyDecorators(lang::Function &f);
+/// The names that src/lib defines for users.
+std::vector<std::string> libraryNames();
+
+/// The names of a file. Functions refer to their scope and not the other way round, so that nothing is kept alive in a circle:
+/// the scope holds what is needed to make a function, and remembers the function weakly.
+class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
+public:
+  std::optional<Binding> lookup(std::string_view name) const override;
+  void bind(std::string_view name, Binding b);
+  void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind, std::vector<Value> defaults);
+  /// `f = triton.jit(g)`, aliases: another name for a function of this file.
+  void bindAlias(std::string_view name, std::string_view target) { aliases_[std::string(name)] = std::string(target); }
+  /// Is `name` a function of this file (or an alias of one)?
+  const syntax::Stmt *functionDef(std::string_view name) const;
+  void setJit(std::string_view name);
+
+  std::shared_ptr<const syntax::Tree> tree;
+  /// Modules and functions of other files are kept alive by this one.
+  std::vector<std::shared_ptr<const lang::Module>> imports;
+
+private:
+  using Value = lang::Value;
+  struct Def {
+    const syntax::Stmt *def = nullptr;
+    lang::Function::Kind kind = lang::Function::Kind::Plain;
+    std::vector<Value> defaults;
+    mutable std::weak_ptr<const lang::Function> made;
+  };
+  std::map<std::string, Binding, std::less<>> names_;
+  std::map<std::string, Def, std::less<>> functions_;
+  std::map<std::string, std::string, std::less<>> aliases_;
+  mutable std::mutex mutex_;
+};
+
+} // namespace tegula::sema

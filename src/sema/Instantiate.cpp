@@ -1,0 +1,147 @@
+// instantiate(): binds the parameters of a kernel, evaluates its body, finishes the module.
+#include "sema/Evaluator.h"
+#include <algorithm>
+
+namespace tegula::sema {
+
+using lang::Function;
+using lang::RecordValue;
+
+namespace {
+
+/// The run-time leaves of the parameters, in order, with their names ("x", "t.0", "t.field").
+struct Leaf {
+  std::string name;
+  Loc loc;
+  lang::Dtype dtype;
+  int64_t divisibility;
+};
+
+void collectLeaves(const ParamSpec &p, const std::string &name, Loc loc, std::vector<Leaf> &out) {
+  if (p.kind == ParamSpec::Kind::Runtime)
+    out.push_back({name, loc, p.dtype, p.divisibility});
+  if (p.kind == ParamSpec::Kind::Tuple)
+    for (size_t i = 0; i < p.items.size(); ++i)
+      collectLeaves(p.items[i], name + "." + (p.recordClass ? p.recordClass->fields[i] : std::to_string(i)), loc, out);
+}
+
+Value bindLeaves(const ParamSpec &p, std::span<ir::Value *const> &args) {
+  if (p.kind == ParamSpec::Kind::Constexpr)
+    return p.value;
+  if (p.kind == ParamSpec::Kind::Runtime) {
+    ir::Value *v = args.front();
+    args = args.subspan(1);
+    return Value::tensor(p.dtype, v);
+  }
+  std::vector<Value> items;
+  for (const ParamSpec &i : p.items)
+    items.push_back(bindLeaves(i, args));
+  if (p.recordClass)
+    return Value(std::make_shared<const RecordValue>(RecordValue{p.recordClass, std::move(items)}));
+  return Value::tuple(std::move(items));
+}
+
+std::string specText(const ParamSpec &p) {
+  if (p.kind == ParamSpec::Kind::Runtime)
+    return lang::code(p.dtype);
+  if (p.kind == ParamSpec::Kind::Constexpr)
+    return lang::repr(p.value);
+  std::string s = "(";
+  for (size_t i = 0; i < p.items.size(); ++i)
+    s += (i ? ", " : "") + specText(p.items[i]);
+  return s + ")";
+}
+
+std::string contextText(const Function &k, std::span<const ParamSpec> params) {
+  std::string s = "while instantiating `" + k.name + "`";
+  for (size_t i = 0; i < params.size(); ++i)
+    s += (i ? ", " : " with ") + std::string(k.def->params[i].name) +
+         (params[i].kind == ParamSpec::Kind::Constexpr ? "=" : ": ") + specText(params[i]);
+  return s;
+}
+
+/// The language's own files are not the user's: an error in one is shown where the user called it.
+Diagnostic atUsersLine(Diagnostic d) {
+  auto inLibrary = [](Loc l) { return l.file && l.file->name().starts_with("tegula/lib/"); };
+  if (!inLibrary(d.loc))
+    return d;
+  auto call = std::find_if(d.notes.begin(), d.notes.end(),
+                           [&](const DiagNote &n) { return n.text.ends_with("called from here") && !inLibrary(n.loc); });
+  if (call == d.notes.end())
+    return d;
+  d.loc = call->loc;
+  d.labels.clear();
+  d.notes.erase(std::remove_if(d.notes.begin(), d.notes.end(),
+                               [&](const DiagNote &n) { return inLibrary(n.loc) || &n == &*call; }),
+                d.notes.end());
+  return d;
+}
+
+} // namespace
+
+Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::span<const ParamSpec> params,
+                          const Options &options, DiagEngine &diag) {
+  Instantiation out;
+  const Function &k = *kernel;
+  const auto &def = k.def->params;
+  if (params.size() != def.size()) {
+    diag.report(diag::parameterCount, k.def->nameLoc, k.name, static_cast<uint64_t>(def.size()),
+                static_cast<uint64_t>(params.size()));
+    return out;
+  }
+  std::vector<Leaf> leaves;
+  for (size_t i = 0; i < params.size(); ++i)
+    collectLeaves(params[i], std::string(def[i].name), def[i].loc, leaves);
+  std::vector<ir::Type> types;
+  for (const Leaf &l : leaves)
+    types.push_back(lang::irType(l.dtype));
+  auto module = std::make_unique<ir::Module>();
+  ir::Function *f = module->createFunction(k.name, types, {}, k.def->nameLoc);
+  f->isKernel = true;
+  f->argInfo.clear();
+  std::span<ir::Value *const> args(f->block()->args);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const Leaf &l = leaves[i];
+    f->argInfo.push_back({l.name, l.loc, l.divisibility, l.dtype.isConst, l.dtype.isSigned()});
+    args[i]->name = l.name;
+  }
+  // Messages are collected apart: some are moved to the user's own lines before they go out.
+  DiagEngine local;
+  ir::Builder builder(*module);
+  builder.setBlock(f->block());
+  Evaluator evaluator(builder, local, options);
+  Frame frame = evaluator.makeFrame(kernel);
+  std::vector<Value> values;
+  std::vector<Loc> locs;
+  for (size_t i = 0; i < params.size(); ++i) {
+    values.push_back(bindLeaves(params[i], args));
+    locs.push_back(def[i].loc);
+  }
+  evaluator.bindParams(frame, values, locs);
+  evaluator.keepSource(k);
+  {
+    DiagContext context(local, k.def->nameLoc, contextText(k, params));
+    Value result = evaluator.runBody(frame);
+    if (!result.isConstexpr())
+      local.report(diag::kernelReturns, k.def->nameLoc, k.name, describe(result));
+    builder.setLoc(k.def->loc);
+    builder.create(ir::OpKind::Return, {}, {});
+  }
+  for (const Diagnostic &d : local.all())
+    diag.emit(atUsersLine(d));
+  out.staticOutput = evaluator.output();
+  if (options.annotate)
+    out.tree = evaluator.treeText();
+  if (local.hasErrors())
+    return out;
+  // Callees before callers, the kernel last.
+  auto &functions = module->functions;
+  std::rotate(functions.begin(), std::find(functions.begin(), functions.end(), f) + 1, functions.end());
+  functions.erase(std::find(functions.begin(), functions.end(), f));
+  std::reverse(functions.begin(), functions.end());
+  functions.push_back(f);
+  out.module = std::move(module);
+  return out;
+}
+
+} // namespace tegula::sema

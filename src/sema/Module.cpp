@@ -1,0 +1,193 @@
+// Functions: what can be read off their definition, free names, content hashes.
+#include "sema/Module.h"
+#include "sema/Syntactic.h"
+#include "support/Hash.h"
+#include "syntax/Parser.h"
+#include <mutex>
+#include <set>
+
+namespace tegula::lang {
+
+using syntax::Expr;
+using syntax::ExprKind;
+using syntax::Stmt;
+
+bool Function::isConstexprParam(size_t i) const {
+  return i < def->params.size() && sema::isConstexprAnnotation(def->params[i].annotation);
+}
+
+std::optional<Dtype> Function::annotatedDtype(size_t i) const {
+  const Expr *a = i < def->params.size() ? def->params[i].annotation : nullptr;
+  if (!a)
+    return std::nullopt;
+  return a->kind == ExprKind::Str ? parseDtype(a->text) : parseDtype(sema::lastName(a));
+}
+
+std::optional<Value> Module::attribute(std::string_view attr) const {
+  std::optional<Scope::Binding> b = scope->lookup(attr);
+  return b ? std::optional(b->value) : std::nullopt;
+}
+
+std::string nameOf(const Function &f) { return f.name; }
+std::string keyOf(const Function &f) { return f.contentHash(); }
+std::string nameOf(const Module &m) { return m.name; }
+
+namespace {
+
+/// Hashes a function and what it reaches. A function that is being hashed already counts by its text alone.
+class ContentHasher {
+public:
+  std::string hash(const Function &f) {
+    Hasher h;
+    h.field(f.name).field(f.def->loc.text()).field(f.def->loc.file->name());
+    h.field(f.def->loc.file->lineCol(f.def->loc.begin).line).field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
+    if (!active_.insert(f.def).second)
+      return h.hex();
+    for (const Value &d : f.defaults)
+      h.field(valueHash(d));
+    for (const std::string &name : sema::freeNames(f)) {
+      std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
+      h.field(name).field(b ? valueHash(b->value) : "?");
+    }
+    active_.erase(f.def);
+    return h.hex();
+  }
+
+private:
+  std::string valueHash(const Value &v) {
+    if (v.is<std::shared_ptr<const Function>>())
+      return hash(*v.get<std::shared_ptr<const Function>>());
+    if (v.is<std::shared_ptr<const Module>>())
+      return moduleHash(*v.get<std::shared_ptr<const Module>>());
+    if (const auto *items = sequenceItems(v)) {
+      std::string s = "(";
+      for (const Value &i : *items)
+        s += valueHash(i) + ",";
+      return s + ")";
+    }
+    return v.isConstexpr() ? key(v) : std::string("?");
+  }
+
+  /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
+  std::string moduleHash(const Module &m) {
+    if (!m.tree || !modules_.insert(m.tree.get()).second)
+      return m.name;
+    Hasher h;
+    h.field(m.name).field(m.tree->file().text());
+    for (std::string_view n : sema::assignedNames(m.tree->body)) {
+      std::optional<Value> v = m.attribute(n);
+      if (v && v->is<std::shared_ptr<const Module>>())
+        h.field(valueHash(*v));
+      else if (v && v->is<std::shared_ptr<const Function>>())
+        h.field(valueHash(*v));
+    }
+    return h.hex();
+  }
+
+  std::set<const Stmt *> active_;
+  std::set<const syntax::Tree *> modules_;
+};
+
+std::mutex &hashMutex() {
+  static std::mutex m;
+  return m;
+}
+
+} // namespace
+
+const std::string &Function::contentHash() const {
+  {
+    std::lock_guard lock(hashMutex());
+    if (!hashCache.empty())
+      return hashCache;
+  }
+  // Two threads may compute it; both find the same.
+  std::string h = ContentHasher().hash(*this);
+  std::lock_guard lock(hashMutex());
+  if (hashCache.empty())
+    hashCache = std::move(h);
+  return hashCache;
+}
+
+} // namespace tegula::lang
+
+namespace tegula::sema {
+
+void BoundScope::bind(std::string name, Binding b) { names_.insert_or_assign(std::move(name), std::move(b)); }
+
+std::optional<lang::Scope::Binding> BoundScope::lookup(std::string_view name) const {
+  auto it = names_.find(name);
+  return it == names_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::vector<std::string> freeNames(const lang::Function &f) {
+  NameSet local = assignedNames(f.def->body), found;
+  for (const syntax::Param &p : f.def->params)
+    local.insert(p.name);
+  auto visit = [&](const syntax::Expr &e) {
+    if (e.kind == syntax::ExprKind::Name && !local.contains(e.name))
+      found.insert(e.name);
+  };
+  walk(f.def->body, [&](const syntax::Stmt &s) {
+    for (const syntax::Expr *e : expressionsOf(s))
+      walk(*e, visit);
+  });
+  return {found.begin(), found.end()};
+}
+
+void applyDecorators(lang::Function &f) {
+  for (const syntax::Expr *d : f.def->decorators) {
+    std::string_view name = lastName(d);
+    if (name == "constexpr_function")
+      f.kind = lang::Function::Kind::Constexpr;
+    if (name == "must_use_result") {
+      f.mustUse = true;
+      if (d->kind == syntax::ExprKind::Call && d->operands.size() > 1 && d->operands[1]->kind == syntax::ExprKind::Str)
+        f.mustUseHint = d->operands[1]->text;
+    }
+    if (name != "jit" || d->kind != syntax::ExprKind::Call)
+      continue;
+    for (const syntax::Keyword &k : d->keywords) {
+      if (k.name == "noinline")
+        f.noinline_ = k.value->kind == syntax::ExprKind::True;
+      auto *list = k.name == "do_not_specialize"                ? &f.doNotSpecialize
+                   : k.name == "do_not_specialize_on_alignment" ? &f.doNotSpecializeOnAlignment
+                                                                : nullptr;
+      if (!list)
+        continue;
+      for (const syntax::Expr *item : k.value->operands) {
+        if (item->kind == syntax::ExprKind::Str)
+          list->push_back(item->text);
+        else if (item->kind == syntax::ExprKind::Int) {
+          size_t i = std::strtoul(item->text.c_str(), nullptr, 10);
+          if (i < f.def->params.size())
+            list->push_back(std::string(f.def->params[i].name));
+        }
+      }
+    }
+  }
+}
+
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
+                                               std::shared_ptr<const lang::Scope> scope, DiagEngine &diag) {
+  auto file = std::make_shared<const SourceFile>(std::move(fileName), std::move(text), firstLine);
+  unsigned before = diag.errorCount();
+  std::shared_ptr<const syntax::Tree> tree = syntax::parse(file, diag);
+  if (diag.errorCount() != before)
+    return nullptr;
+  for (const syntax::Stmt *s : tree->body)
+    if (s->kind == syntax::StmtKind::FunctionDef) {
+      auto f = std::make_shared<lang::Function>();
+      f->name = std::string(s->name);
+      f->tree = tree;
+      f->def = s;
+      f->scope = std::move(scope);
+      f->defaults.resize(s->params.size());
+      applyDecorators(*f);
+      return f;
+    }
+  diag.report(diag::noSuchKernel, {file.get(), 0, 0}, file->name(), "def", "");
+  return nullptr;
+}
+
+} // namespace tegula::sema

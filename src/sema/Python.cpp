@@ -1,0 +1,148 @@
+// Functions that run at compile time (constexpr_function): Python's own statements on compile-time values.
+#include "sema/Evaluator.h"
+
+namespace tegula::sema {
+
+using lang::Function;
+using lang::Int;
+using lang::RangeValue;
+
+Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span<const Value> values, Loc loc) {
+  for (const Value &v : values) {
+    if (v.isError())
+      return v;
+    if (!v.isConstexpr())
+      return fail(diag::constexprFunctionArg, loc, fn->name, describe(v));
+  }
+  if (!enterCall(*fn, loc))
+    return Value::error();
+  DiagContext context(diag(), loc, "in `" + fn->name + "`, called from here");
+  Frame frame = makeFrame(fn);
+  bindParams(frame, values, {});
+  Value r = runBody(frame);
+  --depth_;
+  return r;
+}
+
+Flow Evaluator::execPython(const Stmt &s) {
+  switch (s.kind) {
+  case StmtKind::Expr:
+    eval(*s.value);
+    return {};
+  case StmtKind::Assign: {
+    Value v = eval(*s.value);
+    for (const Expr *t : s.targets)
+      assign(*t, v);
+    return {};
+  }
+  case StmtKind::AugAssign: execAugAssign(s); return {};
+  case StmtKind::AnnAssign:
+    if (s.value)
+      assign(*s.targets[0], eval(*s.value));
+    return {};
+  case StmtKind::Pass: return {};
+  case StmtKind::Break: return {Flow::Kind::Break};
+  case StmtKind::Continue: return {Flow::Kind::Continue};
+  case StmtKind::Return: return {Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
+  case StmtKind::If: {
+    Value c = eval(*s.value);
+    return c.isError() ? Flow{Flow::Kind::Returns, nullptr, c, s.loc} : execBlock(lang::constexprTruth(c) ? s.body : s.orelse);
+  }
+  case StmtKind::For: return pythonFor(s);
+  case StmtKind::While: return pythonWhile(s);
+  case StmtKind::Assert: {
+    Value c = eval(*s.value);
+    if (!c.isError() && !lang::constexprTruth(c)) {
+      Value message = s.extra ? eval(*s.extra) : Value::none();
+      fail(diag::assertFailed, s.loc, message.isNone() ? "" : ": " + lang::str(message));
+    }
+    return {};
+  }
+  case StmtKind::Raise:
+    fail(diag::raised, s.loc, s.value ? s.value->loc.text() : "");
+    return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+  default: return execUnsupported(s);
+  }
+}
+
+std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
+  if (const auto *items = lang::sequenceItems(v))
+    return *items;
+  std::vector<Value> out;
+  if (v.isStr()) {
+    for (char c : v.asStr())
+      out.push_back(Value::str(std::string(1, c)));
+    return out;
+  }
+  if (v.is<std::shared_ptr<const RangeValue>>()) {
+    const RangeValue &r = *v.get<std::shared_ptr<const RangeValue>>();
+    bool isRange = r.kind != RangeValue::Kind::Condition;
+    for (const Value &a : r.args)
+      isRange = isRange && (a.isInt() || a.isBool());
+    if (isRange) {
+      Int step = r.args[2].asInt(), stop = r.args[1].asInt();
+      for (Int i = r.args[0].asInt(); step > 0 ? i < stop : i > stop; i += step) {
+        if (!this->step(loc))
+          return std::nullopt;
+        out.push_back(Value::integer(i));
+      }
+      return out;
+    }
+  }
+  if (!v.isError())
+    fail(diag::notIterable, loc, describe(v));
+  return std::nullopt;
+}
+
+Flow Evaluator::pythonFor(const Stmt &s) {
+  std::optional<std::vector<Value>> items = iterate(eval(*s.value), s.value->loc);
+  if (!items)
+    return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+  for (const Value &i : *items) {
+    if (!step(s.headLoc))
+      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+    assign(*s.targets[0], i);
+    Flow f = execBlock(s.body);
+    if (f.kind == Flow::Kind::Break)
+      return {};
+    if (f.returns())
+      return f;
+  }
+  return execBlock(s.orelse);
+}
+
+Flow Evaluator::pythonWhile(const Stmt &s) {
+  for (;;) {
+    Value c = eval(*s.value);
+    if (c.isError() || !step(s.headLoc))
+      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+    if (!lang::constexprTruth(c))
+      return execBlock(s.orelse);
+    Flow f = execBlock(s.body);
+    if (f.kind == Flow::Kind::Break)
+      return {};
+    if (f.returns())
+      return f;
+  }
+}
+
+/// `xs.append(v)` and `xs.extend(v)` on a local list: values are immutable, so the name gets a new one.
+bool Evaluator::pythonMutation(const Expr &e) {
+  const Expr &callee = *e.operands[0];
+  if (callee.kind != ExprKind::Attribute || callee.operands[0]->kind != ExprKind::Name || e.operands.size() != 2)
+    return false;
+  bool append = callee.name == "append";
+  Var *v = env().find(callee.operands[0]->name);
+  if (!v || !v->value.isTuple() || (!append && callee.name != "extend"))
+    return false;
+  std::vector<Value> items = v->value.items();
+  Value more = eval(*e.operands[1]);
+  if (append)
+    items.push_back(more);
+  else if (std::optional<std::vector<Value>> all = iterate(more, e.operands[1]->loc))
+    items.insert(items.end(), all->begin(), all->end());
+  env().find(callee.operands[0]->name)->value = Value::tuple(std::move(items));
+  return true;
+}
+
+} // namespace tegula::sema
