@@ -105,7 +105,6 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
   std::vector<std::optional<Value>> bound(params.size());
   locs.assign(params.size(), loc);
   std::vector<Value> extra;
-  Loc extraLoc = loc;
   size_t next = 0, variadic = params.size(), positional = 0;
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].variadic)

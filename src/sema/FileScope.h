@@ -17,7 +17,7 @@ class FileScope final : public lang::Scope, public std::enable_shared_from_this<
 public:
   std::optional<Binding> lookup(std::string_view name) const override;
   void bind(std::string_view name, Binding b);
-  void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind, std::vector<Value> defaults);
+  void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind, std::vector<lang::Value> defaults);
   /// `f = triton.jit(g)`, aliases: another name for a function of this file.
   void bindAlias(std::string_view name, std::string_view target) { aliases_[std::string(name)] = std::string(target); }
   /// Is `name` a function of this file (or an alias of one)?

@@ -1,5 +1,7 @@
 // Functions: what can be read off their definition, free names, content hashes.
 #include "sema/Module.h"
+#include "sema/Diagnostics.h"
+#include "sema/FileScope.h"
 #include "sema/Syntactic.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
@@ -186,7 +188,7 @@ std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string
       applyDecorators(*f);
       return f;
     }
-  diag.report(diag::noSuchKernel, {file.get(), 0, 0}, file->name(), "def", "");
+  diag.report(sema::diag::noDefinition, {}, file->name());
   return nullptr;
 }
 

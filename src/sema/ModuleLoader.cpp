@@ -97,21 +97,6 @@ std::optional<std::string> readFile(const std::string &path, int &error) {
   return error ? std::nullopt : std::optional(std::move(text));
 }
 
-/// Offset of the first byte that is not UTF-8, if any.
-std::optional<size_t> invalidUtf8(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    auto c = static_cast<unsigned char>(s[i]);
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n == 0 || i + n > s.size())
-      return i;
-    for (size_t k = 1; k < n; ++k)
-      if ((static_cast<unsigned char>(s[i + k]) & 0xc0) != 0x80)
-        return i;
-    i += n;
-  }
-  return std::nullopt;
-}
-
 } // namespace
 
 struct ModuleLoader::Impl {
@@ -379,12 +364,6 @@ ModuleLoader::~ModuleLoader() = default;
 
 std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::string text, DiagEngine &diag) {
   auto file = std::make_shared<const SourceFile>(name, std::move(text));
-  if (std::optional<size_t> at = invalidUtf8(file->text())) {
-    diag.report(diag::notUtf8, {file.get(), static_cast<uint32_t>(*at), static_cast<uint32_t>(*at)}, name,
-                static_cast<uint64_t>(*at));
-    badFiles.push_back(file);
-    return nullptr;
-  }
   unsigned before = diag.errorCount();
   std::shared_ptr<const syntax::Tree> tree = syntax::parse(file, diag);
   if (diag.errorCount() != before) {

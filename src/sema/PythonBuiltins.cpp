@@ -86,7 +86,7 @@ std::optional<Value> pySorted(Call &k) {
   for (const Value &i : *items)
     if (!i.isNumber())
       return std::nullopt;
-  std::stable_sort(items->begin(), items->end(), [](const Value &a, const Value &b) { return a.asFloat() < b.asFloat(); });
+  std::sort(items->begin(), items->end(), [](const Value &a, const Value &b) { return a.asFloat() < b.asFloat(); });
   return Value::tuple(std::move(*items));
 }
 std::optional<Value> pyTuple(Call &k) {
