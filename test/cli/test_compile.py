@@ -1,0 +1,104 @@
+"""tegula compile, check, info, cache."""
+import json
+import os
+import stat
+import subprocess
+
+import pytest
+
+from conftest import TEGULA
+
+SIG = ["--sig", "x:*f32:16, y:*f32:16, out:*f32:16, n:i32", "-c", "BLOCK=1024"]
+WORDS = {"ast": "FunctionDef add", "tree": "add", "tile": "kernel @add", "cpu": "load", "llvm": "define", "asm": ".globl"}
+
+
+@pytest.mark.parametrize("stage", WORDS)
+def test_stages_as_text(tegula, stage):
+    p = tegula("compile", "kernels.py::add", *SIG, "-t", "cpu", "--emit", stage)
+    assert p.returncode == 0, p.stderr
+    assert WORDS[stage] in p.stdout
+
+
+@pytest.mark.parametrize("target,machine", [("cpu:x86-64", "X86-64"), ("cpu:avx2", "X86-64"), ("cpu:avx512bf16", "X86-64"), ("cpu:aarch64", "AArch64")])
+def test_objects_for_targets(tegula, target, machine):
+    out = tegula.dir / "k.o"
+    p = tegula("compile", "kernels.py::add", *SIG, "-t", target, "--emit", "obj", "-o", out)
+    assert p.returncode == 0, p.stderr
+    header = subprocess.run(["readelf", "-h", str(out)], capture_output=True, text=True, check=True).stdout
+    assert machine in header
+
+
+def test_same_input_same_bytes(tegula):
+    for name in ("a.o", "b.o"):
+        assert tegula("compile", "kernels.py::add", *SIG, "-o", name).returncode == 0
+    assert (tegula.dir / "a.o").read_bytes() == (tegula.dir / "b.o").read_bytes()
+
+
+@pytest.mark.parametrize("sig,words", [("x:*f99", "f99"), ("x:*f32, x:*f32", "x"), ("x:*f32", "`y`"), ("q:*f32", "q"), ("x", "x")])
+def test_bad_signatures(tegula, sig, words):
+    p = tegula("compile", "kernels.py::add", "--sig", sig, "-c", "BLOCK=16", "--emit", "tile")
+    assert p.returncode == 1 and words in p.stderr, p.stderr
+
+
+def test_unknown_target_and_stage(tegula):
+    p = tegula("compile", "kernels.py::add", *SIG, "-t", "cpu:z80", "--emit", "asm")
+    assert p.returncode == 1 and "z80" in p.stderr
+    p = tegula("compile", "kernels.py::add", *SIG, "--emit", "nonsense")
+    assert p.returncode == 1 and "nonsense" in p.stderr
+
+
+def test_check_reports_all_mistakes_as_json_too(tegula):
+    (tegula.dir / "bad.py").write_text("import triton\n\n@triton.jit\ndef k(x)\n    return x\n\ndef f():\n    y = 1 +\n")
+    p = tegula("check", "bad.py")
+    assert p.returncode == 1 and p.stderr.count(" error: ") == 2
+    p = tegula("check", "bad.py", "--json")
+    items = json.loads(p.stdout)
+    assert [i["line"] for i in items] == [4, 8] and all(i["severity"] == "error" and i["file"] == "bad.py" for i in items)
+    assert tegula("check", "kernels.py").returncode == 0
+
+
+def test_info_and_version(tegula):
+    p = tegula("info")
+    assert p.returncode == 0 and "device cpu" in p.stdout and "cpu:avx2" in p.stdout
+    assert tegula("--version").stdout.startswith("tegula ")
+
+
+RUN = ["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--print", "x"]
+
+
+def test_cache_stat_and_clear(tegula):
+    assert tegula(*RUN).returncode == 0
+    p = tegula("cache", "--stat")
+    assert p.returncode == 0 and "entries: 1\n" in p.stdout
+    assert stat.S_IMODE(os.stat(tegula.dir / "cache").st_mode) == 0o700
+    p = tegula("cache", "--clear")
+    assert p.returncode == 0 and p.stdout.startswith("1 entries")
+    assert "entries: 0\n" in tegula("cache", "--stat").stdout
+
+
+def test_a_corrupted_entry_is_rebuilt(tegula):
+    assert tegula(*RUN).returncode == 0
+    entries = [f for f in (tegula.dir / "cache").rglob("*") if f.is_file()]
+    assert len(entries) == 1
+    good = entries[0].read_bytes()
+    for bad in (b"", good[:100], good[:-1], good[:200] + bytes([good[200] ^ 1]) + good[201:], os.urandom(len(good))):
+        entries[0].chmod(0o600)
+        entries[0].write_bytes(bad)
+        p = tegula(*RUN)
+        assert p.returncode == 0 and "[7, 7, 7, 7, 7, 7, 7, 7]" in p.stdout, p.stderr
+    assert entries[0].read_bytes() == good
+
+
+@pytest.mark.parametrize("directory", ["/proc/nothing", "/dev/null/x"])
+def test_an_unusable_cache_is_no_error(tegula, directory):
+    p = tegula(*RUN, env={"TEGULA_CACHE_DIR": directory})
+    assert p.returncode == 0 and "[7, 7, 7, 7, 7, 7, 7, 7]" in p.stdout, p.stderr
+
+
+def test_eight_processes_race_on_one_key(tegula):
+    env = dict(os.environ, TEGULA_CACHE_DIR=str(tegula.dir / "cache"))
+    procs = [subprocess.Popen([str(TEGULA), *RUN], cwd=tegula.dir, env=env, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for p in procs:
+        out, _ = p.communicate(timeout=60)
+        assert p.returncode == 0 and "[7, 7, 7, 7, 7, 7, 7, 7]" in out
+    assert "entries: 1\n" in tegula("cache", "--stat").stdout

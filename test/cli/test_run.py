@@ -1,0 +1,131 @@
+"""tegula run: results, forms of arguments, and what bad input gets."""
+import os
+import signal
+import subprocess
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from conftest import TEGULA
+
+ADD = ["run", "kernels.py::add", "--grid", "cdiv(n, BLOCK)", "-c", "BLOCK=1024"]
+
+
+def test_run_on_files_saves_and_prints(tegula):
+    n = 98432
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, n), dtype=np.float32)
+    np.save(tegula.dir / "x.npy", x)
+    np.save(tegula.dir / "y.npy", y)
+    p = tegula(*ADD, "-a", "x=@x.npy", "-a", "y=@y.npy", "-a", "out=empty:f32[n]", "-a", f"n={n}", "--save", "out=out.npy", "--print", "out", "--time")
+    assert p.returncode == 0, p.stderr
+    np.testing.assert_array_equal(np.load(tegula.dir / "out.npy"), x + y)
+    assert p.stdout.startswith("out: fp32[98432]\n[") and "GB/s" in p.stdout and "us (median of" in p.stdout
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.float16, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_dtypes_of_files(tegula, dtype):
+    x = np.arange(16).astype(dtype)
+    np.save(tegula.dir / "x.npy", x)
+    p = tegula("run", "kernels.py::add", "--grid", "1", "-c", "BLOCK=16", "-a", "x=@x.npy", "-a", "y=ones:f32[16]", "-a", "out=zeros:f32[16]", "-a", "n=16",
+               "--save", "out=o.npy")
+    assert p.returncode == 0, p.stderr
+    np.testing.assert_array_equal(np.load(tegula.dir / "o.npy"), x.astype(np.float32) + 1)
+
+
+def test_made_buffers(tegula):
+    p = tegula(*ADD, "-a", "x=arange:i32[2*n]", "-a", "y=ones:bf16[n]", "-a", "out=zeros:fp32[n]", "-a", "n=5", "--print", "out")
+    assert p.returncode == 0, p.stderr
+    assert p.stdout == "out: fp32[5]\n[1, 2, 3, 4, 5]\n"
+
+
+def test_randn_is_reproducible_and_normal(tegula):
+    for name in ("a.npy", "b.npy"):
+        p = tegula(*ADD, "-a", "x=randn:f32[n]", "-a", "y=zeros:f32[n]", "-a", "out=empty:f32[n]", "-a", "n=65536", "--save", f"out={name}")
+        assert p.returncode == 0, p.stderr
+    a, b = np.load(tegula.dir / "a.npy"), np.load(tegula.dir / "b.npy")
+    np.testing.assert_array_equal(a, b)
+    assert abs(a.mean()) < 0.02 and abs(a.std() - 1) < 0.02
+
+
+USER_ERRORS = [
+    (["run", "nothere.py::k", "--grid", "1"], "nothere.py"),
+    (["run", "kernels.py::ad", "--grid", "1"], "add"),
+    (["run", "kernels.py", "--grid", "1"], "FILE.py::KERNEL"),
+    ([*ADD, "-a", "x=zeros:f32[n]", "-a", "n=4"], "`y`"),
+    ([*ADD, "-a", "x=zeros:f32[n]", "-a", "y=zeros:f32[n]", "-a", "out=zeros:f32[n]", "-a", "n=4", "-a", "z=1"], "no parameter `z`"),
+    ([*ADD, "-a", "x=zeros:f32[m]", "-a", "n=4"], "`m` is not the name"),
+    ([*ADD, "-a", "x=zeros:f33[n]", "-a", "n=4"], "f33"),
+    ([*ADD, "-a", "x=@no.npy", "-a", "n=4"], "no.npy"),
+    ([*ADD, "-a", "x=zeros:f32[0-n]", "-a", "n=4"], "negative"),
+    ([*ADD, "-a", "x=hello", "-a", "n=4"], "hello"),
+    (["run", "kernels.py::add", "--grid", "n // 0", "-a", "n=4"], "division by zero"),
+    (["run", "kernels.py::fill", "--grid", "0 - 1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8"], "grid"),
+    (["run", "kernels.py::fill", "--grid", "1 * 4294967296", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8"], "grid"),
+    (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=12"], "power of 2"),
+    (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--save", "y=f.npy"], "`y`"),
+    (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "-d", "tpu"], "tpu"),
+]
+
+
+@pytest.mark.parametrize("args,words", USER_ERRORS, ids=[w for _, w in USER_ERRORS])
+def test_user_errors_are_messages_and_exit_1(tegula, args, words):
+    p = tegula(*args)
+    assert p.returncode == 1, (p.returncode, p.stdout, p.stderr)
+    assert words in p.stderr and p.stdout == ""
+
+
+@pytest.mark.parametrize("args", [[], ["frobnicate"], ["run"], ["run", "kernels.py::add"], ["run", "a", "b", "--grid", "1"], ["run", "--nope"],
+                                  ["compile", "kernels.py::add", "--emit", "obj"], ["cache"], ["check"]])
+def test_usage_errors_exit_2(tegula, args):
+    p = tegula(*args)
+    assert p.returncode == 2 and p.stderr
+
+
+def test_a_grid_of_zero_runs_nothing(tegula):
+    p = tegula("run", "kernels.py::fill", "--grid", "0", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--print", "x")
+    assert p.returncode == 0 and "[0, 0, 0, 0, 0, 0, 0, 0]" in p.stdout
+
+
+def test_checked_mode_names_line_program_argument_index_extent(tegula):
+    p = tegula("run", "kernels.py::fill", "--grid", "2", "-a", "x=zeros:f32[12]", "-a", "n=12", "-c", "BLOCK=8", "--check", "--print", "x")
+    assert p.returncode == 1
+    for word in ("kernels.py:17", "(1, 0, 0)", "`x`", "48"):
+        assert word in p.stderr, p.stderr
+
+
+def test_device_assert_needs_debug(tegula):
+    args = ["run", "kernels.py::twice", "--grid", "1", "-a", "x=zeros:i32[1]", "-a", "n=3"]
+    assert tegula(*args).returncode == 0
+    p = tegula(*args, env={"TEGULA_DEBUG": "1"})
+    assert p.returncode == 1 and "n is small" in p.stderr and "kernels.py:28" in p.stderr
+
+
+def test_ctrl_c_stops_a_kernel_that_loops_forever(tegula):
+    p = subprocess.Popen([str(TEGULA), "run", "kernels.py::forever", "--grid", "4", "-a", "x=zeros:i32[1]"], cwd=tegula.dir, stderr=subprocess.PIPE,
+                         env=dict(os.environ, TEGULA_CACHE_DIR=str(tegula.dir / "cache")))
+    time.sleep(1.0)
+    assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=20)
+    assert p.returncode == 130 and b"interrupted" in err
+
+
+def test_unwritable_output_is_an_error(tegula):
+    p = tegula("run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--save", "x=no/such/dir.npy")
+    assert p.returncode == 1 and "cannot write" in p.stderr
+
+
+@pytest.mark.parametrize("text,words", [("def f(:\n", "error"), ("x = '\xff'.encode()\n", "UTF-8"), ("", "add"), ("import triton\n@triton.jit\ndef add(x):\n  y\n", "`y`")])
+def test_bad_files(tegula, text, words):
+    (tegula.dir / "bad.py").write_bytes(text.encode("latin-1"))
+    p = tegula("run", "bad.py::add", "--grid", "1", "-a", "x=zeros:f32[8]")
+    assert p.returncode == 1 and words in p.stderr, p.stderr
+
+
+def test_the_later_of_two_kernels_of_one_name_counts(tegula):
+    (tegula.dir / "two.py").write_text("import triton.language as tl\nimport triton\n@triton.jit\ndef k(x):\n    tl.store(x, 1)\n@triton.jit\ndef k(x):\n    tl.store(x, 2)\n")
+    p = tegula("run", "two.py::k", "--grid", "1", "-a", "x=zeros:i32[1]", "--print", "x")
+    assert p.returncode == 0 and p.stdout.endswith("[2]\n"), (p.stdout, p.stderr)
