@@ -127,6 +127,9 @@ Value *foldSelect(std::span<Value *const> operands) {
     return operands[1];
   if (std::optional<int64_t> c = constantInt(operands[0]))
     return *c ? operands[1] : operands[2];
+  bool isBool = operands[1]->type == operands[0]->type;
+  if (isBool && constantInt(operands[1]) == 1 && constantInt(operands[2]) == 0)
+    return operands[0];
   return nullptr;
 }
 

@@ -1,0 +1,209 @@
+// The rules of Canonicalize.h, one function each.
+#include "passes/Canonicalize.h"
+#include "ir/Scalar.h"
+#include "passes/Effects.h"
+
+namespace tegula {
+
+using namespace ir;
+
+Value *NodeMaker::constInt(const Type &t, int64_t v) {
+  return make({OpKind::Const, {}, t, {{"value", toConstInt(t.elem, static_cast<uint64_t>(v))}}});
+}
+
+namespace {
+
+Op *defOf(Value *v, OpKind k) { return v->def && v->def->kind == k ? v->def : nullptr; }
+
+/// The scalar that all elements of `v` are equal to, if it is easy to see: splats and constants. Null otherwise.
+Value *uniformScalar(NodeMaker &mk, Value *v) {
+  if (v->type.isScalar())
+    return v;
+  if (Op *s = defOf(v, OpKind::Splat))
+    return s->operands[0];
+  if (Op *c = defOf(v, OpKind::Const))
+    return mk.make({OpKind::Const, {}, v->type.scalarType(), c->attrs});
+  return nullptr;
+}
+bool isUniform(const Value *v) {
+  return v->type.isTensor() && v->def && (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Const);
+}
+
+Value *splat(NodeMaker &mk, Value *scalar, const Type &t) { return mk.make({OpKind::Splat, {scalar}, t, {}}); }
+
+/// op(splat a, splat b) -> splat op(a, b)
+Value *ofSplats(NodeMaker &mk, const Node &n) {
+  if (n.type.isScalar() || n.operands.empty())
+    return nullptr;
+  for (const Value *v : n.operands)
+    if (!isUniform(v))
+      return nullptr;
+  std::vector<Value *> scalars;
+  for (Value *v : n.operands)
+    scalars.push_back(uniformScalar(mk, v));
+  return splat(mk, mk.make({n.kind, std::move(scalars), n.type.scalarType(), n.attrs}), n.type);
+}
+
+/// op(broadcast a, broadcast b, splat c) -> broadcast op(a, b, splat c) if a and b have one shape
+Value *ofBroadcasts(NodeMaker &mk, const Node &n) {
+  const Value *source = nullptr;
+  for (const Value *v : n.operands) {
+    if (isUniform(v))
+      continue;
+    if (!v->def || v->def->kind != OpKind::Broadcast)
+      return nullptr;
+    const Value *s = v->def->operands[0];
+    if (source && source->type.shape != s->type.shape)
+      return nullptr;
+    source = s;
+  }
+  if (!source)
+    return nullptr;
+  const Shape shape = source->type.shape;
+  std::vector<Value *> small;
+  for (Value *v : n.operands) {
+    if (Op *b = defOf(v, OpKind::Broadcast))
+      small.push_back(b->operands[0]);
+    else if (Op *c = defOf(v, OpKind::Const))
+      small.push_back(mk.make({OpKind::Const, {}, v->type.withShape(shape), c->attrs}));
+    else
+      small.push_back(splat(mk, v->def->operands[0], v->type.withShape(shape)));
+  }
+  return mk.make({OpKind::Broadcast, {mk.make({n.kind, std::move(small), n.type.withShape(shape), n.attrs})}, n.type, {}});
+}
+
+bool isConstant(const Value *v) { return v->def && v->def->kind == OpKind::Const; }
+
+CmpPred swapped(CmpPred p) {
+  static constexpr CmpPred table[] = {CmpPred::Eq,  CmpPred::Ne,  CmpPred::Sgt, CmpPred::Sge, CmpPred::Slt,
+                                      CmpPred::Sle, CmpPred::Ugt, CmpPred::Uge, CmpPred::Ult, CmpPred::Ule};
+  return table[static_cast<size_t>(p)];
+}
+
+/// Constants to the right.
+void orderOperands(Node &n) {
+  if (n.operands.size() != 2 || !isConstant(n.operands[0]) || isConstant(n.operands[1]) || !n.operands[0]->type.isIntLike())
+    return;
+  if (n.kind == OpKind::CmpI) {
+    for (Attr &a : n.attrs)
+      if (a.key == "pred")
+        a.value = static_cast<int64_t>(swapped(static_cast<CmpPred>(std::get<int64_t>(a.value))));
+  } else if (!(info(n.kind).traits & traits::Commutative)) {
+    return;
+  }
+  std::swap(n.operands[0], n.operands[1]);
+}
+
+/// (x op c1) op c2 -> x op (c1 op c2) for operations where that is exact; x - c -> x + -c
+Value *ofConstants(NodeMaker &mk, const Node &n) {
+  if (n.operands.size() != 2 || !n.type.isIntLike())
+    return nullptr;
+  std::optional<int64_t> c = constantInt(n.operands[1]);
+  if (!c)
+    return nullptr;
+  if (n.kind == OpKind::Sub && n.type.elem != Elem::I1)
+    return mk.make({OpKind::Add, {n.operands[0], mk.constInt(n.type, static_cast<int64_t>(-static_cast<uint64_t>(*c)))}, n.type, n.attrs});
+  Op *inner = defOf(n.operands[0], n.kind);
+  std::optional<int64_t> c1 = inner && inner->operands.size() == 2 ? constantInt(inner->operands[1]) : std::nullopt;
+  if (!c1)
+    return nullptr;
+  switch (n.kind) {
+  case OpKind::Add: case OpKind::Mul: case OpKind::And: case OpKind::Or: case OpKind::Xor:
+  case OpKind::SMin: case OpKind::SMax: case OpKind::UMin: case OpKind::UMax:
+    return mk.make({n.kind, {inner->operands[0], mk.make({n.kind, {inner->operands[1], n.operands[1]}, n.type, {}})}, n.type, n.attrs});
+  default: return nullptr;
+  }
+}
+
+/// addptr(addptr(p, 1), 2) -> addptr(p, 3), in 64 bits, where nothing wraps
+Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
+  if (n.kind != OpKind::AddPtr)
+    return nullptr;
+  Op *inner = defOf(n.operands[0], OpKind::AddPtr);
+  std::optional<int64_t> c = constantInt(n.operands[1]), c1 = inner ? constantInt(inner->operands[1]) : std::nullopt;
+  if (!c || !c1)
+    return nullptr;
+  int64_t sum = static_cast<int64_t>(static_cast<uint64_t>(*c) + static_cast<uint64_t>(*c1));
+  return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
+}
+
+int64_t intAttr(const Node &n, std::string_view key) {
+  for (const Attr &a : n.attrs)
+    if (a.key == key)
+      return std::get<int64_t>(a.value);
+  return 0;
+}
+
+Value *ofPermutes(NodeMaker &mk, const Node &n, const Op &inner) {
+  const std::vector<int64_t> *outer = nullptr;
+  for (const Attr &a : n.attrs)
+    if (a.key == "perm")
+      outer = &std::get<std::vector<int64_t>>(a.value);
+  std::vector<int64_t> perm;
+  for (int64_t p : *outer)
+    perm.push_back(inner.listAttr("perm")[static_cast<size_t>(p)]);
+  return mk.make({OpKind::Permute, {inner.operands[0]}, n.type, {{"perm", std::move(perm)}}});
+}
+
+/// Reshape and expand_dims keep the order of elements, so any chain of them is one reshape.
+Value *ofReshapes(NodeMaker &mk, const Node &n, const Op &inner) {
+  std::vector<Attr> attrs;
+  if (intAttr(n, "reorder") || inner.intAttr("reorder"))
+    attrs.push_back({"reorder", int64_t(1)});
+  return mk.make({OpKind::Reshape, {inner.operands[0]}, n.type, std::move(attrs)});
+}
+
+/// Chains of shape operations.
+Value *ofShapes(NodeMaker &mk, const Node &n) {
+  Value *x = n.operands[0];
+  if (!x->def || n.kind == OpKind::Splat)
+    return nullptr;
+  const Op &inner = *x->def;
+  if (n.kind == OpKind::Unsplat) {
+    bool keepsElement = inner.kind == OpKind::ExpandDims || inner.kind == OpKind::Reshape || inner.kind == OpKind::Broadcast ||
+                        inner.kind == OpKind::Permute;
+    return keepsElement ? mk.make({OpKind::Unsplat, {inner.operands[0]}, n.type, {}}) : nullptr;
+  }
+  if (inner.kind == OpKind::Splat)
+    return splat(mk, inner.operands[0], n.type);
+  if (n.kind == OpKind::Broadcast && inner.kind == OpKind::Broadcast)
+    return mk.make({OpKind::Broadcast, {inner.operands[0]}, n.type, {}});
+  if (n.kind == OpKind::Permute && inner.kind == OpKind::Permute)
+    return ofPermutes(mk, n, inner);
+  if (n.kind == OpKind::Reshape && (inner.kind == OpKind::Reshape || inner.kind == OpKind::ExpandDims))
+    return ofReshapes(mk, n, inner);
+  return nullptr;
+}
+
+Value *ofPairs(NodeMaker &mk, const Node &n) {
+  Value *a = n.operands[0], *b = n.operands[1];
+  if (n.kind == OpKind::Gather)
+    return isUniform(a) ? splat(mk, uniformScalar(mk, a), n.type) : nullptr;
+  bool equal = isUniform(a) && isUniform(b) && uniformScalar(mk, a) == uniformScalar(mk, b);
+  return equal ? splat(mk, uniformScalar(mk, a), n.type) : nullptr;
+}
+
+} // namespace
+
+Value *canonicalize(NodeMaker &mk, Node &n) {
+  uint16_t t = info(n.kind).traits;
+  if (t & traits::Elementwise) {
+    orderOperands(n);
+    if (Value *v = isUnhinted(n.attrs) ? ofConstants(mk, n) : nullptr)
+      return v;
+    if (n.type.isTensor() && isUnhinted(n.attrs)) {
+      if (Value *v = ofSplats(mk, n))
+        return v;
+      if (Value *v = ofBroadcasts(mk, n))
+        return v;
+    }
+    return isUnhinted(n.attrs) ? ofPointerConstants(mk, n) : nullptr;
+  }
+  if (n.kind == OpKind::Join || n.kind == OpKind::Cat || n.kind == OpKind::Gather)
+    return ofPairs(mk, n);
+  if ((t & traits::Shape) && n.operands.size() == 1 && isUnhinted(n.attrs))
+    return ofShapes(mk, n);
+  return nullptr;
+}
+
+} // namespace tegula

@@ -1,0 +1,35 @@
+// Rewrites of single operations into simpler ones: the rules that Simplify applies while it walks.
+//
+// The aim is that work that is scalar stays scalar, and that targets meet few forms:
+//   - an elementwise operation on splats is a splat of the scalar operation; on broadcasts from one shape (and splats) a
+//     broadcast of the operation at the small shape; a load through a splat pointer is a splat of a scalar load;
+//   - chains of shape operations are one operation: reshape of reshape, permute of permute, broadcast of broadcast, any of
+//     them on a splat is a splat;
+//   - constants stand on the right of commutative integer operations; (x + 1) + 2 is x + 3; x - 1 is x + -1.
+// No rule changes a float result by a bit, and no rule touches an operation that carries hints on its result.
+#pragma once
+#include "ir/Builder.h"
+
+namespace tegula {
+
+/// An operation before it exists.
+struct Node {
+  ir::OpKind kind;
+  std::vector<ir::Value *> operands;
+  ir::Type type;
+  std::vector<ir::Attr> attrs;
+};
+
+/// Where rules get new values from: folded, canonical, and merged with equal ones that are visible.
+class NodeMaker {
+public:
+  virtual ~NodeMaker() = default;
+  virtual ir::Value *make(Node n) = 0;
+  ir::Value *constInt(const ir::Type &t, int64_t v);
+};
+
+/// The value that `n` can be written as, or null. `n` is a region-free operation with one result; its operands may be
+/// reordered in place.
+ir::Value *canonicalize(NodeMaker &mk, Node &n);
+
+} // namespace tegula

@@ -1,0 +1,40 @@
+// The table of passes and their order.
+#include "passes/Pipeline.h"
+#include "passes/AffineCarried.h"
+#include "passes/HoistInvariants.h"
+#include "passes/Inline.h"
+#include "passes/RemoveDead.h"
+#include "passes/Simplify.h"
+
+namespace tegula {
+
+namespace {
+constexpr PassEntry passes[] = {
+    {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
+    {"simplify", simplify, "folds, canonicalizes, merges equal operations, straightens control flow"},
+    {"remove-dead", removeDead, "removes what has no influence"},
+    {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
+    {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
+    {"pipeline", runPipeline, "all of them in order"},
+};
+} // namespace
+
+void runPipeline(ir::Module &m) {
+  inlineCalls(m);
+  simplify(m);
+  affineCarried(m);
+  simplify(m);
+  hoistInvariants(m);
+  simplify(m);
+}
+
+std::span<const PassEntry> allPasses() { return passes; }
+
+const PassEntry *findPass(std::string_view name) {
+  for (const PassEntry &p : passes)
+    if (p.name == name)
+      return &p;
+  return nullptr;
+}
+
+} // namespace tegula

@@ -1,0 +1,28 @@
+// The passes every target wants, in their order. A target runs this first and then works on what is left.
+//
+//   inlineCalls      everything after looks at one function at a time
+//   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
+//   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
+//   simplify         merges the new scalar inductions, folds the splats they made
+//   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves
+//   simplify         merges what came together outside the loops
+// Every pass is close to linear in the number of operations and none depends on the extents of tiles.
+#pragma once
+#include "ir/Ir.h"
+#include <span>
+#include <string_view>
+
+namespace tegula {
+
+void runPipeline(ir::Module &m);
+
+/// The passes by name ("inline-calls", "simplify", ...), for tegula-opt and tests.
+struct PassEntry {
+  const char *name;
+  void (*run)(ir::Module &m);
+  const char *summary;
+};
+std::span<const PassEntry> allPasses();
+const PassEntry *findPass(std::string_view name);
+
+} // namespace tegula

@@ -1,0 +1,93 @@
+// What golden tests cannot show: inlining chains, time on large modules, that passes keep modules valid.
+#include "ir/Builder.h"
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include "passes/Inline.h"
+#include "passes/Pipeline.h"
+#include "passes/Simplify.h"
+#include <chrono>
+#include <gtest/gtest.h>
+
+using namespace tegula;
+using namespace tegula::ir;
+
+namespace {
+
+std::unique_ptr<Module> read(std::string text) {
+  DiagEngine diag;
+  auto file = std::make_shared<SourceFile>("test.ir", std::move(text));
+  std::unique_ptr<Module> m = parse(file, diag);
+  EXPECT_TRUE(m) << renderAll(diag);
+  return m;
+}
+
+TEST(Inline, ChainsGoFromTheInnermostCallOut) {
+  auto m = read("func @a(%x: i32) -> i32 { %y = add %x, %x  return %y }\n"
+                "func @b(%x: i32) -> i32 { %y = call %x {callee = \"a\"} : i32  return %y }\n"
+                "kernel @k(%p: ptr<i32>, %x: i32) { %y = call %x {callee = \"b\"} : i32  %z = call %y {callee = \"b\"} : i32  store %p, %z }");
+  inlineCalls(*m);
+  ASSERT_EQ(m->functions.size(), 1u);
+  const auto &ops = m->kernel()->block()->ops;
+  ASSERT_EQ(ops.size(), 4u); // add, add, store, return
+  int32_t lastCall = -1;
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_GE(ops[i]->inlinedAt, 0);
+    const InlineSite &inner = m->inlineSites[static_cast<size_t>(ops[i]->inlinedAt)];
+    EXPECT_EQ(inner.callee, "a");
+    ASSERT_GE(inner.parent, 0);
+    const InlineSite &outer = m->inlineSites[static_cast<size_t>(inner.parent)];
+    EXPECT_EQ(outer.callee, "b");
+    EXPECT_EQ(outer.parent, -1);
+    EXPECT_NE(inner.parent, lastCall);
+    lastCall = inner.parent;
+  }
+  EXPECT_EQ(ops[2]->inlinedAt, -1);
+}
+
+/// Many operations of the kinds that kernels have, half of them duplicates, in nested regions.
+std::unique_ptr<Module> largeModule(unsigned ops) {
+  auto m = std::make_unique<Module>();
+  Builder b(*m);
+  b.setFolding(false);
+  Type args[] = {Type::ptr(Elem::I32), Type::scalar(Elem::I32)};
+  Function *f = m->createFunction("k", args, {}, {});
+  f->isKernel = true;
+  b.setBlock(f->block());
+  Value *p = f->block()->args[0], *n = f->block()->args[1];
+  Value *r = b.range(0, 128), *v = b.splat(n, {128});
+  for (unsigned i = 0; i < ops / 5; ++i) {
+    Value *c = b.constInt(v->type, i / 2 % 100);
+    Value *x = b.binary(OpKind::Mul, i % 3 ? v : r, c);
+    Value *y = b.binary(OpKind::Add, x, r);
+    v = i % 7 ? b.binary(OpKind::Xor, y, v) : v;
+    if (i % 50 == 0)
+      b.create(OpKind::Store, std::array<Value *, 2>{b.addPtr(b.splat(p, {128}), y), v}, {});
+  }
+  b.create(OpKind::Store, std::array<Value *, 2>{b.addPtr(b.splat(p, {128}), r), v}, {});
+  b.create(OpKind::Return, {}, {});
+  return m;
+}
+
+double milliseconds(void (*pass)(Module &), unsigned ops) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    auto m = largeModule(ops);
+    auto start = std::chrono::steady_clock::now();
+    pass(*m);
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    std::string why;
+    EXPECT_TRUE(verify(*m, &why)) << why;
+  }
+  return best;
+}
+
+// Linear: four times the operations take about four times as long. The bound is loose for busy machines; the figure
+// (an optimized build does 20000 operations in a few milliseconds) is printed.
+TEST(Simplify, IsLinear) {
+  double small = milliseconds(simplify, 10000), large = milliseconds(simplify, 40000);
+  std::printf("simplify: 10000 ops %.2f ms, 40000 ops %.2f ms; pipeline on 20000: %.2f ms\n", small, large,
+              milliseconds(runPipeline, 20000));
+  EXPECT_LT(large, small * 12 + 5);
+}
+
+} // namespace
