@@ -104,7 +104,11 @@ Value Evaluator::comprehension(const Expr &e) {
   for (const Value &i : *items) {
     if (aborted_)
       return Value::error();
-    assign(*g.target, i);
+    // Elements are bound as they are: only assignment statements make tensors of numbers.
+    if (g.target->kind == ExprKind::Name)
+      env().set(g.target->name, {i, g.target->loc});
+    else
+      assign(*g.target, i);
     bool keep = true;
     if (frame_->python)
       for (const Expr *c : g.conds)

@@ -1,4 +1,4 @@
-// Golden tests of the partial evaluator: test/sema/*.py.
+// Golden tests of the partial evaluator: test/instantiate/*.py.
 //
 // The head of a file says how to instantiate its kernels, a line each:
 //   # instantiate: add(x: *fp16:16, n: i32, t=(1, None), BLOCK=128)
@@ -149,7 +149,7 @@ class GoldenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenTest, Output) {
   bool errors = false;
-  std::string path = std::string(TEGULA_SOURCE_DIR) + "/test/sema/" + GetParam();
+  std::string path = std::string(TEGULA_SOURCE_DIR) + "/test/instantiate/" + GetParam();
   std::string got = Golden(path).run(errors);
   std::string goldenPath = path.substr(0, path.size() - 3) + ".out";
   EXPECT_EQ(errors, GetParam().starts_with("fail-")) << got;
@@ -162,7 +162,7 @@ TEST_P(GoldenTest, Output) {
 
 std::vector<std::string> files() {
   std::vector<std::string> out;
-  for (const auto &e : fs::directory_iterator(std::string(TEGULA_SOURCE_DIR) + "/test/sema"))
+  for (const auto &e : fs::directory_iterator(std::string(TEGULA_SOURCE_DIR) + "/test/instantiate"))
     if (e.path().extension() == ".py")
       out.push_back(e.path().filename().string());
   std::sort(out.begin(), out.end());
