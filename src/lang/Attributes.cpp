@@ -11,8 +11,8 @@ namespace {
 
 using Type = std::shared_ptr<const TypeValue>;
 
-constexpr std::string_view libraryMethods[] = {"cdiv",    "sigmoid", "softmax", "max",     "min",    "argmax",  "argmin", "sum",
-                                               "xor_sum", "reduce_or", "cumsum", "cumprod", "flip",  "ravel"};
+constexpr std::string_view libraryMethods[] = {"cdiv", "sigmoid", "softmax",   "max",    "min",     "argmax", "argmin",
+                                               "sum",  "xor_sum", "reduce_or", "cumsum", "cumprod", "flip",   "ravel"};
 
 Value typeOf(const Tensor &t) {
   if (t.isScalar())
@@ -36,26 +36,38 @@ Value elementOf(const TypeValue &t) {
 int64_t mantissaWidth(Scalar s) {
   switch (s) {
   case Scalar::Fp8e5:
-  case Scalar::Fp8e5b16: return 2;
+  case Scalar::Fp8e5b16:
+    return 2;
   case Scalar::Fp8e4nv:
   case Scalar::Fp8e4b15:
-  case Scalar::Fp8e4b8: return 3;
-  case Scalar::Fp16: return 10;
-  case Scalar::Bf16: return 7;
-  case Scalar::Fp32: return 23;
-  default: return 53;
+  case Scalar::Fp8e4b8:
+    return 3;
+  case Scalar::Fp16:
+    return 10;
+  case Scalar::Bf16:
+    return 7;
+  case Scalar::Fp32:
+    return 23;
+  default:
+    return 53;
   }
 }
 
 int64_t exponentBias(Scalar s) {
   switch (s) {
-  case Scalar::Fp8e4nv: return 7;
-  case Scalar::Fp8e4b8: return 8;
-  case Scalar::Fp8e5b16: return 16;
+  case Scalar::Fp8e4nv:
+    return 7;
+  case Scalar::Fp8e4b8:
+    return 8;
+  case Scalar::Fp8e5b16:
+    return 16;
   case Scalar::Bf16:
-  case Scalar::Fp32: return 127;
-  case Scalar::Fp64: return 1023;
-  default: return 15;
+  case Scalar::Fp32:
+    return 127;
+  case Scalar::Fp64:
+    return 1023;
+  default:
+    return 15;
   }
 }
 
@@ -75,12 +87,15 @@ const TypeProperty typeProperties[] = {
     {"scalar", always, [](const TypeValue &t) { return Value::type(t.dtype); }},
     {"element_ty", hasElement, elementOf},
     {"name", always,
-     [](const TypeValue &t) { return Value::str(t.isBlock ? spelling(t.dtype) + shapeText(t.shape) : str(Value::type(t.dtype))); }},
+     [](const TypeValue &t) {
+       return Value::str(t.isBlock ? spelling(t.dtype) + shapeText(t.shape) : str(Value::type(t.dtype)));
+     }},
     {"primitive_bitwidth", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits()); }},
     {"itemsize", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits() / 8); }},
     {"int_bitwidth", isIntType, [](const TypeValue &t) { return Value::integer(t.dtype.bits()); }},
     {"int_signedness", isIntType, [](const TypeValue &t) { return Value::integer(t.dtype.isSigned() ? 0 : 1); }},
-    {"fp_mantissa_width", isFloatType, [](const TypeValue &t) { return Value::integer(mantissaWidth(t.dtype.scalar)); }},
+    {"fp_mantissa_width", isFloatType,
+     [](const TypeValue &t) { return Value::integer(mantissaWidth(t.dtype.scalar)); }},
     {"exponent_bias", isFloatType, [](const TypeValue &t) { return Value::integer(exponentBias(t.dtype.scalar)); }},
     {"shape", isBlock, [](const TypeValue &t) { return shapeValue(t.shape); }},
     {"numel", isBlock, [](const TypeValue &t) { return Value::integer(t.shape.numel()); }},
@@ -178,8 +193,8 @@ Value opaque(std::string name) {
 Value propagateNan() {
   static const auto cls = std::make_shared<const RecordClass>(
       RecordClass{RecordClass::Kind::NamedTuple, "PropagateNan", {"NONE", "ALL"}, {}});
-  return Value(std::make_shared<const RecordValue>(
-      RecordValue{cls, {opaque("PropagateNan.NONE"), opaque("PropagateNan.ALL")}}));
+  return Value(
+      std::make_shared<const RecordValue>(RecordValue{cls, {opaque("PropagateNan.NONE"), opaque("PropagateNan.ALL")}}));
 }
 
 struct Constant {

@@ -24,15 +24,16 @@ constexpr Alias aliases[] = {
     {"libdevice.", "extra.libdevice."},
 };
 /// What tl.math mirrors.
-constexpr std::string_view mathNames[] = {"abs",  "ceil", "clamp", "cos",   "div_rn", "erf", "exp",  "exp2",    "fdiv",   "floor",
-                                          "fma",  "log",  "log2",  "maximum", "minimum", "rsqrt", "sin", "sqrt", "sqrt_rn", "umulhi"};
+constexpr std::string_view mathNames[] = {"abs",     "ceil",  "clamp", "cos",  "div_rn",  "erf",   "exp",
+                                          "exp2",    "fdiv",  "floor", "fma",  "log",     "log2",  "maximum",
+                                          "minimum", "rsqrt", "sin",   "sqrt", "sqrt_rn", "umulhi"};
 
 bool allowed(const Alias &a, std::string_view rest) {
   return !a.target.empty() || std::find(std::begin(mathNames), std::end(mathNames), rest) != std::end(mathNames);
 }
 
-/// Parses the text of one signature. The grammar is that of Python parameters with literal defaults; rows are ours, so a
-/// mistake is a bug here and asserts.
+/// Parses the text of one signature. The grammar is that of Python parameters with literal defaults; rows are ours, so
+/// a mistake is a bug here and asserts.
 class SignatureParser {
 public:
   explicit SignatureParser(std::string_view text) : s_(text) {}
@@ -76,7 +77,8 @@ private:
   }
   std::string word() {
     size_t n = 0;
-    while (n < s_.size() && (std::isalnum(static_cast<unsigned char>(s_[n])) || s_[n] == '_' || s_[n] == '.' || s_[n] == '-'))
+    while (n < s_.size() &&
+           (std::isalnum(static_cast<unsigned char>(s_[n])) || s_[n] == '_' || s_[n] == '.' || s_[n] == '-'))
       ++n;
     std::string w(s_.substr(0, n));
     s_.remove_prefix(n);

@@ -1,8 +1,8 @@
 // The table of functions that the language implements in C++ (everything composite is library text, src/lib/*.py).
 //
-// One row a function: its Python signature as text (parsed once), its handler, its flags. sema binds arguments by the signature
-// and calls the handler with one Value per parameter. A file per family (lang/builtins/Math.cpp, ...) defines a
-// `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
+// One row a function: its Python signature as text (parsed once), its handler, its flags. sema binds arguments by
+// the signature and calls the handler with one Value per parameter. A file per family (lang/builtins/Math.cpp, ...)
+// defines a `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
 #pragma once
 #include "ir/Builder.h"
 #include "lang/Value.h"
@@ -93,8 +93,8 @@ const Signature &signatureOf(const Builtin &b);
 Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, std::span<const Loc> argLocs, Loc loc);
 
 /// All builtins in `tl` (names without dots) and its submodules; null if unknown. Prefixes:
-///   "math."        tl.math                 "extra.libdevice."  tl.extra.libdevice (also .cuda.libdevice, .cpu.libdevice)
-///   "target_info." tl.target_info          "python."           Python's own names: len, range, min, ... (LANGUAGE 1.8)
+///   "math."        tl.math                 "extra.libdevice."  tl.extra.libdevice (and those of cuda, cpu)
+///   "target_info." tl.target_info          "python."           Python's own names: len, range, ... (LANGUAGE 1.8)
 ///   "python.math." the host module `math`, on compile-time numbers
 ///   "tensor."      method forms that differ from the function (x.exp() takes fp16, x.to is cast)
 ///   "dtype."       methods of dtypes (is_fp8, ...)
@@ -102,8 +102,8 @@ const Builtin *findBuiltin(std::string_view name);
 /// A builtin that may be called as a method of tensors (row "tensor.<name>", or a row with the Method flag).
 const Builtin *findMethod(std::string_view name);
 std::span<const Builtin *const> allBuiltins();
-/// What is no function: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"... by the same
-/// prefixes as findBuiltin; nullopt if unknown.
+/// What is no function: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"... by the
+/// same prefixes as findBuiltin; nullopt if unknown.
 std::optional<Value> findConstant(std::string_view name);
 /// Methods of tensors that are library text (src/lib): "sum", "softmax", ...
 bool isLibraryMethod(std::string_view name);

@@ -66,11 +66,15 @@ struct Fold {
   Value ints(Int x, Int y) {
     Int r = 0;
     switch (op) {
-    case BinOp::Add: return __builtin_add_overflow(x, y, &r) ? overflow() : integer(r);
-    case BinOp::Sub: return __builtin_sub_overflow(x, y, &r) ? overflow() : integer(r);
-    case BinOp::Mul: return __builtin_mul_overflow(x, y, &r) ? overflow() : integer(r);
+    case BinOp::Add:
+      return __builtin_add_overflow(x, y, &r) ? overflow() : integer(r);
+    case BinOp::Sub:
+      return __builtin_sub_overflow(x, y, &r) ? overflow() : integer(r);
+    case BinOp::Mul:
+      return __builtin_mul_overflow(x, y, &r) ? overflow() : integer(r);
     case BinOp::Div:
-      return y == 0 ? zero() : Value::number(static_cast<double>(static_cast<long double>(x) / static_cast<long double>(y)));
+      return y == 0 ? zero()
+                    : Value::number(static_cast<double>(static_cast<long double>(x) / static_cast<long double>(y)));
     case BinOp::FloorDiv:
       if (y == 0)
         return zero();
@@ -80,13 +84,19 @@ struct Fold {
         return zero();
       r = x % y;
       return Value::integer(r != 0 && (r < 0) != (y < 0) ? r + y : r);
-    case BinOp::Pow: return power(x, y);
+    case BinOp::Pow:
+      return power(x, y);
     case BinOp::LShift:
-    case BinOp::RShift: return shift(x, y);
-    case BinOp::And: return bits(x & y);
-    case BinOp::Or: return bits(x | y);
-    case BinOp::Xor: return bits(x ^ y);
-    case BinOp::MatMul: break;
+    case BinOp::RShift:
+      return shift(x, y);
+    case BinOp::And:
+      return bits(x & y);
+    case BinOp::Or:
+      return bits(x | y);
+    case BinOp::Xor:
+      return bits(x ^ y);
+    case BinOp::MatMul:
+      break;
     }
     return unsupported();
   }
@@ -94,14 +104,22 @@ struct Fold {
 
   Value floats(double x, double y) {
     switch (op) {
-    case BinOp::Add: return Value::number(x + y);
-    case BinOp::Sub: return Value::number(x - y);
-    case BinOp::Mul: return Value::number(x * y);
-    case BinOp::Div: return y == 0 ? zero() : Value::number(x / y);
-    case BinOp::FloorDiv: return y == 0 ? zero() : Value::number(std::floor((x - modulo(x, y)) / y + 0.5));
-    case BinOp::Mod: return y == 0 ? zero() : Value::number(modulo(x, y));
-    case BinOp::Pow: return floatPower(x, y);
-    default: return unsupported();
+    case BinOp::Add:
+      return Value::number(x + y);
+    case BinOp::Sub:
+      return Value::number(x - y);
+    case BinOp::Mul:
+      return Value::number(x * y);
+    case BinOp::Div:
+      return y == 0 ? zero() : Value::number(x / y);
+    case BinOp::FloorDiv:
+      return y == 0 ? zero() : Value::number(std::floor((x - modulo(x, y)) / y + 0.5));
+    case BinOp::Mod:
+      return y == 0 ? zero() : Value::number(modulo(x, y));
+    case BinOp::Pow:
+      return floatPower(x, y);
+    default:
+      return unsupported();
     }
   }
   static double modulo(double x, double y) {
@@ -191,12 +209,18 @@ std::optional<int> order(const Value &a, const Value &b, bool &ok) {
 
 bool holds(Cmp op, int order) {
   switch (op) {
-  case Cmp::Lt: return order < 0;
-  case Cmp::Le: return order <= 0;
-  case Cmp::Gt: return order > 0;
-  case Cmp::Ge: return order >= 0;
-  case Cmp::Eq: return order == 0;
-  case Cmp::Ne: return order != 0;
+  case Cmp::Lt:
+    return order < 0;
+  case Cmp::Le:
+    return order <= 0;
+  case Cmp::Gt:
+    return order > 0;
+  case Cmp::Ge:
+    return order >= 0;
+  case Cmp::Eq:
+    return order == 0;
+  case Cmp::Ne:
+    return order != 0;
   }
   return false;
 }

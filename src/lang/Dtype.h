@@ -1,4 +1,5 @@
-// The language's data types: IR elements plus signedness, pointers with constness. LANGUAGE reference: docs/language.md §2.1.
+// The language's data types: IR elements plus signedness, pointers with constness. Reference:
+// docs/language.md §2.1.
 #pragma once
 #include "ir/Type.h"
 #include <optional>
@@ -38,8 +39,8 @@ inline Dtype dtype(Scalar s) { return {s, false, false}; }
 std::string code(Dtype d);
 /// "float32", "int1", "uint8", "pointer<float16>", "pointer<const float16>": as `tl.` spells it, for messages and repr.
 std::string spelling(Dtype d);
-/// Any accepted spelling: fp32 f32 float32 float, i32 int32 int, u8 uint8, bf16 bfloat16, bool i1 u1 int1, half, double,
-/// fp8e4nv float8e4nv float8_e4m3fn f8e4m3fn ..., with optional "tl." / "*" / "*k" / "const T*" / "T*" forms.
+/// Any accepted spelling: fp32 f32 float32 float, i32 int32 int, u8 uint8, bf16 bfloat16, bool i1 u1 int1, half,
+/// double, fp8e4nv float8e4nv float8_e4m3fn f8e4m3fn ..., with optional "tl." / "*" / "*k" / "const T*" / "T*" forms.
 std::optional<Dtype> parseDtype(std::string_view text);
 ir::Elem elem(Scalar s);
 /// IR type of a runtime scalar of this dtype. A pointer to int1 is ptr<i8>: booleans in memory are bytes.

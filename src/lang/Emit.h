@@ -25,7 +25,10 @@ Tensor convert(Context &c, const Tensor &x, Dtype to, bool towardZero = false);
 /// Same dtype and shape: the tensor as another shape by splat or broadcast. The shapes must be compatible.
 Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape);
 /// The common shape of two; nullopt and a report if there is none.
-std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {}, Loc bLoc = {});
+std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {},
+                                     Loc bLoc = {});
+/// A new dimension of extent 1; a scalar becomes a block of one element.
+ir::Value *insertAxis(Context &c, ir::Value *x, unsigned axis);
 std::string shapeText(const ir::Shape &s);
 Value shapeValue(const ir::Shape &s);
 
@@ -44,8 +47,8 @@ template <typename... Args> Value fail(Context &c, const DiagKind &kind, Loc loc
 struct Operands {
   Tensor a, b;
 };
-std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc, Loc aLoc,
-                             Loc bLoc);
+std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc,
+                             Loc aLoc, Loc bLoc);
 /// Add, Sub, Mul with or without the overflow check of debug builds.
 Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow);
 /// False and a report if the target has no such fp8 type.

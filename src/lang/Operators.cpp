@@ -33,12 +33,8 @@ struct Use {
     label(d);
     return Value::error();
   }
-  void label(DiagBuilder &d) const {
-    d.label(aLoc, thisIs(a)).label(bLoc, thisIs(b));
-  }
-  static std::string typeText(const Value &v) {
-    return v.isTensor() ? typeName(v.asTensor()) : kindName(v);
-  }
+  void label(DiagBuilder &d) const { d.label(aLoc, thisIs(a)).label(bLoc, thisIs(b)); }
+  static std::string typeText(const Value &v) { return v.isTensor() ? typeName(v.asTensor()) : kindName(v); }
 };
 
 bool isOperand(const Value &v) { return v.isTensor() || v.isNumber(); }
@@ -106,7 +102,8 @@ std::optional<Operands> meet(const Use &u, bool isDivOrMod) {
 
 // Pointers.
 
-/// An offset in elements as signed i32 or i64: narrow signed ones are sign-extended, unsigned ones zero-extended to i64.
+/// An offset in elements as signed i32 or i64: narrow signed ones are sign-extended, unsigned ones zero-extended to
+/// i64.
 Tensor offset(Context &c, const Tensor &x) {
   if (x.dtype.isUnsigned())
     return convert(c, x, dtype(Scalar::Int64));
@@ -133,8 +130,8 @@ Value pointerArithmetic(const Use &u, BinOp op) {
   if (op == BinOp::Sub)
     by.value = c.builder().binary(OpKind::Sub, c.builder().constInt(by.value->type, 0), by.value);
   const Tensor &p = pointer.asTensor();
-  std::optional<ir::Shape> s = commonShape(c, p.shape(), by.shape(), u.loc, isPointer(u.a) ? u.aLoc : u.bLoc,
-                                           isPointer(u.a) ? u.bLoc : u.aLoc);
+  std::optional<ir::Shape> s =
+      commonShape(c, p.shape(), by.shape(), u.loc, isPointer(u.a) ? u.aLoc : u.bLoc, isPointer(u.a) ? u.bLoc : u.aLoc);
   if (!s)
     return Value::error();
   return tensor(p.dtype, c.builder().addPtr(spread(c, p, *s).value, spread(c, by, *s).value));
@@ -147,12 +144,12 @@ struct Kinds {
 };
 /// Indexed by BinOp, up to Xor. Float entries of the integer-only operators are never used.
 constexpr Kinds kinds[] = {
-    {OpKind::Add, OpKind::Add, OpKind::FAdd},    {OpKind::Sub, OpKind::Sub, OpKind::FSub},
-    {OpKind::Mul, OpKind::Mul, OpKind::FMul},    {OpKind::FDiv, OpKind::FDiv, OpKind::FDiv},
-    {OpKind::SDiv, OpKind::UDiv, OpKind::FDiv},  {OpKind::SRem, OpKind::URem, OpKind::FRem},
-    {OpKind::FMul, OpKind::FMul, OpKind::FMul},  {OpKind::Shl, OpKind::Shl, OpKind::Shl},
-    {OpKind::AShr, OpKind::LShr, OpKind::LShr},  {OpKind::And, OpKind::And, OpKind::And},
-    {OpKind::Or, OpKind::Or, OpKind::Or},        {OpKind::Xor, OpKind::Xor, OpKind::Xor},
+    {OpKind::Add, OpKind::Add, OpKind::FAdd},   {OpKind::Sub, OpKind::Sub, OpKind::FSub},
+    {OpKind::Mul, OpKind::Mul, OpKind::FMul},   {OpKind::FDiv, OpKind::FDiv, OpKind::FDiv},
+    {OpKind::SDiv, OpKind::UDiv, OpKind::FDiv}, {OpKind::SRem, OpKind::URem, OpKind::FRem},
+    {OpKind::FMul, OpKind::FMul, OpKind::FMul}, {OpKind::Shl, OpKind::Shl, OpKind::Shl},
+    {OpKind::AShr, OpKind::LShr, OpKind::LShr}, {OpKind::And, OpKind::And, OpKind::And},
+    {OpKind::Or, OpKind::Or, OpKind::Or},       {OpKind::Xor, OpKind::Xor, OpKind::Xor},
 };
 
 OpKind opKind(BinOp op, Dtype d) {
@@ -238,7 +235,9 @@ Value bitwise(const Use &u, BinOp op) {
     warnShift(u, d);
   // Arithmetic if the left operand is signed, whatever the common type is.
   Dtype leftType = u.a.isTensor() ? u.a.asTensor().dtype : d;
-  Dtype signOf = op == BinOp::RShift && leftType.isSigned() ? dtype(Scalar::Int64) : op == BinOp::RShift ? dtype(Scalar::UInt64) : d;
+  Dtype signOf = op == BinOp::RShift && leftType.isSigned() ? dtype(Scalar::Int64)
+                 : op == BinOp::RShift                      ? dtype(Scalar::UInt64)
+                                                            : d;
   return tensor(d, u.c.builder().binary(opKind(op, signOf), x->a.value, x->b.value));
 }
 
@@ -246,9 +245,9 @@ struct Preds {
   CmpPred onSigned, onUnsigned, onFloat;
 };
 constexpr Preds preds[] = {
-    {CmpPred::Eq, CmpPred::Eq, CmpPred::Oeq},    {CmpPred::Ne, CmpPred::Ne, CmpPred::Une},
-    {CmpPred::Slt, CmpPred::Ult, CmpPred::Olt},  {CmpPred::Sle, CmpPred::Ule, CmpPred::Ole},
-    {CmpPred::Sgt, CmpPred::Ugt, CmpPred::Ogt},  {CmpPred::Sge, CmpPred::Uge, CmpPred::Oge},
+    {CmpPred::Eq, CmpPred::Eq, CmpPred::Oeq},   {CmpPred::Ne, CmpPred::Ne, CmpPred::Une},
+    {CmpPred::Slt, CmpPred::Ult, CmpPred::Olt}, {CmpPred::Sle, CmpPred::Ule, CmpPred::Ole},
+    {CmpPred::Sgt, CmpPred::Ugt, CmpPred::Ogt}, {CmpPred::Sge, CmpPred::Uge, CmpPred::Oge},
 };
 
 /// `not`, `and`, `or` take int1 only.
@@ -265,12 +264,13 @@ std::optional<Tensor> boolOperand(Context &c, const char *op, const Value &v, Lo
 
 } // namespace
 
-std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc, Loc aLoc,
-                             Loc bLoc) {
+std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc,
+                             Loc aLoc, Loc bLoc) {
   return meet(Use{c, op, a, b, loc, aLoc, bLoc}, isDivOrMod);
 }
 
-Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow) {
+Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc,
+                 bool checkOverflow) {
   if (a.isError() || b.isError())
     return Value::error();
   if (!a.isTensor() && !b.isTensor())
@@ -289,10 +289,13 @@ Value binary(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc 
   switch (op) {
   case BinOp::Add:
   case BinOp::Sub:
-  case BinOp::Mul: return addSubMul(u, op, true);
-  case BinOp::Div: return divide(u);
+  case BinOp::Mul:
+    return addSubMul(u, op, true);
+  case BinOp::Div:
+    return divide(u);
   case BinOp::FloorDiv:
-  case BinOp::Mod: return floorDivOrMod(u, op);
+  case BinOp::Mod:
+    return floorDivOrMod(u, op);
   case BinOp::Pow: {
     auto d = c.diag().report(diag::constexprOnly, loc, "**", kindName(a.isTensor() ? a : b));
     d.note(loc, "use tl.exp2(y * tl.log2(x)), or multiply");
@@ -303,7 +306,8 @@ Value binary(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc 
     d.note(loc, "use tl.dot(a, b)");
     return Value::error();
   }
-  default: return bitwise(u, op);
+  default:
+    return bitwise(u, op);
   }
 }
 
@@ -381,7 +385,8 @@ Value logicalAndOr(Context &c, bool isAnd, const Value &a, const Value &b, Loc l
   std::optional<ir::Shape> s = commonShape(c, x->shape(), y->shape(), loc);
   if (!s)
     return Value::error();
-  return tensor(x->dtype, c.builder().binary(isAnd ? OpKind::And : OpKind::Or, spread(c, *x, *s).value, spread(c, *y, *s).value));
+  return tensor(x->dtype,
+                c.builder().binary(isAnd ? OpKind::And : OpKind::Or, spread(c, *x, *s).value, spread(c, *y, *s).value));
 }
 
 std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool isDivOrMod, Loc loc) {

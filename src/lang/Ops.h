@@ -1,5 +1,5 @@
-// Typed operations with the language's rules (promotion, broadcasting, checks, casts): the layer that other front ends would
-// call too. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md §2.
+// Typed operations with the language's rules (promotion, broadcasting, checks, casts): the layer that other front
+// ends would call too. Every function reports its own errors and then returns Value::error(). Rules: docs/language.md §2.
 #pragma once
 #include "lang/Builtin.h"
 
@@ -10,8 +10,8 @@ enum class Cmp : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 const char *spelling(BinOp op);
 const char *spelling(Cmp op);
 
-/// The operators. If both operands are compile-time objects: Python's meaning (`//` floors, `/` true division, tuple + and *,
-/// string +, comparison of tuples). Otherwise tensor semantics. `loc` is the whole expression, lhs/rhs its operands.
+/// The operators. If both operands are compile-time objects: Python's meaning (`//` floors, `/` true division,
+/// tuple + and *, string +, comparison of tuples). Otherwise tensor semantics. `loc` is the whole expression, lhs/rhs its operands.
 Value binary(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
 Value compare(Context &c, Cmp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
 Value negate(Context &c, const Value &a, Loc loc);
@@ -36,14 +36,16 @@ Value broadcastTo(Context &c, const Value &x, const ir::Shape &shape, Loc loc);
 bool broadcastPair(Context &c, Value &a, Value &b, Loc loc);
 /// Result dtype of §2.3 for two operands, given as tensors or numbers; reports and returns nullopt if there is none.
 std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool isDivOrMod, Loc loc);
-/// Runtime scalar int1 for `if`/`while`: compares with 0 any int, float, or pointer scalar; one-element blocks are accepted.
+/// Runtime scalar int1 for `if`/`while`: compares with 0 any int, float, or pointer scalar; one-element blocks are
+/// accepted.
 Value truth(Context &c, const Value &v, Loc loc);
 /// Python truth of a compile-time object.
 bool constexprTruth(const Value &v);
 /// x[...] on a tensor: None and `:` only. `index` is the evaluated subscript (a tuple for several).
 Value subscript(Context &c, const Value &x, const Value &index, Loc loc);
 
-/// Properties of tensors and dtypes: x.shape, x.dtype, x.type, x.numel, x.T, dtype.is_fp8(), dtype.primitive_bitwidth, ...
+/// Properties of tensors and dtypes: x.shape, x.dtype, x.type, x.numel, x.T, dtype.is_fp8(),
+/// dtype.primitive_bitwidth, ...
 /// Methods come back as BoundMethod. Returns nullopt if there is no such attribute (nothing reported).
 std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc);
 

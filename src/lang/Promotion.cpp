@@ -18,9 +18,9 @@ template <Scalar S> bool bothAre(Dtype a, Dtype b) { return a.scalar == S && b.s
 bool differentFp8(Dtype a, Dtype b) { return a.isFp8() && b.isFp8() && a != b; }
 
 constexpr FloatLine lines[] = {
-    {anyIs<Scalar::Fp64>, Scalar::Fp64, Scalar::Fp64},   {anyIs<Scalar::Fp32>, Scalar::Fp32, Scalar::Fp32},
-    {anyIs<Scalar::Fp16>, Scalar::Fp16, Scalar::Fp32},   {bothAre<Scalar::Bf16>, Scalar::Bf16, Scalar::Fp32},
-    {anyIs<Scalar::Bf16>, Scalar::Fp32, Scalar::Fp32},   {differentFp8, Scalar::Fp16, Scalar::Fp16},
+    {anyIs<Scalar::Fp64>, Scalar::Fp64, Scalar::Fp64}, {anyIs<Scalar::Fp32>, Scalar::Fp32, Scalar::Fp32},
+    {anyIs<Scalar::Fp16>, Scalar::Fp16, Scalar::Fp32}, {bothAre<Scalar::Bf16>, Scalar::Bf16, Scalar::Fp32},
+    {anyIs<Scalar::Bf16>, Scalar::Fp32, Scalar::Fp32}, {differentFp8, Scalar::Fp16, Scalar::Fp16},
 };
 
 } // namespace

@@ -57,6 +57,10 @@ std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::S
   return out;
 }
 
+ir::Value *insertAxis(Context &c, ir::Value *x, unsigned axis) {
+  return x->type.isScalar() ? c.builder().splat(x, ir::Shape{1}) : c.builder().expandDims(x, axis);
+}
+
 Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape) {
   ir::Builder &b = c.builder();
   if (x.shape() == shape)
@@ -111,7 +115,7 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
         return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);
       if (axis > v->type.shape.rank())
         return fail(c, diag::invalidAxis, loc, axis, 0, v->type.shape.rank() + 1);
-      v = c.builder().expandDims(v, axis);
+      v = insertAxis(c, v, axis);
     }
     ++axis;
   }

@@ -83,7 +83,9 @@ struct Repr {
   std::string operator()(double d) const { return floatToString(d); }
   std::string operator()(const Ref<std::string> &s) const { return quote(*s); }
   std::string operator()(const Dtype &d) const { return spelling(d); }
-  std::string operator()(const Ref<TypeValue> &t) const { return spelling(t->dtype) + (t->isBlock ? shapeText(t->shape) : ""); }
+  std::string operator()(const Ref<TypeValue> &t) const {
+    return spelling(t->dtype) + (t->isBlock ? shapeText(t->shape) : "");
+  }
   std::string operator()(const Tensor &t) const { return typeName(t); }
   std::string operator()(const Ref<TupleValue> &t) const {
     return "(" + join(t->items, repr) + (t->items.size() == 1 ? ",)" : ")");

@@ -1,8 +1,8 @@
 // What a name in a kernel can be bound to while a kernel is instantiated: a compile-time object or a runtime tensor.
 //
 // Values are immutable and cheap to copy (compound payloads are shared). Everything that is not a Tensor (or a record
-// or tuple that holds one) is a compile-time object, "constexpr" in the language. `Error` stands for a value whose mistake
-// was already reported: operations on it give Error and say nothing more.
+// or tuple that holds one) is a compile-time object, "constexpr" in the language. `Error` stands for a value whose
+// mistake was already reported: operations on it give Error and say nothing more.
 #pragma once
 #include "ir/Ir.h"
 #include "lang/Dtype.h"
@@ -87,7 +87,8 @@ struct IsAlternative<T, std::variant<Ts...>> : std::bool_constant<(std::is_same_
 
 class Value {
 public:
-  using Payload = std::variant<ErrorValue, NoneValue, EllipsisValue, bool, Int, double, std::shared_ptr<const std::string>,
+  using Payload = std::variant<ErrorValue, NoneValue, EllipsisValue, bool, Int, double,
+                               std::shared_ptr<const std::string>,
                                Dtype, std::shared_ptr<const TypeValue>, Tensor, std::shared_ptr<const TupleValue>,
                                std::shared_ptr<const RecordValue>, std::shared_ptr<const RecordClass>,
                                std::shared_ptr<const SliceValue>, std::shared_ptr<const BoundMethod>,
@@ -144,7 +145,8 @@ private:
   Payload payload_;
 };
 
-/// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print, f-strings.
+/// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print,
+/// f-strings.
 std::string repr(const Value &v);
 /// As str(): like repr but strings bare.
 std::string str(const Value &v);

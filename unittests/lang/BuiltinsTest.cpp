@@ -4,7 +4,6 @@
 namespace tegula::lang {
 namespace {
 
-
 class BuiltinsTest : public LangTest {
 protected:
   void expect(Value v, const char *type, const char *operations) {
@@ -29,6 +28,9 @@ TEST_F(BuiltinsTest, Shape) {
   Value x = var(Scalar::Fp32, {4, 8}), v = var(Scalar::Fp32, {8}), s = var(Scalar::Fp32);
   expect(run("expand_dims", {v, num(-1)}), "float32[8, 1]", "expand_dims");
   expect(run("expand_dims", {v, list({0, 2})}), "float32[1, 8, 1]", "expand_dims expand_dims");
+  expect(run("expand_dims", {s, list({0, 1})}), "float32[1, 1]", "splat expand_dims");
+  expect(run("expand_dims", {num(3), num(0)}), "int32[1]", "");
+  expect(run("unsqueeze", {s, num(0)}), "float32[1]", "splat");
   expect(run("squeeze", {var(Scalar::Fp32, {4, 1}), num(1)}), "float32[4]", "reshape");
   expect(run("unsqueeze", {v, num(0)}), "float32[1, 8]", "expand_dims");
   expect(run("broadcast", {x, v}), "(float32[4, 8], float32[4, 8])", "expand_dims broadcast");
@@ -53,12 +55,16 @@ TEST_F(BuiltinsTest, Memory) {
   expect(run("load", {ptr(Scalar::Fp32)}), "float32", "load");
   expect(run("load", {p, m, real(0)}), "float16[64]", "load");
   expect(run("load", {p, var(Scalar::Int1)}), "float16[64]", "splat load");
-  expect(run("load", {ptr(Scalar::Fp32, {8, 1}), var(Scalar::Int1, {1, 4})}), "float32[8, 4]", "broadcast broadcast load");
+  expect(run("load", {ptr(Scalar::Fp32, {8, 1}), var(Scalar::Int1, {1, 4})}), "float32[8, 4]",
+         "broadcast broadcast load");
   expect(run("load", {ptr(Scalar::Int1, {64})}), "int1[64]", "load cmpi");
   expect(run("store", {p, i, m}), "None", "sitofp fptrunc store");
   expect(run("store", {p, num(1)}), "None", "store");
   expect(run("store", {ptr(Scalar::Int1), var(Scalar::Int32)}), "None", "cmpi zext store");
-  run("load", {p}, {{"cache_modifier", Value::str(".cg")}, {"eviction_policy", Value::str("evict_last")}, {"volatile", Value::boolean(true)}});
+  run("load", {p},
+      {{"cache_modifier", Value::str(".cg")},
+       {"eviction_policy", Value::str("evict_last")},
+       {"volatile", Value::boolean(true)}});
   const ir::Op *load = function->block()->ops.back();
   EXPECT_EQ(load->strAttr("cache"), ".cg");
   EXPECT_EQ(load->strAttr("evict"), "evict_last");
@@ -67,7 +73,8 @@ TEST_F(BuiltinsTest, Memory) {
 
 TEST_F(BuiltinsTest, BlockPointers) {
   Value n = var(Scalar::Int32), base = ptr(Scalar::Fp32);
-  Value p = run("make_block_ptr", {base, Value::tuple({n, n}), Value::tuple({n, num(1)}), list({0, 0}), list({16, 8}), list({1, 0})});
+  Value p = run("make_block_ptr",
+                {base, Value::tuple({n, n}), Value::tuple({n, num(1)}), list({0, 0}), list({16, 8}), list({1, 0})});
   ASSERT_TRUE(p.isRecord()) << messages();
   EXPECT_EQ(repr(attr(p, "block_shape")), "(16, 8)");
   EXPECT_EQ(repr(attr(p, "dtype")), "float32");
@@ -90,7 +97,8 @@ TEST_F(BuiltinsTest, Atomics) {
   ops();
   expect(run("atomic_max", {f, var(Scalar::Fp32)}), "float32",
          "bitcast bitcast cmpi cmpi atomic_rmw atomic_rmw select bitcast");
-  Value v = run("atomic_xchg", {p, var(Scalar::Int32), var(Scalar::Int1, {64}), Value::str("release"), Value::str("sys")});
+  Value v =
+      run("atomic_xchg", {p, var(Scalar::Int32), var(Scalar::Int1, {64}), Value::str("release"), Value::str("sys")});
   EXPECT_EQ(v.asTensor().value->def->strAttr("sem"), "release");
   EXPECT_EQ(v.asTensor().value->def->strAttr("scope"), "sys");
   ops();
@@ -109,12 +117,15 @@ TEST_F(BuiltinsTest, Dot) {
          "reshape reshape dot reshape");
   Value f = var(Scalar::Fp32, {16, 16});
   EXPECT_EQ(run("dot", {f, f}).asTensor().value->def->strAttr("precision"), "ieee");
-  EXPECT_EQ(run("dot", {f, f}, {{"allow_tf32", Value::boolean(true)}}).asTensor().value->def->strAttr("precision"), "tf32");
-  EXPECT_EQ(run("dot", {f, f}, {{"input_precision", Value::str("tf32x3")}}).asTensor().value->def->strAttr("precision"), "tf32x3");
+  EXPECT_EQ(run("dot", {f, f}, {{"allow_tf32", Value::boolean(true)}}).asTensor().value->def->strAttr("precision"),
+            "tf32");
+  EXPECT_EQ(run("dot", {f, f}, {{"input_precision", Value::str("tf32x3")}}).asTensor().value->def->strAttr("precision"),
+            "tf32x3");
 }
 
 TEST_F(BuiltinsTest, Elementwise) {
-  Value f = var(Scalar::Fp32, {8}), h = var(Scalar::Fp16, {8}), bf = var(Scalar::Bf16, {8}), i = var(Scalar::Int32, {8});
+  Value f = var(Scalar::Fp32, {8}), h = var(Scalar::Fp16, {8}), bf = var(Scalar::Bf16, {8}),
+        i = var(Scalar::Int32, {8});
   Value u = var(Scalar::UInt32, {8}), m = var(Scalar::Int1, {8}), all = *findConstant("PropagateNan");
   for (const char *name : {"exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "floor", "ceil"})
     expect(run(name, {f}), "float32[8]", name);
@@ -140,6 +151,15 @@ TEST_F(BuiltinsTest, Elementwise) {
   expect(run("extra.libdevice.tanh", {f}), "float32[8]", "tanh");
   expect(run("extra.libdevice.isnan", {f}), "int32[8]", "cmpf zext");
   expect(run("extra.libdevice.trunc", {f}), "float32[8]", "cmpf ceil floor select");
+  for (const Builtin *b : allBuiltins()) {
+    std::string name = b->name;
+    if (!name.starts_with("extra.libdevice.") || name.find("_as_") != std::string::npos)
+      continue;
+    bool isInt = name.ends_with("clz") || name.ends_with("popc");
+    Value r = run(name, std::vector<Value>(signatureOf(*b).params.size(), isInt ? i : f));
+    EXPECT_TRUE(r.isTensor()) << name << messages();
+  }
+  ops();
   expect(run("extra.libdevice.float_as_int", {f}), "int32[8]", "bitcast");
 }
 
@@ -151,10 +171,12 @@ TEST_F(BuiltinsTest, Reductions) {
   expect(run("reduce", {x, none, add, keep}), "float32[1, 1]", "reshape reduce{fadd yield} splat");
   expect(run("reduce", {x, num(1), add, keep}), "float32[4, 1]", "reduce{fadd yield} reshape");
   expect(run("reduce", {var(Scalar::Int8, {8}), num(0), add}), "int8", "reduce{add yield}");
-  expect(run("reduce", {Value::tuple({x, x}), num(0), fn("add_max")}), "(float32[8], float32[8])", "reduce{fadd maxnum yield}");
+  expect(run("reduce", {Value::tuple({x, x}), num(0), fn("add_max")}), "(float32[8], float32[8])",
+         "reduce{fadd maxnum yield}");
   expect(run("associative_scan", {x, num(0), add, keep}), "float32[4, 8]", "scan{fadd yield}");
   expect(method(x, "reduce", {num(0), add}), "float32[8]", "reduce{fadd yield}");
   expect(run("histogram", {var(Scalar::Int32, {64}), num(16)}), "int32[16]", "histogram");
+  expect(run("histogram", {var(Scalar::Int1, {64}), num(2)}), "int32[2]", "zext histogram");
   expect(run("histogram", {var(Scalar::Int32, {64}), num(1), var(Scalar::Int1, {64})}), "int32[1]", "histogram");
   expect(run("gather", {x, var(Scalar::Int8, {4, 2}), num(1)}), "float32[4, 2]", "sext gather");
 }

@@ -12,13 +12,24 @@ TEST_F(LangTest, PythonNumbers) {
     const char *result;
   };
   const Row rows[] = {
-      {BinOp::FloorDiv, num(-7), num(2), "-4"},   {BinOp::FloorDiv, num(7), num(-2), "-4"},  {BinOp::Mod, num(-7), num(2), "1"},
-      {BinOp::Mod, num(7), num(-2), "-1"},        {BinOp::Div, num(7), num(2), "3.5"},       {BinOp::Div, num(6), num(2), "3.0"},
-      {BinOp::Pow, num(2), num(10), "1024"},      {BinOp::Pow, num(2), num(-1), "0.5"},      {BinOp::Pow, num(-1), num(3), "-1"},
-      {BinOp::FloorDiv, real(-7.5), num(2), "-4.0"}, {BinOp::Mod, real(-7.5), num(2), "0.5"}, {BinOp::Mod, real(5.5), num(-2), "-0.5"},
+      {BinOp::FloorDiv, num(-7), num(2), "-4"},
+      {BinOp::FloorDiv, num(7), num(-2), "-4"},
+      {BinOp::Mod, num(-7), num(2), "1"},
+      {BinOp::Mod, num(7), num(-2), "-1"},
+      {BinOp::Div, num(7), num(2), "3.5"},
+      {BinOp::Div, num(6), num(2), "3.0"},
+      {BinOp::Pow, num(2), num(10), "1024"},
+      {BinOp::Pow, num(2), num(-1), "0.5"},
+      {BinOp::Pow, num(-1), num(3), "-1"},
+      {BinOp::FloorDiv, real(-7.5), num(2), "-4.0"},
+      {BinOp::Mod, real(-7.5), num(2), "0.5"},
+      {BinOp::Mod, real(5.5), num(-2), "-0.5"},
       {BinOp::LShift, num(1), num(100), "1267650600228229401496703205376"},
-      {BinOp::RShift, num(-5), num(1), "-3"},     {BinOp::RShift, num(-5), num(500), "-1"},  {BinOp::LShift, num(-3), num(2), "-12"},
-      {BinOp::And, num(12), num(10), "8"},        {BinOp::Xor, num(12), num(10), "6"},
+      {BinOp::RShift, num(-5), num(1), "-3"},
+      {BinOp::RShift, num(-5), num(500), "-1"},
+      {BinOp::LShift, num(-3), num(2), "-12"},
+      {BinOp::And, num(12), num(10), "8"},
+      {BinOp::Xor, num(12), num(10), "6"},
       {BinOp::Or, Value::boolean(true), Value::boolean(false), "True"},
       {BinOp::Add, Value::boolean(true), Value::boolean(true), "2"},
       {BinOp::Add, Value::str("a"), Value::str("b"), "'ab'"},
@@ -67,7 +78,9 @@ TEST_F(LangTest, PythonNames) {
   EXPECT_EQ(repr(run("python.max", {list({3, 9, 4})})), "9");
   EXPECT_EQ(repr(run("python.isinstance", {num(3), Value(findBuiltin("python.int"))})), "True");
   EXPECT_EQ(repr(run("python.isinstance", {var(Scalar::Int8), *findConstant("tensor")})), "True");
-  EXPECT_EQ(repr(run("python.isinstance", {num(3), Value::tuple({*findConstant("tensor"), Value(findBuiltin("constexpr"))})})), "True");
+  EXPECT_EQ(repr(run("python.isinstance",
+                     {num(3), Value::tuple({*findConstant("tensor"), Value(findBuiltin("constexpr"))})})),
+            "True");
   EXPECT_EQ(repr(run("python.hasattr", {var(Scalar::Int8), Value::str("dtype")})), "True");
   EXPECT_EQ(repr(run("python.hasattr", {num(8), Value::str("dtype")})), "False");
   EXPECT_EQ(repr(run("python.getattr", {num(8), Value::str("dtype"), num(7)})), "7");

@@ -12,6 +12,7 @@ protected:
 
   /// Runs one mistake: exactly this kind is reported, at the right place, with `fragment` in its text.
   void wrong(const DiagKind &kind, const char *fragment, const std::function<Value()> &mistake) {
+    madeErrors = true;
     size_t before = diags.all().size();
     Value v = mistake();
     ASSERT_GT(diags.all().size(), before) << kind.name << ": nothing reported";
@@ -25,7 +26,8 @@ protected:
     diags = DiagEngine();
   }
   /// A call of a builtin as the mistake.
-  void wrongCall(const DiagKind &kind, const char *fragment, const char *name, std::vector<Value> args, FakeContext::Keywords kw = {}) {
+  void wrongCall(const DiagKind &kind, const char *fragment, const char *name, std::vector<Value> args,
+                 FakeContext::Keywords kw = {}) {
     wrong(kind, fragment, [&] { return run(name, args, kw); });
   }
   Value dt(Scalar s) { return Value::type(dtype(s)); }
@@ -44,8 +46,10 @@ protected:
 };
 
 void DiagnosticsTest::operators() {
-  Value f = var(Scalar::Fp32), i = var(Scalar::Int32), u = var(Scalar::UInt32), p = ptr(Scalar::Fp32), b = var(Scalar::Int32, {8});
-  wrong(diag::invalidOperands, "invalid operands of type pointer<float32> and float32", [&] { return op(BinOp::Add, p, f); });
+  Value f = var(Scalar::Fp32), i = var(Scalar::Int32), u = var(Scalar::UInt32), p = ptr(Scalar::Fp32),
+        b = var(Scalar::Int32, {8});
+  wrong(diag::invalidOperands, "invalid operands of type pointer<float32> and float32",
+        [&] { return op(BinOp::Add, p, f); });
   wrong(diag::invalidOperands, "`&`", [&] { return op(BinOp::And, f, f); });
   wrong(diag::invalidOperands, "`<`", [&] { return cmp(Cmp::Lt, p, p); });
   wrong(diag::invalidOperands, "`+`", [&] { return op(BinOp::Add, f, Value::none()); });
@@ -55,7 +59,8 @@ void DiagnosticsTest::operators() {
   wrong(diag::addPointers, "cannot add pointers together", [&] { return op(BinOp::Add, p, p); });
   wrong(diag::signedness, "Cannot use /, #, or % with int32 and uint32 because they have different signedness",
         [&] { return op(BinOp::Mod, i, u); });
-  wrong(diag::scalarOutOfRange, "Scalar 300 is out of range for type int8", [&] { return op(BinOp::Add, var(Scalar::Int8), num(300)); });
+  wrong(diag::scalarOutOfRange, "Scalar 300 is out of range for type int8",
+        [&] { return op(BinOp::Add, var(Scalar::Int8), num(300)); });
   wrong(diag::negativeScalar, "unsigned tensor and a negative scalar", [&] { return op(BinOp::Add, u, num(-1)); });
   wrong(diag::floatFloorDiv, "`//`", [&] { return op(BinOp::FloorDiv, f, num(2)); });
   wrong(diag::constexprOnly, "`**`", [&] { return op(BinOp::Pow, f, num(2)); });
@@ -64,8 +69,10 @@ void DiagnosticsTest::operators() {
   wrong(diag::wrongUnary, "invert", [&] { return invert(c, f, at()); });
   wrong(diag::needsBool, "Cannot bitcast data-type of size 32", [&] { return logicalNot(c, i, at()); });
   wrong(diag::needsBool, "`and`", [&] { return logicalAndOr(c, true, i, i, at()); });
-  wrong(diag::cannotConvert, "cannot convert 'a' of type str to tensor", [&] { return toTensor(c, Value::str("a"), at()); });
-  wrong(diag::nonrepresentable, "Nonrepresentable integer", [&] { return toTensor(c, Value::integer(static_cast<Int>(1) << 64), at()); });
+  wrong(diag::cannotConvert, "cannot convert 'a' of type str to tensor",
+        [&] { return toTensor(c, Value::str("a"), at()); });
+  wrong(diag::nonrepresentable, "Nonrepresentable integer",
+        [&] { return toTensor(c, Value::integer(static_cast<Int>(1) << 64), at()); });
   wrong(diag::ambiguousTruth, "Boolean value of Tensor", [&] { return truth(c, b, at()); });
   wrong(diag::blockCondition, ".item()", [&] { return truth(c, var(Scalar::Int32, {1}), at()); });
   wrong(diag::shiftTooFar, "32", [&] { return op(BinOp::LShift, i, num(32)); });
@@ -102,7 +109,8 @@ void DiagnosticsTest::casts() {
   wrong(diag::pointerCast, "int64", [&] { return cast(c, p, dtype(Scalar::Int32), at()); });
   wrong(diag::badCast, "pointer<float32>", [&] { return cast(c, f, Dtype::ptr(Scalar::Fp32), at()); });
   target.fp8Types = {Scalar::Fp8e5};
-  wrong(diag::fp8Unsupported, "type float8e4nv not supported in this architecture", [&] { return cast(c, f, dtype(Scalar::Fp8e4nv), at()); });
+  wrong(diag::fp8Unsupported, "type float8e4nv not supported in this architecture",
+        [&] { return cast(c, f, dtype(Scalar::Fp8e4nv), at()); });
   wrongCall(diag::fp8Unsupported, "float8e5", "load", {ptr(Scalar::Fp8e4b15)});
   target.fp8Types = TargetInfo().fp8Types;
 }
@@ -112,18 +120,22 @@ void DiagnosticsTest::shapes() {
   wrong(diag::incompatibleShapes, "Cannot make_shape_compatible: incompatible dimensions at index 0: 4 and 8",
         [&] { return op(BinOp::Add, var(Scalar::Fp32, {4}), v); });
   wrongCall(diag::rankMismatch, "rank mismatch", "broadcast_to", {v, num(4), num(8)});
-  wrongCall(diag::notPowerOfTwo, "Shape element 1 must be a power of 2", "full", {list({4, 3}), num(0), dt(Scalar::Int32)});
-  wrongCall(diag::tooManyElements, "exceeds triton maximum tensor numel", "full", {list({1 << 20, 2}), num(0), dt(Scalar::Int32)});
+  wrongCall(diag::notPowerOfTwo, "Shape element 1 must be a power of 2", "full",
+            {list({4, 3}), num(0), dt(Scalar::Int32)});
+  wrongCall(diag::tooManyElements, "exceeds triton maximum tensor numel", "full",
+            {list({1 << 20, 2}), num(0), dt(Scalar::Int32)});
   wrongCall(diag::rankTooHigh, "24", "full", {op(BinOp::Mul, list({1}), num(25)), num(0), dt(Scalar::Int32)});
   wrongCall(diag::notIntList, "float", "reshape", {x, real(2)});
   wrongCall(diag::runtimeInShape, "constexpr", "full", {Value::tuple({var(Scalar::Int32)}), num(0), dt(Scalar::Int32)});
   wrong(diag::badIndex, "unsupported tensor index `0`", [&] { return subscript(c, v, num(0), at()); });
   wrong(diag::badIndex, "`0:4`", [&] {
-    return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})), at());
+    return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})),
+                     at());
   });
   wrongCall(diag::invalidAxis, "invalid axis 3", "expand_dims", {v, num(3)});
   wrongCall(diag::duplicateAxes, "duplicate axes, normalized axes = [0, 0]", "expand_dims", {v, list({0, -3})});
-  wrongCall(diag::changesElements, "reshape() cannot change total number of elements in tensor", "reshape", {x, num(16)});
+  wrongCall(diag::changesElements, "reshape() cannot change total number of elements in tensor", "reshape",
+            {x, num(16)});
   wrongCall(diag::badPermutation, "permutation", "permute", {x, list({0, 0})});
   wrongCall(diag::rankTooLow, "trans", "trans", {v});
   wrongCall(diag::squeezeExtent, "extent is 8", "squeeze", {x, num(1)});
@@ -138,7 +150,8 @@ void DiagnosticsTest::creation() {
   wrongCall(diag::notConstexpr, "annotate", "program_id", {var(Scalar::Int32)});
   wrongCall(diag::badArgument, "an integer", "program_id", {Value::str("x")});
   wrongCall(diag::badProgramAxis, "program_id axis must be 0, 1, or 2 but got 3", "program_id", {num(3)});
-  wrongCall(diag::arangeConstexpr, "arange's arguments must be of type tl.constexpr", "arange", {num(0), var(Scalar::Int32)});
+  wrongCall(diag::arangeConstexpr, "arange's arguments must be of type tl.constexpr", "arange",
+            {num(0), var(Scalar::Int32)});
   wrongCall(diag::arangeEmpty, "greater", "arange", {num(4), num(4)});
   wrongCall(diag::arangeRange, "arange's range must be a power of 2", "arange", {num(0), num(100)});
   wrongCall(diag::arangeInt32, "int32", "arange", {num(0), num(1ll << 32)});
@@ -152,9 +165,11 @@ void DiagnosticsTest::memory() {
   wrongCall(diag::maskNotBool, "Mask must have boolean scalar type", "store", {p, x, x});
   wrongCall(diag::blockForScalar, "cannot be a block", "load", {ptr(Scalar::Fp32), m});
   wrongCall(diag::pointerShape, "Expected pointer argument to have shape", "store", {ptr(Scalar::Fp32, {1}), x});
-  wrongCall(diag::storeToConst, "Cannot store to a constant pointer", "store", {var(Dtype::ptr(Scalar::Fp32, true)), num(0)});
+  wrongCall(diag::storeToConst, "Cannot store to a constant pointer", "store",
+            {var(Dtype::ptr(Scalar::Fp32, true)), num(0)});
   wrongCall(diag::boundaryOnTensor, "boundary_check", "load", {p}, {{"boundary_check", list({0})}});
-  wrongCall(diag::unknownOption, "Cache modifier .xx not supported", "load", {p}, {{"cache_modifier", Value::str(".xx")}});
+  wrongCall(diag::unknownOption, "Cache modifier .xx not supported", "load", {p},
+            {{"cache_modifier", Value::str(".xx")}});
   auto block = [&](Value order) {
     return std::vector<Value>{ptr(Scalar::Int8), Value::tuple({n}), list({1}), list({0}), list({16}), std::move(order)};
   };
@@ -163,7 +178,8 @@ void DiagnosticsTest::memory() {
   wrongCall(diag::maskOnBlockPtr, "cannot be specified for loading block pointers", "load", {b, m});
   wrongCall(diag::badBoundaryDim, "1", "load", {b}, {{"boundary_check", list({1})}});
   wrongCall(diag::duplicateBoundaryDim, "duplicate", "load", {b}, {{"boundary_check", list({0, 0})}});
-  wrongCall(diag::nanPadding, "int8", "load", {b}, {{"boundary_check", list({0})}, {"padding_option", Value::str("nan")}});
+  wrongCall(diag::nanPadding, "int8", "load", {b},
+            {{"boundary_check", list({0})}, {"padding_option", Value::str("nan")}});
   wrongCall(diag::blockPtrLengths, "1, 1, 1, 1, 2", "make_block_ptr", block(list({0, 1})));
   wrongCall(diag::blockPtrOrder, "permutation", "make_block_ptr", block(list({1})));
   wrongCall(diag::advanceLength, "2", "advance", {b, list({1, 2})});
@@ -173,28 +189,33 @@ void DiagnosticsTest::atomics() {
   wrongCall(diag::atomicDtype, "atomic_max does not support fp16", "atomic_max", {ptr(Scalar::Fp16), real(1)});
   wrongCall(diag::atomicDtype, "does not support int16", "atomic_add", {ptr(Scalar::Int16), num(1)});
   wrongCall(diag::storeToConst, "constant", "atomic_add", {var(Dtype::ptr(Scalar::Int32, true)), num(1)});
-  wrongCall(diag::badSemantics, "Memory semantic weak not supported", "atomic_add", {ptr(Scalar::Int32), num(1)}, {{"sem", Value::str("weak")}});
+  wrongCall(diag::badSemantics, "Memory semantic weak not supported", "atomic_add", {ptr(Scalar::Int32), num(1)},
+            {{"sem", Value::str("weak")}});
   wrongCall(diag::badScope, "world", "atomic_add", {ptr(Scalar::Int32), num(1)}, {{"scope", Value::str("world")}});
   wrongCall(diag::casTypes, "int64", "atomic_cas", {ptr(Scalar::Int64), num(0), num(1)});
 }
 
 void DiagnosticsTest::dot() {
-  Value a = var(Scalar::Fp16, {16, 32}), b = var(Scalar::Fp16, {32, 8}), f = var(Scalar::Fp32, {16, 16}), e = var(Scalar::Fp8e5, {16, 16});
+  Value a = var(Scalar::Fp16, {16, 32}), b = var(Scalar::Fp16, {32, 8}), f = var(Scalar::Fp32, {16, 16}),
+        e = var(Scalar::Fp8e5, {16, 16});
   wrongCall(diag::dotScalar, "2 or more", "dot", {a, var(Scalar::Fp16, {32})});
   wrongCall(diag::dotDtypes, "Both operands must be same dtype", "dot", {a, var(Scalar::Fp32, {32, 8})});
-  wrongCall(diag::dotUnsupported, "only int8 supported!", "dot", {var(Scalar::UInt8, {16, 16}), var(Scalar::UInt8, {16, 16})});
+  wrongCall(diag::dotUnsupported, "only int8 supported!", "dot",
+            {var(Scalar::UInt8, {16, 16}), var(Scalar::UInt8, {16, 16})});
   wrongCall(diag::dotInner, "32", "dot", {a, f});
   wrongCall(diag::dotBatch, "batch", "dot", {var(Scalar::Fp16, {2, 16, 32}), var(Scalar::Fp16, {4, 32, 8})});
   target.minDotKBits = 256;
   wrongCall(diag::dotMinSize, "Input shapes should have M >= 1, N >= 1 and K >= 16", "dot",
             {var(Scalar::Fp16, {16, 8}), var(Scalar::Fp16, {8, 16})});
   target.minDotKBits = 0;
-  wrongCall(diag::dotPrecision, "input_precision must be one of", "dot", {f, f}, {{"input_precision", Value::str("best")}});
+  wrongCall(diag::dotPrecision, "input_precision must be one of", "dot", {f, f},
+            {{"input_precision", Value::str("best")}});
   wrongCall(diag::dotPrecisionTwice, "allow_tf32", "dot", {f, f},
             {{"input_precision", Value::str("ieee")}, {"allow_tf32", Value::boolean(true)}});
   wrongCall(diag::dotOutDtype, "out_dtype=bfloat16", "dot", {a, b}, {{"out_dtype", dt(Scalar::Bf16)}});
   wrongCall(diag::dotAcc, "out_dtype=", "dot", {a, b, f});
-  wrongCall(diag::impreciseAcc, "max_num_imprecise_acc (32) must be <= K (16)", "dot", {e, e}, {{"max_num_imprecise_acc", num(32)}});
+  wrongCall(diag::impreciseAcc, "max_num_imprecise_acc (32) must be <= K (16)", "dot", {e, e},
+            {{"max_num_imprecise_acc", num(32)}});
 }
 
 void DiagnosticsTest::elementwise() {
@@ -217,13 +238,16 @@ void DiagnosticsTest::reductions() {
   wrongCall(diag::invalidAxis, "invalid axis", "reduce", {x, num(1), fn("add")});
   wrongCall(diag::histogramInput, "1D", "histogram", {x, num(8)});
   wrongCall(diag::gatherIndex, "integer index", "gather", {x, x, num(0)});
-  wrongCall(diag::gatherExtent, "dimension 0", "gather", {var(Scalar::Fp32, {4, 8}), var(Scalar::Int32, {8, 8}), num(1)});
+  wrongCall(diag::gatherExtent, "dimension 0", "gather",
+            {var(Scalar::Fp32, {4, 8}), var(Scalar::Int32, {8, 8}), num(1)});
 }
 
 void DiagnosticsTest::debugging() {
   wrongCall(diag::prefixAscii, "is not an ascii string", "device_print", {Value::str("\xc3\xa4")});
-  wrongCall(diag::staticAssertFailed, "static assertion failed: why", "static_assert", {Value::boolean(false), Value::str("why")});
-  wrongCall(diag::staticAssertUnknown, "Assertion condition could not be determined at compile-time", "static_assert", {var(Scalar::Int1)});
+  wrongCall(diag::staticAssertFailed, "static assertion failed: why", "static_assert",
+            {Value::boolean(false), Value::str("why")});
+  wrongCall(diag::staticAssertUnknown, "Assertion condition could not be determined at compile-time", "static_assert",
+            {var(Scalar::Int1)});
 }
 
 TEST_F(DiagnosticsTest, EveryKind) {

@@ -1,6 +1,7 @@
-// A context for tests of the language layer: a function with some arguments, calls of builtins by name, and the names of
-// the operations that came out.
+// A context for tests of the language layer: a function with some arguments, calls of builtins by name, and the names
+// of the operations that came out.
 #pragma once
+#include "ir/Verifier.h"
 #include "lang/Diagnostics.h"
 #include "lang/Ops.h"
 #include <functional>
@@ -65,7 +66,9 @@ inline Value list(std::initializer_list<int64_t> v) {
     items.push_back(num(i));
   return Value::tuple(std::move(items));
 }
-inline Value slice() { return Value(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}})); }
+inline Value slice() {
+  return Value(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}}));
+}
 
 class LangTest : public ::testing::Test {
 protected:
@@ -79,16 +82,32 @@ protected:
 
   void SetUp() override {
     builder.setBlock(function->block());
-    c.functions["add"] = [this](std::span<const Value> a) { return binary(c, BinOp::Add, a[0], a[1], at(), at(), at()); };
+    c.functions["add"] = [this](std::span<const Value> a) {
+      return binary(c, BinOp::Add, a[0], a[1], at(), at(), at());
+    };
     c.functions["add_max"] = [this](std::span<const Value> a) {
       return Value::tuple({binary(c, BinOp::Add, a[0], a[2], at(), at(), at()), run("maximum", {a[1], a[3]})});
     };
   }
 
+  /// What the builtins made keeps the rules of the IR (unless a mistake was made on purpose).
+  void TearDown() override {
+    if (madeErrors)
+      return;
+    builder.setBlock(function->block());
+    builder.create(ir::OpKind::Return, {}, {});
+    std::string why;
+    EXPECT_TRUE(ir::verify(module, &why)) << why;
+  }
+  bool madeErrors = false;
+
   Loc at() const { return {&file, 0, 5}; }
   Value fn(std::string name) { return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::move(name), 1})); }
-  /// A fresh runtime value.
-  Value var(Dtype d, ir::Shape s = {}) { return Value::tensor(d, module.createValue(irType(d, s))); }
+  /// A fresh runtime value: an argument of the function.
+  Value var(Dtype d, ir::Shape s = {}) {
+    function->argInfo.emplace_back();
+    return Value::tensor(d, module.addArg(function->block(), irType(d, s)));
+  }
   Value var(Scalar s, ir::Shape shape = {}) { return var(dtype(s), shape); }
   Value ptr(Scalar s, ir::Shape shape = {}) { return var(Dtype::ptr(s), shape); }
 
@@ -105,20 +124,24 @@ protected:
     EXPECT_TRUE(a) << "no attribute " << name;
     return a ? *a : Value::error();
   }
-  Value method(const Value &v, std::string_view name, std::vector<Value> args = {}) { return c.call(attr(v, name), args, at()); }
+  Value method(const Value &v, std::string_view name, std::vector<Value> args = {}) {
+    return c.call(attr(v, name), args, at());
+  }
 
   Value op(BinOp o, const Value &a, const Value &b) { return binary(c, o, a, b, at(), at(), at()); }
   Value cmp(Cmp o, const Value &a, const Value &b) { return compare(c, o, a, b, at(), at(), at()); }
 
   /// Names of the operations made since the last call, regions in braces; constants are left out.
   std::string ops() {
-    std::string s = text(function->block());
-    function->block()->ops.clear();
+    std::string s = text(function->block(), shown);
+    shown = function->block()->ops.size();
     return s;
   }
-  static std::string text(const ir::Block *block) {
+  size_t shown = 0;
+  static std::string text(const ir::Block *block, size_t from = 0) {
     std::string s;
-    for (const ir::Op *o : block->ops) {
+    for (size_t i = from; i < block->ops.size(); ++i) {
+      const ir::Op *o = block->ops[i];
       if (o->kind == ir::OpKind::Const)
         continue;
       s += (s.empty() ? "" : " ") + std::string(ir::info(o->kind).name);

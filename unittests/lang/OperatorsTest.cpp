@@ -11,10 +11,22 @@ TEST_F(LangTest, Literals) {
     const char *code;
   };
   const Row rows[] = {
-      {Value::boolean(true), "i1"}, {num(0), "i32"}, {num(INT32_MAX), "i32"}, {num(1ll << 31), "u32"},
-      {num((1ll << 32) - 1), "u32"}, {num(1ll << 32), "i64"}, {num(-(1ll << 31)), "i32"}, {num(-(1ll << 31) - 1), "i64"},
-      {num(INT64_MAX), "i64"}, {Value::integer(static_cast<Int>(1) << 63), "u64"}, {real(0.1), "fp32"}, {real(1e38), "fp32"},
-      {real(1e39), "fp64"}, {real(1e-40), "fp64"}, {real(0), "fp32"}, {real(std::numeric_limits<double>::infinity()), "fp32"},
+      {Value::boolean(true), "i1"},
+      {num(0), "i32"},
+      {num(INT32_MAX), "i32"},
+      {num(1ll << 31), "u32"},
+      {num((1ll << 32) - 1), "u32"},
+      {num(1ll << 32), "i64"},
+      {num(-(1ll << 31)), "i32"},
+      {num(-(1ll << 31) - 1), "i64"},
+      {num(INT64_MAX), "i64"},
+      {Value::integer(static_cast<Int>(1) << 63), "u64"},
+      {real(0.1), "fp32"},
+      {real(1e38), "fp32"},
+      {real(1e39), "fp64"},
+      {real(1e-40), "fp64"},
+      {real(0), "fp32"},
+      {real(std::numeric_limits<double>::infinity()), "fp32"},
   };
   for (const Row &r : rows)
     EXPECT_EQ(code(*literalDtype(r.v)), r.code) << repr(r.v);
@@ -28,13 +40,37 @@ TEST_F(LangTest, Casts) {
     const char *from, *to, *ops;
   };
   const Row rows[] = {
-      {"fp32", "fp16", "fptrunc"}, {"fp16", "fp32", "fpext"}, {"fp16", "bf16", "fpext fptrunc"}, {"bf16", "fp64", "fpext fpext"},
-      {"fp64", "fp16", "fptrunc"}, {"fp64", "fp8e5", "fptrunc fptrunc"}, {"i32", "bf16", "sitofp fptrunc"}, {"fp32", "fp8e5", "fptrunc"}, {"fp8e5", "fp8e4nv", "fpext fptrunc"}, {"fp8e4nv", "fp16", "fpext fptrunc"},
-      {"i32", "i8", "trunc"}, {"i8", "i64", "sext"}, {"u8", "i64", "zext"}, {"i1", "i32", "zext"}, {"i32", "u32", ""},
-      {"i32", "i1", "cmpi"}, {"fp32", "i1", "cmpf"}, {"*fp32", "i1", "ptrtoint cmpi"}, {"*fp32", "i64", "ptrtoint"},
-      {"fp32", "i32", "fptosi"}, {"fp32", "u8", "fptoui"}, {"fp16", "i32", "fpext fptosi"}, {"i32", "fp32", "sitofp"}, {"u32", "fp64", "uitofp"},
-      {"i1", "fp32", "uitofp"}, {"i32", "fp8e5", "sitofp fptrunc"}, {"i64", "*fp16", "inttoptr"}, {"i32", "*fp16", "sext inttoptr"},
-      {"*fp16", "*fp32", "bitcast"}, {"*fp16", "*kfp16", ""}, {"fp32", "fp32", ""},
+      {"fp32", "fp16", "fptrunc"},
+      {"fp16", "fp32", "fpext"},
+      {"fp16", "bf16", "fpext fptrunc"},
+      {"bf16", "fp64", "fpext fpext"},
+      {"fp64", "fp16", "fptrunc"},
+      {"fp64", "fp8e5", "fptrunc fptrunc"},
+      {"i32", "bf16", "sitofp fptrunc"},
+      {"fp32", "fp8e5", "fptrunc"},
+      {"fp8e5", "fp8e4nv", "fpext fptrunc"},
+      {"fp8e4nv", "fp16", "fpext fptrunc"},
+      {"i32", "i8", "trunc"},
+      {"i8", "i64", "sext"},
+      {"u8", "i64", "zext"},
+      {"i1", "i32", "zext"},
+      {"i32", "u32", ""},
+      {"i32", "i1", "cmpi"},
+      {"fp32", "i1", "cmpf"},
+      {"*fp32", "i1", "ptrtoint cmpi"},
+      {"*fp32", "i64", "ptrtoint"},
+      {"fp32", "i32", "fptosi"},
+      {"fp32", "u8", "fptoui"},
+      {"fp16", "i32", "fpext fptosi"},
+      {"i32", "fp32", "sitofp"},
+      {"u32", "fp64", "uitofp"},
+      {"i1", "fp32", "uitofp"},
+      {"i32", "fp8e5", "sitofp fptrunc"},
+      {"i64", "*fp16", "inttoptr"},
+      {"i32", "*fp16", "sext inttoptr"},
+      {"*fp16", "*fp32", "bitcast"},
+      {"*fp16", "*kfp16", ""},
+      {"fp32", "fp32", ""},
   };
   for (const Row &r : rows) {
     Value v = cast(c, var(*parseDtype(r.from), {64}), *parseDtype(r.to), at());
@@ -58,9 +94,11 @@ TEST_F(LangTest, Arithmetic) {
     Value a, b;
     const char *type, *ops;
   };
-  Value i32 = var(Scalar::Int32), u32 = var(Scalar::UInt32), f16 = var(Scalar::Fp16), f32 = var(Scalar::Fp32), b1 = var(Scalar::Int1);
+  Value i32 = var(Scalar::Int32), u32 = var(Scalar::UInt32), f16 = var(Scalar::Fp16), f32 = var(Scalar::Fp32),
+        b1 = var(Scalar::Int1);
   Value block = var(Scalar::Int32, {64}), row = var(Scalar::Fp32, {1, 32}), column = var(Scalar::Fp32, {16, 1});
-  Value p = ptr(Scalar::Fp32), ps = ptr(Scalar::Fp32, {64}), i8 = var(Scalar::Int8), u8 = var(Scalar::UInt8), i64 = var(Scalar::Int64);
+  Value p = ptr(Scalar::Fp32), ps = ptr(Scalar::Fp32, {64}), i8 = var(Scalar::Int8), u8 = var(Scalar::UInt8),
+        i64 = var(Scalar::Int64);
   const Row rows[] = {
       {BinOp::Add, i32, block, "int32[64]", "splat add"},
       {BinOp::Add, column, row, "float32[16, 32]", "broadcast broadcast fadd"},
@@ -129,7 +167,8 @@ TEST_F(LangTest, OverflowChecksOfDebugBuilds) {
 TEST_F(LangTest, Subscripts) {
   Value x = var(Scalar::Fp32, {8});
   EXPECT_EQ(typeName(subscript(c, x, Value::tuple({Value::none(), slice()}), at()).asTensor()), "float32[1, 8]");
-  EXPECT_EQ(typeName(subscript(c, x, Value::tuple({slice(), Value::none(), Value::none()}), at()).asTensor()), "float32[8, 1, 1]");
+  EXPECT_EQ(typeName(subscript(c, x, Value::tuple({slice(), Value::none(), Value::none()}), at()).asTensor()),
+            "float32[8, 1, 1]");
   EXPECT_EQ(typeName(subscript(c, var(Scalar::Int8), Value::none(), at()).asTensor()), "int8[1]");
   EXPECT_EQ(typeName(broadcastTo(c, x, {4, 8}, at()).asTensor()), "float32[4, 8]");
 }

@@ -12,12 +12,27 @@ TEST(Dtype, Spellings) {
     const char *text, *code, *spelling;
   };
   const Row rows[] = {
-      {"fp32", "fp32", "float32"}, {"f32", "fp32", "float32"}, {"tl.float32", "fp32", "float32"}, {"float", "fp32", "float32"},
-      {"i32", "i32", "int32"}, {"int", "i32", "int32"}, {"u8", "u8", "uint8"}, {"bool", "i1", "int1"}, {"u1", "i1", "int1"},
-      {"half", "fp16", "float16"}, {"double", "fp64", "float64"}, {"bfloat16", "bf16", "bfloat16"}, {"int64_t", "i64", "int64"},
-      {"float8_e4m3fn", "fp8e4nv", "float8e4nv"}, {"f8e4m3fn", "fp8e4nv", "float8e4nv"}, {"float8_e5m2fnuz", "fp8e5b16", "float8e5b16"},
-      {"*fp16", "*fp16", "pointer<float16>"}, {"*kfp16", "*kfp16", "pointer<const float16>"},
-      {"const tl.float16*", "*kfp16", "pointer<const float16>"}, {"fp16 *", "*fp16", "pointer<float16>"}, {"*i1", "*i1", "pointer<int1>"},
+      {"fp32", "fp32", "float32"},
+      {"f32", "fp32", "float32"},
+      {"tl.float32", "fp32", "float32"},
+      {"float", "fp32", "float32"},
+      {"i32", "i32", "int32"},
+      {"int", "i32", "int32"},
+      {"u8", "u8", "uint8"},
+      {"bool", "i1", "int1"},
+      {"u1", "i1", "int1"},
+      {"half", "fp16", "float16"},
+      {"double", "fp64", "float64"},
+      {"bfloat16", "bf16", "bfloat16"},
+      {"int64_t", "i64", "int64"},
+      {"float8_e4m3fn", "fp8e4nv", "float8e4nv"},
+      {"f8e4m3fn", "fp8e4nv", "float8e4nv"},
+      {"float8_e5m2fnuz", "fp8e5b16", "float8e5b16"},
+      {"*fp16", "*fp16", "pointer<float16>"},
+      {"*kfp16", "*kfp16", "pointer<const float16>"},
+      {"const tl.float16*", "*kfp16", "pointer<const float16>"},
+      {"fp16 *", "*fp16", "pointer<float16>"},
+      {"*i1", "*i1", "pointer<int1>"},
   };
   for (const Row &r : rows) {
     auto d = parseDtype(r.text);
@@ -58,11 +73,22 @@ TEST_F(LangTest, Texts) {
 }
 
 TEST_F(LangTest, KeysDiffer) {
-  std::vector<Value> all = {num(1),          Value::boolean(true), real(1),          real(0.0),
-                            real(-0.0),      Value::str("1"),      Value::none(),    Value::tuple({}),
-                            list({1}),       list({1, 2}),         list({12}),       Value::str("i1"),
-                            Value::type(dtype(Scalar::Int32)),     Value::type(Dtype::ptr(Scalar::Int32)),
-                            Value::type(Dtype::ptr(Scalar::Int32, true)), Value::tuple({list({1}), num(2)}),
+  std::vector<Value> all = {num(1),
+                            Value::boolean(true),
+                            real(1),
+                            real(0.0),
+                            real(-0.0),
+                            Value::str("1"),
+                            Value::none(),
+                            Value::tuple({}),
+                            list({1}),
+                            list({1, 2}),
+                            list({12}),
+                            Value::str("i1"),
+                            Value::type(dtype(Scalar::Int32)),
+                            Value::type(Dtype::ptr(Scalar::Int32)),
+                            Value::type(Dtype::ptr(Scalar::Int32, true)),
+                            Value::tuple({list({1}), num(2)}),
                             real(std::nan(""))};
   std::set<std::string> keys;
   for (const Value &v : all)

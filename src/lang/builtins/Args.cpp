@@ -71,7 +71,8 @@ std::optional<unsigned> Args::axis(size_t i, const char *name, unsigned rank) co
   return std::nullopt;
 }
 
-std::optional<std::string> Args::choice(size_t i, const char *name, std::string_view what, std::string_view allowed) const {
+std::optional<std::string> Args::choice(size_t i, const char *name, std::string_view what,
+                                        std::string_view allowed) const {
   std::optional<std::string> s = (*this)[i].isNone() ? std::optional<std::string>("") : text(i, name);
   if (!s || s->empty())
     return s;

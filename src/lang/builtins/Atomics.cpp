@@ -17,9 +17,9 @@ struct RmwInfo {
   bool halfFloats;
 };
 constexpr RmwInfo infos[] = {
-    {"atomic_add", "add", "add", "fadd", true},        {"atomic_max", "smax", "umax", "trick", false},
-    {"atomic_min", "smin", "umin", "trick", false},    {"atomic_and", "and", "and", nullptr, false},
-    {"atomic_or", "or", "or", nullptr, false},         {"atomic_xor", "xor", "xor", nullptr, false},
+    {"atomic_add", "add", "add", "fadd", true},     {"atomic_max", "smax", "umax", "trick", false},
+    {"atomic_min", "smin", "umin", "trick", false}, {"atomic_and", "and", "and", nullptr, false},
+    {"atomic_or", "or", "or", nullptr, false},      {"atomic_xor", "xor", "xor", nullptr, false},
     {"atomic_xchg", "xchg", "xchg", "xchg", false},
 };
 const RmwInfo &info(Rmw op) { return infos[static_cast<unsigned>(op)]; }

@@ -81,8 +81,8 @@ Value advance(BuiltinCall &call) {
     return a.fail(diag::advanceLength, a.loc(1), static_cast<uint64_t>(old.size()), static_cast<uint64_t>(by->size()));
   std::vector<Value> offsets;
   for (size_t i = 0; i < old.size(); ++i)
-    offsets.push_back(tensor(dtype(Scalar::Int64),
-                             a.b().binary(OpKind::Add, old[i].asTensor().value, (*by)[i].asTensor().value)));
+    offsets.push_back(
+        tensor(dtype(Scalar::Int64), a.b().binary(OpKind::Add, old[i].asTensor().value, (*by)[i].asTensor().value)));
   RecordValue moved = r;
   moved.fields[Offsets] = Value::tuple(std::move(offsets));
   return Value(std::make_shared<const RecordValue>(std::move(moved)));

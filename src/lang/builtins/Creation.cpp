@@ -81,7 +81,8 @@ Value makeTensor(BuiltinCall &call) { return toTensor(call.ctx, call.args[0], Ar
 constexpr Builtin rows[] = {
     {"program_id", "axis", programId, 0, "The index of this program along an axis of the grid, int32."},
     {"num_programs", "axis", numPrograms, 0, "The number of programs along an axis of the grid, int32."},
-    {"arange", "start, end", arange, 0, "The integers from start up to end (left out), int32; their count is a power of 2."},
+    {"arange", "start, end", arange, 0,
+     "The integers from start up to end (left out), int32; their count is a power of 2."},
     {"full", "shape, value, dtype", full, 0, "A block of one value."},
     {"cast", "input, dtype, fp_downcast_rounding=None, bitcast=False", castTo, Builtin::Method,
      "The value converted to a dtype, or its bits reinterpreted."},

@@ -27,7 +27,8 @@ void attach(ir::Builder &b, ir::Value *v, const char *key, std::vector<int64_t> 
   }
   // Kernel arguments carry divisibility in their own table; other block arguments have no place for a hint.
   ir::Function *f = v->block && v->block->parent ? v->block->parent->function : nullptr;
-  if (f && f->block() == v->block && std::string_view(key) == "divisibility" && v->type.isScalar() && v->index < f->argInfo.size())
+  if (f && f->block() == v->block && std::string_view(key) == "divisibility" && v->type.isScalar() &&
+      v->index < f->argInfo.size())
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
 
@@ -101,8 +102,9 @@ Value devicePrint(BuiltinCall &call) {
     operands.push_back(t.asTensor().value);
     signs.push_back(t.asTensor().dtype.isSigned());
   }
-  a.b().create(OpKind::Print, operands, {},
-               {{"prefix", printPrefix(*prefix, !operands.empty())}, {"hex", int64_t{*hex}}, {"signs", std::move(signs)}});
+  a.b().create(
+      OpKind::Print, operands, {},
+      {{"prefix", printPrefix(*prefix, !operands.empty())}, {"hex", int64_t{*hex}}, {"signs", std::move(signs)}});
   return Value::none();
 }
 
@@ -177,7 +179,8 @@ Value cudaCapabilityGeq(BuiltinCall &call) {
 constexpr const char *printSignature = "prefix, *args, hex=False";
 
 constexpr Builtin rows[] = {
-    {"multiple_of", "input, values", hint<multipleOf, divisibility>, 0, "Promises that the values are multiples; returns input."},
+    {"multiple_of", "input, values", hint<multipleOf, divisibility>, 0,
+     "Promises that the values are multiples; returns input."},
     {"max_contiguous", "input, values", hint<maxContiguous, contiguity>, 0,
      "Promises that the values come in runs of consecutive integers; returns input."},
     {"max_constancy", "input, values", hint<maxConstancy, constancy>, 0,
@@ -186,12 +189,14 @@ constexpr Builtin rows[] = {
     {"debug_barrier", "", debugBarrier, 0, "Waits for all threads of the program and orders its memory accesses."},
     {"device_print", printSignature, devicePrint, 0, "Prints values while the kernel runs."},
     {"python.print", printSignature, devicePrint, 0, "Prints values while the kernel runs."},
-    {"device_assert", "cond, msg=\"\", mask=None", deviceAssert, 0, "Stops the kernel if a condition fails (debug mode only)."},
+    {"device_assert", "cond, msg=\"\", mask=None", deviceAssert, 0,
+     "Stops the kernel if a condition fails (debug mode only)."},
     {"static_assert", "cond, msg=\"\"", staticAssert, 0, "An error if a compile-time condition is false."},
     {"static_print", "*values, sep=\" \", end=None, file=None, flush=False", staticPrint, 0, "Prints while compiling."},
     {"target_info.current_target", "", currentTarget, 0, "The name of the target that code is compiled for."},
     {"target_info.is_cuda", "", isCuda, 0, "Whether code is compiled for an NVIDIA GPU."},
-    {"target_info.cuda_capability_geq", "major, minor=0", cudaCapabilityGeq, 0, "Whether the GPU is of that generation or later."},
+    {"target_info.cuda_capability_geq", "major, minor=0", cudaCapabilityGeq, 0,
+     "Whether the GPU is of that generation or later."},
     {"target_info.is_hip", "", never, 0, "False: there is no AMD target."},
     {"target_info.is_hip_cdna3", "", never, 0, "False: there is no AMD target."},
     {"target_info.is_hip_cdna4", "", never, 0, "False: there is no AMD target."},

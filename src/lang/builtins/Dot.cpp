@@ -112,11 +112,15 @@ std::optional<Dtype> resultDtype(Args &a, Dtype operand) {
     return std::nullopt;
   }
   switch (operand.scalar) {
-  case Scalar::Int8: return dtype(Scalar::Int32);
+  case Scalar::Int8:
+    return dtype(Scalar::Int32);
   case Scalar::Fp32:
-  case Scalar::Bf16: return dtype(Scalar::Fp32);
-  case Scalar::Fp64: return dtype(Scalar::Fp64);
-  default: return dtype(out->scalar == Scalar::Fp16 ? Scalar::Fp16 : Scalar::Fp32);
+  case Scalar::Bf16:
+    return dtype(Scalar::Fp32);
+  case Scalar::Fp64:
+    return dtype(Scalar::Fp64);
+  default:
+    return dtype(out->scalar == Scalar::Fp16 ? Scalar::Fp16 : Scalar::Fp32);
   }
 }
 
@@ -176,14 +180,14 @@ Value dot(BuiltinCall &call) {
   if (*imprecise)
     attrs.push_back({"imprecise", *imprecise});
   ir::Value *flat = flatten(a, *acc);
-  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, std::move(attrs));
+  ir::Value *r =
+      a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, std::move(attrs));
   return tensor(*result, a.b().reshape(r, shape));
 }
 
 constexpr Builtin rows[] = {
-    {"dot",
-     "input, other, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise_acc=None, out_dtype=None", dot, 0,
-     "The matrix product of two blocks, added to `acc`."},
+    {"dot", "input, other, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise_acc=None, out_dtype=None",
+     dot, 0, "The matrix product of two blocks, added to `acc`."},
 };
 
 } // namespace

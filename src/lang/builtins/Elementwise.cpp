@@ -1,5 +1,5 @@
-// Elementwise functions of several operands (LANGUAGE 3.6). Those that first turn their operands into tensors do not know
-// that a number was a literal: tl.maximum(x_fp16, 0.0) is float32.
+// Elementwise functions of several operands (LANGUAGE 3.6). Those that first turn their operands into tensors do not
+// know that a number was a literal: tl.maximum(x_fp16, 0.0) is float32.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -130,7 +130,8 @@ Value umulhi(BuiltinCall &call) {
   if (!x)
     return Value::error();
   if (!x->a.dtype.isInt() || x->a.dtype.bits() < 32)
-    return a.fail(diag::expectedDtypes, a.loc(0), "['int32', 'int64', 'uint32', 'uint64']", spelling(x->a.dtype), "umulhi");
+    return a.fail(diag::expectedDtypes, a.loc(0), "['int32', 'int64', 'uint32', 'uint64']", spelling(x->a.dtype),
+                  "umulhi");
   return tensor(x->a.dtype, a.b().binary(OpKind::UMulHi, x->a.value, x->b.value));
 }
 
@@ -184,12 +185,14 @@ Value expectZero(BuiltinCall &call) {
   if (!call.ctx.target().debug)
     return tensor(*x);
   Value zero = compare(call.ctx, Cmp::Eq, tensor(*x), Value::integer(0), a.loc(), a.loc(0), a.loc(0));
-  auto shape = zero.isError() ? std::nullopt : commonShape(call.ctx, x->shape(), mask->shape(), a.loc(), a.loc(0), a.loc(1));
+  auto shape =
+      zero.isError() ? std::nullopt : commonShape(call.ctx, x->shape(), mask->shape(), a.loc(), a.loc(0), a.loc(1));
   if (!shape)
     return Value::error();
   ir::Value *operands[] = {spread(call.ctx, zero.asTensor(), *shape).value, spread(call.ctx, *mask, *shape).value};
-  a.b().create(OpKind::Assert, operands, {},
-               {{"message", std::string("expect_zero: a masked value is not zero")}, {"function", call.ctx.currentFunction()}});
+  a.b().create(
+      OpKind::Assert, operands, {},
+      {{"message", std::string("expect_zero: a masked value is not zero")}, {"function", call.ctx.currentFunction()}});
   return tensor(*x);
 }
 

@@ -20,9 +20,9 @@ std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libde
 
 using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
-    typeBuiltins, pythonBuiltins, creationBuiltins, shapeBuiltins,       memoryBuiltins, blockPtrBuiltins,
-    atomicBuiltins, dotBuiltins,  mathBuiltins,     elementwiseBuiltins, reduceBuiltins, debugBuiltins,
-    libdeviceBuiltins,
+    typeBuiltins,     pythonBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
+    blockPtrBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
+    reduceBuiltins,   debugBuiltins,  libdeviceBuiltins,
 };
 
 } // namespace tegula::lang

@@ -1,6 +1,6 @@
 // tl.extra.libdevice (LANGUAGE 3.10), as far as operations of the IR compute it. Functions take float32 and float64,
-// numbers count as literals. Those without an operation of their own are composed; in float32 the composition is computed
-// in float64 where it would lose bits, and rounded once.
+// numbers count as literals. Those without an operation of their own are composed; in float32 the composition is
+// computed in float64 where it would lose bits, and rounded once.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 #include <cmath>
@@ -166,7 +166,8 @@ template <OpKind K> Value bitCount(BuiltinCall &call) {
     return Value::error();
   if (!x->dtype.isInt() || x->dtype.bits() < 32)
     return a.fail(diag::expectedDtypes, a.loc(0), "['int32', 'int64']", spelling(x->dtype), "libdevice");
-  return tensor(convert(call.ctx, {dtype(x->dtype.bits() == 64 ? Scalar::Int64 : Scalar::Int32), a.b().unary(K, x->value)},
+  return tensor(convert(call.ctx,
+                        {dtype(x->dtype.bits() == 64 ? Scalar::Int64 : Scalar::Int32), a.b().unary(K, x->value)},
                         dtype(Scalar::Int32)));
 }
 

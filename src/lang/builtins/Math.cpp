@@ -23,8 +23,10 @@ struct Unary {
   bool approx = false;
   bool onlyFloat32 = false;
 };
-constexpr Unary exp{"exp", OpKind::Exp}, exp2{"exp2", OpKind::Exp2}, log{"log", OpKind::Log}, log2{"log2", OpKind::Log2};
-constexpr Unary sin{"sin", OpKind::Sin}, cos{"cos", OpKind::Cos}, rsqrt{"rsqrt", OpKind::Rsqrt}, erf{"erf", OpKind::Erf};
+constexpr Unary exp{"exp", OpKind::Exp}, exp2{"exp2", OpKind::Exp2}, log{"log", OpKind::Log},
+    log2{"log2", OpKind::Log2};
+constexpr Unary sin{"sin", OpKind::Sin}, cos{"cos", OpKind::Cos}, rsqrt{"rsqrt", OpKind::Rsqrt},
+    erf{"erf", OpKind::Erf};
 constexpr Unary floor{"floor", OpKind::Floor}, ceil{"ceil", OpKind::Ceil}, sqrt{"sqrt", OpKind::Sqrt, true};
 constexpr Unary sqrtRn{"sqrt_rn", OpKind::Sqrt, false, true};
 

@@ -10,9 +10,9 @@ namespace {
 
 using ir::OpKind;
 
-
 /// cache_modifier and eviction_policy, and volatile if the call has it (index 0: none).
-std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::string_view caches, size_t evict, size_t isVolatile) {
+std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::string_view caches, size_t evict,
+                                               size_t isVolatile) {
   auto c = a.choice(cache, "cache_modifier", "Cache modifier", caches);
   auto e = a.choice(evict, "eviction_policy", "Eviction policy", "evict_first evict_last evict_normal");
   std::optional<bool> v = isVolatile ? a.flag(isVolatile, "volatile") : std::optional<bool>(false);
@@ -36,7 +36,8 @@ bool isEmpty(const Value &v) {
 }
 
 /// Loads through pointers with an optional mask and padding; all of one shape. bool comes back normalized.
-Value emitLoad(Args &a, Dtype pointer, ir::Value *ptrs, ir::Value *mask, ir::Value *other, std::vector<ir::Attr> attrs) {
+Value emitLoad(Args &a, Dtype pointer, ir::Value *ptrs, ir::Value *mask, ir::Value *other,
+               std::vector<ir::Attr> attrs) {
   std::vector<ir::Value *> operands{ptrs};
   if (mask)
     operands.push_back(mask);
@@ -177,10 +178,12 @@ Value store(BuiltinCall &call) {
 
 constexpr Builtin rows[] = {
     {"load",
-     "pointer, mask=None, other=None, boundary_check=(), padding_option=\"\", cache_modifier=\"\", eviction_policy=\"\", "
+     "pointer, mask=None, other=None, boundary_check=(), padding_option=\"\", cache_modifier=\"\", "
+     "eviction_policy=\"\", "
      "volatile=False",
      load, 0, "The values at pointers; lanes whose mask is false are not touched and give `other`."},
-    {"store", "pointer, value, mask=None, boundary_check=(), cache_modifier=\"\", eviction_policy=\"\"", store, Builtin::Method,
+    {"store", "pointer, value, mask=None, boundary_check=(), cache_modifier=\"\", eviction_policy=\"\"", store,
+     Builtin::Method,
      "Writes values, cast to the element type, to pointers; lanes whose mask is false are not touched."},
 };
 

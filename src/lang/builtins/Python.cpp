@@ -1,4 +1,5 @@
-// Python's own names inside kernels (LANGUAGE 1.8), the loop iterators, and the host module `math` on compile-time numbers.
+// Python's own names inside kernels (LANGUAGE 1.8), the loop iterators, and the host module `math` on compile-time
+// numbers.
 #include "lang/CompileTime.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
@@ -277,7 +278,8 @@ constexpr Builtin rows[] = {
     {"python.max", "*args", pyMax, 0, "The greatest of numbers, or tl.maximum chained over tensors."},
     {"python.range", "arg1, arg2=None, step=None", pyRange, 0, "A loop at run time."},
     {"range",
-     "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, flatten=None, "
+     "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, "
+     "flatten=None, "
      "warp_specialize=None, disable_licm=None",
      tlRange, 0, "A loop at run time with hints for the compiler."},
     {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},

@@ -54,7 +54,8 @@ std::vector<ir::Value *> combined(Args &a, const Value &result, const std::vecto
 }
 
 /// Creates the op and fills its region by calling combine_fn on its arguments.
-std::optional<std::vector<Value>> combine(Args &a, OpKind kind, const std::vector<Tensor> &in, unsigned axis, bool reverse) {
+std::optional<std::vector<Value>> combine(Args &a, OpKind kind, const std::vector<Tensor> &in, unsigned axis,
+                                          bool reverse) {
   ir::Builder &b = a.b();
   std::vector<ir::Value *> values;
   for (const Tensor &t : in)
@@ -193,7 +194,8 @@ constexpr Builtin rows[] = {
      "Combines the elements along an axis (all of them if it is None)."},
     {"associative_scan", "input, axis, combine_fn, reverse=False", associativeScan, Builtin::Method,
      "The running combination of the elements along an axis."},
-    {"histogram", "input, num_bins, mask=None", histogram, Builtin::Method, "How often each of 0 .. num_bins - 1 occurs."},
+    {"histogram", "input, num_bins, mask=None", histogram, Builtin::Method,
+     "How often each of 0 .. num_bins - 1 occurs."},
     {"gather", "src, index, axis", gather, Builtin::Method, "Elements of `src` at indices along an axis."},
 };
 

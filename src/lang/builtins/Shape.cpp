@@ -41,7 +41,7 @@ Value expandDims(BuiltinCall &call) {
     return a.fail(diag::duplicateAxes, a.loc(1), given);
   ir::Value *v = x->value;
   for (int64_t axis : *axes)
-    v = a.b().expandDims(v, static_cast<unsigned>(axis));
+    v = insertAxis(call.ctx, v, static_cast<unsigned>(axis));
   return tensor(x->dtype, v);
 }
 
@@ -76,7 +76,7 @@ Value unsqueeze(BuiltinCall &call) {
     return Value::error();
   if (*dim < 0 || *dim > x->shape().rank())
     return a.fail(diag::invalidAxis, a.loc(1), *dim, 0, x->shape().rank() + 1);
-  return tensor(x->dtype, a.b().expandDims(x->value, static_cast<unsigned>(*dim)));
+  return tensor(x->dtype, insertAxis(call.ctx, x->value, static_cast<unsigned>(*dim)));
 }
 
 Value broadcast(BuiltinCall &call) {
@@ -235,13 +235,17 @@ Value item(BuiltinCall &call) {
 }
 
 constexpr Builtin rows[] = {
-    {"expand_dims", "input, axis", expandDims, Builtin::Method, "Inserts dimensions of extent 1; axes count in the result."},
+    {"expand_dims", "input, axis", expandDims, Builtin::Method,
+     "Inserts dimensions of extent 1; axes count in the result."},
     {"squeeze", "x, dim", squeeze, 0, "Removes a dimension of extent 1."},
     {"unsqueeze", "x, dim", unsqueeze, 0, "Inserts a dimension of extent 1."},
     {"broadcast", "input, other", broadcast, 0, "Both operands, broadcast to their common shape."},
-    {"broadcast_to", "input, *shape", broadcastToShape, Builtin::Method, "The tensor broadcast to a shape of the same rank."},
-    {"reshape", "input, *shape, can_reorder=False", reshape, Builtin::Method, "The elements, in row-major order, as another shape."},
-    {"view", "input, *shape", view, Builtin::Method, "The elements as another shape, in any order (deprecated: use reshape)."},
+    {"broadcast_to", "input, *shape", broadcastToShape, Builtin::Method,
+     "The tensor broadcast to a shape of the same rank."},
+    {"reshape", "input, *shape, can_reorder=False", reshape, Builtin::Method,
+     "The elements, in row-major order, as another shape."},
+    {"view", "input, *shape", view, Builtin::Method,
+     "The elements as another shape, in any order (deprecated: use reshape)."},
     {"trans", "input, *dims", trans, Builtin::Method, "Swaps the last two dimensions, or permutes them all."},
     {"permute", "input, *dims", permute, Builtin::Method, "Permutes the dimensions."},
     {"join", "a, b", join, 0, "Stacks two tensors along a new last dimension."},

@@ -13,7 +13,9 @@ Dtype receiver(BuiltinCall &call) {
 }
 
 template <Scalar S> Value isScalar(BuiltinCall &call) { return Value::boolean(receiver(call) == dtype(S)); }
-template <bool (Dtype::*Test)() const> Value isKind(BuiltinCall &call) { return Value::boolean((receiver(call).*Test)()); }
+template <bool (Dtype::*Test)() const> Value isKind(BuiltinCall &call) {
+  return Value::boolean((receiver(call).*Test)());
+}
 
 Value isStandardFloating(BuiltinCall &call) {
   Dtype d = receiver(call);
@@ -84,7 +86,8 @@ Value makeTuple(BuiltinCall &call) {
 
 constexpr Builtin rows[] = {
     {"dtype", "name", makeDtype, 0, "The dtype of that name."},
-    {"pointer_type", "element_ty, address_space=1, const=False", pointerType, 0, "The type of pointers to `element_ty`."},
+    {"pointer_type", "element_ty, address_space=1, const=False", pointerType, 0,
+     "The type of pointers to `element_ty`."},
     {"block_type", "element_ty, shape", blockType, 0, "The type of blocks of that element type and shape."},
     {"constexpr", "value", makeConstexpr, 0, "The value itself, which must be known at compile time."},
     {"tuple", "args=()", makeTuple, 0, "A tuple of the items of `args`."},
