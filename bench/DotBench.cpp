@@ -1,4 +1,5 @@
-// GFLOP/s of emitDot with all operands in cache, against OpenBLAS on one thread and the peak of a pure multiply-add loop.
+// GFLOP/s of emitDot with all operands in cache, against OpenBLAS on one thread and the peak of a pure multiply-add
+// loop.
 //
 //   dot-bench [target]     (default cpu:native; set OPENBLAS_NUM_THREADS=1)
 #include "JitLibrary.h"
@@ -113,14 +114,14 @@ int run(const char *target) {
          *c = buffer(s.m * p.cRowStride * ir::byteWidth(p.accElem));
     auto fn = reinterpret_cast<Fn>(lib.symbol("dot" + std::to_string(i)));
     double flop = 2.0 * static_cast<double>(s.m * s.n * s.k), gflops = flop / bestNs([&] { fn(a, b, c); });
-    printf("%4ld x %4ld x %4ld %-4s block %2u x %2u  %8.1f GFLOP/s  %5.1f%% of f32 peak", s.m, s.n, s.k, ir::name(s.elem),
-           p.mr, p.nr, gflops, 100 * gflops / peak);
+    printf("%4ld x %4ld x %4ld %-4s block %2u x %2u  %8.1f GFLOP/s  %5.1f%% of f32 peak", s.m, s.n, s.k,
+           ir::name(s.elem), p.mr, p.nr, gflops, 100 * gflops / peak);
 #ifdef TEGULA_WITH_OPENBLAS
     if (s.elem == ir::Elem::F32) {
       double blas = flop / bestNs([&] {
-        cblas_sgemm(101, 111, 111, int(s.m), int(s.n), int(s.k), 1, static_cast<float *>(a), int(s.k),
-                    static_cast<float *>(b), int(s.n), 1, static_cast<float *>(c), int(s.n));
-      });
+                      cblas_sgemm(101, 111, 111, int(s.m), int(s.n), int(s.k), 1, static_cast<float *>(a), int(s.k),
+                                  static_cast<float *>(b), int(s.n), 1, static_cast<float *>(c), int(s.n));
+                    });
       printf("   OpenBLAS %8.1f", blas);
     }
 #endif

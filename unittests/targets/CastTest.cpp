@@ -1,4 +1,5 @@
-// Conversions between element kinds: every code of every narrow format, every midpoint, on every target and several widths.
+// Conversions between element kinds: every code of every narrow format, every midpoint, on every target and several
+// widths.
 #include "FloatReference.h"
 #include "JitLibrary.h"
 #include <random>
@@ -20,7 +21,8 @@ ir::Op makeOp(OpKind kind, bool rtz = false) {
   return op;
 }
 
-void addCast(JitLibrary &lib, const std::string &name, unsigned lanes, OpKind kind, Elem from, Elem to, bool rtz = false) {
+void addCast(JitLibrary &lib, const std::string &name, unsigned lanes, OpKind kind, Elem from, Elem to,
+             bool rtz = false) {
   ir::Op op = makeOp(kind, rtz);
   lib.addElementwise(name, lanes, {from}, to,
                      [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> x) { return v.elementwise(op, x, from, to); });
@@ -143,8 +145,22 @@ TEST_P(CastTest, DoubleToFloat) {
   addCast(lib, "rne", 8, OpKind::FpTrunc, Elem::F64, Elem::F32);
   addCast(lib, "rtz", 8, OpKind::FpTrunc, Elem::F64, Elem::F32, true);
   ASSERT_TRUE(lib.load());
-  std::vector<double> in = {1 + 0x1p-24, 1 + 0x1p-23 + 0x1p-24, 1e39, -1e39, 0x1.ffffffp127, 1e-46, 1e-45, -3e-46,
-                            0x1p-149, 0x1.8p-149, 0.1, -0.1, INFINITY, -INFINITY, 0.0, -0.0};
+  std::vector<double> in = {1 + 0x1p-24,
+                            1 + 0x1p-23 + 0x1p-24,
+                            1e39,
+                            -1e39,
+                            0x1.ffffffp127,
+                            1e-46,
+                            1e-45,
+                            -3e-46,
+                            0x1p-149,
+                            0x1.8p-149,
+                            0.1,
+                            -0.1,
+                            INFINITY,
+                            -INFINITY,
+                            0.0,
+                            -0.0};
   auto near = run(lib, "rne", in.data(), in.size(), 4), zero = run(lib, "rtz", in.data(), in.size(), 4);
   for (size_t i = 0; i < in.size(); ++i) {
     float want = static_cast<float>(in[i]);

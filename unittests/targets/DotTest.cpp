@@ -1,6 +1,6 @@
 // emitDot against plain loops: all shapes of small powers of two, every operand kind, every target.
-#include "JitLibrary.h"
 #include "targets/cpu/Dot.h"
+#include "JitLibrary.h"
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -16,8 +16,8 @@ struct Case {
   bool accumulate;
   DotPlan plan;
   std::string name() const {
-    return std::string("dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
-           (accumulate ? "_acc" : "");
+    return std::string("dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
+           std::to_string(k) + (accumulate ? "_acc" : "");
   }
 };
 
@@ -47,12 +47,18 @@ std::vector<Case> cases(const CpuTarget &t) {
 double sample(std::mt19937 &rng) { return static_cast<double>(static_cast<int>(rng() % 17) - 8); }
 
 void put(std::vector<uint8_t> &buffer, int64_t index, Elem e, double x) {
-  auto write = [&](auto value) { std::memcpy(buffer.data() + index * static_cast<int64_t>(sizeof value), &value, sizeof value); };
+  auto write = [&](auto value) {
+    std::memcpy(buffer.data() + index * static_cast<int64_t>(sizeof value), &value, sizeof value);
+  };
   switch (e) {
-  case Elem::F32: return write(static_cast<float>(x));
-  case Elem::F64: return write(x);
-  case Elem::I16: return write(static_cast<int16_t>(x));
-  case Elem::I32: return write(static_cast<int32_t>(x));
+  case Elem::F32:
+    return write(static_cast<float>(x));
+  case Elem::F64:
+    return write(x);
+  case Elem::I16:
+    return write(static_cast<int16_t>(x));
+  case Elem::I32:
+    return write(static_cast<int32_t>(x));
   default: { // bf16: the integers used have short significands
     float f = static_cast<float>(x);
     uint32_t bits;

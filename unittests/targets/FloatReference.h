@@ -43,7 +43,8 @@ inline double decode(const Format &f, uint32_t code) {
     return std::numeric_limits<double>::quiet_NaN();
   if (f.infinity && e == (1 << f.exponentBits) - 1)
     return m ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  double value = e ? std::ldexp(1.0 + std::ldexp(m, -f.mantissaBits), e - f.bias) : std::ldexp(m, 1 - f.bias - f.mantissaBits);
+  double value =
+      e ? std::ldexp(1.0 + std::ldexp(m, -f.mantissaBits), e - f.bias) : std::ldexp(m, 1 - f.bias - f.mantissaBits);
   return sign * value;
 }
 

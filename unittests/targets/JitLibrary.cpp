@@ -11,8 +11,7 @@
 namespace tegula::cpu {
 
 JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
-    : target_(*parseTarget(targetName)), options_(options),
-      module_(std::make_unique<llvm::Module>("test", context_)) {}
+    : target_(*parseTarget(targetName)), options_(options), module_(std::make_unique<llvm::Module>("test", context_)) {}
 
 JitLibrary::~JitLibrary() {
   if (handle_)

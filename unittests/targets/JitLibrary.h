@@ -1,4 +1,5 @@
-// Test support: functions built with VecEmitter, compiled by Codegen, linked with ld.lld into a shared object and loaded.
+// Test support: functions built with VecEmitter, compiled by Codegen, linked with ld.lld into a shared object and
+// loaded.
 #pragma once
 #include "targets/cpu/Codegen.h"
 #include "targets/cpu/Vec.h"
@@ -17,20 +18,19 @@ public:
   JitLibrary(const JitLibrary &) = delete;
 
   using Body = std::function<llvm::Value *(VecEmitter &, llvm::ArrayRef<llvm::Value *>)>;
-  /// void name(const void *const *in, void *out, int64_t n): out[i] = body(in[0][i], in[1][i], ...) for `lanes` elements at
-  /// a time, n a multiple of lanes.
+  /// void name(const void *const *in, void *out, int64_t n): out[i] = body(in[0][i], in[1][i], ...) for `lanes`
+  /// elements at a time, n a multiple of lanes.
   void addElementwise(const std::string &name, unsigned lanes, llvm::ArrayRef<ir::Elem> args, ir::Elem result,
                       const Body &body);
   /// void name(ptr, ptr, ptr): body gets the three pointers and leaves the builder at the end.
-  void addPointers(const std::string &name, const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body);
+  void addPointers(const std::string &name,
+                   const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body);
 
   /// Loads everything added so far; adds a test failure and gives false if that does not work.
   bool load();
   void *symbol(const std::string &name) const;
   using ElementwiseFn = void (*)(const void *const *, void *, int64_t);
-  ElementwiseFn elementwise(const std::string &name) const {
-    return reinterpret_cast<ElementwiseFn>(symbol(name));
-  }
+  ElementwiseFn elementwise(const std::string &name) const { return reinterpret_cast<ElementwiseFn>(symbol(name)); }
   const CpuTarget &target() const { return target_; }
   /// Assembly of the module after load(), for looking at it.
   const std::string &objectPath() const { return path_; }

@@ -18,11 +18,11 @@ struct Function {
 };
 long double rsqrtl(long double x) { return 1 / sqrtl(x); }
 double rsqrt(double x) { return 1 / std::sqrt(x); }
-const Function functions[] = {
-    {OpKind::Exp, "exp", expl, exp},    {OpKind::Exp2, "exp2", exp2l, exp2}, {OpKind::Log, "log", logl, log},
-    {OpKind::Log2, "log2", log2l, log2}, {OpKind::Sin, "sin", sinl, sin},     {OpKind::Cos, "cos", cosl, cos},
-    {OpKind::Sqrt, "sqrt", sqrtl, sqrt}, {OpKind::Rsqrt, "rsqrt", rsqrtl, rsqrt}, {OpKind::Erf, "erf", erfl, erf},
-    {OpKind::Tanh, "tanh", tanhl, tanh}};
+const Function functions[] = {{OpKind::Exp, "exp", expl, exp},     {OpKind::Exp2, "exp2", exp2l, exp2},
+                              {OpKind::Log, "log", logl, log},     {OpKind::Log2, "log2", log2l, log2},
+                              {OpKind::Sin, "sin", sinl, sin},     {OpKind::Cos, "cos", cosl, cos},
+                              {OpKind::Sqrt, "sqrt", sqrtl, sqrt}, {OpKind::Rsqrt, "rsqrt", rsqrtl, rsqrt},
+                              {OpKind::Erf, "erf", erfl, erf},     {OpKind::Tanh, "tanh", tanhl, tanh}};
 
 template <typename T> T fromBits(uint64_t bits) {
   T x;
@@ -43,7 +43,8 @@ template <typename T, typename W> double ulps(T got, W want) {
   if (want == 0)
     return got == 0 && std::signbit(got) == std::signbit(want) ? 0 : INFINITY;
   int e = std::max(std::ilogb(want), std::numeric_limits<T>::min_exponent - 1);
-  return static_cast<double>(std::fabs((static_cast<W>(got) - want) / std::ldexp(W(1), e - std::numeric_limits<T>::digits + 1)));
+  return static_cast<double>(
+      std::fabs((static_cast<W>(got) - want) / std::ldexp(W(1), e - std::numeric_limits<T>::digits + 1)));
 }
 
 template <typename T> std::string nameOf(const Function &f, unsigned lanes) {
@@ -61,7 +62,8 @@ template <typename T> void addAll(JitLibrary &lib, std::initializer_list<unsigne
       });
 }
 
-template <typename T> std::vector<T> apply(const JitLibrary &lib, const Function &f, unsigned lanes, std::vector<T> in) {
+template <typename T>
+std::vector<T> apply(const JitLibrary &lib, const Function &f, unsigned lanes, std::vector<T> in) {
   while (in.size() % 32)
     in.push_back(1);
   std::vector<T> out(in.size());
@@ -72,13 +74,14 @@ template <typename T> std::vector<T> apply(const JitLibrary &lib, const Function
 
 class MathTest : public testing::TestWithParam<std::string> {};
 
-template <typename T, typename W> void expectClose(const Function &f, const std::vector<T> &in, const std::vector<T> &out,
-                                                   const char *what) {
+template <typename T, typename W>
+void expectClose(const Function &f, const std::vector<T> &in, const std::vector<T> &out, const char *what) {
   double worst = 0;
   T at = 0, got = 0;
   W want = 0;
   for (size_t i = 0; i < in.size(); ++i) {
-    W w = sizeof(W) == 8 ? static_cast<W>(f.reference32(static_cast<double>(in[i]))) : static_cast<W>(f.reference(in[i]));
+    W w =
+        sizeof(W) == 8 ? static_cast<W>(f.reference32(static_cast<double>(in[i]))) : static_cast<W>(f.reference(in[i]));
     double e = ulps<T, W>(out[i], w);
     if (e > worst) {
       worst = e;
@@ -88,7 +91,8 @@ template <typename T, typename W> void expectClose(const Function &f, const std:
     }
   }
   printf("  %-6s %s max error %.3f ulp at %a\n", f.name, what, worst, static_cast<double>(at));
-  EXPECT_LE(worst, 2.0) << f.name << " " << what << " of " << std::hexfloat << at << " gives " << got << ", not " << want;
+  EXPECT_LE(worst, 2.0) << f.name << " " << what << " of " << std::hexfloat << at << " gives " << got << ", not "
+                        << want;
 }
 
 TEST_P(MathTest, FloatWithinTwoUlp) {
@@ -120,8 +124,8 @@ TEST_P(MathTest, DoubleWithinTwoUlp) {
   for (int i = 0; i < n; ++i) {
     in.push_back(fromBits<double>(rng()));
     double u = static_cast<double>(rng()) * 0x1p-64;
-    in.insert(in.end(), {u, -u, 0.5 + 1.5 * u, 1 + (u - 0.5) * 0x1p-20, 800 * (2 * u - 1), 8 * u, std::exp(60 * (u - 0.5)),
-                         -std::exp(60 * (u - 0.5))});
+    in.insert(in.end(), {u, -u, 0.5 + 1.5 * u, 1 + (u - 0.5) * 0x1p-20, 800 * (2 * u - 1), 8 * u,
+                         std::exp(60 * (u - 0.5)), -std::exp(60 * (u - 0.5))});
     in.push_back(static_cast<double>(static_cast<int>(i * 37)) * M_PI_2);
   }
   for (const Function &f : functions)
@@ -133,10 +137,42 @@ template <typename T> void testSpecials(const std::string &target, std::initiali
   addAll<T>(lib, widths);
   ASSERT_TRUE(lib.load());
   using L = std::numeric_limits<T>;
-  std::vector<T> in = {0, -T(0), L::infinity(), -L::infinity(), L::quiet_NaN(), 1, -1, L::denorm_min(), -L::denorm_min(),
-                       L::min(), -L::min(), L::min() / 2, L::max(), -L::max(), T(0.5), 2, T(1e-5), T(-1e-5), 4, 1024,
-                       T(88.72283), T(88.7229), T(-103.97), T(-103.98), T(-87.4), T(709.78), T(709.79), T(-745.1), T(-745.2),
-                       128, T(127.9), -149, -150, 1024, -1074, -1075};
+  std::vector<T> in = {0,
+                       -T(0),
+                       L::infinity(),
+                       -L::infinity(),
+                       L::quiet_NaN(),
+                       1,
+                       -1,
+                       L::denorm_min(),
+                       -L::denorm_min(),
+                       L::min(),
+                       -L::min(),
+                       L::min() / 2,
+                       L::max(),
+                       -L::max(),
+                       T(0.5),
+                       2,
+                       T(1e-5),
+                       T(-1e-5),
+                       4,
+                       1024,
+                       T(88.72283),
+                       T(88.7229),
+                       T(-103.97),
+                       T(-103.98),
+                       T(-87.4),
+                       T(709.78),
+                       T(709.79),
+                       T(-745.1),
+                       T(-745.2),
+                       128,
+                       T(127.9),
+                       -149,
+                       -150,
+                       1024,
+                       -1074,
+                       -1075};
   for (const Function &f : functions)
     for (unsigned w : widths) {
       std::vector<T> out = apply(lib, f, w, in);
@@ -146,7 +182,8 @@ template <typename T> void testSpecials(const std::string &target, std::initiali
           EXPECT_TRUE(out[i] == static_cast<T>(want) && std::signbit(out[i]) == std::signbit(want))
               << f.name << "(" << in[i] << ") = " << out[i] << " lanes " << w;
         else
-          EXPECT_LE((ulps<T, long double>(out[i], want)), 2.0) << f.name << "(" << in[i] << ") = " << out[i] << " lanes " << w;
+          EXPECT_LE((ulps<T, long double>(out[i], want)), 2.0)
+              << f.name << "(" << in[i] << ") = " << out[i] << " lanes " << w;
       }
     }
 }

@@ -86,8 +86,10 @@ V narrowSubnormal(Arith &a, V magnitude, const NarrowFormat &f, bool towardZero)
   return a.b.CreateSub(code, a.b.CreateZExt(tooLarge, code->getType()));
 }
 
-V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero) {
-  const NarrowFormat &f = formatOf(to);
+V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero, bool keepInfinity = false) {
+  NarrowFormat f = formatOf(to);
+  if (keepInfinity && f.hasInf)
+    f.overflow = f.max + 1;
   Arith a(v);
   unsigned width = ir::bitWidth(to), drop = 23 - f.mantissa;
   V bits = a.bitsOf(x);
@@ -209,6 +211,10 @@ V VecEmitter::narrow(V x, Elem to, bool towardZero) {
   }
   // No vcvtneps2bf16 for bf16: that instruction flushes subnormals.
   return narrowSoft(*this, x, to, towardZero);
+}
+
+V narrowExact(VecEmitter &v, V x, Elem to) {
+  return to == Elem::F8E5M2 ? narrowSoft(v, x, to, false, /*keepInfinity=*/true) : v.narrow(x, to);
 }
 
 V narrowFromDouble(VecEmitter &v, V x, Elem to, bool towardZero) {

@@ -297,6 +297,9 @@ V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
   llvm::SmallVector<V, 3> wide;
   for (V x : args)
     wide.push_back(v.widen(x, e));
+  // Minima, maxima and integral parts are values of the format as they are.
+  if ((kind >= OpKind::MinNum && kind <= OpKind::Maximum) || kind == OpKind::Floor || kind == OpKind::Ceil)
+    return narrowExact(v, floatOp(v, kind, wide, false), e);
   if (kind != OpKind::Fma)
     return v.narrow(floatOp(v, kind, wide, /*contract=*/false), e);
   for (V &x : wide)

@@ -77,6 +77,8 @@ llvm::Value *emitFmaToOdd(VecEmitter &v, llvm::Value *x, llvm::Value *y, llvm::V
 llvm::Value *emitRound(VecEmitter &v, ir::OpKind floorOrCeil, llvm::Value *x);
 /// Any cast operation (Trunc ... Bitcast) between non-pointer element kinds.
 llvm::Value *emitCast(VecEmitter &v, const ir::Op &op, llvm::Value *x, ir::Elem from, ir::Elem to);
+/// A float that is a value of the narrow format, infinities included (narrow() would saturate those of f8e5m2) -> its bits.
+llvm::Value *narrowExact(VecEmitter &v, llvm::Value *x, ir::Elem to);
 /// double -> float or narrow bits with one rounding.
 llvm::Value *narrowFromDouble(VecEmitter &v, llvm::Value *x, ir::Elem to, bool towardZero);
 /// exp, exp2, log, log2, sin, cos, rsqrt, erf, tanh on float or double (Math.cpp).
