@@ -150,8 +150,9 @@ def k_overflow(out, a, b, OP: tl.constexpr):
     tl.store(out, r)
 
 
-@pytest.mark.parametrize("op, a, b, fails", [("+", 2**31 - 1, 5, True), ("-", -2**31, 3, True), ("*", 2**16, 2**16, True),
-                                             ("+", 2**31 - 6, 5, False), ("add", 2**31 - 1, 5, False), ("*", 3, 5, False)])
+@pytest.mark.parametrize("op, a, b, fails", [("+", 2**31 - 1, 5, True), ("-", -2**31, 3, True),
+                                             ("*", 2**16, 2**16, True), ("+", 2**31 - 6, 5, False),
+                                             ("add", 2**31 - 1, 5, False), ("*", 3, 5, False)])
 def test_overflow(dev, op, a, b, fails):
     if fails:
         with pytest.raises(tegula.DeviceError, match="overflow"):

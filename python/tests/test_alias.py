@@ -1,0 +1,78 @@
+"""`python -m tegula script.py` runs scripts that import triton; tegula.testing."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tegula import testing
+
+SCRIPT = '''
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.testing import assert_close
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, tl.exp(x) + tl.cdiv(n, BLOCK), mask=mask)
+
+
+n = int(sys.argv[1])
+x, out = np.random.rand(n).astype(np.float32), np.empty(n, np.float32)
+grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
+kernel[grid](x, out, n, BLOCK=triton.next_power_of_2(33))
+assert_close(out, np.exp(x) + triton.cdiv(n, 64), atol=1e-4, rtol=1e-5)
+print("fine", triton.__name__, __name__)
+'''
+
+
+def run(path, *args):
+    return subprocess.run([sys.executable, "-m", "tegula", path, *args], text=True, capture_output=True, timeout=120)
+
+
+def test_script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = run(path, "1000")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("fine") and done.stdout.rstrip().endswith("__main__")
+
+
+def test_unknown_attribute(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("import triton\ntriton.no_such_thing\n")
+    done = run(path)
+    assert done.returncode != 0 and "no_such_thing" in done.stderr
+
+
+def test_missing_script(tmp_path):
+    done = run(tmp_path / "none.py")
+    assert done.returncode != 0 and "none.py" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_import_needs_no_numpy(tmp_path):
+    code = "import sys; sys.modules['numpy'] = None; import tegula; print(tegula.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_assert_close():
+    x = np.array([1.0, np.nan])
+    testing.assert_close(x, x + 0.005)
+    testing.assert_close(x, x * 1.05, atol=0, rtol=0.1)
+    with pytest.raises(AssertionError):
+        testing.assert_close(x, x + 1)
+
+
+@pytest.mark.parametrize("mode", ["min", "max", "mean", "median", "all"])
+def test_do_bench(mode):
+    r = testing.do_bench(lambda: sum(range(100)), warmup=1, rep=2, return_mode=mode)
+    assert all(t > 0 for t in r) if mode == "all" else r > 0
+    with pytest.raises(ValueError):
+        testing.do_bench(lambda: 0, return_mode="none")

@@ -1,0 +1,62 @@
+"""`tegula.language` as a host module: types, names, stubs."""
+import copy
+import importlib
+import pickle
+
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@pytest.mark.parametrize("name, bits", [("int1", 1), ("int8", 8), ("uint16", 16), ("int32", 32), ("uint64", 64),
+                                        ("float16", 16), ("bfloat16", 16), ("float32", 32), ("float64", 64),
+                                        ("float8e5", 8), ("float8e4nv", 8)])
+def test_dtypes(name, bits):
+    t = getattr(tl, name)
+    assert t.primitive_bitwidth == bits and t == tl.dtype(name) and hash(t) == hash(tl.dtype(name))
+    assert t != tl.void if hasattr(tl, "void") else True
+    assert pickle.loads(pickle.dumps(t)) == t and copy.deepcopy(t) == t
+    assert tl.pointer_type(t).element_ty == t
+
+
+@pytest.mark.parametrize("spelling, name", [("fp32", "float32"), ("fp16", "float16"), ("bf16", "bfloat16"),
+                                            ("i32", "int32"), ("u8", "uint8")])
+def test_short_names(spelling, name):
+    assert tl.dtype(spelling) == getattr(tl, name)
+
+
+def test_unknown_dtype():
+    with pytest.raises(TypeError, match="int7"):
+        tl.dtype("int7")
+
+
+def test_constexpr():
+    c = tl.constexpr(5)
+    assert c.value == 5 and c + 1 == 6 and int(c) == 5
+
+
+NAMES = """program_id num_programs arange full zeros zeros_like cast to_tensor expand_dims squeeze unsqueeze broadcast broadcast_to reshape
+view ravel trans permute join split interleave cat item flip swizzle2d load store make_block_ptr advance atomic_add atomic_max atomic_min
+atomic_and atomic_or atomic_xor atomic_xchg atomic_cas dot add sub mul minimum maximum clamp abs exp exp2 log log2 sin cos sqrt rsqrt erf
+floor ceil sqrt_rn div_rn fdiv fma umulhi where expect_zero cdiv sigmoid softmax reduce sum max min argmax argmin xor_sum reduce_or
+associative_scan cumsum cumprod sort topk bitonic_merge histogram gather multiple_of max_contiguous max_constancy assume debug_barrier
+device_print device_assert static_print static_assert range static_range condition philox_impl philox randint randint4x rand rand4x
+randn randn4x uint_to_uniform_float pair_uniform_to_normal""".split()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name):
+    assert callable(getattr(tl, name))
+
+
+@pytest.mark.parametrize("module, name", [("math", "exp"), ("random", "rand"), ("standard", "softmax"),
+                                          ("core", "load"), ("extra.libdevice", "tanh")])
+def test_submodules(module, name):
+    assert callable(getattr(importlib.import_module(f"tegula.language.{module}"), name))
+
+
+def test_stubs_name_every_function():
+    from pathlib import Path
+    stub = (Path(tl.__file__).parent / "__init__.pyi").read_text()
+    missing = [n for n in NAMES if f"def {n}(" not in stub and f"{n}" not in stub]
+    assert not missing

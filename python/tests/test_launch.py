@@ -1,0 +1,257 @@
+"""kernel[grid](...): binding of arguments, grids, options, the returned kernel (docs/language.md §4.2-4.4)."""
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from kernels import add_kernel, fill_kernel, read_kernel
+
+
+def arrays(n=100):
+    g = np.random.default_rng(n)
+    return g.standard_normal(n, dtype=np.float32), g.standard_normal(n, dtype=np.float32), np.zeros(n, np.float32)
+
+
+@pytest.mark.parametrize("grid", [(2,), (2, 1), (2, 1, 1), [2], (np.int64(2),), lambda meta:
+                                  (tegula.cdiv(meta["n"], meta["BLOCK"]),)], ids=str)
+def test_grids(grid):
+    x, y, out = arrays()
+    add_kernel[grid](x, y, out, 100)
+    assert np.array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("grid, error", [(5, TypeError), ((), ValueError), ((1, 1, 1, 1), ValueError),
+                                         ((-1,), ValueError), ((2**31, 2**10), Exception), ((1.5,), TypeError),
+                                         (("a",), TypeError)], ids=str)
+def test_bad_grids(grid, error):
+    x, y, out = arrays()
+    with pytest.raises(error):
+        add_kernel[grid](x, y, out, 100)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("grid", [(0,), (3, 0), (0, 0, 0)])
+def test_empty_grids_run_nothing(grid):
+    x, y, out = arrays()
+    add_kernel[grid](x, y, out, 100)
+    assert not out.any()
+
+
+def test_binding():
+    x, y, out = arrays()
+    for args, kw in (((x, y, out), {
+            "n": 100
+    }), ((x,), {
+            "out": out,
+            "y": y,
+            "n": 100
+    }), ((x, y, out, 100, 32), {}), ((x, y, out, 100), {
+            "BLOCK": 128
+    }), ((x, y, out, 100), {
+            "num_warps": 8,
+            "num_stages": 2
+    })):
+        out[:] = 0
+        add_kernel[(4,)](*args, **kw)
+        assert np.array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("args, kw, error, text", [((1,), {}, TypeError, "missing"),
+                                                   ((1, 2, 3, 4, 5, 6), {}, TypeError, "takes"),
+                                                   ((1, 2, 3, 4), {
+                                                       "n": 5
+                                                   }, TypeError, "multiple"),
+                                                   ((1, 2, 3, 4), {
+                                                       "no_such": 5
+                                                   }, KeyError, "no_such")])
+def test_binding_errors(args, kw, error, text):
+    with pytest.raises(error, match=text):
+        add_kernel[(1,)](*args, **kw)
+
+
+@pytest.mark.parametrize("value, code", [(5, "i32"), (2**31, "i64"), (-2**31 - 1, "i64"), (2**63, "u64"), (1.5, "fp32"),
+                                         (True, "i1")])
+def test_type_of_scalars(value, code):
+    dtype = {"i32": np.int32, "i64": np.int64, "u64": np.uint64, "fp32": np.float32, "i1": np.bool_}[code]
+    out = np.zeros(4, dtype)
+    fill_kernel[(1,)](out, value, 4)
+    assert (out == dtype(value)).all()
+
+
+def test_integers_too_large():
+    with pytest.raises(OverflowError):
+        fill_kernel[(1,)](np.zeros(4, np.int64), 2**64, 4)
+
+
+@pytest.mark.parametrize("value", [np.int32(7), np.int64(7), np.float32(7), np.float64(7)], ids=repr)
+def test_numpy_scalars(value):
+    out = np.zeros(4, np.float32)
+    fill_kernel[(1,)](out, value, 4)
+    assert (out == 7).all()
+
+
+@pytest.mark.parametrize("value", ["text", object(), {}, [1, 2]], ids=lambda v: type(v).__name__)
+def test_arguments_of_no_type(value):
+    with pytest.raises(TypeError, match="argument|specialize"):
+        fill_kernel[(1,)](np.zeros(4, np.int64), value, 4)
+
+
+@pytest.mark.parametrize("dtype", [
+    np.bool_, np.int8, np.uint16, np.int64, np.float16, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e5m2
+], ids=lambda d: d.__name__)
+def test_dtypes_of_arrays(dtype):
+    out = np.zeros(4, dtype)
+    fill_kernel[(1,)](out, True if dtype is np.bool_ else 2, 4)
+    assert (out == np.ones(4).astype(dtype) * (1 if dtype is np.bool_ else dtype(2))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, "S4", "O", ">f4"])
+def test_arrays_of_other_dtypes(dtype):
+    with pytest.raises(TypeError, match="out"):
+        fill_kernel[(1,)](np.zeros(4, dtype), 1, 4)
+
+
+def test_read_only_arrays():
+    x, out = np.arange(4, dtype=np.float32), np.zeros(1, np.float32)
+    x.flags.writeable = False
+    read_kernel[(1,)](x, out)
+    assert out[0] == 1
+    with pytest.raises((ValueError, TypeError), match="read-only|writ"):
+        fill_kernel[(1,)](x, 3.0, 4)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_arrays_that_are_not_contiguous():
+    out = np.zeros((4, 4), np.float32)
+    with pytest.raises((ValueError, TypeError), match="contiguous"):
+        fill_kernel[(1,)](out[:, 0], 3.0, 4)
+    fill_kernel[(1,)](out.T, 3.0, 16)
+    assert (out == 3).all()
+
+
+class Interface:
+    """An object that only has __array_interface__."""
+
+    def __init__(self, a):
+        self.a = a
+        self.__array_interface__ = a.__array_interface__
+
+
+class DLPack:
+
+    def __init__(self, a):
+        self.a = a
+
+    def __dlpack__(self, **kw):
+        return self.a.__dlpack__(**kw)
+
+    def __dlpack_device__(self):
+        return self.a.__dlpack_device__()
+
+
+class Pointer:
+    """What torch tensors look like."""
+    dtype = "torch.float32"
+
+    def __init__(self, a):
+        self.a = a
+
+    def data_ptr(self):
+        return self.a.ctypes.data
+
+
+@pytest.mark.parametrize("wrap", [Interface, DLPack, Pointer])
+def test_other_array_objects(wrap):
+    out = np.zeros(4, np.float32)
+    fill_kernel[(1,)](wrap(out), 3.0, 4)
+    assert (out == 3).all()
+
+
+def test_compiled_kernel():
+    x, y, out = arrays()
+    k = add_kernel[(2,)](x, y, out, 100)
+    assert k is add_kernel[(2,)](x, y, out, 100)
+    assert k.name.startswith("add_kernel")
+    assert set(k.asm) >= {"llvm", "asm"} and "add" in k.asm["llvm"]
+    assert isinstance(k.asm["obj"], bytes)
+    with pytest.raises(KeyError):
+        k.asm["no such stage"]
+    assert k.timings["total"] >= 0
+    out[:] = 0
+    k[(2,)](x, y, out, 100, 64)
+    assert np.array_equal(out, x + y)
+
+
+def test_warmup_does_not_launch():
+    x, y, out = arrays()
+    k = add_kernel.warmup(x, y, out, 100, grid=(2,))
+    assert not out.any()
+    assert k is add_kernel[(2,)](x, y, out, 100)
+
+
+def test_specialization():
+    x, y, out = arrays(64)
+    launch = lambda n: add_kernel[(1,)](x, y, out, n)
+    assert launch(64) is launch(32)  # both multiples of 16
+    assert launch(64) is not launch(33)
+    assert launch(33) is launch(35)
+    assert launch(1) is not launch(33)  # 1 is a constant
+    z = np.zeros(66, np.float32)
+    assert add_kernel[(1,)](x, y, z[1:65], 64) is not launch(64)  # not aligned to 16 bytes
+
+
+def test_debug_option_and_numbers_of_threads():
+    x, y, out = arrays(5000)
+    for threads in (1, 2, 4):
+        out[:] = 0
+        add_kernel[(tegula.cdiv(5000, 64),)](x, y, out, 5000, num_threads=threads)
+        assert np.array_equal(out, x + y)
+
+
+def test_many_threads_launch_at_once():
+    errors = []
+
+    def work(k):
+        try:
+            for i in range(20):
+                n = 100 + 16 * k + i
+                x, y, out = arrays(n)
+                add_kernel[(tegula.cdiv(n, 32),)](x, y, out, n, BLOCK=32)
+                assert np.array_equal(out, x + y)
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors[0]
+
+
+def test_checked_mode_names_the_access():
+    x, y, out = arrays(100)
+    with pytest.raises(tegula.DeviceError, match="out"):
+        fill_kernel[(1,)](out, 1.0, 128, check=True)
+    try:
+        fill_kernel[(1,)](out, 1.0, 128, check=True)
+    except tegula.DeviceError as e:
+        assert e.fault["argument"] == "out" and e.fault["file"].endswith("kernels.py") and e.fault["index"] >= 100
+
+
+def test_calling_a_kernel_from_the_host():
+    with pytest.raises(RuntimeError, match="Cannot call"):
+        add_kernel(1, 2, 3, 4)
+
+
+def test_functions_of_the_language_on_the_host():
+    assert tegula.cdiv(7, 3) == 3 and tegula.next_power_of_2(33) == 64 and tegula.next_power_of_2(1) == 1
+    with pytest.raises(RuntimeError, match="in a kernel"):
+        tl.zeros((1,), tl.float32)
+    with pytest.raises(AttributeError, match="no_such"):
+        tl.no_such
+    with pytest.raises(AttributeError, match="no_such"):
+        tegula.no_such
