@@ -97,7 +97,7 @@ def endless(x):
 def test_interrupt(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text("""
-import threading, _thread, time
+import os, signal, threading, time
 import numpy as np
 import tegula
 import tegula.language as tl
@@ -109,7 +109,12 @@ def endless(x):
         pass
 
 
-threading.Thread(target=lambda: (time.sleep(1.5), __import__("os").kill(__import__("os").getpid(), 2)), daemon=True).start()
+def interrupt():
+    time.sleep(1.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+threading.Thread(target=interrupt, daemon=True).start()
 try:
     endless[(1,)](np.zeros(1, np.int32))
 except KeyboardInterrupt:
