@@ -1,0 +1,139 @@
+// Facts of named values in small kernels.
+#include "ir/Text.h"
+#include "passes/AxisFacts.h"
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace tegula;
+using namespace tegula::ir;
+
+namespace {
+
+const Value *findNamed(const Block &b, std::string_view name) {
+  for (const Value *v : b.args)
+    if (v->name == name)
+      return v;
+  for (const Op *op : b.ops) {
+    for (const Value *v : op->results)
+      if (v->name == name)
+        return v;
+    for (const Region *r : op->regions)
+      if (const Value *v = findNamed(*r->block, name))
+        return v;
+  }
+  return nullptr;
+}
+
+/// "c=8,1 v=16,4 s=1,8", axes separated by commas.
+std::string text(const ValueFacts &f) {
+  std::ostringstream c, v, s;
+  for (size_t i = 0; i < f.axes.size(); ++i) {
+    const char *sep = i ? "," : "";
+    c << sep << f.axes[i].contiguity;
+    v << sep << f.axes[i].divisibility;
+    s << sep << f.axes[i].constancy;
+  }
+  return "c=" + c.str() + " v=" + v.str() + " s=" + s.str();
+}
+
+struct Row {
+  const char *name, *facts;
+};
+
+void expectFacts(const char *source, std::initializer_list<Row> rows) {
+  DiagEngine diag;
+  auto file = std::make_shared<SourceFile>("test.ir", source);
+  std::unique_ptr<Module> m = parse(file, diag);
+  ASSERT_TRUE(m) << renderAll(diag);
+  AxisFacts facts(*m->kernel());
+  for (const Row &r : rows) {
+    const Value *v = findNamed(*m->kernel()->block(), r.name);
+    ASSERT_TRUE(v) << r.name;
+    EXPECT_EQ(text(facts.of(v)), r.facts) << r.name;
+  }
+}
+
+TEST(AxisFacts, AddressesOfVectors) {
+  expectFacts(R"(kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32 {divisibility = 16}) {
+    %pid = program_id {axis = 0} : i32
+    %size = const {value = 128} : i32
+    %start = mul %pid, %size
+    %s = splat %start : tensor<128xi32>
+    %r = range {start = 0} : tensor<128xi32>
+    %offs = add %s, %r
+    %base = splat %p : tensor<128xptr<f32>>
+    %ptrs = addptr %base, %offs
+    %nn = splat %n : tensor<128xi32>
+    %mask = cmpi %offs, %nn {pred = slt}
+    %odd = range {start = 3} : tensor<128xi32>
+    %podd = addptr %base, %odd
+  })",
+              {{"start", "c=1 v=128 s=1"},
+               {"offs", "c=128 v=128 s=1"},
+               {"ptrs", "c=128 v=16 s=1"},
+               {"mask", "c=1 v=1 s=16"},
+               {"podd", "c=128 v=4 s=1"}});
+}
+
+TEST(AxisFacts, TwoAxesAndDivision) {
+  expectFacts(R"(kernel @k(%p: ptr<f16> {divisibility = 16}, %s: i32 {divisibility = 8}) {
+    %r = range {start = 0} : tensor<64xi32>
+    %row = expand_dims %r {axis = 0} : tensor<1x64xi32>
+    %rows = broadcast %row : tensor<32x64xi32>
+    %q = range {start = 0} : tensor<32xi32>
+    %col = expand_dims %q {axis = 1} : tensor<32x1xi32>
+    %ss = splat %s : tensor<32x1xi32>
+    %cs = mul %col, %ss
+    %cols = broadcast %cs : tensor<32x64xi32>
+    %off = add %cols, %rows
+    %b = splat %p : tensor<32x64xptr<f16>>
+    %ptrs = addptr %b, %off
+    %t = permute %ptrs {perm = [1, 0]} : tensor<64x32xptr<f16>>
+    %sixteen = const {value = 16} : tensor<64xi32>
+    %div = sdiv %r, %sixteen
+    %rem = srem %r, %sixteen
+    %flat = reshape %row : tensor<64x1xi32>
+    %three = const {value = 3} : tensor<64xi32>
+    %neg = sub %r, %sixteen
+    %negdiv = sdiv %neg, %sixteen
+    %four = const {value = 4} : tensor<64xi32>
+    %shift = ashr %neg, %four
+  })",
+              {{"rows", "c=1,64 v=1,1099511627776 s=32,1"},
+               {"cs", "c=1,1 v=8,8 s=1,1"},
+               {"off", "c=1,64 v=1,8 s=1,1"},
+               {"ptrs", "c=1,64 v=2,16 s=1,1"},
+               {"t", "c=64,1 v=16,2 s=1,1"},
+               {"div", "c=1 v=1 s=16"},
+               {"rem", "c=16 v=16 s=1"},
+               {"flat", "c=64,1 v=1099511627776,1 s=1,1"},
+               {"negdiv", "c=1 v=1 s=1"},
+               {"shift", "c=1 v=1 s=16"}});
+}
+
+TEST(AxisFacts, LoopsAndHints) {
+  expectFacts(R"(kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32, %stride: i32) {
+    %zero = const {value = 0} : i64
+    %izero = const {value = 0} : i32
+    %one = const {value = 1} : i32
+    %four = const {value = 4} : i64
+    %r = range {start = 0} : tensor<64xi32>
+    %b = splat %p : tensor<64xptr<f32>>
+    %p0 = addptr %b, %r
+    %e = for %izero, %n, %one, %zero : i64 (%i: i32, %off: i64) {
+      %s = splat %off : tensor<64xi64>
+      %ptrs = addptr %p0, %s
+      %v = load %ptrs : tensor<64xf32>
+      store %ptrs, %v
+      %next = add %off, %four
+      yield %next
+    }
+    %h = mul %stride, %one {divisibility = [32]}
+    %hs = splat %h : tensor<64xi32>
+    %w = add %r, %hs
+    %g = mul %w, %w {contiguity = [8], divisibility = [8]}
+  })",
+              {{"off", "c=1 v=4 s=1"}, {"ptrs", "c=64 v=16 s=1"}, {"h", "c=1 v=32 s=1"}, {"w", "c=64 v=32 s=1"}, {"g", "c=8 v=8 s=1"}});
+}
+
+} // namespace
