@@ -1,0 +1,104 @@
+// What can be asked of a compiled kernel.
+#include "api/Compile.h"
+#include "api/Specialize.h"
+#include <cstring>
+
+using namespace tegula;
+using namespace tegula::api;
+
+void tegula_kernel_retain(TegulaKernel *k) { retain(k); }
+void tegula_kernel_release(TegulaKernel *k) { release(k); }
+
+TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
+  if (!k || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_info: null argument or `size` not set");
+  TegulaKernelInfo i{};
+  i.size = sizeof i;
+  i.name = k->name.c_str();
+  i.symbol = k->info.symbol.c_str();
+  i.hash = k->hash.c_str();
+  i.target = k->targetName.c_str();
+  i.signature = k->signature.c_str();
+  i.num_warps = k->options.numWarps;
+  i.num_stages = k->options.numStages;
+  i.num_ctas = k->options.numCtas;
+  i.checked = k->options.checked;
+  i.debug = k->options.debug;
+  i.debug_info = k->options.debugInfo;
+  i.origin = k->origin;
+  i.arg_count = static_cast<uint32_t>(k->info.args.size());
+  i.scratch_bytes = k->info.scratchBytes;
+  i.object_bytes = k->object.size();
+  i.code_bytes = k->code ? k->code->codeBytes() : 0;
+  size_t n = std::min(out->size, sizeof i);
+  std::memcpy(out, &i, n);
+  out->size = n;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_kernel_timings(TegulaKernel *k, TegulaTimings *out) {
+  if (!k || !out || out->size == 0)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_timings: null argument or `size` not set");
+  size_t n = std::min(out->size, sizeof *out);
+  std::memcpy(out, &k->timings, n);
+  out->size = n;
+  return TEGULA_OK;
+}
+
+static std::string makeMetadata(const TegulaKernel &k) {
+  auto text = [](const char *name, const std::string &v) { return "\"" + std::string(name) + "\":" + jsonString(v); };
+  auto number = [](const char *name, uint64_t v) { return "\"" + std::string(name) + "\":" + std::to_string(v); };
+  auto flag = [](const char *name, bool v) { return "\"" + std::string(name) + (v ? "\":true" : "\":false"); };
+  std::string j = "{" + text("name", k.name) + "," + text("symbol", k.info.symbol) + "," + text("hash", k.hash) + "," +
+                  text("target", k.targetName) + "," + text("signature", k.signature) + "," +
+                  number("num_warps", k.options.numWarps) + "," + number("num_stages", k.options.numStages) + "," +
+                  number("num_ctas", k.options.numCtas) + "," + flag("checked", k.options.checked) + "," +
+                  flag("debug", k.options.debug) + "," + flag("debug_info", k.options.debugInfo) + "," +
+                  flag("enable_fp_fusion", k.options.fpFusion) + "," + flag("sanitize_overflow", k.options.sanitizeOverflow) +
+                  "," + number("opt_level", k.options.optLevel) + "," + number("scratch_bytes", k.info.scratchBytes) + "," +
+                  number("arg_bytes", k.info.argBytes) + "," + number("object_bytes", k.object.size()) + ",\"args\":[";
+  for (size_t i = 0; i < k.info.args.size(); ++i) {
+    const runtime::ArgInfo &a = k.info.args[i];
+    j += (i ? ",{" : "{") + text("name", a.name) + "," + text("type", (a.isPtr ? "*" : "") + std::string(tegula_dtype_name(a.dtype))) +
+         "," + number("offset", a.offset) + "," + flag("written", a.written) + "}";
+  }
+  return j + "]}";
+}
+
+const char *tegula_kernel_metadata_json(TegulaKernel *k) {
+  if (!k) return "{}";
+  std::lock_guard lock(k->mutex);
+  if (k->metadata.empty()) k->metadata = makeMetadata(*k);
+  return k->metadata.c_str();
+}
+
+TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **text, size_t *length) {
+  if (!k || !stage || !text || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_asm: null argument");
+  if (!checkStage(stage)) return TEGULA_NOT_FOUND;
+  if (std::strcmp(stage, "obj") == 0) {
+    *text = k->object.data();
+    *length = k->object.size();
+    return TEGULA_OK;
+  }
+  std::lock_guard lock(k->mutex);
+  auto it = k->stages.find(stage);
+  if (it == k->stages.end()) {
+    // The kernel keeps what it was made from, not the function handle: a stand-in serves for the one compilation.
+    auto *f = new TegulaFunction;
+    f->context = k->context;
+    f->keep = k->keep;
+    f->fn = k->fn;
+    CompileRequest r{f, k->specs, k->options, k->target, k->targetName, false};
+    std::string out;
+    bool ok = emitStage(r, stage, out);
+    release(f);
+    if (!ok) return tegula_last_status();
+    it = k->stages.emplace(stage, std::move(out)).first;
+  }
+  *text = it->second.c_str();
+  *length = it->second.size();
+  return TEGULA_OK;
+}
+
+const char *tegula_stage_name(size_t index) {
+  return index < sizeof stageNames / sizeof stageNames[0] ? stageNames[index] : nullptr;
+}

@@ -1,0 +1,212 @@
+// The launch path: bind, look up, pack, run. Nothing here allocates once a kernel is compiled.
+#include "api/Compile.h"
+#include "api/Specialize.h"
+#include "runtime/Dtype.h"
+#include <cstring>
+
+using namespace tegula;
+using namespace tegula::api;
+using lang::Scalar;
+
+namespace {
+struct Hooks final : runtime::LaunchHooks {
+  TegulaContext &context;
+  explicit Hooks(TegulaContext &c) : context(c) {}
+  void print(const std::string &text) override { context.print(TEGULA_DEVICE_PRINT, text); }
+  bool interrupted() override { return context.interrupt && context.interrupt(context.interruptUser) != 0; }
+  bool pollable() const override { return context.interrupt != nullptr; }
+};
+} // namespace
+
+static constexpr size_t maxBlock = 16 * BoundCall::maxLeaves;
+
+static const std::string &argName(const TegulaKernel &k, const PackItem &item) { return k.info.args[&item - k.pack.data()].name; }
+
+static bool wrongArg(const TegulaKernel &k, const PackItem &item, const std::string &what) {
+  fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: argument `" + argName(k, item) + "` " + what);
+  return false;
+}
+
+/// Bits of an integer type; int1 holds 0 and 1.
+static bool inRange(Scalar s, const TegulaArg &a) {
+  bool huge = a.kind == TEGULA_ARG_UINT && a.u.i < 0;
+  int64_t v = a.u.i;
+  switch (s) {
+  case Scalar::Int8: return !huge && v == static_cast<int8_t>(v);
+  case Scalar::Int16: return !huge && v == static_cast<int16_t>(v);
+  case Scalar::Int32: return !huge && v == static_cast<int32_t>(v);
+  case Scalar::Int64: return !huge;
+  case Scalar::UInt8: return !huge && v == static_cast<uint8_t>(v);
+  case Scalar::UInt16: return !huge && v == static_cast<uint16_t>(v);
+  case Scalar::UInt32: return !huge && v == static_cast<uint32_t>(v);
+  case Scalar::UInt64: return huge || v >= 0;
+  default: return true;
+  }
+}
+
+static double asNumber(const TegulaArg &a) {
+  return a.kind == TEGULA_ARG_FLOAT ? a.u.f : a.kind == TEGULA_ARG_UINT ? double(a.u.u) : double(a.u.i);
+}
+
+static bool packScalar(const TegulaKernel &k, const PackItem &item, const TegulaArg &a, char *to) {
+  switch (item.scalar) {
+  case Scalar::Int1: {
+    uint8_t v = a.kind == TEGULA_ARG_FLOAT ? a.u.f != 0 : a.u.i != 0;
+    *to = static_cast<char>(v);
+    return true;
+  }
+  case Scalar::Int8: case Scalar::UInt8:
+  case Scalar::Int16: case Scalar::UInt16:
+  case Scalar::Int32: case Scalar::UInt32:
+  case Scalar::Int64: case Scalar::UInt64: {
+    if (item.checkRange && !inRange(item.scalar, a))
+      return wrongArg(k, item, "is " + std::to_string(a.u.i) + ", which `" + lang::spelling(lang::dtype(item.scalar)) + "` cannot hold");
+    static constexpr uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8};
+    std::memcpy(to, &a.u.i, bytes[static_cast<int>(item.scalar)]);
+    return true;
+  }
+  case Scalar::Fp32: {
+    float v = static_cast<float>(asNumber(a));
+    std::memcpy(to, &v, 4);
+    return true;
+  }
+  case Scalar::Fp64: {
+    double v = asNumber(a);
+    std::memcpy(to, &v, 8);
+    return true;
+  }
+  case Scalar::Fp16:
+  case Scalar::Bf16: {
+    uint64_t bits = runtime::floatToBits(static_cast<TegulaDtype>(item.scalar), asNumber(a));
+    std::memcpy(to, &bits, 2);
+    return true;
+  }
+  default: return wrongArg(k, item, "is of a type that scalars cannot have");
+  }
+}
+
+/// Writes the argument block; `extents` (one per pointer) only if the kernel is checked.
+static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents) {
+  for (const PackItem &item : k.pack) {
+    const TegulaArg &a = *leaves[item.leaf];
+    if (!item.isPtr) {
+      if (!packScalar(k, item, a, block + item.offset)) return false;
+      continue;
+    }
+    if (item.written && (a.flags & TEGULA_ARG_READ_ONLY)) return wrongArg(k, item, "is read-only, but the kernel stores to it");
+    std::memcpy(block + item.offset, &a.u.ptr, sizeof(void *));
+    if (extents) {
+      bool known = a.u2.extent >= 0;
+      *extents++ = {known ? reinterpret_cast<uint64_t>(a.u.ptr) : 0, known ? static_cast<uint64_t>(a.u2.extent) : UINT64_MAX};
+    }
+  }
+  return true;
+}
+
+static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves,
+                        unsigned threads) {
+  alignas(64) char block[maxBlock];
+  TegulaCpuExtent extents[BoundCall::maxLeaves];
+  if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
+  if (!pack(k, leaves, block, k.info.checked ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
+  if (programs == 0) return TEGULA_OK;
+  TegulaContext &c = *k.context;
+  Hooks hooks(c);
+  runtime::LaunchRequest request{k.code.get(), {grid[0], grid[1], grid[2]}, programs, block, extents, threads};
+  runtime::LaunchOutcome outcome;
+  runtime::Status s = runtime::launch(request, c.pool, c.cancel, hooks, outcome);
+  if (s) [[likely]]
+    return TEGULA_OK;
+  return s.code == TEGULA_FAULT ? fault(k.info, outcome.fault, std::move(s.text)) : fail(s);
+}
+
+TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
+                           const TegulaLaunchOptions *options, TegulaKernel **kernel) {
+  if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_launch: null argument");
+  int32_t extents[3];
+  int64_t programs;
+  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s)
+    return fail(s.code, "`" + f->fn->name + "`: " + s.text);
+  CallOptions call;
+  BoundCall bound;
+  if (!f->context->resolve(options, call) || !bind(*f, args, count, call.compile, bound)) return TEGULA_INVALID_ARGUMENT;
+  TegulaKernel *k = kernelFor(*f, args, count, call.compile, bound);
+  if (!k) return tegula_last_status();
+  if (kernel) *kernel = k;
+  return run(*k, extents, programs, bound.leaves, call.threads);
+}
+
+TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
+                            TegulaKernel **out) {
+  if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile: null argument");
+  CallOptions call;
+  BoundCall bound;
+  if (!f->context->resolve(options, call) || !bind(*f, args, count, call.compile, bound)) return TEGULA_INVALID_ARGUMENT;
+  TegulaKernel *k = kernelFor(*f, args, count, call.compile, bound);
+  if (!k) return tegula_last_status();
+  retain(k);
+  *out = k;
+  return TEGULA_OK;
+}
+
+namespace {
+/// Walks the arguments along the specialization of a kernel: every leaf must be what the kernel was made for.
+struct Matcher {
+  const TegulaKernel &k;
+  const TegulaArg *leaves[BoundCall::maxLeaves];
+  unsigned count = 0;
+
+  bool wrong(const std::string &name, const std::string &what) {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: argument `" + name + "` " + what);
+    return false;
+  }
+  bool walk(const sema::ParamSpec &s, const TegulaArg *a, const std::string &name) {
+    static constexpr TegulaArg missing{};
+    if (s.kind == sema::ParamSpec::Kind::Tuple) {
+      if (!a || a->kind != TEGULA_ARG_TUPLE || a->count != s.items.size() || (a->count && !a->u.items))
+        return wrong(name, "must be a tuple of " + std::to_string(s.items.size()));
+      for (size_t i = 0; i < s.items.size(); ++i)
+        if (!walk(s.items[i], &a->u.items[i], name)) return false;
+      return true;
+    }
+    if (count == BoundCall::maxLeaves) return wrong(name, "is one too many");
+    leaves[count++] = a ? a : &missing;
+    if (s.kind == sema::ParamSpec::Kind::Constexpr) return true;
+    if (!a || a->kind == TEGULA_ARG_MISSING) return wrong(name, "is missing");
+    if (s.dtype.isPtr) {
+      if (a->kind != TEGULA_ARG_POINTER) return wrong(name, "must be a pointer");
+      if (a->dtype != static_cast<TegulaDtype>(s.dtype.scalar))
+        return wrong(name, std::string("is `*") + tegula_dtype_name(a->dtype) + "`; the kernel was compiled for `" + lang::code(s.dtype) + "`");
+      if (reinterpret_cast<uintptr_t>(a->u.ptr) % s.divisibility)
+        return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, for which the kernel was compiled");
+      return true;
+    }
+    bool integer = a->kind == TEGULA_ARG_INT || a->kind == TEGULA_ARG_UINT || a->kind == TEGULA_ARG_BOOL;
+    if (!integer && a->kind != TEGULA_ARG_FLOAT) return wrong(name, "must be a number");
+    if (s.dtype.isInt() && (!integer || !inRange(s.dtype.scalar, *a)))
+      return wrong(name, "is no `" + lang::spelling(s.dtype) + "`, for which the kernel was compiled");
+    if (s.divisibility > 1 && a->u.i % s.divisibility)
+      return wrong(name, "is not divisible by " + std::to_string(s.divisibility) + ", for which the kernel was compiled");
+    return true;
+  }
+};
+} // namespace
+
+TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count,
+                                  const TegulaLaunchOptions *options) {
+  if (!k || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_launch: null argument");
+  if (!k->code) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` was compiled for `" + k->targetName + "`, not for this machine");
+  int32_t extents[3];
+  int64_t programs;
+  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
+  CallOptions call;
+  if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
+  if (count > k->specs.size())
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + k->name + "` takes " + std::to_string(k->specs.size()) + " arguments, " +
+                                             std::to_string(count) + " were given");
+  Matcher m{*k};
+  for (size_t i = 0; i < k->specs.size(); ++i)
+    if (!m.walk(k->specs[i], i < count ? &args[i] : nullptr, std::string(k->fn->def->params[i].name)))
+      return TEGULA_INVALID_ARGUMENT;
+  return run(*k, extents, programs, m.leaves, call.threads);
+}

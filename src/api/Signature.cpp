@@ -1,0 +1,179 @@
+// Compiling from a description of the arguments: "x:*f32:16, n:i32, BLOCK:1024" and named constants.
+#include "api/Compile.h"
+#include "api/Specialize.h"
+#include "support/Text.h"
+#include <cstdlib>
+#include <cstring>
+
+namespace tegula::api {
+
+static std::string_view trim(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\n')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\n')) s.remove_suffix(1);
+  return s;
+}
+
+/// Length up to the next `stop` outside quotes and parentheses.
+static size_t itemEnd(std::string_view s, char stop) {
+  char quote = 0;
+  int depth = 0;
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (quote) quote = s[i] == quote ? 0 : quote;
+    else if (s[i] == '"' || s[i] == '\'') quote = s[i];
+    else if (s[i] == '(' || s[i] == '[') ++depth;
+    else if (s[i] == ')' || s[i] == ']') --depth;
+    else if (s[i] == stop && depth <= 0) return i;
+  }
+  return s.size();
+}
+
+static bool bad(std::string text) {
+  fail(TEGULA_INVALID_ARGUMENT, std::move(text));
+  return false;
+}
+
+/// "type", "type:divisibility" or a literal.
+static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
+  size_t colon = itemEnd(text, ':');
+  std::string_view type = trim(text.substr(0, colon));
+  if (auto d = lang::parseDtype(type)) {
+    int64_t divisibility = 1;
+    if (colon < text.size()) {
+      std::string_view digits = trim(text.substr(colon + 1));
+      divisibility = 0;
+      for (char c : digits) {
+        bool ok = c >= '0' && c <= '9' && divisibility < (1 << 20);
+        divisibility = ok ? divisibility * 10 + (c - '0') : -1;
+        if (divisibility < 0) break;
+      }
+      if (digits.empty() || divisibility < 1 || divisibility > 1 << 20)
+        return bad("signature: `" + name + "`: the divisibility `" + std::string(digits) + "` is not a positive number");
+    }
+    if (d->isVoid()) return bad("signature: `" + name + "` cannot be void");
+    spec = sema::ParamSpec::runtime(*d, divisibility);
+    return true;
+  }
+  if (colon < text.size()) return bad("signature: `" + name + "`: `" + std::string(type) + "` is not a data type");
+  TegulaValue *v = tegula_value_parse(std::string(type).c_str());
+  if (!v) return bad("signature: `" + name + "`: `" + std::string(type) + "` is neither a data type nor a constant");
+  spec = sema::ParamSpec::constant(v->value);
+  release(v);
+  return true;
+}
+
+static int indexOf(const std::vector<Param> &params, std::string_view name) {
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+static bool unknownName(const TegulaFunction &f, const std::vector<Param> &params, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Param &p : params) names.push_back(p.name);
+  std::string_view near = nearest(name, names);
+  return bad("`" + f.fn->name + "` has no parameter `" + std::string(name) + "`" +
+             (near.empty() ? "" : "; did you mean `" + std::string(near) + "`?"));
+}
+
+bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
+                    std::vector<sema::ParamSpec> &specs) {
+  const std::vector<Param> &params = f.params();
+  std::vector<bool> given(params.size(), false);
+  specs.assign(params.size(), {});
+  auto take = [&](std::string_view name, int &index) {
+    index = indexOf(params, name);
+    if (index < 0) return unknownName(f, params, name);
+    if (given[index]) return bad("parameter `" + std::string(name) + "` is given twice");
+    given[index] = true;
+    return true;
+  };
+  int index;
+  for (std::string_view rest = trim(signature); !rest.empty();) {
+    size_t n = itemEnd(rest, ',');
+    std::string_view item = trim(rest.substr(0, n));
+    rest = trim(n < rest.size() ? rest.substr(n + 1) : std::string_view());
+    size_t colon = item.find(':');
+    if (colon == item.npos) return bad("signature: `" + std::string(item) + "` is not of the form name:type");
+    std::string name(trim(item.substr(0, colon)));
+    if (!take(name, index) || !parseItem(name, trim(item.substr(colon + 1)), specs[index])) return false;
+    if (params[index].isConstexpr && specs[index].kind == sema::ParamSpec::Kind::Runtime)
+      specs[index] = sema::ParamSpec::constant(lang::Value::type(specs[index].dtype));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!constants[i].name || !constants[i].value) return bad("a constant without name or value");
+    if (!take(constants[i].name, index)) return false;
+    specs[index] = sema::ParamSpec::constant(constants[i].value->value);
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (given[i]) continue;
+    if (params[i].variadic) specs[i].kind = sema::ParamSpec::Kind::Tuple;
+    else if (params[i].defaultValue) specs[i] = sema::ParamSpec::constant(params[i].defaultValue->value);
+    else return bad("`" + f.fn->name + "`: nothing is said about parameter `" + params[i].name + "`");
+  }
+  return true;
+}
+
+/// Can this machine run code of `target`?
+static bool runsHere(const cpu::CpuTarget &host, const cpu::CpuTarget &target) {
+  auto atMost = [](bool needs, bool has) { return has || !needs; };
+  return host.triple == target.triple && target.vectorBits <= host.vectorBits && atMost(target.avx2, host.avx2) &&
+         atMost(target.avx512, host.avx512) && atMost(target.fma, host.fma) && atMost(target.f16c, host.f16c) &&
+         atMost(target.avx512Bf16, host.avx512Bf16) && atMost(target.avx512Vnni, host.avx512Vnni);
+}
+
+/// Everything but the compilation itself. False: the last error is set.
+static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
+                    const char *target, const TegulaLaunchOptions *options, CompileRequest &r) {
+  CallOptions call;
+  if (!f->context->resolve(options, call) || !parseSignature(*f, signature ? signature : "", constants, count, r.specs))
+    return false;
+  r.function = f;
+  r.options = call.compile;
+  const cpu::CpuTarget &host = f->context->hostTarget();
+  std::optional<cpu::CpuTarget> t = target && *target ? cpu::parseTarget(target) : host;
+  if (!t) {
+    std::string names;
+    for (const std::string &n : cpu::knownTargetNames()) names += (names.empty() ? "" : ", ") + n;
+    fail(TEGULA_NOT_FOUND, "there is no target `" + std::string(target) + "`; targets are " + names);
+    return false;
+  }
+  r.target = *t;
+  r.targetName = *t == host ? f->context->cpuInfo().target : target;
+  r.load = runsHere(host, *t);
+  return true;
+}
+
+} // namespace tegula::api
+
+using namespace tegula::api;
+
+TegulaStatus tegula_compile_signature(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
+                                      const char *target, const TegulaLaunchOptions *options, TegulaKernel **out) {
+  if (!f || !out || (count && !constants)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile_signature: null argument");
+  CompileRequest r;
+  if (!prepare(f, signature, constants, count, target, options, r)) return tegula_last_status();
+  TegulaKernel *k = compileKernel(r);
+  if (!k) return tegula_last_status();
+  *out = k;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_emit(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
+                         const char *target, const TegulaLaunchOptions *options, const char *stage, char **text, size_t *length) {
+  if (!f || !stage || !text || !length || (count && !constants))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_emit: null argument");
+  if (!checkStage(stage)) return TEGULA_NOT_FOUND;
+  CompileRequest r;
+  std::string out;
+  // Source and syntax tree need no types.
+  bool syntactic = std::strcmp(stage, "source") == 0 || std::strcmp(stage, "ast") == 0;
+  r.function = f;
+  if (!syntactic && !prepare(f, signature, constants, count, target, options, r)) return tegula_last_status();
+  if (!emitStage(r, stage, out)) return tegula_last_status();
+  char *copy = static_cast<char *>(std::malloc(out.size() + 1));
+  if (!copy) return fail(TEGULA_OUT_OF_RESOURCES, "no memory for the text of stage `" + std::string(stage) + "`");
+  std::memcpy(copy, out.c_str(), out.size() + 1);
+  *text = copy;
+  *length = out.size();
+  return TEGULA_OK;
+}
