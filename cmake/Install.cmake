@@ -1,0 +1,21 @@
+# The installed package: find_package(tegula) gives
+#   tegula::tegula   compiler and runtime, one shared library
+#   tegula::runtime  runtime alone, static, no LLVM: for programs that link kernels compiled ahead of time
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)
+install(TARGETS libtegula EXPORT tegula-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(tegula_runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(tegula_support PROPERTIES EXPORT_NAME support)
+install(TARGETS tegula_runtime tegula_support EXPORT tegula-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT tegula-targets NAMESPACE tegula:: DESTINATION ${package_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tegula DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  PATTERN CpuAbi.h EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/src/abi/CpuAbi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tegula)
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tegula-config.cmake.in ${PROJECT_BINARY_DIR}/tegula-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tegula-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tegula-config.cmake ${PROJECT_BINARY_DIR}/tegula-config-version.cmake
+  DESTINATION ${package_dir})

@@ -1,0 +1,192 @@
+// Cache entries and directories: what is intact comes back, everything else is as if it were not there.
+#include "runtime/DiskCache.h"
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace tegula::runtime;
+namespace fs = std::filesystem;
+
+namespace {
+struct TemporaryDirectory {
+  fs::path path;
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "tegula-cache-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::permissions(path, fs::perms::owner_all, ignored);
+    fs::remove_all(path, ignored);
+  }
+  std::string sub(const char *name) const { return (path / name).string(); }
+};
+} // namespace
+
+static Digest keyOf(uint8_t n) {
+  Digest d{};
+  d.fill(n);
+  return d;
+}
+
+static CacheEntry sample() {
+  CacheEntry e;
+  e.info.name = "k", e.info.symbol = "k_entry";
+  e.info.args = {{"x", TEGULA_FP32, true, true, 0}, {"n", TEGULA_INT32, false, false, 8}};
+  e.info.argBytes = 12;
+  e.info.scratchBytes = 4096;
+  e.info.sites = {{SiteInfo::Kind::Print, "k.py", "k", "x", 3, 5, -1, true, {{TEGULA_FP16, false, {4, 8}}}},
+                  {SiteInfo::Kind::Store, "k.py", "k", "", 4, 5, 0, false, {}}};
+  e.object = {'o', 'b', 'j', 0, 1};
+  e.properties = {{"target", "cpu:avx2"}};
+  return e;
+}
+
+static void expectSample(const CacheEntry &e) {
+  CacheEntry s = sample();
+  EXPECT_EQ(encodeEntry(keyOf(0), e), encodeEntry(keyOf(0), s));
+}
+
+TEST(Cache, EntryRoundTrip) {
+  std::vector<char> bytes = encodeEntry(keyOf(3), sample());
+  CacheEntry e;
+  ASSERT_TRUE(decodeEntry(bytes, keyOf(3), e));
+  expectSample(e);
+  EXPECT_FALSE(decodeEntry(bytes, keyOf(4), e));
+}
+
+TEST(Cache, AnyDamageIsNoticed) {
+  std::vector<char> bytes = encodeEntry(keyOf(3), sample());
+  CacheEntry e;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::vector<char> bad = bytes;
+    bad[i] = static_cast<char>(bad[i] ^ 0x40);
+    EXPECT_FALSE(decodeEntry(bad, keyOf(3), e)) << i;
+    EXPECT_FALSE(decodeEntry(std::span(bytes.data(), i), keyOf(3), e)) << i;
+  }
+  bytes.push_back(0);
+  EXPECT_FALSE(decodeEntry(bytes, keyOf(3), e));
+}
+
+TEST(Cache, ContentIsCheckedBehindTheHashToo) {
+  // Random content never crashes the reader of KernelInfo.
+  std::mt19937 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    ByteWriter w;
+    write(w, sample().info);
+    for (int k = 0; k < 3; ++k) w.bytes[random() % w.bytes.size()] = static_cast<char>(random());
+    ByteReader r(w.bytes.data(), w.bytes.size());
+    KernelInfo info;
+    (void)read(r, info);
+  }
+}
+
+TEST(Cache, StoreAndFind) {
+  TemporaryDirectory t;
+  DiskCache c(t.sub("a/b/"), {});
+  CacheEntry e;
+  EXPECT_FALSE(c.find(keyOf(1), e));
+  c.store(keyOf(1), sample());
+  ASSERT_TRUE(c.find(keyOf(1), e));
+  expectSample(e);
+  EXPECT_EQ(c.usage().entries, 1u);
+  EXPECT_EQ(c.hits, 1u);
+  EXPECT_EQ(c.disabledReason(), "");
+  struct stat s;
+  ASSERT_EQ(stat(c.path().c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0700u);
+  EXPECT_EQ(c.clear(), 1u);
+  EXPECT_EQ(c.usage().entries, 0u);
+}
+
+TEST(Cache, CorruptedEntriesAreRebuilt) {
+  TemporaryDirectory t;
+  DiskCache c(t.sub("c"), {});
+  c.store(keyOf(1), sample());
+  for (const auto &f : fs::directory_iterator(c.path())) fs::resize_file(f.path(), 50);
+  CacheEntry e;
+  EXPECT_FALSE(c.find(keyOf(1), e));
+  EXPECT_EQ(c.corrupted, 1u);
+  c.store(keyOf(1), sample());
+  EXPECT_TRUE(c.find(keyOf(1), e));
+}
+
+TEST(Cache, ReadOnlyLayersComeFirstAndAreNotWritten) {
+  TemporaryDirectory t;
+  DiskCache(t.sub("shared"), {}).store(keyOf(1), sample());
+  DiskCache c(t.sub("local"), {t.sub("shared"), t.sub("missing")});
+  CacheEntry e;
+  EXPECT_TRUE(c.find(keyOf(1), e));
+  c.store(keyOf(2), sample());
+  EXPECT_EQ(c.usage().entries, 1u);
+  EXPECT_EQ(DiskCache(t.sub("shared"), {}).usage().entries, 1u);
+}
+
+TEST(Cache, UnusableDirectoriesAreReportedNotFatal) {
+  TemporaryDirectory t;
+  std::ofstream(t.path / "file") << "x";
+  CacheEntry e;
+  DiskCache inFile(t.sub("file/sub"), {});
+  inFile.store(keyOf(1), sample());
+  EXPECT_FALSE(inFile.find(keyOf(1), e));
+  EXPECT_NE(inFile.disabledReason(), "");
+
+  DiskCache none("", {});
+  none.store(keyOf(1), sample());
+  EXPECT_FALSE(none.find(keyOf(1), e));
+  EXPECT_NE(none.disabledReason(), "");
+
+  std::string open = t.sub("open");
+  fs::create_directories(open + "/kernels-1");
+  chmod((open + "/kernels-1").c_str(), 0777);
+  DiskCache writable(open, {});
+  EXPECT_NE(writable.disabledReason().find("written by other users"), std::string::npos);
+
+  if (geteuid() != 0) {
+    fs::create_directories(t.path / "fixed");
+    chmod(t.sub("fixed").c_str(), 0500);
+    DiskCache fixed(t.sub("fixed"), {});
+    fixed.store(keyOf(1), sample());
+    EXPECT_NE(fixed.disabledReason(), "");
+  } else {
+    fs::create_directories(t.sub("foreign") + "/kernels-1");
+    ASSERT_EQ(chown((t.sub("foreign") + "/kernels-1").c_str(), 12345, 12345), 0);
+    EXPECT_NE(DiskCache(t.sub("foreign"), {}).disabledReason().find("another user"), std::string::npos);
+  }
+}
+
+TEST(Cache, VanishedDirectoryIsAnErrorCountOnly) {
+  TemporaryDirectory t;
+  DiskCache c(t.sub("c"), {});
+  EXPECT_EQ(c.disabledReason(), "");
+  // The directory vanishes under the cache: writes fail from now on.
+  fs::remove_all(c.path());
+  c.store(keyOf(1), sample());
+  EXPECT_EQ(c.writes, 0u);
+  EXPECT_GE(c.errors, 1u);
+}
+
+TEST(Cache, ManyWritersOfOneEntry) {
+  TemporaryDirectory t;
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        DiskCache c(t.sub("shared"), {});
+        for (int k = 0; k < 20; ++k) {
+          CacheEntry e;
+          c.store(keyOf(k % 3), sample());
+          wrong += !c.find(keyOf(k % 3), e);
+        }
+        wrong += c.corrupted != 0;
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(DiskCache(t.sub("shared"), {}).usage().entries, 3u);
+}

@@ -1,0 +1,106 @@
+/* Kernels as the CPU target would emit them, written by hand: one for each thing the runtime has to get right. */
+#include "abi/CpuAbi.h"
+
+float fmaf(float, float, float);
+void *memcpy(void *, const void *, __SIZE_TYPE__);
+
+typedef struct { const float *x, *y; float *out; int32_t n, block; } AddArgs;
+
+int32_t add(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  const AddArgs *a = args;
+  for (int64_t p = begin; p < end; ++p)
+    for (int64_t i = p * a->block; i < (p + 1) * a->block && i < a->n; ++i) a->out[i] = a->x[i] + a->y[i];
+  return TEGULA_FAULT_NONE;
+}
+
+/* Counts in `counts[p]` how often program p ran. */
+int32_t count(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int32_t *counts = *(int32_t *const *)args;
+  for (int64_t p = begin; p < end; ++p) __atomic_fetch_add(&counts[p], 1, __ATOMIC_RELAXED);
+  return TEGULA_FAULT_NONE;
+}
+
+int32_t empty(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) { return 0; }
+
+/* Each program waits for the one before it. */
+int32_t chain(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int32_t *done = *(int32_t *const *)args;
+  for (int64_t p = begin; p < end; ++p) {
+    while (p > 0 && !__atomic_load_n(&done[p - 1], __ATOMIC_ACQUIRE))
+      if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
+    __atomic_store_n(&done[p], 1, __ATOMIC_RELEASE);
+  }
+  return TEGULA_FAULT_NONE;
+}
+
+int32_t forever(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  while (!*launch->cancel) {}
+  return TEGULA_FAULT_CANCELLED;
+}
+
+/* Program 37 faults at site 1. */
+int32_t faulty(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  for (int64_t p = begin; p < end; ++p) {
+    if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
+    if (p != 37) continue;
+    TegulaCpuFault *f = launch->fault;
+    if (!__atomic_exchange_n(&f->claimed, 1, __ATOMIC_ACQ_REL)) {
+      f->code = TEGULA_FAULT_BOUNDS;
+      f->site = 1;
+      f->pid[0] = 37, f->pid[1] = 0, f->pid[2] = 0;
+      f->index = -4;
+      f->extent = 400;
+    }
+    return TEGULA_FAULT_BOUNDS;
+  }
+  return TEGULA_FAULT_NONE;
+}
+
+int32_t printer(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  for (int64_t p = begin; p < end; ++p) {
+    int32_t pid[3] = {(int32_t)p, 0, 0};
+    int32_t values[4] = {(int32_t)p, -1, 2, 3};
+    launch->print(launch, 0, 0, pid, values, 4);
+  }
+  return TEGULA_FAULT_NONE;
+}
+
+/* Fills its scratch, so that sharing it with another thread would show. */
+int32_t scratchy(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int32_t *bad = *(int32_t *const *)args;
+  int64_t *s = scratch;
+  if ((uintptr_t)scratch % 64) __atomic_fetch_add(bad, 1, __ATOMIC_RELAXED);
+  for (int64_t p = begin; p < end; ++p) {
+    for (int i = 0; i < 1024; ++i) s[i] = p + i;
+    for (int i = 0; i < 1024; ++i)
+      if (s[i] != p + i) __atomic_fetch_add(bad, 1, __ATOMIC_RELAXED);
+  }
+  return TEGULA_FAULT_NONE;
+}
+
+/* Constants, mutable data, zeroed data, a table of pointers, calls within the object and out of it. */
+static const int32_t primes[8] = {2, 3, 5, 7, 11, 13, 17, 19};
+static int32_t mutableData = 40;
+static int32_t zeroed[16];
+static __attribute__((noinline)) int32_t twice(int32_t v) { return 2 * v; }
+static __attribute__((noinline)) int32_t thrice(int32_t v) { return 3 * v; }
+static int32_t (*volatile const table[2])(int32_t) = {twice, thrice};
+int32_t visible = 7;
+
+int32_t sections(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  double *out = *(double *const *)args;
+  volatile int64_t zero = begin;
+  zeroed[zero + 3] += 1;
+  mutableData += 2;
+  out[0] = primes[zero + 4];
+  out[1] = mutableData;
+  out[2] = zeroed[zero + 3];
+  out[3] = table[zero](21) + table[zero + 1](100);
+  out[4] = fmaf((float)(zero + 2), 3.0f, 0.5f);
+  out[5] = visible;
+  char copy[64];
+  volatile __SIZE_TYPE__ n = sizeof primes;
+  memcpy(copy, primes, n);
+  out[6] = ((int32_t *)(void *)copy)[7];
+  return TEGULA_FAULT_NONE;
+}

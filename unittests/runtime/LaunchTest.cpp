@@ -1,0 +1,216 @@
+// Launching: coverage of the grid, order, faults, cancelling, printing, scratch, and what a launch costs.
+#include "TestObjects.h"
+#include "runtime/Launch.h"
+#include "tegula/runtime.h"
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+
+using namespace tegula::runtime;
+
+namespace {
+struct Hooks final : LaunchHooks {
+  std::mutex mutex;
+  std::string text;
+  std::atomic<int> asked{0};
+  int stopAfter = -1; // pollable if not negative
+  void print(const std::string &t) override {
+    std::lock_guard lock(mutex);
+    text += t;
+  }
+  bool interrupted() override { return ++asked > stopAfter; }
+  bool pollable() const override { return stopAfter >= 0; }
+};
+
+struct Launcher {
+  ThreadPool pool;
+  CancelTable cancel;
+  Hooks hooks;
+  LaunchOutcome outcome;
+  Status operator()(const CpuKernel &k, std::array<int64_t, 3> grid, const void *args, unsigned threads = 2) {
+    LaunchRequest r;
+    if (Status s = checkGrid(grid.data(), r.grid, r.programs); !s) return s;
+    r.kernel = &k;
+    r.args = args;
+    r.threads = threads;
+    return launch(r, pool, cancel, hooks, outcome);
+  }
+};
+} // namespace
+
+TEST(Launch, EveryProgramOnce) {
+  Launcher run;
+  auto k = testKernel("count");
+  for (std::array<int64_t, 3> grid : {std::array<int64_t, 3>{1, 1, 1}, {100, 1, 1}, {7, 11, 13}, {1, 1, 50000}})
+    for (unsigned threads : {1u, 2u, 5u}) {
+      std::vector<int32_t> counts(grid[0] * grid[1] * grid[2]);
+      int32_t *args = counts.data();
+      EXPECT_TRUE(run(*k, grid, &args, threads));
+      EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), static_cast<int>(counts.size()));
+      EXPECT_EQ(*std::max_element(counts.begin(), counts.end()), 1);
+    }
+}
+
+TEST(Launch, GridLimits) {
+  int32_t out[3];
+  int64_t n;
+  auto check = [&](int64_t x, int64_t y, int64_t z) {
+    int64_t g[3] = {x, y, z};
+    return checkGrid(g, out, n);
+  };
+  EXPECT_TRUE(check(0, 5, 5));
+  EXPECT_EQ(n, 0);
+  EXPECT_TRUE(check(INT32_MAX, 1, 1));
+  EXPECT_EQ(n, INT32_MAX);
+  EXPECT_EQ(check(-1, 1, 1).code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(check(1, int64_t(1) << 31, 1).code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(check(INT32_MAX, INT32_MAX, INT32_MAX).code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(check(0, -1, 1).code, TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Launch, WaitingForEarlierProgramsMakesProgress) {
+  Launcher run;
+  auto k = testKernel("chain");
+  for (unsigned threads : {1u, 2u, 4u}) {
+    std::vector<int32_t> done(300);
+    int32_t *args = done.data();
+    EXPECT_TRUE(run(*k, {300, 1, 1}, &args, threads));
+  }
+}
+
+TEST(Launch, FaultNamesEverything) {
+  KernelInfo info;
+  info.args.push_back({"x", TEGULA_FP32, true, false, 0});
+  info.sites.resize(2);
+  info.sites[1] = {SiteInfo::Kind::Load, "k.py", "faulty", "", 12, 9, 0, false, {}};
+  auto k = testKernel("faulty", info);
+  for (unsigned threads : {1u, 3u}) {
+    Launcher run;
+    Status s = run(*k, {100, 1, 1}, nullptr, threads);
+    EXPECT_EQ(s.code, TEGULA_FAULT);
+    EXPECT_EQ(s.text, "k.py:12:9: error: out-of-bounds load through argument `x`: byte offset -4, buffer of 400 bytes"
+                      " in program (37, 0, 0) of `faulty`");
+    EXPECT_EQ(run.outcome.fault.pid[0], 37);
+  }
+}
+
+TEST(Launch, FaultOfAnUnknownSiteIsStillText) {
+  TegulaCpuFault f{1, TEGULA_FAULT_ASSERT, 99, {1, 2, 3}, 0, 0};
+  KernelInfo info;
+  info.name = "k";
+  EXPECT_EQ(faultText(info, f), "error: device assertion failed in program (1, 2, 3) of `k`");
+}
+
+TEST(Launch, CancelFromAnotherThread) {
+  auto k = testKernel("forever");
+  for (unsigned threads : {1u, 2u}) {
+    Launcher run;
+    std::jthread canceller([&](std::stop_token stop) {
+      while (!stop.stop_requested()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        run.cancel.cancelAll();
+      }
+    });
+    EXPECT_EQ(run(*k, {4, 1, 1}, nullptr, threads).code, TEGULA_CANCELLED);
+  }
+}
+
+TEST(Launch, CancelByPolling) {
+  auto k = testKernel("forever");
+  for (unsigned threads : {1u, 2u}) {
+    Launcher run;
+    run.hooks.stopAfter = 1;
+    EXPECT_EQ(run(*k, {1, 1, 1}, nullptr, threads).code, TEGULA_CANCELLED);
+    EXPECT_EQ(run.hooks.asked, 2);
+  }
+  // A cancelled launch leaves nothing behind for the next one.
+  Launcher run;
+  EXPECT_TRUE(run(*testKernel("empty"), {4, 1, 1}, nullptr));
+}
+
+TEST(Launch, Printing) {
+  KernelInfo info;
+  info.sites.push_back({SiteInfo::Kind::Print, "k.py", "printer", "v", 1, 1, -1, false, {{TEGULA_INT32, false, {4}}}});
+  Launcher run;
+  EXPECT_TRUE(run(*testKernel("printer", info), {2, 1, 1}, nullptr, 1));
+  EXPECT_EQ(run.hooks.text, "pid (0, 0, 0) idx (0) v: 0\npid (0, 0, 0) idx (1) v: -1\npid (0, 0, 0) idx (2) v: 2\n"
+                            "pid (0, 0, 0) idx (3) v: 3\npid (1, 0, 0) idx (0) v: 1\npid (1, 0, 0) idx (1) v: -1\n"
+                            "pid (1, 0, 0) idx (2) v: 2\npid (1, 0, 0) idx (3) v: 3\n");
+}
+
+TEST(Launch, ScratchIsPrivateAndAligned) {
+  KernelInfo info;
+  info.scratchBytes = 8192;
+  auto k = testKernel("scratchy", info);
+  Launcher run;
+  int32_t bad = 0, *args = &bad;
+  EXPECT_TRUE(run(*k, {500, 1, 1}, &args, 4));
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(Launch, ImpossibleScratchIsAnError) {
+  KernelInfo info;
+  info.scratchBytes = ~uint64_t(0);
+  Launcher run;
+  EXPECT_EQ(run(*testKernel("empty", info), {4, 1, 1}, nullptr).code, TEGULA_OUT_OF_RESOURCES);
+}
+
+TEST(Launch, ManyThreadsAtOnce) {
+  Launcher run;
+  auto k = testKernel("count");
+  std::atomic<int> bad{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int t = 0; t < 8; ++t)
+      callers.emplace_back([&] {
+        LaunchOutcome outcome;
+        for (int i = 0; i < 200; ++i) {
+          std::vector<int32_t> counts(64);
+          int32_t *args = counts.data();
+          LaunchRequest r;
+          r.kernel = k.get(), r.args = &args, r.threads = 2, r.programs = 64, r.grid[0] = 64;
+          bad += !launch(r, run.pool, run.cancel, run.hooks, outcome);
+          for (int32_t c : counts) bad += c != 1;
+        }
+      });
+  }
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(Launch, AheadOfTimeInterface) {
+  auto k = testKernel("add");
+  std::vector<float> x(1000, 1.5f), y(1000, 2.0f), out(1000);
+  struct {
+    float *x, *y, *out;
+    int32_t n, block;
+  } args = {x.data(), y.data(), out.data(), 1000, 64};
+  TegulaRuntime *rt;
+  ASSERT_EQ(tegula_runtime_create(2, &rt), TEGULA_OK);
+  int64_t grid[3] = {16, 1, 1}, wrong[3] = {-1, 1, 1};
+  EXPECT_EQ(tegula_runtime_run(rt, k->entry(), &args, 0, grid, 0, nullptr), TEGULA_OK);
+  EXPECT_EQ(tegula_runtime_run(rt, k->entry(), &args, 0, wrong, 0, nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(std::count(out.begin(), out.end(), 3.5f), 1000);
+  tegula_runtime_destroy(rt);
+}
+
+TEST(Launch, EmptyKernelIsCheap) {
+  Launcher run;
+  auto k = testKernel("empty");
+  auto perLaunch = [&](int64_t programs, unsigned threads) {
+    constexpr int n = 2000;
+    double best = 1e9;
+    for (int round = 0; round < 5; ++round) {
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < n; ++i) (void)run(*k, {programs, 1, 1}, nullptr, threads);
+      best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / n);
+    }
+    return best;
+  };
+  double one = perLaunch(1, 2), many = perLaunch(64, 2);
+  std::printf("empty kernel: %.0f ns with 1 program, %.0f ns with 64 on up to 2 threads\n", one, many);
+#if defined(NDEBUG)
+  EXPECT_LT(one, 1000);
+  EXPECT_LT(many, 2000);
+#endif
+}

@@ -1,0 +1,116 @@
+// The pool: every item once, from any number of threads, also after a fork.
+#include "runtime/ThreadPool.h"
+#include <atomic>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tegula::runtime;
+
+namespace {
+struct Count final : RangeTask {
+  std::vector<std::atomic<int>> hits;
+  std::atomic<int> polls{0};
+  int64_t stopAt = INT64_MAX;
+  explicit Count(size_t n) : hits(n) {}
+  bool run(int64_t begin, int64_t end) override {
+    for (int64_t i = begin; i < end; ++i) ++hits[i];
+    return !(begin <= stopAt && stopAt < end);
+  }
+  void poll() override { ++polls; }
+  bool allOnce() const {
+    for (auto &h : hits)
+      if (h != 1) return false;
+    return true;
+  }
+};
+} // namespace
+
+TEST(ThreadPool, EveryItemOnce) {
+  ThreadPool pool;
+  for (unsigned threads : {1u, 2u, 3u, 8u, 5000u})
+    for (int64_t total : {0, 1, 2, 7, 1000, 100003})
+      for (bool callerWorks : {true, false}) {
+        Count c(total);
+        pool.run(c, total, threads, callerWorks);
+        EXPECT_TRUE(c.allOnce()) << threads << " threads, " << total << " items";
+      }
+}
+
+TEST(ThreadPool, ManyCallersShareIt) {
+  ThreadPool pool;
+  std::atomic<int> bad{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int t = 0; t < 8; ++t)
+      callers.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          Count c(17 * t + i + 1);
+          pool.run(c, static_cast<int64_t>(c.hits.size()), 1 + (t + i) % 4, i % 3 != 0);
+          bad += !c.allOnce();
+        }
+      });
+  }
+  EXPECT_EQ(bad, 0);
+}
+
+TEST(ThreadPool, FalseStopsTheJob) {
+  ThreadPool pool;
+  Count c(1'000'000);
+  c.stopAt = 0;
+  pool.run(c, 1'000'000, 2, true);
+  int ran = 0;
+  for (auto &h : c.hits) ran += h;
+  EXPECT_LT(ran, 1'000'000);
+}
+
+TEST(ThreadPool, RunsInsideARun) {
+  ThreadPool pool;
+  struct Outer final : RangeTask {
+    ThreadPool &pool;
+    std::atomic<int> good{0};
+    explicit Outer(ThreadPool &p) : pool(p) {}
+    bool run(int64_t begin, int64_t end) override {
+      for (int64_t i = begin; i < end; ++i) {
+        Count c(50);
+        pool.run(c, 50, 3, true);
+        good += c.allOnce();
+      }
+      return true;
+    }
+  } outer(pool);
+  pool.run(outer, 20, 4, true);
+  EXPECT_EQ(outer.good, 20);
+}
+
+TEST(ThreadPool, WaitingCallerPolls) {
+  ThreadPool pool;
+  struct Slow final : RangeTask {
+    std::atomic<int> polls{0};
+    bool run(int64_t, int64_t) override {
+      while (polls == 0) usleep(1000);
+      return true;
+    }
+    void poll() override { ++polls; }
+  } slow;
+  pool.run(slow, 1, 1, false);
+  EXPECT_GE(slow.polls, 1);
+}
+
+#if !defined(__SANITIZE_THREAD__) && !(defined(__has_feature) && __has_feature(thread_sanitizer))
+TEST(ThreadPool, WorksInAForkedChild) {
+  ThreadPool pool;
+  Count before(1000);
+  pool.run(before, 1000, 4, true);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    Count c(1000);
+    pool.run(c, 1000, 4, false);
+    _exit(c.allOnce() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
