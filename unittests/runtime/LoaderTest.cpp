@@ -97,7 +97,8 @@ TEST(Loader, OtherMachineIsRefusedButCanBePlaced) {
 TEST(Loader, UnknownSymbolIsNamed) {
   std::vector<char> object = testObject("plain");
   // Rename fmaf in the string table.
-  auto at = std::search(object.begin(), object.end(), "fmaf", "fmaf" + 5);
+  static constexpr char name[] = "fmaf";
+  auto at = std::search(object.begin(), object.end(), name, name + 5);
   ASSERT_NE(at, object.end());
   at[1] = 'x';
   Status status;
