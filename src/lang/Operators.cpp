@@ -69,7 +69,8 @@ std::optional<Dtype> promoted(const Use &u, bool isDivOrMod) {
 }
 
 /// An operand in the common dtype; numbers are checked against its range (rule 1 of LANGUAGE 2.3).
-std::optional<Tensor> operandAs(const Use &u, const Value &v, Dtype d, Loc at) {
+/// A number takes the shape of the other operand at once.
+std::optional<Tensor> operandAs(const Use &u, const Value &v, Dtype d, Loc at, const Value &other) {
   if (v.isTensor())
     return convert(u.c, v.asTensor(), d);
   if (d.isUnsigned() && compareNumbers(v, Value::integer(0)) == -1) {
@@ -77,7 +78,7 @@ std::optional<Tensor> operandAs(const Use &u, const Value &v, Dtype d, Loc at) {
     report.label(at, "this is " + repr(v));
     return std::nullopt;
   }
-  Value k = constant(u.c, v, d, at ? at : u.loc);
+  Value k = constant(u.c, v, d, at ? at : u.loc, other.isTensor() ? other.asTensor().shape() : ir::Shape());
   if (k.isError())
     return std::nullopt;
   return k.asTensor();
@@ -91,7 +92,7 @@ std::optional<Operands> meet(const Use &u, bool isDivOrMod) {
   std::optional<Dtype> d = promoted(u, isDivOrMod);
   if (!d)
     return std::nullopt;
-  std::optional<Tensor> a = operandAs(u, u.a, *d, u.aLoc), b = operandAs(u, u.b, *d, u.bLoc);
+  std::optional<Tensor> a = operandAs(u, u.a, *d, u.aLoc, u.b), b = operandAs(u, u.b, *d, u.bLoc, u.a);
   if (!a || !b)
     return std::nullopt;
   std::optional<ir::Shape> s = commonShape(u.c, a->shape(), b->shape(), u.loc, u.aLoc, u.bLoc);
