@@ -174,6 +174,15 @@ void assertNoOverflow(const Use &u, BinOp op, const Operands &x) {
   b.create(OpKind::Assert, operands, {}, {{"message", message}, {"function", c.currentFunction()}});
 }
 
+/// Is the builder inside the combination of a reduction or scan? Those run once per element pair and stay free of
+/// checks.
+bool insideCombination(const ir::Builder &b) {
+  for (const ir::Region *r = b.block()->parent; r && r->op; r = r->op->parent ? r->op->parent->parent : nullptr)
+    if (r->op->kind == OpKind::Reduce || r->op->kind == OpKind::Scan)
+      return true;
+  return false;
+}
+
 Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   if (isPointer(u.a) || isPointer(u.b))
     return pointerArithmetic(u, op);
@@ -183,7 +192,8 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   Dtype d = x->a.dtype;
   // A u32 product does not fit i64's positive half in full; there the check would itself wrap, so it is left out.
   bool checkable = d.isInt() && d.bits() < 64 && !d.isBool() && !(d.scalar == Scalar::UInt32 && op == BinOp::Mul);
-  if (checkOverflow && u.c.target().debug && u.c.target().sanitizeOverflow && checkable)
+  const TargetInfo &t = u.c.target();
+  if (checkOverflow && t.debug && t.sanitizeOverflow && checkable && !insideCombination(u.c.builder()))
     assertNoOverflow(u, op, *x);
   return tensor(d, u.c.builder().binary(opKind(op, d), x->a.value, x->b.value));
 }

@@ -108,8 +108,12 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
   ir::Value *v = x.asTensor().value;
   unsigned axis = 0;
   for (const Value &p : parts) {
-    if (!p.isNone() && !isFullSlice(p))
-      return fail(c, diag::badIndex, loc, repr(p));
+    if (!p.isNone() && !isFullSlice(p)) {
+      c.diag()
+          .report(diag::badIndex, loc, repr(p))
+          .note(loc, "elements are chosen where they are loaded (pointers and a mask), or by tl.gather");
+      return Value::error();
+    }
     if (p.isNone()) {
       if (v->type.shape.rank() == ir::Shape::maxRank)
         return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);

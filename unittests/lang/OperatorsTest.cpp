@@ -162,6 +162,8 @@ TEST_F(LangTest, OverflowChecksOfDebugBuilds) {
   EXPECT_EQ(ops(), "add");
   run("add", {var(Scalar::Int32), var(Scalar::Int32)}, {{"sanitize_overflow", Value::boolean(false)}});
   EXPECT_EQ(ops(), "add");
+  run("reduce", {var(Scalar::Int32, {8}), num(0), fn("add")});
+  EXPECT_EQ(ops(), "reduce{add yield}");
 }
 
 TEST_F(LangTest, Subscripts) {
