@@ -1,0 +1,185 @@
+// Choice of buffered values.
+#include "targets/cpu/Materialize.h"
+#include <algorithm>
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+constexpr unsigned dear = 10;          // opCost from which computing twice costs more than a trip through L1
+constexpr unsigned dearChain = 48;     // the same for whole expressions
+constexpr unsigned dearInLoop = 12;    // per iteration
+}
+
+const ir::Shape &nestSpace(const Op &root) {
+  if (root.kind == OpKind::Store || root.kind == OpKind::Reduce || root.kind == OpKind::AtomicRmw ||
+      root.kind == OpKind::Scan)
+    return root.operands[0]->type.shape;
+  return root.results.empty() ? root.operands[0]->type.shape : root.results[0]->type.shape;
+}
+
+static bool alwaysBuffered(OpKind k) {
+  switch (k) {
+  case OpKind::Dot: case OpKind::Scan: case OpKind::Histogram: case OpKind::Call: case OpKind::If: case OpKind::For:
+  case OpKind::While: case OpKind::AtomicRmw: case OpKind::AtomicCas: case OpKind::Reduce:
+    return true;
+  default:
+    return false;
+  }
+}
+
+Materialization::Materialization(const ir::Function &f, const Uses &uses) : uses_(uses) { visit(*f.block()); }
+
+void Materialization::visit(const ir::Block &b) {
+  for (size_t i = b.ops.size(); i-- > 0;) {
+    const Op &op = *b.ops[i];
+    if (op.kind == OpKind::Gather)
+      buffered_.insert(op.operands[0]);
+    if (op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If)
+      for (size_t r = op.regions.size(); r-- > 0;)
+        visit(*op.regions[r]->block);
+    for (const Value *v : op.results)
+      if (v->type.isTensor())
+        visitResult(op, v);
+  }
+}
+
+void Materialization::visitResult(const Op &op, const Value *v) {
+  collect(v);
+  if (!buffered_.contains(v) && decide(op, v))
+    buffered_.insert(v);
+}
+
+void Materialization::collect(const Value *v) {
+  Ops roots;
+  unsigned last = 0;
+  auto add = [&](const Op *r) {
+    if (roots.size() < 8 && std::find(roots.begin(), roots.end(), r) == roots.end())
+      roots.push_back(r);
+  };
+  for (const Op *u : uses_.users(v)) {
+    last = std::max(last, uses_.positionIn(v->def->parent, u));
+    bool passes = (isVirtualizable(*u) || u->kind == OpKind::Load) && isTensorOp(*u);
+    if (!passes) {
+      add(u);
+      continue;
+    }
+    for (const Value *r : u->results) {
+      if (buffered_.contains(r)) {
+        add(u);
+        continue;
+      }
+      for (const Op *root : roots_[r])
+        add(root);
+      // A user in a nested block counts at the position of the op that holds it.
+      last = std::max(last, u->parent == v->def->parent ? lastUse_.lookup(r) : 0);
+    }
+  }
+  roots_[v] = roots;
+  lastUse_[v] = last;
+}
+
+bool Materialization::decide(const Op &op, const Value *v) {
+  if (alwaysBuffered(op.kind))
+    return true;
+  const Ops &roots = roots_[v];
+  if (roots.empty())
+    return false;
+  if (op.kind == OpKind::Load)
+    return loadMustBeBuffered(op, v);
+  // Linear index arithmetic costs nothing anywhere; only what has to be computed per element counts.
+  unsigned cost = opCost(op), chain = uses_.work(v);
+  bool shapeOnly = op.has(ir::traits::Shape) || op.kind == OpKind::Const || op.kind == OpKind::Range;
+  if (cost < dear && shapeOnly && chain < dearChain)
+    return false;
+  if (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)
+    return false; // its operand was or will be asked
+  if (chain >= dearInLoop)
+    for (const Op *u : uses_.users(v))
+      if (uses_.loopBetween(op.parent, u))
+        return true;
+  if (cost >= dear) {
+    for (const Op *r : roots)
+      if (nestSpace(*r).numel() > v->type.numel() && v->type.numel() > 1)
+        return true; // would be computed once per row instead of once per vector
+    return roots.size() > 1 && !canShareNest(roots);
+  }
+  return chain >= dearChain && (roots.size() > 1 ? !canShareNest(roots) : uses_.users(v).size() > 1);
+}
+
+bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
+  if (op.intAttr("volatile"))
+    return true;
+  for (const Op *u : uses_.users(v))
+    if (u->parent != op.parent)
+      return true;
+  const Ops &roots = roots_[v];
+  for (const Op *r : roots)
+    if (r->parent != op.parent)
+      return true;
+  if (clobbered(op, v))
+    return true;
+  if (roots.size() <= 1 || canShareNest(roots))
+    return false;
+  int arg = baseArgument(op.operands[0]);
+  return arg < 0 || uses_.isWritten(arg);
+}
+
+/// True if `from` reaches the stored value of `store` through elementwise ops alone, so that element i is read before
+/// element i is written and by nobody else.
+static bool reachesElementwise(const Value *from, const Value *to, unsigned depth) {
+  if (from == to)
+    return true;
+  if (!to->def || depth > 12 || !to->def->has(ir::traits::Elementwise))
+    return false;
+  return std::any_of(to->def->operands.begin(), to->def->operands.end(),
+                     [&](const Value *o) { return reachesElementwise(from, o, depth + 1); });
+}
+
+bool Materialization::clobbered(const Op &load, const Value *v) const {
+  int arg = baseArgument(load.operands[0]);
+  unsigned last = lastUse_.lookup(v);
+  const auto &ops = load.parent->ops;
+  for (unsigned p = uses_.position(&load) + 1; p <= last && p < ops.size(); ++p) {
+    const Op &w = *ops[p];
+    if (!uses_.effects(&w).mayWrite(arg))
+      continue;
+    bool sameElements = p == last && w.kind == OpKind::Store && w.operands[0] == load.operands[0] &&
+                        roots_.lookup(v).size() == 1 && reachesElementwise(v, w.operands[1], 0);
+    if (!sameElements)
+      return true;
+  }
+  return false;
+}
+
+static bool dependsOn(const Value *v, const Op *producer, unsigned &budget) {
+  if (!v->def || budget == 0)
+    return budget == 0;
+  if (v->def == producer)
+    return true;
+  --budget;
+  return std::any_of(v->def->operands.begin(), v->def->operands.end(),
+                     [&](const Value *o) { return dependsOn(o, producer, budget); });
+}
+
+bool Materialization::canShareNest(const Ops &roots) const {
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const Op &r = *roots[i];
+    bool nestable = r.kind == OpKind::Store || r.kind == OpKind::Reduce || isVirtualizable(r);
+    if (!nestable || r.parent != roots[0]->parent || !(nestSpace(r) == nestSpace(*roots[0])))
+      return false;
+    if (r.kind == OpKind::Reduce && roots[0]->kind == OpKind::Reduce && r.intAttr("axis") != roots[0]->intAttr("axis"))
+      return false;
+    for (size_t j = 0; j < roots.size(); ++j)
+      for (const Value *o : r.operands) {
+        unsigned budget = 200;
+        if (i != j && dependsOn(o, roots[j], budget))
+          return false;
+      }
+  }
+  return true;
+}
+
+} // namespace tegula::cpu

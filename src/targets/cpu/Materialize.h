@@ -1,0 +1,37 @@
+// Which tensor values get a buffer, and why.
+//
+// A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
+// what a load would read, if it is read inside a loop but made outside, or if it is dear to compute and two nests that
+// cannot be one need it. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
+// of a value's users is known before its own.
+#pragma once
+#include "targets/cpu/Uses.h"
+
+namespace tegula::cpu {
+
+class Materialization {
+public:
+  Materialization(const ir::Function &f, const Uses &uses);
+  bool buffered(const ir::Value *v) const { return buffered_.contains(v); }
+
+private:
+  using Ops = llvm::SmallVector<const ir::Op *, 4>;
+  void visit(const ir::Block &b);
+  void visitResult(const ir::Op &op, const ir::Value *v);
+  bool decide(const ir::Op &op, const ir::Value *v);
+  bool loadMustBeBuffered(const ir::Op &op, const ir::Value *v);
+  bool clobbered(const ir::Op &load, const ir::Value *v) const;
+  bool canShareNest(const Ops &roots) const;
+  void collect(const ir::Value *v);
+
+  const Uses &uses_;
+  llvm::SmallPtrSet<const ir::Value *, 32> buffered_;
+  /// Ops that start the nests (or steps) in which a virtual value is computed; and the last position of one of them.
+  llvm::DenseMap<const ir::Value *, Ops> roots_;
+  llvm::DenseMap<const ir::Value *, unsigned> lastUse_;
+};
+
+/// The shape a root op's nest walks.
+const ir::Shape &nestSpace(const ir::Op &root);
+
+} // namespace tegula::cpu

@@ -1,0 +1,94 @@
+// The plan: how the operations of a kernel become loop nests over native vectors and buffers in scratch memory.
+//
+// A tensor value is *virtual* (no storage: computed chunk by chunk inside whichever nest needs it) or *buffered*
+// (written once to scratch by a nest, read back by others). A nest walks the elements of one shape and does the work
+// of its roots at each: store, write a buffer, accumulate a reduction. Everything a root needs that is virtual is
+// computed on the way. Example, softmax of a row (x = load; m = max(x); e = exp(x - m); y = e / sum(e); store y):
+//
+//   nest 1024        reduce m             x is virtual, loaded here ...
+//   nest 1024        buffer e, reduce s   ... and loaded again here: cheaper than a trip through scratch
+//   nest 1024        store y
+//
+// planFunction() decides; PlanPrinter shows the result (`--emit cpu`); FunctionEmitter turns it into LLVM IR.
+#pragma once
+#include "ir/Ir.h"
+#include "targets/cpu/Cpu.h"
+#include "targets/cpu/Dot.h"
+#include "llvm/ADT/DenseMap.h"
+#include <memory>
+#include <vector>
+
+namespace tegula::cpu {
+
+/// A piece of scratch memory that holds one tensor (or several one after the other in time).
+struct Buffer {
+  ir::Type element;              // scalar type; i1 takes a byte
+  std::vector<int64_t> stride;   // in elements, per index bit of the tensor, lowest bit first
+  int64_t elems = 0;             // >= the tensor's elements (padding of packed operands)
+  bool zeroFirst = false;        // padding must read as zero
+  uint64_t offset = 0;           // bytes from the start of the function's scratch
+  int external = -1;             // result tensor of a noinline function: number of the pointer parameter instead
+  uint32_t firstStep = ~0u, lastStep = 0; // lifetime in step numbers
+  uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
+};
+
+enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Histogram, Assert };
+
+struct Root {
+  RootKind kind;
+  const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
+  const ir::Value *value = nullptr; // materialize: what
+  int buffer = -1;                  // materialize: where to. Results of other roots: Plan::bufferOf
+};
+
+struct Nest {
+  ir::Shape space;
+  int axis = -1;           // of the reductions or the scan among the roots
+  bool sequential = false; // element by element, in order (atomics, histogram)
+  std::vector<Root> roots;
+};
+
+enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
+
+struct Step;
+using Steps = std::vector<Step>;
+
+struct Step {
+  StepKind kind;
+  const ir::Op *op = nullptr;   // null for nests
+  uint32_t number = 0;          // in program order, all functions' blocks flattened
+  std::unique_ptr<cpu::Nest> nest;
+  std::vector<Steps> bodies;    // per region
+  // Dot: packed operands, result buffer, sizes. Print: the operand's buffer in bufferA.
+  int bufferA = -1, bufferB = -1, bufferC = -1;
+  bool accumulate = true;       // dot: false if the accumulator starts at zero
+  std::optional<DotPlan> dot;
+  int64_t batch = 1;
+  unsigned operand = 0;         // print
+};
+
+struct Plan {
+  const ir::Function *function = nullptr;
+  Steps steps;
+  std::vector<Buffer> buffers;
+  llvm::DenseMap<const ir::Value *, int> bufferOf;
+  uint64_t scratchBytes = 0;
+
+  int bufferFor(const ir::Value *v) const {
+    auto it = bufferOf.find(v);
+    return it == bufferOf.end() ? -1 : it->second;
+  }
+};
+
+/// Decides everything for one function. The module must be valid; only shapes with power-of-two extents arrive here.
+Plan planFunction(const ir::Function &f, const CpuTarget &target);
+std::string print(const Plan &p);
+
+// Parts of planning, in the order they run.
+
+/// Gives each buffer its place: buffers whose lifetimes do not meet share memory.
+void placeBuffers(Plan &p);
+/// Removes copies between buffers where one buffer can serve both (accumulators updated in place).
+void coalesceBuffers(Plan &p);
+
+} // namespace tegula::cpu

@@ -1,0 +1,184 @@
+// Users, positions, memory effects and cost estimates for planning.
+#include "targets/cpu/Uses.h"
+#include <algorithm>
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+static const Value *argumentRoot(const Value *v, unsigned depth);
+
+static const Value *initOf(const Value *blockArg, unsigned depth) {
+  const Op *owner = blockArg->block->parent->op;
+  if (!owner)
+    return blockArg; // function argument
+  if (owner->kind == OpKind::For && blockArg->index >= 1)
+    return argumentRoot(owner->operands[2 + blockArg->index], depth + 1);
+  if (owner->kind == OpKind::While && blockArg->block->parent == owner->regions[0])
+    return argumentRoot(owner->operands[blockArg->index], depth + 1);
+  if (owner->kind == OpKind::While) {
+    const Op *cond = owner->regions[0]->block->terminator();
+    return argumentRoot(cond->operands[1 + blockArg->index], depth + 1);
+  }
+  return nullptr;
+}
+
+static const Value *argumentRoot(const Value *v, unsigned depth) {
+  while (v) {
+    if (depth > 32)
+      return nullptr;
+    if (!v->def)
+      return initOf(v, depth);
+    const Op &op = *v->def;
+    switch (op.kind) {
+    case OpKind::AddPtr:
+    case OpKind::Bitcast:
+    case OpKind::Splat:
+    case OpKind::ExpandDims:
+    case OpKind::Broadcast:
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Unsplat:
+    case OpKind::Split:
+      v = op.operands[0];
+      continue;
+    case OpKind::For:
+      v = op.operands[3 + v->index];
+      continue;
+    default:
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+int baseArgument(const Value *pointer) {
+  const Value *root = argumentRoot(pointer, 0);
+  return root && root->type.isPtr && !root->def && !root->block->parent->op ? static_cast<int>(root->index) : -1;
+}
+
+bool isVirtualizable(const Op &op) {
+  return op.has(ir::traits::Elementwise | ir::traits::Shape) || op.kind == OpKind::Const || op.kind == OpKind::Poison ||
+         op.kind == OpKind::Range || op.kind == OpKind::Gather;
+}
+
+unsigned opCost(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Exp: case OpKind::Exp2: case OpKind::Log: case OpKind::Log2: case OpKind::Sin: case OpKind::Cos:
+  case OpKind::Erf: case OpKind::Tanh: case OpKind::FRem:
+    return 20;
+  case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
+    return 20;
+  case OpKind::FDiv: case OpKind::Sqrt: case OpKind::Rsqrt: case OpKind::Gather:
+    return 10;
+  case OpKind::FpTrunc: case OpKind::FpExt:
+    return ir::isFp8(op.operands[0]->type.elem) || ir::isFp8(op.results[0]->type.elem) ? 12 : 2;
+  case OpKind::Const: case OpKind::Range: case OpKind::Splat: case OpKind::Broadcast: case OpKind::ExpandDims:
+  case OpKind::Reshape: case OpKind::Permute: case OpKind::Poison:
+    return 0;
+  default:
+    return 1;
+  }
+}
+
+bool Effects::mayWrite(int argument) const {
+  return writesAny || (argument < 0 && !arguments.empty()) ||
+         std::find_if(arguments.begin(), arguments.end(), [&](int a) { return a == argument || a < 0; }) !=
+             arguments.end();
+}
+
+Uses::Uses(const ir::Function &f) {
+  visit(*f.block());
+  for (const Op *op : f.block()->ops) {
+    const Effects &e = effects(op);
+    all_.writesAny |= e.writesAny && op->kind != OpKind::Barrier;
+    all_.arguments.append(e.arguments.begin(), e.arguments.end());
+  }
+}
+
+void Uses::note(const Op &op, Effects &e) const {
+  switch (op.kind) {
+  case OpKind::Store:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    e.arguments.push_back(baseArgument(op.operands[0]));
+    if (op.kind != OpKind::Store)
+      e.writesAny = true; // an atomic orders memory
+    break;
+  case OpKind::Barrier:
+  case OpKind::Call:
+    e.writesAny = true;
+    break;
+  default:
+    break;
+  }
+}
+
+static bool hasPlannedRegions(const Op &op) {
+  return op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If;
+}
+
+void Uses::visit(const ir::Block &b) {
+  unsigned n = 0;
+  for (const Op *op : b.ops) {
+    position_[op] = n++;
+    for (const Value *v : op->operands) {
+      auto &u = users_[v];
+      if (u.empty() || u.back() != op)
+        u.push_back(op);
+    }
+    Effects e;
+    note(*op, e);
+    if (hasPlannedRegions(*op))
+      for (const ir::Region *r : op->regions) {
+        visit(*r->block);
+        for (const Op *inner : r->block->ops) {
+          const Effects &i = effects_[inner];
+          e.writesAny |= i.writesAny;
+          e.arguments.append(i.arguments.begin(), i.arguments.end());
+        }
+      }
+    effects_[op] = e;
+    unsigned w = opCost(*op);
+    if (isVirtualizable(*op))
+      for (const Value *v : op->operands)
+        w = std::min(100000u, w + (v->type.isTensor() ? work_.lookup(v) : 0));
+    else
+      w = 1;
+    for (const Value *v : op->results)
+      work_[v] = w;
+  }
+}
+
+const llvm::SmallVector<const Op *, 2> &Uses::users(const Value *v) const {
+  static const llvm::SmallVector<const Op *, 2> none;
+  auto it = users_.find(v);
+  return it == users_.end() ? none : it->second;
+}
+
+unsigned Uses::positionIn(const ir::Block *block, const Op *op) const {
+  while (op && op->parent != block)
+    op = op->parent->parent->op;
+  return op ? position(op) : ~0u;
+}
+
+const Effects &Uses::effects(const Op *op) const {
+  static const Effects none;
+  auto it = effects_.find(op);
+  return it == effects_.end() ? none : it->second;
+}
+
+bool Uses::loopBetween(const ir::Block *outer, const Op *inner) const {
+  for (const ir::Block *b = inner->parent; b && b != outer;) {
+    const Op *owner = b->parent->op;
+    if (!owner)
+      return false;
+    if (owner->kind == OpKind::For || owner->kind == OpKind::While)
+      return true;
+    b = owner->parent;
+  }
+  return false;
+}
+
+} // namespace tegula::cpu

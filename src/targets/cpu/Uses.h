@@ -1,0 +1,52 @@
+// Facts about a function that planning asks for: users, order of operations, what is written where, cost of a value.
+#pragma once
+#include "ir/Ir.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tegula::cpu {
+
+/// Number of the kernel argument a pointer is derived from, or -1 if it comes from elsewhere (memory, a select of two).
+int baseArgument(const ir::Value *pointer);
+inline bool isTensorOp(const ir::Op &op) { return !op.results.empty() && op.results[0]->type.isTensor(); }
+/// Elementwise or Shape trait, constants, ranges: computable anywhere from operands.
+bool isVirtualizable(const ir::Op &op);
+/// Work of the op alone, in vector instructions.
+unsigned opCost(const ir::Op &op);
+
+/// What memory an op (with everything nested in it) may write.
+struct Effects {
+  bool writesAny = false;                // unknown place, or ordering (barrier, call)
+  llvm::SmallVector<int, 2> arguments;   // kernel arguments written through
+  bool mayWrite(int argument) const;
+  bool none() const { return !writesAny && arguments.empty(); }
+};
+
+class Uses {
+public:
+  explicit Uses(const ir::Function &f);
+
+  const llvm::SmallVector<const ir::Op *, 2> &users(const ir::Value *v) const;
+  unsigned position(const ir::Op *op) const { return position_.lookup(op); }
+  /// Position in `block` of the op that is or contains `op`; ~0u if `op` is not inside.
+  unsigned positionIn(const ir::Block *block, const ir::Op *op) const;
+  const Effects &effects(const ir::Op *op) const;
+  /// True if the kernel writes through this argument anywhere.
+  bool isWritten(int argument) const { return all_.mayWrite(argument); }
+  /// Loop ops between an op's block and a block further out.
+  bool loopBetween(const ir::Block *outer, const ir::Op *inner) const;
+  /// Vector instructions to compute v from loads and buffers, counting shared parts again (capped).
+  unsigned work(const ir::Value *v) const { return work_.lookup(v); }
+
+private:
+  void visit(const ir::Block &b);
+  void note(const ir::Op &op, Effects &e) const;
+  llvm::DenseMap<const ir::Value *, llvm::SmallVector<const ir::Op *, 2>> users_;
+  llvm::DenseMap<const ir::Op *, unsigned> position_;
+  llvm::DenseMap<const ir::Op *, Effects> effects_;
+  llvm::DenseMap<const ir::Value *, unsigned> work_;
+  Effects all_;
+};
+
+} // namespace tegula::cpu
