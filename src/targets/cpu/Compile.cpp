@@ -1,0 +1,122 @@
+// compile() and emitStage(): the arrows in order.
+#include "targets/cpu/Codegen.h"
+#include "targets/cpu/BitMap.h"
+#include "targets/cpu/Emitter.h"
+#include "targets/Diagnostics.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tegula::cpu {
+
+namespace {
+
+bool checkType(const ir::Type &t, const Loc &loc, DiagEngine &diag) {
+  for (unsigned d = 0; d < t.shape.rank(); ++d)
+    if (!isPowerOfTwo(t.shape[d])) {
+      diag.report(diag::extentNotPowerOfTwo, loc, ir::str(t));
+      return false;
+    }
+  return true;
+}
+
+// Borders: everything behind this check may assume power-of-two extents.
+bool checkBlock(const ir::Block &b, DiagEngine &diag) {
+  for (const ir::Op *op : b.ops) {
+    for (const ir::Value *v : op->results)
+      if (!checkType(v->type, op->loc, diag))
+        return false;
+    for (const ir::Region *r : op->regions)
+      if (r->block && !checkBlock(*r->block, diag))
+        return false;
+  }
+  return true;
+}
+
+struct Compilation {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> llvm;
+  KernelMeta meta;
+  std::string planText;
+};
+
+// Plans and emits all functions, callees first.
+bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOptions &options, Stage upTo,
+                DiagEngine &diag, Compilation &c) {
+  const ir::Function *kernel = module.kernel();
+  if (!kernel) {
+    diag.report(diag::noKernel, Loc{});
+    return false;
+  }
+  for (const ir::Function *f : module.functions)
+    if (!checkBlock(*f->block(), diag))
+      return false;
+  c.machine = createTargetMachine(target, options, diag);
+  if (!c.machine)
+    return false;
+  c.llvm = std::make_unique<llvm::Module>(kernel->name, c.context);
+  c.llvm->setTargetTriple(target.triple);
+  c.llvm->setDataLayout(c.machine->createDataLayout());
+  c.meta.checked = options.checked;
+  ModuleState state{*c.llvm, module, target, options, c.meta};
+  uint64_t calleeBytes = 0;
+  for (const ir::Function *f : module.functions) {
+    Plan plan = planFunction(*f, target);
+    c.planText += print(plan);
+    if (upTo == Stage::Plan)
+      continue;
+    FunctionEmitter emitter(state, plan);
+    if (f->isKernel) {
+      emitter.emitKernel();
+      c.meta.scratchBytes = plan.scratchBytes + calleeBytes;
+    } else {
+      emitter.emitCallee();
+      // Callees come before callers, so what is deepest so far is enough room for those it calls.
+      calleeBytes += plan.scratchBytes;
+    }
+  }
+  if (upTo == Stage::Plan)
+    return true;
+#ifndef NDEBUG
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  if (llvm::verifyModule(*c.llvm, &os)) {
+    diag.report(diag::internalIr, kernel->loc, error);
+    return false;
+  }
+#endif
+  return true;
+}
+
+} // namespace
+
+std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+                                 DiagEngine &diag) {
+  Compilation c;
+  if (!emitModule(module, target, options, Stage::Object, diag, c))
+    return std::nullopt;
+  optimize(*c.llvm, *c.machine, options);
+  return CpuKernel{emitObject(*c.llvm, *c.machine), std::move(c.meta)};
+}
+
+std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+                                     Stage stage, DiagEngine &diag) {
+  Compilation c;
+  if (!emitModule(module, target, options, stage, diag, c))
+    return std::nullopt;
+  if (stage == Stage::Plan)
+    return std::move(c.planText);
+  optimize(*c.llvm, *c.machine, options);
+  if (stage == Stage::Llvm) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    c.llvm->print(os, nullptr);
+    return text;
+  }
+  if (stage == Stage::Asm)
+    return emitAssembly(*c.llvm, *c.machine);
+  std::vector<char> object = emitObject(*c.llvm, *c.machine);
+  return std::string(object.begin(), object.end());
+}
+
+} // namespace tegula::cpu

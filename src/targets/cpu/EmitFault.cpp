@@ -1,0 +1,203 @@
+// What can go wrong at run time, and what a kernel prints: asserts, checked accesses, device_print.
+//
+// A fault is written to launch->fault by the first program that claims it; the function then returns its code.
+#include "targets/cpu/Emitter.h"
+#include "abi/CpuAbi.h"
+#include "targets/cpu/Uses.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using V = llvm::Value *;
+
+int FunctionEmitter::siteOf(const Op &op, Site::Kind kind) {
+  Site s;
+  s.kind = kind;
+  if (op.loc) {
+    LineCol at = op.loc.file->lineCol(op.loc.begin);
+    s.file = op.loc.file->name();
+    s.line = at.line;
+    s.column = at.col;
+  }
+  s.function = op.inlinedAt >= 0 ? state_.source.inlineSites[static_cast<size_t>(op.inlinedAt)].callee
+                                 : plan_.function->name;
+  if (kind == Site::Kind::Assert) {
+    s.text = op.strAttr("message");
+    if (auto f = op.strAttr("function"); !f.empty())
+      s.function = f;
+  } else if (kind == Site::Kind::Print) {
+    s.text = op.strAttr("prefix");
+    s.hex = op.intAttr("hex") != 0;
+    auto signs = op.listAttr("signs");
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      s.operands.push_back({op.operands[i]->type, i < signs.size() ? signs[i] != 0 : true});
+  } else if (plan_.function->isKernel) {
+    s.arg = baseArgument(op.operands[0]);
+  }
+  state_.meta.sites.push_back(std::move(s));
+  return static_cast<int>(state_.meta.sites.size() - 1);
+}
+
+// Ends the current block.
+void FunctionEmitter::fault(int code, int site, V index, V extent) {
+  auto field = [&](V base, size_t offset) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), base, offset); };
+  V f = b_.CreateLoad(b_.getPtrTy(), field(launch_, offsetof(TegulaCpuLaunch, fault)));
+  V was = b_.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, field(f, offsetof(TegulaCpuFault, claimed)), b_.getInt32(1),
+                             llvm::Align(4), llvm::AtomicOrdering::AcquireRelease);
+  ifThen(b_.CreateICmpEQ(was, b_.getInt32(0)), nullptr, [&]() -> V {
+    b_.CreateStore(b_.getInt32(static_cast<uint32_t>(code)), field(f, offsetof(TegulaCpuFault, code)));
+    b_.CreateStore(b_.getInt32(static_cast<uint32_t>(site)), field(f, offsetof(TegulaCpuFault, site)));
+    for (unsigned i = 0; i < 3; ++i)
+      b_.CreateStore(pid_[i], field(f, offsetof(TegulaCpuFault, pid) + 4 * i));
+    b_.CreateStore(index ? index : b_.getInt64(0), field(f, offsetof(TegulaCpuFault, index)));
+    b_.CreateStore(extent ? extent : b_.getInt64(0), field(f, offsetof(TegulaCpuFault, extent)));
+    return nullptr;
+  });
+  b_.CreateRet(b_.getInt32(static_cast<uint32_t>(code)));
+}
+
+static llvm::BasicBlock *splitHere(llvm::IRBuilder<> &b, llvm::Function *f) {
+  // The insertion point may be in the middle of a finished block (a hoist point) or at the end of an open one.
+  llvm::BasicBlock *block = b.GetInsertBlock();
+  if (b.GetInsertPoint() != block->end()) {
+    llvm::BasicBlock *tail = block->splitBasicBlock(b.GetInsertPoint(), "ok");
+    block->getTerminator()->eraseFromParent();
+    b.SetInsertPoint(block);
+    return tail;
+  }
+  return llvm::BasicBlock::Create(b.getContext(), "ok", f);
+}
+
+void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
+  V bad = b_.CreateNot(cond);
+  if (mask) {
+    unsigned lanes = nest_ ? nest_->lanes() : 1;
+    bool vector = bad->getType()->isVectorTy() || mask->getType()->isVectorTy();
+    bad = vector ? b_.CreateAnd(broadcast(bad, lanes), broadcast(mask, lanes)) : b_.CreateAnd(bad, mask);
+  }
+  bad = anyOf(bad);
+  auto *fail = llvm::BasicBlock::Create(context_, "assert", function_);
+  llvm::BasicBlock *ok = splitHere(b_, function_);
+  b_.CreateCondBr(bad, fail, ok);
+  b_.SetInsertPoint(fail);
+  fault(TEGULA_FAULT_ASSERT, siteOf(op, Site::Kind::Assert), nullptr, nullptr);
+  b_.SetInsertPoint(ok, ok->getFirstInsertionPt());
+}
+
+void FunctionEmitter::printStep(const Step &s) {
+  const Op &op = *s.op;
+  setLoc(&op);
+  int site = -1;
+  for (size_t i = 0; i < printSites_.size(); ++i)
+    if (printSites_[i].first == &op)
+      site = printSites_[i].second;
+  if (site < 0) {
+    site = siteOf(op, Site::Kind::Print);
+    printSites_.push_back({&op, site});
+  }
+  V data = scratch_, count = b_.getInt64(0);
+  if (s.bufferA >= 0) {
+    const ir::Value *v = op.operands[s.operand];
+    const Buffer &b = plan_.buffers[static_cast<size_t>(s.bufferA)];
+    data = scratchAt(b.offset);
+    count = b_.getInt64(static_cast<uint64_t>(v->type.numel()));
+    if (v->type.isScalar())
+      b_.CreateStore(toMemory(scalar_.lookup(v), v->type), data);
+  }
+  llvm::AllocaInst *pid;
+  {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.begin());
+    pid = b_.CreateAlloca(llvm::ArrayType::get(b_.getInt32Ty(), 3));
+  }
+  for (unsigned i = 0; i < 3; ++i)
+    b_.CreateStore(pid_[i], b_.CreateConstGEP1_64(b_.getInt32Ty(), pid, i));
+  V fn = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, print)));
+  auto *type = llvm::FunctionType::get(
+      b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()},
+      false);
+  b_.CreateCall(type, fn, {launch_, b_.getInt32(static_cast<uint32_t>(site)), b_.getInt32(s.operand), pid, data, count});
+}
+
+// All active lanes lie in [first, last]; one check if the argument is known.
+void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
+  Site::Kind kind = op.kind == ir::OpKind::Load    ? Site::Kind::Load
+                    : op.kind == ir::OpKind::Store ? Site::Kind::Store
+                                                   : Site::Kind::Atomic;
+  int &site = accessSites_[&op];
+  if (!site)
+    site = siteOf(op, kind) + 1;
+  int arg = plan_.function->isKernel ? baseArgument(op.operands[0]) : -1;
+  V extents = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, extents)));
+  V lo = b_.CreatePtrToInt(first, b_.getInt64Ty());
+  V end = b_.CreateAdd(b_.CreatePtrToInt(last, b_.getInt64Ty()), b_.getInt64(bytes));
+  unsigned pointer = 0, pointers = 0;
+  for (const ir::Value *a : state_.source.kernel()->block()->args) {
+    if (static_cast<int>(a->index) == arg)
+      pointer = pointers;
+    pointers += a->type.isPtr;
+  }
+  V ok = nullptr, begin0 = nullptr, bytes0 = nullptr;
+  for (unsigned i = arg < 0 ? 0 : pointer; i < (arg < 0 ? pointers : pointer + 1); ++i) {
+    V e = b_.CreateConstGEP1_64(b_.getInt8Ty(), extents, i * sizeof(TegulaCpuExtent));
+    V begin = b_.CreateLoad(b_.getInt64Ty(), e);
+    V size = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), e, 8));
+    if (!begin0) {
+      begin0 = begin;
+      bytes0 = size;
+    }
+    V in = b_.CreateAnd(b_.CreateICmpUGE(lo, begin), b_.CreateICmpULE(end, b_.CreateAdd(begin, size)));
+    ok = ok ? b_.CreateOr(ok, in) : in;
+  }
+  if (!ok)
+    return;
+  V aligned = b_.CreateICmpEQ(b_.CreateAnd(lo, b_.getInt64(bytes - 1)), b_.getInt64(0));
+  V bad = b_.CreateNot(b_.CreateAnd(ok, aligned));
+  if (active)
+    bad = b_.CreateAnd(bad, active);
+  auto *fail = llvm::BasicBlock::Create(context_, "bounds", function_);
+  llvm::BasicBlock *after = splitHere(b_, function_);
+  b_.CreateCondBr(bad, fail, after);
+  b_.SetInsertPoint(fail);
+  V before = b_.CreateICmpULT(lo, begin0);
+  V offset = b_.CreateSelect(b_.CreateOr(before, b_.CreateNot(aligned)), lo, b_.CreateSub(end, b_.getInt64(bytes)));
+  auto *misaligned = llvm::BasicBlock::Create(context_, "misaligned", function_);
+  auto *outside = llvm::BasicBlock::Create(context_, "outside", function_);
+  V index = b_.CreateSub(offset, begin0);
+  b_.CreateCondBr(ok, misaligned, outside);
+  b_.SetInsertPoint(misaligned);
+  fault(TEGULA_FAULT_ALIGNMENT, site - 1, index, bytes0);
+  b_.SetInsertPoint(outside);
+  fault(TEGULA_FAULT_BOUNDS, site - 1, index, bytes0);
+  b_.SetInsertPoint(after, after->getFirstInsertionPt());
+}
+
+// Element by element: checked code is for finding the mistake, with the precise index of the first lane that is outside.
+void FunctionEmitter::checkAccess(const LaneAddress &a, unsigned bytes, V mask, const Op &op) {
+  bytes = std::max(1u, bytes);
+  if (!nest_ || a.uniform()) {
+    checkRange(a.base, a.base, bytes, mask ? anyOf(mask) : nullptr, op);
+    return;
+  }
+  V p = pointers(a);
+  if (!mask) {
+    bool rising = !a.extra;
+    int64_t last = 0;
+    for (const Coef &c : a.lane) {
+      rising &= !c.s && c.k >= 0;
+      last += c.k;
+    }
+    if (rising && last == static_cast<int64_t>(bytes) * (nest_->lanes() - 1)) {
+      checkRange(a.base, b_.CreateConstGEP1_64(b_.getInt8Ty(), a.base, static_cast<uint64_t>(last)), bytes, nullptr, op);
+      return;
+    }
+  }
+  V m = mask ? broadcast(mask, nest_->lanes()) : nullptr;
+  for (unsigned i = 0; i < nest_->lanes(); ++i) {
+    V lane = b_.CreateExtractElement(p, i);
+    checkRange(lane, lane, bytes, m ? b_.CreateExtractElement(m, i) : nullptr, op);
+  }
+}
+
+} // namespace tegula::cpu

@@ -1,0 +1,394 @@
+// Linear forms of index tensors, and their value or address at a position.
+#include "targets/cpu/Emitter.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+static int64_t gcdPowerOfTwo(int64_t a, int64_t b) {
+  uint64_t bits = static_cast<uint64_t>(a) | static_cast<uint64_t>(b);
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+V FunctionEmitter::coefValue(Coef c, llvm::Type *t) {
+  if (!c.s)
+    return llvm::ConstantInt::getSigned(t, c.k);
+  if (c.k == 1)
+    return c.s;
+  return b_.CreateMul(c.s, llvm::ConstantInt::getSigned(c.s->getType(), c.k));
+}
+
+// Sums of different runtime factors keep a common power of two outside, so that the coefficients of the bits of one
+// dimension stay multiples of one value.
+Coef FunctionEmitter::addCoef(Coef a, Coef b) {
+  if (a.zero() || b.zero())
+    return a.zero() ? b : a;
+  if (a.s == b.s)
+    return {a.k + b.k, a.s};
+  int64_t unit = gcdPowerOfTwo(a.k, b.k);
+  V &sum = mixed_[{a.k / unit, a.s, b.k / unit, b.s}];
+  if (!sum) {
+    llvm::Type *t = (a.s ? a.s : b.s)->getType();
+    sum = b_.CreateAdd(coefValue({a.k / unit, a.s}, t), coefValue({b.k / unit, b.s}, t));
+  }
+  return {unit, sum};
+}
+
+Coef FunctionEmitter::mulCoef(Coef a, Coef b) {
+  if (!a.s || !b.s)
+    return {a.k * b.k, a.s ? a.s : b.s};
+  V &product = mixed_[{0, a.s, 0, b.s}];
+  if (!product)
+    product = b_.CreateMul(a.s, b.s);
+  return {a.k * b.k, product};
+}
+
+// Right behind the definition, so that it dominates every use of the factor and all uses share it.
+V FunctionEmitter::extendAtDef(V s) {
+  llvm::Type *i64 = b_.getInt64Ty();
+  if (s->getType() == i64)
+    return s;
+  V &wide = mixed_[{1, s, 64, nullptr}];
+  if (wide)
+    return wide;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  if (auto *inst = llvm::dyn_cast<llvm::Instruction>(s)) {
+    if (auto at = inst->getInsertionPointAfterDef())
+      b_.SetInsertPoint(*at);
+  } else if (llvm::isa<llvm::Argument>(s)) {
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  }
+  return wide = b_.CreateSExt(s, i64);
+}
+
+Lin FunctionEmitter::selfLin(const ir::Value *v) {
+  Lin l;
+  l.self = true;
+  l.base = v->type.isPtr ? static_cast<V>(llvm::ConstantPointerNull::get(b_.getPtrTy()))
+                         : llvm::ConstantInt::get(regType(v->type.scalarType()), 0);
+  unsigned n = bitCount(v->type.shape);
+  l.coef.resize(n);
+  l.opaque.push_back({v, identityBits(n)});
+  return l;
+}
+
+const Lin &FunctionEmitter::lin(const ir::Value *v) {
+  auto it = lin_.find(v);
+  if (it == lin_.end())
+    it = lin_.try_emplace(v, selfLin(v)).first;
+  return it->second;
+}
+
+Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
+  Lin r;
+  r.base = subtract ? b_.CreateSub(a.base, b.base) : b_.CreateAdd(a.base, b.base);
+  for (size_t i = 0; i < a.coef.size(); ++i)
+    r.coef.push_back(addCoef(a.coef[i], {subtract ? -b.coef[i].k : b.coef[i].k, b.coef[i].s}));
+  r.opaque.append(a.opaque.begin(), a.opaque.end());
+  for (Opaque o : b.opaque) {
+    if (subtract)
+      o.scale.k = -o.scale.k;
+    r.opaque.push_back(o);
+  }
+  return r;
+}
+
+Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
+  Coef f{1, s};
+  if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(s))
+    f = {c->getSExtValue(), nullptr};
+  Lin r;
+  r.base = b_.CreateMul(a.base, s);
+  for (Coef c : a.coef)
+    r.coef.push_back(c.zero() ? Coef{} : mulCoef(c, f));
+  for (Opaque o : a.opaque) {
+    o.scale = mulCoef(o.scale, f);
+    r.opaque.push_back(o);
+  }
+  return r;
+}
+
+// i32 -> i64. Refused where the offsets inside the tile are so large that they may be meant to wrap around.
+bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
+  int64_t span = 0;
+  for (const Coef &c : a.coef)
+    span += c.k < 0 ? -c.k : c.k;
+  if (span >= int64_t(1) << 30)
+    return false;
+  out.base = extendAtDef(a.base);
+  for (const Coef &c : a.coef)
+    out.coef.push_back({c.k, c.s ? extendAtDef(c.s) : nullptr});
+  for (Opaque o : a.opaque) {
+    if (o.scale.s)
+      o.scale.s = extendAtDef(o.scale.s);
+    o.extend = true;
+    out.opaque.push_back(o);
+  }
+  return true;
+}
+
+Lin FunctionEmitter::moveLin(const Op &op, const Lin &a, unsigned result) {
+  unsigned n = bitCount(op.results[result]->type.shape);
+  Bits from = operandBits(op, 0, result, identityBits(n));
+  Lin r;
+  r.base = a.base;
+  r.coef.resize(n);
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] >= 0)
+      r.coef[static_cast<size_t>(from[i])] = a.coef[i];
+    else if (from[i] == oneBit && !a.coef[i].zero())
+      r.base = op.results[0]->type.isPtr ? b_.CreateGEP(b_.getInt8Ty(), a.base, coefValue(a.coef[i], b_.getInt64Ty()))
+                                         : b_.CreateAdd(a.base, coefValue(a.coef[i], a.base->getType()));
+  }
+  for (Opaque o : a.opaque) {
+    for (BitSource &s : o.at)
+      if (s >= 0)
+        s = from[static_cast<size_t>(s)];
+    r.opaque.push_back(o);
+  }
+  return r;
+}
+
+static bool linearWidth(const ir::Type &t) { return t.isPtr || t.elem == ir::Elem::I32 || t.elem == ir::Elem::I64; }
+
+Lin FunctionEmitter::linear(const Op &op, unsigned result) {
+  const ir::Value *v = op.results[result];
+  unsigned n = bitCount(v->type.shape);
+  Lin r;
+  if (!linearWidth(v->type) || plan_.bufferFor(v) >= 0)
+    return selfLin(v);
+  auto in = [&](unsigned i) -> const Lin & { return lin(op.operands[i]); };
+  switch (op.kind) {
+  case OpKind::Const:
+    r.base = constant(op);
+    r.coef.resize(n);
+    return r;
+  case OpKind::Range:
+    r.base = b_.getInt32(static_cast<uint32_t>(op.intAttr("start")));
+    for (unsigned i = 0; i < n; ++i)
+      r.coef.push_back({int64_t(1) << i});
+    return r;
+  case OpKind::Splat:
+    r.base = scalar_.lookup(op.operands[0]);
+    r.coef.resize(n);
+    return r;
+  case OpKind::Add:
+  case OpKind::Sub: {
+    Lin a = in(0), b = in(1);
+    return addLin(a, b, op.kind == OpKind::Sub);
+  }
+  case OpKind::Mul: {
+    Lin a = in(0), b = in(1);
+    if (b.uniform())
+      return scaleLin(a, b.base);
+    return a.uniform() ? scaleLin(b, a.base) : selfLin(v);
+  }
+  case OpKind::Shl: {
+    Lin a = in(0), b = in(1);
+    auto *c = llvm::dyn_cast<llvm::ConstantInt>(b.base);
+    if (!b.uniform() || !c || c->getZExtValue() >= 31)
+      return selfLin(v);
+    return scaleLin(a, llvm::ConstantInt::get(a.base->getType(), uint64_t(1) << c->getZExtValue()));
+  }
+  case OpKind::SExt: {
+    Lin a = in(0);
+    return op.operands[0]->type.elem == ir::Elem::I32 && extendLin(a, r) ? r : selfLin(v);
+  }
+  case OpKind::AddPtr: {
+    Lin p = in(0), o = in(1), wide;
+    if (op.operands[1]->type.elem == ir::Elem::I32) {
+      if (!extendLin(o, wide)) {
+        wide = selfLin(op.operands[1]);
+        wide.base = b_.getInt64(0);
+        wide.opaque[0].extend = true;
+      }
+    } else if (op.operands[1]->type.elem == ir::Elem::I64) {
+      wide = o;
+    } else {
+      return selfLin(v);
+    }
+    wide = scaleLin(wide, b_.getInt64(std::max(1u, ir::byteWidth(op.results[0]->type.elem))));
+    V base = b_.CreateGEP(b_.getInt8Ty(), p.base, wide.base);
+    Lin zero = p;
+    zero.base = b_.getInt64(0);
+    r = addLin(zero, wide, false);
+    r.base = base;
+    return r;
+  }
+  case OpKind::Bitcast:
+    if (v->type.isPtr && op.operands[0]->type.isPtr)
+      return in(0);
+    return selfLin(v);
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Reshape:
+  case OpKind::Permute:
+  case OpKind::Split:
+    return moveLin(op, Lin(in(0)), result);
+  default:
+    return selfLin(v);
+  }
+}
+
+void FunctionEmitter::defineLinear(const Op &op) {
+  for (unsigned i = 0; i < op.results.size(); ++i) {
+    const ir::Type &t = op.results[i]->type;
+    if (t.isTensor() && linearWidth(t)) {
+      Lin l = linear(op, i);
+      l.self = l.opaque.size() == 1 && l.opaque[0].value == op.results[i];
+      lin_[op.results[i]] = std::move(l);
+    }
+  }
+}
+
+const Lin &FunctionEmitter::bufferLin(int id) {
+  auto [it, fresh] = bufferLin_.try_emplace(id);
+  Lin &l = it->second;
+  if (fresh) {
+    const Buffer &b = plan_.buffers[static_cast<size_t>(id)];
+    l.base = b.external >= 0 ? externals_[static_cast<size_t>(b.external)] : scratchAt(b.offset);
+    int64_t bytes = b.element.isPtr ? 8 : ir::byteWidth(b.element.elem);
+    for (int64_t s : b.stride)
+      l.coef.push_back({s * bytes});
+  }
+  return l;
+}
+
+namespace {
+struct Term {
+  unsigned position; // in the loop's counter
+  Coef coef;
+};
+} // namespace
+
+LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer) {
+  NestState &n = *nest_;
+  llvm::Type *t = pointer ? b_.getInt64Ty() : l.base->getType();
+  LaneAddress r;
+  r.lane.resize(n.laneBits);
+  std::vector<llvm::SmallVector<Term, 8>> terms(n.loops.size());
+  int64_t offset = 0;
+  llvm::SmallVector<V, 2> fixed; // runtime terms of constant bits
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (l.coef[i].zero() || at[i] == zeroBit)
+      continue;
+    if (at[i] == oneBit) {
+      if (l.coef[i].s)
+        fixed.push_back(coefValue(l.coef[i], t));
+      else
+        offset += l.coef[i].k;
+      continue;
+    }
+    size_t bit = static_cast<size_t>(at[i]);
+    if (n.laneOf[bit] >= 0)
+      r.lane[static_cast<size_t>(n.laneOf[bit])] = addCoef(r.lane[static_cast<size_t>(n.laneOf[bit])], l.coef[i]);
+    else
+      terms[static_cast<size_t>(n.loopOf[bit])].push_back(
+          {static_cast<unsigned>(bit) - n.loops[static_cast<size_t>(n.loopOf[bit])].firstBit, l.coef[i]});
+  }
+  auto add = [&](V acc, V x) { return pointer ? b_.CreateGEP(b_.getInt8Ty(), acc, x) : b_.CreateAdd(acc, x); };
+  V acc = l.base;
+  Bits prefix(at.begin(), at.end());
+  for (BitSource &s : prefix)
+    s = zeroBit;
+  for (size_t d = 0; d < n.loops.size(); ++d) {
+    if (terms[d].empty())
+      continue;
+    for (size_t i = 0; i < at.size(); ++i)
+      if (at[i] >= 0 && n.loopOf[static_cast<size_t>(at[i])] == static_cast<int>(d))
+        prefix[i] = at[i];
+    unsigned depth = static_cast<unsigned>(d) + 1;
+    auto &memo = n.addressMemo[depth];
+    auto found = memo.find({key, prefix});
+    if (found != memo.end()) {
+      acc = found->second;
+      continue;
+    }
+    acc = atDepth(depth, [&] {
+      llvm::sort(terms[d], [](const Term &a, const Term &b) { return a.position < b.position; });
+      V sum = acc;
+      for (size_t i = 0; i < terms[d].size();) {
+        size_t e = i + 1;
+        const Term &f = terms[d][i];
+        while (e < terms[d].size() && terms[d][e].position == f.position + (e - i) &&
+               terms[d][e].coef == Coef{f.coef.k << (e - i), f.coef.s})
+          ++e;
+        V x = n.loops[d].iv;
+        if (f.position)
+          x = b_.CreateLShr(x, f.position);
+        if (f.position + (e - i) < n.loops[d].bits)
+          x = b_.CreateAnd(x, (uint64_t(1) << (e - i)) - 1);
+        x = b_.CreateZExtOrTrunc(x, t);
+        sum = add(sum, b_.CreateMul(x, coefValue(f.coef, t)));
+        i = e;
+      }
+      return sum;
+    });
+    memo[{key, prefix}] = acc;
+  }
+  for (const Opaque &o : l.opaque) {
+    Bits inner;
+    for (BitSource s : o.at)
+      inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+    V x = eval(o.value, inner);
+    bool vector = x->getType()->isVectorTy();
+    if (pointer && x->getType()->isPtrOrPtrVectorTy()) {
+      x = b_.CreatePtrToInt(x, vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, n.lanes())) : t);
+      if (!vector && llvm::isa<llvm::ConstantPointerNull>(l.base) && acc == l.base) {
+        acc = b_.CreateIntToPtr(x, b_.getPtrTy()); // folds back to the pointer itself
+        continue;
+      }
+    } else if (o.extend) {
+      x = b_.CreateSExt(x, vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, n.lanes())) : t);
+    }
+    if (!(o.scale == Coef{1}))
+      x = b_.CreateMul(x, vector ? broadcast(coefValue(o.scale, t), n.lanes()) : coefValue(o.scale, t));
+    if (!vector)
+      acc = add(acc, x);
+    else
+      r.extra = r.extra ? b_.CreateAdd(r.extra, x) : x;
+  }
+  for (V x : fixed)
+    acc = add(acc, x);
+  if (offset)
+    acc = add(acc, llvm::ConstantInt::getSigned(t, offset));
+  r.base = acc;
+  return r;
+}
+
+V FunctionEmitter::laneVector(const LaneAddress &a, llvm::Type *t) {
+  unsigned lanes = nest_->lanes();
+  V sum = a.extra;
+  std::map<V, std::vector<int64_t>> patterns;
+  for (size_t bit = 0; bit < a.lane.size(); ++bit) {
+    if (a.lane[bit].zero())
+      continue;
+    auto &p = patterns[a.lane[bit].s];
+    p.resize(lanes);
+    for (unsigned i = 0; i < lanes; ++i)
+      p[i] += (i >> bit & 1) ? a.lane[bit].k : 0;
+  }
+  for (auto &[s, p] : patterns) {
+    llvm::SmallVector<llvm::Constant *, 32> c;
+    for (int64_t x : p)
+      c.push_back(llvm::ConstantInt::getSigned(t, x));
+    V x = llvm::ConstantVector::get(c);
+    if (s)
+      x = b_.CreateMul(broadcast(s, lanes), x);
+    sum = sum ? b_.CreateAdd(sum, x) : x;
+  }
+  return sum;
+}
+
+V FunctionEmitter::evalLinear(const ir::Value *v, const Lin &l, const Bits &at) {
+  LaneAddress a = linAt(v, l, at, v->type.isPtr);
+  if (a.uniform())
+    return a.base;
+  if (v->type.isPtr)
+    return pointers(a);
+  return b_.CreateAdd(broadcast(a.base, nest_->lanes()), laneVector(a, a.base->getType()));
+}
+
+} // namespace tegula::cpu

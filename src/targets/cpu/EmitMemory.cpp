@@ -1,0 +1,215 @@
+// Chunks between registers and memory: the cheapest access that the lane strides allow.
+//
+//   all lanes one address    scalar access, broadcast
+//   lanes contiguous         one vector access (masked if there is a mask)
+//   contiguous pieces        one vector access per piece, put together by shuffles (rows shorter than a vector,
+//                            interleaved operands, lanes that repeat)
+//   else                     gather / scatter
+#include "targets/cpu/Emitter.h"
+
+namespace tegula::cpu {
+using V = llvm::Value *;
+
+namespace {
+/// How lanes fall into contiguous pieces: bits of the lane number, by role.
+struct Pieces {
+  llvm::SmallVector<unsigned, 6> run;    // lane bits with strides bytes, 2*bytes, ... in this order
+  llvm::SmallVector<unsigned, 6> across; // lane bits that select a piece
+  llvm::SmallVector<unsigned, 6> same;   // lane bits that do not move the address
+  unsigned runLanes() const { return 1u << run.size(); }
+  unsigned count() const { return 1u << across.size(); }
+};
+
+Pieces piecesOf(const LaneAddress &a, int64_t bytes) {
+  Pieces p;
+  llvm::SmallVector<bool, 6> used(a.lane.size(), false);
+  for (int64_t want = bytes;; want *= 2) {
+    bool found = false;
+    for (unsigned i = 0; i < a.lane.size() && !found; ++i)
+      if (!used[i] && !a.lane[i].s && a.lane[i].k == want) {
+        p.run.push_back(i);
+        used[i] = found = true;
+      }
+    if (!found)
+      break;
+  }
+  for (unsigned i = 0; i < a.lane.size(); ++i)
+    if (!used[i])
+      (a.lane[i].zero() ? p.same : p.across).push_back(i);
+  return p;
+}
+
+/// The lane that holds element `e` of piece `piece`, repeating lanes zero.
+unsigned laneOf(const Pieces &p, unsigned piece, unsigned e) {
+  unsigned lane = 0;
+  for (unsigned i = 0; i < p.run.size(); ++i)
+    lane |= (e >> i & 1) << p.run[i];
+  for (unsigned i = 0; i < p.across.size(); ++i)
+    lane |= (piece >> i & 1) << p.across[i];
+  return lane;
+}
+
+bool straight(const Pieces &p) {
+  for (unsigned i = 0; i < p.run.size(); ++i)
+    if (p.run[i] != i)
+      return false;
+  return p.across.empty() && p.same.empty();
+}
+
+/// Every lane as position in the concatenation of all pieces.
+llvm::SmallVector<int, 32> lanesFromPieces(const Pieces &p, unsigned lanes) {
+  llvm::SmallVector<int, 32> r(lanes, 0);
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    unsigned e = 0;
+    for (unsigned i = 0; i < p.run.size(); ++i)
+      e |= (lane >> p.run[i] & 1) << i;
+    for (unsigned i = 0; i < p.across.size(); ++i)
+      e |= (lane >> p.across[i] & 1) << (p.run.size() + i);
+    r[lane] = static_cast<int>(e);
+  }
+  return r;
+}
+} // namespace
+
+static unsigned bytesOf(const ir::Type &t) { return t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)); }
+
+V FunctionEmitter::pointers(const LaneAddress &a) {
+  V lanes = laneVector(a, b_.getInt64Ty());
+  return lanes ? b_.CreateGEP(b_.getInt8Ty(), a.base, lanes) : broadcast(a.base, nest_->lanes());
+}
+
+V FunctionEmitter::anyOf(V mask) { return mask->getType()->isVectorTy() ? b_.CreateOrReduce(mask) : mask; }
+
+V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other) {
+  unsigned lanes = nest_->lanes();
+  auto *type = llvm::FixedVectorType::get(memType(t), lanes);
+  V m = broadcast(mask ? mask : b_.getTrue(), lanes);
+  V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m,
+                              other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type));
+  return fromMemory(x, t);
+}
+
+static V concatenate(llvm::IRBuilder<> &b, llvm::SmallVector<V, 16> parts) {
+  while (parts.size() > 1) {
+    llvm::SmallVector<V, 16> next;
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      unsigned n = 1;
+      if (auto *t = llvm::dyn_cast<llvm::FixedVectorType>(parts[i]->getType()))
+        n = t->getNumElements();
+      llvm::SmallVector<int, 32> all;
+      for (unsigned k = 0; k < 2 * n; ++k)
+        all.push_back(static_cast<int>(k));
+      next.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], all));
+    }
+    parts = next;
+  }
+  return parts[0];
+}
+
+V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
+                             const ir::Op *site) {
+  unsigned bytes = bytesOf(t), lanes = nest_->lanes();
+  if (mask)
+    if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
+      mask = nullptr;
+  if (site && state_.options.checked)
+    checkAccess(a, bytes, mask, *site);
+  if (a.uniform()) {
+    bool perLane = mask && mask->getType()->isVectorTy();
+    bool otherPerLane = other && other->getType()->isVectorTy();
+    V any = mask ? anyOf(mask) : nullptr;
+    V x = maskedScalarLoad(a.base, t, any, perLane || otherPerLane ? nullptr : other, isVolatile);
+    if (!mask || !other || !(perLane || otherPerLane))
+      return x;
+    return b_.CreateSelect(mask, broadcast(x, lanes), broadcast(other, lanes));
+  }
+  Pieces p = piecesOf(a, bytes);
+  // A scalar mask covers all lanes; masked-off addresses may be wild, so the access stays masked.
+  V m = mask ? broadcast(mask, lanes) : nullptr;
+  bool pieces = !a.extra && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
+  if (!pieces)
+    return gatherLanes(a, t, mask, other);
+  auto *pieceType = llvm::FixedVectorType::get(memType(t), p.runLanes());
+  llvm::Align align(bytes);
+  V o = other ? toMemory(broadcast(other, lanes), t) : nullptr;
+  bool plain = straight(p);
+  llvm::SmallVector<V, 16> parts;
+  for (unsigned i = 0; i < p.count(); ++i) {
+    V at = a.base;
+    for (unsigned k = 0; k < p.across.size(); ++k)
+      if (i >> k & 1)
+        at = b_.CreateGEP(b_.getInt8Ty(), at, coefValue(a.lane[p.across[k]], b_.getInt64Ty()));
+    if (!m) {
+      parts.push_back(b_.CreateAlignedLoad(pieceType, at, align, isVolatile));
+      continue;
+    }
+    V pieceMask = m, pieceOther = o;
+    if (!plain) {
+      llvm::SmallVector<int, 32> pick;
+      for (unsigned e = 0; e < p.runLanes(); ++e)
+        pick.push_back(static_cast<int>(laneOf(p, i, e)));
+      pieceMask = b_.CreateShuffleVector(m, pick);
+      pieceOther = o ? b_.CreateShuffleVector(o, pick) : nullptr;
+    }
+    parts.push_back(b_.CreateMaskedLoad(pieceType, at, align, pieceMask,
+                                        pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
+  }
+  V x = concatenate(b_, parts);
+  if (!plain)
+    x = b_.CreateShuffleVector(x, lanesFromPieces(p, lanes));
+  return fromMemory(x, t);
+}
+
+void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile,
+                                 const ir::Op *site) {
+  unsigned bytes = bytesOf(t), lanes = nest_->lanes();
+  if (mask)
+    if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
+      mask = nullptr;
+  if (site && state_.options.checked)
+    checkAccess(a, bytes, mask, *site);
+  llvm::Align align(bytes);
+  bool single = lanes == 1 || (a.uniform() && !value->getType()->isVectorTy() && !(mask && mask->getType()->isVectorTy()));
+  if (single) {
+    auto store = [&]() -> V {
+      b_.CreateAlignedStore(toMemory(value, t), a.base, align, isVolatile);
+      return nullptr;
+    };
+    if (mask)
+      ifThen(mask, nullptr, store);
+    else
+      store();
+    return;
+  }
+  V x = toMemory(broadcast(value, lanes), t);
+  Pieces p = piecesOf(a, bytes);
+  V m = mask ? broadcast(mask, lanes) : nullptr;
+  bool pieces = !a.extra && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
+  if (!pieces) {
+    if (!m && a.uniform()) // every lane writes one place: any of them
+      b_.CreateAlignedStore(b_.CreateExtractElement(x, uint64_t(0)), a.base, align, isVolatile);
+    else
+      b_.CreateMaskedScatter(x, pointers(a), align, m ? m : broadcast(b_.getTrue(), lanes));
+    return;
+  }
+  bool plain = straight(p);
+  for (unsigned i = 0; i < p.count(); ++i) {
+    V at = a.base, part = x, pieceMask = m;
+    for (unsigned k = 0; k < p.across.size(); ++k)
+      if (i >> k & 1)
+        at = b_.CreateGEP(b_.getInt8Ty(), at, coefValue(a.lane[p.across[k]], b_.getInt64Ty()));
+    if (!plain) {
+      llvm::SmallVector<int, 32> pick;
+      for (unsigned e = 0; e < p.runLanes(); ++e)
+        pick.push_back(static_cast<int>(laneOf(p, i, e)));
+      part = b_.CreateShuffleVector(x, pick);
+      pieceMask = m ? b_.CreateShuffleVector(m, pick) : nullptr;
+    }
+    if (pieceMask)
+      b_.CreateMaskedStore(part, at, align, pieceMask);
+    else
+      b_.CreateAlignedStore(part, at, align, isVolatile);
+  }
+}
+
+} // namespace tegula::cpu

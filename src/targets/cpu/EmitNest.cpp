@@ -1,0 +1,453 @@
+// The loops of a nest and the work of its roots.
+//
+// Bits of the iteration space become, from the lowest: lanes of a vector, unrolled copies, and loops (one per dimension, outermost
+// dimension outside). The dimension that is reduced or scanned is the innermost loop unless the lanes already cover it. If masks of
+// the form `affine < bound` appear, the innermost loop is split: first the trips that are inside as a whole, where those
+// comparisons are known to be true and accesses need no mask, then the rest with masks.
+#include "targets/cpu/Emitter.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+static bool isScan(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Scan; }
+
+static void rootValues(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out) {
+  if (r.op)
+    out.append(r.op->operands.begin(), r.op->operands.end());
+  else
+    out.push_back(r.value);
+}
+
+unsigned FunctionEmitter::chooseLaneBits(const Nest &n) const {
+  if (n.sequential)
+    return 0;
+  unsigned bits = 8;
+  for (const Root &r : n.roots) {
+    llvm::SmallVector<const ir::Value *, 4> values;
+    rootValues(r, values);
+    for (const ir::Value *v : values)
+      if (!v->type.isPtr && !v->type.isVoid())
+        bits = std::max(bits, std::min(32u, ir::bitWidth(v->type.elem)));
+    if (r.op && r.op->kind == OpKind::Reduce)
+      for (const ir::Value *v : values)
+        bits = std::max(bits, ir::bitWidth(v->type.elem));
+  }
+  unsigned lanes = log2Exact(std::max(1u, state_.target.vectorBits / std::max(bits, 16u)));
+  return std::min(lanes, bitCount(n.space));
+}
+
+void FunctionEmitter::layOut(NestState &n) {
+  const Nest &nest = *n.nest;
+  unsigned total = bitCount(nest.space), axisFrom = total, axisBits = 0;
+  if (nest.axis >= 0) {
+    axisFrom = dimOffset(nest.space, static_cast<unsigned>(nest.axis));
+    axisBits = dimBits(nest.space, static_cast<unsigned>(nest.axis));
+  }
+  n.loopOf.assign(total, -1);
+  n.laneOf.assign(total, -1);
+  n.laneBits = chooseLaneBits(nest);
+  if (isScan(nest)) // lanes run beside the axis, the axis in order
+    n.laneBits = std::min(n.laneBits, axisFrom);
+  for (unsigned i = 0; i < n.laneBits; ++i)
+    n.laneOf[i] = static_cast<int>(i);
+  std::vector<bool> taken(total, false);
+  std::fill_n(taken.begin(), n.laneBits, true);
+  // Unrolled copies: the bits above the lanes, inside one dimension, while the body stays small.
+  unsigned work = 0;
+  for (const Root &r : nest.roots)
+    work += r.kind == RootKind::Reduce ? 4 : 3;
+  if (!nest.sequential && !isScan(nest) && n.laneBits) {
+    unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0;
+    for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= n.laneBits;)
+      dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
+    for (unsigned i = n.laneBits; i < std::min(dimEnd, n.laneBits + want); ++i) {
+      n.unrolled.push_back(i);
+      taken[i] = true;
+    }
+  }
+  auto addLoop = [&](unsigned from, unsigned bits) {
+    while (bits && taken[from]) {
+      ++from;
+      --bits;
+    }
+    if (!bits)
+      return;
+    for (unsigned i = from; i < from + bits; ++i)
+      n.loopOf[i] = static_cast<int>(n.loops.size());
+    n.loops.push_back({from, bits});
+  };
+  bool flat = nest.space.rank() > 4; // hypercubes: one loop over all small dimensions
+  if (flat && axisBits) {
+    addLoop(axisFrom + axisBits, total - axisFrom - axisBits);
+    addLoop(0, axisFrom);
+  } else if (flat) {
+    addLoop(0, total);
+  } else {
+    for (unsigned d = 0; d < nest.space.rank(); ++d)
+      if (static_cast<int>(d) != nest.axis)
+        addLoop(dimOffset(nest.space, d), dimBits(nest.space, d));
+  }
+  if (axisBits)
+    addLoop(axisFrom, axisBits);
+  n.memo.resize(n.loops.size() + 1);
+  n.addressMemo.resize(n.loops.size() + 1);
+}
+
+void FunctionEmitter::nestStep(const Step &s) {
+  NestState state;
+  state.nest = s.nest.get();
+  state.copyFrom = s.bufferA;
+  nest_ = &state;
+  auto mixed = mixed_;
+  layOut(state);
+  openLoops(0);
+  mixed_ = std::move(mixed);
+  nest_ = nullptr;
+}
+
+llvm::SmallVector<V> FunctionEmitter::loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
+                                           llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body) {
+  auto *enter = llvm::BasicBlock::Create(context_, "loop", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "done", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  l.hoist = mayBeEmpty ? static_cast<llvm::Instruction *>(b_.CreateCondBr(b_.CreateICmpSLT(from, to), enter, exit))
+                       : b_.CreateBr(enter);
+  b_.SetInsertPoint(enter);
+  llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2, "i");
+  // Code hoisted later may split the block, so incoming blocks are asked from the branch.
+  llvm::SmallVector<llvm::PHINode *> phis;
+  for (V v : init)
+    phis.push_back(b_.CreatePHI(v->getType(), 2));
+  NestState &n = *nest_;
+  l.iv = iv;
+  ++n.open;
+  unsigned depth = n.depth;
+  n.depth = n.open;
+  llvm::SmallVector<V> next = body(llvm::SmallVector<V>(phis.begin(), phis.end()));
+  n.memo[n.open].clear();
+  n.addressMemo[n.open].clear();
+  --n.open;
+  n.depth = depth;
+  V step = b_.CreateAdd(iv, b_.getInt64(1), "", true, true);
+  llvm::BasicBlock *latch = b_.GetInsertBlock();
+  b_.CreateCondBr(b_.CreateICmpSLT(step, to), enter, exit);
+  before = l.hoist->getParent();
+  iv->addIncoming(from, before);
+  iv->addIncoming(step, latch);
+  b_.SetInsertPoint(exit);
+  llvm::SmallVector<V> out;
+  for (size_t i = 0; i < phis.size(); ++i) {
+    phis[i]->addIncoming(init[i], before);
+    phis[i]->addIncoming(next[i], latch);
+    V result = next[i];
+    if (mayBeEmpty) {
+      llvm::PHINode *join = b_.CreatePHI(init[i]->getType(), 2);
+      join->addIncoming(init[i], before);
+      join->addIncoming(next[i], latch);
+      result = join;
+    }
+    out.push_back(result);
+  }
+  l.iv = nullptr;
+  return out;
+}
+
+static unsigned outerLoops(const NestState &n) { return n.loops.empty() ? 0 : static_cast<unsigned>(n.loops.size()) - 1; }
+
+// The innermost loop is inside the reduction only if it runs over the axis.
+static bool innerIsAxis(const NestState &n) {
+  if (n.nest->axis < 0 || n.loops.empty())
+    return false;
+  unsigned axis = static_cast<unsigned>(n.nest->axis);
+  unsigned from = dimOffset(n.nest->space, axis), bits = dimBits(n.nest->space, axis);
+  return bits && n.loops.back().firstBit >= from && n.loops.back().firstBit < from + bits;
+}
+
+void FunctionEmitter::openLoops(unsigned level) {
+  NestState &n = *nest_;
+  if (level < outerLoops(n)) {
+    NestLoop &l = n.loops[level];
+    loop(l, b_.getInt64(0), b_.getInt64(uint64_t(1) << l.bits), false, {}, [&](llvm::ArrayRef<V>) {
+      openLoops(level + 1);
+      return llvm::SmallVector<V>();
+    });
+    return;
+  }
+  innerLoop();
+}
+
+void FunctionEmitter::innerLoop() {
+  NestState &n = *nest_;
+  llvm::SmallVector<V> accs = initialAccumulators();
+  unsigned copies = 1u << n.unrolled.size();
+  auto body = [&](llvm::ArrayRef<V> in, V first) {
+    llvm::SmallVector<V> out(in.begin(), in.end());
+    for (unsigned c = 0; c < copies; ++c)
+      roots(c, out, first);
+    return out;
+  };
+  bool overAxis = innerIsAxis(n);
+  if (n.loops.empty()) {
+    V full = fullTrips(nullptr, 0);
+    if (full && n.nest->axis < 0) { // one trip: either all inside or masked
+      auto *fast = llvm::BasicBlock::Create(context_, "inside", function_);
+      auto *slow = llvm::BasicBlock::Create(context_, "masked", function_);
+      auto *exit = llvm::BasicBlock::Create(context_, "done", function_);
+      b_.CreateCondBr(b_.CreateICmpSGT(full, b_.getInt64(0)), fast, slow);
+      for (bool inside : {true, false}) {
+        b_.SetInsertPoint(inside ? fast : slow);
+        n.assuming = inside;
+        auto memo = n.memo;
+        auto addresses = n.addressMemo;
+        body(accs, b_.getTrue());
+        n.memo = memo;
+        n.addressMemo = addresses;
+        b_.CreateBr(exit);
+      }
+      n.assuming = false;
+      b_.SetInsertPoint(exit);
+      return;
+    }
+    finishReductions(body(accs, b_.getTrue()));
+    return;
+  }
+  NestLoop &l = n.loops.back();
+  V trips = b_.getInt64(uint64_t(1) << l.bits), zero = b_.getInt64(0);
+  auto inLoop = [&](llvm::ArrayRef<V> in) {
+    V first = overAxis ? b_.CreateICmpEQ(l.iv, zero) : b_.getTrue();
+    llvm::SmallVector<V> out = body(in, first);
+    if (!overAxis) { // one result per trip
+      finishReductions(out);
+      out.clear();
+    }
+    return out;
+  };
+  llvm::SmallVector<V> carried(overAxis ? accs : llvm::SmallVector<V>());
+  auto run = [&](llvm::ArrayRef<V> in) {
+    return overAxis ? inLoop(in) : inLoop(accs);
+  };
+  V full = fullTrips(&l, l.bits);
+  if (full) {
+    n.assuming = true;
+    carried = loop(l, zero, full, true, carried, run);
+    n.assuming = false;
+    carried = loop(l, full, trips, true, carried, run);
+  } else {
+    carried = loop(l, zero, trips, false, carried, run);
+  }
+  if (overAxis)
+    finishReductions(carried);
+}
+
+Bits FunctionEmitter::rootBits(unsigned copy) const {
+  Bits at = identityBits(static_cast<unsigned>(nest_->loopOf.size()));
+  for (size_t i = 0; i < nest_->unrolled.size(); ++i)
+    at[nest_->unrolled[i]] = (copy >> i & 1) ? oneBit : zeroBit;
+  return at;
+}
+
+void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first) {
+  Bits at = rootBits(copy);
+  unsigned slot = 0;
+  for (const Root &r : nest_->nest->roots) {
+    if (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) {
+      accumulate(r, copy, slot, at, accs, first);
+      slot += static_cast<unsigned>(r.op->results.size());
+    } else {
+      root(r, at);
+    }
+  }
+}
+
+void FunctionEmitter::root(const Root &r, const Bits &at) {
+  NestState &n = *nest_;
+  if (r.op)
+    setLoc(r.op);
+  switch (r.kind) {
+  case RootKind::Materialize: {
+    if (n.copyFrom >= 0)
+      return storeBuffer(r.buffer, loadBuffer(n.copyFrom, r.value->type, at), r.value->type, at);
+    V x;
+    if (plan_.bufferFor(r.value) == r.buffer && r.value->def) {
+      x = compute(r.value, at);
+      n.memo[std::min(depthOf(at), n.open)][{r.value, at}] = x;
+    } else {
+      x = eval(r.value, at);
+    }
+    return storeBuffer(r.buffer, x, r.value->type, at, plan_.buffers[static_cast<size_t>(r.buffer)].tf32);
+  }
+  case RootKind::Store: {
+    const Op &op = *r.op;
+    V mask = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
+    V x = eval(op.operands[1], at);
+    const ir::Value *p = op.operands[0];
+    Lin l = lin(p);
+    LaneAddress a;
+    if (l.self) {
+      a.lane.resize(n.laneBits);
+      a.base = eval(p, at);
+      if (a.base->getType()->isVectorTy()) {
+        a.extra = b_.CreatePtrToInt(a.base, llvm::FixedVectorType::get(b_.getInt64Ty(), n.lanes()));
+        a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
+      }
+    } else {
+      a = linAt(p, l, at, true);
+    }
+    setLoc(&op);
+    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.intAttr("volatile") != 0, &op);
+  }
+  case RootKind::Atomic: {
+    const Op &op = *r.op;
+    llvm::SmallVector<V, 3> args;
+    for (unsigned i = 1; i < op.operands.size(); ++i)
+      args.push_back(eval(op.operands[i], at));
+    V mask = op.kind == OpKind::AtomicRmw && args.size() > 1 ? args.pop_back_val() : nullptr;
+    V old = maskedAtomic(op, eval(op.operands[0], at), args, mask);
+    if (int b = plan_.bufferFor(op.results[0]); b >= 0)
+      storeBuffer(b, old, op.results[0]->type, at);
+    return;
+  }
+  case RootKind::Histogram:
+    return histogramElement(*r.op, at);
+  case RootKind::Assert:
+    return assertRoot(*r.op, eval(r.op->operands[0], at), r.op->operands.size() > 1 ? eval(r.op->operands[1], at) : nullptr);
+  case RootKind::Reduce:
+  case RootKind::Scan:
+    return;
+  }
+}
+
+// Masks of the loads and stores that a root reaches through virtual values.
+void FunctionEmitter::masksOf(const ir::Value *v, std::set<const ir::Value *> &seen,
+                              llvm::SmallVectorImpl<const ir::Value *> &out) {
+  if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
+    return;
+  const Op &op = *v->def;
+  bool written = false; // buffers made in this very nest are computed here
+  for (const Root &r : nest_->nest->roots)
+    written |= r.kind == RootKind::Materialize && r.value == v;
+  if (plan_.bufferFor(v) >= 0 && !written)
+    return;
+  if (op.kind == OpKind::Load && op.operands.size() > 1)
+    out.push_back(op.operands[1]);
+  for (const ir::Value *o : op.operands)
+    masksOf(o, seen, out);
+}
+
+// How many leading trips of the innermost loop have all masks true: i64, or null if nothing can be said. Each comparison is
+// looked at where it is made, in its own bits; only those whose position is the whole space's (by broadcast) are used.
+V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
+  NestState &n = *nest_;
+  n.assumed.clear();
+  if (n.nest->sequential)
+    return nullptr;
+  struct Found {
+    const ir::Value *mask;
+    Bits at;
+  };
+  llvm::SmallVector<Found, 8> work;
+  Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
+  std::set<const ir::Value *> seen;
+  // Positions are only followed through elementwise and shape ops, so start from operands that have the nest's shape.
+  llvm::SmallVector<const ir::Value *, 8> masks;
+  for (const Root &r : n.nest->roots) {
+    llvm::SmallVector<const ir::Value *, 4> values;
+    rootValues(r, values);
+    if (r.kind == RootKind::Store && r.op->operands.size() > 2)
+      masks.push_back(r.op->operands[2]);
+    for (const ir::Value *v : values)
+      masksOf(v, seen, masks);
+  }
+  for (const ir::Value *m : masks)
+    if (m->type.shape == n.nest->space)
+      work.push_back({m, space});
+  V full = nullptr;
+  int64_t all = int64_t(1) << innerBits;
+  std::set<const ir::Value *> visited;
+  while (!work.empty()) {
+    Found f = work.pop_back_val();
+    if (!f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
+      continue;
+    const Op &op = *f.mask->def;
+    if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
+      for (unsigned i = 0; i < op.operands.size(); ++i)
+        work.push_back({op.operands[i], operandBits(op, i, 0, f.at)});
+      continue;
+    }
+    if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
+      continue;
+    V trips = fullTripsOf(op, f.at, inner, innerBits);
+    if (!trips)
+      continue;
+    n.assumed.insert(f.mask);
+    full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
+  }
+  if (full)
+    full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
+  return full;
+}
+
+// a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in
+// the row (then a prefix of trips is inside), or not at all (then all or none).
+V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits) {
+  NestState &n = *nest_;
+  Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
+  ir::CmpPred pred = cmp.pred();
+  bool swap = pred == ir::CmpPred::Sgt || pred == ir::CmpPred::Sge;
+  bool orEqual = pred == ir::CmpPred::Sle || pred == ir::CmpPred::Sge;
+  if (swap)
+    std::swap(a, b);
+  else if (pred != ir::CmpPred::Slt && pred != ir::CmpPred::Sle)
+    return nullptr;
+  if (!a.opaque.empty() || !b.opaque.empty())
+    return nullptr;
+  // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.
+  llvm::SmallVector<int64_t, 24> growth(n.loopOf.size(), 0);
+  Lin outerA = a, outerB = b;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (at[i] < 0)
+      continue;
+    size_t bit = static_cast<size_t>(at[i]);
+    bool outer = n.loopOf[bit] >= 0 && !(inner && &n.loops[static_cast<size_t>(n.loopOf[bit])] == inner);
+    if (outer)
+      continue;
+    if ((!a.coef[i].zero() && a.coef[i].s) || (!b.coef[i].zero() && b.coef[i].s))
+      return nullptr;
+    growth[bit] += a.coef[i].k - b.coef[i].k;
+    outerA.coef[i] = outerB.coef[i] = {};
+  }
+  // Trip t covers positions whose largest growth is the sum over lane and unrolled bits.
+  int64_t perTrip = 0, inTrip = 0;
+  for (size_t bit = 0; bit < growth.size(); ++bit) {
+    if (growth[bit] < 0)
+      return nullptr;
+    bool inLoop = inner && n.loopOf[bit] >= 0 && &n.loops[static_cast<size_t>(n.loopOf[bit])] == inner;
+    if (!inLoop) {
+      inTrip += growth[bit];
+      continue;
+    }
+    int64_t unit = growth[bit] >> (bit - inner->firstBit);
+    if (bit == inner->firstBit)
+      perTrip = unit;
+    if (unit != perTrip || (unit << (bit - inner->firstBit)) != growth[bit])
+      return nullptr;
+  }
+  if (perTrip && !isPowerOfTwo(perTrip))
+    return nullptr;
+  auto wide = [&](const void *key, const Lin &l) {
+    return b_.CreateSExt(linAt(key, l, at, false).base, b_.getInt64Ty());
+  };
+  // room = how much a may grow; all of trip t is inside if t * perTrip + inTrip <= room.
+  V room = b_.CreateSub(wide(&cmp, outerB), wide(&cmp.loc, outerA));
+  room = b_.CreateSub(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))));
+  V all = b_.getInt64(uint64_t(1) << innerBits), zero = b_.getInt64(0);
+  V inside = b_.CreateICmpSGE(room, zero);
+  if (!perTrip)
+    return b_.CreateSelect(inside, all, zero);
+  V trips = b_.CreateAdd(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1));
+  return b_.CreateSelect(inside, trips, zero);
+}
+
+} // namespace tegula::cpu

@@ -1,0 +1,167 @@
+// Reductions and scans: one vector accumulator per unrolled copy, combined at the end.
+//
+// Where the combine function is a single operation with a neutral element the accumulators start with it; otherwise they take
+// the first element as it comes (`first`), so that nothing is assumed about user-written combine functions.
+#include "targets/cpu/Emitter.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+static unsigned slots(const Nest &n) {
+  unsigned s = 0;
+  for (const Root &r : n.roots)
+    if (r.kind == RootKind::Reduce || r.kind == RootKind::Scan)
+      s += static_cast<unsigned>(r.op->results.size());
+  return s;
+}
+
+V FunctionEmitter::identity(const Op &reduce, unsigned i) {
+  const ir::Block &body = *reduce.regions[0]->block;
+  if (reduce.operands.size() != 1 || body.ops.size() != 2 || body.ops[1]->operands[0]->def != body.ops[0])
+    return nullptr;
+  const Op &op = *body.ops[0];
+  if (op.operands.size() != 2 || op.operands[0] == op.operands[1] || op.operands[0]->def || op.operands[1]->def)
+    return nullptr;
+  ir::Elem e = reduce.operands[i]->type.elem;
+  llvm::Type *t = vec_.elemType(e);
+  unsigned bits = ir::bitWidth(e);
+  auto integer = [&](const llvm::APInt &x) -> V { return llvm::ConstantInt::get(t, x); };
+  auto real = [&](double x) -> V {
+    return e == ir::Elem::F32 || e == ir::Elem::F64 ? llvm::ConstantFP::get(t, x) : nullptr;
+  };
+  switch (op.kind) {
+  case OpKind::Add: case OpKind::Or: case OpKind::Xor: case OpKind::UMax:
+    return integer(llvm::APInt::getZero(bits));
+  case OpKind::And: case OpKind::UMin: return integer(llvm::APInt::getAllOnes(bits));
+  case OpKind::Mul: return integer(llvm::APInt(bits, 1));
+  case OpKind::SMax: return integer(llvm::APInt::getSignedMinValue(bits));
+  case OpKind::SMin: return integer(llvm::APInt::getSignedMaxValue(bits));
+  case OpKind::FAdd: return real(-0.0);
+  case OpKind::FMul: return real(1.0);
+  // maxnum(NaN, x) = x; and NaN stays if there is nothing else.
+  case OpKind::MaxNum: case OpKind::MinNum: return real(std::numeric_limits<double>::quiet_NaN());
+  case OpKind::Maximum: return real(-std::numeric_limits<double>::infinity());
+  case OpKind::Minimum: return real(std::numeric_limits<double>::infinity());
+  default: return nullptr;
+  }
+}
+
+unsigned FunctionEmitter::accumulatorCount() const { return slots(*nest_->nest) << nest_->unrolled.size(); }
+
+llvm::SmallVector<V> FunctionEmitter::initialAccumulators() {
+  llvm::SmallVector<V> one, all;
+  for (const Root &r : nest_->nest->roots) {
+    if (r.kind != RootKind::Reduce && r.kind != RootKind::Scan)
+      continue;
+    for (unsigned i = 0; i < r.op->results.size(); ++i) {
+      V id = identity(*r.op, i);
+      if (!id)
+        id = llvm::Constant::getNullValue(regType(r.op->operands[i]->type.scalarType()));
+      one.push_back(broadcast(id, nest_->lanes()));
+    }
+  }
+  for (unsigned c = 0; c < 1u << nest_->unrolled.size(); ++c)
+    all.append(one);
+  return all;
+}
+
+void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at,
+                                 llvm::SmallVectorImpl<V> &accs, V first) {
+  unsigned n = static_cast<unsigned>(r.op->results.size()), from = copy * slots(*nest_->nest) + slot;
+  llvm::SmallVector<V, 8> x, args;
+  for (const ir::Value *v : r.op->operands)
+    x.push_back(broadcast(eval(v, at), nest_->lanes()));
+  setLoc(r.op);
+  auto *known = llvm::dyn_cast<llvm::ConstantInt>(first);
+  bool neutral = identity(*r.op, 0) != nullptr;
+  if (known && known->isOne()) {
+    for (unsigned i = 0; i < n; ++i)
+      accs[from + i] = x[i];
+  } else {
+    args.append(accs.begin() + from, accs.begin() + from + n);
+    args.append(x);
+    auto c = combine(*r.op->regions[0], args);
+    for (unsigned i = 0; i < n; ++i)
+      accs[from + i] = neutral ? c[i] : b_.CreateSelect(first, x[i], broadcast(c[i], nest_->lanes()));
+  }
+  if (r.kind == RootKind::Scan)
+    for (unsigned i = 0; i < n; ++i)
+      storeBuffer(plan_.bufferFor(r.op->results[i]), accs[from + i], r.op->operands[i]->type, at);
+}
+
+void FunctionEmitter::finishReductions(llvm::ArrayRef<V> accs) {
+  unsigned slot = 0;
+  for (const Root &r : nest_->nest->roots)
+    if (r.kind == RootKind::Reduce) {
+      finishReduction(r, slot, accs);
+      slot += static_cast<unsigned>(r.op->results.size());
+    } else if (r.kind == RootKind::Scan) {
+      slot += static_cast<unsigned>(r.op->results.size());
+    }
+}
+
+void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayRef<V> accs) {
+  NestState &s = *nest_;
+  const ir::Shape &space = s.nest->space;
+  unsigned axis = static_cast<unsigned>(s.nest->axis), from = dimOffset(space, axis), to = from + dimBits(space, axis);
+  auto inAxis = [&](unsigned bit) { return bit >= from && bit < to; };
+  unsigned n = static_cast<unsigned>(r.op->results.size()), stride = slots(*s.nest);
+  const ir::Region &region = *r.op->regions[0];
+  setLoc(r.op);
+  auto join = [&](llvm::SmallVector<V, 4> a, llvm::ArrayRef<V> b) {
+    llvm::SmallVector<V, 8> args(a.begin(), a.end());
+    args.append(b.begin(), b.end());
+    return combine(region, args);
+  };
+  // Copies that differ in axis bits are one result.
+  std::map<unsigned, llvm::SmallVector<V, 4>> results;
+  unsigned axisMask = 0;
+  for (unsigned i = 0; i < s.unrolled.size(); ++i)
+    axisMask |= inAxis(s.unrolled[i]) ? 1u << i : 0;
+  for (unsigned c = 0; c < 1u << s.unrolled.size(); ++c) {
+    llvm::SmallVector<V, 4> part;
+    for (unsigned i = 0; i < n; ++i)
+      part.push_back(accs[c * stride + slot + i]);
+    auto [it, fresh] = results.try_emplace(c & ~axisMask, part);
+    if (!fresh)
+      it->second = join(it->second, part);
+  }
+  bool allLanes = true;
+  for (unsigned t = 0; t < s.laneBits; ++t)
+    allLanes &= inAxis(t);
+  for (auto &[copy, x] : results) {
+    for (unsigned t = s.laneBits; t-- > 0;) {
+      if (!inAxis(t))
+        continue;
+      unsigned lanes = allLanes ? 2u << t : s.lanes();
+      llvm::SmallVector<V, 4> low, high;
+      for (V v : x) {
+        llvm::SmallVector<int, 32> lo, hi;
+        for (unsigned i = 0; i < (allLanes ? lanes / 2 : lanes); ++i) {
+          lo.push_back(static_cast<int>(allLanes ? i : i & ~(1u << t)));
+          hi.push_back(static_cast<int>(allLanes ? i + lanes / 2 : i | 1u << t));
+        }
+        low.push_back(b_.CreateShuffleVector(v, lo));
+        high.push_back(b_.CreateShuffleVector(v, hi));
+      }
+      x = join(low, high);
+    }
+    Bits at = rootBits(copy), out;
+    for (BitSource b : bitsWithout(space, axis))
+      out.push_back(at[static_cast<size_t>(b)]);
+    for (unsigned i = 0; i < n; ++i) {
+      V v = x[i];
+      if (allLanes && v->getType()->isVectorTy())
+        v = b_.CreateExtractElement(v, uint64_t(0));
+      const ir::Value *result = r.op->results[i];
+      if (result->type.isScalar())
+        scalar_[result] = v;
+      else
+        storeBuffer(plan_.bufferFor(result), v, result->type, out);
+    }
+  }
+}
+
+} // namespace tegula::cpu

@@ -1,0 +1,250 @@
+// Operations on registers: single ops, scalar memory access, combine regions.
+#include "targets/cpu/Emitter.h"
+#include "llvm/ADT/APFloat.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+llvm::Type *FunctionEmitter::regType(const ir::Type &t) const {
+  return t.isPtr ? static_cast<llvm::Type *>(llvm::PointerType::getUnqual(context_)) : vec_.elemType(t.elem);
+}
+
+llvm::Type *FunctionEmitter::memType(const ir::Type &t) const {
+  return !t.isPtr && t.elem == ir::Elem::I1 ? llvm::Type::getInt8Ty(context_) : regType(t);
+}
+
+V FunctionEmitter::toMemory(V x, const ir::Type &t) {
+  if (t.isPtr || t.elem != ir::Elem::I1)
+    return x;
+  return b_.CreateZExt(x, x->getType()->getWithNewBitWidth(8));
+}
+
+V FunctionEmitter::fromMemory(V x, const ir::Type &t) {
+  if (t.isPtr || t.elem != ir::Elem::I1)
+    return x;
+  return b_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType()));
+}
+
+V FunctionEmitter::broadcast(V x, unsigned lanes) {
+  if (lanes == 1 || x->getType()->isVectorTy())
+    return x;
+  if (auto *c = llvm::dyn_cast<llvm::Constant>(x))
+    return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(lanes), c);
+  return b_.CreateVectorSplat(lanes, x);
+}
+
+V FunctionEmitter::constant(const Op &op) {
+  ir::Type t = op.results[0]->type.scalarType();
+  llvm::Type *reg = regType(t);
+  if (t.isPtr)
+    return llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(op.intAttr("value"))), reg);
+  if (ir::isInt(t.elem))
+    return llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
+  double d = op.floatAttr("value");
+  if (t.elem == ir::Elem::F32 || t.elem == ir::Elem::F64)
+    return llvm::ConstantFP::get(reg, d);
+  if (t.elem == ir::Elem::F16 || t.elem == ir::Elem::BF16) {
+    llvm::APFloat f(d);
+    bool lossy;
+    f.convert(t.elem == ir::Elem::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
+              llvm::APFloat::rmNearestTiesToEven, &lossy);
+    return llvm::ConstantInt::get(reg, f.bitcastToAPInt());
+  }
+  // 8-bit formats: the conversion code itself, which folds.
+  return vec_.narrow(llvm::ConstantFP::get(b_.getFloatTy(), d), t.elem);
+}
+
+V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
+  unsigned lanes = 1;
+  for (V a : args)
+    if (auto *t = llvm::dyn_cast<llvm::FixedVectorType>(a->getType()))
+      lanes = t->getNumElements();
+  if (op.kind == OpKind::Select && !args[0]->getType()->isVectorTy() && lanes > 1) {
+    // A uniform condition stays scalar.
+    return b_.CreateSelect(args[0], broadcast(args[1], lanes), broadcast(args[2], lanes));
+  }
+  if (op.kind == OpKind::And && args[0]->getType()->isIntOrIntVectorTy(1)) {
+    for (unsigned i = 0; i < 2; ++i)
+      if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(args[i]))
+        return c->isOne() ? args[1 - i] : c;
+  }
+  for (V &a : args)
+    a = broadcast(a, lanes);
+  const ir::Type &from = op.operands[0]->type, &to = op.results[0]->type;
+  auto shaped = [&](llvm::Type *t) {
+    return lanes == 1 ? t : static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, lanes));
+  };
+  switch (op.kind) {
+  case OpKind::Select:
+    return b_.CreateSelect(args[0], args[1], args[2]);
+  case OpKind::AddPtr: {
+    V o = b_.CreateSExtOrTrunc(args[1], shaped(b_.getInt64Ty()));
+    unsigned bytes = std::max(1u, ir::byteWidth(to.elem));
+    if (bytes > 1)
+      o = b_.CreateMul(o, llvm::ConstantInt::get(o->getType(), bytes));
+    return b_.CreateGEP(b_.getInt8Ty(), args[0], o);
+  }
+  case OpKind::IntToPtr:
+    return b_.CreateIntToPtr(b_.CreateZExtOrTrunc(args[0], shaped(b_.getInt64Ty())), shaped(b_.getPtrTy()));
+  case OpKind::PtrToInt:
+    return b_.CreatePtrToInt(args[0], shaped(b_.getInt64Ty()));
+  case OpKind::Bitcast:
+    if (from.isPtr || to.isPtr) {
+      if (from.isPtr && to.isPtr)
+        return args[0];
+      return from.isPtr ? b_.CreatePtrToInt(args[0], shaped(regType(to.scalarType())))
+                        : b_.CreateIntToPtr(args[0], shaped(b_.getPtrTy()));
+    }
+    break;
+  case OpKind::CmpI:
+    if (from.isPtr) {
+      V x = b_.CreatePtrToInt(args[0], shaped(b_.getInt64Ty())), y = b_.CreatePtrToInt(args[1], shaped(b_.getInt64Ty()));
+      llvm::SmallVector<V, 2> ints{x, y};
+      return vec_.elementwise(op, ints, ir::Elem::I64, ir::Elem::I1);
+    }
+    break;
+  default:
+    break;
+  }
+  return vec_.elementwise(op, args, from.elem, to.elem);
+}
+
+V FunctionEmitter::maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile) {
+  // Without a branch: a masked-off load reads scratch memory instead, which is always there.
+  V p = mask ? b_.CreateSelect(mask, pointer, scratch_) : pointer;
+  llvm::Align align(isVolatile && !t.isPtr ? ir::byteWidth(t.elem) : 1);
+  if (!isVolatile)
+    align = llvm::Align(t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem)));
+  V x = fromMemory(b_.CreateAlignedLoad(memType(t), p, align, isVolatile), t);
+  return mask && other ? b_.CreateSelect(mask, x, other) : x;
+}
+
+V FunctionEmitter::scalarLoad(const Op &op) {
+  V p = scalar_.lookup(op.operands[0]);
+  V mask = op.operands.size() > 1 ? scalar_.lookup(op.operands[1]) : nullptr;
+  V other = op.operands.size() > 2 ? scalar_.lookup(op.operands[2]) : nullptr;
+  if (state_.options.checked)
+    checkAccess({p}, ir::byteWidth(op.results[0]->type.elem), mask, op);
+  return maskedScalarLoad(p, op.results[0]->type, mask, other, op.intAttr("volatile") != 0);
+}
+
+V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then) {
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  auto *yes = llvm::BasicBlock::Create(context_, "then", function_);
+  auto *after = llvm::BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(cond, yes, after);
+  b_.SetInsertPoint(yes);
+  V x = then();
+  llvm::BasicBlock *end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  if (!result)
+    return nullptr;
+  llvm::PHINode *phi = b_.CreatePHI(result, 2);
+  phi->addIncoming(llvm::Constant::getNullValue(result), before);
+  phi->addIncoming(x, end);
+  return phi;
+}
+
+void FunctionEmitter::scalarStore(const Op &op) {
+  V p = scalar_.lookup(op.operands[0]), x = scalar_.lookup(op.operands[1]);
+  const ir::Type &t = op.operands[1]->type;
+  V mask = op.operands.size() > 2 ? scalar_.lookup(op.operands[2]) : nullptr;
+  if (state_.options.checked)
+    checkAccess({p}, ir::byteWidth(t.elem), mask, op);
+  auto store = [&]() -> V {
+    b_.CreateAlignedStore(toMemory(x, t), p, llvm::Align(t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem))),
+                          op.intAttr("volatile") != 0);
+    return nullptr;
+  };
+  if (mask)
+    ifThen(mask, nullptr, store);
+  else
+    store();
+}
+
+V FunctionEmitter::numPrograms(unsigned axis) { return grid_[axis]; }
+
+V FunctionEmitter::scalarOp(const Op &op) {
+  auto arg = [&](unsigned i) { return scalar_.lookup(op.operands[i]); };
+  switch (op.kind) {
+  case OpKind::Const:
+    return constant(op);
+  case OpKind::Poison:
+    return llvm::Constant::getNullValue(regType(op.results[0]->type));
+  case OpKind::ProgramId:
+    return pid_[op.intAttr("axis")];
+  case OpKind::NumPrograms:
+    return numPrograms(static_cast<unsigned>(op.intAttr("axis")));
+  case OpKind::Load:
+    return scalarLoad(op);
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas: {
+    llvm::SmallVector<V, 3> rest;
+    for (unsigned i = 1; i < op.operands.size(); ++i)
+      rest.push_back(arg(i));
+    V mask = op.kind == OpKind::AtomicRmw && op.operands.size() > 2 ? rest.pop_back_val() : nullptr;
+    return maskedAtomic(op, arg(0), rest, mask);
+  }
+  default: {
+    llvm::SmallVector<V, 3> args;
+    for (const ir::Value *v : op.operands)
+      args.push_back(scalar_.lookup(v));
+    return elementwise(op, args);
+  }
+  }
+}
+
+llvm::SmallVector<V, 4> FunctionEmitter::combine(const ir::Region &r, llvm::ArrayRef<V> args) {
+  llvm::DenseMap<const ir::Value *, V> env;
+  for (size_t i = 0; i < args.size(); ++i)
+    env[r.block->args[i]] = args[i];
+  return combineBlock(*r.block, env);
+}
+
+// Both arms of an `if` are computed: a combine region has no effects, so a select per result is the same.
+llvm::SmallVector<V, 4> FunctionEmitter::combineBlock(const ir::Block &block,
+                                                      llvm::DenseMap<const ir::Value *, V> &env) {
+  auto value = [&](const ir::Value *v) {
+    auto it = env.find(v);
+    return it != env.end() ? it->second : scalar_.lookup(v);
+  };
+  for (const Op *op : block.ops) {
+    setLoc(op);
+    llvm::SmallVector<V, 3> args;
+    for (const ir::Value *v : op->operands)
+      args.push_back(value(v));
+    switch (op->kind) {
+    case OpKind::Yield:
+      return llvm::SmallVector<V, 4>(args.begin(), args.end());
+    case OpKind::If: {
+      auto yes = combineBlock(*op->regions[0]->block, env), no = combineBlock(*op->regions[1]->block, env);
+      for (size_t i = 0; i < op->results.size(); ++i) {
+        unsigned lanes = nest_ ? nest_->lanes() : 1;
+        for (V x : {args[0], yes[i], no[i]})
+          if (!x->getType()->isVectorTy())
+            continue;
+          else
+            lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+        env[op->results[i]] = b_.CreateSelect(args[0], broadcast(yes[i], lanes), broadcast(no[i], lanes));
+      }
+      break;
+    }
+    case OpKind::Const:
+      env[op->results[0]] = constant(*op);
+      break;
+    case OpKind::Poison:
+      env[op->results[0]] = llvm::Constant::getNullValue(regType(op->results[0]->type));
+      break;
+    case OpKind::Assert: case OpKind::Print: case OpKind::Assume:
+      break; // allowed, count unspecified
+    default:
+      env[op->results[0]] = elementwise(*op, args);
+    }
+  }
+  return {};
+}
+
+} // namespace tegula::cpu

@@ -1,0 +1,243 @@
+// Steps of a plan in order: scalar code, nests, structured control flow.
+#include "targets/cpu/Emitter.h"
+#include "abi/CpuAbi.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+void FunctionEmitter::steps(const Steps &s) {
+  for (const Step &one : s)
+    step(one);
+}
+
+void FunctionEmitter::step(const Step &s) {
+  if (s.op)
+    setLoc(s.op);
+  switch (s.kind) {
+  case StepKind::Define: return defineStep(*s.op);
+  case StepKind::Nest: return nestWithInit(s);
+  case StepKind::Dot: return dotStep(s);
+  case StepKind::For: return forStep(s);
+  case StepKind::While: return whileStep(s);
+  case StepKind::If: return ifStep(s);
+  case StepKind::Call: return callStep(s);
+  case StepKind::Print: return printStep(s);
+  case StepKind::Return: return returnStep(s);
+  }
+}
+
+void FunctionEmitter::nestWithInit(const Step &s) {
+  for (const Root &r : s.nest->roots)
+    if (r.kind == RootKind::Histogram) {
+      const Buffer &b = plan_.buffers[static_cast<size_t>(plan_.bufferFor(r.op->results[0]))];
+      b_.CreateMemSet(scratchAt(b.offset), b_.getInt8(0), b.bytes(), llvm::MaybeAlign(64));
+    }
+  nestStep(s);
+}
+
+void FunctionEmitter::defineStep(const Op &op) {
+  if (op.results.empty()) {
+    if (op.kind == OpKind::Store)
+      scalarStore(op);
+    else if (op.kind == OpKind::Assert)
+      assertRoot(op, scalar_.lookup(op.operands[0]), op.operands.size() > 1 ? scalar_.lookup(op.operands[1]) : nullptr);
+    return;
+  }
+  if (isTensorResult(op)) {
+    defineLinear(op);
+    return;
+  }
+  if (op.kind == OpKind::Unsplat || op.kind == OpKind::Split || op.kind == OpKind::Reshape) {
+    // A scalar out of a one-element tensor: a nest of one element, all index bits constant.
+    Nest one;
+    NestState state;
+    state.nest = &one;
+    state.memo.resize(1);
+    state.addressMemo.resize(1);
+    nest_ = &state;
+    auto mixed = mixed_;
+    for (const ir::Value *r : op.results)
+      scalar_[r] = eval(op.operands[0], op.kind == OpKind::Split ? operandBits(op, 0, r->index, {}) : Bits{});
+    mixed_ = std::move(mixed);
+    nest_ = nullptr;
+    return;
+  }
+  V x = scalarOp(op);
+  if (x && !op.results[0]->name.empty() && !llvm::isa<llvm::Constant>(x) && !x->hasName())
+    x->setName(op.results[0]->name);
+  scalar_[op.results[0]] = x;
+}
+
+bool FunctionEmitter::isTensorResult(const Op &op) { return op.results[0]->type.isTensor(); }
+
+llvm::SmallVector<V> FunctionEmitter::scalarsOf(llvm::ArrayRef<ir::Value *> values) {
+  llvm::SmallVector<V> r;
+  for (const ir::Value *v : values)
+    if (v->type.isScalar())
+      r.push_back(scalar_.lookup(v));
+  return r;
+}
+
+void FunctionEmitter::bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::ArrayRef<V> regs) {
+  size_t i = 0;
+  for (const ir::Value *v : values)
+    if (v->type.isScalar())
+      scalar_[v] = regs[i++];
+}
+
+void FunctionEmitter::pollCancel() {
+  auto *seen = b_.CreateLoad(b_.getInt32Ty(), cancel_, true);
+  auto *stop = llvm::BasicBlock::Create(context_, "cancelled", function_);
+  auto *on = llvm::BasicBlock::Create(context_, "on", function_);
+  b_.CreateCondBr(b_.CreateICmpNE(seen, b_.getInt32(0)), stop, on);
+  b_.SetInsertPoint(stop);
+  b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
+  b_.SetInsertPoint(on);
+}
+
+void FunctionEmitter::forStep(const Step &s) {
+  const Op &op = *s.op;
+  const ir::Block &body = *op.regions[0]->block;
+  V lb = scalar_.lookup(op.operands[0]), ub = scalar_.lookup(op.operands[1]), by = scalar_.lookup(op.operands[2]);
+  bool reverse = op.intAttr("reverse") != 0;
+  llvm::ArrayRef<ir::Value *> inits = llvm::ArrayRef(op.operands).drop_front(3);
+  llvm::ArrayRef<ir::Value *> args = llvm::ArrayRef(body.args).drop_front(1);
+  llvm::SmallVector<V> init = scalarsOf(inits);
+  auto *enter = llvm::BasicBlock::Create(context_, "for", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateCondBr(reverse ? b_.CreateICmpSGT(lb, ub) : b_.CreateICmpSLT(lb, ub), enter, exit);
+  b_.SetInsertPoint(enter);
+  llvm::PHINode *iv = b_.CreatePHI(lb->getType(), 2, body.args[0]->name);
+  iv->addIncoming(lb, before);
+  llvm::SmallVector<V> carried;
+  for (V x : init) {
+    llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
+    phi->addIncoming(x, before);
+    carried.push_back(phi);
+  }
+  scalar_[body.args[0]] = iv;
+  bindScalars(args, carried);
+  auto mixed = mixed_;
+  steps(s.bodies[0]);
+  mixed_ = std::move(mixed);
+  setLoc(&op);
+  llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
+  pollCancel();
+  // The distance to the bound does not overflow where iv + step might.
+  V left = reverse ? b_.CreateSub(iv, ub) : b_.CreateSub(ub, iv);
+  V more = b_.CreateICmpUGT(left, by);
+  V step = reverse ? b_.CreateSub(iv, by) : b_.CreateAdd(iv, by);
+  llvm::BasicBlock *latch = b_.GetInsertBlock();
+  b_.CreateCondBr(more, enter, exit);
+  iv->addIncoming(step, latch);
+  b_.SetInsertPoint(exit);
+  llvm::SmallVector<V> out;
+  for (size_t i = 0; i < carried.size(); ++i) {
+    llvm::cast<llvm::PHINode>(carried[i])->addIncoming(next[i], latch);
+    llvm::PHINode *phi = b_.CreatePHI(next[i]->getType(), 2);
+    phi->addIncoming(init[i], before);
+    phi->addIncoming(next[i], latch);
+    out.push_back(phi);
+  }
+  bindScalars(op.results, out);
+}
+
+void FunctionEmitter::whileStep(const Step &s) {
+  const Op &op = *s.op;
+  const ir::Block &test = *op.regions[0]->block, &body = *op.regions[1]->block;
+  llvm::SmallVector<V> init = scalarsOf(op.operands);
+  auto *enter = llvm::BasicBlock::Create(context_, "while", function_);
+  auto *inside = llvm::BasicBlock::Create(context_, "do", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateBr(enter);
+  b_.SetInsertPoint(enter);
+  llvm::SmallVector<V> carried;
+  for (V x : init) {
+    llvm::PHINode *phi = b_.CreatePHI(x->getType(), 2);
+    phi->addIncoming(x, before);
+    carried.push_back(phi);
+  }
+  bindScalars(test.args, carried);
+  auto mixed = mixed_;
+  steps(s.bodies[0]);
+  const Op *cond = test.terminator();
+  llvm::SmallVector<V> passed = scalarsOf(llvm::ArrayRef(cond->operands).drop_front(1));
+  b_.CreateCondBr(scalar_.lookup(cond->operands[0]), inside, exit);
+  b_.SetInsertPoint(inside);
+  bindScalars(body.args, passed);
+  steps(s.bodies[1]);
+  mixed_ = std::move(mixed);
+  setLoc(&op);
+  llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
+  pollCancel();
+  for (size_t i = 0; i < carried.size(); ++i)
+    llvm::cast<llvm::PHINode>(carried[i])->addIncoming(next[i], b_.GetInsertBlock());
+  b_.CreateBr(enter);
+  b_.SetInsertPoint(exit);
+  bindScalars(op.results, passed);
+}
+
+void FunctionEmitter::ifStep(const Step &s) {
+  const Op &op = *s.op;
+  V cond = scalar_.lookup(op.operands[0]);
+  llvm::BasicBlock *arms[2] = {llvm::BasicBlock::Create(context_, "then", function_),
+                               llvm::BasicBlock::Create(context_, "else", function_)};
+  auto *after = llvm::BasicBlock::Create(context_, "endif", function_);
+  b_.CreateCondBr(cond, arms[0], arms[1]);
+  llvm::SmallVector<V> values[2];
+  llvm::BasicBlock *ends[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(arms[i]);
+    auto mixed = mixed_;
+    if (i < s.bodies.size())
+      steps(s.bodies[i]);
+    mixed_ = std::move(mixed);
+    const ir::Block *block = i < op.regions.size() ? op.regions[i]->block : nullptr;
+    if (block && block->terminator() && block->terminator()->kind == OpKind::Yield)
+      values[i] = scalarsOf(block->terminator()->operands);
+    ends[i] = b_.GetInsertBlock();
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+  llvm::SmallVector<V> out;
+  for (size_t i = 0; i < values[0].size(); ++i) {
+    llvm::PHINode *phi = b_.CreatePHI(values[0][i]->getType(), 2);
+    phi->addIncoming(values[0][i], ends[0]);
+    phi->addIncoming(values[1][i], ends[1]);
+    out.push_back(phi);
+  }
+  bindScalars(op.results, out);
+}
+
+void FunctionEmitter::dotStep(const Step &s) {
+  setLoc(s.op);
+  V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  if (s.batch == 1)
+    return emitDot(vec_, *s.dot, a, b, c, s.accumulate);
+  const Buffer &ab = plan_.buffers[static_cast<size_t>(s.bufferA)], &bb = plan_.buffers[static_cast<size_t>(s.bufferB)],
+               &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
+  auto *enter = llvm::BasicBlock::Create(context_, "batch", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "end", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateBr(enter);
+  b_.SetInsertPoint(enter);
+  llvm::PHINode *iv = b_.CreatePHI(b_.getInt64Ty(), 2);
+  iv->addIncoming(b_.getInt64(0), before);
+  auto at = [&](V base, const Buffer &buffer) {
+    return b_.CreateGEP(b_.getInt8Ty(), base,
+                        b_.CreateMul(iv, b_.getInt64(buffer.bytes() / static_cast<uint64_t>(s.batch))));
+  };
+  emitDot(vec_, *s.dot, at(a, ab), at(b, bb), at(c, cb), s.accumulate);
+  V next = b_.CreateAdd(iv, b_.getInt64(1));
+  iv->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(s.batch))), enter, exit);
+  b_.SetInsertPoint(exit);
+}
+
+void FunctionEmitter::setLoc(const Op *op) {}
+
+} // namespace tegula::cpu

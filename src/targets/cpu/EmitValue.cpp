@@ -1,0 +1,202 @@
+// The value of a tensor at a position of the nest: read from its buffer, or computed from its operands.
+#include "targets/cpu/Emitter.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using V = llvm::Value *;
+
+unsigned FunctionEmitter::depthOf(const Bits &at) const {
+  unsigned d = 0;
+  for (BitSource s : at) {
+    if (s < 0)
+      continue;
+    size_t bit = static_cast<size_t>(s);
+    if (nest_->laneOf[bit] >= 0)
+      continue;
+    d = std::max(d, static_cast<unsigned>(nest_->loopOf[bit]) + 1);
+  }
+  return d;
+}
+
+bool FunctionEmitter::hasLanes(const Bits &at) const {
+  for (BitSource s : at)
+    if (s >= 0 && nest_->laneOf[static_cast<size_t>(s)] >= 0)
+      return true;
+  return false;
+}
+
+V FunctionEmitter::atDepth(unsigned depth, llvm::function_ref<V()> f) {
+  if (depth >= nest_->depth)
+    return f();
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  unsigned saved = nest_->depth;
+  b_.SetInsertPoint(nest_->loops[depth].hoist);
+  nest_->depth = depth;
+  V r = f();
+  nest_->depth = saved;
+  return r;
+}
+
+V FunctionEmitter::eval(const ir::Value *v, const Bits &at) {
+  if (v->type.isScalar())
+    return scalar_.lookup(v);
+  NestState &n = *nest_;
+  if (n.assuming && n.depth == n.loops.size() && n.assumed.contains(v))
+    return b_.getTrue();
+  unsigned depth = std::min(depthOf(at), n.open);
+  auto &memo = n.memo[depth];
+  auto it = memo.find({v, at});
+  if (it != memo.end())
+    return it->second;
+  V r = atDepth(depth, [&] {
+    if (v->def)
+      setLoc(v->def);
+    return compute(v, at);
+  });
+  memo[{v, at}] = r;
+  return r;
+}
+
+V FunctionEmitter::compute(const ir::Value *v, const Bits &at) {
+  int buffer = plan_.bufferFor(v);
+  if (buffer >= 0)
+    return loadBuffer(buffer, v->type, at);
+  auto l = lin_.find(v);
+  if (l != lin_.end() && !l->second.self) {
+    Lin copy = l->second; // evaluation may add entries
+    return evalLinear(v, copy, at);
+  }
+  const Op &op = *v->def;
+  switch (op.kind) {
+  case OpKind::Const:
+    return constant(op);
+  case OpKind::Poison:
+    return llvm::Constant::getNullValue(regType(v->type.scalarType()));
+  case OpKind::Load:
+    return evalLoad(op, at);
+  case OpKind::Gather:
+    return evalGather(op, at);
+  case OpKind::Range: {
+    Lin full; // narrow or unusual widths
+    full.base = llvm::ConstantInt::getSigned(regType(v->type.scalarType()), op.intAttr("start"));
+    for (size_t i = 0; i < at.size(); ++i)
+      full.coef.push_back({int64_t(1) << i});
+    return evalLinear(v, full, at);
+  }
+  default:
+    break;
+  }
+  if (op.has(ir::traits::Shape))
+    return evalShape(op, v, at);
+  llvm::SmallVector<V, 3> args;
+  for (const ir::Value *o : op.operands)
+    args.push_back(eval(o, at));
+  setLoc(&op);
+  return elementwise(op, args);
+}
+
+V FunctionEmitter::evalShape(const Op &op, const ir::Value *v, const Bits &at) {
+  if (op.kind != OpKind::Join && op.kind != OpKind::Cat)
+    return eval(op.operands[0], operandBits(op, 0, v->index, at));
+  BitSource which = selectorBit(op, at);
+  Bits inner = operandBits(op, 0, 0, at);
+  if (which < 0)
+    return eval(op.operands[which == oneBit ? 1 : 0], inner);
+  V x = eval(op.operands[0], inner), y = eval(op.operands[1], inner);
+  NestState &n = *nest_;
+  size_t bit = static_cast<size_t>(which);
+  if (n.laneOf[bit] >= 0) {
+    llvm::SmallVector<llvm::Constant *, 32> second;
+    for (unsigned i = 0; i < n.lanes(); ++i)
+      second.push_back(b_.getInt1(i >> n.laneOf[bit] & 1));
+    return b_.CreateSelect(llvm::ConstantVector::get(second), broadcast(y, n.lanes()), broadcast(x, n.lanes()));
+  }
+  const NestLoop &l = n.loops[static_cast<size_t>(n.loopOf[bit])];
+  V choose = b_.CreateTrunc(b_.CreateLShr(l.iv, static_cast<unsigned>(bit) - l.firstBit), b_.getInt1Ty());
+  if (x->getType() != y->getType()) {
+    x = broadcast(x, n.lanes());
+    y = broadcast(y, n.lanes());
+  }
+  return b_.CreateSelect(choose, y, x);
+}
+
+V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
+  const ir::Value *p = op.operands[0];
+  V mask = op.operands.size() > 1 ? eval(op.operands[1], at) : nullptr;
+  V other = op.operands.size() > 2 ? eval(op.operands[2], at) : nullptr;
+  Lin l = lin(p);
+  if (l.self) {
+    V x = eval(p, at);
+    LaneAddress a;
+    a.lane.resize(nest_->laneBits);
+    a.base = x;
+    if (x->getType()->isVectorTy()) {
+      a.base = llvm::ConstantPointerNull::get(b_.getPtrTy());
+      a.extra = b_.CreatePtrToInt(x, llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes()));
+    }
+    setLoc(&op);
+    return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
+  }
+  LaneAddress a = linAt(p, l, at, true);
+  setLoc(&op);
+  return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
+}
+
+V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
+  const ir::Value *source = op.operands[0], *index = op.operands[1];
+  unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
+  int buffer = plan_.bufferFor(source);
+  const Lin &whole = bufferLin(buffer);
+  // The source's bits outside the axis come from the result's position, the axis from the index.
+  const ir::Shape &in = source->type.shape, &out = index->type.shape;
+  Lin l;
+  l.base = whole.base;
+  Bits from;
+  for (unsigned d = in.rank(); d-- > 0;)
+    for (unsigned i = 0; i < dimBits(in, d); ++i) {
+      l.coef.push_back(d == axis ? Coef{} : whole.coef[dimOffset(in, d) + i]);
+      from.push_back(d == axis ? zeroBit : at[dimOffset(out, d) + i]);
+    }
+  // Stays inside the buffer whatever the index is.
+  V x = eval(index, at);
+  x = b_.CreateAnd(x, llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(in[axis]) - 1));
+  LaneAddress a = linAt(&op, l, from, true);
+  int64_t step = dimBits(in, axis) ? whole.coef[dimOffset(in, axis)].k : 0;
+  auto wide = [&](llvm::Type *t) { return b_.CreateZExtOrTrunc(x, t); };
+  if (x->getType()->isVectorTy()) {
+    llvm::Type *t = llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes());
+    a.extra = b_.CreateMul(wide(t), llvm::ConstantInt::getSigned(t, step));
+  } else {
+    a.base = b_.CreateGEP(b_.getInt8Ty(), a.base, b_.CreateMul(wide(b_.getInt64Ty()), b_.getInt64(static_cast<uint64_t>(step))));
+  }
+  const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
+  return convertElem(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b.element, source->type.scalarType());
+}
+
+V FunctionEmitter::convertElem(V x, const ir::Type &from, const ir::Type &to) {
+  if (from.isPtr || to.isPtr || from.elem == to.elem)
+    return x;
+  if (ir::isInt(from.elem))
+    return b_.CreateSExtOrTrunc(x, x->getType()->getWithNewBitWidth(ir::bitWidth(to.elem)));
+  V f = vec_.widen(x, from.elem);
+  return to.elem == ir::Elem::F32 ? f : vec_.narrow(f, to.elem);
+}
+
+V FunctionEmitter::loadBuffer(int buffer, const ir::Type &as, const Bits &at) {
+  const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
+  LaneAddress a = linAt(&b, bufferLin(buffer), at, true);
+  return convertElem(loadLanes(a, b.element, nullptr, nullptr, false, nullptr), b.element, as.scalarType());
+}
+
+void FunctionEmitter::storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool tf32) {
+  const Buffer &b = plan_.buffers[static_cast<size_t>(buffer)];
+  LaneAddress a = linAt(&b, bufferLin(buffer), at, true);
+  V x = convertElem(value, from.scalarType(), b.element);
+  if (tf32)
+    x = truncTf32(vec_, x);
+  storeLanes(a, x, b.element, nullptr, false, nullptr);
+}
+
+
+} // namespace tegula::cpu

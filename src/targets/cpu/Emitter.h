@@ -1,0 +1,223 @@
+// Emits the LLVM function of one plan. State shared by the Emit*.cpp files, which each hold one concern:
+//
+//   EmitFunction  entry, program loop, arguments     EmitSteps    steps and structured control flow
+//   EmitScalar    operations on registers            EmitLinear   linear forms (Lin.h) and addresses
+//   EmitNest      loops of a nest, its roots         EmitValue    a virtual value at a position
+//   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
+//   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
+//
+// Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
+// deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
+// computed twice and no LLVM pass has to move it. A value with a lane bit in its position is a vector, else a scalar.
+#pragma once
+#include "targets/cpu/Lin.h"
+#include "targets/cpu/Plan.h"
+#include "targets/cpu/Vec.h"
+#include <cstddef>
+#include <map>
+#include <set>
+
+namespace tegula::cpu {
+
+class DebugEmitter;
+
+/// What the functions of one compilation share.
+struct ModuleState {
+  llvm::Module &llvm;
+  const ir::Module &source;
+  const CpuTarget &target;
+  const CpuOptions &options;
+  KernelMeta &meta;
+  std::map<std::string, llvm::Function *> functions; // noinline callees
+  std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
+  DebugEmitter *debug = nullptr;
+};
+
+/// A counted loop of a nest: drives nest bits [firstBit, firstBit + bits).
+struct NestLoop {
+  unsigned firstBit = 0, bits = 0;
+  llvm::Value *iv = nullptr;          // set while the loop is open
+  llvm::Instruction *hoist = nullptr; // code for the depth outside goes before this
+};
+
+/// A scalar part and what differs from lane to lane.
+struct LaneAddress {
+  llvm::Value *base = nullptr;
+  llvm::SmallVector<Coef, 6> lane; // per lane bit
+  llvm::Value *extra = nullptr;    // vector of lane offsets that are not linear
+  bool uniform() const {
+    for (const Coef &c : lane)
+      if (!c.zero())
+        return false;
+    return !extra;
+  }
+};
+
+struct NestState {
+  const Nest *nest = nullptr;
+  std::vector<NestLoop> loops; // outermost first; the first `open` are open
+  unsigned open = 0;           // depth of the insertion point
+  unsigned depth = 0;          // depth code is emitted at; < open while hoisting
+  std::vector<int> loopOf;     // nest bit -> loop number, -1 if lane or unrolled
+  std::vector<int> laneOf;     // nest bit -> lane bit, -1
+  unsigned laneBits = 0;
+  llvm::SmallVector<unsigned, 4> unrolled; // nest bits
+  std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
+  std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
+  std::set<const ir::Value *> assumed;     // comparisons known to hold in the loop being emitted
+  bool assuming = false;
+  int copyFrom = -1;                       // plain copy between buffers
+  unsigned lanes() const { return 1u << laneBits; }
+};
+
+class FunctionEmitter {
+public:
+  /// Callees' scratch starts behind the plan's.
+  FunctionEmitter(ModuleState &state, const Plan &plan);
+  void emitKernel();
+  void emitCallee();
+
+private:
+  using V = llvm::Value *;
+
+  // EmitFunction
+  V scratchAt(uint64_t offset);
+  void returnCode(V code);
+  void setAttributes();
+  void programLoop(V begin, V end);
+  void pollCancel();
+
+  // EmitSteps
+  void steps(const Steps &s);
+  void step(const Step &s);
+  void forStep(const Step &s);
+  void whileStep(const Step &s);
+  void ifStep(const Step &s);
+  void callStep(const Step &s);
+  void dotStep(const Step &s);
+  void returnStep(const Step &s);
+  void defineStep(const ir::Op &op);
+  void nestWithInit(const Step &s);
+  static bool isTensorResult(const ir::Op &op);
+  void bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::ArrayRef<V> regs);
+  llvm::SmallVector<V> scalarsOf(llvm::ArrayRef<ir::Value *> values);
+  void setLoc(const ir::Op *op);
+
+  // EmitScalar
+  llvm::Type *regType(const ir::Type &scalar) const;
+  llvm::Type *memType(const ir::Type &scalar) const;
+  V toMemory(V x, const ir::Type &t);
+  V fromMemory(V x, const ir::Type &t);
+  V constant(const ir::Op &op);
+  V broadcast(V x, unsigned lanes);
+  /// Any elementwise op; args are all scalars or vectors of one length (scalars are broadcast).
+  V elementwise(const ir::Op &op, llvm::SmallVector<V, 3> args);
+  V scalarOp(const ir::Op &op);
+  V scalarLoad(const ir::Op &op);
+  void scalarStore(const ir::Op &op);
+  V programId(unsigned axis) { return pid_[axis]; }
+  V numPrograms(unsigned axis);
+  /// A combine region on registers (lane by lane).
+  llvm::SmallVector<V, 4> combine(const ir::Region &r, llvm::ArrayRef<V> args);
+  llvm::SmallVector<V, 4> combineBlock(const ir::Block &b, llvm::DenseMap<const ir::Value *, V> &env);
+
+  // EmitLinear
+  void defineLinear(const ir::Op &op);
+  Lin linear(const ir::Op &op, unsigned result);
+  const Lin &lin(const ir::Value *v);
+  Lin selfLin(const ir::Value *v);
+  Lin addLin(const Lin &a, const Lin &b, bool subtract);
+  Lin scaleLin(const Lin &a, V s);
+  bool extendLin(const Lin &a, Lin &out);
+  Lin moveLin(const ir::Op &op, const Lin &a, unsigned result);
+  Coef addCoef(Coef a, Coef b);
+  Coef mulCoef(Coef a, Coef b);
+  V coefValue(Coef c, llvm::Type *t);
+  V extendAtDef(V s);
+  LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer);
+  V laneVector(const LaneAddress &a, llvm::Type *intType);
+  V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
+  const Lin &bufferLin(int buffer);
+
+  // EmitValue
+  unsigned depthOf(const Bits &at) const;
+  bool hasLanes(const Bits &at) const;
+  V eval(const ir::Value *v, const Bits &at);
+  V compute(const ir::Value *v, const Bits &at);
+  V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
+  V evalLoad(const ir::Op &op, const Bits &at);
+  V evalGather(const ir::Op &op, const Bits &at);
+  V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
+  void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool tf32 = false);
+  V convertElem(V x, const ir::Type &from, const ir::Type &to);
+  V atDepth(unsigned depth, llvm::function_ref<V()> f);
+
+  // EmitMemory
+  V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
+  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site);
+  V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
+  V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
+  V pointers(const LaneAddress &a);
+  V anyOf(V mask);
+  V whole(V maskOrNull, unsigned lanes);
+
+  // EmitNest
+  void nestStep(const Step &s);
+  void layOut(NestState &n);
+  unsigned chooseLaneBits(const Nest &n) const;
+  void openLoops(unsigned level);
+  void innerLoop();
+  void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
+  Bits rootBits(unsigned copy) const;
+  void root(const Root &r, const Bits &at);
+  /// for (iv = from; iv < to; ++iv) with carried values; from < to may fail to hold only if `mayBeEmpty`.
+  llvm::SmallVector<V> loop(NestLoop &l, V from, V to, bool mayBeEmpty, llvm::ArrayRef<V> init,
+                            llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
+  V fullTrips(NestLoop *inner, unsigned innerBits);
+  V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
+  void masksOf(const ir::Value *v, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<const ir::Value *> &out);
+
+  // EmitReduce
+  unsigned accumulatorCount() const;
+  llvm::SmallVector<V> initialAccumulators();
+  void accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at, llvm::SmallVectorImpl<V> &accs, V first);
+  void finishReductions(llvm::ArrayRef<V> accs);
+  void finishReduction(const Root &r, unsigned slot, llvm::ArrayRef<V> accs);
+  V identity(const ir::Op &reduce, unsigned i);
+
+  // EmitAtomic
+  V atomicOp(const ir::Op &op, V pointer, llvm::ArrayRef<V> args);
+  V atomicWord(llvm::AtomicOrdering order, V pointer, unsigned bits, llvm::function_ref<V(V)> update);
+  V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
+  void histogramElement(const ir::Op &op, const Bits &at);
+  V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then);
+
+  // EmitFault
+  int siteOf(const ir::Op &op, Site::Kind kind);
+  void fault(int code, int site, V index, V extent);
+  void assertRoot(const ir::Op &op, V cond, V mask);
+  void printStep(const Step &s);
+  void checkAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
+  void checkRange(V first, V last, unsigned bytes, V active, const ir::Op &site);
+
+  ModuleState &state_;
+  const Plan &plan_;
+  llvm::LLVMContext &context_;
+  llvm::IRBuilder<> b_;
+  VecEmitter vec_;
+  llvm::Function *function_ = nullptr;
+  V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr;
+  llvm::SmallVector<V> externals_; // result tensors of a callee
+  llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
+  std::map<uint64_t, V> scratchAt_;
+  uint64_t calleeScratch_ = 0; // where frames of callees start
+  llvm::DenseMap<const ir::Value *, V> scalar_;
+  llvm::DenseMap<const ir::Value *, Lin> lin_;
+  std::map<int, Lin> bufferLin_;
+  std::map<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
+  NestState *nest_ = nullptr;
+  std::vector<std::pair<const ir::Op *, int>> printSites_;
+  std::map<const ir::Op *, int> accessSites_; // number + 1
+};
+
+} // namespace tegula::cpu

@@ -1,0 +1,46 @@
+// Linear forms of index tensors: base + sum over index bits of coefficient * bit + opaque parts.
+//
+// Every integer and pointer tensor has one. `pid * 1024 + arange(0, 1024)` is {base: pid*1024, coefficients 1, 2, 4, ...};
+// a pointer counts in bytes. What is not linear (a remainder, an index loaded from memory) is an opaque part: a tensor
+// that is evaluated where it is needed. Because coefficients belong to bits, all shape operations only move them.
+//
+// Assumption: 32-bit index arithmetic inside one tile does not wrap around when it is then used as a 64-bit offset
+// (sext(a + b) = sext(a) + sext(b)). Values used as data (hashes, random numbers) are exact: all arithmetic on them
+// is modulo 2^32, and the sign extension of a tensor whose offsets span 2^30 or more is not split.
+#pragma once
+#include "targets/cpu/BitMap.h"
+#include "llvm/IR/Value.h"
+
+namespace tegula::cpu {
+
+/// k * s, or k if s is null.
+struct Coef {
+  int64_t k = 0;
+  llvm::Value *s = nullptr;
+  bool zero() const { return k == 0; }
+  bool operator==(const Coef &) const = default;
+};
+
+struct Opaque {
+  const ir::Value *value;
+  Bits at;             // bits of the owner of the form
+  Coef scale{1};
+  bool extend = false; // signed extension to 64 bits before scaling
+};
+
+struct Lin {
+  llvm::Value *base = nullptr;
+  llvm::SmallVector<Coef, 12> coef;
+  llvm::SmallVector<Opaque, 1> opaque;
+  /// Nothing but the value itself: evaluate it, do not take it apart.
+  bool self = false;
+
+  bool uniform() const {
+    for (const Coef &c : coef)
+      if (!c.zero())
+        return false;
+    return opaque.empty() && !self;
+  }
+};
+
+} // namespace tegula::cpu

@@ -1,0 +1,524 @@
+// Turns the blocks of a function into steps; see Plan.h for what a plan is.
+#include "targets/cpu/Plan.h"
+#include "targets/cpu/BitMap.h"
+#include "targets/cpu/Materialize.h"
+
+namespace tegula::cpu {
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+class Planner {
+public:
+  Planner(const ir::Function &f, const CpuTarget &target, Plan &plan)
+      : target_(target), plan_(plan), uses_(f), materialization_(f, uses_) {}
+
+  void block(const ir::Block &b, Steps &out);
+
+private:
+  void op(const Op &op);
+  void define(const Op &op);
+  void dot(const Op &op);
+  void forLoop(const Op &op);
+  void whileLoop(const Op &op);
+  void ifOp(const Op &op);
+  void terminator(const Op &op);
+  void print(const Op &op);
+  int newBuffer(const ir::Type &t, const ir::Shape &s);
+  int resultBuffer(const Value *v);
+  void materialize(const Value *v, int buffer);
+  /// Writes several values to the buffers of loop-carried arguments as if at once.
+  void parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const Value *>> valueAndTarget);
+  bool reads(const Value *v, const Value *buffered, bool atSamePlace) const;
+  void flushReadersOf(const Value *target);
+
+  void add(Root root, const ir::Shape &space, int axis = -1, bool sequential = false);
+  bool fits(const Root &root, const ir::Shape &space, int axis) const;
+  bool memoryOrderKept(const Root &root) const;
+  bool dependsOnPending(const Value *v, bool samePlace, unsigned &budget) const;
+  void loadsOf(const Value *v, llvm::SmallPtrSetImpl<const Op *> &out, unsigned &budget) const;
+  void flush();
+  Step &step(StepKind kind, const Op *op);
+
+  const CpuTarget &target_;
+  Plan &plan_;
+  Uses uses_;
+  Materialization materialization_;
+  Steps *out_ = nullptr;
+  std::unique_ptr<Nest> pending_;
+  llvm::SmallPtrSet<const Value *, 8> pendingResults_; // made by the pending nest
+  bool pendingWrites_ = false;                         // holds a store
+};
+
+std::vector<int64_t> rowMajor(const ir::Shape &s) {
+  std::vector<int64_t> stride;
+  for (unsigned i = 0, n = bitCount(s); i < n; ++i)
+    stride.push_back(int64_t(1) << i);
+  return stride;
+}
+
+int Planner::newBuffer(const ir::Type &t, const ir::Shape &s) {
+  Buffer b;
+  b.element = t.scalarType();
+  b.stride = rowMajor(s);
+  b.elems = s.numel();
+  plan_.buffers.push_back(std::move(b));
+  return static_cast<int>(plan_.buffers.size() - 1);
+}
+
+int Planner::resultBuffer(const Value *v) {
+  int b = plan_.bufferFor(v);
+  if (b < 0) {
+    b = newBuffer(v->type, v->type.shape);
+    plan_.bufferOf[v] = b;
+  }
+  return b;
+}
+
+Step &Planner::step(StepKind kind, const Op *op) {
+  out_->push_back(Step{kind, op});
+  return out_->back();
+}
+
+void Planner::flush() {
+  if (!pending_)
+    return;
+  step(StepKind::Nest, nullptr).nest = std::move(pending_);
+  pending_.reset();
+  pendingResults_.clear();
+  pendingWrites_ = false;
+}
+
+// Does v, computed inside a nest, read what the pending nest makes, other than a buffered element at the same place?
+bool Planner::dependsOnPending(const Value *v, bool samePlace, unsigned &budget) const {
+  if (pendingResults_.contains(v)) {
+    bool isReduction = v->def && v->def->kind == OpKind::Reduce;
+    return isReduction || !samePlace || !(v->type.shape == pending_->space);
+  }
+  if (!v->def || plan_.bufferFor(v) >= 0)
+    return false;
+  if (budget == 0)
+    return true;
+  --budget;
+  bool same = samePlace && v->def->has(ir::traits::Elementwise) | (v->def->kind == OpKind::Load);
+  for (const Value *o : v->def->operands)
+    if (dependsOnPending(o, same, budget))
+      return true;
+  return false;
+}
+
+void Planner::loadsOf(const Value *v, llvm::SmallPtrSetImpl<const Op *> &out, unsigned &budget) const {
+  if (!v->def || budget == 0)
+    return;
+  --budget;
+  if (plan_.bufferFor(v) >= 0 && !pendingResults_.contains(v))
+    return;
+  if (v->def->kind == OpKind::Load)
+    out.insert(v->def);
+  for (const Value *o : v->def->operands)
+    loadsOf(o, out, budget);
+}
+
+static void valuesOf(const Root &r, llvm::SmallVectorImpl<const Value *> &out) {
+  if (r.op)
+    out.append(r.op->operands.begin(), r.op->operands.end());
+  if (r.value) {
+    if (r.value->def && r.kind == RootKind::Materialize)
+      out.push_back(r.value);
+  }
+}
+
+// A nest interleaves its roots chunk by chunk: a load of one root and a store of another must not meet, unless they
+// touch the same element at the same place.
+bool Planner::memoryOrderKept(const Root &root) const {
+  bool writes = root.kind == RootKind::Store;
+  if (!writes && !pendingWrites_)
+    return true;
+  auto check = [&](const Root &store, const Root &reader) {
+    llvm::SmallVector<const Value *, 4> values;
+    valuesOf(reader, values);
+    llvm::SmallPtrSet<const Op *, 8> loads;
+    unsigned budget = 400;
+    for (const Value *v : values)
+      loadsOf(v, loads, budget);
+    if (budget == 0)
+      return false;
+    int arg = baseArgument(store.op->operands[0]);
+    for (const Op *l : loads) {
+      int from = baseArgument(l->operands[0]);
+      if ((from == arg || from < 0 || arg < 0) && l->operands[0] != store.op->operands[0])
+        return false;
+    }
+    return true;
+  };
+  for (const Root &r : pending_->roots) {
+    if (writes && !check(root, r))
+      return false;
+    if (r.kind == RootKind::Store && !check(r, root))
+      return false;
+    // Two stores through one argument stay in order if each element is written at one place.
+    if (writes && r.kind == RootKind::Store && r.op->operands[0] != root.op->operands[0] &&
+        baseArgument(r.op->operands[0]) == baseArgument(root.op->operands[0]))
+      return false;
+  }
+  return true;
+}
+
+bool Planner::fits(const Root &root, const ir::Shape &space, int axis) const {
+  if (!pending_ || pending_->sequential || !(pending_->space == space) || pending_->roots.size() >= 16)
+    return false;
+  if (axis >= 0 && pending_->axis >= 0 && axis != pending_->axis)
+    return false;
+  llvm::SmallVector<const Value *, 4> values;
+  valuesOf(root, values);
+  unsigned budget = 400;
+  for (const Value *v : values) {
+    if (pendingResults_.contains(v) && root.kind == RootKind::Materialize && root.value == v)
+      continue;
+    if (dependsOnPending(v, true, budget))
+      return false;
+  }
+  return memoryOrderKept(root);
+}
+
+void Planner::add(Root root, const ir::Shape &space, int axis, bool sequential) {
+  if (sequential || !fits(root, space, axis)) {
+    flush();
+    pending_ = std::make_unique<Nest>();
+    pending_->space = space;
+    pending_->sequential = sequential;
+  }
+  if (axis >= 0)
+    pending_->axis = axis;
+  pendingWrites_ |= root.kind == RootKind::Store;
+  if (root.kind == RootKind::Materialize && root.value)
+    pendingResults_.insert(root.value);
+  if (root.op)
+    pendingResults_.insert(root.op->results.begin(), root.op->results.end());
+  pending_->roots.push_back(root);
+  if (sequential)
+    flush();
+}
+
+void Planner::materialize(const Value *v, int buffer) {
+  add({RootKind::Materialize, nullptr, v, buffer}, v->type.shape);
+}
+
+bool Planner::reads(const Value *v, const Value *buffered, bool atSamePlace) const {
+  if (v == buffered)
+    return !atSamePlace;
+  if (!v->def || plan_.bufferFor(v) >= 0)
+    return false;
+  bool same = atSamePlace && v->def->has(ir::traits::Elementwise);
+  for (const Value *o : v->def->operands)
+    if (reads(o, buffered, same))
+      return true;
+  return false;
+}
+
+// A scalar or virtual tensor op: runs now, so what it needs from the pending nest must be there.
+void Planner::define(const Op &op) {
+  for (const Value *v : op.operands)
+    if (v->type.isScalar() && pendingResults_.contains(v)) {
+      flush();
+      break;
+    }
+  bool memory = op.has(ir::traits::Reads | ir::traits::Writes) && !isTensorOp(op);
+  if (memory && pending_ && (pendingWrites_ || op.has(ir::traits::Writes)))
+    flush();
+  step(StepKind::Define, &op);
+}
+
+// The pending nest must not read `target` at other places than the one it writes next.
+void Planner::flushReadersOf(const Value *target) {
+  if (!pending_)
+    return;
+  for (const Root &r : pending_->roots) {
+    llvm::SmallVector<const Value *, 4> values;
+    valuesOf(r, values);
+    for (const Value *v : values)
+      if (reads(v, target, true))
+        return flush();
+  }
+}
+
+void Planner::parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const Value *>> moves) {
+  // moves[i]: value, and the carried value whose buffer takes it. Direct if nobody after i still reads that buffer.
+  std::vector<std::pair<int, int>> copies; // temporary, target
+  std::vector<const Value *> targets;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    auto [v, target] = moves[i];
+    if (v == target)
+      continue;
+    int buffer = plan_.bufferFor(target);
+    bool direct = !reads(v, target, true);
+    for (size_t j = i + 1; j < moves.size() && direct; ++j)
+      direct = moves[j].first != target && !reads(moves[j].first, target, false);
+    if (direct) {
+      flushReadersOf(target);
+      materialize(v, buffer);
+      continue;
+    }
+    int temporary = newBuffer(v->type, v->type.shape);
+    materialize(v, temporary);
+    copies.push_back({temporary, buffer});
+    targets.push_back(target);
+  }
+  flush();
+  for (size_t i = 0; i < copies.size(); ++i) {
+    // A copy between buffers: a materialize root without value, source in bufferA of the step.
+    Step &s = step(StepKind::Nest, nullptr);
+    s.bufferA = copies[i].first;
+    s.nest = std::make_unique<Nest>();
+    s.nest->space = targets[i]->type.shape;
+    s.nest->roots.push_back({RootKind::Materialize, nullptr, targets[i], copies[i].second});
+  }
+}
+
+void Planner::forLoop(const Op &op) {
+  const ir::Block &body = *op.regions[0]->block;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const Value *arg = body.args[i + 1];
+    if (!arg->type.isTensor())
+      continue;
+    int b = resultBuffer(arg);
+    plan_.bufferOf[op.results[i]] = b;
+    materialize(op.operands[3 + i], b);
+  }
+  flush();
+  size_t at = out_->size();
+  step(StepKind::For, &op);
+  Steps steps;
+  block(body, steps);
+  (*out_)[at].bodies.push_back(std::move(steps));
+}
+
+void Planner::whileLoop(const Op &op) {
+  const ir::Block &before = *op.regions[0]->block, &after = *op.regions[1]->block;
+  for (size_t i = 0; i < before.args.size(); ++i)
+    if (before.args[i]->type.isTensor())
+      materialize(op.operands[i], resultBuffer(before.args[i]));
+  const Op *cond = before.terminator();
+  for (size_t i = 0; i < after.args.size(); ++i)
+    if (after.args[i]->type.isTensor()) {
+      // A value passed through unchanged needs no second buffer.
+      const Value *passed = cond->operands[1 + i];
+      int b = !passed->def && passed->block == &before ? plan_.bufferFor(passed) : resultBuffer(after.args[i]);
+      plan_.bufferOf[after.args[i]] = b;
+      plan_.bufferOf[op.results[i]] = b;
+    }
+  flush();
+  size_t at = out_->size();
+  step(StepKind::While, &op);
+  for (const ir::Block *b : {&before, &after}) {
+    Steps steps;
+    block(*b, steps);
+    (*out_)[at].bodies.push_back(std::move(steps));
+  }
+}
+
+void Planner::ifOp(const Op &op) {
+  for (const Value *r : op.results)
+    if (r->type.isTensor())
+      resultBuffer(r);
+  flush();
+  size_t at = out_->size();
+  step(StepKind::If, &op);
+  for (const ir::Region *r : op.regions) {
+    Steps steps;
+    if (r->block)
+      block(*r->block, steps);
+    (*out_)[at].bodies.push_back(std::move(steps));
+  }
+}
+
+void Planner::terminator(const Op &op) {
+  const Op *owner = op.parent->parent->op;
+  std::vector<std::pair<const Value *, const Value *>> moves;
+  auto move = [&](const Value *v, const Value *target) {
+    if (v->type.isTensor() && plan_.bufferFor(v) != plan_.bufferFor(target))
+      moves.push_back({v, target});
+    else if (v->type.isTensor() && v != target && plan_.bufferFor(v) < 0)
+      moves.push_back({v, target});
+  };
+  if (!owner) {
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      if (op.operands[i]->type.isTensor()) {
+        int b = newBuffer(op.operands[i]->type, op.operands[i]->type.shape);
+        plan_.buffers[static_cast<size_t>(b)].external = static_cast<int>(i);
+        materialize(op.operands[i], b);
+      }
+    flush();
+    step(StepKind::Return, &op);
+    return;
+  }
+  if (owner->kind == OpKind::For) {
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      move(op.operands[i], op.parent->args[i + 1]);
+  } else if (owner->kind == OpKind::While && op.kind == OpKind::Condition) {
+    for (size_t i = 0; i + 1 < op.operands.size(); ++i)
+      move(op.operands[i + 1], owner->regions[1]->block->args[i]);
+  } else if (owner->kind == OpKind::While) {
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      move(op.operands[i], owner->regions[0]->block->args[i]);
+  } else {
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      move(op.operands[i], owner->results[i]);
+  }
+  parallelMaterialize(moves);
+  flush();
+}
+
+void Planner::dot(const Op &op) {
+  const ir::Shape &as = op.operands[0]->type.shape, &cs = op.results[0]->type.shape;
+  unsigned r = cs.rank();
+  DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
+                      cs[r - 2], cs[r - 1], as[r - 1], op.strAttr("precision"));
+  int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
+  int c = newBuffer(ir::Type::scalar(p.accElem), cs);
+  plan_.bufferOf[op.results[0]] = c;
+  const Value *acc = op.operands[2];
+  bool zero = acc->def && acc->def->kind == OpKind::Const &&
+              (acc->type.isIntLike() ? acc->def->intAttr("value") == 0 : acc->def->floatAttr("value") == 0);
+  if (!zero)
+    materialize(acc, c);
+  auto packed = [&](const Value *v, ir::Elem elem, int64_t elems, auto strideOf) {
+    int b = newBuffer(ir::Type::scalar(elem), v->type.shape);
+    Buffer &buffer = plan_.buffers[static_cast<size_t>(b)];
+    buffer.elems = elems * batch;
+    buffer.tf32 = op.strAttr("precision") == "tf32" && v->type.elem == ir::Elem::F32;
+    unsigned low = dimBits(v->type.shape, r - 1), high = dimBits(v->type.shape, r - 2);
+    for (unsigned i = 0; i < buffer.stride.size(); ++i)
+      buffer.stride[i] = i < low          ? strideOf(false, int64_t(1) << i)
+                         : i < low + high ? strideOf(true, int64_t(1) << (i - low))
+                                          : elems << (i - low - high);
+    flush();
+    materialize(v, b);
+    flush();
+    return b;
+  };
+  // Rows of A stay 64-byte aligned from batch to batch.
+  int64_t aElems = (p.aElems + 63) / 64 * 64, bElems = (p.bElems + 63) / 64 * 64;
+  int a = packed(op.operands[0], p.aElem, aElems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
+  int b = packed(op.operands[1], p.bElem, bElems,
+                 [&](bool row, int64_t i) { return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i); });
+  Step &s = step(StepKind::Dot, &op);
+  s.bufferA = a;
+  s.bufferB = b;
+  s.bufferC = c;
+  s.accumulate = !zero;
+  s.dot = p;
+  s.batch = batch;
+}
+
+void Planner::print(const Op &op) {
+  for (unsigned i = 0; i < op.operands.size() || (i == 0 && op.operands.empty()); ++i) {
+    int buffer = -1;
+    if (!op.operands.empty()) {
+      const Value *v = op.operands[i];
+      buffer = newBuffer(v->type, v->type.shape);
+      if (v->type.isTensor())
+        materialize(v, buffer);
+    }
+    flush();
+    Step &s = step(StepKind::Print, &op);
+    s.bufferA = buffer;
+    s.operand = i;
+  }
+}
+
+void Planner::op(const Op &op) {
+  switch (op.kind) {
+  case OpKind::For: return forLoop(op);
+  case OpKind::While: return whileLoop(op);
+  case OpKind::If: return ifOp(op);
+  case OpKind::Dot: return dot(op);
+  case OpKind::Print: return print(op);
+  case OpKind::Yield:
+  case OpKind::Condition:
+  case OpKind::Return: return terminator(op);
+  case OpKind::Barrier:
+  case OpKind::Assume:
+    return flush();
+  case OpKind::Call:
+    flush();
+    for (const Value *v : op.results)
+      if (v->type.isTensor())
+        resultBuffer(v);
+    step(StepKind::Call, &op);
+    return;
+  case OpKind::Reduce:
+  case OpKind::Scan:
+    for (const Value *v : op.results)
+      if (v->type.isTensor())
+        resultBuffer(v);
+    if (op.kind == OpKind::Scan)
+      flush();
+    add({op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op}, op.operands[0]->type.shape,
+        static_cast<int>(op.intAttr("axis")));
+    if (op.kind == OpKind::Scan)
+      flush();
+    return;
+  case OpKind::Histogram:
+    resultBuffer(op.results[0]);
+    return add({RootKind::Histogram, &op}, op.operands[0]->type.shape, -1, true);
+  case OpKind::Store:
+  case OpKind::Assert:
+    if (op.operands[0]->type.isScalar()) {
+      flush();
+      return define(op);
+    }
+    return add({op.kind == OpKind::Store ? RootKind::Store : RootKind::Assert, &op}, op.operands[0]->type.shape);
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isScalar()) {
+      flush();
+      return define(op);
+    }
+    if (!uses_.users(op.results[0]).empty())
+      resultBuffer(op.results[0]);
+    return add({RootKind::Atomic, &op}, op.operands[0]->type.shape, -1, true);
+  default:
+    define(op);
+    for (const Value *v : op.results)
+      if (v->type.isTensor() && materialization_.buffered(v)) {
+        // Registered after the root was added: inside its own nest the value is computed, not read.
+        add({RootKind::Materialize, nullptr, v, newBuffer(v->type, v->type.shape)}, v->type.shape);
+        plan_.bufferOf[v] = pending_->roots.back().buffer;
+      }
+  }
+}
+
+void Planner::block(const ir::Block &b, Steps &out) {
+  Steps *saved = out_;
+  out_ = &out;
+  for (const Op *o : b.ops)
+    op(*o);
+  flush();
+  out_ = saved;
+}
+
+void numberSteps(Steps &steps, uint32_t &n) {
+  for (Step &s : steps) {
+    s.number = n++;
+    for (Steps &b : s.bodies)
+      numberSteps(b, n);
+  }
+}
+
+} // namespace
+
+Plan planFunction(const ir::Function &f, const CpuTarget &target) {
+  Plan plan;
+  plan.function = &f;
+  Planner(f, target, plan).block(*f.block(), plan.steps);
+  coalesceBuffers(plan);
+  uint32_t n = 0;
+  numberSteps(plan.steps, n);
+  placeBuffers(plan);
+  return plan;
+}
+
+} // namespace tegula::cpu
