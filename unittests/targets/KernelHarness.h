@@ -1,0 +1,74 @@
+// Compiles a kernel given as text IR for this machine (or another target it can run), loads and runs it.
+#pragma once
+#include "abi/CpuAbi.h"
+#include "ir/Text.h"
+#include "runtime/ObjectLoader.h"
+#include "targets/cpu/Cpu.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace tegula::cpu::test {
+
+struct Kernel {
+  std::unique_ptr<ir::Module> module;
+  CpuKernel compiled;
+  std::unique_ptr<runtime::LoadedObject> object;
+  TegulaCpuEntry entry = nullptr;
+  std::string error;
+
+  explicit Kernel(const std::string &text, const std::string &targetName = "cpu:native", CpuOptions options = {}) {
+    DiagEngine diag;
+    auto file = std::make_shared<const SourceFile>("test.ir", text);
+    module = ir::parse(file, diag);
+    auto target = parseTarget(targetName);
+    if (module && target)
+      if (auto k = compile(*module, *target, options, diag)) {
+        compiled = std::move(*k);
+        runtime::Status status;
+        object = runtime::LoadedObject::load(compiled.object, status);
+        if (object)
+          entry = reinterpret_cast<TegulaCpuEntry>(object->symbol(compiled.meta.symbol));
+        else
+          error += status.text;
+      }
+    for (const Diagnostic &d : diag.all())
+      error += d.message() + "\n";
+  }
+
+  struct Arg {
+    int64_t bits;
+    Arg(int v) : bits(v) {}
+    Arg(int64_t v) : bits(v) {}
+    Arg(float v) : bits(0) { std::memcpy(&bits, &v, 4); }
+    template <typename T> Arg(std::vector<T> &v) : bits(reinterpret_cast<int64_t>(v.data())), bytes(v.size() * sizeof(T)) {}
+    uint64_t bytes = 0;
+  };
+
+  TegulaCpuFault fault{};
+  TegulaCpuPrintFn print = nullptr;
+  void *user = nullptr;
+
+  int run(std::initializer_list<Arg> args, int gx = 1, int gy = 1, int gz = 1) {
+    if (!entry) {
+      ADD_FAILURE() << "not compiled: " << error;
+      return -1;
+    }
+    std::vector<char> block(compiled.meta.argBytes + 8);
+    std::vector<TegulaCpuExtent> extents;
+    size_t i = 0;
+    for (const Arg &a : args) {
+      const ArgSlot &s = compiled.meta.args[i++];
+      std::memcpy(block.data() + s.offset, &a.bits, s.type.isPtr ? 8 : ir::byteWidth(s.type.elem));
+      if (s.type.isPtr)
+        extents.push_back({static_cast<uint64_t>(a.bits), a.bytes});
+    }
+    std::vector<char> scratch(compiled.meta.scratchBytes + 64);
+    auto at = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+    static const int32_t cancel = 0;
+    fault = {};
+    TegulaCpuLaunch launch{{gx, gy, gz}, 0, &cancel, &fault, extents.data(), print, user};
+    return entry(block.data(), &launch, 0, static_cast<int64_t>(gx) * gy * gz, reinterpret_cast<void *>(at));
+  }
+};
+
+} // namespace tegula::cpu::test
