@@ -19,6 +19,11 @@ void ByteReader::raw(void *out, size_t n) {
 }
 
 uint8_t ByteReader::u8() { uint8_t v; raw(&v, 1); return v; }
+bool ByteReader::flag() {
+  uint8_t v = u8();
+  failed_ |= v > 1;
+  return v == 1;
+}
 uint32_t ByteReader::u32() { uint32_t v; raw(&v, 4); return v; }
 uint64_t ByteReader::u64() { uint64_t v; raw(&v, 8); return v; }
 

@@ -27,6 +27,8 @@ public:
   bool failed() const { return failed_; }
   bool atEnd() const { return p_ == end_; }
   uint8_t u8();
+  /// A byte that must be 0 or 1.
+  bool flag();
   uint32_t u32();
   uint64_t u64();
   std::string str();

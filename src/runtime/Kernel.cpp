@@ -23,10 +23,10 @@ static bool read(ByteReader &r, SiteInfo &s) {
   s.kind = static_cast<SiteInfo::Kind>(kind);
   s.file = r.str(), s.function = r.str(), s.text = r.str();
   s.line = r.u32(), s.column = r.u32(), s.arg = static_cast<int32_t>(r.u32());
-  s.hex = r.u8();
+  s.hex = r.flag();
   s.operands.resize(r.count(10));
   for (PrintOperand &o : s.operands) {
-    o.dtype = r.u8(), o.isPtr = r.u8();
+    o.dtype = r.u8(), o.isPtr = r.flag();
     if (o.dtype > TEGULA_FP64) return false;
     o.shape.resize(r.count(8));
     for (int64_t &n : o.shape) {
@@ -57,7 +57,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   k.args.resize(r.count(15));
   for (ArgInfo &a : k.args) {
     a.name = r.str();
-    a.dtype = r.u8(), a.isPtr = r.u8(), a.written = r.u8();
+    a.dtype = r.u8(), a.isPtr = r.flag(), a.written = r.flag();
     a.offset = r.u32();
     if (a.dtype > TEGULA_FP64) return false;
   }
@@ -65,7 +65,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   for (const ArgInfo &a : k.args)
     if (uint64_t(a.offset) + (a.isPtr ? 8 : dtypeInfo(a.dtype).bytes) > k.argBytes) return false;
   k.scratchBytes = r.u64();
-  k.checked = r.u8();
+  k.checked = r.flag();
   k.sites.resize(r.count(46));
   for (SiteInfo &s : k.sites)
     if (!read(r, s)) return false;
