@@ -133,6 +133,7 @@ SUITES = {
     "cli": pytest("test/cli"),
     "run": pytest("test/run"),
     "examples": pytest("test/examples"),
+    "package": script("scripts/test_package.sh"),
     "asan": sanitized("asan"),
     "fuzz": fuzz,
     "tsan": sanitized("tsan"),

@@ -79,7 +79,7 @@ enum { TEGULA_REMARK = 0, TEGULA_WARNING = 1, TEGULA_SEVERITY_ERROR = 2, TEGULA_
 typedef struct TegulaDiagnostic {
   int32_t severity;       /* TEGULA_REMARK, ... */
   int32_t note_count;     /* of tegula_diagnostic_note */
-  const char *kind;       /* stable name of the message, "undefined-name" */
+  const char *kind;       /* stable name of the message, "undefinedName" */
   const char *message;    /* one sentence, without place or kind */
   const char *file;       /* "" if unknown */
   uint32_t line, column;
