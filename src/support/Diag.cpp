@@ -23,12 +23,14 @@ Colours coloursFor(bool on, const char *severity) {
   return on ? Colours{"\033[1m", severity, "\033[1;32m", "\033[0m"} : Colours{"", "", "", ""};
 }
 
-// The line with tabs expanded to columns of 8, so that carets line up on every terminal.
-std::string expandTabs(std::string_view line) {
+// The line that holds `at`, with tabs expanded to display columns of 8, so that carets line up on every terminal.
+std::string expandTabs(const SourceFile &file, uint32_t at) {
+  uint32_t begin = at - file.byteColumn(at);
   std::string out;
-  for (char c : line) {
-    if (c == '\t') out.append(8 - out.size() % 8, ' ');
-    else out += c;
+  std::string_view line = file.lineText(at);
+  for (uint32_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\t') out.append(file.lineCol(begin + i + 1).col - file.lineCol(begin + i).col, ' ');
+    else out += line[i];
   }
   return out;
 }
@@ -71,7 +73,7 @@ void renderSnippet(std::string &out, Loc loc, const std::string &marks, const Co
   std::string line = std::to_string(loc.file->lineCol(loc.begin).line);
   std::string gutter(std::max<size_t>(line.size(), 4), ' ');
   std::copy(line.rbegin(), line.rend(), gutter.rbegin());
-  out += gutter + " | " + expandTabs(loc.file->lineText(loc.begin)) + "\n";
+  out += gutter + " | " + expandTabs(*loc.file, loc.begin) + "\n";
   out += std::string(gutter.size(), ' ') + " | " + c.caret + marks + c.reset + "\n";
 }
 

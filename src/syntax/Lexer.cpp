@@ -133,8 +133,12 @@ private:
     if (p.quoteChar) {
       bool closed;
       pos_ = skipString(s_, pos_, end_, closed);
-      if (!closed) diag_.report(diag::unterminatedString, loc(begin, begin + p.length + p.quote), std::string(p.quote, p.quoteChar));
-      tokens_.push_back({p.format ? Tok::FString : Tok::String, begin, pos_});
+      if (!closed) {
+        diag_.report(diag::unterminatedString, loc(begin, begin + p.length + p.quote), std::string(p.quote, p.quoteChar));
+        // A field of an f-string may span lines, but one that is never closed should not swallow the rest of the file.
+        if (p.quote == 1) pos_ = std::min(pos_, static_cast<uint32_t>(std::min<size_t>(s_.find_first_of("\r\n", begin), end_)));
+      }
+      tokens_.push_back({p.format && closed ? Tok::FString : Tok::String, begin, pos_});
       return;
     }
     if (isNameStart(static_cast<unsigned char>(c))) {

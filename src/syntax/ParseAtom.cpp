@@ -187,6 +187,8 @@ Expr *Parser::braces() {
 Expr *Parser::yieldExpression() {
   uint32_t begin = tok().begin;
   ++pos_;
+  Depth depth(*this);
+  if (tooDeep()) return errorExpr(here());
   Expr *e = tree_.newExpr(ExprKind::Yield, {});
   if (eat("from")) {
     e->kind = ExprKind::YieldFrom;

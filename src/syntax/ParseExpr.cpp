@@ -36,8 +36,6 @@ Expr *Parser::starOrNamed() {
 }
 
 Expr *Parser::namedExpression() {
-  Depth depth(*this);
-  if (tooDeep()) return errorExpr(here());
   uint32_t begin = tok().begin;
   if (atName() && is(":=", 1)) {
     Expr *e = tree_.newExpr(ExprKind::NamedExpr, {});
@@ -60,8 +58,6 @@ Expr *Parser::namedExpression() {
 }
 
 Expr *Parser::expression() {
-  Depth depth(*this);
-  if (tooDeep()) return errorExpr(here());
   if (is("lambda")) return lambda();
   uint32_t begin = tok().begin;
   Expr *e = orTest();
@@ -70,6 +66,8 @@ Expr *Parser::expression() {
   Expr *c = tree_.newExpr(ExprKind::IfExp, {});
   Expr *test = orTest();
   if (!expect("else")) return e;
+  Depth depth(*this);
+  if (tooDeep()) return e;
   c->operands = {test, e, expression()};
   c->loc = since(begin);
   return c;
@@ -78,6 +76,8 @@ Expr *Parser::expression() {
 Expr *Parser::lambda() {
   uint32_t begin = tok().begin;
   ++pos_;
+  Depth depth(*this);
+  if (tooDeep()) return errorExpr(here());
   Expr *e = tree_.newExpr(ExprKind::Lambda, {});
   e->params = parameters(":", false);
   expect(":");

@@ -165,7 +165,8 @@ Stmt *Parser::keywordStatement(StmtKind kind) {
   case StmtKind::Delete: {
     Expr *e = starExpressions();
     checkTarget(e, "del");
-    s->targets.push_back(e);
+    if (e->kind == ExprKind::Tuple && !e->parenthesized) s->targets = e->operands;
+    else s->targets.push_back(e);
     break;
   }
   case StmtKind::Global:
@@ -316,6 +317,7 @@ std::shared_ptr<const Tree> parse(std::shared_ptr<const SourceFile> file, DiagEn
   if (!checkEncoding(*file, diag)) return tree;
   uint32_t size = static_cast<uint32_t>(file->text().size());
   Parser(*tree, lex(*file, 0, size, {}, diag), diag).module();
+  boundHeight(*tree, diag);
   return tree;
 }
 
@@ -329,7 +331,8 @@ std::shared_ptr<const Tree> parseExpression(std::shared_ptr<const SourceFile> fi
   Stmt *s = tree->newStmt(StmtKind::Expr, e->loc);
   s->value = e;
   tree->body.push_back(s);
-  return tree;
+  boundHeight(*tree, diag);
+  return s->value->kind == ExprKind::Error ? nullptr : tree;
 }
 
 } // namespace tegula::syntax

@@ -116,4 +116,7 @@ private:
   bool inPattern_ = false;
 };
 
+/// Replaces expressions that are higher than what recursion over them can bear by Error nodes, with a diagnostic (Nesting.cpp).
+void boundHeight(Tree &tree, DiagEngine &diag);
+
 } // namespace tegula::syntax

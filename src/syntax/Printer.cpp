@@ -30,9 +30,11 @@ std::string join(const std::vector<Expr *> &items, size_t from = 0) {
 
 std::string params(const std::vector<Param> &list) {
   std::string out;
-  bool star = false;
+  bool star = false, positional = false;
   for (const Param &p : list) {
     if (!out.empty()) out += ", ";
+    if (positional && p.kind != Param::Kind::PositionalOnly) out += "/, ";
+    positional = p.kind == Param::Kind::PositionalOnly;
     if (p.kind == Param::Kind::KeywordOnly && !star) out += "*, ", star = true;
     if (p.kind == Param::Kind::Star) out += "*", star = true;
     if (p.kind == Param::Kind::DoubleStar) out += "**";
@@ -40,8 +42,11 @@ std::string params(const std::vector<Param> &list) {
     if (p.annotation) out += ": " + print(*p.annotation);
     if (p.defaultValue) out += "=" + print(*p.defaultValue);
   }
+  if (positional) out += ", /";
   return out;
 }
+
+std::string keyword(const Keyword &k) { return (k.name.empty() ? "**" : std::string(k.name) + "=") + print(*k.value); }
 
 std::string generators(const Expr &e) {
   std::string out;
@@ -94,7 +99,11 @@ void Dumper::stmt(const Stmt &s, int indent) {
   if (s.isAsync) head += " async";
   if (!s.name.empty()) head += " " + std::string(s.name);
   if (s.kind == StmtKind::FunctionDef) head += "(" + params(s.params) + ")" + (s.extra ? " -> " + print(*s.extra) : "");
-  if (!s.bases.empty()) head += "(" + join(s.bases) + ")";
+  if (!s.bases.empty() || !s.keywords.empty()) {
+    head += "(" + join(s.bases);
+    for (size_t i = 0; i < s.keywords.size(); ++i) head += (i || !s.bases.empty() ? ", " : "") + keyword(s.keywords[i]);
+    head += ")";
+  }
   if (!s.module.empty() || s.level) head += " " + std::string(s.level, '.') + std::string(s.module);
   for (size_t i = 0; i < s.names.size(); ++i)
     head += (i ? ", " : " ") + std::string(s.names[i].name) + (s.names[i].asName.empty() ? "" : " as " + std::string(s.names[i].asName));
@@ -109,7 +118,7 @@ void Dumper::stmt(const Stmt &s, int indent) {
   line(indent, head);
   body(s.body, indent + 1);
   for (auto &h : s.handlers) {
-    line(indent, "Except" + (h.type ? " " + print(*h.type) : std::string()) + (h.name.empty() ? "" : " as " + std::string(h.name)));
+    line(indent, std::string(s.isTryStar ? "Except*" : "Except") + (h.type ? " " + print(*h.type) : std::string()) + (h.name.empty() ? "" : " as " + std::string(h.name)));
     body(h.body, indent + 1);
   }
   for (auto &c : s.cases) {
@@ -129,7 +138,7 @@ std::string print(const Expr &e) {
   // Operands of operators are parenthesized unless they are atoms: unambiguous, and near enough to the source for messages.
   auto operand = [](const Expr *x) {
     bool loose = x->kind == ExprKind::Binary || x->kind == ExprKind::BoolOp || x->kind == ExprKind::Compare || x->kind == ExprKind::IfExp ||
-                 x->kind == ExprKind::Lambda || x->kind == ExprKind::NamedExpr || (x->kind == ExprKind::Unary);
+                 x->kind == ExprKind::Lambda || x->kind == ExprKind::NamedExpr || x->kind == ExprKind::Unary || x->kind == ExprKind::Await || x->kind == ExprKind::Yield || x->kind == ExprKind::YieldFrom;
     return loose ? "(" + print(*x) + ")" : print(*x);
   };
   const auto &o = e.operands;
@@ -172,13 +181,13 @@ std::string print(const Expr &e) {
   case ExprKind::Call: {
     std::string out = operand(o[0]) + "(" + join(o, 1);
     for (size_t i = 0; i < e.keywords.size(); ++i)
-      out += (i || o.size() > 1 ? ", " : "") + (e.keywords[i].name.empty() ? "**" : std::string(e.keywords[i].name) + "=") + print(*e.keywords[i].value);
+      out += (i || o.size() > 1 ? ", " : "") + keyword(e.keywords[i]);
     return out + ")";
   }
   case ExprKind::Attribute: return operand(o[0]) + "." + std::string(e.name);
   case ExprKind::Subscript: {
     const Expr &i = *o[1];
-    return operand(o[0]) + "[" + (i.kind == ExprKind::Tuple && !i.parenthesized && !i.operands.empty() ? join(i.operands) : print(i)) + "]";
+    return operand(o[0]) + "[" + (i.kind == ExprKind::Tuple && i.operands.size() > 1 ? join(i.operands) : print(i)) + "]";
   }
   case ExprKind::Slice:
     return (o[0] ? print(*o[0]) : "") + ":" + (o[1] ? print(*o[1]) : "") + (o[2] ? ":" + print(*o[2]) : "");

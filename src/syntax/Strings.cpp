@@ -26,6 +26,11 @@ StringPrefix stringPrefix(std::string_view s, uint32_t at, uint32_t end) {
 
 namespace {
 
+// f-strings inside replacement fields of f-strings; deeper ones count as not closed.
+constexpr unsigned maxStringDepth = 100;
+
+uint32_t skipNested(std::string_view s, uint32_t at, uint32_t end, unsigned depth, bool &closed);
+
 // One past the `}` of the replacement field whose `{` is at `at`; `end` if there is none.
 uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth, const StringPrefix &outer) {
   int nesting = 0;
@@ -38,9 +43,8 @@ uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth
       StringPrefix p = stringPrefix(s, i, end);
       bool wordBefore = i > at + 1 && (std::isalnum(static_cast<unsigned char>(s[i - 1])) || s[i - 1] == '_');
       if (p.quoteChar && !(p.length && wordBefore)) {
-        if (depth > 50) return end;
         bool closed;
-        i = skipString(s, i, end, closed);
+        i = skipNested(s, i, end, depth + 1, closed);
         if (!closed) return end;
         continue;
       }
@@ -52,7 +56,7 @@ uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth
       } else if (c == ':' && nesting == 0) spec = true;
     } else {
       if (c == '{') {
-        if (depth > 50) return end;
+        if (depth > maxStringDepth) return end;
         i = skipField(s, i, end, depth + 1, outer);
         continue;
       }
@@ -63,12 +67,11 @@ uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth
   return end;
 }
 
-} // namespace
-
-uint32_t skipString(std::string_view s, uint32_t at, uint32_t end, bool &closed) {
+uint32_t skipNested(std::string_view s, uint32_t at, uint32_t end, unsigned depth, bool &closed) {
   StringPrefix p = stringPrefix(s, at, end);
   uint32_t i = at + p.length + p.quote;
   closed = false;
+  if (depth > maxStringDepth) return end;
   while (i < end) {
     char c = s[i];
     if (c == '\\') {
@@ -85,15 +88,13 @@ uint32_t skipString(std::string_view s, uint32_t at, uint32_t end, bool &closed)
         i += 2;
         continue;
       }
-      i = skipField(s, i, end, 0, p);
+      i = skipField(s, i, end, depth + 1, p);
       continue;
     }
     ++i;
   }
   return std::min(i, end);
 }
-
-namespace {
 
 void appendUtf8(std::string &out, uint32_t c) {
   if (c < 0x80) {
@@ -123,6 +124,8 @@ constexpr std::pair<char, char> simpleEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'r
                                                    {'f', '\f'}, {'v', '\v'}, {'\\', '\\'}, {'\'', '\''}, {'"', '"'}};
 
 } // namespace
+
+uint32_t skipString(std::string_view s, uint32_t at, uint32_t end, bool &closed) { return skipNested(s, at, end, 0, closed); }
 
 std::string decodePiece(const SourceFile &file, uint32_t begin, uint32_t end, bool raw, bool bytes, DiagEngine &diag) {
   std::string_view s = file.text();

@@ -84,7 +84,7 @@ TEST(Parser, statements) {
            "type T = int\n");
   EXPECT_FALSE(p.diag.hasErrors()) << renderAll(p.diag);
   EXPECT_EQ(syntax::print(*p.tree), "@jit\n"
-                                    "FunctionDef f(x, y: int=1, *args, k, **kw) -> None\n"
+                                    "FunctionDef f(x, /, y: int=1, *args, k, **kw) -> None\n"
                                     "  Expr 'doc'\n"
                                     "  Assign a b = x\n"
                                     "  AugAssign c += 1\n"
@@ -111,7 +111,7 @@ TEST(Parser, statements) {
                                     "    Assert a, 'm'\n"
                                     "ImportFrom ..a.b c as d, e\n"
                                     "Import x.y as z\n"
-                                    "ClassDef C(B)\n"
+                                    "ClassDef C(B, m=1)\n"
                                     "  AnnAssign x: int\n"
                                     "Match v\n"
                                     "  Case [1, *r] | {'a': x} if q\n"

@@ -27,6 +27,32 @@ TEST(Robustness, parsesPythonsStandardLibrary) {
   EXPECT_GT(files, 100u);
 }
 
+TEST(Robustness, manyLevelsAndLongChains) {
+  auto times = [](const char *s, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += s;
+    return out;
+  };
+  struct Row {
+    const char *before, *again, *middle, *after;
+    int fits, tooMany;
+  } rows[] = {
+      {"x = ", "(", "1", ")", 190, 100000},      {"x = ", "[", "1", "]", 190, 100000},     {"x = ", "f(", "1", ")", 190, 100000},
+      {"x = a", "+a", "", "", 490, 100000},      {"x = a", ".a", "", "", 490, 100000},     {"x = a", "()", "", "", 490, 100000},
+      {"x = ", "-", "1", "", 190, 100000},       {"x = ", "not ", "1", "", 190, 100000},   {"x = ", "lambda: ", "1", "", 190, 100000},
+      {"x = ", "a if b else ", "c", "", 190, 100000}, {"x = 2", "**2", "", "", 190, 100000}, {"x = ", "lambda a=", "1", ": a", 90, 100000},
+      {"x = ", "yield ", "a", "", 0, 100000},    {"x = ", "f'{", "1", "}'", 50, 100000},   {"x = f'", "{x:", "", "}", 50, 100000},
+  };
+  for (const Row &r : rows)
+    for (int n : {r.fits, r.tooMany}) {
+      DiagEngine diag;
+      std::string end = *r.before && std::string_view(r.before).ends_with("'") ? "'" : "";
+      auto tree = syntax::parse(std::make_shared<SourceFile>("t.py", r.before + times(r.again, n) + (n ? r.middle : "1") + times(r.after, n) + end + "\n"), diag);
+      EXPECT_EQ(diag.hasErrors(), n == r.tooMany) << r.before << r.again << n << "\n" << (diag.all().empty() ? "" : diag.all()[0].message());
+      syntax::print(*tree);
+    }
+}
+
 TEST(Robustness, damagedTextGivesErrorsOnly) {
   std::string kernel = "import triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n    o = tl.arange(0, B)[:, None]\n"
                        "    for i in tl.range(0, n, num_stages=3):\n        x += f'{o!r:>3}' if n > 3 else (1, 2)[0]\n    return {'a': [i for i in x]}\n";
