@@ -5,6 +5,7 @@
 #include "targets/Diagnostics.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
+#include <chrono>
 
 namespace tegula::cpu {
 
@@ -38,6 +39,20 @@ struct Compilation {
   std::unique_ptr<llvm::Module> llvm;
   KernelMeta meta;
   std::string planText;
+  CompileTimes times;
+};
+
+/// Adds the time since the last call (or construction) to a counter.
+class Lap {
+public:
+  void into(uint64_t &counter) {
+    auto now = std::chrono::steady_clock::now();
+    counter += std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count();
+    last_ = now;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // Plans and emits all functions, callees first.
@@ -60,11 +75,14 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   c.meta.checked = options.checked;
   ModuleState state{*c.llvm, module, target, options, c.meta};
   uint64_t calleeBytes = 0;
+  Lap lap;
   for (const ir::Function *f : module.functions) {
     Plan plan = planFunction(*f, target);
-    c.planText += print(plan);
-    if (upTo == Stage::Plan)
+    lap.into(c.times.planNs);
+    if (upTo == Stage::Plan) {
+      c.planText += print(plan);
       continue;
+    }
     FunctionEmitter emitter(state, plan);
     if (f->isKernel) {
       emitter.emitKernel();
@@ -74,6 +92,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
       // Callees come before callers, so what is deepest so far is enough room for those it calls.
       calleeBytes += plan.scratchBytes;
     }
+    lap.into(c.times.emitNs);
   }
   if (upTo == Stage::Plan)
     return true;
@@ -95,8 +114,13 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   Compilation c;
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
+  Lap lap;
   optimize(*c.llvm, *c.machine, options);
-  return CpuKernel{emitObject(*c.llvm, *c.machine), std::move(c.meta)};
+  lap.into(c.times.optimizeNs);
+  CpuKernel kernel{emitObject(*c.llvm, *c.machine), std::move(c.meta), {}};
+  lap.into(c.times.codegenNs);
+  kernel.times = c.times;
+  return kernel;
 }
 
 std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
