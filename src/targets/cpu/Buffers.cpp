@@ -1,20 +1,315 @@
 // Scratch memory: which buffers can be one, and where each lies.
+//
+// Both work on steps in program order and on what each step reads: a step reads a buffer if some root reaches its value through
+// virtual values. "At the same place" means that element i is read only to compute element i, so that a nest may
+// overwrite what it reads.
 #include "targets/cpu/Plan.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include <algorithm>
+#include <functional>
+#include <set>
 
 namespace tegula::cpu {
+using ir::Op;
+using ir::Value;
 
-void coalesceBuffers(Plan &p) {}
+namespace {
+
+struct Access {
+  uint32_t step;
+  int buffer;
+  bool write;
+  bool samePlace; // reads: as the element that the step's nest is at
+};
+
+/// All accesses to buffers, in program order, and the loops as ranges of step numbers.
+class Accesses {
+public:
+  explicit Accesses(Plan &p) : plan_(p) { visit(p.steps); }
+  std::vector<Access> all;
+  struct Range {
+    uint32_t begin, end; // steps [begin, end)
+  };
+  std::vector<Range> loops;
+
+private:
+  void visit(Steps &steps) {
+    for (Step &s : steps) {
+      s.number = now_++;
+      if (s.nest)
+        nest(s);
+      else if (s.kind == StepKind::Dot)
+        dot(s);
+      else if (s.op && s.bodies.empty())
+        plain(s);
+      uint32_t begin = s.number;
+      for (Steps &b : s.bodies)
+        visit(b);
+      if (!s.bodies.empty()) {
+        // Values that leave the op, and those its terminators read, live to its end.
+        for (const Value *r : s.op->results)
+          touch(plan_.bufferFor(r), true);
+        if (s.kind != StepKind::If)
+          loops.push_back({begin, now_});
+      }
+    }
+  }
+  void touch(int buffer, bool write, bool same = false) {
+    if (buffer >= 0)
+      all.push_back({now_ - 1, buffer, write, same});
+  }
+  void reads(const Value *v, bool same, unsigned depth) {
+    if (!v->type.isTensor() && !v->def)
+      return;
+    if (int b = plan_.bufferFor(v); b >= 0 && !fresh_.contains(v)) {
+      touch(b, false, same);
+      return;
+    }
+    if (!v->def || v->type.isScalar() || !seen_.insert({v, same}).second)
+      return;
+    bool elementwise = v->def->has(ir::traits::Elementwise) || v->def->kind == ir::OpKind::Load;
+    for (const Value *o : v->def->operands)
+      reads(o, same && elementwise, depth + 1);
+  }
+  void nest(Step &s) {
+    seen_.clear();
+    fresh_.clear();
+    if (s.bufferA >= 0)
+      touch(s.bufferA, false, true);
+    for (const Root &r : s.nest->roots) {
+      if (r.kind == RootKind::Materialize) {
+        if (s.bufferA < 0) {
+          bool own = plan_.bufferFor(r.value) == r.buffer && r.value->def;
+          if (own)
+            fresh_.insert(r.value);
+          if (own)
+            for (const Value *o : r.value->def->operands)
+              reads(o, r.value->def->has(ir::traits::Elementwise) || r.value->def->kind == ir::OpKind::Load, 0);
+          else
+            reads(r.value, true, 0);
+        }
+        touch(r.buffer, true);
+        continue;
+      }
+      for (const Value *o : r.op->operands)
+        reads(o, r.kind != RootKind::Scan && r.kind != RootKind::Histogram, 0);
+      for (const Value *v : r.op->results)
+        touch(plan_.bufferFor(v), true);
+    }
+    fresh_.clear();
+  }
+  void dot(Step &s) {
+    touch(s.bufferA, false);
+    touch(s.bufferB, false);
+    if (s.accumulate)
+      touch(s.bufferC, false, true);
+    touch(s.bufferC, true);
+  }
+  void plain(Step &s) {
+    seen_.clear();
+    if (s.bufferA >= 0) {
+      touch(s.bufferA, true);
+      touch(s.bufferA, false);
+    }
+    // A definition computes nothing of tensors; but a scalar taken out of a tensor does.
+    if (s.op->results.empty() || s.op->results[0]->type.isScalar() || s.kind == StepKind::Call)
+      for (const Value *o : s.op->operands)
+        reads(o, false, 0);
+    for (const Value *v : s.op->results)
+      if (s.kind == StepKind::Call)
+        touch(plan_.bufferFor(v), true);
+  }
+
+  Plan &plan_;
+  uint32_t now_ = 0;
+  llvm::SmallPtrSet<const Value *, 8> fresh_;
+  std::set<std::pair<const Value *, bool>> seen_;
+};
+
+bool sameLayout(const Buffer &a, const Buffer &b) {
+  return a.element == b.element && a.stride == b.stride && a.elems == b.elems && a.external < 0 && b.external < 0 &&
+         a.tf32 == b.tf32;
+}
+
+void rename(Plan &p, int from, int to) {
+  std::function<void(Steps &)> visit = [&](Steps &steps) {
+    for (Step &s : steps) {
+      for (int *b : {&s.bufferA, &s.bufferB, &s.bufferC})
+        if (*b == from)
+          *b = to;
+      if (s.nest)
+        for (Root &r : s.nest->roots)
+          if (r.buffer == from)
+            r.buffer = to;
+      for (Steps &b : s.bodies)
+        visit(b);
+    }
+  };
+  visit(p.steps);
+  for (auto &[v, b] : p.bufferOf)
+    if (b == from)
+      b = to;
+}
+
+/// A nest with one root that copies one buffer to another.
+bool isCopy(const Plan &p, const Step &s, size_t root, int &from, int &to) {
+  if (!s.nest || s.bufferA >= 0)
+    return false;
+  const Root &r = s.nest->roots[root];
+  if (r.kind != RootKind::Materialize)
+    return false;
+  from = p.bufferFor(r.value);
+  to = r.buffer;
+  return from >= 0 && from != to;
+}
+
+/// True if `from` and `to` may be one buffer: at the copy in step `at` their contents become equal, and around it no one needs both.
+/// Forward: `from` is dead behind the copy (an accumulator handed to a dot). Backward: `to` is not read between the first write of
+/// `from` and the copy (a loop's new value).
+bool canMerge(const Accesses &a, uint32_t at, int from, int to, const std::vector<int> &uses) {
+  // The innermost loop around the copy bounds what is looked at; both buffers must live within one iteration pattern.
+  Accesses::Range scope{0, ~0u};
+  for (const auto &l : a.loops)
+    if (l.begin < at && at < l.end && l.begin >= scope.begin && l.end <= scope.end)
+      scope = l;
+  auto inside = [&](uint32_t s) { return s > scope.begin && s < scope.end; };
+  uint32_t firstFrom = ~0u, firstTo = ~0u, lastReadFrom = 0, lastReadTo = 0;
+  bool fromOutside = false, toOutside = false, lastReadToSame = true;
+  for (const Access &x : a.all) {
+    if (x.buffer == from) {
+      if (!inside(x.step))
+        fromOutside = true;
+      else if (x.write)
+        firstFrom = std::min(firstFrom, x.step);
+      if (!x.write && inside(x.step))
+        lastReadFrom = std::max(lastReadFrom, x.step);
+    }
+    if (x.buffer == to) {
+      if (!inside(x.step))
+        toOutside = true;
+      else if (x.write)
+        firstTo = std::min(firstTo, x.step);
+    }
+  }
+  // Backward: `from` is local, all of it happens before the copy.
+  if (!fromOutside && firstFrom <= at && lastReadFrom <= at) {
+    bool ok = true;
+    for (const Access &x : a.all)
+      if (x.buffer == to && inside(x.step) && x.step != at) {
+        if (x.write && x.step > firstFrom && x.step < at)
+          ok = false;
+        if (x.write && x.step < firstFrom)
+          ok = false;
+        if (!x.write && x.step > firstFrom && x.step < at)
+          ok = false;
+        if (!x.write && x.step == firstFrom && !x.samePlace)
+          ok = false;
+      }
+    if (ok)
+      return true;
+  }
+  (void)firstTo;
+  (void)lastReadTo;
+  (void)lastReadToSame;
+  // Forward: `to` is local and starts here; `from` is not used again before it is written anew from outside this range.
+  if (!toOutside && firstTo == at) {
+    uint32_t lastTo = 0;
+    for (const Access &x : a.all)
+      if (x.buffer == to)
+        lastTo = std::max(lastTo, x.step);
+    for (const Access &x : a.all)
+      if (x.buffer == from && inside(x.step) && x.step > at && x.step <= lastTo)
+        return false;
+    // Behind the last use of `to`, `from` must be written before it is read: by the loop's own copy back.
+    for (const Access &x : a.all)
+      if (x.buffer == from && inside(x.step) && x.step > lastTo) {
+        return x.write;
+      }
+    return !fromOutside;
+  }
+  return false;
+}
+
+bool removeOneCopy(Plan &p) {
+  Accesses a(p);
+  std::function<bool(Steps &)> visit = [&](Steps &steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      Step &s = steps[i];
+      for (size_t r = 0; s.nest && r < s.nest->roots.size(); ++r) {
+        int from, to;
+        if (!isCopy(p, s, r, from, to))
+          continue;
+        const Buffer &x = p.buffers[static_cast<size_t>(from)], &y = p.buffers[static_cast<size_t>(to)];
+        if (!sameLayout(x, y) || !canMerge(a, s.number, from, to, {}))
+          continue;
+        s.nest->roots.erase(s.nest->roots.begin() + static_cast<long>(r));
+        if (s.nest->roots.empty())
+          steps.erase(steps.begin() + static_cast<long>(i));
+        rename(p, from, to);
+        return true;
+      }
+      for (Steps &b : s.bodies)
+        if (visit(b))
+          return true;
+    }
+    return false;
+  };
+  return visit(p.steps);
+}
+
+} // namespace
+
+void coalesceBuffers(Plan &p) {
+  for (unsigned i = 0; i < 64 && removeOneCopy(p); ++i) {
+  }
+}
 
 void placeBuffers(Plan &p) {
-  uint64_t at = 0;
-  for (Buffer &b : p.buffers) {
-    if (b.external >= 0)
-      continue;
-    b.offset = at;
-    at += (b.bytes() + 63) / 64 * 64;
+  Accesses a(p);
+  for (const Access &x : a.all) {
+    Buffer &b = p.buffers[static_cast<size_t>(x.buffer)];
+    b.firstStep = std::min(b.firstStep, x.step);
+    b.lastStep = std::max(b.lastStep, x.step);
   }
-  // Never empty: masked-off scalar loads read its first bytes.
-  p.scratchBytes = std::max<uint64_t>(at, 64);
+  // What is alive at a loop's border lives through the whole loop; inner loops come first in the list.
+  for (Buffer &b : p.buffers)
+    for (const auto &l : a.loops) {
+      bool inside = b.firstStep > l.begin && b.lastStep < l.end;
+      bool apart = b.lastStep < l.begin || b.firstStep >= l.end;
+      if (!inside && !apart) {
+        b.firstStep = std::min(b.firstStep, l.begin);
+        b.lastStep = std::max(b.lastStep, l.end);
+      }
+    }
+  // A buffer read in a loop before it is written there would carry over; only loop-carried ones do, and they are written outside.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].external < 0 && p.buffers[i].firstStep != ~0u)
+      order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    uint64_t bx = p.buffers[x].bytes(), by = p.buffers[y].bytes();
+    return bx != by ? bx > by : x < y;
+  });
+  uint64_t total = 64; // masked-off scalar loads read the first bytes
+  std::vector<size_t> placed;
+  for (size_t i : order) {
+    Buffer &b = p.buffers[i];
+    uint64_t size = (b.bytes() + 63) / 64 * 64, at = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> taken;
+    for (size_t j : placed) {
+      const Buffer &o = p.buffers[j];
+      if (o.firstStep <= b.lastStep && b.firstStep <= o.lastStep)
+        taken.push_back({o.offset, o.offset + (o.bytes() + 63) / 64 * 64});
+    }
+    std::sort(taken.begin(), taken.end());
+    for (auto &[from, to] : taken)
+      if (from < at + size)
+        at = std::max(at, to);
+    b.offset = at;
+    total = std::max(total, at + size);
+    placed.push_back(i);
+  }
+  p.scratchBytes = total;
 }
 
 } // namespace tegula::cpu

@@ -80,21 +80,20 @@ void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
   llvm::BasicBlock *ok = splitHere(b_, function_);
   b_.CreateCondBr(bad, fail, ok);
   b_.SetInsertPoint(fail);
-  fault(TEGULA_FAULT_ASSERT, siteOf(op, Site::Kind::Assert), nullptr, nullptr);
+  int &site = sites_[&op];
+  if (!site)
+    site = siteOf(op, Site::Kind::Assert) + 1;
+  fault(TEGULA_FAULT_ASSERT, site - 1, nullptr, nullptr);
   b_.SetInsertPoint(ok, ok->getFirstInsertionPt());
 }
 
 void FunctionEmitter::printStep(const Step &s) {
   const Op &op = *s.op;
   setLoc(&op);
-  int site = -1;
-  for (size_t i = 0; i < printSites_.size(); ++i)
-    if (printSites_[i].first == &op)
-      site = printSites_[i].second;
-  if (site < 0) {
-    site = siteOf(op, Site::Kind::Print);
-    printSites_.push_back({&op, site});
-  }
+  int &number = sites_[&op];
+  if (!number)
+    number = siteOf(op, Site::Kind::Print) + 1;
+  int site = number - 1;
   V data = scratch_, count = b_.getInt64(0);
   if (s.bufferA >= 0) {
     const ir::Value *v = op.operands[s.operand];
@@ -125,7 +124,7 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   Site::Kind kind = op.kind == ir::OpKind::Load    ? Site::Kind::Load
                     : op.kind == ir::OpKind::Store ? Site::Kind::Store
                                                    : Site::Kind::Atomic;
-  int &site = accessSites_[&op];
+  int &site = sites_[&op];
   if (!site)
     site = siteOf(op, kind) + 1;
   int arg = plan_.function->isKernel ? baseArgument(op.operands[0]) : -1;

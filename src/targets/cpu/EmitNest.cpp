@@ -13,6 +13,8 @@ using V = llvm::Value *;
 
 static bool isScan(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Scan; }
 
+static bool reversed(const Nest &n) { return isScan(n) && n.roots[0].op->intAttr("reverse") != 0; }
+
 static void rootValues(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out) {
   if (r.op)
     out.append(r.op->operands.begin(), r.op->operands.end());
@@ -217,6 +219,8 @@ void FunctionEmitter::innerLoop() {
   V trips = b_.getInt64(uint64_t(1) << l.bits), zero = b_.getInt64(0);
   auto inLoop = [&](llvm::ArrayRef<V> in) {
     V first = overAxis ? b_.CreateICmpEQ(l.iv, zero) : b_.getTrue();
+    if (reversed(*n.nest))
+      l.iv = b_.CreateSub(b_.getInt64((uint64_t(1) << l.bits) - 1), l.iv);
     llvm::SmallVector<V> out = body(in, first);
     if (!overAxis) { // one result per trip
       finishReductions(out);
@@ -271,7 +275,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
       return storeBuffer(r.buffer, loadBuffer(n.copyFrom, r.value->type, at), r.value->type, at);
     V x;
     if (plan_.bufferFor(r.value) == r.buffer && r.value->def) {
-      x = compute(r.value, at);
+      x = computeFresh(r.value, at);
       n.memo[std::min(depthOf(at), n.open)][{r.value, at}] = x;
     } else {
       x = eval(r.value, at);
@@ -341,7 +345,7 @@ void FunctionEmitter::masksOf(const ir::Value *v, std::set<const ir::Value *> &s
 V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   NestState &n = *nest_;
   n.assumed.clear();
-  if (n.nest->sequential)
+  if (n.nest->sequential || reversed(*n.nest))
     return nullptr;
   struct Found {
     const ir::Value *mask;

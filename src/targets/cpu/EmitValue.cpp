@@ -62,6 +62,10 @@ V FunctionEmitter::compute(const ir::Value *v, const Bits &at) {
   int buffer = plan_.bufferFor(v);
   if (buffer >= 0)
     return loadBuffer(buffer, v->type, at);
+  return computeFresh(v, at);
+}
+
+V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
   auto l = lin_.find(v);
   if (l != lin_.end() && !l->second.self) {
     Lin copy = l->second; // evaluation may add entries

@@ -144,6 +144,8 @@ private:
   bool hasLanes(const Bits &at) const;
   V eval(const ir::Value *v, const Bits &at);
   V compute(const ir::Value *v, const Bits &at);
+  /// From its operands even if it has a buffer.
+  V computeFresh(const ir::Value *v, const Bits &at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
   V evalLoad(const ir::Op &op, const Bits &at);
   V evalGather(const ir::Op &op, const Bits &at);
@@ -216,8 +218,7 @@ private:
   std::map<int, Lin> bufferLin_;
   std::map<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   NestState *nest_ = nullptr;
-  std::vector<std::pair<const ir::Op *, int>> printSites_;
-  std::map<const ir::Op *, int> accessSites_; // number + 1
+  std::map<const ir::Op *, int> sites_; // number + 1
 };
 
 } // namespace tegula::cpu

@@ -500,14 +500,6 @@ void Planner::block(const ir::Block &b, Steps &out) {
   out_ = saved;
 }
 
-void numberSteps(Steps &steps, uint32_t &n) {
-  for (Step &s : steps) {
-    s.number = n++;
-    for (Steps &b : s.bodies)
-      numberSteps(b, n);
-  }
-}
-
 } // namespace
 
 Plan planFunction(const ir::Function &f, const CpuTarget &target) {
@@ -515,8 +507,6 @@ Plan planFunction(const ir::Function &f, const CpuTarget &target) {
   plan.function = &f;
   Planner(f, target, plan).block(*f.block(), plan.steps);
   coalesceBuffers(plan);
-  uint32_t n = 0;
-  numberSteps(plan.steps, n);
   placeBuffers(plan);
   return plan;
 }

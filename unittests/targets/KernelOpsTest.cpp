@@ -1,0 +1,181 @@
+// One small kernel per kind of operation, each against a plain loop.
+#include "KernelHarness.h"
+#include <map>
+#include <numeric>
+
+using namespace tegula;
+using namespace tegula::cpu;
+using test::Kernel;
+
+/// A kernel over one row of 64 i32: `body` computes %y (tensor<64xi32>) from %v; the rest is written here.
+static std::string rowKernel(const std::string &body, const std::string &more = "") {
+  return "kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n"
+         "%r = range {start = 0} : tensor<64xi32>\n"
+         "%xp = splat %x : tensor<64xptr<i32>>\n%xa = addptr %xp, %r\n%v = load %xa : tensor<64xi32>\n" +
+         body +
+         "\n%op = splat %o : tensor<64xptr<i32>>\n%oa = addptr %op, %r\nstore %oa, %y\n" + more + "}\n";
+}
+
+struct RowCase {
+  const char *name, *body;
+  std::vector<int32_t> (*expect)(const std::vector<int32_t> &);
+};
+using Row = std::vector<int32_t>;
+
+static const RowCase rowCases[] = {
+    {"reverse by gather",
+     "%c = const {value = 63} : tensor<64xi32>\n%i = sub %c, %r\n%y = gather %v, %i {axis = 0} : tensor<64xi32>",
+     [](const Row &x) { return Row(x.rbegin(), x.rend()); }},
+    {"cumulative sum",
+     "%y = scan %v {axis = 0} : tensor<64xi32> (%a: i32, %b: i32) { %c = add %a, %b : i32  yield %c }",
+     [](const Row &x) { Row y(64); std::partial_sum(x.begin(), x.end(), y.begin()); return y; }},
+    {"reverse cumulative sum",
+     "%y = scan %v {axis = 0, reverse = 1} : tensor<64xi32> (%a: i32, %b: i32) { %c = add %a, %b : i32  yield %c }",
+     [](const Row &x) { Row y(64); std::partial_sum(x.rbegin(), x.rend(), y.rbegin()); return y; }},
+    {"scan of columns",
+     "%s = reshape %v : tensor<4x16xi32>\n%t = scan %s {axis = 0} : tensor<4x16xi32> (%a: i32, %b: i32) { %c = add %a, %b : i32  yield %c }\n"
+     "%y = reshape %t : tensor<64xi32>",
+     [](const Row &x) { Row y(x); for (size_t i = 16; i < 64; ++i) y[i] += y[i - 16]; return y; }},
+    {"transpose of a reshape",
+     "%s = reshape %v : tensor<4x16xi32>\n%t = permute %s {perm = [1, 0]} : tensor<16x4xi32>\n%y = reshape %t : tensor<64xi32>",
+     [](const Row &x) { Row y; for (size_t j = 0; j < 16; ++j) for (size_t i = 0; i < 4; ++i) y.push_back(x[i * 16 + j]); return y; }},
+    {"split and join",
+     "%s = reshape %v : tensor<32x2xi32>\n%a, %b = split %s : tensor<32xi32>, tensor<32xi32>\n%j = join %b, %a : tensor<32x2xi32>\n"
+     "%y = reshape %j : tensor<64xi32>",
+     [](const Row &x) { Row y(x); for (size_t i = 0; i < 64; i += 2) std::swap(y[i], y[i + 1]); return y; }},
+    {"cat of halves",
+     "%s = reshape %v : tensor<2x32xi32>\n%t = permute %s {perm = [1, 0]} : tensor<32x2xi32>\n"
+     "%a, %b = split %t : tensor<32xi32>, tensor<32xi32>\n%y = cat %b, %a {axis = 0} : tensor<64xi32>",
+     [](const Row &x) { Row y(x.begin() + 32, x.end()); y.insert(y.end(), x.begin(), x.begin() + 32); return y; }},
+    {"argmax with ties to the left",
+     "%m, %i = reduce %v, %r {axis = 0} : i32, i32 (%a: i32, %p: i32, %b: i32, %q: i32) {\n"
+     "  %gt = cmpi %a, %b {pred = sgt}\n  %eq = cmpi %a, %b {pred = eq}\n  %lt = cmpi %p, %q {pred = slt}\n  %tie = and %eq, %lt\n"
+     "  %t = or %gt, %tie\n  %c = select %t, %a, %b : i32\n  %d = select %t, %p, %q : i32\n  yield %c, %d\n}\n"
+     "%y = splat %i : tensor<64xi32>",
+     [](const Row &x) {
+       return Row(64, static_cast<int32_t>(std::max_element(x.begin(), x.end()) - x.begin()));
+     }},
+    {"xor over a hypercube dimension",
+     "%s = reshape %v : tensor<2x2x2x2x2x2xi32>\n"
+     "%x5 = reduce %s {axis = 3} : tensor<2x2x2x2x2xi32> (%a: i32, %b: i32) { %c = xor %a, %b : i32  yield %c }\n"
+     "%e = expand_dims %x5 {axis = 3} : tensor<2x2x2x1x2x2xi32>\n%bb = broadcast %e : tensor<2x2x2x2x2x2xi32>\n"
+     "%z = xor %bb, %s\n%y = reshape %z : tensor<64xi32>",
+     [](const Row &x) { Row y; for (size_t i = 0; i < 64; ++i) y.push_back(x[i ^ 4]); return y; }},
+    {"remainder and division",
+     "%c = const {value = 7} : tensor<64xi32>\n%q = sdiv %v, %c\n%m = srem %v, %c\n%h = const {value = 100} : tensor<64xi32>\n"
+     "%qh = mul %q, %h\n%y = add %qh, %m",
+     [](const Row &x) { Row y; for (int32_t i : x) y.push_back(i / 7 * 100 + i % 7); return y; }},
+    {"histogram",
+     "%c = const {value = 15} : tensor<64xi32>\n%w = and %v, %c\n%h = histogram %w : tensor<16xi32>\n"
+     "%i = and %r, %c\n%y = gather %h, %i {axis = 0} : tensor<64xi32>",
+     [](const Row &x) { Row h(16), y; for (int32_t i : x) ++h[static_cast<size_t>(i & 15)]; for (size_t i = 0; i < 64; ++i) y.push_back(h[i % 16]); return y; }},
+    {"loop with two carried tensors that swap",
+     "%zero = const {value = 0} : i32\n%three = const {value = 3} : i32\n%one = const {value = 1} : i32\n"
+     "%y, %b = for %zero, %three, %one, %v, %r : tensor<64xi32>, tensor<64xi32> (%i: i32, %p: tensor<64xi32>, %q: tensor<64xi32>) {\n"
+     "  %s = add %p, %q\n  yield %q, %s\n}",
+     [](const Row &x) { Row a(x), b(64); std::iota(b.begin(), b.end(), 0); for (int k = 0; k < 3; ++k) { Row s(64); for (size_t i = 0; i < 64; ++i) s[i] = a[i] + b[i]; a = b; b = s; } return a; }},
+    {"loop that rotates its value",
+     "%zero = const {value = 0} : i32\n%three = const {value = 5} : i32\n%two = const {value = 2} : i32\n"
+     "%y = for %zero, %three, %two, %v : tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
+     "  %s = reshape %p : tensor<2x32xi32>\n  %t = permute %s {perm = [1, 0]} : tensor<32x2xi32>\n  %u = reshape %t : tensor<64xi32>\n  yield %u\n}",
+     [](const Row &x) { Row a(x); for (int k = 0; k < 3; ++k) { Row s; for (size_t j = 0; j < 32; ++j) { s.push_back(a[j]); s.push_back(a[32 + j]); } a = s; } return a; }},
+    {"while with a tensor and a scalar",
+     "%zero = const {value = 0} : i32\n"
+     "%n, %y = while %zero, %v : i32, tensor<64xi32> (%i: i32, %p: tensor<64xi32>) {\n"
+     "  %four = const {value = 4} : i32\n  %c = cmpi %i, %four {pred = slt}\n  condition %c, %i, %p\n} do (%i2: i32, %p2: tensor<64xi32>) {\n"
+     "  %one = const {value = 1} : i32\n  %j = add %i2, %one\n  %q = add %p2, %r\n  yield %j, %q\n}",
+     [](const Row &x) { Row y(x); for (size_t i = 0; i < 64; ++i) y[i] += static_cast<int32_t>(4 * i); return y; }},
+    {"if on a reduction",
+     "%m = reduce %v {axis = 0} : i32 (%a: i32, %b: i32) { %c = smax %a, %b : i32  yield %c }\n%z = const {value = 0} : i32\n"
+     "%p = cmpi %m, %z {pred = sgt}\n%y = if %p : tensor<64xi32> { yield %r } else { yield %v }",
+     [](const Row &x) { Row y(64); std::iota(y.begin(), y.end(), 0); return *std::max_element(x.begin(), x.end()) > 0 ? y : x; }},
+    {"bytes, bits and booleans",
+     "%t = trunc %v : tensor<64xi8>\n%s = sext %t : tensor<64xi32>\n%z = const {value = 0} : tensor<64xi32>\n%n = cmpi %s, %z {pred = slt}\n"
+     "%b = zext %n : tensor<64xi32>\n%p = popcount %s\n%y = add %p, %b",
+     [](const Row &x) { Row y; for (int32_t i : x) { int32_t s = static_cast<int8_t>(i); y.push_back(__builtin_popcount(static_cast<unsigned>(s)) + (s < 0)); } return y; }},
+};
+
+TEST(KernelOps, Rows) {
+  for (const char *target : {"cpu:native", "cpu:x86-64"})
+    for (const RowCase &c : rowCases) {
+      SCOPED_TRACE(std::string(c.name) + " on " + target);
+      Kernel k(rowKernel(c.body), target);
+      ASSERT_TRUE(k.entry) << k.error;
+      Row x(64), o(64, -1);
+      for (size_t i = 0; i < 64; ++i)
+        x[i] = static_cast<int32_t>(i * i * 37 % 101) - 30;
+      ASSERT_EQ(k.run({x, o}), 0);
+      EXPECT_EQ(o, c.expect(x));
+    }
+}
+
+// The store must not be seen by the load of the same tile: shift by one in place.
+TEST(KernelOps, WholeLoadBeforeWholeStore) {
+  Kernel k(rowKernel("%one = const {value = 1} : tensor<64xi32>\n%i = add %r, %one\n%xi = addptr %xp, %i\n%y = const {value = 5} : tensor<64xi32>\n"
+                     "store %xi, %v"));
+  Row x(65), o(64);
+  std::iota(x.begin(), x.end(), 0);
+  ASSERT_EQ(k.run({x, o}), 0);
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(x[static_cast<size_t>(i) + 1], i);
+}
+
+TEST(KernelOps, AtomicsAccumulateUnderCollisions) {
+  Kernel k(rowKernel("%three = const {value = 3} : tensor<64xi32>\n%i = and %r, %three\n%p = addptr %xp, %i\n%one = const {value = 1} : tensor<64xi32>\n"
+                     "%m = cmpi %r, %three {pred = ne}\n%y = atomic_rmw %p, %one, %m {rmw = \"add\"} : tensor<64xi32>"));
+  Row x(64), o(64);
+  ASSERT_EQ(k.run({x, o}), 0);
+  EXPECT_EQ(Row(x.begin(), x.begin() + 4), (Row{16, 16, 16, 15}));
+  EXPECT_EQ(o[8], 2);
+}
+
+TEST(KernelOps, AssertNamesTheProgram) {
+  Kernel k("kernel @k(%n: i32) {\n%p = program_id {axis = 1} : i32\n%r = range {start = 0} : tensor<64xi32>\n%ps = splat %p : tensor<64xi32>\n"
+           "%s = add %r, %ps\n%ns = splat %n : tensor<64xi32>\n%c = cmpi %s, %ns {pred = slt}\nassert %c {message = \"too big\"}\n}");
+  EXPECT_EQ(k.run({66}, 1, 3), 0);
+  EXPECT_EQ(k.run({64}, 1, 3), TEGULA_FAULT_ASSERT);
+  EXPECT_EQ(k.fault.claimed, 1);
+  EXPECT_EQ(k.fault.pid[1], 1);
+  ASSERT_EQ(k.compiled.meta.sites.size(), 1u);
+  EXPECT_EQ(k.compiled.meta.sites[0].text, "too big");
+}
+
+TEST(KernelOps, CheckedModeFindsTheAccess) {
+  CpuOptions checked;
+  checked.checked = true;
+  Kernel k(rowKernel("%y = add %v, %r"), "cpu:native", checked);
+  Row x(64), o(64);
+  EXPECT_EQ(k.run({x, o}), 0);
+  Row shortX(63), shortO(10, 7);
+  EXPECT_EQ(k.run({shortX, o}), TEGULA_FAULT_BOUNDS);
+  EXPECT_EQ(k.compiled.meta.sites[static_cast<size_t>(k.fault.site)].arg, 0);
+  EXPECT_EQ(k.fault.extent, 63 * 4);
+  EXPECT_EQ(k.run({x, shortO}), TEGULA_FAULT_BOUNDS);
+  EXPECT_EQ(k.compiled.meta.sites[static_cast<size_t>(k.fault.site)].arg, 1);
+}
+
+TEST(KernelOps, PrintPassesWholeTensors) {
+  Kernel k(rowKernel("%y = add %v, %r", "print %y, %x {prefix = \"y\"}\n"));
+  std::map<int, Row> seen;
+  k.user = &seen;
+  k.print = [](const TegulaCpuLaunch *l, int32_t, int32_t operand, const int32_t *, const void *data, int64_t count) {
+    const int32_t *p = static_cast<const int32_t *>(data);
+    (*static_cast<std::map<int, Row> *>(l->user))[operand] = Row(p, p + count);
+  };
+  Row x(64, 10), o(64);
+  ASSERT_EQ(k.run({x, o}), 0);
+  EXPECT_EQ(seen[0], o);
+  EXPECT_EQ(seen[1].size(), 1u);
+}
+
+TEST(KernelOps, NoinlineCallsReturnTensorsAndScalars) {
+  Kernel k("func noinline @f(%n: i32, %p: ptr<i32>) -> i32, tensor<64xi32> {\n%two = const {value = 2} : i32\n%m = mul %n, %two : i32\n"
+           "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%s = add %r, %ms\nreturn %m, %s\n}\n"
+           "kernel @k(%o: ptr<i32>, %n: i32) {\n%m, %s = call %n, %o {callee = \"f\"} : i32, tensor<64xi32>\n"
+           "%r = range {start = 0} : tensor<64xi32>\n%ms = splat %m : tensor<64xi32>\n%y = add %s, %ms\n"
+           "%op = splat %o : tensor<64xptr<i32>>\n%oa = addptr %op, %r\nstore %oa, %y\n}\n");
+  Row o(64);
+  ASSERT_EQ(k.run({o, 5}), 0) << k.error;
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(o[static_cast<size_t>(i)], i + 20);
+}
