@@ -1,0 +1,155 @@
+// Targets by name, and what objects may contain: known relocations, no foreign symbols, 512-bit vectors where asked for.
+#include "JitLibrary.h"
+#include "targets/cpu/Dot.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include <set>
+
+namespace tegula::cpu {
+namespace {
+
+using ir::Elem;
+using ir::OpKind;
+
+TEST(Target, NamesAreKnownAndKeysDiffer) {
+  std::set<std::string> keys;
+  for (const std::string &name : knownTargetNames()) {
+    auto t = parseTarget(name);
+    ASSERT_TRUE(t) << name;
+    EXPECT_GE(t->vectorBits, 128u);
+    keys.insert(targetKey(*t));
+  }
+  EXPECT_GE(keys.size(), 5u);
+  EXPECT_EQ(parseTarget("cpu"), parseTarget("cpu:native"));
+  EXPECT_FALSE(parseTarget("cpu:z80"));
+  EXPECT_FALSE(parseTarget("cuda"));
+  EXPECT_FALSE(parseTarget(""));
+}
+
+TEST(Codegen, UnknownTripleIsADiagnostic) {
+  CpuTarget t = *parseTarget("cpu:x86-64");
+  t.triple = "sparc-unknown-linux-gnu";
+  DiagEngine diag;
+  EXPECT_EQ(createTargetMachine(t, {}, diag), nullptr);
+  EXPECT_TRUE(diag.hasErrors());
+}
+
+/// One function per element-wise operation, cast and elementary function, and some dots.
+void buildEverything(llvm::Module &m, const CpuTarget &target) {
+  llvm::LLVMContext &context = m.getContext();
+  llvm::IRBuilder<> b(context);
+  CpuOptions options;
+  VecEmitter v{b, target, options};
+  auto begin = [&](const std::string &name, llvm::Type *result, std::vector<llvm::Type *> args) {
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::Function::ExternalLinkage, name, m);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    return f;
+  };
+  auto unaryOrMore = [&](OpKind k, Elem from, Elem to, unsigned lanes) {
+    ir::Op op{};
+    op.kind = k;
+    std::vector<llvm::Type *> types(static_cast<size_t>(ir::info(k).operands), v.vecType(from, lanes));
+    auto *f = begin(std::string(ir::info(k).name) + ir::name(from) + ir::name(to) + std::to_string(lanes), v.vecType(to, lanes), types);
+    std::vector<llvm::Value *> args;
+    for (llvm::Argument &a : f->args())
+      args.push_back(&a);
+    b.CreateRet(v.elementwise(op, args, from, to));
+  };
+  const Elem floats[] = {Elem::F8E5M2, Elem::F8E4M3FN, Elem::F8E4B15, Elem::F8E4B8, Elem::F8E5B16,
+                         Elem::F16,    Elem::BF16,     Elem::F32,     Elem::F64};
+  const Elem ints[] = {Elem::I1, Elem::I8, Elem::I16, Elem::I32, Elem::I64};
+  unsigned lanes = target.vectorBits / 32;
+  for (int k = int(OpKind::Add); k < int(OpKind::CmpI); ++k)
+    for (Elem e : ints)
+      unaryOrMore(OpKind(k), e, e, lanes);
+  for (int k = int(OpKind::FAdd); k < int(OpKind::CmpF); ++k)
+    for (Elem e : floats)
+      unaryOrMore(OpKind(k), e, e, lanes);
+  for (int k = int(OpKind::Exp); k <= int(OpKind::Ceil); ++k)
+    for (Elem e : {Elem::F32, Elem::F64})
+      for (unsigned n : {1u, lanes})
+        unaryOrMore(OpKind(k), e, e, n);
+  for (Elem f : floats) {
+    for (Elem i : ints)
+      for (auto [k, from, to] : {std::tuple{OpKind::SIToFp, i, f}, {OpKind::UIToFp, i, f}, {OpKind::FpToSI, f, i}, {OpKind::FpToUI, f, i}})
+        unaryOrMore(k, from, to, lanes);
+    if (f != Elem::F32 && f != Elem::F64)
+      for (Elem wide : {Elem::F32, Elem::F64}) {
+        unaryOrMore(OpKind::FpTrunc, wide, f, lanes);
+        unaryOrMore(OpKind::FpExt, f, wide, lanes);
+      }
+  }
+  for (auto [e, acc] : {std::pair{Elem::F32, Elem::F32}, {Elem::BF16, Elem::F32}, {Elem::I8, Elem::I32}, {Elem::F64, Elem::F64}})
+    for (int64_t n : {1, 64}) {
+      auto *f = begin(std::string("dot") + ir::name(e) + std::to_string(n), b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()});
+      emitDot(v, dotPlan(target, e, e, acc, 32, n, 64, "ieee"), f->getArg(0), f->getArg(1), f->getArg(2), true);
+      b.CreateRetVoid();
+    }
+}
+
+class ObjectTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(ObjectTest, OnlyAgreedSymbolsAndRelocations) {
+  CpuTarget target = *parseTarget(GetParam());
+  llvm::LLVMContext context;
+  llvm::Module m("everything", context);
+  buildEverything(m, target);
+  DiagEngine diag;
+  auto tm = createTargetMachine(target, {}, diag);
+  ASSERT_TRUE(tm);
+  optimize(m, *tm, {});
+  std::vector<char> bytes = emitObject(m, *tm);
+  auto object = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "everything"));
+  ASSERT_TRUE(bool(object));
+
+  const std::set<std::string> allowed = {
+#define CPU_SYMBOL(name) #name,
+#include "abi/CpuSymbols.def"
+  };
+  for (const llvm::object::SymbolRef &s : (*object)->symbols())
+    if (llvm::cantFail(s.getFlags()) & llvm::object::SymbolRef::SF_Undefined) {
+      std::string name = llvm::cantFail(s.getName()).str();
+      EXPECT_TRUE(name.empty() || allowed.count(name)) << name;
+    }
+  std::set<std::string> kinds;
+  for (const llvm::object::SectionRef &s : (*object)->sections())
+    for (const llvm::object::RelocationRef &r : s.relocations()) {
+      llvm::SmallString<32> name;
+      r.getTypeName(name);
+      kinds.insert(name.str().str());
+    }
+  const std::set<std::string> x86 = {"R_X86_64_PC32", "R_X86_64_PLT32", "R_X86_64_64", "R_X86_64_PC64"};
+  for (const std::string &k : kinds) {
+    printf("  %s uses %s\n", GetParam().c_str(), k.c_str());
+    if (target.triple.starts_with("x86_64"))
+      EXPECT_TRUE(x86.count(k)) << k;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Targets, ObjectTest, testing::ValuesIn(knownTargetNames()), [](const auto &info) {
+  std::string s = info.param;
+  for (char &c : s)
+    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return s;
+});
+
+TEST(Codegen, Avx512UsesWholeRegisters) {
+  for (const char *name : {"cpu:avx512", "cpu:avx512bf16"}) {
+    CpuTarget target = *parseTarget(name);
+    llvm::LLVMContext context;
+    llvm::Module m("m", context);
+    llvm::IRBuilder<> b(context);
+    llvm::Type *t = llvm::FixedVectorType::get(b.getFloatTy(), 16), *p = b.getPtrTy();
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {p, p}, false), llvm::Function::ExternalLinkage, "f", m);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    llvm::Value *x = b.CreateAlignedLoad(t, f->getArg(0), llvm::Align(4));
+    b.CreateAlignedStore(b.CreateFAdd(x, x), f->getArg(1), llvm::Align(4));
+    b.CreateRetVoid();
+    DiagEngine diag;
+    auto tm = createTargetMachine(target, {}, diag);
+    optimize(m, *tm, {});
+    EXPECT_NE(emitAssembly(m, *tm).find("zmm"), std::string::npos) << name;
+  }
+}
+
+} // namespace
+} // namespace tegula::cpu
