@@ -1,4 +1,5 @@
-// Targets by name, and what objects may contain: known relocations, no foreign symbols, 512-bit vectors where asked for.
+// Targets by name, and what objects may contain: known relocations, no foreign symbols, 512-bit vectors where asked
+// for.
 #include "JitLibrary.h"
 #include "targets/cpu/Dot.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -40,7 +41,8 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
   CpuOptions options;
   VecEmitter v{b, target, options};
   auto begin = [&](const std::string &name, llvm::Type *result, std::vector<llvm::Type *> args) {
-    auto *f = llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::Function::ExternalLinkage, name, m);
+    auto *f =
+        llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::Function::ExternalLinkage, name, m);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     return f;
   };
@@ -48,7 +50,8 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
     ir::Op op{};
     op.kind = k;
     std::vector<llvm::Type *> types(static_cast<size_t>(ir::info(k).operands), v.vecType(from, lanes));
-    auto *f = begin(std::string(ir::info(k).name) + ir::name(from) + ir::name(to) + std::to_string(lanes), v.vecType(to, lanes), types);
+    auto *f = begin(std::string(ir::info(k).name) + ir::name(from) + ir::name(to) + std::to_string(lanes),
+                    v.vecType(to, lanes), types);
     std::vector<llvm::Value *> args;
     for (llvm::Argument &a : f->args())
       args.push_back(&a);
@@ -70,7 +73,8 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
         unaryOrMore(OpKind(k), e, e, n);
   for (Elem f : floats) {
     for (Elem i : ints)
-      for (auto [k, from, to] : {std::tuple{OpKind::SIToFp, i, f}, {OpKind::UIToFp, i, f}, {OpKind::FpToSI, f, i}, {OpKind::FpToUI, f, i}})
+      for (auto [k, from, to] :
+           {std::tuple{OpKind::SIToFp, i, f}, {OpKind::UIToFp, i, f}, {OpKind::FpToSI, f, i}, {OpKind::FpToUI, f, i}})
         unaryOrMore(k, from, to, lanes);
     if (f != Elem::F32 && f != Elem::F64)
       for (Elem wide : {Elem::F32, Elem::F64}) {
@@ -78,9 +82,11 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
         unaryOrMore(OpKind::FpExt, f, wide, lanes);
       }
   }
-  for (auto [e, acc] : {std::pair{Elem::F32, Elem::F32}, {Elem::BF16, Elem::F32}, {Elem::I8, Elem::I32}, {Elem::F64, Elem::F64}})
+  for (auto [e, acc] :
+       {std::pair{Elem::F32, Elem::F32}, {Elem::BF16, Elem::F32}, {Elem::I8, Elem::I32}, {Elem::F64, Elem::F64}})
     for (int64_t n : {1, 64}) {
-      auto *f = begin(std::string("dot") + ir::name(e) + std::to_string(n), b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()});
+      auto *f = begin(std::string("dot") + ir::name(e) + std::to_string(n), b.getVoidTy(),
+                      {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()});
       emitDot(v, dotPlan(target, e, e, acc, 32, n, 64, "ieee"), f->getArg(0), f->getArg(1), f->getArg(2), true);
       b.CreateRetVoid();
     }
@@ -139,7 +145,8 @@ TEST(Codegen, Avx512UsesWholeRegisters) {
     llvm::Module m("m", context);
     llvm::IRBuilder<> b(context);
     llvm::Type *t = llvm::FixedVectorType::get(b.getFloatTy(), 16), *p = b.getPtrTy();
-    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {p, p}, false), llvm::Function::ExternalLinkage, "f", m);
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {p, p}, false),
+                                     llvm::Function::ExternalLinkage, "f", m);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     llvm::Value *x = b.CreateAlignedLoad(t, f->getArg(0), llvm::Align(4));
     b.CreateAlignedStore(b.CreateFAdd(x, x), f->getArg(1), llvm::Align(4));

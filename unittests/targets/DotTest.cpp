@@ -44,7 +44,10 @@ std::vector<Case> cases(const CpuTarget &t) {
 }
 
 /// Small integers: every sum is exact in every format, so results must be equal.
-double sample(std::mt19937 &rng) { return static_cast<double>(static_cast<int>(rng() % 17) - 8); }
+double sample(std::mt19937 &rng, bool isInt8) {
+  int range = isInt8 ? 256 : 17;
+  return static_cast<double>(static_cast<int>(rng() % static_cast<unsigned>(range)) - range / 2);
+}
 
 void put(std::vector<uint8_t> &buffer, int64_t index, Elem e, double x) {
   auto write = [&](auto value) {
@@ -55,6 +58,8 @@ void put(std::vector<uint8_t> &buffer, int64_t index, Elem e, double x) {
     return write(static_cast<float>(x));
   case Elem::F64:
     return write(x);
+  case Elem::I8:
+    return write(static_cast<int8_t>(x));
   case Elem::I16:
     return write(static_cast<int16_t>(x));
   case Elem::I32:
@@ -81,7 +86,7 @@ void check(const Case &c, const JitLibrary &lib) {
   std::vector<double> a(c.m * c.k), b(c.k * c.n), want(c.m * c.n);
   for (auto *values : {&a, &b, &want})
     for (double &x : *values)
-      x = sample(rng);
+      x = sample(rng, c.elem == Elem::I8);
   std::vector<uint8_t> pa(p.aElems * ir::byteWidth(p.aElem)), pb(p.bElems * ir::byteWidth(p.bElem));
   std::vector<uint8_t> pc(c.m * p.cRowStride * ir::byteWidth(p.accElem));
   for (int64_t i = 0; i < c.m; ++i)

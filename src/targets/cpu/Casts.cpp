@@ -31,13 +31,21 @@ const NarrowFormat &formatOf(Elem e) {
   static constexpr NarrowFormat e4m3fnuz{3, 8, 0x7F, 0x80, 0x7F, false, true};
   static constexpr NarrowFormat e5m2fnuz{2, 16, 0x7F, 0x80, 0x7F, false, true};
   switch (e) {
-  case Elem::F16: return f16;
-  case Elem::BF16: return bf16;
-  case Elem::F8E5M2: return e5m2;
-  case Elem::F8E4M3FN: return e4m3fn;
-  case Elem::F8E4B15: return e4b15;
-  case Elem::F8E4B8: return e4m3fnuz;
-  default: assert(e == Elem::F8E5B16); return e5m2fnuz;
+  case Elem::F16:
+    return f16;
+  case Elem::BF16:
+    return bf16;
+  case Elem::F8E5M2:
+    return e5m2;
+  case Elem::F8E4M3FN:
+    return e4m3fn;
+  case Elem::F8E4B15:
+    return e4b15;
+  case Elem::F8E4B8:
+    return e4m3fnuz;
+  default:
+    assert(e == Elem::F8E5B16);
+    return e5m2fnuz;
   }
 }
 
@@ -231,10 +239,14 @@ V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
   llvm::IRBuilder<> &b = v.b;
   llvm::Type *type = likeShape(x->getType(), v.elemType(to));
   switch (op.kind) {
-  case OpKind::Trunc: return b.CreateTrunc(x, type);
-  case OpKind::ZExt: return b.CreateZExt(x, type);
-  case OpKind::SExt: return b.CreateSExt(x, type);
-  case OpKind::Bitcast: return b.CreateBitCast(x, type);
+  case OpKind::Trunc:
+    return b.CreateTrunc(x, type);
+  case OpKind::ZExt:
+    return b.CreateZExt(x, type);
+  case OpKind::SExt:
+    return b.CreateSExt(x, type);
+  case OpKind::Bitcast:
+    return b.CreateBitCast(x, type);
   case OpKind::FpExt: {
     V wide = v.widen(x, from);
     if (to == Elem::F64 && from != Elem::F64)

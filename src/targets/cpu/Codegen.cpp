@@ -1,5 +1,5 @@
-// See Codegen.h. Emitted objects are position independent with the small code model, so that a loader needs only the PC-relative
-// and the 64-bit absolute relocations.
+// See Codegen.h. Emitted objects are position independent with the small code model, so that a loader needs only the
+// PC-relative and the 64-bit absolute relocations.
 #include "targets/cpu/Codegen.h"
 #include "targets/Diagnostics.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -49,10 +49,14 @@ void initAArch64() {
 
 llvm::CodeGenOptLevel codegenLevel(unsigned optLevel) {
   switch (optLevel) {
-  case 0: return llvm::CodeGenOptLevel::None;
-  case 1: return llvm::CodeGenOptLevel::Less;
-  case 2: return llvm::CodeGenOptLevel::Default;
-  default: return llvm::CodeGenOptLevel::Aggressive;
+  case 0:
+    return llvm::CodeGenOptLevel::None;
+  case 1:
+    return llvm::CodeGenOptLevel::Less;
+  case 2:
+    return llvm::CodeGenOptLevel::Default;
+  default:
+    return llvm::CodeGenOptLevel::Aggressive;
   }
 }
 

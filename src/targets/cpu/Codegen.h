@@ -8,9 +8,11 @@
 
 namespace tegula::cpu {
 
-/// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once per process.
+/// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once
+/// per process.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag);
-/// Cleans up IR that is already vectorized and scheduled by us: no loop vectorizer, no idiom recognition, little else. In place.
+/// Cleans up IR that is already vectorized and scheduled by us: no loop vectorizer, no idiom recognition, little else.
+/// In place.
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const CpuOptions &o);
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);
 std::string emitAssembly(llvm::Module &m, llvm::TargetMachine &tm);

@@ -1,8 +1,11 @@
 // See Dot.h. Two forms of micro-kernel:
-//   outer product: rows x columns of C live in registers; each step of k loads one row of a B panel, broadcasts one element of
-//     each A row and does rows * (nr / vector length) multiply-adds. All sizes are powers of two, so panels of nr always fit;
-//     rows that the preferred block height does not divide are covered by a second, lower block (rowBlocks).
-//   inner product: for at most four columns vectors run along k instead (nr = 1: columns are contiguous) and are summed at the end.
+//   outer product: rows x columns of C live in registers; each step of k loads one row of a B panel, broadcasts one
+//   element of
+//     each A row and does rows * (nr / vector length) multiply-adds. All sizes are powers of two, so panels of nr
+//     always fit; rows that the preferred block height does not divide are covered by a second, lower block
+//     (rowBlocks).
+//   inner product: for at most four columns vectors run along k instead (nr = 1: columns are contiguous) and are summed
+//   at the end.
 // Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
 #include "targets/cpu/Dot.h"
 #include "targets/cpu/VecUtil.h"
@@ -81,8 +84,8 @@ private:
   V at(V base, int64_t bytes) { return bytes ? b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, bytes) : base; }
   V load(llvm::Type *t, V pointer, unsigned align) { return b.CreateAlignedLoad(t, pointer, llvm::Align(align)); }
 
-  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes; the body gets the current pointers and
-  /// the carried values and returns the new ones. Gives the final carried values.
+  /// for (i = 0; i < count; ++i) with each pointer advancing by its step in bytes; the body gets the current pointers
+  /// and the carried values and returns the new ones. Gives the final carried values.
   struct Pointer {
     V start;
     int64_t step;
@@ -91,7 +94,11 @@ private:
   llvm::SmallVector<V> loop(int64_t count, llvm::ArrayRef<Pointer> pointers, llvm::ArrayRef<V> carried, Body body);
 
   V multiplyAdd(V acc, V x, V y);
-  V groupOf(V scalarOrVector, unsigned accLanes);
+  V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
+  /// int8 by VNNI: the instruction wants one operand unsigned, so A is taken with 128 added, and 128 times the sum of
+  /// each column of B is subtracted at the end.
+  bool biased() const { return p.aElem == Elem::I8; }
+  V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
   void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void panels(int64_t k, V a, V bp, V c, bool accumulate);
@@ -159,8 +166,16 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
                                       : x86_avx512bf16_dpbf16ps_128;
     return b.CreateIntrinsic(id, {}, {acc, x, y});
   }
+  if (biased()) {
+    llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpbusd_512
+                             : n == 8 ? x86_avx512_vpdpbusd_256
+                                      : x86_avx512_vpdpbusd_128;
+    return b.CreateIntrinsic(id, {}, {acc, x, y});
+  }
   if (v.target.avx512Vnni) {
-    llvm::Intrinsic::ID id = n == 16 ? x86_avx512_vpdpwssd_512 : n == 8 ? x86_avx512_vpdpwssd_256 : x86_avx512_vpdpwssd_128;
+    llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpwssd_512
+                             : n == 8 ? x86_avx512_vpdpwssd_256
+                                      : x86_avx512_vpdpwssd_128;
     return b.CreateIntrinsic(id, {}, {acc, b.CreateBitCast(x, acc->getType()), b.CreateBitCast(y, acc->getType())});
   }
   llvm::Intrinsic::ID id = n == 16 ? x86_avx512_pmaddw_d_512 : n == 8 ? x86_avx2_pmadd_wd : x86_sse2_pmadd_wd;
@@ -168,11 +183,13 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
 }
 
 /// Operand of multiplyAdd from one group of k (broadcast) or from a loaded vector.
-V DotEmitter::groupOf(V x, unsigned accLanes) {
+V DotEmitter::groupOf(V x, unsigned accLanes, bool isA) {
   if (!x->getType()->isVectorTy() && accLanes > 1)
     x = b.CreateVectorSplat(accLanes, x);
   if (p.kGroup == 1)
     return x;
+  if (biased())
+    return isA ? b.CreateXor(x, bias(x->getType())) : x;
   llvm::Type *elem = p.aElem == Elem::BF16 ? llvm::Type::getBFloatTy(b.getContext()) : b.getInt16Ty();
   return b.CreateBitCast(x, llvm::FixedVectorType::get(elem, accLanes * p.kGroup));
 }
@@ -181,7 +198,8 @@ V DotEmitter::groupOf(V x, unsigned accLanes) {
 void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
   unsigned vectors = p.nr / lanes;
   int64_t steps = k / p.kGroup, unroll = std::min<int64_t>(4, steps);
-  llvm::SmallVector<V> zero(rows * vectors, llvm::Constant::getNullValue(accType));
+  unsigned sums = rows * vectors; // of the columns of B behind the accumulators
+  llvm::SmallVector<V> zero(sums + (biased() ? vectors : 0), llvm::Constant::getNullValue(accType));
   // A group of k is loaded as one integer of the accumulator's width.
   llvm::Type *aType = p.kGroup == 1 ? v.elemType(p.aElem) : b.getInt32Ty();
   llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, lanes) : llvm::FixedVectorType::get(b.getInt32Ty(), lanes);
@@ -191,9 +209,11 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     for (int64_t u = 0; u < unroll; ++u) {
       llvm::SmallVector<V> columns;
       for (unsigned j = 0; j < vectors; ++j)
-        columns.push_back(groupOf(load(bType, at(q[1], u * bStep + j * vectorBytes), bBytes()), lanes));
+        columns.push_back(groupOf(load(bType, at(q[1], u * bStep + j * vectorBytes), bBytes()), lanes, false));
+      for (unsigned j = 0; biased() && j < vectors; ++j)
+        acc[sums + j] = multiplyAdd(acc[sums + j], bias(accType), columns[j]);
       for (unsigned r = 0; r < rows; ++r) {
-        V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes() + u * aStep), aBytes()), lanes);
+        V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes() + u * aStep), aBytes()), lanes, true);
         for (unsigned j = 0; j < vectors; ++j)
           acc[r * vectors + j] = multiplyAdd(acc[r * vectors + j], x, columns[j]);
       }
@@ -205,6 +225,8 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     for (unsigned j = 0; j < vectors; ++j) {
       V pointer = at(c, (r * p.cRowStride + j * lanes) * cBytes());
       V sum = acc[r * vectors + j];
+      if (biased())
+        sum = b.CreateSub(sum, acc[sums + j]);
       if (accumulate) {
         V old = load(accType, pointer, cBytes());
         sum = p.accElem == Elem::I32 ? b.CreateAdd(old, sum) : b.CreateFAdd(old, sum);
@@ -223,14 +245,17 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
   llvm::Type *vec = v.vecType(p.accElem, width);
   llvm::Type *aType = p.kGroup == 1 ? v.vecType(p.aElem, width) : llvm::FixedVectorType::get(b.getInt32Ty(), width);
   llvm::Type *bType = p.kGroup == 1 ? v.vecType(p.bElem, width) : llvm::FixedVectorType::get(b.getInt32Ty(), width);
-  llvm::SmallVector<V> zero(rows * n, llvm::Constant::getNullValue(vec));
+  unsigned sums = rows * n;
+  llvm::SmallVector<V> zero(sums + (biased() ? n : 0), llvm::Constant::getNullValue(vec));
   int64_t step = width * p.kGroup;
   auto body = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V> carried) {
     llvm::SmallVector<V> acc(carried), columns;
     for (unsigned j = 0; j < n; ++j)
-      columns.push_back(groupOf(load(bType, at(q[1], j * p.bPanelStride * bBytes()), bBytes()), width));
+      columns.push_back(groupOf(load(bType, at(q[1], j * p.bPanelStride * bBytes()), bBytes()), width, false));
+    for (unsigned j = 0; biased() && j < n; ++j)
+      acc[sums + j] = multiplyAdd(acc[sums + j], bias(vec), columns[j]);
     for (unsigned r = 0; r < rows; ++r) {
-      V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes()), aBytes()), width);
+      V x = groupOf(load(aType, at(q[0], r * p.aRowStride * aBytes()), aBytes()), width, true);
       for (unsigned j = 0; j < n; ++j)
         acc[r * n + j] = multiplyAdd(acc[r * n + j], x, columns[j]);
     }
@@ -241,6 +266,8 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
   for (unsigned r = 0; r < rows; ++r)
     for (unsigned j = 0; j < n; ++j) {
       V sum = acc[r * n + j];
+      if (biased())
+        sum = b.CreateSub(sum, acc[sums + j]);
       for (unsigned half = width / 2; half; half /= 2) {
         llvm::SmallVector<int> low, high;
         for (unsigned i = 0; i < half; ++i) {
@@ -319,12 +346,13 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   p.kGroup = 1;
   bool fewColumns = n <= 4;
   // The grouped instructions need at least four groups of k if vectors run along k.
-  bool canGroup = k >= (fewColumns ? 8 : 2);
+  bool canGroup = k >= (fewColumns ? 8 : 2), canGroupBy4 = k >= (fewColumns ? 16 : 4);
   if (acc == Elem::I32 || ir::isInt(aElem)) {
     p.accElem = Elem::I32;
     bool pairs = isX86(t) && canGroup && aElem == Elem::I8 && bElem == Elem::I8;
-    p.aElem = p.bElem = pairs ? Elem::I16 : Elem::I32;
-    p.kGroup = pairs ? 2 : 1;
+    bool fours = pairs && canGroupBy4 && t.avx512Vnni;
+    p.aElem = p.bElem = fours ? Elem::I8 : pairs ? Elem::I16 : Elem::I32;
+    p.kGroup = fours ? 4 : pairs ? 2 : 1;
   } else if (aElem == Elem::F64) {
     p.aElem = p.bElem = p.accElem = Elem::F64;
   } else {

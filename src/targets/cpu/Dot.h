@@ -1,7 +1,8 @@
 // The register-blocked micro-kernel of dot: C[M][N] += A[M][K] * B[K][N] on operands that lie packed in scratch memory.
 //
-// The planner materializes both operands in the layouts that dotPlan() asks for (whatever produced them: loads with masks, casts,
-// transposes run inside the packing nests), then emitDot() emits the loops over the packed panels. All sizes are compile-time constants.
+// The planner materializes both operands in the layouts that dotPlan() asks for (whatever produced them: loads with
+// masks, casts, transposes run inside the packing nests), then emitDot() emits the loops over the packed panels. All
+// sizes are compile-time constants.
 #pragma once
 #include "targets/cpu/Vec.h"
 
@@ -9,23 +10,26 @@ namespace tegula::cpu {
 
 /// How a dot of given sizes and types is computed.
 struct DotPlan {
-  ir::Elem aElem, bElem, accElem;     // element kinds in the packed buffers and of the accumulator (F32, F64, I32)
+  ir::Elem aElem, bElem, accElem; // element kinds in the packed buffers and of the accumulator (F32, F64, I32)
   int64_t m, n, k;
-  unsigned mr, nr;                    // register block: mr rows x nr columns (nr a multiple of the vector length, or n if n is small)
-  unsigned kGroup;                    // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16); divides k
+  unsigned mr, nr; // register block: mr rows x nr columns (nr a multiple of the vector length, or n if n is small)
+  unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
+                   // VNNI); divides k
   // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special).
   int64_t aRowStride;
-  // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup + (n % nr) * kGroup + k % kGroup.
-  int64_t bPanelStride;               // elements between panels
-  int64_t aElems, bElems;             // sizes of the packed buffers in elements
+  // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
+  // (n % nr) * kGroup + k % kGroup.
+  int64_t bPanelStride;   // elements between panels
+  int64_t aElems, bElems; // sizes of the packed buffers in elements
   // C lies row-major [m][n], row stride cRowStride elements.
   int64_t cRowStride;
 };
 
-/// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16 (whose
-/// instruction flushes subnormal products and operands); int8 to i16 in pairs on x86, to i32 elsewhere. The accumulator of f16 results is F32.
-/// `precision` as in the dot op: "tf32" asks the packing nests to apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to
-/// come close to IEEE on units that lack it, so they are computed as "ieee" (f32 multiply-add), which is more precise than each of them.
+/// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16
+/// (whose instruction flushes subnormal products and operands); int8 stays with VNNI, else goes to i16 on x86 and to
+/// i32 elsewhere. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
+/// apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to come close to IEEE on units that lack it,
+/// so they are computed as "ieee" (f32 multiply-add), which is more precise than each of them.
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision);
 
@@ -35,8 +39,8 @@ int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);
 /// float with its significand cut to tf32's ten bits (no rounding, as the hardware does); infinities and NaN stay.
 llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x);
 
-/// Emits the loops at the builder's position; `a`, `b`, `c` are ptr values to 64-byte aligned scratch. If `accumulate` is false C is
-/// overwritten (acc known to be zero). Leaves the builder after the loops.
+/// Emits the loops at the builder's position; `a`, `b`, `c` are ptr values to 64-byte aligned scratch. If `accumulate`
+/// is false C is overwritten (acc known to be zero). Leaves the builder after the loops.
 void emitDot(VecEmitter &v, const DotPlan &p, llvm::Value *a, llvm::Value *bPacked, llvm::Value *c, bool accumulate);
 
 } // namespace tegula::cpu

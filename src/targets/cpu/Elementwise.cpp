@@ -1,5 +1,5 @@
-// Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp, elementary
-// functions in Math*.cpp.
+// Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp,
+// elementary functions in Math*.cpp.
 #include "targets/cpu/VecUtil.h"
 
 namespace tegula::cpu {
@@ -92,8 +92,9 @@ V umulHi(VecEmitter &v, V x, V y) {
 
 V shift(VecEmitter &v, OpKind kind, V x, V amount) {
   llvm::IRBuilder<> &b = v.b;
-  V r = kind == OpKind::Shl ? b.CreateShl(x, amount) : kind == OpKind::LShr ? b.CreateLShr(x, amount)
-                                                                           : b.CreateAShr(x, amount);
+  V r = kind == OpKind::Shl    ? b.CreateShl(x, amount)
+        : kind == OpKind::LShr ? b.CreateLShr(x, amount)
+                               : b.CreateAShr(x, amount);
   // Too large amounts may give any value, but not poison, which could spread into a branch.
   return llvm::isa<llvm::Constant>(amount) ? r : b.CreateFreeze(r);
 }
@@ -101,30 +102,54 @@ V shift(VecEmitter &v, OpKind kind, V x, V amount) {
 llvm::CmpInst::Predicate predicateOf(CmpPred p) {
   using P = llvm::CmpInst;
   switch (p) {
-  case CmpPred::Eq: return P::ICMP_EQ;
-  case CmpPred::Ne: return P::ICMP_NE;
-  case CmpPred::Slt: return P::ICMP_SLT;
-  case CmpPred::Sle: return P::ICMP_SLE;
-  case CmpPred::Sgt: return P::ICMP_SGT;
-  case CmpPred::Sge: return P::ICMP_SGE;
-  case CmpPred::Ult: return P::ICMP_ULT;
-  case CmpPred::Ule: return P::ICMP_ULE;
-  case CmpPred::Ugt: return P::ICMP_UGT;
-  case CmpPred::Uge: return P::ICMP_UGE;
-  case CmpPred::Oeq: return P::FCMP_OEQ;
-  case CmpPred::One: return P::FCMP_ONE;
-  case CmpPred::Olt: return P::FCMP_OLT;
-  case CmpPred::Ole: return P::FCMP_OLE;
-  case CmpPred::Ogt: return P::FCMP_OGT;
-  case CmpPred::Oge: return P::FCMP_OGE;
-  case CmpPred::Ord: return P::FCMP_ORD;
-  case CmpPred::Ueq: return P::FCMP_UEQ;
-  case CmpPred::Une: return P::FCMP_UNE;
-  case CmpPred::FUlt: return P::FCMP_ULT;
-  case CmpPred::FUle: return P::FCMP_ULE;
-  case CmpPred::FUgt: return P::FCMP_UGT;
-  case CmpPred::FUge: return P::FCMP_UGE;
-  case CmpPred::Uno: return P::FCMP_UNO;
+  case CmpPred::Eq:
+    return P::ICMP_EQ;
+  case CmpPred::Ne:
+    return P::ICMP_NE;
+  case CmpPred::Slt:
+    return P::ICMP_SLT;
+  case CmpPred::Sle:
+    return P::ICMP_SLE;
+  case CmpPred::Sgt:
+    return P::ICMP_SGT;
+  case CmpPred::Sge:
+    return P::ICMP_SGE;
+  case CmpPred::Ult:
+    return P::ICMP_ULT;
+  case CmpPred::Ule:
+    return P::ICMP_ULE;
+  case CmpPred::Ugt:
+    return P::ICMP_UGT;
+  case CmpPred::Uge:
+    return P::ICMP_UGE;
+  case CmpPred::Oeq:
+    return P::FCMP_OEQ;
+  case CmpPred::One:
+    return P::FCMP_ONE;
+  case CmpPred::Olt:
+    return P::FCMP_OLT;
+  case CmpPred::Ole:
+    return P::FCMP_OLE;
+  case CmpPred::Ogt:
+    return P::FCMP_OGT;
+  case CmpPred::Oge:
+    return P::FCMP_OGE;
+  case CmpPred::Ord:
+    return P::FCMP_ORD;
+  case CmpPred::Ueq:
+    return P::FCMP_UEQ;
+  case CmpPred::Une:
+    return P::FCMP_UNE;
+  case CmpPred::FUlt:
+    return P::FCMP_ULT;
+  case CmpPred::FUle:
+    return P::FCMP_ULE;
+  case CmpPred::FUgt:
+    return P::FCMP_UGT;
+  case CmpPred::FUge:
+    return P::FCMP_UGE;
+  case CmpPred::Uno:
+    return P::FCMP_UNO;
   }
   llvm_unreachable("bad predicate");
 }
@@ -148,17 +173,25 @@ V signOp(VecEmitter &v, OpKind kind, V x, Elem e) {
   return a.b.CreateSelect(a.b.CreateICmpEQ(a.and_(x, signBit - 1), a.i(x, 0)), x, r);
 }
 
-/// Add, subtract, multiply, divide on float or double. `contract` allows the code generator to fuse a multiplication into the
-/// addition that uses it.
+/// Add, subtract, multiply, divide on float or double. `contract` allows the code generator to fuse a multiplication
+/// into the addition that uses it.
 V floatArith(VecEmitter &v, OpKind kind, V x, V y, bool contract) {
   llvm::IRBuilder<> &b = v.b;
   V r = nullptr;
   switch (kind) {
-  case OpKind::FAdd: r = b.CreateFAdd(x, y); break;
-  case OpKind::FSub: r = b.CreateFSub(x, y); break;
-  case OpKind::FMul: r = b.CreateFMul(x, y); break;
-  case OpKind::FDiv: return b.CreateFDiv(x, y);
-  default: return b.CreateFRem(x, y); // becomes fmod per lane: exact, and the only inexact-free way
+  case OpKind::FAdd:
+    r = b.CreateFAdd(x, y);
+    break;
+  case OpKind::FSub:
+    r = b.CreateFSub(x, y);
+    break;
+  case OpKind::FMul:
+    r = b.CreateFMul(x, y);
+    break;
+  case OpKind::FDiv:
+    return b.CreateFDiv(x, y);
+  default:
+    return b.CreateFRem(x, y); // becomes fmod per lane: exact, and the only inexact-free way
   }
   if (auto *inst = llvm::dyn_cast<llvm::Instruction>(r); inst && contract) {
     llvm::FastMathFlags flags;
@@ -171,24 +204,40 @@ V floatArith(VecEmitter &v, OpKind kind, V x, V y, bool contract) {
 V integerOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   llvm::IRBuilder<> &b = v.b;
   switch (kind) {
-  case OpKind::Add: return b.CreateAdd(x[0], x[1]);
-  case OpKind::Sub: return b.CreateSub(x[0], x[1]);
-  case OpKind::Mul: return b.CreateMul(x[0], x[1]);
-  case OpKind::And: return b.CreateAnd(x[0], x[1]);
-  case OpKind::Or: return b.CreateOr(x[0], x[1]);
-  case OpKind::Xor: return b.CreateXor(x[0], x[1]);
-  case OpKind::SMin: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x[0], x[1]);
-  case OpKind::SMax: return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x[0], x[1]);
-  case OpKind::UMin: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x[0], x[1]);
-  case OpKind::UMax: return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x[0], x[1]);
-  case OpKind::AbsI: return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x[0], b.getFalse());
-  case OpKind::Clz: return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x[0], b.getFalse());
-  case OpKind::PopCount: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x[0]);
-  case OpKind::UMulHi: return umulHi(v, x[0], x[1]);
+  case OpKind::Add:
+    return b.CreateAdd(x[0], x[1]);
+  case OpKind::Sub:
+    return b.CreateSub(x[0], x[1]);
+  case OpKind::Mul:
+    return b.CreateMul(x[0], x[1]);
+  case OpKind::And:
+    return b.CreateAnd(x[0], x[1]);
+  case OpKind::Or:
+    return b.CreateOr(x[0], x[1]);
+  case OpKind::Xor:
+    return b.CreateXor(x[0], x[1]);
+  case OpKind::SMin:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x[0], x[1]);
+  case OpKind::SMax:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x[0], x[1]);
+  case OpKind::UMin:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x[0], x[1]);
+  case OpKind::UMax:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, x[0], x[1]);
+  case OpKind::AbsI:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x[0], b.getFalse());
+  case OpKind::Clz:
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x[0], b.getFalse());
+  case OpKind::PopCount:
+    return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x[0]);
+  case OpKind::UMulHi:
+    return umulHi(v, x[0], x[1]);
   case OpKind::Shl:
   case OpKind::LShr:
-  case OpKind::AShr: return shift(v, kind, x[0], x[1]);
-  default: return emitIntDivRem(v, kind, x[0], x[1]);
+  case OpKind::AShr:
+    return shift(v, kind, x[0], x[1]);
+  default:
+    return emitIntDivRem(v, kind, x[0], x[1]);
   }
 }
 
@@ -278,21 +327,27 @@ V floatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x, bool contract) {
   case OpKind::FSub:
   case OpKind::FMul:
   case OpKind::FDiv:
-  case OpKind::FRem: return floatArith(v, kind, x[0], x[1], contract);
-  case OpKind::Fma: return emitFma(v, x[0], x[1], x[2]);
+  case OpKind::FRem:
+    return floatArith(v, kind, x[0], x[1], contract);
+  case OpKind::Fma:
+    return emitFma(v, x[0], x[1], x[2]);
   case OpKind::MinNum:
   case OpKind::MaxNum:
   case OpKind::Minimum:
-  case OpKind::Maximum: return emitMinMax(v, kind, x[0], x[1]);
-  case OpKind::Sqrt: return v.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[0]);
+  case OpKind::Maximum:
+    return emitMinMax(v, kind, x[0], x[1]);
+  case OpKind::Sqrt:
+    return v.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[0]);
   case OpKind::Floor:
-  case OpKind::Ceil: return emitRound(v, kind, x[0]);
-  default: return emitMath(v, kind, x[0]);
+  case OpKind::Ceil:
+    return emitRound(v, kind, x[0]);
+  default:
+    return emitMath(v, kind, x[0]);
   }
 }
 
-/// f16, bf16, fp8: computed in float, which has more than twice the digits plus two, so that rounding twice rounds right
-/// for + - * / sqrt. A fused multiply-add needs double rounded to odd instead.
+/// f16, bf16, fp8: computed in float, which has more than twice the digits plus two, so that rounding twice rounds
+/// right for + - * / sqrt. A fused multiply-add needs double rounded to odd instead.
 V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
   llvm::SmallVector<V, 3> wide;
   for (V x : args)

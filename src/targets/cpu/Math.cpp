@@ -1,9 +1,10 @@
-// Elementary functions on float and double at full vector width, within 2 ulp, without calls: exp, exp2, log, log2, erf, tanh, rsqrt.
-// Sine and cosine stand in MathTrig.cpp, polynomials in MathTables.h.
+// Elementary functions on float and double at full vector width, within 2 ulp, without calls: exp, exp2, log, log2,
+// erf, tanh, rsqrt. Sine and cosine stand in MathTrig.cpp, polynomials in MathTables.h.
 //
-// Why our own and not a vector math library: the sequences are LLVM IR at any vector length for every target, are inlined and scheduled
-// with the code around them, work in objects that link against nothing, and give the same results in every element of a tile.
-// Each function is one straight line without branches; special values are put right by selects at the end.
+// Why our own and not a vector math library: the sequences are LLVM IR at any vector length for every target, are
+// inlined and scheduled with the code around them, work in objects that link against nothing, and give the same results
+// in every element of a tile. Each function is one straight line without branches; special values are put right by
+// selects at the end.
 #include "targets/cpu/MathTables.h"
 #include "targets/cpu/VecUtil.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -91,7 +92,8 @@ V MathEmitter::nativeScale(V x, V n) {
   ID id = width == 512   ? (d ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
           : width == 256 ? (d ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
                          : (d ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
-  llvm::Value *mask = llvm::ConstantInt::get(b.getIntNTy(std::max(8u, lanes)), ~uint64_t(0) >> (64 - std::max(8u, lanes)));
+  llvm::Value *mask =
+      llvm::ConstantInt::get(b.getIntNTy(std::max(8u, lanes)), ~uint64_t(0) >> (64 - std::max(8u, lanes)));
   llvm::SmallVector<V, 5> args = {x, n, x, mask};
   if (width == 512)
     args.push_back(b.getInt32(4)); // current rounding mode
@@ -252,16 +254,25 @@ V emitTrig(VecEmitter &v, OpKind sinOrCos, V x);
 V emitMath(VecEmitter &v, OpKind kind, V x) {
   MathEmitter m(v);
   switch (kind) {
-  case OpKind::Exp: return m.exp(x);
-  case OpKind::Exp2: return m.exp2(x);
-  case OpKind::Log: return m.log(x);
-  case OpKind::Log2: return m.log2(x);
+  case OpKind::Exp:
+    return m.exp(x);
+  case OpKind::Exp2:
+    return m.exp2(x);
+  case OpKind::Log:
+    return m.log(x);
+  case OpKind::Log2:
+    return m.log2(x);
   case OpKind::Sin:
-  case OpKind::Cos: return emitTrig(v, kind, x);
-  case OpKind::Rsqrt: return m.b.CreateFDiv(m.f(x, 1), m.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
-  case OpKind::Erf: return m.erf(x);
-  case OpKind::Tanh: return m.tanh(x);
-  default: llvm_unreachable("not an elementary function");
+  case OpKind::Cos:
+    return emitTrig(v, kind, x);
+  case OpKind::Rsqrt:
+    return m.b.CreateFDiv(m.f(x, 1), m.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  case OpKind::Erf:
+    return m.erf(x);
+  case OpKind::Tanh:
+    return m.tanh(x);
+  default:
+    llvm_unreachable("not an elementary function");
   }
 }
 

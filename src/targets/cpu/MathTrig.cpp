@@ -1,9 +1,10 @@
 // Sine and cosine on float and double, right for every argument.
 //
-// x = n * pi/2 + r with |r| <= pi/4. Up to 2^20 the subtraction is done with pi/2 in three parts (double arithmetic, also for float);
-// if any lane lies beyond, those lanes go one by one through a multiplication of their 53 digits by the 192 digits of 2/pi that matter
-// for them (Payne and Hanek's method). As this needs branches, each function is emitted once per vector length as an internal
-// function of the module and called: the code around a sine stays one basic block.
+// x = n * pi/2 + r with |r| <= pi/4. Up to 2^20 the subtraction is done with pi/2 in three parts (double arithmetic,
+// also for float); if any lane lies beyond, those lanes go one by one through a multiplication of their 53 digits by
+// the 192 digits of 2/pi that matter for them (Payne and Hanek's method). As this needs branches, each function is
+// emitted once per vector length as an internal function of the module and called: the code around a sine stays one
+// basic block.
 #include "targets/cpu/MathTables.h"
 #include "targets/cpu/VecUtil.h"
 #include "llvm/IR/MDBuilder.h"
@@ -19,7 +20,7 @@ using V = llvm::Value *;
 constexpr double largeArgument = 0x1p20;
 
 struct Reduced {
-  V quadrant; // i64 per lane; only the low two bits count
+  V quadrant;  // i64 per lane; only the low two bits count
   V high, low; // double; r = high + low
 };
 
@@ -121,7 +122,8 @@ llvm::Function *TrigEmitter::largeFunction() {
     return f;
   llvm::Type *d = b.getDoubleTy();
   auto *result = llvm::StructType::get(b.getInt64Ty(), d, d);
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(result, {d}, false), llvm::Function::InternalLinkage, name, m);
+  auto *f =
+      llvm::Function::Create(llvm::FunctionType::get(result, {d}, false), llvm::Function::InternalLinkage, name, m);
   llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
   VecEmitter ve{inner, v.target, v.options};
   TrigEmitter t(ve);
@@ -189,7 +191,8 @@ void TrigEmitter::body(llvm::Function *fn, OpKind kind) {
   if (isFloat)
     small.low = llvm::Constant::getNullValue(small.high->getType());
   // NaN and infinity are not "large": the arithmetic above has made NaN of them. (inf - inf)
-  V isLarge = b.CreateAnd(b.CreateFCmpOGE(fabs(arg), f(arg, largeArgument)), b.CreateFCmpONE(fabs(arg), f(arg, INFINITY)));
+  V isLarge =
+      b.CreateAnd(b.CreateFCmpOGE(fabs(arg), f(arg, largeArgument)), b.CreateFCmpONE(fabs(arg), f(arg, INFINITY)));
   V any = lanes == 1 ? isLarge : b.CreateOrReduce(isLarge);
   llvm::MDNode *unlikely = llvm::MDBuilder(context).createBranchWeights(1, 1000);
   b.CreateCondBr(any, loop, done, unlikely);
@@ -204,7 +207,8 @@ void TrigEmitter::body(llvm::Function *fn, OpKind kind) {
   b.CreateCondBr(get(isLarge), large, next);
   b.SetInsertPoint(large);
   V r = b.CreateCall(largeFunction(), {laneX});
-  V q2 = put(q, b.CreateExtractValue(r, 0)), h2 = put(h, b.CreateExtractValue(r, 1)), l2 = put(l, b.CreateExtractValue(r, 2));
+  V q2 = put(q, b.CreateExtractValue(r, 0)), h2 = put(h, b.CreateExtractValue(r, 1)),
+    l2 = put(l, b.CreateExtractValue(r, 2));
   b.CreateBr(next);
   b.SetInsertPoint(next);
   auto merge = [&](V kept, V changed) {

@@ -1,8 +1,9 @@
-// Emission of single operations on native vectors: what the loop-nest emitter (Emit*.cpp) calls for each element-wise op.
+// Emission of single operations on native vectors: what the loop-nest emitter (Emit*.cpp) calls for each element-wise
+// op.
 //
 // How elements live in LLVM values, everywhere in this target: i1 -> i1; ints -> iN; f32, f64 -> float, double;
-// f16 and bf16 -> i16 (their bits); fp8 -> i8 (their bits); pointers -> ptr. A value is a scalar or a fixed vector of these;
-// every function here takes either and gives back the same shape. In memory i1 is one byte, 0 or 1.
+// f16 and bf16 -> i16 (their bits); fp8 -> i8 (their bits); pointers -> ptr. A value is a scalar or a fixed vector of
+// these; every function here takes either and gives back the same shape. In memory i1 is one byte, 0 or 1.
 #pragma once
 #include "ir/Ir.h"
 #include "targets/cpu/Cpu.h"
@@ -20,15 +21,16 @@ struct VecEmitter {
   /// elemType, or a vector of n of it (n = 1: the scalar).
   llvm::Type *vecType(ir::Elem e, unsigned n) const;
 
-  /// Any op with the Elementwise trait except AddPtr, IntToPtr, PtrToInt and Select: `args` are the operands in registers, `argElem`
-  /// the element kind of operand 0, `resElem` of the result, `op` gives kind and attributes. Covers integer and float
-  /// arithmetic (narrow floats: widened to f32, computed, rounded once), comparisons, min/max, casts incl. fp8/bf16/f16, elementary functions.
+  /// Any op with the Elementwise trait except AddPtr, IntToPtr, PtrToInt and Select: `args` are the operands in
+  /// registers, `argElem` the element kind of operand 0, `resElem` of the result, `op` gives kind and attributes.
+  /// Covers integer and float arithmetic (narrow floats: widened to f32, computed, rounded once), comparisons, min/max,
+  /// casts incl. fp8/bf16/f16, elementary functions.
   llvm::Value *elementwise(const ir::Op &op, llvm::ArrayRef<llvm::Value *> args, ir::Elem argElem, ir::Elem resElem);
 
   /// f16/bf16/fp8 bits -> float (exact); f32/f64 pass through.
   llvm::Value *widen(llvm::Value *x, ir::Elem from);
-  /// float -> narrow bits, nearest even, or toward zero. The fp8 formats saturate, infinities included; NaN stays NaN (f8e4b15 has
-  /// none: it gets 0x7F, the largest number). The fnuz formats have no negative zero: it becomes zero.
+  /// float -> narrow bits, nearest even, or toward zero. The fp8 formats saturate, infinities included; NaN stays NaN
+  /// (f8e4b15 has none: it gets 0x7F, the largest number). The fnuz formats have no negative zero: it becomes zero.
   llvm::Value *narrow(llvm::Value *x, ir::Elem to, bool towardZero = false);
 };
 

@@ -72,12 +72,14 @@ llvm::Value *emitIntDivRem(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm:
 llvm::Value *emitMinMax(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
 /// x*y + z with one rounding on every target: float or double operands.
 llvm::Value *emitFma(VecEmitter &v, llvm::Value *x, llvm::Value *y, llvm::Value *z);
-/// x*y + z of doubles whose product is exact, rounded to odd: one more rounding to a narrower type then rounds correctly.
+/// x*y + z of doubles whose product is exact, rounded to odd: one more rounding to a narrower type then rounds
+/// correctly.
 llvm::Value *emitFmaToOdd(VecEmitter &v, llvm::Value *x, llvm::Value *y, llvm::Value *z);
 llvm::Value *emitRound(VecEmitter &v, ir::OpKind floorOrCeil, llvm::Value *x);
 /// Any cast operation (Trunc ... Bitcast) between non-pointer element kinds.
 llvm::Value *emitCast(VecEmitter &v, const ir::Op &op, llvm::Value *x, ir::Elem from, ir::Elem to);
-/// A float that is a value of the narrow format, infinities included (narrow() would saturate those of f8e5m2) -> its bits.
+/// A float that is a value of the narrow format, infinities included (narrow() would saturate those of f8e5m2) -> its
+/// bits.
 llvm::Value *narrowExact(VecEmitter &v, llvm::Value *x, ir::Elem to);
 /// double -> float or narrow bits with one rounding.
 llvm::Value *narrowFromDouble(VecEmitter &v, llvm::Value *x, ir::Elem to, bool towardZero);
