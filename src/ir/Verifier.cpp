@@ -37,6 +37,21 @@ Rule ruleOf(OpKind k) {
 
 unsigned width(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
 
+/// Attributes that somebody reads have one type everywhere; readers rely on it. `value` is checked with the constant.
+struct AttrRow {
+  std::string_view key;
+  size_t alternative; // of AttrValue
+};
+constexpr size_t intAttr = 0, stringAttr = 2, listAttr = 3;
+constexpr AttrRow attrTable[] = {
+    {"axis", intAttr},       {"start", intAttr},      {"pred", intAttr},      {"rtz", intAttr},         {"approx", intAttr},
+    {"reorder", intAttr},    {"reverse", intAttr},    {"volatile", intAttr},  {"hex", intAttr},         {"disable_licm", intAttr},
+    {"num_stages", intAttr}, {"imprecise", intAttr},  {"perm", listAttr},     {"signs", listAttr},      {"divisibility", listAttr},
+    {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
+    {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
+    {"scope", stringAttr},   {"precision", stringAttr},
+};
+
 class Verifier {
 public:
   explicit Verifier(const Module &m) : module_(m) {}
@@ -48,6 +63,7 @@ private:
   bool block(const Block &b, const Op *owner);
   bool op(const Op &op, const Block &b);
   bool counts(const Op &op);
+  bool attributes(const Op &op);
   bool elementwise(const Op &op);
   bool elements(const Op &op);
   bool constant(const Op &op);
@@ -158,10 +174,22 @@ bool Verifier::counts(const Op &op) {
   return true;
 }
 
+bool Verifier::attributes(const Op &op) {
+  for (size_t i = 0; i < op.attrs.size(); ++i) {
+    for (const AttrRow &r : attrTable)
+      if (op.attrs[i].key == r.key && op.attrs[i].value.index() != r.alternative)
+        return bad(&op, "attribute `" + op.attrs[i].key + "` has a value of the wrong type");
+    for (size_t k = 0; k < i; ++k)
+      if (op.attrs[k].key == op.attrs[i].key)
+        return bad(&op, "attribute `" + op.attrs[i].key + "` stands twice");
+  }
+  return true;
+}
+
 bool Verifier::op(const Op &op, const Block &b) {
   if (op.parent != &b)
     return bad(&op, "is in another block than its parent");
-  if (!counts(op))
+  if (!counts(op) || !attributes(op))
     return false;
   for (const Value *v : op.operands)
     if (!visible_.count(v))

@@ -115,6 +115,8 @@ const Bad badTexts[] = {
     {"kernel @k(%a: i32) { %r = range {start = 0} : tensor<4xi32>  %s = reduce %r {axis = 0} : i32 (%x: i32, %y: i32) { yield %a } }",
      "not visible here"},
     {"kernel @k(%a: i32) { %r = range {start = 0} : tensor<4xi32>  %b = broadcast %r : tensor<8xi32> }", "widens extents of 1"},
+    {"kernel @k() { %a = program_id {axis = \"x\"} : i32 }", "`axis` has a value of the wrong type"},
+    {"kernel @k() { %a = const {value = 1, value = 2} : i32 }", "`value` stands twice"},
     {"kernel @k(%a: tensor<2xi32>) { }", "an argument of type"},
 };
 INSTANTIATE_TEST_SUITE_P(Text, Refused, testing::ValuesIn(badTexts));
