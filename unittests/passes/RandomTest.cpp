@@ -255,7 +255,7 @@ void checkFacts(const ValueFacts &f, const Type &t, const Tile &tile, const std:
 
 TEST(Random, AxisFactsHold) {
   unsigned interesting = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
     // A function of (n, m) made of the operations that the analysis has rules for, on small numbers.
     Module m;
     Builder b(m);
@@ -309,7 +309,7 @@ for (int32_t k : {1, -7}) {
         }
       }
   }
-  EXPECT_GT(interesting, 5000u);
+  EXPECT_GT(interesting, 2000u);
 }
 
 } // namespace
