@@ -128,6 +128,8 @@ public:
   Value evaluateHost(const Expr &e, const lang::Scope &scope);
 
   const std::string &output() const { return output_; }
+  /// noinline functions, callees before callers.
+  const std::vector<ir::Function *> &emittedFunctions() const { return finished_; }
   std::string treeText() const;
   bool aborted() const { return aborted_; }
   bool tensorsAllowed() const { return frame_ && !frame_->python; }
@@ -287,6 +289,7 @@ private:
   const char *stackBase_ = nullptr;
   std::string output_;
   std::map<std::string, Emitted> emitted_;
+  std::vector<ir::Function *> finished_;
   struct TreeLine {
     unsigned indent;
     std::string text;

@@ -155,6 +155,7 @@ Evaluator::Emitted Evaluator::emitFunction(const std::shared_ptr<const Function>
   builder().setBlock(here);
   builder().setInlinedAt(inlinedAt);
   regionDepth_ = regions;
+  finished_.push_back(f);
   return {result.isError() ? nullptr : f, result, true};
 }
 

@@ -135,11 +135,9 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   if (local.hasErrors())
     return out;
   // Callees before callers, the kernel last.
-  auto &functions = module->functions;
-  std::rotate(functions.begin(), std::find(functions.begin(), functions.end(), f) + 1, functions.end());
-  functions.erase(std::find(functions.begin(), functions.end(), f));
-  std::reverse(functions.begin(), functions.end());
-  functions.push_back(f);
+  const auto &callees = evaluator.emittedFunctions();
+  module->functions.assign(callees.begin(), callees.end());
+  module->functions.push_back(f);
   out.module = std::move(module);
   return out;
 }

@@ -339,13 +339,15 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
   builder().setBlock(before->block);
   bindCarried(loop, before->block->args);
   Value test = unwrapCondition(eval(*s.value), attrs);
-  ir::Value *condition = builder().poison(ir::Type::scalar(ir::Elem::I1));
+  ir::Value *condition = nullptr;
   bool isStatic = !test.isError() && !test.isTensor();
   if (!test.isError() && !isStatic) {
     Value c = lang::truth(*this, test, s.value->loc);
     if (!c.isError())
       condition = c.asTensor().value;
   }
+  if (!condition)
+    condition = builder().poison(ir::Type::scalar(ir::Elem::I1));
   // What the condition assigned (walrus) reaches the body and the code after the loop through the carried values.
   std::vector<ir::Value *> forwarded{condition};
   std::vector<ir::Value *> current = carriedNow(loop);

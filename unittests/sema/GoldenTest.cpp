@@ -22,6 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// TEGULA_GOLDENS: another folder of cases, for trying things out.
+std::string folder() {
+  const char *other = std::getenv("TEGULA_GOLDENS");
+  return other ? other : std::string(TEGULA_SOURCE_DIR) + "/test/instantiate";
+}
+
 std::string readAll(const fs::path &p) {
   std::ifstream in(p, std::ios::binary);
   std::stringstream s;
@@ -149,7 +155,7 @@ class GoldenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenTest, Output) {
   bool errors = false;
-  std::string path = std::string(TEGULA_SOURCE_DIR) + "/test/instantiate/" + GetParam();
+  std::string path = folder() + "/" + GetParam();
   std::string got = Golden(path).run(errors);
   std::string goldenPath = path.substr(0, path.size() - 3) + ".out";
   EXPECT_EQ(errors, GetParam().starts_with("fail-")) << got;
@@ -162,7 +168,7 @@ TEST_P(GoldenTest, Output) {
 
 std::vector<std::string> files() {
   std::vector<std::string> out;
-  for (const auto &e : fs::directory_iterator(std::string(TEGULA_SOURCE_DIR) + "/test/instantiate"))
+  for (const auto &e : fs::directory_iterator(folder()))
     if (e.path().extension() == ".py")
       out.push_back(e.path().filename().string());
   std::sort(out.begin(), out.end());
