@@ -99,6 +99,11 @@ struct Evaluator::ParamInfo {
   Value defaultValue;
 };
 
+/// A default that could not be evaluated when the file was loaded is an error where it is used.
+Value Evaluator::defaultOf(const std::string &name, const ParamInfo &p, Loc loc) {
+  return p.defaultValue.isError() ? fail(diag::unknownDefault, loc, p.name, name) : p.defaultValue;
+}
+
 /// One value per parameter; everything that is wrong is reported in the user's words.
 bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
                          std::vector<Value> &values, std::vector<Loc> &locs) {
@@ -142,7 +147,7 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
           names.push_back(p.name);
       std::string near = nearestName(a.keyword, names);
       if (!near.empty())
-        d.note(at, "did you mean `" + near + "`?");
+        d.note({}, "did you mean `" + near + "`?");
     } else if (bound[i]) {
       ok = false;
       fail(diag::multipleValues, at, name, a.keyword);
@@ -161,7 +166,7 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
     if (params[i].variadic)
       bound[i] = Value::tuple(extra);
     else if (!bound[i] && params[i].hasDefault)
-      bound[i] = params[i].defaultValue;
+      bound[i] = defaultOf(name, params[i], loc);
     else if (!bound[i]) {
       missing += (missingCount++ ? ", `" : "`") + params[i].name + "`";
       bound[i] = Value::error();
@@ -187,6 +192,7 @@ Value Evaluator::callBuiltin(const Builtin &b, const CallArgs &args, Loc loc) {
     return Value::error();
   Value r = lang::callBuiltin(*this, b, values, locs, loc);
   builder().setLoc(loc);
+  frame_->stopped |= r.isError() && name == "static_assert" && values[0].isConstexpr() && !values[0].isError();
   return r;
 }
 

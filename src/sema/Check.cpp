@@ -42,9 +42,9 @@ private:
   void checkForm(const Stmt &s, unsigned loops) {
     Loc loc = s.headLoc ? s.headLoc : s.loc;
     if (s.kind == StmtKind::Assign && s.targets.size() > 1)
-      diag_.report(diag::chainedAssignment, s.loc).note(s.loc, "assign in two statements");
+      diag_.report(diag::chainedAssignment, s.loc).note({}, "assign in two statements");
     if (s.kind == StmtKind::Return && loops > 0)
-      diag_.report(diag::returnInLoop, s.loc).note(s.loc, "assign the value to a name and return it after the loop");
+      diag_.report(diag::returnInLoop, s.loc).note({}, "assign the value to a name and return it after the loop");
     if ((s.kind == StmtKind::For || s.kind == StmtKind::While) && !s.orelse.empty())
       diag_.report(diag::loopElse, s.orelse.front()->loc, s.kind == StmtKind::For ? "for" : "while");
     for (const Expr *t : s.targets) {
@@ -58,9 +58,12 @@ private:
 
   void expression(const Expr &e) {
     walk(e, [&](const Expr &x) {
+      // What a lambda binds is not looked at further: the lambda itself is an error.
+      for (const syntax::Param &p : x.params)
+        locals_.insert(p.name);
       reportUnsupported(x, diag_);
       if (x.kind == ExprKind::Compare && x.cmpOps.size() > 1)
-        diag_.report(diag::chainedComparison, x.loc).note(x.loc, "write `(a < b) & (b < c)`");
+        diag_.report(diag::chainedComparison, x.loc).note({}, "write `(a < b) & (b < c)`");
       if (x.kind == ExprKind::Name)
         name(x);
       if (x.kind == ExprKind::Attribute)
@@ -75,8 +78,7 @@ private:
       return;
     if (std::optional<lang::Scope::Binding> b = f_.scope->lookup(e.name)) {
       if (!b->allowed)
-        diag_.report(diag::globalVariable, e.loc, e.name)
-            .note(b->declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
+        reportGlobal(e.name, *b, e.loc, diag_);
       return;
     }
     if (lang::findBuiltin("python." + std::string(e.name)))
@@ -87,9 +89,9 @@ private:
     std::string near = nearestName(e.name, names);
     auto d = diag_.report(diag::undefinedName, e.loc, e.name);
     if (isPythonBuiltin(e.name))
-      d.note(e.loc, "Python's `" + std::string(e.name) + "` is not available in kernels");
+      d.note({}, "Python's `" + std::string(e.name) + "` is not available in kernels");
     else if (!near.empty())
-      d.note(e.loc, "did you mean `" + near + "`?");
+      d.note({}, "did you mean `" + near + "`?");
   }
 
   /// What a dotted name stands for, as far as it begins with a module.
@@ -151,7 +153,7 @@ private:
       auto d = diag_.report(diag::unknownKeyword, k.loc, name, k.name);
       std::string near = nearestName(k.name, names);
       if (!near.empty())
-        d.note(k.loc, "did you mean `" + near + "`?");
+        d.note({}, "did you mean `" + near + "`?");
     }
   }
 

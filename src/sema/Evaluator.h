@@ -91,6 +91,7 @@ struct Frame {
   unsigned loops = 0; // run-time loops around the current statement
   bool python = false;
   bool moduleLevel = false;
+  bool stopped = false; // a static_assert failed: what follows would only repeat the complaint
   /// Compile-time numbers that a loop turned out to change, see Loop.cpp.
   std::map<const Stmt *, NameSet> decayedByLoop;
 };
@@ -136,6 +137,7 @@ public:
 
 private:
   friend class FrameScope;
+  friend class CallNote;
   template <typename... Args> Value fail(const DiagKind &kind, Loc loc, Args &&...args) {
     diag().report(kind, loc, std::forward<Args>(args)...);
     return Value::error();
@@ -244,6 +246,7 @@ private:
   Value callBuiltin(const lang::Builtin &b, const CallArgs &args, Loc loc);
   Value construct(const std::shared_ptr<const lang::RecordClass> &cls, const CallArgs &args, Loc loc);
   struct ParamInfo;
+  Value defaultOf(const std::string &name, const ParamInfo &p, Loc loc);
   bool bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
                 std::vector<Value> &values, std::vector<Loc> &locs);
   void checkDiscarded(const Value &callee, Loc loc);
@@ -283,6 +286,7 @@ private:
   unsigned depth_ = 0;
   unsigned regionDepth_ = 0;
   static constexpr unsigned maxRegionDepth = 256;
+  std::vector<Loc> callNotes_; // of the notes "called from here" that stand now
   const Expr *discarded_ = nullptr; // the call whose result nobody takes
   uint64_t steps_ = 0;
   bool aborted_ = false;
@@ -310,6 +314,32 @@ private:
   Frame *outer_;
 };
 
+/// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it (recursion) adds
+/// nothing, and a chain stops after a dozen.
+class CallNote {
+public:
+  CallNote(Evaluator &e, const lang::Function &fn, Loc loc) : e_(e) {
+    auto &notes = e.callNotes_;
+    bool again = !notes.empty() && notes.back().file == loc.file && notes.back().begin == loc.begin;
+    if (again || notes.size() >= 12)
+      return;
+    notes.push_back(loc);
+    e.diag().pushContext({loc, "in `" + fn.name + "`, called from here"});
+    pushed_ = true;
+  }
+  ~CallNote() {
+    if (!pushed_)
+      return;
+    e_.callNotes_.pop_back();
+    e_.diag().popContext();
+  }
+  CallNote(const CallNote &) = delete;
+
+private:
+  Evaluator &e_;
+  bool pushed_ = false;
+};
+
 /// The tensors inside a value, in order (tuples and records are entered).
 void flatten(const Value &v, std::vector<lang::Tensor> &out);
 std::vector<lang::Tensor> flatten(const Value &v);
@@ -319,6 +349,9 @@ Value rebuild(const Value &v, std::span<ir::Value *const> tensors);
 bool sameType(const Value &a, const Value &b);
 /// "tensor float32[128]", or "3" for compile-time values: what a user needs to see in a mismatch.
 std::string describe(const Value &v);
+void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc, DiagEngine &diag);
+/// Something imported from a module that the language does not know.
+bool isHostImport(const Value &v);
 /// Reports a form that Python has and kernels do not; false if it is none.
 bool reportUnsupported(const Stmt &s, Loc loc, DiagEngine &diag);
 bool reportUnsupported(const Expr &e, DiagEngine &diag);

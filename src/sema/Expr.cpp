@@ -182,7 +182,7 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
 
 Value Evaluator::compare(const Expr &e) {
   if (e.cmpOps.size() > 1 && !frame_->python) {
-    diag().report(diag::chainedComparison, e.loc).note(e.loc, "write `(a < b) & (b < c)`");
+    diag().report(diag::chainedComparison, e.loc).note({}, "write `(a < b) & (b < c)`");
     return Value::error();
   }
   Value a = eval(*e.operands[0]), result;
@@ -303,7 +303,7 @@ Value Evaluator::attribute(const Expr &e) {
       names.push_back(std::move(n));
     std::string near = nearestName(e.name, names);
     if (!near.empty() && !m.tree)
-      d.note(loc, "did you mean `" + near + "`?");
+      d.note({}, "did you mean `" + near + "`?");
     return Value::error();
   }
   auto d = diag().report(diag::noAttribute, loc, lang::kindName(object), e.name);

@@ -53,10 +53,7 @@ Value Evaluator::inlineCall(const std::shared_ptr<const Function> &fn, std::span
                             std::span<const Loc> locs, Loc loc) {
   if (!enterCall(*fn, loc))
     return Value::error();
-  // The chain is cut after the first dozen: nobody reads more, and runaway recursion has hundreds.
-  std::optional<DiagContext> context;
-  if (depth_ <= 12)
-    context.emplace(diag(), loc, "in `" + fn->name + "`, called from here");
+  CallNote note(*this, *fn, loc);
   ir::Module &m = builder().module();
   int32_t outer = builder().inlinedAt();
   m.inlineSites.push_back({loc, fn->name, outer});
@@ -98,7 +95,7 @@ Value Evaluator::realCall(const std::shared_ptr<const Function> &fn, std::span<c
   if (it == emitted_.end()) {
     if (!enterCall(*fn, loc))
       return Value::error();
-    DiagContext context(diag(), loc, "in `" + fn->name + "`, called from here");
+    CallNote note(*this, *fn, loc);
     // Entered first, so that a call of itself with the same types is found out.
     it = emitted_.emplace(key, Emitted{}).first;
     Emitted e = emitFunction(fn, values, locs, loc, emitted_.size());

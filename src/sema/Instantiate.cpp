@@ -116,6 +116,8 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   for (size_t i = 0; i < params.size(); ++i) {
     values.push_back(bindLeaves(params[i], args));
     locs.push_back(def[i].loc);
+    if (values.back().isError())
+      local.report(diag::unknownArgument, def[i].loc, def[i].name, k.name);
   }
   evaluator.bindParams(frame, values, locs);
   evaluator.keepSource(k);

@@ -368,7 +368,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
     return std::nullopt;
   }
   if (isStatic)
-    diag().report(diag::staticWhile, s.value->loc, describe(test)).note(s.value->loc, "use tl.static_range for a compile-time loop");
+    diag().report(diag::staticWhile, s.value->loc, describe(test)).note({}, "use tl.static_range for a compile-time loop");
   builder().setLoc(s.headLoc);
   builder().yield(*yields);
   builder().setBlock(here);

@@ -75,7 +75,10 @@ std::optional<lang::Scope::Binding> FileScope::lookup(std::string_view name) con
 
 namespace {
 
-Value opaque(std::string name) { return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::move(name), 1})); }
+constexpr uint64_t unknownId = 1, importId = 2;
+Value opaque(std::string name, uint64_t id = unknownId) {
+  return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::move(name), id}));
+}
 
 std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
@@ -98,6 +101,10 @@ std::optional<std::string> readFile(const std::string &path, int &error) {
 }
 
 } // namespace
+
+bool isHostImport(const Value &v) {
+  return v.is<std::shared_ptr<const OpaqueValue>>() && v.get<std::shared_ptr<const OpaqueValue>>()->id == importId;
+}
 
 struct ModuleLoader::Impl {
   /// By path; null while a file is being loaded.
@@ -190,7 +197,7 @@ private:
   Value moduleValue(const std::string &dotted, uint32_t level, Loc loc) {
     std::shared_ptr<const Module> m = findModule(dotted, level);
     if (!m)
-      return opaque(dotted);
+      return opaque(dotted, importId);
     if (m->tree)
       scope_.imports.push_back(m);
     return Value(m);
@@ -229,7 +236,7 @@ private:
           b = lang::Scope::Binding{sub, true, a.loc};
       }
       if (!b)
-        b = lang::Scope::Binding{opaque((from.empty() ? "" : from + ".") + std::string(a.name)), false, a.loc};
+        b = lang::Scope::Binding{opaque((from.empty() ? "" : from + ".") + std::string(a.name), importId), false, a.loc};
       scope_.bind(as, *b);
     }
   }

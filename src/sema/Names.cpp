@@ -22,6 +22,17 @@ std::vector<std::string> candidates(Env &env) {
 
 } // namespace
 
+/// A global that a kernel may not read.
+void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc, DiagEngine &diag) {
+  if (isHostImport(b.value)) {
+    diag.report(diag::hostName, loc, name, lang::str(b.value)).note(b.declared, "imported here");
+    return;
+  }
+  auto d = diag.report(diag::globalVariable, loc, name);
+  if (b.declared)
+    d.note(b.declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
+}
+
 Value Evaluator::readName(const Expr &e) {
   Var *v = env().find(e.name);
   if (v && v->state == Var::State::Live)
@@ -53,11 +64,7 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
         return b->value;
       if (frame_->moduleLevel)
         return Value::error();
-      {
-        auto d = diag().report(diag::globalVariable, loc, name);
-        if (b->declared)
-          d.note(b->declared, "declared here; make it `tl.constexpr(...)`, or pass it as an argument");
-      }
+      reportGlobal(name, *b, loc, diag());
       env().set(name, {Value::error(), loc});
       return Value::error();
     }
@@ -75,11 +82,11 @@ Value Evaluator::undefinedName(std::string_view name, Loc loc) {
     auto d = diag().report(diag::undefinedName, loc, name);
     std::string near = nearestName(name, candidates(env()));
     if (isPythonBuiltin(name))
-      d.note(loc, "Python's `" + std::string(name) + "` is not available in kernels");
+      d.note({}, "Python's `" + std::string(name) + "` is not available in kernels");
     else if (lang::findBuiltin(name))
-      d.note(loc, "did you mean `tl." + std::string(name) + "`?");
+      d.note({}, "did you mean `tl." + std::string(name) + "`?");
     else if (!near.empty())
-      d.note(loc, "did you mean `" + near + "`?");
+      d.note({}, "did you mean `" + near + "`?");
   }
   env().set(name, {Value::error(), loc});
   return Value::error();

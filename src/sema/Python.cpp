@@ -16,7 +16,7 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   }
   if (!enterCall(*fn, loc))
     return Value::error();
-  DiagContext context(diag(), loc, "in `" + fn->name + "`, called from here");
+  CallNote note(*this, *fn, loc);
   Frame frame = makeFrame(fn);
   bindParams(frame, values, {});
   Value r = runBody(frame);
@@ -55,6 +55,7 @@ Flow Evaluator::execPython(const Stmt &s) {
     if (!c.isError() && !lang::constexprTruth(c)) {
       Value message = s.extra ? eval(*s.extra) : Value::none();
       fail(diag::assertFailed, s.loc, message.isNone() ? "" : ": " + lang::str(message));
+      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
     }
     return {};
   }

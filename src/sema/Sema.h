@@ -25,7 +25,7 @@ struct ParamSpec {
 struct Options {
   lang::TargetInfo target;
   unsigned maxCallDepth = 200;      // nested calls of jit functions while instantiating
-  uint64_t maxSteps = 50'000'000;   // statements and expressions evaluated; a limit against runaway compile-time loops
+  uint64_t maxSteps = 5'000'000;   // statements and expressions evaluated; a limit against runaway compile-time loops
   bool annotate = false;            // record what --emit tree shows
 };
 

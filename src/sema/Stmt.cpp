@@ -29,6 +29,8 @@ Flow Evaluator::execBlock(Stmts body) {
       return {};
     Stmts rest = body.subspan(i + 1);
     Flow f = exec(s, rest);
+    if (frame_->stopped)
+      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
     if (f.falls())
       continue;
     bool tookRest = std::exchange(f.tookRest, false);
@@ -80,7 +82,7 @@ Flow Evaluator::execReturn(const Stmt &s) {
   Flow f{Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
   if (frame_->loops == 0)
     return f;
-  diag().report(diag::returnInLoop, s.loc).note(s.loc, "assign the value to a name and return it after the loop");
+  diag().report(diag::returnInLoop, s.loc).note({}, "assign the value to a name and return it after the loop");
   return {};
 }
 
@@ -97,7 +99,7 @@ void Evaluator::execExpr(const Stmt &s) {
 void Evaluator::execAssign(const Stmt &s) {
   Value v = eval(*s.value);
   if (s.targets.size() > 1) {
-    diag().report(diag::chainedAssignment, s.loc).note(s.loc, "assign in two statements");
+    diag().report(diag::chainedAssignment, s.loc).note({}, "assign in two statements");
     v = Value::error();
   }
   for (const Expr *t : s.targets)

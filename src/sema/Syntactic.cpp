@@ -159,6 +159,9 @@ bool isConstexprAnnotation(const Expr *e) {
 }
 
 std::string nearestName(std::string_view name, const std::vector<std::string> &candidates) {
+  // A single letter is near to every other one.
+  if (name.size() < 2)
+    return {};
   std::vector<std::string_view> views(candidates.begin(), candidates.end());
   return std::string(nearest(name, views));
 }

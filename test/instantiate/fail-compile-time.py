@@ -1,0 +1,63 @@
+# instantiate: host(x: *fp32, n: i32)
+# instantiate: endless(x: *fp32, n: i32)
+# instantiate: asserts(x: *fp32, n: i32)
+import triton
+import triton.language as tl
+
+
+@triton.constexpr_function
+def half(v):
+    return v // 2
+
+
+@triton.constexpr_function
+def bad(v):
+    assert v > 10, "v must be large"
+    for i in 5:
+        pass
+    return v
+
+
+@triton.constexpr_function
+def raising(v):
+    if v > 0:
+        raise ValueError("positive")
+    return abs("a")
+
+
+@triton.jit
+def device(v):
+    return v
+
+
+@triton.constexpr_function
+def calls_device(v):
+    return device(v)
+
+
+@triton.constexpr_function
+def loop():
+    i = 0
+    while True:
+        i += 1
+
+
+@triton.jit
+def host(x, n):
+    half(n)
+    bad(3)
+    raising(1)
+    raising(-1)
+    calls_device(1)
+
+
+@triton.jit
+def endless(x, n):
+    loop()
+
+
+@triton.jit
+def asserts(x, n):
+    tl.static_assert(1 > 2, "one is not more")
+    tl.static_assert(n > 2)
+    assert n > 2, "fine"
