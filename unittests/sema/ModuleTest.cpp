@@ -1,0 +1,184 @@
+// Modules and functions: what a file binds, free names, content hashes, functions handed over by a binding.
+#include "sema/Sema.h"
+#include <fstream>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+
+namespace tegula::sema {
+namespace {
+
+using lang::Function;
+using lang::Value;
+
+const char *prelude = "import triton\nimport triton.language as tl\n";
+
+struct Loaded {
+  ModuleLoader loader;
+  DiagEngine diag;
+  std::shared_ptr<const lang::Module> module;
+  explicit Loaded(const std::string &text) { module = loader.loadText("m.py", prelude + text, diag); }
+  std::shared_ptr<const Function> fn(const char *name) { return ModuleLoader::kernel(*module, name, diag); }
+};
+
+TEST(Module, BindsWhatKernelsMayUse) {
+  Loaded l("from triton.language import float16 as half\n"
+           "from triton import jit as kernel\n"
+           "import math, os.path\n"
+           "A = tl.constexpr(1 << 4)\n"
+           "B = 5\n"
+           "C: tl.constexpr = 6\n"
+           "D = tl.constexpr(A * 2 + math.floor(1.5))\n"
+           "E = half\n"
+           "if A == 16:\n    F = tl.constexpr('yes')\nelse:\n    F = tl.constexpr('no')\n"
+           "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n"
+           "@kernel\ndef k(x):\n    pass\n"
+           "def g(x):\n    pass\n"
+           "h = triton.jit(g)\n"
+           "alias = k\n");
+  struct Case {
+    const char *name;
+    bool found, allowed;
+    const char *repr;
+  } cases[] = {
+      {"A", true, true, "16"},         {"B", true, false, "5"},      {"C", true, false, "6"},
+      {"D", true, true, "33"},         {"E", true, true, "float16"}, {"F", true, true, "'yes'"},
+      {"os", true, false, "os"},       {"numpy", true, false, "numpy"}, {"k", true, true, "<function k>"},
+      {"h", true, true, "<function g>"}, {"alias", true, true, "<function k>"}, {"nothing", false, false, ""},
+      {"math", true, true, "<module 'math'>"}, {"tl", true, true, "<module 'triton.language'>"},
+  };
+  for (const Case &c : cases) {
+    std::optional<lang::Scope::Binding> b = l.module->scope->lookup(c.name);
+    ASSERT_EQ(b.has_value(), c.found) << c.name;
+    if (!b)
+      continue;
+    EXPECT_EQ(b->allowed, c.allowed) << c.name;
+    EXPECT_EQ(lang::repr(b->value), c.repr) << c.name;
+  }
+  EXPECT_EQ(ModuleLoader::jitFunctions(*l.module).size(), 2u);
+  EXPECT_FALSE(l.diag.hasErrors());
+}
+
+TEST(Module, Siblings) {
+  char folder[] = "/tmp/tegula-sema-XXXXXX";
+  ASSERT_TRUE(mkdtemp(folder));
+  std::string dir = folder;
+  std::ofstream(dir + "/helpers.py") << prelude << "K = tl.constexpr(7)\n@triton.jit\ndef twice(v):\n    return v * 2\n";
+  std::ofstream(dir + "/main.py") << prelude
+                                  << "import helpers\nfrom helpers import twice as t, K\nfrom .helpers import K as L\n"
+                                     "@triton.jit\ndef k(x, n):\n    tl.store(x + t(n) + helpers.twice(n) + helpers.K + L, K)\n";
+  ModuleLoader loader;
+  DiagEngine diag;
+  auto m = loader.loadFile(dir + "/main.py", diag);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(ModuleLoader::jitFunctions(*m).size(), 1u);
+  ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)),
+                        ParamSpec::runtime(lang::dtype(lang::Scalar::Int32))};
+  EXPECT_TRUE(instantiate(ModuleLoader::kernel(*m, "k", diag), params, {}, diag).module) << renderAll(diag);
+  EXPECT_FALSE(loader.loadFile(dir + "/missing.py", diag));
+  EXPECT_TRUE(diag.hasErrors());
+  unlink((dir + "/helpers.py").c_str());
+  unlink((dir + "/main.py").c_str());
+  rmdir(folder);
+}
+
+TEST(Module, Errors) {
+  ModuleLoader loader;
+  for (const char *text : {"def f(:\n  pass\n", "x = \xff\xfe\n", "def f():\nreturn 1\n"}) {
+    DiagEngine diag;
+    EXPECT_FALSE(loader.loadText("bad.py", text, diag)) << text;
+    EXPECT_TRUE(diag.hasErrors());
+    EXPECT_NE(renderAll(diag), "");
+  }
+  Loaded l("@triton.jit\ndef kernel(x):\n    pass\n");
+  EXPECT_FALSE(l.fn("kernal"));
+  EXPECT_NE(renderAll(l.diag).find("did you mean `kernel`"), std::string::npos);
+}
+
+TEST(Module, BuiltinModules) {
+  for (const char *name : {"triton", "triton.language", "tegula", "tegula.language", "tegula.language.math",
+                           "triton.language.extra.libdevice", "triton.language.extra.cuda.libdevice", "math"})
+    EXPECT_TRUE(builtinModule(name)) << name;
+  EXPECT_FALSE(builtinModule("numpy"));
+  EXPECT_FALSE(builtinModule("triton.nothing"));
+  auto tl = builtinModule("triton.language");
+  for (const char *name : {"load", "sum", "float32", "math", "extra", "constexpr", "cdiv", "softmax"})
+    EXPECT_TRUE(tl->attribute(name)) << name;
+  for (const char *name : {"python.len", "_add", "nothing", "fp32"})
+    EXPECT_FALSE(tl->attribute(name)) << name;
+  EXPECT_EQ(libraryFunction("sum"), libraryFunction("sum"));
+  EXPECT_FALSE(libraryFunction("_add"));
+}
+
+std::string hashOf(const std::string &text) {
+  Loaded l(text);
+  return l.fn("k")->contentHash();
+}
+
+TEST(Hash, CoversWhatIsReachable) {
+  const std::string base = "S = tl.constexpr(3)\n"
+                           "@triton.jit\ndef h(v):\n    return v * S\n"
+                           "@triton.jit\ndef k(x, n=1):\n    tl.store(x, h(n))\n";
+  auto with = [&](const char *from, const char *to) {
+    std::string t = base;
+    t.replace(t.find(from), std::string(from).size(), to);
+    return hashOf(t);
+  };
+  std::string h = hashOf(base);
+  EXPECT_EQ(h, hashOf(base));
+  EXPECT_NE(h, with("constexpr(3)", "constexpr(4)"));
+  EXPECT_NE(h, with("v * S", "v + S"));
+  EXPECT_NE(h, with("n=1", "n=2"));
+  EXPECT_NE(h, with("constexpr(3)", "constexpr(3.0)"));
+  EXPECT_NE(h, hashOf("\n" + base)); // the line number is part of debug information
+  // Functions that call each other.
+  std::string cycle = "@triton.jit\ndef k(x):\n    h(x)\n@triton.jit\ndef h(x):\n    k(x)\n";
+  EXPECT_EQ(hashOf(cycle), hashOf(cycle));
+}
+
+TEST(Binding, FunctionsFromText) {
+  DiagEngine diag;
+  auto scope = std::make_shared<BoundScope>();
+  auto f = createFunction("user.py", "@jit\ndef k(x, n, K: tl.constexpr = 2, t: 'i64' = 0):\n    tl.store(x + h(n), K + G + max(K, 1))\n", 40, scope, diag);
+  ASSERT_TRUE(f);
+  EXPECT_EQ(freeNames(*f), (std::vector<std::string>{"tl", "h", "G", "max"}));
+  EXPECT_TRUE(f->isConstexprParam(2));
+  EXPECT_FALSE(f->isConstexprParam(1));
+  EXPECT_EQ(f->annotatedDtype(3), lang::dtype(lang::Scalar::Int64));
+  auto h = createFunction("user.py", "def h(v):\n    return v + 1\n", 3, std::make_shared<BoundScope>(), diag);
+  scope->bind("tl", {Value(builtinModule("tegula.language"))});
+  scope->bind("h", {Value(std::shared_ptr<const Function>(h))});
+  scope->bind("G", {Value::integer(5)});
+  ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)),
+                        ParamSpec::runtime(lang::dtype(lang::Scalar::Int32)), ParamSpec::constant(Value::integer(2)),
+                        ParamSpec::constant(Value::integer(0))};
+  Instantiation r = instantiate(f, params, {}, diag);
+  ASSERT_TRUE(r.module) << renderAll(diag);
+  // Lines are those of the user's file.
+  EXPECT_EQ(r.module->kernel()->loc.file->lineCol(r.module->kernel()->loc.begin).line, 41u);
+  EXPECT_FALSE(createFunction("user.py", "x = 1\n", 1, scope, diag));
+}
+
+TEST(Threads, InstantiateAtOnce) {
+  Loaded l("@triton.jit\ndef h(v):\n    return tl.sum(tl.softmax(v))\n"
+           "@triton.jit\ndef k(x, K: tl.constexpr):\n    tl.store(x, h(tl.load(x + tl.arange(0, K))))\n");
+  auto k = l.fn("k");
+  std::vector<std::string> texts(8);
+  std::vector<std::thread> threads;
+  for (std::string &out : texts)
+    threads.emplace_back([&out, &k] {
+      for (int i = 0; i < 20; ++i) {
+        DiagEngine diag;
+        ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)), ParamSpec::constant(Value::integer(64))};
+        Instantiation r = instantiate(k, params, {}, diag);
+        out = r.module ? ir::print(*r.module) + k->contentHash() : renderAll(diag);
+      }
+    });
+  for (std::thread &t : threads)
+    t.join();
+  for (const std::string &t : texts)
+    EXPECT_EQ(t, texts[0]);
+}
+
+} // namespace
+} // namespace tegula::sema
