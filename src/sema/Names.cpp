@@ -127,7 +127,7 @@ void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   bool unassignable = value.isStr() || value.is<std::shared_ptr<const lang::Module>>() || value.is<const lang::Builtin *>() ||
                       value.is<std::shared_ptr<const Function>>();
   if (!keeps && unassignable) {
-    fail(diag::cannotAssign, loc, lang::repr(v), lang::kindName(v), name);
+    fail(diag::cannotBecomeTensor, loc, lang::repr(v), lang::kindName(v), name);
     value = Value::error();
   }
   nameValue(value, name);

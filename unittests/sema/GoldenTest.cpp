@@ -151,6 +151,18 @@ private:
   std::vector<std::shared_ptr<const syntax::Tree>> trees_;
 };
 
+std::string firstDifference(const std::string &golden, const std::string &got) {
+  std::istringstream a(golden), b(got);
+  std::string x, y;
+  for (int line = 1;; ++line) {
+    bool hasX = static_cast<bool>(std::getline(a, x)), hasY = static_cast<bool>(std::getline(b, y));
+    if (!hasX && !hasY)
+      return "";
+    if (hasX != hasY || x != y)
+      return "line " + std::to_string(line) + "\ngolden: " + (hasX ? x : "(end)") + "\nnow:    " + (hasY ? y : "(end)");
+  }
+}
+
 class GoldenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenTest, Output) {
@@ -163,7 +175,7 @@ TEST_P(GoldenTest, Output) {
     std::ofstream(goldenPath, std::ios::binary) << got;
     return;
   }
-  EXPECT_EQ(got, readAll(goldenPath));
+  EXPECT_EQ(firstDifference(readAll(goldenPath), got), "");
 }
 
 std::vector<std::string> files() {

@@ -1,0 +1,279 @@
+// What the top level of a module file binds, without running any of it.
+//
+// Definitions, imports and assignments of compile-time objects are understood; everything else gives opaque names, which are an
+// error only when a kernel uses them. So a kernel in a file full of host code compiles.
+#include "sema/Evaluator.h"
+#include "sema/FileScope.h"
+
+namespace tegula::sema {
+
+using lang::Function;
+using lang::Module;
+using lang::OpaqueValue;
+using lang::RecordClass;
+
+namespace {
+
+constexpr uint64_t unknownId = 1, importId = 2;
+Value opaque(std::string name, uint64_t id = unknownId) {
+  return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::move(name), id}));
+}
+
+/// Binds the statements of one file's top level.
+class TopLevel {
+public:
+  TopLevel(FileScope &scope, std::string folder, FindFile load)
+      : scope_(scope), folder_(std::move(folder)), load_(std::move(load)), builder_(scratch_),
+        evaluator_(builder_, ignored_, options_) {}
+
+  void run(Stmts body) {
+    for (const Stmt *s : body)
+      statement(*s);
+  }
+
+private:
+  void statement(const Stmt &s) {
+    switch (s.kind) {
+    case StmtKind::Import: return import(s);
+    case StmtKind::ImportFrom: return importFrom(s);
+    case StmtKind::FunctionDef: return function(s);
+    case StmtKind::ClassDef: return classDef(s);
+    case StmtKind::Assign:
+      for (const Expr *t : s.targets)
+        if (t->kind == ExprKind::Name)
+          assign(t->name, *s.value, t->loc);
+        else
+          hide(*t);
+      return;
+    case StmtKind::AnnAssign:
+      if (s.value && s.targets[0]->kind == ExprKind::Name)
+        assign(s.targets[0]->name, *s.value, s.targets[0]->loc);
+      return;
+    case StmtKind::Try:
+      run(s.body);
+      return run(s.orelse);
+    case StmtKind::With: return run(s.body);
+    case StmtKind::If: return branch(s);
+    default:
+      for (std::string_view n : assignedNames(Stmts(&self(s), 1)))
+        if (!scope_.lookup(n))
+          scope_.bind(n, {opaque(std::string(n)), false, s.loc});
+    }
+  }
+  Stmt *const &self(const Stmt &s) {
+    self_ = const_cast<Stmt *>(&s);
+    return self_;
+  }
+
+  void hide(const Expr &target) {
+    walk(target, [&](const Expr &e) {
+      if (e.kind == ExprKind::Name)
+        scope_.bind(e.name, {opaque(std::string(e.name)), false, e.loc});
+    });
+  }
+
+  /// A condition that can be decided chooses; otherwise both arms may have bound their names, and the first counts.
+  void branch(const Stmt &s) {
+    Value c = evaluator_.evaluateHost(*s.value, scope_);
+    if (!c.isError() && c.isConstexpr())
+      return run(lang::constexprTruth(c) ? s.body : s.orelse);
+    bool isMain = s.value->kind == ExprKind::Compare && lastName(s.value->operands[0]) == "__name__";
+    if (isMain)
+      return;
+    run(s.orelse);
+    run(s.body);
+  }
+
+  std::shared_ptr<const Module> findModule(const std::string &dotted, uint32_t level) {
+    if (level == 0)
+      if (std::shared_ptr<const Module> m = builtinModule(dotted))
+        return m;
+    std::string path = folder_;
+    for (uint32_t i = 1; i < level; ++i)
+      path += "../";
+    for (char c : dotted)
+      path += c == '.' ? '/' : c;
+    return load_(path);
+  }
+
+  Value moduleValue(const std::string &dotted, uint32_t level, Loc loc) {
+    std::shared_ptr<const Module> m = findModule(dotted, level);
+    if (!m)
+      return opaque(dotted, importId);
+    if (m->tree)
+      scope_.imports.push_back(m);
+    return Value(m);
+  }
+
+  void import(const Stmt &s) {
+    for (const syntax::Alias &a : s.names) {
+      std::string dotted(a.name);
+      // `import a.b` binds a; `import a.b as c` binds a.b.
+      if (a.asName.empty())
+        dotted = dotted.substr(0, dotted.find('.'));
+      Value v = moduleValue(dotted, 0, a.loc);
+      bool known = v.is<std::shared_ptr<const Module>>();
+      scope_.bind(a.asName.empty() ? std::string_view(dotted) : a.asName, {v, known, a.loc});
+    }
+  }
+
+  void importFrom(const Stmt &s) {
+    std::string from(s.module);
+    std::shared_ptr<const Module> m = from.empty() ? nullptr : findModule(from, s.level);
+    if (m && m->tree)
+      scope_.imports.push_back(m);
+    for (const syntax::Alias &a : s.names) {
+      if (a.name == "*") {
+        if (m && m->tree)
+          for (std::string_view n : assignedNames(m->tree->body))
+            if (auto b = m->scope->lookup(n); b && !n.starts_with("_"))
+              scope_.bind(n, *b);
+        continue;
+      }
+      std::string_view as = a.asName.empty() ? a.name : a.asName;
+      std::optional<lang::Scope::Binding> b = m ? m->scope->lookup(a.name) : std::nullopt;
+      if (!b && (m == nullptr || m->tree == nullptr)) {
+        Value sub = moduleValue((from.empty() ? "" : from + ".") + std::string(a.name), s.level, a.loc);
+        if (sub.is<std::shared_ptr<const Module>>())
+          b = lang::Scope::Binding{sub, true, a.loc};
+      }
+      if (!b)
+        b = lang::Scope::Binding{opaque((from.empty() ? "" : from + ".") + std::string(a.name), importId), false, a.loc};
+      scope_.bind(as, *b);
+    }
+  }
+
+  void function(const Stmt &s) {
+    Function::Kind kind = Function::Kind::Plain;
+    for (const Expr *d : s.decorators) {
+      std::string_view name = decoratorName(*d);
+      if (name == "jit")
+        kind = Function::Kind::Jit;
+      else if (name == "constexpr_function")
+        kind = Function::Kind::Constexpr;
+    }
+    std::vector<Value> defaults;
+    for (const syntax::Param &p : s.params)
+      defaults.push_back(p.defaultValue ? evaluator_.evaluateHost(*p.defaultValue, scope_) : Value::error());
+    scope_.bindFunction(s.name, &s, kind, std::move(defaults));
+  }
+
+  /// The last part of what the decorator is bound to (`from triton import jit as kernel`), else of what is written.
+  std::string_view decoratorName(const Expr &d) {
+    const Expr &callee = d.kind == ExprKind::Call ? *d.operands[0] : d;
+    std::string_view written = lastName(&callee);
+    if (callee.kind != ExprKind::Name)
+      return written;
+    std::optional<lang::Scope::Binding> b = scope_.lookup(callee.name);
+    if (!b || !b->value.is<std::shared_ptr<const OpaqueValue>>())
+      return written;
+    decorator_ = b->value.get<std::shared_ptr<const OpaqueValue>>()->name;
+    return std::string_view(decorator_).substr(decorator_.rfind('.') + 1);
+  }
+
+  void classDef(const Stmt &s) {
+    bool isNamedTuple = false;
+    for (const Expr *b : s.bases)
+      isNamedTuple |= lastName(b) == "NamedTuple";
+    if (!isNamedTuple)
+      return scope_.bind(s.name, {opaque(std::string(s.name)), false, s.nameLoc});
+    RecordClass c;
+    c.name = std::string(s.name);
+    for (const Stmt *f : s.body)
+      if (f->kind == StmtKind::AnnAssign && f->targets[0]->kind == ExprKind::Name) {
+        c.fields.emplace_back(f->targets[0]->name);
+        if (f->value)
+          c.defaults.push_back(evaluator_.evaluateHost(*f->value, scope_));
+      }
+    scope_.bind(s.name, {Value(std::make_shared<const RecordClass>(std::move(c))), true, s.nameLoc});
+  }
+
+  /// namedtuple("P", ["x", "y"]) or namedtuple("P", "x y").
+  std::optional<Value> namedtuple(const Expr &call) {
+    if (call.operands.size() < 3 || call.operands[1]->kind != ExprKind::Str)
+      return std::nullopt;
+    RecordClass c;
+    c.name = call.operands[1]->text;
+    const Expr &fields = *call.operands[2];
+    if (fields.kind == ExprKind::Str) {
+      std::string word;
+      for (char ch : fields.text + " ")
+        if (ch != ' ' && ch != ',')
+          word += ch;
+        else if (!word.empty())
+          c.fields.push_back(std::exchange(word, {}));
+    } else if (fields.kind == ExprKind::List || fields.kind == ExprKind::Tuple) {
+      for (const Expr *f : fields.operands)
+        c.fields.push_back(f->text);
+    } else {
+      return std::nullopt;
+    }
+    for (const syntax::Keyword &k : call.keywords)
+      if (k.name == "defaults")
+        for (const Expr *d : k.value->operands)
+          c.defaults.push_back(evaluator_.evaluateHost(*d, scope_));
+    return Value(std::make_shared<const RecordClass>(std::move(c)));
+  }
+
+  void assign(std::string_view name, const Expr &e, Loc loc) {
+    if (e.kind == ExprKind::Call) {
+      std::string_view callee = lastName(&e);
+      if (callee == "namedtuple")
+        if (std::optional<Value> v = namedtuple(e))
+          return scope_.bind(name, {*v, true, loc});
+      bool wraps = callee == "jit" && e.operands.size() == 2 && e.operands[1]->kind == ExprKind::Name;
+      if (wraps && scope_.functionDef(e.operands[1]->name)) {
+        scope_.setJit(e.operands[1]->name);
+        if (name != e.operands[1]->name)
+          scope_.bindAlias(name, e.operands[1]->name);
+        return;
+      }
+      if (callee == "constexpr" && e.operands.size() == 2) {
+        Value v = evaluator_.evaluateHost(*e.operands[1], scope_);
+        return scope_.bind(name, {v.isError() ? opaque(std::string(e.loc.text())) : v, !v.isError(), loc});
+      }
+    }
+    if (e.kind == ExprKind::Name && scope_.functionDef(e.name))
+      return scope_.bindAlias(name, e.name);
+    Value v = evaluator_.evaluateHost(e, scope_);
+    bool allowed = v.isDtype() || v.is<const lang::Builtin *>() || v.is<std::shared_ptr<const Function>>() ||
+                   v.is<std::shared_ptr<const Module>>() || v.is<std::shared_ptr<const RecordClass>>() ||
+                   v.is<std::shared_ptr<const lang::TypeValue>>() || v.isRecord();
+    scope_.bind(name, {v.isError() ? opaque(std::string(name)) : v, allowed, loc});
+  }
+
+  FileScope &scope_;
+  std::string folder_;
+  FindFile load_;
+  std::string decorator_;
+  Stmt *self_ = nullptr;
+  ir::Module scratch_;
+  ir::Builder builder_;
+  DiagEngine ignored_;
+  Options options_;
+  Evaluator evaluator_;
+};
+
+} // namespace
+
+void bindTopLevel(FileScope &scope, std::string folder, const FindFile &load) {
+  TopLevel(scope, std::move(folder), load).run(scope.tree->body);
+}
+
+bool isHostImport(const Value &v) {
+  return v.is<std::shared_ptr<const OpaqueValue>>() && v.get<std::shared_ptr<const OpaqueValue>>()->id == importId;
+}
+
+Value Evaluator::evaluateHost(const Expr &e, const lang::Scope &scope) {
+  Frame frame;
+  frame.scope = &scope;
+  frame.python = frame.moduleLevel = true;
+  FrameScope current(*this, frame);
+  stackBase_ = nullptr;
+  steps_ = 0;
+  aborted_ = false;
+  Value v = eval(e);
+  return v.isConstexpr() ? v : Value::error();
+}
+
+} // namespace tegula::sema
