@@ -12,7 +12,7 @@ using ir::Elem;
 using ir::OpKind;
 using V = llvm::Value *;
 
-/// A float format below 32 bits with an implicit leading bit and gradual underflow.
+/// A float format below 32 bits with an implicit leading bit, gradual underflow and fewer exponent bits than float.
 struct NarrowFormat {
   unsigned mantissa, bias;
   uint32_t max;      // code of the largest finite value
@@ -24,7 +24,6 @@ struct NarrowFormat {
 const NarrowFormat &formatOf(Elem e) {
   // LANGUAGE 2.6 asks e4m3fn and e5m2 to saturate; the other fp8 formats do the same. Type.h names the formats.
   static constexpr NarrowFormat f16{10, 15, 0x7BFF, 0x7E00, 0x7C00, true, false};
-  static constexpr NarrowFormat bf16{7, 127, 0x7F7F, 0x7FC0, 0x7F80, true, false};
   static constexpr NarrowFormat e5m2{2, 15, 0x7B, 0x7F, 0x7B, true, false};
   static constexpr NarrowFormat e4m3fn{3, 7, 0x7E, 0x7F, 0x7E, false, false};
   static constexpr NarrowFormat e4b15{3, 15, 0x7F, 0x7F, 0x7F, false, false};
@@ -33,8 +32,6 @@ const NarrowFormat &formatOf(Elem e) {
   switch (e) {
   case Elem::F16:
     return f16;
-  case Elem::BF16:
-    return bf16;
   case Elem::F8E5M2:
     return e5m2;
   case Elem::F8E4M3FN:
@@ -108,10 +105,8 @@ V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero, bool keepInfinity = f
   if (!towardZero)
     rounded = a.b.CreateAdd(a.add(rebased, (1u << (drop - 1)) - 1), a.and_(a.lshr(rebased, drop), 1));
   V code = a.lshr(rounded, drop);
-  if (f.bias != 127) {
-    V isSubnormal = a.b.CreateICmpULT(magnitude, a.i(magnitude, (127 - f.bias + 1) << 23));
-    code = a.b.CreateSelect(isSubnormal, narrowSubnormal(a, magnitude, f, towardZero), code);
-  }
+  V isSubnormal = a.b.CreateICmpULT(magnitude, a.i(magnitude, (127 - f.bias + 1) << 23));
+  code = a.b.CreateSelect(isSubnormal, narrowSubnormal(a, magnitude, f, towardZero), code);
   // Toward zero, finite values stop at the largest finite one; infinity stays infinity if the format has it.
   V limit = a.i(code, f.max), isInf = a.b.CreateICmpEQ(magnitude, a.i(magnitude, 0x7F800000));
   V overflow = a.i(code, towardZero ? f.max : f.overflow);
@@ -120,12 +115,23 @@ V narrowSoft(VecEmitter &v, V x, Elem to, bool towardZero, bool keepInfinity = f
   code = a.b.CreateSelect(a.b.CreateICmpUGT(code, limit), overflow, code);
   V isNan = a.b.CreateICmpUGT(magnitude, a.i(magnitude, 0x7F800000));
   V nan = a.i(code, f.nan);
-  if (to == Elem::F16 || to == Elem::BF16) // as hardware does: quiet, leading payload bits kept
+  if (to == Elem::F16) // as hardware does: quiet, leading payload bits kept
     nan = a.b.CreateOr(nan, a.and_(a.lshr(magnitude, drop), (1u << f.mantissa) - 1));
   code = a.b.CreateSelect(isNan, nan, code);
   if (f.fnuz) // no negative zero: its code means NaN
     sign = a.b.CreateSelect(a.b.CreateICmpEQ(a.and_(code, 0x7F), a.i(code, 0)), a.i(sign, 0), sign);
   return a.b.CreateTrunc(a.b.CreateOr(code, sign), intLike(x, width));
+}
+
+/// bf16 is the upper half of a float: a carry out of the significand moves on to the next binade or to infinity by
+/// itself.
+V narrowToBf16(VecEmitter &v, V x, bool towardZero) {
+  Arith a(v);
+  V bits = a.bitsOf(x), rounded = bits;
+  if (!towardZero)
+    rounded = a.b.CreateAdd(a.add(bits, 0x7FFF), a.and_(a.lshr(bits, 16), 1));
+  V code = a.b.CreateSelect(a.isNan(x), a.or_(bits, 0x400000), rounded);
+  return a.b.CreateTrunc(a.lshr(code, 16), intLike(x, 16));
 }
 
 /// Moves `y`, a rounded x, one step so that it is the truncated x, or the neighbour with an odd last bit.
@@ -217,7 +223,9 @@ V VecEmitter::narrow(V x, Elem to, bool towardZero) {
     llvm::Type *half = likeShape(x->getType(), llvm::Type::getHalfTy(x->getContext()));
     return b.CreateBitCast(b.CreateFPTrunc(x, half), intLike(x, 16));
   }
-  // No vcvtneps2bf16 for bf16: that instruction flushes subnormals.
+  // Not vcvtneps2bf16: that instruction flushes subnormals.
+  if (to == Elem::BF16)
+    return narrowToBf16(*this, x, towardZero);
   return narrowSoft(*this, x, to, towardZero);
 }
 
