@@ -20,9 +20,22 @@ struct Kernel {
     DiagEngine diag;
     auto file = std::make_shared<const SourceFile>("test.ir", text);
     module = ir::parse(file, diag);
-    auto target = parseTarget(targetName);
-    if (module && target)
-      if (auto k = compile(*module, *target, options, diag)) {
+    if (module)
+      build(*module, targetName, options, diag);
+    for (const Diagnostic &d : diag.all())
+      error += d.message() + "\n";
+  }
+  Kernel(const ir::Module &m, const std::string &targetName, CpuOptions options) {
+    DiagEngine diag;
+    build(m, targetName, options, diag);
+    for (const Diagnostic &d : diag.all())
+      error += d.message() + "\n";
+  }
+
+private:
+  void build(const ir::Module &m, const std::string &targetName, const CpuOptions &options, DiagEngine &diag) {
+    if (auto target = parseTarget(targetName))
+      if (auto k = compile(m, *target, options, diag)) {
         compiled = std::move(*k);
         runtime::Status status;
         object = runtime::LoadedObject::load(compiled.object, status);
@@ -31,9 +44,9 @@ struct Kernel {
         else
           error += status.text;
       }
-    for (const Diagnostic &d : diag.all())
-      error += d.message() + "\n";
   }
+
+public:
 
   struct Arg {
     int64_t bits;
