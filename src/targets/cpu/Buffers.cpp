@@ -166,15 +166,15 @@ bool isCopy(const Plan &p, const Step &s, size_t root, int &from, int &to) {
 /// True if `from` and `to` may be one buffer: at the copy in step `at` their contents become equal, and around it no one needs both.
 /// Forward: `from` is dead behind the copy (an accumulator handed to a dot). Backward: `to` is not read between the first write of
 /// `from` and the copy (a loop's new value).
-bool canMerge(const Accesses &a, uint32_t at, int from, int to, const std::vector<int> &uses) {
+bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   // The innermost loop around the copy bounds what is looked at; both buffers must live within one iteration pattern.
   Accesses::Range scope{0, ~0u};
   for (const auto &l : a.loops)
     if (l.begin < at && at < l.end && l.begin >= scope.begin && l.end <= scope.end)
       scope = l;
   auto inside = [&](uint32_t s) { return s > scope.begin && s < scope.end; };
-  uint32_t firstFrom = ~0u, firstTo = ~0u, lastReadFrom = 0, lastReadTo = 0;
-  bool fromOutside = false, toOutside = false, lastReadToSame = true;
+  uint32_t firstFrom = ~0u, firstTo = ~0u, lastReadFrom = 0;
+  bool fromOutside = false, toOutside = false;
   for (const Access &x : a.all) {
     if (x.buffer == from) {
       if (!inside(x.step))
@@ -195,12 +195,12 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to, const std::vecto
   if (!fromOutside && firstFrom <= at && lastReadFrom <= at) {
     bool ok = true;
     for (const Access &x : a.all)
-      if (x.buffer == to && inside(x.step) && x.step != at) {
+      if (x.buffer == to && inside(x.step) && !x.write && x.step > firstFrom && x.step <= at)
+        ok = false; // still needed by others (of the copy's own nest, too)
+      else if (x.buffer == to && inside(x.step) && x.step != at) {
         if (x.write && x.step > firstFrom && x.step < at)
           ok = false;
         if (x.write && x.step < firstFrom)
-          ok = false;
-        if (!x.write && x.step > firstFrom && x.step < at)
           ok = false;
         if (!x.write && x.step == firstFrom && !x.samePlace)
           ok = false;
@@ -208,9 +208,6 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to, const std::vecto
     if (ok)
       return true;
   }
-  (void)firstTo;
-  (void)lastReadTo;
-  (void)lastReadToSame;
   // Forward: `to` is local and starts here; `from` is not used again before it is written anew from outside this range.
   if (!toOutside && firstTo == at) {
     uint32_t lastTo = 0;
@@ -218,7 +215,7 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to, const std::vecto
       if (x.buffer == to)
         lastTo = std::max(lastTo, x.step);
     for (const Access &x : a.all)
-      if (x.buffer == from && inside(x.step) && x.step > at && x.step <= lastTo)
+      if (x.buffer == from && inside(x.step) && (x.step > at || (x.write && x.step == at)) && x.step <= lastTo)
         return false;
     // Behind the last use of `to`, `from` must be written before it is read: by the loop's own copy back.
     for (const Access &x : a.all)
@@ -240,7 +237,7 @@ bool removeOneCopy(Plan &p) {
         if (!isCopy(p, s, r, from, to))
           continue;
         const Buffer &x = p.buffers[static_cast<size_t>(from)], &y = p.buffers[static_cast<size_t>(to)];
-        if (!sameLayout(x, y) || !canMerge(a, s.number, from, to, {}))
+        if (!sameLayout(x, y) || !canMerge(a, s.number, from, to))
           continue;
         s.nest->roots.erase(s.nest->roots.begin() + static_cast<long>(r));
         if (s.nest->roots.empty())
