@@ -20,6 +20,7 @@ struct Access {
   int buffer;
   bool write;
   bool samePlace; // reads: as the element that the step's nest is at
+  unsigned root;  // order within the nest
 };
 
 /// All accesses to buffers, in program order, and the loops as ranges of step numbers.
@@ -43,20 +44,27 @@ private:
       else if (s.op && s.bodies.empty())
         plain(s);
       uint32_t begin = s.number;
-      for (Steps &b : s.bodies)
-        visit(b);
+      for (size_t i = 0; i < s.bodies.size(); ++i) {
+        visit(s.bodies[i]);
+        // The terminator is a step that needs the yielded values where they are.
+        ++now_;
+        if (i < s.op->regions.size() && s.op->regions[i]->block && s.op->regions[i]->block->terminator())
+          for (const Value *v : s.op->regions[i]->block->terminator()->operands)
+            touch(plan_.bufferFor(v), false, true);
+      }
       if (!s.bodies.empty()) {
-        // Values that leave the op, and those its terminators read, live to its end.
-        for (const Value *r : s.op->results)
-          touch(plan_.bufferFor(r), true);
         if (s.kind != StepKind::If)
           loops.push_back({begin, now_});
+        // Values that leave the op live to its end and beyond.
+        ++now_;
+        for (const Value *r : s.op->results)
+          touch(plan_.bufferFor(r), false, true);
       }
     }
   }
   void touch(int buffer, bool write, bool same = false) {
     if (buffer >= 0)
-      all.push_back({now_ - 1, buffer, write, same});
+      all.push_back({now_ - 1, buffer, write, same, root_});
   }
   void reads(const Value *v, bool same, unsigned depth) {
     if (!v->type.isTensor() && !v->def)
@@ -76,10 +84,12 @@ private:
     fresh_.clear();
     if (s.bufferA >= 0)
       touch(s.bufferA, false, true);
+    root_ = 0;
     for (const Root &r : s.nest->roots) {
+      ++root_;
       if (r.kind == RootKind::Materialize) {
         if (s.bufferA < 0) {
-          bool own = plan_.bufferFor(r.value) == r.buffer && r.value->def;
+          bool own = r.makes;
           if (own)
             fresh_.insert(r.value);
           if (own)
@@ -122,6 +132,7 @@ private:
 
   Plan &plan_;
   uint32_t now_ = 0;
+  unsigned root_ = 0;
   llvm::SmallPtrSet<const Value *, 8> fresh_;
   std::set<std::pair<const Value *, bool>> seen_;
 };
@@ -151,16 +162,14 @@ void rename(Plan &p, int from, int to) {
       b = to;
 }
 
-/// A nest with one root that copies one buffer to another.
+/// A root that copies one buffer to another (or, once they are one, to itself).
 bool isCopy(const Plan &p, const Step &s, size_t root, int &from, int &to) {
-  if (!s.nest || s.bufferA >= 0)
-    return false;
   const Root &r = s.nest->roots[root];
-  if (r.kind != RootKind::Materialize)
+  if (r.kind != RootKind::Materialize || r.makes)
     return false;
-  from = p.bufferFor(r.value);
+  from = s.bufferA >= 0 ? s.bufferA : p.bufferFor(r.value);
   to = r.buffer;
-  return from >= 0 && from != to;
+  return from >= 0;
 }
 
 /// True if `from` and `to` may be one buffer: at the copy in step `at` their contents become equal, and around it no one needs both.
@@ -173,14 +182,17 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
     if (l.begin < at && at < l.end && l.begin >= scope.begin && l.end <= scope.end)
       scope = l;
   auto inside = [&](uint32_t s) { return s > scope.begin && s < scope.end; };
+  unsigned firstRoot = 0;
   uint32_t firstFrom = ~0u, firstTo = ~0u, lastReadFrom = 0;
   bool fromOutside = false, toOutside = false;
   for (const Access &x : a.all) {
     if (x.buffer == from) {
       if (!inside(x.step))
         fromOutside = true;
-      else if (x.write)
-        firstFrom = std::min(firstFrom, x.step);
+      else if (x.write && x.step < firstFrom) {
+        firstFrom = x.step;
+        firstRoot = x.root;
+      }
       if (!x.write && inside(x.step))
         lastReadFrom = std::max(lastReadFrom, x.step);
     }
@@ -191,6 +203,10 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
         firstTo = std::min(firstTo, x.step);
     }
   }
+  // Written in a loop further in: its other steps come again after the first write.
+  for (const auto &l : a.loops)
+    if (l.begin > scope.begin && l.begin < firstFrom && firstFrom < l.end && (at < l.begin || at >= l.end))
+      firstFrom = l.begin;
   // Backward: `from` is local, all of it happens before the copy.
   if (!fromOutside && firstFrom <= at && lastReadFrom <= at) {
     bool ok = true;
@@ -202,7 +218,7 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
           ok = false;
         if (x.write && x.step < firstFrom)
           ok = false;
-        if (!x.write && x.step == firstFrom && !x.samePlace)
+        if (!x.write && x.step == firstFrom && (!x.samePlace || x.root > firstRoot))
           ok = false;
       }
     if (ok)
@@ -237,7 +253,7 @@ bool removeOneCopy(Plan &p) {
         if (!isCopy(p, s, r, from, to))
           continue;
         const Buffer &x = p.buffers[static_cast<size_t>(from)], &y = p.buffers[static_cast<size_t>(to)];
-        if (!sameLayout(x, y) || !canMerge(a, s.number, from, to))
+        if (from != to && (!sameLayout(x, y) || !canMerge(a, s.number, from, to)))
           continue;
         s.nest->roots.erase(s.nest->roots.begin() + static_cast<long>(r));
         if (s.nest->roots.empty())
@@ -257,6 +273,7 @@ bool removeOneCopy(Plan &p) {
 } // namespace
 
 void coalesceBuffers(Plan &p) {
+  // Each round looks at the whole plan again; a kernel with hundreds of copies keeps the rest.
   for (unsigned i = 0; i < 64 && removeOneCopy(p); ++i) {
   }
 }

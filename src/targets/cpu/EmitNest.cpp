@@ -274,7 +274,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
     if (n.copyFrom >= 0)
       return storeBuffer(r.buffer, loadBuffer(n.copyFrom, r.value->type, at), r.value->type, at);
     V x;
-    if (plan_.bufferFor(r.value) == r.buffer && r.value->def) {
+    if (r.makes) {
       x = computeFresh(r.value, at);
       n.memo[std::min(depthOf(at), n.open)][{r.value, at}] = x;
     } else {

@@ -175,8 +175,6 @@ bool Planner::fits(const Root &root, const ir::Shape &space, int axis) const {
   valuesOf(root, values);
   unsigned budget = 400;
   for (const Value *v : values) {
-    if (pendingResults_.contains(v) && root.kind == RootKind::Materialize && root.value == v)
-      continue;
     if (dependsOnPending(v, true, budget))
       return false;
   }
@@ -485,7 +483,7 @@ void Planner::op(const Op &op) {
     for (const Value *v : op.results)
       if (v->type.isTensor() && materialization_.buffered(v)) {
         // Registered after the root was added: inside its own nest the value is computed, not read.
-        add({RootKind::Materialize, nullptr, v, newBuffer(v->type, v->type.shape)}, v->type.shape);
+        add({RootKind::Materialize, nullptr, v, newBuffer(v->type, v->type.shape), true}, v->type.shape);
         plan_.bufferOf[v] = pending_->roots.back().buffer;
       }
   }

@@ -39,6 +39,7 @@ struct Root {
   const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
   const ir::Value *value = nullptr; // materialize: what
   int buffer = -1;                  // materialize: where to. Results of other roots: Plan::bufferOf
+  bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
 };
 
 struct Nest {
