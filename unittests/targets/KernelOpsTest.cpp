@@ -65,6 +65,12 @@ static const RowCase rowCases[] = {
      "%c = const {value = 7} : tensor<64xi32>\n%q = sdiv %v, %c\n%m = srem %v, %c\n%h = const {value = 100} : tensor<64xi32>\n"
      "%qh = mul %q, %h\n%y = add %qh, %m",
      [](const Row &x) { Row y; for (int32_t i : x) y.push_back(i / 7 * 100 + i % 7); return y; }},
+    {"load at a remainder, wrapping or not",
+     "%c = const {value = 48} : tensor<64xi32>\n%i = srem %r, %c\n%p = addptr %xp, %i\n%y = load %p : tensor<64xi32>",
+     [](const Row &x) { Row y; for (size_t i = 0; i < 64; ++i) y.push_back(x[i % 48]); return y; }},
+    {"load at a remainder that wraps inside a vector",
+     "%c = const {value = 21} : tensor<64xi32>\n%i = srem %r, %c\n%p = addptr %xp, %i\n%y = load %p : tensor<64xi32>",
+     [](const Row &x) { Row y; for (size_t i = 0; i < 64; ++i) y.push_back(x[i % 21]); return y; }},
     {"histogram",
      "%c = const {value = 15} : tensor<64xi32>\n%w = and %v, %c\n%h = histogram %w : tensor<16xi32>\n"
      "%i = and %r, %c\n%y = gather %h, %i {axis = 0} : tensor<64xi32>",

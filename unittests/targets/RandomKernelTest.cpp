@@ -205,7 +205,7 @@ private:
 } // namespace
 
 TEST(RandomKernels, SameMemoryAsTheInterpreter) {
-  uint64_t first = 0, count = 60;
+  uint64_t first = 0, count = 25;
   if (const char *s = std::getenv("TEGULA_RANDOM_SEED"))
     first = std::strtoull(s, nullptr, 10), count = 1;
   if (const char *s = std::getenv("TEGULA_RANDOM_COUNT"))

@@ -343,19 +343,53 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     } else if (o.extend) {
       x = b_.CreateSExt(x, vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, n.lanes())) : t);
     }
+    if (vector && pointer && !r.extra)
+      flatten(r, o, inner, x, t);
     if (!(o.scale == Coef{1}))
       x = b_.CreateMul(x, vector ? broadcast(coefValue(o.scale, t), n.lanes()) : coefValue(o.scale, t));
     if (!vector)
       acc = add(acc, x);
-    else
-      r.extra = r.extra ? b_.CreateAdd(r.extra, x) : x;
+    else if (r.extra) {
+      r.extra = b_.CreateAdd(r.extra, x);
+      r.noWrap = nullptr;
+    } else {
+      r.extra = x;
+    }
   }
   for (V x : fixed)
     acc = add(acc, x);
   if (offset)
     acc = add(acc, llvm::ConstantInt::getSigned(t, offset));
   r.base = acc;
+  if (r.noWrap)
+    r.flatBase = b_.CreateGEP(b_.getInt8Ty(), acc, r.flatBase);
   return r;
+}
+
+// `x` holds (linear) % n for the lanes. It did not wrap if the last lane is as far from the first as without the remainder.
+void FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, V x, llvm::Type *t) {
+  NestState &n = *nest_;
+  const Op *op = o.value->def;
+  if (!op || (op->kind != OpKind::SRem && op->kind != OpKind::URem) || n.depth != n.open)
+    return;
+  const Lin &l = lin(op->operands[0]);
+  llvm::SmallVector<Coef, 6> lane(n.laneBits);
+  int64_t span = 0;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (at[i] < 0 || n.laneOf[static_cast<size_t>(at[i])] < 0)
+      continue;
+    if (l.coef[i].s || l.coef[i].k < 0)
+      return;
+    lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
+    span += l.coef[i].k;
+  }
+  if (!l.opaque.empty() || span == 0)
+    return;
+  V first = b_.CreateExtractElement(x, uint64_t(0)), last = b_.CreateExtractElement(x, n.lanes() - 1);
+  a.noWrap = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), span));
+  a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, t), coefValue(o.scale, t)); // offset for now
+  for (unsigned i = 0; i < n.laneBits; ++i)
+    a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * o.scale.k, o.scale.s}));
 }
 
 V FunctionEmitter::laneVector(const LaneAddress &a, llvm::Type *t) {

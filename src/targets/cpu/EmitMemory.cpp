@@ -128,7 +128,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   V m = mask ? broadcast(mask, lanes) : nullptr;
   bool pieces = !a.extra && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
   if (!pieces)
-    return gatherLanes(a, t, mask, other);
+    return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile) : gatherLanes(a, t, mask, other);
   auto *pieceType = llvm::FixedVectorType::get(memType(t), p.runLanes());
   llvm::Align align(bytes);
   V o = other ? toMemory(broadcast(other, lanes), t) : nullptr;
@@ -158,6 +158,32 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   if (!plain)
     x = b_.CreateShuffleVector(x, lanesFromPieces(p, lanes));
   return fromMemory(x, t);
+}
+
+V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile) {
+  LaneAddress flat, wrapped = a;
+  flat.base = a.flatBase;
+  flat.lane = a.flatLane;
+  wrapped.noWrap = nullptr;
+  if (piecesOf(flat, bytesOf(t)).run.empty())
+    return gatherLanes(a, t, mask, other);
+  llvm::BasicBlock *blocks[2] = {llvm::BasicBlock::Create(context_, "flat", function_),
+                                 llvm::BasicBlock::Create(context_, "wrapped", function_)};
+  auto *after = llvm::BasicBlock::Create(context_, "loaded", function_);
+  b_.CreateCondBr(a.noWrap, blocks[0], blocks[1]);
+  V values[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(blocks[i]);
+    values[i] = broadcast(i ? gatherLanes(wrapped, t, mask, other) : loadLanes(flat, t, mask, other, isVolatile, nullptr),
+                          nest_->lanes());
+    blocks[i] = b_.GetInsertBlock();
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+  llvm::PHINode *phi = b_.CreatePHI(values[0]->getType(), 2);
+  phi->addIncoming(values[0], blocks[0]);
+  phi->addIncoming(values[1], blocks[1]);
+  return phi;
 }
 
 void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile,

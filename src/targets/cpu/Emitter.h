@@ -45,6 +45,10 @@ struct LaneAddress {
   llvm::Value *base = nullptr;
   llvm::SmallVector<Coef, 6> lane; // per lane bit
   llvm::Value *extra = nullptr;    // vector of lane offsets that are not linear
+  // `x % n` with linear x: linear too in tiles that do not wrap around. If `noWrap` holds at run time, the address is
+  // flatBase + flatLane instead of base + lane + extra.
+  llvm::Value *noWrap = nullptr, *flatBase = nullptr;
+  llvm::SmallVector<Coef, 6> flatLane;
   bool uniform() const {
     for (const Coef &c : lane)
       if (!c.zero())
@@ -136,6 +140,7 @@ private:
   V extendAtDef(V s);
   LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
+  void flatten(LaneAddress &a, const Opaque &o, const Bits &at, V x, llvm::Type *t);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
   const Lin &bufferLin(int buffer);
 
@@ -157,6 +162,7 @@ private:
   // EmitMemory
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site);
+  V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
