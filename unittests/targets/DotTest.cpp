@@ -103,8 +103,7 @@ void check(const Case &c, const JitLibrary &lib) {
         sum += a[i * c.k + k] * b[k * c.n + j];
       want[i * c.n + j] = sum;
     }
-  auto f = reinterpret_cast<void (*)(void *, void *, void *)>(lib.symbol(c.name()));
-  f(pa.data(), pb.data(), pc.data());
+  lib.pointers(c.name(), {pa.size(), pb.size(), pc.size()})(pa.data(), pb.data(), pc.data());
   for (int64_t i = 0; i < c.m; ++i)
     for (int64_t j = 0; j < c.n; ++j)
       ASSERT_EQ(get(pc, i * p.cRowStride + j, p.accElem), want[i * c.n + j]) << c.name() << " at " << i << "," << j;

@@ -11,7 +11,8 @@
 namespace tegula::cpu {
 
 JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
-    : target_(*parseTarget(targetName)), options_(options), module_(std::make_unique<llvm::Module>("test", context_)) {}
+    : target_(*parseTarget(targetName)), options_(options), module_(std::make_unique<llvm::Module>("test", context_)),
+      emulated_(target_.triple.substr(0, 7) != parseTarget("cpu:native")->triple.substr(0, 7)) {}
 
 JitLibrary::~JitLibrary() {
   if (handle_)
@@ -22,6 +23,7 @@ JitLibrary::~JitLibrary() {
 
 void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::ArrayRef<ir::Elem> args, ir::Elem result,
                                 const Body &body) {
+  entries_[name] = {{args.begin(), args.end()}, result, entries_.size()};
   llvm::IRBuilder<> b(context_);
   VecEmitter v{b, target_, options_};
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
@@ -57,6 +59,7 @@ void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::A
 
 void JitLibrary::addPointers(const std::string &name,
                              const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body) {
+  entries_[name] = {{}, ir::Elem::Void, entries_.size()};
   llvm::IRBuilder<> b(context_);
   VecEmitter v{b, target_, options_};
   llvm::Type *ptr = b.getPtrTy();
@@ -94,6 +97,8 @@ bool JitLibrary::load() {
   std::string pattern = std::filesystem::temp_directory_path() / "tegula-test-XXXXXX";
   path_ = mkdtemp(pattern.data());
   std::ofstream(path_ + "/k.o", std::ios::binary).write(object.data(), static_cast<std::streamsize>(object.size()));
+  if (emulated_)
+    return linkForEmulator();
   std::string command = "ld.lld -shared -o " + path_ + "/k.so " + path_ + "/k.o";
   if (std::system(command.c_str()) != 0) {
     ADD_FAILURE() << command;
@@ -111,6 +116,69 @@ void *JitLibrary::symbol(const std::string &name) const {
   return s;
 }
 
+bool JitLibrary::linkForEmulator() {
+  std::ofstream table(path_ + "/table.c");
+  std::vector<std::string> names(entries_.size());
+  for (const auto &[name, entry] : entries_) {
+    names[entry.index] = name;
+    table << "extern char f" << entry.index << "[] __asm__(\"" << name << "\");\n";
+  }
+  table << "const void *const testFunctions[] = {";
+  for (size_t i = 0; i < names.size(); ++i)
+    table << "f" << i << ", ";
+  table << "0};\n";
+  table.close();
+  std::string command = "clang-19 --target=" + target_.triple +
+                        " -O1 -ffreestanding -fno-builtin -nostdlib -static -fuse-ld=lld -w -o " + path_ + "/k " +
+                        path_ + "/k.o " + path_ + "/table.c " TEGULA_SOURCE_DIR "/unittests/targets/EmulatorDriver.c";
+  bool ok = std::system(command.c_str()) == 0;
+  EXPECT_TRUE(ok) << command;
+  return ok;
+}
+
+/// Layout of the request: see EmulatorDriver.c.
+void JitLibrary::emulate(const Entry &e, std::vector<std::pair<const void *, size_t>> in, void *out, size_t outBytes,
+                         int64_t n) const {
+  uint64_t header[8] = {e.index, e.args.empty() ? 0u : 1u, in.size(), static_cast<uint64_t>(n)};
+  for (size_t i = 0; i < in.size(); ++i)
+    header[4 + i] = in[i].second;
+  header[4 + in.size()] = outBytes;
+  in.push_back({out, outBytes});
+  std::ofstream request(path_ + "/in", std::ios::binary);
+  request.write(reinterpret_cast<const char *>(header), sizeof header);
+  for (auto [data, bytes] : in) {
+    request.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
+    for (size_t pad = bytes; pad % 64; ++pad)
+      request.put(0);
+  }
+  request.close();
+  std::string command = "qemu-" + target_.triple.substr(0, target_.triple.find('-')) + " " + path_ + "/k < " + path_ +
+                        "/in > " + path_ + "/out";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  std::ifstream(path_ + "/out", std::ios::binary)
+      .read(static_cast<char *>(out), static_cast<std::streamsize>(outBytes));
+}
+
+std::function<void(const void *const *, void *, int64_t)> JitLibrary::elementwise(const std::string &name) const {
+  if (!emulated_)
+    return reinterpret_cast<void (*)(const void *const *, void *, int64_t)>(symbol(name));
+  const Entry &e = entries_.at(name);
+  return [this, &e](const void *const *in, void *out, int64_t n) {
+    std::vector<std::pair<const void *, size_t>> inputs;
+    for (size_t i = 0; i < e.args.size(); ++i)
+      inputs.push_back({in[i], static_cast<size_t>(n) * ir::byteWidth(e.args[i])});
+    emulate(e, inputs, out, static_cast<size_t>(n) * ir::byteWidth(e.result), n);
+  };
+}
+
+std::function<void(void *, void *, void *)> JitLibrary::pointers(const std::string &name,
+                                                                 std::array<size_t, 3> bytes) const {
+  if (!emulated_)
+    return reinterpret_cast<void (*)(void *, void *, void *)>(symbol(name));
+  const Entry &e = entries_.at(name);
+  return [this, &e, bytes](void *a, void *b, void *c) { emulate(e, {{a, bytes[0]}, {b, bytes[1]}}, c, bytes[2], 0); };
+}
+
 std::vector<std::string> runnableTargets() {
   CpuTarget native = *parseTarget("cpu:native");
   if (!native.triple.starts_with("x86_64"))
@@ -125,6 +193,11 @@ std::vector<std::string> runnableTargets() {
       printf("not run here: %s, this CPU lacks it\n", name);
   }
   names.push_back("cpu:native");
+  // Slow (a process a call), so only on demand.
+  if (std::getenv("TEGULA_TEST_QEMU"))
+    names.push_back("cpu:aarch64");
+  else
+    printf("not run here: cpu:aarch64; set TEGULA_TEST_QEMU=1 to run it by qemu-aarch64\n");
   return names;
 }
 

@@ -4,8 +4,10 @@
 #include "targets/cpu/Codegen.h"
 #include "targets/cpu/Vec.h"
 #include "llvm/IR/LLVMContext.h"
+#include <array>
 #include <functional>
 #include <gtest/gtest.h>
+#include <map>
 #include <string>
 
 namespace tegula::cpu {
@@ -29,8 +31,10 @@ public:
   /// Loads everything added so far; adds a test failure and gives false if that does not work.
   bool load();
   void *symbol(const std::string &name) const;
-  using ElementwiseFn = void (*)(const void *const *, void *, int64_t);
-  ElementwiseFn elementwise(const std::string &name) const { return reinterpret_cast<ElementwiseFn>(symbol(name)); }
+  /// The function `name`, ready to be called; the library must outlive it.
+  std::function<void(const void *const *in, void *out, int64_t n)> elementwise(const std::string &name) const;
+  /// The same for addPointers; the buffers have these sizes, and only the last one is written.
+  std::function<void(void *, void *, void *)> pointers(const std::string &name, std::array<size_t, 3> bytes) const;
   const CpuTarget &target() const { return target_; }
   /// Assembly of the module after load(), for looking at it.
   const std::string &objectPath() const { return path_; }
@@ -43,6 +47,17 @@ private:
   std::unique_ptr<llvm::Module> module_;
   std::string path_;
   void *handle_ = nullptr;
+  bool emulated_ = false;
+  struct Entry {
+    std::vector<ir::Elem> args;
+    ir::Elem result = ir::Elem::Void;
+    size_t index = 0;
+  };
+  std::map<std::string, Entry> entries_;
+
+  bool linkForEmulator();
+  void emulate(const Entry &e, std::vector<std::pair<const void *, size_t>> in, void *out, size_t outBytes,
+               int64_t n) const;
 };
 
 /// The named targets that this machine can run, widest last.

@@ -265,7 +265,12 @@ V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   if (llvm::isa<llvm::Constant>(x) && !llvm::isa<llvm::Constant>(y))
     std::swap(x, y);
   auto better = [&](V p, V q) { return isMin ? a.b.CreateFCmpOLT(p, q) : a.b.CreateFCmpOGT(p, q); };
-  V r = a.b.CreateSelect(better(x, y), x, y);
+  // On bits for AArch64: it would make fminnm of a float select, which lets signalling NaN win.
+  bool onBits = !v.target.triple.starts_with("x86_64");
+  auto choose = [&](V c, V p, V q) {
+    return onBits ? a.floatOf(a.b.CreateSelect(c, a.bitsOf(p), a.bitsOf(q))) : a.b.CreateSelect(c, p, q);
+  };
+  V r = choose(better(x, y), x, y);
   auto *c = llvm::dyn_cast<llvm::Constant>(y);
   if (c && y->getType()->isVectorTy())
     c = c->getSplatValue();
