@@ -27,6 +27,6 @@ def test_example_runs_under_the_name_triton(path, tmp_path):
 
 
 def test_shell_session(tmp_path):
-    env = dict(os.environ, PATH=f"{ROOT / 'build/bin'}:{os.environ['PATH']}", TEGULA_CACHE_DIR=str(tmp_path / "cache"))
+    env = dict(os.environ, PYTHON=sys.executable, PATH=f"{ROOT / 'build/bin'}:{os.environ['PATH']}", TEGULA_CACHE_DIR=str(tmp_path / "cache"))
     p = subprocess.run(["bash", "-euo", "pipefail", str(ROOT / "examples/shell_session.sh")], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
     assert p.returncode == 0, p.stdout + p.stderr
