@@ -28,7 +28,6 @@ def test_01_annotations_of_helpers_do_not_bind(dev):
 @tegula.jit
 def k02(out, stride):
     if stride == 1:
-        tl.static_assert(stride == 1)
         tl.store(out, 100)
     else:
         tl.store(out, stride * 2)

@@ -123,11 +123,21 @@ def test_literal_dtype(dev, value, dt):
     assert_same(out, np.array([value]).astype(d(dt).np))
 
 
+@tegula.jit
+def large_literal(out):
+    tl.store(out, 0x10000000000000000)
+
+
+@tegula.jit
+def small_literal(out):
+    tl.store(out, -0x8000000000000001)
+
+
 @literals
-@pytest.mark.parametrize("value", [2**64, -2**63 - 1], ids=repr)
-def test_literal_out_of_range(dev, value):
+@pytest.mark.parametrize("kernel", [large_literal, small_literal], ids=lambda k: k.__name__)
+def test_literal_out_of_range(dev, kernel):
     with pytest.raises(CompileError, match="[Nn]onrepresentable|does not fit|out of range"):
-        dev(literal_kernel, (1,), np.zeros(1, np.int64), value, tl.int64)
+        dev(kernel, (1,), np.zeros(1, np.int64))
 
 
 # §2.3 ----------------------------------------------------------------------------------------------------------------
