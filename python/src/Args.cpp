@@ -127,6 +127,10 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
     Py_XDECREF(i);
     return ok;
   }
+  return convertConstant(object, out);
+}
+
+bool ArgPack::convertConstant(PyObject *object, TegulaArg &out) {
   PyObject *value = PyObject_CallOneArg(converter, object);
   if (!value) return false;
   owned_.push_back(value);
@@ -143,6 +147,7 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
       out = tegula_int(v);
       return true;
     }
+    if (constexprParam) return convertConstant(object, out); // wider than any runtime int
     unsigned long long u = PyLong_AsUnsignedLongLong(object);
     if (u == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
       PyErr_Format(PyExc_OverflowError, "argument `%s`: integer does not fit 64 bits", paramName);
@@ -165,13 +170,7 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
     out = tegula_bool(object == Py_True);
     return true;
   }
-  if (constexprParam) {
-    PyObject *value = PyObject_CallOneArg(converter, object);
-    if (!value) return false;
-    owned_.push_back(value);
-    out = tegula_constant(reinterpret_cast<ValueObject *>(value)->value);
-    return true;
-  }
+  if (constexprParam) return convertConstant(object, out);
   if (PyTuple_Check(object)) return convertTuple(object, out, paramName);
   if (ndarray && PyObject_TypeCheck(object, ndarray)) return convertArray(object, out, paramName);
   if (PyFloat_Check(object)) { // numpy.float64 is a float

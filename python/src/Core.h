@@ -44,6 +44,7 @@ private:
   bool convertTuple(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertArray(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertOther(PyObject *object, TegulaArg &out, const char *paramName);
+  bool convertConstant(PyObject *object, TegulaArg &out);
   std::vector<PyObject *> owned_;
   std::vector<std::vector<TegulaArg>> tuples_;
 };

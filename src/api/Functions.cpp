@@ -203,8 +203,9 @@ static Param describe(const lang::Function &fn, size_t i) {
   };
   p.specialize = !listed(fn.doNotSpecialize);
   p.specializeAlignment = p.specialize && !listed(fn.doNotSpecializeOnAlignment);
+  p.constPtr = fn.isConstParam(i);
   if (auto d = fn.annotatedDtype(i)) {
-    p.constPtr = d->isPtr && d->isConst;
+    p.constPtr |= d->isPtr && d->isConst;
     p.annotated = d->scalar != lang::Scalar::Void;
     p.annotation = *d;
   }

@@ -25,6 +25,11 @@ std::optional<Dtype> Function::annotatedDtype(size_t i) const {
   return a->kind == ExprKind::Str ? parseDtype(a->text) : parseDtype(sema::lastName(a));
 }
 
+bool Function::isConstParam(size_t i) const {
+  const Expr *a = i < def->params.size() ? def->params[i].annotation : nullptr;
+  return a && a->kind != ExprKind::Str && sema::lastName(a) == "const";
+}
+
 std::optional<Value> Module::attribute(std::string_view attr) const {
   std::optional<Scope::Binding> b = scope->lookup(attr);
   return b ? std::optional(b->value) : std::nullopt;

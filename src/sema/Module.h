@@ -42,6 +42,8 @@ struct Function {
   /// Is parameter i annotated tl.constexpr; declared dtype by annotation, if any.
   bool isConstexprParam(size_t i) const;
   std::optional<Dtype> annotatedDtype(size_t i) const;
+  /// Annotated tl.const: a pointer that must not be stored through, of whatever element type the argument has.
+  bool isConstParam(size_t i) const;
   /// Hash of the source text, its place, and everything reachable from it (helpers, captured constants).
   const std::string &contentHash() const;
 
