@@ -172,7 +172,8 @@ static_assert(sizeof(Arg) == sizeof(TegulaArg));
 struct Grid {
   int64_t n[3] = {1, 1, 1};
   Grid(std::integral auto x) : n{static_cast<int64_t>(x), 1, 1} {}
-  Grid(std::integral auto x, std::integral auto y, std::integral auto z = 1)
+  Grid(std::integral auto x, std::integral auto y) : n{static_cast<int64_t>(x), static_cast<int64_t>(y), 1} {}
+  Grid(std::integral auto x, std::integral auto y, std::integral auto z)
       : n{static_cast<int64_t>(x), static_cast<int64_t>(y), static_cast<int64_t>(z)} {}
 };
 

@@ -1,0 +1,144 @@
+// What a language binding does: functions from text with captured names, values, modules that answer by callback.
+#include "Fixture.h"
+#include <cstring>
+#include <set>
+
+using namespace tegula;
+using namespace tegula::test;
+
+static Function function(const Context &c, const char *text, int kind = TEGULA_FUNCTION_JIT) {
+  TegulaFunctionSource s{};
+  s.size = sizeof s;
+  s.file = "live.py", s.text = text, s.length = std::strlen(text), s.first_line = 40, s.kind = kind;
+  TegulaFunction *f = nullptr;
+  EXPECT_EQ(tegula_function_create(c.get(), &s, &f), TEGULA_OK) << tegula_last_error();
+  return Function(f);
+}
+
+static void bindName(const Function &f, const char *name, const Value &v, bool allowed = true) {
+  EXPECT_EQ(tegula_function_bind(f.get(), name, v.get(), allowed), TEGULA_OK) << tegula_last_error();
+}
+
+TEST(Binding, FreeNamesCapturesAndHelpers) {
+  Context c = context();
+  Value tl(tegula_value_module("triton.language"));
+  ASSERT_TRUE(tl);
+  Function helper = function(c, "@tegula.jit\ndef helper(v, k: tl.constexpr):\n    return v * k + OFFSET\n");
+  bindName(helper, "tl", tl);
+  bindName(helper, "OFFSET", Value::of(7));
+  Function f = function(c, "    @tegula.jit\n    def main(out, n):\n        tl.store(out, helper(n, 3))\n");
+  std::set<std::string> names;
+  for (size_t i = 0; i < tegula_function_free_name_count(f.get()); ++i) names.insert(tegula_function_free_name(f.get(), i));
+  EXPECT_TRUE(names.count("tl") && names.count("helper"));
+  bindName(f, "tl", tl);
+  bindName(f, "helper", Value(tegula_value_function(helper.get())));
+  EXPECT_EQ(runInt(f, {5}), 22);
+  // Set-up has ended.
+  EXPECT_EQ(tegula_function_bind(f.get(), "x", tl.get(), 1), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Binding, ForbiddenGlobalsAndLines) {
+  Context c = context();
+  Function f = function(c, "@tegula.jit\ndef main(out):\n    tl.store(out, LIMIT)\n");
+  bindName(f, "tl", Value(tegula_value_module("triton.language")));
+  bindName(f, "LIMIT", Value::of(3), false);
+  int32_t out[4];
+  Status s = f(1, {std::span(out)});
+  ASSERT_EQ(s.code(), TEGULA_COMPILE_ERROR);
+  EXPECT_EQ(s.diagnostics()[0].line, 42u);
+  EXPECT_EQ(s.diagnostics()[0].file, "live.py");
+  EXPECT_NE(s.message().find("LIMIT"), std::string::npos);
+}
+
+TEST(Binding, ParametersAndDefaults) {
+  Context c = context();
+  Function f = function(c, "@tegula.jit\ndef main(out, a: tl.int64, B: tl.constexpr, d=None, e=4, *rest):\n    tl.store(out, (a + B + e).to(tl.int32))\n");
+  bindName(f, "tl", Value(tegula_value_module("triton.language")));
+  Value nine = Value::of(9);
+  ASSERT_EQ(tegula_function_set_default(f.get(), 4, nine.get()), TEGULA_OK);
+  ASSERT_EQ(tegula_function_param_count(f.get()), 6u);
+  TegulaParam p;
+  ASSERT_EQ(tegula_function_param(f.get(), 2, &p), TEGULA_OK);
+  EXPECT_STREQ(p.name, "B");
+  EXPECT_EQ(p.flags, unsigned(TEGULA_PARAM_CONSTEXPR));
+  ASSERT_EQ(tegula_function_param(f.get(), 1, &p), TEGULA_OK);
+  EXPECT_EQ(p.dtype, TEGULA_INT64);
+  ASSERT_EQ(tegula_function_param(f.get(), 5, &p), TEGULA_OK);
+  EXPECT_EQ(p.flags, unsigned(TEGULA_PARAM_VARIADIC));
+  EXPECT_EQ(tegula_function_param(f.get(), 6, &p), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(runInt(f, {100, 20}), 129);
+  ASSERT_EQ(tegula_function_param(f.get(), 4, &p), TEGULA_OK);
+  ASSERT_NE(p.default_value, nullptr);
+  EXPECT_STREQ(tegula_value_repr(p.default_value), "9");
+}
+
+TEST(Binding, DynamicModules) {
+  Context c = context();
+  static int destroyed;
+  destroyed = 0;
+  {
+    Value utils(tegula_value_dynamic_module(
+        "utils",
+        [](void *, const char *name) { return std::string_view(name) == "SCALE" ? tegula_value_int(6) : nullptr; },
+        [](void *) { ++destroyed; }, nullptr));
+    Function f = function(c, "@tegula.jit\ndef main(out, n):\n    tl.store(out, n * utils.SCALE)\n");
+    bindName(f, "tl", Value(tegula_value_module("triton.language")));
+    bindName(f, "utils", utils);
+    EXPECT_EQ(runInt(f, {7}), 42);
+    Function g = function(c, "@tegula.jit\ndef main(out):\n    tl.store(out, utils.NOTHING)\n");
+    bindName(g, "tl", Value(tegula_value_module("triton.language")));
+    bindName(g, "utils", utils);
+    int32_t out[1];
+    EXPECT_EQ(g(1, {std::span(out)}).code(), TEGULA_COMPILE_ERROR);
+  }
+  EXPECT_EQ(destroyed, 1);
+}
+
+TEST(Binding, HashesTellFunctionsApart) {
+  Context c = context();
+  Value tl(tegula_value_module("triton.language"));
+  auto hash = [&](const char *text, int captured) {
+    Function f = function(c, text);
+    bindName(f, "tl", tl);
+    bindName(f, "K", Value::of(captured));
+    return std::string(tegula_function_hash(f.get()));
+  };
+  const char *one = "def f(out):\n    tl.store(out, K)\n", *two = "def f(out):\n    tl.store(out, K + 1)\n";
+  EXPECT_EQ(hash(one, 3), hash(one, 3));
+  EXPECT_NE(hash(one, 3), hash(one, 4));
+  EXPECT_NE(hash(one, 3), hash(two, 3));
+}
+
+TEST(Binding, Values) {
+  struct Case {
+    const char *text;
+    int kind;
+    const char *repr;
+  };
+  const Case cases[] = {
+      {"3", TEGULA_VALUE_INT, "3"},       {"-0x10", TEGULA_VALUE_INT, "-16"},      {"true", TEGULA_VALUE_BOOL, "True"},
+      {"False", TEGULA_VALUE_BOOL, "False"}, {"none", TEGULA_VALUE_NONE, "None"},  {"1.5", TEGULA_VALUE_FLOAT, "1.5"},
+      {"1e3", TEGULA_VALUE_FLOAT, "1000.0"}, {"'a b'", TEGULA_VALUE_STR, "'a b'"}, {"\"x\"", TEGULA_VALUE_STR, "'x'"},
+      {"bf16", TEGULA_VALUE_DTYPE, "bfloat16"}, {"f32", TEGULA_VALUE_DTYPE, "float32"}};
+  for (const Case &k : cases) {
+    Value v = Value::parse(k.text);
+    ASSERT_TRUE(v) << k.text;
+    EXPECT_EQ(tegula_value_kind(v.get()), k.kind) << k.text;
+    EXPECT_EQ(v.repr(), k.repr);
+  }
+  for (const char *bad : {"", "what", "'open", "1.2.3", "0x", "170141183460469231731687303715884105728"})
+    EXPECT_FALSE(Value::parse(bad)) << bad;
+  TegulaValue *items[2] = {tegula_value_int(1), tegula_value_str("z", 1)};
+  const char *fields[2] = {"a", "b"};
+  Value tuple(tegula_value_tuple(items, 2)), cls(tegula_value_class("Pair", fields, 2, nullptr, 0));
+  Value record(tegula_value_record(cls.get(), items, 2));
+  EXPECT_EQ(tuple.repr(), "(1, 'z')");
+  EXPECT_EQ(tegula_value_kind(record.get()), TEGULA_VALUE_RECORD);
+  EXPECT_EQ(tegula_value_record(cls.get(), items, 1), nullptr);
+  for (TegulaValue *v : items) tegula_value_release(v);
+  int64_t i;
+  EXPECT_EQ(tegula_value_as_int(Value::of(5).get(), &i), TEGULA_OK);
+  EXPECT_EQ(tegula_value_as_int(Value::of(5.5).get(), &i), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_value_module("numpy"), nullptr);
+  EXPECT_EQ(tegula_value_attribute(Value(tegula_value_module("math")).get(), "nothing"), nullptr);
+}

@@ -1,0 +1,149 @@
+// Sources, diagnostics, signatures, stages.
+#include "Fixture.h"
+#include <cstring>
+#include <thread>
+
+using namespace tegula;
+using namespace tegula::test;
+
+TEST(Compile, MissingFileAndKernel) {
+  Context c = context();
+  Status s = c.load("/nonexistent/kernels.py").status();
+  EXPECT_EQ(s.code(), TEGULA_NOT_FOUND);
+  EXPECT_NE(s.message().find("/nonexistent/kernels.py"), std::string::npos);
+  EXPECT_EQ(c.load("/").status().code(), TEGULA_IO_ERROR);
+  Module m = module(c, addText);
+  s = m.kernel("ad").status();
+  EXPECT_EQ(s.code(), TEGULA_NOT_FOUND);
+  EXPECT_NE(s.message().find("`add`"), std::string::npos) << s.message();
+  EXPECT_EQ(m.kernels(), std::vector<std::string>{"add"});
+  EXPECT_EQ(m.kernel("add").value().get(), m.kernel("add").value().get());
+}
+
+TEST(Compile, SyntaxErrorsAreAllReported) {
+  Context c = context();
+  Status s = c.loadText("bad.py", "def f(:\n    pass\n\nx = = 3\n").status();
+  EXPECT_EQ(s.code(), TEGULA_COMPILE_ERROR);
+  ASSERT_GE(s.diagnostics().size(), 2u);
+  EXPECT_EQ(s.diagnostics()[0].file, "bad.py");
+  EXPECT_EQ(s.diagnostics()[0].line, 1u);
+  EXPECT_EQ(s.diagnostics()[1].line, 4u);
+}
+
+TEST(Compile, DiagnosticsAreDataAndText) {
+  Context c = context();
+  Function bad = module(c, "@triton.jit\ndef bad(x):\n    tl.store(x, nothing)\n").kernel("bad").value();
+  float x[4];
+  Status s = bad(1, {std::span(x)});
+  ASSERT_EQ(s.code(), TEGULA_COMPILE_ERROR);
+  ASSERT_EQ(s.diagnostics().size(), 1u);
+  const Message &m = s.diagnostics()[0];
+  EXPECT_EQ(m.line, 6u);
+  EXPECT_EQ(m.column, 17u);
+  EXPECT_EQ(m.endColumn, 24u);
+  EXPECT_EQ(m.severity, TEGULA_SEVERITY_ERROR);
+  EXPECT_NE(m.text.find("`nothing`"), std::string::npos);
+  EXPECT_NE(s.message().find("^~~~"), std::string::npos);
+  EXPECT_NE(std::string(tegula_diagnostics_json()).find("\"line\""), std::string::npos);
+  TegulaDiagnostic d, note;
+  ASSERT_EQ(tegula_diagnostic_get(0, &d), TEGULA_OK);
+  ASSERT_GE(d.note_count, 1);
+  ASSERT_EQ(tegula_diagnostic_note(0, d.note_count - 1, &note), TEGULA_OK);
+  EXPECT_NE(std::string(note.message).find("while instantiating"), std::string::npos);
+  EXPECT_EQ(tegula_diagnostic_get(1, &d), TEGULA_INVALID_ARGUMENT);
+  // Another thread has its own.
+  std::jthread([] { EXPECT_EQ(tegula_last_status(), TEGULA_OK); });
+  tegula_clear_error();
+  EXPECT_STREQ(tegula_last_error(), "");
+  EXPECT_EQ(tegula_diagnostic_count(), 0u);
+}
+
+TEST(Compile, FailingKernelCanBeTriedAgainAndOthersWork) {
+  Context c = context();
+  Module m = module(c, std::string(addText) + "\n@triton.jit\ndef bad(x):\n    nothing\n");
+  Function bad = m.kernel("bad").value();
+  float x[16];
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bad(1, {std::span(x)}).code(), TEGULA_COMPILE_ERROR);
+  EXPECT_TRUE(m.kernel("add").value()(1, {std::span(x), std::span(x), std::span(x), 16, 16}));
+}
+
+TEST(Compile, SignaturesForEveryTarget) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  for (int i = 0; tegula_target_name(i); ++i) {
+    Result<Kernel> k = add.compile("x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64", tegula_target_name(i));
+    ASSERT_TRUE(k) << tegula_target_name(i) << ": " << k.status().message();
+    EXPECT_EQ(k->info().arg_count, 4u);
+    auto object = k->stage("obj");
+    ASSERT_TRUE(object);
+    EXPECT_EQ(object->substr(0, 4), "\177ELF");
+  }
+  Kernel arm = add.compile("x:*f32, y:*f32, out:*f32, n:i32, BLOCK:64", "cpu:aarch64").value();
+#if defined(__x86_64__)
+  float x[4];
+  EXPECT_EQ(arm(1, {std::span(x), std::span(x), std::span(x), 4}).code(), TEGULA_UNSUPPORTED);
+#endif
+}
+
+TEST(Compile, SignatureMistakes) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  auto text = [&](const char *signature, const char *target = "") { return add.compile(signature, target).status().message(); };
+  EXPECT_EQ(text("x:*f32"), "`add`: nothing is said about parameter `y`");
+  EXPECT_EQ(text("blok:64"), "`add` has no parameter `blok`");
+  EXPECT_EQ(text("BLOKC:64"), "`add` has no parameter `BLOKC`; did you mean `BLOCK`?");
+  EXPECT_EQ(text("x:*f32, x:*f32"), "parameter `x` is given twice");
+  EXPECT_EQ(text("x"), "signature: `x` is not of the form name:type");
+  EXPECT_EQ(text("x:*f33:16"), "signature: `x`: `*f33` is not a data type");
+  EXPECT_EQ(text("x:what"), "signature: `x`: `what` is neither a data type nor a constant");
+  EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
+  EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "), std::string::npos);
+}
+
+TEST(Compile, EveryStageHasText) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  Kernel k = add.compile("x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64").value();
+  for (int i = 0; tegula_stage_name(i); ++i) {
+    const char *stage = tegula_stage_name(i);
+    auto text = k.stage(stage);
+    ASSERT_TRUE(text) << stage << ": " << text.status().message();
+    EXPECT_FALSE(text->empty()) << stage;
+    char *emitted = nullptr;
+    size_t n = 0;
+    ASSERT_EQ(tegula_emit(add.get(), "x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64", nullptr, 0, nullptr, nullptr, stage,
+                          &emitted, &n), TEGULA_OK) << tegula_last_error();
+    // The same in, the same out.
+    EXPECT_EQ(std::string(emitted, n), std::string(*text)) << stage;
+    tegula_free(emitted);
+  }
+  EXPECT_EQ(k.stage("ptx").status().code(), TEGULA_NOT_FOUND);
+  std::string json = tegula_kernel_metadata_json(k.get());
+  EXPECT_NE(json.find("\"name\":\"add\""), std::string::npos);
+  EXPECT_NE(json.find("{\"name\":\"out\",\"type\":\"*fp32\",\"offset\":16,\"written\":true}"), std::string::npos) << json;
+}
+
+TEST(Compile, Timings) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  Kernel k = add.compile("x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:64").value();
+  TegulaTimings t = k.timings();
+  EXPECT_GT(t.parse, 0u);
+  EXPECT_GT(t.sema, 0u);
+  EXPECT_GT(t.codegen, 0u);
+  EXPECT_GE(t.total, t.parse + t.sema + t.passes + t.plan + t.emit + t.optimize + t.codegen + t.load);
+}
+
+TEST(Compile, CheckAndInfo) {
+  Context c = context();
+  EXPECT_EQ(tegula_module_check(module(c, addText).get()), TEGULA_OK);
+  Module bad = module(c, "@triton.jit\ndef bad(x):\n    tl.store(x, nothing)\n");
+  EXPECT_EQ(tegula_module_check(bad.get()), TEGULA_COMPILE_ERROR);
+  TegulaDeviceInfo d{};
+  d.size = sizeof d;
+  ASSERT_EQ(tegula_device_info(c.get(), 0, &d), TEGULA_OK);
+  EXPECT_STREQ(d.name, "cpu");
+  EXPECT_GT(d.cores, 0u);
+  EXPECT_EQ(tegula_device_info(c.get(), 1, &d), TEGULA_NOT_FOUND);
+  EXPECT_STREQ(tegula_version(), "0.1.0");
+}

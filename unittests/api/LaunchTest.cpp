@@ -1,0 +1,295 @@
+// Launching and the rules of argument specialisation.
+#include "Fixture.h"
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace tegula;
+using namespace tegula::test;
+
+static std::string signatureOf(const Function &f, std::vector<Arg> args, const LaunchOptions &o = {}) {
+  Result<Kernel> k = f.compile(args, o);
+  return k ? k->info().signature : k.status().message();
+}
+
+TEST(Launch, AddOnVectors) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  for (int n : {1, 7, 1000, 4096, 98432}) {
+    std::vector<float> x(n), y(n, 0.5f), out(n + 8, -1.0f);
+    for (int i = 0; i < n; ++i) x[i] = float(i);
+    Status s = add((n + 1023) / 1024, {std::span(x), std::span(y), std::span(out), n, 1024});
+    ASSERT_TRUE(s) << s.message();
+    for (int i = 0; i < n + 8; ++i) ASSERT_EQ(out[i], i < n ? float(i) + 0.5f : -1.0f) << i;
+  }
+}
+
+TEST(Launch, GridsOfThreeDimensions) {
+  Context c = context();
+  Function f = module(c, R"(@triton.jit
+def where_am_i(out):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i = x + tl.num_programs(0) * (y + tl.num_programs(1) * z)
+    tl.store(out + i, x + 10 * y + 100 * z)
+)").kernel("where_am_i").value();
+  std::vector<int32_t> out(3 * 4 * 5);
+  ASSERT_TRUE(f({3, 4, 5}, {std::span(out)}));
+  for (int z = 0; z < 5; ++z)
+    for (int y = 0; y < 4; ++y)
+      for (int x = 0; x < 3; ++x) EXPECT_EQ(out[x + 3 * (y + 4 * z)], x + 10 * y + 100 * z);
+}
+
+TEST(Launch, GridOfZeroRunsNothing) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  std::vector<float> x(16), out(16, 7.0f);
+  EXPECT_TRUE(add({0, 5, 1}, {std::span(x), std::span(x), std::span(out), 16, 16}));
+  EXPECT_EQ(out[0], 7.0f);
+  for (Grid g : {Grid(-1), Grid(1, -3), Grid(int64_t(1) << 31), Grid(INT32_MAX, INT32_MAX, INT32_MAX)}) {
+    Status s = add(g, {std::span(x), std::span(x), std::span(out), 16, 16});
+    EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+    EXPECT_NE(s.message().find("grid"), std::string::npos);
+  }
+}
+
+TEST(Launch, Specialisation) {
+  Context c = context();
+  Module m = module(c, R"(@triton.jit
+def k(p, n, f, b, C: tl.constexpr):
+    pass
+
+@triton.jit(do_not_specialize=["n"])
+def nospec(p, n):
+    pass
+
+@triton.jit(do_not_specialize_on_alignment=["p", "n"])
+def noalign(p, n):
+    pass
+
+@triton.jit
+def annotated(p: "*fp16", n: tl.int64, f: tl.float64, g: tl.float16, b: tl.uint8):
+    pass
+
+@triton.jit
+def defaults(n, m=1, s=None, C: tl.constexpr = 5):
+    pass
+)");
+  alignas(64) static float data[64];
+  auto ptr = [](size_t offset) { return Arg(data + offset); };
+  Function k = m.kernel("k").value();
+  EXPECT_EQ(signatureOf(k, {ptr(0), 16, 1.0, true, 8}), "p:*fp32:16, n:i32:16, f:fp32, b:i1, C:8");
+  EXPECT_EQ(signatureOf(k, {ptr(1), 17, 16, false, 8}), "p:*fp32, n:i32, f:i32:16, b:i1, C:8");
+  EXPECT_EQ(signatureOf(k, {ptr(0), 1, 0, nullptr, 1}), "p:*fp32:16, n:1, f:i32:16, b:None, C:1");
+  EXPECT_EQ(signatureOf(k, {ptr(0), int64_t(1) << 40, ~uint64_t(0), 5, true}), "p:*fp32:16, n:i64:16, f:u64, b:i32, C:True");
+  EXPECT_EQ(signatureOf(k, {ptr(0), INT64_MIN, -1, 5, 2.5}), "p:*fp32:16, n:i64:16, f:i32, b:i32, C:2.5");
+  Value name = Value::of(std::string_view("relu"));
+  EXPECT_EQ(signatureOf(k, {ptr(0), 3, 3, 3, name}), "p:*fp32:16, n:i32, f:i32, b:i32, C:'relu'");
+  EXPECT_EQ(signatureOf(m.kernel("nospec").value(), {ptr(0), 1}), "p:*fp32:16, n:i32");
+  EXPECT_EQ(signatureOf(m.kernel("nospec").value(), {ptr(0), 32}), "p:*fp32:16, n:i32");
+  EXPECT_EQ(signatureOf(m.kernel("noalign").value(), {ptr(0), 1}), "p:*fp32, n:1");
+  EXPECT_EQ(signatureOf(m.kernel("annotated").value(), {ptr(0), 1, 2, 3.0, 255}), "p:*fp16:16, n:i64, f:fp64, g:fp16, b:u8");
+  EXPECT_EQ(signatureOf(m.kernel("defaults").value(), {3}), "n:i32, m:1, s:None, C:5");
+  EXPECT_EQ(signatureOf(m.kernel("defaults").value(), {3, Arg(TegulaArg{}), 2}), "n:i32, m:1, s:i32, C:5");
+}
+
+TEST(Launch, EqualSpecialisationsShareAKernel) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  alignas(64) static float data[64];
+  auto kernel = [&](int n, int block, LaunchOptions o = {}) {
+    std::vector<Arg> args{data, data, data, n, block};
+    return add.compile(args, o).value().get();
+  };
+  TegulaKernel *a = kernel(3, 16);
+  EXPECT_EQ(a, kernel(5, 16));
+  EXPECT_NE(a, kernel(32, 16));
+  EXPECT_NE(a, kernel(1, 16));
+  EXPECT_NE(a, kernel(3, 32));
+  LaunchOptions warps, threads, debug;
+  warps.num_warps = 8, threads.num_threads = 7, debug.debug = 1;
+  EXPECT_NE(a, kernel(3, 16, warps));
+  EXPECT_EQ(a, kernel(3, 16, threads));
+  EXPECT_NE(a, kernel(3, 16, debug));
+}
+
+TEST(Launch, ValuesArriveAsTheyAre) {
+  Context c = context();
+  Module m = module(c, R"(@triton.jit
+def ints(out, a, b):
+    tl.store(out, (a + b).to(tl.int32))
+
+@triton.jit
+def floats(out, a: tl.float16, b: tl.bfloat16, c: tl.float64):
+    tl.store(out, ((a.to(tl.float32) + b.to(tl.float32)) * 1000 + c.to(tl.float32)).to(tl.int32))
+
+@triton.jit
+def small(out, a: tl.int8, b: tl.uint16):
+    tl.store(out, a.to(tl.int32) + b.to(tl.int32))
+
+@triton.jit
+def flag(out, yes, no):
+    tl.store(out, yes.to(tl.int32) * 10 + no.to(tl.int32))
+
+@triton.jit
+def tuples(out, t):
+    tl.store(out, t[0] + 10 * t[1][0] + 100 * t[1][1])
+
+@triton.jit
+def many(out, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r):
+    tl.store(out, a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q + r)
+)");
+  EXPECT_EQ(runInt(m.kernel("ints").value(), {5, -7}), -2);
+  EXPECT_EQ(runInt(m.kernel("ints").value(), {(int64_t(1) << 40) + 3, -(int64_t(1) << 40)}), 3);
+  EXPECT_EQ(runInt(m.kernel("floats").value(), {1.5, -0.25, 7}), 1257);
+  EXPECT_EQ(runInt(m.kernel("small").value(), {-128, 65535}), 65407);
+  EXPECT_EQ(runInt(m.kernel("flag").value(), {true, false}), 10);
+  std::vector<Arg> many;
+  for (int i = 0; i < 18; ++i) many.push_back(i);
+  EXPECT_EQ(runInt(m.kernel("many").value(), many), 153);
+  TegulaArg inner[2] = {tegula_int(1), tegula_int(5)}, outer[2] = {tegula_int(7), {}};
+  outer[1].kind = TEGULA_ARG_TUPLE, outer[1].count = 2, outer[1].u.items = inner;
+  TegulaArg tuple{};
+  tuple.kind = TEGULA_ARG_TUPLE, tuple.count = 2, tuple.u.items = outer;
+  EXPECT_EQ(runInt(m.kernel("tuples").value(), {Arg(tuple)}), 517);
+}
+
+TEST(Launch, WrongArgumentsAreNamed) {
+  Context c = context();
+  Module m = module(c, std::string(addText) + R"(
+@triton.jit
+def small(out, a: tl.int8, f: tl.float32):
+    tl.store(out, a)
+)");
+  Function add = m.kernel("add").value(), small = m.kernel("small").value();
+  std::vector<float> x(16);
+  const std::vector<float> &fixed = x;
+  std::vector<int8_t> bytes(16);
+  std::span s(x);
+  auto text = [](Status status) {
+    EXPECT_EQ(status.code(), TEGULA_INVALID_ARGUMENT);
+    return status.message();
+  };
+  EXPECT_EQ(text(add(1, {s, s, s, 16})), "`add`: no argument for parameter `BLOCK`");
+  EXPECT_EQ(text(add(1, {s, s, s, 16, 16, 16})), "`add` takes 5 arguments, 6 were given");
+  EXPECT_EQ(text(add(1, {s, s, std::span(fixed), 16, 16})), "`add`: argument `out` is read-only, but the kernel stores to it");
+  EXPECT_EQ(text(add(1, {s, s, s, 16, s})), "`add`: parameter `BLOCK` cannot take a pointer; it is a constexpr parameter");
+  EXPECT_EQ(text(small(1, {std::span(bytes), 300, 1.0})), "`small`: argument `a` is 300, which `int8` cannot hold");
+  EXPECT_EQ(text(small(1, {std::span(bytes), 1.5, 1.0})), "`small`: parameter `a` cannot take a float; it is annotated `int8`");
+  EXPECT_EQ(text(small(1, {std::span(bytes), 1, s})), "`small`: parameter `f` cannot take a pointer; it is annotated `float32`");
+  TegulaArg untyped = tegula_ptr(x.data(), TEGULA_VOID, 64), unknown{};
+  unknown.kind = 99;
+  EXPECT_NE(text(add(1, {Arg(untyped), s, s, 16, 16})).find("without an element type"), std::string::npos);
+  EXPECT_NE(text(add(1, {Arg(unknown), s, s, 16, 16})).find("unknown kind"), std::string::npos);
+  LaunchOptions o;
+  o.num_warps = 3;
+  EXPECT_EQ(text(add(1, {s, s, s, 16, 16}, o)), "num_warps is 3; it must be a power of 2, at most 64");
+}
+
+TEST(Launch, NullsAndUnsetSizesAreErrors) {
+  EXPECT_EQ(tegula_launch(nullptr, nullptr, nullptr, 0, nullptr, nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_context_create(nullptr, nullptr), TEGULA_INVALID_ARGUMENT);
+  TegulaContextOptions unset{};
+  TegulaContext *c = nullptr;
+  EXPECT_EQ(tegula_context_create(&unset, &c), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_module_from_file(nullptr, "x", nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_kernel_info(nullptr, nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_value_kind(nullptr), TEGULA_VALUE_OTHER);
+  tegula_value_release(nullptr);
+  tegula_kernel_release(nullptr);
+  Context ctx = context();
+  Function add = module(ctx, addText).kernel("add").value();
+  TegulaLaunchOptions o{};
+  int64_t grid[3] = {1, 1, 1};
+  EXPECT_EQ(tegula_launch(add.get(), grid, nullptr, 0, &o, nullptr), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Launch, KernelHandlesCheckTheirFacts) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  alignas(64) static float data[64];
+  std::vector<Arg> args{data, data, data, 32, 16};
+  Kernel k = add.compile(args).value();
+  EXPECT_TRUE(k(2, args));
+  auto text = [&](std::vector<Arg> a) {
+    Status s = k(1, a);
+    EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+    return s.message();
+  };
+  EXPECT_NE(text({data + 1, data, data, 32}).find("`x` is not aligned to 16 bytes"), std::string::npos);
+  EXPECT_NE(text({data, data, data, 33}).find("`n` is not divisible by 16"), std::string::npos);
+  EXPECT_NE(text({data, data, data, 1.5}).find("`n` is no `int32`"), std::string::npos);
+  EXPECT_NE(text({data, data, data}).find("`n` is missing"), std::string::npos);
+  static double doubles[4];
+  EXPECT_NE(text({doubles, data, data, 32}).find("`*fp64`"), std::string::npos);
+}
+
+TEST(Launch, EightThreadsOneCompile) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t)
+      threads.emplace_back([&] {
+        std::vector<float> x(1000, 1.0f), out(1000);
+        for (int block : {16, 64, 16, 128}) {
+          Status s = add((1000 + block - 1) / block, {std::span(x), std::span(x), std::span(out), 1000, block});
+          wrong += !s;
+          for (float v : out) wrong += v != 2.0f;
+        }
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+  TegulaCacheStat stat{};
+  stat.size = sizeof stat;
+  ASSERT_EQ(tegula_cache_stat(c.get(), &stat), TEGULA_OK);
+  // Vectors may be 16-byte aligned or not: at most one kernel for each block size and alignment.
+  EXPECT_LE(stat.compiles, 6u);
+}
+
+TEST(Launch, EightThreadsOneError) {
+  Context c = context();
+  Function bad = module(c, "@triton.jit\ndef bad(x):\n    tl.store(x, nothing)\n").kernel("bad").value();
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t)
+      threads.emplace_back([&] {
+        float x[4];
+        Status s = bad(1, {std::span(x)});
+        wrong += s.code() != TEGULA_COMPILE_ERROR || s.diagnostics().size() != 1;
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Launch, CachedLaunchIsCheap) {
+  Context c = context();
+  Module m = module(c, R"(@triton.jit
+def none():
+    pass
+
+@triton.jit
+def nineteen(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s):
+    pass
+)");
+  static float data[16];
+  std::vector<Arg> args;
+  for (int i = 0; i < 19; ++i) args.push_back(i % 2 ? Arg(data) : Arg(i + 5));
+  auto measure = [&](const Function &f, std::span<const Arg> a, int64_t programs) {
+    double best = 1e9;
+    for (int round = 0; round < 5; ++round) {
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < 2000; ++i) (void)f(programs, a);
+      best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / 2000);
+    }
+    return best;
+  };
+  double zero = measure(m.kernel("none").value(), {}, 1), nineteen = measure(m.kernel("nineteen").value(), args, 1),
+         wide = measure(m.kernel("none").value(), {}, 100);
+  std::printf("launch of an empty kernel: %.0f ns, 19 arguments %.0f ns, 100 programs %.0f ns\n", zero, nineteen, wide);
+#if defined(NDEBUG)
+  EXPECT_LT(zero, 1000);
+  EXPECT_LT(nineteen, 1000);
+#endif
+}
