@@ -102,6 +102,21 @@ TegulaStatus tegula_module_check(TegulaModule *m) {
 
 // ---- functions
 
+/// Takes the indentation of the first line off every line that has it (a method, a function in a function).
+static std::string dedent(std::string_view text) {
+  std::string_view indent = text.substr(0, std::min(text.find_first_not_of(" \t"), text.size()));
+  if (indent.empty()) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    size_t n = text.find('\n');
+    std::string_view line = text.substr(0, n == text.npos ? n : n + 1);
+    text.remove_prefix(line.size());
+    if (line.starts_with(indent)) line.remove_prefix(indent.size());
+    out += line;
+  }
+  return out;
+}
+
 TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *source, TegulaFunction **out) {
   if (!context || !source || !out || !source->file || !source->text)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
@@ -110,7 +125,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   auto scope = std::make_shared<sema::BoundScope>();
   DiagEngine diag;
   uint64_t start = now();
-  auto fn = sema::createFunction(source->file, std::string(source->text, source->length),
+  auto fn = sema::createFunction(source->file, dedent({source->text, source->length}),
                                  std::max<uint32_t>(source->first_line, 1), scope, diag);
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
   if (!fn) return fail(TEGULA_INTERNAL_ERROR, "a function was refused without a message");

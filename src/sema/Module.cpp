@@ -178,6 +178,7 @@ void applyDecorators(lang::Function &f) {
 std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
                                                std::shared_ptr<const lang::Scope> scope, DiagEngine &diag) {
   auto file = std::make_shared<const SourceFile>(std::move(fileName), std::move(text), firstLine);
+  diag.keep(file);
   unsigned before = diag.errorCount();
   std::shared_ptr<const syntax::Tree> tree = syntax::parse(file, diag);
   if (diag.errorCount() != before)

@@ -95,6 +95,9 @@ public:
   unsigned errorCount() const { return errors_; }
   const std::vector<Diagnostic> &all() const { return all_; }
 
+  /// Keeps a source alive as long as the engine: for text that is refused, whose diagnostics are all that is left of it.
+  void keep(std::shared_ptr<const SourceFile> file) { kept_.push_back(std::move(file)); }
+
   /// Adds "while doing X" to every diagnostic emitted until the matching popContext (innermost first).
   void pushContext(DiagNote note) { context_.push_back(std::move(note)); }
   void popContext() { context_.pop_back(); }
@@ -107,6 +110,7 @@ private:
   std::vector<Diagnostic> all_;
   std::vector<DiagNote> context_;
   unsigned errors_ = 0;
+  std::vector<std::shared_ptr<const SourceFile>> kept_;
 };
 
 /// RAII for pushContext/popContext.
