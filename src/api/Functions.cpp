@@ -102,6 +102,24 @@ TegulaStatus tegula_module_check(TegulaModule *m) {
 
 // ---- functions
 
+/// Fills in the defaults that are literals; what else a default may be, only the binding knows.
+static void literalDefaults(lang::Function &fn) {
+  using syntax::ExprKind;
+  for (size_t i = 0; i < fn.def->params.size(); ++i) {
+    const syntax::Expr *e = fn.def->params[i].defaultValue;
+    if (!e || !fn.defaults[i].isError()) continue;
+    const syntax::Expr *literal = e->kind == ExprKind::Unary && e->unaryOp == syntax::UnaryOp::Neg ? e->operands[0] : e;
+    static constexpr ExprKind kinds[] = {ExprKind::Int, ExprKind::Float, ExprKind::True, ExprKind::False, ExprKind::None};
+    if (literal->kind == ExprKind::Str && literal == e) fn.defaults[i] = lang::Value::str(e->text);
+    for (ExprKind k : kinds)
+      if (literal->kind == k)
+        if (TegulaValue *v = tegula_value_parse(std::string(e->loc.text()).c_str())) {
+          fn.defaults[i] = v->value;
+          release(v);
+        }
+  }
+}
+
 /// Takes the indentation of the first line off every line that has it (a method, a function in a function).
 static std::string dedent(std::string_view text) {
   std::string_view indent = text.substr(0, std::min(text.find_first_not_of(" \t"), text.size()));
@@ -129,6 +147,8 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
                                  std::max<uint32_t>(source->first_line, 1), scope, diag);
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
   if (!fn) return fail(TEGULA_INTERNAL_ERROR, "a function was refused without a message");
+  fn->defaults.resize(fn->def->params.size());
+  literalDefaults(*fn);
   fn->kind = static_cast<lang::Function::Kind>(source->kind);
   if (source->noinline_) fn->noinline_ = true;
   if (source->must_use) fn->mustUse = true, fn->mustUseHint = source->must_use;
@@ -186,7 +206,6 @@ TegulaStatus tegula_function_set_default(TegulaFunction *f, size_t parameter, Te
   if (TegulaStatus s = settable(f, "tegula_function_set_default"); s != TEGULA_OK) return s;
   if (!value || parameter >= f->fn->def->params.size())
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_set_default: no such parameter or no value");
-  f->mutableFn->defaults.resize(f->fn->def->params.size());
   f->mutableFn->defaults[parameter] = value->value;
   return TEGULA_OK;
 }

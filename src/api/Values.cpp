@@ -201,7 +201,8 @@ TegulaValue *tegula_value_parse(const char *text) {
   std::string number(s);
   char *end = nullptr;
   double v = std::strtod(number.c_str(), &end);
-  if (!number.empty() && *end == 0) return box(Value::number(v));
+  // Digits alone that did not fit an integer are no float either.
+  if (!number.empty() && *end == 0 && number.find_first_not_of("+-0123456789_") != number.npos) return box(Value::number(v));
   return bad("`" + std::string(s) + "` is not a constant; write a number, true, false, none, a data type or a quoted string");
 }
 

@@ -1,6 +1,7 @@
 // Sources, diagnostics, signatures, stages.
 #include "Fixture.h"
 #include <cstring>
+#include <set>
 #include <thread>
 
 using namespace tegula;
@@ -26,8 +27,9 @@ TEST(Compile, SyntaxErrorsAreAllReported) {
   EXPECT_EQ(s.code(), TEGULA_COMPILE_ERROR);
   ASSERT_GE(s.diagnostics().size(), 2u);
   EXPECT_EQ(s.diagnostics()[0].file, "bad.py");
-  EXPECT_EQ(s.diagnostics()[0].line, 1u);
-  EXPECT_GE(s.diagnostics()[1].line, 4u);
+  std::set<uint32_t> lines;
+  for (const Message &m : s.diagnostics()) lines.insert(m.line);
+  EXPECT_TRUE(lines.count(1) && lines.count(4));
 }
 
 TEST(Compile, DiagnosticsAreDataAndText) {
