@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Golden tests of what the command prints: test/{syntax,sema,cpu}/NAME.py next to NAME.out.
+"""Golden tests of what the command prints: test/{sema,cpu}/NAME.py next to NAME.out.
 
 A case begins with lines `# RUN: <arguments of tegula>`, `%s` standing for the case file. Standard output, standard error and exit code of
-all of them are the golden. `update_goldens.py` rewrites the .out files, `--check` compares and prints `N passed, N failed`. A name that begins with
+all of them are the golden. `update_goldens.py` rewrites the .out files (and, through the unit tests, those of test/syntax and
+test/instantiate), `--check` compares and prints `N passed, N failed`. A name that begins with
 `fail-` marks exactly the cases that report an error. With names: only those cases.
 """
 import difflib
@@ -17,7 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TEGULA = ROOT / "build/bin/tegula"
-FOLDERS = ("syntax", "sema", "cpu")
+FOLDERS = ("sema", "cpu")
+# Layers whose goldens are written by their unit tests, which need no command line; `--check` leaves them to the suite `unit`.
+GTESTS = ("syntax", "sema")
 
 
 def output(case):
@@ -40,6 +43,12 @@ def main() -> int:
     wanted = [a for a in sys.argv[1:] if a != "--check"]
     cases = [c for f in FOLDERS for c in sorted((ROOT / "test" / f).glob("*.py")) if not wanted or c.stem in wanted]
     passed = failed = 0
+    for layer in () if check or wanted else GTESTS:
+        binary = ROOT / f"build/bin/{layer}-tests"
+        if binary.exists():
+            subprocess.run([str(binary), "--gtest_brief=1", "--gtest_filter=*olden*"], env=dict(os.environ, TEGULA_UPDATE_GOLDENS="1"))
+        else:
+            print(f"{binary.relative_to(ROOT)} is not built: its goldens are left as they are")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for case, (text, erred, has_runs) in zip(cases, pool.map(output, cases)):
             golden = case.with_suffix(".out")

@@ -21,7 +21,6 @@ Expr *Parser::atom() {
         ++pos_;
         return tree_.newExpr(kind, l);
       }
-    if (s == "yield") return yieldExpression();
     if (isKeyword(s)) break;
     ++pos_;
     Expr *e = tree_.newExpr(ExprKind::Name, l);
@@ -40,8 +39,26 @@ Expr *Parser::atom() {
   default:
     break;
   }
-  error(diag::expectedExpression, l, describe(t));
+  if (!foreignOperator()) error(diag::expectedExpression, l, describe(t));
   return errorExpr(l);
+}
+
+// Where an operand is missing: operators that people bring along from C.
+bool Parser::foreignOperator() {
+  struct Row {
+    std::string_view text, instead;
+  };
+  static constexpr Row rows[] = {{"&&", "`and`"}, {"||", "`or`"}, {"!", "`not`"}, {"++", "`+= 1`"}, {"--", "`-= 1`"}};
+  std::string_view source = tree_.file().text();
+  // x && y and !x stop at their last character, x++ behind it.
+  uint32_t end = at(Tok::Op) ? tok().end : pos_ ? tokens_[pos_ - 1].end : 0;
+  for (auto [text, instead] : rows) {
+    bool behind = text == "++" || text == "--";
+    if (behind == at(Tok::Op) || end < text.size() || source.substr(end - text.size(), text.size()) != text) continue;
+    error(diag::foreignOperator, Loc{&tree_.file(), static_cast<uint32_t>(end - text.size()), end}, text, instead);
+    return true;
+  }
+  return false;
 }
 
 Expr *Parser::number() {
@@ -61,7 +78,7 @@ Expr *Parser::number() {
 // Adjacent literals are one; an f-string anywhere makes the whole an f-string.
 Expr *Parser::strings() {
   uint32_t begin = tok().begin;
-  bool format = false, bytes = false;
+  bool format = false, bytes = false, text = false;
   for (unsigned i = 0; tok(i).kind == Tok::String || tok(i).kind == Tok::FString; ++i) format |= tok(i).kind == Tok::FString;
   Expr *e = tree_.newExpr(format ? ExprKind::FString : ExprKind::Str, {});
   while (at(Tok::String) || at(Tok::FString)) {
@@ -70,15 +87,17 @@ Expr *Parser::strings() {
       fstringPieces(t, e);
     } else {
       std::string value = decodeString(tree_.file(), t, diag_);
-      bytes |= stringPrefix(tree_.file().text(), t.begin, t.end).bytes;
+      bool isBytes = stringPrefix(tree_.file().text(), t.begin, t.end).bytes;
+      (isBytes ? bytes : text) = true;
       if (!format) e->text += value;
       else if (!e->parts.empty() && !e->parts.back().value) e->parts.back().text += value;
       else e->parts.push_back({value, nullptr, 0, nullptr, {}});
     }
     ++pos_;
   }
-  if (bytes) e->kind = ExprKind::Bytes;
   e->loc = since(begin);
+  if (bytes && (format || text)) error(diag::mixedBytes, e->loc);
+  if (bytes) e->kind = ExprKind::Bytes;
   return e;
 }
 

@@ -59,6 +59,7 @@ Stmt *Parser::ifStatement(bool elif) {
   if (!panicking_ && is("elif")) {
     if (Stmt *e = ifStatement(true)) s->orelse.push_back(e);
   } else if (!panicking_ && eat("else")) {
+    if (is("if")) error(diag::elseIf, since(tokens_[pos_ - 1].begin));
     block(s->orelse, "`else`");
   }
   s->loc = since(begin);
@@ -101,16 +102,19 @@ Stmt *Parser::tryStatement() {
   block(s->body, "`try`");
   while (!panicking_ && eat("except")) {
     ExceptHandler h;
-    s->isTryStar |= eat("*");
-    if (!is(":")) {
+    bool star = eat("*");
+    s->isTryStar |= star;
+    if (star || !is(":")) {
       h.type = starExpressions();
       if (eat("as")) h.name = name("except");
     }
     block(h.body, "`except`");
     s->handlers.push_back(std::move(h));
   }
-  if (!panicking_ && eat("else")) block(s->orelse, "`else`");
+  bool handled = !s->handlers.empty();
+  if (!panicking_ && handled && eat("else")) block(s->orelse, "`else`");
   if (!panicking_ && eat("finally")) block(s->finalbody, "`finally`");
+  else if (!panicking_ && !handled) error(diag::tryAlone, Loc{&tree_.file(), begin, begin + 3});
   s->loc = since(begin);
   return s;
 }

@@ -215,7 +215,7 @@ Expr *Parser::unary() {
 Expr *Parser::power() {
   uint32_t begin = tok().begin;
   Expr *e;
-  if (is("await") && tok(1).kind != Tok::Op) {
+  if (is("await")) {
     ++pos_;
     e = tree_.newExpr(ExprKind::Await, {});
     e->operands.push_back(primary());
@@ -272,15 +272,20 @@ void Parser::arguments(Expr *call) {
   ++pos_; // (
   Depth depth(*this);
   if (tooDeep()) return;
-  bool sawKeyword = false;
+  bool sawKeyword = false, sawDoubleStar = false;
   while (!is(")") && !panicking_) {
     uint32_t begin = tok().begin;
     if (eat("**")) {
       call->keywords.push_back({{}, expression(), since(begin)});
-      sawKeyword = true;
+      sawKeyword = sawDoubleStar = true;
     } else if (is("*")) {
-      call->operands.push_back(starOrNamed());
-    } else if (at(Tok::Name) && is("=", 1)) {
+      if (sawDoubleStar) error(diag::keywordBeforePositional, here());
+      Expr *star = tree_.newExpr(ExprKind::Starred, {});
+      ++pos_;
+      star->operands.push_back(expression()); // wider than the stars of displays
+      star->loc = since(begin);
+      call->operands.push_back(star);
+    } else if (atName() && is("=", 1)) {
       std::string_view key = text(tok());
       pos_ += 2;
       Expr *v = expression();

@@ -33,6 +33,10 @@ FieldExtent measure(std::string_view s, uint32_t at, uint32_t limit) {
       i = skipString(s, i, limit, closed);
       continue;
     }
+    if (c == '#') { // a comment, up to the end of its line
+      while (i < limit && s[i] != '\n' && s[i] != '\r') ++i;
+      continue;
+    }
     if (c == '(' || c == '[' || c == '{') ++nesting;
     if (c == ')' || c == ']') --nesting;
     if (c == '}' && nesting > 0) {
@@ -60,7 +64,7 @@ FieldExtent measure(std::string_view s, uint32_t at, uint32_t limit) {
   if (s[i] == '!') {
     f.conversion = i + 1;
     i += 2;
-    while (i < limit && s[i] == ' ') ++i;
+    while (i < limit && (s[i] == ' ' || s[i] == '\n' || s[i] == '\r' || s[i] == '\t')) ++i;
   }
   if (i < limit && s[i] == ':') {
     f.spec = ++i;
@@ -106,12 +110,14 @@ void Parser::fieldParts(uint32_t begin, uint32_t end, bool raw, std::vector<FStr
       Loc l{&tree_.file(), i, f.end ? f.end + 1 : end};
       if (!f.end) return error(diag::fstringField, l, "it has no closing `}`");
       FStringPart part;
-      auto tokens = lex(tree_.file(), i + 1, f.exprEnd, {.expression = true}, diag_);
+      DiagEngine found;
+      auto tokens = lex(tree_.file(), i + 1, f.exprEnd, {.expression = true}, found);
       if (tokens.size() == 1) return error(diag::fstringField, l, "it holds no expression");
-      Parser inner(tree_, std::move(tokens), diag_);
+      Parser inner(tree_, std::move(tokens), found);
       inner.depth_ = depth_;
       part.value = inner.wholeExpression(true);
       panicking_ |= inner.failed();
+      for (const Diagnostic &d : found.all()) diag_.emit(d);
       if (f.debug) part.debug = std::string(s.substr(i + 1, f.exprEnd + 1 - (i + 1)));
       if (f.conversion) {
         part.conversion = s[f.conversion];

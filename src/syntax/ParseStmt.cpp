@@ -4,6 +4,17 @@
 
 namespace tegula::syntax {
 
+Parser::Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag) : tree_(tree), tokens_(std::move(tokens)), diag_(diag) {
+  for (const Diagnostic &d : diag.all()) lexErrors_.push_back(d.loc.begin);
+  std::sort(lexErrors_.begin(), lexErrors_.end());
+  statementBegin_ = tokens_.front().begin;
+}
+
+bool Parser::reportedByLexer() const {
+  auto first = std::lower_bound(lexErrors_.begin(), lexErrors_.end(), statementBegin_);
+  return first != lexErrors_.end() && *first <= tok().end;
+}
+
 bool Parser::isKeyword(std::string_view s) {
   static constexpr std::string_view keywords[] = {"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
                                                   "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
@@ -84,7 +95,7 @@ void Parser::statements(std::vector<Stmt *> &out) {
 
 void Parser::statement(std::vector<Stmt *> &out) {
   Depth depth(*this);
-  uint32_t begin = tok().begin;
+  uint32_t begin = statementBegin_ = tok().begin;
   size_t before = pos_;
   if (!tooDeep()) {
     if (Stmt *s = compound()) out.push_back(s);
@@ -219,7 +230,7 @@ Stmt *Parser::importStatement() {
       s->level += is(".") ? 1 : 3;
       ++pos_;
     }
-    if (!is("import")) s->module = dottedName();
+    if (!is("import") || !s->level) s->module = dottedName();
     expect("import");
     if (is("*")) {
       s->names.push_back({"*", {}, here()});
@@ -268,10 +279,12 @@ Stmt *Parser::expressionStatement() {
   auto value = [&] { return is("yield") ? yieldExpression() : starExpressions(); };
   Expr *e = value();
   if (panicking_) return nullptr;
+  if (e->kind == ExprKind::NamedExpr && !e->parenthesized) error(diag::bareWalrus, e->loc);
   Stmt *s = tree_.newStmt(StmtKind::Expr, {});
   if (eat(":")) { // x: T [= v]
     s->kind = StmtKind::AnnAssign;
-    checkTarget(e, "annotation");
+    if (e->kind == ExprKind::Tuple || e->kind == ExprKind::List) error(diag::annotatedTarget, e->loc, e->kind == ExprKind::List ? "a list" : "a tuple");
+    else checkTarget(e, "annotation");
     s->targets.push_back(e);
     s->extra = expression();
     if (eat("=")) s->value = value();
@@ -282,6 +295,7 @@ Stmt *Parser::expressionStatement() {
       if (!checkTarget(e, "assignment")) return nullptr;
       s->targets.push_back(e);
       e = value();
+      if (e->kind == ExprKind::NamedExpr && !e->parenthesized) error(diag::bareWalrus, e->loc);
       if (panicking_) return nullptr;
     }
     s->value = e;
@@ -312,12 +326,27 @@ Expr *Parser::wholeExpression(bool allowStar) {
   return e;
 }
 
+namespace {
+
+// Messages of the lexer, the parser and the height check in the order of the text.
+void emitInOrder(const DiagEngine &from, DiagEngine &to) {
+  std::vector<std::pair<uint32_t, size_t>> order;
+  for (const Diagnostic &d : from.all()) order.emplace_back(d.loc.begin, order.size());
+  std::sort(order.begin(), order.end());
+  for (auto [begin, i] : order) to.emit(from.all()[i]);
+}
+
+} // namespace
+
 std::shared_ptr<const Tree> parse(std::shared_ptr<const SourceFile> file, DiagEngine &diag) {
   auto tree = std::make_shared<Tree>(file);
   if (!checkEncoding(*file, diag)) return tree;
   uint32_t size = static_cast<uint32_t>(file->text().size());
-  Parser(*tree, lex(*file, 0, size, {}, diag), diag).module();
-  boundHeight(*tree, diag);
+  DiagEngine found;
+  std::vector<Token> tokens = lex(*file, 0, size, {}, found);
+  Parser(*tree, std::move(tokens), found).module();
+  boundHeight(*tree, found);
+  emitInOrder(found, diag);
   return tree;
 }
 
@@ -325,14 +354,16 @@ std::shared_ptr<const Tree> parseExpression(std::shared_ptr<const SourceFile> fi
   auto tree = std::make_shared<Tree>(file);
   if (!checkEncoding(*file, diag)) return nullptr;
   uint32_t size = static_cast<uint32_t>(file->text().size());
-  Parser parser(*tree, lex(*file, 0, size, {.expression = true}, diag), diag);
+  DiagEngine found;
+  std::vector<Token> tokens = lex(*file, 0, size, {.expression = true}, found);
+  Parser parser(*tree, std::move(tokens), found);
   Expr *e = parser.wholeExpression(false);
-  if (parser.failed()) return nullptr;
   Stmt *s = tree->newStmt(StmtKind::Expr, e->loc);
   s->value = e;
   tree->body.push_back(s);
-  boundHeight(*tree, diag);
-  return s->value->kind == ExprKind::Error ? nullptr : tree;
+  boundHeight(*tree, found);
+  emitInOrder(found, diag);
+  return found.hasErrors() || parser.failed() ? nullptr : tree;
 }
 
 } // namespace tegula::syntax

@@ -8,7 +8,8 @@ namespace tegula::syntax {
 
 class Parser {
 public:
-  Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag) : tree_(tree), tokens_(std::move(tokens)), diag_(diag) {}
+  /// `diag` holds what the lexer found wrong with `tokens`: a statement with such an error gets no second one.
+  Parser(Tree &tree, std::vector<Token> tokens, DiagEngine &diag);
 
   void module();
   /// One expression (with commas) up to the end of the tokens.
@@ -35,11 +36,11 @@ private:
 
   // ---- errors: the first one of a statement is reported, then everything is quiet until the statement's border
   template <typename... Args> void error(const DiagKind &kind, Loc l, Args &&...args) {
-    // The lexer has reported what is wrong before an empty Newline.
-    bool reported = at(Tok::Newline) && tok().begin == tok().end && tok().end != tree_.file().text().size();
-    if (!panicking_ && !reported) diag_.report(kind, l, std::forward<Args>(args)...);
+    if (!panicking_ && !reportedByLexer()) diag_.report(kind, l, std::forward<Args>(args)...);
     panicking_ = true;
   }
+  /// Is there an error of the lexer between the start of the statement and the next token?
+  bool reportedByLexer() const;
   bool expect(std::string_view op);
   Expr *errorExpr(Loc l) { return tree_.newExpr(ExprKind::Error, l); }
   void synchronize();
@@ -91,6 +92,7 @@ private:
   Expr *power();
   Expr *primary();
   Expr *atom();
+  bool foreignOperator();
   Expr *number();
   Expr *strings();
   void fstringPieces(const Token &t, Expr *out);
@@ -114,6 +116,8 @@ private:
   unsigned depth_ = 0;
   bool panicking_ = false;
   bool inPattern_ = false;
+  uint32_t statementBegin_ = 0;
+  std::vector<uint32_t> lexErrors_; // ascending
 };
 
 /// Replaces expressions that are higher than what recursion over them can bear by Error nodes, with a diagnostic (Nesting.cpp).

@@ -48,6 +48,10 @@ uint32_t skipField(std::string_view s, uint32_t at, uint32_t end, unsigned depth
         if (!closed) return end;
         continue;
       }
+      if (c == '#') { // a comment, up to the end of its line
+        while (i < end && s[i] != '\n' && s[i] != '\r') ++i;
+        continue;
+      }
       if (c == '(' || c == '[' || c == '{') ++nesting;
       else if (c == ')' || c == ']') --nesting;
       else if (c == '}') {

@@ -1,4 +1,3 @@
-# RUN: check %s
 import triton
 import triton.language as tl
 

@@ -1,4 +1,3 @@
-# RUN: check %s
 a = 'abc
 b = f"{}"
 c = f"}"

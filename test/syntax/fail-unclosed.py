@@ -1,4 +1,3 @@
-# RUN: check %s
 import triton.language as tl
 
 

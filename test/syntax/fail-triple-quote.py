@@ -1,0 +1,4 @@
+def f():
+    """A text that never ends.
+
+    x = 1
