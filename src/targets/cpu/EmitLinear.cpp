@@ -92,6 +92,7 @@ Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
       o.scale.k = -o.scale.k;
     r.opaque.push_back(o);
   }
+  r.assumed = a.assumed || b.assumed;
   return r;
 }
 
@@ -107,7 +108,23 @@ Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
     o.scale = mulCoef(o.scale, f);
     r.opaque.push_back(o);
   }
+  r.assumed = a.assumed;
   return r;
+}
+
+// Is the sign extension of the form the form of the sign extensions, whatever the values are?
+static bool extendsExactly(const Lin &a) {
+  if (a.uniform())
+    return true;
+  auto *base = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  if (!base)
+    return false;
+  if (a.opaque.empty()) {
+    // The caller has bounded the span of constant coefficients.
+    int64_t b = base->getSExtValue();
+    return b > -(int64_t(1) << 30) && b < int64_t(1) << 30 && llvm::none_of(a.coef, [](const Coef &c) { return c.s; });
+  }
+  return a.opaque.size() == 1 && a.opaque[0].scale == Coef{1} && base->isZero() && llvm::all_of(a.coef, [](const Coef &c) { return c.zero(); });
 }
 
 // i32 -> i64. Refused where the offsets inside the tile are so large that they may be meant to wrap around.
@@ -126,6 +143,7 @@ bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
     o.extend = true;
     out.opaque.push_back(o);
   }
+  out.assumed = a.assumed || !extendsExactly(a);
   return true;
 }
 
@@ -148,6 +166,7 @@ Lin FunctionEmitter::moveLin(const Op &op, const Lin &a, unsigned result) {
         s = from[static_cast<size_t>(s)];
     r.opaque.push_back(o);
   }
+  r.assumed = a.assumed;
   return r;
 }
 

@@ -67,7 +67,7 @@ V FunctionEmitter::compute(const ir::Value *v, const Bits &at) {
 
 V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
   auto l = lin_.find(v);
-  if (l != lin_.end() && !l->second.self) {
+  if (l != lin_.end() && !l->second.self && (!l->second.assumed || v->type.isPtr)) {
     Lin copy = l->second; // evaluation may add entries
     return evalLinear(v, copy, at);
   }

@@ -5,8 +5,8 @@
 // that is evaluated where it is needed. Because coefficients belong to bits, all shape operations only move them.
 //
 // Assumption: 32-bit index arithmetic inside one tile does not wrap around when it is then used as a 64-bit offset
-// (sext(a + b) = sext(a) + sext(b)). Values used as data (hashes, random numbers) are exact: all arithmetic on them
-// is modulo 2^32, and the sign extension of a tensor whose offsets span 2^30 or more is not split.
+// (sext(a + b) = sext(a) + sext(b)). Forms that rest on it are marked `assumed` and serve addresses only. Values used as
+// data (hashes, random numbers) are exact: all arithmetic on them is modulo 2^32, and extensions are not split.
 #pragma once
 #include "targets/cpu/BitMap.h"
 #include "llvm/IR/Value.h"
@@ -34,6 +34,8 @@ struct Lin {
   llvm::SmallVector<Opaque, 1> opaque;
   /// Nothing but the value itself: evaluate it, do not take it apart.
   bool self = false;
+  /// Right only if 32-bit sums inside did not wrap: for addresses, not for data.
+  bool assumed = false;
 
   bool uniform() const {
     for (const Coef &c : coef)
