@@ -156,7 +156,7 @@ enum { TEGULA_DEFAULT = -1 };
 
 typedef struct TegulaContextOptions {
   size_t size;
-  const char *cache_dir; /* NULL: $TEGULA_CACHE_DIR, else $XDG_CACHE_HOME/tegula, else ~/.cache/tegula; "": no disk cache */
+  const char *cache_dir; /* NULL: $TEGULA_CACHE_DIR (empty: no disk cache), else $XDG_CACHE_HOME/tegula, else ~/.cache/tegula; "": no disk cache */
   const char *const *read_only_cache_dirs; /* searched before cache_dir, never written */
   size_t read_only_cache_dir_count;
   int32_t num_threads;   /* of launches that do not say; 0: $TEGULA_NUM_THREADS, else all cores this process may use */

@@ -21,7 +21,7 @@ std::string defaultCacheDirectory() {
     const char *v = std::getenv(name);
     return v ? v : "";
   };
-  if (std::string d = env("TEGULA_CACHE_DIR"); !d.empty()) return d;
+  if (const char *d = std::getenv("TEGULA_CACHE_DIR")) return d;
   if (std::string d = env("XDG_CACHE_HOME"); !d.empty() && d[0] == '/') return d + "/tegula";
   if (std::string d = env("HOME"); !d.empty()) return d + "/.cache/tegula";
   return "";

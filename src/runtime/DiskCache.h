@@ -46,7 +46,7 @@ private:
   std::atomic<uint64_t> temporaries_{0};
 };
 
-/// $TEGULA_CACHE_DIR, else $XDG_CACHE_HOME/tegula, else $HOME/.cache/tegula, else "".
+/// $TEGULA_CACHE_DIR (set to nothing: no disk cache), else $XDG_CACHE_HOME/tegula, else $HOME/.cache/tegula, else "".
 std::string defaultCacheDirectory();
 
 } // namespace tegula::runtime
