@@ -10,7 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STUB = ROOT / "python/tegula/language/__init__.pyi"
-ROW = re.compile(r'\{\s*"([\w.]+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*&?[\w:<>, ]+,\s*[\w:| ]+,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}', re.S)
+STRING = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
+# {"name", "signature" or the name of a constant that holds it, handler, flags, "doc"}
+ROW = re.compile(r'\{\s*"([\w.]+)",\s*(' + STRING + r'|\w+),\s*&?[\w:<>, ]+,\s*[\w:| ]+,\s*(' + STRING + r')\}', re.S)
 PYTHON = {"len", "list", "range", "float", "int", "isinstance", "getattr", "hasattr", "print"}
 HEAD = '''"""Types of `tegula.language` for editors. Made by scripts/make_stubs.py; do not edit."""
 from enum import Enum
@@ -64,8 +66,12 @@ def with_any(signature, first_self=False):
 def collect():
     functions, methods = {}, {}
     for path in sorted((ROOT / "src/lang/builtins").glob("*.cpp")):
-        for m in ROW.finditer(path.read_text()):
-            name, signature, doc = m.group(1), joined(m.group(2)), joined(m.group(3))
+        text = path.read_text()
+        for m in ROW.finditer(text):
+            name, signature, doc = m.group(1), m.group(2), joined(m.group(3))
+            if not signature.startswith('"'):
+                signature = re.search(rf"\b{signature}(?:\[\])?\s*=\s*({STRING})", text).group(1)
+            signature = joined(signature)
             if "." in name or name in PYTHON or not name.isidentifier():
                 continue
             functions[name] = (signature, doc)
@@ -74,11 +80,11 @@ def collect():
     for path in sorted((ROOT / "src/lib").glob("*.py")):
         for fn in ast.parse(path.read_text()).body:
             if isinstance(fn, ast.FunctionDef) and not fn.name.startswith("_"):
-                text = ast.unparse(fn.args)
+                parameters = ast.unparse(fn.args)
                 doc = (ast.get_docstring(fn) or "").split("\n")[0]
-                functions[fn.name] = (text, doc)
+                functions[fn.name] = (parameters, doc)
                 if fn.args.args:
-                    methods.setdefault(fn.name, (text, doc))
+                    methods.setdefault(fn.name, (parameters, doc))
     return functions, methods
 
 

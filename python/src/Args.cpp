@@ -6,7 +6,7 @@ namespace tegula_python {
 namespace {
 
 PyObject *converter;   // f(object) -> Value, for compile-time objects
-PyObject *toPointer;   // f(object) -> (address, dtype number, bytes, read only) for tensors that C++ does not know, or None
+PyObject *toArgument;  // f(object, parameter name): what C++ does not know, see convertOther
 PyObject *dtypeTable;  // dict: numpy dtype object -> dtype number, filled by Python on a miss
 PyObject *dtypeMiss;   // f(dtype) -> dtype number or TypeError; extends the table
 PyTypeObject *ndarray; // numpy.ndarray
@@ -74,7 +74,8 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   auto *a = reinterpret_cast<ArrayFields *>(object);
   int dtype = dtypeOf(a->descr);
   if (dtype < 0) {
-    if (!PyErr_Occurred()) fail(paramName, "array of an unsupported dtype");
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "argument `%s`: arrays of dtype %S cannot be passed to a kernel", paramName, a->descr);
     return false;
   }
   uint32_t bytes = tegula_dtype_bytes(static_cast<TegulaDtype>(dtype));
@@ -105,29 +106,24 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
+// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only) for tensors, a plain number for scalars of other
+// libraries, a Value for compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
-  PyObject *pointer = PyObject_CallFunction(toPointer, "Os", object, paramName);
-  if (!pointer) return false;
-  if (pointer != Py_None) {
-    unsigned long long address;
-    int dtype, readOnly;
-    long long bytes;
-    bool ok = PyArg_ParseTuple(pointer, "KiLp", &address, &dtype, &bytes, &readOnly);
-    if (ok) {
-      out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
-      if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
-    }
-    owned_.push_back(pointer);
-    return ok;
+  PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
+  if (!known) return false;
+  owned_.push_back(known);
+  if (Py_TYPE(known) == &ValueType) {
+    out = tegula_constant(reinterpret_cast<ValueObject *>(known)->value);
+    return true;
   }
-  Py_DECREF(pointer);
-  if (PyIndex_Check(object)) { // numpy integers
-    PyObject *i = PyNumber_Index(object);
-    bool ok = i && convert(i, false, out, paramName);
-    Py_XDECREF(i);
-    return ok;
-  }
-  return convertConstant(object, out);
+  if (!PyTuple_Check(known)) return convert(known, false, out, paramName);
+  unsigned long long address;
+  int dtype, readOnly;
+  long long bytes;
+  if (!PyArg_ParseTuple(known, "KiLp", &address, &dtype, &bytes, &readOnly)) return false;
+  out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
+  if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
+  return true;
 }
 
 bool ArgPack::convertConstant(PyObject *object, TegulaArg &out) {
@@ -182,8 +178,8 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
 
 PyObject *setConverters(PyObject *, PyObject *args) {
   PyObject *array;
-  if (!PyArg_ParseTuple(args, "OOO!OO", &converter, &toPointer, &PyDict_Type, &dtypeTable, &dtypeMiss, &array)) return nullptr;
-  for (PyObject *o : {converter, toPointer, dtypeTable, dtypeMiss, array}) Py_INCREF(o);
+  if (!PyArg_ParseTuple(args, "OOO!OO", &converter, &toArgument, &PyDict_Type, &dtypeTable, &dtypeMiss, &array)) return nullptr;
+  for (PyObject *o : {converter, toArgument, dtypeTable, dtypeMiss, array}) Py_INCREF(o);
   ndarray = array == Py_None ? nullptr : reinterpret_cast<PyTypeObject *>(array);
   Py_RETURN_NONE;
 }

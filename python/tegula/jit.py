@@ -308,28 +308,32 @@ def _dtype_number(d):
     return number
 
 
-def _pointer_of(x, name):
-    """(address, dtype number, bytes, read only) of a tensor-like object that is no numpy array, or None."""
+def _argument_of(x, name):
+    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only), a number, or a Value."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
         device = getattr(x, "device", None)
-        if device is not None and str(device) not in ("cpu", "meta") and getattr(device, "type", "cpu") != "cpu":
+        if device is not None and getattr(device, "type", str(device)).split(":")[0] not in ("cpu", "meta"):
             raise ValueError(f"argument `{name}`: the tensor is on device {device}; this kernel runs on the CPU")
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
+        contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
         size = getattr(x, "nbytes", None)
-        if hasattr(x, "is_contiguous") and not x.is_contiguous():
-            size = None
-        return int(data_ptr()), number, -1 if size is None else int(size), False
-    interface = getattr(x, "__array_interface__", None)
-    if interface is not None:
-        import numpy
-        return _numpy_pointer(numpy.asarray(x))
+        return int(data_ptr()), number, int(size) if contiguous and size is not None else -1, False
+    if isinstance(x, (_types.constexpr, JITFunction)):
+        return to_value(x)
+    if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
+        return x.item()
     if hasattr(x, "__cuda_array_interface__"):
         raise ValueError(f"argument `{name}`: the array is on a CUDA device; this kernel runs on the CPU")
+    if hasattr(x, "__array_interface__"):
+        import numpy
+        return _numpy_pointer(numpy.asarray(x))
     if hasattr(x, "__dlpack__"):
         import numpy
         return _numpy_pointer(numpy.from_dlpack(x))
-    return None
+    if hasattr(x, "__index__"):
+        return int(x)
+    raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
 
 
 def _numpy_pointer(a):
@@ -349,7 +353,7 @@ def _install():
     except ImportError:  # numpy is a convenience, not a need
         array = None
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources)
-    _core.set_converters(to_value, _pointer_of, _dtype_numbers, _dtype_number, array)
+    _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
     _core.set_output(_print)
 

@@ -45,8 +45,8 @@ def tegula(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
 
     def run(*args, env=None, timeout=60, **kw):
-        full = dict(os.environ, TEGULA_CACHE_DIR=str(tmp_path / "cache"), **(env or {}))
-        return subprocess.run([str(TEGULA), *map(str, args)], cwd=tmp_path, env=full, capture_output=True, text=True, timeout=timeout, **kw)
+        full = {**os.environ, "TEGULA_CACHE_DIR": str(tmp_path / "cache"), **(env or {})}
+        return subprocess.run([str(TEGULA), *map(str, args)], cwd=tmp_path, env=full, capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
 
     run.dir = tmp_path
     return run

@@ -9,7 +9,7 @@ import pytest
 from conftest import TEGULA
 
 SIG = ["--sig", "x:*f32:16, y:*f32:16, out:*f32:16, n:i32", "-c", "BLOCK=1024"]
-WORDS = {"ast": "FunctionDef add", "tree": "add", "tile": "kernel @add", "cpu": "load", "llvm": "define", "asm": ".globl"}
+WORDS = {"ast": "FunctionDef add", "tree": "int32[1024]", "tile": "kernel @add", "cpu": "load", "llvm": "define", "asm": ".globl"}
 
 
 @pytest.mark.parametrize("stage", WORDS)

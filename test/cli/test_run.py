@@ -92,7 +92,7 @@ def test_a_grid_of_zero_runs_nothing(tegula):
 def test_checked_mode_names_line_program_argument_index_extent(tegula):
     p = tegula("run", "kernels.py::fill", "--grid", "2", "-a", "x=zeros:f32[12]", "-a", "n=12", "-c", "BLOCK=8", "--check", "--print", "x")
     assert p.returncode == 1
-    for word in ("kernels.py:17", "(1, 0, 0)", "`x`", "48"):
+    for word in ("kernels.py:16", "(1, 0, 0)", "`x`", "48"):
         assert word in p.stderr, p.stderr
 
 
@@ -100,7 +100,7 @@ def test_device_assert_needs_debug(tegula):
     args = ["run", "kernels.py::twice", "--grid", "1", "-a", "x=zeros:i32[1]", "-a", "n=3"]
     assert tegula(*args).returncode == 0
     p = tegula(*args, env={"TEGULA_DEBUG": "1"})
-    assert p.returncode == 1 and "n is small" in p.stderr and "kernels.py:28" in p.stderr
+    assert p.returncode == 1 and "n is small" in p.stderr and "kernels.py:27" in p.stderr
 
 
 def test_ctrl_c_stops_a_kernel_that_loops_forever(tegula):
