@@ -23,32 +23,6 @@ Colours coloursFor(bool on, const char *severity) {
   return on ? Colours{"\033[1m", severity, "\033[1;32m", "\033[0m"} : Colours{"", "", "", ""};
 }
 
-// Length of the character that `s` begins with; 0 if it is a control character or not UTF-8.
-unsigned printable(std::string_view s) {
-  auto byte = [&](unsigned i) { return static_cast<unsigned char>(s[i]); };
-  unsigned char c = byte(0);
-  if (c < 0x80) return c >= 0x20 && c != 0x7f;
-  unsigned n = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-  if (n > s.size()) return 0;
-  for (unsigned i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  return n == 2 && c == 0xc2 && byte(1) < 0xa0 ? 0 : n; // U+0080 to U+009F are controls too
-}
-
-// The line that holds `at`, with tabs expanded to display columns of 8, so that carets line up on every terminal. Control characters and bytes
-// that are not UTF-8 show as `?`: they must not reach a terminal.
-std::string expandTabs(const SourceFile &file, uint32_t at) {
-  uint32_t begin = at - file.byteColumn(at);
-  std::string out;
-  std::string_view line = file.lineText(at);
-  for (uint32_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\t') out.append(file.lineCol(begin + i + 1).col - file.lineCol(begin + i).col, ' ');
-    else if (unsigned n = printable(line.substr(i))) out += line.substr(i, n), i += n - 1;
-    else out += '?';
-  }
-  return out;
-}
-
 // First and one-past-last display column (1-based) of the part of `loc` that lies on its first line.
 std::pair<uint32_t, uint32_t> columnsOnLine(Loc loc) {
   uint32_t lineEnd = loc.begin - loc.file->byteColumn(loc.begin) + static_cast<uint32_t>(loc.file->lineText(loc.begin).size());
@@ -87,7 +61,7 @@ void renderSnippet(std::string &out, Loc loc, const std::string &marks, const Co
   std::string line = std::to_string(loc.file->lineCol(loc.begin).line);
   std::string gutter(std::max<size_t>(line.size(), 4), ' ');
   std::copy(line.rbegin(), line.rend(), gutter.rbegin());
-  out += gutter + " | " + expandTabs(*loc.file, loc.begin) + "\n";
+  out += gutter + " | " + loc.file->displayLine(loc.begin) + "\n";
   out += std::string(gutter.size(), ' ') + " | " + c.caret + marks + c.reset + "\n";
 }
 

@@ -15,17 +15,24 @@ unsigned displayWidth(uint32_t c) {
   return 1;
 }
 
-// Decodes one code point at s[i]; malformed bytes count as one character each.
+constexpr uint32_t malformed = 0xfffd;
+
+// Decodes one code point at s[i]; a byte that is no part of one counts as one character.
 uint32_t decode(std::string_view s, size_t &i) {
   auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
   unsigned char b = byte(i);
-  unsigned n = b < 0x80 ? 1 : b >= 0xf0 ? 4 : b >= 0xe0 ? 3 : b >= 0xc0 ? 2 : 1;
-  if (n == 1 || i + n > s.size()) return byte(i++);
-  uint32_t c = b & (0x7f >> n);
-  for (unsigned k = 1; k < n; ++k) c = c << 6 | (byte(i + k) & 0x3f);
-  i += n;
-  return c;
+  unsigned n = b < 0x80 ? 1 : b < 0xc2 || b > 0xf4 ? 0 : b >= 0xf0 ? 4 : b >= 0xe0 ? 3 : 2;
+  bool ok = n != 0 && i + n <= s.size();
+  uint32_t c = n > 1 ? b & (0x7f >> n) : b;
+  for (unsigned k = 1; ok && k < n; ++k) {
+    ok = (byte(i + k) & 0xc0) == 0x80;
+    c = c << 6 | (byte(i + k) & 0x3f);
+  }
+  i += ok ? n : 1;
+  return ok ? c : malformed;
 }
+
+bool isControl(uint32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
 } // namespace
 
@@ -68,6 +75,27 @@ std::string_view SourceFile::lineText(uint32_t offset) const {
   std::string_view s = std::string_view(text_).substr(lineStarts_[line], end - lineStarts_[line]);
   while (!s.empty() && (s.back() == '\n' || s.back() == '\r')) s.remove_suffix(1);
   return s;
+}
+
+std::string SourceFile::displayLine(uint32_t offset) const {
+  std::string out;
+  std::string_view line = lineText(offset);
+  uint32_t col = 0;
+  for (size_t i = 0; i < line.size();) {
+    if (line[i] == '\t') {
+      uint32_t next = (col / 8 + 1) * 8;
+      out.append(next - col, ' ');
+      col = next;
+      ++i;
+      continue;
+    }
+    size_t begin = i;
+    uint32_t c = decode(line, i);
+    if (isControl(c) || c == malformed) out += '?';
+    else out += line.substr(begin, i - begin);
+    col += displayWidth(c);
+  }
+  return out;
 }
 
 } // namespace tegula

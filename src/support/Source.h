@@ -33,6 +33,9 @@ public:
   uint32_t byteColumn(uint32_t offset) const;
   /// The text of the line that holds `offset`, without its newline.
   std::string_view lineText(uint32_t offset) const;
+  /// The same as a terminal may show it, column for column as lineCol counts: tabs are spaces, control characters and bytes that are not
+  /// UTF-8 are `?`.
+  std::string displayLine(uint32_t offset) const;
 
 private:
   std::string name_;

@@ -17,6 +17,17 @@ TEST(Source, linesAndColumns) {
   EXPECT_EQ(f.lineCol(static_cast<uint32_t>(f.text().size())).line, 13u);
 }
 
+TEST(Source, displayLineFollowsTheColumns) {
+  SourceFile f("f", "日\ta\x1b[1m\xe9\xff\xff\t\xc2\x85z\n");
+  std::string shown = f.displayLine(0);
+  EXPECT_EQ(shown, "日      a?[1m???        ?z");
+  uint32_t z = static_cast<uint32_t>(f.text().find('z'));
+  for (uint32_t i = 0, last = 0; i <= z; ++i) {
+    uint32_t col = f.lineCol(i).col;
+    if ((f.text()[i] & 0xc0) != 0x80) EXPECT_GE(col, last), last = col;
+  }
+}
+
 TEST(Source, emptyFileHasOneLine) {
   SourceFile f("f", "");
   EXPECT_EQ(f.lineCol(0).line, 1u);
