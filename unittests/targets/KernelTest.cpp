@@ -190,3 +190,18 @@ TEST(Kernel, MatmulWithLoopCarriedAccumulator) {
       ASSERT_EQ(c[static_cast<size_t>(i * n + j)], s) << i << "," << j;
     }
 }
+
+// Lines of the source in the object; names of scalars too.
+TEST(Kernel, DebugInfoNamesFileAndLines) {
+  CpuOptions debug;
+  debug.debugInfo = true;
+  Kernel k(addText, "cpu:native", debug);
+  ASSERT_TRUE(k.entry) << k.error;
+  std::vector<float> x(10, 1), y(10, 2), o(10);
+  ASSERT_EQ(k.run({x, y, o, 10}), 0);
+  EXPECT_EQ(o[9], 3);
+  std::string object(k.compiled.object.begin(), k.compiled.object.end());
+  for (const char *section : {".debug_line", ".debug_info"})
+    EXPECT_NE(object.find(section), std::string::npos);
+  EXPECT_NE(object.find("test.ir"), std::string::npos);
+}

@@ -1,6 +1,7 @@
 // compile() and emitStage(): the arrows in order.
 #include "targets/cpu/Codegen.h"
 #include "targets/cpu/BitMap.h"
+#include "targets/cpu/Debug.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
 #include "llvm/IR/Verifier.h"
@@ -74,6 +75,9 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   c.llvm->setDataLayout(c.machine->createDataLayout());
   c.meta.checked = options.checked;
   ModuleState state{*c.llvm, module, target, options, c.meta};
+  std::optional<DebugEmitter> debug;
+  if (options.debugInfo)
+    state.debug = &debug.emplace(*c.llvm, module, options.optLevel > 0);
   uint64_t calleeBytes = 0;
   Lap lap;
   for (const ir::Function *f : module.functions) {
@@ -94,6 +98,8 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
     }
     lap.into(c.times.emitNs);
   }
+  if (debug)
+    debug->finish();
   if (upTo == Stage::Plan)
     return true;
 #ifndef NDEBUG

@@ -1,6 +1,7 @@
 // The LLVM function around a plan: entry point with the loop over programs, noinline functions and calls to them.
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
+#include "targets/cpu/Debug.h"
 #include "targets/cpu/Uses.h"
 
 namespace tegula::cpu {
@@ -32,6 +33,7 @@ void FunctionEmitter::emitKernel() {
   auto *type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, i64, i64, ptr}, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, f.name, state_.llvm);
   setAttributes();
+  beginDebug();
   meta.symbol = f.name;
   auto *entry = llvm::BasicBlock::Create(context_, "entry", function_);
   b_.SetInsertPoint(entry);
@@ -53,6 +55,12 @@ void FunctionEmitter::emitKernel() {
     std::string name = info ? f.argInfo[i].name : a->name;
     x->setName(name);
     scalar_[a] = x;
+    if (state_.debug) {
+      ir::Value named;
+      named.type = a->type;
+      named.name = name;
+      state_.debug->variable(b_, x, named, info ? f.argInfo[i].isSigned : true, static_cast<unsigned>(i) + 1);
+    }
     meta.args.push_back({a->type, static_cast<uint32_t>(offset), name, info ? f.argInfo[i].isSigned : true,
                          a->type.isPtr && uses.isWritten(static_cast<int>(i))});
     offset += bytes;
@@ -114,6 +122,15 @@ void FunctionEmitter::setAttributes() {
   function_->setUWTableKind(llvm::UWTableKind::None);
 }
 
+// Prologue and program loop stand on the line of the `def`.
+void FunctionEmitter::beginDebug() {
+  if (!state_.debug)
+    return;
+  state_.debug->begin(*function_, *plan_.function);
+  ir::Op place{ir::OpKind::Return, plan_.function->loc};
+  b_.SetCurrentDebugLocation(state_.debug->location(place));
+}
+
 // Parameters: launch, scratch, pid x y z, grid x y z, the function's own, a pointer per result.
 void FunctionEmitter::emitCallee() {
   const ir::Function &f = *plan_.function;
@@ -126,6 +143,7 @@ void FunctionEmitter::emitCallee() {
                                      f.name, state_.llvm);
   setAttributes();
   function_->addFnAttr(llvm::Attribute::NoInline);
+  beginDebug();
   state_.functions[f.name] = function_;
   b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
   launch_ = function_->getArg(0);

@@ -1,6 +1,7 @@
 // Steps of a plan in order: scalar code, nests, structured control flow.
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
+#include "targets/cpu/Debug.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -68,6 +69,8 @@ void FunctionEmitter::defineStep(const Op &op) {
   if (x && !op.results[0]->name.empty() && !llvm::isa<llvm::Constant>(x) && !x->hasName())
     x->setName(op.results[0]->name);
   scalar_[op.results[0]] = x;
+  if (state_.debug)
+    state_.debug->variable(b_, x, *op.results[0], true);
 }
 
 bool FunctionEmitter::isTensorResult(const Op &op) { return op.results[0]->type.isTensor(); }
@@ -238,6 +241,9 @@ void FunctionEmitter::dotStep(const Step &s) {
   b_.SetInsertPoint(exit);
 }
 
-void FunctionEmitter::setLoc(const Op *op) {}
+void FunctionEmitter::setLoc(const Op *op) {
+  if (state_.debug)
+    b_.SetCurrentDebugLocation(state_.debug->location(*op));
+}
 
 } // namespace tegula::cpu

@@ -88,6 +88,7 @@ private:
   V scratchAt(uint64_t offset);
   void returnCode(V code);
   void setAttributes();
+  void beginDebug();
   void programLoop(V begin, V end);
   void pollCancel();
 

@@ -1,0 +1,35 @@
+// DWARF for kernels: lines of the user's .py file on every instruction, inlined helpers as inlined calls, named scalars as variables.
+#pragma once
+#include "ir/Ir.h"
+#include "llvm/IR/DIBuilder.h"
+#include <map>
+
+namespace tegula::cpu {
+
+class DebugEmitter {
+public:
+  DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized);
+  /// Gives `f` its subprogram. Without a location nothing is attached.
+  void begin(llvm::Function &f, const ir::Function &source);
+  /// Where `op` stands, inside the function begun last; null if unknown.
+  llvm::DILocation *location(const ir::Op &op);
+  /// From here on the variable `name` of the kernel is `value`.
+  void variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::Value &source, bool isSigned, unsigned parameter = 0);
+  void finish() { builder_.finalize(); }
+
+private:
+  llvm::DIFile *file(const SourceFile &f);
+  llvm::DISubprogram *helper(const ir::InlineSite &site, const ir::Op &op);
+  llvm::DIType *type(const ir::Type &t, bool isSigned);
+
+  llvm::DIBuilder builder_;
+  const ir::Module &source_;
+  llvm::DICompileUnit *unit_ = nullptr;
+  llvm::DISubprogram *current_ = nullptr;
+  std::map<const SourceFile *, llvm::DIFile *> files_;
+  std::map<std::pair<std::string, const SourceFile *>, llvm::DISubprogram *> helpers_;
+  std::map<int32_t, llvm::DILocation *> sites_;
+  bool optimized_;
+};
+
+} // namespace tegula::cpu
