@@ -106,6 +106,9 @@ class dtype:
     def get_int_max_value(self):
         return (1 << (self.primitive_bitwidth - int(self.is_int_signed()))) - 1
 
+    def __reduce__(self):
+        return type(self), (self.name,)  # without the compiler's handle that jit.py caches on it
+
     def __eq__(self, other):
         return type(other) is type(self) and other.name == self.name
 
@@ -131,6 +134,9 @@ class pointer_type(dtype):
         self.name = f"*{'k' if const else ''}{element_ty.name}"
 
     primitive_bitwidth = 64
+
+    def __reduce__(self):
+        return type(self), (self.element_ty, self.address_space, self.is_const_ptr)
 
     def is_ptr(self):
         return True
