@@ -21,7 +21,6 @@ def scale(x, n, factor, BLOCK: tl.constexpr):
 """
 
 
-@pytest.mark.xfail(strict=True, reason="the CPU target does not emit debug information yet (docs/plan.md)")
 @pytest.mark.skipif(not shutil.which("gdb"), reason="gdb is not installed")
 def test_break_on_a_kernel_line_and_print_a_scalar(tmp_path):
     (tmp_path / "k.py").write_text(KERNEL)
