@@ -71,6 +71,10 @@ static const RowCase rowCases[] = {
     {"load at a remainder that wraps inside a vector",
      "%c = const {value = 21} : tensor<64xi32>\n%i = srem %r, %c\n%p = addptr %xp, %i\n%y = load %p : tensor<64xi32>",
      [](const Row &x) { Row y; for (size_t i = 0; i < 64; ++i) y.push_back(x[i % 21]); return y; }},
+    {"products that wrap before they are widened",
+     "%c = const {value = 100000007} : tensor<64xi32>\n%p = mul %v, %c\n%l = sext %p : tensor<64xi64>\n%s = const {value = 8} : tensor<64xi64>\n"
+     "%h = ashr %l, %s\n%y = trunc %h : tensor<64xi32>",
+     [](const Row &x) { Row y; for (int32_t i : x) y.push_back(static_cast<int32_t>(static_cast<uint32_t>(i) * 100000007u) >> 8); return y; }},
     {"histogram",
      "%c = const {value = 15} : tensor<64xi32>\n%w = and %v, %c\n%h = histogram %w : tensor<16xi32>\n"
      "%i = and %r, %c\n%y = gather %h, %i {axis = 0} : tensor<64xi32>",

@@ -83,6 +83,7 @@ const Lin &FunctionEmitter::lin(const ir::Value *v) {
 
 Lin FunctionEmitter::addLin(const Lin &a, const Lin &b, bool subtract) {
   Lin r;
+  r.split = a.split || b.split;
   r.base = subtract ? b_.CreateSub(a.base, b.base) : b_.CreateAdd(a.base, b.base);
   for (size_t i = 0; i < a.coef.size(); ++i)
     r.coef.push_back(addCoef(a.coef[i], {subtract ? -b.coef[i].k : b.coef[i].k, b.coef[i].s}));
@@ -101,6 +102,7 @@ Lin FunctionEmitter::scaleLin(const Lin &a, V s) {
   if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(s))
     f = {c->getSExtValue(), nullptr};
   Lin r;
+  r.split = a.split;
   r.base = b_.CreateMul(a.base, s);
   for (Coef c : a.coef)
     r.coef.push_back(c.zero() ? Coef{} : mulCoef(c, f));
@@ -134,6 +136,11 @@ bool FunctionEmitter::extendLin(const Lin &a, Lin &out) {
     span += c.k < 0 ? -c.k : c.k;
   if (span >= int64_t(1) << 30)
     return false;
+  auto *start = llvm::dyn_cast<llvm::ConstantInt>(a.base);
+  bool known = start && a.opaque.empty() && std::abs(start->getSExtValue()) < int64_t(1) << 30;
+  for (const Coef &c : a.coef)
+    known &= !c.s;
+  out.split = a.split || !known;
   out.base = extendAtDef(a.base);
   for (const Coef &c : a.coef)
     out.coef.push_back({c.k, c.s ? extendAtDef(c.s) : nullptr});
@@ -151,6 +158,7 @@ Lin FunctionEmitter::moveLin(const Op &op, const Lin &a, unsigned result) {
   unsigned n = bitCount(op.results[result]->type.shape);
   Bits from = operandBits(op, 0, result, identityBits(n));
   Lin r;
+  r.split = a.split;
   r.base = a.base;
   r.coef.resize(n);
   for (size_t i = 0; i < from.size(); ++i) {

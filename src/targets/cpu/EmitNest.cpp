@@ -405,7 +405,7 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     std::swap(a, b);
   else if (pred != ir::CmpPred::Slt && pred != ir::CmpPred::Sle)
     return nullptr;
-  if (!a.opaque.empty() || !b.opaque.empty())
+  if (!a.opaque.empty() || !b.opaque.empty() || a.split || b.split)
     return nullptr;
   // Sides at the start of the row, in 64 bits; the growth per step of the row by bits.
   llvm::SmallVector<int64_t, 24> growth(n.loopOf.size(), 0);

@@ -34,6 +34,8 @@ struct Lin {
   llvm::SmallVector<Opaque, 1> opaque;
   /// Nothing but the value itself: evaluate it, do not take it apart.
   bool self = false;
+  /// Goes through a sign extension that was taken apart: good for addresses, not exact as data.
+  bool split = false;
   /// Right only if 32-bit sums inside did not wrap: for addresses, not for data.
   bool assumed = false;
 
