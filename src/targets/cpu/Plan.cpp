@@ -33,6 +33,8 @@ private:
   void parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const Value *>> valueAndTarget);
   bool reads(const Value *v, const Value *buffered, bool atSamePlace) const;
   void flushReadersOf(const Value *target);
+  bool onlyFeeds(const Value *v, const Op &dot) const;
+  const Value *accumulatesInto(const Op &dot) const;
 
   void add(Root root, const ir::Shape &space, int axis = -1, bool sequential = false);
   bool fits(const Root &root, const ir::Shape &space, int axis) const;
@@ -248,9 +250,9 @@ void Planner::parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const 
   std::vector<const Value *> targets;
   for (size_t i = 0; i < moves.size(); ++i) {
     auto [v, target] = moves[i];
-    if (v == target)
-      continue;
     int buffer = plan_.bufferFor(target);
+    if (v == target || plan_.bufferFor(v) == buffer)
+      continue;
     bool direct = !reads(v, target, true);
     for (size_t j = i + 1; j < moves.size() && direct; ++j)
       direct = moves[j].first != target && !reads(moves[j].first, target, false);
@@ -369,18 +371,52 @@ void Planner::terminator(const Op &op) {
   flush();
 }
 
+// True if every use of `v` ends in the accumulator operand of `dot`, element by element: nobody else looks at it.
+bool Planner::onlyFeeds(const Value *v, const Op &dot) const {
+  for (const Op *u : uses_.users(v)) {
+    if (u == &dot) {
+      if (dot.operands[0] == v || dot.operands[1] == v)
+        return false;
+      continue;
+    }
+    bool passes = u->parent == dot.parent && u->has(ir::traits::Elementwise) && plan_.bufferFor(u->results[0]) < 0;
+    if (!passes || !onlyFeeds(u->results[0], dot))
+      return false;
+  }
+  return true;
+}
+
+// `acc = dot(a, b, f(acc))` in a loop, f elementwise: the loop-carried value whose buffer can be accumulated into, or null.
+const Value *Planner::accumulatesInto(const Op &dot) const {
+  const ir::Block &body = *dot.parent;
+  const Op *loop = body.parent ? body.parent->op : nullptr;
+  const auto &users = uses_.users(dot.results[0]);
+  if (!loop || loop->kind != OpKind::For || users.size() != 1 || users[0] != body.terminator())
+    return nullptr;
+  const auto &yields = body.terminator()->operands;
+  if (std::count(yields.begin(), yields.end(), dot.results[0]) != 1)
+    return nullptr;
+  size_t slot = static_cast<size_t>(std::find(yields.begin(), yields.end(), dot.results[0]) - yields.begin());
+  const Value *arg = body.args[slot + 1];
+  bool inPlace = plan_.bufferFor(arg) >= 0 && onlyFeeds(arg, dot) && !reads(dot.operands[2], arg, true);
+  return inPlace ? arg : nullptr;
+}
+
 void Planner::dot(const Op &op) {
   const ir::Shape &as = op.operands[0]->type.shape, &cs = op.results[0]->type.shape;
   unsigned r = cs.rank();
   DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
                       cs[r - 2], cs[r - 1], as[r - 1], op.strAttr("precision"));
   int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
-  int c = newBuffer(ir::Type::scalar(p.accElem), cs);
+  const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;
+  int c = carried ? plan_.bufferFor(carried) : newBuffer(ir::Type::scalar(p.accElem), cs);
   plan_.bufferOf[op.results[0]] = c;
   const Value *acc = op.operands[2];
   bool zero = acc->def && acc->def->kind == OpKind::Const &&
               (acc->type.isIntLike() ? acc->def->intAttr("value") == 0 : acc->def->floatAttr("value") == 0);
-  if (!zero)
+  if (carried)
+    flushReadersOf(carried);
+  if (!zero && acc != carried)
     materialize(acc, c);
   auto packed = [&](const Value *v, ir::Elem elem, int64_t elems, auto strideOf) {
     int b = newBuffer(ir::Type::scalar(elem), v->type.shape);

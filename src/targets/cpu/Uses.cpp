@@ -142,8 +142,9 @@ void Uses::visit(const ir::Block &b) {
     effects_[op] = e;
     unsigned w = opCost(*op);
     if (isVirtualizable(*op))
+      // Work on fewer elements than the result has does not count: a dear part of it gets a buffer of its own size.
       for (const Value *v : op->operands)
-        w = std::min(100000u, w + (v->type.isTensor() ? work_.lookup(v) : 0));
+        w = std::min(100000u, w + (v->type.isTensor() && v->type.numel() >= op->results[0]->type.numel() ? work_.lookup(v) : 0));
     else
       w = 1;
     for (const Value *v : op->results)
