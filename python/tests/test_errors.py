@@ -114,6 +114,7 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
 threading.Thread(target=interrupt, daemon=True).start()
 try:
     endless[(1,)](np.zeros(1, np.int32))

@@ -107,7 +107,11 @@ void DebugEmitter::variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::
                                                            type(source.type, isSigned), true)
                         : builder_.createAutoVariable(current_, source.name, in, line, type(source.type, isSigned), true);
   auto *at = llvm::DILocation::get(current_->getContext(), line, 0, current_);
-  builder_.insertDbgValueIntrinsic(value, var, builder_.createExpression(), at, b.GetInsertBlock());
+  // In memory, behind a volatile store: a value in a register is "optimized out" for gdb as soon as the code is done with it.
+  llvm::BasicBlock &entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::AllocaInst *slot = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(value->getType());
+  builder_.insertDeclare(slot, var, builder_.createExpression(), at, b.GetInsertBlock());
+  b.CreateStore(value, slot, /*isVolatile=*/true);
 }
 
 } // namespace tegula::cpu
