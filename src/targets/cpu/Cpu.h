@@ -5,6 +5,7 @@
 #pragma once
 #include "ir/Ir.h"
 #include "support/Diag.h"
+#include "targets/Meta.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,30 +39,8 @@ struct CpuOptions {
   unsigned optLevel = 2;    // 0..3
 };
 
-/// A place that a fault or a print refers to.
-struct Site {
-  enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print } kind;
-  std::string file;
-  uint32_t line = 0, column = 0;
-  std::string function; // enclosing kernel or helper
-  std::string text;     // message of an assert, prefix of a print
-  int32_t arg = -1;     // pointer argument an access goes through, -1 if unknown
-  // print only, one entry per operand:
-  struct Operand {
-    ir::Type type;
-    bool isSigned = true;
-  };
-  std::vector<Operand> operands;
-  bool hex = false;
-};
-
-struct ArgSlot {
-  ir::Type type;
-  uint32_t offset = 0;
-  std::string name;
-  bool isSigned = true;
-  bool written = false; // the kernel may store through this pointer
-};
+using targets::ArgSlot;
+using targets::Site;
 
 /// Everything the runtime must know about a compiled kernel. No LLVM here; serialized into the cache.
 struct KernelMeta {

@@ -1,0 +1,74 @@
+// The NVIDIA target: from tile IR to PTX (or to code for the simulator), one function per arrow.
+//
+//   ir::Module --assignLayouts--> gpu IR (layouts in the types) --gpu passes--> gpu IR --lower--> LLVM IR --codegen--> PTX | object
+// compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
+// Assembling PTX needs a library of the CUDA driver or toolkit and so belongs to the runtime (runtime/cuda), not here.
+#pragma once
+#include "ir/Ir.h"
+#include "support/Diag.h"
+#include "targets/Meta.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tegula::nvidia {
+
+/// What code is generated for.
+struct NvTarget {
+  unsigned sm = 90;          // compute capability: 80, 86, 89, 90
+  bool archFeatures = true;  // sm_90a: wgmma, setmaxnreg
+  bool simulate = false;     // code for src/sim on the host instead of PTX
+  bool operator==(const NvTarget &) const = default;
+};
+
+/// "sm_80", "sm_86", "sm_89", "sm_90a"; "sim" (= sim:sm_90a), "sim:sm_80" ... nullopt for other names.
+std::optional<NvTarget> parseTarget(std::string_view name);
+std::vector<std::string> knownTargetNames();
+/// Canonical text of everything that changes generated code; part of the cache key.
+std::string targetKey(const NvTarget &t);
+
+struct NvOptions {
+  unsigned numWarps = 4;   // 1..32, a power of two
+  unsigned numStages = 3;
+  unsigned numCtas = 1;    // CTAs of a cluster that work on one program
+  unsigned maxRegisters = 0; // 0: no limit
+  bool fpFusion = true;
+  bool debugInfo = false;
+  bool checked = true;     // simulator only: checks of accesses are always on there
+  unsigned optLevel = 3;
+};
+
+/// Everything the runtime must know about a compiled kernel. Serialized into the cache.
+struct GpuKernelMeta {
+  std::string symbol;        // entry: .entry in PTX, TegulaSimEntry in an object
+  std::vector<targets::ArgSlot> args;
+  uint32_t argBytes = 0;     // packed arguments without the record pointer
+  uint32_t threads = 128;    // per CTA
+  uint32_t clusterCtas = 1;
+  uint32_t sharedBytes = 0;  // dynamic shared memory per CTA
+  bool cooperative = false, programmaticLaunch = false;
+  std::vector<targets::Site> sites;
+};
+
+/// Nanoseconds.
+struct CompileTimes {
+  uint64_t layoutNs = 0, passesNs = 0, lowerNs = 0, optimizeNs = 0, codegenNs = 0;
+};
+
+struct GpuKernel {
+  std::vector<char> code; // PTX text with a final NUL, or a relocatable ELF object for the simulator (abi/SimAbi.h)
+  GpuKernelMeta meta;
+  CompileTimes times;
+};
+
+enum class Stage : uint8_t { Gpu, Llvm, Ptx, Object };
+
+/// Compiles the module's kernel. On failure the reason has been reported to `diag` and nullopt comes back.
+/// `module` is read only.
+std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &options,
+                                 DiagEngine &diag);
+/// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`.
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const NvOptions &options,
+                                     Stage stage, DiagEngine &diag);
+
+} // namespace tegula::nvidia
