@@ -1,0 +1,133 @@
+// The instruction layer: every GPU operation that LLVM has no plain instruction for, and every access to memory that threads
+// share. Each function has two facets: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call of the machine
+// model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else; nothing above this file knows which facet is emitted.
+//
+// Values: i32/i64 integers, float, double, ptr; packed registers are i32. Shared addresses are i32 (see SimAbi.h); global
+// addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or null for
+// "always". Every function emits at the builder's insertion point and uses the current site (setSite) for the simulator.
+#pragma once
+#include "targets/nvidia/Nvidia.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace tegula::nvidia {
+
+using V = llvm::Value *;
+using Regs = llvm::SmallVector<V, 8>;
+
+enum class Special : uint8_t { Tid, CtaIdX, CtaIdY, CtaIdZ, GridX, GridY, GridZ, ClusterRank, ClusterSize, ClusterIdX, ClustersX };
+enum class ShuffleMode : uint8_t { Idx, Bfly, Up, Down };
+/// Cache hints of loads and stores: PTX .ca/.cg/.cv, .wb/.cg/.cs/.wt, L1::evict_first/last/no_allocate.
+enum class Cache : uint8_t { None, Ca, Cg, Cs, Cv, Wb, Wt };
+enum class Evict : uint8_t { None, First, Last };
+struct AccessHints {
+  Cache cache = Cache::None;
+  Evict evict = Evict::None;
+  bool isVolatile = false;
+  bool readOnly = false; // ld.global.nc allowed: nobody writes this memory during the kernel
+};
+/// Values equal the TEGULA_ATOM_* / TEGULA_MMA_* / TEGULA_SIM_* numbers of SimAbi.h.
+enum class AtomOp : uint8_t { Add, FAdd, SMin, SMax, UMin, UMax, And, Or, Xor, Xchg, Cas };
+enum class AtomType : uint8_t { I32, I64, F16, BF16, F32, F64, I16 };
+enum class MmaType : uint8_t { F16, BF16, TF32, E4M3, E5M2, S8, U8, F64, F32, S32 };
+enum class MemSem : uint8_t { Relaxed, Acquire, Release, AcqRel };
+enum class Scope : uint8_t { Cta, Cluster, Gpu, Sys };
+
+class Instr {
+public:
+  /// `simThread`: first argument of a simulated kernel (TegulaSimThread *); null for a GPU. `entry`: block for allocas.
+  Instr(llvm::IRBuilder<> &b, const NvTarget &target, V simThread) : b(b), target(target), simThread_(simThread) {}
+  llvm::IRBuilder<> &b;
+  const NvTarget &target;
+  void setSite(int site) { site_ = site; }
+
+  V special(Special s); // i32
+
+  // Memory. `bytes` 1, 2, 4, 8, 16 = the size of `type` (integer iN, float, double, ptr or a vector of them); addresses are aligned to it.
+  /// `other` (same type, may be null = undefined) is what a thread with pred = false gets.
+  V loadGlobal(V addr, llvm::Type *type, V pred, V other, AccessHints hints = {});
+  void storeGlobal(V addr, V value, V pred, AccessHints hints = {});
+  V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr);
+  void storeShared(V addr, V value, V pred = nullptr);
+  V mapShared(V addr, V rank);
+  /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16 add).
+  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Types the hardware has no
+  /// instruction for (16-bit anything but add on f16/bf16/cas, float min/max ...) are the caller's business (CAS loops).
+  Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem, Scope scope,
+              V pred, bool wantOld);
+
+  // Warps. Masks are the full warp.
+  V shuffle(ShuffleMode mode, V value32, V lane);
+  V ballot(V pred);
+  V elect(); // i1, true in one lane
+  void syncWarp();
+
+  // Barriers, fences.
+  void barrier();                                // all threads of the CTA
+  void namedBarrier(unsigned id, unsigned count); // bar.sync
+  void namedArrive(unsigned id, unsigned count);
+  void clusterArrive(bool relaxed);
+  void clusterWait();
+  void fenceProxyAsync();
+  void fenceMbarrierInit();
+  void memoryFence(Scope scope);
+
+  // Matrix moves and products. Register counts follow from shapes (docs/hopper.md, fragment tables).
+  Regs ldmatrix(V addr, unsigned count, bool trans);
+  void stmatrix(V addr, llvm::ArrayRef<V> regs, bool trans);
+  /// m16n8k`k`; f64: m8n8k4. a, b packed i32 (f64: double); c, d float / i32 / double (f16 accumulator: packed i32).
+  Regs mma(unsigned k, MmaType d, MmaType a, MmaType b, llvm::ArrayRef<V> aRegs, llvm::ArrayRef<V> bRegs, llvm::ArrayRef<V> c);
+  struct Wgmma {
+    unsigned n;
+    MmaType d, a, b;
+    bool transA = false, transB = false; // MN-major operand in shared memory
+    bool negA = false, negB = false;
+  };
+  /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new accumulators.
+  Regs wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc);
+  void wgmmaFence();
+  void wgmmaCommit();
+  /// wait_group n; `acc` are returned as values that may be read (ties the wait to them for LLVM as well).
+  Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc);
+
+  // Asynchronous copies (PTX ISA 9.7.9.25). `srcBytes` i32 <= bytes, or null = bytes.
+  void cpAsync(V dstShared, V srcGlobal, unsigned bytes, V srcBytes, V pred, AccessHints hints = {});
+  void cpAsyncCommit();
+  void cpAsyncWait(unsigned n);
+  void cpAsyncMbarArrive(V bar);
+  void mbarInit(V bar, unsigned count);
+  void mbarInval(V bar);
+  void mbarArrive(V bar, V pred = nullptr); // bar may be a mapped address of another CTA
+  void mbarArriveExpect(V bar, V bytes, V pred = nullptr);
+  void mbarWait(V bar, V parity);           // loops until the phase is complete
+  void tmaLoad(V dst, V map, llvm::ArrayRef<V> coord, V bar, V multicastMask, V pred); // multicastMask i16 or null
+  void tmaStore(V map, llvm::ArrayRef<V> coord, V src, V pred);
+  void tmaReduce(V map, llvm::ArrayRef<V> coord, V src, AtomOp op, V pred);
+  void bulkLoad(V dst, V src, V bytes, V bar, V pred);
+  void bulkStore(V dst, V src, V bytes, V pred);
+  void bulkCommit();
+  void bulkWait(unsigned n, bool readOnly);
+
+  void setMaxRegisters(unsigned regs, bool increase);
+  void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
+
+  // Elementary functions with a hardware instruction: <= 2 ulp over the range stated in docs/rationale/gpu.md.
+  V ex2(V x);
+  V lg2(V x);
+  V rsqrt(V x);
+  V sqrtApprox(V x);
+  V rcpApprox(V x);
+  V divFull(V x, V y);
+  V tanhApprox(V x);
+
+  // Debugging. Bits of one element, zero-extended to i64.
+  void assertFail(V record); // fills the launch record (GpuAbi.h), traps; does not return
+  void print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs);
+  void backEdge(); // simulator: lets other threads run; GPU: nothing
+
+private:
+  V simCall(const char *name, llvm::Type *result, llvm::ArrayRef<V> args);
+  V simThread_;
+  int site_ = 0;
+};
+
+} // namespace tegula::nvidia
