@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = {
     "abi": [],
     "support": ["abi"],
+    "layout": ["support"],
     "syntax": ["support"],
     "ir": ["support"],
     "lang": ["support", "ir"],
