@@ -13,7 +13,7 @@ LAYERS = {
     "support": ["abi"],
     "layout": ["support"],
     "syntax": ["support"],
-    "ir": ["support"],
+    "ir": ["support", "layout"],
     "lang": ["support", "ir"],
     "lib": [],
     "sema": ["support", "syntax", "ir", "lang", "lib"],

@@ -94,6 +94,14 @@ struct Module::Storage {
 Module::Module() : storage_(std::make_unique<Storage>()) {}
 Module::~Module() = default;
 
+uint16_t Module::internLayout(const layout::LinearLayout &l) {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (layouts[i] == l)
+      return static_cast<uint16_t>(i + 1);
+  layouts.push_back(l);
+  return static_cast<uint16_t>(layouts.size());
+}
+
 Value *Module::createValue(const Type &t) {
   Value &v = storage_->values.emplace_back();
   v.type = t;

@@ -9,6 +9,7 @@
 // before it gets here, so a region has one block and values dominate by nesting. Why not MLIR: docs/rationale/ir.md.
 #pragma once
 #include "ir/Type.h"
+#include "layout/LinearLayout.h"
 #include "support/Source.h"
 #include <deque>
 #include <map>
@@ -147,6 +148,11 @@ public:
 
   std::deque<Function *> functions; // callees before callers; the kernel is the last one
   std::vector<InlineSite> inlineSites;
+  /// The layouts that types of this module name (Type::layout is 1 + index).
+  std::vector<layout::LinearLayout> layouts;
+  /// Number for Type::layout; equal layouts get one number.
+  uint16_t internLayout(const layout::LinearLayout &l);
+  const layout::LinearLayout &layoutOf(const Type &t) const { return layouts[t.layout - 1u]; }
   /// Source files that locations point into; kept alive here.
   std::vector<std::shared_ptr<const SourceFile>> sources;
 

@@ -26,7 +26,10 @@ std::string str(const Type &t) {
   std::string s = "tensor<";
   for (int32_t d : t.shape)
     s += std::to_string(d) + "x";
-  return s + elem + ">";
+  s += elem;
+  if (t.layout)
+    s += ", L" + std::to_string(t.layout);
+  return s + ">";
 }
 
 } // namespace tegula::ir

@@ -57,6 +57,8 @@ struct Type {
   Elem elem = Elem::Void; // element, or pointee if isPtr
   bool isPtr = false;
   Shape shape;
+  /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above targets/nvidia).
+  uint16_t layout = 0;
 
   static Type none() { return {}; }
   static Type scalar(Elem e) { return {e, false, {}}; }
@@ -69,14 +71,16 @@ struct Type {
   bool isScalar() const { return shape.rank() == 0; }
   bool isIntLike() const { return !isPtr && ir::isInt(elem); }
   bool isFloatLike() const { return !isPtr && ir::isFloat(elem); }
+  /// The layout is dropped: it belongs to the old shape.
   Type withShape(Shape s) const { return {elem, isPtr, s}; }
-  Type withElem(Elem e) const { return {e, false, shape}; }
+  Type withElem(Elem e) const { return {e, false, shape, layout}; }
+  Type withLayout(uint16_t id) const { return {elem, isPtr, shape, id}; }
   Type scalarType() const { return {elem, isPtr, {}}; }
   int64_t numel() const { return shape.numel(); }
   bool operator==(const Type &) const = default;
 };
 
-/// "i32", "ptr<f16>", "tensor<128x64xf32>", "tensor<128xptr<f16>>", "void".
+/// "i32", "ptr<f16>", "tensor<128x64xf32>", "tensor<128xptr<f16>>", "tensor<128xf32, L1>" (layout 1), "void".
 std::string str(const Type &t);
 
 } // namespace tegula::ir

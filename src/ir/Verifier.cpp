@@ -244,6 +244,9 @@ bool Verifier::elementwise(const Op &op) {
   for (const Value *v : op.operands)
     if (v->type.shape != op.result()->type.shape)
       return bad(&op, "operands and result differ in shape");
+  for (const Value *v : op.operands)
+    if (v->type.layout != op.result()->type.layout)
+      return bad(&op, "operands and result differ in layout");
   return elements(op) || bad(&op, "operand and result types do not fit this operation");
 }
 
@@ -316,6 +319,8 @@ bool Verifier::shape(const Op &op) {
   switch (op.kind) {
   case OpKind::Splat: return (a.isScalar() && r.isTensor()) || bad(&op, "makes a tensor from a scalar");
   case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "makes a scalar from a tensor of one element");
+  case OpKind::Convert:
+    return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) || bad(&op, "changes the layout only");
   case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "keeps the number of elements");
   case OpKind::Permute: return permute(op);
   case OpKind::ExpandDims: {
