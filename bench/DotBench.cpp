@@ -3,8 +3,8 @@
 //
 //   dot-bench [target]     (default cpu:native; set OPENBLAS_NUM_THREADS=1)
 #include "JitLibrary.h"
+#include "targets/common/VecUtil.h"
 #include "targets/cpu/Dot.h"
-#include "targets/cpu/VecUtil.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -53,10 +53,10 @@ const Shape shapes[] = {{128, 128, 128, ir::Elem::F32, ir::Elem::F32},  {128, 12
 
 /// 24 independent chains of multiply-adds: all that the core can do.
 void addPeak(JitLibrary &lib) {
-  lib.addPointers("peak", [](VecEmitter &v, llvm::ArrayRef<llvm::Value *> args) {
+  lib.addPointers("peak", [&lib](VecEmitter &v, llvm::ArrayRef<llvm::Value *> args) {
     llvm::IRBuilder<> &b = v.b;
     constexpr unsigned chains = 12;
-    llvm::Type *t = v.vecType(ir::Elem::F32, v.target.vectorBits / 32);
+    llvm::Type *t = v.vecType(ir::Elem::F32, lib.target().vectorBits / 32);
     auto *entry = b.GetInsertBlock(), *loop = llvm::BasicBlock::Create(b.getContext(), "l", entry->getParent()),
          *exit = llvm::BasicBlock::Create(b.getContext(), "x", entry->getParent());
     llvm::Value *x = b.CreateAlignedLoad(t, args[0], llvm::Align(4));
@@ -71,7 +71,7 @@ void addPeak(JitLibrary &lib) {
     }
     std::vector<llvm::Value *> next;
     for (unsigned i = 0; i < chains; ++i)
-      next.push_back(Arith(v).mulAdd(x, x, acc[i]));
+      next.push_back(targets::Arith(v).mulAdd(x, x, acc[i]));
     auto *left = b.CreateSub(iv, b.getInt64(1));
     iv->addIncoming(left, loop);
     for (unsigned i = 0; i < chains; ++i)
@@ -93,7 +93,7 @@ int run(const char *target) {
     const Shape &s = shapes[i];
     plans.push_back(dotPlan(lib.target(), s.elem, s.elem, s.acc, s.m, s.n, s.k, "ieee"));
     lib.addPointers("dot" + std::to_string(i), [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> a) {
-      emitDot(v, plans.back(), a[0], a[1], a[2], true);
+      emitDot(v, lib.target(), plans.back(), a[0], a[1], a[2], true);
     });
   }
   if (!lib.load())

@@ -39,7 +39,7 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
   CpuOptions options;
-  VecEmitter v{b, target, options};
+  VecEmitter v{b, vecTarget(target, options)};
   auto begin = [&](const std::string &name, llvm::Type *result, std::vector<llvm::Type *> args) {
     auto *f =
         llvm::Function::Create(llvm::FunctionType::get(result, args, false), llvm::Function::ExternalLinkage, name, m);
@@ -87,7 +87,7 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
     for (int64_t n : {1, 64}) {
       auto *f = begin(std::string("dot") + ir::name(e) + std::to_string(n), b.getVoidTy(),
                       {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()});
-      emitDot(v, dotPlan(target, e, e, acc, 32, n, 64, "ieee"), f->getArg(0), f->getArg(1), f->getArg(2), true);
+      emitDot(v, target, dotPlan(target, e, e, acc, 32, n, 64, "ieee"), f->getArg(0), f->getArg(1), f->getArg(2), true);
       b.CreateRetVoid();
     }
 }

@@ -116,7 +116,7 @@ TEST_P(DotTest, EqualsPlainLoops) {
   std::vector<Case> all = cases(lib.target());
   for (const Case &c : all)
     lib.addPointers(c.name(), [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> args) {
-      emitDot(v, c.plan, args[0], args[1], args[2], c.accumulate);
+      emitDot(v, lib.target(), c.plan, args[0], args[1], args[2], c.accumulate);
     });
   ASSERT_TRUE(lib.load());
   for (const Case &c : all)

@@ -25,7 +25,7 @@ void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::A
                                 const Body &body) {
   entries_[name] = {{args.begin(), args.end()}, result, entries_.size()};
   llvm::IRBuilder<> b(context_);
-  VecEmitter v{b, target_, options_};
+  VecEmitter v{b, vecTarget(target_, options_)};
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64}, false),
                                    llvm::Function::ExternalLinkage, name, *module_);
@@ -61,7 +61,7 @@ void JitLibrary::addPointers(const std::string &name,
                              const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body) {
   entries_[name] = {{}, ir::Elem::Void, entries_.size()};
   llvm::IRBuilder<> b(context_);
-  VecEmitter v{b, target_, options_};
+  VecEmitter v{b, vecTarget(target_, options_)};
   llvm::Type *ptr = b.getPtrTy();
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr}, false),
                                    llvm::Function::ExternalLinkage, name, *module_);

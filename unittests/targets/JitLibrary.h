@@ -2,7 +2,6 @@
 // loaded.
 #pragma once
 #include "targets/cpu/Codegen.h"
-#include "targets/cpu/Vec.h"
 #include "llvm/IR/LLVMContext.h"
 #include <array>
 #include <functional>

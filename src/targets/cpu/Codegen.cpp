@@ -131,6 +131,17 @@ void emit(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, 
 
 } // namespace
 
+targets::VecTarget vecTarget(const CpuTarget &t, const CpuOptions &o) {
+  bool x86 = t.triple.starts_with("x86_64");
+  return {.x86 = x86,
+          .aarch64 = !x86,
+          .fma = t.fma,
+          .f16c = t.f16c,
+          .avx2 = t.avx2,
+          .avx512 = t.avx512,
+          .fpFusion = o.fpFusion};
+}
+
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag) {
   static std::once_flag x86Once, armOnce;
   llvm::Triple triple(t.triple);

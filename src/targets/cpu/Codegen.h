@@ -1,6 +1,7 @@
 // From LLVM IR to object code: target machine, pass pipeline, emission. The only place that runs LLVM passes for CPUs.
 #pragma once
 #include "support/Diag.h"
+#include "targets/common/Vec.h"
 #include "targets/cpu/Cpu.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -8,6 +9,10 @@
 
 namespace tegula::cpu {
 
+using targets::VecEmitter;
+
+/// What VecEmitter has to know.
+targets::VecTarget vecTarget(const CpuTarget &t, const CpuOptions &o);
 /// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once
 /// per process.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag);

@@ -8,12 +8,14 @@
 //   at the end.
 // Loop order: k blocks (a B panel stays in L1) > panels of B > row blocks of A > k. C is touched once per k block.
 #include "targets/cpu/Dot.h"
-#include "targets/cpu/VecUtil.h"
+#include "targets/common/VecUtil.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <bit>
 
 namespace tegula::cpu {
 namespace {
+
+using targets::Arith, targets::lanesOf, targets::likeShape;
 
 using ir::Elem;
 using V = llvm::Value *;
@@ -66,7 +68,8 @@ unsigned lanesOfAcc(const CpuTarget &t, const DotPlan &p) {
 /// One emission of emitDot.
 class DotEmitter {
 public:
-  DotEmitter(VecEmitter &v, const DotPlan &p) : v(v), b(v.b), p(p), lanes(lanesOfAcc(v.target, p)) {
+  DotEmitter(VecEmitter &v, const CpuTarget &target, const DotPlan &p)
+      : v(v), b(v.b), target(target), p(p), lanes(lanesOfAcc(target, p)) {
     accType = v.vecType(p.accElem, lanes);
   }
   void run(V a, V bPacked, V c, bool accumulate);
@@ -74,6 +77,7 @@ public:
 private:
   VecEmitter &v;
   llvm::IRBuilder<> &b;
+  const CpuTarget &target;
   const DotPlan &p;
   unsigned lanes;
   llvm::Type *accType;
@@ -172,7 +176,7 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
                                       : x86_avx512_vpdpbusd_128;
     return b.CreateIntrinsic(id, {}, {acc, x, y});
   }
-  if (v.target.avx512Vnni) {
+  if (target.avx512Vnni) {
     llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpwssd_512
                              : n == 8 ? x86_avx512_vpdpwssd_256
                                       : x86_avx512_vpdpwssd_128;
@@ -239,7 +243,7 @@ void DotEmitter::outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
 void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate) {
   unsigned n = static_cast<unsigned>(p.n);
   int64_t groups = k / p.kGroup;
-  unsigned native = v.target.vectorBits / ir::bitWidth(p.accElem);
+  unsigned native = target.vectorBits / ir::bitWidth(p.accElem);
   unsigned width = static_cast<unsigned>(std::min<int64_t>(native, groups));
   // The grouped instructions exist for 4 lanes and more; dotPlan sees to it that there are as many groups.
   llvm::Type *vec = v.vecType(p.accElem, width);
@@ -291,7 +295,7 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
 /// All of C for one block of k.
 void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
   bool inner = p.nr == 1;
-  unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(v.target).lowRows;
+  unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
   auto panel = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
     int64_t row = 0;
     for (RowBlock block : rowBlocks(p, lowRows)) {
@@ -318,7 +322,7 @@ void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
 void DotEmitter::run(V a, V bp, V c, bool accumulate) {
   // Half of L1 for a panel of B, the rest for the rows of A and C that pass by.
   int64_t panelBytes = std::max<int64_t>(1, p.nr * bBytes());
-  int64_t kBlock = static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, v.target.l1Bytes * 2 / 3 / panelBytes)));
+  int64_t kBlock = static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, target.l1Bytes * 2 / 3 / panelBytes)));
   kBlock = std::min(kBlock, p.k);
   int64_t blocks = p.k / kBlock;
   if (!accumulate) {
@@ -398,8 +402,8 @@ llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x) {
   return a.b.CreateSelect(a.isNan(x), x, cut);
 }
 
-void emitDot(VecEmitter &v, const DotPlan &p, V a, V bPacked, V c, bool accumulate) {
-  DotEmitter(v, p).run(a, bPacked, c, accumulate);
+void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate) {
+  DotEmitter(v, target, p).run(a, bPacked, c, accumulate);
 }
 
 } // namespace tegula::cpu

@@ -4,7 +4,7 @@
 // masks, casts, transposes run inside the packing nests), then emitDot() emits the loops over the packed panels. All
 // sizes are compile-time constants.
 #pragma once
-#include "targets/cpu/Vec.h"
+#include "targets/cpu/Codegen.h"
 
 namespace tegula::cpu {
 
@@ -41,6 +41,7 @@ llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x);
 
 /// Emits the loops at the builder's position; `a`, `b`, `c` are ptr values to 64-byte aligned scratch. If `accumulate`
 /// is false C is overwritten (acc known to be zero). Leaves the builder after the loops.
-void emitDot(VecEmitter &v, const DotPlan &p, llvm::Value *a, llvm::Value *bPacked, llvm::Value *c, bool accumulate);
+void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *bPacked,
+             llvm::Value *c, bool accumulate);
 
 } // namespace tegula::cpu

@@ -10,7 +10,7 @@ using V = llvm::Value *;
 
 FunctionEmitter::FunctionEmitter(ModuleState &state, const Plan &plan)
     : state_(state), plan_(plan), context_(state.llvm.getContext()), b_(context_),
-      vec_{b_, state.target, state.options},
+      vec_{b_, vecTarget(state.target, state.options)},
       calleeScratch_(plan.scratchBytes) {}
 
 // In the entry block, so that one address serves the whole function.

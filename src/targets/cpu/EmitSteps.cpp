@@ -220,7 +220,7 @@ void FunctionEmitter::dotStep(const Step &s) {
   setLoc(s.op);
   V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   if (s.batch == 1)
-    return emitDot(vec_, *s.dot, a, b, c, s.accumulate);
+    return emitDot(vec_, state_.target, *s.dot, a, b, c, s.accumulate);
   const Buffer &ab = plan_.buffers[static_cast<size_t>(s.bufferA)], &bb = plan_.buffers[static_cast<size_t>(s.bufferB)],
                &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
   auto *enter = llvm::BasicBlock::Create(context_, "batch", function_);
@@ -234,7 +234,7 @@ void FunctionEmitter::dotStep(const Step &s) {
     return b_.CreateGEP(b_.getInt8Ty(), base,
                         b_.CreateMul(iv, b_.getInt64(buffer.bytes() / static_cast<uint64_t>(s.batch))));
   };
-  emitDot(vec_, *s.dot, at(a, ab), at(b, bb), at(c, cb), s.accumulate);
+  emitDot(vec_, state_.target, *s.dot, at(a, ab), at(b, bb), at(c, cb), s.accumulate);
   V next = b_.CreateAdd(iv, b_.getInt64(1));
   iv->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(static_cast<uint64_t>(s.batch))), enter, exit);

@@ -10,9 +10,9 @@
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
 // computed twice and no LLVM pass has to move it. A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
+#include "targets/cpu/Codegen.h"
 #include "targets/cpu/Lin.h"
 #include "targets/cpu/Plan.h"
-#include "targets/cpu/Vec.h"
 #include <cstddef>
 #include <map>
 #include <set>

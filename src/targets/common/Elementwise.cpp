@@ -1,8 +1,8 @@
 // Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp,
 // elementary functions in Math*.cpp.
-#include "targets/cpu/VecUtil.h"
+#include "targets/common/VecUtil.h"
 
-namespace tegula::cpu {
+namespace tegula::targets {
 
 using ir::CmpPred;
 using ir::Elem;
@@ -266,7 +266,7 @@ V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
     std::swap(x, y);
   auto better = [&](V p, V q) { return isMin ? a.b.CreateFCmpOLT(p, q) : a.b.CreateFCmpOGT(p, q); };
   // On bits for AArch64: it would make fminnm of a float select, which lets signalling NaN win.
-  bool onBits = !v.target.triple.starts_with("x86_64");
+  bool onBits = !v.target.x86;
   auto choose = [&](V c, V p, V q) {
     return onBits ? a.floatOf(a.b.CreateSelect(c, a.bitsOf(p), a.bitsOf(q))) : a.b.CreateSelect(c, p, q);
   };
@@ -312,7 +312,7 @@ V emitFma(VecEmitter &v, V x, V y, V z) {
 
 V emitRound(VecEmitter &v, OpKind kind, V x) {
   bool isFloor = kind == OpKind::Floor;
-  if (v.target.avx2 || v.target.triple.starts_with("aarch64"))
+  if (v.target.avx2 || v.target.aarch64)
     return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : llvm::Intrinsic::ceil, x);
   // SSE2 has no rounding instruction: adding 2^23 (2^52) pushes the fraction out of the significand.
   Arith a(v);
@@ -383,8 +383,8 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
     return integerOp(*this, k, args);
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
   if (argElem == Elem::F32 || argElem == Elem::F64)
-    return floatOp(*this, k, args, options.fpFusion);
+    return floatOp(*this, k, args, target.fpFusion);
   return narrowFloatOp(*this, k, args, argElem);
 }
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

@@ -1,20 +1,26 @@
-// Emission of single operations on native vectors: what the loop-nest emitter (Emit*.cpp) calls for each element-wise
-// op.
+// Emission of single operations on registers: what the targets' emitters call for each element-wise operation. CPUs
+// call it with native vectors, GPUs with scalars.
 //
-// How elements live in LLVM values, everywhere in this target: i1 -> i1; ints -> iN; f32, f64 -> float, double;
+// How elements live in LLVM values, everywhere in the targets: i1 -> i1; ints -> iN; f32, f64 -> float, double;
 // f16 and bf16 -> i16 (their bits); fp8 -> i8 (their bits); pointers -> ptr. A value is a scalar or a fixed vector of
 // these; every function here takes either and gives back the same shape. In memory i1 is one byte, 0 or 1.
 #pragma once
 #include "ir/Ir.h"
-#include "targets/cpu/Cpu.h"
 #include "llvm/IR/IRBuilder.h"
 
-namespace tegula::cpu {
+namespace tegula::targets {
+
+/// What an element-wise operation has to know about the machine. Exactly one of the first three is set.
+struct VecTarget {
+  bool x86 = false, aarch64 = false, nvptx = false;
+  bool fma = false, f16c = false; // instructions for float and double; half <-> float
+  bool avx2 = false, avx512 = false;
+  bool fpFusion = true; // a*b+c may become fma (within one kernel expression)
+};
 
 struct VecEmitter {
   llvm::IRBuilder<> &b;
-  const CpuTarget &target;
-  const CpuOptions &options;
+  VecTarget target;
 
   /// LLVM element type of an Elem in registers.
   llvm::Type *elemType(ir::Elem e) const;
@@ -34,4 +40,4 @@ struct VecEmitter {
   llvm::Value *narrow(llvm::Value *x, ir::Elem to, bool towardZero = false);
 };
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tegula::cpu::tables {
+namespace tegula::targets::tables {
 
 inline constexpr double ln2High32 = 0x1.6280000000000p-1;
 inline constexpr double ln2Low32 = 0x1.90bfbe8e7bcd6p-11;
@@ -114,4 +114,4 @@ inline constexpr uint64_t twoOverPi[] = {
     0xF0CFBC209AF4361D,
 };
 
-} // namespace tegula::cpu::tables
+} // namespace tegula::targets::tables

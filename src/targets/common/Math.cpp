@@ -5,12 +5,12 @@
 // inlined and scheduled with the code around them, work in objects that link against nothing, and give the same results
 // in every element of a tile. Each function is one straight line without branches; special values are put right by
 // selects at the end.
-#include "targets/cpu/MathTables.h"
-#include "targets/cpu/VecUtil.h"
+#include "targets/common/MathTables.h"
+#include "targets/common/VecUtil.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <cmath>
 
-namespace tegula::cpu {
+namespace tegula::targets {
 namespace {
 
 using ir::OpKind;
@@ -276,4 +276,4 @@ V emitMath(VecEmitter &v, OpKind kind, V x) {
   }
 }
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

@@ -1,10 +1,10 @@
 // Small helpers shared by the files that implement Vec.h: types and constants in the shape of a given value.
 #pragma once
-#include "targets/cpu/Vec.h"
+#include "targets/common/Vec.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
 
-namespace tegula::cpu {
+namespace tegula::targets {
 
 /// 1 for scalars.
 inline unsigned lanesOf(const llvm::Type *t) {
@@ -86,4 +86,4 @@ llvm::Value *narrowFromDouble(VecEmitter &v, llvm::Value *x, ir::Elem to, bool t
 /// exp, exp2, log, log2, sin, cos, rsqrt, erf, tanh on float or double (Math.cpp).
 llvm::Value *emitMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

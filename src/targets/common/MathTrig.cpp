@@ -5,13 +5,13 @@
 // the 192 digits of 2/pi that matter for them (Payne and Hanek's method). As this needs branches, each function is
 // emitted once per vector length as an internal function of the module and called: the code around a sine stays one
 // basic block.
-#include "targets/cpu/MathTables.h"
-#include "targets/cpu/VecUtil.h"
+#include "targets/common/MathTables.h"
+#include "targets/common/VecUtil.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include <cmath>
 
-namespace tegula::cpu {
+namespace tegula::targets {
 namespace {
 
 using ir::OpKind;
@@ -125,7 +125,7 @@ llvm::Function *TrigEmitter::largeFunction() {
   auto *f =
       llvm::Function::Create(llvm::FunctionType::get(result, {d}, false), llvm::Function::InternalLinkage, name, m);
   llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
-  VecEmitter ve{inner, v.target, v.options};
+  VecEmitter ve{inner, v.target};
   TrigEmitter t(ve);
   Reduced r = t.reduceLarge(f->getArg(0));
   V out = llvm::PoisonValue::get(result);
@@ -251,10 +251,10 @@ V emitTrig(VecEmitter &v, OpKind kind, V x) {
     f->setDoesNotThrow();
     f->setDoesNotAccessMemory();
     llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
-    VecEmitter ve{inner, v.target, v.options};
+    VecEmitter ve{inner, v.target};
     TrigEmitter(ve).body(f, kind);
   }
   return v.b.CreateCall(f, {x});
 }
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

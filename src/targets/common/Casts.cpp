@@ -3,9 +3,9 @@
 // All narrow formats (f16, bf16, five fp8) go through float, which holds their values exactly. Wider sources (f64, i32,
 // i64) first become a float rounded to odd: the last bit is set if anything was lost, and as float has at least two
 // bits more than the target, the second rounding then sees the same side of every midpoint as the exact value does.
-#include "targets/cpu/VecUtil.h"
+#include "targets/common/VecUtil.h"
 
-namespace tegula::cpu {
+namespace tegula::targets {
 namespace {
 
 using ir::Elem;
@@ -180,7 +180,7 @@ V intToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
   if (to == Elem::F64)
     return convert(x, doubleLike(x));
   // LLVM 19 takes vectors of i64 to float by way of double on AArch64, rounding twice.
-  bool direct = to == Elem::F32 && (bits < 64 || v.target.triple.starts_with("x86_64"));
+  bool direct = to == Elem::F32 && (bits < 64 || v.target.x86);
   if (direct || bits <= 16) {
     V wide = bits < 32 ? (isSigned ? a.b.CreateSExt(x, intLike(x, 32)) : a.b.CreateZExt(x, intLike(x, 32))) : x;
     if (bits < 32) // a known non-negative i32 converts by the signed instruction every target has
@@ -281,4 +281,4 @@ V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
   }
 }
 
-} // namespace tegula::cpu
+} // namespace tegula::targets
