@@ -99,10 +99,10 @@ def fuzz():
     return passed, failed, "\n".join(log)
 
 
-def pytest(*paths):
+def pytest(*paths, env=None):
     def suite():
         code, out = run([PY, "-m", "pytest", "-q", "-ra", "--no-header", "-p", "no:cacheprovider", *paths],
-                        timeout=1500)
+                        timeout=1500, env=env or {})
         count = lambda word: sum(int(m) for m in re.findall(rf"(\d+) {word}", out.splitlines()[-1] if out else ""))
         passed = count("passed") + count("xfailed")
         failed = count("failed") + count("error")
@@ -110,6 +110,24 @@ def pytest(*paths):
             failed = 1
         log = "\n".join("    " + l for l in out.splitlines() if l.startswith(("SKIPPED", "XFAIL", "conformance")))
         return passed, failed, log + ("\n" + tail(out) if failed else "")
+    return suite
+
+
+def other_isas(*targets, every):
+    """A sample of test/run for instruction sets that are not the richest one of this machine (that one runs them all)."""
+    def suite():
+        passed = failed = 0
+        logs = []
+        for target in targets:
+            env = {"TEGULA_CPU_TARGET": target}
+            code, out = run([BUILD / "bin/tegula", "info"], env=env)
+            if code != 0:
+                logs.append(f"    SKIPPED {target}: {out.strip()}")
+                continue
+            p, f, log = pytest("test/run", f"--every={every}", env=env)()
+            passed, failed = passed + p, failed + f
+            logs.append(f"    {target}: {p} passed, {f} failed" + (f"\n{log}" if f else ""))
+        return passed, failed, "\n".join(logs)
     return suite
 
 
@@ -132,6 +150,7 @@ SUITES = {
     "python": pytest("python/tests"),
     "cli": pytest("test/cli"),
     "run": pytest("test/run"),
+    "run-isa": other_isas("cpu:x86-64", "cpu:avx2", every=4),
     "examples": pytest("test/examples"),
     "package": script("scripts/test_package.sh"),
     "asan": sanitized("asan"),

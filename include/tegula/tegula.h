@@ -165,7 +165,9 @@ typedef struct TegulaContextOptions {
 } TegulaContextOptions;
 #define TEGULA_CONTEXT_OPTIONS_INIT {sizeof(TegulaContextOptions), NULL, NULL, 0, 0, TEGULA_DEFAULT, TEGULA_DEFAULT}
 
-/* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else. */
+/* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else.
+ * TEGULA_CPU_TARGET in it names an instruction set ("cpu:x86-64", "cpu:avx2", "cpu:avx512", ...; tegula_target_name) that launches are
+ * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
 TEGULA_API void tegula_context_retain(TegulaContext *context);
 TEGULA_API void tegula_context_release(TegulaContext *context);

@@ -22,6 +22,25 @@ static bool truthy(const std::string &v) {
   return false;
 }
 
+std::string tegula::api::noSuchTarget(std::string_view name) {
+  std::string names;
+  for (const std::string &n : cpu::knownTargetNames()) names += (names.empty() ? "" : ", ") + n;
+  return "there is no target `" + std::string(name) + "`; targets are " + names;
+}
+
+/// TEGULA_CPU_TARGET: an instruction set that launches are compiled for in place of the richest one of this machine.
+static bool readForcedTarget(const std::string &name, std::optional<cpu::CpuTarget> &out) {
+  if (name.empty()) return true;
+  out = cpu::parseTarget(name);
+  if (!out) {
+    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_CPU_TARGET: " + noSuchTarget(name));
+    return false;
+  }
+  if (cpu::runsOn(*out, *cpu::parseTarget("cpu"))) return true;
+  fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute");
+  return false;
+}
+
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
@@ -33,8 +52,11 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   std::vector<std::string> readOnly;
   for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
     if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);
+  std::optional<cpu::CpuTarget> target;
+  if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly));
+  c->forcedTarget = std::move(target);
   int64_t threads = o.num_threads;
   if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
   if (threads <= 0) threads = runtime::ThreadPool::availableCores();
@@ -114,7 +136,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
 }
 
 const cpu::CpuTarget &TegulaContext::hostTarget() {
-  std::call_once(targetOnce_, [this] { target_ = *cpu::parseTarget("cpu"); });
+  std::call_once(targetOnce_, [this] { target_ = forcedTarget ? *forcedTarget : *cpu::parseTarget("cpu"); });
   return target_;
 }
 

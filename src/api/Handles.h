@@ -104,6 +104,11 @@ struct PackItem {
 
 } // namespace tegula::api
 
+namespace tegula::api {
+/// The message for a target name that does not exist: it lists those that do.
+std::string noSuchTarget(std::string_view name);
+} // namespace tegula::api
+
 struct TegulaContext : tegula::api::RefCounted {
   TegulaContext(std::string cacheDir, std::vector<std::string> readOnly) : disk(std::move(cacheDir), std::move(readOnly)) {}
   tegula::runtime::ThreadPool pool;
@@ -111,13 +116,14 @@ struct TegulaContext : tegula::api::RefCounted {
   tegula::runtime::DiskCache disk;
   unsigned threads = 1;
   bool debug = false, checked = false;
+  std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   std::mutex outputMutex;
   TegulaOutputFn output = nullptr;
   void *outputUser = nullptr;
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};
-  /// This machine; filled on first use.
+  /// What launches are compiled for: this machine, or `forcedTarget`. Filled on first use.
   const tegula::cpu::CpuTarget &hostTarget();
   const TegulaDeviceInfo &cpuInfo();
   void print(int32_t stream, std::string_view text);

@@ -113,14 +113,6 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
   return true;
 }
 
-/// Can this machine run code of `target`?
-static bool runsHere(const cpu::CpuTarget &host, const cpu::CpuTarget &target) {
-  auto atMost = [](bool needs, bool has) { return has || !needs; };
-  return host.triple == target.triple && target.vectorBits <= host.vectorBits && atMost(target.avx2, host.avx2) &&
-         atMost(target.avx512, host.avx512) && atMost(target.fma, host.fma) && atMost(target.f16c, host.f16c) &&
-         atMost(target.avx512Bf16, host.avx512Bf16) && atMost(target.avx512Vnni, host.avx512Vnni);
-}
-
 /// Everything but the compilation itself. False: the last error is set.
 static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
                     const char *target, const TegulaLaunchOptions *options, CompileRequest &r) {
@@ -132,14 +124,12 @@ static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedV
   const cpu::CpuTarget &host = f->context->hostTarget();
   std::optional<cpu::CpuTarget> t = target && *target ? cpu::parseTarget(target) : host;
   if (!t) {
-    std::string names;
-    for (const std::string &n : cpu::knownTargetNames()) names += (names.empty() ? "" : ", ") + n;
-    fail(TEGULA_NOT_FOUND, "there is no target `" + std::string(target) + "`; targets are " + names);
+    fail(TEGULA_NOT_FOUND, noSuchTarget(target));
     return false;
   }
   r.target = *t;
   r.targetName = *t == host ? f->context->cpuInfo().target : target;
-  r.load = runsHere(host, *t);
+  r.load = cpu::runsOn(*t, host);
   return true;
 }
 

@@ -57,6 +57,16 @@ def test_check_reports_all_mistakes_as_json_too(tegula):
     assert tegula("check", "kernels.py").returncode == 0
 
 
+def test_instruction_set_of_the_environment(tegula):
+    baseline = {"TEGULA_CPU_TARGET": "cpu:x86-64"}
+    p = tegula("compile", "kernels.py::add", *SIG, "--emit", "asm", env=baseline)
+    assert p.returncode == 0 and "%xmm" in p.stdout and "%ymm" not in p.stdout and "%zmm" not in p.stdout
+    assert "target cpu:x86-64 (128-bit vectors)" in tegula("info", env=baseline).stdout
+    for name, words in ("cpu:z80", "there is no target"), ("cpu:aarch64", "cannot execute"):
+        p = tegula("info", env={"TEGULA_CPU_TARGET": name})
+        assert p.returncode == 1 and name in p.stderr and words in p.stderr
+
+
 def test_info_and_version(tegula):
     p = tegula("info")
     assert p.returncode == 0 and "device cpu" in p.stdout and "cpu:avx2" in p.stdout

@@ -28,6 +28,8 @@ struct CpuTarget {
 /// "cpu:aarch64" (NEON). Returns nullopt for other names; `knownTargetNames` lists them for the message.
 std::optional<CpuTarget> parseTarget(std::string_view name);
 std::vector<std::string> knownTargetNames();
+/// Can a machine that is `machine` execute code made for `code`?
+bool runsOn(const CpuTarget &code, const CpuTarget &machine);
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const CpuTarget &t);
 

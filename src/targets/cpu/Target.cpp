@@ -105,6 +105,13 @@ std::vector<std::string> knownTargetNames() {
   return names;
 }
 
+bool runsOn(const CpuTarget &code, const CpuTarget &machine) {
+  auto atMost = [](bool needs, bool has) { return has || !needs; };
+  return code.triple == machine.triple && code.vectorBits <= machine.vectorBits && atMost(code.avx2, machine.avx2) &&
+         atMost(code.avx512, machine.avx512) && atMost(code.fma, machine.fma) && atMost(code.f16c, machine.f16c) &&
+         atMost(code.avx512Bf16, machine.avx512Bf16) && atMost(code.avx512Vnni, machine.avx512Vnni);
+}
+
 std::string targetKey(const CpuTarget &t) {
   std::string key = t.triple + "|" + t.cpu + "|" + t.features + "|" + std::to_string(t.vectorBits);
   for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.fma, t.f16c})
