@@ -59,6 +59,60 @@ constexpr unsigned log2Exact(int64_t size) {
 /// A dimension given by its size, a power of two.
 constexpr DimBits dimOfSize(Dim d, int64_t size) { return {d, static_cast<uint8_t>(log2Exact(size))}; }
 
+/// The shape of a tensor, axis 0 first (outermost, as in the language); every extent a power of two. Converts from any range
+/// of integers, ir::Shape among them. A list of axes (an order) has the same form.
+class Extents {
+public:
+  Extents() = default;
+  Extents(std::initializer_list<int64_t> e) {
+    for (int64_t v : e)
+      push(v);
+  }
+  template <typename Range>
+    requires requires(const Range &r) {
+      r.begin();
+      r.end();
+    }
+  Extents(const Range &r) {
+    for (auto v : r)
+      push(static_cast<int64_t>(v));
+  }
+  /// `rank` times the same value.
+  static Extents filled(unsigned rank, int64_t v) {
+    Extents e;
+    for (unsigned i = 0; i < rank; ++i)
+      e.push(v);
+    return e;
+  }
+
+  unsigned rank() const { return rank_; }
+  size_t size() const { return rank_; }
+  int64_t operator[](unsigned i) const { return e_[i]; }
+  int64_t &operator[](unsigned i) { return e_[i]; }
+  void push(int64_t v) {
+    assert(rank_ < kMaxRank);
+    e_[rank_++] = v;
+  }
+  const int64_t *begin() const { return e_.data(); }
+  const int64_t *end() const { return e_.data() + rank_; }
+  int64_t product() const {
+    int64_t n = 1;
+    for (int64_t v : *this)
+      n *= v;
+    return n;
+  }
+  friend bool operator==(const Extents &a, const Extents &b) {
+    bool same = a.rank_ == b.rank_;
+    for (unsigned i = 0; same && i < a.rank_; ++i)
+      same = a.e_[i] == b.e_[i];
+    return same;
+  }
+
+private:
+  uint8_t rank_ = 0;
+  std::array<int64_t, kMaxRank> e_{};
+};
+
 /// An ordered list of distinct dimensions. A tuple of coordinates is stored flat, in one integer: the first dimension
 /// occupies the lowest bits.
 class DimList {

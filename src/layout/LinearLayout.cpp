@@ -6,11 +6,18 @@ namespace tegula::layout {
 
 using std::span;
 
-DimList tensorDims(span<const int64_t> shape) {
+DimList tensorDims(const Extents &shape) {
   DimList outs;
-  for (size_t i = shape.size(); i-- > 0;)
-    outs.push(dimOfSize(tensorDim(static_cast<unsigned>(i)), shape[i]));
+  for (unsigned i = shape.rank(); i-- > 0;)
+    outs.push(dimOfSize(tensorDim(i), shape[i]));
   return outs;
+}
+
+Extents shapeOf(const LinearLayout &layout) {
+  Extents shape;
+  for (unsigned i = 0; i < kMaxRank && layout.hasOut(tensorDim(i)); ++i)
+    shape.push(layout.outSize(tensorDim(i)));
+  return shape;
 }
 
 LinearLayout::LinearLayout(const DimList &ins, const DimList &outs, span<const uint64_t> bases) : ins_(ins), outs_(outs) {
@@ -21,7 +28,7 @@ LinearLayout::LinearLayout(const DimList &ins, const DimList &outs, span<const u
     assert(b >> outs.totalBits() == 0 && "basis outside the output");
 }
 
-LinearLayout LinearLayout::tensor(span<const int64_t> shape, span<const BasisRow> rows) {
+LinearLayout LinearLayout::tensor(const Extents &shape, std::initializer_list<BasisRow> rows) {
   DimList ins, outs = tensorDims(shape);
   std::vector<uint64_t> bases;
   for (const BasisRow &row : rows) {

@@ -46,10 +46,7 @@ public:
   LinearLayout(const DimList &ins, const DimList &outs, std::span<const uint64_t> bases);
   /// The layout of a tensor of this shape given by its bases, written as in the tables of the hardware manuals:
   /// tensor({16, 8}, {{Dim::Register, {{0,1},{8,0}}}, {Dim::Lane, {{0,2},{0,4},{1,0},{2,0},{4,0}}}}).
-  static LinearLayout tensor(std::span<const int64_t> shape, std::span<const BasisRow> rows);
-  static LinearLayout tensor(std::initializer_list<int64_t> shape, std::initializer_list<BasisRow> rows) {
-    return tensor(std::span(shape.begin(), shape.size()), std::span(rows.begin(), rows.size()));
-  }
+  static LinearLayout tensor(const Extents &shape, std::initializer_list<BasisRow> rows);
   /// in -> out, i -> i, both of `size` values.
   static LinearLayout identity(int64_t size, Dim in, Dim out);
   /// in -> out, every i -> 0; the output has outSize values.
@@ -189,6 +186,8 @@ private:
 };
 
 /// Output dimensions of a tensor in the canonical order (minor first).
-DimList tensorDims(std::span<const int64_t> shape);
+DimList tensorDims(const Extents &shape);
+/// Shape of the tensor that a layout describes: its tensor dimensions, which must be dim0 ... dim(r-1).
+Extents shapeOf(const LinearLayout &layout);
 
 } // namespace tegula::layout

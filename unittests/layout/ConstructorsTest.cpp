@@ -1,0 +1,223 @@
+// Constructors against the tables read out of the hardware (golden bases), and properties of the shape operations.
+#include "Random.h"
+#include "layout/Constructors.h"
+#include <gtest/gtest.h>
+
+using namespace tegula::layout;
+using tegula::layout::test::Random;
+
+namespace {
+
+using Images = std::vector<std::vector<int64_t>>;
+
+struct Golden {
+  const char *name;
+  LinearLayout layout;
+  const char *bases;
+};
+
+// wgmma and mma.sync tables of the hardware, as (row, column).
+TEST(Constructors, FragmentTables) {
+  WarpGrid one{1, 1, 1}, group{4, 1, 1};
+  const Golden table[] = {
+      {"wgmma D f32 n256", wgmmaAccumulator({64, 256}, group),
+       "register: (0,1) (8,0) (0,8) (0,16) (0,32) (0,64) (0,128); lane: (0,2) (0,4) (1,0) (2,0) (4,0); "
+       "warp: (16,0) (32,0) -> dim0 64, dim1 256"},
+      {"wgmma A 16 bit", wgmmaOperandA({64, 16}, group, 16),
+       "register: (0,1) (8,0) (0,8); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: (16,0) (32,0) -> dim0 64, dim1 16"},
+      {"wgmma A 8 bit", wgmmaOperandA({64, 32}, group, 8),
+       "register: (0,1) (0,2) (8,0) (0,16); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: (16,0) (32,0) -> dim0 64, dim1 32"},
+      {"wgmma A tf32", wgmmaOperandA({64, 8}, group, 32),
+       "register: (8,0) (0,4); lane: (0,1) (0,2) (1,0) (2,0) (4,0); warp: (16,0) (32,0) -> dim0 64, dim1 8"},
+      {"m16n8k16 A", mmaOperandA({16, 16}, one, 16),
+       "register: (0,1) (8,0) (0,8); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 16"},
+      {"m16n8k16 B", mmaOperandB({16, 8}, one, 16),
+       "register: (1,0) (8,0); lane: (2,0) (4,0) (0,1) (0,2) (0,4); warp: - -> dim0 16, dim1 8"},
+      {"m16n8k8 bf16 A", mmaOperandA({16, 8}, one, 16),
+       "register: (0,1) (8,0); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 8"},
+      {"m16n8k8 tf32 A", mmaOperandA({16, 8}, one, 32),
+       "register: (8,0) (0,4); lane: (0,1) (0,2) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 8"},
+      {"m16n8k8 tf32 B", mmaOperandB({8, 8}, one, 32),
+       "register: (4,0); lane: (1,0) (2,0) (0,1) (0,2) (0,4); warp: - -> dim0 8, dim1 8"},
+      {"m16n8k32 8 bit A", mmaOperandA({16, 32}, one, 8),
+       "register: (0,1) (0,2) (8,0) (0,16); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 32"},
+      {"m16n8k32 8 bit B", mmaOperandB({32, 8}, one, 8),
+       "register: (1,0) (2,0) (16,0); lane: (4,0) (8,0) (0,1) (0,2) (0,4); warp: - -> dim0 32, dim1 8"},
+      {"m16n8k16 f64 A", mmaOperandA({16, 16}, one, 64),
+       "register: (8,0) (0,4) (0,8); lane: (0,1) (0,2) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 16"},
+      {"m16n8k16 f64 B", mmaOperandB({16, 8}, one, 64),
+       "register: (4,0) (8,0); lane: (1,0) (2,0) (0,1) (0,2) (0,4); warp: - -> dim0 16, dim1 8"},
+      {"m16n8 C", mmaAccumulator({16, 8}, one),
+       "register: (0,1) (8,0); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 8"},
+      {"ldmatrix x4", matrixMove(4, false),
+       "register: (0,0,1) (1,0,0) (2,0,0); lane: (0,0,2) (0,0,4) (0,1,0) (0,2,0) (0,4,0) -> dim0 4, dim1 8, dim2 8"},
+      {"ldmatrix x4 trans", matrixMove(4, true),
+       "register: (0,1,0) (1,0,0) (2,0,0); lane: (0,2,0) (0,4,0) (0,0,1) (0,0,2) (0,0,4) -> dim0 4, dim1 8, dim2 8"},
+      {"four warps of mma, 2 by 2", mmaAccumulator({64, 64}, {2, 2, 1}),
+       "register: (0,1) (8,0) (0,8) (0,16) (16,0); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: (32,0) (0,32) -> "
+       "dim0 64, dim1 64"},
+      {"small tile: copies", mmaAccumulator({8, 8}, {2, 1, 1}),
+       "register: (0,1) (0,0); lane: (0,2) (0,4) (1,0) (2,0) (4,0); warp: (0,0) -> dim0 8, dim1 8"},
+      {"wide k: 8 consecutive bf16", mmaOperandA({16, 64}, one, 16, 8),
+       "register: (0,1) (8,0) (0,2) (0,4) (0,32); lane: (0,8) (0,16) (1,0) (2,0) (4,0); warp: - -> dim0 16, dim1 64"},
+      {"batched", mmaAccumulator({4, 16, 8}, {1, 1, 2}),
+       "register: (0,0,1) (0,8,0) (2,0,0); lane: (0,0,2) (0,0,4) (0,1,0) (0,2,0) (0,4,0); warp: (1,0,0) -> "
+       "dim0 4, dim1 16, dim2 8"},
+  };
+  for (const Golden &g : table)
+    EXPECT_EQ(g.layout.print(), g.bases) << g.name;
+}
+
+// D packed to 16 bits is the A fragment of the next product: the identity that attention needs.
+TEST(Constructors, AccumulatorIsOperandA) {
+  EXPECT_EQ(wgmmaAccumulator({64, 64}, {4, 1, 1}), wgmmaOperandA({64, 64}, {4, 1, 1}, 16));
+  EXPECT_EQ(mmaAccumulator({32, 64}, {2, 1, 1}), mmaOperandA({32, 64}, {2, 1, 1}, 16));
+  EXPECT_FALSE(wgmmaAccumulator({64, 64}, {4, 1, 1}) == wgmmaOperandA({64, 64}, {4, 1, 1}, 8));
+}
+
+/// Byte offsets of the bits of an axis: the columns of the hardware's tables.
+std::vector<uint64_t> byteBases(const LinearLayout &shared, Dim axis, unsigned elemBytes) {
+  LinearLayout where = shared.invert();
+  std::vector<uint64_t> bytes;
+  for (uint64_t b : where.bases(axis))
+    bytes.push_back(b * elemBytes);
+  return bytes;
+}
+
+TEST(Constructors, SharedTables) {
+  using Bytes = std::vector<uint64_t>;
+  Extents rowMajor{1, 0}, colMajor{0, 1};
+  struct Row {
+    SwizzleMode mode;
+    int64_t width;
+    Bytes inner, rows;
+  };
+  // 16-bit elements; K-major operand {r, k} of 64 rows, W bytes of k, and TMA boxes of one atom width.
+  const Row table[] = {
+      {SwizzleMode::None, 8, {2, 4, 8}, {16, 32, 64, 128, 256, 512}},
+      {SwizzleMode::B32, 16, {2, 4, 8, 16}, {32, 64, 144, 256, 512, 1024}},
+      {SwizzleMode::B64, 32, {2, 4, 8, 16, 32}, {64, 144, 288, 512, 1024, 2048}},
+      {SwizzleMode::B128, 64, {2, 4, 8, 16, 32, 64}, {144, 288, 576, 1024, 2048, 4096}},
+  };
+  for (const Row &row : table) {
+    LinearLayout kMajor = sharedSwizzled({64, row.width}, rowMajor, 16, row.mode);
+    EXPECT_EQ(byteBases(kMajor, Dim::Dim1, 2), row.inner);
+    EXPECT_EQ(byteBases(kMajor, Dim::Dim0, 2), row.rows);
+    // MN-major {r, k}: the roles are exchanged.
+    LinearLayout mnMajor = sharedSwizzled({row.width, 64}, colMajor, 16, row.mode);
+    EXPECT_EQ(byteBases(mnMajor, Dim::Dim0, 2), row.inner);
+    EXPECT_EQ(byteBases(mnMajor, Dim::Dim1, 2), row.rows);
+  }
+  // The three-dimensional box: 128 rows of 256 bf16 as four swizzled blocks.
+  LinearLayout wide = sharedSwizzled({128, 256}, rowMajor, 16, SwizzleMode::B128);
+  EXPECT_EQ(byteBases(wide, Dim::Dim1, 2), (Bytes{2, 4, 8, 16, 32, 64, 16384, 32768}));
+  EXPECT_EQ(byteBases(wide, Dim::Dim0, 2), (Bytes{144, 288, 576, 1024, 2048, 4096, 8192}));
+  EXPECT_EQ(sharedLinear({4, 8}, rowMajor).print(), "offset: (0,1) (0,2) (0,4) (1,0) (2,0) -> dim0 4, dim1 8");
+  EXPECT_EQ(sharedLinear({4, 8}, colMajor).print(), "offset: (1,0) (2,0) (0,1) (0,2) (0,4) -> dim0 4, dim1 8");
+  EXPECT_EQ(widestSwizzle(64), SwizzleMode::B64);
+  EXPECT_FALSE(widestSwizzle(8).has_value());
+}
+
+TEST(Constructors, SwizzleIsTheHardwareFormula) {
+  for (unsigned bytes : {1u, 2u, 4u, 8u})
+    for (SwizzleMode mode : {SwizzleMode::None, SwizzleMode::B32, SwizzleMode::B64, SwizzleMode::B128}) {
+      int64_t width = static_cast<int64_t>(mode), cols = 2 * width / bytes, rows = 32, mask = width / 16 - 1;
+      LinearLayout where = sharedSwizzled({rows, cols}, {1, 0}, bytes * 8, mode).invert();
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          int64_t b = c * bytes, lin = r * width + b % width + b / width * width * rows;
+          int64_t address = lin ^ (((lin >> 7) & mask) << 4);
+          uint64_t got = where.apply(where.flatIn({{Dim::Dim0, uint64_t(r)}, {Dim::Dim1, uint64_t(c)}}));
+          ASSERT_EQ(static_cast<int64_t>(got) * bytes, address);
+        }
+    }
+}
+
+TEST(Constructors, Blocked) {
+  EXPECT_EQ(blocked({16, 16}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
+            "register: (0,1) (0,2); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: (8,0) -> dim0 16, dim1 16");
+  // Larger: repeats in registers, axis 1 first. Smaller: lanes and warps hold copies, registers do not.
+  EXPECT_EQ(blocked({32, 32}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
+            "register: (0,1) (0,2) (0,16) (16,0); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: (8,0) -> dim0 32, dim1 32");
+  EXPECT_EQ(blocked({4, 2}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
+            "register: (0,1); lane: (0,0) (0,0) (1,0) (2,0) (0,0); warp: (0,0) -> dim0 4, dim1 2");
+  EXPECT_EQ(blockedFor({1024}, 4, 4, {0}).print(),
+            "register: 1 2 512; lane: 4 8 16 32 64; warp: 128 256 -> dim0 1024");
+  EXPECT_EQ(blockedFor({64, 8}, 8, 4, {1, 0}).print(),
+            "register: (0,1) (0,2) (0,4); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (32,0) (0,0) -> dim0 64, dim1 8");
+  LinearLayout cluster = overBlocks(blockedFor({64}, 1, 2, {0}), {4}, {0}, 2);
+  EXPECT_EQ(cluster.print(), "register: -; lane: 1 2 4 8 16; warp: 32; block: 64 128 0 -> dim0 256");
+  LinearLayout scalar = blockedFor({}, 1, 4, {});
+  EXPECT_EQ(scalar.totalOutBits(), 0u);
+  EXPECT_EQ(scalar.inSize(Dim::Lane), 32);
+  EXPECT_EQ(scalar.inSize(Dim::Warp), 4);
+}
+
+TEST(Constructors, BlockedIsSurjectiveForEveryShape) {
+  Random rnd(11);
+  for (int k = 0; k < 2000; ++k) {
+    unsigned rank = 1 + static_cast<unsigned>(rnd.below(4));
+    Extents shape, order;
+    for (unsigned i = 0; i < rank; ++i)
+      shape.push(int64_t{1} << rnd.below(7)), order.push(rank - 1 - i);
+    unsigned warps = 1u << rnd.below(4);
+    LinearLayout l = blockedFor(shape, 1u << rnd.below(5), warps, order);
+    EXPECT_TRUE(l.isSurjective() && l.isProjectedPermutation()) << l.print();
+    EXPECT_EQ(l.inSize(Dim::Warp), warps);
+    EXPECT_EQ(l.inSize(Dim::Lane), 32);
+    EXPECT_EQ(l.freeMask(Dim::Register), 0u);
+    EXPECT_EQ(shapeOf(l), shape);
+  }
+}
+
+/// The row-major index of the element in each place, with the coordinate of one axis cut out of it.
+TEST(Constructors, ShapeOpsAreImages) {
+  Random rnd(12);
+  for (int k = 0; k < 1000; ++k) {
+    Extents shape{int64_t{1} << rnd.below(4), int64_t{1} << rnd.below(4), int64_t{1} << rnd.below(4)};
+    LinearLayout l = rnd.distributed(tensorDims(shape), 4, 2, rnd.chance(50));
+    unsigned axis = static_cast<unsigned>(rnd.below(3));
+    // slice: threads keep the other coordinates.
+    LinearLayout s = slice(l, axis);
+    EXPECT_TRUE(s.isSurjective());
+    EXPECT_EQ(s.freeMask(Dim::Register), 0u);
+    EXPECT_TRUE(isBroadcastOf(l, expandDims(s, axis))) << l.print() << "\n" << s.print();
+    // permute and back.
+    Extents perm{2, 0, 1}, back{1, 2, 0};
+    EXPECT_EQ(permute(permute(l, perm), back), l);
+    uint64_t x = rnd.bits(l.totalInBits());
+    LinearLayout p = permute(l, perm);
+    for (unsigned i = 0; i < 3; ++i)
+      EXPECT_EQ(p.outs().part(p.apply(x), tensorDim(i)), l.outs().part(l.apply(x), tensorDim(static_cast<unsigned>(perm[i]))));
+    // reshape: row-major index unchanged, and the flat output is the row-major index.
+    EXPECT_EQ(reshape(reshape(l, {shape.product()}), shape), l);
+    EXPECT_EQ(reshape(l, {shape.product()}).apply(x), l.apply(x));
+    // join, then split.
+    LinearLayout j = join(l);
+    auto halves = split(j);
+    ASSERT_TRUE(halves.has_value());
+    EXPECT_EQ(halves->layout, l);
+    EXPECT_EQ(halves->registerBit, 0u);
+    // broadcast of a sliced tensor back to the full shape.
+    for (bool useCopies : {true, false}) {
+      LinearLayout wide = broadcast(expandDims(s, axis), shape, useCopies);
+      std::vector<unsigned> map;
+      EXPECT_TRUE(wide.isSurjective());
+      ASSERT_TRUE(isBroadcastOf(wide, expandDims(s, axis), &map)) << wide.print();
+      for (unsigned r = 0; r < map.size(); ++r)
+        EXPECT_EQ(map[r], r % static_cast<unsigned>(s.inSize(Dim::Register)));
+    }
+  }
+  // Split refuses a pair that lies in two threads.
+  EXPECT_FALSE(split(LinearLayout::tensor({2}, {{Dim::Register, {}}, {Dim::Lane, {{1}}}, {Dim::Warp, {}}})).has_value());
+}
+
+TEST(Constructors, FmaOperands) {
+  LinearLayout c = blocked({16, 16}, {2, 2}, {8, 4}, {1, 2}, {1, 0});
+  EXPECT_EQ(fmaOperand(c, 0, 4).print(),
+            "register: (0,1) (0,2) (1,0); lane: (0,0) (0,0) (2,0) (4,0) (8,0); warp: (0,0) -> dim0 16, dim1 4");
+  EXPECT_EQ(fmaOperand(c, 1, 4).print(),
+            "register: (1,0) (2,0) (0,1); lane: (0,2) (0,4) (0,0) (0,0) (0,0); warp: (0,8) -> dim0 4, dim1 16");
+}
+
+} // namespace
