@@ -16,25 +16,27 @@ struct Kernel {
   TegulaCpuEntry entry = nullptr;
   std::string error;
 
-  explicit Kernel(const std::string &text, const std::string &targetName = "cpu:native", CpuOptions options = {}) {
+  explicit Kernel(const std::string &text, const std::string &targetName = "cpu:native", CpuOptions options = {})
+      : Kernel(text, parseTarget(targetName), options) {}
+  Kernel(const std::string &text, const std::optional<CpuTarget> &target, CpuOptions options) {
     DiagEngine diag;
     auto file = std::make_shared<const SourceFile>("test.ir", text);
     module = ir::parse(file, diag);
     if (module)
-      build(*module, targetName, options, diag);
+      build(*module, target, options, diag);
     for (const Diagnostic &d : diag.all())
       error += d.message() + "\n";
   }
   Kernel(const ir::Module &m, const std::string &targetName, CpuOptions options) {
     DiagEngine diag;
-    build(m, targetName, options, diag);
+    build(m, parseTarget(targetName), options, diag);
     for (const Diagnostic &d : diag.all())
       error += d.message() + "\n";
   }
 
 private:
-  void build(const ir::Module &m, const std::string &targetName, const CpuOptions &options, DiagEngine &diag) {
-    if (auto target = parseTarget(targetName))
+  void build(const ir::Module &m, const std::optional<CpuTarget> &target, const CpuOptions &options, DiagEngine &diag) {
+    if (target)
       if (auto k = compile(m, *target, options, diag)) {
         compiled = std::move(*k);
         runtime::Status status;

@@ -19,7 +19,7 @@ struct CpuTarget {
   std::string features;  // "+avx512f,+avx512bf16,..."
   unsigned vectorBits = 128; // native vector register width
   bool avx512Bf16 = false, avx512Vnni = false, fma = false, f16c = false, avx512 = false, avx2 = false;
-  uint64_t l1Bytes = 32768, l2Bytes = 524288;
+  uint64_t l1Bytes = 32768, l2Bytes = 524288, l3Bytes = 32 << 20;
 
   bool operator==(const CpuTarget &) const = default;
 };

@@ -66,6 +66,7 @@ void FunctionEmitter::emitKernel() {
     offset += bytes;
   }
   meta.argBytes = static_cast<uint32_t>(alignTo(offset, 8));
+  decideStreaming();
   programLoop(function_->getArg(2), function_->getArg(3));
 }
 
@@ -109,6 +110,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
   linear->addIncoming(count, next);
   b_.CreateCondBr(b_.CreateICmpSLT(count, end), program, done_);
   b_.SetInsertPoint(done_);
+  finishStreaming();
   b_.CreateRet(b_.getInt32(0));
   (void)entry;
 }

@@ -187,7 +187,7 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
 }
 
 void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile,
-                                 const ir::Op *site) {
+                                 const ir::Op *site, bool streams) {
   unsigned bytes = bytesOf(t), lanes = nest_->lanes();
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
@@ -219,6 +219,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
     return;
   }
   bool plain = straight(p);
+  if (streams && plain && !m)
+    return streamStore(x, a.base);
   for (unsigned i = 0; i < p.count(); ++i) {
     V at = a.base, part = x, pieceMask = m;
     for (unsigned k = 0; k < p.across.size(); ++k)

@@ -233,16 +233,44 @@ void FunctionEmitter::innerLoop() {
     return overAxis ? inLoop(in) : inLoop(accs);
   };
   V full = fullTrips(&l, l.bits);
-  if (full) {
-    n.assuming = true;
-    carried = loop(l, zero, full, true, carried, run);
-    n.assuming = false;
+  fullLoop(l, full, trips, carried, run);
+  if (full)
     carried = loop(l, full, trips, true, carried, run);
-  } else {
-    carried = loop(l, zero, trips, false, carried, run);
-  }
   if (overAxis)
     finishReductions(carried);
+}
+
+// The loop over trips without masks: all of them, or those that are inside as a whole. Twice if stores may stream.
+void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
+                               llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run) {
+  NestState &n = *nest_;
+  V zero = b_.getInt64(0), stream = carried.empty() ? streamRow() : nullptr;
+  auto emit = [&] {
+    n.assuming = full != nullptr;
+    carried = loop(l, zero, full ? full : trips, full != nullptr, carried, run);
+    n.assuming = false;
+  };
+  if (!stream)
+    return emit();
+  auto *past = llvm::BasicBlock::Create(context_, "past.caches", function_);
+  auto *into = llvm::BasicBlock::Create(context_, "into.caches", function_);
+  auto *exit = llvm::BasicBlock::Create(context_, "stored", function_);
+  b_.CreateCondBr(stream, past, into);
+  for (bool streaming : {true, false}) {
+    b_.SetInsertPoint(streaming ? past : into);
+    // What one copy computes in front of its loop does not exist in the other.
+    auto memo = n.memo;
+    auto addresses = n.addressMemo;
+    auto mixed = mixed_;
+    n.streaming = streaming;
+    emit();
+    n.memo = std::move(memo);
+    n.addressMemo = std::move(addresses);
+    mixed_ = std::move(mixed);
+    b_.CreateBr(exit);
+  }
+  n.streaming = false;
+  b_.SetInsertPoint(exit);
 }
 
 Bits FunctionEmitter::rootBits(unsigned copy) const {
@@ -300,7 +328,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
       a = linAt(p, l, at, true);
     }
     setLoc(&op);
-    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.intAttr("volatile") != 0, &op);
+    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.intAttr("volatile") != 0, &op,
+                      n.streaming && r.streams);
   }
   case RootKind::Atomic: {
     const Op &op = *r.op;

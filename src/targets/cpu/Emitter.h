@@ -5,6 +5,7 @@
 //   EmitNest      loops of a nest, its roots         EmitValue    a virtual value at a position
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
+//   EmitStream    non-temporal stores
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
@@ -70,6 +71,7 @@ struct NestState {
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
   std::set<const ir::Value *> assumed;     // comparisons known to hold in the loop being emitted
   bool assuming = false;
+  bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   int copyFrom = -1;                       // plain copy between buffers
   unsigned lanes() const { return 1u << laneBits; }
 };
@@ -162,7 +164,8 @@ private:
 
   // EmitMemory
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
-  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site);
+  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site,
+                  bool streams = false);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
@@ -185,6 +188,16 @@ private:
   V fullTrips(NestLoop *inner, unsigned innerBits);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
   void masksOf(const ir::Value *v, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<const ir::Value *> &out);
+
+  void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
+                llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run);
+
+  // EmitStream
+  void decideStreaming();
+  void finishStreaming();
+  bool assumedTrue(const ir::Value *mask) const;
+  V streamRow();
+  void streamStore(V x, V at);
 
   // EmitReduce
   unsigned accumulatorCount() const;
@@ -216,6 +229,7 @@ private:
   VecEmitter vec_;
   llvm::Function *function_ = nullptr;
   V launch_ = nullptr, scratch_ = nullptr, grid_[3]{}, pid_[3]{}, cancel_ = nullptr;
+  V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
   std::map<uint64_t, V> scratchAt_;

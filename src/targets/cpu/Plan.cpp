@@ -16,6 +16,7 @@ public:
       : target_(target), plan_(plan), uses_(f), materialization_(f, uses_) {}
 
   void block(const ir::Block &b, Steps &out);
+  const Uses &uses() const { return uses_; }
 
 private:
   void op(const Op &op);
@@ -539,8 +540,10 @@ void Planner::block(const ir::Block &b, Steps &out) {
 Plan planFunction(const ir::Function &f, const CpuTarget &target) {
   Plan plan;
   plan.function = &f;
-  Planner(f, target, plan).block(*f.block(), plan.steps);
+  Planner planner(f, target, plan);
+  planner.block(*f.block(), plan.steps);
   coalesceBuffers(plan);
+  markStreaming(plan, planner.uses(), target);
   placeBuffers(plan);
   return plan;
 }

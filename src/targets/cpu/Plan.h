@@ -20,6 +20,8 @@
 
 namespace tegula::cpu {
 
+class Uses;
+
 /// A piece of scratch memory that holds one tensor (or several one after the other in time).
 struct Buffer {
   ir::Type element;              // scalar type; i1 takes a byte
@@ -40,6 +42,7 @@ struct Root {
   const ir::Value *value = nullptr; // materialize: what
   int buffer = -1;                  // materialize: where to. Results of other roots: Plan::bufferOf
   bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
+  bool streams = false;             // store: may go past the caches, see markStreaming()
 };
 
 struct Nest {
@@ -74,6 +77,7 @@ struct Plan {
   std::vector<Buffer> buffers;
   llvm::DenseMap<const ir::Value *, int> bufferOf;
   uint64_t scratchBytes = 0;
+  uint64_t streamBytes = 0; // written by the streaming stores of one program
 
   int bufferFor(const ir::Value *v) const {
     auto it = bufferOf.find(v);
@@ -91,5 +95,7 @@ std::string print(const Plan &p);
 void placeBuffers(Plan &p);
 /// Removes copies between buffers where one buffer can serve both (accumulators updated in place).
 void coalesceBuffers(Plan &p);
+/// Marks the stores that may go past the caches if the launch as a whole writes more than the caches hold.
+void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target);
 
 } // namespace tegula::cpu

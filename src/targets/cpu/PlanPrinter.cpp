@@ -28,7 +28,7 @@ static void printNest(const Plan &p, const Nest &n, const std::string &indent, s
     if (r.kind == RootKind::Materialize)
       out += "buffer " + std::to_string(r.buffer) + " = " + (r.value->def ? nameOf(*r.value->def) : "carried value");
     else
-      out += nameOf(*r.op);
+      out += nameOf(*r.op) + (r.streams ? " streaming" : "");
     out += "\n";
   }
 }

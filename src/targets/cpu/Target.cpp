@@ -4,6 +4,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <algorithm>
+#include <cstdio>
 #include <unistd.h>
 
 namespace tegula::cpu {
@@ -34,6 +35,18 @@ uint64_t cacheBytes(int name, uint64_t otherwise) {
   return bytes > 0 ? static_cast<uint64_t>(bytes) : otherwise;
 }
 
+/// Of one core complex: sysconf adds up all of them on some CPUs, and a core fills only its own.
+uint64_t lastLevelCache(uint64_t otherwise) {
+  unsigned long long n = 0;
+  char unit = 0;
+  if (FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re")) {
+    if (fscanf(f, "%llu%c", &n, &unit) < 1)
+      n = 0;
+    fclose(f);
+  }
+  return n == 0 ? otherwise : unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : n;
+}
+
 /// All features of the machine, spelled out and sorted: the CPU name alone says too much inside a virtual machine.
 std::string joinFeatures(const llvm::StringMap<bool> &host) {
   std::vector<std::string> parts;
@@ -54,6 +67,7 @@ CpuTarget nativeTarget() {
   t.features = joinFeatures(host);
   t.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, t.l1Bytes);
   t.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, t.l2Bytes);
+  t.l3Bytes = lastLevelCache(t.l3Bytes);
 #if defined(__aarch64__)
   t.triple = armTriple;
   t.fma = t.f16c = true;
@@ -116,7 +130,7 @@ std::string targetKey(const CpuTarget &t) {
   std::string key = t.triple + "|" + t.cpu + "|" + t.features + "|" + std::to_string(t.vectorBits);
   for (bool flag : {t.avx2, t.avx512, t.avx512Bf16, t.avx512Vnni, t.fma, t.f16c})
     key += flag ? '1' : '0';
-  return key + "|" + std::to_string(t.l1Bytes) + "|" + std::to_string(t.l2Bytes);
+  return key + "|" + std::to_string(t.l1Bytes) + "|" + std::to_string(t.l2Bytes) + "|" + std::to_string(t.l3Bytes);
 }
 
 } // namespace tegula::cpu

@@ -130,6 +130,8 @@ void Uses::visit(const ir::Block &b) {
     }
     Effects e;
     note(*op, e);
+    if (op->kind == OpKind::Load)
+      read_.push_back(baseArgument(op->operands[0]));
     if (hasPlannedRegions(*op))
       for (const ir::Region *r : op->regions) {
         visit(*r->block);
@@ -150,6 +152,10 @@ void Uses::visit(const ir::Block &b) {
     for (const Value *v : op->results)
       work_[v] = w;
   }
+}
+
+bool Uses::mayRead(int argument) const {
+  return std::any_of(read_.begin(), read_.end(), [&](int a) { return a < 0 || argument < 0 || a == argument; });
 }
 
 const llvm::SmallVector<const Op *, 2> &Uses::users(const Value *v) const {

@@ -34,6 +34,10 @@ public:
   const Effects &effects(const ir::Op *op) const;
   /// True if the kernel writes through this argument anywhere.
   bool isWritten(int argument) const { return all_.mayWrite(argument); }
+  /// True if memory is ordered by something inside (atomics, calls), so that plain stores are all there may be.
+  bool ordersMemory() const { return all_.writesAny; }
+  /// True if the kernel loads through this argument, or through a pointer that may be derived from it.
+  bool mayRead(int argument) const;
   /// Loop ops between an op's block and a block further out.
   bool loopBetween(const ir::Block *outer, const ir::Op *inner) const;
   /// Vector instructions to compute v from loads and buffers, counting shared parts again (capped).
@@ -47,6 +51,7 @@ private:
   llvm::DenseMap<const ir::Op *, Effects> effects_;
   llvm::DenseMap<const ir::Value *, unsigned> work_;
   Effects all_;
+  llvm::SmallVector<int, 4> read_; // arguments loaded through, -1: unknown
 };
 
 } // namespace tegula::cpu

@@ -1,0 +1,95 @@
+// Run-time side of streaming stores (Stream.cpp): how much the launch writes, and where a row's stores may be non-temporal.
+#include "targets/cpu/Emitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
+namespace tegula::cpu {
+using V = llvm::Value *;
+
+/// What one non-temporal store writes at least, and must be aligned to.
+static constexpr int64_t streamAlign = 16;
+/// A row of a nest must be this long: lines at its ends may be written in two parts, which costs more than reading them.
+static constexpr int64_t streamRun = 256;
+
+// In the entry block: do all programs together write more than the last-level cache holds?
+void FunctionEmitter::decideStreaming() {
+  if (!plan_.streamBytes || state_.options.checked)
+    return;
+  V programs = b_.getInt64(1);
+  for (V g : grid_)
+    programs = b_.CreateMul(programs, b_.CreateZExt(g, b_.getInt64Ty()));
+  uint64_t least = (state_.target.l3Bytes + plan_.streamBytes - 1) / plan_.streamBytes;
+  streamLaunch_ = b_.CreateICmpUGE(programs, b_.getInt64(least));
+}
+
+void FunctionEmitter::finishStreaming() {
+  if (!streamLaunch_)
+    return;
+  auto *fence = llvm::BasicBlock::Create(context_, "fence", function_);
+  auto *on = llvm::BasicBlock::Create(context_, "fenced", function_);
+  b_.CreateCondBr(streamLaunch_, fence, on);
+  b_.SetInsertPoint(fence);
+  b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  b_.CreateBr(on);
+  b_.SetInsertPoint(on);
+}
+
+// Will the mask be true in the loop over full trips?
+bool FunctionEmitter::assumedTrue(const ir::Value *mask) const {
+  if (nest_->assumed.contains(mask))
+    return true;
+  if (!mask->def || !(mask->def->kind == ir::OpKind::And ||
+                      (mask->def->has(ir::traits::Shape) && mask->def->operands.size() == 1)))
+    return false;
+  for (const ir::Value *o : mask->def->operands)
+    if (!assumedTrue(o))
+      return false;
+  return true;
+}
+
+// i1: may the row at hand be streamed? Null if it never may.
+V FunctionEmitter::streamRow() {
+  NestState &n = *nest_;
+  if (!streamLaunch_ || n.loops.empty())
+    return nullptr;
+  int inner = static_cast<int>(n.loops.size()) - 1;
+  Bits start = rootBits(0);
+  for (size_t bit = 0; bit < start.size(); ++bit)
+    if (n.loopOf[bit] == inner)
+      start[bit] = zeroBit;
+  V bits = nullptr;
+  for (const Root &r : n.nest->roots) {
+    if (!r.streams)
+      continue;
+    const ir::Op &op = *r.op;
+    Lin l = lin(op.operands[0]);
+    if (l.self || !l.opaque.empty() || (op.operands.size() > 2 && !assumedTrue(op.operands[2])))
+      return nullptr;
+    int64_t bytes = std::max(1u, ir::byteWidth(op.operands[1]->type.elem)), run = bytes;
+    if (op.operands[1]->type.isPtr)
+      run = bytes = 8;
+    for (size_t i = 0; i < l.coef.size() && l.coef[i] == Coef{run}; ++i)
+      run *= 2;
+    if (bytes << n.laneBits < streamAlign || run < streamRun)
+      return nullptr;
+    V at = b_.CreatePtrToInt(linAt(op.operands[0], l, start, true).base, b_.getInt64Ty());
+    bits = bits ? b_.CreateOr(bits, at) : at;
+    for (size_t i = n.laneBits; i < l.coef.size(); ++i) {
+      if (l.coef[i].s)
+        bits = b_.CreateOr(bits, coefValue(l.coef[i], b_.getInt64Ty()));
+      else if (l.coef[i].k % streamAlign)
+        return nullptr;
+    }
+  }
+  if (!bits)
+    return nullptr;
+  V aligned = b_.CreateICmpEQ(b_.CreateAnd(bits, b_.getInt64(streamAlign - 1)), b_.getInt64(0));
+  return b_.CreateAnd(streamLaunch_, aligned);
+}
+
+// LLVM splits the store into pieces of its alignment; together they fill lines.
+void FunctionEmitter::streamStore(V x, V at) {
+  auto *s = b_.CreateAlignedStore(x, at, llvm::Align(streamAlign));
+  s->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+}
+
+} // namespace tegula::cpu

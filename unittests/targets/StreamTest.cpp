@@ -1,0 +1,133 @@
+// Streaming stores: which stores are marked, and that marked ones write what ordinary ones would.
+#include "KernelHarness.h"
+#include <numeric>
+
+using namespace tegula;
+using namespace tegula::cpu;
+using test::Kernel;
+
+namespace {
+
+/// Doubles an R x C tile of each program, rows `stride` elements apart, the last columns masked off. `extra` stands in front.
+std::string doubleText(const std::string &elem, int rows, int cols, const std::string &from = "%x", const std::string &extra = "") {
+  std::string t = std::to_string(rows) + "x" + std::to_string(cols) + "x", r = std::to_string(rows), c = std::to_string(cols);
+  std::string body = R"(
+kernel @twice(%x: ptr<E>, %o: ptr<E>, %stride: i32, %n: i32) {
+EXTRA
+  %pid = program_id {axis = 0} : i32
+  %height = const {value = R} : i32
+  %first = mul %pid, %height : i32
+  %f = splat %first : tensor<Rxi32>
+  %ri = range {start = 0} : tensor<Rxi32>
+  %row = add %f, %ri : tensor<Rxi32>
+  %s = splat %stride : tensor<Rxi32>
+  %rowAt = mul %row, %s : tensor<Rxi32>
+  %row2 = expand_dims %rowAt {axis = 1} : tensor<Rx1xi32>
+  %rows = broadcast %row2 : tensor<Ti32>
+  %ci = range {start = 0} : tensor<Cxi32>
+  %col2 = expand_dims %ci {axis = 0} : tensor<1xCxi32>
+  %cols = broadcast %col2 : tensor<Ti32>
+  %off = add %rows, %cols : tensor<Ti32>
+  %nn = splat %n : tensor<Ti32>
+  %m = cmpi %cols, %nn {pred = slt}
+  %xp = splat FROM : tensor<Tptr<E>>
+  %xo = addptr %xp, %off : tensor<Tptr<E>>
+  %v = load %xo, %m : tensor<TE>
+  %sum = add %v, %v : tensor<TE>
+  %op = splat %o : tensor<Tptr<E>>
+  %oo = addptr %op, %off : tensor<Tptr<E>>
+  store %oo, %sum, %m
+}
+)";
+  auto put = [&](const std::string &name, const std::string &text) {
+    for (size_t at = 0; (at = body.find(name, at)) != std::string::npos; at += text.size())
+      body.replace(at, name.size(), text);
+  };
+  put("FROM", from);
+  put("EXTRA", extra);
+  put("tensor<T", "tensor<" + t);
+  put("tensor<Rx", "tensor<" + r + "x");
+  put("tensor<Cx", "tensor<" + c + "x");
+  put("1xCx", "1x" + c + "x");
+  put("value = R}", "value = " + r + "}");
+  put("ptr<E>", "ptr<" + elem + ">");
+  put("xE>", "x" + elem + ">");
+  return body;
+}
+
+/// A target whose caches hold nothing: every launch streams.
+CpuTarget streamingTarget(const char *name) {
+  CpuTarget t = *parseTarget(name);
+  t.l3Bytes = 1;
+  return t;
+}
+
+std::string stage(const std::string &text, const CpuTarget &target, Stage s, bool checked = false) {
+  DiagEngine diag;
+  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  CpuOptions options;
+  options.checked = checked;
+  auto out = module ? emitStage(*module, target, options, s, diag) : std::nullopt;
+  for (const Diagnostic &d : diag.all())
+    ADD_FAILURE() << d.message() << "\n" << text;
+  return out.value_or("");
+}
+
+bool planStreams(const std::string &text, const char *target = "cpu:avx512") {
+  return stage(text, *parseTarget(target), Stage::Plan).find("streaming") != std::string::npos;
+}
+
+template <typename T> void checkTile(const char *target, const std::string &elem, int rows, int cols) {
+  Kernel k(doubleText(elem, rows, cols), streamingTarget(target), {});
+  const int programs = 3;
+  for (int stride : {cols, cols + 1, cols + 64})
+    for (int n : {cols, cols - 3, cols / 2, 0})
+      for (size_t shift : {0, 1, 16 / static_cast<int>(sizeof(T))}) {
+        size_t size = static_cast<size_t>(programs * rows * stride);
+        std::vector<T> x(size), store(size + 80, T(-1));
+        std::iota(x.begin(), x.end(), T(1));
+        // Off the 64-byte grid by `shift` elements.
+        size_t start = (64 - reinterpret_cast<uintptr_t>(store.data()) % 64) % 64 / sizeof(T) + shift;
+        ASSERT_EQ(k.run({x, int64_t(reinterpret_cast<intptr_t>(store.data() + start)), stride, n}, programs), 0);
+        for (size_t i = 0; i < store.size(); ++i) {
+          size_t at = i - start, col = at % static_cast<size_t>(stride);
+          bool inside = i >= start && at < size && col < static_cast<size_t>(n);
+          ASSERT_EQ(store[i], inside ? T(x[at] + x[at]) : T(-1))
+              << target << " " << elem << " " << rows << "x" << cols << " stride " << stride << " n " << n << " shift " << shift << " at " << i;
+        }
+      }
+}
+
+} // namespace
+
+TEST(Stream, MarkedOnlyWhereNobodyReadsOrOrders) {
+  EXPECT_TRUE(planStreams(doubleText("i32", 4, 256)));
+  EXPECT_TRUE(planStreams(doubleText("i32", 4, 256), "cpu:x86-64"));
+  EXPECT_FALSE(planStreams(doubleText("i32", 4, 256), "cpu:aarch64"));
+  EXPECT_FALSE(planStreams(doubleText("i32", 4, 256, "%o"))) << "reads what it writes";
+  EXPECT_FALSE(planStreams(doubleText("i32", 4, 256, "%x", "  %one = const {value = 1} : i32\n"
+                                                           "  %old = atomic_rmw %x, %one {rmw = \"add\", sem = \"acq_rel\", scope = \"gpu\"} : i32")))
+      << "an atomic orders memory";
+}
+
+TEST(Stream, CodeHasNonTemporalStoresAndAFence) {
+  std::string text = doubleText("i32", 4, 256);
+  for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
+    std::string code = stage(text, *parseTarget(target), Stage::Asm);
+    EXPECT_NE(code.find("movnt"), std::string::npos) << target;
+    EXPECT_NE(code.find("sfence"), std::string::npos) << target;
+    EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, true).find("movnt"), std::string::npos) << "checked " << target;
+  }
+  // Rows too short to be worth it; and elements whose vectors are smaller than a non-temporal store.
+  EXPECT_EQ(stage(doubleText("i32", 64, 16), *parseTarget("cpu:avx512"), Stage::Asm).find("movnt"), std::string::npos);
+}
+
+TEST(Stream, WritesTheSameAsOrdinaryStores) {
+  for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
+    checkTile<int32_t>(target, "i32", 1, 512);
+    checkTile<int32_t>(target, "i32", 4, 128);
+    checkTile<int16_t>(target, "i16", 2, 256);
+    checkTile<int8_t>(target, "i8", 2, 512);
+    checkTile<int64_t>(target, "i64", 2, 64);
+  }
+}
