@@ -145,7 +145,7 @@ TegulaStatus tegula_last_fault(TegulaFault *out) {
   const Report &r = current();
   if (!out) return TEGULA_INVALID_ARGUMENT;
   if (!r.hasFault) return TEGULA_NOT_FOUND;
-  static constexpr const char *verbs[] = {"", "load", "store", "atomic", ""};
+  static constexpr const char *verbs[] = {"", "load", "store", "atomic", "", ""};
   bool isAssert = r.fault.code == TEGULA_FAULT_ASSERT;
   *out = {r.fault.code,
           {r.fault.pid[0], r.fault.pid[1], r.fault.pid[2]},

@@ -19,7 +19,7 @@ static void write(ByteWriter &w, const SiteInfo &s) {
 
 static bool read(ByteReader &r, SiteInfo &s) {
   uint8_t kind = r.u8();
-  if (kind > static_cast<uint8_t>(SiteInfo::Kind::Print)) return false;
+  if (kind > static_cast<uint8_t>(SiteInfo::Kind::Other)) return false;
   s.kind = static_cast<SiteInfo::Kind>(kind);
   s.file = r.str(), s.function = r.str(), s.text = r.str();
   s.line = r.u32(), s.column = r.u32(), s.arg = static_cast<int32_t>(r.u32());
@@ -48,6 +48,9 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u32(k.argBytes);
   w.u64(k.scratchBytes);
   w.u8(k.checked);
+  const GpuInfo &g = k.gpu;
+  for (uint32_t n : {g.threads, g.clusterCtas, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
+  w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
 }
@@ -66,6 +69,11 @@ bool read(ByteReader &r, KernelInfo &k) {
     if (uint64_t(a.offset) + (a.isPtr ? 8 : dtypeInfo(a.dtype).bytes) > k.argBytes) return false;
   k.scratchBytes = r.u64();
   k.checked = r.flag();
+  GpuInfo &g = k.gpu;
+  for (uint32_t *n : {&g.threads, &g.clusterCtas, &g.sharedBytes, &g.use.registers, &g.use.spillBytes, &g.use.localBytes, &g.use.sharedBytes})
+    *n = r.u32();
+  g.cooperative = r.flag(), g.programmaticLaunch = r.flag();
+  if (g.threads > 1024 || g.clusterCtas < 1 || g.clusterCtas > 16) return false;
   k.sites.resize(r.count(46));
   for (SiteInfo &s : k.sites)
     if (!read(r, s)) return false;

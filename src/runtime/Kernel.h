@@ -1,4 +1,4 @@
-// A compiled CPU kernel as the runtime sees it: what its object file cannot say (KernelInfo), and the loaded code (CpuKernel).
+// A compiled kernel as the runtime sees it: what its code cannot say (KernelInfo), and the loaded code of a CPU kernel (CpuKernel).
 #pragma once
 #include "abi/CpuAbi.h"
 #include "runtime/ByteStream.h"
@@ -24,7 +24,7 @@ struct PrintOperand {
 
 /// A place that faults and prints refer to.
 struct SiteInfo {
-  enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print } kind = Kind::Assert;
+  enum class Kind : uint8_t { Assert, Load, Store, Atomic, Print, Other } kind = Kind::Assert;
   std::string file, function, text;
   uint32_t line = 0, column = 0;
   int32_t arg = -1; // index into KernelInfo::args
@@ -32,13 +32,30 @@ struct SiteInfo {
   std::vector<PrintOperand> operands;
 };
 
+/// What a kernel takes on a GPU.
+struct GpuUse {
+  uint32_t registers = 0, spillBytes = 0, localBytes = 0; // per thread
+  uint32_t sharedBytes = 0;                               // per block, static and dynamic
+  uint32_t blocksPerCore = 0;                             // that fit on a multiprocessor at once
+};
+
+/// How a kernel is launched on a GPU or the simulator.
+struct GpuInfo {
+  uint32_t threads = 0; // per block; 0: the kernel is not for a GPU
+  uint32_t clusterCtas = 1;
+  uint32_t sharedBytes = 0; // dynamic, per block
+  bool cooperative = false, programmaticLaunch = false;
+  GpuUse use; // as far as the assembler said
+};
+
 struct KernelInfo {
   std::string name;   // of the kernel, for messages
-  std::string symbol; // of the TegulaCpuEntry
+  std::string symbol; // of the entry point
   std::vector<ArgInfo> args;
   uint32_t argBytes = 0;
   uint64_t scratchBytes = 0;
   bool checked = false;
+  GpuInfo gpu;
   std::vector<SiteInfo> sites;
 };
 

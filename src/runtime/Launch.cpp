@@ -162,7 +162,7 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
   if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
   if (f.code == TEGULA_FAULT_ASSERT)
     return place(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
-  static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access"};
+  static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access", "access"};
   std::string what = verbs[static_cast<int>(&s == &unknown ? SiteInfo::Kind::Assert : s.kind)];
   std::string through =
       s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size() ? " through argument `" + info.args[s.arg].name + "`" : "";

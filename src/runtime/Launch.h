@@ -45,6 +45,8 @@ struct LaunchRequest {
 /// What a faulted program left behind; the site is kernel->info().sites[fault.site] if that is in range.
 struct LaunchOutcome {
   TegulaCpuFault fault{};
+  /// GPU: the kernel that failed, if it is known and may be another one than the one launched.
+  std::shared_ptr<const KernelInfo> culprit;
 };
 
 /// Runs all programs and returns when they are done. TEGULA_FAULT: `outcome.fault` says why; TEGULA_CANCELLED; TEGULA_OUT_OF_RESOURCES

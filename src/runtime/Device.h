@@ -1,0 +1,65 @@
+// What kernels run on: the CPU, a GPU, the simulator. The layer above sees only this.
+#pragma once
+#include "runtime/Launch.h"
+
+namespace tegula::runtime {
+
+/// One launch of a kernel whose arguments are packed already.
+struct LaunchCall {
+  int32_t grid[3] = {1, 1, 1}; // each >= 1
+  int64_t programs = 1;        // their product
+  /// Argument block, KernelInfo::argBytes long; at least argRoom further bytes may be written.
+  char *args = nullptr;
+  const TegulaCpuExtent *extents = nullptr; // one per pointer argument where the device asks for them (needsExtents)
+  unsigned threads = 1;                     // CPU threads to use
+  void *stream = nullptr;                   // GPU: the caller's stream, null: the default stream
+  LaunchHooks *hooks = nullptr;             // never null
+};
+/// What launching may append to an argument block.
+inline constexpr unsigned argRoom = 16;
+
+/// Loaded, callable code of one kernel on one device. Thread-safe.
+class Executable {
+public:
+  virtual ~Executable() = default;
+  /// CPU and simulator: returns when the programs are done. GPU: returns when the launch is queued; an error of an earlier
+  /// kernel may come back here, `outcome.culprit` is that kernel then.
+  virtual Status launch(const LaunchCall &call, LaunchOutcome &outcome) const = 0;
+  virtual size_t codeBytes() const = 0;
+  /// True: LaunchCall::extents must be given.
+  virtual bool needsExtents() const = 0;
+  /// What the kernel takes on its device (GPU); filled when it was loaded.
+  virtual GpuUse use() const { return {}; }
+};
+
+struct DeviceProperties {
+  enum class Kind : uint8_t { Cpu, Cuda, Sim } kind = Kind::Cpu;
+  std::string name;        // "cuda:0"
+  std::string description; // of the hardware
+  uint32_t cores = 1;      // CPU cores, multiprocessors
+  uint64_t memoryBytes = 0, l2Bytes = 0;
+  uint32_t capability = 0;  // GPU: 90 for 9.0
+  uint32_t maxSharedBytes = 0; // GPU: per block
+};
+
+/// Thread-safe.
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual const DeviceProperties &properties() const = 0;
+  virtual std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) = 0;
+
+  // Memory that kernels of this device may use; for tools and tests, users have their own.
+  virtual Status allocate(uint64_t bytes, void **out) = 0;
+  virtual void free(void *memory) = 0;
+  /// Return when the copy is done.
+  virtual Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  virtual Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  /// Waits for the stream; reports what its kernels did wrong.
+  virtual Status synchronize(void *stream, LaunchOutcome &outcome) = 0;
+};
+
+/// The CPU. `pool` and `cancel` must outlive it.
+std::unique_ptr<Device> makeCpuDevice(ThreadPool &pool, CancelTable &cancel);
+
+} // namespace tegula::runtime

@@ -1,0 +1,257 @@
+// Finding and calling libnvJitLink; its functions are declared here from its public reference.
+#include "runtime/cuda/Assembler.h"
+#include "runtime/cuda/Driver.h"
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <glob.h>
+#include <mutex>
+
+namespace tegula::runtime::cuda {
+
+namespace {
+using Handle = struct OpaqueLink *;
+constexpr int inputPtx = 2;
+} // namespace
+
+/// Member, exported name (without a version suffix), parameters. All return 0 for success.
+#define NVJITLINK_FUNCTIONS(F)                                                                                                           \
+  F(create, nvJitLinkCreate, (Handle * handle, uint32_t count, const char **options))                                                    \
+  F(destroy, nvJitLinkDestroy, (Handle * handle))                                                                                        \
+  F(addData, nvJitLinkAddData, (Handle handle, int type, const void *data, size_t size, const char *name))                               \
+  F(complete, nvJitLinkComplete, (Handle handle))                                                                                        \
+  F(cubinSize, nvJitLinkGetLinkedCubinSize, (Handle handle, size_t *size))                                                               \
+  F(cubin, nvJitLinkGetLinkedCubin, (Handle handle, void *cubin))                                                                        \
+  F(errorLogSize, nvJitLinkGetErrorLogSize, (Handle handle, size_t *size))                                                               \
+  F(errorLog, nvJitLinkGetErrorLog, (Handle handle, char *log))                                                                          \
+  F(infoLogSize, nvJitLinkGetInfoLogSize, (Handle handle, size_t *size))                                                                 \
+  F(infoLog, nvJitLinkGetInfoLog, (Handle handle, char *log))
+
+struct Assembler::Library {
+#define MEMBER(member, name, parameters) int(*member) parameters = nullptr;
+  NVJITLINK_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/// Exported under a plain name, or (some releases) only with the version that introduced it.
+static void *lookUp(void *library, const std::string &name) {
+  for (const char *suffix : {"", "_13_0", "_12_0"})
+    if (void *f = dlsym(library, (*suffix ? "__" + name + suffix : name).c_str())) return f;
+  return nullptr;
+}
+
+std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) {
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *why = dlerror();
+    status = Status::error(TEGULA_NOT_FOUND, why ? why : path);
+    return nullptr;
+  }
+  auto library = std::make_shared<Library>();
+#define RESOLVE(member, name, parameters) library->member = reinterpret_cast<int(*) parameters>(lookUp(handle, #name));
+  NVJITLINK_FUNCTIONS(RESOLVE)
+#undef RESOLVE
+#define CHECK(member, name, parameters) &&library->member
+  bool complete = true NVJITLINK_FUNCTIONS(CHECK);
+#undef CHECK
+  unsigned major = 12, minor = 0;
+  auto *getVersion = reinterpret_cast<int (*)(unsigned *, unsigned *)>(lookUp(handle, "nvJitLinkVersion"));
+  if (!complete || (getVersion && getVersion(&major, &minor) != 0)) {
+    status = Status::error(TEGULA_NOT_FOUND, path + " is no nvJitLink library");
+    return nullptr;
+  }
+  std::unique_ptr<Assembler> a(new Assembler);
+  a->library_ = std::move(library);
+  a->major_ = major;
+  a->version_ = "nvJitLink " + std::to_string(major) + "." + std::to_string(minor);
+  Dl_info where;
+  a->path_ = dladdr(dlsym(handle, "nvJitLinkCreate"), &where) && where.dli_fname ? where.dli_fname : path;
+  return a;
+}
+
+// ---- where it is
+
+static std::mutex foldersMutex;
+static std::vector<std::string> &folders() {
+  static auto &f = *new std::vector<std::string>;
+  return f;
+}
+
+void addAssemblerFolder(std::string folder) {
+  std::lock_guard lock(foldersMutex);
+  for (const std::string &f : folders())
+    if (f == folder) return;
+  folders().push_back(std::move(folder));
+}
+
+static void expand(const std::string &pattern, std::vector<std::string> &out) {
+  glob_t found{};
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (size_t i = found.gl_pathc; i-- > 0;) out.push_back(found.gl_pathv[i]); // the newest name first
+  globfree(&found);
+}
+
+static void inPackages(const std::string &packages, std::vector<std::string> &out) {
+  for (const char *wheel : {"/nvidia/nvjitlink/lib", "/nvidia/cu13/lib", "/nvidia/cu14/lib"})
+    expand(packages + wheel + "/libnvJitLink.so.[0-9]*", out);
+}
+
+std::vector<std::string> assemblerCandidates() {
+  auto environment = [](const char *name) {
+    const char *v = std::getenv(name);
+    return std::string(v ? v : "");
+  };
+  if (std::string own = environment("TEGULA_NVJITLINK"); !own.empty()) return {own};
+  std::vector<std::string> out;
+  {
+    std::lock_guard lock(foldersMutex);
+    for (const std::string &f : folders()) inPackages(f, out);
+  }
+  for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) out.push_back(name);
+  for (const std::string &root : {environment("CUDA_HOME"), environment("CUDA_PATH"), std::string("/usr/local/cuda"), std::string("/usr/local/cuda-*")})
+    if (!root.empty())
+      for (const char *lib : {"/lib64", "/lib", "/targets/*/lib"}) expand(root + lib + "/libnvJitLink.so.[0-9]*", out);
+  for (const std::string &root : {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX"), std::string("/usr/local"), std::string("/usr"), std::string("/opt/*")})
+    if (!root.empty())
+      for (const char *lib : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages"}) inPackages(root + lib, out);
+  return out;
+}
+
+const Assembler *Assembler::get(Status &status) {
+  struct Found {
+    std::unique_ptr<const Assembler> assembler;
+    Status status = Status::error(TEGULA_NOT_FOUND, "no libnvJitLink found; set TEGULA_NVJITLINK to its path");
+  };
+  static const Found &found = *[] {
+    auto *f = new Found;
+    int driverVersion = installedDriverVersion();
+    for (const std::string &path : assemblerCandidates()) {
+      Status why;
+      std::unique_ptr<const Assembler> a = open(path, why);
+      if (!a) {
+        if (std::getenv("TEGULA_NVJITLINK")) f->status = Status::error(TEGULA_NOT_FOUND, "TEGULA_NVJITLINK: " + why.text);
+        continue;
+      }
+      if (driverVersion && a->major() > static_cast<unsigned>(driverVersion) / 1000) {
+        f->status = Status::error(TEGULA_NOT_FOUND, a->path() + " is newer than the driver can load");
+        continue;
+      }
+      f->assembler = std::move(a);
+      break;
+    }
+    return f;
+  }();
+  if (!found.assembler) status = found.status;
+  return found.assembler.get();
+}
+
+// ---- assembling
+
+template <typename Size, typename Get> static std::string readLog(Handle h, Size size, Get get) {
+  size_t n = 0;
+  if (size(h, &n) != 0 || n == 0) return {};
+  std::string text(n + 1, '\0');
+  if (get(h, text.data()) != 0) return {};
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+  while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
+  std::string text(ptx); // with the final NUL that the library wants
+  std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
+  if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
+  if (o.lineInfo) options.push_back("-lineinfo");
+  std::vector<const char *> pointers;
+  for (const std::string &s : options) pointers.push_back(s.c_str());
+  Handle h = nullptr;
+  if (int r = library_->create(&h, static_cast<uint32_t>(pointers.size()), pointers.data()); r != 0)
+    return Status::error(TEGULA_UNSUPPORTED, version_ + " cannot assemble for " + o.arch + " (error " + std::to_string(r) + ")");
+  int r = library_->addData(h, inputPtx, text.c_str(), text.size() + 1, (kernel + ".ptx").c_str());
+  if (r == 0) r = library_->complete(h);
+  size_t size = 0;
+  if (r == 0) r = library_->cubinSize(h, &size);
+  if (r == 0) {
+    out.cubin.resize(size);
+    r = library_->cubin(h, out.cubin.data());
+  }
+  std::string errors = readLog(h, library_->errorLogSize, library_->errorLog);
+  out.log = readLog(h, library_->infoLogSize, library_->infoLog);
+  library_->destroy(&h);
+  if (r != 0)
+    return Status::error(TEGULA_INTERNAL_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
+                                                    explainAssemblerLog(errors, ptx));
+  out.stats = parseAssemblerLog(out.log);
+  return Status::ok();
+}
+
+// ---- its log
+
+/// The number that ends right before `at`, 0 if there is none.
+static uint32_t numberBefore(std::string_view text, size_t at) {
+  uint32_t n = 0, unit = 1;
+  while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') n += unit * (text[--at] - '0'), unit *= 10;
+  return n;
+}
+
+AssemblyStats parseAssemblerLog(std::string_view log) {
+  AssemblyStats s;
+  auto each = [&](std::string_view unit, auto &&use) {
+    for (size_t at = log.find(unit); at != log.npos; at = log.find(unit, at + 1)) use(numberBefore(log, at));
+  };
+  auto most = [](uint32_t &to) { return [&to](uint32_t n) { to = n > to ? n : to; }; };
+  auto sum = [](uint32_t &to) { return [&to](uint32_t n) { to += n; }; };
+  each(" registers", most(s.registers));
+  each(" barriers", most(s.barriers));
+  each(" bytes stack frame", sum(s.stackBytes));
+  each(" bytes spill stores", sum(s.spillStoreBytes));
+  each(" bytes spill loads", sum(s.spillLoadBytes));
+  return s;
+}
+
+/// `.loc file line column` above PTX line `at`, and the `.file` it names: "kernel.py:12", or "".
+static std::string sourceOf(const std::vector<std::string_view> &lines, size_t at) {
+  unsigned file = 0, line = 0, column = 0;
+  for (size_t i = std::min(at, lines.size()); i-- > 0 && !line;) {
+    std::string l(lines[i].substr(std::min(lines[i].find_first_not_of(" \t"), lines[i].size())));
+    if (sscanf(l.c_str(), ".loc %u %u %u", &file, &line, &column) < 2) line = 0;
+    if (l.starts_with("{") && !line) break; // the function's beginning
+  }
+  if (!line) return {};
+  for (std::string_view v : lines) {
+    std::string l(v.substr(std::min(v.find_first_not_of(" \t"), v.size())));
+    unsigned n;
+    char name[1024];
+    if (sscanf(l.c_str(), ".file %u \"%1023[^\"]\"", &n, name) == 2 && n == file) return std::string(name) + ":" + std::to_string(line);
+  }
+  return {};
+}
+
+static std::vector<std::string_view> splitLines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    size_t n = text.find('\n');
+    lines.push_back(text.substr(0, n));
+    text.remove_prefix(n == text.npos ? text.size() : n + 1);
+  }
+  return lines;
+}
+
+std::string explainAssemblerLog(std::string_view log, std::string_view ptx) {
+  std::vector<std::string_view> lines = splitLines(ptx);
+  std::string out;
+  size_t shown = 0;
+  for (std::string_view entry : splitLines(log)) {
+    out += "  " + std::string(entry) + "\n";
+    size_t at = entry.find(" line ");
+    size_t n = at == entry.npos ? 0 : std::strtoul(std::string(entry.substr(at + 6, 12)).c_str(), nullptr, 10);
+    if (n == 0 || n > lines.size() || n == shown) continue;
+    shown = n;
+    out += "    " + std::to_string(n) + " | " + std::string(lines[n - 1]) + "\n";
+    if (std::string source = sourceOf(lines, n); !source.empty()) out += "    from " + source + "\n";
+  }
+  while (!out.empty() && out.back() == '\n') out.pop_back();
+  return out.empty() ? "  (no log)" : out;
+}
+
+} // namespace tegula::runtime::cuda

@@ -1,0 +1,69 @@
+// From PTX text to a cubin in this process, with the linker library of the CUDA toolkit (libnvJitLink), opened at run time.
+//
+// Needs no GPU and no driver. Where the library is missing the driver's own assembler takes the PTX (CudaKernel.h): slower to load,
+// and no resource numbers before the kernel is on a GPU.
+#pragma once
+#include "runtime/Status.h"
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tegula::runtime::cuda {
+
+struct AssembleOptions {
+  std::string arch;          // "sm_90a"
+  unsigned maxRegisters = 0; // per thread; 0: no limit
+  unsigned optLevel = 3;
+  bool lineInfo = false;
+};
+
+/// What the assembler says about a kernel, its device functions included.
+struct AssemblyStats {
+  uint32_t registers = 0, spillStoreBytes = 0, spillLoadBytes = 0, stackBytes = 0, barriers = 0;
+};
+
+struct Assembly {
+  std::vector<char> cubin;
+  std::string log;
+  AssemblyStats stats;
+};
+
+class Assembler {
+public:
+  /// TEGULA_NOT_FOUND if `path` cannot be opened or is something else.
+  static std::unique_ptr<const Assembler> open(const std::string &path, Status &status);
+  /// The process's assembler: the first of assemblerCandidates() that opens and whose code the installed driver, if any, can load.
+  /// Searched for at the first call; null with the reason, always the same.
+  static const Assembler *get(Status &status);
+
+  /// "nvJitLink 12.9"; part of the cache key.
+  const std::string &version() const { return version_; }
+  const std::string &path() const { return path_; }
+  unsigned major() const { return major_; }
+
+  /// Thread-safe. TEGULA_INTERNAL_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
+  /// `ptx` may end in NULs.
+  Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
+
+private:
+  Assembler() = default;
+  struct Library;
+  std::shared_ptr<const Library> library_;
+  std::string version_, path_;
+  unsigned major_ = 0;
+};
+
+/// Where the library may be, best first: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by addAssemblerFolder, the
+/// dynamic linker's search path, the CUDA toolkit's usual places, Python environments.
+std::vector<std::string> assemblerCandidates();
+/// A folder of Python packages (site-packages) to look in. Before the first use.
+void addAssemblerFolder(std::string folder);
+
+/// The numbers in an assembler's log.
+AssemblyStats parseAssemblerLog(std::string_view log);
+/// "line 10" in a log, as the text of that line and, where the PTX has line tables, the kernel's source line.
+std::string explainAssemblerLog(std::string_view log, std::string_view ptx);
+
+} // namespace tegula::runtime::cuda

@@ -1,0 +1,119 @@
+// One GPU: its primary context, what launching needs to know of it, its memory, and the blame when a kernel fails.
+//
+// We use the primary context of the device, the one that PyTorch, CuPy, JAX and the CUDA runtime use, and leave the calling thread's
+// current context as it was. Devices live as long as the process: kernels of static objects may be unloaded after main().
+#pragma once
+#include "abi/GpuAbi.h"
+#include "runtime/Device.h"
+#include "runtime/cuda/Driver.h"
+#include <mutex>
+
+namespace tegula::runtime::cuda {
+
+/// Makes a context current for the calling thread as long as it lives; one look-up if it already is.
+class ContextScope {
+public:
+  ContextScope(const Driver &driver, CUcontext context) : driver_(driver) {
+    CUcontext current = nullptr;
+    if (driver.contextGetCurrent(&current) == CUDA_SUCCESS && current == context) return;
+    pushed_ = driver.contextPush(context) == CUDA_SUCCESS;
+  }
+  ~ContextScope() {
+    CUcontext old;
+    if (pushed_) driver_.contextPop(&old);
+  }
+  ContextScope(const ContextScope &) = delete;
+
+private:
+  const Driver &driver_;
+  bool pushed_ = false;
+};
+
+/// Ranges of memory known to be accessible from a device, by address: a look-up per pointer argument instead of a driver call.
+/// Lock-free. An entry outlives its allocation, which costs only the friendly message for a pointer to freed memory.
+class RangeCache {
+public:
+  bool contains(uint64_t address) const {
+    const Entry &e = entries_[slot(address)];
+    uint64_t end = e.end.load(std::memory_order_acquire), begin = e.begin.load(std::memory_order_acquire);
+    return begin <= address && address < end && e.end.load(std::memory_order_relaxed) == end;
+  }
+  /// `address` must be in [begin, end).
+  void add(uint64_t address, uint64_t begin, uint64_t end);
+
+private:
+  static constexpr unsigned count = 256;
+  /// A writer sets `end` to 0, then `begin`, then `end`: a reader that saw the same `end` on both sides of `begin` has a pair.
+  struct Entry {
+    std::atomic<uint64_t> begin{0}, end{0};
+  };
+  /// By 2 MiB page, so that an allocation takes an entry per page that arguments point into.
+  static unsigned slot(uint64_t address) { return static_cast<unsigned>((address >> 21) * 0x9E3779B97F4A7C15ull >> 56); }
+  Entry entries_[count];
+  std::mutex mutex_;
+};
+
+class CudaDevice final : public Device {
+public:
+  /// The GPUs of the process in the driver's order, made at the first call; empty with the reason.
+  static const std::vector<CudaDevice *> &all(Status &status);
+  /// For tests: a device of its own. Null with the reason.
+  static std::unique_ptr<CudaDevice> make(const Driver &driver, int ordinal, Status &status);
+  /// True if a GPU was used in this process by us, or by someone else through the same driver library.
+  static bool inUse();
+
+  const DeviceProperties &properties() const override { return properties_; }
+  std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override;
+  Status allocate(uint64_t bytes, void **out) override;
+  void free(void *memory) override;
+  Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status synchronize(void *stream, LaunchOutcome &outcome) override;
+
+  const Driver &driver() const { return driver_; }
+  int ordinal() const { return ordinal_; }
+  /// The primary context, retained at the first call.
+  CUcontext context(Status &status);
+
+  /// May kernels of this device access `address`? Null may be passed. Else the sentence that says what the pointer is.
+  bool accessible(uint64_t address) const { return ranges_.contains(address) || address == 0; }
+  /// The slow way, asking the driver; the context must be current. OK or INVALID_ARGUMENT with the end of a sentence ("points to CPU
+  /// memory ...").
+  Status checkPointer(uint64_t address);
+
+  /// A launch record for a loaded kernel: one per kernel, so that a claimed one names its kernel. Null: no memory.
+  TegulaGpuRecord *takeRecord(std::shared_ptr<const KernelInfo> owner, uint64_t &deviceAddress);
+  void giveRecord(TegulaGpuRecord *record);
+  /// The Status of a failed launch, copy or wait: if kernels failed on the GPU, says which and why.
+  Status blame(CUresult r, const std::string &what, LaunchOutcome &outcome);
+  /// Remembers the last launched kernels for messages.
+  void launched(const KernelInfo *info) const { last_[lastIndex_.fetch_add(1, std::memory_order_relaxed) % lastCount].store(info, std::memory_order_relaxed); }
+  void forget(const KernelInfo *info);
+
+private:
+  CudaDevice(const Driver &driver, int ordinal) : driver_(driver), ordinal_(ordinal) {}
+  Status read();
+  Status whatIs(uint64_t address, unsigned memoryType, int ordinal) const;
+
+  const Driver &driver_;
+  int ordinal_;
+  CUdevice handle_ = 0;
+  DeviceProperties properties_;
+  std::once_flag contextOnce_;
+  CUcontext context_ = nullptr;
+  Status contextStatus_;
+  RangeCache ranges_;
+
+  std::mutex recordMutex_;
+  struct Owned {
+    TegulaGpuRecord *record;
+    uint64_t deviceAddress;
+    std::shared_ptr<const KernelInfo> owner; // null: free
+  };
+  std::vector<Owned> records_;
+  static constexpr unsigned lastCount = 4;
+  mutable std::atomic<unsigned> lastIndex_{0};
+  mutable std::atomic<const KernelInfo *> last_[lastCount] = {};
+};
+
+} // namespace tegula::runtime::cuda

@@ -1,0 +1,201 @@
+// Loading: module, function, limits, launch plan. Launching: see launch().
+#include "runtime/cuda/CudaKernel.h"
+#include "runtime/cuda/Assembler.h"
+#include <cstring>
+
+namespace tegula::runtime::cuda {
+
+/// Loading a module may allocate and wait, which a capture on another or this thread would forbid; it has nothing to do with the streams
+/// that are being captured.
+namespace {
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &d) : driver_(d) { driver_.exchangeCaptureMode(&mode_); }
+  ~RelaxedCapture() { driver_.exchangeCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+
+private:
+  const Driver &driver_;
+  int mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+} // namespace
+
+static std::string capabilityText(const DeviceProperties &p) {
+  return p.name + " (" + p.description + ", compute capability " + std::to_string(p.capability / 10) + "." + std::to_string(p.capability % 10) + ")";
+}
+
+std::unique_ptr<CudaKernel> CudaKernel::load(CudaDevice &device, const KernelInfo &info, std::span<const char> code, Status &status) {
+  status = Status::ok();
+  if (device.properties().capability < 80) {
+    status = Status::error(TEGULA_UNSUPPORTED, capabilityText(device.properties()) + " is too old: tegula needs 8.0 (Ampere) or later");
+    return nullptr;
+  }
+  std::unique_ptr<CudaKernel> k(new CudaKernel(device, info));
+  k->context_ = device.context(status);
+  if (!k->context_) return nullptr;
+  ContextScope scope(device.driver(), k->context_);
+  RelaxedCapture relaxed(device.driver());
+  status = k->loadModule(code);
+  if (status) status = k->prepareShared();
+  if (status) status = k->readUse();
+  if (status) status = k->prepareLaunch();
+  return status ? std::move(k) : nullptr;
+}
+
+CudaKernel::~CudaKernel() {
+  if (!context_) return;
+  device_.forget(info_.get());
+  if (record_) device_.giveRecord(record_);
+  ContextScope scope(device_.driver(), context_);
+  if (module_) device_.driver().moduleUnload(module_);
+}
+
+Status CudaKernel::loadModule(std::span<const char> code) {
+  const Driver &d = device_.driver();
+  std::string where = "loading `" + info_->name + "` on " + device_.properties().name;
+  if (code.empty()) return Status::error(TEGULA_INTERNAL_ERROR, where + " failed: there is no code");
+  bool isPtx = code[0] != '\x7f';
+  if (isPtx && code.back() != '\0') return Status::error(TEGULA_INTERNAL_ERROR, where + " failed: the PTX has no end");
+  codeBytes_ = code.size();
+  char errors[8192] = "", log[8192] = "";
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+                   CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
+  auto number = [](size_t n) { return reinterpret_cast<void *>(n); };
+  void *values[] = {errors, number(sizeof errors), log, number(sizeof log), number(1)};
+  CUresult r = d.moduleLoad(&module_, code.data(), 5, options, values);
+  if (r != CUDA_SUCCESS) {
+    module_ = nullptr;
+    LaunchOutcome outcome;
+    if (isFault(r)) return device_.blame(r, where, outcome);
+    Status s = d.error(r, where);
+    errors[sizeof errors - 1] = '\0';
+    if (*errors) s.text += "\n" + explainAssemblerLog(errors, isPtx ? std::string_view(code.data()) : std::string_view());
+    return s;
+  }
+  r = d.moduleGetFunction(&function_, module_, info_->symbol.c_str());
+  if (r != CUDA_SUCCESS) return d.error(r, where + ": finding its entry point `" + info_->symbol + "`");
+  return Status::ok();
+}
+
+/// Allows what the kernel needs beyond the default 48 KiB.
+Status CudaKernel::prepareShared() {
+  const Driver &d = device_.driver();
+  const DeviceProperties &p = device_.properties();
+  int fixed = 0;
+  if (CUresult r = d.functionGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_); r != CUDA_SUCCESS)
+    return d.error(r, "asking for the shared memory of `" + info_->name + "`");
+  uint64_t need = uint64_t(fixed) + info_->gpu.sharedBytes;
+  if (need > p.maxSharedBytes)
+    return Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info_->name + "` needs " + std::to_string(need) + " bytes of shared memory per block; " +
+                                                      capabilityText(p) + " has " + std::to_string(p.maxSharedBytes) +
+                                                      ". Smaller blocks or a smaller num_stages help");
+  use_.sharedBytes = static_cast<uint32_t>(need);
+  CUresult r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(info_->gpu.sharedBytes));
+  return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "reserving shared memory for `" + info_->name + "`");
+}
+
+Status CudaKernel::readUse() {
+  const Driver &d = device_.driver();
+  CUresult r = CUDA_SUCCESS;
+  auto attribute = [&](int which) {
+    int v = 0;
+    if (r == CUDA_SUCCESS) r = d.functionGetAttribute(&v, which, function_);
+    return static_cast<uint32_t>(v);
+  };
+  use_.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  use_.localBytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  uint32_t maxThreads = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), threads = info_->gpu.threads;
+  // Without an assembler's log every byte of local memory counts as spilled.
+  use_.spillBytes = info_->gpu.use.registers ? info_->gpu.use.spillBytes : use_.localBytes;
+  if (r == CUDA_SUCCESS && threads > maxThreads)
+    return Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info_->name + "` takes " + std::to_string(use_.registers) + " registers in each of " +
+                                                      std::to_string(threads) + " threads; " + device_.properties().name + " runs at most " +
+                                                      std::to_string(maxThreads) + " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
+  int blocks = 0;
+  if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), info_->gpu.sharedBytes);
+  use_.blocksPerCore = static_cast<uint32_t>(blocks);
+  return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "asking for the resources of `" + info_->name + "`");
+}
+
+Status CudaKernel::prepareLaunch() {
+  const Driver &d = device_.driver();
+  const GpuInfo &g = info_->gpu;
+  config_ = {1, 1, 1, g.threads, 1, 1, g.sharedBytes, nullptr, attributes_, 0};
+  auto attribute = [&](int id) -> CUlaunchAttribute & {
+    CUlaunchAttribute &a = attributes_[config_.attributeCount++];
+    a.id = id;
+    return a;
+  };
+  if (g.clusterCtas > 1) attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.cluster = {g.clusterCtas, 1, 1};
+  if (g.cooperative) attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.flag = 1;
+  if (g.programmaticLaunch) attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.flag = 1;
+  if (g.clusterCtas > 1) {
+    std::string cluster = "`" + info_->name + "` needs clusters of " + std::to_string(g.clusterCtas) + " blocks";
+    if (device_.properties().capability < 90)
+      return Status::error(TEGULA_UNSUPPORTED, cluster + ", which " + capabilityText(device_.properties()) + " does not have");
+    if (g.clusterCtas > 8) d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    CUlaunchConfig one = config_;
+    one.gridX = g.clusterCtas;
+    int fit = 0;
+    CUresult r = d.occupancyClusters(&fit, function_, &one);
+    if (r != CUDA_SUCCESS || fit == 0)
+      return Status::error(TEGULA_OUT_OF_RESOURCES, cluster + " with " + std::to_string(use_.sharedBytes) + " bytes of shared memory each; " +
+                                                        device_.properties().name + " has no room for one. A smaller num_ctas helps");
+  }
+  for (const ArgInfo &a : info_->args)
+    if (a.isPtr) pointers_.push_back(a.offset);
+  recordOffset_ = (info_->argBytes + 7) / 8 * 8;
+  blockBytes_ = recordOffset_ + sizeof(uint64_t);
+  record_ = device_.takeRecord(info_, recordAddress_);
+  return record_ ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no pinned memory for the launch record of `" + info_->name + "`");
+}
+
+Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const {
+  std::memcpy(call.args + recordOffset_, &recordAddress_, sizeof recordAddress_);
+  ContextScope scope(device_.driver(), context_);
+  for (uint32_t offset : pointers_) {
+    uint64_t address;
+    std::memcpy(&address, call.args + offset, sizeof address);
+    if (!device_.accessible(address)) [[unlikely]]
+      if (Status s = device_.checkPointer(address); !s) return refusePointer(call.args);
+  }
+  if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info_->gpu.clusterCtas)) [[unlikely]]
+    return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " +
+                                                      std::to_string(call.grid[2]) + "; GPUs take at most " +
+                                                      std::to_string(INT32_MAX / info_->gpu.clusterCtas) + " x 65535 x 65535");
+  CUlaunchConfig config = config_;
+  config.gridX = static_cast<unsigned>(call.grid[0]) * info_->gpu.clusterCtas;
+  config.gridY = static_cast<unsigned>(call.grid[1]);
+  config.gridZ = static_cast<unsigned>(call.grid[2]);
+  config.stream = static_cast<CUstream>(call.stream);
+  size_t bytes = blockBytes_;
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, call.args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  CUresult r = device_.driver().launch(&config, function_, nullptr, extra);
+  if (r != CUDA_SUCCESS) [[unlikely]]
+    return launchError(r, call, outcome);
+  device_.launched(info_.get());
+  return Status::ok();
+}
+
+Status CudaKernel::refusePointer(const char *args) const {
+  for (const ArgInfo &a : info_->args) {
+    uint64_t address = 0;
+    if (a.isPtr) std::memcpy(&address, args + a.offset, sizeof address);
+    if (!a.isPtr || device_.accessible(address)) continue;
+    Status s = device_.checkPointer(address);
+    if (!s) return Status::error(s.code, "`" + info_->name + "`: argument `" + a.name + "` " + s.text);
+  }
+  return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: a pointer argument is not accessible from " + device_.properties().name);
+}
+
+Status CudaKernel::launchError(CUresult r, const LaunchCall &call, LaunchOutcome &outcome) const {
+  std::string what = "launching `" + info_->name + "` on " + device_.properties().name;
+  Status s = device_.blame(r, what, outcome);
+  if (r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_INVALID_CONTEXT)
+    s.text += call.stream ? "; is the stream of another device or context, or destroyed?" : "";
+  if (r == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+    s.text += "; a cooperative grid must fit on the GPU at once: at most " + std::to_string(use_.blocksPerCore * device_.properties().cores) + " blocks";
+  return s;
+}
+
+} // namespace tegula::runtime::cuda

@@ -1,0 +1,46 @@
+// A kernel loaded on a GPU, and its launch: the packed arguments go to the driver in one call, nothing is allocated or waited for.
+#pragma once
+#include "runtime/cuda/CudaDevice.h"
+
+namespace tegula::runtime::cuda {
+
+class CudaKernel final : public Executable {
+public:
+  /// `code`: a cubin, or PTX text ending in NUL, which the driver assembles. OUT_OF_RESOURCES if the kernel asks for more than the GPU has,
+  /// with both numbers; INTERNAL_ERROR with the driver's log if the code is refused.
+  static std::unique_ptr<CudaKernel> load(CudaDevice &device, const KernelInfo &info, std::span<const char> code, Status &status);
+  ~CudaKernel() override;
+
+  /// Safe while a stream is being captured into a graph.
+  Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override;
+  size_t codeBytes() const override { return codeBytes_; }
+  bool needsExtents() const override { return false; }
+  GpuUse use() const override { return use_; }
+
+private:
+  CudaKernel(CudaDevice &device, const KernelInfo &info) : device_(device), info_(std::make_shared<const KernelInfo>(info)) {}
+  Status loadModule(std::span<const char> code);
+  Status readUse();
+  Status prepareShared();
+  Status prepareLaunch();
+  Status launchError(CUresult r, const LaunchCall &call, LaunchOutcome &outcome) const;
+  Status refusePointer(const char *args) const;
+
+  CudaDevice &device_;
+  CUcontext context_ = nullptr;
+  std::shared_ptr<const KernelInfo> info_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+  GpuUse use_;
+  size_t codeBytes_ = 0;
+  // The plan of a launch.
+  CUlaunchConfig config_{};
+  CUlaunchAttribute attributes_[3]{};
+  std::vector<uint32_t> pointers_; // offsets of pointer arguments
+  uint32_t recordOffset_ = 0;
+  size_t blockBytes_ = 0;
+  TegulaGpuRecord *record_ = nullptr;
+  uint64_t recordAddress_ = 0;
+};
+
+} // namespace tegula::runtime::cuda

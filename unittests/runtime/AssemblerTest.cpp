@@ -1,0 +1,95 @@
+// Assembling PTX without a GPU. Needs libnvJitLink (build/venv has it, see scripts/requirements.txt); the tests of its log do not.
+#include "runtime/cuda/Assembler.h"
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace tegula::runtime;
+using namespace tegula::runtime::cuda;
+
+namespace {
+
+bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+std::string ptx(const std::string &arch, const std::string &body) {
+  return ".version 8.0\n.target " + arch + "\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
+         "ld.param.u64 %rd1, [p];\ncvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\n" + body + "st.global.u32 [%rd2], %r1;\nret;\n}\n";
+}
+
+struct Assemble : testing::TestWithParam<const char *> {
+  const Assembler *assembler = nullptr;
+  void SetUp() override {
+    addAssemblerFolder(TEGULA_SOURCE_DIR "/build/venv/lib/python3.11/site-packages");
+    Status why;
+    assembler = Assembler::get(why);
+    if (!assembler) GTEST_SKIP() << "Skipped: " << why.text;
+  }
+};
+
+TEST_P(Assemble, EveryArchitecture) {
+  Assembly out;
+  Status s = assembler->assemble(ptx(GetParam(), ""), "k", {.arch = GetParam()}, out);
+  ASSERT_TRUE(s) << s.text;
+  ASSERT_GT(out.cubin.size(), 64u);
+  EXPECT_EQ(std::string_view(out.cubin.data(), 4), "\x7f" "ELF");
+  EXPECT_GT(out.stats.registers, 0u);
+  EXPECT_LE(out.stats.registers, 32u);
+  EXPECT_EQ(out.stats.spillStoreBytes, 0u);
+  Assembly again;
+  ASSERT_TRUE(assembler->assemble(ptx(GetParam(), ""), "k", {.arch = GetParam()}, again));
+  EXPECT_EQ(out.cubin, again.cubin) << "same text in, same bytes out";
+}
+INSTANTIATE_TEST_SUITE_P(Arch, Assemble, testing::Values("sm_80", "sm_86", "sm_89", "sm_90a"));
+
+struct AssembleOne : Assemble {};
+INSTANTIATE_TEST_SUITE_P(Arch, AssembleOne, testing::Values("sm_90a"));
+
+TEST_P(AssembleOne, ErrorShowsTheLine) {
+  Assembly out;
+  Status s = assembler->assemble(ptx(GetParam(), ".loc 1 12 5\nmul.hi.foo %r1, %r1;\n") + ".file 1 \"kernel.py\"\n", "k", {.arch = GetParam()}, out);
+  ASSERT_FALSE(s);
+  EXPECT_EQ(s.code, TEGULA_INTERNAL_ERROR);
+  EXPECT_TRUE(has(s.text, "refused the code of `k` for sm_90a")) << s.text;
+  EXPECT_TRUE(has(s.text, "12 | mul.hi.foo %r1, %r1;")) << s.text;
+  EXPECT_TRUE(has(s.text, "from kernel.py:12")) << s.text;
+}
+
+TEST_P(AssembleOne, UnknownArchitecture) {
+  Assembly out;
+  Status s = assembler->assemble(ptx("sm_80", ""), "k", {.arch = "sm_12345"}, out);
+  EXPECT_EQ(s.code, TEGULA_UNSUPPORTED);
+  EXPECT_TRUE(has(s.text, "cannot assemble for sm_12345")) << s.text;
+}
+
+TEST_P(AssembleOne, RegisterLimit) {
+  Assembly out;
+  Status s = assembler->assemble(ptx(GetParam(), ""), "k", {.arch = GetParam(), .maxRegisters = 24}, out);
+  ASSERT_TRUE(s) << s.text;
+  EXPECT_LE(out.stats.registers, 24u);
+}
+
+TEST(AssemblerLog, Numbers) {
+  AssemblyStats s = parseAssemblerLog("ptxas info    : Function properties for k\n"
+                                      "ptxas         .     48 bytes stack frame, 40 bytes spill stores, 36 bytes spill loads\n"
+                                      "ptxas info    : Used 168 registers, used 3 barriers, 64 bytes smem\n"
+                                      "info    : used 168 registers, used 3 barriers, 0 stack, 1088 bytes smem, 536 bytes cmem[0], 0 bytes lmem\n");
+  EXPECT_EQ(s.registers, 168u);
+  EXPECT_EQ(s.barriers, 3u);
+  EXPECT_EQ(s.stackBytes, 48u);
+  EXPECT_EQ(s.spillStoreBytes, 40u);
+  EXPECT_EQ(s.spillLoadBytes, 36u);
+}
+
+TEST(AssemblerLog, LinesOutsideTheText) {
+  EXPECT_EQ(explainAssemblerLog("input, line 99; error : x", "a\nb\n"), "  input, line 99; error : x");
+  EXPECT_EQ(explainAssemblerLog("", "a\n"), "  (no log)");
+  EXPECT_EQ(explainAssemblerLog("x line 2; y\n", "a\nb\n"), "  x line 2; y\n    2 | b");
+}
+
+TEST(AssemblerOpen, NotALibrary) {
+  Status s;
+  EXPECT_EQ(Assembler::open("/nonexistent", s), nullptr);
+  EXPECT_EQ(Assembler::open("libm.so.6", s), nullptr);
+  EXPECT_EQ(s.text, "libm.so.6 is no nvJitLink library");
+}
+
+} // namespace

@@ -1,0 +1,337 @@
+// How the runtime talks to the CUDA driver, against a stand-in (FakeCuda.cpp): opening, refusing, loading, launching, failing.
+#include "runtime/cuda/CudaKernel.h"
+#include "FakeCuda.h"
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace tegula::runtime;
+using namespace tegula::runtime::cuda;
+
+namespace {
+
+struct NoHooks final : LaunchHooks {
+  void print(const std::string &) override {}
+};
+
+struct Cuda : testing::Test {
+  fakecuda::FakeCuda *fake = nullptr;
+  std::unique_ptr<const Driver> driver;
+  Status status;
+
+  void SetUp() override {
+    void *library = dlopen(TEGULA_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    fake = reinterpret_cast<decltype(&fakeCuda)>(dlsym(library, "fakeCuda"))();
+    reinterpret_cast<decltype(&fakeCudaReset)>(dlsym(library, "fakeCudaReset"))();
+  }
+  const Driver *open() {
+    driver = Driver::open(TEGULA_FAKE_CUDA, status);
+    return driver.get();
+  }
+  std::unique_ptr<CudaDevice> device(int ordinal = 0) {
+    if (!driver && !open()) return nullptr;
+    return CudaDevice::make(*driver, ordinal, status);
+  }
+  /// k(x: pointer at 0, n: i32 at 8): 12 bytes, record at 16.
+  static KernelInfo info() {
+    KernelInfo k;
+    k.name = "add";
+    k.symbol = "add_entry";
+    k.args = {{"x", TEGULA_FP32, true, true, 0}, {"n", TEGULA_INT32, false, false, 8}};
+    k.argBytes = 12;
+    k.gpu.threads = 128;
+    k.gpu.sharedBytes = 1024;
+    SiteInfo site;
+    site.file = "k.py", site.function = "add", site.text = "n is positive", site.line = 7, site.column = 3;
+    k.sites.push_back(site);
+    return k;
+  }
+  std::unique_ptr<Executable> load(CudaDevice &d, const KernelInfo &k = info()) {
+    static constexpr char ptx[] = ".version 8.0\n.visible .entry add_entry()\n{\nret;\n}\n";
+    return d.load(k, {ptx, sizeof ptx}, status);
+  }
+  Status launch(const Executable &e, const void *x, int n, int gx = 4, int gy = 1, void *stream = nullptr) {
+    char block[12 + argRoom];
+    std::memcpy(block, &x, 8);
+    std::memcpy(block + 8, &n, 4);
+    NoHooks hooks;
+    LaunchCall call{{gx, gy, 1}, int64_t(gx) * gy, block, nullptr, 1, stream, &hooks};
+    outcome = {};
+    return e.launch(call, outcome);
+  }
+  LaunchOutcome outcome;
+};
+
+bool has(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+TEST_F(Cuda, NoDriver) {
+  EXPECT_EQ(Driver::open("/nonexistent/libcuda.so.1", status), nullptr);
+  EXPECT_EQ(status.code, TEGULA_NOT_FOUND);
+  EXPECT_TRUE(has(status.text, "no NVIDIA driver found")) << status.text;
+  EXPECT_EQ(Driver::open("libm.so.6", status), nullptr);
+  EXPECT_TRUE(has(status.text, "is no NVIDIA driver")) << status.text;
+}
+
+TEST_F(Cuda, OldDriver) {
+  fake->version = 11040;
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_EQ(status.code, TEGULA_UNSUPPORTED);
+  EXPECT_EQ(status.text, "the NVIDIA driver supports CUDA 11.4; tegula needs a driver for CUDA 12.0 or later");
+}
+
+TEST_F(Cuda, NoGpu) {
+  fake->initResult = CUDA_ERROR_NO_DEVICE;
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_EQ(status.code, TEGULA_NOT_FOUND);
+  fake->initResult = 0, fake->deviceCount = 0;
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_EQ(status.text, "the NVIDIA driver finds no GPU");
+}
+
+TEST_F(Cuda, OldGeneration) {
+  fake->capability = 70;
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  EXPECT_EQ(load(*d), nullptr);
+  EXPECT_EQ(status.code, TEGULA_UNSUPPORTED);
+  EXPECT_EQ(status.text, "cuda:0 (Fake H200, compute capability 7.0) is too old: tegula needs 8.0 (Ampere) or later");
+}
+
+TEST_F(Cuda, Properties) {
+  auto d = device();
+  ASSERT_TRUE(d);
+  EXPECT_EQ(d->properties().name, "cuda:0");
+  EXPECT_EQ(d->properties().description, "Fake H200");
+  EXPECT_EQ(d->properties().capability, 90u);
+  EXPECT_EQ(d->properties().cores, 132u);
+}
+
+TEST_F(Cuda, Memory) {
+  auto d = device();
+  void *m = nullptr;
+  ASSERT_TRUE(d->allocate(100, &m));
+  char in[100], out[100] = {};
+  for (int i = 0; i < 100; ++i) in[i] = static_cast<char>(i);
+  ASSERT_TRUE(d->copyIn(m, in, 100, nullptr));
+  ASSERT_TRUE(d->copyOut(out, m, 100, nullptr));
+  EXPECT_EQ(std::memcmp(in, out, 100), 0);
+  d->free(m);
+  fake->allocateResult = CUDA_ERROR_OUT_OF_MEMORY;
+  Status s = d->allocate(1 << 20, &m);
+  EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
+  EXPECT_TRUE(has(s.text, "allocating 1048576 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY")) << s.text;
+}
+
+TEST_F(Cuda, PacksArgumentsAndRecord) {
+  auto d = device();
+  auto k = load(*d);
+  ASSERT_TRUE(k) << status.text;
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(4096, &x));
+  auto *stream = reinterpret_cast<void *>(0x77);
+  ASSERT_TRUE(launch(*k, x, 5, 7, 3, stream));
+  ASSERT_EQ(fake->launches.size(), 1u);
+  const fakecuda::Launch &l = fake->launches[0];
+  EXPECT_EQ(l.function, "add_entry");
+  EXPECT_EQ(l.config.gridX, 7u);
+  EXPECT_EQ(l.config.gridY, 3u);
+  EXPECT_EQ(l.config.gridZ, 1u);
+  EXPECT_EQ(l.config.blockX, 128u);
+  EXPECT_EQ(l.config.sharedBytes, 1024u);
+  EXPECT_EQ(static_cast<void *>(l.config.stream), stream);
+  EXPECT_EQ(l.attributes.size(), 0u);
+  EXPECT_NE(l.context, nullptr);
+  ASSERT_EQ(l.arguments.size(), 24u);
+  void *pointer, *record;
+  int n;
+  std::memcpy(&pointer, l.arguments.data(), 8);
+  std::memcpy(&n, l.arguments.data() + 8, 4);
+  std::memcpy(&record, l.arguments.data() + 16, 8);
+  EXPECT_EQ(pointer, x);
+  EXPECT_EQ(n, 5);
+  TegulaGpuRecord zero{};
+  EXPECT_EQ(std::memcmp(record, &zero, sizeof zero), 0);
+  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES], 1024);
+  CUcontext current;
+  driver->contextGetCurrent(&current);
+  EXPECT_EQ(current, nullptr) << "the caller's context stays as it was";
+  d->free(x);
+}
+
+TEST_F(Cuda, LaunchAsksTheDriverOnceForAnAllocation) {
+  auto d = device();
+  auto k = load(*d);
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(8 << 20, &x));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(launch(*k, static_cast<char *>(x) + 16 * i, i));
+  EXPECT_EQ(fake->pointerQueries, 1);
+  EXPECT_EQ(fake->waits, 0);
+  int before = fake->allocations;
+  ASSERT_TRUE(launch(*k, nullptr, 1)) << "null may be passed";
+  EXPECT_EQ(fake->allocations, before);
+  d->free(x);
+}
+
+TEST_F(Cuda, ClusterCooperativeProgrammatic) {
+  auto d = device();
+  KernelInfo i = info();
+  i.gpu.clusterCtas = 16;
+  i.gpu.cooperative = i.gpu.programmaticLaunch = true;
+  auto k = load(*d, i);
+  ASSERT_TRUE(k) << status.text;
+  EXPECT_EQ(fake->functionAttributes[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED], 1);
+  ASSERT_TRUE(launch(*k, nullptr, 1, 5));
+  const fakecuda::Launch &l = fake->launches.at(0);
+  EXPECT_EQ(l.config.gridX, 80u) << "one cluster a program";
+  ASSERT_EQ(l.attributes.size(), 3u);
+  EXPECT_EQ(l.attributes[0].id, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+  EXPECT_EQ(l.attributes[0].value.cluster.x, 16u);
+  EXPECT_EQ(l.attributes[1].id, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+  EXPECT_EQ(l.attributes[2].id, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  EXPECT_EQ(l.attributes[2].value.flag, 1);
+  fake->clustersThatFit = 0;
+  EXPECT_EQ(load(*d, i), nullptr);
+  EXPECT_EQ(status.code, TEGULA_OUT_OF_RESOURCES);
+  EXPECT_EQ(status.text, "`add` needs clusters of 16 blocks with 1024 bytes of shared memory each; cuda:0 has no room for one. A smaller num_ctas helps");
+  fake->capability = 80;
+  auto old = device();
+  EXPECT_EQ(load(*old, i), nullptr);
+  EXPECT_EQ(status.code, TEGULA_UNSUPPORTED);
+}
+
+TEST_F(Cuda, TooMuch) {
+  auto d = device();
+  KernelInfo i = info();
+  i.gpu.sharedBytes = 300000;
+  EXPECT_EQ(load(*d, i), nullptr);
+  EXPECT_EQ(status.code, TEGULA_OUT_OF_RESOURCES);
+  EXPECT_EQ(status.text, "`add` needs 300000 bytes of shared memory per block; cuda:0 (Fake H200, compute capability 9.0) has 232448. Smaller "
+                         "blocks or a smaller num_stages help");
+  i = info();
+  i.gpu.threads = 512;
+  fake->maxThreads = 256, fake->registers = 200;
+  EXPECT_EQ(load(*d, i), nullptr);
+  EXPECT_TRUE(has(status.text, "takes 200 registers in each of 512 threads; cuda:0 runs at most 256")) << status.text;
+  EXPECT_EQ(fake->modulesAlive, 0) << "what failed is unloaded";
+  fake->maxThreads = 1024, fake->localBytes = 48;
+  auto k = load(*d);
+  ASSERT_TRUE(k);
+  EXPECT_EQ(k->use().registers, 200u);
+  EXPECT_EQ(k->use().spillBytes, 48u);
+  EXPECT_EQ(k->use().sharedBytes, 1024u);
+  EXPECT_EQ(k->use().blocksPerCore, 2u);
+  Status s = launch(*k, nullptr, 1, 1, 70000);
+  EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(s.text, "`add`: the grid is 1 x 70000 x 1; GPUs take at most 2147483647 x 65535 x 65535");
+}
+
+TEST_F(Cuda, WrongPointers) {
+  fake->deviceCount = 2;
+  auto d0 = device(0), d1 = device(1);
+  auto k = load(*d0);
+  float cpu[4];
+  Status s = launch(*k, cpu, 4);
+  EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(s.text, "`add`: argument `x` points to CPU memory, which cuda:0 cannot access");
+  void *other = nullptr;
+  ASSERT_TRUE(d1->allocate(64, &other));
+  s = launch(*k, other, 4);
+  EXPECT_EQ(s.text, "`add`: argument `x` points to memory of cuda:1; the kernel runs on cuda:0, which cannot access it");
+  EXPECT_TRUE(fake->launches.empty());
+  d1->free(other);
+}
+
+TEST_F(Cuda, AssemblerErrors) {
+  auto d = device();
+  fake->loadResult = CUDA_ERROR_INVALID_PTX;
+  fake->loadLog = "ptxas application ptx input, line 2; error   : Unknown symbol 'q'\n";
+  EXPECT_EQ(load(*d), nullptr);
+  EXPECT_TRUE(has(status.text, "loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX")) << status.text;
+  EXPECT_TRUE(has(status.text, "Unknown symbol 'q'")) << status.text;
+  EXPECT_TRUE(has(status.text, "2 | .visible .entry add_entry()")) << status.text;
+  fake->loadResult = 0;
+  KernelInfo i = info();
+  i.symbol = "other";
+  EXPECT_EQ(load(*d, i), nullptr);
+  EXPECT_TRUE(has(status.text, "finding its entry point `other`")) << status.text;
+}
+
+TEST_F(Cuda, AssertNamesKernelAndLine) {
+  auto d = device();
+  auto k = load(*d);
+  ASSERT_TRUE(launch(*k, nullptr, 1));
+  void *record;
+  std::memcpy(&record, fake->launches.at(0).arguments.data() + 16, 8);
+  *static_cast<TegulaGpuRecord *>(record) = {1, TEGULA_FAULT_ASSERT, 0, {3, 0, 1}, {}};
+  fake->waitResult = CUDA_ERROR_LAUNCH_FAILED;
+  Status s = d->synchronize(nullptr, outcome);
+  EXPECT_EQ(s.code, TEGULA_FAULT);
+  EXPECT_TRUE(has(s.text, "k.py:7:3: error: device assertion failed: n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
+  ASSERT_TRUE(outcome.culprit);
+  EXPECT_EQ(outcome.culprit->name, "add");
+  EXPECT_EQ(outcome.fault.pid[0], 3);
+  // The next launch tells the same, and so does one of another kernel after the failed one is gone.
+  fake->launchResult = CUDA_ERROR_LAUNCH_FAILED;
+  auto other = load(*d);
+  k.reset();
+  s = launch(*other, nullptr, 1);
+  EXPECT_TRUE(has(s.text, "n is positive")) << s.text;
+}
+
+TEST_F(Cuda, TrapNamesTheKernelsLaunchedLast) {
+  auto d = device();
+  auto k = load(*d);
+  ASSERT_TRUE(launch(*k, nullptr, 1));
+  fake->waitResult = CUDA_ERROR_ILLEGAL_ADDRESS;
+  Status s = d->synchronize(nullptr, outcome);
+  EXPECT_EQ(s.code, TEGULA_FAULT);
+  EXPECT_TRUE(has(s.text, "stopped with CUDA_ERROR_ILLEGAL_ADDRESS") && has(s.text, "launched last (latest first): `add`")) << s.text;
+  EXPECT_FALSE(outcome.culprit);
+}
+
+TEST_F(Cuda, LaunchErrors) {
+  auto d = device();
+  auto k = load(*d);
+  fake->launchResult = CUDA_ERROR_INVALID_HANDLE;
+  Status s = launch(*k, nullptr, 1, 1, 1, reinterpret_cast<void *>(8));
+  EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_TRUE(has(s.text, "launching `add` on cuda:0 failed: CUDA_ERROR_INVALID_HANDLE") && has(s.text, "stream of another device")) << s.text;
+  fake->launchResult = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  s = launch(*k, nullptr, 1);
+  EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
+  EXPECT_TRUE(has(s.text, "at most 264 blocks")) << s.text;
+}
+
+TEST_F(Cuda, ManyThreads) {
+  auto d = device();
+  auto shared = load(*d);
+  ASSERT_TRUE(shared);
+  std::vector<std::jthread> threads;
+  std::atomic<int> bad{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      Status s;
+      NoHooks hooks;
+      static constexpr char ptx[] = "add_entry";
+      for (int i = 0; i < 50; ++i) {
+        void *x = nullptr;
+        if (!d->allocate(256, &x)) ++bad;
+        auto own = d->load(info(), {ptx, sizeof ptx}, s);
+        for (const Executable *e : {static_cast<const Executable *>(own.get()), static_cast<const Executable *>(shared.get())}) {
+          char block[12 + argRoom] = {};
+          std::memcpy(block, &x, 8);
+          LaunchCall call{{1, 1, 1}, 1, block, nullptr, 1, nullptr, &hooks};
+          LaunchOutcome o;
+          if (!e || !e->launch(call, o)) ++bad;
+        }
+        d->free(x);
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(bad, 0);
+  EXPECT_EQ(fake->modulesAlive, 1);
+}
+
+} // namespace

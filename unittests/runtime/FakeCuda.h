@@ -1,0 +1,45 @@
+/* The switches and the record of the stand-in for the CUDA driver (FakeCuda.cpp): reached through fakeCuda() of the loaded library. */
+#pragma once
+#include "runtime/cuda/Driver.h"
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fakecuda {
+
+using namespace tegula::runtime::cuda;
+
+struct Launch {
+  CUlaunchConfig config;
+  std::vector<CUlaunchAttribute> attributes;
+  std::vector<unsigned char> arguments;
+  std::string function;
+  CUcontext context; // that was current
+};
+
+struct FakeCuda {
+  // What the driver is and does; fakeCudaReset() restores it.
+  int version = 12080, deviceCount = 1, capability = 90, maxShared = 232448;
+  int initResult = 0, loadResult = 0, launchResult = 0, waitResult = 0, allocateResult = 0;
+  std::string loadLog;
+  int registers = 32, localBytes = 0, fixedShared = 0, maxThreads = 1024, clustersThatFit = 1;
+  // What was called.
+  std::vector<Launch> launches;
+  std::vector<std::string> modules; // images, in order of loading
+  std::map<int, int> functionAttributes;
+  int modulesAlive = 0, pointerQueries = 0, allocations = 0, waits = 0;
+  struct Range {
+    uint64_t bytes;
+    unsigned memoryType;
+    int device;
+  };
+  std::map<uint64_t, Range> ranges;
+  std::mutex mutex;
+
+};
+
+} // namespace fakecuda
+
+extern "C" fakecuda::FakeCuda *fakeCuda();
+extern "C" void fakeCudaReset();
