@@ -14,6 +14,8 @@ namespace tegula::targets {
 struct VecTarget {
   bool x86 = false, aarch64 = false, nvptx = false;
   bool fma = false, f16c = false; // instructions for float and double; half <-> float
+  bool fp8 = false;               // nvptx: float -> e4m3 and e5m2, and those to half
+  bool libm = true;               // fmod may be called
   bool avx2 = false, avx512 = false;
   bool fpFusion = true; // a*b+c may become fma (within one kernel expression)
 };

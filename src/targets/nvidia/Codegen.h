@@ -1,5 +1,7 @@
 // LLVM's part of the NVIDIA target: target machine, optimizer pipeline, PTX text or a host object for the simulator.
 #pragma once
+#include "support/Diag.h"
+#include "targets/common/Vec.h"
 #include "targets/nvidia/Nvidia.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -7,10 +9,27 @@
 
 namespace tegula::nvidia {
 
-/// NVPTX for sm_XX with the PTX version it needs, or the host for the simulator. Null after a report to `diag`.
+using targets::VecEmitter;
+
+/// What VecEmitter has to know: of the GPU, or of the host that simulates it.
+targets::VecTarget vecTarget(const NvTarget &t, const NvOptions &o);
+/// LLVM's name of the host processor that simulated kernels are compiled for; part of their cache key.
+const char *simulatorCpu();
+/// NVPTX for sm_XX, or the host for the simulator. Null after a report to `diag`.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const NvOptions &o, DiagEngine &diag);
-/// Runs the function pipeline with the target machine's analyses (divergence: no pass may make a convergent operation
-/// conditional or duplicate it).
+
+/// Launch bounds and limits of an entry point. A GPU only; the simulator is told by GpuKernelMeta.
+struct KernelBounds {
+  unsigned threads = 128;    // exactly, per CTA
+  unsigned minCtasPerSm = 0; // 0: unstated; setmaxnreg needs it (or maxRegisters) stated, else ptxas ignores it
+  unsigned maxRegisters = 0; // 0: no limit
+  unsigned clusterCtas = 1;
+};
+/// Makes `f` (void, arguments as in abi/GpuAbi.h) an entry point.
+void markKernel(llvm::Function &f, const KernelBounds &bounds);
+
+/// Runs the function pipeline with the target machine's analyses (convergence: no pass makes a convergent operation
+/// conditional or copies it). Follow with emitPtx or emitObject: LLVM remembers annotations of a module until then.
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o);
 std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm);
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);

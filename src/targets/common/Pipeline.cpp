@@ -1,0 +1,194 @@
+// See Pipeline.h.
+#include "targets/common/Pipeline.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/BasicAliasAnalysis.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/MemorySSA.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/Analysis/PostDominators.h"
+#include "llvm/Analysis/ProfileSummaryInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScopedNoAliasAA.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/Analysis/TypeBasedAliasAnalysis.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include <mutex>
+
+namespace tegula::targets {
+namespace {
+
+void initX86() {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+}
+
+void initAArch64() {
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+}
+
+void initNvptx() {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+}
+
+void initTarget(llvm::Triple::ArchType arch) {
+  static std::once_flag x86, arm, nvptx;
+  switch (arch) {
+  case llvm::Triple::x86_64:
+    return std::call_once(x86, initX86);
+  case llvm::Triple::aarch64:
+    return std::call_once(arm, initAArch64);
+  case llvm::Triple::nvptx64:
+    return std::call_once(nvptx, initNvptx);
+  default:
+    return;
+  }
+}
+
+llvm::CodeGenOptLevel codegenLevel(unsigned optLevel) {
+  switch (optLevel) {
+  case 0:
+    return llvm::CodeGenOptLevel::None;
+  case 1:
+    return llvm::CodeGenOptLevel::Less;
+  case 2:
+    return llvm::CodeGenOptLevel::Default;
+  default:
+    return llvm::CodeGenOptLevel::Aggressive;
+  }
+}
+
+struct AnalysisManagers {
+  llvm::LoopAnalysisManager &loop;
+  llvm::FunctionAnalysisManager &function;
+  llvm::ModuleAnalysisManager &module;
+};
+
+/// What PassBuilder would register, cut down to what the pipelines need: PassBuilder links every pass of LLVM.
+void registerAnalyses(llvm::TargetMachine &tm, AnalysisManagers am) {
+  auto pic = [] { return llvm::PassInstrumentationAnalysis(); };
+  am.module.registerPass(pic);
+  am.function.registerPass(pic);
+  am.loop.registerPass(pic);
+  am.module.registerPass([] { return llvm::ProfileSummaryAnalysis(); });
+  am.module.registerPass([&] { return llvm::FunctionAnalysisManagerModuleProxy(am.function); });
+  am.function.registerPass([&] { return llvm::ModuleAnalysisManagerFunctionProxy(am.module); });
+  am.function.registerPass([&] { return llvm::LoopAnalysisManagerFunctionProxy(am.loop); });
+  am.loop.registerPass([&] { return llvm::FunctionAnalysisManagerLoopProxy(am.function); });
+
+  am.function.registerPass([] { return llvm::DominatorTreeAnalysis(); });
+  am.function.registerPass([] { return llvm::PostDominatorTreeAnalysis(); });
+  am.function.registerPass([] { return llvm::AssumptionAnalysis(); });
+  am.function.registerPass([] { return llvm::LoopAnalysis(); });
+  am.function.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
+  am.function.registerPass([] { return llvm::MemorySSAAnalysis(); });
+  am.function.registerPass([] { return llvm::OptimizationRemarkEmitterAnalysis(); });
+  am.function.registerPass([] { return llvm::BranchProbabilityAnalysis(); });
+  am.function.registerPass([] { return llvm::BlockFrequencyAnalysis(); });
+  am.function.registerPass([&] { return tm.getTargetIRAnalysis(); });
+  // No call of a C function is known or may be invented: generated code links against the symbols in abi/ only.
+  llvm::TargetLibraryInfoImpl tlii(tm.getTargetTriple());
+  tlii.disableAllFunctions();
+  am.function.registerPass([tlii] { return llvm::TargetLibraryAnalysis(tlii); });
+  am.function.registerPass([] { return llvm::BasicAA(); });
+  am.function.registerPass([] { return llvm::ScopedNoAliasAA(); });
+  am.function.registerPass([] { return llvm::TypeBasedAA(); });
+  am.function.registerPass([] {
+    llvm::AAManager aa;
+    aa.registerFunctionAnalysis<llvm::BasicAA>();
+    aa.registerFunctionAnalysis<llvm::ScopedNoAliasAA>();
+    aa.registerFunctionAnalysis<llvm::TypeBasedAA>();
+    return aa;
+  });
+}
+
+} // namespace
+
+llvm::FunctionPassManager cleanupPasses(unsigned optLevel) {
+  llvm::FunctionPassManager fpm;
+  fpm.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  if (optLevel == 0)
+    return fpm;
+  // No InstCombine: it costs more than all others, and it narrows float arithmetic on extended f16 to `half`, which
+  // x86 then computes lane by lane. What is left of its work, instruction selection does.
+  fpm.addPass(llvm::EarlyCSEPass());
+  fpm.addPass(llvm::InstSimplifyPass());
+  fpm.addPass(llvm::SimplifyCFGPass());
+  llvm::LoopPassManager lpm;
+  lpm.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  fpm.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(lpm), /*UseMemorySSA=*/true));
+  fpm.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  return fpm;
+}
+
+std::unique_ptr<llvm::TargetMachine> createMachine(const MachineSpec &spec) {
+  initTarget(llvm::Triple(spec.triple).getArch());
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(spec.triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  // Fusing is decided instruction by instruction: VecEmitter sets `contract` where the language allows it.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  options.TrapUnreachable = false;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(spec.triple, spec.cpu, spec.features, options,
+                                                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                          codegenLevel(spec.optLevel)));
+}
+
+void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassManager passes) {
+  m.setTargetTriple(tm.getTargetTriple().str());
+  m.setDataLayout(tm.createDataLayout());
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::ModuleAnalysisManager mam;
+  registerAnalyses(tm, {lam, fam, mam});
+  llvm::ModulePassManager mpm;
+  mpm.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  mpm.run(m, mam);
+}
+
+void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
+  llvm::legacy::PassManager pm;
+  // The IR verifier stays off: it runs in debug builds of the emitter, and it costs as much as a pass.
+  if (tm.addPassesToEmitFile(pm, os, nullptr, type, /*DisableVerify=*/true))
+    llvm::report_fatal_error("target cannot emit this file type");
+  pm.run(m);
+}
+
+std::vector<char> emitObjectBytes(llvm::Module &m, llvm::TargetMachine &tm) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  emitFile(m, tm, llvm::CodeGenFileType::ObjectFile, os);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string emitAssemblyText(llvm::Module &m, llvm::TargetMachine &tm) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  emitFile(m, tm, llvm::CodeGenFileType::AssemblyFile, os);
+  return text.str().str();
+}
+
+} // namespace tegula::targets

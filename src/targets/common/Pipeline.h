@@ -1,0 +1,35 @@
+// What the targets share of LLVM's machinery: making a target machine, running a pipeline of function passes with the
+// analyses they need, and emitting a file.
+#pragma once
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Target/TargetMachine.h"
+#include <memory>
+#include <string>
+
+namespace tegula::targets {
+
+struct MachineSpec {
+  std::string triple, cpu, features;
+  unsigned optLevel = 2; // 0..3
+};
+
+/// Initializes the LLVM target that the triple names (once per process, and no other), and makes a machine that emits
+/// position-independent code and fuses multiplications only where an instruction's flags allow it. Null if there is no
+/// such target.
+std::unique_ptr<llvm::TargetMachine> createMachine(const MachineSpec &spec);
+
+/// Cleans up code that is already vectorized and scheduled by us: little, and cheap. None of these passes moves or copies
+/// a convergent operation into or out of a branch.
+llvm::FunctionPassManager cleanupPasses(unsigned optLevel);
+
+/// Triple and data layout of the machine, then the passes, with the machine's own analyses. The registered analyses are
+/// those that SROA, EarlyCSE, InstSimplify, SimplifyCFG, LICM and the like ask for; a pass that needs another one gets
+/// it in registerAnalyses() (Pipeline.cpp).
+void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassManager passes);
+
+void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
+std::vector<char> emitObjectBytes(llvm::Module &m, llvm::TargetMachine &tm);
+std::string emitAssemblyText(llvm::Module &m, llvm::TargetMachine &tm);
+
+} // namespace tegula::targets

@@ -1,0 +1,84 @@
+// See Codegen.h.
+#include "targets/nvidia/Codegen.h"
+#include "targets/Diagnostics.h"
+#include "targets/common/Pipeline.h"
+
+namespace tegula::nvidia {
+namespace {
+
+// The first PTX with everything the instruction layer uses (fp8 mma.sync is the newest); CUDA 12.4 reads it.
+constexpr const char *ptxVersion = "+ptx84";
+
+bool hostIsX86() {
+#if defined(__x86_64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+bool hostHasFma() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+  return true;
+#endif
+}
+
+} // namespace
+
+const char *simulatorCpu() { return !hostIsX86() ? "generic" : hostHasFma() ? "x86-64-v3" : "x86-64"; }
+
+targets::VecTarget vecTarget(const NvTarget &t, const NvOptions &o) {
+  if (!t.simulate)
+    return {.nvptx = true, .fma = true, .f16c = true, .fp8 = t.sm >= 89, .libm = false, .fpFusion = o.fpFusion};
+  bool x86 = hostIsX86(), modern = hostHasFma();
+  return {.x86 = x86, .aarch64 = !x86, .fma = modern, .f16c = modern, .avx2 = x86 && modern, .fpFusion = o.fpFusion};
+}
+
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const NvOptions &o, DiagEngine &diag) {
+  targets::MachineSpec spec;
+  spec.optLevel = o.optLevel;
+  if (t.simulate) {
+    spec.triple = hostIsX86() ? "x86_64-unknown-linux-gnu" : "aarch64-unknown-linux-gnu";
+    spec.cpu = simulatorCpu();
+  } else {
+    spec.triple = "nvptx64-nvidia-cuda";
+    spec.cpu = "sm_" + std::to_string(t.sm) + (t.sm == 90 && t.archFeatures ? "a" : "");
+    spec.features = ptxVersion;
+  }
+  auto machine = targets::createMachine(spec);
+  if (!machine)
+    diag.report(diag::noCodegenForTarget, {}, spec.triple);
+  return machine;
+}
+
+void markKernel(llvm::Function &f, const KernelBounds &bounds) {
+  f.setCallingConv(llvm::CallingConv::PTX_Kernel);
+  llvm::LLVMContext &context = f.getContext();
+  llvm::Type *i32 = llvm::Type::getInt32Ty(context);
+  llvm::NamedMDNode *list = f.getParent()->getOrInsertNamedMetadata("nvvm.annotations");
+  auto add = [&](const char *name, unsigned value) {
+    list->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&f), llvm::MDString::get(context, name),
+                                                 llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, value))}));
+  };
+  add("reqntidx", bounds.threads);
+  if (bounds.minCtasPerSm)
+    add("minctasm", bounds.minCtasPerSm);
+  if (bounds.maxRegisters)
+    add("maxnreg", bounds.maxRegisters);
+  if (bounds.clusterCtas > 1)
+    for (auto [name, count] :
+         {std::pair{"cluster_dim_x", bounds.clusterCtas}, {"cluster_dim_y", 1u}, {"cluster_dim_z", 1u}})
+      add(name, count);
+}
+
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {
+  targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+}
+
+std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitAssemblyText(m, tm); }
+
+std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitObjectBytes(m, tm); }
+
+} // namespace tegula::nvidia
