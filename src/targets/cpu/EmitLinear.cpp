@@ -290,7 +290,7 @@ struct Term {
 };
 } // namespace
 
-LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer) {
+LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate) {
   NestState &n = *nest_;
   llvm::Type *t = pointer ? b_.getInt64Ty() : l.base->getType();
   LaneAddress r;
@@ -359,29 +359,25 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
     Bits inner;
     for (BitSource s : o.at)
       inner.push_back(s >= 0 ? at[static_cast<size_t>(s)] : s);
+    bool lanes = hasLanes(inner);
+    if (lanes && mayWrapLate && !r.extra && !r.late && flatten(r, o, inner, t))
+      continue;
+    if (lanes && r.late) {
+      evaluateLate(r);
+      r.noWrap = nullptr;
+    }
     V x = eval(o.value, inner);
     bool vector = x->getType()->isVectorTy();
-    if (pointer && x->getType()->isPtrOrPtrVectorTy()) {
-      x = b_.CreatePtrToInt(x, vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, n.lanes())) : t);
-      if (!vector && llvm::isa<llvm::ConstantPointerNull>(l.base) && acc == l.base) {
-        acc = b_.CreateIntToPtr(x, b_.getPtrTy()); // folds back to the pointer itself
-        continue;
-      }
-    } else if (o.extend) {
-      x = b_.CreateSExt(x, vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, n.lanes())) : t);
+    if (!vector && pointer && x->getType()->isPointerTy() && llvm::isa<llvm::ConstantPointerNull>(l.base) &&
+        acc == l.base) {
+      acc = b_.CreateIntToPtr(b_.CreatePtrToInt(x, t), b_.getPtrTy()); // folds back to the pointer itself
+      continue;
     }
-    if (vector && pointer && !r.extra)
-      flatten(r, o, inner, x, t);
-    if (!(o.scale == Coef{1}))
-      x = b_.CreateMul(x, vector ? broadcast(coefValue(o.scale, t), n.lanes()) : coefValue(o.scale, t));
+    x = opaqueLanes(o, x, t, pointer);
     if (!vector)
       acc = add(acc, x);
-    else if (r.extra) {
-      r.extra = b_.CreateAdd(r.extra, x);
-      r.noWrap = nullptr;
-    } else {
-      r.extra = x;
-    }
+    else
+      r.extra = r.extra ? b_.CreateAdd(r.extra, x) : x;
   }
   for (V x : fixed)
     acc = add(acc, x);
@@ -393,30 +389,58 @@ LaneAddress FunctionEmitter::linAt(const void *key, const Lin &l, const Bits &at
   return r;
 }
 
-// `x` holds (linear) % n for the lanes. It did not wrap if the last lane is as far from the first as without the remainder.
-void FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, V x, llvm::Type *t) {
+// The contribution of an opaque part whose value at the position is `x`.
+V FunctionEmitter::opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer) {
+  bool vector = x->getType()->isVectorTy();
+  llvm::Type *like = vector ? static_cast<llvm::Type *>(llvm::FixedVectorType::get(t, nest_->lanes())) : t;
+  if (pointer && x->getType()->isPtrOrPtrVectorTy())
+    x = b_.CreatePtrToInt(x, like);
+  else if (o.extend)
+    x = b_.CreateSExt(x, like);
+  if (o.scale == Coef{1})
+    return x;
+  V scale = coefValue(o.scale, t);
+  return b_.CreateMul(x, vector ? broadcast(scale, nest_->lanes()) : scale);
+}
+
+void FunctionEmitter::evaluateLate(LaneAddress &a) {
+  if (!a.late)
+    return;
+  auto [o, at] = *a.late;
+  a.late.reset();
+  a.extra = opaqueLanes(o, eval(o.value, at), b_.getInt64Ty(), true);
+}
+
+// The value of `o` at `at` is (linear) % n. It did not wrap if the last lane is as far from the first as without the remainder.
+// Only these two are computed here; all lanes are where they are needed (evaluateLate).
+bool FunctionEmitter::flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t) {
   NestState &n = *nest_;
   const Op *op = o.value->def;
   if (!op || (op->kind != OpKind::SRem && op->kind != OpKind::URem) || n.depth != n.open)
-    return;
+    return false;
   const Lin &l = lin(op->operands[0]);
   llvm::SmallVector<Coef, 6> lane(n.laneBits);
   int64_t span = 0;
+  Bits low = at, high = at;
   for (size_t i = 0; i < at.size(); ++i) {
     if (at[i] < 0 || n.laneOf[static_cast<size_t>(at[i])] < 0)
       continue;
     if (l.coef[i].s || l.coef[i].k < 0)
-      return;
+      return false;
     lane[static_cast<size_t>(n.laneOf[static_cast<size_t>(at[i])])].k += l.coef[i].k;
     span += l.coef[i].k;
+    low[i] = zeroBit;
+    high[i] = oneBit;
   }
   if (!l.opaque.empty() || span == 0)
-    return;
-  V first = b_.CreateExtractElement(x, uint64_t(0)), last = b_.CreateExtractElement(x, n.lanes() - 1);
+    return false;
+  V first = eval(o.value, low), last = eval(o.value, high);
   a.noWrap = b_.CreateICmpEQ(b_.CreateSub(last, first), llvm::ConstantInt::getSigned(first->getType(), span));
   a.flatBase = b_.CreateMul(b_.CreateSExtOrTrunc(first, t), coefValue(o.scale, t)); // offset for now
   for (unsigned i = 0; i < n.laneBits; ++i)
     a.flatLane.push_back(lane[i].zero() ? a.lane[i] : addCoef(a.lane[i], {lane[i].k * o.scale.k, o.scale.s}));
+  a.late = {o, at};
+  return true;
 }
 
 V FunctionEmitter::laneVector(const LaneAddress &a, llvm::Type *t) {

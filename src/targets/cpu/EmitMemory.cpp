@@ -83,10 +83,46 @@ V FunctionEmitter::anyOf(V mask) { return mask->getType()->isVectorTy() ? b_.Cre
 V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other) {
   unsigned lanes = nest_->lanes();
   auto *type = llvm::FixedVectorType::get(memType(t), lanes);
-  V m = broadcast(mask ? mask : b_.getTrue(), lanes);
-  V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m,
-                              other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type));
+  V m = mask ? broadcast(mask, lanes) : nullptr;
+  V o = other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type);
+  if (lanes >= 32 && bytesOf(t) < 4)
+    return fromMemory(gatherOneByOne(pointers(a), type, m, o), t);
+  V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m ? m : broadcast(b_.getTrue(), lanes), o);
   return fromMemory(x, t);
+}
+
+// No target gathers elements of one or two bytes, and LLVM would write the lanes out one by one, with a branch each if
+// there is a mask: a loop over the lanes, through the stack. Masked-off lanes read the first bytes of the scratch.
+V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other) {
+  unsigned lanes = type->getNumElements();
+  if (mask)
+    pointers = b_.CreateSelect(mask, pointers, broadcast(scratch_, lanes));
+  V slots[2];
+  {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    slots[0] = b_.CreateAlloca(pointers->getType());
+    slots[1] = b_.CreateAlloca(type);
+  }
+  b_.CreateStore(pointers, slots[0]);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  auto *each = llvm::BasicBlock::Create(context_, "gather", function_);
+  auto *after = llvm::BasicBlock::Create(context_, "gathered", function_);
+  b_.CreateBr(each);
+  b_.SetInsertPoint(each);
+  llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(b_.getInt64(0), before);
+  llvm::Align align(type->getScalarSizeInBits() / 8);
+  V from = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), slots[0], i));
+  V x = b_.CreateAlignedLoad(type->getElementType(), from, align);
+  b_.CreateAlignedStore(x, b_.CreateGEP(type->getElementType(), slots[1], i), align);
+  V next = b_.CreateAdd(i, b_.getInt64(1));
+  i->addIncoming(next, each);
+  b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
+  b_.SetInsertPoint(after);
+  V all = b_.CreateLoad(type, slots[1]);
+  return mask ? b_.CreateSelect(mask, all, other) : all;
 }
 
 static V concatenate(llvm::IRBuilder<> &b, llvm::SmallVector<V, 16> parts) {
@@ -112,8 +148,11 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
       mask = nullptr;
-  if (site && state_.options.checked)
-    checkAccess(a, bytes, mask, *site);
+  if (site && state_.options.checked) {
+    LaneAddress whole = a;
+    evaluateLate(whole);
+    checkAccess(whole, bytes, mask, *site);
+  }
   if (a.uniform()) {
     bool perLane = mask && mask->getType()->isVectorTy();
     bool otherPerLane = other && other->getType()->isVectorTy();
@@ -126,7 +165,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   Pieces p = piecesOf(a, bytes);
   // A scalar mask covers all lanes; masked-off addresses may be wild, so the access stays masked.
   V m = mask ? broadcast(mask, lanes) : nullptr;
-  bool pieces = !a.extra && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
+  bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
   if (!pieces)
     return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile) : gatherLanes(a, t, mask, other);
   auto *pieceType = llvm::FixedVectorType::get(memType(t), p.runLanes());
@@ -165,8 +204,10 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
   flat.base = a.flatBase;
   flat.lane = a.flatLane;
   wrapped.noWrap = nullptr;
-  if (piecesOf(flat, bytesOf(t)).run.empty())
-    return gatherLanes(a, t, mask, other);
+  if (piecesOf(flat, bytesOf(t)).run.empty()) {
+    evaluateLate(wrapped);
+    return gatherLanes(wrapped, t, mask, other);
+  }
   llvm::BasicBlock *blocks[2] = {llvm::BasicBlock::Create(context_, "flat", function_),
                                  llvm::BasicBlock::Create(context_, "wrapped", function_)};
   auto *after = llvm::BasicBlock::Create(context_, "loaded", function_);
@@ -174,8 +215,17 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
   V values[2];
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(blocks[i]);
+    auto memo = nest_->memo; // what is evaluated on one way only is not there on the other
+    auto addresses = nest_->addressMemo;
+    if (i)
+      evaluateLate(wrapped);
     values[i] = broadcast(i ? gatherLanes(wrapped, t, mask, other) : loadLanes(flat, t, mask, other, isVolatile, nullptr),
                           nest_->lanes());
+    // Callers hold references to the maps themselves.
+    for (size_t d = 0; d < memo.size(); ++d) {
+      nest_->memo[d].swap(memo[d]);
+      nest_->addressMemo[d].swap(addresses[d]);
+    }
     blocks[i] = b_.GetInsertBlock();
     b_.CreateBr(after);
   }

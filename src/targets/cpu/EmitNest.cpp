@@ -40,6 +40,26 @@ unsigned FunctionEmitter::chooseLaneBits(const Nest &n) const {
   return std::min(lanes, bitCount(n.space));
 }
 
+// A nest that writes a panel of groups (Dot.h: consecutive k side by side): its lanes follow the order of the panel, so
+// that whole vectors are stored; several rows of the source make one chunk, put together by a shuffle. Empty: the order
+// of the source is as good.
+Bits FunctionEmitter::packingLanes(const Nest &n) const {
+  if (n.roots.size() != 1 || n.roots[0].kind != RootKind::Materialize)
+    return {};
+  const Buffer &b = plan_.buffers[static_cast<size_t>(n.roots[0].buffer)];
+  if (b.element.isPtr || b.stride.empty() || b.stride[0] <= 1 || b.stride.size() != bitCount(n.space))
+    return {};
+  Bits lanes;
+  unsigned limit = std::min(6u, log2Exact(state_.target.vectorBits / ir::bitWidth(b.element.elem)) + log2Exact(b.stride[0]));
+  while (lanes.size() < limit) {
+    auto next = std::find(b.stride.begin(), b.stride.end(), int64_t(1) << lanes.size());
+    if (next == b.stride.end())
+      break;
+    lanes.push_back(static_cast<BitSource>(next - b.stride.begin()));
+  }
+  return lanes;
+}
+
 void FunctionEmitter::layOut(NestState &n) {
   const Nest &nest = *n.nest;
   unsigned total = bitCount(nest.space), axisFrom = total, axisBits = 0;
@@ -52,19 +72,29 @@ void FunctionEmitter::layOut(NestState &n) {
   n.laneBits = chooseLaneBits(nest);
   if (isScan(nest)) // lanes run beside the axis, the axis in order
     n.laneBits = std::min(n.laneBits, axisFrom);
-  for (unsigned i = 0; i < n.laneBits; ++i)
-    n.laneOf[i] = static_cast<int>(i);
+  Bits lanes = identityBits(n.laneBits);
+  Bits packed = packingLanes(nest);
+  if (!packed.empty())
+    lanes = packed;
+  n.laneBits = static_cast<unsigned>(lanes.size());
   std::vector<bool> taken(total, false);
-  std::fill_n(taken.begin(), n.laneBits, true);
+  for (unsigned i = 0; i < n.laneBits; ++i) {
+    n.laneOf[static_cast<size_t>(lanes[i])] = static_cast<int>(i);
+    taken[static_cast<size_t>(lanes[i])] = true;
+  }
   // Unrolled copies: the bits above the lanes, inside one dimension, while the body stays small.
   unsigned work = 0;
   for (const Root &r : nest.roots)
     work += r.kind == RootKind::Reduce ? 4 : 3;
   if (!nest.sequential && !isScan(nest) && n.laneBits) {
-    unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0;
-    for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= n.laneBits;)
+    unsigned want = work <= 6 ? 2 : work <= 12 ? 1 : 0, dimEnd = 0, from = 0;
+    while (from < total && taken[from])
+      ++from;
+    for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= from;)
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
-    for (unsigned i = n.laneBits; i < std::min(dimEnd, n.laneBits + want); ++i) {
+    if (!packed.empty())
+      want = 1; // chunks of several vectors
+    for (unsigned i = from; i < std::min(dimEnd, from + want); ++i) {
       n.unrolled.push_back(i);
       taken[i] = true;
     }

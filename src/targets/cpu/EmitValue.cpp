@@ -142,7 +142,7 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
     setLoc(&op);
     return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
   }
-  LaneAddress a = linAt(p, l, at, true);
+  LaneAddress a = linAt(p, l, at, true, true);
   setLoc(&op);
   return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
 }

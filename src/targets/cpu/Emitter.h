@@ -16,6 +16,7 @@
 #include "targets/cpu/Plan.h"
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace tegula::cpu {
@@ -50,11 +51,13 @@ struct LaneAddress {
   // flatBase + flatLane instead of base + lane + extra.
   llvm::Value *noWrap = nullptr, *flatBase = nullptr;
   llvm::SmallVector<Coef, 6> flatLane;
+  // The part of `extra` that comes from `x % n`, not evaluated yet: only the rare path that wraps around needs it.
+  std::optional<std::pair<Opaque, Bits>> late;
   bool uniform() const {
     for (const Coef &c : lane)
       if (!c.zero())
         return false;
-    return !extra;
+    return !extra && !late;
   }
 };
 
@@ -141,9 +144,11 @@ private:
   Coef mulCoef(Coef a, Coef b);
   V coefValue(Coef c, llvm::Type *t);
   V extendAtDef(V s);
-  LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer);
+  LaneAddress linAt(const void *key, const Lin &l, const Bits &at, bool pointer, bool mayWrapLate = false);
   V laneVector(const LaneAddress &a, llvm::Type *intType);
-  void flatten(LaneAddress &a, const Opaque &o, const Bits &at, V x, llvm::Type *t);
+  bool flatten(LaneAddress &a, const Opaque &o, const Bits &at, llvm::Type *t);
+  V opaqueLanes(const Opaque &o, V x, llvm::Type *t, bool pointer);
+  void evaluateLate(LaneAddress &a);
   V evalLinear(const ir::Value *v, const Lin &l, const Bits &at);
   const Lin &bufferLin(int buffer);
 
@@ -168,6 +173,7 @@ private:
                   bool streams = false);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
+  V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
   V anyOf(V mask);
@@ -177,6 +183,7 @@ private:
   void nestStep(const Step &s);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
+  Bits packingLanes(const Nest &n) const;
   void openLoops(unsigned level);
   void innerLoop();
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
