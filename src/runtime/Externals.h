@@ -1,4 +1,4 @@
-/* Names and addresses of abi/CpuSymbols.def, ended by a null name. */
+/* Names and addresses of abi/CpuSymbols.def and abi/SimSymbols.def, each ended by a null name. */
 #ifndef TEGULA_RUNTIME_EXTERNALS_H
 #define TEGULA_RUNTIME_EXTERNALS_H
 #ifdef __cplusplus
@@ -8,7 +8,7 @@ typedef struct TegulaExternal {
   const char *name;
   void *address;
 } TegulaExternal;
-extern const TegulaExternal tegulaCpuExternals[];
+extern const TegulaExternal tegulaCpuExternals[], tegulaSimExternals[];
 #ifdef __cplusplus
 }
 #endif

@@ -161,8 +161,9 @@ bool ObjectBuilder::markUses() {
     Use &u = uses[index];
     if (sym.st_shndx == SHN_UNDEF && !u.external) {
       std::string_view name = text(strings, sym.st_name);
-      for (const TegulaExternal *e = tegulaCpuExternals; e->name; ++e)
-        if (name == e->name) u.external = e->address;
+      for (const TegulaExternal *table : {tegulaCpuExternals, tegulaSimExternals})
+        for (const TegulaExternal *e = table; e->name; ++e)
+          if (name == e->name) u.external = e->address;
       if (!u.external) return fail("the object needs `" + std::string(name) + "`, which kernels may not use");
       u.stub = true;
     }

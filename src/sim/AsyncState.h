@@ -1,0 +1,50 @@
+// What one GPU thread has in flight: cp.async copies, bulk stores, wgmma accumulators.
+#pragma once
+#include "sim/State.h"
+
+namespace tegula::sim {
+
+/// One wgmma accumulator of one thread, from the first wgmma on it to the wait.
+struct Accumulator {
+  uint32_t serial = 0;      // part of its markers
+  uint32_t lastGroup = 0;   // commit group of the last wgmma on it
+  bool final = false;       // a wait has covered it
+  int32_t site = -1;        // of the last wgmma
+  std::vector<uint32_t> values;
+};
+
+/// A cp.async under way.
+struct PendingCopyOp {
+  uint32_t address = 0, bytes = 0, stamp = 0, group = 0;
+};
+
+struct BulkGroup {
+  uint32_t group = 0, stamp = 0;
+  int32_t site = -1;
+};
+
+struct AsyncState {
+  // cp.async: operations not yet waited for; `copyGroup` is the group being filled.
+  std::deque<PendingCopyOp> copies;
+  uint32_t copyGroup = 0;
+  // Bulk stores: groups being filled and committed, whose reads of shared memory nobody has waited for.
+  std::deque<BulkGroup> bulk;
+  uint32_t bulkGroup = 0;
+  uint32_t bulkAgent = 0; // 0: none yet
+  // wgmma
+  std::vector<Accumulator> accumulators;
+  uint32_t wgmmaGroup = 0;
+  uint32_t serial = 0;
+  bool wgmmaFenced = false;
+  uint32_t open = 0; // accumulators not yet replaced by their values
+};
+
+AsyncState &asyncOf(Thread *t);
+
+/// Faults if the bytes hold markers of accumulators that nobody has waited for.
+void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *data, size_t bytes);
+inline void checkMarkers(Thread *t, int32_t site, const char *verb, const void *data, int32_t bytes) {
+  if (t->async && t->async->open) checkMarkersSlow(t, site, verb, data, size_t(bytes));
+}
+
+} // namespace tegula::sim

@@ -1,0 +1,54 @@
+// Releasing and acquiring knowledge (Clock.h).
+#include "sim/State.h"
+
+namespace tegula::sim {
+
+static void publish(const Thread *t, Clock &into) {
+  Clocks &clocks = t->cluster->clocks;
+  into.know[t->id] = clocks.now;
+  into.know[clocks.warpEntry(t->id / 32)] = clocks.now;
+  into.proxy[t->id] = std::max(into.proxy[t->id], t->fenced);
+}
+
+void release(Thread *t, Clock *&into) {
+  Clocks &clocks = t->cluster->clocks;
+  if (!into)
+    into = clocks.make(t->clock);
+  else
+    clocks.merge(*into, *t->clock);
+  publish(t, *into);
+}
+
+void acquire(Thread *t, Clock *from) {
+  if (!from || from == t->clock) return;
+  Clocks &clocks = t->cluster->clocks;
+  Clock *joined = clocks.join(t->clock, from);
+  clocks.drop(t->clock);
+  t->clock = joined;
+}
+
+void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra) {
+  Clocks &clocks = c.clocks;
+  Clock *all = clocks.make(list[0]->clock);
+  list[0]->clock->mark = clocks.now;
+  for (size_t i = 0; i < count; ++i) {
+    Thread *t = list[i];
+    if (t->clock->mark != clocks.now) clocks.merge(*all, *t->clock);
+    t->clock->mark = clocks.now;
+  }
+  for (size_t i = 0; i < count; ++i) publish(list[i], *all);
+  if (extra) clocks.merge(*all, *extra);
+  if (count == c.threads.size()) all->floor = clocks.now;
+  all->refs = uint32_t(count);
+  for (size_t i = 0; i < count; ++i) {
+    clocks.drop(list[i]->clock);
+    list[i]->clock = all;
+  }
+  ++clocks.now;
+}
+
+Actor actorOf(const Thread *t, int32_t site) {
+  return {t->clock, t->id, t->id, t->id - t->lane, 1u << t->lane, t->fenced, site};
+}
+
+} // namespace tegula::sim

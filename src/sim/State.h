@@ -1,0 +1,230 @@
+// What the simulator knows of a launch while it runs: threads, warps, CTAs, clusters. Private to the layer.
+//
+// A cluster belongs to one host thread and everything in it is touched by that thread only; what is shared between host threads is in
+// LaunchState. Functions that may switch fibers own no memory across the switch: a fiber can be abandoned.
+#pragma once
+#include "sim/Fiber.h"
+#include "sim/Machine.h"
+#include "sim/Shadow.h"
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace tegula::sim {
+
+struct Warp;
+struct Cta;
+struct Cluster;
+struct LaunchState;
+struct AsyncState;   // AsyncState.h: what a thread has in flight
+struct MbarrierTable; // Mbarrier.h
+class BankCounter;   // Banks.h
+
+/// Why a thread does not run.
+enum class Wait : uint8_t { Running, Ready, Warp, Warpgroup, Barrier, ClusterBarrier, Mbarrier, Registers, Exited };
+
+struct WaitInfo {
+  Wait kind = Wait::Ready;
+  int32_t site = -1;
+  uint64_t a = 0;  // mask, barrier id, mbarrier address ...
+  uint32_t b = 0;  // thread count, parity
+};
+
+/// A thread's operands of a collective instruction, read by the thread that comes last, which also writes results.
+struct Slot {
+  uint64_t a = 0, b = 0;
+  const void *in = nullptr;
+  void *out = nullptr;
+  uint32_t result = 0;
+};
+
+} // namespace tegula::sim
+
+struct TegulaSimThread {
+  tegula::sim::Context context;
+  tegula::sim::Cluster *cluster = nullptr;
+  tegula::sim::Cta *cta = nullptr;
+  tegula::sim::Warp *warp = nullptr;
+  tegula::sim::Clock *clock = nullptr;
+  uint32_t id = 0;  // in the cluster: rank * threads + tid
+  uint32_t tid = 0, lane = 0;
+  uint32_t fenced = 0; // own generic writes up to this stamp are visible to the asynchronous proxy
+  uint32_t budget = 0; // back edges left before others get a turn
+  // Cluster barrier: phases this thread has arrived at, seen completed and waited for.
+  bool clusterArrived = false;
+  uint32_t clusterPhase = 0, clusterCompleted = 0, clusterWaited = 0;
+  tegula::sim::WaitInfo wait;
+  tegula::sim::Slot slot;
+  tegula::sim::Extent lastBuffer;
+  std::unique_ptr<tegula::sim::AsyncState> async;
+
+  TegulaSimThread();
+  ~TegulaSimThread();
+};
+
+namespace tegula::sim {
+using Thread = TegulaSimThread;
+
+/// A collective instruction that some threads of a warp or warpgroup have come to. `run` executes it for all of them.
+struct Gather {
+  using Run = void (*)(Thread *first, uint32_t mask);
+  const char *name = nullptr; // null: free
+  Run run = nullptr;
+  uint32_t mask = 0, arrived = 0;
+  int32_t site = -1;
+};
+
+struct Warp {
+  Thread *threads = nullptr; // 32 of them
+  uint32_t exited = 0;
+  uint32_t registers = 0;    // per thread
+  std::deque<Gather> gathers;
+};
+
+struct Warpgroup {
+  Thread *threads = nullptr; // 128 of them
+  const char *name = nullptr;
+  uint32_t arrived = 0;
+  int32_t site = -1;
+};
+
+/// One of the 16 barriers of a CTA.
+struct NamedBarrier {
+  uint32_t count = 0, arrived = 0; // count 0: nobody has come
+  std::vector<Thread *> waiting;
+  Clock *gathered = nullptr;       // of those who arrived without waiting
+  uint32_t warpsSeen = 0;
+  std::array<int32_t, 32> warpSite{};
+};
+
+struct Cta {
+  Cluster *cluster = nullptr;
+  uint32_t rank = 0;
+  uint32_t live = 0; // threads that have not exited
+  std::vector<uint8_t> memory; // from sharedBase on
+  ShadowMemory shadow;
+  std::vector<Warp> warps;
+  std::vector<Warpgroup> groups;
+  NamedBarrier barriers[16];
+  std::unique_ptr<MbarrierTable> mbarriers;
+  std::unique_ptr<BankCounter> banks;
+  uint32_t freeRegisters = 0;
+  std::vector<Thread *> registerWaiters;
+  Cta();
+  ~Cta();
+};
+
+struct ClusterBarrier {
+  uint32_t arrived = 0;
+  std::vector<Thread *> waiting;
+  Clock *gathered = nullptr, *completed = nullptr;
+};
+
+struct Cluster {
+  LaunchState *launch = nullptr;
+  std::unique_ptr<StackSlab> stacks;
+  std::vector<Thread> threads; // never resized while fibers exist
+  std::vector<std::unique_ptr<Cta>> ctas;
+  Clocks clocks;
+  ClusterBarrier barrier;
+  Context host;
+  int32_t index[3] = {0, 0, 0};
+  uint32_t live = 0;
+  bool stopped = false;   // fault or cancellation: no fiber runs any more
+  bool rotate = false;    // give other clusters of this host thread a turn
+  bool polls = false;     // a global atomic with a result since then
+  uint32_t spins = 0;     // yields at back edges since the last turn
+  uint32_t ticks = 0;     // what the clock register reads
+  Counters counters;
+  std::vector<std::pair<uint32_t, Clock *>> released; // shared atomics with release: address, what was known
+
+  // Ring of threads that can run; capacity is a power of two above the thread count.
+  std::vector<Thread *> ready;
+  uint32_t readyHead = 0, readyCount = 0;
+  void pushReady(Thread *t) {
+    t->wait.kind = Wait::Ready;
+    ready[(readyHead + readyCount++) & (ready.size() - 1)] = t;
+  }
+  Thread *popReady() {
+    if (!readyCount) return nullptr;
+    Thread *t = ready[readyHead];
+    readyHead = (readyHead + 1) & (uint32_t(ready.size()) - 1);
+    --readyCount;
+    return t;
+  }
+  void count(Instr i) { ++counters.instructions[size_t(i)]; }
+};
+
+struct LaunchState {
+  const LaunchConfig &config;
+  std::vector<Extent> buffers; // sorted
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> nextCluster{0};
+  uint64_t clusters = 0;
+  std::mutex mutex; // guards report and printing
+  Report report;
+};
+
+// Schedule.cpp
+/// Suspends the running thread, whose `wait` says why, until someone wakes it.
+void block(Thread *t);
+void wake(Thread *t);
+/// Makes a cluster ready to run program `linear`; false if memory for stacks is lacking.
+bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear);
+enum class Turn : uint8_t { Finished, Rotated, Stopped };
+/// Runs a cluster until it has finished, wants others to run, or the launch stops.
+Turn runCluster(Cluster &c);
+
+// A thread leaves: is it allowed to (AsyncState.cpp), and who can go on without it (Barriers.cpp)?
+void checkExit(Thread *t);
+void clusterBarrierAfterExit(Thread *t);
+/// Mbarriers that this thread initialized are visible to the asynchronous proxy and the cluster (Mbarrier.cpp).
+void fenceMbarrierInit(Thread *t);
+/// No mbarriers, no copies (AsyncState.cpp).
+void resetAsync(Cta &cta);
+
+// Fault.cpp
+/// Records a fault of the launch and leaves the running thread for good. Takes C strings only: nothing on an abandoned fiber may
+/// own memory.
+[[noreturn]] void fail(Thread *t, FaultKind kind, int32_t site, int32_t otherSite, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+[[noreturn]] void failAccess(Thread *t, Cta &target, int32_t site, const char *verb, uint32_t bytes, const Conflict &conflict);
+void record(LaunchState &launch, Fault fault);
+/// "thread 17 (warp 0)", with the CTA's rank when there are several.
+struct ThreadName {
+  char text[64];
+  ThreadName(const Cluster &c, uint32_t id);
+};
+std::string formatText(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/// Who waits for what, for a cluster in which nobody can run.
+Fault describeDeadlock(Cluster &c);
+/// What a thread that waits at an mbarrier waits for (Mbarrier.cpp).
+std::string mbarrierText(const Thread &t);
+
+// Order.cpp: what threads learn from each other
+/// Adds what `t` knows and has done to `*into` (a clock owned by a barrier, made when null). Call advance() after.
+void release(Thread *t, Clock *&into);
+inline void advance(Thread *t) { ++t->cluster->clocks.now; }
+void acquire(Thread *t, Clock *from);
+/// All threads of `list` learn everything the others know and have done.
+void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra);
+Actor actorOf(const Thread *t, int32_t site);
+
+// Memory.cpp
+/// Host address of shared memory [addr, addr + bytes) and its CTA; faults if it is not all there or misaligned.
+uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint32_t bytes, uint32_t align, Cta *&cta);
+inline uint32_t userOffset(uint32_t addr) { return (addr & 0xffffff) - sharedBase; }
+void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align);
+/// Checks and records an access to shared memory of `cta`.
+void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch);
+
+// Collect.cpp
+/// The threads of `mask` come together at one warp instruction; the last runs `run` once for all. Returns when it is done.
+void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::Run run);
+void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread *first));
+/// A thread left the kernel: instructions that wait only for the others go on.
+void collectAfterExit(Thread *t);
+
+} // namespace tegula::sim
