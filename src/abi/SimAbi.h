@@ -66,7 +66,7 @@ int32_t tegula_sim_elect(TegulaSimThread *t, int32_t site, uint32_t mask);
 void tegula_sim_syncwarp(TegulaSimThread *t, int32_t site, uint32_t mask);
 
 /* Barriers (bar.sync / bar.arrive with an id 0..15 and a thread count; barrier.cluster). `orAll`: bar.red.or/popc is
- * not used. id 0 with count = all threads is __syncthreads. */
+ * not used. A count of 0 means all threads of the CTA; with id 0 that is __syncthreads. */
 void tegula_sim_bar_sync(TegulaSimThread *t, int32_t site, int32_t id, int32_t count);
 void tegula_sim_bar_arrive(TegulaSimThread *t, int32_t site, int32_t id, int32_t count);
 void tegula_sim_cluster_arrive(TegulaSimThread *t, int32_t site, int32_t relaxed);

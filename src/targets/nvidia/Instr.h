@@ -41,24 +41,30 @@ public:
   void setSite(int site) { site_ = site; }
 
   V special(Special s); // i32
+  /// Address of the CTA's first byte of dynamic shared memory (with the CTA's rank, as all own addresses), 1024-aligned.
+  V sharedBase();
 
   // Memory. `bytes` 1, 2, 4, 8, 16 = the size of `type` (integer iN, float, double, ptr or a vector of them); addresses are aligned to it.
   /// `other` (same type, may be null = undefined) is what a thread with pred = false gets.
   V loadGlobal(V addr, llvm::Type *type, V pred, V other, AccessHints hints = {});
   void storeGlobal(V addr, V value, V pred, AccessHints hints = {});
-  V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr);
-  void storeShared(V addr, V value, V pred = nullptr);
+  /// `cluster`: the address may be another CTA's (mapShared); slower even if it is not.
+  V loadShared(V addr, llvm::Type *type, V pred = nullptr, V other = nullptr, bool cluster = false);
+  void storeShared(V addr, V value, V pred = nullptr, bool cluster = false);
   V mapShared(V addr, V rank);
   /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16 add).
-  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Types the hardware has no
-  /// instruction for (16-bit anything but add on f16/bf16/cas, float min/max ...) are the caller's business (CAS loops).
+  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Where hasAtomic() says no, a CAS
+  /// loop is the caller's business.
   Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem, Scope scope,
               V pred, bool wantOld);
+  static bool hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count);
 
   // Warps. Masks are the full warp.
   V shuffle(ShuffleMode mode, V value32, V lane);
   V ballot(V pred);
   V elect(); // i1, true in one lane
+  /// Add, SMin, SMax, UMin, UMax, And, Or, Xor over the warp, the result in every lane; i32.
+  V redux(AtomOp op, V value32);
   void syncWarp();
 
   // Barriers, fences.
@@ -67,7 +73,8 @@ public:
   void namedArrive(unsigned id, unsigned count);
   void clusterArrive(bool relaxed);
   void clusterWait();
-  void fenceProxyAsync();
+  /// Generic accesses before it come before asynchronous-proxy ones after it; of shared memory only, or of all memory.
+  void fenceProxyAsync(bool allMemory = false);
   void fenceMbarrierInit();
   void memoryFence(Scope scope);
 
@@ -84,7 +91,9 @@ public:
   };
   /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new accumulators.
   Regs wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc);
-  void wgmmaFence();
+  /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
+  /// values that only exist after the fence, or LLVM would write them later.
+  Regs wgmmaFence(llvm::ArrayRef<V> regs);
   void wgmmaCommit();
   /// wait_group n; `acc` are returned as values that may be read (ties the wait to them for LLVM as well).
   Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc);
@@ -96,9 +105,10 @@ public:
   void cpAsyncMbarArrive(V bar);
   void mbarInit(V bar, unsigned count);
   void mbarInval(V bar);
-  void mbarArrive(V bar, V pred = nullptr); // bar may be a mapped address of another CTA
+  void mbarArrive(V bar, V pred = nullptr, bool cluster = false); // cluster: bar is an address from mapShared
   void mbarArriveExpect(V bar, V bytes, V pred = nullptr);
   void mbarWait(V bar, V parity);           // loops until the phase is complete
+  void prefetchTensorMap(V map);
   void tmaLoad(V dst, V map, llvm::ArrayRef<V> coord, V bar, V multicastMask, V pred); // multicastMask i16 or null
   void tmaStore(V map, llvm::ArrayRef<V> coord, V src, V pred);
   void tmaReduce(V map, llvm::ArrayRef<V> coord, V src, AtomOp op, V pred);
@@ -110,7 +120,8 @@ public:
   void setMaxRegisters(unsigned regs, bool increase);
   void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
 
-  // Elementary functions with a hardware instruction: <= 2 ulp over the range stated in docs/rationale/gpu.md.
+  // Elementary functions of float with a hardware instruction: ex2, lg2, rsqrt, sqrt, rcp, divFull within 2 ulp (lg2: 2^-22 absolute
+  // near 1), tanhApprox within 2^-11 relative. The simulator computes them by VecEmitter.
   V ex2(V x);
   V lg2(V x);
   V rsqrt(V x);
@@ -120,14 +131,48 @@ public:
   V tanhApprox(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
-  void assertFail(V record); // fills the launch record (GpuAbi.h), traps; does not return
+  /// Fills the launch record (GpuAbi.h) and traps; does not return, though the builder's block stays open.
+  void assertFail(V record);
+  /// GPU: printf of gpuFormat with gpuArgs (i32, i64, float, double, ptr); simulator: the rest. Negative operand: prefix only.
   void print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, llvm::ArrayRef<V> gpuArgs);
   void backEdge(); // simulator: lets other threads run; GPU: nothing
 
 private:
+  friend class Ptx;
+  bool sim() const { return target.simulate; }
+  V i32(int64_t n) { return b.getInt32(static_cast<uint32_t>(n)); }
+  V predOrOne(V pred) { return pred ? b.CreateZExt(pred, b.getInt32Ty()) : i32(1); }
+  /// A call of a function of abi/SimAbi.h: the thread and the site come first, then `args`.
   V simCall(const char *name, llvm::Type *result, llvm::ArrayRef<V> args);
+  /// Memory on the frame that the simulator's functions read and write: one piece per `index`, used again by every call.
+  V slot(unsigned index, uint64_t bytes);
+  V storeSlot(unsigned index, llvm::ArrayRef<V> regs);
+  Regs loadSlot(V slot, llvm::Type *type, size_t count);
+
+  /// An instruction without result. PTX: `text` with $0, $1 ... for `args`, guarded by `pred` if it is not null.
+  /// Simulator: function `simName` with `simArgs`.
+  struct Effect {
+    std::string text;
+    llvm::ArrayRef<V> args;
+    const char *simName;
+    llvm::ArrayRef<V> simArgs;
+    V pred = nullptr;
+    bool convergent = false;
+  };
+  void effect(const Effect &e);
+  /// The same for functions whose last parameter is the predicate.
+  void guarded(std::string text, llvm::ArrayRef<V> args, const char *simName, V pred);
+
+  V globalAddress(V addr);
+  V simLoad(const char *name, V addr, llvm::Type *type, V pred, V other);
+  void simStore(const char *name, V addr, V value, V pred);
+  V ptxLoad(const std::string &instruction, V addr, llvm::Type *type, V pred, V other);
+  void ptxStore(const std::string &instruction, V addr, V value, V pred);
+
   V simThread_;
   int site_ = 0;
+  llvm::Function *slotsOf_ = nullptr;
+  llvm::SmallVector<llvm::AllocaInst *, 4> slots_;
 };
 
 } // namespace tegula::nvidia

@@ -1,0 +1,131 @@
+// Instr.h: matrix moves and products.
+#include "abi/SimAbi.h"
+#include "targets/nvidia/Ptx.h"
+
+namespace tegula::nvidia {
+namespace {
+
+constexpr const char *typeNames[] = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "f64", "f32", "s32"};
+const char *nameOf(MmaType t) { return typeNames[static_cast<size_t>(t)]; }
+
+int code(MmaType t) { return static_cast<int>(t); }
+
+/// Elements of 32 bytes, the K of every wgmma.
+unsigned wgmmaK(MmaType a) { return a == MmaType::TF32 ? 8 : a == MmaType::F16 || a == MmaType::BF16 ? 16 : 32; }
+
+bool isInteger(MmaType t) { return t == MmaType::S8 || t == MmaType::U8; }
+
+std::string matrices(unsigned count, bool trans) {
+  return ".sync.aligned.m8n8.x" + std::to_string(count) + (trans ? ".trans" : "") + ".shared.b16 ";
+}
+
+llvm::SmallVector<llvm::Type *, 8> typesOf(llvm::ArrayRef<V> xs) {
+  llvm::SmallVector<llvm::Type *, 8> types;
+  for (V x : xs)
+    types.push_back(x->getType());
+  return types;
+}
+
+} // namespace
+
+// ---- ldmatrix, stmatrix, mma.sync
+
+Regs Instr::ldmatrix(V addr, unsigned count, bool trans) {
+  if (sim()) {
+    V out = slot(0, 4 * count);
+    simCall("tegula_sim_ldmatrix", b.getVoidTy(), {addr, i32(count), i32(trans), out});
+    return loadSlot(out, b.getInt32Ty(), count);
+  }
+  llvm::SmallVector<llvm::Type *, 4> types(count, b.getInt32Ty());
+  Ptx p(*this, Touches::Reads, types, /*convergent=*/true);
+  std::string at = p.in(addr), to = count == 1 ? "{$0}" : p.results();
+  return p.emit("ldmatrix" + matrices(count, trans) + to + ", [" + at + "];");
+}
+
+void Instr::stmatrix(V addr, llvm::ArrayRef<V> regs, bool trans) {
+  unsigned count = static_cast<unsigned>(regs.size());
+  if (sim()) {
+    simCall("tegula_sim_stmatrix", b.getVoidTy(), {addr, i32(count), i32(trans), storeSlot(0, regs)});
+    return;
+  }
+  Ptx p(*this, Touches::Writes, {}, /*convergent=*/true);
+  std::string at = p.in(addr), from = p.list(regs, /*alwaysBraces=*/true);
+  p.emit("stmatrix" + matrices(count, trans) + "[" + at + "], " + from + ";");
+}
+
+Regs Instr::mma(unsigned k, MmaType d, MmaType a, MmaType bType, llvm::ArrayRef<V> aRegs, llvm::ArrayRef<V> bRegs,
+                llvm::ArrayRef<V> c) {
+  if (sim()) {
+    V out = slot(3, 4 * 8);
+    V pa = storeSlot(0, aRegs), pb = storeSlot(1, bRegs), pc = storeSlot(2, c);
+    simCall("tegula_sim_mma", b.getVoidTy(), {i32(k), i32(code(d)), i32(code(a)), i32(code(bType)), pa, pb, pc, out});
+    return loadSlot(out, c[0]->getType(), c.size());
+  }
+  Ptx p(*this, Touches::Nothing, typesOf(c), /*convergent=*/true);
+  std::string as = p.list(aRegs, true), bs = p.list(bRegs, true), cs = p.list(c, true);
+  std::string shape = d == MmaType::F64 ? "m8n8k4" : "m16n8k" + std::to_string(k);
+  return p.emit("mma.sync.aligned." + shape + ".row.col." + nameOf(d) + "." + nameOf(a) + "." + nameOf(bType) + "." +
+                nameOf(d) + " " + p.results() + ", " + as + ", " + bs + ", " + cs + ";");
+}
+
+// ---- wgmma
+
+Regs Instr::wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc) {
+  if (sim()) {
+    V none = llvm::ConstantPointerNull::get(b.getPtrTy());
+    V pa = aRegs.empty() ? none : storeSlot(1, aRegs), d = storeSlot(0, acc);
+    simCall("tegula_sim_wgmma", b.getVoidTy(),
+            {i32(w.n), i32(code(w.d)), i32(code(w.a)), i32(code(w.b)), pa, aDesc ? aDesc : b.getInt64(0), bDesc,
+             b.CreateZExt(scaleD, b.getInt32Ty()), i32(w.negA), i32(w.negB), i32(w.transA), i32(w.transB), d});
+    return loadSlot(d, acc[0]->getType(), acc.size());
+  }
+  assert((w.a == MmaType::F16 || w.a == MmaType::BF16 || !(w.transA || w.transB)) && "only 16-bit operands transpose");
+  Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
+  for (size_t k = 0; k < acc.size(); ++k)
+    p.tie(k, acc[k]);
+  std::string a = aRegs.empty() ? p.in(aDesc) : p.list(aRegs, true), bText = p.in(bDesc), scale = p.in(scaleD);
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" + std::to_string(wgmmaK(w.a)) +
+                     "." + nameOf(w.d) + "." + nameOf(w.a) + "." + nameOf(w.b) + " " + p.results() + ", " + a + ", " +
+                     bText + ", " + scale;
+  if (!isInteger(w.a))
+    text += std::string(", ") + (w.negA ? "-1" : "1") + ", " + (w.negB ? "-1" : "1");
+  if (w.a == MmaType::F16 || w.a == MmaType::BF16) {
+    if (aRegs.empty())
+      text += w.transA ? ", 1" : ", 0";
+    text += w.transB ? ", 1" : ", 0";
+  }
+  return p.emit(text + ";");
+}
+
+Regs Instr::wgmmaFence(llvm::ArrayRef<V> regs) {
+  if (sim()) {
+    simCall("tegula_sim_wgmma_fence", b.getVoidTy(), {});
+    return {regs.begin(), regs.end()};
+  }
+  Ptx p(*this, Touches::Writes, typesOf(regs), /*convergent=*/true);
+  for (size_t k = 0; k < regs.size(); ++k)
+    p.tie(k, regs[k]);
+  return p.emit("wgmma.fence.sync.aligned;");
+}
+
+void Instr::wgmmaCommit() {
+  effect({.text = "wgmma.commit_group.sync.aligned;",
+          .args = {},
+          .simName = "tegula_sim_wgmma_commit",
+          .simArgs = {},
+          .convergent = true});
+}
+
+Regs Instr::wgmmaWait(unsigned n, llvm::ArrayRef<V> acc) {
+  if (sim()) {
+    V d = storeSlot(0, acc);
+    simCall("tegula_sim_wgmma_wait", b.getVoidTy(), {i32(n), d, i32(static_cast<int64_t>(acc.size()))});
+    return acc.empty() ? Regs{} : loadSlot(d, acc[0]->getType(), acc.size());
+  }
+  Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
+  for (size_t k = 0; k < acc.size(); ++k)
+    p.tie(k, acc[k]);
+  return p.emit("wgmma.wait_group.sync.aligned " + std::to_string(n) + ";");
+}
+
+} // namespace tegula::nvidia
