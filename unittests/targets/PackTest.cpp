@@ -1,0 +1,210 @@
+// Operands of dot on their way into packed buffers: matmul with wrapped rows and columns, masked k, any layout of the operands, on
+// every target this machine can run; and that the fast way is taken where there is one (instructions in the assembly).
+#include "KernelHarness.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+#include <random>
+
+using namespace tegula;
+using namespace tegula::cpu;
+using test::Kernel;
+
+namespace {
+
+struct Blocks {
+  int m, n, k;
+};
+
+struct Layout {
+  bool aTransposed, bTransposed; // k is not the contiguous dimension of A; n is not that of B
+};
+
+std::string shape(int rows, int columns, const std::string &elem) {
+  return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "x" + elem + ">";
+}
+
+/// Lines that define %<name>: a tile of pointers, rows x columns of `elem`, from the index vectors %<row> and %<column> (i32, of
+/// these lengths) and the scalar strides %<rowStride> and %<columnStride>; and %<name>rb, %<name>cb, the indices broadcast.
+std::string pointers(const std::string &name, const std::string &base, const std::string &elem, int rows, int columns,
+                     const std::string &row, const std::string &column, const std::string &rowStride,
+                     const std::string &columnStride) {
+  std::string n = "%" + name, t = shape(rows, columns, "i32"), p = shape(rows, columns, "ptr<" + elem + ">");
+  std::string rt = shape(rows, 1, "i32"), ct = shape(1, columns, "i32");
+  return n + "re = expand_dims " + row + " {axis = 1} : " + rt + "\n" + n + "ce = expand_dims " + column + " {axis = 0} : " + ct +
+         "\n" + n + "rb = broadcast " + n + "re : " + t + "\n" + n + "cb = broadcast " + n + "ce : " + t + "\n" + n + "rs = splat " +
+         rowStride + " : " + rt + "\n" + n + "cs = splat " + columnStride + " : " + ct + "\n" + n + "rm = mul " + n + "re, " + n +
+         "rs\n" + n + "cm = mul " + n + "ce, " + n + "cs\n" + n + "rx = broadcast " + n + "rm : " + t + "\n" + n +
+         "cx = broadcast " + n + "cm : " + t + "\n" + n + "o = add " + n + "rx, " + n + "cx\n" + n + "ps = splat " + base + " : " +
+         p + "\n" + n + " = addptr " + n + "ps, " + n + "o\n";
+}
+
+/// c = a * b as the usual tile kernel has it: rows and columns modulo the extents, k masked.
+std::string matmul(const std::string &elem, const std::string &acc, Blocks t, Layout l) {
+  auto range = [](const std::string &name, int n, const std::string &start) {
+    std::string s = "tensor<" + std::to_string(n) + "xi32>";
+    return name + "r = range {start = 0} : " + s + "\n" + name + "s = splat " + start + " : " + s + "\n" + name + " = add " + name +
+           "r, " + name + "s\n";
+  };
+  auto wrapped = [](const std::string &name, const std::string &of, int n, const std::string &bound) {
+    return name + "b = splat " + bound + " : tensor<" + std::to_string(n) + "xi32>\n" + name + " = srem " + of + ", " + name + "b\n";
+  };
+  auto constant = [](const std::string &name, int value) {
+    return name + " = const {value = " + std::to_string(value) + "} : i32\n";
+  };
+  std::string zero = acc == "i32" ? "0" : "0.0", none = elem[0] == 'i' ? "0" : "0.0";
+  std::string s = "kernel @mm(%a: ptr<" + elem + ">, %b: ptr<" + elem + ">, %c: ptr<" + acc +
+                  ">, %M: i32, %N: i32, %K: i32, %lda: i32, %ldb: i32) {\n" + constant("%zero", 0) + constant("%one", 1) +
+                  constant("%bm", t.m) + constant("%bn", t.n) + constant("%bk", t.k) +
+                  "%pm = program_id {axis = 0} : i32\n%pn = program_id {axis = 1} : i32\n%m0 = mul %pm, %bm\n%n0 = mul %pn, %bn\n" +
+                  range("%rows", t.m, "%m0") + range("%cols", t.n, "%n0") + wrapped("%wm", "%rows", t.m, "%M") +
+                  wrapped("%wn", "%cols", t.n, "%N");
+  s += "%acc0 = const {value = " + zero + "} : " + shape(t.m, t.n, acc) + "\n%other = const {value = " + none +
+       "} : " + shape(t.m, t.k, elem) + "\n%otherb = const {value = " + none + "} : " + shape(t.k, t.n, elem) + "\n";
+  s += "%r = for %zero, %K, %bk, %acc0 : " + shape(t.m, t.n, acc) + " (%i: i32, %acc: " + shape(t.m, t.n, acc) + ") {\n" +
+       range("%ks", t.k, "%i");
+  s += pointers("A", "%a", elem, t.m, t.k, "%wm", "%ks", l.aTransposed ? "%one" : "%lda", l.aTransposed ? "%lda" : "%one");
+  s += pointers("B", "%b", elem, t.k, t.n, "%ks", "%wn", l.bTransposed ? "%one" : "%ldb", l.bTransposed ? "%ldb" : "%one");
+  s += "%ka = splat %K : " + shape(t.m, t.k, "i32") + "\n%ma = cmpi %Acb, %ka {pred = slt}\n%kb = splat %K : " +
+       shape(t.k, t.n, "i32") + "\n%mb = cmpi %Brb, %kb {pred = slt}\n";
+  s += "%av = load %A, %ma, %other : " + shape(t.m, t.k, elem) + "\n%bv = load %B, %mb, %otherb : " + shape(t.k, t.n, elem) +
+       "\n%d = dot %av, %bv, %acc {precision = \"ieee\"} : " + shape(t.m, t.n, acc) + "\nyield %d\n}\n";
+  s += pointers("C", "%c", acc, t.m, t.n, "%rows", "%cols", "%N", "%one");
+  s += "%Mb = splat %M : " + shape(t.m, t.n, "i32") + "\n%Nb = splat %N : " + shape(t.m, t.n, "i32") +
+       "\n%mm = cmpi %Crb, %Mb {pred = slt}\n%mn = cmpi %Ccb, %Nb {pred = slt}\n%in = and %mm, %mn\nstore %C, %r, %in\n}\n";
+  return s;
+}
+
+bool runsHere(const std::string &target) {
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  if (target == "cpu:aarch64")
+    return host.lookup("neon");
+  if (target == "cpu:avx512bf16")
+    return host.lookup("avx512bf16") && host.lookup("avx512vnni");
+  if (target == "cpu:avx512")
+    return host.lookup("avx512bw");
+  return target == "cpu:native" || (target == "cpu:avx2" ? host.lookup("avx2") : host.lookup("sse2"));
+}
+
+struct Kind {
+  const char *elem, *acc;
+};
+
+/// Small integers: exact in every format, and so are the sums.
+template <typename T> void put(std::vector<uint8_t> &bytes, size_t i, T x) { std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x); }
+void put(std::vector<uint8_t> &bytes, size_t i, const std::string &elem, int x) {
+  auto f = static_cast<float>(x);
+  uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  if (elem == "f32")
+    return put(bytes, i, f);
+  if (elem == "i8")
+    return put(bytes, i, static_cast<int8_t>(x));
+  if (elem == "bf16")
+    return put(bytes, i, static_cast<uint16_t>(bits >> 16));
+  uint32_t exponent = bits >> 23 & 255; // f16
+  put(bytes, i, static_cast<uint16_t>((bits >> 16 & 0x8000) | (x ? (exponent - 112) << 10 | (bits >> 13 & 1023) : 0)));
+}
+
+void runMatmul(const std::string &target, Kind kind, Blocks t, Layout l, int M, int N, int K) {
+  SCOPED_TRACE(std::string(target) + " " + kind.elem + " block " + std::to_string(t.m) + "x" + std::to_string(t.n) + "x" +
+               std::to_string(t.k) + " size " + std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K) +
+               (l.aTransposed ? " At" : "") + (l.bTransposed ? " Bt" : ""));
+  Kernel k(matmul(kind.elem, kind.acc, t, l), target);
+  ASSERT_TRUE(k.entry) << k.error;
+  std::mt19937 rng(static_cast<unsigned>(M * 31 + N * 7 + K));
+  std::vector<int> a(static_cast<size_t>(M * K)), b(static_cast<size_t>(K * N));
+  size_t bytes = std::string(kind.elem) == "f32" ? 4 : std::string(kind.elem) == "i8" ? 1 : 2;
+  std::vector<uint8_t> av(a.size() * bytes), bv(b.size() * bytes);
+  int lda = l.aTransposed ? M : K, ldb = l.bTransposed ? K : N;
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < K; ++j)
+      put(av, static_cast<size_t>(l.aTransposed ? j * lda + i : i * lda + j), kind.elem,
+          a[static_cast<size_t>(i * K + j)] = static_cast<int>(rng() % 9) - 4);
+  for (int i = 0; i < K; ++i)
+    for (int j = 0; j < N; ++j)
+      put(bv, static_cast<size_t>(l.bTransposed ? j * ldb + i : i * ldb + j), kind.elem,
+          b[static_cast<size_t>(i * N + j)] = static_cast<int>(rng() % 9) - 4);
+  std::vector<int32_t> c(static_cast<size_t>(M * N), -1);
+  ASSERT_EQ(k.run({av, bv, c, M, N, K, lda, ldb}, (M + t.m - 1) / t.m, (N + t.n - 1) / t.n), 0);
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) {
+      int want = 0;
+      for (int x = 0; x < K; ++x)
+        want += a[static_cast<size_t>(i * K + x)] * b[static_cast<size_t>(x * N + j)];
+      int32_t bits = c[static_cast<size_t>(i * N + j)];
+      float f;
+      std::memcpy(&f, &bits, 4);
+      ASSERT_EQ(kind.acc == std::string("i32") ? static_cast<float>(bits) : f, static_cast<float>(want)) << i << "," << j;
+    }
+}
+
+class Pack : public testing::TestWithParam<std::string> {};
+
+TEST_P(Pack, MatmulOfAnyLayout) {
+  if (!runsHere(GetParam()))
+    GTEST_SKIP() << "this machine cannot run " << GetParam();
+  const Kind kinds[] = {{"f32", "f32"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}};
+  for (Kind kind : kinds)
+    for (int layout = 0; layout < 4; ++layout) {
+      Layout l{(layout & 1) != 0, (layout & 2) != 0};
+      runMatmul(GetParam(), kind, {32, 64, 32}, l, 64, 128, 96); // full tiles
+      runMatmul(GetParam(), kind, {32, 64, 32}, l, 61, 117, 75); // everything odd: wraps inside vectors, masked k
+    }
+}
+
+TEST_P(Pack, MatmulOfSmallAndWideBlocks) {
+  if (!runsHere(GetParam()))
+    GTEST_SKIP() << "this machine cannot run " << GetParam();
+  const Kind kinds[] = {{"bf16", "f32"}, {"i8", "i32"}, {"f32", "f32"}};
+  for (Kind kind : kinds)
+    for (Blocks t : {Blocks{16, 16, 16}, {16, 8, 4}, {2, 256, 16}, {128, 2, 64}, {4, 16, 2}, {64, 32, 128}})
+      for (int layout = 0; layout < 4; layout += 3)
+        runMatmul(GetParam(), kind, t, {layout > 0, layout > 0}, t.m + 3, t.n * 2 - 1, t.k * 2 + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), [](const auto &info) {
+  std::string s = info.param;
+  for (char &c : s)
+    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return s;
+});
+
+std::string assembly(const std::string &text, const std::string &target) {
+  DiagEngine diag;
+  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  return module ? emitStage(*module, *parseTarget(target), {}, Stage::Asm, diag).value_or("") : "";
+}
+
+size_t count(const std::string &text, const std::string &what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++n;
+  return n;
+}
+
+// Pairs of k rows side by side: two whole rows are read, shuffled and stored; no element moves alone.
+TEST(Packing, PairPanelsByWholeVectors) {
+  std::string s = assembly(matmul("bf16", "f32", {64, 64, 64}, {false, false}), "cpu:avx512bf16");
+  EXPECT_GT(count(s, "vdpbf16ps"), 0u);
+  EXPECT_EQ(count(s, "vpinsrw"), 0u);
+  EXPECT_EQ(count(s, "vpextrw"), 0u);
+  EXPECT_EQ(count(s, "scatter"), 0u);
+  size_t shuffles = count(s, "vpermt2w") + count(s, "vpermi2w") + count(s, "vpunpck");
+  EXPECT_GE(shuffles, 2u);
+  EXPECT_LE(shuffles, 64u);
+  // The way that wraps around is there once per chunk, as a loop: the whole kernel stays small.
+  EXPECT_LT(count(s, "\n"), 3000u);
+}
+
+TEST(Packing, GroupsOfFourAndSmallerRegisters) {
+  std::string fours = assembly(matmul("i8", "i32", {64, 64, 64}, {false, false}), "cpu:avx512bf16");
+  EXPECT_GT(count(fours, "vpdpbusd"), 0u);
+  EXPECT_EQ(count(fours, "vpextrb"), 0u);
+  for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
+    std::string pairs = assembly(matmul("i8", "i32", {64, 64, 64}, {false, false}), target);
+    EXPECT_GT(count(pairs, "pmaddwd"), 0u) << target;
+    EXPECT_EQ(count(pairs, "pextrw"), 0u) << target;
+  }
+}
+
+} // namespace
