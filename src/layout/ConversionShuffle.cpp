@@ -1,0 +1,349 @@
+// Conversions inside warps: selections and shuffles.
+//
+// Notation: S and D are the source and the destination layout, h a thread (lane, warp, block), k a destination register, and
+// an element is a vector. We look for linear maps T (thread -> destination register), Sigma (thread -> source register)
+// and A (thread -> lane) with
+//     D_h h + D_R T h = S_R Sigma h + S_L A h + S_h' h        (h' = warp, block: they never change)
+// and Sigma = 0 where A = 0 (lanes that read one lane read one register). Then in round k every lane receives its register k + T h from lane A h + G k, where
+// D_R k = S_R P k + S_L G k, and the source lane s offers register P' k + Q s: one register per lane and round, so each
+// round is one shuffle. Q and T are selection networks over registers before and after. If A is the identity, the rounds with
+// G k = 0 stay in the thread. Elements narrower than 32 bits are packed along register directions J with G J = 0.
+#include "layout/ConversionDetail.h"
+#include <algorithm>
+
+namespace tegula::layout::detail {
+
+namespace {
+
+/// A linear map as the images of unit vectors.
+using Columns = std::vector<uint64_t>;
+
+/// Solves x = sum of generators, where the generators are the columns of up to three groups; labels are packed into one word.
+class Solver {
+public:
+  Solver(const Columns &first, unsigned firstLabel, const Columns &second, unsigned secondLabel) {
+    add(first, firstLabel);
+    add(second, secondLabel);
+  }
+  void add(const Columns &generators, unsigned label) {
+    for (size_t i = 0; i < generators.size(); ++i)
+      space_.insert(generators[i], uint64_t{1} << (label + i));
+  }
+  std::optional<uint64_t> solve(uint64_t v) const {
+    auto [rest, combo] = space_.reduce(v);
+    return rest == 0 ? std::optional(combo) : std::nullopt;
+  }
+  Subspace &space() { return space_; }
+
+private:
+  Subspace space_;
+};
+
+/// Field of a solution: source registers, lanes, destination registers.
+constexpr unsigned kSigma = 0, kLane = 20, kTau = 26;
+uint64_t sigmaOf(uint64_t v) { return v & ((uint64_t{1} << kLane) - 1); }
+uint64_t laneOf(uint64_t v) { return v >> kLane & 31; }
+uint64_t tauOf(uint64_t v) { return v >> kTau; }
+
+class ShufflePlanner {
+public:
+  ShufflePlanner(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits)
+      : src_(placesOf(src)), dst_(placesOf(dst)), dstBits_(dst.inBits(Dim::Register)), elemBits_(elemBits) {
+    solveThreads();
+    solveRegisters();
+  }
+
+  ConversionPlan plan() const {
+    // Packing along directions that the networks leave alone lets the networks work on whole words; along others it may
+    // still save shuffles.
+    ConversionPlan words = build(true), elements = build(false);
+    return elements.cost.clocks < words.cost.clocks ? elements : words;
+  }
+
+private:
+  void solveThreads();
+  bool solveInPlace();
+  void solveAnywhere();
+  void makeInvertible();
+  uint64_t widen(uint64_t conflict);
+  void solveRegisters();
+  ConversionPlan build(bool selectWords) const;
+  Columns packing(bool selectWords) const;
+  size_t threads() const { return 5 + src_.warp.size() + src_.block.size(); }
+  /// Images of the thread bits, lanes first.
+  Columns threadBases(const Places &p) const {
+    Columns c = p.lane;
+    c.insert(c.end(), p.warp.begin(), p.warp.end());
+    c.insert(c.end(), p.block.begin(), p.block.end());
+    return c;
+  }
+  ThreadBit threadBit(uint64_t mask) const {
+    auto warpBits = static_cast<unsigned>(src_.warp.size());
+    return {static_cast<uint32_t>(mask & 31), static_cast<uint32_t>(mask >> 5 & ((1u << warpBits) - 1)),
+            static_cast<uint32_t>(mask >> (5 + warpBits))};
+  }
+  /// The network that adds f(thread) to an index below `size`; `index` maps directions of f to directions of the index.
+  template <typename Index> std::vector<SelectStep> network(const Columns &f, size_t size, Index index) const;
+
+  Places src_, dst_;
+  unsigned dstBits_, elemBits_;
+  Columns sigma_, lane_, tau_; // Sigma, A, T: images of thread bits
+  Columns offered_, laneXor_;  // P', G: images of compact destination register bits
+  Columns select_;             // Q: source register offset by thread (in front of the exchange)
+};
+
+/// Tries A = identity: every thread can feed itself.
+bool ShufflePlanner::solveInPlace() {
+  Solver own(src_.reg, kSigma, dst_.reg, kTau);
+  Columns from = threadBases(src_), to = threadBases(dst_);
+  for (size_t i = 0; i < threads(); ++i) {
+    auto x = own.solve(from[i] ^ to[i]);
+    if (!x)
+      return false;
+    sigma_.push_back(sigmaOf(*x));
+    tau_.push_back(tauOf(*x));
+    lane_.push_back(i < 5 ? uint64_t{1} << i : 0);
+  }
+  return true;
+}
+
+void ShufflePlanner::solveAnywhere() {
+  Solver registers(src_.reg, kSigma, {}, kLane), any(src_.reg, kSigma, src_.lane, kLane);
+  Columns from = threadBases(src_), to = threadBases(dst_);
+  for (size_t i = 0; i < threads(); ++i) {
+    // A lane that can keep its own values does; else any lane of the warp.
+    auto keep = registers.solve(from[i] ^ to[i]);
+    uint64_t x = keep ? *keep : *any.solve(i < 5 ? to[i] : from[i] ^ to[i]);
+    sigma_.push_back(sigmaOf(x));
+    tau_.push_back(0);
+    lane_.push_back(keep ? (i < 5 ? uint64_t{1} << i : 0) : laneOf(x));
+  }
+  makeInvertible();
+}
+
+/// Where two lanes read different registers of one lane (A x = 0, Sigma x != 0), changes one of them: to another lane, which
+/// other destination registers make possible, or, where there is none, to another register of a longer exchange.
+void ShufflePlanner::makeInvertible() {
+  Subspace image;
+  // Each dependency contains one dependent column, its last, so correcting that column changes no other dependency.
+  Columns kernel;
+  for (size_t i = 0; i < 5; ++i)
+    if (!image.insert(lane_[i], uint64_t{1} << i))
+      kernel.push_back(image.dependency());
+  // Free moves: lane offsets that some choice of source and destination registers makes possible.
+  Solver moves(src_.reg, kSigma, dst_.reg, kTau);
+  Columns free;
+  for (size_t i = 0; i < 5; ++i)
+    if (!moves.space().insert(src_.lane[i], uint64_t{1} << (kLane + i)))
+      free.push_back(moves.space().dependency());
+  for (uint64_t x : kernel) {
+    uint64_t conflict = multiply(sigma_, x);
+    if (conflict == 0)
+      continue;
+    size_t column = static_cast<size_t>(63 - std::countl_zero(x));
+    uint64_t change = 0;
+    for (uint64_t move : free)
+      if (change == 0 && image.insert(lane_[column] ^ laneOf(move), 0))
+        change = move;
+    if (change == 0)
+      change = widen(conflict);
+    lane_[column] ^= laneOf(change);
+    sigma_[column] ^= sigmaOf(change);
+    tau_[column] ^= tauOf(change);
+  }
+}
+
+/// Makes the elements of this source register offset reachable as a destination register too: receives twice as much, and
+/// the threads then select. Needed where a warp holds copies that other warps need spread. Returns the move.
+uint64_t ShufflePlanner::widen(uint64_t conflict) {
+  uint64_t element = multiply(src_.reg, conflict);
+  Solver destination(dst_.reg, kTau, {}, 0);
+  if (auto tau = destination.solve(element))
+    return conflict | *tau;
+  unsigned next = std::max(dstBits_, dst_.registerBits.empty() ? 0 : dst_.registerBits.back() + 1);
+  dst_.registerBits.push_back(next);
+  dst_.reg.push_back(element);
+  return conflict | uint64_t{1} << (kTau + dst_.reg.size() - 1);
+}
+
+void ShufflePlanner::solveThreads() {
+  if (solveInPlace())
+    return;
+  sigma_.clear();
+  tau_.clear();
+  lane_.clear();
+  solveAnywhere();
+}
+
+void ShufflePlanner::solveRegisters() {
+  // The warp's own part follows (see the head of the file).
+  Subspace inverse;
+  for (size_t i = 0; i < 5; ++i)
+    inverse.insert(lane_[i], uint64_t{1} << i);
+  auto sourceOffset = [&](uint64_t lane) { return multiply(sigma_, inverse.reduce(lane).combo); };
+  for (size_t i = 0; i < 5; ++i)
+    select_.push_back(sourceOffset(uint64_t{1} << i));
+  for (size_t i = 5; i < threads(); ++i)
+    select_.push_back(sigma_[i] ^ sourceOffset(lane_[i]));
+  Solver any(src_.reg, kSigma, src_.lane, kLane);
+  for (uint64_t d : dst_.reg) {
+    uint64_t x = *any.solve(d);
+    offered_.push_back(sigmaOf(x) ^ sourceOffset(laneOf(x)));
+    laneXor_.push_back(laneOf(x));
+  }
+}
+
+Columns ShufflePlanner::packing(bool selectWords) const {
+  size_t capacity = elemBits_ >= 32 ? 0 : elemBits_ == 16 ? 1 : 2;
+  // Destination register directions that stay in a lane: the kernel of G.
+  Subspace lanes;
+  Columns free;
+  for (size_t i = 0; i < laneXor_.size(); ++i)
+    if (!lanes.insert(laneXor_[i], uint64_t{1} << i))
+      free.push_back(lanes.dependency());
+  Subspace used;
+  if (selectWords) {
+    for (uint64_t q : select_)
+      used.insert(q, 0);
+    for (uint64_t t : tau_)
+      used.insert(multiply(offered_, t), 0);
+  }
+  Columns chosen;
+  for (uint64_t j : free)
+    if (chosen.size() < capacity && used.insert(multiply(offered_, j), 0))
+      chosen.push_back(j);
+  return chosen;
+}
+
+template <typename Index>
+std::vector<SelectStep> ShufflePlanner::network(const Columns &f, size_t size, Index index) const {
+  // f(h) = sum over a basis q_j of its image of q_j * (bit j of h's coordinates).
+  Subspace image;
+  std::vector<std::pair<uint64_t, uint64_t>> basis; // q_j, mask of thread bits
+  for (uint64_t v : f)
+    if (image.insert(v, uint64_t{1} << basis.size()))
+      basis.emplace_back(v, 0);
+  for (size_t i = 0; i < f.size(); ++i)
+    for (uint64_t hit = image.reduce(f[i]).combo; hit; hit &= hit - 1)
+      basis[static_cast<size_t>(std::countr_zero(hit))].second |= uint64_t{1} << i;
+  std::vector<SelectStep> steps;
+  for (auto [q, mask] : basis) {
+    SelectStep step{threadBit(mask), std::vector<uint16_t>(size)};
+    for (size_t i = 0; i < size; ++i)
+      step.from[i] = index(i, q);
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+/// Extends `span` with unit vectors to a complement of what `taken` holds; returns the basis of the complement.
+Columns complement(const Columns &span, Subspace &taken, unsigned dimensions) {
+  Columns basis;
+  for (uint64_t v : span)
+    if (taken.insert(v, 0))
+      basis.push_back(v);
+  for (unsigned i = 0; i < dimensions; ++i)
+    if (taken.insert(uint64_t{1} << i, 0))
+      basis.push_back(uint64_t{1} << i);
+  return basis;
+}
+
+ConversionPlan ShufflePlanner::build(bool selectWords) const {
+  Columns pack = packing(selectWords);
+  ConversionPlan plan;
+  plan.kind = ConversionKind::Shuffles;
+  ShufflePlan &s = plan.shuffle;
+  s.selectWords = selectWords;
+
+  // Source words: cosets of P'(J), numbered by coordinates in a complement that the networks leave invariant.
+  Columns packedSrc, keep;
+  Subspace srcSpace;
+  for (uint64_t j : pack) {
+    packedSrc.push_back(multiply(offered_, j));
+    srcSpace.insert(packedSrc.back(), 0);
+  }
+  if (selectWords) {
+    keep = select_;
+    for (uint64_t t : tau_)
+      keep.push_back(multiply(offered_, t));
+  }
+  Columns srcBasis = complement(keep, srcSpace, static_cast<unsigned>(src_.reg.size()));
+  // Destination words: K' = P'^-1(complement), again a complement of J.
+  Subspace srcCoordinates;
+  for (size_t i = 0; i < packedSrc.size(); ++i)
+    srcCoordinates.insert(packedSrc[i], uint64_t{1} << (32 + i));
+  for (size_t i = 0; i < srcBasis.size(); ++i)
+    srcCoordinates.insert(srcBasis[i], uint64_t{1} << i);
+  auto inPack = [&](uint64_t srcRegister) { return srcCoordinates.reduce(srcRegister).combo >> 32; };
+  auto srcWordOf = [&](uint64_t srcRegister) { return srcCoordinates.reduce(srcRegister).combo & 0xffffffff; };
+  Subspace dstSpace;
+  for (uint64_t j : pack)
+    dstSpace.insert(j, 0);
+  Columns dstBasis;
+  for (uint64_t unit : complement({}, dstSpace, static_cast<unsigned>(dst_.reg.size())))
+    dstBasis.push_back(unit ^ multiply(pack, inPack(multiply(offered_, unit))));
+  Subspace dstCoordinates;
+  for (size_t i = 0; i < pack.size(); ++i)
+    dstCoordinates.insert(pack[i], 0);
+  for (size_t i = 0; i < dstBasis.size(); ++i)
+    dstCoordinates.insert(dstBasis[i], uint64_t{1} << i);
+  auto dstWordOf = [&](uint64_t dstRegister) { return dstCoordinates.reduce(dstRegister).combo; };
+
+  auto words = [&](const Columns &basis, const Columns &packed, const Places &places) {
+    std::vector<std::vector<uint16_t>> list;
+    for (uint64_t w = 0; w < uint64_t{1} << basis.size(); ++w) {
+      std::vector<uint16_t> registers;
+      for (uint64_t j = 0; j < uint64_t{1} << packed.size(); ++j)
+        registers.push_back(places.realRegister(multiply(basis, w) ^ multiply(packed, j)));
+      list.push_back(registers);
+    }
+    return list;
+  };
+  s.srcWords = words(srcBasis, packedSrc, src_);
+  s.dstWords = words(dstBasis, pack, dst_);
+
+  auto sourceSize = size_t{1} << (src_.registerBits.empty() ? 0 : src_.registerBits.back() + 1);
+  auto targetSize = size_t{1} << (dst_.registerBits.empty() ? 0 : dst_.registerBits.back() + 1);
+  if (selectWords) {
+    s.pre = network(select_, s.srcWords.size(), [&](size_t i, uint64_t q) { return static_cast<uint16_t>(i ^ srcWordOf(q)); });
+    s.post = network(tau_, s.dstWords.size(), [&](size_t i, uint64_t q) { return static_cast<uint16_t>(i ^ dstWordOf(q)); });
+  } else {
+    s.pre = network(select_, sourceSize, [&](size_t i, uint64_t q) { return static_cast<uint16_t>(i ^ src_.realRegister(q)); });
+    s.post = network(tau_, targetSize, [&](size_t i, uint64_t q) { return static_cast<uint16_t>(i ^ dst_.realRegister(q)); });
+  }
+
+  bool inPlace = true;
+  for (size_t i = 0; i < threads(); ++i)
+    inPlace &= lane_[i] == (i < 5 ? uint64_t{1} << i : 0);
+  unsigned shuffled = 0;
+  for (size_t w = 0; w < s.dstWords.size(); ++w) {
+    uint64_t k = multiply(dstBasis, w), lane = multiply(laneXor_, k);
+    bool stays = inPlace && lane == 0;
+    s.rounds.push_back({static_cast<uint16_t>(srcWordOf(multiply(offered_, k))), static_cast<uint16_t>(w),
+                        static_cast<uint8_t>(lane), stays});
+    shuffled += !stays;
+  }
+  for (size_t i = 0; i < threads(); ++i) {
+    auto &part = i < 5 ? s.sourceLane.lane : i < 5 + src_.warp.size() ? s.sourceLane.warp : s.sourceLane.block;
+    part.push_back(static_cast<uint32_t>(lane_[i]));
+  }
+
+  ConversionCost &c = plan.cost;
+  unsigned halves = elemBits_ == 64 ? 2 : 1;
+  c.shuffles = shuffled * halves;
+  size_t before = selectWords ? s.srcWords.size() : size_t{1} << src_.reg.size();
+  size_t after = selectWords ? s.dstWords.size() : size_t{1} << dst_.reg.size();
+  c.selects = static_cast<unsigned>((s.pre.size() * before + s.post.size() * after) * halves);
+  // Issue slots of one warp: a shuffle per clock, two selections or byte permutations per clock.
+  size_t packs = pack.empty() ? 0 : (s.srcWords.size() + s.dstWords.size()) * ((size_t{1} << pack.size()) - 1);
+  c.clocks = (shuffled ? 24.0 : 0) + c.shuffles + 0.5 * (c.selects + static_cast<double>(packs));
+  return plan;
+}
+
+} // namespace
+
+ConversionPlan planShuffles(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits) {
+  return ShufflePlanner(src, dst, elemBits).plan();
+}
+
+} // namespace tegula::layout::detail
