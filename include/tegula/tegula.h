@@ -111,8 +111,9 @@ typedef struct TegulaFault {
   uint32_t line, column;
   const char *function;   /* kernel or helper the line belongs to */
   const char *argument;   /* parameter the access went through; "" if unknown or an assert */
-  int64_t index;          /* byte offset of the access from the start of the buffer; may be negative */
-  int64_t extent;         /* bytes in the buffer */
+  int64_t index;          /* byte offset of the first offending element from the start of the buffer; may be negative */
+  int64_t extent;         /* bytes in the buffer; -1: the pointer isn't derived from one argument (loaded from memory, made from an
+                           * integer), `index` is the address and lies in no buffer of the launch */
   const char *message;    /* of the assert, or "load"/"store"/"atomic" */
 } TegulaFault;
 

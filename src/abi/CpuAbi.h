@@ -15,8 +15,8 @@ typedef struct TegulaCpuFault {
   int32_t code;         /* TEGULA_FAULT_* */
   int32_t site;         /* index into the kernel's table of sites (line, column, argument, message) */
   int32_t pid[3];
-  int64_t index;        /* out of bounds: byte offset of the access from the start of the argument's buffer */
-  int64_t extent;       /* size of the buffer in bytes */
+  int64_t index;        /* bounds, alignment: byte offset of the first such element from the start of the argument's buffer */
+  int64_t extent;       /* size of the buffer in bytes; -1: the pointer isn't derived from one argument, `index` is the address */
 } TegulaCpuFault;
 
 enum {

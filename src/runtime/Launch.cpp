@@ -167,6 +167,12 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
   std::string through =
       s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size() ? " through argument `" + info.args[s.arg].name + "`" : "";
   std::string numbers = ": byte offset " + std::to_string(f.index) + ", buffer of " + std::to_string(f.extent) + " bytes";
+  if (f.extent < 0) {
+    char address[32];
+    snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.index));
+    numbers = std::string(": address ") + address +
+              " is in no buffer of this launch; the pointer was loaded from memory or made otherwise, not derived from one argument";
+  }
   bool bounds = f.code == TEGULA_FAULT_BOUNDS;
   return place(s) + "error: " + (bounds ? "out-of-bounds " : "misaligned ") + what + through + numbers + where;
 }

@@ -119,7 +119,21 @@ void FunctionEmitter::printStep(const Step &s) {
   b_.CreateCall(type, fn, {launch_, b_.getInt32(static_cast<uint32_t>(site)), b_.getInt32(s.operand), pid, data, count});
 }
 
-// All active lanes lie in [first, last]; one check if the argument is known.
+/// Index of pointer argument `arg` among the kernel's pointer arguments; `count` receives how many there are.
+static unsigned pointerIndex(const ir::Function &kernel, int arg, unsigned &count) {
+  unsigned index = 0;
+  count = 0;
+  for (const ir::Value *a : kernel.block()->args) {
+    if (static_cast<int>(a->index) == arg)
+      index = count;
+    count += a->type.isPtr;
+  }
+  return index;
+}
+
+// The elements at first, first + bytes ... last must lie in the buffer of the argument that the pointer is derived from. A
+// pointer of another origin (memory, an integer, a choice of two) may go to any one buffer of the launch; it has no index in
+// any of them, so its fault has the address, and extent -1.
 void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
   Site::Kind kind = op.kind == ir::OpKind::Load    ? Site::Kind::Load
                     : op.kind == ir::OpKind::Store ? Site::Kind::Store
@@ -127,30 +141,18 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   int &site = sites_[&op];
   if (!site)
     site = siteOf(op, kind) + 1;
-  int arg = plan_.function->isKernel ? baseArgument(op.operands[0]) : -1;
+  int arg = state_.meta.sites[static_cast<size_t>(site - 1)].arg;
+  unsigned pointers = 0, pointer = pointerIndex(*state_.source.kernel(), arg, pointers);
   V extents = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, extents)));
   V lo = b_.CreatePtrToInt(first, b_.getInt64Ty());
   V end = b_.CreateAdd(b_.CreatePtrToInt(last, b_.getInt64Ty()), b_.getInt64(bytes));
-  unsigned pointer = 0, pointers = 0;
-  for (const ir::Value *a : state_.source.kernel()->block()->args) {
-    if (static_cast<int>(a->index) == arg)
-      pointer = pointers;
-    pointers += a->type.isPtr;
-  }
-  V ok = nullptr, begin0 = nullptr, bytes0 = nullptr;
+  V ok = b_.getFalse(), begin = nullptr, size = nullptr;
   for (unsigned i = arg < 0 ? 0 : pointer; i < (arg < 0 ? pointers : pointer + 1); ++i) {
     V e = b_.CreateConstGEP1_64(b_.getInt8Ty(), extents, i * sizeof(TegulaCpuExtent));
-    V begin = b_.CreateLoad(b_.getInt64Ty(), e);
-    V size = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), e, 8));
-    if (!begin0) {
-      begin0 = begin;
-      bytes0 = size;
-    }
-    V in = b_.CreateAnd(b_.CreateICmpUGE(lo, begin), b_.CreateICmpULE(end, b_.CreateAdd(begin, size)));
-    ok = ok ? b_.CreateOr(ok, in) : in;
+    begin = b_.CreateLoad(b_.getInt64Ty(), e);
+    size = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), e, 8));
+    ok = b_.CreateOr(ok, b_.CreateAnd(b_.CreateICmpUGE(lo, begin), b_.CreateICmpULE(end, b_.CreateAdd(begin, size))));
   }
-  if (!ok)
-    return;
   V aligned = b_.CreateICmpEQ(b_.CreateAnd(lo, b_.getInt64(bytes - 1)), b_.getInt64(0));
   V bad = b_.CreateNot(b_.CreateAnd(ok, aligned));
   if (active)
@@ -159,16 +161,22 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   llvm::BasicBlock *after = splitHere(b_, function_);
   b_.CreateCondBr(bad, fail, after);
   b_.SetInsertPoint(fail);
-  V before = b_.CreateICmpULT(lo, begin0);
-  V offset = b_.CreateSelect(b_.CreateOr(before, b_.CreateNot(aligned)), lo, b_.CreateSub(end, b_.getInt64(bytes)));
+  V index = lo, extent = b_.getInt64(~uint64_t(0));
+  if (arg >= 0) {
+    // The first element that is outside, or misaligned: they all are if one is.
+    V within = b_.CreateSub(b_.CreateAdd(begin, size), lo);
+    V skipped = b_.CreateAnd(within, b_.getInt64(~uint64_t(bytes - 1)));
+    V all = b_.CreateOr(b_.CreateNot(aligned), b_.CreateOr(b_.CreateICmpULT(lo, begin), b_.CreateICmpSLT(within, b_.getInt64(0))));
+    index = b_.CreateAdd(b_.CreateSub(lo, begin), b_.CreateSelect(all, b_.getInt64(0), skipped));
+    extent = size;
+  }
   auto *misaligned = llvm::BasicBlock::Create(context_, "misaligned", function_);
   auto *outside = llvm::BasicBlock::Create(context_, "outside", function_);
-  V index = b_.CreateSub(offset, begin0);
   b_.CreateCondBr(ok, misaligned, outside);
   b_.SetInsertPoint(misaligned);
-  fault(TEGULA_FAULT_ALIGNMENT, site - 1, index, bytes0);
+  fault(TEGULA_FAULT_ALIGNMENT, site - 1, index, extent);
   b_.SetInsertPoint(outside);
-  fault(TEGULA_FAULT_BOUNDS, site - 1, index, bytes0);
+  fault(TEGULA_FAULT_BOUNDS, site - 1, index, extent);
   b_.SetInsertPoint(after, after->getFirstInsertionPt());
 }
 
@@ -180,7 +188,7 @@ void FunctionEmitter::checkAccess(const LaneAddress &a, unsigned bytes, V mask, 
     return;
   }
   V p = pointers(a);
-  if (!mask) {
+  if (!mask && plan_.function->isKernel && baseArgument(op.operands[0]) >= 0) { // neighbours in one buffer: one check
     bool rising = !a.extra;
     int64_t last = 0;
     for (const Coef &c : a.lane) {
