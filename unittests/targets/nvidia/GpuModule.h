@@ -1,0 +1,63 @@
+// Test support: small kernels built with Instr, for a GPU or for the simulator.
+#pragma once
+#include "runtime/cuda/Assembler.h"
+#include "targets/nvidia/Codegen.h"
+#include "targets/nvidia/Instr.h"
+#include "llvm/IR/LLVMContext.h"
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace tegula::nvidia {
+
+/// One LLVM module for one target; every kernel is void name(ptr data, i32 n, float x, double y).
+class GpuModule {
+public:
+  explicit GpuModule(const NvTarget &target, NvOptions options = {});
+
+  /// What a kernel is built from.
+  struct Kernel {
+    Instr &i;
+    llvm::IRBuilder<> &b;
+    V data, n, x, y;  // parameters
+    V shared;         // address of shared memory
+    V pred;           // i1, different from thread to thread
+    /// Stores a value of any type (i1 too), so that it is not dead.
+    void use(V value);
+    void use(const Regs &values);
+    V i32(int64_t k) { return b.getInt32(static_cast<uint32_t>(k)); }
+    /// `count` different values.
+    Regs ints(unsigned count);
+    Regs floats(unsigned count);
+    Regs halves(unsigned count);
+    Regs doubles(unsigned count);
+
+  private:
+    friend class GpuModule;
+    int64_t used = 0;
+  };
+  void add(const std::string &name, const std::function<void(Kernel &)> &body, KernelBounds bounds = {});
+
+  /// Verifies, optimizes and emits; PTX, or assembly of the host.
+  const std::string &text();
+  /// Lines of one kernel in text().
+  std::string textOf(const std::string &name);
+  std::string irOf(const std::string &name);
+  llvm::Module &module() { return *module_; }
+  const NvTarget &target() const { return target_; }
+
+private:
+  NvTarget target_;
+  NvOptions options_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::Module> module_;
+  std::string text_;
+};
+
+/// "sm_90a"
+std::string archName(const NvTarget &t);
+/// Assembles PTX; a test failure with the log if that does not work. False without a failure if there is no assembler:
+/// the reason is printed once.
+bool assembles(const std::string &ptx, const NvTarget &t, runtime::cuda::Assembly &out);
+
+} // namespace tegula::nvidia
