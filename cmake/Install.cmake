@@ -8,7 +8,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)
 install(TARGETS libtegula EXPORT tegula-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set_target_properties(tegula_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(tegula_support PROPERTIES EXPORT_NAME support)
-install(TARGETS tegula_runtime tegula_support EXPORT tegula-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tegula_runtime tegula_sim tegula_support EXPORT tegula-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT tegula-targets NAMESPACE tegula:: DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tegula DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN CpuAbi.h EXCLUDE)
