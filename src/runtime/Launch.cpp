@@ -4,13 +4,17 @@
 #include "runtime/Scratch.h"
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 namespace tegula::runtime {
 
 /// Below this, waking a worker costs more than it brings.
 static constexpr uint64_t inlineNs = 10'000;
-/// Launches expected to be shorter than this are not handed to workers just to stay interruptible.
-static constexpr uint64_t shortNs = 200'000;
+/// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay interruptible: the
+/// calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs nothing, as a program
+/// may never end. Alone it has one chunk only, so that it gives away more.
+static constexpr uint64_t shortNs = 20'000'000, shortAloneNs = 200'000;
+static constexpr uint64_t pollNs = 50'000'000;
 
 void CancelTable::cancelAll() {
   for (Slot &s : slots_) {
@@ -60,6 +64,8 @@ struct State final : RangeTask {
   std::atomic<bool> noMemory{false};
   bool shared = false; // by several threads: time spent in programs is summed up, without what waking them took
   std::atomic<uint64_t> busyNs{0};
+  const std::thread::id caller = std::this_thread::get_id();
+  uint64_t polledAt = 0; // the caller's own
 
   State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
       : request(r), hooks(h), outcome(o), cancel(table) {
@@ -87,7 +93,11 @@ struct State final : RangeTask {
     }
     uint64_t start = shared ? now() : 0;
     int32_t c = request.kernel->entry()(request.args, &record, begin, end, scratch.data());
-    if (shared) busyNs.fetch_add(now() - start, std::memory_order_relaxed);
+    if (shared) {
+      uint64_t end = now();
+      busyNs.fetch_add(end - start, std::memory_order_relaxed);
+      if (hooks.pollable() && std::this_thread::get_id() == caller) pollNow(start, end);
+    }
     if (c == TEGULA_FAULT_NONE) return true;
     // A fault outranks the cancellation that follows from it.
     int32_t none = TEGULA_FAULT_NONE;
@@ -98,7 +108,14 @@ struct State final : RangeTask {
   }
 
   void poll() override {
-    if (hooks.interrupted()) cancel.cancel();
+    if (hooks.pollable() && hooks.interrupted()) cancel.cancel();
+  }
+
+  void pollNow(uint64_t start, uint64_t end) {
+    if (polledAt == 0) polledAt = start;
+    if (end - polledAt < pollNs) return;
+    polledAt = end;
+    poll();
   }
 };
 } // namespace
@@ -111,7 +128,7 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
   bool known = perProgram != 0;
   unsigned threads = request.programs == 1 || (known && expected < inlineNs) ? 1 : request.threads;
-  bool callerWorks = !hooks.pollable() || (known && expected < shortNs);
+  bool callerWorks = !hooks.pollable() || (known && expected < (threads > 1 ? shortNs : shortAloneNs));
   state.shared = threads > 1 || !callerWorks;
   uint64_t start = state.shared ? 0 : now();
   pool.run(state, request.programs, threads, callerWorks);

@@ -14,6 +14,17 @@
 
 namespace tegula::runtime {
 
+/// About 50 us.
+static constexpr unsigned spins = 4000;
+
+static void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 /// Lives on the stack of the thread in run(); a worker touches it only between taking a slot and leaving (under the mutex).
 struct ThreadPool::Job {
   RangeTask *task;
@@ -21,7 +32,7 @@ struct ThreadPool::Job {
   int64_t total;
   unsigned threads;
   unsigned wanted;     // slots for workers not yet taken; guarded by mutex_
-  unsigned inside = 0; // workers in it; guarded by mutex_
+  std::atomic<unsigned> inside{0}; // workers in it; changed under mutex_
   bool done = false;   // all chunks handed out; guarded by mutex_
   std::condition_variable left;
   Job *following = nullptr;
@@ -52,6 +63,7 @@ void ThreadPool::unlink(Job &job) {
   for (Job **p = &first_; *p; p = &(*p)->following)
     if (*p == &job) {
       *p = job.following;
+      jobs_.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
 }
@@ -67,6 +79,11 @@ void ThreadPool::work(const std::stop_token &stop) {
     job.drain();
     lock.lock();
     if (--job.inside == 0) job.left.notify_one();
+    if (first_) continue;
+    // Launches come in rows: the next one may be here sooner than this thread would be awake again.
+    lock.unlock();
+    for (unsigned i = 0; i < spins && jobs_.load(std::memory_order_relaxed) == 0 && !stop.stop_requested(); ++i) pause();
+    lock.lock();
   }
 }
 
@@ -82,14 +99,12 @@ unsigned ThreadPool::ensureWorkers(unsigned n) {
   return static_cast<unsigned>(std::min<size_t>(workers_.size(), n));
 }
 
-void ThreadPool::finish(Job &job, RangeTask &task, bool poll) {
+void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
+  // Chunks are small at the end: whoever worked until now waits less than falling asleep and being woken takes.
+  for (unsigned i = 0; worked && i < spins && job.inside.load(std::memory_order_acquire); ++i) pause();
   std::unique_lock lock(mutex_);
   auto idleAndDone = [&] { return job.inside == 0 && job.next.load(std::memory_order_relaxed) >= job.total; };
   while (!idleAndDone()) {
-    if (!poll) {
-      job.left.wait(lock, idleAndDone);
-      break;
-    }
     if (job.left.wait_for(lock, std::chrono::milliseconds(50), idleAndDone)) break;
     lock.unlock();
     task.poll();
@@ -108,6 +123,7 @@ void ThreadPool::afterFork(int64_t pid) {
   new (&mutex_) std::mutex;
   new (&wake_) std::condition_variable_any;
   first_ = nullptr;
+  jobs_ = 0;
 }
 
 void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks) {
@@ -132,11 +148,12 @@ void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool call
       Job **last = &first_;
       while (*last) last = &(*last)->following;
       *last = &job;
+      jobs_.fetch_add(1, std::memory_order_relaxed);
     }
   }
   for (unsigned i = 0; i < workers; ++i) wake_.notify_one();
   if (callerWorks) job.drain();
-  finish(job, task, !callerWorks);
+  finish(job, task, callerWorks);
 }
 
 static unsigned cgroupQuota() {

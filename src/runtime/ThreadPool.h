@@ -18,7 +18,7 @@ namespace tegula::runtime {
 /// handed out.
 struct RangeTask {
   virtual bool run(int64_t begin, int64_t end) = 0;
-  /// Called about every 50 ms by the waiting thread if the job is polled.
+  /// Called about every 50 ms by the thread in run() while it waits.
   virtual void poll() {}
 
 protected:
@@ -33,7 +33,7 @@ public:
   ThreadPool(const ThreadPool &) = delete;
 
   /// Runs `task` over [0, total) with up to `threads` threads (fewer if the system gives no more). Returns when all chunks that
-  /// were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits and polls (if not a single
+  /// were handed out are done. With `callerWorks` the calling thread is one of them, else it only waits (if not a single
   /// worker can be started the caller works all the same). Workers are started when first needed.
   void run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks);
 
@@ -45,13 +45,14 @@ private:
   struct Job;
   void work(const std::stop_token &stop);
   unsigned ensureWorkers(unsigned n);
-  void finish(Job &job, RangeTask &task, bool poll);
+  void finish(Job &job, RangeTask &task, bool worked);
   void unlink(Job &job);
   void afterFork(int64_t pid);
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
   Job *first_ = nullptr; // jobs that still want workers, oldest first
+  std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
   std::vector<std::jthread> workers_;
   std::atomic<int64_t> pid_{0}; // of the process the workers live in; fork() leaves them behind
 };

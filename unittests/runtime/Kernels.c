@@ -38,6 +38,15 @@ int32_t forever(const void *args, const TegulaCpuLaunch *launch, int64_t begin, 
   return TEGULA_FAULT_CANCELLED;
 }
 
+/* Takes its time, and looks up between programs. */
+int32_t busy(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  for (int64_t p = begin; p < end; ++p) {
+    if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
+    for (volatile int32_t i = 0; i < 200000; ++i) {}
+  }
+  return TEGULA_FAULT_NONE;
+}
+
 /* Program 37 faults at site 1. */
 int32_t faulty(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
   for (int64_t p = begin; p < end; ++p) {

@@ -129,6 +129,16 @@ TEST(Launch, CancelByPolling) {
   EXPECT_TRUE(run(*testKernel("empty"), {4, 1, 1}, nullptr));
 }
 
+// A launch taken for a short one is worked on by the calling thread; if it turns out to be long it can be interrupted all the same.
+TEST(Launch, WorkingCallerPollsBetweenChunks) {
+  auto k = testKernel("busy");
+  k->programNs = 1000;
+  Launcher run;
+  run.hooks.stopAfter = 0;
+  EXPECT_EQ(run(*k, {4000, 1, 1}, nullptr).code, TEGULA_CANCELLED);
+  EXPECT_GE(run.hooks.asked, 1);
+}
+
 TEST(Launch, Printing) {
   KernelInfo info;
   info.sites.push_back({SiteInfo::Kind::Print, "k.py", "printer", "v", 1, 1, -1, false, {{TEGULA_INT32, false, {4}}}});

@@ -97,6 +97,27 @@ TEST(ThreadPool, WaitingCallerPolls) {
   EXPECT_GE(slow.polls, 1);
 }
 
+TEST(ThreadPool, WorkingCallerPollsWhileItWaits) {
+  ThreadPool pool;
+  struct Slow final : RangeTask {
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> workerIsIn{false};
+    std::atomic<int> polls{0};
+    bool run(int64_t, int64_t) override {
+      if (std::this_thread::get_id() == caller) {
+        while (!workerIsIn) usleep(1000);
+      } else {
+        workerIsIn = true;
+        while (polls == 0) usleep(1000);
+      }
+      return true;
+    }
+    void poll() override { ++polls; }
+  } slow;
+  pool.run(slow, 2, 2, true);
+  EXPECT_GE(slow.polls, 1);
+}
+
 #if !defined(__SANITIZE_THREAD__) && !(defined(__has_feature) && __has_feature(thread_sanitizer))
 TEST(ThreadPool, WorksInAForkedChild) {
   ThreadPool pool;
