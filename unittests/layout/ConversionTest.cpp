@@ -129,9 +129,8 @@ TEST(Conversion, KernelLayoutsArriveExactly) {
   }
   for (const char *way : {"nothing", "shuffles", "shared", "stmatrix", "stmatrix.trans", "ldmatrix", "ldmatrix.trans", "repeated"})
     EXPECT_GT(tally[way], 10u) << way;
-  for (auto &[way, n] : tally)
-    RecordProperty(way, static_cast<int>(n)), printf("%s %u\n", way.c_str(), n);
-  printf("with conflicts: %u\n", conflicts);
+  // A conflict is the better choice now and then (a wide store and a two-way load of a small tile), but rare.
+  EXPECT_LT(conflicts, 30u);
 }
 
 // Shared memory whose layout is given: what TMA and wgmma prescribe.
@@ -234,24 +233,38 @@ TEST(Conversion, KernelsOfInterest) {
   LinearLayout coalesced16 = blockedFor({128, 128}, 8, 4, rowMajor), coalesced32 = blockedFor({128, 128}, 4, 4, rowMajor);
   LinearLayout columns16 = blockedFor({128, 128}, 8, 4, {0, 1});
   const Case table[] = {
-      {"same", acc, acc, 32, ""},
-      {"attention: D to A of 16 bit", acc, wgmmaOperandA({128, 128}, four, 16), 16, ""},
-      {"attention: D to A of 8 bit", acc, wgmmaOperandA({128, 128}, four, 8), 8, ""},
-      {"epilogue bf16", acc, coalesced16, 16, ""},
-      {"epilogue f32", acc, coalesced32, 32, ""},
-      {"epilogue of mma.sync bf16", mma, coalesced16, 16, ""},
-      {"loads to A", coalesced16, mmaOperandA({128, 128}, {2, 2, 1}, 16), 16, ""},
-      {"loads to B", coalesced16, mmaOperandB({128, 128}, {2, 2, 1}, 16), 16, ""},
-      {"column-major loads to B", columns16, mmaOperandB({128, 128}, {2, 2, 1}, 16), 16, ""},
-      {"transpose bf16", coalesced16, columns16, 16, ""},
-      {"transpose f32", coalesced32, blockedFor({128, 128}, 4, 4, {0, 1}), 32, ""},
-      {"transpose fp8", blockedFor({128, 128}, 16, 4, rowMajor), blockedFor({128, 128}, 16, 4, {0, 1}), 8, ""},
-      {"accumulator transposed", acc, permute(acc, {1, 0}), 16, ""},
-      {"row sums to rows", slice(acc, 1), blockedFor({128}, 1, 4, {0}), 32, ""},
+      {"same", acc, acc, 32,
+       "nothing"},
+      {"attention: D to A of 16 bit", acc, wgmmaOperandA({128, 128}, four, 16), 16,
+       "nothing"},
+      {"attention: D to A of 8 bit", acc, wgmmaOperandA({128, 128}, four, 8), 8,
+       "shuffles 32, selects 64"},
+      {"epilogue bf16", acc, coalesced16, 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 16, 0 conflicts"},
+      {"epilogue f32", acc, coalesced32, 32,
+       "shared 65536 B, st 4 wide x 32, ld 4 wide x 32, 0 conflicts"},
+      {"epilogue of mma.sync bf16", mma, coalesced16, 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 16, 0 conflicts"},
+      {"loads to A", coalesced16, mmaOperandA({128, 128}, {2, 2, 1}, 16), 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 32, 0 conflicts"},
+      {"loads to B", coalesced16, mmaOperandB({128, 128}, {2, 2, 1}, 16), 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 32, 0 conflicts"},
+      {"column-major loads to B", columns16, mmaOperandB({128, 128}, {2, 2, 1}, 16), 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 32, 0 conflicts"},
+      {"transpose bf16", coalesced16, columns16, 16,
+       "shared 32768 B, stmatrix.trans.x4 x 16, ld 8 wide x 16, 0 conflicts"},
+      {"transpose f32", coalesced32, blockedFor({128, 128}, 4, 4, {0, 1}), 32,
+       "shared 65536 B, stmatrix.x4 x 32, ld 4 wide x 32, 0 conflicts"},
+      {"transpose fp8", blockedFor({128, 128}, 16, 4, rowMajor), blockedFor({128, 128}, 16, 4, {0, 1}), 8,
+       "shared 16384 B, st 1 wide x 128, ld 16 wide x 8, 0 conflicts"},
+      {"accumulator transposed", acc, permute(acc, {1, 0}), 16,
+       "shared 32768 B, st 8 wide x 16, ld 8 wide x 16, 0 conflicts"},
+      {"row sums to rows", slice(acc, 1), blockedFor({128}, 1, 4, {0}), 32,
+       "shared 512 B, st 2 wide x 2, ld 1 wide x 1, 0 conflicts"},
   };
   for (const Case &c : table) {
     ConversionPlan plan = planConversion(c.src, c.dst, c.elemBits);
-    printf("%-30s %s  [%.0f clk]\n", c.name, plan.print().c_str(), plan.cost.clocks);
+    EXPECT_EQ(plan.print(), c.plan) << c.name;
     EXPECT_EQ(plan.cost.conflicts, 0u) << c.name;
     check(c.src, c.dst, c.elemBits);
   }
