@@ -10,16 +10,17 @@ AsyncState &asyncOf(Thread *t) {
   return *t->async;
 }
 
-void checkExit(Thread *t) {}
+void checkExit(Thread *t) {
+  if (!t->async || t->async->bulk.empty()) return;
+  int32_t site = t->async->bulk.front().site;
+  fail(t, FaultKind::MissingWait, site, -1,
+       "leaves the kernel although nobody waited for the bulk store of site %d, which may still read its shared memory", site);
+}
 
 void resetAsync(Cta &cta) {
   cta.mbarriers = std::make_unique<MbarrierTable>();
   cta.banks.reset();
   if (cta.cluster->launch->config.countBanks) cta.banks = std::make_unique<BankCounter>();
 }
-
-void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *data, size_t bytes) {}
-void fenceMbarrierInit(Thread *t) {}
-std::string mbarrierText(const Thread &t) { return {}; }
 
 } // namespace tegula::sim

@@ -9,6 +9,7 @@ struct Accumulator {
   uint32_t serial = 0;      // part of its markers
   uint32_t lastGroup = 0;   // commit group of the last wgmma on it
   bool final = false;       // a wait has covered it
+  uint32_t taken = 0;       // registers that a wait gave back
   int32_t site = -1;        // of the last wgmma
   std::vector<uint32_t> values;
 };
@@ -18,6 +19,7 @@ struct PendingCopyOp {
   uint32_t address = 0, bytes = 0, stamp = 0, group = 0;
 };
 
+/// An asynchronous reader of shared memory: the commit group it belongs to and its stamp.
 struct BulkGroup {
   uint32_t group = 0, stamp = 0;
   int32_t site = -1;
@@ -27,15 +29,17 @@ struct AsyncState {
   // cp.async: operations not yet waited for; `copyGroup` is the group being filled.
   std::deque<PendingCopyOp> copies;
   uint32_t copyGroup = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> handedOver; // to mbarriers: clock entry, stamp
   // Bulk stores: groups being filled and committed, whose reads of shared memory nobody has waited for.
   std::deque<BulkGroup> bulk;
   uint32_t bulkGroup = 0;
   uint32_t bulkAgent = 0; // 0: none yet
   // wgmma
   std::vector<Accumulator> accumulators;
+  std::deque<BulkGroup> wgmmas; // not yet waited for
   uint32_t wgmmaGroup = 0;
   uint32_t serial = 0;
-  bool wgmmaFenced = false;
+  bool everFenced = false, fencedSinceWait = false; // wgmma.fence
   uint32_t open = 0; // accumulators not yet replaced by their values
 };
 

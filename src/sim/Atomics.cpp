@@ -91,6 +91,15 @@ static void update(uint8_t *memory, bool global, int32_t type, int32_t count, in
   }
 }
 
+void reduceGlobal(void *global, int32_t type, int32_t op, const void *value) {
+  auto *at = static_cast<uint8_t *>(global);
+  switch (typeBytes(type)) {
+  case 2: return update<uint16_t>(at, true, type, 1, op, value, nullptr);
+  case 4: return update<uint32_t>(at, true, type, 1, op, value, nullptr);
+  default: return update<uint64_t>(at, true, type, 1, op, value, nullptr);
+  }
+}
+
 /// Order that shared atomics give: a release leaves what the thread knows at the address, an acquire takes it.
 static void orderShared(Thread *t, uint32_t addr, bool releases, bool acquires) {
   auto &list = t->cluster->released;

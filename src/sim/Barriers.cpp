@@ -89,7 +89,11 @@ void tegula_sim_cluster_arrive(TegulaSimThread *t, int32_t site, int32_t relaxed
     fail(t, FaultKind::BarrierDivergence, site, -1, "arrives at the cluster barrier twice in one phase (site %d)", site);
   t->clusterArrived = true;
   ++c.barrier.arrived;
-  if (!relaxed) {
+  if (relaxed) {
+    // Only what a fence ordered before is released; enough for mbarriers that were initialized and fenced.
+    if (!c.barrier.gathered) c.barrier.gathered = c.clocks.make();
+    c.barrier.gathered->know[t->id] = std::max(c.barrier.gathered->know[t->id], t->ordered);
+  } else {
     release(t, c.barrier.gathered);
     advance(t);
   }
@@ -120,9 +124,13 @@ void tegula_sim_fence_proxy_async(TegulaSimThread *t, int32_t site) {
 void tegula_sim_fence_mbarrier_init(TegulaSimThread *t, int32_t site) {
   t->cluster->count(Instr::Fence);
   fenceMbarrierInit(t);
+  t->ordered = t->cluster->clocks.now;
+  advance(t);
 }
 
 void tegula_sim_membar(TegulaSimThread *t, int32_t site, int32_t scope) {
   t->cluster->count(Instr::Fence);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  t->ordered = t->cluster->clocks.now;
+  advance(t);
 }

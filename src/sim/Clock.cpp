@@ -14,7 +14,7 @@ void Clocks::reset(uint32_t threads) {
   now = 1;
   free_.clear();
   for (auto &c : all_) c->refs = 0, free_.push_back(c.get());
-  lastA_ = lastB_ = lastResult_ = nullptr;
+  lastA_ = lastB_ = lastResult_ = withOf_ = withResult_ = nullptr;
 }
 
 Clock *Clocks::make(const Clock *from) {
@@ -58,6 +58,22 @@ Clock *Clocks::join(Clock *a, Clock *b) {
   lastA_ = share(a), lastB_ = share(b), lastResult_ = share(result);
   for (Clock *c : old) drop(c);
   return result;
+}
+
+Clock *Clocks::with(Clock *a, uint32_t who, uint32_t stamp) {
+  if (a == withOf_ && who == withWho_ && stamp == withStamp_) return share(withResult_);
+  Clock *result = make(a);
+  result->know[who] = std::max(result->know[who], stamp);
+  Clock *old[2] = {withOf_, withResult_};
+  withOf_ = share(a), withResult_ = share(result), withWho_ = who, withStamp_ = stamp;
+  for (Clock *c : old) drop(c);
+  return result;
+}
+
+void Clocks::meet(Clock &to, const Clock &from) const {
+  to.floor = std::min(to.floor, from.floor);
+  for (uint32_t i = 0; i < entries_; ++i) to.know[i] = std::min(to.know[i], from.know[i]);
+  for (uint32_t i = 0; i < threads_; ++i) to.proxy[i] = std::min(to.proxy[i], from.proxy[i]);
 }
 
 } // namespace tegula::sim

@@ -40,6 +40,11 @@ public:
   /// A clock (new reference) that knows what both know. Remembers the last result: many threads join the same pair.
   Clock *join(Clock *a, Clock *b);
 
+  /// A clock (new reference) that also knows (who, stamp); remembers the last result like join().
+  Clock *with(Clock *a, uint32_t who, uint32_t stamp);
+  /// to = min(to, from): what both know; `to` must not be shared.
+  void meet(Clock &to, const Clock &from) const;
+
   uint32_t threads() const { return threads_; }
   uint32_t warpEntry(uint32_t warp) const { return threads_ + warp; }
   uint32_t groupEntry(uint32_t warp) const { return threads_ + threads_ / 32 + warp / 4; }
@@ -57,6 +62,8 @@ private:
   std::vector<std::unique_ptr<Clock>> all_;
   std::vector<Clock *> free_;
   Clock *lastA_ = nullptr, *lastB_ = nullptr, *lastResult_ = nullptr;
+  Clock *withOf_ = nullptr, *withResult_ = nullptr;
+  uint32_t withWho_ = 0, withStamp_ = 0;
 };
 
 } // namespace tegula::sim

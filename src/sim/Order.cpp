@@ -27,6 +27,13 @@ void acquire(Thread *t, Clock *from) {
   t->clock = joined;
 }
 
+void learn(Thread *t, uint32_t who, uint32_t stamp) {
+  if (t->clock->know[who] >= stamp) return;
+  Clock *better = t->cluster->clocks.with(t->clock, who, stamp);
+  t->cluster->clocks.drop(t->clock);
+  t->clock = better;
+}
+
 void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra) {
   Clocks &clocks = c.clocks;
   Clock *all = clocks.make(list[0]->clock);

@@ -116,7 +116,7 @@ bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear) {
   nothing->refs = c.live;
   for (Thread &t : c.threads) {
     t.clock = nothing;
-    t.fenced = 0, t.budget = backedgeBudget, t.clusterArrived = false;
+    t.fenced = t.ordered = 0, t.budget = backedgeBudget, t.clusterArrived = false;
     t.clusterPhase = t.clusterCompleted = t.clusterWaited = 0, t.lastBuffer = {};
     t.async.reset();
     // Equal frames start at different cache sets.

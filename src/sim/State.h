@@ -51,6 +51,7 @@ struct TegulaSimThread {
   uint32_t id = 0;  // in the cluster: rank * threads + tid
   uint32_t tid = 0, lane = 0;
   uint32_t fenced = 0; // own generic writes up to this stamp are visible to the asynchronous proxy
+  uint32_t ordered = 0; // what it did up to this stamp is before its last memory fence
   uint32_t budget = 0; // back edges left before others get a turn
   // Cluster barrier: phases this thread has arrived at, seen completed and waited for.
   bool clusterArrived = false;
@@ -138,6 +139,7 @@ struct Cluster {
   uint32_t spins = 0;     // yields at back edges since the last turn
   uint32_t ticks = 0;     // what the clock register reads
   Counters counters;
+  std::vector<uint32_t> scratch; // of wgmma
   std::vector<std::pair<uint32_t, Clock *>> released; // shared atomics with release: address, what was known
 
   // Ring of threads that can run; capacity is a power of two above the thread count.
@@ -208,6 +210,8 @@ std::string mbarrierText(const Thread &t);
 void release(Thread *t, Clock *&into);
 inline void advance(Thread *t) { ++t->cluster->clocks.now; }
 void acquire(Thread *t, Clock *from);
+/// `t` knows the accesses of entry `who` up to `stamp`.
+void learn(Thread *t, uint32_t who, uint32_t stamp);
 /// All threads of `list` learn everything the others know and have done.
 void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra);
 Actor actorOf(const Thread *t, int32_t site);
@@ -219,6 +223,10 @@ inline uint32_t userOffset(uint32_t addr) { return (addr & 0xffffff) - sharedBas
 void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align);
 /// Checks and records an access to shared memory of `cta`.
 void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch);
+
+// Atomics.cpp
+/// One element of a reduction into global memory; `type` and `op` as for tegula_sim_atom.
+void reduceGlobal(void *global, int32_t type, int32_t op, const void *value);
 
 // Collect.cpp
 /// The threads of `mask` come together at one warp instruction; the last runs `run` once for all. Returns when it is done.
