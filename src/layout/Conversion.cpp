@@ -154,7 +154,6 @@ ConversionPlan planConversion(const LinearLayout &srcLayout, const LinearLayout 
     if (!best || shared.cost.clocks < best->cost.clocks)
       best = shared;
   }
-  best->scope = scope;
   best->copyOf = copiesOf(dst);
   return *best;
 }

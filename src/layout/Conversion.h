@@ -97,7 +97,7 @@ struct SharedPlan {
 };
 
 enum class ConversionKind : uint8_t { Nothing, Registers, Shuffles, Shared };
-/// The smallest group of threads within which values move.
+/// The group of threads within which values move, and which a plan through shared memory must synchronize.
 enum class ExchangeScope : uint8_t { Thread, Warp, Cta, Cluster };
 
 /// What the plan promises, per warp.
@@ -130,7 +130,7 @@ struct ConversionPlan {
 struct ConversionOptions {
   bool ldmatrix = true, stmatrix = true; // stmatrix needs sm_90
   bool shuffles = true, shared = true;   // switched off by tests to see the other way
-  unsigned maxBytes = 0;                 // 0: no limit; else repeat to stay within, as far as the layouts allow
+  unsigned maxBytes = 0;                 // 0: no limit; else narrower or repeated to stay within, if the layouts allow it
 };
 
 /// Plans the conversion. elemBits: 8, 16, 32 or 64 (1 counts as 8). Deterministic. Layouts of equal outputs required.

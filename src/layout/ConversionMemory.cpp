@@ -214,6 +214,8 @@ Solution solve(const Problem &p) {
         s.store = bestAccess(p, p.src, s.memory, p.options->stmatrix);
         s.load = bestAccess(p, p.dst, s.memory, p.options->ldmatrix && p.blocks.empty());
         s.clocks = sideClocks(s.store) + sideClocks(s.load) + 35.0 * (1u << repeat.size());
+        // More scratch than allowed is the last resort.
+        s.clocks += 1e6 * static_cast<double>((1u << (wanted - repeat.size())) - 1);
         bool conflicts = s.store.wavefronts > s.store.ideal || s.load.wavefronts > s.load.ideal;
         auto phase = [&](const Side &side, const Access &x) {
           return x.move == SharedMove::Plain ? phaseLanes(side, x.move, x.vecBits + p.byteShift)

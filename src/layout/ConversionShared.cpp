@@ -149,6 +149,8 @@ ConversionPlan planShared(const LinearLayout &src, const LinearLayout &dst, unsi
   const Memory &m = s.memory;
   ConversionPlan plan;
   plan.kind = ConversionKind::Shared;
+  // Where warps hold copies, one of them stores for the others: they have to wait for it.
+  plan.scope = std::max(scope, guard.warp != 0 ? ExchangeScope::Cta : ExchangeScope::Warp);
   SharedPlan &sh = plan.shared;
   sh.repetitions = 1u << m.repeated;
   sh.memory = LinearLayout({{Dim::Offset, static_cast<uint8_t>(m.stored)}}, src.outs(), std::span(m.basis).first(m.stored));
@@ -168,7 +170,7 @@ ConversionPlan planShared(const LinearLayout &src, const LinearLayout &dst, unsi
   c.loadWavefronts = s.load.count * s.load.wavefronts;
   c.conflicts = s.store.count * (s.store.wavefronts - s.store.ideal) + s.load.count * (s.load.wavefronts - s.load.ideal);
   c.barriers = 2 * sh.repetitions - 1;
-  double barrier = scope <= ExchangeScope::Warp ? 3 : scope == ExchangeScope::Cta ? 20 : 200;
+  double barrier = plan.scope <= ExchangeScope::Warp ? 3 : plan.scope == ExchangeScope::Cta ? 20 : 200;
   c.clocks = sideClocks(s.store) + sideClocks(s.load) + c.barriers * barrier + 30;
   return plan;
 }

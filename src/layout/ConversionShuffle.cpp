@@ -343,7 +343,9 @@ ConversionPlan ShufflePlanner::build(bool selectWords) const {
   s.srcWords = Words::list(w.srcBasis, w.packedSrc, src_);
   s.dstWords = Words::list(w.dstBasis, w.packedDst, dst_);
   addNetworks(s, w);
-  unsigned shuffled = addRounds(s, w), halves = elemBits_ == 64 ? 2 : 1;
+  unsigned shuffled = addRounds(s, w);
+  plan.scope = shuffled ? ExchangeScope::Warp : ExchangeScope::Thread;
+  unsigned halves = elemBits_ == 64 ? 2 : 1;
   ConversionCost &c = plan.cost;
   c.shuffles = shuffled * halves;
   size_t before = selectWords ? s.srcWords.size() : size_t{1} << src_.reg.size();

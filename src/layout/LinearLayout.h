@@ -164,6 +164,12 @@ public:
   uint32_t freeMask(Dim d) const { return ins_.part(freeMask(), d); }
   /// Flat inputs that span the kernel: the x with L(x) = 0, so x and y hold the same element iff x ^ y is in their span.
   std::vector<uint64_t> kernel() const;
+  /// Bits of input d that step along output `out`, copies (freeMask) left out: `pure` ones change nothing else, `mixed` ones do.
+  /// Without mixed bits, a reduction along `out` combines exactly the places that differ in pure bits.
+  struct AxisBits {
+    uint32_t pure = 0, mixed = 0;
+  };
+  AxisBits axisBits(Dim d, Dim out) const;
   /// Largest n such that input d's values 0 ... n-1 are consecutive in the flat output, starting anywhere a multiple of n:
   /// the bases of d begin 1, 2, 4, ... and no other basis touches these bits.
   int64_t contiguous(Dim d) const;

@@ -125,6 +125,18 @@ std::vector<uint64_t> LinearLayout::kernel() const {
   return result;
 }
 
+LinearLayout::AxisBits LinearLayout::axisBits(Dim d, Dim out) const {
+  AxisBits bits;
+  uint64_t along = outs_.mask(out);
+  uint32_t copies = freeMask(d);
+  for (unsigned i = 0; i < inBits(d); ++i) {
+    uint64_t b = basis(d, i);
+    if ((b & along) != 0 && !(copies >> i & 1))
+      ((b & ~along) == 0 ? bits.pure : bits.mixed) |= 1u << i;
+  }
+  return bits;
+}
+
 int64_t LinearLayout::contiguous(Dim d) const {
   auto own = bases(d);
   unsigned n = 0;

@@ -146,6 +146,7 @@ TEST(Conversion, GivenMemory) {
     LinearLayout src = someLayout(rnd, shape, warps, elemBits), dst = someLayout(rnd, shape, warps, elemBits);
     ConversionPlan plan;
     plan.kind = ConversionKind::Shared;
+    plan.scope = ExchangeScope::Cta;
     plan.shared.memory = memory;
     plan.shared.store = planSharedAccess(src, memory, elemBits, true);
     plan.shared.load = planSharedAccess(dst, memory, elemBits, false);
@@ -168,6 +169,28 @@ TEST(Conversion, GivenMemory) {
   SharedSide fp8 = planSharedAccess(mmaOperandA({64, 128}, four, 8), sharedSwizzled({64, 128}, {1, 0}, 8, SwizzleMode::B128), 8, false);
   EXPECT_EQ(fp8.move, SharedMove::Matrix);
   EXPECT_EQ(fp8.wavefronts, 4u);
+}
+
+TEST(Conversion, ScratchBudget) {
+  LinearLayout acc = wgmmaAccumulator({128, 128}, {4, 1, 1}), out = blockedFor({128, 128}, 8, 4, {1, 0});
+  for (unsigned budget : {32768u, 16384u, 8192u}) {
+    ConversionOptions options;
+    options.maxBytes = budget;
+    ConversionPlan plan = planConversion(acc, out, 16, options);
+    EXPECT_EQ(plan.cost.bytes, budget);
+    EXPECT_EQ(plan.shared.repetitions, 32768 / budget);
+    EXPECT_EQ(plan.cost.conflicts, 0u);
+    check(acc, out, 16, options);
+  }
+}
+
+TEST(Conversion, Scalars) {
+  LinearLayout scalar = blockedFor({}, 1, 4, {});
+  EXPECT_EQ(planConversion(scalar, scalar, 32).kind, ConversionKind::Nothing);
+  // One element per CTA, held by everybody, from one that differs in the number of registers only.
+  LinearLayout one = blockedFor({1}, 1, 4, {0});
+  EXPECT_EQ(planConversion(one.growIn(Dim::Register, 2), one, 32).kind, ConversionKind::Registers);
+  check(one, one.growIn(Dim::Register, 2), 32);
 }
 
 // The measured numbers of the hardware for strided accesses (clocks of one warp instruction).

@@ -25,6 +25,8 @@ TEST(LinearLayout, WorkedExample) {
   EXPECT_EQ(l.print(), "register: (0,1) (8,0); lane: (0,2) (0,4) (1,0) (2,0) (4,0) -> dim0 16, dim1 8");
   EXPECT_TRUE(l.isPermutation());
   EXPECT_EQ(l.contiguous(Dim::Register), 2);
+  EXPECT_EQ(l.axisBits(Dim::Lane, Dim::Dim1).pure, 0b00011u);
+  EXPECT_EQ(l.axisBits(Dim::Lane, Dim::Dim0).pure, 0b11100u);
   // The flat output is the row-major index.
   EXPECT_EQ(l.apply(l.flatIn({{Dim::Register, 3}, {Dim::Lane, 5}})), 9u * 8 + 3);
 }

@@ -26,8 +26,9 @@ public:
     });
   }
 
-  /// Runs the plan and checks that every place of dst holds its element.
+  /// Runs the plan (given accesses have no scope: Cta) and checks that every place of dst holds its element.
   Observed run(const ConversionPlan &plan) {
+    scope_ = plan.scope;
     switch (plan.kind) {
     case ConversionKind::Nothing:
     case ConversionKind::Registers:
@@ -59,6 +60,11 @@ public:
 private:
   using Thread = std::array<uint32_t, 3>;
   using Registers = std::vector<uint32_t>;
+  /// A place in shared memory, and the warp that wrote it.
+  struct Cell {
+    uint32_t element = kUndefined, warp = 0;
+  };
+  using Memory = std::vector<std::vector<Cell>>;
 
   template <typename F> void forThreads(F f) {
     for (uint32_t b = 0; b < blocks_; ++b)
@@ -139,7 +145,7 @@ private:
     seen_.bytes = static_cast<unsigned>(size) * elemBits_ / 8;
     forThreads([&](uint32_t l, uint32_t w, uint32_t b) { out_[{l, w, b}].assign(dstRegisters, kUndefined); });
     for (uint16_t rep = 0; rep < s.repetitions; ++rep) {
-      std::vector<std::vector<uint32_t>> memory(blocks_, std::vector<uint32_t>(size, kUndefined));
+      Memory memory(blocks_, std::vector<Cell>(size));
       for (const SharedAccess &a : s.store.accesses)
         if (a.repetition == rep)
           access(s.store, a, memory, true);
@@ -149,7 +155,7 @@ private:
     }
   }
 
-  void access(const SharedSide &side, const SharedAccess &a, std::vector<std::vector<uint32_t>> &memory, bool store) {
+  void access(const SharedSide &side, const SharedAccess &a, Memory &memory, bool store) {
     unsigned worst = 0;
     for (uint32_t b = 0; b < blocks_; ++b)
       for (uint32_t w = 0; w < warps_; ++w) {
@@ -162,7 +168,7 @@ private:
     (store ? seen_.storeWavefronts : seen_.loadWavefronts) += worst;
   }
 
-  unsigned plain(const SharedSide &side, const SharedAccess &a, std::vector<std::vector<uint32_t>> &memory, bool store,
+  unsigned plain(const SharedSide &side, const SharedAccess &a, Memory &memory, bool store,
                  uint32_t w, uint32_t b) {
     std::array<uint32_t, 32> at{};
     uint32_t active = 0, bytes = elemBits_ / 8;
@@ -184,7 +190,7 @@ private:
 
   /// ldmatrix and stmatrix by definition: lane 8i+j supplies row j of matrix i; lane l holds, of each matrix, the 32 bits at
   /// row l/4, columns of word l%4; with .trans the halves h at row 2(l%4)+h, column l/4.
-  unsigned matrix(const SharedSide &side, const SharedAccess &a, std::vector<std::vector<uint32_t>> &memory, bool store,
+  unsigned matrix(const SharedSide &side, const SharedAccess &a, Memory &memory, bool store,
                   uint32_t w, uint32_t b) {
     uint32_t bytes = elemBits_ / 8, perWord = 4 / bytes;
     EXPECT_EQ(a.registers.size(), side.matrices * perWord);
@@ -207,21 +213,22 @@ private:
     return simulateMatrixWavefronts(rows, side.matrices);
   }
 
-  void move(uint32_t &cell, Thread t, uint16_t reg, bool store) {
+  void move(Cell &cell, Thread t, uint16_t reg, bool store) {
     if (store) {
-      EXPECT_TRUE(cell == kUndefined || side_effect_free(cell, t, reg)) << "two threads write one place";
-      cell = in_[t].at(reg);
+      EXPECT_EQ(cell.element, kUndefined) << "two threads write one place";
+      cell = {in_[t].at(reg), t[1]};
     } else {
-      out_[t].at(reg) = cell;
+      EXPECT_TRUE(scope_ >= ExchangeScope::Cta || cell.warp == t[1]) << "another warp's value without a barrier";
+      out_[t].at(reg) = cell.element;
     }
   }
-  bool side_effect_free(uint32_t, Thread, uint16_t) { return false; }
 
   LinearLayout src_, dst_;
   unsigned elemBits_;
   uint32_t warps_, blocks_;
   std::map<Thread, Registers> in_, out_;
   Observed seen_;
+  ExchangeScope scope_ = ExchangeScope::Cta;
 };
 
 } // namespace tegula::layout::test
