@@ -198,7 +198,15 @@ Solution solve(const Problem &p) {
   unsigned bits = static_cast<unsigned>(p.space.size()), wanted = 0;
   while (p.options->maxBytes != 0 && wanted < bits && (uint64_t{1} << (bits - wanted + p.byteShift)) > p.options->maxBytes)
     ++wanted;
+  // Nothing can beat 16 bytes per lane and access on both sides without conflicts.
+  auto bound = [&](const Side &side) {
+    unsigned bytes = 1u << (side.reg().size() + p.byteShift);
+    return std::max(bytes, 4u) / 4 + 0.5 * std::max(bytes, 16u) / 16;
+  };
+  double floor = bound(p.src) + bound(p.dst) + 35;
   for (const Candidate &c : candidates(p)) {
+    if (best && best->clocks <= floor)
+      break;
     if (rankOf(c.chunk) != c.chunk.size() ||
         !std::all_of(c.chunk.begin(), c.chunk.end(), [&](uint64_t v) { return inside.contains(v); }))
       continue;
