@@ -99,7 +99,8 @@ TEGULA_API const char *tegula_diagnostics_json(void);
 enum {
   TEGULA_FAULT_KIND_ASSERT = 1,    /* device_assert */
   TEGULA_FAULT_KIND_BOUNDS = 2,    /* checked mode: access outside the buffer of an argument */
-  TEGULA_FAULT_KIND_ALIGNMENT = 3  /* checked mode: address that is no multiple of the element size */
+  TEGULA_FAULT_KIND_ALIGNMENT = 3, /* checked mode: address that is no multiple of the element size */
+  TEGULA_FAULT_KIND_HAZARD = 5     /* simulator: a race, a missing wait, a deadlock ...: a mistake in the generated code */
 };
 
 /* Why a program failed. */
@@ -200,14 +201,36 @@ typedef struct TegulaDeviceInfo {
   uint32_t vector_bits;    /* width of a vector register; 0 where it means nothing */
   uint64_t memory_bytes;
   uint64_t l1_bytes, l2_bytes;
+  int32_t kind;              /* TEGULA_DEVICE_* */
+  uint32_t capability;       /* GPU: 90 for compute capability 9.0 */
+  uint32_t max_shared_bytes; /* GPU: shared memory that one block can have */
 } TegulaDeviceInfo;
+enum { TEGULA_DEVICE_CPU = 0, TEGULA_DEVICE_CUDA = 1, TEGULA_DEVICE_SIM = 2 };
 
-/* At least 1: device 0 is always the CPU. */
+/* At least 2: device 0 is the CPU, device 1 the GPU simulator "sim", then come the GPUs "cuda:0", "cuda:1" ... Looks for GPUs: opens the
+ * NVIDIA driver, if there is one. */
 TEGULA_API size_t tegula_device_count(TegulaContext *context);
 /* `out->size` must be set. Text lives as long as the context. */
 TEGULA_API TegulaStatus tegula_device_info(TegulaContext *context, size_t index, TegulaDeviceInfo *out);
-/* Index of a device by name ("cpu", "cuda", "cuda:1"). */
+/* Index of a device by name ("cpu", "cuda", "cuda:1", "sim", and "sim:sm_80" ... which are not counted). TEGULA_NOT_FOUND and
+ * TEGULA_UNSUPPORTED say why there is none: no driver, a driver too old ... */
 TEGULA_API TegulaStatus tegula_device_find(TegulaContext *context, const char *name, int32_t *index);
+/* For programs that bring their own data: $TEGULA_DEVICE, else the first GPU if there is one, else the CPU. */
+TEGULA_API int32_t tegula_device_default(TegulaContext *context);
+/* Who assembles GPU code in this process: "nvJitLink 12.9", "driver 12.8" or "none". */
+TEGULA_API const char *tegula_assembler_name(void);
+
+/* Memory that kernels of a device may use. Callers with memory of their own (PyTorch tensors, cudaMalloc) need none of this; for the CPU and
+ * the simulator any memory of the process will do. */
+enum { TEGULA_TO_DEVICE = 0, TEGULA_FROM_DEVICE = 1 };
+TEGULA_API TegulaStatus tegula_memory_allocate(TegulaContext *context, int32_t device, uint64_t bytes, void **out);
+TEGULA_API void tegula_memory_free(TegulaContext *context, int32_t device, void *memory);
+/* Returns when the copy is done, and what the stream had to do before it. */
+TEGULA_API TegulaStatus tegula_memory_copy(TegulaContext *context, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes,
+                                           void *stream);
+/* Waits for the stream. TEGULA_FAULT: a kernel failed on the GPU; the text names it, tegula_last_fault has the details if it
+ * was an assert. */
+TEGULA_API TegulaStatus tegula_synchronize(TegulaContext *context, int32_t device, void *stream);
 /* Names of targets that code can be generated for, NULL beyond the last. */
 TEGULA_API const char *tegula_target_name(size_t index);
 
@@ -406,7 +429,7 @@ static inline TegulaArg tegula_constant(TegulaValue *value) {
 
 /* ---------------------------------------------------------------------------------------------------- compiling, launching */
 
-/* Options of a launch. All zero but `size` and the tri-states is the default; the GPU ones are accepted and ignored by the CPU. */
+/* Options of a launch. All zero but `size`, device and the tri-states is the default; the GPU ones are accepted and ignored by the CPU. */
 typedef struct TegulaLaunchOptions {
   size_t size;
   int32_t num_warps;          /* 0: 4. A power of two */
@@ -414,23 +437,25 @@ typedef struct TegulaLaunchOptions {
   int32_t num_ctas;           /* 0: 1 */
   int32_t maxnreg;            /* 0: no cap */
   int32_t num_threads;        /* CPU threads of this launch; 0: the context's. Not part of the cache key */
-  int32_t device;             /* index of the device, -1 or 0: the CPU */
+  int32_t device;             /* index of the device. -1: $TEGULA_DEVICE, else the GPU that the first device pointer belongs to, else the CPU */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
   int8_t fp_fusion;           /* tri-state: a*b+c may become fma; default on */
   int8_t sanitize_overflow;   /* tri-state: with debug, integer overflow is a fault; default off */
   int8_t opt_level;           /* 0..3, TEGULA_DEFAULT: 2 */
-  int8_t reserved[2];         /* 0 */
-  void *stream;               /* of the device; NULL on the CPU */
+  int8_t cooperative;         /* GPU: all programs run at once, or the launch is refused */
+  int8_t programmatic_launch; /* GPU: may start before the kernel in front of it in the stream has ended */
+  void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL */
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, {0, 0}, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, 0, 0, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns
  * when all programs have run. A grid with a 0 compiles and runs nothing; a negative extent, or more than 2^31 - 1 in
- * one dimension or 2^62 programs in all, is TEGULA_INVALID_ARGUMENT. `options` may be NULL. `kernel` may be NULL; else it gets
+ * one dimension or 2^62 programs in all, is TEGULA_INVALID_ARGUMENT. On a GPU the call queues the launch on the stream and returns (it may be captured into
+ * a CUDA graph); pointers must be accessible from that GPU, and an error of the running kernel comes back from a later call. `options` may be NULL. `kernel` may be NULL; else it gets
  * the compiled kernel, borrowed from the function (retain it to keep it longer). */
 TEGULA_API TegulaStatus tegula_launch(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                       const TegulaLaunchOptions *options, TegulaKernel **kernel);
@@ -481,18 +506,26 @@ typedef struct TegulaKernelInfo {
   uint64_t scratch_bytes;    /* per thread */
   uint64_t object_bytes;     /* size of the object file */
   uint64_t code_bytes;       /* machine code in memory; 0 if not loaded */
+  /* GPU, else 0. Registers and spills are known once code was assembled or loaded. */
+  uint32_t threads;          /* per block */
+  uint32_t cluster_ctas;     /* blocks that work on one program */
+  uint32_t registers, spill_bytes, local_bytes; /* per thread */
+  uint32_t shared_bytes;     /* per block */
+  uint32_t blocks_per_core;  /* that fit on one multiprocessor; 0 if not loaded */
 } TegulaKernelInfo;
 /* `out->size` must be set. Text lives as long as the kernel. */
 TEGULA_API TegulaStatus tegula_kernel_info(TegulaKernel *kernel, TegulaKernelInfo *out);
 /* The same, and the arguments with types and offsets, as one JSON object. */
 TEGULA_API const char *tegula_kernel_metadata_json(TegulaKernel *kernel);
 
-/* What a stage made: "source", "ast" (syntax tree), "tree" (instantiated tree with types), "tile" (tile IR after the passes), "cpu" (plan of loops),
- * "llvm", "asm", "obj" (bytes). Stages other than source and obj are made anew on the first request and then kept; text lives as
+/* What a stage made: "source", "ast" (syntax tree), "tree" (instantiated tree with types), "tile" (tile IR after the passes); for CPUs
+ * "cpu" (plan of loops), "llvm", "asm", "obj" (bytes); for GPUs "gpu" (IR with layouts), "llvm", "ptx", "cubin" (bytes); for the
+ * simulator "gpu", "llvm", "obj". Stages other than source and what was loaded are made anew on the first request and then kept; text lives as
  * long as the kernel. TEGULA_NOT_FOUND lists the names. */
 TEGULA_API TegulaStatus tegula_kernel_asm(TegulaKernel *kernel, const char *stage, const char **text, size_t *length);
-/* Names of the stages in order; NULL beyond the last. */
+/* Names of all stages in order; NULL beyond the last. And those of one kernel. */
 TEGULA_API const char *tegula_stage_name(size_t index);
+TEGULA_API const char *tegula_kernel_stage_name(TegulaKernel *kernel, size_t index);
 
 /* Nanoseconds spent making the kernel, by stage; all 0 but load and total for one that came from the disk. */
 typedef struct TegulaTimings {
@@ -506,6 +539,7 @@ typedef struct TegulaTimings {
   uint64_t codegen;  /* LLVM IR to object file */
   uint64_t load;     /* object file to callable code */
   uint64_t total;    /* from the call to the kernel, parse and cache look-up included */
+  uint64_t assemble; /* GPU: PTX to cubin */
 } TegulaTimings;
 TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTimings *out);
 

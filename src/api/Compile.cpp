@@ -62,9 +62,11 @@ static const std::string &compilerId() {
 
 static runtime::Digest cacheKey(const CompileRequest &r) {
   Hasher h;
-  h.field("tegula kernel 1").field(compilerId()).field(uint64_t(TEGULA_CPU_ABI_VERSION));
+  h.field("tegula kernel 2").field(compilerId()).field(uint64_t(TEGULA_CPU_ABI_VERSION));
   h.field(r.function->fn->contentHash()).field(r.function->fn->name).field(specKey(r.specs));
-  h.field(r.options.word()).field(uint64_t(r.options.maxnreg)).field(cpu::targetKey(r.target));
+  CompileOptions o = r.options;
+  o.device = 0; // of several GPUs of one kind, each takes the same code
+  h.field(o.word()).field(uint64_t(r.options.maxnreg)).field(targetKey(r.target));
   return h.digest();
 }
 
@@ -72,20 +74,11 @@ static runtime::Digest cacheKey(const CompileRequest &r) {
 
 static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
   sema::Options o;
-  o.target.name = "cpu";
+  describeTarget(r.target, o.target);
   o.target.debug = r.options.debug;
   o.target.sanitizeOverflow = r.options.sanitizeOverflow;
   o.target.fpFusion = r.options.fpFusion;
   o.annotate = annotate;
-  return o;
-}
-
-static cpu::CpuOptions cpuOptions(const CompileRequest &r) {
-  cpu::CpuOptions o;
-  o.debugInfo = r.options.debugInfo;
-  o.checked = r.options.checked;
-  o.fpFusion = r.options.fpFusion;
-  o.optLevel = r.options.optLevel;
   return o;
 }
 
@@ -100,47 +93,6 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   runPipeline(*inst.module);
   times.passes = now() - middle;
   return std::move(inst.module);
-}
-
-static TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
-  using ir::Elem;
-  switch (e) {
-  case Elem::I1: return TEGULA_INT1;
-  case Elem::I8: return isSigned ? TEGULA_INT8 : TEGULA_UINT8;
-  case Elem::I16: return isSigned ? TEGULA_INT16 : TEGULA_UINT16;
-  case Elem::I32: return isSigned ? TEGULA_INT32 : TEGULA_UINT32;
-  case Elem::I64: return isSigned ? TEGULA_INT64 : TEGULA_UINT64;
-  case Elem::F8E5M2: return TEGULA_FP8E5;
-  case Elem::F8E4M3FN: return TEGULA_FP8E4NV;
-  case Elem::F8E4B15: return TEGULA_FP8E4B15;
-  case Elem::F8E4B8: return TEGULA_FP8E4B8;
-  case Elem::F8E5B16: return TEGULA_FP8E5B16;
-  case Elem::F16: return TEGULA_FP16;
-  case Elem::BF16: return TEGULA_BF16;
-  case Elem::F32: return TEGULA_FP32;
-  case Elem::F64: return TEGULA_FP64;
-  case Elem::Void: break;
-  }
-  return TEGULA_VOID;
-}
-
-/// The target's words for a kernel in the runtime's: the same facts without types of the IR.
-static runtime::KernelInfo infoOf(const cpu::KernelMeta &m, const std::string &name) {
-  runtime::KernelInfo k;
-  k.name = name;
-  k.symbol = m.symbol;
-  for (const cpu::ArgSlot &a : m.args)
-    k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.written, a.offset});
-  k.argBytes = m.argBytes;
-  k.scratchBytes = m.scratchBytes;
-  k.checked = m.checked;
-  for (const cpu::Site &s : m.sites) {
-    runtime::SiteInfo site{static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};
-    for (const cpu::Site::Operand &o : s.operands)
-      site.operands.push_back({dtypeOf(o.type.elem, o.isSigned), o.type.isPtr, {o.type.shape.begin(), o.type.shape.end()}});
-    k.sites.push_back(std::move(site));
-  }
-  return k;
 }
 
 // ---- kernels
@@ -177,7 +129,6 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.specs = r.specs;
   k.options = r.options;
   k.target = r.target;
-  k.targetName = r.targetName;
   k.name = r.function->fn->name;
   k.signature = signatureText(r.function->params(), r.specs);
   for (uint8_t b : key) k.hash += "0123456789abcdef"[b >> 4], k.hash += "0123456789abcdef"[b & 15];
@@ -192,18 +143,17 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "compiling `" + k.name + "` failed without a message");
     return false;
   }
-  std::optional<cpu::CpuKernel> compiled = cpu::compile(*tile, r.target, cpuOptions(r), diag);
-  if (!compiled || diag.hasErrors()) {
+  Generated out;
+  runtime::Status status;
+  bool made = generate(*tile, r.target, r.options, k.name, out, k.timings, diag, status);
+  if (!status) return fail(status), false;
+  if (!made || diag.hasErrors()) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "generating code for `" + k.name + "` failed without a message");
     return false;
   }
   report(diag);
-  k.timings.plan = compiled->times.planNs;
-  k.timings.emit = compiled->times.emitNs;
-  k.timings.optimize = compiled->times.optimizeNs;
-  k.timings.codegen = compiled->times.codegenNs;
-  k.object = std::move(compiled->object);
-  k.info = infoOf(compiled->meta, k.name);
+  k.object = std::move(out.code);
+  k.info = std::move(out.info);
   return true;
 }
 
@@ -227,7 +177,7 @@ TegulaKernel *compileKernel(const CompileRequest &r) {
   } else {
     if (!compileObject(r, *k)) return nullptr;
     ++c.compiles;
-    entry = {k->info, k->object, {{"name", k->name}, {"target", k->targetName}, {"signature", k->signature}}};
+    entry = {k->info, k->object, {{"name", k->name}, {"target", k->target.name}, {"signature", k->signature}}};
     c.disk.store(key, entry);
   }
   if (!makePlan(*k, r.function->params())) {
@@ -235,9 +185,10 @@ TegulaKernel *compileKernel(const CompileRequest &r) {
     return nullptr;
   }
   uint64_t beforeLoad = now();
-  if (r.load) {
+  if (r.device) {
     runtime::Status status;
-    k->code = runtime::CpuKernel::load(k->info, k->object, status);
+    k->device = r.device;
+    k->code = r.device->device->load(k->info, k->object, status);
     if (!k->code) {
       fail(status);
       return nullptr;
@@ -259,6 +210,11 @@ static KernelNode *findNode(TegulaFunction &f, const BoundCall &call, uint64_t h
   return nullptr;
 }
 
+TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call) {
+  KernelNode *n = findNode(f, call, call.hash());
+  return n ? n->kernel : nullptr;
+}
+
 /// Waits for the thread that compiles the same; takes its result or its error over.
 static TegulaKernel *await(TegulaFunction &f, std::unique_lock<std::mutex> &lock, PendingCompile &p) {
   f.compiled.wait(lock, [&] { return p.done; });
@@ -266,10 +222,21 @@ static TegulaKernel *await(TegulaFunction &f, std::unique_lock<std::mutex> &lock
   return p.kernel;
 }
 
-TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options,
+/// The device of a call, if code can be made for it.
+static DeviceEntry *usableDevice(TegulaFunction &f, int32_t index) {
+  runtime::Status status;
+  DeviceEntry *e = f.context->device(index, status);
+  if (e && e->unusable) return e;
+  fail(e ? e->unusable : status);
+  return nullptr;
+}
+
+TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call) {
   uint64_t hash = call.hash();
   if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
+  DeviceEntry *device = usableDevice(f, options.device);
+  if (!device) return nullptr;
   std::vector<uint64_t> key(call.words, call.words + call.wordCount);
   std::unique_lock lock(f.mutex);
   if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
@@ -281,7 +248,7 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   f.pending.emplace(key, mine);
   lock.unlock();
 
-  CompileRequest r{&f, specsOf(f, args, count), options, f.context->hostTarget(), f.context->cpuInfo().target, true};
+  CompileRequest r{&f, specsOf(f, args, count), options.compile, device->target, device};
   TegulaKernel *kernel = compileKernel(r);
 
   lock.lock();
@@ -300,34 +267,44 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
 
 // ---- single stages
 
-bool checkStage(std::string_view stage) {
+std::vector<const char *> stageNames(const Target *t) {
+  std::vector<const char *> names(std::begin(commonStages), std::end(commonStages));
+  auto add = [&](const Target &of) {
+    for (const char *n : targetStages(of))
+      if (std::none_of(names.begin(), names.end(), [&](const char *known) { return std::strcmp(known, n) == 0; })) names.push_back(n);
+  };
+  if (t) add(*t);
+  else
+    for (const std::string &name : targetNames()) add(*parseTarget(name));
+  return names;
+}
+
+bool checkStage(std::string_view stage, const Target *t) {
   std::string list;
-  for (const char *n : stageNames) {
+  for (const char *n : stageNames(t)) {
     if (stage == n) return true;
     list += (list.empty() ? "" : ", ") + std::string(n);
   }
-  fail(TEGULA_NOT_FOUND, "there is no stage `" + std::string(stage) + "`; stages are " + list);
+  fail(TEGULA_NOT_FOUND, "there is no stage `" + std::string(stage) + "`" + (t ? " for `" + t->name + "`" : "") + "; stages are " + list);
   return false;
 }
 
 bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out) {
-  if (!checkStage(stage)) return false;
   const lang::Function &fn = *r.function->fn;
   if (stage == "source") return out = std::string(fn.def->loc.text()), true;
   if (stage == "ast") return out = syntax::print(*fn.tree), true;
+  if (!checkStage(stage, &r.target)) return false;
   DiagEngine diag;
   TegulaTimings times{};
+  runtime::Status status;
   std::optional<std::string> text;
   if (stage == "tree") {
     sema::Instantiation inst = sema::instantiate(r.function->fn, r.specs, semaOptions(r, true), diag);
     if (inst.module) text = std::move(inst.tree);
   } else if (std::unique_ptr<ir::Module> tile = toTile(r, times, diag, false)) {
-    static constexpr std::pair<std::string_view, cpu::Stage> stages[] = {
-        {"cpu", cpu::Stage::Plan}, {"llvm", cpu::Stage::Llvm}, {"asm", cpu::Stage::Asm}, {"obj", cpu::Stage::Object}};
-    if (stage == "tile") text = ir::print(*tile);
-    for (auto [name, which] : stages)
-      if (stage == name) text = cpu::emitStage(*tile, r.target, cpuOptions(r), which, diag);
+    text = stage == "tile" ? ir::print(*tile) : emitTargetStage(*tile, r.target, r.options, fn.name, stage, diag, status);
   }
+  if (!status) return fail(status), false;
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return false;
   if (!text) {
     fail(TEGULA_INTERNAL_ERROR, "stage `" + std::string(stage) + "` of `" + fn.name + "` failed without a message");

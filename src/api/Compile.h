@@ -8,9 +8,8 @@ struct CompileRequest {
   TegulaFunction *function = nullptr;
   std::vector<sema::ParamSpec> specs;
   CompileOptions options;
-  cpu::CpuTarget target;
-  std::string targetName;
-  bool load = true; // false: for another machine
+  Target target;
+  DeviceEntry *device = nullptr; // to load the code on; null: for another machine
 };
 
 /// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.
@@ -18,14 +17,19 @@ TegulaKernel *compileKernel(const CompileRequest &request);
 
 /// The text (or bytes) of one stage. False: the last error is set.
 bool emitStage(const CompileRequest &request, std::string_view stage, std::string &out);
-inline constexpr const char *stageNames[] = {"source", "ast", "tree", "tile", "cpu", "llvm", "asm", "obj"};
-/// A stage name or an error that lists them.
-bool checkStage(std::string_view stage);
+/// Stages of every target, in order, then those of single targets (targetStages).
+inline constexpr const char *commonStages[] = {"source", "ast", "tree", "tile"};
+/// Names of the stages of a target; null target: of all targets.
+std::vector<const char *> stageNames(const Target *t);
+/// A stage of the target (null: of any), or an error that lists them.
+bool checkStage(std::string_view stage, const Target *t);
 
 /// The function's kernel for these arguments: from the table, from another thread that is compiling it, or compiled now. Borrowed
 /// from the function; null with the last error set.
 struct BoundCall;
-TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options,
+/// The function's kernel for this key if there is one already.
+TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call);
+TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call);
 /// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error is set.
 bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,

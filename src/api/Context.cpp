@@ -3,7 +3,6 @@
 #include "api/Handles.h"
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 
 using namespace tegula;
 using namespace tegula::api;
@@ -20,12 +19,6 @@ static bool truthy(const std::string &v) {
   for (std::string_view y : yes)
     if (lower == y) return true;
   return false;
-}
-
-std::string tegula::api::noSuchTarget(std::string_view name) {
-  std::string names;
-  for (const std::string &n : cpu::knownTargetNames()) names += (names.empty() ? "" : ", ") + n;
-  return "there is no target `" + std::string(name) + "`; targets are " + names;
 }
 
 /// TEGULA_CPU_TARGET: an instruction set that launches are compiled for in place of the richest one of this machine.
@@ -57,6 +50,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly));
   c->forcedTarget = std::move(target);
+  c->deviceName = environment("TEGULA_DEVICE");
   int64_t threads = o.num_threads;
   if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
   if (threads <= 0) threads = runtime::ThreadPool::availableCores();
@@ -97,8 +91,24 @@ void TegulaContext::print(int32_t stream, std::string_view text) {
   fflush(stdout);
 }
 
-bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out) {
+bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out, const TegulaArg *args, size_t count) {
   CompileOptions &c = out.compile;
+  int32_t device = options && options->size >= sizeof *options ? options->device : -1;
+  out.deviceGiven = device >= 0;
+  if (!out.deviceGiven) {
+    device = deviceName.empty() ? -1 : environmentDevice();
+    if (!environmentStatus_) {
+      fail(environmentStatus_.code, "TEGULA_DEVICE: " + environmentStatus_.text);
+      return false;
+    }
+    if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? deviceOf(args, count) : DeviceIndex::cpu;
+  }
+  if (device > 255) {
+    fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(device));
+    return false;
+  }
+  out.device = device;
+  c.device = static_cast<uint8_t>(device);
   c.debug = debug;
   c.debugInfo = debug;
   c.checked = checked;
@@ -119,12 +129,14 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.num_ctas < 0 || o.num_ctas > 255) return wrong("num_ctas", o.num_ctas, "between 1 and 255");
   if (o.maxnreg < 0) return wrong("maxnreg", o.maxnreg, "positive");
   if (o.num_threads < 0) return wrong("num_threads", o.num_threads, "positive, or 0 for all cores");
-  if (o.device > 0) return wrong("device", o.device, "the index of a device of this machine");
   if (o.opt_level > 3) return wrong("opt_level", o.opt_level, "between 0 and 3");
   if (o.num_warps) c.numWarps = o.num_warps;
   if (o.num_stages) c.numStages = o.num_stages;
   if (o.num_ctas) c.numCtas = o.num_ctas;
   c.maxnreg = o.maxnreg;
+  c.cooperative = o.cooperative != 0;
+  c.programmaticLaunch = o.programmatic_launch != 0;
+  out.stream = o.stream;
   if (o.debug >= 0) c.debug = o.debug;
   if (o.checked >= 0) c.checked = o.checked;
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
@@ -135,67 +147,8 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   return true;
 }
 
-const cpu::CpuTarget &TegulaContext::hostTarget() {
-  std::call_once(targetOnce_, [this] { target_ = forcedTarget ? *forcedTarget : *cpu::parseTarget("cpu"); });
-  return target_;
-}
-
-/// "model name" of /proc/cpuinfo, or the architecture.
-static std::string processorName() {
-  std::string name = "CPU";
-  if (FILE *f = fopen("/proc/cpuinfo", "re")) {
-    char line[512];
-    while (fgets(line, sizeof line, f)) {
-      std::string_view l = line;
-      if (!l.starts_with("model name")) continue;
-      size_t at = l.find(": ");
-      if (at != l.npos) name = std::string(l.substr(at + 2, l.find('\n') - at - 2));
-      break;
-    }
-    fclose(f);
-  }
-  return name;
-}
-
-/// The richest named target that this machine includes.
-static std::string targetNameOf(const cpu::CpuTarget &t) {
-  if (t.triple.starts_with("aarch64")) return "cpu:aarch64";
-  return t.avx512Bf16 ? "cpu:avx512bf16" : t.avx512 ? "cpu:avx512" : t.avx2 ? "cpu:avx2" : "cpu:x86-64";
-}
-
-const TegulaDeviceInfo &TegulaContext::cpuInfo() {
-  std::call_once(infoOnce_, [this] {
-    const cpu::CpuTarget &t = hostTarget();
-    description_ = processorName();
-    targetName_ = targetNameOf(t);
-    info_ = {sizeof info_, "cpu", description_.c_str(), targetName_.c_str(), t.features.c_str(),
-             runtime::ThreadPool::availableCores(), t.vectorBits,
-             uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE)), t.l1Bytes, t.l2Bytes};
-  });
-  return info_;
-}
-
-size_t tegula_device_count(TegulaContext *) { return 1; }
-
-TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo *out) {
-  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_info: null argument or `size` not set");
-  if (index != 0) return fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(index));
-  size_t n = std::min(out->size, sizeof *out);
-  std::memcpy(out, &c->cpuInfo(), n);
-  out->size = n;
-  return TEGULA_OK;
-}
-
-TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *index) {
-  if (!c || !name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
-  if (std::strcmp(name, "cpu") != 0)
-    return fail(TEGULA_NOT_FOUND, std::string("there is no device `") + name + "`; this machine has: cpu");
-  *index = 0;
-  return TEGULA_OK;
-}
-
 const char *tegula_target_name(size_t index) {
-  static const std::vector<std::string> names = cpu::knownTargetNames();
+  static const std::vector<std::string> names = targetNames();
   return index < names.size() ? names[index].c_str() : nullptr;
 }
 

@@ -3,12 +3,12 @@
 // Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file; module -> its
 // functions. Nothing points back, so there are no cycles.
 #pragma once
+#include "api/Backend.h"
 #include "api/Error.h"
 #include "lang/Value.h"
 #include "runtime/DiskCache.h"
 #include "runtime/Launch.h"
 #include "sema/Sema.h"
-#include "targets/cpu/Cpu.h"
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -53,9 +53,12 @@ struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = false;
   uint8_t optLevel = 2;
+  bool cooperative = false, programmaticLaunch = false;
+  uint8_t device = 0; // that the code is loaded on
   /// Everything but maxnreg, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
+           uint64_t(device) << 16 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
            uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
            uint64_t(sanitizeOverflow) << 4 | optLevel;
   }
@@ -65,6 +68,25 @@ struct CompileOptions {
 struct CallOptions {
   CompileOptions compile;
   unsigned threads = 1;
+  int32_t device = 0;
+  bool deviceGiven = true; // false: inferred from the arguments
+  void *stream = nullptr;
+};
+
+/// Indices of devices: what TegulaLaunchOptions::device means.
+struct DeviceIndex {
+  static constexpr int32_t cpu = 0, sim = 1, firstCuda = 2;
+  static constexpr int32_t namedSims = 200; // sim:sm_80 ...: found by name, not listed
+};
+
+/// A device of a context, made when it is first asked for.
+struct DeviceEntry {
+  int32_t index = 0;
+  runtime::Device *device = nullptr;
+  std::unique_ptr<runtime::Device> owned; // null: the process's
+  Target target;
+  std::string description;
+  runtime::Status unusable; // why nothing can be compiled for it
 };
 
 /// One parameter, prepared for binding arguments.
@@ -104,11 +126,6 @@ struct PackItem {
 
 } // namespace tegula::api
 
-namespace tegula::api {
-/// The message for a target name that does not exist: it lists those that do.
-std::string noSuchTarget(std::string_view name);
-} // namespace tegula::api
-
 struct TegulaContext : tegula::api::RefCounted {
   TegulaContext(std::string cacheDir, std::vector<std::string> readOnly) : disk(std::move(cacheDir), std::move(readOnly)) {}
   tegula::runtime::ThreadPool pool;
@@ -123,18 +140,35 @@ struct TegulaContext : tegula::api::RefCounted {
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};
-  /// What launches are compiled for: this machine, or `forcedTarget`. Filled on first use.
-  const tegula::cpu::CpuTarget &hostTarget();
-  const TegulaDeviceInfo &cpuInfo();
+  std::string deviceName; // $TEGULA_DEVICE
+  /// Somebody in the process uses CUDA, so that pointers may be a GPU's.
+  std::atomic<bool> cudaInUse{false};
+  /// What CPU launches are compiled for: this machine, or `forcedTarget`. Filled on first use.
+  const tegula::api::Target &hostTarget();
+  /// Null with the reason. Entries live as long as the context.
+  tegula::api::DeviceEntry *device(int32_t index, tegula::runtime::Status &status);
+  bool findDevice(std::string_view name, int32_t &index, tegula::runtime::Status &status);
+  /// Looks for GPUs.
+  size_t cudaCount();
+  /// The device that the first device pointer among the arguments belongs to, else the CPU.
+  int32_t deviceOf(const TegulaArg *args, size_t count);
+  /// Looks whether CUDA came into use; true if that is news.
+  bool noticeCuda();
+  /// That of $TEGULA_DEVICE, -1 if it is not set or wrong.
+  int32_t environmentDevice();
   void print(int32_t stream, std::string_view text);
-  /// False (last error set) if the options make no sense.
-  bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out);
+  /// False (last error set) if the options make no sense. `args`: of the call, where the device follows from them.
+  bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out, const TegulaArg *args = nullptr, size_t count = 0);
 
 private:
-  std::once_flag targetOnce_, infoOnce_;
-  tegula::cpu::CpuTarget target_;
-  TegulaDeviceInfo info_{};
-  std::string description_, targetName_;
+  tegula::api::DeviceEntry *makeDevice(int32_t index, tegula::runtime::Status &status);
+  std::once_flag targetOnce_, environmentOnce_;
+  tegula::api::Target hostTarget_;
+  int32_t environmentDevice_ = -1;
+  tegula::runtime::Status environmentStatus_;
+  std::mutex devicesMutex_;
+  std::map<int32_t, std::unique_ptr<tegula::api::DeviceEntry>> devices_;
+  std::atomic<tegula::api::DeviceEntry *> fastDevices_[16] = {};
 };
 
 struct TegulaValue : tegula::api::RefCounted {
@@ -198,12 +232,13 @@ struct TegulaKernel : tegula::api::RefCounted {
   std::shared_ptr<const tegula::lang::Function> fn;
   std::vector<tegula::sema::ParamSpec> specs;
   tegula::api::CompileOptions options;
-  tegula::cpu::CpuTarget target;
-  std::string name, hash, targetName, signature;
+  tegula::api::Target target;
+  std::string name, hash, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object;
-  std::unique_ptr<tegula::runtime::CpuKernel> code; // null: not for this machine
-  tegula::runtime::KernelInfo info;                 // same as code->info(), also without code
+  std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine
+  tegula::runtime::KernelInfo info;
+  const tegula::api::DeviceEntry *device = nullptr;  // that `code` is loaded on
   std::vector<tegula::api::PackItem> pack;
   uint32_t leafCount = 0;
   TegulaTimings timings{};

@@ -9,6 +9,18 @@ using namespace tegula::api;
 void tegula_kernel_retain(TegulaKernel *k) { retain(k); }
 void tegula_kernel_release(TegulaKernel *k) { release(k); }
 
+/// What the device says, else what the assembler said.
+static runtime::GpuUse useOf(const TegulaKernel &k) {
+  runtime::GpuUse use = k.code ? k.code->use() : runtime::GpuUse();
+  return use.registers ? use : k.info.gpu.use;
+}
+
+const char *tegula_kernel_stage_name(TegulaKernel *k, size_t index) {
+  if (!k) return nullptr;
+  std::vector<const char *> names = stageNames(&k->target);
+  return index < names.size() ? names[index] : nullptr;
+}
+
 TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
   if (!k || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_info: null argument or `size` not set");
   TegulaKernelInfo i{};
@@ -16,7 +28,7 @@ TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
   i.name = k->name.c_str();
   i.symbol = k->info.symbol.c_str();
   i.hash = k->hash.c_str();
-  i.target = k->targetName.c_str();
+  i.target = k->target.name.c_str();
   i.signature = k->signature.c_str();
   i.num_warps = k->options.numWarps;
   i.num_stages = k->options.numStages;
@@ -29,6 +41,14 @@ TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
   i.scratch_bytes = k->info.scratchBytes;
   i.object_bytes = k->object.size();
   i.code_bytes = k->code ? k->code->codeBytes() : 0;
+  runtime::GpuUse use = useOf(*k);
+  i.threads = k->info.gpu.threads;
+  i.cluster_ctas = k->info.gpu.threads ? k->info.gpu.clusterCtas : 0;
+  i.registers = use.registers;
+  i.spill_bytes = use.spillBytes;
+  i.local_bytes = use.localBytes;
+  i.shared_bytes = use.sharedBytes;
+  i.blocks_per_core = use.blocksPerCore;
   size_t n = std::min(out->size, sizeof i);
   std::memcpy(out, &i, n);
   out->size = n;
@@ -49,13 +69,20 @@ static std::string makeMetadata(const TegulaKernel &k) {
   auto number = [](const char *name, uint64_t v) { return "\"" + std::string(name) + "\":" + std::to_string(v); };
   auto flag = [](const char *name, bool v) { return "\"" + std::string(name) + (v ? "\":true" : "\":false"); };
   std::string j = "{" + text("name", k.name) + "," + text("symbol", k.info.symbol) + "," + text("hash", k.hash) + "," +
-                  text("target", k.targetName) + "," + text("signature", k.signature) + "," +
+                  text("target", k.target.name) + "," + text("signature", k.signature) + "," +
                   number("num_warps", k.options.numWarps) + "," + number("num_stages", k.options.numStages) + "," +
                   number("num_ctas", k.options.numCtas) + "," + flag("checked", k.options.checked) + "," +
                   flag("debug", k.options.debug) + "," + flag("debug_info", k.options.debugInfo) + "," +
                   flag("enable_fp_fusion", k.options.fpFusion) + "," + flag("sanitize_overflow", k.options.sanitizeOverflow) +
                   "," + number("opt_level", k.options.optLevel) + "," + number("scratch_bytes", k.info.scratchBytes) + "," +
-                  number("arg_bytes", k.info.argBytes) + "," + number("object_bytes", k.object.size()) + ",\"args\":[";
+                  number("arg_bytes", k.info.argBytes) + "," + number("object_bytes", k.object.size());
+  if (const runtime::GpuInfo &g = k.info.gpu; g.threads) {
+    runtime::GpuUse use = useOf(k);
+    j += "," + number("threads", g.threads) + "," + number("cluster_ctas", g.clusterCtas) + "," + number("shared", use.sharedBytes) + "," +
+         number("n_regs", use.registers) + "," + number("n_spills", use.spillBytes) + "," + number("local_bytes", use.localBytes) + "," +
+         number("blocks_per_core", use.blocksPerCore) + "," + flag("cooperative", g.cooperative) + "," + flag("programmatic_launch", g.programmaticLaunch);
+  }
+  j += ",\"args\":[";
   for (size_t i = 0; i < k.info.args.size(); ++i) {
     const runtime::ArgInfo &a = k.info.args[i];
     j += (i ? ",{" : "{") + text("name", a.name) + "," + text("type", (a.isPtr ? "*" : "") + std::string(tegula_dtype_name(a.dtype))) +
@@ -73,10 +100,12 @@ const char *tegula_kernel_metadata_json(TegulaKernel *k) {
 
 TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **text, size_t *length) {
   if (!k || !stage || !text || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_asm: null argument");
-  if (!checkStage(stage)) return TEGULA_NOT_FOUND;
-  if (std::strcmp(stage, "obj") == 0) {
+  if (!checkStage(stage, &k->target)) return TEGULA_NOT_FOUND;
+  // What was loaded: an object, a cubin, or PTX for the driver.
+  const char *loaded = !k->target.isGpu() ? "obj" : !k->object.empty() && k->object[0] == '\x7f' ? "cubin" : "ptx";
+  if (std::strcmp(stage, loaded) == 0) {
     *text = k->object.data();
-    *length = k->object.size();
+    *length = k->object.size() - (std::strcmp(loaded, "ptx") == 0 && !k->object.empty()); // without the final NUL
     return TEGULA_OK;
   }
   std::lock_guard lock(k->mutex);
@@ -87,7 +116,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
     f->context = k->context;
     f->keep = k->keep;
     f->fn = k->fn;
-    CompileRequest r{f, k->specs, k->options, k->target, k->targetName, false};
+    CompileRequest r{f, k->specs, k->options, k->target, nullptr};
     std::string out;
     bool ok = emitStage(r, stage, out);
     release(f);
@@ -100,5 +129,6 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
 }
 
 const char *tegula_stage_name(size_t index) {
-  return index < sizeof stageNames / sizeof stageNames[0] ? stageNames[index] : nullptr;
+  static const std::vector<const char *> names = stageNames(nullptr);
+  return index < names.size() ? names[index] : nullptr;
 }

@@ -104,20 +104,35 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
 }
 
 static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves,
-                        unsigned threads) {
-  alignas(64) char block[maxBlock];
+                        const CallOptions &call) {
+  alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
-  if (!pack(k, leaves, block, k.info.checked ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
+  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
   if (programs == 0) return TEGULA_OK;
   TegulaContext &c = *k.context;
   Hooks hooks(c);
-  runtime::LaunchRequest request{k.code.get(), {grid[0], grid[1], grid[2]}, programs, block, extents, threads};
+  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, call.threads, call.stream, &hooks};
   runtime::LaunchOutcome outcome;
-  runtime::Status s = runtime::launch(request, c.pool, c.cancel, hooks, outcome);
+  runtime::Status s = k.code->launch(launch, outcome);
   if (s) [[likely]]
     return TEGULA_OK;
-  return s.code == TEGULA_FAULT ? fault(k.info, outcome.fault, std::move(s.text)) : fail(s);
+  return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
+}
+
+/// The kernel for a call: found, or compiled. Null with the last error set.
+static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call,
+                             BoundCall &bound) {
+  TegulaContext &c = *f.context;
+  if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
+  if (TegulaKernel *k = findKernel(f, bound)) return k;
+  // Only here, where time is taken anyway, is it looked whether pointers may be a GPU's by now.
+  if (!call.deviceGiven && c.noticeCuda()) {
+    call = {};
+    bound = {};
+    if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
+  }
+  return kernelFor(f, args, count, call, bound);
 }
 
 TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count,
@@ -129,11 +144,10 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
     return fail(s.code, "`" + f->fn->name + "`: " + s.text);
   CallOptions call;
   BoundCall bound;
-  if (!f->context->resolve(options, call) || !bind(*f, args, count, call.compile, bound)) return TEGULA_INVALID_ARGUMENT;
-  TegulaKernel *k = kernelFor(*f, args, count, call.compile, bound);
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound);
   if (!k) return tegula_last_status();
   if (kernel) *kernel = k;
-  return run(*k, extents, programs, bound.leaves, call.threads);
+  return run(*k, extents, programs, bound.leaves, call);
 }
 
 TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
@@ -141,8 +155,7 @@ TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t cou
   if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile: null argument");
   CallOptions call;
   BoundCall bound;
-  if (!f->context->resolve(options, call) || !bind(*f, args, count, call.compile, bound)) return TEGULA_INVALID_ARGUMENT;
-  TegulaKernel *k = kernelFor(*f, args, count, call.compile, bound);
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound);
   if (!k) return tegula_last_status();
   retain(k);
   *out = k;
@@ -195,7 +208,7 @@ struct Matcher {
 TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count,
                                   const TegulaLaunchOptions *options) {
   if (!k || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_launch: null argument");
-  if (!k->code) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` was compiled for `" + k->targetName + "`, not for this machine");
+  if (!k->code) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` was compiled for `" + k->target.name + "`, not for this machine");
   int32_t extents[3];
   int64_t programs;
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
@@ -208,5 +221,5 @@ TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const 
   for (size_t i = 0; i < k->specs.size(); ++i)
     if (!m.walk(k->specs[i], i < count ? &args[i] : nullptr, std::string(k->fn->def->params[i].name)))
       return TEGULA_INVALID_ARGUMENT;
-  return run(*k, extents, programs, m.leaves, call.threads);
+  return run(*k, extents, programs, m.leaves, call);
 }

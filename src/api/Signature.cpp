@@ -113,6 +113,24 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
   return true;
 }
 
+/// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator code theirs.
+static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
+  runtime::Status status;
+  const cpu::CpuTarget *cpuTarget = r.target.cpu(), *host = c.hostTarget().cpu();
+  if (cpuTarget) {
+    if (*cpuTarget == *host) r.target.name = c.hostTarget().name;
+    r.device = cpu::runsOn(*cpuTarget, *host) ? c.device(DeviceIndex::cpu, status) : nullptr;
+  } else if (r.target.isSim()) {
+    int32_t index;
+    if (c.findDevice(r.target.name, index, status)) r.device = c.device(index, status);
+  } else if (r.target.what == device->target.what) {
+    r.device = device;
+    r.target = device->target;
+  }
+  if (r.device) r.options.device = static_cast<uint8_t>(r.device->index);
+  return true;
+}
+
 /// Everything but the compilation itself. False: the last error is set.
 static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
                     const char *target, const TegulaLaunchOptions *options, CompileRequest &r) {
@@ -121,16 +139,22 @@ static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedV
     return false;
   r.function = f;
   r.options = call.compile;
-  const cpu::CpuTarget &host = f->context->hostTarget();
-  std::optional<cpu::CpuTarget> t = target && *target ? cpu::parseTarget(target) : host;
+  runtime::Status status;
+  DeviceEntry *device = f->context->device(call.device, status);
+  if (!device) return fail(status), false;
+  if (!target || !*target) {
+    if (!device->unusable) return fail(device->unusable), false;
+    r.target = device->target;
+    r.device = device;
+    return true;
+  }
+  std::optional<Target> t = parseTarget(target);
   if (!t) {
     fail(TEGULA_NOT_FOUND, noSuchTarget(target));
     return false;
   }
   r.target = *t;
-  r.targetName = *t == host ? f->context->cpuInfo().target : target;
-  r.load = cpu::runsOn(*t, host);
-  return true;
+  return findHome(*f->context, device, r);
 }
 
 } // namespace tegula::api
@@ -152,7 +176,7 @@ TegulaStatus tegula_emit(TegulaFunction *f, const char *signature, const TegulaN
                          const char *target, const TegulaLaunchOptions *options, const char *stage, char **text, size_t *length) {
   if (!f || !stage || !text || !length || (count && !constants))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_emit: null argument");
-  if (!checkStage(stage)) return TEGULA_NOT_FOUND;
+  if (!checkStage(stage, nullptr)) return TEGULA_NOT_FOUND;
   CompileRequest r;
   std::string out;
   // Source and syntax tree need no types.

@@ -48,6 +48,27 @@ bool CudaDevice::inUse() {
   return used;
 }
 
+int CudaDevice::ownerOf(uint64_t address) {
+  Status why;
+  const std::vector<CudaDevice *> &devices = all(why);
+  for (CudaDevice *d : devices)
+    if (d->own_.contains(address)) return d->ordinal_;
+  if (devices.empty()) return -1;
+  unsigned memoryType = 0;
+  int owner = -1;
+  uint64_t begin = 0;
+  size_t bytes = 0;
+  int which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void *values[] = {&memoryType, &owner, &begin, &bytes};
+  if (devices[0]->driver_.pointerGetAttributes(4, which, values, address) != CUDA_SUCCESS || memoryType != CU_MEMORYTYPE_DEVICE) return -1;
+  for (CudaDevice *d : devices) {
+    if (d->ordinal_ != owner) continue;
+    if (bytes && address - begin < bytes) d->own_.add(address, begin, begin + bytes);
+    return owner;
+  }
+  return -1;
+}
+
 Status CudaDevice::read() {
   properties_.kind = DeviceProperties::Kind::Cuda;
   properties_.name = "cuda:" + std::to_string(ordinal_);

@@ -62,6 +62,9 @@ public:
   /// True if a GPU was used in this process by us, or by someone else through the same driver library.
   static bool inUse();
 
+  /// Ordinal of the GPU whose memory `address` points into; -1 for other memory, or if no GPU was used.
+  static int ownerOf(uint64_t address);
+
   const DeviceProperties &properties() const override { return properties_; }
   std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override;
   Status allocate(uint64_t bytes, void **out) override;
@@ -102,7 +105,8 @@ private:
   std::once_flag contextOnce_;
   CUcontext context_ = nullptr;
   Status contextStatus_;
-  RangeCache ranges_;
+  RangeCache ranges_; // accessible from this device
+  RangeCache own_;    // memory of this device
 
   std::mutex recordMutex_;
   struct Owned {

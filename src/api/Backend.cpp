@@ -1,0 +1,262 @@
+// Targets by name, and the calls of the code generators.
+#include "api/Backend.h"
+#include "api/Handles.h"
+#include "runtime/cuda/Assembler.h"
+#include "runtime/cuda/Driver.h"
+#include <chrono>
+
+namespace tegula::api {
+
+using runtime::Status;
+namespace cuda = runtime::cuda;
+
+// ---- targets
+
+std::optional<Target> parseTarget(std::string_view name) {
+  if (std::optional<cpu::CpuTarget> c = cpu::parseTarget(name)) return Target{*c, std::string(name), {}};
+#if TEGULA_HAS_NVIDIA
+  if (std::optional<nvidia::NvTarget> n = nvidia::parseTarget(name)) return Target{*n, std::string(name), n->simulate ? "" : std::string(name)};
+#endif
+  return std::nullopt;
+}
+
+std::vector<std::string> targetNames() {
+  std::vector<std::string> names = cpu::knownTargetNames();
+#if TEGULA_HAS_NVIDIA
+  for (std::string &n : nvidia::knownTargetNames()) names.push_back(std::move(n));
+#endif
+  return names;
+}
+
+std::string noSuchTarget(std::string_view name) {
+  std::string names;
+  for (const std::string &n : targetNames()) names += (names.empty() ? "" : ", ") + n;
+  return "there is no target `" + std::string(name) + "`; targets are " + names;
+}
+
+std::optional<Target> targetOfGpu(uint32_t capability) {
+  // Generations between and after ours run the code of the last one below; the assembler makes it theirs.
+  struct Row {
+    uint32_t from;
+    const char *name;
+  };
+  static constexpr Row rows[] = {{100, "sm_89"}, {90, "sm_90a"}, {89, "sm_89"}, {86, "sm_86"}, {80, "sm_80"}};
+  for (const Row &r : rows) {
+    if (capability < r.from) continue;
+    std::optional<Target> t = parseTarget(r.name);
+    if (t && capability != r.from) t->arch = "sm_" + std::to_string(capability);
+    return t;
+  }
+  return std::nullopt;
+}
+
+std::string assemblerName() {
+  Status why;
+  if (const cuda::Assembler *a = cuda::Assembler::get(why)) return a->version();
+  int driver = cuda::installedDriverVersion();
+  return driver ? "driver " + cuda::versionText(driver) : "none";
+}
+
+std::string targetKey(const Target &t) {
+  if (t.cpu()) return cpu::targetKey(*t.cpu());
+#if TEGULA_HAS_NVIDIA
+  return nvidia::targetKey(*t.nv()) + (t.isGpu() ? "|" + t.arch + "|" + assemblerName() : "");
+#else
+  return {};
+#endif
+}
+
+void describeTarget(const Target &t, lang::TargetInfo &out) {
+  if (t.cpu()) {
+    out.name = "cpu";
+    return;
+  }
+  out.name = "cuda";
+  out.cudaCapability = static_cast<int>(t.nv()->sm);
+  out.defaultDotPrecision = "tf32";
+  out.minDotKBits = 256;
+}
+
+// ---- what generators say, in the runtime's words
+
+static TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
+  using ir::Elem;
+  switch (e) {
+  case Elem::I1: return TEGULA_INT1;
+  case Elem::I8: return isSigned ? TEGULA_INT8 : TEGULA_UINT8;
+  case Elem::I16: return isSigned ? TEGULA_INT16 : TEGULA_UINT16;
+  case Elem::I32: return isSigned ? TEGULA_INT32 : TEGULA_UINT32;
+  case Elem::I64: return isSigned ? TEGULA_INT64 : TEGULA_UINT64;
+  case Elem::F8E5M2: return TEGULA_FP8E5;
+  case Elem::F8E4M3FN: return TEGULA_FP8E4NV;
+  case Elem::F8E4B15: return TEGULA_FP8E4B15;
+  case Elem::F8E4B8: return TEGULA_FP8E4B8;
+  case Elem::F8E5B16: return TEGULA_FP8E5B16;
+  case Elem::F16: return TEGULA_FP16;
+  case Elem::BF16: return TEGULA_BF16;
+  case Elem::F32: return TEGULA_FP32;
+  case Elem::F64: return TEGULA_FP64;
+  case Elem::Void: break;
+  }
+  return TEGULA_VOID;
+}
+
+/// Arguments and sites, the same for every target.
+static runtime::KernelInfo infoOf(const std::string &name, const std::string &symbol, const std::vector<targets::ArgSlot> &args, uint32_t argBytes,
+                                  const std::vector<targets::Site> &sites) {
+  runtime::KernelInfo k;
+  k.name = name;
+  k.symbol = symbol;
+  for (const targets::ArgSlot &a : args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.written, a.offset});
+  k.argBytes = argBytes;
+  for (const targets::Site &s : sites) {
+    runtime::SiteInfo site{static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};
+    for (const targets::Site::Operand &o : s.operands)
+      site.operands.push_back({dtypeOf(o.type.elem, o.isSigned), o.type.isPtr, {o.type.shape.begin(), o.type.shape.end()}});
+    k.sites.push_back(std::move(site));
+  }
+  return k;
+}
+
+// ---- CPU
+
+static cpu::CpuOptions cpuOptions(const CompileOptions &c) {
+  cpu::CpuOptions o;
+  o.debugInfo = c.debugInfo;
+  o.checked = c.checked;
+  o.fpFusion = c.fpFusion;
+  o.optLevel = c.optLevel;
+  return o;
+}
+
+static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const CompileOptions &o, const std::string &name, Generated &out,
+                        TegulaTimings &times, DiagEngine &diag) {
+  std::optional<cpu::CpuKernel> compiled = cpu::compile(tile, t, cpuOptions(o), diag);
+  if (!compiled) return false;
+  times.plan = compiled->times.planNs;
+  times.emit = compiled->times.emitNs;
+  times.optimize = compiled->times.optimizeNs;
+  times.codegen = compiled->times.codegenNs;
+  const cpu::KernelMeta &m = compiled->meta;
+  out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
+  out.info.scratchBytes = m.scratchBytes;
+  out.info.checked = m.checked;
+  out.code = std::move(compiled->object);
+  return true;
+}
+
+// ---- GPU and simulator
+
+#if TEGULA_HAS_NVIDIA
+static nvidia::NvOptions nvOptions(const CompileOptions &c) {
+  nvidia::NvOptions o;
+  o.numWarps = static_cast<unsigned>(c.numWarps);
+  o.numStages = static_cast<unsigned>(c.numStages);
+  o.numCtas = static_cast<unsigned>(c.numCtas);
+  o.maxRegisters = static_cast<unsigned>(c.maxnreg);
+  o.fpFusion = c.fpFusion;
+  o.debugInfo = c.debugInfo;
+  o.checked = c.checked;
+  o.optLevel = c.optLevel;
+  return o;
+}
+
+/// PTX to a cubin in place, if there is an assembler; else the driver takes the PTX when the kernel is loaded.
+static Status assemble(const Target &t, const CompileOptions &o, Generated &g, uint64_t &ns) {
+  Status why;
+  const cuda::Assembler *a = cuda::Assembler::get(why);
+  if (!a) return Status::ok();
+  auto start = std::chrono::steady_clock::now();
+  cuda::AssembleOptions ao;
+  ao.arch = t.arch;
+  ao.lineInfo = o.debugInfo;
+  cuda::Assembly out;
+  if (Status s = a->assemble({g.code.data(), g.code.size()}, g.info.name, ao, out); !s) return s;
+  g.code = std::move(out.cubin);
+  g.info.gpu.use.registers = out.stats.registers;
+  g.info.gpu.use.spillBytes = out.stats.spillStoreBytes;
+  g.info.gpu.use.localBytes = out.stats.stackBytes;
+  g.info.gpu.use.sharedBytes = g.info.gpu.sharedBytes;
+  ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  return Status::ok();
+}
+
+static bool generateNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
+                       TegulaTimings &times, DiagEngine &diag) {
+  std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o), diag);
+  if (!compiled) return false;
+  times.plan = compiled->times.layoutNs + compiled->times.passesNs;
+  times.emit = compiled->times.lowerNs;
+  times.optimize = compiled->times.optimizeNs;
+  times.codegen = compiled->times.codegenNs;
+  const nvidia::GpuKernelMeta &m = compiled->meta;
+  out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
+  runtime::GpuInfo &g = out.info.gpu;
+  g.threads = m.threads;
+  g.clusterCtas = m.clusterCtas;
+  g.sharedBytes = m.sharedBytes;
+  g.cooperative = m.cooperative || o.cooperative;
+  g.programmaticLaunch = m.programmaticLaunch || o.programmaticLaunch;
+  g.use.sharedBytes = m.sharedBytes;
+  out.code = std::move(compiled->code);
+  return true;
+}
+#endif
+
+bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
+              DiagEngine &diag, Status &status) {
+  if (t.cpu()) return generateCpu(tile, *t.cpu(), o, name, out, times, diag);
+#if TEGULA_HAS_NVIDIA
+  if (!generateNv(tile, t, o, name, out, times, diag) || diag.hasErrors()) return false;
+  if (t.isGpu()) status = assemble(t, o, out, times.assemble);
+#endif
+  return static_cast<bool>(status);
+}
+
+// ---- stages
+
+std::span<const char *const> targetStages(const Target &t) {
+  static constexpr const char *onCpu[] = {"cpu", "llvm", "asm", "obj"}, *onGpu[] = {"gpu", "llvm", "ptx", "cubin"}, *onSim[] = {"gpu", "llvm", "obj"};
+  if (t.cpu()) return onCpu;
+  return t.isGpu() ? std::span<const char *const>(onGpu) : onSim;
+}
+
+#if TEGULA_HAS_NVIDIA
+static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
+                                         std::string_view stage, DiagEngine &diag, Status &status) {
+  using nvidia::Stage;
+  static constexpr std::pair<std::string_view, Stage> stages[] = {
+      {"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
+  for (auto [n, which] : stages)
+    if (stage == n) return nvidia::emitStage(tile, *t.nv(), nvOptions(o), which, diag);
+  // A cubin: all the way.
+  Generated g;
+  TegulaTimings times{};
+  if (!generate(tile, t, o, name, g, times, diag, status)) return std::nullopt;
+  if (g.code.empty() || g.code[0] != '\x7f') {
+    cuda::Assembler::get(status);
+    if (status) status = Status::error(TEGULA_UNSUPPORTED, "there is no assembler for a cubin");
+    return std::nullopt;
+  }
+  return std::string(g.code.data(), g.code.size());
+}
+#endif
+
+std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
+                                           std::string_view stage, DiagEngine &diag, Status &status) {
+  if (t.cpu()) {
+    using cpu::Stage;
+    static constexpr std::pair<std::string_view, Stage> stages[] = {
+        {"cpu", Stage::Plan}, {"llvm", Stage::Llvm}, {"asm", Stage::Asm}, {"obj", Stage::Object}};
+    for (auto [n, which] : stages)
+      if (stage == n) return cpu::emitStage(tile, *t.cpu(), cpuOptions(o), which, diag);
+    return std::nullopt;
+  }
+#if TEGULA_HAS_NVIDIA
+  return emitNv(tile, t, o, name, stage, diag, status);
+#else
+  return std::nullopt;
+#endif
+}
+
+} // namespace tegula::api

@@ -1,0 +1,252 @@
+// The devices of a context: cpu, sim, the GPUs. Nothing of CUDA is touched before a GPU is asked for or already in use.
+#include "api/Handles.h"
+#include "runtime/cuda/CudaDevice.h"
+#if TEGULA_HAS_SIM
+#include "runtime/SimDevice.h"
+#endif
+#include <charconv>
+#include <cstring>
+#include <unistd.h>
+
+using namespace tegula;
+using namespace tegula::api;
+using runtime::Status;
+using runtime::cuda::CudaDevice;
+
+/// "model name" of /proc/cpuinfo, or the architecture.
+static std::string processorName() {
+  std::string name = "CPU";
+  if (FILE *f = fopen("/proc/cpuinfo", "re")) {
+    char line[512];
+    while (fgets(line, sizeof line, f)) {
+      std::string_view l = line;
+      if (!l.starts_with("model name")) continue;
+      size_t at = l.find(": ");
+      if (at != l.npos) name = std::string(l.substr(at + 2, l.find('\n') - at - 2));
+      break;
+    }
+    fclose(f);
+  }
+  return name;
+}
+
+/// The richest named target that this machine includes.
+static std::string nameOf(const cpu::CpuTarget &t) {
+  if (t.triple.starts_with("aarch64")) return "cpu:aarch64";
+  return t.avx512Bf16 ? "cpu:avx512bf16" : t.avx512 ? "cpu:avx512" : t.avx2 ? "cpu:avx2" : "cpu:x86-64";
+}
+
+const Target &TegulaContext::hostTarget() {
+  std::call_once(targetOnce_, [this] {
+    cpu::CpuTarget t = forcedTarget ? *forcedTarget : *cpu::parseTarget("cpu");
+    hostTarget_ = {t, nameOf(t), {}};
+  });
+  return hostTarget_;
+}
+
+namespace {
+/// The simulator comes as one device per generation; only the first is listed.
+constexpr struct {
+  int32_t index;
+  const char *name;
+  uint32_t capability;
+} sims[] = {{DeviceIndex::sim, "sim", 90}, {DeviceIndex::namedSims, "sim:sm_80", 80}, {DeviceIndex::namedSims + 1, "sim:sm_86", 86},
+            {DeviceIndex::namedSims + 2, "sim:sm_89", 89}, {DeviceIndex::namedSims + 3, "sim:sm_90a", 90}};
+} // namespace
+
+DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
+  auto e = std::make_unique<DeviceEntry>();
+  e->index = index;
+  if (index == DeviceIndex::cpu) {
+    e->owned = runtime::makeCpuDevice(pool, cancel);
+    e->target = hostTarget();
+    e->description = processorName();
+  }
+  for (const auto &s : sims) {
+    if (index != s.index) continue;
+#if TEGULA_HAS_SIM && TEGULA_HAS_NVIDIA
+    e->owned = runtime::makeSimDevice(s.name, s.capability, cancel, [this] { return threads; });
+    e->target = *parseTarget(s.name);
+    e->description = "simulated GPU";
+#else
+    status = Status::error(TEGULA_UNSUPPORTED, "this build of tegula has no simulator");
+    return nullptr;
+#endif
+  }
+  e->device = e->owned.get();
+  if (!e->device && index >= DeviceIndex::firstCuda && index < DeviceIndex::namedSims) {
+    const std::vector<CudaDevice *> &gpus = CudaDevice::all(status);
+    size_t ordinal = static_cast<size_t>(index - DeviceIndex::firstCuda);
+    if (gpus.empty()) return nullptr;
+    if (ordinal < gpus.size()) {
+      e->device = gpus[ordinal];
+      e->description = e->device->properties().description;
+      if (std::optional<Target> t = targetOfGpu(e->device->properties().capability)) e->target = *t;
+      else e->unusable = Status::error(TEGULA_UNSUPPORTED, e->device->properties().name + " (" + e->description + ", compute capability " +
+                                       std::to_string(e->device->properties().capability / 10) + "." + std::to_string(e->device->properties().capability % 10) +
+                                       ") cannot run tegula's code: " + (parseTarget("sm_80") ? "it needs 8.0 (Ampere) or later" : "this build has none for GPUs"));
+    }
+  }
+  if (!e->device) {
+    status = Status::error(TEGULA_NOT_FOUND, "there is no device " + std::to_string(index));
+    return nullptr;
+  }
+  return devices_.emplace(index, std::move(e)).first->second.get();
+}
+
+DeviceEntry *TegulaContext::device(int32_t index, Status &status) {
+  if (index >= 0 && index < static_cast<int32_t>(std::size(fastDevices_)))
+    if (DeviceEntry *e = fastDevices_[index].load(std::memory_order_acquire)) return e;
+  std::lock_guard lock(devicesMutex_);
+  auto it = devices_.find(index);
+  DeviceEntry *e = it == devices_.end() ? makeDevice(index, status) : it->second.get();
+  if (e && index < static_cast<int32_t>(std::size(fastDevices_))) fastDevices_[index].store(e, std::memory_order_release);
+  return e;
+}
+
+size_t TegulaContext::cudaCount() {
+  Status why;
+  return CudaDevice::all(why).size();
+}
+
+bool TegulaContext::findDevice(std::string_view name, int32_t &index, Status &status) {
+  if (name == "cpu") return index = DeviceIndex::cpu, true;
+  for (const auto &s : sims)
+    if (name == s.name) return index = s.index, device(index, status) != nullptr;
+  if (name == "cuda" || name.starts_with("cuda:")) {
+    const std::vector<CudaDevice *> &gpus = CudaDevice::all(status);
+    if (gpus.empty()) return false;
+    uint32_t n = 0;
+    std::string_view number = name.substr(std::min<size_t>(5, name.size()));
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), n);
+    bool plain = name == "cuda";
+    if (plain || (error == std::errc() && end == number.data() + number.size() && n < gpus.size()))
+      return index = DeviceIndex::firstCuda + static_cast<int32_t>(n), true;
+  }
+  std::string has = "cpu, sim";
+  for (size_t i = 0, n = cudaCount(); i < n; ++i) has += ", cuda:" + std::to_string(i);
+  status = Status::error(TEGULA_NOT_FOUND, "there is no device `" + std::string(name) + "`; this machine has: " + has);
+  return false;
+}
+
+int32_t TegulaContext::deviceOf(const TegulaArg *args, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (args[i].kind == TEGULA_ARG_TUPLE && args[i].u.items) {
+      int32_t d = deviceOf(args[i].u.items, args[i].count);
+      if (d != DeviceIndex::cpu) return d;
+    }
+    if (args[i].kind != TEGULA_ARG_POINTER || !args[i].u.ptr) continue;
+    int owner = CudaDevice::ownerOf(reinterpret_cast<uint64_t>(args[i].u.ptr));
+    if (owner >= 0) return DeviceIndex::firstCuda + owner;
+  }
+  return DeviceIndex::cpu;
+}
+
+bool TegulaContext::noticeCuda() {
+  if (cudaInUse.load(std::memory_order_relaxed) || !CudaDevice::inUse()) return false;
+  cudaInUse = true;
+  return true;
+}
+
+// ---- the C interface
+
+size_t tegula_device_count(TegulaContext *c) { return c ? DeviceIndex::firstCuda + c->cudaCount() : 0; }
+
+TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo *out) {
+  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_info: null argument or `size` not set");
+  Status status;
+  DeviceEntry *e = c->device(static_cast<int32_t>(std::min<size_t>(index, 1 << 20)), status);
+  if (!e) return fail(status);
+  const runtime::DeviceProperties &p = e->device->properties();
+  TegulaDeviceInfo i{};
+  i.size = sizeof i;
+  i.name = p.name.c_str();
+  i.description = e->description.c_str();
+  i.target = e->target.name.c_str();
+  i.features = "";
+  i.cores = p.cores;
+  i.memory_bytes = p.memoryBytes;
+  i.l2_bytes = p.l2Bytes;
+  i.kind = static_cast<int32_t>(p.kind);
+  i.capability = p.capability;
+  i.max_shared_bytes = p.maxSharedBytes;
+  if (const cpu::CpuTarget *t = e->target.cpu(); t && index == DeviceIndex::cpu) {
+    i.features = t->features.c_str();
+    i.vector_bits = t->vectorBits;
+    i.l1_bytes = t->l1Bytes;
+    i.l2_bytes = t->l2Bytes;
+  }
+  size_t n = std::min(out->size, sizeof i);
+  std::memcpy(out, &i, n);
+  out->size = n;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *index) {
+  if (!c || !name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
+  Status status;
+  return c->findDevice(name, *index, status) ? TEGULA_OK : fail(status);
+}
+
+int32_t tegula_device_default(TegulaContext *c) {
+  if (!c) return 0;
+  if (int32_t d = c->environmentDevice(); d >= 0) return d;
+  Status why;
+  return c->cudaCount() ? DeviceIndex::firstCuda : DeviceIndex::cpu;
+}
+
+int32_t TegulaContext::environmentDevice() {
+  std::call_once(environmentOnce_, [this] {
+    Status status;
+    if (!deviceName.empty() && !findDevice(deviceName, environmentDevice_, status)) environmentStatus_ = status;
+  });
+  return environmentDevice_;
+}
+
+/// The entry for a call of the memory functions; null with the last error set.
+static DeviceEntry *memoryDevice(TegulaContext *c, int32_t device, const char *call) {
+  if (!c) {
+    fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": null context");
+    return nullptr;
+  }
+  Status status;
+  DeviceEntry *e = c->device(device < 0 ? 0 : device, status);
+  if (!e) fail(status);
+  return e;
+}
+
+TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t bytes, void **out) {
+  if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
+  DeviceEntry *e = memoryDevice(c, device, "tegula_memory_allocate");
+  if (!e) return tegula_last_status();
+  Status s = e->device->allocate(bytes, out);
+  return s ? TEGULA_OK : fail(s);
+}
+
+void tegula_memory_free(TegulaContext *c, int32_t device, void *memory) {
+  if (DeviceEntry *e = memory ? memoryDevice(c, device, "tegula_memory_free") : nullptr) e->device->free(memory);
+}
+
+TegulaStatus tegula_memory_copy(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream) {
+  if ((!to || !from) && bytes) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_copy: null argument");
+  DeviceEntry *e = memoryDevice(c, device, "tegula_memory_copy");
+  if (!e) return tegula_last_status();
+  if (direction != TEGULA_TO_DEVICE && direction != TEGULA_FROM_DEVICE)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_copy: no such direction");
+  Status s = direction == TEGULA_TO_DEVICE ? e->device->copyIn(to, from, bytes, stream) : e->device->copyOut(to, from, bytes, stream);
+  return s ? TEGULA_OK : fail(s);
+}
+
+TegulaStatus tegula_synchronize(TegulaContext *c, int32_t device, void *stream) {
+  DeviceEntry *e = memoryDevice(c, device, "tegula_synchronize");
+  if (!e) return tegula_last_status();
+  runtime::LaunchOutcome outcome;
+  Status s = e->device->synchronize(stream, outcome);
+  if (s) return TEGULA_OK;
+  return outcome.culprit ? fault(*outcome.culprit, outcome.fault, std::move(s.text)) : fail(s);
+}
+
+const char *tegula_assembler_name(void) {
+  static const std::string name = assemblerName();
+  return name.c_str();
+}
