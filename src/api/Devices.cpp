@@ -1,9 +1,7 @@
 // The devices of a context: cpu, sim, the GPUs. Nothing of CUDA is touched before a GPU is asked for or already in use.
 #include "api/Handles.h"
 #include "runtime/cuda/CudaDevice.h"
-#if TEGULA_HAS_SIM
 #include "runtime/SimDevice.h"
-#endif
 #include <charconv>
 #include <cstring>
 #include <unistd.h>
@@ -64,8 +62,8 @@ DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
   }
   for (const auto &s : sims) {
     if (index != s.index) continue;
-#if TEGULA_HAS_SIM && TEGULA_HAS_NVIDIA
-    e->owned = runtime::makeSimDevice(s.name, s.capability, cancel, [this] { return threads; });
+#if TEGULA_HAS_NVIDIA
+    e->owned = runtime::makeSimDevice(s.name, s.capability, pool, cancel);
     e->target = *parseTarget(s.name);
     e->description = "simulated GPU";
 #else

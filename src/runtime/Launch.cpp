@@ -1,5 +1,5 @@
 // The launch path. Kept lean: an empty kernel with one program costs two clock reads, one exchange and the call.
-#include "runtime/Launch.h"
+#include "runtime/Cancel.h"
 #include "runtime/Print.h"
 #include "runtime/Scratch.h"
 #include <algorithm>
@@ -22,32 +22,6 @@ void CancelTable::cancelAll() {
     s.word.compare_exchange_strong(running, 1, std::memory_order_relaxed);
   }
 }
-
-/// Holds a slot of the table for one launch.
-class CancelWord {
-public:
-  explicit CancelWord(CancelTable &t) {
-    static std::atomic<unsigned> nextStart{0};
-    static thread_local unsigned start = nextStart.fetch_add(1, std::memory_order_relaxed);
-    for (unsigned i = 0; i < CancelTable::slotCount; ++i) {
-      std::atomic<int32_t> &w = t.slots_[(start + i) % CancelTable::slotCount].word;
-      int32_t free = 2;
-      if (w.compare_exchange_strong(free, 0, std::memory_order_relaxed)) {
-        word_ = &w;
-        return;
-      }
-    }
-    word_ = &own_;
-  }
-  ~CancelWord() { word_->store(2, std::memory_order_relaxed); }
-  CancelWord(const CancelWord &) = delete;
-  void cancel() { word_->store(1, std::memory_order_relaxed); }
-  const volatile int32_t *address() const { return reinterpret_cast<const volatile int32_t *>(word_); }
-
-private:
-  std::atomic<int32_t> own_{0};
-  std::atomic<int32_t> *word_;
-};
 
 static uint64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -166,7 +140,7 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
   return Status::ok();
 }
 
-static std::string place(const SiteInfo &s) {
+std::string placeText(const SiteInfo &s) {
   if (s.file.empty()) return "";
   return s.file + ":" + std::to_string(s.line) + ":" + std::to_string(s.column) + ": ";
 }
@@ -178,7 +152,7 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
                       std::to_string(f.pid[2]) + ") of `" + info.name + "`";
   if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
   if (f.code == TEGULA_FAULT_ASSERT)
-    return place(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
+    return placeText(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
   static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access", "access"};
   std::string what = verbs[static_cast<int>(&s == &unknown ? SiteInfo::Kind::Assert : s.kind)];
   std::string through =
@@ -191,7 +165,7 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
               " is in no buffer of this launch; the pointer was loaded from memory or made otherwise, not derived from one argument";
   }
   bool bounds = f.code == TEGULA_FAULT_BOUNDS;
-  return place(s) + "error: " + (bounds ? "out-of-bounds " : "misaligned ") + what + through + numbers + where;
+  return placeText(s) + "error: " + (bounds ? "out-of-bounds " : "misaligned ") + what + through + numbers + where;
 }
 
 } // namespace tegula::runtime

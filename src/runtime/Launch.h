@@ -57,6 +57,8 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
 /// Checks extents and multiplies them. `programs` is 0 if one of them is 0.
 Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs);
 
+/// "kernel.py:12:5: ", or "" for a site without a place.
+std::string placeText(const SiteInfo &s);
 /// The sentence for a fault: place, program, argument, index, extent, or the message of the assert.
 std::string faultText(const KernelInfo &info, const TegulaCpuFault &fault);
 

@@ -113,22 +113,26 @@ static std::string normalPrefix(std::string p, bool operands) {
   return p;
 }
 
-std::string printText(const SiteInfo &site, int32_t operand, const int32_t pid[3], const void *data, int64_t count) {
-  std::string head = "pid (" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " + std::to_string(pid[2]) + ")";
-  std::string prefix = normalPrefix(site.text, !site.operands.empty());
-  if (operand < 0 || static_cast<size_t>(operand) >= site.operands.size()) return head + prefix + "\n";
-  const PrintOperand &o = site.operands[operand];
-  if (o.dtype >= dtypeCount) return {};
-  if (site.operands.size() > 1) prefix += "(operand " + std::to_string(operand) + ") ";
-  std::vector<int> width;
+namespace {
+/// What all lines of one operand have in common.
+struct Line {
+  const PrintOperand *operand = nullptr; // null: the site prints only its prefix
+  std::string head, prefix;
+  std::vector<int> width; // of the indices
   int64_t numel = 1;
-  for (int64_t n : o.shape) {
-    width.push_back(static_cast<int>(std::to_string(n - 1).size()));
-    numel *= n;
+
+  Line(const SiteInfo &site, int32_t which, const int32_t pid[3])
+      : head("pid (" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " + std::to_string(pid[2]) + ")"),
+        prefix(normalPrefix(site.text, !site.operands.empty())) {
+    if (which < 0 || static_cast<size_t>(which) >= site.operands.size()) return;
+    operand = &site.operands[which];
+    if (site.operands.size() > 1) prefix += "(operand " + std::to_string(which) + ") ";
+    for (int64_t n : operand->shape) {
+      width.push_back(static_cast<int>(std::to_string(n - 1).size()));
+      numel *= n;
+    }
   }
-  std::string text;
-  std::vector<int64_t> index(o.shape.size(), 0);
-  for (int64_t i = 0; i < count && i < numel; ++i) {
+  void append(std::string &text, const std::vector<int64_t> &index, const std::string &value) const {
     text += head + " idx (";
     for (size_t k = 0; k < index.size(); ++k) {
       std::string n = std::to_string(index[k]);
@@ -136,9 +140,32 @@ std::string printText(const SiteInfo &site, int32_t operand, const int32_t pid[3
       text.append(width[k] - static_cast<int>(n.size()), ' ');
       text += n;
     }
-    text += ")" + prefix + element(o, site.hex, data, i) + "\n";
-    for (size_t k = index.size(); k-- > 0 && ++index[k] == o.shape[k];) index[k] = 0;
+    text += ")" + prefix + value + "\n";
   }
+};
+} // namespace
+
+std::string printText(const SiteInfo &site, int32_t operand, const int32_t pid[3], const void *data, int64_t count) {
+  Line line(site, operand, pid);
+  if (!line.operand) return line.head + line.prefix + "\n";
+  if (line.operand->dtype >= dtypeCount) return {};
+  std::string text;
+  std::vector<int64_t> index(line.width.size(), 0);
+  for (int64_t i = 0; i < count && i < line.numel; ++i) {
+    line.append(text, index, element(*line.operand, site.hex, data, i));
+    for (size_t k = index.size(); k-- > 0 && ++index[k] == line.operand->shape[k];) index[k] = 0;
+  }
+  return text;
+}
+
+std::string printElement(const SiteInfo &site, int32_t operand, const int32_t pid[3], int64_t at, uint64_t bits) {
+  Line line(site, operand, pid);
+  if (!line.operand) return line.head + line.prefix + "\n";
+  if (line.operand->dtype >= dtypeCount || at < 0 || at >= line.numel) return {};
+  std::vector<int64_t> index(line.width.size(), 0);
+  for (size_t k = index.size(); k-- > 0; at /= line.operand->shape[k]) index[k] = at % line.operand->shape[k];
+  std::string text;
+  line.append(text, index, element(*line.operand, site.hex, &bits, 0));
   return text;
 }
 

@@ -1,0 +1,162 @@
+// From a launch to sim::launch, and from its report to a status that names lines of the kernel.
+#include "runtime/SimDevice.h"
+#include "runtime/Cancel.h"
+#include "runtime/HostMemory.h"
+#include "runtime/Print.h"
+#include "sim/Machine.h"
+#include <cctype>
+
+namespace tegula::runtime {
+
+/// "site 3" becomes "kernel.py:12:5"; a number without a place stays.
+static std::string withPlaces(const std::string &text, const KernelInfo &info) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t hit = text.find("site ", at), digits = hit == text.npos ? hit : hit + 5, end = digits;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
+    if (hit == text.npos || end == digits) {
+      size_t stop = hit == text.npos ? text.size() : digits;
+      out.append(text, at, stop - at);
+      at = stop;
+      continue;
+    }
+    size_t n = std::strtoul(text.c_str() + digits, nullptr, 10);
+    std::string place = n < info.sites.size() ? placeText(info.sites[n]) : "";
+    out.append(text, at, hit - at);
+    out += place.empty() ? text.substr(hit, end - hit) : place.substr(0, place.size() - 2);
+    at = end;
+  }
+  return out;
+}
+
+static int32_t faultCode(sim::FaultKind kind) {
+  switch (kind) {
+  case sim::FaultKind::Assert: return TEGULA_FAULT_ASSERT;
+  case sim::FaultKind::GlobalBounds: return TEGULA_FAULT_BOUNDS;
+  case sim::FaultKind::Misaligned: return TEGULA_FAULT_ALIGNMENT;
+  case sim::FaultKind::Cancelled: return TEGULA_FAULT_CANCELLED;
+  default: return TEGULA_FAULT_KIND_HAZARD;
+  }
+}
+
+static Status statusOf(const sim::Fault &f, const KernelInfo &info, const std::string &device, LaunchOutcome &outcome) {
+  if (f.kind == sim::FaultKind::Cancelled) return Status::error(TEGULA_CANCELLED, "the launch of `" + info.name + "` was cancelled");
+  if (f.kind == sim::FaultKind::Config) return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "` on " + device + ": " + f.text);
+  outcome.fault = {1, faultCode(f.kind), f.site, {f.pid[0], f.pid[1], f.pid[2]}, 0, 0};
+  std::string text;
+  if (f.kind == sim::FaultKind::Assert) {
+    text = faultText(info, outcome.fault);
+  } else {
+    bool known = f.site >= 0 && static_cast<size_t>(f.site) < info.sites.size();
+    text = (known ? placeText(info.sites[f.site]) : "") + "error: " + withPlaces(f.text, info) + " in program (" + std::to_string(f.pid[0]) + ", " +
+           std::to_string(f.pid[1]) + ", " + std::to_string(f.pid[2]) + ") of `" + info.name + "`";
+  }
+  return Status::error(TEGULA_FAULT, text + " on " + device);
+}
+
+namespace {
+struct SimExecutable final : Executable {
+  KernelInfo info;
+  std::string device;
+  std::unique_ptr<LoadedObject> object;
+  TegulaSimEntry entry;
+  ThreadPool &pool;
+  CancelTable &cancel;
+  SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p, CancelTable &c)
+      : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c) {}
+
+  size_t codeBytes() const override { return object->codeBytes(); }
+  bool needsExtents() const override { return true; }
+  GpuUse use() const override {
+    GpuUse u = info.gpu.use;
+    u.sharedBytes = info.gpu.sharedBytes;
+    return u;
+  }
+
+  Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override {
+    CancelWord word(cancel);
+    sim::LaunchConfig c;
+    c.entry = entry;
+    c.args = call.args;
+    c.grid = {call.grid[0], call.grid[1], call.grid[2]};
+    c.threads = info.gpu.threads;
+    c.clusterCtas = info.gpu.clusterCtas;
+    c.sharedBytes = info.gpu.sharedBytes;
+    c.cancel = &word.word();
+    c.hostThreads = call.threads;
+    std::vector<sim::Extent> extents;
+    size_t pointers = 0;
+    for (const ArgInfo &a : info.args) pointers += a.isPtr;
+    for (size_t i = 0; i < pointers; ++i) {
+      extents.push_back({call.extents[i].begin, call.extents[i].bytes});
+      c.allowAny |= call.extents[i].bytes == UINT64_MAX; // a buffer of unknown size
+    }
+    c.buffers = extents;
+    c.print = [&](int32_t site, int32_t operand, const int32_t pid[3], int64_t index, uint64_t bits) {
+      if (site >= 0 && static_cast<size_t>(site) < info.sites.size())
+        call.hooks->print(printElement(info.sites[site], operand, pid, index, bits));
+    };
+    sim::Report report = run(c, *call.hooks, word);
+    return report.fault ? statusOf(report.fault, info, device, outcome) : Status::ok();
+  }
+
+  /// On a worker while this thread asks for interruption, if there is anyone to ask.
+  sim::Report run(const sim::LaunchConfig &c, LaunchHooks &hooks, CancelWord &word) const {
+    struct Task final : RangeTask {
+      const sim::LaunchConfig &config;
+      LaunchHooks &hooks;
+      CancelWord &word;
+      sim::Report report;
+      Task(const sim::LaunchConfig &c, LaunchHooks &h, CancelWord &w) : config(c), hooks(h), word(w) {}
+      bool run(int64_t, int64_t) override {
+        report = sim::launch(config);
+        return true;
+      }
+      void poll() override {
+        if (hooks.interrupted()) word.cancel();
+      }
+    } task(c, hooks, word);
+    if (hooks.pollable()) pool.run(task, 1, 1, false);
+    else task.run(0, 1);
+    return std::move(task.report);
+  }
+};
+
+struct SimDevice final : HostDevice {
+  DeviceProperties p;
+  ThreadPool &pool;
+  CancelTable &cancel;
+
+  SimDevice(std::string name, uint32_t capability, ThreadPool &pool, CancelTable &cancel) : pool(pool), cancel(cancel) {
+    p.kind = DeviceProperties::Kind::Sim;
+    p.name = std::move(name);
+    p.description = "simulated GPU";
+    p.cores = ThreadPool::availableCores();
+    p.capability = capability;
+    p.maxSharedBytes = sim::sharedLimit;
+  }
+  const DeviceProperties &properties() const override { return p; }
+
+  std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override {
+    if (info.gpu.sharedBytes > p.maxSharedBytes) {
+      status = Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info.name + "` needs " + std::to_string(info.gpu.sharedBytes) + " bytes of shared memory per block; " +
+                                                          p.name + " has " + std::to_string(p.maxSharedBytes) + ". Smaller blocks or a smaller num_stages help");
+      return nullptr;
+    }
+    std::unique_ptr<LoadedObject> object = LoadedObject::load(code, status);
+    if (!object) return nullptr;
+    auto entry = reinterpret_cast<TegulaSimEntry>(object->symbol(info.symbol));
+    if (!entry) {
+      status = Status::error(TEGULA_INTERNAL_ERROR, "the object has no entry point `" + info.symbol + "`");
+      return nullptr;
+    }
+    return std::make_unique<SimExecutable>(info, p.name, std::move(object), entry, pool, cancel);
+  }
+};
+} // namespace
+
+std::unique_ptr<Device> makeSimDevice(std::string name, uint32_t capability, ThreadPool &pool, CancelTable &cancel) {
+  return std::make_unique<SimDevice>(std::move(name), capability, pool, cancel);
+}
+
+} // namespace tegula::runtime
