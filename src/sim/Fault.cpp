@@ -94,7 +94,7 @@ static std::string conflictText(const Cluster &c, FaultKind kind, const Conflict
   const char *place = f.site >= 0 ? " at site " : "";
   std::string site = f.site >= 0 ? place + std::to_string(f.site) : "";
   switch (kind) {
-  case FaultKind::Uninitialized: return "byte " + at + " was never written";
+  case FaultKind::Uninitialized: return "byte " + at + " was never written, or not yet: nothing makes this thread wait for it";
   case FaultKind::Mbarrier: return "address " + at + " holds an mbarrier";
   case FaultKind::MissingWait:
     if (c.clocks.isThread(f.who)) return "the cp.async of " + other + site + " into " + at + " has not been waited for";

@@ -7,12 +7,13 @@
 
 namespace tegula::sim {
 
-static constexpr uint32_t markerTop = 0xff9, quietBit = 0x00400000;
+// Few serial numbers: converted to f16, larger ones would look like pairs of small negative bytes.
+static constexpr uint32_t markerTop = 0xff9, quietBit = 0x00400000, serialMask = 0x3f;
 
 static uint32_t checkBits(uint32_t serial, uint32_t index) { return (serial * 7 + index * 3 + 11) & 31; }
 
 uint32_t makeMarker(uint32_t serial, uint32_t index) {
-  serial &= 0xff;
+  serial &= serialMask;
   return markerTop << 20 | serial << 12 | index << 5 | checkBits(serial, index);
 }
 
@@ -22,14 +23,20 @@ Accumulator *markedBy(AsyncState &a, uint32_t value, uint32_t &index) {
   index = value >> 5 & 0x7f;
   if ((value & 31) != checkBits(serial, index)) return nullptr;
   for (Accumulator &c : a.accumulators)
-    if ((c.serial & 0xff) == serial && index < c.values.size()) return &c;
+    if ((c.serial & serialMask) == serial && index < c.values.size()) return &c;
   return nullptr;
 }
 
-/// A pair of 16-bit floats that were both converted from markers.
-static bool looksConverted(uint32_t value) {
-  auto half = [](uint32_t h) { return (h & 0xffb0) == 0xff90 || (h & 0xff80) == 0xfe80; };
-  return half(value & 0xffff) && half(value >> 16);
+/// A pair of 16-bit floats that were both converted from markers: bf16 keeps the upper half of a NaN, f16 the upper ten bits of its
+/// mantissa.
+static const Accumulator *convertedFrom(const AsyncState &a, uint32_t value) {
+  auto is = [](uint32_t half, uint32_t pattern, uint32_t quiet) { return (half | quiet) == (pattern | quiet); };
+  for (const Accumulator &c : a.accumulators) {
+    uint32_t bf16 = makeMarker(c.serial, 0) >> 16, f16 = 0xfc80 | (c.serial & serialMask) >> 1;
+    auto both = [&](uint32_t pattern, uint32_t quiet) { return is(value & 0xffff, pattern, quiet) && is(value >> 16, pattern, quiet); };
+    if (both(bf16, 0x40) || both(f16, 0x200)) return &c;
+  }
+  return nullptr;
 }
 
 void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *data, size_t bytes) {
@@ -38,7 +45,7 @@ void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *dat
     uint32_t value, index;
     std::memcpy(&value, static_cast<const char *>(data) + at, 4);
     const Accumulator *c = markedBy(a, value & ~quietBit, index);
-    if (!c && looksConverted(value)) c = &a.accumulators.back();
+    if (!c) c = convertedFrom(a, value);
     if (!c) continue;
     const char *hint = c->lastGroup >= a.wgmmaGroup ? " (its group was never committed)" : c->final ? " (the wait did not name it)" : "";
     fail(t, FaultKind::MissingWait, site, c->site, "uses in %s at site %d an accumulator of the wgmma at site %d before waiting for it%s", verb,

@@ -76,6 +76,7 @@ void decodeFloats(int32_t type, const uint8_t *from, uint32_t count, float *to, 
   switch (type) {
   case TEGULA_MMA_BF16: return decodeEach(from, count, to, step, 2, [](uint32_t b) { return bfloatToFloat(uint16_t(b)); });
   case TEGULA_MMA_F16: return decodeEach(from, count, to, step, 2, [](uint32_t b) { return halfToFloat(uint16_t(b)); });
+  case TEGULA_MMA_F32: return decodeEach(from, count, to, step, 4, [](uint32_t b) { return toFloat(b); });
   case TEGULA_MMA_TF32: return decodeEach(from, count, to, step, 4, [](uint32_t b) { return tf32ToFloat(b); });
   case TEGULA_MMA_E4M3: {
     const auto &v = table<e4m3ToFloat>();

@@ -57,9 +57,9 @@ static Accumulator &accumulatorOf(Thread *t, const WgmmaArgs &w) {
     fail(t, FaultKind::MissingWgmmaFence, w.site, -1, "executes wgmma at site %d on registers written since the last wgmma.fence", w.site);
   if (in) return *in;
   // Finished accumulators that no wait named are kept for a while: their markers may still be asked for.
-  if (a.accumulators.size() >= 64)
+  if (a.accumulators.size() >= 32)
     for (size_t i = 0; i < a.accumulators.size(); ++i)
-      if (a.accumulators[i].final || a.accumulators.size() >= 200) {
+      if (a.accumulators[i].final || a.accumulators.size() >= 60) {
         a.accumulators.erase(a.accumulators.begin() + ptrdiff_t(i));
         break;
       }

@@ -58,7 +58,7 @@ inline void sync(T t, int32_t count = 128, int32_t id = 0, int32_t site = 5) { t
 
 /// The launch ended with this fault, and the message contains the parts.
 inline void expectFault(const Report &r, FaultKind kind, std::initializer_list<const char *> parts) {
-  EXPECT_EQ(faultName(r.fault.kind), faultName(kind)) << r.fault.text;
+  EXPECT_STREQ(faultName(r.fault.kind), faultName(kind)) << r.fault.text;
   for (const char *part : parts) EXPECT_NE(r.fault.text.find(part), std::string::npos) << r.fault.text << "\n  lacks: " << part;
 }
 #define EXPECT_RUNS(report)                                                                                                               \
