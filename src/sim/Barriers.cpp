@@ -5,6 +5,11 @@ using namespace tegula::sim;
 
 namespace tegula::sim {
 
+/// A count of 0 means all threads of the CTA.
+static int32_t allIfZero(Thread *t, int32_t count) {
+  return count ? count : int32_t(t->cluster->launch->config.threads);
+}
+
 /// Checks what a thread says of a barrier against what others said, and counts it in. True if it is the last.
 static bool arriveAt(Thread *t, int32_t site, const char *verb, int32_t id, int32_t count) {
   t->cluster->count(Instr::Barrier);
@@ -66,6 +71,7 @@ void clusterBarrierAfterExit(Thread *t) {
 } // namespace tegula::sim
 
 void tegula_sim_bar_sync(TegulaSimThread *t, int32_t site, int32_t id, int32_t count) {
+  count = allIfZero(t, count);
   bool last = arriveAt(t, site, "bar.sync", id, count);
   NamedBarrier &b = t->cta->barriers[id];
   b.waiting.push_back(t);
@@ -75,6 +81,7 @@ void tegula_sim_bar_sync(TegulaSimThread *t, int32_t site, int32_t id, int32_t c
 }
 
 void tegula_sim_bar_arrive(TegulaSimThread *t, int32_t site, int32_t id, int32_t count) {
+  count = allIfZero(t, count);
   bool last = arriveAt(t, site, "bar.arrive", id, count);
   NamedBarrier &b = t->cta->barriers[id];
   release(t, b.gathered);
