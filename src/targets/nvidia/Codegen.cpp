@@ -68,9 +68,7 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
   if (bounds.maxRegisters)
     add("maxnreg", bounds.maxRegisters);
   if (bounds.clusterCtas > 1)
-    for (auto [name, count] :
-         {std::pair{"cluster_dim_x", bounds.clusterCtas}, {"cluster_dim_y", 1u}, {"cluster_dim_z", 1u}})
-      add(name, count);
+    add("maxclusterrank", bounds.clusterCtas); // the size itself comes with the launch
 }
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {

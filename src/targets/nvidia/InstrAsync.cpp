@@ -88,15 +88,15 @@ void Instr::mbarInval(V bar) {
 
 void Instr::mbarArrive(V bar, V pred, bool cluster) {
   // Without `.release.cluster`, which costs a fence of the whole GPU. The sink operand came with sm_90.
-  const char *text = cluster           ? "mbarrier.arrive.shared::cluster.b64 _, [$0];"
-                     : target.sm >= 90 ? "mbarrier.arrive.shared.b64 _, [$0];"
-                                       : nullptr;
-  if (sim() || text) {
-    V one = predOrOne(sim() ? pred : nullptr);
-    effect({.text = sim() ? "" : text,
+  if (sim()) {
+    simCall("tegula_sim_mbar_arrive", b.getVoidTy(), {bar, i32(1), predOrOne(pred)});
+    return;
+  }
+  if (target.sm >= 90) {
+    effect({.text = std::string("mbarrier.arrive.shared") + (cluster ? "::cluster" : "") + ".b64 _, [$0];",
             .args = {bar},
-            .simName = "tegula_sim_mbar_arrive",
-            .simArgs = {bar, i32(1), one},
+            .simName = nullptr,
+            .simArgs = {},
             .pred = pred});
     return;
   }
@@ -111,8 +111,7 @@ void Instr::mbarArriveExpect(V bar, V bytes, V pred) {
 
 void Instr::mbarWait(V bar, V parity) {
   const char *test = target.sm >= 90 ? "mbarrier.try_wait.parity" : "mbarrier.test_wait.parity";
-  effect({.text =
-              std::string("{\n.reg .pred done;\nagain:\n") + test + ".shared.b64 done, [$0], $1;\n@!done bra again;\n}",
+  effect({.text = std::string("{ .reg .pred done; again: ") + test + ".shared.b64 done, [$0], $1; @!done bra again; }",
           .args = {bar, parity},
           .simName = "tegula_sim_mbar_wait",
           .simArgs = {bar, parity}});

@@ -90,11 +90,13 @@ void Instr::barrier() {
     b.CreateIntrinsic(nvvm_barrier0, {}, {});
 }
 
+// Ids as immediates: with an id in a register the assembler reserves all 16 barriers.
 void Instr::namedBarrier(unsigned id, unsigned count) {
-  if (sim())
-    simCall("tegula_sim_bar_sync", b.getVoidTy(), {i32(id), i32(count)});
-  else
-    b.CreateIntrinsic(nvvm_barrier, {}, {i32(id), i32(count)});
+  effect({.text = "bar.sync " + std::to_string(id) + ", " + std::to_string(count) + ";",
+          .args = {},
+          .simName = "tegula_sim_bar_sync",
+          .simArgs = {i32(id), i32(count)},
+          .convergent = true});
 }
 
 void Instr::namedArrive(unsigned id, unsigned count) {

@@ -3,6 +3,8 @@
 #include "targets/common/Pipeline.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+#include <fstream>
 
 namespace tegula::nvidia {
 
@@ -12,7 +14,8 @@ GpuModule::GpuModule(const NvTarget &target, NvOptions options)
 void GpuModule::Kernel::use(V v) {
   if (v->getType()->isIntegerTy(1))
     v = b.CreateZExt(v, b.getInt32Ty());
-  V at = b.CreateInBoundsGEP(b.getInt8Ty(), data, b.CreateAdd(b.CreateSExt(n, b.getInt64Ty()), b.getInt64(static_cast<uint64_t>(used))));
+  V at = b.CreateInBoundsGEP(b.getInt8Ty(), data,
+                             b.CreateAdd(b.CreateSExt(n, b.getInt64Ty()), b.getInt64(static_cast<uint64_t>(used))));
   used += 16;
   i.storeGlobal(at, v, nullptr);
 }
@@ -55,8 +58,8 @@ void GpuModule::add(const std::string &name, const std::function<void(Kernel &)>
   std::vector<llvm::Type *> types = {b.getPtrTy(), b.getInt32Ty(), b.getFloatTy(), b.getDoubleTy()};
   if (target_.simulate)
     types.insert(types.begin(), b.getPtrTy());
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::Function::ExternalLinkage, name,
-                                   *module_);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                   llvm::Function::ExternalLinkage, name, *module_);
   f->setDoesNotThrow();
   unsigned first = target_.simulate ? 1 : 0;
   if (!target_.simulate)
@@ -66,7 +69,8 @@ void GpuModule::add(const std::string &name, const std::function<void(Kernel &)>
   i.setSite(7);
   V n = f->getArg(first + 1);
   V tid = i.special(Special::Tid);
-  Kernel k{i, b, f->getArg(first), n, f->getArg(first + 2), f->getArg(first + 3), i.sharedBase(), b.CreateICmpSLT(tid, n)};
+  Kernel k{
+      i, b, f->getArg(first), n, f->getArg(first + 2), f->getArg(first + 3), i.sharedBase(), b.CreateICmpSLT(tid, n)};
   body(k);
   b.CreateRetVoid();
 }
@@ -95,7 +99,7 @@ std::string GpuModule::textOf(const std::string &name) {
   size_t begin = all.find(target_.simulate ? "\n" + name + ":" : ".entry " + name + "(");
   if (begin == std::string::npos)
     return {};
-  size_t end = all.find(target_.simulate ? ".Lfunc_end" : "// -- End function", begin);
+  size_t end = all.find(target_.simulate ? ".Lfunc_end" : "\n}\n", begin);
   return all.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
@@ -110,6 +114,8 @@ std::string archName(const NvTarget &t) { return "sm_" + std::to_string(t.sm) + 
 
 bool assembles(const std::string &ptx, const NvTarget &t, runtime::cuda::Assembly &out) {
   runtime::Status status;
+  if (const char *path = getenv("TEGULA_TEST_PTX_OUT")) // to look at it
+    std::ofstream(std::string(path) + "/" + archName(t) + ".ptx") << ptx;
   const runtime::cuda::Assembler *assembler = runtime::cuda::Assembler::get(status);
   if (!assembler) {
     static bool said = (printf("not assembled here: %s\n", status.text.c_str()), true);

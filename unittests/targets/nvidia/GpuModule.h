@@ -19,9 +19,9 @@ public:
   struct Kernel {
     Instr &i;
     llvm::IRBuilder<> &b;
-    V data, n, x, y;  // parameters
-    V shared;         // address of shared memory
-    V pred;           // i1, different from thread to thread
+    V data, n, x, y; // parameters
+    V shared;        // address of shared memory
+    V pred;          // i1, different from thread to thread
     /// Stores a value of any type (i1 too), so that it is not dead.
     void use(V value);
     void use(const Regs &values);
@@ -31,9 +31,6 @@ public:
     Regs floats(unsigned count);
     Regs halves(unsigned count);
     Regs doubles(unsigned count);
-
-  private:
-    friend class GpuModule;
     int64_t used = 0;
   };
   void add(const std::string &name, const std::function<void(Kernel &)> &body, KernelBounds bounds = {});
