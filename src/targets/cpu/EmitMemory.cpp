@@ -6,6 +6,7 @@
 //                            interleaved operands, lanes that repeat)
 //   else                     gather / scatter
 #include "targets/cpu/Emitter.h"
+#include <bit>
 
 namespace tegula::cpu {
 using V = llvm::Value *;
@@ -13,9 +14,9 @@ using V = llvm::Value *;
 namespace {
 /// How lanes fall into contiguous pieces: bits of the lane number, by role.
 struct Pieces {
-  llvm::SmallVector<unsigned, 6> run;    // lane bits with strides bytes, 2*bytes, ... in this order
-  llvm::SmallVector<unsigned, 6> across; // lane bits that select a piece
-  llvm::SmallVector<unsigned, 6> same;   // lane bits that do not move the address
+  llvm::SmallVector<unsigned, 10> run;   // lane bits with strides bytes, 2*bytes, ... in this order
+  llvm::SmallVector<unsigned, 10> across; // lane bits that select a piece
+  llvm::SmallVector<unsigned, 10> same;  // lane bits that do not move the address
   unsigned runLanes() const { return 1u << run.size(); }
   unsigned count() const { return 1u << across.size(); }
 };
@@ -85,14 +86,14 @@ V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, 
   auto *type = llvm::FixedVectorType::get(memType(t), lanes);
   V m = mask ? broadcast(mask, lanes) : nullptr;
   V o = other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type);
-  if (lanes >= 32 && bytesOf(t) < 4)
+  if (lanes > 64 || (lanes >= 32 && bytesOf(t) < 4))
     return fromMemory(gatherOneByOne(pointers(a), type, m, o), t);
   V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m ? m : broadcast(b_.getTrue(), lanes), o);
   return fromMemory(x, t);
 }
 
 // No target gathers elements of one or two bytes, and LLVM would write the lanes out one by one, with a branch each if
-// there is a mask: a loop over the lanes, through the stack. Masked-off lanes read the first bytes of the scratch.
+// there is a mask (and many vectors one after the other): a loop over the lanes, through the stack. Masked-off lanes read the first bytes of the scratch.
 V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other) {
   unsigned lanes = type->getNumElements();
   if (mask)
@@ -125,21 +126,15 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
   return mask ? b_.CreateSelect(mask, all, other) : all;
 }
 
-static V concatenate(llvm::IRBuilder<> &b, llvm::SmallVector<V, 16> parts) {
-  while (parts.size() > 1) {
-    llvm::SmallVector<V, 16> next;
-    for (size_t i = 0; i < parts.size(); i += 2) {
-      unsigned n = 1;
-      if (auto *t = llvm::dyn_cast<llvm::FixedVectorType>(parts[i]->getType()))
-        n = t->getNumElements();
-      llvm::SmallVector<int, 32> all;
-      for (unsigned k = 0; k < 2 * n; ++k)
-        all.push_back(static_cast<int>(k));
-      next.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], all));
-    }
-    parts = next;
+// Where piece `i` starts; `starts` holds the starts of the pieces before it.
+V FunctionEmitter::pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts) {
+  V at = a.base;
+  if (i) {
+    unsigned bit = static_cast<unsigned>(std::countr_zero(i));
+    at = b_.CreateGEP(b_.getInt8Ty(), starts[i & (i - 1)], coefValue(a.lane[across[bit]], b_.getInt64Ty()));
   }
-  return parts[0];
+  starts.push_back(at);
+  return at;
 }
 
 V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
@@ -165,19 +160,21 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   Pieces p = piecesOf(a, bytes);
   // A scalar mask covers all lanes; masked-off addresses may be wild, so the access stays masked.
   V m = mask ? broadcast(mask, lanes) : nullptr;
-  bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
+  bool wide = lanes * bytes * 8 > state_.target.vectorBits && p.same.empty() && !m; // several vectors: transposeLanes
+  bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= (wide ? 64 : 16) && !(m && !p.same.empty()) &&
+                !(m && lanes > 64);
   if (!pieces)
     return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile) : gatherLanes(a, t, mask, other);
+  bool plain = straight(p);
+  if (wide && !plain)
+    while (p.runLanes() * bytes * 8 > state_.target.vectorBits)
+      p.across.insert(p.across.begin(), p.run.pop_back_val());
   auto *pieceType = llvm::FixedVectorType::get(memType(t), p.runLanes());
   llvm::Align align(bytes);
   V o = other ? toMemory(broadcast(other, lanes), t) : nullptr;
-  bool plain = straight(p);
-  llvm::SmallVector<V, 16> parts;
+  std::vector<V> parts, starts;
   for (unsigned i = 0; i < p.count(); ++i) {
-    V at = a.base;
-    for (unsigned k = 0; k < p.across.size(); ++k)
-      if (i >> k & 1)
-        at = b_.CreateGEP(b_.getInt8Ty(), at, coefValue(a.lane[p.across[k]], b_.getInt64Ty()));
+    V at = pieceStart(a, p.across, i, starts);
     if (!m) {
       parts.push_back(b_.CreateAlignedLoad(pieceType, at, align, isVolatile));
       continue;
@@ -193,7 +190,9 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
     parts.push_back(b_.CreateMaskedLoad(pieceType, at, align, pieceMask,
                                         pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
   }
-  V x = concatenate(b_, parts);
+  if (wide && !plain)
+    return fromMemory(transposeLanes(std::move(parts), p.run, p.across), t);
+  V x = concatenate(b_, std::move(parts));
   if (!plain)
     x = b_.CreateShuffleVector(x, lanesFromPieces(p, lanes));
   return fromMemory(x, t);
@@ -260,7 +259,7 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
   V x = toMemory(broadcast(value, lanes), t);
   Pieces p = piecesOf(a, bytes);
   V m = mask ? broadcast(mask, lanes) : nullptr;
-  bool pieces = !a.extra && !p.run.empty() && p.count() <= 16 && !(m && !p.same.empty());
+  bool pieces = !a.extra && !p.run.empty() && p.count() <= (m ? 16 : 64) && !(m && !p.same.empty());
   if (!pieces) {
     if (!m && a.uniform()) // every lane writes one place: any of them
       b_.CreateAlignedStore(b_.CreateExtractElement(x, uint64_t(0)), a.base, align, isVolatile);

@@ -40,26 +40,6 @@ unsigned FunctionEmitter::chooseLaneBits(const Nest &n) const {
   return std::min(lanes, bitCount(n.space));
 }
 
-// A nest that writes a panel of groups (Dot.h: consecutive k side by side): its lanes follow the order of the panel, so
-// that whole vectors are stored; several rows of the source make one chunk, put together by a shuffle. Empty: the order
-// of the source is as good.
-Bits FunctionEmitter::packingLanes(const Nest &n) const {
-  if (n.roots.size() != 1 || n.roots[0].kind != RootKind::Materialize)
-    return {};
-  const Buffer &b = plan_.buffers[static_cast<size_t>(n.roots[0].buffer)];
-  if (b.element.isPtr || b.stride.empty() || b.stride[0] <= 1 || b.stride.size() != bitCount(n.space))
-    return {};
-  Bits lanes;
-  unsigned limit = std::min(6u, log2Exact(state_.target.vectorBits / ir::bitWidth(b.element.elem)) + log2Exact(b.stride[0]));
-  while (lanes.size() < limit) {
-    auto next = std::find(b.stride.begin(), b.stride.end(), int64_t(1) << lanes.size());
-    if (next == b.stride.end())
-      break;
-    lanes.push_back(static_cast<BitSource>(next - b.stride.begin()));
-  }
-  return lanes;
-}
-
 void FunctionEmitter::layOut(NestState &n) {
   const Nest &nest = *n.nest;
   unsigned total = bitCount(nest.space), axisFrom = total, axisBits = 0;
@@ -93,7 +73,7 @@ void FunctionEmitter::layOut(NestState &n) {
     for (unsigned d = nest.space.rank(); d-- > 0 && dimEnd <= from;)
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
     if (!packed.empty())
-      want = 1; // chunks of several vectors
+      want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
     for (unsigned i = from; i < std::min(dimEnd, from + want); ++i) {
       n.unrolled.push_back(i);
       taken[i] = true;

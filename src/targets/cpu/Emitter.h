@@ -5,6 +5,7 @@
 //   EmitNest      loops of a nest, its roots         EmitValue    a virtual value at a position
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
+//   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
 //   EmitStream    non-temporal stores
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
@@ -22,6 +23,9 @@
 namespace tegula::cpu {
 
 class DebugEmitter;
+
+/// Vectors (or scalars) of one length, a power of two of them, one behind the other.
+llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
 
 /// What the functions of one compilation share.
 struct ModuleState {
@@ -173,6 +177,7 @@ private:
                   bool streams = false);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
+  V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
   V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
   V pointers(const LaneAddress &a);
@@ -183,7 +188,6 @@ private:
   void nestStep(const Step &s);
   void layOut(NestState &n);
   unsigned chooseLaneBits(const Nest &n) const;
-  Bits packingLanes(const Nest &n) const;
   void openLoops(unsigned level);
   void innerLoop();
   void roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first);
@@ -205,6 +209,12 @@ private:
   bool assumedTrue(const ir::Value *mask) const;
   V streamRow();
   void streamStore(V x, V at);
+
+  // EmitTranspose
+  Bits packingLanes(const Nest &n);
+  Bits sourceOrder(const ir::Value *v, const Bits &at, bool root, unsigned &budget, unsigned &bytes);
+  Bits orderOfLoad(const ir::Op &load, const Bits &at);
+  V transposeLanes(std::vector<V> parts, llvm::SmallVector<unsigned, 10> inPart, llvm::SmallVector<unsigned, 10> ofPart);
 
   // EmitReduce
   unsigned accumulatorCount() const;
