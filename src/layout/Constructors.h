@@ -73,7 +73,8 @@ LinearLayout wgmmaAccumulator(const Extents &shape, WarpGrid grid);
 /// Operand A {m, k} of mma.sync, elements of 8, 16, 32 (tf32) or 64 bits. Registers: k inside a 32-bit register, row 8, the
 /// further k, then rows; the fragment of one instruction is consecutive. kWidth > 32 / elemBits: a thread holds kWidth
 /// consecutive k (wide loads; used when the operand is unpacked from narrower elements); A and B must agree, the
-/// instruction then sees a permuted contraction index.
+/// instruction then sees a permuted contraction index. k must be at least 16 bytes (64-bit elements: 32): where it is
+/// smaller, lanes hold copies, which the product would count again.
 LinearLayout mmaOperandA(const Extents &shape, WarpGrid grid, unsigned elemBits, unsigned kWidth = 0);
 /// Operand B {k, n}. Registers: k inside a 32-bit register, the further k, then columns.
 LinearLayout mmaOperandB(const Extents &shape, WarpGrid grid, unsigned elemBits, unsigned kWidth = 0);

@@ -6,6 +6,7 @@
 // they fit. Each way has an estimated cost and the cheapest is taken. docs/rationale/layouts.md derives the algorithms.
 //
 // A plan is data that a code generator follows literally: register lists, constants, and linear functions of the thread.
+// Follow.h walks it in the right order.
 // Inputs other than register, lane, warp and block are not allowed; both layouts must cover the same tensor.
 #pragma once
 #include "layout/LinearLayout.h"

@@ -62,79 +62,72 @@ Access plainAccess(const Problem &p, const Side &side, const Memory &m) {
   return x;
 }
 
+/// True if the lanes across a matrix row are the chunk, in order, and all other threads begin rows.
+bool threadsFit(const Side &side, const Memory &m, bool trans, unsigned sub, uint64_t low) {
+  unsigned first = trans ? 2 : 0, across = trans ? 3 : 2, skip = trans ? 0 : sub;
+  for (size_t i = 0; i < side.threads.size(); ++i) {
+    uint64_t offset = m.offset(side.threads[i]);
+    bool isAcross = i >= first && i < first + across;
+    if (isAcross ? offset != uint64_t{1} << (skip + i - first) : (offset & low) != 0)
+      return false;
+  }
+  return true;
+}
+
+/// Takes the direction with the fewest conflicts out: the two halves of a 32-bit register, which .trans
+/// finds in neighbouring rows. `lanes`: the other two row directions.
+uint64_t takeHalf(Columns &directions, const Columns &lanes, const Memory &m, unsigned byteShift) {
+  size_t best = 0;
+  unsigned bestWaves = ~0u;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    unsigned waves = linearMatrixWavefronts(byteImages({directions[i], lanes[0], lanes[1]}, m, byteShift), 1);
+    if (waves < bestWaves)
+      bestWaves = waves, best = i;
+  }
+  uint64_t half = directions[best];
+  directions.erase(directions.begin() + static_cast<std::ptrdiff_t>(best));
+  return half;
+}
+
 /// ldmatrix or stmatrix, if the layouts fit it exactly.
 std::optional<Access> matrixAccess(const Problem &p, const Side &side, const Memory &m, bool trans) {
-  unsigned chunk = p.chunkBits(), sub = 2 - std::min(2u, p.byteShift);
-  if (p.byteShift > 2 || (trans && p.byteShift != 1) || m.stored < chunk || !side.lanesDistinct)
-    return std::nullopt;
+  unsigned chunk = p.chunkBits(), sub = trans ? 0 : 2 - std::min(2u, p.byteShift);
   uint64_t low = (uint64_t{1} << chunk) - 1;
-  const Columns &t = side.threads;
+  if (p.byteShift > 2 || (trans && p.byteShift != 1) || m.stored < chunk || !side.lanesDistinct ||
+      !threadsFit(side, m, trans, sub, low))
+    return std::nullopt;
   Access x;
   x.move = trans ? SharedMove::MatrixTrans : SharedMove::Matrix;
-  // Lanes across a row: they must be the chunk, in order. All other threads must begin rows.
-  unsigned firstAcross = trans ? 2 : 0, across = trans ? 3 : 2, skip = trans ? 0 : sub;
-  for (size_t i = 0; i < t.size(); ++i) {
-    bool isAcross = i >= firstAcross && i < firstAcross + across;
-    uint64_t offset = m.offset(t[i]);
-    if (isAcross ? offset != uint64_t{1} << (skip + i - firstAcross) : (offset & low) != 0)
-      return std::nullopt;
-  }
-  Columns rest;
-  if (trans) {
-    for (uint64_t v : side.reg())
-      if (m.offset(v) & low)
-        return std::nullopt;
-    rest = side.reg();
-    if (rest.empty())
-      return std::nullopt;
-  } else {
-    Subspace own;
-    for (uint64_t v : side.reg())
-      own.insert(v, 0);
-    for (unsigned i = 0; i < sub; ++i)
-      if (!own.contains(m.basis[i]))
-        return std::nullopt;
-      else
-        x.sub.push_back(m.basis[i]);
-    rest = others(side.reg(), x.sub, m, (uint64_t{1} << sub) - 1);
-    for (uint64_t v : rest)
-      if (m.offset(v) & low)
-        return std::nullopt;
-  }
+  // The lowest bits of a row lie in one lane's 32-bit register; all other registers begin rows.
+  x.sub.assign(m.basis.begin(), m.basis.begin() + sub);
+  if (!modulo(x.sub, side.reg()).empty())
+    return std::nullopt;
+  Columns rest = others(side.reg(), x.sub, m, (uint64_t{1} << sub) - 1);
+  if (std::any_of(rest.begin(), rest.end(), [&](uint64_t v) { return (m.offset(v) & low) != 0; }))
+    return std::nullopt;
   // Directions between repetitions or CTAs stay outside an instruction.
   auto repeated = [&](uint64_t v) { return m.repetition(v) != 0 || m.owner(v) != 0; };
   Columns outside;
   std::copy_if(rest.begin(), rest.end(), std::back_inserter(outside), repeated);
   std::erase_if(rest, repeated);
-  size_t within = rest.size();
-  rest.insert(rest.end(), outside.begin(), outside.end());
-  Columns rows = trans ? Columns{0, t[0], t[1]} : Columns{t[2], t[3], t[4]};
+  const Columns &t = side.threads;
+  x.rowBits = {t[2], t[3], t[4]};
   if (trans) {
-    if (within == 0)
+    if (rest.empty())
       return std::nullopt;
-    // The two halves of a 32-bit register: the direction with the fewest conflicts.
-    size_t best = 0;
-    unsigned bestWaves = ~0u;
-    for (size_t i = 0; i < within; ++i) {
-      rows[0] = rest[i];
-      unsigned waves = linearMatrixWavefronts(byteImages(rows, m, p.byteShift), 1);
-      if (waves < bestWaves)
-        bestWaves = waves, best = i;
-    }
-    rows[0] = rest[best];
-    x.sub = {rest[best]};
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(best));
-    --within;
+    uint64_t half = takeHalf(rest, {t[0], t[1]}, m, p.byteShift);
+    x.sub = {half};
+    x.rowBits = {half, t[0], t[1]};
   }
-  size_t matrixBits = std::min<size_t>(2, within);
+  size_t matrixBits = std::min<size_t>(2, rest.size());
+  x.wavefronts = linearMatrixWavefronts(byteImages(x.rowBits, m, p.byteShift), 1u << matrixBits);
+  x.ideal = 1u << matrixBits;
   x.matrices.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(matrixBits));
   x.outer.assign(rest.begin() + static_cast<std::ptrdiff_t>(matrixBits), rest.end());
-  x.rowBits = rows;
+  x.outer.insert(x.outer.end(), outside.begin(), outside.end());
+  x.count = 1u << x.outer.size();
   for (size_t i = 0; i < 2; ++i)
     x.rowBits.push_back(i < matrixBits ? x.matrices[i] : 0);
-  x.count = 1u << x.outer.size();
-  x.ideal = 1u << matrixBits;
-  x.wavefronts = linearMatrixWavefronts(byteImages(rows, m, p.byteShift), x.ideal);
   return x;
 }
 

@@ -47,71 +47,62 @@ Columns repetitions(const Problem &p, const Columns &chunk, unsigned wanted) {
   return chosen;
 }
 
-/// The memory layout for a chunk (see the head of the file). `first` is the side whose lanes must not enter the chunk.
-/// `storePhase`, `loadPhase`: the lanes that shall not collide.
-Memory buildMemory(const Problem &p, const Columns &chunk, const Columns &repeat, bool dstFirst, const Columns &storePhase,
-                   const Columns &loadPhase) {
-  // Complement of chunk (and of the repeated directions) that contains the threads of both sides, as far as possible.
-  Subspace seen;
-  for (const Columns *part : {&chunk, &repeat})
-    for (uint64_t v : *part)
-      seen.insert(v, 0);
-  Columns rest;
-  auto grow = [&](const Columns &vectors) {
-    for (uint64_t v : vectors)
-      if (seen.insert(v, 0))
-        rest.push_back(v);
-  };
-  const Side &one = dstFirst ? p.near : p.src, &two = dstFirst ? p.src : p.near;
-  grow(one.threads);
-  grow(two.threads);
-  grow(one.reg());
-  grow(two.reg());
-  grow(p.space);
-  // Coordinates: project a vector to the complement.
-  Subspace all;
-  for (uint64_t v : chunk)
-    all.insert(v, 0);
-  for (uint64_t v : repeat)
-    all.insert(v, 0);
-  for (size_t i = 0; i < rest.size(); ++i)
-    all.insert(rest[i], uint64_t{1} << i);
-  auto project = [&](const Columns &vectors) {
-    Columns r;
-    Subspace independent;
-    for (uint64_t v : vectors)
-      if (uint64_t x = all.reduce(v).combo; independent.insert(x, 0))
-        r.push_back(x);
-    return r;
-  };
-  // From here on vectors are coordinates in `rest`.
-  unsigned bankBits = 7 - std::min(7u, static_cast<unsigned>(chunk.size()) + p.byteShift);
-  Columns a = project(storePhase), b = project(loadPhase);
+/// Splits a space into banks and rows such that the span of rows meets neither span(a) nor span(b): see the head of the file.
+struct Swizzle {
+  Columns banks, rows;
+};
+Swizzle swizzle(size_t dimensions, unsigned bankBits, Columns a, Columns b) {
   if (a.size() > bankBits)
     a.resize(bankBits);
   if (b.size() > bankBits)
     b.resize(bankBits);
-  Columns meet = intersection(a, b), onlyA = modulo(a, meet), onlyB = modulo(b, meet);
-  Columns rows, units;
-  for (size_t i = 0; i < rest.size(); ++i)
+  Columns meet = intersection(a, b), onlyA = modulo(a, meet), onlyB = modulo(b, meet), units;
+  for (size_t i = 0; i < dimensions; ++i)
     units.push_back(uint64_t{1} << i);
-  Columns both = a;
-  both.insert(both.end(), b.begin(), b.end());
-  rows = modulo(units, both);
+  Columns lanes = a;
+  lanes.insert(lanes.end(), b.begin(), b.end());
+  Swizzle s;
+  s.rows = modulo(units, lanes);
   for (size_t i = 0; i < std::min(onlyA.size(), onlyB.size()); ++i)
-    rows.push_back(onlyA[i] ^ onlyB[i]);
-  size_t rowCount = rest.size() > bankBits ? rest.size() - bankBits : 0;
+    s.rows.push_back(onlyA[i] ^ onlyB[i]);
   // Surplus rows become banks; keep the swizzled ones as rows, so that the banks stay simple.
-  while (rows.size() > rowCount)
-    rows.erase(rows.begin());
-  Columns banks = a;
-  for (uint64_t v : b)
-    banks.push_back(v);
-  banks.insert(banks.end(), units.begin(), units.end());
-  banks = modulo(banks, rows);
+  size_t rowCount = dimensions > bankBits ? dimensions - bankBits : 0;
+  if (s.rows.size() > rowCount)
+    s.rows.erase(s.rows.begin(), s.rows.end() - static_cast<std::ptrdiff_t>(rowCount));
+  lanes.insert(lanes.end(), units.begin(), units.end());
+  s.banks = modulo(lanes, s.rows);
+  return s;
+}
+
+/// The memory layout for a chunk. `dstFirst`: the side whose lanes rather stay out of the chunk. `storePhase`, `loadPhase`: the
+/// lanes that shall not collide.
+Memory buildMemory(const Problem &p, const Columns &chunk, const Columns &repeat, bool dstFirst, const Columns &storePhase,
+                   const Columns &loadPhase) {
+  // A complement of chunk and of the repeated directions that contains the threads of both sides, as far as possible.
+  Columns fixed = chunk, rest;
+  fixed.insert(fixed.end(), repeat.begin(), repeat.end());
+  Subspace seen;
+  for (uint64_t v : fixed)
+    seen.insert(v, 0);
+  const Side &one = dstFirst ? p.near : p.src, &two = dstFirst ? p.src : p.near;
+  for (const Columns *vectors : {&one.threads, &two.threads, &one.reg(), &two.reg(), &p.space})
+    for (uint64_t v : *vectors)
+      if (seen.insert(v, uint64_t{1} << rest.size()))
+        rest.push_back(v);
+  // Independent projections to the complement, as coordinates in `rest`.
+  auto project = [&](const Columns &vectors) {
+    Columns r;
+    Subspace independent;
+    for (uint64_t v : vectors)
+      if (uint64_t x = seen.reduce(v).combo; independent.insert(x, 0))
+        r.push_back(x);
+    return r;
+  };
+  unsigned bankBits = 7 - std::min(7u, static_cast<unsigned>(chunk.size()) + p.byteShift);
+  Swizzle s = swizzle(rest.size(), bankBits, project(storePhase), project(loadPhase));
   Memory m;
   m.basis = chunk;
-  for (const Columns *part : {&banks, &rows})
+  for (const Columns *part : {&s.banks, &s.rows})
     for (uint64_t v : *part)
       m.basis.push_back(multiply(rest, v));
   m.stored = static_cast<unsigned>(m.basis.size());

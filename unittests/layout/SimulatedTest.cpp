@@ -1,7 +1,7 @@
 // Conversion plans on the GPU simulator: its race detector, its matrix moves and its bank counter are independent of the planner.
 #include "KernelLayouts.h"
 #include "abi/SimAbi.h"
-#include "layout/Conversion.h"
+#include "layout/Follow.h"
 #include "sim/Machine.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -42,17 +42,76 @@ public:
   }
 
   void run() {
-    const ConversionPlan &p = task_.plan;
-    if (p.kind == ConversionKind::Shuffles)
-      shuffle(p.shuffle);
-    else if (p.kind == ConversionKind::Shared)
-      shared(p.shared);
-    else
-      for (uint16_t r : p.registers)
-        out_.push_back(in_[r]);
-    bool copies = p.kind >= ConversionKind::Shuffles;
+    std::vector<uint64_t> out = followPlan(task_.plan, std::span<const uint64_t>(in_), *this);
+    // Nobody leaves while others read its memory.
+    if (task_.plan.scope == ExchangeScope::Cluster)
+      barrier(ExchangeScope::Cluster);
     for (uint64_t r = 0; r < static_cast<uint64_t>(task_.dst.inSize(Dim::Register)); ++r)
-      task_.wrong += out_.at(copies ? p.copyOf[r] : r) != expected(task_.dst, r);
+      task_.wrong += out.at(r) != expected(task_.dst, r);
+  }
+
+  // The steps of a plan.
+  uint64_t pack(std::span<const uint64_t> elements) {
+    uint64_t word = 0;
+    for (size_t j = 0; j < elements.size(); ++j)
+      word |= elements[j] << (j * task_.elemBits);
+    return word;
+  }
+  Values unpack(uint64_t word, size_t n) {
+    Values v;
+    for (size_t j = 0; j < n; ++j)
+      v.push_back(word >> (j * task_.elemBits) & (~uint64_t{0} >> (64 - task_.elemBits)));
+    return v;
+  }
+  uint64_t select(const ThreadBit &when, uint64_t ifSet, uint64_t ifClear) {
+    return when.at(lane_, warp_, block_) ? ifSet : ifClear;
+  }
+  uint64_t shuffle(uint64_t word, const ThreadMap &sourceLane, uint32_t laneXor) {
+    auto from = static_cast<int32_t>(sourceLane.at(lane_, warp_, block_) ^ laneXor);
+    uint64_t low = tegula_sim_shfl(t_, site_++, TEGULA_SHFL_IDX, ~0u, static_cast<uint32_t>(word), from), high = 0;
+    if (task_.elemBits == 64)
+      high = tegula_sim_shfl(t_, site_++, TEGULA_SHFL_IDX, ~0u, static_cast<uint32_t>(word >> 32), from);
+    return low | high << 32;
+  }
+  void barrier(ExchangeScope scope) {
+    if (scope == ExchangeScope::Cluster) {
+      tegula_sim_cluster_arrive(t_, site_, 0);
+      tegula_sim_cluster_wait(t_, site_++);
+    } else if (scope == ExchangeScope::Cta) {
+      tegula_sim_bar_sync(t_, site_++, 0, 0);
+    } else {
+      tegula_sim_syncwarp(t_, site_++, ~0u);
+    }
+  }
+  void store(const SharedSide &side, const SharedAccess &a, std::span<const uint64_t> values) {
+    alignas(16) uint8_t packed[16] = {};
+    for (size_t j = 0; j < values.size(); ++j)
+      std::memcpy(packed + j * bytes_, &values[j], bytes_);
+    bool guarded = ((lane_ & side.guard.lane) | (warp_ & side.guard.warp)) != 0;
+    int32_t site = site_++;
+    if (side.move == SharedMove::Plain) {
+      tegula_sim_st_shared(t_, site, address(side, a), static_cast<int32_t>(values.size() * bytes_), !guarded, packed);
+    } else if (!guarded) {
+      uint32_t words[4];
+      std::memcpy(words, packed, 16);
+      tegula_sim_stmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices), side.move == SharedMove::MatrixTrans, words);
+    }
+  }
+  Values load(const SharedSide &side, const SharedAccess &a) {
+    alignas(16) uint8_t packed[16] = {};
+    size_t n = a.registers.size();
+    int32_t site = site_++;
+    if (side.move == SharedMove::Plain) {
+      tegula_sim_ld_shared(t_, site, address(side, a), static_cast<int32_t>(n * bytes_), 1, packed);
+    } else {
+      uint32_t words[4];
+      tegula_sim_ldmatrix(t_, site, address(side, a), static_cast<int32_t>(side.matrices), side.move == SharedMove::MatrixTrans, words);
+      std::memcpy(packed, words, 16);
+    }
+    Values v(n);
+    for (size_t j = 0; j < n; ++j)
+      std::memcpy(&v[j], packed + j * bytes_, bytes_);
+    return v;
   }
 
 private:
@@ -62,111 +121,16 @@ private:
                    task_.elemBits);
   }
 
-  void select(const std::vector<SelectStep> &steps, Values &v) const {
-    for (const SelectStep &s : steps) {
-      Values old = v;
-      for (size_t i = 0; i < s.from.size() && s.when.at(lane_, warp_, block_); ++i)
-        v[i] = old.at(s.from[i]);
-    }
-  }
-
-  void shuffle(const ShufflePlan &s) {
-    Values regs = in_, words, received(s.dstWords.size());
-    if (!s.selectWords)
-      select(s.pre, regs);
-    for (const auto &list : s.srcWords) {
-      uint64_t word = 0;
-      for (size_t j = 0; j < list.size(); ++j)
-        word |= regs.at(list[j]) << (j * task_.elemBits);
-      words.push_back(word);
-    }
-    if (s.selectWords)
-      select(s.pre, words);
-    for (const ShufflePlan::Round &r : s.rounds) {
-      auto from = static_cast<int32_t>(s.sourceLane.at(lane_, warp_, block_) ^ r.laneXor);
-      uint64_t word = words.at(r.srcWord);
-      if (!r.stays) {
-        uint64_t low = tegula_sim_shfl(t_, site_++, TEGULA_SHFL_IDX, ~0u, static_cast<uint32_t>(word), from);
-        uint64_t high = task_.elemBits < 64 ? 0 : tegula_sim_shfl(t_, site_++, TEGULA_SHFL_IDX, ~0u, static_cast<uint32_t>(word >> 32), from);
-        word = low | high << 32;
-      }
-      received.at(r.dstWord) = word;
-    }
-    if (s.selectWords)
-      select(s.post, received);
-    for (size_t w = 0; w < received.size(); ++w)
-      for (size_t j = 0; j < s.dstWords[w].size(); ++j) {
-        out_.resize(std::max<size_t>(out_.size(), s.dstWords[w][j] + 1u));
-        uint64_t mask = task_.elemBits == 64 ? ~uint64_t{0} : (uint64_t{1} << task_.elemBits) - 1;
-        out_[s.dstWords[w][j]] = received[w] >> (j * task_.elemBits) & mask;
-      }
-    if (!s.selectWords)
-      select(s.post, out_);
-  }
-
-  void barrier() {
-    if (task_.plan.scope == ExchangeScope::Cluster) {
-      tegula_sim_cluster_arrive(t_, site_, 0);
-      tegula_sim_cluster_wait(t_, site_++);
-    } else if (task_.plan.scope == ExchangeScope::Cta) {
-      tegula_sim_bar_sync(t_, site_++, 0, 0);
-    } else {
-      tegula_sim_syncwarp(t_, site_++, ~0u);
-    }
-  }
-
-  void shared(const SharedPlan &s) {
-    out_.resize(task_.plan.copyOf.size());
-    for (unsigned rep = 0; rep < s.repetitions; ++rep) {
-      if (rep > 0)
-        barrier();
-      for (const SharedAccess &a : s.store.accesses)
-        if (a.repetition == rep)
-          access(s.store, a, true);
-      barrier();
-      for (const SharedAccess &a : s.load.accesses)
-        if (a.repetition == rep)
-          access(s.load, a, false);
-    }
-    // Nobody leaves while others read its memory.
-    if (task_.plan.scope == ExchangeScope::Cluster)
-      barrier();
-  }
-
-  void access(const SharedSide &side, const SharedAccess &a, bool store) {
-    bool guarded = store && ((lane_ & side.guard.lane) | (warp_ & side.guard.warp)) != 0;
+  uint32_t address(const SharedSide &side, const SharedAccess &a) const {
     uint32_t owner = side.block.block.empty() ? block_ : side.block.at(lane_, warp_, block_) ^ a.blockXor;
-    uint32_t offset = (side.base.at(lane_, warp_, block_) ^ a.offset) * bytes_;
-    uint32_t address = owner << 24 | (sim::sharedBase + offset);
-    // Both kinds of access move the registers of the list, packed.
-    alignas(16) uint8_t packed[16] = {};
-    for (size_t j = 0; store && j < a.registers.size(); ++j)
-      std::memcpy(packed + j * bytes_, &in_[a.registers[j]], bytes_);
-    int32_t site = site_++, size = static_cast<int32_t>(a.registers.size() * bytes_);
-    if (side.move == SharedMove::Plain) {
-      if (store)
-        tegula_sim_st_shared(t_, site, address, size, !guarded, packed);
-      else
-        tegula_sim_ld_shared(t_, site, address, size, 1, packed);
-    } else if (!guarded) {
-      uint32_t words[4];
-      std::memcpy(words, packed, 16);
-      int32_t trans = side.move == SharedMove::MatrixTrans, n = static_cast<int32_t>(side.matrices);
-      if (store)
-        tegula_sim_stmatrix(t_, site, address, n, trans, words);
-      else
-        tegula_sim_ldmatrix(t_, site, address, n, trans, words);
-      std::memcpy(packed, words, 16);
-    }
-    for (size_t j = 0; !store && j < a.registers.size(); ++j)
-      std::memcpy(&out_[a.registers[j]], packed + j * bytes_, bytes_);
+    return owner << 24 | (sim::sharedBase + (side.base.at(lane_, warp_, block_) ^ a.offset) * bytes_);
   }
 
   TegulaSimThread *t_;
   Task &task_;
   uint32_t bytes_, lane_, warp_, block_;
   int32_t site_ = 0;
-  Values in_, out_;
+  Values in_;
 };
 
 void entry(TegulaSimThread *t, const void *args) { Thread(t, **static_cast<Task *const *>(args)).run(); }
