@@ -19,7 +19,7 @@ namespace tegula::sim {
 
 struct Clock {
   uint32_t refs = 0;
-  uint32_t mark = 0;  // last time it was taken into a maximum
+  uint32_t mark = 0;  // number of the last maximum it was taken into
   uint32_t floor = 0; // every thread's accesses with stamps up to this are known
   std::unique_ptr<uint32_t[]> know, proxy;
 };
@@ -56,6 +56,9 @@ public:
   bool isGroup(uint32_t who) const { return who >= threads_ + threads_ / 32 && who < firstAgent_; }
 
   uint32_t now = 1;
+  uint32_t visits = 0; // for Clock::mark
+  /// After 2^32 releases time stands still: accesses then count as known, so faults are missed but never invented.
+  void advance() { now += now != ~0u; }
 
 private:
   uint32_t threads_ = 0, entries_ = 0, firstAgent_ = 0, nextAgent_ = 0;

@@ -44,80 +44,89 @@ static bool exists(const MmaArgs &m) {
   return false;
 }
 
-/// Calls f(lane, byte offset in the lane's registers, position) for every element of a fragment with `count` elements.
-template <class F> static void eachElement(const Fragment &f, uint32_t count, uint32_t elementBytes, F use) {
-  uint32_t perLane = count / 32, perReg = 1u << f.subBits;
-  for (uint32_t e = 0; e < perLane; ++e)
-    for (uint32_t lane = 0; lane < 32; ++lane) use(lane, e * elementBytes, f.at(e % perReg, e / perReg, lane));
-}
+/// Where the elements of a fragment lie in a row-major matrix: the index of element e of a lane is lane[l] + element[e], since registers and
+/// lanes choose different bits of the position.
+struct Places {
+  uint32_t perLane;
+  uint16_t lane[32], element[32];
+  Places(const Fragment &f, uint32_t count, uint32_t columns) : perLane(count / 32) {
+    auto index = [&](Position p) { return uint16_t(p.row * columns + p.col); };
+    uint32_t perReg = 1u << f.subBits;
+    for (uint32_t l = 0; l < 32; ++l) lane[l] = index(f.at(0, 0, l));
+    for (uint32_t e = 0; e < perLane; ++e) element[e] = index(f.at(e % perReg, e / perReg, 0));
+  }
+};
 
 static const uint8_t *bytesOf(const uint32_t *registers) { return reinterpret_cast<const uint8_t *>(registers); }
 
-template <class E, class Decode> static void readOperands(Thread *warp, const MmaArgs &m, E *a, E *b, Decode decode) {
-  uint32_t width = widthIndex(m.aType), bytes = 1u << width, k = uint32_t(m.k);
-  eachElement(fragmentA[width], 16 * k, bytes, [&](uint32_t lane, uint32_t offset, Position p) {
-    decode(m.aType, bytesOf(argsOf(warp[lane]).a) + offset, a + p.row * k + p.col);
-  });
-  eachElement(fragmentB[width], 8 * k, bytes, [&](uint32_t lane, uint32_t offset, Position p) {
-    decode(m.bType, bytesOf(argsOf(warp[lane]).b) + offset, b + p.row * 8 + p.col);
-  });
+template <class E> static void scatter(const Places &p, uint32_t lane, const E *from, E *to) {
+  for (uint32_t e = 0; e < p.perLane; ++e) to[p.lane[lane] + p.element[e]] = from[e];
+}
+template <class E> static void gather(const Places &p, uint32_t lane, const E *from, E *to) {
+  for (uint32_t e = 0; e < p.perLane; ++e) to[e] = from[p.lane[lane] + p.element[e]];
 }
 
-/// 32-bit accumulators, or packed f16.
-template <class Use> static void eachAccumulator(const MmaArgs &m, Use use) {
-  if (m.dType == TEGULA_MMA_F16)
-    eachElement(fragmentHalfD, 16 * 8, 2, use);
+static void decode(int32_t type, const uint8_t *from, uint32_t count, float *to) { decodeFloats(type, from, count, to, 1); }
+static void decode(int32_t type, const uint8_t *from, uint32_t count, int32_t *to) {
+  if (type == TEGULA_MMA_S32)
+    std::memcpy(to, from, count * 4);
   else
-    eachElement(fragmentD, 16 * 8, 4, use);
+    decodeInts(type, from, count, to, 1);
+}
+
+/// m16n8: `encode(values, count, registers)` packs a lane's results.
+template <class E, class Multiply, class Encode>
+static void runProduct(Thread *warp, const MmaArgs &m, Multiply multiply, Encode encode) {
+  uint32_t width = widthIndex(m.aType), k = uint32_t(m.k);
+  bool half = m.dType == TEGULA_MMA_F16;
+  Places pa(fragmentA[width], 16 * k, k), pb(fragmentB[width], 8 * k, 8), pd(half ? fragmentHalfD : fragmentD, 128, 8);
+  E a[16 * 32], b[32 * 8], acc[16 * 8], lane[32];
+  for (uint32_t l = 0; l < 32; ++l) {
+    const MmaArgs &mine = argsOf(warp[l]);
+    decode(m.aType, bytesOf(mine.a), pa.perLane, lane), scatter(pa, l, lane, a);
+    decode(m.bType, bytesOf(mine.b), pb.perLane, lane), scatter(pb, l, lane, b);
+    decode(m.dType, bytesOf(mine.c), pd.perLane, lane), scatter(pd, l, lane, acc);
+  }
+  multiply(acc, a, b, 16, 8, k);
+  for (uint32_t l = 0; l < 32; ++l) {
+    gather(pd, l, acc, lane);
+    encode(lane, pd.perLane, argsOf(warp[l]).d);
+  }
 }
 
 static void runFloat(Thread *warp, const MmaArgs &m) {
-  float a[16 * 32], b[32 * 8], acc[16 * 8];
-  readOperands(warp, m, a, b, [](int32_t type, const uint8_t *from, float *to) { decodeFloats(type, from, 1, to, 1); });
   bool half = m.dType == TEGULA_MMA_F16;
-  eachAccumulator(m, [&](uint32_t lane, uint32_t offset, Position p) {
-    decodeFloats(half ? TEGULA_MMA_F16 : TEGULA_MMA_F32, bytesOf(argsOf(warp[lane]).c) + offset, 1, acc + p.row * 8 + p.col, 1);
-  });
-  multiplyFloat(acc, a, b, 16, 8, uint32_t(m.k));
-  eachAccumulator(m, [&](uint32_t lane, uint32_t offset, Position p) {
-    auto *to = reinterpret_cast<uint8_t *>(argsOf(warp[lane]).d) + offset;
-    uint32_t bits = half ? floatToHalf(acc[p.row * 8 + p.col]) : fromFloat(acc[p.row * 8 + p.col]);
-    std::memcpy(to, &bits, half ? 2 : 4);
+  runProduct<float>(warp, m, multiplyFloat, [&](const float *values, uint32_t count, uint32_t *d) {
+    if (!half) return void(std::memcpy(d, values, count * 4));
+    for (uint32_t i = 0; i < count; i += 2) d[i / 2] = floatToHalf(values[i]) | uint32_t(floatToHalf(values[i + 1])) << 16;
   });
 }
 
 static void runInt(Thread *warp, const MmaArgs &m) {
-  int32_t a[16 * 32], b[32 * 8], acc[16 * 8];
-  readOperands(warp, m, a, b, [](int32_t type, const uint8_t *from, int32_t *to) { decodeInts(type, from, 1, to, 1); });
-  eachAccumulator(m, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(acc + p.row * 8 + p.col, bytesOf(argsOf(warp[lane]).c) + offset, 4);
-  });
-  multiplyInt(acc, a, b, 16, 8, uint32_t(m.k));
-  eachAccumulator(m, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(reinterpret_cast<uint8_t *>(argsOf(warp[lane]).d) + offset, acc + p.row * 8 + p.col, 4);
-  });
+  runProduct<int32_t>(warp, m, multiplyInt, [](const int32_t *values, uint32_t count, uint32_t *d) { std::memcpy(d, values, count * 4); });
 }
 
 /// f64: m8n8k4, or m16n8 with K of 8 and 16.
 static void runDouble(Thread *warp, const MmaArgs &m) {
   uint32_t k = uint32_t(m.k), rows = k == 4 ? 8 : 16;
-  double a[16 * 16], b[16 * 8], acc[16 * 8];
-  eachElement(fragmentA[3], rows * k, 8, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(a + p.row * k + p.col, bytesOf(argsOf(warp[lane]).a) + offset, 8);
-  });
-  // m16n8: registers step rows first, then k; m8n8k4 has one register.
-  eachElement(fragmentB[3], 8 * k, 8, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(b + p.row * 8 + p.col, bytesOf(argsOf(warp[lane]).b) + offset, 8);
-  });
-  eachElement(fragmentD, rows * 8, 8, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(acc + p.row * 8 + p.col, bytesOf(argsOf(warp[lane]).c) + offset, 8);
-  });
+  Places pa(fragmentA[3], rows * k, k), pb(fragmentB[3], 8 * k, 8), pd(fragmentD, rows * 8, 8);
+  double a[16 * 16], b[16 * 8], acc[16 * 8], lane[8];
+  auto load = [&](const Places &p, uint32_t l, const uint32_t *registers, double *to) {
+    std::memcpy(lane, registers, p.perLane * 8);
+    scatter(p, l, lane, to);
+  };
+  for (uint32_t l = 0; l < 32; ++l) {
+    load(pa, l, argsOf(warp[l]).a, a);
+    load(pb, l, argsOf(warp[l]).b, b);
+    load(pd, l, argsOf(warp[l]).c, acc);
+  }
   for (uint32_t r = 0; r < rows; ++r)
     for (uint32_t c = 0; c < 8; ++c)
       for (uint32_t i = 0; i < k; ++i) acc[r * 8 + c] = __builtin_fma(a[r * k + i], b[i * 8 + c], acc[r * 8 + c]);
-  eachElement(fragmentD, rows * 8, 8, [&](uint32_t lane, uint32_t offset, Position p) {
-    std::memcpy(reinterpret_cast<uint8_t *>(argsOf(warp[lane]).d) + offset, acc + p.row * 8 + p.col, 8);
-  });
+  for (uint32_t l = 0; l < 32; ++l) {
+    gather(pd, l, acc, lane);
+    std::memcpy(argsOf(warp[l]).d, lane, pd.perLane * 8);
+  }
 }
 
 static void runMma(Thread *warp, uint32_t mask) {

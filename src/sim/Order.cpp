@@ -37,11 +37,12 @@ void learn(Thread *t, uint32_t who, uint32_t stamp) {
 void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra) {
   Clocks &clocks = c.clocks;
   Clock *all = clocks.make(list[0]->clock);
-  list[0]->clock->mark = clocks.now;
+  uint32_t visit = ++clocks.visits;
+  list[0]->clock->mark = visit;
   for (size_t i = 0; i < count; ++i) {
     Thread *t = list[i];
-    if (t->clock->mark != clocks.now) clocks.merge(*all, *t->clock);
-    t->clock->mark = clocks.now;
+    if (t->clock->mark != visit) clocks.merge(*all, *t->clock);
+    t->clock->mark = visit;
   }
   for (size_t i = 0; i < count; ++i) publish(list[i], *all);
   if (extra) clocks.merge(*all, *extra);
@@ -51,7 +52,7 @@ void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra) {
     clocks.drop(list[i]->clock);
     list[i]->clock = all;
   }
-  ++clocks.now;
+  clocks.advance();
 }
 
 Actor actorOf(const Thread *t, int32_t site) {

@@ -62,7 +62,7 @@ static void prepareCta(Cluster &c, Cta &cta, const LaunchConfig &config) {
   cta.memory.assign(config.sharedBytes, 0xcd);
   cta.shadow.reset(config.sharedBytes);
   uint32_t registers = config.registersPerThread;
-  if (!registers) registers = std::min(255u, 65536 / config.threads) / 8 * 8;
+  if (!registers) registers = std::min(256u, 65536 / config.threads) / 8 * 8;
   for (Warp &w : cta.warps) w.exited = 0, w.registers = registers, w.gathers.clear();
   for (Warpgroup &g : cta.groups) g.name = nullptr, g.arrived = 0;
   for (NamedBarrier &b : cta.barriers) b.count = b.arrived = b.warpsSeen = 0, b.waiting.clear(), b.gathered = nullptr;

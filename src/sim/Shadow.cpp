@@ -144,6 +144,35 @@ Conflict ShadowMemory::touchRecord(const Check &c, ShadowRecord &r, uint8_t need
   return {};
 }
 
+/// The usual case, nothing wrong and no list of readers: a store by a thread that knows the writer and the reader, ...
+static inline bool storeFast(const Clock &k, const Actor &a, uint32_t now, uint16_t site, ShadowRecord &r) {
+  if (r.flags | r.split | r.more) return false;
+  if (r.writer != a.thread && k.know[r.writer] < r.writeStamp) return false;
+  const Reader &o = r.reader;
+  bool readerKnown = o.stamp == 0 || (o.mask && (o.stamp <= k.floor || (o.mask == a.lanes && o.who == a.warpFirst)));
+  if (!readerKnown) return false;
+  r.reader.stamp = 0;
+  r.writeStamp = now;
+  r.writer = uint16_t(a.who);
+  r.writeSite = site;
+  r.init = 0xf;
+  return true;
+}
+
+/// ... and a load by a thread that knows the writer, of a word that only its warp has read since it last synchronized.
+static inline bool loadFast(const Clock &k, const Actor &a, uint32_t now, uint16_t site, ShadowRecord &r) {
+  if ((r.flags | r.split | r.more) || r.init != 0xf) return false;
+  if (r.writer != a.thread && k.know[r.writer] < r.writeStamp) return false;
+  Reader &o = r.reader;
+  if (o.stamp == now && o.who == a.warpFirst && o.mask) {
+    o.mask |= a.lanes;
+    return true;
+  }
+  if (o.stamp && !(o.mask && o.stamp <= k.floor)) return false;
+  o = {now, a.lanes, uint16_t(a.warpFirst), site};
+  return true;
+}
+
 ShadowRecord *ShadowMemory::bytesOf(ShadowRecord &word) {
   if (!word.split) {
     if (freeSplits_.empty()) splits_.emplace_back(), freeSplits_.push_back(uint32_t(splits_.size()));
@@ -171,8 +200,15 @@ Conflict ShadowMemory::access(Clocks &clocks, const Actor &actor, Touch touch, u
   bool writes = touch != Touch::Load && touch != Touch::AsyncLoad;
   bool needsInit = touch == Touch::Load || touch == Touch::AsyncLoad || touch == Touch::Atomic;
   Check c{clocks, actor, touch, clocks.now, writes, needsInit, touch == Touch::AsyncLoad || touch == Touch::AsyncStore, {}};
+  bool plainLoad = touch == Touch::Load && actor.lanes, plainStore = touch == Touch::Store;
+  uint16_t site = clampSite(actor.site);
   for (uint32_t at = offset, end = offset + bytes; at < end;) {
     ShadowRecord &w = words_[at / 4];
+    if (at % 4 == 0 && end - at >= 4 && ((plainStore && storeFast(*actor.clock, actor, c.now, site, w)) ||
+                                         (plainLoad && loadFast(*actor.clock, actor, c.now, site, w)))) {
+      at += 4;
+      continue;
+    }
     uint32_t first = at % 4, last = std::min(end - (at - first), 4u);
     bool whole = first == 0 && last == 4;
     if (whole && !w.split) {

@@ -208,7 +208,7 @@ std::string mbarrierText(const Thread &t);
 // Order.cpp: what threads learn from each other
 /// Adds what `t` knows and has done to `*into` (a clock owned by a barrier, made when null). Call advance() after.
 void release(Thread *t, Clock *&into);
-inline void advance(Thread *t) { ++t->cluster->clocks.now; }
+inline void advance(Thread *t) { t->cluster->clocks.advance(); }
 void acquire(Thread *t, Clock *from);
 /// `t` knows the accesses of entry `who` up to `stamp`.
 void learn(Thread *t, uint32_t who, uint32_t stamp);

@@ -71,51 +71,55 @@ static Accumulator &accumulatorOf(Thread *t, const WgmmaArgs &w) {
   return c;
 }
 
-/// Row and first column of a register of an accumulator of 64 x n.
-static Position placeOf(const WgmmaArgs &w, uint32_t tid, uint32_t sub, uint32_t reg) {
-  bool half = w.dType == TEGULA_MMA_F16;
-  const Fragment &f = half ? fragmentHalfD : fragmentD;
-  Position p = f.at(sub, reg & (half ? 1 : 3), tid % 32);
-  p.row += uint16_t(tid / 32 % 4 * 16);
-  p.col += uint16_t(reg >> (half ? 1 : 2) << 3);
-  return p;
-}
+/// Where a thread's registers lie in the 64 x n matrix: first(tid) + offset(register, sub-element).
+struct Places {
+  uint32_t subs, offsets[128][2];
+  explicit Places(const WgmmaArgs &w) : w_(w) {
+    bool half = w.dType == TEGULA_MMA_F16;
+    subs = half ? 2 : 1;
+    const Fragment &f = half ? fragmentHalfD : fragmentD;
+    for (uint32_t r = 0; r < w.registers(); ++r)
+      for (uint32_t s = 0; s < subs; ++s) {
+        Position p = f.at(s, r & (half ? 1 : 3), 0);
+        offsets[r][s] = p.row * uint32_t(w.n) + p.col + (r >> (half ? 1 : 2)) * 8;
+      }
+  }
+  uint32_t first(uint32_t tid) const {
+    Position p = fragmentD.at(0, 0, tid % 32);
+    return (p.row + tid / 32 * 16) * uint32_t(w_.n) + p.col;
+  }
 
-/// Calls use(register, sub-element, index into the 64 x n matrix) for the registers of a thread.
-template <class Use> static void eachRegister(const WgmmaArgs &w, uint32_t tid, Use use) {
-  uint32_t subs = w.dType == TEGULA_MMA_F16 ? 2 : 1;
-  for (uint32_t r = 0; r < w.registers(); ++r)
-    for (uint32_t s = 0; s < subs; ++s) {
-      Position p = placeOf(w, tid, s, r);
-      use(r, s, p.row * uint32_t(w.n) + p.col);
-    }
-}
+private:
+  const WgmmaArgs &w_;
+};
 
-static void gatherD(Thread *group, const WgmmaArgs &w, uint32_t *acc) {
-  bool half = w.dType == TEGULA_MMA_F16;
+static void gatherD(Thread *group, const WgmmaArgs &w, const Places &places, uint32_t *acc) {
   for (uint32_t i = 0; i < 128; ++i) {
     Accumulator &c = accumulatorOf(group + i, argsOf(group[i]));
     group[i].slot.a = uint64_t(&c - group[i].async->accumulators.data());
     if (!w.scaleD) continue;
-    eachRegister(w, i, [&](uint32_t r, uint32_t s, uint32_t at) {
-      acc[at] = half ? fromFloat(halfToFloat(uint16_t(c.values[r] >> (16 * s)))) : c.values[r];
-    });
+    uint32_t *base = acc + places.first(i);
+    for (uint32_t r = 0; r < w.registers(); ++r) {
+      if (places.subs == 1) {
+        base[places.offsets[r][0]] = c.values[r];
+        continue;
+      }
+      base[places.offsets[r][0]] = fromFloat(halfToFloat(uint16_t(c.values[r])));
+      base[places.offsets[r][1]] = fromFloat(halfToFloat(uint16_t(c.values[r] >> 16)));
+    }
   }
 }
 
-static void scatterD(Thread *group, const WgmmaArgs &w, const uint32_t *acc) {
-  bool half = w.dType == TEGULA_MMA_F16;
+static void scatterD(Thread *group, const WgmmaArgs &w, const Places &places, const uint32_t *acc) {
   for (uint32_t i = 0; i < 128; ++i) {
     AsyncState &a = *group[i].async;
     Accumulator &c = a.accumulators[group[i].slot.a];
-    eachRegister(w, i, [&](uint32_t r, uint32_t s, uint32_t at) {
-      if (!half)
-        c.values[r] = acc[at];
-      else if (s == 0)
-        c.values[r] = floatToHalf(toFloat(acc[at]));
-      else
-        c.values[r] |= uint32_t(floatToHalf(toFloat(acc[at]))) << 16;
-    });
+    const uint32_t *base = acc + places.first(i);
+    for (uint32_t r = 0; r < w.registers(); ++r) {
+      uint32_t low = base[places.offsets[r][0]];
+      if (places.subs == 2) low = floatToHalf(toFloat(low)) | uint32_t(floatToHalf(toFloat(base[places.offsets[r][1]]))) << 16;
+      c.values[r] = low;
+    }
     c.lastGroup = a.wgmmaGroup;
     c.final = false, c.taken = 0;
     c.site = w.site;
@@ -157,7 +161,8 @@ static void runWgmma(Thread *group) {
   cluster.scratch.resize(64 * 256 + 64 * 32 + 32 * 256);
   uint32_t *acc = cluster.scratch.data(), *a = acc + 64 * 256, *b = a + 64 * 32;
   std::memset(acc, 0, 64 * n * 4);
-  gatherD(group, w, acc);
+  Places places(w);
+  gatherD(group, w, places, acc);
   GroupReader reader(group, w.site);
   if (w.aRegs)
     readA(group, w, k, a);
@@ -173,7 +178,7 @@ static void runWgmma(Thread *group) {
       for (uint32_t i = 0; i < 64 * k; ++i) fa[i] = -fa[i];
     multiplyFloat(reinterpret_cast<float *>(acc), fa, reinterpret_cast<float *>(b), 64, n, k);
   }
-  scatterD(group, w, acc);
+  scatterD(group, w, places, acc);
   for (uint32_t i = 0; i < 128; ++i) group[i].async->wgmmas.push_back({group[i].async->wgmmaGroup, cluster.clocks.now, w.site});
   advance(group);
 }
