@@ -98,6 +98,33 @@ template <typename T> void checkTile(const char *target, const std::string &elem
       }
 }
 
+/// Each program takes its row's sum from the row plus a row shared by all.
+const char *const centerText = R"(
+kernel @center(%x: ptr<i32>, %w: ptr<i32>, %o: ptr<i32>, %stride: i32, %n: i32) {
+  %pid = program_id {axis = 0} : i32
+  %row = mul %pid, %stride : i32
+  %r = range {start = 0} : tensor<256xi32>
+  %nn = splat %n : tensor<256xi32>
+  %m = cmpi %r, %nn {pred = slt}
+  %xr = addptr %x, %row : ptr<i32>
+  %xp = splat %xr : tensor<256xptr<i32>>
+  %xo = addptr %xp, %r : tensor<256xptr<i32>>
+  %zero = const {value = 0} : tensor<256xi32>
+  %v = load %xo, %m, %zero : tensor<256xi32>
+  %wp = splat %w : tensor<256xptr<i32>>
+  %wo = addptr %wp, %r : tensor<256xptr<i32>>
+  %shift = load %wo, %m, %zero : tensor<256xi32>
+  %both = add %v, %shift : tensor<256xi32>
+  %sum = reduce %both {axis = 0} : i32 (%a: i32, %b: i32) { %c = add %a, %b : i32  yield %c }
+  %ss = splat %sum : tensor<256xi32>
+  %d = sub %both, %ss : tensor<256xi32>
+  %or = addptr %o, %row : ptr<i32>
+  %op = splat %or : tensor<256xptr<i32>>
+  %oo = addptr %op, %r : tensor<256xptr<i32>>
+  store %oo, %d, %m
+}
+)";
+
 } // namespace
 
 TEST(Stream, MarkedOnlyWhereNobodyReadsOrOrders) {
@@ -129,5 +156,37 @@ TEST(Stream, WritesTheSameAsOrdinaryStores) {
     checkTile<int16_t>(target, "i16", 2, 256);
     checkTile<int8_t>(target, "i8", 2, 512);
     checkTile<int64_t>(target, "i64", 2, 64);
+  }
+}
+
+// The row that the next program starts with is fetched while this one's result is written; what all programs share is not.
+TEST(Stream, FetchesTheNextProgramsRow) {
+  EXPECT_NE(stage(centerText, *parseTarget("cpu:avx512"), Stage::Plan).find("ahead %v = load"), std::string::npos);
+  EXPECT_EQ(stage(doubleText("i32", 4, 256), *parseTarget("cpu:avx512"), Stage::Plan).find("ahead"), std::string::npos)
+      << "one nest needs no help";
+  std::string code = stage(centerText, *parseTarget("cpu:avx512"), Stage::Asm);
+  size_t fetches = 0;
+  for (size_t at = 0; (at = code.find("prefetcht1", at)) != std::string::npos; ++at)
+    ++fetches;
+  EXPECT_EQ(fetches, 4u) << "a line per vector of %x, none of %w";
+  for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
+    Kernel k(centerText, streamingTarget(target), {});
+    for (int n : {256, 200}) {
+      const int programs = 5, stride = 256;
+      std::vector<int32_t> x(programs * stride), w(stride), store(x.size() + 16, -1);
+      std::iota(x.begin(), x.end(), 1);
+      std::iota(w.begin(), w.end(), -7);
+      size_t start = (64 - reinterpret_cast<uintptr_t>(store.data()) % 64) % 64 / 4;
+      ASSERT_EQ(k.run({x, w, int64_t(reinterpret_cast<intptr_t>(store.data() + start)), stride, n}, programs), 0);
+      for (int p = 0; p < programs; ++p) {
+        int32_t sum = 0;
+        for (int i = 0; i < n; ++i)
+          sum += x[static_cast<size_t>(p * stride + i)] + w[static_cast<size_t>(i)];
+        for (int i = 0; i < stride; ++i) {
+          size_t at = static_cast<size_t>(p * stride + i);
+          ASSERT_EQ(store[start + at], i < n ? x[at] + w[static_cast<size_t>(i)] - sum : -1) << target << " " << p << " " << i;
+        }
+      }
+    }
   }
 }

@@ -273,6 +273,8 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
     auto addresses = n.addressMemo;
     auto mixed = mixed_;
     n.streaming = streaming;
+    if (streaming)
+      findAhead();
     emit();
     n.memo = std::move(memo);
     n.addressMemo = std::move(addresses);
@@ -292,6 +294,8 @@ Bits FunctionEmitter::rootBits(unsigned copy) const {
 
 void FunctionEmitter::roots(unsigned copy, llvm::SmallVectorImpl<V> &accs, V first) {
   Bits at = rootBits(copy);
+  if (nest_->streaming)
+    fetchAhead(copy);
   unsigned slot = 0;
   for (const Root &r : nest_->nest->roots) {
     if (r.kind == RootKind::Reduce || r.kind == RootKind::Scan) {

@@ -86,6 +86,70 @@ V FunctionEmitter::streamRow() {
   return b_.CreateAnd(streamLaunch_, aligned);
 }
 
+// The same value for the program that comes next (along x), made of the same instructions; x itself if it does not depend on the
+// program; null if that cannot be said.
+V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
+  if (x == pid_[0])
+    return b_.CreateAdd(x, b_.getInt32(1));
+  auto *i = llvm::dyn_cast<llvm::Instruction>(x);
+  if (!i || i->getParent() == &function_->getEntryBlock() || x == pid_[1] || x == pid_[2])
+    return x;
+  bool arithmetic = llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::GetElementPtrInst>(i);
+  if (!arithmetic || budget == 0 || i->isIntDivRem())
+    return nullptr;
+  --budget;
+  llvm::SmallVector<V, 4> operands;
+  bool same = true;
+  for (V o : i->operands()) {
+    operands.push_back(inNextProgram(o, budget));
+    if (!operands.back())
+      return nullptr;
+    same &= operands.back() == o;
+  }
+  if (same)
+    return x;
+  llvm::Instruction *next = i->clone();
+  next->dropPoisonGeneratingFlags(); // there may be no next program
+  for (unsigned k = 0; k < operands.size(); ++k)
+    next->setOperand(k, operands[k]);
+  return b_.Insert(next);
+}
+
+// In front of the streaming loop: which of the loads have rows that move on with the program, and by how many bytes.
+void FunctionEmitter::findAhead() {
+  NestState &n = *nest_;
+  n.ahead.clear();
+  for (const ir::Op *load : n.nest->ahead) {
+    const ir::Value *p = load->operands[0];
+    Lin l = lin(p);
+    if (l.self || !l.opaque.empty())
+      continue;
+    int64_t bytes = std::max(1u, ir::byteWidth(load->results[0]->type.elem)), run = bytes;
+    for (size_t i = 0; i < l.coef.size() && l.coef[i] == Coef{run}; ++i)
+      run *= 2;
+    unsigned budget = 24;
+    V next = run >= streamRun ? inNextProgram(l.base, budget) : nullptr;
+    if (!next || next == l.base)
+      continue;
+    llvm::Type *t = b_.getInt64Ty();
+    n.ahead.push_back({load, b_.CreateSub(b_.CreatePtrToInt(next, t), b_.CreatePtrToInt(l.base, t))});
+  }
+}
+
+void FunctionEmitter::fetchAhead(unsigned copy) {
+  constexpr uint64_t line = 64;
+  for (auto [load, distance] : nest_->ahead) {
+    const ir::Value *p = load->operands[0];
+    uint64_t bytes = static_cast<uint64_t>(std::max(1u, ir::byteWidth(load->results[0]->type.elem))) << nest_->laneBits;
+    if (copy * bytes % line) // the copy before has fetched the line
+      continue;
+    V at = b_.CreateGEP(b_.getInt8Ty(), linAt(p, lin(p), rootBits(copy), true).base, distance);
+    for (uint64_t i = 0; i < bytes; i += line)
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), at, i), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+  }
+}
+
 // LLVM splits the store into pieces of its alignment; together they fill lines.
 void FunctionEmitter::streamStore(V x, V at) {
   auto *s = b_.CreateAlignedStore(x, at, llvm::Align(streamAlign));

@@ -79,6 +79,7 @@ struct NestState {
   std::set<const ir::Value *> assumed;     // comparisons known to hold in the loop being emitted
   bool assuming = false;
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
+  llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   int copyFrom = -1;                       // plain copy between buffers
   unsigned lanes() const { return 1u << laneBits; }
 };
@@ -209,6 +210,9 @@ private:
   bool assumedTrue(const ir::Value *mask) const;
   V streamRow();
   void streamStore(V x, V at);
+  V inNextProgram(V x, unsigned &budget);
+  void findAhead();
+  void fetchAhead(unsigned copy);
 
   // EmitTranspose
   Bits packingLanes(const Nest &n);

@@ -50,6 +50,8 @@ struct Nest {
   int axis = -1;           // of the reductions or the scan among the roots
   bool sequential = false; // element by element, in order (atomics, histogram)
   std::vector<Root> roots;
+  /// Streaming nests: loads of earlier nests whose elements of the next program are fetched meanwhile.
+  std::vector<const ir::Op *> ahead;
 };
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
