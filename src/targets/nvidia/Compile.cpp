@@ -1,0 +1,160 @@
+// compile() and emitStage(): the arrows in order. Names of targets.
+#include "abi/GpuAbi.h"
+#include "abi/SimAbi.h"
+#include "targets/Diagnostics.h"
+#include "targets/nvidia/AssignLayouts.h"
+#include "targets/nvidia/Codegen.h"
+#include "targets/nvidia/Lower.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+
+namespace tegula::nvidia {
+
+namespace {
+
+struct NameRow {
+  const char *name;
+  NvTarget target;
+};
+constexpr NameRow names[] = {
+    {"sm_80", {80, false, false}},    {"sm_86", {86, false, false}},     {"sm_89", {89, false, false}},
+    {"sm_90a", {90, true, false}},    {"sim", {90, true, true}},         {"sim:sm_80", {80, false, true}},
+    {"sim:sm_86", {86, false, true}}, {"sim:sm_89", {89, false, true}},  {"sim:sm_90a", {90, true, true}},
+};
+
+class Lap {
+public:
+  void into(uint64_t &counter) {
+    auto now = std::chrono::steady_clock::now();
+    counter += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count());
+    last_ = now;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+struct Compilation {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> llvm;
+  std::unique_ptr<ir::Module> gpu;
+  GpuKernelMeta meta;
+  CompileTimes times;
+};
+
+bool powersOfTwo(const ir::Block &b, DiagEngine &diag) {
+  for (const ir::Op *op : b.ops) {
+    for (const ir::Value *v : op->results)
+      for (int32_t d : v->type.shape)
+        if (d & (d - 1)) {
+          diag.report(diag::extentNotPowerOfTwo, op->loc, ir::str(v->type));
+          return false;
+        }
+    for (const ir::Region *r : op->regions)
+      if (!powersOfTwo(*r->block, diag))
+        return false;
+  }
+  return true;
+}
+
+bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions &options, Stage upTo, DiagEngine &diag,
+               Compilation &c) {
+  const ir::Function *kernel = module.kernel();
+  if (!kernel) {
+    diag.report(diag::noKernel, Loc{});
+    return false;
+  }
+  if (!powersOfTwo(*kernel->block(), diag))
+    return false;
+  Lap lap;
+  c.gpu = assignLayouts(module, target, options);
+  lap.into(c.times.layoutNs);
+  if (upTo == Stage::Gpu)
+    return true;
+  c.machine = createTargetMachine(target, options, diag);
+  if (!c.machine)
+    return false;
+  c.llvm = std::make_unique<llvm::Module>(kernel->name, c.context);
+  c.llvm->setTargetTriple(c.machine->getTargetTriple().str());
+  c.llvm->setDataLayout(c.machine->createDataLayout());
+  if (!lower(*c.gpu, target, options, *c.llvm, c.meta, diag))
+    return false;
+#ifndef NDEBUG
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  if (llvm::verifyModule(*c.llvm, &os)) {
+    diag.report(diag::internalIr, kernel->loc, error);
+    return false;
+  }
+#endif
+  lap.into(c.times.lowerNs);
+  optimize(*c.llvm, *c.machine, options);
+  lap.into(c.times.optimizeNs);
+  return true;
+}
+
+} // namespace
+
+std::optional<NvTarget> parseTarget(std::string_view name) {
+  for (const NameRow &n : names)
+    if (name == n.name)
+      return n.target;
+  return std::nullopt;
+}
+
+std::vector<std::string> knownTargetNames() {
+  std::vector<std::string> out;
+  for (const NameRow &n : names)
+    out.push_back(n.name);
+  return out;
+}
+
+std::string targetKey(const NvTarget &t) {
+  return (t.simulate ? "sim" + std::to_string(TEGULA_SIM_ABI_VERSION) : "nv" + std::to_string(TEGULA_GPU_ABI_VERSION)) + "|sm_" +
+         std::to_string(t.sm) + (t.archFeatures ? "a" : "");
+}
+
+std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &options, DiagEngine &diag) {
+  Compilation c;
+  if (!compileTo(module, target, options, Stage::Object, diag, c))
+    return std::nullopt;
+  GpuKernel kernel;
+  Lap lap;
+  if (target.simulate) {
+    kernel.code = emitObject(*c.llvm, *c.machine);
+  } else {
+    std::string ptx = emitPtx(*c.llvm, *c.machine);
+    kernel.code.assign(ptx.c_str(), ptx.c_str() + ptx.size() + 1);
+  }
+  lap.into(c.times.codegenNs);
+  kernel.meta = std::move(c.meta);
+  kernel.times = c.times;
+  return kernel;
+}
+
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const NvOptions &options, Stage stage,
+                                     DiagEngine &diag) {
+  Compilation c;
+  if (!compileTo(module, target, options, stage, diag, c))
+    return std::nullopt;
+  switch (stage) {
+  case Stage::Gpu:
+    return ir::print(*c.gpu);
+  case Stage::Llvm: {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    c.llvm->print(os, nullptr);
+    return text;
+  }
+  case Stage::Ptx:
+    return emitPtx(*c.llvm, *c.machine);
+  case Stage::Object:
+    break;
+  }
+  std::vector<char> object = emitObject(*c.llvm, *c.machine);
+  return std::string(object.begin(), object.end());
+}
+
+} // namespace tegula::nvidia

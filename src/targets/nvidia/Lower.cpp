@@ -1,0 +1,441 @@
+// Lower.h: the frame of a kernel, dispatch, scalars and element-wise operations, coordinates.
+#include "targets/nvidia/Lower.h"
+#include "abi/GpuAbi.h"
+#include "targets/Diagnostics.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+
+namespace tegula::nvidia {
+
+using ir::Elem;
+using ir::OpKind;
+using layout::Dim;
+
+Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+                   GpuKernelMeta &meta, DiagEngine &diag)
+    : m_(m), target_(target), options_(options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()),
+      source_(m.kernel()) {
+  vecTarget_.nvptx = !target.simulate;
+  vecTarget_.x86 = target.simulate;
+  vecTarget_.fma = true;
+  vecTarget_.fpFusion = options.fpFusion;
+}
+
+bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+           GpuKernelMeta &meta, DiagEngine &diag) {
+  return Lowering(module, target, options, out, meta, diag).run();
+}
+
+bool Lowering::run() {
+  beginKernel();
+  block(*source_->block());
+  meta_.sharedBytes = static_cast<uint32_t>(scratchBytes_);
+  return ok_;
+}
+
+bool Lowering::fail(const Op &op, std::string why) {
+  if (ok_)
+    diag_.report(diag::unsupportedOnGpu, op.loc, ir::info(op.kind).name, why);
+  return ok_ = false;
+}
+
+// ---- frame
+
+/// A GPU kernel takes its arguments one by one and the record last; a simulated one the thread and the packed block.
+void Lowering::beginKernel() {
+  llvm::LLVMContext &c = out_.getContext();
+  llvm::Type *ptr = llvm::PointerType::getUnqual(c);
+  std::vector<llvm::Type *> types;
+  if (target_.simulate) {
+    types = {ptr, ptr};
+  } else {
+    for (const Value *a : source_->block()->args) {
+      llvm::Type *t = memType(a->type);
+      types.push_back(t);
+    }
+    types.push_back(ptr);
+  }
+  auto *type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source_->name, out_);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  meta_.symbol = source_->name;
+  meta_.threads = 32 * options_.numWarps;
+  meta_.clusterCtas = options_.numCtas;
+  b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
+  in_.emplace(b_, target_, target_.simulate ? function_->getArg(0) : nullptr);
+  vec_.emplace(targets::VecEmitter{b_, vecTarget_});
+  arguments();
+  tid_ = in_->special(Special::Tid);
+  lane_ = b_.CreateAnd(tid_, 31);
+  warp_ = options_.numWarps == 1 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
+  if (target_.simulate) {
+    shared_ = b_.getInt32(0x400);
+  } else {
+    auto *array = llvm::ArrayType::get(b_.getInt8Ty(), 0);
+    auto *global = new llvm::GlobalVariable(out_, array, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared",
+                                            nullptr, llvm::GlobalValue::NotThreadLocal, 3);
+    global->setAlignment(llvm::Align(1024));
+    shared_ = b_.CreatePtrToInt(global, b_.getInt32Ty());
+    auto mark = [&](const char *key, uint32_t value) {
+      out_.getOrInsertNamedMetadata("nvvm.annotations")
+          ->addOperand(llvm::MDNode::get(c, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
+                                             llvm::ValueAsMetadata::get(b_.getInt32(value))}));
+    };
+    mark("kernel", 1);
+    mark("reqntidx", meta_.threads);
+    if (options_.maxRegisters)
+      mark("maxnreg", options_.maxRegisters);
+  }
+  // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
+  llvm::BasicBlock *body = newBlock("body");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+}
+
+void Lowering::arguments() {
+  uint64_t offset = 0;
+  std::vector<bool> written(source_->block()->args.size());
+  std::function<void(const ir::Block &)> findStores = [&](const ir::Block &b) {
+    for (const Op *op : b.ops) {
+      if (op->kind == OpKind::Store || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas) {
+        int arg = baseArgument(op->operands[0]);
+        for (size_t i = 0; i < written.size(); ++i)
+          if (arg < 0 || static_cast<size_t>(arg) == i)
+            written[i] = true;
+      }
+      for (const ir::Region *r : op->regions)
+        findStores(*r->block);
+    }
+  };
+  findStores(*source_->block());
+  for (size_t i = 0; i < source_->block()->args.size(); ++i) {
+    const Value *a = source_->block()->args[i];
+    unsigned bytes = a->type.isPtr ? 8 : std::max(1u, ir::byteWidth(a->type.elem));
+    offset = (offset + bytes - 1) / bytes * bytes;
+    V x = target_.simulate ? b_.CreateAlignedLoad(memType(a->type),
+                                                  b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(1), offset),
+                                                  llvm::Align(bytes))
+                           : static_cast<V>(function_->getArg(static_cast<unsigned>(i)));
+    const ir::ArgInfo &info = source_->argInfo[i];
+    V reg = fromMemory(x, a->type);
+    reg->setName(info.name);
+    set(a, {reg});
+    meta_.args.push_back({a->type, static_cast<uint32_t>(offset), info.name, info.isSigned, a->type.isPtr && written[i]});
+    offset += bytes;
+  }
+  meta_.argBytes = static_cast<uint32_t>((offset + 7) / 8 * 8);
+  if (!target_.simulate)
+    record_ = function_->getArg(function_->arg_size() - 1);
+}
+
+llvm::BasicBlock *Lowering::newBlock(const char *name) {
+  return llvm::BasicBlock::Create(out_.getContext(), name, function_);
+}
+
+// ---- dispatch
+
+void Lowering::block(const ir::Block &b) {
+  for (const Op *op : b.ops) {
+    if (!ok_)
+      return;
+    lowerOp(*op);
+  }
+}
+
+void Lowering::lowerOp(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Const:
+    return set(op.result(), constant(op));
+  case OpKind::Poison:
+    return set(op.result(), Regs(registersOf(op.result()->type), llvm::UndefValue::get(regType(op.result()->type))));
+  case OpKind::ProgramId:
+  case OpKind::NumPrograms: {
+    constexpr Special ids[] = {Special::CtaIdX, Special::CtaIdY, Special::CtaIdZ}, sizes[] = {Special::GridX, Special::GridY, Special::GridZ};
+    auto axis = static_cast<size_t>(op.intAttr("axis"));
+    return set(op.result(), {in_->special((op.kind == OpKind::ProgramId ? ids : sizes)[axis])});
+  }
+  case OpKind::Range: {
+    Regs r;
+    for (unsigned i = 0; i < registersOf(op.result()->type); ++i)
+      r.push_back(b_.CreateAdd(coordinate(op.result()->type.layout, 0, i), b_.getInt32(static_cast<uint32_t>(op.intAttr("start")))));
+    return set(op.result(), std::move(r));
+  }
+  case OpKind::Splat:
+    return set(op.result(), Regs(registersOf(op.result()->type), scalar(op.operands[0])));
+  case OpKind::Unsplat:
+    return set(op.result(), {scalar(op.operands[0])});
+  case OpKind::ExpandDims:
+  case OpKind::Broadcast:
+  case OpKind::Permute:
+  case OpKind::Reshape:
+    return set(op.result(), renamed(op));
+  case OpKind::Join:
+  case OpKind::Cat:
+    return set(op.result(), joined(op));
+  case OpKind::Split:
+    return split(op);
+  case OpKind::Convert:
+    return convert(op);
+  case OpKind::Load:
+    return load(op);
+  case OpKind::Store:
+    return store(op);
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    return atomic(op);
+  case OpKind::Gather:
+    return gather(op);
+  case OpKind::Histogram:
+    return histogram(op);
+  case OpKind::Barrier:
+    return barrier();
+  case OpKind::Dot:
+    return dot(op);
+  case OpKind::Reduce:
+    return reduce(op);
+  case OpKind::Scan:
+    return scan(op);
+  case OpKind::For:
+    return forLoop(op);
+  case OpKind::While:
+    return whileLoop(op);
+  case OpKind::If:
+    return ifElse(op);
+  case OpKind::Print:
+    return print(op);
+  case OpKind::Assert:
+    return assertion(op);
+  case OpKind::Assume:
+    b_.CreateAssumption(scalar(op.operands[0]));
+    return;
+  case OpKind::Return:
+    b_.CreateRetVoid();
+    return;
+  case OpKind::Yield:
+  case OpKind::Condition:
+    return; // the owner reads their operands
+  case OpKind::Call:
+    fail(op, "calls must have been inlined");
+    return;
+  default:
+    return set(op.result(), elementwise(op));
+  }
+}
+
+// ---- values
+
+llvm::Type *Lowering::regType(const ir::Type &t) { return t.isPtr ? b_.getPtrTy() : vec_ ? vec_->elemType(t.elem) : targets::VecEmitter{b_, vecTarget_}.elemType(t.elem); }
+llvm::Type *Lowering::memType(const ir::Type &t) { return !t.isPtr && t.elem == Elem::I1 ? b_.getInt8Ty() : regType(t); }
+V Lowering::toMemory(V x) { return x->getType()->isIntegerTy(1) ? b_.CreateZExt(x, b_.getInt8Ty()) : x; }
+V Lowering::fromMemory(V x, const ir::Type &t) {
+  return !t.isPtr && t.elem == Elem::I1 ? b_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType())) : x;
+}
+
+const Regs &Lowering::get(const Value *v) const {
+  auto it = values_.find(v);
+  assert(it != values_.end() && "value has not been lowered");
+  return it->second;
+}
+
+Regs Lowering::constant(const Op &op) {
+  ir::Type t = op.result()->type;
+  llvm::Type *reg = regType(t);
+  V c;
+  if (ir::isInt(t.elem)) {
+    c = llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
+  } else if (double d = op.floatAttr("value"); reg->isFloatTy() || reg->isDoubleTy()) {
+    c = llvm::ConstantFP::get(reg, d);
+  } else if (t.elem == Elem::F16 || t.elem == Elem::BF16) {
+    llvm::APFloat f(d);
+    bool lossy;
+    f.convert(t.elem == Elem::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+    c = llvm::ConstantInt::get(reg, f.bitcastToAPInt());
+  } else {
+    c = vec_->narrow(llvm::ConstantFP::get(b_.getFloatTy(), d), t.elem);
+  }
+  return Regs(registersOf(t), c);
+}
+
+V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
+  const ir::Type &a = op.operands[0]->type, &r = op.result()->type;
+  switch (op.kind) {
+  case OpKind::AddPtr: {
+    // i1 and narrower pointees are bytes in memory.
+    V offset = args[1]->getType()->isIntegerTy(64) ? args[1] : b_.CreateSExt(args[1], b_.getInt64Ty());
+    return b_.CreateGEP(memType(a.scalarType().isPtr ? ir::Type::scalar(a.elem) : a), args[0], offset);
+  }
+  case OpKind::IntToPtr:
+    return b_.CreateIntToPtr(args[0], b_.getPtrTy());
+  case OpKind::PtrToInt:
+    return b_.CreatePtrToInt(args[0], b_.getInt64Ty());
+  case OpKind::Select:
+    return b_.CreateSelect(args[0], args[1], args[2]);
+  case OpKind::Bitcast:
+    if (a.isPtr || r.isPtr)
+      return args[0];
+    break;
+  case OpKind::CmpI:
+    if (a.isPtr)
+      return vec_->elementwise(op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64, Elem::I1);
+    break;
+  default:
+    break;
+  }
+  return vec_->elementwise(op, args, a.elem, r.elem);
+}
+
+Regs Lowering::elementwise(const Op &op) {
+  Regs out;
+  unsigned n = registersOf(op.result()->type);
+  llvm::SmallVector<const Regs *, 3> in;
+  for (const Value *v : op.operands)
+    in.push_back(&get(v));
+  for (unsigned i = 0; i < n; ++i) {
+    llvm::SmallVector<V, 3> args;
+    for (const Regs *r : in)
+      args.push_back((*r)[i]);
+    // Splats and copies give runs of registers one value: computed once.
+    bool same = i > 0;
+    for (const Regs *r : in)
+      same &= i > 0 && (*r)[i] == (*r)[i - 1];
+    out.push_back(same ? out.back() : elementwise(op, args));
+  }
+  return out;
+}
+
+V Lowering::bitsOf(V x) {
+  llvm::Type *t = x->getType();
+  if (t->isPointerTy())
+    return b_.CreatePtrToInt(x, b_.getInt64Ty());
+  return t->isIntegerTy() ? x : b_.CreateBitCast(x, b_.getIntNTy(t->getPrimitiveSizeInBits()));
+}
+
+V Lowering::fromBits(V bits, llvm::Type *type) {
+  if (type->isPointerTy())
+    return b_.CreateIntToPtr(bits, type);
+  return type->isIntegerTy() ? bits : b_.CreateBitCast(bits, type);
+}
+
+// ---- coordinates
+
+/// Sum over the bits of lane and warp of the images `project` takes from their bases; `mask`: all bits that can be set.
+V Lowering::gatherBits(const LinearLayout &l, const std::function<uint64_t(uint64_t)> &project, uint64_t &mask) {
+  mask = 0;
+  V sum = nullptr;
+  // Bits that move by the same distance are moved together.
+  for (auto [dim, source] : {std::pair(Dim::Lane, lane_), std::pair(Dim::Warp, warp_)}) {
+    std::map<int, uint32_t> groups; // distance -> input bits
+    for (unsigned i = 0; i < l.inBits(dim); ++i)
+      for (uint64_t image = project(l.basis(dim, i)); image; image &= image - 1)
+        groups[std::countr_zero(image) - static_cast<int>(i)] |= 1u << i;
+    for (auto [distance, bits] : groups) {
+      V part = b_.CreateAnd(source, b_.getInt32(bits));
+      part = distance > 0 ? b_.CreateShl(part, distance) : distance < 0 ? b_.CreateLShr(part, -distance) : part;
+      uint64_t image = distance >= 0 ? uint64_t{bits} << distance : bits >> -distance;
+      sum = !sum ? part : mask & image ? b_.CreateXor(sum, part) : b_.CreateAdd(sum, part, "", true, true);
+      mask |= image;
+    }
+  }
+  return sum ? sum : b_.getInt32(0);
+}
+
+V Lowering::threadPart(uint16_t id, unsigned axis) {
+  V &v = threadPart_[{id, axis}];
+  if (!v) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
+    const LinearLayout &l = m_.layouts[id - 1u];
+    uint64_t mask;
+    v = gatherBits(l, [&](uint64_t flat) { return l.outs().part(flat, layout::tensorDim(axis)); }, mask);
+  }
+  return v;
+}
+
+V Lowering::threadFlat(uint16_t id) {
+  V &v = threadPart_[{id, ~0u}];
+  if (!v) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
+    uint64_t mask;
+    v = gatherBits(m_.layouts[id - 1u], [](uint64_t flat) { return flat; }, mask);
+  }
+  return v;
+}
+
+V Lowering::combineIndex(V thread, uint64_t threadMask, uint64_t constant) {
+  if (!constant)
+    return thread;
+  V c = b_.getInt32(static_cast<uint32_t>(constant));
+  // Disjoint bits: an addition, which addressing modes and later passes can use.
+  return threadMask & constant ? b_.CreateXor(thread, c) : b_.CreateAdd(thread, c, "", true, true);
+}
+
+V Lowering::coordinate(uint16_t id, unsigned axis, unsigned r) {
+  const LinearLayout &l = m_.layouts[id - 1u];
+  Dim d = layout::tensorDim(axis);
+  uint64_t mask = 0;
+  for (Dim in : {Dim::Lane, Dim::Warp})
+    for (uint64_t basis : l.bases(in))
+      mask |= l.outs().part(basis, d);
+  return combineIndex(threadPart(id, axis), mask, l.outs().part(l.apply(r), d));
+}
+
+V Lowering::flatIndex(uint16_t id, unsigned r) {
+  const LinearLayout &l = m_.layouts[id - 1u];
+  uint64_t mask = 0;
+  for (Dim in : {Dim::Lane, Dim::Warp})
+    for (uint64_t basis : l.bases(in))
+      mask |= basis;
+  return combineIndex(threadFlat(id), mask, l.apply(r));
+}
+
+V Lowering::ownsElements(uint16_t id) {
+  auto [it, isNew] = owners_.try_emplace(id, nullptr);
+  if (!isNew)
+    return it->second;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
+  V owns = nullptr;
+  auto check = [&](V index, uint32_t free) {
+    if (free)
+      owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(index, free), b_.getInt32(0)));
+  };
+  if (id == 0) { // a scalar: everybody holds a copy
+    owns = b_.CreateICmpEQ(tid_, b_.getInt32(0));
+  } else {
+    const LinearLayout &l = m_.layouts[id - 1u];
+    check(lane_, l.freeMask(Dim::Lane));
+    check(warp_, l.freeMask(Dim::Warp));
+  }
+  return owners_[id] = owns;
+}
+
+// ---- shared scratch
+
+void Lowering::barrier() {
+  in_->barrier();
+  seen_.clear();
+  scratchUsed_ = false;
+}
+
+V Lowering::scratch(const Op &op, uint64_t bytes) {
+  if (scratchUsed_)
+    barrier();
+  scratchUsed_ = true;
+  in_->setSite(siteOf(op));
+  scratchBytes_ = std::max(scratchBytes_, bytes);
+  return shared_;
+}
+
+V Lowering::sharedAt(V base, V index, unsigned bytes) {
+  return b_.CreateAdd(base, b_.CreateMul(index, b_.getInt32(bytes)));
+}
+
+void Lowering::storeElement(V address, V x, const ir::Type &, V pred) { in_->storeShared(address, toMemory(x), pred); }
+
+V Lowering::loadElement(V address, const ir::Type &t, V pred, V other) {
+  return fromMemory(in_->loadShared(address, memType(t.scalarType()), pred, other ? toMemory(other) : nullptr), t);
+}
+
+} // namespace tegula::nvidia

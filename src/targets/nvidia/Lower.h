@@ -1,0 +1,163 @@
+// GPU IR to LLVM IR: one function per kernel, executed by every thread of a block.
+//
+// A tensor is a list of LLVM values, one per register of its layout; a scalar is one value that all threads hold.
+// Everything the hardware has special instructions for goes through Instr. Control flow of the kernel is uniform (scalars
+// are equal in all threads), so barriers may stand anywhere but inside the regions of reductions.
+//
+//   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
+//   LowerShape.cpp    operations that rename coordinates, convert        LowerReduce.cpp   reduce, scan
+//   LowerMemory.cpp   load, store                                        LowerAtomic.cpp   atomics, histogram, gather
+//   LowerDot.cpp      dot                                                LowerDebug.cpp    print, assert, sites
+#pragma once
+#include "targets/common/Vec.h"
+#include "targets/nvidia/Instr.h"
+#include "targets/nvidia/Layouts.h"
+#include "llvm/ADT/DenseMap.h"
+#include <functional>
+
+namespace tegula::nvidia {
+
+/// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds. False after a report.
+bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+           GpuKernelMeta &meta, DiagEngine &diag);
+
+class Lowering {
+public:
+  Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out, GpuKernelMeta &meta,
+           DiagEngine &diag);
+  bool run();
+
+private:
+  using Op = ir::Op;
+  using Value = ir::Value;
+
+  // Frame (Lower.cpp).
+  void beginKernel();
+  void arguments();
+  void block(const ir::Block &b);
+  void lowerOp(const Op &op);
+  bool fail(const Op &op, std::string why);
+
+  // Values.
+  const LinearLayout &layoutOf(const Value *v) const { return m_.layoutOf(v->type); }
+  unsigned registersOf(const ir::Type &t) const { return t.isScalar() ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
+  llvm::Type *regType(const ir::Type &t);          // element in a register
+  const Regs &get(const Value *v) const;
+  V scalar(const Value *v) const { return get(v)[0]; }
+  void set(const Value *v, Regs r) { values_[v] = std::move(r); }
+  Regs constant(const Op &op);
+  Regs elementwise(const Op &op);
+  V elementwise(const Op &op, llvm::ArrayRef<V> args);
+  /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
+  V bitsOf(V x);
+  V fromBits(V bits, llvm::Type *type);
+
+  // Coordinates.
+  /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry block).
+  V threadPart(uint16_t layout, unsigned axis);
+  /// The same for the row-major index of the element.
+  V threadFlat(uint16_t layout);
+  /// Coordinate of register r along axis: thread part combined with a constant.
+  V coordinate(uint16_t layout, unsigned axis, unsigned r);
+  V flatIndex(uint16_t layout, unsigned r);
+  /// Flat image of the register bits alone.
+  uint64_t registerFlat(uint16_t layout, unsigned r) const { return m_.layouts[layout - 1u].apply(r); }
+  /// i1: this thread holds the first copy of its elements; null if every thread does.
+  V ownsElements(uint16_t layout);
+  V combineIndex(V thread, uint64_t threadMask, uint64_t constant);
+  V gatherBits(const LinearLayout &l, const std::function<uint64_t(uint64_t flat)> &project, uint64_t &mask);
+  /// Registers of `have` that hold the elements with these register-flat images (same thread parts).
+  Regs pick(const Regs &have, const LinearLayout &l, unsigned count, const std::function<uint64_t(unsigned)> &flatOf);
+
+  // Shape (LowerShape.cpp).
+  Regs renamed(const Op &op);
+  Regs joined(const Op &op);
+  void split(const Op &op);
+  void convert(const Op &op);
+  /// Tensor through shared memory, any layout to any layout.
+  llvm::SmallVector<Regs, 2> exchange(llvm::ArrayRef<Regs> regs, llvm::ArrayRef<ir::Type> types, uint16_t to);
+
+  // Shared scratch: one region that operations use one after the other.
+  /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
+  V scratch(const Op &op, uint64_t bytes);
+  void barrier();
+  V sharedAt(V base, V index, unsigned bytes);
+  void storeElement(V address, V x, const ir::Type &t, V pred);
+  V loadElement(V address, const ir::Type &t, V pred = nullptr, V other = nullptr);
+  llvm::Type *memType(const ir::Type &t); // i1 takes a byte
+  V toMemory(V x);
+  V fromMemory(V x, const ir::Type &t);
+
+  // Memory (LowerMemory.cpp).
+  void load(const Op &op);
+  void store(const Op &op);
+  /// A barrier if an earlier access of this program may touch the same memory from another thread.
+  void orderAccess(const Op &op, bool writes);
+  AccessHints hints(const Op &op) const;
+  int baseArgument(const Value *pointer) const;
+  V conjunction(V a, V b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
+
+  // Reductions (LowerReduce.cpp).
+  void reduce(const Op &op);
+  void scan(const Op &op);
+  Regs combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right);
+  V shuffle(ShuffleMode mode, V x, V lane);
+  Regs select(V cond, const Regs &a, const Regs &b);
+  void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
+  void scanChunk(const Op &op, struct ScanShape &s, unsigned group, llvm::SmallVectorImpl<Regs> &elems);
+
+  // Atomics, gather, histogram (LowerAtomic.cpp).
+  void atomic(const Op &op);
+  void gather(const Op &op);
+  void histogram(const Op &op);
+  /// Values known to the owners only, given to every thread that holds a copy.
+  Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t);
+
+  // LowerDot.cpp.
+  void dot(const Op &op);
+
+  // LowerDebug.cpp.
+  int siteOf(const Op &op);
+  void print(const Op &op);
+  void assertion(const Op &op);
+
+  // LowerControl.cpp.
+  void forLoop(const Op &op);
+  void whileLoop(const Op &op);
+  void ifElse(const Op &op);
+  llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
+  void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
+  llvm::BasicBlock *newBlock(const char *name);
+  void forgetAccesses();
+
+  const ir::Module &m_;
+  const NvTarget &target_;
+  const NvOptions &options_;
+  llvm::Module &out_;
+  GpuKernelMeta &meta_;
+  DiagEngine &diag_;
+  llvm::IRBuilder<> b_;
+  const ir::Function *source_ = nullptr;
+  llvm::Function *function_ = nullptr;
+  std::optional<Instr> in_;
+  targets::VecTarget vecTarget_;
+  std::optional<targets::VecEmitter> vec_;
+  V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
+  llvm::DenseMap<const Value *, Regs> values_;
+  llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
+  llvm::DenseMap<unsigned, V> owners_;
+  llvm::DenseMap<const Op *, int> sites_;
+  bool ok_ = true;
+
+  /// Accesses since the last barrier, for orderAccess: argument (or -1) and pointer.
+  struct Seen {
+    int arg;
+    const Value *pointer;
+    bool writes;
+  };
+  llvm::SmallVector<Seen, 8> seen_;
+  bool scratchUsed_ = false;
+  uint64_t scratchBytes_ = 0;
+};
+
+} // namespace tegula::nvidia

@@ -1,0 +1,109 @@
+// Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
+#include "targets/nvidia/Lower.h"
+
+namespace tegula::nvidia {
+
+llvm::SmallVector<llvm::PHINode *, 8> Lowering::phis(llvm::ArrayRef<Value *> values) {
+  llvm::SmallVector<llvm::PHINode *, 8> out;
+  for (const Value *v : values) {
+    Regs regs;
+    for (unsigned i = 0; i < registersOf(v->type); ++i) {
+      out.push_back(b_.CreatePHI(regType(v->type), 2));
+      regs.push_back(out.back());
+    }
+    set(v, std::move(regs));
+  }
+  return out;
+}
+
+void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from) {
+  size_t at = 0;
+  for (const Value *v : values)
+    for (V x : get(v))
+      phis[at++]->addIncoming(x, from);
+}
+
+/// What came before along another path is unknown: the next access or use of scratch has to be careful.
+void Lowering::forgetAccesses() {
+  seen_.clear();
+  seen_.push_back({-1, nullptr, true});
+  scratchUsed_ = true;
+}
+
+void Lowering::forLoop(const Op &op) {
+  const ir::Block &body = *op.region(0);
+  bool reverse = op.intAttr("reverse") != 0;
+  V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
+  llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  llvm::PHINode *index = b_.CreatePHI(upper->getType(), 2);
+  index->addIncoming(scalar(op.operands[0]), before);
+  set(body.args[0], {index});
+  auto nodes = phis(carried);
+  incoming(nodes, inits, before);
+  b_.CreateCondBr(reverse ? b_.CreateICmpSGT(index, upper) : b_.CreateICmpSLT(index, upper), inside, after);
+  b_.SetInsertPoint(inside);
+  forgetAccesses();
+  block(body);
+  in_->backEdge();
+  V next = reverse ? b_.CreateSub(index, step) : b_.CreateAdd(index, step);
+  index->addIncoming(next, b_.GetInsertBlock());
+  if (ok_)
+    incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
+  b_.CreateBr(header);
+  b_.SetInsertPoint(after);
+  forgetAccesses();
+  for (size_t i = 0; i < op.results.size(); ++i)
+    set(op.results[i], Regs(get(carried[i])));
+}
+
+void Lowering::whileLoop(const Op &op) {
+  const ir::Block &test = *op.region(0), &body = *op.region(1);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("while"), *inside = newBlock("while.body"), *after = newBlock("while.end");
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  auto nodes = phis(test.args);
+  incoming(nodes, op.operands, before);
+  forgetAccesses();
+  block(test);
+  if (!ok_)
+    return;
+  llvm::ArrayRef<Value *> given(test.terminator()->operands);
+  b_.CreateCondBr(scalar(given[0]), inside, after);
+  b_.SetInsertPoint(inside);
+  for (size_t i = 0; i < body.args.size(); ++i)
+    set(body.args[i], Regs(get(given[i + 1])));
+  block(body);
+  if (!ok_)
+    return;
+  in_->backEdge();
+  incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
+  b_.CreateBr(header);
+  b_.SetInsertPoint(after);
+  forgetAccesses();
+  for (size_t i = 0; i < op.results.size(); ++i)
+    set(op.results[i], Regs(get(given[i + 1])));
+}
+
+void Lowering::ifElse(const Op &op) {
+  llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
+  b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
+  for (unsigned i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(side[i]);
+    forgetAccesses();
+    block(*op.region(i));
+    if (!ok_)
+      return;
+    end[i] = b_.GetInsertBlock();
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+  forgetAccesses();
+  auto nodes = phis(op.results);
+  for (unsigned i = 0; i < 2; ++i)
+    incoming(nodes, op.region(i)->terminator()->operands, end[i]);
+}
+
+} // namespace tegula::nvidia

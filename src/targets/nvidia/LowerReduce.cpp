@@ -1,0 +1,269 @@
+// Reductions and scans: inside a thread, then across lanes by shuffles, then across warps through shared memory.
+//
+// assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
+// belongs to the axis or does not. Scans get scanLayout: along the axis registers count fastest, then lanes, then warps.
+#include "targets/nvidia/Lower.h"
+#include <map>
+
+namespace tegula::nvidia {
+
+using ir::OpKind;
+using layout::Dim;
+
+/// The region applied to two tuples; its operations are scalar.
+Regs Lowering::combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right) {
+  const ir::Block &body = *op.region(0);
+  size_t n = left.size();
+  for (size_t i = 0; i < n; ++i) {
+    set(body.args[i], {left[i]});
+    set(body.args[n + i], {right[i]});
+  }
+  block(body);
+  Regs out;
+  if (ok_)
+    for (const Value *v : body.terminator()->operands)
+      out.push_back(scalar(v));
+  else
+    out.assign(left.begin(), left.end());
+  return out;
+}
+
+V Lowering::shuffle(ShuffleMode mode, V x, V lane) {
+  V bits = bitsOf(x);
+  unsigned width = bits->getType()->getIntegerBitWidth();
+  if (width == 64) {
+    V low = in_->shuffle(mode, b_.CreateTrunc(bits, b_.getInt32Ty()), lane);
+    V high = in_->shuffle(mode, b_.CreateTrunc(b_.CreateLShr(bits, 32), b_.getInt32Ty()), lane);
+    bits = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
+  } else {
+    bits = b_.CreateTrunc(in_->shuffle(mode, b_.CreateZExt(bits, b_.getInt32Ty()), lane), bits->getType());
+  }
+  return fromBits(bits, x->getType());
+}
+
+Regs Lowering::select(V cond, const Regs &a, const Regs &b) {
+  Regs out;
+  for (size_t i = 0; i < a.size(); ++i)
+    out.push_back(b_.CreateSelect(cond, a[i], b[i]));
+  return out;
+}
+
+namespace {
+
+/// What the bits of one input dimension do along an axis.
+uint32_t bitsAlong(const LinearLayout &l, Dim in, unsigned axis) {
+  uint32_t bits = 0;
+  for (unsigned i = 0; i < l.inBits(in); ++i)
+    bits |= (l.basis(in, i, layout::tensorDim(axis)) != 0 ? 1u : 0u) << i;
+  return bits;
+}
+
+/// Register image with the axis removed: the row-major index in the reduced tensor.
+uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
+  uint64_t inner = 1, extent = static_cast<uint64_t>(shape[axis]);
+  for (unsigned k = axis + 1; k < shape.rank(); ++k)
+    inner *= static_cast<uint64_t>(shape[k]);
+  return flat / (inner * extent) * inner + flat % inner;
+}
+
+} // namespace
+
+void Lowering::reduce(const Op &op) {
+  const ir::Type &t = op.operands[0]->type;
+  const LinearLayout &l = m_.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  Dim along = layout::tensorDim(axis);
+  size_t n = op.operands.size();
+  // In a thread: elements of one result, in the order of their coordinate.
+  std::map<uint64_t, std::map<uint64_t, unsigned>> groups; // result image -> coordinate -> register
+  for (unsigned r = 0; r < registersOf(t); ++r)
+    groups[withoutAxis(l.apply(r), t.shape, axis)].try_emplace(l.outs().part(l.apply(r), along), r);
+  std::map<uint64_t, unsigned> partOf;
+  llvm::SmallVector<Regs, 8> parts;
+  for (auto &[image, registers] : groups) {
+    Regs sum;
+    for (auto [coordinate, r] : registers) {
+      Regs x;
+      for (const Value *v : op.operands)
+        x.push_back(get(v)[r]);
+      sum = sum.empty() ? x : combine(op, sum, x);
+    }
+    partOf[image] = static_cast<unsigned>(parts.size());
+    parts.push_back(std::move(sum));
+  }
+  uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
+  for (Regs &p : parts)
+    for (uint32_t bits = lanes; bits; bits &= bits - 1) {
+      Regs other;
+      for (V x : p)
+        other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
+      p = combine(op, p, other);
+    }
+  if (bitsAlong(l, Dim::Warp, axis))
+    reduceWarps(op, parts);
+  for (size_t k = 0; k < n; ++k) {
+    Regs out;
+    const ir::Type &rt = op.results[k]->type;
+    for (unsigned r = 0; r < registersOf(rt); ++r)
+      out.push_back(parts[partOf.at(rt.isScalar() ? 0 : m_.layoutOf(rt).apply(r))][k]);
+    set(op.results[k], std::move(out));
+  }
+}
+
+/// Every warp that shares a result leaves its part in shared memory; every thread adds up all parts.
+/// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
+void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
+  const ir::Type &t = op.operands[0]->type;
+  const LinearLayout &l = m_.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  uint32_t warpBits = bitsAlong(l, Dim::Warp, axis);
+  unsigned ways = 1u << std::popcount(warpBits);
+  // Which of the ways: the selected bits of the warp index, packed.
+  V way = b_.getInt32(0);
+  unsigned to = 0;
+  for (uint32_t bits = warpBits; bits; bits &= bits - 1, ++to)
+    way = b_.CreateOr(way, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(warp_, std::countr_zero(bits)), 1), to));
+  // Result index contributed by the thread, and by each part's registers.
+  uint64_t mask;
+  V thread = gatherBits(l, [&](uint64_t flat) {
+    uint64_t clean = flat; // bits along the axis fall away
+    return l.outs().part(flat, layout::tensorDim(axis)) ? uint64_t{0} : withoutAxis(clean, t.shape, axis);
+  }, mask);
+  std::map<uint64_t, unsigned> order;
+  for (unsigned r = 0; r < registersOf(t); ++r)
+    order.try_emplace(withoutAxis(l.apply(r), t.shape, axis), 0);
+  V owns = ownsElements(t.layout);
+  if (uint32_t lanes = bitsAlong(l, Dim::Lane, axis))
+    owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(lane_, lanes), b_.getInt32(0)));
+  uint64_t results = static_cast<uint64_t>(t.numel() / t.shape[axis]), offset = 0;
+  llvm::SmallVector<uint64_t, 4> base;
+  for (const Value *v : op.operands) {
+    base.push_back(offset);
+    offset += results * ways * (v->type.isPtr ? 8 : ir::byteWidth(v->type.elem));
+    offset = (offset + 15) / 16 * 16;
+  }
+  V memory = scratch(op, offset);
+  auto address = [&](uint64_t image, size_t k, V way) {
+    unsigned bytes = op.operands[k]->type.isPtr ? 8 : ir::byteWidth(op.operands[k]->type.elem);
+    V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);
+    return b_.CreateAdd(sharedAt(memory, slot, bytes), b_.getInt32(static_cast<uint32_t>(base[k])));
+  };
+  size_t p = 0;
+  for (auto &[image, unused] : order) {
+    for (size_t k = 0; k < op.operands.size(); ++k)
+      storeElement(address(image, k, way), parts[p][k], op.operands[k]->type, owns);
+    ++p;
+  }
+  in_->barrier();
+  p = 0;
+  for (auto &[image, unused] : order) {
+    Regs sum;
+    for (unsigned w = 0; w < ways; ++w) {
+      Regs x;
+      for (size_t k = 0; k < op.operands.size(); ++k)
+        x.push_back(loadElement(address(image, k, b_.getInt32(w)), op.operands[k]->type));
+      sum = sum.empty() ? x : combine(op, sum, x);
+    }
+    parts[p++] = std::move(sum);
+  }
+}
+
+void Lowering::scan(const Op &op) {
+  const ir::Type &t = op.operands[0]->type;
+  const LinearLayout &l = m_.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  bool reverse = op.intAttr("reverse") != 0;
+  size_t n = op.operands.size();
+  unsigned laneBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Lane, axis)));
+  unsigned warpBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Warp, axis)));
+  unsigned perThread = static_cast<unsigned>(t.shape[axis]) >> (laneBits + warpBits);
+  V laneAt = b_.CreateAnd(lane_, (1u << laneBits) - 1), warpAt = b_.CreateAnd(warp_, (1u << warpBits) - 1);
+  auto ordered = [&](Regs older, Regs newer) { return combine(op, older, newer); };
+  auto first = [&](V at, unsigned distance, unsigned bits) { // has a predecessor at this distance
+    return reverse ? b_.CreateICmpULT(b_.CreateAdd(at, b_.getInt32(distance)), b_.getInt32(1u << bits))
+                   : b_.CreateICmpUGE(at, b_.getInt32(distance));
+  };
+  std::vector<Regs> out(n, Regs(registersOf(t), nullptr));
+  unsigned groups = registersOf(t) / perThread;
+  std::vector<Regs> totals(groups), inclusive(groups), before(groups);
+  V hasBefore = nullptr;
+  auto at = [&](unsigned g, unsigned i) { return g * perThread + (reverse ? perThread - 1 - i : i); };
+  for (unsigned g = 0; g < groups; ++g) {
+    Regs sum;
+    for (unsigned i = 0; i < perThread; ++i) {
+      Regs x;
+      for (const Value *v : op.operands)
+        x.push_back(get(v)[at(g, i)]);
+      sum = i ? ordered(sum, x) : x;
+      for (size_t k = 0; k < n; ++k)
+        out[k][at(g, i)] = sum[k];
+    }
+    totals[g] = inclusive[g] = sum;
+    ShuffleMode towards = reverse ? ShuffleMode::Down : ShuffleMode::Up;
+    for (unsigned d = 0; d < laneBits; ++d) {
+      Regs other;
+      for (V x : inclusive[g])
+        other.push_back(shuffle(towards, x, b_.getInt32(1u << d)));
+      inclusive[g] = select(first(laneAt, 1u << d, laneBits), ordered(other, inclusive[g]), inclusive[g]);
+    }
+    if (laneBits) {
+      for (V x : inclusive[g])
+        before[g].push_back(shuffle(towards, x, b_.getInt32(1)));
+      hasBefore = first(laneAt, 1, laneBits);
+    }
+  }
+  if (warpBits) {
+    // Totals of the warps, combined in order up to this warp.
+    uint64_t others = static_cast<uint64_t>(t.numel() / t.shape[axis]), offset = 0;
+    unsigned ways = 1u << warpBits;
+    llvm::SmallVector<uint64_t, 4> base;
+    for (const Value *v : op.operands) {
+      base.push_back(offset);
+      offset += (others * ways * ir::byteWidth(v->type.elem) + 15) / 16 * 16;
+    }
+    uint64_t mask;
+    V thread = gatherBits(l, [&](uint64_t flat) {
+      return l.outs().part(flat, layout::tensorDim(axis)) ? uint64_t{0} : withoutAxis(flat, t.shape, axis);
+    }, mask);
+    V memory = scratch(op, offset);
+    auto address = [&](unsigned g, size_t k, V way) {
+      uint64_t image = withoutAxis(l.apply(g * perThread), t.shape, axis);
+      V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);
+      return b_.CreateAdd(sharedAt(memory, slot, ir::byteWidth(op.operands[k]->type.elem)), b_.getInt32(static_cast<uint32_t>(base[k])));
+    };
+    V last = b_.CreateICmpEQ(laneAt, b_.getInt32(reverse ? 0 : (1u << laneBits) - 1));
+    V owns = conjunction(ownsElements(t.layout), last);
+    for (unsigned g = 0; g < groups; ++g)
+      for (size_t k = 0; k < n; ++k)
+        storeElement(address(g, k, warpAt), inclusive[g][k], op.operands[k]->type, owns);
+    in_->barrier();
+    V hasWarp = first(warpAt, 1, warpBits);
+    for (unsigned g = 0; g < groups; ++g) {
+      Regs sum;
+      for (unsigned i = 0; i + 1 < ways; ++i) {
+        unsigned w = reverse ? ways - 1 - i : i;
+        Regs x;
+        for (size_t k = 0; k < n; ++k)
+          x.push_back(loadElement(address(g, k, b_.getInt32(w)), op.operands[k]->type));
+        V earlier = reverse ? b_.CreateICmpUGT(b_.getInt32(w), warpAt) : b_.CreateICmpULT(b_.getInt32(w), warpAt);
+        sum = sum.empty() ? x : select(earlier, ordered(sum, x), sum);
+      }
+      before[g] = before[g].empty() ? sum
+                                    : select(hasWarp, select(hasBefore, ordered(sum, before[g]), sum), before[g]);
+    }
+    hasBefore = hasBefore ? b_.CreateOr(hasBefore, hasWarp) : hasWarp;
+  }
+  for (unsigned g = 0; hasBefore && g < groups; ++g)
+    for (unsigned i = 0; i < perThread; ++i) {
+      Regs x;
+      for (size_t k = 0; k < n; ++k)
+        x.push_back(out[k][at(g, i)]);
+      Regs with = select(hasBefore, ordered(before[g], x), x);
+      for (size_t k = 0; k < n; ++k)
+        out[k][at(g, i)] = with[k];
+    }
+  for (size_t k = 0; k < n; ++k)
+    set(op.results[k], std::move(out[k]));
+}
+
+} // namespace tegula::nvidia
