@@ -7,6 +7,7 @@
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <unordered_map>
 
 namespace tegula::nvidia {
@@ -93,10 +94,11 @@ public:
                                                                              : nullptr;
     const Shape &shape = pointer->type.shape;
     std::vector<unsigned> order(shape.rank());
-    for (unsigned i = 0; i < order.size(); ++i)
-      order[i] = static_cast<unsigned>(order.size()) - 1 - i;
-    std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
-      return facts_.of(pointer, a).contiguity > facts_.of(pointer, b).contiguity;
+    // The axis along which addresses are consecutive first, then row-major.
+    std::iota(order.rbegin(), order.rend(), 0u);
+    std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
+      int64_t ca = facts_.of(pointer, a).contiguity, cb = facts_.of(pointer, b).contiguity;
+      return ca != cb ? ca > cb : a > b;
     });
     Access a;
     if (op.kind == OpKind::Load || op.kind == OpKind::Store) {

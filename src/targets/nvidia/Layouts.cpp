@@ -18,9 +18,14 @@ constexpr Dim hardwareDims[] = {Dim::Register, Dim::Lane, Dim::Warp};
 
 std::vector<int64_t> extents(const Shape &s) { return {s.begin(), s.end()}; }
 
+layout::DimList dimsOf(const Shape &s) {
+  std::vector<int64_t> e = extents(s);
+  return layout::tensorDims(e);
+}
+
 LinearLayout build(const Shape &shape, std::vector<BasisRow> rows) {
   std::vector<int64_t> e = extents(shape);
-  return LinearLayout::tensor(e, rows).removeZeroBases(Dim::Register);
+  return LinearLayout::tensor(std::span<const int64_t>(e), std::span<const BasisRow>(rows)).removeZeroBases(Dim::Register);
 }
 
 std::vector<BasisRow> rowsOf(const LinearLayout &l, unsigned rank) {
@@ -233,7 +238,7 @@ LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result) {
   }
   default:
     assert(op.kind == OpKind::Reshape);
-    return result.reshapeOuts(layout::tensorDims(extents(to)));
+    return result.reshapeOuts(dimsOf(to));
   }
 }
 
@@ -255,7 +260,7 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand) {
   }
   default:
     assert(op.kind == OpKind::Reshape);
-    return operand.reshapeOuts(layout::tensorDims(extents(to)));
+    return operand.reshapeOuts(dimsOf(to));
   }
 }
 
