@@ -18,14 +18,21 @@ constexpr Dim hardwareDims[] = {Dim::Register, Dim::Lane, Dim::Warp};
 
 std::vector<int64_t> extents(const Shape &s) { return {s.begin(), s.end()}; }
 
-layout::DimList dimsOf(const Shape &s) {
-  std::vector<int64_t> e = extents(s);
-  return layout::tensorDims(e);
-}
+layout::DimList dimsOf(const Shape &s) { return layout::tensorDims(extents(s)); }
 
 LinearLayout build(const Shape &shape, std::vector<BasisRow> rows) {
-  std::vector<int64_t> e = extents(shape);
-  return LinearLayout::tensor(std::span<const int64_t>(e), std::span<const BasisRow>(rows)).removeZeroBases(Dim::Register);
+  layout::DimList ins, outs = dimsOf(shape);
+  std::vector<uint64_t> bases;
+  for (const BasisRow &row : rows) {
+    ins.push({row.in, static_cast<uint8_t>(row.images.size())});
+    for (const Coords &c : row.images) {
+      uint64_t flat = 0;
+      for (unsigned k = 0; k < c.size(); ++k)
+        flat |= outs.flat(layout::tensorDim(k), static_cast<uint64_t>(c[k]));
+      bases.push_back(flat);
+    }
+  }
+  return LinearLayout(ins, outs, bases).removeZeroBases(Dim::Register);
 }
 
 std::vector<BasisRow> rowsOf(const LinearLayout &l, unsigned rank) {
@@ -193,7 +200,8 @@ LinearLayout splittableLayout(const LinearLayout &l, const Shape &operand) {
   Shape half = operand;
   half.erase(operand.rank() - 1);
   unsigned last = operand.rank() - 1;
-  for (const Coords &c : rowsOf(l, operand.rank())[0].images)
+  std::vector<BasisRow> rows = rowsOf(l, operand.rank());
+  for (const Coords &c : rows[0].images)
     if (c[last] == 1 && std::count(c.begin(), c.end(), 0) == last)
       return l;
   return joinedLayout(splitLayout(l, operand), half);
