@@ -24,8 +24,7 @@ Regs Lowering::pick(const Regs &have, const LinearLayout &l, unsigned count, con
 Regs Lowering::renamed(const Op &op) {
   const Value *from = op.operands[0];
   const LinearLayout &result = layoutOf(op.result()), &operand = layoutOf(from);
-  // operandLayout drops the copies that broadcasting makes; the images of the registers follow the same map, bit by bit.
-  LinearLayout source = result;
+  // The element of the operand that element `flat` of the result is; linear, so images of registers map like elements.
   auto project = [&](uint64_t flat) {
     std::vector<uint64_t> coords;
     const layout::DimList &outs = result.outs();
@@ -95,7 +94,7 @@ void Lowering::split(const Op &op) {
 }
 
 /// Rows of `count` registers that hold neighbours in row-major order, and start aligned.
-static unsigned run(const LinearLayout &l, unsigned bytes) {
+static unsigned neighbours(const LinearLayout &l, unsigned bytes) {
   unsigned n = 1;
   for (unsigned i = 0; i < l.inBits(Dim::Register) && l.basis(Dim::Register, i) == n && 2 * n * bytes <= 16; ++i)
     n *= 2;
@@ -117,7 +116,7 @@ llvm::SmallVector<Regs, 2> Lowering::exchange(llvm::ArrayRef<Regs> tensors, llvm
     llvm::Type *memory = b_.getIntNTy(8 * bytes);
     auto vectorOf = [&](unsigned n) { return n == 1 ? memory : static_cast<llvm::Type *>(llvm::FixedVectorType::get(memory, n)); };
     V owns = ownsElements(t.layout);
-    unsigned free = from.freeMask(Dim::Register), n = run(from, bytes);
+    unsigned free = from.freeMask(Dim::Register), n = neighbours(from, bytes);
     for (unsigned r = 0; r < regs.size(); r += n) {
       if (r & free)
         continue;
@@ -129,7 +128,7 @@ llvm::SmallVector<Regs, 2> Lowering::exchange(llvm::ArrayRef<Regs> tensors, llvm
     in_->barrier();
     Regs now;
     unsigned count = 1u << dest.inBits(Dim::Register);
-    n = run(dest, bytes);
+    n = neighbours(dest, bytes);
     llvm::Type *reg = regType(t);
     for (unsigned r = 0; r < count; r += n) {
       V packed = in_->loadShared(sharedAt(shared_, flatIndex(to, r), bytes), vectorOf(n));
