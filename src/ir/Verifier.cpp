@@ -35,6 +35,8 @@ Rule ruleOf(OpKind k) {
   }
 }
 
+/// Without layout: where layouts may differ.
+Type bare(const Type &t) { return t.withLayout(0); }
 unsigned width(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
 
 /// Attributes that somebody reads have one type everywhere; readers rely on it. `value` is checked with the constant.
@@ -345,7 +347,7 @@ bool Verifier::joins(const Op &op) {
     Shape s = op.result()->type.shape;
     if (s.rank() < Shape::maxRank)
       s.push(2);
-    return (op.operands[0]->type == op.result()->type.withShape(s) && op.result(1)->type == op.result()->type) ||
+    return (bare(op.operands[0]->type) == op.result()->type.withShape(s) && op.result(1)->type == op.result()->type) ||
            bad(&op, "splits a last extent of 2 into two equal results");
   }
   const Type &a = op.operands[0]->type, &b = op.operands[1]->type, &r = op.result()->type;
@@ -353,7 +355,7 @@ bool Verifier::joins(const Op &op) {
     Shape s = a.shape;
     if (s.rank() < Shape::maxRank)
       s.push(2);
-    return (a == b && r == a.withShape(s)) || bad(&op, "joins two equal shapes with a new last extent of 2");
+    return (a == b && bare(r) == a.withShape(s)) || bad(&op, "joins two equal shapes with a new last extent of 2");
   }
   if (!axis(op, r.shape.rank()))
     return false;
@@ -364,14 +366,14 @@ bool Verifier::joins(const Op &op) {
     ok = i == at || a.shape[i] == b.shape[i];
   if (ok)
     s.set(at, s[at] + b.shape[at]);
-  return (ok && r == a.withShape(s)) || bad(&op, "concatenates along its axis");
+  return (ok && bare(r) == a.withShape(s)) || bad(&op, "concatenates along its axis");
 }
 
 bool Verifier::gather(const Op &op) {
   const Type &a = op.operands[0]->type, &i = op.operands[1]->type, &r = op.result()->type;
   if (!axis(op, a.shape.rank()))
     return false;
-  bool ok = r == a.withShape(i.shape) && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
+  bool ok = bare(r) == a.withShape(i.shape) && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
             (i.elem == Elem::I32 || i.elem == Elem::I64);
   for (unsigned d = 0; ok && d < a.shape.rank(); ++d)
     ok = d == op.intAttr("axis") || i.shape[d] == a.shape[d];
@@ -393,7 +395,7 @@ bool Verifier::memory(const Op &op) {
   if (n < (isLoad ? 1u : 2u) || n > 3)
     return bad(&op, isLoad ? "needs ptr [, mask [, other]]" : "needs ptr, value [, mask]");
   const Type &p = op.operands[0]->type;
-  Type value{p.elem, false, p.shape};
+  Type value{p.elem, false, p.shape, p.layout};
   const Type &given = isLoad ? op.result()->type : op.operands[1]->type;
   if (!p.isPtr || given != value)
     return bad(&op, "pointer and value do not fit");
@@ -409,7 +411,7 @@ bool Verifier::atomics(const Op &op) {
   if (n < 2 || n > 3)
     return bad(&op, "needs ptr, value [, mask]");
   const Type &p = op.operands[0]->type;
-  Type value{p.elem, false, p.shape};
+  Type value{p.elem, false, p.shape, p.layout};
   if (!p.isPtr || op.operands[1]->type != value || op.result()->type != value || (isCas && op.operands[2]->type != value))
     return bad(&op, "pointer and value do not fit");
   if (isCas)
@@ -451,7 +453,7 @@ bool Verifier::combine(const Op &op) {
   for (size_t i = 0; i < n; ++i) {
     const Type &t = op.operands[i]->type;
     scalars.push_back(t.scalarType());
-    if (t.shape != s || op.results[i]->type != t.withShape(out))
+    if (t.shape != s || bare(op.results[i]->type) != t.withShape(out))
       return bad(&op, "inputs and results do not fit in shape or type");
     if (b.args[i]->type != scalars[i] || b.args[n + i]->type != scalars[i])
       return bad(&op, "arguments of its region have other types than the elements");

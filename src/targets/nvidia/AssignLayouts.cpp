@@ -223,7 +223,7 @@ void Homes::carried(const Op &op) {
         best = h;
     // Arguments and results of one group must agree even where two homes of one rank compete.
     for (const Value *v : values)
-      if (best.layout && (!v->def || v->def == &op) && home_[v].layout != best.layout) {
+      if (best.layout && (v->def ? v->def == &op : v->block->parent->op == &op) && home_[v].layout != best.layout) {
         home_[v] = best;
         changed_ = true;
       }

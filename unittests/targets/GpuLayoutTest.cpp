@@ -1,0 +1,92 @@
+// Layout assignment: what it writes is valid IR and means the same as before, and accesses are coalesced.
+#include "RandomKernel.h"
+#include "ir/Interp.h"
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include "targets/nvidia/AssignLayouts.h"
+#include <gtest/gtest.h>
+
+using namespace tegula;
+using namespace tegula::ir;
+using tegula::test::elements;
+using tegula::test::RandomKernel;
+
+namespace {
+
+std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
+  std::vector<int32_t> memory(2 * elements);
+  for (size_t i = 0; i < elements; ++i) {
+    memory[i] = static_cast<int32_t>(i * i * 31 + seed) % 300;
+    memory[elements + i] = static_cast<int32_t>(i);
+  }
+  Interp interp(m);
+  interp.addBuffer(memory.data(), elements * 8);
+  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements), 100 + seed % 120, 3};
+  InterpResult r = interp.run(args, {1, 1, 1});
+  EXPECT_TRUE(r.ok) << r.fault;
+  return memory;
+}
+
+unsigned count(const Block &b, OpKind k) {
+  unsigned n = 0;
+  for (const Op *op : b.ops) {
+    n += op->kind == k;
+    for (const Region *r : op->regions)
+      n += count(*r->block, k);
+  }
+  return n;
+}
+
+std::unique_ptr<Module> parsed(const char *text) {
+  DiagEngine diag;
+  auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  EXPECT_TRUE(m);
+  return m;
+}
+
+} // namespace
+
+TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Module m;
+    RandomKernel generate(m, seed);
+    nvidia::NvOptions options;
+    options.numWarps = 1u << seed % 4;
+    auto gpu = nvidia::assignLayouts(m, {}, options);
+    std::string why;
+    ASSERT_TRUE(verify(*gpu, &why)) << "seed " << seed << "\n" << why << "\n" << print(*gpu);
+    ASSERT_EQ(runKernel(*gpu, seed), runKernel(m, seed)) << "seed " << seed;
+  }
+}
+
+// A row of 1024 floats over 128 threads: 16 bytes per access, no exchange between loads, reductions and the store.
+TEST(GpuLayouts, RowKernelsNeedNoConversion) {
+  auto m = parsed(R"(kernel @softmax(%x: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}, %stride: i32 {divisibility = 16}, %cols: i32 {divisibility = 16}) {
+  %row = program_id {axis = 0} : i32
+  %offsets = range {start = 0} : tensor<1024xi32>
+  %0 = splat %cols : tensor<1024xi32>
+  %mask = cmpi %offsets, %0 {pred = slt} : tensor<1024xi1>
+  %1 = mul %row, %stride : i32
+  %2 = addptr %x, %1 : ptr<f32>
+  %3 = splat %2 : tensor<1024xptr<f32>>
+  %4 = addptr %3, %offsets : tensor<1024xptr<f32>>
+  %5 = const {value = -inf} : tensor<1024xf32>
+  %v = load %4, %mask, %5 : tensor<1024xf32>
+  %6 = reduce %v {axis = 0} : f32 (%7: f32, %8: f32) {
+    %9 = maxnum %7, %8 : f32
+    yield %9
+  }
+  %10 = splat %6 : tensor<1024xf32>
+  %e = fsub %v, %10 : tensor<1024xf32>
+  %11 = addptr %out, %1 : ptr<f32>
+  %12 = splat %11 : tensor<1024xptr<f32>>
+  %13 = addptr %12, %offsets : tensor<1024xptr<f32>>
+  store %13, %e, %mask
+  return
+})");
+  auto gpu = nvidia::assignLayouts(*m, {}, {});
+  EXPECT_EQ(count(*gpu->kernel()->block(), OpKind::Convert), 0u) << print(*gpu);
+  for (const Op *op : gpu->kernel()->block()->ops)
+    if (op->kind == OpKind::Load || op->kind == OpKind::Store)
+      EXPECT_EQ(op->intAttr("vec"), 4) << print(*op);
+}
