@@ -133,10 +133,13 @@ private:
   }
 
   void settle() {
-    do {
+    // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
+    for (unsigned round = 0; round < 64; ++round) {
       changed_ = false;
       block(*f_.block());
-    } while (changed_);
+      if (!changed_)
+        return;
+    }
   }
   void block(const Block &b) {
     for (const Op *op : b.ops)
@@ -214,28 +217,30 @@ void Homes::visit(const Op &op) {
   }
 }
 
-/// Values that meet at the border of a region live in one place: the strongest of those that meet.
+/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
+/// strongest of those that meet lives.
 void Homes::carried(const Op &op) {
-  auto meet = [&](std::initializer_list<const Value *> values) {
+  auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
     Home best;
-    for (const Value *v : values)
-      if (Home h = of(v); h.rank > best.rank)
-        best = h;
-    // Arguments and results of one group must agree even where two homes of one rank compete.
-    for (const Value *v : values)
-      if (best.layout && (v->def ? v->def == &op : v->block->parent->op == &op) && home_[v].layout != best.layout) {
+    for (auto values : {from, mine})
+      for (const Value *v : values)
+        if (Home h = of(v); h.rank > best.rank)
+          best = h;
+    // Members must agree even where two homes of one rank compete.
+    for (const Value *v : mine)
+      if (best.layout && home_[v].layout != best.layout) {
         home_[v] = best;
         changed_ = true;
       }
   };
   for (size_t i = 0; i < op.results.size(); ++i) {
     if (op.kind == OpKind::If) {
-      meet({op.region(0)->terminator()->operands[i], op.region(1)->terminator()->operands[i], op.results[i]});
+      meet({op.region(0)->terminator()->operands[i], op.region(1)->terminator()->operands[i]}, {op.results[i]});
     } else if (op.kind == OpKind::For) {
-      meet({op.operands[3 + i], op.region(0)->args[1 + i], op.region(0)->terminator()->operands[i], op.results[i]});
+      meet({op.operands[3 + i], op.region(0)->terminator()->operands[i]}, {op.region(0)->args[1 + i], op.results[i]});
     } else {
-      meet({op.operands[i], op.region(0)->args[i], op.region(1)->terminator()->operands[i]});
-      meet({op.region(0)->terminator()->operands[1 + i], op.region(1)->args[i], op.results[i]});
+      meet({op.operands[i], op.region(1)->terminator()->operands[i]}, {op.region(0)->args[i]});
+      meet({op.region(0)->terminator()->operands[1 + i]}, {op.region(1)->args[i], op.results[i]});
     }
   }
 }
@@ -518,7 +523,11 @@ void Rewriter::control(const Op &op) {
   std::vector<Value *> operands;
   std::vector<Type> results;
   std::vector<uint16_t> layouts;
-  for (const Value *r : op.results) {
+  // A carried value has one layout, that of its argument.
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const Value *r = op.results[i];
+    if (op.kind != OpKind::If)
+      r = op.kind == OpKind::For ? op.region(0)->args[1 + i] : op.region(1)->args[i];
     results.push_back(typeOf(r));
     layouts.push_back(results.back().layout);
   }

@@ -69,14 +69,8 @@ void Lowering::beginKernel() {
   tid_ = in_->special(Special::Tid);
   lane_ = b_.CreateAnd(tid_, 31);
   warp_ = options_.numWarps == 1 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
-  if (target_.simulate) {
-    shared_ = b_.getInt32(0x400);
-  } else {
-    auto *array = llvm::ArrayType::get(b_.getInt8Ty(), 0);
-    auto *global = new llvm::GlobalVariable(out_, array, false, llvm::GlobalValue::ExternalLinkage, nullptr, "shared",
-                                            nullptr, llvm::GlobalValue::NotThreadLocal, 3);
-    global->setAlignment(llvm::Align(1024));
-    shared_ = b_.CreatePtrToInt(global, b_.getInt32Ty());
+  shared_ = in_->sharedBase();
+  if (!target_.simulate) {
     auto mark = [&](const char *key, uint32_t value) {
       out_.getOrInsertNamedMetadata("nvvm.annotations")
           ->addOperand(llvm::MDNode::get(c, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
