@@ -114,4 +114,24 @@ void failAccess(Thread *t, Cta &target, int32_t site, const char *verb, uint32_t
   fail(t, f.kind, site, f.site, "%s (%u bytes) at site %d: %s", verb, bytes, site, why);
 }
 
+std::string namePlaces(const std::string &text, const std::function<std::string(int32_t site)> &place) {
+  static constexpr std::string_view word = "site ";
+  std::string out;
+  for (size_t at = 0;;) {
+    size_t found = text.find(word, at);
+    size_t digits = found == std::string::npos ? found : found + word.size();
+    if (digits == std::string::npos || digits >= text.size() || text[digits] < '0' || text[digits] > '9') {
+      out += text.substr(at, digits == std::string::npos ? digits : digits - at);
+      if (digits == std::string::npos || digits >= text.size()) return out;
+      at = digits;
+      continue;
+    }
+    size_t end = digits;
+    int64_t site = 0;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') site = std::min<int64_t>(site * 10 + (text[end++] - '0'), INT32_MAX);
+    out += text.substr(at, found - at) + place(int32_t(site));
+    at = end;
+  }
+}
+
 } // namespace tegula::sim

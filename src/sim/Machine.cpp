@@ -3,6 +3,7 @@
 #include "sim/AsyncState.h"
 #include "sim/Banks.h"
 #include "sim/Mbarrier.h"
+#include "sim/StackPool.h"
 #include "sim/State.h"
 #include <algorithm>
 #include <pthread.h>
@@ -14,6 +15,10 @@ static constexpr unsigned residentCtas = 132;
 
 Cta::Cta() = default;
 Cta::~Cta() = default;
+Cluster::~Cluster() {
+  threads.clear();
+  if (launch && launch->config.stacks) launch->config.stacks->give(std::move(stacks));
+}
 
 static std::string refusal(const LaunchConfig &c) {
   if (!c.entry) return "no entry point";
@@ -134,6 +139,7 @@ Report launch(const LaunchConfig &config) {
   }
   all[0].run();
   for (pthread_t thread : threads) pthread_join(thread, nullptr);
+  all.clear(); // clusters give their stacks back
   return std::move(state.report);
 }
 

@@ -1,5 +1,6 @@
 // Scheduling of the fibers of a cluster: first come, first served, one at a time, and only where the kernel waits or loops.
 #include "sim/AsyncState.h"
+#include "sim/StackPool.h"
 #include "sim/State.h"
 
 namespace tegula::sim {
@@ -74,7 +75,7 @@ static void prepareCta(Cluster &c, Cta &cta, const LaunchConfig &config) {
 /// Fixed parts: who belongs to whom.
 static bool build(Cluster &c, const LaunchConfig &config) {
   size_t count = size_t(config.threads) * config.clusterCtas;
-  c.stacks = std::make_unique<StackSlab>(count, config.stackBytes);
+  c.stacks = config.stacks ? config.stacks->take(count, config.stackBytes) : std::make_unique<StackSlab>(count, config.stackBytes);
   if (!c.stacks->ok()) return false;
   c.threads = std::vector<Thread>(count);
   size_t ring = 1;

@@ -124,6 +124,7 @@ struct ClusterBarrier {
 };
 
 struct Cluster {
+  ~Cluster();
   LaunchState *launch = nullptr;
   std::unique_ptr<StackSlab> stacks;
   std::vector<Thread> threads; // never resized while fibers exist

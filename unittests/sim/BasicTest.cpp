@@ -200,6 +200,30 @@ TEST(Machine, AccessesOutsideMemory) {
   }, &p));
 }
 
+TEST(Machine, StacksAreKeptBetweenLaunches) {
+  auto pool = makeStackPool();
+  std::vector<int32_t> words(1);
+  int32_t *p = words.data();
+  for (unsigned threads : {128u, 64u, 256u, 128u}) {
+    Kernel k(threads);
+    k.config.stacks = pool.get();
+    k.config.hostThreads = 2;
+    EXPECT_RUNS(k.buffer(words).programs(3)([](T t, const void *args) {
+      int32_t one = 1;
+      tegula_sim_atom(t, 1, 0, address(*static_cast<int32_t *const *>(args)), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 0, 2, 1, &one, nullptr);
+    }, &p));
+    expectFault(k([](T t, const void *) { sync(t, 32 * (1 + tid(t) / 32)); }), FaultKind::BarrierDivergence, {});
+  }
+  EXPECT_EQ(words[0], 3 * (128 + 64 + 256 + 128));
+}
+
+TEST(Machine, PlacesInMessages) {
+  auto place = [](int32_t site) { return "k.py:" + std::to_string(site); };
+  EXPECT_EQ(namePlaces("ld.shared at site 12: thread 3 wrote it at site 4 and so on (site 5)", place),
+            "ld.shared at k.py:12: thread 3 wrote it at k.py:4 and so on (k.py:5)");
+  EXPECT_EQ(namePlaces("no place, site without number, site ", place), "no place, site without number, site ");
+}
+
 TEST(Machine, BarriersAreFast) {
   auto start = std::chrono::steady_clock::now();
   Report r = Kernel()([](T t, const void *) {

@@ -1,0 +1,29 @@
+// First fit; what is too many is freed.
+#include "sim/StackPool.h"
+#include "sim/Machine.h"
+
+namespace tegula::sim {
+
+std::unique_ptr<StackSlab> StackPool::take(size_t count, size_t stackBytes) {
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = free_.begin(); it != free_.end(); ++it)
+      if ((*it)->count() >= count && (*it)->stackBytes() >= stackBytes) {
+        std::unique_ptr<StackSlab> slab = std::move(*it);
+        free_.erase(it);
+        return slab;
+      }
+  }
+  return std::make_unique<StackSlab>(count, stackBytes);
+}
+
+void StackPool::give(std::unique_ptr<StackSlab> slab) {
+  std::lock_guard lock(mutex_);
+  if (!slab || !slab->ok()) return;
+  if (free_.size() >= keep) free_.erase(free_.begin());
+  free_.push_back(std::move(slab));
+}
+
+std::shared_ptr<StackPool> makeStackPool() { return std::make_shared<StackPool>(); }
+
+} // namespace tegula::sim

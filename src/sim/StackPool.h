@@ -1,0 +1,22 @@
+// Stacks between launches.
+#pragma once
+#include "sim/Fiber.h"
+#include <memory>
+#include <mutex>
+
+namespace tegula::sim {
+
+class StackPool {
+public:
+  /// A slab with at least `count` stacks of `stackBytes`, from earlier launches or new; not ok() if memory is lacking.
+  std::unique_ptr<StackSlab> take(size_t count, size_t stackBytes);
+  void give(std::unique_ptr<StackSlab> slab);
+
+private:
+  /// More would be memory that nobody needs soon: a slab of 128 stacks holds about 1 MiB of touched pages.
+  static constexpr size_t keep = 8;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<StackSlab>> free_;
+};
+
+} // namespace tegula::sim
