@@ -3,6 +3,7 @@
 // All narrow formats (f16, bf16, five fp8) go through float, which holds their values exactly. Wider sources (f64, i32,
 // i64) first become a float rounded to odd: the last bit is set if anything was lost, and as float has at least two
 // bits more than the target, the second rounding then sees the same side of every midpoint as the exact value does.
+#include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 
 namespace tegula::targets {
@@ -149,6 +150,9 @@ V fixFloatRounding(Arith &a, V x, V y, bool odd) {
 
 /// float or double -> integer of `bits` bits, saturating, NaN -> 0.
 V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
+  if (v.target.nvptx)
+    if (V r = nvptxFloatToInt(v, x, bits, isSigned))
+      return r;
   Arith a(v);
   double low = isSigned ? -pow2(bits - 1) : 0.0;
   double end = pow2(isSigned ? bits - 1 : bits); // first value out of range
@@ -174,6 +178,9 @@ V floatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
 
 /// Any integer -> any float kind, one rounding.
 V intToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
+  if (v.target.nvptx)
+    if (V r = nvptxIntToFloat(v, x, to, isSigned))
+      return r;
   Arith a(v);
   auto convert = [&](V n, llvm::Type *t) { return isSigned ? a.b.CreateSIToFP(n, t) : a.b.CreateUIToFP(n, t); };
   unsigned bits = x->getType()->getScalarSizeInBits();
@@ -201,6 +208,9 @@ V intToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
 } // namespace
 
 V VecEmitter::widen(V x, Elem from) {
+  if (target.nvptx)
+    if (V r = nvptxWiden(*this, x, from))
+      return r;
   switch (from) {
   case Elem::F32:
   case Elem::F64:
@@ -221,6 +231,9 @@ V VecEmitter::widen(V x, Elem from) {
 V VecEmitter::narrow(V x, Elem to, bool towardZero) {
   if (to == Elem::F32)
     return x;
+  if (target.nvptx)
+    if (V r = nvptxNarrow(*this, x, to, towardZero))
+      return r;
   if (to == Elem::F16 && target.f16c && !towardZero) {
     llvm::Type *half = likeShape(x->getType(), llvm::Type::getHalfTy(x->getContext()));
     return b.CreateBitCast(b.CreateFPTrunc(x, half), intLike(x, 16));

@@ -1,5 +1,6 @@
 // Element-wise operations on registers: arithmetic, comparisons, minimum and maximum. Casts stand in Casts.cpp,
 // elementary functions in Math*.cpp.
+#include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 
 namespace tegula::targets {
@@ -191,7 +192,8 @@ V floatArith(VecEmitter &v, OpKind kind, V x, V y, bool contract) {
   case OpKind::FDiv:
     return b.CreateFDiv(x, y);
   default:
-    return b.CreateFRem(x, y); // becomes fmod per lane: exact, and the only inexact-free way
+    // Becomes fmod per lane: exact. (NVPTX would make something inexact of it.)
+    return v.target.libm ? b.CreateFRem(x, y) : emitSoftFmod(v, x, y);
   }
   if (auto *inst = llvm::dyn_cast<llvm::Instruction>(r); inst && contract) {
     llvm::FastMathFlags flags;
@@ -258,6 +260,8 @@ V emitIntDivRem(VecEmitter &v, OpKind kind, V x, V y) {
 }
 
 V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
+  if (v.target.nvptx)
+    return nvptxMinMax(v, kind, x, y);
   Arith a(v);
   bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum;
   if (kind == OpKind::Minimum || kind == OpKind::Maximum)
@@ -312,7 +316,7 @@ V emitFma(VecEmitter &v, V x, V y, V z) {
 
 V emitRound(VecEmitter &v, OpKind kind, V x) {
   bool isFloor = kind == OpKind::Floor;
-  if (v.target.avx2 || v.target.aarch64)
+  if (v.target.avx2 || v.target.aarch64 || v.target.nvptx)
     return v.b.CreateUnaryIntrinsic(isFloor ? llvm::Intrinsic::floor : llvm::Intrinsic::ceil, x);
   // SSE2 has no rounding instruction: adding 2^23 (2^52) pushes the fraction out of the significand.
   Arith a(v);
@@ -382,6 +386,8 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   if (k >= OpKind::Add && k < OpKind::CmpI)
     return integerOp(*this, k, args);
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
+  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt) && argElem == Elem::F32 && op.intAttr("approx"))
+    return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)
     return floatOp(*this, k, args, target.fpFusion);
   return narrowFloatOp(*this, k, args, argElem);

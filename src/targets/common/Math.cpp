@@ -6,6 +6,7 @@
 // in every element of a tile. Each function is one straight line without branches; special values are put right by
 // selects at the end.
 #include "targets/common/MathTables.h"
+#include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <cmath>
@@ -252,6 +253,9 @@ V MathEmitter::log2(V x) {
 V emitTrig(VecEmitter &v, OpKind sinOrCos, V x);
 
 V emitMath(VecEmitter &v, OpKind kind, V x) {
+  if (v.target.nvptx)
+    if (V r = nvptxMath(v, kind, x))
+      return r;
   MathEmitter m(v);
   switch (kind) {
   case OpKind::Exp:

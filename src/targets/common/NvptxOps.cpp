@@ -1,0 +1,224 @@
+// See NvptxOps.h. Instructions LLVM has no intrinsic for stand here as inline PTX; all of them are functions of their
+// operands.
+#include "targets/common/NvptxOps.h"
+#include "targets/common/VecUtil.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tegula::targets {
+namespace {
+
+using ir::Elem;
+using ir::OpKind;
+using V = llvm::Value *;
+namespace in = llvm::Intrinsic;
+
+V ptx(VecEmitter &v, const char *text, const char *constraints, llvm::Type *result, llvm::ArrayRef<V> args) {
+  llvm::SmallVector<llvm::Type *, 3> types;
+  for (V a : args)
+    types.push_back(a->getType());
+  auto *code =
+      llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), text, constraints, /*hasSideEffects=*/false);
+  llvm::CallInst *call = v.b.CreateCall(code, args);
+  call->setDoesNotAccessMemory();
+  call->setDoesNotThrow();
+  return call;
+}
+
+/// `f` on every element, or on the scalar; all operands have the same shape.
+template <typename F> V eachLane(VecEmitter &v, llvm::ArrayRef<V> x, F f) {
+  unsigned lanes = lanesOf(x[0]);
+  if (!x[0]->getType()->isVectorTy())
+    return f(x);
+  V out = nullptr;
+  for (unsigned k = 0; k < lanes; ++k) {
+    llvm::SmallVector<V, 3> one;
+    for (V a : x)
+      one.push_back(v.b.CreateExtractElement(a, k));
+    V r = f(one);
+    if (!out)
+      out = llvm::PoisonValue::get(llvm::FixedVectorType::get(r->getType(), lanes));
+    out = v.b.CreateInsertElement(out, r, k);
+  }
+  return out;
+}
+
+bool isDouble(V x) { return x->getType()->getScalarType()->isDoubleTy(); }
+
+V call(VecEmitter &v, in::ID id, llvm::ArrayRef<V> args) { return v.b.CreateIntrinsic(id, {}, args); }
+
+/// Two floats to two elements of 16 bits (in i32) or of 8 (in i16); `high` may be null.
+V narrowPair(VecEmitter &v, V low, V high, Elem to, bool towardZero) {
+  if (!high)
+    high = llvm::ConstantFP::get(low->getType(), 0);
+  llvm::IRBuilder<> &b = v.b;
+  switch (to) {
+  case Elem::F16:
+    return b.CreateBitCast(call(v, towardZero ? in::nvvm_ff2f16x2_rz : in::nvvm_ff2f16x2_rn, {high, low}),
+                           b.getInt32Ty());
+  case Elem::BF16:
+    return b.CreateBitCast(call(v, towardZero ? in::nvvm_ff2bf16x2_rz : in::nvvm_ff2bf16x2_rn, {high, low}),
+                           b.getInt32Ty());
+  case Elem::F8E4M3FN:
+    return ptx(v, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f", b.getInt16Ty(), {high, low});
+  default:
+    return ptx(v, "cvt.rn.satfinite.e5m2x2.f32 $0, $1, $2;", "=h,f,f", b.getInt16Ty(), {high, low});
+  }
+}
+
+V widenE4m3Pair(VecEmitter &v, V pair16) {
+  V halves = ptx(v, "cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", v.b.getInt32Ty(), {pair16});
+  return v.b.CreateBitCast(halves, llvm::FixedVectorType::get(v.b.getHalfTy(), 2));
+}
+
+} // namespace
+
+V nvptxMinMax(VecEmitter &v, OpKind kind, V x, V y) {
+  bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum,
+       nanWins = kind == OpKind::Minimum || kind == OpKind::Maximum;
+  return eachLane(v, {x, y}, [&](llvm::ArrayRef<V> a) {
+    if (!isDouble(a[0]))
+      return call(v,
+                  isMin ? (nanWins ? in::nvvm_fmin_nan_f : in::nvvm_fmin_f)
+                        : (nanWins ? in::nvvm_fmax_nan_f : in::nvvm_fmax_f),
+                  a);
+    V r = call(v, isMin ? in::nvvm_fmin_d : in::nvvm_fmax_d, a);
+    return nanWins ? v.b.CreateSelect(v.b.CreateFCmpUNO(a[0], a[1]), v.b.CreateFAdd(a[0], a[1]), r) : r;
+  });
+}
+
+V nvptxWiden(VecEmitter &v, V x, Elem from) {
+  if (from != Elem::F8E4M3FN || !v.target.fp8)
+    return nullptr;
+  llvm::IRBuilder<> &b = v.b;
+  unsigned lanes = lanesOf(x);
+  if (!x->getType()->isVectorTy())
+    return b.CreateFPExt(b.CreateExtractElement(widenE4m3Pair(v, b.CreateZExt(x, b.getInt16Ty())), uint64_t(0)),
+                         b.getFloatTy());
+  V out = llvm::PoisonValue::get(floatLike(x));
+  for (unsigned k = 0; k < lanes; k += 2) {
+    V pair = b.CreateZExt(b.CreateExtractElement(x, k), b.getInt16Ty());
+    if (k + 1 < lanes)
+      pair = b.CreateOr(pair, b.CreateShl(b.CreateZExt(b.CreateExtractElement(x, k + 1), b.getInt16Ty()), 8));
+    V halves = widenE4m3Pair(v, pair);
+    for (unsigned e = 0; e < 2 && k + e < lanes; ++e)
+      out = b.CreateInsertElement(out, b.CreateFPExt(b.CreateExtractElement(halves, e), b.getFloatTy()), k + e);
+  }
+  return out;
+}
+
+V nvptxNarrow(VecEmitter &v, V x, Elem to, bool towardZero) {
+  bool is8 = to == Elem::F8E4M3FN || to == Elem::F8E5M2;
+  if (is8 ? !v.target.fp8 || towardZero : to != Elem::F16 && to != Elem::BF16)
+    return nullptr;
+  llvm::IRBuilder<> &b = v.b;
+  llvm::Type *type = b.getIntNTy(ir::bitWidth(to));
+  if (!x->getType()->isVectorTy()) {
+    if (to == Elem::BF16) // cvt.rn.bf16.f32 of one value is slower than that of two
+      return b.CreateTrunc(narrowPair(v, x, nullptr, to, towardZero), type);
+    if (to == Elem::F16 && !towardZero)
+      return b.CreateBitCast(b.CreateFPTrunc(x, b.getHalfTy()), type);
+    return b.CreateTrunc(narrowPair(v, x, nullptr, to, towardZero), type);
+  }
+  unsigned lanes = lanesOf(x);
+  V out = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, lanes));
+  for (unsigned k = 0; k < lanes; k += 2) {
+    V low = b.CreateExtractElement(x, k), high = k + 1 < lanes ? b.CreateExtractElement(x, k + 1) : nullptr;
+    V pair = narrowPair(v, low, high, to, towardZero);
+    out = b.CreateInsertElement(out, b.CreateTrunc(pair, type), k);
+    if (high)
+      out = b.CreateInsertElement(out, b.CreateTrunc(b.CreateLShr(pair, ir::bitWidth(to)), type), k + 1);
+  }
+  return out;
+}
+
+V nvptxFloatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
+  if (bits == 1)
+    return nullptr;
+  llvm::IRBuilder<> &b = v.b;
+  return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) -> V {
+    bool d = isDouble(a[0]), wide = bits == 64;
+    in::ID id =
+        wide ? (isSigned ? (d ? in::nvvm_d2ll_rz : in::nvvm_f2ll_rz) : (d ? in::nvvm_d2ull_rz : in::nvvm_f2ull_rz))
+             : (isSigned ? (d ? in::nvvm_d2i_rz : in::nvvm_f2i_rz) : (d ? in::nvvm_d2ui_rz : in::nvvm_f2ui_rz));
+    V n = call(v, id, a); // saturates
+    llvm::Type *type = n->getType();
+    if (wide || d) // 32 bits from float: NaN gives 0 as it is
+      n = b.CreateSelect(b.CreateFCmpUNO(a[0], a[0]), llvm::Constant::getNullValue(type), n);
+    if (bits >= 32)
+      return n;
+    auto limit = [&](const llvm::APInt &c, in::ID minOrMax) {
+      n = b.CreateBinaryIntrinsic(minOrMax, n, llvm::ConstantInt::get(type, isSigned ? c.sext(32) : c.zext(32)));
+    };
+    limit(isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits),
+          isSigned ? in::smin : in::umin);
+    if (isSigned)
+      limit(llvm::APInt::getSignedMinValue(bits), in::smax);
+    return b.CreateTrunc(n, b.getIntNTy(bits));
+  });
+}
+
+V nvptxIntToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
+  llvm::IRBuilder<> &b = v.b;
+  unsigned bits = x->getType()->getScalarSizeInBits();
+  if (bits < 8)
+    return nullptr;
+  auto convert = [&](llvm::Type *t) { return isSigned ? b.CreateSIToFP(x, t) : b.CreateUIToFP(x, t); };
+  if (to == Elem::F32)
+    return convert(floatLike(x));
+  if (to == Elem::F16)
+    return b.CreateBitCast(convert(likeShape(x->getType(), b.getHalfTy())), intLike(x, 16));
+  if (bits != 32 || to == Elem::F64)
+    return nullptr;
+  // Rounded to odd in float, then once to the narrow format.
+  V wide = eachLane(v, {x}, [&](llvm::ArrayRef<V> a) {
+    V y = call(v, isSigned ? in::nvvm_i2f_rz : in::nvvm_ui2f_rz, a);
+    V back = call(v, isSigned ? in::nvvm_f2i_rz : in::nvvm_f2ui_rz, {y});
+    V sticky = b.CreateZExt(b.CreateICmpNE(back, a[0]), b.getInt32Ty());
+    return b.CreateBitCast(b.CreateOr(b.CreateBitCast(y, b.getInt32Ty()), sticky), b.getFloatTy());
+  });
+  return v.narrow(wide, to);
+}
+
+namespace {
+
+/// 2^(x log2 e): the product in two parts, the small one by the first terms of its own power.
+V expFloat(VecEmitter &v, V x) {
+  Arith a(v);
+  constexpr double log2e = 0x1.715476p+0, log2eRest = 0x1.4ae0bep-26, ln2 = 0x1.62e43p-1;
+  V below = a.b.CreateSelect(a.b.CreateFCmpOGT(x, a.f(x, 89)), a.f(x, 89), x); // NaN stays
+  V y = a.b.CreateSelect(a.b.CreateFCmpOLT(below, a.f(x, -105)), a.f(x, -105), below);
+  V high = a.fmul(y, log2e);
+  V low = a.mulAdd(y, log2eRest, a.mulAdd(y, log2e, a.b.CreateFNeg(high)));
+  V e = call(v, in::nvvm_ex2_approx_f, {high});
+  V r = a.mulAdd(e, a.fmul(low, ln2), e);
+  return a.b.CreateSelect(a.b.CreateFCmpOEQ(e, a.f(e, __builtin_inf())), e, r);
+}
+
+} // namespace
+
+V nvptxMath(VecEmitter &v, OpKind kind, V x) {
+  if (isDouble(x))
+    return nullptr;
+  switch (kind) {
+  case OpKind::Exp:
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return expFloat(v, a[0]); });
+  case OpKind::Exp2:
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_ex2_approx_f, a); });
+  case OpKind::Rsqrt:
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rsqrt_approx_f, a); });
+  default:
+    return nullptr;
+  }
+}
+
+V nvptxApprox(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
+  if (isDouble(x[0]))
+    return nullptr;
+  return eachLane(v, x, [&](llvm::ArrayRef<V> a) {
+    return kind == OpKind::Sqrt ? call(v, in::nvvm_sqrt_approx_f, a)
+                                : ptx(v, "div.full.f32 $0, $1, $2;", "=f,f,f", v.b.getFloatTy(), a);
+  });
+}
+
+} // namespace tegula::targets

@@ -1,0 +1,20 @@
+// The element-wise operations that NVIDIA GPUs do by an instruction of their own: what VecEmitter asks first in its
+// nvptx flavour. Each function gives null where there is no such instruction, or none with the right result; then the
+// code for all targets serves.
+#pragma once
+#include "targets/common/Vec.h"
+
+namespace tegula::targets {
+
+/// fmin, fmax of PTX: -0 < +0; a NaN loses (MinNum, MaxNum) or wins (Minimum, Maximum).
+llvm::Value *nvptxMinMax(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
+llvm::Value *nvptxWiden(VecEmitter &v, llvm::Value *x, ir::Elem from);
+/// Pairs of elements take one instruction: give vectors where the caller has them.
+llvm::Value *nvptxNarrow(VecEmitter &v, llvm::Value *x, ir::Elem to, bool towardZero);
+llvm::Value *nvptxFloatToInt(VecEmitter &v, llvm::Value *x, unsigned bits, bool isSigned);
+llvm::Value *nvptxIntToFloat(VecEmitter &v, llvm::Value *x, ir::Elem to, bool isSigned);
+/// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off.
+llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
+llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divOrSqrt, llvm::ArrayRef<llvm::Value *> x);
+
+} // namespace tegula::targets
