@@ -264,7 +264,7 @@ TEST_P(CastTest, IntToFloatRoundsOnce) {
   testIntToNarrow<uint64_t>(GetParam(), Elem::I64);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(runnableTargets()), testName);
+INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(elementwiseTargets()), testName);
 
 } // namespace
 } // namespace tegula::cpu

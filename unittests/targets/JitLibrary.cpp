@@ -1,5 +1,7 @@
 // See JitLibrary.h.
 #include "JitLibrary.h"
+#include "targets/nvidia/Codegen.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Verifier.h"
 #include <chrono>
 #include <cstdlib>
@@ -11,8 +13,12 @@
 namespace tegula::cpu {
 
 JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
-    : target_(*parseTarget(targetName)), options_(options), module_(std::make_unique<llvm::Module>("test", context_)),
-      emulated_(target_.triple.substr(0, 7) != parseTarget("cpu:native")->triple.substr(0, 7)) {}
+    : target_(*parseTarget(targetName == "gpu" ? "cpu:native" : targetName)), options_(options),
+      module_(std::make_unique<llvm::Module>("test", context_)),
+      emulated_(target_.triple.substr(0, 7) != parseTarget("cpu:native")->triple.substr(0, 7)) {
+  if (targetName == "gpu")
+    gpu_ = nvidia::gpuOfThisMachine();
+}
 
 JitLibrary::~JitLibrary() {
   if (handle_)
@@ -25,17 +31,26 @@ void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::A
                                 const Body &body) {
   entries_[name] = {{args.begin(), args.end()}, result, entries_.size()};
   llvm::IRBuilder<> b(context_);
-  VecEmitter v{b, vecTarget(target_, options_)};
+  VecEmitter v{b, vecTargetOf()};
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64}, false),
                                    llvm::Function::ExternalLinkage, name, *module_);
   auto *entry = llvm::BasicBlock::Create(context_, "entry", f), *loop = llvm::BasicBlock::Create(context_, "loop", f),
        *exit = llvm::BasicBlock::Create(context_, "exit", f);
   b.SetInsertPoint(entry);
-  b.CreateBr(loop);
+  llvm::Value *first = b.getInt64(0), *step = b.getInt64(lanes);
+  if (gpu_) {
+    nvidia::markKernel(*f, {.threads = nvidia::GpuLibrary::threads});
+    auto special = [&](llvm::Intrinsic::ID id) { return b.CreateZExt(b.CreateIntrinsic(id, {}, {}), i64); };
+    llvm::Value *block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+    llvm::Value *thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+    first = b.CreateMul(b.CreateAdd(b.CreateMul(block, b.getInt64(nvidia::GpuLibrary::threads)), thread), step);
+    step = b.getInt64(uint64_t(lanes) * nvidia::GpuLibrary::threads * nvidia::GpuLibrary::blocks);
+  }
+  b.CreateCondBr(b.CreateICmpSLT(first, f->getArg(2)), loop, exit);
   b.SetInsertPoint(loop);
   llvm::PHINode *iv = b.CreatePHI(i64, 2);
-  iv->addIncoming(b.getInt64(0), entry);
+  iv->addIncoming(first, entry);
   // In memory i1 is a byte.
   auto memElem = [&](ir::Elem e) { return e == ir::Elem::I1 ? ir::Elem::I8 : e; };
   std::vector<llvm::Value *> values;
@@ -50,7 +65,7 @@ void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::A
   if (result == ir::Elem::I1)
     r = b.CreateZExt(r, v.vecType(ir::Elem::I8, lanes));
   b.CreateAlignedStore(r, b.CreateGEP(v.elemType(memElem(result)), f->getArg(1), iv), llvm::Align(1));
-  llvm::Value *next = b.CreateAdd(iv, b.getInt64(lanes));
+  llvm::Value *next = b.CreateAdd(iv, step);
   iv->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, f->getArg(2)), loop, exit);
   b.SetInsertPoint(exit);
@@ -61,7 +76,7 @@ void JitLibrary::addPointers(const std::string &name,
                              const std::function<void(VecEmitter &, llvm::ArrayRef<llvm::Value *>)> &body) {
   entries_[name] = {{}, ir::Elem::Void, entries_.size()};
   llvm::IRBuilder<> b(context_);
-  VecEmitter v{b, vecTarget(target_, options_)};
+  VecEmitter v{b, vecTargetOf()};
   llvm::Type *ptr = b.getPtrTy();
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr}, false),
                                    llvm::Function::ExternalLinkage, name, *module_);
@@ -81,6 +96,8 @@ bool JitLibrary::load() {
     ADD_FAILURE() << error;
     return false;
   }
+  if (gpu_)
+    return loadOnGpu();
   DiagEngine diag;
   auto tm = createTargetMachine(target_, options_, diag);
   if (!tm) {
@@ -108,6 +125,22 @@ bool JitLibrary::load() {
   if (!handle_)
     ADD_FAILURE() << dlerror();
   return handle_ != nullptr;
+}
+
+targets::VecTarget JitLibrary::vecTargetOf() const {
+  return gpu_ ? nvidia::vecTarget(*gpu_, {.fpFusion = options_.fpFusion}) : vecTarget(target_, options_);
+}
+
+bool JitLibrary::loadOnGpu() {
+  DiagEngine diag;
+  nvidia::NvOptions options;
+  auto tm = nvidia::createTargetMachine(*gpu_, options, diag);
+  if (!tm) {
+    ADD_FAILURE() << "no target machine";
+    return false;
+  }
+  nvidia::optimize(*module_, *tm, options);
+  return onGpu_.load(nvidia::emitPtx(*module_, *tm));
 }
 
 void *JitLibrary::symbol(const std::string &name) const {
@@ -160,14 +193,18 @@ void JitLibrary::emulate(const Entry &e, std::vector<std::pair<const void *, siz
 }
 
 std::function<void(const void *const *, void *, int64_t)> JitLibrary::elementwise(const std::string &name) const {
-  if (!emulated_)
+  if (!emulated_ && !gpu_)
     return reinterpret_cast<void (*)(const void *const *, void *, int64_t)>(symbol(name));
   const Entry &e = entries_.at(name);
-  return [this, &e](const void *const *in, void *out, int64_t n) {
+  return [this, &e, name](const void *const *in, void *out, int64_t n) {
     std::vector<std::pair<const void *, size_t>> inputs;
     for (size_t i = 0; i < e.args.size(); ++i)
       inputs.push_back({in[i], static_cast<size_t>(n) * ir::byteWidth(e.args[i])});
-    emulate(e, inputs, out, static_cast<size_t>(n) * ir::byteWidth(e.result), n);
+    size_t outBytes = static_cast<size_t>(n) * ir::byteWidth(e.result);
+    if (gpu_)
+      onGpu_.run(name, inputs, out, outBytes, n);
+    else
+      emulate(e, inputs, out, outBytes, n);
   };
 }
 
@@ -198,6 +235,13 @@ std::vector<std::string> runnableTargets() {
     names.push_back("cpu:aarch64");
   else
     printf("not run here: cpu:aarch64; set TEGULA_TEST_QEMU=1 to run it by qemu-aarch64\n");
+  return names;
+}
+
+std::vector<std::string> elementwiseTargets() {
+  std::vector<std::string> names = runnableTargets();
+  if (nvidia::gpuOfThisMachine())
+    names.push_back("gpu");
   return names;
 }
 

@@ -1,6 +1,7 @@
 // Test support: functions built with VecEmitter, compiled by Codegen, linked with ld.lld into a shared object and
-// loaded.
+// loaded. Functions of addElementwise() also run on a GPU, if the machine has one.
 #pragma once
+#include "GpuLibrary.h"
 #include "targets/cpu/Codegen.h"
 #include "llvm/IR/LLVMContext.h"
 #include <array>
@@ -34,6 +35,7 @@ public:
   std::function<void(const void *const *in, void *out, int64_t n)> elementwise(const std::string &name) const;
   /// The same for addPointers; the buffers have these sizes, and only the last one is written.
   std::function<void(void *, void *, void *)> pointers(const std::string &name, std::array<size_t, 3> bytes) const;
+  /// Of a CPU.
   const CpuTarget &target() const { return target_; }
   /// Assembly of the module after load(), for looking at it.
   const std::string &objectPath() const { return path_; }
@@ -47,6 +49,8 @@ private:
   std::string path_;
   void *handle_ = nullptr;
   bool emulated_ = false;
+  std::optional<nvidia::NvTarget> gpu_;
+  nvidia::GpuLibrary onGpu_;
   struct Entry {
     std::vector<ir::Elem> args;
     ir::Elem result = ir::Elem::Void;
@@ -54,6 +58,8 @@ private:
   };
   std::map<std::string, Entry> entries_;
 
+  targets::VecTarget vecTargetOf() const;
+  bool loadOnGpu();
   bool linkForEmulator();
   void emulate(const Entry &e, std::vector<std::pair<const void *, size_t>> in, void *out, size_t outBytes,
                int64_t n) const;
@@ -61,5 +67,7 @@ private:
 
 /// The named targets that this machine can run, widest last.
 std::vector<std::string> runnableTargets();
+/// Those, and "gpu" if there is one: for tests that use addElementwise() only.
+std::vector<std::string> elementwiseTargets();
 
 } // namespace tegula::cpu

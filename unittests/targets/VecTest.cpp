@@ -305,6 +305,32 @@ template <typename T> void testFloats(const std::string &target, Elem e) {
 TEST_P(VecTest, Float) { testFloats<float>(GetParam(), Elem::F32); }
 TEST_P(VecTest, Double) { testFloats<double>(GetParam(), Elem::F64); }
 
+template <typename T> void testSoftFmod(const std::string &target, Elem e) {
+  JitLibrary lib(target);
+  lib.addElementwise("fmod", 1, {e, e}, e, [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> x) {
+    VecEmitter soft = v;
+    soft.target.libm = false;
+    return soft.elementwise(makeOp(OpKind::FRem), x, e, e);
+  });
+  ASSERT_TRUE(lib.load());
+  std::vector<T> a = floats<T>(0), b = floats<T>(1);
+  std::mt19937_64 rng(5);
+  for (int i = 0; i < 100000; ++i) { // near each other, so that quotients are small and large
+    T x = static_cast<T>(std::ldexp(static_cast<double>(rng() >> 11), static_cast<int>(rng() % 200) - 150));
+    a.push_back(i % 2 ? x : -x);
+    b.push_back(static_cast<T>(std::ldexp(static_cast<double>(rng() >> (11 + rng() % 50)), static_cast<int>(rng() % 200) - 150)));
+  }
+  std::vector<T> out(a.size());
+  const void *in[] = {a.data(), b.data()};
+  lib.elementwise("fmod")(in, out.data(), static_cast<int64_t>(out.size()));
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_PRED2(same<T>, out[i], std::fmod(a[i], b[i])) << std::hexfloat << a[i] << ", " << b[i];
+}
+TEST_P(VecTest, FmodWithoutLibrary) {
+  testSoftFmod<float>(GetParam(), Elem::F32);
+  testSoftFmod<double>(GetParam(), Elem::F64);
+}
+
 TEST_P(VecTest, MinMaxWithConstants) {
   JitLibrary lib(GetParam());
   const float constants[] = {0.0f, -0.0f, 1.0f, -2.5f, INFINITY, -INFINITY, NAN};
@@ -430,7 +456,7 @@ TEST_P(VecTest, Comparisons) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, VecTest, testing::ValuesIn(runnableTargets()), [](const auto &info) {
+INSTANTIATE_TEST_SUITE_P(Targets, VecTest, testing::ValuesIn(elementwiseTargets()), [](const auto &info) {
   std::string s = info.param;
   for (char &c : s)
     c = isalnum(static_cast<unsigned char>(c)) ? c : '_';

@@ -1,0 +1,105 @@
+// See GpuLibrary.h.
+#include "GpuLibrary.h"
+#include "runtime/cuda/Driver.h"
+#include <gtest/gtest.h>
+
+namespace tegula::nvidia {
+
+using namespace runtime::cuda;
+
+namespace {
+
+struct Gpu {
+  const Driver *driver = nullptr;
+  CUcontext context = nullptr;
+  int major = 0, minor = 0;
+};
+
+const Gpu &gpu() {
+  static const Gpu g = [] {
+    Gpu g;
+    runtime::Status status;
+    const Driver *driver = Driver::get(status);
+    CUdevice device;
+    int count = 0;
+    if (driver && driver->deviceGetCount(&count) == CUDA_SUCCESS && count > 0 &&
+        driver->deviceGet(&device, 0) == CUDA_SUCCESS &&
+        driver->primaryContextRetain(&g.context, device) == CUDA_SUCCESS) {
+      driver->deviceGetAttribute(&g.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+      driver->deviceGetAttribute(&g.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+      g.driver = driver;
+    } else {
+      printf("not run on a GPU here: %s\n", driver ? "the driver has none" : status.text.c_str());
+    }
+    return g;
+  }();
+  return g;
+}
+
+} // namespace
+
+std::optional<NvTarget> gpuOfThisMachine() {
+  if (!gpu().driver)
+    return std::nullopt;
+  unsigned sm = static_cast<unsigned>(10 * gpu().major + gpu().minor);
+  return NvTarget{sm, sm == 90, false};
+}
+
+struct GpuLibrary::State {
+  CUmodule module = nullptr;
+};
+
+GpuLibrary::GpuLibrary() : state_(std::make_unique<State>()) {}
+
+GpuLibrary::~GpuLibrary() {
+  if (state_->module)
+    gpu().driver->moduleUnload(state_->module);
+}
+
+bool GpuLibrary::load(const std::string &ptx) {
+  const Driver &d = *gpu().driver;
+  d.contextPush(gpu().context);
+  std::string log(8192, '\0');
+  int options[] = {5, 6}; // CU_JIT_ERROR_LOG_BUFFER, its size
+  void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
+  CUresult r = d.moduleLoad(&state_->module, ptx.c_str(), 2, options, values);
+  EXPECT_EQ(r, CUDA_SUCCESS) << log.c_str();
+  CUcontext old;
+  d.contextPop(&old);
+  return r == CUDA_SUCCESS;
+}
+
+void GpuLibrary::run(const std::string &name, const std::vector<std::pair<const void *, size_t>> &in, void *out,
+                     size_t outBytes, int64_t n) const {
+  const Driver &d = *gpu().driver;
+  d.contextPush(gpu().context);
+  auto check = [&](CUresult r, const char *what) { EXPECT_EQ(r, CUDA_SUCCESS) << name << ": " << what; };
+  std::vector<CUdeviceptr> memory;
+  auto copy = [&](const void *data, size_t bytes) {
+    CUdeviceptr p = 0;
+    check(d.memoryAllocate(&p, bytes ? bytes : 1), "allocation");
+    check(d.copyIn(p, data, bytes, nullptr), "copy");
+    memory.push_back(p);
+    return p;
+  };
+  std::vector<CUdeviceptr> inputs;
+  for (auto [data, bytes] : in)
+    inputs.push_back(copy(data, bytes));
+  CUdeviceptr list = copy(inputs.data(), inputs.size() * sizeof(CUdeviceptr)), result = copy(out, outBytes);
+  CUfunction f = nullptr;
+  check(d.moduleGetFunction(&f, state_->module, name.c_str()), "no such function");
+  void *args[] = {&list, &result, &n};
+  CUlaunchConfig config{};
+  config.gridX = blocks;
+  config.blockX = threads;
+  config.gridY = config.gridZ = config.blockY = config.blockZ = 1;
+  check(d.launch(&config, f, args, nullptr), "launch");
+  check(d.copyOut(out, result, outBytes, nullptr), "copy back");
+  check(d.streamSynchronize(nullptr), "run");
+  for (CUdeviceptr p : memory)
+    d.memoryFree(p);
+  CUcontext old;
+  d.contextPop(&old);
+}
+
+} // namespace tegula::nvidia
