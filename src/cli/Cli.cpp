@@ -154,6 +154,7 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "num-warps", "N", "warps per program (GPUs)"},
     {0, "num-stages", "N", "depth of software pipelining (GPUs)"},
     {0, "num-ctas", "N", "thread blocks per cluster (GPUs)"},
+    {0, "maxnreg", "N", "registers per thread at most (GPUs)"},
     {0, "threads", "N", "CPU threads of the launch (default: all cores, or TEGULA_NUM_THREADS)"},
     {0, "check", "", "check every access against the extents of the buffers"},
     {'g', "debug", "", "device_assert active; code can be stepped through with gdb"},
@@ -165,7 +166,7 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
     const char *name;
     int32_t *field;
   };
-  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas}, Row{"threads", &out.num_threads}}) {
+  for (Row r : {Row{"num-warps", &out.num_warps}, Row{"num-stages", &out.num_stages}, Row{"num-ctas", &out.num_ctas}, Row{"maxnreg", &out.maxnreg}, Row{"threads", &out.num_threads}}) {
     if (!line.has(r.name)) continue;
     std::string text = line.get(r.name);
     char *end;

@@ -9,9 +9,9 @@ int compileCommand(const std::vector<std::string> &argv) {
   std::vector<OptionSpec> options = {
       {0, "sig", "ITEMS", "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal"},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
-      {'t', "target", "NAME", "cpu, cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, ... (default: this machine)"},
-      {0, "emit", "STAGE", "ast, tree, tile, cpu, llvm, asm or obj (default obj)"},
-      {'o', "output", "FILE", "where to write (default: standard output, obj needs it)"},
+      {'t', "target", "NAME", "cpu, cpu:avx2, cpu:aarch64, sm_80, sm_90a, sim, ... (see tegula info; default: this machine's CPU)"},
+      {0, "emit", "STAGE", "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, llvm, ptx, cubin (default: obj, of a GPU cubin)"},
+      {'o', "output", "FILE", "where to write (default: standard output; obj and cubin need it)"},
   };
   options.insert(options.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
   CommandLine line;
@@ -19,8 +19,10 @@ int compileCommand(const std::vector<std::string> &argv) {
   if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
     return usage((error.empty() ? "compile takes one FILE.py::KERNEL" : error) +
                  "\nusage: tegula compile FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
-  std::string stage = line.get("emit", "obj"), output = line.get("output", "-");
-  if (stage == "obj" && output == "-") return usage("an object file needs -o FILE");
+  std::string target = line.get("target");
+  std::string stage = line.get("emit", target.starts_with("sm_") ? "cubin" : "obj"), output = line.get("output", "-");
+  if (output == "-" && stage == "obj") return usage("an object file needs -o FILE");
+  if (output == "-" && stage == "cubin") return usage("a cubin needs -o FILE");
   Constants constants;
   TegulaLaunchOptions launch;
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
@@ -28,7 +30,6 @@ int compileCommand(const std::vector<std::string> &argv) {
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
   auto list = constants.list();
-  std::string target = line.get("target");
   char *text = nullptr;
   size_t length = 0;
   if (tegula_emit(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch, stage.c_str(),

@@ -35,6 +35,15 @@ int checkCommand(const std::vector<std::string> &argv) {
   return result;
 }
 
+static void printGpu(const TegulaDeviceInfo &d) {
+  std::printf("device %s: %s\n  target %s, compute capability %u.%u, %u KiB shared memory per block", d.name, d.description, d.target, d.capability / 10,
+              d.capability % 10, d.max_shared_bytes >> 10);
+  if (d.kind == TEGULA_DEVICE_CUDA)
+    std::printf(", %u multiprocessors, %.1f GiB, L2 %llu KiB", d.cores, static_cast<double>(d.memory_bytes) / (1 << 30),
+                static_cast<unsigned long long>(d.l2_bytes >> 10));
+  std::printf("\n");
+}
+
 int infoCommand(const std::vector<std::string> &argv) {
   if (!argv.empty()) return usage("info takes no arguments");
   TegulaContext *ctx = nullptr;
@@ -44,11 +53,19 @@ int infoCommand(const std::vector<std::string> &argv) {
   for (size_t i = 0; i < tegula_device_count(ctx); ++i) {
     TegulaDeviceInfo d{};
     d.size = sizeof d;
-    if (tegula_device_info(ctx, i, &d) != TEGULA_OK) return failLast();
+    if (TegulaStatus s = tegula_device_info(ctx, i, &d); s == TEGULA_UNSUPPORTED) continue;
+    else if (s != TEGULA_OK) return failLast();
+    if (d.kind != TEGULA_DEVICE_CPU) {
+      printGpu(d);
+      continue;
+    }
     std::printf("device %s: %s\n  target %s (%u-bit vectors), %u cores, %.1f GiB, L1 %llu KiB, L2 %llu KiB\n  features %s\n", d.name, d.description,
                 d.target, d.vector_bits, d.cores, static_cast<double>(d.memory_bytes) / (1 << 30), static_cast<unsigned long long>(d.l1_bytes >> 10),
                 static_cast<unsigned long long>(d.l2_bytes >> 10), d.features);
   }
+  int32_t gpu;
+  if (tegula_device_find(ctx, "cuda", &gpu) != TEGULA_OK) std::printf("no cuda device: %s\n", tegula_last_error());
+  std::printf("assembler of GPU code: %s\n", tegula_assembler_name());
   std::printf("targets:");
   for (size_t i = 0; tegula_target_name(i); ++i) std::printf(" %s", tegula_target_name(i));
   TegulaCacheStat stat{};
