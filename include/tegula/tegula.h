@@ -207,6 +207,9 @@ typedef struct TegulaDeviceInfo {
 } TegulaDeviceInfo;
 enum { TEGULA_DEVICE_CPU = 0, TEGULA_DEVICE_CUDA = 1, TEGULA_DEVICE_SIM = 2 };
 
+/* Indices: the CPU, the simulator, then GPU n at TEGULA_DEVICE_INDEX_CUDA + n, below TEGULA_DEVICE_INDEX_END. */
+enum { TEGULA_DEVICE_INDEX_CPU = 0, TEGULA_DEVICE_INDEX_SIM = 1, TEGULA_DEVICE_INDEX_CUDA = 2, TEGULA_DEVICE_INDEX_END = 200 };
+
 /* At least 2: device 0 is the CPU, device 1 the GPU simulator "sim", then come the GPUs "cuda:0", "cuda:1" ... Looks for GPUs: opens the
  * NVIDIA driver, if there is one. */
 TEGULA_API size_t tegula_device_count(TegulaContext *context);
@@ -219,6 +222,8 @@ TEGULA_API TegulaStatus tegula_device_find(TegulaContext *context, const char *n
 TEGULA_API int32_t tegula_device_default(TegulaContext *context);
 /* Who assembles GPU code in this process: "nvJitLink 12.9", "driver 12.8" or "none". */
 TEGULA_API const char *tegula_assembler_name(void);
+/* A folder of Python packages (site-packages) in which NVIDIA's libraries may be found. Set-up: before the first GPU kernel is compiled. */
+TEGULA_API void tegula_add_package_folder(const char *folder);
 
 /* Memory that kernels of a device may use. Callers with memory of their own (PyTorch tensors, cudaMalloc) need none of this; for the CPU and
  * the simulator any memory of the process will do. */

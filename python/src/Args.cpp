@@ -79,6 +79,7 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
     return false;
   }
   uint32_t bytes = tegula_dtype_bytes(static_cast<TegulaDtype>(dtype));
+  host = true;
   if (!(a->flags & aligned)) return fail(paramName, "the array's elements are not aligned in memory");
   out = tegula_ptr(a->data, static_cast<TegulaDtype>(dtype), reach(a, bytes));
   if (!(a->flags & writeable)) out.flags = TEGULA_ARG_READ_ONLY;
@@ -106,8 +107,8 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
-// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only) for tensors, a plain number for scalars of other
-// libraries, a Value for compile-time objects, or raises.
+// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0) for tensors, a
+// plain number for scalars of other libraries, a Value for compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
   PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
   if (!known) return false;
@@ -117,10 +118,13 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
     return true;
   }
   if (!PyTuple_Check(known)) return convert(known, false, out, paramName);
-  unsigned long long address;
-  int dtype, readOnly;
+  unsigned long long address, onStream;
+  int dtype, readOnly, ordinal;
   long long bytes;
-  if (!PyArg_ParseTuple(known, "KiLp", &address, &dtype, &bytes, &readOnly)) return false;
+  if (!PyArg_ParseTuple(known, "KiLpiK", &address, &dtype, &bytes, &readOnly, &ordinal, &onStream)) return false;
+  if (ordinal < 0) host = true;
+  else onGpu(ordinal, paramName);
+  if (onStream) stream = reinterpret_cast<void *>(onStream);
   out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
   if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
   return true;
@@ -173,7 +177,7 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
     out = tegula_float(PyFloat_AsDouble(object));
     return true;
   }
-  return convertOther(object, out, paramName);
+  return convertTensor(object, out, paramName) || convertOther(object, out, paramName);
 }
 
 PyObject *setConverters(PyObject *, PyObject *args) {

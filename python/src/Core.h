@@ -39,10 +39,20 @@ public:
   bool convert(PyObject *object, bool constexprParam, TegulaArg &out, const char *paramName);
   /// Index of the first argument given by a non-contiguous array, or -1 (for the message if the kernel stores through it).
   const char *nonContiguous = nullptr;
+  /// Ordinal of the GPU that the first tensor on a GPU is on, -1 if there is none; and whether there was one in CPU memory.
+  int gpu = -1;
+  const char *gpuName = ""; // its parameter
+  bool host = false;
+  /// The stream that a library without a current one to ask (CuPy and others) says its data is ready on.
+  void *stream = nullptr;
 
 private:
   bool convertTuple(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertArray(PyObject *object, TegulaArg &out, const char *paramName);
+  bool convertTensor(PyObject *object, TegulaArg &out, const char *paramName);
+  void onGpu(int ordinal, const char *paramName) {
+    if (gpu < 0) gpu = ordinal, gpuName = paramName;
+  }
   bool convertOther(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertConstant(PyObject *object, TegulaArg &out);
   std::vector<PyObject *> owned_;
@@ -51,6 +61,19 @@ private:
 /// `set_converter(f)`: f(object) -> _core.Value for everything C++ does not know, or TypeError.
 /// Also takes a table of dtype names: numpy/torch dtype object -> name.
 PyObject *setConverters(PyObject *self, PyObject *args);
+
+// ---- Tensors.cpp
+/// The stream that other code of this process launches on at the moment on that GPU; null, the default stream, if nobody can be asked. False
+/// with an exception set.
+bool currentStream(int ordinal, void *&stream);
+
+// ---- Device.cpp
+/// Index of a device given as "cuda:1", as an index of a GPU, or as an object whose str() is such a name (torch.device); -1 for None. False with
+/// an exception set.
+bool deviceIndex(PyObject *object, int32_t &out);
+/// Fills in what the caller left open: the device from where the tensors are, and the stream. False with an exception set.
+bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options);
+extern PyMethodDef deviceMethods[];
 
 // ---- Function.cpp
 extern PyTypeObject FunctionType;

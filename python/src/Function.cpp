@@ -157,6 +157,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
   }
   if (ok && self->grid && !self->warmup)
     ok = PyCallable_Check(self->grid) ? callGrid(f, self->grid, bound, grid) : readGrid(self->grid, grid);
+  if (ok) ok = chooseDevice(pack, options);
   PyObject *result = nullptr;
   if (ok) {
     TegulaStatus status;

@@ -34,7 +34,7 @@ PyObject *stage(PyObject *self, PyObject *name) {
   TegulaStatus status = tegula_kernel_asm(reinterpret_cast<KernelObject *>(self)->kernel, s, &text, &length);
   if (status == TEGULA_NOT_FOUND) return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
   if (status != TEGULA_OK) return raiseStatus(status);
-  if (!std::strcmp(s, "obj")) return PyBytes_FromStringAndSize(text, length);
+  if (!std::strcmp(s, "obj") || !std::strcmp(s, "cubin")) return PyBytes_FromStringAndSize(text, length);
   return PyUnicode_DecodeUTF8(text, length, "replace");
 }
 
@@ -47,12 +47,14 @@ PyObject *info(PyObject *self, PyObject *) {
   i.size = sizeof i;
   TegulaStatus s = tegula_kernel_info(reinterpret_cast<KernelObject *>(self)->kernel, &i);
   if (s != TEGULA_OK) return raiseStatus(s);
-  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K}", "name", i.name, "symbol", i.symbol, "hash", i.hash, "target",
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "name", i.name, "symbol", i.symbol, "hash", i.hash, "target",
                        i.target, "signature", i.signature, "num_warps", i.num_warps, "num_stages", i.num_stages, "num_ctas", i.num_ctas,
                        "checked", i.checked ? Py_True : Py_False, "debug", i.debug ? Py_True : Py_False, "origin",
                        i.origin == TEGULA_FROM_DISK_CACHE ? "disk" : "compiler", "scratch_bytes",
                        static_cast<unsigned long long>(i.scratch_bytes), "object_bytes", static_cast<unsigned long long>(i.object_bytes),
-                       "code_bytes", static_cast<unsigned long long>(i.code_bytes));
+                       "code_bytes", static_cast<unsigned long long>(i.code_bytes), "threads", i.threads, "cluster_ctas", i.cluster_ctas, "n_regs",
+                       i.registers, "n_spills", i.spill_bytes / 4, "local_bytes", i.local_bytes, "shared", i.shared_bytes, "blocks_per_core",
+                       i.blocks_per_core);
 }
 
 PyObject *timings(PyObject *self, PyObject *) {
@@ -60,8 +62,8 @@ PyObject *timings(PyObject *self, PyObject *) {
   t.size = sizeof t;
   TegulaStatus s = tegula_kernel_timings(reinterpret_cast<KernelObject *>(self)->kernel, &t);
   if (s != TEGULA_OK) return raiseStatus(s);
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes", t.passes, "plan", t.plan, "emit",
-                       t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total);
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes", t.passes, "plan", t.plan, "emit",
+                       t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total, "assemble", t.assemble);
 }
 
 // launch(grid, args): every parameter of the function must be given, constants included.
@@ -71,21 +73,24 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   int64_t extents[3];
   if (!readGrid(grid, extents)) return nullptr;
   ArgPack pack;
+  TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
   for (size_t i = 0; i < packed.size(); ++i)
     if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
+  if (!chooseDevice(pack, options)) return nullptr;
   TegulaStatus status;
   Py_BEGIN_ALLOW_THREADS
-  status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), nullptr);
+  status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), &options);
   Py_END_ALLOW_THREADS
   if (status != TEGULA_OK) return raiseStatus(status);
   Py_RETURN_NONE;
 }
 
-PyObject *stageNames(PyObject *, PyObject *) {
+PyObject *stageNames(PyObject *self, PyObject *) {
   PyObject *list = PyList_New(0);
-  for (size_t i = 0; list && tegula_stage_name(i); ++i) {
-    PyObject *s = PyUnicode_FromString(tegula_stage_name(i));
+  TegulaKernel *kernel = reinterpret_cast<KernelObject *>(self)->kernel;
+  for (size_t i = 0; list && tegula_kernel_stage_name(kernel, i); ++i) {
+    PyObject *s = PyUnicode_FromString(tegula_kernel_stage_name(kernel, i));
     if (s) PyList_Append(list, s);
     Py_XDECREF(s);
   }
@@ -97,6 +102,7 @@ PyMethodDef methods[] = {{"stage", stage, METH_O, nullptr},
                          {"info", info, METH_NOARGS, nullptr},
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
+                         {"stage_names", stageNames, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyObject *kernelClass; // Python's CompiledKernel, a subclass of KernelType
@@ -109,7 +115,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Ignored } kind;
+  enum { Int, Flag, Device, Stream, Ignored } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -129,14 +135,37 @@ const OptionRow optionTable[] = {
     FLAG_OPTION("enable_fp_fusion", fp_fusion),
     FLAG_OPTION("sanitize_overflow", sanitize_overflow),
     {"enable_reflect_ftz", OptionRow::Ignored, 0},
-    {"launch_cooperative_grid", OptionRow::Ignored, 0},
-    {"launch_pdl", OptionRow::Ignored, 0},
+    FLAG_OPTION("launch_cooperative_grid", cooperative),
+    FLAG_OPTION("launch_pdl", programmatic_launch),
+    {"device", OptionRow::Device, 0},
+    {"stream", OptionRow::Stream, 0},
     {"warp_size", OptionRow::Ignored, 0},
     {"enable_fast_math", OptionRow::Ignored, 0},
     {"vec_lib", OptionRow::Ignored, 0},
 };
 
 } // namespace
+
+// A stream: its address, or a stream object of PyTorch (cuda_stream), CuPy (ptr) or cuda.core (__cuda_stream__).
+static bool streamOf(PyObject *value, void *&out) {
+  PyObject *number = nullptr;
+  if (PyLong_Check(value)) number = Py_NewRef(value);
+  for (const char *name : {"cuda_stream", "ptr"})
+    if (!number && !(number = PyObject_GetAttrString(value, name))) PyErr_Clear();
+  if (!number) {
+    PyObject *pair = PyObject_CallMethod(value, "__cuda_stream__", nullptr); // (version, address)
+    if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) number = Py_NewRef(PyTuple_GET_ITEM(pair, 1));
+    Py_XDECREF(pair);
+  }
+  if (!number) {
+    if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_AttributeError))
+      PyErr_Format(PyExc_TypeError, "stream: a CUDA stream or its address is needed, found %s", Py_TYPE(value)->tp_name);
+    return false;
+  }
+  out = PyLong_AsVoidPtr(number);
+  Py_DECREF(number);
+  return !PyErr_Occurred();
+}
 
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
   const char *s = PyUnicode_AsUTF8(name);
@@ -145,6 +174,8 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     if (std::strcmp(s, row.name) != 0) continue;
     char *field = reinterpret_cast<char *>(&options) + row.offset;
     if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
+    if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;
+    if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;
     if (row.kind == OptionRow::Flag) {
       int truth = PyObject_IsTrue(value);
       if (truth < 0) return -1;
@@ -220,8 +251,7 @@ PyObject *wrapKernel(TegulaKernel *kernel) {
   return lastWrapper;
 }
 
-PyMethodDef kernelMethods[] = {{"stage_names", stageNames, METH_NOARGS, nullptr},
-                               {"set_kernel_class", setKernelClass, METH_O, nullptr},
+PyMethodDef kernelMethods[] = {{"set_kernel_class", setKernelClass, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -37,26 +37,10 @@ PyObject *dtypeNumber(PyObject *, PyObject *text) {
   return status == TEGULA_OK ? PyLong_FromLong(d) : raiseStatus(status);
 }
 
-PyObject *deviceNames(PyObject *, PyObject *) {
-  TegulaContext *ctx = context();
-  if (!ctx) return nullptr;
-  PyObject *list = PyList_New(0);
-  for (size_t i = 0; list && i < tegula_device_count(ctx); ++i) {
-    TegulaDeviceInfo info = {};
-    info.size = sizeof info;
-    if (tegula_device_info(ctx, i, &info) != TEGULA_OK) continue;
-    PyObject *s = Py_BuildValue("(ss)", info.name, info.target);
-    if (s) PyList_Append(list, s);
-    Py_XDECREF(s);
-  }
-  return list;
-}
-
 PyMethodDef moduleMethods[] = {{"set_exceptions", setExceptions, METH_VARARGS, nullptr},
                                {"set_converters", setConverters, METH_VARARGS, nullptr},
                                {"set_output", setOutput, METH_O, nullptr},
                                {"dtype_number", dtypeNumber, METH_O, nullptr},
-                               {"devices", deviceNames, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tegula._core", "CPython objects over libtegula.", -1, moduleMethods, nullptr, nullptr, nullptr,
@@ -92,7 +76,7 @@ PyMODINIT_FUNC PyInit__core() {
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   PyModule_AddStringConstant(m, "version", tegula_version());
   return m;

@@ -8,6 +8,8 @@ import functools
 import inspect
 import json
 import math
+import os
+import sys
 import types
 
 from . import _core, errors
@@ -40,6 +42,21 @@ class CompiledKernel(_core.Kernel):
     def timings(self):
         return self.timings_ns()
 
+    @property
+    def n_regs(self):
+        """Registers per thread (GPU)."""
+        return self.info()["n_regs"]
+
+    @property
+    def n_spills(self):
+        """Registers spilled to local memory, per thread (GPU)."""
+        return self.info()["n_spills"]
+
+    @property
+    def shared(self):
+        """Bytes of shared memory per block (GPU)."""
+        return self.info()["shared"]
+
     def __getitem__(self, grid):
         return functools.partial(self._relaunch, grid)
 
@@ -57,7 +74,7 @@ class _Asm:
         return self._kernel.stage(stage)
 
     def keys(self):
-        return _core.stage_names()
+        return self._kernel.stage_names()
 
     def __iter__(self):
         return iter(self.keys())
@@ -309,22 +326,20 @@ def _dtype_number(d):
 
 
 def _argument_of(x, name):
-    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only), a number, or a Value."""
+    """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0), a
+    number, or a Value."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
-        device = getattr(x, "device", None)
-        if device is not None and getattr(device, "type", str(device)).split(":")[0] not in ("cpu", "meta"):
-            raise ValueError(f"argument `{name}`: the tensor is on device {device}; this kernel runs on the CPU")
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
         contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
         size = getattr(x, "nbytes", None)
-        return int(data_ptr()), number, int(size) if contiguous and size is not None else -1, False
+        return int(data_ptr()), number, int(size) if contiguous and size is not None else -1, False, _gpu_of(x, name), 0
     if isinstance(x, (_types.constexpr, JITFunction)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
         return x.item()
     if hasattr(x, "__cuda_array_interface__"):
-        raise ValueError(f"argument `{name}`: the array is on a CUDA device; this kernel runs on the CPU")
+        return _cuda_array(x)
     if hasattr(x, "__array_interface__"):
         import numpy
         return _numpy_pointer(numpy.asarray(x))
@@ -339,7 +354,32 @@ def _argument_of(x, name):
 def _numpy_pointer(a):
     number = _dtype_numbers.get(a.dtype)
     contiguous = a.flags.c_contiguous or a.flags.f_contiguous
-    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, a.nbytes if contiguous else -1, not a.flags.writeable
+    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, a.nbytes if contiguous else -1, not a.flags.writeable, -1, 0
+
+
+def _gpu_of(x, name):
+    """Ordinal of the GPU that a tensor is on, -1 for CPU memory."""
+    device = getattr(x, "device", None)
+    kind = "cpu" if device is None else getattr(device, "type", None) or str(device).partition(":")[0]
+    if kind in ("cpu", "meta", "sim"):
+        return -1
+    if kind != "cuda":
+        raise ValueError(f"argument `{name}`: the tensor is on device {device}; kernels run on cpu, cuda and sim")
+    index = getattr(device, "index", None)
+    if index is None:
+        index = str(device).partition(":")[2]
+    return int(index or 0)
+
+
+def _cuda_array(x):
+    """An array of CuPy, Numba and others by the CUDA array interface (version 2 or 3)."""
+    i = x.__cuda_array_interface__
+    address, read_only = i["data"]
+    kind, size = i["typestr"][1], int(i["typestr"][2:])
+    number = _core.dtype_number({"b": "i1", "i": f"i{size * 8}", "u": f"u{size * 8}", "f": f"fp{size * 8}"}.get(kind, i["typestr"]))
+    count = math.prod(i["shape"])
+    ordinal = getattr(getattr(x, "device", None), "id", 0)  # CuPy says which GPU; the interface does not
+    return address or 0, number, count * size if i.get("strides") is None else -1, bool(read_only), int(ordinal), i.get("stream") or 0
 
 
 def _print(stream, text):
@@ -356,6 +396,9 @@ def _install():
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
     _core.set_output(_print)
+    for folder in sys.path:  # where pip puts NVIDIA's libraries
+        if os.path.isdir(os.path.join(folder, "nvidia")):
+            _core.add_packages(folder)
 
 
 _install()

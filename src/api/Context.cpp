@@ -101,7 +101,9 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
       fail(environmentStatus_.code, "TEGULA_DEVICE: " + environmentStatus_.text);
       return false;
     }
-    if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? deviceOf(args, count) : DeviceIndex::cpu;
+    if (device < 0 && cudaInUse.load(std::memory_order_relaxed)) device = deviceOf(args, count);
+    // Without pointers: where the thread's other CUDA calls go, else the CPU.
+    if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? currentDevice() : DeviceIndex::cpu;
   }
   if (device > 255) {
     fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(device));

@@ -1,5 +1,6 @@
 // The devices of a context: cpu, sim, the GPUs. Nothing of CUDA is touched before a GPU is asked for or already in use.
 #include "api/Handles.h"
+#include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/CudaDevice.h"
 #include "runtime/SimDevice.h"
 #include <charconv>
@@ -131,13 +132,18 @@ int32_t TegulaContext::deviceOf(const TegulaArg *args, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (args[i].kind == TEGULA_ARG_TUPLE && args[i].u.items) {
       int32_t d = deviceOf(args[i].u.items, args[i].count);
-      if (d != DeviceIndex::cpu) return d;
+      if (d >= 0) return d;
     }
     if (args[i].kind != TEGULA_ARG_POINTER || !args[i].u.ptr) continue;
     int owner = CudaDevice::ownerOf(reinterpret_cast<uint64_t>(args[i].u.ptr));
-    if (owner >= 0) return DeviceIndex::firstCuda + owner;
+    return owner >= 0 ? DeviceIndex::firstCuda + owner : DeviceIndex::cpu;
   }
-  return DeviceIndex::cpu;
+  return -1;
+}
+
+int32_t TegulaContext::currentDevice() {
+  int ordinal = CudaDevice::currentOrdinal();
+  return ordinal < 0 ? DeviceIndex::cpu : DeviceIndex::firstCuda + ordinal;
 }
 
 bool TegulaContext::noticeCuda() {
@@ -242,6 +248,10 @@ TegulaStatus tegula_synchronize(TegulaContext *c, int32_t device, void *stream) 
   Status s = e->device->synchronize(stream, outcome);
   if (s) return TEGULA_OK;
   return outcome.culprit ? fault(*outcome.culprit, outcome.fault, std::move(s.text)) : fail(s);
+}
+
+void tegula_add_package_folder(const char *folder) {
+  if (folder && *folder) runtime::cuda::addAssemblerFolder(folder);
 }
 
 const char *tegula_assembler_name(void) {

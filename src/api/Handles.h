@@ -75,8 +75,8 @@ struct CallOptions {
 
 /// Indices of devices: what TegulaLaunchOptions::device means.
 struct DeviceIndex {
-  static constexpr int32_t cpu = 0, sim = 1, firstCuda = 2;
-  static constexpr int32_t namedSims = 200; // sim:sm_80 ...: found by name, not listed
+  static constexpr int32_t cpu = TEGULA_DEVICE_INDEX_CPU, sim = TEGULA_DEVICE_INDEX_SIM, firstCuda = TEGULA_DEVICE_INDEX_CUDA;
+  static constexpr int32_t namedSims = TEGULA_DEVICE_INDEX_END; // sim:sm_80 ...: found by name, not listed
 };
 
 /// A device of a context, made when it is first asked for.
@@ -150,8 +150,10 @@ struct TegulaContext : tegula::api::RefCounted {
   bool findDevice(std::string_view name, int32_t &index, tegula::runtime::Status &status);
   /// Looks for GPUs.
   size_t cudaCount();
-  /// The device that the first device pointer among the arguments belongs to, else the CPU.
+  /// The device that the first pointer among the arguments belongs to; -1: there is no pointer.
   int32_t deviceOf(const TegulaArg *args, size_t count);
+  /// That of the thread's current CUDA context, else the CPU.
+  int32_t currentDevice();
   /// Looks whether CUDA came into use; true if that is news.
   bool noticeCuda();
   /// That of $TEGULA_DEVICE, -1 if it is not set or wrong.

@@ -69,6 +69,16 @@ int CudaDevice::ownerOf(uint64_t address) {
   return -1;
 }
 
+int CudaDevice::currentOrdinal() {
+  Status why;
+  const Driver *driver = Driver::get(why);
+  CUdevice handle = 0;
+  if (!driver || driver->contextGetDevice(&handle) != CUDA_SUCCESS) return -1;
+  for (CudaDevice *d : all(why))
+    if (d->handle_ == handle) return d->ordinal_;
+  return -1;
+}
+
 Status CudaDevice::read() {
   properties_.kind = DeviceProperties::Kind::Cuda;
   properties_.name = "cuda:" + std::to_string(ordinal_);

@@ -65,6 +65,9 @@ public:
   /// Ordinal of the GPU whose memory `address` points into; -1 for other memory, or if no GPU was used.
   static int ownerOf(uint64_t address);
 
+  /// Ordinal of the GPU of the calling thread's current context; -1: there is none.
+  static int currentOrdinal();
+
   const DeviceProperties &properties() const override { return properties_; }
   std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override;
   Status allocate(uint64_t bytes, void **out) override;
