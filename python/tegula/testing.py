@@ -13,6 +13,66 @@ def assert_close(x, y, atol=None, rtol=None, err_msg=""):
     np.testing.assert_allclose(widen(a), widen(b), atol=pick(atol, 1e-2), rtol=pick(rtol, 0.0), err_msg=err_msg, equal_nan=True)
 
 
+class DeviceTensor:
+    """Memory of a device as a kernel argument. `like`: a numpy array that it starts as a copy of."""
+
+    def __init__(self, like, device, address):
+        self.device, self.dtype, self.shape, self.nbytes, self._address = device, like.dtype, like.shape, like.nbytes, address
+
+    def data_ptr(self):
+        return self._address
+
+
+class Mirror:
+    """Lets kernels on a GPU work on numpy arrays in place: `with Mirror("cuda") as m: k[grid](*m.to(args))`.
+
+    Arrays that share memory share it on the GPU too. Everything is copied back, and waited for, at the end.
+    """
+
+    def __init__(self, device):
+        self.device, self.blocks = device, {}
+
+    def __enter__(self):
+        return self
+
+    def to(self, x):
+        import numpy as np
+        if isinstance(x, np.ndarray):
+            return self._array(x)
+        if isinstance(x, tuple):
+            items = [self.to(i) for i in x]
+            return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        return {k: self.to(v) for k, v in x.items()} if isinstance(x, dict) else x
+
+    def _array(self, a):
+        import numpy as np
+        from . import _core
+        root = a
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        low, high = np.lib.array_utils.byte_bounds(root) if hasattr(np.lib, "array_utils") else np.byte_bounds(root)
+        if low not in self.blocks:
+            # The same alignment as on the host, up to 256 bytes: kernels are specialised on it.
+            pad = low % 256
+            start = _core.allocate(self.device, high - low + pad)
+            self.blocks[low] = (start, start + pad, high - low, root)
+            _core.copy(self.device, True, start + pad, low, high - low)
+        return DeviceTensor(a, self.device if ":" in self.device else self.device + ":0", self.blocks[low][1] + a.ctypes.data - low)
+
+    def __exit__(self, kind, *_):
+        from . import _core
+        try:
+            if kind is None:
+                _core.synchronize(self.device)
+                for low, (_, start, size, root) in self.blocks.items():
+                    if root.flags.writeable:
+                        _core.copy(self.device, False, start, low, size)
+        finally:
+            for start, *_ in self.blocks.values():
+                _core.free(self.device, start)
+            self.blocks = {}
+
+
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
     """Milliseconds of fn(): runs it for about `warmup`, then `rep` milliseconds."""
     if return_mode not in ("min", "max", "mean", "median", "all"):

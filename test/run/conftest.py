@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tegula.testing import Mirror
 
 sys.path.insert(0, str(Path(__file__).parent))
 DEVICES = os.environ.get("TEGULA_TEST_DEVICES", "cpu").split(",")
@@ -17,9 +18,11 @@ class Device:
         self.name = name
 
     def __call__(self, kernel, grid, *args, **kw):
-        if self.name != "cpu":
-            pytest.skip(f"no driver for device `{self.name}` in this build")
-        return kernel[grid](*args, **kw)
+        kw.setdefault("device", self.name)
+        if not self.name.startswith("cuda"):
+            return kernel[grid](*args, **kw)
+        with Mirror(self.name) as m:
+            return kernel[grid](*m.to(args), **m.to(kw))
 
 
 @pytest.fixture(params=DEVICES)
@@ -56,4 +59,5 @@ def pytest_terminal_summary(terminalreporter, config):
                           key=lambda kv: [int(p) if p.isdigit() else 0 for p in kv[0].split()[0].split(".")]):
         terminalreporter.write_line(f"conformance {name}: {n} cases")
         total += n
-    terminalreporter.write_line(f"conformance total: {total} cases on {os.environ.get('TEGULA_CPU_TARGET', 'cpu')}")
+    terminalreporter.write_line(f"conformance total: {total} cases on {', '.join(DEVICES)}"
+                                   f"{' (' + os.environ['TEGULA_CPU_TARGET'] + ')' if 'TEGULA_CPU_TARGET' in os.environ else ''}")
