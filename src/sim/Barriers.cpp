@@ -71,6 +71,7 @@ void clusterBarrierAfterExit(Thread *t) {
 } // namespace tegula::sim
 
 void tegula_sim_bar_sync(TegulaSimThread *t, int32_t site, int32_t id, int32_t count) {
+  checkStack(t);
   count = allIfZero(t, count);
   bool last = arriveAt(t, site, "bar.sync", id, count);
   NamedBarrier &b = t->cta->barriers[id];

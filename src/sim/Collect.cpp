@@ -33,6 +33,7 @@ static void finish(Thread *warpThreads, Gather &g, Thread *last) {
 }
 
 void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::Run run) {
+  checkStack(t);
   if (!(mask >> t->lane & 1))
     fail(t, FaultKind::WarpDivergence, site, -1, "executes %s at site %d with mask 0x%x, which does not name it", name, site, mask);
   Warp &w = *t->warp;
@@ -54,6 +55,7 @@ void collectAfterExit(Thread *t) {
 }
 
 void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread *first)) {
+  checkStack(t);
   uint32_t index = t->tid / 128;
   if (index >= t->cta->groups.size())
     fail(t, FaultKind::BadInstruction, site, -1, "executes %s at site %d in warps that make no whole warpgroup", name, site);

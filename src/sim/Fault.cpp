@@ -120,16 +120,12 @@ std::string namePlaces(const std::string &text, const std::function<std::string(
   for (size_t at = 0;;) {
     size_t found = text.find(word, at);
     size_t digits = found == std::string::npos ? found : found + word.size();
-    if (digits == std::string::npos || digits >= text.size() || text[digits] < '0' || text[digits] > '9') {
-      out += text.substr(at, digits == std::string::npos ? digits : digits - at);
-      if (digits == std::string::npos || digits >= text.size()) return out;
-      at = digits;
-      continue;
-    }
-    size_t end = digits;
-    int64_t site = 0;
+    if (digits == std::string::npos) return out + text.substr(at);
+    bool unknown = text.compare(digits, 2, "-1") == 0;
+    size_t end = unknown ? digits + 2 : digits;
+    int64_t site = unknown ? -1 : 0;
     while (end < text.size() && text[end] >= '0' && text[end] <= '9') site = std::min<int64_t>(site * 10 + (text[end++] - '0'), INT32_MAX);
-    out += text.substr(at, found - at) + place(int32_t(site));
+    out += end == digits ? text.substr(at, digits - at) : text.substr(at, found - at) + place(int32_t(site));
     at = end;
   }
 }

@@ -68,7 +68,7 @@ struct Fault {
   explicit operator bool() const { return kind != FaultKind::None; }
 };
 
-/// The text with every "site N" replaced by what `place` says of N (a file and line of the kernel).
+/// The text with every "site N" replaced by what `place` says of N (a file and line of the kernel; -1: no known place).
 std::string namePlaces(const std::string &text, const std::function<std::string(int32_t site)> &place);
 
 /// Kinds of instructions that are counted, once per thread (a warp's instruction: once per warp; wgmma: per warpgroup).

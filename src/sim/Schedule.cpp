@@ -9,9 +9,9 @@ namespace tegula::sim {
 /// the cluster used global atomics with a result, which is how kernels wait for one another, else late (a loop that polls with loads).
 static constexpr uint32_t backedgeBudget = 16, pollRounds = 2, spinRounds = 64;
 /// Local memory that must be left when the simulator is called.
-static constexpr size_t stackReserve = 8 * 1024;
+static constexpr size_t stackReserve = 24 * 1024;
 
-static void checkStack(Thread *t) {
+void checkStack(Thread *t) {
   auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   auto bottom = reinterpret_cast<uintptr_t>(t->context.stackBottom);
   // With AddressSanitizer frames may live elsewhere; then nothing can be told.
@@ -32,7 +32,6 @@ static void switchFrom(Thread *t, bool forGood) {
 }
 
 void block(Thread *t) {
-  checkStack(t);
   switchFrom(t, false);
 }
 

@@ -174,6 +174,8 @@ struct LaunchState {
 /// Suspends the running thread, whose `wait` says why, until someone wakes it.
 void block(Thread *t);
 void wake(Thread *t);
+/// Faults if the thread has used nearly all of its stack.
+void checkStack(Thread *t);
 /// Makes a cluster ready to run program `linear`; false if memory for stacks is lacking.
 bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear);
 enum class Turn : uint8_t { Finished, Rotated, Stopped };

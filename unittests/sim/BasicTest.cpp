@@ -200,6 +200,20 @@ TEST(Machine, AccessesOutsideMemory) {
   }, &p));
 }
 
+/// Uses local memory, then comes to a warp instruction.
+template <size_t bytes> [[gnu::noinline]] void deep(T t) {
+  char frame[bytes];
+  asm volatile("" : : "r"(frame) : "memory");
+  tegula_sim_syncwarp(t, 1, ~0u);
+  asm volatile("" : : "r"(frame) : "memory");
+}
+TEST(Machine, LocalMemoryIsLimited) {
+#if !defined(__has_feature) || !__has_feature(address_sanitizer)
+  EXPECT_RUNS(Kernel(32)([](T t, const void *) { deep<200 * 1024>(t); }));
+  expectFault(Kernel(32)([](T t, const void *) { deep<242 * 1024>(t); }), FaultKind::StackOverflow, {"262144 bytes of local memory"});
+#endif
+}
+
 TEST(Machine, StacksAreKeptBetweenLaunches) {
   auto pool = makeStackPool();
   std::vector<int32_t> words(1);
@@ -221,6 +235,7 @@ TEST(Machine, PlacesInMessages) {
   auto place = [](int32_t site) { return "k.py:" + std::to_string(site); };
   EXPECT_EQ(namePlaces("ld.shared at site 12: thread 3 wrote it at site 4 and so on (site 5)", place),
             "ld.shared at k.py:12: thread 3 wrote it at k.py:4 and so on (k.py:5)");
+  EXPECT_EQ(namePlaces("at site -1 and site 7", place), "at k.py:-1 and k.py:7");
   EXPECT_EQ(namePlaces("no place, site without number, site ", place), "no place, site without number, site ");
 }
 
