@@ -1,6 +1,7 @@
 // Kernels compiled for the GPU and executed by the simulator: the same memory as the reference interpreter, no fault.
 #include "RandomKernel.h"
 #include "ir/Interp.h"
+#include "ir/Scalar.h"
 #include "ir/Text.h"
 #include "runtime/ObjectLoader.h"
 #include "sim/Machine.h"
@@ -21,11 +22,11 @@ struct SimKernel {
   TegulaSimEntry entry = nullptr;
   std::string error;
 
-  SimKernel(const Module &m, unsigned warps) {
+  SimKernel(const Module &m, unsigned warps, const char *target = "sim") {
     nvidia::NvOptions options;
     options.numWarps = warps;
     DiagEngine diag;
-    if (auto k = nvidia::compile(m, *nvidia::parseTarget("sim"), options, diag)) {
+    if (auto k = nvidia::compile(m, *nvidia::parseTarget(target), options, diag)) {
       compiled = std::move(*k);
       runtime::Status status;
       object = runtime::LoadedObject::load(compiled.code, status);
@@ -89,5 +90,93 @@ TEST(GpuKernels, RandomKernelsGiveTheSameMemoryAsTheInterpreter) {
     ASSERT_FALSE(r.fault) << r.fault.text;
     ASSERT_EQ(got.a, want.a);
     ASSERT_EQ(got.o, want.o);
+  }
+}
+
+namespace {
+
+struct DotCase {
+  const char *elem, *acc, *precision, *target;
+  int m, n, k;
+  unsigned warps;
+  bool transposedA, transposedB; // memory is column-major
+};
+
+/// Small integers: every product and sum is exact in every type.
+std::string dotKernel(const DotCase &c) {
+  auto tensor = [](int r, int s, const std::string &e) { return "tensor<" + std::to_string(r) + "x" + std::to_string(s) + "x" + e + ">"; };
+  std::string e = c.elem, text = "kernel @k(%a: ptr<" + e + "> {divisibility = 16}, %b: ptr<" + e + "> {divisibility = 16}, %c: ptr<" + c.acc +
+                                 "> {divisibility = 16}) {\n";
+  int id = 0;
+  auto address = [&](const std::string &base, int rows, int columns, bool transposed, const std::string &elem) {
+    std::string p = "%x" + std::to_string(id++) + "_";
+    auto line = [&](const std::string &s) { text += "  " + s + "\n"; };
+    std::string R = std::to_string(rows), C = std::to_string(columns);
+    line(p + "r = range {start = 0} : tensor<" + R + "xi32>");
+    line(p + "s = range {start = 0} : tensor<" + C + "xi32>");
+    line(p + "r1 = expand_dims " + p + "r {axis = 1} : " + tensor(rows, 1, "i32"));
+    line(p + "s1 = expand_dims " + p + "s {axis = 0} : " + tensor(1, columns, "i32"));
+    line(p + "r2 = broadcast " + p + "r1 : " + tensor(rows, columns, "i32"));
+    line(p + "s2 = broadcast " + p + "s1 : " + tensor(rows, columns, "i32"));
+    line(p + "w = const {value = " + (transposed ? R : C) + "} : " + tensor(rows, columns, "i32"));
+    line(p + "m = mul " + p + (transposed ? "s2" : "r2") + ", " + p + "w : " + tensor(rows, columns, "i32"));
+    line(p + "o = add " + p + "m, " + p + (transposed ? "r2" : "s2") + " : " + tensor(rows, columns, "i32"));
+    line(p + "q = splat " + base + " : " + tensor(rows, columns, "ptr<" + elem + ">"));
+    line(p + "p = addptr " + p + "q, " + p + "o : " + tensor(rows, columns, "ptr<" + elem + ">"));
+    return p + "p";
+  };
+  std::string pa = address("%a", c.m, c.k, c.transposedA, e), pb = address("%b", c.k, c.n, c.transposedB, e),
+              pc = address("%c", c.m, c.n, false, c.acc);
+  text += "  %va = load " + pa + " : " + tensor(c.m, c.k, e) + "\n  %vb = load " + pb + " : " + tensor(c.k, c.n, e) + "\n";
+  text += "  %vc = load " + pc + " : " + tensor(c.m, c.n, c.acc) + "\n";
+  text += "  %d = dot %va, %vb, %vc {precision = \"" + std::string(c.precision) + "\"} : " + tensor(c.m, c.n, c.acc) + "\n";
+  return text + "  store " + pc + ", %d\n  return\n}\n";
+}
+
+} // namespace
+
+TEST(GpuKernels, DotByEveryInstruction) {
+  const DotCase cases[] = {
+      {"f16", "f32", "ieee", "sim:sm_80", 16, 8, 16, 1, false, false},  {"bf16", "f32", "ieee", "sim:sm_80", 32, 32, 32, 4, false, false},
+      {"f16", "f16", "ieee", "sim:sm_80", 64, 16, 32, 4, true, true},   {"f32", "f32", "tf32", "sim:sm_80", 32, 64, 16, 8, false, false},
+      {"i8", "i32", "ieee", "sim:sm_80", 32, 16, 64, 2, false, true},   {"f8e4m3fn", "f32", "ieee", "sim:sm_89", 64, 64, 32, 4, false, false},
+      {"f32", "f32", "ieee", "sim", 32, 32, 16, 4, false, false},       {"f64", "f64", "ieee", "sim", 16, 16, 16, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 64, 64, 64, 4, false, false},      {"bf16", "f32", "ieee", "sim", 128, 128, 32, 4, false, true},
+      {"f16", "f32", "ieee", "sim", 64, 16, 16, 4, false, false},       {"f16", "f32", "ieee", "sim", 64, 8, 16, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 128, 64, 64, 8, true, false},      {"bf16", "f32", "ieee", "sim", 64, 256, 16, 8, true, true},
+      {"f16", "f16", "ieee", "sim", 64, 32, 64, 4, true, true},         {"f32", "f32", "tf32", "sim", 64, 32, 32, 4, false, false},
+      {"f8e5m2", "f32", "ieee", "sim", 64, 32, 64, 4, false, false},    {"i8", "i32", "ieee", "sim", 64, 32, 32, 4, false, false},
+      {"bf16", "f32", "ieee", "sim", 256, 64, 32, 8, false, false},     {"bf16", "f32", "ieee", "sim", 64, 64, 128, 16, false, false},
+  };
+  for (const DotCase &c : cases) {
+    std::string text = dotKernel(c);
+    SCOPED_TRACE(std::string(c.elem) + " " + c.precision + " " + c.target + " " + std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
+                 std::to_string(c.k) + " warps " + std::to_string(c.warps));
+    DiagEngine diag;
+    auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+    ASSERT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message()) << text;
+    Elem elem = m->kernel()->block()->args[0]->type.elem, acc = m->kernel()->block()->args[2]->type.elem;
+    auto fill = [](int count, Elem e, int salt) {
+      std::vector<char> bytes(static_cast<size_t>(count) * byteWidth(e));
+      for (int i = 0; i < count; ++i) {
+        int v = (i * 7 + i / 13 * salt + salt) % 5 - 2;
+        uint64_t bits = isInt(e) ? static_cast<uint64_t>(v) : encodeFloat(e, v);
+        std::memcpy(bytes.data() + static_cast<size_t>(i) * byteWidth(e), &bits, byteWidth(e));
+      }
+      return bytes;
+    };
+    std::vector<char> a = fill(c.m * c.k, elem, 3), b = fill(c.k * c.n, elem, 11), want = fill(c.m * c.n, acc, 5), got = want;
+    auto at = [](std::vector<char> &v) { return reinterpret_cast<uint64_t>(v.data()); };
+    Interp interp(*m);
+    for (auto *v : {&a, &b, &want})
+      interp.addBuffer(v->data(), v->size());
+    uint64_t wantArgs[] = {at(a), at(b), at(want)}, gotArgs[] = {at(a), at(b), at(got)};
+    ASSERT_TRUE(interp.run(wantArgs, {1, 1, 1}).ok);
+    SimKernel k(*m, c.warps, c.target);
+    ASSERT_TRUE(k.entry) << k.error;
+    sim::Extent buffers[] = {{at(a), a.size()}, {at(b), b.size()}, {at(got), got.size()}};
+    sim::Report r = k.run(gotArgs, buffers);
+    EXPECT_FALSE(r.fault) << r.fault.text;
+    EXPECT_EQ(got, want);
   }
 }

@@ -4,6 +4,7 @@
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
+#include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 #include <functional>
@@ -41,7 +42,8 @@ struct Access {
 
 class Homes {
 public:
-  Homes(const Function &f, Module &out, unsigned warps) : f_(f), out_(out), warps_(warps), facts_(f) {
+  Homes(const Function &f, Module &out, const NvTarget &target, unsigned warps)
+      : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
     settle();
     openCarried(*f.block());
     settle();
@@ -109,7 +111,7 @@ public:
     return a;
   }
 
-  LinearLayout dotLayout(const Op &dot) const { return fmaAccLayout(dot.result()->type.shape, warps_); }
+  DotChoice choiceOf(const Op &dot) const { return chooseDot(dot, target_, warps_); }
 
 private:
   void set(const Value *v, const LinearLayout &l, Rank rank) {
@@ -153,6 +155,7 @@ private:
 
   const Function &f_;
   Module &out_;
+  const NvTarget &target_;
   unsigned warps_;
   AxisFacts facts_;
   std::unordered_map<const Value *, Home> home_;
@@ -170,7 +173,7 @@ void Homes::visit(const Op &op) {
       set(op.result(), access(op).layout, Rank::Memory);
     return;
   case OpKind::Dot:
-    return set(op.result(), dotLayout(op), Rank::Accumulator);
+    return set(op.result(), accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:
     for (const Value *r : op.results)
       set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.intAttr("axis")), warps_), Rank::Other);
@@ -422,9 +425,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     }
     break;
   case OpKind::Dot: {
-    LinearLayout acc = homes_.dotLayout(op);
-    wanted = {id(fmaOperandLayout(acc, op.operands[0]->type.shape, true)),
-              id(fmaOperandLayout(acc, op.operands[1]->type.shape, false)), id(acc)};
+    DotChoice c = homes_.choiceOf(op);
+    for (unsigned i = 0; i < 2; ++i)
+      wanted[i] = c.kind == DotKind::Wgmma ? typeOf(op.operands[i]).layout : id(dotOperandLayout(c, op, i, homes_.warps()));
+    wanted[2] = id(accumulatorLayout(c, op, homes_.warps()));
     break;
   }
   case OpKind::Split:
@@ -580,11 +584,11 @@ void Rewriter::isolated(const Op &op) {
 
 } // namespace
 
-std::unique_ptr<Module> assignLayouts(const Module &module, const NvTarget &, const NvOptions &options) {
+std::unique_ptr<Module> assignLayouts(const Module &module, const NvTarget &target, const NvOptions &options) {
   auto out = std::make_unique<Module>();
   out->sources = module.sources;
   out->inlineSites = module.inlineSites;
-  Homes homes(*module.kernel(), *out, options.numWarps);
+  Homes homes(*module.kernel(), *out, target, options.numWarps);
   Rewriter(homes, *out).run();
   hoistInvariants(*out);
   removeDead(*out);

@@ -77,6 +77,8 @@ private:
   /// Tensor through shared memory, any layout to any layout.
   llvm::SmallVector<Regs, 2> exchange(llvm::ArrayRef<Regs> regs, llvm::ArrayRef<ir::Type> types, uint16_t to);
 
+  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t);
+
   // Shared scratch: one region that operations use one after the other.
   /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
   V scratch(const Op &op, uint64_t bytes);
@@ -115,6 +117,12 @@ private:
 
   // LowerDot.cpp.
   void dot(const Op &op);
+  Regs fma(const Op &op);
+  Regs mma(const Op &op, const struct DotChoice &c);
+  Regs wgmma(const Op &op, const struct DotChoice &c);
+  /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers (tf32: rounded).
+  Regs packed(const Regs &x, unsigned first, unsigned count, bool tf32);
+  V operandDescriptor(V address, const struct SharedOperand &s);
 
   // LowerDebug.cpp.
   int siteOf(const Op &op);

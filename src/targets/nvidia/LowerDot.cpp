@@ -1,6 +1,6 @@
-// Dot products by multiply-adds: what has no tensor-core instruction (float64, IEEE float32, tiny shapes).
-//
-// A thread holds its rows of A and columns of B for all of K, so a product needs no exchange (fmaOperandLayout).
+// Dot products: by multiply-adds, by mma.sync, by wgmma. DotChoice says which; assignLayouts has put accumulator and
+// operands into the layouts of that choice.
+#include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -8,6 +8,12 @@ namespace tegula::nvidia {
 using ir::Elem;
 
 void Lowering::dot(const Op &op) {
+  DotChoice c = chooseDot(op, target_, options_.numWarps);
+  set(op.result(), c.kind == DotKind::Fma ? fma(op) : c.kind == DotKind::Mma ? mma(op, c) : wgmma(op, c));
+}
+
+/// A thread holds its rows of A and columns of B for all of K (fmaOperandLayout).
+Regs Lowering::fma(const Op &op) {
   const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type, &tc = op.result()->type;
   const LinearLayout &la = m_.layoutOf(ta), &lb = m_.layoutOf(tb), &lc = m_.layoutOf(tc);
   unsigned rank = tc.shape.rank();
@@ -43,7 +49,135 @@ void Lowering::dot(const Op &op) {
                   : static_cast<V>(b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum}, {x[k], y[k], acc}));
     out.push_back(narrowAcc ? vec_->narrow(acc, tc.elem) : acc);
   }
-  set(op.result(), std::move(out));
+  return out;
+}
+
+// ---- tensor cores
+
+Regs Lowering::packed(const Regs &x, unsigned first, unsigned count, bool tf32) {
+  Regs out;
+  unsigned bits = x[first]->getType()->getPrimitiveSizeInBits();
+  unsigned per = 32 / bits;
+  for (unsigned i = 0; i < count; i += per) {
+    if (per == 1) {
+      out.push_back(tf32 ? in_->roundTf32(x[first + i]) : bitsOf(x[first + i]));
+      continue;
+    }
+    V word = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getIntNTy(bits), per));
+    for (unsigned j = 0; j < per; ++j)
+      word = b_.CreateInsertElement(word, bitsOf(x[first + i + j]), j);
+    out.push_back(b_.CreateBitCast(word, b_.getInt32Ty()));
+  }
+  return out;
+}
+
+/// Accumulators of narrower types than the instruction's are widened around it.
+static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == Elem::I32; }
+
+Regs Lowering::mma(const Op &op, const DotChoice &c) {
+  const ir::Type &t = op.result()->type;
+  bool tf32 = c.a == MmaType::TF32;
+  const Regs &a = get(op.operands[0]), &b = get(op.operands[1]);
+  Regs acc;
+  for (V x : get(op.operands[2]))
+    acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
+  // Registers come fragment by fragment: C 16x8 in 4, then columns, rows, batches; A 16xk in `fa`, then k, rows, batches; B kx8
+  // in `fb`, then k, columns, batches.
+  unsigned perWord = 4 / ir::byteWidth(op.operands[0]->type.elem), fa = 4 * perWord, fb = 2 * perWord;
+  auto bitsAlong = [&](const Value *v, unsigned axis) {
+    unsigned n = 0;
+    for (uint64_t basis : layoutOf(v).bases(layout::Dim::Register))
+      n += layoutOf(v).outs().part(basis, layout::tensorDim(axis)) != 0;
+    return n;
+  };
+  unsigned rank = t.shape.rank();
+  unsigned tilesN = (1u << bitsAlong(op.result(), rank - 1)) / 2, tilesM = (1u << bitsAlong(op.result(), rank - 2)) / 2;
+  unsigned batches = rank == 3 ? 1u << bitsAlong(op.result(), 0) : 1;
+  auto depth = static_cast<unsigned>(op.operands[0]->type.shape[rank - 1]) / c.k;
+  for (unsigned batch = 0; batch < batches; ++batch) {
+    std::vector<Regs> fragmentsA, fragmentsB;
+    for (unsigned i = 0; i < tilesM * depth; ++i)
+      fragmentsA.push_back(packed(a, (batch * tilesM * depth + i) * fa, fa, tf32));
+    for (unsigned i = 0; i < tilesN * depth; ++i)
+      fragmentsB.push_back(packed(b, (batch * tilesN * depth + i) * fb, fb, tf32));
+    for (unsigned k = 0; k < depth; ++k)
+      for (unsigned m = 0; m < tilesM; ++m)
+        for (unsigned n = 0; n < tilesN; ++n) {
+          V *tile = &acc[((batch * tilesM + m) * tilesN + n) * 4];
+          Regs d = in_->mma(c.k, c.d, c.a, c.b, fragmentsA[m * depth + k], fragmentsB[n * depth + k], llvm::ArrayRef<V>(tile, 4));
+          std::copy(d.begin(), d.end(), tile);
+        }
+  }
+  if (!isWide(t))
+    for (V &x : acc)
+      x = vec_->narrow(x, t.elem);
+  return acc;
+}
+
+/// The 64-bit description of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md).
+V Lowering::operandDescriptor(V address, const SharedOperand &s) {
+  uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;
+  uint64_t fixed = mode << 62 | uint64_t{s.stride >> 4} << 32 | uint64_t{s.leading >> 4} << 16;
+  // In a cluster the rank stands in bits 24 and up; the field has room for the offset only.
+  V start = b_.CreateLShr(b_.CreateAnd(address, b_.getInt32(0x3FFFF)), 4);
+  return b_.CreateOr(b_.CreateZExt(start, b_.getInt64Ty()), b_.getInt64(fixed));
+}
+
+Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
+  const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
+  auto fastestAxis = [&](const Value *v) -> unsigned {
+    const LinearLayout &l = layoutOf(v);
+    return l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1;
+  };
+  SharedOperand sa = sharedOperand(ta, true, fastestAxis(op.operands[0])), sb = sharedOperand(tb, false, fastestAxis(op.operands[1]));
+  uint64_t startB = (sa.bytes + 1023) / 1024 * 1024;
+  V memory = scratch(op, startB + sb.bytes);
+  auto put = [&](const Value *v, const SharedOperand &s, V base) {
+    Regs x = get(v);
+    if (c.a == MmaType::TF32)
+      for (V &r : x)
+        r = in_->roundTf32(r);
+    ir::Type bits = c.a == MmaType::TF32 ? v->type.withElem(Elem::I32) : v->type;
+    storeShared(s.memory, base, x, bits);
+  };
+  put(op.operands[0], sa, memory);
+  put(op.operands[1], sb, b_.CreateAdd(memory, b_.getInt32(static_cast<uint32_t>(startB))));
+  in_->fenceProxyAsync();
+  in_->barrier();
+  // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
+  const LinearLayout &l = layoutOf(op.result());
+  auto groupOffset = [&](const SharedOperand &s, unsigned axis) {
+    V sum = b_.getInt32(0);
+    for (unsigned i = 2; i < l.inBits(layout::Dim::Warp); ++i)
+      if (uint32_t at = l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)))
+        sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(warp_, i), 1), b_.getInt32(s.offset(at, 0))));
+    return sum;
+  };
+  V descA = operandDescriptor(b_.CreateAdd(memory, groupOffset(sa, 0)), sa);
+  V descB = operandDescriptor(b_.CreateAdd(memory, b_.CreateAdd(b_.getInt32(static_cast<uint32_t>(startB)), groupOffset(sb, 1))), sb);
+  Regs acc;
+  for (V x : get(op.operands[2]))
+    acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
+  Instr::Wgmma w{c.n, c.d, c.a, c.b, sa.transposed, sb.transposed, false, false};
+  auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
+  unsigned perInstr = c.n / 2, columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n;
+  unsigned rows = static_cast<unsigned>(acc.size()) / perInstr / columns;
+  acc = in_->wgmmaFence(acc);
+  for (unsigned m = 0; m < rows; ++m)
+    for (unsigned n = 0; n < columns; ++n)
+      for (unsigned k = 0; k < depth; ++k) {
+        V *tile = &acc[(m * columns + n) * perInstr];
+        V da = b_.CreateAdd(descA, b_.getInt64(sa.offset(64 * m, k * c.k) >> 4));
+        V db = b_.CreateAdd(descB, b_.getInt64(sb.offset(c.n * n, k * c.k) >> 4));
+        Regs d = in_->wgmma(w, {}, da, db, b_.getTrue(), llvm::ArrayRef<V>(tile, perInstr));
+        std::copy(d.begin(), d.end(), tile);
+      }
+  in_->wgmmaCommit();
+  acc = in_->wgmmaWait(0, acc);
+  if (!isWide(t))
+    for (V &x : acc)
+      x = vec_->narrow(x, t.elem);
+  return acc;
 }
 
 } // namespace tegula::nvidia

@@ -157,3 +157,14 @@ void Lowering::convert(const Op &op) {
 }
 
 } // namespace tegula::nvidia
+namespace tegula::nvidia {
+void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) {
+  const LinearLayout &l = m_.layoutOf(t);
+  LinearLayout inverse = memory.invert();
+  unsigned bytes = ir::byteWidth(t.elem);
+  uint64_t mask;
+  V thread = gatherBits(l, [&](uint64_t flat) { return inverse.apply(flat); }, mask);
+  for (unsigned r = 0; r < regs.size(); ++r)
+    in_->storeShared(sharedAt(base, combineIndex(thread, mask, inverse.apply(l.apply(r))), bytes), toMemory(regs[r]), ownsElements(t.layout));
+}
+}

@@ -1,0 +1,141 @@
+// See DotChoice.h.
+#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/Layouts.h"
+#include <algorithm>
+
+namespace tegula::nvidia {
+
+using ir::Elem;
+using layout::SwizzleMode;
+using layout::WarpGrid;
+
+namespace {
+
+/// Tensor-core type of an element; nothing if there is none or if it would not be what the dot asks for.
+std::optional<MmaType> mmaType(Elem e, std::string_view precision, const NvTarget &t) {
+  switch (e) {
+  case Elem::F16:
+    return MmaType::F16;
+  case Elem::BF16:
+    return MmaType::BF16;
+  case Elem::F32:
+    return precision == "tf32" ? std::optional(MmaType::TF32) : std::nullopt;
+  case Elem::I8:
+    return MmaType::S8;
+  case Elem::F8E4M3FN:
+    return t.sm >= 89 ? std::optional(MmaType::E4M3) : std::nullopt;
+  case Elem::F8E5M2:
+    return t.sm >= 89 ? std::optional(MmaType::E5M2) : std::nullopt;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Warps over an m x n result in units of what one instruction makes, the tile of a warp as square as can be.
+WarpGrid spread(unsigned warps, int64_t m, int64_t n, int64_t batch, unsigned unitM, unsigned unitN) {
+  WarpGrid g;
+  for (unsigned left = warps; left > 1; left /= 2) {
+    int64_t perM = m / g.m, perN = n / g.n;
+    bool canM = perM > unitM, canN = perN > unitN;
+    if (g.batch < batch)
+      g.batch *= 2;
+    else if (canM && (perM >= perN || !canN))
+      g.m *= 2;
+    else if (canN)
+      g.n *= 2;
+    else
+      break; // the remaining warps hold copies
+  }
+  return g;
+}
+
+} // namespace
+
+DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
+  DotChoice c;
+  const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type, &d = dot.result()->type;
+  unsigned rank = d.shape.rank();
+  int64_t m = d.shape[rank - 2], n = d.shape[rank - 1], k = a.shape[rank - 1], batch = rank == 3 ? d.shape[0] : 1;
+  std::string_view precision = dot.strAttr("precision");
+  std::optional<MmaType> ta = mmaType(a.elem, precision, target), tb = mmaType(b.elem, precision, target);
+  bool fp8Mix = ir::isFp8(a.elem) && ir::isFp8(b.elem);
+  unsigned depth = 32 / ir::byteWidth(a.elem);
+  if (!ta || !tb || (a.elem != b.elem && !fp8Mix) || k < depth || n < 8 || m < 16 || d.elem == Elem::F64)
+    return c;
+  c.a = *ta;
+  c.b = *tb;
+  c.k = depth;
+  c.d = a.elem == Elem::I8 ? MmaType::S32 : MmaType::F32;
+  if (target.sm == 90 && target.archFeatures && rank == 2 && warps % 4 == 0 && m >= 64 &&
+      (a.elem != Elem::I8 || n == 8 || n % 16 == 0)) {
+    // Whole warpgroups: rows first, because B is then read once per column of warpgroups.
+    unsigned groups = warps / 4, gm = 1, gn = 1;
+    while (gm * gn < groups) {
+      if (m / gm > 64 && (m / gm >= n / gn || n / gn <= 32))
+        gm *= 2;
+      else if (n / gn > 32)
+        gn *= 2;
+      else
+        break;
+    }
+    if (gm * gn == groups) {
+      c.kind = DotKind::Wgmma;
+      c.grid = {4 * gm, gn, 1};
+      c.n = static_cast<unsigned>(std::min<int64_t>(n / gn, 256));
+      return c;
+    }
+  }
+  c.kind = DotKind::Mma;
+  c.grid = spread(warps, m, n, batch, 16, 8);
+  return c;
+}
+
+static LinearLayout forWarps(LinearLayout l, unsigned warps) { return l.growIn(layout::Dim::Warp, layout::log2Exact(warps)); }
+
+LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) {
+  const ir::Shape &s = dot.result()->type.shape;
+  switch (c.kind) {
+  case DotKind::Fma:
+    return fmaAccLayout(s, warps);
+  case DotKind::Mma:
+    return forWarps(layout::mmaAccumulator(s, c.grid), warps);
+  case DotKind::Wgmma:
+    return forWarps(layout::wgmmaAccumulator(s, c.grid), warps);
+  }
+  return {};
+}
+
+LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) {
+  const ir::Type &t = dot.operands[operand]->type;
+  if (c.kind == DotKind::Fma)
+    return fmaOperandLayout(fmaAccLayout(dot.result()->type.shape, warps), t.shape, operand == 0);
+  unsigned bits = ir::bitWidth(t.elem);
+  return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
+}
+
+SharedOperand sharedOperand(const ir::Type &t, bool isA, unsigned fastest) {
+  SharedOperand s;
+  unsigned kAxis = isA ? 1 : 0, rowAxis = 1 - kAxis;
+  s.elemBytes = ir::byteWidth(t.elem);
+  s.transposed = s.elemBytes == 2 && fastest == rowAxis;
+  unsigned contiguous = s.transposed ? rowAxis : kAxis, other = 1 - contiguous;
+  s.mode = *layout::widestSwizzle(t.shape[contiguous] * s.elemBytes);
+  s.memory = layout::sharedSwizzled(t.shape, layout::Extents{contiguous, other}, 8 * s.elemBytes, s.mode);
+  s.rows = static_cast<unsigned>(t.shape[other]);
+  s.bytes = static_cast<uint64_t>(t.numel()) * s.elemBytes;
+  auto width = static_cast<uint32_t>(s.mode);
+  // Eight rows of an atom, and the next column of atoms. In unswizzled MN-major tiles the two fields change roles.
+  uint32_t rowStep = 8 * width, columnStep = width * s.rows;
+  bool swapped = s.mode == SwizzleMode::None && s.transposed;
+  s.stride = swapped ? columnStep : rowStep;
+  s.leading = swapped ? rowStep : columnStep;
+  return s;
+}
+
+uint32_t SharedOperand::offset(unsigned r, unsigned k) const {
+  auto width = static_cast<uint32_t>(mode);
+  uint32_t along = (transposed ? r : k) * elemBytes, across = transposed ? k : r;
+  return across * width + along % width + along / width * width * rows;
+}
+
+} // namespace tegula::nvidia

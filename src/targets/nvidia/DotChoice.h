@@ -1,0 +1,44 @@
+// Which instruction computes a dot, how its result is spread over warps, and which layouts its operands need.
+#pragma once
+#include "layout/Constructors.h"
+#include "targets/nvidia/Instr.h"
+
+namespace tegula::nvidia {
+
+enum class DotKind : uint8_t {
+  Fma,   // multiply-adds: float64, IEEE float32, tiny shapes
+  Mma,   // mma.sync: operands in registers
+  Wgmma, // wgmma: operands in swizzled shared memory
+};
+
+struct DotChoice {
+  DotKind kind = DotKind::Fma;
+  layout::WarpGrid grid;
+  MmaType a = MmaType::F16, b = MmaType::F16, d = MmaType::F32; // Mma, Wgmma
+  unsigned k = 16;  // of one instruction, elements
+  unsigned n = 8;   // of one instruction
+};
+
+/// The fastest instruction that computes what the dot asks for (`precision`), on this target and with so many warps.
+DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps);
+/// Layout of the accumulator and result.
+layout::LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps);
+/// Layout of operand 0 or 1 in registers (Fma, Mma).
+layout::LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps);
+
+/// A wgmma operand in shared memory: contiguous along K or along the rows (M or N) of the product.
+struct SharedOperand {
+  layout::LinearLayout memory; // offset in elements -> coordinates
+  bool transposed = false;     // contiguous along M or N
+  layout::SwizzleMode mode = layout::SwizzleMode::B128;
+  uint64_t bytes = 0;
+  // Descriptor fields and steps, in bytes (docs/hopper.md, "Shared-memory descriptor").
+  uint32_t leading = 0, stride = 0;
+  /// Offset of the part that starts at row r (M or N) and contraction index k, multiples of what one instruction takes.
+  uint32_t offset(unsigned r, unsigned k) const;
+  unsigned elemBytes = 2, rows = 0; // rows of an atom column: extent of the axis that is not contiguous
+};
+/// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always contiguous along K.
+SharedOperand sharedOperand(const ir::Type &operand, bool isA, unsigned fastest);
+
+} // namespace tegula::nvidia
