@@ -207,4 +207,25 @@ TEST(Packing, GroupsOfFourAndSmallerRegisters) {
   }
 }
 
+// A transposed operand: whole vectors are read and written, 16 x 16 elements turned by shuffles in between; 8 x 8 and 4 x 4 on
+// smaller registers. No gathers, no single elements.
+TEST(Packing, TransposedOperandsByShuffles) {
+  struct Case {
+    const char *target, *elem;
+    Layout layout;
+    size_t shuffles; // of two vectors, at least: stages times vectors
+  };
+  const Case cases[] = {{"cpu:avx512bf16", "bf16", {false, true}, 60}, {"cpu:avx512bf16", "bf16", {true, true}, 120},
+                        {"cpu:avx512", "f32", {false, true}, 60},      {"cpu:avx512", "f32", {true, true}, 120},
+                        {"cpu:avx2", "f32", {false, true}, 24},        {"cpu:avx2", "f32", {true, true}, 48}};
+  for (const Case &c : cases) {
+    SCOPED_TRACE(std::string(c.target) + " " + c.elem + (c.layout.aTransposed ? " At" : " Bt"));
+    std::string s = assembly(matmul(c.elem, "f32", {64, 64, 64}, c.layout), c.target);
+    EXPECT_GE(count(s, "vperm") + count(s, "vunpck") + count(s, "vshuf") + count(s, "vblend") + count(s, "vinsert"), c.shuffles);
+    for (const char *slow : {"gather", "scatter", "vpinsrw", "vpextrw", "vinsertps"})
+      EXPECT_EQ(count(s, slow), 0u) << slow;
+    EXPECT_LT(count(s, "\n"), 6000u);
+  }
+}
+
 } // namespace

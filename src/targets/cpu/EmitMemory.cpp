@@ -81,12 +81,17 @@ V FunctionEmitter::pointers(const LaneAddress &a) {
 
 V FunctionEmitter::anyOf(V mask) { return mask->getType()->isVectorTy() ? b_.CreateOrReduce(mask) : mask; }
 
+// Chunks of a transposing nest: what is not done by whole vectors there goes lane by lane, in a loop.
+bool FunctionEmitter::manyVectors(unsigned lanes, unsigned bytes) const {
+  return lanes * bytes * 8 > 4 * state_.target.vectorBits;
+}
+
 V FunctionEmitter::gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other) {
   unsigned lanes = nest_->lanes();
   auto *type = llvm::FixedVectorType::get(memType(t), lanes);
   V m = mask ? broadcast(mask, lanes) : nullptr;
   V o = other ? toMemory(broadcast(other, lanes), t) : llvm::Constant::getNullValue(type);
-  if (lanes > 64 || (lanes >= 32 && bytesOf(t) < 4))
+  if (manyVectors(lanes, bytesOf(t)) || (lanes >= 32 && bytesOf(t) < 4))
     return fromMemory(gatherOneByOne(pointers(a), type, m, o), t);
   V x = b_.CreateMaskedGather(type, pointers(a), llvm::Align(bytesOf(t)), m ? m : broadcast(b_.getTrue(), lanes), o);
   return fromMemory(x, t);
@@ -162,7 +167,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   V m = mask ? broadcast(mask, lanes) : nullptr;
   bool wide = lanes * bytes * 8 > state_.target.vectorBits && p.same.empty() && !m; // several vectors: transposeLanes
   bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= (wide ? 64 : 16) && !(m && !p.same.empty()) &&
-                !(m && lanes > 64);
+                !(m && manyVectors(lanes, bytes));
   if (!pieces)
     return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile) : gatherLanes(a, t, mask, other);
   bool plain = straight(p);

@@ -178,6 +178,7 @@ private:
                   bool streams = false);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
+  bool manyVectors(unsigned lanes, unsigned bytes) const;
   V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
   V gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mask, V other);
   V maskedScalarLoad(V pointer, const ir::Type &t, V mask, V other, bool isVolatile);
