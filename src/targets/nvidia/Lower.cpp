@@ -315,23 +315,11 @@ V Lowering::fromBits(V bits, llvm::Type *type) {
 
 /// Sum over the bits of lane and warp of the images `project` takes from their bases; `mask`: all bits that can be set.
 V Lowering::gatherBits(const LinearLayout &l, const std::function<uint64_t(uint64_t)> &project, uint64_t &mask) {
-  mask = 0;
-  V sum = nullptr;
-  // Bits that move by the same distance are moved together.
-  for (auto [dim, source] : {std::pair(Dim::Lane, lane_), std::pair(Dim::Warp, warp_)}) {
-    std::map<int, uint32_t> groups; // distance -> input bits
-    for (unsigned i = 0; i < l.inBits(dim); ++i)
-      for (uint64_t image = project(l.basis(dim, i)); image; image &= image - 1)
-        groups[std::countr_zero(image) - static_cast<int>(i)] |= 1u << i;
-    for (auto [distance, bits] : groups) {
-      V part = b_.CreateAnd(source, b_.getInt32(bits));
-      part = distance > 0 ? b_.CreateShl(part, distance) : distance < 0 ? b_.CreateLShr(part, -distance) : part;
-      uint64_t image = distance >= 0 ? uint64_t{bits} << distance : bits >> -distance;
-      sum = !sum ? part : mask & image ? b_.CreateXor(sum, part) : b_.CreateAdd(sum, part, "", true, true);
-      mask |= image;
-    }
-  }
-  return sum ? sum : b_.getInt32(0);
+  layout::ThreadMap map;
+  for (auto [dim, images] : {std::pair(Dim::Lane, &map.lane), std::pair(Dim::Warp, &map.warp)})
+    for (uint64_t basis : l.bases(dim))
+      images->push_back(static_cast<uint32_t>(project(basis)));
+  return threadValue(map, mask);
 }
 
 V Lowering::threadPart(uint16_t id, unsigned axis) {
@@ -418,6 +406,8 @@ V Lowering::scratch(const Op &op, uint64_t bytes) {
     barrier();
   scratchUsed_ = true;
   in_->setSite(siteOf(op));
+  if (uint64_t limit = target_.sharedLimit(); bytes > limit)
+    fail(op, "it needs " + std::to_string(bytes) + " bytes of shared memory, a block has " + std::to_string(limit));
   scratchBytes_ = std::max(scratchBytes_, bytes);
   return shared_;
 }

@@ -5,10 +5,12 @@
 // are equal in all threads), so barriers may stand anywhere but inside the regions of reductions.
 //
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
-//   LowerShape.cpp    operations that rename coordinates, convert        LowerReduce.cpp   reduce, scan
-//   LowerMemory.cpp   load, store                                        LowerAtomic.cpp   atomics, histogram, gather
-//   LowerDot.cpp      dot                                                LowerDebug.cpp    print, assert, sites
+//   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
+//   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
+//   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
+//   LowerDot.cpp      dot
 #pragma once
+#include "layout/Conversion.h"
 #include "targets/common/Vec.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
@@ -73,11 +75,24 @@ private:
   Regs renamed(const Op &op);
   Regs joined(const Op &op);
   void split(const Op &op);
-  void convert(const Op &op);
-  /// Tensor through shared memory, any layout to any layout.
-  llvm::SmallVector<Regs, 2> exchange(llvm::ArrayRef<Regs> regs, llvm::ArrayRef<ir::Type> types, uint16_t to);
 
+  // Tensors that change hands (LowerShared.cpp).
+  struct PlanEmit;
+  void convert(const Op &op);
+  /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
+  /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t);
+  /// And back, all registers.
+  Regs loadShared(const LinearLayout &memory, V base, const ir::Type &t);
+  layout::ConversionOptions conversionOptions() const;
+  /// Numbers and bits that depend on the thread; `mask`: all bits that some thread sets.
+  V threadValue(const layout::ThreadMap &map, uint64_t &mask);
+  V threadBit(const layout::ThreadBit &bit);
+  /// True in threads whose index has none of these bits; null if there are no bits.
+  V noneOf(const layout::ThreadBit &bits);
+  /// Element of a register as an integer of its size in memory, and back.
+  V toInteger(V x);
+  V fromInteger(V x, const ir::Type &t);
 
   // Shared scratch: one region that operations use one after the other.
   /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
@@ -136,6 +151,8 @@ private:
   llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
   void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
   llvm::BasicBlock *newBlock(const char *name);
+  /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
+  void ifThen(V pred, const std::function<void()> &body);
   void forgetAccesses();
 
   const ir::Module &m_;

@@ -41,28 +41,16 @@ int Lowering::siteOf(const Op &op) {
   return it->second;
 }
 
-/// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
-static void ifThen(llvm::IRBuilder<> &b, V pred, llvm::Function *f, const std::function<void()> &body) {
-  if (!pred)
-    return body();
-  auto *then = llvm::BasicBlock::Create(b.getContext(), "then", f), *after = llvm::BasicBlock::Create(b.getContext(), "end", f);
-  b.CreateCondBr(pred, then, after);
-  b.SetInsertPoint(then);
-  body();
-  b.CreateBr(after);
-  b.SetInsertPoint(after);
-}
-
 void Lowering::print(const Op &op) {
   in_->setSite(siteOf(op));
   auto one = [&](int operand, V index, V x, V owns) {
-    ifThen(b_, owns, function_, [&] {
+    ifThen(owns, [&] {
       V bits = bitsOf(x);
       in_->print(operand, index, b_.CreateZExtOrTrunc(bits, b_.getInt64Ty()), {}, {});
     });
   };
   if (op.operands.empty())
-    ifThen(b_, ownsElements(0), function_, [&] { in_->print(-1, b_.getInt64(0), b_.getInt64(0), {}, {}); });
+    ifThen(ownsElements(0), [&] { in_->print(-1, b_.getInt64(0), b_.getInt64(0), {}, {}); });
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &t = op.operands[k]->type;
     const Regs &x = get(op.operands[k]);
@@ -82,7 +70,7 @@ void Lowering::assertion(const Op &op) {
       b = b_.CreateAnd(b, get(op.operands[1])[r]);
     bad = bad ? b_.CreateOr(bad, b) : b;
   }
-  ifThen(b_, bad, function_, [&] { in_->assertFail(record_); });
+  ifThen(bad, [&] { in_->assertFail(record_); });
 }
 
 } // namespace tegula::nvidia

@@ -1,4 +1,4 @@
-// Operations that rename coordinates (free: registers are picked), and conversions between layouts.
+// Operations that rename coordinates: free, as registers are picked.
 #include "targets/nvidia/Lower.h"
 #include <unordered_map>
 
@@ -93,78 +93,4 @@ void Lowering::split(const Op &op) {
   }
 }
 
-/// Rows of `count` registers that hold neighbours in row-major order, and start aligned.
-static unsigned neighbours(const LinearLayout &l, unsigned bytes) {
-  unsigned n = 1;
-  for (unsigned i = 0; i < l.inBits(Dim::Register) && l.basis(Dim::Register, i) == n && 2 * n * bytes <= 16; ++i)
-    n *= 2;
-  // No other bit may reach into the run.
-  for (const layout::DimBits &in : l.ins())
-    for (unsigned i = 0; i < in.bits; ++i)
-      if (uint64_t b = l.basis(in.dim, i); (b & (n - 1)) && !(in.dim == Dim::Register && b < n))
-        return 1;
-  return n;
-}
-
-llvm::SmallVector<Regs, 2> Lowering::exchange(llvm::ArrayRef<Regs> tensors, llvm::ArrayRef<ir::Type> types, uint16_t to) {
-  llvm::SmallVector<Regs, 2> out;
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    const ir::Type &t = types[k];
-    const Regs &regs = tensors[k];
-    unsigned bytes = t.isPtr ? 8 : ir::byteWidth(t.elem);
-    const LinearLayout &from = m_.layouts[t.layout - 1u], &dest = m_.layouts[to - 1u];
-    llvm::Type *memory = b_.getIntNTy(8 * bytes);
-    auto vectorOf = [&](unsigned n) { return n == 1 ? memory : static_cast<llvm::Type *>(llvm::FixedVectorType::get(memory, n)); };
-    V owns = ownsElements(t.layout);
-    unsigned free = from.freeMask(Dim::Register), n = neighbours(from, bytes);
-    for (unsigned r = 0; r < regs.size(); r += n) {
-      if (r & free)
-        continue;
-      V packed = n == 1 ? toMemory(bitsOf(regs[r])) : llvm::PoisonValue::get(vectorOf(n));
-      for (unsigned i = 0; n > 1 && i < n; ++i)
-        packed = b_.CreateInsertElement(packed, toMemory(bitsOf(regs[r + i])), i);
-      in_->storeShared(sharedAt(shared_, flatIndex(t.layout, r), bytes), packed, owns);
-    }
-    in_->barrier();
-    Regs now;
-    unsigned count = 1u << dest.inBits(Dim::Register);
-    n = neighbours(dest, bytes);
-    llvm::Type *reg = regType(t);
-    for (unsigned r = 0; r < count; r += n) {
-      V packed = in_->loadShared(sharedAt(shared_, flatIndex(to, r), bytes), vectorOf(n));
-      for (unsigned i = 0; i < n; ++i) {
-        V x = n == 1 ? packed : b_.CreateExtractElement(packed, i);
-        now.push_back(!t.isPtr && t.elem == ir::Elem::I1 ? fromMemory(x, t) : fromBits(x, reg));
-      }
-    }
-    out.push_back(std::move(now));
-    if (k + 1 < tensors.size())
-      in_->barrier();
-  }
-  return out;
-}
-
-void Lowering::convert(const Op &op) {
-  const Value *from = op.operands[0];
-  const ir::Type &t = op.result()->type;
-  const LinearLayout &source = layoutOf(from), &dest = layoutOf(op.result());
-  auto samePart = [&](Dim d) { return std::equal(source.bases(d).begin(), source.bases(d).end(), dest.bases(d).begin(), dest.bases(d).end()); };
-  if (samePart(Dim::Lane) && samePart(Dim::Warp))
-    return set(op.result(), pick(get(from), source, registersOf(t), [&](unsigned r) { return dest.apply(r); }));
-  scratch(op, static_cast<uint64_t>(t.numel()) * (t.isPtr ? 8 : ir::byteWidth(t.elem)));
-  set(op.result(), std::move(exchange({get(from)}, {from->type}, t.layout)[0]));
-  // Other threads may still read: whoever uses the scratch next has to wait (scratchUsed_ stays set).
-}
-
 } // namespace tegula::nvidia
-namespace tegula::nvidia {
-void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) {
-  const LinearLayout &l = m_.layoutOf(t);
-  LinearLayout inverse = memory.invert();
-  unsigned bytes = ir::byteWidth(t.elem);
-  uint64_t mask;
-  V thread = gatherBits(l, [&](uint64_t flat) { return inverse.apply(flat); }, mask);
-  for (unsigned r = 0; r < regs.size(); ++r)
-    in_->storeShared(sharedAt(base, combineIndex(thread, mask, inverse.apply(l.apply(r))), bytes), toMemory(regs[r]), ownsElements(t.layout));
-}
-}

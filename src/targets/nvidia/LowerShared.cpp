@@ -1,0 +1,284 @@
+// Tensors that change hands: conversions between layouts, and tiles in shared memory of a given layout. The planner (layout/Conversion.h)
+// decides everything; here its steps become instructions.
+#include "layout/Follow.h"
+#include "targets/nvidia/Lower.h"
+
+namespace tegula::nvidia {
+
+using layout::ConversionOptions;
+using layout::ConversionPlan;
+using layout::ExchangeScope;
+using layout::SharedAccess;
+using layout::SharedMove;
+using layout::SharedSide;
+using layout::ThreadBit;
+using layout::ThreadMap;
+
+/// Conversions take turns rather than more scratch than this: it would cost blocks per multiprocessor.
+static constexpr unsigned preferredScratch = 64 * 1024;
+
+/// Emits single steps for layout::followPlan. Elements are integers of `bits`; words integers that hold one or more of them.
+struct Lowering::PlanEmit {
+  Lowering &l;
+  V base;        // address of the tile or of the scratch, i32
+  unsigned bits; // of an element: 8, 16, 32, 64
+  std::map<std::pair<const SharedSide *, uint32_t>, V> at{}; // address without what is added to it
+  std::map<const SharedSide *, V> ranks{};
+
+  unsigned bytes() const { return bits / 8; }
+  llvm::IRBuilder<> &b() { return l.b_; }
+
+  V pack(std::span<const V> elements) {
+    unsigned n = static_cast<unsigned>(elements.size());
+    if (n == 1)
+      return elements[0];
+    if (n * bits < 32) { // a vector of 16 bits is no type of the machine
+      V low = b().CreateZExt(elements[0], b().getInt16Ty()), high = b().CreateZExt(elements[1], b().getInt16Ty());
+      return b().CreateOr(low, b().CreateShl(high, 8));
+    }
+    return b().CreateBitCast(vectorOf(elements), b().getIntNTy(n * bits));
+  }
+
+  std::vector<V> unpack(V word, size_t n) {
+    if (n == 1)
+      return {word};
+    llvm::Type *element = b().getIntNTy(bits);
+    if (n * bits < 32)
+      return {b().CreateTrunc(word, element), b().CreateTrunc(b().CreateLShr(word, 8), element)};
+    return elementsOf(b().CreateBitCast(word, llvm::FixedVectorType::get(element, static_cast<unsigned>(n))), n);
+  }
+
+  V select(const ThreadBit &when, V ifSet, V ifClear) { return b().CreateSelect(l.threadBit(when), ifSet, ifClear); }
+
+  V shuffle(V word, const ThreadMap &sourceLane, uint32_t laneXor) {
+    uint64_t mask;
+    V lane = l.threadValue(sourceLane, mask);
+    return l.shuffle(ShuffleMode::Idx, word, l.combineIndex(lane, mask, laneXor));
+  }
+
+  void barrier(ExchangeScope scope) {
+    if (scope == ExchangeScope::Cluster) {
+      l.in_->clusterArrive(false);
+      l.in_->clusterWait();
+    } else if (scope == ExchangeScope::Cta) {
+      l.in_->barrier();
+      l.seen_.clear();
+    } else {
+      l.in_->syncWarp();
+    }
+  }
+
+  void store(const SharedSide &side, const SharedAccess &a, std::span<const V> values) {
+    V to = address(side, a), owns = l.noneOf(side.guard);
+    if (side.move == SharedMove::Plain)
+      return l.in_->storeShared(to, values.size() == 1 ? values[0] : vectorOf(values), owns);
+    Regs words;
+    size_t perWord = 32 / bits;
+    for (size_t i = 0; i < values.size(); i += perWord)
+      words.push_back(pack(values.subspan(i, perWord)));
+    // Whole warps hold copies, never lanes.
+    l.ifThen(owns, [&] { l.in_->stmatrix(to, words, side.move == SharedMove::MatrixTrans); });
+  }
+
+  std::vector<V> load(const SharedSide &side, const SharedAccess &a) {
+    V from = address(side, a);
+    size_t n = a.registers.size();
+    if (side.move == SharedMove::Plain) {
+      llvm::Type *element = b().getIntNTy(bits);
+      bool cluster = !side.block.block.empty();
+      if (n == 1)
+        return {l.in_->loadShared(from, element, nullptr, nullptr, cluster)};
+      auto *type = llvm::FixedVectorType::get(element, static_cast<unsigned>(n));
+      return elementsOf(l.in_->loadShared(from, type, nullptr, nullptr, cluster), n);
+    }
+    std::vector<V> out;
+    for (V word : l.in_->ldmatrix(from, side.matrices, side.move == SharedMove::MatrixTrans))
+      for (V x : unpack(word, 32 / bits))
+        out.push_back(x);
+    return out;
+  }
+
+private:
+  V vectorOf(std::span<const V> elements) {
+    V v = llvm::PoisonValue::get(llvm::FixedVectorType::get(b().getIntNTy(bits), static_cast<unsigned>(elements.size())));
+    for (size_t i = 0; i < elements.size(); ++i)
+      v = b().CreateInsertElement(v, elements[i], i);
+    return v;
+  }
+  std::vector<V> elementsOf(V vector, size_t n) {
+    std::vector<V> out;
+    for (size_t i = 0; i < n; ++i)
+      out.push_back(b().CreateExtractElement(vector, i));
+    return out;
+  }
+
+  /// base + ((thread's offset ^ constant) in bytes). The part of the constant that never meets the thread's bits is added last, so that
+  /// it can become an immediate; accesses that differ in it alone share the rest.
+  V address(const SharedSide &side, const SharedAccess &a) {
+    uint32_t added = a.offset & side.addMask, flipped = a.offset & ~side.addMask;
+    V &start = at[{&side, flipped}];
+    if (!start) {
+      uint64_t mask;
+      V thread = l.threadValue(scaled(side.base), mask);
+      start = b().CreateAdd(base, flipped ? b().CreateXor(thread, b().getInt32(flipped * bytes())) : thread);
+    }
+    V address = added ? b().CreateAdd(start, b().getInt32(added * bytes())) : start;
+    if (side.block.block.empty())
+      return address;
+    uint64_t mask;
+    V &rank = ranks[&side];
+    if (!rank)
+      rank = l.threadValue(side.block, mask);
+    return l.in_->mapShared(address, a.blockXor ? b().CreateXor(rank, b().getInt32(a.blockXor)) : rank);
+  }
+
+  ThreadMap scaled(ThreadMap m) const {
+    for (auto *images : {&m.lane, &m.warp, &m.block})
+      for (uint32_t &x : *images)
+        x *= bytes();
+    return m;
+  }
+};
+
+// ---- functions of the thread
+
+V Lowering::threadValue(const ThreadMap &map, uint64_t &mask) {
+  mask = 0;
+  V sum = nullptr;
+  // Bits that move by the same distance are moved together.
+  auto add = [&](const std::vector<uint32_t> &images, const std::function<V()> &index) {
+    std::map<int, uint32_t> groups; // distance -> input bits
+    for (size_t i = 0; i < images.size(); ++i)
+      for (uint32_t image = images[i]; image; image &= image - 1)
+        groups[std::countr_zero(image) - static_cast<int>(i)] |= 1u << i;
+    for (auto [distance, bits] : groups) {
+      V part = b_.CreateAnd(index(), b_.getInt32(bits));
+      part = distance > 0 ? b_.CreateShl(part, distance) : distance < 0 ? b_.CreateLShr(part, -distance) : part;
+      uint64_t image = distance >= 0 ? uint64_t{bits} << distance : bits >> -distance;
+      sum = !sum ? part : mask & image ? b_.CreateXor(sum, part) : b_.CreateAdd(sum, part, "", true, true);
+      mask |= image;
+    }
+  };
+  add(map.lane, [&] { return lane_; });
+  add(map.warp, [&] { return warp_; });
+  add(map.block, [&] { return in_->special(Special::ClusterRank); });
+  return sum ? sum : b_.getInt32(0);
+}
+
+V Lowering::threadBit(const ThreadBit &bit) {
+  V odd = nullptr;
+  auto add = [&](V index, uint32_t mask) {
+    V part = b_.CreateAnd(index, b_.getInt32(mask));
+    V parity = std::popcount(mask) == 1
+                   ? b_.CreateICmpNE(part, b_.getInt32(0))
+                   : b_.CreateTrunc(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, part), b_.getInt1Ty());
+    odd = odd ? b_.CreateXor(odd, parity) : parity;
+  };
+  if (bit.lane)
+    add(lane_, bit.lane);
+  if (bit.warp)
+    add(warp_, bit.warp);
+  if (bit.block)
+    add(in_->special(Special::ClusterRank), bit.block);
+  return odd ? odd : b_.getFalse();
+}
+
+V Lowering::noneOf(const ThreadBit &guard) {
+  V owns = nullptr;
+  auto check = [&](V index, uint32_t mask) {
+    if (mask)
+      owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(index, b_.getInt32(mask)), b_.getInt32(0)));
+  };
+  check(lane_, guard.lane);
+  check(warp_, guard.warp);
+  if (guard.block)
+    check(in_->special(Special::ClusterRank), guard.block);
+  return owns;
+}
+
+void Lowering::ifThen(V pred, const std::function<void()> &body) {
+  if (!pred)
+    return body();
+  llvm::BasicBlock *then = newBlock("then"), *after = newBlock("end");
+  b_.CreateCondBr(pred, then, after);
+  b_.SetInsertPoint(then);
+  body();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+// ---- elements as planner and memory see them
+
+static unsigned elementBits(const ir::Type &t) { return t.isPtr ? 64 : 8 * ir::byteWidth(t.elem); }
+
+V Lowering::toInteger(V x) { return toMemory(bitsOf(x)); }
+
+V Lowering::fromInteger(V x, const ir::Type &t) {
+  return !t.isPtr && t.elem == ir::Elem::I1 ? fromMemory(x, t) : fromBits(x, regType(t));
+}
+
+ConversionOptions Lowering::conversionOptions() const {
+  ConversionOptions o;
+  o.stmatrix = target_.sm >= 90;
+  o.maxBytes = preferredScratch;
+  return o;
+}
+
+// ---- tiles in shared memory
+
+void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) {
+  PlanEmit emit{*this, base, elementBits(t)};
+  SharedSide side = layout::planSharedAccess(m_.layoutOf(t), memory, emit.bits, true, conversionOptions());
+  for (const SharedAccess &a : side.accesses) {
+    std::vector<V> values;
+    for (uint16_t r : a.registers)
+      values.push_back(toInteger(regs[r]));
+    emit.store(side, a, values);
+  }
+}
+
+Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t) {
+  PlanEmit emit{*this, base, elementBits(t)};
+  const LinearLayout &l = m_.layoutOf(t);
+  SharedSide side = layout::planSharedAccess(l, memory, emit.bits, false, conversionOptions());
+  std::vector<uint16_t> copyOf = layout::copiesOf(l);
+  Regs out(copyOf.size(), nullptr);
+  for (const SharedAccess &a : side.accesses) {
+    std::vector<V> values = emit.load(side, a);
+    for (size_t j = 0; j < values.size(); ++j)
+      out[a.registers[j]] = fromInteger(values[j], t);
+  }
+  for (size_t r = 0; r < out.size(); ++r)
+    out[r] = out[copyOf[r]];
+  return out;
+}
+
+// ---- conversions
+
+void Lowering::convert(const Op &op) {
+  const Value *from = op.operands[0];
+  const ir::Type &t = op.result()->type;
+  unsigned bits = elementBits(t);
+  ConversionPlan plan = layout::planConversion(layoutOf(from), layoutOf(op.result()), bits, conversionOptions());
+  in_->setSite(siteOf(op));
+  bool shared = plan.kind == layout::ConversionKind::Shared;
+  PlanEmit emit{*this, shared ? scratch(op, plan.cost.bytes) : shared_, bits};
+  std::vector<V> source;
+  Regs out;
+  if (plan.kind == layout::ConversionKind::Nothing || plan.kind == layout::ConversionKind::Registers) {
+    for (uint16_t r : plan.registers)
+      out.push_back(get(from)[r]);
+    return set(op.result(), std::move(out));
+  }
+  for (V x : get(from))
+    source.push_back(toInteger(x));
+  for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
+    out.push_back(fromInteger(x, t));
+  // Other threads may still read: whoever uses the scratch next waits (scratchUsed_ stays set). Threads of other CTAs
+  // know nothing of that.
+  if (shared && plan.scope == ExchangeScope::Cluster)
+    emit.barrier(plan.scope);
+  set(op.result(), std::move(out));
+}
+
+} // namespace tegula::nvidia
