@@ -4,29 +4,16 @@
 #include "runtime/HostMemory.h"
 #include "runtime/Print.h"
 #include "sim/Machine.h"
-#include <cctype>
 
 namespace tegula::runtime {
 
 /// "site 3" becomes "kernel.py:12:5"; a number without a place stays.
 static std::string withPlaces(const std::string &text, const KernelInfo &info) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    size_t hit = text.find("site ", at), digits = hit == text.npos ? hit : hit + 5, end = digits;
-    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
-    if (hit == text.npos || end == digits) {
-      size_t stop = hit == text.npos ? text.size() : digits;
-      out.append(text, at, stop - at);
-      at = stop;
-      continue;
-    }
-    size_t n = std::strtoul(text.c_str() + digits, nullptr, 10);
-    std::string place = n < info.sites.size() ? placeText(info.sites[n]) : "";
-    out.append(text, at, hit - at);
-    out += place.empty() ? text.substr(hit, end - hit) : place.substr(0, place.size() - 2);
-    at = end;
-  }
-  return out;
+  return sim::namePlaces(text, [&](int32_t site) {
+    bool known = site >= 0 && static_cast<size_t>(site) < info.sites.size();
+    std::string place = known ? placeText(info.sites[static_cast<size_t>(site)]) : "";
+    return place.empty() ? "site " + std::to_string(site) : place.substr(0, place.size() - 2);
+  });
 }
 
 static int32_t faultCode(sim::FaultKind kind) {
@@ -62,8 +49,10 @@ struct SimExecutable final : Executable {
   TegulaSimEntry entry;
   ThreadPool &pool;
   CancelTable &cancel;
-  SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p, CancelTable &c)
-      : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c) {}
+  std::shared_ptr<sim::StackPool> stacks; // of the device
+  SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p, CancelTable &c,
+                std::shared_ptr<sim::StackPool> s)
+      : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c), stacks(std::move(s)) {}
 
   size_t codeBytes() const override { return object->codeBytes(); }
   bool needsExtents() const override { return true; }
@@ -84,6 +73,7 @@ struct SimExecutable final : Executable {
     c.sharedBytes = info.gpu.sharedBytes;
     c.cancel = &word.word();
     c.hostThreads = call.threads;
+    c.stacks = stacks.get();
     std::vector<sim::Extent> extents;
     size_t pointers = 0;
     for (const ArgInfo &a : info.args) pointers += a.isPtr;
@@ -126,6 +116,7 @@ struct SimDevice final : HostDevice {
   DeviceProperties p;
   ThreadPool &pool;
   CancelTable &cancel;
+  std::shared_ptr<sim::StackPool> stacks = sim::makeStackPool();
 
   SimDevice(std::string name, uint32_t capability, ThreadPool &pool, CancelTable &cancel) : pool(pool), cancel(cancel) {
     p.kind = DeviceProperties::Kind::Sim;
@@ -150,7 +141,7 @@ struct SimDevice final : HostDevice {
       status = Status::error(TEGULA_INTERNAL_ERROR, "the object has no entry point `" + info.symbol + "`");
       return nullptr;
     }
-    return std::make_unique<SimExecutable>(info, p.name, std::move(object), entry, pool, cancel);
+    return std::make_unique<SimExecutable>(info, p.name, std::move(object), entry, pool, cancel, stacks);
   }
 };
 } // namespace

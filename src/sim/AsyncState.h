@@ -6,11 +6,11 @@ namespace tegula::sim {
 
 /// One wgmma accumulator of one thread, from the first wgmma on it to the wait.
 struct Accumulator {
-  uint32_t serial = 0;      // part of its markers
-  uint32_t lastGroup = 0;   // commit group of the last wgmma on it
-  bool final = false;       // a wait has covered it
-  uint32_t taken = 0;       // registers that a wait gave back
-  int32_t site = -1;        // of the last wgmma
+  uint32_t serial = 0;    // part of its markers
+  uint32_t lastGroup = 0; // commit group of the last wgmma on it
+  bool final = false;     // a wait has covered it
+  uint32_t taken = 0;     // registers that a wait gave back
+  int32_t site = -1;      // of the last wgmma
   std::vector<uint32_t> values;
 };
 
@@ -40,7 +40,7 @@ struct AsyncState {
   uint32_t wgmmaGroup = 0;
   uint32_t serial = 0;
   bool everFenced = false, fencedSinceWait = false; // wgmma.fence
-  uint32_t open = 0; // accumulators not yet replaced by their values
+  uint32_t open = 0;                                // accumulators not yet replaced by their values
 };
 
 AsyncState &asyncOf(Thread *t);
@@ -48,7 +48,8 @@ AsyncState &asyncOf(Thread *t);
 /// Faults if the bytes hold markers of accumulators that nobody has waited for.
 void checkMarkersSlow(Thread *t, int32_t site, const char *verb, const void *data, size_t bytes);
 inline void checkMarkers(Thread *t, int32_t site, const char *verb, const void *data, int32_t bytes) {
-  if (t->async && t->async->open) checkMarkersSlow(t, site, verb, data, size_t(bytes));
+  if (t->async && t->async->open)
+    checkMarkersSlow(t, site, verb, data, size_t(bytes));
 }
 
 } // namespace tegula::sim

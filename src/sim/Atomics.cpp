@@ -19,30 +19,43 @@ static uint32_t typeBytes(int32_t type) {
 template <class F> static F floatOp(int32_t op, F a, F b) {
   switch (op) {
   case TEGULA_ATOM_ADD:
-  case TEGULA_ATOM_FADD: return a + b;
-  case TEGULA_ATOM_SMIN: return std::fmin(a, b);
-  default: return std::fmax(a, b);
+  case TEGULA_ATOM_FADD:
+    return a + b;
+  case TEGULA_ATOM_SMIN:
+    return std::fmin(a, b);
+  default:
+    return std::fmax(a, b);
   }
 }
 
 template <class U> static U intOp(int32_t op, U a, U b) {
   using S = std::make_signed_t<U>;
   switch (op) {
-  case TEGULA_ATOM_ADD: return U(a + b);
-  case TEGULA_ATOM_SMIN: return U(std::min(S(a), S(b)));
-  case TEGULA_ATOM_SMAX: return U(std::max(S(a), S(b)));
-  case TEGULA_ATOM_UMIN: return std::min(a, b);
-  case TEGULA_ATOM_UMAX: return std::max(a, b);
-  case TEGULA_ATOM_AND: return a & b;
-  case TEGULA_ATOM_OR: return a | b;
-  default: return a ^ b;
+  case TEGULA_ATOM_ADD:
+    return U(a + b);
+  case TEGULA_ATOM_SMIN:
+    return U(std::min(S(a), S(b)));
+  case TEGULA_ATOM_SMAX:
+    return U(std::max(S(a), S(b)));
+  case TEGULA_ATOM_UMIN:
+    return std::min(a, b);
+  case TEGULA_ATOM_UMAX:
+    return std::max(a, b);
+  case TEGULA_ATOM_AND:
+    return a & b;
+  case TEGULA_ATOM_OR:
+    return a | b;
+  default:
+    return a ^ b;
   }
 }
 
 /// What is stored for `old`, operand `value` and (CAS) `compare`.
 template <class U> static U combine(int32_t type, int32_t op, U old, U value, U compare) {
-  if (op == TEGULA_ATOM_XCHG) return value;
-  if (op == TEGULA_ATOM_CAS) return old == compare ? value : old;
+  if (op == TEGULA_ATOM_XCHG)
+    return value;
+  if (op == TEGULA_ATOM_CAS)
+    return old == compare ? value : old;
   bool arithmetic = op == TEGULA_ATOM_FADD || op == TEGULA_ATOM_ADD || op == TEGULA_ATOM_SMIN || op == TEGULA_ATOM_SMAX;
   if (arithmetic && type == TEGULA_SIM_F32 && sizeof(U) == 4)
     return U(fromFloat(floatOp(op, toFloat(uint32_t(old)), toFloat(uint32_t(value)))));
@@ -87,16 +100,20 @@ static void update(uint8_t *memory, bool global, int32_t type, int32_t count, in
       before = *at;
       *at = combine<U>(type, op, before, value, compare);
     }
-    if (old) std::memcpy(static_cast<char *>(old) + size_t(i) * sizeof(U), &before, sizeof(U));
+    if (old)
+      std::memcpy(static_cast<char *>(old) + size_t(i) * sizeof(U), &before, sizeof(U));
   }
 }
 
 void reduceGlobal(void *global, int32_t type, int32_t op, const void *value) {
   auto *at = static_cast<uint8_t *>(global);
   switch (typeBytes(type)) {
-  case 2: return update<uint16_t>(at, true, type, 1, op, value, nullptr);
-  case 4: return update<uint32_t>(at, true, type, 1, op, value, nullptr);
-  default: return update<uint64_t>(at, true, type, 1, op, value, nullptr);
+  case 2:
+    return update<uint16_t>(at, true, type, 1, op, value, nullptr);
+  case 4:
+    return update<uint32_t>(at, true, type, 1, op, value, nullptr);
+  default:
+    return update<uint64_t>(at, true, type, 1, op, value, nullptr);
   }
 }
 
@@ -104,9 +121,12 @@ void reduceGlobal(void *global, int32_t type, int32_t op, const void *value) {
 static void orderShared(Thread *t, uint32_t addr, bool releases, bool acquires) {
   auto &list = t->cluster->released;
   auto it = std::find_if(list.begin(), list.end(), [&](auto &e) { return e.first == addr; });
-  if (acquires && it != list.end()) acquire(t, it->second);
-  if (!releases) return;
-  if (it == list.end()) it = list.insert(list.end(), {addr, nullptr});
+  if (acquires && it != list.end())
+    acquire(t, it->second);
+  if (!releases)
+    return;
+  if (it == list.end())
+    it = list.insert(list.end(), {addr, nullptr});
   Clocks &clocks = t->cluster->clocks;
   if (it->second && it->second->refs > 1) {
     Clock *own = clocks.make(it->second);
@@ -122,13 +142,14 @@ static void orderShared(Thread *t, uint32_t addr, bool releases, bool acquires) 
 void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t addr, int32_t type, int32_t count,
                      int32_t op, int32_t sem, int32_t scope, int32_t p, const void *in, void *old) {
   t->cluster->count(Instr::Atomic);
-  if (!p) return;
+  if (!p)
+    return;
   uint32_t bytes = typeBytes(type);
-  bool known = bytes && count >= 1 && (count & (count - 1)) == 0 && uint64_t(bytes) * uint32_t(count) <= 16 && (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 &&
-               op <= TEGULA_ATOM_CAS;
+  bool known = bytes && count >= 1 && (count & (count - 1)) == 0 && uint64_t(bytes) * uint32_t(count) <= 16 &&
+               (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 && op <= TEGULA_ATOM_CAS;
   if (!known)
-    fail(t, FaultKind::BadInstruction, site, -1, "executes atom at site %d: operation %d on %d elements of type %d", site, op, count,
-         type);
+    fail(t, FaultKind::BadInstruction, site, -1, "executes atom at site %d: operation %d on %d elements of type %d",
+         site, op, count, type);
   uint32_t total = bytes * uint32_t(count);
   checkMarkers(t, site, "atom", in, int32_t(op == TEGULA_ATOM_CAS ? 2 * total : total));
   uint8_t *memory;
@@ -136,16 +157,21 @@ void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t a
   if (global) {
     checkGlobal(t, site, "atom", addr, total, total);
     memory = reinterpret_cast<uint8_t *>(addr);
-    if (old) t->cluster->polls = true;
+    if (old)
+      t->cluster->polls = true;
   } else {
     Cta *cta;
     memory = sharedAt(t, site, "atom", uint32_t(addr), total, total, cta);
     touchShared(t, site, "atom", *cta, userOffset(uint32_t(addr)), total, Touch::Atomic);
-    if (sem) orderShared(t, uint32_t(addr), sem & 2, sem & 1);
+    if (sem)
+      orderShared(t, uint32_t(addr), sem & 2, sem & 1);
   }
   switch (bytes) {
-  case 2: return update<uint16_t>(memory, global, type, count, op, in, old);
-  case 4: return update<uint32_t>(memory, global, type, count, op, in, old);
-  default: return update<uint64_t>(memory, global, type, count, op, in, old);
+  case 2:
+    return update<uint16_t>(memory, global, type, count, op, in, old);
+  case 4:
+    return update<uint32_t>(memory, global, type, count, op, in, old);
+  default:
+    return update<uint64_t>(memory, global, type, count, op, in, old);
   }
 }

@@ -1,14 +1,17 @@
-// Counts how often the 32 banks of shared memory must pass for the accesses of a warp (docs/hopper.md, section on banks).
+// Counts how often the 32 banks of shared memory must pass for the accesses of a warp (docs/hopper.md, section on
+// banks).
 //
-// Lanes reach an instruction at different times here. The n-th access of a lane at a site belongs to the same instruction
-// as the n-th access of the other lanes there; it is counted when all 32 have come, or else when the CTA ends.
+// Lanes reach an instruction at different times here. The n-th access of a lane at a site belongs to the same
+// instruction as the n-th access of the other lanes there; it is counted when all 32 have come, or else when the CTA
+// ends.
 #pragma once
 #include "sim/State.h"
 #include <unordered_map>
 
 namespace tegula::sim {
 
-/// Passes for the lanes of `mask`, each accessing `bytes` bytes at its address; `ideal`: what conflict-free addresses need.
+/// Passes for the lanes of `mask`, each accessing `bytes` bytes at its address; `ideal`: what conflict-free addresses
+/// need.
 unsigned wavefronts(const uint32_t *addresses, uint32_t mask, uint32_t bytes, unsigned &ideal);
 
 class BankCounter {
@@ -27,7 +30,7 @@ private:
   };
   struct Sequence {
     SharedAccess kind = SharedAccess::Load;
-    uint32_t done = 0; // groups counted and dropped
+    uint32_t done = 0;      // groups counted and dropped
     uint32_t next[32] = {}; // number of the lane's next access
     std::deque<Group> open;
   };
@@ -36,7 +39,8 @@ private:
 };
 
 inline void countBanks(Thread *t, int32_t site, SharedAccess kind, uint32_t addr, int32_t bytes, int32_t p) {
-  if (!t->cta->banks) return;
+  if (!t->cta->banks)
+    return;
   t->cta->banks->add(t->tid / 32, t->lane, site, kind, addr, uint32_t(bytes), p != 0, t->cluster->counters);
 }
 

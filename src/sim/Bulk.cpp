@@ -1,7 +1,8 @@
 // One-dimensional bulk copies, and the commit groups of bulk stores.
 //
-// Data moves at once. What makes a copy asynchronous is who knows of it: writes of a load carry the clock entry of its mbarrier, reads of a
-// store the entry of the issuing thread's stores, and only the wait gives that knowledge to a thread.
+// Data moves at once. What makes a copy asynchronous is who knows of it: writes of a load carry the clock entry of its
+// mbarrier, reads of a store the entry of the issuing thread's stores, and only the wait gives that knowledge to a
+// thread.
 #include "sim/Bulk.h"
 #include "sim/Mbarrier.h"
 #include <cstring>
@@ -10,28 +11,34 @@ using namespace tegula::sim;
 
 namespace tegula::sim {
 
-void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch, uint32_t agent) {
+void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch,
+               uint32_t agent) {
   Actor a{t->clock, agent, t->id, t->id - t->lane, 0, t->fenced, site};
   Conflict f = cta.shadow.access(t->cluster->clocks, a, touch, offset, bytes);
-  if (f) failAccess(t, cta, site, verb, bytes, f);
+  if (f)
+    failAccess(t, cta, site, verb, bytes, f);
 }
 
 uint32_t beginBulkStore(Thread *t, int32_t site) {
   t->cluster->count(Instr::BulkStore);
   AsyncState &a = asyncOf(t);
-  if (!a.bulkAgent) a.bulkAgent = t->cluster->clocks.newAgent();
+  if (!a.bulkAgent)
+    a.bulkAgent = t->cluster->clocks.newAgent();
   a.bulk.push_back({a.bulkGroup, t->cluster->clocks.now, site});
   return a.bulkAgent;
 }
 
 } // namespace tegula::sim
 
-void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, uint32_t bar, int32_t p) {
-  if (!p) return;
+void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, uint32_t bar,
+                          int32_t p) {
+  if (!p)
+    return;
   t->cluster->count(Instr::BulkLoad);
   if (bytes <= 0 || bytes % 16 || dst >> 24 != bar >> 24)
     fail(t, FaultKind::Tensor, site, -1,
-         "executes a bulk load of %d bytes to 0x%x with the mbarrier at 0x%x at site %d; the size must be a multiple of 16 and the barrier in "
+         "executes a bulk load of %d bytes to 0x%x with the mbarrier at 0x%x at site %d; the size must be a multiple "
+         "of 16 and the barrier in "
          "the CTA of the destination",
          bytes, dst, bar, site);
   Cta *cta;
@@ -46,11 +53,13 @@ void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64
 }
 
 void tegula_sim_bulk_store(TegulaSimThread *t, int32_t site, uint64_t dst, uint32_t src, int32_t bytes, int32_t p) {
-  if (!p) return;
+  if (!p)
+    return;
   if (bytes <= 0 || bytes % 16 || src >> 24 != t->cta->rank)
     fail(t, FaultKind::Tensor, site, -1,
-         "executes a bulk store of %d bytes from 0x%x at site %d; the size must be a multiple of 16 and the source in the own CTA", bytes,
-         src, site);
+         "executes a bulk store of %d bytes from 0x%x at site %d; the size must be a multiple of 16 and the source in "
+         "the own CTA",
+         bytes, src, site);
   Cta *cta;
   const uint8_t *from = sharedAt(t, site, "bulk store", src, uint32_t(bytes), 16, cta);
   checkGlobal(t, site, "bulk store", dst, uint64_t(bytes), 16);
@@ -69,5 +78,6 @@ void tegula_sim_bulk_wait(TegulaSimThread *t, int32_t site, int32_t n, int32_t r
     stamp = a.bulk.front().stamp;
     a.bulk.pop_front();
   }
-  if (stamp) learn(t, a.bulkAgent, stamp);
+  if (stamp)
+    learn(t, a.bulkAgent, stamp);
 }

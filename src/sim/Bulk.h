@@ -5,8 +5,10 @@
 namespace tegula::sim {
 
 /// Checks and records an access of the asynchronous proxy by clock entry `agent`, issued by `t`.
-void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch, uint32_t agent);
-/// Notes a bulk store in the group being filled; the clock entry of this thread's stores. Call advance() after its reads.
+void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch,
+               uint32_t agent);
+/// Notes a bulk store in the group being filled; the clock entry of this thread's stores. Call advance() after its
+/// reads.
 uint32_t beginBulkStore(Thread *t, int32_t site);
 
 } // namespace tegula::sim

@@ -1,13 +1,15 @@
 // Vector clocks: what each GPU thread knows of what the others have done.
 //
-// Time is one counter per cluster (`Clocks::now`). An access to shared memory is stamped with (who, now). A thread knows an
-// access (u, s) if its clock's entry for u is at least s; then the access is ordered before what the thread does next. An
-// instruction that releases (arriving at a barrier) publishes the entry (self, now) and advances `now`, so that later
-// accesses carry a larger stamp; an instruction that acquires (leaving a barrier) takes the maximum of entries.
+// Time is one counter per cluster (`Clocks::now`). An access to shared memory is stamped with (who, now). A thread
+// knows an access (u, s) if its clock's entry for u is at least s; then the access is ordered before what the thread
+// does next. An instruction that releases (arriving at a barrier) publishes the entry (self, now) and advances `now`,
+// so that later accesses carry a larger stamp; an instruction that acquires (leaving a barrier) takes the maximum of
+// entries.
 //
-// Entries: one per thread of the cluster; one per warp, for what a warp reads together (ldmatrix); one per warpgroup, for
-// its asynchronous wgmma; and `agentCount` for other asynchronous actors (bulk copies of an mbarrier, bulk stores of a thread). `proxy` entries say
-// up to when a thread's generic writes are visible to the asynchronous proxy (fence.proxy.async).
+// Entries: one per thread of the cluster; one per warp, for what a warp reads together (ldmatrix); one per warpgroup,
+// for its asynchronous wgmma; and `agentCount` for other asynchronous actors (bulk copies of an mbarrier, bulk stores
+// of a thread). `proxy` entries say up to when a thread's generic writes are visible to the asynchronous proxy
+// (fence.proxy.async).
 //
 // Clocks are immutable once shared and counted by reference: after a barrier all threads have the same one.
 #pragma once
@@ -33,7 +35,8 @@ public:
   Clock *make(const Clock *from = nullptr);
   static Clock *share(Clock *c) { return ++c->refs, c; }
   void drop(Clock *c) {
-    if (c && --c->refs == 0) free_.push_back(c);
+    if (c && --c->refs == 0)
+      free_.push_back(c);
   }
   /// to = max(to, from); `to` must not be shared.
   void merge(Clock &to, const Clock &from) const;

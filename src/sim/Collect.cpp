@@ -10,13 +10,15 @@ static Gather &gatherFor(Thread *t, const char *name, int32_t site, uint32_t mas
     if (!g.name) {
       unused = &g;
     } else if (g.mask == mask && !(g.arrived >> t->lane & 1)) {
-      if (g.run == run && g.site == site) return g;
+      if (g.run == run && g.site == site)
+        return g;
       fail(t, FaultKind::WarpDivergence, site, g.site,
-           "executes %s (mask 0x%x) at site %d while other threads of its warp are in %s with that mask at site %d", name, mask,
-           site, g.name, g.site);
+           "executes %s (mask 0x%x) at site %d while other threads of its warp are in %s with that mask at site %d",
+           name, mask, site, g.name, g.site);
     }
   }
-  if (!unused) unused = &w.gathers.emplace_back();
+  if (!unused)
+    unused = &w.gathers.emplace_back();
   *unused = {name, run, mask, 0, site};
   return *unused;
 }
@@ -28,14 +30,16 @@ static void finish(Thread *warpThreads, Gather &g, Thread *last) {
   g.name = nullptr;
   for (uint32_t m = came; m; m &= m - 1) {
     Thread *other = warpThreads + __builtin_ctz(m);
-    if (other != last) wake(other);
+    if (other != last)
+      wake(other);
   }
 }
 
 void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::Run run) {
   checkStack(t);
   if (!(mask >> t->lane & 1))
-    fail(t, FaultKind::WarpDivergence, site, -1, "executes %s at site %d with mask 0x%x, which does not name it", name, site, mask);
+    fail(t, FaultKind::WarpDivergence, site, -1, "executes %s at site %d with mask 0x%x, which does not name it", name,
+         site, mask);
   Warp &w = *t->warp;
   Gather &g = gatherFor(t, name, site, mask, run);
   g.arrived |= 1u << t->lane;
@@ -51,20 +55,23 @@ void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::R
 void collectAfterExit(Thread *t) {
   Warp &w = *t->warp;
   for (Gather &g : w.gathers)
-    if (g.name && g.arrived == (g.mask & ~w.exited)) finish(w.threads, g, nullptr);
+    if (g.name && g.arrived == (g.mask & ~w.exited))
+      finish(w.threads, g, nullptr);
 }
 
 void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread *first)) {
   checkStack(t);
   uint32_t index = t->tid / 128;
   if (index >= t->cta->groups.size())
-    fail(t, FaultKind::BadInstruction, site, -1, "executes %s at site %d in warps that make no whole warpgroup", name, site);
+    fail(t, FaultKind::BadInstruction, site, -1, "executes %s at site %d in warps that make no whole warpgroup", name,
+         site);
   Warpgroup &g = t->cta->groups[index];
   if (g.arrived == 0) {
     g.name = name, g.site = site;
   } else if (g.site != site || g.name != name) {
     fail(t, FaultKind::WarpDivergence, site, g.site,
-         "executes %s at site %d while other threads of its warpgroup are in %s at site %d", name, site, g.name, g.site);
+         "executes %s at site %d while other threads of its warpgroup are in %s at site %d", name, site, g.name,
+         g.site);
   }
   if (++g.arrived < 128) {
     t->wait = {Wait::Warpgroup, site, index};
@@ -74,7 +81,8 @@ void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread 
   g.arrived = 0;
   run(g.threads);
   for (unsigned i = 0; i < 128; ++i)
-    if (g.threads + i != t) wake(g.threads + i);
+    if (g.threads + i != t)
+      wake(g.threads + i);
 }
 
 } // namespace tegula::sim

@@ -5,18 +5,34 @@
 
 namespace tegula::sim {
 
-static const char *const faultNames[] = {
-    "no fault", "impossible launch", "assertion failed", "global access out of bounds", "shared access out of bounds",
-    "misaligned access", "shared-memory race", "read of uninitialized shared memory", "barrier divergence",
-    "warp divergence", "missing wait", "operand overwritten while it is read", "missing proxy fence",
-    "missing wgmma fence", "mbarrier misuse", "bad bulk copy", "deadlock", "register pool", "bad instruction",
-    "stack overflow", "cancelled"};
+static const char *const faultNames[] = {"no fault",
+                                         "impossible launch",
+                                         "assertion failed",
+                                         "global access out of bounds",
+                                         "shared access out of bounds",
+                                         "misaligned access",
+                                         "shared-memory race",
+                                         "read of uninitialized shared memory",
+                                         "barrier divergence",
+                                         "warp divergence",
+                                         "missing wait",
+                                         "operand overwritten while it is read",
+                                         "missing proxy fence",
+                                         "missing wgmma fence",
+                                         "mbarrier misuse",
+                                         "bad bulk copy",
+                                         "deadlock",
+                                         "register pool",
+                                         "bad instruction",
+                                         "stack overflow",
+                                         "cancelled"};
 
 const char *faultName(FaultKind kind) { return faultNames[size_t(kind)]; }
 
-static const char *const instrNames[] = {"ld.global", "st.global", "ld.shared", "st.shared", "atom", "shfl", "vote", "bar.warp",
-                                         "bar", "barrier.cluster", "fence", "ldmatrix", "stmatrix", "mma", "wgmma", "cp.async",
-                                         "mbarrier.arrive", "mbarrier.wait", "bulk load", "bulk store"};
+static const char *const instrNames[] = {
+    "ld.global", "st.global", "ld.shared",       "st.shared",     "atom",      "shfl",      "vote",
+    "bar.warp",  "bar",       "barrier.cluster", "fence",         "ldmatrix",  "stmatrix",  "mma",
+    "wgmma",     "cp.async",  "mbarrier.arrive", "mbarrier.wait", "bulk load", "bulk store"};
 static_assert(sizeof instrNames / sizeof *instrNames == size_t(Instr::Count));
 const char *instrName(Instr i) { return instrNames[size_t(i)]; }
 
@@ -49,7 +65,8 @@ ThreadName::ThreadName(const Cluster &c, uint32_t id) {
 
 void record(LaunchState &launch, Fault fault) {
   std::lock_guard lock(launch.mutex);
-  if (!launch.report.fault) launch.report.fault = std::move(fault);
+  if (!launch.report.fault)
+    launch.report.fault = std::move(fault);
   launch.stop.store(true, std::memory_order_relaxed);
 }
 
@@ -80,7 +97,8 @@ static std::string actorText(const Cluster &c, uint32_t who, uint32_t lanes) {
     uint32_t id = lanes ? who + unsigned(__builtin_ctz(lanes)) : who;
     return ThreadName(c, id).text;
   }
-  if (k.isWarp(who)) return formatText("warp %u", who - k.threads());
+  if (k.isWarp(who))
+    return formatText("warp %u", who - k.threads());
   if (k.isGroup(who)) {
     uint32_t first = (who - k.groupEntry(0)) * 4;
     return formatText("a wgmma of warps %u to %u", first, first + 3);
@@ -94,14 +112,18 @@ static std::string conflictText(const Cluster &c, FaultKind kind, const Conflict
   const char *place = f.site >= 0 ? " at site " : "";
   std::string site = f.site >= 0 ? place + std::to_string(f.site) : "";
   switch (kind) {
-  case FaultKind::Uninitialized: return "byte " + at + " was never written, or not yet: nothing makes this thread wait for it";
-  case FaultKind::Mbarrier: return "address " + at + " holds an mbarrier";
+  case FaultKind::Uninitialized:
+    return "byte " + at + " was never written, or not yet: nothing makes this thread wait for it";
+  case FaultKind::Mbarrier:
+    return "address " + at + " holds an mbarrier";
   case FaultKind::MissingWait:
-    if (c.clocks.isThread(f.who)) return "the cp.async of " + other + site + " into " + at + " has not been waited for";
+    if (c.clocks.isThread(f.who))
+      return "the cp.async of " + other + site + " into " + at + " has not been waited for";
     return other + site + " into " + at + " has not been waited for by this thread, nor by one it synchronized with";
   case FaultKind::MissingProxyFence:
     return other + " wrote " + at + site + " without a fence.proxy.async before synchronizing";
-  case FaultKind::AsyncReadOverwritten: return other + site + " still reads " + at;
+  case FaultKind::AsyncReadOverwritten:
+    return other + site + " still reads " + at;
   default:
     return other + (f.otherWrote ? " wrote " : " read ") + at + site + " and nothing orders the two";
   }
@@ -120,11 +142,13 @@ std::string namePlaces(const std::string &text, const std::function<std::string(
   for (size_t at = 0;;) {
     size_t found = text.find(word, at);
     size_t digits = found == std::string::npos ? found : found + word.size();
-    if (digits == std::string::npos) return out + text.substr(at);
+    if (digits == std::string::npos)
+      return out + text.substr(at);
     bool unknown = text.compare(digits, 2, "-1") == 0;
     size_t end = unknown ? digits + 2 : digits;
     int64_t site = unknown ? -1 : 0;
-    while (end < text.size() && text[end] >= '0' && text[end] <= '9') site = std::min<int64_t>(site * 10 + (text[end++] - '0'), INT32_MAX);
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9')
+      site = std::min<int64_t>(site * 10 + (text[end++] - '0'), INT32_MAX);
     out += end == digits ? text.substr(at, digits - at) : text.substr(at, found - at) + place(int32_t(site));
     at = end;
   }

@@ -1,5 +1,6 @@
-// The context switch saves what the calling convention makes a function keep (x86-64: rbx, rbp, r12-r15; AArch64: x19-x30,
-// d8-d15) on the old stack and takes the same from the new one. A new stack is laid out as if it had been switched away from.
+// The context switch saves what the calling convention makes a function keep (x86-64: rbx, rbp, r12-r15; AArch64:
+// x19-x30, d8-d15) on the old stack and takes the same from the new one. A new stack is laid out as if it had been
+// switched away from.
 #include "sim/Fiber.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -148,7 +149,8 @@ static void arrived(Context &self) {
   const void *bottom;
   size_t bytes;
   __sanitizer_finish_switch_fiber(self.fakeStack, &bottom, &bytes);
-  if (leftContext && !leftContext->stackBottom) leftContext->stackBottom = bottom, leftContext->stackBytes = bytes;
+  if (leftContext && !leftContext->stackBottom)
+    leftContext->stackBottom = bottom, leftContext->stackBytes = bytes;
 #endif
 }
 
@@ -158,7 +160,8 @@ void switchContext(Context &from, Context &to, bool forGood) {
   __sanitizer_start_switch_fiber(forGood ? nullptr : &from.fakeStack, to.stackBottom, to.stackBytes);
 #endif
 #ifdef TEGULA_TSAN
-  if (!from.tsanFiber) from.tsanFiber = __tsan_get_current_fiber();
+  if (!from.tsanFiber)
+    from.tsanFiber = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(to.tsanFiber, 0);
 #endif
   tegulaSimSwitchStacks(&from.sp, to.sp);
@@ -188,17 +191,21 @@ void Context::prepare(void *bottom, size_t bytes, size_t skew, void (*start)(voi
   *s = {start, arg, this};
   // The start routine is entered by `ret` with the stack aligned to 16, and makes the first call itself.
   void **frame = reinterpret_cast<void **>(top - 64) - savedWords;
-  layOut(frame, [](void *p) {
-    Start s = *static_cast<Start *>(p);
-    arrived(*s.self);
-    s.start(s.arg);
-  }, s);
+  layOut(
+      frame,
+      [](void *p) {
+        Start s = *static_cast<Start *>(p);
+        arrived(*s.self);
+        s.start(s.arg);
+      },
+      s);
   sp = frame;
 }
 
 void Context::dispose() {
 #ifdef TEGULA_TSAN
-  if (tsanFiber) __tsan_destroy_fiber(tsanFiber);
+  if (tsanFiber)
+    __tsan_destroy_fiber(tsanFiber);
 #endif
   tsanFiber = nullptr;
 }
@@ -208,16 +215,19 @@ StackSlab::StackSlab(size_t count, size_t stackBytes) : count_(count) {
   stackBytes_ = (stackBytes + guardBytes_ - 1) / guardBytes_ * guardBytes_;
   size_t total = count_ * (stackBytes_ + guardBytes_);
   void *p = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return;
+  if (p == MAP_FAILED)
+    return;
   base_ = static_cast<char *>(p);
 #ifdef MADV_NOHUGEPAGE
   madvise(p, total, MADV_NOHUGEPAGE); // a huge page per stack would be zeroed whole
 #endif
-  for (size_t i = 0; i < count_; ++i) mprotect(base_ + i * (stackBytes_ + guardBytes_), guardBytes_, PROT_NONE);
+  for (size_t i = 0; i < count_; ++i)
+    mprotect(base_ + i * (stackBytes_ + guardBytes_), guardBytes_, PROT_NONE);
 }
 
 StackSlab::~StackSlab() {
-  if (base_) munmap(base_, count_ * (stackBytes_ + guardBytes_));
+  if (base_)
+    munmap(base_, count_ * (stackBytes_ + guardBytes_));
 }
 
 } // namespace tegula::sim

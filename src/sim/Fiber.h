@@ -1,7 +1,7 @@
 // Fibers: stacks with guard pages and a context switch that stays in user space.
 //
-// A fiber starts in the function given to Context::prepare and must never return from it. Sanitizers are told about every
-// switch, so that code on fibers can be checked like any other.
+// A fiber starts in the function given to Context::prepare and must never return from it. Sanitizers are told about
+// every switch, so that code on fibers can be checked like any other.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Context {
   void *fakeStack = nullptr; // AddressSanitizer
   void *tsanFiber = nullptr; // ThreadSanitizer
 
-  /// Makes a fiber that runs `start(arg)` on the stack [bottom, bottom + bytes), its first frame `skew` bytes below the top (so that
-  /// equal frames of different fibers do not fight for one cache set).
+  /// Makes a fiber that runs `start(arg)` on the stack [bottom, bottom + bytes), its first frame `skew` bytes below the
+  /// top (so that equal frames of different fibers do not fight for one cache set).
   void prepare(void *bottom, size_t bytes, size_t skew, void (*start)(void *), void *arg);
   /// The fiber will not run again.
   void dispose();

@@ -1,7 +1,7 @@
 // Which element of a matrix a register holds: fragments of matrix instructions as maps over GF(2).
 //
-// The position of (sub-element, register, lane) is the XOR of the images of all set bits, written (row, column). The tables
-// are those of docs/hopper.md, sections on wgmma and mma.sync.
+// The position of (sub-element, register, lane) is the XOR of the images of all set bits, written (row, column). The
+// tables are those of docs/hopper.md, sections on wgmma and mma.sync.
 #pragma once
 #include <cstdint>
 
@@ -12,14 +12,16 @@ struct Position {
 };
 
 struct Fragment {
-  uint8_t subBits, regBits; // how many of the images below are used (registers beyond follow col = 8, 16, ... for accumulators)
+  uint8_t subBits,
+      regBits; // how many of the images below are used (registers beyond follow col = 8, 16, ... for accumulators)
   Position sub[2], reg[3], lane[5];
 
   Position at(uint32_t subElement, uint32_t reg_, uint32_t lane_) const {
     Position p;
     auto mix = [&](const Position *images, unsigned bits, uint32_t index) {
       for (unsigned i = 0; i < bits; ++i)
-        if (index >> i & 1) p.row ^= images[i].row, p.col ^= images[i].col;
+        if (index >> i & 1)
+          p.row ^= images[i].row, p.col ^= images[i].col;
     };
     mix(sub, subBits, subElement);
     mix(reg, regBits, reg_);
@@ -28,7 +30,8 @@ struct Fragment {
   }
 };
 
-/// Operand fragments by width of an element: 8, 16, 32 (tf32) and 64 bits. A: (m, k), B: (k, n). Smaller K use fewer registers.
+/// Operand fragments by width of an element: 8, 16, 32 (tf32) and 64 bits. A: (m, k), B: (k, n). Smaller K use fewer
+/// registers.
 inline constexpr Fragment fragmentA[4] = {
     {2, 2, {{0, 1}, {0, 2}}, {{8, 0}, {0, 16}}, {{0, 4}, {0, 8}, {1, 0}, {2, 0}, {4, 0}}},
     {1, 2, {{0, 1}}, {{8, 0}, {0, 8}}, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},

@@ -10,27 +10,32 @@
 
 namespace tegula::sim {
 
-/// CTAs that are under way at the same time at most, so that a grid of this size can wait for one another (as on 132 SMs).
+/// CTAs that are under way at the same time at most, so that a grid of this size can wait for one another (as on 132
+/// SMs).
 static constexpr unsigned residentCtas = 132;
 
 Cta::Cta() = default;
 Cta::~Cta() = default;
 Cluster::~Cluster() {
   threads.clear();
-  if (launch && launch->config.stacks) launch->config.stacks->give(std::move(stacks));
+  if (launch && launch->config.stacks)
+    launch->config.stacks->give(std::move(stacks));
 }
 
 static std::string refusal(const LaunchConfig &c) {
-  if (!c.entry) return "no entry point";
+  if (!c.entry)
+    return "no entry point";
   for (int i = 0; i < 3; ++i)
-    if (c.grid[size_t(i)] < 1) return formatText("grid extent %d is %d", i, c.grid[size_t(i)]);
+    if (c.grid[size_t(i)] < 1)
+      return formatText("grid extent %d is %d", i, c.grid[size_t(i)]);
   if (c.threads == 0 || c.threads % 32 || c.threads > maxThreads)
     return formatText("%u threads per CTA; it must be a multiple of 32 up to %u", c.threads, maxThreads);
   if (c.clusterCtas == 0 || c.clusterCtas > maxClusterCtas)
     return formatText("clusters of %u CTAs; at most %u are possible", c.clusterCtas, maxClusterCtas);
   if (c.sharedBytes > sharedLimit)
     return formatText("%u bytes of shared memory; a CTA gets at most %u", c.sharedBytes, sharedLimit);
-  if (c.stackBytes < 32 * 1024) return formatText("%u bytes of local memory per thread; at least 32768 are needed", c.stackBytes);
+  if (c.stackBytes < 32 * 1024)
+    return formatText("%u bytes of local memory per thread; at least 32768 are needed", c.stackBytes);
   return {};
 }
 
@@ -44,9 +49,11 @@ struct Worker {
 
   bool startOne() {
     uint64_t linear = launch.nextCluster.load(std::memory_order_relaxed);
-    if (linear >= launch.clusters) return false;
+    if (linear >= launch.clusters)
+      return false;
     linear = launch.nextCluster.fetch_add(1, std::memory_order_relaxed);
-    if (linear >= launch.clusters) return false;
+    if (linear >= launch.clusters)
+      return false;
     std::unique_ptr<Cluster> c;
     if (spare.empty())
       c = std::make_unique<Cluster>();
@@ -55,8 +62,8 @@ struct Worker {
     if (!startCluster(*c, launch, linear)) {
       Fault f;
       f.kind = FaultKind::Config;
-      f.text = formatText("impossible launch: no memory for %u stacks of %u bytes", launch.config.threads * launch.config.clusterCtas,
-                          launch.config.stackBytes);
+      f.text = formatText("impossible launch: no memory for %u stacks of %u bytes",
+                          launch.config.threads * launch.config.clusterCtas, launch.config.stackBytes);
       record(launch, std::move(f));
       return false;
     }
@@ -66,13 +73,15 @@ struct Worker {
 
   void finish(Cluster &c) {
     for (auto &cta : c.ctas)
-      if (cta->banks) cta->banks->flush(c.counters);
+      if (cta->banks)
+        cta->banks->flush(c.counters);
     add(counters, c.counters);
     c.counters = {};
   }
 
   static void add(Counters &to, const Counters &from) {
-    for (size_t i = 0; i < to.instructions.size(); ++i) to.instructions[i] += from.instructions[i];
+    for (size_t i = 0; i < to.instructions.size(); ++i)
+      to.instructions[i] += from.instructions[i];
     for (size_t i = 0; i < to.banks.size(); ++i) {
       to.banks[i].instructions += from.banks[i].instructions;
       to.banks[i].wavefronts += from.banks[i].wavefronts;
@@ -87,7 +96,8 @@ struct Worker {
     while (!launch.stop.load(std::memory_order_relaxed) && (!resident.empty() || startOne())) {
       Cluster &c = *resident.front();
       Turn turn = runCluster(c);
-      if (turn == Turn::Stopped) break;
+      if (turn == Turn::Stopped)
+        break;
       if (turn == Turn::Finished) {
         finish(c);
         spare.push_back(std::move(resident.front()));
@@ -96,9 +106,11 @@ struct Worker {
       }
       resident.push_back(std::move(resident.front()));
       resident.pop_front();
-      if (resident.size() < maxResident) startOne();
+      if (resident.size() < maxResident)
+        startOne();
     }
-    for (auto &c : resident) finish(*c);
+    for (auto &c : resident)
+      finish(*c);
     std::lock_guard lock(launch.mutex);
     add(launch.report.counters, counters);
   }
@@ -131,14 +143,17 @@ Report launch(const LaunchConfig &config) {
   unsigned maxResident = std::max(1u, (residentCtas / config.clusterCtas + workers - 1) / workers);
   std::deque<Worker> all;
   std::vector<pthread_t> threads;
-  for (unsigned i = 0; i < workers; ++i) all.push_back({state, maxResident});
+  for (unsigned i = 0; i < workers; ++i)
+    all.push_back({state, maxResident});
   for (unsigned i = 1; i < workers; ++i) {
     pthread_t thread;
     // Fewer host threads than wanted only take longer.
-    if (pthread_create(&thread, nullptr, workerMain, &all[i]) == 0) threads.push_back(thread);
+    if (pthread_create(&thread, nullptr, workerMain, &all[i]) == 0)
+      threads.push_back(thread);
   }
   all[0].run();
-  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+  for (pthread_t thread : threads)
+    pthread_join(thread, nullptr);
   all.clear(); // clusters give their stacks back
   return std::move(state.report);
 }

@@ -1,12 +1,13 @@
-// The simulated GPU: runs code compiled against abi/SimAbi.h, one fiber per GPU thread, and checks what hardware does not.
+// The simulated GPU: runs code compiled against abi/SimAbi.h, one fiber per GPU thread, and checks what hardware does
+// not.
 //
 //   LaunchConfig c;  c.entry = ...;  c.args = ...;  c.grid = {4, 1, 1};  c.threads = 128;  c.sharedBytes = 32768;
 //   c.buffers = extents;
 //   Report r = launch(c);
 //   if (r.fault) puts(r.fault.text.c_str());
 //
-// The CTAs of a cluster run on one host thread; clusters are spread over `hostThreads`. How threads are scheduled, what the
-// shadow state of shared memory holds and what is not modelled: docs/rationale/sim.md.
+// The CTAs of a cluster run on one host thread; clusters are spread over `hostThreads`. How threads are scheduled, what
+// the shadow state of shared memory holds and what is not modelled: docs/rationale/sim.md.
 #pragma once
 #include "abi/SimAbi.h"
 #include <array>
@@ -33,25 +34,25 @@ struct Extent {
 
 enum class FaultKind : uint8_t {
   None,
-  Config,             // the launch itself is impossible
-  Assert,             // tegula_sim_assert_fail
-  GlobalBounds,       // global access outside all buffers
-  SharedBounds,       // shared access outside the CTA's allocation or cluster, or of a CTA that ended
+  Config,       // the launch itself is impossible
+  Assert,       // tegula_sim_assert_fail
+  GlobalBounds, // global access outside all buffers
+  SharedBounds, // shared access outside the CTA's allocation or cluster, or of a CTA that ended
   Misaligned,
-  SharedRace,         // two threads, no order between them, at least one writes
-  Uninitialized,      // shared read of bytes that nobody wrote
-  BarrierDivergence,  // threads of a CTA do not come to a barrier alike
-  WarpDivergence,     // threads named in a mask do not come to a warp's instruction alike
-  MissingWait,        // result of an asynchronous copy or of wgmma used before its wait
+  SharedRace,           // two threads, no order between them, at least one writes
+  Uninitialized,        // shared read of bytes that nobody wrote
+  BarrierDivergence,    // threads of a CTA do not come to a barrier alike
+  WarpDivergence,       // threads named in a mask do not come to a warp's instruction alike
+  MissingWait,          // result of an asynchronous copy or of wgmma used before its wait
   AsyncReadOverwritten, // bytes written that a running wgmma or bulk store still reads
-  MissingProxyFence,  // generic write read by wgmma or a bulk copy without fence.proxy.async
-  MissingWgmmaFence,  // wgmma on registers that were written since the last wgmma.fence
-  Mbarrier,           // misuse of an mbarrier
-  Tensor,             // bulk copy with a bad map, coordinate or size
+  MissingProxyFence,    // generic write read by wgmma or a bulk copy without fence.proxy.async
+  MissingWgmmaFence,    // wgmma on registers that were written since the last wgmma.fence
+  Mbarrier,             // misuse of an mbarrier
+  Tensor,               // bulk copy with a bad map, coordinate or size
   Deadlock,
-  Registers,          // setmaxnreg beyond what the CTA has
-  BadInstruction,     // operands that the assembler or the hardware would refuse
-  StackOverflow,      // a GPU thread used more than LaunchConfig::stackBytes of local memory (only where it can be told)
+  Registers,      // setmaxnreg beyond what the CTA has
+  BadInstruction, // operands that the assembler or the hardware would refuse
+  StackOverflow,  // a GPU thread used more than LaunchConfig::stackBytes of local memory (only where it can be told)
   Cancelled
 };
 /// "shared-memory race", ...
@@ -61,10 +62,10 @@ const char *faultName(FaultKind kind);
 struct Fault {
   FaultKind kind = FaultKind::None;
   int32_t site = -1;
-  int32_t otherSite = -1;         // the other access of a race ..., else -1
-  int32_t pid[3] = {0, 0, 0};     // program: index of the cluster in the grid
+  int32_t otherSite = -1;     // the other access of a race ..., else -1
+  int32_t pid[3] = {0, 0, 0}; // program: index of the cluster in the grid
   uint32_t ctaRank = 0, thread = 0;
-  std::string text;               // all details; places in the kernel appear as "site N"
+  std::string text; // all details; places in the kernel appear as "site N"
   explicit operator bool() const { return kind != FaultKind::None; }
 };
 
@@ -73,13 +74,32 @@ std::string namePlaces(const std::string &text, const std::function<std::string(
 
 /// Kinds of instructions that are counted, once per thread (a warp's instruction: once per warp; wgmma: per warpgroup).
 enum class Instr : uint8_t {
-  LdGlobal, StGlobal, LdShared, StShared, Atomic, Shuffle, Vote, Syncwarp, Barrier, ClusterBarrier, Fence, Ldmatrix,
-  Stmatrix, Mma, Wgmma, CpAsync, MbarArrive, MbarWait, BulkLoad, BulkStore, Count
+  LdGlobal,
+  StGlobal,
+  LdShared,
+  StShared,
+  Atomic,
+  Shuffle,
+  Vote,
+  Syncwarp,
+  Barrier,
+  ClusterBarrier,
+  Fence,
+  Ldmatrix,
+  Stmatrix,
+  Mma,
+  Wgmma,
+  CpAsync,
+  MbarArrive,
+  MbarWait,
+  BulkLoad,
+  BulkStore,
+  Count
 };
 const char *instrName(Instr i);
 
-/// Shared-memory traffic of one kind of access as the 32 banks see it (docs/hopper.md): `wavefronts` passes in total, of
-/// which `conflicts` would not be there with conflict-free addresses.
+/// Shared-memory traffic of one kind of access as the 32 banks see it (docs/hopper.md): `wavefronts` passes in total,
+/// of which `conflicts` would not be there with conflict-free addresses.
 struct BankStats {
   uint64_t instructions = 0, wavefronts = 0, conflicts = 0;
 };
@@ -88,7 +108,7 @@ enum class SharedAccess : uint8_t { Load, Store, Ldmatrix, Stmatrix, Count };
 struct Counters {
   std::array<uint64_t, size_t(Instr::Count)> instructions{};
   std::array<BankStats, size_t(SharedAccess::Count)> banks{}; // only if LaunchConfig::countBanks
-  uint64_t switches = 0;  // changes from one fiber to another
+  uint64_t switches = 0;                                      // changes from one fiber to another
   uint64_t operator[](Instr i) const { return instructions[size_t(i)]; }
   const BankStats &operator[](SharedAccess a) const { return banks[size_t(a)]; }
 };
@@ -96,7 +116,8 @@ struct Counters {
 /// One element of device_print; called under a lock, in the order of execution.
 using PrintFn = std::function<void(int32_t site, int32_t operand, const int32_t pid[3], int64_t index, uint64_t bits)>;
 
-/// Stacks kept from one launch to the next; saves most of the 0.7 ms that a launch takes. Thread-safe; must outlive its launches.
+/// Stacks kept from one launch to the next; saves most of the 0.7 ms that a launch takes. Thread-safe; must outlive its
+/// launches.
 class StackPool;
 std::shared_ptr<StackPool> makeStackPool();
 
@@ -106,16 +127,16 @@ struct LaunchConfig {
   std::array<int32_t, 3> grid{1, 1, 1}; // programs; each is one cluster of `clusterCtas` CTAs
   unsigned threads = 128;               // per CTA, a multiple of 32
   unsigned clusterCtas = 1;
-  uint32_t sharedBytes = 0;             // per CTA
-  std::span<const Extent> buffers;      // need not be sorted
-  bool allowAny = false;                // no check of global addresses
-  bool countBanks = false;              // fill Counters::banks (slower)
+  uint32_t sharedBytes = 0;        // per CTA
+  std::span<const Extent> buffers; // need not be sorted
+  bool allowAny = false;           // no check of global addresses
+  bool countBanks = false;         // fill Counters::banks (slower)
   PrintFn print;
   const std::atomic<int32_t> *cancel = nullptr; // polled; nonzero ends the launch (FaultKind::Cancelled)
   unsigned hostThreads = 1;
-  uint32_t stackBytes = 256 * 1024;     // local memory of a GPU thread
-  StackPool *stacks = nullptr;          // see StackPool; null: stacks of this launch alone
-  unsigned registersPerThread = 0;      // at launch, for setmaxnreg; 0: the most that fit one CTA per SM
+  uint32_t stackBytes = 256 * 1024; // local memory of a GPU thread
+  StackPool *stacks = nullptr;      // see StackPool; null: stacks of this launch alone
+  unsigned registersPerThread = 0;  // at launch, for setmaxnreg; 0: the most that fit one CTA per SM
 };
 
 struct Report {

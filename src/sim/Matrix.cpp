@@ -18,7 +18,8 @@ static MatrixMove &moveOf(Thread *t) { return *static_cast<MatrixMove *>(const_c
 static void checkMove(Thread *warp, const char *name, uint32_t mask) {
   const MatrixMove &m = moveOf(warp);
   if (mask != ~0u || (m.n != 1 && m.n != 2 && m.n != 4))
-    fail(warp, FaultKind::BadInstruction, m.site, -1, "executes %s.x%d at site %d with mask 0x%x", name, m.n, m.site, mask);
+    fail(warp, FaultKind::BadInstruction, m.site, -1, "executes %s.x%d at site %d with mask 0x%x", name, m.n, m.site,
+         mask);
 }
 
 /// Element (row, column) of a matrix that half `half` of a lane's register holds.
@@ -28,9 +29,11 @@ static uint32_t elementIndex(uint32_t lane, uint32_t half, bool trans) {
 }
 
 static void countMove(Thread *warp, SharedAccess kind, int32_t n) {
-  if (!warp->cta->banks) return;
+  if (!warp->cta->banks)
+    return;
   uint32_t rows[32];
-  for (int32_t i = 0; i < 8 * n; ++i) rows[i] = moveOf(warp + i).addr;
+  for (int32_t i = 0; i < 8 * n; ++i)
+    rows[i] = moveOf(warp + i).addr;
   BankCounter::addMatrix(kind, rows, unsigned(n), warp->cluster->counters);
 }
 
@@ -52,7 +55,8 @@ static void runLoad(Thread *warp, uint32_t mask) {
       a.who = clocks.warpEntry(t->id / 32);
       a.lanes = 0;
       Conflict f = cta->shadow.access(clocks, a, Touch::Load, userOffset(addr), 16);
-      if (f) failAccess(t, *cta, m.site, "ldmatrix", 16, f);
+      if (f)
+        failAccess(t, *cta, m.site, "ldmatrix", 16, f);
       std::memcpy(matrix + 8 * r, from, 16);
     }
     for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -93,7 +97,8 @@ void tegula_sim_ldmatrix(TegulaSimThread *t, int32_t site, uint32_t addr, int32_
   collect(t, "ldmatrix", site, ~0u, runLoad);
 }
 
-void tegula_sim_stmatrix(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t n, int32_t trans, const uint32_t *in) {
+void tegula_sim_stmatrix(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t n, int32_t trans,
+                         const uint32_t *in) {
   checkMarkers(t, site, "stmatrix", in, 4 * n);
   MatrixMove m{addr, site, n, trans};
   t->slot.in = &m, t->slot.out = const_cast<uint32_t *>(in);

@@ -4,8 +4,9 @@
 
 namespace tegula::sim {
 
-/// acc[m x n] += a[m x k] * b[k x n], row-major, k added up in order. Products of the operand formats are exact in float; each addition
-/// rounds to nearest (the hardware aligns and truncates: docs/rationale/sim.md). n is a multiple of 8.
+/// acc[m x n] += a[m x k] * b[k x n], row-major, k added up in order. Products of the operand formats are exact in
+/// float; each addition rounds to nearest (the hardware aligns and truncates: docs/rationale/sim.md). n is a multiple
+/// of 8.
 void multiplyFloat(float *acc, const float *a, const float *b, uint32_t m, uint32_t n, uint32_t k);
 void multiplyInt(int32_t *acc, const int32_t *a, const int32_t *b, uint32_t m, uint32_t n, uint32_t k);
 

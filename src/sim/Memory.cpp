@@ -12,19 +12,20 @@ uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint
   Cluster &c = *t->cluster;
   uint32_t rank = addr >> 24, offset = addr & 0xffffff;
   if (addr % align != 0)
-    fail(t, FaultKind::Misaligned, site, -1, "%s (%u bytes) at site %d: shared address 0x%x is no multiple of %u", verb, bytes, site,
-         addr, align);
+    fail(t, FaultKind::Misaligned, site, -1, "%s (%u bytes) at site %d: shared address 0x%x is no multiple of %u", verb,
+         bytes, site, addr, align);
   if (rank >= c.ctas.size())
-    fail(t, FaultKind::SharedBounds, site, -1, "%s at site %d: shared address 0x%x names CTA %u of a cluster of %zu", verb, site,
-         addr, rank, c.ctas.size());
+    fail(t, FaultKind::SharedBounds, site, -1, "%s at site %d: shared address 0x%x names CTA %u of a cluster of %zu",
+         verb, site, addr, rank, c.ctas.size());
   cta = rank == t->cta->rank ? t->cta : c.ctas[rank].get();
   uint32_t size = c.launch->config.sharedBytes;
   if (offset < sharedBase || offset - sharedBase > size || size - (offset - sharedBase) < bytes)
-    fail(t, FaultKind::SharedBounds, site, -1, "%s (%u bytes) at site %d: shared address 0x%x is outside the CTA's 0x%x to 0x%x", verb,
-         bytes, site, addr, sharedBase, sharedBase + size);
+    fail(t, FaultKind::SharedBounds, site, -1,
+         "%s (%u bytes) at site %d: shared address 0x%x is outside the CTA's 0x%x to 0x%x", verb, bytes, site, addr,
+         sharedBase, sharedBase + size);
   if (cta->live == 0)
-    fail(t, FaultKind::SharedBounds, site, -1, "%s at site %d: shared address 0x%x lies in CTA %u, which has ended", verb, site, addr,
-         rank);
+    fail(t, FaultKind::SharedBounds, site, -1, "%s at site %d: shared address 0x%x lies in CTA %u, which has ended",
+         verb, site, addr, rank);
   return cta->memory.data() + (offset - sharedBase);
 }
 
@@ -33,9 +34,11 @@ void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint6
     fail(t, FaultKind::Misaligned, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is no multiple of %u", verb,
          static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(addr), align);
   const Extent &last = t->lastBuffer;
-  if (addr - last.begin < last.bytes && last.bytes - (addr - last.begin) >= bytes) return;
+  if (addr - last.begin < last.bytes && last.bytes - (addr - last.begin) >= bytes)
+    return;
   LaunchState &launch = *t->cluster->launch;
-  if (launch.config.allowAny) return;
+  if (launch.config.allowAny)
+    return;
   // The last buffer that begins at or below the address.
   auto after = std::upper_bound(launch.buffers.begin(), launch.buffers.end(), addr,
                                 [](uint64_t a, const Extent &e) { return a < e.begin; });
@@ -47,20 +50,23 @@ void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint6
   using ull = unsigned long long;
   if (near)
     fail(t, FaultKind::GlobalBounds, site, -1,
-         "%s (%llu bytes) at site %d: address 0x%llx is outside all buffers; it is %llu bytes after the start of one with %llu bytes", verb,
-         ull(bytes), site, ull(addr), ull(addr - near->begin), ull(near->bytes));
-  fail(t, FaultKind::GlobalBounds, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is outside all buffers", verb, ull(bytes), site,
-       ull(addr));
+         "%s (%llu bytes) at site %d: address 0x%llx is outside all buffers; it is %llu bytes after the start of one "
+         "with %llu bytes",
+         verb, ull(bytes), site, ull(addr), ull(addr - near->begin), ull(near->bytes));
+  fail(t, FaultKind::GlobalBounds, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is outside all buffers", verb,
+       ull(bytes), site, ull(addr));
 }
 
 void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch) {
   Conflict f = cta.shadow.access(t->cluster->clocks, actorOf(t, site), touch, offset, bytes);
-  if (f) failAccess(t, cta, site, verb, bytes, f);
+  if (f)
+    failAccess(t, cta, site, verb, bytes, f);
 }
 
 static void checkWidth(Thread *t, int32_t site, const char *verb, int32_t bytes) {
   bool ok = bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0;
-  if (!ok) fail(t, FaultKind::BadInstruction, site, -1, "%s at site %d: width of %d bytes", verb, site, bytes);
+  if (!ok)
+    fail(t, FaultKind::BadInstruction, site, -1, "%s at site %d: width of %d bytes", verb, site, bytes);
 }
 
 /// Copies between global memory, which other host threads may use at the same time, and a register.
@@ -77,10 +83,14 @@ template <bool toGlobal> static void copyGlobal(void *global, void *other, int32
     }
   };
   switch (bytes) {
-  case 1: return one(static_cast<uint8_t *>(global), other);
-  case 2: return one(static_cast<uint16_t *>(global), other);
-  case 4: return one(static_cast<uint32_t *>(global), other);
-  case 8: return one(static_cast<uint64_t *>(global), other);
+  case 1:
+    return one(static_cast<uint8_t *>(global), other);
+  case 2:
+    return one(static_cast<uint16_t *>(global), other);
+  case 4:
+    return one(static_cast<uint32_t *>(global), other);
+  case 8:
+    return one(static_cast<uint64_t *>(global), other);
   default:
     one(static_cast<uint64_t *>(global), other);
     one(static_cast<uint64_t *>(global) + 1, static_cast<char *>(other) + 8);
@@ -94,25 +104,39 @@ int32_t tegula_sim_sreg(TegulaSimThread *t, int32_t which) {
   const LaunchConfig &config = c.launch->config;
   auto ctas = int32_t(config.clusterCtas);
   switch (which) {
-  case TEGULA_SREG_TID: return int32_t(t->tid);
-  case TEGULA_SREG_CTAID_X: return c.index[0] * ctas + int32_t(t->cta->rank);
-  case TEGULA_SREG_CTAID_Y: return c.index[1];
-  case TEGULA_SREG_CTAID_Z: return c.index[2];
-  case TEGULA_SREG_NCTAID_X: return config.grid[0] * ctas;
-  case TEGULA_SREG_NCTAID_Y: return config.grid[1];
-  case TEGULA_SREG_NCTAID_Z: return config.grid[2];
-  case TEGULA_SREG_CLUSTER_CTARANK: return int32_t(t->cta->rank);
-  case TEGULA_SREG_CLUSTER_NCTARANK: return ctas;
-  case TEGULA_SREG_CLUSTERID_X: return c.index[0];
-  case TEGULA_SREG_NCLUSTERID_X: return config.grid[0];
-  case TEGULA_SREG_CLOCK: return int32_t(++c.ticks);
-  default: fail(t, FaultKind::BadInstruction, -1, -1, "reads special register %d, which does not exist", which);
+  case TEGULA_SREG_TID:
+    return int32_t(t->tid);
+  case TEGULA_SREG_CTAID_X:
+    return c.index[0] * ctas + int32_t(t->cta->rank);
+  case TEGULA_SREG_CTAID_Y:
+    return c.index[1];
+  case TEGULA_SREG_CTAID_Z:
+    return c.index[2];
+  case TEGULA_SREG_NCTAID_X:
+    return config.grid[0] * ctas;
+  case TEGULA_SREG_NCTAID_Y:
+    return config.grid[1];
+  case TEGULA_SREG_NCTAID_Z:
+    return config.grid[2];
+  case TEGULA_SREG_CLUSTER_CTARANK:
+    return int32_t(t->cta->rank);
+  case TEGULA_SREG_CLUSTER_NCTARANK:
+    return ctas;
+  case TEGULA_SREG_CLUSTERID_X:
+    return c.index[0];
+  case TEGULA_SREG_NCLUSTERID_X:
+    return config.grid[0];
+  case TEGULA_SREG_CLOCK:
+    return int32_t(++c.ticks);
+  default:
+    fail(t, FaultKind::BadInstruction, -1, -1, "reads special register %d, which does not exist", which);
   }
 }
 
 void tegula_sim_ld_global(TegulaSimThread *t, int32_t site, uint64_t addr, int32_t bytes, int32_t p, void *out) {
   t->cluster->count(Instr::LdGlobal);
-  if (!p) return;
+  if (!p)
+    return;
   checkWidth(t, site, "ld.global", bytes);
   checkGlobal(t, site, "ld.global", addr, uint64_t(bytes), uint32_t(bytes));
   copyGlobal<false>(reinterpret_cast<void *>(addr), out, bytes);
@@ -120,7 +144,8 @@ void tegula_sim_ld_global(TegulaSimThread *t, int32_t site, uint64_t addr, int32
 
 void tegula_sim_st_global(TegulaSimThread *t, int32_t site, uint64_t addr, int32_t bytes, int32_t p, const void *in) {
   t->cluster->count(Instr::StGlobal);
-  if (!p) return;
+  if (!p)
+    return;
   checkWidth(t, site, "st.global", bytes);
   checkMarkers(t, site, "st.global", in, bytes);
   checkGlobal(t, site, "st.global", addr, uint64_t(bytes), uint32_t(bytes));
@@ -130,7 +155,8 @@ void tegula_sim_st_global(TegulaSimThread *t, int32_t site, uint64_t addr, int32
 void tegula_sim_ld_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t bytes, int32_t p, void *out) {
   t->cluster->count(Instr::LdShared);
   countBanks(t, site, SharedAccess::Load, addr, bytes, p);
-  if (!p) return;
+  if (!p)
+    return;
   checkWidth(t, site, "ld.shared", bytes);
   Cta *cta;
   uint8_t *from = sharedAt(t, site, "ld.shared", addr, uint32_t(bytes), uint32_t(bytes), cta);
@@ -141,7 +167,8 @@ void tegula_sim_ld_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32
 void tegula_sim_st_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32_t bytes, int32_t p, const void *in) {
   t->cluster->count(Instr::StShared);
   countBanks(t, site, SharedAccess::Store, addr, bytes, p);
-  if (!p) return;
+  if (!p)
+    return;
   checkWidth(t, site, "st.shared", bytes);
   checkMarkers(t, site, "st.shared", in, bytes);
   Cta *cta;
@@ -152,6 +179,7 @@ void tegula_sim_st_shared(TegulaSimThread *t, int32_t site, uint32_t addr, int32
 
 uint32_t tegula_sim_mapa(TegulaSimThread *t, uint32_t addr, int32_t rank) {
   if (uint32_t(rank) >= t->cluster->ctas.size())
-    fail(t, FaultKind::BadInstruction, -1, -1, "executes mapa for CTA %d of a cluster of %zu", rank, t->cluster->ctas.size());
+    fail(t, FaultKind::BadInstruction, -1, -1, "executes mapa for CTA %d of a cluster of %zu", rank,
+         t->cluster->ctas.size());
   return uint32_t(rank) << 24 | (addr & 0xffffff);
 }

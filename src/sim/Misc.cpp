@@ -10,7 +10,8 @@ namespace tegula::sim {
 static bool tryChange(Thread *warp, uint32_t wanted) {
   Warp &w = *warp->warp;
   Cta &cta = *warp->cta;
-  if (wanted > w.registers && (wanted - w.registers) * 32 > cta.freeRegisters) return false;
+  if (wanted > w.registers && (wanted - w.registers) * 32 > cta.freeRegisters)
+    return false;
   cta.freeRegisters = cta.freeRegisters + w.registers * 32 - wanted * 32;
   w.registers = wanted;
   return true;
@@ -23,21 +24,24 @@ static void runSetMaxRegisters(Thread *warp, uint32_t mask) {
   uint32_t have = warp->warp->registers;
   if (mask != ~0u || wanted < 24 || wanted > 256 || wanted % 8 || (inc ? wanted < have : wanted > have))
     fail(warp, FaultKind::BadInstruction, site, -1,
-         "executes setmaxnreg.%s %u at site %d with %u registers; the count must be a multiple of 8 in 24..256 and must not go the "
+         "executes setmaxnreg.%s %u at site %d with %u registers; the count must be a multiple of 8 in 24..256 and "
+         "must not go the "
          "other way, and the whole warp must come",
          inc ? "inc" : "dec", wanted, site, have);
   uint32_t pool = warp->cta->freeRegisters;
-  for (const Warp &w : warp->cta->warps) pool += w.registers * 32;
+  for (const Warp &w : warp->cta->warps)
+    pool += w.registers * 32;
   if (wanted * 32 > pool)
-    fail(warp, FaultKind::Registers, site, -1, "executes setmaxnreg.inc %u at site %d; its CTA has only %u registers in all", wanted,
-         site, pool);
+    fail(warp, FaultKind::Registers, site, -1,
+         "executes setmaxnreg.inc %u at site %d; its CTA has only %u registers in all", wanted, site, pool);
   warp->slot.result = tryChange(warp, wanted);
 }
 
 /// Lets those go on who now find enough free registers.
 static void wakeRegisterWaiters(Cta &cta) {
   std::vector<Thread *> &list = cta.registerWaiters;
-  for (Thread *t : list) wake(t);
+  for (Thread *t : list)
+    wake(t);
   list.clear();
 }
 
@@ -49,10 +53,12 @@ TegulaSimThread::~TegulaSimThread() { context.dispose(); }
 void tegula_sim_setmaxnreg(TegulaSimThread *t, int32_t site, int32_t regs, int32_t inc) {
   t->slot = {uint64_t(uint32_t(regs)), uint64_t(uint32_t(site)) << 1 | uint64_t(inc != 0)};
   collect(t, "setmaxnreg", site, ~0u, runSetMaxRegisters);
-  if (!inc) return wakeRegisterWaiters(*t->cta);
+  if (!inc)
+    return wakeRegisterWaiters(*t->cta);
   // Whichever lane runs first after registers came free takes them for the warp.
   while (t->warp->registers != uint32_t(regs)) {
-    if (tryChange(t, uint32_t(regs))) return;
+    if (tryChange(t, uint32_t(regs)))
+      return;
     t->wait = {Wait::Registers, site, uint64_t(uint32_t(regs))};
     t->cta->registerWaiters.push_back(t);
     block(t);
@@ -69,7 +75,8 @@ void tegula_sim_assert_fail(TegulaSimThread *t, int32_t site) {
 
 void tegula_sim_print(TegulaSimThread *t, int32_t site, int32_t operand, int64_t index, uint64_t bits) {
   LaunchState &launch = *t->cluster->launch;
-  if (!launch.config.print) return;
+  if (!launch.config.print)
+    return;
   std::lock_guard lock(launch.mutex);
   launch.config.print(site, operand, t->cluster->index, index, bits);
 }

@@ -36,37 +36,45 @@ static constexpr MmaForm forms[] = {
 
 static bool exists(const MmaArgs &m) {
   for (const MmaForm &f : forms) {
-    if (f.aType != m.aType) continue;
-    bool b = m.bType == m.aType || (f.mixed && widthIndex(m.bType) == widthIndex(m.aType) && isIntType(m.bType) == isIntType(m.aType));
+    if (f.aType != m.aType)
+      continue;
+    bool b = m.bType == m.aType ||
+             (f.mixed && widthIndex(m.bType) == widthIndex(m.aType) && isIntType(m.bType) == isIntType(m.aType));
     bool kOk = m.k > 0 && (m.k & (m.k - 1)) == 0 && (f.kMask & m.k);
     return b && kOk && (f.dTypes >> m.dType & 1);
   }
   return false;
 }
 
-/// Where the elements of a fragment lie in a row-major matrix: the index of element e of a lane is lane[l] + element[e], since registers and
-/// lanes choose different bits of the position.
+/// Where the elements of a fragment lie in a row-major matrix: the index of element e of a lane is lane[l] +
+/// element[e], since registers and lanes choose different bits of the position.
 struct Places {
   uint32_t perLane;
   uint16_t lane[32], element[32];
   Places(const Fragment &f, uint32_t count, uint32_t columns) : perLane(count / 32) {
     auto index = [&](Position p) { return uint16_t(p.row * columns + p.col); };
     uint32_t perReg = 1u << f.subBits;
-    for (uint32_t l = 0; l < 32; ++l) lane[l] = index(f.at(0, 0, l));
-    for (uint32_t e = 0; e < perLane; ++e) element[e] = index(f.at(e % perReg, e / perReg, 0));
+    for (uint32_t l = 0; l < 32; ++l)
+      lane[l] = index(f.at(0, 0, l));
+    for (uint32_t e = 0; e < perLane; ++e)
+      element[e] = index(f.at(e % perReg, e / perReg, 0));
   }
 };
 
 static const uint8_t *bytesOf(const uint32_t *registers) { return reinterpret_cast<const uint8_t *>(registers); }
 
 template <class E> static void scatter(const Places &p, uint32_t lane, const E *from, E *to) {
-  for (uint32_t e = 0; e < p.perLane; ++e) to[p.lane[lane] + p.element[e]] = from[e];
+  for (uint32_t e = 0; e < p.perLane; ++e)
+    to[p.lane[lane] + p.element[e]] = from[e];
 }
 template <class E> static void gather(const Places &p, uint32_t lane, const E *from, E *to) {
-  for (uint32_t e = 0; e < p.perLane; ++e) to[e] = from[p.lane[lane] + p.element[e]];
+  for (uint32_t e = 0; e < p.perLane; ++e)
+    to[e] = from[p.lane[lane] + p.element[e]];
 }
 
-static void decode(int32_t type, const uint8_t *from, uint32_t count, float *to) { decodeFloats(type, from, count, to, 1); }
+static void decode(int32_t type, const uint8_t *from, uint32_t count, float *to) {
+  decodeFloats(type, from, count, to, 1);
+}
 static void decode(int32_t type, const uint8_t *from, uint32_t count, int32_t *to) {
   if (type == TEGULA_MMA_S32)
     std::memcpy(to, from, count * 4);
@@ -97,13 +105,16 @@ static void runProduct(Thread *warp, const MmaArgs &m, Multiply multiply, Encode
 static void runFloat(Thread *warp, const MmaArgs &m) {
   bool half = m.dType == TEGULA_MMA_F16;
   runProduct<float>(warp, m, multiplyFloat, [&](const float *values, uint32_t count, uint32_t *d) {
-    if (!half) return void(std::memcpy(d, values, count * 4));
-    for (uint32_t i = 0; i < count; i += 2) d[i / 2] = floatToHalf(values[i]) | uint32_t(floatToHalf(values[i + 1])) << 16;
+    if (!half)
+      return void(std::memcpy(d, values, count * 4));
+    for (uint32_t i = 0; i < count; i += 2)
+      d[i / 2] = floatToHalf(values[i]) | uint32_t(floatToHalf(values[i + 1])) << 16;
   });
 }
 
 static void runInt(Thread *warp, const MmaArgs &m) {
-  runProduct<int32_t>(warp, m, multiplyInt, [](const int32_t *values, uint32_t count, uint32_t *d) { std::memcpy(d, values, count * 4); });
+  runProduct<int32_t>(warp, m, multiplyInt,
+                      [](const int32_t *values, uint32_t count, uint32_t *d) { std::memcpy(d, values, count * 4); });
 }
 
 /// f64: m8n8k4, or m16n8 with K of 8 and 16.
@@ -122,7 +133,8 @@ static void runDouble(Thread *warp, const MmaArgs &m) {
   }
   for (uint32_t r = 0; r < rows; ++r)
     for (uint32_t c = 0; c < 8; ++c)
-      for (uint32_t i = 0; i < k; ++i) acc[r * 8 + c] = __builtin_fma(a[r * k + i], b[i * 8 + c], acc[r * 8 + c]);
+      for (uint32_t i = 0; i < k; ++i)
+        acc[r * 8 + c] = __builtin_fma(a[r * k + i], b[i * 8 + c], acc[r * 8 + c]);
   for (uint32_t l = 0; l < 32; ++l) {
     gather(pd, l, acc, lane);
     std::memcpy(argsOf(warp[l]).d, lane, pd.perLane * 8);
@@ -133,10 +145,13 @@ static void runMma(Thread *warp, uint32_t mask) {
   warp->cluster->count(Instr::Mma);
   const MmaArgs &m = argsOf(*warp);
   if (mask != ~0u || !exists(m))
-    fail(warp, FaultKind::BadInstruction, m.site, -1, "executes mma.sync with K = %d and types %d x %d -> %d at site %d (mask 0x%x)", m.k,
-         m.aType, m.bType, m.dType, m.site, mask);
-  if (m.aType == TEGULA_MMA_F64) return runDouble(warp, m);
-  if (isIntType(m.aType)) return runInt(warp, m);
+    fail(warp, FaultKind::BadInstruction, m.site, -1,
+         "executes mma.sync with K = %d and types %d x %d -> %d at site %d (mask 0x%x)", m.k, m.aType, m.bType, m.dType,
+         m.site, mask);
+  if (m.aType == TEGULA_MMA_F64)
+    return runDouble(warp, m);
+  if (isIntType(m.aType))
+    return runInt(warp, m);
   runFloat(warp, m);
 }
 

@@ -6,13 +6,15 @@ namespace tegula::sim {
 
 uint16_t floatToBfloat(float f) {
   uint32_t b = fromFloat(f);
-  if ((b & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  if ((b & 0x7fffffff) > 0x7f800000)
+    return 0x7fff;
   return uint16_t((b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
 
 float halfToFloat(uint16_t h) {
   uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ff;
-  if (exponent == 31) return toFloat(sign | 0x7f800000 | mantissa << 13);
+  if (exponent == 31)
+    return toFloat(sign | 0x7f800000 | mantissa << 13);
   if (exponent == 0) {
     float v = float(mantissa) * 0x1p-24f;
     return sign ? -v : v;
@@ -22,8 +24,10 @@ float halfToFloat(uint16_t h) {
 
 uint16_t floatToHalf(float f) {
   uint32_t b = fromFloat(f), sign = b >> 16 & 0x8000, magnitude = b & 0x7fffffff;
-  if (magnitude > 0x7f800000) return 0x7fff;
-  if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);
+  if (magnitude > 0x7f800000)
+    return 0x7fff;
+  if (magnitude >= 0x477ff000)
+    return uint16_t(sign | 0x7c00);
   if (magnitude < 0x38800000) {
     // Below the normal range: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits.
     float rounded = toFloat(magnitude) + 0.5f;
@@ -41,14 +45,16 @@ static float small(uint8_t v, unsigned mantissaBits, int bias) {
 }
 
 float e4m3ToFloat(uint8_t v) {
-  if ((v & 0x7f) == 0x7f) return toFloat(0x7fffffff);
+  if ((v & 0x7f) == 0x7f)
+    return toFloat(0x7fffffff);
   return small(v, 3, 7);
 }
 
 float e5m2ToFloat(uint8_t v) { return halfToFloat(uint16_t(v << 8)); }
 
 uint32_t roundToTf32(uint32_t bits) {
-  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fffe000;
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return 0x7fffe000;
   return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000u;
 }
 

@@ -20,7 +20,8 @@ void release(Thread *t, Clock *&into) {
 }
 
 void acquire(Thread *t, Clock *from) {
-  if (!from || from == t->clock) return;
+  if (!from || from == t->clock)
+    return;
   Clocks &clocks = t->cluster->clocks;
   Clock *joined = clocks.join(t->clock, from);
   clocks.drop(t->clock);
@@ -28,7 +29,8 @@ void acquire(Thread *t, Clock *from) {
 }
 
 void learn(Thread *t, uint32_t who, uint32_t stamp) {
-  if (t->clock->know[who] >= stamp) return;
+  if (t->clock->know[who] >= stamp)
+    return;
   Clock *better = t->cluster->clocks.with(t->clock, who, stamp);
   t->cluster->clocks.drop(t->clock);
   t->clock = better;
@@ -41,12 +43,16 @@ void synchronize(Cluster &c, Thread *const *list, size_t count, Clock *extra) {
   list[0]->clock->mark = visit;
   for (size_t i = 0; i < count; ++i) {
     Thread *t = list[i];
-    if (t->clock->mark != visit) clocks.merge(*all, *t->clock);
+    if (t->clock->mark != visit)
+      clocks.merge(*all, *t->clock);
     t->clock->mark = visit;
   }
-  for (size_t i = 0; i < count; ++i) publish(list[i], *all);
-  if (extra) clocks.merge(*all, *extra);
-  if (count == c.threads.size()) all->floor = clocks.now;
+  for (size_t i = 0; i < count; ++i)
+    publish(list[i], *all);
+  if (extra)
+    clocks.merge(*all, *extra);
+  if (count == c.threads.size())
+    all->floor = clocks.now;
   all->refs = uint32_t(count);
   for (size_t i = 0; i < count; ++i) {
     clocks.drop(list[i]->clock);

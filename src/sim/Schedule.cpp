@@ -1,12 +1,14 @@
-// Scheduling of the fibers of a cluster: first come, first served, one at a time, and only where the kernel waits or loops.
+// Scheduling of the fibers of a cluster: first come, first served, one at a time, and only where the kernel waits or
+// loops.
 #include "sim/AsyncState.h"
 #include "sim/StackPool.h"
 #include "sim/State.h"
 
 namespace tegula::sim {
 
-/// Back edges after which a thread lets others run, and turns of all threads after which other clusters get theirs: soon if
-/// the cluster used global atomics with a result, which is how kernels wait for one another, else late (a loop that polls with loads).
+/// Back edges after which a thread lets others run, and turns of all threads after which other clusters get theirs:
+/// soon if the cluster used global atomics with a result, which is how kernels wait for one another, else late (a loop
+/// that polls with loads).
 static constexpr uint32_t backedgeBudget = 16, pollRounds = 2, spinRounds = 64;
 /// Local memory that must be left when the simulator is called.
 static constexpr size_t stackReserve = 24 * 1024;
@@ -21,19 +23,19 @@ void checkStack(Thread *t) {
 
 static void switchFrom(Thread *t, bool forGood) {
   Cluster &c = *t->cluster;
-  if (c.launch->stop.load(std::memory_order_relaxed)) c.stopped = true;
+  if (c.launch->stop.load(std::memory_order_relaxed))
+    c.stopped = true;
   Thread *next = c.stopped || c.rotate ? nullptr : c.popReady();
   if (next == t) {
     t->wait.kind = Wait::Running;
     return;
   }
-  if (next) next->wait.kind = Wait::Running, ++c.counters.switches;
+  if (next)
+    next->wait.kind = Wait::Running, ++c.counters.switches;
   switchContext(t->context, next ? next->context : c.host, forGood);
 }
 
-void block(Thread *t) {
-  switchFrom(t, false);
-}
+void block(Thread *t) { switchFrom(t, false); }
 
 void wake(Thread *t) { t->cluster->pushReady(t); }
 
@@ -62,10 +64,14 @@ static void prepareCta(Cluster &c, Cta &cta, const LaunchConfig &config) {
   cta.memory.assign(config.sharedBytes, 0xcd);
   cta.shadow.reset(config.sharedBytes);
   uint32_t registers = config.registersPerThread;
-  if (!registers) registers = std::min(256u, 65536 / config.threads) / 8 * 8;
-  for (Warp &w : cta.warps) w.exited = 0, w.registers = registers, w.gathers.clear();
-  for (Warpgroup &g : cta.groups) g.name = nullptr, g.arrived = 0;
-  for (NamedBarrier &b : cta.barriers) b.count = b.arrived = b.warpsSeen = 0, b.waiting.clear(), b.gathered = nullptr;
+  if (!registers)
+    registers = std::min(256u, 65536 / config.threads) / 8 * 8;
+  for (Warp &w : cta.warps)
+    w.exited = 0, w.registers = registers, w.gathers.clear();
+  for (Warpgroup &g : cta.groups)
+    g.name = nullptr, g.arrived = 0;
+  for (NamedBarrier &b : cta.barriers)
+    b.count = b.arrived = b.warpsSeen = 0, b.waiting.clear(), b.gathered = nullptr;
   cta.freeRegisters = 0;
   cta.registerWaiters.clear();
   resetAsync(cta);
@@ -74,11 +80,14 @@ static void prepareCta(Cluster &c, Cta &cta, const LaunchConfig &config) {
 /// Fixed parts: who belongs to whom.
 static bool build(Cluster &c, const LaunchConfig &config) {
   size_t count = size_t(config.threads) * config.clusterCtas;
-  c.stacks = config.stacks ? config.stacks->take(count, config.stackBytes) : std::make_unique<StackSlab>(count, config.stackBytes);
-  if (!c.stacks->ok()) return false;
+  c.stacks = config.stacks ? config.stacks->take(count, config.stackBytes)
+                           : std::make_unique<StackSlab>(count, config.stackBytes);
+  if (!c.stacks->ok())
+    return false;
   c.threads = std::vector<Thread>(count);
   size_t ring = 1;
-  while (ring <= count) ring *= 2;
+  while (ring <= count)
+    ring *= 2;
   c.ready.resize(ring);
   for (uint32_t rank = 0; rank < config.clusterCtas; ++rank) {
     auto cta = std::make_unique<Cta>();
@@ -90,8 +99,10 @@ static bool build(Cluster &c, const LaunchConfig &config) {
       Thread &t = c.threads[rank * config.threads + tid];
       t.cluster = &c, t.cta = cta.get(), t.warp = &cta->warps[tid / 32];
       t.id = rank * config.threads + tid, t.tid = tid, t.lane = tid % 32;
-      if (t.lane == 0) t.warp->threads = &t;
-      if (tid % 128 == 0 && tid / 128 < cta->groups.size()) cta->groups[tid / 128].threads = &t;
+      if (t.lane == 0)
+        t.warp->threads = &t;
+      if (tid % 128 == 0 && tid / 128 < cta->groups.size())
+        cta->groups[tid / 128].threads = &t;
     }
     c.ctas.push_back(std::move(cta));
   }
@@ -101,14 +112,16 @@ static bool build(Cluster &c, const LaunchConfig &config) {
 bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear) {
   const LaunchConfig &config = launch.config;
   c.launch = &launch;
-  if (c.threads.empty() && !build(c, config)) return false;
+  if (c.threads.empty() && !build(c, config))
+    return false;
   c.index[0] = int32_t(linear % uint64_t(config.grid[0]));
   c.index[1] = int32_t(linear / uint64_t(config.grid[0]) % uint64_t(config.grid[1]));
   c.index[2] = int32_t(linear / uint64_t(config.grid[0]) / uint64_t(config.grid[1]));
   c.clocks.reset(uint32_t(c.threads.size()));
   c.released.clear();
   c.barrier.arrived = 0, c.barrier.waiting.clear(), c.barrier.gathered = c.barrier.completed = nullptr;
-  for (auto &cta : c.ctas) prepareCta(c, *cta, config);
+  for (auto &cta : c.ctas)
+    prepareCta(c, *cta, config);
   c.live = uint32_t(c.threads.size());
   c.readyHead = c.readyCount = c.spins = 0;
   c.stopped = c.rotate = c.polls = false;
@@ -129,14 +142,16 @@ bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear) {
 
 Turn runCluster(Cluster &c) {
   while (true) {
-    if (c.stopped || c.launch->stop.load(std::memory_order_relaxed)) return Turn::Stopped;
+    if (c.stopped || c.launch->stop.load(std::memory_order_relaxed))
+      return Turn::Stopped;
     if (c.rotate) {
       c.rotate = false;
       c.spins = 0;
       c.polls = false;
       return Turn::Rotated;
     }
-    if (c.live == 0) return Turn::Finished;
+    if (c.live == 0)
+      return Turn::Finished;
     Thread *next = c.popReady();
     if (!next) {
       record(*c.launch, describeDeadlock(c));
@@ -152,8 +167,10 @@ static void yieldAtBackedge(Thread *t) {
   Cluster &c = *t->cluster;
   t->budget = backedgeBudget;
   const std::atomic<int32_t> *cancel = c.launch->config.cancel;
-  if (cancel && cancel->load(std::memory_order_relaxed)) fail(t, FaultKind::Cancelled, -1, -1, "stopped");
-  if (++c.spins > (c.polls ? pollRounds : spinRounds) * c.live) c.rotate = true;
+  if (cancel && cancel->load(std::memory_order_relaxed))
+    fail(t, FaultKind::Cancelled, -1, -1, "stopped");
+  if (++c.spins > (c.polls ? pollRounds : spinRounds) * c.live)
+    c.rotate = true;
   c.pushReady(t);
   block(t);
 }
@@ -161,5 +178,6 @@ static void yieldAtBackedge(Thread *t) {
 } // namespace tegula::sim
 
 void tegula_sim_backedge(TegulaSimThread *t) {
-  if (--t->budget == 0) tegula::sim::yieldAtBackedge(t);
+  if (--t->budget == 0)
+    tegula::sim::yieldAtBackedge(t);
 }

@@ -1,8 +1,8 @@
-// Shadow state of a CTA's shared memory: for every 4 bytes who wrote last, who has read since, and which bytes are written
-// at all. A word accessed in parts is split into records for its bytes until it is written whole again.
+// Shadow state of a CTA's shared memory: for every 4 bytes who wrote last, who has read since, and which bytes are
+// written at all. A word accessed in parts is split into records for its bytes until it is written whole again.
 //
-// Checks are exact up to the order that synchronization gives (vector clocks, Clock.h): whether two accesses race does not
-// depend on how fibers happened to be scheduled, except that after a race only the first is reported.
+// Checks are exact up to the order that synchronization gives (vector clocks, Clock.h): whether two accesses race does
+// not depend on how fibers happened to be scheduled, except that after a race only the first is reported.
 #pragma once
 #include "sim/Clock.h"
 #include "sim/Machine.h"
@@ -20,10 +20,10 @@ struct Reader {
 struct ShadowRecord {
   uint32_t writeStamp = 0;
   uint16_t writer = 0, writeSite = 0;
-  Reader reader;            // stamp 0: none
-  uint32_t more = 0;        // further readers: index + 1 in ShadowMemory::readers_
-  uint32_t split = 0;       // index + 1 of four byte records
-  uint8_t init = 0;         // bit i: byte i is written (byte records: bit 0)
+  Reader reader;      // stamp 0: none
+  uint32_t more = 0;  // further readers: index + 1 in ShadowMemory::readers_
+  uint32_t split = 0; // index + 1 of four byte records
+  uint8_t init = 0;   // bit i: byte i is written (byte records: bit 0)
   uint8_t flags = 0;
 };
 

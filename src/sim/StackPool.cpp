@@ -19,8 +19,10 @@ std::unique_ptr<StackSlab> StackPool::take(size_t count, size_t stackBytes) {
 
 void StackPool::give(std::unique_ptr<StackSlab> slab) {
   std::lock_guard lock(mutex_);
-  if (!slab || !slab->ok()) return;
-  if (free_.size() >= keep) free_.erase(free_.begin());
+  if (!slab || !slab->ok())
+    return;
+  if (free_.size() >= keep)
+    free_.erase(free_.begin());
   free_.push_back(std::move(slab));
 }
 

@@ -1,7 +1,8 @@
 // What the simulator knows of a launch while it runs: threads, warps, CTAs, clusters. Private to the layer.
 //
-// A cluster belongs to one host thread and everything in it is touched by that thread only; what is shared between host threads is in
-// LaunchState. Functions that may switch fibers own no memory across the switch: a fiber can be abandoned.
+// A cluster belongs to one host thread and everything in it is touched by that thread only; what is shared between host
+// threads is in LaunchState. Functions that may switch fibers own no memory across the switch: a fiber can be
+// abandoned.
 #pragma once
 #include "sim/Fiber.h"
 #include "sim/Machine.h"
@@ -18,9 +19,9 @@ struct Warp;
 struct Cta;
 struct Cluster;
 struct LaunchState;
-struct AsyncState;   // AsyncState.h: what a thread has in flight
+struct AsyncState;    // AsyncState.h: what a thread has in flight
 struct MbarrierTable; // Mbarrier.h
-class BankCounter;   // Banks.h
+class BankCounter;    // Banks.h
 
 /// Why a thread does not run.
 enum class Wait : uint8_t { Running, Ready, Warp, Warpgroup, Barrier, ClusterBarrier, Mbarrier, Registers, Exited };
@@ -28,8 +29,8 @@ enum class Wait : uint8_t { Running, Ready, Warp, Warpgroup, Barrier, ClusterBar
 struct WaitInfo {
   Wait kind = Wait::Ready;
   int32_t site = -1;
-  uint64_t a = 0;  // mask, barrier id, mbarrier address ...
-  uint32_t b = 0;  // thread count, parity
+  uint64_t a = 0; // mask, barrier id, mbarrier address ...
+  uint32_t b = 0; // thread count, parity
 };
 
 /// A thread's operands of a collective instruction, read by the thread that comes last, which also writes results.
@@ -48,11 +49,11 @@ struct TegulaSimThread {
   tegula::sim::Cta *cta = nullptr;
   tegula::sim::Warp *warp = nullptr;
   tegula::sim::Clock *clock = nullptr;
-  uint32_t id = 0;  // in the cluster: rank * threads + tid
+  uint32_t id = 0; // in the cluster: rank * threads + tid
   uint32_t tid = 0, lane = 0;
-  uint32_t fenced = 0; // own generic writes up to this stamp are visible to the asynchronous proxy
+  uint32_t fenced = 0;  // own generic writes up to this stamp are visible to the asynchronous proxy
   uint32_t ordered = 0; // what it did up to this stamp is before its last memory fence
-  uint32_t budget = 0; // back edges left before others get a turn
+  uint32_t budget = 0;  // back edges left before others get a turn
   // Cluster barrier: phases this thread has arrived at, seen completed and waited for.
   bool clusterArrived = false;
   uint32_t clusterPhase = 0, clusterCompleted = 0, clusterWaited = 0;
@@ -80,7 +81,7 @@ struct Gather {
 struct Warp {
   Thread *threads = nullptr; // 32 of them
   uint32_t exited = 0;
-  uint32_t registers = 0;    // per thread
+  uint32_t registers = 0; // per thread
   std::deque<Gather> gathers;
 };
 
@@ -95,7 +96,7 @@ struct Warpgroup {
 struct NamedBarrier {
   uint32_t count = 0, arrived = 0; // count 0: nobody has come
   std::vector<Thread *> waiting;
-  Clock *gathered = nullptr;       // of those who arrived without waiting
+  Clock *gathered = nullptr; // of those who arrived without waiting
   uint32_t warpsSeen = 0;
   std::array<int32_t, 32> warpSite{};
 };
@@ -103,7 +104,7 @@ struct NamedBarrier {
 struct Cta {
   Cluster *cluster = nullptr;
   uint32_t rank = 0;
-  uint32_t live = 0; // threads that have not exited
+  uint32_t live = 0;           // threads that have not exited
   std::vector<uint8_t> memory; // from sharedBase on
   ShadowMemory shadow;
   std::vector<Warp> warps;
@@ -134,13 +135,13 @@ struct Cluster {
   Context host;
   int32_t index[3] = {0, 0, 0};
   uint32_t live = 0;
-  bool stopped = false;   // fault or cancellation: no fiber runs any more
-  bool rotate = false;    // give other clusters of this host thread a turn
-  bool polls = false;     // a global atomic with a result since then
-  uint32_t spins = 0;     // yields at back edges since the last turn
-  uint32_t ticks = 0;     // what the clock register reads
+  bool stopped = false; // fault or cancellation: no fiber runs any more
+  bool rotate = false;  // give other clusters of this host thread a turn
+  bool polls = false;   // a global atomic with a result since then
+  uint32_t spins = 0;   // yields at back edges since the last turn
+  uint32_t ticks = 0;   // what the clock register reads
   Counters counters;
-  std::vector<uint32_t> scratch; // of wgmma
+  std::vector<uint32_t> scratch;                      // of wgmma
   std::vector<std::pair<uint32_t, Clock *>> released; // shared atomics with release: address, what was known
 
   // Ring of threads that can run; capacity is a power of two above the thread count.
@@ -151,7 +152,8 @@ struct Cluster {
     ready[(readyHead + readyCount++) & (ready.size() - 1)] = t;
   }
   Thread *popReady() {
-    if (!readyCount) return nullptr;
+    if (!readyCount)
+      return nullptr;
     Thread *t = ready[readyHead];
     readyHead = (readyHead + 1) & (uint32_t(ready.size()) - 1);
     --readyCount;
@@ -191,11 +193,12 @@ void fenceMbarrierInit(Thread *t);
 void resetAsync(Cta &cta);
 
 // Fault.cpp
-/// Records a fault of the launch and leaves the running thread for good. Takes C strings only: nothing on an abandoned fiber may
-/// own memory.
+/// Records a fault of the launch and leaves the running thread for good. Takes C strings only: nothing on an abandoned
+/// fiber may own memory.
 [[noreturn]] void fail(Thread *t, FaultKind kind, int32_t site, int32_t otherSite, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-[[noreturn]] void failAccess(Thread *t, Cta &target, int32_t site, const char *verb, uint32_t bytes, const Conflict &conflict);
+[[noreturn]] void failAccess(Thread *t, Cta &target, int32_t site, const char *verb, uint32_t bytes,
+                             const Conflict &conflict);
 void record(LaunchState &launch, Fault fault);
 /// "thread 17 (warp 0)", with the CTA's rank when there are several.
 struct ThreadName {
@@ -232,7 +235,8 @@ void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t o
 void reduceGlobal(void *global, int32_t type, int32_t op, const void *value);
 
 // Collect.cpp
-/// The threads of `mask` come together at one warp instruction; the last runs `run` once for all. Returns when it is done.
+/// The threads of `mask` come together at one warp instruction; the last runs `run` once for all. Returns when it is
+/// done.
 void collect(Thread *t, const char *name, int32_t site, uint32_t mask, Gather::Run run);
 void collectGroup(Thread *t, const char *name, int32_t site, void (*run)(Thread *first));
 /// A thread left the kernel: instructions that wait only for the others go on.

@@ -16,12 +16,21 @@ static void runShuffle(Thread *warp, uint32_t mask) {
     auto mode = int32_t(s.b >> 32), operand = int32_t(uint32_t(s.b));
     int32_t from = lane;
     switch (mode) {
-    case TEGULA_SHFL_IDX: from = operand & 31; break;
-    case TEGULA_SHFL_BFLY: from = lane ^ (operand & 31); break;
-    case TEGULA_SHFL_UP: from = lane - (operand & 31); break;
-    default: from = lane + (operand & 31); break;
+    case TEGULA_SHFL_IDX:
+      from = operand & 31;
+      break;
+    case TEGULA_SHFL_BFLY:
+      from = lane ^ (operand & 31);
+      break;
+    case TEGULA_SHFL_UP:
+      from = lane - (operand & 31);
+      break;
+    default:
+      from = lane + (operand & 31);
+      break;
     }
-    if (from < 0 || from > 31) from = lane;
+    if (from < 0 || from > 31)
+      from = lane;
     if (!(mask >> from & 1))
       fail(warp + lane, FaultKind::WarpDivergence, int32_t(s.result), -1,
            "executes shfl at site %d and reads lane %d, which the mask 0x%x does not name or which has left the kernel",
@@ -34,20 +43,24 @@ static void runBallot(Thread *warp, uint32_t mask) {
   warp->cluster->count(Instr::Vote);
   uint32_t votes = 0;
   for (uint32_t m = mask; m; m &= m - 1)
-    if (warp[std::countr_zero(m)].slot.a) votes |= m & -m;
-  for (uint32_t m = mask; m; m &= m - 1) warp[std::countr_zero(m)].slot.result = votes;
+    if (warp[std::countr_zero(m)].slot.a)
+      votes |= m & -m;
+  for (uint32_t m = mask; m; m &= m - 1)
+    warp[std::countr_zero(m)].slot.result = votes;
 }
 
 static void runElect(Thread *warp, uint32_t mask) {
   warp->cluster->count(Instr::Vote);
-  for (uint32_t m = mask; m; m &= m - 1) warp[std::countr_zero(m)].slot.result = m == mask;
+  for (uint32_t m = mask; m; m &= m - 1)
+    warp[std::countr_zero(m)].slot.result = m == mask;
 }
 
 static void runSyncwarp(Thread *warp, uint32_t mask) {
   warp->cluster->count(Instr::Syncwarp);
   Thread *list[32];
   size_t count = 0;
-  for (uint32_t m = mask; m; m &= m - 1) list[count++] = warp + std::countr_zero(m);
+  for (uint32_t m = mask; m; m &= m - 1)
+    list[count++] = warp + std::countr_zero(m);
   synchronize(*warp->cluster, list, count, nullptr);
 }
 
@@ -71,4 +84,6 @@ int32_t tegula_sim_elect(TegulaSimThread *t, int32_t site, uint32_t mask) {
   return int32_t(t->slot.result);
 }
 
-void tegula_sim_syncwarp(TegulaSimThread *t, int32_t site, uint32_t mask) { collect(t, "bar.warp", site, mask, runSyncwarp); }
+void tegula_sim_syncwarp(TegulaSimThread *t, int32_t site, uint32_t mask) {
+  collect(t, "bar.warp", site, mask, runSyncwarp);
+}

@@ -1,7 +1,7 @@
 // wgmma: a warpgroup multiplies matrices in shared memory, asynchronously.
 //
-// The product is computed at once. Its registers hold markers until a wait (Markers.cpp), and its reads of shared memory
-// carry the warpgroup's clock entry, which threads know after their wait.
+// The product is computed at once. Its registers hold markers until a wait (Markers.cpp), and its reads of shared
+// memory carry the warpgroup's clock entry, which threads know after their wait.
 #include "sim/Fragments.h"
 #include "sim/Markers.h"
 #include "sim/MatrixMath.h"
@@ -21,8 +21,9 @@ struct WgmmaArgs {
   uint32_t *d;
 
   bool sameAs(const WgmmaArgs &o) const {
-    return n == o.n && dType == o.dType && aType == o.aType && bType == o.bType && !aRegs == !o.aRegs && (aRegs || aDesc == o.aDesc) &&
-           bDesc == o.bDesc && !scaleD == !o.scaleD && negA == o.negA && negB == o.negB && transA == o.transA && transB == o.transB;
+    return n == o.n && dType == o.dType && aType == o.aType && bType == o.bType && !aRegs == !o.aRegs &&
+           (aRegs || aDesc == o.aDesc) && bDesc == o.bDesc && !scaleD == !o.scaleD && negA == o.negA &&
+           negB == o.negB && transA == o.transA && transB == o.transB;
   }
   uint32_t registers() const { return uint32_t(n) / (dType == TEGULA_MMA_F16 ? 4 : 2); }
 };
@@ -30,13 +31,19 @@ static const WgmmaArgs &argsOf(const Thread &t) { return *static_cast<const Wgmm
 
 static bool exists(const WgmmaArgs &w) {
   bool ints = isIntType(w.aType);
-  if (w.n < 8 || w.n > 256 || w.n % 8 || (ints && w.n > 32 && w.n % 16)) return false;
+  if (w.n < 8 || w.n > 256 || w.n % 8 || (ints && w.n > 32 && w.n % 16))
+    return false;
   bool wide = w.aType == TEGULA_MMA_F16 || w.aType == TEGULA_MMA_BF16;
-  if (!wide && (w.transA || w.transB)) return false;
-  if (w.aType == TEGULA_MMA_BF16 || w.aType == TEGULA_MMA_TF32) return w.bType == w.aType && w.dType == TEGULA_MMA_F32;
-  if (w.aType == TEGULA_MMA_F16) return w.bType == w.aType && (w.dType == TEGULA_MMA_F32 || w.dType == TEGULA_MMA_F16);
-  if (ints) return isIntType(w.bType) && w.dType == TEGULA_MMA_S32 && !w.negA && !w.negB;
-  bool fp8 = (w.aType == TEGULA_MMA_E4M3 || w.aType == TEGULA_MMA_E5M2) && (w.bType == TEGULA_MMA_E4M3 || w.bType == TEGULA_MMA_E5M2);
+  if (!wide && (w.transA || w.transB))
+    return false;
+  if (w.aType == TEGULA_MMA_BF16 || w.aType == TEGULA_MMA_TF32)
+    return w.bType == w.aType && w.dType == TEGULA_MMA_F32;
+  if (w.aType == TEGULA_MMA_F16)
+    return w.bType == w.aType && (w.dType == TEGULA_MMA_F32 || w.dType == TEGULA_MMA_F16);
+  if (ints)
+    return isIntType(w.bType) && w.dType == TEGULA_MMA_S32 && !w.negA && !w.negB;
+  bool fp8 = (w.aType == TEGULA_MMA_E4M3 || w.aType == TEGULA_MMA_E5M2) &&
+             (w.bType == TEGULA_MMA_E4M3 || w.bType == TEGULA_MMA_E5M2);
   return fp8 && (w.dType == TEGULA_MMA_F32 || w.dType == TEGULA_MMA_F16);
 }
 
@@ -49,13 +56,16 @@ static Accumulator &accumulatorOf(Thread *t, const WgmmaArgs &w) {
     Accumulator *other = markedBy(a, w.d[i], index);
     if (other != in || (in && (index != i || in->values.size() != count)))
       fail(t, FaultKind::MissingWait, w.site, (other ? other : in)->site,
-           "executes wgmma at site %d on registers of which some belong to the wgmma of site %d, which is not waited for", w.site,
-           (other ? other : in)->site);
+           "executes wgmma at site %d on registers of which some belong to the wgmma of site %d, which is not waited "
+           "for",
+           w.site, (other ? other : in)->site);
   }
   bool fenced = a.everFenced && (in || !w.scaleD || a.fencedSinceWait);
   if (!fenced)
-    fail(t, FaultKind::MissingWgmmaFence, w.site, -1, "executes wgmma at site %d on registers written since the last wgmma.fence", w.site);
-  if (in) return *in;
+    fail(t, FaultKind::MissingWgmmaFence, w.site, -1,
+         "executes wgmma at site %d on registers written since the last wgmma.fence", w.site);
+  if (in)
+    return *in;
   // Finished accumulators that no wait named are kept for a while: their markers may still be asked for.
   if (a.accumulators.size() >= 32)
     for (size_t i = 0; i < a.accumulators.size(); ++i)
@@ -66,7 +76,8 @@ static Accumulator &accumulatorOf(Thread *t, const WgmmaArgs &w) {
   Accumulator &c = a.accumulators.emplace_back();
   c.serial = ++a.serial;
   c.values.assign(count, 0);
-  if (w.scaleD) std::memcpy(c.values.data(), w.d, count * 4);
+  if (w.scaleD)
+    std::memcpy(c.values.data(), w.d, count * 4);
   a.open = uint32_t(a.accumulators.size());
   return c;
 }
@@ -97,7 +108,8 @@ static void gatherD(Thread *group, const WgmmaArgs &w, const Places &places, uin
   for (uint32_t i = 0; i < 128; ++i) {
     Accumulator &c = accumulatorOf(group + i, argsOf(group[i]));
     group[i].slot.a = uint64_t(&c - group[i].async->accumulators.data());
-    if (!w.scaleD) continue;
+    if (!w.scaleD)
+      continue;
     uint32_t *base = acc + places.first(i);
     for (uint32_t r = 0; r < w.registers(); ++r) {
       if (places.subs == 1) {
@@ -117,13 +129,15 @@ static void scatterD(Thread *group, const WgmmaArgs &w, const Places &places, co
     const uint32_t *base = acc + places.first(i);
     for (uint32_t r = 0; r < w.registers(); ++r) {
       uint32_t low = base[places.offsets[r][0]];
-      if (places.subs == 2) low = floatToHalf(toFloat(low)) | uint32_t(floatToHalf(toFloat(base[places.offsets[r][1]]))) << 16;
+      if (places.subs == 2)
+        low = floatToHalf(toFloat(low)) | uint32_t(floatToHalf(toFloat(base[places.offsets[r][1]]))) << 16;
       c.values[r] = low;
     }
     c.lastGroup = a.wgmmaGroup;
     c.final = false, c.taken = 0;
     c.site = w.site;
-    for (uint32_t r = 0; r < w.registers(); ++r) argsOf(group[i]).d[r] = makeMarker(c.serial, r);
+    for (uint32_t r = 0; r < w.registers(); ++r)
+      argsOf(group[i]).d[r] = makeMarker(c.serial, r);
   }
 }
 
@@ -151,12 +165,13 @@ static void runWgmma(Thread *group) {
   cluster.count(Instr::Wgmma);
   const WgmmaArgs &w = argsOf(*group);
   if (!exists(w))
-    fail(group, FaultKind::BadInstruction, w.site, -1, "executes wgmma with N = %d and types %d x %d -> %d at site %d, which does not exist",
-         w.n, w.aType, w.bType, w.dType, w.site);
+    fail(group, FaultKind::BadInstruction, w.site, -1,
+         "executes wgmma with N = %d and types %d x %d -> %d at site %d, which does not exist", w.n, w.aType, w.bType,
+         w.dType, w.site);
   for (uint32_t i = 1; i < 128; ++i)
     if (!argsOf(group[i]).sameAs(w))
-      fail(group + i, FaultKind::WarpDivergence, w.site, -1, "executes wgmma at site %d with other operands than thread %u", w.site,
-           group->tid);
+      fail(group + i, FaultKind::WarpDivergence, w.site, -1,
+           "executes wgmma at site %d with other operands than thread %u", w.site, group->tid);
   uint32_t n = uint32_t(w.n), k = 32 >> widthIndex(w.aType);
   cluster.scratch.resize(64 * 256 + 64 * 32 + 32 * 256);
   uint32_t *acc = cluster.scratch.data(), *a = acc + 64 * 256, *b = a + 64 * 32;
@@ -171,15 +186,18 @@ static void runWgmma(Thread *group) {
   reader.read({w.bDesc, w.bType, w.transB != 0, n, true}, b);
   reader.finish();
   if (isIntType(w.aType)) {
-    multiplyInt(reinterpret_cast<int32_t *>(acc), reinterpret_cast<int32_t *>(a), reinterpret_cast<int32_t *>(b), 64, n, k);
+    multiplyInt(reinterpret_cast<int32_t *>(acc), reinterpret_cast<int32_t *>(a), reinterpret_cast<int32_t *>(b), 64, n,
+                k);
   } else {
     auto *fa = reinterpret_cast<float *>(a);
     if (!w.negA != !w.negB)
-      for (uint32_t i = 0; i < 64 * k; ++i) fa[i] = -fa[i];
+      for (uint32_t i = 0; i < 64 * k; ++i)
+        fa[i] = -fa[i];
     multiplyFloat(reinterpret_cast<float *>(acc), fa, reinterpret_cast<float *>(b), 64, n, k);
   }
   scatterD(group, w, places, acc);
-  for (uint32_t i = 0; i < 128; ++i) group[i].async->wgmmas.push_back({group[i].async->wgmmaGroup, cluster.clocks.now, w.site});
+  for (uint32_t i = 0; i < 128; ++i)
+    group[i].async->wgmmas.push_back({group[i].async->wgmmaGroup, cluster.clocks.now, w.site});
   advance(group);
 }
 
@@ -209,12 +227,15 @@ void tegula_sim_wgmma_wait(TegulaSimThread *t, int32_t site, int32_t n, uint32_t
     stamp = a.wgmmas.front().stamp;
     a.wgmmas.pop_front();
   }
-  if (stamp) learn(t, t->cluster->clocks.groupEntry(t->id / 32), stamp);
-  for (Accumulator &c : a.accumulators) c.final |= finished(c.lastGroup);
+  if (stamp)
+    learn(t, t->cluster->clocks.groupEntry(t->id / 32), stamp);
+  for (Accumulator &c : a.accumulators)
+    c.final |= finished(c.lastGroup);
   for (int32_t i = 0; i < count; ++i) {
     uint32_t index;
     Accumulator *c = markedBy(a, d[i], index);
-    if (!c || !c->final) continue;
+    if (!c || !c->final)
+      continue;
     d[i] = c->values[index];
     ++c->taken;
   }

@@ -1,4 +1,5 @@
-// Descriptors and swizzles of wgmma (docs/hopper.md). Every mode keeps 16 bytes together, so operands are read in such chunks.
+// Descriptors and swizzles of wgmma (docs/hopper.md). Every mode keeps 16 bytes together, so operands are read in such
+// chunks.
 #include "sim/WgmmaOperand.h"
 #include "sim/Fragments.h"
 #include "sim/MatrixMath.h"
@@ -11,7 +12,8 @@ GroupReader::GroupReader(Thread *group, int32_t site) : group_(group), site_(sit
   bool own = false;
   for (unsigned i = 1; i < 128; ++i) {
     const Clock *c = group[i].clock;
-    if (c == group[i - 1].clock || c == common_) continue;
+    if (c == group[i - 1].clock || c == common_)
+      continue;
     if (!own) {
       Clock *copy = clocks.make(common_);
       clocks.drop(common_);
@@ -31,7 +33,8 @@ const uint8_t *GroupReader::chunk(uint32_t linear, uint32_t baseOffset, uint32_t
   Cta *found;
   const uint8_t *from = sharedAt(group_, site_, "wgmma", address | cta.rank << 24, 16, 16, found);
   Conflict f = cta.shadow.access(group_->cluster->clocks, actor_, Touch::AsyncLoad, userOffset(address), 16);
-  if (f) failAccess(group_, cta, site_, "wgmma", 16, f);
+  if (f)
+    failAccess(group_, cta, site_, "wgmma", 16, f);
   return from;
 }
 
@@ -53,7 +56,8 @@ void GroupReader::read(const MatrixOperand &o, uint32_t *to) {
   if (!o.mnMajor) {
     for (uint32_t r = 0; r < o.rows; ++r)
       for (uint32_t c = 0; c < 2; ++c) {
-        uint32_t linear = mode ? start + r % 8 * width + r / 8 * sbo + 16 * c : start + r % 8 * 16 + r / 8 * sbo + c * lbo;
+        uint32_t linear =
+            mode ? start + r % 8 * width + r / 8 * sbo + 16 * c : start + r % 8 * 16 + r / 8 * sbo + c * lbo;
         decode(chunk(linear, base, mask), to + r * rowStep + c * perChunk * kStep, kStep);
       }
     return;

@@ -4,7 +4,8 @@
 
 namespace tegula::sim {
 
-/// An operand of `rows` rows (M or N) of 32 bytes of K. `columns`: it is wanted as a k x rows matrix (B), else rows x k (A).
+/// An operand of `rows` rows (M or N) of 32 bytes of K. `columns`: it is wanted as a k x rows matrix (B), else rows x k
+/// (A).
 struct MatrixOperand {
   uint64_t descriptor;
   int32_t type;

@@ -12,31 +12,41 @@ TEST(Machine, EveryThreadOfEveryProgramRuns) {
   Kernel run(64);
   run.config.grid = {3, 2, 2};
   run.config.hostThreads = 2;
-  EXPECT_RUNS(run.buffer(out)([](T t, const void *args) {
-    auto *o = *static_cast<int32_t *const *>(args);
-    int32_t x = tegula_sim_sreg(t, TEGULA_SREG_CTAID_X), y = tegula_sim_sreg(t, TEGULA_SREG_CTAID_Y),
-            z = tegula_sim_sreg(t, TEGULA_SREG_CTAID_Z);
-    int32_t linear = x + tegula_sim_sreg(t, TEGULA_SREG_NCTAID_X) * (y + tegula_sim_sreg(t, TEGULA_SREG_NCTAID_Y) * z);
-    storeGlobal(t, o + linear * 64 + tid(t), linear * 1000 + tid(t));
-  }, &p));
-  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], int32_t(i / 64 * 1000 + i % 64));
+  EXPECT_RUNS(run.buffer(out)(
+      [](T t, const void *args) {
+        auto *o = *static_cast<int32_t *const *>(args);
+        int32_t x = tegula_sim_sreg(t, TEGULA_SREG_CTAID_X), y = tegula_sim_sreg(t, TEGULA_SREG_CTAID_Y),
+                z = tegula_sim_sreg(t, TEGULA_SREG_CTAID_Z);
+        int32_t linear =
+            x + tegula_sim_sreg(t, TEGULA_SREG_NCTAID_X) * (y + tegula_sim_sreg(t, TEGULA_SREG_NCTAID_Y) * z);
+        storeGlobal(t, o + linear * 64 + tid(t), linear * 1000 + tid(t));
+      },
+      &p));
+  for (size_t i = 0; i < out.size(); ++i)
+    EXPECT_EQ(out[i], int32_t(i / 64 * 1000 + i % 64));
 }
 
 TEST(Machine, ShufflesAndVotes) {
   std::vector<uint32_t> out(32 * 6);
   uint32_t *p = out.data();
-  EXPECT_RUNS(Kernel(32).buffer(out)([](T t, const void *args) {
-    uint32_t *o = *static_cast<uint32_t *const *>(args), lane = uint32_t(tid(t));
-    uint32_t values[6] = {tegula_sim_shfl(t, 0, TEGULA_SHFL_BFLY, ~0u, lane, 5),
-                          tegula_sim_shfl(t, 0, TEGULA_SHFL_UP, ~0u, lane, 3),
-                          tegula_sim_shfl(t, 0, TEGULA_SHFL_DOWN, ~0u, lane, 3),
-                          tegula_sim_shfl(t, 0, TEGULA_SHFL_IDX, ~0u, lane * 7, 9),
-                          tegula_sim_ballot(t, 0, ~0u, lane % 3 == 0), 0};
-    // Two halves of the warp at different instructions at the same time.
-    values[5] = lane < 16 ? tegula_sim_ballot(t, 1, 0xffff, lane & 1) : tegula_sim_shfl(t, 2, TEGULA_SHFL_IDX, 0xffff0000, lane, 16);
-    if (tegula_sim_elect(t, 3, ~0u) != (lane == 0)) tegula_sim_assert_fail(t, 9);
-    for (int i = 0; i < 6; ++i) storeGlobal(t, o + lane * 6 + i, values[i]);
-  }, &p));
+  EXPECT_RUNS(Kernel(32).buffer(out)(
+      [](T t, const void *args) {
+        uint32_t *o = *static_cast<uint32_t *const *>(args), lane = uint32_t(tid(t));
+        uint32_t values[6] = {tegula_sim_shfl(t, 0, TEGULA_SHFL_BFLY, ~0u, lane, 5),
+                              tegula_sim_shfl(t, 0, TEGULA_SHFL_UP, ~0u, lane, 3),
+                              tegula_sim_shfl(t, 0, TEGULA_SHFL_DOWN, ~0u, lane, 3),
+                              tegula_sim_shfl(t, 0, TEGULA_SHFL_IDX, ~0u, lane * 7, 9),
+                              tegula_sim_ballot(t, 0, ~0u, lane % 3 == 0),
+                              0};
+        // Two halves of the warp at different instructions at the same time.
+        values[5] = lane < 16 ? tegula_sim_ballot(t, 1, 0xffff, lane & 1)
+                              : tegula_sim_shfl(t, 2, TEGULA_SHFL_IDX, 0xffff0000, lane, 16);
+        if (tegula_sim_elect(t, 3, ~0u) != (lane == 0))
+          tegula_sim_assert_fail(t, 9);
+        for (int i = 0; i < 6; ++i)
+          storeGlobal(t, o + lane * 6 + i, values[i]);
+      },
+      &p));
   for (uint32_t l = 0; l < 32; ++l) {
     const uint32_t *v = p + l * 6;
     EXPECT_EQ(v[0], l ^ 5);
@@ -51,34 +61,42 @@ TEST(Machine, ShufflesAndVotes) {
 TEST(Machine, SharedMemoryAcrossBarriers) {
   std::vector<int32_t> out(128);
   int32_t *p = out.data();
-  EXPECT_RUNS(Kernel(128, 512).buffer(out)([](T t, const void *args) {
-    int32_t v = tid(t);
-    for (int i = 0; i < 7; ++i) {
-      store<int32_t>(t, uint32_t(tid(t)) * 4, v);
-      sync(t);
-      v += load<int32_t>(t, uint32_t((tid(t) + (1 << i)) % 128) * 4);
-      sync(t);
-      tegula_sim_backedge(t);
-    }
-    storeGlobal(t, *static_cast<int32_t *const *>(args) + tid(t), v);
-  }, &p));
-  for (int32_t v : out) EXPECT_EQ(v, 127 * 128 / 2);
+  EXPECT_RUNS(Kernel(128, 512).buffer(out)(
+      [](T t, const void *args) {
+        int32_t v = tid(t);
+        for (int i = 0; i < 7; ++i) {
+          store<int32_t>(t, uint32_t(tid(t)) * 4, v);
+          sync(t);
+          v += load<int32_t>(t, uint32_t((tid(t) + (1 << i)) % 128) * 4);
+          sync(t);
+          tegula_sim_backedge(t);
+        }
+        storeGlobal(t, *static_cast<int32_t *const *>(args) + tid(t), v);
+      },
+      &p));
+  for (int32_t v : out)
+    EXPECT_EQ(v, 127 * 128 / 2);
 }
 
 TEST(Machine, BytesOfAWordBelongToDifferentThreads) {
   std::vector<uint32_t> out(32);
   uint32_t *p = out.data();
-  EXPECT_RUNS(Kernel(128, 128).buffer(out)([](T t, const void *args) {
-    for (int round = 0; round < 3; ++round) {
-      store<uint8_t>(t, uint32_t(tid(t)), uint8_t(tid(t) + round));
-      sync(t);
-      if (tid(t) < 32) storeGlobal(t, *static_cast<uint32_t *const *>(args) + tid(t), load<uint32_t>(t, uint32_t(tid(t)) * 4));
-      sync(t);
-      if (tid(t) < 64) store<uint16_t>(t, uint32_t(tid(t)) * 2, 7);
-      sync(t);
-    }
-  }, &p));
-  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], (4 * i + 2) * 0x01010101u + 0x03020100u);
+  EXPECT_RUNS(Kernel(128, 128).buffer(out)(
+      [](T t, const void *args) {
+        for (int round = 0; round < 3; ++round) {
+          store<uint8_t>(t, uint32_t(tid(t)), uint8_t(tid(t) + round));
+          sync(t);
+          if (tid(t) < 32)
+            storeGlobal(t, *static_cast<uint32_t *const *>(args) + tid(t), load<uint32_t>(t, uint32_t(tid(t)) * 4));
+          sync(t);
+          if (tid(t) < 64)
+            store<uint16_t>(t, uint32_t(tid(t)) * 2, 7);
+          sync(t);
+        }
+      },
+      &p));
+  for (uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(out[i], (4 * i + 2) * 0x01010101u + 0x03020100u);
 }
 
 struct Atomics {
@@ -93,21 +111,25 @@ TEST(Machine, Atomics) {
   Atomics a{ints.data(), floats.data(), halves.data()};
   Kernel run(128);
   run.config.hostThreads = 2;
-  EXPECT_RUNS(run.buffer(ints).buffer(floats).buffer(halves).programs(4)([](T t, const void *args) {
-    const Atomics &a = *static_cast<const Atomics *>(args);
-    int32_t one = 1, me = tid(t), cas[2] = {0, 77}, old;
-    float f4[4] = {1, 2, 3, 0.5f};
-    uint16_t halfOnes[2] = {0x3c00, 0x3c00};
-    auto atom = [&](void *p, int type, int count, int op, const void *in, void *o) {
-      tegula_sim_atom(t, 1, 0, address(p), type, count, op, 3, 2, 1, in, o);
-    };
-    atom(a.ints, TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, &one, nullptr);
-    atom(a.ints + 1, TEGULA_SIM_I32, 1, TEGULA_ATOM_SMAX, &me, nullptr);
-    atom(a.ints + 2, TEGULA_SIM_I32, 1, TEGULA_ATOM_CAS, cas, &old);
-    if (old == 0) atom(a.ints + 3, TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, &one, nullptr);
-    atom(a.floats, TEGULA_SIM_F32, 4, TEGULA_ATOM_FADD, f4, nullptr);
-    if (me < 16) atom(a.halves, TEGULA_SIM_F16, 2, TEGULA_ATOM_FADD, halfOnes, nullptr);
-  }, &a));
+  EXPECT_RUNS(run.buffer(ints).buffer(floats).buffer(halves).programs(4)(
+      [](T t, const void *args) {
+        const Atomics &a = *static_cast<const Atomics *>(args);
+        int32_t one = 1, me = tid(t), cas[2] = {0, 77}, old;
+        float f4[4] = {1, 2, 3, 0.5f};
+        uint16_t halfOnes[2] = {0x3c00, 0x3c00};
+        auto atom = [&](void *p, int type, int count, int op, const void *in, void *o) {
+          tegula_sim_atom(t, 1, 0, address(p), type, count, op, 3, 2, 1, in, o);
+        };
+        atom(a.ints, TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, &one, nullptr);
+        atom(a.ints + 1, TEGULA_SIM_I32, 1, TEGULA_ATOM_SMAX, &me, nullptr);
+        atom(a.ints + 2, TEGULA_SIM_I32, 1, TEGULA_ATOM_CAS, cas, &old);
+        if (old == 0)
+          atom(a.ints + 3, TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, &one, nullptr);
+        atom(a.floats, TEGULA_SIM_F32, 4, TEGULA_ATOM_FADD, f4, nullptr);
+        if (me < 16)
+          atom(a.halves, TEGULA_SIM_F16, 2, TEGULA_ATOM_FADD, halfOnes, nullptr);
+      },
+      &a));
   EXPECT_EQ(ints, (std::vector<int32_t>{512, 127, 77, 1}));
   EXPECT_EQ(floats, (std::vector<float>{512, 1024, 1536, 256}));
   EXPECT_EQ(halves, (std::vector<uint16_t>{0x5400, 0x5400})); // 64
@@ -120,25 +142,28 @@ TEST(Machine, SpinningAcrossProgramsMakesProgress) {
     int32_t *p = words.data();
     Kernel run(64, 64);
     run.config.hostThreads = host;
-    EXPECT_RUNS(run.buffer(words).programs(40)([](T t, const void *args) {
-      int32_t *w = *static_cast<int32_t *const *>(args), turn = 39 - tegula_sim_sreg(t, TEGULA_SREG_CTAID_X), now = -1;
-      while (now != turn) {
-        int32_t zero = 0;
-        if (tid(t) == 0) {
-          tegula_sim_atom(t, 1, 0, address(w), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 1, 2, 1, &zero, &now);
-          store(t, 0, now);
-        }
-        sync(t, 64);
-        now = load<int32_t>(t, 0);
-        sync(t, 64);
-        tegula_sim_backedge(t);
-      }
-      int32_t one = 1;
-      if (tid(t) == 0) {
-        storeGlobal(t, w + 1, loadGlobal(t, w + 1) + 1);
-        tegula_sim_atom(t, 1, 0, address(w), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 2, 2, 1, &one, nullptr);
-      }
-    }, &p));
+    EXPECT_RUNS(run.buffer(words).programs(40)(
+        [](T t, const void *args) {
+          int32_t *w = *static_cast<int32_t *const *>(args), turn = 39 - tegula_sim_sreg(t, TEGULA_SREG_CTAID_X),
+                  now = -1;
+          while (now != turn) {
+            int32_t zero = 0;
+            if (tid(t) == 0) {
+              tegula_sim_atom(t, 1, 0, address(w), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 1, 2, 1, &zero, &now);
+              store(t, 0, now);
+            }
+            sync(t, 64);
+            now = load<int32_t>(t, 0);
+            sync(t, 64);
+            tegula_sim_backedge(t);
+          }
+          int32_t one = 1;
+          if (tid(t) == 0) {
+            storeGlobal(t, w + 1, loadGlobal(t, w + 1) + 1);
+            tegula_sim_atom(t, 1, 0, address(w), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 2, 2, 1, &one, nullptr);
+          }
+        },
+        &p));
     EXPECT_EQ(words[1], 40);
   }
 }
@@ -151,8 +176,10 @@ TEST(Machine, PrintsAndAsserts) {
                     std::to_string(index) + " " + std::to_string(bits));
   };
   Report r = run.programs(2)([](T t, const void *) {
-    if (tid(t) == 3) tegula_sim_print(t, 7, 1, 5, 99);
-    if (tid(t) == 9 && tegula_sim_sreg(t, TEGULA_SREG_CTAID_X) == 1) tegula_sim_assert_fail(t, 11);
+    if (tid(t) == 3)
+      tegula_sim_print(t, 7, 1, 5, 99);
+    if (tid(t) == 9 && tegula_sim_sreg(t, TEGULA_SREG_CTAID_X) == 1)
+      tegula_sim_assert_fail(t, 11);
   });
   EXPECT_EQ(lines, (std::vector<std::string>{"7 1 0 5 99", "7 1 1 5 99"}));
   expectFault(r, FaultKind::Assert, {"thread 9", "site 11"});
@@ -166,8 +193,10 @@ TEST(Machine, Cancels) {
   Kernel run;
   run.config.cancel = &cancel;
   expectFault(run([](T t, const void *) {
-    while (true) tegula_sim_backedge(t);
-  }), FaultKind::Cancelled, {});
+                while (true)
+                  tegula_sim_backedge(t);
+              }),
+              FaultKind::Cancelled, {});
 }
 
 TEST(Machine, ImpossibleLaunches) {
@@ -181,23 +210,31 @@ TEST(Machine, ImpossibleLaunches) {
 TEST(Machine, AccessesOutsideMemory) {
   std::vector<int32_t> data(16);
   int32_t *p = data.data();
-  expectFault(Kernel(32).buffer(data)([](T t, const void *a) {
-    loadGlobal(t, *static_cast<int32_t *const *>(a) + tid(t), 21);
-  }, &p), FaultKind::GlobalBounds, {"thread 16", "site 21", "64 bytes after the start of one with 64 bytes"});
-  expectFault(Kernel(32).buffer(data)([](T t, const void *a) {
-    storeGlobal<int16_t>(t, reinterpret_cast<int16_t *>(*static_cast<char *const *>(a) + tid(t)), 1, 22);
-  }, &p), FaultKind::Misaligned, {"thread 1 ", "site 22", "multiple of 2"});
-  expectFault(Kernel(32, 64)([](T t, const void *) { store<int32_t>(t, uint32_t(tid(t)) * 4, 0, 23); }), FaultKind::SharedBounds,
-              {"thread 16", "site 23", "0x440"});
+  expectFault(Kernel(32).buffer(data)(
+                  [](T t, const void *a) { loadGlobal(t, *static_cast<int32_t *const *>(a) + tid(t), 21); }, &p),
+              FaultKind::GlobalBounds, {"thread 16", "site 21", "64 bytes after the start of one with 64 bytes"});
+  expectFault(Kernel(32).buffer(data)(
+                  [](T t, const void *a) {
+                    storeGlobal<int16_t>(t, reinterpret_cast<int16_t *>(*static_cast<char *const *>(a) + tid(t)), 1,
+                                         22);
+                  },
+                  &p),
+              FaultKind::Misaligned, {"thread 1 ", "site 22", "multiple of 2"});
+  expectFault(Kernel(32, 64)([](T t, const void *) { store<int32_t>(t, uint32_t(tid(t)) * 4, 0, 23); }),
+              FaultKind::SharedBounds, {"thread 16", "site 23", "0x440"});
   expectFault(Kernel(32, 64)([](T t, const void *) {
-    int32_t v = 0;
-    tegula_sim_st_shared(t, 24, 0x10, 4, 1, &v);
-  }), FaultKind::SharedBounds, {"thread 0", "site 24"});
-  expectFault(Kernel(32, 64)([](T t, const void *) { load<uint64_t>(t, 4, 25); }), FaultKind::Misaligned, {"site 25", "0x404"});
-  EXPECT_RUNS(Kernel(32).buffer(data)([](T t, const void *a) {
-    int32_t v;
-    tegula_sim_ld_global(t, 1, 12345, 4, 0, &v); // predicated off
-  }, &p));
+                int32_t v = 0;
+                tegula_sim_st_shared(t, 24, 0x10, 4, 1, &v);
+              }),
+              FaultKind::SharedBounds, {"thread 0", "site 24"});
+  expectFault(Kernel(32, 64)([](T t, const void *) { load<uint64_t>(t, 4, 25); }), FaultKind::Misaligned,
+              {"site 25", "0x404"});
+  EXPECT_RUNS(Kernel(32).buffer(data)(
+      [](T t, const void *a) {
+        int32_t v;
+        tegula_sim_ld_global(t, 1, 12345, 4, 0, &v); // predicated off
+      },
+      &p));
 }
 
 /// Uses local memory, then comes to a warp instruction.
@@ -210,7 +247,8 @@ template <size_t bytes> [[gnu::noinline]] void deep(T t) {
 TEST(Machine, LocalMemoryIsLimited) {
 #if !defined(__has_feature) || !__has_feature(address_sanitizer)
   EXPECT_RUNS(Kernel(32)([](T t, const void *) { deep<200 * 1024>(t); }));
-  expectFault(Kernel(32)([](T t, const void *) { deep<242 * 1024>(t); }), FaultKind::StackOverflow, {"262144 bytes of local memory"});
+  expectFault(Kernel(32)([](T t, const void *) { deep<242 * 1024>(t); }), FaultKind::StackOverflow,
+              {"262144 bytes of local memory"});
 #endif
 }
 
@@ -222,10 +260,13 @@ TEST(Machine, StacksAreKeptBetweenLaunches) {
     Kernel k(threads);
     k.config.stacks = pool.get();
     k.config.hostThreads = 2;
-    EXPECT_RUNS(k.buffer(words).programs(3)([](T t, const void *args) {
-      int32_t one = 1;
-      tegula_sim_atom(t, 1, 0, address(*static_cast<int32_t *const *>(args)), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 0, 2, 1, &one, nullptr);
-    }, &p));
+    EXPECT_RUNS(k.buffer(words).programs(3)(
+        [](T t, const void *args) {
+          int32_t one = 1;
+          tegula_sim_atom(t, 1, 0, address(*static_cast<int32_t *const *>(args)), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 0,
+                          2, 1, &one, nullptr);
+        },
+        &p));
     expectFault(k([](T t, const void *) { sync(t, 32 * (1 + tid(t) / 32)); }), FaultKind::BarrierDivergence, {});
   }
   EXPECT_EQ(words[0], 3 * (128 + 64 + 256 + 128));
@@ -242,12 +283,14 @@ TEST(Machine, PlacesInMessages) {
 TEST(Machine, BarriersAreFast) {
   auto start = std::chrono::steady_clock::now();
   Report r = Kernel()([](T t, const void *) {
-    for (int i = 0; i < 300; ++i) sync(t);
+    for (int i = 0; i < 300; ++i)
+      sync(t);
   });
   EXPECT_RUNS(r);
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   RecordProperty("milliseconds", std::to_string(ms));
-  std::printf("300 barriers of 128 threads: %.2f ms, %llu switches\n", ms, static_cast<unsigned long long>(r.counters.switches));
+  std::printf("300 barriers of 128 threads: %.2f ms, %llu switches\n", ms,
+              static_cast<unsigned long long>(r.counters.switches));
 }
 
 } // namespace

@@ -54,17 +54,29 @@ template <class V> V loadGlobal(T t, const V *p, int32_t site = 3) {
 template <class V> void storeGlobal(T t, V *p, V v, int32_t site = 4) {
   tegula_sim_st_global(t, site, address(p), sizeof(V), 1, &v);
 }
-inline void sync(T t, int32_t count = 128, int32_t id = 0, int32_t site = 5) { tegula_sim_bar_sync(t, site, id, count); }
+inline void sync(T t, int32_t count = 128, int32_t id = 0, int32_t site = 5) {
+  tegula_sim_bar_sync(t, site, id, count);
+}
 
 /// The launch ended with this fault, and the message contains the parts.
 inline void expectFault(const Report &r, FaultKind kind, std::initializer_list<const char *> parts) {
   EXPECT_STREQ(faultName(r.fault.kind), faultName(kind)) << r.fault.text;
-  for (const char *part : parts) EXPECT_NE(r.fault.text.find(part), std::string::npos) << r.fault.text << "\n  lacks: " << part;
+  for (const char *part : parts)
+    EXPECT_NE(r.fault.text.find(part), std::string::npos) << r.fault.text << "\n  lacks: " << part;
 }
-#define EXPECT_RUNS(report)                                                                                                               \
-  do {                                                                                                                                    \
-    auto r_ = (report);                                                                                                                   \
-    EXPECT_FALSE(r_.fault) << r_.fault.text;                                                                                              \
+#define EXPECT_RUNS(report)                                                                                            \
+  do {                                                                                                                 \
+    auto r_ = (report);                                                                                                \
+    EXPECT_FALSE(r_.fault) << r_.fault.text;                                                                           \
   } while (0)
+
+/// `kernel(t, right)` must fault when `right` is false and run when it is true.
+template <class K> void check(Kernel kernel, K, FaultKind kind, std::initializer_list<const char *> parts) {
+  bool right = true;
+  auto entry = [](T t, const void *args) { K{}(t, *static_cast<const bool *>(args)); };
+  EXPECT_RUNS(kernel(entry, &right));
+  right = false;
+  expectFault(kernel(entry, &right), kind, parts);
+}
 
 } // namespace tegula::sim

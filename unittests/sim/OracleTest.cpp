@@ -1,5 +1,6 @@
-// The race check against a slow, obvious one: random programs of accesses and synchronization; all pairs of accesses are compared by full
-// vector clocks. The simulator must fault exactly if two of them conflict without order, whatever order its fibers run in.
+// The race check against a slow, obvious one: random programs of accesses and synchronization; all pairs of accesses
+// are compared by full vector clocks. The simulator must fault exactly if two of them conflict without order, whatever
+// order its fibers run in.
 #include "Fixture.h"
 #include <random>
 
@@ -39,22 +40,29 @@ void runProgram(T t, const void *args) {
     uint32_t bar = smem(t, bytes + uint32_t(s.index) * 8);
     switch (s.kind) {
     case Step::Access:
-      if (!in) break;
+      if (!in)
+        break;
       if (s.writes[me])
         tegula_sim_st_shared(t, s.index, smem(t, s.offset[me]), s.size[me], 1, v);
       else
         tegula_sim_ld_shared(t, s.index, smem(t, s.offset[me]), s.size[me], 1, v);
       break;
-    case Step::Barrier: sync(t, threadCount); break;
+    case Step::Barrier:
+      sync(t, threadCount);
+      break;
     case Step::Named:
-      if (in) tegula_sim_bar_sync(t, 5, 1 + s.index % 15, __builtin_popcountll(s.who));
+      if (in)
+        tegula_sim_bar_sync(t, 5, 1 + s.index % 15, __builtin_popcountll(s.who));
       break;
     case Step::Warp:
-      if (in) tegula_sim_syncwarp(t, 6, uint32_t(s.who >> (me / 32 * 32)));
+      if (in)
+        tegula_sim_syncwarp(t, 6, uint32_t(s.who >> (me / 32 * 32)));
       break;
     case Step::Mbarrier:
-      if (in) tegula_sim_mbar_arrive(t, 7, bar, 1, 1);
-      if (s.waiters >> me & 1) tegula_sim_mbar_wait(t, 8, bar, 0);
+      if (in)
+        tegula_sim_mbar_arrive(t, 7, bar, 1, 1);
+      if (s.waiters >> me & 1)
+        tegula_sim_mbar_wait(t, 8, bar, 0);
       break;
     }
   }
@@ -69,7 +77,9 @@ Program makeProgram(std::mt19937_64 &random) {
     Step s{};
     s.index = int32_t(i);
     switch (random() % 7) {
-    case 0: s.kind = Step::Barrier; break;
+    case 0:
+      s.kind = Step::Barrier;
+      break;
     case 1: {
       s.kind = Step::Named;
       s.who = random() % 2 ? ~Set(0) : random() % 2 ? 0xffffffffu : ~Set(0xffffffffu);
@@ -85,13 +95,15 @@ Program makeProgram(std::mt19937_64 &random) {
       s.kind = Step::Mbarrier;
       s.index = barriers++;
       s.who = random() % 2 ? Set(1) << random() % 64 : random();
-      if (!s.who) s.who = 1;
+      if (!s.who)
+        s.who = 1;
       s.waiters = random() % 2 ? random() : random() & random();
       break;
     default: {
       s.kind = Step::Access;
       s.who = mostlyOrdered ? Set(1) << random() % 64 : random() & random() & random() & random();
-      if (random() % 4 == 0) s.who |= random() & random() & random() & random();
+      if (random() % 4 == 0)
+        s.who |= random() & random() & random() & random();
       for (unsigned t = 0; t < threadCount; ++t) {
         s.size[t] = uint8_t(1u << random() % 5);
         s.offset[t] = uint32_t(random() % bytes) / s.size[t] * s.size[t];
@@ -113,27 +125,37 @@ bool hasRace(const Program &p) {
   };
   std::vector<Seen> all;
   std::vector<std::vector<uint32_t>> clock(threadCount, std::vector<uint32_t>(threadCount));
-  for (unsigned t = 0; t < threadCount; ++t) clock[t][t] = 1;
+  for (unsigned t = 0; t < threadCount; ++t)
+    clock[t][t] = 1;
   auto join = [](std::vector<uint32_t> &a, const std::vector<uint32_t> &b) {
-    for (unsigned i = 0; i < threadCount; ++i) a[i] = std::max(a[i], b[i]);
+    for (unsigned i = 0; i < threadCount; ++i)
+      a[i] = std::max(a[i], b[i]);
   };
   auto meet = [&](Set releases, Set acquires) {
     std::vector<uint32_t> sum(threadCount);
     for (unsigned t = 0; t < threadCount; ++t)
-      if (releases >> t & 1) join(sum, clock[t]), ++clock[t][t];
+      if (releases >> t & 1)
+        join(sum, clock[t]), ++clock[t][t];
     for (unsigned t = 0; t < threadCount; ++t)
-      if (acquires >> t & 1) join(clock[t], sum);
+      if (acquires >> t & 1)
+        join(clock[t], sum);
   };
   for (const Step &s : p.steps) {
-    if (s.kind == Step::Barrier) meet(~Set(0), ~Set(0));
-    if (s.kind == Step::Named || s.kind == Step::Warp) meet(s.who, s.who);
-    if (s.kind == Step::Mbarrier) meet(s.who, s.waiters);
-    if (s.kind != Step::Access) continue;
+    if (s.kind == Step::Barrier)
+      meet(~Set(0), ~Set(0));
+    if (s.kind == Step::Named || s.kind == Step::Warp)
+      meet(s.who, s.who);
+    if (s.kind == Step::Mbarrier)
+      meet(s.who, s.waiters);
+    if (s.kind != Step::Access)
+      continue;
     for (unsigned t = 0; t < threadCount; ++t) {
-      if (!(s.who >> t & 1)) continue;
+      if (!(s.who >> t & 1))
+        continue;
       Seen mine{t, clock[t][t], s.offset[t], s.size[t], s.writes[t]};
       for (const Seen &o : all)
-        if ((o.writes || mine.writes) && o.offset < mine.offset + mine.size && mine.offset < o.offset + o.size && clock[t][o.thread] < o.time)
+        if ((o.writes || mine.writes) && o.offset < mine.offset + mine.size && mine.offset < o.offset + o.size &&
+            clock[t][o.thread] < o.time)
           return true;
       all.push_back(mine);
     }
@@ -150,7 +172,8 @@ TEST(RaceOracle, RandomPrograms) {
     bool race = hasRace(p);
     Report r = Kernel(threadCount, bytes + 8 * 64)(runProgram, &arg);
     races += race;
-    ASSERT_STREQ(faultName(r.fault.kind), faultName(race ? FaultKind::SharedRace : FaultKind::None)) << "program " << i << ": " << r.fault.text;
+    ASSERT_STREQ(faultName(r.fault.kind), faultName(race ? FaultKind::SharedRace : FaultKind::None))
+        << "program " << i << ": " << r.fault.text;
   }
   EXPECT_GT(races, total / 5);
   EXPECT_LT(races, total * 4 / 5);

@@ -1,6 +1,7 @@
-// The fastest matmul known for the hardware (docs/hopper.md, section on a hand-written GEMM), small: clusters of two CTAs, a producer warpgroup that
-// multicasts B, two consumer warpgroups, a ring of stages whose slots are freed across the cluster, register reallocation, and a
-// persistent loop whose epilogue goes through stmatrix and TMA stores. It must run without a fault; each planted bug must be found.
+// The fastest matmul known for the hardware (docs/hopper.md, section on a hand-written GEMM), small: clusters of two
+// CTAs, a producer warpgroup that multicasts B, two consumer warpgroups, a ring of stages whose slots are freed across
+// the cluster, register reallocation, and a persistent loop whose epilogue goes through stmatrix and TMA stores. It
+// must run without a fault; each planted bug must be found.
 #include "Fixture.h"
 #include "sim/TensorMap.h"
 #include <random>
@@ -9,7 +10,8 @@ namespace tegula::sim {
 namespace {
 
 constexpr int size = 256, steps = size / 64, tiles = 2, stages = 3;
-constexpr uint32_t aBytes = 128 * 128, bBytes = 128 * 128, stageBytes = aBytes + bBytes, epilogue = stages * stageBytes, bars = epilogue + 2 * 16384;
+constexpr uint32_t aBytes = 128 * 128, bBytes = 128 * 128, stageBytes = aBytes + bBytes, epilogue = stages * stageBytes,
+                   bars = epilogue + 2 * 16384;
 
 enum Bug { None, NoProxyFence, NoStoreWait, NoBarrierBeforeStore, FreesOwnOnly, NoFenceBeforeArrive, StoreNotAwaited };
 struct Problem {
@@ -33,7 +35,8 @@ void produce(T t, const Problem &p) {
     tegula_sim_mbar_arrive_expect(t, 21, at.full(s), int32_t(stageBytes), 1);
     int32_t aAt[2] = {k, rank * 128}, bAt[2] = {k, n + rank * 64};
     tegula_sim_tma_load(t, 22, at.stage(s), address(p.a), 2, aAt, at.full(s), 0, 1);
-    tegula_sim_tma_load(t, 23, at.stage(s) + aBytes + uint32_t(rank) * bBytes / 2, address(p.b), 2, bAt, at.full(s), 3, 1);
+    tegula_sim_tma_load(t, 23, at.stage(s) + aBytes + uint32_t(rank) * bBytes / 2, address(p.b), 2, bAt, at.full(s), 3,
+                        1);
     tegula_sim_backedge(t);
   }
 }
@@ -43,18 +46,24 @@ void writeTile(T t, const Problem &p, int group, int tile, const uint32_t *d) {
   int lane = tid(t) % 32, warp = tid(t) / 32 % 4;
   bool first = tid(t) % 128 == 0;
   uint32_t buffer = epilogue + uint32_t(group) * 16384;
-  if (first && p.bug != NoStoreWait) tegula_sim_bulk_wait(t, 40, 0, 1);
+  if (first && p.bug != NoStoreWait)
+    tegula_sim_bulk_wait(t, 40, 0, 1);
   tegula_sim_bar_sync(t, 41, 1 + group, 128);
   auto bf16 = [&](int r) { return d[r] >> 16; };
   for (int c = 0; c < 8; ++c) { // 16 columns each
     uint32_t v[4];
-    for (int m = 0; m < 4; ++m) v[m] = bf16(c * 8 + m * 2) | bf16(c * 8 + m * 2 + 1) << 16;
+    for (int m = 0; m < 4; ++m)
+      v[m] = bf16(c * 8 + m * 2) | bf16(c * 8 + m * 2 + 1) << 16;
     uint32_t row = uint32_t(warp * 16 + lane % 8 + lane / 8 % 2 * 8), chunk = uint32_t(c % 4 * 2 + lane / 16);
-    tegula_sim_stmatrix(t, 42, smem(t, buffer + uint32_t(c / 4) * 8192 + row * 128 + ((chunk ^ row % 8) << 4)), 4, 0, v);
+    tegula_sim_stmatrix(t, 42, smem(t, buffer + uint32_t(c / 4) * 8192 + row * 128 + ((chunk ^ row % 8) << 4)), 4, 0,
+                        v);
   }
-  if (p.bug != NoProxyFence) tegula_sim_fence_proxy_async(t, 43);
-  if (p.bug != NoBarrierBeforeStore) tegula_sim_bar_sync(t, 44, 1 + group, 128);
-  if (!first) return;
+  if (p.bug != NoProxyFence)
+    tegula_sim_fence_proxy_async(t, 43);
+  if (p.bug != NoBarrierBeforeStore)
+    tegula_sim_bar_sync(t, 44, 1 + group, 128);
+  if (!first)
+    return;
   for (int h = 0; h < 2; ++h) {
     int32_t cAt[2] = {tile * 128 + h * 64, ctaRank(t) * 128 + group * 64};
     tegula_sim_tma_store(t, 45, address(p.c), 2, cAt, smem(t, buffer + uint32_t(h) * 8192), 1);
@@ -66,9 +75,11 @@ void consume(T t, const Problem &p, int group) {
   Places at{t};
   // One thread a CTA of the cluster tells it that the slot is free.
   int peer = tid(t) % 128 == 0 ? 0 : tid(t) % 128 == 32 ? 1 : -1;
-  if (p.bug == FreesOwnOnly && peer != ctaRank(t)) peer = -1;
+  if (p.bug == FreesOwnOnly && peer != ctaRank(t))
+    peer = -1;
   auto free = [&](int i) {
-    if (peer >= 0) tegula_sim_mbar_arrive(t, 34, tegula_sim_mapa(t, at.empty(i % stages), peer), 1, 1);
+    if (peer >= 0)
+      tegula_sim_mbar_arrive(t, 34, tegula_sim_mapa(t, at.empty(i % stages), peer), 1, 1);
   };
   auto desc = [](uint32_t a) { return uint64_t((a & 0x3ffff) >> 4) | uint64_t(64) << 32 | uint64_t(1) << 62; };
   for (int tile = 0; tile < tiles; ++tile) {
@@ -79,17 +90,20 @@ void consume(T t, const Problem &p, int group) {
       tegula_sim_wgmma_fence(t, 31);
       for (uint32_t j = 0; j < 4; ++j)
         tegula_sim_wgmma(t, 32, 128, TEGULA_MMA_F32, TEGULA_MMA_BF16, TEGULA_MMA_BF16, nullptr,
-                         desc(at.stage(s) + uint32_t(group) * aBytes / 2 + 32 * j), desc(at.stage(s) + aBytes + 32 * j), k || j, 0, 0, 0, 0, d);
+                         desc(at.stage(s) + uint32_t(group) * aBytes / 2 + 32 * j), desc(at.stage(s) + aBytes + 32 * j),
+                         k || j, 0, 0, 0, 0, d);
       tegula_sim_wgmma_commit(t, 33);
       tegula_sim_wgmma_wait(t, 33, 1, d, 64);
-      if (k) free(i - 1);
+      if (k)
+        free(i - 1);
       tegula_sim_backedge(t);
     }
     tegula_sim_wgmma_wait(t, 33, 0, d, 64);
     free(tile * steps + steps - 1);
     writeTile(t, p, group, tile, d);
   }
-  if (tid(t) % 128 == 0 && p.bug != StoreNotAwaited) tegula_sim_bulk_wait(t, 47, 0, 0);
+  if (tid(t) % 128 == 0 && p.bug != StoreNotAwaited)
+    tegula_sim_bulk_wait(t, 47, 0, 0);
 }
 
 void specialized(T t, const void *args) {
@@ -100,7 +114,8 @@ void specialized(T t, const void *args) {
       tegula_sim_mbar_init(t, 10, at.full(s), 1);
       tegula_sim_mbar_init(t, 11, at.empty(s), 4);
     }
-    if (p.bug != NoFenceBeforeArrive) tegula_sim_fence_mbarrier_init(t, 12);
+    if (p.bug != NoFenceBeforeArrive)
+      tegula_sim_fence_mbarrier_init(t, 12);
   }
   tegula_sim_cluster_arrive(t, 13, 1);
   tegula_sim_cluster_wait(t, 13);
@@ -122,7 +137,8 @@ struct Specialized : testing::Test {
     p.bug = bug;
     std::mt19937 random(5);
     for (auto *m : {&a, &b})
-      for (uint16_t &v : *m) v = std::array<uint16_t, 3>{0, 0x3f80, 0xbf80}[random() % 3];
+      for (uint16_t &v : *m)
+        v = std::array<uint16_t, 3>{0, 0x3f80, 0xbf80}[random() % 3];
     auto encode = [](unsigned char *map, std::vector<uint16_t> &m, uint32_t rows) {
       TensorMapSpec s;
       s.dataType = 9, s.rank = 2, s.address = address(m.data()), s.swizzle = 3;
@@ -141,7 +157,8 @@ TEST_F(Specialized, RunsAndIsExact) {
   for (int m = 0; m < size; ++m)
     for (int n = 0; n < size; ++n) {
       int sum = 0;
-      for (int k = 0; k < size; ++k) sum += value(a[size_t(m * size + k)]) * value(b[size_t(n * size + k)]);
+      for (int k = 0; k < size; ++k)
+        sum += value(a[size_t(m * size + k)]) * value(b[size_t(n * size + k)]);
       float f = float(sum);
       uint32_t bits;
       std::memcpy(&bits, &f, 4);

@@ -1,5 +1,5 @@
-// Tensor maps and bulk tensor copies: what is refused, where elements land, what lies outside, multicast, stores and reductions; and the
-// hazards of wgmma, which reads what these copies bring.
+// Tensor maps and bulk tensor copies: what is refused, where elements land, what lies outside, multicast, stores and
+// reductions; and the hazards of wgmma, which reads what these copies bring.
 #include "Fixture.h"
 #include "sim/TensorMap.h"
 #include <fstream>
@@ -9,7 +9,8 @@
 namespace tegula::sim {
 namespace {
 
-TensorMapSpec spec2d(const void *data, int32_t type, uint64_t cols, uint64_t rows, uint64_t pitch, uint32_t boxCols, uint32_t boxRows, int32_t swizzle) {
+TensorMapSpec spec2d(const void *data, int32_t type, uint64_t cols, uint64_t rows, uint64_t pitch, uint32_t boxCols,
+                     uint32_t boxRows, int32_t swizzle) {
   TensorMapSpec s;
   s.dataType = type, s.rank = 2, s.address = address(data), s.swizzle = swizzle;
   s.dims[0] = cols, s.dims[1] = rows, s.strides[0] = pitch, s.box[0] = boxCols, s.box[1] = boxRows;
@@ -28,9 +29,9 @@ TEST(TensorMap, RefusesWhatTheDriverRefuses) {
       {[](auto &s) {}, true},
       {[](auto &s) { s.box[1] = 256; }, true},
       {[](auto &s) { s.box[1] = 257; }, false},
-      {[](auto &s) { s.box[0] = 4; }, false},                // 8 bytes
-      {[](auto &s) { s.box[0] = 24; }, true},                // 48 bytes
-      {[](auto &s) { s.box[0] = 128; }, false},              // more than the span
+      {[](auto &s) { s.box[0] = 4; }, false},   // 8 bytes
+      {[](auto &s) { s.box[0] = 24; }, true},   // 48 bytes
+      {[](auto &s) { s.box[0] = 128; }, false}, // more than the span
       {[](auto &s) { s.box[0] = 128, s.swizzle = 0; }, true},
       {[](auto &s) { s.box[0] = 64, s.swizzle = 2; }, false},
       {[](auto &s) { s.box[0] = 32, s.swizzle = 2; }, true},
@@ -94,7 +95,8 @@ void copyKernel(T t, const void *args) {
 TEST(TensorCopy, PlacesElementsOfABoxLargerThanTheTensor) {
   // bf16 tensor of 99 x 50 with pitch 104; images of column bits (bytes) and row bits by swizzle mode, docs/hopper.md.
   std::vector<uint16_t> data(104 * 50);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = uint16_t(i + 1);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = uint16_t(i + 1);
   struct Mode {
     int32_t swizzle, cols;
     std::vector<uint32_t> colBits, rowBits;
@@ -117,8 +119,10 @@ TEST(TensorCopy, PlacesElementsOfABoxLargerThanTheTensor) {
         for (int i = 0; i < 64; ++i)
           for (int j = 0; j < m.cols; ++j) {
             uint32_t at = 0;
-            for (size_t b = 0; b < m.colBits.size(); ++b) at ^= j >> b & 1 ? m.colBits[b] : 0;
-            for (size_t b = 0; b < m.rowBits.size(); ++b) at ^= i >> b & 1 ? m.rowBits[b] : 0;
+            for (size_t b = 0; b < m.colBits.size(); ++b)
+              at ^= j >> b & 1 ? m.colBits[b] : 0;
+            for (size_t b = 0; b < m.rowBits.size(); ++b)
+              at ^= i >> b & 1 ? m.rowBits[b] : 0;
             uint16_t v;
             std::memcpy(&v, c.out + at, 2);
             bool inside = x + j >= 0 && x + j < 99 && y + i >= 0 && y + i < 50;
@@ -142,7 +146,8 @@ TEST(TensorCopy, RulesAtRunTime) {
   std::vector<uint16_t> shorter(64 * 32);
   Copy c{{}, {0, 0}, 8192, 0, nullptr, 2};
   ASSERT_EQ(encodeTensorMap(spec2d(shorter.data(), 9, 64, 64, 128, 64, 64, 3), c.map), "");
-  expectFault(Kernel(32, 65536 + 16).buffer(shorter)(copyKernel, &c), FaultKind::GlobalBounds, {"bulk tensor load", "site 4"});
+  expectFault(Kernel(32, 65536 + 16).buffer(shorter)(copyKernel, &c), FaultKind::GlobalBounds,
+              {"bulk tensor load", "site 4"});
   c.map[3] ^= 1;
   expectFault(Kernel(32, 65536 + 16).buffer(shorter)(copyKernel, &c), FaultKind::Tensor, {"there is no tensor map"});
 }
@@ -151,19 +156,23 @@ TEST(TensorCopy, StoresAndReducesClipped) {
   std::vector<float> data(64 * 32, 1.0f);
   Copy c{{}, {-4, 28}, 0, 0, nullptr, 2};
   ASSERT_EQ(encodeTensorMap(spec2d(data.data(), 7, 62, 32, 256, 32, 8, 3), c.map), "");
-  EXPECT_RUNS(Kernel(32, 4096).buffer(data)([](T t, const void *args) {
-    const Copy &c = *static_cast<const Copy *>(args);
-    // Box of 8 rows of 32 floats, each row the row number; swizzling moves 16-byte pieces within rows only.
-    for (uint32_t r = 0; r < 8; ++r) store<float>(t, r * 128 + uint32_t(tid(t)) * 4, float(r + 2));
-    tegula_sim_fence_proxy_async(t, 2);
-    sync(t, 32);
-    if (tid(t)) return;
-    int32_t far[2] = {56, 0};
-    tegula_sim_tma_store(t, 3, address(c.map), 2, c.coord, smem(t, 0), 1);
-    tegula_sim_tma_reduce(t, 4, address(c.map), 2, far, smem(t, 0), TEGULA_ATOM_ADD, 1);
-    tegula_sim_bulk_commit(t, 5);
-    tegula_sim_bulk_wait(t, 6, 0, 0);
-  }, &c));
+  EXPECT_RUNS(Kernel(32, 4096).buffer(data)(
+      [](T t, const void *args) {
+        const Copy &c = *static_cast<const Copy *>(args);
+        // Box of 8 rows of 32 floats, each row the row number; swizzling moves 16-byte pieces within rows only.
+        for (uint32_t r = 0; r < 8; ++r)
+          store<float>(t, r * 128 + uint32_t(tid(t)) * 4, float(r + 2));
+        tegula_sim_fence_proxy_async(t, 2);
+        sync(t, 32);
+        if (tid(t))
+          return;
+        int32_t far[2] = {56, 0};
+        tegula_sim_tma_store(t, 3, address(c.map), 2, c.coord, smem(t, 0), 1);
+        tegula_sim_tma_reduce(t, 4, address(c.map), 2, far, smem(t, 0), TEGULA_ATOM_ADD, 1);
+        tegula_sim_bulk_commit(t, 5);
+        tegula_sim_bulk_wait(t, 6, 0, 0);
+      },
+      &c));
   for (int y = 0; y < 32; ++y)
     for (int x = 0; x < 64; ++x) {
       float expected = y >= 28 && x < 28 ? float(y - 28 + 2) : y < 8 && x >= 56 && x < 62 ? float(y + 3) : 1.0f;
@@ -173,46 +182,58 @@ TEST(TensorCopy, StoresAndReducesClipped) {
 
 TEST(TensorCopy, Multicast) {
   std::vector<int32_t> data(256), out(2 * 32);
-  for (size_t i = 0; i < data.size(); ++i) data[i] = int32_t(i);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = int32_t(i);
   Copy c{{}, {0, 0}, 0, 0, reinterpret_cast<unsigned char *>(out.data()), 2};
   ASSERT_EQ(encodeTensorMap(spec2d(data.data(), 3, 16, 16, 64, 16, 1, 0), c.map), "");
-  EXPECT_RUNS(Kernel(32, 1024).cluster(2).buffer(data).buffer(out)([](T t, const void *args) {
-    const Copy &c = *static_cast<const Copy *>(args);
-    if (tid(t) == 0) {
-      tegula_sim_mbar_init(t, 1, smem(t, 512), 1);
-      tegula_sim_fence_mbarrier_init(t, 2);
-    }
-    tegula_sim_cluster_arrive(t, 3, 1);
-    tegula_sim_cluster_wait(t, 3);
-    if (tid(t) == 0) {
-      // Each CTA brings one row to both.
-      int32_t coord[2] = {0, 3 + ctaRank(t)};
-      tegula_sim_mbar_arrive_expect(t, 4, smem(t, 512), 128, 1);
-      tegula_sim_tma_load(t, 5, smem(t, uint32_t(ctaRank(t)) * 128), address(c.map), 2, coord, smem(t, 512), 3, 1);
-    }
-    tegula_sim_mbar_wait(t, 6, smem(t, 512), 0);
-    int32_t v = load<int32_t>(t, uint32_t(tid(t) / 16) * 128 + uint32_t(tid(t) % 16) * 4);
-    storeGlobal(t, reinterpret_cast<int32_t *>(c.out) + ctaRank(t) * 32 + tid(t), v);
-    tegula_sim_cluster_arrive(t, 7, 0);
-    tegula_sim_cluster_wait(t, 7);
-  }, &c));
-  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], int32_t(3 * 16 + i % 32));
+  EXPECT_RUNS(Kernel(32, 1024).cluster(2).buffer(data).buffer(out)(
+      [](T t, const void *args) {
+        const Copy &c = *static_cast<const Copy *>(args);
+        if (tid(t) == 0) {
+          tegula_sim_mbar_init(t, 1, smem(t, 512), 1);
+          tegula_sim_fence_mbarrier_init(t, 2);
+        }
+        tegula_sim_cluster_arrive(t, 3, 1);
+        tegula_sim_cluster_wait(t, 3);
+        if (tid(t) == 0) {
+          // Each CTA brings one row to both.
+          int32_t coord[2] = {0, 3 + ctaRank(t)};
+          tegula_sim_mbar_arrive_expect(t, 4, smem(t, 512), 128, 1);
+          tegula_sim_tma_load(t, 5, smem(t, uint32_t(ctaRank(t)) * 128), address(c.map), 2, coord, smem(t, 512), 3, 1);
+        }
+        tegula_sim_mbar_wait(t, 6, smem(t, 512), 0);
+        int32_t v = load<int32_t>(t, uint32_t(tid(t) / 16) * 128 + uint32_t(tid(t) % 16) * 4);
+        storeGlobal(t, reinterpret_cast<int32_t *>(c.out) + ctaRank(t) * 32 + tid(t), v);
+        tegula_sim_cluster_arrive(t, 7, 0);
+        tegula_sim_cluster_wait(t, 7);
+      },
+      &c));
+  for (size_t i = 0; i < out.size(); ++i)
+    EXPECT_EQ(out[i], int32_t(3 * 16 + i % 32));
 }
 
 enum WgmmaBug { Fine, NoProxyFence, NoBarrier, NoWait, NoFence, StoredConverted, Overwritten, NoCommit };
 void wgmmaHazards(T t, const void *args) {
   WgmmaBug bug = *static_cast<const WgmmaBug *>(args);
-  for (uint32_t i = 0; i < 2; ++i) store<uint64_t>(t, uint32_t(tid(t)) * 16 + 8 * i, 0x3f803f803f803f80, 10); // 64 rows of A, then 64 of B: ones
-  if (bug != NoProxyFence || tid(t) != 70) tegula_sim_fence_proxy_async(t, 11);
-  if (bug != NoBarrier) sync(t);
+  for (uint32_t i = 0; i < 2; ++i)
+    store<uint64_t>(t, uint32_t(tid(t)) * 16 + 8 * i, 0x3f803f803f803f80, 10); // 64 rows of A, then 64 of B: ones
+  if (bug != NoProxyFence || tid(t) != 70)
+    tegula_sim_fence_proxy_async(t, 11);
+  if (bug != NoBarrier)
+    sync(t);
   // K-major without swizzle, 128 bytes from 8 rows to the next and the second half of K shared with the first.
   auto desc = [&](uint32_t at) { return uint64_t((smem(t, at) & 0x3ffff) >> 4) | uint64_t(8) << 32; };
   uint32_t d[32] = {};
-  if (bug != NoFence) tegula_sim_wgmma_fence(t, 12);
-  tegula_sim_wgmma(t, 13, 64, TEGULA_MMA_F32, TEGULA_MMA_BF16, TEGULA_MMA_BF16, nullptr, desc(0), desc(1024), 1, 0, 0, 0, 0, d);
-  if (bug != NoCommit) tegula_sim_wgmma_commit(t, 14);
-  if (bug == Overwritten) store<uint64_t>(t, uint32_t(tid(t)) * 16, 0, 15);
-  if (bug != NoWait && bug != StoredConverted) tegula_sim_wgmma_wait(t, 16, 0, d, 32);
+  if (bug != NoFence)
+    tegula_sim_wgmma_fence(t, 12);
+  tegula_sim_wgmma(t, 13, 64, TEGULA_MMA_F32, TEGULA_MMA_BF16, TEGULA_MMA_BF16, nullptr, desc(0), desc(1024), 1, 0, 0,
+                   0, 0, d);
+  if (bug != NoCommit)
+    tegula_sim_wgmma_commit(t, 14);
+  if (bug == Overwritten)
+    store<uint64_t>(t, uint32_t(tid(t)) * 16, 0, 15);
+  if (bug != NoWait && bug != StoredConverted)
+    tegula_sim_wgmma_wait(t, 16, 0, d, 32);
   float f;
   std::memcpy(&f, &d[7], 4);
   float twice = f + f;
@@ -224,7 +245,8 @@ void wgmmaHazards(T t, const void *args) {
     store(t, uint32_t(tid(t)) * 4, pair, 17);
   else
     store(t, uint32_t(tid(t)) * 4, bits, 18);
-  if (bug == Fine && twice != 32) tegula_sim_assert_fail(t, 99);
+  if (bug == Fine && twice != 32)
+    tegula_sim_assert_fail(t, 99);
 }
 
 TEST(Wgmma, Hazards) {
@@ -246,7 +268,8 @@ TEST(Wgmma, Hazards) {
   for (const Case &c : cases) {
     Report r = Kernel(128, 2048)(wgmmaHazards, &c.bug);
     expectFault(r, c.kind, {});
-    for (const char *p : c.parts) EXPECT_NE(r.fault.text.find(p), std::string::npos) << r.fault.text << "\n  lacks: " << p;
+    for (const char *p : c.parts)
+      EXPECT_NE(r.fault.text.find(p), std::string::npos) << r.fault.text << "\n  lacks: " << p;
   }
 }
 
@@ -258,11 +281,12 @@ TEST(Symbols, MatchTheHeader) {
   std::set<std::string> declared, listed = {
 #define SIM_SYMBOL(name) #name,
 #include "abi/SimSymbols.def"
-                          };
+                                  };
   std::string s = text.str();
   for (size_t at = s.find(" tegula_sim_"); at != std::string::npos; at = s.find(" tegula_sim_", at + 1)) {
     size_t end = s.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", at + 1);
-    if (s[end] == '(') declared.insert(s.substr(at + 1, end - at - 1));
+    if (s[end] == '(')
+      declared.insert(s.substr(at + 1, end - at - 1));
   }
   EXPECT_GT(declared.size(), 40u);
   EXPECT_EQ(declared, listed);
