@@ -128,16 +128,30 @@ static Fault configFault(std::string why) {
   return f;
 }
 
+/// Sorted, with overlapping ones (views of one array) made one. Neighbours that only touch stay apart.
+static std::vector<Extent> unionOf(std::span<const Extent> buffers) {
+  std::vector<Extent> sorted(buffers.begin(), buffers.end()), result;
+  std::sort(sorted.begin(), sorted.end(), [](const Extent &a, const Extent &b) { return a.begin < b.begin; });
+  for (Extent e : sorted) {
+    e.bytes = std::min(e.bytes, UINT64_MAX - e.begin);
+    if (e.bytes == 0)
+      continue;
+    Extent *last = result.empty() ? nullptr : &result.back();
+    if (last && e.begin - last->begin < last->bytes)
+      last->bytes = std::max(last->bytes, e.begin - last->begin + e.bytes);
+    else
+      result.push_back(e);
+  }
+  return result;
+}
+
 Report launch(const LaunchConfig &config) {
   LaunchState state{config};
   if (std::string why = refusal(config); !why.empty()) {
     state.report.fault = configFault(why);
     return std::move(state.report);
   }
-  state.buffers.assign(config.buffers.begin(), config.buffers.end());
-  std::sort(state.buffers.begin(), state.buffers.end(), [](const Extent &a, const Extent &b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.bytes < b.bytes;
-  });
+  state.buffers = unionOf(config.buffers);
   state.clusters = uint64_t(config.grid[0]) * uint64_t(config.grid[1]) * uint64_t(config.grid[2]);
   auto workers = unsigned(std::clamp<uint64_t>(config.hostThreads, 1, state.clusters));
   unsigned maxResident = std::max(1u, (residentCtas / config.clusterCtas + workers - 1) / workers);

@@ -207,6 +207,21 @@ TEST(Machine, ImpossibleLaunches) {
   expectFault(Kernel().programs(0)(entry), FaultKind::Config, {"grid"});
 }
 
+TEST(Machine, BuffersMayOverlap) {
+  std::vector<int32_t> data(64);
+  int32_t *p = data.data();
+  std::vector<Extent> views = {
+      {address(p + 8), 32}, {address(p), 128}, {address(p + 20), 0}, {address(p + 24), 160}, {address(p), 4}};
+  LaunchConfig c;
+  c.threads = 64;
+  c.buffers = views;
+  c.args = &p;
+  c.entry = [](T t, const void *a) { storeGlobal(t, *static_cast<int32_t *const *>(a) + tid(t), 1); };
+  EXPECT_RUNS(launch(c));
+  views[3].bytes -= 4;
+  expectFault(launch(c), FaultKind::GlobalBounds, {"thread 63", "252 bytes after the start of one with 252 bytes"});
+}
+
 TEST(Machine, AccessesOutsideMemory) {
   std::vector<int32_t> data(16);
   int32_t *p = data.data();
