@@ -77,7 +77,7 @@ def collect():
             functions[name] = (signature, doc)
             if "Method" in m.group(0):
                 methods[name] = (signature, doc)
-    for path in sorted((ROOT / "src/lib").glob("*.py")):
+    for path in sorted(p for p in (ROOT / "src/lib").glob("*.py") if not p.name.startswith("libdevice_")):
         for fn in ast.parse(path.read_text()).body:
             if isinstance(fn, ast.FunctionDef) and not fn.name.startswith("_"):
                 parameters = ast.unparse(fn.args)

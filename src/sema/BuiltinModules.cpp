@@ -12,27 +12,29 @@ namespace tegula::sema {
 
 using lang::Value;
 
+static std::shared_ptr<const lang::Function> libdeviceFunction(std::string_view name);
+
 namespace {
 
 struct Row {
   std::string_view dotted;
   std::string_view prefix;    // in lang's table
-  bool isLanguage;            // has library functions
+  enum Library { None, Language, Libdevice } library; // whose functions it has
 };
 /// Below `triton` or `tegula`, which mean the same.
 constexpr Row rows[] = {
-    {"language", "", true},
-    {"language.core", "", true},
-    {"language.standard", "", true},
-    {"language.random", "", true},
-    {"language.math", "math.", false},
-    {"language.target_info", "target_info.", false},
-    {"language.extra", "extra.", false},
-    {"language.extra.libdevice", "extra.libdevice.", false},
-    {"language.extra.cuda", "extra.cuda.", false},
-    {"language.extra.cuda.libdevice", "extra.cuda.libdevice.", false},
-    {"language.extra.cpu", "extra.cpu.", false},
-    {"language.extra.cpu.libdevice", "extra.cpu.libdevice.", false},
+    {"language", "", Row::Language},
+    {"language.core", "", Row::Language},
+    {"language.standard", "", Row::Language},
+    {"language.random", "", Row::Language},
+    {"language.math", "math.", Row::None},
+    {"language.target_info", "target_info.", Row::None},
+    {"language.extra", "extra.", Row::None},
+    {"language.extra.libdevice", "extra.libdevice.", Row::Libdevice},
+    {"language.extra.cuda", "extra.cuda.", Row::None},
+    {"language.extra.cuda.libdevice", "extra.cuda.libdevice.", Row::Libdevice},
+    {"language.extra.cpu", "extra.cpu.", Row::None},
+    {"language.extra.cpu.libdevice", "extra.cpu.libdevice.", Row::Libdevice},
 };
 
 /// What `triton` offers to host code; in a kernel these are names that cannot be called.
@@ -55,8 +57,9 @@ public:
     }
     if (std::shared_ptr<const lang::Module> m = builtinModule(dotted_ + "." + std::string(name)))
       return Binding{Value(m)};
-    if (row_.isLanguage)
-      if (std::shared_ptr<const lang::Function> f = libraryFunction(name))
+    if (row_.library != Row::None)
+      if (std::shared_ptr<const lang::Function> f =
+              row_.library == Row::Libdevice ? libdeviceFunction(name) : libraryFunction(name))
         return Binding{Value(f)};
     return std::nullopt;
   }
@@ -110,23 +113,27 @@ std::shared_ptr<const lang::Scope> makeScope(const std::string &dotted) {
   return nullptr;
 }
 
-/// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far.
+/// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far. Names of
+/// the files libdevice_*.py belong to libdevice alone; there the internal ones count too, for the files among each other.
 class Library {
+  using Index = std::map<std::string_view, const LibraryFile *, std::less<>>;
+
 public:
   Library() {
     for (const LibraryFile &f : libraryFiles()) {
+      bool isLibdevice = f.name.starts_with("libdevice_");
       std::string_view t = f.text;
       for (size_t at = t.find("\ndef "); at != t.npos; at = t.find("\ndef ", at + 1)) {
         std::string_view name = t.substr(at + 5, t.find('(', at) - at - 5);
-        if (!name.starts_with("_"))
-          index_.emplace(name, &f);
+        if (isLibdevice || !name.starts_with("_"))
+          (isLibdevice ? libdevice : language).emplace(name, &f);
       }
     }
   }
 
-  std::shared_ptr<const lang::Function> find(std::string_view name) {
-    auto it = index_.find(name);
-    if (it == index_.end())
+  std::shared_ptr<const lang::Function> find(const Index &index, std::string_view name) {
+    auto it = index.find(name);
+    if (it == index.end())
       return nullptr;
     std::shared_ptr<const lang::Module> m = load(*it->second);
     std::optional<Value> v = m ? m->attribute(name) : std::nullopt;
@@ -135,10 +142,12 @@ public:
 
   std::vector<std::string> names() const {
     std::vector<std::string> out;
-    for (const auto &[n, f] : index_)
+    for (const auto &[n, f] : language)
       out.emplace_back(n);
     return out;
   }
+
+  Index language, libdevice;
 
 private:
   std::shared_ptr<const lang::Module> load(const LibraryFile &f) {
@@ -152,7 +161,6 @@ private:
     return m;
   }
 
-  std::map<std::string_view, const LibraryFile *, std::less<>> index_;
   /// A file may use names of another one at its top level.
   std::recursive_mutex mutex_;
   std::map<std::string_view, std::shared_ptr<const lang::Module>> loaded_;
@@ -187,7 +195,10 @@ std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted) {
   return table->modules.emplace(name, std::move(m)).first->second;
 }
 
-std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) { return library().find(name); }
+std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) { return library().find(library().language, name); }
+static std::shared_ptr<const lang::Function> libdeviceFunction(std::string_view name) {
+  return library().find(library().libdevice, name);
+}
 std::vector<std::string> libraryNames() { return library().names(); }
 
 } // namespace tegula::sema

@@ -1,11 +1,10 @@
 // tl.extra.libdevice (LANGUAGE 3.10), as far as operations of the IR compute it. Functions take float32 and float64,
-// numbers count as literals. Those without an operation of their own are composed; in float32 the composition is
-// computed in float64 where it would lose bits, and rounded once.
+// numbers count as literals. Short compositions of operations are here too; what takes a formula is library text
+// (src/lib/libdevice_*.py).
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 namespace tegula::lang {
 
@@ -63,34 +62,7 @@ Real rint(Real x) {
   return copysign(select(x.abs().cmp(CmpPred::Olt, big), (x.abs() + big) - x.of(big), x.abs()), x);
 }
 
-Real exp10(Real x) { return (x * std::numbers::log2e * std::numbers::ln10).op(OpKind::Exp2); }
-Real log10(Real x) { return x.op(OpKind::Log2) * (std::numbers::ln2 / std::numbers::ln10); }
 Real tan(Real x) { return x.op(OpKind::Sin) / x.op(OpKind::Cos); }
-/// Near zero the first terms of the series, where 1 + x would drop x's bits.
-Real expm1(Real x) {
-  return select(x.abs().cmp(CmpPred::Olt, 1e-5), x + x * x * 0.5 + x * x * x * (1.0 / 6), x.op(OpKind::Exp) - 1.0);
-}
-Real log1p(Real x) {
-  return select(x.abs().cmp(CmpPred::Olt, 1e-5), x - x * x * 0.5 + x * x * x * (1.0 / 3), (x + 1.0).op(OpKind::Log));
-}
-Real sinh(Real x) { return (expm1(x) - expm1(x.op(OpKind::FNeg))) * 0.5; }
-Real cosh(Real x) { return (x.op(OpKind::Exp) + x.op(OpKind::FNeg).op(OpKind::Exp)) * 0.5; }
-Real atanh(Real x) { return log1p((x + x) / (x.of(1.0) - x)) * 0.5; }
-Real asinh(Real x) {
-  Real a = x.abs();
-  return copysign(log1p(a + a * a / ((a * a + 1.0).op(OpKind::Sqrt) + 1.0)), x);
-}
-Real acosh(Real x) { return (x + (x * x - x.of(1.0)).op(OpKind::Sqrt)).op(OpKind::Log); }
-
-Real pow(Real x, Real y) {
-  Real r = (y * x.abs().op(OpKind::Log2)).op(OpKind::Exp2);
-  ir::Value *whole = y.cmp(CmpPred::Oeq, y.op(OpKind::Floor));
-  ir::Value *odd = y.b->binary(OpKind::And, whole, (y * 0.5).cmp(CmpPred::Une, (y * 0.5).op(OpKind::Floor)));
-  Real signedR = select(odd, r.op(OpKind::FNeg), select(whole, r, r.of(std::numeric_limits<double>::quiet_NaN())));
-  r = select(x.cmp(CmpPred::Olt, 0.0), signedR, r);
-  ir::Value *one = y.b->binary(OpKind::Or, y.cmp(CmpPred::Oeq, 0.0), x.cmp(CmpPred::Oeq, 1.0));
-  return select(one, r.of(1.0), r);
-}
 
 Real fmod(Real x, Real y) { return x.op(OpKind::FRem, y); }
 Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x - y); }
@@ -100,7 +72,6 @@ Real divRn(Real x, Real y) { return x / y; }
 Real addRn(Real x, Real y) { return x + y; }
 Real subRn(Real x, Real y) { return x - y; }
 Real mulRn(Real x, Real y) { return x * y; }
-Real hypot(Real x, Real y) { return (x * x + y * y).op(OpKind::Sqrt); }
 
 ir::Value *isNan(Real x) { return x.cmp(CmpPred::Uno, x); }
 ir::Value *isInf(Real x) { return x.abs().cmp(CmpPred::Oeq, std::numeric_limits<double>::infinity()); }
@@ -212,19 +183,7 @@ constexpr Builtin rows[] = {
     LIBDEVICE("round", unary<round>, "The nearest whole number, halves away from zero."),
     LIBDEVICE("rint", unary<rint>, "The nearest whole number, halves to even."),
     LIBDEVICE("nearbyint", unary<rint>, "The nearest whole number, halves to even."),
-    LIBDEVICE("exp10", (unary<exp10, true>), "10 to the power of x."),
-    LIBDEVICE("log10", (unary<log10, true>), "Logarithm of base 10."),
-    LIBDEVICE("expm1", (unary<expm1, true>), "exp(x) - 1."),
-    LIBDEVICE("log1p", (unary<log1p, true>), "log(1 + x)."),
     LIBDEVICE("tan", (unary<tan, true>), "Tangent."),
-    LIBDEVICE("sinh", (unary<sinh, true>), "Hyperbolic sine."),
-    LIBDEVICE("cosh", (unary<cosh, true>), "Hyperbolic cosine."),
-    LIBDEVICE("asinh", (unary<asinh, true>), "Inverse hyperbolic sine."),
-    LIBDEVICE("acosh", (unary<acosh, true>), "Inverse hyperbolic cosine."),
-    LIBDEVICE("atanh", (unary<atanh, true>), "Inverse hyperbolic tangent."),
-    LIBDEVICE2("pow", (binary<pow, true>), "x to the power of y."),
-    LIBDEVICE2("fast_powf", (binary<pow, true>), "x to the power of y."),
-    LIBDEVICE2("hypot", (binary<hypot, true>), "sqrt(x * x + y * y)."),
     LIBDEVICE2("fmod", binary<fmod>, "The remainder of x / y with the sign of x."),
     LIBDEVICE2("fdim", binary<fdim>, "x - y if that is positive, else 0."),
     LIBDEVICE2("fmax", binary<fmax>, "The greater one; NaN is ignored."),

@@ -1,0 +1,360 @@
+"""§3.10 libdevice against numpy's long double, math, and exact rational arithmetic. Bounds are units in the last place."""
+import math
+import statistics
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import CompileError, apply, assert_same, assert_ulp, d, rng, run
+from tegula.language.extra import libdevice
+
+pytestmark = pytest.mark.section("3.10 libdevice")
+TYPES = ["float32", "float64"]
+HIGH = {"float32": np.float64, "float64": np.longdouble}
+EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 1e-5, -1e-5, 1.1e-5, 9e-6, 1e-20, 3e-30, 1e30, 0.99999, 1.00001, np.inf, -np.inf, np.nan]
+
+
+def inputs(t, low, high, key=""):
+    """Values from [low, high], evenly and by magnitude, with both edges."""
+    g = rng(t, low, high, key)
+    v = np.concatenate([np.array(EDGES), g.uniform(low, high, 246), 10.0**g.uniform(-30, 0, 246) * g.choice([low, high], 246)])
+    v = np.where((v >= low) & (v <= high) | ~np.isfinite(v) | (v == 0), v, low)
+    return v.astype(d(t).np)
+
+
+def call(dev, fn, *arrays, dtype=None):
+    return apply(dev, getattr(libdevice, fn), list(arrays), arrays[0].shape, dtype or arrays[0].dtype)
+
+
+UNARY = [
+    ("expm1", np.expm1, -50, 80, 4),
+    ("log1p", np.log1p, -0.999, 1e6, 4),
+    ("log10", np.log10, 0, 1e6, 3),
+    ("exp10", lambda x: x.dtype.type(10)**x, -30, 30, 2),
+    ("sinh", np.sinh, -80, 80, 5),
+    ("cosh", np.cosh, -80, 80, 4),
+    ("asinh", np.arcsinh, -1e6, 1e6, 5),
+    ("acosh", np.arccosh, 1, 1e6, 5),
+    ("atanh", np.arctanh, -1, 1, 5),
+    ("asin", np.arcsin, -1, 1, 3),
+    ("acos", np.arccos, -1, 1, 4),
+    ("atan", np.arctan, -1e3, 1e3, 2),
+    ("tan", np.tan, -10, 10, 4),
+    ("cbrt", np.cbrt, -1e6, 1e6, 1),
+    ("rcbrt", lambda x: 1 / np.cbrt(x), -1e6, 1e6, 2),
+]
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("fn, ref, low, high, ulps", UNARY, ids=[r[0] for r in UNARY])
+def test_elementary(dev, fn, ref, low, high, ulps, t):
+    x = inputs(t, low, high)
+    with np.errstate(all="ignore"):
+        exact = ref(x.astype(HIGH[t]))
+        assert_ulp(call(dev, fn, x), exact, ulps if t == "float64" else 0.51)
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_pi(dev, t):
+    x = inputs(t, -100, 100)
+    h = x.astype(HIGH[t])
+    r = h - 2 * np.rint(h / 2)
+    pi = np.longdouble("3.14159265358979323846264338327950288")
+    a = np.abs(r)
+    s = np.copysign(np.sin(pi * np.minimum(a, 1 - a)), r)
+    c = np.where(a > 0.25, np.sin(pi * (np.longdouble(0.5) - a)), np.cos(pi * a))
+    c = np.where(a > 0.75, -np.cos(pi * (1 - a)), c)
+    assert_ulp(call(dev, "sinpi", x), s, 2)
+    assert_ulp(call(dev, "cospi", x), c, 2)
+
+
+SIDES = [("atan2", np.arctan2, 4), ("hypot", np.hypot, 2), ("rhypot", lambda x, y: 1 / np.hypot(x, y), 3)]
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("fn, ref, ulps", SIDES, ids=[r[0] for r in SIDES])
+def test_two_sides(dev, fn, ref, ulps, t):
+    x, y = (a.ravel() for a in np.meshgrid(inputs(t, -5, 5)[:128], inputs(t, -5, 5, "y")[:128:4]))
+    with np.errstate(all="ignore"):
+        assert_ulp(call(dev, fn, x, y), ref(x.astype(HIGH[t]), y.astype(HIGH[t])), ulps)
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_norms(dev, t):
+    v = [inputs(t, -5, 5, k)[20:276] * d(t).np(s) for k, s in enumerate([1, 1e30, 1e-30, 1e20])]
+    h = [x.astype(HIGH[t]) for x in v]
+    three, four = np.sqrt(h[0]**2 + h[1]**2 + h[2]**2), np.sqrt(h[0]**2 + h[1]**2 + h[2]**2 + h[3]**2)
+    assert_ulp(call(dev, "norm3d", *v[:3]), three, 2)
+    assert_ulp(call(dev, "rnorm3d", *v[:3]), 1 / three, 3)
+    got = np.zeros(256, d(t).np)
+    dev(norm4, (1,), *v, got)
+    assert_ulp(got, four, 2)
+
+
+@tegula.jit
+def norm4(a, b, c, e, out):
+    i = tl.arange(0, 256)
+    tl.store(out + i, libdevice.norm4d(tl.load(a + i), tl.load(b + i), tl.load(c + i), tl.load(e + i)))
+
+
+POWERS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 1e300, -1e300, 2.0**53, 2.0**53 - 1, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_pow(dev, t):
+    with np.errstate(all="ignore"):
+        x, y = (a.ravel().astype(d(t).np) for a in np.meshgrid(POWERS[:-1] + [np.nan] * 16, POWERS[:-1] + [np.nan] * 16))
+        got, exact = call(dev, "pow", x, y), np.power(x, y)
+        assert_ulp(got, exact.astype(HIGH[t]), 1.5)
+        assert np.array_equal(np.signbit(got)[exact == exact], np.signbit(exact)[exact == exact])
+        g = rng("pow", t)
+        x = np.exp(g.uniform(-20, 20, 4096)).astype(d(t).np)
+        y = (g.uniform(-1, 1, 4096) * (700 if t == "float64" else 80) / np.maximum(np.abs(np.log(x.astype(np.float64))), 0.1)).astype(d(t).np)
+        assert_ulp(call(dev, "pow", x, y), np.power(x.astype(HIGH[t]), y.astype(HIGH[t])), 1.5 if t == "float64" else 0.51)
+        n = g.integers(-8, 9, 4096).astype(np.int32)
+        assert_ulp(call(dev, "pow", -x[:4096], n, dtype=x.dtype), np.power(-x.astype(HIGH[t]), n), 1.5)
+
+
+def exact_list(f, x):
+    return np.array([f(float(v)) for v in x])
+
+
+SPECIAL = [
+    ("erfc", math.erfc, -6, 26, 8),
+    ("lgamma", math.lgamma, 0.01, 1000, 8),
+    ("lgamma", math.lgamma, 0.5, 3, 12),
+    ("tgamma", math.gamma, 0.01, 170, 12),
+    ("tgamma", math.gamma, -20.7, -0.3, 12),
+    ("normcdf", lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), -5, 5, 40),  # the reference's own error
+    ("normcdfinv", statistics.NormalDist().inv_cdf, 1e-10, 1 - 1e-10, 8),
+]
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("fn, ref, low, high, ulps", SPECIAL, ids=[r[0] for r in SPECIAL])
+def test_special(dev, fn, ref, low, high, ulps, t):
+    x = rng(fn, t).uniform(low, high, 512).astype(d(t).np)
+    exact = exact_list(ref, x)
+    inside = np.abs(exact) < np.finfo(d(t).np).max / 2
+    x, exact = np.where(inside, x, x[inside][0]), np.where(inside, exact, exact[inside][0])
+    got = call(dev, fn, x)
+    # math.lgamma is not precise near its roots; POINTS are.
+    unit = np.spacing(np.maximum(np.abs(exact), 1.0 if fn == "lgamma" else 0.0).astype(d(t).np)).astype(np.float64)
+    error = np.abs(got.astype(np.float64) - exact) / unit
+    assert error.max() <= (ulps if t == "float64" else 0.51), f"{error.max()} at {x[error.argmax()]!r}: {got[error.argmax()]!r}"
+
+
+POINTS = {  # computed with 40 digits
+    "lgamma": [
+        (1.0009765625, -0.0005629031799912047),
+        (0.9990234375, 0.0005644719118551234),
+        (1.001, -0.0005763935982833062),
+        (0.999, 0.0005780385328913802),
+        (1.999, -0.0004224618006921073),
+        (2.001, 0.000423106734800117),
+        (0.75, 0.20328095143129538),
+        (1.4999, -0.12078588195849393),
+        (2.5001, 0.2847531885887332),
+    ],
+    "normcdf": [
+        (-4.9, 4.79183276590319e-07),
+        (-20.3, 6.429244467698346e-92),
+        (-37.1, 1.4047119663106221e-301),
+    ],
+}
+
+
+@pytest.mark.parametrize("fn", POINTS)
+def test_points(dev, fn):
+    x, exact = np.array((POINTS[fn] * 16)[:16]).T
+    assert_ulp(call(dev, fn, np.ascontiguousarray(x)), exact, 6)
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_inverses_of_erf(dev, t):
+    y = np.concatenate([np.linspace(-0.999, 0.999, 480), [1e-30, -1e-10, 1e-9, 1 - 2.0**-20, 0.5, -0.5, 0.0]])
+    y = np.concatenate([y, np.zeros(512 - len(y))]).astype(d(t).np)
+    z = call(dev, "erfinv", y).astype(np.float64)
+    # erf loses what its slope is below 1; a unit of z there is worth less than one of y.
+    slope = 2 / math.sqrt(math.pi) * np.exp(-z * z)
+    back = exact_list(math.erf, z)
+    bound = np.spacing(np.abs(z).astype(d(t).np)) * 3 * slope + 2 * np.spacing(np.abs(y).astype(np.float64))
+    assert np.all(np.abs(back - y) <= bound)
+    p = np.exp(rng("erfcinv").uniform(-80 if t == "float32" else -600, 0.6, 512)).astype(d(t).np)
+    z = call(dev, "erfcinv", p).astype(np.float64)
+    back = exact_list(math.erfc, z)
+    assert np.all(np.abs(back - p) <= np.maximum(np.abs(z), 1) * np.spacing(np.abs(z).astype(d(t).np)) * 6 * p * np.maximum(np.abs(z), 1) + 4 * np.spacing(p))
+    x = np.array([1, -1, 2, np.nan, 0, -0.0, 1.5, -np.inf], d(t).np)
+    assert_same(call(dev, "erfinv", x), np.array([np.inf, -np.inf, np.nan, np.nan, 0, -0.0, np.nan, np.nan], d(t).np))
+    assert call(dev, "erfcinv", np.array([0, 2, 1, -1] * 2, d(t).np))[:3].tolist() == [np.inf, -np.inf, 0]
+
+
+def test_gamma_of_special_values(dev):
+    x = np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 172.0, 1e-310, 5.0, 3.0, -1e-30, 0.5, 4.0])
+    assert_same(call(dev, "lgamma", x)[:9], np.array([np.inf] * 6 + [np.nan, 0, 0]))
+    assert_same(call(dev, "tgamma", x)[:11], np.array([np.inf, -np.inf, np.nan, np.nan, np.inf, np.nan, np.nan, 1, 1, np.inf, np.inf]))
+
+
+def rounded(q, t, mode):
+    """The fraction q in float type t, by comparing neighbours exactly."""
+    with np.errstate(all="ignore"):
+        r = d(t).np(float(q) if abs(q) < Fraction(2)**1023 else np.inf * (1 if q > 0 else -1))
+    top, inf = np.finfo(d(t).np).max, d(t).np(np.inf)
+    if np.isinf(r):
+        r = top if r > 0 else -top
+    while Fraction(float(r)) > q:
+        r = np.nextafter(r, -inf)
+        if np.isinf(r):
+            break
+    while not np.isinf(np.nextafter(r, inf)) and Fraction(float(np.nextafter(r, inf))) <= q:
+        r = np.nextafter(r, inf)
+    low = r
+    high = r if not np.isinf(r) and Fraction(float(r)) == q else np.nextafter(r, inf)
+    return {"rd": low, "ru": high, "rz": low if q > 0 else high}[mode]
+
+
+EXACT = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y}
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
+@pytest.mark.parametrize("op", EXACT)
+def test_directed(dev, op, mode, t):
+    g = rng("directed", op, mode, t)
+    span = 30 if t == "float32" else 300
+    x, y = ((g.standard_normal(512) * 10.0**np.where(np.arange(512) % 2, 0, g.uniform(-span, span, 512))).astype(d(t).np) for _ in range(2))
+    got = call(dev, f"{op}_{mode}", x, y)
+    expected = np.array([rounded(EXACT[op](Fraction(float(a)), Fraction(float(b))), t, mode) for a, b in zip(x, y)], d(t).np)
+    tiny = np.abs(expected) == 0  # the sign of a zero is another row
+    assert_same(np.where(tiny, np.abs(got), got), np.where(tiny, np.abs(expected), expected))
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_directed_zeros_and_infinities(dev, t):
+    x = np.array([1, 0, 0, -0.0, np.inf, np.inf, np.nan, 1], d(t).np)
+    y = np.array([-1, 0, -0.0, -0.0, 1, -np.inf, 1, np.inf], d(t).np)
+    down, up = call(dev, "add_rd", x, y), call(dev, "add_ru", x, y)
+    assert_same(down, np.array([-0.0, 0, -0.0, -0.0, np.inf, np.nan, np.nan, np.inf], d(t).np))
+    assert_same(up, np.array([0, 0, 0, -0.0, np.inf, np.nan, np.nan, np.inf], d(t).np))
+    one = np.ones(4, d(t).np)
+    assert_same(call(dev, "div_rz", one, one * 0), one * d(t).np(np.inf))
+
+
+@pytest.mark.parametrize("t", TYPES)
+@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
+def test_directed_roots_and_reciprocals(dev, mode, t):
+    x = np.abs(inputs(t, 0, 1e6)[20:276]) + d(t).np(1e-30)
+    got = call(dev, f"sqrt_{mode}", x)
+    up, inf = np.nextafter(got, d(t).np(np.inf)), d(t).np(np.inf)
+    for r, q in zip(got, x):
+        q, below = Fraction(float(q)), Fraction(float(r))**2
+        assert below >= q > Fraction(float(np.nextafter(r, -inf)))**2 if mode == "ru" else below <= q < Fraction(float(np.nextafter(r, inf)))**2
+    expected = np.array([rounded(1 / Fraction(float(q)), t, mode) for q in x], d(t).np)
+    assert_same(call(dev, f"rcp_{mode}", x), expected)
+    z = -(x * x)
+    expected = np.array([rounded(Fraction(float(a))**2 + Fraction(float(b)), t, mode) for a, b in zip(x, z)], d(t).np)
+    got = call(dev, f"fma_{mode}", x, x, z)
+    assert_same(np.where(expected == 0, 0, got), np.where(expected == 0, 0, expected))
+
+
+INT = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rd", "ru"])
+@pytest.mark.parametrize("f", ["float", "double"])
+@pytest.mark.parametrize("i", INT)
+def test_conversions(dev, i, f, mode):
+    t, it = {"float": "float32", "double": "float64"}[f], d(INT[i])
+    x = np.concatenate([np.arange(-8, 8) / 4, rng(i, f, mode).uniform(-1000, 1000, 240)]).astype(d(t).np)
+    x = np.abs(x) if it.kind == "u" else x
+    step = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}[mode]
+    assert_same(call(dev, f"{f}2{i}_{mode}", x, dtype=it.np), step(x).astype(it.np))
+    if not (f == "double" and i in ("int", "uint") and mode != "rn"):
+        info = np.iinfo(it.np)
+        n = rng(i, f).integers(info.min, info.max, 256, dtype=it.np, endpoint=True)
+        n[:6] = [info.min, info.max, info.max - 1, 0, 1, 2**24 + 1]
+        expected = n.astype(d(t).np) if mode == "rn" else np.array([rounded(Fraction(int(v)), t, mode) for v in n], d(t).np)
+        assert_same(call(dev, f"{i}2{f}_{mode}", n, dtype=d(t).np), expected)
+
+
+@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
+def test_double_to_float(dev, mode):
+    x = inputs("float64", -1e30, 1e30)[20:276]
+    assert_same(call(dev, f"double2float_{mode}", x, dtype=np.float32), np.array([rounded(Fraction(float(v)), "float32", mode) for v in x], np.float32))
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_parts_of_numbers(dev, t):
+    x = np.concatenate([inputs(t, -5, 5), [np.finfo(d(t).np).smallest_subnormal * 5, np.finfo(d(t).np).max] * 2, np.ones(508)]).astype(d(t).np)[:512 + 512]
+    x = np.resize(x, 1024)
+    y = np.roll(x, 7)
+    with np.errstate(all="ignore"):
+        assert_same(call(dev, "nextafter", x, y), np.nextafter(x, y))
+        e = np.frexp(x)[1] - 1.0
+        logb = np.where(x == 0, -np.inf, np.where(np.isfinite(x), e, np.abs(x))).astype(d(t).np)
+        assert_same(call(dev, "logb", x), logb)
+        n = rng("ldexp", t).integers(-1200 if t == "float64" else -160, 160, 1024).astype(np.int32)
+        assert_same(call(dev, "ldexp", x, n, dtype=x.dtype), np.ldexp(x, n))
+        assert_same(call(dev, "scalbn", x, n, dtype=x.dtype), np.ldexp(x, n))
+    ilogb = call(dev, "ilogb", x, dtype=np.int32)
+    ok = np.isfinite(x) & (x != 0)
+    assert_same(ilogb[ok], e[ok].astype(np.int32))
+    ref = [math.remainder(float(a), float(b)) if np.isfinite(a) and b == b and b != 0 else math.nan for a, b in zip(x, y)]
+    assert_same(call(dev, "remainder", x, y), np.array(ref, d(t).np))
+    halves = np.array([0.5, 1.5, -2.5, 3.5, -0.5, 7.25, 1e6, -3], d(t).np)
+    assert call(dev, "llrint", halves, dtype=np.int64).tolist() == [0, 2, -2, 4, 0, 7, 1000000, -3]
+    assert call(dev, "llround", halves, dtype=np.int64).tolist() == [1, 2, -3, 4, -1, 7, 1000000, -3]
+
+
+@pytest.mark.parametrize("t", ["int32", "uint32", "int64", "uint64"])
+def test_integers(dev, t):
+    it = d(t)
+    info = np.iinfo(it.np)
+    g = rng("integers", t)
+    x, y = (g.integers(info.min, info.max, 256, dtype=it.np, endpoint=True) >> g.integers(0, it.bits, 256).astype(it.np) for _ in range(2))
+    x[:3] = info.min, info.max, 0
+    mask = (1 << it.bits) - 1
+    table = lambda f, dt=it.np: np.array([f(int(a), int(b)) for a, b in zip(x, y)], dt)
+    assert_same(call(dev, "mulhi", x, y), table(lambda a, b: a * b >> it.bits))
+    assert_same(call(dev, "hadd", x, y), table(lambda a, b: a + b >> 1))
+    assert_same(call(dev, "rhadd", x, y), table(lambda a, b: a + b + 1 >> 1))
+    assert_same(call(dev, "brev", x).view(f"u{it.bits // 8}"), table(lambda a, b: int(f"{a & mask:0{it.bits}b}"[::-1], 2), f"u{it.bits // 8}"))
+    assert_same(call(dev, "ffs", x, dtype=np.int32), table(lambda a, b: (a & -a).bit_length(), np.int32))
+    if it.bits == 32:
+        low = lambda a: (((a & 0xffffff) ^ 0x800000) - 0x800000) if it.kind == "i" else a & 0xffffff
+        assert_same(call(dev, "mul24", x, y).view(np.uint32), table(lambda a, b: low(a) * low(b) & mask, np.uint32))
+        z = np.full(256, 7, np.uint32)
+        assert_same(call(dev, "sad", x, y, z, dtype=np.uint32), table(lambda a, b: abs(a - b) + 7 & mask, np.uint32))
+        s = g.integers(0, 1 << 16, 256).astype(it.np)
+        both = [(int(a) & mask) | (int(b) & mask) << 32 for a, b in zip(x, y)]
+        perm = [sum((v >> 8 * (int(k) >> 4 * i & 7) & 255) << 8 * i for i in range(4)) for v, k in zip(both, s)]
+        assert_same(call(dev, "byte_perm", x, y, s).view(np.uint32), np.array(perm, np.uint32))
+
+
+def test_words_of_doubles(dev):
+    x = rng("words").standard_normal(64)
+    w = x.view(np.int64)
+    high, low = (w >> 32).astype(np.int32), w.astype(np.int32)
+    assert_same(call(dev, "double2hiint", x, dtype=np.int32), high)
+    assert_same(call(dev, "double2loint", x, dtype=np.int32), low)
+    assert_same(call(dev, "hiloint2double", high, low, dtype=np.float64), x)
+
+
+@pytest.mark.parametrize("fn, dtype", [("atan", np.int32), ("tgamma", np.float16), ("mulhi", np.int16), ("no_such", np.float32)])
+def test_wrong_types_and_names(dev, fn, dtype):
+    with pytest.raises((CompileError, AttributeError)):
+        f = getattr(libdevice, fn)
+        apply(dev, f, [np.ones(8, dtype)] * (2 if fn == "mulhi" else 1), (8,), dtype)
+
+
+@tegula.jit
+def k_numbers(out):
+    tl.store(out, libdevice.atan2(1.0, 2.0))
+    tl.store(out + 1, libdevice.pow(2.0, 10))
+    tl.store(out + 2, libdevice.fast_powf(tegula.language.load(out + 7) + 3.0, 2.0))
+
+
+def test_numbers(dev):
+    assert np.allclose(run(dev, k_numbers, dtype=np.float32)[:3], [math.atan2(1, 2), 1024, 9])
