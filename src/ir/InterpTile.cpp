@@ -68,10 +68,9 @@ Tile gather(const Op &op, const Tile &x, const Tile &index) {
   const Type &from = op.operands[0]->type, &indexType = op.operands[1]->type;
   size_t axis = static_cast<size_t>(op.intAttr("axis"));
   return fill(op.result()->type.shape, [&](std::vector<int64_t> c) -> uint64_t {
-    int64_t i = signExtend(indexType.elem, at(index, indexType.shape, c));
-    if (i < 0 || i >= from.shape[static_cast<unsigned>(axis)])
-      return 0;
-    c[axis] = i;
+    // Modulo the extent: what every target does with an index that is out of range.
+    int64_t n = from.shape[static_cast<unsigned>(axis)], i = signExtend(indexType.elem, at(index, indexType.shape, c)) % n;
+    c[axis] = i < 0 ? i + n : i;
     return at(x, from.shape, c);
   });
 }

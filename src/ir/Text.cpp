@@ -465,7 +465,7 @@ bool Reader::numberValue(AttrValue &v) {
     v = d;
     return true;
   }
-  diag_.report(diag::badNumber, locFrom(begin), all);
+  diag_.report(diag::notANumber, locFrom(begin), all);
   return false;
 }
 

@@ -444,6 +444,11 @@ def test_gather(dev, shp, ishp, axis, t, index):
     assert_same(apply(dev, m_gather, [x, i], ishp, d(t).np, (axis,)), np.take_along_axis(x, i.astype(np.int64), axis))
 
 
+def test_gather_out_of_range_wraps(dev):
+    x, i = np.arange(16, dtype=np.float32), np.array([0, 16, -1, 35, 2**31 - 1, -2**31, 7, -17], np.int32)
+    assert_same(apply(dev, f_gather, [x, i], (8,), np.float32, (0,)), x[i & 15])
+
+
 # Errors --------------------------------------------------------------------------------------------------------------
 
 

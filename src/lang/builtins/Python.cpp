@@ -3,6 +3,7 @@
 #include "lang/CompileTime.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -125,7 +126,7 @@ Value pyGetattr(BuiltinCall &call) {
     return *v;
   if (!a[2].items().empty())
     return a[2].items()[0];
-  return a.fail(diag::noAttribute, a.loc(1), kindName(a[0]), *name);
+  return a.fail(diag::noAttributeOfName, a.loc(1), kindName(a[0]), *name);
 }
 
 // min and max.
@@ -139,6 +140,8 @@ Value extremum(BuiltinCall &call, const char *function, const char *tensorFuncti
   }
   if (items.empty())
     return a.badArgument(0, "args", "one or more values");
+  if (items.size() > 1 && std::any_of(items.begin(), items.end(), [](const Value &v) { return v.isTensor() && !v.asTensor().isScalar(); }))
+    call.diag().report(diag::blockExtremum, a.loc(), function, tensorFunction);
   Value best = items[0];
   for (size_t i = 0; i < items.size(); ++i) {
     const Value &v = items[i];
