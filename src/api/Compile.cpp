@@ -292,7 +292,7 @@ bool checkStage(std::string_view stage, const Target *t) {
 bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out) {
   const lang::Function &fn = *r.function->fn;
   if (stage == "source") return out = std::string(fn.def->loc.text()), true;
-  if (stage == "ast") return out = syntax::print(*fn.tree), true;
+  if (stage == "ast") return out = syntax::print(*fn.def), true;
   if (!checkStage(stage, &r.target)) return false;
   DiagEngine diag;
   TegulaTimings times{};

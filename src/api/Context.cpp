@@ -48,7 +48,8 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   std::optional<cpu::CpuTarget> target;
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
-  auto *c = new TegulaContext(std::move(dir), std::move(readOnly));
+  uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
+  auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
   c->forcedTarget = std::move(target);
   c->deviceName = environment("TEGULA_DEVICE");
   int64_t threads = o.num_threads;

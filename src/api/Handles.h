@@ -127,7 +127,8 @@ struct PackItem {
 } // namespace tegula::api
 
 struct TegulaContext : tegula::api::RefCounted {
-  TegulaContext(std::string cacheDir, std::vector<std::string> readOnly) : disk(std::move(cacheDir), std::move(readOnly)) {}
+  TegulaContext(std::string cacheDir, std::vector<std::string> readOnly, uint64_t cacheLimit)
+      : disk(std::move(cacheDir), std::move(readOnly), cacheLimit) {}
   tegula::runtime::ThreadPool pool;
   tegula::runtime::CancelTable cancel;
   tegula::runtime::DiskCache disk;

@@ -1,5 +1,6 @@
 // Option parsing, errors, and what several commands need.
 #include "cli/Cli.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -80,6 +81,13 @@ int fail(const std::string &message) {
 int usage(const std::string &message) {
   std::fprintf(stderr, "tegula: %s\n", message.c_str());
   return UsageError;
+}
+
+int misuse(const std::vector<std::string> &argv, const std::string &error, const std::string &syntax) {
+  bool asked = std::any_of(argv.begin(), argv.end(), [](const std::string &a) { return a == "--help" || a == "-h"; });
+  if (!asked) return usage(error + "\nusage: " + syntax);
+  std::printf("usage: %s%s", syntax.c_str(), syntax.ends_with('\n') ? "" : "\n");
+  return Ok;
 }
 
 int failLast() {

@@ -47,6 +47,9 @@ std::string describeOptions(const std::vector<OptionSpec> &specs);
 /// Writes "tegula: message" to stderr (the message of compile errors as it is) and gives the exit code back.
 int fail(const std::string &message);
 int usage(const std::string &message);
+/// A command line that does not parse: `error` and the command's syntax as a usage error, or the syntax alone on standard output and
+/// success if the user asked for --help.
+int misuse(const std::vector<std::string> &argv, const std::string &error, const std::string &syntax);
 /// fail() with the thread's last error.
 int failLast();
 

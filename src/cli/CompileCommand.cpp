@@ -17,8 +17,8 @@ int compileCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
-    return usage((error.empty() ? "compile takes one FILE.py::KERNEL" : error) +
-                 "\nusage: tegula compile FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
+    return misuse(argv, error.empty() ? "compile takes one FILE.py::KERNEL" : error,
+                  "tegula compile FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
   std::string target = line.get("target");
   std::string stage = line.get("emit", target.starts_with("sm_") ? "cubin" : "obj"), output = line.get("output", "-");
   if (output == "-" && stage == "obj") return usage("an object file needs -o FILE");

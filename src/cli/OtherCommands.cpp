@@ -9,7 +9,7 @@ int checkCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || line.positional.empty())
-    return usage((error.empty() ? "check takes at least one FILE.py" : error) + "\nusage: tegula check FILE.py ... [--json]");
+    return misuse(argv, error.empty() ? "check takes at least one FILE.py" : error, "tegula check FILE.py ... [--json]");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);
@@ -45,7 +45,7 @@ static void printGpu(const TegulaDeviceInfo &d) {
 }
 
 int infoCommand(const std::vector<std::string> &argv) {
-  if (!argv.empty()) return usage("info takes no arguments");
+  if (!argv.empty()) return misuse(argv, "info takes no arguments", "tegula info");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);
@@ -79,7 +79,8 @@ int cacheCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || !line.positional.empty() || line.options.size() != 1)
-    return usage((error.empty() ? "cache takes --stat or --clear" : error) + "\nusage: tegula cache --stat | --clear");
+    return misuse(argv, error.empty() ? "cache takes --stat or --clear" : error, "tegula cache --stat | --clear\nThe directory is $TEGULA_CACHE_DIR, else tegula below $XDG_CACHE_HOME or ~/.cache (empty: no cache).\n"
+                  "What was not used for the longest time is removed when it holds more than $TEGULA_CACHE_LIMIT_MB (1024).");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);

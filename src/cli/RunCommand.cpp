@@ -151,7 +151,7 @@ int runCommand(const std::vector<std::string> &argv) {
   auto options = specs();
   if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1 || !line.has("grid")) {
     if (error.empty()) error = line.positional.size() != 1 ? "run takes one FILE.py::KERNEL" : "run needs --grid";
-    return usage(error + "\nusage: tegula run FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(options));
+    return misuse(argv, error, "tegula run FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(options));
   }
   Constants constants;
   std::vector<ArgValue> args;

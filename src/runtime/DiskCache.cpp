@@ -1,5 +1,6 @@
 // All file access is relative to directory descriptors, so a directory that was checked cannot be swapped afterwards.
 #include "runtime/DiskCache.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace tegula::runtime {
@@ -14,7 +16,8 @@ namespace tegula::runtime {
 static constexpr const char *subdirectory = "kernels-1";
 static constexpr const char *suffix = ".kernel";
 static constexpr const char *temporaryPrefix = ".tmp-";
-static constexpr off_t sizeLimit = off_t(1) << 30;
+static constexpr off_t sizeLimit = off_t(1) << 30; // of one entry
+static constexpr time_t secondsOfDay = 24 * 60 * 60;
 
 std::string defaultCacheDirectory() {
   auto env = [](const char *name) -> std::string {
@@ -27,8 +30,8 @@ std::string defaultCacheDirectory() {
   return "";
 }
 
-DiskCache::DiskCache(std::string directory, std::vector<std::string> readOnly)
-    : directory_(std::move(directory)), readOnly_(std::move(readOnly)) {
+DiskCache::DiskCache(std::string directory, std::vector<std::string> readOnly, uint64_t limit)
+    : directory_(std::move(directory)), readOnly_(std::move(readOnly)), limit_(limit) {
   while (directory_.size() > 1 && directory_.back() == '/') directory_.pop_back();
 }
 
@@ -113,6 +116,8 @@ bool DiskCache::readEntry(int dir, const std::string &name, const Digest &key, C
     }
     ok = at == bytes.size();
   }
+  // Eviction goes by this time; once a day is enough, and a directory of another owner just stays as it is.
+  if (ok && time(nullptr) - s.st_mtime > secondsOfDay) (void)!futimens(fd, nullptr);
   close(fd);
   entry = {};
   if (!ok || !decodeEntry(bytes, key, entry)) {
@@ -158,6 +163,7 @@ void DiskCache::store(const Digest &key, const CacheEntry &entry) {
   std::string name = toHex(key) + suffix;
   if (ok && renameat(writable_, temporary.c_str(), writable_, name.c_str()) == 0) {
     ++writes;
+    makeRoom(bytes.size());
     return;
   }
   unlinkat(writable_, temporary.c_str(), 0);
@@ -177,11 +183,50 @@ template <typename F> static void forEachFile(int dirFd, F &&f) {
   closedir(d);
 }
 
+/// After `added` bytes were written. The directory is read by the first write of a process and then only if it may be full: other
+/// processes write too, but each of them keeps the limit.
+void DiskCache::makeRoom(uint64_t added) {
+  std::lock_guard lock(roomMutex_);
+  if (bytes_ && (*bytes_ += added) <= limit_) return;
+  struct Entry {
+    timespec used;
+    uint64_t bytes;
+    std::string name;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  time_t now = time(nullptr);
+  forEachFile(writable_, [&](const char *name, bool isEntry) {
+    struct stat s;
+    if (fstatat(writable_, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return;
+    // What a killed process left behind; those of living ones are young.
+    if (!isEntry) {
+      if (now - s.st_mtime > secondsOfDay) unlinkat(writable_, name, 0);
+      return;
+    }
+    total += static_cast<uint64_t>(s.st_size);
+    entries.push_back({s.st_mtim, static_cast<uint64_t>(s.st_size), name});
+  });
+  if (total > limit_) {
+    std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+      return std::tie(a.used.tv_sec, a.used.tv_nsec, a.name) < std::tie(b.used.tv_sec, b.used.tv_nsec, b.name);
+    });
+    for (const Entry &e : entries) {
+      if (total <= limit_ / 4 * 3) break;
+      if (unlinkat(writable_, e.name.c_str(), 0) == 0) ++evicted;
+      total -= e.bytes;
+    }
+  }
+  bytes_ = total;
+}
+
 uint64_t DiskCache::clear() {
   std::call_once(opened_, [this] { open(); });
   uint64_t n = 0;
   if (writable_ < 0) return 0;
   forEachFile(writable_, [&](const char *name, bool isEntry) { n += unlinkat(writable_, name, 0) == 0 && isEntry; });
+  std::lock_guard lock(roomMutex_);
+  bytes_.reset();
   return n;
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/CacheFile.h"
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 namespace tegula::runtime {
 
@@ -11,8 +12,10 @@ namespace tegula::runtime {
 /// refused if it belongs to someone else or others may write to it (what is in it gets executed).
 class DiskCache {
 public:
-  /// Nothing is opened before the first use. An empty `directory` means no writable layer.
-  DiskCache(std::string directory, std::vector<std::string> readOnly);
+  static constexpr uint64_t defaultLimit = uint64_t(1) << 30;
+  /// Nothing is opened before the first use. An empty `directory` means no writable layer. When its entries pass `limit` bytes, those
+  /// not used for the longest time are removed until three quarters of it are left (an entry's age is known to the day).
+  DiskCache(std::string directory, std::vector<std::string> readOnly, uint64_t limit = defaultLimit);
   ~DiskCache();
   DiskCache(const DiskCache &) = delete;
 
@@ -29,11 +32,12 @@ public:
   std::string path() const;
   /// Why the writable layer is not used; "" if it is.
   std::string disabledReason();
-  std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0};
+  std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0}, evicted{0};
 
 private:
   void open();
   void fail(std::string why);
+  void makeRoom(uint64_t added);
   bool readEntry(int dir, const std::string &name, const Digest &key, CacheEntry &entry);
 
   std::string directory_;
@@ -44,6 +48,9 @@ private:
   std::mutex mutex_;
   std::string reason_;
   std::atomic<uint64_t> temporaries_{0};
+  uint64_t limit_;
+  std::mutex roomMutex_;
+  std::optional<uint64_t> bytes_; // in the writable directory, as far as this process knows
 };
 
 /// $TEGULA_CACHE_DIR (set to nothing: no disk cache), else $XDG_CACHE_HOME/tegula, else $HOME/.cache/tegula, else "".

@@ -118,6 +118,13 @@ def test_unwritable_output_is_an_error(tegula):
     assert p.returncode == 1 and "cannot write" in p.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "compile", "check", "info", "cache"])
+def test_help_of_a_command(tegula, command):
+    for args in ([command, "--help"], [command, "-h"]):
+        p = tegula(*args)
+        assert p.returncode == 0 and p.stdout.startswith(f"usage: tegula {command}") and p.stderr == ""
+
+
 @pytest.mark.parametrize("text,words", [("def f(:\n", "error"), ("x = '\xff'.encode()\n", "UTF-8"), ("", "add"), ("import triton\n@triton.jit\ndef add(x):\n  y\n", "`y`")])
 def test_bad_files(tegula, text, words):
     (tegula.dir / "bad.py").write_bytes(text.encode("latin-1"))

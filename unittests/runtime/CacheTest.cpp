@@ -171,6 +171,26 @@ TEST(Cache, VanishedDirectoryIsAnErrorCountOnly) {
   EXPECT_GE(c.errors, 1u);
 }
 
+TEST(Cache, TheOldestEntriesMakeRoom) {
+  TemporaryDirectory t;
+  size_t size = 0;
+  {
+    DiskCache probe(t.sub("c"), {});
+    probe.store(keyOf(200), sample());
+    size = probe.usage().bytes;
+    probe.clear();
+  }
+  DiskCache cache(t.sub("c"), {}, 8 * size + size / 2);
+  CacheEntry e;
+  for (int i = 0; i < 8; ++i) cache.store(keyOf(i), sample());
+  EXPECT_EQ(cache.usage().entries, 8u);
+  EXPECT_EQ(cache.evicted, 0u);
+  cache.store(keyOf(8), sample());
+  EXPECT_EQ(cache.usage().entries, 6u);
+  EXPECT_EQ(cache.evicted, 3u);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(cache.find(keyOf(i), e), i >= 3) << i;
+}
+
 TEST(Cache, ManyWritersOfOneEntry) {
   TemporaryDirectory t;
   std::atomic<int> wrong{0};
