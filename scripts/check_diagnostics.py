@@ -14,7 +14,7 @@ def main() -> int:
         layer = table.parent
         text = "\n".join(p.read_text(errors="replace") for p in (ROOT / "src").rglob("*.cpp")) + "\n".join(
             p.read_text(errors="replace") for p in layer.rglob("*.h"))
-        for name in re.findall(r"^\s*DIAG\(\s*(\w+)\s*,", table.read_text(), re.M):
+        for name in re.findall(r"^\s*(?:[A-Z]+_)?DIAG\(\s*(\w+)\s*,", table.read_text(), re.M):
             where = str(table.relative_to(ROOT))
             if name in seen:
                 errors.append(f"{where}: `{name}` is also a kind of {seen[name]}")

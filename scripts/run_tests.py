@@ -68,6 +68,10 @@ def sanitized(preset):
     return suite
 
 
+# Folders of the tree that are a corpus as they are.
+FUZZ_SEEDS = {"parser-fuzz": ["src/lib", "examples"]}
+
+
 def fuzz():
     """Every libFuzzer target for TEGULA_FUZZ_SECONDS (60) from its corpus in test/fuzz; targets run two at a time."""
     seconds = os.environ.get("TEGULA_FUZZ_SECONDS", "60")
@@ -78,11 +82,11 @@ def fuzz():
     log = []
     jobs = []
     for t in targets:
-        seeds = ROOT / "test/fuzz" / t.name.removesuffix("-fuzz")
+        seeds = [ROOT / folder for folder in FUZZ_SEEDS.get(t.name, [])] + [ROOT / "test/fuzz" / t.name.removesuffix("-fuzz")]
         work = ROOT / "build-asan/fuzz" / t.name
         work.mkdir(parents=True, exist_ok=True)
         cmd = [t, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096",
-               "-timeout=20", work, seeds]
+               "-timeout=20", work, *seeds]
         jobs.append((t, [str(c) for c in cmd]))
     for i in range(0, len(jobs), 2):
         procs = [(t, subprocess.Popen(c, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

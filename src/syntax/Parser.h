@@ -14,6 +14,8 @@ std::shared_ptr<const Tree> parseExpression(std::shared_ptr<const SourceFile> fi
 
 /// Indented text form, one node a line, for `--emit ast` and goldens.
 std::string print(const Tree &tree);
+/// One statement of it.
+std::string print(const Stmt &stmt);
 /// The expression as source on one line (normalized spacing), for messages.
 std::string print(const Expr &expr);
 

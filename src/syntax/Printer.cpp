@@ -78,6 +78,10 @@ public:
     body(t.body, 0);
     return std::move(out_);
   }
+  std::string run(const Stmt &s) {
+    stmt(s, 0);
+    return std::move(out_);
+  }
 
 private:
   void line(int indent, const std::string &s) { out_ += std::string(2 * indent, ' ') + s + "\n"; }
@@ -133,6 +137,7 @@ void Dumper::stmt(const Stmt &s, int indent) {
 } // namespace
 
 std::string print(const Tree &tree) { return Dumper().run(tree); }
+std::string print(const Stmt &stmt) { return Dumper().run(stmt); }
 
 std::string print(const Expr &e) {
   // Operands of operators are parenthesized unless they are atoms: unambiguous, and near enough to the source for messages.
