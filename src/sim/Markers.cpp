@@ -7,22 +7,14 @@
 
 namespace tegula::sim {
 
-// Few serial numbers: converted to f16, larger ones would look like pairs of small negative bytes.
-static constexpr uint32_t markerTop = 0xff9, quietBit = 0x00400000, serialMask = 0x3f;
-
-static uint32_t checkBits(uint32_t serial, uint32_t index) { return (serial * 7 + index * 3 + 11) & 31; }
-
-uint32_t makeMarker(uint32_t serial, uint32_t index) {
-  serial &= serialMask;
-  return markerTop << 20 | serial << 12 | index << 5 | checkBits(serial, index);
-}
+static constexpr uint32_t quietBit = 0x00400000;
 
 Accumulator *markedBy(AsyncState &a, uint32_t value, uint32_t &index) {
   if (value >> 20 != markerTop)
     return nullptr;
   uint32_t serial = value >> 12 & 0xff;
   index = value >> 5 & 0x7f;
-  if ((value & 31) != checkBits(serial, index))
+  if ((value & 31) != markerCheck(serial, index))
     return nullptr;
   for (Accumulator &c : a.accumulators)
     if ((c.serial & serialMask) == serial && index < c.values.size())

@@ -52,9 +52,15 @@ static Accumulator &accumulatorOf(Thread *t, const WgmmaArgs &w) {
   AsyncState &a = asyncOf(t);
   uint32_t count = w.registers(), index;
   Accumulator *in = w.scaleD ? markedBy(a, w.d[0], index) : nullptr;
+  if (in && in->values.size() != count)
+    fail(t, FaultKind::BadInstruction, w.site, in->site,
+         "executes wgmma at site %d with another shape than the one in flight on its accumulator (site %d)", w.site,
+         in->site);
   for (uint32_t i = 0; w.scaleD && i < count; ++i) {
+    if (in ? w.d[i] == makeMarker(in->serial, i) && i < in->values.size() : w.d[i] >> 20 != markerTop)
+      continue;
     Accumulator *other = markedBy(a, w.d[i], index);
-    if (other != in || (in && (index != i || in->values.size() != count)))
+    if (other != in || in)
       fail(t, FaultKind::MissingWait, w.site, (other ? other : in)->site,
            "executes wgmma at site %d on registers of which some belong to the wgmma of site %d, which is not waited "
            "for",
@@ -231,9 +237,14 @@ void tegula_sim_wgmma_wait(TegulaSimThread *t, int32_t site, int32_t n, uint32_t
     learn(t, t->cluster->clocks.groupEntry(t->id / 32), stamp);
   for (Accumulator &c : a.accumulators)
     c.final |= finished(c.lastGroup);
+  Accumulator *last = nullptr;
   for (int32_t i = 0; i < count; ++i) {
-    uint32_t index;
-    Accumulator *c = markedBy(a, d[i], index);
+    if (d[i] >> 20 != markerTop)
+      continue;
+    auto index = uint32_t(i);
+    bool same = last && d[i] == makeMarker(last->serial, index) && index < last->values.size();
+    Accumulator *c = same ? last : markedBy(a, d[i], index);
+    last = c;
     if (!c || !c->final)
       continue;
     d[i] = c->values[index];
