@@ -144,6 +144,8 @@ private:
   void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
   /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
   std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop);
+  /// Evaluates the body of a runtime loop and closes it; where that has to be done again, everything is back as it was at `here`.
+  std::optional<std::vector<ir::Value *>> loopBody(const Stmt &s, Loop &loop, ir::Block *here);
   void leaveLoop(const Loop &loop, std::span<ir::Value *const> results);
   bool fixedChanged(Loop &loop);
 

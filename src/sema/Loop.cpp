@@ -256,6 +256,20 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
   return true;
 }
 
+std::optional<std::vector<ir::Value *>> Evaluator::loopBody(const Stmt &s, Loop &loop, ir::Block *here) {
+  ++frame_->loops;
+  ++treeIndent_;
+  execBlock(s.body);
+  --treeIndent_;
+  --frame_->loops;
+  std::optional<std::vector<ir::Value *>> yields = closeLoop(loop);
+  if (!yields) {
+    builder().setBlock(here);
+    env() = loop.before;
+  }
+  return yields;
+}
+
 /// One attempt at the body; nullopt: more has to be carried.
 std::optional<ir::Op *> Evaluator::tryFor(const Stmt &s, const Bounds &b, Loop &loop) {
   std::vector<ir::Type> argTypes{b.lower->type};
@@ -270,17 +284,9 @@ std::optional<ir::Op *> Evaluator::tryFor(const Stmt &s, const Bounds &b, Loop &
   if (b.control != b.dtype)
     iv = lang::cast(*this, iv, b.dtype, s.targets[0]->loc);
   env().set(s.targets[0]->name, {iv, s.targets[0]->loc});
-  ++frame_->loops;
-  ++treeIndent_;
-  execBlock(s.body);
-  --treeIndent_;
-  --frame_->loops;
-  std::optional<std::vector<ir::Value *>> yields = closeLoop(loop);
-  if (!yields) {
-    builder().setBlock(here);
-    env() = loop.before;
+  std::optional<std::vector<ir::Value *>> yields = loopBody(s, loop, here);
+  if (!yields)
     return std::nullopt;
-  }
   builder().setLoc(s.headLoc);
   builder().yield(*yields);
   builder().setBlock(here);
@@ -356,17 +362,9 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
   builder().create(ir::OpKind::Condition, forwarded, {});
   builder().setBlock(body->block);
   bindCarried(loop, body->block->args);
-  ++frame_->loops;
-  ++treeIndent_;
-  execBlock(s.body);
-  --treeIndent_;
-  --frame_->loops;
-  std::optional<std::vector<ir::Value *>> yields = closeLoop(loop);
-  if (!yields) {
-    builder().setBlock(here);
-    env() = loop.before;
+  std::optional<std::vector<ir::Value *>> yields = loopBody(s, loop, here);
+  if (!yields)
     return std::nullopt;
-  }
   if (isStatic)
     diag().report(diag::staticWhile, s.value->loc, describe(test)).note({}, "use tl.static_range for a compile-time loop");
   builder().setLoc(s.headLoc);
