@@ -130,7 +130,7 @@ template <typename T> void testNarrowing(const std::string &target, Elem from) {
         for (size_t i = 0; i < in.size(); ++i) {
           uint32_t got = codeAt(out, i, f.elem), want = encode(f, values, static_cast<double>(in[i]), rtz);
           if (want != ~0u)
-            ASSERT_EQ(got, want) << f.name << (rtz ? " rtz " : " ") << std::hexfloat << in[i];
+            ASSERT_EQ(got, want) << f.name << (rtz ? " rtz " : " ") << std::hexfloat << in[i] << " lanes " << w;
           else if (f.nanCode != -2)
             ASSERT_TRUE(std::isnan(decode(f, got))) << f.name << " NaN -> " << got;
         }

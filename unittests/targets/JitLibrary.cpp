@@ -34,7 +34,7 @@ void JitLibrary::addElementwise(const std::string &name, unsigned lanes, llvm::A
   VecEmitter v{b, vecTargetOf()};
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64}, false),
-                                   llvm::Function::ExternalLinkage, name, *module_);
+                                   llvm::Function::ExternalLinkage, symbolOf(name), *module_);
   auto *entry = llvm::BasicBlock::Create(context_, "entry", f), *loop = llvm::BasicBlock::Create(context_, "loop", f),
        *exit = llvm::BasicBlock::Create(context_, "exit", f);
   b.SetInsertPoint(entry);
@@ -127,6 +127,15 @@ bool JitLibrary::load() {
   return handle_ != nullptr;
 }
 
+/// PTX knows letters, digits and _ only.
+std::string JitLibrary::symbolOf(std::string name) const {
+  if (gpu_)
+    for (char &c : name)
+      if (!isalnum(c))
+        c = '_';
+  return name;
+}
+
 targets::VecTarget JitLibrary::vecTargetOf() const {
   return gpu_ ? nvidia::vecTarget(*gpu_, {.fpFusion = options_.fpFusion}) : vecTarget(target_, options_);
 }
@@ -140,7 +149,14 @@ bool JitLibrary::loadOnGpu() {
     return false;
   }
   nvidia::optimize(*module_, *tm, options);
-  return onGpu_.load(nvidia::emitPtx(*module_, *tm));
+  std::string ptx = nvidia::emitPtx(*module_, *tm);
+  if (const char *folder = std::getenv("TEGULA_TEST_PTX_OUT")) { // to look at it
+    const auto *test = testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string(test->test_suite_name()) + "." + test->name();
+    std::replace(name.begin(), name.end(), '/', '_');
+    std::ofstream(std::string(folder) + "/" + name + ".ptx") << ptx;
+  }
+  return onGpu_.load(ptx);
 }
 
 void *JitLibrary::symbol(const std::string &name) const {
@@ -202,7 +218,7 @@ std::function<void(const void *const *, void *, int64_t)> JitLibrary::elementwis
       inputs.push_back({in[i], static_cast<size_t>(n) * ir::byteWidth(e.args[i])});
     size_t outBytes = static_cast<size_t>(n) * ir::byteWidth(e.result);
     if (gpu_)
-      onGpu_.run(name, inputs, out, outBytes, n);
+      onGpu_.run(symbolOf(name), inputs, out, outBytes, n);
     else
       emulate(e, inputs, out, outBytes, n);
   };

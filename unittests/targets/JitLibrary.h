@@ -59,6 +59,7 @@ private:
   std::map<std::string, Entry> entries_;
 
   targets::VecTarget vecTargetOf() const;
+  std::string symbolOf(std::string name) const;
   bool loadOnGpu();
   bool linkForEmulator();
   void emulate(const Entry &e, std::vector<std::pair<const void *, size_t>> in, void *out, size_t outBytes,

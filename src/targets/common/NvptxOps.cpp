@@ -114,10 +114,8 @@ V nvptxNarrow(VecEmitter &v, V x, Elem to, bool towardZero) {
   llvm::IRBuilder<> &b = v.b;
   llvm::Type *type = b.getIntNTy(ir::bitWidth(to));
   if (!x->getType()->isVectorTy()) {
-    if (to == Elem::BF16) // cvt.rn.bf16.f32 of one value is slower than that of two
-      return b.CreateTrunc(narrowPair(v, x, nullptr, to, towardZero), type);
-    if (to == Elem::F16 && !towardZero)
-      return b.CreateBitCast(b.CreateFPTrunc(x, b.getHalfTy()), type);
+    // The conversion of one value (cvt.rn.f16.f32) is slower, and ptxas 13.0 stores a zero for the low byte of its
+    // result.
     return b.CreateTrunc(narrowPair(v, x, nullptr, to, towardZero), type);
   }
   unsigned lanes = lanesOf(x);
@@ -182,17 +180,18 @@ V nvptxIntToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
 
 namespace {
 
-/// 2^(x log2 e): the product in two parts, the small one by the first terms of its own power.
+/// n = floor(x log2 e), clamped to the exponents of normal numbers; 2^n times 2^(x log2 e - n). The second factor is in
+/// [1, 2), where the instruction is at its best, or takes care of overflow and subnormal results.
 V expFloat(VecEmitter &v, V x) {
   Arith a(v);
-  constexpr double log2e = 0x1.715476p+0, log2eRest = 0x1.4ae0bep-26, ln2 = 0x1.62e43p-1;
-  V below = a.b.CreateSelect(a.b.CreateFCmpOGT(x, a.f(x, 89)), a.f(x, 89), x); // NaN stays
-  V y = a.b.CreateSelect(a.b.CreateFCmpOLT(below, a.f(x, -105)), a.f(x, -105), below);
-  V high = a.fmul(y, log2e);
-  V low = a.mulAdd(y, log2eRest, a.mulAdd(y, log2e, a.b.CreateFNeg(high)));
-  V e = call(v, in::nvvm_ex2_approx_f, {high});
-  V r = a.mulAdd(e, a.fmul(low, ln2), e);
-  return a.b.CreateSelect(a.b.CreateFCmpOEQ(e, a.f(e, __builtin_inf())), e, r);
+  constexpr double log2e = 0x1.715476p+0, log2eRest = 0x1.4ae0bep-26;
+  V t = ptx(v, "fma.rn.sat.f32 $0, $1, $2, $3;", "=f,f,f,f", x->getType(), {x, a.f(x, log2e / 252), a.f(x, 0.5)});
+  // 1.5 * 2^23 lets the sum's low bits count; 1 + 252 t is the biased exponent of 2^n.
+  V sum = call(v, in::nvvm_fma_rm_f, {t, a.f(x, 252), a.f(x, 0x1.8p23 + 1)});
+  V negated = a.b.CreateFNeg(a.fadd(sum, -(0x1.8p23 + 127)));
+  V rest = a.mulAdd(x, log2eRest, a.mulAdd(x, log2e, negated));
+  V power = a.floatOf(a.shl(a.bitsOf(sum), 23));
+  return a.b.CreateFMul(call(v, in::nvvm_ex2_approx_f, {rest}), power);
 }
 
 } // namespace
