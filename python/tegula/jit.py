@@ -366,7 +366,7 @@ def _gpu_of(x, name):
     if kind != "cuda":
         raise ValueError(f"argument `{name}`: the tensor is on device {device}; kernels run on cpu, cuda and sim")
     index = getattr(device, "index", None)
-    if index is None:
+    if not isinstance(index, int):
         index = str(device).partition(":")[2]
     return int(index or 0)
 

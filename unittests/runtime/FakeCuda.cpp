@@ -103,7 +103,8 @@ EXPORT CUresult cuModuleUnload(CUmodule m) {
 }
 EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name) {
   auto *module = reinterpret_cast<Module *>(m);
-  if (module->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  bool cubin = module->image.starts_with("\x7f" "ELF"); // the name is behind the first NUL
+  if (!cubin && module->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   *function = reinterpret_cast<CUfunction>(const_cast<std::string *>(&*module->functions.insert(name).first));
   return 0;
 }
@@ -205,3 +206,8 @@ EXPORT CUresult cuEventDestroy_v2(CUevent) { return 0; }
 EXPORT CUresult cuEventRecord(CUevent, CUstream) { return 0; }
 EXPORT CUresult cuEventSynchronize(CUevent) { return 0; }
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent, CUevent) { return *ms = 0, 0; }
+/// For tests that are not in C++.
+EXPORT uint64_t fakeCudaLastStream() {
+  std::lock_guard lock(s().mutex);
+  return s().launches.empty() ? 0 : reinterpret_cast<uint64_t>(s().launches.back().config.stream);
+}
