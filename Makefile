@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PY := build/venv/bin/python
 
-.PHONY: all setup build demo test bench check goldens clean
+.PHONY: all setup build demo test bench check dist goldens clean
 
 all: build
 
@@ -21,6 +21,10 @@ test: build
 
 bench: build
 	@PYTHONPATH=build/python $(PY) bench/run.py
+
+# The archive for machines with a GPU: build/dist/tegula-*.tar.xz
+dist: build
+	@$(PY) scripts/dist.py --jobs $(JOBS)
 
 check:
 	@scripts/check

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""GPU benchmark: the same kernel source through tegula and Triton, and the libraries behind torch, in one process, interleaved.
+
+`gpu.py [--rows TEXT] [--json FILE] [--quick]`. Each round runs every peer once with the L2 cache flushed before it; what counts is the median over the
+rounds. Outputs are compared with torch's first; a wrong one is an error of the row, and a peer that fails says why in its place.
+"""
+import argparse
+import importlib.util
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+DEV = "cuda"
+BF16 = torch.bfloat16
+
+
+def load_kernels(name, modules):
+    """gpu_kernels.py as module `name`, with `triton` and `triton.language` meaning what `modules` says while it is imported."""
+    saved = {k: sys.modules.get(k) for k in modules}
+    sys.modules.update(modules)
+    try:
+        spec = importlib.util.spec_from_file_location(name, HERE / "gpu_kernels.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        for k, v in saved.items():
+            if v is None:
+                sys.modules.pop(k, None)
+            else:
+                sys.modules[k] = v
+
+
+def compilers():
+    out = {}
+    import tegula
+    import tegula.language
+    out["tegula"] = load_kernels("gpu_kernels_tegula", {"triton": tegula, "triton.language": tegula.language})
+    try:
+        import triton
+        import triton.language
+        out["triton"] = load_kernels("gpu_kernels_triton", {"triton": triton, "triton.language": triton.language})
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=DEV))
+    except ImportError as e:
+        print(f"no Triton: {e}")
+    return out
+
+
+def cdiv(a, b):
+    return (a + b - 1) // b
+
+
+# ---------------------------------------------------------------------------------------------------------------------- the rows
+# A row: name, unit, work (in units per second when divided by seconds), {peer: function}, expected result or None, tolerance.
+
+class Row:
+    def __init__(self, name, unit, work, tolerance=2e-2):
+        self.name, self.unit, self.work, self.tolerance = name, unit, work, tolerance
+        self.peers, self.check = {}, None
+
+    def kernel(self, ks, make):
+        """make(kernels) -> function that launches. One peer for each compiler."""
+        for who, k in ks.items():
+            self.peers[who] = make(k)
+        return self
+
+
+def rows_memory(ks, quick):
+    n = 1 << 26  # 256 MiB of fp32 in each of three arrays
+    x, y = torch.randn(n, device=DEV), torch.randn(n, device=DEV)
+    out = torch.empty_like(x)
+    r = Row("add fp32 256 MiB", "GB/s", 3 * n * 4 / 1e9).kernel(ks, lambda k: lambda: k.add[(cdiv(n, 1024),)](x, y, out, n, BLOCK=1024))
+    r.peers["torch"] = lambda: torch.add(x, y, out=out)
+    r.check = (lambda: out, lambda: x + y)
+    yield r
+    yield copy_row(n)
+    del x, y, out
+    for cols in (1024, 4096) if quick else (1024, 4096, 8192, 16384, 32768):
+        yield softmax_row(ks, 32768, cols)
+    for cols in (1024, 4096) if quick else (1024, 4096, 8192, 16384):
+        yield layer_norm_row(ks, 16384, cols)
+
+
+def copy_row(n):
+    a, b = torch.randn(n, device=DEV), torch.empty(n, device=DEV)
+    r = Row("device copy 256 MiB", "GB/s", 2 * n * 4 / 1e9)
+    r.peers["torch"] = lambda: b.copy_(a)
+    return r
+
+
+def warps_for(cols):
+    return 4 if cols <= 2048 else 8 if cols <= 8192 else 16
+
+
+def softmax_row(ks, rows, cols):
+    x = torch.randn(rows, cols, device=DEV, dtype=BF16)
+    out = torch.empty_like(x)
+    r = Row(f"softmax bf16 {rows} x {cols}", "GB/s", 2 * x.nbytes / 1e9)
+    r.kernel(ks, lambda k: lambda: k.softmax[(rows,)](x, out, cols, BLOCK=cols, num_warps=warps_for(cols)))
+    r.peers["torch"] = lambda: torch.softmax(x, 1)
+    r.check = (lambda: out, lambda: torch.softmax(x, 1))
+    return r
+
+
+def layer_norm_row(ks, rows, cols):
+    x, w, b = torch.randn(rows, cols, device=DEV, dtype=BF16), torch.randn(cols, device=DEV, dtype=BF16), torch.randn(cols, device=DEV, dtype=BF16)
+    out = torch.empty_like(x)
+    r = Row(f"layer_norm bf16 {rows} x {cols}", "GB/s", 2 * x.nbytes / 1e9, 5e-2)
+    r.kernel(ks, lambda k: lambda: k.layer_norm[(rows,)](x, w, b, out, cols, 1e-5, BLOCK=cols, num_warps=warps_for(cols)))
+    r.peers["torch"] = lambda: torch.nn.functional.layer_norm(x, (cols,), w, b, 1e-5)
+    r.check = (lambda: out, r.peers["torch"])
+    return r
+
+
+def matmul_row(ks, M, N, K, dtype=BF16, kind="pointer"):
+    a = torch.randn(M, K, device=DEV).to(dtype)
+    b = torch.randn(N, K, device=DEV).to(dtype)
+    out = torch.empty(M, N, device=DEV, dtype=BF16 if dtype == BF16 else torch.float16)
+    name = f"{'bf16' if dtype == BF16 else 'fp8'} matmul {kind} {M}x{N}x{K}"
+    r = Row(name, "TFLOP/s", 2 * M * N * K / 1e12)
+    BM, BN, BK, warps, stages = (128, 256, 64, 8, 3) if M > 64 else (16, 128, 128, 4, 4)
+    if dtype != BF16:
+        BK = 128
+    tiles = cdiv(M, BM) * cdiv(N, BN)
+    if kind == "pointer":
+        bt = b.T.contiguous() if dtype == BF16 else b.T  # Hopper's fp8 instructions want K innermost
+        r.kernel(ks, lambda k: lambda: k.matmul[(tiles,)](a, bt, out, M, N, K, a.stride(0), a.stride(1), bt.stride(0), bt.stride(1), out.stride(0), 1,
+                                                          BM=BM, BN=BN, BK=BK, GROUP=8, num_warps=warps, num_stages=stages))
+    else:
+        programs = min(torch.cuda.get_device_properties(0).multi_processor_count, tiles)
+        r.kernel(ks, lambda k: lambda: k.matmul_persistent[(programs,)](a, b, out, M, N, K, BM=BM, BN=BN, BK=BK, GROUP=8, PROGRAMS=programs,
+                                                                        num_warps=warps, num_stages=stages))
+    if dtype == BF16:
+        r.peers["cuBLAS"] = lambda: torch.mm(a, b.T)
+        r.check = (lambda: out, r.peers["cuBLAS"])
+    else:
+        one = torch.ones((), device=DEV)
+        r.peers["cuBLAS"] = lambda: torch._scaled_mm(a, b.T, scale_a=one, scale_b=one, out_dtype=BF16)
+        r.check = (lambda: out, r.peers["cuBLAS"])
+    return r
+
+
+def w4_row(ks, M, N=8192, K=8192):
+    a = torch.randn(M, K, device=DEV, dtype=BF16)
+    b = torch.randint(-128, 128, (K // 2, N), device=DEV, dtype=torch.int8)
+    scale = torch.rand(N, device=DEV, dtype=BF16)
+    out = torch.empty(M, N, device=DEV, dtype=BF16)
+    low, high = (b << 4) >> 4, b >> 4
+    full = torch.stack((low, high), 1).reshape(K, N).to(BF16)
+    BM, BN, BK, warps = (16, 64, 128, 4) if M <= 16 else (128, 128, 64, 8)
+    r = Row(f"w4a16 matmul {M}x{N}x{K}", "us", None)
+    r.kernel(ks, lambda k: lambda: k.matmul_w4[(cdiv(M, BM), cdiv(N, BN))](a, b, scale, out, M, N, K, BM=BM, BN=BN, BK=BK, num_warps=warps, num_stages=4))
+    r.peers["cuBLAS (bf16)"] = lambda: torch.mm(a, full)
+    r.check = (lambda: out, lambda: torch.mm(a, full).float() * scale.float())
+    return r
+
+
+def attention_row(ks, D, N, causal, heads=None):
+    heads = heads or max(1, 16384 * 16 * 128 // (N * D) // 4)
+    q, k_, v = (torch.randn(heads, N, D, device=DEV, dtype=BF16) for _ in range(3))
+    out = torch.empty_like(q)
+    r = Row(f"attention bf16 D={D} N={N}{' causal' if causal else ''}", "TFLOP/s", 4 * heads * N * N * D * (0.5 if causal else 1) / 1e12)
+    r.kernel(ks, lambda k: lambda: k.attention[(N // 128, heads)](q, k_, v, out, D**-0.5, N, BM=128, BN=128 if D == 64 else 64, D=D, CAUSAL=causal,
+                                                                  num_warps=8, num_stages=3))
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+
+    def cudnn():
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
+            return sdpa(q[None], k_[None], v[None], is_causal=causal)[0]
+    r.peers["cuDNN"] = cudnn
+    r.check = (lambda: out, cudnn)
+    return r
+
+
+def rows_dot(ks, quick):
+    for shape in ((4096, 4096, 4096),) if quick else ((8192, 8192, 8192), (8192, 8192, 512), (8192, 8192, 2048), (4096, 4096, 4096)):
+        yield matmul_row(ks, *shape)
+        yield matmul_row(ks, *shape, kind="persistent")
+    for shape in (1024, 1024, 8192), (16, 8192, 8192):
+        yield matmul_row(ks, *shape)
+    for n in (4096,) if quick else (8192, 4096):
+        yield matmul_row(ks, n, n, n, torch.float8_e4m3fn)
+    for m in 16, 4096:
+        yield w4_row(ks, m)
+    for D, N, causal in ((128, 4096, False),) if quick else ((128, 4096, False), (128, 4096, True), (128, 16384, True), (64, 4096, False), (64, 4096, True)):
+        yield attention_row(ks, D, N, causal)
+
+
+# -------------------------------------------------------------------------------------------------------------------- measuring
+
+def measure(row, rounds):
+    """{peer: seconds or text of an error}"""
+    result, alive = {}, {}
+    for who, f in row.peers.items():
+        try:
+            f()
+            torch.cuda.synchronize()
+            if row.check and who in ("tegula", "triton"):
+                got, want = row.check[0]().float(), row.check[1]().float()
+                scale = want.abs().max().item() or 1.0
+                worst = (got - want).abs().max().item() / scale
+                if not worst < row.tolerance:
+                    raise ValueError(f"wrong result: off by {worst:.3g} of the largest value")
+                row.check[0]().zero_()
+            alive[who] = f
+        except Exception as e:  # the row goes on with the others
+            result[who] = (str(e).strip() or type(e).__name__).splitlines()[0][:160]
+    flush = torch.empty(1 << 28, dtype=torch.int8, device=DEV)  # five times the L2
+    times = {who: [] for who in alive}
+    for i in range(rounds + 3):
+        for who, f in alive.items():
+            flush.zero_()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            f()
+            end.record()
+            if i >= 3:
+                times[who].append((begin, end))
+    torch.cuda.synchronize()
+    for who, events in times.items():
+        result[who] = statistics.median(a.elapsed_time(b) for a, b in events) / 1e3
+    return result
+
+
+def launch_rows(ks):
+    """Microseconds per launch of an empty kernel from Python, by count of arguments."""
+    tensors = [torch.zeros(1, device=DEV) for _ in range(5)]
+    out = []
+    for n in 0, 19:
+        args = () if n == 0 else (*tensors, *range(64, 73), 32, 32, 32, 32, 32)
+        row = {"name": f"launch, {n} arguments", "unit": "us (less is better)"}
+        for who, k in ks.items():
+            f = k.empty0[(1,)] if n == 0 else k.empty19[(1,)]
+            try:
+                kw = {"device": "cuda"} if n == 0 and who == "tegula" else {}
+                row[who] = best_launch(lambda: f(*args, **kw))
+            except Exception as e:
+                row[who] = str(e).splitlines()[0][:160]
+        out.append(row)
+    return out
+
+
+def best_launch(f, count=2000):
+    f()
+    times = []
+    for _ in range(9):
+        torch.cuda.synchronize()
+        t0 = time.perf_counter()
+        for _ in range(count):
+            f()
+        times.append((time.perf_counter() - t0) / count * 1e6)
+    return statistics.median(times)
+
+
+def describe():
+    p = torch.cuda.get_device_properties(0)
+    import tegula
+    info = {"gpu": p.name, "torch": torch.__version__, "cuda": torch.version.cuda, "tegula": tegula.__version__, "assembler": tegula._core.assembler(),
+            "date": time.strftime("%Y-%m-%d %H:%M")}
+    try:
+        import triton
+        info["triton"] = triton.__version__
+    except ImportError:
+        pass
+    return info
+
+
+def show(record):
+    unit = record["unit"]
+    cells = []
+    for who, v in record.items():
+        if who not in ("name", "unit"):
+            cells.append(f"{who} {v:.4g}" if isinstance(v, float) else f"{who}: {v}")
+    print(f"{record['name']:42} {unit:10} " + "   ".join(cells), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--rows", default="", help="only rows whose name contains this")
+    p.add_argument("--json", help="file for the table")
+    p.add_argument("--quick", action="store_true", help="fewer shapes and rounds")
+    p.add_argument("--without-triton", action="store_true")
+    a = p.parse_args()
+    torch.manual_seed(0)
+    ks = compilers()
+    if a.without_triton:
+        ks.pop("triton", None)
+    records = []
+    info = describe()
+    print(", ".join(f"{k} {v}" for k, v in info.items()), flush=True)
+    if a.rows in "launch":
+        for r in launch_rows(ks):
+            records.append(r)
+            show(r)
+    for rows in rows_memory, rows_dot:
+        for row in rows(ks, a.quick):
+            if a.rows not in row.name:
+                continue
+            record = {"name": row.name, "unit": row.unit}
+            for who, v in measure(row, 20 if a.quick else 50).items():
+                record[who] = v if isinstance(v, str) else row.work / v if row.work else v * 1e6
+            records.append(record)
+            show(record)
+    if a.json:
+        Path(a.json).write_text(json.dumps({"machine": info, "rows": records}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The kernels of the GPU benchmark: one source, given to both compilers (bench/gpu.py loads it once for each)."""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def empty0():
+    pass
+
+
+@triton.jit
+def empty19(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, c0: tl.constexpr, c1: tl.constexpr, c2: tl.constexpr,
+            c3: tl.constexpr, c4: tl.constexpr):
+    pass
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def softmax(x, out, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * cols
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < cols
+    v = tl.load(x + row + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, axis=0))
+    tl.store(out + row + offsets, (e / tl.sum(e, axis=0)).to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def layer_norm(x, w, b, out, cols, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * cols
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < cols
+    v = tl.load(x + row + offsets, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(v, axis=0) / cols
+    d = tl.where(mask, v - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(d * d, axis=0) / cols + eps)
+    scale = tl.load(w + offsets, mask=mask).to(tl.float32)
+    shift = tl.load(b + offsets, mask=mask).to(tl.float32)
+    tl.store(out + row + offsets, (d * rstd * scale + shift).to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def matmul(a, b, c, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+           BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    grid_m = tl.cdiv(M, BM)
+    grid_n = tl.cdiv(N, BN)
+    width = GROUP * grid_n
+    first = pid // width * GROUP
+    size = min(grid_m - first, GROUP)
+    pid_m = first + pid % width % size
+    pid_n = pid % width // size
+    offs_m = (pid_m * BM + tl.arange(0, BM)) % M
+    offs_n = (pid_n * BN + tl.arange(0, BN)) % N
+    offs_k = tl.arange(0, BK)
+    a_ptrs = a + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+    b_ptrs = b + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        ta = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BK, other=0.0)
+        tb = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(ta, tb, acc)
+        a_ptrs += BK * stride_ak
+        b_ptrs += BK * stride_bk
+    rows = pid_m * BM + tl.arange(0, BM)
+    cols = pid_n * BN + tl.arange(0, BN)
+    tl.store(c + rows[:, None] * stride_cm + cols[None, :] * stride_cn, acc.to(c.dtype.element_ty),
+             mask=(rows[:, None] < M) & (cols[None, :] < N))
+
+
+@triton.jit
+def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr):
+    """a is M x K, b is N x K, both row-major, read and written by descriptors."""
+    da = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    db = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    dc = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    grid_m = tl.cdiv(M, BM)
+    grid_n = tl.cdiv(N, BN)
+    width = GROUP * grid_n
+    for tile in tl.range(tl.program_id(0), grid_m * grid_n, PROGRAMS, flatten=True):
+        first = tile // width * GROUP
+        size = min(grid_m - first, GROUP)
+        m = (first + tile % width % size) * BM
+        n = tile % width // size * BN
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(0, tl.cdiv(K, BK)):
+            acc = tl.dot(da.load([m, k * BK]), db.load([n, k * BK]).T, acc)
+        dc.store([m, n], acc.to(c.dtype.element_ty))
+
+
+@triton.jit
+def matmul_w4(a, b, scale, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = a @ unpack(b) * scale: a M x K bf16; b K/2 x N bytes, two 4-bit values in [-8, 8) along K in each; scale N."""
+    pid_m = tl.program_id(0)
+    pid_n = tl.program_id(1)
+    offs_m = (pid_m * BM + tl.arange(0, BM)) % M
+    offs_n = pid_n * BN + tl.arange(0, BN)
+    offs_k = tl.arange(0, BK)
+    offs_p = tl.arange(0, BK // 2)
+    a_ptrs = a + offs_m[:, None] * K + offs_k[None, :]
+    b_ptrs = b + offs_p[:, None] * N + offs_n[None, :]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        packed = tl.load(b_ptrs)
+        low = (packed << 4) >> 4
+        high = packed >> 4
+        both = tl.join(low.to(tl.bfloat16), high.to(tl.bfloat16)).permute(0, 2, 1).reshape(BK, BN)
+        acc = tl.dot(tl.load(a_ptrs), both, acc)
+        a_ptrs += BK
+        b_ptrs += BK // 2 * N
+    rows = pid_m * BM + tl.arange(0, BM)
+    s = tl.load(scale + offs_n).to(tl.float32)
+    tl.store(c + rows[:, None] * N + offs_n[None, :], (acc * s[None, :]).to(tl.bfloat16), mask=rows[:, None] < M)
+
+
+@triton.jit
+def attention(q, k, v, out, scale, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr):
+    """Heads x N x D, contiguous, by descriptors over all heads together."""
+    start = tl.program_id(0) * BM
+    base = tl.program_id(1) * N
+    rows = tl.num_programs(1) * N
+    dq = tl.make_tensor_descriptor(q, [rows, D], [D, 1], [BM, D])
+    dk = tl.make_tensor_descriptor(k, [rows, D], [D, 1], [BN, D])
+    dv = tl.make_tensor_descriptor(v, [rows, D], [D, 1], [BN, D])
+    do = tl.make_tensor_descriptor(out, [rows, D], [D, 1], [BM, D])
+    offs_m = start + tl.arange(0, BM)
+    offs_n = tl.arange(0, BN)
+    tq = dq.load([base + start, 0])
+    m_i = tl.full((BM,), -float("inf"), tl.float32)
+    l_i = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    qk_scale = scale * 1.4426950408889634
+    # Below the diagonal nothing is masked.
+    full = start if CAUSAL else N
+    for n in range(0, full, BN):
+        s = tl.dot(tq, dk.load([base + n, 0]).T)
+        m_new = tl.maximum(m_i, tl.max(s, axis=1) * qk_scale)
+        p = tl.exp2(s * qk_scale - m_new[:, None])
+        alpha = tl.exp2(m_i - m_new)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        acc = tl.dot(p.to(tl.bfloat16), dv.load([base + n, 0]), acc * alpha[:, None])
+        m_i = m_new
+    if CAUSAL:
+        for n in range(start, start + BM, BN):
+            s = tl.dot(tq, dk.load([base + n, 0]).T) * qk_scale
+            s = tl.where(offs_m[:, None] >= (n + offs_n)[None, :], s, -float("inf"))
+            m_new = tl.maximum(m_i, tl.max(s, axis=1))
+            p = tl.exp2(s - m_new[:, None])
+            alpha = tl.exp2(m_i - m_new)
+            l_i = l_i * alpha + tl.sum(p, axis=1)
+            acc = tl.dot(p.to(tl.bfloat16), dv.load([base + n, 0]), acc * alpha[:, None])
+            m_i = m_new
+    do.store([base + start, 0], (acc / l_i[:, None]).to(tl.bfloat16))
