@@ -74,7 +74,6 @@ void describeTarget(const Target &t, lang::TargetInfo &out) {
   out.name = "cuda";
   out.cudaCapability = static_cast<int>(t.nv()->sm);
   out.defaultDotPrecision = "tf32";
-  out.minDotKBits = 256;
 }
 
 // ---- what generators say, in the runtime's words
