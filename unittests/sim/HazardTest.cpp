@@ -53,6 +53,25 @@ TEST(Race, ManyReadersThenWrite) {
         FaultKind::SharedRace, {"thread 0 (warp 0)", "site 13", "thread 96 (warp 3) read", "site 12"});
 }
 
+TEST(Race, AnEarlierReaderIsNotForgotten) {
+  // Warp 0 reads first, warp 3 last; the writer synchronizes with warp 3 only.
+  check(Kernel(128, 64),
+        [](T t, bool right) {
+          if (tid(t) == 0)
+            store(t, 0, 1, 11);
+          sync(t);
+          if (tid(t) / 32 % 3 == 0)
+            load<int32_t>(t, 0, 12);
+          if (tid(t) >= 64)
+            sync(t, 64, 1);
+          if (right)
+            sync(t, 128, 2);
+          if (tid(t) == 64)
+            store(t, 0, 2, 13);
+        },
+        FaultKind::SharedRace, {"thread 64 (warp 2)", "site 13", "thread 0 (warp 0) read", "site 12"});
+}
+
 TEST(Race, LanesOfAWarp) {
   check(Kernel(32, 128),
         [](T t, bool right) {
