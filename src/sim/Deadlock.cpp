@@ -51,30 +51,50 @@ static FaultKind kindOf(const Cluster &c) {
                    : FaultKind::Deadlock;
 }
 
+/// "threads 0 to 4, 6 to 31" of those with the same wait as the first, which are marked in `told`.
+static std::string groupText(const Cluster &c, size_t first, std::vector<bool> &told) {
+  std::string text;
+  unsigned ranges = 0, count = 0;
+  for (size_t i = first; i < c.threads.size();) {
+    size_t end = i;
+    while (end < c.threads.size() && !told[end] && sameWait(c.threads[first], c.threads[end]))
+      told[end++] = true, ++count;
+    if (end == i) {
+      ++i;
+      continue;
+    }
+    uint32_t from = c.threads[i].tid, last = c.threads[end - 1].tid;
+    if (++ranges <= 8)
+      text += (ranges > 1 ? ", " : "") + std::to_string(from) + (last > from ? " to " + std::to_string(last) : "");
+    i = end;
+  }
+  if (ranges > 8)
+    text += formatText(" ... (%u threads)", count);
+  return (count > 1 ? "threads " : "thread ") + text;
+}
+
 Fault describeDeadlock(Cluster &c) {
   Fault f;
   f.kind = kindOf(c);
   f.text = std::string(faultName(f.kind)) + ": no thread can go on";
   std::copy_n(c.index, 3, f.pid);
-  unsigned lines = 0;
-  for (size_t i = 0; i < c.threads.size();) {
-    size_t end = i + 1;
-    while (end < c.threads.size() && sameWait(c.threads[i], c.threads[end]))
-      ++end;
+  std::vector<bool> told(c.threads.size());
+  unsigned groups = 0;
+  for (size_t i = 0; i < c.threads.size(); ++i) {
+    if (told[i])
+      continue;
     const Thread &t = c.threads[i];
     if (f.site < 0 && t.wait.kind != Wait::Exited)
       f.site = t.wait.site, f.thread = t.tid, f.ctaRank = t.cta->rank;
-    if (++lines <= 16) {
-      uint32_t last = c.threads[end - 1].tid;
-      std::string who = t.tid == last ? formatText("thread %u", t.tid) : formatText("threads %u to %u", t.tid, last);
-      if (c.ctas.size() > 1)
-        who += formatText(" of CTA %u", t.cta->rank);
-      f.text += "; " + who + " " + waitText(t);
-    }
-    i = end;
+    std::string who = groupText(c, i, told);
+    if (++groups > 16)
+      continue;
+    if (c.ctas.size() > 1)
+      who += formatText(" of CTA %u", t.cta->rank);
+    f.text += "; " + who + " " + waitText(t);
   }
-  if (lines > 16)
-    f.text += formatText("; and %u more groups of threads", lines - 16);
+  if (groups > 16)
+    f.text += formatText("; and %u more groups of threads", groups - 16);
   return f;
 }
 

@@ -208,7 +208,8 @@ TEST(Barrier, AThreadLeaves) {
           sync(t, 128, 0, 31);
         },
         FaultKind::BarrierDivergence,
-        {"threads 0 to 4 at barrier 0 at site 31, to which 127 of 128 threads came", "thread 5 left the kernel"});
+        {"threads 0 to 4, 6 to 127 at barrier 0 at site 31, to which 127 of 128 threads came",
+         "thread 5 left the kernel"});
 }
 
 TEST(Barrier, WaitingElsewhere) {
