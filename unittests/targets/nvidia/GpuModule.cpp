@@ -55,22 +55,24 @@ Regs GpuModule::Kernel::doubles(unsigned count) {
 
 void GpuModule::add(const std::string &name, const std::function<void(Kernel &)> &body, KernelBounds bounds) {
   llvm::IRBuilder<> b(context_);
-  std::vector<llvm::Type *> types = {b.getPtrTy(), b.getInt32Ty(), b.getFloatTy(), b.getDoubleTy()};
-  if (target_.simulate)
-    types.insert(types.begin(), b.getPtrTy());
+  // As the launcher gives them: one by one on a GPU, packed to the simulator.
+  std::vector<llvm::Type *> params = {b.getPtrTy(), b.getInt32Ty(), b.getFloatTy(), b.getDoubleTy()};
+  std::vector<llvm::Type *> types = target_.simulate ? std::vector<llvm::Type *>{b.getPtrTy(), b.getPtrTy()} : params;
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
                                    llvm::Function::ExternalLinkage, name, *module_);
   f->setDoesNotThrow();
-  unsigned first = target_.simulate ? 1 : 0;
+  b.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", f));
+  V arg[4];
+  auto *pack = llvm::StructType::get(context_, params);
+  for (unsigned k = 0; k < 4; ++k)
+    arg[k] = target_.simulate ? b.CreateLoad(params[k], b.CreateStructGEP(pack, f->getArg(1), k))
+                              : static_cast<V>(f->getArg(k));
   if (!target_.simulate)
     markKernel(*f, bounds);
-  b.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", f));
   Instr i(b, target_, target_.simulate ? f->getArg(0) : nullptr);
   i.setSite(7);
-  V n = f->getArg(first + 1);
   V tid = i.special(Special::Tid);
-  Kernel k{
-      i, b, f->getArg(first), n, f->getArg(first + 2), f->getArg(first + 3), i.sharedBase(), b.CreateICmpSLT(tid, n)};
+  Kernel k{i, b, arg[0], arg[1], arg[2], arg[3], i.sharedBase(), b.CreateICmpSLT(tid, arg[1])};
   body(k);
   b.CreateRetVoid();
 }
@@ -92,6 +94,13 @@ const std::string &GpuModule::text() {
   }
   optimize(*module_, *tm, options_);
   return text_ = target_.simulate ? targets::emitAssemblyText(*module_, *tm) : emitPtx(*module_, *tm);
+}
+
+std::vector<char> GpuModule::object() {
+  DiagEngine diag;
+  auto tm = createTargetMachine(target_, options_, diag);
+  optimize(*module_, *tm, options_);
+  return emitObject(*module_, *tm);
 }
 
 std::string GpuModule::textOf(const std::string &name) {

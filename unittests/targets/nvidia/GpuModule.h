@@ -10,7 +10,15 @@
 
 namespace tegula::nvidia {
 
-/// One LLVM module for one target; every kernel is void name(ptr data, i32 n, float x, double y).
+/// Packed arguments of every kernel.
+struct TestArgs {
+  uint64_t data;
+  int32_t n;
+  float x;
+  double y;
+};
+
+/// One LLVM module for one target; every kernel takes TestArgs.
 class GpuModule {
 public:
   explicit GpuModule(const NvTarget &target, NvOptions options = {});
@@ -37,6 +45,8 @@ public:
 
   /// Verifies, optimizes and emits; PTX, or assembly of the host.
   const std::string &text();
+  /// Instead of text(): code for the simulator.
+  std::vector<char> object();
   /// Lines of one kernel in text().
   std::string textOf(const std::string &name);
   std::string irOf(const std::string &name);
