@@ -1,6 +1,7 @@
 // See GpuLibrary.h.
 #include "GpuLibrary.h"
 #include "runtime/cuda/Driver.h"
+#include <cstring>
 #include <gtest/gtest.h>
 
 namespace tegula::nvidia {
@@ -98,6 +99,37 @@ void GpuLibrary::run(const std::string &name, const std::vector<std::pair<const 
   check(d.streamSynchronize(nullptr), "run");
   for (CUdeviceptr p : memory)
     d.memoryFree(p);
+  CUcontext old;
+  d.contextPop(&old);
+}
+
+void GpuLibrary::runOnce(const std::string &name, std::vector<uint32_t> &data, void *args, size_t argBytes,
+                         unsigned threads, unsigned clusterCtas, unsigned sharedBytes) const {
+  const Driver &d = *gpu().driver;
+  d.contextPush(gpu().context);
+  auto check = [&](CUresult r, const char *what) { EXPECT_EQ(r, CUDA_SUCCESS) << name << ": " << what; };
+  CUdeviceptr memory = 0;
+  check(d.memoryAllocate(&memory, data.size() * 4), "allocation");
+  check(d.copyIn(memory, data.data(), data.size() * 4, nullptr), "copy");
+  memcpy(args, &memory, sizeof memory);
+  CUfunction f = nullptr;
+  check(d.moduleGetFunction(&f, state_->module, name.c_str()), "no such function");
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.cluster.x = clusterCtas;
+  cluster.value.cluster.y = cluster.value.cluster.z = 1;
+  CUlaunchConfig config{};
+  config.gridX = clusterCtas;
+  config.blockX = threads;
+  config.gridY = config.gridZ = config.blockY = config.blockZ = 1;
+  config.sharedBytes = sharedBytes;
+  config.attributes = &cluster;
+  config.attributeCount = clusterCtas > 1;
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, args, CU_LAUNCH_PARAM_BUFFER_SIZE, &argBytes, CU_LAUNCH_PARAM_END};
+  check(d.launch(&config, f, nullptr, extra), "launch");
+  check(d.copyOut(data.data(), memory, data.size() * 4, nullptr), "copy back");
+  check(d.streamSynchronize(nullptr), "run");
+  d.memoryFree(memory);
   CUcontext old;
   d.contextPop(&old);
 }

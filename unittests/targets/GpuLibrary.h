@@ -24,6 +24,10 @@ public:
   void run(const std::string &name, const std::vector<std::pair<const void *, size_t>> &in, void *out, size_t outBytes,
            int64_t n) const;
 
+  /// One cluster (or CTA) on a device copy of `data`, whose address becomes the first of the packed arguments.
+  void runOnce(const std::string &name, std::vector<uint32_t> &data, void *args, size_t argBytes, unsigned threads,
+               unsigned clusterCtas, unsigned sharedBytes) const;
+
 private:
   struct State;
   std::unique_ptr<State> state_;

@@ -1,6 +1,7 @@
 // The instruction layer: every GPU operation that LLVM has no plain instruction for, and every access to memory that threads
 // share. Each function has two facets: a PTX instruction (intrinsic or inline assembly) for a GPU, and a call of the machine
-// model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else; nothing above this file knows which facet is emitted.
+// model (abi/SimAbi.h) for the simulator. Inline PTX stands nowhere else but in
+// targets/common/NvptxOps.cpp (conversions); nothing above this file knows which facet is emitted.
 //
 // Values: i32/i64 integers, float, double, ptr; packed registers are i32. Shared addresses are i32 (see SimAbi.h); global
 // addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or null for
@@ -117,6 +118,8 @@ public:
   void bulkCommit();
   void bulkWait(unsigned n, bool readOnly);
 
+  /// Works only in whole-program assemblies with a register bound at entry (KernelBounds): ptxas and cuModuleLoadDataEx make these;
+  /// libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504). So does a kernel that prints.
   void setMaxRegisters(unsigned regs, bool increase);
   void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
 

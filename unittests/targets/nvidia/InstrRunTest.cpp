@@ -1,5 +1,6 @@
 // The simulator's facet of Instr at work: small kernels are compiled for the host, loaded, and run by the machine
 // model.
+#include "../GpuLibrary.h"
 #include "GpuModule.h"
 #include "runtime/ObjectLoader.h"
 #include "sim/Machine.h"
@@ -10,27 +11,43 @@ namespace {
 
 using K = GpuModule::Kernel;
 
-/// Runs one CTA of 128 threads (or a cluster) on `data`.
-sim::Report run(std::vector<uint32_t> &data, const std::function<void(K &)> &body, unsigned clusterCtas = 1,
-                int32_t n = 40) {
-  GpuModule m(NvTarget{90, true, true});
+/// Runs one CTA of 128 threads, or a cluster of them, on `data`.
+sim::Report run(const std::string &where, std::vector<uint32_t> &data, const std::function<void(K &)> &body,
+                unsigned clusterCtas = 1) {
+  constexpr unsigned threads = 128, sharedBytes = 32768;
+  TestArgs args{reinterpret_cast<uint64_t>(data.data()), 40, 2.5f, 3.0};
+  GpuModule m(where == "sim" ? NvTarget{90, true, true} : *gpuOfThisMachine());
   m.add("kernel", body);
+  if (where != "sim") {
+    GpuLibrary library;
+    if (library.load(m.text()))
+      library.runOnce("kernel", data, &args, sizeof args, threads, clusterCtas, sharedBytes);
+    return {};
+  }
   runtime::Status status;
   auto code = runtime::LoadedObject::load(m.object(), status);
   EXPECT_TRUE(bool(status)) << status.text;
   if (!code)
     return {};
-  TestArgs args{reinterpret_cast<uint64_t>(data.data()), n, 2.5f, 3.0};
   sim::Extent extent{args.data, data.size() * 4};
   sim::LaunchConfig c;
   c.entry = reinterpret_cast<TegulaSimEntry>(code->symbol("kernel"));
   c.args = &args;
-  c.threads = 128;
+  c.threads = threads;
   c.clusterCtas = clusterCtas;
-  c.sharedBytes = 32768;
+  c.sharedBytes = sharedBytes;
   c.buffers = {&extent, 1};
   return sim::launch(c);
 }
+
+std::vector<std::string> places() {
+  std::vector<std::string> all = {"sim"};
+  if (auto gpu = gpuOfThisMachine(); gpu && gpu->sm == 90)
+    all.push_back("gpu");
+  return all;
+}
+class InstrRun : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Where, InstrRun, testing::ValuesIn(places()), [](const auto &p) { return p.param; });
 
 V tid(K &k) { return k.i.special(Special::Tid); }
 V at(K &k, V index, unsigned bytes = 4) {
@@ -39,10 +56,10 @@ V at(K &k, V index, unsigned bytes = 4) {
 }
 V sharedAt(K &k, V index, unsigned bytes = 4) { return k.b.CreateAdd(k.shared, k.b.CreateMul(index, k.i32(bytes))); }
 
-TEST(SimRun, SharedMemoryAndPredicates) {
+TEST_P(InstrRun, SharedMemoryAndPredicates) {
   std::vector<uint32_t> data(128);
   std::iota(data.begin(), data.end(), 1000);
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run(GetParam(), data, [](K &k) {
     V t = tid(k), x = k.i.loadGlobal(at(k, t), k.b.getInt32Ty(), k.pred, k.i32(7)); // the first n threads
     k.i.storeShared(sharedAt(k, k.b.CreateSub(k.i32(127), t)), x);
     k.i.barrier();
@@ -53,9 +70,9 @@ TEST(SimRun, SharedMemoryAndPredicates) {
     EXPECT_EQ(data[t], t >= 40 ? 1000 + t : 127 - t < 40 ? 1000 + 127 - t : 7) << t;
 }
 
-TEST(SimRun, MissingBarrierIsARaceAtItsSite) {
+TEST(InstrRunSim, MissingBarrierIsARaceAtItsSite) {
   std::vector<uint32_t> data(128);
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run("sim", data, [](K &k) {
     V t = tid(k);
     k.i.storeShared(sharedAt(k, t), t);
     k.i.setSite(9);
@@ -66,9 +83,9 @@ TEST(SimRun, MissingBarrierIsARaceAtItsSite) {
   EXPECT_TRUE(r.fault.site == 9 || r.fault.site == 7);
 }
 
-TEST(SimRun, Warps) {
+TEST_P(InstrRun, Warps) {
   std::vector<uint32_t> data(128 * 4);
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run(GetParam(), data, [](K &k) {
     V t = tid(k), base = k.b.CreateMul(t, k.i32(4));
     auto out = [&](int i, V x) { k.i.storeGlobal(at(k, k.b.CreateAdd(base, k.i32(i))), x, nullptr); };
     out(0, k.i.shuffle(ShuffleMode::Bfly, t, k.i32(5)));
@@ -85,9 +102,9 @@ TEST(SimRun, Warps) {
   }
 }
 
-TEST(SimRun, Atomics) {
+TEST_P(InstrRun, Atomics) {
   std::vector<uint32_t> data(8);
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run(GetParam(), data, [](K &k) {
     auto atom = [&](int i, AtomOp op, AtomType type, llvm::ArrayRef<V> x) {
       k.i.atomic(false, at(k, k.i32(i)), op, type, x, nullptr, MemSem::Relaxed, Scope::Gpu, k.pred, false);
     };
@@ -105,7 +122,7 @@ TEST(SimRun, Atomics) {
 }
 
 // d[m][n] = sum over k of a[m][k] b[n][k], bf16, both operands in shared memory without swizzle.
-TEST(SimRun, Wgmma) {
+TEST_P(InstrRun, Wgmma) {
   auto bf16 = [](int v) {
     float f = float(v);
     uint32_t u;
@@ -126,7 +143,7 @@ TEST(SimRun, Wgmma) {
     for (int n = 0; n < 8; ++n)
       place(2048, n, k, bf16(b(n, k)));
   }
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run(GetParam(), data, [](K &k) {
     V t = tid(k);
     auto *four = llvm::FixedVectorType::get(k.b.getInt32Ty(), 4);
     k.i.storeShared(sharedAt(k, t, 16), k.i.loadGlobal(at(k, t, 16), four, nullptr, nullptr));
@@ -165,10 +182,10 @@ TEST(SimRun, Wgmma) {
     }
 }
 
-TEST(SimRun, BulkCopyAndMbarrier) {
+TEST_P(InstrRun, BulkCopyAndMbarrier) {
   std::vector<uint32_t> data(256);
   std::iota(data.begin(), data.end(), 0);
-  sim::Report r = run(data, [](K &k) {
+  sim::Report r = run(GetParam(), data, [](K &k) {
     V t = tid(k), first = k.b.CreateICmpEQ(t, k.i32(0)), bar = k.b.CreateAdd(k.shared, k.i32(4096));
     llvm::Function *f = k.b.GetInsertBlock()->getParent();
     auto *init = llvm::BasicBlock::Create(f->getContext(), "init", f),
@@ -191,10 +208,10 @@ TEST(SimRun, BulkCopyAndMbarrier) {
     EXPECT_EQ(data[128 + t], t ^ 1);
 }
 
-TEST(SimRun, ClusterReadsItsNeighbour) {
+TEST_P(InstrRun, ClusterReadsItsNeighbour) {
   std::vector<uint32_t> data(256);
   sim::Report r = run(
-      data,
+      GetParam(), data,
       [](K &k) {
         V t = tid(k), rank = k.i.special(Special::ClusterRank),
           mine = k.b.CreateAdd(k.b.CreateMul(rank, k.i32(128)), t);
@@ -212,9 +229,9 @@ TEST(SimRun, ClusterReadsItsNeighbour) {
     EXPECT_EQ(data[i], i ^ 128);
 }
 
-TEST(SimRun, FailedAssert) {
+TEST(InstrRunSim, FailedAssert) {
   std::vector<uint32_t> data(1);
-  sim::Report r = run(data, [](K &k) { k.i.assertFail(k.data); });
+  sim::Report r = run("sim", data, [](K &k) { k.i.assertFail(k.data); });
   EXPECT_EQ(r.fault.kind, sim::FaultKind::Assert);
   EXPECT_EQ(r.fault.site, 7);
 }
