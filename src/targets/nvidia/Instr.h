@@ -119,7 +119,7 @@ public:
   void bulkWait(unsigned n, bool readOnly);
 
   /// Works only in whole-program assemblies with a register bound at entry (KernelBounds): ptxas and cuModuleLoadDataEx make these;
-  /// libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504). So does a kernel that prints.
+  /// libnvJitLink and cuLink* assemble relocatably and ignore the instruction (info C7504).
   void setMaxRegisters(unsigned regs, bool increase);
   void gridDependency(bool wait); // griddepcontrol.wait / launch_dependents
 
