@@ -37,6 +37,12 @@ std::unique_ptr<CudaDevice> CudaDevice::make(const Driver &driver, int ordinal, 
   return status ? std::move(d) : nullptr;
 }
 
+CudaDevice::~CudaDevice() {
+  if (!context_) return;
+  ContextScope scope(driver_, context_);
+  for (void *slab : slabs_) driver_.hostFree(slab);
+}
+
 bool CudaDevice::inUse() {
   const std::string path = driverLibraryPath();
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
@@ -219,6 +225,7 @@ TegulaGpuRecord *CudaDevice::takeRecord(std::shared_ptr<const KernelInfo> owner,
       driver_.hostFree(host);
       return nullptr;
     }
+    slabs_.push_back(host);
     std::memset(host, 0, slab * sizeof(TegulaGpuRecord));
     for (size_t i = 0; i < slab; ++i)
       records_.push_back({static_cast<TegulaGpuRecord *>(host) + i, device + i * sizeof(TegulaGpuRecord), nullptr});

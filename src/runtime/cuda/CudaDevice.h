@@ -55,6 +55,7 @@ private:
 
 class CudaDevice final : public Device {
 public:
+  ~CudaDevice() override;
   /// The GPUs of the process in the driver's order, made at the first call; empty with the reason.
   static const std::vector<CudaDevice *> &all(Status &status);
   /// For tests: a device of its own. Null with the reason.
@@ -118,6 +119,7 @@ private:
     std::shared_ptr<const KernelInfo> owner; // null: free
   };
   std::vector<Owned> records_;
+  std::vector<void *> slabs_; // pinned memory of the records
   static constexpr unsigned lastCount = 4;
   mutable std::atomic<unsigned> lastIndex_{0};
   mutable std::atomic<const KernelInfo *> last_[lastCount] = {};
