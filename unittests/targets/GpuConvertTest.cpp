@@ -7,6 +7,7 @@
 #include "layout/Conversion.h"
 #include "llvm/IR/LLVMContext.h"
 #include "runtime/ObjectLoader.h"
+#include "runtime/cuda/Assembler.h"
 #include "sim/Machine.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
@@ -83,7 +84,10 @@ std::vector<char> lowered(const Module &m, const Conversion &c, nvidia::GpuKerne
   if (!nvidia::lower(m, target, c.options(), out, meta, diag))
     return {};
   nvidia::optimize(out, *machine, c.options());
-  return nvidia::emitObject(out, *machine);
+  if (target.simulate)
+    return nvidia::emitObject(out, *machine);
+  std::string ptx = nvidia::emitPtx(out, *machine);
+  return {ptx.begin(), ptx.end()};
 }
 
 std::vector<char> content(const Conversion &c) {
@@ -164,6 +168,33 @@ TEST(GpuConversions, BetweenRandomLayoutsOfAnyRank) {
     bool mixed = rnd.chance(30);
     LinearLayout a = rnd.distributed(outs, 5, warpBits, mixed), b = rnd.distributed(outs, 5, warpBits, mixed);
     check({a, b, elems[rnd.below(std::size(elems))], rnd.chance(15)});
+  }
+}
+
+/// The assembler takes them, and no value goes through local memory.
+TEST(GpuConversions, AssembledWithoutLocalMemory) {
+  runtime::Status status;
+  const auto *assembler = runtime::cuda::Assembler::get(status);
+  if (!assembler)
+    GTEST_SKIP() << "no assembler: " << status.text;
+  Random rnd(43);
+  for (int k = 0; k < 28 && !testing::Test::HasFailure(); ++k) {
+    Elem e = elems[static_cast<size_t>(k) % std::size(elems)];
+    unsigned bits = std::max(8u, 8 * byteWidth(e));
+    bool old = rnd.chance(50);
+    Conversion c{someLayout(rnd, {32, 32}, 2, bits), someLayout(rnd, {32, 32}, 2, bits), e, rnd.chance(15), old ? "sm_80" : "sm_90a"};
+    Module m;
+    build(m, c);
+    nvidia::GpuKernelMeta meta;
+    DiagEngine diag;
+    std::vector<char> ptx = lowered(m, c, meta, diag);
+    runtime::cuda::Assembly assembly;
+    runtime::cuda::AssembleOptions options;
+    options.arch = c.target;
+    status = assembler->assemble({ptx.data(), ptx.size()}, "k", options, assembly);
+    ASSERT_TRUE(status) << status.text;
+    ASSERT_FALSE(assembly.cubin.empty());
+    EXPECT_EQ(assembly.stats.stackBytes, 0u) << "bits " << c.bits() << "\nsrc " << c.src.print() << "\ndst " << c.dst.print();
   }
 }
 

@@ -192,9 +192,10 @@ void Instr::storeGlobal(V addr, V value, V pred, AccessHints hints) {
   if (sim())
     return simStore("tegula_sim_st_global", globalAddress(addr), value, pred);
   V global = globalAddress(addr);
-  if (pred || !isPlain(hints))
-    return ptxStore(storeName(hints), global, value, pred);
   Pieces p = piecesOf(value->getType());
+  // A vector of packed bytes LLVM would split into its words.
+  if (pred || !isPlain(hints) || (p.count > 1 && p.perPiece == 4))
+    return ptxStore(storeName(hints), global, value, pred);
   Regs pieces = split(b, value, p);
   V moved = pieces[0];
   if (p.count > 1) {
