@@ -1,11 +1,14 @@
 // Conversions between any two layouts, compiled for the simulator: what arrives is what was sent, the simulator sees no race, and it
-// counts the shuffles and bank conflicts that the plan promised.
+// counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
 #include "../layout/KernelLayouts.h"
+#include "GpuLibrary.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Verifier.h"
 #include "layout/Conversion.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
 #include "runtime/ObjectLoader.h"
 #include "runtime/cuda/Assembler.h"
 #include "sim/Machine.h"
@@ -83,11 +86,14 @@ std::vector<char> lowered(const Module &m, const Conversion &c, nvidia::GpuKerne
   out.setDataLayout(machine->createDataLayout());
   if (!nvidia::lower(m, target, c.options(), out, meta, diag))
     return {};
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  EXPECT_FALSE(llvm::verifyModule(out, &os)) << error;
   nvidia::optimize(out, *machine, c.options());
   if (target.simulate)
     return nvidia::emitObject(out, *machine);
   std::string ptx = nvidia::emitPtx(out, *machine);
-  return {ptx.begin(), ptx.end()};
+  return {ptx.c_str(), ptx.c_str() + ptx.size() + 1};
 }
 
 std::vector<char> content(const Conversion &c) {
@@ -96,6 +102,22 @@ std::vector<char> content(const Conversion &c) {
   for (size_t i = 0; i < data.size(); ++i)
     data[i] = static_cast<char>(c.elem == Elem::I1 ? i * i / 7 % 5 & 1 : (i + 1) * 0x9e3779b97f4a7c15u >> 23);
   return data;
+}
+
+/// The same on the GPU of this machine, if it is one that layouts are planned for alike.
+void checkOnGpu(Conversion c, const Module &m, const std::vector<char> &a) {
+  auto gpu = nvidia::gpuOfThisMachine();
+  if (!gpu || gpu->sm != nvidia::parseTarget(c.target)->sm)
+    return;
+  c.target = gpu->sm == 90 ? "sm_90a" : gpu->sm == 89 ? "sm_89" : gpu->sm == 86 ? "sm_86" : "sm_80";
+  nvidia::GpuKernelMeta meta;
+  DiagEngine diag;
+  std::vector<char> ptx = lowered(m, c, meta, diag), from = a, to(a.size());
+  ASSERT_FALSE(ptx.empty());
+  nvidia::GpuLibrary library;
+  ASSERT_TRUE(library.load(ptx.data()));
+  library.runKernel(meta, {{from.data(), from.size()}, {to.data(), to.size()}});
+  EXPECT_EQ(to, a) << "on the GPU";
 }
 
 void check(const Conversion &c) {
@@ -141,6 +163,7 @@ void check(const Conversion &c) {
   else // threads that stay away cannot collide
     EXPECT_LE(conflicts, promised);
   EXPECT_EQ(r.counters[sim::Instr::Shuffle], uint64_t{plan.cost.shuffles} * c.warps());
+  checkOnGpu(c, m, a);
 }
 
 constexpr Elem elems[] = {Elem::I1, Elem::I8, Elem::I16, Elem::BF16, Elem::F32, Elem::I64, Elem::F64};

@@ -2,6 +2,7 @@
 #include "GpuLibrary.h"
 #include "runtime/cuda/Driver.h"
 #include <cstring>
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace tegula::nvidia {
@@ -130,6 +131,35 @@ void GpuLibrary::runOnce(const std::string &name, std::vector<uint32_t> &data, v
   check(d.copyOut(data.data(), memory, data.size() * 4, nullptr), "copy back");
   check(d.streamSynchronize(nullptr), "run");
   d.memoryFree(memory);
+  CUcontext old;
+  d.contextPop(&old);
+}
+
+void GpuLibrary::runKernel(const GpuKernelMeta &meta, const std::vector<std::pair<void *, size_t>> &buffers) const {
+  const Driver &d = *gpu().driver;
+  d.contextPush(gpu().context);
+  auto check = [&](CUresult r, const char *what) { EXPECT_EQ(r, CUDA_SUCCESS) << meta.symbol << ": " << what; };
+  std::vector<CUdeviceptr> memory(buffers.size() + 1); // and no launch record
+  std::vector<void *> args;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    check(d.memoryAllocate(&memory[i], std::max<size_t>(buffers[i].second, 1)), "allocation");
+    check(d.copyIn(memory[i], buffers[i].first, buffers[i].second, nullptr), "copy");
+  }
+  for (CUdeviceptr &p : memory)
+    args.push_back(&p);
+  CUfunction f = nullptr;
+  check(d.moduleGetFunction(&f, state_->module, meta.symbol.c_str()), "no such function");
+  check(d.functionSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(meta.sharedBytes)), "shared memory");
+  CUlaunchConfig config{};
+  config.gridX = config.gridY = config.gridZ = config.blockY = config.blockZ = 1;
+  config.blockX = meta.threads;
+  config.sharedBytes = meta.sharedBytes;
+  check(d.launch(&config, f, args.data(), nullptr), "launch");
+  for (size_t i = 0; i < buffers.size(); ++i)
+    check(d.copyOut(buffers[i].first, memory[i], buffers[i].second, nullptr), "copy back");
+  check(d.streamSynchronize(nullptr), "run");
+  for (size_t i = 0; i < buffers.size(); ++i)
+    d.memoryFree(memory[i]);
   CUcontext old;
   d.contextPop(&old);
 }

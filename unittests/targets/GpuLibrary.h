@@ -27,6 +27,8 @@ public:
   /// One cluster (or CTA) on a device copy of `data`, whose address becomes the first of the packed arguments.
   void runOnce(const std::string &name, std::vector<uint32_t> &data, void *args, size_t argBytes, unsigned threads,
                unsigned clusterCtas, unsigned sharedBytes) const;
+  /// A kernel of the compiler whose arguments are pointers, as one program: every buffer is copied to the GPU and back.
+  void runKernel(const GpuKernelMeta &meta, const std::vector<std::pair<void *, size_t>> &buffers) const;
 
 private:
   struct State;
