@@ -90,6 +90,9 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   times.sema = middle - start;
   if (print) r.function->context->print(TEGULA_STATIC_PRINT, inst.staticOutput);
   if (!inst.module || diag.hasErrors()) return nullptr;
+  // A GPU has no place for calls between blocks of threads: everything is inlined there.
+  if (!r.target.cpu())
+    for (ir::Function *f : inst.module->functions) f->noinline_ = false;
   runPipeline(*inst.module);
   times.passes = now() - middle;
   return std::move(inst.module);

@@ -105,7 +105,10 @@ public:
     Access a;
     if (op.kind == OpKind::Load || op.kind == OpKind::Store) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
+      // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.vec = std::min({facts_.vectorWidth(pointer, mask, order[0]), std::max<int64_t>(1, 16 / bytes), perThread});
+      while (a.vec > 1 && facts_.of(pointer).divisorAt(order[0], a.vec) % (a.vec * bytes) != 0)
+        a.vec /= 2;
     }
     a.layout = dealtLayout(shape, order, a.vec, warps_);
     return a;
@@ -444,13 +447,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
     break;
   case OpKind::Histogram:
-  case OpKind::Print:
   case OpKind::Assert:
+    // Value and mask element by element.
     if (op.operands[0]->type.isTensor())
       all = typeOf(op.operands[0]).layout;
-    if (op.kind == OpKind::Print)
-      for (size_t i = 0; i < wanted.size(); ++i)
-        wanted[i] = typeOf(op.operands[i]).layout;
     break;
   default:
     if (op.has(traits::Elementwise))

@@ -176,15 +176,6 @@ V Instr::rcpApprox(V x) {
   return p.emit("rcp.approx.f32 $0, " + p.in(x) + ";")[0];
 }
 
-V Instr::roundTf32(V x) {
-  if (!sim())
-    return b.CreateIntrinsic(llvm::Intrinsic::nvvm_f2tf32_rna, {}, {x});
-  V bits = b.CreateBitCast(x, b.getInt32Ty());
-  V isNan = b.CreateFCmpUNO(x, x), rounded = b.CreateAnd(b.CreateAdd(bits, b.getInt32(0x1000)), b.getInt32(0xFFFFE000));
-  // The carry may not leave the largest exponent: infinity stays, its low bits are zero.
-  return b.CreateSelect(isNan, b.getInt32(0x7FC00000), rounded);
-}
-
 V Instr::divFull(V x, V y) {
   if (sim())
     return b.CreateFDiv(x, y);

@@ -132,8 +132,6 @@ public:
   V rcpApprox(V x);
   V divFull(V x, V y);
   V tanhApprox(V x);
-  /// float -> i32 bits rounded to tf32 (nearest, ties away from zero: cvt.rna); the low 13 bits are unspecified on a GPU.
-  V roundTf32(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
   /// Fills the launch record (GpuAbi.h) and traps; does not return, though the builder's block stays open.

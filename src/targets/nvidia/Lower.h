@@ -135,8 +135,8 @@ private:
   Regs fma(const Op &op);
   Regs mma(const Op &op, const struct DotChoice &c);
   Regs wgmma(const Op &op, const struct DotChoice &c);
-  /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers (tf32: rounded).
-  Regs packed(const Regs &x, unsigned first, unsigned count, bool tf32);
+  /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
+  Regs packed(const Regs &x, unsigned first, unsigned count);
   V operandDescriptor(V address, const struct SharedOperand &s);
 
   // LowerDebug.cpp.

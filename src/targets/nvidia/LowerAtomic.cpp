@@ -123,17 +123,14 @@ void Lowering::gather(const Op &op) {
     inner *= static_cast<uint64_t>(from.shape[k]);
   Regs out;
   for (unsigned r = 0; r < index.size(); ++r) {
-    // Coordinates are the index tensor's, but along the axis; an index outside the source reads 0.
-    V i = index[r];
-    V inside = b_.CreateICmpULT(i, llvm::ConstantInt::get(i->getType(), static_cast<uint64_t>(from.shape[axis])));
-    V flat = b_.CreateMul(b_.CreateZExtOrTrunc(i, b_.getInt32Ty()), b_.getInt32(static_cast<uint32_t>(inner)));
+    // Coordinates are the index tensor's, but along the axis; an index outside the source counts modulo the extent.
+    V i = b_.CreateAnd(b_.CreateZExtOrTrunc(index[r], b_.getInt32Ty()), b_.getInt32(static_cast<uint32_t>(from.shape[axis] - 1)));
+    V flat = b_.CreateMul(i, b_.getInt32(static_cast<uint32_t>(inner)));
     uint64_t stride = 1;
     for (unsigned k = from.shape.rank(); k-- > 0; stride *= static_cast<uint64_t>(from.shape[k]))
       if (k != axis)
         flat = b_.CreateAdd(flat, b_.CreateMul(coordinate(t.layout, k, r), b_.getInt32(static_cast<uint32_t>(stride))));
-    flat = b_.CreateSelect(inside, flat, b_.getInt32(0));
-    V x = loadElement(sharedAt(memory, flat, bytes), from);
-    out.push_back(b_.CreateSelect(inside, x, llvm::Constant::getNullValue(x->getType())));
+    out.push_back(loadElement(sharedAt(memory, flat, bytes), from));
   }
   set(op.result(), std::move(out));
 }

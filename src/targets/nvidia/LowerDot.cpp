@@ -54,13 +54,13 @@ Regs Lowering::fma(const Op &op) {
 
 // ---- tensor cores
 
-Regs Lowering::packed(const Regs &x, unsigned first, unsigned count, bool tf32) {
+Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
   Regs out;
   unsigned bits = x[first]->getType()->getPrimitiveSizeInBits();
   unsigned per = 32 / bits;
   for (unsigned i = 0; i < count; i += per) {
     if (per == 1) {
-      out.push_back(tf32 ? in_->roundTf32(x[first + i]) : bitsOf(x[first + i]));
+      out.push_back(bitsOf(x[first + i])); // tf32: the instruction drops the low bits
       continue;
     }
     V word = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getIntNTy(bits), per));
@@ -76,7 +76,6 @@ static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == 
 
 Regs Lowering::mma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type;
-  bool tf32 = c.a == MmaType::TF32;
   const Regs &a = get(op.operands[0]), &b = get(op.operands[1]);
   Regs acc;
   for (V x : get(op.operands[2]))
@@ -97,9 +96,9 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   for (unsigned batch = 0; batch < batches; ++batch) {
     std::vector<Regs> fragmentsA, fragmentsB;
     for (unsigned i = 0; i < tilesM * depth; ++i)
-      fragmentsA.push_back(packed(a, (batch * tilesM * depth + i) * fa, fa, tf32));
+      fragmentsA.push_back(packed(a, (batch * tilesM * depth + i) * fa, fa));
     for (unsigned i = 0; i < tilesN * depth; ++i)
-      fragmentsB.push_back(packed(b, (batch * tilesN * depth + i) * fb, fb, tf32));
+      fragmentsB.push_back(packed(b, (batch * tilesN * depth + i) * fb, fb));
     for (unsigned k = 0; k < depth; ++k)
       for (unsigned m = 0; m < tilesM; ++m)
         for (unsigned n = 0; n < tilesN; ++n) {
@@ -132,16 +131,8 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   SharedOperand sa = sharedOperand(ta, true, fastestAxis(op.operands[0])), sb = sharedOperand(tb, false, fastestAxis(op.operands[1]));
   uint64_t startB = (sa.bytes + 1023) / 1024 * 1024;
   V memory = scratch(op, startB + sb.bytes);
-  auto put = [&](const Value *v, const SharedOperand &s, V base) {
-    Regs x = get(v);
-    if (c.a == MmaType::TF32)
-      for (V &r : x)
-        r = in_->roundTf32(r);
-    ir::Type bits = c.a == MmaType::TF32 ? v->type.withElem(Elem::I32) : v->type;
-    storeShared(s.memory, base, x, bits);
-  };
-  put(op.operands[0], sa, memory);
-  put(op.operands[1], sb, b_.CreateAdd(memory, b_.getInt32(static_cast<uint32_t>(startB))));
+  storeShared(sa.memory, memory, get(op.operands[0]), ta);
+  storeShared(sb.memory, b_.CreateAdd(memory, b_.getInt32(static_cast<uint32_t>(startB))), get(op.operands[1]), tb);
   in_->fenceProxyAsync();
   in_->barrier();
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
