@@ -7,6 +7,12 @@ import tegula.language as tl
 pytestmark = pytest.mark.section("3.3 memory")
 
 
+@pytest.fixture(autouse=True)
+def only_cpu(dev):
+    if dev.name != "cpu":
+        pytest.skip("checked mode is the CPU's; the simulator always checks, in words of its own (unittests/sim)")
+
+
 def fault_of(dev, kernel, *args, grid=(1,)):
     with pytest.raises(tegula.DeviceError) as e:
         dev(kernel, grid, *args, check=True)

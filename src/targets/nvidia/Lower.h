@@ -142,6 +142,7 @@ private:
   // LowerDebug.cpp.
   int siteOf(const Op &op);
   void print(const Op &op);
+  std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
 
   // LowerControl.cpp.

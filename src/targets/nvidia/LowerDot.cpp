@@ -28,6 +28,8 @@ Regs Lowering::fma(const Op &op) {
     if (isInt)
       return b_.CreateSExtOrTrunc(x, sum);
     V w = vec_->widen(x, e);
+    if (e == Elem::F32 && op.strAttr("precision") == "tf32") // what the tensor cores see
+      w = b_.CreateBitCast(b_.CreateAnd(bitsOf(w), b_.getInt32(0xFFFFE000)), w->getType());
     return w->getType() == sum ? w : b_.CreateFPCast(w, sum);
   };
   auto widened = [&](const Value *v) {
