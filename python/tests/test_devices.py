@@ -46,7 +46,7 @@ def test_one_kernel_on_two_devices():
 
 def test_bounds_on_the_simulator():
     x = np.zeros(100, np.float32)
-    with pytest.raises(tegula.DeviceError, match=r"test_devices.py:\d+:\d+: error: global access out of bounds.* of `add` on sim") as e:
+    with pytest.raises(tegula.DeviceError, match=r"test_devices.py:\d+:\d+: error: out-of-bounds load through argument `x`: byte offset 400, buffer of 400 bytes in program .* of `add` on sim") as e:
         add[(1,)](x, x, 128, BLOCK=128, device="sim")
     assert e.value.fault["kernel"] == "add" and e.value.fault["line"] == 18
 

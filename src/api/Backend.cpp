@@ -190,6 +190,7 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
   times.codegen = compiled->times.codegenNs;
   const nvidia::GpuKernelMeta &m = compiled->meta;
   out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
+  out.info.checked = o.checked;
   runtime::GpuInfo &g = out.info.gpu;
   g.threads = m.threads;
   g.clusterCtas = m.clusterCtas;

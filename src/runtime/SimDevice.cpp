@@ -4,6 +4,7 @@
 #include "runtime/HostMemory.h"
 #include "runtime/Print.h"
 #include "sim/Machine.h"
+#include <algorithm>
 
 namespace tegula::runtime {
 
@@ -26,12 +27,30 @@ static int32_t faultCode(sim::FaultKind kind) {
   }
 }
 
-static Status statusOf(const sim::Fault &f, const KernelInfo &info, const std::string &device, LaunchOutcome &outcome) {
+/// Where a global access went: relative to the buffer of the argument it went through, or as an address (extent -1).
+static void locate(const sim::Fault &f, const KernelInfo &info, const TegulaCpuExtent *extents, TegulaCpuFault &out) {
+  out.index = static_cast<int64_t>(f.address);
+  out.extent = -1;
+  if (f.site < 0 || static_cast<size_t>(f.site) >= info.sites.size()) return;
+  int32_t arg = info.sites[f.site].arg;
+  if (arg < 0 || static_cast<size_t>(arg) >= info.args.size() || !info.args[arg].isPtr) return;
+  size_t pointer = 0;
+  for (int32_t i = 0; i < arg; ++i) pointer += info.args[i].isPtr;
+  const TegulaCpuExtent &e = extents[pointer];
+  out.extent = static_cast<int64_t>(e.bytes);
+  out.index = static_cast<int64_t>(f.address - e.begin);
+  // A wide access that begins inside: its first element outside is the one behind the buffer.
+  if (f.kind == sim::FaultKind::GlobalBounds && out.index >= 0 && out.index < out.extent) out.index = out.extent;
+}
+
+static Status statusOf(const sim::Fault &f, const KernelInfo &info, const TegulaCpuExtent *extents, const std::string &device, LaunchOutcome &outcome) {
   if (f.kind == sim::FaultKind::Cancelled) return Status::error(TEGULA_CANCELLED, "the launch of `" + info.name + "` was cancelled");
   if (f.kind == sim::FaultKind::Config) return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info.name + "` on " + device + ": " + f.text);
   outcome.fault = {1, faultCode(f.kind), f.site, {f.pid[0], f.pid[1], f.pid[2]}, 0, 0};
   std::string text;
-  if (f.kind == sim::FaultKind::Assert) {
+  bool global = f.address && (f.kind == sim::FaultKind::GlobalBounds || f.kind == sim::FaultKind::Misaligned);
+  if (global) locate(f, info, extents, outcome.fault);
+  if (global || f.kind == sim::FaultKind::Assert) {
     text = faultText(info, outcome.fault);
   } else {
     bool known = f.site >= 0 && static_cast<size_t>(f.site) < info.sites.size();
@@ -81,13 +100,17 @@ struct SimExecutable final : Executable {
       extents.push_back({call.extents[i].begin, call.extents[i].bytes});
       c.allowAny |= call.extents[i].bytes == UINT64_MAX; // a buffer of unknown size
     }
+    // A pointer that was loaded from memory or made of an integer may go elsewhere, unless checked mode was asked for.
+    c.allowAny |= !info.checked && std::any_of(info.sites.begin(), info.sites.end(), [](const SiteInfo &s) {
+      return s.arg < 0 && (s.kind == SiteInfo::Kind::Load || s.kind == SiteInfo::Kind::Store || s.kind == SiteInfo::Kind::Atomic);
+    });
     c.buffers = extents;
     c.print = [&](int32_t site, int32_t operand, const int32_t pid[3], int64_t index, uint64_t bits) {
       if (site >= 0 && static_cast<size_t>(site) < info.sites.size())
         call.hooks->print(printElement(info.sites[site], operand, pid, index, bits));
     };
     sim::Report report = run(c, *call.hooks, word);
-    return report.fault ? statusOf(report.fault, info, device, outcome) : Status::ok();
+    return report.fault ? statusOf(report.fault, info, call.extents, device, outcome) : Status::ok();
   }
 
   /// On a worker while this thread asks for interruption, if there is anyone to ask.

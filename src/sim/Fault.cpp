@@ -79,6 +79,7 @@ void fail(Thread *t, FaultKind kind, int32_t site, int32_t otherSite, const char
     f.kind = kind, f.site = site, f.otherSite = otherSite;
     fillPlace(f, c);
     f.ctaRank = t->cta->rank, f.thread = t->tid;
+    f.address = t->faultAddress;
     va_list list;
     va_start(list, format);
     f.text = std::string(faultName(kind)) + ": " + ThreadName(c, t->id).text + " " + formatList(format, list);

@@ -65,6 +65,7 @@ struct Fault {
   int32_t otherSite = -1;     // the other access of a race ..., else -1
   int32_t pid[3] = {0, 0, 0}; // program: index of the cluster in the grid
   uint32_t ctaRank = 0, thread = 0;
+  uint64_t address = 0;           // GlobalBounds, Misaligned of global memory: of the access, else 0
   std::string text; // all details; places in the kernel appear as "site N"
   explicit operator bool() const { return kind != FaultKind::None; }
 };

@@ -30,9 +30,11 @@ uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint
 }
 
 void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align) {
-  if (addr % align != 0)
+  if (addr % align != 0) {
+    t->faultAddress = addr;
     fail(t, FaultKind::Misaligned, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is no multiple of %u", verb,
          static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(addr), align);
+  }
   const Extent &last = t->lastBuffer;
   if (addr - last.begin < last.bytes && last.bytes - (addr - last.begin) >= bytes)
     return;
@@ -48,6 +50,7 @@ void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint6
     return;
   }
   using ull = unsigned long long;
+  t->faultAddress = addr;
   if (near)
     fail(t, FaultKind::GlobalBounds, site, -1,
          "%s (%llu bytes) at site %d: address 0x%llx is outside all buffers; it is %llu bytes after the start of one "

@@ -60,6 +60,7 @@ struct TegulaSimThread {
   tegula::sim::WaitInfo wait;
   tegula::sim::Slot slot;
   tegula::sim::Extent lastBuffer;
+  uint64_t faultAddress = 0; // of the global access that is about to fail
   std::unique_ptr<tegula::sim::AsyncState> async;
 
   TegulaSimThread();
