@@ -18,7 +18,7 @@ std::string ptx(const std::string &arch, const std::string &body) {
 struct Assemble : testing::TestWithParam<const char *> {
   const Assembler *assembler = nullptr;
   void SetUp() override {
-    addAssemblerFolder(TEGULA_SOURCE_DIR "/build/venv/lib/python3.11/site-packages");
+    addAssemblerFolder(TEGULA_SOURCE_DIR "/build/venv/lib/python3*/site-packages");
     Status why;
     assembler = Assembler::get(why);
     if (!assembler) GTEST_SKIP() << "Skipped: " << why.text;
