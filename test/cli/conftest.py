@@ -1,6 +1,7 @@
 """Fixtures of the command-line tests: the program with a cache of its own, and a folder with a kernel file."""
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def tegula(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
 
     def run(*args, env=None, timeout=60, **kw):
-        full = {**os.environ, "TEGULA_CACHE_DIR": str(tmp_path / "cache"), **(env or {})}
+        # VIRTUAL_ENV: where the command finds the assembler of GPU code that scripts/requirements.txt brings.
+        full = {"VIRTUAL_ENV": sys.prefix, **os.environ, "TEGULA_CACHE_DIR": str(tmp_path / "cache"), **(env or {})}
         return subprocess.run([str(TEGULA), *map(str, args)], cwd=tmp_path, env=full, capture_output=True, text=True, errors="replace", timeout=timeout, **kw)
 
     run.dir = tmp_path

@@ -1,0 +1,57 @@
+"""-d and -t for GPUs and the simulator; the GPU itself is a stand-in for the driver, which copies and records but does not run."""
+import pytest
+
+from conftest import ROOT
+
+ADD = ["kernels.py::add", "--grid", "cdiv(n, BLOCK)", "-a", "x=arange:f32[n]", "-a", "y=ones:f32[n]", "-a", "out=zeros:f32[n]", "-a", "n=1000", "-c",
+       "BLOCK=256", "--print", "out"]
+SIG = ["kernels.py::add", "--sig", "x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:256"]
+FAKE = ROOT / "build/lib/libfakecuda.so"
+
+
+@pytest.fixture
+def fake():
+    assert FAKE.exists()
+    return {"TEGULA_LIBCUDA": str(FAKE)}
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim", "sim:sm_80", "sim:sm_89"])
+def test_run(tegula, device):
+    p = tegula("run", *ADD, "-d", device)
+    assert p.returncode == 0 and p.stdout.endswith("998, 999, 1000]\n"), p.stdout + p.stderr
+
+
+def test_run_on_a_gpu(tegula, fake):
+    p = tegula("run", *ADD, "-d", "cuda", env=fake)
+    assert p.returncode == 0 and p.stdout.endswith("0, 0, 0]\n"), p.stdout + p.stderr
+    p = tegula("run", *ADD, "-d", "cuda:7", env=fake)
+    assert p.returncode == 1 and "there is no device `cuda:7`; this machine has: cpu, sim, cuda:0" in p.stderr
+
+
+def test_no_gpu(tegula):
+    p = tegula("run", *ADD, "-d", "cuda", env={"TEGULA_LIBCUDA": "/nonexistent/libcuda.so"})
+    assert p.returncode == 1 and p.stderr.startswith("tegula: no NVIDIA driver found"), p.stderr
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90a"])
+def test_stages(tegula, target, tmp_path):
+    for stage, part in ("gpu", "store"), ("llvm", "define"), ("ptx", f".target {target}"):
+        p = tegula("compile", *SIG, "-t", target, "--emit", stage)
+        assert p.returncode == 0 and part in p.stdout, p.stdout + p.stderr
+    out = tmp_path / "add.cubin"
+    p = tegula("compile", *SIG, "-t", target, "-o", str(out))
+    assert p.returncode == 0, p.stderr
+    assert out.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_stages_of_other_targets(tegula):
+    p = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "asm")
+    assert p.returncode == 1 and "no stage `asm` for `sm_90a`; stages are source, ast, tree, tile, gpu, llvm, ptx, cubin" in p.stderr
+    p = tegula("compile", *SIG, "--emit", "ptx")
+    assert p.returncode == 1 and "no stage `ptx` for `cpu" in p.stderr
+
+
+def test_info(tegula, fake):
+    out = tegula("info", env=fake).stdout
+    assert "device cuda:0: Fake H200\n  target sm_90a, compute capability 9.0, 227 KiB shared memory per block, 132 multiprocessors" in out
+    assert "device sim: simulated GPU" in out and "assembler of GPU code: " in out
