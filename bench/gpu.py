@@ -161,12 +161,12 @@ def w4_row(ks, M, N=8192, K=8192):
     return r
 
 
-def attention_row(ks, D, N, causal, heads=None):
-    heads = heads or max(1, 16384 * 16 * 128 // (N * D) // 4)
+def attention_row(ks, D, N, causal, kernel="attention"):
+    heads = max(1, 16384 * 16 * 128 // (N * D) // 4)
     q, k_, v = (torch.randn(heads, N, D, device=DEV, dtype=BF16) for _ in range(3))
     out = torch.empty_like(q)
-    r = Row(f"attention bf16 D={D} N={N}{' causal' if causal else ''}", "TFLOP/s", 4 * heads * N * N * D * (0.5 if causal else 1) / 1e12)
-    r.kernel(ks, lambda k: lambda: k.attention[(N // 128, heads)](q, k_, v, out, D**-0.5, N, BM=128, BN=128 if D == 64 else 64, D=D, CAUSAL=causal,
+    r = Row(f"{kernel.replace('_', ' ')} bf16 D={D} N={N}{' causal' if causal else ''}", "TFLOP/s", 4 * heads * N * N * D * (0.5 if causal else 1) / 1e12)
+    r.kernel(ks, lambda k: lambda: getattr(k, kernel)[(N // 128, heads)](q, k_, v, out, D**-0.5, N, BM=128, BN=128 if D == 64 else 64, D=D, CAUSAL=causal,
                                                                   num_warps=8, num_stages=3))
     sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -190,6 +190,7 @@ def rows_dot(ks, quick):
         yield w4_row(ks, m)
     for D, N, causal in ((128, 4096, False),) if quick else ((128, 4096, False), (128, 4096, True), (128, 16384, True), (64, 4096, False), (64, 4096, True)):
         yield attention_row(ks, D, N, causal)
+        yield attention_row(ks, D, N, causal, "attention_pointers")
 
 
 # -------------------------------------------------------------------------------------------------------------------- measuring

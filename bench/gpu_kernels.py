@@ -157,3 +157,34 @@ def attention(q, k, v, out, scale, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.
             acc = tl.dot(p.to(tl.bfloat16), dv.load([base + n, 0]), acc * alpha[:, None])
             m_i = m_new
     do.store([base + start, 0], (acc / l_i[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
+def attention_pointers(q, k, v, out, scale, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr):
+    """The same with pointers; one loop for all of it."""
+    start = tl.program_id(0) * BM
+    base = tl.program_id(1).to(tl.int64) * N * D
+    offs_m = start + tl.arange(0, BM)
+    offs_n = tl.arange(0, BN)
+    offs_d = tl.arange(0, D)
+    tq = tl.load(q + base + offs_m[:, None] * D + offs_d[None, :])
+    k_ptrs = k + base + offs_n[None, :] * D + offs_d[:, None]
+    v_ptrs = v + base + offs_n[:, None] * D + offs_d[None, :]
+    m_i = tl.full((BM,), -float("inf"), tl.float32)
+    l_i = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    qk_scale = scale * 1.4426950408889634
+    end = start + BM if CAUSAL else N
+    for n in range(0, end, BN):
+        s = tl.dot(tq, tl.load(k_ptrs)) * qk_scale
+        if CAUSAL:
+            s = tl.where(offs_m[:, None] >= (n + offs_n)[None, :], s, -float("inf"))
+        m_new = tl.maximum(m_i, tl.max(s, axis=1))
+        p = tl.exp2(s - m_new[:, None])
+        alpha = tl.exp2(m_i - m_new)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        acc = tl.dot(p.to(tl.bfloat16), tl.load(v_ptrs), acc * alpha[:, None])
+        m_i = m_new
+        k_ptrs += BN * D
+        v_ptrs += BN * D
+    tl.store(out + base + offs_m[:, None] * D + offs_d[None, :], (acc / l_i[:, None]).to(tl.bfloat16))
