@@ -107,7 +107,8 @@ public:
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.vec = std::min({facts_.vectorWidth(pointer, mask, order[0]), std::max<int64_t>(1, 16 / bytes), perThread});
-      while (a.vec > 1 && facts_.of(pointer).divisorAt(order[0], a.vec) % (a.vec * bytes) != 0)
+      // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
+      while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
         a.vec /= 2;
     }
     a.layout = dealtLayout(shape, order, a.vec, warps_);
