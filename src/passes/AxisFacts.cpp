@@ -255,7 +255,7 @@ ValueFacts Analysis::divide(const Op &op) const {
   const ValueFacts &a = of(op.operands[0]), &b = of(op.operands[1]);
   bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem, isRem = op.kind == OpKind::SRem || op.kind == OpKind::URem;
   ValueFacts f = uniform(op);
-  f.nonNegative = a.nonNegative && (isRem || b.nonNegative);
+  f.nonNegative = a.nonNegative; // quotients: extents that programs are counted by are taken to be positive
   for (unsigned d = 0; d < f.axes.size(); ++d) {
     if (isRem) // a multiple of g modulo a multiple of g, also of the elements alone
       f.axes[d].divisibility = std::gcd(a.divisorAt(d, 1), b.divisorAt(d, 1));

@@ -15,7 +15,8 @@
 // Sources: ranges, constants, argument divisibility, hints on operations (divisibility, contiguity, constancy: lists, one entry
 // per axis). What has no rule below knows nothing. One assumption is made, as Triton makes it: index arithmetic does not overflow its
 // type inside a tile (a program that overflows there addresses memory 2^31 elements away). It lets sext keep contiguity
-// and lets sums and products of non-negative values count as non-negative, which division rules need.
+// and lets sums and products of non-negative values count as non-negative, which division rules need. For the same reason
+// a non-negative number divided by an argument counts as non-negative: programs are divided by extents, never by negative numbers.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_map>

@@ -5,6 +5,7 @@
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/PrefetchLoads.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
@@ -71,6 +72,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   Lap lap;
   c.gpu = assignLayouts(module, target, options);
   lap.into(c.times.layoutNs);
+  prefetchLoads(*c.gpu, options);
+  lap.into(c.times.passesNs);
   if (upTo == Stage::Gpu)
     return true;
   c.machine = createTargetMachine(target, options, diag);

@@ -151,6 +151,10 @@ private:
   void ifElse(const Op &op);
   llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
   void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
+  unsigned perWord(const ir::Type &t);
+  bool wordsOf(const ir::Type &t);
+  V packWord(llvm::ArrayRef<V> x, const ir::Type &t);
+  void unpackWord(V word, const ir::Type &t, Regs &out);
   llvm::BasicBlock *newBlock(const char *name);
   /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
   void ifThen(V pred, const std::function<void()> &body);

@@ -3,14 +3,42 @@
 
 namespace tegula::nvidia {
 
+/// Narrow elements cross control flow packed: each by itself would take a whole register.
+unsigned Lowering::perWord(const ir::Type &t) {
+  if (t.isScalar() || t.isPtr || t.elem == ir::Elem::I1)
+    return 1;
+  unsigned n = std::max(1u, 4 / ir::byteWidth(t.elem));
+  return registersOf(t) % n == 0 ? n : 1;
+}
+bool Lowering::wordsOf(const ir::Type &t) { return perWord(t) > 1; }
+
+V Lowering::packWord(llvm::ArrayRef<V> x, const ir::Type &t) {
+  if (x.size() == 1)
+    return x[0];
+  return packed({x.begin(), x.end()}, 0, static_cast<unsigned>(x.size()))[0];
+}
+
+void Lowering::unpackWord(V word, const ir::Type &t, Regs &out) {
+  if (!wordsOf(t)) {
+    out.push_back(word);
+    return;
+  }
+  unsigned n = perWord(t);
+  V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(regType(t), n));
+  for (unsigned i = 0; i < n; ++i)
+    out.push_back(b_.CreateExtractElement(elements, i));
+}
+
 llvm::SmallVector<llvm::PHINode *, 8> Lowering::phis(llvm::ArrayRef<Value *> values) {
   llvm::SmallVector<llvm::PHINode *, 8> out;
+  for (const Value *v : values)
+    for (unsigned words = wordsOf(v->type), i = 0; i < registersOf(v->type); i += perWord(v->type))
+      out.push_back(b_.CreatePHI(words ? b_.getInt32Ty() : regType(v->type), 2));
+  size_t at = 0;
   for (const Value *v : values) {
     Regs regs;
-    for (unsigned i = 0; i < registersOf(v->type); ++i) {
-      out.push_back(b_.CreatePHI(regType(v->type), 2));
-      regs.push_back(out.back());
-    }
+    for (unsigned i = 0; i < registersOf(v->type); i += perWord(v->type), ++at)
+      unpackWord(out[at], v->type, regs);
     set(v, std::move(regs));
   }
   return out;
@@ -18,9 +46,14 @@ llvm::SmallVector<llvm::PHINode *, 8> Lowering::phis(llvm::ArrayRef<Value *> val
 
 void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from) {
   size_t at = 0;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  if (llvm::Instruction *end = from->getTerminator())
+    b_.SetInsertPoint(end);
+  else
+    b_.SetInsertPoint(from);
   for (const Value *v : values)
-    for (V x : get(v))
-      phis[at++]->addIncoming(x, from);
+    for (unsigned i = 0; i < registersOf(v->type); i += perWord(v->type))
+      phis[at++]->addIncoming(packWord(llvm::ArrayRef<V>(get(v)).slice(i, perWord(v->type)), v->type), from);
 }
 
 /// What came before along another path is unknown: the next access or use of scratch has to be careful.
