@@ -133,6 +133,8 @@ def test_device_assert(dev, largest, message):
     else:
         with pytest.raises(tegula.DeviceError, match=message):
             run(dev, k_assert, x, 4, debug=True)
+        if dev.name.startswith("cuda"):
+            return  # the trap took the context along
     # Without debug nothing is checked.
     assert run(dev, k_assert, x, 4)[0] == 1
 
