@@ -44,19 +44,24 @@ def build_peers():
     return peers
 
 
-def pairs(ours, peer, seconds=1.5, least=7):
+def settled(f):
+    """Seconds of one call in the state that calls in a row see. Thread pools keep spinning after their work (OpenBLAS for some
+    20 ms), on cores that the other side needs: the pause lets them fall asleep, the untimed call wakes our own."""
+    time.sleep(0.03)
+    f()
+    start = time.perf_counter()
+    f()
+    return time.perf_counter() - start
+
+
+def pairs(ours, peer, seconds=2.0, least=7):
     """Alternates the two; returns (median ours, median peer, median of peer/ours)."""
-    ours(), peer(), ours(), peer()
+    settled(ours), settled(peer)
     a, b = [], []
     stop = time.perf_counter() + seconds
-    while len(a) < least or (time.perf_counter() < stop and len(a) < 400):
-        t0 = time.perf_counter()
-        ours()
-        t1 = time.perf_counter()
-        peer()
-        t2 = time.perf_counter()
-        a.append(t1 - t0)
-        b.append(t2 - t1)
+    while len(a) < least or time.perf_counter() < stop:
+        a.append(settled(ours))
+        b.append(settled(peer))
     return statistics.median(a), statistics.median(b), statistics.median(y / x for x, y in zip(a, b))
 
 

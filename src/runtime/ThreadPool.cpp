@@ -25,12 +25,29 @@ static void pause() {
 #endif
 }
 
+/// A worker that was woken on the core where the caller is busy would wait for its turn there, often for milliseconds, with
+/// other cores idle: the system balances later than short launches last. Moves the calling thread off `cpu` if it is there;
+/// its affinity mask is afterwards what it was.
+static void leaveCpu(int cpu) {
+#if defined(__linux__)
+  cpu_set_t allowed, others;
+  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+  sched_setaffinity(0, sizeof allowed, &allowed);
+#else
+  (void)cpu;
+#endif
+}
+
 /// Lives on the stack of the thread in run(); a worker touches it only between taking a slot and leaving (under the mutex).
 struct ThreadPool::Job {
   RangeTask *task;
   std::atomic<int64_t> next{0};
   int64_t total;
   unsigned threads;
+  int callerCpu = -1;  // where the caller works; -1: it does not
   unsigned wanted;     // slots for workers not yet taken; guarded by mutex_
   std::atomic<unsigned> inside{0}; // workers in it; changed under mutex_
   bool done = false;   // all chunks handed out; guarded by mutex_
@@ -76,6 +93,7 @@ void ThreadPool::work(const std::stop_token &stop) {
     ++job.inside;
     if (--job.wanted == 0) unlink(job);
     lock.unlock();
+    leaveCpu(job.callerCpu);
     job.drain();
     lock.lock();
     if (--job.inside == 0) job.left.notify_one();
@@ -144,6 +162,7 @@ void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool call
     workers = ensureWorkers(callerWorks ? threads - 1 : threads);
     if (workers == 0) callerWorks = true;
     job.wanted = workers;
+    job.callerCpu = callerWorks ? sched_getcpu() : -1;
     if (workers) {
       Job **last = &first_;
       while (*last) last = &(*last)->following;
