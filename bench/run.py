@@ -46,9 +46,12 @@ def build_peers():
 
 def settled(f):
     """Seconds of one call in the state that calls in a row see. Thread pools keep spinning after their work (OpenBLAS for some
-    20 ms), on cores that the other side needs: the pause lets them fall asleep, the untimed call wakes our own."""
+    20 ms), on cores that the other side needs: the pause lets them fall asleep, the untimed calls wake the side's own threads and
+    let the system spread them over the cores."""
     time.sleep(0.03)
-    f()
+    start = time.perf_counter()
+    while time.perf_counter() < start + 0.02:
+        f()
     start = time.perf_counter()
     f()
     return time.perf_counter() - start
