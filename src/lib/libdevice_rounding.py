@@ -90,7 +90,7 @@ def _mul(x, y, MODE: tl.constexpr):
 
 @jit
 def _div(x, y, MODE: tl.constexpr):
-    r = x / y
+    r = libdevice.div_rn(x, y)
     a = x.to(tl.float64)
     b = y.to(tl.float64)
     wide = r.to(tl.float64)

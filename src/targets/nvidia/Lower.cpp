@@ -2,6 +2,7 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
+#include "targets/nvidia/Codegen.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
@@ -15,11 +16,7 @@ using layout::Dim;
 Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
     : m_(m), target_(target), options_(options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()),
-      source_(m.kernel()) {
-  vecTarget_.nvptx = !target.simulate;
-  vecTarget_.x86 = target.simulate;
-  vecTarget_.fma = true;
-  vecTarget_.fpFusion = options.fpFusion;
+      source_(m.kernel()), vecTarget_(vecTarget(target, options)) {
 }
 
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
@@ -28,6 +25,7 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
 }
 
 bool Lowering::run() {
+  countUses(*source_->block());
   beginKernel();
   block(*source_->block());
   meta_.sharedBytes = static_cast<uint32_t>(scratchBytes_);
@@ -70,17 +68,8 @@ void Lowering::beginKernel() {
   lane_ = b_.CreateAnd(tid_, 31);
   warp_ = options_.numWarps == 1 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
   shared_ = in_->sharedBase();
-  if (!target_.simulate) {
-    auto mark = [&](const char *key, uint32_t value) {
-      out_.getOrInsertNamedMetadata("nvvm.annotations")
-          ->addOperand(llvm::MDNode::get(c, {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
-                                             llvm::ValueAsMetadata::get(b_.getInt32(value))}));
-    };
-    mark("kernel", 1);
-    mark("reqntidx", meta_.threads);
-    if (options_.maxRegisters)
-      mark("maxnreg", options_.maxRegisters);
-  }
+  if (!target_.simulate)
+    markKernel(*function_, {.threads = meta_.threads, .minCtasPerSm = 0, .maxRegisters = options_.maxRegisters, .clusterCtas = options_.numCtas});
   // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
   llvm::BasicBlock *body = newBlock("body");
   b_.CreateBr(body);
@@ -276,7 +265,19 @@ V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
   default:
     break;
   }
+  // A product that others use as well stays rounded: NVPTX fuses it into every sum all the same, and then the rounded one and
+  // the fused sums disagree, which error-free transformations do not survive.
+  vec_->target.fpFusion = options_.fpFusion && !(op.kind == OpKind::FMul && uses_.lookup(op.result()) > 1);
   return vec_->elementwise(op, args, a.elem, r.elem);
+}
+
+void Lowering::countUses(const ir::Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Value *v : op->operands)
+      ++uses_[v];
+    for (const ir::Region *r : op->regions)
+      countUses(*r->block);
+  }
 }
 
 Regs Lowering::elementwise(const Op &op) {

@@ -50,6 +50,7 @@ private:
   Regs constant(const Op &op);
   Regs elementwise(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
+  void countUses(const ir::Block &b);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x);
   V fromBits(V bits, llvm::Type *type);
@@ -177,6 +178,7 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
+  llvm::DenseMap<const Value *, unsigned> uses_;
   bool ok_ = true;
 
   /// Accesses since the last barrier, for orderAccess: argument (or -1) and pointer.
