@@ -280,7 +280,31 @@ void Lowering::countUses(const ir::Block &b) {
   }
 }
 
+/// x / y within 1.5 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division costs as much as an
+/// exponential, and a kernel like softmax is near the rate of that unit. Null if the op is no such division. The
+/// simulator divides exactly, so that cases compare bits there.
+std::optional<Regs> Lowering::divideByShared(const Op &op) {
+  if (target_.simulate || op.kind != OpKind::FDiv || !op.intAttr("approx") || op.result()->type.elem != Elem::F32)
+    return std::nullopt;
+  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
+  llvm::DenseMap<V, V> reciprocal;
+  for (V v : y)
+    reciprocal[v] = nullptr;
+  if (reciprocal.size() * 4 > y.size())
+    return std::nullopt;
+  Regs out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    V &r = reciprocal[y[i]];
+    if (!r)
+      r = b_.CreateFDiv(llvm::ConstantFP::get(y[i]->getType(), 1), y[i]); // correctly rounded: 1.5 ulp in all
+    out.push_back(b_.CreateFMul(x[i], r));
+  }
+  return out;
+}
+
 Regs Lowering::elementwise(const Op &op) {
+  if (std::optional<Regs> quotients = divideByShared(op))
+    return *quotients;
   Regs out;
   unsigned n = registersOf(op.result()->type);
   llvm::SmallVector<const Regs *, 3> in;

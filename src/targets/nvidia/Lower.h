@@ -50,6 +50,7 @@ private:
   Regs constant(const Op &op);
   Regs elementwise(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
+  std::optional<Regs> divideByShared(const Op &op);
   void countUses(const ir::Block &b);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x);
@@ -136,6 +137,17 @@ private:
   Regs fma(const Op &op);
   Regs mma(const Op &op, const struct DotChoice &c);
   Regs wgmma(const Op &op, const struct DotChoice &c);
+  /// A loop's only wgmma may stay in flight while the next iteration fills another stage of a ring of operand tiles: it is
+  /// waited for one iteration later. Three stages, so that one barrier an iteration is enough: whoever writes a stage has passed
+  /// a barrier that every warpgroup reached after its wait for the wgmma that read it last.
+  struct AsyncDot {
+    const Op *dot = nullptr;
+    uint32_t bytes = 0; // of a stage
+    V offset = nullptr; // of the current stage
+    static constexpr uint32_t stages = 3;
+  };
+  AsyncDot asyncDotOf(const Op &loop);
+  AsyncDot async_;
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
   V operandDescriptor(V address, const struct SharedOperand &s);

@@ -124,15 +124,51 @@ V Lowering::operandDescriptor(V address, const SharedOperand &s) {
   return b_.CreateOr(b_.CreateZExt(start, b_.getInt64Ty()), b_.getInt64(fixed));
 }
 
+/// The axis along which a thread's registers are consecutive.
+static unsigned fastestAxis(const LinearLayout &l) {
+  return l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1;
+}
+static uint64_t roundUp(uint64_t n) { return (n + 1023) / 1024 * 1024; }
+
+Lowering::AsyncDot Lowering::asyncDotOf(const Op &loop) {
+  const ir::Block &body = *loop.region(0);
+  const Op *dot = nullptr;
+  for (const Op *op : body.ops) {
+    if (op->kind == ir::OpKind::Dot && !dot)
+      dot = op;
+    else if (op->kind == ir::OpKind::Dot || op->kind == ir::OpKind::Convert || !op->regions.empty() ||
+             !(op->has(ir::traits::Pure) || op->kind == ir::OpKind::Load || op->kind == ir::OpKind::Yield) ||
+             op->kind == ir::OpKind::Gather || op->kind == ir::OpKind::Histogram)
+      return {}; // needs the scratch memory itself, or the accumulator's value
+  }
+  if (!dot || !isWide(dot->result()->type) || chooseDot(*dot, target_, options_.numWarps).kind != DotKind::Wgmma ||
+      loop.intAttr("num_stages", options_.numStages) < 2)
+    return {};
+  const Value *acc = dot->operands[2];
+  bool isCarried = acc->block == &body && acc->index > 0 && uses_.lookup(acc) == 1 && uses_.lookup(dot->result()) == 1 &&
+                   body.terminator()->operands[acc->index - 1] == dot->result();
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < 2; ++i)
+    bytes += roundUp(static_cast<uint64_t>(dot->operands[i]->type.numel()) * ir::byteWidth(dot->operands[i]->type.elem));
+  if (!isCarried || bytes * AsyncDot::stages > target_.sharedLimit())
+    return {};
+  return {dot, static_cast<uint32_t>(bytes), nullptr};
+}
+
 Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
-  auto fastestAxis = [&](const Value *v) -> unsigned {
-    const LinearLayout &l = layoutOf(v);
-    return l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1;
-  };
-  SharedOperand sa = sharedOperand(ta, true, fastestAxis(op.operands[0])), sb = sharedOperand(tb, false, fastestAxis(op.operands[1]));
-  uint64_t startB = (sa.bytes + 1023) / 1024 * 1024;
-  V memory = scratch(op, startB + sb.bytes);
+  SharedOperand sa = sharedOperand(ta, true, fastestAxis(layoutOf(op.operands[0]))),
+                sb = sharedOperand(tb, false, fastestAxis(layoutOf(op.operands[1])));
+  uint64_t startB = roundUp(sa.bytes);
+  bool isAsync = async_.dot == &op;
+  V memory;
+  if (isAsync) {
+    in_->setSite(siteOf(op));
+    scratchBytes_ = std::max<uint64_t>(scratchBytes_, uint64_t{async_.bytes} * AsyncDot::stages);
+    memory = b_.CreateAdd(shared_, async_.offset);
+  } else {
+    memory = scratch(op, startB + sb.bytes);
+  }
   storeShared(sa.memory, memory, get(op.operands[0]), ta);
   storeShared(sb.memory, b_.CreateAdd(memory, b_.getInt32(static_cast<uint32_t>(startB))), get(op.operands[1]), tb);
   in_->fenceProxyAsync();
@@ -155,7 +191,10 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
   unsigned perInstr = c.n / 2, columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n;
   unsigned rows = static_cast<unsigned>(acc.size()) / perInstr / columns;
-  acc = in_->wgmmaFence(acc);
+  if (isAsync)
+    in_->wgmmaFence({}); // the accumulators are in flight, or were set before the loop
+  else
+    acc = in_->wgmmaFence(acc);
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
       for (unsigned k = 0; k < depth; ++k) {
@@ -166,6 +205,10 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
         std::copy(d.begin(), d.end(), tile);
       }
   in_->wgmmaCommit();
+  if (isAsync) {
+    in_->wgmmaWait(1, {});
+    return acc;
+  }
   acc = in_->wgmmaWait(0, acc);
   if (!isWide(t))
     for (V &x : acc)
