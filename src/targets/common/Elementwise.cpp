@@ -2,6 +2,7 @@
 // elementary functions in Math*.cpp.
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
+#include "llvm/ADT/APFloat.h"
 
 namespace tegula::targets {
 
@@ -27,6 +28,25 @@ llvm::Type *VecEmitter::elemType(Elem e) const {
 
 llvm::Type *VecEmitter::vecType(Elem e, unsigned n) const {
   return n == 1 ? elemType(e) : llvm::FixedVectorType::get(elemType(e), n);
+}
+
+V VecEmitter::constant(const ir::Op &op) {
+  Elem e = op.results[0]->type.elem;
+  llvm::Type *reg = elemType(e);
+  if (ir::isInt(e))
+    return llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
+  double d = op.floatAttr("value");
+  if (e == Elem::F32 || e == Elem::F64)
+    return llvm::ConstantFP::get(reg, d);
+  if (e == Elem::F16 || e == Elem::BF16) {
+    llvm::APFloat f(d);
+    bool lossy;
+    f.convert(e == Elem::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven,
+              &lossy);
+    return llvm::ConstantInt::get(reg, f.bitcastToAPInt());
+  }
+  // 8-bit formats: the conversion code itself, which folds.
+  return narrow(llvm::ConstantFP::get(b.getFloatTy(), d), e);
 }
 
 namespace {

@@ -35,6 +35,9 @@ struct VecEmitter {
   /// casts incl. fp8/bf16/f16, elementary functions.
   llvm::Value *elementwise(const ir::Op &op, llvm::ArrayRef<llvm::Value *> args, ir::Elem argElem, ir::Elem resElem);
 
+  /// The value of a `const` op of an int or float element, as a scalar.
+  llvm::Value *constant(const ir::Op &op);
+
   /// f16/bf16/fp8 bits -> float (exact); f32/f64 pass through.
   llvm::Value *widen(llvm::Value *x, ir::Elem from);
   /// float -> narrow bits, nearest even, or toward zero. The fp8 formats saturate, infinities included; NaN stays NaN

@@ -1,38 +1,16 @@
 // compile() and emitStage(): the arrows in order.
 #include "targets/cpu/Codegen.h"
+#include "targets/common/Frame.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/Debug.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
-#include <chrono>
 
 namespace tegula::cpu {
 
 namespace {
-
-bool checkType(const ir::Type &t, const Loc &loc, DiagEngine &diag) {
-  for (unsigned d = 0; d < t.shape.rank(); ++d)
-    if (!isPowerOfTwo(t.shape[d])) {
-      diag.report(diag::extentNotPowerOfTwo, loc, ir::str(t));
-      return false;
-    }
-  return true;
-}
-
-// Borders: everything behind this check may assume power-of-two extents.
-bool checkBlock(const ir::Block &b, DiagEngine &diag) {
-  for (const ir::Op *op : b.ops) {
-    for (const ir::Value *v : op->results)
-      if (!checkType(v->type, op->loc, diag))
-        return false;
-    for (const ir::Region *r : op->regions)
-      if (r->block && !checkBlock(*r->block, diag))
-        return false;
-  }
-  return true;
-}
 
 struct Compilation {
   llvm::LLVMContext context;
@@ -41,19 +19,6 @@ struct Compilation {
   KernelMeta meta;
   std::string planText;
   CompileTimes times;
-};
-
-/// Adds the time since the last call (or construction) to a counter.
-class Lap {
-public:
-  void into(uint64_t &counter) {
-    auto now = std::chrono::steady_clock::now();
-    counter += std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count();
-    last_ = now;
-  }
-
-private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // Plans and emits all functions, callees first.
@@ -65,7 +30,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
     return false;
   }
   for (const ir::Function *f : module.functions)
-    if (!checkBlock(*f->block(), diag))
+    if (!targets::checkExtents(*f->block(), diag))
       return false;
   c.machine = createTargetMachine(target, options, diag);
   if (!c.machine)
@@ -79,7 +44,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   if (options.debugInfo)
     state.debug = &debug.emplace(*c.llvm, module, options.optLevel > 0);
   uint64_t calleeBytes = 0;
-  Lap lap;
+  targets::Lap lap;
   for (const ir::Function *f : module.functions) {
     Plan plan = planFunction(*f, target);
     lap.into(c.times.planNs);
@@ -120,7 +85,7 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   Compilation c;
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
-  Lap lap;
+  targets::Lap lap;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
   CpuKernel kernel{emitObject(*c.llvm, *c.machine), std::move(c.meta), {}};

@@ -3,6 +3,7 @@
 // A fault is written to launch->fault by the first program that claims it; the function then returns its code.
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
+#include "targets/common/Frame.h"
 #include "targets/cpu/Uses.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
@@ -11,29 +12,9 @@ using ir::Op;
 using V = llvm::Value *;
 
 int FunctionEmitter::siteOf(const Op &op, Site::Kind kind) {
-  Site s;
-  s.kind = kind;
-  if (op.loc) {
-    LineCol at = op.loc.file->lineCol(op.loc.begin);
-    s.file = op.loc.file->name();
-    s.line = at.line;
-    s.column = at.col;
-  }
-  s.function = op.inlinedAt >= 0 ? state_.source.inlineSites[static_cast<size_t>(op.inlinedAt)].callee
-                                 : plan_.function->name;
-  if (kind == Site::Kind::Assert) {
-    s.text = op.strAttr("message");
-    if (auto f = op.strAttr("function"); !f.empty())
-      s.function = f;
-  } else if (kind == Site::Kind::Print) {
-    s.text = op.strAttr("prefix");
-    s.hex = op.intAttr("hex") != 0;
-    auto signs = op.listAttr("signs");
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      s.operands.push_back({op.operands[i]->type, i < signs.size() ? signs[i] != 0 : true});
-  } else if (plan_.function->isKernel) {
+  Site s = targets::siteAt(state_.source, op, kind, plan_.function->name);
+  if (kind != Site::Kind::Assert && kind != Site::Kind::Print && plan_.function->isKernel)
     s.arg = baseArgument(op.operands[0]);
-  }
   state_.meta.sites.push_back(std::move(s));
   return static_cast<int>(state_.meta.sites.size() - 1);
 }

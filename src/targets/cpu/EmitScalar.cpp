@@ -1,6 +1,5 @@
 // Operations on registers: single ops, scalar memory access, combine regions.
 #include "targets/cpu/Emitter.h"
-#include "llvm/ADT/APFloat.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -40,20 +39,7 @@ V FunctionEmitter::constant(const Op &op) {
   llvm::Type *reg = regType(t);
   if (t.isPtr)
     return llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(op.intAttr("value"))), reg);
-  if (ir::isInt(t.elem))
-    return llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
-  double d = op.floatAttr("value");
-  if (t.elem == ir::Elem::F32 || t.elem == ir::Elem::F64)
-    return llvm::ConstantFP::get(reg, d);
-  if (t.elem == ir::Elem::F16 || t.elem == ir::Elem::BF16) {
-    llvm::APFloat f(d);
-    bool lossy;
-    f.convert(t.elem == ir::Elem::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
-              llvm::APFloat::rmNearestTiesToEven, &lossy);
-    return llvm::ConstantInt::get(reg, f.bitcastToAPInt());
-  }
-  // 8-bit formats: the conversion code itself, which folds.
-  return vec_.narrow(llvm::ConstantFP::get(b_.getFloatTy(), d), t.elem);
+  return vec_.constant(op);
 }
 
 V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {

@@ -2,13 +2,13 @@
 #include "abi/GpuAbi.h"
 #include "abi/SimAbi.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/Frame.h"
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
 #include "targets/nvidia/PrefetchLoads.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
-#include <chrono>
 
 namespace tegula::nvidia {
 
@@ -24,18 +24,6 @@ constexpr NameRow names[] = {
     {"sim:sm_86", {86, false, true}}, {"sim:sm_89", {89, false, true}},  {"sim:sm_90a", {90, true, true}},
 };
 
-class Lap {
-public:
-  void into(uint64_t &counter) {
-    auto now = std::chrono::steady_clock::now();
-    counter += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count());
-    last_ = now;
-  }
-
-private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 struct Compilation {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::TargetMachine> machine;
@@ -45,21 +33,6 @@ struct Compilation {
   CompileTimes times;
 };
 
-bool powersOfTwo(const ir::Block &b, DiagEngine &diag) {
-  for (const ir::Op *op : b.ops) {
-    for (const ir::Value *v : op->results)
-      for (int32_t d : v->type.shape)
-        if (d & (d - 1)) {
-          diag.report(diag::extentNotPowerOfTwo, op->loc, ir::str(v->type));
-          return false;
-        }
-    for (const ir::Region *r : op->regions)
-      if (!powersOfTwo(*r->block, diag))
-        return false;
-  }
-  return true;
-}
-
 bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions &options, Stage upTo, DiagEngine &diag,
                Compilation &c) {
   const ir::Function *kernel = module.kernel();
@@ -67,9 +40,9 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
     diag.report(diag::noKernel, Loc{});
     return false;
   }
-  if (!powersOfTwo(*kernel->block(), diag))
+  if (!targets::checkExtents(*kernel->block(), diag))
     return false;
-  Lap lap;
+  targets::Lap lap;
   c.gpu = assignLayouts(module, target, options);
   lap.into(c.times.layoutNs);
   prefetchLoads(*c.gpu, options);
@@ -124,7 +97,7 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
   if (!compileTo(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
   GpuKernel kernel;
-  Lap lap;
+  targets::Lap lap;
   if (target.simulate) {
     kernel.code = emitObject(*c.llvm, *c.machine);
   } else {

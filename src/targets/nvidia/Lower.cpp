@@ -3,8 +3,6 @@
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/Codegen.h"
-#include "llvm/ADT/APFloat.h"
-#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 
 namespace tegula::nvidia {
@@ -129,7 +127,7 @@ void Lowering::block(const ir::Block &b) {
 void Lowering::lowerOp(const Op &op) {
   switch (op.kind) {
   case OpKind::Const:
-    return set(op.result(), constant(op));
+    return set(op.result(), Regs(registersOf(op.result()->type), vec_->constant(op)));
   case OpKind::Poison:
     return set(op.result(), Regs(registersOf(op.result()->type), llvm::UndefValue::get(regType(op.result()->type))));
   case OpKind::ProgramId:
@@ -219,25 +217,6 @@ const Regs &Lowering::get(const Value *v) const {
   auto it = values_.find(v);
   assert(it != values_.end() && "value has not been lowered");
   return it->second;
-}
-
-Regs Lowering::constant(const Op &op) {
-  ir::Type t = op.result()->type;
-  llvm::Type *reg = regType(t);
-  V c;
-  if (ir::isInt(t.elem)) {
-    c = llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
-  } else if (double d = op.floatAttr("value"); reg->isFloatTy() || reg->isDoubleTy()) {
-    c = llvm::ConstantFP::get(reg, d);
-  } else if (t.elem == Elem::F16 || t.elem == Elem::BF16) {
-    llvm::APFloat f(d);
-    bool lossy;
-    f.convert(t.elem == Elem::F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &lossy);
-    c = llvm::ConstantInt::get(reg, f.bitcastToAPInt());
-  } else {
-    c = vec_->narrow(llvm::ConstantFP::get(b_.getFloatTy(), d), t.elem);
-  }
-  return Regs(registersOf(t), c);
 }
 
 V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {

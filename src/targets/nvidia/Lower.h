@@ -47,7 +47,6 @@ private:
   const Regs &get(const Value *v) const;
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
-  Regs constant(const Op &op);
   Regs elementwise(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
   std::optional<Regs> divideByShared(const Op &op);
@@ -64,8 +63,6 @@ private:
   /// Coordinate of register r along axis: thread part combined with a constant.
   V coordinate(uint16_t layout, unsigned axis, unsigned r);
   V flatIndex(uint16_t layout, unsigned r);
-  /// Flat image of the register bits alone.
-  uint64_t registerFlat(uint16_t layout, unsigned r) const { return m_.layouts[layout - 1u].apply(r); }
   /// i1: this thread holds the first copy of its elements; null if every thread does.
   V ownsElements(uint16_t layout);
   V combineIndex(V thread, uint64_t threadMask, uint64_t constant);
@@ -123,7 +120,6 @@ private:
   V shuffle(ShuffleMode mode, V x, V lane);
   Regs select(V cond, const Regs &a, const Regs &b);
   void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
-  void scanChunk(const Op &op, struct ScanShape &s, unsigned group, llvm::SmallVectorImpl<Regs> &elems);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op);

@@ -1,4 +1,5 @@
 // device_print, device_assert, and the table of places in the source that run-time reports refer to.
+#include "targets/common/Frame.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -10,33 +11,15 @@ int Lowering::siteOf(const Op &op) {
   auto [it, isNew] = sites_.try_emplace(&op, static_cast<int>(meta_.sites.size()));
   if (!isNew)
     return it->second;
-  Site s;
-  s.kind = op.kind == OpKind::Load     ? Site::Kind::Load
-           : op.kind == OpKind::Store  ? Site::Kind::Store
-           : op.kind == OpKind::Print  ? Site::Kind::Print
-           : op.kind == OpKind::Assert ? Site::Kind::Assert
-           : op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas ? Site::Kind::Atomic
-                                                                           : Site::Kind::Other;
-  if (op.loc) {
-    LineCol at = op.loc.file->lineCol(op.loc.begin);
-    s.file = op.loc.file->name();
-    s.line = at.line;
-    s.column = at.col;
-  }
-  s.function = op.inlinedAt >= 0 ? m_.inlineSites[static_cast<size_t>(op.inlinedAt)].callee : source_->name;
-  if (s.kind == Site::Kind::Assert) {
-    s.text = op.strAttr("message");
-    if (auto f = op.strAttr("function"); !f.empty())
-      s.function = f;
-  } else if (s.kind == Site::Kind::Print) {
-    s.text = op.strAttr("prefix");
-    s.hex = op.intAttr("hex") != 0;
-    auto signs = op.listAttr("signs");
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      s.operands.push_back({op.operands[i]->type, i < signs.size() ? signs[i] != 0 : true});
-  } else if (s.kind != Site::Kind::Other) {
+  Site::Kind kind = op.kind == OpKind::Load     ? Site::Kind::Load
+                    : op.kind == OpKind::Store  ? Site::Kind::Store
+                    : op.kind == OpKind::Print  ? Site::Kind::Print
+                    : op.kind == OpKind::Assert ? Site::Kind::Assert
+                    : op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas ? Site::Kind::Atomic
+                                                                                    : Site::Kind::Other;
+  Site s = targets::siteAt(m_, op, kind, source_->name);
+  if (kind == Site::Kind::Load || kind == Site::Kind::Store || kind == Site::Kind::Atomic)
     s.arg = baseArgument(op.operands[0]);
-  }
   meta_.sites.push_back(std::move(s));
   return it->second;
 }
