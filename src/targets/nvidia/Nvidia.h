@@ -40,6 +40,25 @@ struct NvOptions {
   unsigned optLevel = 3;
 };
 
+/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments.
+///
+/// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
+/// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
+struct TensorMap {
+  /// A number that is known when the kernel is launched.
+  struct Term {
+    int32_t arg = -1;  // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer), or
+    int64_t value = 0; // with arg = -1 this constant
+  };
+  ir::Elem elem = ir::Elem::F32;
+  bool nanFill = false;       // what is out of range reads as NaN instead of 0
+  uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
+  Term base;                  // must be an argument
+  std::vector<Term> extents;  // as many as dimensions
+  std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
+  std::vector<uint32_t> box;  // elements of one copy along each dimension, at most 256
+};
+
 /// Everything the runtime must know about a compiled kernel. Serialized into the cache.
 struct GpuKernelMeta {
   std::string symbol;        // entry: .entry in PTX, TegulaSimEntry in an object
@@ -50,6 +69,7 @@ struct GpuKernelMeta {
   uint32_t sharedBytes = 0;  // dynamic shared memory per CTA
   bool cooperative = false, programmaticLaunch = false;
   std::vector<targets::Site> sites;
+  std::vector<TensorMap> tensorMaps;
 };
 
 /// Nanoseconds.
