@@ -96,6 +96,14 @@ TEGULA_API TegulaStatus tegula_diagnostic_note(size_t index, size_t note, Tegula
 /* All of them as one JSON array of objects: kind, severity, message, file, line, column, endLine, endColumn, notes, fixIts. */
 TEGULA_API const char *tegula_diagnostics_json(void);
 
+/* Of what there was too little. */
+typedef struct TegulaShortage {
+  const char *name;          /* "shared memory", "threads", "device memory"; lives for ever */
+  uint64_t required, limit;
+} TegulaShortage;
+/* The numbers of a TEGULA_OUT_OF_RESOURCES; TEGULA_NOT_FOUND if the last error was another one or has none. */
+TEGULA_API TegulaStatus tegula_last_shortage(TegulaShortage *out);
+
 enum {
   TEGULA_FAULT_KIND_ASSERT = 1,    /* device_assert */
   TEGULA_FAULT_KIND_BOUNDS = 2,    /* checked mode: access outside the buffer of an argument */
@@ -522,6 +530,17 @@ typedef struct TegulaKernelInfo {
 TEGULA_API TegulaStatus tegula_kernel_info(TegulaKernel *kernel, TegulaKernelInfo *out);
 /* The same, and the arguments with types and offsets, as one JSON object. */
 TEGULA_API const char *tegula_kernel_metadata_json(TegulaKernel *kernel);
+
+/* What the compiler has to say about a kernel that is no mistake: an access that is not vectorized, a loop that is not pipelined, registers
+ * that are spilled. Lines and columns are 1-based, 0 = no place. Text lives as long as the kernel. */
+typedef struct TegulaRemark {
+  const char *kind;    /* stable name, "notVectorized" */
+  const char *message; /* one sentence */
+  const char *file;    /* "" if unknown */
+  uint32_t line, column;
+} TegulaRemark;
+TEGULA_API size_t tegula_kernel_remark_count(TegulaKernel *kernel);
+TEGULA_API TegulaStatus tegula_kernel_remark(TegulaKernel *kernel, size_t index, TegulaRemark *out);
 
 /* What a stage made: "source", "ast" (syntax tree), "tree" (instantiated tree with types), "tile" (tile IR after the passes); for CPUs
  * "cpu" (plan of loops), "llvm", "asm", "obj" (bytes); for GPUs "gpu" (IR with layouts), "llvm", "ptx", "cubin" (bytes); for the

@@ -42,6 +42,7 @@ public:
     if (code == TEGULA_OK) return s;
     s.code_ = code;
     s.message_ = tegula_last_error();
+    if (TegulaShortage what; tegula_last_shortage(&what) == TEGULA_OK) s.shortage_ = what;
     for (size_t i = 0, n = code == TEGULA_COMPILE_ERROR ? tegula_diagnostic_count() : 0; i < n; ++i) {
       TegulaDiagnostic d;
       if (tegula_diagnostic_get(i, &d) == TEGULA_OK)
@@ -53,6 +54,8 @@ public:
   TegulaStatus code() const { return code_; }
   /// For people; several lines for compile errors. Empty when it worked.
   const std::string &message() const { return message_; }
+  /// The numbers of a TEGULA_OUT_OF_RESOURCES, where there are any.
+  const std::optional<TegulaShortage> &shortage() const { return shortage_; }
   /// The diagnostics of a compile error.
   const std::vector<Message> &diagnostics() const { return messages_; }
 
@@ -60,6 +63,7 @@ private:
   TegulaStatus code_ = TEGULA_OK;
   std::string message_;
   std::vector<Message> messages_;
+  std::optional<TegulaShortage> shortage_;
 };
 
 /// A value, or the Status that says why there is none.
@@ -198,6 +202,16 @@ public:
     i.size = sizeof i;
     (void)tegula_kernel_info(get(), &i);
     return i;
+  }
+  /// What the compiler has to say about it that is no mistake; severity TEGULA_REMARK.
+  std::vector<Message> remarks() const {
+    std::vector<Message> list;
+    for (size_t i = 0, n = tegula_kernel_remark_count(get()); i < n; ++i) {
+      TegulaRemark r;
+      if (tegula_kernel_remark(get(), i, &r) == TEGULA_OK)
+        list.push_back({TEGULA_REMARK, r.kind, r.message, r.file, "", r.line, r.column, r.line, r.column});
+    }
+    return list;
   }
   TegulaTimings timings() const {
     TegulaTimings t{};

@@ -141,6 +141,12 @@ bool ArgPack::convertConstant(PyObject *object, TegulaArg &out) {
 bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, const char *paramName) {
   PyTypeObject *type = Py_TYPE(object);
   if (type == &PyLong_Type) {
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyUnstable_Long_IsCompact(reinterpret_cast<PyLongObject *>(object))) {
+      out = tegula_int(PyUnstable_Long_CompactValue(reinterpret_cast<PyLongObject *>(object)));
+      return true;
+    }
+#endif
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (!overflow) {
@@ -171,6 +177,7 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
     return true;
   }
   if (constexprParam) return convertConstant(object, out);
+  if (knownTensor(type) && convertTensor(object, out, paramName)) return true;
   if (PyTuple_Check(object)) return convertTuple(object, out, paramName);
   if (ndarray && PyObject_TypeCheck(object, ndarray)) return convertArray(object, out, paramName);
   if (PyFloat_Check(object)) { // numpy.float64 is a float

@@ -50,6 +50,8 @@ private:
   bool convertTuple(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertArray(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertTensor(PyObject *object, TegulaArg &out, const char *paramName);
+  /// Objects of this type were converted by convertTensor before.
+  static bool knownTensor(PyTypeObject *type);
   void onGpu(int ordinal, const char *paramName) {
     if (gpu < 0) gpu = ordinal, gpuName = paramName;
   }

@@ -115,8 +115,14 @@ PyMethodDef deviceMethods[] = {{"devices", deviceNames, METH_NOARGS, nullptr},
 bool deviceIndex(PyObject *object, int32_t &out) {
   if (object == Py_None) return out = -1, true;
   if (PyUnicode_Check(object)) {
+    static PyObject *last; // mostly one and the same string of the caller
+    static int32_t lastIndex;
+    if (object == last) return out = lastIndex, true;
     const char *name = PyUnicode_AsUTF8(object);
-    return name && find(name, out);
+    if (!name || !find(name, out)) return false;
+    Py_XSETREF(last, Py_NewRef(object));
+    lastIndex = out;
+    return true;
   }
   if (PyLong_Check(object)) {
     long ordinal = PyLong_AsLong(object);

@@ -65,9 +65,13 @@ PyObject *raiseStatus(TegulaStatus status) {
                                          f.program_id[2], "message", f.message ? f.message : ""));
     break;
   }
-  case TEGULA_OUT_OF_RESOURCES:
-    raiseWith(outOfResources, Py_BuildValue("(s)", text));
+  case TEGULA_OUT_OF_RESOURCES: {
+    TegulaShortage what = {};
+    bool known = tegula_last_shortage(&what) == TEGULA_OK;
+    raiseWith(outOfResources, known ? Py_BuildValue("(KKss)", static_cast<unsigned long long>(what.required), static_cast<unsigned long long>(what.limit), what.name, text)
+                                    : Py_BuildValue("(OOss)", Py_None, Py_None, "memory", text));
     break;
+  }
   case TEGULA_CANCELLED:
     PyErr_SetString(PyExc_KeyboardInterrupt, text);
     break;

@@ -18,6 +18,7 @@ struct FunctionObject {
   PyObject *watchFailed; // callable(index): raises
   size_t paramCount;
   uint8_t *paramFlags;  // TEGULA_PARAM_* per parameter
+  const char **paramNames; // text of `names`
   int variadic;         // index of *args, -1
   PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
   TegulaLaunchOptions options; // defaults of the decorator
@@ -62,12 +63,13 @@ bool unchanged(FunctionObject *f) {
 Py_ssize_t findParam(FunctionObject *f, PyObject *name) {
   for (size_t i = 0; i < f->paramCount; ++i)
     if (PyTuple_GET_ITEM(f->names, i) == name) return i;
+  if (PyUnicode_CHECK_INTERNED(name)) return -1;
   for (size_t i = 0; i < f->paramCount; ++i)
     if (PyUnicode_Compare(PyTuple_GET_ITEM(f->names, i), name) == 0) return i;
   return -1;
 }
 
-const char *nameOf(FunctionObject *f, size_t i) { return PyUnicode_AsUTF8(PyTuple_GET_ITEM(f->names, i)); }
+const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 
 // Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`.
 bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **bound, PyObject *&rest,
@@ -251,10 +253,11 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
   }
   f->paramCount = tegula_function_param_count(f->handle);
   f->paramFlags = static_cast<uint8_t *>(PyMem_Calloc(f->paramCount + 1, 1));
+  f->paramNames = static_cast<const char **>(PyMem_Calloc(f->paramCount + 1, sizeof(char *)));
   f->names = PyTuple_New(f->paramCount);
   f->defaults = PyTuple_New(f->paramCount);
   f->variadic = -1;
-  if (!f->paramFlags || !f->names || !f->defaults) return -1;
+  if (!f->paramFlags || !f->paramNames || !f->names || !f->defaults) return -1;
   for (size_t i = 0; i < f->paramCount; ++i) {
     TegulaParam p = {};
     tegula_function_param(f->handle, i, &p);
@@ -263,6 +266,8 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *name = PyUnicode_InternFromString(p.name);
     if (!name) return -1;
     PyTuple_SET_ITEM(f->names, i, name);
+    f->paramNames[i] = PyUnicode_AsUTF8(name); // kept by the string
+    if (!f->paramNames[i]) return -1;
     Py_INCREF(Py_Ellipsis);
     PyTuple_SET_ITEM(f->defaults, i, Py_Ellipsis);
   }
@@ -296,6 +301,7 @@ void dealloc(PyObject *self) {
   clear(self);
   Py_CLEAR(f->names);
   PyMem_Free(f->paramFlags);
+  PyMem_Free(f->paramNames);
   tegula_function_release(f->handle);
   Py_TYPE(self)->tp_free(self);
 }

@@ -1,6 +1,7 @@
 // Compiled kernels, launch options and grids.
 #include "Core.h"
 #include <cstring>
+#include <iterator>
 #include <unordered_map>
 
 namespace tegula_python {
@@ -57,6 +58,20 @@ PyObject *info(PyObject *self, PyObject *) {
                        i.blocks_per_core);
 }
 
+// [(kind, message, file, line, column), ...]
+PyObject *remarks(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = reinterpret_cast<KernelObject *>(self)->kernel;
+  PyObject *list = PyList_New(0);
+  TegulaRemark r;
+  for (size_t i = 0, n = tegula_kernel_remark_count(kernel); list && i < n; ++i) {
+    if (tegula_kernel_remark(kernel, i, &r) != TEGULA_OK) continue;
+    PyObject *row = Py_BuildValue("(sssII)", r.kind, r.message, r.file, r.line, r.column);
+    if (row) PyList_Append(list, row);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
 PyObject *timings(PyObject *self, PyObject *) {
   TegulaTimings t = {};
   t.size = sizeof t;
@@ -100,6 +115,7 @@ PyObject *stageNames(PyObject *self, PyObject *) {
 PyMethodDef methods[] = {{"stage", stage, METH_O, nullptr},
                          {"metadata_json", metadataJson, METH_NOARGS, nullptr},
                          {"info", info, METH_NOARGS, nullptr},
+                         {"remark_rows", remarks, METH_NOARGS, nullptr},
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
                          {"stage_names", stageNames, METH_NOARGS, nullptr},
@@ -167,11 +183,24 @@ static bool streamOf(PyObject *value, void *&out) {
   return !PyErr_Occurred();
 }
 
-int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
+// The row of a name; keywords are interned strings, so that identity decides about those seen before.
+static const OptionRow *findOption(PyObject *name) {
+  static PyObject *seen[std::size(optionTable)];
+  for (size_t i = 0; i < std::size(optionTable); ++i)
+    if (seen[i] == name) return &optionTable[i];
   const char *s = PyUnicode_AsUTF8(name);
-  if (!s) return -1;
-  for (const OptionRow &row : optionTable) {
-    if (std::strcmp(s, row.name) != 0) continue;
+  if (!s) return PyErr_Clear(), nullptr; // a lone surrogate is no option
+  for (size_t i = 0; i < std::size(optionTable); ++i) {
+    if (std::strcmp(s, optionTable[i].name) != 0) continue;
+    if (!seen[i] && PyUnicode_CHECK_INTERNED(name)) seen[i] = Py_NewRef(name);
+    return &optionTable[i];
+  }
+  return nullptr;
+}
+
+int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
+  if (const OptionRow *found = findOption(name)) {
+    const OptionRow &row = *found;
     char *field = reinterpret_cast<char *>(&options) + row.offset;
     if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
     if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;

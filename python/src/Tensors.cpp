@@ -94,6 +94,12 @@ PyObject *torchStream;          // torch._C._cuda_getCurrentRawStream, once torc
 
 } // namespace
 
+bool ArgPack::knownTensor(PyTypeObject *type) {
+  for (unsigned i = 0; i < knownCount; ++i)
+    if (known[i].type == type) return known[i].api;
+  return false;
+}
+
 bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramName) {
   const ExchangeApi *api = apiOf(Py_TYPE(object));
   if (!api) return false;

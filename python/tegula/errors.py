@@ -52,4 +52,11 @@ class DeviceError(TegulaError, RuntimeError):
 
 
 class OutOfResources(TegulaError):
-    """A kernel needs more of something than the target has."""
+    """A kernel needs more of something (`name`) than there is: `required`, `limit` (None where the numbers are not known)."""
+
+    def __init__(self, required=None, limit=None, name="memory", text=None):
+        self.required, self.limit, self.name = required, limit, name
+        super().__init__(text or f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or `num_stages` may help.")
+
+    def __reduce__(self):
+        return type(self), (self.required, self.limit, self.name, str(self))

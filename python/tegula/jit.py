@@ -3,6 +3,7 @@
 The compiler never runs Python: it gets the function's source text and, for each global or closure variable the text reads, a compile-time
 value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file runs once per function.
 """
+import collections
 import enum
 import functools
 import inspect
@@ -17,6 +18,9 @@ from ._source import captured, function_source, is_module, is_namedtuple_class
 from .language import _types
 
 JIT, CONSTEXPR = 0, 1
+
+
+Remark = collections.namedtuple("Remark", "kind message file line column")
 
 
 class CompiledKernel(_core.Kernel):
@@ -56,6 +60,21 @@ class CompiledKernel(_core.Kernel):
     def shared(self):
         """Bytes of shared memory per block (GPU)."""
         return self.info()["shared"]
+
+    @property
+    def n_max_threads(self):
+        """Threads of a block (GPU)."""
+        return self.info()["threads"]
+
+    @property
+    def occupancy(self):
+        """Blocks that fit on one multiprocessor at once (GPU, once loaded)."""
+        return self.info()["blocks_per_core"]
+
+    @property
+    def remarks(self):
+        """What the compiler has to say that is no mistake: list of Remark (kind, message, file, line, column)."""
+        return [Remark(*row) for row in self.remark_rows()]
 
     def __getitem__(self, grid):
         return functools.partial(self._relaunch, grid)

@@ -181,7 +181,7 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
 }
 
 static bool generateNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
-                       TegulaTimings &times, DiagEngine &diag) {
+                       TegulaTimings &times, DiagEngine &diag, Status &status) {
   std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o), diag);
   if (!compiled) return false;
   times.plan = compiled->times.layoutNs + compiled->times.passesNs;
@@ -194,10 +194,15 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
   runtime::GpuInfo &g = out.info.gpu;
   g.threads = m.threads;
   g.clusterCtas = m.clusterCtas;
-  g.sharedBytes = m.sharedBytes;
+  for (const targets::SharedTile &tile : m.sharedTiles) g.tiles.push_back({tile.bytes, tile.what, tile.file, tile.line, tile.column});
+  if (uint64_t limit = t.nv()->sharedLimit(); m.sharedBytes > limit) {
+    status = tooMuchShared(out.info, m.sharedBytes, limit, t.name);
+    return false;
+  }
+  g.sharedBytes = static_cast<uint32_t>(m.sharedBytes);
   g.cooperative = m.cooperative || o.cooperative;
   g.programmaticLaunch = m.programmaticLaunch || o.programmaticLaunch;
-  g.use.sharedBytes = m.sharedBytes;
+  g.use.sharedBytes = g.sharedBytes;
   out.code = std::move(compiled->code);
   return true;
 }
@@ -207,7 +212,7 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
               DiagEngine &diag, Status &status) {
   if (t.cpu()) return generateCpu(tile, *t.cpu(), o, name, out, times, diag);
 #if TEGULA_HAS_NVIDIA
-  if (!generateNv(tile, t, o, name, out, times, diag) || diag.hasErrors()) return false;
+  if (!generateNv(tile, t, o, name, out, times, diag, status) || diag.hasErrors()) return false;
   if (t.isGpu()) status = assemble(t, o, out, times.assemble);
 #endif
   return static_cast<bool>(status);

@@ -138,6 +138,27 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.timings.size = sizeof k.timings;
 }
 
+static std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag) {
+  std::vector<runtime::RemarkInfo> list;
+  for (const Diagnostic &d : diag.all()) {
+    if (d.kind->severity != Severity::Remark) continue;
+    LineCol at = d.loc ? d.loc.file->lineCol(d.loc.begin) : LineCol();
+    list.push_back({d.kind->name, d.message(), d.loc ? d.loc.file->name() : "", at.line, at.col});
+  }
+  return list;
+}
+
+/// What only the assembler knows, or the driver that took its place; so it is not in the cache.
+static void remarkSpills(TegulaKernel &k) {
+  runtime::GpuUse use = useOf(k);
+  if (use.spillBytes == 0) return;
+  const SourceFile *file = k.fn->def->loc.file;
+  LineCol at = file ? file->lineCol(k.fn->def->loc.begin) : LineCol();
+  k.info.remarks.push_back({"spills", std::to_string(use.spillBytes) + " bytes of registers are spilled to memory in each thread, which has " + std::to_string(use.registers) +
+                                          " registers; more warps, smaller blocks or a larger maxnreg help",
+                            file ? file->name() : "", at.line, at.col});
+}
+
 static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   DiagEngine diag;
   k.timings.parse = r.function->parseNs;
@@ -157,6 +178,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   report(diag);
   k.object = std::move(out.code);
   k.info = std::move(out.info);
+  k.info.remarks = remarksOf(diag);
   return true;
 }
 
@@ -197,6 +219,7 @@ TegulaKernel *compileKernel(const CompileRequest &r) {
       return nullptr;
     }
   }
+  remarkSpills(*k);
   uint64_t end = now();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;

@@ -15,6 +15,9 @@ struct CompileRequest {
 /// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.
 TegulaKernel *compileKernel(const CompileRequest &request);
 
+/// What a kernel takes on a GPU: what the device says, else what the assembler said.
+runtime::GpuUse useOf(const TegulaKernel &k);
+
 /// The text (or bytes) of one stage. False: the last error is set.
 bool emitStage(const CompileRequest &request, std::string_view stage, std::string &out);
 /// Stages of every target, in order, then those of single targets (targetStages).

@@ -18,6 +18,7 @@ struct Report {
   std::string text, json = "[]";
   std::vector<StoredDiagnostic> diagnostics;
   bool hasFault = false;
+  runtime::Shortage shortage{};
   TegulaCpuFault fault{};
   runtime::SiteInfo site;
   std::string kernel, argument;
@@ -43,10 +44,15 @@ TegulaStatus fail(TegulaStatus code, std::string text) {
   Report &r = current();
   r.status = code;
   r.text = std::move(text);
+  r.shortage = {};
   return code;
 }
 
-TegulaStatus fail(const runtime::Status &s) { return fail(s.code, s.text); }
+TegulaStatus fail(const runtime::Status &s) {
+  fail(s.code, s.text);
+  current().shortage = s.shortage;
+  return s.code;
+}
 
 void clearDiagnostics() {
   Report &r = current();
@@ -59,6 +65,7 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   Report &r = current();
   r.diagnostics.clear();
   for (const Diagnostic &d : diag.all()) {
+    if (d.kind->severity == Severity::Remark) continue; // they stay with the kernel
     StoredDiagnostic s = store(static_cast<int32_t>(d.kind->severity), d.kind->name, d.message(), d.loc);
     for (const auto *list : {&d.labels, &d.notes})
       for (const DiagNote &n : *list) s.notes.push_back(store(TEGULA_NOTE, "", n.text, n.loc));
@@ -138,6 +145,14 @@ TegulaStatus tegula_diagnostic_note(size_t index, size_t note, TegulaDiagnostic 
   const auto &all = current().diagnostics;
   if (!out || index >= all.size() || note >= all[index].notes.size()) return TEGULA_INVALID_ARGUMENT;
   expose(all[index].notes[note], out);
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_last_shortage(TegulaShortage *out) {
+  const tegula::runtime::Shortage &s = current().shortage;
+  if (!out) return TEGULA_INVALID_ARGUMENT;
+  if (!s.name) return TEGULA_NOT_FOUND;
+  *out = {s.name, s.required, s.limit};
   return TEGULA_OK;
 }
 

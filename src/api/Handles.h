@@ -126,6 +126,10 @@ struct PackItem {
 
 } // namespace tegula::api
 
+namespace tegula::api {
+class Repeat;
+}
+
 struct TegulaContext : tegula::api::RefCounted {
   TegulaContext(std::string cacheDir, std::vector<std::string> readOnly, uint64_t cacheLimit)
       : disk(std::move(cacheDir), std::move(readOnly), cacheLimit) {}
@@ -210,6 +214,8 @@ struct TegulaFunction : tegula::api::RefCounted {
   std::atomic<tegula::api::KernelNode *> buckets[bucketCount] = {};
   std::mutex mutex;
   std::condition_variable compiled;
+  /// Of the last launch that had one; owned by its kernel.
+  std::atomic<const tegula::api::Repeat *> recent{nullptr};
   std::map<std::vector<uint64_t>, std::shared_ptr<tegula::api::PendingCompile>> pending;
 
 private:
@@ -230,6 +236,8 @@ struct TegulaModule : tegula::api::RefCounted {
 };
 
 struct TegulaKernel : tegula::api::RefCounted {
+  TegulaKernel();
+  ~TegulaKernel();
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
   std::shared_ptr<const tegula::lang::Function> fn;
@@ -245,6 +253,9 @@ struct TegulaKernel : tegula::api::RefCounted {
   std::vector<tegula::api::PackItem> pack;
   uint32_t leafCount = 0;
   TegulaTimings timings{};
+  /// How calls like the first one are recognized; made at the first launch, null if they are not.
+  std::once_flag repeatOnce;
+  std::unique_ptr<const tegula::api::Repeat> repeat;
   std::mutex mutex;
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;

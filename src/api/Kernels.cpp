@@ -1,16 +1,19 @@
 // What can be asked of a compiled kernel.
 #include "api/Compile.h"
+#include "api/Repeat.h"
 #include "api/Specialize.h"
 #include <cstring>
 
 using namespace tegula;
 using namespace tegula::api;
 
+TegulaKernel::TegulaKernel() = default;
+TegulaKernel::~TegulaKernel() = default;
+
 void tegula_kernel_retain(TegulaKernel *k) { retain(k); }
 void tegula_kernel_release(TegulaKernel *k) { release(k); }
 
-/// What the device says, else what the assembler said.
-static runtime::GpuUse useOf(const TegulaKernel &k) {
+runtime::GpuUse tegula::api::useOf(const TegulaKernel &k) {
   runtime::GpuUse use = k.code ? k.code->use() : runtime::GpuUse();
   return use.registers ? use : k.info.gpu.use;
 }
@@ -61,6 +64,15 @@ TegulaStatus tegula_kernel_timings(TegulaKernel *k, TegulaTimings *out) {
   size_t n = std::min(out->size, sizeof *out);
   std::memcpy(out, &k->timings, n);
   out->size = n;
+  return TEGULA_OK;
+}
+
+size_t tegula_kernel_remark_count(TegulaKernel *k) { return k ? k->info.remarks.size() : 0; }
+
+TegulaStatus tegula_kernel_remark(TegulaKernel *k, size_t index, TegulaRemark *out) {
+  if (!k || !out || index >= k->info.remarks.size()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_remark: null argument, or no such remark");
+  const runtime::RemarkInfo &r = k->info.remarks[index];
+  *out = {r.kind.c_str(), r.text.c_str(), r.file.c_str(), r.line, r.column};
   return TEGULA_OK;
 }
 

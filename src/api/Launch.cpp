@@ -1,5 +1,6 @@
 // The launch path: bind, look up, pack, run. Nothing here allocates once a kernel is compiled.
 #include "api/Compile.h"
+#include "api/Repeat.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
 #include <cstring>
@@ -103,21 +104,26 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
   return true;
 }
 
+/// Runs what is packed.
+static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents, unsigned threads,
+                             void *stream) {
+  if (programs == 0) return TEGULA_OK;
+  Hooks hooks(*k.context);
+  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, threads, stream, &hooks};
+  runtime::LaunchOutcome outcome;
+  runtime::Status s = k.code->launch(launch, outcome);
+  if (s) [[likely]]
+    return TEGULA_OK;
+  return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
+}
+
 static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t programs, const TegulaArg *const *leaves,
                         const CallOptions &call) {
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
   if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
-  if (programs == 0) return TEGULA_OK;
-  TegulaContext &c = *k.context;
-  Hooks hooks(c);
-  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, call.threads, call.stream, &hooks};
-  runtime::LaunchOutcome outcome;
-  runtime::Status s = k.code->launch(launch, outcome);
-  if (s) [[likely]]
-    return TEGULA_OK;
-  return s.code == TEGULA_FAULT ? fault(outcome.culprit ? *outcome.culprit : k.info, outcome.fault, std::move(s.text)) : fail(s);
+  return runBlock(k, grid, programs, block, extents, call.threads, call.stream);
 }
 
 /// The kernel for a call: found, or compiled. Null with the last error set.
@@ -142,11 +148,23 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   int64_t programs;
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s)
     return fail(s.code, "`" + f->fn->name + "`: " + s.text);
+  bool full = options && options->size == sizeof *options;
+  if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
+    alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
+    if (r->pack(args, count, *options, block)) {
+      if (kernel) *kernel = &r->kernel();
+      return runBlock(r->kernel(), extents, programs, block, nullptr, r->threads(), options->stream);
+    }
+  }
   CallOptions call;
   BoundCall bound;
   TegulaKernel *k = prepare(*f, args, count, options, call, bound);
   if (!k) return tegula_last_status();
   if (kernel) *kernel = k;
+  if (full) {
+    std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, *options, call, *k); });
+    if (k->repeat) f->recent.store(k->repeat.get(), std::memory_order_release);
+  }
   return run(*k, extents, programs, bound.leaves, call);
 }
 

@@ -84,6 +84,10 @@ bool parseConstants(const std::vector<std::string> &items, Constants &out, std::
 extern const std::vector<OptionSpec> launchOptionSpecs;
 bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::string &error);
 
+/// --info and --remarks, and what they print of a kernel (to stderr).
+extern const std::vector<OptionSpec> reportOptionSpecs;
+void reportKernel(const CommandLine &line, TegulaKernel *kernel);
+
 int runCommand(const std::vector<std::string> &args);
 int compileCommand(const std::vector<std::string> &args);
 int checkCommand(const std::vector<std::string> &args);

@@ -13,6 +13,7 @@ int compileCommand(const std::vector<std::string> &argv) {
       {0, "emit", "STAGE", "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, llvm, ptx, cubin (default: obj, of a GPU cubin)"},
       {'o', "output", "FILE", "where to write (default: standard output; obj and cubin need it)"},
   };
+  options.insert(options.end(), reportOptionSpecs.begin(), reportOptionSpecs.end());
   options.insert(options.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
   CommandLine line;
   std::string error;
@@ -21,8 +22,9 @@ int compileCommand(const std::vector<std::string> &argv) {
                   "tegula compile FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
   std::string target = line.get("target");
   std::string stage = line.get("emit", target.starts_with("sm_") ? "cubin" : "obj"), output = line.get("output", "-");
-  if (output == "-" && stage == "obj") return usage("an object file needs -o FILE");
-  if (output == "-" && stage == "cubin") return usage("a cubin needs -o FILE");
+  bool reports = line.has("info") || line.has("remarks"), emits = !reports || line.has("emit") || output != "-";
+  if (emits && output == "-" && stage == "obj") return usage("an object file needs -o FILE");
+  if (emits && output == "-" && stage == "cubin") return usage("a cubin needs -o FILE");
   Constants constants;
   TegulaLaunchOptions launch;
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
@@ -30,6 +32,14 @@ int compileCommand(const std::vector<std::string> &argv) {
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
   auto list = constants.list();
+  if (reports) {
+    TegulaKernel *kernel = nullptr;
+    if (tegula_compile_signature(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch,
+                                 &kernel) != TEGULA_OK)
+      return failLast();
+    reportKernel(line, Handle<TegulaKernel>(kernel).get());
+  }
+  if (!emits) return Ok;
   char *text = nullptr;
   size_t length = 0;
   if (tegula_emit(ref->function.get(), line.get("sig").c_str(), list.data(), list.size(), target.empty() ? nullptr : target.c_str(), &launch, stage.c_str(),

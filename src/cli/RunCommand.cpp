@@ -18,6 +18,7 @@ std::vector<OptionSpec> specs() {
       {0, "print", "NAME", "prints a buffer after the run", true},
       {0, "time", "", "median time of repeated launches, and GB/s from the bytes of the arguments"},
   };
+  out.insert(out.end(), reportOptionSpecs.begin(), reportOptionSpecs.end());
   out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
   return out;
 }
@@ -171,12 +172,14 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!buffers.move(args, packed)) return failLast();
   interrupted = ref->context.get();
   std::signal(SIGINT, onInterrupt);
-  TegulaStatus status = tegula_launch(ref->function.get(), grid, packed.data(), packed.size(), &launch, nullptr);
+  TegulaKernel *kernel = nullptr;
+  TegulaStatus status = tegula_launch(ref->function.get(), grid, packed.data(), packed.size(), &launch, &kernel);
   if (status == TEGULA_CANCELLED) {
     fail("interrupted");
     return 130;
   }
   if (status != TEGULA_OK || !buffers.copyBack()) return failLast();
+  reportKernel(line, kernel);
   if (int code = saveAndPrint(line, args)) return code;
   return line.has("time") ? report(args, ref->function.get(), grid, packed, launch, buffers) : Ok;
 }

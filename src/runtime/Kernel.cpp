@@ -37,6 +37,9 @@ static bool read(ByteReader &r, SiteInfo &s) {
   return !r.failed();
 }
 
+template <typename W, typename P> static void writePlace(W &w, const P &p) { w.str(p.file), w.u32(p.line), w.u32(p.column); }
+template <typename R, typename P> static void readPlace(R &r, P &p) { p.file = r.str(), p.line = r.u32(), p.column = r.u32(); }
+
 void write(ByteWriter &w, const KernelInfo &k) {
   w.str(k.name), w.str(k.symbol);
   w.u64(k.args.size());
@@ -53,6 +56,10 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
   w.u64(k.sites.size());
   for (const SiteInfo &s : k.sites) write(w, s);
+  w.u64(g.tiles.size());
+  for (const SharedTileInfo &t : g.tiles) w.u64(t.bytes), w.str(t.what), writePlace(w, t);
+  w.u64(k.remarks.size());
+  for (const RemarkInfo &m : k.remarks) w.str(m.kind), w.str(m.text), writePlace(w, m);
 }
 
 bool read(ByteReader &r, KernelInfo &k) {
@@ -77,7 +84,21 @@ bool read(ByteReader &r, KernelInfo &k) {
   k.sites.resize(r.count(46));
   for (SiteInfo &s : k.sites)
     if (!read(r, s)) return false;
+  g.tiles.resize(r.count(32));
+  for (SharedTileInfo &t : g.tiles) t.bytes = r.u64(), t.what = r.str(), readPlace(r, t);
+  k.remarks.resize(r.count(32));
+  for (RemarkInfo &m : k.remarks) m.kind = r.str(), m.text = r.str(), readPlace(r, m);
   return !r.failed();
+}
+
+Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where) {
+  std::string text = "`" + info.name + "` needs " + std::to_string(needed) + " bytes per block, " + where + " has " + std::to_string(limit);
+  if (!info.gpu.tiles.empty()) {
+    const SharedTileInfo &t = info.gpu.tiles.front();
+    text += "; most of it, " + std::to_string(t.bytes) + " bytes, is for the `" + t.what + "`";
+    if (!t.file.empty()) text += " at " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
+  }
+  return Status::exhausted("shared memory", needed, limit, text + ". Smaller blocks or a smaller num_stages help");
 }
 
 std::unique_ptr<CpuKernel> CpuKernel::load(KernelInfo info, std::span<const char> object, Status &status) {

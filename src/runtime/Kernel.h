@@ -39,6 +39,13 @@ struct GpuUse {
   uint32_t blocksPerCore = 0;                             // that fit on a multiprocessor at once
 };
 
+/// A tile in shared memory; the numbers of lines are 0 if it has no place.
+struct SharedTileInfo {
+  uint64_t bytes = 0;
+  std::string what, file;
+  uint32_t line = 0, column = 0;
+};
+
 /// How a kernel is launched on a GPU or the simulator.
 struct GpuInfo {
   uint32_t threads = 0; // per block; 0: the kernel is not for a GPU
@@ -46,6 +53,13 @@ struct GpuInfo {
   uint32_t sharedBytes = 0; // dynamic, per block
   bool cooperative = false, programmaticLaunch = false;
   GpuUse use; // as far as the assembler said
+  std::vector<SharedTileInfo> tiles; // largest first
+};
+
+/// What the compiler has to say about a kernel that is no mistake.
+struct RemarkInfo {
+  std::string kind, text, file;
+  uint32_t line = 0, column = 0;
 };
 
 struct KernelInfo {
@@ -57,11 +71,15 @@ struct KernelInfo {
   bool checked = false;
   GpuInfo gpu;
   std::vector<SiteInfo> sites;
+  std::vector<RemarkInfo> remarks;
 };
 
 void write(ByteWriter &w, const KernelInfo &info);
 /// False if the bytes are not a KernelInfo.
 bool read(ByteReader &r, KernelInfo &info);
+
+/// The error of a kernel that needs more shared memory than there is: both numbers, and which tile takes most. `where`: "cuda:0 (...)".
+Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where);
 
 /// Loaded, callable code. Immutable but for the running estimate of its speed.
 class CpuKernel {

@@ -153,8 +153,7 @@ struct SimDevice final : HostDevice {
 
   std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override {
     if (info.gpu.sharedBytes > p.maxSharedBytes) {
-      status = Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info.name + "` needs " + std::to_string(info.gpu.sharedBytes) + " bytes of shared memory per block; " +
-                                                          p.name + " has " + std::to_string(p.maxSharedBytes) + ". Smaller blocks or a smaller num_stages help");
+      status = tooMuchShared(info, info.gpu.sharedBytes, p.maxSharedBytes, p.name);
       return nullptr;
     }
     std::unique_ptr<LoadedObject> object = LoadedObject::load(code, status);

@@ -7,14 +7,27 @@
 
 namespace tegula::runtime {
 
+/// Of what there is too little, for TEGULA_OUT_OF_RESOURCES; a null name: numbers are not known.
+struct Shortage {
+  const char *name = nullptr; // "shared memory", "threads" ...: a constant
+  uint64_t required = 0, limit = 0;
+};
+
 /// True when it worked. The text is lower-case, without a final stop.
 struct [[nodiscard]] Status {
   TegulaStatus code = TEGULA_OK;
   std::string text;
+  Shortage shortage{};
 
   explicit operator bool() const { return code == TEGULA_OK; }
   static Status ok() { return {}; }
   static Status error(TegulaStatus code, std::string text) { return {code, std::move(text)}; }
+  /// TEGULA_OUT_OF_RESOURCES in the words that programs written for Triton look for; `text` says the rest.
+  static Status exhausted(const char *name, uint64_t required, uint64_t limit, const std::string &text) {
+    return {TEGULA_OUT_OF_RESOURCES,
+            std::string("out of resource: ") + name + ", Required: " + std::to_string(required) + ", Hardware limit: " + std::to_string(limit) + ". " + text,
+            {name, required, limit}};
+  }
 };
 
 } // namespace tegula::runtime

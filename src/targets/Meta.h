@@ -1,5 +1,9 @@
 // What every target tells the runtime about a compiled kernel: arguments, and the places in the source that faults and
 // prints refer to. No LLVM here; the api layer serializes it into the cache.
+//
+// What is worth knowing but no mistake (an access that is not vectorized, a loop that is not pipelined) goes to the DiagEngine as a
+// message of severity Remark: a row in Diagnostics.def, then diag.report(diag::row, op.loc, ...). The api layer keeps remarks with the
+// kernel, in the cache too.
 #pragma once
 #include "ir/Type.h"
 #include <cstdint>
@@ -32,6 +36,14 @@ struct ArgSlot {
   std::string name;
   bool isSigned = true;
   bool written = false; // the kernel may store through this pointer
+};
+
+/// A tile in shared memory, for the message of a kernel that needs more than there is.
+struct SharedTile {
+  uint64_t bytes = 0;
+  std::string what; // of the operation it is for: "dot", "convert"
+  std::string file;
+  uint32_t line = 0, column = 0;
 };
 
 } // namespace tegula::targets

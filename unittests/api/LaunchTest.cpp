@@ -293,3 +293,56 @@ def nineteen(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s):
   EXPECT_LT(nineteen, 1000);
 #endif
 }
+
+// A launch that looks like an earlier one finds its kernel without a key; which one must not depend on what ran before.
+TEST(Launch, CallsInAnyOrderFindTheirKernels) {
+  Context c = context();
+  Module m = module(c, R"(@triton.jit
+def k(out, a, b, f, flag, none, x: tl.int64, C: tl.constexpr, D=3):
+    tl.store(out, a)
+    tl.store(out + 1, b)
+    tl.store(out + 2, (f * 4).to(tl.int64))
+    tl.store(out + 3, flag.to(tl.int64) + C * 10)
+    tl.store(out + 4, x)
+    tl.store(out + 5, D)
+)");
+  Function k = m.kernel("k").value();
+  alignas(64) int64_t memory[16] = {};
+  Value names[] = {Value::of(std::string_view("a")), Value::of(std::string_view("b"))};
+  const int64_t ints[] = {0, 1, 2, 16, 48, -16, 7, int64_t(1) << 31, int64_t(1) << 40, -1, INT32_MAX, INT32_MIN, INT64_MIN};
+  LaunchOptions options[2];
+  options[0].device = options[1].device = TEGULA_DEVICE_INDEX_CPU;
+  options[1].num_warps = 8;
+  uint64_t seed = 1;
+  auto random = [&](size_t n) { seed = seed * 6364136223846793005u + 1442695040888963407u; return (seed >> 33) % n; };
+  size_t state[9] = {};
+  for (int round = 0; round < 600; ++round) {
+    // One thing changes from call to call, or nothing.
+    if (size_t which = random(12); which < 9) state[which] = random(13);
+    int64_t *out = memory + state[0] % 2, a = ints[state[1]], b = ints[state[2]], x = ints[state[6]], C = int64_t(state[7] % 2);
+    double f = double(state[3]) / 4;
+    bool flag = state[4] % 2;
+    int64_t D = state[8] < 8 ? 3 : 5;
+    std::vector<Arg> args = {std::span(out, 8), a, b, f, flag, nullptr, x, C};
+    if (state[8] > 4) args.push_back(D);
+    if (state[5] > 8) args[5] = names[state[5] % 2];
+    const LaunchOptions &o = options[state[8] == 12];
+    Result<Kernel> expected = k.compile(args, o);
+    ASSERT_TRUE(expected) << expected.status().message();
+    TegulaKernel *found = nullptr;
+    Grid grid(1);
+    ASSERT_EQ(tegula_launch(k.get(), grid.n, Kernel::raw(args), args.size(), &o, &found), TEGULA_OK) << tegula_last_error();
+    ASSERT_EQ(found, expected.value().get()) << expected.value().info().signature;
+    const int64_t want[] = {a, b, int64_t(f * 4), flag + C * 10, x, D};
+    for (int i = 0; i < 6; ++i) ASSERT_EQ(out[i], want[i]) << "result " << i << " of round " << round;
+  }
+  // What the long way refuses is refused after a call that was fine, too.
+  std::vector<Arg> args = {std::span(memory, 8), 2, 2, 1.0, true, nullptr, 2, 0};
+  ASSERT_TRUE(k(1, args, options[0]));
+  args[0] = Arg(std::span(static_cast<const int64_t *>(memory), 8));
+  Status s = k(1, args, options[0]);
+  EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_NE(s.message().find("read-only"), std::string::npos) << s.message();
+  args.erase(args.begin() + 3, args.end());
+  EXPECT_EQ(k(1, args, options[0]).code(), TEGULA_INVALID_ARGUMENT);
+}

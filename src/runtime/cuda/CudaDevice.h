@@ -94,7 +94,13 @@ public:
   /// The Status of a failed launch, copy or wait: if kernels failed on the GPU, says which and why.
   Status blame(CUresult r, const std::string &what, LaunchOutcome &outcome);
   /// Remembers the last launched kernels for messages.
-  void launched(const KernelInfo *info) const { last_[lastIndex_.fetch_add(1, std::memory_order_relaxed) % lastCount].store(info, std::memory_order_relaxed); }
+  void launched(const KernelInfo *info) const {
+    unsigned n = lastIndex_.load(std::memory_order_relaxed);
+    if (last_[(n - 1) % lastCount].load(std::memory_order_relaxed) == info) return;
+    // Two threads may take the same place: one name less in a message, no atomic operation for every launch.
+    last_[n % lastCount].store(info, std::memory_order_relaxed);
+    lastIndex_.store(n + 1, std::memory_order_relaxed);
+  }
   void forget(const KernelInfo *info);
 
 private:

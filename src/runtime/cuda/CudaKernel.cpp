@@ -86,9 +86,7 @@ Status CudaKernel::prepareShared() {
     return d.error(r, "asking for the shared memory of `" + info_->name + "`");
   uint64_t need = uint64_t(fixed) + info_->gpu.sharedBytes;
   if (need > p.maxSharedBytes)
-    return Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info_->name + "` needs " + std::to_string(need) + " bytes of shared memory per block; " +
-                                                      capabilityText(p) + " has " + std::to_string(p.maxSharedBytes) +
-                                                      ". Smaller blocks or a smaller num_stages help");
+    return tooMuchShared(*info_, need, p.maxSharedBytes, capabilityText(p));
   use_.sharedBytes = static_cast<uint32_t>(need);
   CUresult r = d.functionSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(info_->gpu.sharedBytes));
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "reserving shared memory for `" + info_->name + "`");
@@ -108,9 +106,10 @@ Status CudaKernel::readUse() {
   // Without an assembler's log every byte of local memory counts as spilled.
   use_.spillBytes = info_->gpu.use.registers ? info_->gpu.use.spillBytes : use_.localBytes;
   if (r == CUDA_SUCCESS && threads > maxThreads)
-    return Status::error(TEGULA_OUT_OF_RESOURCES, "`" + info_->name + "` takes " + std::to_string(use_.registers) + " registers in each of " +
-                                                      std::to_string(threads) + " threads; " + device_.properties().name + " runs at most " +
-                                                      std::to_string(maxThreads) + " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
+    return Status::exhausted("threads", threads, maxThreads,
+                             "`" + info_->name + "` takes " + std::to_string(use_.registers) + " registers in each of " + std::to_string(threads) +
+                                 " threads; " + device_.properties().name + " runs at most " + std::to_string(maxThreads) +
+                                 " such threads per block. A smaller num_warps, smaller blocks or maxnreg help");
   int blocks = 0;
   if (r == CUDA_SUCCESS) r = d.occupancyBlocks(&blocks, function_, static_cast<int>(threads), info_->gpu.sharedBytes);
   use_.blocksPerCore = static_cast<uint32_t>(blocks);

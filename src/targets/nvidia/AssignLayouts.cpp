@@ -6,6 +6,7 @@
 #include "passes/RemoveDead.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/Remarks.h"
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -38,6 +39,8 @@ bool isIndexArithmetic(OpKind k) {
 struct Access {
   LinearLayout layout;
   int64_t vec = 1;
+  int64_t wanted = 1; // elements that would fit one instruction
+  unsigned axis = 0;  // along which addresses are consecutive
 };
 
 class Homes {
@@ -53,6 +56,7 @@ public:
 
   const Function &function() const { return f_; }
   unsigned warps() const { return warps_; }
+  const AxisFacts &facts() const { return facts_; }
 
   Home of(const Value *v) const {
     if (v->def && renames(v->def->kind)) {
@@ -106,7 +110,9 @@ public:
     if (op.kind == OpKind::Load || op.kind == OpKind::Store) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
-      a.vec = std::min({facts_.vectorWidth(pointer, mask, order[0]), std::max<int64_t>(1, 16 / bytes), perThread});
+      a.axis = order[0];
+      a.wanted = std::min(std::max<int64_t>(1, 16 / bytes), perThread);
+      a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
         a.vec /= 2;
@@ -314,7 +320,7 @@ void Homes::giveDefaults(const Block &b) {
 /// Writes the kernel with layouts. `want` is the only place where a conversion is made.
 class Rewriter {
 public:
-  Rewriter(const Homes &homes, Module &out) : homes_(homes), out_(out), b_(out) { b_.setFolding(false); }
+  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : homes_(homes), out_(out), remarks_(remarks), b_(out) { b_.setFolding(false); }
 
   void run() {
     const Function &f = homes_.function();
@@ -379,6 +385,7 @@ private:
 
   const Homes &homes_;
   Module &out_;
+  DiagEngine *remarks_;
   Builder b_;
   std::vector<Made> made_{1};
   std::vector<std::vector<uint16_t>> yields_; // layouts that the terminator of the current region must give
@@ -426,6 +433,8 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
       Access a = homes_.access(op);
       all = id(a.layout);
       vec = a.vec;
+      if (remarks_)
+        remarkAccess(op, homes_.facts(), a.axis, a.vec, a.wanted, *remarks_);
     }
     break;
   case OpKind::Dot: {
@@ -585,12 +594,12 @@ void Rewriter::isolated(const Op &op) {
 
 } // namespace
 
-std::unique_ptr<Module> assignLayouts(const Module &module, const NvTarget &target, const NvOptions &options) {
+std::unique_ptr<Module> assignLayouts(const Module &module, const NvTarget &target, const NvOptions &options, DiagEngine *remarks) {
   auto out = std::make_unique<Module>();
   out->sources = module.sources;
   out->inlineSites = module.inlineSites;
   Homes homes(*module.kernel(), *out, target, options.numWarps);
-  Rewriter(homes, *out).run();
+  Rewriter(homes, *out, remarks).run();
   hoistInvariants(*out);
   removeDead(*out);
   return out;

@@ -17,7 +17,7 @@
 namespace tegula::nvidia {
 
 /// `module` holds a kernel without calls. The result holds that kernel alone; memory operations in it carry the attribute
-/// `vec`: elements of one access, consecutive in registers and in memory.
-std::unique_ptr<ir::Module> assignLayouts(const ir::Module &module, const NvTarget &target, const NvOptions &options);
+/// `vec`: elements of one access, consecutive in registers and in memory. `remarks`, if given, is told which accesses are not wide.
+std::unique_ptr<ir::Module> assignLayouts(const ir::Module &module, const NvTarget &target, const NvOptions &options, DiagEngine *remarks = nullptr);
 
 } // namespace tegula::nvidia

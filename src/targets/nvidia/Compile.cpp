@@ -43,7 +43,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   if (!targets::checkExtents(*kernel->block(), diag))
     return false;
   targets::Lap lap;
-  c.gpu = assignLayouts(module, target, options);
+  c.gpu = assignLayouts(module, target, options, &diag);
   lap.into(c.times.layoutNs);
   prefetchLoads(*c.gpu, options);
   lap.into(c.times.passesNs);
@@ -66,6 +66,9 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   }
 #endif
   lap.into(c.times.lowerNs);
+  // Nothing can run it: what it needs, and for what, is the answer.
+  if (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit())
+    return true;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
   return true;
@@ -98,7 +101,9 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
     return std::nullopt;
   GpuKernel kernel;
   targets::Lap lap;
-  if (target.simulate) {
+  if (c.meta.sharedBytes > target.sharedLimit()) {
+    kernel.code.clear();
+  } else if (target.simulate) {
     kernel.code = emitObject(*c.llvm, *c.machine);
   } else {
     std::string ptx = emitPtx(*c.llvm, *c.machine);

@@ -2,6 +2,7 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/Frame.h"
 #include "targets/nvidia/Codegen.h"
 #include "llvm/IR/Module.h"
 
@@ -26,7 +27,7 @@ bool Lowering::run() {
   countUses(*source_->block());
   beginKernel();
   block(*source_->block());
-  meta_.sharedBytes = static_cast<uint32_t>(scratchBytes_);
+  meta_.sharedBytes = scratchBytes_;
   return ok_;
 }
 
@@ -410,8 +411,10 @@ V Lowering::scratch(const Op &op, uint64_t bytes) {
     barrier();
   scratchUsed_ = true;
   in_->setSite(siteOf(op));
-  if (uint64_t limit = target_.sharedLimit(); bytes > limit)
-    fail(op, "it needs " + std::to_string(bytes) + " bytes of shared memory, a block has " + std::to_string(limit));
+  if (bytes > scratchBytes_) {
+    targets::Site at = targets::siteAt(m_, op, targets::Site::Kind::Other, source_->name);
+    meta_.sharedTiles = {{bytes, std::string(ir::info(op.kind).name), at.file, at.line, at.column}};
+  }
   scratchBytes_ = std::max(scratchBytes_, bytes);
   return shared_;
 }

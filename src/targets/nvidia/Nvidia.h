@@ -66,7 +66,8 @@ struct GpuKernelMeta {
   uint32_t argBytes = 0;     // packed arguments without the record pointer
   uint32_t threads = 128;    // per CTA
   uint32_t clusterCtas = 1;
-  uint32_t sharedBytes = 0;  // dynamic shared memory per CTA
+  uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than NvTarget::sharedLimit(): the code is empty
+  std::vector<targets::SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
   bool cooperative = false, programmaticLaunch = false;
   std::vector<targets::Site> sites;
   std::vector<TensorMap> tensorMaps;

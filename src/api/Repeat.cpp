@@ -1,0 +1,129 @@
+// Making a Repeat; following it.
+#include "api/Repeat.h"
+#include <cstring>
+
+namespace tegula::api {
+
+using lang::Scalar;
+
+/// Fills in what `a`, which the long way took, says about arguments that go the same way.
+bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
+  s.kind = a.kind;
+  s.dtype = a.dtype;
+  s.words[0] = a.u.u;
+  bool runtime = !p.isConstexpr, wideType = p.annotation.isInt() && !p.annotation.isBool();
+  switch (a.kind) {
+  case TEGULA_ARG_POINTER:
+    s.is = Is::Pointer;
+    s.aligns = p.specializeAlignment;
+    s.divisible = reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0;
+    return runtime;
+  case TEGULA_ARG_INT:
+    // A 1 that became a constant stays one, and so does the value of a constexpr parameter.
+    if (!runtime || (!p.annotated && a.dtype == TEGULA_VOID && a.u.i == 1 && p.specialize)) return s.is = Is::Constant, true;
+    s.is = Is::Int;
+    s.aligns = p.specializeAlignment && (!p.annotated || wideType);
+    s.divisible = a.u.i % 16 == 0;
+    s.sizes = !p.annotated && a.dtype == TEGULA_VOID;
+    s.wide = a.u.i != static_cast<int32_t>(a.u.i);
+    return true;
+  case TEGULA_ARG_FLOAT: return s.is = runtime ? Is::Float : Is::Constant, true;
+  case TEGULA_ARG_BOOL: return s.is = runtime ? Is::Bool : Is::Constant, true;
+  case TEGULA_ARG_NONE: return s.is = Is::None, true;
+  case TEGULA_ARG_VALUE:
+    if (!a.u.value) return false;
+    s.is = Is::Value;
+    s.words[0] = a.u.value->keyWords()[0], s.words[1] = a.u.value->keyWords()[1];
+    return true;
+  default: return false;
+  }
+}
+
+/// The bytes of a runtime argument that are copied as they are; 0: this type takes the long way.
+static uint8_t plainBytes(Scalar s) {
+  switch (s) {
+  case Scalar::Int1: case Scalar::Int8: case Scalar::UInt8: return 1;
+  case Scalar::Int16: case Scalar::UInt16: return 2;
+  case Scalar::Int32: case Scalar::UInt32: case Scalar::Fp32: return 4;
+  case Scalar::Int64: case Scalar::UInt64: case Scalar::Fp64: return 8;
+  default: return 0;
+  }
+}
+
+std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
+                                         const CallOptions &call, TegulaKernel &kernel) {
+  if (!call.deviceGiven || !kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
+  std::unique_ptr<Repeat> r(new Repeat(kernel));
+  r->options_ = options;
+  r->options_.stream = nullptr;
+  r->threads_ = call.threads;
+  const std::vector<Param> &params = f.params();
+  size_t next = 0; // of kernel.pack
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Param &p = params[i];
+    r->defaults_.push_back(p.defaultArg.kind == TEGULA_ARG_MISSING ? nullptr : &p.defaultArg);
+    const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : r->defaults_.back();
+    Step s;
+    if (!a || !stepOf(p, *a, s)) return nullptr;
+    if (s.is >= Is::Pointer) {
+      if (next == kernel.pack.size() || kernel.pack[next].leaf != i || kernel.pack[next].isPtr != (s.is == Is::Pointer)) return nullptr;
+      const PackItem &item = kernel.pack[next++];
+      bool floats = item.scalar == Scalar::Fp32 || item.scalar == Scalar::Fp64;
+      s.bytes = item.isPtr ? 8 : plainBytes(item.scalar);
+      s.offset = item.offset;
+      s.forbidden = item.written ? uint16_t(TEGULA_ARG_READ_ONLY) : uint16_t(0);
+      // What must be converted, or checked against the range of its type, takes the long way.
+      if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
+      if (s.is == Is::Int && (s.dtype != TEGULA_VOID || item.scalar == Scalar::Int1 || (item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
+    }
+    r->steps_.push_back(s);
+  }
+  return next == kernel.pack.size() ? std::move(r) : nullptr;
+}
+
+inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
+  if (a.kind != s.kind || a.dtype != s.dtype || (a.flags & s.forbidden)) return false;
+  char *to = block + s.offset;
+  switch (s.is) {
+  case Is::Pointer:
+    if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
+    std::memcpy(to, &a.u.u, 8);
+    return true;
+  case Is::Int:
+    if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
+    if (s.sizes && (a.u.i == 1 || (a.u.i != static_cast<int32_t>(a.u.i)) != s.wide)) return false;
+    if (s.bytes == 4) std::memcpy(to, &a.u.u, 4);
+    else if (s.bytes == 8) std::memcpy(to, &a.u.u, 8);
+    else std::memcpy(to, &a.u.u, s.bytes);
+    return true;
+  case Is::Bool:
+    if (a.u.u > 1) return false;
+    std::memcpy(to, &a.u.u, s.bytes);
+    return true;
+  case Is::Float:
+    if (s.bytes == 8) {
+      std::memcpy(to, &a.u.f, 8);
+    } else {
+      float v = static_cast<float>(a.u.f);
+      std::memcpy(to, &v, 4);
+    }
+    return true;
+  case Is::Constant: return a.u.u == s.words[0];
+  case Is::None: return true;
+  case Is::Value: return a.u.value && a.u.value->keyWords()[0] == s.words[0] && a.u.value->keyWords()[1] == s.words[1];
+  }
+  return false;
+}
+
+bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
+  static_assert(offsetof(TegulaLaunchOptions, stream) + sizeof(void *) == sizeof(TegulaLaunchOptions), "the stream comes last: all before it is compared");
+  size_t n = steps_.size();
+  if (count > n || std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) != 0) return false;
+  for (size_t i = 0; i < n; ++i) {
+    const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
+    if (!a || !matches(steps_[i], *a, block)) return false;
+  }
+  return true;
+}
+
+} // namespace tegula::api

@@ -1,0 +1,54 @@
+// The short way of a launch: a call that looks like an earlier one runs that one's kernel.
+//
+// The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack them. A Repeat is
+// made from one such call. It holds, per parameter, what an argument must be for the key to come out the same (its kind, its type, divisible by
+// 16 or not, 1 or not, the value of a constant) and where its bits go, so that one walk decides and packs. It may refuse what the
+// long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or no given device have none.
+#pragma once
+#include "api/Handles.h"
+
+namespace tegula::api {
+
+struct BoundCall;
+
+class Repeat {
+public:
+  /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to `kernel`'s key.
+  static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
+                                          const CallOptions &call, TegulaKernel &kernel);
+
+  /// True if the call would find kernel(); then `block` (maxBytes of room) holds its arguments.
+  bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const;
+
+  TegulaKernel &kernel() const { return kernel_; }
+  unsigned threads() const { return threads_; }
+  static constexpr size_t maxBytes = 1024;
+
+private:
+  enum class Is : uint8_t { Constant, None, Value, /* in the block: */ Pointer, Int, Bool, Float };
+  /// What an argument must be, and what becomes of it.
+  struct Step {
+    Is is = Is::Constant;
+    uint8_t kind = 0; // TEGULA_ARG_*
+    TegulaDtype dtype = TEGULA_VOID;
+    uint8_t bytes = 0;          // in the block
+    uint16_t forbidden = 0;     // flags
+    bool aligns = false;        // `divisible` must be right
+    bool divisible = false;     // by 16
+    bool sizes = false;         // an int without annotation: `wide` must be right, and it must not be 1
+    bool wide = false;          // does not fit 32 bits
+    uint32_t offset = 0;        // in the block
+    uint64_t words[2] = {0, 0}; // bits of a constant; key of a value
+  };
+  static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
+  static bool matches(const Step &s, const TegulaArg &a, char *block);
+
+  explicit Repeat(TegulaKernel &k) : kernel_(k) {}
+  TegulaKernel &kernel_;
+  TegulaLaunchOptions options_{}; // without the stream
+  unsigned threads_ = 1;
+  std::vector<Step> steps_;
+  std::vector<const TegulaArg *> defaults_; // of parameters, null: none
+};
+
+} // namespace tegula::api
