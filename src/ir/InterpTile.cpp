@@ -154,7 +154,7 @@ std::optional<std::vector<Tile>> evalTileOp(const Op &op, std::span<const Tile *
   case OpKind::Range: return one(range(op));
   case OpKind::Splat: return one(Tile(numel, (*args[0])[0]));
   // Row-major order is kept; `reorder` allows any order, this one too.
-  case OpKind::Unsplat: case OpKind::Convert: case OpKind::ExpandDims: case OpKind::Reshape: return one(*args[0]);
+  case OpKind::Unsplat: case OpKind::Convert: case OpKind::ToShared: case OpKind::ExpandDims: case OpKind::Reshape: return one(*args[0]);
   case OpKind::Broadcast: return one(broadcast(op, *args[0]));
   case OpKind::Permute: return one(permute(op, *args[0]));
   case OpKind::Join: return one(join(*args[0], *args[1]));

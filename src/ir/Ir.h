@@ -29,7 +29,7 @@ enum class OpKind : uint8_t {
 };
 
 namespace traits {
-enum : uint16_t { None = 0, Pure = 1, Elementwise = 2, Reads = 4, Writes = 8, Terminator = 16, Shape = 32, Commutative = 64 };
+enum : uint16_t { None = 0, Pure = 1, Elementwise = 2, Reads = 4, Writes = 8, Terminator = 16, Shape = 32, Commutative = 64, Shared = 128 };
 }
 
 struct OpInfo {

@@ -23,7 +23,7 @@ std::string str(const Type &t) {
   std::string elem = t.isPtr ? std::string("ptr<") + name(t.elem) + ">" : name(t.elem);
   if (t.isScalar())
     return elem;
-  std::string s = "tensor<";
+  std::string s = t.isShared ? "shared<" : "tensor<";
   for (int32_t d : t.shape)
     s += std::to_string(d) + "x";
   s += elem;

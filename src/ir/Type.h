@@ -52,19 +52,23 @@ private:
   std::array<int32_t, maxRank> dims_{};
 };
 
-/// void | scalar | pointer to scalar | tensor of scalars | tensor of pointers. A rank-0 shape is a scalar.
+/// void | scalar | pointer to scalar | tensor of scalars | tensor of pointers | (GPU only) tile in shared memory. A rank-0
+/// shape is a scalar.
 struct Type {
   Elem elem = Elem::Void; // element, or pointee if isPtr
   bool isPtr = false;
   Shape shape;
   /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above targets/nvidia).
   uint16_t layout = 0;
+  /// A tile in the block's shared memory: the value is its address, and the layout maps offsets (in elements) to coordinates.
+  bool isShared = false;
 
   static Type none() { return {}; }
   static Type scalar(Elem e) { return {e, false, {}}; }
   static Type ptr(Elem pointee) { return {pointee, true, {}}; }
   static Type tensor(Shape s, Elem e) { return {e, false, s}; }
   static Type ptrTensor(Shape s, Elem pointee) { return {pointee, true, s}; }
+  static Type shared(Shape s, Elem e, uint16_t layout) { return {e, false, s, layout, true}; }
 
   bool isVoid() const { return elem == Elem::Void && !isPtr; }
   bool isTensor() const { return shape.rank() != 0; }
@@ -80,7 +84,8 @@ struct Type {
   bool operator==(const Type &) const = default;
 };
 
-/// "i32", "ptr<f16>", "tensor<128x64xf32>", "tensor<128xptr<f16>>", "tensor<128xf32, L1>" (layout 1), "void".
+/// "i32", "ptr<f16>", "tensor<128x64xf32>", "tensor<128xptr<f16>>", "tensor<128xf32, L1>" (layout 1),
+/// "shared<128x64xbf16, L3>", "void".
 std::string str(const Type &t);
 
 } // namespace tegula::ir

@@ -51,7 +51,8 @@ constexpr AttrRow attrTable[] = {
     {"num_stages", intAttr}, {"imprecise", intAttr},  {"perm", listAttr},     {"signs", listAttr},      {"divisibility", listAttr},
     {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
-    {"scope", stringAttr},   {"precision", stringAttr},
+    {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
+    {"async", intAttr},
 };
 
 class Verifier {
@@ -76,6 +77,7 @@ private:
   bool gather(const Op &op);
   bool histogram(const Op &op);
   bool memory(const Op &op);
+  bool tiles(const Op &op);
   bool atomics(const Op &op);
   bool dot(const Op &op);
   bool combine(const Op &op);
@@ -232,6 +234,9 @@ bool Verifier::family(const Op &op) {
   case OpKind::Histogram: return histogram(op);
   case OpKind::Load: case OpKind::Store: return memory(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
+  case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
+  case OpKind::AsyncWait: case OpKind::DotWait:
+    return tiles(op);
   case OpKind::Dot: return dot(op);
   case OpKind::Reduce: case OpKind::Scan: return combine(op);
   case OpKind::For: case OpKind::While: return loop(op);
@@ -323,6 +328,7 @@ bool Verifier::shape(const Op &op) {
   case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "makes a scalar from a tensor of one element");
   case OpKind::Convert:
     return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) || bad(&op, "changes the layout only");
+  case OpKind::ToShared: return (!a.isShared && r.isShared && a.shape == r.shape) || bad(&op, "makes a shared tile of a tensor");
   case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "keeps the number of elements");
   case OpKind::Permute: return permute(op);
   case OpKind::ExpandDims: {
@@ -387,6 +393,34 @@ bool Verifier::histogram(const Op &op) {
     ok = op.operands[1]->type == op.operands[0]->type.withElem(Elem::I1);
   return (ok && op.result()->type.shape.rank() == 1 && op.result()->type.scalarType() == Type::scalar(Elem::I32)) ||
          bad(&op, "needs integers [, mask] and gives a tensor of i32");
+}
+
+/// Tiles in shared memory, and asynchronous operations on them.
+bool Verifier::tiles(const Op &op) {
+  auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
+  switch (op.kind) {
+  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.intAttr("slots") > 0) || bad(&op, "makes at least one tile");
+  case OpKind::SharedSlot:
+    return (op.operands[0]->type.isShared && op.result()->type == op.operands[0]->type && op.operands[1]->type == Type::scalar(Elem::I32)) ||
+           bad(&op, "needs a ring and an i32, and gives a tile of the ring");
+  case OpKind::SharedLoad: return holds(op.operands[0]->type, op.result()->type) || bad(&op, "gives the tensor in a tile");
+  case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor for it");
+  case OpKind::AsyncCopy: {
+    size_t n = op.operands.size();
+    if (n < 2 || n > 3 || !op.operands[1]->type.isPtr)
+      return bad(&op, "needs tile, pointers [, mask]");
+    const Type &p = op.operands[1]->type;
+    if (!holds(op.operands[0]->type, Type{p.elem, false, p.shape, p.layout}))
+      return bad(&op, "pointers and tile do not fit");
+    return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
+  }
+  case OpKind::AsyncWait: return op.find("pending") || bad(&op, "needs pending");
+  default: break;
+  }
+  bool ok = op.find("pending") && op.operands.size() == op.results.size();
+  for (size_t i = 0; ok && i < op.results.size(); ++i)
+    ok = op.operands[i]->type == op.results[i]->type;
+  return ok || bad(&op, "needs pending and gives its operands");
 }
 
 bool Verifier::memory(const Op &op) {

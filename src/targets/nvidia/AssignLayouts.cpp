@@ -1,6 +1,7 @@
 // See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
 #include "targets/nvidia/AssignLayouts.h"
 #include "ir/Builder.h"
+#include "layout/Conversion.h"
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
@@ -122,6 +123,13 @@ public:
   }
 
   DotChoice choiceOf(const Op &dot) const { return chooseDot(dot, target_, warps_); }
+  /// wgmma can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
+  /// (attention); what comes from memory goes to shared memory without passing through registers at all.
+  bool takesRegisters(const Op &dot, const DotChoice &c) const {
+    Home h = of(dot.operands[0]);
+    return h.rank == Rank::Accumulator &&
+           layout::exchangeScope(layoutOf(h), dotOperandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;
+  }
 
 private:
   void set(const Value *v, const LinearLayout &l, Rank rank) {
@@ -375,6 +383,7 @@ private:
     return b_.create(op.kind, operands, results, op.attrs);
   }
   Value *want(const Value *v, uint16_t layout);
+  Value *wantTile(const Value *v, bool isA);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
   void write(const Op &op);
   void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
@@ -420,6 +429,18 @@ Value *Rewriter::want(const Value *v, uint16_t layout) {
   return made;
 }
 
+/// The tile in shared memory that wgmma reads, contiguous the way the registers lie, so that nothing is transposed.
+Value *Rewriter::wantTile(const Value *v, bool isA) {
+  uint16_t home = typeOf(v).layout;
+  Value *from = want(v, home);
+  uint16_t memory = id(sharedOperand(from->type, isA, contiguousAxis(out_.layoutOf(from->type))).memory);
+  if (Value *done = find({v, memory}))
+    return done;
+  Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
+  define(v, tile);
+  return tile;
+}
+
 /// Operands and results with the layouts this operation works in.
 void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec) {
   std::vector<uint16_t> wanted(op.operands.size());
@@ -439,9 +460,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   case OpKind::Dot: {
     DotChoice c = homes_.choiceOf(op);
-    for (unsigned i = 0; i < 2; ++i)
-      wanted[i] = c.kind == DotKind::Wgmma ? typeOf(op.operands[i]).layout : id(dotOperandLayout(c, op, i, homes_.warps()));
+    bool isWgmma = c.kind == DotKind::Wgmma, aInRegisters = !isWgmma || homes_.takesRegisters(op, c);
     wanted[2] = id(accumulatorLayout(c, op, homes_.warps()));
+    operands = {aInRegisters ? want(op.operands[0], id(dotOperandLayout(c, op, 0, homes_.warps()))) : wantTile(op.operands[0], true),
+                isWgmma ? wantTile(op.operands[1], false) : want(op.operands[1], id(dotOperandLayout(c, op, 1, homes_.warps())))};
     break;
   }
   case OpKind::Split:
@@ -469,7 +491,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
       for (size_t i = 0; i < wanted.size(); ++i)
         wanted[i] = typeOf(op.operands[i]).layout;
   }
-  for (size_t i = 0; i < wanted.size(); ++i)
+  for (size_t i = operands.size(); i < wanted.size(); ++i)
     operands.push_back(want(op.operands[i], all ? all : wanted[i]));
   for (const Value *r : op.results)
     results.push_back(typeOf(r));

@@ -1,6 +1,7 @@
 // See DotChoice.h.
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/SharedMemory.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -110,7 +111,19 @@ LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned op
   if (c.kind == DotKind::Fma)
     return fmaOperandLayout(fmaAccLayout(dot.result()->type.shape, warps), t.shape, operand == 0);
   unsigned bits = ir::bitWidth(t.elem);
+  if (c.kind == DotKind::Wgmma)
+    return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
   return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
+}
+
+unsigned contiguousAxis(const LinearLayout &l) {
+  layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
+  return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
+}
+
+uint64_t slotBytes(const ir::Type &tile) {
+  uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
+  return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
 }
 
 SharedOperand sharedOperand(const ir::Type &t, bool isA, unsigned fastest) {

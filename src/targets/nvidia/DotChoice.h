@@ -23,7 +23,7 @@ struct DotChoice {
 DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps);
 /// Layout of the accumulator and result.
 layout::LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps);
-/// Layout of operand 0 or 1 in registers (Fma, Mma).
+/// Layout of operand 0 or 1 in registers (Fma, Mma; Wgmma: operand 0, which may as well lie in shared memory).
 layout::LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps);
 
 /// A wgmma operand in shared memory: contiguous along K or along the rows (M or N) of the product.
@@ -38,6 +38,10 @@ struct SharedOperand {
   uint32_t offset(unsigned r, unsigned k) const;
   unsigned elemBytes = 2, rows = 0; // rows of an atom column: extent of the axis that is not contiguous
 };
+/// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two).
+unsigned contiguousAxis(const layout::LinearLayout &l);
+/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
+uint64_t slotBytes(const ir::Type &tile);
 /// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always contiguous along K.
 SharedOperand sharedOperand(const ir::Type &operand, bool isA, unsigned fastest);
 

@@ -2,8 +2,8 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
-#include "targets/common/Frame.h"
 #include "targets/nvidia/Codegen.h"
+#include "targets/nvidia/DotChoice.h"
 #include "llvm/IR/Module.h"
 
 namespace tegula::nvidia {
@@ -25,9 +25,10 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
 
 bool Lowering::run() {
   countUses(*source_->block());
+  findLastUsers(*source_->block());
   beginKernel();
   block(*source_->block());
-  meta_.sharedBytes = scratchBytes_;
+  meta_.sharedBytes = memory_.peak();
   return ok_;
 }
 
@@ -122,6 +123,7 @@ void Lowering::block(const ir::Block &b) {
     if (!ok_)
       return;
     lowerOp(*op);
+    releaseAfter(*op);
   }
 }
 
@@ -174,6 +176,32 @@ void Lowering::lowerOp(const Op &op) {
     return barrier();
   case OpKind::Dot:
     return dot(op);
+  case OpKind::DotWait:
+    return dotWait(op);
+  case OpKind::ToShared:
+    return toShared(op);
+  case OpKind::SharedAlloc:
+    return sharedAlloc(op);
+  case OpKind::SharedSlot: {
+    auto bytes = static_cast<uint32_t>(slotBytes(op.result()->type));
+    return set(op.result(), {b_.CreateAdd(scalar(op.operands[0]), b_.CreateMul(scalar(op.operands[1]), b_.getInt32(bytes)))});
+  }
+  case OpKind::SharedLoad:
+    in_->setSite(siteOf(op));
+    return set(op.result(), loadShared(layoutOf(op.operands[0]), scalar(op.operands[0]), op.result()->type));
+  case OpKind::SharedStore:
+    in_->setSite(siteOf(op));
+    return storeShared(layoutOf(op.operands[0]), scalar(op.operands[0]), get(op.operands[1]), op.operands[1]->type);
+  case OpKind::AsyncCopy:
+    return asyncCopy(op);
+  case OpKind::AsyncCommit:
+    return in_->cpAsyncCommit();
+  case OpKind::AsyncWait:
+    return in_->cpAsyncWait(static_cast<unsigned>(op.intAttr("pending")));
+  case OpKind::SharedBarrier:
+    if (op.intAttr("fence"))
+      in_->fenceProxyAsync();
+    return barrier();
   case OpKind::Reduce:
     return reduce(op);
   case OpKind::Scan:
@@ -207,7 +235,7 @@ void Lowering::lowerOp(const Op &op) {
 
 // ---- values
 
-llvm::Type *Lowering::regType(const ir::Type &t) { return t.isPtr ? b_.getPtrTy() : vec_ ? vec_->elemType(t.elem) : targets::VecEmitter{b_, vecTarget_}.elemType(t.elem); }
+llvm::Type *Lowering::regType(const ir::Type &t) { return t.isShared ? b_.getInt32Ty() : t.isPtr ? b_.getPtrTy() : vec_ ? vec_->elemType(t.elem) : targets::VecEmitter{b_, vecTarget_}.elemType(t.elem); }
 llvm::Type *Lowering::memType(const ir::Type &t) { return !t.isPtr && t.elem == Elem::I1 ? b_.getInt8Ty() : regType(t); }
 V Lowering::toMemory(V x) { return x->getType()->isIntegerTy(1) ? b_.CreateZExt(x, b_.getInt8Ty()) : x; }
 V Lowering::fromMemory(V x, const ir::Type &t) {
@@ -398,26 +426,7 @@ V Lowering::ownsElements(uint16_t id) {
   return owners_[id] = owns;
 }
 
-// ---- shared scratch
-
-void Lowering::barrier() {
-  in_->barrier();
-  seen_.clear();
-  scratchUsed_ = false;
-}
-
-V Lowering::scratch(const Op &op, uint64_t bytes) {
-  if (scratchUsed_)
-    barrier();
-  scratchUsed_ = true;
-  in_->setSite(siteOf(op));
-  if (bytes > scratchBytes_) {
-    targets::Site at = targets::siteAt(m_, op, targets::Site::Kind::Other, source_->name);
-    meta_.sharedTiles = {{bytes, std::string(ir::info(op.kind).name), at.file, at.line, at.column}};
-  }
-  scratchBytes_ = std::max(scratchBytes_, bytes);
-  return shared_;
-}
+// ---- elements in shared memory
 
 V Lowering::sharedAt(V base, V index, unsigned bytes) {
   return b_.CreateAdd(base, b_.CreateMul(index, b_.getInt32(bytes)));

@@ -14,6 +14,7 @@
 #include "targets/common/Vec.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/SharedMemory.h"
 #include "llvm/ADT/DenseMap.h"
 #include <functional>
 
@@ -42,7 +43,7 @@ private:
 
   // Values.
   const LinearLayout &layoutOf(const Value *v) const { return m_.layoutOf(v->type); }
-  unsigned registersOf(const ir::Type &t) const { return t.isScalar() ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
+  unsigned registersOf(const ir::Type &t) const { return t.isScalar() || t.isShared ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
   llvm::Type *regType(const ir::Type &t);          // element in a register
   const Regs &get(const Value *v) const;
   V scalar(const Value *v) const { return get(v)[0]; }
@@ -83,6 +84,9 @@ private:
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t);
   /// And back, all registers.
   Regs loadShared(const LinearLayout &memory, V base, const ir::Type &t);
+  /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at once.
+  void copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
+                    const Regs *mask, unsigned vec, AccessHints hints);
   layout::ConversionOptions conversionOptions() const;
   /// Numbers and bits that depend on the thread; `mask`: all bits that some thread sets.
   V threadValue(const layout::ThreadMap &map, uint64_t &mask);
@@ -93,10 +97,21 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared scratch: one region that operations use one after the other.
+  // Shared memory. Scratch belongs to one operation; tiles live as long as their users (findLastUsers).
   /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
   V scratch(const Op &op, uint64_t bytes);
+  /// All threads meet. Scratch of the current operation counts as written afterwards.
   void barrier();
+  V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
+  SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align);
+  void releaseShared(SharedRange r);
+  void findLastUsers(const ir::Block &b);
+  void releaseAfter(const Op &op);
+  /// The operation whose tile or ring a shared value is (a part of).
+  static const Op *tileOf(const Value *v);
+  void toShared(const Op &op);
+  void sharedAlloc(const Op &op);
+  void asyncCopy(const Op &op);
   V sharedAt(V base, V index, unsigned bytes);
   void storeElement(V address, V x, const ir::Type &t, V pred);
   V loadElement(V address, const ir::Type &t, V pred = nullptr, V other = nullptr);
@@ -133,17 +148,7 @@ private:
   Regs fma(const Op &op);
   Regs mma(const Op &op, const struct DotChoice &c);
   Regs wgmma(const Op &op, const struct DotChoice &c);
-  /// A loop's only wgmma may stay in flight while the next iteration fills another stage of a ring of operand tiles: it is
-  /// waited for one iteration later. Three stages, so that one barrier an iteration is enough: whoever writes a stage has passed
-  /// a barrier that every warpgroup reached after its wait for the wgmma that read it last.
-  struct AsyncDot {
-    const Op *dot = nullptr;
-    uint32_t bytes = 0; // of a stage
-    V offset = nullptr; // of the current stage
-    static constexpr uint32_t stages = 3;
-  };
-  AsyncDot asyncDotOf(const Op &loop);
-  AsyncDot async_;
+  void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
   V operandDescriptor(V address, const struct SharedOperand &s);
@@ -196,8 +201,12 @@ private:
     bool writes;
   };
   llvm::SmallVector<Seen, 8> seen_;
-  bool scratchUsed_ = false;
-  uint64_t scratchBytes_ = 0;
+  SharedMemory memory_;
+  llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now
+  llvm::SmallVector<SharedRange, 2> scratch_;                                       // of the current operation
+  llvm::DenseMap<const Op *, SharedRange> tiles_;
+  llvm::DenseMap<const Op *, const Op *> lastUser_;                                 // of a tile, in the tile's block
+  llvm::DenseMap<const Op *, llvm::SmallVector<const Op *, 2>> endsAfter_;          // the tiles that die with an operation
 };
 
 } // namespace tegula::nvidia

@@ -101,7 +101,7 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {
   auto address = [&](unsigned r) { return t.isScalar() ? memory : sharedAt(memory, flatIndex(t.layout, r), bytes); };
   for (unsigned r = 0; r < x.size(); ++r)
     storeElement(address(r), x[r], t, owns);
-  in_->barrier();
+  barrier();
   Regs out;
   for (unsigned r = 0; r < x.size(); ++r)
     out.push_back(loadElement(address(r), t));
@@ -117,7 +117,7 @@ void Lowering::gather(const Op &op) {
   const Regs &source = get(op.operands[0]), &index = get(op.operands[1]);
   for (unsigned r = 0; r < source.size(); ++r)
     storeElement(sharedAt(memory, flatIndex(from.layout, r), bytes), source[r], from, owns);
-  in_->barrier();
+  barrier();
   uint64_t inner = 1;
   for (unsigned k = axis + 1; k < from.shape.rank(); ++k)
     inner *= static_cast<uint64_t>(from.shape[k]);
@@ -142,7 +142,7 @@ void Lowering::histogram(const Op &op) {
   V ownsBins = ownsElements(bins.layout);
   for (unsigned r = 0; r < registersOf(bins); ++r)
     in_->storeShared(sharedAt(memory, flatIndex(bins.layout, r), 4), b_.getInt32(0), ownsBins);
-  in_->barrier();
+  barrier();
   V owns = ownsElements(t.layout);
   const Regs &values = get(op.operands[0]);
   unsigned free = m_.layoutOf(t).freeMask(layout::Dim::Register);
@@ -158,7 +158,7 @@ void Lowering::histogram(const Op &op) {
     V bin = b_.CreateSelect(inside, b_.CreateZExtOrTrunc(values[r], b_.getInt32Ty()), b_.getInt32(0));
     in_->atomic(true, sharedAt(memory, bin, 4), AtomOp::Add, AtomType::I32, {b_.getInt32(1)}, nullptr, MemSem::Relaxed, Scope::Cta, pred, false);
   }
-  in_->barrier();
+  barrier();
   Regs out;
   for (unsigned r = 0; r < registersOf(bins); ++r)
     out.push_back(in_->loadShared(sharedAt(memory, flatIndex(bins.layout, r), 4), b_.getInt32Ty()));

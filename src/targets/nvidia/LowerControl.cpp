@@ -1,6 +1,5 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
 #include "targets/nvidia/Lower.h"
-#include <utility>
 
 namespace tegula::nvidia {
 
@@ -61,12 +60,12 @@ void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Val
 void Lowering::forgetAccesses() {
   seen_.clear();
   seen_.push_back({-1, nullptr, true});
-  scratchUsed_ = true;
+  memory_.unknownBefore();
 }
 
 static bool mayWrite(const ir::Block &b) {
   for (const ir::Op *op : b.ops) {
-    if (op->has(ir::traits::Writes))
+    if (op->has(ir::traits::Writes) && !op->has(ir::traits::Shared))
       return true;
     for (const ir::Region *r : op->regions)
       if (mayWrite(*r->block))
@@ -78,9 +77,6 @@ static bool mayWrite(const ir::Block &b) {
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool writes = mayWrite(body);
-  AsyncDot outer = std::exchange(async_, asyncDotOf(op));
-  if (async_.dot && scratchUsed_)
-    barrier(); // the ring takes over the scratch memory
   bool reverse = op.intAttr("reverse") != 0;
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
@@ -89,7 +85,6 @@ void Lowering::forLoop(const Op &op) {
   b_.SetInsertPoint(header);
   llvm::PHINode *index = b_.CreatePHI(upper->getType(), 2);
   index->addIncoming(scalar(op.operands[0]), before);
-  llvm::PHINode *stage = async_.dot ? b_.CreatePHI(b_.getInt32Ty(), 2) : nullptr;
   set(body.args[0], {index});
   auto nodes = phis(carried);
   incoming(nodes, inits, before);
@@ -98,15 +93,9 @@ void Lowering::forLoop(const Op &op) {
   // Reads alone change nothing for each other.
   if (writes)
     forgetAccesses();
-  scratchUsed_ = true;
-  async_.offset = stage;
+  memory_.unknownBefore();
   block(body);
   in_->backEdge();
-  if (stage) {
-    V last = b_.CreateICmpEQ(stage, b_.getInt32((async_.stages - 1) * async_.bytes));
-    stage->addIncoming(b_.getInt32(0), before);
-    stage->addIncoming(b_.CreateSelect(last, b_.getInt32(0), b_.CreateAdd(stage, b_.getInt32(async_.bytes))), b_.GetInsertBlock());
-  }
   V next = reverse ? b_.CreateSub(index, step) : b_.CreateAdd(index, step);
   index->addIncoming(next, b_.GetInsertBlock());
   if (ok_)
@@ -115,10 +104,9 @@ void Lowering::forLoop(const Op &op) {
   b_.SetInsertPoint(after);
   if (writes)
     forgetAccesses();
-  scratchUsed_ = true;
+  memory_.unknownBefore();
   for (size_t i = 0; i < op.results.size(); ++i)
-    set(op.results[i], async_.dot && async_.dot->operands[2] == carried[i] ? in_->wgmmaWait(0, get(carried[i])) : Regs(get(carried[i])));
-  async_ = outer;
+    set(op.results[i], Regs(get(carried[i])));
 }
 
 void Lowering::whileLoop(const Op &op) {

@@ -124,55 +124,17 @@ V Lowering::operandDescriptor(V address, const SharedOperand &s) {
   return b_.CreateOr(b_.CreateZExt(start, b_.getInt64Ty()), b_.getInt64(fixed));
 }
 
-/// The axis along which a thread's registers are consecutive.
-static unsigned fastestAxis(const LinearLayout &l) {
-  return l.inBits(layout::Dim::Register) && l.basis(layout::Dim::Register, 0, layout::tensorDim(0)) ? 0 : 1;
-}
-static uint64_t roundUp(uint64_t n) { return (n + 1023) / 1024 * 1024; }
-
-Lowering::AsyncDot Lowering::asyncDotOf(const Op &loop) {
-  const ir::Block &body = *loop.region(0);
-  const Op *dot = nullptr;
-  for (const Op *op : body.ops) {
-    if (op->kind == ir::OpKind::Dot && !dot)
-      dot = op;
-    else if (op->kind == ir::OpKind::Dot || op->kind == ir::OpKind::Convert || !op->regions.empty() ||
-             !(op->has(ir::traits::Pure) || op->kind == ir::OpKind::Load || op->kind == ir::OpKind::Yield) ||
-             op->kind == ir::OpKind::Gather || op->kind == ir::OpKind::Histogram)
-      return {}; // needs the scratch memory itself, or the accumulator's value
-  }
-  if (!dot || !isWide(dot->result()->type) || chooseDot(*dot, target_, options_.numWarps).kind != DotKind::Wgmma ||
-      loop.intAttr("num_stages", options_.numStages) < 2)
-    return {};
-  const Value *acc = dot->operands[2];
-  bool isCarried = acc->block == &body && acc->index > 0 && uses_.lookup(acc) == 1 && uses_.lookup(dot->result()) == 1 &&
-                   body.terminator()->operands[acc->index - 1] == dot->result();
-  uint64_t bytes = 0;
-  for (unsigned i = 0; i < 2; ++i)
-    bytes += roundUp(static_cast<uint64_t>(dot->operands[i]->type.numel()) * ir::byteWidth(dot->operands[i]->type.elem));
-  if (!isCarried || bytes * AsyncDot::stages > target_.sharedLimit())
-    return {};
-  return {dot, static_cast<uint32_t>(bytes), nullptr};
-}
-
 Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
-  SharedOperand sa = sharedOperand(ta, true, fastestAxis(layoutOf(op.operands[0]))),
-                sb = sharedOperand(tb, false, fastestAxis(layoutOf(op.operands[1])));
-  uint64_t startB = roundUp(sa.bytes);
-  bool isAsync = async_.dot == &op;
-  V memory;
-  if (isAsync) {
-    in_->setSite(siteOf(op));
-    scratchBytes_ = std::max<uint64_t>(scratchBytes_, uint64_t{async_.bytes} * AsyncDot::stages);
-    memory = b_.CreateAdd(shared_, async_.offset);
-  } else {
-    memory = scratch(op, startB + sb.bytes);
-  }
-  storeShared(sa.memory, memory, get(op.operands[0]), ta);
-  storeShared(sb.memory, b_.CreateAdd(memory, b_.getInt32(static_cast<uint32_t>(startB))), get(op.operands[1]), tb);
-  in_->fenceProxyAsync();
-  in_->barrier();
+  bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0, chained = op.intAttr("chained") != 0;
+  in_->setSite(siteOf(op));
+  // What other threads put into the tiles is there after a barrier; rings bring their own.
+  for (unsigned i = aInRegisters; i < 2; ++i)
+    if (const Op *tile = tileOf(op.operands[i]); tile->kind == ir::OpKind::ToShared) {
+      if (memory_.needsBarrier(tiles_[tile], false))
+        barrier();
+      memory_.touched(tiles_[tile], false);
+    }
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
   auto groupOffset = [&](const SharedOperand &s, unsigned axis) {
@@ -182,38 +144,58 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
         sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(warp_, i), 1), b_.getInt32(s.offset(at, 0))));
     return sum;
   };
-  V descA = operandDescriptor(b_.CreateAdd(memory, groupOffset(sa, 0)), sa);
-  V descB = operandDescriptor(b_.CreateAdd(memory, b_.CreateAdd(b_.getInt32(static_cast<uint32_t>(startB)), groupOffset(sb, 1))), sb);
-  Regs acc;
+  SharedOperand sa, sb = sharedOperand(tb, false, contiguousAxis(layoutOf(op.operands[1])));
+  V descA = nullptr, descB = operandDescriptor(b_.CreateAdd(scalar(op.operands[1]), groupOffset(sb, 1)), sb);
+  Regs acc, wordsA;
+  if (aInRegisters) {
+    const Regs &a = get(op.operands[0]);
+    wordsA = packed(a, 0, static_cast<unsigned>(a.size()));
+  } else {
+    sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0])));
+    descA = operandDescriptor(b_.CreateAdd(scalar(op.operands[0]), groupOffset(sa, 0)), sa);
+  }
   for (V x : get(op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
+  // Registers written before must be there when the first wgmma starts; accumulators still in flight need no fence among themselves.
+  Regs fenced = chained ? Regs{} : acc;
+  fenced.append(wordsA.begin(), wordsA.end());
+  fenced = in_->wgmmaFence(fenced);
+  std::copy(fenced.end() - wordsA.size(), fenced.end(), wordsA.begin());
+  if (!chained)
+    std::copy(fenced.begin(), fenced.begin() + acc.size(), acc.begin());
   Instr::Wgmma w{c.n, c.d, c.a, c.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
   unsigned perInstr = c.n / 2, columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n;
   unsigned rows = static_cast<unsigned>(acc.size()) / perInstr / columns;
-  if (isAsync)
-    in_->wgmmaFence({}); // the accumulators are in flight, or were set before the loop
-  else
-    acc = in_->wgmmaFence(acc);
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
       for (unsigned k = 0; k < depth; ++k) {
         V *tile = &acc[(m * columns + n) * perInstr];
-        V da = b_.CreateAdd(descA, b_.getInt64(sa.offset(64 * m, k * c.k) >> 4));
+        V da = aInRegisters ? nullptr : b_.CreateAdd(descA, b_.getInt64(sa.offset(64 * m, k * c.k) >> 4));
         V db = b_.CreateAdd(descB, b_.getInt64(sb.offset(c.n * n, k * c.k) >> 4));
-        Regs d = in_->wgmma(w, {}, da, db, b_.getTrue(), llvm::ArrayRef<V>(tile, perInstr));
+        llvm::ArrayRef<V> fragment;
+        if (aInRegisters)
+          fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
+        Regs d = in_->wgmma(w, fragment, da, db, b_.getTrue(), llvm::ArrayRef<V>(tile, perInstr));
         std::copy(d.begin(), d.end(), tile);
       }
   in_->wgmmaCommit();
-  if (isAsync) {
-    in_->wgmmaWait(1, {});
+  if (isAsync)
     return acc;
-  }
   acc = in_->wgmmaWait(0, acc);
   if (!isWide(t))
     for (V &x : acc)
       x = vec_->narrow(x, t.elem);
   return acc;
+}
+
+void Lowering::dotWait(const Op &op) {
+  auto pending = static_cast<unsigned>(op.intAttr("pending"));
+  in_->setSite(siteOf(op));
+  if (op.results.empty())
+    in_->wgmmaWait(pending, {});
+  for (size_t i = 0; i < op.results.size(); ++i)
+    set(op.results[i], in_->wgmmaWait(pending, get(op.operands[i])));
 }
 
 } // namespace tegula::nvidia

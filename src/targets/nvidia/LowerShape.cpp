@@ -23,6 +23,8 @@ Regs Lowering::pick(const Regs &have, const LinearLayout &l, unsigned count, con
 
 Regs Lowering::renamed(const Op &op) {
   const Value *from = op.operands[0];
+  if (from->type.isShared) // another name for the same bytes
+    return get(from);
   const LinearLayout &result = layoutOf(op.result()), &operand = layoutOf(from);
   // The element of the operand that element `flat` of the result is; linear, so images of registers map like elements.
   auto project = [&](uint64_t flat) {

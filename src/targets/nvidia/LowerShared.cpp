@@ -61,8 +61,7 @@ struct Lowering::PlanEmit {
       l.in_->clusterArrive(false);
       l.in_->clusterWait();
     } else if (scope == ExchangeScope::Cta) {
-      l.in_->barrier();
-      l.seen_.clear();
+      l.barrier();
     } else {
       l.in_->syncWarp();
     }
@@ -98,20 +97,6 @@ struct Lowering::PlanEmit {
     return out;
   }
 
-private:
-  V vectorOf(std::span<const V> elements) {
-    V v = llvm::PoisonValue::get(llvm::FixedVectorType::get(b().getIntNTy(bits), static_cast<unsigned>(elements.size())));
-    for (size_t i = 0; i < elements.size(); ++i)
-      v = b().CreateInsertElement(v, elements[i], i);
-    return v;
-  }
-  std::vector<V> elementsOf(V vector, size_t n) {
-    std::vector<V> out;
-    for (size_t i = 0; i < n; ++i)
-      out.push_back(b().CreateExtractElement(vector, i));
-    return out;
-  }
-
   /// base + ((thread's offset ^ constant) in bytes). The part of the constant that never meets the thread's bits is added last, so that
   /// it can become an immediate; accesses that differ in it alone share the rest.
   V address(const SharedSide &side, const SharedAccess &a) {
@@ -130,6 +115,20 @@ private:
     if (!rank)
       rank = l.threadValue(side.block, mask);
     return l.in_->mapShared(address, a.blockXor ? b().CreateXor(rank, b().getInt32(a.blockXor)) : rank);
+  }
+
+private:
+  V vectorOf(std::span<const V> elements) {
+    V v = llvm::PoisonValue::get(llvm::FixedVectorType::get(b().getIntNTy(bits), static_cast<unsigned>(elements.size())));
+    for (size_t i = 0; i < elements.size(); ++i)
+      v = b().CreateInsertElement(v, elements[i], i);
+    return v;
+  }
+  std::vector<V> elementsOf(V vector, size_t n) {
+    std::vector<V> out;
+    for (size_t i = 0; i < n; ++i)
+      out.push_back(b().CreateExtractElement(vector, i));
+    return out;
   }
 
   ThreadMap scaled(ThreadMap m) const {
@@ -253,6 +252,24 @@ Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t)
   return out;
 }
 
+void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
+                            const Regs *mask, unsigned vec, AccessHints hints) {
+  PlanEmit emit{*this, base, elementBits(t)};
+  ConversionOptions options = conversionOptions();
+  options.stmatrix = false;
+  SharedSide side = layout::planSharedAccess(from, memory, emit.bits, true, options);
+  V owns = noneOf(side.guard);
+  for (const SharedAccess &a : side.accesses) {
+    V to = emit.address(side, a);
+    auto n = static_cast<unsigned>(a.registers.size()), chunk = std::min(n, vec), bytes = chunk * emit.bytes();
+    for (unsigned i = 0; i < n; i += chunk) {
+      unsigned r = a.registers[i];
+      V size = mask ? b_.CreateSelect((*mask)[r], b_.getInt32(bytes), b_.getInt32(0)) : nullptr;
+      in_->cpAsync(i ? b_.CreateAdd(to, b_.getInt32(i * emit.bytes())) : to, pointers[r], bytes, size, owns, hints);
+    }
+  }
+}
+
 // ---- conversions
 
 void Lowering::convert(const Op &op) {
@@ -274,8 +291,7 @@ void Lowering::convert(const Op &op) {
     source.push_back(toInteger(x));
   for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
     out.push_back(fromInteger(x, t));
-  // Other threads may still read: whoever uses the scratch next waits (scratchUsed_ stays set). Threads of other CTAs
-  // know nothing of that.
+  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs know nothing of that.
   if (shared && plan.scope == ExchangeScope::Cluster)
     emit.barrier(plan.scope);
   set(op.result(), std::move(out));

@@ -1,0 +1,50 @@
+// A block's shared memory while a kernel is lowered: which bytes are taken, and which have been touched since the last barrier.
+//
+// Lowering walks structured code in order, so a tile lives from its operation to the last user in the same block, and taking the
+// lowest free bytes then is allocation by liveness. Barriers follow from what was read and written since the last one: bytes
+// that another thread may have written must not be touched, bytes that another may have read must not be written. What came
+// along another path (around a loop, out of a branch) is unknown and counts as everything.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tegula::nvidia {
+
+/// Bytes [begin, end) from the start of the block's dynamic shared memory.
+struct SharedRange {
+  uint32_t begin = 0, end = 0;
+  uint32_t size() const { return end - begin; }
+};
+
+class SharedMemory {
+public:
+  /// Tiles that wgmma and TMA use start at multiples of 1024 bytes, the period of their swizzle.
+  static constexpr uint32_t tileAlign = 1024;
+  /// The lowest free bytes. Alignment is a power of two.
+  SharedRange take(uint64_t bytes, uint32_t align);
+  void release(SharedRange r);
+  /// Most bytes taken at one time.
+  uint64_t peak() const { return peak_; }
+
+  /// True if a barrier must come before an access to these bytes.
+  bool needsBarrier(SharedRange r, bool writes) const;
+  void touched(SharedRange r, bool writes);
+  /// All threads met: what came before is over.
+  void metAtBarrier() { accesses_.clear(); }
+  /// Accesses of other paths may have come before.
+  void unknownBefore() { accesses_.assign(1, {{0, UINT32_MAX}, true}); }
+  /// Anything touched since the last barrier?
+  bool isQuiet() const { return accesses_.empty(); }
+
+private:
+  struct Access {
+    SharedRange range;
+    bool writes;
+  };
+  std::vector<SharedRange> taken_; // by begin
+  std::vector<Access> accesses_;
+  uint64_t peak_ = 0;
+};
+
+} // namespace tegula::nvidia
