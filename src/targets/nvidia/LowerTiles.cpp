@@ -53,14 +53,14 @@ SharedRange Lowering::takeShared(const Op &op, uint64_t bytes, uint32_t align) {
       targets::Site at = targets::siteAt(m_, *owner, targets::Site::Kind::Other, source_->name);
       meta_.sharedTiles.push_back({range.size(), std::string(ir::info(owner->kind).name), at.file, at.line, at.column});
     }
-    std::stable_sort(meta_.sharedTiles.begin(), meta_.sharedTiles.end(), [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+    llvm::sort(meta_.sharedTiles.begin(), meta_.sharedTiles.end(), [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   }
   return r;
 }
 
 void Lowering::releaseShared(SharedRange r) {
   memory_.release(r);
-  std::erase_if(live_, [&](const auto &l) { return l.second.begin == r.begin; });
+  llvm::erase_if(live_, [&](const auto &l) { return l.second.begin == r.begin; });
 }
 
 // ---- barriers and places
