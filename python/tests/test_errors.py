@@ -1,5 +1,6 @@
 """What a mistake in a kernel looks like in Python."""
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -123,3 +124,46 @@ except KeyboardInterrupt:
 """)
     done = subprocess.run([sys.executable, script], text=True, capture_output=True, timeout=60)
     assert done.stdout.strip() == "interrupted", done.stderr
+
+
+@tegula.jit
+def product(x, out, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a = tl.load(x + i * N + j)
+    tl.store(out + i + j * N, tl.dot(a, a))
+
+
+def test_out_of_resources():
+    x, out = np.zeros((512, 512), np.float16), np.zeros((512, 512), np.float32)
+    with pytest.raises(tegula.OutOfResources) as caught:
+        product[(1,)](x, out, 512, device="sim")
+    e = caught.value
+    assert e.name == "shared memory" and e.required > e.limit == 232448
+    assert f"out of resource: shared memory, Required: {e.required}, Hardware limit: {e.limit}. `product` needs" in str(e)
+    line = product.__wrapped__.__code__.co_firstlineno + 4 if hasattr(product, "__wrapped__") else None
+    assert "test_errors.py:" in str(e) and (line is None or f"test_errors.py:{line}:" in str(e))
+    c = pickle.loads(pickle.dumps(e))
+    assert type(c) is tegula.OutOfResources and str(c) == str(e) and (c.required, c.limit, c.name) == (e.required, e.limit, e.name)
+    assert str(tegula.OutOfResources(5, 4, "threads")).startswith("out of resource: threads, Required: 5, Hardware limit: 4.")
+
+
+@tegula.jit
+def gather(x, idx, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + tl.load(idx + i)))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["compiled", "cached"])
+def test_remarks(again, tmp_path_factory):
+    script = f"""
+import sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r})
+import numpy as np
+from test_errors import gather
+k = gather[(1,)](np.zeros(512, np.float32), np.zeros(512, np.int32), np.zeros(512, np.float32), 512, device="sim")
+print([(r.kind, r.message, r.file.rpartition("/")[2], r.line > 0) for r in k.remarks], k.occupancy, k.n_max_threads)
+"""
+    cache = tmp_path_factory.getbasetemp() / "remarks"
+    for _ in range(1 + again):
+        p = subprocess.run([sys.executable, "-c", script], env=dict(os.environ, TEGULA_CACHE_DIR=str(cache)), text=True, capture_output=True)
+        assert p.stdout == ("[('notVectorized', 'this load takes 1 of the 4 elements of 4 bytes that fit one instruction: its addresses are not known to be "
+                            "consecutive', 'test_errors.py', True)] 0 128\n"), p.stdout + p.stderr

@@ -22,7 +22,7 @@ static void printInfo(TegulaKernel *kernel) {
   std::fprintf(stderr, "  %u threads per block, clusters of %u, %d stages, %u bytes of shared memory\n", i.threads, i.cluster_ctas, i.num_stages, i.shared_bytes);
   if (i.registers)
     std::fprintf(stderr, "  %u registers per thread, %u bytes spilled, %u bytes of local memory\n", i.registers, i.spill_bytes, i.local_bytes);
-  else
+  else if (std::string_view(i.target).starts_with("sm_"))
     std::fprintf(stderr, "  registers are known once the code was assembled (assembler: %s)\n", tegula_assembler_name());
   if (i.blocks_per_core) std::fprintf(stderr, "  %u blocks fit on a multiprocessor\n", i.blocks_per_core);
 }

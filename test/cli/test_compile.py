@@ -113,3 +113,53 @@ def test_eight_processes_race_on_one_key(tegula):
         out, _ = p.communicate(timeout=60)
         assert p.returncode == 0 and "[7, 7, 7, 7, 7, 7, 7, 7]" in out
     assert "entries: 1\n" in tegula("cache", "--stat").stdout
+
+
+REMARKS = """import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def gather(x, idx, out, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    a = tl.load(x + tl.load(idx + i)) + tl.load(x + i + 1)
+    tl.store(out + i, a, mask=i < n)
+
+
+@tegula.jit
+def product(x, out, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a = tl.load(x + i * N + j)
+    tl.store(out + i + j * N, tl.dot(a, a))
+"""
+
+
+def test_info_and_remarks(tegula, tmp_path):
+    file = tmp_path / "remarks.py"
+    file.write_text(REMARKS)
+    args = ["compile", f"{file}::gather", "--sig", "x:*f32:16, idx:*i32:16, out:*f32:16, n:i32, N:1024"]
+    p = tegula(*args, "-t", "sm_90a", "--info", "--remarks")
+    assert p.returncode == 0 and p.stdout == "", p.stderr
+    info, *rest = p.stderr.split("\n  ", 1)
+    assert info == "gather for sm_90a: x:*fp32:16, idx:*i32:16, out:*fp32:16, n:i32, N:1024"
+    assert "128 threads per block" in rest[0] and "registers" in rest[0]
+    remarks = [line.removeprefix(str(file)) for line in p.stderr.splitlines() if "remark: " in line]
+    reason = "this load takes 1 of the 4 elements of 4 bytes that fit one instruction: "
+    assert remarks == [
+        f":8:9: remark: {reason}its addresses are not known to be consecutive [notVectorized]",
+        f":8:41: remark: {reason}its addresses are known to be multiples of 4 bytes only; strides and offsets divisible by 16 (or tl.multiple_of) help "
+        "[notVectorized]",
+        ":9:5: remark: this store takes 1 of the 4 elements of 4 bytes that fit one instruction: its mask may differ from element to element; "
+        "a bound that is divisible by 16 (or tl.multiple_of) helps [notVectorized]",
+    ]
+    p = tegula(*args, "--remarks", "--emit", "tile")
+    assert p.returncode == 0 and "remark" not in p.stderr and "store" in p.stdout
+
+
+def test_too_much_shared_memory(tegula, tmp_path):
+    file = tmp_path / "remarks.py"
+    file.write_text(REMARKS)
+    p = tegula("compile", f"{file}::product", "--sig", "x:*f16:16, out:*f32:16, N:512", "-t", "sm_90a", "--info")
+    assert p.returncode == 1
+    assert "out of resource: shared memory, Required: " in p.stderr and ", Hardware limit: 232448. `product` needs " in p.stderr
+    assert f"at {file}:16:31. Smaller blocks or a smaller num_stages help" in p.stderr

@@ -172,6 +172,7 @@ TEST_F(Cuda, LaunchAsksTheDriverOnceForAnAllocation) {
   ASSERT_TRUE(launch(*k, nullptr, 1)) << "null may be passed";
   EXPECT_EQ(fake->allocations, before);
   d->free(x);
+  EXPECT_FALSE(d->accessible(reinterpret_cast<uint64_t>(x))) << "what was freed is forgotten";
 }
 
 TEST_F(Cuda, ClusterCooperativeProgrammatic) {

@@ -15,6 +15,12 @@ void RangeCache::add(uint64_t address, uint64_t begin, uint64_t end) {
   e.end.store(end, std::memory_order_release);
 }
 
+void RangeCache::remove(uint64_t begin) {
+  std::lock_guard lock(mutex_);
+  for (Entry &e : entries_)
+    if (e.begin.load(std::memory_order_relaxed) == begin) e.end.store(0, std::memory_order_release);
+}
+
 const std::vector<CudaDevice *> &CudaDevice::all(Status &status) {
   struct Devices {
     std::vector<CudaDevice *> list;
@@ -143,6 +149,8 @@ void CudaDevice::free(void *memory) {
   CUcontext c = memory ? context(status) : nullptr;
   if (!c) return;
   ContextScope scope(driver_, c);
+  ranges_.remove(reinterpret_cast<uint64_t>(memory));
+  own_.remove(reinterpret_cast<uint64_t>(memory));
   driver_.memoryFree(reinterpret_cast<CUdeviceptr>(memory));
 }
 

@@ -30,7 +30,7 @@ private:
 };
 
 /// Ranges of memory known to be accessible from a device, by address: a look-up per pointer argument instead of a driver call.
-/// Lock-free. An entry outlives its allocation, which costs only the friendly message for a pointer to freed memory.
+/// Look-ups are lock-free. Why an entry may outlive its allocation: docs/rationale/runtime.md.
 class RangeCache {
 public:
   bool contains(uint64_t address) const {
@@ -40,6 +40,8 @@ public:
   }
   /// `address` must be in [begin, end).
   void add(uint64_t address, uint64_t begin, uint64_t end);
+  /// The allocation that begins there is gone.
+  void remove(uint64_t begin);
 
 private:
   static constexpr unsigned count = 256;
