@@ -2,6 +2,7 @@
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 namespace tegula::ir {
@@ -25,6 +26,7 @@ private:
   bool load(const Op &op);
   bool store(const Op &op);
   bool atomic(const Op &op);
+  bool descriptor(const Op &op);
   bool combine(const Op &op);
   bool combineLine(const Op &op, const std::vector<size_t> &line, std::vector<Tile> &results, size_t out);
   bool forOp(const Op &op);
@@ -179,6 +181,38 @@ bool InterpRun::atomic(const Op &op) {
   return true;
 }
 
+bool InterpRun::descriptor(const Op &op) {
+  const DescAccess a = descAccess(op);
+  auto scalar = [&](const Value *v) { return signExtend(v->type.elem, get(v)[0]); };
+  const Elem e = a.base->type.elem;
+  const bool isLoad = op.kind == OpKind::DescLoad;
+  const double padding = op.intAttr("nan") ? std::numeric_limits<double>::quiet_NaN() : 0;
+  Tile out(static_cast<size_t>(a.block.numel()), isFloat(e) ? encodeFloat(e, padding) : 0);
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::vector<int64_t> c = coordinates(a.block, static_cast<int64_t>(i));
+    uint64_t address = get(a.base)[0];
+    bool inside = true;
+    for (unsigned d = 0; d < a.rank(); ++d) {
+      int64_t at = scalar(a.offsets[d]) + c[d];
+      inside = inside && at >= 0 && at < scalar(a.extents[d]);
+      address += static_cast<uint64_t>(at) * static_cast<uint64_t>(scalar(a.strides[d])) * byteWidth(e);
+    }
+    if (!inside)
+      continue;
+    if (!access(op, address, byteWidth(e), !isLoad))
+      return false;
+    if (isLoad)
+      out[i] = read(address, e);
+    else if (op.kind == OpKind::DescStore)
+      write(address, e, get(a.value)[i]);
+    else
+      write(address, e, combined(op.strAttr("rmw"), e, read(address, e), get(a.value)[i]));
+  }
+  if (isLoad)
+    set(op.result(), std::move(out));
+  return true;
+}
+
 /// One line along the axis; `line` holds the indices of its elements in order, `out` where the result of a reduce goes.
 bool InterpRun::combineLine(const Op &op, const std::vector<size_t> &line, std::vector<Tile> &results, size_t out) {
   const Block &b = *op.region(0);
@@ -308,6 +342,7 @@ bool InterpRun::op(const Op &op) {
   case OpKind::Load: return load(op);
   case OpKind::Store: return store(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomic(op);
+  case OpKind::DescLoad: case OpKind::DescStore: case OpKind::DescReduce: return descriptor(op);
   case OpKind::Reduce: case OpKind::Scan: return combine(op);
   case OpKind::For: return forOp(op);
   case OpKind::While: return whileOp(op);

@@ -182,4 +182,15 @@ Function *Module::kernel() const {
   return found;
 }
 
+bool isDescOp(OpKind k) { return k == OpKind::DescLoad || k == OpKind::DescStore || k == OpKind::DescReduce; }
+
+DescAccess descAccess(const Op &op) {
+  assert(isDescOp(op.kind));
+  bool isLoad = op.kind == OpKind::DescLoad;
+  std::span<Value *const> all(op.operands);
+  const size_t n = (all.size() - (isLoad ? 1 : 2)) / 3;
+  Value *value = isLoad ? nullptr : all.back();
+  return {all[0], all.subspan(1, n), all.subspan(1 + n, n), all.subspan(1 + 2 * n, n), value, (isLoad ? op.result() : value)->type.shape};
+}
+
 } // namespace tegula::ir

@@ -111,6 +111,18 @@ struct Region {
   Function *function = nullptr;
 };
 
+/// The operands of desc_load, desc_store and desc_reduce by their meaning.
+struct DescAccess {
+  Value *base;
+  std::span<Value *const> extents, strides, offsets; // rank each, outermost dimension first
+  Value *value;                                      // stored or combined; null for a load
+  const Shape &block;
+  unsigned rank() const { return static_cast<unsigned>(extents.size()); }
+};
+bool isDescOp(OpKind k);
+/// `op` must be one of them.
+DescAccess descAccess(const Op &op);
+
 inline Block *Op::region(unsigned i) const { return regions[i]->block; }
 
 /// Facts about a kernel argument that hold for this specialization.

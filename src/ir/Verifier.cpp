@@ -1,6 +1,7 @@
 // The rules of the IR. Counts and traits come from Ops.def; element rules of elementwise operations from the table below;
 // the rest is one function per family.
 #include "ir/Verifier.h"
+#include <algorithm>
 #include <unordered_set>
 
 namespace tegula::ir {
@@ -47,7 +48,7 @@ struct AttrRow {
 constexpr size_t intAttr = 0, stringAttr = 2, listAttr = 3;
 constexpr AttrRow attrTable[] = {
     {"axis", intAttr},       {"start", intAttr},      {"pred", intAttr},      {"rtz", intAttr},         {"approx", intAttr},
-    {"reorder", intAttr},    {"reverse", intAttr},    {"volatile", intAttr},  {"hex", intAttr},         {"disable_licm", intAttr},
+    {"nan", intAttr},        {"reorder", intAttr},    {"reverse", intAttr},    {"volatile", intAttr},  {"hex", intAttr},         {"disable_licm", intAttr},
     {"num_stages", intAttr}, {"imprecise", intAttr},  {"perm", listAttr},     {"signs", listAttr},      {"divisibility", listAttr},
     {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
@@ -79,6 +80,7 @@ private:
   bool memory(const Op &op);
   bool tiles(const Op &op);
   bool atomics(const Op &op);
+  bool descriptor(const Op &op);
   bool dot(const Op &op);
   bool combine(const Op &op);
   bool loop(const Op &op);
@@ -237,6 +239,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
   case OpKind::AsyncWait: case OpKind::DotWait:
     return tiles(op);
+  case OpKind::DescLoad: case OpKind::DescStore: case OpKind::DescReduce: return descriptor(op);
   case OpKind::Dot: return dot(op);
   case OpKind::Reduce: case OpKind::Scan: return combine(op);
   case OpKind::For: case OpKind::While: return loop(op);
@@ -439,6 +442,33 @@ bool Verifier::memory(const Op &op) {
   return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
 }
 
+static bool isKnownRmw(std::string_view rmw) {
+  static constexpr std::string_view kinds[] = {"add", "fadd", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
+  return std::find(std::begin(kinds), std::end(kinds), rmw) != std::end(kinds);
+}
+
+bool Verifier::descriptor(const Op &op) {
+  size_t fixed = op.kind == OpKind::DescLoad ? 1 : 2, n = op.operands.size();
+  if (n < fixed + 3 || (n - fixed) % 3 != 0)
+    return bad(&op, "needs base, extents, strides, offsets of one rank");
+  const DescAccess a = descAccess(op);
+  const Type &block = a.value ? a.value->type : op.result()->type;
+  if (a.rank() != block.shape.rank() || a.rank() > 5)
+    return bad(&op, "the rank of the block is not that of the descriptor, or is beyond 5");
+  if (block.isPtr || a.base->type != Type::ptr(block.elem))
+    return bad(&op, "the base is no pointer to the block's elements");
+  for (unsigned d = 0; d < a.rank(); ++d)
+    if (a.extents[d]->type != Type::scalar(Elem::I32) || a.strides[d]->type != Type::scalar(Elem::I64) ||
+        a.offsets[d]->type != Type::scalar(Elem::I32))
+      return bad(&op, "extents and offsets are i32, strides i64");
+  if (op.intAttr("nan") && !block.isFloatLike())
+    return bad(&op, "`nan` needs floats");
+  if (op.kind != OpKind::DescReduce)
+    return true;
+  std::string_view rmw = op.strAttr("rmw");
+  return (isKnownRmw(rmw) && rmw != "xchg" && (rmw == "fadd") == block.isFloatLike()) || bad(&op, "needs an `rmw` that fits the elements");
+}
+
 bool Verifier::atomics(const Op &op) {
   size_t n = op.operands.size();
   bool isCas = op.kind == OpKind::AtomicCas;
@@ -452,10 +482,9 @@ bool Verifier::atomics(const Op &op) {
     return true;
   if (n == 3 && op.operands[2]->type != value.withElem(Elem::I1))
     return bad(&op, "the mask is not i1 of the pointer's shape");
-  static constexpr std::string_view kinds[] = {"add", "fadd", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
-  for (std::string_view k : kinds)
-    if (op.strAttr("rmw") == k)
-      return k == "xchg" || (k == "fadd") == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
+  std::string_view rmw = op.strAttr("rmw");
+  if (isKnownRmw(rmw))
+    return rmw == "xchg" || (rmw == "fadd") == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
   return bad(&op, "needs a known `rmw`");
 }
 

@@ -1,4 +1,5 @@
 // Attributes of values (x.shape, x.dtype.element_ty, x.sum) and the constants of the language's modules.
+#include "lang/Descriptor.h"
 #include "lang/Emit.h"
 #include <algorithm>
 #include <cmath>
@@ -154,6 +155,23 @@ std::optional<Value> blockPtrAttribute(const Value &object, std::string_view nam
   return std::nullopt;
 }
 
+std::optional<Value> descriptorAttribute(const Value &object, std::string_view name) {
+  const RecordValue &r = object.record();
+  const Dtype element = field(r, DescField::Base).asTensor().dtype.pointee();
+  if (name == "dtype")
+    return Value::type(element);
+  if (name == "type")
+    return Value(r.cls);
+  if (name == "block_type") {
+    TypeValue t{element, {}, true};
+    for (const Value &d : field(r, DescField::BlockShape).items())
+      t.shape.push(static_cast<int64_t>(d.asInt()));
+    return Value(std::make_shared<const TypeValue>(std::move(t)));
+  }
+  const Builtin *method = findBuiltin("descriptor." + std::string(name));
+  return method ? std::optional<Value>(bindBuiltin(object, method)) : std::nullopt;
+}
+
 std::optional<Value> recordAttribute(const Value &object, std::string_view name) {
   const RecordValue &r = object.record();
   auto it = std::find(r.cls->fields.begin(), r.cls->fields.end(), name);
@@ -165,6 +183,8 @@ std::optional<Value> recordAttribute(const Value &object, std::string_view name)
       names.push_back(Value::str(f));
     return Value::tuple(std::move(names));
   }
+  if (r.cls->kind == RecordClass::Kind::Descriptor)
+    return descriptorAttribute(object, name);
   return r.cls->kind == RecordClass::Kind::BlockPtr ? blockPtrAttribute(object, name) : std::nullopt;
 }
 

@@ -97,6 +97,7 @@ Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, s
 ///   "target_info." tl.target_info          "python."           Python's own names: len, range, ... (LANGUAGE 1.8)
 ///   "python.math." the host module `math`, on compile-time numbers
 ///   "tensor."      method forms that differ from the function (x.exp() takes fp16, x.to is cast)
+///   "descriptor."  methods of tensor descriptors
 ///   "dtype."       methods of dtypes (is_fp8, ...)
 const Builtin *findBuiltin(std::string_view name);
 /// A builtin that may be called as a method of tensors (row "tensor.<name>", or a row with the Method flag).

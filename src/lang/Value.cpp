@@ -118,7 +118,9 @@ struct KindName {
   }
   std::string operator()(const Ref<TupleValue> &) const { return "tuple"; }
   std::string operator()(const Ref<RecordValue> &r) const {
-    return r->cls->kind == RecordClass::Kind::BlockPtr ? "block pointer" : r->cls->name;
+    return r->cls->kind == RecordClass::Kind::BlockPtr     ? "block pointer"
+           : r->cls->kind == RecordClass::Kind::Descriptor ? "tensor descriptor"
+                                                           : r->cls->name;
   }
   std::string operator()(const Ref<RecordClass> &c) const { return "class " + c->name; }
   std::string operator()(const Ref<SliceValue> &) const { return "slice"; }

@@ -1,6 +1,7 @@
 // The table of passes and their order.
 #include "passes/Pipeline.h"
 #include "passes/AffineCarried.h"
+#include "passes/ExpandDescriptors.h"
 #include "passes/HoistInvariants.h"
 #include "passes/Inline.h"
 #include "passes/RemoveDead.h"
@@ -13,15 +14,20 @@ constexpr PassEntry passes[] = {
     {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
     {"simplify", simplify, "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
+    {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"pipeline", runPipeline, "all of them in order"},
 };
 } // namespace
 
-void runPipeline(ir::Module &m) {
+void runPipeline(ir::Module &m) { runPipeline(m, nullptr); }
+
+void runPipeline(ir::Module &m, KeepDescriptor keep, const void *target) {
   inlineCalls(m);
   simplify(m);
+  if (expandDescriptors(m, keep, target))
+    simplify(m);
   affineCarried(m);
   simplify(m);
   hoistInvariants(m);

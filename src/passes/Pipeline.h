@@ -2,19 +2,22 @@
 //
 //   inlineCalls      everything after looks at one function at a time
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
+//   expandDescriptors  behind the first simplify, before what moves addresses; simplify again if there were any
 //   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
 //   simplify         merges the new scalar inductions, folds the splats they made
 //   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves
 //   simplify         merges what came together outside the loops
 // Every pass is close to linear in the number of operations and none depends on the extents of tiles.
 #pragma once
-#include "ir/Ir.h"
+#include "passes/ExpandDescriptors.h"
 #include <span>
 #include <string_view>
 
 namespace tegula {
 
 void runPipeline(ir::Module &m);
+/// The same for a target that has instructions for some accesses through descriptors.
+void runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr);
 
 /// The passes by name ("inline-calls", "simplify", ...), for tegula-opt and tests.
 struct PassEntry {

@@ -38,6 +38,7 @@ protected:
   void shapes();
   void creation();
   void memory();
+  void descriptors();
   void atomics();
   void dot();
   void elementwise();
@@ -186,6 +187,33 @@ void DiagnosticsTest::memory() {
   wrongCall(diag::advanceLength, "2", "advance", {b, list({1, 2})});
 }
 
+void DiagnosticsTest::descriptors() {
+  const char *make = "make_tensor_descriptor";
+  Value p = ptr(Scalar::Fp32), one = list({1}), n = list({100}), block = list({16});
+  wrongCall(diag::descriptorRank, "1 to 5", make, {p, list({}), list({}), list({})});
+  wrongCall(diag::descriptorRank, "6", make, {p, list({8, 8, 8, 8, 8, 8}), list({1, 1, 1, 1, 1, 1}), list({1, 1, 1, 1, 1, 16})});
+  wrongCall(diag::descriptorLengths, "1 strides and 2 block", make, {p, n, one, list({1, 16})});
+  wrongCall(diag::descriptorLastStride, "Tensor descriptor last dim must be 1", make, {p, n, list({2}), block});
+  wrongCall(diag::descriptorLastStride, "int32", make, {p, n, Value::tuple({var(Scalar::Int32)}), block});
+  wrongCall(diag::descriptorBlockBytes, "Descriptor block shape must have at least 16 bytes", make, {p, n, one, list({2})});
+  wrongCall(diag::nanPadding, "int32", make, {ptr(Scalar::Int32), n, one, block}, {{"padding_option", Value::str("nan")}});
+  wrongCall(diag::unknownOption, "Padding option", make, {p, n, one, block}, {{"padding_option", Value::str("one")}});
+  Value d = run(make, {p, n, one, block}), constant = run(make, {var(Dtype::ptr(Scalar::Fp32, true)), n, one, block});
+  wrongCall(diag::badArgument, "a tensor descriptor", "load_tensor_descriptor", {p, list({0})});
+  wrongCall(diag::descriptorOffsets, "expected 1 offsets", "descriptor.load", {d, list({0, 0})});
+  wrongCall(diag::descriptorWideOffset, "int64", "descriptor.load", {d, Value::tuple({var(Scalar::Int64)})});
+  wrongCall(diag::wrongShape, "[16]", "descriptor.store", {d, list({0}), var(Scalar::Fp32, {32})});
+  wrongCall(diag::wrongShape, "scalar", "store_tensor_descriptor", {d, list({0}), real(1)});
+  wrongCall(diag::storeToConst, "constant", "descriptor.store", {constant, list({0}), var(Scalar::Fp32, {16})});
+  wrongCall(diag::descriptorReduceDtype, "Unsupported dtype", "descriptor.atomic_xor", {d, list({0}), var(Scalar::Fp32, {16})});
+  wrongCall(diag::descriptorReduceValue, "int32", "descriptor.atomic_add", {d, list({0}), var(Scalar::Int32, {16})});
+  Value x = var(Scalar::Int32, {8}), row = run(make, {p, list({9, 9}), list({16, 1}), list({1, 8})});
+  wrongCall(diag::descriptorGatherBlock, "[16]", "descriptor.gather", {d, x, num(0)});
+  wrongCall(diag::descriptorGatherColumns, "8", "descriptor.gather", {run(make, {p, list({9, 9}), list({16, 1}), list({1, 4})}), x, num(0)});
+  wrongCall(diag::descriptorGatherRows, "found 4", "descriptor.gather", {row, var(Scalar::Int32, {4}), num(0)});
+  wrongCall(diag::badArgument, "int16 or int32", "descriptor.gather", {row, var(Scalar::Int64, {8}), num(0)});
+}
+
 void DiagnosticsTest::atomics() {
   wrongCall(diag::atomicDtype, "atomic_max does not support fp16", "atomic_max", {ptr(Scalar::Fp16), real(1)});
   wrongCall(diag::atomicDtype, "does not support int16", "atomic_add", {ptr(Scalar::Int16), num(1)});
@@ -258,6 +286,7 @@ TEST_F(DiagnosticsTest, EveryKind) {
   shapes();
   creation();
   memory();
+  descriptors();
   atomics();
   dot();
   elementwise();

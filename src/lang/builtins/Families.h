@@ -10,6 +10,7 @@ std::span<const Builtin> creationBuiltins();    // Creation.cpp: program_id, ara
 std::span<const Builtin> shapeBuiltins();       // Shape.cpp: reshape, permute, join, ...
 std::span<const Builtin> memoryBuiltins();      // Memory.cpp: load, store
 std::span<const Builtin> blockPtrBuiltins();    // BlockPtr.cpp: make_block_ptr, advance
+std::span<const Builtin> descriptorBuiltins();  // Descriptor.cpp: make_tensor_descriptor, methods of descriptors
 std::span<const Builtin> atomicBuiltins();      // Atomics.cpp
 std::span<const Builtin> dotBuiltins();         // Dot.cpp
 std::span<const Builtin> mathBuiltins();        // Math.cpp: exp, sqrt, ... and their method forms
@@ -21,7 +22,7 @@ std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libde
 using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
     typeBuiltins,     pythonBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
-    blockPtrBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
+    blockPtrBuiltins, descriptorBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
     reduceBuiltins,   debugBuiltins,  libdeviceBuiltins,
 };
 

@@ -81,6 +81,11 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
       {"block_type", [](const Value &x) { return x.is<std::shared_ptr<const TypeValue>>(); }},
       {"tensor_descriptor",
        [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
+      {"tensor_descriptor_type",
+       [](const Value &x) {
+         using Class = std::shared_ptr<const RecordClass>;
+         return x.is<Class>() && x.get<Class>()->kind == RecordClass::Kind::Descriptor;
+       }},
   };
   for (const Row &r : rows)
     if (r.name == cls)

@@ -442,6 +442,10 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
   NestState &n = *nest_;
   Lin a = lin(cmp.operands[0]), b = lin(cmp.operands[1]);
   ir::CmpPred pred = cmp.pred();
+  // Unsigned, both bounds in one (tensor descriptors): the same if the row does not begin below zero, and never full otherwise.
+  bool isUnsigned = pred >= ir::CmpPred::Ult && pred <= ir::CmpPred::Uge;
+  if (isUnsigned)
+    pred = static_cast<ir::CmpPred>(static_cast<int>(pred) - static_cast<int>(ir::CmpPred::Ult) + static_cast<int>(ir::CmpPred::Slt));
   bool swap = pred == ir::CmpPred::Sgt || pred == ir::CmpPred::Sge;
   bool orEqual = pred == ir::CmpPred::Sle || pred == ir::CmpPred::Sge;
   if (swap)
@@ -487,10 +491,13 @@ V FunctionEmitter::fullTripsOf(const Op &cmp, const Bits &at, NestLoop *inner, u
     return b_.CreateSExt(linAt(key, l, at, false).base, b_.getInt64Ty());
   };
   // room = how much a may grow; all of trip t is inside if t * perTrip + inTrip <= room.
-  V room = b_.CreateSub(wide(&cmp, outerB), wide(&cmp.loc, outerA));
+  V first = wide(&cmp.loc, outerA);
+  V room = b_.CreateSub(wide(&cmp, outerB), first);
   room = b_.CreateSub(room, b_.getInt64(static_cast<uint64_t>(inTrip + (orEqual ? 0 : 1))));
   V all = b_.getInt64(uint64_t(1) << innerBits), zero = b_.getInt64(0);
   V inside = b_.CreateICmpSGE(room, zero);
+  if (isUnsigned)
+    inside = b_.CreateAnd(inside, b_.CreateICmpSGE(first, zero));
   if (!perTrip)
     return b_.CreateSelect(inside, all, zero);
   V trips = b_.CreateAdd(b_.CreateAShr(room, log2Exact(perTrip)), b_.getInt64(1));

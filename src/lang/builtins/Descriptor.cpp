@@ -1,0 +1,315 @@
+// Tensor descriptors (LANGUAGE 3.3): make_tensor_descriptor and the accesses.
+#include "lang/Descriptor.h"
+#include "lang/builtins/Families.h"
+#include "lang/builtins/Pointers.h"
+#include <limits>
+
+namespace tegula::lang {
+
+const std::shared_ptr<const RecordClass> &descriptorClass() {
+  static const auto cls = std::make_shared<const RecordClass>(RecordClass{
+      RecordClass::Kind::Descriptor, "tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding"}, {}});
+  return cls;
+}
+
+namespace {
+
+using ir::CmpPred;
+using ir::OpKind;
+
+/// A descriptor taken apart.
+struct Desc {
+  const RecordValue &record;
+  Dtype pointer, element, inMemory;
+  ir::Shape block;
+  bool nan = false;
+
+  ir::Value *base() const { return field(record, DescField::Base).asTensor().value; }
+  ir::Value *extent(unsigned d) const { return field(record, DescField::Shape).items()[d].asTensor().value; }
+  /// Strides are tensors but for the last, a compile-time 1.
+  ir::Value *stride(ir::Builder &b, unsigned d) const {
+    const Value &s = field(record, DescField::Strides).items()[d];
+    return s.isTensor() ? s.asTensor().value : b.constI64(static_cast<int64_t>(s.asInt()));
+  }
+};
+
+std::optional<Desc> descriptorOperand(Args &a, size_t i) {
+  if (!isDescriptor(a[i])) {
+    a.fail(diag::badArgument, a.loc(i), a.function(), "desc", "a tensor descriptor", kindName(a[i]));
+    return std::nullopt;
+  }
+  const RecordValue &r = a[i].record();
+  auto block = blockShape(a.ctx(), field(r, DescField::BlockShape), a.loc(i));
+  Dtype pointer = field(r, DescField::Base).asTensor().dtype;
+  if (!block || !checkFp8(a.ctx(), pointer.pointee(), a.loc(i)))
+    return std::nullopt;
+  const Value &padding = field(r, DescField::Padding);
+  return Desc{r, pointer, pointer.pointee(), memoryDtype(pointer.pointee()), *block, padding.isStr() && padding.asStr() == "nan"};
+}
+
+/// One integer scalar of shape, strides or offsets as a scalar of `to`.
+ir::Value *integerScalar(Args &a, const Value &v, Scalar to, Loc loc, const char *name) {
+  bool isInt = v.isInt() || v.isBool() || (v.isTensor() && v.asTensor().dtype.isInt() && v.asTensor().isScalar());
+  if (!isInt) {
+    a.fail(diag::badArgument, loc, a.function(), name, "integer scalars", kindName(v));
+    return nullptr;
+  }
+  Value x = v.isTensor() ? cast(a.ctx(), v, dtype(to), loc) : constant(a.ctx(), v, dtype(to), loc);
+  return x.isError() ? nullptr : x.asTensor().value;
+}
+
+std::optional<std::vector<Value>> items(Args &a, size_t i, const char *name) {
+  if (const auto *list = sequenceItems(a[i]))
+    return *list;
+  a.fail(diag::badArgument, a.loc(i), a.function(), name, "a tuple or list", kindName(a[i]));
+  return std::nullopt;
+}
+
+// Making one.
+
+bool isOne(const Value &v) {
+  return v.isTensor() ? ir::constantInt(v.asTensor().value) == 1 : v.isNumber() && !v.isFloat() && v.asInt() == 1;
+}
+
+bool checkBlock(Args &a, Dtype element, const ir::Shape &block, bool nan) {
+  int64_t columns = block[block.rank() - 1], bytes = columns * memoryDtype(element).bits() / 8;
+  if (bytes < descriptorGrain)
+    a.fail(diag::descriptorBlockBytes, a.loc(3), shapeText(block), spelling(element), bytes, descriptorGrain * 8 / memoryDtype(element).bits());
+  else if (nan && !element.isFloat())
+    a.fail(diag::nanPadding, a.loc(4), spelling(element));
+  else
+    return true;
+  return false;
+}
+
+Value makeTensorDescriptor(BuiltinCall &call) {
+  Args a(call, "make_tensor_descriptor");
+  if (!a[0].isTensor() || !a[0].asTensor().dtype.isPtr || !a[0].asTensor().isScalar() || a[0].asTensor().dtype.scalar == Scalar::Void)
+    return a.fail(diag::badArgument, a.loc(0), a.function(), "base", "a scalar pointer", kindName(a[0]));
+  auto shape = items(a, 1, "shape"), strides = items(a, 2, "strides");
+  auto block = blockShape(call.ctx, a[3], a.loc(3));
+  auto padding = a.choice(4, "padding_option", "Padding option", "zero nan");
+  if (!shape || !strides || !block || !padding)
+    return Value::error();
+  size_t n = shape->size();
+  if (n < 1 || n > maxDescriptorRank)
+    return a.fail(diag::descriptorRank, a.loc(1), maxDescriptorRank, static_cast<uint64_t>(n));
+  if (strides->size() != n || block->rank() != n)
+    return a.fail(diag::descriptorLengths, a.loc(), static_cast<uint64_t>(n), static_cast<uint64_t>(strides->size()), block->rank());
+  if (!isOne(strides->back()))
+    return a.fail(diag::descriptorLastStride, a.loc(2), strides->back().isTensor() ? kindName(strides->back()) : repr(strides->back()));
+  if (!checkBlock(a, a[0].asTensor().dtype.pointee(), *block, *padding == "nan"))
+    return Value::error();
+  for (size_t d = 0; d < n; ++d) {
+    ir::Value *extent = integerScalar(a, (*shape)[d], Scalar::Int32, a.loc(1), "shape");
+    ir::Value *stride = d + 1 < n ? integerScalar(a, (*strides)[d], Scalar::Int64, a.loc(2), "strides") : nullptr;
+    if (!extent || (!stride && d + 1 < n))
+      return Value::error();
+    (*shape)[d] = tensor(dtype(Scalar::Int32), extent);
+    (*strides)[d] = stride ? tensor(dtype(Scalar::Int64), stride) : Value::integer(1);
+  }
+  return Value(std::make_shared<const RecordValue>(
+      RecordValue{descriptorClass(),
+                  {a[0], Value::tuple(std::move(*shape)), Value::tuple(std::move(*strides)), shapeValue(*block),
+                   Value::str(padding->empty() ? "zero" : *padding)}}));
+}
+
+// Accesses to whole blocks.
+
+/// int64 offsets are refused: hardware takes 32 bits, and a silent truncation would hide an overflow.
+ir::Value *offsetScalar(Args &a, const Value &v, Loc loc) {
+  if (v.isTensor() && v.asTensor().dtype.isInt() && v.asTensor().dtype.bits() > 32) {
+    a.fail(diag::descriptorWideOffset, loc, a.function(), kindName(v));
+    return nullptr;
+  }
+  return integerScalar(a, v, Scalar::Int32, loc, "offsets");
+}
+
+/// base, extents, strides, offsets: the operands that all accesses begin with.
+std::optional<std::vector<ir::Value *>> accessOperands(Args &a, const Desc &d, size_t offsetsArg) {
+  auto offsets = items(a, offsetsArg, "offsets");
+  if (!offsets)
+    return std::nullopt;
+  unsigned n = d.block.rank();
+  if (offsets->size() != n) {
+    a.fail(diag::descriptorOffsets, a.loc(offsetsArg), a.function(), n, static_cast<uint64_t>(offsets->size()));
+    return std::nullopt;
+  }
+  std::vector<ir::Value *> out{d.base()};
+  for (unsigned i = 0; i < n; ++i)
+    out.push_back(d.extent(i));
+  for (unsigned i = 0; i < n; ++i)
+    out.push_back(d.stride(a.b(), i));
+  for (const Value &v : *offsets) {
+    ir::Value *o = offsetScalar(a, v, a.loc(offsetsArg));
+    if (!o)
+      return std::nullopt;
+    out.push_back(o);
+  }
+  return out;
+}
+
+Value descLoad(BuiltinCall &call) {
+  Args a(call, "tensor descriptor load");
+  auto d = descriptorOperand(a, 0);
+  auto operands = d ? accessOperands(a, *d, 1) : std::nullopt;
+  if (!operands)
+    return Value::error();
+  std::vector<ir::Attr> attrs;
+  if (d->nan)
+    attrs.push_back({"nan", int64_t{1}});
+  const ir::Type types[] = {irType(d->inMemory, d->block)};
+  ir::Op *op = a.b().create(OpKind::DescLoad, *operands, types, std::move(attrs));
+  return tensor(convert(call.ctx, {d->inMemory, op->result()}, d->element));
+}
+
+bool isWritable(Args &a, const Desc &d) {
+  if (d.pointer.isConst)
+    a.fail(diag::storeToConst, a.loc(0), spelling(d.pointer));
+  return !d.pointer.isConst;
+}
+
+/// Argument i as a tensor of exactly this shape: descriptors broadcast nothing.
+std::optional<Tensor> blockOperand(Args &a, size_t i, const ir::Shape &shape) {
+  std::optional<Tensor> v = a.tensor(i);
+  if (v && v->shape() != shape) {
+    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "of a scalar" : shapeText(v->shape()), "the descriptor's block " + shapeText(shape));
+    return std::nullopt;
+  }
+  return v;
+}
+
+Value descStore(BuiltinCall &call) {
+  Args a(call, "tensor descriptor store");
+  auto d = descriptorOperand(a, 0);
+  auto operands = d && isWritable(a, *d) ? accessOperands(a, *d, 1) : std::nullopt;
+  auto value = operands ? blockOperand(a, 2, d->block) : std::nullopt;
+  Value v = value ? cast(call.ctx, tensor(*value), d->element, a.loc(2)) : Value::error();
+  if (v.isError())
+    return v;
+  operands->push_back(convert(call.ctx, v.asTensor(), d->inMemory).value);
+  a.b().create(OpKind::DescStore, *operands, {});
+  return Value::none();
+}
+
+// Reductions in memory.
+
+struct ReduceInfo {
+  const char *name, *onSigned, *onUnsigned, *onFloat;
+  std::string_view dtypes;
+};
+constexpr ReduceInfo reduceInfos[] = {
+    {"atomic_add", "add", "add", "fadd", "uint32 int32 uint64 float32 float16 bfloat16"},
+    {"atomic_min", "smin", "umin", nullptr, "uint32 int32 uint64 int64"},
+    {"atomic_max", "smax", "umax", nullptr, "uint32 int32 uint64 int64"},
+    {"atomic_and", "and", "and", nullptr, "uint32 int32 uint64 int64"},
+    {"atomic_or", "or", "or", nullptr, "uint32 int32 uint64 int64"},
+    {"atomic_xor", "xor", "xor", nullptr, "uint32 int32 uint64 int64"},
+};
+enum Reduce : uint8_t { Add, Min, Max, And, Or, Xor };
+
+template <Reduce Kind> Value descReduce(BuiltinCall &call) {
+  const ReduceInfo &info = reduceInfos[Kind];
+  Args a(call, info.name);
+  auto d = descriptorOperand(a, 0);
+  if (!d || !isWritable(a, *d))
+    return Value::error();
+  if ((" " + std::string(info.dtypes) + " ").find(" " + spelling(d->element) + " ") == std::string::npos)
+    return a.fail(diag::descriptorReduceDtype, a.loc(0), info.name, spelling(d->element), info.dtypes);
+  auto operands = accessOperands(a, *d, 1);
+  auto value = operands ? blockOperand(a, 2, d->block) : std::nullopt;
+  if (!value)
+    return Value::error();
+  if (value->dtype != d->element)
+    return a.fail(diag::descriptorReduceValue, a.loc(2), info.name, spelling(d->element), spelling(value->dtype));
+  operands->push_back(value->value);
+  const char *rmw = d->element.isFloat() ? info.onFloat : d->element.isSigned() ? info.onSigned : info.onUnsigned;
+  a.b().create(OpKind::DescReduce, *operands, {}, {{"rmw", std::string(rmw)}});
+  return Value::none();
+}
+
+// Rows by index: pointers and masks at once.
+
+struct RowAccess {
+  ir::Value *pointers, *mask;
+};
+
+/// Rows x_offsets[i], columns y_offset + j of a descriptor with blocks [1, N].
+std::optional<RowAccess> rows(Args &a, const Desc &d, size_t xArg, size_t yArg) {
+  if (d.block.rank() != 2 || d.block[0] != 1)
+    return a.fail(diag::descriptorGatherBlock, a.loc(0), a.function(), shapeText(d.block)), std::nullopt;
+  int64_t leastColumns = 256 / d.inMemory.bits();
+  if (d.block[1] < leastColumns)
+    return a.fail(diag::descriptorGatherColumns, a.loc(0), a.function(), leastColumns, spelling(d.element), d.block[1]), std::nullopt;
+  const Value &x = a[xArg];
+  bool ok = x.isTensor() && x.asTensor().shape().rank() == 1 && x.asTensor().dtype.isInt() && x.asTensor().dtype.isSigned() &&
+            (x.asTensor().dtype.bits() == 16 || x.asTensor().dtype.bits() == 32);
+  if (!ok)
+    return a.fail(diag::badArgument, a.loc(xArg), a.function(), "x_offsets", "a one-dimensional block of int16 or int32", kindName(x)), std::nullopt;
+  if (x.asTensor().shape()[0] < 8)
+    return a.fail(diag::descriptorGatherRows, a.loc(xArg), a.function(), x.asTensor().shape()[0]), std::nullopt;
+  ir::Value *y = offsetScalar(a, a[yArg], a.loc(yArg));
+  if (!y)
+    return std::nullopt;
+  ir::Builder &b = a.b();
+  ir::Value *row = convert(a.ctx(), x.asTensor(), dtype(Scalar::Int32)).value, *columns = b.range(0, d.block[1]);
+  const ir::Shape shape{row->type.shape[0], d.block[1]}, tall{row->type.shape[0], 1};
+  auto inside = [&](ir::Value *index, unsigned dim) {
+    return b.cmp(CmpPred::Ult, index, b.splat(d.extent(dim), index->type.shape));
+  };
+  ir::Value *column = b.binary(OpKind::Add, b.splat(y, columns->type.shape), columns);
+  ir::Value *mask = b.binary(OpKind::And, b.broadcast(b.expandDims(inside(row, 0), 1), shape), b.broadcast(b.expandDims(inside(column, 1), 0), shape));
+  ir::Value *step = b.binary(OpKind::Mul, b.cast(OpKind::SExt, row, ir::Elem::I64), b.splat(d.stride(b, 0), row->type.shape));
+  ir::Value *start = b.addPtr(d.base(), b.cast(OpKind::SExt, y, ir::Elem::I64));
+  ir::Value *rowStart = b.addPtr(b.splat(start, tall), b.expandDims(step, 1));
+  return RowAccess{b.addPtr(b.broadcast(rowStart, shape), b.broadcast(b.expandDims(columns, 0), shape)), mask};
+}
+
+Value descGather(BuiltinCall &call) {
+  Args a(call, "tensor descriptor gather");
+  auto d = descriptorOperand(a, 0);
+  auto access = d ? rows(a, *d, 1, 2) : std::nullopt;
+  if (!access)
+    return Value::error();
+  const ir::Type type = irType(d->inMemory, access->pointers->type.shape);
+  ir::Value *other = d->nan ? a.b().constFloat(type, std::numeric_limits<double>::quiet_NaN()) : a.b().constInt(type, 0);
+  ir::Value *operands[] = {access->pointers, access->mask, other};
+  ir::Op *op = a.b().create(OpKind::Load, operands, {&type, 1});
+  return tensor(convert(call.ctx, {d->inMemory, op->result()}, d->element));
+}
+
+Value descScatter(BuiltinCall &call) {
+  Args a(call, "tensor descriptor scatter");
+  auto d = descriptorOperand(a, 0);
+  auto access = d && isWritable(a, *d) ? rows(a, *d, 2, 3) : std::nullopt;
+  auto value = access ? blockOperand(a, 1, access->pointers->type.shape) : std::nullopt;
+  Value v = value ? cast(call.ctx, tensor(*value), d->element, a.loc(1)) : Value::error();
+  if (v.isError())
+    return v;
+  ir::Value *operands[] = {access->pointers, convert(call.ctx, v.asTensor(), d->inMemory).value, access->mask};
+  a.b().create(OpKind::Store, operands, {});
+  return Value::none();
+}
+
+constexpr Builtin table[] = {
+    {"make_tensor_descriptor", "base, shape, strides, block_shape, padding_option=\"zero\"", makeTensorDescriptor, Builtin::MustUse,
+     "A descriptor of a tensor in memory, read and written in blocks of one shape."},
+    {"load_tensor_descriptor", "desc, offsets", descLoad, 0, "The block of a descriptor's tensor at offsets."},
+    {"store_tensor_descriptor", "desc, offsets, value", descStore, 0, "Writes a block of a descriptor's tensor at offsets."},
+    {"descriptor.load", "self, offsets", descLoad, 0, "The block at offsets; what is outside the tensor is padding."},
+    {"descriptor.store", "self, offsets, value", descStore, 0, "Writes the block at offsets; what is outside is dropped."},
+    {"descriptor.atomic_add", "self, offsets, value", descReduce<Add>, 0, "Adds a block to memory."},
+    {"descriptor.atomic_min", "self, offsets, value", descReduce<Min>, 0, "Minimum of a block with memory."},
+    {"descriptor.atomic_max", "self, offsets, value", descReduce<Max>, 0, "Maximum of a block with memory."},
+    {"descriptor.atomic_and", "self, offsets, value", descReduce<And>, 0, "Bitwise and of a block with memory."},
+    {"descriptor.atomic_or", "self, offsets, value", descReduce<Or>, 0, "Bitwise or of a block with memory."},
+    {"descriptor.atomic_xor", "self, offsets, value", descReduce<Xor>, 0, "Bitwise xor of a block with memory."},
+    {"descriptor.gather", "self, x_offsets, y_offset", descGather, 0, "Rows by index, from one column on."},
+    {"descriptor.scatter", "self, value, x_offsets, y_offset", descScatter, 0, "Writes rows by index, from one column on."},
+};
+
+} // namespace
+
+std::span<const Builtin> descriptorBuiltins() { return table; }
+
+} // namespace tegula::lang

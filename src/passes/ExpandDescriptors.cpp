@@ -1,0 +1,157 @@
+// Descriptor accesses as pointers and masks; see ExpandDescriptors.h.
+#include "passes/ExpandDescriptors.h"
+#include "ir/Builder.h"
+#include "passes/AxisFacts.h"
+#include <limits>
+#include <optional>
+
+namespace tegula {
+
+using namespace ir;
+
+namespace {
+
+bool hasDescriptor(const Block &b) {
+  for (const Op *op : b.ops) {
+    if (isDescOp(op->kind))
+      return true;
+    for (const Region *r : op->regions)
+      if (hasDescriptor(*r->block))
+        return true;
+  }
+  return false;
+}
+
+class Expander {
+public:
+  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), b_(m), facts_(f), keep_(keep), target_(target) {}
+  void block(Block &b);
+  bool changed = false;
+
+private:
+  void expand(Op &op);
+  Value *start(const DescAccess &a);
+  Value *pointers(const DescAccess &a, Value *p);
+  Value *mask(const DescAccess &a);
+  Value *along(Value *line, unsigned d, const Shape &to);
+
+  Module &m_;
+  Builder b_;
+  AxisFacts facts_;
+  KeepDescriptor keep_;
+  const void *target_;
+};
+
+void Expander::block(Block &b) {
+  Block *outer = b_.block();
+  std::vector<Op *> ops;
+  ops.swap(b.ops);
+  b_.setBlock(&b);
+  for (Op *op : ops) {
+    for (Region *r : op->regions)
+      block(*r->block);
+    if (isDescOp(op->kind) && !(keep_ && keep_(*op, target_)))
+      expand(*op);
+    b.ops.push_back(op);
+  }
+  b_.setBlock(outer);
+}
+
+/// A line of dimension `d` as a tile with the extents `to`.
+Value *Expander::along(Value *line, unsigned d, const Shape &to) {
+  for (unsigned i = 0; i < d; ++i)
+    line = b_.expandDims(line, 0);
+  while (line->type.shape.rank() < to.rank())
+    line = b_.expandDims(line, line->type.shape.rank());
+  return b_.broadcast(line, to);
+}
+
+/// The address of the block's first element.
+Value *Expander::start(const DescAccess &a) {
+  Value *p = a.base;
+  for (unsigned d = 0; d < a.rank(); ++d) {
+    Value *step = b_.binary(OpKind::Mul, b_.cast(OpKind::SExt, a.offsets[d], Elem::I64), a.strides[d]);
+    bool leading = d + 1 < a.rank();
+    if (leading && constantInt(step) != 0) {
+      Value *operands[] = {p, step};
+      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{"divisibility", std::vector<int64_t>{16}}})->result();
+    } else {
+      p = b_.addPtr(p, step);
+    }
+  }
+  return p;
+}
+
+/// The tile of addresses grows dimension by dimension, so that each sum is made at the smallest shape that it needs.
+Value *Expander::pointers(const DescAccess &a, Value *p) {
+  Shape shape;
+  for (unsigned d = 0; d < a.rank(); ++d)
+    shape.push(1);
+  p = b_.splat(p, shape);
+  for (unsigned d = 0; d < a.rank(); ++d) {
+    shape.set(d, a.block[d]);
+    p = b_.broadcast(p, shape);
+    if (a.block[d] == 1)
+      continue;
+    Value *line = b_.range(0, a.block[d]);
+    if (constantInt(a.strides[d]) != 1)
+      line = b_.binary(OpKind::Mul, b_.cast(OpKind::SExt, line, Elem::I64), b_.splat(a.strides[d], line->type.shape));
+    p = b_.addPtr(p, along(line, d, shape));
+  }
+  return p;
+}
+
+Value *Expander::mask(const DescAccess &a) {
+  Value *all = nullptr;
+  for (unsigned d = 0; d < a.rank(); ++d) {
+    const Shape line{a.block[d]};
+    Value *index = b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
+    CmpPred below = facts_.of(a.offsets[d]).nonNegative ? CmpPred::Slt : CmpPred::Ult;
+    Value *inside = along(b_.cmp(below, index, b_.splat(a.extents[d], line)), d, a.block);
+    all = all ? b_.binary(OpKind::And, all, inside) : inside;
+  }
+  return all;
+}
+
+/// The operation becomes the plain one: its result and its place in the source stay.
+void Expander::expand(Op &op) {
+  changed = true;
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  const DescAccess a = descAccess(op);
+  const Type type = a.value ? a.value->type : op.result()->type;
+  Value *ptrs = pointers(a, start(a)), *in = mask(a), *value = a.value;
+  if (op.kind == OpKind::DescLoad) {
+    bool nan = op.intAttr("nan") != 0;
+    op.kind = OpKind::Load;
+    op.operands = {ptrs, in, nan ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0)};
+    std::erase_if(op.attrs, [](const Attr &x) { return x.key == "nan"; });
+    return;
+  }
+  bool isStore = op.kind == OpKind::DescStore;
+  op.kind = isStore ? OpKind::Store : OpKind::AtomicRmw;
+  op.operands = {ptrs, value, in};
+  if (isStore)
+    return;
+  m_.addResult(&op, type);
+  op.set("sem", std::string("relaxed"));
+  op.set("scope", std::string("gpu"));
+}
+
+} // namespace
+
+bool expandDescriptors(Module &m, KeepDescriptor keep, const void *target) {
+  bool changed = false;
+  for (Function *f : m.functions) {
+    if (!hasDescriptor(*f->block()))
+      continue;
+    Expander e(m, *f, keep, target);
+    e.block(*f->block());
+    changed |= e.changed;
+  }
+  return changed;
+}
+
+void expandDescriptors(Module &m) { expandDescriptors(m, nullptr); }
+
+} // namespace tegula

@@ -1,0 +1,26 @@
+// Turns accesses through tensor descriptors (desc_load, desc_store, desc_reduce) into plain loads, stores and atomics.
+//
+//   %x = desc_load %base, %e0, %e1, %s0, %s1, %o0, %o1
+//     =>  %p    = base + o0 * s0 + o1                       one scalar address, in 64 bits
+//         %ptrs = %p + range(B0)[:, None] * s0 + range(B1)[None, :]
+//         %mask = (o0 + range(B0) in [0, e0))[:, None] & (o1 + range(B1) in [0, e1))[None, :]
+//         %x    = load %ptrs, %mask, 0 (or NaN)
+//
+// The last stride is 1 and the others are multiples of 16 bytes by contract: the scalar address says so to AxisFacts. The two
+// bounds are one unsigned comparison, and a signed one where the offset cannot be negative, which is what targets split loops
+// by. It stands behind the first simplify, so that a target that asks to keep some operations sees their operands in simple form, and
+// before the passes that move addresses out of loops.
+#pragma once
+#include "ir/Ir.h"
+
+namespace tegula {
+
+/// Says for one desc operation whether the target has something better for it.
+using KeepDescriptor = bool (*)(const ir::Op &op, const void *target);
+
+/// True if anything was expanded.
+bool expandDescriptors(ir::Module &m, KeepDescriptor keep, const void *target = nullptr);
+/// All of them.
+void expandDescriptors(ir::Module &m);
+
+} // namespace tegula
