@@ -6,7 +6,9 @@
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
+#include "passes/RemoveDead.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -45,7 +47,9 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   targets::Lap lap;
   c.gpu = assignLayouts(module, target, options, &diag);
   lap.into(c.times.layoutNs);
-  prefetchLoads(*c.gpu, options);
+  pipelineLoops(*c.gpu, target, options);
+  prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
+  removeDead(*c.gpu);
   lap.into(c.times.passesNs);
   if (upTo == Stage::Gpu)
     return true;

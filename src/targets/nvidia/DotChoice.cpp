@@ -69,10 +69,10 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   c.d = a.elem == Elem::I8 ? MmaType::S32 : MmaType::F32;
   if (target.sm == 90 && target.archFeatures && rank == 2 && warps % 4 == 0 && m >= 64 &&
       (a.elem != Elem::I8 || n == 8 || n % 16 == 0)) {
-    // Whole warpgroups: rows first, because B is then read once per column of warpgroups.
+    // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes.
     unsigned groups = warps / 4, gm = 1, gn = 1;
     while (gm * gn < groups) {
-      if (m / gm > 64 && (m / gm >= n / gn || n / gn <= 32))
+      if (m / gm > 64)
         gm *= 2;
       else if (n / gn > 32)
         gn *= 2;

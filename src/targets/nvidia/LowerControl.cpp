@@ -137,12 +137,23 @@ void Lowering::whileLoop(const Op &op) {
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
+/// Only starts copies into rings, whose users bring their own barriers.
+static bool isOnlyCopies(const ir::Op &op) {
+  for (const ir::Region *r : op.regions)
+    for (const ir::Op *o : r->block->ops)
+      if (o->kind != ir::OpKind::AsyncCopy && o->kind != ir::OpKind::Yield && !o->has(ir::traits::Pure))
+        return false;
+  return true;
+}
+
 void Lowering::ifElse(const Op &op) {
+  bool quiet = isOnlyCopies(op);
   llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(side[i]);
-    forgetAccesses();
+    if (!quiet)
+      forgetAccesses();
     block(*op.region(i));
     if (!ok_)
       return;
@@ -150,7 +161,8 @@ void Lowering::ifElse(const Op &op) {
     b_.CreateBr(after);
   }
   b_.SetInsertPoint(after);
-  forgetAccesses();
+  if (!quiet)
+    forgetAccesses();
   auto nodes = phis(op.results);
   for (unsigned i = 0; i < 2; ++i)
     incoming(nodes, op.region(i)->terminator()->operands, end[i]);

@@ -1,9 +1,7 @@
 // See PrefetchLoads.h.
 #include "targets/nvidia/PrefetchLoads.h"
-#include "ir/Builder.h"
+#include "targets/nvidia/LoopSlice.h"
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace tegula::nvidia {
 
@@ -13,7 +11,7 @@ namespace {
 
 class LoopPrefetcher {
 public:
-  LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)) { b_.setFolding(false); }
+  LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop) { b_.setFolding(false); }
 
   bool run() {
     if (loop_.intAttr("reverse") || !collect())
@@ -49,69 +47,21 @@ public:
   }
 
 private:
-  using Map = std::unordered_map<const Value *, Value *>;
+  using Map = LoopSlice::Map;
 
-  bool isInside(const Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
-
-  /// Loads that feed a dot, and that their addresses can be computed ahead.
+  /// Loads that feed a dot, if their addresses can be computed ahead.
   bool collect() {
-    std::vector<const Value *> work;
-    for (Op *op : body_.ops) {
-      if (op->has(traits::Writes) || !op->regions.empty())
+    for (const Op *op : body_.ops) {
+      bool isPipeline = op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
+        return o->has(traits::Shared | traits::Pure | traits::Terminator);
+      });
+      if ((op->has(traits::Writes) && !op->has(traits::Shared)) || (!op->regions.empty() && !isPipeline))
         return false;
-      if (op->kind == OpKind::Dot)
-        work.insert(work.end(), op->operands.begin(), op->operands.begin() + 2);
     }
-    std::unordered_set<const Value *> seen;
-    while (!work.empty()) {
-      const Value *v = work.back();
-      work.pop_back();
-      if (!v->def || v->def->parent != &body_ || !seen.insert(v).second)
-        continue;
-      if (v->def->kind == OpKind::Load) {
-        if (v->type.isTensor())
-          loads_.push_back(v->def);
-      } else {
-        work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
-      }
-    }
-    // Program order, whatever way they were found.
-    std::sort(loads_.begin(), loads_.end(), [&](Op *a, Op *b) {
-      return std::find(body_.ops.begin(), body_.ops.end(), a) < std::find(body_.ops.begin(), body_.ops.end(), b);
+    loads_ = loadsOfDots(body_);
+    return !loads_.empty() && std::all_of(loads_.begin(), loads_.end(), [&](const Op *load) {
+      return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
     });
-    for (Op *load : loads_)
-      for (const Value *v : load->operands)
-        if (!needs(v))
-          return false;
-    // What the addresses take from carried values has to be known for the next iteration too.
-    for (bool grows = true; grows;) {
-      size_t count = slice_.size() + carried_.size();
-      for (size_t i = 0; i < carried_.size(); ++i)
-        if (!needs(body_.terminator()->operands[carried_[i]->index - 1]))
-          return false;
-      grows = slice_.size() + carried_.size() > count;
-    }
-    return !loads_.empty();
-  }
-
-  /// Adds everything inside the body that v is computed from; false if that takes more than pure arithmetic.
-  bool needs(const Value *v) {
-    if (!isInside(v))
-      return true;
-    if (!v->def) {
-      if (v->index && std::find(carried_.begin(), carried_.end(), v) == carried_.end())
-        carried_.push_back(v);
-      return true;
-    }
-    if (slice_.count(v->def))
-      return true;
-    if (!v->def->has(traits::Pure) || v->def->kind == OpKind::Dot || !v->def->regions.empty())
-      return false;
-    for (const Value *o : v->def->operands)
-      if (!needs(o))
-        return false;
-    slice_.insert(v->def);
-    return true;
   }
 
   Map atStart() const {
@@ -125,28 +75,9 @@ private:
     b_.setBlock(&to);
     Map now, next;
     next[body_.args[0]] = b_.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
-    for (const Value *arg : carried_)
-      next[arg] = copy(body_.terminator()->operands[arg->index - 1], now);
+    for (Value *arg : slice_.carried())
+      next[arg] = slice_.copy(b_, slice_.nextOf(arg), now);
     return next;
-  }
-
-  Value *copy(Value *v, Map &map) {
-    if (auto it = map.find(v); it != map.end())
-      return it->second;
-    if (!isInside(v) || !v->def)
-      return v;
-    std::vector<Value *> operands;
-    for (Value *o : v->def->operands)
-      operands.push_back(copy(o, map));
-    return map[v] = clone(*v->def, operands)->results[v->index];
-  }
-  Op *clone(const Op &op, std::span<Value *const> operands) {
-    std::vector<Type> types;
-    for (const Value *r : op.results)
-      types.push_back(r->type);
-    b_.setLoc(op.loc);
-    b_.setInlinedAt(op.inlinedAt);
-    return b_.create(op.kind, operands, types, op.attrs);
   }
 
   /// The loads with the arguments of the body replaced, masked off when that iteration does not run.
@@ -157,14 +88,14 @@ private:
     for (const Op *load : loads_) {
       std::vector<Value *> operands;
       for (Value *o : load->operands)
-        operands.push_back(copy(o, map));
+        operands.push_back(slice_.copy(b_, o, map));
       Type maskType = load->result()->type.withElem(Elem::I1);
       Value *mask = b_.create1(OpKind::Splat, {runs}, maskType);
       if (operands.size() > 1)
         operands[1] = b_.create1(OpKind::And, {operands[1], mask}, maskType);
       else
         operands.push_back(mask);
-      out.push_back(clone(*load, operands)->result());
+      out.push_back(LoopSlice::clone(b_, *load, operands)->result());
     }
     return out;
   }
@@ -178,9 +109,8 @@ private:
   Module &module_;
   Op &loop_;
   Block &body_;
+  LoopSlice slice_;
   std::vector<Op *> loads_;
-  std::vector<const Value *> carried_;
-  std::unordered_set<const Op *> slice_;
 };
 
 void visit(Module &m, Block &b, const NvOptions &options) {

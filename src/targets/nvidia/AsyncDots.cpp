@@ -1,0 +1,93 @@
+// See AsyncDots.h. The body is walked once with the list of running dots; those of the last iteration are on it at the start.
+#include "targets/nvidia/AsyncDots.h"
+#include <algorithm>
+#include <unordered_map>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+bool AsyncDots::isAtEnd(const Op *dot) const { return std::find(atEnd.begin(), atEnd.end(), dot) != atEnd.end(); }
+
+namespace {
+
+/// A running dot, and the value that stands for its result now.
+struct Running {
+  const Op *dot;
+  Value *value; // null: nothing in this iteration does
+  bool isOld;   // started in the last iteration
+};
+
+class Walk {
+public:
+  explicit Walk(const Block &body) : body_(body) {}
+
+  AsyncDots run(const std::vector<Op *> &dots) {
+    for (const Op *dot : dots)
+      running_.push_back({dot, carriedFor(dot->result()), true});
+    for (Op *op : body_.ops) {
+      bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
+      for (size_t i = 0; i < op->operands.size(); ++i)
+        use(*op, i, starts);
+      if (starts)
+        running_.push_back({op, op->result(), false});
+    }
+    // The barrier of the next iteration has to mean that the slots of this one's predecessor are free.
+    size_t old = static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
+    if (old)
+      finish(*body_.terminator(), old);
+    for (const Running &r : running_)
+      out_.atEnd.push_back(r.dot);
+    return std::move(out_);
+  }
+
+private:
+  Value *carriedFor(const Value *result) const {
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (yields[i] == result)
+        return body_.args[i + 1];
+    return nullptr;
+  }
+
+  void use(const Op &op, size_t operand, bool isAsyncDot) {
+    auto it = std::find_if(running_.begin(), running_.end(), [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
+    if (it == running_.end())
+      return;
+    if (isAsyncDot && operand == 2) {
+      out_.chained.push_back(&op);
+      return;
+    }
+    if (op.has(traits::Terminator))
+      return; // goes on running, under the carried value's name
+    finish(op, static_cast<size_t>(it - running_.begin()) + 1);
+  }
+
+  /// Waits for the `count` oldest.
+  void finish(const Op &before, size_t count) {
+    DotWaitPoint w{&before, static_cast<int64_t>(running_.size() - count), {}};
+    for (size_t i = 0; i < count; ++i)
+      // A chained dot's result is the younger one's business.
+      if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
+                                        !chainedWithin(i, count))
+        w.values.push_back(v);
+    running_.erase(running_.begin(), running_.begin() + static_cast<long>(count));
+    out_.waits.push_back(std::move(w));
+  }
+  bool chainedWithin(size_t i, size_t count) const {
+    for (size_t k = i + 1; k < count; ++k)
+      if (running_[k].dot->operands[2] == running_[i].value)
+        return true;
+    return false;
+  }
+
+  const Block &body_;
+  std::vector<Running> running_;
+  AsyncDots out_;
+};
+
+} // namespace
+
+AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots) { return Walk(body).run(dots); }
+
+} // namespace tegula::nvidia

@@ -1,0 +1,28 @@
+// Where wgmmas that run asynchronously have to be waited for: at the first use of a result, as late as that allows.
+#pragma once
+#include "ir/Ir.h"
+#include <vector>
+
+namespace tegula::nvidia {
+
+/// A wait in front of `before`: at most `pending` younger dots may still run; `values` are results (or carried values that
+/// stand for results of the last iteration) that exist from here on.
+struct DotWaitPoint {
+  const ir::Op *before;
+  int64_t pending;
+  std::vector<ir::Value *> values;
+};
+
+struct AsyncDots {
+  std::vector<DotWaitPoint> waits; // in program order
+  /// Dots still running when an iteration ends. Their results are the values the loop yields.
+  std::vector<const ir::Op *> atEnd;
+  /// Dots that add to a result that is still being computed.
+  std::vector<const ir::Op *> chained;
+  bool isAtEnd(const ir::Op *dot) const;
+};
+
+/// `dots`: the dots of the body that may run asynchronously, in program order.
+AsyncDots placeDotWaits(const ir::Block &body, const std::vector<ir::Op *> &dots);
+
+} // namespace tegula::nvidia

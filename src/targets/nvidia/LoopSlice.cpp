@@ -1,0 +1,89 @@
+// See LoopSlice.h.
+#include "targets/nvidia/LoopSlice.h"
+#include <algorithm>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+bool LoopSlice::add(const Value *v) {
+  auto carried = carried_;
+  auto ops = ops_;
+  bool ok = needs(v);
+  // What addresses take from carried values has to be known for later iterations too.
+  for (size_t i = 0; ok && i < carried_.size(); ++i)
+    ok = needs(nextOf(carried_[i]));
+  if (!ok) {
+    carried_ = std::move(carried);
+    ops_ = std::move(ops);
+  }
+  return ok;
+}
+
+bool LoopSlice::needs(const Value *v) {
+  if (!isInside(v))
+    return true;
+  if (!v->def) {
+    if (v->index && std::find(carried_.begin(), carried_.end(), v) == carried_.end())
+      carried_.push_back(const_cast<Value *>(v));
+    return true;
+  }
+  const Op *op = v->def;
+  if (ops_.count(op))
+    return true;
+  if (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty())
+    return false;
+  ops_.insert(op);
+  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o); });
+}
+
+Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
+  if (auto it = map.find(v); it != map.end())
+    return it->second;
+  if (!isInside(v) || !v->def)
+    return v;
+  std::vector<Value *> operands;
+  for (Value *o : v->def->operands)
+    operands.push_back(copy(b, o, map));
+  Op *now = clone(b, *v->def, operands);
+  for (size_t i = 0; i < now->results.size(); ++i)
+    map[v->def->results[i]] = now->results[i];
+  return map[v];
+}
+
+Op *LoopSlice::clone(Builder &b, const Op &op, std::span<Value *const> operands) {
+  std::vector<Type> types;
+  for (const Value *r : op.results)
+    types.push_back(r->type);
+  b.setLoc(op.loc);
+  b.setInlinedAt(op.inlinedAt);
+  return b.create(op.kind, operands, types, op.attrs);
+}
+
+std::vector<Op *> loadsOfDots(const Block &body) {
+  std::vector<const Value *> work;
+  for (const Op *op : body.ops)
+    if (op->kind == OpKind::Dot)
+      work.insert(work.end(), op->operands.begin(), op->operands.begin() + 2);
+  std::unordered_set<const Value *> seen;
+  while (!work.empty()) {
+    const Value *v = work.back();
+    work.pop_back();
+    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::Dot)
+      work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
+  }
+  std::vector<Op *> loads;
+  for (Op *op : body.ops)
+    if (op->kind == OpKind::Load && op->result()->type.isTensor() && seen.count(op->result()))
+      loads.push_back(op);
+  return loads;
+}
+
+Value *runsAhead(Builder &b, const Op &loop, Value *iv, int64_t ahead) {
+  Type wide = Type::scalar(Elem::I64);
+  auto widen = [&](Value *v) { return v->type == wide ? v : b.create1(OpKind::SExt, {v}, wide); };
+  Value *distance = b.binary(OpKind::Mul, widen(loop.operands[2]), b.constInt(wide, ahead));
+  return b.cmp(CmpPred::Slt, b.binary(OpKind::Add, widen(iv), distance), widen(loop.operands[1]));
+}
+
+} // namespace tegula::nvidia

@@ -1,0 +1,49 @@
+// The part of a loop's body that computes given values, so that they can be computed for a later iteration.
+//
+// Software pipelining starts memory accesses some iterations ahead. Their addresses and masks follow from the induction
+// variable and carried values by pure arithmetic (the slice); copying the slice with other values for those gives the operands
+// of another iteration.
+#pragma once
+#include "ir/Builder.h"
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tegula::nvidia {
+
+class LoopSlice {
+public:
+  /// What stands for a value of the body in a copy.
+  using Map = std::unordered_map<const ir::Value *, ir::Value *>;
+
+  /// `loop` is a For.
+  explicit LoopSlice(ir::Op &loop) : body_(*loop.region(0)) {}
+
+  /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
+  /// arithmetic; the slice is then as before.
+  bool add(const ir::Value *v);
+  /// Carried values (block arguments) of the slice, in order of discovery.
+  const std::vector<ir::Value *> &carried() const { return carried_; }
+
+  bool isInside(const ir::Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
+  /// The value `carried` has one iteration later, as the body yields it.
+  ir::Value *nextOf(const ir::Value *carried) const { return body_.terminator()->operands[carried->index - 1]; }
+  /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
+  /// receives the copies.
+  ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
+  static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);
+
+private:
+  bool needs(const ir::Value *v);
+
+  ir::Block &body_;
+  std::vector<ir::Value *> carried_;
+  std::unordered_set<const ir::Op *> ops_;
+};
+
+/// Tensor loads of the body that its dots are computed from, in program order.
+std::vector<ir::Op *> loadsOfDots(const ir::Block &body);
+/// iv + ahead * step < end, without overflow.
+ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);
+
+} // namespace tegula::nvidia

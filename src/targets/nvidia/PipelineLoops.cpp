@@ -1,0 +1,492 @@
+// See PipelineLoops.h. LoopPipeliner decides (which loads, which dots, how many slots) and then rewrites one loop.
+#include "targets/nvidia/PipelineLoops.h"
+#include "layout/Conversion.h"
+#include "targets/nvidia/AsyncDots.h"
+#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/LoopSlice.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+namespace {
+
+/// Tiles in shared memory that are filled in turn: by copies some iterations ahead, or by the iteration itself.
+struct Ring {
+  Op *source;              // the load, or the to_shared
+  Type tile;
+  bool isCopied = false;   // by async_copy
+  bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
+  bool feedsWgmma = false;
+  unsigned slots = 0;
+  Value *memory = nullptr;
+};
+
+class LoopPipeliner {
+public:
+  LoopPipeliner(Module &m, Op &loop, const NvTarget &target, const NvOptions &options)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
+    b_.setFolding(false);
+  }
+
+  bool run() {
+    if (!isStraight())
+      return false;
+    findCopies();
+    findAsyncDots();
+    if ((rings_.empty() && waits_.waits.empty()) || !fitMemory())
+      return false;
+    rewrite();
+    return true;
+  }
+
+private:
+  using Map = LoopSlice::Map;
+
+  bool isStraight() const {
+    if (loop_.intAttr("reverse"))
+      return false;
+    bool hasDot = false;
+    for (const Op *op : body_.ops) {
+      if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
+        return false;
+      // What is written may be what later iterations load.
+      if (op->has(traits::Writes) && op->kind != OpKind::Assume)
+        return false;
+      hasDot |= op->kind == OpKind::Dot;
+    }
+    return hasDot;
+  }
+
+  std::vector<Op *> usersOf(const Value *v) const {
+    std::vector<Op *> out;
+    for (Op *op : body_.ops)
+      if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
+        out.push_back(op);
+    return out;
+  }
+
+  // ---- decisions
+
+  /// cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
+  bool canCopy(const Op &load) const {
+    const Type &t = load.result()->type;
+    int64_t bytes = load.intAttr("vec", 1) * byteWidth(t.elem);
+    if (t.isPtr || t.elem == Elem::I1 || (bytes != 4 && bytes != 8 && bytes != 16) || load.intAttr("volatile"))
+      return false;
+    if (load.operands.size() < 3)
+      return true;
+    const Op *other = load.operands[2]->def;
+    while (other && (other->kind == OpKind::Splat || other->kind == OpKind::Broadcast))
+      other = other->operands[0]->def;
+    if (!other || other->kind != OpKind::Const)
+      return false;
+    const AttrValue &value = *other->find("value");
+    // Bits, not values: -0.0 is not zero.
+    if (const double *x = std::get_if<double>(&value))
+      return *x == 0 && !std::signbit(*x);
+    return std::get<int64_t>(value) == 0;
+  }
+
+  /// The layout a tile of this load has if wgmma is to read it as it lies; 0 if no user wants that.
+  uint16_t wantedLayout(const Value *v) {
+    for (const Op *user : usersOf(v)) {
+      if (user->kind == OpKind::ToShared)
+        return user->result()->type.layout;
+      if (user->kind == OpKind::Permute)
+        if (uint16_t l = wantedLayout(user->result()))
+          return module_.internLayout(operandLayout(*user, LinearLayout(module_.layouts[l - 1u])));
+    }
+    return 0;
+  }
+
+  Type tileOf(const Op &load) {
+    const Type &t = load.result()->type;
+    uint16_t l = wantedLayout(load.result());
+    if (!l) {
+      std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order(shape.size());
+      for (size_t i = 0; i < order.size(); ++i)
+        order[i] = static_cast<int64_t>(order.size() - 1 - i);
+      std::optional<layout::SwizzleMode> mode;
+      if (shape.size() == 2) {
+        unsigned fast = contiguousAxis(module_.layoutOf(t));
+        order = {fast, 1 - fast};
+        mode = layout::widestSwizzle(shape[fast] * byteWidth(t.elem));
+      }
+      l = module_.internLayout(mode ? layout::sharedSwizzled(shape, order, 8 * byteWidth(t.elem), *mode) : layout::sharedLinear(shape, order));
+    }
+    return Type::shared(t.shape, t.elem, l);
+  }
+
+  void findCopies() {
+    for (Op *load : loadsOfDots(body_)) {
+      if (!canCopy(*load) || !std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); }))
+        continue;
+      Ring r;
+      r.source = load;
+      r.tile = tileOf(*load);
+      r.isCopied = true;
+      rings_.push_back(r);
+    }
+  }
+
+  Ring *ringOf(const Op *source) {
+    auto it = std::find_if(rings_.begin(), rings_.end(), [&](const Ring &r) { return r.source == source; });
+    return it == rings_.end() ? nullptr : &*it;
+  }
+
+  /// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring.
+  Ring *ringOfTile(const Value *tile) {
+    const Op *op = tile->def;
+    if (!op || op->parent != &body_)
+      return nullptr;
+    if (Ring *r = ringOf(op))
+      return r;
+    for (op = op->operands[0]->def; op && op->parent == &body_ && op->kind == OpKind::Permute;)
+      op = op->operands[0]->def;
+    Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
+    return r && r->tile.layout == wantedLayout(r->source->result()) ? r : nullptr;
+  }
+
+  void findAsyncDots() {
+    std::vector<Op *> dots;
+    for (Op *op : body_.ops) {
+      if (op->kind != OpKind::Dot || !op->operands[1]->type.isShared || bitWidth(op->result()->type.elem) != 32)
+        continue;
+      const std::vector<Value *> &yields = body_.terminator()->operands;
+      if (std::count(yields.begin(), yields.end(), op->result()) > 1)
+        continue;
+      dots.push_back(op);
+      // What is computed and then stored for wgmma takes turns as well.
+      for (unsigned i = 0; i < 2; ++i)
+        if (Op *tile = op->operands[i]->def; tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
+          Ring r;
+          r.source = tile;
+          r.tile = tile->result()->type;
+          rings_.push_back(r);
+        }
+    }
+    waits_ = placeDotWaits(body_, dots);
+    for (Op *dot : dots)
+      for (unsigned i = 0; i < 2; ++i)
+        if (Ring *r = dot->operands[i]->type.isShared ? ringOfTile(dot->operands[i]) : nullptr) {
+          r->feedsWgmma = true;
+          r->staysInFlight |= waits_.isAtEnd(dot);
+        }
+    dots_ = std::move(dots);
+  }
+
+  /// Scratch that operations of the body will want beside the rings.
+  uint64_t scratchOfBody() const {
+    uint64_t most = 4096;
+    for (const Op *op : body_.ops)
+      if (op->kind == OpKind::Convert && layout::exchangeScope(module_.layoutOf(op->operands[0]->type), module_.layoutOf(op->result()->type)) >
+                                             layout::ExchangeScope::Warp)
+        most = std::max<uint64_t>(most, std::min<uint64_t>(64 * 1024, slotBytes(op->result()->type)));
+    return most;
+  }
+
+  /// Bytes of tiles from outside that the body uses.
+  uint64_t outerTiles() const {
+    std::map<const Op *, uint64_t> tiles;
+    for (const Op *op : body_.ops)
+      for (const Value *v : op->operands)
+        if (v->type.isShared && v->def && v->def->parent != &body_)
+          tiles[v->def] = slotBytes(v->type);
+    uint64_t sum = 0;
+    for (auto [op, bytes] : tiles)
+      sum += bytes;
+    return sum;
+  }
+
+  bool fitMemory() {
+    uint64_t left = target_.sharedLimit(), taken = scratchOfBody() + outerTiles();
+    bool hasCopies = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied; });
+    for (ahead_ = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1); ahead_ > 0; --ahead_) {
+      uint64_t bytes = taken;
+      for (Ring &r : rings_) {
+        r.slots = static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
+        bytes += slotBytes(r.tile) * r.slots;
+      }
+      if (bytes <= left)
+        return true;
+      if (!hasCopies)
+        break;
+    }
+    return false;
+  }
+
+  // ---- the new loop
+
+  Value *carry(Value *init, std::string name) {
+    Value *arg = module_.addArg(&body_, init->type);
+    arg->name = std::move(name);
+    loop_.operands.push_back(init);
+    module_.addResult(&loop_, init->type);
+    body_.terminator()->operands.push_back(nullptr);
+    return arg;
+  }
+  void carryOn(const Value *arg, Value *next) { body_.terminator()->operands[arg->index - 1] = next; }
+
+  void replaceFrom(size_t position, const Value *from, Value *to) {
+    for (size_t i = position; i < body_.ops.size(); ++i)
+      std::replace(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), const_cast<Value *>(from), to);
+  }
+  size_t positionOf(const Op *op) const { return static_cast<size_t>(std::find(body_.ops.begin(), body_.ops.end(), op) - body_.ops.begin()); }
+  /// Moves the ops of a temporary block to a place in another.
+  static void splice(Block &from, Block &to, size_t position) {
+    for (Op *op : from.ops)
+      op->parent = &to;
+    to.ops.insert(to.ops.begin() + static_cast<long>(position), from.ops.begin(), from.ops.end());
+    from.ops.clear();
+  }
+
+  void rewrite() {
+    Block before, top;
+    before.parent = loop_.parent->parent;
+    top.parent = body_.parent;
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    b_.setBlock(&before);
+    for (Ring &r : rings_)
+      r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
+    bool hasCopies = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied; });
+    std::vector<Value *> ahead = hasCopies ? prologue() : std::vector<Value *>{};
+    Value *zero = b_.constI32(0);
+    for (const Ring &r : rings_)
+      if (!slot_.count(r.slots))
+        slot_[r.slots] = carry(zero, "slot");
+    if (hasCopies)
+      copiesAhead(top, ahead);
+    splice(before, *loop_.parent, static_cast<size_t>(std::find(loop_.parent->ops.begin(), loop_.parent->ops.end(), &loop_) - loop_.parent->ops.begin()));
+    insertWaits();
+    size_t at = top.ops.size();
+    splice(top, body_, 0);
+    for (Ring &r : rings_)
+      r.isCopied ? useCopies(r, at) : storeInTurn(r);
+    Block end;
+    b_.setBlock(&end);
+    for (auto [slots, arg] : slot_)
+      carryOn(arg, nextSlot(arg, slots, 1));
+    splice(end, body_, body_.ops.size() - 1);
+  }
+
+  /// (slot + distance) mod slots, for distance < slots.
+  Value *nextSlot(Value *slot, unsigned slots, int64_t distance) {
+    Value *n = b_.constI32(static_cast<int32_t>(slots));
+    Value *sum = b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance)));
+    return b_.select(b_.cmp(CmpPred::Sge, sum, n), b_.binary(OpKind::Sub, sum, n), sum);
+  }
+
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many.
+  template <typename SlotOf> void copies(Value *runs, const Map &map, SlotOf slotOf) {
+    Op *when = b_.ifOp(runs, {});
+    Block *outer = b_.block();
+    b_.setBlock(when->region(0));
+    Map values = map;
+    for (const Ring &r : rings_) {
+      if (!r.isCopied)
+        continue;
+      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile)};
+      for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
+        operands.push_back(slice_.copy(b_, r.source->operands[i], values));
+      b_.setLoc(r.source->loc);
+      b_.setInlinedAt(r.source->inlinedAt);
+      b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrs);
+    }
+    b_.yield({});
+    b_.setBlock(when->region(1));
+    b_.yield({});
+    b_.setBlock(outer);
+    b_.create(OpKind::AsyncCommit, {}, {});
+  }
+
+  /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
+  std::vector<Value *> prologue() {
+    Map map{{body_.args[0], loop_.operands[0]}};
+    for (Value *v : slice_.carried())
+      map[v] = loop_.operands[2 + v->index];
+    for (int64_t i = 0; i < ahead_; ++i) {
+      Value *slot = b_.constI32(static_cast<int32_t>(i));
+      copies(runsAhead(b_, loop_, loop_.operands[0], i), map, [&](const Ring &) { return slot; });
+      map = next(map);
+    }
+    std::vector<Value *> out{map[body_.args[0]]};
+    for (Value *v : slice_.carried())
+      out.push_back(map[v]);
+    return out;
+  }
+
+  /// Induction variable and carried values one iteration later.
+  Map next(Map now) {
+    Map out;
+    for (Value *v : slice_.carried())
+      out[v] = slice_.copy(b_, slice_.nextOf(v), now);
+    out[body_.args[0]] = b_.binary(OpKind::Add, now[body_.args[0]], loop_.operands[2]);
+    return out;
+  }
+
+  /// At the top of the body: this iteration's tiles are there; a later one's copies start.
+  void copiesAhead(Block &top, const std::vector<Value *> &inits) {
+    b_.setBlock(&top);
+    b_.setLoc(loop_.loc);
+    std::vector<Value *> keys{body_.args[0]};
+    keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
+    Map map;
+    std::vector<Value *> carried;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      carried.push_back(carry(inits[i], keys[i]->name.empty() ? "ahead" : keys[i]->name + ".ahead"));
+      map[keys[i]] = carried.back();
+    }
+    bool fence = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied && r.feedsWgmma; });
+    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    std::map<unsigned, Value *> to;
+    for (const Ring &r : rings_)
+      if (r.isCopied && !to.count(r.slots))
+        to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return to[r.slots]; });
+    Map after = next(map);
+    for (size_t i = 0; i < keys.size(); ++i)
+      carryOn(carried[i], after[keys[i]]);
+  }
+
+  /// The tile of this iteration takes the place of the load.
+  void useCopies(const Ring &r, size_t top) {
+    Block here;
+    b_.setBlock(&here);
+    b_.setLoc(r.source->loc);
+    b_.setInlinedAt(r.source->inlinedAt);
+    Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+    splice(here, body_, top);
+    useTile(r.source->result(), tile);
+    if (!usersOf(r.source->result()).empty()) {
+      b_.setBlock(&here);
+      Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
+      splice(here, body_, positionOf(r.source));
+      replaceFrom(0, r.source->result(), loaded);
+    }
+    std::erase(body_.ops, r.source);
+  }
+
+  /// Users of `tensor` that can take `tile`, which holds it, do.
+  void useTile(const Value *tensor, Value *tile) {
+    for (Op *user : usersOf(tensor)) {
+      Block here;
+      b_.setBlock(&here);
+      if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
+        replaceFrom(0, user->result(), tile);
+        std::erase(body_.ops, user);
+      } else if (user->kind == OpKind::Convert) {
+        Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, user->result()->type);
+        splice(here, body_, positionOf(user));
+        replaceFrom(0, user->result(), loaded);
+        std::erase(body_.ops, user);
+      } else if (user->kind == OpKind::Permute) {
+        const Type &t = user->result()->type;
+        uint16_t l = module_.internLayout(resultLayout(*user, LinearLayout(module_.layoutOf(tile->type))));
+        Value *view = b_.create1(OpKind::Permute, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
+        splice(here, body_, positionOf(user));
+        useTile(user->result(), view);
+        if (usersOf(user->result()).empty())
+          std::erase(body_.ops, user);
+      }
+    }
+  }
+
+  /// A computed operand: stored to the next slot; a barrier before the dot that reads it.
+  void storeInTurn(const Ring &r) {
+    Block here;
+    b_.setBlock(&here);
+    b_.setLoc(r.source->loc);
+    b_.setInlinedAt(r.source->inlinedAt);
+    Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+    Value *operands[] = {tile, r.source->operands[0]};
+    b_.create(OpKind::SharedStore, operands, {});
+    splice(here, body_, positionOf(r.source));
+    replaceFrom(0, r.source->result(), tile);
+    std::erase(body_.ops, r.source);
+    for (size_t i = positionOf(tile->def); i < body_.ops.size(); ++i)
+      if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
+        if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
+          b_.setBlock(&here);
+          b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+          splice(here, body_, i);
+        }
+        break;
+      }
+  }
+
+  void insertWaits() {
+    for (Op *dot : dots_)
+      dot->set("async", int64_t{1});
+    for (const Op *dot : waits_.chained)
+      const_cast<Op *>(dot)->set("chained", int64_t{1});
+    for (const DotWaitPoint &w : waits_.waits)
+      wait(body_, positionOf(w.before), w.pending, w.values);
+    if (waits_.atEnd.empty())
+      return;
+    // Behind the loop: everything.
+    std::vector<Value *> results;
+    for (size_t i = 0; i < loop_.results.size(); ++i)
+      if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
+        results.push_back(loop_.results[i]);
+    Block &outer = *loop_.parent;
+    wait(outer, static_cast<size_t>(std::find(outer.ops.begin(), outer.ops.end(), &loop_) - outer.ops.begin()) + 1, 0, results);
+  }
+
+  void wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
+    Block here;
+    b_.setBlock(&here);
+    std::vector<Type> types;
+    for (const Value *v : values)
+      types.push_back(v->type);
+    b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
+    Op *op = b_.create(OpKind::DotWait, values, types, {{"pending", pending}});
+    for (size_t i = 0; i < values.size(); ++i)
+      replaceUses(block, position, values[i], op->results[i]);
+    splice(here, block, position);
+  }
+  static void replaceUses(Block &b, size_t position, const Value *from, Value *to) {
+    for (size_t i = position; i < b.ops.size(); ++i) {
+      std::replace(b.ops[i]->operands.begin(), b.ops[i]->operands.end(), const_cast<Value *>(from), to);
+      for (Region *r : b.ops[i]->regions)
+        replaceUses(*r->block, 0, from, to);
+    }
+  }
+
+  Builder b_;
+  Module &module_;
+  Op &loop_;
+  Block &body_;
+  LoopSlice slice_;
+  const NvTarget &target_;
+  const NvOptions &options_;
+  std::vector<Ring> rings_;
+  std::vector<Op *> dots_;
+  AsyncDots waits_;
+  int64_t ahead_ = 0;
+  std::map<unsigned, Value *> slot_; // current slot of rings of so many
+};
+
+void visit(Module &m, Block &b, const NvTarget &target, const NvOptions &options) {
+  std::vector<Op *> loops;
+  for (Op *op : b.ops) {
+    for (Region *r : op->regions)
+      visit(m, *r->block, target, options);
+    if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
+      loops.push_back(op);
+  }
+  for (Op *loop : loops)
+    LoopPipeliner(m, *loop, target, options).run();
+}
+
+} // namespace
+
+void pipelineLoops(Module &m, const NvTarget &target, const NvOptions &options) { visit(m, *m.kernel()->block(), target, options); }
+
+} // namespace tegula::nvidia
