@@ -440,6 +440,20 @@ static inline TegulaArg tegula_constant(TegulaValue *value) {
   return a;
 }
 
+/* A tensor descriptor as argument: where a tensor lies, and the block that the kernel reads and writes of it at a time. Kernels are compiled
+ * for the element type, block shape and padding; base, shape and strides are run-time arguments. */
+enum { TEGULA_PADDING_ZERO = 0, TEGULA_PADDING_NAN = 1 }; /* what elements outside of the tensor read as */
+/* Memory for one such argument; its contents are the library's. */
+typedef struct TegulaTensorDescriptor {
+  TegulaArg parts[20];
+} TegulaTensorDescriptor;
+/* Makes an argument of its parts (arrays of `rank` numbers, outermost dimension first; strides in elements). It is good for as
+ * long as `storage` lives and stays where it is. TEGULA_INVALID_ARGUMENT unless there are 1 to 5 dimensions, the base is a pointer aligned to 16
+ * bytes, all strides but the last are multiples of 16 bytes and the last is 1, extents are positive, and block extents are powers of
+ * two with at least 16 bytes in the last dimension. */
+TEGULA_API TegulaStatus tegula_tensor_descriptor(TegulaTensorDescriptor *storage, TegulaArg base, size_t rank, const int64_t *shape,
+                                                 const int64_t *strides, const int64_t *block_shape, int32_t padding, TegulaArg *out);
+
 /* ---------------------------------------------------------------------------------------------------- compiling, launching */
 
 /* Options of a launch. All zero but `size`, device and the tri-states is the default; the GPU ones are accepted and ignored by the CPU. */

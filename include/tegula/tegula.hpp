@@ -172,6 +172,35 @@ private:
 };
 static_assert(sizeof(Arg) == sizeof(TegulaArg));
 
+/// A tensor in memory, given to kernels that read and write it in blocks (`desc.load([i, j])`). Keeps no memory alive.
+class TensorDescriptor {
+public:
+  /// Strides in elements, the last one 1; empty: the tensor is dense. What is wrong with the parts is said by the launch.
+  TensorDescriptor(const Arg &base, std::vector<int64_t> shape, std::vector<int64_t> strides, std::vector<int64_t> blockShape,
+                   int32_t padding = TEGULA_PADDING_ZERO)
+      : base_(base.raw()), shape_(std::move(shape)), strides_(std::move(strides)), block_(std::move(blockShape)), padding_(padding) {
+    if (strides_.empty()) {
+      strides_.assign(shape_.size(), 1);
+      for (size_t d = shape_.size(); d-- > 1;)
+        strides_[d - 1] = strides_[d] * shape_[d];
+    }
+  }
+  /// The argument, good while this object lives and is not asked again. If the parts are wrong, the last error says why, and a launch refuses it.
+  Arg arg() {
+    TegulaArg a{};
+    bool fits = strides_.size() == shape_.size() && block_.size() == shape_.size();
+    if (tegula_tensor_descriptor(&storage_, base_, fits ? shape_.size() : 0, shape_.data(), strides_.data(), block_.data(), padding_, &a) != TEGULA_OK)
+      a.kind = 0xff;
+    return a;
+  }
+
+private:
+  TegulaArg base_;
+  std::vector<int64_t> shape_, strides_, block_;
+  int32_t padding_;
+  TegulaTensorDescriptor storage_{};
+};
+
 /// Numbers of programs in each dimension; those not given are 1.
 struct Grid {
   int64_t n[3] = {1, 1, 1};

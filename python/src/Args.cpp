@@ -10,6 +10,8 @@ PyObject *toArgument;  // f(object, parameter name): what C++ does not know, see
 PyObject *dtypeTable;  // dict: numpy dtype object -> dtype number, filled by Python on a miss
 PyObject *dtypeMiss;   // f(dtype) -> dtype number or TypeError; extends the table
 PyTypeObject *ndarray; // numpy.ndarray
+PyTypeObject *descriptorClass;  // tegula.tools.tensor_descriptor.TensorDescriptor, once imported
+PyObject *descriptorNames[5];   // its attributes, interned
 
 // The head of numpy's array object, the same in all versions of its C API (numpy/ndarraytypes.h, PyArrayObject_fields).
 struct ArrayFields {
@@ -130,6 +132,48 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
+// The fields are read anew at each launch: they may have been edited.
+bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *paramName) {
+  constexpr Py_ssize_t maxRank = 5;
+  int64_t numbers[3][maxRank];
+  Py_ssize_t rank = -1;
+  for (int i = 0; i < 3; ++i) {
+    PyObject *list = PyObject_GetAttr(object, descriptorNames[1 + i]);
+    PyObject *fast = list ? PySequence_Fast(list, "shape, strides and block_shape are lists of ints") : nullptr;
+    Py_XDECREF(list);
+    if (!fast) return false;
+    owned_.push_back(fast);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    if (n > maxRank || n == 0 || (i && n != rank)) {
+      PyErr_Format(PyExc_ValueError, "argument `%s`: a tensor descriptor has 1 to 5 dimensions, as many in shape, strides and block_shape", paramName);
+      return false;
+    }
+    rank = n;
+    for (Py_ssize_t d = 0; d < n; ++d) {
+      numbers[i][d] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, d));
+      if (numbers[i][d] == -1 && PyErr_Occurred()) return false;
+    }
+  }
+  PyObject *base = PyObject_GetAttr(object, descriptorNames[0]);
+  if (!base) return false;
+  owned_.push_back(base);
+  TegulaArg pointer;
+  if (!convert(base, false, pointer, paramName)) return false;
+  nonContiguous = nullptr; // strides are what descriptors are for
+  pointer.flags = 0;
+  if (Py_TYPE(base) == ndarray && !(reinterpret_cast<ArrayFields *>(base)->flags & writeable)) pointer.flags = TEGULA_ARG_READ_ONLY;
+  PyObject *padding = PyObject_GetAttr(object, descriptorNames[4]);
+  if (!padding) return false;
+  bool nan = PyUnicode_Check(padding) && PyUnicode_CompareWithASCIIString(padding, "nan") == 0;
+  Py_DECREF(padding);
+  descriptors_.push_back(std::make_unique<TegulaTensorDescriptor>());
+  TegulaStatus s = tegula_tensor_descriptor(descriptors_.back().get(), pointer, static_cast<size_t>(rank), numbers[0], numbers[1], numbers[2],
+                                            nan ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO, &out);
+  if (s == TEGULA_OK) return true;
+  PyErr_Format(PyExc_ValueError, "argument `%s`: %s", paramName, tegula_last_error());
+  return false;
+}
+
 bool ArgPack::convertConstant(PyObject *object, TegulaArg &out) {
   PyObject *value = PyObject_CallOneArg(converter, object);
   if (!value) return false;
@@ -179,12 +223,23 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
   if (constexprParam) return convertConstant(object, out);
   if (knownTensor(type) && convertTensor(object, out, paramName)) return true;
   if (PyTuple_Check(object)) return convertTuple(object, out, paramName);
+  if (descriptorClass && PyObject_TypeCheck(object, descriptorClass)) return convertDescriptor(object, out, paramName);
   if (ndarray && PyObject_TypeCheck(object, ndarray)) return convertArray(object, out, paramName);
   if (PyFloat_Check(object)) { // numpy.float64 is a float
     out = tegula_float(PyFloat_AsDouble(object));
     return true;
   }
   return convertTensor(object, out, paramName) || convertOther(object, out, paramName);
+}
+
+PyObject *setDescriptorClass(PyObject *, PyObject *cls) {
+  if (!PyType_Check(cls)) return PyErr_SetString(PyExc_TypeError, "a class is needed"), nullptr;
+  static const char *const names[] = {"base", "shape", "strides", "block_shape", "padding"};
+  for (int i = 0; i < 5; ++i)
+    if (!descriptorNames[i] && !(descriptorNames[i] = PyUnicode_InternFromString(names[i]))) return nullptr;
+  Py_INCREF(cls);
+  descriptorClass = reinterpret_cast<PyTypeObject *>(cls);
+  Py_RETURN_NONE;
 }
 
 PyObject *setConverters(PyObject *, PyObject *args) {

@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <tegula/tegula.h>
+#include <memory>
 #include <vector>
 
 namespace tegula_python {
@@ -57,12 +58,16 @@ private:
   }
   bool convertOther(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertConstant(PyObject *object, TegulaArg &out);
+  bool convertDescriptor(PyObject *object, TegulaArg &out, const char *paramName);
   std::vector<PyObject *> owned_;
   std::vector<std::vector<TegulaArg>> tuples_;
+  std::vector<std::unique_ptr<TegulaTensorDescriptor>> descriptors_;
 };
 /// `set_converter(f)`: f(object) -> _core.Value for everything C++ does not know, or TypeError.
 /// Also takes a table of dtype names: numpy/torch dtype object -> name.
 PyObject *setConverters(PyObject *self, PyObject *args);
+/// `set_descriptor_class(cls)`: objects of it, with base, shape, strides, block_shape and padding, are tensor descriptors.
+PyObject *setDescriptorClass(PyObject *self, PyObject *cls);
 
 // ---- Tensors.cpp
 /// The stream that other code of this process launches on at the moment on that GPU; null, the default stream, if nobody can be asked. False

@@ -39,6 +39,7 @@ PyObject *dtypeNumber(PyObject *, PyObject *text) {
 
 PyMethodDef moduleMethods[] = {{"set_exceptions", setExceptions, METH_VARARGS, nullptr},
                                {"set_converters", setConverters, METH_VARARGS, nullptr},
+                               {"set_descriptor_class", setDescriptorClass, METH_O, nullptr},
                                {"set_output", setOutput, METH_O, nullptr},
                                {"dtype_number", dtypeNumber, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};

@@ -1,4 +1,5 @@
 """Helpers for tests and measurements, named as in triton.testing."""
+import copy
 import statistics
 import sys
 import time
@@ -43,6 +44,10 @@ class Mirror:
         if isinstance(x, tuple):
             items = [self.to(i) for i in x]
             return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        if hasattr(x, "block_shape"):  # a tensor descriptor
+            x = copy.copy(x)
+            x.base = self.to(x.base)
+            return x
         return {k: self.to(v) for k, v in x.items()} if isinstance(x, dict) else x
 
     def _array(self, a):

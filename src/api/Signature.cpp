@@ -1,7 +1,9 @@
 // Compiling from a description of the arguments: "x:*f32:16, n:i32, BLOCK:1024" and named constants.
 #include "api/Compile.h"
 #include "api/Specialize.h"
+#include "lang/Descriptor.h"
 #include "support/Text.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,21 +34,64 @@ static bool bad(std::string text) {
   return false;
 }
 
+/// A positive number below 2^20; 0 if it is none.
+static int64_t parseDivisibility(std::string_view digits) {
+  int64_t v = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9' || v >= 1 << 20) return 0;
+    v = v * 10 + (c - '0');
+  }
+  return v <= 1 << 20 ? v : 0;
+}
+
+/// "tensordesc<fp16[128, 64]>" with ":nan", ":16" (extents and strides are multiples of that) or both behind it.
+static bool parseDescriptor(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
+  auto wrong = [&](const std::string &why) { return bad("signature: `" + name + "`: " + why); };
+  size_t end = text.find('>'), open = text.find('[');
+  std::string_view inner = text.substr(0, end);
+  if (end == text.npos || open > end || inner.back() != ']') return wrong("write tensordesc<dtype[block, shape]>");
+  auto element = lang::parseDtype(trim(inner.substr(0, open)));
+  if (!element || element->isPtr || element->isVoid()) return wrong("`" + std::string(trim(inner.substr(0, open))) + "` is not a data type");
+  ir::Shape block;
+  std::string_view extents = inner.substr(open + 1, inner.size() - open - 2);
+  for (bool more = true; more;) {
+    size_t comma = extents.find(',');
+    int64_t n = parseDivisibility(trim(extents.substr(0, comma)));
+    if (n < 1 || (n & (n - 1)) || block.rank() == lang::maxDescriptorRank)
+      return wrong("a descriptor has blocks of 1 to 5 extents that are powers of 2");
+    block.push(n);
+    more = comma != extents.npos;
+    if (more) extents.remove_prefix(comma + 1);
+  }
+  if (block[block.rank() - 1] * static_cast<int64_t>(std::max(8u, element->bits())) < 8 * int64_t(lang::descriptorGrain))
+    return wrong("Descriptor block shape must have at least 16 bytes in the last dimension");
+  bool nan = false;
+  int64_t divisibility = 1;
+  for (std::string_view rest = trim(text.substr(end + 1)); !rest.empty();) {
+    if (rest[0] != ':') return wrong("unexpected `" + std::string(rest) + "` behind the type");
+    size_t n = std::min(rest.find(':', 1), rest.size());
+    std::string_view item = trim(rest.substr(1, n - 1));
+    rest.remove_prefix(n);
+    if (item == "nan") nan = true;
+    else if ((divisibility = parseDivisibility(item)) < 1) return wrong("`" + std::string(item) + "` is neither `nan` nor a divisibility");
+  }
+  if (nan && !element->isFloat()) return wrong("padding with NaN needs floats");
+  spec = sema::ParamSpec::descriptor(*element, block, nan, divisibility);
+  return true;
+}
+
 /// "type", "type:divisibility" or a literal.
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
+  constexpr std::string_view descriptor = "tensordesc<";
+  if (text.starts_with(descriptor)) return parseDescriptor(name, text.substr(descriptor.size()), spec);
   size_t colon = itemEnd(text, ':');
   std::string_view type = trim(text.substr(0, colon));
   if (auto d = lang::parseDtype(type)) {
     int64_t divisibility = 1;
     if (colon < text.size()) {
       std::string_view digits = trim(text.substr(colon + 1));
-      divisibility = 0;
-      for (char c : digits) {
-        bool ok = c >= '0' && c <= '9' && divisibility < (1 << 20);
-        divisibility = ok ? divisibility * 10 + (c - '0') : -1;
-        if (divisibility < 0) break;
-      }
-      if (digits.empty() || divisibility < 1 || divisibility > 1 << 20)
+      divisibility = parseDivisibility(digits);
+      if (divisibility < 1)
         return bad("signature: `" + name + "`: the divisibility `" + std::string(digits) + "` is not a positive number");
     }
     if (d->isVoid()) return bad("signature: `" + name + "` cannot be void");

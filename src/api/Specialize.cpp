@@ -228,6 +228,7 @@ uint32_t leavesOf(const ParamSpec &spec) {
 static std::string specText(const ParamSpec &s, bool exact) {
   if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : lang::repr(s.value);
   if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "");
+  if (!exact && s.isDescriptor()) return sema::descriptorText(s);
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";

@@ -1,4 +1,5 @@
 // instantiate(): binds the parameters of a kernel, evaluates its body, finishes the module.
+#include "lang/Descriptor.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
 
@@ -42,6 +43,8 @@ Value bindLeaves(const ParamSpec &p, std::span<ir::Value *const> &args) {
 }
 
 std::string specText(const ParamSpec &p) {
+  if (p.isDescriptor())
+    return descriptorText(p);
   if (p.kind == ParamSpec::Kind::Runtime)
     return lang::code(p.dtype);
   if (p.kind == ParamSpec::Kind::Constexpr)
@@ -78,6 +81,33 @@ Diagnostic atUsersLine(Diagnostic d) {
 }
 
 } // namespace
+
+ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility) {
+  ParamSpec shape, strides, p;
+  shape.kind = strides.kind = p.kind = Kind::Tuple;
+  std::vector<Value> extents;
+  for (unsigned d = 0; d < block.rank(); ++d) {
+    shape.items.push_back(runtime(lang::dtype(lang::Scalar::Int32), divisibility));
+    strides.items.push_back(d + 1 < block.rank() ? runtime(lang::dtype(lang::Scalar::Int64), divisibility) : constant(Value::integer(1)));
+    extents.push_back(Value::integer(block[d]));
+  }
+  p.recordClass = lang::descriptorClass();
+  p.items = {runtime(lang::Dtype::ptr(element.scalar), lang::descriptorGrain), std::move(shape), std::move(strides),
+             constant(Value::tuple(std::move(extents))), constant(Value::str(nan ? "nan" : "zero"))};
+  return p;
+}
+
+std::string descriptorText(const ParamSpec &p) {
+  auto part = [&](lang::DescField f) -> const ParamSpec & { return p.items[static_cast<size_t>(f)]; };
+  const ParamSpec &block = part(lang::DescField::BlockShape);
+  std::string extents;
+  // One tuple, or (from a launch) a tuple of constants.
+  const size_t n = part(lang::DescField::Shape).items.size();
+  for (size_t d = 0; d < n; ++d)
+    extents += (d ? ", " : "") + lang::repr(block.kind == ParamSpec::Kind::Tuple ? block.items[d].value : block.value.items()[d]);
+  bool nan = lang::str(part(lang::DescField::Padding).value) == "nan";
+  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ", nan" : "");
+}
 
 Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::span<const ParamSpec> params,
                           const Options &options, DiagEngine &diag) {

@@ -1,0 +1,2 @@
+"""Host-side helpers of kernels: tensor_descriptor."""
+from . import tensor_descriptor
