@@ -36,8 +36,13 @@ LinearLayout build(const Shape &shape, std::vector<BasisRow> rows) {
 }
 
 std::vector<BasisRow> rowsOf(const LinearLayout &l, unsigned rank) {
+  // A tile in shared memory has one input, its offset.
+  static constexpr Dim sharedDims[] = {Dim::Offset};
+  std::span<const Dim> dims(hardwareDims);
+  if (l.hasIn(Dim::Offset))
+    dims = sharedDims;
   std::vector<BasisRow> rows;
-  for (Dim d : hardwareDims) {
+  for (Dim d : dims) {
     BasisRow row{d, {}};
     for (unsigned i = 0; i < l.inBits(d); ++i) {
       Coords c(rank);
