@@ -1,7 +1,8 @@
 /* The contract between kernels compiled for NVIDIA GPUs and the runtime that launches them. Plain C.
  *
  * Parameters of a kernel: its runtime arguments in order at natural alignment (the packed block of CpuAbi.h, byte for
- * byte), then one 8-byte pointer to the launch's TegulaGpuRecord, aligned to 8. The block is launched as one packed buffer
+ * byte), then, if the kernel has tensor maps, padding to a multiple of 64 and its maps, 128 bytes each, in order, then one 8-byte
+ * pointer to the launch's TegulaGpuRecord, aligned to 8. On the simulator the record pointer is left out. The block is launched as one packed buffer
  * (CU_LAUNCH_PARAM_BUFFER_POINTER). Blocks are one-dimensional: 32 * numWarps threads. */
 #ifndef TEGULA_ABI_GPUABI_H
 #define TEGULA_ABI_GPUABI_H
@@ -10,7 +11,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_GPU_ABI_VERSION 1
+#define TEGULA_GPU_ABI_VERSION 2
 
 /* Lives in host memory the device can write (pinned, mapped); one per stream slot, zeroed by the runtime. The first
  * thread that fails claims it (atomic exchange at system scope), fills it, and traps. */

@@ -1,6 +1,7 @@
 // What kernels run on: the CPU, a GPU, the simulator. The layer above sees only this.
 #pragma once
 #include "runtime/Launch.h"
+#include "runtime/TensorMaps.h"
 
 namespace tegula::runtime {
 
@@ -16,7 +17,7 @@ struct LaunchCall {
   LaunchHooks *hooks = nullptr;             // never null
 };
 /// What launching may append to an argument block.
-inline constexpr unsigned argRoom = 16;
+inline constexpr unsigned argRoom = 64 + maxTensorMaps * tensorMapBytes + 16;
 
 /// Loaded, callable code of one kernel on one device. Thread-safe.
 class Executable {

@@ -1,6 +1,7 @@
 // Serialization of KernelInfo; the order of the fields is the format (CacheFile.h holds its version).
 #include "runtime/Kernel.h"
 #include "runtime/Dtype.h"
+#include "runtime/TensorMaps.h"
 
 namespace tegula::runtime {
 
@@ -37,6 +38,31 @@ static bool read(ByteReader &r, SiteInfo &s) {
   return !r.failed();
 }
 
+static void write(ByteWriter &w, const TensorMapTerm &t) { w.u32(static_cast<uint32_t>(t.arg)), w.u64(static_cast<uint64_t>(t.value)); }
+static void read(ByteReader &r, TensorMapTerm &t) { t.arg = static_cast<int32_t>(r.u32()), t.value = static_cast<int64_t>(r.u64()); }
+
+static void write(ByteWriter &w, const TensorMapInfo &m) {
+  w.u8(m.dtype), w.u8(m.nanFill), w.u8(m.swizzle);
+  w.u64(m.box.size());
+  write(w, m.base);
+  for (size_t d = 0; d < m.box.size(); ++d) write(w, m.extents[d]), write(w, m.strides[d]), w.u32(m.box[d]);
+}
+
+static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
+  m.dtype = r.u8(), m.nanFill = r.flag(), m.swizzle = r.u8();
+  size_t rank = r.count(28);
+  if (m.dtype > TEGULA_FP64 || rank < 1 || rank > 5) return false;
+  m.extents.resize(rank), m.strides.resize(rank), m.box.resize(rank);
+  auto known = [&](const TensorMapTerm &t) { return t.arg < static_cast<int64_t>(args); };
+  read(r, m.base);
+  bool ok = known(m.base) && m.base.arg >= 0;
+  for (size_t d = 0; d < rank; ++d) {
+    read(r, m.extents[d]), read(r, m.strides[d]), m.box[d] = r.u32();
+    ok = ok && known(m.extents[d]) && known(m.strides[d]);
+  }
+  return ok && !r.failed();
+}
+
 template <typename W, typename P> static void writePlace(W &w, const P &p) { w.str(p.file), w.u32(p.line), w.u32(p.column); }
 template <typename R, typename P> static void readPlace(R &r, P &p) { p.file = r.str(), p.line = r.u32(), p.column = r.u32(); }
 
@@ -60,6 +86,8 @@ void write(ByteWriter &w, const KernelInfo &k) {
   for (const SharedTileInfo &t : g.tiles) w.u64(t.bytes), w.str(t.what), writePlace(w, t);
   w.u64(k.remarks.size());
   for (const RemarkInfo &m : k.remarks) w.str(m.kind), w.str(m.text), writePlace(w, m);
+  w.u64(k.tensorMaps.size());
+  for (const TensorMapInfo &m : k.tensorMaps) write(w, m);
 }
 
 bool read(ByteReader &r, KernelInfo &k) {
@@ -88,6 +116,10 @@ bool read(ByteReader &r, KernelInfo &k) {
   for (SharedTileInfo &t : g.tiles) t.bytes = r.u64(), t.what = r.str(), readPlace(r, t);
   k.remarks.resize(r.count(32));
   for (RemarkInfo &m : k.remarks) m.kind = r.str(), m.text = r.str(), readPlace(r, m);
+  k.tensorMaps.resize(r.count(51));
+  if (k.tensorMaps.size() > maxTensorMaps) return false;
+  for (TensorMapInfo &m : k.tensorMaps)
+    if (!read(r, m, k.args.size())) return false;
   return !r.failed();
 }
 

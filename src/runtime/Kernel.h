@@ -62,6 +62,21 @@ struct RemarkInfo {
   uint32_t line = 0, column = 0;
 };
 
+/// A number known at launch: an argument (index into KernelInfo::args), or a constant.
+struct TensorMapTerm {
+  int32_t arg = -1;
+  int64_t value = 0;
+};
+/// A tensor map that a launch appends to the arguments (TensorMaps.h). Dimensions outermost first.
+struct TensorMapInfo {
+  TegulaDtype dtype = TEGULA_VOID;
+  bool nanFill = false;
+  uint8_t swizzle = 0; // bytes: 0, 32, 64, 128
+  TensorMapTerm base;
+  std::vector<TensorMapTerm> extents, strides; // strides in elements
+  std::vector<uint32_t> box;
+};
+
 struct KernelInfo {
   std::string name;   // of the kernel, for messages
   std::string symbol; // of the entry point
@@ -71,6 +86,7 @@ struct KernelInfo {
   bool checked = false;
   GpuInfo gpu;
   std::vector<SiteInfo> sites;
+  std::vector<TensorMapInfo> tensorMaps;
   std::vector<RemarkInfo> remarks;
 };
 

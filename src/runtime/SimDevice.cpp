@@ -69,9 +69,11 @@ struct SimExecutable final : Executable {
   ThreadPool &pool;
   CancelTable &cancel;
   std::shared_ptr<sim::StackPool> stacks; // of the device
+  mutable TensorMaps maps;
   SimExecutable(const KernelInfo &i, std::string d, std::unique_ptr<LoadedObject> o, TegulaSimEntry e, ThreadPool &p, CancelTable &c,
                 std::shared_ptr<sim::StackPool> s)
-      : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c), stacks(std::move(s)) {}
+      : info(i), device(std::move(d)), object(std::move(o)), entry(e), pool(p), cancel(c), stacks(std::move(s)),
+        maps(i, [](const void *, const sim::TensorMapSpec &spec, void *map) { return sim::encodeTensorMap(spec, map); }) {}
 
   size_t codeBytes() const override { return object->codeBytes(); }
   bool needsExtents() const override { return true; }
@@ -82,6 +84,7 @@ struct SimExecutable final : Executable {
   }
 
   Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override {
+    if (Status s = maps.append(info, nullptr, call.args); !s) return s;
     CancelWord word(cancel);
     sim::LaunchConfig c;
     c.entry = entry;

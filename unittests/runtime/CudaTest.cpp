@@ -175,6 +175,35 @@ TEST_F(Cuda, LaunchAsksTheDriverOnceForAnAllocation) {
   EXPECT_FALSE(d->accessible(reinterpret_cast<uint64_t>(x))) << "what was freed is forgotten";
 }
 
+TEST_F(Cuda, TensorMapsComeBehindTheArguments) {
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  KernelInfo k = info();
+  // Rows of n floats in blocks of 8 x 32.
+  k.tensorMaps.push_back({TEGULA_FP32, false, 128, {0, 0}, {{-1, 100}, {1, 0}}, {{1, 0}, {-1, 1}}, {8, 32}});
+  auto e = load(*d, k);
+  ASSERT_TRUE(e) << status.text;
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(4096, &x));
+  for (int n : {64, 64, 128, 64}) ASSERT_TRUE(launch(*e, x, n)) << status.text;
+  EXPECT_EQ(fake->mapsEncoded, 2) << "an equal descriptor is encoded once";
+  ASSERT_EQ(fake->launches.size(), 4u);
+  const auto &bytes = fake->launches.back().arguments;
+  ASSERT_EQ(bytes.size(), 64u + 128 + 8);
+  uint64_t words[3], record;
+  std::memcpy(words, bytes.data() + 64, sizeof words);
+  std::memcpy(&record, bytes.data() + 192, 8);
+  EXPECT_EQ(words[0], reinterpret_cast<uint64_t>(x));
+  EXPECT_EQ(words[1], 2u);
+  EXPECT_EQ(words[2], 32u) << "the innermost dimension comes first";
+  EXPECT_NE(record, 0u);
+  Status s = launch(*e, x, 3);
+  EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
+  EXPECT_NE(s.text.find("descriptor of `x`"), std::string::npos) << s.text;
+  EXPECT_NE(s.text.find("multiple of 16"), std::string::npos) << s.text;
+  d->free(x);
+}
+
 TEST_F(Cuda, ClusterCooperativeProgrammatic) {
   auto d = device();
   KernelInfo i = info();

@@ -28,6 +28,7 @@ struct FakeCuda {
   std::vector<Launch> launches;
   std::vector<std::string> modules; // images, in order of loading
   std::map<int, int> functionAttributes;
+  int mapsEncoded = 0;
   int modulesAlive = 0, pointerQueries = 0, allocations = 0, waits = 0;
   struct Range {
     uint64_t bytes;

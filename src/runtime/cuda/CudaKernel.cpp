@@ -116,6 +116,18 @@ Status CudaKernel::readUse() {
   return r == CUDA_SUCCESS ? Status::ok() : d.error(r, "asking for the resources of `" + info_->name + "`");
 }
 
+std::string CudaKernel::encodeMap(const void *driver, const sim::TensorMapSpec &s, void *map) {
+  const auto &d = *static_cast<const Driver *>(driver);
+  if (!d.tensorMapEncodeTiled) return "this driver cannot make tensor maps";
+  CUresult r = d.tensorMapEncodeTiled(map, s.dataType, s.rank, reinterpret_cast<void *>(s.address), s.dims, s.strides, s.box, s.elementStrides, s.interleave,
+                                      s.swizzle, s.l2Promotion, s.oobFill);
+  if (r == CUDA_SUCCESS) return {};
+  // The simulator's encoder knows the driver's rules and can say which one it was.
+  alignas(64) char unused[tensorMapBytes];
+  std::string why = sim::encodeTensorMap(s, unused);
+  return why.empty() ? d.errorText(r) : why;
+}
+
 Status CudaKernel::prepareLaunch() {
   const Driver &d = device_.driver();
   const GpuInfo &g = info_->gpu;
@@ -143,7 +155,7 @@ Status CudaKernel::prepareLaunch() {
   }
   for (const ArgInfo &a : info_->args)
     if (a.isPtr) pointers_.push_back(a.offset);
-  recordOffset_ = (info_->argBytes + 7) / 8 * 8;
+  recordOffset_ = recordOffset(*info_);
   blockBytes_ = recordOffset_ + sizeof(uint64_t);
   record_ = device_.takeRecord(info_, recordAddress_);
   return record_ ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no pinned memory for the launch record of `" + info_->name + "`");
@@ -158,6 +170,8 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
     if (!device_.accessible(address)) [[unlikely]]
       if (Status s = device_.checkPointer(address); !s) return refusePointer(call.args);
   }
+  if (!info_->tensorMaps.empty())
+    if (Status s = maps_.append(*info_, &device_.driver(), call.args); !s) return s;
   if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info_->gpu.clusterCtas)) [[unlikely]]
     return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " +
                                                       std::to_string(call.grid[2]) + "; GPUs take at most " +

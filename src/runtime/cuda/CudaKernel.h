@@ -18,7 +18,8 @@ public:
   GpuUse use() const override { return use_; }
 
 private:
-  CudaKernel(CudaDevice &device, const KernelInfo &info) : device_(device), info_(std::make_shared<const KernelInfo>(info)) {}
+  CudaKernel(CudaDevice &device, const KernelInfo &info) : device_(device), info_(std::make_shared<const KernelInfo>(info)), maps_(info, encodeMap) {}
+  static std::string encodeMap(const void *driver, const sim::TensorMapSpec &spec, void *map);
   Status loadModule(std::span<const char> code);
   Status readUse();
   Status prepareShared();
@@ -37,6 +38,7 @@ private:
   CUlaunchConfig config_{};
   CUlaunchAttribute attributes_[3]{};
   std::vector<uint32_t> pointers_; // offsets of pointer arguments
+  mutable TensorMaps maps_;
   uint32_t recordOffset_ = 0;
   size_t blockBytes_ = 0;
   TegulaGpuRecord *record_ = nullptr;

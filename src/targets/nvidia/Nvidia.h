@@ -40,7 +40,7 @@ struct NvOptions {
   unsigned optLevel = 3;
 };
 
-/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments.
+/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16 (runtime/TensorMaps.h).
 ///
 /// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
 /// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
@@ -51,7 +51,8 @@ struct TensorMap {
     int64_t value = 0; // with arg = -1 this constant
   };
   ir::Elem elem = ir::Elem::F32;
-  bool nanFill = false;       // what is out of range reads as NaN instead of 0
+  bool isSigned = true;       // of integers: decides minimum and maximum
+  bool nanFill = false;       // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
   uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
   Term base;                  // must be an argument
   std::vector<Term> extents;  // as many as dimensions

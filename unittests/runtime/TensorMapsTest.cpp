@@ -1,0 +1,121 @@
+// Tensor maps of a launch, with the simulator's encoder: what they are made of, that they are remembered, and through the cache file.
+#include "runtime/TensorMaps.h"
+#include "runtime/Device.h"
+#include <array>
+#include <gtest/gtest.h>
+
+using namespace tegula;
+using namespace tegula::runtime;
+
+namespace {
+
+int encoded = 0;
+std::string encode(const void *, const sim::TensorMapSpec &spec, void *map) { return ++encoded, sim::encodeTensorMap(spec, map); }
+
+/// k(x: pointer, rows: i32, stride: i64): one map over [rows, 40] elements.
+KernelInfo kernel(TegulaDtype dtype, bool nan = false) {
+  KernelInfo k;
+  k.name = "k";
+  k.args = {{"x.base", dtype, true, false, 0}, {"x.shape.0", TEGULA_INT32, false, false, 8}, {"x.strides.0", TEGULA_INT64, false, false, 16}};
+  k.argBytes = 24;
+  k.gpu.threads = 128;
+  k.tensorMaps.push_back({dtype, nan, 64, {0, 0}, {{1, 0}, {-1, 40}}, {{2, 0}, {-1, 1}}, {16, 32}});
+  return k;
+}
+
+struct Block {
+  alignas(64) char bytes[24 + argRoom] = {};
+  Block(uint64_t x, int32_t rows, int64_t stride) {
+    std::memcpy(bytes, &x, 8);
+    std::memcpy(bytes + 8, &rows, 4);
+    std::memcpy(bytes + 16, &stride, 8);
+  }
+};
+
+TEST(TensorMaps, HoldWhatTheArgumentsSay) {
+  struct Row {
+    TegulaDtype dtype;
+    int32_t number;
+    int64_t bytes;
+  };
+  const Row rows[] = {{TEGULA_FP16, 6, 2}, {TEGULA_BF16, 9, 2}, {TEGULA_FP32, 7, 4},  {TEGULA_FP64, 8, 8},   {TEGULA_FP8E5, 0, 1},
+                      {TEGULA_INT8, 0, 1}, {TEGULA_INT32, 3, 4}, {TEGULA_UINT32, 2, 4}, {TEGULA_INT64, 5, 8}, {TEGULA_UINT16, 1, 2}};
+  for (const Row &r : rows) {
+    KernelInfo k = kernel(r.dtype);
+    if (r.bytes > 2) k.tensorMaps[0].box[1] = static_cast<uint32_t>(64 / r.bytes); // what the swizzle spans
+    TensorMaps maps(k, encode);
+    Block b(0x1000, 77, 64);
+    Status s = maps.append(k, nullptr, b.bytes);
+    ASSERT_TRUE(s) << s.text;
+    sim::TensorMapSpec spec;
+    ASSERT_TRUE(sim::decodeTensorMap(b.bytes + mapsOffset(k), spec));
+    EXPECT_EQ(spec.dataType, r.number);
+    EXPECT_EQ(spec.rank, 2u);
+    EXPECT_EQ(spec.address, 0x1000u);
+    EXPECT_EQ(spec.dims[0], 40u);
+    EXPECT_EQ(spec.dims[1], 77u);
+    EXPECT_EQ(spec.strides[0], static_cast<uint64_t>(64 * r.bytes));
+    EXPECT_EQ(spec.box[1], 16u);
+    EXPECT_EQ(spec.swizzle, 2);
+  }
+}
+
+TEST(TensorMaps, AreRemembered) {
+  KernelInfo k = kernel(TEGULA_FP16, true);
+  TensorMaps maps(k, encode);
+  encoded = 0;
+  for (int round = 0; round < 3; ++round)
+    for (int32_t rows = 1; rows <= 8; ++rows) {
+      Block b(0x2000, rows, 64);
+      ASSERT_TRUE(maps.append(k, nullptr, b.bytes));
+      sim::TensorMapSpec spec;
+      ASSERT_TRUE(sim::decodeTensorMap(b.bytes + mapsOffset(k), spec));
+      EXPECT_EQ(spec.dims[1], static_cast<uint64_t>(rows));
+      EXPECT_EQ(spec.oobFill, 1);
+    }
+  EXPECT_EQ(encoded, 8);
+  for (int32_t rows = 1; rows <= 20; ++rows) {
+    Block b(0x2000, rows, 64);
+    ASSERT_TRUE(maps.append(k, nullptr, b.bytes));
+  }
+  EXPECT_EQ(encoded, 8 + 12) << "the oldest makes room";
+}
+
+TEST(TensorMaps, WhatCannotBeEncodedIsNamed) {
+  KernelInfo k = kernel(TEGULA_FP16);
+  TensorMaps maps(k, encode);
+  struct Row {
+    Block block;
+    const char *text;
+  };
+  for (Row &r : std::array<Row, 3>{Row{Block(0x1008, 8, 64), "address"}, {Block(0x1000, 8, 63), "stride"}, {Block(0x1000, 0, 64), "extent"}}) {
+    Status s = maps.append(k, nullptr, r.block.bytes);
+    EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
+    EXPECT_NE(s.text.find("descriptor of `x`"), std::string::npos) << s.text;
+    EXPECT_NE(s.text.find(r.text), std::string::npos) << s.text;
+  }
+}
+
+TEST(TensorMaps, AreWrittenAndRead) {
+  KernelInfo k = kernel(TEGULA_BF16, true), back;
+  ByteWriter w;
+  write(w, k);
+  ByteReader r(w.bytes.data(), w.bytes.size());
+  ASSERT_TRUE(read(r, back));
+  ASSERT_EQ(back.tensorMaps.size(), 1u);
+  const TensorMapInfo &a = k.tensorMaps[0], &b = back.tensorMaps[0];
+  EXPECT_EQ(b.dtype, a.dtype);
+  EXPECT_EQ(b.nanFill, a.nanFill);
+  EXPECT_EQ(b.swizzle, a.swizzle);
+  EXPECT_EQ(b.box, a.box);
+  EXPECT_EQ(b.extents[1].value, 40);
+  EXPECT_EQ(b.strides[0].arg, 2);
+  // An argument that is not there.
+  k.tensorMaps[0].extents[0].arg = 3;
+  ByteWriter broken;
+  write(broken, k);
+  ByteReader again(broken.bytes.data(), broken.bytes.size());
+  EXPECT_FALSE(read(again, back));
+}
+
+} // namespace
