@@ -497,7 +497,7 @@ typedef struct TegulaNamedValue {
 
 /* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
- * compile time). `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
+ * compile time); the type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding. `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
  * target, else tegula_kernel_launch says TEGULA_UNSUPPORTED. */
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
                                                  const TegulaNamedValue *constants, size_t constant_count, const char *target,

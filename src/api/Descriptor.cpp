@@ -33,7 +33,6 @@ static std::string text(const char *name, size_t d) { return std::string(name) +
 /// What LANGUAGE asks of host descriptors; the language's own binding has told its user before.
 static TegulaStatus check(const TegulaArg &base, size_t rank, const int64_t *shape, const int64_t *strides, const int64_t *block, bool nan) {
   if (base.kind != TEGULA_ARG_POINTER || base.dtype == TEGULA_VOID || base.dtype > TEGULA_FP64) return refuse("the base is no pointer to elements");
-  if (rank < 1 || rank > lang::maxDescriptorRank) return refuse("1 to 5 dimensions are possible, not " + std::to_string(rank));
   int64_t bytes = tegula_dtype_bytes(base.dtype), grain = lang::descriptorGrain;
   if (reinterpret_cast<uintptr_t>(base.u.ptr) % lang::descriptorGrain) return refuse("base must be 16-byte aligned");
   for (size_t d = 0; d < rank; ++d) {
@@ -67,6 +66,7 @@ static TegulaArg intOf(int64_t v, TegulaDtype dtype) {
 
 TegulaStatus tegula_tensor_descriptor(TegulaTensorDescriptor *storage, TegulaArg base, size_t rank, const int64_t *shape, const int64_t *strides,
                                       const int64_t *block_shape, int32_t padding, TegulaArg *out) {
+  if (rank < 1 || rank > lang::maxDescriptorRank) return refuse("1 to 5 dimensions are possible, not " + std::to_string(rank));
   if (!storage || !out || !shape || !strides || !block_shape) return refuse("null argument");
   if (padding != TEGULA_PADDING_ZERO && padding != TEGULA_PADDING_NAN) return refuse("there is no padding " + std::to_string(padding));
   if (TegulaStatus s = check(base, rank, shape, strides, block_shape, padding == TEGULA_PADDING_NAN); s != TEGULA_OK) return s;

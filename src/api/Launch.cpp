@@ -191,11 +191,21 @@ struct Matcher {
     fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: argument `" + name + "` " + what);
     return false;
   }
+  /// Compile-time parts of a descriptor, which nobody would notice to be others: the kernel has them built in.
+  static bool sameBlocks(const sema::ParamSpec &s, const TegulaArg &a) {
+    if (s.kind == sema::ParamSpec::Kind::Constexpr) return a.kind != TEGULA_ARG_VALUE || (a.u.value && lang::equal(a.u.value->value, s.value));
+    if (s.kind == sema::ParamSpec::Kind::Runtime) return true;
+    if (a.kind != TEGULA_ARG_TUPLE || a.count != s.items.size() || (a.count && !a.u.items)) return false;
+    for (size_t i = 0; i < s.items.size(); ++i)
+      if (!sameBlocks(s.items[i], a.u.items[i])) return false;
+    return true;
+  }
   bool walk(const sema::ParamSpec &s, const TegulaArg *a, const std::string &name) {
     static constexpr TegulaArg missing{};
     if (s.kind == sema::ParamSpec::Kind::Tuple) {
       if (!a || a->kind != TEGULA_ARG_TUPLE || a->count != s.items.size() || (a->count && !a->u.items))
-        return wrong(name, "must be a tuple of " + std::to_string(s.items.size()));
+        return wrong(name, s.isDescriptor() ? "must be a tensor descriptor" : "must be a tuple of " + std::to_string(s.items.size()));
+      if (s.isDescriptor() && !sameBlocks(s, *a)) return wrong(name, "is no `" + sema::descriptorText(s) + "`, for which the kernel was compiled");
       for (size_t i = 0; i < s.items.size(); ++i)
         if (!walk(s.items[i], &a->u.items[i], name)) return false;
       return true;

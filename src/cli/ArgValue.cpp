@@ -211,6 +211,28 @@ bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, c
   return true;
 }
 
+constexpr std::string_view descriptorPrefix = "tensordesc[";
+
+/// Takes `tensordesc[block]:` off the text.
+bool descriptor(ArgValue &a, std::string &text, const NameLookup &names, std::string &error) {
+  if (!std::string_view(text).starts_with(descriptorPrefix)) return true;
+  size_t close = text.find("]:");
+  std::vector<std::string> items;
+  if (close != std::string::npos) items = splitList(std::string_view(text).substr(descriptorPrefix.size(), close - descriptorPrefix.size()));
+  if (items.size() == 1 && items[0].empty()) items.clear();
+  a.nanPadding = !items.empty() && items.back() == "nan";
+  if (a.nanPadding) items.pop_back();
+  for (const std::string &item : items) {
+    std::string why;
+    std::optional<int64_t> v = evaluate(item, names, why);
+    if (!v) return error = "`-a " + a.name + "`: " + why, false;
+    a.block.push_back(*v);
+  }
+  if (a.block.empty()) return error = "`-a " + a.name + "`: write tensordesc[block]:BUFFER, such as tensordesc[64, 32]:randn:f16[m, k]", false;
+  text.erase(0, close + 2);
+  return true;
+}
+
 bool scalar(ArgValue &a, const std::string &text, std::string &error) {
   std::string lower = text;
   for (char &c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -277,6 +299,7 @@ bool parseArguments(const std::vector<std::string> &items, const Constants &cons
   };
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].isBuffer) continue;
+    if (!descriptor(out[i], texts[i], names, error)) return false;
     if (texts[i][0] == '@') {
       if (!fromFile(out[i], texts[i].substr(1), error)) return false;
       continue;

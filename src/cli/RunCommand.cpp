@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <deque>
 
 namespace tegula::cli {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 std::vector<OptionSpec> specs() {
   std::vector<OptionSpec> out = {
       {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants: 'cdiv(n, BLOCK), 4'"},
-      {'a', "arg", "NAME=VALUE", "argument: @file.npy, empty|zeros|ones|randn|arange:dtype[shape], number, none, true, false", true},
+      {'a', "arg", "NAME=VALUE", "argument: @file.npy, empty|zeros|ones|randn|arange:dtype[shape], tensordesc[block]: in front of these, number, none, true, false", true},
       {'c', "const", "NAME=VALUE", "compile-time constant: int, float, true/false, dtype, 'string'", true},
       {'d', "device", "NAME", "cpu, cuda, cuda:1, sim, sim:sm_80 ... (default: TEGULA_DEVICE, else a GPU if there is one, else cpu)"},
       {0, "save", "NAME=FILE", "writes a buffer to a .npy file after the run", true},
@@ -46,6 +47,31 @@ bool readGrid(const std::string &text, const std::vector<ArgValue> &args, const 
   }
   return true;
 }
+
+/// Buffers that are given as tensor descriptors; `packed` has their pointers.
+class Descriptors {
+public:
+  bool make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed, std::string &error) {
+    for (size_t i = 0; i < packed.size(); ++i) {
+      TegulaParam p{};
+      tegula_function_param(function, i, &p);
+      for (const ArgValue &a : args)
+        if (a.name == p.name && !a.block.empty() && !wrap(a, packed[i])) return error = "`-a " + a.name + "`: " + tegula_last_error(), false;
+    }
+    return true;
+  }
+
+private:
+  bool wrap(const ArgValue &a, TegulaArg &arg) {
+    std::vector<int64_t> shape(a.array.shape.begin(), a.array.shape.end()), strides(shape.size(), 1);
+    for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+    // A rank of 0 is refused, and so are ranks that differ.
+    size_t rank = shape.size() == a.block.size() ? shape.size() : 0;
+    return tegula_tensor_descriptor(&storage_.emplace_back(), arg, rank, shape.data(), strides.data(), a.block.data(),
+                                    a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO, &arg) == TEGULA_OK;
+  }
+  std::deque<TegulaTensorDescriptor> storage_; // arguments point into it
+};
 
 // The kernel's parameters in order from named arguments and constants.
 bool bindParameters(TegulaFunction *function, std::vector<ArgValue> &args, const Constants &constants, std::vector<TegulaArg> &out, std::string &error) {
@@ -170,6 +196,8 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!bindParameters(ref->function.get(), args, constants, packed, error)) return fail(error);
   DeviceBuffers buffers(ref->context.get(), launch.device);
   if (!buffers.move(args, packed)) return failLast();
+  Descriptors descriptors;
+  if (!descriptors.make(ref->function.get(), args, packed, error)) return fail(error);
   interrupted = ref->context.get();
   std::signal(SIGINT, onInterrupt);
   TegulaKernel *kernel = nullptr;

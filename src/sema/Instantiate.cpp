@@ -83,28 +83,24 @@ Diagnostic atUsersLine(Diagnostic d) {
 } // namespace
 
 ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility) {
-  ParamSpec shape, strides, p;
-  shape.kind = strides.kind = p.kind = Kind::Tuple;
-  std::vector<Value> extents;
+  ParamSpec shape, strides, extents, p;
+  shape.kind = strides.kind = extents.kind = p.kind = Kind::Tuple;
   for (unsigned d = 0; d < block.rank(); ++d) {
     shape.items.push_back(runtime(lang::dtype(lang::Scalar::Int32), divisibility));
     strides.items.push_back(d + 1 < block.rank() ? runtime(lang::dtype(lang::Scalar::Int64), divisibility) : constant(Value::integer(1)));
-    extents.push_back(Value::integer(block[d]));
+    extents.items.push_back(constant(Value::integer(block[d])));
   }
   p.recordClass = lang::descriptorClass();
   p.items = {runtime(lang::Dtype::ptr(element.scalar), lang::descriptorGrain), std::move(shape), std::move(strides),
-             constant(Value::tuple(std::move(extents))), constant(Value::str(nan ? "nan" : "zero"))};
+             std::move(extents), constant(Value::str(nan ? "nan" : "zero"))};
   return p;
 }
 
 std::string descriptorText(const ParamSpec &p) {
   auto part = [&](lang::DescField f) -> const ParamSpec & { return p.items[static_cast<size_t>(f)]; };
-  const ParamSpec &block = part(lang::DescField::BlockShape);
   std::string extents;
-  // One tuple, or (from a launch) a tuple of constants.
-  const size_t n = part(lang::DescField::Shape).items.size();
-  for (size_t d = 0; d < n; ++d)
-    extents += (d ? ", " : "") + lang::repr(block.kind == ParamSpec::Kind::Tuple ? block.items[d].value : block.value.items()[d]);
+  for (const ParamSpec &extent : part(lang::DescField::BlockShape).items)
+    extents += (extents.empty() ? "" : ", ") + lang::repr(extent.value);
   bool nan = lang::str(part(lang::DescField::Padding).value) == "nan";
   return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ", nan" : "");
 }

@@ -50,6 +50,32 @@ def test_randn_is_reproducible_and_normal(tegula):
     assert abs(a.mean()) < 0.02 and abs(a.std() - 1) < 0.02
 
 
+def test_tensor_descriptors(tegula):
+    (tegula.dir / "desc.py").write_text("""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double(a, b, m, ROWS: tl.constexpr):
+    i = tl.program_id(0) * ROWS
+    b.store([i, 0], a.load([i, 0]) * 2)
+""")
+    run = ["run", "desc.py::double", "--grid", "cdiv(m, ROWS)", "-c", "ROWS=4", "-a", "m=6"]
+    p = tegula(*run, "-a", "a=tensordesc[ROWS, 8]:arange:f32[m, 8]", "-a", "b=tensordesc[ROWS, 8]:zeros:f32[m, 8]", "--save", "b=b.npy")
+    assert p.returncode == 0, p.stderr
+    np.testing.assert_array_equal(np.load(tegula.dir / "b.npy"), 2 * np.arange(48, dtype=np.float32).reshape(6, 8))
+    p = tegula(*run, "-a", "a=tensordesc[4, 8, nan]:arange:f32[2, 8]", "-a", "b=tensordesc[4, 8]:zeros:f32[m, 8]", "--save", "b=b.npy")
+    assert p.returncode == 0, p.stderr
+    b = np.load(tegula.dir / "b.npy")
+    assert np.isnan(b[2:]).all() and (b[:2].ravel() == 2 * np.arange(16)).all()
+    for bad, why in (("tensordesc[4, 8]:arange:f32[m, 6]", "strides must be 16-byte aligned"), ("tensordesc[4]:zeros:f32[m, 8]", "dimensions"),
+                     ("tensordesc[]:zeros:f32[8]", "tensordesc[block]:BUFFER"), ("tensordesc[4, 6]:zeros:f32[m, 8]", "powers of 2"),
+                     ("tensordesc[4, q]:zeros:f32[m, 8]", "`q`")):
+        p = tegula(*run, "-a", f"a={bad}", "-a", "b=tensordesc[4, 8]:zeros:f32[m, 8]")
+        assert p.returncode == 1 and why in p.stderr and "Traceback" not in p.stderr, p.stderr
+
+
 USER_ERRORS = [
     (["run", "nothere.py::k", "--grid", "1"], "nothere.py"),
     (["run", "kernels.py::ad", "--grid", "1"], "add"),

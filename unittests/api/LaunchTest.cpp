@@ -39,6 +39,45 @@ def where_am_i(out):
       for (int x = 0; x < 3; ++x) EXPECT_EQ(out[x + 3 * (y + 4 * z)], x + 10 * y + 100 * z);
 }
 
+TEST(Launch, TensorDescriptors) {
+  Context c = context();
+  Function f = module(c, R"(@triton.jit
+def scale(a, b, by):
+    i = tl.program_id(0) * a.block_shape[0]
+    b.store([i, 0], a.load([i, 0]) * by)
+)").kernel("scale").value();
+  constexpr int rows = 10, columns = 12, width = 16;
+  alignas(64) float x[rows * width], y[rows * width] = {};
+  for (int i = 0; i < rows * width; ++i) x[i] = float(i);
+  TensorDescriptor a(std::span(x), {rows, columns}, {width, 1}, {4, 16}), b(std::span(y), {rows, columns}, {width, 1}, {4, 16});
+  Status s = f(3, {a.arg(), b.arg(), 2});
+  ASSERT_TRUE(s) << s.message();
+  for (int i = 0; i < rows * width; ++i) ASSERT_EQ(y[i], i % width < columns ? 2 * float(i) : 0) << i;
+  EXPECT_EQ(signatureOf(f, {a.arg(), b.arg(), 2}), "a:tensordesc<fp32[4, 16]>, b:tensordesc<fp32[4, 16]>, by:i32");
+  // A kernel compiled from its signature takes them too, if the block is the one it was compiled for.
+  Kernel k = f.compile("a:tensordesc<f32[4, 16]>:nan, b:tensordesc<f32[4, 16]>, by:i32").value();
+  TensorDescriptor nan(std::span(x), {rows, columns}, {width, 1}, {4, 16}, TEGULA_PADDING_NAN), other(std::span(y), {rows, columns}, {width, 1}, {2, 16});
+  s = k(3, {nan.arg(), b.arg(), 5});
+  ASSERT_TRUE(s) << s.message();
+  EXPECT_EQ(y[width + 1], 5 * x[width + 1]);
+  EXPECT_EQ(k(3, {nan.arg(), other.arg(), 5}).code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(k(3, {a.arg(), b.arg(), 5}).code(), TEGULA_INVALID_ARGUMENT) << "other padding";
+  struct Wrong {
+    std::vector<int64_t> shape, strides, block;
+    const char *text;
+  };
+  const Wrong wrong[] = {{{10, 12}, {15, 1}, {4, 16}, "strides must be 16-byte aligned"}, {{0, 12}, {16, 1}, {4, 16}, "shape must be positive"},
+                         {{10, 12}, {16, 2}, {4, 16}, "last stride must be 1"},           {{10, 12}, {16, 1}, {3, 16}, "powers of 2"},
+                         {{10, 12}, {16, 1}, {4, 2}, "at least 16 bytes"},                {{}, {}, {}, "1 to 5 dimensions"},
+                         {{10, 12}, {16, 1}, {16}, "1 to 5 dimensions"}};
+  for (const Wrong &w : wrong) {
+    TensorDescriptor d(std::span(x), w.shape, w.strides, w.block);
+    Arg arg = d.arg();
+    EXPECT_NE(std::string(tegula_last_error()).find(w.text), std::string::npos) << tegula_last_error();
+    EXPECT_EQ(f(3, {arg, b.arg(), 2}).code(), TEGULA_INVALID_ARGUMENT) << w.text;
+  }
+}
+
 TEST(Launch, GridOfZeroRunsNothing) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
