@@ -5,6 +5,7 @@
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/DotChoice.h"
 #include "llvm/IR/Module.h"
+#include <map>
 
 namespace tegula::nvidia {
 
@@ -15,7 +16,7 @@ using layout::Dim;
 Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
     : m_(m), target_(target), options_(options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()),
-      source_(m.kernel()), vecTarget_(vecTarget(target, options)) {
+      source_(m.kernel()), facts_(*source_), vecTarget_(vecTarget(target, options)) {
 }
 
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
@@ -288,9 +289,9 @@ void Lowering::countUses(const ir::Block &b) {
   }
 }
 
-/// x / y within 1.5 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division costs as much as an
-/// exponential, and a kernel like softmax is near the rate of that unit. Null if the op is no such division. The
-/// simulator divides exactly, so that cases compare bits there.
+/// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes three
+/// instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op is no such
+/// division. The simulator divides exactly, so that cases compare bits there.
 std::optional<Regs> Lowering::divideByShared(const Op &op) {
   if (target_.simulate || op.kind != OpKind::FDiv || !op.intAttr("approx") || op.result()->type.elem != Elem::F32)
     return std::nullopt;
@@ -304,10 +305,42 @@ std::optional<Regs> Lowering::divideByShared(const Op &op) {
   for (size_t i = 0; i < x.size(); ++i) {
     V &r = reciprocal[y[i]];
     if (!r)
-      r = b_.CreateFDiv(llvm::ConstantFP::get(y[i]->getType(), 1), y[i]); // correctly rounded: 1.5 ulp in all
+      r = accurateReciprocal(y[i]);
     out.push_back(b_.CreateFMul(x[i], r));
   }
   return out;
+}
+
+/// 1 / y within 0.51 ulp, of 1 / subnormal and of subnormal results within what the instruction gives. Not the exact division: the
+/// assembler makes a call of it, and a function that calls gets a third more registers.
+V Lowering::accurateReciprocal(V y) {
+  V r = in_->rcpApprox(y), one = llvm::ConstantFP::get(y->getType(), 1);
+  V error = b_.CreateIntrinsic(llvm::Intrinsic::fma, {y->getType()}, {b_.CreateFNeg(y), r, one});
+  V better = b_.CreateIntrinsic(llvm::Intrinsic::fma, {y->getType()}, {error, r, r});
+  // Zero, infinity and NaN have an error that is none.
+  V known = b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, error), one);
+  return b_.CreateSelect(known, better, r);
+}
+
+/// For each register of `v` the first one that must hold the same value, by the axis facts; empty if nothing is known.
+/// A mask of a row whose length 16 divides is so computed once per vector.
+llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
+  if (v->type.isScalar())
+    return {};
+  const ValueFacts &f = facts_.of(v);
+  if (llvm::none_of(f.axes, [](const AxisFact &a) { return a.constancy > 1; }))
+    return {};
+  const LinearLayout &l = layoutOf(v);
+  llvm::SmallVector<unsigned, 16> first;
+  std::map<std::vector<uint64_t>, unsigned> groups;
+  for (unsigned r = 0; r < registersOf(v->type); ++r) {
+    // Coordinates are thread part XOR register part, so equal register parts above the group's bits mean one group in every thread.
+    std::vector<uint64_t> group;
+    for (unsigned d = 0; d < f.axes.size(); ++d)
+      group.push_back(l.outs().part(l.apply(r), layout::tensorDim(d)) / static_cast<uint64_t>(f.axes[d].constancy));
+    first.push_back(groups.try_emplace(std::move(group), r).first->second);
+  }
+  return first;
 }
 
 Regs Lowering::elementwise(const Op &op) {
@@ -318,7 +351,12 @@ Regs Lowering::elementwise(const Op &op) {
   llvm::SmallVector<const Regs *, 3> in;
   for (const Value *v : op.operands)
     in.push_back(&get(v));
+  llvm::SmallVector<unsigned, 16> equal = equalRegisters(op.result());
   for (unsigned i = 0; i < n; ++i) {
+    if (!equal.empty() && equal[i] != i) {
+      out.push_back(V(out[equal[i]]));
+      continue;
+    }
     llvm::SmallVector<V, 3> args;
     for (const Regs *r : in)
       args.push_back((*r)[i]);
@@ -326,7 +364,7 @@ Regs Lowering::elementwise(const Op &op) {
     bool same = i > 0;
     for (const Regs *r : in)
       same &= i > 0 && (*r)[i] == (*r)[i - 1];
-    out.push_back(same ? out.back() : elementwise(op, args));
+    out.push_back(same ? V(out.back()) : elementwise(op, args));
   }
   return out;
 }

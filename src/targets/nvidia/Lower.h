@@ -11,6 +11,7 @@
 //   LowerDot.cpp      dot
 #pragma once
 #include "layout/Conversion.h"
+#include "passes/AxisFacts.h"
 #include "targets/common/Vec.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
@@ -51,6 +52,8 @@ private:
   Regs elementwise(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
   std::optional<Regs> divideByShared(const Op &op);
+  V accurateReciprocal(V y);
+  llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   void countUses(const ir::Block &b);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x);
@@ -134,6 +137,10 @@ private:
   Regs combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right);
   V shuffle(ShuffleMode mode, V x, V lane);
   Regs select(V cond, const Regs &a, const Regs &b);
+  /// The elements of one result that a thread holds, in the order of their coordinates.
+  Regs reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers);
+  /// Parts in order, by pairs: short chains of dependent instructions.
+  Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
@@ -182,6 +189,7 @@ private:
   DiagEngine &diag_;
   llvm::IRBuilder<> b_;
   const ir::Function *source_ = nullptr;
+  AxisFacts facts_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
   targets::VecTarget vecTarget_;

@@ -68,6 +68,32 @@ uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
 
 } // namespace
 
+/// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
+/// one fused instruction an element only along a chain.
+Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
+  size_t chains = registers.size() >= 32 ? 4 : registers.size() >= 16 ? 2 : 1;
+  llvm::SmallVector<Regs, 4> sums;
+  for (size_t c = 0, at = 0; c < chains; ++c) {
+    Regs sum;
+    for (size_t end = registers.size() * (c + 1) / chains; at < end; ++at) {
+      Regs x;
+      for (const Value *v : op.operands)
+        x.push_back(get(v)[registers[at]]);
+      sum = sum.empty() ? x : combine(op, sum, x);
+    }
+    sums.push_back(std::move(sum));
+  }
+  return reducePairs(op, sums);
+}
+
+Regs Lowering::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
+  if (parts.size() == 1)
+    return parts[0];
+  size_t half = parts.size() / 2;
+  Regs left = reducePairs(op, parts.take_front(half)), right = reducePairs(op, parts.drop_front(half));
+  return combine(op, left, right);
+}
+
 void Lowering::reduce(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
@@ -81,15 +107,11 @@ void Lowering::reduce(const Op &op) {
   std::map<uint64_t, unsigned> partOf;
   llvm::SmallVector<Regs, 8> parts;
   for (auto &[image, registers] : groups) {
-    Regs sum;
-    for (auto [coordinate, r] : registers) {
-      Regs x;
-      for (const Value *v : op.operands)
-        x.push_back(get(v)[r]);
-      sum = sum.empty() ? x : combine(op, sum, x);
-    }
     partOf[image] = static_cast<unsigned>(parts.size());
-    parts.push_back(std::move(sum));
+    llvm::SmallVector<unsigned, 32> ordered;
+    for (auto [coordinate, r] : registers)
+      ordered.push_back(r);
+    parts.push_back(reduceInThread(op, ordered));
   }
   uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
   for (Regs &p : parts)
@@ -157,14 +179,19 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   in_->barrier();
   p = 0;
   for (auto &[image, unused] : order) {
-    Regs sum;
-    for (unsigned w = 0; w < ways; ++w) {
-      Regs x;
-      for (size_t k = 0; k < op.operands.size(); ++k)
-        x.push_back(loadElement(address(image, k, b_.getInt32(w)), op.operands[k]->type));
-      sum = sum.empty() ? x : combine(op, sum, x);
+    llvm::SmallVector<Regs, 16> all(ways);
+    for (size_t k = 0; k < op.operands.size(); ++k) {
+      // The parts lie side by side: read as vectors.
+      const ir::Type &part = op.operands[k]->type;
+      unsigned vec = std::min(ways, 16 / (part.isPtr ? 8 : ir::byteWidth(part.elem)));
+      llvm::Type *memory = memType(part.scalarType());
+      for (unsigned w = 0; w < ways; w += vec) {
+        V got = in_->loadShared(address(image, k, b_.getInt32(w)), vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec));
+        for (unsigned i = 0; i < vec; ++i)
+          all[w + i].push_back(fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
+      }
     }
-    parts[p++] = std::move(sum);
+    parts[p++] = reducePairs(op, all);
   }
 }
 
