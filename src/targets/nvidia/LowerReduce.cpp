@@ -176,7 +176,7 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
       storeElement(address(image, k, way), parts[p][k], op.operands[k]->type, owns);
     ++p;
   }
-  in_->barrier();
+  barrier();
   p = 0;
   for (auto &[image, unused] : order) {
     llvm::SmallVector<Regs, 16> all(ways);
@@ -263,7 +263,7 @@ void Lowering::scan(const Op &op) {
     for (unsigned g = 0; g < groups; ++g)
       for (size_t k = 0; k < n; ++k)
         storeElement(address(g, k, warpAt), inclusive[g][k], op.operands[k]->type, owns);
-    in_->barrier();
+    barrier();
     V hasWarp = first(warpAt, 1, warpBits);
     for (unsigned g = 0; g < groups; ++g) {
       Regs sum;
