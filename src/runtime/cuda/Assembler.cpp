@@ -156,6 +156,9 @@ template <typename Size, typename Get> static std::string readLog(Handle h, Size
   return text;
 }
 
+/// How many blocks should share a multiprocessor: a wish of the compiler, not worth spills.
+static constexpr std::string_view wishDirective = ".minnctapersm";
+
 Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
@@ -182,6 +185,12 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
     return Status::error(TEGULA_INTERNAL_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
                                                     explainAssemblerLog(errors, ptx));
   out.stats = parseAssemblerLog(out.log);
+  // A few bytes cost less than blocks that do not fit.
+  constexpr uint32_t fewBytes = 16;
+  if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > fewBytes && at != text.npos) {
+    text.erase(at, text.find('\n', at) - at);
+    return assemble(text, kernel, o, out);
+  }
   return Status::ok();
 }
 

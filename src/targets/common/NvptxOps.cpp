@@ -66,7 +66,13 @@ V narrowPair(VecEmitter &v, V low, V high, Elem to, bool towardZero) {
   }
 }
 
-/// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.
+V widenE4m3Pair(VecEmitter &v, V pair16) {
+  V halves = ptx(v, "cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", v.b.getInt32Ty(), {pair16});
+  return v.b.CreateBitCast(halves, llvm::FixedVectorType::get(v.b.getHalfTy(), 2));
+}
+
+} // namespace
+
 std::pair<V, unsigned> halfOfWord(V x) {
   auto indexOf = [](V i) { return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(i)->getZExtValue()); };
   auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(x);
@@ -83,12 +89,13 @@ std::pair<V, unsigned> halfOfWord(V x) {
   return {nullptr, 0};
 }
 
-V widenE4m3Pair(VecEmitter &v, V pair16) {
-  V halves = ptx(v, "cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", v.b.getInt32Ty(), {pair16});
-  return v.b.CreateBitCast(halves, llvm::FixedVectorType::get(v.b.getHalfTy(), 2));
+V nvptxMinMaxBf16x2(VecEmitter &v, OpKind kind, V x, V y) {
+  bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum, nanWins = kind == OpKind::Minimum || kind == OpKind::Maximum;
+  auto *type = llvm::FixedVectorType::get(v.b.getBFloatTy(), 2);
+  in::ID id = isMin ? (nanWins ? in::nvvm_fmin_nan_bf16x2 : in::nvvm_fmin_bf16x2)
+                    : (nanWins ? in::nvvm_fmax_nan_bf16x2 : in::nvvm_fmax_bf16x2);
+  return v.b.CreateBitCast(call(v, id, {v.b.CreateBitCast(x, type), v.b.CreateBitCast(y, type)}), v.b.getInt32Ty());
 }
-
-} // namespace
 
 V nvptxMinMax(VecEmitter &v, OpKind kind, V x, V y) {
   bool isMin = kind == OpKind::MinNum || kind == OpKind::Minimum,

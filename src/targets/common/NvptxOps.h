@@ -17,4 +17,9 @@ llvm::Value *nvptxIntToFloat(VecEmitter &v, llvm::Value *x, ir::Elem to, bool is
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
 llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divOrSqrt, llvm::ArrayRef<llvm::Value *> x);
 
+/// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.
+std::pair<llvm::Value *, unsigned> halfOfWord(llvm::Value *x);
+/// Minimum or maximum of both bf16 halves of two words.
+llvm::Value *nvptxMinMaxBf16x2(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
+
 } // namespace tegula::targets

@@ -3,6 +3,7 @@
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/Codegen.h"
+#include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/DotChoice.h"
 #include "llvm/IR/Module.h"
 #include <map>
@@ -30,6 +31,11 @@ bool Lowering::run() {
   beginKernel();
   block(*source_->block());
   meta_.sharedBytes = memory_.peak();
+  if (!target_.simulate)
+    markKernel(*function_, {.threads = meta_.threads,
+                            .minCtasPerSm = wishedBlocks(*source_, m_, options_, memory_.peak()),
+                            .maxRegisters = options_.maxRegisters,
+                            .clusterCtas = options_.numCtas});
   return ok_;
 }
 
@@ -69,8 +75,6 @@ void Lowering::beginKernel() {
   lane_ = b_.CreateAnd(tid_, 31);
   warp_ = options_.numWarps == 1 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
   shared_ = in_->sharedBase();
-  if (!target_.simulate)
-    markKernel(*function_, {.threads = meta_.threads, .minCtasPerSm = 0, .maxRegisters = options_.maxRegisters, .clusterCtas = options_.numCtas});
   // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
   llvm::BasicBlock *body = newBlock("body");
   b_.CreateBr(body);

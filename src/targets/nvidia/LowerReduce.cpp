@@ -2,6 +2,7 @@
 //
 // assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
 // belongs to the axis or does not. Scans get scanLayout: along the axis registers count fastest, then lanes, then warps.
+#include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Lower.h"
 #include <map>
 
@@ -68,9 +69,39 @@ uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
 
 } // namespace
 
+/// Minimum or maximum of bf16 values that were widened before: two at a time in the words they were loaded in, which is exact and half the
+/// instructions. Null where it is something else.
+std::optional<Regs> Lowering::reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers) {
+  const Op *widened = op.operands[0]->def;
+  const ir::Block &body = *op.region(0);
+  if (target_.simulate || op.operands.size() != 1 || !widened || widened->kind != OpKind::FpExt || body.ops.size() != 2 ||
+      registers.size() < 4 || registers.size() % 2)
+    return std::nullopt;
+  OpKind kind = body.ops[0]->kind;
+  bool isMinMax = kind == OpKind::MinNum || kind == OpKind::MaxNum || kind == OpKind::Minimum || kind == OpKind::Maximum;
+  if (!isMinMax || body.ops[0]->operands[0] == body.ops[0]->operands[1] || body.terminator()->operands[0] != body.ops[0]->result() ||
+      body.ops[0]->operands[0]->def || body.ops[0]->operands[1]->def || widened->operands[0]->type.elem != ir::Elem::BF16 ||
+      op.operands[0]->type.elem != ir::Elem::F32)
+    return std::nullopt;
+  const Regs &narrow = get(widened->operands[0]);
+  V word = nullptr;
+  for (size_t i = 0; i < registers.size(); i += 2) {
+    auto [low, lowHalf] = targets::halfOfWord(narrow[registers[i]]);
+    auto [high, highHalf] = targets::halfOfWord(narrow[registers[i + 1]]);
+    if (!low || low != high || lowHalf != 0 || highHalf != 1)
+      return std::nullopt;
+    word = word ? targets::nvptxMinMaxBf16x2(*vec_, kind, word, low) : low;
+  }
+  V first = b_.CreateBitCast(b_.CreateShl(word, 16), b_.getFloatTy());
+  V second = b_.CreateBitCast(b_.CreateAnd(word, 0xFFFF0000), b_.getFloatTy());
+  return combine(op, {first}, {second});
+}
+
 /// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
 /// one fused instruction an element only along a chain.
 Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
+  if (std::optional<Regs> done = reduceBf16Words(op, registers))
+    return *done;
   size_t chains = registers.size() >= 32 ? 4 : registers.size() >= 16 ? 2 : 1;
   llvm::SmallVector<Regs, 4> sums;
   for (size_t c = 0, at = 0; c < chains; ++c) {

@@ -1,0 +1,145 @@
+// See Occupancy.h.
+#include "targets/nvidia/Occupancy.h"
+#include <algorithm>
+#include <unordered_map>
+
+namespace tegula::nvidia {
+namespace {
+
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+/// Positions of operations in program order, and the tiles alive at each of them.
+class Pressure {
+public:
+  explicit Pressure(const ir::Module &m) : m_(m) {}
+  bool hasDot = false;
+
+  unsigned peak(const Block &b) {
+    number(b);
+    live_.assign(next_ + 1, 0);
+    visit(b);
+    int64_t now = 0, most = 0;
+    for (int64_t change : live_)
+      most = std::max(most, now += change);
+    return static_cast<unsigned>(most);
+  }
+
+private:
+  struct Span {
+    size_t begin = 0, end = 0; // an operation and its regions
+  };
+
+  void number(const Block &b) {
+    for (const Op *op : b.ops) {
+      hasDot |= op->kind == OpKind::Dot;
+      spans_[op].begin = next_++;
+      for (const Value *v : op->operands)
+        users_[v].push_back(op);
+      for (const ir::Region *r : op->regions)
+        number(*r->block);
+      spans_[op].end = next_;
+    }
+  }
+
+  /// 32-bit registers of a tile in one thread.
+  unsigned words(const Type &t) const {
+    if (t.isScalar() || !t.layout || t.isShared || (!t.isPtr && t.elem == ir::Elem::I1))
+      return 0;
+    unsigned registers = 1u << m_.layoutOf(t).inBits(layout::Dim::Register);
+    return (registers * (t.isPtr ? 64 : ir::bitWidth(t.elem)) + 31) / 32;
+  }
+
+  /// Made of ranges and scalars alone.
+  bool isMadeOfScalars(const Value *v) {
+    if (v->type.isScalar())
+      return true;
+    if (!v->def)
+      return false;
+    auto [it, isNew] = ofScalars_.try_emplace(v, false);
+    if (!isNew)
+      return it->second;
+    const Op &op = *v->def;
+    bool is = op.kind == OpKind::Range || op.kind == OpKind::Const || op.kind == OpKind::Splat ||
+              ((op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape)) &&
+               std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *x) { return isMadeOfScalars(x); }));
+    return ofScalars_[v] = is;
+  }
+
+  /// One user in the same block, and computed register by register.
+  const Op *onlyUser(const Value *v) const {
+    auto it = users_.find(v);
+    if (!v->def || !(v->def->kind == OpKind::Load || v->def->has(ir::traits::Elementwise)) || it == users_.end() || it->second.size() != 1)
+      return nullptr;
+    const Op *user = it->second[0];
+    return user->parent == v->def->parent ? user : nullptr;
+  }
+
+  /// Where `user` reads a value of block `home`: at the end of a loop or branch that contains it; where it delays its own result to,
+  /// if it does.
+  size_t positionOf(const Op *user, const Block *home) const {
+    if (user->parent == home) {
+      const Op *next = user->results.size() == 1 && user->regions.empty() ? onlyUser(user->results[0]) : nullptr;
+      // What exchanges elements between threads needs its operand and its result at one time.
+      bool inPlace = user->results.empty() || user->results[0]->type.isScalar() || user->has(ir::traits::Elementwise) || user->has(ir::traits::Shape);
+      return next ? positionOf(next, home) : inPlace ? spans_.at(user).begin : spans_.at(user).end;
+    }
+    while (user->parent != home)
+      user = user->parent->parent->op;
+    return spans_.at(user).end;
+  }
+
+  void alive(const Value *v, size_t from, size_t to, const Block *home) {
+    unsigned n = words(v->type);
+    if (!n || isMadeOfScalars(v) || onlyUser(v))
+      return;
+    if (auto it = users_.find(v); it != users_.end())
+      for (const Op *user : it->second)
+        to = std::max(to, positionOf(user, home));
+    // Where the last user starts, its result may take the place.
+    live_[from] += n;
+    live_[to] -= n;
+  }
+
+  void visit(const Block &b) {
+    for (const Op *op : b.ops) {
+      const Span &s = spans_[op];
+      for (const Value *v : op->results)
+        alive(v, s.begin, s.begin, &b);
+      for (const ir::Region *r : op->regions) {
+        for (const Value *v : r->block->args)
+          alive(v, s.begin, s.end, r->block);
+        visit(*r->block);
+      }
+    }
+  }
+
+  const ir::Module &m_;
+  size_t next_ = 0;
+  std::unordered_map<const Op *, Span> spans_;
+  std::unordered_map<const Value *, std::vector<const Op *>> users_;
+  std::unordered_map<const Value *, bool> ofScalars_;
+  std::vector<int64_t> live_;
+};
+
+} // namespace
+
+unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
+
+unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const NvOptions &options, uint64_t sharedBytes) {
+  constexpr unsigned registers = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024;
+  constexpr unsigned overhead = 24; // addresses, chains in flight; measured on rows of softmax and layer_norm
+  Pressure pressure(gpu);
+  unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
+  if (pressure.hasDot || options.maxRegisters || options.numCtas > 1)
+    return 0;
+  unsigned need = std::max(32u, (data + overhead + 7) / 8 * 8); // registers are given out by eights; 32 fill the SM
+  unsigned blocks = std::min({registers / (need * threads), threadsOfSm / threads, 32u});
+  blocks = static_cast<unsigned>(std::min<uint64_t>(blocks, sharedOfSm / (sharedBytes + sharedReserved)));
+  return blocks > 1 ? blocks : 0;
+}
+
+} // namespace tegula::nvidia

@@ -1,0 +1,22 @@
+// How many blocks of a kernel should share an SM: a bound on registers that the assembler does not find by itself.
+//
+// A block that loads a row, meets at barriers and stores has nothing in flight while it computes; other blocks must have. ptxas in
+// its relocatable mode, the only one nvJitLink has, spends registers freely instead: a softmax of 16384 columns got 79 where 64
+// do, so one block on an SM instead of two, and 0.6 of the speed. Told how many blocks are wanted it keeps to its data and about 24.
+#pragma once
+#include "ir/Ir.h"
+#include "targets/nvidia/Nvidia.h"
+
+namespace tegula::nvidia {
+
+/// Registers for tiles that are alive at once in one thread, at the worst place of a kernel with layouts. Scalars, masks, and tiles
+/// made of ranges and scalars alone count nothing (recomputed, or immediates of addresses); nor does what has one user in the
+/// same block: it is computed register by register where it is used.
+unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
+
+/// Blocks that should share an SM; 0 for no wish: a kernel with dots (these choose their registers with care for other limits), a
+/// bound of the user's, or nothing to gain. `sharedBytes`: what a block takes. Where the assembler would have to spill, the wish is
+/// dropped (runtime/cuda/Assembler.h).
+unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const NvOptions &options, uint64_t sharedBytes);
+
+} // namespace tegula::nvidia
