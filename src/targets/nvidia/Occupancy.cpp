@@ -16,7 +16,7 @@ using ir::Value;
 class Pressure {
 public:
   explicit Pressure(const ir::Module &m) : m_(m) {}
-  bool hasDot = false;
+  bool hasDot = false, exchanges = false;
 
   unsigned peak(const Block &b) {
     number(b);
@@ -36,6 +36,7 @@ private:
   void number(const Block &b) {
     for (const Op *op : b.ops) {
       hasDot |= op->kind == OpKind::Dot;
+      exchanges |= !isInPlace(*op) && op->regions.empty();
       spans_[op].begin = next_++;
       for (const Value *v : op->operands)
         users_[v].push_back(op);
@@ -69,13 +70,20 @@ private:
     return ofScalars_[v] = is;
   }
 
-  /// One user in the same block, and computed register by register.
+  /// Element after element, so that a result takes the place of an operand. What exchanges elements between threads needs both.
+  static bool isInPlace(const Op &op) {
+    return op.operands.empty() || op.results.empty() || op.results[0]->type.isScalar() || op.has(ir::traits::Elementwise) ||
+           (op.has(ir::traits::Shape) && op.kind != OpKind::Convert) || op.kind == OpKind::Load;
+  }
+
+  /// The user a value is computed for, register by register, just before: its only one, in the same block.
   const Op *onlyUser(const Value *v) const {
     auto it = users_.find(v);
     if (!v->def || !(v->def->kind == OpKind::Load || v->def->has(ir::traits::Elementwise)) || it == users_.end() || it->second.size() != 1)
       return nullptr;
     const Op *user = it->second[0];
-    return user->parent == v->def->parent ? user : nullptr;
+    bool isPlain = user->regions.empty() || user->kind == OpKind::Reduce;
+    return isPlain && user->parent == v->def->parent && isInPlace(*user) ? user : nullptr;
   }
 
   /// Where `user` reads a value of block `home`: at the end of a loop or branch that contains it; where it delays its own result to,
@@ -83,9 +91,7 @@ private:
   size_t positionOf(const Op *user, const Block *home) const {
     if (user->parent == home) {
       const Op *next = user->results.size() == 1 && user->regions.empty() ? onlyUser(user->results[0]) : nullptr;
-      // What exchanges elements between threads needs its operand and its result at one time.
-      bool inPlace = user->results.empty() || user->results[0]->type.isScalar() || user->has(ir::traits::Elementwise) || user->has(ir::traits::Shape);
-      return next ? positionOf(next, home) : inPlace ? spans_.at(user).begin : spans_.at(user).end;
+      return next ? positionOf(next, home) : isInPlace(*user) ? spans_.at(user).begin : spans_.at(user).end;
     }
     while (user->parent != home)
       user = user->parent->parent->op;
@@ -131,13 +137,15 @@ unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { retu
 
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const NvOptions &options, uint64_t sharedBytes) {
   constexpr unsigned registers = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024;
-  constexpr unsigned overhead = 24; // addresses, chains in flight; measured on rows of softmax and layer_norm
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;
   if (pressure.hasDot || options.maxRegisters || options.numCtas > 1)
     return 0;
+  unsigned overhead = pressure.exchanges ? 40 : 24; // addresses, chains in flight; measured on rows of softmax and layer_norm
   unsigned need = std::max(32u, (data + overhead + 7) / 8 * 8); // registers are given out by eights; 32 fill the SM
-  unsigned blocks = std::min({registers / (need * threads), threadsOfSm / threads, 32u});
+  // Each quarter of an SM has a quarter of the registers, and whole warps.
+  unsigned warps = registers / (need * 32) / 4 * 4;
+  unsigned blocks = std::min({warps / options.numWarps, threadsOfSm / threads, 32u});
   blocks = static_cast<unsigned>(std::min<uint64_t>(blocks, sharedOfSm / (sharedBytes + sharedReserved)));
   return blocks > 1 ? blocks : 0;
 }
