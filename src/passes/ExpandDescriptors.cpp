@@ -11,6 +11,9 @@ using namespace ir;
 
 namespace {
 
+/// What leading strides are multiples of by contract; the base is aligned to it.
+constexpr int64_t rowBytes = 16;
+
 bool hasDescriptor(const Block &b) {
   for (const Op *op : b.ops) {
     if (isDescOp(op->kind))
@@ -74,7 +77,7 @@ Value *Expander::start(const DescAccess &a) {
     bool leading = d + 1 < a.rank();
     if (leading && constantInt(step) != 0) {
       Value *operands[] = {p, step};
-      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{"divisibility", std::vector<int64_t>{16}}})->result();
+      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{"divisibility", std::vector<int64_t>{rowBytes}}})->result();
     } else {
       p = b_.addPtr(p, step);
     }
@@ -94,8 +97,13 @@ Value *Expander::pointers(const DescAccess &a, Value *p) {
     if (a.block[d] == 1)
       continue;
     Value *line = b_.range(0, a.block[d]);
-    if (constantInt(a.strides[d]) != 1)
-      line = b_.binary(OpKind::Mul, b_.cast(OpKind::SExt, line, Elem::I64), b_.splat(a.strides[d], line->type.shape));
+    if (constantInt(a.strides[d]) != 1) {
+      Value *operands[] = {b_.cast(OpKind::SExt, line, Elem::I64), b_.splat(a.strides[d], line->type.shape)};
+      std::vector<Attr> attrs;
+      if (d + 1 < a.rank())
+        attrs.push_back({"divisibility", std::vector<int64_t>{rowBytes / byteWidth(a.base->type.elem)}});
+      line = b_.create(OpKind::Mul, operands, {&operands[0]->type, 1}, std::move(attrs))->result();
+    }
     p = b_.addPtr(p, along(line, d, shape));
   }
   return p;

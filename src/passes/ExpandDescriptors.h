@@ -6,10 +6,10 @@
 //         %mask = (o0 + range(B0) in [0, e0))[:, None] & (o1 + range(B1) in [0, e1))[None, :]
 //         %x    = load %ptrs, %mask, 0 (or NaN)
 //
-// The last stride is 1 and the others are multiples of 16 bytes by contract: the scalar address says so to AxisFacts. The two
-// bounds are one unsigned comparison, and a signed one where the offset cannot be negative, which is what targets split loops
-// by. It stands behind the first simplify, so that a target that asks to keep some operations sees their operands in simple form, and
-// before the passes that move addresses out of loops.
+// The last stride is 1 and the others are multiples of 16 bytes by contract: hints on the scalar address and on the rows'
+// offsets say so to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset cannot be
+// negative. The pass stands behind the first simplify, so that a target that asks to keep some operations sees their
+// operands in simple form, and before the passes that move addresses out of loops.
 #pragma once
 #include "ir/Ir.h"
 

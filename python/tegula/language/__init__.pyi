@@ -229,12 +229,16 @@ def join(a: Any, b: Any) -> Any:
     'Stacks two tensors along a new last dimension.'
 def load(pointer: Any, mask: Any = ..., other: Any = ..., boundary_check: Any = ..., padding_option: Any = ..., cache_modifier: Any = ..., eviction_policy: Any = ..., volatile: Any = ...) -> Any:
     'The values at pointers; lanes whose mask is false are not touched and give `other`.'
+def load_tensor_descriptor(desc: Any, offsets: Any) -> Any:
+    "The block of a descriptor's tensor at offsets."
 def log(x: Any) -> Any:
     'Natural logarithm, elementwise.'
 def log2(x: Any) -> Any:
     'Logarithm of base 2, elementwise.'
 def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
     'A pointer to a block of a tensor in memory (deprecated).'
+def make_tensor_descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = ...) -> Any:
+    'A descriptor of a tensor in memory, read and written in blocks of one shape.'
 def max(input: Any, axis: Any = ..., return_indices: Any = ..., return_indices_tie_break_left: Any = ..., keep_dims: Any = ...) -> Any: ...
 def max_constancy(input: Any, values: Any) -> Any:
     'Promises that the values come in runs of equal ones; returns input.'
@@ -294,6 +298,8 @@ def static_range(arg1: Any, arg2: Any = ..., step: Any = ...) -> Any:
     'A loop unrolled at compile time.'
 def store(pointer: Any, value: Any, mask: Any = ..., boundary_check: Any = ..., cache_modifier: Any = ..., eviction_policy: Any = ...) -> Any:
     'Writes values, cast to the element type, to pointers; lanes whose mask is false are not touched.'
+def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
+    "Writes a block of a descriptor's tensor at offsets."
 def sub(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
     'x - y.'
 def sum(input: Any, axis: Any = ..., keep_dims: Any = ..., dtype: Any = ...) -> Any: ...

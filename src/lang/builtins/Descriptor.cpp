@@ -173,7 +173,7 @@ bool isWritable(Args &a, const Desc &d) {
 std::optional<Tensor> blockOperand(Args &a, size_t i, const ir::Shape &shape) {
   std::optional<Tensor> v = a.tensor(i);
   if (v && v->shape() != shape) {
-    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "of a scalar" : shapeText(v->shape()), "the descriptor's block " + shapeText(shape));
+    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "[] (a scalar)" : shapeText(v->shape()), "the descriptor's block " + shapeText(shape));
     return std::nullopt;
   }
   return v;
@@ -259,7 +259,10 @@ std::optional<RowAccess> rows(Args &a, const Desc &d, size_t xArg, size_t yArg) 
   };
   ir::Value *column = b.binary(OpKind::Add, b.splat(y, columns->type.shape), columns);
   ir::Value *mask = b.binary(OpKind::And, b.broadcast(b.expandDims(inside(row, 0), 1), shape), b.broadcast(b.expandDims(inside(column, 1), 0), shape));
-  ir::Value *step = b.binary(OpKind::Mul, b.cast(OpKind::SExt, row, ir::Elem::I64), b.splat(d.stride(b, 0), row->type.shape));
+  ir::Value *factors[] = {b.cast(OpKind::SExt, row, ir::Elem::I64), b.splat(d.stride(b, 0), row->type.shape)};
+  // Rows are aligned by contract.
+  std::vector<int64_t> grain{descriptorGrain * 8 / d.inMemory.bits()};
+  ir::Value *step = b.create(OpKind::Mul, factors, {&factors[0]->type, 1}, {{"divisibility", std::move(grain)}})->result();
   ir::Value *start = b.addPtr(d.base(), b.cast(OpKind::SExt, y, ir::Elem::I64));
   ir::Value *rowStart = b.addPtr(b.splat(start, tall), b.expandDims(step, 1));
   return RowAccess{b.addPtr(b.broadcast(rowStart, shape), b.broadcast(b.expandDims(columns, 0), shape)), mask};
