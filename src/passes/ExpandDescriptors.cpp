@@ -1,7 +1,6 @@
 // Descriptor accesses as pointers and masks; see ExpandDescriptors.h.
 #include "passes/ExpandDescriptors.h"
 #include "ir/Builder.h"
-#include "passes/AxisFacts.h"
 #include <limits>
 #include <optional>
 
@@ -53,7 +52,7 @@ void Expander::block(Block &b) {
   for (Op *op : ops) {
     for (Region *r : op->regions)
       block(*r->block);
-    if (isDescOp(op->kind) && !(keep_ && keep_(*op, target_)))
+    if (isDescOp(op->kind) && !(keep_ && keep_(*op, facts_, target_)))
       expand(*op);
     b.ops.push_back(op);
   }

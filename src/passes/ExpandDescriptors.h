@@ -11,12 +11,13 @@
 // negative. The pass stands behind the first simplify, so that a target that asks to keep some operations sees their
 // operands in simple form, and before the passes that move addresses out of loops.
 #pragma once
-#include "ir/Ir.h"
+#include "passes/AxisFacts.h"
 
 namespace tegula {
 
-/// Says for one desc operation whether the target has something better for it.
-using KeepDescriptor = bool (*)(const ir::Op &op, const void *target);
+/// Says for one desc operation whether the target has something better for it. The facts are of the function before the pass: TMA, for one,
+/// takes only blocks whose innermost offset is known to be a multiple of 16 bytes (docs/hopper.md §2.2).
+using KeepDescriptor = bool (*)(const ir::Op &op, const AxisFacts &facts, const void *target);
 
 /// True if anything was expanded.
 bool expandDescriptors(ir::Module &m, KeepDescriptor keep, const void *target = nullptr);

@@ -155,7 +155,10 @@ TEST(ExpandDescriptors, VectorizesByContract) {
 TEST(ExpandDescriptors, TargetsMayKeepSome) {
   auto m = read(copyText);
   bool wanted = true;
-  KeepDescriptor keep = [](const Op &op, const void *target) { return *static_cast<const bool *>(target) && op.kind == OpKind::DescLoad; };
+  KeepDescriptor keep = [](const Op &op, const AxisFacts &facts, const void *target) {
+    EXPECT_EQ(facts.of(descAccess(op).offsets[1], 0).divisibility, 16);
+    return *static_cast<const bool *>(target) && op.kind == OpKind::DescLoad;
+  };
   runPipeline(*m, keep, &wanted);
   std::string text = print(*m);
   EXPECT_NE(text.find("desc_load"), std::string::npos);

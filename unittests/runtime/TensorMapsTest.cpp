@@ -1,6 +1,9 @@
 // Tensor maps of a launch, with the simulator's encoder: what they are made of, that they are remembered, and through the cache file.
 #include "runtime/TensorMaps.h"
-#include "runtime/Device.h"
+#include "TestObjects.h"
+#include "runtime/Cancel.h"
+#include "runtime/SimDevice.h"
+#include "runtime/ThreadPool.h"
 #include <array>
 #include <gtest/gtest.h>
 
@@ -79,6 +82,43 @@ TEST(TensorMaps, AreRemembered) {
     ASSERT_TRUE(maps.append(k, nullptr, b.bytes));
   }
   EXPECT_EQ(encoded, 8 + 12) << "the oldest makes room";
+}
+
+struct NoHooks final : LaunchHooks {
+  void print(const std::string &) override {}
+};
+
+/// The whole way: a kernel for the simulator reads a box through the map that its launch made of the arguments.
+TEST(TensorMaps, KernelsReadThroughThem) {
+  ThreadPool pool;
+  CancelTable cancel;
+  std::unique_ptr<Device> device = makeSimDevice("sim", 90, pool, cancel);
+  KernelInfo k;
+  k.name = k.symbol = "read_box";
+  k.args = {{"x", TEGULA_FP32, true, false, 0}, {"rows", TEGULA_INT32, false, false, 8}, {"out", TEGULA_FP32, true, true, 16}};
+  k.argBytes = 24;
+  k.gpu.threads = 128;
+  k.gpu.sharedBytes = 2048;
+  k.tensorMaps.push_back({TEGULA_FP32, true, 0, {0, 0}, {{1, 0}, {-1, 15}}, {{-1, 32}, {-1, 1}}, {8, 16}});
+  Status status;
+  std::unique_ptr<Executable> kernel = device->load(k, testObject("sim"), status);
+  ASSERT_TRUE(kernel) << status.text;
+  alignas(64) float x[6 * 32], out[128];
+  for (int i = 0; i < 6 * 32; ++i) x[i] = float(i);
+  const TegulaCpuExtent extents[] = {{reinterpret_cast<uint64_t>(x), sizeof x}, {reinterpret_cast<uint64_t>(out), sizeof out}};
+  for (int32_t rows : {4, 5}) { // the tensor ends before the buffer does
+    Block block(reinterpret_cast<uint64_t>(x), rows, static_cast<int64_t>(reinterpret_cast<uint64_t>(out)));
+    NoHooks hooks;
+    LaunchOutcome outcome;
+    Status s = kernel->launch({{1, 1, 1}, 1, block.bytes, extents, 1, nullptr, &hooks}, outcome);
+    ASSERT_TRUE(s) << s.text;
+    for (int i = 0; i < 128; ++i) {
+      int row = i / 16 - 2, column = i % 16 + 4;
+      bool inside = row >= 0 && row < rows && column < 15;
+      if (inside) EXPECT_EQ(out[i], x[row * 32 + column]) << i;
+      else EXPECT_NE(out[i], out[i]) << i;
+    }
+  }
 }
 
 TEST(TensorMaps, WhatCannotBeEncodedIsNamed) {
