@@ -155,6 +155,8 @@ SUITES = {
     "cli": pytest("test/cli"),
     "run": pytest("test/run"),
     "sim": pytest("test/run", env={"TEGULA_TEST_DEVICES": "sim"}),
+    "assemble": script(PY, "test/gpu/assemble.py"),
+    "registers": pytest("test/gpu"),
     "run-isa": other_isas("cpu:x86-64", "cpu:avx2", every=4),
     "examples": pytest("test/examples"),
     "package": script("scripts/test_package.sh"),

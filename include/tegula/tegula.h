@@ -561,6 +561,9 @@ TEGULA_API TegulaStatus tegula_kernel_remark(TegulaKernel *kernel, size_t index,
  * simulator "gpu", "llvm", "obj". Stages other than source and what was loaded are made anew on the first request and then kept; text lives as
  * long as the kernel. TEGULA_NOT_FOUND lists the names. */
 TEGULA_API TegulaStatus tegula_kernel_asm(TegulaKernel *kernel, const char *stage, const char **text, size_t *length);
+/* The same function for the same arguments, constants and options on another target (as `-t` takes it): to look at, not to launch. Gives a
+ * reference. */
+TEGULA_API TegulaStatus tegula_kernel_compile_for(TegulaKernel *kernel, const char *target, TegulaKernel **out);
 /* Names of all stages in order; NULL beyond the last. And those of one kernel. */
 TEGULA_API const char *tegula_stage_name(size_t index);
 TEGULA_API const char *tegula_kernel_stage_name(TegulaKernel *kernel, size_t index);

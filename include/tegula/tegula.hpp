@@ -232,6 +232,12 @@ public:
     (void)tegula_kernel_info(get(), &i);
     return i;
   }
+  /// The same on another target, to look at.
+  Result<Kernel> compileFor(const char *target) const {
+    TegulaKernel *k = nullptr;
+    if (Status s = Status::from(tegula_kernel_compile_for(get(), target, &k)); !s) return s;
+    return Kernel(k);
+  }
   /// What the compiler has to say about it that is no mistake; severity TEGULA_REMARK.
   std::vector<Message> remarks() const {
     std::vector<Message> list;

@@ -112,7 +112,25 @@ PyObject *stageNames(PyObject *self, PyObject *) {
   return list;
 }
 
-PyMethodDef methods[] = {{"stage", stage, METH_O, nullptr},
+// compile_for(target) -> kernel
+PyObject *compileFor(PyObject *self, PyObject *target) {
+  const char *name = PyUnicode_AsUTF8(target);
+  if (!name) return nullptr;
+  TegulaKernel *kernel = nullptr;
+  TegulaStatus status;
+  Py_BEGIN_ALLOW_THREADS
+  status = tegula_kernel_compile_for(reinterpret_cast<KernelObject *>(self)->kernel, name, &kernel);
+  Py_END_ALLOW_THREADS
+  if (status != TEGULA_OK) return raiseStatus(status);
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject *made = type->tp_alloc(type, 0);
+  if (made) reinterpret_cast<KernelObject *>(made)->kernel = kernel;
+  else tegula_kernel_release(kernel);
+  return made;
+}
+
+PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target): the same kernel for another target, to look at."},
+                         {"stage", stage, METH_O, nullptr},
                          {"metadata_json", metadataJson, METH_NOARGS, nullptr},
                          {"info", info, METH_NOARGS, nullptr},
                          {"remark_rows", remarks, METH_NOARGS, nullptr},

@@ -180,8 +180,25 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   return Status::ok();
 }
 
+/// Options that no GPU of the target can serve.
+static Status checkOptions(const nvidia::NvTarget &t, const std::string &target, const CompileOptions &o, const std::string &name) {
+  std::string kernel = "`" + name + "`: ", warps = std::to_string(o.numWarps), ctas = std::to_string(o.numCtas);
+  if (o.numWarps > 32)
+    return Status::exhausted("threads", uint64_t(o.numWarps) * 32, 1024, kernel + "num_warps is " + warps + "; a block of a GPU has at most 32 warps");
+  if (o.numCtas & (o.numCtas - 1)) return Status::error(TEGULA_INVALID_ARGUMENT, kernel + "num_ctas is " + ctas + "; it must be a power of 2");
+  if (o.numCtas > 1 && t.sm < 90)
+    return Status::error(TEGULA_UNSUPPORTED, kernel + "num_ctas is " + ctas + "; clusters need sm_90 or later, the target is " + target);
+  if (o.numCtas > 16)
+    return Status::exhausted("blocks of a cluster", static_cast<uint64_t>(o.numCtas), 16, kernel + "num_ctas is " + ctas);
+  if (o.maxnreg > 255)
+    return Status::error(TEGULA_INVALID_ARGUMENT, kernel + "maxnreg is " + std::to_string(o.maxnreg) + "; a thread has at most 255 registers");
+  return Status::ok();
+}
+
 static bool generateNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
                        TegulaTimings &times, DiagEngine &diag, Status &status) {
+  status = checkOptions(*t.nv(), t.name, o, name);
+  if (!status) return false;
   std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o), diag);
   if (!compiled) return false;
   times.plan = compiled->times.layoutNs + compiled->times.passesNs;
@@ -219,7 +236,17 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
   if (t.cpu()) return generateCpu(tile, *t.cpu(), o, name, out, times, diag);
 #if TEGULA_HAS_NVIDIA
   if (!generateNv(tile, t, o, name, out, times, diag, status) || diag.hasErrors()) return false;
-  if (t.isGpu()) status = assemble(t, o, out, times.assemble);
+  if (!t.isGpu()) return static_cast<bool>(status);
+  status = assemble(t, o, out, times.assemble);
+  if (status || o.debugInfo) return static_cast<bool>(status);
+  // Refused. Once more with line tables, so that the message names lines of the kernel.
+  CompileOptions withLines = o;
+  withLines.debugInfo = true;
+  Generated again;
+  TegulaTimings unused{};
+  Status ignored;
+  if (generateNv(tile, t, withLines, name, again, unused, diag, ignored))
+    if (Status s = assemble(t, withLines, again, unused.assemble); !s) status = std::move(s);
 #endif
   return static_cast<bool>(status);
 }
@@ -238,6 +265,8 @@ static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t
   using nvidia::Stage;
   static constexpr std::pair<std::string_view, Stage> stages[] = {
       {"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
+  status = checkOptions(*t.nv(), t.name, o, name);
+  if (!status) return std::nullopt;
   for (auto [n, which] : stages)
     if (stage == n) return nvidia::emitStage(tile, *t.nv(), nvOptions(o), which, diag);
   // A cubin: all the way.

@@ -110,6 +110,32 @@ const char *tegula_kernel_metadata_json(TegulaKernel *k) {
   return k->metadata.c_str();
 }
 
+namespace {
+/// A kernel keeps what it was made from, not the function handle: this serves for one more compilation.
+struct StandIn {
+  Ref<TegulaFunction> handle;
+  explicit StandIn(const TegulaKernel &k) {
+    auto *f = new TegulaFunction;
+    handle = Ref(f);
+    release(f);
+    f->context = k.context;
+    f->keep = k.keep;
+    f->fn = k.fn;
+  }
+};
+} // namespace
+
+TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, TegulaKernel **out) {
+  if (!k || !target || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_compile_for: null argument");
+  std::optional<Target> t = parseTarget(target);
+  if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(target));
+  StandIn f(*k);
+  TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr});
+  if (!made) return tegula_last_status();
+  *out = made;
+  return TEGULA_OK;
+}
+
 TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **text, size_t *length) {
   if (!k || !stage || !text || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_asm: null argument");
   if (!checkStage(stage, &k->target)) return TEGULA_NOT_FOUND;
@@ -123,16 +149,9 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   std::lock_guard lock(k->mutex);
   auto it = k->stages.find(stage);
   if (it == k->stages.end()) {
-    // The kernel keeps what it was made from, not the function handle: a stand-in serves for the one compilation.
-    auto *f = new TegulaFunction;
-    f->context = k->context;
-    f->keep = k->keep;
-    f->fn = k->fn;
-    CompileRequest r{f, k->specs, k->options, k->target, nullptr};
+    StandIn f(*k);
     std::string out;
-    bool ok = emitStage(r, stage, out);
-    release(f);
-    if (!ok) return tegula_last_status();
+    if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr}, stage, out)) return tegula_last_status();
     it = k->stages.emplace(stage, std::move(out)).first;
   }
   *text = it->second.c_str();

@@ -127,8 +127,8 @@ Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, co
   std::string text = "`" + info.name + "` needs " + std::to_string(needed) + " bytes per block, " + where + " has " + std::to_string(limit);
   if (!info.gpu.tiles.empty()) {
     const SharedTileInfo &t = info.gpu.tiles.front();
-    text += "; most of it, " + std::to_string(t.bytes) + " bytes, is for the `" + t.what + "`";
-    if (!t.file.empty()) text += " at " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
+    text += "; most of it, " + std::to_string(t.bytes) + " bytes, is for ";
+    text += t.file.empty() ? "`" + t.what + "`" : "the tile of " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
   }
   return Status::exhausted("shared memory", needed, limit, text + ". Smaller blocks or a smaller num_stages help");
 }

@@ -162,4 +162,4 @@ def test_too_much_shared_memory(tegula, tmp_path):
     p = tegula("compile", f"{file}::product", "--sig", "x:*f16:16, out:*f32:16, N:512", "-t", "sm_90a", "--info")
     assert p.returncode == 1
     assert "out of resource: shared memory, Required: " in p.stderr and ", Hardware limit: 232448. `product` needs " in p.stderr
-    assert f"at {file}:16:31. Smaller blocks or a smaller num_stages help" in p.stderr
+    assert f" bytes, is for the tile of {file}:15:9. Smaller blocks or a smaller num_stages help" in p.stderr

@@ -121,7 +121,9 @@ TEST_F(Cuda, Memory) {
   fake->allocateResult = CUDA_ERROR_OUT_OF_MEMORY;
   Status s = d->allocate(1 << 20, &m);
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
-  EXPECT_TRUE(has(s.text, "allocating 1048576 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY")) << s.text;
+  EXPECT_TRUE(has(s.text, "allocating 1048576 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY") && has(s.text, "; 137438953472 of 137438953472 bytes are free"))
+      << s.text;
+  EXPECT_EQ(s.shortage.required, 1048576u);
 }
 
 TEST_F(Cuda, PacksArgumentsAndRecord) {
@@ -244,7 +246,7 @@ TEST_F(Cuda, TooMuch) {
   EXPECT_EQ(status.shortage.limit, 232448u);
   i.gpu.tiles = {{200000, "dot", "k.py", 9, 5}, {100000, "convert", "k.py", 7, 5}};
   EXPECT_EQ(load(*d, i), nullptr);
-  EXPECT_TRUE(has(status.text, "most of it, 200000 bytes, is for the `dot` at k.py:9:5. Smaller")) << status.text;
+  EXPECT_TRUE(has(status.text, "most of it, 200000 bytes, is for the tile of k.py:9:5. Smaller")) << status.text;
   i = info();
   i.gpu.threads = 512;
   fake->maxThreads = 256, fake->registers = 200;

@@ -5,14 +5,33 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <sstream>
 
 #pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 using namespace fakecuda;
 
+/// $FAKECUDA, for tests that are not in C++: "deviceCount=2 capability=75", switches by name.
+static void readEnvironment(FakeCuda &f) {
+  const std::pair<const char *, int *> switches[] = {
+      {"version", &f.version},           {"deviceCount", &f.deviceCount}, {"capability", &f.capability}, {"maxShared", &f.maxShared},
+      {"initResult", &f.initResult},     {"loadResult", &f.loadResult},   {"launchResult", &f.launchResult}, {"waitResult", &f.waitResult},
+      {"allocateResult", &f.allocateResult}, {"registers", &f.registers}, {"localBytes", &f.localBytes}, {"maxThreads", &f.maxThreads},
+      {"clustersThatFit", &f.clustersThatFit}};
+  const char *text = std::getenv("FAKECUDA");
+  std::istringstream words(text ? text : "");
+  for (std::string word; words >> word;)
+    for (auto [name, value] : switches)
+      if (word.starts_with(std::string(name) + "=")) *value = std::atoi(word.c_str() + std::strlen(name) + 1);
+}
+
 EXPORT FakeCuda *fakeCuda() {
-  static FakeCuda state;
+  static FakeCuda &state = *[] {
+    auto *f = new FakeCuda;
+    readEnvironment(*f);
+    return f;
+  }();
   return &state;
 }
 static FakeCuda &s() { return *fakeCuda(); }

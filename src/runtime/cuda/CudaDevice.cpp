@@ -139,7 +139,14 @@ Status CudaDevice::allocate(uint64_t bytes, void **out) {
   ContextScope scope(driver_, c);
   CUdeviceptr p = 0;
   CUresult r = driver_.memoryAllocate(&p, bytes ? bytes : 1);
-  if (r != CUDA_SUCCESS) return driver_.error(r, "allocating " + std::to_string(bytes) + " bytes on " + properties_.name);
+  if (r != CUDA_SUCCESS) {
+    Status s = driver_.error(r, "allocating " + std::to_string(bytes) + " bytes on " + properties_.name);
+    size_t free = 0, total = 0;
+    if (r != CUDA_ERROR_OUT_OF_MEMORY || driver_.memoryGetInfo(&free, &total) != CUDA_SUCCESS) return s;
+    s.text += "; " + std::to_string(free) + " of " + std::to_string(total) + " bytes are free";
+    s.shortage = {"device memory", bytes, free};
+    return s;
+  }
   *out = reinterpret_cast<void *>(p);
   return Status::ok();
 }

@@ -146,6 +146,8 @@ private:
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op);
+  /// Adds bf16 where there is no instruction for it (before sm_90): by compare-and-swap until nobody came between. The old value.
+  V addByCompare(V pointer, V value, MemSem sem, Scope scope, V pred);
   void gather(const Op &op);
   void histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.

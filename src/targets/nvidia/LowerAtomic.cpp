@@ -83,13 +83,44 @@ void Lowering::atomic(const Op &op) {
     }
     V value = exchange ? bitsOf(values[r]) : values[r];
     V expected = isCas ? bitsOf(get(op.operands[1])[r]) : nullptr;
-    Regs got = in_->atomic(false, pointers[r], what, *type, {value}, expected, sem, scopeOf(op.strAttr("scope")),
-                           conjunction(owns, mask ? (*mask)[r] : nullptr), true);
+    Scope scope = scopeOf(op.strAttr("scope"));
+    V pred = conjunction(owns, mask ? (*mask)[r] : nullptr);
+    if (what == AtomOp::FAdd && !Instr::hasAtomic(target_, false, what, *type, 1)) {
+      old.push_back(addByCompare(pointers[r], value, sem, scope, pred));
+      continue;
+    }
+    Regs got = in_->atomic(false, pointers[r], what, *type, {value}, expected, sem, scope, pred, true);
     old.push_back(exchange ? fromBits(got[0], regType(t)) : got[0]);
   }
   set(op.result(), fromOwners(op, old, t));
   if (sem != MemSem::Relaxed)
     barrier();
+}
+
+V Lowering::addByCompare(V pointer, V value, MemSem sem, Scope scope, V pred) {
+  llvm::Type *bits = b_.getInt16Ty();
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("add"), *loop = newBlock("try"), *after = newBlock("end");
+  pred ? b_.CreateCondBr(pred, first, after) : b_.CreateBr(first);
+  b_.SetInsertPoint(first);
+  V addend = vec_->widen(value, Elem::BF16);
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  // The first guess is as good as any: a wrong one brings what is there.
+  llvm::PHINode *guess = b_.CreatePHI(bits, 2);
+  guess->addIncoming(llvm::ConstantInt::get(bits, 0), first);
+  // Single precision holds the sum exactly enough that rounding it once more rounds right.
+  V sum = vec_->narrow(b_.CreateFAdd(vec_->widen(guess, Elem::BF16), addend), Elem::BF16);
+  V there = in_->atomic(false, pointer, AtomOp::Cas, AtomType::I16, {sum}, guess, sem, scope, nullptr, true)[0];
+  guess->addIncoming(there, b_.GetInsertBlock());
+  V done = b_.CreateICmpEQ(there, guess);
+  llvm::BasicBlock *last = b_.GetInsertBlock();
+  b_.CreateCondBr(done, after, loop);
+  b_.SetInsertPoint(after);
+  llvm::PHINode *old = b_.CreatePHI(bits, 2);
+  if (pred)
+    old->addIncoming(llvm::PoisonValue::get(bits), before);
+  old->addIncoming(there, last);
+  return old;
 }
 
 Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {

@@ -1,0 +1,88 @@
+"""What bad input and bad drivers get: one clear error each, from Python, with the stand-in for the driver where a GPU is needed."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tegula
+
+FAKE = Path(tegula.__file__).parents[2] / "lib/libfakecuda.so"
+
+PROLOGUE = '''
+import numpy as np, tegula, tegula.language as tl
+
+@tegula.jit
+def add(x, y, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + o, tl.load(x + o, mask=o < n) + 1, mask=o < n)
+
+@tegula.jit
+def product(x, y, n, BLOCK: tl.constexpr):
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    a = tl.load(x + i * n + j)
+    tl.store(y + i * n + j, tl.dot(a, a))
+
+class Array:
+    """On a GPU, as CuPy's."""
+    def __init__(self, ordinal=0, stream=None):
+        self.device = type("Device", (), {"id": ordinal})
+        address = tegula._core.allocate(f"cuda:{ordinal}", 1024)
+        self.__cuda_array_interface__ = {"data": (address, False), "typestr": "<f4", "shape": (256,), "strides": None, "version": 3, "stream": stream}
+
+def go(x=None, y=None, kernel=add, **kw):
+    x = Array() if x is None else x
+    kernel[(1,)](x, x if y is None else y, 256, BLOCK=kw.pop("BLOCK", 256), **kw)
+
+cpu = np.zeros(256, np.float32)
+try:
+    %s
+except Exception as e:
+    print(type(e).__name__ + ": " + str(e))
+'''
+
+LOST = "; the GPU gave up this process's context, which must be restarted to use it again"
+# name, switches of the driver (None: there is none), what is done, the start of the error, and what it must say somewhere
+ROWS = [
+    ("no driver", None, "go(cpu, device='cuda')", "LookupError: no NVIDIA driver found", ""),
+    ("driver too old", "version=11080", "go(cpu, device='cuda')",
+     "NotImplementedError: the NVIDIA driver supports CUDA 11.8; tegula needs a driver for CUDA 12.0 or later", ""),
+    ("no GPU", "deviceCount=0", "go(cpu, device='cuda')", "LookupError: the NVIDIA driver finds no GPU", ""),
+    ("GPU too old", "capability=75", "go()",
+     "NotImplementedError: cuda:0 (Fake H200, compute capability 7.5) cannot run tegula's code: it needs 8.0 (Ampere) or later", ""),
+    ("CPU tensor", "", "go(Array(), cpu)", "ValueError: `add`: argument `y` points to CPU memory, which cuda:0 cannot access", ""),
+    ("two GPUs", "deviceCount=2", "go(Array(0), Array(1))",
+     "ValueError: `add`: argument `y` points to memory of cuda:1; the kernel runs on cuda:0, which cannot access it", ""),
+    ("out of memory", "allocateResult=2", "go()", "OutOfResources: allocating 1024 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY", "bytes are free"),
+    ("stream of another context", "launchResult=400", "go(stream=0x99)", "ValueError: launching `add` on cuda:0 failed: CUDA_ERROR_INVALID_HANDLE",
+     "is the stream of another device or context, or destroyed?"),
+    ("too many warps", "", "go(num_warps=64)",
+     "OutOfResources: out of resource: threads, Required: 2048, Hardware limit: 1024. `add`: num_warps is 64; a block of a GPU has at most 32 warps", ""),
+    ("too many warps, simulator", "", "go(cpu, device='sim', num_warps=64)", "OutOfResources: out of resource: threads, Required: 2048", ""),
+    ("warps", "", "go(num_warps=3)", "ValueError: num_warps is 3; it must be a power of 2, at most 64", ""),
+    ("too many registers", "maxThreads=64 registers=255", "go()", "OutOfResources: out of resource: threads, Required: 128, Hardware limit: 64. "
+     "`add` takes 255 registers in each of 128 threads", "A smaller num_warps"),
+    ("register limit", "", "go(maxnreg=300)", "ValueError: `add`: maxnreg is 300; a thread has at most 255 registers", ""),
+    ("clusters of an old GPU", "capability=80", "go(num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later, the target is sm_80", ""),
+    ("cluster too large", "", "go(num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32, Hardware limit: 16. `add`", ""),
+    ("odd cluster", "", "go(num_ctas=3)", "ValueError: `add`: num_ctas is 3; it must be a power of 2", ""),
+    ("cooperative grid", "launchResult=720", "go(launch_cooperative_grid=True)", "OutOfResources: launching `add` on cuda:0 failed", "at most 264 blocks"),
+    ("shared memory", "", "go(kernel=product, BLOCK=512)", "OutOfResources: out of resource: shared memory, Required: ", "most of it, "),
+    ("trap", "waitResult=719", "go(); tegula._core.synchronize('cuda:0')",
+     "DeviceError: waiting for cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_LAUNCH_FAILED", "launched last (latest first): `add`" + LOST),
+    ("illegal address", "launchResult=700", "go()", "DeviceError: launching `add` on cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_ILLEGAL_ADDRESS", LOST),
+    ("refused code", "loadResult=218", "go()", "RuntimeError: internal error: loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX", ""),
+    ("grid", "", "add[(1, 70000)](Array(), Array(), 256, BLOCK=256)", "ValueError: `add`: the grid is 1 x 70000 x 1; GPUs take at most", ""),
+    ("unknown GPU", "deviceCount=2", "go(cpu, device='cuda:2')", "LookupError: there is no device `cuda:2`; this machine has: cpu, sim, cuda:0, cuda:1", ""),
+]
+
+
+@pytest.mark.parametrize("switches, action, start, part", [r[1:] for r in ROWS], ids=[r[0].replace(" ", "-") for r in ROWS])
+def test_error(switches, action, start, part, tmp_path):
+    assert FAKE.exists(), "build the target fakecuda"
+    script = tmp_path / "script.py"
+    script.write_text(PROLOGUE % action)
+    env = dict(os.environ, TEGULA_CACHE_DIR="", TEGULA_LIBCUDA="/nonexistent/libcuda.so" if switches is None else str(FAKE), FAKECUDA=switches or "")
+    env.pop("TEGULA_DEVICE", None)
+    p = subprocess.run([sys.executable, str(script)], env=env, text=True, capture_output=True, timeout=300)
+    assert p.returncode == 0 and p.stdout.startswith(start) and part in p.stdout, p.stdout + p.stderr

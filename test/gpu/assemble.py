@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Compiles and assembles every kernel of test/run for every GPU target: `assemble.py [--targets sm_80,...] [pytest arguments]`.
+
+The cases run on the simulator as always; each kernel that one of them launches is compiled for the targets meanwhile, on a thread per core, once
+per source, signature and options. Ends with `N passed, N failed`: one result per kernel and target. That a kernel needs more shared memory than an
+older GPU has is a result like any other, as long as tegula says so.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ["TEGULA_TEST_DEVICES"] = "sim"
+os.environ["TEGULA_CACHE_DIR"] = ""  # everything is compiled here and now
+
+import pytest
+import tegula
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = "sm_80,sm_86,sm_89,sm_90a"
+
+
+class Assembler:
+    """A pytest plugin that sees every launch of the cases."""
+
+    def __init__(self, targets):
+        self.targets = targets
+        self.pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2)
+        self.jobs = {}  # hash of the kernel -> (what it is, one future per target)
+        self.seconds = 0.0
+
+    def pytest_collection_finish(self, session):
+        device = sys.modules["conftest"].Device
+        launch = device.__call__
+
+        def call(dev, kernel, grid, *args, **kw):
+            # Before the launch, which may be one that has to fail.
+            self.add(kernel.warmup(*args, grid=grid, **{"device": dev.name, **kw}))
+            return launch(dev, kernel, grid, *args, **kw)
+
+        device.__call__ = call
+
+    def add(self, k):
+        if k.hash not in self.jobs:
+            self.jobs[k.hash] = (f"{k.name}({k.metadata.signature})", [self.pool.submit(self.assemble, k, t) for t in self.targets])
+
+    def assemble(self, kernel, target):
+        """One of "ok", "too large", or what went wrong."""
+        start = time.thread_time()
+        try:
+            made = kernel.compile_for(target)
+            return "ok" if made.stage("cubin")[:4] == b"\x7fELF" and made.n_regs > 0 else "no machine code"
+        except tegula.OutOfResources as e:
+            return "too large" if e.name == "shared memory" and e.required > e.limit else str(e)
+        except Exception as e:
+            return f"{type(e).__name__}: {e}"
+        finally:
+            self.seconds += time.thread_time() - start
+
+    def report(self):
+        results = collections.Counter()
+        for what, futures in self.jobs.values():
+            for target, future in zip(self.targets, futures):
+                text = future.result()
+                results[text if text in ("ok", "too large") else "failed"] += 1
+                if text not in ("ok", "too large") and results["failed"] <= 20:
+                    print(f"--- {what} for {target}\n{text}")
+        print(f"{len(self.jobs)} kernels for {', '.join(self.targets)}; {results['too large']} need more shared memory than their target has; "
+              f"{self.seconds:.0f} s of compiling; assembler: {tegula._core.assembler()}")
+        return results["ok"] + results["too large"], results["failed"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--targets", default=TARGETS)
+    a, rest = p.parse_known_args()
+    if tegula._core.assembler() == "none":
+        print("no assembler: install scripts/requirements.txt, or say where libnvJitLink is by TEGULA_NVJITLINK\n0 passed, 1 failed")
+        return 1
+    plugin = Assembler(a.targets.split(","))
+    code = pytest.main(["-q", "--no-header", "--no-summary", "-p", "no:cacheprovider", *(rest or [str(ROOT / "test/run")])], plugins=[plugin])
+    passed, failed = plugin.report()
+    if code not in (0, 1) or not plugin.jobs:  # cases that fail are told by the suite that is theirs
+        failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
