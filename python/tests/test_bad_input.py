@@ -77,12 +77,41 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("switches, action, start, part", [r[1:] for r in ROWS], ids=[r[0].replace(" ", "-") for r in ROWS])
-def test_error(switches, action, start, part, tmp_path):
+def output(action, folder, switches="", **env):
     assert FAKE.exists(), "build the target fakecuda"
-    script = tmp_path / "script.py"
+    script = folder / "script.py"
     script.write_text(PROLOGUE % action)
-    env = dict(os.environ, TEGULA_CACHE_DIR="", TEGULA_LIBCUDA="/nonexistent/libcuda.so" if switches is None else str(FAKE), FAKECUDA=switches or "")
+    env = dict(os.environ, TEGULA_CACHE_DIR="", TEGULA_LIBCUDA="/nonexistent/libcuda.so" if switches is None else str(FAKE), FAKECUDA=switches or "", **env)
     env.pop("TEGULA_DEVICE", None)
     p = subprocess.run([sys.executable, str(script)], env=env, text=True, capture_output=True, timeout=300)
-    assert p.returncode == 0 and p.stdout.startswith(start) and part in p.stdout, p.stdout + p.stderr
+    assert p.returncode == 0, p.stdout + p.stderr
+    return p.stdout
+
+
+@pytest.mark.parametrize("switches, action, start, part", [r[1:] for r in ROWS], ids=[r[0].replace(" ", "-") for r in ROWS])
+def test_error(switches, action, start, part, tmp_path):
+    out = output(action, tmp_path, switches)
+    assert out.startswith(start) and part in out, out
+
+
+def test_assembler_refuses(tmp_path):
+    """Its log, the line of the PTX it means, and the line of the kernel that this came from."""
+    out = output("go()", tmp_path, TEGULA_NVJITLINK=str(FAKE.with_name("libfakejitlink.so")))
+    assert out.startswith("RuntimeError: internal error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  ptxas application ptx input, line "), out
+    assert "error   : planted" in out and "st.global" in out, out
+    assert f"from {tmp_path / 'script.py'}:7" in out, out
+
+
+def test_other_work_goes_on(tmp_path):
+    """After an error that the driver allows to survive, the next launch is as good as any."""
+    out = output("""
+    for bad in (lambda: go(Array(), cpu), lambda: go(num_warps=64), lambda: go(kernel=product, BLOCK=512), lambda: go(stream="x")):
+        try:
+            bad()
+            print("no error")
+        except Exception as e:
+            print(type(e).__name__)
+        go()
+        add[(1,)](cpu, cpu, 256, BLOCK=256)
+    print(cpu[0])""".strip(), tmp_path)
+    assert out.split() == ["ValueError", "OutOfResources", "OutOfResources", "TypeError", "4.0"], out

@@ -2,7 +2,7 @@
 #include "targets/cpu/Codegen.h"
 #include "targets/common/Frame.h"
 #include "targets/cpu/BitMap.h"
-#include "targets/cpu/Debug.h"
+#include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
 #include "llvm/IR/Verifier.h"

@@ -1,7 +1,7 @@
 // The LLVM function around a plan: entry point with the loop over programs, noinline functions and calls to them.
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
-#include "targets/cpu/Debug.h"
+#include "targets/common/DebugInfo.h"
 #include "targets/cpu/Uses.h"
 
 namespace tegula::cpu {

@@ -1,7 +1,7 @@
 // Steps of a plan in order: scalar code, nests, structured control flow.
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
-#include "targets/cpu/Debug.h"
+#include "targets/common/DebugInfo.h"
 
 namespace tegula::cpu {
 using ir::Op;

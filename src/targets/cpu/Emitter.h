@@ -20,9 +20,13 @@
 #include <optional>
 #include <set>
 
+namespace tegula::targets {
+class DebugEmitter;
+}
+
 namespace tegula::cpu {
 
-class DebugEmitter;
+using targets::DebugEmitter;
 
 /// Vectors (or scalars) of one length, a power of two of them, one behind the other.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);

@@ -29,7 +29,11 @@ bool Lowering::run() {
   countUses(*source_->block());
   findLastUsers(*source_->block());
   beginKernel();
+  if (options_.debugInfo && !target_.simulate)
+    lines_.emplace(out_, m_, true, targets::DebugEmitter::Kind::LinesOnly).begin(*function_, *source_);
   block(*source_->block());
+  if (lines_)
+    lines_->finish();
   meta_.sharedBytes = memory_.peak();
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
@@ -133,6 +137,8 @@ void Lowering::block(const ir::Block &b) {
 }
 
 void Lowering::lowerOp(const Op &op) {
+  if (lines_)
+    b_.SetCurrentDebugLocation(lines_->location(op));
   switch (op.kind) {
   case OpKind::Const:
     return set(op.result(), Regs(registersOf(op.result()->type), vec_->constant(op)));

@@ -12,6 +12,7 @@
 #pragma once
 #include "layout/Conversion.h"
 #include "passes/AxisFacts.h"
+#include "targets/common/DebugInfo.h"
 #include "targets/common/Vec.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
@@ -197,6 +198,7 @@ private:
   std::optional<Instr> in_;
   targets::VecTarget vecTarget_;
   std::optional<targets::VecEmitter> vec_;
+  std::optional<targets::DebugEmitter> lines_;
   V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
   llvm::DenseMap<const Value *, Regs> values_;
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)

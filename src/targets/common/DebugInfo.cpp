@@ -1,12 +1,12 @@
-// See Debug.h.
-#include "targets/cpu/Debug.h"
+// See DebugInfo.h.
+#include "targets/common/DebugInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Module.h"
 
-namespace tegula::cpu {
+namespace tegula::targets {
 
-DebugEmitter::DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized)
-    : builder_(m), source_(source), optimized_(optimized) {
+DebugEmitter::DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized, Kind kind)
+    : builder_(m), source_(source), optimized_(optimized), kind_(kind) {
   m.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   m.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 5);
 }
@@ -22,7 +22,8 @@ llvm::DIFile *DebugEmitter::file(const SourceFile &f) {
     }
     d = builder_.createFile(name, directory);
     if (!unit_)
-      unit_ = builder_.createCompileUnit(llvm::dwarf::DW_LANG_Python, d, "tegula", optimized_, "", 0);
+      unit_ = builder_.createCompileUnit(llvm::dwarf::DW_LANG_Python, d, "tegula", optimized_, "", 0, "",
+                                         kind_ == Kind::Full ? llvm::DICompileUnit::FullDebug : llvm::DICompileUnit::DebugDirectivesOnly);
   }
   return d;
 }
@@ -114,4 +115,4 @@ void DebugEmitter::variable(llvm::IRBuilder<> &b, llvm::Value *value, const ir::
   b.CreateStore(value, slot, /*isVolatile=*/true);
 }
 
-} // namespace tegula::cpu
+} // namespace tegula::targets

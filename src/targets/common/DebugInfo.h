@@ -1,14 +1,16 @@
-// DWARF for kernels: lines of the user's .py file on every instruction, inlined helpers as inlined calls, named scalars as variables.
+// What debuggers and assemblers are told of a kernel: lines of the user's .py file on every instruction, inlined helpers as inlined calls,
+// named scalars as variables.
 #pragma once
 #include "ir/Ir.h"
 #include "llvm/IR/DIBuilder.h"
 #include <map>
 
-namespace tegula::cpu {
+namespace tegula::targets {
 
 class DebugEmitter {
 public:
-  DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized);
+  enum class Kind : uint8_t { Full, LinesOnly }; // LinesOnly: .loc directives of PTX, no DWARF
+  DebugEmitter(llvm::Module &m, const ir::Module &source, bool optimized, Kind kind = Kind::Full);
   /// Gives `f` its subprogram. Without a location nothing is attached.
   void begin(llvm::Function &f, const ir::Function &source);
   /// Where `op` stands, inside the function begun last; null if unknown.
@@ -30,6 +32,7 @@ private:
   std::map<std::pair<std::string, const SourceFile *>, llvm::DISubprogram *> helpers_;
   std::map<int32_t, llvm::DILocation *> sites_;
   bool optimized_;
+  Kind kind_;
 };
 
-} // namespace tegula::cpu
+} // namespace tegula::targets
