@@ -92,20 +92,23 @@ void TegulaContext::print(int32_t stream, std::string_view text) {
   fflush(stdout);
 }
 
+int32_t TegulaContext::inferDevice(const TegulaArg *args, size_t count) {
+  int32_t device = deviceName.empty() ? -1 : environmentDevice();
+  if (!environmentStatus_) {
+    fail(environmentStatus_.code, "TEGULA_DEVICE: " + environmentStatus_.text);
+    return -1;
+  }
+  if (device < 0 && cudaInUse.load(std::memory_order_relaxed)) device = deviceOf(args, count);
+  // Without pointers: where the thread's other CUDA calls go, else the CPU.
+  if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? currentDevice() : DeviceIndex::cpu;
+  return device;
+}
+
 bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out, const TegulaArg *args, size_t count) {
   CompileOptions &c = out.compile;
   int32_t device = options && options->size >= sizeof *options ? options->device : -1;
   out.deviceGiven = device >= 0;
-  if (!out.deviceGiven) {
-    device = deviceName.empty() ? -1 : environmentDevice();
-    if (!environmentStatus_) {
-      fail(environmentStatus_.code, "TEGULA_DEVICE: " + environmentStatus_.text);
-      return false;
-    }
-    if (device < 0 && cudaInUse.load(std::memory_order_relaxed)) device = deviceOf(args, count);
-    // Without pointers: where the thread's other CUDA calls go, else the CPU.
-    if (device < 0) device = cudaInUse.load(std::memory_order_relaxed) ? currentDevice() : DeviceIndex::cpu;
-  }
+  if (!out.deviceGiven && (device = inferDevice(args, count)) < 0) return false;
   if (device > 255) {
     fail(TEGULA_NOT_FOUND, "there is no device " + std::to_string(device));
     return false;

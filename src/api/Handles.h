@@ -157,6 +157,8 @@ struct TegulaContext : tegula::api::RefCounted {
   size_t cudaCount();
   /// The device that the first pointer among the arguments belongs to; -1: there is no pointer.
   int32_t deviceOf(const TegulaArg *args, size_t count);
+  /// The device of a call that names none; -1 with the last error set.
+  int32_t inferDevice(const TegulaArg *args, size_t count);
   /// That of the thread's current CUDA context, else the CPU.
   int32_t currentDevice();
   /// Looks whether CUDA came into use; true if that is news.

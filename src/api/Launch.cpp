@@ -148,12 +148,14 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   int64_t programs;
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s)
     return fail(s.code, "`" + f->fn->name + "`: " + s.text);
-  bool full = options && options->size == sizeof *options;
+  static constexpr TegulaLaunchOptions defaults = TEGULA_LAUNCH_OPTIONS_INIT;
+  const TegulaLaunchOptions &o = options ? *options : defaults;
+  bool full = o.size == sizeof o;
   if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
-    if (r->pack(args, count, *options, block)) {
+    if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count))) {
       if (kernel) *kernel = &r->kernel();
-      return runBlock(r->kernel(), extents, programs, block, nullptr, r->threads(), options->stream);
+      return runBlock(r->kernel(), extents, programs, block, nullptr, r->threads(), o.stream);
     }
   }
   CallOptions call;
@@ -162,7 +164,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   if (!k) return tegula_last_status();
   if (kernel) *kernel = k;
   if (full) {
-    std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, *options, call, *k); });
+    std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
     if (k->repeat) f->recent.store(k->repeat.get(), std::memory_order_release);
   }
   return run(*k, extents, programs, bound.leaves, call);

@@ -52,11 +52,12 @@ static uint8_t plainBytes(Scalar s) {
 
 std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
                                          const CallOptions &call, TegulaKernel &kernel) {
-  if (!call.deviceGiven || !kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
+  if (!kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
   std::unique_ptr<Repeat> r(new Repeat(kernel));
   r->options_ = options;
   r->options_.stream = nullptr;
   r->threads_ = call.threads;
+  r->device_ = call.device;
   const std::vector<Param> &params = f.params();
   size_t next = 0; // of kernel.pack
   for (size_t i = 0; i < params.size(); ++i) {

@@ -3,7 +3,7 @@
 // The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack them. A Repeat is
 // made from one such call. It holds, per parameter, what an argument must be for the key to come out the same (its kind, its type, divisible by
 // 16 or not, 1 or not, the value of a constant) and where its bits go, so that one walk decides and packs. It may refuse what the
-// long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or no given device have none.
+// long way would find (an int given as another kind), never the reverse. Calls with tuples or checked accesses have none.
 #pragma once
 #include "api/Handles.h"
 
@@ -22,6 +22,8 @@ public:
 
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }
+  /// True if a call that names no device runs on the kernel's.
+  bool infers(const TegulaArg *args, size_t count) const { return kernel_.context->inferDevice(args, count) == device_; }
   static constexpr size_t maxBytes = 1024;
 
 private:
@@ -47,6 +49,7 @@ private:
   TegulaKernel &kernel_;
   TegulaLaunchOptions options_{}; // without the stream
   unsigned threads_ = 1;
+  int32_t device_ = 0;
   std::vector<Step> steps_;
   std::vector<const TegulaArg *> defaults_; // of parameters, null: none
 };

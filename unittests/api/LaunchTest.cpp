@@ -349,8 +349,8 @@ def k(out, a, b, f, flag, none, x: tl.int64, C: tl.constexpr, D=3):
   alignas(64) int64_t memory[16] = {};
   Value names[] = {Value::of(std::string_view("a")), Value::of(std::string_view("b"))};
   const int64_t ints[] = {0, 1, 2, 16, 48, -16, 7, int64_t(1) << 31, int64_t(1) << 40, -1, INT32_MAX, INT32_MIN, INT64_MIN};
-  LaunchOptions options[2];
-  options[0].device = options[1].device = TEGULA_DEVICE_INDEX_CPU;
+  LaunchOptions options[2]; // the first names no device
+  options[1].device = TEGULA_DEVICE_INDEX_CPU;
   options[1].num_warps = 8;
   uint64_t seed = 1;
   auto random = [&](size_t n) { seed = seed * 6364136223846793005u + 1442695040888963407u; return (seed >> 33) % n; };
