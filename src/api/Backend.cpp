@@ -3,6 +3,9 @@
 #include "api/Handles.h"
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
+#if TEGULA_HAS_NVIDIA
+#include "targets/nvidia/WidenDots.h"
+#endif
 #include <chrono>
 
 namespace tegula::api {
@@ -115,6 +118,12 @@ static runtime::KernelInfo infoOf(const std::string &name, const std::string &sy
     k.sites.push_back(std::move(site));
   }
   return k;
+}
+
+void finishTile(ir::Module &tile, const Target &t) {
+#if TEGULA_HAS_NVIDIA
+  if (t.nv()) nvidia::widenDots(tile, *t.nv());
+#endif
 }
 
 // ---- CPU

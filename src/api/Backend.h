@@ -37,6 +37,9 @@ std::string assemblerName();
 /// Fills in what sema must know of the target.
 void describeTarget(const Target &t, lang::TargetInfo &out);
 
+/// What a target changes in tile IR behind the passes that all share.
+void finishTile(ir::Module &tile, const Target &t);
+
 struct Generated {
   std::vector<char> code; // object file; cubin, or PTX where there is no assembler
   runtime::KernelInfo info;

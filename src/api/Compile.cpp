@@ -94,6 +94,7 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   if (!r.target.cpu())
     for (ir::Function *f : inst.module->functions) f->noinline_ = false;
   runPipeline(*inst.module);
+  finishTile(*inst.module, r.target);
   times.passes = now() - middle;
   return std::move(inst.module);
 }

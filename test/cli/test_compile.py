@@ -163,3 +163,16 @@ def test_too_much_shared_memory(tegula, tmp_path):
     assert p.returncode == 1
     assert "out of resource: shared memory, Required: " in p.stderr and ", Hardware limit: 232448. `product` needs " in p.stderr
     assert f" bytes, is for the tile of {file}:15:9. Smaller blocks or a smaller num_stages help" in p.stderr
+
+
+@pytest.mark.parametrize("target, kind, instruction", [
+    ("sm_80", "fp8e4nv", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),  # no instruction for fp8: by fp16, which is exact
+    ("sm_80", "fp8e5", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+    ("sm_89", "fp8e4nv", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+    ("sm_90a", "fp8e4nv", "wgmma.mma_async.sync.aligned"),
+])
+def test_fp8_products_use_tensor_cores(tegula, tmp_path, target, kind, instruction):
+    file = tmp_path / "remarks.py"
+    file.write_text(REMARKS)
+    p = tegula("compile", f"{file}::product", "--sig", f"x:*{kind}:16, out:*f32:16, N:64", "-t", target, "--emit", "ptx")
+    assert p.returncode == 0 and instruction in p.stdout, p.stderr

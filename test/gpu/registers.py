@@ -56,12 +56,7 @@ def rows():
                                  f"scale:fp32, N:i32:16, BM:128, BN:{128 if d == 64 else 64}, D:{d}, CAUSAL:{causal}"), 8, 3)
 
 
-def targets(row):
-    # Without instructions for fp8 nobody multiplies such tiles.
-    return TARGETS[1:] if "fp8" in row[0] else TARGETS
-
-
-CASES = [(row, target) for row in rows() for target in targets(row)]
+CASES = [(row, target) for row in rows() for target in TARGETS]
 
 
 def run(*args):
@@ -100,12 +95,11 @@ def recorded():
 def record():
     lines = ["# Written by test/gpu/registers.py --record: kernel | target | registers per thread, bytes spilled, bytes of shared memory per block.",
              f"assembler: {assembler()}"]
-    for row in rows():
-        for target in targets(row):
-            now = measure(row, target)
-            text = "{registers:4} {spills:6} {shared:7}".format(**now) if isinstance(now, dict) else "not compiled: " + now.rpartition("/")[2][:90]
-            lines.append(f"{row[0]:32} | {target:6} | {text}")
-            print(lines[-1], flush=True)
+    for row, target in CASES:
+        now = measure(row, target)
+        text = "{registers:4} {spills:6} {shared:7}".format(**now) if isinstance(now, dict) else "not compiled: " + now.rpartition("/")[2][:90]
+        lines.append(f"{row[0]:32} | {target:6} | {text}")
+        print(lines[-1], flush=True)
     TABLE.write_text("\n".join(lines) + "\n")
 
 
@@ -130,12 +124,11 @@ def main():
         return 0
     _, table = recorded()
     worse = 0
-    for row in rows():
-        for target in targets(row):
-            was, now = table.get((row[0], target)), measure(row, target)
-            why = complaint(was, now)
-            worse += bool(why)
-            print(f"{row[0]:32} {target:6} {was or '-'} -> {now} {why and '<- ' + why}", flush=True)
+    for row, target in CASES:
+        was, now = table.get((row[0], target)), measure(row, target)
+        why = complaint(was, now)
+        worse += bool(why)
+        print(f"{row[0]:32} {target:6} {was or '-'} -> {now} {why and '<- ' + why}", flush=True)
     return 1 if worse else 0
 
 
