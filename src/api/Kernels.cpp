@@ -91,7 +91,7 @@ static std::string makeMetadata(const TegulaKernel &k) {
   if (const runtime::GpuInfo &g = k.info.gpu; g.threads) {
     runtime::GpuUse use = useOf(k);
     j += "," + number("threads", g.threads) + "," + number("cluster_ctas", g.clusterCtas) + "," + number("shared", use.sharedBytes) + "," +
-         number("n_regs", use.registers) + "," + number("n_spills", use.spillBytes) + "," + number("local_bytes", use.localBytes) + "," +
+         number("n_regs", use.registers) + "," + number("n_spills", use.spillBytes / 4) + "," + number("local_bytes", use.localBytes) + "," +
          number("blocks_per_core", use.blocksPerCore) + "," + flag("cooperative", g.cooperative) + "," + flag("programmatic_launch", g.programmaticLaunch);
   }
   j += ",\"args\":[";
