@@ -125,6 +125,11 @@ MATH = [
 ]
 
 
+def bound(dev, name, ulps, x):
+    """On a GPU float32 exp may be exp2(x log2 e), the product rounded (LANGUAGE 3.6)."""
+    return ulps + 1.25 * np.where(np.isfinite(x), np.abs(x), 0) if dev.name.startswith("cuda") and "exp" in name and "exp2" not in name and x.dtype == np.float32 else ulps
+
+
 @pytest.mark.parametrize("row", MATH, ids=lambda r: r[0])
 @pytest.mark.parametrize("t", ["float32", "float64"])
 def test_math(dev, row, t):
@@ -133,7 +138,7 @@ def test_math(dev, row, t):
     x = rng(name).uniform(low, high, n).astype(d(t).np)
     if low > 0:
         x[::2] = np.exp(rng(name, 1).uniform(np.log(low), np.log(high), n // 2)).astype(d(t).np)
-    assert_ulp(apply(dev, fn, [x], (n,), d(t).np), ref(x), ulp32 if t == "float32" else ulp64)
+    assert_ulp(apply(dev, fn, [x], (n,), d(t).np), ref(x), bound(dev, name, ulp32, x) if t == "float32" else ulp64)
 
 
 SPECIALS = np.array(
@@ -146,12 +151,12 @@ SPECIALS = np.array(
                                  ("ceil", f_ceil, np.ceil), ("erf", f_erf, erf)], ids=lambda r: r[0])
 @pytest.mark.parametrize("t", ["float32", "float64"])
 def test_specials(dev, row, t):
-    _, fn, ref = row
+    name, fn, ref = row
     x = SPECIALS.astype(d(t).np)
     with np.errstate(all="ignore"):
         assert_ulp(apply(dev, fn, [x], (16,),
                          d(t).np), ref(x.astype(np.float64 if t == "float32" else np.longdouble)),
-                   2 if row[0] != "erf" else 4)
+                   bound(dev, name, 2, x) if name != "erf" else 4)
 
 
 @pytest.mark.parametrize("fn", [f_sin, f_cos], ids=["sin", "cos"])

@@ -180,3 +180,86 @@ TEST(GpuKernels, DotByEveryInstruction) {
     EXPECT_EQ(got, want);
   }
 }
+
+namespace {
+
+/// A row of softmax, as the front end makes it of tl.exp, tl.max and tl.sum.
+std::string softmaxRow(unsigned columns) {
+  std::string n = std::to_string(columns), f = "tensor<" + n + "xf32>";
+  return "kernel @k(%x: ptr<bf16> {divisibility = 16}, %o: ptr<bf16> {divisibility = 16}, %cols: i32 {divisibility = 16}) {\n"
+         "  %i = range {start = 0} : tensor<" + n + "xi32>\n"
+         "  %c = splat %cols : tensor<" + n + "xi32>\n"
+         "  %m = cmpi %i, %c {pred = slt} : tensor<" + n + "xi1>\n"
+         "  %p = splat %x : tensor<" + n + "xptr<bf16>>\n"
+         "  %q = addptr %p, %i : tensor<" + n + "xptr<bf16>>\n"
+         "  %z = const {value = -1.0e30} : tensor<" + n + "xbf16>\n"
+         "  %l = load %q, %m, %z : tensor<" + n + "xbf16>\n"
+         "  %v = fpext %l : " + f + "\n"
+         "  %a = reduce %v {axis = 0} : f32 (%a0: f32, %a1: f32) {\n    %a2 = maxnum %a0, %a1 : f32\n    yield %a2\n  }\n"
+         "  %as = splat %a : " + f + "\n"
+         "  %d = fsub %v, %as : " + f + "\n"
+         "  %e = exp %d {approx = 1} : " + f + "\n"
+         "  %s = reduce %e {axis = 0} : f32 (%s0: f32, %s1: f32) {\n    %s2 = fadd %s0, %s1 : f32\n    yield %s2\n  }\n"
+         "  %ss = splat %s : " + f + "\n"
+         "  %r = fdiv %e, %ss {approx = 1} : " + f + "\n"
+         "  %t = fptrunc %r : tensor<" + n + "xbf16>\n"
+         "  %u = splat %o : tensor<" + n + "xptr<bf16>>\n"
+         "  %w = addptr %u, %i : tensor<" + n + "xptr<bf16>>\n"
+         "  store %w, %t, %m\n  return\n}\n";
+}
+
+std::string ptxOfRow(unsigned columns, unsigned warps) {
+  DiagEngine diag;
+  auto m = parse(std::make_shared<const SourceFile>("test.ir", softmaxRow(columns)), diag);
+  EXPECT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message());
+  if (!m)
+    return {};
+  SimKernel k(*m, warps, "sm_90a");
+  return k.compiled.code.empty() ? std::string() : k.compiled.code.data();
+}
+
+unsigned count(const std::string &text, const std::string &what) {
+  unsigned n = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + what.size()))
+    ++n;
+  return n;
+}
+
+} // namespace
+
+/// What a memory-bound row kernel must not spend: 16 elements in each of 256 threads.
+TEST(GpuKernels, InstructionsOfARow) {
+  std::string ptx = ptxOfRow(4096, 8);
+  ASSERT_FALSE(ptx.empty());
+  const std::pair<const char *, unsigned> wanted[] = {
+      {"ex2.approx", 16},         // one for each element
+      {"fma.rn.sat", 0},          // no reduction of the argument where the language asks for none
+      {"div.", 0},                // one reciprocal
+      {"rcp.approx", 1},
+      {"rcp.rn", 0},              // a call, which costs registers
+      {"max.bf16x2", 7},          // pairs, as loaded
+      {"setp.lt.s32", 2},         // one mask for each vector
+      {"bar.sync", 2},            // one for each reduction
+      {"ld.shared.v4", 4},        // the parts of 8 warps, twice
+      {"ld.global.v4", 2},
+      {"st.global.v4", 2},
+      {".minnctapersm 6", 1},     // 16 registers of data and 24 more: 1536 threads
+  };
+  for (auto [text, n] : wanted)
+    EXPECT_EQ(count(ptx, text), n) << text << "\n" << ptx;
+}
+
+/// Blocks that should share an SM follow from the data of a thread.
+TEST(GpuKernels, BlocksOnAnSM) {
+  struct Row {
+    unsigned columns, warps;
+    const char *wish; // "": none
+  };
+  for (const Row &r : {Row{8192, 8, ".minnctapersm 4"}, Row{16384, 16, ".minnctapersm 2"}, Row{32768, 16, ""}}) {
+    std::string ptx = ptxOfRow(r.columns, r.warps);
+    EXPECT_EQ(count(ptx, ".minnctapersm"), *r.wish ? 1u : 0u) << r.columns;
+    EXPECT_NE(ptx.find(r.wish), ptx.npos) << r.columns;
+    // Many warps exchange their parts lane by lane.
+    EXPECT_EQ(count(ptx, "shfl.sync.bfly"), r.warps > 8 ? 18u : 10u);
+  }
+}

@@ -406,7 +406,7 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   if (k >= OpKind::Add && k < OpKind::CmpI)
     return integerOp(*this, k, args);
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
-  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt) && argElem == Elem::F32 && op.intAttr("approx"))
+  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.intAttr("approx"))
     return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)
     return floatOp(*this, k, args, target.fpFusion);

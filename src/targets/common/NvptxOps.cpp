@@ -244,7 +244,9 @@ V nvptxMath(VecEmitter &v, OpKind kind, V x) {
 V nvptxApprox(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   if (isDouble(x[0]))
     return nullptr;
-  return eachLane(v, x, [&](llvm::ArrayRef<V> a) {
+  return eachLane(v, x, [&](llvm::ArrayRef<V> a) -> V {
+    if (kind == OpKind::Exp)
+      return call(v, in::nvvm_ex2_approx_f, {Arith(v).fmul(a[0], 0x1.715476p+0)});
     return kind == OpKind::Sqrt ? call(v, in::nvvm_sqrt_approx_f, a)
                                 : ptx(v, "div.full.f32 $0, $1, $2;", "=f,f,f", v.b.getFloatTy(), a);
   });

@@ -13,9 +13,10 @@ llvm::Value *nvptxWiden(VecEmitter &v, llvm::Value *x, ir::Elem from);
 llvm::Value *nvptxNarrow(VecEmitter &v, llvm::Value *x, ir::Elem to, bool towardZero);
 llvm::Value *nvptxFloatToInt(VecEmitter &v, llvm::Value *x, unsigned bits, bool isSigned);
 llvm::Value *nvptxIntToFloat(VecEmitter &v, llvm::Value *x, ir::Elem to, bool isSigned);
-/// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off.
+/// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off, an exp
+/// with the error of the product x log2 e.
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
-llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divOrSqrt, llvm::ArrayRef<llvm::Value *> x);
+llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<llvm::Value *> x);
 
 /// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.
 std::pair<llvm::Value *, unsigned> halfOfWord(llvm::Value *x);

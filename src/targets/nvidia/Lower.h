@@ -144,6 +144,8 @@ private:
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
+  Regs everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address);
+  Regs partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op);

@@ -163,7 +163,7 @@ void Lowering::reduce(const Op &op) {
   }
 }
 
-/// Every warp that shares a result leaves its part in shared memory; every thread adds up all parts.
+/// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
 /// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
 void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   const ir::Type &t = op.operands[0]->type;
@@ -171,6 +171,7 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   auto axis = static_cast<unsigned>(op.intAttr("axis"));
   uint32_t warpBits = bitsAlong(l, Dim::Warp, axis);
   unsigned ways = 1u << std::popcount(warpBits);
+  constexpr unsigned fewWays = 8; // measured
   // Which of the ways: the selected bits of the warp index, packed.
   V way = b_.getInt32(0);
   unsigned to = 0;
@@ -209,21 +210,40 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   }
   barrier();
   p = 0;
-  for (auto &[image, unused] : order) {
-    llvm::SmallVector<Regs, 16> all(ways);
-    for (size_t k = 0; k < op.operands.size(); ++k) {
-      // The parts lie side by side: read as vectors.
-      const ir::Type &part = op.operands[k]->type;
-      unsigned vec = std::min(ways, 16 / (part.isPtr ? 8 : ir::byteWidth(part.elem)));
-      llvm::Type *memory = memType(part.scalarType());
-      for (unsigned w = 0; w < ways; w += vec) {
-        V got = in_->loadShared(address(image, k, b_.getInt32(w)), vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec));
-        for (unsigned i = 0; i < vec; ++i)
-          all[w + i].push_back(fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
-      }
+  for (auto &[image, unused] : order)
+    parts[p++] = ways <= fewWays ? everyPart(op, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
+                                 : partOfLane(op, ways, [&](size_t k, V w) { return address(image, k, w); });
+}
+
+/// Every thread reads all parts, as vectors: shortest for a few.
+Regs Lowering::everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+  llvm::SmallVector<Regs, 16> all(ways);
+  for (size_t k = 0; k < op.operands.size(); ++k) {
+    const ir::Type &part = op.operands[k]->type;
+    unsigned vec = std::min(ways, 16 / (part.isPtr ? 8 : ir::byteWidth(part.elem)));
+    llvm::Type *memory = memType(part.scalarType());
+    for (unsigned w = 0; w < ways; w += vec) {
+      V got = in_->loadShared(address(k, w), vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec));
+      for (unsigned i = 0; i < vec; ++i)
+        all[w + i].push_back(fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
     }
-    parts[p++] = reducePairs(op, all);
   }
+  return reducePairs(op, all);
+}
+
+/// Every lane reads one part and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
+/// shuffle: 16 warps that read 16 parts each would wait 256 cycles for shared memory.
+Regs Lowering::partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
+  Regs sum;
+  for (size_t k = 0; k < op.operands.size(); ++k)
+    sum.push_back(loadElement(address(k, b_.CreateAnd(lane_, ways - 1)), op.operands[k]->type));
+  for (unsigned bit = 1; bit < ways; bit *= 2) {
+    Regs other;
+    for (V x : sum)
+      other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bit)));
+    sum = combine(op, sum, other);
+  }
+  return sum;
 }
 
 void Lowering::scan(const Op &op) {
