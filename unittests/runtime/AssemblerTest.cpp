@@ -71,6 +71,22 @@ TEST_P(AssembleOne, RegisterLimit) {
   EXPECT_LE(out.stats.registers, 24u);
 }
 
+/// Blocks on a multiprocessor are a wish: kept where it fits, dropped where it would cost spills.
+TEST_P(AssembleOne, WishForBlocksIsNotWorthSpills) {
+  for (unsigned live : {4u, 44u}) {
+    std::string body;
+    for (unsigned i = 0; i < live; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+    for (unsigned i = live; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+    std::string text = ptx(GetParam(), ".reg .b32 %x<" + std::to_string(live) + ">;\n" + body);
+    text.replace(text.find(")\n{"), 3, ")\n.reqntid 1024\n.minnctapersm 2\n{");
+    Assembly out;
+    Status s = assembler->assemble(text, "k", {.arch = GetParam()}, out);
+    ASSERT_TRUE(s) << s.text;
+    EXPECT_EQ(out.stats.spillStoreBytes, 0u);
+    EXPECT_EQ(out.stats.registers > 32, live > 32) << out.stats.registers;
+  }
+}
+
 TEST(AssemblerLog, Numbers) {
   AssemblyStats s = parseAssemblerLog("ptxas info    : Function properties for k\n"
                                       "ptxas         .     48 bytes stack frame, 40 bytes spill stores, 36 bytes spill loads\n"
