@@ -116,8 +116,27 @@ LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned op
   return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
 }
 
+/// Registers of a thread that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
+/// a row the thread has.
+static unsigned runAlong(const LinearLayout &l, unsigned axis) {
+  unsigned run = 0;
+  auto has = [&](uint64_t step) {
+    for (unsigned i = 0; i < l.inBits(layout::Dim::Register); ++i)
+      if (l.basis(layout::Dim::Register, i, layout::tensorDim(axis)) == step && !l.basis(layout::Dim::Register, i, layout::tensorDim(1 - axis)))
+        return true;
+    return false;
+  };
+  while (has(uint64_t{1} << run))
+    ++run;
+  return run;
+}
+
 unsigned contiguousAxis(const LinearLayout &l) {
   layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
+  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses.
+  if (in == layout::Dim::Register)
+    if (unsigned runs[2] = {runAlong(l, 0), runAlong(l, 1)}; runs[0] != runs[1])
+      return runs[1] > runs[0];
   return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
 }
 
