@@ -263,3 +263,102 @@ TEST(GpuKernels, BlocksOnAnSM) {
     EXPECT_EQ(count(ptx, "shfl.sync.bfly"), r.warps > 8 ? 18u : 10u);
   }
 }
+
+namespace {
+
+/// A row of bytes goes through `ops` (of %x, the last one makes %r) to a row of `result`.
+std::string bytesKernel(const char *elem, const std::string &ops, const char *result, int n) {
+  std::string N = std::to_string(n), text = "kernel @k(%a: ptr<" + std::string(elem) + "> {divisibility = 16}, %o: ptr<" + result +
+                                           "> {divisibility = 16}) {\n  %i = range {start = 0} : tensor<" + N + "xi32>\n";
+  auto address = [&](const char *name, const char *base, const std::string &e) {
+    std::string q = std::string(name) + "q", t = "tensor<" + N + "xptr<" + e + ">>";
+    text += "  " + q + " = splat " + base + " : " + t + "\n  " + name + " = addptr " + q + ", %i : " + t + "\n";
+  };
+  address("%pa", "%a", elem);
+  address("%po", "%o", result);
+  text += "  %x = load %pa : tensor<" + N + "x" + elem + ">\n";
+  for (size_t at = 0, end; at < ops.size(); at = end + 1) { // "name = kind operands : elem;"
+    end = ops.find(';', at);
+    std::string line = ops.substr(at, end - at);
+    size_t colon = line.rfind(": ") + 2;
+    text += "  " + line.substr(0, colon) + "tensor<" + N + "x" + line.substr(colon) + ">\n";
+  }
+  return text + "  store %po, %r\n  return\n}\n";
+}
+
+struct BytesCase {
+  const char *elem, *ops, *result;
+  unsigned words;      // prmt of 256 elements by 32 threads; what is done by words needs no more
+  const char *missing; // PTX that one element at a time would take
+};
+
+const BytesCase bytesCases[] = {
+    {"i8", "%c = const {value = 3} : i8;%r = shl %x, %c : i8;", "i8", 0, ".u16"},
+    {"i8", "%c = const {value = 3} : i8;%r = lshr %x, %c : i8;", "i8", 0, ".u16"},
+    {"i8", "%c = const {value = 4} : i8;%r = ashr %x, %c : i8;", "i8", 0, ".s16"},
+    {"i8", "%c = const {value = 7} : i8;%r = ashr %x, %c : i8;", "i8", 0, ".s16"},
+    {"i8", "%c = const {value = 0} : i8;%r = ashr %x, %c : i8;", "i8", 0, ".s16"},
+    {"i8", "%c = const {value = -87} : i8;%y = and %x, %c : i8;%d = const {value = 5} : i8;%z = or %y, %d : i8;%r = xor %z, %x : i8;",
+     "i8", 0, ".b16"},
+    {"i16", "%c = const {value = 5} : i16;%s = shl %x, %c : i16;%t = ashr %s, %c : i16;%r = xor %t, %x : i16;", "i16", 0, ".s16"},
+    {"i16", "%c = const {value = 15} : i16;%r = ashr %x, %c : i16;", "i16", 0, ".s16"},
+    {"i16", "%c = const {value = 9} : i16;%r = lshr %x, %c : i16;", "i16", 0, ".u16"},
+    {"i8", "%r = sitofp %x : f32;", "f32", 8, "cvt.rn.f32"},
+    {"i8", "%r = uitofp %x : f32;", "f32", 8, "cvt.rn.f32"},
+    {"i8", "%r = sitofp %x : f16;", "f16", 4, "cvt.rn"},
+    {"i8", "%r = uitofp %x : f16;", "f16", 4, "cvt.rn"},
+    {"i8", "%f = sitofp %x : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%f = uitofp %x : f32;%r = fptrunc %f : bf16;", "bf16", 8, nullptr},
+    {"i8", "%c = const {value = 4} : i8;%s = shl %x, %c : i8;%t = ashr %s, %c : i8;%f = sitofp %t : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 1} : i8;%t = ashr %x, %c : i8;%f = sitofp %t : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 1} : i8;%t = ashr %x, %c : i8;%f = uitofp %t : f32;%r = fptrunc %f : f16;", "f16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 2} : i8;%t = lshr %x, %c : i8;%f = uitofp %t : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 127} : i8;%t = and %x, %c : i8;%r = sitofp %t : bf16;", "bf16", 4, "cvt.rn"},
+    {"i8", "%c = const {value = 3} : i8;%t = ashr %x, %c : i8;%r = sitofp %t : f32;", "f32", 8, "cvt.rn.f32"},
+};
+
+} // namespace
+
+/// All 256 bytes, and many pairs of them, through what is done a word at a time.
+TEST(GpuKernels, BytesAreDoneByWords) {
+  constexpr int n = 1024;
+  for (const BytesCase &c : bytesCases) {
+    SCOPED_TRACE(std::string(c.elem) + " " + c.ops);
+    auto module = [&](int elements) {
+      DiagEngine diag;
+      std::string text = bytesKernel(c.elem, c.ops, c.result, elements);
+      auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+      EXPECT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message()) << text;
+      return m;
+    };
+    auto m = module(n);
+    ASSERT_TRUE(m);
+    size_t inBytes = byteWidth(m->kernel()->block()->args[0]->type.elem) * n, outBytes = byteWidth(m->kernel()->block()->args[1]->type.elem) * n;
+    std::vector<uint8_t> a(inBytes), want(outBytes), got(outBytes);
+    for (size_t i = 0; i < inBytes; ++i)
+      a[i] = static_cast<uint8_t>(i < 256 ? i : i * 37 + i / 256 * 11);
+    uint64_t wantArgs[] = {reinterpret_cast<uint64_t>(a.data()), reinterpret_cast<uint64_t>(want.data())};
+    uint64_t gotArgs[] = {wantArgs[0], reinterpret_cast<uint64_t>(got.data())};
+    Interp interp(*m);
+    interp.addBuffer(a.data(), a.size());
+    interp.addBuffer(want.data(), want.size());
+    ASSERT_TRUE(interp.run(wantArgs, {1, 1, 1}).ok);
+    SimKernel k(*m, 1);
+    ASSERT_TRUE(k.entry) << k.error;
+    sim::Extent buffers[] = {{gotArgs[0], a.size()}, {gotArgs[1], got.size()}};
+    sim::Report r = k.run(gotArgs, buffers);
+    EXPECT_FALSE(r.fault) << r.fault.text;
+    EXPECT_EQ(got, want);
+
+    nvidia::NvOptions options;
+    options.numWarps = 1;
+    DiagEngine diag;
+    auto gpu = nvidia::compile(*module(256), *nvidia::parseTarget("sm_90a"), options, diag);
+    ASSERT_TRUE(gpu);
+    std::string ptx(gpu->code.begin(), gpu->code.end());
+    if (c.missing) {
+      EXPECT_EQ(count(ptx, "prmt"), c.words) << ptx;
+      EXPECT_EQ(ptx.find(c.missing), std::string::npos) << ptx;
+    }
+  }
+}

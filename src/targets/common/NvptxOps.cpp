@@ -73,13 +73,17 @@ V widenE4m3Pair(VecEmitter &v, V pair16) {
 
 } // namespace
 
-std::pair<V, unsigned> halfOfWord(V x) {
+namespace {
+
+/// The i32 whose bits were taken apart into a vector, and which element of that vector `x` is. Vectors put together from elements
+/// are looked through.
+std::pair<V, unsigned> placeInWord(V x) {
   auto indexOf = [](V i) { return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(i)->getZExtValue()); };
   auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(x);
   while (take && llvm::isa<llvm::ConstantInt>(take->getIndexOperand())) {
     unsigned at = indexOf(take->getIndexOperand());
     V from = take->getVectorOperand();
-    if (auto *cast = llvm::dyn_cast<llvm::BitCastInst>(from); cast && cast->getSrcTy()->isIntegerTy(32) && at < 2)
+    if (auto *cast = llvm::dyn_cast<llvm::BitCastInst>(from); cast && cast->getSrcTy()->isIntegerTy(32))
       return {cast->getOperand(0), at};
     auto *put = llvm::dyn_cast<llvm::InsertElementInst>(from);
     while (put && llvm::isa<llvm::ConstantInt>(put->getOperand(2)) && indexOf(put->getOperand(2)) != at)
@@ -87,6 +91,39 @@ std::pair<V, unsigned> halfOfWord(V x) {
     take = put ? llvm::dyn_cast<llvm::ExtractElementInst>(put->getOperand(1)) : nullptr;
   }
   return {nullptr, 0};
+}
+
+} // namespace
+
+std::pair<V, unsigned> halfOfWord(V x) {
+  return x->getType()->isIntegerTy(16) ? placeInWord(x) : std::pair<V, unsigned>();
+}
+
+V wordOf(llvm::ArrayRef<V> elements) {
+  V word = nullptr;
+  for (unsigned k = 0; k < elements.size(); ++k) {
+    auto [from, at] = placeInWord(elements[k]);
+    if (!from || at != k || (word && from != word))
+      return nullptr;
+    word = from;
+  }
+  return word && elements.size() * elements[0]->getType()->getPrimitiveSizeInBits() == 32 ? word : nullptr;
+}
+
+V nvptxPickBytes(VecEmitter &v, V a, V c, std::array<uint8_t, 4> bytes) {
+  uint32_t selector = bytes[0] | bytes[1] << 4 | bytes[2] << 8 | bytes[3] << 12;
+  return call(v, in::nvvm_prmt, {a, c, v.b.getInt32(selector)});
+}
+
+V nvptxSubtractPairs(VecEmitter &v, V x, V y, Elem e) {
+  bool isHalf = e == Elem::F16;
+  llvm::Type *scalar = isHalf ? v.b.getHalfTy() : v.b.getBFloatTy();
+  auto *type = llvm::FixedVectorType::get(scalar, 2);
+  V minusOne = llvm::ConstantFP::get(type, -1);
+  // The one form that every GPU from sm_80 on has for both types.
+  return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16x2 : in::nvvm_fma_rn_bf16x2,
+                                {v.b.CreateBitCast(y, type), minusOne, v.b.CreateBitCast(x, type)}),
+                           v.b.getInt32Ty());
 }
 
 V nvptxMinMaxBf16x2(VecEmitter &v, OpKind kind, V x, V y) {

@@ -3,6 +3,7 @@
 // code for all targets serves.
 #pragma once
 #include "targets/common/Vec.h"
+#include <array>
 
 namespace tegula::targets {
 
@@ -20,6 +21,12 @@ llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<
 
 /// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.
 std::pair<llvm::Value *, unsigned> halfOfWord(llvm::Value *x);
+/// The word that these elements, of 32 bits together, are in order; null if they are none. On any target.
+llvm::Value *wordOf(llvm::ArrayRef<llvm::Value *> elements);
+/// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
+llvm::Value *nvptxPickBytes(VecEmitter &v, llvm::Value *a, llvm::Value *c, std::array<uint8_t, 4> bytes);
+/// x - y of the two f16 or bf16 in each of two words.
+llvm::Value *nvptxSubtractPairs(VecEmitter &v, llvm::Value *x, llvm::Value *y, ir::Elem e);
 /// Minimum or maximum of both bf16 halves of two words.
 llvm::Value *nvptxMinMaxBf16x2(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
 

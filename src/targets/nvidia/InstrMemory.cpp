@@ -3,6 +3,7 @@
 // In registers of the machine a value travels in pieces of 16, 32 or 64 bits; vectors of small elements are packed here
 // piece by piece, as LLVM would take a bit cast of a whole vector through local memory.
 #include "abi/SimAbi.h"
+#include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Ptx.h"
 
 namespace tegula::nvidia {
@@ -53,10 +54,17 @@ Regs split(llvm::IRBuilder<> &b, V x, const Pieces &p) {
       out.push_back(toBits(b, b.CreateExtractElement(x, k), p.type));
       continue;
     }
+    Regs elements;
+    for (unsigned e = 0; e < p.perPiece; ++e)
+      elements.push_back(b.CreateExtractElement(x, k * p.perPiece + e));
+    if (V word = p.bits == 32 ? targets::wordOf(elements) : nullptr) {
+      out.push_back(word);
+      continue;
+    }
     auto *part = llvm::FixedVectorType::get(p.elem, p.perPiece);
     V piece = llvm::PoisonValue::get(part);
     for (unsigned e = 0; e < p.perPiece; ++e)
-      piece = b.CreateInsertElement(piece, b.CreateExtractElement(x, k * p.perPiece + e), e);
+      piece = b.CreateInsertElement(piece, elements[e], e);
     out.push_back(b.CreateBitCast(piece, p.type));
   }
   return out;

@@ -356,6 +356,8 @@ llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
 Regs Lowering::elementwise(const Op &op) {
   if (std::optional<Regs> quotients = divideByShared(op))
     return *quotients;
+  if (std::optional<Regs> words = inWords(op))
+    return *words;
   Regs out;
   unsigned n = registersOf(op.result()->type);
   llvm::SmallVector<const Regs *, 3> in;

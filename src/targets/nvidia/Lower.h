@@ -56,6 +56,21 @@ private:
   V accurateReciprocal(V y);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   void countUses(const ir::Block &b);
+  // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
+  std::optional<Regs> inWords(const Op &op);
+  std::optional<Regs> integersInWords(const Op &op);
+  std::optional<Regs> convertBytes(const Op &op);
+  V wordAt(const Regs &x, unsigned first, unsigned bits);
+  void appendElements(Regs &out, V word, unsigned bits);
+  V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
+  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes);
+  V subtractPairs(V x, V y, ir::Elem e);
+  struct Bytes {
+    V word;
+    uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
+  };
+  Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
+  void bytesToFloats(Regs &out, const Bytes &x, ir::Elem to);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x);
   V fromBits(V bits, llvm::Type *type);

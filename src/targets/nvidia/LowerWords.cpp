@@ -1,0 +1,183 @@
+// Operations on 8- and 16-bit elements done on the 32-bit words they were loaded in: four or two elements an instruction.
+// Only where the words exist as they are (loads and these operations leave them): packing single elements costs more than it saves.
+#include "targets/nvidia/Lower.h"
+#include "targets/common/NvptxOps.h"
+
+namespace tegula::nvidia {
+
+using ir::Elem;
+using ir::OpKind;
+
+namespace {
+
+/// `x` in each of the elements of a word.
+uint32_t repeated(uint32_t x, unsigned bits) { return bits == 8 ? (x & 0xFF) * 0x01010101u : (x & 0xFFFF) * 0x00010001u; }
+
+std::optional<uint64_t> constantOf(llvm::ArrayRef<V> elements) {
+  auto *c = llvm::dyn_cast<llvm::ConstantInt>(elements[0]);
+  if (!c || !llvm::all_of(elements, [&](V x) { return x == c; }))
+    return std::nullopt;
+  return c->getZExtValue();
+}
+
+} // namespace
+
+/// The words of `n` elements of `bits` starting at `first`; null if they are not whole words, or not in order.
+V Lowering::wordAt(const Regs &x, unsigned first, unsigned bits) {
+  llvm::ArrayRef<V> elements = llvm::ArrayRef<V>(x).slice(first, 32 / bits);
+  if (std::optional<uint64_t> c = constantOf(elements))
+    return b_.getInt32(repeated(static_cast<uint32_t>(*c), bits));
+  return targets::wordOf(elements);
+}
+
+void Lowering::appendElements(Regs &out, V word, unsigned bits) {
+  V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getIntNTy(bits), 32 / bits));
+  for (unsigned k = 0; k < 32 / bits; ++k)
+    out.push_back(b_.CreateExtractElement(elements, k));
+}
+
+/// Shifts by a constant: the word is shifted, and what came from the neighbour cut off.
+V Lowering::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
+  if (kind == OpKind::Shl)
+    return b_.CreateAnd(b_.CreateShl(x, amount), repeated(0xFFFFFFFFu << amount, bits));
+  uint32_t ones = (1u << bits) - 1;
+  V moved = b_.CreateLShr(x, amount), kept = b_.CreateAnd(moved, repeated(ones >> amount, bits));
+  if (kind == OpKind::LShr || amount == 0)
+    return kept;
+  // The sign is now bit (bits - 1 - amount). Adding it times 2^(amount+1) - 2 sets it and all above: no carry leaves the element.
+  V sign = b_.CreateAnd(moved, repeated(1u << (bits - 1 - amount), bits));
+  return b_.CreateAdd(kept, b_.CreateMul(sign, b_.getInt32((2u << amount) - 2)));
+}
+
+std::optional<Regs> Lowering::integersInWords(const Op &op) {
+  unsigned bits = ir::bitWidth(op.result()->type.elem);
+  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
+  bool isShift = op.kind == OpKind::Shl || op.kind == OpKind::LShr || op.kind == OpKind::AShr;
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 32 / bits) {
+    V a = wordAt(x, i, bits), c = wordAt(y, i, bits);
+    // Words of constants alone are left to the folder.
+    if (!a || !c || llvm::isa<llvm::Constant>(a))
+      return std::nullopt;
+    if (isShift) {
+      auto *amount = llvm::dyn_cast<llvm::ConstantInt>(y[i]);
+      if (!amount || amount->getZExtValue() >= bits || !constantOf(llvm::ArrayRef<V>(y).slice(i, 32 / bits)))
+        return std::nullopt;
+      appendElements(out, shiftWord(op.kind, a, static_cast<unsigned>(amount->getZExtValue()), bits), bits);
+      continue;
+    }
+    V r = op.kind == OpKind::And ? b_.CreateAnd(a, c) : op.kind == OpKind::Or ? b_.CreateOr(a, c) : b_.CreateXor(a, c);
+    appendElements(out, r, bits);
+  }
+  return out;
+}
+
+/// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
+V Lowering::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
+  if (!target_.simulate)
+    return targets::nvptxPickBytes(*vec_, a, c, bytes);
+  auto *four = llvm::FixedVectorType::get(b_.getInt8Ty(), 4);
+  int mask[] = {bytes[0], bytes[1], bytes[2], bytes[3]};
+  return b_.CreateBitCast(b_.CreateShuffleVector(b_.CreateBitCast(a, four), b_.CreateBitCast(c, four), mask), b_.getInt32Ty());
+}
+
+/// x - y of the two f16 or bf16 in each of two words; the difference is exact.
+V Lowering::subtractPairs(V x, V y, Elem e) {
+  if (!target_.simulate)
+    return targets::nvptxSubtractPairs(*vec_, x, y, e);
+  auto *two = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
+  V d = b_.CreateFSub(vec_->widen(b_.CreateBitCast(x, two), e), vec_->widen(b_.CreateBitCast(y, two), e));
+  return b_.CreateBitCast(vec_->narrow(d, e), b_.getInt32Ty());
+}
+
+/// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
+/// where the operation they come from leaves few digits.
+Lowering::Bytes Lowering::biasedBytes(const Value *from, unsigned first, bool isSigned) {
+  auto repeat = [&](uint32_t x) { return b_.getInt32(repeated(x, 8)); };
+  if (const Op *def = from->def; def && (def->kind == OpKind::AShr || def->kind == OpKind::LShr || def->kind == OpKind::And)) {
+    std::optional<uint64_t> c = constantOf(llvm::ArrayRef<V>(get(def->operands[1])).slice(first, 4));
+    V word = c && *c > 0 && *c < (def->kind == OpKind::And ? 128 : 8) ? wordAt(get(def->operands[0]), first, 8) : nullptr;
+    if (word && def->kind != OpKind::AShr)
+      return {wordAt(get(from), first, 8), 0, 128};
+    if (word && isSigned) { // the sign bit moved along, and turned over
+      uint32_t sign = 0x80u >> *c;
+      return {b_.CreateXor(b_.CreateAnd(b_.CreateLShr(word, *c), repeat(0xFFu >> *c)), repeat(sign)), sign, sign * 2};
+    }
+  }
+  V word = wordAt(get(from), first, 8);
+  return word && isSigned ? Bytes{b_.CreateXor(word, repeat(0x80)), 128, 256} : Bytes{word, 0, 256};
+}
+
+/// Four 8-bit integers in a word -> floats. The bytes become the low bits of numbers whose exponent makes these bits count 1, and
+/// the rest of those numbers is subtracted: exact, and faster than the instructions that convert.
+void Lowering::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
+  if (to == Elem::F32) {
+    for (uint8_t k = 0; k < 4; ++k) {
+      V bits = pickBytes(x.word, b_.getInt32(0x4B000000), {k, 4, 4, 7}); // 2^23 and the byte
+      out.push_back(b_.CreateFSub(b_.CreateBitCast(bits, b_.getFloatTy()), llvm::ConstantFP::get(b_.getFloatTy(), 0x1p23 + x.bias)));
+    }
+    return;
+  }
+  uint32_t exponent = to == Elem::F16 ? 0x64 : 0x43; // 1024 and the byte; 128 and seven bits
+  // A bf16 has no place for eight bits. The eighth of a signed number makes 256 of the 128 to be subtracted.
+  bool splitSign = to == Elem::BF16 && x.end > 128;
+  V bytes = splitSign ? b_.CreateXor(x.word, repeated(0x80, 8)) : x.word;
+  for (uint8_t k = 0; k < 4; k += 2) {
+    V pair = pickBytes(bytes, b_.getInt32(repeated(exponent, 8)), {k, 4, static_cast<uint8_t>(k + 1), 4});
+    V less = b_.getInt32(repeated(exponent << 8 | x.bias, 16));
+    if (splitSign) {
+      less = b_.CreateAnd(pair, repeated(0xFF80, 16));
+      pair = b_.CreateAnd(pair, repeated(0xFF7F, 16));
+    }
+    appendElements(out, subtractPairs(pair, less, to), 16);
+  }
+}
+
+std::optional<Regs> Lowering::convertBytes(const Op &op) {
+  // The language converts to narrow floats by way of float, which is exact here.
+  const Op *toFloat = op.kind == OpKind::FpTrunc ? op.operands[0]->def : &op;
+  if (!toFloat || (toFloat->kind != OpKind::SIToFp && toFloat->kind != OpKind::UIToFp))
+    return std::nullopt;
+  const Value *from = toFloat->operands[0];
+  Elem to = op.result()->type.elem;
+  bool isSigned = toFloat->kind == OpKind::SIToFp;
+  if (from->type.elem != Elem::I8 || get(from).size() % 4 != 0 || (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
+    return std::nullopt;
+  Regs out;
+  for (unsigned i = 0; i < get(from).size(); i += 4) {
+    Bytes x = biasedBytes(from, i, isSigned);
+    // 255 has eight digits, as many as a bf16: there is no bit for them all below an exponent that stays.
+    if (!x.word || llvm::isa<llvm::Constant>(x.word) || (to == Elem::BF16 && x.end > 128 && !isSigned))
+      return std::nullopt;
+    bytesToFloats(out, x, to);
+  }
+  return out;
+}
+
+/// Nullopt where elements are no words, or the operation is none that words can do.
+std::optional<Regs> Lowering::inWords(const Op &op) {
+  const ir::Type &t = op.result()->type;
+  if (!t.isTensor() || t.isPtr)
+    return std::nullopt;
+  switch (op.kind) {
+  case OpKind::And:
+  case OpKind::Or:
+  case OpKind::Xor:
+  case OpKind::Shl:
+  case OpKind::LShr:
+  case OpKind::AShr: {
+    unsigned bits = ir::bitWidth(t.elem);
+    if ((bits != 8 && bits != 16) || registersOf(t) % (32 / bits) != 0)
+      return std::nullopt;
+    return integersInWords(op);
+  }
+  case OpKind::SIToFp:
+  case OpKind::UIToFp:
+  case OpKind::FpTrunc:
+    return convertBytes(op);
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace tegula::nvidia
