@@ -8,7 +8,7 @@
 //   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
-//   LowerDot.cpp      dot
+//   LowerDot.cpp      dot                                                LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
 #include "layout/Conversion.h"
 #include "passes/AxisFacts.h"
