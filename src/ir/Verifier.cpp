@@ -53,7 +53,7 @@ constexpr AttrRow attrTable[] = {
     {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
-    {"async", intAttr},
+    {"async", intAttr}, {"rounded", intAttr},
 };
 
 class Verifier {

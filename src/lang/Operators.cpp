@@ -195,7 +195,11 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   const TargetInfo &t = u.c.target();
   if (checkOverflow && t.debug && t.sanitizeOverflow && checkable && !insideCombination(u.c.builder()))
     assertNoOverflow(u, op, *x);
-  return tensor(d, u.c.builder().binary(opKind(op, d), x->a.value, x->b.value));
+  ir::Value *r = u.c.builder().binary(opKind(op, d), x->a.value, x->b.value);
+  // libdevice's directed roundings compute the error of a product exactly; no target may fuse it into a sum.
+  if (op == BinOp::Mul && r->def && r->def->kind == OpKind::FMul && u.loc.file && u.loc.file->name().starts_with("tegula/lib/libdevice_"))
+    r->def->set("rounded", int64_t{1});
+  return tensor(d, r);
 }
 
 Value divide(const Use &u) {

@@ -270,7 +270,7 @@ V nvptxMath(VecEmitter &v, OpKind kind, V x) {
   case OpKind::Exp:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return expFloat(v, a[0]); });
   case OpKind::Exp2:
-    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_ex2_approx_f, a); });
+    return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_ex2_approx_ftz_f, a); }); // as Triton: subnormal results are 0
   case OpKind::Rsqrt:
     return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rsqrt_approx_f, a); });
   default:

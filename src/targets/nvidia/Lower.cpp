@@ -26,7 +26,6 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
 }
 
 bool Lowering::run() {
-  countUses(*source_->block());
   findLastUsers(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
@@ -284,19 +283,8 @@ V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
   default:
     break;
   }
-  // A product that others use as well stays rounded: NVPTX fuses it into every sum all the same, and then the rounded one and
-  // the fused sums disagree, which error-free transformations do not survive.
-  vec_->target.fpFusion = options_.fpFusion && !(op.kind == OpKind::FMul && uses_.lookup(op.result()) > 1);
+  vec_->target.fpFusion = options_.fpFusion && !op.intAttr("rounded");
   return vec_->elementwise(op, args, a.elem, r.elem);
-}
-
-void Lowering::countUses(const ir::Block &b) {
-  for (const Op *op : b.ops) {
-    for (const Value *v : op->operands)
-      ++uses_[v];
-    for (const ir::Region *r : op->regions)
-      countUses(*r->block);
-  }
 }
 
 /// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes three

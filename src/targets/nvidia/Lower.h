@@ -55,7 +55,6 @@ private:
   std::optional<Regs> divideByShared(const Op &op);
   V accurateReciprocal(V y);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
-  void countUses(const ir::Block &b);
   // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
   std::optional<Regs> inWords(const Op &op);
   std::optional<Regs> integersInWords(const Op &op);
@@ -221,7 +220,6 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
-  llvm::DenseMap<const Value *, unsigned> uses_;
   bool ok_ = true;
 
   /// Accesses since the last barrier, for orderAccess: argument (or -1) and pointer.

@@ -260,10 +260,14 @@ private:
     for (const Ring &r : rings_)
       if (!slot_.count(r.slots))
         slot_[r.slots] = carry(zero, "slot");
+    Block middle;
+    middle.parent = body_.parent;
     if (hasCopies)
-      copiesAhead(top, ahead);
+      copiesAhead(top, middle, ahead);
     splice(before, *loop_.parent, static_cast<size_t>(std::find(loop_.parent->ops.begin(), loop_.parent->ops.end(), &loop_) - loop_.parent->ops.begin()));
     insertWaits();
+    // Starting copies takes issue slots that nobody misses while the first wgmma runs.
+    splice(middle, body_, dots_.empty() ? 0 : positionOf(dots_.front()) + 1);
     size_t at = top.ops.size();
     splice(top, body_, 0);
     for (Ring &r : rings_)
@@ -330,10 +334,14 @@ private:
     return out;
   }
 
-  /// At the top of the body: this iteration's tiles are there; a later one's copies start.
-  void copiesAhead(Block &top, const std::vector<Value *> &inits) {
-    b_.setBlock(&top);
+  /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
+  void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
     b_.setLoc(loop_.loc);
+    bool fence = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied && r.feedsWgmma; });
+    b_.setBlock(&top);
+    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    b_.setBlock(&middle);
     std::vector<Value *> keys{body_.args[0]};
     keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
     Map map;
@@ -342,9 +350,6 @@ private:
       carried.push_back(carry(inits[i], keys[i]->name.empty() ? "ahead" : keys[i]->name + ".ahead"));
       map[keys[i]] = carried.back();
     }
-    bool fence = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied && r.feedsWgmma; });
-    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
-    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
       if (r.isCopied && !to.count(r.slots))

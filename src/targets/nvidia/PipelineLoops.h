@@ -5,8 +5,8 @@
 //   D times: if runs { async_copy ring[i], ... }; commit   the first D iterations' copies
 //   for ... {
 //     async_wait {D - 1}; shared_barrier                   this iteration's tiles are there; everybody left the last iteration
-//     if runs D iterations later { async_copy ring[w], ... }; commit
 //     dot ring[r] ... {async}                              waited for where its result is first used
+//     if runs D iterations later { async_copy ring[w], ... }; commit
 //   }
 // One barrier an iteration is enough: whoever writes a slot has passed a barrier that every thread reached after it was done with
 // the slot. A slot is free one iteration after its use, two if the wgmma that reads it is still in flight at the end of the
