@@ -93,7 +93,11 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   // A GPU has no place for calls between blocks of threads: everything is inlined there.
   if (!r.target.cpu())
     for (ir::Function *f : inst.module->functions) f->noinline_ = false;
+#if TEGULA_HAS_NVIDIA
+  runPipeline(*inst.module, r.target.nv() ? nvidia::keepDescriptor : nullptr, r.target.nv());
+#else
   runPipeline(*inst.module);
+#endif
   finishTile(*inst.module, r.target);
   times.passes = now() - middle;
   return std::move(inst.module);

@@ -53,7 +53,8 @@ constexpr AttrRow attrTable[] = {
     {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
-    {"async", intAttr}, {"rounded", intAttr},
+    {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr},
+    {"rounded", intAttr},
 };
 
 class Verifier {
@@ -237,7 +238,8 @@ bool Verifier::family(const Op &op) {
   case OpKind::Load: case OpKind::Store: return memory(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
   case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
-  case OpKind::AsyncWait: case OpKind::DotWait:
+  case OpKind::AsyncWait: case OpKind::DotWait: case OpKind::BarrierAlloc: case OpKind::BarrierWait: case OpKind::BarrierArrive:
+  case OpKind::BarrierExpect: case OpKind::TmaCopy:
     return tiles(op);
   case OpKind::DescLoad: case OpKind::DescStore: case OpKind::DescReduce: return descriptor(op);
   case OpKind::Dot: return dot(op);
@@ -416,6 +418,18 @@ bool Verifier::tiles(const Op &op) {
     if (!holds(op.operands[0]->type, Type{p.elem, false, p.shape, p.layout}))
       return bad(&op, "pointers and tile do not fit");
     return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
+  }
+  case OpKind::BarrierAlloc:
+    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && op.intAttr("slots") > 0 && op.intAttr("arrivals") > 0) ||
+           bad(&op, "makes mbarriers");
+  case OpKind::BarrierWait: case OpKind::BarrierArrive:
+    return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
+           bad(&op, "needs an mbarrier and a parity or predicate");
+  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.intAttr("bytes") > 0) || bad(&op, "needs an mbarrier and bytes");
+  case OpKind::TmaCopy: {
+    unsigned rank = op.operands.empty() ? 0 : op.operands[0]->type.shape.rank();
+    return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared && op.operands[1]->type.isShared) ||
+           bad(&op, "needs tile, mbarrier, base, extents, strides, offsets");
   }
   case OpKind::AsyncWait: return op.find("pending") || bad(&op, "needs pending");
   default: break;

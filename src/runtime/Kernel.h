@@ -66,6 +66,7 @@ struct RemarkInfo {
 struct TensorMapTerm {
   int32_t arg = -1;
   int64_t value = 0;
+  int32_t gridAxis = -1; // times the number of programs along this axis
 };
 /// A tensor map that a launch appends to the arguments (TensorMaps.h). Dimensions outermost first.
 struct TensorMapInfo {

@@ -11,8 +11,8 @@ static int32_t dataType(TegulaDtype d) {
   return d <= TEGULA_FP64 ? table[d] : -1;
 }
 
-/// The number a term stands for: a constant, or an argument by its type, with its sign.
-static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const char *args) {
+/// An argument by its type, with its sign; without one the constant.
+static int64_t factorOf(const TensorMapTerm &t, const KernelInfo &info, const char *args) {
   if (t.arg < 0) return t.value;
   const ArgInfo &a = info.args[static_cast<size_t>(t.arg)];
   const char *from = args + a.offset;
@@ -32,18 +32,23 @@ static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const cha
   }
 }
 
+static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const char *args, const int32_t *grid) {
+  int64_t n = factorOf(t, info, args);
+  return t.gridAxis < 0 ? n : n * grid[t.gridAxis];
+}
+
 /// The driver counts dimensions from the innermost, and strides in bytes.
-static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args) {
+static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args, const int32_t *grid) {
   sim::TensorMapSpec s;
   s.dataType = dataType(m.dtype);
   s.rank = static_cast<uint32_t>(m.box.size());
-  s.address = static_cast<uint64_t>(valueOf(m.base, info, args));
+  s.address = static_cast<uint64_t>(valueOf(m.base, info, args, grid));
   const int64_t bytes = sim::tensorElementBytes(s.dataType);
   for (uint32_t i = 0; i < s.rank; ++i) {
     uint32_t d = s.rank - 1 - i;
-    s.dims[i] = static_cast<uint64_t>(valueOf(m.extents[d], info, args));
+    s.dims[i] = static_cast<uint64_t>(valueOf(m.extents[d], info, args, grid));
     s.box[i] = m.box[d];
-    if (i) s.strides[i - 1] = static_cast<uint64_t>(valueOf(m.strides[d], info, args) * bytes);
+    if (i) s.strides[i - 1] = static_cast<uint64_t>(valueOf(m.strides[d], info, args, grid) * bytes);
   }
   s.swizzle = m.swizzle == 128 ? 3 : m.swizzle == 64 ? 2 : m.swizzle == 32 ? 1 : 0;
   s.l2Promotion = 2; // whole lines of 128 bytes
@@ -66,14 +71,14 @@ const TensorMaps::Entry *TensorMaps::find(Recent &r, const sim::TensorMapSpec &s
   return nullptr;
 }
 
-Status TensorMaps::append(const KernelInfo &info, const void *device, char *args) {
+Status TensorMaps::append(const KernelInfo &info, const void *device, char *args, const int32_t *grid) {
   constexpr size_t remembered = 8;
   if (recent_.empty()) return Status::ok();
   std::lock_guard lock(mutex_);
   char *to = args + mapsOffset(info);
   for (size_t i = 0; i < recent_.size(); ++i, to += tensorMapBytes) {
     Recent &r = recent_[i];
-    sim::TensorMapSpec spec = specOf(info.tensorMaps[i], info, args);
+    sim::TensorMapSpec spec = specOf(info.tensorMaps[i], info, args, grid);
     const Entry *e = find(r, spec);
     if (!e) {
       Entry fresh{spec, {}};

@@ -21,8 +21,8 @@ public:
   /// Encodes into 128 bytes aligned to 64; empty, or why it cannot be done. `device` is what append() was given.
   using Encode = std::string (*)(const void *device, const sim::TensorMapSpec &spec, void *map);
   TensorMaps(const KernelInfo &info, Encode encode);
-  /// Fills the maps in at `args + mapsOffset`. Encodes only what it has not seen lately.
-  Status append(const KernelInfo &info, const void *device, char *args);
+  /// Fills the maps in at `args + mapsOffset`. Encodes only what it has not seen lately. `grid`: programs along the three axes.
+  Status append(const KernelInfo &info, const void *device, char *args, const int32_t *grid);
 
 private:
   struct Entry {

@@ -35,6 +35,8 @@ struct Block {
   }
 };
 
+static const int32_t oneProgram[3] = {1, 1, 1};
+
 TEST(TensorMaps, HoldWhatTheArgumentsSay) {
   struct Row {
     TegulaDtype dtype;
@@ -48,7 +50,7 @@ TEST(TensorMaps, HoldWhatTheArgumentsSay) {
     if (r.bytes > 2) k.tensorMaps[0].box[1] = static_cast<uint32_t>(64 / r.bytes); // what the swizzle spans
     TensorMaps maps(k, encode);
     Block b(0x1000, 77, 64);
-    Status s = maps.append(k, nullptr, b.bytes);
+    Status s = maps.append(k, nullptr, b.bytes, oneProgram);
     ASSERT_TRUE(s) << s.text;
     sim::TensorMapSpec spec;
     ASSERT_TRUE(sim::decodeTensorMap(b.bytes + mapsOffset(k), spec));
@@ -70,7 +72,7 @@ TEST(TensorMaps, AreRemembered) {
   for (int round = 0; round < 3; ++round)
     for (int32_t rows = 1; rows <= 8; ++rows) {
       Block b(0x2000, rows, 64);
-      ASSERT_TRUE(maps.append(k, nullptr, b.bytes));
+      ASSERT_TRUE(maps.append(k, nullptr, b.bytes, oneProgram));
       sim::TensorMapSpec spec;
       ASSERT_TRUE(sim::decodeTensorMap(b.bytes + mapsOffset(k), spec));
       EXPECT_EQ(spec.dims[1], static_cast<uint64_t>(rows));
@@ -79,7 +81,7 @@ TEST(TensorMaps, AreRemembered) {
   EXPECT_EQ(encoded, 8);
   for (int32_t rows = 1; rows <= 20; ++rows) {
     Block b(0x2000, rows, 64);
-    ASSERT_TRUE(maps.append(k, nullptr, b.bytes));
+    ASSERT_TRUE(maps.append(k, nullptr, b.bytes, oneProgram));
   }
   EXPECT_EQ(encoded, 8 + 12) << "the oldest makes room";
 }
@@ -129,7 +131,7 @@ TEST(TensorMaps, WhatCannotBeEncodedIsNamed) {
     const char *text;
   };
   for (Row &r : std::array<Row, 3>{Row{Block(0x1008, 8, 64), "address"}, {Block(0x1000, 8, 63), "stride"}, {Block(0x1000, 0, 64), "extent"}}) {
-    Status s = maps.append(k, nullptr, r.block.bytes);
+    Status s = maps.append(k, nullptr, r.block.bytes, oneProgram);
     EXPECT_EQ(s.code, TEGULA_INVALID_ARGUMENT);
     EXPECT_NE(s.text.find("descriptor of `x`"), std::string::npos) << s.text;
     EXPECT_NE(s.text.find(r.text), std::string::npos) << s.text;

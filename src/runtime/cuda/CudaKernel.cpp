@@ -171,7 +171,7 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
       if (Status s = device_.checkPointer(address); !s) return refusePointer(call.args);
   }
   if (!info_->tensorMaps.empty())
-    if (Status s = maps_.append(*info_, &device_.driver(), call.args); !s) return s;
+    if (Status s = maps_.append(*info_, &device_.driver(), call.args, call.grid); !s) return s;
   if (call.grid[1] > 65535 || call.grid[2] > 65535 || call.grid[0] > INT32_MAX / static_cast<int32_t>(info_->gpu.clusterCtas)) [[unlikely]]
     return Status::error(TEGULA_INVALID_ARGUMENT, "`" + info_->name + "`: the grid is " + std::to_string(call.grid[0]) + " x " + std::to_string(call.grid[1]) + " x " +
                                                       std::to_string(call.grid[2]) + "; GPUs take at most " +

@@ -190,6 +190,13 @@ void Homes::visit(const Op &op) {
     if (op.operands[0]->type.isTensor())
       set(op.result(), access(op).layout, Rank::Memory);
     return;
+  case OpKind::DescLoad: {
+    const Shape &s = op.result()->type.shape;
+    std::vector<unsigned> order(s.rank());
+    std::iota(order.rbegin(), order.rend(), 0u);
+    int64_t perThread = std::max<int64_t>(1, s.numel() / (32 * warps_));
+    return set(op.result(), dealtLayout(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), warps_), Rank::Memory);
+  }
   case OpKind::Dot:
     return set(op.result(), accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:

@@ -69,6 +69,18 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
     add("maxnreg", bounds.maxRegisters);
   if (bounds.clusterCtas > 1)
     add("maxclusterrank", bounds.clusterCtas); // the size itself comes with the launch
+  if (!bounds.maps)
+    return;
+  // Tensor maps lie in the parameters themselves, where TMA reads them.
+  llvm::SmallVector<llvm::Metadata *, 8> constant;
+  llvm::Type *map = llvm::ArrayType::get(llvm::Type::getInt8Ty(context), 128);
+  for (unsigned i = bounds.firstMap; i < bounds.firstMap + bounds.maps; ++i) {
+    f.addParamAttr(i, llvm::Attribute::getWithByValType(context, map));
+    f.addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+    constant.push_back(llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(i32, i + 1)));
+  }
+  list->addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&f), llvm::MDString::get(context, "grid_constant"),
+                                               llvm::MDNode::get(context, constant)}));
 }
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {

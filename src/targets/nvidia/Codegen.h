@@ -24,6 +24,7 @@ struct KernelBounds {
   unsigned minCtasPerSm = 0; // 0: unstated; setmaxnreg needs it (or maxRegisters) stated, else ptxas ignores it
   unsigned maxRegisters = 0; // 0: no limit
   unsigned clusterCtas = 1;
+  unsigned firstMap = 0, maps = 0; // parameters that are tensor maps: 128 bytes each, in the parameter space
 };
 /// Makes `f` (void, arguments as in abi/GpuAbi.h) an entry point.
 void markKernel(llvm::Function &f, const KernelBounds &bounds);

@@ -5,6 +5,7 @@
 #include "targets/common/Frame.h"
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
+#include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/Lower.h"
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
@@ -49,6 +50,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   lap.into(c.times.layoutNs);
   pipelineLoops(*c.gpu, target, options);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
+  copyDescriptorLoads(*c.gpu);
   removeDead(*c.gpu);
   lap.into(c.times.passesNs);
   if (upTo == Stage::Gpu)

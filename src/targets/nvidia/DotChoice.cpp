@@ -141,6 +141,8 @@ unsigned contiguousAxis(const LinearLayout &l) {
 }
 
 uint64_t slotBytes(const ir::Type &tile) {
+  if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
+    return 8;
   uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
   return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
 }

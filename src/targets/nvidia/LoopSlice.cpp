@@ -69,12 +69,13 @@ std::vector<Op *> loadsOfDots(const Block &body) {
   while (!work.empty()) {
     const Value *v = work.back();
     work.pop_back();
-    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::Dot)
+    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::DescLoad &&
+        v->def->kind != OpKind::Dot)
       work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
   }
   std::vector<Op *> loads;
   for (Op *op : body.ops)
-    if (op->kind == OpKind::Load && op->result()->type.isTensor() && seen.count(op->result()))
+    if ((op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() && seen.count(op->result()))
       loads.push_back(op);
   return loads;
 }

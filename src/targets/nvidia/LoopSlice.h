@@ -41,7 +41,7 @@ private:
   std::unordered_set<const ir::Op *> ops_;
 };
 
-/// Tensor loads of the body that its dots are computed from, in program order.
+/// Tensor loads (load, desc_load) of the body that its dots are computed from, in program order.
 std::vector<ir::Op *> loadsOfDots(const ir::Block &body);
 /// iv + ahead * step < end, without overflow.
 ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);

@@ -27,6 +27,7 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
 
 bool Lowering::run() {
   findLastUsers(*source_->block());
+  findTensorMaps(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
     lines_.emplace(out_, m_, true, targets::DebugEmitter::Kind::LinesOnly).begin(*function_, *source_);
@@ -38,7 +39,9 @@ bool Lowering::run() {
     markKernel(*function_, {.threads = meta_.threads,
                             .minCtasPerSm = wishedBlocks(*source_, m_, options_, memory_.peak()),
                             .maxRegisters = options_.maxRegisters,
-                            .clusterCtas = options_.numCtas});
+                            .clusterCtas = options_.numCtas,
+                            .firstMap = static_cast<unsigned>(source_->block()->args.size()),
+                            .maps = static_cast<unsigned>(meta_.tensorMaps.size())});
   return ok_;
 }
 
@@ -62,6 +65,7 @@ void Lowering::beginKernel() {
       llvm::Type *t = memType(a->type);
       types.push_back(t);
     }
+    types.insert(types.end(), meta_.tensorMaps.size(), ptr);
     types.push_back(ptr);
   }
   auto *type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
@@ -204,6 +208,17 @@ void Lowering::lowerOp(const Op &op) {
     return storeShared(layoutOf(op.operands[0]), scalar(op.operands[0]), get(op.operands[1]), op.operands[1]->type);
   case OpKind::AsyncCopy:
     return asyncCopy(op);
+  case OpKind::BarrierAlloc:
+    return barrierAlloc(op);
+  case OpKind::BarrierWait:
+    return barrierWait(op);
+  case OpKind::BarrierArrive:
+    return barrierArrive(op);
+  case OpKind::BarrierExpect:
+    in_->setSite(siteOf(op));
+    return in_->mbarArriveExpect(scalar(op.operands[0]), b_.getInt32(static_cast<uint32_t>(op.intAttr("bytes"))), isFirstThread());
+  case OpKind::TmaCopy:
+    return tmaCopy(op);
   case OpKind::AsyncCommit:
     return in_->cpAsyncCommit();
   case OpKind::AsyncWait:

@@ -130,6 +130,15 @@ private:
   void toShared(const Op &op);
   void sharedAlloc(const Op &op);
   void asyncCopy(const Op &op);
+  V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
+  void barrierAlloc(const Op &op);
+  void endBarriers(const Op &alloc, SharedRange r);
+  void barrierWait(const Op &op);
+  void barrierArrive(const Op &op);
+  /// The maps that the copies need, each once; before the kernel's signature is made.
+  void findTensorMaps(const ir::Block &b);
+  V mapAddress(unsigned map);
+  void tmaCopy(const Op &op);
   V sharedAt(V base, V index, unsigned bytes);
   void storeElement(V address, V x, const ir::Type &t, V pred);
   V loadElement(V address, const ir::Type &t, V pred = nullptr, V other = nullptr);
@@ -229,6 +238,7 @@ private:
     bool writes;
   };
   llvm::SmallVector<Seen, 8> seen_;
+  llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;
   llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now
   llvm::SmallVector<SharedRange, 2> scratch_;                                       // of the current operation

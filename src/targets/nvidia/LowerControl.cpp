@@ -141,7 +141,8 @@ void Lowering::whileLoop(const Op &op) {
 static bool isOnlyCopies(const ir::Op &op) {
   for (const ir::Region *r : op.regions)
     for (const ir::Op *o : r->block->ops)
-      if (o->kind != ir::OpKind::AsyncCopy && o->kind != ir::OpKind::Yield && !o->has(ir::traits::Pure))
+      if (o->kind != ir::OpKind::AsyncCopy && o->kind != ir::OpKind::TmaCopy && o->kind != ir::OpKind::BarrierExpect &&
+          o->kind != ir::OpKind::BarrierWait && o->kind != ir::OpKind::Yield && !o->has(ir::traits::Pure))
         return false;
   return true;
 }

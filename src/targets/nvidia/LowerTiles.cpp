@@ -1,6 +1,6 @@
 // Shared memory of a block: where tiles and scratch lie, when threads must meet, copies that bypass the registers.
 #include "targets/common/Frame.h"
-#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/Lower.h"
 #include <algorithm>
 
@@ -24,6 +24,9 @@ void Lowering::findLastUsers(const ir::Block &b) {
         const Op *tile = tileOf(v), *user = op;
         while (user->parent != tile->parent)
           user = user->parent->parent->op;
+        // A wgmma may read until it is waited for.
+        if (auto at = std::find(tile->parent->ops.begin(), tile->parent->ops.end(), user) + 1; at != tile->parent->ops.end() && (*at)->kind == OpKind::DotWait)
+          user = *at;
         lastUser_[tile] = user;
       }
     for (const ir::Region *r : op->regions)
@@ -38,8 +41,11 @@ void Lowering::releaseAfter(const Op &op) {
   auto it = endsAfter_.find(&op);
   if (it == endsAfter_.end())
     return;
-  for (const Op *tile : it->second)
+  for (const Op *tile : it->second) {
     releaseShared(tiles_[tile]);
+    if (tile->kind == OpKind::BarrierAlloc)
+      endBarriers(*tile, tiles_[tile]);
+  }
 }
 
 /// Takes bytes for an operation. Whoever asks for too many learns at launch what took most at the worst moment.
@@ -113,7 +119,90 @@ void Lowering::toShared(const Op &op) {
   memory_.touched(tiles_[&op], true);
 }
 
+// ---- mbarriers
+
+void Lowering::barrierAlloc(const Op &op) {
+  auto slots = static_cast<uint32_t>(op.intAttr("slots"));
+  SharedRange r = takeShared(op, 8 * slots, 16);
+  tiles_[&op] = r;
+  const Op *last = lastUser_.lookup(&op);
+  endsAfter_[last ? last : &op].push_back(&op);
+  if (memory_.needsBarrier(r, true))
+    barrier();
+  in_->setSite(siteOf(op));
+  V first = sharedAddress(r);
+  ifThen(isFirstThread(), [&] {
+    for (uint32_t i = 0; i < slots; ++i)
+      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(8 * i)), static_cast<unsigned>(op.intAttr("arrivals")));
+    in_->fenceMbarrierInit();
+  });
+  in_->fenceProxyAsync(); // TMA may write where threads have stored before
+  barrier();
+  set(op.result(), {first});
+}
+
+/// The bytes become ordinary memory again once nobody waits any more.
+void Lowering::endBarriers(const Op &alloc, SharedRange r) {
+  barrier();
+  in_->setSite(siteOf(alloc));
+  ifThen(isFirstThread(), [&] {
+    for (uint32_t at = r.begin; at < r.end; at += 8)
+      in_->mbarInval(sharedAddress({at, at + 8}));
+  });
+  memory_.touched(r, true);
+}
+
+void Lowering::barrierWait(const Op &op) {
+  in_->setSite(siteOf(op));
+  V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
+  if (op.intAttr("one"))
+    ifThen(isFirstThread(), [&] { in_->mbarWait(bar, parity); });
+  else
+    in_->mbarWait(bar, parity);
+}
+
+void Lowering::barrierArrive(const Op &op) {
+  in_->setSite(siteOf(op));
+  in_->syncWarp(); // the whole warp is done
+  in_->mbarArrive(scalar(op.operands[0]), b_.CreateAnd(scalar(op.operands[1]), b_.CreateICmpEQ(lane_, b_.getInt32(0))));
+}
+
 // ---- copies from global memory
+
+void Lowering::findTensorMaps(const ir::Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::TmaCopy) {
+      TensorMap map = tensorMapOf(*op);
+      auto it = std::find(meta_.tensorMaps.begin(), meta_.tensorMaps.end(), map);
+      maps_[op] = static_cast<unsigned>(it - meta_.tensorMaps.begin());
+      if (it == meta_.tensorMaps.end())
+        meta_.tensorMaps.push_back(std::move(map));
+    }
+    for (const ir::Region *r : op->regions)
+      findTensorMaps(*r->block);
+  }
+}
+
+V Lowering::mapAddress(unsigned map) {
+  if (target_.simulate)
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(1), (meta_.argBytes + 63) / 64 * 64 + 128 * map);
+  return function_->getArg(static_cast<unsigned>(source_->block()->args.size()) + map);
+}
+
+void Lowering::tmaCopy(const Op &op) {
+  in_->setSite(siteOf(op));
+  const Value *tile = op.operands[0];
+  TmaBoxes boxes(tile->type);
+  unsigned rank = tile->type.shape.rank();
+  auto rows = static_cast<unsigned>(tile->type.shape[0]), columns = static_cast<unsigned>(tile->type.shape[1]);
+  V base = scalar(tile), row = scalar(op.operands[2 + 2 * rank + 1]), column = scalar(op.operands[2 + 2 * rank + 2]);
+  auto plus = [&](V x, unsigned n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; };
+  unsigned width = boxes.columns * ir::byteWidth(tile->type.elem);
+  for (unsigned c = 0; c < columns; c += boxes.columns)
+    for (unsigned r = 0; r < rows; r += boxes.rows)
+      in_->tmaLoad(plus(base, width * (c / boxes.columns * rows + r)), mapAddress(maps_[&op]), {plus(column, c), plus(row, r)},
+                   scalar(op.operands[1]), nullptr, isFirstThread());
+}
 
 void Lowering::asyncCopy(const Op &op) {
   const Value *tile = op.operands[0], *pointers = op.operands[1];

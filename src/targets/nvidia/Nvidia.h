@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace tegula {
+class AxisFacts;
+}
+
 namespace tegula::nvidia {
 
 /// What code is generated for.
@@ -45,10 +49,12 @@ struct NvOptions {
 /// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
 /// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
 struct TensorMap {
-  /// A number that is known when the kernel is launched.
+  /// A number that is known when the kernel is launched: a constant, or the product of what is given of the others.
   struct Term {
-    int32_t arg = -1;  // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer), or
-    int64_t value = 0; // with arg = -1 this constant
+    int32_t arg = -1;      // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer), or
+    int64_t value = 0;     // with arg = -1 this constant
+    int32_t gridAxis = -1; // times the number of programs along this axis
+    bool operator==(const Term &) const = default;
   };
   ir::Elem elem = ir::Elem::F32;
   bool isSigned = true;       // of integers: decides minimum and maximum
@@ -58,6 +64,7 @@ struct TensorMap {
   std::vector<Term> extents;  // as many as dimensions
   std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
   std::vector<uint32_t> box;  // elements of one copy along each dimension, at most 256
+  bool operator==(const TensorMap &) const = default;
 };
 
 /// Everything the runtime must know about a compiled kernel. Serialized into the cache.
@@ -73,6 +80,11 @@ struct GpuKernelMeta {
   std::vector<targets::Site> sites;
   std::vector<TensorMap> tensorMaps;
 };
+
+/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `target` is an NvTarget. Kept are two-dimensional loads whose
+/// descriptor follows from the kernel's arguments alone, so that the launch can encode it, and whose columns start at
+/// multiples of 16 bytes: at others the instruction fails (docs/hopper.md §2.2).
+bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *target);
 
 /// Nanoseconds.
 struct CompileTimes {

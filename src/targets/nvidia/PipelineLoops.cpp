@@ -2,6 +2,7 @@
 #include "targets/nvidia/PipelineLoops.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/AsyncDots.h"
+#include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/LoopSlice.h"
@@ -19,7 +20,8 @@ namespace {
 struct Ring {
   Op *source;              // the load, or the to_shared
   Type tile;
-  bool isCopied = false;   // by async_copy
+  bool isCopied = false;   // by async_copy or tma_copy
+  bool isTma = false;
   bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
   bool feedsWgmma = false;
   unsigned slots = 0;
@@ -74,6 +76,8 @@ private:
 
   /// cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
   bool canCopy(const Op &load) const {
+    if (load.kind == OpKind::DescLoad)
+      return true;
     const Type &t = load.result()->type;
     int64_t bytes = load.intAttr("vec", 1) * byteWidth(t.elem);
     if (t.isPtr || t.elem == Elem::I1 || (bytes != 4 && bytes != 8 && bytes != 16) || load.intAttr("volatile"))
@@ -106,6 +110,8 @@ private:
 
   Type tileOf(const Op &load) {
     const Type &t = load.result()->type;
+    if (load.kind == OpKind::DescLoad)
+      return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(t)));
     uint16_t l = wantedLayout(load.result());
     if (!l) {
       std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order(shape.size());
@@ -130,6 +136,7 @@ private:
       r.source = load;
       r.tile = tileOf(*load);
       r.isCopied = true;
+      r.isTma = load->kind == OpKind::DescLoad;
       rings_.push_back(r);
     }
   }
@@ -203,16 +210,26 @@ private:
     return sum;
   }
 
+  template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
+
+  /// Numbers of slots for this distance; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
+  uint64_t giveSlots(unsigned slack) {
+    stages_ = static_cast<unsigned>(ahead_) + 1 + anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }) + slack;
+    uint64_t bytes = 0;
+    for (Ring &r : rings_) {
+      r.slots = r.isTma ? stages_ : static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
+      bytes += slotBytes(r.tile) * r.slots;
+    }
+    return bytes;
+  }
+
   bool fitMemory() {
-    uint64_t left = target_.sharedLimit(), taken = scratchOfBody() + outerTiles();
-    bool hasCopies = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied; });
+    uint64_t taken = scratchOfBody() + outerTiles(), left = target_.sharedLimit();
+    bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; }), hasTma = anyRing([](const Ring &r) { return r.isTma; });
+    // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
+    unsigned slack = hasTma && options_.numWarps >= 8;
     for (ahead_ = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1); ahead_ > 0; --ahead_) {
-      uint64_t bytes = taken;
-      for (Ring &r : rings_) {
-        r.slots = static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
-        bytes += slotBytes(r.tile) * r.slots;
-      }
-      if (bytes <= left)
+      if (taken + giveSlots(slack) <= left || taken + giveSlots(0) <= left)
         return true;
       if (!hasCopies)
         break;
@@ -254,12 +271,25 @@ private:
     b_.setBlock(&before);
     for (Ring &r : rings_)
       r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
-    bool hasCopies = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied; });
+    bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
+    if (anyRing([](const Ring &r) { return r.isTma; })) {
+      Type type = Type::shared({1}, Elem::I64, 0);
+      full_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{1}}});
+      empty_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{options_.numWarps}}});
+    }
     std::vector<Value *> ahead = hasCopies ? prologue() : std::vector<Value *>{};
     Value *zero = b_.constI32(0);
     for (const Ring &r : rings_)
       if (!slot_.count(r.slots))
         slot_[r.slots] = carry(zero, "slot");
+    if (full_) {
+      Value *first = b_.constI32(static_cast<int32_t>(ahead_)), *one = b_.constI32(1);
+      phase_ = carry(zero, "phase");
+      last_ = carry(zero, "last");
+      fill_ = carry(first, "fill");
+      // Nobody waits for slots that were never used: the phase before the first counts as over.
+      fillPhase_ = carry(one, "fill.phase");
+    }
     Block middle;
     middle.parent = body_.parent;
     if (hasCopies)
@@ -273,7 +303,10 @@ private:
     for (Ring &r : rings_)
       r.isCopied ? useCopies(r, at) : storeInTurn(r);
     Block end;
+    end.parent = body_.parent;
     b_.setBlock(&end);
+    if (full_)
+      releaseStage();
     for (auto [slots, arg] : slot_)
       carryOn(arg, nextSlot(arg, slots, 1));
     splice(end, body_, body_.ops.size() - 1);
@@ -286,28 +319,71 @@ private:
     return b_.select(b_.cmp(CmpPred::Sge, sum, n), b_.binary(OpKind::Sub, sum, n), sum);
   }
 
-  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many.
-  template <typename SlotOf> void copies(Value *runs, const Map &map, SlotOf slotOf) {
+  Value *barrierAt(Value *ring, Value *slot) { return b_.create1(OpKind::SharedSlot, {ring, slot}, ring->type); }
+  void waitFor(Value *ring, Value *slot, Value *phase, int64_t one) {
+    Value *operands[] = {barrierAt(ring, slot), phase};
+    b_.create(OpKind::BarrierWait, operands, {}, {{"one", one}});
+  }
+  Value *flip(Value *phase, Value *slot, unsigned slots) {
+    Value *wraps = b_.cmp(CmpPred::Eq, slot, b_.constI32(static_cast<int32_t>(slots) - 1));
+    return b_.select(wraps, b_.binary(OpKind::Xor, phase, b_.constI32(1)), phase);
+  }
+
+  /// At the end: the tiles of this iteration, or of the last one if wgmmas of this one still read, may be overwritten.
+  void releaseStage() {
+    bool late = anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; });
+    Value *slot = slot_[stages_], *was = late ? last_ : slot;
+    Value *when = late ? b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]) : b_.constInt(Type::scalar(Elem::I1), 1);
+    Value *operands[] = {barrierAt(empty_, was), when};
+    b_.create(OpKind::BarrierArrive, operands, {});
+    carryOn(last_, slot);
+    carryOn(phase_, flip(phase_, slot, stages_));
+    carryOn(fillPhase_, flip(fillPhase_, fill_, stages_));
+    carryOn(fill_, nextSlot(fill_, stages_, 1));
+  }
+
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before.
+  template <typename SlotOf> void copies(Value *runs, const Map &map, SlotOf slotOf, bool reuses) {
     Op *when = b_.ifOp(runs, {});
     Block *outer = b_.block();
     b_.setBlock(when->region(0));
     Map values = map;
+    Value *full = nullptr;
+    int64_t bytes = 0;
+    for (const Ring &r : rings_)
+      if (r.isTma) {
+        if (!full)
+          full = slotOf(r);
+        bytes += r.tile.numel() * byteWidth(r.tile.elem);
+      }
+    if (full) {
+      if (reuses)
+        waitFor(empty_, full, fillPhase_, 1);
+      full = barrierAt(full_, full);
+      Value *operands[] = {full};
+      b_.create(OpKind::BarrierExpect, operands, {}, {{"bytes", bytes}});
+    }
     for (const Ring &r : rings_) {
       if (!r.isCopied)
         continue;
       std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile)};
-      for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
+      if (r.isTma)
+        operands.push_back(full);
+      for (size_t i = 0; i < r.source->operands.size() && (r.isTma || i < 2); ++i)
         operands.push_back(slice_.copy(b_, r.source->operands[i], values));
       b_.setLoc(r.source->loc);
       b_.setInlinedAt(r.source->inlinedAt);
-      b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrs);
+      b_.create(r.isTma ? OpKind::TmaCopy : OpKind::AsyncCopy, operands, {}, r.source->attrs);
     }
     b_.yield({});
     b_.setBlock(when->region(1));
     b_.yield({});
     b_.setBlock(outer);
-    b_.create(OpKind::AsyncCommit, {}, {});
+    if (usesGroups())
+      b_.create(OpKind::AsyncCommit, {}, {});
   }
+  /// Of cp.async.
+  bool usesGroups() const { return anyRing([](const Ring &r) { return r.isCopied && !r.isTma; }); }
 
   /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
   std::vector<Value *> prologue() {
@@ -316,7 +392,7 @@ private:
       map[v] = loop_.operands[2 + v->index];
     for (int64_t i = 0; i < ahead_; ++i) {
       Value *slot = b_.constI32(static_cast<int32_t>(i));
-      copies(runsAhead(b_, loop_, loop_.operands[0], i), map, [&](const Ring &) { return slot; });
+      copies(runsAhead(b_, loop_, loop_.operands[0], i), map, [&](const Ring &) { return slot; }, false);
       map = next(map);
     }
     std::vector<Value *> out{map[body_.args[0]]};
@@ -337,10 +413,14 @@ private:
   /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
   void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
     b_.setLoc(loop_.loc);
-    bool fence = std::any_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isCopied && r.feedsWgmma; });
     b_.setBlock(&top);
-    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
-    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    if (full_)
+      waitFor(full_, slot_[stages_], phase_, 0);
+    if (usesGroups()) {
+      bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
+      b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+      b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    }
     b_.setBlock(&middle);
     std::vector<Value *> keys{body_.args[0]};
     keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
@@ -352,9 +432,9 @@ private:
     }
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
-      if (r.isCopied && !to.count(r.slots))
+      if (r.isCopied && !r.isTma && !to.count(r.slots))
         to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
-    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return to[r.slots]; });
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true);
     Map after = next(map);
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
@@ -368,7 +448,7 @@ private:
     b_.setInlinedAt(r.source->inlinedAt);
     Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
     splice(here, body_, top);
-    useTile(r.source->result(), tile);
+    useTile(module_, body_, r.source->result(), tile);
     if (!usersOf(r.source->result()).empty()) {
       b_.setBlock(&here);
       Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
@@ -376,31 +456,6 @@ private:
       replaceFrom(0, r.source->result(), loaded);
     }
     std::erase(body_.ops, r.source);
-  }
-
-  /// Users of `tensor` that can take `tile`, which holds it, do.
-  void useTile(const Value *tensor, Value *tile) {
-    for (Op *user : usersOf(tensor)) {
-      Block here;
-      b_.setBlock(&here);
-      if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
-        replaceFrom(0, user->result(), tile);
-        std::erase(body_.ops, user);
-      } else if (user->kind == OpKind::Convert) {
-        Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, user->result()->type);
-        splice(here, body_, positionOf(user));
-        replaceFrom(0, user->result(), loaded);
-        std::erase(body_.ops, user);
-      } else if (user->kind == OpKind::Permute) {
-        const Type &t = user->result()->type;
-        uint16_t l = module_.internLayout(resultLayout(*user, LinearLayout(module_.layoutOf(tile->type))));
-        Value *view = b_.create1(OpKind::Permute, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
-        splice(here, body_, positionOf(user));
-        useTile(user->result(), view);
-        if (usersOf(user->result()).empty())
-          std::erase(body_.ops, user);
-      }
-    }
   }
 
   /// A computed operand: stored to the next slot; a barrier before the dot that reads it.
@@ -475,6 +530,10 @@ private:
   std::vector<Op *> dots_;
   AsyncDots waits_;
   int64_t ahead_ = 0;
+  unsigned stages_ = 0;                             // slots of every ring that TMA fills
+  Value *full_ = nullptr, *empty_ = nullptr;        // mbarriers of the stages: bytes are there; all warps are done
+  Value *phase_ = nullptr, *last_ = nullptr;        // carried: parity of the current stage; the stage before it
+  Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
   std::map<unsigned, Value *> slot_; // current slot of rings of so many
 };
 

@@ -8,6 +8,9 @@
 //     dot ring[r] ... {async}                              waited for where its result is first used
 //     if runs D iterations later { async_copy ring[w], ... }; commit
 //   }
+// Tiles that TMA brings (desc_load) have mbarriers instead: one says that a stage is full, one that all warps are done with it; warps
+// need not meet, so warpgroups may drift apart.
+//
 // One barrier an iteration is enough: whoever writes a slot has passed a barrier that every thread reached after it was done with
 // the slot. A slot is free one iteration after its use, two if the wgmma that reads it is still in flight at the end of the
 // iteration; so a ring has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.

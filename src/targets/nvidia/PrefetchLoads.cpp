@@ -59,6 +59,7 @@ private:
         return false;
     }
     loads_ = loadsOfDots(body_);
+    std::erase_if(loads_, [](const Op *load) { return load->kind != OpKind::Load; });
     return !loads_.empty() && std::all_of(loads_.begin(), loads_.end(), [&](const Op *load) {
       return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
     });
