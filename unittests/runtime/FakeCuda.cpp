@@ -163,6 +163,14 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
   if (f.launches.size() >= 4096) return 0; // somebody measures
   Launch l{*config, {config->attributes, config->attributes + config->attributeCount}, {}, *reinterpret_cast<std::string *>(function),
            contexts.empty() ? nullptr : contexts.back()};
+  if (parameters && !extra && !f.parameterSizes.empty()) {
+    for (size_t size : f.parameterSizes) {
+      auto *from = static_cast<unsigned char *>(*parameters++);
+      l.arguments.insert(l.arguments.end(), from, from + size);
+    }
+    f.launches.push_back(std::move(l));
+    return 0;
+  }
   if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
   auto *bytes = static_cast<unsigned char *>(extra[1]);

@@ -20,6 +20,7 @@ struct Launch {
 
 struct FakeCuda {
   // What the driver is and does; fakeCudaReset() restores it.
+  std::vector<size_t> parameterSizes; // of the launched kernel, for launches that pass parameters one by one
   int version = 12080, deviceCount = 1, capability = 90, maxShared = 232448;
   int initResult = 0, loadResult = 0, launchResult = 0, waitResult = 0, allocateResult = 0;
   std::string loadLog;

@@ -183,11 +183,21 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
   config.stream = static_cast<CUstream>(call.stream);
   size_t bytes = blockBytes_;
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, call.args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  CUresult r = device_.driver().launch(&config, function_, nullptr, extra);
+  CUresult r = info_->tensorMaps.empty() ? device_.driver().launch(&config, function_, nullptr, extra) : launchWithMaps(config, call.args);
   if (r != CUDA_SUCCESS) [[unlikely]]
     return launchError(r, call, outcome);
   device_.launched(info_.get());
   return Status::ok();
+}
+
+/// Where a parameter aligned to 64 lies depends on where the constant bank begins, which only the driver knows: it gets the
+/// parameters one by one.
+CUresult CudaKernel::launchWithMaps(const CUlaunchConfig &config, char *args) const {
+  std::vector<void *> parameters;
+  for (const ArgInfo &a : info_->args) parameters.push_back(args + a.offset);
+  for (size_t i = 0; i < info_->tensorMaps.size(); ++i) parameters.push_back(args + mapsOffset(*info_) + i * tensorMapBytes);
+  parameters.push_back(args + recordOffset_);
+  return device_.driver().launch(&config, function_, parameters.data(), nullptr);
 }
 
 Status CudaKernel::refusePointer(const char *args) const {

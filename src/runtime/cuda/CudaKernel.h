@@ -26,6 +26,7 @@ private:
   Status prepareLaunch();
   Status launchError(CUresult r, const LaunchCall &call, LaunchOutcome &outcome) const;
   Status refusePointer(const char *args) const;
+  CUresult launchWithMaps(const CUlaunchConfig &config, char *args) const;
 
   CudaDevice &device_;
   CUcontext context_ = nullptr;
