@@ -53,7 +53,7 @@ constexpr AttrRow attrTable[] = {
     {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
-    {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr},
+    {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr}, {"ops_ahead", intAttr},
     {"rounded", intAttr},
 };
 

@@ -58,9 +58,18 @@ private:
       out_.chained.push_back(&op);
       return;
     }
-    if (op.has(traits::Terminator))
+    if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
       return; // goes on running, under the carried value's name
     finish(op, static_cast<size_t>(it - running_.begin()) + 1);
+  }
+
+  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
+  /// must be there.
+  bool isNeededAfter(const Value *carried, const Op &dot) const {
+    auto from = std::find(body_.ops.begin(), body_.ops.end(), &dot) + 1;
+    return std::any_of(from, body_.ops.end(), [&](const Op *op) {
+      return std::find(op->operands.begin(), op->operands.end(), carried) != op->operands.end();
+    });
   }
 
   /// Waits for the `count` oldest.

@@ -9,6 +9,7 @@
 #include "targets/nvidia/Lower.h"
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
+#include "targets/nvidia/RotateDots.h"
 #include "passes/RemoveDead.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,6 +49,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   targets::Lap lap;
   c.gpu = assignLayouts(module, target, options, &diag);
   lap.into(c.times.layoutNs);
+  rotateDots(*c.gpu, options);
   pipelineLoops(*c.gpu, target, options);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
   copyDescriptorLoads(*c.gpu);

@@ -95,15 +95,15 @@ private:
   const Op &op_;
 };
 
+bool isUsed(const Block &b, const Value *v);
+
+bool uses(const Op &op, const Value *v) {
+  return std::find(op.operands.begin(), op.operands.end(), v) != op.operands.end() ||
+         std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return isUsed(*r->block, v); });
+}
+
 bool isUsed(const Block &b, const Value *v) {
-  for (const Op *op : b.ops) {
-    if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
-      return true;
-    for (const Region *r : op->regions)
-      if (isUsed(*r->block, v))
-        return true;
-  }
-  return false;
+  return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, v); });
 }
 
 void copyLoads(Module &m, Block &b) {
@@ -130,16 +130,26 @@ void copyLoads(Module &m, Block &b) {
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
       build.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}});
-      Value *phase[] = {barrier, build.constI32(0)};
-      wait = build.create(OpKind::BarrierWait, phase, {});
     }
+    // The wait stands in front of the first use.
+    auto first = std::find_if(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, load->result()); });
+    if (first == b.ops.end())
+      first = b.ops.begin() + static_cast<long>(positionOf(b, barrier->def)) + 3;
+    Block here;
+    build.setBlock(&here);
+    build.setLoc(load->loc);
+    Value *phase[] = {barrier, build.constI32(0)};
+    build.create(OpKind::BarrierWait, phase, {});
+    wait = here.ops.back();
+    for (Op *op : here.ops)
+      op->parent = &b;
+    b.ops.insert(first, here.ops.begin(), here.ops.end());
+    here.ops.clear();
     useTile(m, b, load->result(), tile);
     if (!isUsed(b, load->result()))
       continue;
-    Value *loaded;
-    Block here;
-    build.setBlock(&here);
-    loaded = build.create1(OpKind::SharedLoad, {tile}, t);
+    Value *loaded = build.create1(OpKind::SharedLoad, {tile}, t);
+    here.ops.clear();
     loaded->def->parent = &b;
     b.ops.insert(b.ops.begin() + static_cast<long>(positionOf(b, wait)) + 1, loaded->def);
     replaceUses(b, load->result(), loaded);

@@ -200,6 +200,9 @@ private:
   /// Bytes of tiles from outside that the body uses.
   uint64_t outerTiles() const {
     std::map<const Op *, uint64_t> tiles;
+    for (size_t i = placeOfPrologue(); loop_.parent->ops[i] != &loop_; ++i)
+      if (const Op *op = loop_.parent->ops[i]; op->kind == OpKind::ToShared)
+        tiles[op] = slotBytes(op->result()->type);
     for (const Op *op : body_.ops)
       for (const Value *v : op->operands)
         if (v->type.isShared && v->def && v->def->parent != &body_)
@@ -294,7 +297,7 @@ private:
     middle.parent = body_.parent;
     if (hasCopies)
       copiesAhead(top, middle, ahead);
-    splice(before, *loop_.parent, static_cast<size_t>(std::find(loop_.parent->ops.begin(), loop_.parent->ops.end(), &loop_) - loop_.parent->ops.begin()));
+    splice(before, *loop_.parent, placeOfPrologue());
     insertWaits();
     // Starting copies takes issue slots that nobody misses while the first wgmma runs.
     splice(middle, body_, dots_.empty() ? 0 : positionOf(dots_.front()) + 1);
@@ -310,6 +313,12 @@ private:
     for (auto [slots, arg] : slot_)
       carryOn(arg, nextSlot(arg, slots, 1));
     splice(end, body_, body_.ops.size() - 1);
+  }
+
+  /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
+  size_t placeOfPrologue() const {
+    const std::vector<Op *> &ops = loop_.parent->ops;
+    return static_cast<size_t>(std::find(ops.begin(), ops.end(), &loop_) - ops.begin() - loop_.intAttr("ops_ahead"));
   }
 
   /// (slot + distance) mod slots, for distance < slots.

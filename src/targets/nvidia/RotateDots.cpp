@@ -1,0 +1,152 @@
+// See RotateDots.h.
+#include "targets/nvidia/RotateDots.h"
+#include "targets/nvidia/LoopSlice.h"
+#include <algorithm>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+namespace {
+
+class Rotator {
+public:
+  Rotator(Module &m, Op &loop, const NvOptions &options)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), options_(options) {
+    b_.setFolding(false);
+  }
+
+  void run() {
+    if (loop_.intAttr("reverse") || !find())
+      return;
+    // In front of the loop: the first iteration's.
+    Block before;
+    LoopSlice::Map first{{body_.args[0], loop_.operands[0]}};
+    for (Value *v : slice_.carried())
+      first[v] = loop_.operands[2 + v->index];
+    b_.setBlock(&before);
+    Value *init = copyDot(first);
+    Block &outer = *loop_.parent;
+    loop_.set("ops_ahead", static_cast<int64_t>(before.ops.size()));
+    insert(before, outer, static_cast<size_t>(std::find(outer.ops.begin(), outer.ops.end(), &loop_) - outer.ops.begin()));
+    // At the top of the body: the next one's.
+    Block ahead;
+    b_.setBlock(&ahead);
+    LoopSlice::Map now, next;
+    for (Value *v : slice_.carried())
+      next[v] = slice_.copy(b_, slice_.nextOf(v), now);
+    b_.setLoc(loop_.loc);
+    next[body_.args[0]] = b_.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
+    Value *later = copyDot(next);
+    Value *arg = module_.addArg(&body_, dot_->result()->type);
+    arg->name = dot_->result()->name;
+    for (Op *op : body_.ops)
+      std::replace(op->operands.begin(), op->operands.end(), dot_->result(), arg);
+    for (Op *op : chain_)
+      std::erase(body_.ops, op);
+    insert(ahead, body_, 0);
+    loop_.operands.push_back(init);
+    module_.addResult(&loop_, arg->type);
+    body_.terminator()->operands.push_back(later);
+  }
+
+private:
+  /// The dot and what only it uses: load, permutations, to_shared.
+  bool find() {
+    std::vector<Op *> dots;
+    for (Op *op : body_.ops) {
+      if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If || (op->has(traits::Writes) && op->kind != OpKind::Assume))
+        return false;
+      if (op->kind == OpKind::Dot)
+        dots.push_back(op);
+    }
+    if (dots.size() != 2)
+      return false;
+    dot_ = dots[0];
+    if (!dot_->operands[1]->type.isShared || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
+        !fitsRegisters(*dots[1]) || !feeds(dot_->result(), dots[1]) || useCount(dot_->result(), *body_.terminator()))
+      return false;
+    chain_ = {dot_};
+    for (Value *v = dot_->operands[1];; v = v->def->operands[0]) {
+      if (!v->def || v->def->parent != &body_ || users(v) != 1)
+        return false;
+      chain_.push_back(v->def);
+      if (v->def->kind == OpKind::DescLoad)
+        break;
+      if (v->def->kind != OpKind::ToShared && v->def->kind != OpKind::Permute)
+        return false;
+    }
+    const Op *load = chain_.back();
+    return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
+  }
+
+  /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type.
+  bool fitsRegisters(const Op &second) const {
+    int64_t threads = 32 * int64_t{options_.numWarps}, first = dot_->result()->type.numel() / threads;
+    int64_t needed = 2 * first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
+    constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop
+    return needed + others <= std::min<int64_t>(255, 65536 / threads);
+  }
+
+  static size_t useCount(const Value *v, const Op &op) { return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v)); }
+  size_t users(const Value *v) const {
+    size_t n = 0;
+    for (const Op *op : body_.ops)
+      n += useCount(v, *op);
+    return n;
+  }
+  bool feeds(const Value *v, const Op *dot) const {
+    std::unordered_set<const Value *> from{v};
+    for (const Op *op : body_.ops)
+      if (std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return from.count(o) != 0; })) {
+        if (op == dot)
+          return true;
+        from.insert(op->results.begin(), op->results.end());
+      }
+    return false;
+  }
+
+  /// Load, views and dot with the values of another iteration.
+  Value *copyDot(LoopSlice::Map &map) {
+    for (auto op = chain_.rbegin(); op != chain_.rend(); ++op) {
+      std::vector<Value *> operands;
+      for (Value *v : (*op)->operands)
+        operands.push_back(slice_.copy(b_, v, map));
+      map[(*op)->result()] = LoopSlice::clone(b_, **op, operands)->result();
+    }
+    return map[dot_->result()];
+  }
+
+  static void insert(Block &from, Block &to, size_t at) {
+    for (Op *op : from.ops)
+      op->parent = &to;
+    to.ops.insert(to.ops.begin() + static_cast<long>(at), from.ops.begin(), from.ops.end());
+  }
+
+  Builder b_;
+  Module &module_;
+  Op &loop_;
+  Block &body_;
+  LoopSlice slice_;
+  const NvOptions &options_;
+  Op *dot_ = nullptr;
+  std::vector<Op *> chain_; // dot, ..., load
+};
+
+void visit(Module &m, Block &b, const NvOptions &options) {
+  std::vector<Op *> loops;
+  for (Op *op : b.ops) {
+    for (Region *r : op->regions)
+      visit(m, *r->block, options);
+    if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
+      loops.push_back(op);
+  }
+  for (Op *loop : loops)
+    Rotator(m, *loop, options).run();
+}
+
+} // namespace
+
+void rotateDots(Module &m, const NvOptions &options) { visit(m, *m.kernel()->block(), options); }
+
+} // namespace tegula::nvidia
