@@ -1,4 +1,5 @@
-// See AsyncDots.h. The body is walked once with the list of running dots; those of the last iteration are on it at the start.
+// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
+// first all of them are taken to, then those that the walk before left.
 #include "targets/nvidia/AsyncDots.h"
 #include <algorithm>
 #include <unordered_map>
@@ -22,8 +23,8 @@ class Walk {
 public:
   explicit Walk(const Block &body) : body_(body) {}
 
-  AsyncDots run(const std::vector<Op *> &dots) {
-    for (const Op *dot : dots)
+  AsyncDots run(const std::vector<Op *> &dots, const std::vector<const Op *> &atStart) {
+    for (const Op *dot : atStart)
       running_.push_back({dot, carriedFor(dot->result()), true});
     for (Op *op : body_.ops) {
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
@@ -60,7 +61,9 @@ private:
     }
     if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
       return; // goes on running, under the carried value's name
-    finish(op, static_cast<size_t>(it - running_.begin()) + 1);
+    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits behind every wgmma of a loop in which an accumulator is read while others are
+    // being computed (C7514).
+    finish(op, running_.size());
   }
 
   /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
@@ -97,6 +100,10 @@ private:
 
 } // namespace
 
-AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots) { return Walk(body).run(dots); }
+AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots) {
+  AsyncDots out = Walk(body).run(dots, {dots.begin(), dots.end()});
+  AsyncDots again = Walk(body).run(dots, out.atEnd);
+  return again.atEnd == out.atEnd ? again : out;
+}
 
 } // namespace tegula::nvidia

@@ -1,0 +1,77 @@
+"""The kernels of the GPU benchmark take the fast paths: rings of shared memory, TMA, wgmma in flight, A from registers."""
+import re
+
+import pytest
+
+from conftest import ROOT
+
+MATMUL = ("matmul", "a:*bf16:16, b:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16, stride_am:i32:16, stride_ak:1, stride_bk:i32:16, "
+          "stride_bn:1, stride_cm:i32:16, stride_cn:1", dict(BM=128, BN=256, BK=64, GROUP=8))
+PERSISTENT = ("matmul_persistent", "a:*bf16:16, b:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16",
+              dict(BM=128, BN=256, BK=64, GROUP=8, PROGRAMS=132))
+ATTENTION = ("attention", "q:*bf16:16, k:*bf16:16, v:*bf16:16, out:*bf16:16, scale:fp32, N:i32:16", dict(BM=128, BN=64, D=128, CAUSAL=False))
+POINTERS = ("attention_pointers",) + ATTENTION[1:]
+W4 = ("matmul_w4", "a:*bf16:16, b:*i8:16, scale:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16", dict(BM=128, BN=128, BK=64))
+
+
+@pytest.fixture
+def stage(tegula):
+    def emit(kernel, target, stage, stages=3):
+        name, sig, constants = kernel
+        p = tegula("compile", f"{ROOT}/bench/gpu_kernels.py::{name}", "--sig", sig, "-t", target, "--emit", stage, "--num-warps", "8",
+                   "--num-stages", str(stages), *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
+        assert p.returncode == 0, p.stderr
+        return p.stdout
+    return emit
+
+
+def loop(text):
+    """The innermost loop that computes dots, of the text of GPU IR."""
+    lines = text.splitlines()
+    at = max(i for i, line in enumerate(lines) if re.search(r" dot ", line))
+    indent = len(lines[at]) - len(lines[at].lstrip())
+    first = max(i for i in range(at) if re.search(r"\bfor ", lines[i]) and len(lines[i]) - len(lines[i].lstrip()) < indent)
+    end = next(i for i in range(at, len(lines)) if lines[i].startswith(" " * (indent - 2) + "}"))
+    return "\n".join(lines[first:end])
+
+
+def test_pointer_matmul_copies_asynchronously(stage):
+    body = loop(stage(MATMUL, "sm_90a", "gpu"))
+    assert body.count("async_copy") == 2 and "to_shared" not in body and " load " not in body
+    assert "dot_wait {pending = 1}" in body
+    ptx = stage(MATMUL, "sm_90a", "ptx")
+    assert "cp.async.cg.shared.global" in ptx and "wgmma.mma_async.sync.aligned.m64n256k16" in ptx
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89"])
+def test_older_gpus_copy_asynchronously_too(stage, target):
+    kernel = (*MATMUL[:2], dict(BM=64, BN=64, BK=32, GROUP=8))
+    assert loop(stage(kernel, target, "gpu")).count("async_copy") == 2
+    ptx = stage(kernel, target, "ptx")
+    assert "cp.async.cg.shared.global" in ptx and "ldmatrix" in ptx and "mma.sync" in ptx
+
+
+def test_descriptors_become_tma_copies(stage):
+    body = loop(stage(PERSISTENT, "sm_90a", "gpu"))
+    assert body.count("tma_copy") == 2 and "async_copy" not in body and "shared_barrier" not in body
+    ptx = stage(PERSISTENT, "sm_90a", "ptx")
+    assert ".param .align 64 .b8 matmul_persistent_param_6[128]" in ptx and "cp.async.bulk.tensor.2d" in ptx
+    assert "tma_copy" not in stage(PERSISTENT, "sm_89", "gpu")
+
+
+def test_first_dot_of_attention_runs_ahead(stage):
+    body = loop(stage(ATTENTION, "sm_90a", "gpu"))
+    assert body.count("tma_copy") == 2 and "to_shared" not in body
+    # One wait in an iteration, for both, where the second dot's last result is used; a carried result is what the first reads.
+    assert len(re.findall("dot_wait", body)) == 1 and "dot_wait %acc" in body
+    assert "to_shared" not in loop(stage(POINTERS, "sm_90a", "gpu"))
+
+
+def test_probabilities_stay_in_registers(stage):
+    ptx = stage(ATTENTION, "sm_90a", "ptx")
+    assert re.search(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\S* \{[^}]*\}, \{%r", ptx)
+
+
+def test_computed_operands_take_turns(stage):
+    body = loop(stage(W4, "sm_90a", "gpu", stages=4))
+    assert body.count("async_copy") == 2 and "shared_store" in body and "dot_wait {pending = 1}" in body
