@@ -48,6 +48,7 @@ class Homes {
 public:
   Homes(const Function &f, Module &out, const NvTarget &target, unsigned warps)
       : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
+    collectUsers(*f.block());
     settle();
     openCarried(*f.block());
     settle();
@@ -112,7 +113,9 @@ public:
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
-      a.wanted = std::min(std::max<int64_t>(1, 16 / bytes), perThread);
+      // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? tileBytes(op.result(), 8) : 0);
+      a.wanted = std::min(std::max<int64_t>(1, 16 / widest), perThread);
       a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
@@ -170,6 +173,8 @@ private:
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
+  void collectUsers(const Block &b);
+  unsigned tileBytes(const Value *v, unsigned depth) const;
 
   const Function &f_;
   Module &out_;
@@ -288,20 +293,35 @@ const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
   return nullptr;
 }
 
+void Homes::collectUsers(const Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Value *v : op->operands)
+      if (v->type.isTensor())
+        users_[v].push_back(op);
+    for (const Region *r : op->regions)
+      collectUsers(*r->block);
+  }
+}
+
+/// Bytes of an element that `v` becomes on its way to a tile that wgmma reads, by way of conversions and joins; 0 if it goes elsewhere.
+unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
+  auto it = users_.find(v);
+  if (it == users_.end() || depth == 0)
+    return 0;
+  for (const Op *u : it->second) {
+    if (u->kind == OpKind::Dot) {
+      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::Wgmma)
+        return byteWidth(v->type.elem);
+    } else if (u->results.size() == 1 && (u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join)) {
+      if (unsigned bytes = tileBytes(u->result(), depth - 1))
+        return bytes;
+    }
+  }
+  return 0;
+}
+
 /// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
 void Homes::openCarried(const Block &b) {
-  if (users_.empty()) {
-    std::function<void(const Block &)> collect = [&](const Block &body) {
-      for (const Op *op : body.ops) {
-        for (const Value *v : op->operands)
-          if (v->type.isTensor())
-            users_[v].push_back(op);
-        for (const Region *r : op->regions)
-          collect(*r->block);
-      }
-    };
-    collect(b);
-  }
   for (const Op *op : b.ops) {
     if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::If)
       continue;
