@@ -313,6 +313,39 @@ private:
     for (auto [slots, arg] : slot_)
       carryOn(arg, nextSlot(arg, slots, 1));
     splice(end, body_, body_.ops.size() - 1);
+    dropFirstBarrier();
+  }
+
+  /// Every thread reads exactly what it has copied itself.
+  bool readsOwnCopies(const Op &load) const {
+    const Op *memory = load.operands[0]->def;
+    while (memory && memory->kind != OpKind::SharedAlloc)
+      memory = memory->operands[0]->def;
+    for (const Ring &r : rings_)
+      if (memory && r.memory->def == memory && r.isCopied && !r.isTma) {
+        const Type &copied = r.source->operands[0]->type;
+        const LinearLayout &l = module_.layoutOf(copied);
+        return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) && !l.freeMask(layout::Dim::Warp);
+      }
+    return false;
+  }
+
+  /// Where a computed operand brings a barrier of its own in front of the dots, that one serves the copies as well, if nothing
+  /// before it looks at what other threads copied.
+  void dropFirstBarrier() {
+    auto isBarrier = [](const Op *op) { return op->kind == OpKind::SharedBarrier; };
+    auto first = std::find_if(body_.ops.begin(), body_.ops.end(), isBarrier);
+    if (first == body_.ops.end())
+      return;
+    auto second = std::find_if(first + 1, body_.ops.end(), isBarrier);
+    if (second == body_.ops.end() || (*second)->intAttr("fence") < (*first)->intAttr("fence"))
+      return;
+    bool needed = std::any_of(first + 1, second, [&](const Op *op) {
+      bool own = op->kind == OpKind::SharedLoad ? readsOwnCopies(*op) : op->has(traits::Pure) && op->kind != OpKind::Dot;
+      return !own && op->kind != OpKind::SharedStore;
+    });
+    if (!needed)
+      body_.ops.erase(first);
   }
 
   /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
