@@ -59,6 +59,13 @@ def test_descriptors_become_tma_copies(stage):
     assert "tma_copy" not in stage(PERSISTENT, "sm_89", "gpu")
 
 
+def test_next_tile_is_loaded_before_the_epilogue(stage):
+    text = stage(PERSISTENT, "sm_90a", "gpu")
+    assert text.index("shared_alloc") < text.index("for %")
+    epilogue = text[text.rindex("dot_wait"):]
+    assert 0 < epilogue.index("tma_copy") < epilogue.index("convert") < epilogue.index("store %")
+
+
 def test_first_dot_of_attention_runs_ahead(stage):
     body = loop(stage(ATTENTION, "sm_90a", "gpu"))
     assert body.count("tma_copy") == 2 and "to_shared" not in body

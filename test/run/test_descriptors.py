@@ -351,10 +351,10 @@ def matmul_persistent(a, b, c, M, N, K, PROGRAMS: tl.constexpr, BM: tl.constexpr
 
 
 @pytest.mark.parametrize("host", [False, True], ids=["device", "host"])
-@pytest.mark.parametrize("halves, flat", [(1, False), (2, True)])
-def test_persistent_matmul(dev, host, halves, flat):
+@pytest.mark.parametrize("halves, flat, block", [(1, False, (32, 64, 32)), (2, True, (32, 64, 32)), (1, True, (64, 32, 32)), (2, False, (64, 64, 16))])
+def test_persistent_matmul(dev, host, halves, flat, block):
     rng = np.random.default_rng(2)
-    m, n, k, block = 100, 136, 72, (32, 64, 32)
+    m, n, k = 200, 136, 72
     a, b, c = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((n, k)).astype(np.float16), np.zeros((m, n), np.float16)
     args = (a, b, c)
     if host:

@@ -1,48 +1,12 @@
 // Loads and stores of global memory, as wide as the layout and the facts behind `vec` allow.
+#include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
 
 using ir::OpKind;
 
-/// The pointer argument an address is derived from, -1 if unknown.
-int Lowering::baseArgument(const Value *p) const {
-  for (unsigned steps = 0; steps < 1000; ++steps) {
-    if (!p->def) {
-      if (p->block == source_->block())
-        return static_cast<int>(p->index);
-      const Op *owner = p->block->parent->op;
-      // Loops carry pointers on: what they start from.
-      size_t first = owner->kind == OpKind::For ? 2 : 0;
-      if (owner->kind == OpKind::For ? p->index == 0 : owner->kind != OpKind::While)
-        return -1;
-      if (owner->kind == OpKind::While && p->block == owner->region(1))
-        p = owner->region(0)->terminator()->operands[p->index + 1];
-      else
-        p = owner->operands[p->index + first];
-      continue;
-    }
-    switch (p->def->kind) {
-    case OpKind::AddPtr:
-    case OpKind::Splat:
-    case OpKind::Unsplat:
-    case OpKind::Broadcast:
-    case OpKind::ExpandDims:
-    case OpKind::Reshape:
-    case OpKind::Permute:
-    case OpKind::Convert:
-    case OpKind::Bitcast:
-      p = p->def->operands[0];
-      continue;
-    case OpKind::For:
-      p = p->def->operands[p->index + 3];
-      continue;
-    default:
-      return -1;
-    }
-  }
-  return -1;
-}
+int Lowering::baseArgument(const Value *p) const { return nvidia::baseArgument(p, *source_); }
 
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
 /// different memory or (in-place element-wise kernels) of the same element by the same thread.

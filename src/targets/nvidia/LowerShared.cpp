@@ -219,7 +219,9 @@ V Lowering::fromInteger(V x, const ir::Type &t) {
 ConversionOptions Lowering::conversionOptions() const {
   ConversionOptions o;
   o.stmatrix = target_.sm >= 90;
-  o.maxBytes = preferredScratch;
+  // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
+  uint32_t limit = target_.sharedLimit(), top = memory_.top();
+  o.maxBytes = std::min<uint32_t>(preferredScratch, std::max<uint32_t>(1024, limit > top ? limit - top : 0));
   return o;
 }
 

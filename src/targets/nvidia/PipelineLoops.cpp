@@ -6,6 +6,7 @@
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/LoopSlice.h"
+#include "targets/nvidia/TileLoop.h"
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -280,18 +281,18 @@ private:
       full_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{1}}});
       empty_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{options_.numWarps}}});
     }
-    std::vector<Value *> ahead = hasCopies ? prologue() : std::vector<Value *>{};
+    bool isTiled = startTiles(before);
+    std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
     Value *zero = b_.constI32(0);
     for (const Ring &r : rings_)
       if (!slot_.count(r.slots))
-        slot_[r.slots] = carry(zero, "slot");
+        slot_[r.slots] = carry(isTiled ? tileSlot_ : zero, "slot");
     if (full_) {
-      Value *first = b_.constI32(static_cast<int32_t>(ahead_)), *one = b_.constI32(1);
-      phase_ = carry(zero, "phase");
+      Stage first = stageAhead(isTiled ? tileSlot_ : zero, isTiled ? tilePhase_ : zero, ahead_);
+      phase_ = carry(isTiled ? tilePhase_ : zero, "phase");
       last_ = carry(zero, "last");
-      fill_ = carry(first, "fill");
-      // Nobody waits for slots that were never used: the phase before the first counts as over.
-      fillPhase_ = carry(one, "fill.phase");
+      fill_ = carry(first.slot, "fill");
+      fillPhase_ = carry(first.freePhase, "fill.phase");
     }
     Block middle;
     middle.parent = body_.parent;
@@ -314,6 +315,96 @@ private:
       carryOn(arg, nextSlot(arg, slots, 1));
     splice(end, body_, body_.ops.size() - 1);
     dropFirstBarrier();
+    if (isTiled)
+      endTile();
+  }
+
+  // ---- the loop over tiles around the loop
+
+  /// A stage of the ring, and the parity of the phase of it being free to be filled. Nobody waits for stages that were never used: the phase
+  /// before the first counts as over.
+  struct Stage {
+    Value *slot, *freePhase;
+  };
+  Stage stageAhead(Value *slot, Value *phase, int64_t distance) {
+    Value *one = b_.constI32(1), *wraps = b_.cmp(CmpPred::Sge, b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance))),
+                                                 b_.constI32(static_cast<int32_t>(stages_)));
+    return {nextSlot(slot, stages_, distance), b_.select(wraps, phase, b_.binary(OpKind::Xor, phase, one))};
+  }
+
+  /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
+  /// copies. `before` is empty then.
+  bool startTiles(Block &before) {
+    uint64_t bytes = 16 * stages_ + outerTiles();
+    std::vector<const Op *> loads;
+    for (const Ring &r : rings_) {
+      bytes += slotBytes(r.tile) * r.slots;
+      loads.push_back(r.source);
+    }
+    if (!full_ || !anyRing([](const Ring &r) { return r.isTma; }) || !std::all_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isTma; }) ||
+        outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+      return false;
+    tiles_.emplace(loop_);
+    Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
+                   {tilePhase_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
+                   {tileRuns_ = module_.createValue(Type::scalar(Elem::I1)), nullptr}};
+    tilePrologue_.parent = loop_.parent->parent;
+    b_.setBlock(&tilePrologue_);
+    prologue();
+    // Rings and barriers are made in front of the loop over tiles: nothing to compute.
+    for (const Op *op : before.ops)
+      parameters[op->result()] = op->result();
+    if (!tiles_->covers(tilePrologue_, parameters)) {
+      tiles_.reset();
+      tileRuns_ = nullptr;
+      b_.setBlock(&before);
+      return false;
+    }
+    Op &outer = tiles_->op();
+    before.parent = outer.parent->parent;
+    b_.setBlock(&before);
+    Value *zero = b_.constI32(0);
+    Map first = tiles_->firstTile();
+    for (const Op *op : before.ops)
+      for (Value *v : op->results)
+        first[v] = v;
+    first[tileSlot_] = first[tilePhase_] = zero;
+    first[tileRuns_] = tiles_->hasFirst(b_);
+    tiles_->place(b_, tilePrologue_, std::move(first));
+    splice(before, *outer.parent, static_cast<size_t>(std::find(outer.parent->ops.begin(), outer.parent->ops.end(), &outer) - outer.parent->ops.begin()));
+    // From here on the values of the current tile.
+    parameterSlot_ = tileSlot_;
+    parameterPhase_ = tilePhase_;
+    tileSlot_ = tiles_->carry(module_, zero, "slot");
+    tilePhase_ = tiles_->carry(module_, zero, "phase");
+    before.parent = loop_.parent->parent;
+    b_.setBlock(&before);
+    return true;
+  }
+
+  /// Behind the loop and its wait: the last stage is free, the next tile's copies start, the ring goes on where it is.
+  void endTile() {
+    Block after;
+    after.parent = loop_.parent->parent;
+    b_.setBlock(&after);
+    b_.setLoc(loop_.loc);
+    auto resultOf = [&](const Value *arg) { return loop_.results[arg->index - 1]; };
+    if (anyRing([](const Ring &r) { return r.staysInFlight; })) {
+      Value *operands[] = {barrierAt(empty_, resultOf(last_)), runsAhead(b_, loop_, loop_.operands[0], 0)};
+      b_.create(OpKind::BarrierArrive, operands, {});
+    }
+    Map next = tiles_->nextTile(b_);
+    next[parameterSlot_] = resultOf(slot_[stages_]);
+    next[parameterPhase_] = resultOf(phase_);
+    next[tileRuns_] = tiles_->hasNext(b_);
+    tiles_->place(b_, tilePrologue_, std::move(next));
+    std::vector<Op *> &ops = loop_.parent->ops;
+    size_t at = static_cast<size_t>(std::find(ops.begin(), ops.end(), &loop_) - ops.begin()) + 1;
+    if (ops[at]->kind == OpKind::DotWait)
+      ++at;
+    splice(after, *loop_.parent, at);
+    tiles_->carryOn(tileSlot_, resultOf(slot_[stages_]));
+    tiles_->carryOn(tilePhase_, resultOf(phase_));
   }
 
   /// Every thread reads exactly what it has copied itself.
@@ -433,10 +524,29 @@ private:
     for (Value *v : slice_.carried())
       map[v] = loop_.operands[2 + v->index];
     for (int64_t i = 0; i < ahead_; ++i) {
-      Value *slot = b_.constI32(static_cast<int32_t>(i));
-      copies(runsAhead(b_, loop_, loop_.operands[0], i), map, [&](const Ring &) { return slot; }, false);
+      Value *runs = runsAhead(b_, loop_, loop_.operands[0], i);
+      if (tileRuns_) {
+        Stage s = stageAhead(tileSlot_, tilePhase_, i);
+        fillPhase_ = s.freePhase;
+        copies(b_.binary(OpKind::And, runs, tileRuns_), map, [&](const Ring &) { return s.slot; }, true);
+      } else {
+        Value *slot = b_.constI32(static_cast<int32_t>(i));
+        copies(runs, map, [&](const Ring &) { return slot; }, false);
+      }
       map = next(map);
     }
+    return keyValues(map);
+  }
+  /// What prologue() gives, without copies.
+  std::vector<Value *> valuesAhead() {
+    Map map{{body_.args[0], loop_.operands[0]}};
+    for (Value *v : slice_.carried())
+      map[v] = loop_.operands[2 + v->index];
+    for (int64_t i = 0; i < ahead_; ++i)
+      map = next(map);
+    return keyValues(map);
+  }
+  std::vector<Value *> keyValues(Map &map) {
     std::vector<Value *> out{map[body_.args[0]]};
     for (Value *v : slice_.carried())
       out.push_back(map[v]);
@@ -575,13 +685,17 @@ private:
   unsigned stages_ = 0;                             // slots of every ring that TMA fills
   Value *full_ = nullptr, *empty_ = nullptr;        // mbarriers of the stages: bytes are there; all warps are done
   Value *phase_ = nullptr, *last_ = nullptr;        // carried: parity of the current stage; the stage before it
+  std::optional<TileLoop> tiles_;
+  Block tilePrologue_;                              // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
+  Value *tileRuns_ = nullptr, *parameterSlot_ = nullptr, *parameterPhase_ = nullptr;
+  Value *tileSlot_ = nullptr, *tilePhase_ = nullptr; // where the ring is when a tile begins
   Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
   std::map<unsigned, Value *> slot_; // current slot of rings of so many
 };
 
 void visit(Module &m, Block &b, const NvTarget &target, const NvOptions &options) {
   std::vector<Op *> loops;
-  for (Op *op : b.ops) {
+  for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations in front of it
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
     if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)

@@ -24,6 +24,8 @@ public:
   /// The lowest free bytes. Alignment is a power of two.
   SharedRange take(uint64_t bytes, uint32_t align);
   void release(SharedRange r);
+  /// End of the highest bytes that are taken now.
+  uint32_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
   /// Most bytes taken at one time.
   uint64_t peak() const { return peak_; }
 
