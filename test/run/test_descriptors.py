@@ -364,6 +364,33 @@ def test_persistent_matmul(dev, host, halves, flat, block):
     np.testing.assert_allclose(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T, rtol=1e-2, atol=2e-2)
 
 
+@tegula.jit
+def in_order(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Loads what was stored before, stores over what was loaded before."""
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    for k in range(0, K, BK):
+        ad.store([0, k], (ad.load([0, k]).to(tl.float32) * 2).to(a.dtype.element_ty))
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+    x = ad.load([0, 0])
+    ad.store([0, 0], tl.zeros((BM, BK), a.dtype.element_ty))
+    cd.store([0, 0], acc)
+    bd.store([0, 0], x)
+
+
+def test_program_order(dev):
+    rng = np.random.default_rng(3)
+    a, b, c = rng.integers(-3, 4, (64, 96)).astype(np.float16), rng.integers(-3, 4, (64, 96)).astype(np.float16), np.zeros((64, 64), np.float32)
+    a0, b0 = a.astype(np.float32), b.astype(np.float32)
+    dev(in_order, (1,), a, b, c, 64, 64, 96, 64, 64, 32)
+    assert np.array_equal(c, (2 * a0) @ b0.T)
+    assert np.array_equal(a.astype(np.float32), np.hstack([np.zeros((64, 32)), 2 * a0[:, 32:]]))
+    assert np.array_equal(b.astype(np.float32), np.hstack([2 * a0[:, :32], b0[:, 32:]]))
+
+
 # ---------------------------------------------------------------------------------------------------------------------- attention
 
 @tegula.jit

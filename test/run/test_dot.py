@@ -255,3 +255,26 @@ def test_errors(dev, row):
                                      d(a).np), np.zeros(1,
                                                         d(b).np), np.zeros(1, np.float32), sa, sb, precision, tf32, out
             and getattr(tl, out), acc)
+
+
+@tegula.jit
+def stored_first(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """The loop's loads, which start ahead of it, see what was stored before."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    for i in range(0, K, BK):
+        x = tl.load(a + (i + k)[:, None] + m[None, :] * K)
+        tl.store(a + (i + k)[:, None] + m[None, :] * K, x + x)
+    acc = tl.zeros((M, N), tl.float32)
+    for i in range(0, K, BK):
+        acc = tl.dot(tl.load(a + m[:, None] * K + (i + k)[None, :]), tl.load(b + (i + k)[:, None] * N + n[None, :]), acc)
+    tl.store(a + m[:, None] * K + k[None, :], tl.zeros((M, BK), tl.float16))
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("m", [16, 64])
+def test_program_order(dev, m):
+    r = np.random.default_rng(4)
+    a, b, c = r.integers(-3, 4, (m, 96)).astype(np.float16), r.integers(-3, 4, (96, 32)).astype(np.float16), np.zeros((m, 32), np.float32)
+    want = 2 * a.astype(np.float32) @ b.astype(np.float32)
+    dev(stored_first, (1,), a, b, c, 96, m, 32, 32)
+    assert np.array_equal(c, want) and not a[:, :32].any() and a[:, 32:].any()

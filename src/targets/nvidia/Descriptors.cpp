@@ -102,6 +102,12 @@ bool uses(const Op &op, const Value *v) {
          std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return isUsed(*r->block, v); });
 }
 
+bool writesGlobal(const Op &op) {
+  return (op.has(traits::Writes) && !op.has(traits::Shared)) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
+  });
+}
+
 bool isUsed(const Block &b, const Value *v) {
   return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, v); });
 }
@@ -131,10 +137,11 @@ void copyLoads(Module &m, Block &b) {
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
       build.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}});
     }
-    // The wait stands in front of the first use.
-    auto first = std::find_if(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, load->result()); });
-    if (first == b.ops.end())
-      first = b.ops.begin() + static_cast<long>(positionOf(b, barrier->def)) + 3;
+    // The wait stands in front of the first use, or of what may write to the memory that is read.
+    auto copied = b.ops.begin() + static_cast<long>(positionOf(b, barrier->def)) + 3;
+    auto first = std::find_if(copied, b.ops.end(), [&](const Op *op) {
+      return uses(*op, load->result()) || writesGlobal(*op) || op->has(traits::Terminator);
+    });
     Block here;
     build.setBlock(&here);
     build.setLoc(load->loc);

@@ -120,6 +120,8 @@ private:
   V scratch(const Op &op, uint64_t bytes);
   /// All threads meet. Scratch of the current operation counts as written afterwards.
   void barrier();
+  /// Since the last barrier, as far as that is known.
+  bool wroteGlobal() const;
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
   SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align);
   void releaseShared(SharedRange r);

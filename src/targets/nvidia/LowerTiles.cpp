@@ -71,6 +71,10 @@ void Lowering::releaseShared(SharedRange r) {
 
 // ---- barriers and places
 
+bool Lowering::wroteGlobal() const {
+  return llvm::any_of(seen_, [](const Seen &s) { return s.writes; });
+}
+
 void Lowering::barrier() {
   in_->barrier();
   seen_.clear();
@@ -103,8 +107,9 @@ void Lowering::sharedAlloc(const Op &op) {
   tiles_[&op] = r;
   const Op *last = lastUser_.lookup(&op);
   endsAfter_[last ? last : &op].push_back(&op);
-  // The ring is synchronized by the operations around its users; here by who had the bytes before.
-  if (memory_.needsBarrier(r, true))
+  // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote what will be copied: the
+  // copies themselves are not looked at one by one.
+  if (memory_.needsBarrier(r, true) || (op.kind == OpKind::SharedAlloc && wroteGlobal()))
     barrier();
   set(op.result(), {sharedAddress(r)});
 }
@@ -127,6 +132,8 @@ void Lowering::barrierAlloc(const Op &op) {
   tiles_[&op] = r;
   const Op *last = lastUser_.lookup(&op);
   endsAfter_[last ? last : &op].push_back(&op);
+  // TMA may read and write where threads have stored before.
+  bool wrote = wroteGlobal();
   if (memory_.needsBarrier(r, true))
     barrier();
   in_->setSite(siteOf(op));
@@ -136,7 +143,7 @@ void Lowering::barrierAlloc(const Op &op) {
       in_->mbarInit(b_.CreateAdd(first, b_.getInt32(8 * i)), static_cast<unsigned>(op.intAttr("arrivals")));
     in_->fenceMbarrierInit();
   });
-  in_->fenceProxyAsync(); // TMA may write where threads have stored before
+  in_->fenceProxyAsync(wrote);
   barrier();
   set(op.result(), {first});
 }
