@@ -2,6 +2,7 @@
 #include "targets/nvidia/Descriptors.h"
 #include "ir/Builder.h"
 #include "passes/AxisFacts.h"
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 
@@ -55,24 +56,6 @@ const Block &entryOf(const Op &op) {
   return *b;
 }
 
-std::vector<Op *> usersIn(const Block &b, const Value *v) {
-  std::vector<Op *> out;
-  for (Op *op : b.ops)
-    if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
-      out.push_back(op);
-  return out;
-}
-
-void replaceUses(Block &b, const Value *from, Value *to) {
-  for (Op *op : b.ops) {
-    std::replace(op->operands.begin(), op->operands.end(), const_cast<Value *>(from), to);
-    for (Region *r : op->regions)
-      replaceUses(*r->block, from, to);
-  }
-}
-
-size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin()); }
-
 /// Replaces `op` by what is built in between.
 class InPlaceOf {
 public:
@@ -100,12 +83,6 @@ bool isUsed(const Block &b, const Value *v);
 bool uses(const Op &op, const Value *v) {
   return std::find(op.operands.begin(), op.operands.end(), v) != op.operands.end() ||
          std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return isUsed(*r->block, v); });
-}
-
-bool writesGlobal(const Op &op) {
-  return (op.has(traits::Writes) && !op.has(traits::Shared)) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
-    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
-  });
 }
 
 bool isUsed(const Block &b, const Value *v) {

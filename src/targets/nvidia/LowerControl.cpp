@@ -1,4 +1,5 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -63,20 +64,9 @@ void Lowering::forgetAccesses() {
   memory_.unknownBefore();
 }
 
-static bool mayWrite(const ir::Block &b) {
-  for (const ir::Op *op : b.ops) {
-    if (op->has(ir::traits::Writes) && !op->has(ir::traits::Shared))
-      return true;
-    for (const ir::Region *r : op->regions)
-      if (mayWrite(*r->block))
-        return true;
-  }
-  return false;
-}
-
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
-  bool writes = mayWrite(body);
+  bool writes = writesGlobal(op);
   bool reverse = op.intAttr("reverse") != 0;
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");

@@ -2,6 +2,7 @@
 #include "targets/nvidia/PipelineLoops.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/AsyncDots.h"
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
@@ -65,14 +66,6 @@ private:
     return hasDot;
   }
 
-  std::vector<Op *> usersOf(const Value *v) const {
-    std::vector<Op *> out;
-    for (Op *op : body_.ops)
-      if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
-        out.push_back(op);
-    return out;
-  }
-
   // ---- decisions
 
   /// cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
@@ -99,7 +92,7 @@ private:
 
   /// The layout a tile of this load has if wgmma is to read it as it lies; 0 if no user wants that.
   uint16_t wantedLayout(const Value *v) {
-    for (const Op *user : usersOf(v)) {
+    for (const Op *user : usersIn(body_, v)) {
       if (user->kind == OpKind::ToShared)
         return user->result()->type.layout;
       if (user->kind == OpKind::Permute)
@@ -243,28 +236,8 @@ private:
 
   // ---- the new loop
 
-  Value *carry(Value *init, std::string name) {
-    Value *arg = module_.addArg(&body_, init->type);
-    arg->name = std::move(name);
-    loop_.operands.push_back(init);
-    module_.addResult(&loop_, init->type);
-    body_.terminator()->operands.push_back(nullptr);
-    return arg;
-  }
-  void carryOn(const Value *arg, Value *next) { body_.terminator()->operands[arg->index - 1] = next; }
-
-  void replaceFrom(size_t position, const Value *from, Value *to) {
-    for (size_t i = position; i < body_.ops.size(); ++i)
-      std::replace(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), const_cast<Value *>(from), to);
-  }
-  size_t positionOf(const Op *op) const { return static_cast<size_t>(std::find(body_.ops.begin(), body_.ops.end(), op) - body_.ops.begin()); }
-  /// Moves the ops of a temporary block to a place in another.
-  static void splice(Block &from, Block &to, size_t position) {
-    for (Op *op : from.ops)
-      op->parent = &to;
-    to.ops.insert(to.ops.begin() + static_cast<long>(position), from.ops.begin(), from.ops.end());
-    from.ops.clear();
-  }
+  Value *carry(Value *init, std::string name) { return nvidia::carry(module_, loop_, init, std::move(name)); }
+  void carryOn(const Value *arg, Value *next) { nvidia::carryOn(loop_, arg, next); }
 
   void rewrite() {
     Block before, top;
@@ -301,7 +274,7 @@ private:
     splice(before, *loop_.parent, placeOfPrologue());
     insertWaits();
     // Starting copies takes issue slots that nobody misses while the first wgmma runs.
-    splice(middle, body_, dots_.empty() ? 0 : positionOf(dots_.front()) + 1);
+    splice(middle, body_, dots_.empty() ? 0 : positionOf(body_, dots_.front()) + 1);
     size_t at = top.ops.size();
     splice(top, body_, 0);
     for (Ring &r : rings_)
@@ -335,14 +308,13 @@ private:
   /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
   /// copies. `before` is empty then.
   bool startTiles(Block &before) {
-    uint64_t bytes = 16 * stages_ + outerTiles();
+    uint64_t bytes = 16 * stages_; // mbarriers
     std::vector<const Op *> loads;
     for (const Ring &r : rings_) {
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!full_ || !anyRing([](const Ring &r) { return r.isTma; }) || !std::all_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isTma; }) ||
-        outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!full_ || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
@@ -371,12 +343,12 @@ private:
     first[tileSlot_] = first[tilePhase_] = zero;
     first[tileRuns_] = tiles_->hasFirst(b_);
     tiles_->place(b_, tilePrologue_, std::move(first));
-    splice(before, *outer.parent, static_cast<size_t>(std::find(outer.parent->ops.begin(), outer.parent->ops.end(), &outer) - outer.parent->ops.begin()));
+    splice(before, *outer.parent, positionOf(*outer.parent, &outer));
     // From here on the values of the current tile.
     parameterSlot_ = tileSlot_;
     parameterPhase_ = tilePhase_;
-    tileSlot_ = tiles_->carry(module_, zero, "slot");
-    tilePhase_ = tiles_->carry(module_, zero, "phase");
+    tileSlot_ = nvidia::carry(module_, outer, zero, "slot");
+    tilePhase_ = nvidia::carry(module_, outer, zero, "phase");
     before.parent = loop_.parent->parent;
     b_.setBlock(&before);
     return true;
@@ -398,13 +370,12 @@ private:
     next[parameterPhase_] = resultOf(phase_);
     next[tileRuns_] = tiles_->hasNext(b_);
     tiles_->place(b_, tilePrologue_, std::move(next));
-    std::vector<Op *> &ops = loop_.parent->ops;
-    size_t at = static_cast<size_t>(std::find(ops.begin(), ops.end(), &loop_) - ops.begin()) + 1;
-    if (ops[at]->kind == OpKind::DotWait)
+    size_t at = positionOf(*loop_.parent, &loop_) + 1;
+    if (loop_.parent->ops[at]->kind == OpKind::DotWait)
       ++at;
     splice(after, *loop_.parent, at);
-    tiles_->carryOn(tileSlot_, resultOf(slot_[stages_]));
-    tiles_->carryOn(tilePhase_, resultOf(phase_));
+    nvidia::carryOn(tiles_->op(), tileSlot_, resultOf(slot_[stages_]));
+    nvidia::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
 
   /// Every thread reads exactly what it has copied itself.
@@ -441,8 +412,7 @@ private:
 
   /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
   size_t placeOfPrologue() const {
-    const std::vector<Op *> &ops = loop_.parent->ops;
-    return static_cast<size_t>(std::find(ops.begin(), ops.end(), &loop_) - ops.begin() - loop_.intAttr("ops_ahead"));
+    return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(loop_.intAttr("ops_ahead"));
   }
 
   /// (slot + distance) mod slots, for distance < slots.
@@ -520,9 +490,7 @@ private:
 
   /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
   std::vector<Value *> prologue() {
-    Map map{{body_.args[0], loop_.operands[0]}};
-    for (Value *v : slice_.carried())
-      map[v] = loop_.operands[2 + v->index];
+    Map map = atStart();
     for (int64_t i = 0; i < ahead_; ++i) {
       Value *runs = runsAhead(b_, loop_, loop_.operands[0], i);
       if (tileRuns_) {
@@ -539,12 +507,16 @@ private:
   }
   /// What prologue() gives, without copies.
   std::vector<Value *> valuesAhead() {
-    Map map{{body_.args[0], loop_.operands[0]}};
-    for (Value *v : slice_.carried())
-      map[v] = loop_.operands[2 + v->index];
+    Map map = atStart();
     for (int64_t i = 0; i < ahead_; ++i)
       map = next(map);
     return keyValues(map);
+  }
+  Map atStart() const {
+    Map map{{body_.args[0], loop_.operands[0]}};
+    for (Value *v : slice_.carried())
+      map[v] = loop_.operands[2 + v->index];
+    return map;
   }
   std::vector<Value *> keyValues(Map &map) {
     std::vector<Value *> out{map[body_.args[0]]};
@@ -601,11 +573,11 @@ private:
     Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
     splice(here, body_, top);
     useTile(module_, body_, r.source->result(), tile);
-    if (!usersOf(r.source->result()).empty()) {
+    if (!usersIn(body_, r.source->result()).empty()) {
       b_.setBlock(&here);
       Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
-      splice(here, body_, positionOf(r.source));
-      replaceFrom(0, r.source->result(), loaded);
+      splice(here, body_, positionOf(body_, r.source));
+      replaceUses(body_, r.source->result(), loaded);
     }
     std::erase(body_.ops, r.source);
   }
@@ -619,10 +591,10 @@ private:
     Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
     Value *operands[] = {tile, r.source->operands[0]};
     b_.create(OpKind::SharedStore, operands, {});
-    splice(here, body_, positionOf(r.source));
-    replaceFrom(0, r.source->result(), tile);
+    splice(here, body_, positionOf(body_, r.source));
+    replaceUses(body_, r.source->result(), tile);
     std::erase(body_.ops, r.source);
-    for (size_t i = positionOf(tile->def); i < body_.ops.size(); ++i)
+    for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
       if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
         if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
           b_.setBlock(&here);
@@ -639,7 +611,7 @@ private:
     for (const Op *dot : waits_.chained)
       const_cast<Op *>(dot)->set("chained", int64_t{1});
     for (const DotWaitPoint &w : waits_.waits)
-      wait(body_, positionOf(w.before), w.pending, w.values);
+      wait(body_, positionOf(body_, w.before), w.pending, w.values);
     if (waits_.atEnd.empty())
       return;
     // Behind the loop: everything.
@@ -648,7 +620,7 @@ private:
       if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
         results.push_back(loop_.results[i]);
     Block &outer = *loop_.parent;
-    wait(outer, static_cast<size_t>(std::find(outer.ops.begin(), outer.ops.end(), &loop_) - outer.ops.begin()) + 1, 0, results);
+    wait(outer, positionOf(outer, &loop_) + 1, 0, results);
   }
 
   void wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
@@ -660,17 +632,9 @@ private:
     b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
     Op *op = b_.create(OpKind::DotWait, values, types, {{"pending", pending}});
     for (size_t i = 0; i < values.size(); ++i)
-      replaceUses(block, position, values[i], op->results[i]);
+      replaceUses(block, values[i], op->results[i], position);
     splice(here, block, position);
   }
-  static void replaceUses(Block &b, size_t position, const Value *from, Value *to) {
-    for (size_t i = position; i < b.ops.size(); ++i) {
-      std::replace(b.ops[i]->operands.begin(), b.ops[i]->operands.end(), const_cast<Value *>(from), to);
-      for (Region *r : b.ops[i]->regions)
-        replaceUses(*r->block, 0, from, to);
-    }
-  }
-
   Builder b_;
   Module &module_;
   Op &loop_;

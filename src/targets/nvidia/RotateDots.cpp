@@ -1,5 +1,6 @@
 // See RotateDots.h.
 #include "targets/nvidia/RotateDots.h"
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/LoopSlice.h"
 #include <algorithm>
 
@@ -28,7 +29,7 @@ public:
     Value *init = copyDot(first);
     Block &outer = *loop_.parent;
     loop_.set("ops_ahead", static_cast<int64_t>(before.ops.size()));
-    insert(before, outer, static_cast<size_t>(std::find(outer.ops.begin(), outer.ops.end(), &loop_) - outer.ops.begin()));
+    splice(before, outer, positionOf(outer, &loop_));
     // At the top of the body: the next one's.
     Block ahead;
     b_.setBlock(&ahead);
@@ -38,16 +39,13 @@ public:
     b_.setLoc(loop_.loc);
     next[body_.args[0]] = b_.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
     Value *later = copyDot(next);
-    Value *arg = module_.addArg(&body_, dot_->result()->type);
-    arg->name = dot_->result()->name;
+    Value *arg = carry(module_, loop_, init, dot_->result()->name);
     for (Op *op : body_.ops)
       std::replace(op->operands.begin(), op->operands.end(), dot_->result(), arg);
     for (Op *op : chain_)
       std::erase(body_.ops, op);
-    insert(ahead, body_, 0);
-    loop_.operands.push_back(init);
-    module_.addResult(&loop_, arg->type);
-    body_.terminator()->operands.push_back(later);
+    splice(ahead, body_, 0);
+    carryOn(loop_, arg, later);
   }
 
 private:
@@ -115,12 +113,6 @@ private:
       map[(*op)->result()] = LoopSlice::clone(b_, **op, operands)->result();
     }
     return map[dot_->result()];
-  }
-
-  static void insert(Block &from, Block &to, size_t at) {
-    for (Op *op : from.ops)
-      op->parent = &to;
-    to.ops.insert(to.ops.begin() + static_cast<long>(at), from.ops.begin(), from.ops.end());
   }
 
   Builder b_;

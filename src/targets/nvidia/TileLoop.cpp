@@ -119,13 +119,4 @@ TileLoop::Map TileLoop::nextTile(Builder &b) const {
   return next;
 }
 
-Value *TileLoop::carry(Module &m, Value *init, std::string name) const {
-  Value *arg = m.addArg(&body_, init->type);
-  arg->name = std::move(name);
-  loop_.operands.push_back(init);
-  m.addResult(&loop_, init->type);
-  body_.terminator()->operands.push_back(nullptr);
-  return arg;
-}
-
 } // namespace tegula::nvidia

@@ -37,9 +37,6 @@ public:
   ir::Value *hasFirst(ir::Builder &b) const { return runsAhead(b, loop_, loop_.operands[0], 0); }
   ir::Value *hasNext(ir::Builder &b) const { return runsAhead(b, loop_, body_.args[0], 1); }
 
-  /// A new carried value of the tile loop; carryOn gives what it yields.
-  ir::Value *carry(ir::Module &m, ir::Value *init, std::string name) const;
-  void carryOn(const ir::Value *arg, ir::Value *next) const { body_.terminator()->operands[arg->index - 1] = next; }
   ir::Op &op() const { return loop_; }
 
 private:
