@@ -156,6 +156,100 @@ def test_info_and_remarks(tegula, tmp_path):
     assert p.returncode == 0 and "remark" not in p.stderr and "store" in p.stdout
 
 
+LOOPS = """import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def loops(x, y, idx, out, n, KIND: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a = x + i * N + j
+    b = y + i * N + j
+    acc = tl.zeros((N, N), tl.float32)
+    if KIND == "while":
+        k = 0
+        while k < n:
+            acc = tl.dot(tl.load(a + k * N), tl.load(b), acc)
+            k += 1
+    elif KIND == "backwards":
+        for k in range(n, 0, -1):
+            acc = tl.dot(tl.load(a + k * N), tl.load(b + k), acc)
+    elif KIND == "no dot":
+        for k in tl.range(0, n, num_stages=2):
+            acc += tl.load(a + k * N)
+    elif KIND == "one dot":
+        for k in tl.range(0, n, num_stages=2):
+            acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc) + tl.load(a + k)
+    else:
+        for k in range(n):
+            if KIND == "good":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+            elif KIND == "if":
+                if k % 2 == 1:
+                    acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+            elif KIND == "inner":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                for l in tl.range(0, k, num_stages=1):
+                    acc += tl.load(a + l * N)
+            elif KIND == "write":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                tl.store(out + i * N + j, acc)
+            elif KIND == "print":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                tl.device_print("k", k)
+            elif KIND == "narrow":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k), acc)
+            elif KIND == "other":
+                acc = tl.dot(tl.load(a + k * N, mask=i < n, other=1), tl.load(b + k * N), acc)
+            elif KIND == "indirect":
+                at = tl.load(idx + k)
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + at * N), acc)
+            elif KIND == "invariant":
+                acc = tl.dot((i + j + k).to(tl.float16), tl.load(b) + acc.to(tl.float16), acc)
+    tl.store(out + i * N + j, acc)
+"""
+
+
+def test_remarks_of_loops(tegula, tmp_path):
+    file = tmp_path / "loops.py"
+    file.write_text(LOOPS)
+
+    def remarks(kind, n=64, target="sm_90a", *more):
+        sig = f"x:*f16:16, y:*f16:16, idx:*i32:16, out:*f32:16, n:i32, N:{n}"
+        p = tegula("compile", f"{file}::loops", "--sig", sig, "-c", f"KIND='{kind}'", "-t", target, "--remarks", *more)
+        assert p.returncode == 0, p.stderr
+        lines = [line.removeprefix(str(file)) for line in p.stderr.splitlines() if "remark: " in line and "[notVectorized]" not in line and "[spills]" not in line]
+        return [(int(line.split(":")[1]), line.split("remark: ")[1]) for line in lines]
+
+    loop, load = "this loop is not pipelined: ", "this load is not copied to shared memory ahead of its iteration: "
+    not_pipelined, not_copied = " [notPipelined]", " [notCopiedAhead]"
+    writes = "its body writes memory (line 38), which may be what a later iteration loads"
+    for kind, expected in {
+        "good": [],
+        "while": [(13, f"{loop}whether a `while` loop goes on is known only at the end of an iteration{not_pipelined}")],
+        "backwards": [(17, f"{loop}it runs backwards{not_pipelined}")],
+        "no dot": [(20, f"{loop}it has no dot, and loads are started early only for those{not_pipelined}")],
+        "one dot": [(24, f"{load}no dot is computed from it{not_copied}")],
+        "if": [(26, f"{loop}its body has an `if` on a value that is not constant (line 30){not_pipelined}")],
+        "inner": [(26, f"{loop}its body has a loop inside (line 34){not_pipelined}")],
+        "write": [(26, f"{loop}{writes}{not_pipelined}")],
+        "print": [(26, f"{loop}loads of later iterations must not come before what its body does (line 41){not_pipelined}")],
+        "narrow": [(43, f"{load}a copy moves 4, 8 or 16 consecutive bytes, 2 at a time are known to be consecutive and aligned here{not_copied}")],
+        "other": [(45, f"{load}where its mask is off a copy gives 0, `other` is not known to be that{not_copied}")],
+        "indirect": [(48, f"{load}its addresses or its mask take a load (line 47) of the same iteration{not_copied}")],
+        "invariant": [],
+    }.items():
+        for target in "sm_80", "sm_90a", "sim":
+            assert remarks(kind, 64, target) == expected, (kind, target)
+    assert remarks("if", 64, "sm_90a", "--num-stages", "1") == []
+    # A stage of two tiles takes 64 KiB.
+    assert remarks("good", 128, "sm_90a", "--num-warps", "8", "--num-stages", "2") == []
+    assert remarks("good", 128, "sm_90a", "--num-warps", "8", "--num-stages", "3") == [
+        (26, "this loop is pipelined with 2 stages, not 3: those take 266240 bytes of shared memory, a block has 232448 [fewerStages]")]
+    assert remarks("good", 128, "sm_86", "--num-warps", "8") == [
+        (26, f"{loop}that takes 163840 bytes of shared memory at least, a block has 101376{not_pipelined}")]
+
+
 def test_too_much_shared_memory(tegula, tmp_path):
     file = tmp_path / "remarks.py"
     file.write_text(REMARKS)

@@ -50,7 +50,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   c.gpu = assignLayouts(module, target, options, &diag);
   lap.into(c.times.layoutNs);
   rotateDots(*c.gpu, options);
-  pipelineLoops(*c.gpu, target, options);
+  pipelineLoops(*c.gpu, target, options, &diag);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
   copyDescriptorLoads(*c.gpu);
   removeDead(*c.gpu);

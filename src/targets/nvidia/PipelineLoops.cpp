@@ -6,10 +6,10 @@
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/LoopObstacles.h"
 #include "targets/nvidia/LoopSlice.h"
 #include "targets/nvidia/TileLoop.h"
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 namespace tegula::nvidia {
@@ -32,17 +32,24 @@ struct Ring {
 
 class LoopPipeliner {
 public:
-  LoopPipeliner(Module &m, Op &loop, const NvTarget &target, const NvOptions &options)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
+  LoopPipeliner(Module &m, Op &loop, const NvTarget &target, const NvOptions &options, DiagEngine *remarks)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), remarks_(loop, remarks) {
     b_.setFolding(false);
   }
 
   bool run() {
-    if (!isStraight())
-      return false;
+    if (std::optional<std::string> reason = obstacleOfLoop(loop_))
+      return remarks_.notPipelined(*reason), false;
+    if (!hasDot(loop_))
+      return remarks_.notPipelined("it has no dot, and loads are started early only for those"), false;
     findCopies();
     findAsyncDots();
-    if ((rings_.empty() && waits_.waits.empty()) || !fitMemory())
+    if (rings_.empty() && waits_.waits.empty()) {
+      if (loadsOfDots(body_).empty())
+        remarks_.notPipelined("nothing is loaded in it that its dots are computed from");
+      return false;
+    }
+    if (!fitMemory())
       return false;
     rewrite();
     return true;
@@ -51,44 +58,7 @@ public:
 private:
   using Map = LoopSlice::Map;
 
-  bool isStraight() const {
-    if (loop_.intAttr("reverse"))
-      return false;
-    bool hasDot = false;
-    for (const Op *op : body_.ops) {
-      if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
-        return false;
-      // What is written may be what later iterations load.
-      if (op->has(traits::Writes) && op->kind != OpKind::Assume)
-        return false;
-      hasDot |= op->kind == OpKind::Dot;
-    }
-    return hasDot;
-  }
-
   // ---- decisions
-
-  /// cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
-  bool canCopy(const Op &load) const {
-    if (load.kind == OpKind::DescLoad)
-      return true;
-    const Type &t = load.result()->type;
-    int64_t bytes = load.intAttr("vec", 1) * byteWidth(t.elem);
-    if (t.isPtr || t.elem == Elem::I1 || (bytes != 4 && bytes != 8 && bytes != 16) || load.intAttr("volatile"))
-      return false;
-    if (load.operands.size() < 3)
-      return true;
-    const Op *other = load.operands[2]->def;
-    while (other && (other->kind == OpKind::Splat || other->kind == OpKind::Broadcast))
-      other = other->operands[0]->def;
-    if (!other || other->kind != OpKind::Const)
-      return false;
-    const AttrValue &value = *other->find("value");
-    // Bits, not values: -0.0 is not zero.
-    if (const double *x = std::get_if<double>(&value))
-      return *x == 0 && !std::signbit(*x);
-    return std::get<int64_t>(value) == 0;
-  }
 
   /// The layout a tile of this load has if wgmma is to read it as it lies; 0 if no user wants that.
   uint16_t wantedLayout(const Value *v) {
@@ -123,9 +93,17 @@ private:
   }
 
   void findCopies() {
-    for (Op *load : loadsOfDots(body_)) {
-      if (!canCopy(*load) || !std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); }))
+    const std::vector<Op *> loads = loadsOfDots(body_);
+    remarks_.otherLoads(loads);
+    for (Op *load : loads) {
+      if (std::optional<std::string> reason = obstacleOfCopy(*load)) {
+        remarks_.notCopied(*load, *reason);
         continue;
+      }
+      if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); })) {
+        remarks_.notComputedAhead(*load);
+        continue;
+      }
       Ring r;
       r.source = load;
       r.tile = tileOf(*load);
@@ -225,12 +203,20 @@ private:
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; }), hasTma = anyRing([](const Ring &r) { return r.isTma; });
     // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
     unsigned slack = hasTma && options_.numWarps >= 8;
-    for (ahead_ = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1); ahead_ > 0; --ahead_) {
-      if (taken + giveSlots(slack) <= left || taken + giveSlots(0) <= left)
+    int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
+    uint64_t needed = 0;
+    for (ahead_ = wanted; ahead_ > 0; --ahead_) {
+      if (taken + giveSlots(slack) <= left || taken + giveSlots(0) <= left) {
+        if (ahead_ < wanted)
+          remarks_.shortOfMemory(ahead_, wanted, needed, left);
         return true;
+      }
+      if (ahead_ == wanted || ahead_ == 1)
+        needed = taken + giveSlots(0);
       if (!hasCopies)
         break;
     }
+    remarks_.shortOfMemory(0, wanted, needed, left);
     return false;
   }
 
@@ -642,6 +628,7 @@ private:
   LoopSlice slice_;
   const NvTarget &target_;
   const NvOptions &options_;
+  LoopRemarks remarks_;
   std::vector<Ring> rings_;
   std::vector<Op *> dots_;
   AsyncDots waits_;
@@ -657,20 +644,24 @@ private:
   std::map<unsigned, Value *> slot_; // current slot of rings of so many
 };
 
-void visit(Module &m, Block &b, const NvTarget &target, const NvOptions &options) {
+void visit(Module &m, Block &b, const NvTarget &target, const NvOptions &options, DiagEngine *remarks) {
   std::vector<Op *> loops;
   for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations in front of it
     for (Region *r : op->regions)
-      visit(m, *r->block, target, options);
+      visit(m, *r->block, target, options, remarks);
+    if (op->kind == OpKind::While && options.numStages >= 2)
+      LoopRemarks(*op, remarks).notPipelined(*obstacleOfLoop(*op));
     if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)
-    LoopPipeliner(m, *loop, target, options).run();
+    LoopPipeliner(m, *loop, target, options, remarks).run();
 }
 
 } // namespace
 
-void pipelineLoops(Module &m, const NvTarget &target, const NvOptions &options) { visit(m, *m.kernel()->block(), target, options); }
+void pipelineLoops(Module &m, const NvTarget &target, const NvOptions &options, DiagEngine *remarks) {
+  visit(m, *m.kernel()->block(), target, options, remarks);
+}
 
 } // namespace tegula::nvidia

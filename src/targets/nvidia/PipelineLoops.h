@@ -20,7 +20,7 @@
 namespace tegula::nvidia {
 
 /// Rewrites the loops of the kernel (GPU IR) in place. D is num_stages - 1 of the loop or of the options, or less if shared memory
-/// is short. Loops it cannot do stay as they are.
-void pipelineLoops(ir::Module &m, const NvTarget &target, const NvOptions &options);
+/// is short. Loops it cannot do stay as they are; `remarks`, if given, is told why (LoopObstacles.h).
+void pipelineLoops(ir::Module &m, const NvTarget &target, const NvOptions &options, DiagEngine *remarks = nullptr);
 
 } // namespace tegula::nvidia
