@@ -26,7 +26,7 @@ bool hasDescriptor(const Block &b) {
 
 class Expander {
 public:
-  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), b_(m), facts_(f), keep_(keep), target_(target) {}
+  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), f_(f), b_(m), facts_(f), keep_(keep), target_(target) {}
   void block(Block &b);
   bool changed = false;
 
@@ -36,8 +36,10 @@ private:
   Value *pointers(const DescAccess &a, Value *p);
   Value *mask(const DescAccess &a);
   Value *along(Value *line, unsigned d, const Shape &to);
+  bool isTiled(const DescAccess &a) const;
 
   Module &m_;
+  const Function &f_;
   Builder b_;
   AxisFacts facts_;
   KeepDescriptor keep_;
@@ -120,6 +122,15 @@ Value *Expander::mask(const DescAccess &a) {
   return all;
 }
 
+/// One descriptor at every execution, and offsets that are multiples of the block: two executions touch the same elements or disjoint ones.
+bool Expander::isTiled(const DescAccess &a) const {
+  auto isFixed = [&](const Value *v) { return v->def ? v->def->parent == f_.block() || constantInt(v) : v->block == f_.block(); };
+  for (unsigned d = 0; d < a.rank(); ++d)
+    if (!isFixed(a.extents[d]) || !isFixed(a.strides[d]) || facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d])
+      return false;
+  return isFixed(a.base);
+}
+
 /// The operation becomes the plain one: its result and its place in the source stay.
 void Expander::expand(Op &op) {
   changed = true;
@@ -136,6 +147,8 @@ void Expander::expand(Op &op) {
     return;
   }
   bool isStore = op.kind == OpKind::DescStore;
+  if (isStore && isTiled(a))
+    op.set("tiled", int64_t{1});
   op.kind = isStore ? OpKind::Store : OpKind::AtomicRmw;
   op.operands = {ptrs, value, in};
   if (isStore)

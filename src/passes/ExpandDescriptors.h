@@ -8,7 +8,8 @@
 //
 // The last stride is 1 and the others are multiples of 16 bytes by contract: hints on the scalar address and on the rows'
 // offsets say so to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset cannot be
-// negative. The pass stands behind the first simplify, so that a target that asks to keep some operations sees their
+// negative. A store whose blocks never overlap in part gets `tiled = 1`: whatever thread writes an element, the same one writes it
+// whenever the store is executed. The pass stands behind the first simplify, so that a target that asks to keep some operations sees their
 // operands in simple form, and before the passes that move addresses out of loops.
 #pragma once
 #include "passes/AxisFacts.h"

@@ -66,6 +66,15 @@ def test_next_tile_is_loaded_before_the_epilogue(stage):
     assert 0 < epilogue.index("tma_copy") < epilogue.index("convert") < epilogue.index("store %")
 
 
+def test_warps_do_not_meet_between_tiles(stage):
+    """The epilogue exchanges values inside warps, in bytes that each warp has for itself: no barrier of the block in the loop over tiles."""
+    gpu, ptx = stage(PERSISTENT, "sm_90a", "gpu"), stage(PERSISTENT, "sm_90a", "ptx")
+    stored = re.findall(r"^// L\d+ = .* warp: (\S+ \S+ \S+) -> dim0 128, dim1 256", gpu, re.M)
+    assert len(set(stored)) == 1, stored
+    # Two when the mbarriers are made, two when they end.
+    assert ptx.count("bar.sync") == 4 and "stmatrix" in ptx
+
+
 def test_first_dot_of_attention_runs_ahead(stage):
     body = loop(stage(ATTENTION, "sm_90a", "gpu"))
     assert body.count("tma_copy") == 2 and "to_shared" not in body

@@ -169,6 +169,20 @@ TEST(ExpandDescriptors, TargetsMayKeepSome) {
   EXPECT_EQ(print(*m).find("desc_"), std::string::npos);
 }
 
+TEST(ExpandDescriptors, StoresOfWholeTilesAreMarked) {
+  // Steps of 8 tile the rows of blocks of 8; steps of 4 overlap.
+  for (auto [step, isTiled] : {std::pair("8", true), std::pair("16", true), std::pair("4", false), std::pair("12", false)}) {
+    auto m = read(std::string("kernel @k(%q: ptr<i32>, %n: i32, %s: i64) {\n"
+                              "  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n  %unit = const {value = 1} : i64\n"
+                              "  %step = const {value = ") + step + "} : i32\n  %x = const {value = 5} : tensor<8x8xi32>\n"
+                  "  for %zero, %n, %one (%i: i32) {\n    %o = mul %i, %step : i32\n"
+                  "    desc_store %q, %n, %n, %s, %unit, %o, %zero, %x\n    yield\n  }\n}\n");
+    ASSERT_TRUE(m);
+    expandDescriptors(*m);
+    EXPECT_EQ(print(*m).find("tiled = 1") != std::string::npos, isTiled) << print(*m);
+  }
+}
+
 TEST(ExpandDescriptors, TheVerifierKnowsTheRules) {
   const char *wrong[] = {
       "%x = desc_load %p, %n, %s : tensor<8xf32>",                                // no offset

@@ -3,7 +3,10 @@
 #include "ir/Interp.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
+#include "layout/Conversion.h"
 #include "targets/nvidia/AssignLayouts.h"
+#include "targets/nvidia/Layouts.h"
+#include <algorithm>
 #include <gtest/gtest.h>
 
 using namespace tegula;
@@ -60,6 +63,26 @@ TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
 }
 
 // A row of 1024 floats over 128 threads: 16 bytes per access, no exchange between loads, reductions and the store.
+TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
+  using layout::Dim;
+  ir::Shape shape{128, 256};
+  unsigned rows[] = {1, 0};
+  layout::LinearLayout dealt = nvidia::dealtLayout(shape, rows, 8, 8);
+  layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
+                                                                      {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
+                                                                      {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
+  layout::LinearLayout l = nvidia::withWarpsOf(dealt, acc, 3);
+  EXPECT_TRUE(l.isInvertible());
+  EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Warp), acc.bases(Dim::Warp)));
+  EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Lane), dealt.bases(Dim::Lane)));
+  EXPECT_EQ(layout::exchangeScope(acc, l), layout::ExchangeScope::Warp);
+  EXPECT_EQ(layout::exchangeScope(acc, dealt), layout::ExchangeScope::Cta);
+  // Warps along what lanes have: nothing can be exchanged.
+  unsigned columns[] = {0, 1};
+  layout::LinearLayout down = nvidia::dealtLayout(shape, columns, 1, 8);
+  EXPECT_EQ(nvidia::withWarpsOf(down, acc, 0), down);
+}
+
 TEST(GpuLayouts, RowKernelsNeedNoConversion) {
   auto m = parsed(R"(kernel @softmax(%x: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}, %stride: i32 {divisibility = 16}, %cols: i32 {divisibility = 16}) {
   %row = program_id {axis = 0} : i32

@@ -122,6 +122,10 @@ public:
         a.vec /= 2;
     }
     a.layout = dealtLayout(shape, order, a.vec, warps_);
+    // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+    if (op.kind == OpKind::Store)
+      if (Home h = of(op.operands[1]); h.layout)
+        a.layout = withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
     return a;
   }
 

@@ -125,6 +125,25 @@ LinearLayout defaultLayout(const Shape &shape, unsigned warps) {
   return dealtLayout(shape, order, std::min({perThread, int64_t{4}, shape[order[0]]}), warps);
 }
 
+LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsigned kept) {
+  std::span<const uint64_t> warps = l.bases(Dim::Warp), wanted = other.bases(Dim::Warp);
+  std::vector<uint64_t> bases(l.bases().begin(), l.bases().end());
+  unsigned firstWarp = l.inBits(Dim::Register) + l.inBits(Dim::Lane);
+  auto registers = bases.begin() + kept, end = bases.begin() + l.inBits(Dim::Register);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i] || !warps[i])
+      return l;
+    // Where the wanted basis is now: already with the warps, or with a register that takes what the warps had.
+    auto now = std::find(bases.begin() + firstWarp + static_cast<long>(i), bases.end(), wanted[i]);
+    if (now == bases.end())
+      if (now = std::find(registers, end, wanted[i]); now == end)
+        return l;
+    std::swap(*now, bases[firstWarp + i]);
+  }
+  std::sort(registers, end);
+  return LinearLayout(l.ins(), l.outs(), bases);
+}
+
 LinearLayout scanLayout(const Shape &shape, unsigned axis, unsigned warps) {
   Dealer d(shape, warps);
   int64_t others = shape.numel() / shape[axis];

@@ -18,6 +18,9 @@ using layout::LinearLayout;
 LinearLayout dealtLayout(const ir::Shape &shape, std::span<const unsigned> order, int64_t vec, unsigned warps);
 /// Row-major dealtLayout, several neighbours per thread if there are enough elements: for values nothing else decides.
 LinearLayout defaultLayout(const ir::Shape &shape, unsigned warps);
+/// `l` with its warps where those of `other` are, by exchanging bases of warps and registers: values then move from `other` to it without
+/// leaving their warp. The lowest `kept` registers and all lanes stay; `l` as it is if that cannot be.
+LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsigned kept);
 /// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in
 /// the next warp; what is left of lanes and warps goes to the other axes. All register bits of the axis lie lowest.
 LinearLayout scanLayout(const ir::Shape &shape, unsigned axis, unsigned warps);

@@ -118,12 +118,14 @@ private:
   // Shared memory. Scratch belongs to one operation; tiles live as long as their users (findLastUsers).
   /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
   V scratch(const Op &op, uint64_t bytes);
+  /// The same for an exchange inside warps, where every warp has bytes of its own whenever the operation is executed.
+  V warpScratch(const Op &op, uint64_t bytes);
   /// All threads meet. Scratch of the current operation counts as written afterwards.
   void barrier();
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
-  SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align);
+  SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align, bool isNew = false);
   void releaseShared(SharedRange r);
   void findLastUsers(const ir::Block &b);
   void releaseAfter(const Op &op);
@@ -197,6 +199,14 @@ private:
   std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
 
+  /// Accesses since the last barrier, for orderAccess: argument (or -1) and, of this iteration, pointer.
+  struct Seen {
+    int arg;
+    const Value *pointer;
+    bool writes;
+    const Op *tiled = nullptr; // a store whose elements are always written by the same threads
+  };
+
   // LowerControl.cpp.
   void forLoop(const Op &op);
   void whileLoop(const Op &op);
@@ -211,6 +221,7 @@ private:
   /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
   void ifThen(V pred, const std::function<void()> &body);
   void forgetAccesses();
+  bool accessesIn(const ir::Block &b, llvm::SmallVectorImpl<Seen> &out) const;
 
   const ir::Module &m_;
   const NvTarget &target_;
@@ -233,12 +244,6 @@ private:
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
 
-  /// Accesses since the last barrier, for orderAccess: argument (or -1) and pointer.
-  struct Seen {
-    int arg;
-    const Value *pointer;
-    bool writes;
-  };
   llvm::SmallVector<Seen, 8> seen_;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;

@@ -64,6 +64,21 @@ void Lowering::forgetAccesses() {
   memory_.unknownBefore();
 }
 
+/// What another iteration may have accessed; false if that cannot be told.
+bool Lowering::accessesIn(const ir::Block &b, llvm::SmallVectorImpl<Seen> &out) const {
+  for (const Op *op : b.ops) {
+    bool isRead = op->kind == ir::OpKind::Load, isAtomic = op->kind == ir::OpKind::AtomicRmw || op->kind == ir::OpKind::AtomicCas;
+    if (isRead || isAtomic || op->kind == ir::OpKind::Store)
+      out.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr});
+    else if (op->regions.empty() && writesGlobal(*op))
+      return false;
+    for (const ir::Region *r : op->regions)
+      if (!accessesIn(*r->block, out))
+        return false;
+  }
+  return true;
+}
+
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool writes = writesGlobal(op);
@@ -81,8 +96,16 @@ void Lowering::forLoop(const Op &op) {
   b_.CreateCondBr(reverse ? b_.CreateICmpSGT(index, upper) : b_.CreateICmpSLT(index, upper), inside, after);
   b_.SetInsertPoint(inside);
   // Reads alone change nothing for each other.
+  llvm::SmallVector<Seen, 8> around = seen_;
+  bool isKnown = accessesIn(body, around);
+  auto otherIterations = [&] {
+    if (isKnown)
+      seen_ = around;
+    else
+      forgetAccesses();
+  };
   if (writes)
-    forgetAccesses();
+    otherIterations();
   memory_.unknownBefore();
   block(body);
   in_->backEdge();
@@ -93,7 +116,7 @@ void Lowering::forLoop(const Op &op) {
   b_.CreateBr(header);
   b_.SetInsertPoint(after);
   if (writes)
-    forgetAccesses();
+    otherIterations();
   memory_.unknownBefore();
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], Regs(get(carried[i])));

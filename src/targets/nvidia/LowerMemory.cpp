@@ -14,11 +14,11 @@ void Lowering::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = baseArgument(pointer);
   for (const Seen &s : seen_)
-    if ((s.writes || writes) && (s.arg < 0 || arg < 0 || s.arg == arg) && s.pointer != pointer) {
+    if ((s.writes || writes) && (s.arg < 0 || arg < 0 || s.arg == arg) && s.pointer != pointer && s.tiled != &op) {
       barrier();
       break;
     }
-  seen_.push_back({arg, pointer, writes});
+  seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr});
 }
 
 AccessHints Lowering::hints(const Op &op) const {

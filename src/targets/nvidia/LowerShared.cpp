@@ -281,7 +281,8 @@ void Lowering::convert(const Op &op) {
   ConversionPlan plan = layout::planConversion(layoutOf(from), layoutOf(op.result()), bits, conversionOptions());
   in_->setSite(siteOf(op));
   bool shared = plan.kind == layout::ConversionKind::Shared;
-  PlanEmit emit{*this, shared ? scratch(op, plan.cost.bytes) : shared_, bits};
+  V memory = !shared ? shared_ : plan.scope == ExchangeScope::Warp ? warpScratch(op, plan.cost.bytes) : scratch(op, plan.cost.bytes);
+  PlanEmit emit{*this, memory, bits};
   std::vector<V> source;
   Regs out;
   if (plan.kind == layout::ConversionKind::Nothing || plan.kind == layout::ConversionKind::Registers) {

@@ -49,9 +49,9 @@ void Lowering::releaseAfter(const Op &op) {
 }
 
 /// Takes bytes for an operation. Whoever asks for too many learns at launch what took most at the worst moment.
-SharedRange Lowering::takeShared(const Op &op, uint64_t bytes, uint32_t align) {
+SharedRange Lowering::takeShared(const Op &op, uint64_t bytes, uint32_t align, bool isNew) {
   uint64_t peak = memory_.peak();
-  SharedRange r = memory_.take(bytes, align);
+  SharedRange r = isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
   live_.push_back({&op, r});
   if (memory_.peak() > peak) {
     meta_.sharedTiles.clear();
@@ -99,6 +99,42 @@ V Lowering::scratch(const Op &op, uint64_t bytes) {
   memory_.touched(r, true);
   in_->setSite(siteOf(op));
   return sharedAddress(r);
+}
+
+/// Takes scratch for values that change hands.
+static bool takesScratch(const ir::Op &op) {
+  switch (op.kind) {
+  case OpKind::Reduce:
+  case OpKind::Scan:
+  case OpKind::Gather:
+  case OpKind::Histogram:
+  case OpKind::ToShared:
+  case OpKind::Convert:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
+  return llvm::any_of(b.ops, [&](const ir::Op *op) {
+    return (op != &but && takesScratch(*op)) || llvm::any_of(op->regions, [&](const ir::Region *r) { return othersTakeScratch(*r->block, but); });
+  });
+}
+
+/// In a loop: bytes that nothing else ever has, so that warps need not meet, unless they might be missing later.
+V Lowering::warpScratch(const Op &op, uint64_t bytes) {
+  uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
+  const Op *loop = op.parent->parent->op;
+  while (loop && loop->parent->parent->op)
+    loop = loop->parent->parent->op;
+  if (!loop || bytes + 16 > left || (4 * bytes > left && othersTakeScratch(*loop->parent, op)))
+    return scratch(op, bytes);
+  in_->setSite(siteOf(op));
+  in_->syncWarp(); // lanes may still read what they exchanged the last time
+  return sharedAddress(takeShared(op, bytes, 16, true));
 }
 
 void Lowering::sharedAlloc(const Op &op) {

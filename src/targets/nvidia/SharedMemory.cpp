@@ -17,6 +17,13 @@ SharedRange SharedMemory::take(uint64_t bytes, uint32_t align) {
   return r;
 }
 
+SharedRange SharedMemory::takeNew(uint64_t bytes, uint32_t align) {
+  uint64_t at = (peak_ + align - 1) / align * align;
+  peak_ = at + bytes;
+  taken_.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(std::min<uint64_t>(peak_, UINT32_MAX))});
+  return taken_.back();
+}
+
 void SharedMemory::release(SharedRange r) {
   auto it = std::find_if(taken_.begin(), taken_.end(), [&](SharedRange t) { return t.begin == r.begin && t.end == r.end; });
   if (it != taken_.end())

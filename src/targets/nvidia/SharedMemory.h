@@ -23,6 +23,8 @@ public:
   static constexpr uint32_t tileAlign = 1024;
   /// The lowest free bytes. Alignment is a power of two.
   SharedRange take(uint64_t bytes, uint32_t align);
+  /// Bytes that nothing has had before.
+  SharedRange takeNew(uint64_t bytes, uint32_t align);
   void release(SharedRange r);
   /// End of the highest bytes that are taken now.
   uint32_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
