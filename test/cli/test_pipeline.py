@@ -91,3 +91,48 @@ def test_probabilities_stay_in_registers(stage):
 def test_computed_operands_take_turns(stage):
     body = loop(stage(W4, "sm_90a", "gpu", stages=4))
     assert body.count("async_copy") == 2 and "shared_store" in body and "dot_wait {pending = 1}" in body
+
+
+@pytest.fixture
+def scatter(tmp_path, tegula):
+    def emit(target, pointer, stage="ptx", *, use=False, sem="relaxed", mask="n", more=()):
+        source = tmp_path / "scatter.py"
+        source.write_text(f"""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def scatter(x, v, old, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.atomic_add(x + i, tl.load(v + i), i < n, sem="{sem}")
+    {"tl.store(old + i, r)" if use else "pass"}
+""")
+        p = tegula("compile", f"{source}::scatter", "--sig", f"x:*{pointer}:16, v:*{pointer}:16, old:*{pointer}:16, {mask}", "-t", target,
+                   "--emit", stage, "-c", "BLOCK=2048", *more)
+        assert p.returncode == 0, p.stderr
+        return p
+    return emit
+
+
+@pytest.mark.parametrize("target, pointer, wide", [
+    ("sm_90a", "fp32", "add.v4.f32"), ("sm_90a", "fp16", "add.noftz.v4.f16x2"), ("sm_90a", "bf16", "add.noftz.v4.bf16x2"),
+    ("sm_90a", "fp64", "add.f64"), ("sm_90a", "i32", "add.u32"), ("sm_80", "fp32", "add.f32"), ("sm_80", "fp16", "add.noftz.f16x2"),
+])
+def test_atomic_sums_are_wide(scatter, target, pointer, wide):
+    mask = "n:i32:16"
+    assert f"red.relaxed.gpu.global.{wide} " in scatter(target, pointer, mask=mask).stdout
+    assert f"atom.relaxed.gpu.global.{wide} " in scatter(target, pointer, mask=mask, use=True).stdout
+    # Ordered ones of a whole tile: one fence before, one behind.
+    text = scatter(target, pointer, mask=mask, sem="acq_rel").stdout
+    assert f"red.relaxed.gpu.global.{wide} " in text and text.count("fence.acq_rel.gpu") == 2
+    assert scatter(target, pointer, mask=mask, sem="release").stdout.count("fence.acq_rel.gpu") == 1
+
+
+def test_atomic_sums_of_bf16_before_hopper_swap_pairs(scatter):
+    text = scatter("sm_86", "bf16", mask="n:i32:16").stdout
+    assert text.count("atom.relaxed.gpu.global.cas.b32") == 8 and "cas.b16" not in text
+
+
+def test_atomic_under_a_mask_of_single_elements_is_narrow(scatter):
+    p = scatter("sm_90a", "fp32", mask="n:i32", more=("--remarks",))
+    assert "red.relaxed.gpu.global.add.f32 " in p.stdout
+    assert "this atomic takes 1 of the 4 elements" in p.stderr

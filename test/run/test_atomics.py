@@ -123,6 +123,44 @@ def test_scalars_once_per_program(dev):
 
 
 @tegula.jit
+def add_wide(x, v, old, n, N: tl.constexpr, SEM: tl.constexpr, OLD: tl.constexpr):
+    i = tl.arange(0, N)
+    r = tl.atomic_add(x + i, tl.load(v + i), i < n, SEM)
+    if OLD:
+        tl.store(old + i, r, mask=i < n)
+
+
+@pytest.mark.parametrize("t", ["float16", "bfloat16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("n", [1024, 992, 37])
+@pytest.mark.parametrize("sem", ["relaxed", "release", "acquire", None])
+def test_neighbours(dev, t, n, sem):
+    """Tiles whose elements the GPU adds several at a time."""
+    t = d(t)
+    x, v = values(t, 1024, 0), values(t, 1024, 1)
+    expected = np.where(np.arange(1024) < n, reference("add", t, x, v), x)
+    for with_old in (False, True):
+        got, old = x.copy(), np.zeros(1024, t.np)
+        dev(add_wide, (1,), got, v, old, n, 1024, sem, with_old)
+        assert_same(got, expected)
+        assert_same(old[:n], x[:n] if with_old else np.zeros(n, t.np))
+
+
+@tegula.jit
+def add_shared(x, N: tl.constexpr, M: tl.constexpr, T: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.atomic_add(x + i % M, (i // M + 1).to(T))
+
+
+@pytest.mark.parametrize("t", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("m", [1, 2, 4, 64])
+def test_colliding_neighbours(dev, t, m):
+    x = np.zeros(m, d(t).np)
+    n = m * 8
+    dev(add_shared, (3,), x, n, m, d(t).tl)
+    assert_same(x, np.full(m, 3 * 36, d(t).np))
+
+
+@tegula.jit
 def cast_of_value(x):
     tl.atomic_add(x + tl.arange(0, 4), 1)
     tl.atomic_add(x + tl.arange(0, 4), tl.arange(0, 4))
@@ -141,7 +179,7 @@ def cas_kernel(x, cmp, val, old, N: tl.constexpr):
     tl.store(old + i, tl.atomic_cas(x + i, tl.load(cmp + i), tl.load(val + i)))
 
 
-@pytest.mark.parametrize("t", WORDS + ["int16", "uint16"])
+@pytest.mark.parametrize("t", WORDS + ["int16", "uint16", "float16", "bfloat16", "float32", "float64"])
 def test_cas(dev, t):
     t = d(t)
     x, v, old = values(t, 32, 0), values(t, 32, 1), np.zeros(32, t.np)

@@ -97,9 +97,10 @@ public:
 
   Access access(const Op &op) const {
     const Value *pointer = op.operands[0];
-    const Value *mask = op.kind == OpKind::Load && op.operands.size() > 1    ? op.operands[1]
-                        : op.kind == OpKind::Store && op.operands.size() > 2 ? op.operands[2]
-                                                                             : nullptr;
+    bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
+    const Value *mask = op.kind == OpKind::Load && op.operands.size() > 1 ? op.operands[1]
+                        : hasValue && op.operands.size() > 2              ? op.operands[2]
+                                                                          : nullptr;
     const Shape &shape = pointer->type.shape;
     std::vector<unsigned> order(shape.rank());
     // The axis along which addresses are consecutive first, then row-major.
@@ -109,13 +110,13 @@ public:
       return ca != cb ? ca > cb : a > b;
     });
     Access a;
-    if (op.kind == OpKind::Load || op.kind == OpKind::Store) {
+    if (op.kind == OpKind::Load || hasValue) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
       // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
       int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? tileBytes(op.result(), 8) : 0);
-      a.wanted = std::min(std::max<int64_t>(1, 16 / widest), perThread);
+      a.wanted = std::min(op.kind == OpKind::AtomicRmw ? atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
       a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
       // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
@@ -127,6 +128,14 @@ public:
       if (Home h = of(op.operands[1]); h.layout)
         a.layout = withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
     return a;
+  }
+
+  /// Elements that one atomic instruction takes: sums of floats, 16 bytes on sm_90, pairs of 16 bits before (bf16: in a loop around a
+  /// compare-and-swap of the pair).
+  int64_t atomicElements(const Op &op) const {
+    const Type &t = op.operands[1]->type;
+    bool isSum = op.strAttr("rmw") == "fadd" && !t.isPtr, is16 = bitWidth(t.elem) == 16;
+    return isSum && target_.sm >= 90 && bitWidth(t.elem) < 64 ? 16 / byteWidth(t.elem) : isSum && is16 ? 2 : 1;
   }
 
   DotChoice choiceOf(const Op &dot) const { return chooseDot(dot, target_, warps_); }

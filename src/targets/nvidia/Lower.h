@@ -18,6 +18,7 @@
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/SharedMemory.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include <functional>
 
 namespace tegula::nvidia {
@@ -176,8 +177,13 @@ private:
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op);
-  /// Adds bf16 where there is no instruction for it (before sm_90): by compare-and-swap until nobody came between. The old value.
-  V addByCompare(V pointer, V value, MemSem sem, Scope scope, V pred);
+  struct Atomic;
+  static std::optional<Atomic> atomicOf(const Op &op);
+  /// One instruction for `vec` registers after the other; the old values, if they are wanted.
+  Regs atomics(const Op &op, const Atomic &a, unsigned vec);
+  /// Adds one bf16 or an aligned pair where there is no instruction for it (before sm_90): by compare-and-swap until nobody
+  /// came between. The old values. Gives no order: that is the caller's.
+  Regs addByCompare(V pointer, const Regs &values, Scope scope, V pred);
   void gather(const Op &op);
   void histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.
@@ -245,6 +251,7 @@ private:
   bool ok_ = true;
 
   llvm::SmallVector<Seen, 8> seen_;
+  llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;
   llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now

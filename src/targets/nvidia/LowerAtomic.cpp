@@ -6,6 +6,17 @@ namespace tegula::nvidia {
 using ir::Elem;
 using ir::OpKind;
 
+/// What one atomic of the kernel becomes.
+struct Lowering::Atomic {
+  AtomOp op = AtomOp::Cas;
+  AtomType type = AtomType::I32;
+  MemSem sem = MemSem::AcqRel;
+  Scope scope = Scope::Gpu;
+  bool isExchange = false; // or compare-and-swap: works on bits
+  bool wantOld = true;
+  bool byCompare = false;  // no instruction: a loop around compare-and-swap
+};
+
 namespace {
 
 struct RmwRow {
@@ -46,81 +57,122 @@ std::optional<AtomType> typeOf(const ir::Type &t) {
 
 } // namespace
 
-void Lowering::atomic(const Op &op) {
-  bool isCas = op.kind == OpKind::AtomicCas;
+/// Operation and type of the instruction; nullopt where the hardware has none and no way around is known.
+std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
+  Atomic a;
   const ir::Type &t = op.result()->type;
-  MemSem sem = semOf(op.strAttr("sem", "acq_rel"));
+  std::optional<AtomType> type = typeOf(t);
+  if (op.kind == OpKind::AtomicRmw)
+    for (const RmwRow &row : rmwTable)
+      if (row.name == op.strAttr("rmw"))
+        a.op = row.op;
+  a.isExchange = a.op == AtomOp::Xchg || a.op == AtomOp::Cas;
+  // Exchange and compare work on bits.
+  if (type && a.isExchange && t.isFloatLike())
+    type = ir::bitWidth(t.elem) == 64 ? AtomType::I64 : ir::bitWidth(t.elem) == 32 ? AtomType::I32 : AtomType::I16;
+  if (!type || (*type == AtomType::I16 && a.op != AtomOp::Cas))
+    return std::nullopt;
+  a.type = *type;
+  a.sem = semOf(op.strAttr("sem", "acq_rel"));
+  a.scope = scopeOf(op.strAttr("scope"));
+  return a;
+}
+
+void Lowering::atomic(const Op &op) {
+  std::optional<Atomic> a = atomicOf(op);
+  if (!a) {
+    fail(op, "no atomic instruction for " + ir::str(op.result()->type.scalarType()));
+    return;
+  }
   // What this program did before is visible to whoever sees the atomic, and the other way round: all threads meet.
-  if (sem != MemSem::Relaxed)
+  bool isOrdered = a->sem != MemSem::Relaxed;
+  if (isOrdered)
     barrier();
   else
     orderAccess(op, true);
   in_->setSite(siteOf(op));
-  std::optional<AtomType> type = typeOf(t);
-  AtomOp what = AtomOp::Cas;
-  if (!isCas)
-    for (const RmwRow &row : rmwTable)
-      if (row.name == op.strAttr("rmw"))
-        what = row.op;
-  bool isFloat = t.isFloatLike();
-  bool exchange = what == AtomOp::Xchg || what == AtomOp::Cas;
-  // Exchange and compare work on bits; other combinations of width and operation have no instruction.
-  if (type && exchange && isFloat)
-    type = ir::bitWidth(t.elem) == 64 ? AtomType::I64 : ir::bitWidth(t.elem) == 32 ? AtomType::I32 : AtomType::I16;
-  if (!type || (*type == AtomType::I16 && what != AtomOp::Cas)) {
-    fail(op, "no atomic instruction for " + ir::str(t.scalarType()));
-    return;
+  auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
+  a->wantOld = usedAtomics_.contains(&op);
+  a->byCompare = a->op == AtomOp::FAdd && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
+  // One fence before many instructions and one behind them instead of two around each.
+  MemSem sem = a->sem;
+  bool isFenced = isOrdered && (get(op.operands[0]).size() > vec || a->byCompare);
+  if (isFenced) {
+    a->sem = MemSem::Relaxed;
+    if (sem != MemSem::Acquire)
+      in_->memoryFence(a->scope);
   }
+  Regs old = atomics(op, *a, vec);
+  if (isFenced && sem != MemSem::Release)
+    in_->memoryFence(a->scope);
+  if (a->wantOld)
+    set(op.result(), fromOwners(op, old, op.result()->type));
+  if (isOrdered)
+    barrier();
+}
+
+Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
+  const ir::Type &t = op.result()->type;
+  bool isCas = a.op == AtomOp::Cas;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[isCas ? 2 : 1]);
   const Regs *mask = !isCas && op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
   V owns = ownsElements(t.layout);
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;
   Regs old;
-  for (unsigned r = 0; r < pointers.size(); ++r) {
+  for (unsigned r = 0; r < pointers.size(); r += vec) {
     if (r & free) {
-      old.push_back(old[r & ~free]);
+      for (unsigned i = 0; i < vec && a.wantOld; ++i)
+        old.push_back(old[(r + i) & ~free]);
       continue;
     }
-    V value = exchange ? bitsOf(values[r]) : values[r];
+    Regs x;
+    for (unsigned i = 0; i < vec; ++i)
+      x.push_back(a.isExchange ? bitsOf(values[r + i]) : values[r + i]);
     V expected = isCas ? bitsOf(get(op.operands[1])[r]) : nullptr;
-    Scope scope = scopeOf(op.strAttr("scope"));
     V pred = conjunction(owns, mask ? (*mask)[r] : nullptr);
-    if (what == AtomOp::FAdd && !Instr::hasAtomic(target_, false, what, *type, 1)) {
-      old.push_back(addByCompare(pointers[r], value, sem, scope, pred));
-      continue;
-    }
-    Regs got = in_->atomic(false, pointers[r], what, *type, {value}, expected, sem, scope, pred, true);
-    old.push_back(exchange ? fromBits(got[0], regType(t)) : got[0]);
+    Regs got = a.byCompare ? addByCompare(pointers[r], x, a.scope, pred)
+                           : in_->atomic(false, pointers[r], a.op, a.type, x, expected, a.sem, a.scope, pred, a.wantOld);
+    for (unsigned i = 0; i < vec && a.wantOld; ++i)
+      old.push_back(a.isExchange ? fromBits(got[i], regType(t)) : got[i]);
   }
-  set(op.result(), fromOwners(op, old, t));
-  if (sem != MemSem::Relaxed)
-    barrier();
+  return old;
 }
 
-V Lowering::addByCompare(V pointer, V value, MemSem sem, Scope scope, V pred) {
-  llvm::Type *bits = b_.getInt16Ty();
+Regs Lowering::addByCompare(V pointer, const Regs &values, Scope scope, V pred) {
+  auto count = static_cast<unsigned>(values.size());
+  llvm::Type *half = b_.getInt16Ty(), *bits = b_.getIntNTy(16 * count);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("add"), *loop = newBlock("try"), *after = newBlock("end");
   pred ? b_.CreateCondBr(pred, first, after) : b_.CreateBr(first);
   b_.SetInsertPoint(first);
-  V addend = vec_->widen(value, Elem::BF16);
+  Regs addends;
+  for (V x : values)
+    addends.push_back(vec_->widen(x, Elem::BF16));
   b_.CreateBr(loop);
   b_.SetInsertPoint(loop);
   // The first guess is as good as any: a wrong one brings what is there.
   llvm::PHINode *guess = b_.CreatePHI(bits, 2);
   guess->addIncoming(llvm::ConstantInt::get(bits, 0), first);
-  // Single precision holds the sum exactly enough that rounding it once more rounds right.
-  V sum = vec_->narrow(b_.CreateFAdd(vec_->widen(guess, Elem::BF16), addend), Elem::BF16);
-  V there = in_->atomic(false, pointer, AtomOp::Cas, AtomType::I16, {sum}, guess, sem, scope, nullptr, true)[0];
+  auto element = [&](V word, unsigned i) { return b_.CreateTrunc(i ? b_.CreateLShr(word, 16 * i) : word, half); };
+  V sums = llvm::ConstantInt::get(bits, 0);
+  for (unsigned i = 0; i < count; ++i) {
+    // Single precision holds the sum exactly enough that rounding it once more rounds right.
+    V sum = vec_->narrow(b_.CreateFAdd(vec_->widen(element(guess, i), Elem::BF16), addends[i]), Elem::BF16);
+    sums = b_.CreateOr(sums, b_.CreateShl(b_.CreateZExt(sum, bits), 16 * i));
+  }
+  AtomType word = count == 1 ? AtomType::I16 : AtomType::I32;
+  V there = in_->atomic(false, pointer, AtomOp::Cas, word, {sums}, guess, MemSem::Relaxed, scope, nullptr, true)[0];
   guess->addIncoming(there, b_.GetInsertBlock());
-  V done = b_.CreateICmpEQ(there, guess);
   llvm::BasicBlock *last = b_.GetInsertBlock();
-  b_.CreateCondBr(done, after, loop);
+  b_.CreateCondBr(b_.CreateICmpEQ(there, guess), after, loop);
   b_.SetInsertPoint(after);
   llvm::PHINode *old = b_.CreatePHI(bits, 2);
   if (pred)
     old->addIncoming(llvm::PoisonValue::get(bits), before);
   old->addIncoming(there, last);
-  return old;
+  Regs out;
+  for (unsigned i = 0; i < count; ++i)
+    out.push_back(element(old, i));
+  return out;
 }
 
 Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {

@@ -16,11 +16,14 @@ const ir::Op *Lowering::tileOf(const Value *v) {
   return v->def;
 }
 
-/// A tile dies after the last operation of its own block that uses it, itself or in its regions.
+/// A tile dies after the last operation of its own block that uses it, itself or in its regions. Atomics that nobody asks
+/// for their old values are found on the same walk.
 void Lowering::findLastUsers(const ir::Block &b) {
   for (const Op *op : b.ops) {
     for (const Value *v : op->operands)
-      if (v->type.isShared) {
+      if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas)) {
+        usedAtomics_.insert(v->def);
+      } else if (v->type.isShared) {
         const Op *tile = tileOf(v), *user = op;
         while (user->parent != tile->parent)
           user = user->parent->parent->op;

@@ -25,7 +25,7 @@ void remarkAccess(const ir::Op &op, const AxisFacts &facts, unsigned axis, int64
   size_t maskAt = isLoad ? 1 : 2;
   const ir::Value *mask = op.operands.size() > maskAt ? op.operands[maskAt] : nullptr;
   int64_t bytes = byteWidth(pointer->type.elem);
-  diag.report(diag::notVectorized, op.loc, isLoad ? "load" : "store", vec, wanted, bytes,
+  diag.report(diag::notVectorized, op.loc, isLoad ? "load" : op.kind == ir::OpKind::Store ? "store" : "atomic", vec, wanted, bytes,
               reason(facts.of(pointer, axis), mask ? &facts.of(mask, axis) : nullptr, vec, bytes));
 }
 
