@@ -5,6 +5,7 @@
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/Remarks.h"
@@ -518,6 +519,14 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::Gather:
     wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
     break;
+  case OpKind::DescStore:
+  case OpKind::DescReduce: {
+    const Type &t = op.operands.back()->type;
+    wanted.back() = typeOf(op.operands.back()).layout;
+    if (!planBulkStore(out_.layouts[wanted.back() - 1u], t.shape, t.elem))
+      wanted.back() = id(bulkStoreLayout(t.shape, t.elem, homes_.warps()));
+    break;
+  }
   case OpKind::Histogram:
   case OpKind::Assert:
     // Value and mask element by element.

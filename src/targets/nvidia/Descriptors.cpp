@@ -3,6 +3,7 @@
 #include "ir/Builder.h"
 #include "passes/AxisFacts.h"
 #include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 
@@ -142,54 +143,119 @@ void copyLoads(Module &m, Block &b) {
 
 } // namespace
 
-bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
-  const auto &t = *static_cast<const NvTarget *>(target);
-  if (op.kind != OpKind::DescLoad || t.sm != 90 || !t.archFeatures)
-    return false;
-  DescAccess a = descAccess(op);
-  const Type &type = op.result()->type;
-  const Block &entry = entryOf(op);
-  int64_t bytes = byteWidth(type.elem);
-  if (a.rank() != 2 || type.elem == Elem::I1 || a.block[1] * bytes < 16 || a.block[0] < 8 || (op.intAttr("nan") && bytes == 1))
-    return false;
-  if (a.base->def || a.base->block != &entry)
+/// Can the launch encode the map, and does the instruction take the coordinates?
+static bool hasMap(const DescAccess &a, const Type &block, const AxisFacts &facts, const Block &entry) {
+  unsigned last = a.rank() - 1;
+  int64_t bytes = byteWidth(block.elem);
+  if (block.elem == Elem::I1 || a.block[last] * bytes < 16 || a.base->def || a.base->block != &entry)
     return false;
   for (std::span<Value *const> list : {a.extents, a.strides})
     for (const Value *v : list)
       if (!termOf(v, entry))
         return false;
-  return facts.of(a.offsets[1]).axes[0].divisibility * bytes % 16 == 0;
+  return facts.of(a.offsets[last]).axes[0].divisibility * bytes % 16 == 0;
 }
 
-layout::LinearLayout tmaTile(const Type &t) {
-  unsigned bytes = byteWidth(t.elem);
-  return layout::sharedSwizzled(t.shape, layout::Extents{1, 0}, 8 * bytes, *layout::widestSwizzle(t.shape[1] * bytes));
+bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
+  const auto &t = *static_cast<const NvTarget *>(target);
+  if (t.sm != 90 || !t.archFeatures)
+    return false;
+  DescAccess a = descAccess(op);
+  const Type &type = a.value ? a.value->type : op.result()->type;
+  if (!hasMap(a, type, facts, entryOf(op)))
+    return false;
+  switch (op.kind) {
+  case OpKind::DescLoad:
+    return a.rank() == 2 && a.block[0] >= 8 && !(op.intAttr("nan") && byteWidth(type.elem) == 1);
+  case OpKind::DescStore:
+    return !livesCoalesced(a.value);
+  default:
+    return hasBulkReduce(op.strAttr("rmw"), type.elem);
+  }
 }
 
-TmaBoxes::TmaBoxes(const Type &tile) {
-  unsigned bytes = byteWidth(tile.elem);
-  auto span = static_cast<unsigned>(*layout::widestSwizzle(tile.shape[1] * bytes));
-  rows = static_cast<unsigned>(std::min<int64_t>(256, tile.shape[0]));
-  columns = span / bytes;
-  swizzle = span == 16 ? uint8_t{0} : static_cast<uint8_t>(span);
+TmaTile::TmaTile(const Shape &shape, Elem elem) : shape(shape), bytes(byteWidth(elem)) {
+  int64_t columns = shape[shape.rank() - 1], rows = shape.numel() / columns;
+  std::optional<layout::SwizzleMode> mode = rows >= 8 ? layout::widestSwizzle(columns * bytes) : std::nullopt;
+  if (mode && *mode != layout::SwizzleMode::None)
+    swizzle = static_cast<uint8_t>(*mode);
+  box.assign(shape.rank(), 1);
+  box.back() = swizzle ? swizzle / bytes : static_cast<uint32_t>(std::min<int64_t>(256, columns));
+  // A box is contiguous if all dimensions inside the first one that is cut are whole.
+  for (unsigned d = shape.rank() - 1; d-- > 0;) {
+    box[d] = static_cast<uint32_t>(std::min<int64_t>(256, shape[d]));
+    if (box[d] < shape[d])
+      break;
+  }
+}
+
+layout::LinearLayout TmaTile::layout() const {
+  using layout::Dim;
+  int64_t columns = shape[shape.rank() - 1], rows = shape.numel() / columns;
+  layout::DimList outs = layout::tensorDims(shape);
+  if (swizzle)
+    return layout::sharedSwizzled(layout::Extents{rows, columns}, layout::Extents{1, 0}, 8 * bytes, layout::SwizzleMode(swizzle)).reshapeOuts(outs);
+  // Offsets count the columns of a box, the rows, the boxes beside each other.
+  std::vector<uint64_t> bases;
+  for (uint64_t column = 1; column < box.back(); column *= 2)
+    bases.push_back(column);
+  for (int64_t row = 1; row < rows; row *= 2)
+    bases.push_back(static_cast<uint64_t>(row * columns));
+  for (uint64_t column = box.back(); column < static_cast<uint64_t>(columns); column *= 2)
+    bases.push_back(column);
+  return layout::LinearLayout({layout::dimOfSize(Dim::Offset, shape.numel())}, outs, bases);
+}
+
+std::vector<TmaTile::Box> TmaTile::boxes() const {
+  unsigned last = shape.rank() - 1;
+  auto columns = static_cast<uint32_t>(shape[last]), rows = static_cast<uint32_t>(shape.numel() / columns);
+  std::vector<Box> out;
+  for (uint32_t column = 0; column < columns; column += box[last]) {
+    Box b{0, std::vector<uint32_t>(shape.rank())};
+    b.at[last] = column;
+    for (;;) {
+      uint32_t row = 0;
+      for (unsigned d = 0; d < last; ++d)
+        row = row * static_cast<uint32_t>(shape[d]) + b.at[d];
+      b.offset = bytes * (column * rows + row * box[last]);
+      out.push_back(b);
+      unsigned d = last;
+      while (d-- > 0) {
+        if ((b.at[d] += box[d]) < shape[d])
+          break;
+        b.at[d] = 0;
+      }
+      if (d == ~0u)
+        break;
+    }
+  }
+  return out;
+}
+
+static TensorMap mapOf(const Op &op, std::span<Value *const> all, unsigned rank, const TmaTile &tile) {
+  const Block &entry = entryOf(op);
+  TensorMap m;
+  m.elem = all[0]->type.elem;
+  m.swizzle = tile.swizzle;
+  m.base = *termOf(all[0], entry);
+  for (unsigned d = 0; d < rank; ++d) {
+    m.extents.push_back(*termOf(all[1 + d], entry));
+    m.strides.push_back(*termOf(all[1 + rank + d], entry));
+  }
+  m.box = tile.box;
+  return m;
 }
 
 TensorMap tensorMapOf(const Op &copy) {
   const Type &tile = copy.operands[0]->type;
-  unsigned rank = tile.shape.rank();
-  std::span<Value *const> all(copy.operands);
-  const Block &entry = entryOf(copy);
-  TensorMap m;
-  TmaBoxes boxes(tile);
-  m.elem = tile.elem;
+  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), tile.shape.rank(), TmaTile(tile.shape, tile.elem));
   m.nanFill = copy.intAttr("nan") != 0;
-  m.swizzle = boxes.swizzle;
-  m.base = *termOf(all[2], entry);
-  for (unsigned d = 0; d < rank; ++d) {
-    m.extents.push_back(*termOf(all[3 + d], entry));
-    m.strides.push_back(*termOf(all[3 + rank + d], entry));
-  }
-  m.box = {boxes.rows, boxes.columns};
+  return m;
+}
+
+TensorMap tensorMapOf(const Op &access, const TmaTile &tile) {
+  TensorMap m = mapOf(access, access.operands, tile.shape.rank(), tile);
+  m.isSigned = access.kind == OpKind::DescStore || access.strAttr("rmw") == "smin" || access.strAttr("rmw") == "smax";
   return m;
 }
 

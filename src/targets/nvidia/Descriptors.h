@@ -5,16 +5,29 @@
 
 namespace tegula::nvidia {
 
-/// A tile as TMA writes it, row by row in atoms of the widest swizzle.
-layout::LinearLayout tmaTile(const ir::Type &block);
-/// The tile is copied box by box: one column of atoms, at most 256 rows.
-struct TmaBoxes {
-  unsigned rows = 0, columns = 0; // of a box
-  uint8_t swizzle = 0;            // span in bytes, 0 for tiles 16 bytes wide
-  explicit TmaBoxes(const ir::Type &tile);
+/// A tile in shared memory as bulk tensor copies read and write it, box by box: boxes of the whole rows, or columns of them. The leading
+/// dimensions count as rows, in row-major order.
+struct TmaTile {
+  std::vector<uint32_t> box; // extents, outermost first, at most 256 each
+  uint8_t swizzle = 0;       // span in bytes; 0: none
+  ir::Shape shape;
+  unsigned bytes = 1; // of an element
+  /// At least eight rows are swizzled as widely as their length allows: wgmma reads them as they lie, warps without bank conflicts. Fewer, or
+  /// rows of 16 bytes, lie one after the other.
+  explicit TmaTile(const ir::Shape &shape, ir::Elem elem);
+  layout::LinearLayout layout() const;
+  /// One copy: where the box lies in the tile, in bytes, and where in the block, in elements.
+  struct Box {
+    uint32_t offset;
+    std::vector<uint32_t> at;
+  };
+  std::vector<Box> boxes() const;
 };
-/// The map for a tma_copy. `argument` numbers a kernel argument among those of the kernel.
+inline layout::LinearLayout tmaTile(const ir::Type &block) { return TmaTile(block.shape, block.elem).layout(); }
+/// The map for a tma_copy.
 TensorMap tensorMapOf(const ir::Op &tmaCopy);
+/// The map for a desc_store or desc_reduce that writes tiles of this form.
+TensorMap tensorMapOf(const ir::Op &access, const TmaTile &tile);
 
 /// Users of `tensor` among `users` that can take `tile`, which holds it, do so: dots by way of to_shared, conversions as loads from the
 /// tile, permutations as other views of it. The others stay.

@@ -93,7 +93,8 @@ void Lowering::arguments() {
   std::vector<bool> written(source_->block()->args.size());
   std::function<void(const ir::Block &)> findStores = [&](const ir::Block &b) {
     for (const Op *op : b.ops) {
-      if (op->kind == OpKind::Store || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas) {
+      if (op->kind == OpKind::Store || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas || op->kind == OpKind::DescStore ||
+          op->kind == OpKind::DescReduce) {
         int arg = baseArgument(op->operands[0]);
         for (size_t i = 0; i < written.size(); ++i)
           if (arg < 0 || static_cast<size_t>(arg) == i)
@@ -186,7 +187,11 @@ void Lowering::lowerOp(const Op &op) {
     return gather(op);
   case OpKind::Histogram:
     return histogram(op);
+  case OpKind::DescStore:
+  case OpKind::DescReduce:
+    return bulkStore(op);
   case OpKind::Barrier:
+    finishBulkStores();
     return barrier();
   case OpKind::Dot:
     return dot(op);
@@ -202,6 +207,7 @@ void Lowering::lowerOp(const Op &op) {
   }
   case OpKind::SharedLoad:
     in_->setSite(siteOf(op));
+    memory_.touched(tiles_[tileOf(op.operands[0])], false);
     return set(op.result(), loadShared(layoutOf(op.operands[0]), scalar(op.operands[0]), op.result()->type));
   case OpKind::SharedStore:
     in_->setSite(siteOf(op));
@@ -245,6 +251,9 @@ void Lowering::lowerOp(const Op &op) {
     b_.CreateAssumption(scalar(op.operands[0]));
     return;
   case OpKind::Return:
+    // Shared memory must stay until it has been read.
+    if (storesInBulk_)
+      in_->bulkWait(0, true);
     b_.CreateRetVoid();
     return;
   case OpKind::Yield:

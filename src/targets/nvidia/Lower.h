@@ -7,6 +7,7 @@
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
 //   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
+//   LowerTiles.cpp    lifetimes and barriers of shared memory, mbarriers  LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp      dot                                                LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
@@ -14,6 +15,7 @@
 #include "passes/AxisFacts.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/common/Vec.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/SharedMemory.h"
@@ -100,7 +102,8 @@ private:
   void convert(const Op &op);
   /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
   /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
-  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t);
+  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
+  void storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from, const ir::Type &t);
   /// And back, all registers.
   Regs loadShared(const LinearLayout &memory, V base, const ir::Type &t);
   /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at once.
@@ -144,12 +147,30 @@ private:
   void findTensorMaps(const ir::Block &b);
   V mapAddress(unsigned map);
   void tmaCopy(const Op &op);
+  V plus(V x, uint32_t n);
+  Regs boxAt(std::span<Value *const> offsets, const std::vector<uint32_t> &at);
   V sharedAt(V base, V index, unsigned bytes);
   void storeElement(V address, V x, const ir::Type &t, V pred);
   V loadElement(V address, const ir::Type &t, V pred = nullptr, V other = nullptr);
   llvm::Type *memType(const ir::Type &t); // i1 takes a byte
   V toMemory(V x);
   V fromMemory(V x, const ir::Type &t);
+
+  // Stores and reductions by TMA (LowerBulk.cpp).
+  struct BulkWrite {
+    int arg;
+    const Op *op;
+  };
+  void bulkStore(const Op &op);
+  const BulkStore &bulkPlan(const Op &op);
+  void holdBuffers(const Op &loop);
+  void releaseBuffers(const Op &loop);
+  void makeFree(SharedRange r);
+  void finishBulkStores();
+  void finishBeforeCopies();
+  bool orderBulk(const Op &op);
+  bool isTiling(const Op &op) const;
+  static bool mayBeSame(int a, int b);
 
   // Memory (LowerMemory.cpp).
   void load(const Op &op);
@@ -184,6 +205,7 @@ private:
   /// Adds one bf16 or an aligned pair where there is no instruction for it (before sm_90): by compare-and-swap until nobody
   /// came between. The old values. Gives no order: that is the caller's.
   Regs addByCompare(V pointer, const Regs &values, Scope scope, V pred);
+  static AtomOp atomOp(std::string_view rmw);
   void gather(const Op &op);
   void histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.
@@ -212,6 +234,15 @@ private:
     bool writes;
     const Op *tiled = nullptr; // a store whose elements are always written by the same threads
   };
+  /// All that order depends on at one place; what another path to a place has done is added.
+  struct Accesses {
+    llvm::SmallVector<Seen, 8> seen;
+    llvm::SmallVector<BulkWrite, 2> bulkWrites;
+    llvm::SmallVector<SharedRange, 2> bulkReads;
+  };
+  Accesses accesses() const { return {seen_, bulkWrites_, bulkReads_}; }
+  void alsoAccesses(const Accesses &a);
+  bool accessesIn(const ir::Block &b, Accesses &out) const;
 
   // LowerControl.cpp.
   void forLoop(const Op &op);
@@ -227,7 +258,6 @@ private:
   /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
   void ifThen(V pred, const std::function<void()> &body);
   void forgetAccesses();
-  bool accessesIn(const ir::Block &b, llvm::SmallVectorImpl<Seen> &out) const;
 
   const ir::Module &m_;
   const NvTarget &target_;
@@ -252,6 +282,13 @@ private:
 
   llvm::SmallVector<Seen, 8> seen_;
   llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads
+  llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
+  llvm::SmallVector<BulkWrite, 2> bulkWrites_;  // nobody has waited until they were done
+  llvm::SmallVector<SharedRange, 2> bulkReads_; // shared memory that bulk stores may still read
+  std::optional<SharedRange> held_;             // room for buffers while a loop runs
+  const Op *heldBy_ = nullptr;
+  bool storesInBulk_ = false;
+  llvm::SmallVector<int, 4> copied_;            // arguments that asynchronous copies read
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;
   llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now

@@ -57,6 +57,13 @@ std::optional<AtomType> typeOf(const ir::Type &t) {
 
 } // namespace
 
+AtomOp Lowering::atomOp(std::string_view rmw) {
+  for (const RmwRow &row : rmwTable)
+    if (row.name == rmw)
+      return row.op;
+  llvm_unreachable("the verifier knows the names");
+}
+
 /// Operation and type of the instruction; nullopt where the hardware has none and no way around is known.
 std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
   Atomic a;
@@ -85,11 +92,12 @@ void Lowering::atomic(const Op &op) {
     return;
   }
   // What this program did before is visible to whoever sees the atomic, and the other way round: all threads meet.
-  bool isOrdered = a->sem != MemSem::Relaxed;
-  if (isOrdered)
+  if (isOrdered) {
+    finishBulkStores();
     barrier();
-  else
+  } else {
     orderAccess(op, true);
+  }
   in_->setSite(siteOf(op));
   auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
   a->wantOld = usedAtomics_.contains(&op);

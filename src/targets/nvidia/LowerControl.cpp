@@ -65,24 +65,35 @@ void Lowering::forgetAccesses() {
 }
 
 /// What another iteration may have accessed; false if that cannot be told.
-bool Lowering::accessesIn(const ir::Block &b, llvm::SmallVectorImpl<Seen> &out) const {
+bool Lowering::accessesIn(const ir::Block &b, Accesses &out) const {
+  bool isKnown = true;
   for (const Op *op : b.ops) {
     bool isRead = op->kind == ir::OpKind::Load, isAtomic = op->kind == ir::OpKind::AtomicRmw || op->kind == ir::OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == ir::OpKind::Store)
-      out.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr});
+      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr});
+    else if (op->kind == ir::OpKind::DescStore || op->kind == ir::OpKind::DescReduce)
+      out.bulkWrites.push_back({baseArgument(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))
-      return false;
+      isKnown = false;
     for (const ir::Region *r : op->regions)
-      if (!accessesIn(*r->block, out))
-        return false;
+      isKnown &= accessesIn(*r->block, out);
   }
-  return true;
+  return isKnown;
+}
+
+void Lowering::alsoAccesses(const Accesses &a) {
+  seen_.append(a.seen.begin(), a.seen.end());
+  for (const BulkWrite &w : a.bulkWrites)
+    if (llvm::none_of(bulkWrites_, [&](const BulkWrite &b) { return b.op == w.op; }))
+      bulkWrites_.push_back(w);
+  bulkReads_.append(a.bulkReads.begin(), a.bulkReads.end());
 }
 
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool writes = writesGlobal(op);
   bool reverse = op.intAttr("reverse") != 0;
+  holdBuffers(op);
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
   llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
@@ -96,13 +107,14 @@ void Lowering::forLoop(const Op &op) {
   b_.CreateCondBr(reverse ? b_.CreateICmpSGT(index, upper) : b_.CreateICmpSLT(index, upper), inside, after);
   b_.SetInsertPoint(inside);
   // Reads alone change nothing for each other.
-  llvm::SmallVector<Seen, 8> around = seen_;
+  Accesses around = accesses();
   bool isKnown = accessesIn(body, around);
   auto otherIterations = [&] {
     if (isKnown)
-      seen_ = around;
+      seen_.clear();
     else
       forgetAccesses();
+    alsoAccesses(around);
   };
   if (writes)
     otherIterations();
@@ -118,18 +130,24 @@ void Lowering::forLoop(const Op &op) {
   if (writes)
     otherIterations();
   memory_.unknownBefore();
+  releaseBuffers(op);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], Regs(get(carried[i])));
 }
 
 void Lowering::whileLoop(const Op &op) {
   const ir::Block &test = *op.region(0), &body = *op.region(1);
+  holdBuffers(op);
+  Accesses around = accesses();
+  accessesIn(test, around);
+  accessesIn(body, around);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("while"), *inside = newBlock("while.body"), *after = newBlock("while.end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   auto nodes = phis(test.args);
   incoming(nodes, op.operands, before);
   forgetAccesses();
+  alsoAccesses(around);
   block(test);
   if (!ok_)
     return;
@@ -146,6 +164,8 @@ void Lowering::whileLoop(const Op &op) {
   b_.CreateBr(header);
   b_.SetInsertPoint(after);
   forgetAccesses();
+  alsoAccesses(around);
+  releaseBuffers(op);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], Regs(get(given[i + 1])));
 }
@@ -162,6 +182,7 @@ static bool isOnlyCopies(const ir::Op &op) {
 
 void Lowering::ifElse(const Op &op) {
   bool quiet = isOnlyCopies(op);
+  Accesses before = accesses(), then;
   llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
@@ -173,7 +194,14 @@ void Lowering::ifElse(const Op &op) {
       return;
     end[i] = b_.GetInsertBlock();
     b_.CreateBr(after);
+    if (i == 0) {
+      then = accesses();
+      seen_ = before.seen;
+      bulkWrites_ = before.bulkWrites;
+      bulkReads_ = before.bulkReads;
+    }
   }
+  alsoAccesses(then);
   b_.SetInsertPoint(after);
   if (!quiet)
     forgetAccesses();

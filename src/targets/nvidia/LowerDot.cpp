@@ -130,8 +130,8 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   in_->setSite(siteOf(op));
   // What other threads put into the tiles is there after a barrier; rings bring their own.
   for (unsigned i = aInRegisters; i < 2; ++i)
-    if (const Op *tile = tileOf(op.operands[i]); tile->kind == ir::OpKind::ToShared) {
-      if (memory_.needsBarrier(tiles_[tile], false))
+    if (const Op *tile = tileOf(op.operands[i])) {
+      if (tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
         barrier();
       memory_.touched(tiles_[tile], false);
     }

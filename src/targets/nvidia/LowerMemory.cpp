@@ -13,8 +13,10 @@ int Lowering::baseArgument(const Value *p) const { return nvidia::baseArgument(p
 void Lowering::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = baseArgument(pointer);
+  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return mayBeSame(w.arg, arg); }))
+    finishBulkStores();
   for (const Seen &s : seen_)
-    if ((s.writes || writes) && (s.arg < 0 || arg < 0 || s.arg == arg) && s.pointer != pointer && s.tiled != &op) {
+    if ((s.writes || writes) && mayBeSame(s.arg, arg) && s.pointer != pointer && s.tiled != &op) {
       barrier();
       break;
     }

@@ -227,9 +227,9 @@ ConversionOptions Lowering::conversionOptions() const {
 
 // ---- tiles in shared memory
 
-void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) {
+void Lowering::storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from, const ir::Type &t) {
   PlanEmit emit{*this, base, elementBits(t)};
-  SharedSide side = layout::planSharedAccess(m_.layoutOf(t), memory, emit.bits, true, conversionOptions());
+  SharedSide side = layout::planSharedAccess(from, memory, emit.bits, true, conversionOptions());
   for (const SharedAccess &a : side.accesses) {
     std::vector<V> values;
     for (uint16_t r : a.registers)

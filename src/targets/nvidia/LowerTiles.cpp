@@ -1,6 +1,5 @@
 // Shared memory of a block: where tiles and scratch lie, when threads must meet, copies that bypass the registers.
 #include "targets/common/Frame.h"
-#include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/Lower.h"
 #include <algorithm>
 
@@ -96,8 +95,7 @@ V Lowering::scratch(const Op &op, uint64_t bytes) {
     releaseShared(isBetter ? r : other);
     r = isBetter ? other : r;
   }
-  if (memory_.needsBarrier(r, true))
-    barrier();
+  makeFree(r);
   scratch_.push_back(r);
   memory_.touched(r, true);
   in_->setSite(siteOf(op));
@@ -148,8 +146,12 @@ void Lowering::sharedAlloc(const Op &op) {
   endsAfter_[last ? last : &op].push_back(&op);
   // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote what will be copied: the
   // copies themselves are not looked at one by one.
-  if (memory_.needsBarrier(r, true) || (op.kind == OpKind::SharedAlloc && wroteGlobal()))
-    barrier();
+  makeFree(r);
+  if (op.kind == OpKind::SharedAlloc) {
+    finishBeforeCopies();
+    if (wroteGlobal())
+      barrier();
+  }
   set(op.result(), {sharedAddress(r)});
 }
 
@@ -172,9 +174,9 @@ void Lowering::barrierAlloc(const Op &op) {
   const Op *last = lastUser_.lookup(&op);
   endsAfter_[last ? last : &op].push_back(&op);
   // TMA may read and write where threads have stored before.
+  finishBeforeCopies();
   bool wrote = wroteGlobal();
-  if (memory_.needsBarrier(r, true))
-    barrier();
+  makeFree(r);
   in_->setSite(siteOf(op));
   V first = sharedAddress(r);
   ifThen(isFirstThread(), [&] {
@@ -217,13 +219,16 @@ void Lowering::barrierArrive(const Op &op) {
 
 void Lowering::findTensorMaps(const ir::Block &b) {
   for (const Op *op : b.ops) {
-    if (op->kind == OpKind::TmaCopy) {
-      TensorMap map = tensorMapOf(*op);
+    bool isStore = op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce;
+    if (isStore || op->kind == OpKind::TmaCopy) {
+      TensorMap map = isStore ? tensorMapOf(*op, bulkPlan(*op).step) : tensorMapOf(*op);
       auto it = std::find(meta_.tensorMaps.begin(), meta_.tensorMaps.end(), map);
       maps_[op] = static_cast<unsigned>(it - meta_.tensorMaps.begin());
       if (it == meta_.tensorMaps.end())
         meta_.tensorMaps.push_back(std::move(map));
     }
+    if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
+      copied_.push_back(baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]));
     for (const ir::Region *r : op->regions)
       findTensorMaps(*r->block);
   }
@@ -238,16 +243,21 @@ V Lowering::mapAddress(unsigned map) {
 void Lowering::tmaCopy(const Op &op) {
   in_->setSite(siteOf(op));
   const Value *tile = op.operands[0];
-  TmaBoxes boxes(tile->type);
   unsigned rank = tile->type.shape.rank();
-  auto rows = static_cast<unsigned>(tile->type.shape[0]), columns = static_cast<unsigned>(tile->type.shape[1]);
-  V base = scalar(tile), row = scalar(op.operands[2 + 2 * rank + 1]), column = scalar(op.operands[2 + 2 * rank + 2]);
-  auto plus = [&](V x, unsigned n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; };
-  unsigned width = boxes.columns * ir::byteWidth(tile->type.elem);
-  for (unsigned c = 0; c < columns; c += boxes.columns)
-    for (unsigned r = 0; r < rows; r += boxes.rows)
-      in_->tmaLoad(plus(base, width * (c / boxes.columns * rows + r)), mapAddress(maps_[&op]), {plus(column, c), plus(row, r)},
-                   scalar(op.operands[1]), nullptr, isFirstThread());
+  V base = scalar(tile);
+  for (const TmaTile::Box &box : TmaTile(tile->type.shape, tile->type.elem).boxes())
+    in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at), scalar(op.operands[1]),
+                 nullptr, isFirstThread());
+}
+
+V Lowering::plus(V x, uint32_t n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; }
+
+/// Coordinates of a box, innermost first, as instructions want them.
+Regs Lowering::boxAt(std::span<Value *const> offsets, const std::vector<uint32_t> &at) {
+  Regs out;
+  for (size_t d = offsets.size(); d-- > 0;)
+    out.push_back(plus(scalar(offsets[d]), at[d]));
+  return out;
 }
 
 void Lowering::asyncCopy(const Op &op) {

@@ -81,9 +81,9 @@ struct GpuKernelMeta {
   std::vector<TensorMap> tensorMaps;
 };
 
-/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `target` is an NvTarget. Kept are two-dimensional loads whose
-/// descriptor follows from the kernel's arguments alone, so that the launch can encode it, and whose columns start at
-/// multiples of 16 bytes: at others the instruction fails (docs/hopper.md §2.2).
+/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `target` is an NvTarget. Kept are accesses whose descriptor follows from
+/// the kernel's arguments alone, so that the launch can encode it, and whose columns start at multiples of 16 bytes: at others the
+/// instruction fails (docs/hopper.md §2.2). Stores only of values that do not live where a coalesced store by pointers wants them anyway.
 bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *target);
 
 /// Nanoseconds.

@@ -2,6 +2,7 @@
 #include "targets/nvidia/TileLoop.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/BaseArgument.h"
+#include "targets/nvidia/BulkStores.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -35,7 +36,8 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
   case OpKind::Dot:
     return std::nullopt;
   default:
-    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::Yield || op.kind == OpKind::Assume)
+    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
+        op.kind == OpKind::Yield || op.kind == OpKind::Assume)
       return 0;
     return std::nullopt;
   }
@@ -48,6 +50,16 @@ bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, cons
   if (!loop || loop->kind != OpKind::For || loop->intAttr("reverse") || inner.intAttr("ops_ahead"))
     return false;
   const Function &f = functionOf(*loop);
+  // Buffers of bulk stores are kept as long as the loop runs.
+  uint64_t buffers = 0;
+  for (const Op *op : inner.parent->ops)
+    if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
+      const Type &t = op->operands.back()->type;
+      buffers = std::max(buffers, planBulkStore(m.layoutOf(t), t.shape, t.elem)->sharedBytes(1));
+    }
+  if (buffers > freeBytes)
+    return false;
+  freeBytes -= buffers;
   for (const Op *op : inner.parent->ops) {
     if (op == &inner)
       continue;
@@ -55,7 +67,7 @@ bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, cons
     if (!bytes || *bytes > freeBytes)
       return false;
     // The next tile is loaded before this one is stored: they must be different memory.
-    if (op->kind == OpKind::Store) {
+    if (op->kind == OpKind::Store || op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
       int to = baseArgument(op->operands[0], f);
       if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return baseArgument(l->operands[0], f) == to; }))
         return false;

@@ -1,0 +1,202 @@
+// desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation;
+// here stands who waits for them: the warp before it fills a buffer again, whoever uses their bytes of shared memory or of global memory
+// next, and the kernel's end.
+#include "targets/nvidia/Lower.h"
+
+
+namespace tegula::nvidia {
+
+using ir::OpKind;
+
+// ---- plans
+
+const BulkStore &Lowering::bulkPlan(const Op &op) {
+  std::unique_ptr<BulkStore> &plan = bulkPlans_[&op];
+  if (!plan) {
+    const Value *v = op.operands.back();
+    // Layouts without a plan were converted (AssignLayouts).
+    plan = std::make_unique<BulkStore>(*planBulkStore(layoutOf(v), v->type.shape, v->type.elem));
+  }
+  return *plan;
+}
+
+// ---- buffers
+
+/// Room for the buffers of all bulk stores in a loop, for as long as it runs: so that copies of one iteration go on in the next. Not if the
+/// loop wants the memory for tiles of its own.
+void Lowering::holdBuffers(const Op &loop) {
+  uint64_t one = 0;
+  bool other = false, scratch = false;
+  auto look = [&](auto &&self, const ir::Block &b) -> void {
+    for (const Op *op : b.ops) {
+      if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
+        one = std::max(one, bulkPlan(*op).sharedBytes(1));
+      other |= op->kind == OpKind::SharedAlloc || op->kind == OpKind::ToShared || op->kind == OpKind::BarrierAlloc;
+      scratch |= op->kind == OpKind::Reduce || op->kind == OpKind::Scan || op->kind == OpKind::Gather || op->kind == OpKind::Histogram ||
+                 op->kind == OpKind::Convert || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
+      for (const ir::Region *r : op->regions)
+        self(self, *r->block);
+    }
+  };
+  for (const ir::Region *r : loop.regions)
+    look(look, *r->block);
+  if (!one)
+    return;
+  constexpr uint64_t usualScratch = 8192;
+  uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
+  if (held_)
+    return;
+  if (other || top + one > limit) {
+    bulkReads_.push_back({0, UINT32_MAX}); // of the iteration before
+    return;
+  }
+  held_ = takeShared(loop, top + 2 * one <= limit ? 2 * one : one, SharedMemory::tileAlign);
+  heldBy_ = &loop;
+  makeFree(*held_);
+}
+
+void Lowering::releaseBuffers(const Op &loop) {
+  if (heldBy_ != &loop)
+    return;
+  bulkReads_.push_back(*held_);
+  releaseShared(*held_);
+  held_.reset();
+  heldBy_ = nullptr;
+}
+
+/// Nobody uses these bytes any more: bulk stores have read them, threads have met.
+void Lowering::makeFree(SharedRange r) {
+  bool isRead = llvm::any_of(bulkReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
+  if (isRead) {
+    in_->bulkWait(0, true);
+    bulkReads_.clear();
+  }
+  if (isRead || memory_.needsBarrier(r, true))
+    barrier();
+}
+
+// ---- order in global memory
+
+/// Everything that bulk stores of this program have written is there for all its threads.
+void Lowering::finishBulkStores() {
+  if (bulkWrites_.empty())
+    return;
+  in_->bulkWait(0, false);
+  bulkWrites_.clear();
+  bulkReads_.clear();
+  barrier();
+}
+
+/// The same before asynchronous copies are set up, if one of the kernel may read what was written.
+void Lowering::finishBeforeCopies() {
+  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return llvm::any_of(copied_, [&](int arg) { return mayBeSame(arg, w.arg); }); }))
+    finishBulkStores();
+}
+
+bool Lowering::mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
+
+/// The blocks of one store start at multiples of their extents: two of them are the same, and then each byte is written by the same thread
+/// both times, or have nothing in common.
+bool Lowering::isTiling(const Op &op) const {
+  ir::DescAccess a = ir::descAccess(op);
+  for (unsigned d = 0; d < a.rank(); ++d)
+    if (facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)
+      return false;
+  return true;
+}
+
+/// True if all earlier copies of this thread are done.
+bool Lowering::orderBulk(const Op &op) {
+  int arg = baseArgument(op.operands[0]);
+  bool meet = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg); }), wait = false, together = false;
+  // Behind plain accesses of other threads, which another path to memory does not see by itself.
+  if (meet)
+    in_->fenceProxyAsync(true);
+  for (const BulkWrite &w : bulkWrites_) {
+    bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
+    if (!mayBeSame(w.arg, arg) || commutes)
+      continue;
+    wait = true;
+    together |= w.op != &op || !isTiling(op);
+  }
+  if (wait)
+    in_->bulkWait(0, false);
+  if (together)
+    bulkWrites_.clear();
+  if (meet || together)
+    barrier();
+  alsoAccesses({{}, {{arg, &op}}, {}});
+  return wait;
+}
+
+// ---- the operation
+
+void Lowering::bulkStore(const Op &op) {
+  const BulkStore &plan = bulkPlan(op);
+  ir::DescAccess a = ir::descAccess(op);
+  const ir::Type &t = a.value->type;
+  in_->setSite(siteOf(op));
+  bool isQuiet = orderBulk(op);
+  unsigned buffers = plan.steps.size() > 1 ? 2 : 1;
+  bool isHeld = held_.has_value();
+  SharedRange room;
+  if (isHeld) {
+    room = *held_;
+    if (plan.sharedBytes(buffers) > room.size())
+      buffers = 1;
+  } else {
+    if (memory_.top() + SharedMemory::tileAlign + plan.sharedBytes(buffers) > target_.sharedLimit())
+      buffers = 1;
+    room = takeShared(op, plan.sharedBytes(buffers), SharedMemory::tileAlign);
+    makeFree(room);
+  }
+  // A warp's buffers are the same bytes for all stores that share the room: nobody else ever waits for them.
+  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps)));
+  V pred = b_.CreateICmpEQ(lane_, b_.getInt32(0));
+  if (plan.idleWarps)
+    pred = b_.CreateAnd(pred, b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)));
+  Regs start; // of the warp's part
+  for (unsigned d = 0; d < a.rank(); ++d) {
+    layout::ThreadMap map;
+    for (uint64_t basis : layoutOf(a.value).bases(layout::Dim::Warp))
+      map.warp.push_back(layoutOf(a.value).outs().part(basis, layout::tensorDim(d)));
+    uint64_t mask;
+    V mine = threadValue(map, mask);
+    start.push_back(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d]));
+  }
+  const Regs &value = get(a.value);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const BulkStore::Step &step = plan.steps[i];
+    // The buffer is free once the copies before the last `buffers` - 1 have read theirs.
+    if (i >= buffers || (i == 0 && isHeld)) {
+      if (i || !isQuiet)
+        in_->bulkWait(i == 0 ? 0 : buffers - 1, true);
+      in_->syncWarp();
+    }
+    V buffer = plus(first, static_cast<uint32_t>(i % buffers) * plan.bytes);
+    Regs part;
+    for (uint16_t r : step.registers)
+      part.push_back(value[r]);
+    storeShared(plan.memory, buffer, part, plan.registers, t);
+    in_->fenceProxyAsync();
+    in_->syncWarp();
+    for (const TmaTile::Box &box : plan.step.boxes()) {
+      Regs at;
+      for (unsigned d = a.rank(); d-- > 0;)
+        at.push_back(plus(start[d], step.at[d] + box.at[d]));
+      if (op.kind == OpKind::DescStore)
+        in_->tmaStore(mapAddress(maps_[&op]), at, plus(buffer, box.offset), pred);
+      else
+        in_->tmaReduce(mapAddress(maps_[&op]), at, plus(buffer, box.offset), atomOp(op.strAttr("rmw")), pred);
+    }
+    in_->bulkCommit();
+  }
+  storesInBulk_ = true;
+  if (isHeld)
+    return;
+  bulkReads_.push_back(room);
+  releaseShared(room);
+  memory_.touched(room, true);
+}
+
+} // namespace tegula::nvidia
