@@ -63,7 +63,17 @@ def test_next_tile_is_loaded_before_the_epilogue(stage):
     text = stage(PERSISTENT, "sm_90a", "gpu")
     assert text.index("shared_alloc") < text.index("for %")
     epilogue = text[text.rindex("dot_wait"):]
-    assert 0 < epilogue.index("tma_copy") < epilogue.index("convert") < epilogue.index("store %")
+    assert 0 < epilogue.index("tma_copy") < epilogue.index("fptrunc") < epilogue.index("desc_store")
+
+
+def test_warps_store_their_part_of_a_tile_by_tma(stage):
+    ptx = stage(PERSISTENT, "sm_90a", "ptx")
+    epilogue = ptx[ptx.index("cp.async.bulk.wait_group"):ptx.rindex("cp.async.bulk.commit_group")]
+    # 16 x 256 of a warp in four steps, two buffers; no block barrier, no store by pointers, nothing read back.
+    assert epilogue.count("cp.async.bulk.tensor.2d.global.shared::cta") == 4 and ptx.count("cp.async.bulk.commit_group") == 4
+    assert epilogue.count("stmatrix.sync.aligned.m8n8.x4") == 16 and epilogue.count("cp.async.bulk.wait_group.read 1") == 2
+    assert not re.search(r"bar\.sync|barrier|st\.global|ld\.shared", epilogue)
+    assert "desc_store" not in stage(PERSISTENT, "sm_89", "gpu")
 
 
 def test_warps_do_not_meet_between_tiles(stage):

@@ -163,11 +163,9 @@ private:
   };
   void bulkStore(const Op &op);
   const BulkStore &bulkPlan(const Op &op);
-  void holdBuffers(const Op &loop);
-  void releaseBuffers(const Op &loop);
+  void holdBuffers(const Op &loop), releaseBuffers(const Op &loop);
   void makeFree(SharedRange r);
-  void finishBulkStores();
-  void finishBeforeCopies();
+  void finishBulkStores(), finishBeforeCopies();
   bool orderBulk(const Op &op);
   bool isTiling(const Op &op) const;
   static bool mayBeSame(int a, int b);
@@ -286,7 +284,7 @@ private:
   llvm::SmallVector<BulkWrite, 2> bulkWrites_;  // nobody has waited until they were done
   llvm::SmallVector<SharedRange, 2> bulkReads_; // shared memory that bulk stores may still read
   std::optional<SharedRange> held_;             // room for buffers while a loop runs
-  const Op *heldBy_ = nullptr;
+  const Op *heldBy_ = nullptr;                  // the loop
   bool storesInBulk_ = false;
   llvm::SmallVector<int, 4> copied_;            // arguments that asynchronous copies read
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map

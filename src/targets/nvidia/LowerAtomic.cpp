@@ -92,6 +92,7 @@ void Lowering::atomic(const Op &op) {
     return;
   }
   // What this program did before is visible to whoever sees the atomic, and the other way round: all threads meet.
+  bool isOrdered = a->sem != MemSem::Relaxed;
   if (isOrdered) {
     finishBulkStores();
     barrier();
