@@ -22,6 +22,7 @@ void checkExit(Thread *t) {
 
 void resetAsync(Cta &cta) {
   cta.mbarriers = std::make_unique<MbarrierTable>();
+  cta.cluster->bulkWrites.clear();
   cta.banks.reset();
   if (cta.cluster->launch->config.countBanks)
     cta.banks = std::make_unique<BankCounter>();

@@ -34,6 +34,7 @@ struct AsyncState {
   std::deque<BulkGroup> bulk;
   uint32_t bulkGroup = 0;
   uint32_t bulkAgent = 0; // 0: none yet
+  std::deque<std::pair<uint32_t, uint64_t>> bulkWrites; // group and key in the cluster's map
   // wgmma
   std::vector<Accumulator> accumulators;
   std::deque<BulkGroup> wgmmas; // not yet waited for

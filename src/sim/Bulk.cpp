@@ -28,6 +28,15 @@ uint32_t beginBulkStore(Thread *t, int32_t site) {
   return a.bulkAgent;
 }
 
+void noteBulkWrite(Thread *t, int32_t site, uint64_t address, uint64_t bytes, int32_t op) {
+  AsyncState &a = asyncOf(t);
+  constexpr uint64_t longest = 256 * 8;
+  for (uint64_t at = address, end = address + bytes; at < end; at += longest) {
+    t->cluster->bulkWrites[at] = {std::min(end, at + longest), t->id, a.bulkGroup, site, op};
+    a.bulkWrites.push_back({a.bulkGroup, at});
+  }
+}
+
 } // namespace tegula::sim
 
 void tegula_sim_bulk_load(TegulaSimThread *t, int32_t site, uint32_t dst, uint64_t src, int32_t bytes, uint32_t bar,
@@ -65,6 +74,7 @@ void tegula_sim_bulk_store(TegulaSimThread *t, int32_t site, uint64_t dst, uint3
   checkGlobal(t, site, "bulk store", dst, uint64_t(bytes), 16);
   uint32_t agent = beginBulkStore(t, site);
   touchBulk(t, site, "bulk store", *cta, userOffset(src), uint32_t(bytes), Touch::AsyncLoad, agent);
+  noteBulkWrite(t, site, dst, uint64_t(bytes), -1);
   std::memcpy(reinterpret_cast<void *>(dst), from, size_t(bytes));
   advance(t);
 }
@@ -80,4 +90,12 @@ void tegula_sim_bulk_wait(TegulaSimThread *t, int32_t site, int32_t n, int32_t r
   }
   if (stamp)
     learn(t, a.bulkAgent, stamp);
+  std::map<uint64_t, BulkWrite> &writes = t->cluster->bulkWrites;
+  while (!readOnly && !a.bulkWrites.empty() && int64_t(a.bulkWrites.front().first) + n < int64_t(a.bulkGroup)) {
+    auto [group, at] = a.bulkWrites.front();
+    a.bulkWrites.pop_front();
+    // Another reduction may have come into its place.
+    if (auto it = writes.find(at); it != writes.end() && it->second.thread == t->id && it->second.group == group)
+      writes.erase(it);
+  }
 }

@@ -10,5 +10,7 @@ void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t off
 /// Notes a bulk store in the group being filled; the clock entry of this thread's stores. Call advance() after its
 /// reads.
 uint32_t beginBulkStore(Thread *t, int32_t site);
+/// Notes bytes of global memory that the store just begun writes (op < 0), or reduces into.
+void noteBulkWrite(Thread *t, int32_t site, uint64_t address, uint64_t bytes, int32_t op);
 
 } // namespace tegula::sim

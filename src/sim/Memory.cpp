@@ -29,7 +29,25 @@ uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint
   return cta->memory.data() + (offset - sharedBase);
 }
 
-void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align) {
+/// Nobody may look at, or write, what a bulk store writes before its thread has waited for the write.
+static void checkBulkWrites(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, int32_t op) {
+  constexpr uint64_t longest = 256 * 8; // a row of a box
+  const std::map<uint64_t, BulkWrite> &all = t->cluster->bulkWrites;
+  for (auto it = all.lower_bound(addr >= longest ? addr - longest : 0); it != all.end() && it->first < addr + bytes; ++it) {
+    const BulkWrite &w = it->second;
+    if (w.end <= addr || (op >= 0 && w.op == op))
+      continue;
+    ThreadName name(*t->cluster, w.thread);
+    t->faultAddress = std::max(addr, it->first);
+    fail(t, FaultKind::MissingWait, site, w.site,
+         "%s (%llu bytes) at site %d: address 0x%llx is written by the bulk store of %s at site %d, and nobody has waited until that was done",
+         verb, static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(t->faultAddress), name.text, w.site);
+  }
+}
+
+void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align, int32_t op) {
+  if (!t->cluster->bulkWrites.empty())
+    checkBulkWrites(t, site, verb, addr, bytes, op);
   if (addr % align != 0) {
     t->faultAddress = addr;
     fail(t, FaultKind::Misaligned, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is no multiple of %u", verb,

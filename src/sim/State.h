@@ -9,6 +9,7 @@
 #include "sim/Shadow.h"
 #include <deque>
 #include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -125,6 +126,13 @@ struct ClusterBarrier {
   Clock *gathered = nullptr, *completed = nullptr;
 };
 
+/// Bytes of global memory that a bulk store or reduction writes, from its issue to a wait of the issuing thread that covers the write.
+struct BulkWrite {
+  uint64_t end;
+  uint32_t thread, group;
+  int32_t site, op; // op: TEGULA_ATOM_* of a reduction, -1 of a store
+};
+
 struct Cluster {
   ~Cluster();
   LaunchState *launch = nullptr;
@@ -143,6 +151,7 @@ struct Cluster {
   uint32_t ticks = 0;   // what the clock register reads
   Counters counters;
   std::vector<uint32_t> scratch;                      // of wgmma
+  std::map<uint64_t, BulkWrite> bulkWrites;           // by first byte; none longer than a row of a box
   std::vector<std::pair<uint32_t, Clock *>> released; // shared atomics with release: address, what was known
 
   // Ring of threads that can run; capacity is a power of two above the thread count.
@@ -227,7 +236,8 @@ Actor actorOf(const Thread *t, int32_t site);
 /// Host address of shared memory [addr, addr + bytes) and its CTA; faults if it is not all there or misaligned.
 uint8_t *sharedAt(Thread *t, int32_t site, const char *verb, uint32_t addr, uint32_t bytes, uint32_t align, Cta *&cta);
 inline uint32_t userOffset(uint32_t addr) { return (addr & 0xffffff) - sharedBase; }
-void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align);
+/// Faults if the bytes are not in one buffer, misaligned, or still being written by a bulk store; a reduction may meet others of its `op`.
+void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint64_t bytes, uint32_t align, int32_t op = -1);
 /// Checks and records an access to shared memory of `cta`.
 void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch);
 

@@ -72,12 +72,16 @@ static void describe(Thread *t, int32_t site, const char *verb, uint64_t map, in
          verb, site, coord[0], box.size);
 }
 
-/// The part of a row inside the tensor must lie in a buffer.
-static void checkRow(Thread *t, int32_t site, const char *verb, const Box &box, uint64_t address) {
+/// The part of a row inside the tensor must lie in a buffer. `writes`: the bytes will be written, with this `op`.
+static void checkRow(Thread *t, int32_t site, const char *verb, const Box &box, uint64_t address, bool writes = false, int32_t op = -1) {
   int64_t first = std::max<int64_t>(box.x(0), 0);
   int64_t last = std::min<int64_t>(box.x(box.extent[0] - 1), int64_t(box.map.dims[0]) - 1);
-  if (first <= last)
-    checkGlobal(t, site, verb, address + uint64_t(first) * box.size, uint64_t(last - first + 1) * box.size, 1);
+  if (first > last)
+    return;
+  uint64_t begin = address + uint64_t(first) * box.size, bytes = uint64_t(last - first + 1) * box.size;
+  checkGlobal(t, site, verb, begin, bytes, 1, op);
+  if (writes)
+    noteBulkWrite(t, site, begin, bytes, op);
 }
 
 static void fillOutside(const Box &box, uint8_t *to) {
@@ -160,7 +164,7 @@ static void storeBox(Thread *t, int32_t site, const char *verb, uint64_t map, in
     uint64_t address;
     if (!box.row(r, address))
       continue;
-    checkRow(t, site, verb, box, address);
+    checkRow(t, site, verb, box, address, true, op);
     for (uint32_t j = 0; j < box.extent[0]; j += perChunk) {
       uint32_t end = std::min(j + perChunk, box.extent[0]);
       uint32_t at = box.place(src & 0xffffff, r, j * box.size) - sharedBase;

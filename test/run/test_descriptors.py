@@ -497,3 +497,123 @@ def test_errors(dev, case):
     with pytest.raises(CompileError, match=ERRORS[case]) as e:
         dev(wrong, (1,), np.zeros((32, 32), np.float32), 32, 32, case)
     assert "test_descriptors.py:" in str(e.value)
+
+
+# ------------------------------------------------------------------------------------------- stores behind other stores and loads
+
+@tegula.jit
+def product(a, b, c, M, N, i, j, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A tile that lives where a dot leaves it, so that it is stored by TMA where there is TMA; a is [BM, BK], b [BN, BK]."""
+    ad, bd = tl.make_tensor_descriptor(a, [BM, BK], [BK, 1], [BM, BK]), tl.make_tensor_descriptor(b, [BN, BK], [BK, 1], [BN, BK])
+    return tl.dot(ad.load([0, 0]), bd.load([0, 0]).T)
+
+
+@tegula.jit
+def store_at(a, b, c, M, N, stride, i, j, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    cd = tl.make_tensor_descriptor(c, [M, N], [stride, 1], [BM, BN])
+    cd.store([i * 8, j * 16], product(a, b, c, M, N, i, j, BM, BN, BK).to(cd.dtype))
+
+
+def operands(bm, bn, bk=16):
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-4, 4, (n, bk)).astype(np.float16) for n in (bm, bn))
+    return a, b, (a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def put(whole, tile, i, j):
+    """Writes the part of a tile at (i, j) that lies inside."""
+    rows, cols = whole.shape
+    y0, y1, x0, x1 = max(i, 0), min(i + tile.shape[0], rows), max(j, 0), min(j + tile.shape[1], cols)
+    if y0 < y1 and x0 < x1:
+        whole[y0:y1, x0:x1] = tile[y0 - i:y1 - i, x0 - j:x1 - j]
+
+
+@pytest.mark.parametrize("bm, bn, warps", [(64, 64, 4), (128, 32, 4), (64, 128, 8), (32, 32, 4), (16, 16, 1), (256, 64, 8), (64, 256, 4)])
+@pytest.mark.parametrize("t", ["float16", "float32", "bfloat16", "float8e5"])
+def test_clipped_stores(dev, bm, bn, warps, t):
+    t = d(t)
+    a, b, tile = operands(bm, bn)
+    m, n = bm + 13, bn + 20
+    for i, j in [(0, 0), (-1, 0), (2, 1), (-3, -2), (m // 8, 0), (0, bn // 16 + 1), (-bm // 8, 0)]:
+        c = values(t, m * (bn + 32), 5).reshape(m, bn + 32)
+        expected = c.copy()
+        put(expected[:, :n], (tile / 8 if t.bits == 8 else tile).astype(t.np), i * 8, j * 16)
+        dev(store_at, (1,), a, b / 8 if t.bits == 8 else b, c, m, n, bn + 32, i, j, bm, bn, 16, num_warps=warps)
+        assert_same(c, expected)
+
+
+@tegula.jit
+def store_in_loops(a, b, c, x, M, N, n, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, MODE: tl.constexpr):
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    cols = tl.arange(0, BM)[:, None] * N + tl.arange(0, BN)[None, :]
+    acc = product(a, b, c, M, N, 0, 0, BM, BN, BK)
+    for i in range(n):
+        if MODE == "same":      # the last one counts
+            cd.store([0, 0], (acc + i).to(cd.dtype))
+        elif MODE == "shifted":  # overlapping: the order counts
+            cd.store([i * 3, 0], (acc + i).to(cd.dtype))
+        elif MODE == "two":     # two stores with buffers in common, neighbours
+            cd.store([2 * i * BM, 0], (acc + i).to(cd.dtype))
+            cd.store([(2 * i + 1) * BM, 0], (acc - i).to(cd.dtype))
+        elif MODE == "read":    # what was stored is read again, by other threads
+            cd.store([0, 0], (acc + i).to(cd.dtype))
+            acc += tl.trans(tl.load(c + cols).to(tl.float32))
+        elif MODE == "copied":  # and by a descriptor
+            cd.store([0, 0], (acc + i).to(cd.dtype))
+            acc += tl.trans(cd.load([0, 0]).to(tl.float32))
+        elif MODE == "over":    # stored by pointers before
+            tl.store(c + cols, tl.trans(acc * 2).to(cd.dtype))
+            cd.store([0, 0], (acc + i).to(cd.dtype))
+        elif MODE == "sum":     # memory for a reduction in between
+            cd.store([i * BM, 0], (acc + tl.sum(acc, axis=0)[None, :] + tl.sum(acc, axis=1)[:, None]).to(cd.dtype))
+        elif MODE == "branch":
+            if i % 2:
+                cd.store([0, 0], (acc + i).to(cd.dtype))
+            else:
+                tl.atomic_add(x, 1)
+            acc += tl.sum(acc, axis=0)[None, :]
+        else:                   # reductions and stores of the same bytes
+            cd.store([0, 0], acc.to(cd.dtype))
+            cd.atomic_add([0, 0], acc.to(cd.dtype))
+            cd.atomic_add([0, 0], acc.to(cd.dtype))
+            acc += 1
+
+
+def looped(mode, tile, c, n):
+    bm, bn = tile.shape
+    acc = tile.copy()
+    for i in range(n):
+        if mode == "same":
+            put(c, acc + i, 0, 0)
+        elif mode == "shifted":
+            put(c, acc + i, i * 3, 0)
+        elif mode == "two":
+            put(c, acc + i, 2 * i * bm, 0)
+            put(c, acc - i, (2 * i + 1) * bm, 0)
+        elif mode in ("read", "copied"):
+            put(c, acc + i, 0, 0)
+            acc = acc + c[:bm, :bn].T
+        elif mode == "over":
+            put(c, acc + i, 0, 0)
+        elif mode == "sum":
+            put(c, acc + acc.sum(0)[None, :] + acc.sum(1)[:, None], i * bm, 0)
+        elif mode == "branch":
+            if i % 2:
+                put(c, acc + i, 0, 0)
+            acc = acc + acc.sum(0)[None, :]
+        else:
+            put(c, acc * 3, 0, 0)
+            acc = acc + 1
+
+
+@pytest.mark.parametrize("mode", ["same", "shifted", "two", "read", "copied", "over", "sum", "branch", "reduce"])
+@pytest.mark.parametrize("size, warps", [(64, 4), (32, 2), (128, 8)])
+def test_stores_in_order(dev, mode, size, warps):
+    a, b, tile = operands(size, size)
+    n = 3
+    c = np.zeros((2 * n * size + 5, size), np.float32)
+    expected = c.copy()
+    looped(mode, tile, expected, n)
+    x = np.zeros(1, np.int32)
+    dev(store_in_loops, (1,), a, b, c, x, c.shape[0], size, n, size, size, 16, mode, num_warps=warps)
+    np.testing.assert_allclose(c, expected, rtol=1e-5)

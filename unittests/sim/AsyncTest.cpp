@@ -257,5 +257,43 @@ TEST(Registers, Pool) {
         FaultKind::BadInstruction, {"setmaxnreg.dec 25"});
 }
 
+/// One thread stores 128 bytes; what the others do with them needs its wait for the write.
+void storeThen(T t, bool waits, bool readsOnly, void (*then)(T)) {
+  store(t, uint32_t(tid(t)) * 4, tid(t), 11);
+  tegula_sim_fence_proxy_async(t, 12);
+  sync(t, 32);
+  if (tid(t) == 0) {
+    tegula_sim_bulk_store(t, 13, address(target.data()), smem(t, 0), 128, 1);
+    tegula_sim_bulk_commit(t, 14);
+    if (waits || readsOnly)
+      tegula_sim_bulk_wait(t, 15, 0, !waits);
+  }
+  sync(t, 32);
+  then(t);
+  sync(t, 32);
+  tegula_sim_bulk_wait(t, 18, 0, 0);
+}
+
+TEST(Bulk, WrittenMemoryIsReadBeforeTheWait) {
+  Kernel k(32, 512);
+  // A wait for the reads of shared memory says nothing about the writes.
+  check(k.buffer(target), [](T t, bool right) { storeThen(t, right, true, +[](T t) {
+          int32_t x;
+          tegula_sim_ld_global(t, 16, address(&target[size_t(tid(t))]), 4, 1, &x);
+        }); },
+        FaultKind::MissingWait, {"ld.global", "site 16", "bulk store of thread 0 (warp 0) at site 13"});
+}
+
+TEST(Bulk, WrittenMemoryIsWrittenAgainBeforeTheWait) {
+  Kernel k(32, 512);
+  check(k.buffer(target), [](T t, bool right) { storeThen(t, right, false, +[](T t) {
+          if (tid(t) == 1) {
+            tegula_sim_bulk_store(t, 17, address(target.data() + 4), smem(t, 64), 16, 1);
+            tegula_sim_bulk_commit(t, 14);
+          }
+        }); },
+        FaultKind::MissingWait, {"bulk store (16 bytes) at site 17", "bulk store of thread 0 (warp 0) at site 13"});
+}
+
 } // namespace
 } // namespace tegula::sim

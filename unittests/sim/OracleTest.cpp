@@ -26,6 +26,7 @@ struct Program {
 };
 
 alignas(16) unsigned char globalBytes[64];
+alignas(16) unsigned char storedBytes[1 << 16]; // each store its own: memory outside is not what is tested
 
 void runProgram(T t, const void *args) {
   const Program &p = **static_cast<Program *const *>(args);
@@ -37,6 +38,7 @@ void runProgram(T t, const void *args) {
   store<uint8_t>(t, me, 0);
   tegula_sim_fence_proxy_async(t, 2);
   sync(t, threadCount);
+  uint32_t stored = me * 1024;
   for (const Step &s : p.steps) {
     bool in = s.who >> me & 1;
     unsigned char v[16] = {};
@@ -79,7 +81,7 @@ void runProgram(T t, const void *args) {
       break;
     case Step::BulkStore:
       if (in)
-        tegula_sim_bulk_store(t, 10, address(globalBytes), smem(t, s.offset[me]), s.size[me], 1),
+        tegula_sim_bulk_store(t, 10, address(storedBytes + (stored += 64)), smem(t, s.offset[me]), s.size[me], 1),
             tegula_sim_bulk_commit(t, 10);
       break;
     case Step::BulkWait:
