@@ -41,7 +41,8 @@ private:
   bool fits(const Root &root, const ir::Shape &space, int axis) const;
   bool memoryOrderKept(const Root &root) const;
   bool dependsOnPending(const Value *v, bool samePlace, unsigned &budget) const;
-  void loadsOf(const Value *v, llvm::SmallPtrSetImpl<const Op *> &out, unsigned &budget) const;
+  /// Loads that `v` needs. `moved`: those among them whose elements are used at other places than they are loaded for (a transposed tile).
+  void loadsOf(const Value *v, bool samePlace, llvm::SmallPtrSetImpl<const Op *> &out, llvm::SmallPtrSetImpl<const Op *> &moved, unsigned &budget) const;
   void flush();
   Step &step(StepKind kind, const Op *op);
 
@@ -112,16 +113,18 @@ bool Planner::dependsOnPending(const Value *v, bool samePlace, unsigned &budget)
   return false;
 }
 
-void Planner::loadsOf(const Value *v, llvm::SmallPtrSetImpl<const Op *> &out, unsigned &budget) const {
+void Planner::loadsOf(const Value *v, bool samePlace, llvm::SmallPtrSetImpl<const Op *> &out, llvm::SmallPtrSetImpl<const Op *> &moved,
+                      unsigned &budget) const {
   if (!v->def || budget == 0)
     return;
   --budget;
   if (plan_.bufferFor(v) >= 0 && !pendingResults_.contains(v))
     return;
-  if (v->def->kind == OpKind::Load)
-    out.insert(v->def);
+  bool isLoad = v->def->kind == OpKind::Load;
+  if (isLoad)
+    (samePlace ? out : moved).insert(v->def);
   for (const Value *o : v->def->operands)
-    loadsOf(o, out, budget);
+    loadsOf(o, samePlace && (isLoad || v->def->has(ir::traits::Elementwise)), out, moved, budget);
 }
 
 static void valuesOf(const Root &r, llvm::SmallVectorImpl<const Value *> &out) {
@@ -142,19 +145,18 @@ bool Planner::memoryOrderKept(const Root &root) const {
   auto check = [&](const Root &store, const Root &reader) {
     llvm::SmallVector<const Value *, 4> values;
     valuesOf(reader, values);
-    llvm::SmallPtrSet<const Op *, 8> loads;
+    llvm::SmallPtrSet<const Op *, 8> loads, moved;
     unsigned budget = 400;
     for (const Value *v : values)
-      loadsOf(v, loads, budget);
+      loadsOf(v, true, loads, moved, budget);
     if (budget == 0)
       return false;
     int arg = baseArgument(store.op->operands[0]);
-    for (const Op *l : loads) {
+    auto meets = [&](const Op *l) {
       int from = baseArgument(l->operands[0]);
-      if ((from == arg || from < 0 || arg < 0) && l->operands[0] != store.op->operands[0])
-        return false;
-    }
-    return true;
+      return from == arg || from < 0 || arg < 0;
+    };
+    return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) { return meets(l) && l->operands[0] != store.op->operands[0]; });
   };
   for (const Root &r : pending_->roots) {
     if (writes && !check(root, r))
