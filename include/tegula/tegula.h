@@ -59,7 +59,8 @@ enum {
   TEGULA_FAULT = 6,            /* a program failed while running: see tegula_last_fault */
   TEGULA_CANCELLED = 7,        /* the launch was interrupted; what it had stored by then stays stored */
   TEGULA_UNSUPPORTED = 8,      /* understood, but this build or target cannot do it */
-  TEGULA_INTERNAL_ERROR = 9    /* a bug in tegula; the text says what to report */
+  TEGULA_INTERNAL_ERROR = 9,   /* a bug in tegula; the text says what to report */
+  TEGULA_ASSEMBLER_ERROR = 10  /* NVIDIA's assembler refused a kernel's code: its log, and the lines of the kernel */
 };
 
 /* "invalid argument", "compile error", ...; never NULL. */
@@ -442,10 +443,14 @@ static inline TegulaArg tegula_constant(TegulaValue *value) {
 
 /* A tensor descriptor as argument: where a tensor lies, and the block that the kernel reads and writes of it at a time. Kernels are compiled
  * for the element type, block shape and padding; base, shape and strides are run-time arguments. */
-enum { TEGULA_PADDING_ZERO = 0, TEGULA_PADDING_NAN = 1 }; /* what elements outside of the tensor read as */
+enum {
+  TEGULA_PADDING_ZERO = 0, /* what elements outside of the tensor read as */
+  TEGULA_PADDING_NAN = 1,
+  TEGULA_ROUND_TF32 = 2 /* to be added to the padding: float32 is rounded to tf32 (nearest even) when it is read */
+};
 /* Memory for one such argument; its contents are the library's. */
 typedef struct TegulaTensorDescriptor {
-  TegulaArg parts[20];
+  TegulaArg parts[24];
 } TegulaTensorDescriptor;
 /* Makes an argument of its parts (arrays of `rank` numbers, outermost dimension first; strides in elements). It is good for as
  * long as `storage` lives and stays where it is. TEGULA_INVALID_ARGUMENT unless there are 1 to 5 dimensions, the base is a pointer aligned to 16
@@ -497,7 +502,7 @@ typedef struct TegulaNamedValue {
 
 /* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
- * compile time); the type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding. `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
+ * compile time); the type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding and :tf32 for that rounding. `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
  * target, else tegula_kernel_launch says TEGULA_UNSUPPORTED. */
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
                                                  const TegulaNamedValue *constants, size_t constant_count, const char *target,

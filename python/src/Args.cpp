@@ -11,7 +11,7 @@ PyObject *dtypeTable;  // dict: numpy dtype object -> dtype number, filled by Py
 PyObject *dtypeMiss;   // f(dtype) -> dtype number or TypeError; extends the table
 PyTypeObject *ndarray; // numpy.ndarray
 PyTypeObject *descriptorClass;  // tegula.tools.tensor_descriptor.TensorDescriptor, once imported
-PyObject *descriptorNames[5];   // its attributes, interned
+PyObject *descriptorNames[6];   // its attributes, interned
 
 // The head of numpy's array object, the same in all versions of its C API (numpy/ndarraytypes.h, PyArrayObject_fields).
 struct ArrayFields {
@@ -166,9 +166,13 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
   if (!padding) return false;
   bool nan = PyUnicode_Check(padding) && PyUnicode_CompareWithASCIIString(padding, "nan") == 0;
   Py_DECREF(padding);
+  PyObject *round = PyObject_GetAttr(object, descriptorNames[5]);
+  int isRounded = round ? PyObject_IsTrue(round) : -1;
+  Py_XDECREF(round);
+  if (isRounded < 0) return false;
   descriptors_.push_back(std::make_unique<TegulaTensorDescriptor>());
   TegulaStatus s = tegula_tensor_descriptor(descriptors_.back().get(), pointer, static_cast<size_t>(rank), numbers[0], numbers[1], numbers[2],
-                                            nan ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO, &out);
+                                            (nan ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (isRounded ? TEGULA_ROUND_TF32 : 0), &out);
   if (s == TEGULA_OK) return true;
   PyErr_Format(PyExc_ValueError, "argument `%s`: %s", paramName, tegula_last_error());
   return false;
@@ -234,8 +238,8 @@ bool ArgPack::convert(PyObject *object, bool constexprParam, TegulaArg &out, con
 
 PyObject *setDescriptorClass(PyObject *, PyObject *cls) {
   if (!PyType_Check(cls)) return PyErr_SetString(PyExc_TypeError, "a class is needed"), nullptr;
-  static const char *const names[] = {"base", "shape", "strides", "block_shape", "padding"};
-  for (int i = 0; i < 5; ++i)
+  static const char *const names[] = {"base", "shape", "strides", "block_shape", "padding", "round_f32_to_tf32"};
+  for (int i = 0; i < 6; ++i)
     if (!descriptorNames[i] && !(descriptorNames[i] = PyUnicode_InternFromString(names[i]))) return nullptr;
   Py_INCREF(cls);
   descriptorClass = reinterpret_cast<PyTypeObject *>(cls);

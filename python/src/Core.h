@@ -18,7 +18,7 @@ TegulaContext *context();
 // ---- Errors.cpp
 /// Sets the Python exception for the thread's last error; returns NULL for convenience.
 PyObject *raiseStatus(TegulaStatus status);
-/// `set_exceptions(compilation_error, device_error, out_of_resources, status_error)`: classes made in Python; the first takes (text, diagnostics list).
+/// `set_exceptions(compilation_error, device_error, out_of_resources, ptxas_error)`: classes made in Python; the first takes (text, diagnostics list).
 PyObject *setExceptions(PyObject *self, PyObject *args);
 
 // ---- Value.cpp
@@ -66,7 +66,7 @@ private:
 /// `set_converter(f)`: f(object) -> _core.Value for everything C++ does not know, or TypeError.
 /// Also takes a table of dtype names: numpy/torch dtype object -> name.
 PyObject *setConverters(PyObject *self, PyObject *args);
-/// `set_descriptor_class(cls)`: objects of it, with base, shape, strides, block_shape and padding, are tensor descriptors.
+/// `set_descriptor_class(cls)`: objects of it, with base, shape, strides, block_shape, padding and round_f32_to_tf32, are tensor descriptors.
 PyObject *setDescriptorClass(PyObject *self, PyObject *cls);
 
 // ---- Tensors.cpp

@@ -3,7 +3,7 @@
 
 namespace tegula_python {
 namespace {
-PyObject *compilationError, *deviceError, *outOfResources;
+PyObject *compilationError, *deviceError, *outOfResources, *ptxasError;
 
 // The diagnostics of the failed call as a list of dicts, notes included.
 PyObject *diagnosticDict(const TegulaDiagnostic &d, PyObject *notes) {
@@ -41,10 +41,8 @@ void raiseWith(PyObject *cls, PyObject *args) {
 } // namespace
 
 PyObject *setExceptions(PyObject *, PyObject *args) {
-  if (!PyArg_ParseTuple(args, "OOO", &compilationError, &deviceError, &outOfResources)) return nullptr;
-  Py_INCREF(compilationError);
-  Py_INCREF(deviceError);
-  Py_INCREF(outOfResources);
+  if (!PyArg_ParseTuple(args, "OOOO", &compilationError, &deviceError, &outOfResources, &ptxasError)) return nullptr;
+  for (PyObject *cls : {compilationError, deviceError, outOfResources, ptxasError}) Py_INCREF(cls);
   Py_RETURN_NONE;
 }
 
@@ -72,6 +70,9 @@ PyObject *raiseStatus(TegulaStatus status) {
                                     : Py_BuildValue("(OOss)", Py_None, Py_None, "memory", text));
     break;
   }
+  case TEGULA_ASSEMBLER_ERROR:
+    raiseWith(ptxasError, Py_BuildValue("(s)", text));
+    break;
   case TEGULA_CANCELLED:
     PyErr_SetString(PyExc_KeyboardInterrupt, text);
     break;

@@ -1,7 +1,7 @@
 """tegula: tile kernels in the Triton language on CPUs and GPUs."""
 from . import _core
 from . import language
-from .errors import CompilationError, DeviceError, OutOfResources, TegulaError
+from .errors import CompilationError, DeviceError, OutOfResources, PTXASError, TegulaError
 from .jit import CompiledKernel, JITFunction, constexpr_function, jit, must_use_result
 
 __version__ = _core.version

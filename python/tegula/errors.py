@@ -60,3 +60,14 @@ class OutOfResources(TegulaError):
 
     def __reduce__(self):
         return type(self), (self.required, self.limit, self.name, str(self))
+
+
+class PTXASError(TegulaError):
+    """NVIDIA's assembler refused a kernel's code. The text is its log, with the lines of the PTX and of the kernel that it means."""
+
+    def __init__(self, error_message=None):
+        self.error_message = error_message
+        super().__init__(error_message or "")
+
+    def __str__(self):
+        return f"PTXAS error: {self.error_message or ''}"

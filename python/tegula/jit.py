@@ -411,7 +411,7 @@ def _install():
         array = numpy.ndarray
     except ImportError:  # numpy is a convenience, not a need
         array = None
-    _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources)
+    _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
     _core.set_output(_print)

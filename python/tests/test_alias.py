@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.testing import assert_close
+from triton.runtime.errors import OutOfResources, PTXASError
 
 
 @triton.jit
@@ -28,6 +29,7 @@ x, out = np.random.rand(n).astype(np.float32), np.empty(n, np.float32)
 grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
 kernel[grid](x, out, n, BLOCK=triton.next_power_of_2(33))
 assert_close(out, np.exp(x) + triton.cdiv(n, 64), atol=1e-4, rtol=1e-5)
+assert issubclass(PTXASError, triton.TritonError)
 print("fine", triton.__name__, __name__)
 '''
 

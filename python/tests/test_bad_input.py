@@ -71,7 +71,7 @@ ROWS = [
     ("trap", "waitResult=719", "go(); tegula._core.synchronize('cuda:0')",
      "DeviceError: waiting for cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_LAUNCH_FAILED", "launched last (latest first): `add`" + LOST),
     ("illegal address", "launchResult=700", "go()", "DeviceError: launching `add` on cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_ILLEGAL_ADDRESS", LOST),
-    ("refused code", "loadResult=218", "go()", "RuntimeError: internal error: loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX", ""),
+    ("refused code", "loadResult=218", "go()", "PTXASError: PTXAS error: loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX", ""),
     ("grid", "", "add[(1, 70000)](Array(), Array(), 256, BLOCK=256)", "ValueError: `add`: the grid is 1 x 70000 x 1; GPUs take at most", ""),
     ("unknown GPU", "deviceCount=2", "go(cpu, device='cuda:2')", "LookupError: there is no device `cuda:2`; this machine has: cpu, sim, cuda:0, cuda:1", ""),
 ]
@@ -97,7 +97,7 @@ def test_error(switches, action, start, part, tmp_path):
 def test_assembler_refuses(tmp_path):
     """Its log, the line of the PTX it means, and the line of the kernel that this came from."""
     out = output("go()", tmp_path, TEGULA_NVJITLINK=str(FAKE.with_name("libfakejitlink.so")))
-    assert out.startswith("RuntimeError: internal error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  ptxas application ptx input, line "), out
+    assert out.startswith("PTXASError: PTXAS error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  ptxas application ptx input, line "), out
     assert "error   : planted" in out and "st.global" in out, out
     assert f"from {tmp_path / 'script.py'}:7" in out, out
 

@@ -49,6 +49,14 @@ def test_copies(through):
     assert type(c) is tegula.CompilationError and str(c) == str(e) and c.line == e.line
 
 
+def test_assembler_error():
+    from tegula.runtime.errors import OutOfResources, PTXASError
+    assert (OutOfResources, PTXASError) == (tegula.OutOfResources, tegula.PTXASError) and issubclass(PTXASError, tegula.TritonError)
+    assert tegula.runtime.errors.PTXASError is PTXASError
+    e = pickle.loads(pickle.dumps(PTXASError("line 3")))
+    assert type(e) is PTXASError and str(e) == "PTXAS error: line 3" and e.error_message == "line 3"
+
+
 def test_names():
     assert issubclass(tegula.CompilationError, tegula.TritonError)
     assert tegula.errors.CompilationError is tegula.CompilationError

@@ -15,6 +15,7 @@ namespace {
 struct Constants {
   TegulaValue *cls = new TegulaValue(lang::Value(lang::descriptorClass()));
   TegulaValue *zero = new TegulaValue(lang::Value::str("zero")), *nan = new TegulaValue(lang::Value::str("nan"));
+  TegulaValue *no = new TegulaValue(lang::Value::boolean(false)), *yes = new TegulaValue(lang::Value::boolean(true));
   static constexpr unsigned maxBits = 20; // of a block extent
   std::array<TegulaValue *, maxBits + 1> extents;
   Constants() {
@@ -28,10 +29,12 @@ static const Constants &constants() {
   return c;
 }
 
+constexpr unsigned descriptorFields = 6; // of lang::descriptorClass()
+
 static std::string text(const char *name, size_t d) { return std::string(name) + "[" + std::to_string(d) + "]"; }
 
 /// What LANGUAGE asks of host descriptors; the language's own binding has told its user before.
-static TegulaStatus check(const TegulaArg &base, size_t rank, const int64_t *shape, const int64_t *strides, const int64_t *block, bool nan) {
+static TegulaStatus check(const TegulaArg &base, size_t rank, const int64_t *shape, const int64_t *strides, const int64_t *block, int32_t flags) {
   if (base.kind != TEGULA_ARG_POINTER || base.dtype == TEGULA_VOID || base.dtype > TEGULA_FP64) return refuse("the base is no pointer to elements");
   int64_t bytes = tegula_dtype_bytes(base.dtype), grain = lang::descriptorGrain;
   if (reinterpret_cast<uintptr_t>(base.u.ptr) % lang::descriptorGrain) return refuse("base must be 16-byte aligned");
@@ -48,7 +51,8 @@ static TegulaStatus check(const TegulaArg &base, size_t rank, const int64_t *sha
   if (block[rank - 1] * bytes < grain)
     return refuse("Descriptor block shape must have at least 16 bytes in the last dimension; " + text("block_shape", rank - 1) + " is " +
                   std::to_string(block[rank - 1]) + " elements of " + std::to_string(bytes) + " bytes");
-  if (nan && base.dtype < TEGULA_FP8E5) return refuse("padding with NaN needs floats");
+  if (flags & TEGULA_PADDING_NAN && base.dtype < TEGULA_FP8E5) return refuse("padding with NaN needs floats");
+  if (flags & TEGULA_ROUND_TF32 && base.dtype != TEGULA_FP32) return refuse("rounding to tf32 needs float32");
   return TEGULA_OK;
 }
 
@@ -65,14 +69,14 @@ static TegulaArg intOf(int64_t v, TegulaDtype dtype) {
 }
 
 TegulaStatus tegula_tensor_descriptor(TegulaTensorDescriptor *storage, TegulaArg base, size_t rank, const int64_t *shape, const int64_t *strides,
-                                      const int64_t *block_shape, int32_t padding, TegulaArg *out) {
+                                      const int64_t *block_shape, int32_t flags, TegulaArg *out) {
   if (rank < 1 || rank > lang::maxDescriptorRank) return refuse("1 to 5 dimensions are possible, not " + std::to_string(rank));
   if (!storage || !out || !shape || !strides || !block_shape) return refuse("null argument");
-  if (padding != TEGULA_PADDING_ZERO && padding != TEGULA_PADDING_NAN) return refuse("there is no padding " + std::to_string(padding));
-  if (TegulaStatus s = check(base, rank, shape, strides, block_shape, padding == TEGULA_PADDING_NAN); s != TEGULA_OK) return s;
-  static_assert(sizeof storage->parts / sizeof(TegulaArg) >= 5 + 3 * lang::maxDescriptorRank);
+  if (flags & ~(TEGULA_PADDING_NAN | TEGULA_ROUND_TF32)) return refuse("there is no padding " + std::to_string(flags));
+  if (TegulaStatus s = check(base, rank, shape, strides, block_shape, flags); s != TEGULA_OK) return s;
+  static_assert(sizeof storage->parts / sizeof(TegulaArg) >= descriptorFields + 3 * lang::maxDescriptorRank);
   const Constants &c = constants();
-  TegulaArg *fields = storage->parts, *extents = fields + 5, *steps = extents + rank, *block = steps + rank;
+  TegulaArg *fields = storage->parts, *extents = fields + descriptorFields, *steps = extents + rank, *block = steps + rank;
   for (size_t d = 0; d < rank; ++d) {
     extents[d] = intOf(shape[d], TEGULA_INT32);
     steps[d] = d + 1 < rank ? intOf(strides[d], TEGULA_INT64) : tegula_int(1);
@@ -82,8 +86,9 @@ TegulaStatus tegula_tensor_descriptor(TegulaTensorDescriptor *storage, TegulaArg
   fields[1] = tupleOf(extents, rank);
   fields[2] = tupleOf(steps, rank);
   fields[3] = tupleOf(block, rank);
-  fields[4] = tegula_constant(padding == TEGULA_PADDING_NAN ? c.nan : c.zero);
-  *out = tupleOf(fields, 5);
+  fields[4] = tegula_constant(flags & TEGULA_PADDING_NAN ? c.nan : c.zero);
+  fields[5] = tegula_constant(flags & TEGULA_ROUND_TF32 ? c.yes : c.no);
+  *out = tupleOf(fields, descriptorFields);
   out->u2.cls = c.cls;
   return TEGULA_OK;
 }

@@ -44,7 +44,7 @@ static int64_t parseDivisibility(std::string_view digits) {
   return v <= 1 << 20 ? v : 0;
 }
 
-/// "tensordesc<fp16[128, 64]>" with ":nan", ":16" (extents and strides are multiples of that) or both behind it.
+/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) behind it.
 static bool parseDescriptor(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
   auto wrong = [&](const std::string &why) { return bad("signature: `" + name + "`: " + why); };
   size_t end = text.find('>'), open = text.find('[');
@@ -65,7 +65,7 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
   }
   if (block[block.rank() - 1] * static_cast<int64_t>(std::max(8u, element->bits())) < 8 * int64_t(lang::descriptorGrain))
     return wrong("Descriptor block shape must have at least 16 bytes in the last dimension");
-  bool nan = false;
+  bool nan = false, tf32 = false;
   int64_t divisibility = 1;
   for (std::string_view rest = trim(text.substr(end + 1)); !rest.empty();) {
     if (rest[0] != ':') return wrong("unexpected `" + std::string(rest) + "` behind the type");
@@ -73,10 +73,12 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
     std::string_view item = trim(rest.substr(1, n - 1));
     rest.remove_prefix(n);
     if (item == "nan") nan = true;
-    else if ((divisibility = parseDivisibility(item)) < 1) return wrong("`" + std::string(item) + "` is neither `nan` nor a divisibility");
+    else if (item == "tf32") tf32 = true;
+    else if ((divisibility = parseDivisibility(item)) < 1) return wrong("`" + std::string(item) + "` is neither `nan`, `tf32` nor a divisibility");
   }
   if (nan && !element->isFloat()) return wrong("padding with NaN needs floats");
-  spec = sema::ParamSpec::descriptor(*element, block, nan, divisibility);
+  if (tf32 && element->scalar != lang::Scalar::Fp32) return wrong("rounding to tf32 needs float32");
+  spec = sema::ParamSpec::descriptor(*element, block, nan, divisibility, tf32);
   return true;
 }
 

@@ -220,8 +220,8 @@ bool descriptor(ArgValue &a, std::string &text, const NameLookup &names, std::st
   std::vector<std::string> items;
   if (close != std::string::npos) items = splitList(std::string_view(text).substr(descriptorPrefix.size(), close - descriptorPrefix.size()));
   if (items.size() == 1 && items[0].empty()) items.clear();
-  a.nanPadding = !items.empty() && items.back() == "nan";
-  if (a.nanPadding) items.pop_back();
+  for (; !items.empty() && (items.back() == "nan" || items.back() == "tf32"); items.pop_back())
+    (items.back() == "nan" ? a.nanPadding : a.roundTf32) = true;
   for (const std::string &item : items) {
     std::string why;
     std::optional<int64_t> v = evaluate(item, names, why);

@@ -16,7 +16,7 @@ struct ArgValue {
   size_t bytes = 0;
   // Buffers given as tensor descriptors: extents of the block; empty: a plain pointer.
   std::vector<int64_t> block;
-  bool nanPadding = false;
+  bool nanPadding = false, roundTf32 = false;
   // Scalars
   TegulaArg scalar{};
   std::optional<int64_t> integer;
@@ -24,7 +24,7 @@ struct ArgValue {
 
 /// Parses all items. Shapes of made buffers may name integer arguments and constants. Forms:
 ///   @file.npy[:dtype]   empty|zeros|ones|randn|arange:dtype[shape]   number   none   true   false
-///   tensordesc[block]:BUFFER, tensordesc[block, nan]:BUFFER   a tensor descriptor of one of the first two forms
+///   tensordesc[block]:BUFFER, tensordesc[block, nan, tf32]:BUFFER   a tensor descriptor of one of the first two forms
 /// randn is reproducible (splitmix64 and Box-Muller, seeded by the argument's name). False with a message.
 bool parseArguments(const std::vector<std::string> &items, const Constants &constants, std::vector<ArgValue> &out, std::string &error);
 

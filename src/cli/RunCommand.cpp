@@ -68,7 +68,7 @@ private:
     // A rank of 0 is refused, and so are ranks that differ.
     size_t rank = shape.size() == a.block.size() ? shape.size() : 0;
     return tegula_tensor_descriptor(&storage_.emplace_back(), arg, rank, shape.data(), strides.data(), a.block.data(),
-                                    a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO, &arg) == TEGULA_OK;
+                                    (a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (a.roundTf32 ? TEGULA_ROUND_TF32 : 0), &arg) == TEGULA_OK;
   }
   std::deque<TegulaTensorDescriptor> storage_; // arguments point into it
 };

@@ -50,6 +50,17 @@ Value *Builder::splat(Value *scalar, const Shape &s) {
   return create1(OpKind::Splat, {scalar}, scalar->type.withShape(s));
 }
 
+Value *Builder::roundToTf32(Value *x) {
+  Value *bits = cast(OpKind::Bitcast, x, Elem::I32);
+  auto number = [&](int64_t v) { return constInt(bits->type, v); };
+  // Half of the last place, less one bit unless that place is odd.
+  Value *odd = binary(OpKind::And, binary(OpKind::LShr, bits, number(13)), number(1));
+  Value *sum = binary(OpKind::Add, bits, binary(OpKind::Add, odd, number(0xfff)));
+  Value *rounded = binary(OpKind::And, sum, number(0xffffe000));
+  Value *isNan = cmp(CmpPred::Ugt, binary(OpKind::And, bits, number(0x7fffffff)), number(0x7f800000));
+  return cast(OpKind::Bitcast, select(isNan, number(0x7fffe000), rounded), Elem::F32);
+}
+
 Value *Builder::expandDims(Value *x, unsigned axis) {
   Shape s = x->type.shape;
   s.insert(axis, 1);

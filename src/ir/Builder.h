@@ -53,6 +53,9 @@ public:
   Value *reshape(Value *x, const Shape &s, bool reorder = false);
   Value *permute(Value *x, std::span<const int64_t> perm);
 
+  /// f32 rounded to tf32, to nearest even: the 13 low bits become 0. Every NaN becomes 0x7fffe000. As a TMA copy does it.
+  Value *roundToTf32(Value *x);
+
   /// Ops with regions: create the op, then fill region i with a Builder on its block (args exist already).
   Op *forOp(Value *lb, Value *ub, Value *step, std::span<Value *const> inits, std::vector<Attr> attrs = {});
   Op *ifOp(Value *cond, std::span<const Type> results);

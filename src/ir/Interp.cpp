@@ -202,7 +202,7 @@ bool InterpRun::descriptor(const Op &op) {
     if (!access(op, address, byteWidth(e), !isLoad))
       return false;
     if (isLoad)
-      out[i] = read(address, e);
+      out[i] = op.intAttr("tf32") ? roundToTf32(static_cast<uint32_t>(read(address, e))) : read(address, e);
     else if (op.kind == OpKind::DescStore)
       write(address, e, get(a.value)[i]);
     else

@@ -110,6 +110,15 @@ double decodeFloat(Elem e, uint64_t bits) {
   return decodeNarrow(e, static_cast<unsigned>(bits));
 }
 
+uint32_t roundToTf32(uint32_t bits) {
+  constexpr uint32_t kept = 0xffffe000, infinity = 0x7f800000;
+  if ((bits & 0x7fffffff) > infinity)
+    return 0x7fffe000;
+  uint32_t down = bits & kept, rest = bits & ~kept, half = 0x1000;
+  bool up = rest > half || (rest == half && (down & 0x2000));
+  return up ? down + 0x2000 : down;
+}
+
 uint64_t encodeFloat(Elem e, long double v, bool towardZero) {
   if (e == Elem::F64)
     return std::bit_cast<uint64_t>(towardZero ? roundTowardZero<double>(v) : static_cast<double>(v));

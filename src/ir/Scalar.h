@@ -21,6 +21,8 @@ int64_t signExtend(Elem e, uint64_t bits);
 double decodeFloat(Elem e, uint64_t bits);
 /// Rounds to nearest even, or toward zero. `long double` holds every f64 and 64-bit integer exactly.
 uint64_t encodeFloat(Elem e, long double v, bool towardZero = false);
+/// f32 rounded to tf32, as Builder::roundToTf32.
+uint32_t roundToTf32(uint32_t bits);
 
 /// The facts about an operation that its element function depends on.
 struct ScalarOp {

@@ -54,7 +54,7 @@ constexpr AttrRow attrTable[] = {
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
     {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr}, {"ops_ahead", intAttr},
-    {"rounded", intAttr},
+    {"rounded", intAttr},    {"tf32", intAttr},
 };
 
 class Verifier {
@@ -477,6 +477,8 @@ bool Verifier::descriptor(const Op &op) {
       return bad(&op, "extents and offsets are i32, strides i64");
   if (op.intAttr("nan") && !block.isFloatLike())
     return bad(&op, "`nan` needs floats");
+  if (op.intAttr("tf32") && (op.kind != OpKind::DescLoad || block.elem != Elem::F32))
+    return bad(&op, "`tf32` needs a load of f32");
   if (op.kind != OpKind::DescReduce)
     return true;
   std::string_view rmw = op.strAttr("rmw");

@@ -140,10 +140,19 @@ void Expander::expand(Op &op) {
   const Type type = a.value ? a.value->type : op.result()->type;
   Value *ptrs = pointers(a, start(a)), *in = mask(a), *value = a.value;
   if (op.kind == OpKind::DescLoad) {
-    bool nan = op.intAttr("nan") != 0;
+    Value *other = op.intAttr("nan") ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0);
+    bool isRounded = op.intAttr("tf32") != 0;
+    std::erase_if(op.attrs, [](const Attr &x) { return x.key == "nan" || x.key == "tf32"; });
     op.kind = OpKind::Load;
-    op.operands = {ptrs, in, nan ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0)};
-    std::erase_if(op.attrs, [](const Attr &x) { return x.key == "nan"; });
+    op.operands = {ptrs, in, other};
+    if (isRounded) {
+      // The last operation of rounding takes the place of the load.
+      Value *loaded[] = {b_.create(OpKind::Load, op.operands, {&type, 1}, std::move(op.attrs))->result()};
+      const Op *last = b_.roundToTf32(loaded[0])->def;
+      op.kind = last->kind;
+      op.operands = last->operands;
+      op.attrs = last->attrs;
+    }
     return;
   }
   bool isStore = op.kind == OpKind::DescStore;

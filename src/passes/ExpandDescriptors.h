@@ -4,7 +4,7 @@
 //     =>  %p    = base + o0 * s0 + o1                       one scalar address, in 64 bits
 //         %ptrs = %p + range(B0)[:, None] * s0 + range(B1)[None, :]
 //         %mask = (o0 + range(B0) in [0, e0))[:, None] & (o1 + range(B1) in [0, e1))[None, :]
-//         %x    = load %ptrs, %mask, 0 (or NaN)
+//         %x    = load %ptrs, %mask, 0 (or NaN)                 tf32 = 1: rounded by integer arithmetic
 //
 // The last stride is 1 and the others are multiples of 16 bytes by contract: hints on the scalar address and on the rows'
 // offsets say so to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset cannot be

@@ -76,6 +76,7 @@ struct TensorMapInfo {
   TensorMapTerm base;
   std::vector<TensorMapTerm> extents, strides; // strides in elements
   std::vector<uint32_t> box;
+  bool roundTf32 = false; // f32 is rounded to tf32 on the way
 };
 
 struct KernelInfo {

@@ -40,7 +40,8 @@ static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const cha
 /// The driver counts dimensions from the innermost, and strides in bytes.
 static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args, const int32_t *grid) {
   sim::TensorMapSpec s;
-  s.dataType = dataType(m.dtype);
+  constexpr int32_t roundedFloat = 11; // TFLOAT32
+  s.dataType = m.roundTf32 ? roundedFloat : dataType(m.dtype);
   s.rank = static_cast<uint32_t>(m.box.size());
   s.address = static_cast<uint64_t>(valueOf(m.base, info, args, grid));
   const int64_t bytes = sim::tensorElementBytes(s.dataType);

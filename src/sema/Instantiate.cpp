@@ -82,7 +82,7 @@ Diagnostic atUsersLine(Diagnostic d) {
 
 } // namespace
 
-ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility) {
+ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility, bool tf32) {
   ParamSpec shape, strides, extents, p;
   shape.kind = strides.kind = extents.kind = p.kind = Kind::Tuple;
   for (unsigned d = 0; d < block.rank(); ++d) {
@@ -92,7 +92,7 @@ ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, boo
   }
   p.recordClass = lang::descriptorClass();
   p.items = {runtime(lang::Dtype::ptr(element.scalar), lang::descriptorGrain), std::move(shape), std::move(strides),
-             std::move(extents), constant(Value::str(nan ? "nan" : "zero"))};
+             std::move(extents), constant(Value::str(nan ? "nan" : "zero")), constant(Value::boolean(tf32))};
   return p;
 }
 
@@ -102,7 +102,8 @@ std::string descriptorText(const ParamSpec &p) {
   for (const ParamSpec &extent : part(lang::DescField::BlockShape).items)
     extents += (extents.empty() ? "" : ", ") + lang::repr(extent.value);
   bool nan = lang::str(part(lang::DescField::Padding).value) == "nan";
-  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ", nan" : "");
+  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ", nan" : "") +
+         (part(lang::DescField::RoundTf32).value.asBool() ? ", tf32" : "");
 }
 
 Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::span<const ParamSpec> params,

@@ -19,13 +19,13 @@ struct ParamSpec {
   std::shared_ptr<const lang::RecordClass> recordClass; // null for a plain tuple
 
   /// A tensor descriptor of blocks of `block`; extents and strides (not the last) divisible by `divisibility`.
-  static ParamSpec descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility = 1);
+  static ParamSpec descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility = 1, bool tf32 = false);
   bool isDescriptor() const { return recordClass && recordClass->kind == lang::RecordClass::Kind::Descriptor; }
   static ParamSpec runtime(lang::Dtype d, int64_t div = 1) { ParamSpec p; p.kind = Kind::Runtime; p.dtype = d; p.divisibility = div; return p; }
   static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
 };
 
-/// Of a descriptor: "tensordesc<fp16[128, 64]>", and behind it ", nan" for that padding.
+/// Of a descriptor: "tensordesc<fp16[128, 64]>", and behind it ", nan" for that padding, ", tf32" for that rounding.
 std::string descriptorText(const ParamSpec &p);
 
 struct Options {

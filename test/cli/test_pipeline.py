@@ -59,6 +59,24 @@ def test_descriptors_become_tma_copies(stage):
     assert "tma_copy" not in stage(PERSISTENT, "sm_89", "gpu")
 
 
+def test_tma_rounds_to_tf32(tmp_path, tegula):
+    source = tmp_path / "tiles.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def tiles(a, b, c, K):
+    acc = tl.zeros([64, 64], tl.float32)
+    for k in range(0, K, 32):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    c.store([0, 0], acc)
+""")
+    signature = "a:tensordesc<fp32[64, 32]>:tf32:16, b:tensordesc<fp32[64, 32]>:16, c:tensordesc<fp32[64, 64]>, K:i32:16"
+    p = tegula("compile", f"{source}::tiles", "--sig", signature, "-t", "sm_90a", "--emit", "gpu")
+    copies = [line for line in p.stdout.splitlines() if " tma_copy " in line]
+    assert copies and all(("tf32 = 1" in line) == ("%a.base" in line) for line in copies), p.stdout + p.stderr
+
+
 def test_next_tile_is_loaded_before_the_epilogue(stage):
     text = stage(PERSISTENT, "sm_90a", "gpu")
     assert text.index("shared_alloc") < text.index("for %")

@@ -262,6 +262,74 @@ def test_block_shape_is_read_at_every_launch(dev):
     assert np.isnan(y[8:, 8:]).all() and not np.isnan(y[:8, :8]).any()
 
 
+# ------------------------------------------------------------------------------------------------------------------------ rounding
+
+def to_tf32(x):
+    """To nearest, ties to even, 10 bits of fraction; what overflows is infinite, NaN stays NaN."""
+    n = x.view(np.uint32).astype(np.uint64)
+    r = ((n + 0xfff + (n >> 13 & 1)) & 0xffffe000).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(x), np.float32(np.nan), r)
+
+
+def tf32_cases(count):
+    bits = np.random.default_rng(3).integers(0, 1 << 32, count, dtype=np.uint64).astype(np.uint32)
+    # Ties both ways, just beside them, subnormals, the largest, infinities, NaN.
+    edges = [0x3f801000, 0x3f803000, 0x3f801001, 0x3f800fff, 0xbf803000, 0x00001000, 0x00003000, 1, 0x80000001, 0x7f7fffff, 0xff7fefff, 0x7f800000,
+             0xff800000, 0x7fffffff, 0x7f800001, 0, 0x80000000]
+    bits[:len(edges)] = edges
+    return bits.view(np.float32)
+
+
+@tegula.jit
+def gather_host(desc, index, out, N: tl.constexpr):
+    i = tl.arange(0, 8)
+    tl.store(out + i[:, None] * N + tl.arange(0, N)[None, :], desc.gather(tl.load(index + i), 0))
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+@pytest.mark.parametrize("shape, block", SHAPES + [((20, 64), (16, 32))], ids=lambda s: "x".join(map(str, s)))
+def test_rounding_to_tf32(dev, shape, block, padding):
+    x, y = padded(shape, d("float32")), padded(block, d("float32"), 1)
+    x.base.ravel()[:] = tf32_cases(x.base.size)
+    a = TensorDescriptor.from_tensor(x, list(block), padding, round_f32_to_tf32=True)
+    b = TensorDescriptor.from_tensor(y, list(block))
+    zeros = (0,) * len(block)
+    dev(copy_host, (1,), a, b, zeros, zeros)
+    expected = to_tf32(window(x, zeros, block, np.nan if padding == "nan" else 0))
+    assert_same(np.ascontiguousarray(y), expected)
+    # The same descriptor without rounding is another kernel; stores keep all bits.
+    a.round_f32_to_tf32, b.round_f32_to_tf32 = False, True
+    dev(copy_host, (1,), a, b, zeros, zeros)
+    assert_same(np.ascontiguousarray(y), window(x, zeros, block, np.nan if padding == "nan" else 0))
+
+
+def test_rounding_of_gathered_rows(dev):
+    x, out = tf32_cases(16 * 64).reshape(16, 64), np.zeros((8, 32), np.float32)
+    rows = np.array([3, 0, 15, 7, 1, 2, 20, 4], np.int32)
+    dev(gather_host, (1,), TensorDescriptor.from_tensor(x, [1, 32], round_f32_to_tf32=True), rows, out, 32)
+    assert_same(out, to_tf32(np.concatenate([window(x, (int(r), 0), (1, 32)) for r in rows])))
+
+
+@tegula.jit
+def dot_host(a, b, c, K, BK: tl.constexpr, P: tl.constexpr):
+    acc = tl.zeros([c.block_shape[0], c.block_shape[1]], tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc, input_precision=P)
+    c.store([0, 0], acc)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+def test_dot_of_rounded_tiles(dev, precision):
+    m, n, k = 64, 64, 128
+    rng = np.random.default_rng(5)
+    a, b, c = rng.standard_normal((m, k), np.float32), rng.standard_normal((n, k), np.float32), np.zeros((m, n), np.float32)
+    ad, bd = (TensorDescriptor.from_tensor(x, [64, 32], round_f32_to_tf32=True) for x in (a, b))
+    dev(dot_host, (1,), ad, bd, TensorDescriptor.from_tensor(c, [m, n]), k, 32, precision)
+    expected = to_tf32(a).astype(np.float64) @ to_tf32(b).astype(np.float64).T
+    # Truncation instead of rounding would be off by about 1e-2.
+    np.testing.assert_allclose(c, expected, rtol=0, atol=5e-5)
+
+
 # ------------------------------------------------------------------------------------------------------------------------- matmul
 
 @tegula.jit

@@ -105,7 +105,8 @@ TEST(Compile, SignatureMistakes) {
   EXPECT_EQ(text("x:tensordesc<f32[8, 3]>"), "signature: `x`: a descriptor has blocks of 1 to 5 extents that are powers of 2");
   EXPECT_EQ(text("x:tensordesc<f32[8, 2]>"), "signature: `x`: Descriptor block shape must have at least 16 bytes in the last dimension");
   EXPECT_EQ(text("x:tensordesc<i32[8]>:nan"), "signature: `x`: padding with NaN needs floats");
-  EXPECT_EQ(text("x:tensordesc<f32[8]>:what"), "signature: `x`: `what` is neither `nan` nor a divisibility");
+  EXPECT_EQ(text("x:tensordesc<f32[8]>:what"), "signature: `x`: `what` is neither `nan`, `tf32` nor a divisibility");
+  EXPECT_EQ(text("x:tensordesc<i32[8]>:tf32"), "signature: `x`: rounding to tf32 needs float32");
   EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
   EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "), std::string::npos);
 }

@@ -27,7 +27,7 @@ struct Case {
   std::vector<int64_t> extents, strides, block;
   std::vector<int32_t> from, to;
   OpKind write;
-  bool nan;
+  bool nan, tf32;
   uint64_t elements = 0;
 
   explicit Case(uint64_t seed) {
@@ -47,6 +47,7 @@ struct Case {
     elements = static_cast<uint64_t>(stride);
     write = r(2) ? OpKind::DescStore : OpKind::DescReduce;
     nan = r(2);
+    tf32 = r(2);
   }
 
   std::unique_ptr<Module> module() const {
@@ -72,6 +73,8 @@ struct Case {
     std::vector<Attr> attrs;
     if (nan)
       attrs.push_back({"nan", int64_t{1}});
+    if (tf32)
+      attrs.push_back({"tf32", int64_t{1}});
     store.push_back(b.create(OpKind::DescLoad, load, {&tile, 1}, attrs)->result());
     attrs.clear();
     if (write == OpKind::DescReduce)

@@ -51,7 +51,7 @@ TEST_P(AssembleOne, ErrorShowsTheLine) {
   Assembly out;
   Status s = assembler->assemble(ptx(GetParam(), ".loc 1 12 5\nmul.hi.foo %r1, %r1;\n") + ".file 1 \"kernel.py\"\n", "k", {.arch = GetParam()}, out);
   ASSERT_FALSE(s);
-  EXPECT_EQ(s.code, TEGULA_INTERNAL_ERROR);
+  EXPECT_EQ(s.code, TEGULA_ASSEMBLER_ERROR);
   EXPECT_TRUE(has(s.text, "refused the code of `k` for sm_90a")) << s.text;
   EXPECT_TRUE(has(s.text, "12 | mul.hi.foo %r1, %r1;")) << s.text;
   EXPECT_TRUE(has(s.text, "from kernel.py:12")) << s.text;

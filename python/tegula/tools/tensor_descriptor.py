@@ -60,7 +60,8 @@ def _strides(tensor):
 
 @dataclass
 class TensorDescriptor:
-    """`round_f32_to_tf32` is accepted; loads keep all bits, and a tf32 dot drops what it does not use."""
+    """With `round_f32_to_tf32` what kernels load of a float32 tensor is rounded to tf32, to nearest even; a tf32 dot alone drops
+    the bits that it does not use."""
     base: Any
     shape: List[int]
     strides: List[int]

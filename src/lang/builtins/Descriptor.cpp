@@ -8,7 +8,7 @@ namespace tegula::lang {
 
 const std::shared_ptr<const RecordClass> &descriptorClass() {
   static const auto cls = std::make_shared<const RecordClass>(RecordClass{
-      RecordClass::Kind::Descriptor, "tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding"}, {}});
+      RecordClass::Kind::Descriptor, "tensor_descriptor", {"base", "shape", "strides", "block_shape", "padding", "round_f32_to_tf32"}, {}});
   return cls;
 }
 
@@ -22,7 +22,7 @@ struct Desc {
   const RecordValue &record;
   Dtype pointer, element, inMemory;
   ir::Shape block;
-  bool nan = false;
+  bool nan = false, tf32 = false;
 
   ir::Value *base() const { return field(record, DescField::Base).asTensor().value; }
   ir::Value *extent(unsigned d) const { return field(record, DescField::Shape).items()[d].asTensor().value; }
@@ -44,7 +44,8 @@ std::optional<Desc> descriptorOperand(Args &a, size_t i) {
   if (!block || !checkFp8(a.ctx(), pointer.pointee(), a.loc(i)))
     return std::nullopt;
   const Value &padding = field(r, DescField::Padding);
-  return Desc{r, pointer, pointer.pointee(), memoryDtype(pointer.pointee()), *block, padding.isStr() && padding.asStr() == "nan"};
+  return Desc{r, pointer, pointer.pointee(), memoryDtype(pointer.pointee()), *block, padding.isStr() && padding.asStr() == "nan",
+              field(r, DescField::RoundTf32).asBool()};
 }
 
 /// One integer scalar of shape, strides or offsets as a scalar of `to`.
@@ -111,7 +112,7 @@ Value makeTensorDescriptor(BuiltinCall &call) {
   return Value(std::make_shared<const RecordValue>(
       RecordValue{descriptorClass(),
                   {a[0], Value::tuple(std::move(*shape)), Value::tuple(std::move(*strides)), shapeValue(*block),
-                   Value::str(padding->empty() ? "zero" : *padding)}}));
+                   Value::str(padding->empty() ? "zero" : *padding), Value::boolean(false)}}));
 }
 
 // Accesses to whole blocks.
@@ -158,6 +159,8 @@ Value descLoad(BuiltinCall &call) {
   std::vector<ir::Attr> attrs;
   if (d->nan)
     attrs.push_back({"nan", int64_t{1}});
+  if (d->tf32)
+    attrs.push_back({"tf32", int64_t{1}});
   const ir::Type types[] = {irType(d->inMemory, d->block)};
   ir::Op *op = a.b().create(OpKind::DescLoad, *operands, types, std::move(attrs));
   return tensor(convert(call.ctx, {d->inMemory, op->result()}, d->element));
@@ -277,8 +280,8 @@ Value descGather(BuiltinCall &call) {
   const ir::Type type = irType(d->inMemory, access->pointers->type.shape);
   ir::Value *other = d->nan ? a.b().constFloat(type, std::numeric_limits<double>::quiet_NaN()) : a.b().constInt(type, 0);
   ir::Value *operands[] = {access->pointers, access->mask, other};
-  ir::Op *op = a.b().create(OpKind::Load, operands, {&type, 1});
-  return tensor(convert(call.ctx, {d->inMemory, op->result()}, d->element));
+  ir::Value *x = a.b().create(OpKind::Load, operands, {&type, 1})->result();
+  return tensor(convert(call.ctx, {d->inMemory, d->tf32 ? a.b().roundToTf32(x) : x}, d->element));
 }
 
 Value descScatter(BuiltinCall &call) {

@@ -182,8 +182,8 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   out.log = readLog(h, library_->infoLogSize, library_->infoLog);
   library_->destroy(&h);
   if (r != 0)
-    return Status::error(TEGULA_INTERNAL_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
-                                                    explainAssemblerLog(errors, ptx));
+    return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
+                                                     explainAssemblerLog(errors, ptx));
   out.stats = parseAssemblerLog(out.log);
   // A few bytes cost less than blocks that do not fit.
   constexpr uint32_t fewBytes = 16;

@@ -43,7 +43,7 @@ public:
   const std::string &path() const { return path_; }
   unsigned major() const { return major_; }
 
-  /// Thread-safe. TEGULA_INTERNAL_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
+  /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its wish for blocks on a multiprocessor (.minnctapersm) is dropped where it would cost spills.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 

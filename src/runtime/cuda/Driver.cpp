@@ -103,6 +103,7 @@ Status Driver::error(CUresult r, const std::string &what) const {
   case CUDA_ERROR_INVALID_HANDLE: code = TEGULA_INVALID_ARGUMENT; break;
   case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
   case CUDA_ERROR_NO_BINARY_FOR_GPU: code = TEGULA_UNSUPPORTED; break;
+  case CUDA_ERROR_INVALID_PTX: code = TEGULA_ASSEMBLER_ERROR; break;
   default:
     if (isFault(r)) code = TEGULA_FAULT;
   }

@@ -113,7 +113,7 @@ void copyLoads(Module &m, Block &b) {
       build.create(OpKind::BarrierExpect, one, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
-      build.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}});
+      build.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}, {"tf32", load->intAttr("tf32")}});
     }
     // The wait stands in front of the first use, or of what may write to the memory that is read.
     auto copied = b.ops.begin() + static_cast<long>(positionOf(b, barrier->def)) + 3;
@@ -250,6 +250,7 @@ TensorMap tensorMapOf(const Op &copy) {
   const Type &tile = copy.operands[0]->type;
   TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), tile.shape.rank(), TmaTile(tile.shape, tile.elem));
   m.nanFill = copy.intAttr("nan") != 0;
+  m.roundTf32 = copy.intAttr("tf32") != 0;
   return m;
 }
 

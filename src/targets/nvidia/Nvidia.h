@@ -59,6 +59,7 @@ struct TensorMap {
   ir::Elem elem = ir::Elem::F32;
   bool isSigned = true;       // of integers: decides minimum and maximum
   bool nanFill = false;       // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
+  bool roundTf32 = false;     // f32 is rounded to tf32 on the way
   uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
   Term base;                  // must be an argument
   std::vector<Term> extents;  // as many as dimensions

@@ -1,0 +1,3 @@
+"""What programs written for Triton import from triton.runtime, as far as it is there."""
+from . import errors
+from .errors import OutOfResources, PTXASError
