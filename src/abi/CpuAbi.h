@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_CPU_ABI_VERSION 1
+#define TEGULA_CPU_ABI_VERSION 2
 
 /* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
 typedef struct TegulaCpuFault {
@@ -47,6 +47,7 @@ typedef struct TegulaCpuLaunch {
   const TegulaCpuExtent *extents;  /* checked kernels only: one per pointer argument */
   TegulaCpuPrintFn print;
   void *user;                      /* for the runtime's use */
+  int64_t (*clock)(void);          /* nanoseconds since some moment */
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_SIM_ABI_VERSION 1
+#define TEGULA_SIM_ABI_VERSION 2
 
 typedef struct TegulaSimThread TegulaSimThread;
 
@@ -40,6 +40,8 @@ enum {
   TEGULA_SREG_CLOCK = 11          /* a counter that grows */
 };
 int32_t tegula_sim_sreg(TegulaSimThread *t, int32_t which);
+/* %globaltimer: the host's clock in nanoseconds. */
+int64_t tegula_sim_globaltimer(TegulaSimThread *t);
 
 /* Memory (ld, st). `bytes`: 1, 2, 4, 8 or 16, naturally aligned else a fault. Loads with p = 0 leave `out` alone.
  * Shared addresses may name another CTA of the cluster (ld/st.shared::cluster). */

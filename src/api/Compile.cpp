@@ -75,6 +75,7 @@ static runtime::Digest cacheKey(const CompileRequest &r) {
 static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
   sema::Options o;
   describeTarget(r.target, o.target);
+  o.target.numWarps = r.options.numWarps;
   o.target.debug = r.options.debug;
   o.target.sanitizeOverflow = r.options.sanitizeOverflow;
   o.target.fpFusion = r.options.fpFusion;

@@ -348,7 +348,8 @@ bool InterpRun::op(const Op &op) {
   case OpKind::While: return whileOp(op);
   case OpKind::Call: return call(op);
   case OpKind::Assert: case OpKind::Assume: return assertion(op);
-  case OpKind::Barrier: return true;
+  case OpKind::Barrier: case OpKind::GridWait: case OpKind::GridLaunch: return true;
+  case OpKind::SmId: case OpKind::Clock: set(op.result(), {0}); return true;
   case OpKind::If: {
     std::vector<Tile> out;
     if (!block(*op.region(get(op.operands[0])[0] & 1 ? 0 : 1), out))

@@ -228,6 +228,8 @@ bool Verifier::family(const Op &op) {
     return op.find("axis") && op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)
                ? true
                : bad(&op, "needs axis 0..2 and gives i32");
+  case OpKind::SmId: case OpKind::Clock:
+    return op.result()->type == Type::scalar(op.kind == OpKind::SmId ? Elem::I32 : Elem::I64) || bad(&op, "gives another type");
   case OpKind::Range:
     return op.find("start") && op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)
                ? true

@@ -24,6 +24,7 @@ struct TargetInfo {
   bool debug = false;             // device_assert active
   bool sanitizeOverflow = false;  // with debug: overflow asserts on int add/sub/mul
   bool fpFusion = true;
+  int numWarps = 4;               // as asked for at the launch, on CPUs too
 };
 
 /// What handlers need beside their arguments: the builder, the diagnostics, the target, and a way back into sema.

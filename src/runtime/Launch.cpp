@@ -49,6 +49,7 @@ struct State final : RangeTask {
     record.extents = r.extents;
     record.print = &State::print;
     record.user = this;
+    record.clock = [] { return static_cast<int64_t>(now()); };
   }
 
   static void print(const TegulaCpuLaunch *launch, int32_t site, int32_t operand, const int32_t pid[3], const void *data,

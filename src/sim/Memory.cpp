@@ -2,6 +2,7 @@
 #include "sim/AsyncState.h"
 #include "sim/Banks.h"
 #include "sim/State.h"
+#include <chrono>
 #include <cstring>
 
 using namespace tegula::sim;
@@ -119,6 +120,10 @@ template <bool toGlobal> static void copyGlobal(void *global, void *other, int32
 }
 
 } // namespace tegula::sim
+
+int64_t tegula_sim_globaltimer(TegulaSimThread *) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int32_t tegula_sim_sreg(TegulaSimThread *t, int32_t which) {
   Cluster &c = *t->cluster;

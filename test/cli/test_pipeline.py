@@ -164,3 +164,27 @@ def test_atomic_under_a_mask_of_single_elements_is_narrow(scatter):
     p = scatter("sm_90a", "fp32", mask="n:i32", more=("--remarks",))
     assert "red.relaxed.gpu.global.add.f32 " in p.stdout
     assert "this atomic takes 1 of the 4 elements" in p.stderr
+
+
+def test_programmatic_dependent_launch(tmp_path, tegula):
+    source = tmp_path / "chained.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+from tegula.language.extra import cuda
+@tegula.jit
+def chained(x, y):
+    i = tl.arange(0, 128)
+    cuda.gdc_wait()
+    v = tl.load(x + i)
+    cuda.gdc_launch_dependents()
+    tl.store(y + i, v + cuda.globaltimer() + cuda.smid())
+""")
+    def ptx(target):
+        p = tegula("compile", f"{source}::chained", "--sig", "x:*i64:16, y:*i64:16", "-t", target, "--emit", "ptx")
+        assert p.returncode == 0, p.stderr
+        return p.stdout
+    text = ptx("sm_90a")
+    order = [text.index(s) for s in ("griddepcontrol.wait;", "ld.global", "griddepcontrol.launch_dependents;", "st.global")]
+    assert order == sorted(order) and "%globaltimer" in text and "%smid" in text
+    assert "griddepcontrol" not in ptx("sm_89")

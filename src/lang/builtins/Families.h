@@ -17,13 +17,14 @@ std::span<const Builtin> mathBuiltins();        // Math.cpp: exp, sqrt, ... and 
 std::span<const Builtin> elementwiseBuiltins(); // Elementwise.cpp: where, minimum, fma, ...
 std::span<const Builtin> reduceBuiltins();      // Reduce.cpp: reduce, associative_scan, histogram, gather
 std::span<const Builtin> debugBuiltins();       // Debug.cpp: hints, printing, assertions, target_info
+std::span<const Builtin> cudaBuiltins();        // Cuda.cpp: tl.extra.cuda
 std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libdevice
 
 using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
     typeBuiltins,     pythonBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
     blockPtrBuiltins, descriptorBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
-    reduceBuiltins,   debugBuiltins,  libdeviceBuiltins,
+    reduceBuiltins,   debugBuiltins,  cudaBuiltins,   libdeviceBuiltins,
 };
 
 } // namespace tegula::lang

@@ -139,7 +139,7 @@ Status CudaKernel::prepareLaunch() {
   };
   if (g.clusterCtas > 1) attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.cluster = {g.clusterCtas, 1, 1};
   if (g.cooperative) attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.flag = 1;
-  if (g.programmaticLaunch) attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.flag = 1;
+  if (g.programmaticLaunch && device_.properties().capability >= 90) attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.flag = 1;
   if (g.clusterCtas > 1) {
     std::string cluster = "`" + info_->name + "` needs clusters of " + std::to_string(g.clusterCtas) + " blocks";
     if (device_.properties().capability < 90)

@@ -1,4 +1,5 @@
 // Operations on registers: single ops, scalar memory access, combine regions.
+#include "abi/CpuAbi.h"
 #include "targets/cpu/Emitter.h"
 
 namespace tegula::cpu {
@@ -164,6 +165,12 @@ V FunctionEmitter::scalarOp(const Op &op) {
     return pid_[op.intAttr("axis")];
   case OpKind::NumPrograms:
     return numPrograms(static_cast<unsigned>(op.intAttr("axis")));
+  case OpKind::SmId:
+    return b_.getInt32(0);
+  case OpKind::Clock: {
+    V clock = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, clock)));
+    return b_.CreateCall(llvm::FunctionType::get(b_.getInt64Ty(), false), clock);
+  }
   case OpKind::Load:
     return scalarLoad(op);
   case OpKind::AtomicRmw:

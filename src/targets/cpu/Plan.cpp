@@ -478,7 +478,12 @@ void Planner::op(const Op &op) {
   case OpKind::Return: return terminator(op);
   case OpKind::Barrier:
   case OpKind::Assume:
+  case OpKind::GridWait:
+  case OpKind::GridLaunch:
     return flush();
+  case OpKind::Clock:
+    flush();
+    return define(op);
   case OpKind::Call:
     flush();
     for (const Value *v : op.results)

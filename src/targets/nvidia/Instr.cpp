@@ -6,6 +6,7 @@
 #include "abi/GpuAbi.h"
 #include "abi/SimAbi.h"
 #include "targets/common/VecUtil.h"
+#include "targets/nvidia/Ptx.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Ptx.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -241,6 +242,17 @@ void Instr::print(int operand, V index64, V bits64, llvm::StringRef gpuFormat, l
   llvm::Module *m = b.GetInsertBlock()->getModule();
   llvm::FunctionCallee vprintf = m->getOrInsertFunction("vprintf", b.getInt32Ty(), b.getPtrTy(), b.getPtrTy());
   b.CreateCall(vprintf, {b.CreateGlobalString(gpuFormat, "format"), buffer});
+}
+
+V Instr::smId() {
+  return sim() ? i32(0) : b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_smid, {}, {});
+}
+
+V Instr::globalTimer() {
+  if (sim())
+    return b.CreateCall(simFunction(b, "tegula_sim_globaltimer", b.getInt64Ty(), {simThread_}), {simThread_});
+  Ptx p(*this, Touches::Writes, {b.getInt64Ty()});
+  return p.emit("mov.u64 $0, %globaltimer;")[0];
 }
 
 void Instr::backEdge() {

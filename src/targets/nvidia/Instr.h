@@ -42,6 +42,8 @@ public:
   void setSite(int site) { site_ = site; }
 
   V special(Special s); // i32
+  V smId();             // i32; the simulator has none: 0
+  V globalTimer();      // i64, nanoseconds; another number in every thread
   /// Address of the CTA's first byte of dynamic shared memory (with the CTA's rank, as all own addresses), 1024-aligned.
   V sharedBase();
 
@@ -78,6 +80,9 @@ public:
   void fenceProxyAsync(bool allMemory = false);
   void fenceMbarrierInit();
   void memoryFence(Scope scope);
+  /// Programmatic dependent launch (griddepcontrol); nothing before sm_90, where kernels of a stream do not overlap.
+  void gridWait();
+  void gridLaunch();
 
   // Matrix moves and products. Register counts follow from shapes (docs/hopper.md, fragment tables).
   Regs ldmatrix(V addr, unsigned count, bool trans);

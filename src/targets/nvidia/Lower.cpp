@@ -154,6 +154,15 @@ void Lowering::lowerOp(const Op &op) {
     auto axis = static_cast<size_t>(op.intAttr("axis"));
     return set(op.result(), {in_->special((op.kind == OpKind::ProgramId ? ids : sizes)[axis])});
   }
+  case OpKind::SmId:
+    return set(op.result(), {in_->smId()});
+  case OpKind::Clock:
+    // Threads read different times, but a scalar is one number.
+    return set(op.result(), fromOwners(op, {in_->globalTimer()}, op.result()->type));
+  case OpKind::GridWait:
+    return in_->gridWait();
+  case OpKind::GridLaunch:
+    return in_->gridLaunch();
   case OpKind::Range: {
     Regs r;
     for (unsigned i = 0; i < registersOf(op.result()->type); ++i)
