@@ -3,6 +3,7 @@
 #include "targets/common/NvptxOps.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tegula::targets {
@@ -75,22 +76,43 @@ V widenE4m3Pair(VecEmitter &v, V pair16) {
 
 namespace {
 
-/// The i32 whose bits were taken apart into a vector, and which element of that vector `x` is. Vectors put together from elements
-/// are looked through.
-std::pair<V, unsigned> placeInWord(V x) {
-  auto indexOf = [](V i) { return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(i)->getZExtValue()); };
-  auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(x);
-  while (take && llvm::isa<llvm::ConstantInt>(take->getIndexOperand())) {
+unsigned indexOf(V i) { return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(i)->getZExtValue()); }
+
+/// Looks through vectors that were put together from elements: what `x` was before.
+V beforeVectors(V x) {
+  while (auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(x)) {
+    if (!llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
+      break;
     unsigned at = indexOf(take->getIndexOperand());
-    V from = take->getVectorOperand();
-    if (auto *cast = llvm::dyn_cast<llvm::BitCastInst>(from); cast && cast->getSrcTy()->isIntegerTy(32))
-      return {cast->getOperand(0), at};
-    auto *put = llvm::dyn_cast<llvm::InsertElementInst>(from);
+    auto *put = llvm::dyn_cast<llvm::InsertElementInst>(take->getVectorOperand());
     while (put && llvm::isa<llvm::ConstantInt>(put->getOperand(2)) && indexOf(put->getOperand(2)) != at)
       put = llvm::dyn_cast<llvm::InsertElementInst>(put->getOperand(0));
-    take = put ? llvm::dyn_cast<llvm::ExtractElementInst>(put->getOperand(1)) : nullptr;
+    if (!put || !llvm::isa<llvm::ConstantInt>(put->getOperand(2)))
+      break;
+    x = put->getOperand(1);
   }
-  return {nullptr, 0};
+  return x;
+}
+
+/// The i32 whose bits were taken apart into a vector, and which element of that vector `x` is.
+std::pair<V, unsigned> placeInWord(V x) {
+  auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(beforeVectors(x));
+  if (!take || !llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
+    return {nullptr, 0};
+  auto *cast = llvm::dyn_cast<llvm::BitCastInst>(take->getVectorOperand());
+  return cast && cast->getSrcTy()->isIntegerTy(32) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
+}
+
+/// The conversion of one float that nvptxNarrow made `x` by, to f16 or bf16; null if it did not.
+llvm::CallInst *conversionOf(V x) {
+  auto *half = llvm::dyn_cast<llvm::TruncInst>(beforeVectors(x));
+  auto *word = half ? llvm::dyn_cast<llvm::BitCastInst>(half->getOperand(0)) : nullptr;
+  auto *convert = word ? llvm::dyn_cast<llvm::IntrinsicInst>(word->getOperand(0)) : nullptr;
+  if (!convert)
+    return nullptr;
+  in::ID id = convert->getIntrinsicID();
+  bool isPair = id == in::nvvm_ff2f16x2_rn || id == in::nvvm_ff2f16x2_rz || id == in::nvvm_ff2bf16x2_rn || id == in::nvvm_ff2bf16x2_rz;
+  return isPair && llvm::isa<llvm::Constant>(convert->getArgOperand(0)) ? convert : nullptr;
 }
 
 } // namespace
@@ -108,6 +130,20 @@ V wordOf(llvm::ArrayRef<V> elements) {
     word = from;
   }
   return word && elements.size() * elements[0]->getType()->getPrimitiveSizeInBits() == 32 ? word : nullptr;
+}
+
+V packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<V> elements) {
+  if (V word = wordOf(elements))
+    return word;
+  llvm::Type *type = elements[0]->getType();
+  llvm::CallInst *low = elements.size() == 2 ? conversionOf(elements[0]) : nullptr, *high = low ? conversionOf(elements[1]) : nullptr;
+  if (high && low->getIntrinsicID() == high->getIntrinsicID())
+    return b.CreateBitCast(b.CreateIntrinsic(low->getIntrinsicID(), {}, {high->getArgOperand(1), low->getArgOperand(1)}), b.getInt32Ty());
+  auto count = static_cast<unsigned>(elements.size());
+  V vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, count));
+  for (unsigned k = 0; k < count; ++k)
+    vector = b.CreateInsertElement(vector, elements[k], k);
+  return b.CreateBitCast(vector, b.getIntNTy(count * type->getPrimitiveSizeInBits().getFixedValue()));
 }
 
 V nvptxPickBytes(VecEmitter &v, V a, V c, std::array<uint8_t, 4> bytes) {

@@ -23,6 +23,9 @@ llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<
 std::pair<llvm::Value *, unsigned> halfOfWord(llvm::Value *x);
 /// The word that these elements, of 32 bits together, are in order; null if they are none. On any target.
 llvm::Value *wordOf(llvm::ArrayRef<llvm::Value *> elements);
+/// The integer that these elements make in order, the first lowest: a word they were taken from, one conversion of both floats they were
+/// narrowed from, or a vector put together. On any target.
+llvm::Value *packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> elements);
 /// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
 llvm::Value *nvptxPickBytes(VecEmitter &v, llvm::Value *a, llvm::Value *c, std::array<uint8_t, 4> bytes);
 /// x - y of the two f16 or bf16 in each of two words.

@@ -97,6 +97,14 @@ public:
   };
   /// `aRegs` (4 packed i32) or `aDesc` (i64, aRegs empty). `scaleD` i1: false ignores the old acc. Returns the new accumulators.
   Regs wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V scaleD, llvm::ArrayRef<V> acc);
+  /// One product of a group: onto the accumulators of which tile (n / 2 registers each); offsets of its operands in the unit of descriptors.
+  struct WgmmaStep {
+    unsigned tile;
+    uint64_t aOffset, bOffset;
+    llvm::ArrayRef<V> aRegs; // if A is in registers; aDesc is null then
+  };
+  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product.
+  Regs wgmmaGroup(const Wgmma &w, llvm::ArrayRef<WgmmaStep> steps, V aDesc, V bDesc, llvm::ArrayRef<V> acc);
   /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
   /// values that only exist after the fence, or LLVM would write them later.
   Regs wgmmaFence(llvm::ArrayRef<V> regs);

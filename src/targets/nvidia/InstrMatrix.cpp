@@ -26,6 +26,21 @@ llvm::SmallVector<llvm::Type *, 8> typesOf(llvm::ArrayRef<V> xs) {
   return types;
 }
 
+/// One wgmma; operands in their spelling.
+std::string wgmmaText(const Instr::Wgmma &w, const std::string &d, const std::string &a, bool aInMemory, const std::string &bDesc, const std::string &scale) {
+  assert((w.a == MmaType::F16 || w.a == MmaType::BF16 || !(w.transA || w.transB)) && "only 16-bit operands transpose");
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" + std::to_string(wgmmaK(w.a)) + "." + nameOf(w.d) + "." +
+                     nameOf(w.a) + "." + nameOf(w.b) + " " + d + ", " + a + ", " + bDesc + ", " + scale;
+  if (!isInteger(w.a))
+    text += std::string(", ") + (w.negA ? "-1" : "1") + ", " + (w.negB ? "-1" : "1");
+  if (w.a == MmaType::F16 || w.a == MmaType::BF16) {
+    if (aInMemory)
+      text += w.transA ? ", 1" : ", 0";
+    text += w.transB ? ", 1" : ", 0";
+  }
+  return text + ";";
+}
+
 } // namespace
 
 // ---- ldmatrix, stmatrix, mma.sync
@@ -79,22 +94,43 @@ Regs Instr::wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V s
              b.CreateZExt(scaleD, b.getInt32Ty()), i32(w.negA), i32(w.negB), i32(w.transA), i32(w.transB), d});
     return loadSlot(d, acc[0]->getType(), acc.size());
   }
-  assert((w.a == MmaType::F16 || w.a == MmaType::BF16 || !(w.transA || w.transB)) && "only 16-bit operands transpose");
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
   for (size_t k = 0; k < acc.size(); ++k)
     p.tie(k, acc[k]);
   std::string a = aRegs.empty() ? p.in(aDesc) : p.list(aRegs, true), bText = p.in(bDesc), scale = p.in(scaleD);
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(w.n) + "k" + std::to_string(wgmmaK(w.a)) +
-                     "." + nameOf(w.d) + "." + nameOf(w.a) + "." + nameOf(w.b) + " " + p.results() + ", " + a + ", " +
-                     bText + ", " + scale;
-  if (!isInteger(w.a))
-    text += std::string(", ") + (w.negA ? "-1" : "1") + ", " + (w.negB ? "-1" : "1");
-  if (w.a == MmaType::F16 || w.a == MmaType::BF16) {
-    if (aRegs.empty())
-      text += w.transA ? ", 1" : ", 0";
-    text += w.transB ? ", 1" : ", 0";
+  return p.emit(wgmmaText(w, p.results(), a, aRegs.empty(), bText, scale));
+}
+
+Regs Instr::wgmmaGroup(const Wgmma &w, llvm::ArrayRef<WgmmaStep> steps, V aDesc, V bDesc, llvm::ArrayRef<V> acc) {
+  unsigned perTile = w.n / 2;
+  if (sim()) {
+    wgmmaFence({});
+    Regs now(acc.begin(), acc.end());
+    for (const WgmmaStep &s : steps) {
+      V *tile = &now[s.tile * perTile];
+      Regs d = wgmma(w, s.aRegs, aDesc ? b.CreateAdd(aDesc, b.getInt64(s.aOffset)) : nullptr, b.CreateAdd(bDesc, b.getInt64(s.bOffset)),
+                     b.getTrue(), llvm::ArrayRef<V>(tile, perTile));
+      std::copy(d.begin(), d.end(), tile);
+    }
+    wgmmaCommit();
+    return now;
   }
-  return p.emit(text + ";");
+  Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
+  for (size_t k = 0; k < acc.size(); ++k)
+    p.tie(k, acc[k]);
+  std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue());
+  std::string text = "{\n\t.reg .b64 \tatile, btile;\n\twgmma.fence.sync.aligned;\n\t";
+  auto at = [&](const char *name, const std::string &base, uint64_t offset) {
+    if (offset == 0)
+      return base;
+    text += std::string("add.s64 \t") + name + ", " + base + ", " + std::to_string(offset) + ";\n\t";
+    return std::string(name);
+  };
+  for (const WgmmaStep &s : steps) {
+    std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true), bText = at("btile", bBase, s.bOffset);
+    text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, scale) + "\n\t";
+  }
+  return p.emit(text + "wgmma.commit_group.sync.aligned;\n\t}");
 }
 
 Regs Instr::wgmmaFence(llvm::ArrayRef<V> regs) {

@@ -57,15 +57,7 @@ Regs split(llvm::IRBuilder<> &b, V x, const Pieces &p) {
     Regs elements;
     for (unsigned e = 0; e < p.perPiece; ++e)
       elements.push_back(b.CreateExtractElement(x, k * p.perPiece + e));
-    if (V word = p.bits == 32 ? targets::wordOf(elements) : nullptr) {
-      out.push_back(word);
-      continue;
-    }
-    auto *part = llvm::FixedVectorType::get(p.elem, p.perPiece);
-    V piece = llvm::PoisonValue::get(part);
-    for (unsigned e = 0; e < p.perPiece; ++e)
-      piece = b.CreateInsertElement(piece, elements[e], e);
-    out.push_back(b.CreateBitCast(piece, p.type));
+    out.push_back(targets::packWord(b, elements));
   }
   return out;
 }

@@ -1,5 +1,6 @@
 // Dot products: by multiply-adds, by mma.sync, by wgmma. DotChoice says which; assignLayouts has put accumulator and
 // operands into the layouts of that choice.
+#include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Lower.h"
 
@@ -65,10 +66,10 @@ Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
       out.push_back(bitsOf(x[first + i])); // tf32: the instruction drops the low bits
       continue;
     }
-    V word = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getIntNTy(bits), per));
+    Regs elements;
     for (unsigned j = 0; j < per; ++j)
-      word = b_.CreateInsertElement(word, bitsOf(x[first + i + j]), j);
-    out.push_back(b_.CreateBitCast(word, b_.getInt32Ty()));
+      elements.push_back(bitsOf(x[first + i + j]));
+    out.push_back(targets::packWord(b_, elements));
   }
   return out;
 }
@@ -126,7 +127,7 @@ V Lowering::operandDescriptor(V address, const SharedOperand &s) {
 
 Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
-  bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0, chained = op.intAttr("chained") != 0;
+  bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0;
   in_->setSite(siteOf(op));
   // What other threads put into the tiles is there after a barrier; rings bring their own.
   for (unsigned i = aInRegisters; i < 2; ++i)
@@ -156,30 +157,19 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   }
   for (V x : get(op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
-  // Registers written before must be there when the first wgmma starts; accumulators still in flight need no fence among themselves.
-  Regs fenced = chained ? Regs{} : acc;
-  fenced.append(wordsA.begin(), wordsA.end());
-  fenced = in_->wgmmaFence(fenced);
-  std::copy(fenced.end() - wordsA.size(), fenced.end(), wordsA.begin());
-  if (!chained)
-    std::copy(fenced.begin(), fenced.begin() + acc.size(), acc.begin());
   Instr::Wgmma w{c.n, c.d, c.a, c.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
-  unsigned perInstr = c.n / 2, columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n;
-  unsigned rows = static_cast<unsigned>(acc.size()) / perInstr / columns;
+  unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n, rows = static_cast<unsigned>(acc.size()) / (c.n / 2) / columns;
+  llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
       for (unsigned k = 0; k < depth; ++k) {
-        V *tile = &acc[(m * columns + n) * perInstr];
-        V da = aInRegisters ? nullptr : b_.CreateAdd(descA, b_.getInt64(sa.offset(64 * m, k * c.k) >> 4));
-        V db = b_.CreateAdd(descB, b_.getInt64(sb.offset(c.n * n, k * c.k) >> 4));
         llvm::ArrayRef<V> fragment;
         if (aInRegisters)
           fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
-        Regs d = in_->wgmma(w, fragment, da, db, b_.getTrue(), llvm::ArrayRef<V>(tile, perInstr));
-        std::copy(d.begin(), d.end(), tile);
+        steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * c.k) >> 4, sb.offset(c.n * n, k * c.k) >> 4, fragment});
       }
-  in_->wgmmaCommit();
+  acc = in_->wgmmaGroup(w, steps, descA, descB, acc);
   if (isAsync)
     return acc;
   acc = in_->wgmmaWait(0, acc);

@@ -1,6 +1,7 @@
 // Tensors that change hands: conversions between layouts, and tiles in shared memory of a given layout. The planner (layout/Conversion.h)
 // decides everything; here its steps become instructions.
 #include "layout/Follow.h"
+#include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -36,7 +37,7 @@ struct Lowering::PlanEmit {
       V low = b().CreateZExt(elements[0], b().getInt16Ty()), high = b().CreateZExt(elements[1], b().getInt16Ty());
       return b().CreateOr(low, b().CreateShl(high, 8));
     }
-    return b().CreateBitCast(vectorOf(elements), b().getIntNTy(n * bits));
+    return targets::packWord(b(), {elements.data(), elements.size()});
   }
 
   std::vector<V> unpack(V word, size_t n) {
