@@ -271,6 +271,9 @@ V emitIntDivRem(VecEmitter &v, OpKind kind, V x, V y) {
   unsigned bits = bitsOf(x);
   if (bits == 1) // only x/1 is defined
     return isRem ? llvm::Constant::getNullValue(x->getType()) : x;
+  if (v.target.nvptx && !isSafeDivisor(y, isSigned))
+    if (V r = nvptxDivide(v, x, y, isSigned, isRem))
+      return r;
   V q;
   if (!x->getType()->isVectorTy() || bits == 64 || isSafeDivisor(y, isSigned))
     q = plainDivision(v, x, y, isSigned);

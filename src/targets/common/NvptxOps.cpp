@@ -232,6 +232,13 @@ V nvptxNarrow(VecEmitter &v, V x, Elem to, bool towardZero) {
   return out;
 }
 
+V nvptxDivide(VecEmitter &v, V x, V y, bool isSigned, bool isRem) {
+  if (!x->getType()->isIntegerTy(32))
+    return nullptr;
+  std::string text = std::string(isRem ? "rem." : "div.") + (isSigned ? "s32" : "u32") + " $0, $1, $2;";
+  return ptx(v, text.c_str(), "=r,r,r", x->getType(), {x, y});
+}
+
 V nvptxFloatToInt(VecEmitter &v, V x, unsigned bits, bool isSigned) {
   if (bits == 1)
     return nullptr;

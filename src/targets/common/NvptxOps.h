@@ -14,6 +14,8 @@ llvm::Value *nvptxWiden(VecEmitter &v, llvm::Value *x, ir::Elem from);
 llvm::Value *nvptxNarrow(VecEmitter &v, llvm::Value *x, ir::Elem to, bool towardZero);
 llvm::Value *nvptxFloatToInt(VecEmitter &v, llvm::Value *x, unsigned bits, bool isSigned);
 llvm::Value *nvptxIntToFloat(VecEmitter &v, llvm::Value *x, ir::Elem to, bool isSigned);
+/// Quotient, or remainder, of scalars of 32 bits: unlike LLVM's instruction without a precaution against zero, which gives some number.
+llvm::Value *nvptxDivide(VecEmitter &v, llvm::Value *x, llvm::Value *y, bool isSigned, bool isRem);
 /// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off, an exp
 /// with the error of the product x log2 e.
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);

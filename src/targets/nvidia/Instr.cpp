@@ -192,6 +192,13 @@ V Instr::tanhApprox(V x) {
   return p.emit("tanh.approx.f32 $0, " + p.in(x) + ";")[0];
 }
 
+V Instr::opaque(V x) {
+  if (sim())
+    return x;
+  Ptx p(*this, Touches::Nothing, {x->getType()});
+  return p.emit(std::string("mov.b") + (x->getType()->isIntegerTy(64) ? "64" : "32") + " $0, " + p.in(x) + ";")[0];
+}
+
 // ---- debugging
 
 void Instr::assertFail(V record) {

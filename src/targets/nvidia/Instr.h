@@ -146,6 +146,9 @@ public:
   V divFull(V x, V y);
   V tanhApprox(V x);
 
+  /// The same i32 or i64, of which LLVM knows nothing, so that it makes no other arithmetic of what is computed from it.
+  V opaque(V x);
+
   // Debugging. Bits of one element, zero-extended to i64.
   /// Fills the launch record (GpuAbi.h) and traps; does not return, though the builder's block stays open.
   void assertFail(V record);

@@ -2,6 +2,7 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/VecUtil.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/DotChoice.h"
@@ -291,6 +292,12 @@ const Regs &Lowering::get(const Value *v) const {
   return it->second;
 }
 
+/// Does the block compute the quotient as well? Then the remainder follows from it.
+static bool hasQuotient(const ir::Op &rem) {
+  OpKind kind = rem.kind == OpKind::SRem ? OpKind::SDiv : OpKind::UDiv;
+  return llvm::any_of(rem.parent->ops, [&](const ir::Op *op) { return op->kind == kind && op->operands == rem.operands; });
+}
+
 V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
   const ir::Type &a = op.operands[0]->type, &r = op.result()->type;
   switch (op.kind) {
@@ -312,6 +319,11 @@ V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
   case OpKind::CmpI:
     if (a.isPtr)
       return vec_->elementwise(op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64, Elem::I1);
+    break;
+  case OpKind::SRem:
+  case OpKind::URem:
+    if (hasQuotient(op))
+      return b_.CreateSub(args[0], b_.CreateMul(targets::emitIntDivRem(*vec_, op.kind == OpKind::SRem ? OpKind::SDiv : OpKind::UDiv, args[0], args[1]), args[1]));
     break;
   default:
     break;

@@ -89,6 +89,12 @@ void Lowering::alsoAccesses(const Accesses &a) {
   bulkReads_.append(a.bulkReads.begin(), a.bulkReads.end());
 }
 
+static bool startsCopies(const ir::Block &b) {
+  return llvm::any_of(b.ops, [](const ir::Op *op) {
+    return op->kind == ir::OpKind::AsyncCopy || llvm::any_of(op->regions, [](const ir::Region *r) { return startsCopies(*r->block); });
+  });
+}
+
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool writes = writesGlobal(op);
@@ -106,6 +112,14 @@ void Lowering::forLoop(const Op &op) {
   incoming(nodes, inits, before);
   b_.CreateCondBr(reverse ? b_.CreateICmpSGT(index, upper) : b_.CreateICmpSLT(index, upper), inside, after);
   b_.SetInsertPoint(inside);
+  // Strength reduction would give each pointer of a copy a sum of its own to carry, where one offset is carried for all.
+  std::map<const Value *, Regs> offsets;
+  if (startsCopies(body))
+    for (const Value *v : carried)
+      if (v->type == ir::Type::scalar(ir::Elem::I64)) {
+        offsets[v] = get(v);
+        set(v, {in_->opaque(scalar(v))});
+      }
   // Reads alone change nothing for each other.
   Accesses around = accesses();
   bool isKnown = accessesIn(body, around);
@@ -132,7 +146,7 @@ void Lowering::forLoop(const Op &op) {
   memory_.unknownBefore();
   releaseBuffers(op);
   for (size_t i = 0; i < op.results.size(); ++i)
-    set(op.results[i], Regs(get(carried[i])));
+    set(op.results[i], offsets.count(carried[i]) ? offsets[carried[i]] : Regs(get(carried[i])));
 }
 
 void Lowering::whileLoop(const Op &op) {
