@@ -151,7 +151,9 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
     rank = n;
     for (Py_ssize_t d = 0; d < n; ++d) {
       numbers[i][d] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, d));
-      if (numbers[i][d] == -1 && PyErr_Occurred()) return false;
+      if (numbers[i][d] != -1 || !PyErr_Occurred()) continue;
+      PyErr_Format(PyExc_TypeError, "argument `%s`: %U[%zd] of the tensor descriptor is no int of 64 bits", paramName, descriptorNames[1 + i], d);
+      return false;
     }
   }
   PyObject *base = PyObject_GetAttr(object, descriptorNames[0]);

@@ -2,6 +2,7 @@
 #include "Core.h"
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <unordered_map>
 
 namespace tegula_python {
@@ -216,6 +217,17 @@ static const OptionRow *findOption(PyObject *name) {
   return nullptr;
 }
 
+/// Without an exception; a number beyond 64 bits is read as the largest or smallest.
+static bool readInteger(PyObject *object, long long &out) {
+  PyObject *i = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
+  if (!i) return PyErr_Clear(), false;
+  int overflow;
+  out = PyLong_AsLongLongAndOverflow(i, &overflow);
+  if (overflow) out = overflow > 0 ? std::numeric_limits<long long>::max() : std::numeric_limits<long long>::min();
+  Py_DECREF(i);
+  return true;
+}
+
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
   if (const OptionRow *found = findOption(name)) {
     const OptionRow &row = *found;
@@ -229,8 +241,12 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
       *reinterpret_cast<int8_t *>(field) = static_cast<int8_t>(truth);
       return 1;
     }
-    long v = PyLong_AsLong(value);
-    if (v == -1 && PyErr_Occurred()) return -1;
+    long long v;
+    if (!readInteger(value, v)) return PyErr_Format(PyExc_TypeError, "%s: an int is needed, found %s", row.name, Py_TYPE(value)->tp_name), -1;
+    // 0 is what options that nobody gave are.
+    bool isSize = row.offset == offsetof(TegulaLaunchOptions, num_warps) || row.offset == offsetof(TegulaLaunchOptions, num_ctas);
+    if (v > std::numeric_limits<int32_t>::max() || v < std::numeric_limits<int32_t>::min() || (v == 0 && isSize))
+      return PyErr_Format(PyExc_ValueError, "%s is %lld; no launch takes that many", row.name, v), -1;
     *reinterpret_cast<int32_t *>(field) = static_cast<int32_t>(v);
     return 1;
   }
@@ -240,11 +256,10 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
 bool readGrid(PyObject *grid, int64_t out[3]) {
   out[0] = out[1] = out[2] = 1;
   auto read = [](PyObject *item, int64_t &v) {
-    PyObject *i = PyLong_CheckExact(item) ? (Py_INCREF(item), item) : PyNumber_Index(item);
-    if (!i) return false;
-    v = PyLong_AsLongLong(i);
-    Py_DECREF(i);
-    return !(v == -1 && PyErr_Occurred());
+    long long n;
+    if (!readInteger(item, n)) return PyErr_Format(PyExc_TypeError, "a grid has extents that are ints, found %s", Py_TYPE(item)->tp_name), false;
+    v = n;
+    return true;
   };
   if (PyTuple_Check(grid) && PyTuple_GET_SIZE(grid) >= 1 && PyTuple_GET_SIZE(grid) <= 3) {
     for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(grid); i < n; ++i)

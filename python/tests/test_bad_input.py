@@ -11,6 +11,7 @@ FAKE = Path(tegula.__file__).parents[2] / "lib/libfakecuda.so"
 
 PROLOGUE = '''
 import numpy as np, tegula, tegula.language as tl
+from tegula.tools.tensor_descriptor import TensorDescriptor
 
 @tegula.jit
 def add(x, y, n, BLOCK: tl.constexpr):
@@ -23,11 +24,27 @@ def product(x, y, n, BLOCK: tl.constexpr):
     a = tl.load(x + i * n + j)
     tl.store(y + i * n + j, tl.dot(a, a))
 
+@tegula.jit
+def blocks(a, b):
+    b.store([0, 0], a.load([0, 0]))
+
+@tegula.jit
+def stops(x, n):
+    tl.device_assert(tl.load(x) == n, "not so")
+
+def blocked(x, **fields):
+    """A descriptor of 16 x 16 floats, spoilt after it was made."""
+    d = TensorDescriptor(x, [16, 16], [16, 1], [8, 8])
+    for name, value in fields.items():
+        setattr(d, name, value)
+    return d
+
 class Array:
     """On a GPU, as CuPy's."""
-    def __init__(self, ordinal=0, stream=None):
+    def __init__(self, ordinal=0, stream=None, shift=0):
         self.device = type("Device", (), {"id": ordinal})
-        address = tegula._core.allocate(f"cuda:{ordinal}", 1024)
+        address = tegula._core.allocate(f"cuda:{ordinal}", 1024) + shift
+        self.dtype, self.shape = np.dtype("float32"), (256,)
         self.__cuda_array_interface__ = {"data": (address, False), "typestr": "<f4", "shape": (256,), "strides": None, "version": 3, "stream": stream}
 
 def go(x=None, y=None, kernel=add, **kw):
@@ -66,11 +83,34 @@ ROWS = [
     ("clusters of an old GPU", "capability=80", "go(num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later, the target is sm_80", ""),
     ("cluster too large", "", "go(num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32, Hardware limit: 16. `add`", ""),
     ("odd cluster", "", "go(num_ctas=3)", "ValueError: `add`: num_ctas is 3; it must be a power of 2", ""),
+    ("cluster without room", "clustersThatFit=0", "go(num_ctas=2)", "OutOfResources: `add` needs clusters of 2 blocks", "has no room for one. A smaller num_ctas helps"),
+    ("no warps", "", "go(num_warps=0)", "ValueError: num_warps is 0", ""),
+    ("far too many warps", "", "go(num_warps=1 << 32)", "ValueError: num_warps is 4294967296", ""),
+    ("number of another kind", "", "go(num_stages='3')", "TypeError: num_stages: an int is needed, found str", ""),
+    ("grid of another kind", "", "add[('1',)](cpu, cpu, 256, BLOCK=256)", "TypeError: a grid has extents that are ints, found str", ""),
+    ("grid beyond 64 bits", "", "add[(1 << 70,)](cpu, cpu, 256, BLOCK=256)", "ValueError: `add`: grid dimension 0 is ", "at most 2147483647"),
+    ("misaligned descriptor", "", "blocks[(1,)](blocked(Array(shift=4)), blocked(Array()))", "AssertionError: base must be 16-byte aligned", ""),
+    ("misaligned descriptor, later", "", "blocks[(1,)](blocked(Array(), base=Array(shift=4)), blocked(Array()))",
+     "ValueError: argument `a`: tensor descriptor: base must be 16-byte aligned", ""),
+    ("strides of a descriptor", "", "blocks[(1,)](blocked(Array()), blocked(Array(), strides=[15, 1]))",
+     "ValueError: argument `b`: tensor descriptor: strides must be 16-byte aligned: strides[0] is 15 elements of 4 bytes", ""),
+    ("far strides of a descriptor", "", "blocks[(1,)](blocked(Array(), strides=[1 << 50, 1]), blocked(Array()))",
+     "ValueError: `blocks`: tensor descriptor of `a`: a stride is 4503599627370496; it must be below 2^40 bytes", ""),
+    ("shape of a descriptor", "", "blocks[(1,)](blocked(Array(), shape=['16', 16]), blocked(Array()))",
+     "TypeError: argument `a`: shape[0] of the tensor descriptor is no int of 64 bits", ""),
+    ("descriptor of a CPU tensor", "", "blocks[(1,)](blocked(Array()), blocked(cpu))", "ValueError: `blocks`: argument `b.base` points to CPU memory", ""),
+    ("descriptor, simulator", "", "blocks[(1,)](blocked(cpu, strides=[1 << 50, 1]), blocked(cpu), device='sim')",
+     "ValueError: `blocks`: tensor descriptor of `a`: a stride is 4503599627370496", ""),
     ("cooperative grid", "launchResult=720", "go(launch_cooperative_grid=True)", "OutOfResources: launching `add` on cuda:0 failed", "at most 264 blocks"),
     ("shared memory", "", "go(kernel=product, BLOCK=512)", "OutOfResources: out of resource: shared memory, Required: ", "most of it, "),
     ("trap", "waitResult=719", "go(); tegula._core.synchronize('cuda:0')",
      "DeviceError: waiting for cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_LAUNCH_FAILED", "launched last (latest first): `add`" + LOST),
     ("illegal address", "launchResult=700", "go()", "DeviceError: launching `add` on cuda:0 failed: a kernel on cuda:0 stopped with CUDA_ERROR_ILLEGAL_ADDRESS", LOST),
+    ("assertion, simulator", "", "stops[(1,)](cpu, 5, device='sim', debug=True)", "DeviceError: ", "assertion failed: not so"),
+    ("outside, simulator", "", "add[(3,)](cpu, cpu, 1 << 20, BLOCK=256, device='sim')", "DeviceError: ", "out-of-bounds load through argument `x`"),
+    ("clusters, old GPU simulated", "", "go(cpu, device='sim:sm_80', num_ctas=2)", "NotImplementedError: `add`: num_ctas is 2; clusters need sm_90 or later", ""),
+    ("cluster too large, simulator", "", "go(cpu, device='sim', num_ctas=32)", "OutOfResources: out of resource: blocks of a cluster, Required: 32", ""),
+    ("shared memory, simulator", "", "go(cpu, device='sim', kernel=product, BLOCK=512)", "OutOfResources: out of resource: shared memory", "`product` needs"),
     ("refused code", "loadResult=218", "go()", "PTXASError: PTXAS error: loading `add` on cuda:0 failed: CUDA_ERROR_INVALID_PTX", ""),
     ("grid", "", "add[(1, 70000)](Array(), Array(), 256, BLOCK=256)", "ValueError: `add`: the grid is 1 x 70000 x 1; GPUs take at most", ""),
     ("unknown GPU", "deviceCount=2", "go(cpu, device='cuda:2')", "LookupError: there is no device `cuda:2`; this machine has: cpu, sim, cuda:0, cuda:1", ""),
@@ -99,7 +139,7 @@ def test_assembler_refuses(tmp_path):
     out = output("go()", tmp_path, TEGULA_NVJITLINK=str(FAKE.with_name("libfakejitlink.so")))
     assert out.startswith("PTXASError: PTXAS error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  ptxas application ptx input, line "), out
     assert "error   : planted" in out and "st.global" in out, out
-    assert f"from {tmp_path / 'script.py'}:7" in out, out
+    assert f"from {tmp_path / 'script.py'}:8" in out, out
 
 
 def test_other_work_goes_on(tmp_path):

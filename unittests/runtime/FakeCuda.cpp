@@ -149,7 +149,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(void *map, int, uint32_t rank, void *addr
                                        int, int, int, int) {
   std::lock_guard lock(s().mutex);
   ++s().mapsEncoded;
-  if (rank > 1 && strides[0] % 16) return CUDA_ERROR_INVALID_VALUE;
+  if (rank > 1 && (strides[0] % 16 || strides[0] >> 40)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t words[] = {reinterpret_cast<uint64_t>(address), rank, box[0]};
   std::memset(map, 0x5a, 128);
   std::memcpy(map, words, sizeof words);
@@ -171,6 +171,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     f.launches.push_back(std::move(l));
     return 0;
   }
+  if (parameters && !extra) return f.launches.push_back(std::move(l)), 0; // of unknown sizes
   if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
   auto *bytes = static_cast<unsigned char *>(extra[1]);
