@@ -38,8 +38,8 @@ static bool read(ByteReader &r, SiteInfo &s) {
   return !r.failed();
 }
 
-static void write(ByteWriter &w, const TensorMapTerm &t) { w.u32(static_cast<uint32_t>(t.arg)), w.u64(static_cast<uint64_t>(t.value)), w.u32(static_cast<uint32_t>(t.gridAxis)); }
-static void read(ByteReader &r, TensorMapTerm &t) { t.arg = static_cast<int32_t>(r.u32()), t.value = static_cast<int64_t>(r.u64()), t.gridAxis = static_cast<int32_t>(r.u32()); }
+static void write(ByteWriter &w, const TensorMapTerm &t) { w.u32(static_cast<uint32_t>(t.arg)), w.u32(static_cast<uint32_t>(t.arg2)), w.u64(static_cast<uint64_t>(t.value)), w.u32(static_cast<uint32_t>(t.gridAxis)); }
+static void read(ByteReader &r, TensorMapTerm &t) { t.arg = static_cast<int32_t>(r.u32()), t.arg2 = static_cast<int32_t>(r.u32()), t.value = static_cast<int64_t>(r.u64()), t.gridAxis = static_cast<int32_t>(r.u32()); }
 
 static void write(ByteWriter &w, const TensorMapInfo &m) {
   w.u8(m.dtype), w.u8(m.nanFill), w.u8(m.swizzle), w.u8(m.roundTf32);
@@ -50,10 +50,10 @@ static void write(ByteWriter &w, const TensorMapInfo &m) {
 
 static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
   m.dtype = r.u8(), m.nanFill = r.flag(), m.swizzle = r.u8(), m.roundTf32 = r.flag();
-  size_t rank = r.count(28);
+  size_t rank = r.count(36);
   if (m.dtype > TEGULA_FP64 || rank < 1 || rank > 5) return false;
   m.extents.resize(rank), m.strides.resize(rank), m.box.resize(rank);
-  auto known = [&](const TensorMapTerm &t) { return t.arg < static_cast<int64_t>(args) && t.gridAxis < 3; };
+  auto known = [&](const TensorMapTerm &t) { return t.arg < static_cast<int64_t>(args) && t.arg2 < static_cast<int64_t>(args) && t.gridAxis < 3; };
   read(r, m.base);
   bool ok = known(m.base) && m.base.arg >= 0;
   for (size_t d = 0; d < rank; ++d) {

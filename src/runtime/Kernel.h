@@ -62,11 +62,12 @@ struct RemarkInfo {
   uint32_t line = 0, column = 0;
 };
 
-/// A number known at launch: an argument (index into KernelInfo::args), or a constant.
+/// A number known at launch: the product of a constant and, as far as given, two arguments (indices into KernelInfo::args) and the number of
+/// programs along an axis.
 struct TensorMapTerm {
-  int32_t arg = -1;
-  int64_t value = 0;
-  int32_t gridAxis = -1; // times the number of programs along this axis
+  int32_t arg = -1, arg2 = -1;
+  int64_t value = 1;
+  int32_t gridAxis = -1;
 };
 /// A tensor map that a launch appends to the arguments (TensorMaps.h). Dimensions outermost first.
 struct TensorMapInfo {

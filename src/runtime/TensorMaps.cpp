@@ -11,10 +11,10 @@ static int32_t dataType(TegulaDtype d) {
   return d <= TEGULA_FP64 ? table[d] : -1;
 }
 
-/// An argument by its type, with its sign; without one the constant.
-static int64_t factorOf(const TensorMapTerm &t, const KernelInfo &info, const char *args) {
-  if (t.arg < 0) return t.value;
-  const ArgInfo &a = info.args[static_cast<size_t>(t.arg)];
+/// An argument by its type, with its sign; 1 without one.
+static int64_t factorOf(int32_t arg, const KernelInfo &info, const char *args) {
+  if (arg < 0) return 1;
+  const ArgInfo &a = info.args[static_cast<size_t>(arg)];
   const char *from = args + a.offset;
   auto as = [&](auto v) {
     std::memcpy(&v, from, sizeof v);
@@ -33,7 +33,7 @@ static int64_t factorOf(const TensorMapTerm &t, const KernelInfo &info, const ch
 }
 
 static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const char *args, const int32_t *grid) {
-  int64_t n = factorOf(t, info, args);
+  int64_t n = t.value * factorOf(t.arg, info, args) * factorOf(t.arg2, info, args);
   return t.gridAxis < 0 ? n : n * grid[t.gridAxis];
 }
 

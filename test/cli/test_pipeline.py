@@ -188,3 +188,49 @@ def chained(x, y):
     order = [text.index(s) for s in ("griddepcontrol.wait;", "ld.global", "griddepcontrol.launch_dependents;", "st.global")]
     assert order == sorted(order) and "%globaltimer" in text and "%smid" in text
     assert "griddepcontrol" not in ptx("sm_89")
+
+
+def tensor_kernel(tegula, tmp_path, rank, body, sig, numbers, stages="ptx"):
+    source = tmp_path / "k.py"
+    source.write_text("import tegula\nimport tegula.language as tl\n\n\n@tegula.jit\ndef k(" + body)
+    p = tegula("compile", f"{source}::k", "--sig", sig, "-t", "sm_90a", "--emit", stages, *(x for k, v in numbers.items() for x in ("-c", f"{k}={v}")))
+    assert p.returncode == 0, p.stderr
+    return p.stdout
+
+
+BATCHED = """a, b, c, Z, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    ad = tl.make_tensor_descriptor(a, [Z, M, K], [M * K, K, 1], [1, BM, BK])
+    bd = tl.make_tensor_descriptor(b, [Z, N, K], [N * K, K, 1], [1, BN, BK])
+    cd = tl.make_tensor_descriptor(c, [Z, M, N], [M * N, N, 1], [1, BM, BN])
+    z, m, n = tl.program_id(0), tl.program_id(1) * BM, tl.program_id(2) * BN
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([z, m, k]).reshape(BM, BK), bd.load([z, n, k]).reshape(BN, BK).T, acc)
+    cd.store([z, m, n], acc.reshape(1, BM, BN).to(cd.dtype))
+"""
+
+
+def test_batched_matmul_by_descriptors_of_three_dimensions(tegula, tmp_path):
+    emit = lambda stage: tensor_kernel(tegula, tmp_path, 3, BATCHED, "a:*bf16:16, b:*bf16:16, c:*bf16:16, Z:i32, M:i32:16, N:i32:16, K:i32:16",
+                                       dict(BM=128, BN=128, BK=64), stage)
+    body = loop(emit("gpu"))
+    # wgmma reads the tiles of the ring as they lie.
+    assert body.count("tma_copy") == 2 and "to_shared" not in body and "shared_load" not in body and "shared_store" not in body
+    ptx = emit("ptx")
+    assert "cp.async.bulk.tensor.3d.shared::cluster" in ptx and "cp.async.bulk.tensor.3d.global" in ptx and "st.global" not in ptx
+
+
+@pytest.mark.parametrize("op, elem, suffix", [("add", "fp32", "add"), ("add", "bf16", "add"), ("max", "i32", "max"), ("min", "u64", "min"),
+                                              ("xor", "i64", "xor"), ("max", "fp16", "max"), ("min", "bf16", "min")])
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+def test_reductions_of_every_rank_by_tma(tegula, tmp_path, op, elem, suffix, rank):
+    lead = ", ".join(["2"] * (rank - 1) + [""]) if rank > 1 else ""
+    zeros = ", ".join(["i * 0"] * (rank - 1) + ["i * 64"])
+    # 64 columns of a tensor that is contiguous.
+    strides = ", ".join([f"{64 * 2 ** (rank - 2 - d)}" for d in range(rank - 1)] + ["1"])
+    body = f"""x, i):
+    d = tl.make_tensor_descriptor(x, [{lead} 64], [{strides}], [{lead} 64])
+    d.atomic_{op}([{zeros}], d.load([{zeros}]))
+"""
+    ptx = tensor_kernel(tegula, tmp_path, rank, body, f"x:*{elem}:16, i:i32", {})
+    assert f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{suffix}.tile" in ptx and not re.search(r"\b(red|atom)\.global", ptx)

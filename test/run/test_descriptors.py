@@ -685,3 +685,51 @@ def test_stores_in_order(dev, mode, size, warps):
     x = np.zeros(1, np.int32)
     dev(store_in_loops, (1,), a, b, c, x, c.shape[0], size, n, size, size, 16, mode, num_warps=warps)
     np.testing.assert_allclose(c, expected, rtol=1e-5)
+
+
+@tegula.jit
+def turned(a, b, offsets, ADD: tl.constexpr):
+    """The block at `offsets` of a with its dimensions reversed, stored to b there."""
+    x = a.load(offsets)
+    if len(a.block_shape) == 1:
+        y = tl.cumsum(x, 0)
+        there = offsets
+    elif len(a.block_shape) == 2:
+        y = x.permute(1, 0)
+        there = (offsets[1], offsets[0])
+    elif len(a.block_shape) == 3:
+        y = x.permute(2, 1, 0)
+        there = (offsets[2], offsets[1], offsets[0])
+    elif len(a.block_shape) == 4:
+        y = x.permute(3, 2, 1, 0)
+        there = (offsets[3], offsets[2], offsets[1], offsets[0])
+    else:
+        y = x.permute(4, 3, 2, 1, 0)
+        there = (offsets[4], offsets[3], offsets[2], offsets[1], offsets[0])
+    if ADD:
+        b.atomic_add(there, y)
+    else:
+        b.store(there, y)
+
+
+TURNED = [(2048,), (16, 64), (8, 4, 32), (8, 2, 4, 16), (8, 2, 4, 2, 8), (512, 8), (8, 512)]
+
+
+@pytest.mark.parametrize("add", [False, True], ids=["store", "add"])
+@pytest.mark.parametrize("block", TURNED, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize("t", ["float32", "int32", "float16"])
+def test_turned_blocks(dev, block, add, t):
+    t = d(t)
+    shape = tuple(b + 24 for b in block) if len(block) < 3 else tuple(b + 8 for b in block)
+    x = (np.arange(np.prod(shape)) % 13 - 6).reshape(shape).astype(t.np)
+    for start in [0, 16, -16, 4]:  # the last by pointers
+        y = (np.arange(np.prod(shape)) % 7).reshape(shape[::-1]).astype(t.np)
+        expected = y.copy()
+        offsets = (start,) * len(block)
+        piece = window(x, offsets, block)
+        piece = np.cumsum(piece, dtype=t.np) if len(block) == 1 else piece.T
+        inside = [slice(max(0, start), max(0, min(n, start + b))) for n, b in zip(shape[::-1], block[::-1])]
+        part = piece[tuple(slice(s.start - start, s.stop - start) for s in inside)]
+        expected[tuple(inside)] = expected[tuple(inside)] * add + part
+        dev(turned, (1,), TensorDescriptor.from_tensor(x, list(block)), TensorDescriptor.from_tensor(y, list(block[::-1])), offsets, add)
+        assert_same(y, expected)

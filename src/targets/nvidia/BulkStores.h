@@ -31,6 +31,8 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const ir::
 /// A layout with a plan, for tensors whose own one has none: warps own adjacent rows.
 layout::LinearLayout bulkStoreLayout(const ir::Shape &shape, ir::Elem elem, unsigned warps);
 
+/// Bytes of a tile from which on a store by pointers is not the shorter way.
+inline constexpr int64_t leastBulkStore = 2048;
 /// Is there an instruction for this reduction? Elements as the tensor map has them.
 bool hasBulkReduce(std::string_view rmw, ir::Elem elem);
 /// Would `v` be stored as well by pointers: it lives where a coalesced access wants it? Then nothing is gained by the way through shared memory.

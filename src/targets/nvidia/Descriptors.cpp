@@ -6,6 +6,7 @@
 #include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
+#include <unordered_set>
 
 namespace tegula::nvidia {
 
@@ -13,7 +14,7 @@ using namespace ir;
 
 namespace {
 
-/// A number the launch knows: a constant, an argument, the number of programs, or a product of the last two.
+/// A number the launch knows: a product of constants, at most two arguments, and at most one number of programs.
 std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
   TensorMap::Term t;
   if (!v->def) {
@@ -30,20 +31,18 @@ std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
   case OpKind::SExt:
     return termOf(op.operands[0], entry);
   case OpKind::NumPrograms:
-    t.value = 1;
     t.gridAxis = static_cast<int32_t>(op.intAttr("axis"));
     return t;
   case OpKind::Mul: {
     std::optional<TensorMap::Term> a = termOf(op.operands[0], entry), b = termOf(op.operands[1], entry);
-    if (!a || !b)
+    if (!a || !b || (a->gridAxis >= 0 && b->gridAxis >= 0) || (a->arg2 >= 0 && b->arg >= 0) || (b->arg2 >= 0 && a->arg >= 0))
       return std::nullopt;
-    if (a->arg >= 0 || a->gridAxis < 0)
+    if (a->arg < b->arg)
       std::swap(a, b);
-    // Number of programs times an argument or a constant.
-    if (a->arg >= 0 || a->gridAxis < 0 || a->value != 1 || b->gridAxis >= 0)
-      return std::nullopt;
-    b->gridAxis = a->gridAxis;
-    return b;
+    t.arg2 = std::max(a->arg2, b->arg);
+    t.arg = a->arg;
+    t.gridAxis = std::max(a->gridAxis, b->gridAxis);
+    return __builtin_mul_overflow(a->value, b->value, &t.value) ? std::nullopt : std::optional(t);
   }
   default:
     return std::nullopt;
@@ -156,6 +155,30 @@ static bool hasMap(const DescAccess &a, const Type &block, const AxisFacts &fact
   return facts.of(a.offsets[last]).axes[0].divisibility * bytes % 16 == 0;
 }
 
+/// Is a dot computed from the value, by whatever operations? A value of the same block or of one around it.
+static bool feedsDot(const Op &load) {
+  std::vector<const Value *> work;
+  std::unordered_set<const Value *> seen;
+  auto collect = [&](auto &&self, const Block &b) -> void {
+    for (const Op *op : b.ops) {
+      if (op->kind == OpKind::Dot)
+        work.insert(work.end(), op->operands.begin(), op->operands.begin() + 2);
+      for (const Region *r : op->regions)
+        self(self, *r->block);
+    }
+  };
+  collect(collect, *load.parent);
+  while (!work.empty()) {
+    const Value *v = work.back();
+    work.pop_back();
+    if (v == load.result())
+      return true;
+    if (v->def && v->def->kind != OpKind::Dot && seen.insert(v).second)
+      work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
+  }
+  return false;
+}
+
 bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   const auto &t = *static_cast<const NvTarget *>(target);
   if (t.sm != 90 || !t.archFeatures)
@@ -165,10 +188,13 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   if (!hasMap(a, type, facts, entryOf(op)))
     return false;
   switch (op.kind) {
-  case OpKind::DescLoad:
-    return a.rank() == 2 && a.block[0] >= 8 && !(op.intAttr("nan") && byteWidth(type.elem) == 1);
+  case OpKind::DescLoad: {
+    // A few rows are a few vectors for each thread: at once where they are needed, instead of by way of shared memory.
+    bool hasRows = a.block.numel() / a.block[a.rank() - 1] >= 8;
+    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
+  }
   case OpKind::DescStore:
-    return !livesCoalesced(a.value);
+    return a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
     return hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
@@ -274,13 +300,13 @@ void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
         loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
       }
       replaceUses(block, user->result(), loaded);
-    } else if (user->kind == OpKind::Permute) {
+    } else if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape) {
       const Type &t = user->result()->type;
       uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
       Block here;
       b.setBlock(&here);
       b.setLoc(user->loc);
-      Value *view = b.create1(OpKind::Permute, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
+      Value *view = b.create1(user->kind, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
       view->def->parent = &block;
       block.ops.insert(block.ops.begin() + static_cast<long>(positionOf(block, user)), view->def);
       useTile(m, block, user->result(), view);

@@ -49,11 +49,12 @@ struct NvOptions {
 /// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
 /// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
 struct TensorMap {
-  /// A number that is known when the kernel is launched: a constant, or the product of what is given of the others.
+  /// A number that is known when the kernel is launched: the product of a constant and what is given of the others.
   struct Term {
-    int32_t arg = -1;      // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer), or
-    int64_t value = 0;     // with arg = -1 this constant
-    int32_t gridAxis = -1; // times the number of programs along this axis
+    int32_t arg = -1;      // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer)
+    int32_t arg2 = -1;     // another one
+    int64_t value = 1;
+    int32_t gridAxis = -1; // the number of programs along this axis
     bool operator==(const Term &) const = default;
   };
   ir::Elem elem = ir::Elem::F32;

@@ -65,7 +65,7 @@ private:
     for (const Op *user : usersIn(body_, v)) {
       if (user->kind == OpKind::ToShared)
         return user->result()->type.layout;
-      if (user->kind == OpKind::Permute)
+      if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape)
         if (uint16_t l = wantedLayout(user->result()))
           return module_.internLayout(operandLayout(*user, LinearLayout(module_.layouts[l - 1u])));
     }
@@ -125,7 +125,7 @@ private:
       return nullptr;
     if (Ring *r = ringOf(op))
       return r;
-    for (op = op->operands[0]->def; op && op->parent == &body_ && op->kind == OpKind::Permute;)
+    for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);)
       op = op->operands[0]->def;
     Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
     return r && r->tile.layout == wantedLayout(r->source->result()) ? r : nullptr;
