@@ -154,7 +154,8 @@ static uint64_t combined(std::string_view rmw, Elem e, uint64_t old, uint64_t va
   static constexpr Row table[] = {
       {"add", OpKind::Add, OpKind::FAdd},      {"fadd", OpKind::FAdd, OpKind::FAdd}, {"smax", OpKind::SMax, OpKind::MaxNum},
       {"smin", OpKind::SMin, OpKind::MinNum},  {"umax", OpKind::UMax, OpKind::MaxNum}, {"umin", OpKind::UMin, OpKind::MinNum},
-      {"and", OpKind::And, OpKind::And},       {"or", OpKind::Or, OpKind::Or},       {"xor", OpKind::Xor, OpKind::Xor}};
+      {"and", OpKind::And, OpKind::And},       {"or", OpKind::Or, OpKind::Or},       {"xor", OpKind::Xor, OpKind::Xor},
+      {"fmin", OpKind::MinNum, OpKind::MinNum}, {"fmax", OpKind::MaxNum, OpKind::MaxNum}};
   uint64_t args[] = {old, value};
   for (const Row &r : table)
     if (r.rmw == rmw)

@@ -459,7 +459,7 @@ bool Verifier::memory(const Op &op) {
 }
 
 static bool isKnownRmw(std::string_view rmw) {
-  static constexpr std::string_view kinds[] = {"add", "fadd", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
+  static constexpr std::string_view kinds[] = {"add", "fadd", "fmin", "fmax", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
   return std::find(std::begin(kinds), std::end(kinds), rmw) != std::end(kinds);
 }
 
@@ -484,7 +484,7 @@ bool Verifier::descriptor(const Op &op) {
   if (op.kind != OpKind::DescReduce)
     return true;
   std::string_view rmw = op.strAttr("rmw");
-  return (isKnownRmw(rmw) && rmw != "xchg" && (rmw == "fadd") == block.isFloatLike()) || bad(&op, "needs an `rmw` that fits the elements");
+  return (isKnownRmw(rmw) && rmw != "xchg" && rmw.starts_with('f') == block.isFloatLike()) || bad(&op, "needs an `rmw` that fits the elements");
 }
 
 bool Verifier::atomics(const Op &op) {
@@ -502,7 +502,7 @@ bool Verifier::atomics(const Op &op) {
     return bad(&op, "the mask is not i1 of the pointer's shape");
   std::string_view rmw = op.strAttr("rmw");
   if (isKnownRmw(rmw))
-    return rmw == "xchg" || (rmw == "fadd") == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
+    return rmw == "xchg" || rmw.starts_with('f') == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
   return bad(&op, "needs a known `rmw`");
 }
 

@@ -102,10 +102,10 @@ def test_grid(dev, m, n, block):
 # ------------------------------------------------------------------------------------------------------------ reductions in memory
 
 @tegula.jit
-def reduce_kernel(x, y, M, N, stride, OP: tl.constexpr, B0: tl.constexpr, B1: tl.constexpr):
+def reduce_kernel(x, y, M, N, stride, shift, OP: tl.constexpr, B0: tl.constexpr, B1: tl.constexpr):
     a = tl.make_tensor_descriptor(x, [M, N], [stride, 1], [B0, B1])
     b = tl.make_tensor_descriptor(y, [M, N], [stride, 1], [B0, B1])
-    i, j = tl.program_id(0) * B0 - 3, tl.program_id(1) * B1
+    i, j = tl.program_id(0) * B0 - 3, tl.program_id(1) * B1 + shift
     v = a.load([i, j])
     if OP == "add":
         b.atomic_add([i, j], v)
@@ -122,26 +122,28 @@ def reduce_kernel(x, y, M, N, stride, OP: tl.constexpr, B0: tl.constexpr, B1: tl
 
 
 INTS = ["uint32", "int32", "uint64", "int64"]
-REDUCE = {"add": (np.add, ["uint32", "int32", "uint64", "float32", "float16", "bfloat16"]), "min": (np.minimum, INTS), "max": (np.maximum, INTS),
+HALVES = ["float16", "bfloat16"]
+REDUCE = {"add": (np.add, ["uint32", "int32", "uint64", "float32", "float16", "bfloat16"]), "min": (np.minimum, INTS + HALVES), "max": (np.maximum, INTS + HALVES),
           "and": (np.bitwise_and, INTS), "or": (np.bitwise_or, INTS), "xor": (np.bitwise_xor, INTS)}
 
 
+@pytest.mark.parametrize("shift", [0, 3])  # by bulk reductions where there are any; by atomics
 @pytest.mark.parametrize("op, t", [(op, t) for op in REDUCE for t in ALL if t.bits > 8], ids=lambda v: str(v))
-def test_reductions(dev, op, t):
+def test_reductions(dev, op, t, shift):
     f, dtypes = REDUCE[op]
     m, n = 21, 40
     x, y = (values(t, m * 64, s).reshape(m, 64) for s in (0, 1))
     if t.kind == "f":
         x, y = ((a * 0 + np.arange(a.size).reshape(a.shape) % 17).astype(t.np) for a in (x, y))
     expected = y.copy()
-    launch = lambda: dev(reduce_kernel, (4, 2), x, y, m, n, 64, op, 8, 32)
+    launch = lambda: dev(reduce_kernel, (4, 2), x, y, m, n, 64, shift, op, 8, 32)
     if t.name not in dtypes:
         with pytest.raises(CompileError, match="Unsupported dtype"):
             launch()
         return
     launch()
     with np.errstate(over="ignore"):
-        expected[:, :n] = f(x, expected)[:, :n]
+        expected[:, shift:n] = f(x, expected)[:, shift:n]
     assert_same(y, expected)
 
 

@@ -203,8 +203,8 @@ struct ReduceInfo {
 };
 constexpr ReduceInfo reduceInfos[] = {
     {"atomic_add", "add", "add", "fadd", "uint32 int32 uint64 float32 float16 bfloat16"},
-    {"atomic_min", "smin", "umin", nullptr, "uint32 int32 uint64 int64"},
-    {"atomic_max", "smax", "umax", nullptr, "uint32 int32 uint64 int64"},
+    {"atomic_min", "smin", "umin", "fmin", "uint32 int32 uint64 int64 float16 bfloat16"},
+    {"atomic_max", "smax", "umax", "fmax", "uint32 int32 uint64 int64 float16 bfloat16"},
     {"atomic_and", "and", "and", nullptr, "uint32 int32 uint64 int64"},
     {"atomic_or", "or", "or", nullptr, "uint32 int32 uint64 int64"},
     {"atomic_xor", "xor", "xor", nullptr, "uint32 int32 uint64 int64"},

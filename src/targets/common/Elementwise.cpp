@@ -396,6 +396,8 @@ V narrowFloatOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> args, Elem e) {
 
 } // namespace
 
+V VecEmitter::narrowOperation(OpKind kind, V x, V y, Elem e) { return narrowFloatOp(*this, kind, {x, y}, e); }
+
 V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem, Elem resElem) {
   OpKind k = op.kind;
   if (k >= OpKind::Trunc && k <= OpKind::Bitcast)

@@ -33,6 +33,8 @@ struct VecEmitter {
   /// registers, `argElem` the element kind of operand 0, `resElem` of the result, `op` gives kind and attributes.
   /// Covers integer and float arithmetic (narrow floats: widened to f32, computed, rounded once), comparisons, min/max,
   /// casts incl. fp8/bf16/f16, elementary functions.
+  /// One operation on floats of 16 bits or less, rounded once: MinNum, FAdd ...
+  llvm::Value *narrowOperation(ir::OpKind kind, llvm::Value *x, llvm::Value *y, ir::Elem e);
   llvm::Value *elementwise(const ir::Op &op, llvm::ArrayRef<llvm::Value *> args, ir::Elem argElem, ir::Elem resElem);
 
   /// The value of a `const` op of an int or float element, as a scalar.

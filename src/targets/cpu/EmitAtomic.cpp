@@ -73,10 +73,10 @@ V FunctionEmitter::atomicOp(const Op &op, V pointer, llvm::ArrayRef<V> args) {
   auto rmw = op.strAttr("rmw");
   auto kind = binOp(rmw).value_or(llvm::AtomicRMWInst::Xchg);
   bool narrow = !t.isPtr && ir::isFloat(t.elem) && bits <= 16;
-  if (kind == llvm::AtomicRMWInst::FAdd && narrow)
-    return atomicWord(order, pointer, bits, [&](V old) {
-      return vec_.narrow(b_.CreateFAdd(vec_.widen(old, t.elem), vec_.widen(args[0], t.elem)), t.elem);
-    });
+  if (narrow && rmw != "xchg") {
+    OpKind what = rmw == "fadd" ? OpKind::FAdd : rmw == "fmin" ? OpKind::MinNum : OpKind::MaxNum;
+    return atomicWord(order, pointer, bits, [&](V old) { return vec_.narrowOperation(what, old, args[0], t.elem); });
+  }
   if (kind == llvm::AtomicRMWInst::FAdd)
     return b_.CreateAtomicRMW(kind, pointer, args[0], align, order);
   return toReg(b_.CreateAtomicRMW(kind, pointer, toWord(args[0]), align, order));

@@ -200,10 +200,10 @@ private:
   static std::optional<Atomic> atomicOf(const Op &op);
   /// One instruction for `vec` registers after the other; the old values, if they are wanted.
   Regs atomics(const Op &op, const Atomic &a, unsigned vec);
-  /// Adds one bf16 or an aligned pair where there is no instruction for it (before sm_90): by compare-and-swap until nobody
-  /// came between. The old values. Gives no order: that is the caller's.
-  Regs addByCompare(V pointer, const Regs &values, Scope scope, V pred);
   static AtomOp atomOp(std::string_view rmw);
+  /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
+  /// values. Gives no order: that is the caller's.
+  Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);
   void gather(const Op &op);
   void histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.

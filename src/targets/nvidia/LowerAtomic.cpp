@@ -25,7 +25,7 @@ struct RmwRow {
 };
 constexpr RmwRow rmwTable[] = {{"add", AtomOp::Add},   {"fadd", AtomOp::FAdd}, {"smax", AtomOp::SMax}, {"smin", AtomOp::SMin},
                                {"umax", AtomOp::UMax}, {"umin", AtomOp::UMin}, {"and", AtomOp::And},   {"or", AtomOp::Or},
-                               {"xor", AtomOp::Xor},   {"xchg", AtomOp::Xchg}};
+                               {"xor", AtomOp::Xor},   {"xchg", AtomOp::Xchg}, {"fmin", AtomOp::SMin}, {"fmax", AtomOp::SMax}};
 
 MemSem semOf(std::string_view s) {
   return s == "relaxed" ? MemSem::Relaxed : s == "acquire" ? MemSem::Acquire : s == "release" ? MemSem::Release : MemSem::AcqRel;
@@ -102,7 +102,7 @@ void Lowering::atomic(const Op &op) {
   in_->setSite(siteOf(op));
   auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
   a->wantOld = usedAtomics_.contains(&op);
-  a->byCompare = a->op == AtomOp::FAdd && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
+  a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
   MemSem sem = a->sem;
   bool isFenced = isOrdered && (get(op.operands[0]).size() > vec || a->byCompare);
@@ -139,7 +139,7 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
       x.push_back(a.isExchange ? bitsOf(values[r + i]) : values[r + i]);
     V expected = isCas ? bitsOf(get(op.operands[1])[r]) : nullptr;
     V pred = conjunction(owns, mask ? (*mask)[r] : nullptr);
-    Regs got = a.byCompare ? addByCompare(pointers[r], x, a.scope, pred)
+    Regs got = a.byCompare ? byCompare(a, t.elem, pointers[r], x, pred)
                            : in_->atomic(false, pointers[r], a.op, a.type, x, expected, a.sem, a.scope, pred, a.wantOld);
     for (unsigned i = 0; i < vec && a.wantOld; ++i)
       old.push_back(a.isExchange ? fromBits(got[i], regType(t)) : got[i]);
@@ -147,15 +147,13 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
   return old;
 }
 
-Regs Lowering::addByCompare(V pointer, const Regs &values, Scope scope, V pred) {
+Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred) {
+  OpKind what = a.op == AtomOp::FAdd ? OpKind::FAdd : a.op == AtomOp::SMin ? OpKind::MinNum : OpKind::MaxNum;
   auto count = static_cast<unsigned>(values.size());
   llvm::Type *half = b_.getInt16Ty(), *bits = b_.getIntNTy(16 * count);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("add"), *loop = newBlock("try"), *after = newBlock("end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("first"), *loop = newBlock("try"), *after = newBlock("end");
   pred ? b_.CreateCondBr(pred, first, after) : b_.CreateBr(first);
   b_.SetInsertPoint(first);
-  Regs addends;
-  for (V x : values)
-    addends.push_back(vec_->widen(x, Elem::BF16));
   b_.CreateBr(loop);
   b_.SetInsertPoint(loop);
   // The first guess is as good as any: a wrong one brings what is there.
@@ -164,12 +162,11 @@ Regs Lowering::addByCompare(V pointer, const Regs &values, Scope scope, V pred) 
   auto element = [&](V word, unsigned i) { return b_.CreateTrunc(i ? b_.CreateLShr(word, 16 * i) : word, half); };
   V sums = llvm::ConstantInt::get(bits, 0);
   for (unsigned i = 0; i < count; ++i) {
-    // Single precision holds the sum exactly enough that rounding it once more rounds right.
-    V sum = vec_->narrow(b_.CreateFAdd(vec_->widen(element(guess, i), Elem::BF16), addends[i]), Elem::BF16);
+    V sum = vec_->narrowOperation(what, element(guess, i), values[i], e);
     sums = b_.CreateOr(sums, b_.CreateShl(b_.CreateZExt(sum, bits), 16 * i));
   }
   AtomType word = count == 1 ? AtomType::I16 : AtomType::I32;
-  V there = in_->atomic(false, pointer, AtomOp::Cas, word, {sums}, guess, MemSem::Relaxed, scope, nullptr, true)[0];
+  V there = in_->atomic(false, pointer, AtomOp::Cas, word, {sums}, guess, MemSem::Relaxed, a.scope, nullptr, true)[0];
   guess->addIncoming(there, b_.GetInsertBlock());
   llvm::BasicBlock *last = b_.GetInsertBlock();
   b_.CreateCondBr(b_.CreateICmpEQ(there, guess), after, loop);
