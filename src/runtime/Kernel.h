@@ -65,9 +65,9 @@ struct RemarkInfo {
 /// A number known at launch: the product of a constant and, as far as given, two arguments (indices into KernelInfo::args) and the number of
 /// programs along an axis.
 struct TensorMapTerm {
-  int32_t arg = -1, arg2 = -1;
+  int32_t arg = -1;
   int64_t value = 1;
-  int32_t gridAxis = -1;
+  int32_t gridAxis = -1, arg2 = -1;
 };
 /// A tensor map that a launch appends to the arguments (TensorMaps.h). Dimensions outermost first.
 struct TensorMapInfo {

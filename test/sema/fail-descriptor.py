@@ -21,7 +21,7 @@ def use(d, n):
     d.load([n, 0])
     d.load([0])
     d.store([0, 0], 1.0)
-    d.atomic_max([0, 0], d.load([0, 0]))
+    d.atomic_xor([0, 0], d.load([0, 0]))
     d.gather(tl.arange(0, 8), 0)
     tl.load(d)
     d.prefetch

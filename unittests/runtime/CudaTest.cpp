@@ -182,7 +182,7 @@ TEST_F(Cuda, TensorMapsComeBehindTheArguments) {
   ASSERT_TRUE(d) << status.text;
   KernelInfo k = info();
   // Rows of n floats in blocks of 8 x 32.
-  k.tensorMaps.push_back({TEGULA_FP32, false, 128, {0, 0}, {{-1, 100}, {1, 0}}, {{1, 0}, {-1, 1}}, {8, 32}});
+  k.tensorMaps.push_back({TEGULA_FP32, false, 128, {0}, {{-1, 100}, {1}}, {{1}, {-1, 1}}, {8, 32}});
   auto e = load(*d, k);
   ASSERT_TRUE(e) << status.text;
   void *x = nullptr;

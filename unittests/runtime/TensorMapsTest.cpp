@@ -22,7 +22,7 @@ KernelInfo kernel(TegulaDtype dtype, bool nan = false) {
   k.args = {{"x.base", dtype, true, false, 0}, {"x.shape.0", TEGULA_INT32, false, false, 8}, {"x.strides.0", TEGULA_INT64, false, false, 16}};
   k.argBytes = 24;
   k.gpu.threads = 128;
-  k.tensorMaps.push_back({dtype, nan, 64, {0, 0}, {{1, 0}, {-1, 40}}, {{2, 0}, {-1, 1}}, {16, 32}});
+  k.tensorMaps.push_back({dtype, nan, 64, {0}, {{1}, {-1, 40}}, {{2}, {-1, 1}}, {16, 32}});
   return k;
 }
 
@@ -65,6 +65,21 @@ TEST(TensorMaps, HoldWhatTheArgumentsSay) {
   }
 }
 
+TEST(TensorMaps, NumbersAreProducts) {
+  KernelInfo k = kernel(TEGULA_FP16);
+  k.tensorMaps[0].extents[0] = {1, 3, 2};         // rows * 3 * programs along z
+  k.tensorMaps[0].strides[0] = {2, 1, -1, 1};     // stride * rows
+  TensorMaps maps(k, encode);
+  Block b(0x1000, 5, 64);
+  const int32_t grid[3] = {9, 9, 4};
+  Status s = maps.append(k, nullptr, b.bytes, grid);
+  ASSERT_TRUE(s) << s.text;
+  sim::TensorMapSpec spec;
+  ASSERT_TRUE(sim::decodeTensorMap(b.bytes + mapsOffset(k), spec));
+  EXPECT_EQ(spec.dims[1], 60u);
+  EXPECT_EQ(spec.strides[0], 640u);
+}
+
 TEST(TensorMaps, AreRemembered) {
   KernelInfo k = kernel(TEGULA_FP16, true);
   TensorMaps maps(k, encode);
@@ -101,7 +116,7 @@ TEST(TensorMaps, KernelsReadThroughThem) {
   k.argBytes = 24;
   k.gpu.threads = 128;
   k.gpu.sharedBytes = 2048;
-  k.tensorMaps.push_back({TEGULA_FP32, true, 0, {0, 0}, {{1, 0}, {-1, 15}}, {{-1, 32}, {-1, 1}}, {8, 16}});
+  k.tensorMaps.push_back({TEGULA_FP32, true, 0, {0}, {{1}, {-1, 15}}, {{-1, 32}, {-1, 1}}, {8, 16}});
   Status status;
   std::unique_ptr<Executable> kernel = device->load(k, testObject("sim"), status);
   ASSERT_TRUE(kernel) << status.text;

@@ -52,9 +52,9 @@ struct TensorMap {
   /// A number that is known when the kernel is launched: the product of a constant and what is given of the others.
   struct Term {
     int32_t arg = -1;      // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer)
-    int32_t arg2 = -1;     // another one
     int64_t value = 1;
     int32_t gridAxis = -1; // the number of programs along this axis
+    int32_t arg2 = -1;     // another argument
     bool operator==(const Term &) const = default;
   };
   ir::Elem elem = ir::Elem::F32;
