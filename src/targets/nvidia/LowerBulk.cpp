@@ -151,7 +151,9 @@ void Lowering::bulkStore(const Op &op) {
     makeFree(room);
   }
   // A warp's buffers are the same bytes for all stores that share the room: nobody else ever waits for them.
-  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps)));
+  // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy unless it knows that.
+  auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
+  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps))), from = uniform(first);
   V pred = b_.CreateICmpEQ(lane_, b_.getInt32(0));
   if (plan.idleWarps)
     pred = b_.CreateAnd(pred, b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)));
@@ -162,7 +164,7 @@ void Lowering::bulkStore(const Op &op) {
       map.warp.push_back(layoutOf(a.value).outs().part(basis, layout::tensorDim(d)));
     uint64_t mask;
     V mine = threadValue(map, mask);
-    start.push_back(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d]));
+    start.push_back(uniform(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d])));
   }
   const Regs &value = get(a.value);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -173,11 +175,11 @@ void Lowering::bulkStore(const Op &op) {
         in_->bulkWait(i == 0 ? 0 : buffers - 1, true);
       in_->syncWarp();
     }
-    V buffer = plus(first, static_cast<uint32_t>(i % buffers) * plan.bytes);
+    uint32_t buffer = static_cast<uint32_t>(i % buffers) * plan.bytes;
     Regs part;
     for (uint16_t r : step.registers)
       part.push_back(value[r]);
-    storeShared(plan.memory, buffer, part, plan.registers, t);
+    storeShared(plan.memory, plus(first, buffer), part, plan.registers, t);
     in_->fenceProxyAsync();
     in_->syncWarp();
     for (const TmaTile::Box &box : plan.step.boxes()) {
@@ -185,9 +187,9 @@ void Lowering::bulkStore(const Op &op) {
       for (unsigned d = a.rank(); d-- > 0;)
         at.push_back(plus(start[d], step.at[d] + box.at[d]));
       if (op.kind == OpKind::DescStore)
-        in_->tmaStore(mapAddress(maps_[&op]), at, plus(buffer, box.offset), pred);
+        in_->tmaStore(mapAddress(maps_[&op]), at, plus(from, buffer + box.offset), pred);
       else
-        in_->tmaReduce(mapAddress(maps_[&op]), at, plus(buffer, box.offset), atomOp(op.strAttr("rmw")), pred);
+        in_->tmaReduce(mapAddress(maps_[&op]), at, plus(from, buffer + box.offset), atomOp(op.strAttr("rmw")), pred);
     }
     in_->bulkCommit();
   }
