@@ -625,6 +625,9 @@ def store_in_loops(a, b, c, x, M, N, n, BM: tl.constexpr, BN: tl.constexpr, BK: 
         elif MODE == "two":     # two stores with buffers in common, neighbours
             cd.store([2 * i * BM, 0], (acc + i).to(cd.dtype))
             cd.store([(2 * i + 1) * BM, 0], (acc - i).to(cd.dtype))
+        elif MODE == "chain":   # the second is the first of the next iteration
+            cd.store([i * BM, 0], (acc + i).to(cd.dtype))
+            cd.store([i * BM + BM, 0], (acc - i).to(cd.dtype))
         elif MODE == "read":    # what was stored is read again, by other threads
             cd.store([0, 0], (acc + i).to(cd.dtype))
             acc += tl.trans(tl.load(c + cols).to(tl.float32))
@@ -660,6 +663,9 @@ def looped(mode, tile, c, n):
         elif mode == "two":
             put(c, acc + i, 2 * i * bm, 0)
             put(c, acc - i, (2 * i + 1) * bm, 0)
+        elif mode == "chain":
+            put(c, acc + i, i * bm, 0)
+            put(c, acc - i, i * bm + bm, 0)
         elif mode in ("read", "copied"):
             put(c, acc + i, 0, 0)
             acc = acc + c[:bm, :bn].T
@@ -676,7 +682,7 @@ def looped(mode, tile, c, n):
             acc = acc + 1
 
 
-@pytest.mark.parametrize("mode", ["same", "shifted", "two", "read", "copied", "over", "sum", "branch", "reduce"])
+@pytest.mark.parametrize("mode", ["same", "shifted", "two", "chain", "read", "copied", "over", "sum", "branch", "reduce"])
 @pytest.mark.parametrize("size, warps", [(64, 4), (32, 2), (128, 8)])
 def test_stores_in_order(dev, mode, size, warps):
     a, b, tile = operands(size, size)

@@ -157,17 +157,13 @@ private:
   V fromMemory(V x, const ir::Type &t);
 
   // Stores and reductions by TMA (LowerBulk.cpp).
-  struct BulkWrite {
-    int arg;
-    const Op *op;
-  };
   void bulkStore(const Op &op);
   const BulkStore &bulkPlan(const Op &op);
   void holdBuffers(const Op &loop), releaseBuffers(const Op &loop);
   void makeFree(SharedRange r);
-  void finishBulkStores(), finishBeforeCopies();
+  void finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
   bool orderBulk(const Op &op);
-  bool isTiling(const Op &op) const;
+  bool isTiling(const Op &op) const, haveSameTiles(const Op &x, const Op &y) const;
   static bool mayBeSame(int a, int b);
 
   // Memory (LowerMemory.cpp).
@@ -238,7 +234,11 @@ private:
     llvm::SmallVector<BulkWrite, 2> bulkWrites;
     llvm::SmallVector<SharedRange, 2> bulkReads;
   };
-  Accesses accesses() const { return {seen_, bulkWrites_, bulkReads_}; }
+  /// At the border of a block.
+  Accesses accesses() {
+    turns_ = {};
+    return {seen_, bulkWrites_, bulkReads_};
+  }
   void alsoAccesses(const Accesses &a);
   bool accessesIn(const ir::Block &b, Accesses &out) const;
 
@@ -286,6 +286,7 @@ private:
   std::optional<SharedRange> held_;             // room for buffers while a loop runs
   const Op *heldBy_ = nullptr;                  // the loop
   bool storesInBulk_ = false;
+  BufferTurns turns_;                           // in held_, as the last store left them
   llvm::SmallVector<int, 4> copied_;            // arguments that asynchronous copies read
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;

@@ -1,6 +1,7 @@
 // desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation;
 // here stands who waits for them: the warp before it fills a buffer again, whoever uses their bytes of shared memory or of global memory
 // next, and the kernel's end.
+#include "ir/Builder.h"
 #include "targets/nvidia/Lower.h"
 
 
@@ -95,14 +96,54 @@ void Lowering::finishBeforeCopies() {
 
 bool Lowering::mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
 
-/// The blocks of one store start at multiples of their extents: two of them are the same, and then each byte is written by the same thread
-/// both times, or have nothing in common.
+/// Do the blocks of the store start at multiples of their extents?
 bool Lowering::isTiling(const Op &op) const {
   ir::DescAccess a = ir::descAccess(op);
   for (unsigned d = 0; d < a.rank(); ++d)
     if (facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)
       return false;
   return true;
+}
+
+/// The blocks of both stores are tiles of one grid: two of them are the same, and then each byte is written by the same thread both times, or
+/// have nothing in common.
+bool Lowering::haveSameTiles(const Op &x, const Op &y) const {
+  if (&x == &y)
+    return isTiling(x);
+  ir::DescAccess a = ir::descAccess(x), b = ir::descAccess(y);
+  auto isSame = [](const Value *p, const Value *q) {
+    std::optional<int64_t> c = ir::constantInt(p);
+    return p == q || (c && c == ir::constantInt(q));
+  };
+  return a.base == b.base && a.value->type == b.value->type && llvm::equal(a.extents, b.extents, isSame) && llvm::equal(a.strides, b.strides, isSame) &&
+         isTiling(x) && isTiling(y);
+}
+
+/// In one iteration: offsets that differ by a constant.
+static bool areApart(const ir::Op &x, const ir::Op &y) {
+  auto split = [](const ir::Value *v) {
+    int64_t constant = 0;
+    while (v->def && v->def->kind == OpKind::Add)
+      if (std::optional<int64_t> c = ir::constantInt(v->def->operands[1])) {
+        constant += *c;
+        v = v->def->operands[0];
+      } else {
+        break;
+      }
+    if (std::optional<int64_t> c = ir::constantInt(v))
+      return std::pair<const ir::Value *, int64_t>(nullptr, constant + *c);
+    return std::pair(v, constant);
+  };
+  ir::DescAccess a = ir::descAccess(x), b = ir::descAccess(y);
+  for (unsigned d = 0; d < a.rank(); ++d)
+    if (auto p = split(a.offsets[d]), q = split(b.offsets[d]); p.first == q.first && p.second != q.second)
+      return true;
+  return false;
+}
+
+void Lowering::addBulkWrite(const BulkWrite &w) {
+  if (llvm::none_of(bulkWrites_, [&](const BulkWrite &b) { return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone; }))
+    bulkWrites_.push_back(w);
 }
 
 /// True if all earlier copies of this thread are done.
@@ -116,16 +157,22 @@ bool Lowering::orderBulk(const Op &op) {
     bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
     if (!mayBeSame(w.arg, arg) || commutes)
       continue;
+    bool sameTiles = haveSameTiles(op, *w.op);
+    if (sameTiles && (w.isDone || (w.isHere && areApart(op, *w.op))))
+      continue;
     wait = true;
-    together |= w.op != &op || !isTiling(op);
+    together |= !sameTiles;
   }
-  if (wait)
+  if (wait) {
     in_->bulkWait(0, false);
+    for (BulkWrite &w : bulkWrites_)
+      w.isDone = true;
+  }
   if (together)
     bulkWrites_.clear();
   if (meet || together)
     barrier();
-  alsoAccesses({{}, {{arg, &op}}, {}});
+  addBulkWrite({arg, &op, true});
   return wait;
 }
 
@@ -167,15 +214,18 @@ void Lowering::bulkStore(const Op &op) {
     start.push_back(uniform(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d])));
   }
   const Regs &value = get(a.value);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  // The same buffers in the same order as the store just before, or nobody knows which are in use.
+  bool goesOn = isHeld && turns_.bytes == plan.bytes && turns_.buffers == buffers;
+  size_t turn = goesOn ? turns_.next : 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i, ++turn) {
     const BulkStore::Step &step = plan.steps[i];
     // The buffer is free once the copies before the last `buffers` - 1 have read theirs.
-    if (i >= buffers || (i == 0 && isHeld)) {
-      if (i || !isQuiet)
-        in_->bulkWait(i == 0 ? 0 : buffers - 1, true);
+    if (i >= buffers || (isHeld && (i == 0 || goesOn))) {
+      if (i >= buffers || !isQuiet)
+        in_->bulkWait(i >= buffers || goesOn ? buffers - 1 : 0, true);
       in_->syncWarp();
     }
-    uint32_t buffer = static_cast<uint32_t>(i % buffers) * plan.bytes;
+    uint32_t buffer = static_cast<uint32_t>(turn % buffers) * plan.bytes;
     Regs part;
     for (uint16_t r : step.registers)
       part.push_back(value[r]);
@@ -194,6 +244,7 @@ void Lowering::bulkStore(const Op &op) {
     in_->bulkCommit();
   }
   storesInBulk_ = true;
+  turns_ = {isHeld ? plan.bytes : 0, buffers, turn};
   if (isHeld)
     return;
   bulkReads_.push_back(room);

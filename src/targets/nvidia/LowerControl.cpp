@@ -82,10 +82,10 @@ bool Lowering::accessesIn(const ir::Block &b, Accesses &out) const {
 }
 
 void Lowering::alsoAccesses(const Accesses &a) {
+  turns_ = {};
   seen_.append(a.seen.begin(), a.seen.end());
   for (const BulkWrite &w : a.bulkWrites)
-    if (llvm::none_of(bulkWrites_, [&](const BulkWrite &b) { return b.op == w.op; }))
-      bulkWrites_.push_back(w);
+    addBulkWrite(w);
   bulkReads_.append(a.bulkReads.begin(), a.bulkReads.end());
 }
 
