@@ -163,12 +163,45 @@ POINTS = {  # computed with 40 digits
         (-20.3, 6.429244467698346e-92),
         (-37.1, 1.4047119663106221e-301),
     ],
+    "j0": [
+        (2.4048255576957724, 1.6946014926954953e-16), (2.40482, 2.885267185150057e-06),
+        (5.5200781102863115, 2.7469320873595837e-16), (5.52, -2.6578369480081305e-05), (1e-05, 0.999999999975),
+        (0.7, 0.8812008886074053), (7.9, 0.19436184484127825), (3.5, -0.3801277399872634),
+    ],
+    "j1": [
+        (3.8317059702075125, -6.149807356994906e-17), (3.8317, 2.404559043103632e-06),
+        (7.015586669815619, 2.825339409478929e-17), (7.0156, 4.000594516065271e-06), (1e-09, 5e-10),
+        (0.7, 0.32899574154005895), (7.9, 0.2191793999217512), (-2.5, -0.49709410246427405),
+    ],
+    "y0": [
+        (0.8935769662791675, -2.3389279284062102e-17), (0.8936, 2.0256072188037605e-05),
+        (3.957678419314858, -4.3331064642935194e-17), (3.9577, -8.687122970341427e-06),
+        (7.086051060301773, 2.651448172550504e-17), (7.086, -1.5323129979224543e-05),
+        (1e-12, -17.664258668214952), (0.3, -0.8072735778045195), (2.2, 0.5207842853880227),
+        (5.6, -0.33544418124531583),
+    ],
+    "y1": [
+        (2.197141326031017, 2.513306678922122e-17), (2.1971, -2.152223783393695e-05),
+        (5.429681040794135, 1.4165786380203692e-16), (5.4297, -6.452148619667969e-06),
+        (1e-12, -636619772367.5813), (0.3, -2.2931051383885293), (3.7, 0.41667437268380747),
+        (3.8, 0.4141146893077841), (7.9, -0.18172107728057313),
+    ],
+    "cyl_bessel_i0": [
+        (1e-05, 1.000000000025), (1.0, 1.2660658777520084), (7.99, 423.5842036746737),
+        (8.01, 431.5817860520924), (-30.5, 1278062138712.5664), (300.0, 4.475847367935052e+128),
+        (713.5, 1.1051012081178279e+308),
+    ],
+    "cyl_bessel_i1": [
+        (1e-05, 5.0000000000625004e-06), (1.0, 0.565159103992485), (7.99, 396.1152262074013),
+        (8.01, 403.6669399977041), (-30.5, -1256932623308.4714), (300.0, 4.468381385036955e+128),
+        (713.5, 1.1043265136795952e+308),
+    ],
 }
 
 
 @pytest.mark.parametrize("fn", POINTS)
 def test_points(dev, fn):
-    x, exact = np.array((POINTS[fn] * 16)[:16]).T
+    x, exact = np.array((POINTS[fn] * 16)[:16]).T  # the first again and again
     assert_ulp(call(dev, fn, np.ascontiguousarray(x)), exact, 6)
 
 
@@ -195,6 +228,66 @@ def test_gamma_of_special_values(dev):
     x = np.array([0.0, -0.0, -1.0, -2.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 172.0, 1e-310, 5.0, 3.0, -1e-30, 0.5, 4.0])
     assert_same(call(dev, "lgamma", x)[:9], np.array([np.inf] * 6 + [np.nan, 0, 0]))
     assert_same(call(dev, "tgamma", x)[:11], np.array([np.inf, -np.inf, np.nan, np.nan, np.inf, np.nan, np.nan, 1, 1, np.inf, np.inf]))
+
+
+@tegula.jit
+def k_order(f: tl.constexpr, n, x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, f(tl.load(n + i), tl.load(x + i)))
+
+
+def of_order(dev, fn, n, x):
+    out = np.zeros_like(x)
+    dev(k_order, (1,), getattr(libdevice, fn), np.asarray(n, np.int32), x, out, len(x))
+    return out.astype(np.float64)
+
+
+def bessel_integral(n, x):
+    """J of any order as the mean of a periodic function, which sums of 512 values give to the last place."""
+    angle = (np.arange(512) + 0.5) * (np.pi / 512)
+    return np.cos(np.multiply.outer(n, angle) - np.multiply.outer(x, np.sin(angle))).mean(axis=-1)
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_bessel(dev, t):
+    g = rng("bessel", t)
+    x = np.abs(np.concatenate([g.uniform(0, 8, 96), g.uniform(8, 90, 96), 10.0**g.uniform(-12, 0, 64)])).astype(d(t).np)
+    w, eps = x.astype(np.float64), float(np.finfo(d(t).np).eps)
+    n = g.integers(0, 60, 256)
+    j = {0: call(dev, "j0", x), 1: call(dev, "j1", x), "n": of_order(dev, "jn", n, x)}
+    for k, got in j.items():
+        order = n if k == "n" else np.full(256, k)
+        exact = bessel_integral(order, w)
+        np.testing.assert_allclose(got, exact, rtol=eps, atol=2e-15)
+    y = {0: call(dev, "y0", x), 1: call(dev, "y1", x)}
+    # Neighbours in order: J(n + 1) Y(n) - J(n) Y(n + 1) = 2 / (pi x).
+    low = np.minimum(n, 12)
+    z = np.maximum(x, d(t).np(0.5))
+    a, b = (of_order(dev, "jn", low + k, z) for k in (0, 1))
+    ya, yb = (of_order(dev, "yn", low + k, z) for k in (0, 1))
+    for p, q in [((np.float64(j[0]), np.float64(j[1])), (np.float64(y[0]), np.float64(y[1]))), ((a, b), (ya, yb))]:
+        at = w if p[0] is not a else z.astype(np.float64)
+        size = np.abs(p[1] * q[0]) + np.abs(p[0] * q[1])
+        assert (np.abs(p[1] * q[0] - p[0] * q[1] - 2 / (np.pi * at)) <= size * eps * 16 + 2e-14).all()
+    assert_same(call(dev, "j1", -x), -call(dev, "j1", x))
+
+
+def test_bessel_of_special_values(dev):
+    inf, nan = np.inf, np.nan
+    x = np.array([0.0, -0.0, inf, -inf, nan, -1.0, 1e-310, 720.0])
+    expect = {
+        "j0": [1, 1, 0, 0, nan], "j1": [0, -0.0, 0, -0.0, nan], "y0": [-inf, -inf, 0, nan, nan, nan], "y1": [-inf, -inf, 0, nan, nan, nan, -inf],
+        "cyl_bessel_i0": [1, 1, inf, inf, nan, 1.2660658777520084, 1, inf], "cyl_bessel_i1": [0, -0.0, inf, -inf, nan, -0.565159103992485, 5e-311, inf]
+    }
+    for fn, e in expect.items():
+        assert_ulp(call(dev, fn, x)[:len(e)], np.array(e, np.float64), 2)
+    n = np.array([0, 1, 2, 5, -1, 3, 4, 2])
+    x = np.array([0.0, -0.0, 0.0, inf, 1.0, -inf, nan, -0.5])
+    assert_ulp(of_order(dev, "jn", n, x), np.array([1, -0.0, 0, 0, nan, -0.0, nan, 0.030604023458682638]), 4)
+    assert_ulp(of_order(dev, "yn", n, x), np.array([-inf, -inf, -inf, 0, nan, nan, nan, nan]), 4)
+    n, x = np.array([5, 40, 40, 2, 7, 2, 1, 0]), np.array([2.5, 12.25, 70.5, 1e-120, 1e-3, 8.0, 8.0, 8.0])
+    assert_ulp(of_order(dev, "jn", n, x)[:5], np.array([0.01950162513450322, 1.4816853171120296e-17, 0.1005094910410612, 1.25e-241, 1.5500991579086071e-27]), 40)
+    assert_ulp(of_order(dev, "yn", n, x)[:5], np.array([-3.8301760007407517, -564205144198177.1, -0.029357246735912557, -1.2732395447351627e+240, -2.9335440333008136e+25]), 40)
 
 
 def rounded(q, t, mode):
