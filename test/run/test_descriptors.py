@@ -720,7 +720,7 @@ def turned(a, b, offsets, ADD: tl.constexpr):
         b.store(there, y)
 
 
-TURNED = [(2048,), (16, 64), (8, 4, 32), (8, 2, 4, 16), (8, 2, 4, 2, 8), (512, 8), (8, 512)]
+TURNED = [(16,), (2048,), (8, 8), (16, 64), (8, 4, 32), (8, 2, 4, 16), (8, 2, 4, 2, 8), (512, 8), (8, 512)]
 
 
 @pytest.mark.parametrize("add", [False, True], ids=["store", "add"])

@@ -523,7 +523,8 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::DescReduce: {
     const Type &t = op.operands.back()->type;
     wanted.back() = typeOf(op.operands.back()).layout;
-    if (!planBulkStore(out_.layouts[wanted.back() - 1u], t.shape, t.elem))
+    std::optional<BulkStore> plan = planBulkStore(out_.layouts[wanted.back() - 1u], t.shape, t.elem);
+    if (!plan || plan->isPoor)
       wanted.back() = id(bulkStoreLayout(t.shape, t.elem, homes_.warps()));
     break;
   }

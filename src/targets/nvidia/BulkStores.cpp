@@ -81,9 +81,9 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const Shap
   Shape extents;
   for (unsigned b : step.bits)
     extents.push(int64_t{1} << b);
-  int64_t size = step.elements() * bytes, ofWarp = int64_t{1} << (registers.size() + lanes.size());
-  if (extents[last] * bytes < 16 || size < std::min<int64_t>(leastBytes, ofWarp * bytes))
+  if (extents[last] * bytes < 16)
     return std::nullopt;
+  int64_t size = step.elements() * bytes;
 
   // Flat coordinates of the tensor as flat coordinates in the step.
   layout::DimList outs = layout::tensorDims(extents);
@@ -98,10 +98,16 @@ std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const Shap
   for (uint64_t v : lanes)
     images.push_back(inStep(v));
   layout::DimList ins{{Dim::Register, static_cast<uint8_t>(within.size())}, {Dim::Lane, static_cast<uint8_t>(lanes.size())}, {Dim::Warp, 0}};
-  BulkStore out{TmaTile(extents, elem), layout::LinearLayout(ins, outs, images), {}, {}, 0, 1u << warps.size(), l.freeMask(Dim::Warp)};
+  BulkStore out{TmaTile(extents, elem), layout::LinearLayout(ins, outs, images), {}, {}, 0, 1u << warps.size(), l.freeMask(Dim::Warp), false};
   if (!out.registers.isSurjective())
     return std::nullopt;
   out.memory = out.step.layout();
+  layout::Subspace part;
+  int64_t held = bytes; // by a warp
+  for (auto list : {registers, lanes})
+    for (uint64_t v : list)
+      held <<= part.insert(v, 0);
+  out.isPoor = size < std::min<int64_t>(leastBytes, held);
   // Swizzles repeat after eight rows.
   auto align = std::max<uint32_t>(128, 8u * out.step.swizzle);
   out.bytes = (static_cast<uint32_t>(size) + align - 1) / align * align;

@@ -21,6 +21,7 @@ struct BulkStore {
   uint32_t bytes = 0; // of a buffer, with what alignment needs
   unsigned warps = 1;
   uint32_t idleWarps = 0; // warps with one of these bits hold copies
+  bool isPoor = false;    // many small copies: another layout is worth a conversion
 
   /// Shared memory for this number of buffers a warp.
   uint64_t sharedBytes(unsigned buffers) const { return uint64_t{warps} * buffers * bytes; }
@@ -40,9 +41,9 @@ struct BufferTurns {
   size_t next = 0;
 };
 
-/// Nullopt if the lanes of a warp hold no rectangle, or a very small one.
+/// Nullopt if the lanes of a warp hold no rectangle.
 std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const ir::Shape &shape, ir::Elem elem);
-/// A layout with a plan, for tensors whose own one has none: warps own adjacent rows.
+/// A layout that always has a plan, for tensors whose own one has none or a poor one: warps own adjacent rows.
 layout::LinearLayout bulkStoreLayout(const ir::Shape &shape, ir::Elem elem, unsigned warps);
 
 /// Bytes of a tile from which on a store by pointers is not the shorter way.
