@@ -3,6 +3,7 @@
 #include "ir/Builder.h"
 #include <limits>
 #include <optional>
+#include <unordered_set>
 
 namespace tegula {
 
@@ -26,11 +27,23 @@ bool hasDescriptor(const Block &b) {
 
 class Expander {
 public:
-  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), f_(f), b_(m), facts_(f), keep_(keep), target_(target) {}
+  Expander(Module &m, Function &f, KeepDescriptor keep, const void *target) : m_(m), f_(f), b_(m), facts_(f) {
+    // Before anything changes: the target may look at what is around an access.
+    if (keep)
+      decide(*f.block(), keep, target);
+  }
   void block(Block &b);
   bool changed = false;
 
 private:
+  void decide(const Block &b, KeepDescriptor keep, const void *target) {
+    for (const Op *op : b.ops) {
+      if (isDescOp(op->kind) && keep(*op, facts_, target))
+        kept_.insert(op);
+      for (const Region *r : op->regions)
+        decide(*r->block, keep, target);
+    }
+  }
   void expand(Op &op);
   Value *start(const DescAccess &a);
   Value *pointers(const DescAccess &a, Value *p);
@@ -42,8 +55,7 @@ private:
   const Function &f_;
   Builder b_;
   AxisFacts facts_;
-  KeepDescriptor keep_;
-  const void *target_;
+  std::unordered_set<const Op *> kept_;
 };
 
 void Expander::block(Block &b) {
@@ -54,7 +66,7 @@ void Expander::block(Block &b) {
   for (Op *op : ops) {
     for (Region *r : op->regions)
       block(*r->block);
-    if (isDescOp(op->kind) && !(keep_ && keep_(*op, facts_, target_)))
+    if (isDescOp(op->kind) && !kept_.count(op))
       expand(*op);
     b.ops.push_back(op);
   }

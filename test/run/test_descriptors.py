@@ -741,3 +741,38 @@ def test_turned_blocks(dev, block, add, t):
         expected[tuple(inside)] = expected[tuple(inside)] * add + part
         dev(turned, (1,), TensorDescriptor.from_tensor(x, list(block)), TensorDescriptor.from_tensor(y, list(block[::-1])), offsets, add)
         assert_same(y, expected)
+
+
+@tegula.jit
+def many(xs, ys, M, B: tl.constexpr, AGAIN: tl.constexpr):
+    for i in tl.static_range(len(xs)):
+        x = tl.make_tensor_descriptor(xs[i], [M, B], [B, 1], [B, B])
+        y = tl.make_tensor_descriptor(ys[i], [M, B], [B, 1], [B, B])
+        for j in tl.static_range(AGAIN):
+            y.store([j * B, 0], x.load([j * B, 0]).T)
+
+
+@pytest.mark.parametrize("tensors, again", [(3, 8), (20, 1)])
+def test_more_descriptors_than_a_launch_has_maps(dev, tensors, again):
+    b = 32
+    xs = tuple(np.arange(again * b * b, dtype=np.float32).reshape(-1, b) * (i + 1) for i in range(tensors))
+    ys = tuple(np.zeros_like(x) for x in xs)
+    dev(many, (1,), xs, ys, again * b, b, again)
+    for x, y in zip(xs, ys):
+        assert_same(y, np.concatenate([x[j * b:(j + 1) * b].T for j in range(again)]))
+
+
+@tegula.jit
+def flat_operands(a, b, c, B: tl.constexpr):
+    x = tl.make_tensor_descriptor(a, [B * B], [1], [B * B]).load([0]).reshape(B, B)
+    y = tl.make_tensor_descriptor(b, [B // 4, B * 4], [B * 4, 1], [B // 4, B * 4]).load([0, 0]).reshape(B, B)
+    tl.make_tensor_descriptor(c, [B, B], [B, 1], [B, B]).store([0, 0], tl.dot(x, y))
+
+
+@pytest.mark.parametrize("b", [16, 64])
+def test_operands_of_dots_from_other_shapes(dev, b):
+    rng = np.random.default_rng(4)
+    x, y = (rng.integers(-4, 4, (b, b)).astype(np.float16) for _ in range(2))
+    c = np.zeros((b, b), np.float32)
+    dev(flat_operands, (1,), x, y, c, b)
+    assert_same(c, x.astype(np.float32) @ y.astype(np.float32))

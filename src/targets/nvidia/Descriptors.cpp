@@ -179,13 +179,39 @@ static bool feedsDot(const Op &load) {
   return false;
 }
 
+/// A launch has room for so many maps (runtime/TensorMaps.h): those of the first accesses of the kernel. Loads of equal blocks share one; what
+/// stores share is known later.
+static bool isAmongFirst(const Op &op, const Block &entry) {
+  constexpr size_t room = 16;
+  std::vector<const Op *> others;
+  auto shares = [](const Op &a, const Op &b) {
+    unsigned maps = 1 + 2 * descAccess(a).rank(); // base, extents, strides
+    return a.kind == OpKind::DescLoad && b.kind == a.kind && a.result()->type == b.result()->type && a.attrs == b.attrs &&
+           std::equal(a.operands.begin(), a.operands.begin() + maps, b.operands.begin());
+  };
+  bool isKept = false;
+  auto walk = [&](auto &&self, const Block &b) -> bool {
+    for (const Op *o : b.ops) {
+      if (o == &op || (isDescOp(o->kind) && shares(op, *o)))
+        return isKept = others.size() < room, true;
+      if (isDescOp(o->kind) && std::none_of(others.begin(), others.end(), [&](const Op *x) { return shares(*x, *o); }))
+        others.push_back(o);
+      if (std::any_of(o->regions.begin(), o->regions.end(), [&](const Region *r) { return self(self, *r->block); }))
+        return true;
+    }
+    return false;
+  };
+  walk(walk, entry);
+  return isKept;
+}
+
 bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   const auto &t = *static_cast<const NvTarget *>(target);
   if (t.sm != 90 || !t.archFeatures)
     return false;
   DescAccess a = descAccess(op);
   const Type &type = a.value ? a.value->type : op.result()->type;
-  if (!hasMap(a, type, facts, entryOf(op)))
+  if (!hasMap(a, type, facts, entryOf(op)) || !isAmongFirst(op, entryOf(op)))
     return false;
   switch (op.kind) {
   case OpKind::DescLoad: {
