@@ -10,6 +10,7 @@
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
 #include "targets/nvidia/RotateDots.h"
+#include "targets/nvidia/UnderMask.h"
 #include "passes/RemoveDead.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
@@ -49,6 +50,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   targets::Lap lap;
   c.gpu = assignLayouts(module, target, options, &diag);
   lap.into(c.times.layoutNs);
+  dropSelectsUnderMask(*c.gpu);
   rotateDots(*c.gpu, options);
   pipelineLoops(*c.gpu, target, options, &diag);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously

@@ -183,6 +183,7 @@ private:
   Regs select(V cond, const Regs &a, const Regs &b);
   /// The elements of one result that a thread holds, in the order of their coordinates.
   Regs reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers);
+  V maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers);
   std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers);
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);

@@ -97,6 +97,54 @@ std::optional<Regs> Lowering::reduceBf16Words(const Op &op, llvm::ArrayRef<unsig
   return combine(op, {first}, {second});
 }
 
+namespace {
+
+/// select(mask, x, c), or the square of one; c is +0.
+struct Masked {
+  V mask = nullptr, x = nullptr;
+  llvm::Instruction *square = nullptr; // select * select
+};
+
+Masked maskedZero(V v) {
+  Masked out;
+  auto *product = llvm::dyn_cast<llvm::Instruction>(v);
+  if (product && product->getOpcode() == llvm::Instruction::FMul && product->getOperand(0) == product->getOperand(1)) {
+    out.square = product;
+    v = product->getOperand(0);
+  }
+  auto *select = llvm::dyn_cast<llvm::SelectInst>(v);
+  auto *zero = select ? llvm::dyn_cast<llvm::ConstantFP>(select->getFalseValue()) : nullptr;
+  if (zero && zero->isExactlyValue(0.0)) {
+    out.mask = select->getCondition();
+    out.x = select->getTrueValue();
+  }
+  return out;
+}
+
+} // namespace
+
+/// The sum of floats that are zero where a mask is off, one mask for all: the sum is selected, not its parts. Null if they are none.
+V Lowering::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers) {
+  const ir::Block &body = *op.region(0);
+  bool isSum = op.operands.size() == 1 && body.ops.size() == 2 && body.ops[0]->kind == OpKind::FAdd && !body.ops[0]->operands[0]->def &&
+               !body.ops[0]->operands[1]->def && body.ops[0]->operands[0] != body.ops[0]->operands[1] &&
+               body.terminator()->operands[0] == body.ops[0]->result();
+  if (!isSum || registers.size() < 2)
+    return nullptr;
+  llvm::SmallVector<Masked, 16> parts;
+  for (unsigned r : registers) {
+    parts.push_back(maskedZero(get(op.operands[0])[r]));
+    if (!parts.back().mask || parts.back().mask != parts[0].mask)
+      return nullptr;
+  }
+  V sum = nullptr;
+  for (const Masked &m : parts) {
+    V x = m.square ? b_.CreateFMulFMF(m.x, m.x, m.square) : m.x;
+    sum = sum ? combine(op, {sum}, {x})[0] : x;
+  }
+  return b_.CreateSelect(parts[0].mask, sum, llvm::ConstantFP::get(sum->getType(), 0));
+}
+
 /// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
 /// one fused instruction an element only along a chain.
 Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
@@ -106,7 +154,13 @@ Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) 
   llvm::SmallVector<Regs, 4> sums;
   for (size_t c = 0, at = 0; c < chains; ++c) {
     Regs sum;
-    for (size_t end = registers.size() * (c + 1) / chains; at < end; ++at) {
+    size_t end = registers.size() * (c + 1) / chains;
+    if (V masked = maskedSum(op, registers.slice(at, end - at))) {
+      sums.push_back({masked});
+      at = end;
+      continue;
+    }
+    for (; at < end; ++at) {
       Regs x;
       for (const Value *v : op.operands)
         x.push_back(get(v)[registers[at]]);

@@ -39,7 +39,8 @@ private:
       exchanges |= !isInPlace(*op) && op->regions.empty();
       spans_[op].begin = next_++;
       for (const Value *v : op->operands)
-        users_[v].push_back(op);
+        if (std::vector<const Op *> &users = users_[v]; users.empty() || users.back() != op) // a square has its operand twice
+          users.push_back(op);
       for (const ir::Region *r : op->regions)
         number(*r->block);
       spans_[op].end = next_;

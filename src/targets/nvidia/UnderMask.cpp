@@ -1,0 +1,62 @@
+// See UnderMask.h.
+#include "targets/nvidia/UnderMask.h"
+#include <algorithm>
+#include <unordered_map>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+namespace {
+
+class MaskUse {
+public:
+  explicit MaskUse(const Function &kernel) { collect(*kernel.block()); }
+
+  void run() {
+    for (Op *select : selects_)
+      for (Op *user : users_[select->result()])
+        if (isHidden(*user, select->result(), select->operands[0], 0))
+          std::replace(user->operands.begin(), user->operands.end(), select->result(), select->operands[1]);
+  }
+
+private:
+  void collect(Block &b) {
+    for (Op *op : b.ops) {
+      for (const Value *v : op->operands)
+        if (std::vector<Op *> &list = users_[v]; list.empty() || list.back() != op)
+          list.push_back(op);
+      if (op->kind == OpKind::Select && op->operands[0]->type.isTensor() && op->operands[1] != op->result())
+        selects_.push_back(op);
+      for (Region *r : op->regions)
+        collect(*r->block);
+    }
+  }
+
+  /// Does `mask` hold wherever `given` does?
+  static bool follows(const Value *mask, const Value *given) {
+    return given == mask || (given->def && given->def->kind == OpKind::And && (follows(mask, given->def->operands[0]) || follows(mask, given->def->operands[1])));
+  }
+
+  /// Can nobody tell what `user` sees of `v` where the mask does not hold?
+  bool isHidden(const Op &user, const Value *v, const Value *mask, unsigned depth) const {
+    constexpr unsigned enough = 32; // operations in a row
+    if (user.kind == OpKind::Store)
+      return user.operands.size() > 2 && user.operands[0] != v && follows(mask, user.operands[2]);
+    if (user.kind == OpKind::Select && user.operands[0] != v && user.operands[2] != v && follows(mask, user.operands[0]))
+      return true;
+    if (depth > enough || !user.has(traits::Pure) || !user.has(traits::Elementwise) || user.results.size() != 1)
+      return false;
+    auto it = users_.find(user.result());
+    return it != users_.end() && std::all_of(it->second.begin(), it->second.end(), [&](const Op *next) { return isHidden(*next, user.result(), mask, depth + 1); });
+  }
+
+  std::unordered_map<const Value *, std::vector<Op *>> users_;
+  std::vector<Op *> selects_;
+};
+
+} // namespace
+
+void dropSelectsUnderMask(Module &m) { MaskUse(*m.kernel()).run(); }
+
+} // namespace tegula::nvidia
