@@ -525,3 +525,37 @@ def e_histogram_rank(x):
 def test_errors(dev, fn, text):
     with pytest.raises(CompileError, match=text):
         apply(dev, fn, [np.zeros(8, np.int32)], (), np.int32)
+
+
+@tegula.jit
+def k_under_mask(x, out, sums, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    mask = i < n
+    v = tl.load(x + i, mask=mask, other=7.0)
+    d = tl.where(mask, v - 2.0, 0.0)
+    tl.store(sums, tl.sum(d * d, axis=0))
+    tl.store(sums + 1, tl.sum(d, axis=0))
+    tl.store(sums + 2, tl.max(d, axis=0))
+    tl.store(sums + 3, tl.sum(tl.where(mask, v, 1.0), axis=0))
+    tl.store(out + i, d * 3.0 + 1.0, mask=mask)  # nobody can tell what d is where the mask is off
+    tl.store(out + N + i, d + 1.0, mask=mask & (i % 2 == 0))
+    tl.store(out + 2 * N + i, d + 1.0)  # here everybody can
+    tl.store(out + 3 * N + i, tl.where(mask, d + 1.0, 9.0))
+    tl.store(out + 4 * N + i, d + 1.0, mask=mask | (i % 2 == 0))
+    tl.store(out + 5 * N + i, tl.where(i < n + 5, d, 4.0), mask=i < n + 9)
+
+
+@pytest.mark.parametrize("n", [0, 1, 37, 1000, 2048])
+def test_selections_under_a_mask(dev, n):
+    size = 2048
+    x = rng("under mask", n).integers(-100, 100, size).astype(np.float32)
+    out, sums = np.full(6 * size, -5, np.float32), np.zeros(4, np.float32)
+    dev(k_under_mask, (1,), x, out, sums, n, size)
+    i = np.arange(size)
+    on, even = i < n, i % 2 == 0
+    e = np.where(on, x - 2, 0)
+    assert sums.tolist() == [(e.astype(np.float64)**2).sum(), e.sum(), e.max(), np.where(on, x, 1).sum()]
+    rows = [np.where(on, e * 3 + 1, -5), np.where(on & even, e + 1, -5), e + 1, np.where(on, e + 1, 9), np.where(on | even, e + 1, -5),
+            np.where(i < n + 9, np.where(i < n + 5, e, 4), -5)]
+    for k, row in enumerate(rows):
+        assert np.array_equal(out[k * size:(k + 1) * size], row), k
