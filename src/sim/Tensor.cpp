@@ -155,6 +155,15 @@ static void storeBox(Thread *t, int32_t site, const char *verb, uint64_t map, in
   if (op >= 0 && (type < 0 || op > TEGULA_ATOM_XOR))
     fail(t, FaultKind::Tensor, site, -1, "executes a %s at site %d: operation %d on elements of type %d", verb, site,
          op, box.map.dataType);
+  for (int32_t d = 0; d < rank; ++d)
+    if (coord[d] < 0)
+      fail(t, FaultKind::Tensor, site, -1, "executes a %s at site %d with coordinate %d along dimension %d: writes take no negative ones", verb, site,
+           coord[d], d);
+  // A row that ends inside the box is clipped to groups of 16 bytes: what belongs to a neighbour would be overwritten.
+  if (uint64_t(coord[0]) + box.map.box[0] > box.map.dims[0] && uint64_t(coord[0]) < box.map.dims[0] && box.map.dims[0] * box.size % 16)
+    fail(t, FaultKind::Tensor, site, -1,
+         "executes a %s at site %d beyond rows of %llu elements of %u bytes: rows that writes clip must be multiples of 16 bytes", verb, site,
+         static_cast<unsigned long long>(box.map.dims[0]), box.size);
   Cta *cta;
   sharedAt(t, site, verb, src, box.sharedBytes(), 128, cta);
   if (cta != t->cta)

@@ -225,12 +225,12 @@ def test_batched_matmul_by_descriptors_of_three_dimensions(tegula, tmp_path):
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
 def test_reductions_of_every_rank_by_tma(tegula, tmp_path, op, elem, suffix, rank):
     lead = ", ".join(["2"] * (rank - 1) + [""]) if rank > 1 else ""
-    zeros = ", ".join(["i * 0"] * (rank - 1) + ["i * 64"])
+    zeros = ", ".join(["0"] * (rank - 1) + ["tl.program_id(0) * 64"])
     # 64 columns of a tensor that is contiguous.
     strides = ", ".join([f"{64 * 2 ** (rank - 2 - d)}" for d in range(rank - 1)] + ["1"])
-    body = f"""x, i):
+    body = f"""x):
     d = tl.make_tensor_descriptor(x, [{lead} 64], [{strides}], [{lead} 64])
     d.atomic_{op}([{zeros}], d.load([{zeros}]))
 """
-    ptx = tensor_kernel(tegula, tmp_path, rank, body, f"x:*{elem}:16, i:i32", {})
+    ptx = tensor_kernel(tegula, tmp_path, rank, body, f"x:*{elem}:16", {})
     assert f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{suffix}.tile" in ptx and not re.search(r"\b(red|atom)\.global", ptx)

@@ -102,10 +102,10 @@ def test_grid(dev, m, n, block):
 # ------------------------------------------------------------------------------------------------------------ reductions in memory
 
 @tegula.jit
-def reduce_kernel(x, y, M, N, stride, shift, OP: tl.constexpr, B0: tl.constexpr, B1: tl.constexpr):
+def reduce_kernel(x, y, M, N, stride, shift: tl.constexpr, OP: tl.constexpr, B0: tl.constexpr, B1: tl.constexpr):
     a = tl.make_tensor_descriptor(x, [M, N], [stride, 1], [B0, B1])
     b = tl.make_tensor_descriptor(y, [M, N], [stride, 1], [B0, B1])
-    i, j = tl.program_id(0) * B0 - 3, tl.program_id(1) * B1 + shift
+    i, j = tl.program_id(0) * B0 - shift, tl.program_id(1) * B1 + shift
     v = a.load([i, j])
     if OP == "add":
         b.atomic_add([i, j], v)
@@ -131,7 +131,7 @@ REDUCE = {"add": (np.add, ["uint32", "int32", "uint64", "float32", "float16", "b
 @pytest.mark.parametrize("op, t", [(op, t) for op in REDUCE for t in ALL if t.bits > 8], ids=lambda v: str(v))
 def test_reductions(dev, op, t, shift):
     f, dtypes = REDUCE[op]
-    m, n = 21, 40
+    m, n = 21, 48
     x, y = (values(t, m * 64, s).reshape(m, 64) for s in (0, 1))
     if t.kind == "f":
         x, y = ((a * 0 + np.arange(a.size).reshape(a.shape) % 17).astype(t.np) for a in (x, y))
@@ -579,7 +579,7 @@ def product(a, b, c, M, N, i, j, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
 
 
 @tegula.jit
-def store_at(a, b, c, M, N, stride, i, j, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def store_at(a, b, c, M, N, stride, i: tl.constexpr, j: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     cd = tl.make_tensor_descriptor(c, [M, N], [stride, 1], [BM, BN])
     cd.store([i * 8, j * 16], product(a, b, c, M, N, i, j, BM, BN, BK).to(cd.dtype))
 
@@ -603,8 +603,9 @@ def put(whole, tile, i, j):
 def test_clipped_stores(dev, bm, bn, warps, t):
     t = d(t)
     a, b, tile = operands(bm, bn)
-    m, n = bm + 13, bn + 20
-    for i, j in [(0, 0), (-1, 0), (2, 1), (-3, -2), (m // 8, 0), (0, bn // 16 + 1), (-bm // 8, 0)]:
+    m = bm + 13
+    # Writes by TMA take rows of multiples of 16 bytes and no negative offsets.
+    for i, j, n in [(0, 0, bn + 16), (2, 1, bn), (m // 8, 0, bn), (0, bn // 16 + 1, bn + 16), (1, 1, bn + 4), (-3, -2, bn)]:
         c = values(t, m * (bn + 32), 5).reshape(m, bn + 32)
         expected = c.copy()
         put(expected[:, :n], (tile / 8 if t.bits == 8 else tile).astype(t.np), i * 8, j * 16)
@@ -696,28 +697,20 @@ def test_stores_in_order(dev, mode, size, warps):
 
 
 @tegula.jit
-def turned(a, b, offsets, ADD: tl.constexpr):
-    """The block at `offsets` of a with its dimensions reversed, stored to b there."""
-    x = a.load(offsets)
-    if len(a.block_shape) == 1:
+def turned(a, b, START: tl.constexpr, ADD: tl.constexpr):
+    """The block of a at START in every dimension with its dimensions reversed, stored to b there."""
+    RANK: tl.constexpr = len(a.block_shape)
+    all: tl.constexpr = (START, START, START, START, START)
+    order: tl.constexpr = (4, 3, 2, 1, 0)
+    x = a.load(all[:RANK])
+    if RANK == 1:
         y = tl.cumsum(x, 0)
-        there = offsets
-    elif len(a.block_shape) == 2:
-        y = x.permute(1, 0)
-        there = (offsets[1], offsets[0])
-    elif len(a.block_shape) == 3:
-        y = x.permute(2, 1, 0)
-        there = (offsets[2], offsets[1], offsets[0])
-    elif len(a.block_shape) == 4:
-        y = x.permute(3, 2, 1, 0)
-        there = (offsets[3], offsets[2], offsets[1], offsets[0])
     else:
-        y = x.permute(4, 3, 2, 1, 0)
-        there = (offsets[4], offsets[3], offsets[2], offsets[1], offsets[0])
+        y = x.permute(order[5 - RANK:])
     if ADD:
-        b.atomic_add(there, y)
+        b.atomic_add(all[:RANK], y)
     else:
-        b.store(there, y)
+        b.store(all[:RANK], y)
 
 
 TURNED = [(16,), (2048,), (8, 8), (16, 64), (8, 4, 32), (8, 2, 4, 16), (8, 2, 4, 2, 8), (512, 8), (8, 512)]
@@ -728,18 +721,17 @@ TURNED = [(16,), (2048,), (8, 8), (16, 64), (8, 4, 32), (8, 2, 4, 16), (8, 2, 4,
 @pytest.mark.parametrize("t", ["float32", "int32", "float16"])
 def test_turned_blocks(dev, block, add, t):
     t = d(t)
-    shape = tuple(b + 24 for b in block) if len(block) < 3 else tuple(b + 8 for b in block)
+    shape = tuple((b + 15) // 16 * 16 + 16 for b in block) if len(block) < 5 else (16, 4, 6, 4, 16)
     x = (np.arange(np.prod(shape)) % 13 - 6).reshape(shape).astype(t.np)
     for start in [0, 16, -16, 4]:  # the last by pointers
         y = (np.arange(np.prod(shape)) % 7).reshape(shape[::-1]).astype(t.np)
         expected = y.copy()
-        offsets = (start,) * len(block)
-        piece = window(x, offsets, block)
+        piece = window(x, (start,) * len(block), block)
         piece = np.cumsum(piece, dtype=t.np) if len(block) == 1 else piece.T
         inside = [slice(max(0, start), max(0, min(n, start + b))) for n, b in zip(shape[::-1], block[::-1])]
         part = piece[tuple(slice(s.start - start, s.stop - start) for s in inside)]
         expected[tuple(inside)] = expected[tuple(inside)] * add + part
-        dev(turned, (1,), TensorDescriptor.from_tensor(x, list(block)), TensorDescriptor.from_tensor(y, list(block[::-1])), offsets, add)
+        dev(turned, (1,), TensorDescriptor.from_tensor(x, list(block)), TensorDescriptor.from_tensor(y, list(block[::-1])), start, add)
         assert_same(y, expected)
 
 

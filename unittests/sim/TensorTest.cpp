@@ -154,8 +154,8 @@ TEST(TensorCopy, RulesAtRunTime) {
 
 TEST(TensorCopy, StoresAndReducesClipped) {
   std::vector<float> data(64 * 32, 1.0f);
-  Copy c{{}, {-4, 28}, 0, 0, nullptr, 2};
-  ASSERT_EQ(encodeTensorMap(spec2d(data.data(), 7, 62, 32, 256, 32, 8, 3), c.map), "");
+  Copy c{{}, {4, 28}, 0, 0, nullptr, 2};
+  ASSERT_EQ(encodeTensorMap(spec2d(data.data(), 7, 60, 32, 256, 32, 8, 3), c.map), "");
   EXPECT_RUNS(Kernel(32, 4096).buffer(data)(
       [](T t, const void *args) {
         const Copy &c = *static_cast<const Copy *>(args);
@@ -175,9 +175,34 @@ TEST(TensorCopy, StoresAndReducesClipped) {
       &c));
   for (int y = 0; y < 32; ++y)
     for (int x = 0; x < 64; ++x) {
-      float expected = y >= 28 && x < 28 ? float(y - 28 + 2) : y < 8 && x >= 56 && x < 62 ? float(y + 3) : 1.0f;
+      float expected = y >= 28 && x >= 4 && x < 36 ? float(y - 28 + 2) : y < 8 && x >= 56 && x < 60 ? float(y + 3) : 1.0f;
       ASSERT_EQ(data[size_t(y * 64 + x)], expected) << x << " " << y;
     }
+}
+
+TEST(TensorCopy, WhatWritesDoNotTake) {
+  std::vector<float> data(64 * 32, 1.0f);
+  auto run = [&](int32_t x, int32_t y, uint64_t columns) {
+    Copy c{{}, {x, y}, 0, 0, nullptr, 2};
+    EXPECT_EQ(encodeTensorMap(spec2d(data.data(), 7, columns, 32, 256, 32, 8, 3), c.map), "");
+    return Kernel(32, 4096).buffer(data)(
+        [](T t, const void *args) {
+          const Copy &c = *static_cast<const Copy *>(args);
+          for (uint32_t r = 0; r < 8; ++r)
+            store<float>(t, r * 128 + uint32_t(tid(t)) * 4, 2);
+          tegula_sim_fence_proxy_async(t, 2);
+          sync(t, 32);
+          tegula_sim_tma_store(t, 3, address(c.map), 2, c.coord, smem(t, 0), tid(t) == 0);
+          tegula_sim_bulk_commit(t, 5);
+          tegula_sim_bulk_wait(t, 6, 0, 0);
+        },
+        &c);
+  };
+  EXPECT_RUNS(run(32, 30, 60));
+  EXPECT_RUNS(run(0, 0, 62)); // the box ends before the row does
+  expectFault(run(-4, 0, 60), FaultKind::Tensor, {"bulk tensor store", "site 3", "coordinate -4"});
+  expectFault(run(0, -1, 60), FaultKind::Tensor, {"coordinate -1 along dimension 1"});
+  expectFault(run(32, 0, 62), FaultKind::Tensor, {"rows of 62 elements of 4 bytes", "multiples of 16 bytes"});
 }
 
 TEST(TensorCopy, Multicast) {

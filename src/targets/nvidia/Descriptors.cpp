@@ -179,6 +179,15 @@ static bool feedsDot(const Op &load) {
   return false;
 }
 
+/// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): at a negative offset the instruction is illegal,
+/// and columns are clipped in groups of 16 bytes.
+static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts) {
+  for (const Value *v : a.offsets)
+    if (!facts.of(v).nonNegative)
+      return false;
+  return facts.of(a.extents[a.rank() - 1]).axes[0].divisibility * byteWidth(type.elem) % 16 == 0;
+}
+
 /// A launch has room for so many maps (runtime/TensorMaps.h): those of the first accesses of the kernel. Loads of equal blocks share one; what
 /// stores share is known later.
 static bool isAmongFirst(const Op &op, const Block &entry) {
@@ -220,9 +229,9 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
   }
   case OpKind::DescStore:
-    return a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return canWrite(a, type, facts) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
 }
 
