@@ -370,6 +370,24 @@ PyObject *hashOf(PyObject *self, PyObject *) {
   return PyUnicode_FromString(tegula_function_hash(f->handle));
 }
 
+// The name of a kernel, from a Python function that takes its signature; an exception stays the thread's.
+int32_t callNamer(void *user, const char *signature, char *name, size_t size) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *text = PyObject_CallFunction(static_cast<PyObject *>(user), "s", signature);
+  const char *s = text ? PyUnicode_AsUTF8(text) : nullptr;
+  if (s) PyOS_snprintf(name, size, "%s", s);
+  Py_XDECREF(text);
+  PyGILState_Release(state);
+  return s != nullptr;
+}
+
+// set_namer(callable): kept for good, as kernels may outlive their function.
+PyObject *setNamer(PyObject *self, PyObject *callable) {
+  TegulaStatus s = tegula_function_set_namer(reinterpret_cast<FunctionObject *>(self)->handle, callNamer, Py_NewRef(callable));
+  if (s != TEGULA_OK) return raiseStatus(s);
+  Py_RETURN_NONE;
+}
+
 PyObject *ensurePrepared(PyObject *self, PyObject *) {
   if (!prepared(reinterpret_cast<FunctionObject *>(self))) return nullptr;
   Py_RETURN_NONE;
@@ -380,6 +398,7 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"set_default", setDefault, METH_VARARGS, nullptr},
                          {"watch", watch, METH_VARARGS, nullptr},
                          {"set_option", setDefaultOption, METH_VARARGS, nullptr},
+                         {"set_namer", setNamer, METH_O, nullptr},
                          {"content_hash", hashOf, METH_NOARGS, nullptr},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},

@@ -3,6 +3,7 @@
 The compiler never runs Python: it gets the function's source text and, for each global or closure variable the text reads, a compile-time
 value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file runs once per function.
 """
+import ast
 import collections
 import enum
 import functools
@@ -105,6 +106,50 @@ class _Asm:
         return len(self.keys())
 
 
+Specialization = collections.namedtuple("Specialization", "constants signature")
+
+
+def _is_constexpr(parameter):
+    a = parameter.annotation
+    return a.split(".")[-1] == "constexpr" if isinstance(a, str) else a is _types.constexpr
+
+
+def _items(text):
+    """`a:*fp32:16, b:(1, 2)` as [("a", "*fp32:16"), ("b", "(1, 2)")]: commas in brackets and quotes divide nothing."""
+    out, depth, quote, item = [], 0, "", ""
+    for c in text + ",":
+        if c == "," and not depth and not quote:
+            name, _, rest = item.strip().partition(":")
+            out += [(name, rest)] if name else []
+            item = ""
+            continue
+        if quote:
+            quote = "" if c == quote and not item.endswith("\\") else quote
+        elif c in "'\"":
+            quote = c
+        else:
+            depth += (c in "([<") - (c in ")]>")
+        item += c
+    return out
+
+
+def _name_of_kernel(repr, constexprs, text):
+    """What `repr=` calls the kernel of this signature."""
+    constants, signature = {}, {}
+    for name, what in _items(text):
+        try:
+            value, is_constant = ast.literal_eval(what), True
+        except (ValueError, SyntaxError):
+            value, is_constant = what, name in constexprs
+        if is_constant:
+            constants[name] = value
+        signature[name] = "constexpr" if is_constant else what.partition(":")[0] if not what.startswith("tensordesc") else what
+    name = repr(Specialization(constants, signature))
+    if not isinstance(name, str):
+        raise TypeError(f"`repr` of a kernel gives its name as str, found {type(name).__name__}")
+    return name
+
+
 class JITFunction(_core.Function):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
 
@@ -127,6 +172,9 @@ class JITFunction(_core.Function):
                 self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _prepare
         if debug is not None:
             self.set_option("debug", debug)
+        self.repr = repr or (lambda specialization: fn.__qualname__)
+        if repr is not None:
+            self.set_namer(functools.partial(_name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)}))
 
     @property
     def arg_names(self):

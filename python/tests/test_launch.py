@@ -1,4 +1,5 @@
 """kernel[grid](...): binding of arguments, grids, options, the returned kernel (docs/language.md §4.2-4.4)."""
+import json
 import threading
 
 import ml_dtypes
@@ -255,3 +256,65 @@ def test_functions_of_the_language_on_the_host():
         tl.no_such
     with pytest.raises(AttributeError, match="no_such"):
         tegula.no_such
+
+
+def named(specialization):
+    c, s = specialization
+    assert s["x"] == "*fp32" and s["BLOCK"] == "constexpr" and c["BLOCK"] == 8
+    return f"module.add_{s['n']}_{c['MODE']}_{c['BLOCK']}"
+
+
+@tegula.jit(noinline=True)
+def by_name(v):
+    return v + 1
+
+
+@tegula.jit(repr=named)
+def with_repr(x, n, BLOCK: tl.constexpr, MODE: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) + (by_name(n) - n), mask=i < n)
+
+
+@tegula.jit(repr=lambda s: "by_name")
+def like_its_helper(x, n):
+    tl.store(x, by_name(n))
+
+
+@tegula.jit(repr=lambda s: "has blanks")
+def badly_named(x):
+    tl.store(x, 1)
+
+
+@tegula.jit(repr=lambda s: s.constants["missing"])
+def raises(x):
+    tl.store(x, 1)
+
+
+@tegula.jit(repr=lambda s: 5)
+def no_text(x):
+    tl.store(x, 1)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_repr_names_kernels(device):
+    x = np.zeros(8, np.float32)
+    k = with_repr[(1,)](x, 5, BLOCK=8, MODE="a", device=device)
+    assert x.tolist() == [1] * 5 + [0] * 3
+    assert k.name == "add_i32_a_8" and json.loads(k.metadata_json())["symbol"] == "add_i32_a_8"
+    assert "@add_i32_a_8" in k.asm["llvm"] and "@with_repr" not in k.asm["llvm"]
+    assert ".entry add_i32_a_8" in k.compile_for("sm_90a").asm["ptx"]
+    # An argument of 1 is a constant; other constants make other names.
+    assert with_repr.warmup(x, 1, BLOCK=8, MODE="b", device=device).name == "add_constexpr_b_8"
+    assert like_its_helper[(1,)](x, 6, device=device).name == "by_name" and x[0] == 7
+    assert with_repr.repr is named and by_name.repr(None) == "by_name"
+
+
+@pytest.mark.parametrize("kernel, error, text", [(badly_named, ValueError, "`badly_named`: `has blanks` is an invalid kernel identifier"),
+                                                 (raises, KeyError, "missing"), (no_text, TypeError, "its name as str, found int")],
+                         ids=["blanks", "raises", "int"])
+def test_names_that_are_none(kernel, error, text):
+    x = np.zeros(1, np.float32)
+    for _ in range(2):
+        with pytest.raises(error, match=text):
+            kernel[(1,)](x)
+    assert x[0] == 0

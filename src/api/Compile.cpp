@@ -63,7 +63,7 @@ static const std::string &compilerId() {
 static runtime::Digest cacheKey(const CompileRequest &r) {
   Hasher h;
   h.field("tegula kernel 2").field(compilerId()).field(uint64_t(TEGULA_CPU_ABI_VERSION));
-  h.field(r.function->fn->contentHash()).field(r.function->fn->name).field(specKey(r.specs));
+  h.field(r.function->fn->contentHash()).field(r.name).field(specKey(r.specs));
   CompileOptions o = r.options;
   o.device = 0; // of several GPUs of one kind, each takes the same code
   h.field(o.word()).field(uint64_t(r.options.maxnreg)).field(targetKey(r.target));
@@ -91,6 +91,7 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   times.sema = middle - start;
   if (print) r.function->context->print(TEGULA_STATIC_PRINT, inst.staticOutput);
   if (!inst.module || diag.hasErrors()) return nullptr;
+  if (!r.name.empty()) inst.module->kernel()->name = r.name;
   // A GPU has no place for calls between blocks of threads: everything is inlined there.
   if (!r.target.cpu())
     for (ir::Function *f : inst.module->functions) f->noinline_ = false;
@@ -138,7 +139,7 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.specs = r.specs;
   k.options = r.options;
   k.target = r.target;
-  k.name = r.function->fn->name;
+  k.name = r.name;
   k.signature = signatureText(r.function->params(), r.specs);
   for (uint8_t b : key) k.hash += "0123456789abcdef"[b >> 4], k.hash += "0123456789abcdef"[b & 15];
   k.timings.size = sizeof k.timings;
@@ -188,8 +189,35 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   return true;
 }
 
-TegulaKernel *compileKernel(const CompileRequest &r) {
+/// Only letters, digits and underscores reach symbol tables.
+static bool checkName(const CompileRequest &r, const std::string &name) {
+  auto allowed = [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), allowed)) return true;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + r.function->fn->name + "`: `" + name + "` is an invalid kernel identifier: letters, digits and underscores make one");
+  return false;
+}
+
+static bool giveName(CompileRequest &r) {
+  if (!r.name.empty()) return true;
+  r.name = r.function->fn->name;
+  if (!r.function->namer) return true;
+  char text[1024] = "";
+  if (!r.function->namer(r.function->namerUser, signatureText(r.function->params(), r.specs).c_str(), text, sizeof text)) {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + r.name + "`: its `repr` gives no name");
+    return false;
+  }
+  text[sizeof text - 1] = 0;
+  std::string name = text;
+  if (size_t dot = name.rfind('.'); dot != name.npos) name.erase(0, dot + 1);
+  if (!checkName(r, name)) return false;
+  r.name = std::move(name);
+  return true;
+}
+
+TegulaKernel *compileKernel(const CompileRequest &given) {
   uint64_t start = now();
+  CompileRequest r = given;
+  if (!giveName(r)) return nullptr;
   TegulaContext &c = *r.function->context;
   Ref<TegulaKernel> k;
   {
@@ -334,7 +362,7 @@ bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out
     sema::Instantiation inst = sema::instantiate(r.function->fn, r.specs, semaOptions(r, true), diag);
     if (inst.module) text = std::move(inst.tree);
   } else if (std::unique_ptr<ir::Module> tile = toTile(r, times, diag, false)) {
-    text = stage == "tile" ? ir::print(*tile) : emitTargetStage(*tile, r.target, r.options, fn.name, stage, diag, status);
+    text = stage == "tile" ? ir::print(*tile) : emitTargetStage(*tile, r.target, r.options, r.name.empty() ? fn.name : r.name, stage, diag, status);
   }
   if (!status) return fail(status), false;
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return false;

@@ -10,6 +10,7 @@ struct CompileRequest {
   CompileOptions options;
   Target target;
   DeviceEntry *device = nullptr; // to load the code on; null: for another machine
+  std::string name;              // of the kernel; empty: what the function's namer says, or the function's own
 };
 
 /// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.

@@ -210,6 +210,13 @@ TegulaStatus tegula_function_set_default(TegulaFunction *f, size_t parameter, Te
   return TEGULA_OK;
 }
 
+TegulaStatus tegula_function_set_namer(TegulaFunction *f, TegulaNamer namer, void *user) {
+  if (TegulaStatus s = settable(f, "tegula_function_set_namer"); s != TEGULA_OK) return s;
+  f->namer = namer;
+  f->namerUser = user;
+  return TEGULA_OK;
+}
+
 const char *tegula_function_hash(TegulaFunction *f) {
   if (!f) return "";
   f->params();

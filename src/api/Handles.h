@@ -205,6 +205,8 @@ struct TegulaFunction : tegula::api::RefCounted {
   std::shared_ptr<tegula::sema::BoundScope> scope;
   std::vector<std::string> freeNames;
   std::vector<std::string> paramNames;
+  TegulaNamer namer = nullptr;
+  void *namerUser = nullptr;
   void nameParams();
 
   /// Ends set-up and gives the parameters. Thread-safe.

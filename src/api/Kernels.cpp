@@ -130,7 +130,7 @@ TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, Tegu
   std::optional<Target> t = parseTarget(target);
   if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(target));
   StandIn f(*k);
-  TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr});
+  TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr, k->name});
   if (!made) return tegula_last_status();
   *out = made;
   return TEGULA_OK;
@@ -151,7 +151,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   if (it == k->stages.end()) {
     StandIn f(*k);
     std::string out;
-    if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr}, stage, out)) return tegula_last_status();
+    if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out)) return tegula_last_status();
     it = k->stages.emplace(stage, std::move(out)).first;
   }
   *text = it->second.c_str();
