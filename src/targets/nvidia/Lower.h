@@ -160,8 +160,7 @@ private:
   void bulkStore(const Op &op);
   const BulkStore &bulkPlan(const Op &op);
   void holdBuffers(const Op &loop), releaseBuffers(const Op &loop);
-  void makeFree(SharedRange r);
-  void finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
+  void makeFree(SharedRange r), finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
   bool orderBulk(const Op &op);
   bool isTiling(const Op &op) const, haveSameTiles(const Op &x, const Op &y) const;
   static bool mayBeSame(int a, int b);
