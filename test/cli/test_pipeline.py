@@ -234,3 +234,24 @@ def test_reductions_of_every_rank_by_tma(tegula, tmp_path, op, elem, suffix, ran
 """
     ptx = tensor_kernel(tegula, tmp_path, rank, body, f"x:*{elem}:16", {})
     assert f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{suffix}.tile" in ptx and not re.search(r"\b(red|atom)\.global", ptx)
+
+
+def test_nothing_is_copied_before_the_kernel_in_front_has_ended(tmp_path, tegula):
+    source = tmp_path / "behind.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+from tegula.language.extra import cuda
+@tegula.jit
+def behind(a, b, c, K):
+    cuda.gdc_wait()
+    acc = tl.zeros([64, 64], tl.float32)
+    for k in range(0, K, 64):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    c.store([0, 0], acc.to(tl.float16))
+    cuda.gdc_launch_dependents()
+""")
+    tile = "tensordesc<fp16[64, 64]>:16"
+    p = tegula("compile", f"{source}::behind", "--sig", f"a:{tile}, b:{tile}, c:{tile}, K:i32:16", "-t", "sm_90a", "--emit", "gpu")
+    ops = [m.group(1) for m in re.finditer(r"\b(grid_wait|grid_launch|tma_copy|desc_store|store)\b", p.stdout)]
+    assert ops[0] == "grid_wait" and ops[-1] == "grid_launch" and ops.count("tma_copy") >= 4, p.stdout + p.stderr
