@@ -3,6 +3,7 @@
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/VecUtil.h"
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/DotChoice.h"
@@ -386,6 +387,53 @@ llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
   return first;
 }
 
+/// Registers with consecutive elements, from the first on.
+static unsigned consecutiveRegisters(const LinearLayout &l) {
+  unsigned bits = 0;
+  while (bits < l.inBits(Dim::Register) && l.basis(Dim::Register, bits) == l.basis(Dim::Register, 0) << bits && l.basis(Dim::Register, bits))
+    ++bits;
+  return 1u << bits;
+}
+
+/// Addresses that loops step through are better kept as they are: rows in front, one offset for all inside.
+static bool isStoredOnce(const ir::Op &pointer) {
+  std::vector<ir::Op *> users = usersIn(*pointer.parent, pointer.result());
+  return users.size() == 1 && users[0]->kind == OpKind::Store && users[0]->operands[0] == pointer.result();
+}
+
+/// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many registers then, and
+/// adding a row's offset to it is the instruction that multiplies with the size of an element. Only the first of `lanes` consecutive
+/// elements counts; the others' addresses are not used.
+static bool addsOffsetsFirst(const Regs &pointers, const Regs &offsets, unsigned lanes) {
+  llvm::SmallPtrSet<V, 16> a, b;
+  for (size_t r = 0; r < pointers.size(); r += lanes) {
+    auto *gep = llvm::dyn_cast<llvm::GetElementPtrInst>(pointers[r]);
+    if (!gep || gep->getNumIndices() != 1)
+      return false;
+    a.insert(gep->getOperand(1));
+    b.insert(offsets[r]);
+  }
+  return b.size() < a.size();
+}
+
+Regs Lowering::addPointers(const Op &op) {
+  const Regs &pointers = get(op.operands[0]), &offsets = get(op.operands[1]);
+  Regs out;
+  std::map<std::pair<V, V>, V> sums;
+  for (size_t r = 0; r < pointers.size(); ++r) {
+    auto *gep = llvm::dyn_cast<llvm::GetElementPtrInst>(pointers[r]);
+    if (!gep) { // not one of those that count
+      out.push_back(elementwise(op, {pointers[r], offsets[r]}));
+      continue;
+    }
+    V &sum = sums[{gep->getPointerOperand(), offsets[r]}];
+    if (!sum)
+      sum = elementwise(op, {gep->getPointerOperand(), offsets[r]});
+    out.push_back(b_.CreateGEP(gep->getSourceElementType(), sum, gep->getOperand(1)));
+  }
+  return out;
+}
+
 Regs Lowering::elementwise(const Op &op) {
   if (std::optional<Regs> quotients = divideByShared(op))
     return *quotients;
@@ -396,6 +444,8 @@ Regs Lowering::elementwise(const Op &op) {
   llvm::SmallVector<const Regs *, 3> in;
   for (const Value *v : op.operands)
     in.push_back(&get(v));
+  if (op.kind == OpKind::AddPtr && n > 1 && isStoredOnce(op) && addsOffsetsFirst(*in[0], *in[1], consecutiveRegisters(m_.layoutOf(op.result()->type))))
+    return addPointers(op);
   llvm::SmallVector<unsigned, 16> equal = equalRegisters(op.result());
   for (unsigned i = 0; i < n; ++i) {
     if (!equal.empty() && equal[i] != i) {

@@ -54,14 +54,13 @@ private:
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op);
+  Regs addPointers(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
   std::optional<Regs> divideByShared(const Op &op);
   V accurateReciprocal(V y);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
-  std::optional<Regs> inWords(const Op &op);
-  std::optional<Regs> integersInWords(const Op &op);
-  std::optional<Regs> convertBytes(const Op &op);
+  std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
   V wordAt(const Regs &x, unsigned first, unsigned bits);
   void appendElements(Regs &out, V word, unsigned bits);
   V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
