@@ -1,0 +1,373 @@
+// See PipelinedLoop.h.
+#include "targets/nvidia/PipelinedLoop.h"
+#include "layout/Conversion.h"
+#include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/Descriptors.h"
+#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/Layouts.h"
+#include <algorithm>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+// ---- decisions
+
+bool PipelinedLoop::plan() {
+  if (std::optional<std::string> reason = obstacleOfLoop(loop_))
+    return remarks_.notPipelined(*reason), false;
+  if (!hasDot(loop_))
+    return remarks_.notPipelined("it has no dot, and loads are started early only for those"), false;
+  findCopies();
+  findAsyncDots();
+  if (rings_.empty() && waits_.waits.empty()) {
+    if (loadsOfDots(body_).empty())
+      remarks_.notPipelined("nothing is loaded in it that its dots are computed from");
+    return false;
+  }
+  return fitMemory();
+}
+
+/// The layout a tile of this load has if wgmma is to read it as it lies; 0 if no user wants that.
+uint16_t PipelinedLoop::wantedLayout(const Value *v) {
+  for (const Op *user : usersIn(body_, v)) {
+    if (user->kind == OpKind::ToShared)
+      return user->result()->type.layout;
+    if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape)
+      if (uint16_t l = wantedLayout(user->result()))
+        return module_.internLayout(operandLayout(*user, LinearLayout(module_.layouts[l - 1u])));
+  }
+  return 0;
+}
+
+Type PipelinedLoop::tileOf(const Op &load) {
+  const Type &t = load.result()->type;
+  if (load.kind == OpKind::DescLoad)
+    return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(t)));
+  uint16_t l = wantedLayout(load.result());
+  if (!l) {
+    std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order(shape.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = static_cast<int64_t>(order.size() - 1 - i);
+    std::optional<layout::SwizzleMode> mode;
+    if (shape.size() == 2) {
+      unsigned fast = contiguousAxis(module_.layoutOf(t));
+      order = {fast, 1 - fast};
+      mode = layout::widestSwizzle(shape[fast] * byteWidth(t.elem));
+    }
+    l = module_.internLayout(mode ? layout::sharedSwizzled(shape, order, 8 * byteWidth(t.elem), *mode) : layout::sharedLinear(shape, order));
+  }
+  return Type::shared(t.shape, t.elem, l);
+}
+
+void PipelinedLoop::findCopies() {
+  const std::vector<Op *> loads = loadsOfDots(body_);
+  remarks_.otherLoads(loads);
+  for (Op *load : loads) {
+    if (std::optional<std::string> reason = obstacleOfCopy(*load)) {
+      remarks_.notCopied(*load, *reason);
+      continue;
+    }
+    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); })) {
+      remarks_.notComputedAhead(*load);
+      continue;
+    }
+    Ring r;
+    r.source = load;
+    r.tile = tileOf(*load);
+    r.isCopied = true;
+    r.isTma = load->kind == OpKind::DescLoad;
+    rings_.push_back(r);
+  }
+}
+
+Ring *PipelinedLoop::ringOf(const Op *source) {
+  auto it = std::find_if(rings_.begin(), rings_.end(), [&](const Ring &r) { return r.source == source; });
+  return it == rings_.end() ? nullptr : &*it;
+}
+
+/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring.
+Ring *PipelinedLoop::ringOfTile(const Value *tile) {
+  const Op *op = tile->def;
+  if (!op || op->parent != &body_)
+    return nullptr;
+  if (Ring *r = ringOf(op))
+    return r;
+  for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);)
+    op = op->operands[0]->def;
+  Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
+  return r && r->tile.layout == wantedLayout(r->source->result()) ? r : nullptr;
+}
+
+void PipelinedLoop::findAsyncDots() {
+  std::vector<Op *> dots;
+  for (Op *op : body_.ops) {
+    if (op->kind != OpKind::Dot || !op->operands[1]->type.isShared || bitWidth(op->result()->type.elem) != 32)
+      continue;
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    if (std::count(yields.begin(), yields.end(), op->result()) > 1)
+      continue;
+    dots.push_back(op);
+    // What is computed and then stored for wgmma takes turns as well.
+    for (unsigned i = 0; i < 2; ++i)
+      if (Op *tile = op->operands[i]->def; tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
+        Ring r;
+        r.source = tile;
+        r.tile = tile->result()->type;
+        rings_.push_back(r);
+      }
+  }
+  waits_ = placeDotWaits(body_, dots);
+  for (Op *dot : dots)
+    for (unsigned i = 0; i < 2; ++i)
+      if (Ring *r = dot->operands[i]->type.isShared ? ringOfTile(dot->operands[i]) : nullptr) {
+        r->feedsWgmma = true;
+        r->staysInFlight |= waits_.isAtEnd(dot);
+      }
+  dots_ = std::move(dots);
+}
+
+/// Scratch that operations of the body will want beside the rings.
+uint64_t PipelinedLoop::scratchOfBody() const {
+  uint64_t most = 4096;
+  for (const Op *op : body_.ops)
+    if (op->kind == OpKind::Convert && layout::exchangeScope(module_.layoutOf(op->operands[0]->type), module_.layoutOf(op->result()->type)) >
+                                           layout::ExchangeScope::Warp)
+      most = std::max<uint64_t>(most, std::min<uint64_t>(64 * 1024, slotBytes(op->result()->type)));
+  return most;
+}
+
+/// Bytes of tiles from outside that the body uses.
+uint64_t PipelinedLoop::outerTiles() const {
+  std::map<const Op *, uint64_t> tiles;
+  for (size_t i = placeOfPrologue(); loop_.parent->ops[i] != &loop_; ++i)
+    if (const Op *op = loop_.parent->ops[i]; op->kind == OpKind::ToShared)
+      tiles[op] = slotBytes(op->result()->type);
+  for (const Op *op : body_.ops)
+    for (const Value *v : op->operands)
+      if (v->type.isShared && v->def && v->def->parent != &body_)
+        tiles[v->def] = slotBytes(v->type);
+  uint64_t sum = 0;
+  for (auto [op, bytes] : tiles)
+    sum += bytes;
+  return sum;
+}
+
+/// Numbers of slots for this distance; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
+uint64_t PipelinedLoop::giveSlots(unsigned slack) {
+  stages_ = static_cast<unsigned>(ahead_) + 1 + anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }) + slack;
+  uint64_t bytes = 0;
+  for (Ring &r : rings_) {
+    r.slots = r.isTma ? stages_ : static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
+    bytes += slotBytes(r.tile) * r.slots;
+  }
+  return bytes;
+}
+
+bool PipelinedLoop::fitMemory() {
+  uint64_t taken = scratchOfBody() + outerTiles(), left = target_.sharedLimit();
+  bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; }), hasTma = anyRing([](const Ring &r) { return r.isTma; });
+  // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
+  unsigned slack = hasTma && options_.numWarps >= 8;
+  int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
+  uint64_t needed = 0;
+  for (ahead_ = wanted; ahead_ > 0; --ahead_) {
+    if (taken + giveSlots(slack) <= left || taken + giveSlots(0) <= left) {
+      if (ahead_ < wanted)
+        remarks_.shortOfMemory(ahead_, wanted, needed, left);
+      return true;
+    }
+    if (ahead_ == wanted || ahead_ == 1)
+      needed = taken + giveSlots(0);
+    if (!hasCopies)
+      break;
+  }
+  remarks_.shortOfMemory(0, wanted, needed, left);
+  return false;
+}
+
+// ---- the new loop
+
+Value *PipelinedLoop::carry(Value *init, std::string name) { return nvidia::carry(module_, loop_, init, std::move(name)); }
+void PipelinedLoop::carryOn(const Value *arg, Value *next) { nvidia::carryOn(loop_, arg, next); }
+
+void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function<Value *(Value *)> &of) {
+  int64_t bytes = 0;
+  for (const Ring &r : rings_)
+    bytes += r.isTma ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
+  if (freePhase)
+    waitFor(empty_, slot, freePhase, 1);
+  Value *full = barrierAt(full_, slot);
+  b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{"bytes", bytes}});
+  for (const Ring &r : rings_) {
+    if (!r.isTma)
+      continue;
+    std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile), full};
+    for (Value *v : r.source->operands)
+      operands.push_back(of(v));
+    b_.setLoc(r.source->loc);
+    b_.setInlinedAt(r.source->inlinedAt);
+    b_.create(OpKind::TmaCopy, operands, {}, r.source->attrs);
+  }
+}
+
+void PipelinedLoop::carryStages(Value *slot, Value *phase) {
+  for (const Ring &r : rings_)
+    if (!slot_.count(r.slots))
+      slot_[r.slots] = carry(slot, "slot");
+  if (full_) {
+    phase_ = carry(phase, "phase");
+    last_ = carry(slot, "last");
+  }
+}
+
+void PipelinedLoop::nextStage() {
+  if (full_) {
+    Value *slot = slot_[stages_], *was = isReleasedLate() ? last_ : slot;
+    Value *when = isReleasedLate() ? b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]) : b_.constInt(Type::scalar(Elem::I1), 1);
+    Value *operands[] = {barrierAt(empty_, was), when};
+    b_.create(OpKind::BarrierArrive, operands, {});
+    carryOn(last_, slot);
+    carryOn(phase_, flip(phase_, slot, stages_));
+  }
+  for (auto [slots, arg] : slot_)
+    carryOn(arg, nextSlot(arg, slots, 1));
+}
+
+void PipelinedLoop::releaseLastStage() {
+  if (!isReleasedLate())
+    return;
+  Value *operands[] = {barrierAt(empty_, resultOf(last_)), runsAhead(b_, loop_, loop_.operands[0], 0)};
+  b_.create(OpKind::BarrierArrive, operands, {});
+}
+
+void PipelinedLoop::useRings(size_t top) {
+  for (const Ring &r : rings_)
+    r.isCopied ? useCopies(r, top) : storeInTurn(r);
+}
+
+/// Every thread reads exactly what it has copied itself.
+bool PipelinedLoop::readsOwnCopies(const Op &load) const {
+  const Op *memory = load.operands[0]->def;
+  while (memory && memory->kind != OpKind::SharedAlloc)
+    memory = memory->operands[0]->def;
+  for (const Ring &r : rings_)
+    if (memory && r.memory->def == memory && r.isCopied && !r.isTma) {
+      const Type &copied = r.source->operands[0]->type;
+      const LinearLayout &l = module_.layoutOf(copied);
+      return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) && !l.freeMask(layout::Dim::Warp);
+    }
+  return false;
+}
+
+/// Where a computed operand brings a barrier of its own in front of the dots, that one serves the copies as well, if nothing
+/// before it looks at what other threads copied.
+void PipelinedLoop::dropFirstBarrier() {
+  auto isBarrier = [](const Op *op) { return op->kind == OpKind::SharedBarrier; };
+  auto first = std::find_if(body_.ops.begin(), body_.ops.end(), isBarrier);
+  if (first == body_.ops.end())
+    return;
+  auto second = std::find_if(first + 1, body_.ops.end(), isBarrier);
+  if (second == body_.ops.end() || (*second)->intAttr("fence") < (*first)->intAttr("fence"))
+    return;
+  bool needed = std::any_of(first + 1, second, [&](const Op *op) {
+    bool own = op->kind == OpKind::SharedLoad ? readsOwnCopies(*op) : op->has(traits::Pure) && op->kind != OpKind::Dot;
+    return !own && op->kind != OpKind::SharedStore;
+  });
+  if (!needed)
+    body_.ops.erase(first);
+}
+
+size_t PipelinedLoop::placeOfPrologue() const {
+  return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(loop_.intAttr("ops_ahead"));
+}
+
+Value *PipelinedLoop::nextSlot(Value *slot, unsigned slots, int64_t distance) {
+  Value *n = b_.constI32(static_cast<int32_t>(slots));
+  Value *sum = b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance)));
+  return b_.select(b_.cmp(CmpPred::Sge, sum, n), b_.binary(OpKind::Sub, sum, n), sum);
+}
+
+void PipelinedLoop::waitFor(Value *ring, Value *slot, Value *phase, int64_t one) {
+  Value *operands[] = {barrierAt(ring, slot), phase};
+  b_.create(OpKind::BarrierWait, operands, {}, {{"one", one}});
+}
+
+Value *PipelinedLoop::flip(Value *phase, Value *slot, unsigned slots) {
+  Value *wraps = b_.cmp(CmpPred::Eq, slot, b_.constI32(static_cast<int32_t>(slots) - 1));
+  return b_.select(wraps, b_.binary(OpKind::Xor, phase, b_.constI32(1)), phase);
+}
+
+/// The tile of this iteration takes the place of the load.
+void PipelinedLoop::useCopies(const Ring &r, size_t top) {
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(r.source->loc);
+  b_.setInlinedAt(r.source->inlinedAt);
+  Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+  splice(here, body_, top);
+  useTile(module_, body_, r.source->result(), tile);
+  if (!usersIn(body_, r.source->result()).empty()) {
+    b_.setBlock(&here);
+    Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
+    splice(here, body_, positionOf(body_, r.source));
+    replaceUses(body_, r.source->result(), loaded);
+  }
+  std::erase(body_.ops, r.source);
+}
+
+/// A computed operand: stored to the next slot; a barrier before the dot that reads it.
+void PipelinedLoop::storeInTurn(const Ring &r) {
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(r.source->loc);
+  b_.setInlinedAt(r.source->inlinedAt);
+  Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+  Value *operands[] = {tile, r.source->operands[0]};
+  b_.create(OpKind::SharedStore, operands, {});
+  splice(here, body_, positionOf(body_, r.source));
+  replaceUses(body_, r.source->result(), tile);
+  std::erase(body_.ops, r.source);
+  for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
+    if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
+      if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
+        b_.setBlock(&here);
+        b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+        splice(here, body_, i);
+      }
+      break;
+    }
+}
+
+void PipelinedLoop::insertWaits() {
+  for (Op *dot : dots_)
+    dot->set("async", int64_t{1});
+  for (const Op *dot : waits_.chained)
+    const_cast<Op *>(dot)->set("chained", int64_t{1});
+  for (const DotWaitPoint &w : waits_.waits)
+    wait(body_, positionOf(body_, w.before), w.pending, w.values);
+  if (waits_.atEnd.empty())
+    return;
+  // Behind the loop: everything.
+  std::vector<Value *> results;
+  for (size_t i = 0; i < loop_.results.size(); ++i)
+    if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
+      results.push_back(loop_.results[i]);
+  Block &outer = *loop_.parent;
+  wait(outer, positionOf(outer, &loop_) + 1, 0, results);
+}
+
+void PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
+  Block here;
+  b_.setBlock(&here);
+  std::vector<Type> types;
+  for (const Value *v : values)
+    types.push_back(v->type);
+  b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
+  Op *op = b_.create(OpKind::DotWait, values, types, {{"pending", pending}});
+  for (size_t i = 0; i < values.size(); ++i)
+    replaceUses(block, values[i], op->results[i], position);
+  splice(here, block, position);
+}
+
+} // namespace tegula::nvidia

@@ -1,0 +1,108 @@
+// One loop whose operands come through rings of tiles in shared memory: which loads, which dots, how many slots (plan), and the steps of
+// rewriting its body that do not depend on who starts the copies. PipelineLoops.cpp lets the loop's own threads start them,
+// SpecializeWarps.cpp a warp of its own.
+#pragma once
+#include "targets/nvidia/AsyncDots.h"
+#include "targets/nvidia/LoopObstacles.h"
+#include "targets/nvidia/LoopSlice.h"
+#include "targets/nvidia/Nvidia.h"
+#include <functional>
+#include <map>
+
+namespace tegula::nvidia {
+
+/// Tiles in shared memory that are filled in turn: by copies some iterations ahead, or by the iteration itself.
+struct Ring {
+  ir::Op *source;             // the load, or the to_shared
+  ir::Type tile;
+  bool isCopied = false;      // by async_copy or tma_copy
+  bool isTma = false;
+  bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
+  bool feedsWgmma = false;
+  unsigned slots = 0;
+  ir::Value *memory = nullptr;
+};
+
+class PipelinedLoop {
+public:
+  PipelinedLoop(ir::Module &m, ir::Op &loop, const NvTarget &target, const NvOptions &options, DiagEngine *remarks)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options), remarks_(loop, remarks) {
+    b_.setFolding(false);
+  }
+
+  /// Decides; changes nothing. False if the loop stays as it is (remarks say why).
+  bool plan();
+
+  ir::Op &loop() const { return loop_; }
+  const std::vector<Ring> &rings() const { return rings_; }
+  /// Slots of every ring that TMA fills.
+  unsigned stages() const { return stages_; }
+
+protected:
+  // ---- decisions
+  uint16_t wantedLayout(const ir::Value *v);
+  ir::Type tileOf(const ir::Op &load);
+  void findCopies();
+  Ring *ringOf(const ir::Op *source);
+  Ring *ringOfTile(const ir::Value *tile);
+  void findAsyncDots();
+  uint64_t scratchOfBody() const;
+  uint64_t outerTiles() const;
+  uint64_t giveSlots(unsigned slack);
+  bool fitMemory();
+  template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
+  bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
+
+  // ---- values, made at the builder
+  ir::Value *carry(ir::Value *init, std::string name);
+  void carryOn(const ir::Value *arg, ir::Value *next);
+  /// (slot + distance) mod slots, for distance < slots.
+  ir::Value *nextSlot(ir::Value *slot, unsigned slots, int64_t distance);
+  ir::Value *barrierAt(ir::Value *ring, ir::Value *slot) { return b_.create1(ir::OpKind::SharedSlot, {ring, slot}, ring->type); }
+  void waitFor(ir::Value *ring, ir::Value *slot, ir::Value *phase, int64_t one);
+  /// The parity after the stage in `slot`.
+  ir::Value *flip(ir::Value *phase, ir::Value *slot, unsigned slots);
+  /// Copies that fill one stage of the rings that TMA fills; `of` gives the operands of the loads of the iteration it is for. First waits
+  /// until the stage is free, if `freePhase` is not null.
+  void fillStage(ir::Value *slot, ir::Value *freePhase, const std::function<ir::Value *(ir::Value *)> &of);
+
+  // ---- the body
+  /// Slots, and the parity of stages, as carried values: the loop's first stage is `slot` with parity `phase`.
+  void carryStages(ir::Value *slot, ir::Value *phase);
+  /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if wgmmas of this one still read, may be
+  /// overwritten; slots and parity go on.
+  void nextStage();
+  /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
+  void releaseLastStage();
+  void insertWaits();
+  void wait(ir::Block &block, size_t position, int64_t pending, const std::vector<ir::Value *> &values);
+  /// Loads become their tiles; computed tiles are stored to the next slot. `top`: position in the body where the copied tiles are there.
+  void useRings(size_t top);
+  void useCopies(const Ring &r, size_t top);
+  void storeInTurn(const Ring &r);
+  bool readsOwnCopies(const ir::Op &load) const;
+  void dropFirstBarrier();
+  /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
+  size_t placeOfPrologue() const;
+  ir::Value *resultOf(const ir::Value *arg) const { return loop_.results[arg->index - 1]; }
+  bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
+
+  ir::Builder b_;
+  ir::Module &module_;
+  ir::Op &loop_;
+  ir::Block &body_;
+  LoopSlice slice_;
+  const NvTarget &target_;
+  const NvOptions &options_;
+  LoopRemarks remarks_;
+  std::vector<Ring> rings_;
+  std::vector<ir::Op *> dots_;
+  AsyncDots waits_;
+  int64_t ahead_ = 0;
+  unsigned stages_ = 0;
+  ir::Value *full_ = nullptr, *empty_ = nullptr; // mbarriers of the stages: bytes are there; all warps are done
+  ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
+  std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many
+};
+
+} // namespace tegula::nvidia
