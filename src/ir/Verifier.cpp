@@ -86,6 +86,7 @@ private:
   bool combine(const Op &op);
   bool loop(const Op &op);
   bool condition(const Op &op);
+  bool producer(const Op &op);
   bool call(const Op &op);
   bool terminator(const Op &op, OpKind kind, const Block &b, std::span<const Type> types, size_t skip = 0);
   bool debugging(const Op &op);
@@ -247,6 +248,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::Dot: return dot(op);
   case OpKind::Reduce: case OpKind::Scan: return combine(op);
   case OpKind::For: case OpKind::While: return loop(op);
+  case OpKind::Producer: return producer(op);
   case OpKind::If: return condition(op);
   case OpKind::Call: return call(op);
   case OpKind::Print: case OpKind::Assert: case OpKind::Assume: return debugging(op);
@@ -597,6 +599,11 @@ bool Verifier::condition(const Op &op) {
         !terminator(*r->block->terminator(), OpKind::Yield, *r->block, types))
       return bad(&op, "an arm with arguments or without terminator");
   return true;
+}
+
+bool Verifier::producer(const Op &op) {
+  const Block &b = *op.region(0);
+  return (b.args.empty() && b.terminator() && terminator(*b.terminator(), OpKind::Yield, b, {})) || bad(&op, "has a region without arguments and results");
 }
 
 bool Verifier::call(const Op &op) {

@@ -194,6 +194,8 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   return Status::ok();
 }
 
+bool isForDriver(std::string_view ptx) { return ptx.find("setmaxnreg") != ptx.npos; }
+
 // ---- its log
 
 /// The number that ends right before `at`, 0 if there is none.

@@ -61,6 +61,9 @@ std::vector<std::string> assemblerCandidates();
 /// A folder of Python packages (site-packages) to look in. Before the first use.
 void addAssemblerFolder(std::string folder);
 
+/// True if the driver makes better code of it: libnvJitLink compiles for linking and ignores setmaxnreg then (C7504).
+bool isForDriver(std::string_view ptx);
+
 /// The numbers in an assembler's log.
 AssemblyStats parseAssemblerLog(std::string_view log);
 /// "line 10" in a log, as the text of that line and, where the PTX has line tables, the kernel's source line.

@@ -10,6 +10,7 @@
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
 #include "targets/nvidia/RotateDots.h"
+#include "targets/nvidia/SpecializeWarps.h"
 #include "targets/nvidia/UnderMask.h"
 #include "passes/RemoveDead.h"
 #include "llvm/IR/Verifier.h"
@@ -52,6 +53,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   lap.into(c.times.layoutNs);
   dropSelectsUnderMask(*c.gpu);
   rotateDots(*c.gpu, options);
+  specializeWarps(*c.gpu, target, options, &diag);
   pipelineLoops(*c.gpu, target, options, &diag);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
   copyDescriptorLoads(*c.gpu);

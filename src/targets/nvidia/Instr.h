@@ -110,7 +110,9 @@ public:
   Regs wgmmaFence(llvm::ArrayRef<V> regs);
   void wgmmaCommit();
   /// wait_group n; `acc` are returned as values that may be read (ties the wait to them for LLVM as well).
-  Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc);
+  /// `behindLoop`: as a loop that ends after its first round. Where the block behind a pipelined loop is straight code, ptxas up to 13.0 takes its
+  /// reads of accumulators for reads in the loop and serializes the wgmmas (C7514); a border that it cannot remove keeps them apart.
+  Regs wgmmaWait(unsigned n, llvm::ArrayRef<V> acc, bool behindLoop = false);
 
   // Asynchronous copies (PTX ISA 9.7.9.25). `srcBytes` i32 <= bytes, or null = bytes.
   void cpAsync(V dstShared, V srcGlobal, unsigned bytes, V srcBytes, V pred, AccessHints hints = {});

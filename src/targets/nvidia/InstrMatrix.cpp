@@ -152,7 +152,7 @@ void Instr::wgmmaCommit() {
           .convergent = true});
 }
 
-Regs Instr::wgmmaWait(unsigned n, llvm::ArrayRef<V> acc) {
+Regs Instr::wgmmaWait(unsigned n, llvm::ArrayRef<V> acc, bool behindLoop) {
   if (sim()) {
     V d = storeSlot(0, acc);
     simCall("tegula_sim_wgmma_wait", b.getVoidTy(), {i32(n), d, i32(static_cast<int64_t>(acc.size()))});
@@ -161,7 +161,10 @@ Regs Instr::wgmmaWait(unsigned n, llvm::ArrayRef<V> acc) {
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
   for (size_t k = 0; k < acc.size(); ++k)
     p.tie(k, acc[k]);
-  return p.emit("wgmma.wait_group.sync.aligned " + std::to_string(n) + ";");
+  std::string wait = "wgmma.wait_group.sync.aligned " + std::to_string(n) + ";";
+  if (behindLoop) // an address of shared memory is no odd number, but the assembler does not know it
+    wait = "{ .reg .pred odd; again: " + wait + " setp.eq.u32 odd, " + p.in(sharedBase()) + ", 1; @odd bra again; }";
+  return p.emit(wait);
 }
 
 } // namespace tegula::nvidia

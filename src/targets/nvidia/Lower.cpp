@@ -27,6 +27,13 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
   return Lowering(module, target, options, out, meta, diag).run();
 }
 
+static const ir::Op *producerOf(const ir::Function &f) {
+  for (const ir::Op *op : f.block()->ops)
+    if (op->kind == OpKind::Producer)
+      return op;
+  return nullptr;
+}
+
 bool Lowering::run() {
   findLastUsers(*source_->block());
   findTensorMaps(*source_->block());
@@ -39,7 +46,7 @@ bool Lowering::run() {
   meta_.sharedBytes = memory_.peak();
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = wishedBlocks(*source_, m_, options_, memory_.peak()),
+                            .minCtasPerSm = producerOf(*source_) ? 1 : wishedBlocks(*source_, m_, options_, memory_.peak()),
                             .maxRegisters = options_.maxRegisters,
                             .clusterCtas = options_.numCtas,
                             .firstMap = static_cast<unsigned>(source_->block()->args.size()),
@@ -74,7 +81,8 @@ void Lowering::beginKernel() {
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source_->name, out_);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   meta_.symbol = source_->name;
-  meta_.threads = 32 * options_.numWarps;
+  const Op *producer = producerOf(*source_);
+  meta_.threads = 32 * (options_.numWarps + static_cast<unsigned>(producer ? producer->intAttr("warps") : 0));
   meta_.clusterCtas = options_.numCtas;
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
   in_.emplace(b_, target_, target_.simulate ? function_->getArg(0) : nullptr);
@@ -82,7 +90,7 @@ void Lowering::beginKernel() {
   arguments();
   tid_ = in_->special(Special::Tid);
   lane_ = b_.CreateAnd(tid_, 31);
-  warp_ = options_.numWarps == 1 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
+  warp_ = meta_.threads == 32 ? b_.getInt32(0) : b_.CreateLShr(tid_, 5);
   shared_ = in_->sharedBase();
   // Thread-only values are computed in the entry block, where they dominate everything; the body starts in its own.
   llvm::BasicBlock *body = newBlock("body");
@@ -233,7 +241,7 @@ void Lowering::lowerOp(const Op &op) {
     return barrierArrive(op);
   case OpKind::BarrierExpect:
     in_->setSite(siteOf(op));
-    return in_->mbarArriveExpect(scalar(op.operands[0]), b_.getInt32(static_cast<uint32_t>(op.intAttr("bytes"))), isFirstThread());
+    return in_->mbarArriveExpect(scalar(op.operands[0]), b_.getInt32(static_cast<uint32_t>(op.intAttr("bytes"))), isCopier());
   case OpKind::TmaCopy:
     return tmaCopy(op);
   case OpKind::AsyncCommit:
@@ -254,6 +262,8 @@ void Lowering::lowerOp(const Op &op) {
     return whileLoop(op);
   case OpKind::If:
     return ifElse(op);
+  case OpKind::Producer:
+    return producer(op);
   case OpKind::Print:
     return print(op);
   case OpKind::Assert:

@@ -137,6 +137,9 @@ private:
   void toShared(const Op &op);
   void sharedAlloc(const Op &op);
   void asyncCopy(const Op &op);
+  /// Which thread starts TMA copies; null inside the producer, where there is only one.
+  V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
+  void producer(const Op &op);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
   void barrierAlloc(const Op &op);
   void endBarriers(const Op &alloc, SharedRange r);
@@ -276,6 +279,7 @@ private:
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
+  bool hasProducer_ = false, inProducer_ = false; // a warp more than the options say, for copies
 
   llvm::SmallVector<Seen, 8> seen_;
   llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads

@@ -182,10 +182,11 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
 void Lowering::dotWait(const Op &op) {
   auto pending = static_cast<unsigned>(op.intAttr("pending"));
   in_->setSite(siteOf(op));
+  bool behindLoop = op.intAttr("behind_loop") != 0;
   if (op.results.empty())
-    in_->wgmmaWait(pending, {});
+    in_->wgmmaWait(pending, {}, behindLoop);
   for (size_t i = 0; i < op.results.size(); ++i)
-    set(op.results[i], in_->wgmmaWait(pending, get(op.operands[i])));
+    set(op.results[i], in_->wgmmaWait(pending, get(op.operands[i]), behindLoop && i == 0));
 }
 
 } // namespace tegula::nvidia

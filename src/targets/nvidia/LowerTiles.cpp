@@ -78,7 +78,11 @@ bool Lowering::wroteGlobal() const {
 }
 
 void Lowering::barrier() {
-  in_->barrier();
+  // The producer has left the others, who are all that meet.
+  if (hasProducer_)
+    in_->namedBarrier(1, 32 * options_.numWarps);
+  else
+    in_->barrier();
   seen_.clear();
   memory_.metAtBarrier();
   for (SharedRange r : scratch_)
@@ -203,7 +207,7 @@ void Lowering::endBarriers(const Op &alloc, SharedRange r) {
 void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
-  if (op.intAttr("one"))
+  if (op.intAttr("one") && !inProducer_)
     ifThen(isFirstThread(), [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
@@ -213,6 +217,35 @@ void Lowering::barrierArrive(const Op &op) {
   in_->setSite(siteOf(op));
   in_->syncWarp(); // the whole warp is done
   in_->mbarArrive(scalar(op.operands[0]), b_.CreateAnd(scalar(op.operands[1]), b_.CreateICmpEQ(lane_, b_.getInt32(0))));
+}
+
+// ---- the producer's warp
+
+void Lowering::producer(const Op &op) {
+  llvm::BasicBlock *warp = newBlock("producer"), *thread = newBlock("copies"), *idle = newBlock("idle"), *after = newBlock("consumers");
+  in_->setSite(siteOf(op));
+  auto registers = static_cast<unsigned>(op.intAttr("registers")), others = static_cast<unsigned>(op.intAttr("consumer_registers"));
+  b_.CreateCondBr(b_.CreateICmpUGE(warp_, b_.getInt32(options_.numWarps)), warp, after);
+  b_.SetInsertPoint(warp);
+  if (registers)
+    in_->setMaxRegisters(registers, false);
+  b_.CreateCondBr(b_.CreateICmpEQ(tid_, b_.getInt32(32 * options_.numWarps)), thread, idle);
+  b_.SetInsertPoint(idle);
+  b_.CreateRetVoid();
+  b_.SetInsertPoint(thread);
+  SharedMemory memory = memory_;
+  auto seen = seen_;
+  inProducer_ = true;
+  block(*op.region(0));
+  inProducer_ = false;
+  b_.CreateBr(idle);
+  // What it has done says nothing of the threads that go on.
+  memory_ = memory;
+  seen_ = seen;
+  hasProducer_ = true;
+  b_.SetInsertPoint(after);
+  if (others)
+    in_->setMaxRegisters(others, true);
 }
 
 // ---- copies from global memory
@@ -247,7 +280,7 @@ void Lowering::tmaCopy(const Op &op) {
   V base = scalar(tile);
   for (const TmaTile::Box &box : TmaTile(tile->type.shape, tile->type.elem).boxes())
     in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at), scalar(op.operands[1]),
-                 nullptr, isFirstThread());
+                 nullptr, isCopier());
 }
 
 V Lowering::plus(V x, uint32_t n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; }

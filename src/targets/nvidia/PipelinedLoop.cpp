@@ -214,7 +214,7 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
 void PipelinedLoop::carryStages(Value *slot, Value *phase) {
   for (const Ring &r : rings_)
     if (!slot_.count(r.slots))
-      slot_[r.slots] = carry(slot, "slot");
+      slot_[r.slots] = carry(full_ && r.slots != stages_ ? b_.constI32(0) : slot, "slot");
   if (full_) {
     phase_ = carry(phase, "phase");
     last_ = carry(slot, "last");
@@ -354,7 +354,9 @@ void PipelinedLoop::insertWaits() {
     if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
       results.push_back(loop_.results[i]);
   Block &outer = *loop_.parent;
-  wait(outer, positionOf(outer, &loop_) + 1, 0, results);
+  size_t behind = positionOf(outer, &loop_) + 1;
+  wait(outer, behind, 0, results);
+  outer.ops[behind]->set("behind_loop", int64_t{1});
 }
 
 void PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {

@@ -18,7 +18,8 @@ const Function &functionOf(const Op &op) {
   return *r->function;
 }
 
-/// Scratch that an operation of the epilogue takes at least; nothing if it may not stand there.
+} // namespace
+
 std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
   switch (op.kind) {
   case OpKind::Convert: {
@@ -42,8 +43,6 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     return std::nullopt;
   }
 }
-
-} // namespace
 
 bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, const std::vector<const Op *> &loads) {
   const Op *loop = inner.parent->parent->op;

@@ -12,8 +12,12 @@
 #pragma once
 #include "targets/nvidia/LoopSlice.h"
 #include "targets/nvidia/Nvidia.h"
+#include <optional>
 
 namespace tegula::nvidia {
+
+/// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.
+std::optional<uint64_t> scratchOf(const ir::Module &m, const ir::Op &op, uint64_t most);
 
 class TileLoop {
 public:

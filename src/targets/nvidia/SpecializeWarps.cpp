@@ -1,0 +1,478 @@
+// See SpecializeWarps.h. Specializer decides for the whole kernel, builds the producer from what its copies need, and rewrites the loops.
+#include "targets/nvidia/SpecializeWarps.h"
+#include "targets/Diagnostics.h"
+#include "targets/nvidia/BaseArgument.h"
+#include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/PipelinedLoop.h"
+#include "targets/nvidia/TileLoop.h"
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+namespace {
+
+using Map = LoopSlice::Map;
+using Reason = std::optional<std::string>;
+
+/// Where a set of rings is: the next stage, and the parity of its phase.
+struct Stages {
+  Value *slot, *phase;
+};
+
+/// Rings that one or several loops use, and the mbarriers of their stages.
+struct RingSet {
+  std::vector<Type> tiles;
+  unsigned stages;
+  std::vector<Value *> memory{};
+  Value *full = nullptr, *empty = nullptr;
+};
+
+/// Warps of the producer, and registers of each side's threads (0: as they come).
+struct Registers {
+  unsigned warps = 1, producer = 0, consumer = 0;
+};
+
+/// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every lane: with one warp more than
+/// eight the nine get 168 each. A whole warpgroup can give back what it does not need (PTX ISA, setmaxnreg; docs/hopper.md section 4).
+Registers registersOf(const NvOptions &options) {
+  constexpr unsigned perQuarter = 512, producer = 40, most = 240;
+  unsigned groups = options.numWarps / 4;
+  if (options.maxRegisters || options.numWarps % 4 || groups < 2)
+    return {};
+  unsigned each = perQuarter / (groups + 1) / 8 * 8, consumer = ((groups + 1) * each - producer) / groups / 8 * 8;
+  return {4, producer, std::min(consumer, most)};
+}
+
+class ConsumerLoop : public PipelinedLoop {
+public:
+  using PipelinedLoop::PipelinedLoop;
+
+  /// After plan(): does TMA bring everything that is copied?
+  bool isFilledByTma() const {
+    return hasTma() && !anyRing([](const Ring &r) { return r.isCopied && !r.isTma; });
+  }
+  std::vector<Type> tiles() const {
+    std::vector<Type> out;
+    for (const Ring &r : rings_)
+      if (r.isTma)
+        out.push_back(r.tile);
+    return out;
+  }
+  uint64_t bytesOfOtherRings() const {
+    uint64_t bytes = 0;
+    for (const Ring &r : rings_)
+      bytes += r.isTma ? 0 : slotBytes(r.tile) * r.slots;
+    return bytes;
+  }
+
+  void use(const RingSet &set) {
+    full_ = set.full;
+    empty_ = set.empty;
+    size_t i = 0;
+    for (Ring &r : rings_)
+      if (r.isTma)
+        r.memory = set.memory[i++];
+  }
+
+  /// Appends the copies of one iteration to `to`.
+  void produce(Block *to, Stages at, Value *freePhase, const std::function<Value *(Value *)> &of) {
+    b_.setBlock(to);
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    fillStage(at.slot, freePhase, of);
+  }
+  Stages next(Block *to, Stages at) {
+    b_.setBlock(to);
+    return {nextSlot(at.slot, stages_, 1), flip(at.phase, at.slot, stages_)};
+  }
+
+  /// Rewrites the loop, whose first stage is `from`; gives the stage after its last one.
+  Stages consume(Stages from) {
+    Block before, top, end, after;
+    before.parent = after.parent = loop_.parent->parent;
+    top.parent = end.parent = body_.parent;
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    b_.setBlock(&before);
+    for (Ring &r : rings_)
+      if (!r.isTma)
+        r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
+    carryStages(from.slot, from.phase);
+    splice(before, *loop_.parent, placeOfPrologue());
+    insertWaits();
+    b_.setLoc(loop_.loc);
+    b_.setBlock(&top);
+    waitFor(full_, slot_[stages_], phase_, 0);
+    size_t at = top.ops.size();
+    splice(top, body_, 0);
+    useRings(at);
+    b_.setBlock(&end);
+    nextStage();
+    splice(end, body_, body_.ops.size() - 1);
+    b_.setBlock(&after);
+    releaseLastStage();
+    size_t behind = positionOf(*loop_.parent, &loop_) + 1;
+    if (loop_.parent->ops[behind]->kind == OpKind::DotWait)
+      ++behind;
+    splice(after, *loop_.parent, behind);
+    loop_.set("num_stages", int64_t{1}); // done
+    return {resultOf(slot_[stages_]), resultOf(phase_)};
+  }
+};
+
+class Specializer {
+public:
+  Specializer(Module &m, const NvTarget &target, const NvOptions &options) : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m) {
+    b_.setFolding(false);
+  }
+
+  /// Somebody wants it, or it pays.
+  bool isWanted() {
+    collect(*f_.block(), 0);
+    return asked_ || (isNested_ && !forbidden_);
+  }
+  bool isAsked() const { return asked_; }
+  Loc where() const { return asked_ ? asked_->loc : f_.loc; }
+
+  /// Why it cannot be done; everything is planned if there is no reason.
+  Reason plan();
+  void rewrite();
+
+private:
+  void collect(const Block &b, unsigned depth);
+  Reason findLoops(Block &b);
+  Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
+  Reason fit();
+  bool isTmaLoop(const Op &op) const { return loopOf_.count(&op) != 0; }
+
+  // ---- the producer's part of the kernel
+  bool need(const Value *v);
+  bool needOp(const Op &op);
+  void emit(const Block &from, Map &map, std::vector<Stages> &at);
+  void emitLoop(const Op &op, Map &map, std::vector<Stages> &at);
+
+  void consume(Block &b, std::vector<Stages> &at);
+
+  Module &m_;
+  Function &f_;
+  const NvTarget &target_;
+  const NvOptions &options_;
+  Builder b_;
+  const Op *asked_ = nullptr;
+  bool isNested_ = false, forbidden_ = false;
+  std::vector<std::unique_ptr<ConsumerLoop>> loops_;
+  std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
+  std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
+  std::vector<RingSet> sets_;
+  std::vector<size_t> setOf_; // of each loop
+  std::unordered_set<const Op *> ops_;
+  std::unordered_set<const Value *> args_; // carried values
+};
+
+bool hasDotInside(const Block &b) {
+  return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) {
+    return op->kind == OpKind::Dot || std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+  });
+}
+
+bool hasDotDirectly(const Block &b) {
+  return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
+}
+
+/// What loops say about it, and whether one with dots stands in another.
+void Specializer::collect(const Block &b, unsigned depth) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::For) {
+      if (op->find("warp_specialize")) {
+        if (op->intAttr("warp_specialize"))
+          asked_ = asked_ ? asked_ : op;
+        else
+          forbidden_ = true;
+      }
+      isNested_ |= depth > 0 && hasDotDirectly(*op->region(0));
+    }
+    for (const Region *r : op->regions)
+      collect(*r->block, depth + (op->kind == OpKind::For));
+  }
+}
+
+Reason Specializer::findLoops(Block &b) {
+  for (Op *op : b.ops) {
+    if (op->regions.empty() || op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+      continue;
+    bool hasDots = std::any_of(op->regions.begin(), op->regions.end(), [](const Region *r) { return hasDotInside(*r->block); });
+    if (!hasDots)
+      continue;
+    if (op->kind != OpKind::For)
+      return "a dot stands in a branch or a while loop";
+    if (op->intAttr("reverse"))
+      return "a loop with dots runs backwards";
+    path_.insert(op);
+    Block &body = *op->region(0);
+    if (!hasDotDirectly(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
+          return o->kind == OpKind::For && hasDotInside(*o->region(0));
+        })) {
+      if (Reason r = findLoops(body))
+        return r;
+      continue;
+    }
+    auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
+    if (op->intAttr("num_stages", options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
+      return "a loop with dots has loads that TMA cannot do";
+    loopOf_[op] = loops_.size();
+    loops_.push_back(std::move(loop));
+  }
+  return std::nullopt;
+}
+
+/// Copies run ahead of everything the consumers do: what they read must not change.
+Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded) const {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions)
+      if (Reason reason = checkEffects(*r->block, loaded))
+        return reason;
+    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert || op->kind == OpKind::Assume)
+      continue;
+    if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
+      return "the kernel has atomics or calls, which may wait for other programs";
+    int to = baseArgument(op->operands[0], f_);
+    if (to < 0 || std::find(loaded.begin(), loaded.end(), to) != loaded.end())
+      return "the kernel may store to the memory that the loop loads";
+  }
+  return std::nullopt;
+}
+
+/// Rings, tiles and scratch together; loops with the same tiles share their rings.
+Reason Specializer::fit() {
+  uint64_t bytes = 0, scratch = 4096, limit = target_.sharedLimit();
+  for (const auto &loop : loops_) {
+    std::vector<Type> tiles = loop->tiles();
+    auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return s.tiles == tiles && s.stages == loop->stages(); });
+    setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
+    if (it == sets_.end()) {
+      for (const Type &t : tiles)
+        bytes += slotBytes(t) * loop->stages();
+      bytes += 16 * loop->stages();
+      sets_.push_back({std::move(tiles), loop->stages()});
+    }
+    bytes += loop->bytesOfOtherRings();
+  }
+  auto walk = [&](auto &&self, const Block &b) -> bool {
+    for (const Op *op : b.ops) {
+      if (isTmaLoop(*op))
+        continue;
+      if (op->kind == OpKind::ToShared || op->kind == OpKind::DescLoad)
+        bytes += slotBytes(op->result()->type) + 1024;
+      else if (b.parent->op && op->regions.empty() && op->kind != OpKind::Dot) {
+        std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, bytes));
+        if (!need)
+          return false;
+        scratch = std::max(scratch, *need);
+      }
+      for (const Region *r : op->regions)
+        if (path_.count(op) && !self(self, *r->block))
+          return false;
+    }
+    return true;
+  };
+  if (!walk(walk, *f_.block()) || bytes + scratch > limit)
+    return "shared memory is too short for rings that live as long as the kernel";
+  return std::nullopt;
+}
+
+Reason Specializer::plan() {
+  if (target_.sm != 90 || !target_.archFeatures)
+    return "the target has no TMA";
+  if (options_.numCtas > 1 || options_.numWarps > 16)
+    return "there is no room for another warp";
+  if (Reason r = findLoops(*f_.block()))
+    return r;
+  if (loops_.empty())
+    return "no loop has dots";
+  std::vector<int> loaded;
+  for (const auto &loop : loops_)
+    for (const Ring &r : loop->rings())
+      if (r.isTma)
+        loaded.push_back(baseArgument(r.source->operands[0], f_));
+  if (Reason r = checkEffects(*f_.block(), loaded))
+    return r;
+  for (const Op *op : path_)
+    for (unsigned i = 0; i < 3; ++i)
+      if (!need(op->operands[i]))
+        return "bounds of a loop take more than arithmetic on arguments";
+  for (const auto &loop : loops_)
+    for (const Ring &r : loop->rings())
+      if (r.isTma && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
+        return "offsets of a load take more than arithmetic on arguments and loop variables";
+  return fit();
+}
+
+// ---- the producer
+
+/// Takes `v` and what it is computed from into the producer's part. False if that is more than scalar arithmetic.
+bool Specializer::need(const Value *v) {
+  if (!v->def) {
+    if (v->block == f_.block())
+      return true;
+    const Op *loop = v->block->parent->op;
+    if (!path_.count(loop))
+      return false;
+    if (!v->index || !args_.insert(v).second)
+      return true;
+    return v->type.isScalar() && need(loop->operands[2 + v->index]) && need(loop->region(0)->terminator()->operands[v->index - 1]);
+  }
+  const Op &op = *v->def;
+  if (path_.count(&op))
+    return need(op.region(0)->args[1 + v->index]);
+  return ops_.count(&op) || needOp(op);
+}
+
+bool Specializer::needOp(const Op &op) {
+  if (!op.has(traits::Pure) || !op.regions.empty() || !op.result()->type.isScalar())
+    return false;
+  ops_.insert(&op);
+  return std::all_of(op.operands.begin(), op.operands.end(), [&](const Value *o) { return o->type.isScalar() && need(o); });
+}
+
+void Specializer::emit(const Block &from, Map &map, std::vector<Stages> &at) {
+  for (const Op *op : from.ops) {
+    if (path_.count(op)) {
+      emitLoop(*op, map, at);
+    } else if (ops_.count(op)) {
+      std::vector<Value *> operands;
+      for (Value *v : op->operands)
+        operands.push_back(map.count(v) ? map[v] : v);
+      Op *now = LoopSlice::clone(b_, *op, operands);
+      for (size_t i = 0; i < now->results.size(); ++i)
+        map[op->results[i]] = now->results[i];
+    }
+  }
+}
+
+void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
+  auto of = [&](Value *v) { return map.count(v) ? map[v] : v; };
+  const Block &old = *op.region(0);
+  std::vector<Value *> inits;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      inits.push_back(of(op.operands[2 + arg->index]));
+  for (Stages s : at)
+    inits.insert(inits.end(), {s.slot, s.phase});
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  Op *now = b_.forOp(of(op.operands[0]), of(op.operands[1]), of(op.operands[2]), inits);
+  Block *outer = b_.block(), *body = now->region(0);
+  b_.setBlock(body);
+  map[old.args[0]] = body->args[0];
+  size_t n = 1;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      map[arg] = body->args[n++];
+  for (Stages &s : at) {
+    s = {body->args[n], body->args[n + 1]};
+    n += 2;
+  }
+  emit(old, map, at);
+  if (auto it = loopOf_.find(&op); it != loopOf_.end()) {
+    Stages &s = at[setOf_[it->second]];
+    // Nobody waits for stages that were never used: the phase before the first counts as over.
+    Value *freePhase = b_.binary(OpKind::Xor, s.phase, b_.constI32(1));
+    loops_[it->second]->produce(body, s, freePhase, of);
+    s = loops_[it->second]->next(body, s);
+    b_.setBlock(body);
+  }
+  std::vector<Value *> yields;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      yields.push_back(of(old.terminator()->operands[arg->index - 1]));
+  for (Stages s : at)
+    yields.insert(yields.end(), {s.slot, s.phase});
+  b_.yield(yields);
+  b_.setBlock(outer);
+  n = 0;
+  for (const Value *arg : old.args)
+    if (args_.count(arg))
+      map[op.results[arg->index - 1]] = now->results[n++];
+  for (Stages &s : at) {
+    s = {now->results[n], now->results[n + 1]};
+    n += 2;
+  }
+}
+
+// ---- the consumers
+
+void Specializer::consume(Block &b, std::vector<Stages> &at) {
+  for (Op *op : std::vector<Op *>(b.ops)) {
+    if (auto it = loopOf_.find(op); it != loopOf_.end()) {
+      Stages &s = at[setOf_[it->second]];
+      s = loops_[it->second]->consume(s);
+    } else if (path_.count(op)) {
+      std::vector<Stages> inside;
+      for (Stages s : at) {
+        Value *slot = carry(m_, *op, s.slot, "slot");
+        inside.push_back({slot, carry(m_, *op, s.phase, "phase")});
+      }
+      std::vector<Stages> now = inside;
+      consume(*op->region(0), now);
+      for (size_t i = 0; i < at.size(); ++i) {
+        carryOn(*op, inside[i].slot, now[i].slot);
+        carryOn(*op, inside[i].phase, now[i].phase);
+        at[i] = {op->results[inside[i].slot->index - 1], op->results[inside[i].phase->index - 1]};
+      }
+    }
+  }
+}
+
+void Specializer::rewrite() {
+  Block before;
+  before.parent = f_.block()->parent;
+  b_.setBlock(&before);
+  b_.setLoc(loops_.front()->loop().loc);
+  b_.setInlinedAt(loops_.front()->loop().inlinedAt);
+  Type barrier = Type::shared({1}, Elem::I64, 0);
+  for (RingSet &s : sets_) {
+    for (const Type &t : s.tiles)
+      s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{"slots", int64_t{s.stages}}}));
+    s.full = b_.create1(OpKind::BarrierAlloc, {}, barrier, {{"slots", int64_t{s.stages}}, {"arrivals", int64_t{1}}});
+    s.empty = b_.create1(OpKind::BarrierAlloc, {}, barrier, {{"slots", int64_t{s.stages}}, {"arrivals", int64_t{options_.numWarps}}});
+  }
+  for (size_t i = 0; i < loops_.size(); ++i)
+    loops_[i]->use(sets_[setOf_[i]]);
+  Value *zero = b_.constI32(0);
+  Registers r = registersOf(options_);
+  Op *producer = b_.create(OpKind::Producer, {}, {}, {{"warps", int64_t{r.warps}}});
+  if (r.consumer) {
+    producer->set("registers", int64_t{r.producer});
+    producer->set("consumer_registers", int64_t{r.consumer});
+  }
+  b_.setBlock(producer->region(0));
+  Map map;
+  std::vector<Stages> start(sets_.size(), {zero, zero}), at = start;
+  emit(*f_.block(), map, at);
+  b_.setBlock(producer->region(0));
+  b_.yield({});
+  consume(*f_.block(), start);
+  splice(before, *f_.block(), 0);
+}
+
+} // namespace
+
+void specializeWarps(Module &m, const NvTarget &target, const NvOptions &options, DiagEngine *remarks) {
+  Specializer s(m, target, options);
+  if (!s.isWanted())
+    return;
+  if (Reason reason = s.plan()) {
+    if (remarks && s.isAsked())
+      remarks->report(diag::notSpecialized, s.where(), *reason);
+    return;
+  }
+  s.rewrite();
+}
+
+} // namespace tegula::nvidia
