@@ -267,6 +267,11 @@ Reason Specializer::fit() {
     for (const Op *op : b.ops) {
       if (isTmaLoop(*op))
         continue;
+      const Op *from = op->kind == OpKind::ToShared ? op->operands[0]->def : nullptr;
+      while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
+        from = from->operands[0]->def;
+      if (from && from->kind == OpKind::DescLoad)
+        continue; // the copied tile itself
       if (op->kind == OpKind::ToShared || op->kind == OpKind::DescLoad)
         bytes += slotBytes(op->result()->type) + 1024;
       else if (b.parent->op && op->regions.empty() && op->kind != OpKind::Dot) {
