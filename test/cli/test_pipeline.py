@@ -1,5 +1,6 @@
 """The kernels of the GPU benchmark take the fast paths: rings of shared memory, TMA, wgmma in flight, A from registers."""
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +16,15 @@ W4 = ("matmul_w4", "a:*bf16:16, b:*i8:16, scale:*bf16:16, c:*bf16:16, M:i32:16, 
 
 
 @pytest.fixture
-def stage(tegula):
-    def emit(kernel, target, stage, stages=3):
+def stage(tegula, tmp_path):
+    def emit(kernel, target, stage, stages=3, specialize=None):
         name, sig, constants = kernel
-        p = tegula("compile", f"{ROOT}/bench/gpu_kernels.py::{name}", "--sig", sig, "-t", target, "--emit", stage, "--num-warps", "8",
+        source = f"{ROOT}/bench/gpu_kernels.py"
+        if specialize is not None:
+            text = Path(source).read_text().replace("flatten=True", f"flatten=True, warp_specialize={specialize}")
+            source = tmp_path / "kernels.py"
+            source.write_text(re.sub(r" in range\((0, (?:full|N), BN)\)", rf" in tl.range(\1, warp_specialize={specialize})", text))
+        p = tegula("compile", f"{source}::{name}", "--sig", sig, "-t", target, "--emit", stage, "--num-warps", "8",
                    "--num-stages", str(stages), *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
         assert p.returncode == 0, p.stderr
         return p.stdout
@@ -52,7 +58,7 @@ def test_older_gpus_copy_asynchronously_too(stage, target):
 
 
 def test_descriptors_become_tma_copies(stage):
-    body = loop(stage(PERSISTENT, "sm_90a", "gpu"))
+    body = loop(stage(PERSISTENT, "sm_90a", "gpu", specialize=False))
     assert body.count("tma_copy") == 2 and "async_copy" not in body and "shared_barrier" not in body
     ptx = stage(PERSISTENT, "sm_90a", "ptx")
     assert ".param .align 64 .b8 matmul_persistent_param_6[128]" in ptx and "cp.async.bulk.tensor.2d" in ptx
@@ -78,10 +84,63 @@ def tiles(a, b, c, K):
 
 
 def test_next_tile_is_loaded_before_the_epilogue(stage):
-    text = stage(PERSISTENT, "sm_90a", "gpu")
+    text = stage(PERSISTENT, "sm_90a", "gpu", specialize=False)
     assert text.index("shared_alloc") < text.index("for %")
     epilogue = text[text.rindex("dot_wait"):]
     assert 0 < epilogue.index("tma_copy") < epilogue.index("fptrunc") < epilogue.index("desc_store")
+
+
+@pytest.mark.parametrize("kernel, asks", [(PERSISTENT, None), (ATTENTION, True)], ids=["persistent", "attention"])
+def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
+    """Persistent kernels unasked, others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
+    gpu = stage(kernel, "sm_90a", "gpu", specialize=asks)
+    producer, consumers = re.search(r"^  producer \{warps = 4, registers = 40, consumer_registers = 232\} \{\n(.*?)^  \}\n(.*)", gpu, re.M | re.S).groups()
+    assert producer.count("tma_copy") == 2 and producer.count("barrier_wait") == 1 and "dot" not in producer and "tensor<" not in producer
+    body = loop(consumers)
+    assert "tma_copy" not in body and body.count("barrier_wait") == 1 and body.count("barrier_arrive") == 1
+    ptx = stage(kernel, "sm_90a", "ptx", specialize=asks)
+    assert ".reqntid 384" in ptx and ".minnctapersm 1" in ptx
+    assert "setmaxnreg.dec.sync.aligned.u32 40" in ptx and "setmaxnreg.inc.sync.aligned.u32 232" in ptx
+    assert "bar.sync \t0" not in ptx[ptx.index("setmaxnreg.inc"):]
+    if asks is None:
+        assert "producer" not in stage(kernel, "sm_90a", "gpu", specialize=False) and "producer" not in stage(kernel, "sm_89", "gpu")
+
+
+REFUSED = {
+    "store to the memory": ("d.store([0, k], d.load([0, k]) * 2)", "", "the kernel may store to the memory that the loop loads"),
+    "atomics": ("tl.atomic_add(n, 1)", "", "the kernel has atomics or calls, which may wait for other programs"),
+    "offsets": ("", "k = tl.load(n + k) * 64", "offsets of a load take more than arithmetic on arguments and loop variables"),
+    "pointers": ("", "other += tl.sum(tl.load(n + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]).to(tl.float32))", None),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_why_no_warp_does_the_copies(tegula, tmp_path, case):
+    behind, inside, reason = REFUSED[case]
+    source = tmp_path / "k.py"
+    source.write_text(f"""import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def k(a, n, c, K):
+    d = tl.make_tensor_descriptor(a, [64, K], [K, 1], [64, 64])
+    acc = tl.zeros([64, 64], tl.float32)
+    other = 0.0
+    for i in tl.range(0, K, 64, warp_specialize=True):
+        k = i
+        {inside or "pass"}
+        t = d.load([0, k])
+        acc = tl.dot(t, t.T, acc)
+    k = 0
+    {behind or "pass"}
+    tl.store(c + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :], acc + other)
+""")
+    p = tegula("compile", f"{source}::k", "--sig", "a:*bf16:16, n:*i32:16, c:*fp32:16, K:i32:16", "-t", "sm_90a", "--emit", "gpu", "--remarks")
+    assert p.returncode == 0, p.stderr
+    assert ("producer" in p.stdout) == (reason is None)
+    found = re.findall(r"k.py:(\d+):\d+: remark: no warp of its own does the copies of this loop: (.*?) \[notSpecialized\]", p.stderr)
+    assert found == ([("10", reason)] if reason else [])
 
 
 def test_warps_store_their_part_of_a_tile_by_tma(stage):
