@@ -224,7 +224,7 @@ Reason Specializer::findLoops(Block &b) {
     }
     auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
     if (op->intAttr("num_stages", options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
-      return "a loop with dots has loads that TMA cannot do";
+      return "a loop with dots has loads that TMA cannot do, or not ahead of time";
     loopOf_[op] = loops_.size();
     loops_.push_back(std::move(loop));
   }
@@ -286,8 +286,10 @@ Reason Specializer::fit() {
     }
     return true;
   };
-  if (!walk(walk, *f_.block()) || bytes + scratch > limit)
-    return "shared memory is too short for rings that live as long as the kernel";
+  if (!walk(walk, *f_.block()))
+    return "a loop around it has operations that need shared memory of their own";
+  if (bytes + scratch > limit)
+    return "rings and tiles that live as long as the kernel take " + std::to_string(bytes + scratch) + " bytes of shared memory, a block has " + std::to_string(limit);
   return std::nullopt;
 }
 
