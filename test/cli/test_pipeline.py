@@ -151,6 +151,8 @@ def test_warps_store_their_part_of_a_tile_by_tma(stage):
     assert epilogue.count("stmatrix.sync.aligned.m8n8.x4") == 16 and epilogue.count("cp.async.bulk.wait_group.read 1") == 2
     assert not re.search(r"bar\.sync|barrier|st\.global|ld\.shared", epilogue)
     assert "desc_store" not in stage(PERSISTENT, "sm_89", "gpu")
+    # Rows begin at a program's number times an argument; extents say that it is positive.
+    assert stage(ATTENTION, "sm_90a", "ptx").count("cp.async.bulk.tensor.2d.global.shared::cta") == 2
 
 
 def test_warps_do_not_meet_between_tiles(stage):

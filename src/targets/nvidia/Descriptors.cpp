@@ -179,11 +179,24 @@ static bool feedsDot(const Op &load) {
   return false;
 }
 
+/// The facts, and sums and products with arguments that cannot be negative in a launch that happens: no map has an extent below 1.
+static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Value *const> extents, const Block &entry, unsigned depth = 8) {
+  if (facts.of(v).nonNegative)
+    return true;
+  if (!v->def)
+    return v->block == &entry && std::any_of(extents.begin(), extents.end(), [&](const Value *e) {
+      std::optional<TensorMap::Term> t = termOf(e, entry);
+      return t && t->arg == static_cast<int32_t>(v->index) && t->arg2 < 0 && t->value > 0;
+    });
+  bool isSum = v->def->kind == OpKind::Add || v->def->kind == OpKind::Mul || v->def->kind == OpKind::SExt;
+  return isSum && depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isNonNegative(o, facts, extents, entry, depth - 1); });
+}
+
 /// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): at a negative offset the instruction is illegal,
 /// and columns are clipped in groups of 16 bytes.
-static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts) {
+static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts, const Block &entry) {
   for (const Value *v : a.offsets)
-    if (!facts.of(v).nonNegative)
+    if (!isNonNegative(v, facts, a.extents, entry))
       return false;
   return facts.of(a.extents[a.rank() - 1]).axes[0].divisibility * byteWidth(type.elem) % 16 == 0;
 }
@@ -229,9 +242,9 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
   }
   case OpKind::DescStore:
-    return canWrite(a, type, facts) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return canWrite(a, type, facts, entryOf(op)) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return canWrite(a, type, facts) && hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts, entryOf(op)) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
 }
 
