@@ -232,6 +232,13 @@ TEST_F(Cuda, ClusterCooperativeProgrammatic) {
   auto old = device();
   EXPECT_EQ(load(*old, i), nullptr);
   EXPECT_EQ(status.code, TEGULA_UNSUPPORTED);
+  // Kernels of a stream do not overlap before sm_90: the option changes nothing there.
+  i.gpu.clusterCtas = 1;
+  i.gpu.cooperative = false;
+  auto alone = load(*old, i);
+  ASSERT_TRUE(alone) << status.text;
+  ASSERT_TRUE(launch(*alone, nullptr, 1));
+  EXPECT_EQ(fake->launches.back().attributes.size(), 0u);
 }
 
 TEST_F(Cuda, TooMuch) {
