@@ -159,6 +159,19 @@ template <typename Size, typename Get> static std::string readLog(Handle h, Size
 /// How many blocks should share a multiprocessor: a wish of the compiler, not worth spills.
 static constexpr std::string_view wishDirective = ".minnctapersm";
 
+/// `text` with a bound on registers in the wish's place, one above what the wish comes to, which is `limit`; empty if there is no wish. ptxas
+/// stops right below a bound that it finds hard to keep, and spills a register or two where the bound is the number itself.
+static std::string boundedAbove(std::string text, uint32_t &limit) {
+  size_t wish = text.find(wishDirective), threads = text.find(".reqntid ");
+  if (wish == text.npos || threads == text.npos) return {};
+  unsigned long blocks = std::strtoul(text.c_str() + wish + wishDirective.size(), nullptr, 10), each = std::strtoul(text.c_str() + threads + 9, nullptr, 10);
+  if (blocks < 2 || each == 0) return {}; // one block is no wish for more of them
+  constexpr unsigned long registersOfSm = 65536, givenOutBy = 8;
+  limit = static_cast<uint32_t>(registersOfSm / (blocks * each) / givenOutBy * givenOutBy);
+  if (limit == 0 || limit >= 255) return {};
+  return text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1));
+}
+
 Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
@@ -190,6 +203,11 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > fewBytes && at != text.npos) {
     text.erase(at, text.find('\n', at) - at);
     return assemble(text, kernel, o, out);
+  }
+  uint32_t limit = 0;
+  if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
+    Assembly other;
+    if (assemble(again, kernel, o, other) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
   }
   return Status::ok();
 }
