@@ -40,8 +40,7 @@ private:
   using Value = ir::Value;
 
   // Frame (Lower.cpp).
-  void beginKernel();
-  void arguments();
+  void beginKernel(), arguments();
   void block(const ir::Block &b);
   void lowerOp(const Op &op);
   bool fail(const Op &op, std::string why);
@@ -53,8 +52,7 @@ private:
   const Regs &get(const Value *v) const;
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
-  Regs elementwise(const Op &op);
-  Regs addPointers(const Op &op);
+  Regs elementwise(const Op &op), addPointers(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
   std::optional<Regs> divideByShared(const Op &op);
   V accurateReciprocal(V y);
@@ -64,8 +62,7 @@ private:
   V wordAt(const Regs &x, unsigned first, unsigned bits);
   void appendElements(Regs &out, V word, unsigned bits);
   V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
-  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes);
-  V subtractPairs(V x, V y, ir::Elem e);
+  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), subtractPairs(V x, V y, ir::Elem e);
   struct Bytes {
     V word;
     uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
