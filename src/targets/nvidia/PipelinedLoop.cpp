@@ -186,6 +186,13 @@ bool PipelinedLoop::fitMemory() {
   return false;
 }
 
+void PipelinedLoop::setStages(unsigned n) {
+  stages_ = n;
+  for (Ring &r : rings_)
+    if (r.isTma)
+      r.slots = n;
+}
+
 // ---- the new loop
 
 Value *PipelinedLoop::carry(Value *init, std::string name) { return nvidia::carry(module_, loop_, init, std::move(name)); }

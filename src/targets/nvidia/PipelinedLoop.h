@@ -35,8 +35,10 @@ public:
 
   ir::Op &loop() const { return loop_; }
   const std::vector<Ring> &rings() const { return rings_; }
-  /// Slots of every ring that TMA fills.
+  /// Slots of every ring that TMA fills; fewer of them, down to fewestStages().
   unsigned stages() const { return stages_; }
+  void setStages(unsigned n);
+  unsigned fewestStages() const { return 2 + isReleasedLate(); }
 
 protected:
   // ---- decisions

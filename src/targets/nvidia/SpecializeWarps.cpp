@@ -3,6 +3,7 @@
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/PipelinedLoop.h"
 #include "targets/nvidia/TileLoop.h"
@@ -149,6 +150,8 @@ private:
   Reason findLoops(Block &b);
   Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
   Reason fit();
+  uint64_t ringBytes() const;
+  std::optional<uint64_t> bytesOf(const Block &b, uint64_t taken) const;
   bool isTmaLoop(const Op &op) const { return loopOf_.count(&op) != 0; }
 
   // ---- the producer's part of the kernel
@@ -248,48 +251,78 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
   return std::nullopt;
 }
 
-/// Rings, tiles and scratch together; loops with the same tiles share their rings.
+uint64_t Specializer::ringBytes() const {
+  uint64_t bytes = 0;
+  for (const RingSet &s : sets_) {
+    for (const Type &t : s.tiles)
+      bytes += slotBytes(t) * s.stages;
+    bytes += 16 * s.stages;
+  }
+  return bytes;
+}
+
+/// Rings, tiles and scratch together; nothing if an operation may not stand beside living rings.
+std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) const {
+  uint64_t limit = target_.sharedLimit(), tiles = 0, scratch = 0;
+  for (const Op *op : b.ops) {
+    if (isTmaLoop(*op))
+      continue;
+    const Op *from = op->kind == OpKind::ToShared ? op->operands[0]->def : nullptr;
+    while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
+      from = from->operands[0]->def;
+    bool isCopiedTile = from && from->kind == OpKind::DescLoad;
+    if (op->kind == OpKind::DescLoad || (op->kind == OpKind::ToShared && !isCopiedTile)) {
+      tiles += slotBytes(op->result()->type) + 1024;
+    } else if (path_.count(op)) {
+      std::optional<uint64_t> inside = bytesOf(*op->region(0), taken + tiles);
+      if (!inside)
+        return std::nullopt;
+      scratch = std::max(scratch, *inside);
+    } else if (b.parent->op && op->kind != OpKind::Dot && op->kind != OpKind::ToShared) {
+      std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, taken + tiles));
+      if (!need)
+        return std::nullopt;
+      if (op->kind == OpKind::DescStore) {
+        const Type &t = op->operands.back()->type;
+        need = planBulkStore(m_.layoutOf(t), t.shape, t.elem)->sharedBytes(1);
+      }
+      scratch = std::max(scratch, *need);
+    }
+  }
+  return tiles + scratch;
+}
+
+/// Loops with the same tiles share their rings; the deepest rings give way if memory is short.
 Reason Specializer::fit() {
-  uint64_t bytes = 0, scratch = 4096, limit = target_.sharedLimit();
+  constexpr uint64_t leastScratch = 4096;
+  uint64_t others = leastScratch, limit = target_.sharedLimit();
   for (const auto &loop : loops_) {
     std::vector<Type> tiles = loop->tiles();
     auto it = std::find_if(sets_.begin(), sets_.end(), [&](const RingSet &s) { return s.tiles == tiles && s.stages == loop->stages(); });
     setOf_.push_back(static_cast<size_t>(it - sets_.begin()));
-    if (it == sets_.end()) {
-      for (const Type &t : tiles)
-        bytes += slotBytes(t) * loop->stages();
-      bytes += 16 * loop->stages();
+    if (it == sets_.end())
       sets_.push_back({std::move(tiles), loop->stages()});
-    }
-    bytes += loop->bytesOfOtherRings();
+    others += loop->bytesOfOtherRings();
   }
-  auto walk = [&](auto &&self, const Block &b) -> bool {
-    for (const Op *op : b.ops) {
-      if (isTmaLoop(*op))
-        continue;
-      const Op *from = op->kind == OpKind::ToShared ? op->operands[0]->def : nullptr;
-      while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
-        from = from->operands[0]->def;
-      if (from && from->kind == OpKind::DescLoad)
-        continue; // the copied tile itself
-      if (op->kind == OpKind::ToShared || op->kind == OpKind::DescLoad)
-        bytes += slotBytes(op->result()->type) + 1024;
-      else if (b.parent->op && op->regions.empty() && op->kind != OpKind::Dot) {
-        std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, bytes));
-        if (!need)
-          return false;
-        scratch = std::max(scratch, *need);
-      }
-      for (const Region *r : op->regions)
-        if (path_.count(op) && !self(self, *r->block))
-          return false;
-    }
-    return true;
-  };
-  if (!walk(walk, *f_.block()))
-    return "a loop around it has operations that need shared memory of their own";
-  if (bytes + scratch > limit)
-    return "rings and tiles that live as long as the kernel take " + std::to_string(bytes + scratch) + " bytes of shared memory, a block has " + std::to_string(limit);
+  for (;;) {
+    uint64_t taken = others + ringBytes();
+    std::optional<uint64_t> rest = bytesOf(*f_.block(), taken);
+    if (!rest)
+      return "a loop around it has operations that need shared memory of their own";
+    if (taken + *rest <= limit)
+      break;
+    auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
+    unsigned fewest = 0;
+    for (size_t i = 0; i < loops_.size(); ++i)
+      if (setOf_[i] == static_cast<size_t>(deepest - sets_.begin()))
+        fewest = std::max(fewest, loops_[i]->fewestStages());
+    if (deepest->stages <= fewest)
+      return "rings and tiles that live as long as the kernel take " + std::to_string(taken + *rest) + " bytes of shared memory, a block has " +
+             std::to_string(limit);
+    --deepest->stages;
+  }
+  for (size_t i = 0; i < loops_.size(); ++i)
+    loops_[i]->setStages(sets_[setOf_[i]].stages);
   return std::nullopt;
 }
 
