@@ -11,6 +11,7 @@ MATMUL = ("matmul", "a:*bf16:16, b:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i
 PERSISTENT = ("matmul_persistent", "a:*bf16:16, b:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16",
               dict(BM=128, BN=256, BK=64, GROUP=8, PROGRAMS=132))
 ATTENTION = ("attention", "q:*bf16:16, k:*bf16:16, v:*bf16:16, out:*bf16:16, scale:fp32, N:i32:16", dict(BM=128, BN=64, D=128, CAUSAL=False))
+CAUSAL = (*ATTENTION[:2], dict(ATTENTION[2], CAUSAL=True))
 POINTERS = ("attention_pointers",) + ATTENTION[1:]
 W4 = ("matmul_w4", "a:*bf16:16, b:*i8:16, scale:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, K:i32:16", dict(BM=128, BN=128, BK=64))
 
@@ -90,12 +91,13 @@ def test_next_tile_is_loaded_before_the_epilogue(stage):
     assert 0 < epilogue.index("tma_copy") < epilogue.index("fptrunc") < epilogue.index("desc_store")
 
 
-@pytest.mark.parametrize("kernel, asks", [(PERSISTENT, None), (ATTENTION, True)], ids=["persistent", "attention"])
+@pytest.mark.parametrize("kernel, asks", [(PERSISTENT, None), (ATTENTION, None), (CAUSAL, True)], ids=["persistent", "attention", "causal"])
 def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
-    """Persistent kernels unasked, others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
+    """Persistent kernels and attention unasked, others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
     gpu = stage(kernel, "sm_90a", "gpu", specialize=asks)
     producer, consumers = re.search(r"^  producer \{warps = 4, registers = 40, consumer_registers = 232\} \{\n(.*?)^  \}\n(.*)", gpu, re.M | re.S).groups()
-    assert producer.count("tma_copy") == 2 and producer.count("barrier_wait") == 1 and "dot" not in producer and "tensor<" not in producer
+    loops = 2 if kernel is CAUSAL else 1
+    assert producer.count("tma_copy") == 2 * loops and producer.count("barrier_wait") == loops and "dot" not in producer and "tensor<" not in producer
     body = loop(consumers)
     assert "tma_copy" not in body and body.count("barrier_wait") == 1 and body.count("barrier_arrive") == 1
     ptx = stage(kernel, "sm_90a", "ptx", specialize=asks)

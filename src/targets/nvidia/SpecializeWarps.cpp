@@ -136,7 +136,7 @@ public:
   /// Somebody wants it, or it pays.
   bool isWanted() {
     collect(*f_.block(), 0);
-    return asked_ || (isNested_ && !forbidden_);
+    return asked_ || (pays_ && !forbidden_);
   }
   bool isAsked() const { return asked_; }
   Loc where() const { return asked_ ? asked_->loc : f_.loc; }
@@ -168,7 +168,7 @@ private:
   const NvOptions &options_;
   Builder b_;
   const Op *asked_ = nullptr;
-  bool isNested_ = false, forbidden_ = false;
+  bool pays_ = false, forbidden_ = false;
   std::vector<std::unique_ptr<ConsumerLoop>> loops_;
   std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
   std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
@@ -184,11 +184,12 @@ bool hasDotInside(const Block &b) {
   });
 }
 
-bool hasDotDirectly(const Block &b) {
-  return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
+int64_t dotsIn(const Block &b) {
+  return std::count_if(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::Dot; });
 }
 
-/// What loops say about it, and whether one with dots stands in another.
+/// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
+/// first (attention), as measured on an H200 with two warpgroups (docs/performance.md).
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {
@@ -198,7 +199,8 @@ void Specializer::collect(const Block &b, unsigned depth) {
         else
           forbidden_ = true;
       }
-      isNested_ |= depth > 0 && hasDotDirectly(*op->region(0));
+      int64_t dots = dotsIn(*op->region(0));
+      pays_ |= (depth > 0 && dots > 0) || (dots > 1 && options_.numWarps >= 8);
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));
@@ -218,7 +220,7 @@ Reason Specializer::findLoops(Block &b) {
       return "a loop with dots runs backwards";
     path_.insert(op);
     Block &body = *op->region(0);
-    if (!hasDotDirectly(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
+    if (!dotsIn(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
           return o->kind == OpKind::For && hasDotInside(*o->region(0));
         })) {
       if (Reason r = findLoops(body))

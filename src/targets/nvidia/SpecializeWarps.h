@@ -14,7 +14,7 @@
 namespace tegula::nvidia {
 
 /// Rewrites the kernel (GPU IR) in place, before pipelineLoops, which leaves its loops alone then. Done if a loop asks for it
-/// (warp_specialize), or unasked where it pays: loops over tiles (persistent kernels). All loops with dots must be Fors inside Fors
+/// (warp_specialize), or unasked where it pays: loops over tiles (persistent kernels), and loops with two dots (attention). All loops with dots must be Fors inside Fors
 /// whose loads are desc_loads; the kernel may store, but not to the memory that is loaded, and has no atomics. If a loop asks and
 /// it cannot be done, a remark says why.
 void specializeWarps(ir::Module &m, const NvTarget &target, const NvOptions &options, DiagEngine *remarks = nullptr);
