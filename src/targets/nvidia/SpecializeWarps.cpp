@@ -189,7 +189,7 @@ int64_t dotsIn(const Block &b) {
 }
 
 /// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
-/// first (attention), as measured on an H200 with two warpgroups (docs/performance.md).
+/// first (attention), as measured on an H200 (docs/performance.md): tiles with at least one warpgroup, attention with two.
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {
@@ -200,7 +200,7 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
-      pays_ |= (depth > 0 && dots > 0) || (dots > 1 && options_.numWarps >= 8);
+      pays_ |= (depth > 0 && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8);
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));
