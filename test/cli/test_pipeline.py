@@ -110,8 +110,9 @@ def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
 
 REFUSED = {
     "store to the memory": ("d.store([0, k], d.load([0, k]) * 2)", "", "the kernel may store to the memory that the loop loads"),
-    "atomics": ("tl.atomic_add(n, 1)", "", "the kernel has atomics or calls, which may wait for other programs"),
+    "atomics": ("tl.atomic_add(n, 1)", "", "the kernel has atomics, barriers or calls, which may wait for other programs"),
     "offsets": ("", "k = tl.load(n + k) * 64", "a loop with dots has loads that TMA cannot do, or not ahead of time"),
+    "polling": ("tl.store(c, tl.load(n, volatile=True))", "", "the kernel may wait for a value that another program stores"),
     "pointers": ("", "other += tl.sum(tl.load(n + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]).to(tl.float32))", None),
 }
 
@@ -318,3 +319,16 @@ def behind(a, b, c, K):
     p = tegula("compile", f"{source}::behind", "--sig", f"a:{tile}, b:{tile}, c:{tile}, K:i32:16", "-t", "sm_90a", "--emit", "gpu")
     ops = [m.group(1) for m in re.finditer(r"\b(grid_wait|grid_launch|tma_copy|desc_store|store)\b", p.stdout)]
     assert ops[0] == "grid_wait" and ops[-1] == "grid_launch" and ops.count("tma_copy") >= 4, p.stdout + p.stderr
+
+
+def test_barriers_of_carried_pointers_and_skipped_loops(tegula):
+    """What another thread may have stored is met by a barrier: through pointers that change places, and behind a loop that may not run."""
+    def ptx(kernel, signature):
+        p = tegula("compile", f"{ROOT}/test/run/test_specialized.py::{kernel}", "--sig", signature, "-c", "N=512", "-t", "sm_90a", "--emit", "ptx")
+        assert p.returncode == 0, p.stderr
+        return p.stdout
+    text = ptx("ping_pong", "a:*i32:16, b:*i32:16, T:i32")
+    assert text.count("ld.global") and text.count("bar.sync") >= 1
+    text = ptx("skipped", "c:*i32:16, y:*i32:16, n:i32")
+    behind = text[:text.rindex("ld.global")]
+    assert "bar.sync" in behind[behind.rindex("$L"):]

@@ -117,3 +117,43 @@ def test_attention(dev, depth, bm, warps, before):
     s[np.arange(n)[None, :] > (start + np.arange(bm))[:, None]] = -np.inf
     p = np.exp(s - s.max(1, keepdims=True))
     assert_close(out, (p / p.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float32), rtol=2e-2, atol=2e-3)
+
+
+# ------------------------------------------------------------------------------------------------ order of accesses around loops
+
+@tegula.jit
+def ping_pong(a, b, T, N: tl.constexpr):
+    i = tl.arange(0, N)
+    p, q = a, b
+    for t in range(T):
+        tl.store(q + i, tl.load(p + (i + 33) % N) + 1)
+        p, q = q, p
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7])
+def test_pointers_that_change_places(dev, steps):
+    a, b = np.arange(512, dtype=np.int32), np.zeros(512, np.int32)
+    p, q = a.copy(), b.copy()
+    for _ in range(steps):
+        q[:] = np.roll(p, -33) + 1
+        p, q = q, p
+    dev(ping_pong, (1,), a, b, steps, 512)
+    assert_same(a, q if steps % 2 else p)
+    assert_same(b, p if steps % 2 else q)
+
+
+@tegula.jit
+def skipped(c, y, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    s = 0
+    tl.store(c + i, i)
+    for k in range(n):
+        s += tl.sum(tl.load(c + (i + k) % N))
+    tl.store(y + i, tl.load(c + (i + 65) % N) + s)
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_loop_that_does_not_run(dev, n):
+    c, y = np.zeros(512, np.int32), np.zeros(512, np.int32)
+    dev(skipped, (1,), c, y, n, 512)
+    assert_same(y, np.roll(np.arange(512, dtype=np.int32), -65) + np.int32(n * (511 * 512 // 2)))

@@ -121,7 +121,7 @@ void Lowering::forLoop(const Op &op) {
         set(v, {in_->opaque(scalar(v))});
       }
   // Reads alone change nothing for each other.
-  Accesses around = accesses();
+  Accesses around = accesses(), earlier = around;
   bool isKnown = accessesIn(body, around);
   auto otherIterations = [&] {
     if (isKnown)
@@ -141,8 +141,16 @@ void Lowering::forLoop(const Op &op) {
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   b_.CreateBr(header);
   b_.SetInsertPoint(after);
+  // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
+  auto isKept = [&] {
+    auto same = [](const Seen &a, const Seen &b) { return a.arg == b.arg && a.pointer == b.pointer && a.writes == b.writes && a.tiled == b.tiled; };
+    return seen_.size() >= earlier.seen.size() && std::equal(earlier.seen.begin(), earlier.seen.end(), seen_.begin(), same) &&
+           bulkWrites_.size() >= earlier.bulkWrites.size() && bulkReads_.size() >= earlier.bulkReads.size();
+  };
   if (writes)
     otherIterations();
+  else if (!isKept())
+    alsoAccesses(earlier);
   memory_.unknownBefore();
   releaseBuffers(op);
   for (size_t i = 0; i < op.results.size(); ++i)

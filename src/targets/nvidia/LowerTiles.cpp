@@ -129,13 +129,23 @@ static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
   });
 }
 
+/// Tiles are made in `first` or behind it.
+static bool allocatesFrom(const ir::Op &first) {
+  auto allocates = [](auto &&self, const ir::Op &op) -> bool {
+    return op.kind == OpKind::SharedAlloc || op.kind == OpKind::BarrierAlloc || op.kind == OpKind::ToShared ||
+           llvm::any_of(op.regions, [&](const ir::Region *r) { return llvm::any_of(r->block->ops, [&](const ir::Op *o) { return self(self, *o); }); });
+  };
+  const std::vector<ir::Op *> &ops = first.parent->ops;
+  return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(), [&](const ir::Op *op) { return allocates(allocates, *op); });
+}
+
 /// In a loop: bytes that nothing else ever has, so that warps need not meet, unless they might be missing later.
 V Lowering::warpScratch(const Op &op, uint64_t bytes) {
   uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
   const Op *loop = op.parent->parent->op;
   while (loop && loop->parent->parent->op)
     loop = loop->parent->parent->op;
-  if (!loop || bytes + 16 > left || (4 * bytes > left && othersTakeScratch(*loop->parent, op)))
+  if (!loop || bytes + 16 > left || allocatesFrom(*loop) || (4 * bytes > left && othersTakeScratch(*loop->parent, op)))
     return scratch(op, bytes);
   in_->setSite(siteOf(op));
   in_->syncWarp(); // lanes may still read what they exchanged the last time

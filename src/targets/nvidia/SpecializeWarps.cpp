@@ -236,16 +236,24 @@ Reason Specializer::findLoops(Block &b) {
   return std::nullopt;
 }
 
+bool loads(const Op &op) {
+  return op.kind == OpKind::Load || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return loads(*o); });
+  });
+}
+
 /// Copies run ahead of everything the consumers do: what they read must not change.
 Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded) const {
   for (const Op *op : b.ops) {
     for (const Region *r : op->regions)
       if (Reason reason = checkEffects(*r->block, loaded))
         return reason;
+    if ((op->kind == OpKind::Load && op->intAttr("volatile")) || (op->kind == OpKind::While && loads(*op)))
+      return "the kernel may wait for a value that another program stores";
     if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert || op->kind == OpKind::Assume)
       continue;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
-      return "the kernel has atomics or calls, which may wait for other programs";
+      return "the kernel has atomics, barriers or calls, which may wait for other programs";
     int to = baseArgument(op->operands[0], f_);
     if (to < 0 || std::find(loaded.begin(), loaded.end(), to) != loaded.end())
       return "the kernel may store to the memory that the loop loads";
@@ -266,7 +274,11 @@ uint64_t Specializer::ringBytes() const {
 /// Rings, tiles and scratch together; nothing if an operation may not stand beside living rings.
 std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) const {
   uint64_t limit = target_.sharedLimit(), tiles = 0, scratch = 0;
-  for (const Op *op : b.ops) {
+  // Behind the last loop the rings are gone.
+  auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
+  auto end = b.parent->op ? b.ops.end() : last;
+  for (auto it = b.ops.begin(); it != end; ++it) {
+    const Op *op = *it;
     if (isTmaLoop(*op))
       continue;
     const Op *from = op->kind == OpKind::ToShared ? op->operands[0]->def : nullptr;
@@ -275,12 +287,14 @@ std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) con
     bool isCopiedTile = from && from->kind == OpKind::DescLoad;
     if (op->kind == OpKind::DescLoad || (op->kind == OpKind::ToShared && !isCopiedTile)) {
       tiles += slotBytes(op->result()->type) + 1024;
-    } else if (path_.count(op)) {
-      std::optional<uint64_t> inside = bytesOf(*op->region(0), taken + tiles);
-      if (!inside)
-        return std::nullopt;
-      scratch = std::max(scratch, *inside);
-    } else if (b.parent->op && op->kind != OpKind::Dot && op->kind != OpKind::ToShared) {
+    } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
+      for (const Region *r : op->regions) {
+        std::optional<uint64_t> inside = bytesOf(*r->block, taken + tiles);
+        if (!inside)
+          return std::nullopt;
+        scratch = std::max(scratch, *inside);
+      }
+    } else if (op->kind != OpKind::Dot && op->kind != OpKind::ToShared) {
       std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, taken + tiles));
       if (!need)
         return std::nullopt;
@@ -310,7 +324,7 @@ Reason Specializer::fit() {
     uint64_t taken = others + ringBytes();
     std::optional<uint64_t> rest = bytesOf(*f_.block(), taken);
     if (!rest)
-      return "a loop around it has operations that need shared memory of their own";
+      return "operations beside it need shared memory of their own";
     if (taken + *rest <= limit)
       break;
     auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });

@@ -1,4 +1,5 @@
-// Warp specialization: one warp more than the program has starts all TMA copies (the producer), the others compute (the consumers).
+// Warp specialization: one thread of a warp or warpgroup that is there for it alone starts all TMA copies (the producer), the others
+// compute (the consumers).
 //
 //   rings, mbarriers
 //   producer { for tile { for k { wait until the stage is free; copies } } }     what the copies' operands need of the whole kernel, and no more

@@ -38,7 +38,7 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     return std::nullopt;
   default:
     if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
-        op.kind == OpKind::Yield || op.kind == OpKind::Assume)
+        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume)
       return 0;
     return std::nullopt;
   }
