@@ -102,24 +102,26 @@ TEST(Bulk, StoreNeedsProxyFence) {
     EXPECT_EQ(target[size_t(i)], i);
 }
 
+/// One thread stores 128 bytes; what the others do with them needs its wait for the write.
+void storeThen(T t, bool waits, bool readsOnly, void (*then)(T)) {
+  store(t, uint32_t(tid(t)) * 4, tid(t), 11);
+  tegula_sim_fence_proxy_async(t, 12);
+  sync(t, 32);
+  if (tid(t) == 0) {
+    tegula_sim_bulk_store(t, 13, address(target.data()), smem(t, 0), 128, 1);
+    tegula_sim_bulk_commit(t, 14);
+    if (waits || readsOnly)
+      tegula_sim_bulk_wait(t, 15, 0, !waits);
+  }
+  sync(t, 32);
+  then(t);
+  sync(t, 32);
+  tegula_sim_bulk_wait(t, 18, 0, 0);
+}
+
 TEST(Bulk, SourceOverwrittenBeforeTheReadWait) {
   Kernel k(32, 512);
-  check(k.buffer(target),
-        [](T t, bool right) {
-          store(t, uint32_t(tid(t)) * 4, tid(t), 11);
-          tegula_sim_fence_proxy_async(t, 12);
-          sync(t, 32);
-          if (tid(t) == 0) {
-            tegula_sim_bulk_store(t, 13, address(target.data()), smem(t, 0), 128, 1);
-            tegula_sim_bulk_commit(t, 14);
-            if (right)
-              tegula_sim_bulk_wait(t, 15, 0, 1);
-          }
-          sync(t, 32);
-          store(t, uint32_t(tid(t)) * 4, 5, 16);
-          if (tid(t) == 0)
-            tegula_sim_bulk_wait(t, 15, 0, 0);
-        },
+  check(k.buffer(target), [](T t, bool right) { storeThen(t, false, right, +[](T t) { store(t, uint32_t(tid(t)) * 4, 5, 16); }); },
         FaultKind::AsyncReadOverwritten, {"site 16", "bulk copy at site 13 still reads 0x478"});
 }
 
@@ -255,23 +257,6 @@ TEST(Registers, Pool) {
         FaultKind::Deadlock, {"in setmaxnreg.inc at site 2", "threads 0 to 255 left"});
   check(Kernel(128), [](T t, bool right) { tegula_sim_setmaxnreg(t, 1, right ? 24 : 25, 0); },
         FaultKind::BadInstruction, {"setmaxnreg.dec 25"});
-}
-
-/// One thread stores 128 bytes; what the others do with them needs its wait for the write.
-void storeThen(T t, bool waits, bool readsOnly, void (*then)(T)) {
-  store(t, uint32_t(tid(t)) * 4, tid(t), 11);
-  tegula_sim_fence_proxy_async(t, 12);
-  sync(t, 32);
-  if (tid(t) == 0) {
-    tegula_sim_bulk_store(t, 13, address(target.data()), smem(t, 0), 128, 1);
-    tegula_sim_bulk_commit(t, 14);
-    if (waits || readsOnly)
-      tegula_sim_bulk_wait(t, 15, 0, !waits);
-  }
-  sync(t, 32);
-  then(t);
-  sync(t, 32);
-  tegula_sim_bulk_wait(t, 18, 0, 0);
 }
 
 TEST(Bulk, WrittenMemoryIsReadBeforeTheWait) {

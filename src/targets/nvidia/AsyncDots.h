@@ -17,8 +17,6 @@ struct AsyncDots {
   std::vector<DotWaitPoint> waits; // in program order
   /// Dots still running when an iteration ends. Their results are the values the loop yields.
   std::vector<const ir::Op *> atEnd;
-  /// Dots that add to a result that is still being computed.
-  std::vector<const ir::Op *> chained;
   bool isAtEnd(const ir::Op *dot) const;
 };
 

@@ -6,6 +6,13 @@ namespace tegula::nvidia {
 
 using namespace ir;
 
+const Block &entryOf(const Op &op) {
+  const Block *b = op.parent;
+  while (b->parent->op)
+    b = b->parent->op->parent;
+  return *b;
+}
+
 size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin()); }
 
 std::vector<Op *> usersIn(const Block &b, const Value *v) {

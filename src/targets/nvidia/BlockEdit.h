@@ -4,6 +4,8 @@
 
 namespace tegula::nvidia {
 
+/// The body of the function that `op` stands in.
+const ir::Block &entryOf(const ir::Op &op);
 size_t positionOf(const ir::Block &b, const ir::Op *op);
 /// Operations of the block itself (not of regions in it) that use `v`.
 std::vector<ir::Op *> usersIn(const ir::Block &b, const ir::Value *v);

@@ -49,13 +49,6 @@ std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
   }
 }
 
-const Block &entryOf(const Op &op) {
-  const Block *b = op.parent;
-  while (b->parent->op)
-    b = b->parent->op->parent;
-  return *b;
-}
-
 /// Replaces `op` by what is built in between.
 class InPlaceOf {
 public:
@@ -233,7 +226,8 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return false;
   DescAccess a = descAccess(op);
   const Type &type = a.value ? a.value->type : op.result()->type;
-  if (!hasMap(a, type, facts, entryOf(op)) || !isAmongFirst(op, entryOf(op)))
+  const Block &entry = entryOf(op);
+  if (!hasMap(a, type, facts, entry) || !isAmongFirst(op, entry))
     return false;
   switch (op.kind) {
   case OpKind::DescLoad: {
@@ -242,9 +236,9 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
   }
   case OpKind::DescStore:
-    return canWrite(a, type, facts, entryOf(op)) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return canWrite(a, type, facts, entryOf(op)) && hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts, entry) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
 }
 

@@ -6,7 +6,6 @@
 #include "abi/GpuAbi.h"
 #include "abi/SimAbi.h"
 #include "targets/common/VecUtil.h"
-#include "targets/nvidia/Ptx.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Ptx.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

@@ -80,9 +80,6 @@ public:
   void fenceProxyAsync(bool allMemory = false);
   void fenceMbarrierInit();
   void memoryFence(Scope scope);
-  /// Programmatic dependent launch (griddepcontrol); nothing before sm_90, where kernels of a stream do not overlap.
-  void gridWait();
-  void gridLaunch();
 
   // Matrix moves and products. Register counts follow from shapes (docs/hopper.md, fragment tables).
   Regs ldmatrix(V addr, unsigned count, bool trans);

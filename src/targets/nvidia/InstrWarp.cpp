@@ -139,16 +139,6 @@ void Instr::fenceMbarrierInit() {
           .simArgs = {}});
 }
 
-void Instr::gridWait() {
-  if (!sim() && target.sm >= 90)
-    Ptx(*this, Touches::Writes).emit("griddepcontrol.wait;");
-}
-
-void Instr::gridLaunch() {
-  if (!sim() && target.sm >= 90)
-    Ptx(*this, Touches::Writes).emit("griddepcontrol.launch_dependents;");
-}
-
 void Instr::memoryFence(Scope scope) {
   static constexpr const char *names[] = {"cta", "cluster", "gpu", "sys"};
   effect({.text = std::string("fence.acq_rel.") + names[static_cast<size_t>(scope)] + ";",

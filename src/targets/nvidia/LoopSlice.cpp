@@ -51,6 +51,24 @@ Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
   return map[v];
 }
 
+LoopSlice::Map LoopSlice::start() const {
+  Map map{{body_.args[0], loop_.operands[0]}};
+  for (Value *v : carried_)
+    map[v] = loop_.operands[2 + v->index];
+  return map;
+}
+
+LoopSlice::Map LoopSlice::next(Builder &b, Map now) const {
+  Map out;
+  for (Value *v : carried_)
+    out[v] = copy(b, nextOf(v), now);
+  b.setLoc(loop_.loc);
+  b.setInlinedAt(loop_.inlinedAt);
+  Value *index = now.count(body_.args[0]) ? now[body_.args[0]] : body_.args[0];
+  out[body_.args[0]] = b.binary(OpKind::Add, index, loop_.operands[2]);
+  return out;
+}
+
 Op *LoopSlice::clone(Builder &b, const Op &op, std::span<Value *const> operands) {
   std::vector<Type> types;
   for (const Value *r : op.results)

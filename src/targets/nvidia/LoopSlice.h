@@ -17,7 +17,7 @@ public:
   using Map = std::unordered_map<const ir::Value *, ir::Value *>;
 
   /// `loop` is a For.
-  explicit LoopSlice(ir::Op &loop) : body_(*loop.region(0)) {}
+  explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
 
   /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
   /// arithmetic; the slice is then as before.
@@ -28,6 +28,10 @@ public:
   bool isInside(const ir::Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
   /// The value `carried` has one iteration later, as the body yields it.
   ir::Value *nextOf(const ir::Value *carried) const { return body_.terminator()->operands[carried->index - 1]; }
+  /// Induction variable and carried values of the first iteration, and (appended at the builder's block) one iteration after `now`; an empty map
+  /// stands for the current one.
+  Map start() const;
+  Map next(ir::Builder &b, Map now) const;
   /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
   /// receives the copies.
   ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
@@ -36,6 +40,7 @@ public:
 private:
   bool needs(const ir::Value *v);
 
+  ir::Op &loop_;
   ir::Block &body_;
   std::vector<ir::Value *> carried_;
   std::unordered_set<const ir::Op *> ops_;

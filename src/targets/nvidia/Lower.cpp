@@ -170,9 +170,11 @@ void Lowering::lowerOp(const Op &op) {
     // Threads read different times, but a scalar is one number.
     return set(op.result(), fromOwners(op, {in_->globalTimer()}, op.result()->type));
   case OpKind::GridWait:
-    return in_->gridWait();
   case OpKind::GridLaunch:
-    return in_->gridLaunch();
+    in_->setSite(siteOf(op));
+    if (target_.sm >= 90) // before, kernels of a stream do not overlap
+      in_->gridDependency(op.kind == OpKind::GridWait);
+    return;
   case OpKind::Range: {
     Regs r;
     for (unsigned i = 0; i < registersOf(op.result()->type); ++i)

@@ -3,7 +3,7 @@
 // next, and the kernel's end.
 #include "ir/Builder.h"
 #include "targets/nvidia/Lower.h"
-
+#include "targets/nvidia/SharedNeeds.h"
 
 namespace tegula::nvidia {
 
@@ -26,15 +26,16 @@ const BulkStore &Lowering::bulkPlan(const Op &op) {
 /// Room for the buffers of all bulk stores in a loop, for as long as it runs: so that copies of one iteration go on in the next. Not if the
 /// loop wants the memory for tiles of its own.
 void Lowering::holdBuffers(const Op &loop) {
+  if (held_)
+    return;
   uint64_t one = 0;
   bool other = false, scratch = false;
   auto look = [&](auto &&self, const ir::Block &b) -> void {
     for (const Op *op : b.ops) {
       if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
         one = std::max(one, bulkPlan(*op).sharedBytes(1));
-      other |= op->kind == OpKind::SharedAlloc || op->kind == OpKind::ToShared || op->kind == OpKind::BarrierAlloc;
-      scratch |= op->kind == OpKind::Reduce || op->kind == OpKind::Scan || op->kind == OpKind::Gather || op->kind == OpKind::Histogram ||
-                 op->kind == OpKind::Convert || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
+      other |= makesTiles(*op);
+      scratch |= takesScratch(*op);
       for (const ir::Region *r : op->regions)
         self(self, *r->block);
     }
@@ -45,8 +46,6 @@ void Lowering::holdBuffers(const Op &loop) {
     return;
   constexpr uint64_t usualScratch = 8192;
   uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
-  if (held_)
-    return;
   if (other || top + one > limit) {
     bulkReads_.push_back({0, UINT32_MAX}); // of the iteration before
     return;

@@ -122,7 +122,7 @@ void Lowering::forLoop(const Op &op) {
       }
   // Reads alone change nothing for each other.
   Accesses around = accesses(), earlier = around;
-  bool isKnown = accessesIn(body, around);
+  bool isKnown = writes && accessesIn(body, around);
   auto otherIterations = [&] {
     if (isKnown)
       seen_.clear();

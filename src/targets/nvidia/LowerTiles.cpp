@@ -1,6 +1,7 @@
 // Shared memory of a block: where tiles and scratch lie, when threads must meet, copies that bypass the registers.
 #include "targets/common/Frame.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/SharedNeeds.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -106,23 +107,6 @@ V Lowering::scratch(const Op &op, uint64_t bytes) {
   return sharedAddress(r);
 }
 
-/// Takes scratch for values that change hands.
-static bool takesScratch(const ir::Op &op) {
-  switch (op.kind) {
-  case OpKind::Reduce:
-  case OpKind::Scan:
-  case OpKind::Gather:
-  case OpKind::Histogram:
-  case OpKind::ToShared:
-  case OpKind::Convert:
-  case OpKind::AtomicRmw:
-  case OpKind::AtomicCas:
-    return true;
-  default:
-    return false;
-  }
-}
-
 static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
   return llvm::any_of(b.ops, [&](const ir::Op *op) {
     return (op != &but && takesScratch(*op)) || llvm::any_of(op->regions, [&](const ir::Region *r) { return othersTakeScratch(*r->block, but); });
@@ -132,7 +116,7 @@ static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
 /// Tiles are made in `first` or behind it.
 static bool allocatesFrom(const ir::Op &first) {
   auto allocates = [](auto &&self, const ir::Op &op) -> bool {
-    return op.kind == OpKind::SharedAlloc || op.kind == OpKind::BarrierAlloc || op.kind == OpKind::ToShared ||
+    return makesTiles(op) ||
            llvm::any_of(op.regions, [&](const ir::Region *r) { return llvm::any_of(r->block->ops, [&](const ir::Op *o) { return self(self, *o); }); });
   };
   const std::vector<ir::Op *> &ops = first.parent->ops;

@@ -16,11 +16,9 @@ class LoopPipeliner : PipelinedLoop {
 public:
   using PipelinedLoop::PipelinedLoop;
 
-  bool run() {
-    if (!plan())
-      return false;
-    rewrite();
-    return true;
+  void run() {
+    if (plan())
+      rewrite();
   }
 
 private:
@@ -36,16 +34,13 @@ private:
     for (Ring &r : rings_)
       r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
-    if (hasTma()) {
-      Type type = Type::shared({1}, Elem::I64, 0);
-      full_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{1}}});
-      empty_ = b_.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages_}}, {"arrivals", int64_t{options_.numWarps}}});
-    }
+    if (hasTma())
+      barriers_ = makeStageBarriers(b_, stages_, options_.numWarps);
     bool isTiled = startTiles(before);
     std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
     Value *zero = b_.constI32(0);
     carryStages(isTiled ? tileSlot_ : zero, isTiled ? tilePhase_ : zero);
-    if (full_) {
+    if (barriers_.full) {
       Stage first = stageAhead(isTiled ? tileSlot_ : zero, isTiled ? tilePhase_ : zero, ahead_);
       fill_ = carry(first.slot, "fill");
       fillPhase_ = carry(first.freePhase, "fill.phase");
@@ -65,7 +60,7 @@ private:
     end.parent = body_.parent;
     b_.setBlock(&end);
     nextStage();
-    if (full_) {
+    if (barriers_.full) {
       carryOn(fillPhase_, flip(fillPhase_, fill_, stages_));
       carryOn(fill_, nextSlot(fill_, stages_, 1));
     }
@@ -97,7 +92,7 @@ private:
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!full_ || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!barriers_.full || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
@@ -149,10 +144,7 @@ private:
     next[parameterPhase_] = resultOf(phase_);
     next[tileRuns_] = tiles_->hasNext(b_);
     tiles_->place(b_, tilePrologue_, std::move(next));
-    size_t at = positionOf(*loop_.parent, &loop_) + 1;
-    if (loop_.parent->ops[at]->kind == OpKind::DotWait)
-      ++at;
-    splice(after, *loop_.parent, at);
+    splice(after, *loop_.parent, placeBehind());
     nvidia::carryOn(tiles_->op(), tileSlot_, resultOf(slot_[stages_]));
     nvidia::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
@@ -186,14 +178,10 @@ private:
     if (usesGroups())
       b_.create(OpKind::AsyncCommit, {}, {});
   }
-  /// Of cp.async.
-  bool usesGroups() const {
-    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma; });
-  }
 
   /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
   std::vector<Value *> prologue() {
-    Map map = atStart();
+    Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i) {
       Value *runs = runsAhead(b_, loop_, loop_.operands[0], i);
       if (tileRuns_) {
@@ -204,22 +192,16 @@ private:
         Value *slot = b_.constI32(static_cast<int32_t>(i));
         copies(runs, map, [&](const Ring &) { return slot; }, false);
       }
-      map = next(map);
+      map = slice_.next(b_, std::move(map));
     }
     return keyValues(map);
   }
   /// What prologue() gives, without copies.
   std::vector<Value *> valuesAhead() {
-    Map map = atStart();
+    Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i)
-      map = next(map);
+      map = slice_.next(b_, std::move(map));
     return keyValues(map);
-  }
-  Map atStart() const {
-    Map map{{body_.args[0], loop_.operands[0]}};
-    for (Value *v : slice_.carried())
-      map[v] = loop_.operands[2 + v->index];
-    return map;
   }
   std::vector<Value *> keyValues(Map &map) {
     std::vector<Value *> out{map[body_.args[0]]};
@@ -228,21 +210,12 @@ private:
     return out;
   }
 
-  /// Induction variable and carried values one iteration later.
-  Map next(Map now) {
-    Map out;
-    for (Value *v : slice_.carried())
-      out[v] = slice_.copy(b_, slice_.nextOf(v), now);
-    out[body_.args[0]] = b_.binary(OpKind::Add, now[body_.args[0]], loop_.operands[2]);
-    return out;
-  }
-
   /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
   void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
-    if (full_)
-      waitFor(full_, slot_[stages_], phase_, 0);
+    if (barriers_.full)
+      waitFor(barriers_.full, slot_[stages_], phase_, 0);
     if (usesGroups()) {
       bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
       b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
@@ -262,7 +235,7 @@ private:
       if (r.isCopied && !r.isTma && !to.count(r.slots))
         to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
     copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true);
-    Map after = next(map);
+    Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
   }

@@ -155,7 +155,7 @@ uint64_t PipelinedLoop::outerTiles() const {
 
 /// Numbers of slots for this distance; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
 uint64_t PipelinedLoop::giveSlots(unsigned slack) {
-  stages_ = static_cast<unsigned>(ahead_) + 1 + anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }) + slack;
+  stages_ = static_cast<unsigned>(ahead_) + 1 + isReleasedLate() + slack;
   uint64_t bytes = 0;
   for (Ring &r : rings_) {
     r.slots = r.isTma ? stages_ : static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
@@ -166,9 +166,9 @@ uint64_t PipelinedLoop::giveSlots(unsigned slack) {
 
 bool PipelinedLoop::fitMemory() {
   uint64_t taken = scratchOfBody() + outerTiles(), left = target_.sharedLimit();
-  bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; }), hasTma = anyRing([](const Ring &r) { return r.isTma; });
+  bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
   // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
-  unsigned slack = hasTma && options_.numWarps >= 8;
+  unsigned slack = hasTma() && options_.numWarps >= 8;
   int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
   uint64_t needed = 0;
   for (ahead_ = wanted; ahead_ > 0; --ahead_) {
@@ -195,6 +195,13 @@ void PipelinedLoop::setStages(unsigned n) {
 
 // ---- the new loop
 
+StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers) {
+  Type type = Type::shared({1}, Elem::I64, 0);
+  auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages}}, {"arrivals", int64_t{arrivals}}}); };
+  Value *full = make(1);
+  return {full, make(consumers)};
+}
+
 Value *PipelinedLoop::carry(Value *init, std::string name) { return nvidia::carry(module_, loop_, init, std::move(name)); }
 void PipelinedLoop::carryOn(const Value *arg, Value *next) { nvidia::carryOn(loop_, arg, next); }
 
@@ -203,8 +210,8 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
   for (const Ring &r : rings_)
     bytes += r.isTma ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
   if (freePhase)
-    waitFor(empty_, slot, freePhase, 1);
-  Value *full = barrierAt(full_, slot);
+    waitFor(barriers_.empty, slot, freePhase, 1);
+  Value *full = barrierAt(barriers_.full, slot);
   b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{"bytes", bytes}});
   for (const Ring &r : rings_) {
     if (!r.isTma)
@@ -221,18 +228,18 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
 void PipelinedLoop::carryStages(Value *slot, Value *phase) {
   for (const Ring &r : rings_)
     if (!slot_.count(r.slots))
-      slot_[r.slots] = carry(full_ && r.slots != stages_ ? b_.constI32(0) : slot, "slot");
-  if (full_) {
+      slot_[r.slots] = carry(barriers_.full && r.slots != stages_ ? b_.constI32(0) : slot, "slot");
+  if (barriers_.full) {
     phase_ = carry(phase, "phase");
     last_ = carry(slot, "last");
   }
 }
 
 void PipelinedLoop::nextStage() {
-  if (full_) {
+  if (barriers_.full) {
     Value *slot = slot_[stages_], *was = isReleasedLate() ? last_ : slot;
     Value *when = isReleasedLate() ? b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]) : b_.constInt(Type::scalar(Elem::I1), 1);
-    Value *operands[] = {barrierAt(empty_, was), when};
+    Value *operands[] = {barrierAt(barriers_.empty, was), when};
     b_.create(OpKind::BarrierArrive, operands, {});
     carryOn(last_, slot);
     carryOn(phase_, flip(phase_, slot, stages_));
@@ -244,7 +251,7 @@ void PipelinedLoop::nextStage() {
 void PipelinedLoop::releaseLastStage() {
   if (!isReleasedLate())
     return;
-  Value *operands[] = {barrierAt(empty_, resultOf(last_)), runsAhead(b_, loop_, loop_.operands[0], 0)};
+  Value *operands[] = {barrierAt(barriers_.empty, resultOf(last_)), runsAhead(b_, loop_, loop_.operands[0], 0)};
   b_.create(OpKind::BarrierArrive, operands, {});
 }
 
@@ -287,6 +294,11 @@ void PipelinedLoop::dropFirstBarrier() {
 
 size_t PipelinedLoop::placeOfPrologue() const {
   return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(loop_.intAttr("ops_ahead"));
+}
+
+size_t PipelinedLoop::placeBehind() const {
+  size_t at = positionOf(*loop_.parent, &loop_) + 1;
+  return at + (loop_.parent->ops[at]->kind == OpKind::DotWait);
 }
 
 Value *PipelinedLoop::nextSlot(Value *slot, unsigned slots, int64_t distance) {
@@ -349,8 +361,6 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
 void PipelinedLoop::insertWaits() {
   for (Op *dot : dots_)
     dot->set("async", int64_t{1});
-  for (const Op *dot : waits_.chained)
-    const_cast<Op *>(dot)->set("chained", int64_t{1});
   for (const DotWaitPoint &w : waits_.waits)
     wait(body_, positionOf(body_, w.before), w.pending, w.values);
   if (waits_.atEnd.empty())

@@ -23,6 +23,12 @@ struct Ring {
   ir::Value *memory = nullptr;
 };
 
+/// mbarriers of the stages of rings that TMA fills: the bytes are there; all warps that read them are done.
+struct StageBarriers {
+  ir::Value *full = nullptr, *empty = nullptr;
+};
+StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers);
+
 class PipelinedLoop {
 public:
   PipelinedLoop(ir::Module &m, ir::Op &loop, const NvTarget &target, const NvOptions &options, DiagEngine *remarks)
@@ -54,6 +60,10 @@ protected:
   bool fitMemory();
   template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
   bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
+  /// Are there copies by cp.async, which come in groups?
+  bool usesGroups() const {
+    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma; });
+  }
 
   // ---- values, made at the builder
   ir::Value *carry(ir::Value *init, std::string name);
@@ -86,6 +96,8 @@ protected:
   void dropFirstBarrier();
   /// In front of what rotateDots took out of the loop, so that the first copies run beside its load.
   size_t placeOfPrologue() const;
+  /// Behind the loop and the wait for its dots.
+  size_t placeBehind() const;
   ir::Value *resultOf(const ir::Value *arg) const { return loop_.results[arg->index - 1]; }
   bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
 
@@ -102,7 +114,7 @@ protected:
   AsyncDots waits_;
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
-  ir::Value *full_ = nullptr, *empty_ = nullptr; // mbarriers of the stages: bytes are there; all warps are done
+  StageBarriers barriers_;                       // null without TMA
   ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
   std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many
 };

@@ -1,5 +1,6 @@
 // See PrefetchLoads.h.
 #include "targets/nvidia/PrefetchLoads.h"
+#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/LoopSlice.h"
 #include <algorithm>
 
@@ -16,39 +17,28 @@ public:
   bool run() {
     if (loop_.intAttr("reverse") || !collect())
       return false;
-    Block *outer = loop_.parent;
     // In front of the loop: the first iteration's loads.
-    Block before;
-    before.parent = outer->parent;
-    std::vector<Value *> first = copyLoads(before, atStart());
-    auto at = std::find(outer->ops.begin(), outer->ops.end(), &loop_);
-    for (Op *op : before.ops)
-      op->parent = outer;
-    outer->ops.insert(at, before.ops.begin(), before.ops.end());
+    Block before, ahead;
+    before.parent = loop_.parent->parent;
+    b_.setBlock(&before);
+    std::vector<Value *> first = copyLoads(slice_.start());
+    splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
     // At the top of the body: the next iteration's.
-    Block ahead;
     ahead.parent = body_.parent;
-    std::vector<Value *> next = copyLoads(ahead, atNext(ahead));
-    for (Op *op : ahead.ops)
-      op->parent = &body_;
-    body_.ops.insert(body_.ops.begin(), ahead.ops.begin(), ahead.ops.end());
+    b_.setBlock(&ahead);
+    std::vector<Value *> next = copyLoads(slice_.next(b_, {}));
+    splice(ahead, body_, 0);
     // The loaded tiles travel around the loop.
     for (size_t i = 0; i < loads_.size(); ++i) {
-      const Type &t = loads_[i]->result()->type;
-      Value *arg = module_.addArg(&body_, t);
-      arg->name = loads_[i]->result()->name;
+      Value *arg = carry(module_, loop_, first[i], loads_[i]->result()->name);
       replaceUses(body_, loads_[i]->result(), arg);
-      loop_.operands.push_back(first[i]);
-      module_.addResult(&loop_, t);
-      body_.terminator()->operands.push_back(next[i]);
+      carryOn(loop_, arg, next[i]);
       std::erase(body_.ops, loads_[i]);
     }
     return true;
   }
 
 private:
-  using Map = LoopSlice::Map;
-
   /// Loads that feed a dot, if their addresses can be computed ahead.
   bool collect() {
     for (const Op *op : body_.ops) {
@@ -65,25 +55,8 @@ private:
     });
   }
 
-  Map atStart() const {
-    Map m{{body_.args[0], loop_.operands[0]}};
-    for (size_t i = 1; i < body_.args.size(); ++i)
-      m[body_.args[i]] = loop_.operands[2 + i];
-    return m;
-  }
-  /// Values of the arguments one iteration later: this iteration's updates, computed at the top as well.
-  Map atNext(Block &to) {
-    b_.setBlock(&to);
-    Map now, next;
-    next[body_.args[0]] = b_.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
-    for (Value *arg : slice_.carried())
-      next[arg] = slice_.copy(b_, slice_.nextOf(arg), now);
-    return next;
-  }
-
   /// The loads with the arguments of the body replaced, masked off when that iteration does not run.
-  std::vector<Value *> copyLoads(Block &to, Map map) {
-    b_.setBlock(&to);
+  std::vector<Value *> copyLoads(LoopSlice::Map map) {
     Value *runs = b_.cmp(CmpPred::Slt, map.at(body_.args[0]), loop_.operands[1]);
     std::vector<Value *> out;
     for (const Op *load : loads_) {
@@ -99,11 +72,6 @@ private:
       out.push_back(LoopSlice::clone(b_, *load, operands)->result());
     }
     return out;
-  }
-
-  static void replaceUses(Block &b, const Value *from, Value *to) {
-    for (Op *op : b.ops)
-      std::replace(op->operands.begin(), op->operands.end(), const_cast<Value *>(from), to);
   }
 
   Builder b_;

@@ -22,9 +22,7 @@ public:
       return;
     // In front of the loop: the first iteration's.
     Block before;
-    LoopSlice::Map first{{body_.args[0], loop_.operands[0]}};
-    for (Value *v : slice_.carried())
-      first[v] = loop_.operands[2 + v->index];
+    LoopSlice::Map first = slice_.start();
     b_.setBlock(&before);
     Value *init = copyDot(first);
     Block &outer = *loop_.parent;
@@ -33,11 +31,7 @@ public:
     // At the top of the body: the next one's.
     Block ahead;
     b_.setBlock(&ahead);
-    LoopSlice::Map now, next;
-    for (Value *v : slice_.carried())
-      next[v] = slice_.copy(b_, slice_.nextOf(v), now);
-    b_.setLoc(loop_.loc);
-    next[body_.args[0]] = b_.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
+    LoopSlice::Map next = slice_.next(b_, {});
     Value *later = copyDot(next);
     Value *arg = carry(module_, loop_, init, dot_->result()->name);
     for (Op *op : body_.ops)

@@ -3,10 +3,9 @@
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/BlockEdit.h"
-#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/PipelinedLoop.h"
-#include "targets/nvidia/TileLoop.h"
+#include "targets/nvidia/SharedNeeds.h"
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -31,7 +30,7 @@ struct RingSet {
   std::vector<Type> tiles;
   unsigned stages;
   std::vector<Value *> memory{};
-  Value *full = nullptr, *empty = nullptr;
+  StageBarriers barriers{};
 };
 
 /// Warps of the producer, and registers of each side's threads (0: as they come).
@@ -56,7 +55,7 @@ public:
 
   /// After plan(): does TMA bring everything that is copied?
   bool isFilledByTma() const {
-    return hasTma() && !anyRing([](const Ring &r) { return r.isCopied && !r.isTma; });
+    return hasTma() && !usesGroups();
   }
   std::vector<Type> tiles() const {
     std::vector<Type> out;
@@ -73,8 +72,7 @@ public:
   }
 
   void use(const RingSet &set) {
-    full_ = set.full;
-    empty_ = set.empty;
+    barriers_ = set.barriers;
     size_t i = 0;
     for (Ring &r : rings_)
       if (r.isTma)
@@ -109,7 +107,7 @@ public:
     insertWaits();
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
-    waitFor(full_, slot_[stages_], phase_, 0);
+    waitFor(barriers_.full, slot_[stages_], phase_, 0);
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
@@ -118,10 +116,7 @@ public:
     splice(end, body_, body_.ops.size() - 1);
     b_.setBlock(&after);
     releaseLastStage();
-    size_t behind = positionOf(*loop_.parent, &loop_) + 1;
-    if (loop_.parent->ops[behind]->kind == OpKind::DotWait)
-      ++behind;
-    splice(after, *loop_.parent, behind);
+    splice(after, *loop_.parent, placeBehind());
     loop_.set("num_stages", int64_t{1}); // done
     return {resultOf(slot_[stages_]), resultOf(phase_)};
   }
@@ -131,13 +126,11 @@ class Specializer {
 public:
   Specializer(Module &m, const NvTarget &target, const NvOptions &options) : m_(m), f_(*m.kernel()), target_(target), options_(options), b_(m) {
     b_.setFolding(false);
+    collect(*f_.block(), 0);
   }
 
   /// Somebody wants it, or it pays.
-  bool isWanted() {
-    collect(*f_.block(), 0);
-    return asked_ || (pays_ && !forbidden_);
-  }
+  bool isWanted() const { return asked_ || (pays_ && !forbidden_); }
   bool isAsked() const { return asked_; }
   Loc where() const { return asked_ ? asked_->loc : f_.loc; }
 
@@ -298,11 +291,7 @@ std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) con
       std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, taken + tiles));
       if (!need)
         return std::nullopt;
-      if (op->kind == OpKind::DescStore) {
-        const Type &t = op->operands.back()->type;
-        need = planBulkStore(m_.layoutOf(t), t.shape, t.elem)->sharedBytes(1);
-      }
-      scratch = std::max(scratch, *need);
+      scratch = std::max({scratch, *need, bulkBufferOf(m_, *op)});
     }
   }
   return tiles + scratch;
@@ -491,12 +480,10 @@ void Specializer::rewrite() {
   b_.setBlock(&before);
   b_.setLoc(loops_.front()->loop().loc);
   b_.setInlinedAt(loops_.front()->loop().inlinedAt);
-  Type barrier = Type::shared({1}, Elem::I64, 0);
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{"slots", int64_t{s.stages}}}));
-    s.full = b_.create1(OpKind::BarrierAlloc, {}, barrier, {{"slots", int64_t{s.stages}}, {"arrivals", int64_t{1}}});
-    s.empty = b_.create1(OpKind::BarrierAlloc, {}, barrier, {{"slots", int64_t{s.stages}}, {"arrivals", int64_t{options_.numWarps}}});
+    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps);
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]]);

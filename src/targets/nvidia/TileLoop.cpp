@@ -1,61 +1,23 @@
 // See TileLoop.h.
 #include "targets/nvidia/TileLoop.h"
-#include "layout/Conversion.h"
 #include "targets/nvidia/BaseArgument.h"
-#include "targets/nvidia/BulkStores.h"
+#include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/SharedNeeds.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
 
 using namespace ir;
 
-namespace {
-
-const Function &functionOf(const Op &op) {
-  const Region *r = op.parent->parent;
-  while (r->op)
-    r = r->op->parent->parent;
-  return *r->function;
-}
-
-} // namespace
-
-std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
-  switch (op.kind) {
-  case OpKind::Convert: {
-    const Type &from = op.operands[0]->type, &to = op.result()->type;
-    layout::ConversionOptions options;
-    options.maxBytes = static_cast<unsigned>(most);
-    return layout::planConversion(m.layoutOf(from), m.layoutOf(to), from.isPtr ? 64 : 8 * byteWidth(from.elem), options).cost.bytes;
-  }
-  case OpKind::Reduce:
-    return 4096;
-  case OpKind::Scan:
-  case OpKind::Gather:
-  case OpKind::Histogram:
-  case OpKind::ToShared:
-  case OpKind::Dot:
-    return std::nullopt;
-  default:
-    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
-        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume)
-      return 0;
-    return std::nullopt;
-  }
-}
-
 bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, const std::vector<const Op *> &loads) {
   const Op *loop = inner.parent->parent->op;
   if (!loop || loop->kind != OpKind::For || loop->intAttr("reverse") || inner.intAttr("ops_ahead"))
     return false;
-  const Function &f = functionOf(*loop);
+  const Function &f = *entryOf(*loop).parent->function;
   // Buffers of bulk stores are kept as long as the loop runs.
   uint64_t buffers = 0;
   for (const Op *op : inner.parent->ops)
-    if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
-      const Type &t = op->operands.back()->type;
-      buffers = std::max(buffers, planBulkStore(m.layoutOf(t), t.shape, t.elem)->sharedBytes(1));
-    }
+    buffers = std::max(buffers, bulkBufferOf(m, *op));
   if (buffers > freeBytes)
     return false;
   freeBytes -= buffers;
@@ -113,21 +75,6 @@ void TileLoop::place(Builder &b, const Block &prologue, Map map) const {
     }
     b.setBlock(outer);
   }
-}
-
-TileLoop::Map TileLoop::firstTile() const {
-  Map map{{body_.args[0], loop_.operands[0]}};
-  for (Value *v : slice_.carried())
-    map[v] = loop_.operands[2 + v->index];
-  return map;
-}
-
-TileLoop::Map TileLoop::nextTile(Builder &b) const {
-  Map now, next;
-  for (Value *v : slice_.carried())
-    next[v] = slice_.copy(b, slice_.nextOf(v), now);
-  next[body_.args[0]] = b.binary(OpKind::Add, body_.args[0], loop_.operands[2]);
-  return next;
 }
 
 } // namespace tegula::nvidia

@@ -12,12 +12,8 @@
 #pragma once
 #include "targets/nvidia/LoopSlice.h"
 #include "targets/nvidia/Nvidia.h"
-#include <optional>
 
 namespace tegula::nvidia {
-
-/// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.
-std::optional<uint64_t> scratchOf(const ir::Module &m, const ir::Op &op, uint64_t most);
 
 class TileLoop {
 public:
@@ -35,8 +31,8 @@ public:
   /// Appends a copy of `prologue` at the builder's block. `map` gives its parameters and the tile (firstTile, nextTile).
   void place(ir::Builder &b, const ir::Block &prologue, Map map) const;
 
-  Map firstTile() const;
-  Map nextTile(ir::Builder &b) const;
+  Map firstTile() const { return slice_.start(); }
+  Map nextTile(ir::Builder &b) const { return slice_.next(b, {}); }
   /// i1: there is a first tile; there is one after this.
   ir::Value *hasFirst(ir::Builder &b) const { return runsAhead(b, loop_, loop_.operands[0], 0); }
   ir::Value *hasNext(ir::Builder &b) const { return runsAhead(b, loop_, body_.args[0], 1); }

@@ -1,0 +1,59 @@
+// See SharedNeeds.h.
+#include "targets/nvidia/SharedNeeds.h"
+#include "layout/Conversion.h"
+#include "targets/nvidia/BulkStores.h"
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+bool makesTiles(const Op &op) { return op.kind == OpKind::SharedAlloc || op.kind == OpKind::ToShared || op.kind == OpKind::BarrierAlloc; }
+
+bool takesScratch(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Reduce:
+  case OpKind::Scan:
+  case OpKind::Gather:
+  case OpKind::Histogram:
+  case OpKind::ToShared:
+  case OpKind::Convert:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
+  switch (op.kind) {
+  case OpKind::Convert: {
+    const Type &from = op.operands[0]->type, &to = op.result()->type;
+    layout::ConversionOptions options;
+    options.maxBytes = static_cast<unsigned>(most);
+    return layout::planConversion(m.layoutOf(from), m.layoutOf(to), from.isPtr ? 64 : 8 * byteWidth(from.elem), options).cost.bytes;
+  }
+  case OpKind::Reduce:
+    return 4096;
+  case OpKind::Scan:
+  case OpKind::Gather:
+  case OpKind::Histogram:
+  case OpKind::ToShared:
+  case OpKind::Dot:
+    return std::nullopt;
+  default:
+    if (op.has(traits::Pure) || op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce ||
+        op.kind == OpKind::Yield || op.kind == OpKind::Condition || op.kind == OpKind::Assume)
+      return 0;
+    return std::nullopt;
+  }
+}
+
+uint64_t bulkBufferOf(const Module &m, const Op &op) {
+  if (op.kind != OpKind::DescStore && op.kind != OpKind::DescReduce)
+    return 0;
+  const Type &t = op.operands.back()->type;
+  return planBulkStore(m.layoutOf(t), t.shape, t.elem)->sharedBytes(1);
+}
+
+} // namespace tegula::nvidia

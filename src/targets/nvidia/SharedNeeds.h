@@ -1,0 +1,18 @@
+// What single operations of GPU IR want of a block's shared memory: asked before lowering by passes that keep tiles there, and by lowering
+// where an operation's room must not be missing later.
+#pragma once
+#include "ir/Ir.h"
+#include <optional>
+
+namespace tegula::nvidia {
+
+/// Makes a tile or mbarriers that live on behind the operation.
+bool makesTiles(const ir::Op &op);
+/// Takes scratch for values that change hands, or a tile of its own.
+bool takesScratch(const ir::Op &op);
+/// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.
+std::optional<uint64_t> scratchOf(const ir::Module &m, const ir::Op &op, uint64_t most);
+/// The least buffer (bytes) of a store or reduction by TMA; 0 for other operations.
+uint64_t bulkBufferOf(const ir::Module &m, const ir::Op &op);
+
+} // namespace tegula::nvidia
