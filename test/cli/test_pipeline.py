@@ -300,6 +300,22 @@ def test_reductions_of_every_rank_by_tma(tegula, tmp_path, op, elem, suffix, ran
     assert f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{suffix}.tile" in ptx and not re.search(r"\b(red|atom)\.global", ptx)
 
 
+ROWS = """x, index, out, M, stride, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    rows = tl.load(index + r)
+    tile = tl.load(x + rows[:, None] * stride + c[None, :], mask=(rows[:, None] >= 0) & (rows[:, None] < M) & (c[None, :] < stride), other=0)
+    tl.store(out + rows[:, None] * stride + c[None, :], tile * 2, mask=(rows >= 0)[:, None] & (c < stride)[None, :])
+"""
+
+
+def test_rows_by_index_move_no_tiles_of_pointers(tegula, tmp_path):
+    """What is loaded is one index for each row; addresses and masks of the tile are computed where the access wants them."""
+    gpu = tensor_kernel(tegula, tmp_path, 2, ROWS, "x:*bf16:16, index:*i32:16, out:*bf16:16, M:i32, stride:i32:16", dict(R=128, C=64), "gpu")
+    moved = re.findall(r"= convert .* : tensor<(\w+),", gpu)
+    assert moved and not [t for t in moved if t.startswith("128x64")], moved
+    assert gpu.count("vec = 8") == 2
+
+
 def test_nothing_is_copied_before_the_kernel_in_front_has_ended(tmp_path, tegula):
     source = tmp_path / "behind.py"
     source.write_text("""

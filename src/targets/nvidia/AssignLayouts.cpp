@@ -292,14 +292,17 @@ void Homes::carried(const Op &op) {
   }
 }
 
-/// The first access that takes its address from `v`, through element-wise and renaming operations.
+/// The first access that takes its address or its mask from `v`, through element-wise operations.
 const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
   auto it = users_.find(v);
   if (it == users_.end() || depth == 0)
     return nullptr;
-  for (const Op *u : it->second)
-    if ((u->kind == OpKind::Load || u->kind == OpKind::Store) && u->operands[0] == v)
+  for (const Op *u : it->second) {
+    bool isLoad = u->kind == OpKind::Load, isStore = u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw;
+    size_t mask = isLoad ? 1 : 2;
+    if ((isLoad || isStore) && (u->operands[0] == v || (u->operands.size() > mask && u->operands[mask] == v)))
       return u;
+  }
   for (const Op *u : it->second)
     if (u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape)
       if (const Op *found = memoryUser(u->result(), depth - 1))
@@ -361,8 +364,11 @@ void Homes::giveDefaults(const Block &b) {
     }
     visit(*op);
     for (const Value *v : op->results)
-      if (v->type.isTensor() && !renames(op->kind) && !isCheap(v))
-        set(v, defaultLayout(v->type.shape, warps_), Rank::Other);
+      if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
+        // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
+        const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
+        set(v, user ? access(*user).layout : defaultLayout(v->type.shape, warps_), Rank::Other);
+      }
   }
 }
 
