@@ -300,6 +300,25 @@ def test_reductions_of_every_rank_by_tma(tegula, tmp_path, op, elem, suffix, ran
     assert f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{suffix}.tile" in ptx and not re.search(r"\b(red|atom)\.global", ptx)
 
 
+IN_FRONT = """a, c, M, N, shift, BM: tl.constexpr, BN: tl.constexpr):
+    ad = tl.make_tensor_descriptor(a, [M, 64], [64, 1], [BM, 64])
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    x = ad.load([tl.program_id(0) * BM, 0])
+    cd.{write}([tl.program_id(0) * BM - shift, 0], tl.dot(x, x.T).to(cd.dtype))
+"""
+
+
+@pytest.mark.parametrize("write, tma, pointer", [("store", "cp.async.bulk.tensor.2d.global", "st.global.v4.b32"),
+                                                 ("atomic_add", "cp.reduce.async.bulk.tensor.2d.global", "red.relaxed.gpu.global.add.noftz.bf16 ")])
+def test_writes_that_may_begin_in_front_of_the_tensor(tegula, tmp_path, write, tma, pointer):
+    """By TMA; beside each copy a short loop for the case that they do. Which stands there only if it may be the case."""
+    emit = lambda body: tensor_kernel(tegula, tmp_path, 2, body, "a:*bf16:16, c:*bf16:16, M:i32:16, N:i32:16, shift:i32", dict(BM=64, BN=64))
+    ptx = emit(IN_FRONT.format(write=write))
+    assert ptx.count(tma) == ptx.count(pointer) == ptx.count('.pragma "nounroll"') and tma in ptx
+    ptx = emit(IN_FRONT.format(write=write).replace(" - shift", ""))
+    assert tma in ptx and pointer not in ptx
+
+
 ROWS = """x, index, out, M, stride, R: tl.constexpr, C: tl.constexpr):
     r, c = tl.arange(0, R), tl.arange(0, C)
     rows = tl.load(index + r)

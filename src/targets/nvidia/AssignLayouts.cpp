@@ -6,6 +6,7 @@
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
 #include "targets/nvidia/BulkStores.h"
+#include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/Remarks.h"
@@ -596,6 +597,9 @@ void Rewriter::write(const Op &op) {
   Op *now = clone(op, operands, results);
   if (vec > 1)
     now->set("vec", vec);
+  if (op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce)
+    if (std::vector<int64_t> dims = signedOffsets(op, homes_.facts()); !dims.empty())
+      now->set("signed", std::move(dims));
   finish(op, *now);
 }
 

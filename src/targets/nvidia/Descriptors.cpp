@@ -185,13 +185,20 @@ static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Valu
   return isSum && depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isNonNegative(o, facts, extents, entry, depth - 1); });
 }
 
-/// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): at a negative offset the instruction is illegal,
-/// and columns are clipped in groups of 16 bytes.
-static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts, const Block &entry) {
-  for (const Value *v : a.offsets)
-    if (!isNonNegative(v, facts, a.extents, entry))
-      return false;
-  return facts.of(a.extents[a.rank() - 1]).axes[0].divisibility * byteWidth(type.elem) % 16 == 0;
+std::vector<int64_t> signedOffsets(const Op &access, const AxisFacts &facts) {
+  DescAccess a = descAccess(access);
+  std::vector<int64_t> out;
+  for (unsigned d = 0; d < a.rank(); ++d)
+    if (!isNonNegative(a.offsets[d], facts, a.extents, entryOf(access)))
+      out.push_back(d);
+  return out;
+}
+
+/// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): columns are clipped in groups of 16 bytes, and at
+/// a negative offset the instruction is illegal. Where an offset may be negative that is looked at when the kernel runs (LowerBulk.cpp).
+static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts) {
+  return facts.of(a.extents[a.rank() - 1]).axes[0].divisibility * byteWidth(type.elem) % 16 == 0 &&
+         std::none_of(a.offsets.begin(), a.offsets.end(), [](const Value *v) { return constantInt(v).value_or(0) < 0; });
 }
 
 /// A launch has room for so many maps (runtime/TensorMaps.h): those of the first accesses of the kernel. Loads of equal blocks share one; what
@@ -236,9 +243,9 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
   }
   case OpKind::DescStore:
-    return canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return canWrite(a, type, facts) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return canWrite(a, type, facts, entry) && hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
 }
 

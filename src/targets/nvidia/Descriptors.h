@@ -29,6 +29,9 @@ TensorMap tensorMapOf(const ir::Op &tmaCopy);
 /// The map for a desc_store or desc_reduce that writes tiles of this form.
 TensorMap tensorMapOf(const ir::Op &access, const TmaTile &tile);
 
+/// Dimensions of a desc_store or desc_reduce in which the block may begin in front of the tensor, as far as `facts` and the extents tell.
+std::vector<int64_t> signedOffsets(const ir::Op &access, const AxisFacts &facts);
+
 /// Users of `tensor` among `users` that can take `tile`, which holds it, do so: dots by way of to_shared, conversions as loads from the
 /// tile, permutations as other views of it. The others stay.
 void useTile(ir::Module &m, ir::Block &block, const ir::Value *tensor, ir::Value *tile);

@@ -108,6 +108,8 @@ private:
   layout::ConversionOptions conversionOptions() const;
   /// Numbers and bits that depend on the thread; `mask`: all bits that some thread sets.
   V threadValue(const layout::ThreadMap &map, uint64_t &mask);
+  /// `sum` (null: 0) with the images of the bits of `index`, all of which are among `all`; adds what it may set to `mask`.
+  V movedBits(std::span<const uint32_t> images, V index, uint32_t all, V sum, uint64_t &mask);
   V threadBit(const layout::ThreadBit &bit);
   /// True in threads whose index has none of these bits; null if there are no bits.
   V noneOf(const layout::ThreadBit &bits);
@@ -131,21 +133,16 @@ private:
   void releaseAfter(const Op &op);
   /// The operation whose tile or ring a shared value is (a part of).
   static const Op *tileOf(const Value *v);
-  void toShared(const Op &op);
-  void sharedAlloc(const Op &op);
-  void asyncCopy(const Op &op);
+  void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op);
   /// Which thread starts TMA copies; null inside the producer, where there is only one.
   V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
   void producer(const Op &op);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
-  void barrierAlloc(const Op &op);
+  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op);
   void endBarriers(const Op &alloc, SharedRange r);
-  void barrierWait(const Op &op);
-  void barrierArrive(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
   V mapAddress(unsigned map);
-  void tmaCopy(const Op &op);
   V plus(V x, uint32_t n);
   Regs boxAt(std::span<Value *const> offsets, const std::vector<uint32_t> &at);
   V sharedAt(V base, V index, unsigned bytes);
@@ -157,16 +154,17 @@ private:
 
   // Stores and reductions by TMA (LowerBulk.cpp).
   void bulkStore(const Op &op);
+  void writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at);
   const BulkStore &bulkPlan(const Op &op);
+  V isInFront(const Op &op);
   void holdBuffers(const Op &loop), releaseBuffers(const Op &loop);
-  void makeFree(SharedRange r), finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
+  void makeFree(SharedRange r), waitForBulkWrites(), finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
   bool orderBulk(const Op &op);
   bool isTiling(const Op &op) const, haveSameTiles(const Op &x, const Op &y) const;
   static bool mayBeSame(int a, int b);
 
   // Memory (LowerMemory.cpp).
-  void load(const Op &op);
-  void store(const Op &op);
+  void load(const Op &op), store(const Op &op);
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
   AccessHints hints(const Op &op) const;
@@ -196,6 +194,8 @@ private:
   /// One instruction for `vec` registers after the other; the old values, if they are wanted.
   Regs atomics(const Op &op, const Atomic &a, unsigned vec);
   static AtomOp atomOp(std::string_view rmw);
+  /// A desc_reduce of one element.
+  void reduceElement(const Op &op, V pointer, V x, V pred);
   /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
   /// values. Gives no order: that is the caller's.
   Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);

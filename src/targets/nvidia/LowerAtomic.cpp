@@ -147,6 +147,15 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
   return old;
 }
 
+void Lowering::reduceElement(const Op &op, V pointer, V x, V pred) {
+  const ir::Type &t = op.operands.back()->type;
+  Atomic a{atomOp(op.strAttr("rmw")), *typeOf(t), MemSem::Relaxed, Scope::Gpu, false, false, false};
+  if (t.isFloatLike() && !Instr::hasAtomic(target_, false, a.op, a.type, 1))
+    byCompare(a, t.elem, pointer, {x}, pred);
+  else
+    in_->atomic(false, pointer, a.op, a.type, {x}, nullptr, a.sem, a.scope, pred, false);
+}
+
 Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred) {
   OpKind what = a.op == AtomOp::FAdd ? OpKind::FAdd : a.op == AtomOp::SMin ? OpKind::MinNum : OpKind::MaxNum;
   auto count = static_cast<unsigned>(values.size());

@@ -77,11 +77,18 @@ void Lowering::makeFree(SharedRange r) {
 
 // ---- order in global memory
 
+/// What this thread has written by bulk stores is there, and bulk copies see what went by pointers instead.
+void Lowering::waitForBulkWrites() {
+  in_->bulkWait(0, false);
+  if (llvm::any_of(bulkWrites_, [](const BulkWrite &w) { return w.op->find("signed") != nullptr; }))
+    in_->fenceProxyAsync(true);
+}
+
 /// Everything that bulk stores of this program have written is there for all its threads.
 void Lowering::finishBulkStores() {
   if (bulkWrites_.empty())
     return;
-  in_->bulkWait(0, false);
+  waitForBulkWrites();
   bulkWrites_.clear();
   bulkReads_.clear();
   barrier();
@@ -163,7 +170,7 @@ bool Lowering::orderBulk(const Op &op) {
     together |= !sameTiles;
   }
   if (wait) {
-    in_->bulkWait(0, false);
+    waitForBulkWrites();
     for (BulkWrite &w : bulkWrites_)
       w.isDone = true;
   }
@@ -173,6 +180,58 @@ bool Lowering::orderBulk(const Op &op) {
     barrier();
   addBulkWrite({arg, &op, true});
   return wait;
+}
+
+// ---- blocks that begin in front of the tensor
+
+/// Is an offset negative, where that cannot be excluded? A bulk write would be an illegal instruction then.
+V Lowering::isInFront(const Op &op) {
+  V any = nullptr;
+  if (op.find("signed"))
+    for (int64_t d : op.listAttr("signed")) {
+      V is = b_.CreateICmpSLT(scalar(ir::descAccess(op).offsets[static_cast<size_t>(d)]), b_.getInt32(0));
+      any = any ? b_.CreateOr(any, is) : is;
+    }
+  return any;
+}
+
+/// The way of such blocks: the lanes of a warp bring its step from the buffer to memory, 16 bytes (reductions: an element) at a time. A loop of few
+/// instructions and registers: it stands beside every copy, and is hardly ever run.
+void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at) {
+  ir::DescAccess a = ir::descAccess(op);
+  const ir::Type &t = a.value->type;
+  unsigned bytes = ir::byteWidth(t.elem), each = op.kind == OpKind::DescStore ? 16 / bytes : 1;
+  uint32_t count = static_cast<uint32_t>(plan.step.shape.numel()) / each;
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *body = newBlock("in_front"), *after = newBlock("in_front.end");
+  b_.CreateCondBr(b_.CreateICmpULT(lane_, b_.getInt32(count)), body, after);
+  b_.SetInsertPoint(body);
+  llvm::PHINode *index = b_.CreatePHI(b_.getInt32Ty(), 2);
+  index->addIncoming(lane_, before);
+  V isInside = nullptr, offset = nullptr;
+  for (unsigned d = 0; d < a.rank(); ++d) {
+    std::vector<uint32_t> images; // of the bits of the index
+    std::span<const uint64_t> bases = plan.memory.bases(layout::Dim::Offset);
+    for (uint64_t basis : bases.subspan(layout::log2Exact(each)))
+      images.push_back(static_cast<uint32_t>(plan.memory.outs().part(basis, layout::tensorDim(d))));
+    uint64_t mask = 0;
+    V c = b_.CreateAdd(plus(start[d], at[d]), movedBits(images, index, count - 1, nullptr, mask));
+    V is = b_.CreateICmpULT(c, scalar(a.extents[d])), way = b_.CreateMul(b_.CreateSExt(c, b_.getInt64Ty()), scalar(a.strides[d]));
+    isInside = conjunction(isInside, is);
+    offset = offset ? b_.CreateAdd(offset, way) : way;
+  }
+  V from = b_.CreateAdd(buffer, b_.CreateMul(index, b_.getInt32(each * bytes))), to = b_.CreateGEP(memType(t.scalarType()), scalar(a.base), offset);
+  if (op.kind == OpKind::DescStore)
+    in_->storeGlobal(to, in_->loadShared(from, llvm::FixedVectorType::get(b_.getInt32Ty(), 4)), isInside);
+  else
+    reduceElement(op, to, loadElement(from, t), isInside);
+  V next = b_.CreateAdd(index, b_.getInt32(32));
+  index->addIncoming(next, b_.GetInsertBlock());
+  llvm::LLVMContext &c = out_.getContext();
+  llvm::MDNode *keep = llvm::MDNode::get(c, llvm::MDString::get(c, "llvm.loop.unroll.disable"));
+  llvm::MDNode *loop = llvm::MDNode::getDistinct(c, {nullptr, keep});
+  loop->replaceOperandWith(0, loop);
+  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(count)), body, after)->setMetadata(llvm::LLVMContext::MD_loop, loop);
+  b_.SetInsertPoint(after);
 }
 
 // ---- the operation
@@ -200,9 +259,10 @@ void Lowering::bulkStore(const Op &op) {
   // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy unless it knows that.
   auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
   V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps))), from = uniform(first);
-  V pred = b_.CreateICmpEQ(lane_, b_.getInt32(0));
-  if (plan.idleWarps)
-    pred = b_.CreateAnd(pred, b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)));
+  V holdsPart = plan.idleWarps ? b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)) : b_.getTrue();
+  V pred = b_.CreateAnd(b_.CreateICmpEQ(lane_, b_.getInt32(0)), holdsPart), inFront = isInFront(op);
+  if (inFront)
+    pred = b_.CreateAnd(pred, b_.CreateNot(inFront));
   Regs start; // of the warp's part
   for (unsigned d = 0; d < a.rank(); ++d) {
     layout::ThreadMap map;
@@ -231,6 +291,8 @@ void Lowering::bulkStore(const Op &op) {
     storeShared(plan.memory, plus(first, buffer), part, plan.registers, t);
     in_->fenceProxyAsync();
     in_->syncWarp();
+    if (inFront)
+      ifThen(b_.CreateAnd(inFront, holdsPart), [&] { writeInFront(op, plan, plus(first, buffer), start, step.at); });
     for (const TmaTile::Box &box : plan.step.boxes()) {
       Regs at;
       for (unsigned d = a.rank(); d-- > 0;)

@@ -142,30 +142,31 @@ private:
 
 // ---- functions of the thread
 
+V Lowering::movedBits(std::span<const uint32_t> images, V index, uint32_t all, V sum, uint64_t &mask) {
+  // Bits that move by the same distance are moved together.
+  std::map<int, uint32_t> groups; // distance -> input bits
+  for (size_t i = 0; i < images.size(); ++i)
+    for (uint32_t image = images[i]; image; image &= image - 1)
+      groups[std::countr_zero(image) - static_cast<int>(i)] |= 1u << i;
+  for (auto [distance, bits] : groups) {
+    V part = bits == all ? index : b_.CreateAnd(index, b_.getInt32(bits));
+    part = distance > 0 ? b_.CreateShl(part, distance) : distance < 0 ? b_.CreateLShr(part, -distance) : part;
+    uint64_t image = distance >= 0 ? uint64_t{bits} << distance : bits >> -distance;
+    sum = !sum ? part : mask & image ? b_.CreateXor(sum, part) : b_.CreateAdd(sum, part, "", true, true);
+    mask |= image;
+  }
+  return sum ? sum : b_.getInt32(0);
+}
+
 V Lowering::threadValue(const ThreadMap &map, uint64_t &mask) {
   mask = 0;
-  V sum = nullptr;
-  // Bits that move by the same distance are moved together.
-  auto add = [&](const std::vector<uint32_t> &images, uint32_t all, const std::function<V()> &index) {
-    std::map<int, uint32_t> groups; // distance -> input bits
-    for (size_t i = 0; i < images.size(); ++i)
-      for (uint32_t image = images[i]; image; image &= image - 1)
-        groups[std::countr_zero(image) - static_cast<int>(i)] |= 1u << i;
-    for (auto [distance, bits] : groups) {
-      V part = bits == all ? index() : b_.CreateAnd(index(), b_.getInt32(bits));
-      part = distance > 0 ? b_.CreateShl(part, distance) : distance < 0 ? b_.CreateLShr(part, -distance) : part;
-      uint64_t image = distance >= 0 ? uint64_t{bits} << distance : bits >> -distance;
-      sum = !sum ? part : mask & image ? b_.CreateXor(sum, part) : b_.CreateAdd(sum, part, "", true, true);
-      mask |= image;
-    }
-  };
   // Lane and warp stand side by side in the index of the thread.
   std::vector<uint32_t> thread = map.lane;
   thread.resize(5);
   thread.insert(thread.end(), map.warp.begin(), map.warp.end());
-  add(thread, 32 * options_.numWarps - 1, [&] { return tid_; });
-  add(map.block, options_.numCtas - 1, [&] { return in_->special(Special::ClusterRank); });
-  return sum ? sum : b_.getInt32(0);
+  V sum = movedBits(thread, tid_, 32 * options_.numWarps - 1, nullptr, mask);
+  bool hasBlocks = llvm::any_of(map.block, [](uint32_t image) { return image != 0; });
+  return hasBlocks ? movedBits(map.block, in_->special(Special::ClusterRank), options_.numCtas - 1, mask ? sum : nullptr, mask) : sum;
 }
 
 V Lowering::threadBit(const ThreadBit &bit) {
