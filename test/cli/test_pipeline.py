@@ -335,6 +335,28 @@ def test_rows_by_index_move_no_tiles_of_pointers(tegula, tmp_path):
     assert gpu.count("vec = 8") == 2
 
 
+GATHERED = """x, w, index, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    xd = tl.make_tensor_descriptor(x, [M, K], [K, 1], [1, BK])
+    wd = tl.make_tensor_descriptor(w, [K, N], [N, 1], [BK, BN])
+    od = tl.make_tensor_descriptor(out, [M, N], [N, 1], [1, BN])
+    rows = tl.load(index + tl.program_id(0) * BM + tl.arange(0, BM))
+    n = tl.program_id(1) * BN
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(xd.gather(rows, k), wd.load([k, n]), acc)
+    od.scatter(acc.to(tl.bfloat16), rows, n)
+"""
+
+
+def test_gathered_operands_are_copied_asynchronously(tegula, tmp_path):
+    """Straight to the ring, 16 bytes at a time; what depends on the rows alone is moved to where the copies want it in front of the loop."""
+    sig = "x:*bf16:16, w:*bf16:16, index:*i32:16, out:*bf16:16, M:i32, N:i32:16, K:i32:16"
+    gpu = tensor_kernel(tegula, tmp_path, 2, GATHERED, sig, dict(BM=128, BN=128, BK=64), "gpu")
+    body = loop(gpu)
+    assert "async_copy" in body and "{vec = 8}" in body and "tma_copy" in body
+    assert not re.search(r"convert|shared_store|to_shared|shared_load| load ", body)
+
+
 def test_nothing_is_copied_before_the_kernel_in_front_has_ended(tmp_path, tegula):
     source = tmp_path / "behind.py"
     source.write_text("""

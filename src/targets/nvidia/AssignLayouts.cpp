@@ -97,6 +97,23 @@ public:
     return cheap_[v] = cheap;
   }
 
+  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration.
+  bool isMovedInParts(const Value *v) const {
+    const Op *op = v->def;
+    if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
+      return false;
+    const Value *moved = nullptr;
+    for (const Value *o : op->operands)
+      if (!isCheap(o)) {
+        if (moved)
+          return false;
+        moved = o;
+      }
+    while (moved && moved->def && renames(moved->def->kind))
+      moved = moved->def->operands[0];
+    return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
+  }
+
   Access access(const Op &op) const {
     const Value *pointer = op.operands[0];
     bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
@@ -455,7 +472,7 @@ Value *Rewriter::want(const Value *v, uint16_t layout) {
     return done;
   const Op *op = v->def;
   Value *made;
-  if (op && (renames(op->kind) || homes_.isCheap(v))) {
+  if (op && (renames(op->kind) || homes_.isCheap(v) || (typeOf(v).layout != layout && homes_.isMovedInParts(v)))) {
     std::vector<Value *> operands;
     for (const Value *o : op->operands)
       operands.push_back(renames(op->kind) && o->type.isTensor()
