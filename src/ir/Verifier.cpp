@@ -229,8 +229,15 @@ bool Verifier::family(const Op &op) {
     return op.find("axis") && op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)
                ? true
                : bad(&op, "needs axis 0..2 and gives i32");
-  case OpKind::SmId: case OpKind::Clock:
-    return op.result()->type == Type::scalar(op.kind == OpKind::SmId ? Elem::I32 : Elem::I64) || bad(&op, "gives another type");
+  case OpKind::SmId: case OpKind::Clock: case OpKind::ClusterRank:
+    return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "gives another type");
+  case OpKind::ClusterGather: {
+    Shape parts = op.result()->type.shape;
+    if (parts.rank())
+      parts.erase(0);
+    return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape && op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
+           bad(&op, "gives its operand's type with one more axis in front");
+  }
   case OpKind::Range:
     return op.find("start") && op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)
                ? true

@@ -401,7 +401,7 @@ ValueFacts Analysis::computePure(const Op &op) const {
     if (std::optional<int64_t> c = constantInt(op.result()))
       return constant(t, *c);
     return constant(t, 1);
-  case OpKind::ProgramId: case OpKind::NumPrograms: {
+  case OpKind::ProgramId: case OpKind::NumPrograms: case OpKind::ClusterRank: {
     ValueFacts f = nothing(t);
     f.nonNegative = true;
     return f;

@@ -28,10 +28,6 @@ struct Home {
   Rank rank = Rank::None;
 };
 
-bool renames(OpKind k) {
-  return k == OpKind::ExpandDims || k == OpKind::Broadcast || k == OpKind::Permute || k == OpKind::Reshape || k == OpKind::Splat;
-}
-
 /// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
 bool isIndexArithmetic(OpKind k) {
   return (k >= OpKind::Add && k <= OpKind::CmpI) || k == OpKind::Trunc || k == OpKind::ZExt || k == OpKind::SExt ||
@@ -261,6 +257,12 @@ void Homes::visit(const Op &op) {
             h.rank);
     return;
   }
+  case OpKind::ClusterGather:
+    if (op.operands[0]->type.isScalar())
+      return set(op.result(), gatheredLayout(scalarLayout(warps_), op.result()->type.shape), Rank::Other);
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), gatheredLayout(layoutOf(h), op.result()->type.shape), h.rank);
+    return;
   case OpKind::Gather:
     if (Home h = of(op.operands[1]); h.layout)
       set(op.result(), h);

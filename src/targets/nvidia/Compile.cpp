@@ -7,6 +7,7 @@
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/PartitionCluster.h"
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
 #include "targets/nvidia/RotateDots.h"
@@ -39,7 +40,7 @@ struct Compilation {
   CompileTimes times;
 };
 
-bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions &options, Stage upTo, DiagEngine &diag,
+bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions options, Stage upTo, DiagEngine &diag,
                Compilation &c) {
   const ir::Function *kernel = module.kernel();
   if (!kernel) {
@@ -49,7 +50,11 @@ bool compileTo(const ir::Module &module, const NvTarget &target, const NvOptions
   if (!targets::checkExtents(*kernel->block(), diag))
     return false;
   targets::Lap lap;
-  c.gpu = assignLayouts(module, target, options, &diag);
+  std::unique_ptr<ir::Module> part;
+  if (options.numCtas > 1)
+    if (part = partitionCluster(module, options.numCtas, &diag); !part)
+      options.numCtas = 1;
+  c.gpu = assignLayouts(part ? *part : module, target, options, &diag);
   lap.into(c.times.layoutNs);
   dropSelectsUnderMask(*c.gpu);
   rotateDots(*c.gpu, options);

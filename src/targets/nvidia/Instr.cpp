@@ -125,6 +125,16 @@ V Instr::special(Special s) {
   return call;
 }
 
+V Instr::programId(unsigned axis) {
+  constexpr Special ids[] = {Special::CtaIdX, Special::CtaIdY, Special::CtaIdZ};
+  return special(clustered && axis == 0 ? Special::ClusterIdX : ids[axis]);
+}
+
+V Instr::programCount(unsigned axis) {
+  constexpr Special sizes[] = {Special::GridX, Special::GridY, Special::GridZ};
+  return special(clustered && axis == 0 ? Special::ClustersX : sizes[axis]);
+}
+
 V Instr::sharedBase() {
   constexpr uint32_t firstUserByte = 0x400;
   if (sim())
@@ -216,9 +226,8 @@ void Instr::assertFail(V record) {
   b.SetInsertPoint(fill);
   store(offsetof(TegulaGpuRecord, code), i32(TEGULA_FAULT_ASSERT));
   store(offsetof(TegulaGpuRecord, site), i32(site_));
-  const Special ids[] = {Special::CtaIdX, Special::CtaIdY, Special::CtaIdZ};
-  for (size_t k = 0; k < 3; ++k)
-    store(offsetof(TegulaGpuRecord, pid) + 4 * k, special(ids[k]));
+  for (unsigned k = 0; k < 3; ++k)
+    store(offsetof(TegulaGpuRecord, pid) + 4 * k, programId(k));
   memoryFence(Scope::Sys);
   b.CreateBr(stop);
   b.SetInsertPoint(stop);

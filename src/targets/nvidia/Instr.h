@@ -40,8 +40,11 @@ public:
   llvm::IRBuilder<> &b;
   const NvTarget &target;
   void setSite(int site) { site_ = site; }
+  /// A program is a cluster of CTAs, not one of them.
+  bool clustered = false;
 
   V special(Special s); // i32
+  V programId(unsigned axis), programCount(unsigned axis); // i32
   V smId();             // i32; the simulator has none: 0
   V globalTimer();      // i64, nanoseconds; another number in every thread
   /// Address of the CTA's first byte of dynamic shared memory (with the CTA's rank, as all own addresses), 1024-aligned.

@@ -205,6 +205,21 @@ LinearLayout reducedLayout(const LinearLayout &l, const Shape &shape, unsigned a
   return mapped(l, shape.rank(), to, [&](Coords &c) { c.erase(c.begin() + axis); });
 }
 
+LinearLayout gatheredLayout(const LinearLayout &l, const Shape &gathered) {
+  std::vector<BasisRow> rows = rowsOf(l, gathered.rank() - 1);
+  for (BasisRow &row : rows)
+    for (Coords &c : row.images)
+      c.insert(c.begin(), 0);
+  for (int64_t part = 1; part < gathered[0]; part *= 2) {
+    Coords c(gathered.rank());
+    c[0] = part;
+    rows[0].images.push_back(std::move(c));
+  }
+  return build(gathered, std::move(rows));
+}
+
+LinearLayout scalarLayout(unsigned warps) { return Dealer({}, warps).finish(); }
+
 LinearLayout joinedLayout(const LinearLayout &l, const Shape &operand) {
   std::vector<BasisRow> rows = rowsOf(l, operand.rank());
   for (BasisRow &row : rows)

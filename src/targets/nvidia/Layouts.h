@@ -30,6 +30,10 @@ LinearLayout fmaOperandLayout(const LinearLayout &acc, const ir::Shape &operand,
 
 /// The layout of the result of a reduction along `axis`.
 LinearLayout reducedLayout(const LinearLayout &l, const ir::Shape &shape, unsigned axis);
+/// Parts that CTAs exchange, of layout `l` (scalarLayout of scalars): with a new first axis, along which a thread holds all elements.
+LinearLayout gatheredLayout(const LinearLayout &l, const ir::Shape &gathered);
+/// Every thread holds the one element.
+LinearLayout scalarLayout(unsigned warps);
 /// The layout of a join's result: the operand's, pairs next to each other in registers. And of a split's operand halves.
 LinearLayout joinedLayout(const LinearLayout &l, const ir::Shape &operand);
 /// Layout for a split's operand such that pairs lie in one thread: `l` if it does already, else derived from it.
@@ -40,6 +44,11 @@ LinearLayout concatenatedLayout(const LinearLayout &l, const ir::Shape &operand,
 /// And back, given a layout whose halves along the axis lie in different registers of each thread.
 LinearLayout catOperandLayout(const LinearLayout &l, const ir::Shape &operand);
 
+/// Splat, expand_dims, broadcast, permute, reshape: nothing is computed, elements get other coordinates.
+inline bool renames(ir::OpKind k) {
+  using ir::OpKind;
+  return k == OpKind::ExpandDims || k == OpKind::Broadcast || k == OpKind::Permute || k == OpKind::Reshape || k == OpKind::Splat;
+}
 /// For ops that only rename coordinates (ExpandDims, Broadcast, Permute, Reshape): the layout the operand must have so that
 /// no data moves, given the result's; and for those where it is determined, the result's given the operand's.
 LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result);

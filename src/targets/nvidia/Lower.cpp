@@ -86,6 +86,7 @@ void Lowering::beginKernel() {
   meta_.clusterCtas = options_.numCtas;
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
   in_.emplace(b_, target_, target_.simulate ? function_->getArg(0) : nullptr);
+  in_->clustered = isCluster();
   vec_.emplace(targets::VecEmitter{b_, vecTarget_});
   arguments();
   tid_ = in_->special(Special::Tid);
@@ -160,15 +161,18 @@ void Lowering::lowerOp(const Op &op) {
     return set(op.result(), Regs(registersOf(op.result()->type), llvm::UndefValue::get(regType(op.result()->type))));
   case OpKind::ProgramId:
   case OpKind::NumPrograms: {
-    constexpr Special ids[] = {Special::CtaIdX, Special::CtaIdY, Special::CtaIdZ}, sizes[] = {Special::GridX, Special::GridY, Special::GridZ};
-    auto axis = static_cast<size_t>(op.intAttr("axis"));
-    return set(op.result(), {in_->special((op.kind == OpKind::ProgramId ? ids : sizes)[axis])});
+    auto axis = static_cast<unsigned>(op.intAttr("axis"));
+    return set(op.result(), {op.kind == OpKind::ProgramId ? in_->programId(axis) : in_->programCount(axis)});
   }
   case OpKind::SmId:
-    return set(op.result(), {in_->smId()});
+    return set(op.result(), isCluster() ? fromOwners(op, {in_->smId()}, op.result()->type) : Regs{in_->smId()});
   case OpKind::Clock:
     // Threads read different times, but a scalar is one number.
     return set(op.result(), fromOwners(op, {in_->globalTimer()}, op.result()->type));
+  case OpKind::ClusterRank:
+    return set(op.result(), {in_->special(Special::ClusterRank)});
+  case OpKind::ClusterGather:
+    return clusterGather(op);
   case OpKind::GridWait:
   case OpKind::GridLaunch:
     in_->setSite(siteOf(op));
@@ -213,7 +217,7 @@ void Lowering::lowerOp(const Op &op) {
     return bulkStore(op);
   case OpKind::Barrier:
     finishBulkStores();
-    return barrier();
+    return meet();
   case OpKind::Dot:
     return dot(op);
   case OpKind::DotWait:

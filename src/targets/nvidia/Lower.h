@@ -95,7 +95,8 @@ private:
 
   // Tensors that change hands (LowerShared.cpp).
   struct PlanEmit;
-  void convert(const Op &op);
+  void convert(const Op &op), clusterGather(const Op &op);
+  void move(const Op &op, const LinearLayout &before, const LinearLayout &behind);
   /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
   /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
@@ -124,6 +125,13 @@ private:
   V warpScratch(const Op &op, uint64_t bytes);
   /// All threads meet. Scratch of the current operation counts as written afterwards.
   void barrier();
+  /// All threads of the program meet, for the order of accesses to global memory: those of the cluster, if there is one.
+  void meet();
+  bool isCluster() const { return options_.numCtas > 1; }
+  /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.
+  V isDoneHere(const Op &op) {
+    return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
+  }
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
@@ -226,6 +234,7 @@ private:
     const Value *pointer;
     bool writes;
     const Op *tiled = nullptr; // a store whose elements are always written by the same threads
+    bool isWhole = false;      // by all CTAs of a cluster, or the first one of them
   };
   /// All that order depends on at one place; what another path to a place has done is added.
   struct Accesses {

@@ -95,7 +95,7 @@ void Lowering::atomic(const Op &op) {
   bool isOrdered = a->sem != MemSem::Relaxed;
   if (isOrdered) {
     finishBulkStores();
-    barrier();
+    meet();
   } else {
     orderAccess(op, true);
   }
@@ -117,7 +117,7 @@ void Lowering::atomic(const Op &op) {
   if (a->wantOld)
     set(op.result(), fromOwners(op, old, op.result()->type));
   if (isOrdered)
-    barrier();
+    meet();
 }
 
 Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
@@ -125,7 +125,7 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
   bool isCas = a.op == AtomOp::Cas;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[isCas ? 2 : 1]);
   const Regs *mask = !isCas && op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
-  V owns = ownsElements(t.layout);
+  V owns = conjunction(ownsElements(t.layout), isDoneHere(op));
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;
   Regs old;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
@@ -191,7 +191,8 @@ Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values,
 }
 
 Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {
-  if (!ownsElements(t.layout))
+  bool isWhole = isCluster() && (op.intAttr("whole") || t.isScalar()); // the first CTA has them
+  if (!isWhole && !ownsElements(t.layout))
     return x;
   unsigned bytes = t.isPtr ? 8 : ir::byteWidth(t.elem);
   V memory = scratch(op, static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytes);
@@ -199,10 +200,13 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {
   auto address = [&](unsigned r) { return t.isScalar() ? memory : sharedAt(memory, flatIndex(t.layout, r), bytes); };
   for (unsigned r = 0; r < x.size(); ++r)
     storeElement(address(r), x[r], t, owns);
-  barrier();
+  isWhole ? meet() : barrier();
   Regs out;
   for (unsigned r = 0; r < x.size(); ++r)
-    out.push_back(loadElement(address(r), t));
+    out.push_back(isWhole ? fromMemory(in_->loadShared(in_->mapShared(address(r), b_.getInt32(0)), memType(t.scalarType()), nullptr, nullptr, true), t)
+                          : loadElement(address(r), t));
+  if (isWhole)
+    meet(); // nobody overwrites what another CTA still reads
   return out;
 }
 

@@ -91,7 +91,7 @@ void Lowering::finishBulkStores() {
   waitForBulkWrites();
   bulkWrites_.clear();
   bulkReads_.clear();
-  barrier();
+  meet();
 }
 
 /// The same before asynchronous copies are set up, if one of the kernel may read what was written.
@@ -104,6 +104,8 @@ bool Lowering::mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
 
 /// Do the blocks of the store start at multiples of their extents?
 bool Lowering::isTiling(const Op &op) const {
+  if (op.find("tiles")) // of parts: PartitionCluster.cpp
+    return op.intAttr("tiles") != 0;
   ir::DescAccess a = ir::descAccess(op);
   for (unsigned d = 0; d < a.rank(); ++d)
     if (facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)
@@ -121,7 +123,7 @@ bool Lowering::haveSameTiles(const Op &x, const Op &y) const {
     std::optional<int64_t> c = ir::constantInt(p);
     return p == q || (c && c == ir::constantInt(q));
   };
-  return a.base == b.base && a.value->type == b.value->type && llvm::equal(a.extents, b.extents, isSame) && llvm::equal(a.strides, b.strides, isSame) &&
+  return a.base == b.base && a.value->type == b.value->type && x.intAttr("part", -1) == y.intAttr("part", -1) && llvm::equal(a.extents, b.extents, isSame) && llvm::equal(a.strides, b.strides, isSame) &&
          isTiling(x) && isTiling(y);
 }
 
@@ -155,9 +157,12 @@ void Lowering::addBulkWrite(const BulkWrite &w) {
 /// True if all earlier copies of this thread are done.
 bool Lowering::orderBulk(const Op &op) {
   int arg = baseArgument(op.operands[0]);
-  bool meet = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg); }), wait = false, together = false;
+  bool isWhole = op.intAttr("whole") != 0, wait = false, together = false;
+  bool isBehind = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  // Of asynchronous copies only this CTA's are known to be over.
+  isBehind |= isCluster() && llvm::any_of(copied_, [&](int a) { return mayBeSame(a, arg); });
   // Behind plain accesses of other threads, which another path to memory does not see by itself.
-  if (meet)
+  if (isBehind)
     in_->fenceProxyAsync(true);
   for (const BulkWrite &w : bulkWrites_) {
     bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
@@ -176,8 +181,8 @@ bool Lowering::orderBulk(const Op &op) {
   }
   if (together)
     bulkWrites_.clear();
-  if (meet || together)
-    barrier();
+  if (isBehind || together)
+    meet();
   addBulkWrite({arg, &op, true});
   return wait;
 }
@@ -260,6 +265,8 @@ void Lowering::bulkStore(const Op &op) {
   auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
   V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps))), from = uniform(first);
   V holdsPart = plan.idleWarps ? b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)) : b_.getTrue();
+  if (V here = isDoneHere(op))
+    holdsPart = b_.CreateAnd(holdsPart, here);
   V pred = b_.CreateAnd(b_.CreateICmpEQ(lane_, b_.getInt32(0)), holdsPart), inFront = isInFront(op);
   if (inFront)
     pred = b_.CreateAnd(pred, b_.CreateNot(inFront));

@@ -60,7 +60,7 @@ void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Val
 /// What came before along another path is unknown: the next access or use of scratch has to be careful.
 void Lowering::forgetAccesses() {
   seen_.clear();
-  seen_.push_back({-1, nullptr, true});
+  seen_.push_back({-1, nullptr, true, nullptr, true});
   memory_.unknownBefore();
 }
 
@@ -70,7 +70,7 @@ bool Lowering::accessesIn(const ir::Block &b, Accesses &out) const {
   for (const Op *op : b.ops) {
     bool isRead = op->kind == ir::OpKind::Load, isAtomic = op->kind == ir::OpKind::AtomicRmw || op->kind == ir::OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == ir::OpKind::Store)
-      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr});
+      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr, op->intAttr("whole") != 0});
     else if (op->kind == ir::OpKind::DescStore || op->kind == ir::OpKind::DescReduce)
       out.bulkWrites.push_back({baseArgument(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))
@@ -143,7 +143,7 @@ void Lowering::forLoop(const Op &op) {
   b_.SetInsertPoint(after);
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {
-    auto same = [](const Seen &a, const Seen &b) { return a.arg == b.arg && a.pointer == b.pointer && a.writes == b.writes && a.tiled == b.tiled; };
+    auto same = [](const Seen &a, const Seen &b) { return a.arg == b.arg && a.pointer == b.pointer && a.writes == b.writes && a.tiled == b.tiled && a.isWhole == b.isWhole; };
     return seen_.size() >= earlier.seen.size() && std::equal(earlier.seen.begin(), earlier.seen.end(), seen_.begin(), same) &&
            bulkWrites_.size() >= earlier.bulkWrites.size() && bulkReads_.size() >= earlier.bulkReads.size();
   };

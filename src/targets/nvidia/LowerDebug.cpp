@@ -75,7 +75,7 @@ void Lowering::print(const Op &op) {
   in_->setSite(number);
   auto one = [&](int operand, V index, V x, V owns, llvm::ArrayRef<V> coordinates) {
     ifThen(owns, [&] {
-      Regs args = {in_->special(Special::CtaIdX), in_->special(Special::CtaIdY), in_->special(Special::CtaIdZ)};
+      Regs args = {in_->programId(0), in_->programId(1), in_->programId(2)};
       args.append(coordinates.begin(), coordinates.end());
       std::string conversion;
       if (operand >= 0) {
@@ -88,7 +88,7 @@ void Lowering::print(const Op &op) {
     });
   };
   if (op.operands.empty())
-    one(-1, b_.getInt64(0), nullptr, ownsElements(0), {});
+    one(-1, b_.getInt64(0), nullptr, conjunction(ownsElements(0), isDoneHere(op)), {});
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &t = op.operands[k]->type;
     const Regs &x = get(op.operands[k]);
@@ -97,7 +97,7 @@ void Lowering::print(const Op &op) {
       for (unsigned axis = 0; axis < t.shape.rank(); ++axis)
         at.push_back(coordinate(t.layout, axis, r));
       one(static_cast<int>(k), t.isScalar() ? b_.getInt64(0) : b_.CreateZExt(flatIndex(t.layout, r), b_.getInt64Ty()), x[r],
-          ownsElements(t.layout), at);
+          conjunction(ownsElements(t.layout), isDoneHere(op)), at);
     }
   }
 }

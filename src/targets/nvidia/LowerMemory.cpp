@@ -9,18 +9,23 @@ using ir::OpKind;
 int Lowering::baseArgument(const Value *p) const { return nvidia::baseArgument(p, *source_); }
 
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
-/// different memory or (in-place element-wise kernels) of the same element by the same thread.
+/// different memory or (in-place element-wise kernels) of the same element by the same thread. In a cluster that is so of what is shared out
+/// only: what is not all CTAs read and the first one writes.
 void Lowering::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = baseArgument(pointer);
   if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBulkStores();
-  for (const Seen &s : seen_)
-    if ((s.writes || writes) && mayBeSame(s.arg, arg) && s.pointer != pointer && s.tiled != &op) {
-      barrier();
-      break;
-    }
-  seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr});
+  bool isWhole = op.intAttr("whole") != 0;
+  auto isBefore = [&](const Seen &s) {
+    bool isOther = mayBeSame(s.arg, arg) && s.pointer != pointer && s.tiled != &op;
+    return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
+  };
+  // Of asynchronous copies only this CTA's are known to be over.
+  bool copies = isCluster() && writes && llvm::any_of(copied_, [&](int a) { return mayBeSame(a, arg); });
+  if (copies || llvm::any_of(seen_, isBefore))
+    meet();
+  seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr, isWhole});
 }
 
 AccessHints Lowering::hints(const Op &op) const {
@@ -70,7 +75,7 @@ void Lowering::store(const Op &op) {
   const Regs *mask = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
   auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
   llvm::Type *memory = memType(t.scalarType());
-  V owns = ownsElements(t.layout);
+  V owns = conjunction(ownsElements(t.layout), isDoneHere(op));
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
     if (r & free)

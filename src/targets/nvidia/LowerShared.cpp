@@ -58,14 +58,12 @@ struct Lowering::PlanEmit {
   }
 
   void barrier(ExchangeScope scope) {
-    if (scope == ExchangeScope::Cluster) {
-      l.in_->clusterArrive(false);
-      l.in_->clusterWait();
-    } else if (scope == ExchangeScope::Cta) {
+    if (scope == ExchangeScope::Cluster)
+      l.meet();
+    else if (scope == ExchangeScope::Cta)
       l.barrier();
-    } else {
+    else
       l.in_->syncWarp();
-    }
   }
 
   void store(const SharedSide &side, const SharedAccess &a, std::span<const V> values) {
@@ -279,11 +277,26 @@ void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &
 
 // ---- conversions
 
-void Lowering::convert(const Op &op) {
+void Lowering::convert(const Op &op) { move(op, layoutOf(op.operands[0]), layoutOf(op.result())); }
+
+/// Parts of CTAs and all parts in every CTA are two layouts of one tensor.
+void Lowering::clusterGather(const Op &op) {
+  const ir::Type &part = op.operands[0]->type, &all = op.result()->type;
+  unsigned blockBits = layout::log2Exact(all.shape[0]);
+  const LinearLayout own = part.isScalar() ? scalarLayout(options_.numWarps) : layoutOf(op.operands[0]);
+  layout::DimList ins = own.ins();
+  std::vector<uint64_t> bases(own.bases().begin(), own.bases().end());
+  ins.push({layout::Dim::Block, static_cast<uint8_t>(blockBits)});
+  for (unsigned i = 0; i < blockBits; ++i)
+    bases.push_back(static_cast<uint64_t>(part.numel()) << i);
+  move(op, LinearLayout(ins, layout::tensorDims(all.shape), bases), layoutOf(op.result()).growIn(layout::Dim::Block, blockBits));
+}
+
+void Lowering::move(const Op &op, const LinearLayout &before, const LinearLayout &behind) {
   const Value *from = op.operands[0];
   const ir::Type &t = op.result()->type;
   unsigned bits = elementBits(t);
-  ConversionPlan plan = layout::planConversion(layoutOf(from), layoutOf(op.result()), bits, conversionOptions());
+  ConversionPlan plan = layout::planConversion(before, behind, bits, conversionOptions());
   in_->setSite(siteOf(op));
   bool shared = plan.kind == layout::ConversionKind::Shared;
   V memory = !shared ? shared_ : plan.scope == ExchangeScope::Warp ? warpScratch(op, plan.cost.bytes) : scratch(op, plan.cost.bytes);

@@ -84,6 +84,19 @@ void Lowering::barrier() {
     in_->namedBarrier(1, 32 * options_.numWarps);
   else
     in_->barrier();
+  if (!isCluster())
+    seen_.clear();
+  memory_.metAtBarrier();
+  for (SharedRange r : scratch_)
+    memory_.touched(r, true);
+}
+
+void Lowering::meet() {
+  if (!isCluster())
+    return barrier();
+  assert(!hasProducer_ && "the producer does not come to a barrier of the cluster");
+  in_->clusterArrive(false);
+  in_->clusterWait();
   seen_.clear();
   memory_.metAtBarrier();
   for (SharedRange r : scratch_)
@@ -148,7 +161,7 @@ void Lowering::sharedAlloc(const Op &op) {
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
     if (wroteGlobal())
-      barrier();
+      meet();
   }
   set(op.result(), {sharedAddress(r)});
 }
@@ -183,7 +196,7 @@ void Lowering::barrierAlloc(const Op &op) {
     in_->fenceMbarrierInit();
   });
   in_->fenceProxyAsync(wrote);
-  barrier();
+  wrote ? meet() : barrier();
   set(op.result(), {first});
 }
 
