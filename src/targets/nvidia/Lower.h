@@ -15,10 +15,9 @@
 #include "passes/AxisFacts.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/common/Vec.h"
-#include "targets/nvidia/BulkStores.h"
+#include "targets/nvidia/Accesses.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
-#include "targets/nvidia/SharedMemory.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
@@ -228,20 +227,6 @@ private:
   std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
 
-  /// Accesses since the last barrier, for orderAccess: argument (or -1) and, of this iteration, pointer.
-  struct Seen {
-    int arg;
-    const Value *pointer;
-    bool writes;
-    const Op *tiled = nullptr; // a store whose elements are always written by the same threads
-    bool isWhole = false;      // by all CTAs of a cluster, or the first one of them
-  };
-  /// All that order depends on at one place; what another path to a place has done is added.
-  struct Accesses {
-    llvm::SmallVector<Seen, 8> seen;
-    llvm::SmallVector<BulkWrite, 2> bulkWrites;
-    llvm::SmallVector<SharedRange, 2> bulkReads;
-  };
   /// At the border of a block.
   Accesses accesses() {
     turns_ = {};
