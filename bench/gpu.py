@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """GPU benchmark: the same kernel source through tegula and Triton, and the libraries behind torch, in one process, interleaved.
 
-`gpu.py [--rows TEXT] [--json FILE] [--quick]`. Each round runs every peer once with the L2 cache flushed before it; what counts is the median over the
-rounds. Outputs are compared with torch's first; a wrong one is an error of the row, and a peer that fails says why in its place.
+`gpu.py [--rows TEXT] [--json FILE] [--quick]`. Each round runs every peer once with the L2 cache flushed before it, and each round begins with another
+peer; what counts is the median over the rounds. Outputs are compared with torch's first; a wrong one is an error of the row, and a peer that fails says
+why in its place.
 """
 import argparse
 import importlib.util
 import json
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -37,11 +39,15 @@ def load_kernels(name, modules):
                 sys.modules[k] = v
 
 
-def compilers():
+def compilers(wanted=("tegula", "triton")):
+    """{name: module of kernels}; Triton only where it is installed."""
     out = {}
-    import tegula
-    import tegula.language
-    out["tegula"] = load_kernels("gpu_kernels_tegula", {"triton": tegula, "triton.language": tegula.language})
+    if "tegula" in wanted:
+        import tegula
+        import tegula.language
+        out["tegula"] = load_kernels("gpu_kernels_tegula", {"triton": tegula, "triton.language": tegula.language})
+    if "triton" not in wanted:
+        return out
     try:
         import triton
         import triton.language
@@ -214,8 +220,10 @@ def measure(row, rounds):
             result[who] = (str(e).strip() or type(e).__name__).splitlines()[0][:160]
     flush = torch.empty(1 << 28, dtype=torch.int8, device=DEV)  # five times the L2
     times = {who: [] for who in alive}
+    peers = list(alive.items())
     for i in range(rounds + 3):
-        for who, f in alive.items():
+        # What ran before a kernel is worth half a per cent of its time, so each peer comes behind every other one.
+        for who, f in peers[i % len(peers):] + peers[:i % len(peers)]:
             flush.zero_()
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
@@ -259,6 +267,21 @@ def best_launch(f, count=2000):
     return statistics.median(times)
 
 
+def cold_rows(ks, times):
+    """Milliseconds of a cold compilation, the best of `times` processes (gpu_cold.py)."""
+    best = {}
+    for who in ks:
+        for _ in range(times):
+            p = subprocess.run([sys.executable, HERE / "gpu_cold.py", who], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if p.returncode:
+                best[who] = (p.stderr.strip() or "failed").splitlines()[-1][:160]
+                break
+            now = json.loads(p.stdout.splitlines()[-1])
+            best[who] = {k: min(v, best.get(who, now)[k]) for k, v in now.items()}
+    names = next((list(v) for v in best.values() if isinstance(v, dict)), [])
+    return [{"name": f"cold compile, {n}", "unit": "ms (less is better)", **{who: v[n] if isinstance(v, dict) else v for who, v in best.items()}} for n in names]
+
+
 def describe():
     p = torch.cuda.get_device_properties(0)
     import tegula
@@ -286,6 +309,7 @@ def main():
     p.add_argument("--rows", default="", help="only rows whose name contains this")
     p.add_argument("--json", help="file for the table")
     p.add_argument("--quick", action="store_true", help="fewer shapes and rounds")
+    p.add_argument("--rounds", type=int, default=50, help="of each row")
     p.add_argument("--without-triton", action="store_true")
     a = p.parse_args()
     torch.manual_seed(0)
@@ -295,8 +319,8 @@ def main():
     records = []
     info = describe()
     print(", ".join(f"{k} {v}" for k, v in info.items()), flush=True)
-    if a.rows in "launch":
-        for r in launch_rows(ks):
+    for text, rows in ("launch", launch_rows), ("cold compile", lambda ks: cold_rows(ks, 1 if a.quick else 4)):
+        for r in rows(ks) if a.rows in text else ():
             records.append(r)
             show(r)
     for rows in rows_memory, rows_dot:
@@ -304,7 +328,7 @@ def main():
             if a.rows not in row.name:
                 continue
             record = {"name": row.name, "unit": row.unit}
-            for who, v in measure(row, 20 if a.quick else 50).items():
+            for who, v in measure(row, min(20, a.rounds) if a.quick else a.rounds).items():
                 record[who] = v if isinstance(v, str) else row.work / v if row.work else v * 1e6
             records.append(record)
             show(record)

@@ -45,9 +45,17 @@ def loop(text):
 def test_pointer_matmul_copies_asynchronously(stage):
     body = loop(stage(MATMUL, "sm_90a", "gpu"))
     assert body.count("async_copy") == 2 and "to_shared" not in body and " load " not in body
-    assert "dot_wait {pending = 1}" in body
+    assert "rounds = 4" in body and "dot_wait {pending = 4}" in body
     ptx = stage(MATMUL, "sm_90a", "ptx")
-    assert "cp.async.cg.shared.global" in ptx and "wgmma.mma_async.sync.aligned.m64n256k16" in ptx
+    # The products along K are a loop of four rounds, each a group: a quarter of the text.
+    assert "cp.async.cg.shared.global" in ptx and ptx.count("wgmma.mma_async.sync.aligned.m64n256k16") == 1 and "wgmma.wait_group.sync.aligned 4" in ptx
+    assert ptx.count("nounroll") == 1
+    # Two swizzle spans along K: a round takes a product of each.
+    wide = stage((*MATMUL[:2], {**MATMUL[2], "BK": 128}), "sm_90a", "ptx", stages=2)
+    assert wide.count("wgmma.mma_async") == 2 and re.search(r"add.s64 \tatile, around, 1024", wide)
+    # Narrow products are over before a round would be.
+    narrow = stage((*MATMUL[:2], {**MATMUL[2], "BN": 64}), "sm_90a", "ptx")
+    assert narrow.count("wgmma.mma_async") == 4 and "nounroll" not in narrow
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89"])
@@ -182,7 +190,7 @@ def test_probabilities_stay_in_registers(stage):
 
 def test_computed_operands_take_turns(stage):
     body = loop(stage(W4, "sm_90a", "gpu", stages=4))
-    assert body.count("async_copy") == 2 and "shared_store" in body and "dot_wait {pending = 1}" in body
+    assert body.count("async_copy") == 2 and "shared_store" in body and "dot_wait {pending = 4}" in body
 
 
 @pytest.fixture

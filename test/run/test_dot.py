@@ -175,6 +175,18 @@ def transposed_operand(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.conste
     tl.store(out + m[:, None] * N + n[None, :], tl.dot(x, tl.trans(y), input_precision="ieee"))
 
 
+# Tiles as wide as the products of wgmma that are written as a loop: one and two swizzle spans along K, each operand contiguous along K or not.
+@pytest.mark.parametrize("t, m, n, k", [("float16", 64, 128, 64), ("float16", 128, 256, 128), ("bfloat16", 64, 256, 256), ("float8e5", 64, 128, 256)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_wide(dev, t, m, n, k, transposed):
+    a, b = operands(d(t), m, n, k, "wide")
+    if not transposed:
+        return check(run(dev, a, b, "float32"), a, b, None, fp8_unit(dev) if t == "float8e5" else EPS32)
+    out = np.zeros((m, n), np.float32)
+    dev(transposed_operand, (1,), a.reshape(-1), np.ascontiguousarray(b.T).reshape(-1), out.reshape(-1), m, n, k)
+    check(out, a, b, None, fp8_unit(dev) if t == "float8e5" else EPS32)
+
+
 @tegula.jit
 def computed_operand(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)

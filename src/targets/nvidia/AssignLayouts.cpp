@@ -451,6 +451,7 @@ private:
   }
   Value *want(const Value *v, uint16_t layout);
   Value *wantTile(const Value *v, bool isA);
+  void setRounds(Op &dot);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
   void write(const Op &op);
   void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
@@ -506,6 +507,17 @@ Value *Rewriter::wantTile(const Value *v, bool isA) {
   Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
   define(v, tile);
   return tile;
+}
+
+/// Attribute `rounds` of a wgmma of two tiles (dotRounds): how many groups of products it is. Without it, one.
+void Rewriter::setRounds(Op &dot) {
+  const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
+  if (!a.isShared || !b.isShared)
+    return;
+  DotChoice c = homes_.choiceOf(dot);
+  auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(out_.layoutOf(t))); };
+  if (unsigned rounds = dotRounds(c, operand(a, true), operand(b, false), static_cast<unsigned>(a.shape[1]) / c.k).rounds; rounds > 1)
+    dot.set("rounds", int64_t{rounds});
 }
 
 /// Operands and results with the layouts this operation works in.
@@ -619,6 +631,8 @@ void Rewriter::write(const Op &op) {
   if (op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce)
     if (std::vector<int64_t> dims = signedOffsets(op, homes_.facts()); !dims.empty())
       now->set("signed", std::move(dims));
+  if (op.kind == OpKind::Dot)
+    setRounds(*now);
   finish(op, *now);
 }
 

@@ -12,6 +12,9 @@ bool AsyncDots::isAtEnd(const Op *dot) const { return std::find(atEnd.begin(), a
 
 namespace {
 
+/// Of `wgmma.wait_group`: the counter of groups has three bits. Waiting for more than necessary is right as well.
+constexpr int64_t mostPending = 7;
+
 /// A running dot, and the value that stands for its result now.
 struct Running {
   const Op *dot;
@@ -75,7 +78,10 @@ private:
 
   /// Waits for the `count` oldest.
   void finish(const Op &before, size_t count) {
-    DotWaitPoint w{&before, static_cast<int64_t>(running_.size() - count), {}};
+    int64_t pending = 0;
+    for (size_t i = count; i < running_.size(); ++i)
+      pending += running_[i].dot->intAttr("rounds", 1);
+    DotWaitPoint w{&before, std::min(pending, mostPending), {}};
     for (size_t i = 0; i < count; ++i)
       // A chained dot's result is the younger one's business.
       if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&

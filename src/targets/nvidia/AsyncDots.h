@@ -5,7 +5,7 @@
 
 namespace tegula::nvidia {
 
-/// A wait in front of `before`: at most `pending` younger dots may still run; `values` are results (or carried values that
+/// A wait in front of `before`: at most `pending` groups of products, those of younger dots, may still run; `values` are results (or carried values that
 /// stand for results of the last iteration) that exist from here on.
 struct DotWaitPoint {
   const ir::Op *before;

@@ -172,4 +172,26 @@ uint32_t SharedOperand::offset(unsigned r, unsigned k) const {
   return across * width + along % width + along / width * width * rows;
 }
 
+DotRounds dotRounds(const DotChoice &c, const SharedOperand &a, const SharedOperand &b, unsigned depth) {
+  // With fewer columns an instruction is over before the next round begins, and the text is short anyway.
+  constexpr unsigned rounds = 4, leastColumns = 128;
+  DotRounds straight{.rounds = 1, .products = depth};
+  if (c.n < leastColumns || depth < rounds)
+    return straight;
+  // Neighbours in one round; or, where a tile is wider than the swizzle's span, one of each span.
+  for (DotRounds r : {DotRounds{rounds, depth / rounds, depth / rounds, 1}, DotRounds{rounds, depth / rounds, 1, rounds}}) {
+    auto growsEvenly = [&](const SharedOperand &s) {
+      auto at = [&](unsigned i, unsigned j) { return s.offset(0, r.at(i, j) * c.k); };
+      for (unsigned i = 0; i < r.rounds; ++i)
+        for (unsigned j = 0; j < r.products; ++j)
+          if (at(i, j) != at(0, j) + i * (at(1, 0) - at(0, 0)))
+            return false;
+      return true;
+    };
+    if (growsEvenly(a) && growsEvenly(b))
+      return r;
+  }
+  return straight;
+}
+
 } // namespace tegula::nvidia

@@ -38,6 +38,18 @@ struct SharedOperand {
   uint32_t offset(unsigned r, unsigned k) const;
   unsigned elemBytes = 2, rows = 0; // rows of an atom column: extent of the axis that is not contiguous
 };
+
+/// The order of a wgmma dot's products along K: `rounds` rounds of `products`, written down as a loop if there are several. The assembler's time goes
+/// with the text, in which each product names all accumulators, and not with the rounds; the tensor cores do not notice (docs/performance.md).
+/// Each round is a commit group of its own, as the assembler wants to see commits in the loop.
+struct DotRounds {
+  unsigned rounds = 1, products = 1;
+  unsigned roundStep = 1, productStep = 1; // in products along K
+  unsigned at(unsigned round, unsigned product) const { return round * roundStep + product * productStep; }
+};
+/// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each.
+DotRounds dotRounds(const DotChoice &c, const SharedOperand &a, const SharedOperand &b, unsigned depth);
+
 /// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two).
 unsigned contiguousAxis(const layout::LinearLayout &l);
 /// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.

@@ -103,8 +103,14 @@ public:
     uint64_t aOffset, bOffset;
     llvm::ArrayRef<V> aRegs; // if A is in registers; aDesc is null then
   };
-  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product.
-  Regs wgmmaGroup(const Wgmma &w, llvm::ArrayRef<WgmmaStep> steps, V aDesc, V bDesc, llvm::ArrayRef<V> acc);
+  /// The steps, `count` times; both descriptors grow from one time to the next. More than once: A from shared memory.
+  struct WgmmaRounds {
+    llvm::ArrayRef<WgmmaStep> steps;
+    unsigned count = 1;
+    uint64_t aGrowth = 0, bGrowth = 0;
+  };
+  /// Fence, products and commit as one statement: LLVM takes the accumulators in hand once, not with every product. A group for each round.
+  Regs wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc);
   /// Before the first wgmma after the registers it uses were written (accumulators, A): `regs` are those, given back as
   /// values that only exist after the fence, or LLVM would write them later.
   Regs wgmmaFence(llvm::ArrayRef<V> regs);

@@ -101,36 +101,49 @@ Regs Instr::wgmma(const Wgmma &w, llvm::ArrayRef<V> aRegs, V aDesc, V bDesc, V s
   return p.emit(wgmmaText(w, p.results(), a, aRegs.empty(), bText, scale));
 }
 
-Regs Instr::wgmmaGroup(const Wgmma &w, llvm::ArrayRef<WgmmaStep> steps, V aDesc, V bDesc, llvm::ArrayRef<V> acc) {
+Regs Instr::wgmmaGroups(const Wgmma &w, const WgmmaRounds &rounds, V aDesc, V bDesc, llvm::ArrayRef<V> acc) {
+  assert((rounds.count == 1 || aDesc) && "registers of A do not change from round to round");
   unsigned perTile = w.n / 2;
   if (sim()) {
-    wgmmaFence({});
     Regs now(acc.begin(), acc.end());
-    for (const WgmmaStep &s : steps) {
-      V *tile = &now[s.tile * perTile];
-      Regs d = wgmma(w, s.aRegs, aDesc ? b.CreateAdd(aDesc, b.getInt64(s.aOffset)) : nullptr, b.CreateAdd(bDesc, b.getInt64(s.bOffset)),
-                     b.getTrue(), llvm::ArrayRef<V>(tile, perTile));
-      std::copy(d.begin(), d.end(), tile);
+    for (unsigned i = 0; i < rounds.count; ++i) {
+      wgmmaFence({});
+      for (const WgmmaStep &s : rounds.steps) {
+        V *tile = &now[s.tile * perTile];
+        Regs d = wgmma(w, s.aRegs, aDesc ? b.CreateAdd(aDesc, b.getInt64(s.aOffset + i * rounds.aGrowth)) : nullptr,
+                       b.CreateAdd(bDesc, b.getInt64(s.bOffset + i * rounds.bGrowth)), b.getTrue(), llvm::ArrayRef<V>(tile, perTile));
+        std::copy(d.begin(), d.end(), tile);
+      }
+      wgmmaCommit();
     }
-    wgmmaCommit();
     return now;
   }
   Ptx p(*this, Touches::Writes, typesOf(acc), /*convergent=*/true);
   for (size_t k = 0; k < acc.size(); ++k)
     p.tie(k, acc[k]);
   std::string aBase = aDesc ? p.in(aDesc) : "", bBase = p.in(bDesc), scale = p.in(b.getTrue());
-  std::string text = "{\n\t.reg .b64 \tatile, btile;\n\twgmma.fence.sync.aligned;\n\t";
+  std::string text = "{\n\t.reg .b64 \tatile, btile;\n\t", again;
+  if (rounds.count > 1) {
+    // Unrolled, the assembler would have the whole text before it again.
+    text += ".reg .b64 \taround, bround;\n\t.reg .b32 \tleft;\n\t.reg .pred \tmore;\n\tmov.b64 \taround, " + aBase + ";\n\tmov.b64 \tbround, " + bBase +
+            ";\n\tmov.b32 \tleft, " + std::to_string(rounds.count) + ";\n\tagain:\n\t.pragma \"nounroll\";\n\t";
+    again = "add.s64 \taround, around, " + std::to_string(rounds.aGrowth) + ";\n\tadd.s64 \tbround, bround, " + std::to_string(rounds.bGrowth) +
+            ";\n\tsub.s32 \tleft, left, 1;\n\tsetp.ne.s32 \tmore, left, 0;\n\t@more bra \tagain;\n\t";
+    aBase = "around";
+    bBase = "bround";
+  }
+  text += "wgmma.fence.sync.aligned;\n\t";
   auto at = [&](const char *name, const std::string &base, uint64_t offset) {
     if (offset == 0)
       return base;
     text += std::string("add.s64 \t") + name + ", " + base + ", " + std::to_string(offset) + ";\n\t";
     return std::string(name);
   };
-  for (const WgmmaStep &s : steps) {
+  for (const WgmmaStep &s : rounds.steps) {
     std::string a = aDesc ? at("atile", aBase, s.aOffset) : p.list(s.aRegs, true), bText = at("btile", bBase, s.bOffset);
     text += wgmmaText(w, p.results(s.tile * perTile, perTile), a, aDesc != nullptr, bText, scale) + "\n\t";
   }
-  return p.emit(text + "wgmma.commit_group.sync.aligned;\n\t}");
+  return p.emit(text + "wgmma.commit_group.sync.aligned;\n\t" + again + "}");
 }
 
 Regs Instr::wgmmaFence(llvm::ArrayRef<V> regs) {

@@ -160,16 +160,21 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   Instr::Wgmma w{c.n, c.d, c.a, c.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
   unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n, rows = static_cast<unsigned>(acc.size()) / (c.n / 2) / columns;
+  DotRounds r = op.intAttr("rounds", 1) > 1 ? dotRounds(c, sa, sb, depth) : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
-      for (unsigned k = 0; k < depth; ++k) {
+      for (unsigned i = 0; i < r.products; ++i) {
+        unsigned k = r.at(0, i);
         llvm::ArrayRef<V> fragment;
         if (aInRegisters)
           fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
         steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * c.k) >> 4, sb.offset(c.n * n, k * c.k) >> 4, fragment});
       }
-  acc = in_->wgmmaGroup(w, steps, descA, descB, acc);
+  Instr::WgmmaRounds rounds{steps};
+  if (r.rounds > 1)
+    rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * c.k) >> 4, sb.offset(0, r.at(1, 0) * c.k) >> 4};
+  acc = in_->wgmmaGroups(w, rounds, descA, descB, acc);
   if (isAsync)
     return acc;
   acc = in_->wgmmaWait(0, acc);
