@@ -192,6 +192,16 @@ def test_computed_operands_take_turns(stage):
     assert body.count("async_copy") == 2 and "shared_store" in body and "dot_wait {pending = 1}" in body
 
 
+def test_loads_start_together(stage):
+    """Conversions to wider types wait for their users: the loads of scale and shift follow each other."""
+    norm = ("layer_norm", "x:*bf16:16, w:*bf16:16, b:*bf16:16, out:*bf16:16, cols:i32:16, eps:fp32", dict(BLOCK=8192))
+    kinds = re.findall(r" (load|fpext) ", stage(norm, "sm_90a", "gpu"))
+    assert kinds == ["load", "fpext", "load", "load", "fpext", "fpext"]
+    lines = [line for line in stage(norm, "sm_90a", "ptx").splitlines() if re.search(r"ld\.global|shl\.b32|fma", line)]
+    loads = [i for i, line in enumerate(lines) if "ld.global" in line]
+    assert len(loads) == 12 and loads[-1] - loads[4] == 7
+
+
 @pytest.fixture
 def scatter(tmp_path, tegula):
     def emit(target, pointer, stage="ptx", *, use=False, sem="relaxed", mask="n", more=()):

@@ -11,6 +11,7 @@
 #include "targets/nvidia/PipelineLoops.h"
 #include "targets/nvidia/PrefetchLoads.h"
 #include "targets/nvidia/RotateDots.h"
+#include "targets/nvidia/SinkWidening.h"
 #include "targets/nvidia/SpecializeWarps.h"
 #include "targets/nvidia/UnderMask.h"
 #include "passes/RemoveDead.h"
@@ -63,6 +64,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
   copyDescriptorLoads(*c.gpu);
   removeDead(*c.gpu);
+  sinkWidening(*c.gpu);
   lap.into(c.times.passesNs);
   if (upTo == Stage::Gpu)
     return true;
