@@ -224,7 +224,8 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 @pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "float8e4nv"])
 @pytest.mark.parametrize("m, n, k, bm, bn, bk", [(64, 64, 64, 32, 32, 32), (100, 70, 130, 32, 64, 32),
-                                                 (1, 1, 1, 16, 16, 16), (33, 257, 65, 64, 128, 16)])
+                                                 (1, 1, 1, 16, 16, 16), (33, 257, 65, 64, 128, 16),
+                                                 (128, 128, 96, 64, 64, 32)])
 def test_matmul(dev, t, m, n, k, bm, bn, bk):
     a, b = operands(d(t), m, n, k, "matmul")
     c = np.zeros((m, n), np.float32)

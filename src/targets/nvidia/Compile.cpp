@@ -5,7 +5,7 @@
 #include "targets/common/Frame.h"
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Descriptors.h"
+#include "targets/nvidia/CopyLoads.h"
 #include "targets/nvidia/Lower.h"
 #include "targets/nvidia/PartitionCluster.h"
 #include "targets/nvidia/PipelineLoops.h"
@@ -62,7 +62,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   specializeWarps(*c.gpu, target, options, &diag);
   pipelineLoops(*c.gpu, target, options, &diag);
   prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
-  copyDescriptorLoads(*c.gpu);
+  copyLoadsToTiles(*c.gpu);
   removeDead(*c.gpu);
   sinkWidening(*c.gpu);
   lap.into(c.times.passesNs);

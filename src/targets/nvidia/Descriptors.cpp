@@ -4,7 +4,6 @@
 #include "passes/AxisFacts.h"
 #include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/BulkStores.h"
-#include "targets/nvidia/Layouts.h"
 #include <algorithm>
 #include <unordered_set>
 
@@ -46,90 +45,6 @@ std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
   }
   default:
     return std::nullopt;
-  }
-}
-
-/// Replaces `op` by what is built in between.
-class InPlaceOf {
-public:
-  InPlaceOf(Builder &b, Block &to, const Op &op) : to_(to), op_(op) {
-    b.setBlock(&here_);
-    b.setLoc(op.loc);
-    b.setInlinedAt(op.inlinedAt);
-  }
-  ~InPlaceOf() {
-    size_t at = positionOf(to_, &op_);
-    for (Op *o : here_.ops)
-      o->parent = &to_;
-    to_.ops.erase(to_.ops.begin() + static_cast<long>(at));
-    to_.ops.insert(to_.ops.begin() + static_cast<long>(at), here_.ops.begin(), here_.ops.end());
-  }
-
-private:
-  Block here_;
-  Block &to_;
-  const Op &op_;
-};
-
-bool isUsed(const Block &b, const Value *v);
-
-bool uses(const Op &op, const Value *v) {
-  return std::find(op.operands.begin(), op.operands.end(), v) != op.operands.end() ||
-         std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return isUsed(*r->block, v); });
-}
-
-bool isUsed(const Block &b, const Value *v) {
-  return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, v); });
-}
-
-void copyLoads(Module &m, Block &b) {
-  Builder build(m);
-  build.setFolding(false);
-  std::vector<Op *> loads;
-  for (Op *op : b.ops) {
-    for (Region *r : op->regions)
-      copyLoads(m, *r->block);
-    if (op->kind == OpKind::DescLoad)
-      loads.push_back(op);
-  }
-  for (Op *load : loads) {
-    const Type &t = load->result()->type;
-    Value *tile, *barrier;
-    Type tileType = Type::shared(t.shape, t.elem, m.internLayout(tmaTile(t)));
-    Op *wait;
-    {
-      InPlaceOf place(build, b, *load);
-      tile = build.create1(OpKind::SharedAlloc, {}, tileType, {{"slots", int64_t{1}}});
-      barrier = build.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{"slots", int64_t{1}}, {"arrivals", int64_t{1}}});
-      Value *one[] = {barrier};
-      build.create(OpKind::BarrierExpect, one, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
-      std::vector<Value *> operands{tile, barrier};
-      operands.insert(operands.end(), load->operands.begin(), load->operands.end());
-      build.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}, {"tf32", load->intAttr("tf32")}});
-    }
-    // The wait stands in front of the first use, or of what may write to the memory that is read.
-    auto copied = b.ops.begin() + static_cast<long>(positionOf(b, barrier->def)) + 3;
-    auto first = std::find_if(copied, b.ops.end(), [&](const Op *op) {
-      return uses(*op, load->result()) || writesGlobal(*op) || op->has(traits::Terminator);
-    });
-    Block here;
-    build.setBlock(&here);
-    build.setLoc(load->loc);
-    Value *phase[] = {barrier, build.constI32(0)};
-    build.create(OpKind::BarrierWait, phase, {});
-    wait = here.ops.back();
-    for (Op *op : here.ops)
-      op->parent = &b;
-    b.ops.insert(first, here.ops.begin(), here.ops.end());
-    here.ops.clear();
-    useTile(m, b, load->result(), tile);
-    if (!isUsed(b, load->result()))
-      continue;
-    Value *loaded = build.create1(OpKind::SharedLoad, {tile}, t);
-    here.ops.clear();
-    loaded->def->parent = &b;
-    b.ops.insert(b.ops.begin() + static_cast<long>(positionOf(b, wait)) + 1, loaded->def);
-    replaceUses(b, load->result(), loaded);
   }
 }
 
@@ -334,37 +249,5 @@ TensorMap tensorMapOf(const Op &access, const TmaTile &tile) {
   m.isSigned = access.kind == OpKind::DescStore || access.strAttr("rmw") == "smin" || access.strAttr("rmw") == "smax";
   return m;
 }
-
-void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
-  Builder b(m);
-  b.setFolding(false);
-  for (Op *user : usersIn(block, tensor)) {
-    if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
-      replaceUses(block, user->result(), tile);
-      std::erase(block.ops, user);
-    } else if (user->kind == OpKind::Convert) {
-      Value *loaded;
-      {
-        InPlaceOf place(b, block, *user);
-        loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
-      }
-      replaceUses(block, user->result(), loaded);
-    } else if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape) {
-      const Type &t = user->result()->type;
-      uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
-      Block here;
-      b.setBlock(&here);
-      b.setLoc(user->loc);
-      Value *view = b.create1(user->kind, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
-      view->def->parent = &block;
-      block.ops.insert(block.ops.begin() + static_cast<long>(positionOf(block, user)), view->def);
-      useTile(m, block, user->result(), view);
-      if (!isUsed(block, user->result()))
-        std::erase(block.ops, user);
-    }
-  }
-}
-
-void copyDescriptorLoads(Module &m) { copyLoads(m, *m.kernel()->block()); }
 
 } // namespace tegula::nvidia

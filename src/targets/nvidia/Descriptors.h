@@ -1,5 +1,4 @@
-// Accesses through tensor descriptors that become TMA copies: which do, what map the launch has to encode for them, and those that no
-// pipelined loop has taken.
+// Accesses through tensor descriptors that become TMA copies: which do, and what map the launch has to encode for them.
 #pragma once
 #include "targets/nvidia/DotChoice.h"
 
@@ -31,12 +30,5 @@ TensorMap tensorMapOf(const ir::Op &access, const TmaTile &tile);
 
 /// Dimensions of a desc_store or desc_reduce in which the block may begin in front of the tensor, as far as `facts` and the extents tell.
 std::vector<int64_t> signedOffsets(const ir::Op &access, const AxisFacts &facts);
-
-/// Users of `tensor` among `users` that can take `tile`, which holds it, do so: dots by way of to_shared, conversions as loads from the
-/// tile, permutations as other views of it. The others stay.
-void useTile(ir::Module &m, ir::Block &block, const ir::Value *tensor, ir::Value *tile);
-
-/// The rest: each load waits for its own copy.
-void copyDescriptorLoads(ir::Module &m);
 
 } // namespace tegula::nvidia

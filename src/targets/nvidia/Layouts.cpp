@@ -323,4 +323,10 @@ bool axesAreSeparate(const LinearLayout &l) {
   return true;
 }
 
+bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n) {
+  std::span<const uint64_t> offsets = tile.bases(Dim::Offset), own = registers.bases(Dim::Register);
+  size_t bits = layout::log2Exact(n);
+  return bits <= offsets.size() && bits <= own.size() && std::equal(own.begin(), own.begin() + static_cast<long>(bits), offsets.begin());
+}
+
 } // namespace tegula::nvidia

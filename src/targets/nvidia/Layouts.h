@@ -56,5 +56,7 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand);
 
 /// True if every basis steps along one axis only: reductions may treat register, lane and warp bits one by one.
 bool axesAreSeparate(const LinearLayout &l);
+/// Do the first `n` registers of a thread (a vector of a load) lie side by side in a tile, in this order?
+bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n);
 
 } // namespace tegula::nvidia

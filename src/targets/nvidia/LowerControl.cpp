@@ -192,16 +192,6 @@ void Lowering::whileLoop(const Op &op) {
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
-/// Only starts copies into rings, whose users bring their own barriers.
-static bool isOnlyCopies(const ir::Op &op) {
-  for (const ir::Region *r : op.regions)
-    for (const ir::Op *o : r->block->ops)
-      if (o->kind != ir::OpKind::AsyncCopy && o->kind != ir::OpKind::TmaCopy && o->kind != ir::OpKind::BarrierExpect &&
-          o->kind != ir::OpKind::BarrierWait && o->kind != ir::OpKind::Yield && !o->has(ir::traits::Pure))
-        return false;
-  return true;
-}
-
 void Lowering::ifElse(const Op &op) {
   bool quiet = isOnlyCopies(op);
   Accesses before = accesses(), then;

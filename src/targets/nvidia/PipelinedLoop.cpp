@@ -2,6 +2,7 @@
 #include "targets/nvidia/PipelinedLoop.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/CopyLoads.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Layouts.h"
@@ -44,8 +45,9 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
     return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(t)));
+  // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
-  if (!l) {
+  if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), load.intAttr("vec", 1))) {
     std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order(shape.size());
     for (size_t i = 0; i < order.size(); ++i)
       order[i] = static_cast<int64_t>(order.size() - 1 - i);
