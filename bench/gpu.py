@@ -124,24 +124,40 @@ def layer_norm_row(ks, rows, cols):
     return r
 
 
-def matmul_row(ks, M, N, K, dtype=BF16, kind="pointer"):
+def cluster_or_one(make, ctas):
+    """make(kernels, ctas) -> function that launches; where a compiler refuses clusters, of one block with one block's tile."""
+    def launcher(k):
+        go = make(k, ctas)
+        try:
+            go()
+            return go
+        except Exception as e:
+            print(f"{k.__name__} with num_ctas={ctas}: {e}; runs with 1", file=sys.stderr)
+            return make(k, 1)
+    return launcher
+
+
+def matmul_row(ks, M, N, K, dtype=BF16, kind="pointer", ctas=1):
     a = torch.randn(M, K, device=DEV).to(dtype)
     b = torch.randn(N, K, device=DEV).to(dtype)
     out = torch.empty(M, N, device=DEV, dtype=BF16 if dtype == BF16 else torch.float16)
     name = f"{'bf16' if dtype == BF16 else 'fp8'} matmul {kind} {M}x{N}x{K}"
-    r = Row(name, "TFLOP/s", 2 * M * N * K / 1e12)
+    r = Row(name + (f" num_ctas={ctas}" if ctas > 1 else ""), "TFLOP/s", 2 * M * N * K / 1e12)
     BM, BN, BK, warps, stages = (128, 256, 64, 8, 3) if M > 64 else (16, 128, 128, 4, 4)
     if dtype != BF16:
         BK = 128
-    tiles = cdiv(M, BM) * cdiv(N, BN)
+    tiles = lambda n: cdiv(M, BM * n) * cdiv(N, BN)
     if kind == "pointer":
         bt = b.T.contiguous() if dtype == BF16 else b.T  # Hopper's fp8 instructions want K innermost
-        r.kernel(ks, lambda k: lambda: k.matmul[(tiles,)](a, bt, out, M, N, K, a.stride(0), a.stride(1), bt.stride(0), bt.stride(1), out.stride(0), 1,
-                                                          BM=BM, BN=BN, BK=BK, GROUP=8, num_warps=warps, num_stages=stages))
+        def make(k, n):
+            return lambda: k.matmul[(tiles(n),)](a, bt, out, M, N, K, a.stride(0), a.stride(1), bt.stride(0), bt.stride(1), out.stride(0), 1,
+                                                 BM=BM * n, BN=BN, BK=BK, GROUP=8 // n, num_warps=warps, num_stages=stages, num_ctas=n)
     else:
-        programs = min(torch.cuda.get_device_properties(0).multi_processor_count, tiles)
-        r.kernel(ks, lambda k: lambda: k.matmul_persistent[(programs,)](a, b, out, M, N, K, BM=BM, BN=BN, BK=BK, GROUP=8, PROGRAMS=programs,
-                                                                        num_warps=warps, num_stages=stages))
+        def make(k, n):
+            programs = min(torch.cuda.get_device_properties(0).multi_processor_count // n, tiles(n))
+            return lambda: k.matmul_persistent[(programs,)](a, b, out, M, N, K, BM=BM * n, BN=BN, BK=BK, GROUP=8 // n, PROGRAMS=programs,
+                                                            num_warps=warps, num_stages=stages, num_ctas=n)
+    r.kernel(ks, cluster_or_one(make, ctas) if ctas > 1 else lambda k: make(k, 1))
     if dtype == BF16:
         r.peers["cuBLAS"] = lambda: torch.mm(a, b.T)
         r.check = (lambda: out, r.peers["cuBLAS"])
@@ -192,6 +208,9 @@ def rows_dot(ks, quick):
         yield matmul_row(ks, *shape)
     for n in (4096,) if quick else (8192, 4096):
         yield matmul_row(ks, n, n, n, torch.float8_e4m3fn)
+    for n in (4096,) if quick else (8192, 4096):
+        for kind in "pointer", "persistent":
+            yield matmul_row(ks, n, n, n, kind=kind, ctas=2)
     for m in 16, 4096:
         yield w4_row(ks, m)
     for D, N, causal in ((128, 4096, False),) if quick else ((128, 4096, False), (128, 4096, True), (128, 16384, True), (64, 4096, False), (64, 4096, True)):

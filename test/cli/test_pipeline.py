@@ -18,7 +18,7 @@ W4 = ("matmul_w4", "a:*bf16:16, b:*i8:16, scale:*bf16:16, c:*bf16:16, M:i32:16, 
 
 @pytest.fixture
 def stage(tegula, tmp_path):
-    def emit(kernel, target, stage, stages=3, specialize=None, warps=8):
+    def emit(kernel, target, stage, stages=3, specialize=None, warps=8, ctas=1):
         name, sig, constants = kernel
         source = f"{ROOT}/bench/gpu_kernels.py"
         if specialize is not None:
@@ -26,7 +26,7 @@ def stage(tegula, tmp_path):
             source = tmp_path / "kernels.py"
             source.write_text(re.sub(r" in range\((0, (?:full|N), BN)\)", rf" in tl.range(\1, warp_specialize={specialize})", text))
         p = tegula("compile", f"{source}::{name}", "--sig", sig, "-t", target, "--emit", stage, "--num-warps", str(warps),
-                   "--num-stages", str(stages), *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
+                   "--num-stages", str(stages), "--num-ctas", str(ctas), *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
         assert p.returncode == 0, p.stderr
         return p.stdout
     return emit
@@ -406,3 +406,19 @@ def test_barriers_of_carried_pointers_and_skipped_loops(tegula):
     text = ptx("skipped", "c:*i32:16, y:*i32:16, n:i32")
     behind = text[:text.rindex("ld.global")]
     assert "bar.sync" in behind[behind.rindex("$L"):]
+
+
+def test_ctas_of_a_cluster_have_parts(stage):
+    """Rows of A and of the result; all of B. What the parts are computed with is what one CTA uses for such a tile."""
+    for kernel in MATMUL, PERSISTENT:
+        kernel = (*kernel[:2], dict(kernel[2], BM=256))
+        text = stage(kernel, "sm_90a", "gpu", ctas=2)
+        assert "cluster_rank" in text and re.search(r" dot .*: tensor<128x256xf32", text) and "256x256x" not in text
+        ptx = stage(kernel, "sm_90a", "ptx", ctas=2)
+        assert "wgmma.mma_async.sync.aligned.m64n256k16" in ptx and "%cluster_ctarank" in ptx and "%clusterid.x" in ptx
+
+
+@pytest.mark.parametrize("kernel, warps", [(ATTENTION, 4), (CAUSAL, 4), (POINTERS, 4)])
+def test_ctas_share_attention(stage, kernel, warps):
+    text = stage(kernel, "sm_90a", "gpu", ctas=2, warps=warps)
+    assert re.search(r" dot .*: tensor<64x64xf32", text) and re.search(r" dot .*: tensor<64x128xf32", text) and "cluster_gather" not in text

@@ -2,6 +2,7 @@
 #include "targets/nvidia/ClusterParts.h"
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/Remarks.h"
 #include <algorithm>
 #include <numeric>
 
@@ -351,6 +352,10 @@ void ClusterParts::splitOther(const Work &w) {
       return;
 }
 
+void ClusterParts::report(const Op &obstacle, const char *work, const std::string &why, DiagEngine &diag) const {
+  diag.report(diag::notShared, userLocation(module_, obstacle), ctas_, work, info(obstacle.kind).name, why);
+}
+
 /// The first axis that something keeps whole; work in one piece is not worth a word.
 void ClusterParts::remark(const Work &w, DiagEngine &diag) {
   if (w.type->isScalar() || ofEntity(w.entity) != whole)
@@ -360,8 +365,7 @@ void ClusterParts::remark(const Work &w, DiagEngine &diag) {
     if (!g.obstacle || std::find(blamed_.begin(), blamed_.end(), g.obstacle) != blamed_.end())
       continue;
     blamed_.push_back(g.obstacle);
-    diag.report(diag::notShared, g.obstacle->loc, ctas_, info(w.op->kind).name, info(g.obstacle->kind).name, g.why);
-    return;
+    return report(*g.obstacle, info(w.op->kind).name, g.why, diag);
   }
 }
 
@@ -377,10 +381,11 @@ static const Op *mayWait(const Block &b, bool inWhile) {
   return nullptr;
 }
 
-ClusterParts::ClusterParts(const Function &f, unsigned ctas, DiagEngine *remarks) : ctas_(ctas) {
+ClusterParts::ClusterParts(const Module &m, unsigned ctas, DiagEngine *remarks) : module_(m), ctas_(ctas) {
+  const Function &f = *m.kernel();
   if (const Op *load = mayWait(*f.block(), false)) {
     if (remarks)
-      remarks->report(diag::notShared, load->loc, ctas_, "kernel", info(load->kind).name, "it may wait for a value that another program stores");
+      report(*load, "kernel", "it may wait for a value that another program stores", *remarks);
     return;
   }
   visit(*f.block());

@@ -23,7 +23,7 @@ public:
   static constexpr int whole = -1;
 
   /// `remarks`, if given, is told which dots and stores every CTA does, and which operation is to blame.
-  ClusterParts(const ir::Function &f, unsigned ctas, DiagEngine *remarks);
+  ClusterParts(const ir::Module &m, unsigned ctas, DiagEngine *remarks);
 
   /// Is anything split?
   bool any() const { return any_; }
@@ -82,7 +82,9 @@ private:
   void splitDot(const Work &w);
   void splitOther(const Work &w);
   void remark(const Work &w, DiagEngine &diag);
+  void report(const ir::Op &obstacle, const char *work, const std::string &why, DiagEngine &diag) const;
 
+  const ir::Module &module_;
   int64_t ctas_;
   bool any_ = false;
   std::vector<Node> nodes_;

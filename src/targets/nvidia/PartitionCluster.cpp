@@ -252,6 +252,8 @@ void Partitioner::descriptor(const Op &old, Op &now, int axis) {
   Value *first = firstOf(a.block[static_cast<unsigned>(axis)] / ctas_);
   now.operands[at] = b_.binary(OpKind::Add, now.operands[at], first);
   block->ops.push_back(&now);
+  if (!a.value)
+    return;
   bool tiles = true;
   for (unsigned d = 0; d < n; ++d)
     tiles &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
@@ -347,7 +349,7 @@ void Partitioner::control(const Op &op) {
 
 std::unique_ptr<Module> partitionCluster(const Module &module, unsigned ctas, DiagEngine *remarks) {
   const Function &f = *module.kernel();
-  ClusterParts parts(f, ctas, remarks);
+  ClusterParts parts(module, ctas, remarks);
   if (!parts.any())
     return nullptr;
   auto out = std::make_unique<Module>();

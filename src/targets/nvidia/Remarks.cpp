@@ -4,6 +4,14 @@
 
 namespace tegula::nvidia {
 
+Loc userLocation(const ir::Module &m, const ir::Op &op) {
+  auto inLibrary = [](Loc l) { return l.file && l.file->name().starts_with("tegula/lib/"); };
+  Loc l = op.loc;
+  for (int32_t site = op.inlinedAt; inLibrary(l) && site >= 0; site = m.inlineSites[static_cast<size_t>(site)].parent)
+    l = m.inlineSites[static_cast<size_t>(site)].call;
+  return l;
+}
+
 /// The first of contiguity, mask and alignment that allows no more than `vec` elements.
 static std::string reason(const AxisFact &pointer, const AxisFact *mask, int64_t vec, int64_t bytes) {
   if (pointer.contiguity <= vec)
