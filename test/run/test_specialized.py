@@ -119,6 +119,29 @@ def test_attention(dev, depth, bm, warps, before):
     assert_close(out, (p / p.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float32), rtol=2e-2, atol=2e-3)
 
 
+@tegula.jit
+def paged(a, b, pages, c, M, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZE: tl.constexpr):
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [K, BN], [BN, 1], [BK, BN])
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=SPECIALIZE):
+        acc = tl.dot(ad.load([0, k]), bd.load([tl.load(pages + k // BK) * BK, 0]), acc)
+    tl.store(c + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc)
+
+
+@pytest.mark.parametrize("stages", [3, 13])
+@pytest.mark.parametrize("specialize", [False, True])
+def test_tiles_beside_rings(dev, stages, specialize):
+    """A load whose rows come from a table has a tile, but no ring; the rings leave room for it."""
+    m, n, k, bk = 128, 256, 512, 64
+    a, b = integers((m, k), 0), integers((k, n), 1)
+    pages = np.random.default_rng(2).permutation(k // bk).astype(np.int32)
+    c = np.zeros((m, n), np.float32)
+    dev(paged, (1,), a, b, pages, c, m, k, m, n, bk, specialize, num_warps=8, num_stages=stages)
+    rows = (pages[:, None] * bk + np.arange(bk)).reshape(-1)
+    assert_same(c, a.astype(np.float32) @ b[rows].astype(np.float32))
+
+
 # ------------------------------------------------------------------------------------------------ order of accesses around loops
 
 @tegula.jit

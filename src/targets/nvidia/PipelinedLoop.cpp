@@ -5,6 +5,7 @@
 #include "targets/nvidia/CopyLoads.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/SharedNeeds.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 
@@ -139,6 +140,15 @@ uint64_t PipelinedLoop::scratchOfBody() const {
   return most;
 }
 
+/// Bytes of tiles of the body that are in no ring.
+uint64_t PipelinedLoop::innerTiles() const {
+  uint64_t sum = 0;
+  for (const Op *op : body_.ops)
+    if (std::none_of(rings_.begin(), rings_.end(), [&](const Ring &r) { return r.source == op; }))
+      sum += tileBytes(*op);
+  return sum;
+}
+
 /// Bytes of tiles from outside that the body uses.
 uint64_t PipelinedLoop::outerTiles() const {
   std::map<const Op *, uint64_t> tiles;
@@ -167,7 +177,7 @@ uint64_t PipelinedLoop::giveSlots(unsigned slack) {
 }
 
 bool PipelinedLoop::fitMemory() {
-  uint64_t taken = scratchOfBody() + outerTiles(), left = target_.sharedLimit();
+  uint64_t taken = scratchOfBody() + innerTiles() + outerTiles(), left = target_.sharedLimit();
   bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
   // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
   unsigned slack = hasTma() && options_.numWarps >= 8;

@@ -2,6 +2,8 @@
 #include "targets/nvidia/SharedNeeds.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/BulkStores.h"
+#include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/SharedMemory.h"
 
 namespace tegula::nvidia {
 
@@ -23,6 +25,14 @@ bool takesScratch(const Op &op) {
   default:
     return false;
   }
+}
+
+uint64_t tileBytes(const Op &op) {
+  const Op *from = op.kind == OpKind::ToShared ? op.operands[0]->def : nullptr;
+  while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
+    from = from->operands[0]->def;
+  bool isOwn = op.kind == OpKind::DescLoad || (op.kind == OpKind::ToShared && !(from && from->kind == OpKind::DescLoad));
+  return isOwn ? slotBytes(op.result()->type) + SharedMemory::tileAlign : 0;
 }
 
 std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {

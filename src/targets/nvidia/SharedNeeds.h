@@ -10,6 +10,9 @@ namespace tegula::nvidia {
 bool makesTiles(const ir::Op &op);
 /// Takes scratch for values that change hands, or a tile of its own.
 bool takesScratch(const ir::Op &op);
+/// Bytes of the tile, and to place it, of a load by descriptor or an operand of wgmma that no ring holds; 0 of other operations, and of an operand that
+/// was loaded by descriptor, which reads that tile.
+uint64_t tileBytes(const ir::Op &op);
 /// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.
 std::optional<uint64_t> scratchOf(const ir::Module &m, const ir::Op &op, uint64_t most);
 /// The least buffer (bytes) of a store or reduction by TMA; 0 for other operations.

@@ -145,7 +145,6 @@ private:
   Reason fit();
   uint64_t ringBytes() const;
   std::optional<uint64_t> bytesOf(const Block &b, uint64_t taken) const;
-  bool isTmaLoop(const Op &op) const { return loopOf_.count(&op) != 0; }
 
   // ---- the producer's part of the kernel
   bool need(const Value *v);
@@ -167,6 +166,7 @@ private:
   std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
   std::vector<RingSet> sets_;
   std::vector<size_t> setOf_; // of each loop
+  std::unordered_set<const Op *> ringSources_; // what the rings hold
   std::unordered_set<const Op *> ops_;
   std::unordered_set<const Value *> args_; // carried values
 };
@@ -272,14 +272,10 @@ std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) con
   auto end = b.parent->op ? b.ops.end() : last;
   for (auto it = b.ops.begin(); it != end; ++it) {
     const Op *op = *it;
-    if (isTmaLoop(*op))
+    if (ringSources_.count(op))
       continue;
-    const Op *from = op->kind == OpKind::ToShared ? op->operands[0]->def : nullptr;
-    while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
-      from = from->operands[0]->def;
-    bool isCopiedTile = from && from->kind == OpKind::DescLoad;
-    if (op->kind == OpKind::DescLoad || (op->kind == OpKind::ToShared && !isCopiedTile)) {
-      tiles += slotBytes(op->result()->type) + 1024;
+    if (uint64_t bytes = tileBytes(*op)) {
+      tiles += bytes;
     } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
       for (const Region *r : op->regions) {
         std::optional<uint64_t> inside = bytesOf(*r->block, taken + tiles);
@@ -308,6 +304,8 @@ Reason Specializer::fit() {
     if (it == sets_.end())
       sets_.push_back({std::move(tiles), loop->stages()});
     others += loop->bytesOfOtherRings();
+    for (const Ring &r : loop->rings())
+      ringSources_.insert(r.source);
   }
   for (;;) {
     uint64_t taken = others + ringBytes();
