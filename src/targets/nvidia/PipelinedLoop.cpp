@@ -141,11 +141,11 @@ uint64_t PipelinedLoop::scratchOfBody() const {
 }
 
 /// Bytes of tiles of the body that are in no ring.
-uint64_t PipelinedLoop::innerTiles() const {
+uint64_t PipelinedLoop::innerTiles() {
   uint64_t sum = 0;
   for (const Op *op : body_.ops)
-    if (std::none_of(rings_.begin(), rings_.end(), [&](const Ring &r) { return r.source == op; }))
-      sum += tileBytes(*op);
+    if (uint64_t bytes = tileBytes(*op); bytes && !ringOfTile(op->result()))
+      sum += bytes;
   return sum;
 }
 

@@ -55,7 +55,7 @@ protected:
   Ring *ringOfTile(const ir::Value *tile);
   void findAsyncDots();
   uint64_t scratchOfBody() const;
-  uint64_t innerTiles() const;
+  uint64_t innerTiles();
   uint64_t outerTiles() const;
   uint64_t giveSlots(unsigned slack);
   bool fitMemory();
