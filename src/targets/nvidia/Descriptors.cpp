@@ -164,19 +164,24 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   }
 }
 
-TmaTile::TmaTile(const Shape &shape, Elem elem) : shape(shape), bytes(byteWidth(elem)) {
-  int64_t columns = shape[shape.rank() - 1], rows = shape.numel() / columns;
-  std::optional<layout::SwizzleMode> mode = rows >= 8 ? layout::widestSwizzle(columns * bytes) : std::nullopt;
+TmaTile::TmaTile(const Shape &shape, Elem elem, unsigned parts) : shape(shape), bytes(byteWidth(elem)), parts(parts) {
+  int64_t columns = shape[shape.rank() - 1];
+  std::optional<layout::SwizzleMode> mode = rows() >= 8 ? layout::widestSwizzle(columns * bytes) : std::nullopt;
   if (mode && *mode != layout::SwizzleMode::None)
     swizzle = static_cast<uint8_t>(*mode);
   box.assign(shape.rank(), 1);
   box.back() = swizzle ? swizzle / bytes : static_cast<uint32_t>(std::min<int64_t>(256, columns));
   // A box is contiguous if all dimensions inside the first one that is cut are whole.
   for (unsigned d = shape.rank() - 1; d-- > 0;) {
-    box[d] = static_cast<uint32_t>(std::min<int64_t>(256, shape[d]));
-    if (box[d] < shape[d])
+    box[d] = static_cast<uint32_t>(std::min<int64_t>(256, extent(d)));
+    if (box[d] < extent(d))
       break;
   }
+}
+
+bool TmaTile::hasParts() const {
+  constexpr uint32_t alignment = 128; // of what a copy writes
+  return shape.rank() > 1 && shape[0] >= parts && partBytes() % std::max<uint32_t>(alignment, 8u * swizzle) == 0;
 }
 
 layout::LinearLayout TmaTile::layout() const {
@@ -211,7 +216,7 @@ std::vector<TmaTile::Box> TmaTile::boxes() const {
       out.push_back(b);
       unsigned d = last;
       while (d-- > 0) {
-        if ((b.at[d] += box[d]) < shape[d])
+        if ((b.at[d] += box[d]) < extent(d))
           break;
         b.at[d] = 0;
       }
@@ -238,7 +243,8 @@ static TensorMap mapOf(const Op &op, std::span<Value *const> all, unsigned rank,
 
 TensorMap tensorMapOf(const Op &copy) {
   const Type &tile = copy.operands[0]->type;
-  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), tile.shape.rank(), TmaTile(tile.shape, tile.elem));
+  auto parts = static_cast<unsigned>(copy.intAttr("multicast", 1));
+  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), tile.shape.rank(), TmaTile(tile.shape, tile.elem, parts));
   m.nanFill = copy.intAttr("nan") != 0;
   m.roundTf32 = copy.intAttr("tf32") != 0;
   return m;

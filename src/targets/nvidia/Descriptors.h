@@ -11,16 +11,26 @@ struct TmaTile {
   uint8_t swizzle = 0;       // span in bytes; 0: none
   ir::Shape shape;
   unsigned bytes = 1; // of an element
+  unsigned parts = 1; // of the first dimension: the CTAs of a cluster copy one each, to all of them
   /// At least eight rows are swizzled as widely as their length allows: wgmma reads them as they lie, warps without bank conflicts. Fewer, or
   /// rows of 16 bytes, lie one after the other.
-  explicit TmaTile(const ir::Shape &shape, ir::Elem elem);
+  explicit TmaTile(const ir::Shape &shape, ir::Elem elem, unsigned parts = 1);
   layout::LinearLayout layout() const;
+  /// Can copies of the parts write the tile? A part begins where a pattern of the swizzle does.
+  bool hasParts() const;
+  /// Bytes from one part of a column of boxes to the next.
+  uint32_t partBytes() const { return bytes * box.back() * static_cast<uint32_t>(rows() / parts); }
   /// One copy: where the box lies in the tile, in bytes, and where in the block, in elements.
   struct Box {
     uint32_t offset;
     std::vector<uint32_t> at;
   };
+  /// Of the first part.
   std::vector<Box> boxes() const;
+
+private:
+  int64_t rows() const { return shape.numel() / shape[shape.rank() - 1]; }
+  int64_t extent(unsigned d) const { return d ? shape[d] : shape[d] / parts; }
 };
 inline layout::LinearLayout tmaTile(const ir::Type &block) { return TmaTile(block.shape, block.elem).layout(); }
 /// The map for a tma_copy.

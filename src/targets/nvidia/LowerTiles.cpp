@@ -94,7 +94,6 @@ void Lowering::barrier() {
 void Lowering::meet() {
   if (!isCluster())
     return barrier();
-  assert(!hasProducer_ && "the producer does not come to a barrier of the cluster");
   in_->clusterArrive(false);
   in_->clusterWait();
   seen_.clear();
@@ -196,13 +195,13 @@ void Lowering::barrierAlloc(const Op &op) {
     in_->fenceMbarrierInit();
   });
   in_->fenceProxyAsync(wrote);
-  wrote ? meet() : barrier();
+  wrote || op.intAttr("ctas") ? meet() : barrier();
   set(op.result(), {first});
 }
 
-/// The bytes become ordinary memory again once nobody waits any more.
+/// The bytes become ordinary memory again once nobody waits or arrives any more.
 void Lowering::endBarriers(const Op &alloc, SharedRange r) {
-  barrier();
+  alloc.intAttr("ctas") ? meet() : barrier();
   in_->setSite(siteOf(alloc));
   ifThen(isFirstThread(), [&] {
     for (uint32_t at = r.begin; at < r.end; at += 8)
@@ -223,7 +222,12 @@ void Lowering::barrierWait(const Op &op) {
 void Lowering::barrierArrive(const Op &op) {
   in_->setSite(siteOf(op));
   in_->syncWarp(); // the whole warp is done
-  in_->mbarArrive(scalar(op.operands[0]), b_.CreateAnd(scalar(op.operands[1]), b_.CreateICmpEQ(lane_, b_.getInt32(0))));
+  V bar = scalar(op.operands[0]), when = scalar(op.operands[1]);
+  auto ctas = static_cast<unsigned>(op.intAttr("ctas", 1));
+  if (ctas > 1) // each of the first lanes tells one CTA
+    in_->mbarArrive(in_->mapShared(bar, b_.CreateAnd(lane_, ctas - 1)), b_.CreateAnd(when, b_.CreateICmpULT(lane_, b_.getInt32(ctas))), true);
+  else
+    in_->mbarArrive(bar, b_.CreateAnd(when, b_.CreateICmpEQ(lane_, b_.getInt32(0))));
 }
 
 // ---- the producer's warp
@@ -284,10 +288,20 @@ void Lowering::tmaCopy(const Op &op) {
   in_->setSite(siteOf(op));
   const Value *tile = op.operands[0];
   unsigned rank = tile->type.shape.rank();
-  V base = scalar(tile);
-  for (const TmaTile::Box &box : TmaTile(tile->type.shape, tile->type.elem).boxes())
-    in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at), scalar(op.operands[1]),
-                 nullptr, isCopier());
+  TmaTile boxes(tile->type.shape, tile->type.elem, static_cast<unsigned>(op.intAttr("multicast", 1)));
+  V base = scalar(tile), first = nullptr, all = nullptr;
+  if (boxes.parts > 1) { // to the same place in every CTA
+    V cta = in_->special(Special::ClusterRank);
+    base = b_.CreateAdd(base, b_.CreateMul(cta, b_.getInt32(boxes.partBytes())));
+    first = b_.CreateMul(cta, b_.getInt32(static_cast<uint32_t>(boxes.shape[0]) / boxes.parts));
+    all = b_.getInt16(static_cast<uint16_t>((1u << boxes.parts) - 1));
+  }
+  for (const TmaTile::Box &box : boxes.boxes()) {
+    Regs at = boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at);
+    if (first)
+      at.back() = b_.CreateAdd(at.back(), first);
+    in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), at, scalar(op.operands[1]), all, isCopier());
+  }
 }
 
 V Lowering::plus(V x, uint32_t n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; }

@@ -207,11 +207,17 @@ void PipelinedLoop::setStages(unsigned n) {
 
 // ---- the new loop
 
-StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers) {
+StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, unsigned ctas) {
   Type type = Type::shared({1}, Elem::I64, 0);
   auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages}}, {"arrivals", int64_t{arrivals}}}); };
-  Value *full = make(1);
-  return {full, make(consumers)};
+  Value *full = make(1), *empty = make(consumers * ctas);
+  if (ctas > 1) // behind it both are there for all CTAs
+    empty->def->set("ctas", int64_t{ctas});
+  return {full, empty};
+}
+
+bool PipelinedLoop::isShared(const Ring &r, unsigned ctas) const {
+  return ctas > 1 && r.isTma && r.source->intAttr("whole") && TmaTile(r.tile.shape, r.tile.elem, ctas).hasParts();
 }
 
 Value *PipelinedLoop::carry(Value *init, std::string name) { return nvidia::carry(module_, loop_, init, std::move(name)); }
@@ -233,7 +239,9 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
       operands.push_back(of(v));
     b_.setLoc(r.source->loc);
     b_.setInlinedAt(r.source->inlinedAt);
-    b_.create(OpKind::TmaCopy, operands, {}, r.source->attrs);
+    Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrs);
+    if (isShared(r, ctas_))
+      copy->set("multicast", int64_t{ctas_});
   }
 }
 
@@ -247,12 +255,19 @@ void PipelinedLoop::carryStages(Value *slot, Value *phase) {
   }
 }
 
+/// This warp is done with a stage: its CTA hears it, or all that fill it.
+void PipelinedLoop::release(Value *stage, Value *when) {
+  Value *operands[] = {barrierAt(barriers_.empty, stage), when};
+  Op *op = b_.create(OpKind::BarrierArrive, operands, {});
+  if (ctas_ > 1)
+    op->set("ctas", int64_t{ctas_});
+}
+
 void PipelinedLoop::nextStage() {
   if (barriers_.full) {
     Value *slot = slot_[stages_], *was = isReleasedLate() ? last_ : slot;
     Value *when = isReleasedLate() ? b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]) : b_.constInt(Type::scalar(Elem::I1), 1);
-    Value *operands[] = {barrierAt(barriers_.empty, was), when};
-    b_.create(OpKind::BarrierArrive, operands, {});
+    release(was, when);
     carryOn(last_, slot);
     carryOn(phase_, flip(phase_, slot, stages_));
   }
@@ -263,8 +278,7 @@ void PipelinedLoop::nextStage() {
 void PipelinedLoop::releaseLastStage() {
   if (!isReleasedLate())
     return;
-  Value *operands[] = {barrierAt(barriers_.empty, resultOf(last_)), runsAhead(b_, loop_, loop_.operands[0], 0)};
-  b_.create(OpKind::BarrierArrive, operands, {});
+  release(resultOf(last_), runsAhead(b_, loop_, loop_.operands[0], 0));
 }
 
 void PipelinedLoop::useRings(size_t top) {

@@ -27,7 +27,8 @@ struct Ring {
 struct StageBarriers {
   ir::Value *full = nullptr, *empty = nullptr;
 };
-StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers);
+/// `ctas`: those whose warps release a stage together.
+StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, unsigned ctas = 1);
 
 class PipelinedLoop {
 public:
@@ -85,6 +86,7 @@ protected:
   /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if wgmmas of this one still read, may be
   /// overwritten; slots and parity go on.
   void nextStage();
+  void release(ir::Value *stage, ir::Value *when);
   /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
   void releaseLastStage();
   void insertWaits();
@@ -100,6 +102,8 @@ protected:
   /// Behind the loop and the wait for its dots.
   size_t placeBehind() const;
   ir::Value *resultOf(const ir::Value *arg) const { return loop_.results[arg->index - 1]; }
+  /// Is the tile the same in all CTAs, so that each can bring a part of it to all of them?
+  bool isShared(const Ring &r, unsigned ctas) const;
   bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
 
   ir::Builder b_;
@@ -115,6 +119,7 @@ protected:
   AsyncDots waits_;
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
+  unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
   StageBarriers barriers_;                       // null without TMA
   ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
   std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many

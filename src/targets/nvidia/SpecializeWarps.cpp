@@ -71,8 +71,14 @@ public:
     return bytes;
   }
 
-  void use(const RingSet &set) {
+  /// Is a tile the same in all CTAs?
+  bool hasShared(unsigned ctas) const {
+    return anyRing([&](const Ring &r) { return isShared(r, ctas); });
+  }
+
+  void use(const RingSet &set, unsigned ctas) {
     barriers_ = set.barriers;
+    ctas_ = ctas;
     size_t i = 0;
     for (Ring &r : rings_)
       if (r.isTma)
@@ -142,6 +148,7 @@ private:
   void collect(const Block &b, unsigned depth);
   Reason findLoops(Block &b);
   Reason checkEffects(const Block &b, const std::vector<int> &loaded) const;
+  Reason checkCluster() const;
   Reason fit();
   uint64_t ringBytes() const;
   std::optional<uint64_t> bytesOf(const Block &b, uint64_t taken) const;
@@ -193,7 +200,7 @@ void Specializer::collect(const Block &b, unsigned depth) {
           forbidden_ = true;
       }
       int64_t dots = dotsIn(*op->region(0));
-      pays_ |= (depth > 0 && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8);
+      pays_ |= ((depth > 0 || options_.numCtas > 1) && dots > 0 && options_.numWarps >= 4) || (dots > 1 && options_.numWarps >= 8);
     }
     for (const Region *r : op->regions)
       collect(*r->block, depth + (op->kind == OpKind::For));
@@ -251,6 +258,44 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
     if (to < 0 || std::find(loaded.begin(), loaded.end(), to) != loaded.end())
       return "the kernel may store to the memory that the loop loads";
   }
+  return std::nullopt;
+}
+
+/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its order.
+Reason Specializer::checkCluster() const {
+  struct Access {
+    const Op *op;
+    int arg;
+    bool writes, inLoop;
+  };
+  std::vector<Access> accesses;
+  bool exchanges = false;
+  auto collect = [&](auto &&self, const Block &b, bool inLoop) -> void {
+    auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
+    for (auto it = b.ops.begin(); it != (inLoop ? b.ops.end() : last); ++it) {
+      const Op *op = *it;
+      exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId;
+      if (op->kind == OpKind::Load || op->kind == OpKind::Store || op->kind == OpKind::DescStore)
+        accesses.push_back({op, baseArgument(op->operands[0], f_), op->kind != OpKind::Load, inLoop});
+      for (const Region *r : op->regions)
+        self(self, *r->block, inLoop || op->kind == OpKind::For || op->kind == OpKind::While);
+    }
+  };
+  collect(collect, *f_.block(), false);
+  if (exchanges)
+    return "the CTAs of its cluster exchange values while it runs";
+  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiles"); };
+  auto isOrdered = [&](const Access &a, const Access &b) {
+    bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->intAttr("whole") && b.op->intAttr("whole");
+    if (&a == &b)
+      return a.inLoop && !isTile(a);
+    bool sameTiles = isTile(a) && isTile(b) && a.op->operands.back()->type == b.op->operands.back()->type && a.op->intAttr("part") == b.op->intAttr("part");
+    return isWhole || (isSameMemory && !sameTiles);
+  };
+  for (const Access &a : accesses)
+    for (const Access &b : accesses)
+      if (a.writes && isOrdered(a, b))
+        return "the CTAs of its cluster have to keep an order of their accesses to memory";
   return std::nullopt;
 }
 
@@ -332,7 +377,7 @@ Reason Specializer::fit() {
 Reason Specializer::plan() {
   if (target_.sm != 90 || !target_.archFeatures)
     return "the target has no TMA";
-  if (options_.numCtas > 1 || options_.numWarps > 16)
+  if (options_.numWarps > 16)
     return "there is no room for another warp";
   if (Reason r = findLoops(*f_.block()))
     return r;
@@ -345,6 +390,9 @@ Reason Specializer::plan() {
         loaded.push_back(baseArgument(r.source->operands[0], f_));
   if (Reason r = checkEffects(*f_.block(), loaded))
     return r;
+  if (options_.numCtas > 1)
+    if (Reason r = checkCluster())
+      return r;
   for (const Op *op : path_)
     for (unsigned i = 0; i < 3; ++i)
       if (!need(op->operands[i]))
@@ -478,13 +526,16 @@ void Specializer::rewrite() {
   b_.setBlock(&before);
   b_.setLoc(loops_.front()->loop().loc);
   b_.setInlinedAt(loops_.front()->loop().inlinedAt);
+  // CTAs that fill stages together leave them together, at the end of the last loop: there must not be other rings.
+  bool shared = sets_.size() == 1 && std::any_of(loops_.begin(), loops_.end(), [&](const auto &l) { return l->hasShared(options_.numCtas); });
+  unsigned ctas = shared ? options_.numCtas : 1;
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
       s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{"slots", int64_t{s.stages}}}));
-    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps);
+    s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, ctas);
   }
   for (size_t i = 0; i < loops_.size(); ++i)
-    loops_[i]->use(sets_[setOf_[i]]);
+    loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
   Registers r = registersOf(options_);
   Op *producer = b_.create(OpKind::Producer, {}, {}, {{"warps", int64_t{r.warps}}});
