@@ -305,3 +305,112 @@ def test_while(dev, ctas):
     while v.max() < 100:
         v, n = v + v % 3 + 1, n + 1
     assert_same(out, np.append(v, n).astype(np.int32))
+
+
+@tegula.jit
+def tiles_by_pointers(a, b, c, sums, M, N, K, PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """What the tiles of a program store has to keep its order: sums of a column are those of the last tile."""
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    columns = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * columns, PROGRAMS):
+        m, n = tile // columns * BM + tl.arange(0, BM), tile % columns * BN + tl.arange(0, BN)
+        acc = tl.zeros([BM, BN], tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(ad.load([tile // columns * BM, k]), bd.load([tile % columns * BN, k]).T, acc)
+        tl.store(c + m[:, None] * N + n[None, :], acc, (m < M)[:, None] & (n < N)[None, :])
+        tl.store(sums + n, tl.sum(acc, 0), n < N)
+
+
+@pytest.mark.parametrize("block", [(128, 64, 32), (32, 128, 32)])
+def test_persistent_matmul_by_pointers(dev, ctas, block):
+    a, b, c, sums = integers((200, 72), 0), integers((136, 72), 1), np.zeros((200, 136), np.float32), np.zeros(136, np.float32)
+    dev(tiles_by_pointers, (1,), a, b, c, sums, 200, 136, 72, 1, *block, num_ctas=ctas)
+    expected = a.astype(np.float32) @ b.astype(np.float32).T
+    assert_same(c, expected)
+    assert_same(sums, expected[199 // block[0] * block[0]:].sum(0))
+
+
+@tegula.jit
+def loops(a, b, c, M, N, K, steps, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Producers: loops one after the other with the same tiles, one inside another, the last with others if K is long."""
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    acc = tl.zeros([BM, BN], tl.float32)
+    for i in tl.range(0, steps, warp_specialize=True):
+        for k in range(i * BK, K, BK):
+            acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+        acc = acc - i
+    for k in range(0, K - BK, BK):
+        acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+    if K > 100:
+        wide = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, 2 * BK])
+        ad2 = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, 2 * BK])
+        for k in range(0, K, 2 * BK):
+            acc += tl.dot(ad2.load([0, k]), wide.load([0, k]).T)
+    m, n = tl.arange(0, BM), tl.arange(0, BN)
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+
+
+@pytest.mark.parametrize("k", [16, 64, 200])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+@pytest.mark.parametrize("bm, bn, warps", [(256, 64, 4), (64, 128, 4), (512, 32, 8)])
+def test_loops_after_each_other(dev, ctas, k, steps, bm, bn, warps):
+    bk = 32
+    a, b, c = integers((bm, k), 2), integers((bn, k), 3), np.zeros((bm, bn), np.float32)
+    part = lambda lo, hi: a[:, lo:hi].astype(np.float32) @ b[:, lo:hi].astype(np.float32).T
+    expected = sum((part(i * bk, k) - i for i in range(steps)), np.zeros((bm, bn), np.float32)) + part(0, max(0, -(-(k - bk) // bk) * bk))
+    dev(loops, (1,), a, b, c, bm, bn, tl.constexpr(k), steps, bm, bn, bk, num_warps=warps, num_ctas=ctas)
+    assert_same(c, expected + part(0, k) if k > 100 else expected)
+
+
+@tegula.jit
+def attention_by_descriptors(q, k, v, out, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    dq, dk = tl.make_tensor_descriptor(q, [N, D], [D, 1], [BM, D]), tl.make_tensor_descriptor(k, [N, D], [D, 1], [BN, D])
+    dv, do = tl.make_tensor_descriptor(v, [N, D], [D, 1], [BN, D]), tl.make_tensor_descriptor(out, [N, D], [D, 1], [BM, D])
+    start = tl.program_id(0) * BM
+    x = dq.load([start, 0])
+    top, total, acc = tl.full([BM], -float("inf"), tl.float32), tl.zeros([BM], tl.float32), tl.zeros([BM, D], tl.float32)
+    for n in range(0, N, BN):
+        s = tl.dot(x, dk.load([n, 0]).T) * 0.5
+        new = tl.maximum(top, tl.max(s, 1))
+        p, scale = tl.exp(s - new[:, None]), tl.exp(top - new)
+        total = total * scale + tl.sum(p, 1)
+        acc = tl.dot(p.to(tl.float16), dv.load([n, 0]), acc * scale[:, None])
+        top = new
+    do.store([start, 0], (acc / total[:, None]).to(tl.float16))
+
+
+@pytest.mark.parametrize("bm, d, warps", [(256, 64, 4), (256, 64, 8), (64, 32, 4)])
+def test_attention_by_descriptors(dev, ctas, bm, d, warps):
+    n = 256
+    q, k, v = (np.random.default_rng(i).standard_normal((n, d)).astype(np.float16) for i in range(3))
+    out = np.zeros((n, d), np.float16)
+    dev(attention_by_descriptors, (n // bm,), q, k, v, out, n, bm, 64, d, num_ctas=ctas, num_warps=warps)
+    s = q.astype(np.float64) @ k.astype(np.float64).T * 0.5
+    p = np.exp(s - s.max(1, keepdims=True))
+    assert_close(out, (p / p.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float16), rtol=2e-2, atol=4e-3)
+
+
+@tegula.jit
+def messages(x, out, BLOCK: tl.constexpr, PRINT: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    if PRINT:
+        tl.device_print("v", v)
+    tl.device_print("at", at)
+    tl.device_print("program", tl.program_id(0))
+    tl.device_assert(v < 9, "too large")
+    tl.store(out + at, v)
+
+
+def test_messages(dev, ctas, capfd):
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    for show in True, False:
+        dev(messages, (1,), x, out, 8, show, num_ctas=ctas, debug=True)
+        lines = sorted(capfd.readouterr().out.splitlines())
+        assert lines == sorted([f"pid (0, 0, 0) idx ({i}) {name}: {i}" for i in range(8) for name in (["v"] if show else []) + ["at"]] +
+                               ["pid (0, 0, 0) idx () program: 0"])
+        assert_same(out, x)
+    with pytest.raises(Exception, match="too large"):
+        dev(messages, (1,), x + 4, out, 8, False, num_ctas=ctas, debug=True)
