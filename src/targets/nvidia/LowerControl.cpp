@@ -192,15 +192,14 @@ void Lowering::whileLoop(const Op &op) {
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
+/// Both sides begin with what was done before, and what either has done may come before what follows.
 void Lowering::ifElse(const Op &op) {
-  bool quiet = isOnlyCopies(op);
   Accesses before = accesses(), then;
+  SharedMemory::History sharedBefore = memory_.history(), sharedThen;
   llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(side[i]);
-    if (!quiet)
-      forgetAccesses();
     block(*op.region(i));
     if (!ok_)
       return;
@@ -208,15 +207,16 @@ void Lowering::ifElse(const Op &op) {
     b_.CreateBr(after);
     if (i == 0) {
       then = accesses();
+      sharedThen = memory_.history();
       seen_ = before.seen;
       bulkWrites_ = before.bulkWrites;
       bulkReads_ = before.bulkReads;
+      memory_.setHistory(sharedBefore);
     }
   }
   alsoAccesses(then);
+  memory_.addHistory(sharedThen);
   b_.SetInsertPoint(after);
-  if (!quiet)
-    forgetAccesses();
   auto nodes = phis(op.results);
   for (unsigned i = 0; i < 2; ++i)
     incoming(nodes, op.region(i)->terminator()->operands, end[i]);

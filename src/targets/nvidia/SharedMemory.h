@@ -3,7 +3,7 @@
 // Lowering walks structured code in order, so a tile lives from its operation to the last user in the same block, and taking the
 // lowest free bytes then is allocation by liveness. Barriers follow from what was read and written since the last one: bytes
 // that another thread may have written must not be touched, bytes that another may have read must not be written. What came
-// along another path (around a loop, out of a branch) is unknown and counts as everything.
+// around a loop is unknown and counts as everything.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -41,13 +41,20 @@ public:
   /// Anything touched since the last barrier?
   bool isQuiet() const { return accesses_.empty(); }
 
-private:
+
   struct Access {
     SharedRange range;
     bool writes;
   };
+  /// Accesses since the last barrier. Of another path to this place: instead of those here, or beside them.
+  using History = std::vector<Access>;
+  const History &history() const { return accesses_; }
+  void setHistory(History h) { accesses_ = std::move(h); }
+  void addHistory(const History &h) { accesses_.insert(accesses_.end(), h.begin(), h.end()); }
+
+private:
   std::vector<SharedRange> taken_; // by begin
-  std::vector<Access> accesses_;
+  History accesses_;
   uint64_t peak_ = 0;
 };
 
