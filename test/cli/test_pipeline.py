@@ -374,6 +374,29 @@ def test_gathered_operands_are_copied_asynchronously(tegula, tmp_path):
     assert not re.search(r"convert|shared_store|to_shared|shared_load| load ", body)
 
 
+PAGED = """q, kv, table, out, M, L, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    qd = tl.make_tensor_descriptor(q, [BM, D], [D, 1], [BM, D])
+    kd = tl.make_tensor_descriptor(kv, [M, D], [D, 1], [{block}, D])
+    x = qd.load([0, 0])
+    acc = tl.zeros([BM, D], tl.float32)
+    for i in range(0, L):
+        y = {load}
+        acc = tl.dot(tl.dot(x, y.T).to(tl.bfloat16), y, acc)
+    tl.store(out + tl.arange(0, BM)[:, None] * D + tl.arange(0, D)[None, :], acc)
+"""
+
+
+@pytest.mark.parametrize("block, load, copy", [("BN", "kd.load([tl.load(table + i) * BN, 0])", "tma_copy"),
+                                               ("1", "kd.gather(tl.load(table + i * BN + tl.arange(0, BN)), 0)", "async_copy")])
+def test_indices_are_loaded_ahead_too(tegula, tmp_path, block, load, copy):
+    """Pages of a cache, rows of a sparse one: the index is loaded where the copy starts, only if that iteration runs."""
+    gpu = tensor_kernel(tegula, tmp_path, 2, PAGED.format(block=block, load=load), "q:*bf16:16, kv:*bf16:16, table:*i32:16, out:*fp32:16, M:i32:16, L:i32",
+                        dict(BM=64, BN=64, D=128), "gpu")
+    body = loop(gpu)
+    ahead = re.search(r"^    if %\w+ \{\n(.*?)^    \} else", body, re.M | re.S).group(1)
+    assert ahead.count(" load ") == 1 and ahead.count(copy) == 1 and body.count(" load ") == 1 and body.count(copy) == 1
+
+
 def test_nothing_is_copied_before_the_kernel_in_front_has_ended(tmp_path, tegula):
     source = tmp_path / "behind.py"
     source.write_text("""

@@ -189,6 +189,111 @@ def test_gather_scatter(dev, t, index, y):
     assert np.array_equal(bits(x), bits(expected))
 
 
+def some_rows(count, m, seed=0):
+    """Row indices, some in front of the tensor and behind it, some twice."""
+    index = np.random.default_rng(seed).integers(0, m, count).astype(np.int32)
+    index[:6] = [-1, m, 2**31 - 1, -2**31, 0, m - 1]
+    return index
+
+
+def picked_rows(x, index):
+    inside = (index >= 0) & (index < len(x))
+    return np.where(inside[:, None], x[np.where(inside, index, 0)], np.zeros(1, x.dtype))
+
+
+@pytest.mark.parametrize("t", ALL, ids=str)
+@pytest.mark.parametrize("width", [32, 64, 128, 256, 512])
+def test_rows_of_every_width(dev, t, width):
+    m, cols = 24, width * 8 // max(8, t.bits)
+    for rows in (8, 64):
+        x, out = values(t, m * cols, 0).reshape(m, cols), values(t, rows * cols, 1).reshape(rows, cols)
+        index = some_rows(rows, m)
+        dev(gather_kernel, (1,), x, index, out, m, cols, cols, 0, rows, cols, "zero")
+        assert np.array_equal(bits(out), bits(picked_rows(x, index)))
+        # Rows that are written twice get the same values.
+        expected, back = x.copy(), picked_rows(values(t, m * cols, 2).reshape(m, cols), index)
+        for row, i in zip(back, index):
+            if 0 <= i < m:
+                expected[i] = row
+        dev(scatter_kernel, (1,), x, index, back, m, cols, cols, 0, rows, cols)
+        assert np.array_equal(bits(x), bits(expected))
+
+
+@tegula.jit
+def gathered_product(x, w, index, to, out, M, COUNT, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    xd = tl.make_tensor_descriptor(x, [M, K], [K, 1], [1, BK])
+    wd = tl.make_tensor_descriptor(w, [K, N], [N, 1], [BK, BN])
+    od = tl.make_tensor_descriptor(out, [COUNT, N], [N, 1], [1, BN])
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN
+    rows = tl.load(index + r)
+    acc = tl.zeros([BM, BN], tl.float32)
+    if K == BK:
+        acc = tl.dot(xd.gather(rows, 0), wd.load([0, n]), acc)
+    else:
+        for k in range(0, K, BK):
+            acc = tl.dot(xd.gather(rows, k), wd.load([k, n]), acc)
+    od.scatter(acc.to(od.dtype), tl.load(to + r), n)
+
+
+@pytest.mark.parametrize("bm, bn, bk, k, warps", [(64, 64, 32, 32, 4), (64, 64, 32, 160, 4), (128, 64, 64, 192, 8), (16, 32, 32, 96, 1), (64, 128, 128, 256, 4)])
+@pytest.mark.parametrize("t", ["float16", "bfloat16", "float32", "float8e5"])
+def test_product_of_gathered_rows(dev, bm, bn, bk, k, warps, t):
+    t = d(t)
+    m, n, count = 40, 2 * bn, 2 * bm
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-3, 4, (m, k)).astype(t.np), rng.integers(-3, 4, (k, n)).astype(t.np)
+    index, to = some_rows(count, m), rng.permutation(count + 9).astype(np.int32)[:count] - 4
+    out = np.full((count, n), 7, np.float32)
+    expected = out.copy()
+    inside = (to >= 0) & (to < count)
+    expected[to[inside]] = (picked_rows(x, index).astype(np.float32) @ w.astype(np.float32))[inside]
+    dev(gathered_product, (2, 2), x, w, index, to, out, m, count, n, k, bm, bn, bk, num_warps=warps)
+    assert_same(out, expected)
+
+
+@tegula.jit
+def over_pages(q, kv, table, out, M, L, MODE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    m, n, c = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    x = tl.load(q + m[:, None] * D + c[None, :])
+    acc = tl.zeros([BM, D], tl.float32)
+    for i in range(0, L):
+        if MODE == "rows":        # an index for each row
+            y = tl.make_tensor_descriptor(kv, [M, D], [D, 1], [1, D]).gather(tl.load(table + i * BN + n), 0)
+        elif MODE == "page":      # one for all of them
+            y = tl.make_tensor_descriptor(kv, [M, D], [D, 1], [BN, D]).load([tl.load(table + i * BN) * 8, 0])
+        else:                     # by pointers; the index of the index
+            at = tl.load(table + tl.load(table + i * BN) % L * BN + n)
+            y = tl.load(kv + at[:, None] * D + c[None, :], mask=((at >= 0) & (at < M))[:, None], other=0)
+        acc = tl.dot(tl.dot(x, y.T).to(x.dtype), y, acc)
+    tl.store(out + m[:, None] * D + c[None, :], acc)
+
+
+@pytest.mark.parametrize("mode", ["rows", "page", "pointers"])
+@pytest.mark.parametrize("bm, bn, dim, warps", [(64, 32, 64, 4), (128, 64, 32, 8), (16, 16, 32, 1)])
+@pytest.mark.parametrize("pages", [1, 2, 7])
+def test_indices_loaded_in_the_loop(dev, mode, bm, bn, dim, warps, pages):
+    rng = np.random.default_rng(pages)
+    m = 96
+    q, kv = rng.integers(-1, 2, (bm, dim)).astype(np.float16), rng.integers(-1, 2, (m, dim)).astype(np.float16)
+    # Exactly as many indices as are looked at: nothing is read behind the last page.
+    table = rng.integers(-3, m + 3 if mode == "rows" else 12, (pages, bn)).astype(np.int32)
+    if mode == "pointers":
+        table[:, 0] = rng.integers(0, 3 * m, pages)
+    out, expected = np.zeros((bm, dim), np.float32), np.zeros((bm, dim), np.float32)
+    for page in table:
+        if mode == "rows":
+            y = picked_rows(kv, page)
+        elif mode == "page":
+            y = window(kv, (int(page[0]) * 8, 0), (bn, dim))
+        else:
+            y = picked_rows(kv, table[page[0] % pages])
+        s = (q.astype(np.float32) @ y.astype(np.float32).T).astype(np.float16).astype(np.float32)
+        expected += s @ y.astype(np.float32)
+    dev(over_pages, (1,), q, kv, table, out, m, pages, mode, bm, bn, dim, num_warps=warps)
+    assert_same(out, expected)
+
+
 # ------------------------------------------------------------------------------------------------------- descriptors are values
 
 @tegula.jit

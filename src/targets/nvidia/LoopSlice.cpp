@@ -6,21 +6,29 @@ namespace tegula::nvidia {
 
 using namespace ir;
 
-bool LoopSlice::add(const Value *v) {
+bool LoopSlice::add(const Value *v, bool withLoads) {
   auto carried = carried_;
-  auto ops = ops_;
-  bool ok = needs(v);
-  // What addresses take from carried values has to be known for later iterations too.
+  bool had = hasLoads_;
+  std::unordered_set<const Op *> now, later;
+  bool ok = needs(v, withLoads, now);
+  // What addresses take from carried values has to be known for later iterations too, whether those run or not.
   for (size_t i = 0; ok && i < carried_.size(); ++i)
-    ok = needs(nextOf(carried_[i]));
+    ok = needs(nextOf(carried_[i]), false, later);
   if (!ok) {
     carried_ = std::move(carried);
-    ops_ = std::move(ops);
+    hasLoads_ = had;
   }
   return ok;
 }
 
-bool LoopSlice::needs(const Value *v) {
+/// An index, or one for each row of a tile.
+static bool loadsIndices(const Op &op) {
+  constexpr int64_t most = 512;
+  const Type &t = op.result()->type;
+  return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() || t.numel() <= most);
+}
+
+bool LoopSlice::needs(const Value *v, bool withLoads, std::unordered_set<const Op *> &seen) {
   if (!isInside(v))
     return true;
   if (!v->def) {
@@ -29,12 +37,13 @@ bool LoopSlice::needs(const Value *v) {
     return true;
   }
   const Op *op = v->def;
-  if (ops_.count(op))
+  if (!seen.insert(op).second)
     return true;
-  if (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty())
+  bool isLoad = withLoads && op->kind == OpKind::Load && loadsIndices(*op);
+  if (!isLoad && (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
     return false;
-  ops_.insert(op);
-  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o); });
+  hasLoads_ |= isLoad;
+  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, withLoads, seen); });
 }
 
 Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {

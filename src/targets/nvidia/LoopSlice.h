@@ -20,8 +20,10 @@ public:
   explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
 
   /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
-  /// arithmetic; the slice is then as before.
-  bool add(const ir::Value *v);
+  /// arithmetic; the slice is then as before. `withLoads`: loads of a few elements (indices) may be among what `v` itself is computed from, if the copy is
+  /// only executed for iterations that run, and nothing in the loop writes to memory.
+  bool add(const ir::Value *v, bool withLoads = false);
+  bool hasLoads() const { return hasLoads_; }
   /// Carried values (block arguments) of the slice, in order of discovery.
   const std::vector<ir::Value *> &carried() const { return carried_; }
 
@@ -38,12 +40,12 @@ public:
   static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);
 
 private:
-  bool needs(const ir::Value *v);
+  bool needs(const ir::Value *v, bool withLoads, std::unordered_set<const ir::Op *> &seen);
 
   ir::Op &loop_;
   ir::Block &body_;
   std::vector<ir::Value *> carried_;
-  std::unordered_set<const ir::Op *> ops_;
+  bool hasLoads_ = false;
 };
 
 /// Tensor loads (load, desc_load) of the body that its dots are computed from, in program order.

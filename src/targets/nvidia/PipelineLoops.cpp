@@ -17,6 +17,7 @@ public:
   using PipelinedLoop::PipelinedLoop;
 
   void run() {
+    withIndices_ = true;
     if (plan())
       rewrite();
   }
@@ -92,7 +93,7 @@ private:
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!barriers_.full || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},

@@ -71,7 +71,7 @@ void PipelinedLoop::findCopies() {
       remarks_.notCopied(*load, *reason);
       continue;
     }
-    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); })) {
+    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, withIndices_); })) {
       remarks_.notComputedAhead(*load);
       continue;
     }

@@ -117,6 +117,7 @@ protected:
   std::vector<Ring> rings_;
   std::vector<ir::Op *> dots_;
   AsyncDots waits_;
+  bool withIndices_ = false; // addresses may take indices that the loop itself loads
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
   unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
