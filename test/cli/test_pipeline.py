@@ -334,6 +334,11 @@ def test_writes_that_may_begin_in_front_of_the_tensor(tegula, tmp_path, write, t
     assert ptx.count(tma) == ptx.count(pointer) == ptx.count('.pragma "nounroll"') and tma in ptx
     ptx = emit(IN_FRONT.format(write=write).replace(" - shift", ""))
     assert tma in ptx and pointer not in ptx
+    # Rows that end anywhere are clipped element by element; where they are as long as the stride they end at 16 bytes.
+    sig = "a:*bf16:16, c:*bf16:16, M:i32:16, N:i32, shift:i32"
+    for stride, by_tma in ("N", True), ("N + 8", False):
+        body = IN_FRONT.format(write=write).replace("[N, 1]", f"[{stride}, 1]")
+        assert (tma in tensor_kernel(tegula, tmp_path, 2, body, sig, dict(BM=64, BN=64))) == by_tma
 
 
 ROWS = """x, index, out, M, stride, R: tl.constexpr, C: tl.constexpr):

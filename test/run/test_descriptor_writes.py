@@ -90,6 +90,22 @@ def test_writes_in_front_of_the_tensor(dev, bm, bn, warps, t, add):
 
 
 @tegula.jit
+def dense_rows(a, b, c, M, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    cd.store([tl.program_id(0) * BM, tl.program_id(1) * BN], product(a, b, c, M, N, 0, 0, BM, BN, BK).to(cd.dtype))
+
+
+@pytest.mark.parametrize("t, grain", [("float16", 8), ("float32", 4), ("float8e5", 16)])
+def test_rows_as_long_as_their_stride(dev, t, grain):
+    t = d(t)
+    a, b, tile = operands(64, 64)
+    for m, n in (64, 64 + grain), (70, 128 - grain), (1, grain):
+        c = np.zeros((m, n), t.np)
+        dev(dense_rows, (2, 2), a, b / 8 if t.bits == 8 else b, c, m, n, 64, 64, 16)
+        assert_same(c, np.tile(tile / 8 if t.bits == 8 else tile, (2, 2))[:m, :n].astype(t.np))
+
+
+@tegula.jit
 def store_in_loops(a, b, c, x, M, N, n, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, MODE: tl.constexpr):
     cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
     cols = tl.arange(0, BM)[:, None] * N + tl.arange(0, BN)[None, :]

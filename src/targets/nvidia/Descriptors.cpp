@@ -109,10 +109,18 @@ std::vector<int64_t> signedOffsets(const Op &access, const AxisFacts &facts) {
   return out;
 }
 
+/// Do rows end at a multiple of 16 bytes? By their length's divisor, or because it is a stride too, which is such a multiple by contract.
+static bool endsAligned(const DescAccess &a, int64_t bytes, const AxisFacts &facts, const Block &entry) {
+  const Value *columns = a.extents[a.rank() - 1];
+  std::span<Value *const> leading = a.strides.first(a.rank() - 1);
+  return facts.of(columns).axes[0].divisibility * bytes % 16 == 0 ||
+         std::any_of(leading.begin(), leading.end(), [&](const Value *v) { return termOf(v, entry) == termOf(columns, entry); });
+}
+
 /// Loads take any offsets and extents; writes do not (seen on an H200, docs/hopper.md section 2.4): columns are clipped in groups of 16 bytes, and at
 /// a negative offset the instruction is illegal. Where an offset may be negative that is looked at when the kernel runs (LowerBulk.cpp).
-static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts) {
-  return facts.of(a.extents[a.rank() - 1]).axes[0].divisibility * byteWidth(type.elem) % 16 == 0 &&
+static bool canWrite(const DescAccess &a, const Type &type, const AxisFacts &facts, const Block &entry) {
+  return endsAligned(a, byteWidth(type.elem), facts, entry) &&
          std::none_of(a.offsets.begin(), a.offsets.end(), [](const Value *v) { return constantInt(v).value_or(0) < 0; });
 }
 
@@ -158,9 +166,9 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
     return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
   }
   case OpKind::DescStore:
-    return canWrite(a, type, facts) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return canWrite(a, type, facts) && hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts, entry) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
 }
 
