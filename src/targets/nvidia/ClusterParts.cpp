@@ -118,15 +118,13 @@ void ClusterParts::block(const Op &op, unsigned n, std::string why) {
   g.why = std::move(why);
 }
 
-void ClusterParts::blockOperand(const Op &op, const Value *operand, const char *why) {
+void ClusterParts::blockOperand(const Op &op, const Value *operand, unsigned axis, const char *why) {
   // A node of its own ties what the operand is made from.
-  for (unsigned d = 0; d < operand->type.shape.rank(); ++d) {
-    unsigned n = static_cast<unsigned>(nodes_.size());
-    nodes_.push_back({nullptr, d, operand->type.shape[d], n});
-    groups_.emplace_back();
-    tie(op, operand, d, n);
-    block(op, n, why);
-  }
+  unsigned n = static_cast<unsigned>(nodes_.size());
+  nodes_.push_back({nullptr, axis, operand->type.shape[axis], n});
+  groups_.emplace_back();
+  tie(op, operand, axis, n);
+  block(op, n, why);
 }
 
 void ClusterParts::atLeast(const Op &op, unsigned n, int64_t part) {
@@ -183,8 +181,20 @@ void ClusterParts::visit(const Op &op) {
   case OpKind::Print:
   case OpKind::Unsplat:
     for (const Value *v : op.operands)
-      blockOperand(op, v, "it takes the whole tensor");
+      for (unsigned d = 0; d < v->type.shape.rank(); ++d)
+        blockOperand(op, v, d, "it takes the whole tensor");
     return;
+  case OpKind::Reshape: {
+    // Axes of which no axis of the result has the parts.
+    std::vector<bool> isKept(op.operands[0]->type.shape.rank());
+    for (unsigned d = 0; d < op.result()->type.shape.rank(); ++d)
+      if (std::optional<int> behind = axisBehind(op, static_cast<int>(d)); behind && *behind != whole)
+        isKept[static_cast<size_t>(*behind)] = true;
+    for (unsigned d = 0; d < isKept.size(); ++d)
+      if (!isKept[d])
+        blockOperand(op, op.operands[0], d, "parts of what is reshaped are no parts of its result");
+    return;
+  }
   default:
     break;
   }

@@ -69,7 +69,7 @@ private:
   void tie(const ir::Op &op, const ir::Value *operand, unsigned axis, unsigned with);
   void tieAll(const ir::Op &op, const void *entity, const ir::Type &t, std::span<ir::Value *const> operands);
   void block(const ir::Op &op, unsigned node, std::string why);
-  void blockOperand(const ir::Op &op, const ir::Value *operand, const char *why);
+  void blockOperand(const ir::Op &op, const ir::Value *operand, unsigned axis, const char *why);
   void atLeast(const ir::Op &op, unsigned node, int64_t part);
 
   void visit(const ir::Block &b);

@@ -25,7 +25,8 @@ public:
     b_.setFolding(false);
   }
 
-  void run() {
+  /// False if ClusterParts has forgotten a tie; the kernel is useless then.
+  bool run() {
     std::vector<Type> args;
     for (const Value *v : f_.block()->args)
       args.push_back(v->type);
@@ -38,6 +39,7 @@ public:
       define(f_.block()->args[i], whole, g->block()->args[i]);
     body(*f_.block(), g->block());
     splice(front_, *g->block(), 0);
+    return isRight_;
   }
 
 private:
@@ -84,6 +86,7 @@ private:
   Builder b_;
   Block front_; // operations at the beginning of the kernel
   Value *rank_ = nullptr;
+  bool isRight_ = true;
   std::map<int64_t, Value *> firsts_;
   std::vector<Made> made_; // one for each block around
   std::vector<std::vector<int>> yields_;
@@ -132,14 +135,18 @@ Value *Partitioner::want(const Value *v, int part) {
     if (auto found = it->find({v, part}); found != it->end())
       return found->second;
   const Op *op = v->def;
-  assert(op && (renames(op->kind) || parts_.isFree(v)) && "a value is needed in another part than it is computed in");
+  if (!op || !(renames(op->kind) || parts_.isFree(v))) {
+    assert(false && "a value is needed in another part than it is computed in");
+    isRight_ = false;
+    return b_.poison(partOf(v->type, part));
+  }
   Value *made;
   if (op->kind == OpKind::Range && part != whole) {
     made = range(*op);
   } else {
     std::vector<Value *> operands;
     for (const Value *o : op->operands)
-      operands.push_back(want(o, renames(op->kind) ? *parts_.axisBehind(*op, part) : part));
+      operands.push_back(want(o, renames(op->kind) ? parts_.axisBehind(*op, part).value_or(whole) : part));
     Type t = partOf(v->type, part);
     Op *now = clone(*op, operands, {&t, 1});
     shiftHints(*now, part);
@@ -355,7 +362,8 @@ std::unique_ptr<Module> partitionCluster(const Module &module, unsigned ctas, Di
   auto out = std::make_unique<Module>();
   out->sources = module.sources;
   out->inlineSites = module.inlineSites;
-  Partitioner(f, parts, ctas, *out).run();
+  if (!Partitioner(f, parts, ctas, *out).run())
+    return nullptr;
   hoistInvariants(*out);
   removeDead(*out);
   return out;
