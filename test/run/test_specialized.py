@@ -180,3 +180,36 @@ def test_loop_that_does_not_run(dev, n):
     c, y = np.zeros(512, np.int32), np.zeros(512, np.int32)
     dev(skipped, (1,), c, y, n, 512)
     assert_same(y, np.roll(np.arange(512, dtype=np.int32), -65) + np.int32(n * (511 * 512 // 2)))
+
+
+@tegula.jit
+def attend_by_pointers(q, k, v, out, lo, hi, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    m, d = tl.arange(0, BM), tl.arange(0, D)
+    query = tl.load(q + m[:, None] * D + d[None, :])
+    top, total, acc = tl.full([BM], -1e30, tl.float32), tl.zeros([BM], tl.float32), tl.zeros([BM, D], tl.float32)
+    for i in range(lo, hi, BN):
+        n = i + tl.arange(0, BN)
+        s = tl.dot(query, tl.load(k + n[None, :] * D + d[:, None]))
+        new = tl.maximum(top, tl.max(s, 1))
+        p, scale = tl.exp(s - new[:, None]), tl.exp(top - new)
+        total = total * scale + tl.sum(p, 1)
+        acc = tl.dot(p.to(tl.float16), tl.load(v + n[:, None] * D + d[None, :]), acc * scale[:, None])
+        top = new
+    tl.store(out + m[:, None] * D + d[None, :], acc / tl.where(total > 0, total, 1)[:, None])
+
+
+@pytest.mark.parametrize("lo, hi", [(0, 128), (32, 64), (64, 64), (96, 64)])
+@pytest.mark.parametrize("warps", [4, 8])
+def test_first_dot_ahead_by_pointers(dev, lo, hi, warps):
+    """The first product of the next iteration starts early; the last one's next, and a loop that does not run, load nothing."""
+    bm, bn, d, n = 128, 32, 64, 128
+    g = np.random.default_rng(3)
+    q = (g.standard_normal((bm, d)) / d**.25).astype(np.float16)
+    # Exactly as long as what is read: one row more would be another array's.
+    k, v = ((g.standard_normal((min(n, hi), d)) / d**.25).astype(np.float16) for _ in range(2))
+    out = np.ones((bm, d), np.float32)
+    dev(attend_by_pointers, (1,), q, k, v, out, lo, hi, bm, bn, d, num_warps=warps)
+    s = q.astype(np.float64) @ k[lo:hi].astype(np.float64).T
+    p = np.exp(s - s.max(1, keepdims=True)) if hi > lo else np.zeros((bm, 0))
+    expected = p / p.sum(1, keepdims=True) @ v[lo:hi].astype(np.float64) if hi > lo else np.zeros((bm, d))
+    assert_close(out, expected.astype(np.float32), rtol=2e-2, atol=2e-3)

@@ -87,6 +87,16 @@ Op *LoopSlice::clone(Builder &b, const Op &op, std::span<Value *const> operands)
   return b.create(op.kind, operands, types, op.attrs);
 }
 
+Op *LoopSlice::cloneLoad(Builder &b, const Op &load, std::vector<Value *> operands, Value *runs) {
+  Type maskType = load.result()->type.withElem(Elem::I1);
+  Value *mask = b.create1(OpKind::Splat, {runs}, maskType);
+  if (operands.size() > 1)
+    operands[1] = b.create1(OpKind::And, {operands[1], mask}, maskType);
+  else
+    operands.push_back(mask);
+  return clone(b, load, operands);
+}
+
 std::vector<Op *> loadsOfDots(const Block &body) {
   std::vector<const Value *> work;
   for (const Op *op : body.ops)

@@ -38,6 +38,8 @@ public:
   /// receives the copies.
   ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
   static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);
+  /// A load with other operands and masked off unless `runs` (i1): what it gives then does not matter.
+  static ir::Op *cloneLoad(ir::Builder &b, const ir::Op &load, std::vector<ir::Value *> operands, ir::Value *runs);
 
 private:
   bool needs(const ir::Value *v, bool withLoads, std::unordered_set<const ir::Op *> &seen);

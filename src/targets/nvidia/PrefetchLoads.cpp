@@ -63,13 +63,7 @@ private:
       std::vector<Value *> operands;
       for (Value *o : load->operands)
         operands.push_back(slice_.copy(b_, o, map));
-      Type maskType = load->result()->type.withElem(Elem::I1);
-      Value *mask = b_.create1(OpKind::Splat, {runs}, maskType);
-      if (operands.size() > 1)
-        operands[1] = b_.create1(OpKind::And, {operands[1], mask}, maskType);
-      else
-        operands.push_back(mask);
-      out.push_back(LoopSlice::clone(b_, *load, operands)->result());
+      out.push_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
     }
     return out;
   }

@@ -24,7 +24,7 @@ public:
     Block before;
     LoopSlice::Map first = slice_.start();
     b_.setBlock(&before);
-    Value *init = copyDot(first);
+    Value *init = copyDot(first, 0);
     Block &outer = *loop_.parent;
     loop_.set("ops_ahead", static_cast<int64_t>(before.ops.size()));
     splice(before, outer, positionOf(outer, &loop_));
@@ -32,7 +32,7 @@ public:
     Block ahead;
     b_.setBlock(&ahead);
     LoopSlice::Map next = slice_.next(b_, {});
-    Value *later = copyDot(next);
+    Value *later = copyDot(next, 1);
     Value *arg = carry(module_, loop_, init, dot_->result()->name);
     for (Op *op : body_.ops)
       std::replace(op->operands.begin(), op->operands.end(), dot_->result(), arg);
@@ -63,7 +63,7 @@ private:
       if (!v->def || v->def->parent != &body_ || users(v) != 1)
         return false;
       chain_.push_back(v->def);
-      if (v->def->kind == OpKind::DescLoad)
+      if (v->def->kind == OpKind::DescLoad || (v->def->kind == OpKind::Load && !v->def->intAttr("volatile")))
         break;
       if (v->def->kind != OpKind::ToShared && v->def->kind != OpKind::Permute)
         return false;
@@ -98,13 +98,16 @@ private:
     return false;
   }
 
-  /// Load, views and dot with the values of another iteration.
-  Value *copyDot(LoopSlice::Map &map) {
+  /// Load, views and dot with the values of another iteration: the first one, or `ahead` behind the current one.
+  Value *copyDot(LoopSlice::Map &map, int64_t ahead) {
     for (auto op = chain_.rbegin(); op != chain_.rend(); ++op) {
       std::vector<Value *> operands;
       for (Value *v : (*op)->operands)
         operands.push_back(slice_.copy(b_, v, map));
-      map[(*op)->result()] = LoopSlice::clone(b_, **op, operands)->result();
+      Op *now = (*op)->kind == OpKind::Load
+                    ? LoopSlice::cloneLoad(b_, **op, std::move(operands), runsAhead(b_, loop_, ahead ? body_.args[0] : loop_.operands[0], ahead))
+                    : LoopSlice::clone(b_, **op, operands);
+      map[(*op)->result()] = now->result();
     }
     return map[dot_->result()];
   }

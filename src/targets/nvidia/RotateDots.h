@@ -4,7 +4,7 @@
 //   =>  s = dot q, k[lb];  for i (s) { n = dot q, k[i + step];  p = f(s);  acc = dot p, v[i], acc;  yield n }
 //
 // As in FlashAttention-3 (Shah et al. 2024, section 3.2, pipelining within a warpgroup): f leaves the tensor cores idle otherwise. The load for the
-// iteration behind the last one reads nothing that matters; only loads through descriptors may do that, what lies outside reads as zero.
+// iteration behind the last one reads nothing that matters: through a descriptor zeros, by pointers nothing, under a mask.
 #pragma once
 #include "targets/nvidia/Nvidia.h"
 
@@ -12,7 +12,7 @@ namespace tegula::nvidia {
 
 /// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops; `ops_ahead` of such a loop counts the operations in front of it that
 /// belong to its first iteration. A dot moves if it runs by wgmma, its A and its accumulator do not
-/// change in the loop, its B comes from a desc_load whose offsets can be computed ahead, and another dot of the loop
+/// change in the loop, its B comes from a load whose addresses or offsets can be computed ahead, and another dot of the loop
 /// depends on its result.
 void rotateDots(ir::Module &m, const NvOptions &options);
 
