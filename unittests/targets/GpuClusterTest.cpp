@@ -1,7 +1,9 @@
 // The partition of a kernel among the CTAs of a cluster: IR in, IR out. Each case says what the parts must look like; a case without lines must
 // not be shared, and its remark says why.
+#include "RandomKernel.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
+#include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/PartitionCluster.h"
 #include <gtest/gtest.h>
 
@@ -111,6 +113,34 @@ const Case cases[] = {
   %t = atomic_rmw %z, %m {rmw = "add"} : i32
   store %z, %t)",
      {"atomic_rmw", "{rmw = \"add\"} : tensor<32xi32>", "{rmw = \"add\", whole = 1} : i32", "{whole = 1}"}},
+    {"Reshape keeps what begins at the same place", 2, R"(  %p = splat %y : tensor<32x8xptr<f32>>
+  %v = load %p : tensor<32x8xf32>
+  %w = reshape %v : tensor<256xf32>
+  %q = splat %y : tensor<256xptr<f32>>
+  store %q, %w)",
+     {"load", ": tensor<16x8xf32>", "reshape", ": tensor<128xf32>", "store"}},
+    {"Reshape dissolves the only axis that nothing else keeps", 2, R"(  %p = splat %y : tensor<32x8xptr<f32>>
+  %v = load %p : tensor<32x8xf32>
+  %s = scan %v {axis = 0} : tensor<32x8xf32> (%l: f32, %r: f32) {
+    %t = fadd %l, %r : f32
+    yield %t
+  }
+  %w = reshape %s : tensor<256xf32>
+  %q = splat %y : tensor<256xptr<f32>>
+  store %q, %w)",
+     {}, "the 2 CTAs of a cluster do not share the work of a store, because of this scan: it goes along axis 0 of tensor<32x8xf32>"},
+    {"Branches", 2, R"(  %p = splat %y : tensor<64xptr<f32>>
+  %zero = const {value = 0} : i32
+  %c = cmpi %m, %zero {pred = sgt} : i1
+  %v = if %c : tensor<64xf32> {
+    %a = load %p : tensor<64xf32>
+    yield %a
+  } else {
+    %b = const {value = 1.0} : tensor<64xf32>
+    yield %b
+  }
+  store %p, %v)",
+     {"if %c : tensor<32xf32>", "load", ": tensor<32xf32>", "const {value = 1.0} : tensor<32xf32>", "store"}},
     {"Scans", 2, R"(  %p = splat %y : tensor<64xptr<f32>>
   %v = load %p : tensor<64xf32>
   %s = scan %v {axis = 0} : tensor<64xf32> (%l: f32, %r: f32) {
@@ -174,4 +204,21 @@ TEST(GpuCluster, Partition) {
       at = found == std::string::npos ? at : found + line.size();
     }
   }
+}
+
+// Whatever is split, the result is valid, and so is what the next pass makes of it.
+TEST(GpuCluster, RandomKernels) {
+  unsigned split = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    ir::Module m;
+    test::RandomKernel generate(m, seed);
+    auto part = nvidia::partitionCluster(m, 2u << seed % 3);
+    if (!part)
+      continue;
+    ++split;
+    std::string why;
+    ASSERT_TRUE(ir::verify(*part, &why)) << "seed " << seed << "\n" << why << "\n" << ir::print(*part);
+    ASSERT_TRUE(ir::verify(*nvidia::assignLayouts(*part, {}, {}), &why)) << "seed " << seed << "\n" << why;
+  }
+  EXPECT_GT(split, 50u);
 }

@@ -159,8 +159,11 @@ void Lowering::sharedAlloc(const Op &op) {
   makeFree(r);
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
-    if (wroteGlobal())
+    if (wroteGlobal()) {
+      if (!meta_.tensorMaps.empty()) // copies by TMA see what was stored
+        in_->fenceProxyAsync(true);
       meet();
+    }
   }
   set(op.result(), {sharedAddress(r)});
 }
