@@ -164,6 +164,21 @@ const Case cases[] = {
   %v = load %p : tensor<64xf32>
   store %p, %v)",
      {}, "the 2 CTAs of a cluster do not share the work of a kernel, because of this load: it may wait for a value that another program stores"},
+    {"Too many maps", 2, R"(  %e = const {value = 512} : i32
+  %n = const {value = 512} : i64
+  %one = const {value = 1} : i64
+  %v0 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<8x8xf32>
+  %v1 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<16x8xf32>
+  %v2 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<32x8xf32>
+  %v3 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<64x8xf32>
+  %v4 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<8x16xf32>
+  %v5 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<16x16xf32>
+  %v6 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<32x16xf32>
+  %v7 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<64x16xf32>
+  %v8 = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<8x32xf32>
+  %p = splat %y : tensor<8x32xptr<f32>>
+  store %p, %v8)",
+     {}, "the 2 CTAs of a cluster do not share the work of a kernel, because of this desc_load: it accesses more than 8 kinds of blocks through descriptors"},
     {"Printed tensors", 2, R"(  %p = splat %y : tensor<64xptr<f32>>
   %v = load %p : tensor<64xf32>
   print %v {prefix = "v", hex = 0}

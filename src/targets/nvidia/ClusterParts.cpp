@@ -278,6 +278,8 @@ void ClusterParts::visitDescriptor(const Op &op) {
   const Type &t = isLoad ? op.result()->type : op.operands.back()->type;
   const void *entity = isLoad ? static_cast<const void *>(op.result()) : &op;
   tieAll(op, entity, t, isLoad ? std::span<Value *const>() : std::span<Value *const>(&op.operands.back(), 1));
+  if (std::none_of(blocks_.begin(), blocks_.end(), [&](const Op *o) { return o->kind == op.kind && o->operands[0] == op.operands[0] && descAccess(*o).block == t.shape; }))
+    blocks_.push_back(&op);
   // Columns start at multiples of 16 bytes.
   unsigned last = t.shape.rank() - 1;
   atLeast(op, node(entity, t, last), 16 / byteWidth(t.elem));
@@ -399,6 +401,13 @@ ClusterParts::ClusterParts(const Module &m, unsigned ctas, DiagEngine *remarks) 
     return;
   }
   visit(*f.block());
+  // A launch has room for 16 tensor maps (runtime/TensorMaps.h); whole blocks, parts, and what is multicast want different ones.
+  constexpr size_t mostBlocks = 8;
+  if (blocks_.size() > mostBlocks) {
+    if (remarks)
+      report(*blocks_[mostBlocks], "kernel", "it accesses more than 8 kinds of blocks through descriptors", *remarks);
+    return;
+  }
   close();
   for (const Work &w : dots_)
     splitDot(w);

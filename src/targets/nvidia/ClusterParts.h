@@ -93,7 +93,7 @@ private:
   std::unordered_map<const void *, int> split_;
   mutable std::unordered_map<const ir::Value *, bool> free_;
   std::vector<Work> dots_, stores_, others_;
-  std::vector<const ir::Op *> blamed_;
+  std::vector<const ir::Op *> blamed_, blocks_; // obstacles that were told; accesses through descriptors, one of each kind
 };
 
 } // namespace tegula::nvidia
