@@ -142,10 +142,18 @@ llvm::BasicBlock *Lowering::newBlock(const char *name) {
 
 // ---- dispatch
 
+static bool isCombination(const ir::Block &b) {
+  const ir::Op *owner = b.parent->op;
+  return owner && (owner->kind == OpKind::Reduce || owner->kind == OpKind::Scan);
+}
+
 void Lowering::block(const ir::Block &b) {
   for (const Op *op : b.ops) {
     if (!ok_)
       return;
+    // All ways through a block leave nothing to wait for; what reductions combine is no block of its own.
+    if (op->has(ir::traits::Terminator) ? !isCombination(b) : op->kind != OpKind::Reduce && op->kind != OpKind::Scan && !op->regions.empty())
+      waitForReaders();
     lowerOp(*op);
     releaseAfter(*op);
   }

@@ -126,6 +126,8 @@ private:
   void barrier();
   /// All threads of the program meet, for the order of accesses to global memory: those of the cluster, if there is one.
   void meet();
+  /// This thread has read what it wanted of other CTAs' scratch; who takes memory next, or ends the block, waits until all have.
+  void leaveScratch(), waitForReaders();
   bool isCluster() const { return options_.numCtas > 1; }
   /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.
   V isDoneHere(const Op &op) {
@@ -271,6 +273,7 @@ private:
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
   bool hasProducer_ = false, inProducer_ = false; // a warp more than the options say, for copies
+  bool hasLeft_ = false;                          // between leaveScratch and waitForReaders
 
   llvm::SmallVector<Seen, 8> seen_;
   llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads

@@ -206,7 +206,7 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {
     out.push_back(isWhole ? fromMemory(in_->loadShared(in_->mapShared(address(r), b_.getInt32(0)), memType(t.scalarType()), nullptr, nullptr, true), t)
                           : loadElement(address(r), t));
   if (isWhole)
-    meet(); // nobody overwrites what another CTA still reads
+    leaveScratch();
   return out;
 }
 

@@ -312,9 +312,9 @@ void Lowering::move(const Op &op, const LinearLayout &before, const LinearLayout
     source.push_back(toInteger(x));
   for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
     out.push_back(fromInteger(x, t));
-  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs know nothing of that.
+  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
   if (shared && plan.scope == ExchangeScope::Cluster)
-    emit.barrier(plan.scope);
+    leaveScratch();
   set(op.result(), std::move(out));
 }
 

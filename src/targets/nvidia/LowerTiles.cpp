@@ -53,6 +53,7 @@ void Lowering::releaseAfter(const Op &op) {
 
 /// Takes bytes for an operation. Whoever asks for too many learns at launch what took most at the worst moment.
 SharedRange Lowering::takeShared(const Op &op, uint64_t bytes, uint32_t align, bool isNew) {
+  waitForReaders();
   uint64_t peak = memory_.peak();
   SharedRange r = isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
   live_.push_back({&op, r});
@@ -91,9 +92,21 @@ void Lowering::barrier() {
     memory_.touched(r, true);
 }
 
+void Lowering::leaveScratch() {
+  in_->clusterArrive(false);
+  hasLeft_ = true;
+}
+
+void Lowering::waitForReaders() {
+  if (hasLeft_)
+    in_->clusterWait();
+  hasLeft_ = false;
+}
+
 void Lowering::meet() {
   if (!isCluster())
     return barrier();
+  waitForReaders();
   in_->clusterArrive(false);
   in_->clusterWait();
   seen_.clear();
