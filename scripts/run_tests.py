@@ -155,6 +155,7 @@ SUITES = {
     "cli": pytest("test/cli"),
     "run": pytest("test/run"),
     "sim": pytest("test/run", env={"TEGULA_TEST_DEVICES": "sim"}),
+    "sim-clusters": pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}),
     "assemble": script(PY, "test/gpu/assemble.py"),
     "registers": pytest("test/gpu"),
     "run-isa": other_isas("cpu:x86-64", "cpu:avx2", every=4),
