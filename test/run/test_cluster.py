@@ -114,6 +114,28 @@ def test_persistent_matmul(dev, ctas, m, n, k, block, warps, stages):
 
 
 @tegula.jit
+def stored_between(a, b, c, sums, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A plain store between two loops of a producer; what is computed for the second one takes a ring of its own."""
+    ad = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [BN, K], [K, 1], [BN, BK])
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=True):
+        acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+    tl.store(sums + tl.arange(0, BM), tl.sum(acc, 1))
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([0, k]), (bd.load([0, k]) * 2).to(tl.float16).T, acc)
+    tl.store(c + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc)
+
+
+def test_stores_between_loops(dev, ctas):
+    a, b, c, sums = integers((256, 200), 0), integers((64, 200), 1), np.zeros((256, 64), np.float32), np.zeros(256, np.float32)
+    dev(stored_between, (1,), a, b, c, sums, 200, 256, 64, 32, num_ctas=ctas)
+    product = a.astype(np.float32) @ b.astype(np.float32).T
+    assert_same(c, product * 3)
+    assert_same(sums, product.sum(1))
+
+
+@tegula.jit
 def tile(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Descriptors of the host."""
     acc = tl.zeros([BM, BN], tl.float32)
@@ -341,6 +363,8 @@ def loops(a, b, c, M, N, K, steps, BM: tl.constexpr, BN: tl.constexpr, BK: tl.co
         for k in range(i * BK, K, BK):
             acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
         acc = acc - i
+    if steps == 1:
+        tl.store(c + tl.arange(0, BN), tl.sum(acc, 0))  # is overwritten
     for k in range(0, K - BK, BK):
         acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
     if K > 100:

@@ -201,19 +201,17 @@ void ClusterParts::visit(const Op &op) {
   if (op.results.size() != 1 || op.result()->type.isScalar() || isFree(op.result()) || renames(op.kind))
     return;
   const Value *r = op.result();
+  bool isAtomic = op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas, isLoad = op.kind == OpKind::Load;
+  assert((isAtomic || isLoad || op.has(traits::Elementwise)) && "how is it split?");
   tieAll(op, r, r->type, op.operands);
-  bool isAtomic = op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas;
-  if (isAtomic || op.kind == OpKind::Load)
+  if (isAtomic || isLoad)
     (isAtomic ? stores_ : others_).push_back({&op, r, &r->type});
-  else if (!op.has(traits::Elementwise))
-    for (unsigned d = 0; d < r->type.shape.rank(); ++d)
-      block(op, node(r, r->type, d), "nobody has said how it is split");
 }
 
 void ClusterParts::visitDot(const Op &op) {
   const Value *a = op.operands[0], *b = op.operands[1], *r = op.result();
   unsigned rank = r->type.shape.rank(), m = rank - 2, n = rank - 1;
-  tieAll(op, r, r->type, op.operands.empty() ? std::span<Value *const>() : std::span<Value *const>(&op.operands[2], 1));
+  tieAll(op, r, r->type, {&op.operands[2], 1});
   for (unsigned d = 0; d < m; ++d) {
     tie(op, a, d, node(r, r->type, d));
     tie(op, b, d, node(r, r->type, d));

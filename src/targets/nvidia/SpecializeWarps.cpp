@@ -293,8 +293,8 @@ Reason Specializer::checkCluster() const {
     return isWhole || (isSameMemory && !sameTiles);
   };
   for (const Access &a : accesses)
-    for (const Access &b : accesses)
-      if (a.writes && isOrdered(a, b))
+    for (const Access &b : accesses) // rings and tiles that are made later wait for plain stores
+      if (a.op->kind == OpKind::Store || (a.writes && isOrdered(a, b)))
         return "the CTAs of its cluster have to keep an order of their accesses to memory";
   return std::nullopt;
 }
