@@ -125,13 +125,15 @@ def layer_norm_row(ks, rows, cols):
 
 
 def cluster_or_one(make, ctas):
-    """make(kernels, ctas) -> function that launches; where a compiler refuses clusters, of one block with one block's tile."""
+    """make(kernels, ctas) -> function that launches; where Triton refuses clusters, of one block with one block's tile."""
     def launcher(k):
         go = make(k, ctas)
         try:
             go()
             return go
         except Exception as e:
+            if "triton" not in k.__name__:
+                raise
             print(f"{k.__name__} with num_ctas={ctas}: {e}; runs with 1", file=sys.stderr)
             return make(k, 1)
     return launcher

@@ -452,3 +452,32 @@ def test_ctas_of_a_cluster_have_parts(stage):
 def test_ctas_share_attention(stage, kernel, warps):
     text = stage(kernel, "sm_90a", "gpu", ctas=2, warps=warps)
     assert re.search(r" dot .*: tensor<64x64xf32", text) and re.search(r" dot .*: tensor<64x128xf32", text) and "cluster_gather" not in text
+
+
+@pytest.mark.parametrize("kernel, warps, whole", [((*PERSISTENT[:2], dict(PERSISTENT[2], BM=256)), 8, 1),  # B, for all rows
+                                                  ((*PERSISTENT[:2], dict(PERSISTENT[2], BM=64)), 4, 1),   # A, for all columns
+                                                  (ATTENTION, 4, 2)])                                       # keys and values
+def test_what_all_ctas_read_is_multicast(stage, kernel, warps, whole):
+    text = stage(kernel, "sm_90a", "gpu", ctas=2, warps=warps)
+    assert "producer {" in text and text.count("multicast = 2") == whole
+    assert re.search(rf"barrier_alloc {{slots = \d+, arrivals = {2 * warps}, ctas = 2}}", text)
+    ptx = stage(kernel, "sm_90a", "ptx", ctas=2, warps=warps)
+    assert ptx.count(".multicast::cluster") >= whole and "mbarrier.arrive.shared::cluster.b64" in ptx
+    # At the beginning, when the barriers are there, and at the end, when nobody arrives any more.
+    assert ptx.count("barrier.cluster.arrive.aligned") == 2 == ptx.count("barrier.cluster.wait.aligned")
+
+
+def test_a_cluster_without_shared_work_is_one_cta(tmp_path, tegula):
+    source = tmp_path / "sums.py"
+    source.write_text("""
+import tegula
+import tegula.language as tl
+@tegula.jit
+def sums(x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, tl.cumsum(tl.load(x + at), 0))
+""")
+    p = tegula("compile", f"{source}::sums", "--sig", "x:*fp32", "-c", "BLOCK=256", "-t", "sm_90a", "--num-ctas", "2", "--emit", "ptx", "--remarks")
+    assert p.returncode == 0, p.stderr
+    assert "cluster" not in p.stdout
+    assert "sums.py:7:22: remark: the 2 CTAs of a cluster do not share the work of a store, because of this scan: it goes along axis 0 of tensor<256xf32>" in p.stderr
