@@ -194,7 +194,7 @@ bool InterpRun::descriptor(const Op &op) {
     uint64_t address = get(a.base)[0];
     bool inside = true;
     for (unsigned d = 0; d < a.rank(); ++d) {
-      int64_t at = scalar(a.offsets[d]) + c[d];
+      int64_t at = d == 0 && a.hasRows() ? signExtend(Elem::I32, get(a.offsets[0])[static_cast<size_t>(c[0])]) : scalar(a.offsets[d]) + c[d];
       inside = inside && at >= 0 && at < scalar(a.extents[d]);
       address += static_cast<uint64_t>(at) * static_cast<uint64_t>(scalar(a.strides[d])) * byteWidth(e);
     }

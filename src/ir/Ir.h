@@ -118,6 +118,8 @@ struct DescAccess {
   Value *value;                                      // stored or combined; null for a load
   const Shape &block;
   unsigned rank() const { return static_cast<unsigned>(extents.size()); }
+  /// Rows by index: the first of two offsets is a tensor, an index for each row of the block.
+  bool hasRows() const { return offsets[0]->type.isTensor(); }
 };
 bool isDescOp(OpKind k);
 /// `op` must be one of them.

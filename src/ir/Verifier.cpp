@@ -482,10 +482,13 @@ bool Verifier::descriptor(const Op &op) {
     return bad(&op, "the rank of the block is not that of the descriptor, or is beyond 5");
   if (block.isPtr || a.base->type != Type::ptr(block.elem))
     return bad(&op, "the base is no pointer to the block's elements");
+  auto isRows = [&](const Type &t) {
+    return op.kind != OpKind::DescReduce && a.rank() == 2 && t.elem == Elem::I32 && !t.isPtr && !t.isShared && t.shape.rank() == 1 && t.shape[0] == block.shape[0];
+  };
   for (unsigned d = 0; d < a.rank(); ++d)
     if (a.extents[d]->type != Type::scalar(Elem::I32) || a.strides[d]->type != Type::scalar(Elem::I64) ||
-        a.offsets[d]->type != Type::scalar(Elem::I32))
-      return bad(&op, "extents and offsets are i32, strides i64");
+        (a.offsets[d]->type != Type::scalar(Elem::I32) && (d || !isRows(a.offsets[d]->type))))
+      return bad(&op, "extents and offsets are i32 (the first of two may be one for each row), strides i64");
   if (op.intAttr("nan") && !block.isFloatLike())
     return bad(&op, "`nan` needs floats");
   if (op.intAttr("tf32") && (op.kind != OpKind::DescLoad || block.elem != Elem::F32))

@@ -85,7 +85,7 @@ Value *Expander::along(Value *line, unsigned d, const Shape &to) {
 /// The address of the block's first element.
 Value *Expander::start(const DescAccess &a) {
   Value *p = a.base;
-  for (unsigned d = 0; d < a.rank(); ++d) {
+  for (unsigned d = a.hasRows(); d < a.rank(); ++d) {
     Value *step = b_.binary(OpKind::Mul, b_.cast(OpKind::SExt, a.offsets[d], Elem::I64), a.strides[d]);
     bool leading = d + 1 < a.rank();
     if (leading && constantInt(step) != 0) {
@@ -109,7 +109,7 @@ Value *Expander::pointers(const DescAccess &a, Value *p) {
     p = b_.broadcast(p, shape);
     if (a.block[d] == 1)
       continue;
-    Value *line = b_.range(0, a.block[d]);
+    Value *line = d == 0 && a.hasRows() ? a.offsets[0] : b_.range(0, a.block[d]);
     if (constantInt(a.strides[d]) != 1) {
       Value *operands[] = {b_.cast(OpKind::SExt, line, Elem::I64), b_.splat(a.strides[d], line->type.shape)};
       std::vector<Attr> attrs;
@@ -126,7 +126,7 @@ Value *Expander::mask(const DescAccess &a) {
   Value *all = nullptr;
   for (unsigned d = 0; d < a.rank(); ++d) {
     const Shape line{a.block[d]};
-    Value *index = b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
+    Value *index = d == 0 && a.hasRows() ? a.offsets[0] : b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
     CmpPred below = facts_.of(a.offsets[d]).nonNegative ? CmpPred::Slt : CmpPred::Ult;
     Value *inside = along(b_.cmp(below, index, b_.splat(a.extents[d], line)), d, a.block);
     all = all ? b_.binary(OpKind::And, all, inside) : inside;
@@ -136,6 +136,8 @@ Value *Expander::mask(const DescAccess &a) {
 
 /// One descriptor at every execution, and offsets that are multiples of the block: two executions touch the same elements or disjoint ones.
 bool Expander::isTiled(const DescAccess &a) const {
+  if (a.hasRows())
+    return false;
   auto isFixed = [&](const Value *v) { return v->def ? v->def->parent == f_.block() || constantInt(v) : v->block == f_.block(); };
   for (unsigned d = 0; d < a.rank(); ++d)
     if (!isFixed(a.extents[d]) || !isFixed(a.strides[d]) || facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d])

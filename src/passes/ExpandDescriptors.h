@@ -6,6 +6,8 @@
 //         %mask = (o0 + range(B0) in [0, e0))[:, None] & (o1 + range(B1) in [0, e1))[None, :]
 //         %x    = load %ptrs, %mask, 0 (or NaN)                 tf32 = 1: rounded by integer arithmetic
 //
+// Where the first offset is a tensor (rows by index), it takes the place of o0 + range(B0).
+//
 // The last stride is 1 and the others are multiples of 16 bytes by contract: hints on the scalar address and on the rows'
 // offsets say so to AxisFacts. The two bounds are one unsigned comparison, and a signed one where the offset cannot be
 // negative. A store whose blocks never overlap in part gets `tiled = 1`: whatever thread writes an element, the same one writes it

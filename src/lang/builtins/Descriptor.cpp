@@ -150,20 +150,22 @@ std::optional<std::vector<ir::Value *>> accessOperands(Args &a, const Desc &d, s
   return out;
 }
 
+Value loaded(Args &a, const Desc &d, const std::vector<ir::Value *> &operands, const ir::Shape &shape) {
+  std::vector<ir::Attr> attrs;
+  if (d.nan)
+    attrs.push_back({"nan", int64_t{1}});
+  if (d.tf32)
+    attrs.push_back({"tf32", int64_t{1}});
+  const ir::Type types[] = {irType(d.inMemory, shape)};
+  ir::Op *op = a.b().create(OpKind::DescLoad, operands, types, std::move(attrs));
+  return tensor(convert(a.ctx(), {d.inMemory, op->result()}, d.element));
+}
+
 Value descLoad(BuiltinCall &call) {
   Args a(call, "tensor descriptor load");
   auto d = descriptorOperand(a, 0);
   auto operands = d ? accessOperands(a, *d, 1) : std::nullopt;
-  if (!operands)
-    return Value::error();
-  std::vector<ir::Attr> attrs;
-  if (d->nan)
-    attrs.push_back({"nan", int64_t{1}});
-  if (d->tf32)
-    attrs.push_back({"tf32", int64_t{1}});
-  const ir::Type types[] = {irType(d->inMemory, d->block)};
-  ir::Op *op = a.b().create(OpKind::DescLoad, *operands, types, std::move(attrs));
-  return tensor(convert(call.ctx, {d->inMemory, op->result()}, d->element));
+  return operands ? loaded(a, *d, *operands, d->block) : Value::error();
 }
 
 bool isWritable(Args &a, const Desc &d) {
@@ -182,17 +184,22 @@ std::optional<Tensor> blockOperand(Args &a, size_t i, const ir::Shape &shape) {
   return v;
 }
 
+/// Writes argument `i`; `operands` are the others.
+Value stored(Args &a, const Desc &d, std::vector<ir::Value *> operands, size_t i, const ir::Shape &shape) {
+  auto value = blockOperand(a, i, shape);
+  Value v = value ? cast(a.ctx(), tensor(*value), d.element, a.loc(i)) : Value::error();
+  if (v.isError())
+    return v;
+  operands.push_back(convert(a.ctx(), v.asTensor(), d.inMemory).value);
+  a.b().create(OpKind::DescStore, operands, {});
+  return Value::none();
+}
+
 Value descStore(BuiltinCall &call) {
   Args a(call, "tensor descriptor store");
   auto d = descriptorOperand(a, 0);
   auto operands = d && isWritable(a, *d) ? accessOperands(a, *d, 1) : std::nullopt;
-  auto value = operands ? blockOperand(a, 2, d->block) : std::nullopt;
-  Value v = value ? cast(call.ctx, tensor(*value), d->element, a.loc(2)) : Value::error();
-  if (v.isError())
-    return v;
-  operands->push_back(convert(call.ctx, v.asTensor(), d->inMemory).value);
-  a.b().create(OpKind::DescStore, *operands, {});
-  return Value::none();
+  return operands ? stored(a, *d, *operands, 2, d->block) : Value::error();
 }
 
 // Reductions in memory.
@@ -231,14 +238,10 @@ template <Reduce Kind> Value descReduce(BuiltinCall &call) {
   return Value::none();
 }
 
-// Rows by index: pointers and masks at once.
+// Rows by index.
 
-struct RowAccess {
-  ir::Value *pointers, *mask;
-};
-
-/// Rows x_offsets[i], columns y_offset + j of a descriptor with blocks [1, N].
-std::optional<RowAccess> rows(Args &a, const Desc &d, size_t xArg, size_t yArg) {
+/// Rows x_offsets[i], columns y_offset + j of a descriptor with blocks [1, N]: the operands that an access begins with.
+std::optional<std::vector<ir::Value *>> rowOperands(Args &a, const Desc &d, size_t xArg, size_t yArg) {
   if (d.block.rank() != 2 || d.block[0] != 1)
     return a.fail(diag::descriptorGatherBlock, a.loc(0), a.function(), shapeText(d.block)), std::nullopt;
   int64_t leastColumns = 256 / d.inMemory.bits();
@@ -254,47 +257,22 @@ std::optional<RowAccess> rows(Args &a, const Desc &d, size_t xArg, size_t yArg) 
   ir::Value *y = offsetScalar(a, a[yArg], a.loc(yArg));
   if (!y)
     return std::nullopt;
-  ir::Builder &b = a.b();
-  ir::Value *row = convert(a.ctx(), x.asTensor(), dtype(Scalar::Int32)).value, *columns = b.range(0, d.block[1]);
-  const ir::Shape shape{row->type.shape[0], d.block[1]}, tall{row->type.shape[0], 1};
-  auto inside = [&](ir::Value *index, unsigned dim) {
-    return b.cmp(CmpPred::Ult, index, b.splat(d.extent(dim), index->type.shape));
-  };
-  ir::Value *column = b.binary(OpKind::Add, b.splat(y, columns->type.shape), columns);
-  ir::Value *mask = b.binary(OpKind::And, b.broadcast(b.expandDims(inside(row, 0), 1), shape), b.broadcast(b.expandDims(inside(column, 1), 0), shape));
-  ir::Value *factors[] = {b.cast(OpKind::SExt, row, ir::Elem::I64), b.splat(d.stride(b, 0), row->type.shape)};
-  // Rows are aligned by contract.
-  std::vector<int64_t> grain{descriptorGrain * 8 / d.inMemory.bits()};
-  ir::Value *step = b.create(OpKind::Mul, factors, {&factors[0]->type, 1}, {{"divisibility", std::move(grain)}})->result();
-  ir::Value *start = b.addPtr(d.base(), b.cast(OpKind::SExt, y, ir::Elem::I64));
-  ir::Value *rowStart = b.addPtr(b.splat(start, tall), b.expandDims(step, 1));
-  return RowAccess{b.addPtr(b.broadcast(rowStart, shape), b.broadcast(b.expandDims(columns, 0), shape)), mask};
+  ir::Value *rows = convert(a.ctx(), x.asTensor(), dtype(Scalar::Int32)).value;
+  return std::vector<ir::Value *>{d.base(), d.extent(0), d.extent(1), d.stride(a.b(), 0), d.stride(a.b(), 1), rows, y};
 }
 
 Value descGather(BuiltinCall &call) {
   Args a(call, "tensor descriptor gather");
   auto d = descriptorOperand(a, 0);
-  auto access = d ? rows(a, *d, 1, 2) : std::nullopt;
-  if (!access)
-    return Value::error();
-  const ir::Type type = irType(d->inMemory, access->pointers->type.shape);
-  ir::Value *other = d->nan ? a.b().constFloat(type, std::numeric_limits<double>::quiet_NaN()) : a.b().constInt(type, 0);
-  ir::Value *operands[] = {access->pointers, access->mask, other};
-  ir::Value *x = a.b().create(OpKind::Load, operands, {&type, 1})->result();
-  return tensor(convert(call.ctx, {d->inMemory, d->tf32 ? a.b().roundToTf32(x) : x}, d->element));
+  auto operands = d ? rowOperands(a, *d, 1, 2) : std::nullopt;
+  return operands ? loaded(a, *d, *operands, {(*operands)[5]->type.shape[0], d->block[1]}) : Value::error();
 }
 
 Value descScatter(BuiltinCall &call) {
   Args a(call, "tensor descriptor scatter");
   auto d = descriptorOperand(a, 0);
-  auto access = d && isWritable(a, *d) ? rows(a, *d, 2, 3) : std::nullopt;
-  auto value = access ? blockOperand(a, 1, access->pointers->type.shape) : std::nullopt;
-  Value v = value ? cast(call.ctx, tensor(*value), d->element, a.loc(1)) : Value::error();
-  if (v.isError())
-    return v;
-  ir::Value *operands[] = {access->pointers, convert(call.ctx, v.asTensor(), d->inMemory).value, access->mask};
-  a.b().create(OpKind::Store, operands, {});
-  return Value::none();
+  auto operands = d && isWritable(a, *d) ? rowOperands(a, *d, 2, 3) : std::nullopt;
+  return operands ? stored(a, *d, *operands, 1, {(*operands)[5]->type.shape[0], d->block[1]}) : Value::error();
 }
 
 constexpr Builtin table[] = {

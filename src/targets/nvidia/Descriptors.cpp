@@ -155,6 +155,8 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   if (t.sm != 90 || !t.archFeatures)
     return false;
   DescAccess a = descAccess(op);
+  if (a.hasRows())
+    return false;
   const Type &type = a.value ? a.value->type : op.result()->type;
   const Block &entry = entryOf(op);
   if (!hasMap(a, type, facts, entry) || !isAmongFirst(op, entry))
