@@ -221,7 +221,7 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
   out.info.checked = o.checked;
   for (const nvidia::TensorMap &t : m.tensorMaps) {
     auto term = [](const nvidia::TensorMap::Term &x) { return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2}; };
-    runtime::TensorMapInfo info{dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32};
+    runtime::TensorMapInfo info{dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
     for (size_t d = 0; d < t.box.size(); ++d) info.extents.push_back(term(t.extents[d])), info.strides.push_back(term(t.strides[d]));
     out.info.tensorMaps.push_back(std::move(info));
   }

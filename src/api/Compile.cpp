@@ -96,7 +96,8 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   if (!r.target.cpu())
     for (ir::Function *f : inst.module->functions) f->noinline_ = false;
 #if TEGULA_HAS_NVIDIA
-  runPipeline(*inst.module, r.target.nv() ? nvidia::keepDescriptor : nullptr, r.target.nv());
+  const nvidia::DescriptorContext context{r.target.nv(), static_cast<unsigned>(r.options.numWarps), static_cast<unsigned>(r.options.numCtas)};
+  runPipeline(*inst.module, context.target ? nvidia::keepDescriptor : nullptr, &context);
 #else
   runPipeline(*inst.module);
 #endif

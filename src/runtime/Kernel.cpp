@@ -42,16 +42,16 @@ static void write(ByteWriter &w, const TensorMapTerm &t) { w.u32(static_cast<uin
 static void read(ByteReader &r, TensorMapTerm &t) { t.arg = static_cast<int32_t>(r.u32()), t.arg2 = static_cast<int32_t>(r.u32()), t.value = static_cast<int64_t>(r.u64()), t.gridAxis = static_cast<int32_t>(r.u32()); }
 
 static void write(ByteWriter &w, const TensorMapInfo &m) {
-  w.u8(m.dtype), w.u8(m.nanFill), w.u8(m.swizzle), w.u8(m.roundTf32);
+  w.u8(m.dtype), w.u8(m.nanFill), w.u8(m.swizzle), w.u8(m.roundTf32), w.u8(m.merged);
   w.u64(m.box.size());
   write(w, m.base);
   for (size_t d = 0; d < m.box.size(); ++d) write(w, m.extents[d]), write(w, m.strides[d]), w.u32(m.box[d]);
 }
 
 static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
-  m.dtype = r.u8(), m.nanFill = r.flag(), m.swizzle = r.u8(), m.roundTf32 = r.flag();
+  m.dtype = r.u8(), m.nanFill = r.flag(), m.swizzle = r.u8(), m.roundTf32 = r.flag(), m.merged = r.u8();
   size_t rank = r.count(36);
-  if (m.dtype > TEGULA_FP64 || rank < 1 || rank > 5) return false;
+  if (m.dtype > TEGULA_FP64 || m.merged < 1 || m.merged > 8 || rank < 1 || rank > 5) return false;
   m.extents.resize(rank), m.strides.resize(rank), m.box.resize(rank);
   auto known = [&](const TensorMapTerm &t) { return t.arg < static_cast<int64_t>(args) && t.arg2 < static_cast<int64_t>(args) && t.gridAxis < 3; };
   read(r, m.base);

@@ -78,6 +78,7 @@ struct TensorMapInfo {
   std::vector<TensorMapTerm> extents, strides; // strides in elements
   std::vector<uint32_t> box;
   bool roundTf32 = false; // f32 is rounded to tf32 on the way
+  uint8_t merged = 1;     // so many neighbours of the last dimension count as one element of 8 bytes; box is in those
 };
 
 struct KernelInfo {

@@ -381,6 +381,20 @@ def test_gathered_operands_are_copied_asynchronously(tegula, tmp_path):
     assert not re.search(r"convert|shared_store|to_shared|shared_load| load ", body)
 
 
+@pytest.mark.parametrize("rows, columns, merged, copies", [(16, 1024, 4, 1), (32, 512, 4, 1), (16, 2048, 4, 2), (32, 256, 0, 0), (8, 512, 0, 0)])
+def test_wide_rows_are_copies_of_their_own(tegula, tmp_path, rows, columns, merged, copies):
+    """Where that takes fewer instructions than pointers: rows of a KiB and more, unless a dot is computed from them."""
+    body = """x, index, out, M, N, R: tl.constexpr, C: tl.constexpr):
+    tile = tl.make_tensor_descriptor(x, [M, N], [N, 1], [1, C]).gather(tl.load(index + tl.arange(0, R)), 0)
+    tl.store(out + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :], {value})
+"""
+    emit = lambda value, stage: tensor_kernel(tegula, tmp_path, 2, body.format(value=value), "x:*bf16:16, index:*i32:16, out:*bf16:16, M:i32, N:i32:16",
+                                              dict(R=rows, C=columns), stage)
+    assert (f"merged = {merged}" in emit("tile", "gpu")) == (merged > 0)
+    assert emit("tile", "ptx").count("cp.async.bulk.tensor.2d.shared::cluster") == copies
+    assert "tma_copy" not in emit("tile + tl.dot(tile, tile.T).to(tl.bfloat16).sum(axis=1)[:, None]", "gpu")
+
+
 PAGED = """q, kv, table, out, M, L, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
     qd = tl.make_tensor_descriptor(q, [BM, D], [D, 1], [BM, D])
     kd = tl.make_tensor_descriptor(kv, [M, D], [D, 1], [{block}, D])

@@ -220,6 +220,43 @@ def test_rows_of_every_width(dev, t, width):
 
 
 @tegula.jit
+def gather_in_loop(x, index, out, M, N, L, y, ROWS: tl.constexpr, COLS: tl.constexpr, P: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, [M, N], [N, 1], [1, COLS], padding_option=P)
+    r = tl.arange(0, ROWS)
+    acc = tl.zeros([ROWS, COLS], out.dtype.element_ty)
+    for i in range(0, L):
+        acc += desc.gather(tl.load(index + i * ROWS + r), y)
+    tl.store(out + r[:, None] * COLS + tl.arange(0, COLS)[None, :], acc)
+
+
+@pytest.mark.parametrize("t", ALL, ids=str)
+@pytest.mark.parametrize("width, rows, warps", [(1024, 32, 4), (2048, 8, 2), (2048, 16, 4), (4096, 8, 1), (1024, 64, 8)])
+@pytest.mark.parametrize("y, padding", [(0, "zero"), (-16, "zero"), (48, "nan")])
+def test_wide_rows(dev, t, width, rows, warps, y, padding):
+    """By a copy for each row where there is TMA."""
+    if padding == "nan" and t.kind != "f":
+        return
+    m, cols = 10, width * 8 // max(8, t.bits)
+    for n in cols, cols + 16:
+        x, out = values(t, m * n, 0).reshape(m, n), values(t, rows * cols, 1).reshape(rows, cols)
+        index = some_rows(rows, m)
+        dev(gather_kernel, (1,), x, index, out, m, n, n, y, rows, cols, padding, num_warps=warps)
+        pad = np.nan if padding == "nan" else 0
+        assert_same(out, np.concatenate([window(x, (int(r), y), (1, cols), pad) for r in index]))
+
+
+@pytest.mark.parametrize("width, rows, warps", [(2048, 16, 4), (4096, 8, 2)])
+@pytest.mark.parametrize("t", ["float32", "int64", "float16"])
+def test_sum_of_wide_rows(dev, t, width, rows, warps):
+    t = d(t)
+    m, cols, length = 20, width * 8 // t.bits, 5
+    x = (np.arange(m * cols) % 31 - 9).astype(t.np).reshape(m, cols)
+    out, index = np.zeros((rows, cols), t.np), np.stack([some_rows(rows, m, i) for i in range(length)])
+    dev(gather_in_loop, (1,), x, index, out, m, cols, length, 0, rows, cols, "zero", num_warps=warps)
+    assert_same(out, sum(picked_rows(x, i) for i in index).astype(t.np))
+
+
+@tegula.jit
 def gathered_product(x, w, index, to, out, M, COUNT, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     xd = tl.make_tensor_descriptor(x, [M, K], [K, 1], [1, BK])
     wd = tl.make_tensor_descriptor(w, [K, N], [N, 1], [BK, BN])

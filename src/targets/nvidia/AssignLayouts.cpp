@@ -628,6 +628,8 @@ void Rewriter::write(const Op &op) {
   Op *now = clone(op, operands, results);
   if (vec > 1)
     now->set("vec", vec);
+  if (op.kind == OpKind::DescLoad && descAccess(op).hasRows())
+    now->set("merged", mergedColumns(op, homes_.facts()));
   if (op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce)
     if (std::vector<int64_t> dims = signedOffsets(op, homes_.facts()); !dims.empty())
       now->set("signed", std::move(dims));

@@ -106,12 +106,12 @@ private:
     const Op *copy;
     {
       InPlaceOf place(b_, b, *load);
-      tile = makeTile(t, m_.internLayout(tmaTile(t)));
+      tile = makeTile(t, m_.internLayout(tmaTile(*load)));
       barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{"slots", int64_t{1}}, {"arrivals", int64_t{1}}});
       b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
-      copy = b_.create(OpKind::TmaCopy, operands, {}, {{"nan", load->intAttr("nan")}, {"tf32", load->intAttr("tf32")}});
+      copy = b_.create(OpKind::TmaCopy, operands, {}, load->attrs);
     }
     size_t at = placeOfWait(b, copy, [&](const Op &op) { return uses(op, load->result()); });
     Block here;

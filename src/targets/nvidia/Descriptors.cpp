@@ -5,6 +5,7 @@
 #include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/BulkStores.h"
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 namespace tegula::nvidia {
@@ -131,7 +132,7 @@ static bool isAmongFirst(const Op &op, const Block &entry) {
   std::vector<const Op *> others;
   auto shares = [](const Op &a, const Op &b) {
     unsigned maps = 1 + 2 * descAccess(a).rank(); // base, extents, strides
-    return a.kind == OpKind::DescLoad && b.kind == a.kind && a.result()->type == b.result()->type && a.attrs == b.attrs &&
+    return a.kind == OpKind::DescLoad && b.kind == a.kind && descAccess(a).hasRows() == descAccess(b).hasRows() && a.result()->type == b.result()->type && a.attrs == b.attrs &&
            std::equal(a.operands.begin(), a.operands.begin() + maps, b.operands.begin());
   };
   bool isKept = false;
@@ -150,13 +151,28 @@ static bool isAmongFirst(const Op &op, const Block &entry) {
   return isKept;
 }
 
-bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
-  const auto &t = *static_cast<const NvTarget *>(target);
+int64_t mergedColumns(const Op &load, const AxisFacts &facts) {
+  DescAccess a = descAccess(load);
+  int64_t most = load.intAttr("nan") || load.intAttr("tf32") ? 1 : 8 / byteWidth(a.base->type.elem);
+  return std::gcd(most, facts.of(a.extents[1]).axes[0].divisibility);
+}
+
+/// Are rows by index better fetched by copies of their own? Instructions of all warps, counted in machine code (docs/rationale/descriptors.md): a copy is
+/// 7 of the loop over the lanes that have the indices, what is around them 30 for each warp, reading the tile 1 for 512 bytes; by pointers it is 7.75 for
+/// 512 bytes. Operands of dots would lie in tiles that take a copy for 128 bytes: always by pointers.
+static bool rowsPay(const Op &load, const AxisFacts &facts, const DescriptorContext &context) {
+  constexpr int64_t mostBytes = 64 * 1024;
+  const Type &t = load.result()->type;
+  int64_t rows = t.shape[0], bytes = t.numel() * byteWidth(t.elem), perRow = (t.shape[1] / mergedColumns(load, facts) + 255) / 256;
+  return context.ctas == 1 && bytes <= mostBytes && !feedsDot(load) && 27 * (bytes / 512) > 4 * (7 * rows * perRow + 30 * context.warps);
+}
+
+bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
+  const auto &context = *static_cast<const DescriptorContext *>(given);
+  const NvTarget &t = *context.target;
   if (t.sm != 90 || !t.archFeatures)
     return false;
   DescAccess a = descAccess(op);
-  if (a.hasRows())
-    return false;
   const Type &type = a.value ? a.value->type : op.result()->type;
   const Block &entry = entryOf(op);
   if (!hasMap(a, type, facts, entry) || !isAmongFirst(op, entry))
@@ -164,11 +180,11 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *target) {
   switch (op.kind) {
   case OpKind::DescLoad: {
     // A few rows are a few vectors for each thread: at once where they are needed, instead of by way of shared memory.
-    bool hasRows = a.block.numel() / a.block[a.rank() - 1] >= 8;
-    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (hasRows || feedsDot(op));
+    bool isTall = a.block.numel() / a.block[a.rank() - 1] >= 8;
+    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op));
   }
   case OpKind::DescStore:
-    return canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
+    return !a.hasRows() && canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
     return canWrite(a, type, facts, entry) && hasBulkReduce(op.strAttr("rmw"), type.elem);
   }
@@ -187,6 +203,17 @@ TmaTile::TmaTile(const Shape &shape, Elem elem, unsigned parts) : shape(shape), 
     if (box[d] < extent(d))
       break;
   }
+}
+
+TmaTile::TmaTile(const Op &load) {
+  const Type &t = load.kind == OpKind::DescLoad ? load.result()->type : load.operands[0]->type;
+  auto factor = static_cast<unsigned>(load.intAttr("merged"));
+  if (!factor) {
+    *this = TmaTile(t.shape, t.elem, static_cast<unsigned>(load.intAttr("multicast", 1)));
+    return;
+  }
+  shape = t.shape, bytes = byteWidth(t.elem), merged = factor;
+  box = {1, static_cast<uint32_t>(std::min<int64_t>(256 * factor, shape[1]))};
 }
 
 bool TmaTile::hasParts() const {
@@ -218,6 +245,11 @@ std::vector<TmaTile::Box> TmaTile::boxes() const {
   for (uint32_t column = 0; column < columns; column += box[last]) {
     Box b{0, std::vector<uint32_t>(shape.rank())};
     b.at[last] = column;
+    if (merged) {
+      b.offset = bytes * column * rows;
+      out.push_back(b);
+      continue;
+    }
     for (;;) {
       uint32_t row = 0;
       for (unsigned d = 0; d < last; ++d)
@@ -248,13 +280,15 @@ static TensorMap mapOf(const Op &op, std::span<Value *const> all, unsigned rank,
     m.strides.push_back(*termOf(all[1 + rank + d], entry));
   }
   m.box = tile.box;
+  if (tile.merged) {
+    m.merged = static_cast<uint8_t>(tile.merged);
+    m.box.back() /= tile.merged;
+  }
   return m;
 }
 
 TensorMap tensorMapOf(const Op &copy) {
-  const Type &tile = copy.operands[0]->type;
-  auto parts = static_cast<unsigned>(copy.intAttr("multicast", 1));
-  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), tile.shape.rank(), TmaTile(tile.shape, tile.elem, parts));
+  TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), copy.operands[0]->type.shape.rank(), TmaTile(copy));
   m.nanFill = copy.intAttr("nan") != 0;
   m.roundTf32 = copy.intAttr("tf32") != 0;
   return m;

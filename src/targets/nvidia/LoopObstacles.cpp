@@ -54,7 +54,7 @@ static bool isZero(const Value *v) {
 
 std::optional<std::string> obstacleOfCopy(const Op &load) {
   if (load.kind == OpKind::DescLoad)
-    return std::nullopt;
+    return load.find("merged") ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
   const Type &t = load.result()->type;
   if (t.isPtr || t.elem == Elem::I1)
     return "its elements are " + std::string(t.isPtr ? "pointers" : "truth values");

@@ -142,7 +142,7 @@ private:
   void releaseAfter(const Op &op);
   /// The operation whose tile or ring a shared value is (a part of).
   static const Op *tileOf(const Value *v);
-  void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op);
+  void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
   /// Which thread starts TMA copies; null inside the producer, where there is only one.
   V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
   void producer(const Op &op);
@@ -151,7 +151,7 @@ private:
   void endBarriers(const Op &alloc, SharedRange r);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
-  V mapAddress(unsigned map);
+  V mapAddress(unsigned map), startsRow(const LinearLayout &indices);
   V plus(V x, uint32_t n);
   Regs boxAt(std::span<Value *const> offsets, const std::vector<uint32_t> &at);
   V sharedAt(V base, V index, unsigned bytes);

@@ -304,7 +304,9 @@ void Lowering::tmaCopy(const Op &op) {
   in_->setSite(siteOf(op));
   const Value *tile = op.operands[0];
   unsigned rank = tile->type.shape.rank();
-  TmaTile boxes(tile->type.shape, tile->type.elem, static_cast<unsigned>(op.intAttr("multicast", 1)));
+  TmaTile boxes(op);
+  if (boxes.merged)
+    return rowCopies(op, boxes);
   V base = scalar(tile), first = nullptr, all = nullptr;
   if (boxes.parts > 1) { // to the same place in every CTA
     V cta = in_->special(Special::ClusterRank);
@@ -318,6 +320,39 @@ void Lowering::tmaCopy(const Op &op) {
       at.back() = b_.CreateAdd(at.back(), first);
     in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), at, scalar(op.operands[1]), all, isCopier());
   }
+}
+
+/// True in one of the threads that hold an index, and in equally many of each warp that does: a warp starts its copies one after the other.
+V Lowering::startsRow(const LinearLayout &l) {
+  uint32_t freeLanes = l.freeMask(layout::Dim::Lane), freeWarps = l.freeMask(layout::Dim::Warp), warpBit = 1;
+  std::vector<uint32_t> images(5); // of the bits of the lane: which of the warp's must be the same
+  for (unsigned i = 0; i < images.size(); ++i) {
+    if (freeLanes >> i & 1)
+      continue;
+    while (warpBit <= freeWarps && !(freeWarps & warpBit))
+      warpBit *= 2;
+    images[i] = warpBit <= freeWarps ? warpBit : 0;
+    warpBit *= 2;
+  }
+  uint64_t mask = 0;
+  V is = b_.CreateICmpEQ(b_.CreateAnd(warp_, freeWarps), movedBits(images, lane_, 31, nullptr, mask));
+  return b_.CreateAnd(is, b_.CreateICmpEQ(b_.CreateAnd(lane_, freeLanes), b_.getInt32(0)));
+}
+
+/// Rows by index: each is copied by a thread that has its index.
+void Lowering::rowCopies(const Op &op, const TmaTile &tile) {
+  const Value *rows = op.operands[7], *column = op.operands[8];
+  V first = b_.CreateAShr(scalar(column), layout::log2Exact(tile.merged)), base = scalar(op.operands[0]), barrier = scalar(op.operands[1]);
+  uint32_t copies = layoutOf(rows).freeMask(layout::Dim::Register);
+  ifThen(startsRow(layoutOf(rows)), [&] {
+    for (unsigned r = 0; r < get(rows).size(); ++r) {
+      if (r & copies)
+        continue;
+      V to = b_.CreateAdd(base, b_.CreateMul(coordinate(rows->type.layout, 0, r), b_.getInt32(tile.box.back() * tile.bytes)));
+      for (const TmaTile::Box &box : tile.boxes())
+        in_->tmaLoad(plus(to, box.offset), mapAddress(maps_[&op]), {plus(first, box.at[1] / tile.merged), get(rows)[r]}, barrier, nullptr, nullptr);
+    }
+  });
 }
 
 V Lowering::plus(V x, uint32_t n) { return n ? b_.CreateAdd(x, b_.getInt32(n)) : x; }

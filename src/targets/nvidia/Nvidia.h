@@ -62,6 +62,7 @@ struct TensorMap {
   bool nanFill = false;       // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
   bool roundTf32 = false;     // f32 is rounded to tf32 on the way
   uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
+  uint8_t merged = 1;         // so many neighbours of the last dimension count as one element of 8 bytes: in the box, the extent and coordinates
   Term base;                  // must be an argument
   std::vector<Term> extents;  // as many as dimensions
   std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
@@ -83,10 +84,15 @@ struct GpuKernelMeta {
   std::vector<TensorMap> tensorMaps;
 };
 
-/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `target` is an NvTarget. Kept are accesses whose descriptor follows from
+/// What keepDescriptor is given.
+struct DescriptorContext {
+  const NvTarget *target;
+  unsigned warps, ctas; // of a program
+};
+/// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `context` is a DescriptorContext. Kept are accesses whose descriptor follows from
 /// the kernel's arguments alone, so that the launch can encode it, and whose columns start at multiples of 16 bytes: at others the
 /// instruction fails (docs/hopper.md §2.2). Stores only of values that do not live where a coalesced store by pointers wants them anyway.
-bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *target);
+bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *context);
 
 /// Nanoseconds.
 struct CompileTimes {

@@ -45,7 +45,7 @@ uint16_t PipelinedLoop::wantedLayout(const Value *v) {
 Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
-    return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(t)));
+    return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(load)));
   // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
   if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), load.intAttr("vec", 1))) {
