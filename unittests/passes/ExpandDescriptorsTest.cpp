@@ -29,6 +29,7 @@ struct Case {
   OpKind write;
   bool nan, tf32;
   uint64_t elements = 0;
+  int64_t step = 0; // 0: blocks; else rows by index, so far apart
 
   explicit Case(uint64_t seed) {
     Random r{seed * 7919 + 3};
@@ -48,6 +49,8 @@ struct Case {
     write = r(2) ? OpKind::DescStore : OpKind::DescReduce;
     nan = r(2);
     tf32 = r(2);
+    if (rank == 2 && r(2))
+      step = r(2) ? 3 : -1;
   }
 
   std::unique_ptr<Module> module() const {
@@ -68,6 +71,12 @@ struct Case {
     store[0] = args[1];
     load.insert(load.end(), args.begin() + 2 + rank, args.begin() + 2 + 2 * rank);
     store.insert(store.end(), args.begin() + 2 + 2 * rank, args.end());
+    if (step)
+      for (std::vector<Value *> *access : {&load, &store})
+        if (access == &load || write == OpKind::DescStore) {
+          Value *&first = (*access)[1 + 2 * rank], *line = b.range(0, block[0]);
+          first = b.binary(OpKind::Add, b.splat(first, line->type.shape), b.binary(OpKind::Mul, line, b.constInt(line->type, step)));
+        }
     Shape shape(block.begin(), block.end());
     Type tile = Type::tensor(shape, Elem::F32);
     std::vector<Attr> attrs;
@@ -197,6 +206,10 @@ TEST(ExpandDescriptors, TheVerifierKnowsTheRules) {
       "%r = range {start = 0} : tensor<8xi32>  desc_reduce %q, %n, %s, %n, %r {rmw = \"fadd\"}",
       "%r = range {start = 0} : tensor<8xi32>  desc_reduce %q, %n, %s, %n, %r {rmw = \"xchg\"}",
       "%x = desc_load %q, %n, %s, %n {nan = 1} : tensor<8xi32>",
+      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %s, %r : tensor<8xf32>",                // rows of rank 1
+      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %n, %s, %s, %n, %r : tensor<8x8xf32>",  // indices of columns
+      "%r = range {start = 0} : tensor<8xi32>  %x = desc_load %p, %n, %n, %s, %s, %r, %n : tensor<16x8xf32>", // too few
+      "%r = range {start = 0} : tensor<8xi32>  %x = const {value = 1} : tensor<8x8xi32>  desc_reduce %q, %n, %n, %s, %s, %r, %n, %x {rmw = \"add\"}",
   };
   for (const char *line : wrong) {
     DiagEngine diag;

@@ -156,6 +156,7 @@ TEST(TensorMaps, WhatCannotBeEncodedIsNamed) {
 TEST(TensorMaps, AreWrittenAndRead) {
   KernelInfo k = kernel(TEGULA_BF16, true), back;
   k.tensorMaps[0].roundTf32 = true;
+  k.tensorMaps[0].merged = 4;
   ByteWriter w;
   write(w, k);
   ByteReader r(w.bytes.data(), w.bytes.size());
@@ -167,6 +168,7 @@ TEST(TensorMaps, AreWrittenAndRead) {
   EXPECT_EQ(b.swizzle, a.swizzle);
   EXPECT_EQ(b.box, a.box);
   EXPECT_EQ(b.roundTf32, a.roundTf32);
+  EXPECT_EQ(b.merged, a.merged);
   EXPECT_EQ(b.extents[1].value, 40);
   EXPECT_EQ(b.strides[0].arg, 2);
   // An argument that is not there.
