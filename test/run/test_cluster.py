@@ -414,27 +414,3 @@ def test_attention_by_descriptors(dev, ctas, bm, d, warps):
     s = q.astype(np.float64) @ k.astype(np.float64).T * 0.5
     p = np.exp(s - s.max(1, keepdims=True))
     assert_close(out, (p / p.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float16), rtol=2e-2, atol=4e-3)
-
-
-@tegula.jit
-def messages(x, out, BLOCK: tl.constexpr, PRINT: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    v = tl.load(x + at)
-    if PRINT:
-        tl.device_print("v", v)
-    tl.device_print("at", at)
-    tl.device_print("program", tl.program_id(0))
-    tl.device_assert(v < 9, "too large")
-    tl.store(out + at, v)
-
-
-def test_messages(dev, ctas, capfd):
-    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
-    for show in True, False:
-        dev(messages, (1,), x, out, 8, show, num_ctas=ctas, debug=True)
-        lines = sorted(capfd.readouterr().out.splitlines())
-        assert lines == sorted([f"pid (0, 0, 0) idx ({i}) {name}: {i}" for i in range(8) for name in (["v"] if show else []) + ["at"]] +
-                               ["pid (0, 0, 0) idx () program: 0"])
-        assert_same(out, x)
-    with pytest.raises(Exception, match="too large"):
-        dev(messages, (1,), x + 4, out, 8, False, num_ctas=ctas, debug=True)

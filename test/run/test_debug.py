@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, run
+from harness import CompileError, assert_same, run
 
 pytestmark = pytest.mark.section("3.8 debug")
 
@@ -174,3 +174,28 @@ def k_target(out):
 
 def test_target_info(dev):
     assert run(dev, k_target)[0] == (2 if dev.name == "cpu" else 1)
+
+
+@tegula.jit
+def messages(x, out, BLOCK: tl.constexpr, PRINT: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    if PRINT:
+        tl.device_print("v", v)
+    tl.device_print("at", at)
+    tl.device_print("program", tl.program_id(0))
+    tl.device_assert(v < 9, "too large")
+    tl.store(out + at, v)
+
+
+@pytest.mark.parametrize("ctas", [2, 4])
+def test_messages_of_clusters(dev, ctas, capfd):
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    for show in True, False:
+        dev(messages, (1,), x, out, 8, show, num_ctas=ctas, debug=True)
+        lines = sorted(capfd.readouterr().out.splitlines())
+        assert lines == sorted([f"pid (0, 0, 0) idx ({i}) {name}: {i}" for i in range(8) for name in (["v"] if show else []) + ["at"]] +
+                               ["pid (0, 0, 0) idx () program: 0"])
+        assert_same(out, x)
+    with pytest.raises(Exception, match="too large"):
+        dev(messages, (1,), x + 4, out, 8, False, num_ctas=ctas, debug=True)
