@@ -54,13 +54,4 @@ bool writesGlobal(const Op &op) {
   });
 }
 
-bool isOnlyCopies(const Op &op) {
-  for (const Region *r : op.regions)
-    for (const Op *o : r->block->ops)
-      if (o->kind != OpKind::AsyncCopy && o->kind != OpKind::TmaCopy && o->kind != OpKind::BarrierExpect &&
-          o->kind != OpKind::BarrierWait && o->kind != OpKind::Yield && !o->has(traits::Pure))
-        return false;
-  return true;
-}
-
 } // namespace tegula::nvidia

@@ -18,7 +18,5 @@ ir::Value *carry(ir::Module &m, ir::Op &loop, ir::Value *init, std::string name)
 inline void carryOn(ir::Op &loop, const ir::Value *arg, ir::Value *next) { loop.region(0)->terminator()->operands[arg->index - 1] = next; }
 /// May write to global memory, itself or in its regions. (print and assert count: they are ordered like stores.)
 bool writesGlobal(const ir::Op &op);
-/// An If that only starts copies into rings, whose users bring their own barriers.
-bool isOnlyCopies(const ir::Op &op);
 
 } // namespace tegula::nvidia

@@ -48,6 +48,11 @@ bool isUsed(const Block &b, const Value *v) {
 }
 
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
+bool holdsLoop(const Op &op) {
+  return isLoop(op) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return holdsLoop(*o); });
+  });
+}
 
 /// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if there is no such tile.
 uint16_t wantedTile(Module &m, const Block &b, const Value *v) {
@@ -144,7 +149,7 @@ private:
     });
     // Loops in between would have to do without the tile's memory.
     auto begin = b.ops.begin() + static_cast<long>(from), end = b.ops.begin() + static_cast<long>(at);
-    if (std::any_of(begin, end, [](const Op *op) { return isLoop(*op) || (op->kind == OpKind::If && !isOnlyCopies(*op)); }))
+    if (std::any_of(begin, end, [](const Op *op) { return holdsLoop(*op); }))
       return;
     int64_t pending = std::count_if(begin, end, [](const Op *op) { return op->kind == OpKind::AsyncCommit; });
     Block here;
