@@ -91,6 +91,8 @@ def rows_memory(ks, quick):
         yield softmax_row(ks, 32768, cols)
     for cols in (1024, 4096) if quick else (1024, 4096, 8192, 16384):
         yield layer_norm_row(ks, 16384, cols)
+    for rows, cols in ((131072, 1024),) if quick else ((131072, 512), (131072, 1024), (65536, 2048)):
+        yield gather_row(ks, rows, cols)
 
 
 def copy_row(n):
@@ -124,19 +126,18 @@ def layer_norm_row(ks, rows, cols):
     return r
 
 
-def cluster_or_one(make, ctas):
-    """make(kernels, ctas) -> function that launches; where Triton refuses clusters, of one block with one block's tile."""
-    def launcher(k):
-        go = make(k, ctas)
-        try:
-            go()
-            return go
-        except Exception as e:
-            if "triton" not in k.__name__:
-                raise
-            print(f"{k.__name__} with num_ctas={ctas}: {e}; runs with 1", file=sys.stderr)
-            return make(k, 1)
-    return launcher
+def gather_row(ks, rows, cols, block=16):
+    """Rows by index through a descriptor; Triton does that from sm_100 on only, and so by pointers, as tegula does besides."""
+    x = torch.randn(rows, cols, device=DEV, dtype=BF16)
+    index = torch.randint(0, rows, (rows,), device=DEV, dtype=torch.int32)
+    out = torch.empty_like(x)
+    r = Row(f"gather bf16 rows {rows} x {cols}", "GB/s", 2 * x.nbytes / 1e9)
+    r.peers["tegula"] = lambda: ks["tegula"].gather_rows[(rows // block,)](x, index, out, rows, COLS=cols, ROWS=block)
+    for who, k in ks.items():
+        r.peers[f"{who} (pointers)"] = lambda k=k: k.gather_rows_pointers[(rows // block,)](x, index, out, rows, COLS=cols, ROWS=block)
+    r.peers["torch"] = lambda: torch.index_select(x, 0, index, out=out)
+    r.check = (lambda: out, lambda: x[index.long()])
+    return r
 
 
 def matmul_row(ks, M, N, K, dtype=BF16, kind="pointer", ctas=1):
@@ -159,7 +160,9 @@ def matmul_row(ks, M, N, K, dtype=BF16, kind="pointer", ctas=1):
             programs = min(torch.cuda.get_device_properties(0).multi_processor_count // n, tiles(n))
             return lambda: k.matmul_persistent[(programs,)](a, b, out, M, N, K, BM=BM * n, BN=BN, BK=BK, GROUP=8 // n, PROGRAMS=programs,
                                                             num_warps=warps, num_stages=stages, num_ctas=n)
-    r.kernel(ks, cluster_or_one(make, ctas) if ctas > 1 else lambda k: make(k, 1))
+    # Triton 3.6 does not compile the persistent kernel for clusters; its best is without.
+    for who, k in ks.items():
+        r.peers[who] = make(k, ctas if who == "tegula" else 1)
     if dtype == BF16:
         r.peers["cuBLAS"] = lambda: torch.mm(a, b.T)
         r.check = (lambda: out, r.peers["cuBLAS"])
@@ -229,7 +232,7 @@ def measure(row, rounds):
         try:
             f()
             torch.cuda.synchronize()
-            if row.check and who in ("tegula", "triton"):
+            if row.check and who.startswith(("tegula", "triton")):
                 got, want = row.check[0]().float(), row.check[1]().float()
                 scale = want.abs().max().item() or 1.0
                 worst = (got - want).abs().max().item() / scale

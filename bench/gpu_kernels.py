@@ -188,3 +188,19 @@ def attention_pointers(q, k, v, out, scale, N, BM: tl.constexpr, BN: tl.constexp
         k_ptrs += BN * D
         v_ptrs += BN * D
     tl.store(out + base + offs_m[:, None] * D + offs_d[None, :], (acc / l_i[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
+def gather_rows(x, index, out, M, COLS: tl.constexpr, ROWS: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, [M, COLS], [COLS, 1], [1, COLS])
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    tl.store(out + r.to(tl.int64)[:, None] * COLS + tl.arange(0, COLS)[None, :], desc.gather(tl.load(index + r), 0))
+
+
+@triton.jit
+def gather_rows_pointers(x, index, out, M, COLS: tl.constexpr, ROWS: tl.constexpr):
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    c = tl.arange(0, COLS)
+    rows = tl.load(index + r).to(tl.int64)
+    v = tl.load(x + rows[:, None] * COLS + c[None, :], mask=((rows >= 0) & (rows < M))[:, None], other=0.0)
+    tl.store(out + r.to(tl.int64)[:, None] * COLS + c[None, :], v)
