@@ -130,6 +130,25 @@ def test_axes(dev, shp, axis, keep, fn, ref):
     assert_same(apply(dev, fn, [x], e.shape, np.int32, (axis, keep)), e)
 
 
+@tegula.jit
+def both_axes(x, rows, columns, R: tl.constexpr, C: tl.constexpr):
+    r, c = tl.arange(0, R), tl.arange(0, C)
+    v = tl.load(x + r[:, None] * C + c[None, :])
+    tl.store(rows + r, tl.max(v, 1))
+    tl.store(columns + c, tl.sum(v, 0))
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8, 16])
+@pytest.mark.parametrize("r, c", [(32, 16), (128, 8), (512, 4), (2, 256), (64, 64)])
+def test_warps(dev, r, c, warps):
+    """Warps, and lanes, that hold different results or parts of one."""
+    x = rng(r, c).permutation(r * c).astype(np.int32).reshape(r, c)
+    rows, columns = np.zeros(r, np.int32), np.zeros(c, np.int32)
+    dev(both_axes, (1,), x, rows, columns, r, c, num_warps=warps)
+    assert_same(rows, x.max(1))
+    assert_same(columns, x.sum(0, dtype=np.int32))
+
+
 @pytest.mark.parametrize("t", NO_FP8, ids=str)
 @pytest.mark.parametrize("fn, ref", [(f_max, np.fmax), (f_min, np.fmin)], ids=["max", "min"])
 @pytest.mark.parametrize("shp, axis", FEW, ids=str)

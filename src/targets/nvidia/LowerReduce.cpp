@@ -264,9 +264,11 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   }
   barrier();
   p = 0;
+  // Lanes that exchange parts, the first `ways`, have to want the same result.
+  bool haveOneResult = (~(bitsAlong(l, Dim::Lane, axis) | l.freeMask(Dim::Lane)) & (ways - 1)) == 0;
   for (auto &[image, unused] : order)
-    parts[p++] = ways <= fewWays ? everyPart(op, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
-                                 : partOfLane(op, ways, [&](size_t k, V w) { return address(image, k, w); });
+    parts[p++] = ways <= fewWays || !haveOneResult ? everyPart(op, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
+                                                   : partOfLane(op, ways, [&](size_t k, V w) { return address(image, k, w); });
 }
 
 /// Every thread reads all parts, as vectors: shortest for a few.
