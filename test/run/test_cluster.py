@@ -136,6 +136,52 @@ def test_stores_between_loops(dev, ctas):
 
 
 @tegula.jit
+def between(a, b, c, extra, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WHAT: tl.constexpr):
+    """CTAs have to meet between, or inside, loops that a producer would serve. `extra`: zeros, and a copy of c."""
+    ad = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [BN, K], [K, 1], [BN, BK])
+    cd = tl.make_tensor_descriptor(c, [BM, BN], [BN, 1], [BM, BN])
+    n = K
+    if WHAT == "while":
+        while n > 0:
+            n -= 7
+    acc = tl.zeros([BM, BN], tl.float32)
+    for i in tl.range(0, 2, warp_specialize=True):
+        acc = tl.zeros([BM, BN], tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+        if WHAT == "copied":  # to what is stored
+            acc += cd.load([0, 0]).to(tl.float32)
+        elif WHAT == "view":  # the same memory as another tensor
+            tl.make_tensor_descriptor(c, [BM // 2, 2 * BN], [2 * BN, 1], [BM, BN]).store([0, 0], acc.to(tl.float16))
+        elif WHAT == "while":
+            acc += tl.load(extra + tl.arange(0, BN))[None, :] * n
+        elif WHAT == "assume":
+            tl.assume(i < 2)
+        cd.store([0, 0], acc.to(tl.float16))
+    if K > 40:
+        if WHAT == "sums":
+            acc += tl.sum(acc, 0)[None, :] * 0
+        elif WHAT == "branch":
+            tl.store(extra + tl.arange(0, BM), tl.sum(acc, 1))
+            acc += tl.load(extra + tl.arange(0, BM))[:, None] * 0
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([0, k]), bd.load([0, k]).T, acc)
+    tl.store(extra + 256 + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc)
+
+
+@pytest.mark.parametrize("what", ["copied", "view", "while", "assume", "sums", "branch"])
+def test_meeting_between_loops(dev, ctas, what):
+    bm, bn = 256, 64
+    a, b, c, extra = integers((bm, 200), 0), integers((bn, 200), 1), np.zeros((bm, bn), np.float16), np.zeros(256 + bm * bn, np.float32)
+    dev(between, (1,), a, b, c, extra, 200, bm, bn, 32, what, num_ctas=ctas)
+    product = a.astype(np.float32) @ b.astype(np.float32).T
+    times = 2 if what == "copied" else 1
+    assert_same(c, (product * times).astype(np.float16))
+    assert_same(extra[256:].reshape(bm, bn), product * (times + 1))
+
+
+@tegula.jit
 def tile(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Descriptors of the host."""
     acc = tl.zeros([BM, BN], tl.float32)

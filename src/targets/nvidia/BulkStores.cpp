@@ -1,5 +1,6 @@
 // See BulkStores.h. Layouts are looked at as vectors of flat coordinate bits: a step is a set of such bits.
 #include "targets/nvidia/BulkStores.h"
+#include "ir/Builder.h"
 #include "layout/Gf2.h"
 #include <algorithm>
 #include <numeric>
@@ -169,6 +170,16 @@ layout::LinearLayout bulkStoreLayout(const Shape &shape, Elem elem, unsigned war
     bases.insert(bases.end(), of[i].begin(), of[i].end());
   }
   return layout::LinearLayout(ins, outs, bases);
+}
+
+bool haveSameBlocks(const Op &x, const Op &y) {
+  DescAccess a = descAccess(x), b = descAccess(y);
+  auto isSame = [](const Value *p, const Value *q) {
+    std::optional<int64_t> c = constantInt(p);
+    return p == q || (c && c == constantInt(q));
+  };
+  return a.base == b.base && a.value->type == b.value->type && x.intAttr("part", -1) == y.intAttr("part", -1) &&
+         std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), isSame) && std::equal(a.strides.begin(), a.strides.end(), b.strides.begin(), isSame);
 }
 
 bool hasBulkReduce(std::string_view rmw, Elem elem) {

@@ -133,6 +133,10 @@ private:
   V isDoneHere(const Op &op) {
     return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
+  /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
+  bool isCopied(int arg, bool isWhole) const {
+    return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  }
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
@@ -284,7 +288,7 @@ private:
   const Op *heldBy_ = nullptr;                  // the loop
   bool storesInBulk_ = false;
   BufferTurns turns_;                           // in held_, as the last store left them
-  llvm::SmallVector<int, 4> copied_;            // arguments that asynchronous copies read
+  llvm::SmallVector<Seen, 4> copied_;           // what asynchronous copies of the kernel read
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
   SharedMemory memory_;
   llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now

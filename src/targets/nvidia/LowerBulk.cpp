@@ -96,7 +96,7 @@ void Lowering::finishBulkStores() {
 
 /// The same before asynchronous copies are set up, if one of the kernel may read what was written.
 void Lowering::finishBeforeCopies() {
-  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return llvm::any_of(copied_, [&](int arg) { return mayBeSame(arg, w.arg); }); }))
+  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, w.arg); }); }))
     finishBulkStores();
 }
 
@@ -118,13 +118,7 @@ bool Lowering::isTiling(const Op &op) const {
 bool Lowering::haveSameTiles(const Op &x, const Op &y) const {
   if (&x == &y)
     return isTiling(x);
-  ir::DescAccess a = ir::descAccess(x), b = ir::descAccess(y);
-  auto isSame = [](const Value *p, const Value *q) {
-    std::optional<int64_t> c = ir::constantInt(p);
-    return p == q || (c && c == ir::constantInt(q));
-  };
-  return a.base == b.base && a.value->type == b.value->type && x.intAttr("part", -1) == y.intAttr("part", -1) && llvm::equal(a.extents, b.extents, isSame) && llvm::equal(a.strides, b.strides, isSame) &&
-         isTiling(x) && isTiling(y);
+  return haveSameBlocks(x, y) && isTiling(x) && isTiling(y);
 }
 
 /// In one iteration: offsets that differ by a constant.
@@ -159,8 +153,7 @@ bool Lowering::orderBulk(const Op &op) {
   int arg = baseArgument(op.operands[0]);
   bool isWhole = op.intAttr("whole") != 0, wait = false, together = false;
   bool isBehind = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
-  // Of asynchronous copies only this CTA's are known to be over.
-  isBehind |= isCluster() && llvm::any_of(copied_, [&](int a) { return mayBeSame(a, arg); });
+  isBehind |= isCopied(arg, isWhole);
   // Behind plain accesses of other threads, which another path to memory does not see by itself.
   if (isBehind)
     in_->fenceProxyAsync(true);

@@ -21,9 +21,7 @@ void Lowering::orderAccess(const Op &op, bool writes) {
     bool isOther = mayBeSame(s.arg, arg) && s.pointer != pointer && s.tiled != &op;
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
   };
-  // Of asynchronous copies only this CTA's are known to be over.
-  bool copies = isCluster() && writes && llvm::any_of(copied_, [&](int a) { return mayBeSame(a, arg); });
-  if (copies || llvm::any_of(seen_, isBefore))
+  if ((writes && isCopied(arg, isWhole)) || llvm::any_of(seen_, isBefore))
     meet();
   seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr, isWhole});
 }

@@ -288,7 +288,7 @@ void Lowering::findTensorMaps(const ir::Block &b) {
         meta_.tensorMaps.push_back(std::move(map));
     }
     if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
-      copied_.push_back(baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]));
+      copied_.push_back({baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->intAttr("whole") != 0});
     for (const ir::Region *r : op->regions)
       findTensorMaps(*r->block);
   }

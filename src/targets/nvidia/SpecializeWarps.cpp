@@ -3,6 +3,7 @@
 #include "targets/Diagnostics.h"
 #include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/PipelinedLoop.h"
 #include "targets/nvidia/SharedNeeds.h"
@@ -250,7 +251,7 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
         return reason;
     if ((op->kind == OpKind::Load && op->intAttr("volatile")) || (op->kind == OpKind::While && loads(*op)))
       return "the kernel may wait for a value that another program stores";
-    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert || op->kind == OpKind::Assume)
+    if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert)
       continue;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
       return "the kernel has atomics, barriers or calls, which may wait for other programs";
@@ -261,7 +262,7 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
   return std::nullopt;
 }
 
-/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its order.
+/// While the producer is there, the CTAs of a cluster cannot meet: nothing up to the last loop may need that for its order (Lowering::meet).
 Reason Specializer::checkCluster() const {
   struct Access {
     const Op *op;
@@ -272,25 +273,26 @@ Reason Specializer::checkCluster() const {
   bool exchanges = false;
   auto collect = [&](auto &&self, const Block &b, bool inLoop) -> void {
     auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
-    for (auto it = b.ops.begin(); it != (inLoop ? b.ops.end() : last); ++it) {
+    for (auto it = b.ops.begin(); it != (b.parent->op ? b.ops.end() : last); ++it) {
       const Op *op = *it;
-      exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId;
-      if (op->kind == OpKind::Load || op->kind == OpKind::Store || op->kind == OpKind::DescStore)
-        accesses.push_back({op, baseArgument(op->operands[0], f_), op->kind != OpKind::Load, inLoop});
+      // What a while loop has accessed is not known behind it.
+      exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId || op->kind == OpKind::While;
+      bool writes = op->kind == OpKind::Store || op->kind == OpKind::DescStore;
+      if (writes || op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
+        accesses.push_back({op, baseArgument(op->operands[0], f_), writes, inLoop});
       for (const Region *r : op->regions)
-        self(self, *r->block, inLoop || op->kind == OpKind::For || op->kind == OpKind::While);
+        self(self, *r->block, inLoop || op->kind == OpKind::For);
     }
   };
   collect(collect, *f_.block(), false);
   if (exchanges)
-    return "the CTAs of its cluster exchange values while it runs";
+    return "the CTAs of its cluster may have to meet while it runs";
   auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiles"); };
   auto isOrdered = [&](const Access &a, const Access &b) {
     bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->intAttr("whole") && b.op->intAttr("whole");
     if (&a == &b)
       return a.inLoop && !isTile(a);
-    bool sameTiles = isTile(a) && isTile(b) && a.op->operands.back()->type == b.op->operands.back()->type && a.op->intAttr("part") == b.op->intAttr("part");
-    return isWhole || (isSameMemory && !sameTiles);
+    return isWhole || (isSameMemory && !(isTile(a) && isTile(b) && haveSameBlocks(*a.op, *b.op)));
   };
   for (const Access &a : accesses)
     for (const Access &b : accesses) // rings and tiles that are made later wait for plain stores
