@@ -134,9 +134,7 @@ private:
     return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
   /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
-  bool isCopied(int arg, bool isWhole) const {
-    return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
-  }
+  bool isCopied(int arg, bool isWhole) const;
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }

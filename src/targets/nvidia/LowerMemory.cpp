@@ -8,6 +8,10 @@ using ir::OpKind;
 
 int Lowering::baseArgument(const Value *p) const { return nvidia::baseArgument(p, *source_); }
 
+bool Lowering::isCopied(int arg, bool isWhole) const {
+  return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+}
+
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
 /// different memory or (in-place element-wise kernels) of the same element by the same thread. In a cluster that is so of what is shared out
 /// only: what is not all CTAs read and the first one writes.
