@@ -40,7 +40,7 @@ static int64_t valueOf(const TensorMapTerm &t, const KernelInfo &info, const cha
 /// The driver counts dimensions from the innermost, and strides in bytes.
 static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info, const char *args, const int32_t *grid) {
   sim::TensorMapSpec s;
-  constexpr int32_t roundedFloat = 11, word = 4; // TFLOAT32, UINT64
+  constexpr int32_t roundedFloat = 11; // TFLOAT32
   s.dataType = m.roundTf32 ? roundedFloat : dataType(m.dtype);
   s.rank = static_cast<uint32_t>(m.box.size());
   s.address = static_cast<uint64_t>(valueOf(m.base, info, args, grid));
@@ -52,7 +52,7 @@ static sim::TensorMapSpec specOf(const TensorMapInfo &m, const KernelInfo &info,
     if (i == 0) s.dims[0] /= m.merged;
     else s.strides[i - 1] = static_cast<uint64_t>(valueOf(m.strides[d], info, args, grid) * bytes);
   }
-  if (m.merged > 1) s.dataType = word;
+  if (const int64_t word = m.merged * bytes; m.merged > 1) s.dataType = word == 8 ? 4 : word == 4 ? 2 : 1; // UINT64, UINT32, UINT16
   s.swizzle = m.swizzle == 128 ? 3 : m.swizzle == 64 ? 2 : m.swizzle == 32 ? 1 : 0;
   s.l2Promotion = 2; // whole lines of 128 bytes
   s.oobFill = m.nanFill;

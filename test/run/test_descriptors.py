@@ -245,6 +245,25 @@ def test_wide_rows(dev, t, width, rows, warps, y, padding):
         assert_same(out, np.concatenate([window(x, (int(r), y), (1, cols), pad) for r in index]))
 
 
+@tegula.jit
+def gather_columns(x, index, out, M, N: tl.constexpr, S: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, [M, N], [S, 1], [1, COLS])
+    r = tl.arange(0, ROWS)
+    tl.store(out + r[:, None] * COLS + tl.arange(0, COLS)[None, :], desc.gather(tl.load(index + r), 0))
+
+
+@pytest.mark.parametrize("t", ["float32", "float16", "int8", "float8e5"])
+@pytest.mark.parametrize("columns", [1, 2, 4], ids=lambda n: f"by{n}")
+def test_wide_rows_of_few_words(dev, t, columns):
+    """So many columns are a divisor of a row: words of 8 bytes cannot stand for all of it."""
+    t = d(t)
+    m, rows, cols = 10, 16, 2048 * 8 // t.bits
+    n, stride = cols - 8 + columns, cols + 16
+    x, out, index = values(t, m * stride, 0).reshape(m, stride), values(t, rows * cols, 1).reshape(rows, cols), some_rows(rows, m)
+    dev(gather_columns, (1,), x, index, out, m, n, stride, rows, cols, num_warps=2)
+    assert_same(out, picked_rows(np.where(np.arange(stride) < n, x, np.zeros(1, t.np)), index)[:, :cols])
+
+
 @pytest.mark.parametrize("width, rows, warps", [(2048, 16, 4), (4096, 8, 2)])
 @pytest.mark.parametrize("t", ["float32", "int64", "float16"])
 def test_sum_of_wide_rows(dev, t, width, rows, warps):

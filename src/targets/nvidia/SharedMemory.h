@@ -41,7 +41,6 @@ public:
   /// Anything touched since the last barrier?
   bool isQuiet() const { return accesses_.empty(); }
 
-
   struct Access {
     SharedRange range;
     bool writes;
