@@ -13,6 +13,7 @@ namespace tegula::sim {
 
 void touchBulk(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch,
                uint32_t agent) {
+  noteVisit(t, site, cta, agent, ~0u);
   Actor a{t->clock, agent, t->id, t->id - t->lane, 0, t->fenced, site};
   Conflict f = cta.shadow.access(t->cluster->clocks, a, touch, offset, bytes);
   if (f)

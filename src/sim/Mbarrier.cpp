@@ -86,6 +86,7 @@ void completeBytes(Thread *t, int32_t site, Mbarrier &b, int64_t bytes, uint32_t
 
 void arriveAt(Thread *t, int32_t site, Mbarrier &b, uint32_t count, bool publishes) {
   t->cluster->count(Instr::MbarArrive);
+  noteVisit(t, site, *b.cta, t->id, t->clusterPhase);
   if (count == 0 || count > b.pending)
     fail(t, FaultKind::Mbarrier, site, -1,
          "arrives %u times at site %d at the mbarrier at 0x%x, whose phase %u has %u of %u arrivals pending (and %lld "
@@ -128,6 +129,7 @@ void tegula_sim_mbar_init(TegulaSimThread *t, int32_t site, uint32_t bar, int32_
   Clocks &clocks = t->cluster->clocks;
   Mbarrier &b = cta->mbarriers->all[offset];
   b = {};
+  b.cta = cta;
   b.offset = offset;
   b.count = b.pending = uint32_t(count);
   b.agent = clocks.newAgent();

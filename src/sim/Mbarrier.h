@@ -6,6 +6,7 @@
 namespace tegula::sim {
 
 struct Mbarrier {
+  Cta *cta = nullptr;
   uint32_t offset = 0;    // in the CTA's shared memory, from the first user byte
   uint32_t count = 0;     // arrivals of a phase
   uint32_t pending = 0;   // arrivals missing in this phase

@@ -80,6 +80,7 @@ void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint6
 }
 
 void touchShared(Thread *t, int32_t site, const char *verb, Cta &cta, uint32_t offset, uint32_t bytes, Touch touch) {
+  noteVisit(t, site, cta, t->id, t->clusterPhase);
   Conflict f = cta.shadow.access(t->cluster->clocks, actorOf(t, site), touch, offset, bytes);
   if (f)
     failAccess(t, cta, site, verb, bytes, f);

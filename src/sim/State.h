@@ -103,6 +103,13 @@ struct NamedBarrier {
   std::array<int32_t, 32> warpSite{};
 };
 
+/// The last access of a thread (or of the copies of an mbarrier) of another CTA to this one's shared memory.
+struct Visit {
+  uint32_t stamp;
+  uint32_t phase; // of the cluster barrier: who has waited for it comes later, whatever was released there
+  int32_t site;
+};
+
 struct Cta {
   Cluster *cluster = nullptr;
   uint32_t rank = 0;
@@ -116,6 +123,7 @@ struct Cta {
   std::unique_ptr<BankCounter> banks;
   uint32_t freeRegisters = 0;
   std::vector<Thread *> registerWaiters;
+  std::map<uint32_t, Visit> visits; // by clock entry; of those that no thread that has left knew of
   Cta();
   ~Cta();
 };
@@ -196,6 +204,8 @@ Turn runCluster(Cluster &c);
 
 // A thread leaves: is it allowed to (AsyncState.cpp), and who can go on without it (Barriers.cpp)?
 void checkExit(Thread *t);
+/// Entry `who` accesses shared memory of `cta`, at the latest before `phase` of the cluster barrier ends: that must last so long.
+void noteVisit(Thread *t, int32_t site, Cta &cta, uint32_t who, uint32_t phase);
 void clusterBarrierAfterExit(Thread *t);
 /// Mbarriers that this thread initialized are visible to the asynchronous proxy and the cluster (Mbarrier.cpp).
 void fenceMbarrierInit(Thread *t);

@@ -242,6 +242,58 @@ TEST(Clusters, AccessToACtaThatEnded) {
         FaultKind::SharedBounds, {"of CTA 1", "site 14", "CTA 0, which has ended"});
 }
 
+// Whoever runs first: a CTA has to stay until it knows that the others are done with its shared memory.
+TEST(Clusters, LeavesBeforeOthersAreDone) {
+  for (int what = 0; what < 3; ++what) {
+    static int access;
+    access = what;
+    check(Kernel(32, 256).cluster(2),
+          [](T t, bool right) {
+            if (tid(t) == 0) {
+              tegula_sim_mbar_init(t, 10, smem(t, 0), 1);
+              tegula_sim_fence_mbarrier_init(t, 11);
+            }
+            store(t, uint32_t(tid(t)) * 4 + 16, 1, 12);
+            tegula_sim_cluster_arrive(t, 13, 0);
+            tegula_sim_cluster_wait(t, 13);
+            uint32_t other = sharedBase | uint32_t(1 - ctaRank(t)) << 24;
+            int32_t v = 0;
+            if (ctaRank(t) == 1 && tid(t) == 5) {
+              if (access == 0)
+                tegula_sim_ld_shared(t, 14, other + 16, 4, 1, &v);
+              else if (access == 1)
+                tegula_sim_st_shared(t, 14, other + 16, 4, 1, &v);
+              else
+                tegula_sim_mbar_arrive(t, 14, other, 1, 1);
+            }
+            if (ctaRank(t) == 0) // later, here
+              for (int i = 0; i < 100; ++i)
+                tegula_sim_backedge(t);
+            if (right) {
+              tegula_sim_cluster_arrive(t, 15, access == 0);
+              tegula_sim_cluster_wait(t, 16);
+            }
+          },
+          FaultKind::SharedBounds, {"of CTA 0", "its CTA ends", "thread 5 (warp 0) of CTA 1", "site 14"});
+  }
+}
+
+// An mbarrier that was waited for is as good.
+TEST(Clusters, WaitsForTheLastArrival) {
+  EXPECT_RUNS(Kernel(32, 256).cluster(2)([](T t, const void *) {
+    if (tid(t) == 0) {
+      tegula_sim_mbar_init(t, 10, smem(t, 0), 1);
+      tegula_sim_fence_mbarrier_init(t, 11);
+    }
+    tegula_sim_cluster_arrive(t, 13, 0);
+    tegula_sim_cluster_wait(t, 13);
+    if (tid(t) == 0)
+      tegula_sim_mbar_arrive(t, 14, sharedBase | uint32_t(1 - ctaRank(t)) << 24, 1, 1);
+    if (tid(t) == 7)
+      tegula_sim_mbar_wait(t, 15, smem(t, 0), 0);
+  }));
+}
+
 TEST(Registers, Pool) {
   // 384 threads start with 168 registers: one group gives back what the two others take.
   check(Kernel(384),

@@ -13,7 +13,7 @@ constexpr int size = 256, steps = size / 64, tiles = 2, stages = 3;
 constexpr uint32_t aBytes = 128 * 128, bBytes = 128 * 128, stageBytes = aBytes + bBytes, epilogue = stages * stageBytes,
                    bars = epilogue + 2 * 16384;
 
-enum Bug { None, NoProxyFence, NoStoreWait, NoBarrierBeforeStore, FreesOwnOnly, NoFenceBeforeArrive, StoreNotAwaited };
+enum Bug { None, NoProxyFence, NoStoreWait, NoBarrierBeforeStore, FreesOwnOnly, NoFenceBeforeArrive, StoreNotAwaited, LeavesEarly };
 struct Problem {
   alignas(64) unsigned char a[128], b[128], c[128];
   Bug bug;
@@ -126,6 +126,8 @@ void specialized(T t, const void *args) {
     consume(t, p, role);
   else if (tid(t) == 256)
     produce(t, p);
+  if (p.bug == LeavesEarly)
+    return;
   tegula_sim_cluster_arrive(t, 15, 0);
   tegula_sim_cluster_wait(t, 15);
 }
@@ -172,6 +174,7 @@ TEST_F(Specialized, BugsAreFound) {
   expectFault(run(NoBarrierBeforeStore), FaultKind::SharedRace, {"site 45", "site 42"});
   expectFault(run(NoStoreWait), FaultKind::AsyncReadOverwritten, {"stmatrix", "site 42", "site 45 still reads"});
   expectFault(run(FreesOwnOnly), FaultKind::Deadlock, {"of CTA 0", "at site 20", "2 of 4 arrivals"});
+  expectFault(run(LeavesEarly), FaultKind::SharedBounds, {"its CTA ends", "of CTA 1 to its shared memory at site 34"});
   expectFault(run(NoFenceBeforeArrive), FaultKind::MissingProxyFence, {"of CTA 0", "site 22", "site 10"});
   expectFault(run(StoreNotAwaited), FaultKind::MissingWait, {"leaves the kernel", "site 45"});
 }
