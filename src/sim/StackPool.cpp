@@ -21,8 +21,13 @@ void StackPool::give(std::unique_ptr<StackSlab> slab) {
   std::lock_guard lock(mutex_);
   if (!slab || !slab->ok())
     return;
-  if (free_.size() >= keep)
+  size_t stacks = slab->count();
+  for (const auto &s : free_)
+    stacks += s->count();
+  while (!free_.empty() && (free_.size() >= keep || stacks > keepStacks)) {
+    stacks -= free_.front()->count();
     free_.erase(free_.begin());
+  }
   free_.push_back(std::move(slab));
 }
 

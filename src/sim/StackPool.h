@@ -15,6 +15,8 @@ public:
 private:
   /// More would be memory that nobody needs soon: a slab of 128 stacks holds about 1 MiB of touched pages.
   static constexpr size_t keep = 8;
+  /// Linux gives a process 65530 areas of memory, and a stack with its guard takes two of them.
+  static constexpr size_t keepStacks = 8192;
   std::mutex mutex_;
   std::vector<std::unique_ptr<StackSlab>> free_;
 };
