@@ -79,6 +79,24 @@ def test_sizes(dev, t, m, n, k):
         check(out, a, b, None, 2.0**-53 if t == "float64" else fp8_unit(dev) if t.startswith("float8") else EPS32)
 
 
+@tegula.jit
+def gram(x, out, M: tl.constexpr, K: tl.constexpr):
+    m = tl.arange(0, M)
+    x = tl.load(x + m[:, None] * K + tl.arange(0, K)[None, :])
+    tl.store(out + m[:, None] * M + m[None, :], tl.dot(x, x.T))
+
+
+@pytest.mark.parametrize("t", ["float16", "int8", "float32"])
+@pytest.mark.parametrize("m, k", [(64, 16), (64, 32), (128, 32)])
+@pytest.mark.parametrize("warps", [1, 2])
+def test_many_products_of_a_warp(dev, t, m, k, warps):
+    """Operands of many instructions, in vectors that come from one place one after the other."""
+    x = np.random.default_rng(0).integers(-2, 3, (m, k)).astype(t)
+    out = np.zeros((m, m), np.int32 if t == "int8" else np.float32)
+    dev(gram, (1,), x, out, m, k, num_warps=warps)
+    assert_same(out, x.astype(out.dtype) @ x.astype(out.dtype).T)
+
+
 @pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "float64", "int8", "float8e5"])
 @pytest.mark.parametrize("m, n, k", SIZES[:3])
 def test_accumulator(dev, t, m, n, k):

@@ -132,7 +132,7 @@ V Instr::simLoad(const char *name, V addr, llvm::Type *type, V pred, V other) {
   if (pred)
     b.CreateStore(other ? other : llvm::Constant::getNullValue(type), out);
   simCall(name, b.getVoidTy(), {addr, i32(bytesOf(type)), predOrOne(pred), out});
-  return b.CreateLoad(type, out);
+  return loadSlot(out, type, 1)[0];
 }
 
 void Instr::simStore(const char *name, V addr, V value, V pred) {
