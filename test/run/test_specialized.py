@@ -142,6 +142,27 @@ def test_tiles_beside_rings(dev, stages, specialize):
     assert_same(c, a.astype(np.float32) @ b[rows].astype(np.float32))
 
 
+@tegula.jit
+def behind(a, b, c, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    bd = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    start = cd.load([0, 0])
+    acc = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(ad.load([0, k]), bd.load([k, 0]), acc)
+    tl.store(out + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc + start)
+
+
+def test_tile_from_before_to_behind(dev):
+    """Loaded in front of the loop, used behind it: the rings leave room for it."""
+    m, n, k = 128, 256, 256
+    a, b, c = integers((m, k), 0), integers((k, n), 1), integers((m, n), 2)
+    out = np.zeros((m, n), np.float32)
+    dev(behind, (1,), a, b, c, out, m, n, k, m, n, 64, num_warps=8, num_stages=3)
+    assert_same(out, a.astype(np.float32) @ b.astype(np.float32) + c.astype(np.float32))
+
+
 # ------------------------------------------------------------------------------------------------ order of accesses around loops
 
 @tegula.jit

@@ -149,16 +149,28 @@ uint64_t PipelinedLoop::innerTiles() {
   return sum;
 }
 
-/// Bytes of tiles from outside that the body uses.
+/// Bytes of tiles from outside that live in the loop: because the body uses them, or what stands behind it.
 uint64_t PipelinedLoop::outerTiles() const {
   std::map<const Op *, uint64_t> tiles;
-  for (size_t i = placeOfPrologue(); loop_.parent->ops[i] != &loop_; ++i)
-    if (const Op *op = loop_.parent->ops[i]; op->kind == OpKind::ToShared)
-      tiles[op] = slotBytes(op->result()->type);
+  // An operand that was loaded by descriptor reads the load's tile.
+  auto add = [&](const Op *op) {
+    const Op *load = op->kind == OpKind::ToShared ? descLoadOf(*op) : nullptr;
+    tiles[load ? load : op] = slotBytes(op->result()->type);
+  };
+  const std::vector<Op *> &outer = loop_.parent->ops;
+  size_t here = positionOf(*loop_.parent, &loop_);
+  for (size_t i = placeOfPrologue(); i < here; ++i)
+    if (outer[i]->kind == OpKind::ToShared)
+      add(outer[i]);
   for (const Op *op : body_.ops)
     for (const Value *v : op->operands)
       if (v->type.isShared && v->def && v->def->parent != &body_)
-        tiles[v->def] = slotBytes(v->type);
+        add(v->def);
+  for (size_t i = 0; i < here; ++i)
+    if (outer[i]->kind == OpKind::DescLoad && std::any_of(outer.begin() + static_cast<long>(here) + 1, outer.end(), [&](const Op *op) {
+          return std::find(op->operands.begin(), op->operands.end(), outer[i]->result()) != op->operands.end();
+        }))
+      add(outer[i]);
   uint64_t sum = 0;
   for (auto [op, bytes] : tiles)
     sum += bytes;

@@ -27,11 +27,15 @@ bool takesScratch(const Op &op) {
   }
 }
 
-uint64_t tileBytes(const Op &op) {
-  const Op *from = op.kind == OpKind::ToShared ? op.operands[0]->def : nullptr;
+const Op *descLoadOf(const Op &operand) {
+  const Op *from = operand.operands[0]->def;
   while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
     from = from->operands[0]->def;
-  bool isOwn = op.kind == OpKind::DescLoad || (op.kind == OpKind::ToShared && !(from && from->kind == OpKind::DescLoad));
+  return from && from->kind == OpKind::DescLoad ? from : nullptr;
+}
+
+uint64_t tileBytes(const Op &op) {
+  bool isOwn = op.kind == OpKind::DescLoad || (op.kind == OpKind::ToShared && !descLoadOf(op));
   return isOwn ? slotBytes(op.result()->type) + SharedMemory::tileAlign : 0;
 }
 

@@ -10,6 +10,8 @@ namespace tegula::nvidia {
 bool makesTiles(const ir::Op &op);
 /// Takes scratch for values that change hands, or a tile of its own.
 bool takesScratch(const ir::Op &op);
+/// The load by descriptor that a to_shared takes its values from, through views only; null if there is none.
+const ir::Op *descLoadOf(const ir::Op &operand);
 /// Bytes of the tile, and to place it, of a load by descriptor or an operand of wgmma that no ring holds; 0 of other operations, and of an operand that
 /// was loaded by descriptor, which reads that tile.
 uint64_t tileBytes(const ir::Op &op);
