@@ -273,22 +273,26 @@ def launch_rows(ks):
             kw = {"device": "cuda"} if n == 0 and who == "tegula" else {}
             try:
                 f(*args, **kw)
-                times[len(rows) - 1, who] = (lambda f=f, args=args, kw=kw: f(*args, **kw)), []
+                times[len(rows) - 1, who] = f, args, kw, []
             except Exception as e:
                 rows[-1][who] = str(e).splitlines()[0][:160]
     for _ in range(15):
-        for f, list_ in times.values():
-            list_.append(per_launch(f))
-    for (row, who), (_, list_) in times.items():
+        for f, args, kw, list_ in times.values():
+            list_.append(per_launch(f, args, kw))
+    for (row, who), (*_, list_) in times.items():
         rows[row][who] = statistics.median(list_)
     return rows
 
 
-def per_launch(f, count=1000):
+def per_launch(f, args, kw, count=1000):
     torch.cuda.synchronize()
     t0 = time.perf_counter()
-    for _ in range(count):
-        f()
+    if kw:
+        for _ in range(count):
+            f(*args, **kw)
+    else:
+        for _ in range(count):
+            f(*args)
     return (time.perf_counter() - t0) / count * 1e6
 
 
