@@ -92,7 +92,8 @@ def rows_memory(ks, quick):
     for cols in (1024, 4096) if quick else (1024, 4096, 8192, 16384):
         yield layer_norm_row(ks, 16384, cols)
     for rows, cols in ((131072, 1024),) if quick else ((131072, 512), (131072, 1024), (65536, 2048)):
-        yield gather_row(ks, rows, cols)
+        yield rows_by_index(ks, "gather", rows, cols)
+        yield rows_by_index(ks, "scatter", rows, cols)
 
 
 def copy_row(n):
@@ -126,17 +127,21 @@ def layer_norm_row(ks, rows, cols):
     return r
 
 
-def gather_row(ks, rows, cols, block=16):
-    """Rows by index through a descriptor; Triton does that from sm_100 on only, and so by pointers, as tegula does besides."""
+def rows_by_index(ks, kind, rows, cols, block=16):
+    """gather or scatter of rows through a descriptor; Triton does that from sm_100 on only, and so by pointers, as tegula does besides."""
     x = torch.randn(rows, cols, device=DEV, dtype=BF16)
-    index = torch.randint(0, rows, (rows,), device=DEV, dtype=torch.int32)
-    out = torch.empty_like(x)
-    r = Row(f"gather bf16 rows {rows} x {cols}", "GB/s", 2 * x.nbytes / 1e9)
-    r.peers["tegula"] = lambda: ks["tegula"].gather_rows[(rows // block,)](x, index, out, rows, COLS=cols, ROWS=block)
+    index = torch.randperm(rows, device=DEV, dtype=torch.int32)
+    out, wide = torch.empty_like(x), index.long()
+    r = Row(f"{kind} bf16 rows {rows} x {cols}", "GB/s", 2 * x.nbytes / 1e9)
+
+    def launch(k, name):
+        kernel = getattr(k, name)
+        return lambda: kernel[(rows // block,)](x, index, out, rows, COLS=cols, ROWS=block)
+    r.peers["tegula"] = launch(ks["tegula"], f"{kind}_rows")
     for who, k in ks.items():
-        r.peers[f"{who} (pointers)"] = lambda k=k: k.gather_rows_pointers[(rows // block,)](x, index, out, rows, COLS=cols, ROWS=block)
-    r.peers["torch"] = lambda: torch.index_select(x, 0, index, out=out)
-    r.check = (lambda: out, lambda: x[index.long()])
+        r.peers[f"{who} (pointers)"] = launch(k, f"{kind}_rows_pointers")
+    r.peers["torch"] = (lambda: torch.index_select(x, 0, index, out=out)) if kind == "gather" else (lambda: out.index_copy_(0, wide, x))
+    r.check = (lambda: out, lambda: x[wide] if kind == "gather" else torch.empty_like(x).index_copy_(0, wide, x))
     return r
 
 

@@ -204,3 +204,19 @@ def gather_rows_pointers(x, index, out, M, COLS: tl.constexpr, ROWS: tl.constexp
     rows = tl.load(index + r).to(tl.int64)
     v = tl.load(x + rows[:, None] * COLS + c[None, :], mask=((rows >= 0) & (rows < M))[:, None], other=0.0)
     tl.store(out + r.to(tl.int64)[:, None] * COLS + c[None, :], v)
+
+
+@triton.jit
+def scatter_rows(x, index, out, M, COLS: tl.constexpr, ROWS: tl.constexpr):
+    desc = tl.make_tensor_descriptor(out, [M, COLS], [COLS, 1], [1, COLS])
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    desc.scatter(tl.load(x + r.to(tl.int64)[:, None] * COLS + tl.arange(0, COLS)[None, :]), tl.load(index + r), 0)
+
+
+@triton.jit
+def scatter_rows_pointers(x, index, out, M, COLS: tl.constexpr, ROWS: tl.constexpr):
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    c = tl.arange(0, COLS)
+    rows = tl.load(index + r).to(tl.int64)
+    v = tl.load(x + r.to(tl.int64)[:, None] * COLS + c[None, :])
+    tl.store(out + rows[:, None] * COLS + c[None, :], v, mask=((rows >= 0) & (rows < M))[:, None])
