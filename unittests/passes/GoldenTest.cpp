@@ -2,6 +2,7 @@
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
+#include "TestPaths.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

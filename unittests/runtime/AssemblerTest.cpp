@@ -1,5 +1,6 @@
 // Assembling PTX without a GPU. Needs libnvJitLink (build/venv has it, see scripts/requirements.txt); the tests of its log do not.
 #include "runtime/cuda/Assembler.h"
+#include "TestPaths.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // The objects made from Kernels.c.
 #pragma once
 #include "runtime/Kernel.h"
+#include "TestPaths.h"
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -9,7 +10,7 @@ namespace tegula::runtime {
 
 /// "plain", "debug", "arm"
 inline std::vector<char> testObject(const std::string &variant) {
-  std::ifstream in(TEGULA_TEST_OBJECTS + variant + ".o", std::ios::binary);
+  std::ifstream in(TEGULA_BINARY_DIR "/unittests/runtime/kernels-" + variant + ".o", std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

@@ -11,6 +11,7 @@
 #include "ir/Verifier.h"
 #include "sema/Evaluator.h"
 #include "syntax/Parser.h"
+#include "TestPaths.h"
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,6 @@
 // No text may crash, hang or exhaust the process: runaway programs, deep nesting, and damaged kernels end in a diagnostic.
 #include "sema/Sema.h"
+#include "TestPaths.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

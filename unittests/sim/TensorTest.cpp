@@ -2,6 +2,7 @@
 // reductions; and the hazards of wgmma, which reads what these copies bring.
 #include "Fixture.h"
 #include "sim/TensorMap.h"
+#include "TestPaths.h"
 #include <fstream>
 #include <set>
 #include <sstream>

@@ -5,6 +5,7 @@
 #include "support/Npy.h"
 #include "syntax/Diagnostics.h"
 #include "syntax/Parser.h"
+#include "TestPaths.h"
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

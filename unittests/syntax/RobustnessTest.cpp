@@ -1,6 +1,7 @@
 // The standard library of the machine's Python parses to the trees that Python makes of it; deep, cut and damaged kernels never crash.
 #include "support/Npy.h"
 #include "syntax/Parser.h"
+#include "TestPaths.h"
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -3,6 +3,7 @@
 #include "targets/nvidia/Codegen.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Verifier.h"
+#include "TestPaths.h"
 #include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
