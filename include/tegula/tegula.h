@@ -109,7 +109,8 @@ enum {
   TEGULA_FAULT_KIND_ASSERT = 1,    /* device_assert */
   TEGULA_FAULT_KIND_BOUNDS = 2,    /* checked mode: access outside the buffer of an argument */
   TEGULA_FAULT_KIND_ALIGNMENT = 3, /* checked mode: address that is no multiple of the element size */
-  TEGULA_FAULT_KIND_HAZARD = 5     /* simulator: a race, a missing wait, a deadlock ...: a mistake in the generated code */
+  TEGULA_FAULT_KIND_HAZARD = 5,    /* simulator: a race, a missing wait, a deadlock ...: a mistake in the generated code */
+  TEGULA_FAULT_KIND_HANG = 6       /* no program of the launch made progress for `hang_s` seconds: the line of the loop that one is in */
 };
 
 /* Why a program failed. */
@@ -178,7 +179,8 @@ typedef struct TegulaContextOptions {
 
 /* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else.
  * TEGULA_CPU_TARGET in it names an instruction set ("cpu:x86-64", "cpu:avx2", "cpu:avx512", ...; tegula_target_name) that launches are
- * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error. */
+ * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error.
+ * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
 TEGULA_API void tegula_context_retain(TegulaContext *context);
 TEGULA_API void tegula_context_release(TegulaContext *context);
@@ -483,10 +485,12 @@ typedef struct TegulaLaunchOptions {
   int8_t opt_level;           /* 0..3, TEGULA_DEFAULT: 2 */
   int8_t cooperative;         /* GPU: all programs run at once, or the launch is refused */
   int8_t programmatic_launch; /* GPU: may start before the kernel in front of it in the stream has ended */
+  double hang_s;              /* CPU, simulator: seconds after which a launch that makes no progress (no program ends or gets past a loop in
+                               * which it waits) ends with TEGULA_FAULT; 0: $TEGULA_HANG_S, else never; negative: never. No key part */
   void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL */
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, 0, 0, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns

@@ -150,7 +150,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Device, Stream, Ignored } kind;
+  enum { Int, Flag, Number, Device, Stream, Ignored } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -163,6 +163,7 @@ const OptionRow optionTable[] = {
     INT_OPTION("maxnreg", maxnreg),
     INT_OPTION("num_threads", num_threads),
     INT_OPTION("num_cpu_threads", num_threads),
+    {"hang_s", OptionRow::Number, offsetof(TegulaLaunchOptions, hang_s)},
     FLAG_OPTION("debug", debug),
     FLAG_OPTION("check", checked),
     FLAG_OPTION("checked", checked),
@@ -239,6 +240,12 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
       int truth = PyObject_IsTrue(value);
       if (truth < 0) return -1;
       *reinterpret_cast<int8_t *>(field) = static_cast<int8_t>(truth);
+      return 1;
+    }
+    if (row.kind == OptionRow::Number) {
+      double number = PyFloat_AsDouble(value);
+      if (number == -1 && PyErr_Occurred()) return -1;
+      *reinterpret_cast<double *>(field) = number;
       return 1;
     }
     long long v;

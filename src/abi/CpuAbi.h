@@ -24,7 +24,8 @@ enum {
   TEGULA_FAULT_ASSERT = 1,       /* device_assert */
   TEGULA_FAULT_BOUNDS = 2,       /* checked mode: access outside the buffer */
   TEGULA_FAULT_ALIGNMENT = 3,    /* checked mode: address not a multiple of the element size */
-  TEGULA_FAULT_CANCELLED = 4     /* `cancel` was seen */
+  TEGULA_FAULT_CANCELLED = 4,    /* `cancel` was seen */
+  TEGULA_FAULT_HANG = 6          /* set by the runtime: nothing moved for too long */
 };
 
 /* Memory that an argument may touch, in the order of the kernel's pointer arguments. */

@@ -34,6 +34,25 @@ static bool readForcedTarget(const std::string &name, std::optional<cpu::CpuTarg
   return false;
 }
 
+/// Seconds to nanoseconds; 0 for a negative number. Nullopt: not a number, or more than a century.
+static std::optional<uint64_t> hangTime(double seconds) {
+  if (!(seconds <= 3.2e9)) return std::nullopt;
+  return seconds <= 0 ? 0 : static_cast<uint64_t>(seconds * 1e9);
+}
+
+/// TEGULA_HANG_S.
+static bool readHangTime(const std::string &text, uint64_t &out) {
+  if (text.empty()) return true;
+  char *end;
+  std::optional<uint64_t> ns = hangTime(std::strtod(text.c_str(), &end));
+  if (*end || !ns) {
+    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_HANG_S is `" + text + "`; it must be a number of seconds");
+    return false;
+  }
+  out = *ns;
+  return true;
+}
+
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
@@ -47,10 +66,13 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
     if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);
   std::optional<cpu::CpuTarget> target;
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
+  uint64_t hangNs = 0;
+  if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
   c->forcedTarget = std::move(target);
+  c->hangNs = hangNs;
   c->deviceName = environment("TEGULA_DEVICE");
   int64_t threads = o.num_threads;
   if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
@@ -119,6 +141,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.debugInfo = debug;
   c.checked = checked;
   out.threads = threads;
+  out.hangNs = hangNs;
   if (!options) return true;
   if (options->size < sizeof(TegulaLaunchOptions)) {
     fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
@@ -135,6 +158,14 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.num_ctas < 0 || o.num_ctas > 255) return wrong("num_ctas", o.num_ctas, "between 1 and 255");
   if (o.maxnreg < 0) return wrong("maxnreg", o.maxnreg, "positive");
   if (o.num_threads < 0) return wrong("num_threads", o.num_threads, "positive, or 0 for all cores");
+  if (o.hang_s != 0) {
+    std::optional<uint64_t> ns = hangTime(o.hang_s);
+    if (!ns) {
+      fail(TEGULA_INVALID_ARGUMENT, "hang_s must be a number of seconds");
+      return false;
+    }
+    out.hangNs = *ns;
+  }
   if (o.opt_level > 3) return wrong("opt_level", o.opt_level, "between 0 and 3");
   if (o.num_warps) c.numWarps = o.num_warps;
   if (o.num_stages) c.numStages = o.num_stages;

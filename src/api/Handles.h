@@ -68,6 +68,7 @@ struct CompileOptions {
 struct CallOptions {
   CompileOptions compile;
   unsigned threads = 1;
+  uint64_t hangNs = 0;
   int32_t device = 0;
   bool deviceGiven = true; // false: inferred from the arguments
   void *stream = nullptr;
@@ -137,6 +138,7 @@ struct TegulaContext : tegula::api::RefCounted {
   tegula::runtime::CancelTable cancel;
   tegula::runtime::DiskCache disk;
   unsigned threads = 1;
+  uint64_t hangNs = 0; // $TEGULA_HANG_S
   bool debug = false, checked = false;
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   std::mutex outputMutex;

@@ -104,12 +104,19 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
   return true;
 }
 
+/// What of a call's options matters to running it.
+struct RunOptions {
+  unsigned threads = 1;
+  uint64_t hangNs = 0;
+  void *stream = nullptr;
+};
+
 /// Runs what is packed.
-static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents, unsigned threads,
-                             void *stream) {
+static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents,
+                             const RunOptions &o) {
   if (programs == 0) return TEGULA_OK;
   Hooks hooks(*k.context);
-  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, threads, stream, &hooks};
+  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.hangNs, o.stream, &hooks};
   runtime::LaunchOutcome outcome;
   runtime::Status s = k.code->launch(launch, outcome);
   if (s) [[likely]]
@@ -123,7 +130,7 @@ static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t pr
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
   if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
-  return runBlock(k, grid, programs, block, extents, call.threads, call.stream);
+  return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
 }
 
 /// The kernel for a call: found, or compiled. Null with the last error set.
@@ -155,7 +162,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
     if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count))) {
       if (kernel) *kernel = &r->kernel();
-      return runBlock(r->kernel(), extents, programs, block, nullptr, r->threads(), o.stream);
+      return runBlock(r->kernel(), extents, programs, block, nullptr, {r->threads(), r->hangNs(), o.stream});
     }
   }
   CallOptions call;

@@ -57,6 +57,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
   r->options_ = options;
   r->options_.stream = nullptr;
   r->threads_ = call.threads;
+  r->hangNs_ = call.hangNs;
   r->device_ = call.device;
   const std::vector<Param> &params = f.params();
   size_t next = 0; // of kernel.pack

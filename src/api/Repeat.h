@@ -22,6 +22,7 @@ public:
 
   TegulaKernel &kernel() const { return kernel_; }
   unsigned threads() const { return threads_; }
+  uint64_t hangNs() const { return hangNs_; }
   /// True if a call that names no device runs on the kernel's.
   bool infers(const TegulaArg *args, size_t count) const { return kernel_.context->inferDevice(args, count) == device_; }
   static constexpr size_t maxBytes = 1024;
@@ -49,6 +50,7 @@ private:
   TegulaKernel &kernel_;
   TegulaLaunchOptions options_{}; // without the stream
   unsigned threads_ = 1;
+  uint64_t hangNs_ = 0;
   int32_t device_ = 0;
   std::vector<Step> steps_;
   std::vector<const TegulaArg *> defaults_; // of parameters, null: none

@@ -164,6 +164,7 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "num-ctas", "N", "thread blocks per cluster (GPUs)"},
     {0, "maxnreg", "N", "registers per thread at most (GPUs)"},
     {0, "threads", "N", "CPU threads of the launch (default: all cores, or TEGULA_NUM_THREADS)"},
+    {0, "hang-s", "SECONDS", "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
     {0, "check", "", "check every access against the extents of the buffers"},
     {'g', "debug", "", "device_assert active; code can be stepped through with gdb"},
 };
@@ -185,6 +186,15 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
       return false;
     }
     *r.field = static_cast<int32_t>(v);
+  }
+  if (line.has("hang-s")) {
+    std::string text = line.get("hang-s");
+    char *end;
+    out.hang_s = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end || !(out.hang_s > 0 && out.hang_s < 1e9)) {
+      error = "--hang-s takes a positive number of seconds, found `" + text + "`";
+      return false;
+    }
   }
   if (line.has("check")) out.checked = 1;
   if (line.has("debug")) out.debug = out.debug_info = 1;

@@ -80,7 +80,7 @@ struct Constants {
 };
 bool parseConstants(const std::vector<std::string> &items, Constants &out, std::string &error);
 
-/// --num-warps, --num-stages, --num-ctas, --maxnreg, --threads, --check, -g.
+/// --num-warps, --num-stages, --num-ctas, --maxnreg, --threads, --hang-s, --check, -g.
 extern const std::vector<OptionSpec> launchOptionSpecs;
 bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::string &error);
 

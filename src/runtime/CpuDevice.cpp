@@ -12,7 +12,7 @@ struct CpuExecutable final : Executable {
   CpuExecutable(std::unique_ptr<CpuKernel> k, ThreadPool &p, CancelTable &c) : kernel(std::move(k)), pool(p), cancel(c) {}
 
   Status launch(const LaunchCall &c, LaunchOutcome &outcome) const override {
-    LaunchRequest request{kernel.get(), {c.grid[0], c.grid[1], c.grid[2]}, c.programs, c.args, c.extents, c.threads};
+    LaunchRequest request{kernel.get(), {c.grid[0], c.grid[1], c.grid[2]}, c.programs, c.args, c.extents, c.threads, c.hangNs};
     return runtime::launch(request, pool, cancel, *c.hooks, outcome);
   }
   size_t codeBytes() const override { return kernel->codeBytes(); }

@@ -141,21 +141,46 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
   return Status::ok();
 }
 
+static std::string pidText(const int32_t pid[3]) {
+  return "(" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " + std::to_string(pid[2]) + ")";
+}
+
+static const SiteInfo &siteInfo(const KernelInfo &info, int32_t site) {
+  static const SiteInfo unknown;
+  return site >= 0 && static_cast<size_t>(site) < info.sites.size() ? info.sites[site] : unknown;
+}
+
+Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted, const std::string &device,
+                  LaunchOutcome &outcome) {
+  constexpr size_t told = 8;
+  HungProgram first = programs.empty() ? HungProgram() : programs.front();
+  outcome.fault = {1, TEGULA_FAULT_HANG, first.site, {first.pid[0], first.pid[1], first.pid[2]}, 0, 0};
+  char seconds[32];
+  snprintf(seconds, sizeof seconds, "%g", static_cast<double>(hangNs) * 1e-9);
+  std::string text = placeText(siteInfo(info, first.site)) + "error: `" + info.name + "` made no progress for " + seconds + " s";
+  if (!programs.empty()) text += "; program " + pidText(first.pid) + " does not leave this loop";
+  for (size_t i = 1; i < std::min(programs.size(), told); ++i) {
+    std::string place = placeText(siteInfo(info, programs[i].site));
+    text += (i == 1 ? ", nor do " : ", ") + pidText(programs[i].pid) + (place.empty() ? "" : " at " + place.substr(0, place.size() - 2));
+  }
+  if (programs.size() > told) text += " and " + std::to_string(programs.size() - told) + " others";
+  if (notStarted > 0) text += "; " + std::to_string(notStarted) + " programs have not started";
+  return Status::error(TEGULA_FAULT, text + device);
+}
+
 std::string placeText(const SiteInfo &s) {
   if (s.file.empty()) return "";
   return s.file + ":" + std::to_string(s.line) + ":" + std::to_string(s.column) + ": ";
 }
 
 std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
-  static const SiteInfo unknown;
-  const SiteInfo &s = f.site >= 0 && static_cast<size_t>(f.site) < info.sites.size() ? info.sites[f.site] : unknown;
-  std::string where = " in program (" + std::to_string(f.pid[0]) + ", " + std::to_string(f.pid[1]) + ", " +
-                      std::to_string(f.pid[2]) + ") of `" + info.name + "`";
+  const SiteInfo &s = siteInfo(info, f.site);
+  std::string where = " in program " + pidText(f.pid) + " of `" + info.name + "`";
   if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
   if (f.code == TEGULA_FAULT_ASSERT)
     return placeText(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
   static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access", "access"};
-  std::string what = verbs[static_cast<int>(&s == &unknown ? SiteInfo::Kind::Assert : s.kind)];
+  std::string what = verbs[static_cast<int>(s.kind)];
   std::string through =
       s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size() ? " through argument `" + info.args[s.arg].name + "`" : "";
   std::string numbers = ": byte offset " + std::to_string(f.index) + ", buffer of " + std::to_string(f.extent) + " bytes";

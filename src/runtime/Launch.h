@@ -40,6 +40,7 @@ struct LaunchRequest {
   const void *args = nullptr;  // argument block
   const TegulaCpuExtent *extents = nullptr; // checked kernels: one per pointer argument
   unsigned threads = 1;
+  uint64_t hangNs = 0; // as LaunchCall's
 };
 
 /// What a faulted program left behind; the site is kernel->info().sites[fault.site] if that is in range.
@@ -56,6 +57,16 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
 
 /// Checks extents and multiplies them. `programs` is 0 if one of them is 0.
 Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs);
+
+/// A program of a launch that was ended because nothing moved: `site` is the loop it was in, -1 if that is not known.
+struct HungProgram {
+  int32_t site = -1;
+  int32_t pid[3] = {0, 0, 0};
+};
+/// TEGULA_FAULT of kind TEGULA_FAULT_HANG for a launch that made no progress for `hangNs`: names the loop of the first program, the other
+/// programs, and how many were not started. Fills `outcome.fault` in. `device`: " on sim" or "".
+Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted, const std::string &device,
+                  LaunchOutcome &outcome);
 
 /// "kernel.py:12:5: ", or "" for a site without a place.
 std::string placeText(const SiteInfo &s);
