@@ -116,7 +116,7 @@ static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64
                              const RunOptions &o) {
   if (programs == 0) return TEGULA_OK;
   Hooks hooks(*k.context);
-  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.hangNs, o.stream, &hooks};
+  runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.stream, &hooks, o.hangNs};
   runtime::LaunchOutcome outcome;
   runtime::Status s = k.code->launch(launch, outcome);
   if (s) [[likely]]

@@ -13,9 +13,9 @@ struct LaunchCall {
   char *args = nullptr;
   const TegulaCpuExtent *extents = nullptr; // one per pointer argument where the device asks for them (needsExtents)
   unsigned threads = 1;                     // CPU threads to use
-  uint64_t hangNs = 0;                      // CPU, simulator: end the launch if it makes no progress for that long (hangStatus); 0: never
   void *stream = nullptr;                   // GPU: the caller's stream, null: the default stream
   LaunchHooks *hooks = nullptr;             // never null
+  uint64_t hangNs = 0;                      // CPU, simulator: end the launch if it makes no progress for that long (hangStatus); 0: never
 };
 /// What launching may append to an argument block.
 inline constexpr unsigned argRoom = 64 + maxTensorMaps * tensorMapBytes + 16;
