@@ -35,6 +35,8 @@ private:
   Loc here() const;
   std::string found();
   bool fail(std::string_view expected);
+  /// What was found at `begin` has been read already.
+  bool failAt(size_t begin, std::string_view expected, std::string_view what);
 
   bool function();
   bool functionArgument(Function &f);
@@ -106,6 +108,11 @@ std::string Reader::found() {
 bool Reader::fail(std::string_view expected) {
   std::string what = found();
   diag_.report(diag::expectedText, here(), expected, what);
+  return false;
+}
+
+bool Reader::failAt(size_t begin, std::string_view expected, std::string_view what) {
+  diag_.report(diag::expectedText, locFrom(begin), expected, what);
   return false;
 }
 
@@ -207,12 +214,14 @@ bool Reader::functionArgument(Function &f) {
   if (!expect(':') || !type(t))
     return false;
   std::vector<Attr> attrs;
-  if (at('{') && !attributes(attrs, OpKind::Poison))
+  bool hasFacts = at('{');
+  size_t facts = pos_;
+  if (hasFacts && !attributes(attrs, OpKind::Poison))
     return false;
   for (const Attr &a : attrs) {
     const int64_t *v = std::get_if<int64_t>(&a.value);
     if (!v)
-      return fail("an integer as the value of a fact");
+      return failAt(facts, "an integer as the value of `" + a.key + "`", "another value");
     if (a.key == "divisibility")
       info.divisibility = *v;
     else if (a.key == "const")
@@ -220,7 +229,7 @@ bool Reader::functionArgument(Function &f) {
     else if (a.key == "signed")
       info.isSigned = *v != 0;
     else
-      return fail("`divisibility`, `const` or `signed`");
+      return failAt(facts, "`divisibility`, `const` or `signed`", "`" + a.key + "`");
   }
   Value *v = module_.addArg(f.block(), t);
   if (!define(name, v, info.loc))
@@ -312,6 +321,10 @@ bool Reader::op(Block &b, unsigned depth) {
   if (accept(':') ? !types(list) : !defaultTypes(*op, names.size(), list))
     return false;
   op->loc = locFrom(begin);
+  // Looking for `:` has passed white space.
+  while (op->loc.end > op->loc.begin && (text_[op->loc.end - 1] == ' ' || text_[op->loc.end - 1] == '\n' || text_[op->loc.end - 1] == '\r' ||
+                                         text_[op->loc.end - 1] == '\t'))
+    --op->loc.end;
   if (list.size() != names.size()) {
     diag_.report(diag::resultCount, op->loc, opName, static_cast<uint64_t>(names.size()), static_cast<uint64_t>(list.size()));
     return false;
@@ -442,10 +455,11 @@ bool Reader::numberValue(AttrValue &v) {
     word();
   }
   if (w == "nan" && accept('(')) {
+    size_t digits = pos_;
     std::string_view hex = word();
     uint64_t bits = 0;
     if (hex.substr(0, 2) != "0x" || std::from_chars(hex.data() + 2, hex.data() + hex.size(), bits, 16).ec != std::errc())
-      return fail("the bits of a NaN, as 0x7ff8000000000001");
+      return failAt(digits, "the bits of a NaN, as 0x7ff8000000000001", "`" + std::string(hex) + "`");
     v = std::bit_cast<double>(bits);
     return expect(')');
   }
@@ -501,11 +515,12 @@ bool Reader::listValue(AttrValue &v) {
       skip();
       if (pos_ >= text_.size())
         return fail("an integer");
+      size_t begin = pos_;
       if (!numberValue(item))
         return false;
       const int64_t *i = std::get_if<int64_t>(&item);
       if (!i)
-        return fail("an integer");
+        return failAt(begin, "an integer", "`" + std::string(text_.substr(begin, pos_ - begin)) + "`");
       list.push_back(*i);
     } while (accept(','));
   v = std::move(list);
@@ -575,9 +590,10 @@ std::unique_ptr<Module> parse(std::shared_ptr<const SourceFile> file, DiagEngine
   if (!Reader(*file, *m, diag).module())
     return nullptr;
   std::string why;
-  if (verify(*m, &why))
+  Loc where;
+  if (verify(*m, &why, &where))
     return m;
-  diag.report(diag::invalidIr, Loc{file.get(), 0, 0}, why);
+  diag.report(diag::invalidIr, where ? where : Loc{file.get(), 0, 0}, why);
   return nullptr;
 }
 

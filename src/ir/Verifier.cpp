@@ -60,7 +60,7 @@ constexpr AttrRow attrTable[] = {
 class Verifier {
 public:
   explicit Verifier(const Module &m) : module_(m) {}
-  bool run(std::string *why);
+  bool run(std::string *why, Loc *where);
 
 private:
   bool bad(const Op *op, std::string text);
@@ -97,11 +97,13 @@ private:
   std::unordered_set<const Value *> visible_;
   std::unordered_set<std::string_view> functions_;
   std::string why_;
+  Loc where_;
 };
 
 bool Verifier::bad(const Op *op, std::string text) {
   if (why_.empty()) {
     why_ = "@" + (function_ ? function_->name : "?") + ": " + text;
+    where_ = op && op->loc ? op->loc : function_ ? function_->loc : Loc();
     if (op) {
       std::string line = print(*op);
       why_ += ": `" + line.substr(0, line.find('\n')) + "`";
@@ -110,14 +112,14 @@ bool Verifier::bad(const Op *op, std::string text) {
   return false;
 }
 
-bool Verifier::run(std::string *why) {
+bool Verifier::run(std::string *why, Loc *where) {
   bool ok = true;
   unsigned kernels = 0;
   for (const Function *f : module_.functions) {
     function_ = f;
     kernels += f->isKernel;
     if (ok && functions_.count(f->name))
-      ok = bad(nullptr, "two functions of this name");
+      ok = bad(nullptr, "there is another function of this name");
     if (ok && kernels > 1)
       ok = bad(nullptr, "more than one kernel");
     ok = ok && function(*f);
@@ -125,18 +127,20 @@ bool Verifier::run(std::string *why) {
   }
   if (!ok && why)
     *why = why_;
+  if (!ok && where)
+    *where = where_;
   return ok;
 }
 
 bool Verifier::function(const Function &f) {
   visible_.clear();
   if (f.argInfo.size() != f.block()->args.size())
-    return bad(nullptr, "argInfo is not parallel to the arguments");
+    return bad(nullptr, "argInfo must have one entry for each argument");
   if (f.isKernel && !f.resultTypes.empty())
-    return bad(nullptr, "a kernel returns nothing");
+    return bad(nullptr, "a kernel cannot have results");
   for (const Value *v : f.block()->args)
     if (v->type.isVoid() || (f.isKernel && v->type.isTensor()))
-      return bad(nullptr, "an argument of type " + str(v->type));
+      return bad(nullptr, "an argument cannot be of type " + str(v->type));
   if (!block(*f.block(), nullptr))
     return false;
   return terminator(*f.block()->terminator(), OpKind::Return, *f.block(), f.resultTypes);
@@ -150,14 +154,14 @@ bool Verifier::block(const Block &b, const Op *owner) {
   };
   for (size_t i = 0; i < b.args.size(); ++i) {
     if (b.args[i]->block != &b || b.args[i]->def || b.args[i]->index != i)
-      return bad(owner, "a block argument with wrong owner or number");
+      return bad(owner, "a block argument has the wrong owner or number");
     enter(b.args[i]);
   }
   if (!b.terminator() || !b.terminator()->has(traits::Terminator))
-    return bad(owner, "a block without terminator");
+    return bad(owner, "a block has no terminator");
   for (const Op *o : b.ops) {
     if (o->has(traits::Terminator) && o != b.ops.back())
-      return bad(o, "a terminator that does not end its block");
+      return bad(o, "a terminator does not end its block");
     if (!op(*o, b))
       return false;
     for (const Value *v : o->results)
@@ -178,7 +182,7 @@ bool Verifier::counts(const Op &op) {
     return bad(&op, "needs " + std::to_string(in.regions) + " regions");
   for (size_t i = 0; i < op.results.size(); ++i)
     if (op.results[i]->def != &op || op.results[i]->index != i || op.results[i]->type.isVoid())
-      return bad(&op, "a result with wrong owner, number or type");
+      return bad(&op, "a result has the wrong owner, number or type");
   return true;
 }
 
@@ -189,14 +193,14 @@ bool Verifier::attributes(const Op &op) {
         return bad(&op, "attribute `" + op.attrs[i].key + "` has a value of the wrong type");
     for (size_t k = 0; k < i; ++k)
       if (op.attrs[k].key == op.attrs[i].key)
-        return bad(&op, "attribute `" + op.attrs[i].key + "` stands twice");
+        return bad(&op, "attribute `" + op.attrs[i].key + "` is given twice");
   }
   return true;
 }
 
 bool Verifier::op(const Op &op, const Block &b) {
   if (op.parent != &b)
-    return bad(&op, "is in another block than its parent");
+    return bad(&op, "its parent is another block");
   if (!counts(op) || !attributes(op))
     return false;
   for (const Value *v : op.operands)
@@ -211,7 +215,7 @@ bool Verifier::op(const Op &op, const Block &b) {
     outer.swap(visible_);
   for (const Region *r : op.regions) {
     if (r->op != &op || r->block->parent != r)
-      return bad(&op, "a region with wrong owner");
+      return bad(&op, "a region has the wrong owner");
     if (!block(*r->block, &op))
       return false;
   }
@@ -228,15 +232,15 @@ bool Verifier::family(const Op &op) {
   case OpKind::ProgramId: case OpKind::NumPrograms:
     return op.find("axis") && op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)
                ? true
-               : bad(&op, "needs axis 0..2 and gives i32");
+               : bad(&op, "needs axis 0, 1 or 2 and gives i32");
   case OpKind::SmId: case OpKind::Clock: case OpKind::ClusterRank:
-    return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "gives another type");
+    return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "the result has the wrong type");
   case OpKind::ClusterGather: {
     Shape parts = op.result()->type.shape;
     if (parts.rank())
       parts.erase(0);
     return (op.result()->type.isTensor() && parts == op.operands[0]->type.shape && op.result()->type.scalarType() == op.operands[0]->type.scalarType()) ||
-           bad(&op, "gives its operand's type with one more axis in front");
+           bad(&op, "the result must have the operand's type with one more axis in front");
   }
   case OpKind::Range:
     return op.find("start") && op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)
@@ -310,11 +314,11 @@ bool Verifier::constant(const Op &op) {
   const AttrValue *v = op.find("value");
   const Type &t = op.result()->type;
   if (!v || t.isPtr || (t.isFloatLike() ? !std::holds_alternative<double>(*v) : !std::holds_alternative<int64_t>(*v)))
-    return bad(&op, "needs a value of its type");
+    return bad(&op, "needs a value of the result's type");
   if (t.isFloatLike() || t.elem == Elem::I64)
     return true;
   int64_t i = std::get<int64_t>(*v), limit = int64_t(1) << (width(t) - 1);
-  return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) || bad(&op, "the value does not fit the type");
+  return (t.elem == Elem::I1 ? i == 0 || i == 1 : i >= -limit && i < limit) || bad(&op, "the value is out of range for its type");
 }
 
 bool Verifier::axis(const Op &op, unsigned rank) {
@@ -338,14 +342,14 @@ bool Verifier::permute(const Op &op) {
 bool Verifier::shape(const Op &op) {
   const Type &a = op.operands[0]->type, &r = op.result()->type;
   if (a.scalarType() != r.scalarType())
-    return bad(&op, "a shape operation keeps the element type");
+    return bad(&op, "operand and result differ in element type");
   switch (op.kind) {
-  case OpKind::Splat: return (a.isScalar() && r.isTensor()) || bad(&op, "makes a tensor from a scalar");
-  case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "makes a scalar from a tensor of one element");
+  case OpKind::Splat: return (a.isScalar() && r.isTensor()) || bad(&op, "needs a scalar and gives a tensor");
+  case OpKind::Unsplat: return (a.isTensor() && a.numel() == 1 && r.isScalar()) || bad(&op, "needs a tensor of one element and gives a scalar");
   case OpKind::Convert:
-    return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) || bad(&op, "changes the layout only");
-  case OpKind::ToShared: return (!a.isShared && r.isShared && a.shape == r.shape) || bad(&op, "makes a shared tile of a tensor");
-  case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "keeps the number of elements");
+    return (a.isTensor() && a.shape == r.shape && a.layout && r.layout) || bad(&op, "operand and result may differ in nothing but their layouts");
+  case OpKind::ToShared: return (!a.isShared && r.isShared && a.shape == r.shape) || bad(&op, "needs a tensor and gives a shared tile of its shape");
+  case OpKind::Reshape: return (a.isTensor() && r.isTensor() && a.numel() == r.numel()) || bad(&op, "operand and result differ in their number of elements");
   case OpKind::Permute: return permute(op);
   case OpKind::ExpandDims: {
     if (!axis(op, r.shape.rank()))
@@ -354,14 +358,14 @@ bool Verifier::shape(const Op &op) {
     unsigned at = static_cast<unsigned>(op.intAttr("axis"));
     bool ok = s[at] == 1;
     s.erase(at);
-    return (ok && s == a.shape && a.isTensor()) || bad(&op, "inserts one extent of 1 at its axis");
+    return (ok && s == a.shape && a.isTensor()) || bad(&op, "the result must be the operand's shape with an extent of 1 inserted at the axis");
   }
   default: break;
   }
   bool ok = a.shape.rank() == r.shape.rank() && a.isTensor();
   for (unsigned i = 0; ok && i < r.shape.rank(); ++i)
     ok = a.shape[i] == r.shape[i] || a.shape[i] == 1;
-  return ok || bad(&op, "widens extents of 1 and nothing else");
+  return ok || bad(&op, "only extents of 1 may grow");
 }
 
 bool Verifier::joins(const Op &op) {
@@ -370,14 +374,14 @@ bool Verifier::joins(const Op &op) {
     if (s.rank() < Shape::maxRank)
       s.push(2);
     return (bare(op.operands[0]->type) == op.result()->type.withShape(s) && op.result(1)->type == op.result()->type) ||
-           bad(&op, "splits a last extent of 2 into two equal results");
+           bad(&op, "needs a last extent of 2, which neither result has");
   }
   const Type &a = op.operands[0]->type, &b = op.operands[1]->type, &r = op.result()->type;
   if (op.kind == OpKind::Join) {
     Shape s = a.shape;
     if (s.rank() < Shape::maxRank)
       s.push(2);
-    return (a == b && bare(r) == a.withShape(s)) || bad(&op, "joins two equal shapes with a new last extent of 2");
+    return (a == b && bare(r) == a.withShape(s)) || bad(&op, "operands must be of one type, and the result has a new last extent of 2");
   }
   if (!axis(op, r.shape.rank()))
     return false;
@@ -388,7 +392,7 @@ bool Verifier::joins(const Op &op) {
     ok = i == at || a.shape[i] == b.shape[i];
   if (ok)
     s.set(at, s[at] + b.shape[at]);
-  return (ok && bare(r) == a.withShape(s)) || bad(&op, "concatenates along its axis");
+  return (ok && bare(r) == a.withShape(s)) || bad(&op, "the result must be the operands one after the other along the axis");
 }
 
 bool Verifier::gather(const Op &op) {
@@ -415,12 +419,12 @@ bool Verifier::histogram(const Op &op) {
 bool Verifier::tiles(const Op &op) {
   auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
   switch (op.kind) {
-  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.intAttr("slots") > 0) || bad(&op, "makes at least one tile");
+  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.intAttr("slots") > 0) || bad(&op, "needs at least one slot and gives a shared tile");
   case OpKind::SharedSlot:
     return (op.operands[0]->type.isShared && op.result()->type == op.operands[0]->type && op.operands[1]->type == Type::scalar(Elem::I32)) ||
-           bad(&op, "needs a ring and an i32, and gives a tile of the ring");
-  case OpKind::SharedLoad: return holds(op.operands[0]->type, op.result()->type) || bad(&op, "gives the tensor in a tile");
-  case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor for it");
+           bad(&op, "needs a ring of tiles and an i32, and gives a tile of the ring");
+  case OpKind::SharedLoad: return holds(op.operands[0]->type, op.result()->type) || bad(&op, "needs a tile and gives a tensor of its shape and elements");
+  case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor of its shape and elements");
   case OpKind::AsyncCopy: {
     size_t n = op.operands.size();
     if (n < 2 || n > 3 || !op.operands[1]->type.isPtr)
@@ -432,23 +436,23 @@ bool Verifier::tiles(const Op &op) {
   }
   case OpKind::BarrierAlloc:
     return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && op.intAttr("slots") > 0 && op.intAttr("arrivals") > 0) ||
-           bad(&op, "makes mbarriers");
+           bad(&op, "needs slots and arrivals and gives mbarriers, a shared tile of i64");
   case OpKind::BarrierWait: case OpKind::BarrierArrive:
     return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
            bad(&op, "needs an mbarrier and a parity or predicate");
-  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.intAttr("bytes") > 0) || bad(&op, "needs an mbarrier and bytes");
+  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.intAttr("bytes") > 0) || bad(&op, "needs an mbarrier and a positive number of bytes");
   case OpKind::TmaCopy: {
     unsigned rank = op.operands.empty() ? 0 : op.operands[0]->type.shape.rank();
     return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared && op.operands[1]->type.isShared) ||
            bad(&op, "needs tile, mbarrier, base, extents, strides, offsets");
   }
-  case OpKind::AsyncWait: return op.find("pending") || bad(&op, "needs pending");
+  case OpKind::AsyncWait: return op.find("pending") || bad(&op, "needs the attribute `pending`");
   default: break;
   }
   bool ok = op.find("pending") && op.operands.size() == op.results.size();
   for (size_t i = 0; ok && i < op.results.size(); ++i)
     ok = op.operands[i]->type == op.results[i]->type;
-  return ok || bad(&op, "needs pending and gives its operands");
+  return ok || bad(&op, "needs the attribute `pending` and gives its operands");
 }
 
 bool Verifier::memory(const Op &op) {
@@ -475,13 +479,13 @@ static bool isKnownRmw(std::string_view rmw) {
 bool Verifier::descriptor(const Op &op) {
   size_t fixed = op.kind == OpKind::DescLoad ? 1 : 2, n = op.operands.size();
   if (n < fixed + 3 || (n - fixed) % 3 != 0)
-    return bad(&op, "needs base, extents, strides, offsets of one rank");
+    return bad(&op, "needs a base, and extents, strides and offsets of equal number");
   const DescAccess a = descAccess(op);
   const Type &block = a.value ? a.value->type : op.result()->type;
   if (a.rank() != block.shape.rank() || a.rank() > 5)
     return bad(&op, "the rank of the block is not that of the descriptor, or is beyond 5");
   if (block.isPtr || a.base->type != Type::ptr(block.elem))
-    return bad(&op, "the base is no pointer to the block's elements");
+    return bad(&op, "the base is not a pointer to the block's elements");
   auto isRows = [&](const Type &t) {
     return op.kind != OpKind::DescReduce && a.rank() == 2 && t.elem == Elem::I32 && !t.isPtr && !t.isShared && t.shape.rank() == 1 && t.shape[0] == block.shape[0];
   };
@@ -560,7 +564,7 @@ bool Verifier::terminator(const Op &op, OpKind kind, const Block &b, std::span<c
   bool ok = op.operands.size() == types.size() + skip;
   for (size_t i = 0; ok && i < types.size(); ++i)
     ok = op.operands[i + skip]->type == types[i];
-  return ok || bad(&op, "values of other number or types than expected here");
+  return ok || bad(&op, "its values do not have the number and types that are expected here");
 }
 
 bool Verifier::loop(const Op &op) {
@@ -607,13 +611,13 @@ bool Verifier::condition(const Op &op) {
   for (const Region *r : op.regions)
     if (!r->block->args.empty() || !r->block->terminator() ||
         !terminator(*r->block->terminator(), OpKind::Yield, *r->block, types))
-      return bad(&op, "an arm with arguments or without terminator");
+      return bad(&op, "an arm has arguments or no terminator");
   return true;
 }
 
 bool Verifier::producer(const Op &op) {
   const Block &b = *op.region(0);
-  return (b.args.empty() && b.terminator() && terminator(*b.terminator(), OpKind::Yield, b, {})) || bad(&op, "has a region without arguments and results");
+  return (b.args.empty() && b.terminator() && terminator(*b.terminator(), OpKind::Yield, b, {})) || bad(&op, "its region must have neither arguments nor results");
 }
 
 bool Verifier::call(const Op &op) {
@@ -641,11 +645,11 @@ bool Verifier::debugging(const Op &op) {
     ok = ok && op.operands[0]->type.isScalar();
   else
     ok = ok && op.find("message");
-  return ok || bad(&op, "needs i1 operands, and a message if an assertion");
+  return ok || bad(&op, "needs i1 operands, an assertion also a message");
 }
 
 } // namespace
 
-bool verify(const Module &m, std::string *why) { return Verifier(m).run(why); }
+bool verify(const Module &m, std::string *why, Loc *where) { return Verifier(m).run(why, where); }
 
 } // namespace tegula::ir

@@ -7,7 +7,8 @@
 
 namespace tegula::ir {
 
-/// False if a rule is broken; `why` (may be null) then says which operation breaks which rule, with its text.
-bool verify(const Module &m, std::string *why);
+/// False if a rule is broken; `why` (may be null) then says which operation breaks which rule, with its text, and `where`
+/// (may be null) is its place, or that of its function.
+bool verify(const Module &m, std::string *why, Loc *where = nullptr);
 
 } // namespace tegula::ir

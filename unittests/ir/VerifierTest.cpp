@@ -1,0 +1,92 @@
+// Rules that no text can break: the reader keeps owners and numbers in order, and it knows neither layouts nor shared tiles.
+// The others are in test/ir/verifier.ir.
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace tegula;
+using namespace tegula::ir;
+
+namespace {
+
+const char *valid = R"(
+func @f(%a: i32) -> i32 {
+  %b = add %a, %a
+  return %b
+}
+kernel @k(%p: ptr<f32>, %n: i32, %c: i1) {
+  %r = range {start = 0} : tensor<4xi32>
+  %s = add %r, %r
+  if %c { %x = add %n, %n }
+}
+)";
+
+struct Broken {
+  const char *rule;
+  std::function<void(Module &)> change;
+};
+
+Block &body(Module &m) { return *m.kernel()->block(); }
+
+const Broken broken[] = {
+    {"@f: there is another function of this name", [](Module &m) { m.kernel()->name = "f"; }},
+    {"@k: argInfo must have one entry for each argument", [](Module &m) { m.kernel()->argInfo.pop_back(); }},
+    {"@k: a block argument has the wrong owner or number", [](Module &m) { body(m).args[1]->index = 7; }},
+    {"@k: a block has no terminator", [](Module &m) { body(m).ops.pop_back(); }},
+    {"@k: a result has the wrong owner, number or type: `%r = range {start = 0} : void`", [](Module &m) { body(m).ops[0]->result()->type = Type(); }},
+    {"@k: its parent is another block: `%s = add %r, %r : tensor<4xi32>`", [](Module &m) { body(m).ops[1]->parent = m.functions[0]->block(); }},
+    {"@k: uses a value that is not visible here: `%s = add %b, %b : tensor<4xi32>`",
+     [](Module &m) { body(m).ops[1]->operands.assign(2, m.functions[0]->block()->ops[0]->result()); }},
+    {"@k: needs 2 regions: `if %c {`", [](Module &m) { body(m).ops[2]->regions.pop_back(); }},
+    {"@k: a region has the wrong owner: `if %c {`", [](Module &m) { body(m).ops[2]->regions[0]->op = nullptr; }},
+    {"@k: operands and result differ in layout: `%s = add %r, %r : tensor<4xi32, L1>`",
+     [](Module &m) { body(m).ops[1]->result()->type.layout = 1; }},
+    // An asynchronous copy whose mask has another shape than its pointers.
+    {"@k: the mask is not i1 of the pointers' shape: `async_copy %0, %1, %c`",
+     [](Module &m) {
+       Type pointers = Type::ptrTensor({4}, Elem::F32), tile = Type::shared({4}, Elem::F32, 1);
+       Op *memory = m.createOp(OpKind::SharedAlloc, {}, {}, std::span(&tile, 1), {{"slots", int64_t{1}}});
+       Op *splat = m.createOp(OpKind::Splat, {}, std::span(&body(m).args[0], 1), std::span(&pointers, 1));
+       Value *operands[] = {memory->result(), splat->result(), body(m).args[2]};
+       Op *copy = m.createOp(OpKind::AsyncCopy, {}, operands, {});
+       auto at = body(m).ops.begin();
+       for (Op *op : {copy, splat, memory}) {
+         op->parent = &body(m);
+         at = body(m).ops.insert(at, op);
+       }
+     }},
+};
+
+std::unique_ptr<Module> parsed() {
+  DiagEngine diag;
+  std::unique_ptr<Module> m = parse(std::make_shared<SourceFile>("t", valid), diag);
+  EXPECT_EQ(renderAll(diag), "");
+  return m;
+}
+
+} // namespace
+
+TEST(Verifier, NamesTheRuleAndTheOperation) {
+  for (const Broken &b : broken) {
+    std::unique_ptr<Module> m = parsed();
+    ASSERT_TRUE(m);
+    b.change(*m);
+    std::string why;
+    EXPECT_FALSE(verify(*m, &why)) << b.rule;
+    EXPECT_EQ(why, b.rule);
+    EXPECT_FALSE(verify(*m, nullptr)) << b.rule;
+  }
+}
+
+TEST(Verifier, SaysWhere) {
+  std::unique_ptr<Module> m = parsed();
+  body(*m).ops[1]->operands.pop_back();
+  std::string why;
+  Loc where;
+  EXPECT_FALSE(verify(*m, &why, &where));
+  EXPECT_EQ(where.text(), "%s = add %r, %r");
+  m->kernel()->argInfo.clear();
+  EXPECT_FALSE(verify(*m, &why, &where));
+  EXPECT_EQ(where.text(), "@k");
+}
