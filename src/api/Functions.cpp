@@ -1,5 +1,7 @@
 // Modules and functions: from files, from text, from bindings.
 #include "api/Handles.h"
+#include "support/Npy.h"
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -39,15 +41,10 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
 
 TegulaStatus tegula_module_from_file(TegulaContext *context, const char *path, TegulaModule **out) {
   if (!context || !path || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_file: null argument");
-  FILE *f = fopen(path, "re");
-  char c;
-  bool readable = f && (fread(&c, 1, 1, f) == 1 || !ferror(f));
-  int error = errno;
-  if (f) fclose(f);
-  if (!readable)
-    return fail(error == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR,
-                "cannot read " + std::string(path) + ": " + std::strerror(error));
-  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadFile(path, d); });
+  std::string text, error;
+  errno = 0;
+  if (!readFile(path, text, error)) return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error);
+  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(path, std::move(text), d); });
 }
 
 TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, const char *text, size_t length,

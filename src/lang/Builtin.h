@@ -18,9 +18,6 @@ struct TargetInfo {
   int cudaCapability = 0;         // 90 for sm_90
   std::string defaultDotPrecision = "ieee"; // of fp32 dots: "tf32" on GPUs
   std::vector<std::string> dotPrecisions = {"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"};
-  std::vector<Scalar> fp8Types = {Scalar::Fp8e5, Scalar::Fp8e4nv, Scalar::Fp8e4b15, Scalar::Fp8e4b8, Scalar::Fp8e5b16};
-  int minDotM = 1, minDotN = 1, minDotK = 1;
-  int minDotKBits = 0;            // if not 0: K must also hold that many bits (256 on NVIDIA: 32 of 8 bits, 16 of 16)
   bool debug = false;             // device_assert active
   bool sanitizeOverflow = false;  // with debug: overflow asserts on int add/sub/mul
   bool fpFusion = true;

@@ -1,6 +1,5 @@
 // Literals as tensors and casts (LANGUAGE 2.2, 2.6).
 #include "lang/Emit.h"
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -88,7 +87,7 @@ bool checkCast(Context &c, const Value &x, Dtype to, Loc loc) {
     fail(c, diag::badCast, loc, kindName(x), spelling(to));
     return false;
   }
-  return (to.isPtr || checkFp8(c, to, loc)) && (t.dtype.isPtr || checkFp8(c, t.dtype, loc));
+  return true;
 }
 
 Value bitcastTo(Context &c, const Value &x, Dtype to, Loc loc) {
@@ -119,17 +118,6 @@ std::optional<bool> roundingMode(Context &c, const Tensor &x, Dtype to, Loc loc,
 
 } // namespace
 
-bool checkFp8(Context &c, Dtype d, Loc loc) {
-  const std::vector<Scalar> &have = c.target().fp8Types;
-  if (!d.isFp8() || std::find(have.begin(), have.end(), d.scalar) != have.end())
-    return true;
-  std::string names;
-  for (Scalar s : have)
-    names += (names.empty() ? "" : ", ") + spelling(dtype(s));
-  fail(c, diag::fp8Unsupported, loc, spelling(d), names.empty() ? "none" : names);
-  return false;
-}
-
 std::optional<Dtype> literalDtype(const Value &n) {
   if (n.isBool())
     return dtype(Scalar::Int1);
@@ -152,8 +140,6 @@ Value constant(Context &c, const Value &n, Dtype d, Loc loc, const ir::Shape &sh
     return n;
   if (!n.isNumber() || d.isPtr || d.isVoid())
     return fail(c, diag::badCast, loc, repr(n), spelling(d));
-  if (!checkFp8(c, d, loc))
-    return Value::error();
   ir::Type type = irType(d, shape);
   if (d.isFloat())
     return tensor(d, c.builder().constFloat(type, n.asFloat()));
@@ -198,14 +184,14 @@ Tensor convert(Context &c, const Tensor &x, Dtype to, bool towardZero) {
   return {to, to.isFloat() ? intToFloat(c, x, to) : intToInt(c, x, to)};
 }
 
-Value cast(Context &c, const Value &value, Dtype to, Loc loc, const Value &rounding, bool bitcast) {
+Value cast(Context &c, const Value &value, Dtype to, Loc loc, const Value &rounding, bool bitcast, Loc roundingLoc) {
   LocScope scope(c, loc);
   Value x = toTensor(c, value, loc);
   if (x.isError() || !checkCast(c, x, to, loc))
     return Value::error();
   if (bitcast)
     return bitcastTo(c, x, to, loc);
-  std::optional<bool> towardZero = roundingMode(c, x.asTensor(), to, loc, rounding);
+  std::optional<bool> towardZero = roundingMode(c, x.asTensor(), to, roundingLoc ? roundingLoc : loc, rounding);
   if (!towardZero)
     return Value::error();
   return tensor(convert(c, x.asTensor(), to, *towardZero));

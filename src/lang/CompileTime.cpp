@@ -27,10 +27,12 @@ struct Fold {
     c.diag().report(diag::intOverflow, loc, spelling(op));
     return Value::error();
   }
-  Value zero() {
-    c.diag().report(diag::divisionByZero, loc, spelling(op)).label(bLoc, "this is 0");
+  /// `at`: the operand that is 0.
+  Value zero(Loc at) {
+    c.diag().report(diag::divisionByZero, loc, spelling(op)).label(at, "this is 0");
     return Value::error();
   }
+  Value zero() { return zero(bLoc); }
 
   /// The least Int has no negation; the range is kept symmetric.
   Value integer(Int r) {
@@ -51,7 +53,7 @@ struct Fold {
 
   Value power(Int x, Int n) {
     if (n < 0)
-      return x == 0 ? zero() : Value::number(std::pow(static_cast<double>(x), static_cast<double>(n)));
+      return x == 0 ? zero(aLoc) : Value::number(std::pow(static_cast<double>(x), static_cast<double>(n)));
     if (x == 0 || x == 1 || (x == -1))
       return Value::integer(n == 0 ? 1 : x == -1 ? (n % 2 ? -1 : 1) : x);
     if (n > 127)
@@ -130,7 +132,7 @@ struct Fold {
   }
   Value floatPower(double x, double y) {
     if (x == 0 && y < 0)
-      return zero();
+      return zero(aLoc);
     if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y)) {
       c.diag().report(diag::complexResult, loc, floatToString(x), floatToString(y));
       return Value::error();

@@ -51,7 +51,5 @@ std::optional<Operands> meet(Context &c, const char *op, const Value &a, const V
                              Loc aLoc, Loc bLoc);
 /// Add, Sub, Mul with or without the overflow check of debug builds.
 Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow);
-/// False and a report if the target has no such fp8 type.
-bool checkFp8(Context &c, Dtype d, Loc loc);
 
 } // namespace tegula::lang

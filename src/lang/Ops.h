@@ -28,8 +28,9 @@ Value toTensor(Context &c, const Value &v, Loc loc);
 Value constant(Context &c, const Value &number, Dtype dtype, Loc loc, const ir::Shape &shape = {});
 /// The dtype a number decays to (§2.2); nullopt if not representable.
 std::optional<Dtype> literalDtype(const Value &number);
-/// x.to(dtype): §2.6.
-Value cast(Context &c, const Value &x, Dtype to, Loc loc, const Value &rounding = Value::none(), bool bitcast = false);
+/// x.to(dtype): §2.6. `roundingLoc`: where the rounding mode was given (unknown: `loc`).
+Value cast(Context &c, const Value &x, Dtype to, Loc loc, const Value &rounding = Value::none(), bool bitcast = false,
+           Loc roundingLoc = {});
 /// Broadcasts a tensor to a shape it is compatible with (left-padding ranks); reports otherwise.
 Value broadcastTo(Context &c, const Value &x, const ir::Shape &shape, Loc loc);
 /// Both to their common shape.

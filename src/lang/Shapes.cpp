@@ -82,7 +82,7 @@ Value broadcastTo(Context &c, const Value &x, const ir::Shape &shape, Loc loc) {
   if (!common)
     return Value::error();
   if (*common != shape)
-    return fail(c, diag::wrongShape, loc, kindName(t), shapeText(t.asTensor().shape()), shapeText(shape));
+    return fail(c, diag::wrongShape, loc, kindName(t), shapeText(t.asTensor().shape()), "shape " + shapeText(shape));
   return tensor(spread(c, t.asTensor(), shape));
 }
 

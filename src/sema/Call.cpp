@@ -51,7 +51,9 @@ Value Evaluator::callExpr(const Expr &e) {
   if (callee.isError() || args.failed)
     return Value::error();
   builder().setLoc(e.loc);
-  Value r = callValue(callee, std::move(args), e.loc, calleeExpr.loc);
+  // `self` of a method is what stands before the point.
+  Loc self = calleeExpr.kind == ExprKind::Attribute ? calleeExpr.operands[0]->loc : calleeExpr.loc;
+  Value r = callValue(callee, std::move(args), e.loc, self);
   if (discarded && !r.isError())
     checkDiscarded(callee, e.loc);
   return r;
@@ -69,7 +71,7 @@ void Evaluator::checkDiscarded(const Value &callee, Loc loc) {
     fail(diag::unusedResult, loc, f.name, f.mustUseHint.empty() ? "" : "; " + f.mustUseHint);
 }
 
-Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc calleeLoc) {
+Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc selfLoc) {
   if (callee.isError())
     return callee;
   if (callee.is<const Builtin *>())
@@ -78,8 +80,8 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc call
     return callFunction(callee.get<std::shared_ptr<const Function>>(), args, loc);
   if (callee.is<std::shared_ptr<const BoundMethod>>()) {
     const BoundMethod &m = *callee.get<std::shared_ptr<const BoundMethod>>();
-    args.args.insert(args.args.begin(), CallArgs::Arg{*m.self, calleeLoc, {}, {}});
-    return callValue(*m.callee, std::move(args), loc, calleeLoc);
+    args.args.insert(args.args.begin(), CallArgs::Arg{*m.self, selfLoc, {}, {}});
+    return callValue(*m.callee, std::move(args), loc, selfLoc);
   }
   if (callee.is<std::shared_ptr<const RecordClass>>())
     return construct(callee.get<std::shared_ptr<const RecordClass>>(), args, loc);

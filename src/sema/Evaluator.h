@@ -152,7 +152,7 @@ private:
   // Call.cpp
   Value callExpr(const Expr &e);
   CallArgs evalArgs(const Expr &e);
-  Value callValue(const Value &callee, CallArgs args, Loc loc, Loc calleeLoc);
+  Value callValue(const Value &callee, CallArgs args, Loc loc, Loc selfLoc);
   Value callBuiltin(const lang::Builtin &b, const CallArgs &args, Loc loc);
   Value construct(const std::shared_ptr<const lang::RecordClass> &cls, const CallArgs &args, Loc loc);
   struct ParamInfo;

@@ -2,6 +2,7 @@
 #include "lang/Descriptor.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
+#include <cassert>
 
 namespace tegula::sema {
 
@@ -111,11 +112,7 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   Instantiation out;
   const Function &k = *kernel;
   const auto &def = k.def->params;
-  if (params.size() != def.size()) {
-    diag.report(diag::parameterCount, k.def->nameLoc, k.name, static_cast<uint64_t>(def.size()),
-                static_cast<uint64_t>(params.size()));
-    return out;
-  }
+  assert(params.size() == def.size() && "one ParamSpec for each parameter");
   std::vector<Leaf> leaves;
   for (size_t i = 0; i < params.size(); ++i)
     collectLeaves(params[i], std::string(def[i].name), def[i].loc, leaves);

@@ -194,7 +194,7 @@ std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string
       applyDecorators(*f);
       return f;
     }
-  diag.report(sema::diag::noDefinition, {}, file->name());
+  diag.report(sema::diag::noDefinition, tree->body.empty() ? Loc{file.get(), 0, 0} : tree->body.front()->loc);
   return nullptr;
 }
 

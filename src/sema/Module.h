@@ -68,8 +68,7 @@ class ModuleLoader {
 public:
   ModuleLoader();
   ~ModuleLoader();
-  /// Parses and binds a file. Null if it cannot be read or parsed (reported).
-  std::shared_ptr<const lang::Module> loadFile(const std::string &path, DiagEngine &diag);
+  /// Parses and binds the text of the file `name`. Null if it cannot be parsed (reported).
   std::shared_ptr<const lang::Module> loadText(std::string name, std::string text, DiagEngine &diag);
   /// All jit functions defined at the top level, in order.
   static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);

@@ -2,9 +2,7 @@
 #include "sema/FileScope.h"
 #include "sema/Diagnostics.h"
 #include "syntax/Parser.h"
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 namespace tegula::sema {
@@ -20,19 +18,17 @@ std::string folderOf(const std::string &path) {
   return slash == path.npos ? std::string() : path.substr(0, slash + 1);
 }
 
-std::optional<std::string> readFile(const std::string &path, int &error) {
+std::optional<std::string> readFile(const std::string &path) {
   FILE *f = std::fopen(path.c_str(), "rb");
-  if (!f) {
-    error = errno;
+  if (!f)
     return std::nullopt;
-  }
   std::string text;
   char buffer[1 << 14];
   for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
     text.append(buffer, n);
-  error = std::ferror(f) ? errno : 0;
+  bool ok = !std::ferror(f);
   std::fclose(f);
-  return error ? std::nullopt : std::optional(std::move(text));
+  return ok ? std::optional(std::move(text)) : std::nullopt;
 }
 
 } // namespace
@@ -66,8 +62,7 @@ std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::st
       auto known = files.find(path);
       if (known != files.end())
         return known->second;
-      int error = 0;
-      std::optional<std::string> sourceText = readFile(path, error);
+      std::optional<std::string> sourceText = readFile(path);
       if (!sourceText)
         continue;
       files[path] = nullptr;
@@ -82,16 +77,6 @@ std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::st
   m->scope = scope;
   m->tree = tree;
   return m;
-}
-
-std::shared_ptr<const Module> ModuleLoader::loadFile(const std::string &path, DiagEngine &diag) {
-  int error = 0;
-  std::optional<std::string> text = readFile(path, error);
-  if (!text) {
-    diag.report(diag::cannotRead, {}, path, std::strerror(error));
-    return nullptr;
-  }
-  return loadText(path, std::move(*text), diag);
 }
 
 std::shared_ptr<const Module> ModuleLoader::loadText(std::string name, std::string text, DiagEngine &diag) {

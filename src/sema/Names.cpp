@@ -174,8 +174,8 @@ void Evaluator::assign(const Expr &target, const Value &v) {
     fail(diag::starredTarget, target.loc);
     return;
   default:
-    if (target.kind != ExprKind::Error)
-      fail(diag::badTarget, target.loc);
+    // The parser has refused every other target.
+    return;
   }
 }
 

@@ -44,7 +44,7 @@ struct Instantiation {
   std::string staticOutput;
 };
 
-/// Instantiates `kernel`: `params` has one entry per parameter, in order (a *args parameter takes a Tuple). The IR kernel
+/// Instantiates `kernel`: `params` must have one entry per parameter, in order (a *args parameter takes a Tuple). The IR kernel
 /// has one argument per Runtime spec (tuples flattened), named after the parameter ("x", "t.0", "t.field").
 /// Thread-safe: only the immutable Function/Module objects are shared.
 Instantiation instantiate(const std::shared_ptr<const lang::Function> &kernel, std::span<const ParamSpec> params,

@@ -123,10 +123,8 @@ void Evaluator::execAnnAssign(const Stmt &s) {
       assign(target, eval(*s.value));
     return;
   }
-  if (target.kind != ExprKind::Name) {
-    fail(diag::badTarget, target.loc);
-    return;
-  }
+  if (target.kind != ExprKind::Name)
+    return assign(target, Value::error());
   if (!s.value) {
     frame_->declared.insert(target.name);
     return;

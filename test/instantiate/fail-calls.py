@@ -7,6 +7,8 @@
 # instantiate: inner(x: *fp32, n: i32)
 # instantiate: library(x: *fp32, n: i32)
 # instantiate: unused(x: *fp32, n: i32)
+# instantiate: nested(x: *fp32, n: i32)
+# instantiate: unbound(x: *fp32)
 from collections import namedtuple
 import triton
 import triton.language as tl
@@ -120,3 +122,22 @@ def odd(a, b=open("file")):
 def default(x, n):
     tl.store(x, odd(n, 1))
     tl.store(x, odd(n))
+
+
+@triton.jit
+def branches(x, n, DEPTH: tl.constexpr):
+    if n > DEPTH:
+        if n != DEPTH * 2:
+            tl.store(x, DEPTH)
+            if DEPTH > 0:
+                branches(x, n, DEPTH - 1)
+
+
+@triton.jit
+def nested(x, n):
+    branches(x, n, 190)
+
+
+@triton.jit
+def unbound(x, n):
+    tl.store(x, n)

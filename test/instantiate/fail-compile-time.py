@@ -1,4 +1,5 @@
 # instantiate: host(x: *fp32, n: i32)
+# instantiate: iterates(x: *fp32, n: i32)
 # instantiate: endless(x: *fp32, n: i32)
 # instantiate: asserts(x: *fp32, n: i32)
 import triton
@@ -13,7 +14,12 @@ def half(v):
 @triton.constexpr_function
 def bad(v):
     assert v > 10, "v must be large"
-    for i in 5:
+    return v
+
+
+@triton.constexpr_function
+def iterating(v):
+    for i in v:
         pass
     return v
 
@@ -49,6 +55,11 @@ def host(x, n):
     raising(1)
     raising(-1)
     calls_device(1)
+
+
+@triton.jit
+def iterates(x, n):
+    iterating(5)
 
 
 @triton.jit

@@ -23,6 +23,8 @@ def assigns(x, n, NAME):
     late: tl.constexpr
     late = n
     wide: tl.constexpr = n
+    x[0]: tl.constexpr = 1
+    x.field: tl.constexpr = 1
 
 
 @triton.jit

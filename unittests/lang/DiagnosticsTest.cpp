@@ -110,11 +110,6 @@ void DiagnosticsTest::casts() {
   wrong(diag::unknownRounding, "'up'", [&] { return cast(c, f, dtype(Scalar::Fp16), at(), Value::str("up")); });
   wrong(diag::pointerCast, "int64", [&] { return cast(c, p, dtype(Scalar::Int32), at()); });
   wrong(diag::badCast, "pointer<float32>", [&] { return cast(c, f, Dtype::ptr(Scalar::Fp32), at()); });
-  target.fp8Types = {Scalar::Fp8e5};
-  wrong(diag::fp8Unsupported, "type float8e4nv not supported in this architecture",
-        [&] { return cast(c, f, dtype(Scalar::Fp8e4nv), at()); });
-  wrongCall(diag::fp8Unsupported, "float8e5", "load", {ptr(Scalar::Fp8e4b15)});
-  target.fp8Types = TargetInfo().fp8Types;
 }
 
 void DiagnosticsTest::shapes() {
@@ -142,6 +137,7 @@ void DiagnosticsTest::shapes() {
   wrongCall(diag::rankTooLow, "trans", "trans", {v});
   wrongCall(diag::squeezeExtent, "extent is 8", "squeeze", {x, num(1)});
   wrongCall(diag::splitExtent, "last dimension of 2", "split", {x});
+  wrongCall(diag::catRanks, "equal rank", "cat", {x, v});
   wrongCall(diag::catShapes, "cat", "cat", {x, var(Scalar::Fp32, {4, 4})});
   wrongCall(diag::notOneElement, "item()", "item", {v});
   wrongCall(diag::deprecatedView, "reshape", "view", {x, num(32)});
@@ -233,10 +229,6 @@ void DiagnosticsTest::dot() {
             {var(Scalar::UInt8, {16, 16}), var(Scalar::UInt8, {16, 16})});
   wrongCall(diag::dotInner, "32", "dot", {a, f});
   wrongCall(diag::dotBatch, "batch", "dot", {var(Scalar::Fp16, {2, 16, 32}), var(Scalar::Fp16, {4, 32, 8})});
-  target.minDotKBits = 256;
-  wrongCall(diag::dotMinSize, "Input shapes should have M >= 1, N >= 1 and K >= 16", "dot",
-            {var(Scalar::Fp16, {16, 8}), var(Scalar::Fp16, {8, 16})});
-  target.minDotKBits = 0;
   wrongCall(diag::dotPrecision, "input_precision must be one of", "dot", {f, f},
             {{"input_precision", Value::str("best")}});
   wrongCall(diag::dotPrecisionTwice, "allow_tf32", "dot", {f, f},
@@ -261,7 +253,7 @@ void DiagnosticsTest::elementwise() {
 void DiagnosticsTest::reductions() {
   Value x = var(Scalar::Fp32, {8});
   c.functions["compare"] = [this](std::span<const Value> a) { return cmp(Cmp::Lt, a[0], a[1]); };
-  wrongCall(diag::combineResults, "combine_fn must return 1 scalars of float32", "reduce", {x, num(0), fn("compare")});
+  wrongCall(diag::combineResults, "combine_fn must return one scalar (float32)", "reduce", {x, num(0), fn("compare")});
   wrongCall(diag::inputShapes, "one shape", "reduce", {Value::tuple({x, var(Scalar::Fp32, {4})}), num(0), fn("add")});
   wrongCall(diag::reduceScalar, "block", "reduce", {var(Scalar::Fp32), num(0), fn("add")});
   wrongCall(diag::invalidAxis, "invalid axis", "reduce", {x, num(1), fn("add")});

@@ -126,6 +126,11 @@ protected:
 
   void check(const Value &result, const std::string &what) {
     EXPECT_EQ(result.isError(), diags.hasErrors()) << what << "\n" << messages();
+    for (const Diagnostic &d : diags.all()) {
+      EXPECT_TRUE(d.loc) << what << "\n" << d.message();
+      EXPECT_EQ(d.message().find("{0}"), std::string::npos) << what;
+    }
+    (result.isError() ? refused : accepted) += 1;
     if (diags.hasErrors())
       // What an erroneous call left behind need not be valid.
       function->block()->ops.resize(kept);
@@ -133,6 +138,7 @@ protected:
     diags = DiagEngine();
   }
   size_t kept = 0;
+  unsigned refused = 0, accepted = 0;
 };
 
 TEST_F(RobustnessTest, Builtins) {
@@ -161,6 +167,8 @@ TEST_F(RobustnessTest, Builtins) {
       check(callBuiltin(c, *b, args, locs, at()), what);
     }
   }
+  EXPECT_GT(refused, 10000u);
+  EXPECT_GT(accepted, 10000u);
 }
 
 TEST_F(RobustnessTest, Operators) {
@@ -175,8 +183,14 @@ TEST_F(RobustnessTest, Operators) {
     check(truth(c, a, at()), "truth " + repr(a));
     if (a.isTensor())
       check(subscript(c, a, b, at()), repr(a) + "[" + repr(b) + "]");
-    repr(a), str(a), key(a), kindName(a);
+    EXPECT_FALSE(repr(a).empty());
+    EXPECT_FALSE(kindName(a).empty());
+    // A copy has the key of its original.
+    EXPECT_EQ(key(a), key(Value(a))) << repr(a);
+    str(a);
   }
+  EXPECT_GT(refused, 10000u);
+  EXPECT_GT(accepted, 10000u);
 }
 
 } // namespace

@@ -79,7 +79,10 @@ std::optional<std::string> Args::choice(size_t i, const char *name, std::string_
   std::string padded = " " + std::string(allowed) + " ";
   if (s->find(' ') == std::string::npos && padded.find(" " + *s + " ") != std::string::npos)
     return s;
-  fail(diag::unknownOption, loc(i), what, *s, allowed);
+  std::string list;
+  for (char c : allowed)
+    list += c == ' ' ? ", " : std::string(1, c);
+  fail(diag::unknownOption, loc(i), what, *s, list);
   return std::nullopt;
 }
 

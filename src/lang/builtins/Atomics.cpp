@@ -137,7 +137,7 @@ Value atomicCas(BuiltinCall &call) {
     const Tensor &t = i == 1 ? *expected : *value;
     if (t.shape() != p->shape())
       return a.fail(diag::wrongShape, a.loc(i), i == 1 ? "cmp" : "val", shapeText(t.shape()),
-                    "the pointer's " + shapeText(p->shape()));
+                    "the pointer's shape " + shapeText(p->shape()));
   }
   ir::Value *operands[] = {p->value, expected->value, value->value};
   const ir::Type types[] = {value->value->type};

@@ -73,7 +73,9 @@ Value castTo(BuiltinCall &call) {
   std::optional<bool> bitcast = a.flag(3, "bitcast");
   if (!d || !bitcast)
     return Value::error();
-  return cast(call.ctx, a[0], *d, a.loc(), a[2], *bitcast);
+  // A number or an object that is no tensor is wrong by itself, not as a part of the cast.
+  Value x = toTensor(call.ctx, a[0], a.loc(0));
+  return x.isError() ? x : cast(call.ctx, x, *d, a.loc(), a[2], *bitcast, a.loc(2));
 }
 
 Value makeTensor(BuiltinCall &call) { return toTensor(call.ctx, call.args[0], Args(call, "to_tensor").loc(0)); }

@@ -41,7 +41,7 @@ std::optional<Desc> descriptorOperand(Args &a, size_t i) {
   const RecordValue &r = a[i].record();
   auto block = blockShape(a.ctx(), field(r, DescField::BlockShape), a.loc(i));
   Dtype pointer = field(r, DescField::Base).asTensor().dtype;
-  if (!block || !checkFp8(a.ctx(), pointer.pointee(), a.loc(i)))
+  if (!block)
     return std::nullopt;
   const Value &padding = field(r, DescField::Padding);
   return Desc{r, pointer, pointer.pointee(), memoryDtype(pointer.pointee()), *block, padding.isStr() && padding.asStr() == "nan",
@@ -178,7 +178,7 @@ bool isWritable(Args &a, const Desc &d) {
 std::optional<Tensor> blockOperand(Args &a, size_t i, const ir::Shape &shape) {
   std::optional<Tensor> v = a.tensor(i);
   if (v && v->shape() != shape) {
-    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "[] (a scalar)" : shapeText(v->shape()), "the descriptor's block " + shapeText(shape));
+    a.fail(diag::wrongShape, a.loc(i), "the value", v->isScalar() ? "[] (a scalar)" : shapeText(v->shape()), "the shape of the descriptor's block, " + shapeText(shape));
     return std::nullopt;
   }
   return v;

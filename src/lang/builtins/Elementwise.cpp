@@ -92,7 +92,7 @@ Value fma(BuiltinCall &call) {
   if (!t)
     return Value::error();
   if (!t->a.dtype.isFloat())
-    return a.fail(diag::expectedDtypes, a.loc(0), "a float type", spelling(t->a.dtype), "fma");
+    return a.fail(diag::expectedDtypes, a.loc(0), "['fp16', 'bf16', 'fp32', 'fp64']", spelling(t->a.dtype), "fma");
   return tensor(t->a.dtype, a.b().create1(OpKind::Fma, {t->a.value, t->b.value, t->c.value}, t->a.value->type));
 }
 

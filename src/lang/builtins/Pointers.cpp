@@ -9,8 +9,6 @@ std::optional<Tensor> pointerOperand(Args &a, size_t i) {
     a.fail(diag::notPointer, a.loc(i), a.function(), kindName(v));
     return std::nullopt;
   }
-  if (!checkFp8(a.ctx(), v.asTensor().dtype.pointee(), a.loc(i)))
-    return std::nullopt;
   return v.asTensor();
 }
 

@@ -144,7 +144,7 @@ Value extremum(BuiltinCall &call, const char *function, const char *tensorFuncti
     items = std::move(inner);
   }
   if (items.empty())
-    return a.badArgument(0, "args", "one or more values");
+    return a.fail(diag::badArgument, a.loc(), function, "args", "one or more values", "none");
   if (items.size() > 1 && std::any_of(items.begin(), items.end(), [](const Value &v) { return v.isTensor() && !v.asTensor().isScalar(); }))
     call.diag().report(diag::blockExtremum, a.loc(), function, tensorFunction);
   Value best = items[0];
@@ -235,14 +235,14 @@ Value checked(BuiltinCall &call, const char *function, double x, double r) {
 }
 
 using Real = double (*)(double);
-template <Real F> Value mathReal(BuiltinCall &call) {
-  std::optional<double> x = number(call, 0, "math");
-  return x ? checked(call, "function", *x, F(*x)) : Value::error();
+template <Real F, const char *const &Name> Value mathReal(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, Name);
+  return x ? checked(call, Name, *x, F(*x)) : Value::error();
 }
-template <Real F> Value mathToInt(BuiltinCall &call) {
+template <Real F, const char *const &Name> Value mathToInt(BuiltinCall &call) {
   if (call.args[0].isInt() || call.args[0].isBool())
     return Value::integer(call.args[0].asInt());
-  std::optional<double> x = number(call, 0, "math");
+  std::optional<double> x = number(call, 0, Name);
   if (!x)
     return Value::error();
   double r = F(*x);
@@ -250,8 +250,8 @@ template <Real F> Value mathToInt(BuiltinCall &call) {
     return fail(call.ctx, diag::valueError, call.loc, "cannot convert " + floatToString(*x) + " to an integer");
   return Value::integer(static_cast<Int>(r));
 }
-template <bool (*F)(double)> Value mathTest(BuiltinCall &call) {
-  std::optional<double> x = number(call, 0, "math");
+template <bool (*F)(double), const char *const &Name> Value mathTest(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, Name);
   return x ? Value::boolean(F(*x)) : Value::error();
 }
 bool isNan(double x) { return std::isnan(x); }
@@ -273,11 +273,20 @@ Value mathPow(BuiltinCall &call) {
 
 Value mathGcd(BuiltinCall &call) {
   Args a(call, "gcd");
-  std::optional<int64_t> x = a.integer(0, "x"), y = a.integer(1, "y");
-  if (!x || !y || *x == INT64_MIN || *y == INT64_MIN)
+  std::optional<int64_t> x = a.integer(0, "x"), y = x ? a.integer(1, "y") : std::nullopt;
+  if (!y)
     return Value::error();
-  return Value::integer(std::gcd(*x, *y));
+  // The magnitude of the least int64 has no int64 of its own.
+  auto magnitude = [](int64_t v) { return v < 0 ? -static_cast<uint64_t>(v) : static_cast<uint64_t>(v); };
+  return Value::integer(static_cast<Int>(std::gcd(magnitude(*x), magnitude(*y))));
 }
+
+/// The names of functions as template arguments, for messages.
+#define MATH_NAME(name) constexpr const char *name##Name = #name;
+MATH_NAME(sqrt) MATH_NAME(exp) MATH_NAME(exp2) MATH_NAME(log2) MATH_NAME(log10) MATH_NAME(sin) MATH_NAME(cos)
+MATH_NAME(tan) MATH_NAME(tanh) MATH_NAME(erf) MATH_NAME(fabs) MATH_NAME(floor) MATH_NAME(ceil) MATH_NAME(trunc)
+MATH_NAME(isnan) MATH_NAME(isinf) MATH_NAME(isfinite)
+#undef MATH_NAME
 
 constexpr Builtin rows[] = {
     {"python.len", "obj", pyLen, 0, "The number of items of a tuple, shape or string."},
@@ -297,25 +306,25 @@ constexpr Builtin rows[] = {
      tlRange, 0, "A loop at run time with hints for the compiler."},
     {"static_range", "arg1, arg2=None, step=None", staticRange, 0, "A loop unrolled at compile time."},
     {"condition", "arg1, disable_licm=False", condition, 0, "The condition of a `while` with hints for the compiler."},
-    {"python.math.sqrt", "x", mathReal<std::sqrt>, 0, "Square root."},
-    {"python.math.exp", "x", mathReal<std::exp>, 0, "e to the power of x."},
-    {"python.math.exp2", "x", mathReal<std::exp2>, 0, "2 to the power of x."},
+    {"python.math.sqrt", "x", mathReal<std::sqrt, sqrtName>, 0, "Square root."},
+    {"python.math.exp", "x", mathReal<std::exp, expName>, 0, "e to the power of x."},
+    {"python.math.exp2", "x", mathReal<std::exp2, exp2Name>, 0, "2 to the power of x."},
     {"python.math.log", "x, base=None", mathLog, 0, "Logarithm, natural or of a base."},
-    {"python.math.log2", "x", mathReal<std::log2>, 0, "Logarithm of base 2."},
-    {"python.math.log10", "x", mathReal<std::log10>, 0, "Logarithm of base 10."},
-    {"python.math.sin", "x", mathReal<std::sin>, 0, "Sine."},
-    {"python.math.cos", "x", mathReal<std::cos>, 0, "Cosine."},
-    {"python.math.tan", "x", mathReal<std::tan>, 0, "Tangent."},
-    {"python.math.tanh", "x", mathReal<std::tanh>, 0, "Hyperbolic tangent."},
-    {"python.math.erf", "x", mathReal<std::erf>, 0, "Error function."},
-    {"python.math.fabs", "x", mathReal<std::fabs>, 0, "Absolute value as float."},
+    {"python.math.log2", "x", mathReal<std::log2, log2Name>, 0, "Logarithm of base 2."},
+    {"python.math.log10", "x", mathReal<std::log10, log10Name>, 0, "Logarithm of base 10."},
+    {"python.math.sin", "x", mathReal<std::sin, sinName>, 0, "Sine."},
+    {"python.math.cos", "x", mathReal<std::cos, cosName>, 0, "Cosine."},
+    {"python.math.tan", "x", mathReal<std::tan, tanName>, 0, "Tangent."},
+    {"python.math.tanh", "x", mathReal<std::tanh, tanhName>, 0, "Hyperbolic tangent."},
+    {"python.math.erf", "x", mathReal<std::erf, erfName>, 0, "Error function."},
+    {"python.math.fabs", "x", mathReal<std::fabs, fabsName>, 0, "Absolute value as float."},
     {"python.math.pow", "x, y", mathPow, 0, "x to the power of y."},
-    {"python.math.floor", "x", mathToInt<std::floor>, 0, "The greatest integer not above x."},
-    {"python.math.ceil", "x", mathToInt<std::ceil>, 0, "The least integer not below x."},
-    {"python.math.trunc", "x", mathToInt<std::trunc>, 0, "x without its fraction."},
-    {"python.math.isnan", "x", mathTest<isNan>, 0, "Whether x is NaN."},
-    {"python.math.isinf", "x", mathTest<isInf>, 0, "Whether x is infinite."},
-    {"python.math.isfinite", "x", mathTest<isFinite>, 0, "Whether x is neither infinite nor NaN."},
+    {"python.math.floor", "x", mathToInt<std::floor, floorName>, 0, "The greatest integer not above x."},
+    {"python.math.ceil", "x", mathToInt<std::ceil, ceilName>, 0, "The least integer not below x."},
+    {"python.math.trunc", "x", mathToInt<std::trunc, truncName>, 0, "x without its fraction."},
+    {"python.math.isnan", "x", mathTest<isNan, isnanName>, 0, "Whether x is NaN."},
+    {"python.math.isinf", "x", mathTest<isInf, isinfName>, 0, "Whether x is infinite."},
+    {"python.math.isfinite", "x", mathTest<isFinite, isfiniteName>, 0, "Whether x is neither infinite nor NaN."},
     {"python.math.gcd", "x, y", mathGcd, 0, "Greatest common divisor."},
 };
 

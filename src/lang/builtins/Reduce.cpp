@@ -25,7 +25,7 @@ std::optional<std::vector<Tensor>> inputs(Args &a) {
   }
   if (!out.empty())
     return out;
-  a.badArgument(0, "input", "a tensor or a tuple of tensors");
+  a.fail(diag::badArgument, a.loc(0), a.function(), "input", "a tensor or a tuple of tensors", "an empty tuple");
   return std::nullopt;
 }
 
@@ -49,7 +49,8 @@ std::vector<ir::Value *> combined(Args &a, const Value &result, const std::vecto
   std::string found;
   for (const Value &v : items)
     found += (found.empty() ? "" : ", ") + kindName(v);
-  a.fail(diag::combineResults, a.loc(2), a.function(), static_cast<uint64_t>(in.size()), types, found);
+  std::string count = in.size() == 1 ? "one scalar" : std::to_string(in.size()) + " scalars";
+  a.fail(diag::combineResults, a.loc(2), a.function(), count, types, found);
   return {};
 }
 
@@ -160,7 +161,7 @@ Value histogram(BuiltinCall &call) {
       return a.fail(diag::maskNotBool, a.loc(2), kindName(a[2]));
     auto common = commonShape(call.ctx, x->shape(), m->shape(), a.loc(), a.loc(0), a.loc(2));
     if (!common || *common != x->shape())
-      return common ? a.fail(diag::wrongShape, a.loc(2), "the mask", shapeText(m->shape()), shapeText(x->shape()))
+      return common ? a.fail(diag::wrongShape, a.loc(2), "the mask", shapeText(m->shape()), "the input's shape " + shapeText(x->shape()))
                     : Value::error();
     operands.push_back(spread(call.ctx, *m, x->shape()).value);
   }

@@ -206,7 +206,7 @@ Value cat(BuiltinCall &call) {
     return Value::error();
   unsigned rank = x->shape().rank();
   if (rank == 0 || y->shape().rank() != rank)
-    return a.fail(diag::rankTooLow, a.loc(), "cat", 1, kindName(a[0]) + " and " + kindName(a[1]));
+    return a.fail(diag::catRanks, a.loc(), kindName(a[0]), kindName(a[1]));
   std::optional<unsigned> dim = a.axis(3, "dim", rank);
   if (!dim)
     return Value::error();
