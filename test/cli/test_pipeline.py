@@ -149,7 +149,7 @@ def k(a, n, c, K):
     p = tegula("compile", f"{source}::k", "--sig", "a:*bf16:16, n:*i32:16, c:*fp32:16, K:i32:16", "-t", "sm_90a", "--emit", "gpu", "--remarks")
     assert p.returncode == 0, p.stderr
     assert ("producer" in p.stdout) == (reason is None)
-    found = re.findall(r"k.py:(\d+):\d+: remark: no warp of its own does the copies of this loop: (.*?) \[notSpecialized\]", p.stderr)
+    found = re.findall(r"k.py:(\d+):\d+: remark: the copies of this loop get no dedicated warp: (.*?) \[notSpecialized\]", p.stderr)
     assert found == ([("10", reason)] if reason else [])
 
 

@@ -1,0 +1,50 @@
+# RUN: compile %s::accesses --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, n:i32' -t sim --remarks
+# RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=0 -c N=64 -t sim --remarks
+# RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=1 -c N=64 -t sim --remarks
+# RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=2 -c N=128 -t sim --num-warps 8 --num-stages 3 --remarks
+# RUN: compile %s::descriptors --sig 'a:*bf16:16, n:*i32:16, out:*fp32:16, K:i32:16' -t sim --remarks
+# RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def accesses(x, indices, out, n):
+    i = tl.arange(0, 1024)
+    a = tl.load(x + tl.load(indices + i)) + tl.load(x + i + 1)
+    tl.store(out + i, a, mask=i < n)
+
+
+@triton.jit
+def loop(a, out, n, KIND: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    p = a + i * N + j
+    acc = tl.zeros((N, N), tl.float32)
+    if KIND == 0:
+        for k in range(n, 0, -1):
+            acc = tl.dot(tl.load(p + k * N), tl.load(p), acc)
+    elif KIND == 1:
+        for k in tl.range(0, n, num_stages=2):
+            acc = tl.dot(tl.load(p + k * N), tl.load(p + k * N), acc) + tl.load(p + k)
+    else:
+        for k in range(n):
+            acc = tl.dot(tl.load(p + k * N), tl.load(p + n + k * N), acc)
+    tl.store(out + i * N + j, acc)
+
+
+@triton.jit
+def descriptors(a, n, out, K):
+    d = tl.make_tensor_descriptor(a, [64, K], [K, 1], [64, 64])
+    acc = tl.zeros([64, 64], tl.float32)
+    for k in tl.range(0, K, 64, warp_specialize=True):
+        t = d.load([0, k])
+        acc = tl.dot(t, t.T, acc)
+    tl.atomic_add(n, 1)
+    tl.store(out + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :], acc)
+
+
+@triton.jit
+def waits(flag, out):
+    while tl.load(flag, volatile=True) == 0:
+        pass
+    tl.store(out + tl.arange(0, 128), 1.0)
