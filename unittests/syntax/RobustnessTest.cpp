@@ -36,6 +36,18 @@ std::vector<std::string> standardLibrary(const fs::path &root) {
   return files;
 }
 
+/// Errors, each with all its arguments and a place in the text.
+void expectPlacesInside(const DiagEngine &diag, const std::string &text) {
+  for (const Diagnostic &d : diag.all()) {
+    EXPECT_EQ(d.kind->severity, Severity::Error) << text;
+    EXPECT_EQ(d.message().find("{0}"), std::string::npos) << d.message();
+    ASSERT_TRUE(d.loc) << d.message();
+    EXPECT_LE(d.loc.begin, d.loc.end) << d.message() << "\n" << text;
+    EXPECT_LE(d.loc.end, text.size()) << d.message() << "\n" << text;
+    EXPECT_NE(render(d).find("^"), std::string::npos) << text;
+  }
+}
+
 } // namespace
 
 // Every file that Python itself can parse gives no error and the same tree.
@@ -113,6 +125,7 @@ TEST(Robustness, damagedTextGivesErrorsOnly) {
   std::string kernel = "import triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n    o = tl.arange(0, B)[:, None]\n"
                        "    for i in tl.range(0, n, num_stages=3):\n        x += f'{o!r:>3}' if n > 3 else (1, 2)[0]\n    return {'a': [i for i in x]}\n";
   std::mt19937 random(7);
+  unsigned refused = 0, accepted = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string text = kernel;
     for (int edits = 1 + round % 4; edits; --edits) {
@@ -127,7 +140,15 @@ TEST(Robustness, damagedTextGivesErrorsOnly) {
     }
     DiagEngine diag;
     auto tree = syntax::parse(std::make_shared<SourceFile>("k.py", text), diag);
-    syntax::print(*tree);
-    renderAll(diag);
+    ASSERT_TRUE(tree) << text;
+    expectPlacesInside(diag, text);
+    (diag.hasErrors() ? refused : accepted) += 1;
+    // A text without errors is one that reads the same again.
+    DiagEngine second;
+    auto again = syntax::parse(std::make_shared<SourceFile>("k.py", text), second);
+    EXPECT_EQ(syntax::print(*tree), syntax::print(*again)) << text;
+    EXPECT_EQ(renderAll(diag), renderAll(second)) << text;
   }
+  EXPECT_GT(refused, 10000u);
+  EXPECT_GT(accepted, 1000u);
 }
