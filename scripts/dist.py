@@ -24,6 +24,7 @@ TREE = [
     ("python/tegula", "python/tegula"),
     ("python/tests", "python/tests"),
     ("test/run", "test/run"),
+    ("test/random", "test/random"),
     ("examples", "examples"),
     ("bench", "bench"),
     ("scripts/gpu-check", "scripts/gpu-check"),

@@ -1,0 +1,282 @@
+"""Random accesses to memory: buffers, index tiles, loads, stores, atomics.
+
+Buffers that are only read have any index; `work` buffers have a region of REGION elements for each program of the grid,
+which it alone reads and writes; an output has a slot for each program; sums have a few elements that all programs
+change
+atomically."""
+import program as P
+from check import Invalid, make, need
+from program import FLOATS, FP8, INTS, NUMPY, Type
+
+REGION = 256
+
+
+class Accesses:
+    """Part of the generator: see Expressions for what it needs."""
+
+    def add_buffer(self, prefix, dtype, size, recipe, aliases=()):
+        name = f"{prefix}{len(self.buffers)}"
+        self.buffers.append(P.Buffer(name, dtype, int(size), recipe, self.number(0, 999)))
+        self.arguments.append(P.Argument(name, name))
+        for k, offset in enumerate(aliases):
+            self.arguments.append(P.Argument(f"{name}_{'bcd'[k]}", name, offset))
+        return name
+
+    def arguments_of(self, buffer):
+        return [a for a in self.arguments if a.buffer == buffer]
+
+    def pointer(self, a):
+        b = next(b for b in self.buffers if b.name == a.buffer)
+        return make("var", name=a.name, type=Type("*" + b.dtype))
+
+    def input(self, dtype, recipe):
+        """An argument into a buffer that is only read."""
+        need(self.kernel_level, "no pointers in helpers")
+        ok = [
+            b for b in self.buffers if b.name[0] == "x" and b.dtype == dtype and (recipe is None or b.recipe == recipe)
+        ]
+        if not ok or (len(self.buffers) < 5 and self.chance(0.15)):
+            need(len(self.buffers) < 7, "enough buffers")
+            size = 1 << self.number(9, 12)
+            recipe = recipe or self.pick(("edge", "wide", "small", "small", "count"))
+            aliases = [self.number(0, size // 2)] if "alias" in self.features and self.chance(0.3) else []
+            name = self.add_buffer("x", dtype, size, recipe, aliases)
+            ok = [b for b in self.buffers if b.name == name]
+        b = self.pick(ok)
+        a = self.pick(self.arguments_of(b.name))
+        return a, b.size - a.offset
+
+    # Index tiles
+
+    def linear(self, shape, strides, start=0):
+        """start + sum of coordinate * stride, int32. Strides of None: row-major."""
+        if strides is None:
+            strides, n = [], 1
+            for d in reversed(shape):
+                strides.insert(0, n)
+                n *= d
+        rank = len(shape)
+        total = None
+        for k, (d, s) in enumerate(zip(shape, strides)):
+            e = make("arange", start=0, end=d)
+            for i in range(k):
+                e = make("expand", e, axis=0, slice=rank == 2)
+            for i in range(k + 1, rank):
+                e = make("expand", e, axis=i, slice=rank == 2)
+            if s != 1:
+                e = make("mul", e, make("literal", value=s), value=s)
+            total = e if total is None else make("add", total, e)
+        if total is None:
+            return self.const(Type("int32"), start)
+        if start:
+            total = make("add", total, make("literal", value=start), value=start)
+        return total
+
+    def permutation(self, shape):
+        """An index tile of the numbers below the number of elements, each once."""
+        n = Type("int32", shape).numel
+        if not shape:
+            return self.const(Type("int32"), 0)
+        k = self.number(0, 5)
+        if k <= 2 or n == 1:
+            return self.linear(shape, None)
+        if k == 3:
+            order = [int(i) for i in self.g.permutation(len(shape))]
+            strides, step = [0] * len(shape), 1
+            for i in order:
+                strides[i] = step
+                step *= shape[i]
+            return self.linear(shape, strides)
+        c = n - 1 if k == 4 else self.number(1, n - 1)
+        return make("xor", self.linear(shape, None), make("literal", value=c), value=c)
+
+    def index(self, shape, size, d):
+        """An index tile with values in [0, size), duplicates allowed."""
+        n = Type("int32", shape).numel
+        k = self.number(0, 9)
+        if not shape:
+            if k < 5 or not self.kernel_level:
+                return self.const(Type("int32"), self.number(0, size - 1))
+            p = 1 << (size.bit_length() - 1)
+            return make("and", self.expr(Type("int32"), d), make("literal", value=p - 1), value=p - 1)
+        need(n <= size)
+        if k <= 2:
+            e = self.linear(shape, None, self.number(0, size - n) if self.chance(0.5) else 0)
+            if self.kernel_level and n * self.programs <= size and self.chance(0.5):
+                e = make("add", make("mul", self.pid(), make("literal", value=n), value=n), self.linear(shape, None))
+            return e
+        if k == 3:
+            return self.permutation(shape)
+        if k == 4 or k == 5:
+            room = (size - 1) // max(1, sum(d - 1 for d in shape) or 1)
+            strides = [self.number(0, min(room, 40)) for _ in shape]
+            top = sum((d - 1) * s for d, s in zip(shape, strides))
+            need(top < size)
+            start = self.number(0, size - 1 - top)
+            e = self.linear(shape, strides, start)
+            if k == 4:
+                m = start + top + start
+                e = make("sub", make("literal", value=m), e, value=m)
+            return e
+        if k == 6:
+            return make("reshape", self.linear((n, ), None), shape=shape)
+        self.has("gather")
+        p = 1 << (size.bit_length() - 1)
+        return make("and", self.expr(Type("int32", shape), d), make("literal", value=p - 1), value=p - 1)
+
+    def pid(self):
+        """The number of this program of the grid."""
+        if len(self.grid) == 1:
+            return make("pid", axis=0)
+        return make("add", make("pid", axis=0), make("mul", make("pid", axis=1), make("nprog", axis=0)))
+
+    # Loads
+
+    def address(self, a, index):
+        return make("addptr", self.pointer(a), index)
+
+    def x_load(self, t, d, recipe=None):
+        if self.work and recipe is None and self.chance(0.4):
+            return self.work_load(t, d)
+        a, size = self.input(t.dtype, recipe)
+        if recipe is None and "block" in self.features and self.chance(0.3):
+            return self.block_load(t, a, size)
+        if "mask" in self.features and t.shape and self.chance(0.4):
+            return self.masked(t, a, size, d)
+        return make("load", self.address(a, self.index(t.shape, size, d)))
+
+    def masked(self, t, a, size, d):
+        """A load whose mask keeps it in bounds, or thins it out."""
+        if t.dtype in INTS + FLOATS and self.chance(0.7):
+            other = make("literal", value=self.pick((0, 0, 1)) if t.dtype in INTS else self.pick((0.0, 1.5)))
+        else:
+            other = self.expr(t, d)
+        if self.chance(0.5):
+            i = self.index(t.shape, size, d)
+            return make("load", self.address(a, i), self.expr(Type("int1", t.shape), d), other)
+        i = self.linear(t.shape, None, self.number(0, 8))
+        n = min(self.number(0, t.numel + 8), size)
+        limit = self.var("n") if self.kernel_level and self.chance(0.3) else make("literal", value=n)
+        m = make("lt", i, limit, value=n)
+        if self.chance(0.3):
+            m = make("and", m, self.expr(Type("int1", t.shape), d))
+        return make("load", self.address(a, i), m, other)
+
+    def work_load(self, t, d):
+        ok = [w for w in self.work if w[1] == t.dtype]
+        need(ok and self.kernel_level)
+        name, _ = self.pick(ok)
+        a = self.pick(self.arguments_of(name))
+        i = self.index(t.shape, REGION - a.offset, d)
+        return make("load", self.address(a, self.in_region(i)))
+
+    def in_region(self, i):
+        if self.programs == 1 and self.chance(0.5):
+            return i
+        return make("add", make("mul", self.pid(), make("literal", value=REGION), value=REGION), i)
+
+    def block_attrs(self, t, size):
+        """Extents and strides of a tensor in `size` elements of which a block of t's shape is read or written."""
+        kind = self.pick(("descriptor", "pointer"))
+        rank = len(t.shape)
+        unit = max(1, 16 // NUMPY[t.dtype].itemsize) if kind == "descriptor" else 1
+        shape = [max(1, n + self.number(-3, 6)) for n in t.shape]
+        strides = [1] * rank
+        for k in range(rank - 2, -1, -1):
+            strides[k] = -(-(shape[k + 1] * strides[k + 1] + self.number(0, 3)) // unit) * unit
+        need(sum((n - 1) * s for n, s in zip(shape, strides)) < size and t.shape and t.dtype != "int1")
+        return {"kind": kind, "shape": tuple(shape), "strides": tuple(strides), "block": t.shape}
+
+    def block_load(self, t, a, size):
+        at = self.block_attrs(t, size)
+        offsets = [self.const(Type("int32"), self.number(-3, 5)) for _ in t.shape]
+        need(at["kind"] == "pointer" or a.offset == 0)
+        return make("block_load", self.pointer(a), *offsets, **at)
+
+    # Stores
+
+    def output(self, value):
+        """A store of `value` to a buffer of its own."""
+        t = value.type
+        n = t.numel
+        if self.chance(0.15) and t.shape and t.dtype != "int1" and "block" in self.features:
+            try:
+                return self.block_output(value)
+            except Invalid:
+                pass
+        name = self.add_buffer("o", t.dtype, n * self.programs, self.pick(("zero", "count")))
+        i = self.permutation(t.shape)
+        if self.programs > 1:
+            i = make("add", make("mul", self.pid(), make("literal", value=n), value=n), i)
+        mask = None
+        if t.shape and "mask" in self.features and self.chance(0.2):
+            mask = self.expr(Type("int1", t.shape), 1)
+        return P.Store(self.address(self.arguments_of(name)[0], i), value, mask)
+
+    def block_output(self, value):
+        t = value.type
+        at = self.block_attrs(t, 1 << 20)
+        room = sum((n - 1) * s for n, s in zip(at["shape"], at["strides"])) + 1
+        room = -(-room // 16) * 16
+        name = self.add_buffer("o", t.dtype, room * self.programs, "count")
+        base = self.pointer(self.arguments_of(name)[0])
+        if self.programs > 1:
+            base = make("addptr", base, make("mul", self.pid(), make("literal", value=room), value=room))
+        kind = at.pop("kind")
+        return P.BlockStore(kind, base, value, tuple(self.const(Type("int32"), self.number(-2, 3)) for _ in t.shape),
+                            at)
+
+    def s_in_place(self, depth):
+        """A store to this program's part of a work buffer, often of a value made from what is there."""
+        self.has("in_place")
+        name, dtype = self.pick(self.work)
+        t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= REGION])
+        a = self.pick(self.arguments_of(name))
+        need(t.numel + a.offset <= REGION)
+        i = self.permutation(t.shape)
+        start = self.number(0, REGION - a.offset - t.numel) if self.chance(0.3) else 0
+        if start:
+            i = make("add", i, make("literal", value=start), value=start)
+        mask = self.expr(Type("int1", t.shape), 1) if t.shape and "mask" in self.features and self.chance(0.2) else None
+        address = self.address(a, self.in_region(i))
+        if self.chance(0.5):
+            # Load it first, keep it for later, store something else there.
+            v = self.fresh("v", t)
+            out = [P.Assign((v, ), make("load", address))]
+            return out + [P.Store(address, self.expr(t, 2), mask)]
+        return [P.Store(address, self.expr(t, 2), mask)]
+
+    def s_atomic(self, depth):
+        self.has("atomic")
+        if self.chance(0.3) and self.work:
+            return self.atomic_alone()
+        dtype = self.pick(("int32", "int64", "uint32", "float32"))
+        kind = "add" if dtype == "float32" else self.pick(("add", "max", "min", "and", "or", "xor"))
+        ok = [b for b in self.buffers if b.name[0] == "s" and b.dtype == dtype and self.kinds[b.name] == kind]
+        if not ok:
+            need(len(self.buffers) < 8)
+            name = self.add_buffer("s", dtype, self.pick((1, 4, 16, 64)), "zero" if dtype == "float32" else "wide")
+            self.kinds[name] = kind
+            ok = [b for b in self.buffers if b.name == name]
+        b = self.pick(ok)
+        t = Type(dtype, self.pick(self.shapes + [()]))
+        i = self.expr(Type("int32", t.shape), 1) if t.shape else self.const(Type("int32"), 0)
+        i = make("and", i, make("literal", value=b.size - 1), value=b.size - 1)
+        value = make("abs", self.small_float(t, 1)) if dtype == "float32" else self.expr(t, 2)
+        args = [self.address(self.arguments_of(b.name)[0], i), value]
+        if t.shape and "mask" in self.features and self.chance(0.4):
+            args.append(self.expr(Type("int1", t.shape), 1))
+        sem = self.pick((None, None, "relaxed", "acq_rel"))
+        return [P.Effect(make("atomic", *args, kind=kind, sem=sem))]
+
+    def atomic_alone(self):
+        """An atomic of this program's own memory whose old values are used."""
+        name, dtype = self.pick([w for w in self.work if w[1] in ("int32", "int64", "uint32")])
+        a = self.arguments_of(name)[0]
+        t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= REGION])
+        kind = self.pick(("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
+        args = [self.address(a, self.in_region(self.permutation(t.shape))), self.expr(t, 1)]
+        if kind == "cas":
+            args.append(self.expr(t, 1))
+        e = make("atomic", *args, kind=kind)
+        return [P.Assign((self.fresh("v", t), ), e)]

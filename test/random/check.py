@@ -1,0 +1,602 @@
+"""The rules of typing, one for each operation: RULES[op](operand types, attributes) -> type, or a tuple of types where
+the operation has several results. Operands that do not fit raise Invalid. `retype` checks a whole program."""
+from dataclasses import replace
+
+import numpy as np
+import program as P
+from program import E, FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, SIGNED, UNSIGNED, Type, bits
+
+RULES = {}
+ARITHMETIC = ("add", "sub", "mul", "div", "mod")
+BITWISE = ("and", "or", "xor")
+COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
+FUNCTION_OPS = ("reduce", "scan", "call")
+
+
+class Invalid(Exception):
+    pass
+
+
+def need(ok, text=""):
+    if not ok:
+        raise Invalid(text)
+
+
+def rule(*names):
+
+    def add(f):
+        for n in names:
+            RULES[n] = f
+        return f
+
+    return add
+
+
+def make(op, *args, **attrs):
+    return E(op, args, attrs, RULES[op]([a.type for a in args], attrs))
+
+
+def power(n):
+    return n > 0 and n & (n - 1) == 0
+
+
+def tile(dtype, shape):
+    need(all(power(d) for d in shape) and len(shape) <= 5)
+    t = Type(dtype, tuple(int(d) for d in shape))
+    need(t.numel <= MAX_NUMEL, "too large")
+    return t
+
+
+def broadcast(*shapes):
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise Invalid("shapes do not broadcast") from None
+
+
+def promote(a, b):
+    """The dtype of an operation on two run-time values (docs/language.md, binary promotion), for what is generated."""
+    if a == b:
+        return a
+    need(a not in FP8 + ("int1", ) and b not in FP8 + ("int1", ) and a[0] != "*" and b[0] != "*", "promotion")
+    for f in ("float64", "float32", "float16"):
+        if f in (a, b):
+            return f
+    if "bfloat16" in (a, b):
+        return "float32"
+    if (a in SIGNED) == (b in SIGNED):
+        return a if bits(a) >= bits(b) else b
+    u, s = (a, b) if a in UNSIGNED else (b, a)
+    return u if bits(u) >= bits(s) else s
+
+
+def literal_fits(t, lit, value):
+    if lit == "literal float":
+        need(t in ("float32", "float16", "float64", "bfloat16"))
+        return t
+    need(t in INTS + FLOATS, "literal")
+    if t in INTS:
+        info = np.iinfo(NUMPY[t])
+        need(info.min <= value <= info.max, "literal out of range")
+    return t
+
+
+def pair(ts, attrs):
+    """dtype and shape of a binary operation; one operand may be a literal (its value in attrs["literal"])."""
+    a, b = ts
+    la, lb = a.dtype.startswith("literal"), b.dtype.startswith("literal")
+    need(not (la and lb))
+    if la or lb:
+        t, lit = (b, a) if la else (a, b)
+        return literal_fits(t.dtype, lit.dtype, attrs.get("value", 0)), t.shape
+    return promote(a.dtype, b.dtype), broadcast(a.shape, b.shape)
+
+
+# Leaves
+
+
+@rule("var", "const")
+def _(ts, at):
+    return at["type"]
+
+
+@rule("literal")
+def _(ts, at):
+    return Type("literal float" if isinstance(at["value"], float) else "literal int")
+
+
+@rule("arange")
+def _(ts, at):
+    need(power(at["end"] - at["start"]))
+    return tile("int32", (at["end"] - at["start"], ))
+
+
+@rule("pid", "nprog")
+def _(ts, at):
+    return Type("int32")
+
+
+# Element-wise
+
+
+@rule(*ARITHMETIC)
+def _(ts, at, op=None):
+    d, s = pair(ts, at)
+    need(d != "int1" and d not in FP8)
+    return tile(d, s)
+
+
+@rule("div", "mod")
+def _(ts, at):
+    d, s = pair(ts, at)
+    need(d in INTS)
+    need(all(t.dtype.startswith("literal") or (t.dtype in SIGNED) == (d in SIGNED) for t in ts))
+    return tile(d, s)
+
+
+@rule(*BITWISE)
+def _(ts, at):
+    d, s = pair(ts, at)
+    need(d in INTS + ("int1", ))
+    return tile(d, s)
+
+
+@rule("shl", "shr")
+def _(ts, at):
+    d, s = pair(ts, at)
+    need(d in INTS and not ts[0].dtype.startswith("literal"))
+    return tile(d, s)
+
+
+@rule(*COMPARE)
+def _(ts, at):
+    d, s = pair(ts, at)
+    need(d not in FP8 and d != "int1")
+    return tile("int1", s)
+
+
+@rule("min", "max")
+def _(ts, at):
+    a, b = ts
+    need(a.dtype == b.dtype and a.dtype in INTS + FLOATS)
+    return tile("float32" if a.dtype == "bfloat16" else a.dtype, broadcast(a.shape, b.shape))
+
+
+@rule("div_rn")
+def _(ts, at):
+    need(all(t.dtype == "float32" for t in ts))
+    return tile("float32", broadcast(*(t.shape for t in ts)))
+
+
+@rule("umulhi")
+def _(ts, at):
+    need(ts[0].dtype == ts[1].dtype and ts[0].dtype in ("int32", "uint32", "int64", "uint64"))
+    return tile(ts[0].dtype, broadcast(*(t.shape for t in ts)))
+
+
+@rule("neg", "abs")
+def _(ts, at):
+    need(ts[0].dtype in INTS + FLOATS)
+    return ts[0]
+
+
+@rule("not")
+def _(ts, at):
+    need(ts[0].dtype in INTS + ("int1", ))
+    return ts[0]
+
+
+@rule("floor", "ceil", "sqrt_rn")
+def _(ts, at):
+    need(ts[0].dtype == "float32")
+    return ts[0]
+
+
+@rule("cast")
+def _(ts, at):
+    need(ts[0].dtype in NUMPY and at["to"] in NUMPY)
+    return Type(at["to"], ts[0].shape)
+
+
+@rule("bitcast")
+def _(ts, at):
+    a, b = ts[0].dtype, at["to"]
+    need(a in NUMPY and b in NUMPY and bits(a) == bits(b) and "int1" not in (a, b))
+    return Type(b, ts[0].shape)
+
+
+@rule("where")
+def _(ts, at):
+    c, x, y = ts
+    need(c.dtype == "int1")
+    if x.dtype[0] == "*":
+        need(x.dtype == y.dtype)
+        return tile(x.dtype, broadcast(c.shape, x.shape, y.shape))
+    if x.dtype == y.dtype == "int1" or (x.dtype in FP8 and x.dtype == y.dtype):
+        return tile(x.dtype, broadcast(c.shape, x.shape, y.shape))
+    d, s = pair([x, y], at)
+    return tile(d, broadcast(c.shape, s))
+
+
+@rule("ternary")
+def _(ts, at):
+    need(ts[0] == Type("int1") and ts[1] == ts[2])
+    return ts[1]
+
+
+# Pointers and memory
+
+
+@rule("addptr")
+def _(ts, at):
+    need(ts[0].is_pointer and ts[1].dtype in ("int32", "int64"))
+    return tile(ts[0].dtype, broadcast(ts[0].shape, ts[1].shape))
+
+
+@rule("load")
+def _(ts, at):
+    need(ts[0].is_pointer)
+    d, s = ts[0].dtype[1:], ts[0].shape
+    if len(ts) > 1:
+        need(ts[1].dtype == "int1")
+        need(broadcast(s, ts[1].shape) == s and len(ts) == 3)
+        need(ts[2].dtype.startswith("literal") or (ts[2].dtype == d and broadcast(s, ts[2].shape) == s))
+        if ts[2].dtype.startswith("literal"):
+            need(d in INTS + FLOATS)
+    return Type(d, s)
+
+
+@rule("block_load")
+def _(ts, at):
+    """Operands: the base pointer, then one int32 offset for each dimension."""
+    need(ts[0].is_pointer and ts[0].shape == () and all(t == Type("int32") for t in ts[1:]))
+    block_rules(ts[0].dtype[1:], at, len(ts) - 1)
+    return tile(ts[0].dtype[1:], at["block"])
+
+
+def block_rules(d, at, rank):
+    need(len(at["block"]) == len(at["shape"]) == len(at["strides"]) == rank and rank >= 1 and d in INTS + FLOATS + FP8)
+    if at["kind"] == "descriptor":
+        size = NUMPY[d].itemsize
+        need(at["strides"][-1] == 1 and at["block"][-1] * size >= 16
+             and all(s * size % 16 == 0 for s in at["strides"][:-1]))
+        need(all(n <= 256 for n in at["block"]))
+
+
+@rule("atomic")
+def _(ts, at):
+    """kind: add, max, min, and, or, xor, xchg; or cas (pointer, cmp, value). The old values."""
+    d = ts[0].dtype[1:]
+    s = ts[0].shape
+    need(ts[0].is_pointer and all(t.dtype == d for t in ts[1:3 if at["kind"] == "cas" else 2]))
+    need(all(broadcast(s, t.shape) == s for t in ts[1:]))
+    ok = ("int32", "uint32", "int64", "uint64") + (("float32", "float64", "float16") if at["kind"] in ("add", ) else ())
+    need(d in ok)
+    if at["kind"] != "cas" and len(ts) > 2:
+        need(ts[2].dtype == "int1")
+    if at["kind"] == "cas":
+        need(all(t.shape == s for t in ts))
+    return Type(d, s)
+
+
+# Shapes
+
+
+@rule("reshape")
+def _(ts, at):
+    n = 1
+    for d in at["shape"]:
+        n *= d
+    need(n == ts[0].numel and len(at["shape"]) >= 1 and ts[0].shape)
+    return tile(ts[0].dtype, at["shape"])
+
+
+@rule("permute")
+def _(ts, at):
+    need(sorted(at["dims"]) == list(range(len(ts[0].shape))) and len(at["dims"]) >= 2)
+    return Type(ts[0].dtype, tuple(ts[0].shape[i] for i in at["dims"]))
+
+
+@rule("expand")
+def _(ts, at):
+    s = list(ts[0].shape)
+    need(0 <= at["axis"] <= len(s) and s)
+    s.insert(at["axis"], 1)
+    return tile(ts[0].dtype, s)
+
+
+@rule("broadcast")
+def _(ts, at):
+    s = ts[0].shape
+    need(s == () or (len(s) == len(at["shape"]) and broadcast(s, at["shape"]) == tuple(at["shape"])))
+    return tile(ts[0].dtype, at["shape"])
+
+
+@rule("splat")
+def _(ts, at):
+    need(ts[0].shape == () and at["shape"])
+    return tile(ts[0].dtype, at["shape"])
+
+
+@rule("ravel")
+def _(ts, at):
+    need(ts[0].shape)
+    return Type(ts[0].dtype, (ts[0].numel, ))
+
+
+@rule("flip")
+def _(ts, at):
+    need(at["axis"] < len(ts[0].shape) and ts[0].dtype[0] != "*")
+    return ts[0]
+
+
+@rule("join")
+def _(ts, at):
+    need(ts[0] == ts[1])
+    return tile(ts[0].dtype, ts[0].shape + (2, ))
+
+
+@rule("interleave")
+def _(ts, at):
+    need(ts[0] == ts[1])
+    s = ts[0].shape
+    return tile(ts[0].dtype, s[:-1] + (s[-1] * 2, ) if s else (2, ))
+
+
+@rule("cat")
+def _(ts, at):
+    need(ts[0] == ts[1] and at["axis"] < len(ts[0].shape))
+    s = list(ts[0].shape)
+    s[at["axis"]] *= 2
+    return tile(ts[0].dtype, s)
+
+
+@rule("split")
+def _(ts, at):
+    need(ts[0].shape and ts[0].shape[-1] == 2)
+    t = Type(ts[0].dtype, ts[0].shape[:-1])
+    return (t, t)
+
+
+@rule("split_part")
+def _(ts, at):
+    return RULES["split"](ts, at)[at["part"]]
+
+
+@rule("gather")
+def _(ts, at):
+    a, i = ts
+    ax = at["axis"]
+    need(i.dtype in ("int32", "int64", "int16") and a.dtype in NUMPY and len(a.shape) == len(i.shape)
+         and ax < len(a.shape))
+    need(all(m == n for k, (m, n) in enumerate(zip(a.shape, i.shape)) if k != ax))
+    return Type(a.dtype, i.shape)
+
+
+# Reductions, scans
+
+
+def reduced(shape, axis, keep):
+    if axis is None:
+        return tuple(1 for _ in shape) if keep else ()
+    need(0 <= axis < len(shape))
+    return shape[:axis] + ((1, ) if keep else ()) + shape[axis + 1:]
+
+
+@rule("sum")
+def _(ts, at):
+    d = ts[0].dtype
+    need(d in INTS + FLOATS and ts[0].shape)
+    if d in INTS and bits(d) < 32:
+        d = "int32" if d in SIGNED else "uint32"
+    return Type(d, reduced(ts[0].shape, at["axis"], at["keep"]))
+
+
+@rule("amax", "amin")
+def _(ts, at):
+    need(ts[0].dtype in ("int32", "int64", "uint32", "uint64", "float32", "float64") and ts[0].shape)
+    return Type(ts[0].dtype, reduced(ts[0].shape, at["axis"], at["keep"]))
+
+
+@rule("xor_sum", "reduce_or")
+def _(ts, at):
+    need(ts[0].dtype in INTS and ts[0].shape)
+    return Type(ts[0].dtype, reduced(ts[0].shape, at["axis"], at["keep"]))
+
+
+@rule("argmax", "argmin")
+def _(ts, at):
+    need(ts[0].dtype in ("int32", "int64", "uint32", "uint64") and ts[0].shape and at["axis"] is not None)
+    return Type("int32", reduced(ts[0].shape, at["axis"], False))
+
+
+@rule("cumsum", "cumprod")
+def _(ts, at):
+    need(ts[0].dtype in ("int32", "int64", "uint32", "uint64") and at["axis"] < len(ts[0].shape))
+    return ts[0]
+
+
+@rule("sort")
+def _(ts, at):
+    need(ts[0].dtype in INTS and ts[0].shape and ts[0].shape[-1] <= 64)
+    return ts[0]
+
+
+@rule("topk")
+def _(ts, at):
+    need(ts[0].dtype in ("int32", "uint32", "int64") and ts[0].shape and 1 <= at["k"] < ts[0].shape[-1] <= 64)
+    return Type(ts[0].dtype, ts[0].shape[:-1] + (at["k"], ))
+
+
+@rule("histogram")
+def _(ts, at):
+    need(ts[0].dtype in ("int32", "uint32") and len(ts[0].shape) == 1 and power(at["bins"]))
+    return Type("int32", (at["bins"], ))
+
+
+@rule("dot")
+def _(ts, at):
+    a, b = ts[:2]
+    need(len(a.shape) == len(b.shape) and len(a.shape) in (2, 3) and a.shape[:-2] == b.shape[:-2])
+    need(a.shape[-1] == b.shape[-2])
+    k = a.shape[-1]
+    if a.dtype in FP8:
+        need(b.dtype in FP8)
+    else:
+        need(a.dtype == b.dtype and a.dtype in ("int8", "float16", "bfloat16", "float32", "float64"))
+    need(k >= 32 // NUMPY[a.dtype].itemsize)
+    d = at.get("out") or ("int32" if a.dtype == "int8" else "float64" if a.dtype == "float64" else "float32")
+    need(at.get("out") in (None, "float32") or (at["out"] == "float16" and (a.dtype == "float16" or a.dtype in FP8)))
+    need(not at.get("out") or a.dtype in ("float16", ) + FP8)
+    t = tile(d, a.shape[:-1] + b.shape[-1:])
+    need(len(ts) == 2 or ts[2] == t)
+    need(a.numel * b.shape[-1] <= 1 << 20, "too large")
+    return t
+
+
+# Functions: the types of their results come from retype(); here the recorded ones.
+
+
+@rule("call")
+def _(ts, at):
+    return at["types"] if len(at["types"]) > 1 else at["types"][0]
+
+
+@rule("reduce")
+def _(ts, at):
+    need(all(t.shape == ts[0].shape for t in ts) and ts[0].shape)
+    out = tuple(Type(t.dtype, reduced(t.shape, at["axis"], at["keep"])) for t in ts)
+    return out if len(out) > 1 else out[0]
+
+
+@rule("scan")
+def _(ts, at):
+    need(all(t.shape == ts[0].shape for t in ts) and at["axis"] < len(ts[0].shape))
+    return tuple(ts) if len(ts) > 1 else ts[0]
+
+
+# Whole programs ------------------------------------------------------------------------------------------------------
+
+
+class Checker:
+    """Re-types every expression from its leaves; raises Invalid if names or types do not fit any more."""
+
+    def __init__(self, p, leaf=None):
+        self.p, self.leaf = p, leaf
+        self.bodies, self.signatures = {}, {}
+
+    def program(self):
+        p = self.p
+        env = {}
+        for a in p.arguments:
+            env[a.name] = Type("*" + p.buffer(a.buffer).dtype) if a.buffer else Type("int32")
+        body = self.block(p.body, env, None)
+        functions = [replace(f, body=self.bodies[f.name]) for f in p.functions if f.name in self.bodies]
+        return replace(p, body=body, functions=functions)
+
+    def function(self, name, types):
+        """Results of function `name` for parameters of `types`."""
+        f = self.p.function(name)
+        need(f is not None and len(types) == len(f.parameters), name)
+        key = tuple(types)
+        if name in self.signatures:
+            need(self.signatures[name][0] == key, "a helper with two signatures")
+            return self.signatures[name][1]
+        need(not f.noinline or all(t.shape == () for t in types))
+        returns = []
+        body = self.block(f.body, dict(zip(f.parameters, types)), returns)
+        need(returns and isinstance(f.body[-1], P.Return) and all(r == returns[0] for r in returns), "returns")
+        self.bodies[name] = body
+        self.signatures[name] = (key, returns[0])
+        return returns[0]
+
+    def expression(self, e, env):
+        args = [self.expression(a, env) for a in e.args]
+        attrs = e.attrs
+        if e.op == "var":
+            need(attrs["name"] in env, attrs["name"])
+            attrs = dict(attrs, type=env[attrs["name"]])
+        elif self.leaf:
+            attrs = self.leaf(e, args) or attrs
+        ts = [a.type for a in args]
+        for a in args:
+            need(isinstance(a.type, Type))
+            if a.op == "literal" and attrs.get("value") != a.attrs["value"]:
+                attrs = dict(attrs, value=a.attrs["value"])
+        if e.op in FUNCTION_OPS:
+            scalars = ts if e.op == "call" else [Type(t.dtype) for t in ts]
+            out = self.function(attrs["function"], scalars * 2 if e.op in ("reduce", "scan") else scalars)
+            if e.op == "call":
+                attrs = dict(attrs, types=out)
+            else:
+                need(tuple(scalars) == tuple(out), "combine function")
+        type_ = RULES[e.op](ts, attrs)
+        if type_ == e.type and attrs == e.attrs and all(a is b for a, b in zip(args, e.args)):
+            return e
+        return E(e.op, args, attrs, type_)
+
+    def block(self, body, env, returns):
+        return [self.statement(s, env, returns) for s in body]
+
+    def inner(self, body, env, returns):
+        """A block whose new names are not visible behind it."""
+        own = dict(env)
+        out = self.block(body, own, returns)
+        need(all(own[n] == env[n] for n in env), "changes a type")
+        return out
+
+    def statement(self, s, env, returns):
+        ex = lambda e: self.expression(e, env)
+        if isinstance(s, P.Assign):
+            v = ex(s.value)
+            types = v.type if isinstance(v.type, tuple) else (v.type, )
+            need(len(types) == len(s.names) and not any(t.dtype.startswith("literal") for t in types))
+            for n, t in zip(s.names, types):
+                need(env.get(n, t) == t, "changes a type")
+                env[n] = t
+            return P.Assign(s.names, v)
+        if isinstance(s, P.Store):
+            p, v, m = ex(s.pointer), ex(s.value), ex(s.mask) if s.mask is not None else None
+            need(p.type.is_pointer and v.type == Type(p.type.dtype[1:], p.type.shape))
+            need(m is None or (m.type.dtype == "int1" and broadcast(p.type.shape, m.type.shape) == p.type.shape))
+            return P.Store(p, v, m)
+        if isinstance(s, P.BlockStore):
+            p, v = ex(s.pointer), ex(s.value)
+            at = dict(s.attrs, block=v.type.shape)
+            need(p.type == Type("*" + v.type.dtype))
+            block_rules(v.type.dtype, dict(at, kind=s.kind), len(s.offsets))
+            return P.BlockStore(s.kind, p, v, tuple(map(ex, s.offsets)), at)
+        if isinstance(s, P.For):
+            bounds = [ex(e) for e in (s.start, s.stop, s.step)]
+            need(all(b.type == Type("int32") for b in bounds))
+            own = dict(env)
+            own[s.name] = Type("int32")
+            need(s.name not in env)
+            body = self.inner(s.body, own, returns)
+            need(s.kind != "tl.static_range" or all(b.op == "const" for b in bounds))
+            return P.For(s.name, *bounds, body, s.kind, s.options)
+        if isinstance(s, P.While):
+            c = ex(s.condition)
+            need(c.type == Type("int1"))
+            return P.While(c, self.inner(s.body, env, returns))
+        if isinstance(s, P.If):
+            c = ex(s.condition)
+            need(c.type.shape == () and c.type.dtype in ("int1", "int32"))
+            return P.If(c, self.inner(s.then, env, returns), self.inner(s.other, env, returns))
+        if isinstance(s, P.Return):
+            values = tuple(map(ex, s.values))
+            if returns is None:
+                need(not values)
+            else:
+                need(values)
+                returns.append(tuple(v.type for v in values))
+            return P.Return(values)
+        if isinstance(s, P.Effect):
+            return P.Effect(ex(s.value))
+        return s
+
+
+def retype(p, leaf=None):
+    """`p` with every type inferred anew; Invalid if it is no program any more. `leaf`(e, operands) may give new
+    attributes."""
+    return Checker(p, leaf).program()

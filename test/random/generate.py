@@ -1,0 +1,365 @@
+"""Draws programs: `generate(seed)` gives a program that the reference accepts, with what it leaves in memory.
+
+Each program has its own few features, dtypes and shapes, so that those that it has meet often."""
+from dataclasses import replace
+
+import numpy as np
+import program as P
+from accesses import REGION, Accesses
+from arithmetic import Undefined
+from check import Invalid, make, need, retype
+from expressions import WIDE, Expressions
+from program import FLOATS, FP8, INTS, Type
+from reference import evaluate
+
+FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
+            "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier")
+SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
+         (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
+LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
+
+
+class Generator(Expressions, Accesses):
+
+    def __init__(self, seed, without=()):
+        self.g = np.random.default_rng([seed, 1])
+        g = self.g
+        density = g.random() * 0.7 + 0.1
+        self.features = {f for f in FEATURES if g.random() < density}
+        self.features -= set(without)
+        self.fp8 = g.random() < 0.25
+        dtypes = list(INTS + FLOATS)
+        weights = np.array(
+            [4 if d in ("int32", "float32") else 2 if d in ("int64", "uint32", "float16") else 1 for d in dtypes],
+            float)
+        count = int(g.integers(1, 5))
+        self.dtypes = [str(d) for d in g.choice(dtypes, count, replace=False, p=weights / weights.sum())]
+        if self.fp8:
+            self.dtypes.append(self.pick(FP8))
+        self.dtypes += ["int32", "int1"]
+        self.shapes = [self.pick(LARGE if g.random() < 0.15 else SMALL) for _ in range(int(g.integers(1, 4)))]
+        self.grid = self.pick([(1, ), (1, ), (2, ), (3, ), (2, 2), (5, )])
+        self.programs = int(np.prod(self.grid))
+        self.buffers, self.arguments, self.functions, self.kinds = [], [
+            P.Argument("n", value=self.pick((0, 2, 3, 4, 5, 7, 9)))
+        ], [], {}
+        self.scope, self.uses, self.names, self.work = {"n": Type("int32")}, {"n": 1}, 0, []
+        self.kernel_level, self.depth = True, 0
+        self.options = {"num_warps": self.pick((1, 2, 4, 4, 4, 8)), "num_stages": self.pick((1, 2, 3, 4))}
+
+    def fresh(self, prefix, t=None):
+        name = f"{prefix}{self.names}"
+        self.names += 1
+        if t is not None:
+            self.scope[name] = t
+        return name
+
+    def random_type(self):
+        shape = self.pick(self.shapes) if self.chance(0.85) else ()
+        return Type(self.pick(self.dtypes), shape)
+
+    # Statements. Each gives a list of them, or raises Invalid.
+
+    def block(self, count):
+        out = []
+        while len(out) < count:
+            f = self.pick(self.STATEMENTS)
+            state = (len(self.buffers), len(self.arguments), len(self.functions), dict(self.scope))
+            try:
+                out += f(self, self.depth)
+            except Invalid:
+                del self.buffers[state[0]:], self.arguments[state[1]:], self.functions[state[2]:]
+                self.kinds = {k: v for k, v in self.kinds.items() if any(b.name == k for b in self.buffers)}
+                self.scope = state[3]
+                out += self.s_assign(self.depth) if self.chance(0.2) else []
+        return out
+
+    def nested(self, count, names=()):
+        """A block with `names` (name -> type) whose own names are not visible behind it."""
+        outer = dict(self.scope)
+        self.scope.update(names)
+        self.depth += 1
+        try:
+            return self.block(count)
+        finally:
+            self.depth -= 1
+            self.scope = outer
+
+    def s_assign(self, depth):
+        t = self.random_type()
+        e = self.expr(t, self.number(1, 3))
+        return [P.Assign((self.fresh("v", t), ), e)]
+
+    def assignable(self):
+        return [n for n, t in self.scope.items() if n[0] == "v" and t.dtype in P.NUMPY]
+
+    def s_update(self, depth):
+        """A new value for a name, made from other elements of its old one."""
+        need(depth > 0 or self.chance(0.3))
+        return [self.update(self.pick(self.assignable()))]
+
+    def update(self, name):
+        t = self.scope[name]
+        e = self.var(name)
+        r = self.g.random()
+        if r < 0.35:
+            return P.Assign((name, ), self.twist(e, 1))
+        if t.dtype in INTS + FLOATS and r < 0.8:
+            op = self.pick(("add", "sub", "mul") + (("xor", "and", "or") if t.dtype in INTS else ()))
+            return P.Assign(
+                (name, ),
+                self.same(make(op, e,
+                               self.twist(self.var(name), 1) if self.chance(0.7) else self.expr(t, 1)), t))
+        return P.Assign((name, ), self.expr(t, 2))
+
+    def same(self, e, t):
+        need(e.type == t)
+        return e
+
+    def carried(self):
+        """Some names that the body of a loop surely changes."""
+        out = []
+        while not self.assignable():
+            out += self.s_assign(0)
+        names = {self.pick(self.assignable()) for _ in range(self.number(1, 3))}
+        return out, [n for n in names]
+
+    def s_for(self, depth):
+        self.has("for")
+        need(depth < 2)
+        before, names = self.carried()
+        kind = self.pick(("range", "range", "tl.range", "tl.static_range"))
+        c = lambda v: self.const(Type("int32"), v)
+        start, step = c(self.number(-2, 2)), c(self.pick((1, 1, 1, 2, 3)))
+        stop = c(start.attrs["value"] + self.number(0, 5))
+        if self.chance(0.15):
+            start, stop, step = stop, start, c(-1)
+        elif kind != "tl.static_range" and self.chance(0.4):
+            start = c(0)
+            stop = self.var("n") if self.kernel_level and self.chance(0.5) else make(
+                "and", self.expr(Type("int32"), 1), make("literal", value=3), value=3)
+        options = {}
+        if kind == "tl.range":
+            for k, vs in (("num_stages", (1, 2, 3)), ("loop_unroll_factor", (2, 4)), ("flatten", (True, )),
+                          ("disable_licm", (True, ))):
+                if self.chance(0.3):
+                    options[k] = self.pick(vs)
+        i = self.fresh("i")
+        body = self.nested(self.number(0, 3), {i: Type("int32")})
+        return before + [P.For(i, start, stop, step, body + [self.update(n) for n in names], kind, options)]
+
+    def s_while(self, depth):
+        self.has("while")
+        need(depth < 2)
+        before, names = self.carried()
+        w = self.fresh("w", Type("int32"))
+        trips = self.const(Type("int32"), self.number(0, 4))
+        if self.kernel_level and self.chance(0.4):
+            trips = self.var("n")
+        count = make("var", name=w, type=Type("int32"))
+        condition = make("gt", count, make("literal", value=0), value=0)
+        if self.chance(0.3):
+            condition = make("and", condition, self.expr(Type("int1"), 2))
+        down = P.Assign((w, ), make("sub", count, make("literal", value=1), value=1))
+        body = self.nested(self.number(0, 2)) + [self.update(n) for n in names]
+        body.insert(self.number(0, len(body)), down)
+        return before + [P.Assign((w, ), trips), P.While(condition, body)]
+
+    def s_if(self, depth):
+        self.has("branch")
+        need(depth < 3)
+        before, names = self.carried()
+        c = self.expr(Type(self.pick(("int1", "int32"))), 2)
+        then = self.nested(self.number(0, 2)) + [self.update(n) for n in names]
+        other = self.nested(self.number(0, 2)) + [self.update(n) for n in names] if self.chance(0.5) else []
+        return before + [P.If(c, then, other)]
+
+    def s_split(self, depth):
+        """Splits a tile, perhaps down to scalars."""
+        self.has("split")
+        t = self.random_type()
+        need(t.shape and t.numel >= 2)
+        if self.chance(0.5):
+            t = Type(t.dtype, (self.pick((2, 4, 8)), ))
+        e = self.expr(t, 2)
+        out = []
+        while t.numel >= 2:
+            t = Type(t.dtype, (t.numel // 2, ))
+            pair = (t.numel, 2) if t.numel > 1 or self.chance(0.5) else (2, )
+            s = e if e.type.shape == pair else make("reshape", e, shape=pair)
+            half = Type(t.dtype, pair[:-1])
+            names = (self.fresh("v", half), self.fresh("v", half))
+            out.append(P.Assign(names, make("split", s)))
+            e = make("var", name=self.pick(names), type=half)
+            if self.chance(0.3) or half.shape == ():
+                break
+        return out
+
+    def s_several(self, depth):
+        """Reductions and scans of several values."""
+        self.has("combine")
+        dtype = self.pick([d for d in self.dtypes if d in WIDE + ("float32", )])
+        values = self.pick((2, 2, 2, 3, 4))
+        t = Type(dtype, self.pick(self.shapes + [()]))
+        e = self.x_reduce(t, 1, values) if self.chance(0.6) else self.x_scan(t, 1, values)
+        return [P.Assign(tuple(self.fresh("v", u) for u in e.type), e)]
+
+    def s_barrier(self, depth):
+        self.has("barrier")
+        return [P.Barrier()]
+
+    def s_return(self, depth):
+        """Some programs of the grid end here."""
+        self.has("return")
+        need(depth == 0 and self.kernel_level and self.chance(0.3))
+        stored = [self.output(self.var(self.pick(self.assignable())))]
+        return stored + [P.If(self.expr(Type("int1"), 2), [P.Return()], [])]
+
+    def s_output(self, depth):
+        need(self.kernel_level and len(self.buffers) < 9)
+        return [self.output(self.expr(self.random_type(), 2))]
+
+    def s_call(self, depth):
+        self.has("helper")
+        types = tuple(self.random_type() for _ in range(self.number(2, 3)))
+        e = self.helper(types, 2)
+        return [P.Assign(tuple(self.fresh("v", t) for t in types), e)]
+
+    def s_dot_loop(self, depth):
+        """A loop like a matmul's: tiles by pointers that advance, a dot into an accumulator."""
+        self.has("dot")
+        need(depth == 0 and self.kernel_level and self.chance(0.5))
+        d = self.pick(("float32", "float16", "bfloat16", "int8", "float64"))
+        m, n = self.pick((8, 16, 32, 64)), self.pick((8, 16, 32, 64))
+        k = self.pick((16, 32)) if d != "int8" else self.pick((32, 64))
+        trips = self.number(1, 4)
+        a, size_a = self.input(d, "small")
+        b, size_b = self.input(d, "small")
+        need(m * k * trips <= size_a and n * k * trips <= size_b)
+        acc_type = Type({"int8": "int32", "float64": "float64"}.get(d, "float32"), (m, n))
+        acc, pa, pb = self.fresh("v", acc_type), self.fresh("p"), self.fresh("p")
+        out = [
+            P.Assign((acc, ), self.const(acc_type, 0)),
+            P.Assign((pa, ), self.address(a, self.linear((m, k), (k * trips, 1) if self.chance(0.7) else (1, m)))),
+            P.Assign((pb, ), self.address(b, self.linear((k, n), (n, 1) if self.chance(0.7) else (1, k))))
+        ]
+        ptr = lambda name, s: make("var", name=name, type=Type("*" + d, s))
+        col = out[1].value.args[1].args[1].op == "mul"
+        move = lambda name, s, by: P.Assign((name, ), make("addptr", ptr(name, s), self.const(Type("int32"), by)))
+        attrs = {"precision": self.pick(("ieee", "tf32"))} if d == "float32" else {}
+        dot = make("dot", make("load", ptr(pa, (m, k))), make("load", ptr(pb, (k, n))),
+                   make("var", name=acc, type=acc_type), **attrs)
+        body = [P.Assign((acc, ), dot), move(pa, (m, k), k * m if col else k), move(pb, (k, n), k * n)]
+        c = lambda v: self.const(Type("int32"), v)
+        return out + [P.For(self.fresh("i"), c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {})]
+
+    # Helpers
+
+    def helper(self, types, d):
+        """A call of a new helper that returns values of `types`."""
+        need(len(self.functions) < 6 and not (self.depth > 2))
+        noinline = "noinline" in self.features and self.chance(0.5)
+        ok = [n for n, t in self.scope.items() if t.dtype in P.NUMPY and (not noinline or t.shape == ())]
+        chosen = [self.pick(ok) for _ in range(self.number(0, min(3, len(ok))))] if ok else []
+        args = [self.var(n) for n in chosen] or [self.const(Type("int32"))]
+        name = f"f{len(self.functions)}"
+        f = P.Function(name, tuple(f"{name}_{k}" for k in range(len(args))), [], noinline)
+        self.functions.append(f)
+        outer = self.scope, self.kernel_level, self.depth, self.work
+        self.scope = dict(zip(f.parameters, (a.type for a in args)))
+        self.kernel_level, self.depth, self.work = False, self.depth + 2, []
+        try:
+            f.body = self.block(self.number(0, 3))
+            if self.chance(0.4):
+                f.body.append(P.If(self.expr(Type("int1"), 2), [P.Return(tuple(self.expr(t, 1) for t in types))], []))
+            f.body.append(P.Return(tuple(self.expr(t, d) for t in types)))
+        finally:
+            self.scope, self.kernel_level, self.depth, self.work = outer
+        return make("call", *args, function=name, types=types)
+
+    # The whole
+
+    def program(self):
+        if self.features & {"in_place", "atomic"}:
+            for _ in range(self.number(1, 2)):
+                dtype = self.pick([d for d in self.dtypes if d != "int1"])
+                aliases = [self.pick((1, 8, 16, 64))] if "alias" in self.features else []
+                name = self.add_buffer("w", dtype, REGION * self.programs, self.pick(
+                    ("edge", "wide", "small", "count")), aliases)
+                self.work.append((name, dtype))
+        body = self.block(self.number(2, 9))
+        unused = [n for n in self.assignable() if not self.uses.get(n)]
+        last = [n for n in self.assignable() if n not in unused][-3:]
+        for n in (unused + last)[:6]:
+            body.append(self.output(self.var(n)))
+        if not any(isinstance(s, (P.Store, P.BlockStore)) for s in P.walk(body)):
+            body.append(self.output(self.expr(self.random_type(), 2)))
+        return P.Program(self.buffers, self.arguments, self.functions, body, self.grid, self.options)
+
+
+Generator.CHOICES = [getattr(Expressions, n) for n in dir(Expressions) if n.startswith("x_")]
+Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressions.x_literal, Expressions.x_compare
+                                                   ] * 2
+Generator.CHOICES += [Accesses.x_load] * 3
+Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
+Generator.STATEMENTS += [Generator.s_assign
+                         ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
+
+
+def drop_statement(p, s):
+    """`p` without s; names that it defines get a constant instead."""
+    if isinstance(s, P.Assign):
+        types = s.value.type if isinstance(s.value.type, tuple) else (s.value.type, )
+        if any(t.is_pointer for t in types):
+            raise Invalid("a pointer")
+        return P.substitute(
+            p, statements={id(s): [P.Assign((n, ), make("const", value=1, type=t)) for n, t in zip(s.names, types)]})
+    return P.substitute(p, statements={id(s): []})
+
+
+def repair(p, u):
+    """`p` with what the reference refused replaced by something else."""
+    if u.barrier:
+        return P.substitute(p, statements={id(u.statement): [P.Barrier(), u.statement]})
+    e = u.node
+    if not isinstance(e, P.E) or isinstance(e.type, tuple) or e.type.is_pointer or e.type.dtype.startswith("literal"):
+        return drop_statement(p, u.statement)
+    same = next((a for a in e.args if a.type == e.type), None)
+    return P.substitute(p, nodes={id(e): same if same is not None else make("const", value=1, type=e.type)})
+
+
+def prune(p):
+    """Without the helpers, arguments and buffers that nothing uses."""
+    while True:
+        called = {e.attrs["function"] for e in P.all_expressions(p) if "function" in e.attrs}
+        if all(f.name in called for f in p.functions):
+            break
+        p = replace(p, functions=[f for f in p.functions if f.name in called])
+    names = {e.attrs["name"] for e in P.all_expressions(p) if e.op == "var"}
+    arguments = [a for a in p.arguments if a.name in names]
+    used = {a.buffer for a in arguments}
+    return replace(p, arguments=arguments, buffers=[b for b in p.buffers if b.name in used])
+
+
+def generate(seed, without=()):
+    """(program, contents of its buffers after the launch). without: features that it may not have."""
+    for attempt in range(20):
+        try:
+            p = Generator(seed * 20 + attempt, without).program()
+            for _ in range(40):
+                try:
+                    p = prune(retype(p))
+                    memory, rounded = evaluate(p)
+                    break
+                except Undefined as u:
+                    p = repair(p, u)
+            else:
+                continue
+            if not any(isinstance(s, (P.Store, P.BlockStore, P.Effect)) for s in P.walk(p.body)):
+                continue
+            # Contraction changes nothing where no product is rounded.
+            p = replace(p, seed=seed, options=dict(p.options, enable_fp_fusion=not rounded and seed % 2 == 0))
+            return p, memory
+        except Invalid:
+            continue
+    raise RuntimeError(f"no program for seed {seed}")

@@ -1,0 +1,604 @@
+"""What a program means, by numpy: `evaluate(program)` gives the contents of its buffers after the launch.
+
+Programs of the grid run one after the other. Whatever does not have exactly one right result raises Undefined with the
+expression or statement that is to blame (see program.py). Values are numpy arrays, of rank 0 for scalars; a pointer is
+Pointer(argument, element indices). Combine functions of reductions are evaluated for all their
+elements at once: an `if` on an array executes both sides, each under its mask."""
+import numpy as np
+import program as P
+from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, shift)
+from memory import Memory, Pointer
+from program import NAME, NUMPY
+
+STEPS = 3000
+
+
+class Finished(Exception):
+    pass
+
+
+class Frame:
+    """A call: its names; results and the elements that have returned already (None: no element, or all)."""
+
+    def __init__(self, names):
+        self.names, self.results, self.done = names, None, None
+
+
+class Reference:
+
+    def __init__(self, p):
+        self.p = p
+        self.memory = Memory(p)
+        self.steps = 0
+        self.mask = None
+        self.exact = 0
+        self.rounded = False
+        self.position = None
+
+    def run(self):
+        names = {
+            a.name: Pointer(k, np.int64(0)) if a.buffer else np.asarray(a.value, np.int32)
+            for k, a in enumerate(self.p.arguments)
+        }
+        grid = tuple(self.p.grid) + (1, ) * (3 - len(self.p.grid))
+        for z in range(grid[2]):
+            for y in range(grid[1]):
+                for x in range(grid[0]):
+                    self.grid, self.pid = grid, (x, y, z)
+                    self.memory.begin(1 + x + grid[0] * (y + grid[1] * z))
+                    try:
+                        self.block(self.p.body, Frame(dict(names)))
+                    except Finished:
+                        pass
+        if self.rounded and self.p.options.get("enable_fp_fusion"):
+            raise Undefined("products are rounded and may be contracted")
+        return self.memory.arrays
+
+    # Statements
+
+    def block(self, body, f):
+        for s in body:
+            if f.results is not None and (f.done is None or f.done.all()):
+                return
+            self.statement(s, f)
+
+    def statement(self, s, f):
+        self.steps += 1
+        if self.steps > STEPS:
+            raise Undefined("runs for too long", s)
+        try:
+            STATEMENTS[type(s)](self, s, f)
+        except Undefined as u:
+            if u.node is None:
+                u.node = s
+            if u.statement is None:
+                u.statement = s
+            raise
+
+    def assign(self, s, f):
+        v = self.value(s.value, f)
+        if len(s.names) == 1:
+            f.names[s.names[0]] = v
+        else:
+            f.names.update(zip(s.names, v))
+
+    def store(self, s, f):
+        p, v = self.value(s.pointer, f), self.value(s.value, f)
+        self.memory.store(p, v, None if s.mask is None else self.value(s.mask, f))
+
+    def block_store(self, s, f):
+        p, v = self.value(s.pointer, f), self.value(s.value, f)
+        p, inside = self.block_address(p, v.shape, s.attrs, [self.value(o, f) for o in s.offsets])
+        self.memory.store(p, v, inside)
+
+    def effect(self, s, f):
+        e = s.value
+        if e.op == "atomic":
+            args = [self.value(a, f) for a in e.args]
+            self.memory.atomic(e.attrs["kind"], *args, result=False)
+        else:
+            self.value(e, f)
+
+    def loop(self, s, f):
+        start, stop, step = (int(self.value(e, f)) for e in (s.start, s.stop, s.step))
+        if step == 0 or (step < 0 and s.step.op != "const"):
+            raise Undefined("a step that is not positive", s.step)
+        for i in range(start, stop, step):
+            f.names[s.name] = np.asarray(i, np.int32)
+            self.block(s.body, f)
+        f.names.pop(s.name, None)
+
+    def while_(self, s, f):
+        while bool(self.value(s.condition, f)):
+            self.steps += 1
+            if self.steps > STEPS:
+                raise Undefined("runs for too long", s)
+            self.block(s.body, f)
+
+    def if_(self, s, f):
+        c = np.asarray(self.value(s.condition, f)) != 0
+        if c.ndim == 0:
+            return self.scoped(s.then if c else s.other, f)
+        outer, before = self.mask, dict(f.names)
+        active = c if outer is None else c & outer
+        self.mask = active
+        self.scoped(s.then, f)
+        then, f.names = f.names, dict(before)
+        self.mask = ~c if outer is None else ~c & outer
+        self.scoped(s.other, f)
+        for n in before:
+            f.names[n] = np.where(c, then[n], f.names[n])
+        self.mask = outer
+        if f.done is not None:
+            self.mask = ~f.done if outer is None else outer & ~f.done
+
+    def scoped(self, body, f):
+        """New names do not outlive the block; old ones keep what was assigned."""
+        before = set(f.names)
+        self.block(body, f)
+        for n in set(f.names) - before:
+            del f.names[n]
+
+    def return_(self, s, f):
+        values = [self.value(v, f) for v in s.values]
+        if not values:
+            raise Finished
+        if self.mask is None or f.results is None and self.mask.ndim == 0:
+            f.results, f.done = values, None
+            return
+        m = self.mask
+        if f.results is None:
+            f.results, f.done = [np.where(m, v, v) for v in values], m
+        else:
+            f.results = [np.where(m & ~f.done, v, r) for v, r in zip(values, f.results)]
+            f.done = f.done | m
+
+    def barrier(self, s, f):
+        self.memory.barrier()
+
+    # Expressions
+
+    def value(self, e, f):
+        if e.op == "var":
+            try:
+                return f.names[e.attrs["name"]]
+            except KeyError:
+                raise Undefined("no value", e) from None
+        try:
+            if e.op == "ternary":
+                c = np.asarray(self.value(e.args[0], f)) != 0
+                if c.ndim == 0:
+                    return self.value(e.args[1 if c else 2], f)
+                return np.where(c, self.value(e.args[1], f), self.value(e.args[2], f))
+            args = [self.value(a, f) for a in e.args]
+            return VALUES[e.op](self, e, args)
+        except Undefined as u:
+            if u.node is None:
+                u.node = e
+            raise
+
+    def call(self, name, args):
+        fn = self.p.function(name)
+        f = Frame(dict(zip(fn.parameters, args)))
+        outer = self.mask
+        self.block(fn.body, f)
+        self.mask = outer
+        if f.results is None:
+            raise Undefined("no result")
+        return f.results
+
+    def elementwise(self, name, args):
+        """The function for every element of arrays of one shape, in which no `if` is uniform."""
+        outer, self.mask = self.mask, None
+        self.exact += 1
+        try:
+            shape = np.broadcast_shapes(*(a.shape for a in args))
+            return [np.broadcast_to(r, shape) for r in self.call(name, args)]
+        finally:
+            self.mask = outer
+            self.exact -= 1
+
+    def reduce(self, name, xs, axis):
+        """Folds of several orders, which must agree: the language leaves the order open."""
+        xs = [np.moveaxis(x.reshape(-1) if axis is None else x, 0 if axis is None else axis, 0) for x in xs]
+        n = xs[0].shape[0]
+        combine = lambda a, b: self.elementwise(name, list(a) + list(b))
+        results = []
+        for order in (range(n), range(n - 1, -1, -1)):
+            acc = None
+            for i in order:
+                x = [v[i] for v in xs]
+                acc = x if acc is None else combine(acc, x)
+            results.append(acc)
+        for halves in (True, False):
+            v = xs
+            while v[0].shape[0] > 1:
+                h = v[0].shape[0] // 2
+                v = combine([a[:h] for a in v], [a[h:]
+                                                 for a in v]) if halves else combine([a[0::2]
+                                                                                      for a in v], [a[1::2] for a in v])
+            results.append([a[0] for a in v])
+        for r in results[1:]:
+            if any((bits_of(a) != bits_of(b)).any() for a, b in zip(r, results[0])):
+                raise Undefined("the result depends on the order of combination")
+        return results[0]
+
+    def scan(self, name, xs, axis, reverse):
+        turn = lambda x: np.flip(x, 0) if reverse else x
+        xs = [turn(np.moveaxis(x, axis, 0)) for x in xs]
+        n = xs[0].shape[0]
+        combine = lambda a, b: self.elementwise(name, list(a) + list(b))
+        acc = [x[0] for x in xs]
+        rows = [acc]
+        for i in range(1, n):
+            acc = combine(acc, [x[i] for x in xs])
+            rows.append(acc)
+        out = [np.stack([r[k] for r in rows]) for k in range(len(xs))]
+        tree, d = xs, 1
+        while d < n:
+            later = combine([a[:-d] for a in tree], [a[d:] for a in tree])
+            tree = [np.concatenate([a[:d], b]) for a, b in zip(tree, later)]
+            d *= 2
+        if any((bits_of(a) != bits_of(b)).any() for a, b in zip(out, tree)):
+            raise Undefined("the combine function is not associative")
+        return [np.moveaxis(turn(o), 0, axis) for o in out]
+
+    def block_address(self, p, block, at, offsets):
+        """Element addresses of a block, and which are inside its extents."""
+        rank = len(block)
+        index, inside = np.zeros(block, np.int64), np.ones(block, bool)
+        for k in range(rank):
+            c = int(offsets[k]) + np.arange(block[k], dtype=np.int64).reshape(
+                [-1 if i == k else 1 for i in range(rank)])
+            inside = inside & (c >= 0) & (c < at["shape"][k])
+            index = index + c * at["strides"][k]
+        return Pointer(p.argument, p.index + index), inside
+
+
+def multiple(xs):
+    return xs[0] if len(xs) == 1 else xs
+
+
+VALUES = {}
+
+
+def means(*names):
+
+    def add(f):
+        for n in names:
+            VALUES[n] = f
+        return f
+
+    return add
+
+
+@means("const")
+def _(r, e, a):
+    t = e.attrs["type"]
+    with np.errstate(all="ignore"):
+        return np.full(t.shape, e.attrs["value"]).astype(NUMPY[t.dtype])
+
+
+@means("literal")
+def _(r, e, a):
+    return e.attrs["value"]
+
+
+@means("arange")
+def _(r, e, a):
+    return np.arange(e.attrs["start"], e.attrs["end"], dtype=np.int32)
+
+
+@means("pid", "nprog")
+def _(r, e, a):
+    return np.asarray((r.pid if e.op == "pid" else r.grid)[e.attrs["axis"]], np.int32)
+
+
+@means("add", "sub", "mul", "div", "mod", "and", "or", "xor")
+def _(r, e, a):
+    x, y = literals(a)
+    out = binary(e.op, x, y, r.mask, r.exact)
+    if e.op == "mul" and not r.rounded and out.dtype not in INTEGERS:
+        r.rounded = count_rounding(x, y, out)
+    return out
+
+
+INTEGERS = {NUMPY[n] for n in P.INTS + ("int1", )}
+
+
+def literals(a):
+    """A Python number takes the other operand's type; two types are promoted."""
+    x, y = a
+    if not isinstance(x, np.ndarray):
+        x = x if isinstance(x, np.generic) else np.asarray(x, y.dtype)
+    if not isinstance(y, np.ndarray):
+        y = y if isinstance(y, np.generic) else np.asarray(y, x.dtype)
+    if x.dtype != y.dtype:
+        from check import promote
+        t = NUMPY[promote(NAME[x.dtype], NAME[y.dtype])]
+        x, y = cast(x, t, None), cast(y, t, None)
+    return np.asarray(x), np.asarray(y)
+
+
+@means("shl", "shr")
+def _(r, e, a):
+    return shift(e.op, *literals(a), r.mask)
+
+
+@means("lt", "le", "gt", "ge", "eq", "ne")
+def _(r, e, a):
+    return compare(e.op, *literals(a))
+
+
+@means("min", "max")
+def _(r, e, a):
+    x, y = a
+    if NAME[x.dtype] == "bfloat16":
+        x, y = x.astype(np.float32), y.astype(np.float32)
+    return extremum(x, y, e.op == "min")
+
+
+@means("div_rn")
+def _(r, e, a):
+    return a[0] / a[1]
+
+
+@means("umulhi")
+def _(r, e, a):
+    t, n = a[0].dtype, a[0].dtype.itemsize * 8
+    u = np.dtype(f"u{n // 8}")
+    x, y = (np.asarray(v).astype(u).astype(object) for v in a)
+    return np.asarray((x * y) >> n).astype(u).astype(t)
+
+
+@means("neg")
+def _(r, e, a):
+    return np.negative(a[0]) if a[0].dtype.kind != "u" else (np.zeros((), a[0].dtype) - a[0])
+
+
+@means("abs")
+def _(r, e, a):
+    return np.abs(a[0]).astype(a[0].dtype)
+
+
+@means("not")
+def _(r, e, a):
+    return np.invert(a[0])
+
+
+@means("floor", "ceil", "sqrt_rn")
+def _(r, e, a):
+    return {"floor": np.floor, "ceil": np.ceil, "sqrt_rn": np.sqrt}[e.op](a[0])
+
+
+@means("cast")
+def _(r, e, a):
+    return cast(a[0], NUMPY[e.attrs["to"]], r.mask)
+
+
+@means("bitcast")
+def _(r, e, a):
+    x = np.asarray(a[0])
+    if NAME[x.dtype] not in P.INTS and np.isnan(x.astype(np.float32)).any():
+        raise Undefined("the bits of a NaN")
+    return np.ascontiguousarray(x).view(NUMPY[e.attrs["to"]]).reshape(x.shape)
+
+
+@means("where")
+def _(r, e, a):
+    if isinstance(a[1], Pointer):
+        raise Undefined("pointers by where")
+    x, y = literals(a[1:])
+    return np.where(a[0], x, y)
+
+
+@means("addptr")
+def _(r, e, a):
+    return Pointer(a[0].argument, a[0].index + np.asarray(a[1]).astype(np.int64))
+
+
+@means("load")
+def _(r, e, a):
+    if len(a) == 1:
+        return r.memory.load(a[0])
+    m = np.broadcast_to(a[1], np.shape(a[0].index))
+    return r.memory.load(a[0], m, a[2])
+
+
+@means("block_load")
+def _(r, e, a):
+    p, inside = r.block_address(a[0], e.type.shape, e.attrs, a[1:])
+    return r.memory.load(p, inside, 0)
+
+
+@means("atomic")
+def _(r, e, a):
+    return r.memory.atomic(e.attrs["kind"], *a, result=True)
+
+
+@means("reshape")
+def _(r, e, a):
+    return a[0].reshape(e.attrs["shape"])
+
+
+@means("permute")
+def _(r, e, a):
+    return a[0].transpose(e.attrs["dims"])
+
+
+@means("expand")
+def _(r, e, a):
+    if isinstance(a[0], Pointer):
+        return Pointer(a[0].argument, np.expand_dims(a[0].index, e.attrs["axis"]))
+    return np.expand_dims(a[0], e.attrs["axis"])
+
+
+@means("broadcast", "splat")
+def _(r, e, a):
+    if isinstance(a[0], Pointer):
+        return Pointer(a[0].argument, np.broadcast_to(a[0].index, e.attrs["shape"]))
+    return np.broadcast_to(a[0], e.attrs["shape"])
+
+
+@means("ravel")
+def _(r, e, a):
+    return a[0].reshape(-1)
+
+
+@means("flip")
+def _(r, e, a):
+    return np.flip(a[0], e.attrs["axis"])
+
+
+@means("join")
+def _(r, e, a):
+    return np.stack(a, -1)
+
+
+@means("interleave")
+def _(r, e, a):
+    s = np.stack(a, -1)
+    return s.reshape(s.shape[:-2] + (-1, ))
+
+
+@means("cat")
+def _(r, e, a):
+    return np.concatenate(a, e.attrs["axis"])
+
+
+@means("split")
+def _(r, e, a):
+    return [np.asarray(a[0][..., 0]), np.asarray(a[0][..., 1])]
+
+
+@means("split_part")
+def _(r, e, a):
+    return np.asarray(a[0][..., e.attrs["part"]])
+
+
+@means("gather")
+def _(r, e, a):
+    n = a[0].shape[e.attrs["axis"]]
+    if ((a[1] < 0) | (a[1] >= n)).any():
+        raise Undefined("gather out of range")
+    return np.take_along_axis(a[0], a[1].astype(np.int64), e.attrs["axis"])
+
+
+@means("sum")
+def _(r, e, a):
+    x = a[0]
+    axis, keep = e.attrs["axis"], e.attrs["keep"]
+    if x.dtype in INTEGERS:
+        t = x.dtype if x.dtype.itemsize >= 4 else np.dtype(np.int32 if x.dtype.kind == "i" else np.uint32)
+        return np.asarray(np.sum(x, axis=axis, keepdims=keep, dtype=t))
+    return exact_sum(x, axis, keep)
+
+
+@means("amax", "amin")
+def _(r, e, a):
+    f = np.fmax if e.op == "amax" else np.fmin
+    out = np.asarray(f.reduce(a[0], axis=e.attrs["axis"], keepdims=e.attrs["keep"]))
+    if out.dtype.kind == "f" and (out == 0).any() and (np.signbit(a[0]) & (a[0] == 0)).any():
+        raise Undefined("either zero may win")
+    return out
+
+
+@means("xor_sum", "reduce_or")
+def _(r, e, a):
+    f = np.bitwise_xor if e.op == "xor_sum" else np.bitwise_or
+    return np.asarray(f.reduce(a[0], axis=e.attrs["axis"], keepdims=e.attrs["keep"]))
+
+
+@means("argmax", "argmin")
+def _(r, e, a):
+    return np.asarray((np.argmax if e.op == "argmax" else np.argmin)(a[0], e.attrs["axis"])).astype(np.int32)
+
+
+@means("cumsum", "cumprod")
+def _(r, e, a):
+    axis = e.attrs["axis"]
+    x = np.flip(a[0], axis) if e.attrs["reverse"] else a[0]
+    y = (np.cumsum if e.op == "cumsum" else np.cumprod)(x, axis, dtype=x.dtype)
+    return np.flip(y, axis) if e.attrs["reverse"] else y
+
+
+@means("sort", "topk")
+def _(r, e, a):
+    s = np.sort(a[0], -1)
+    if e.op == "topk":
+        return s[..., ::-1][..., :e.attrs["k"]]
+    return s[..., ::-1] if e.attrs["descending"] else s
+
+
+@means("histogram")
+def _(r, e, a):
+    n = e.attrs["bins"]
+    if ((a[0] < 0) | (a[0] >= n)).any():
+        raise Undefined("histogram out of range")
+    return np.bincount(a[0].astype(np.int64), minlength=n).astype(np.int32)
+
+
+@means("dot")
+def _(r, e, a):
+    x, y = a[:2]
+    acc = a[2] if len(a) > 2 else None
+    out = NUMPY[e.type.dtype]
+    if x.dtype == np.int8:
+        z = np.matmul(x.astype(np.int64), y.astype(np.int64))
+        return (z + (0 if acc is None else acc)).astype(np.int32)
+    # fp8 is accumulated in fewer bits by some instructions; tf32 keeps 11 bits of the operands.
+    width = 13 if x.dtype.itemsize == 1 else {"float16": 11, "float32": 24, "float64": 53}[e.type.dtype]
+    from arithmetic import granularity
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    with np.errstate(all="ignore"):
+        total = np.matmul(np.abs(x), np.abs(y)) + (0 if acc is None else np.abs(acc.astype(np.float64)))
+    if not np.isfinite(total).all():
+        raise Undefined("dot of infinities")
+    unit = granularity(x) * granularity(y)
+    if acc is not None:
+        unit = min(unit, granularity(acc.astype(np.float64)))
+    limit = 11 if NAME[a[0].dtype] == "float32" and e.attrs.get("precision") != "ieee" else 60
+    if (total > unit * 2.0**width).any() or any(np.abs(v).max() > granularity(v) * 2.0**limit for v in (x, y)):
+        raise Undefined("dot is not exact")
+    z = np.matmul(x, y)
+    return ((z if acc is None else z + acc.astype(np.float64)) + 0.0).astype(out)
+
+
+@means("call")
+def _(r, e, a):
+    return multiple(r.call(e.attrs["function"], a))
+
+
+@means("reduce")
+def _(r, e, a):
+    axis = e.attrs["axis"]
+    out = r.reduce(e.attrs["function"], a, axis)
+    if e.attrs["keep"]:
+        out = [np.reshape(o, [1] * a[0].ndim) if axis is None else np.expand_dims(o, axis) for o in out]
+    return multiple([np.asarray(o) for o in out])
+
+
+@means("scan")
+def _(r, e, a):
+    return multiple(r.scan(e.attrs["function"], a, e.attrs["axis"], e.attrs["reverse"]))
+
+
+STATEMENTS = {
+    P.Assign: Reference.assign,
+    P.Store: Reference.store,
+    P.BlockStore: Reference.block_store,
+    P.Effect: Reference.effect,
+    P.For: Reference.loop,
+    P.While: Reference.while_,
+    P.If: Reference.if_,
+    P.Return: Reference.return_,
+    P.Barrier: Reference.barrier,
+}
+
+
+def evaluate(p):
+    """(name -> contents of the buffer after the launch, whether a product was rounded); Undefined if there is no one
+    answer."""
+    r = Reference(p)
+    with np.errstate(all="ignore"):
+        return r.run(), r.rounded

@@ -1,0 +1,261 @@
+"""Runs programs on a device and compares every buffer with the reference: `run.py --seeds A..B [--device D] [--print]`.
+
+`Worker` does so in a process of its own, so that a crash or a hang is a result too."""
+import argparse
+import itertools
+import linecache
+import multiprocessing
+import os
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import numpy as np
+import text
+from arithmetic import bits_of
+from data import fill
+from generate import generate
+from program import Argument, Buffer, Program
+
+GUARD = 64
+_number = itertools.count()
+
+
+@dataclass
+class Failure:
+    """kind: "wrong" (another result), "error" (an exception), "crash" (the process died), "hang"; "generator": of our
+    own."""
+    kind: str
+    text: str
+
+    def signature(self):
+        """What must stay while the program is made smaller."""
+        if self.kind != "error":
+            return self.kind
+        lines = [line for line in self.text.splitlines() if line.strip()] or [""]
+        line = next((line.partition("error: ")[2] for line in lines if "error: " in line), lines[-1])
+        return "error: " + re.sub(r"[`'\"][^`'\"]*[`'\"]|[a-z]+\d+\w*|\d+", "#", line)[:160]
+
+
+def jit(source):
+    """The function `kernel` of a text that is in no file."""
+    import tegula
+    import tegula.language as tl
+    name = f"<random program {next(_number)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    space = {"tegula": tegula, "tl": tl, "__name__": "random_program"}
+    exec(compile(source, name, "exec"), space)
+    return space["kernel"]
+
+
+def allocate(b):
+    """(the memory with guards, the buffer in it). 64 bytes stand between them, so that alignment is a buffer's own."""
+    data = fill(b.recipe, b.dtype, b.size, b.seed)
+    raw = np.full(2 * GUARD + data.nbytes + 256, 0xa5, np.uint8)
+    start = GUARD + (-(raw.ctypes.data + GUARD)) % 128
+    inside = raw[start:start + data.nbytes].view(data.dtype)
+    inside[:] = data
+    return raw, start, inside
+
+
+def difference(p, memory, held):
+    for b in p.buffers:
+        raw, start, actual = held[b.name]
+        expected = memory[b.name]
+        bad = np.flatnonzero(bits_of(actual) != bits_of(expected))
+        if bad.size:
+            i = int(bad[0])
+            return f"{b.name}[{i}]: got {actual[i]}, expected {expected[i]} ({bad.size} of {b.size} differ)"
+        if (raw[:start] != 0xa5).any() or (raw[start + actual.nbytes:] != 0xa5).any():
+            return f"{b.name}: memory beside it was written"
+    return None
+
+
+def check(p, memory, device, times=1):
+    """None if `p` leaves `memory` on `device`, else a Failure. A text, if the program does not fit the device."""
+    import tegula
+    source = text.kernel(p)
+    try:
+        kernel = jit(source)
+        for _ in range(times):
+            held = {b.name: allocate(b) for b in p.buffers}
+            args = [held[a.buffer][2][a.offset:] if a.buffer else a.value for a in p.arguments]
+            launch(kernel, p, args, device)
+            bad = difference(p, memory, held)
+            if bad:
+                return Failure("wrong", bad)
+    except tegula.OutOfResources as e:
+        return f"skipped: {e}"
+    except Exception as e:
+        return Failure("error", f"{type(e).__name__}: {e}")
+    finally:
+        for name in [n for n in linecache.cache if n.startswith("<random program")]:
+            del linecache.cache[name]
+    return None
+
+
+def launch(kernel, p, args, device):
+    if not device.startswith("cuda"):
+        kernel[tuple(p.grid)](*args, device=device, **p.options)
+        return
+    from tegula.testing import Mirror
+    with Mirror(device) as m:
+        kernel[tuple(p.grid)](*m.to(tuple(args)), device=device, **p.options)
+
+
+# In a process of its own ---------------------------------------------------------------------------------------------
+
+
+def serve(pipe, log, target):
+    """Child: answers ("seed", seed, devices) and ("program", program, memory, device, times) until the pipe closes."""
+    quiet = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    # Kernels of random programs come once.
+    os.environ["TEGULA_CACHE_DIR"] = ""
+    if target:
+        os.environ["TEGULA_CPU_TARGET"] = target
+    while True:
+        try:
+            what, *rest = pipe.recv()
+        except EOFError:
+            return
+        if what == "available":
+            pipe.send(("done", available(*rest)))
+        elif what == "seed":
+            seed, devices, without = rest
+            out = {}
+            try:
+                p, memory = generate(seed, without)
+            except Exception:
+                out, devices = {d: Failure("generator", traceback.format_exc()) for d in devices}, ()
+            for d in devices:
+                pipe.send(("at", d))
+                out[d] = check(p, memory, d)
+            pipe.send(("done", out))
+        else:
+            p, memory, device, times = rest
+            pipe.send(("done", check(p, memory, device, times)))
+
+
+def available(device):
+    """None if the machine has the device, else why not."""
+    p, memory = Program([Buffer("o0", "int32", 1, "zero")], [Argument("o0", "o0")], [], []), {
+        "o0": np.zeros(1, np.int32)
+    }
+    try:
+        launch(jit(text.kernel(p)), p, [memory["o0"]], device)
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return None
+
+
+class Worker:
+    """A child that checks programs; started again after it died, hung for `timeout` seconds, or served `life` requests.
+    target: the instruction set of cpu (TEGULA_CPU_TARGET)."""
+
+    def __init__(self, timeout=60, life=2000, log=os.devnull, target=""):
+        self.timeout, self.life, self.log, self.target = timeout, life, log, target
+        self.process = None
+
+    def start(self):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, self.log, self.target), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.left = self.life
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+            self.process = None
+
+    def ask(self, request):
+        """(answer, None) or (Failure, device it happened on)."""
+        if not self.process or self.left <= 0:
+            self.stop()
+            self.start()
+        self.left -= 1
+        device = None
+        try:
+            self.pipe.send(request)
+            while True:
+                if not self.pipe.poll(self.timeout):
+                    self.stop()
+                    return Failure("hang", f"no answer for {self.timeout} s"), device
+                what, value = self.pipe.recv()
+                if what == "done":
+                    return value, None
+                device = value
+        except (EOFError, OSError):
+            self.process.join(5)
+            code = self.process.exitcode
+            self.stop()
+            return Failure("crash", f"the process ended with {code}"), device
+
+    def seed(self, seed, devices, without=()):
+        """device -> None, Failure or a text (skipped), for the program of a seed."""
+        out, rest = {}, list(devices)
+        while rest:
+            answer, device = self.ask(("seed", seed, rest, without))
+            if not isinstance(answer, Failure):
+                out.update(answer)
+                break
+            # Devices before the one that killed it were right, or they are asked again.
+            if device is None:
+                out.update({d: Failure(answer.kind, f"in the generator: {answer.text}") for d in rest})
+                break
+            out[device] = answer
+            rest.remove(device)
+        return out
+
+    def program(self, p, memory, device, times=1):
+        answer, _ = self.ask(("program", p, memory, device, times))
+        return answer
+
+
+def seeds(text_):
+    a, _, b = text_.partition("..")
+    return range(int(a), int(b) if b else int(a) + 1)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("--seeds", type=seeds, required=True, help="A..B (without B), or one")
+    a.add_argument("--device", default="cpu")
+    a.add_argument("--without", default="", help="features of generate.py to leave out, with commas")
+    a.add_argument("--print", action="store_true", help="the text of each program")
+    o = a.parse_args()
+    failed = 0
+    for s in o.seeds:
+        p, memory = generate(s, o.without.split(","))
+        if o.print:
+            print(describe(p))
+        r = check(p, memory, o.device)
+        if isinstance(r, Failure):
+            failed += 1
+            print(f"seed {s}: {r.kind}: {r.text}", flush=True)
+    print(f"{len(o.seeds) - failed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+def describe(p):
+    """The program's text with what the launch gets."""
+    out = [text.kernel(p)]
+    for x in p.arguments:
+        b = p.buffer(x.buffer) if x.buffer else None
+        out.append(f"# {x.name} = " +
+                   (f"{b.dtype}[{b.size}] ({b.recipe}, seed {b.seed})" +
+                    (f" from {b.name}[{x.offset}]" if x.offset or x.name != b.name else "") if b else str(x.value)))
+    out.append(f"# grid {tuple(p.grid)}, {', '.join(f'{k}={v}' for k, v in p.options.items())}")
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,351 @@
+"""Makes a failing program smaller for as long as it fails in the same way: `shrink.py --seed S [--device D]`.
+
+Every candidate is typed anew and evaluated by the reference, so that what is left is a program with one right
+result."""
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import program as P
+import text
+from arithmetic import Undefined
+from check import Invalid, make, retype
+from generate import drop_statement, generate, prune
+from program import E, Type
+from reference import evaluate
+
+
+def size(p):
+    """What shrinking makes smaller, the most important first."""
+    nodes = list(P.all_expressions(p))
+    elements = sum(t.numel for e in nodes for t in (e.type if isinstance(e.type, tuple) else (e.type, )))
+    rank = sum({"var": 0, "const": 1, "literal": 1}.get(e.op, 2) for e in nodes)
+    numbers = sum(
+        abs(float(e.attrs["value"])) for e in nodes
+        if e.op in ("const", "literal") and abs(float(e.attrs["value"])) < 1e30)
+    memory = sum(b.size + RECIPE_COST.get(b.recipe, 3) for b in p.buffers)
+    grid = sum(p.grid)
+    return (P.lines(p), len(nodes), rank, len(p.functions), len(p.arguments), elements, grid, len(p.options), memory,
+            numbers, len(text.kernel(p)))
+
+
+RECIPE_COST = {"count": 0, "zero": 1, "small": 2}
+
+
+class Shrinker:
+    """fails(program, memory) -> whether it still fails in the same way."""
+
+    def __init__(self, p, fails, seconds=120):
+        self.p, self.fails = p, fails
+        self.size = size(p)
+        self.end = time.monotonic() + seconds
+        self.tried = 0
+        self.seen = set()
+
+    def late(self):
+        return time.monotonic() > self.end
+
+    def attempt(self, build):
+        """Takes the candidate that `build` gives if it is smaller and fails."""
+        if self.late():
+            return False
+        try:
+            p = prune(retype(build()))
+            s = size(p)
+            if s >= self.size:
+                return False
+            key = (text.kernel(p), p.grid, str(p.options), str(p.buffers), str(p.arguments))
+            if key in self.seen:
+                return False
+            self.seen.add(key)
+            memory, rounded = evaluate(p)
+        except (Invalid, Undefined, RecursionError):
+            return False
+        self.tried += 1
+        if not self.fails(p, memory):
+            return False
+        self.p, self.size = p, s
+        return True
+
+    def run(self):
+        passes = (self.options, self.statements, self.unwrap, self.calls, self.expressions, self.inline, self.extents,
+                  self.numbers, self.memory, self.dtypes)
+        while not self.late():
+            before = self.size
+            for f in passes:
+                f()
+            if self.size == before:
+                break
+        return self.p
+
+    # Passes
+
+    def options(self):
+        self.attempt(lambda: replace(self.p, grid=(1, )))
+        while any(n > 1 for n in self.p.grid) and self.attempt(
+                lambda: replace(self.p, grid=tuple(max(1, n // 2) for n in self.p.grid))):
+            pass
+        self.attempt(lambda: replace(self.p, options={}))
+        for k in list(self.p.options):
+            self.attempt(lambda: replace(self.p, options={n: v for n, v in self.p.options.items() if n != k}))
+
+    def statements(self):
+        """Deletes runs of statements, long ones first, then single ones whose names become constants."""
+        n = len(list(P.all_statements(self.p)))
+        length = max(1, n // 2)
+        while length:
+            k = 0
+            while k < len(list(P.all_statements(self.p))):
+                chosen = list(P.all_statements(self.p))[k:k + length]
+                if not self.attempt(lambda: P.substitute(self.p, statements={id(s): [] for s in chosen})):
+                    k += length
+            length //= 2
+        k = 0
+        while k < len(list(P.all_statements(self.p))):
+            s = list(P.all_statements(self.p))[k]
+            if not (isinstance(s, P.Assign) and self.attempt(lambda: drop_statement(self.p, s))):
+                k += 1
+
+    def unwrap(self):
+        """A loop or an `if` becomes its body."""
+        k = 0
+        while k < len(list(P.all_statements(self.p))):
+            s = list(P.all_statements(self.p))[k]
+            done = False
+            for b in P.blocks(s):
+                head = [P.Assign((s.name, ), s.start)] if isinstance(s, P.For) else []
+                done = done or self.attempt(lambda: P.substitute(self.p, statements={id(s): head + b}))
+            if isinstance(s, P.If) and s.other:
+                done = done or self.attempt(
+                    lambda: P.substitute(self.p, statements={id(s): [P.If(s.condition, s.then, [])]}))
+            if isinstance(s, P.For) and s.kind != "range":
+                done = done or self.attempt(
+                    lambda: P.substitute(self.p, statements={id(s): [P.For(s.name, s.start, s.stop, s.step, s.body)]}))
+            k += not done
+
+    def calls(self):
+        """A call of a helper that only returns becomes what it returns."""
+        for e in [e for e in P.all_expressions(self.p) if e.op == "call" and isinstance(e.type, Type)]:
+            f = self.p.function(e.attrs["function"])
+            if f and isinstance(f.body[0], P.Return):
+                self.attempt(lambda: P.substitute(
+                    self.p, nodes={id(e): bind(f.body[0].values[0], dict(zip(f.parameters, e.args)))}))
+        for f in list(self.p.functions):
+            if f.noinline:
+                self.attempt(lambda: replace(
+                    self.p, functions=[replace(g, noinline=False) if g.name == f.name else g
+                                       for g in self.p.functions]))
+
+    def expressions(self):
+        """An expression becomes one of its operands, a name, or a constant; outer ones first."""
+        k = 0
+        while not self.late():
+            nodes = list(P.all_expressions(self.p))
+            if k >= len(nodes):
+                break
+            e = nodes[k]
+            if not any(self.attempt(lambda: P.substitute(self.p, nodes={id(e): r})) for r in simpler(e)):
+                k += 1
+
+    def inline(self):
+        """Names become their values."""
+        k = 0
+        while k < len(list(P.all_statements(self.p))):
+            s = list(P.all_statements(self.p))[k]
+            k += 1
+            if isinstance(s, P.Assign) and len(s.names) == 1:
+                k -= self.attempt(lambda: P.substitute(
+                    self.p, statements={id(s): []}, edit=lambda e, args: bind(e, {s.names[0]: s.value}, args)))
+            if isinstance(s, P.Assign) and s.value.op == "split":
+                for i in (0, 1):
+                    part = E("split_part", s.value.args, {"part": i}, s.value.type[i])
+                    self.attempt(lambda: P.substitute(self.p, statements={id(s): [P.Assign((s.names[i], ), part)]}))
+            if isinstance(s, P.Assign):
+                # Another name for the same value.
+                others = [
+                    n for x in P.all_statements(self.p) if isinstance(x, P.Assign) for n in x.names if n != s.names[0]
+                ]
+                for n in sorted(set(others))[:6]:
+                    self.attempt(lambda: P.substitute(self.p,
+                                                      statements={id(s): []},
+                                                      edit=lambda e, args: bind(
+                                                          e, {s.names[0]: E("var", (), {"name": n}, e.type)}, args)))
+
+    def extents(self):
+        done = False
+        while not done and not self.late():
+            done = True
+            found = sorted(
+                {
+                    d
+                    for e in P.all_expressions(self.p)
+                    for t in (e.type if isinstance(e.type, tuple) else (e.type, ))
+                    for d in t.shape if d > 1
+                },
+                reverse=True)
+            cuts = [lambda d: d > 1] + [lambda d, n=n: d == n for n in found] + [lambda d, n=n: d >= n for n in found]
+            cuts += [lambda d, n=n, m=m: d in (n, m) for n in found for m in found if n > m]
+            for cut in cuts:
+                if self.attempt(lambda: halve(self.p, cut)):
+                    done = False
+                    break
+
+    def numbers(self):
+        for e in [e for e in P.all_expressions(self.p) if e.op in ("const", "literal")]:
+            v = e.attrs["value"]
+            # bools and infinities too
+            values = [type(v)(x)
+                      for x in (0, 1, 2, 3)] + ([v // 2, -(-v // 2), v - 1, v // 4] if isinstance(v, int) else [])
+            for x in values:
+                if abs(float(x)) < abs(float(v)) and self.attempt(
+                        lambda: P.substitute(self.p, nodes={id(e): E(e.op, (), dict(e.attrs, value=x), e.type)})):
+                    break
+
+    def memory(self):
+        for b in list(self.p.buffers):
+            change = lambda **kw: replace(self.p,
+                                          buffers=[replace(c, **kw) if c.name == b.name else c for c in self.p.buffers])
+            for r in ("count", "zero", "small"):
+                if b.recipe != r and self.attempt(lambda: change(recipe=r)):
+                    break
+            for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
+                if n < b.size and self.attempt(lambda: change(size=n)):
+                    break
+        for a in list(self.p.arguments):
+            for c in self.p.arguments:
+                if c.name != a.name and c.buffer == a.buffer:
+                    self.attempt(lambda: P.substitute(
+                        self.p, edit=lambda e, args: bind(e, {a.name: E("var", (), {"name": c.name}, e.type)}, args)))
+            for kw in [{"offset": 0}] if a.buffer else [{"value": v} for v in (0, 2, 3)]:
+                self.attempt(lambda: replace(
+                    self.p, arguments=[replace(x, **kw) if x.name == a.name else x for x in self.p.arguments]))
+
+    def dtypes(self):
+        """One dtype for another everywhere."""
+        for old in sorted(
+            {t.dtype
+             for e in P.all_expressions(self.p)
+             for t in (e.type if isinstance(e.type, tuple) else (e.type, ))}):
+            for new in ("int32", "float32"):
+                if old in P.NUMPY and old not in ("int32", "float32", "int1"):
+                    self.attempt(lambda: rename(self.p, old, new))
+
+
+def bind(e, values, args=None):
+    """e with names replaced."""
+    if e.op == "var" and e.attrs["name"] in values:
+        return values[e.attrs["name"]]
+    args = tuple(bind(a, values) for a in e.args) if args is None else args
+    return e if all(a is b for a, b in zip(args, e.args)) else E(e.op, args, e.attrs, e.type)
+
+
+def simpler(e):
+    """Expressions of the same type to try in place of e."""
+    if not isinstance(e.type, Type) or e.op in ("literal", "const") or e.type.dtype.startswith("literal"):
+        return []
+    inside = [x for x in P.walk_expression(e) if x is not e and x.type == e.type]
+    out = [x for x in inside if x.op == "var"][:3] + [x for x in inside if x.op != "var"][:6]
+    if e.op == "load" and len(e.args) == 3:
+        out.append(make("load", e.args[0]))
+    if e.op == "dot" and len(e.args) == 3:
+        out.append(E("dot", e.args[:2], e.attrs, e.type))
+    if e.op == "atomic" and len(e.args) == 3 and e.attrs["kind"] != "cas":
+        out.append(E("atomic", e.args[:2], e.attrs, e.type))
+    if e.op == "atomic" and e.attrs.get("sem"):
+        out.append(E("atomic", e.args, {"kind": e.attrs["kind"]}, e.type))
+    if not e.type.is_pointer and e.op != "var":
+        out += [E("const", (), {"value": v, "type": e.type}, e.type) for v in (0, 1)]
+    if e.type.is_pointer:
+        return out
+    # Through a conversion or a change of shape: the operands of operands.
+    return out
+
+
+def halve(p, cut):
+    """Every extent that `cut` holds for is halved."""
+    h = lambda s: tuple(d // 2 if d > 1 and cut(d) else d for d in s)
+
+    def leaf(e, args):
+        at = dict(e.attrs)
+        if e.op == "const":
+            at["type"] = Type(at["type"].dtype, h(at["type"].shape))
+        for k in ("shape", "block"):
+            if k in at and (k == "block" or e.op != "block_load"):
+                at[k] = h(at[k])
+        if e.op == "arange":
+            at["end"] = at["start"] + h((at["end"] - at["start"], ))[0]
+        for k in ("bins", "k"):
+            if k in at:
+                at[k] = h((at[k], ))[0]
+        return at
+
+    return retype(p, leaf)
+
+
+def rename(p, old, new):
+
+    def leaf(e, args):
+        at = dict(e.attrs)
+        if e.op == "const" and at["type"].dtype == old:
+            at["type"] = Type(new, at["type"].shape)
+        if at.get("to") == old:
+            at["to"] = new
+        return at
+
+    return retype(replace(p, buffers=[replace(b, dtype=new) if b.dtype == old else b for b in p.buffers]), leaf)
+
+
+def shrink(p, fails, seconds=120):
+    s = Shrinker(p, fails, seconds)
+    return s.run()
+
+
+def shrink_on(p, failure, device, seconds=120, timeout=20, target=""):
+    """(smallest program, its Failure) for a program that failed on `device`, tried in child processes."""
+    from run import Failure, Worker
+    worker = Worker(timeout=timeout, life=1000, target=target)
+    last = [failure]
+
+    def fails(candidate, memory):
+        # What is read before it was written is not wrong every time.
+        r = worker.program(candidate, memory, device, times=2)
+        if not isinstance(r, Failure) or r.signature() != failure.signature():
+            return False
+        last[0] = r
+        return True
+
+    try:
+        return shrink(p, fails, seconds), last[0]
+    finally:
+        worker.stop()
+
+
+def main():
+    from run import Failure, Worker, describe
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("--seed", type=int, required=True)
+    a.add_argument("--device", default="cpu")
+    a.add_argument("--seconds", type=float, default=120)
+    a.add_argument("--without", default="")
+    o = a.parse_args()
+    device, _, target = o.device.partition(":") if o.device.startswith("cpu:") else (o.device, "", "")
+    target = o.device if target else ""
+    p, memory = generate(o.seed, o.without.split(","))
+    worker = Worker(target=target)
+    failure = worker.program(p, memory, device, times=3)
+    worker.stop()
+    if not isinstance(failure, Failure):
+        print(f"seed {o.seed} does not fail on {o.device}" + (f" ({failure})" if failure else ""))
+        return 0
+    p, failure = shrink_on(p, failure, device, o.seconds, target=target)
+    print(describe(p))
+    print(f"# seed {o.seed} on {o.device}: {failure.kind}: {failure.text}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

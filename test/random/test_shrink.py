@@ -1,0 +1,248 @@
+"""The shrinker and the generator by themselves: bugs planted in a copy of the reference must be found and made
+small."""
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import check
+import program as P
+import reference
+import text
+from arithmetic import Undefined, bits_of
+from check import make
+from generate import generate
+from program import Argument, Buffer, Program, Type
+from run import Failure, Worker
+from shrink import shrink
+
+PLANTED = {
+    "flip":
+    lambda r, e, a: a[0],
+    "shr":
+    lambda r, e, a: np.left_shift(*reference.literals(a)),
+    "split_part":
+    lambda r, e, a: a[0][..., 1 - e.attrs["part"]],
+    "gather":
+    lambda r, e, a: a[0][tuple(slice(0, n) for n in a[1].shape)]
+    if a[0].shape == a[1].shape else a[1].astype(a[0].dtype),
+    "where":
+    lambda r, e, a: np.where(a[0], *reversed(reference.literals(a[1:]))),
+}
+
+
+def planted(op, p):
+    """What `p` leaves in memory if `op` means something else, or None."""
+    right = reference.VALUES[op]
+    reference.VALUES[op] = PLANTED[op]
+    try:
+        return reference.evaluate(p)[0]
+    except Undefined:
+        return None
+    finally:
+        reference.VALUES[op] = right
+
+
+def wrong(op, p, memory):
+    other = planted(op, p)
+    return other is not None and any((bits_of(other[b.name]) != bits_of(memory[b.name])).any() for b in p.buffers)
+
+
+@pytest.mark.parametrize("op", PLANTED)
+def test_a_planted_bug_is_found_and_made_small(op):
+    for seed in range(400):
+        p, memory = generate(seed)
+        if any(e.op == op for e in P.all_expressions(p)) and wrong(op, p, memory):
+            break
+    else:
+        pytest.fail(f"no program of 400 shows a wrong {op}")
+    small = shrink(p, lambda q, m: wrong(op, q, m), seconds=300)
+    assert wrong(op, small, reference.evaluate(small)[0])
+    assert P.lines(small) <= 6 and len(text.kernel(small).splitlines()) <= 8, text.kernel(small)
+
+
+def test_programs_depend_on_the_seed_alone():
+    for seed in (1, 2, 3):
+        (p, m), (q, n) = generate(seed), generate(seed)
+        assert text.kernel(p) == text.kernel(q) and p.buffers == q.buffers and p.options == q.options
+        assert all(np.array_equal(bits_of(m[k]), bits_of(n[k])) for k in m)
+
+
+def test_every_operation_and_statement_comes():
+    missing = set(check.RULES)
+    kinds = {P.Assign, P.Store, P.BlockStore, P.Effect, P.For, P.While, P.If, P.Return, P.Barrier}
+    for seed in range(1500):
+        p, _ = generate(seed)
+        missing -= {e.op for e in P.all_expressions(p)}
+        kinds -= {type(s) for s in P.all_statements(p)}
+        if not missing and not kinds:
+            return
+    assert not missing and not kinds
+
+
+# The reference, on programs written here
+
+
+def name(n, t):
+    return make("var", name=n, type=t)
+
+
+def program(body, out=4, dtype="int32", recipe="zero", grid=(1, ), functions=(), more=()):
+    buffers = [Buffer("o", dtype, out, recipe)] + [b for b, _ in more]
+    return Program(buffers, [Argument("o", "o")] + [a for _, args in more for a in args], list(functions), body, grid)
+
+
+def at(i, argument="o", dtype="int32"):
+    return make("addptr", name(argument, Type("*" + dtype)), i)
+
+
+RANGE = make("arange", start=0, end=4)
+
+
+def literal(v):
+    return make("literal", value=v)
+
+
+def run(p):
+    return reference.evaluate(check.retype(p))[0]["o"].tolist()
+
+
+def test_a_tile_carried_by_while():
+    t, w = Type("int32", (4, )), Type("int32")
+    body = [
+        P.Assign(("c", ), RANGE),
+        P.Assign(("w", ), make("const", value=2, type=w)),
+        P.While(make("gt", name("w", w), literal(0)), [
+            P.Assign(("c", ), make("add", name("c", t), make("mul", make("flip", name("c", t), axis=0), literal(2)))),
+            P.Assign(("w", ), make("sub", name("w", w), literal(1)))
+        ]),
+        P.Store(at(RANGE), name("c", t))
+    ]
+    # (0 1 2 3) + 2 (3 2 1 0) = (6 5 4 3); (6 5 4 3) + 2 (3 4 5 6)
+    assert run(program(body)) == [12, 13, 14, 15]
+
+
+def combine_function(*values, body=()):
+    return P.Function("f", ("a", "b"), list(body) + [P.Return(values)])
+
+
+A, B = name("a", Type("int32")), name("b", Type("int32"))
+
+
+def reduced(f):
+    e = make("reduce", RANGE, axis=0, keep=False, function="f")
+    return program([P.Store(at(make("const", value=0, type=Type("int32"))), e)], out=1, functions=[f])
+
+
+def test_an_early_return_of_a_combine_function():
+    f = combine_function(B, body=[P.If(make("gt", A, B), [P.Return((A, ))], [])])
+    assert run(reduced(f)) == [3]
+
+
+@pytest.mark.parametrize("value",
+                         [make("sub", A, B), A, make("add", A, make("mul", B, literal(2)))],
+                         ids=["a-b", "a", "a+2b"])
+def test_reductions_that_depend_on_the_order_are_refused(value):
+    with pytest.raises(Undefined, match="order"):
+        run(reduced(combine_function(value)))
+
+
+def test_scans_may_not_commute_but_must_associate():
+    scanned = lambda v: program(
+        [P.Store(at(RANGE), make("scan", make("add", RANGE, literal(1)), axis=0, reverse=False, function="f"))],
+        functions=[combine_function(v)])
+    assert run(scanned(A)) == [1, 1, 1, 1]
+    assert run(scanned(B)) == [1, 2, 3, 4]
+    with pytest.raises(Undefined, match="associative"):
+        run(scanned(make("sub", A, B)))
+
+
+ZERO = make("const", value=0, type=Type("int32"))
+LINE = Type("int32", (4, ))
+UNDEFINED = {
+    "division": [P.Store(at(RANGE), make("div", make("const", value=3, type=LINE), RANGE))],
+    "bounds": [P.Store(at(make("add", RANGE, literal(1))), RANGE)],
+    "shift": [P.Store(at(RANGE), make("shl", RANGE, make("mul", RANGE, literal(11))))],
+    "one address": [P.Store(at(make("and", RANGE, literal(2))), RANGE)],
+    "no barrier":
+    [P.Store(at(RANGE), RANGE),
+     P.Store(at(make("and", RANGE, literal(0)), "q"), make("const", value=1, type=LINE))],
+    "gather": [P.Store(at(RANGE), make("gather", RANGE, make("add", RANGE, literal(1)), axis=0))],
+    "too long": [P.While(make("ge", make("pid", axis=0), literal(0)), [])],
+}
+
+
+@pytest.mark.parametrize("why", UNDEFINED)
+def test_what_has_no_one_result_is_refused(why):
+    p = program(UNDEFINED[why])
+    p.arguments.append(Argument("q", "o"))
+    if why == "no barrier":
+        p.body[1] = P.Store(at(RANGE, "q"), make("add", RANGE, literal(1)))
+    with pytest.raises(Undefined, match=why):
+        run(p)
+
+
+def test_a_barrier_orders_two_arguments():
+    p = program([
+        P.Store(at(RANGE), RANGE),
+        P.Barrier(),
+        P.Store(at(RANGE, "q"), make("add", make("load", at(RANGE, "q")), literal(1)))
+    ])
+    p.arguments.append(Argument("q", "o"))
+    assert run(p) == [1, 2, 3, 4]
+
+
+def test_programs_may_only_share_atomics_of_one_kind():
+    add = P.Effect(make("atomic", at(make("and", RANGE, literal(0))), RANGE, kind="add"))
+    assert run(program([add], grid=(3, ))) == [18, 0, 0, 0]
+    largest = P.Effect(make("atomic", at(make("and", RANGE, literal(0))), RANGE, kind="max"))
+    with pytest.raises(Undefined, match="commute"):
+        run(program([add, largest], grid=(2, )))
+    with pytest.raises(Undefined, match="another program"):
+        run(program([P.Store(at(RANGE), RANGE)], grid=(2, )))
+
+
+def test_float_sums_must_be_exact():
+    value = make("mul", make("cast", RANGE, to="float32"), make("literal", value=0.1))
+    with pytest.raises(Undefined, match="order"):
+        run(
+            program([P.Store(at(ZERO, dtype="float32"), make("sum", value, axis=0, keep=False))],
+                    out=1,
+                    dtype="float32"))
+
+
+# Child processes
+
+
+def test_a_process_that_dies_or_hangs_is_a_failure_and_is_replaced():
+    w = Worker(timeout=60)
+    try:
+        assert w.ask(("available", "cpu")) == (None, None)
+        os.kill(w.process.pid, signal.SIGKILL)
+        answer, _ = w.ask(("available", "cpu"))
+        assert isinstance(answer, Failure) and answer.kind == "crash"
+        assert w.ask(("available", "cpu")) == (None, None)
+        os.kill(w.process.pid, signal.SIGSTOP)
+        w.timeout = 0.2
+        answer, _ = w.ask(("available", "cpu"))
+        assert isinstance(answer, Failure) and answer.kind == "hang"
+    finally:
+        w.stop()
+
+
+def test_another_result_is_a_failure():
+    p = check.retype(program([P.Store(at(RANGE), RANGE)]))
+    w = Worker(timeout=60)
+    try:
+        assert w.program(p, {"o": np.arange(4, dtype=np.int32)}, "cpu") is None
+        r = w.program(p, {"o": np.array([0, 1, 2, 4], np.int32)}, "cpu")
+        assert r.kind == "wrong" and r.text == "o[3]: got 3, expected 4 (1 of 4 differ)"
+        r = w.program(program([P.Effect(make("abs", ZERO)),
+                               P.Store(at(RANGE), name("missing", LINE))]), {"o": np.zeros(4, np.int32)}, "cpu")
+        assert r.kind == "error" and "missing" in r.text
+    finally:
+        w.stop()

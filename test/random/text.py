@@ -1,0 +1,203 @@
+"""Programs as the text of a kernel."""
+import numpy as np
+import program as P
+from program import FLOATS, FP8
+
+BINARY = dict(add="+", sub="-", mul="*", div="//", mod="%", xor="^", shl="<<", shr=">>", addptr="+")
+BINARY.update({"and": "&", "or": "|", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="})
+CALLS = {
+    n: n
+    for n in ("div_rn", "umulhi", "abs", "floor", "ceil", "sqrt_rn", "where", "join", "interleave", "split", "ravel")
+}
+CALLS.update(min="minimum", max="maximum")
+REDUCTIONS = {"sum": "sum", "amax": "max", "amin": "min", "xor_sum": "xor_sum", "reduce_or": "reduce_or"}
+
+
+def number(value, dtype):
+    """A literal of the language for a constant."""
+    if dtype == "int1":
+        return str(bool(value))
+    if dtype in FLOATS + FP8:
+        v = float(value)
+        return f'float("{v}")' if not np.isfinite(v) else repr(v)
+    return str(int(value))
+
+
+def shape(s):
+    return "[" + ", ".join(map(str, s)) + "]"
+
+
+def constant(e):
+    t = e.type
+    n = number(e.attrs["value"], t.dtype)
+    return f"tl.full({shape(t.shape)}, {n}, tl.{t.dtype})"
+
+
+def memory(e, a):
+    op, at = e.op, e.attrs
+    if op == "load":
+        return f"tl.load({a[0]}" + (f", mask={a[1]}, other={a[2]}" if len(a) > 1 else "") + ")"
+    if op == "block_load":
+        return block(at["kind"], e.type.shape, at, a[0],
+                     a[1:]) + (f".load({shape(a[1:])})" if at["kind"] == "descriptor" else "")
+    kind = at["kind"]
+    if kind == "cas":
+        return f"tl.atomic_cas({', '.join(a)})"
+    sem = f', sem="{at["sem"]}"' if at.get("sem") else ""
+    return f"tl.atomic_{kind}({a[0]}, {a[1]}" + (f", mask={a[2]}" if len(a) > 2 else "") + sem + ")"
+
+
+def block(kind, shape_, at, base, offsets):
+    if kind == "descriptor":
+        return f"tl.make_tensor_descriptor({base}, {shape(at['shape'])}, {shape(at['strides'])}, {shape(shape_)})"
+    order = shape(range(len(shape_) - 1, -1, -1))
+    lists = ", ".join(map(shape, (at["shape"], at["strides"], offsets, shape_)))
+    return f"tl.make_block_ptr({base}, {lists}, {order})"
+
+
+def functions(e, a):
+    at = e.attrs
+    inputs = a[0] if len(a) == 1 else "(" + ", ".join(a) + ")"
+    if e.op == "reduce":
+        return f"tl.reduce({inputs}, {at['axis']}, {at['function']}, keep_dims={at['keep']})"
+    if e.op == "scan":
+        return f"tl.associative_scan({inputs}, {at['axis']}, {at['function']}, reverse={at['reverse']})"
+    return f"{at['function']}({', '.join(a)})"
+
+
+def shaped(e, a):
+    op, at = e.op, e.attrs
+    if op == "reshape":
+        return f"tl.reshape({a[0]}, {shape(at['shape'])})"
+    if op == "permute":
+        return f"tl.permute({a[0]}, {shape(at['dims'])})"
+    if op == "expand":
+        rank = len(e.type.shape)
+        if at.get("slice"):
+            return f"{a[0]}[{', '.join('None' if i == at['axis'] else ':' for i in range(rank))}]"
+        return f"tl.expand_dims({a[0]}, {at['axis']})"
+    if op in ("broadcast", "splat"):
+        return f"tl.broadcast_to({a[0]}, {shape(at['shape'])})" if e.args[
+            0].type.shape else f"tl.full({shape(at['shape'])}, {a[0]}, tl.{e.type.dtype})"
+    if op == "flip":
+        return f"tl.flip({a[0]}, {at['axis']})"
+    if op == "cat":
+        return f"tl.cat({a[0]}, {a[1]}, dim={at['axis']})"
+    if op == "split_part":
+        return f"tl.split({a[0]})[{at['part']}]"
+    return f"tl.gather({a[0]}, {a[1]}, {at['axis']})"
+
+
+def expression(e):
+    op, at = e.op, e.attrs
+    a = [plain(x) if op == "block_load" else expression(x) for x in e.args]
+    if op == "var":
+        return at["name"]
+    if op == "const":
+        return constant(e)
+    if op == "literal":
+        v = at["value"]
+        return repr(v) if v >= 0 else f"({v!r})"
+    if op == "arange":
+        return f"tl.arange({at['start']}, {at['end']})"
+    if op in ("pid", "nprog"):
+        return f"tl.{'program_id' if op == 'pid' else 'num_programs'}({at['axis']})"
+    if op == "addptr":
+        return f"({a[0]} + {plain(e.args[1]) if e.args[1].op == 'const' else a[1]})"
+    if op in BINARY:
+        return f"({a[0]} {BINARY[op]} {a[1]})"
+    if op in CALLS:
+        return f"tl.{CALLS[op]}({', '.join(a)})"
+    if op in ("neg", "not"):
+        return f"({'-' if op == 'neg' else '~'}{a[0]})"
+    if op in ("cast", "bitcast"):
+        return f"{a[0]}.to(tl.{at['to']}{', bitcast=True' if op == 'bitcast' else ''})"
+    if op == "ternary":
+        return f"({a[1]} if {a[0]} else {a[2]})"
+    if op in ("load", "block_load", "atomic"):
+        if op == "block_load" and at["kind"] == "pointer":
+            check = ", ".join(map(str, range(len(e.type.shape))))
+            return f"tl.load({memory(e, a)}, boundary_check=[{check}], padding_option=\"zero\")"
+        return memory(e, a)
+    if op in REDUCTIONS:
+        return f"tl.{REDUCTIONS[op]}({a[0]}, {at['axis']}, keep_dims={at['keep']})"
+    if op in ("argmax", "argmin"):
+        return f"tl.{op}({a[0]}, {at['axis']})"
+    if op in ("cumsum", "cumprod"):
+        return f"tl.{op}({a[0]}, {at['axis']}, reverse={at['reverse']})"
+    if op == "sort":
+        return f"tl.sort({a[0]}, descending={at['descending']})"
+    if op == "topk":
+        return f"tl.topk({a[0]}, {at['k']})"
+    if op == "histogram":
+        return f"tl.histogram({a[0]}, {at['bins']})"
+    if op == "dot":
+        extra = "".join(f", {n}={v}"
+                        for n, v in (("acc", a[2] if len(a) > 2 else None),
+                                     ("input_precision", repr(at["precision"]) if at.get("precision") else None),
+                                     ("out_dtype", f"tl.{at['out']}" if at.get("out") else None)) if v)
+        return f"tl.dot({a[0]}, {a[1]}{extra})"
+    if op in ("reduce", "scan", "call"):
+        return functions(e, a)
+    return shaped(e, a)
+
+
+def plain(e):
+    """Where a whole expression stands: without the outer parentheses of an operation, and a number for an int32."""
+    if e.op == "const" and e.type.dtype == "int32" and e.type.shape == ():
+        return str(int(e.attrs["value"]))
+    s = expression(e)
+    return s[1:-1] if e.op in P_PLAIN and s[0] == "(" else s
+
+
+P_PLAIN = set(BINARY) | {"neg", "not", "ternary"}
+
+
+def statement(s, indent):
+    pad = "    " * indent
+    if isinstance(s, P.Assign):
+        return [f"{pad}{', '.join(s.names)} = {plain(s.value)}"]
+    if isinstance(s, P.Effect):
+        return [pad + expression(s.value)]
+    if isinstance(s, P.Store):
+        return [
+            f"{pad}tl.store({plain(s.pointer)}, {plain(s.value)}" +
+            (f", mask={plain(s.mask)}" if s.mask is not None else "") + ")"
+        ]
+    if isinstance(s, P.BlockStore):
+        offsets = [plain(o) for o in s.offsets]
+        b = block(s.kind, s.value.type.shape, s.attrs, expression(s.pointer), offsets)
+        if s.kind == "descriptor":
+            return [f"{pad}{b}.store({shape(offsets)}, {plain(s.value)})"]
+        check = ", ".join(map(str, range(len(offsets))))
+        return [f"{pad}tl.store({b}, {plain(s.value)}, boundary_check=[{check}])"]
+    if isinstance(s, P.For):
+        options = "".join(f", {k}={v}" for k, v in s.options.items()) if s.kind == "tl.range" else ""
+        bounds = ", ".join(plain(b) for b in (s.start, s.stop, s.step))
+        if s.kind == "tl.static_range":
+            # Its variable is a compile-time number; the assignment makes a value of it.
+            return [f"{pad}for {s.name}_c in {s.kind}({bounds}):", f"{pad}    {s.name} = {s.name}_c"] + lines(
+                s.body, indent + 1)
+        return [f"{pad}for {s.name} in {s.kind}({bounds}{options}):"] + lines(s.body, indent + 1)
+    if isinstance(s, P.While):
+        return [f"{pad}while {plain(s.condition)}:"] + lines(s.body, indent + 1)
+    if isinstance(s, P.If):
+        out = [f"{pad}if {plain(s.condition)}:"] + lines(s.then, indent + 1)
+        return out + ([f"{pad}else:"] + lines(s.other, indent + 1) if s.other else [])
+    if isinstance(s, P.Return):
+        return [f"{pad}return {', '.join(expression(v) for v in s.values)}".rstrip()]
+    return [pad + "tl.debug_barrier()"]
+
+
+def lines(body, indent):
+    return [line for s in body for line in statement(s, indent)] or ["    " * indent + "pass"]
+
+
+def kernel(p, name="kernel"):
+    """The whole text: helpers, then the kernel `name`."""
+    out = []
+    for f in p.functions:
+        out += [f"@tegula.jit{'(noinline=True)' if f.noinline else ''}", f"def {f.name}({', '.join(f.parameters)}):"
+                ] + lines(f.body, 1) + ["", ""]
+    out += ["@tegula.jit", f"def {name}({', '.join(a.name for a in p.arguments)}):"] + lines(p.body, 1)
+    return "\n".join(out) + "\n"
