@@ -18,12 +18,13 @@ static void write(ByteWriter &w, const SiteInfo &s) {
   }
 }
 
-static bool read(ByteReader &r, SiteInfo &s) {
+static bool read(ByteReader &r, SiteInfo &s, size_t args) {
   uint8_t kind = r.u8();
   if (kind > static_cast<uint8_t>(SiteInfo::Kind::Other)) return false;
   s.kind = static_cast<SiteInfo::Kind>(kind);
   s.file = r.str(), s.function = r.str(), s.text = r.str();
   s.line = r.u32(), s.column = r.u32(), s.arg = static_cast<int32_t>(r.u32());
+  if (s.arg < -1 || s.arg >= static_cast<int64_t>(args)) return false;
   s.hex = r.flag();
   s.operands.resize(r.count(10));
   for (PrintOperand &o : s.operands) {
@@ -53,7 +54,8 @@ static bool read(ByteReader &r, TensorMapInfo &m, size_t args) {
   size_t rank = r.count(36);
   if (m.dtype > TEGULA_FP64 || m.merged < 1 || m.merged > 8 || rank < 1 || rank > 5) return false;
   m.extents.resize(rank), m.strides.resize(rank), m.box.resize(rank);
-  auto known = [&](const TensorMapTerm &t) { return t.arg < static_cast<int64_t>(args) && t.arg2 < static_cast<int64_t>(args) && t.gridAxis < 3; };
+  auto isArg = [&](int32_t i) { return i >= -1 && i < static_cast<int64_t>(args); };
+  auto known = [&](const TensorMapTerm &t) { return isArg(t.arg) && isArg(t.arg2) && t.gridAxis >= -1 && t.gridAxis < 3; };
   read(r, m.base);
   bool ok = known(m.base) && m.base.arg >= 0;
   for (size_t d = 0; d < rank; ++d) {
@@ -111,7 +113,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   if (g.threads > 1024 || g.clusterCtas < 1 || g.clusterCtas > 16) return false;
   k.sites.resize(r.count(46));
   for (SiteInfo &s : k.sites)
-    if (!read(r, s)) return false;
+    if (!read(r, s, k.args.size())) return false;
   g.tiles.resize(r.count(32));
   for (SharedTileInfo &t : g.tiles) t.bytes = r.u64(), t.what = r.str(), readPlace(r, t);
   k.remarks.resize(r.count(32));
