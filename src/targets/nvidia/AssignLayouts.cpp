@@ -450,8 +450,8 @@ private:
     return b_.create(op.kind, operands, results, op.attrs);
   }
   Value *want(const Value *v, uint16_t layout);
-  Value *wantTile(const Value *v, bool isA);
-  void setRounds(Op &dot);
+  Value *wantTile(const Value *v, const DotChoice &c, bool isA);
+  void describeDot(Op &dot);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
   void write(const Op &op);
   void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
@@ -497,11 +497,12 @@ Value *Rewriter::want(const Value *v, uint16_t layout) {
   return made;
 }
 
-/// The tile in shared memory that wgmma reads, contiguous the way the registers lie, so that nothing is transposed.
-Value *Rewriter::wantTile(const Value *v, bool isA) {
+/// The tile in shared memory that a dot reads, contiguous the way the registers lie, so that nothing is transposed.
+Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   uint16_t home = typeOf(v).layout;
   Value *from = want(v, home);
-  uint16_t memory = id(sharedOperand(from->type, isA, contiguousAxis(out_.layoutOf(from->type))).memory);
+  const LinearLayout registers = out_.layoutOf(from->type);
+  uint16_t memory = id(c.readsTiles ? plainTile(from->type, registers) : sharedOperand(from->type, isA, contiguousAxis(registers, byteWidth(v->type.elem))).memory);
   if (Value *done = find({v, memory}))
     return done;
   Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
@@ -509,13 +510,16 @@ Value *Rewriter::wantTile(const Value *v, bool isA) {
   return tile;
 }
 
-/// Attribute `rounds` of a wgmma of two tiles (dotRounds): how many groups of products it is. Without it, one.
-void Rewriter::setRounds(Op &dot) {
+/// Attribute `fma` of multiply-adds that read two tiles; `rounds` of a wgmma of two tiles (dotRounds): how many groups of products it is.
+/// Without it, one.
+void Rewriter::describeDot(Op &dot) {
   const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
   if (!a.isShared || !b.isShared)
     return;
   DotChoice c = homes_.choiceOf(dot);
-  auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(out_.layoutOf(t))); };
+  if (c.readsTiles)
+    return dot.set("fma", int64_t{1});
+  auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(out_.layoutOf(t), byteWidth(t.elem))); };
   if (unsigned rounds = dotRounds(c, operand(a, true), operand(b, false), static_cast<unsigned>(a.shape[1]) / c.k).rounds; rounds > 1)
     dot.set("rounds", int64_t{rounds});
 }
@@ -539,10 +543,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   case OpKind::Dot: {
     DotChoice c = homes_.choiceOf(op);
-    bool isWgmma = c.kind == DotKind::Wgmma, aInRegisters = !isWgmma || homes_.takesRegisters(op, c);
+    bool bInTile = c.kind == DotKind::Wgmma || c.readsTiles, aInRegisters = !bInTile || (!c.readsTiles && homes_.takesRegisters(op, c));
     wanted[2] = id(accumulatorLayout(c, op, homes_.warps()));
-    operands = {aInRegisters ? want(op.operands[0], id(dotOperandLayout(c, op, 0, homes_.warps()))) : wantTile(op.operands[0], true),
-                isWgmma ? wantTile(op.operands[1], false) : want(op.operands[1], id(dotOperandLayout(c, op, 1, homes_.warps())))};
+    operands = {aInRegisters ? want(op.operands[0], id(dotOperandLayout(c, op, 0, homes_.warps()))) : wantTile(op.operands[0], c, true),
+                bInTile ? wantTile(op.operands[1], c, false) : want(op.operands[1], id(dotOperandLayout(c, op, 1, homes_.warps())))};
     break;
   }
   case OpKind::Split:
@@ -634,7 +638,7 @@ void Rewriter::write(const Op &op) {
     if (std::vector<int64_t> dims = signedOffsets(op, homes_.facts()); !dims.empty())
       now->set("signed", std::move(dims));
   if (op.kind == OpKind::Dot)
-    setRounds(*now);
+    describeDot(*now);
   finish(op, *now);
 }
 

@@ -52,6 +52,9 @@ WarpGrid spread(unsigned warps, int64_t m, int64_t n, int64_t batch, unsigned un
 
 } // namespace
 
+static bool fitTiles(const ir::Op &dot, const NvTarget &target);
+static bool wantsLoop(const ir::Op &dot, unsigned warps);
+
 DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   DotChoice c;
   const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type, &d = dot.result()->type;
@@ -61,8 +64,10 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   std::optional<MmaType> ta = mmaType(a.elem, precision, target), tb = mmaType(b.elem, precision, target);
   bool fp8Mix = ir::isFp8(a.elem) && ir::isFp8(b.elem);
   unsigned depth = 32 / ir::byteWidth(a.elem);
-  if (!ta || !tb || (a.elem != b.elem && !fp8Mix) || k < depth || n < 8 || m < 16 || d.elem == Elem::F64)
+  if (!ta || !tb || (a.elem != b.elem && !fp8Mix) || k < depth || n < 8 || m < 16 || d.elem == Elem::F64) {
+    c.readsTiles = wantsLoop(dot, warps) && fitTiles(dot, target);
     return c;
+  }
   c.a = *ta;
   c.b = *tb;
   c.k = depth;
@@ -131,14 +136,60 @@ static unsigned runAlong(const LinearLayout &l, unsigned axis) {
   return run;
 }
 
-unsigned contiguousAxis(const LinearLayout &l) {
+unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
   layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
-  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses.
+  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
+  // access there is nothing to gain, and what was loaded as vectors stays together.
+  unsigned widest = layout::log2Exact(16 / elemBytes);
   if (in == layout::Dim::Register)
-    if (unsigned runs[2] = {runAlong(l, 0), runAlong(l, 1)}; runs[0] != runs[1])
+    if (unsigned runs[2] = {std::min(widest, runAlong(l, 0)), std::min(widest, runAlong(l, 1))}; runs[0] != runs[1])
       return runs[1] > runs[0];
   return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
 }
+
+LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t vec) {
+  std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order;
+  auto rank = static_cast<unsigned>(shape.size()), fast = rank - 1, bytes = ir::byteWidth(t.elem);
+  if (vec > 1)
+    while (fast > 0 && !registers.basis(layout::Dim::Register, 0, layout::tensorDim(fast)))
+      --fast;
+  else if (rank == 2)
+    fast = contiguousAxis(registers, bytes);
+  order.push_back(fast);
+  for (unsigned axis = rank; axis-- > 0;)
+    if (axis != fast)
+      order.push_back(axis);
+  std::optional<SwizzleMode> mode = rank == 2 ? layout::widestSwizzle(shape[fast] * bytes) : std::nullopt;
+  LinearLayout tile = mode ? layout::sharedSwizzled(shape, order, 8 * bytes, *mode) : layout::sharedLinear(shape, order);
+  assert(keepsVectors(tile, registers, vec));
+  return tile;
+}
+
+/// Multiply-adds of a thread, and elements it holds of both operands, up to which a dot is unrolled.
+constexpr int64_t mostUnrolled = 512, mostHeld = 128;
+
+/// Do both operands fit shared memory beside what else a kernel has there?
+static bool fitTiles(const ir::Op &dot, const NvTarget &target) {
+  return slotBytes(dot.operands[0]->type) + slotBytes(dot.operands[1]->type) <= target.sharedLimit() / 4 * 3;
+}
+
+static bool wantsLoop(const ir::Op &dot, unsigned warps) {
+  const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
+  LinearLayout sums = fmaAccLayout(dot.result()->type.shape, warps);
+  auto registers = [](const LinearLayout &l) { return int64_t{1} << l.inBits(layout::Dim::Register); };
+  return registers(sums) * a.shape[a.shape.rank() - 1] > mostUnrolled ||
+         registers(fmaOperandLayout(sums, a.shape, true)) + registers(fmaOperandLayout(sums, b.shape, false)) > mostHeld;
+}
+
+unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums) {
+  // As many as one access brings of the wider operand, if the text stays short.
+  constexpr int64_t mostProducts = 1024, fewest = 4;
+  int64_t wide = 16 / std::max(ir::byteWidth(a.elem), ir::byteWidth(b.elem));
+  int64_t step = std::min(std::max(wide, fewest), std::max<int64_t>(1, mostProducts / sums));
+  return static_cast<unsigned>(std::min(step, a.shape[a.shape.rank() - 1]));
+}
+
+bool isWgmma(const ir::Op &dot) { return dot.operands[1]->type.isShared && !dot.intAttr("fma"); }
 
 uint64_t slotBytes(const ir::Type &tile) {
   if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier

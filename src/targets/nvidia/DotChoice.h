@@ -17,6 +17,7 @@ struct DotChoice {
   MmaType a = MmaType::F16, b = MmaType::F16, d = MmaType::F32; // Mma, Wgmma
   unsigned k = 16;  // of one instruction, elements
   unsigned n = 8;   // of one instruction
+  bool readsTiles = false; // Fma: in a loop over the contraction, operands in shared memory (plainTile); else unrolled, operands in registers
 };
 
 /// The fastest instruction that computes what the dot asks for (`precision`), on this target and with so many warps.
@@ -50,8 +51,16 @@ struct DotRounds {
 /// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each.
 DotRounds dotRounds(const DotChoice &c, const SharedOperand &a, const SharedOperand &b, unsigned depth);
 
-/// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two).
-unsigned contiguousAxis(const layout::LinearLayout &l);
+/// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two), for accesses as wide as can be.
+unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
+/// A tile for a tensor of these registers, offset in elements -> coordinates: what is consecutive in registers is so in memory. Dots with
+/// DotChoice::readsTiles read it, and copies fill it. `vec`: so many registers, the first ones, must be (a load's vectors); 1: as is best.
+layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
+/// Contraction indices of one round of its loop: a power of two, K at most. `sums`: accumulators of a thread.
+unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums);
+/// A dot of GPU IR: is it computed by wgmma?
+bool isWgmma(const ir::Op &dot);
+
 /// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
 uint64_t slotBytes(const ir::Type &tile);
 /// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always contiguous along K.

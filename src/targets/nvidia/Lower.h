@@ -9,7 +9,7 @@
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
 //   LowerTiles.cpp    lifetimes and barriers of shared memory, mbarriers  LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
-//   LowerDot.cpp      dot                                                LowerWords.cpp    8- and 16-bit elements, a word at a time
+//   LowerDot.cpp, LowerFma.cpp  dot                                      LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
 #include "layout/Conversion.h"
 #include "passes/AxisFacts.h"
@@ -183,8 +183,7 @@ private:
   V conjunction(V a, V b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
 
   // Reductions (LowerReduce.cpp).
-  void reduce(const Op &op);
-  void scan(const Op &op);
+  void reduce(const Op &op), scan(const Op &op);
   Regs combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right);
   V shuffle(ShuffleMode mode, V x, V lane);
   Regs select(V cond, const Regs &a, const Regs &b);
@@ -195,8 +194,8 @@ private:
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
   void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
-  Regs everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address);
-  Regs partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
+  Regs everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
+      partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op);
@@ -210,16 +209,18 @@ private:
   /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
   /// values. Gives no order: that is the caller's.
   Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);
-  void gather(const Op &op);
-  void histogram(const Op &op);
+  void gather(const Op &op), histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.
   Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t);
 
-  // LowerDot.cpp.
+  // LowerDot.cpp, LowerFma.cpp.
   void dot(const Op &op);
-  Regs fma(const Op &op);
-  Regs mma(const Op &op, const struct DotChoice &c);
-  Regs wgmma(const Op &op, const struct DotChoice &c);
+  struct FmaMath;
+  Regs fma(const Op &op), fmaLoop(const Op &op);
+  std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
+  /// An operand is about to be read: the barrier in front, if it needs one.
+  void readTile(const Value *v);
+  Regs mma(const Op &op, const struct DotChoice &c), wgmma(const Op &op, const struct DotChoice &c);
   void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
@@ -240,9 +241,7 @@ private:
   bool accessesIn(const ir::Block &b, Accesses &out) const;
 
   // LowerControl.cpp.
-  void forLoop(const Op &op);
-  void whileLoop(const Op &op);
-  void ifElse(const Op &op);
+  void forLoop(const Op &op), whileLoop(const Op &op), ifElse(const Op &op);
   llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
   void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
   unsigned perWord(const ir::Type &t);
@@ -250,6 +249,8 @@ private:
   V packWord(llvm::ArrayRef<V> x, const ir::Type &t);
   void unpackWord(V word, const ir::Type &t, Regs &out);
   llvm::BasicBlock *newBlock(const char *name);
+  /// Neither LLVM nor the assembler unrolls the loop that this branch closes.
+  void keepRolled(llvm::BranchInst *branch);
   /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
   void ifThen(V pred, const std::function<void()> &body);
   void forgetAccesses();

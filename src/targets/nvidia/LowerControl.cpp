@@ -57,6 +57,14 @@ void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Val
       phis[at++]->addIncoming(packWord(llvm::ArrayRef<V>(get(v)).slice(i, perWord(v->type)), v->type), from);
 }
 
+void Lowering::keepRolled(llvm::BranchInst *branch) {
+  llvm::LLVMContext &c = b_.getContext();
+  llvm::MDNode *disable = llvm::MDNode::get(c, {llvm::MDString::get(c, "llvm.loop.unroll.disable")});
+  llvm::MDNode *id = llvm::MDNode::getDistinct(c, {nullptr, disable});
+  id->replaceOperandWith(0, id);
+  branch->setMetadata(llvm::LLVMContext::MD_loop, id);
+}
+
 /// What came before along another path is unknown: the next access or use of scratch has to be careful.
 void Lowering::forgetAccesses() {
   seen_.clear();

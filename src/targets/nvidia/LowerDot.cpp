@@ -1,5 +1,5 @@
-// Dot products: by multiply-adds, by mma.sync, by wgmma. DotChoice says which; assignLayouts has put accumulator and
-// operands into the layouts of that choice.
+// Dot products by mma.sync and wgmma; by multiply-adds: LowerFma.cpp. DotChoice says which; assignLayouts has put accumulator
+// and operands into the layouts of that choice.
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Lower.h"
@@ -10,49 +10,7 @@ using ir::Elem;
 
 void Lowering::dot(const Op &op) {
   DotChoice c = chooseDot(op, target_, options_.numWarps);
-  set(op.result(), c.kind == DotKind::Fma ? fma(op) : c.kind == DotKind::Mma ? mma(op, c) : wgmma(op, c));
-}
-
-/// A thread holds its rows of A and columns of B for all of K (fmaOperandLayout).
-Regs Lowering::fma(const Op &op) {
-  const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type, &tc = op.result()->type;
-  const LinearLayout &la = m_.layoutOf(ta), &lb = m_.layoutOf(tb), &lc = m_.layoutOf(tc);
-  unsigned rank = tc.shape.rank();
-  auto depth = static_cast<uint64_t>(ta.shape[rank - 1]), columns = static_cast<uint64_t>(tc.shape[rank - 1]),
-       rows = static_cast<uint64_t>(tc.shape[rank - 2]);
-  // Integers are summed in 32 bits, narrow floats in float: both exact products.
-  llvm::Type *sum = regType(tc);
-  bool isInt = ir::isInt(tc.elem), narrowAcc = !isInt && sum->isIntegerTy();
-  if (narrowAcc)
-    sum = b_.getFloatTy();
-  auto widen = [&](V x, Elem e) -> V {
-    if (isInt)
-      return b_.CreateSExtOrTrunc(x, sum);
-    V w = vec_->widen(x, e);
-    if (e == Elem::F32 && op.strAttr("precision") == "tf32") // what the tensor cores see
-      w = b_.CreateBitCast(b_.CreateAnd(bitsOf(w), b_.getInt32(0xFFFFE000)), w->getType());
-    return w->getType() == sum ? w : b_.CreateFPCast(w, sum);
-  };
-  auto widened = [&](const Value *v) {
-    Regs out;
-    for (V x : get(v))
-      out.push_back(widen(x, v->type.elem));
-    return out;
-  };
-  Regs a = widened(op.operands[0]), b = widened(op.operands[1]), out;
-  const Regs &c = get(op.operands[2]);
-  for (unsigned r = 0; r < c.size(); ++r) {
-    uint64_t flat = lc.apply(r), n = flat % columns, m = flat / columns % rows, batch = flat / columns / rows;
-    auto count = static_cast<unsigned>(depth);
-    Regs x = pick(a, la, count, [&](unsigned k) { return (batch * rows + m) * depth + k; });
-    Regs y = pick(b, lb, count, [&](unsigned k) { return (batch * depth + k) * columns + n; });
-    V acc = narrowAcc ? vec_->widen(c[r], tc.elem) : c[r];
-    for (unsigned k = 0; k < count; ++k)
-      acc = isInt ? b_.CreateAdd(acc, b_.CreateMul(x[k], y[k]))
-                  : static_cast<V>(b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum}, {x[k], y[k], acc}));
-    out.push_back(narrowAcc ? vec_->narrow(acc, tc.elem) : acc);
-  }
-  return out;
+  set(op.result(), c.kind == DotKind::Mma ? mma(op, c) : c.kind == DotKind::Wgmma ? wgmma(op, c) : c.readsTiles ? fmaLoop(op) : fma(op));
 }
 
 // ---- tensor cores
@@ -116,6 +74,16 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   return acc;
 }
 
+/// What other threads put into a tile is there after a barrier; rings bring their own.
+void Lowering::readTile(const Value *v) {
+  const Op *tile = tileOf(v);
+  if (!tile)
+    return;
+  if (tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
+    barrier();
+  memory_.touched(tiles_[tile], false);
+}
+
 /// The 64-bit description of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md).
 V Lowering::operandDescriptor(V address, const SharedOperand &s) {
   uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;
@@ -129,13 +97,8 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
   bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0;
   in_->setSite(siteOf(op));
-  // What other threads put into the tiles is there after a barrier; rings bring their own.
   for (unsigned i = aInRegisters; i < 2; ++i)
-    if (const Op *tile = tileOf(op.operands[i])) {
-      if (tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
-        barrier();
-      memory_.touched(tiles_[tile], false);
-    }
+    readTile(op.operands[i]);
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
   auto groupOffset = [&](const SharedOperand &s, unsigned axis) {
@@ -145,14 +108,14 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
         sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(warp_, i), 1), b_.getInt32(s.offset(at, 0))));
     return sum;
   };
-  SharedOperand sa, sb = sharedOperand(tb, false, contiguousAxis(layoutOf(op.operands[1])));
+  SharedOperand sa, sb = sharedOperand(tb, false, contiguousAxis(layoutOf(op.operands[1]), ir::byteWidth(tb.elem)));
   V descA = nullptr, descB = operandDescriptor(b_.CreateAdd(scalar(op.operands[1]), groupOffset(sb, 1)), sb);
   Regs acc, wordsA;
   if (aInRegisters) {
     const Regs &a = get(op.operands[0]);
     wordsA = packed(a, 0, static_cast<unsigned>(a.size()));
   } else {
-    sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0])));
+    sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0]), ir::byteWidth(ta.elem)));
     descA = operandDescriptor(b_.CreateAdd(scalar(op.operands[0]), groupOffset(sa, 0)), sa);
   }
   for (V x : get(op.operands[2]))

@@ -264,6 +264,7 @@ void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &
   options.stmatrix = false;
   SharedSide side = layout::planSharedAccess(from, memory, emit.bits, true, options);
   V owns = noneOf(side.guard);
+  assert(keepsVectors(memory, from, vec) && "a vector of the load is not one of the tile");
   for (const SharedAccess &a : side.accesses) {
     V to = emit.address(side, a);
     auto n = static_cast<unsigned>(a.registers.size()), chunk = std::min(n, vec), bytes = chunk * emit.bytes();

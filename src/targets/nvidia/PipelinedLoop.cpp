@@ -48,18 +48,9 @@ Type PipelinedLoop::tileOf(const Op &load) {
     return Type::shared(t.shape, t.elem, module_.internLayout(tmaTile(load)));
   // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
-  if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), load.intAttr("vec", 1))) {
-    std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order(shape.size());
-    for (size_t i = 0; i < order.size(); ++i)
-      order[i] = static_cast<int64_t>(order.size() - 1 - i);
-    std::optional<layout::SwizzleMode> mode;
-    if (shape.size() == 2) {
-      unsigned fast = contiguousAxis(module_.layoutOf(t));
-      order = {fast, 1 - fast};
-      mode = layout::widestSwizzle(shape[fast] * byteWidth(t.elem));
-    }
-    l = module_.internLayout(mode ? layout::sharedSwizzled(shape, order, 8 * byteWidth(t.elem), *mode) : layout::sharedLinear(shape, order));
-  }
+  int64_t vec = load.intAttr("vec", 1);
+  if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), vec))
+    l = module_.internLayout(plainTile(t, LinearLayout(module_.layoutOf(t)), vec));
   return Type::shared(t.shape, t.elem, l);
 }
 
@@ -89,23 +80,32 @@ Ring *PipelinedLoop::ringOf(const Op *source) {
   return it == rings_.end() ? nullptr : &*it;
 }
 
-/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring.
+/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a load is read as it lies is
+/// asked of this user alone, exactly as useTile() will: other users of the load may want it another way round.
 Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   const Op *op = tile->def;
   if (!op || op->parent != &body_)
     return nullptr;
   if (Ring *r = ringOf(op))
     return r;
-  for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);)
+  std::vector<const Op *> views;
+  for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);) {
+    views.push_back(op);
     op = op->operands[0]->def;
+  }
   Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
-  return r && r->tile.layout == wantedLayout(r->source->result()) ? r : nullptr;
+  if (!r || !r->isCopied)
+    return nullptr;
+  uint16_t layout = r->tile.layout;
+  for (auto view = views.rbegin(); view != views.rend(); ++view)
+    layout = module_.internLayout(resultLayout(**view, LinearLayout(module_.layouts[layout - 1u])));
+  return layout == tile->type.layout ? r : nullptr;
 }
 
 void PipelinedLoop::findAsyncDots() {
   std::vector<Op *> dots;
   for (Op *op : body_.ops) {
-    if (op->kind != OpKind::Dot || !op->operands[1]->type.isShared || bitWidth(op->result()->type.elem) != 32)
+    if (op->kind != OpKind::Dot || !isWgmma(*op) || bitWidth(op->result()->type.elem) != 32)
       continue;
     const std::vector<Value *> &yields = body_.terminator()->operands;
     if (std::count(yields.begin(), yields.end(), op->result()) > 1)

@@ -1,6 +1,7 @@
 // See RotateDots.h.
 #include "targets/nvidia/RotateDots.h"
 #include "targets/nvidia/BlockEdit.h"
+#include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/LoopSlice.h"
 #include <algorithm>
 
@@ -55,7 +56,7 @@ private:
     if (dots.size() != 2)
       return false;
     dot_ = dots[0];
-    if (!dot_->operands[1]->type.isShared || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
+    if (!isWgmma(*dot_) || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
         !fitsRegisters(*dots[1]) || !feeds(dot_->result(), dots[1]) || useCount(dot_->result(), *body_.terminator()))
       return false;
     chain_ = {dot_};
