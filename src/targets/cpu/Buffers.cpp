@@ -210,17 +210,16 @@ bool canMerge(const Accesses &a, uint32_t at, int from, int to) {
   // Backward: `from` is local, all of it happens before the copy.
   if (!fromOutside && firstFrom <= at && lastReadFrom <= at) {
     bool ok = true;
-    for (const Access &x : a.all)
-      if (x.buffer == to && inside(x.step) && !x.write && x.step > firstFrom && x.step <= at)
-        ok = false; // still needed by others (of the copy's own nest, too)
-      else if (x.buffer == to && inside(x.step) && x.step != at) {
-        if (x.write && x.step > firstFrom && x.step < at)
-          ok = false;
-        if (x.write && x.step < firstFrom)
-          ok = false;
-        if (!x.write && x.step == firstFrom && (!x.samePlace || x.root > firstRoot))
-          ok = false;
-      }
+    for (const Access &x : a.all) {
+      if (x.buffer != to || !inside(x.step))
+        continue;
+      if (x.write)
+        ok &= x.step >= at;
+      else if (x.step == firstFrom)
+        ok &= x.samePlace && x.root <= firstRoot;
+      else
+        ok &= x.step < firstFrom || x.step > at; // else still needed by others (of the copy's own nest, too)
+    }
     if (ok)
       return true;
   }

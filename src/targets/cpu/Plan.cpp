@@ -1,7 +1,24 @@
 // Turns the blocks of a function into steps; see Plan.h for what a plan is.
+//
+// Writing in place. What leaves a block (yields of for, while and if, the values that a while's condition passes on) is written to the
+// buffers of what it becomes, and every new value must be computed from the state before any of these writes. One rule for all of them
+// (parallelMaterialize): move i writes its buffer b directly if
+//   1. its value reads b at the element that it computes and nowhere else,
+//   2. no later move reads b at all, and
+//   3. no root already in the nest that it joins reads b at other elements (else that nest ends first, flushReadersOf).
+// All other moves go to temporaries, which are copied behind all moves. The rule asks for buffers, not values: the arguments of a
+// while's two blocks and its results share one. It suffices: by 2, what a move reads has not been written by an earlier one, unless at
+// the same element of one nest, where a root's reads come before its write; by 1 and 3, each nest that writes b reads element i of it
+// only for element i, in roots up to the writing one; temporaries are nobody's, and are read when no move is left. coalesceBuffers()
+// drops copies under the same two conditions: nothing reads the target between the first write of the source and the copy, except
+// element i for element i in the nest of that first write.
+//
+// Scalars are computed where they are defined (needsPending): in front of the pending nest, which is ended if the scalar needs what it
+// makes, or reads memory that it may write.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/Materialize.h"
+#include "llvm/ADT/SmallSet.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -20,6 +37,7 @@ public:
 
 private:
   void op(const Op &op);
+  bool needsPending(const Op &op) const;
   void define(const Op &op);
   void dot(const Op &op);
   void forLoop(const Op &op);
@@ -32,8 +50,14 @@ private:
   void materialize(const Value *v, int buffer);
   /// Writes several values to the buffers of loop-carried arguments as if at once.
   void parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const Value *>> valueAndTarget);
-  bool reads(const Value *v, const Value *buffered, bool atSamePlace) const;
-  void flushReadersOf(const Value *target);
+  /// Values already looked at, and whether at the same place.
+  using Seen = llvm::SmallSet<std::pair<const Value *, bool>, 16>;
+  bool reads(const Value *v, int buffer, bool atSamePlace, Seen &seen) const;
+  bool reads(const Value *v, int buffer, bool atSamePlace) const {
+    Seen seen;
+    return reads(v, buffer, atSamePlace, seen);
+  }
+  void flushReadersOf(int buffer);
   bool onlyFeeds(const Value *v, const Op &dot) const;
   const Value *accumulatesInto(const Op &dot) const;
 
@@ -209,41 +233,61 @@ void Planner::materialize(const Value *v, int buffer) {
   add({RootKind::Materialize, nullptr, v, buffer}, v->type.shape);
 }
 
-bool Planner::reads(const Value *v, const Value *buffered, bool atSamePlace) const {
-  if (v == buffered)
-    return !atSamePlace;
-  if (!v->def || plan_.bufferFor(v) >= 0)
+// Does a nest that computes v read the buffer? With `atSamePlace`: other elements of it than the one that the nest is at.
+bool Planner::reads(const Value *v, int buffer, bool atSamePlace, Seen &seen) const {
+  if (int b = plan_.bufferFor(v); b >= 0)
+    return b == buffer && !atSamePlace;
+  if (!v->def || !seen.insert({v, atSamePlace}).second)
     return false;
   bool same = atSamePlace && v->def->has(ir::traits::Elementwise);
-  for (const Value *o : v->def->operands)
-    if (reads(o, buffered, same))
+  return llvm::any_of(v->def->operands, [&](const Value *o) { return reads(o, buffer, same, seen); });
+}
+
+// The step runs before the pending nest unless that is flushed now. A virtual tensor only gets its linear form, of scalars; a
+// scalar is computed here, from tensors too (split, unsplat): from every buffer and all memory that its operands reach.
+bool Planner::needsPending(const Op &op) const {
+  if (!pending_)
+    return false;
+  llvm::SmallPtrSet<const Op *, 8> loads;
+  unsigned budget = 400;
+  for (const Value *v : op.operands) {
+    if (v->type.isScalar() && pendingResults_.contains(v))
       return true;
+    if (!v->type.isTensor() || isTensorOp(op))
+      continue;
+    if (dependsOnPending(v, false, budget))
+      return true;
+    loadsOf(v, true, loads, loads, budget);
+    if (budget == 0 || (pendingWrites_ && !loads.empty()))
+      return true;
+  }
   return false;
 }
 
-// A scalar or virtual tensor op: runs now, so what it needs from the pending nest must be there.
+// A scalar or virtual tensor op.
 void Planner::define(const Op &op) {
-  for (const Value *v : op.operands)
-    if (v->type.isScalar() && pendingResults_.contains(v)) {
-      flush();
-      break;
-    }
+  if (needsPending(op))
+    flush();
   bool memory = op.has(ir::traits::Reads | ir::traits::Writes) && !isTensorOp(op);
   if (memory && pending_ && (pendingWrites_ || op.has(ir::traits::Writes)))
     flush();
   step(StepKind::Define, &op);
 }
 
-// The pending nest must not read `target` at other places than the one it writes next.
-void Planner::flushReadersOf(const Value *target) {
+// The pending nest must not read the buffer at other places than the one it writes next.
+void Planner::flushReadersOf(int buffer) {
   if (!pending_)
     return;
   for (const Root &r : pending_->roots) {
     llvm::SmallVector<const Value *, 4> values;
     valuesOf(r, values);
-    for (const Value *v : values)
-      if (reads(v, target, true))
+    for (const Value *v : values) {
+      // What the nest itself makes has a buffer, but is computed here.
+      const Op *made = r.makes ? v->def : nullptr;
+      bool same = !made || made->has(ir::traits::Elementwise);
+      if (made ? llvm::any_of(made->operands, [&](const Value *o) { return reads(o, buffer, same); }) : reads(v, buffer, true))
         return flush();
+    }
   }
 }
 
@@ -256,11 +300,11 @@ void Planner::parallelMaterialize(llvm::ArrayRef<std::pair<const Value *, const 
     int buffer = plan_.bufferFor(target);
     if (v == target || plan_.bufferFor(v) == buffer)
       continue;
-    bool direct = !reads(v, target, true);
+    bool direct = !reads(v, buffer, true);
     for (size_t j = i + 1; j < moves.size() && direct; ++j)
-      direct = moves[j].first != target && !reads(moves[j].first, target, false);
+      direct = !reads(moves[j].first, buffer, false);
     if (direct) {
-      flushReadersOf(target);
+      flushReadersOf(buffer);
       materialize(v, buffer);
       continue;
     }
@@ -401,7 +445,7 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
     return nullptr;
   size_t slot = static_cast<size_t>(std::find(yields.begin(), yields.end(), dot.results[0]) - yields.begin());
   const Value *arg = body.args[slot + 1];
-  bool inPlace = plan_.bufferFor(arg) >= 0 && onlyFeeds(arg, dot) && !reads(dot.operands[2], arg, true);
+  bool inPlace = plan_.bufferFor(arg) >= 0 && onlyFeeds(arg, dot) && !reads(dot.operands[2], plan_.bufferFor(arg), true);
   return inPlace ? arg : nullptr;
 }
 
@@ -418,7 +462,7 @@ void Planner::dot(const Op &op) {
   bool zero = acc->def && acc->def->kind == OpKind::Const &&
               (acc->type.isIntLike() ? acc->def->intAttr("value") == 0 : acc->def->floatAttr("value") == 0);
   if (carried)
-    flushReadersOf(carried);
+    flushReadersOf(c);
   if (!zero && acc != carried)
     materialize(acc, c);
   auto packed = [&](const Value *v, ir::Elem elem, int64_t elems, auto strideOf) {
