@@ -5,7 +5,6 @@
 #include "abi/CpuAbi.h"
 #include "targets/common/Frame.h"
 #include "targets/cpu/Uses.h"
-#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -37,18 +36,6 @@ void FunctionEmitter::fault(int code, int site, V index, V extent) {
   b_.CreateRet(b_.getInt32(static_cast<uint32_t>(code)));
 }
 
-static llvm::BasicBlock *splitHere(llvm::IRBuilder<> &b, llvm::Function *f) {
-  // The insertion point may be in the middle of a finished block (a hoist point) or at the end of an open one.
-  llvm::BasicBlock *block = b.GetInsertBlock();
-  if (b.GetInsertPoint() != block->end()) {
-    llvm::BasicBlock *tail = block->splitBasicBlock(b.GetInsertPoint(), "ok");
-    block->getTerminator()->eraseFromParent();
-    b.SetInsertPoint(block);
-    return tail;
-  }
-  return llvm::BasicBlock::Create(b.getContext(), "ok", f);
-}
-
 void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
   V bad = b_.CreateNot(cond);
   if (mask) {
@@ -58,14 +45,14 @@ void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
   }
   bad = anyOf(bad);
   auto *fail = llvm::BasicBlock::Create(context_, "assert", function_);
-  llvm::BasicBlock *ok = splitHere(b_, function_);
+  llvm::BasicBlock *ok = splitHere("ok");
   b_.CreateCondBr(bad, fail, ok);
   b_.SetInsertPoint(fail);
   int &site = sites_[&op];
   if (!site)
     site = siteOf(op, Site::Kind::Assert) + 1;
   fault(TEGULA_FAULT_ASSERT, site - 1, nullptr, nullptr);
-  b_.SetInsertPoint(ok, ok->getFirstInsertionPt());
+  resumeAt(ok);
 }
 
 void FunctionEmitter::printStep(const Step &s) {
@@ -139,7 +126,7 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   if (active)
     bad = b_.CreateAnd(bad, active);
   auto *fail = llvm::BasicBlock::Create(context_, "bounds", function_);
-  llvm::BasicBlock *after = splitHere(b_, function_);
+  llvm::BasicBlock *after = splitHere("ok");
   b_.CreateCondBr(bad, fail, after);
   b_.SetInsertPoint(fail);
   V index = lo, extent = b_.getInt64(~uint64_t(0));
@@ -158,7 +145,7 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   fault(TEGULA_FAULT_ALIGNMENT, site - 1, index, extent);
   b_.SetInsertPoint(outside);
   fault(TEGULA_FAULT_BOUNDS, site - 1, index, extent);
-  b_.SetInsertPoint(after, after->getFirstInsertionPt());
+  resumeAt(after);
 }
 
 // Element by element: checked code is for finding the mistake, with the precise index of the first lane that is outside.

@@ -114,7 +114,7 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
   b_.CreateStore(pointers, slots[0]);
   llvm::BasicBlock *before = b_.GetInsertBlock();
   auto *each = llvm::BasicBlock::Create(context_, "gather", function_);
-  auto *after = llvm::BasicBlock::Create(context_, "gathered", function_);
+  llvm::BasicBlock *after = splitHere("gathered");
   b_.CreateBr(each);
   b_.SetInsertPoint(each);
   llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
@@ -126,7 +126,7 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
   V next = b_.CreateAdd(i, b_.getInt64(1));
   i->addIncoming(next, each);
   b_.CreateCondBr(b_.CreateICmpNE(next, b_.getInt64(lanes)), each, after);
-  b_.SetInsertPoint(after);
+  resumeAt(after);
   V all = b_.CreateLoad(type, slots[1]);
   return mask ? b_.CreateSelect(mask, all, other) : all;
 }
@@ -214,7 +214,7 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
   }
   llvm::BasicBlock *blocks[2] = {llvm::BasicBlock::Create(context_, "flat", function_),
                                  llvm::BasicBlock::Create(context_, "wrapped", function_)};
-  auto *after = llvm::BasicBlock::Create(context_, "loaded", function_);
+  llvm::BasicBlock *after = splitHere("loaded");
   b_.CreateCondBr(a.noWrap, blocks[0], blocks[1]);
   V values[2];
   for (unsigned i = 0; i < 2; ++i) {
@@ -233,7 +233,7 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
     blocks[i] = b_.GetInsertBlock();
     b_.CreateBr(after);
   }
-  b_.SetInsertPoint(after);
+  resumeAt(after);
   llvm::PHINode *phi = b_.CreatePHI(values[0]->getType(), 2);
   phi->addIncoming(values[0], blocks[0]);
   phi->addIncoming(values[1], blocks[1]);

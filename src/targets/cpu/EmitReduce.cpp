@@ -84,7 +84,7 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
     args.append(x);
     auto c = combine(*r.op->regions[0], args);
     for (unsigned i = 0; i < n; ++i)
-      accs[from + i] = neutral ? c[i] : b_.CreateSelect(first, x[i], broadcast(c[i], nest_->lanes()));
+      accs[from + i] = neutral ? c[i] : b_.CreateSelect(first, x[i], c[i]);
   }
   if (r.kind == RootKind::Scan)
     for (unsigned i = 0; i < n; ++i)
@@ -143,8 +143,8 @@ void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayR
           lo.push_back(static_cast<int>(allLanes ? i : i & ~(1u << t)));
           hi.push_back(static_cast<int>(allLanes ? i + lanes / 2 : i | 1u << t));
         }
-        low.push_back(b_.CreateShuffleVector(v, lo));
-        high.push_back(b_.CreateShuffleVector(v, hi));
+        low.push_back(pickLanes(v, lo));
+        high.push_back(pickLanes(v, hi));
       }
       x = join(low, high);
     }
@@ -153,8 +153,6 @@ void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayR
       out.push_back(at[static_cast<size_t>(b)]);
     for (unsigned i = 0; i < n; ++i) {
       V v = x[i];
-      if (allLanes && v->getType()->isVectorTy())
-        v = b_.CreateExtractElement(v, uint64_t(0));
       const ir::Value *result = r.op->results[i];
       if (result->type.isScalar())
         scalar_[result] = v;

@@ -35,6 +35,17 @@ V FunctionEmitter::broadcast(V x, unsigned lanes) {
   return b_.CreateVectorSplat(lanes, x);
 }
 
+V FunctionEmitter::pickLanes(V x, llvm::ArrayRef<int> lanes) {
+  return lanes.size() == 1 ? b_.CreateExtractElement(x, static_cast<uint64_t>(lanes[0])) : b_.CreateShuffleVector(x, lanes);
+}
+
+static unsigned commonLanes(llvm::ArrayRef<V> values) {
+  for (V x : values)
+    if (auto *t = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
+      return t->getNumElements();
+  return 1;
+}
+
 V FunctionEmitter::constant(const Op &op) {
   ir::Type t = op.results[0]->type.scalarType();
   llvm::Type *reg = regType(t);
@@ -44,10 +55,7 @@ V FunctionEmitter::constant(const Op &op) {
 }
 
 V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
-  unsigned lanes = 1;
-  for (V a : args)
-    if (auto *t = llvm::dyn_cast<llvm::FixedVectorType>(a->getType()))
-      lanes = t->getNumElements();
+  unsigned lanes = commonLanes(args);
   if (op.kind == OpKind::Select && !args[0]->getType()->isVectorTy() && lanes > 1) {
     // A uniform condition stays scalar.
     return b_.CreateSelect(args[0], broadcast(args[1], lanes), broadcast(args[2], lanes));
@@ -117,16 +125,30 @@ V FunctionEmitter::scalarLoad(const Op &op) {
   return maskedScalarLoad(p, op.results[0]->type, mask, other, op.intAttr("volatile") != 0);
 }
 
+// Where code goes on behind a branch at the insertion point, which may be in the middle of a finished block (a hoist point) or at the
+// end of an open one. The current block is left open; resumeAt() goes on in the rest.
+llvm::BasicBlock *FunctionEmitter::splitHere(const char *name) {
+  llvm::BasicBlock *block = b_.GetInsertBlock();
+  if (b_.GetInsertPoint() == block->end())
+    return llvm::BasicBlock::Create(context_, name, function_);
+  llvm::BasicBlock *rest = block->splitBasicBlock(b_.GetInsertPoint(), name);
+  block->getTerminator()->eraseFromParent();
+  b_.SetInsertPoint(block);
+  return rest;
+}
+
+void FunctionEmitter::resumeAt(llvm::BasicBlock *rest) { b_.SetInsertPoint(rest, rest->getFirstInsertionPt()); }
+
 V FunctionEmitter::ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then) {
   llvm::BasicBlock *before = b_.GetInsertBlock();
   auto *yes = llvm::BasicBlock::Create(context_, "then", function_);
-  auto *after = llvm::BasicBlock::Create(context_, "after", function_);
+  llvm::BasicBlock *after = splitHere("after");
   b_.CreateCondBr(cond, yes, after);
   b_.SetInsertPoint(yes);
   V x = then();
   llvm::BasicBlock *end = b_.GetInsertBlock();
   b_.CreateBr(after);
-  b_.SetInsertPoint(after);
+  resumeAt(after);
   if (!result)
     return nullptr;
   llvm::PHINode *phi = b_.CreatePHI(result, 2);
@@ -194,7 +216,11 @@ llvm::SmallVector<V, 4> FunctionEmitter::combine(const ir::Region &r, llvm::Arra
   llvm::DenseMap<const ir::Value *, V> env;
   for (size_t i = 0; i < args.size(); ++i)
     env[r.block->args[i]] = args[i];
-  return combineBlock(*r.block, env);
+  auto out = combineBlock(*r.block, env);
+  // A result may be a literal.
+  for (V &x : out)
+    x = broadcast(x, commonLanes(args));
+  return out;
 }
 
 // Both arms of an `if` are computed: a combine region has no effects, so a select per result is the same.
@@ -215,12 +241,7 @@ llvm::SmallVector<V, 4> FunctionEmitter::combineBlock(const ir::Block &block,
     case OpKind::If: {
       auto yes = combineBlock(*op->regions[0]->block, env), no = combineBlock(*op->regions[1]->block, env);
       for (size_t i = 0; i < op->results.size(); ++i) {
-        unsigned lanes = nest_ ? nest_->lanes() : 1;
-        for (V x : {args[0], yes[i], no[i]})
-          if (!x->getType()->isVectorTy())
-            continue;
-          else
-            lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+        unsigned lanes = commonLanes({args[0], yes[i], no[i]});
         env[op->results[i]] = b_.CreateSelect(args[0], broadcast(yes[i], lanes), broadcast(no[i], lanes));
       }
       break;

@@ -10,7 +10,8 @@
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
-// computed twice and no LLVM pass has to move it. A value with a lane bit in its position is a vector, else a scalar.
+// computed twice and no LLVM pass has to move it. A hoist point is in the middle of a finished block: code that branches and may be
+// part of a value cuts the block there (splitHere, resumeAt). A value with a lane bit in its position is a vector, else a scalar.
 #pragma once
 #include "targets/cpu/Codegen.h"
 #include "targets/cpu/Lin.h"
@@ -129,6 +130,8 @@ private:
   V fromMemory(V x, const ir::Type &t);
   V constant(const ir::Op &op);
   V broadcast(V x, unsigned lanes);
+  /// These lanes of a vector; one lane is a scalar, as everywhere (there are no vectors of one element).
+  V pickLanes(V x, llvm::ArrayRef<int> lanes);
   /// Any elementwise op; args are all scalars or vectors of one length (scalars are broadcast).
   V elementwise(const ir::Op &op, llvm::SmallVector<V, 3> args);
   V scalarOp(const ir::Op &op);
@@ -136,7 +139,7 @@ private:
   void scalarStore(const ir::Op &op);
   V programId(unsigned axis) { return pid_[axis]; }
   V numPrograms(unsigned axis);
-  /// A combine region on registers (lane by lane).
+  /// A combine region on registers (lane by lane): all args are scalars or vectors of one length, and so are the results.
   llvm::SmallVector<V, 4> combine(const ir::Region &r, llvm::ArrayRef<V> args);
   llvm::SmallVector<V, 4> combineBlock(const ir::Block &b, llvm::DenseMap<const ir::Value *, V> &env);
 
@@ -239,6 +242,8 @@ private:
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);
   void histogramElement(const ir::Op &op, const Bits &at);
   V ifThen(V cond, llvm::Type *result, llvm::function_ref<V()> then);
+  llvm::BasicBlock *splitHere(const char *name);
+  void resumeAt(llvm::BasicBlock *rest);
 
   // EmitFault
   int siteOf(const ir::Op &op, Site::Kind kind);

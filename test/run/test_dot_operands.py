@@ -1,0 +1,159 @@
+"""§3.5 dot: operands that are computed on the way: scaled along either axis by vectors that are loaded under masks, gathered, or reduced."""
+import ml_dtypes
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from harness import assert_same
+
+pytestmark = pytest.mark.section("3.5 dot")
+TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8}
+
+
+@tegula.jit
+def s_masked(g, i, n):
+    return tl.load(g + i, mask=i < n, other=0)
+
+
+@tegula.jit
+def s_masked_other(g, i, n):
+    return tl.load(g + i, mask=i < n, other=2)
+
+
+@tegula.jit
+def s_masked_by_data(g, i, n):
+    """A mask that is no comparison of an index."""
+    return tl.load(g + i, mask=tl.load(g + i) > 0, other=1)
+
+
+@tegula.jit
+def s_indexed(g, i, n):
+    return tl.load(g + (tl.load(g + i).to(tl.int32) & 3), mask=i < n, other=1)
+
+
+@tegula.jit
+def s_gathered(g, i, n):
+    return tl.gather(tl.load(g + i), i ^ 1, 0)
+
+
+@tegula.jit
+def s_wrapped(g, i, n):
+    return tl.load(g + i % n)
+
+
+def n_gather(g, n):
+    i = np.arange(g.size)
+    return {
+        s_masked: np.where(i < n, g, 0),
+        s_masked_other: np.where(i < n, g, 2),
+        s_masked_by_data: np.where(g > 0, g, 1),
+        s_indexed: np.where(i < n, g[g.astype(np.int32) & 3], 1),
+        s_gathered: g[i ^ 1],
+        s_wrapped: g[i % n],
+    }
+
+
+SCALES = [s_masked, s_masked_other, s_masked_by_data, s_indexed, s_gathered, s_wrapped]
+
+
+@tegula.jit
+def k_scaled(a, b, g, h, out, n, rows: tl.constexpr, columns: tl.constexpr, left: tl.constexpr, trans: tl.constexpr, M: tl.constexpr,
+             N: tl.constexpr, K: tl.constexpr):
+    """out = a @ b, one operand of it scaled along the rows, the columns, or both."""
+    m = tl.arange(0, M)
+    p = tl.arange(0, N)
+    k = tl.arange(0, K)
+    x = tl.load(a + m[:, None] * K + k[None, :])
+    if trans:
+        y = tl.load(b + k[:, None] + p[None, :] * K)
+    else:
+        y = tl.load(b + k[:, None] * N + p[None, :])
+    if left:
+        if rows is not None:
+            x = x * rows(g, m, n)[:, None]
+        if columns is not None:
+            x = x * columns(h, k, n)[None, :]
+    else:
+        if rows is not None:
+            y = y * rows(g, k, n)[:, None]
+        if columns is not None:
+            y = y * columns(h, p, n)[None, :]
+    tl.store(out + m[:, None] * N + p[None, :], tl.dot(x, y))
+
+
+def run(dev, t, rows, columns, left, trans, m, n, k, bound):
+    r = np.random.default_rng(m + n + k)
+    a, b = r.integers(-2, 3, (m, k)), r.integers(-2, 3, (k, n))
+    p, q = (m, k) if left else (k, n)
+    g, h = r.integers(-1, 3, p), r.integers(-1, 3, q)
+    x = (a if left else b).copy()
+    if rows:
+        x = x * n_gather(g, bound)[rows][:, None]
+    if columns:
+        x = x * n_gather(h, bound)[columns][None, :]
+    want = x @ b if left else a @ x
+    t = TYPES[t]
+    out = np.zeros((m, n), np.int32 if t is np.int8 else np.float32)
+    stored = np.ascontiguousarray(b.T if trans else b).astype(t)
+    dev(k_scaled, (1,), a.astype(t), stored, g.astype(t), h.astype(t), out, bound, rows, columns, left, trans, m, n, k)
+    assert_same(out, want.astype(out.dtype))
+
+
+@pytest.mark.parametrize("t", list(TYPES))
+@pytest.mark.parametrize("scale", SCALES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("side", ["left rows", "left columns", "right rows", "right columns"])
+@pytest.mark.parametrize("trans", [False, True])
+def test_scaled_along_one_axis(dev, t, scale, side, trans):
+    rows, columns = (scale, None) if "rows" in side else (None, scale)
+    run(dev, t, rows, columns, "left" in side, trans, 32, 32, 32, 13)
+
+
+@pytest.mark.parametrize("t", list(TYPES))
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("m, n, k", [(16, 16, 16), (16, 64, 32), (64, 16, 64), (32, 32, 128)])
+def test_scaled_along_both_axes(dev, t, left, m, n, k):
+    run(dev, t, s_masked, s_masked_other, left, True, m, n, k, 5)
+    run(dev, t, s_indexed, s_gathered, left, False, m, n, k, 5)
+
+
+@tegula.jit
+def k_batch(a, b, g, out, n, B: tl.constexpr, S: tl.constexpr):
+    i = tl.arange(0, B)[:, None, None] * S * S + tl.arange(0, S)[None, :, None] * S + tl.arange(0, S)[None, None, :]
+    r = tl.arange(0, B)[:, None] * S + tl.arange(0, S)[None, :]
+    scale = tl.load(g + r, mask=r % S < n, other=0)
+    x = tl.load(a + i)
+    y = tl.load(b + tl.permute(i, [0, 2, 1])) * scale[:, :, None]
+    tl.store(out + i, tl.dot(x, y))
+
+
+@pytest.mark.parametrize("t", ["float32", "bfloat16"])
+@pytest.mark.parametrize("s", [16, 32])
+def test_scaled_batch(dev, t, s):
+    r = np.random.default_rng(s)
+    a, b, g = r.integers(-2, 3, (4, s, s)), r.integers(-2, 3, (4, s, s)), r.integers(-1, 3, (4, s))
+    out = np.zeros((4, s, s), np.float32)
+    dev(k_batch, (1,), *(v.astype(TYPES[t]) for v in (a, b, g)), out, 7, 4, s)
+    y = b.transpose(0, 2, 1) * np.where(np.arange(s) < 7, g, 0)[:, :, None]
+    assert_same(out, (a @ y).astype(np.float32))
+
+
+@tegula.jit
+def k_nested(a, b, g, out, n, rounds, S: tl.constexpr):
+    """The masked vector changes in a loop, so that it is loaded in front of an inner one of the packing."""
+    i = tl.arange(0, S)
+    x = tl.load(a + i[:, None] * S + i[None, :])
+    y = tl.load(b + i[:, None] + i[None, :] * S)
+    acc = tl.zeros([S, S], tl.float32)
+    for r in range(rounds):
+        acc += tl.dot(x, y * tl.load(g + r * S + i, mask=i < n - r, other=3)[:, None])
+    tl.store(out + i[:, None] * S + i[None, :], acc)
+
+
+@pytest.mark.parametrize("s", [32, 128])
+def test_scaled_in_a_loop(dev, s):
+    r = np.random.default_rng(s)
+    a, b, g = r.integers(-2, 3, (s, s)), r.integers(-2, 3, (s, s)), r.integers(-1, 3, (3, s))
+    out = np.zeros((s, s), np.float32)
+    dev(k_nested, (1,), *(v.astype(np.float32) for v in (a, b, g)), out, 9, 3, s)
+    want = sum(a @ (b.T * np.where(np.arange(s) < 9 - k, g[k], 3)[:, None]) for k in range(3))
+    assert_same(out, want.astype(np.float32))
