@@ -48,6 +48,7 @@ private:
   uint64_t epoch_ = 0;     // changes when memory may have changed
   uint64_t lastEpoch_ = 0; // never used again
   unsigned depth_ = 0;     // of make(), against rules that feed each other
+  bool combining_ = false; // in the region of a reduction or scan
 };
 
 /// Rebuilds a block: visit() pushes what stays.
@@ -218,8 +219,10 @@ void Simplifier::memory(Op &op) {
 void Simplifier::isolated(Op &op) {
   EqualOps outer;
   std::swap(outer, equal_);
+  combining_ = true;
   for (Region *r : op.regions)
     block(*r->block);
+  combining_ = false;
   std::swap(outer, equal_);
   keep(op);
   if (writesMemory(op))
@@ -248,14 +251,16 @@ void Simplifier::arm(Region &r, Value *cond, bool holds) {
   cond->forward = nullptr;
 }
 
-/// An `if` whose arms hold at most constants is a select, if all its results are scalars.
+/// An `if` whose arms hold at most constants is a select, if all its results are scalars. In the region of a reduction or
+/// scan the arms may compute: it is executed for each element, where a branch prevents vectors, and hundreds of branches in
+/// a row, each with several merged values, take LLVM minutes and gigabytes.
 bool Simplifier::selectIf(Op &op) {
   for (const Value *v : op.results)
     if (v->type.isTensor())
       return false;
   for (const Region *r : op.regions)
     for (const Op *o : r->block->ops)
-      if (o->kind != OpKind::Const && o != r->block->ops.back())
+      if (o->kind != OpKind::Const && o != r->block->ops.back() && !(combining_ && o->regions.empty() && isPure(*o)))
         return false;
   for (const Region *r : op.regions)
     visitAll(r->block->ops, r->block->ops.size() - 1);

@@ -6,7 +6,7 @@
 // of reduce and scan see nothing of what is outside: they stay functions of their arguments.
 //
 // Control flow: an `if` on a constant is its arm; inside an arm its condition is a constant; an `if` whose arms compute
-// nothing is a select; a loop that cannot run gives its initial values; a loop that runs once is its body; carried values
+// nothing is a select, in the region of a reduction or scan one whose arms only compute; a loop that cannot run gives its initial values; a loop that runs once is its body; carried values
 // that never change are not carried. Masks of memory operations that are constants disappear.
 //
 // Ends with removeDead(), because merging leaves dead operations behind. One call is enough for almost everything; rules

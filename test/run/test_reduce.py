@@ -578,3 +578,27 @@ def test_selections_under_a_mask(dev, n):
             np.where(i < n + 9, np.where(i < n + 5, e, 4), -5)]
     for k, row in enumerate(rows):
         assert np.array_equal(out[k * size:(k + 1) * size], row), k
+
+
+@tegula.jit
+def larger_by_return(a, i, b, j):
+    if a < b:
+        return b, j
+    return a, tl.minimum(i, j)
+
+
+@tegula.jit
+def reduce_by_return(x, out, ROWS: tl.constexpr, N: tl.constexpr):
+    v = tl.reshape(tl.load(x + tl.arange(0, ROWS * N)), [ROWS, N])
+    i = tl.broadcast_to(tl.arange(0, N)[None, :], [ROWS, N])
+    a, k = tl.reduce((v, i), 1, larger_by_return)
+    tl.store(out + tl.arange(0, ROWS), a * N + k)
+
+
+def test_many_elements_by_a_combine_function_that_returns_early(dev):
+    """As branches, one for each of 1,024 elements of one warp, this took LLVM minutes and 10 GB."""
+    x = values(d("int32"), 128 * 8, low=0, high=99)
+    out = np.zeros(128, np.int32)
+    dev(reduce_by_return, (1, ), x, out, 128, 8, num_warps=1)
+    rows = x.reshape(128, 8)
+    assert_same(out, rows.max(1) * 8 + rows.argmax(1).astype(np.int32))
