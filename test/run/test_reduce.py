@@ -584,6 +584,8 @@ def test_selections_under_a_mask(dev, n):
 def larger_by_return(a, i, b, j):
     if a < b:
         return b, j
+    if a > b:
+        return a, i
     return a, tl.minimum(i, j)
 
 
