@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PY := build/venv/bin/python
 
-.PHONY: all setup build demo test bench check dist goldens clean
+.PHONY: all setup build demo test check-quick bench check dist goldens clean
 
 all: build
 
@@ -10,14 +10,20 @@ setup:
 	@scripts/setup.sh
 
 build: setup
-	@cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
-	@cmake --build build -j $(JOBS) -- --quiet
+	@scripts/build.sh -j $(JOBS)
 
-demo: build
+# Only what the demo needs: the library, the command and the Python package.
+demo:
+	@scripts/setup.sh --without-tests
+	@scripts/build.sh -j $(JOBS) libtegula tegula tegula_core
 	@PYTHONPATH=build/python $(PY) scripts/demo.py
 
 test: build
 	@$(PY) scripts/run_tests.py
+
+# For daily work: about five minutes.
+check-quick: build
+	@$(PY) scripts/run_tests.py --quick
 
 bench: build
 	@PYTHONPATH=build/python $(PY) bench/run.py

@@ -1,20 +1,36 @@
 #!/usr/bin/env python3
 """Runs every test suite and ends with one line: `N passed, N failed`.
 
-`run_tests.py [suite ...]` runs some of them (names as printed). Each row of SUITES says what runs and how its results
-are counted. A suite that cannot run counts as one failure; a suite that is not built is an error, never a silent skip.
+`run_tests.py [suite ...]` runs some of them (names as printed), `run_tests.py --quick` the ones for daily work. Each row of
+SUITES says what runs and how its results are counted. A suite that cannot run counts as one failure; a suite that is not
+built is an error, never a silent skip.
+
+Suites run side by side, one on each core (`--jobs N`), the longest first: most of them are one process that keeps one core busy.
+Each line says how long the suite took and how much processor time it used, which other load does not change.
 """
+import argparse
+import concurrent.futures
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Callable, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PY = BUILD / "venv/bin/python"
-JOBS = str(os.cpu_count() or 2)
+
+
+class Suite(NamedTuple):
+    """One row of the table: `run` returns (passed, failed, log). `seconds` is about what the suite takes alone on one slow core, which
+    is only for the order; `after` names a suite that has to end first."""
+    run: Callable[[], tuple[int, int, str]]
+    seconds: int
+    quick: bool = False
+    after: str = ""
 
 
 def run(cmd, timeout=1500, **kw):
@@ -57,11 +73,12 @@ def unit():
     return gtests(BUILD)
 
 
-def sanitized(preset):
+def sanitized(preset, *targets):
+    """The unit tests of the layers without LLVM, built by a preset: all of them, or the binaries that are named."""
     def suite():
         code, out = run(["cmake", "--preset", preset, "-Wno-dev", "--log-level=WARNING"])
         if code == 0:
-            code, out = run(["cmake", "--build", f"build-{preset}", "-j", JOBS, "--", "--quiet"])
+            code, out = run(["cmake", "--build", f"build-{preset}", "-j", "1", "--", "--quiet", *targets])
         if code != 0:
             return 0, 1, tail(out)
         return gtests(ROOT / f"build-{preset}")
@@ -73,33 +90,24 @@ FUZZ_SEEDS = {"parser-fuzz": ["src/lib", "examples"]}
 
 
 def fuzz():
-    """Every libFuzzer target for TEGULA_FUZZ_SECONDS (60) from its corpus in test/fuzz; targets run two at a time."""
+    """Every libFuzzer target for TEGULA_FUZZ_SECONDS (60) from its corpus in test/fuzz, one after the other."""
     seconds = os.environ.get("TEGULA_FUZZ_SECONDS", "60")
     targets = sorted((ROOT / "build-asan/bin").glob("*-fuzz"))
     if not targets:
         return 0, 1, "no fuzz targets in build-asan/bin (run suite asan first)"
     passed = failed = 0
     log = []
-    jobs = []
     for t in targets:
         seeds = [ROOT / folder for folder in FUZZ_SEEDS.get(t.name, [])] + [ROOT / "test/fuzz" / t.name.removesuffix("-fuzz")]
         work = ROOT / "build-asan/fuzz" / t.name
         work.mkdir(parents=True, exist_ok=True)
-        cmd = [t, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096",
-               "-timeout=20", work, *seeds]
-        jobs.append((t, [str(c) for c in cmd]))
-    for i in range(0, len(jobs), 2):
-        procs = [(t, subprocess.Popen(c, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                      errors="replace")) for t, c in jobs[i:i + 2]]
-        for t, p in procs:
-            out, _ = p.communicate()
-            runs = re.search(r"number_of_executed_units:\s*(\d+)", out)
-            log.append(f"    {t.name}: {runs.group(1) if runs else '?'} inputs in {seconds} s")
-            if p.returncode == 0:
-                passed += 1
-            else:
-                failed += 1
-                log.append(tail(out))
+        code, out = run([t, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096",
+                         "-timeout=20", work, *seeds], timeout=int(seconds) + 600)
+        runs = re.search(r"number_of_executed_units:\s*(\d+)", out)
+        log.append(f"    {t.name}: {runs.group(1) if runs else '?'} inputs in {seconds} s")
+        passed, failed = passed + (code == 0), failed + (code != 0)
+        if code != 0:
+            log.append(tail(out))
     return passed, failed, "\n".join(log)
 
 
@@ -156,7 +164,7 @@ def random_programs():
     passed, failed, log = pytest("test/random")()
     logs = [log]
     for seeds, devices in (("0..3000", "cpu,sim"), ("3000..3500", "cpu:x86-64,cpu:avx2")):
-        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", JOBS, "--without", UNMENDED, "--shrink", "3"],
+        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--without", UNMENDED, "--shrink", "3"],
                         timeout=3000)
         m = re.search(r"^(\d+) passed, (\d+) failed", out, re.M)
         p, f = (int(m.group(1)), int(m.group(2))) if m else (0, 1)
@@ -167,44 +175,76 @@ def random_programs():
     return passed, failed, "\n".join(logs)
 
 
+# Every conformance case runs on cpu and on sim. What is sampled, by a hash of the names: the other instruction sets, clusters, and which of
+# the older GPUs a kernel is assembled for besides sm_90a. Threads meet in the layers of tsan's list; asan runs all layers.
 SUITES = {
-    "check": script("scripts/check"),
-    "unit": unit,
-    "goldens": script(PY, "scripts/update_goldens.py", "--check"),
-    "python": pytest("python/tests"),
-    "cli": pytest("test/cli"),
-    "run": pytest("test/run"),
-    "sim": pytest("test/run", env={"TEGULA_TEST_DEVICES": "sim"}),
-    "sim-clusters": pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}),
-    "assemble": script(PY, "test/gpu/assemble.py"),
-    "registers": pytest("test/gpu"),
-    "run-isa": other_isas("cpu:x86-64", "cpu:avx2", every=4),
-    "random": random_programs,
-    "examples": pytest("test/examples"),
-    "package": script("scripts/test_package.sh"),
-    "dist": script("scripts/test_dist.sh"),
-    "asan": sanitized("asan"),
-    "fuzz": fuzz,
-    "tsan": sanitized("tsan"),
+    "check": Suite(script("scripts/check"), 5, quick=True),
+    "asan": Suite(sanitized("asan"), 600),
+    "sim": Suite(script(PY, "test/gpu/assemble.py"), 800),
+    "fuzz": Suite(fuzz, 480, after="asan"),
+    "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests"), 300),
+    "run": Suite(pytest("test/run"), 320),
+    "random": Suite(random_programs, 400),
+    "unit": Suite(unit, 120, quick=True),
+    "run-isa": Suite(other_isas("cpu:x86-64", "cpu:avx2", every=4), 170),
+    "sim-clusters": Suite(pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}), 120),
+    "python": Suite(pytest("python/tests"), 60, quick=True),
+    "cli": Suite(pytest("test/cli"), 60, quick=True),
+    "registers": Suite(pytest("test/gpu"), 40),
+    "dist": Suite(script("scripts/test_dist.sh"), 60),
+    "package": Suite(script("scripts/test_package.sh"), 30),
+    "examples": Suite(pytest("test/examples"), 30, quick=True),
+    "goldens": Suite(script(PY, "scripts/update_goldens.py", "--check"), 20, quick=True),
+    "run-sample": Suite(pytest("test/run", "--every", "10", env={"TEGULA_TEST_DEVICES": "cpu,sim"}), 60, quick=True),
 }
+ONLY_QUICK = {"run-sample"}
+
+
+def measured(name):
+    """Runs in a process of its own: what its children used is the suite's."""
+    start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    passed, failed, log = SUITES[name].run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return passed, failed, log, time.time() - start, cpu
+
+
+def run_all(names, jobs):
+    """The results of the suites, in order of their end."""
+    waiting = sorted(names, key=lambda n: -SUITES[n].seconds)
+    ended, running = set(), {}
+    with concurrent.futures.ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
+        while waiting or running:
+            ready = [n for n in waiting if SUITES[n].after not in names or SUITES[n].after in ended]
+            for name in ready[:jobs - len(running)]:
+                waiting.remove(name)
+                running[pool.submit(measured, name)] = name
+            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                name = running.pop(future)
+                ended.add(name)
+                yield name, *future.result()
 
 
 def main() -> int:
-    # A test that hangs names the line and the programs in place of running into its timeout.
-    os.environ.setdefault("TEGULA_HANG_S", "120")
-    names = sys.argv[1:] or list(SUITES)
-    total_passed = total_failed = 0
-    for name in names:
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("suites", nargs="*", metavar="suite", help=f"{', '.join(SUITES)}; all but {', '.join(ONLY_QUICK)} without any")
+    p.add_argument("--quick", action="store_true", help="the suites for daily work, about five minutes")
+    p.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="suites at a time (one a core)")
+    a = p.parse_args()
+    for name in a.suites:
         if name not in SUITES:
-            print(f"no suite `{name}`; there are {', '.join(SUITES)}")
-            return 2
-        start = time.time()
-        passed, failed, log = SUITES[name]()
-        print(f"{name}: {passed} ok, {failed} not ok in {time.time() - start:.0f} s", flush=True)
+            p.error(f"no suite `{name}`; there are {', '.join(SUITES)}")
+    names = a.suites or [n for n, s in SUITES.items() if (s.quick if a.quick else n not in ONLY_QUICK)]
+    start = time.time()
+    total_passed = total_failed = 0
+    for name, passed, failed, log, seconds, cpu in run_all(names, max(1, a.jobs)):
+        print(f"{name}: {passed} ok, {failed} not ok in {seconds:.0f} s ({cpu:.0f} s of processor time)", flush=True)
         if log.strip():
             print(log, flush=True)
         total_passed += passed
         total_failed += failed
+    print(f"all suites in {time.time() - start:.0f} s")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed else 0
 

@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # Installs what a build needs on Debian 12: packages (as root), and a Python environment in build/venv. Quick when all is there.
+# --without-tests leaves out what only the tests and the benchmark's peers need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
   # build
-  g++ cmake ninja-build git clang-19 lld-19 llvm-19-dev libclang-rt-19-dev libzstd-dev zlib1g-dev ccache
-  # tests
-  libgtest-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  g++ cmake ninja-build git clang-19 lld-19 llvm-19-dev libzstd-dev zlib1g-dev ccache libgtest-dev
   # Python side
   python3 python3-dev python3-venv
-  # peers of the benchmark
-  libopenblas-dev libdnnl-dev
 )
+requirements=scripts/requirements-demo.txt
+if [[ ${1:-} != --without-tests ]]; then
+  packages+=(
+    # tests
+    libclang-rt-19-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    # peers of the benchmark
+    libopenblas-dev libdnnl-dev
+  )
+  requirements=scripts/requirements.txt
+fi
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${db:Status-Status}\n' "$p" 2>/dev/null | grep -qx installed || missing+=("$p")
@@ -27,10 +34,12 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-stamp=build/venv/.requirements
-if ! cmp -s scripts/requirements.txt "$stamp"; then
+# The stamp holds what was asked for last; a smaller set is there if the larger one is.
+wanted=$(cat "$requirements" scripts/requirements-demo.txt)
+stamp=build/venv/.$(basename "$requirements")
+if [[ $(cat "$stamp" 2>/dev/null) != "$wanted" ]]; then
   echo "setup: Python environment in build/venv"
-  /usr/bin/python3 -m venv build/venv
-  build/venv/bin/pip install --quiet -r scripts/requirements.txt
-  cp scripts/requirements.txt "$stamp"
+  [[ -x build/venv/bin/python ]] || /usr/bin/python3 -m venv build/venv
+  build/venv/bin/pip install --quiet --disable-pip-version-check -r "$requirements"
+  echo "$wanted" >"$stamp"
 fi
