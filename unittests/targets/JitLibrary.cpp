@@ -1,9 +1,10 @@
 // See JitLibrary.h.
 #include "JitLibrary.h"
+#include "Machine.h"
+#include "TestPaths.h"
 #include "targets/nvidia/Codegen.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Verifier.h"
-#include "TestPaths.h"
 #include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -14,9 +15,9 @@
 namespace tegula::cpu {
 
 JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
-    : target_(*parseTarget(targetName == "gpu" ? "cpu:native" : targetName)), options_(options),
+    : target_(*parseTarget(targetName == "gpu" ? test::machineName() : targetName)), options_(options),
       module_(std::make_unique<llvm::Module>("test", context_)),
-      emulated_(target_.triple.substr(0, 7) != parseTarget("cpu:native")->triple.substr(0, 7)) {
+      emulated_(target_.triple.substr(0, 7) != parseTarget(test::machineName())->triple.substr(0, 7)) {
   if (targetName == "gpu")
     gpu_ = nvidia::gpuOfThisMachine();
 }
@@ -234,19 +235,13 @@ std::function<void(void *, void *, void *)> JitLibrary::pointers(const std::stri
 }
 
 std::vector<std::string> runnableTargets() {
-  CpuTarget native = *parseTarget("cpu:native");
-  if (!native.triple.starts_with("x86_64"))
-    return {"cpu:native"};
-  std::vector<std::string> names = {"cpu:x86-64"};
-  for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512bf16"}) {
-    CpuTarget t = *parseTarget(name);
-    bool runs = (!t.avx2 || native.avx2) && (!t.avx512 || native.avx512) && (!t.avx512Bf16 || native.avx512Bf16);
-    if (runs)
+  if (!parseTarget(test::machineName())->triple.starts_with("x86_64"))
+    return {test::machineName()};
+  std::vector<std::string> names;
+  for (const char *name : {"cpu:x86-64", "cpu:avx2", "cpu:avx512", "cpu:avx512bf16"})
+    if (name != test::machineName() && test::runsHere(name))
       names.push_back(name);
-    else
-      printf("not run here: %s, this CPU lacks it\n", name);
-  }
-  names.push_back("cpu:native");
+  names.push_back(test::machineName());
   // Slow (a process a call), so only on demand.
   if (std::getenv("TEGULA_TEST_QEMU"))
     names.push_back("cpu:aarch64");

@@ -1,9 +1,9 @@
 // Compiles a kernel given as text IR for this machine (or another target it can run), loads and runs it.
 #pragma once
+#include "Machine.h"
 #include "abi/CpuAbi.h"
 #include "ir/Text.h"
 #include "runtime/ObjectLoader.h"
-#include "targets/cpu/Cpu.h"
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ struct Kernel {
   TegulaCpuEntry entry = nullptr;
   std::string error;
 
-  explicit Kernel(const std::string &text, const std::string &targetName = "cpu:native", CpuOptions options = {})
+  explicit Kernel(const std::string &text, const std::string &targetName = machineName(), CpuOptions options = {})
       : Kernel(text, parseTarget(targetName), options) {}
   Kernel(const std::string &text, const std::optional<CpuTarget> &target, CpuOptions options) {
     DiagEngine diag;

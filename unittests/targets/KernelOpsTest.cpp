@@ -106,7 +106,7 @@ static const RowCase rowCases[] = {
 };
 
 TEST(KernelOps, Rows) {
-  for (const char *target : {"cpu:native", "cpu:x86-64"})
+  for (const std::string &target : {tegula::cpu::test::machineName(), std::string("cpu:x86-64")})
     for (const RowCase &c : rowCases) {
       SCOPED_TRACE(std::string(c.name) + " on " + target);
       Kernel k(rowKernel(c.body), target);
@@ -153,7 +153,7 @@ TEST(KernelOps, AssertNamesTheProgram) {
 TEST(KernelOps, CheckedModeFindsTheAccess) {
   CpuOptions checked;
   checked.checked = true;
-  Kernel k(rowKernel("%y = add %v, %r"), "cpu:native", checked);
+  Kernel k(rowKernel("%y = add %v, %r"), tegula::cpu::test::machineName(), checked);
   Row x(64), o(64);
   EXPECT_EQ(k.run({x, o}), 0);
   Row shortX(63), shortO(10, 7);

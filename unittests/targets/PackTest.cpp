@@ -1,8 +1,6 @@
 // Operands of dot on their way into packed buffers: matmul with wrapped rows and columns, masked k, any layout of the operands, on
 // every target this machine can run; and that the fast way is taken where there is one (instructions in the assembly).
 #include "KernelHarness.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/TargetParser/Host.h"
 #include <random>
 
 using namespace tegula;
@@ -74,17 +72,6 @@ std::string matmul(const std::string &elem, const std::string &acc, Blocks t, La
   return s;
 }
 
-bool runsHere(const std::string &target) {
-  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  if (target == "cpu:aarch64")
-    return host.lookup("neon");
-  if (target == "cpu:avx512bf16")
-    return host.lookup("avx512bf16") && host.lookup("avx512vnni");
-  if (target == "cpu:avx512")
-    return host.lookup("avx512bw");
-  return target == "cpu:native" || (target == "cpu:avx2" ? host.lookup("avx2") : host.lookup("sse2"));
-}
-
 struct Kind {
   const char *elem, *acc;
 };
@@ -141,7 +128,7 @@ void runMatmul(const std::string &target, Kind kind, Blocks t, Layout l, int M, 
 class Pack : public testing::TestWithParam<std::string> {};
 
 TEST_P(Pack, MatmulOfAnyLayout) {
-  if (!runsHere(GetParam()))
+  if (!test::runsHere(GetParam()))
     GTEST_SKIP() << "this machine cannot run " << GetParam();
   const Kind kinds[] = {{"f32", "f32"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}};
   for (Kind kind : kinds)
@@ -153,7 +140,7 @@ TEST_P(Pack, MatmulOfAnyLayout) {
 }
 
 TEST_P(Pack, MatmulOfSmallAndWideBlocks) {
-  if (!runsHere(GetParam()))
+  if (!test::runsHere(GetParam()))
     GTEST_SKIP() << "this machine cannot run " << GetParam();
   const Kind kinds[] = {{"bf16", "f32"}, {"i8", "i32"}, {"f32", "f32"}};
   for (Kind kind : kinds)
