@@ -207,3 +207,31 @@ TEST(Kernel, DebugInfoNamesFileAndLines) {
     EXPECT_NE(object.find(section), std::string::npos);
   EXPECT_NE(object.find("test.ir"), std::string::npos);
 }
+
+// A breakpoint on a line that uses a scalar prints the scalar: no instruction of the line comes before the store of the variable,
+// whatever the scheduling model of the CPU prefers.
+TEST(Kernel, LinesThatUseAVariableComeAfterItsStore) {
+  const char *text = "kernel @scale(%x: ptr<f32>, %n: i32) {\n"
+                     "%pid = program_id {axis = 0} : i32\n%c = const {value = 64} : i32\n"
+                     "%start = mul %pid, %c : i32\n"
+                     "%p = addptr %x, %start : ptr<f32>\n"
+                     "%s = splat %p : tensor<64xptr<f32>>\n%r = range {start = 0} : tensor<64xi32>\n%q = addptr %s, %r : tensor<64xptr<f32>>\n"
+                     "%rest = sub %n, %start : i32\n%rs = splat %rest : tensor<64xi32>\n%m = cmpi %r, %rs {pred = slt}\n"
+                     "%v = load %q, %m : tensor<64xf32>\n%w = fadd %v, %v : tensor<64xf32>\nstore %q, %w, %m\n}\n";
+  for (const char *cpu : {"haswell", "skylake-avx512", "znver1", "znver3", "znver4"}) {
+    CpuTarget target = *parseTarget("cpu:avx2");
+    target.cpu = cpu;
+    CpuOptions debug;
+    debug.debugInfo = true;
+    DiagEngine diag;
+    auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+    ASSERT_TRUE(module);
+    std::string code = emitStage(*module, target, debug, Stage::Asm, diag).value_or("");
+    size_t defined = code.rfind(".loc\t0 4 ");
+    ASSERT_NE(defined, std::string::npos) << cpu << "\n" << code;
+    for (const char *use : {".loc\t0 5 ", ".loc\t0 9 "}) {
+      ASSERT_NE(code.find(use), std::string::npos) << cpu << use;
+      EXPECT_GT(code.find(use), defined) << cpu << ": line" << use + 6 << "begins before line 4 is over";
+    }
+  }
+}

@@ -15,6 +15,9 @@
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Analysis/TypeBasedAliasAnalysis.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -169,10 +172,39 @@ void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassMan
   mpm.run(m, mam);
 }
 
+/// Whether a debugger is told of variables: the DWARF of DebugEmitter::Kind::Full.
+static bool describesVariables(const llvm::Module &m) {
+  return std::any_of(m.debug_compile_units_begin(), m.debug_compile_units_end(),
+                     [](const llvm::DICompileUnit *u) { return u->getEmissionKind() == llvm::DICompileUnit::FullDebug; });
+}
+
+/// As addPassesToEmitFile, without the passes that reorder instructions. A line's instructions then come after the stores of the variables
+/// of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address arithmetic up.
+static bool addPassesInSourceOrder(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type,
+                                   llvm::raw_pwrite_stream &os) {
+  auto *machineModule = new llvm::MachineModuleInfoWrapperPass(&tm);
+  llvm::TargetPassConfig *passes = tm.createPassConfig(pm);
+  passes->setDisableVerify(true);
+  for (char *scheduler : {&llvm::MachineSchedulerID, &llvm::PostMachineSchedulerID, &llvm::PostRASchedulerID})
+    passes->disablePass(scheduler);
+  pm.add(passes);
+  pm.add(machineModule);
+  if (passes->addISelPasses())
+    return true;
+  passes->addMachinePasses();
+  passes->setInitialized();
+  if (tm.addAsmPrinter(pm, os, nullptr, type, machineModule->getMMI().getContext()))
+    return true;
+  pm.add(llvm::createFreeMachineFunctionPass());
+  return false;
+}
+
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
   llvm::legacy::PassManager pm;
   // The IR verifier stays off: it runs in debug builds of the emitter, and it costs as much as a pass.
-  if (tm.addPassesToEmitFile(pm, os, nullptr, type, /*DisableVerify=*/true))
+  bool fails = describesVariables(m) ? addPassesInSourceOrder(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os)
+                                     : tm.addPassesToEmitFile(pm, os, nullptr, type, /*DisableVerify=*/true);
+  if (fails)
     llvm::report_fatal_error("target cannot emit this file type");
   pm.run(m);
 }
