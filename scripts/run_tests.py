@@ -73,6 +73,13 @@ def unit():
     return gtests(BUILD)
 
 
+def unit_avx2():
+    """The tests of generated code that count on this machine, with AVX-512 hidden; those with a parameter run for every target anyway."""
+    code, out = run([BUILD / "bin/targets-tests", "--gtest_brief=1", "--gtest_filter=-Gpu*:Targets/*"], env={"TEGULA_CPU_TARGET": "cpu:avx2"})
+    passed, failed = (sum(int(m) for m in re.findall(p, out)) for p in (r"\[  PASSED  \] (\d+) test", r"(\d+) FAILED TEST"))
+    return passed, failed or int(code != 0), tail(out) if code else ""
+
+
 def sanitized(preset, *targets):
     """The unit tests of the layers without LLVM, built by a preset: all of them, or the binaries that are named."""
     def suite():
@@ -186,6 +193,7 @@ SUITES = {
     "run": Suite(pytest("test/run"), 320),
     "random": Suite(random_programs, 400),
     "unit": Suite(unit, 120, quick=True),
+    "unit-avx2": Suite(unit_avx2, 30),
     "run-isa": Suite(other_isas("cpu:x86-64", "cpu:avx2", every=4), 170),
     "sim-clusters": Suite(pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}), 120),
     "python": Suite(pytest("python/tests"), 60, quick=True),
