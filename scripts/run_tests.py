@@ -162,16 +162,12 @@ def script(*cmd):
     return suite
 
 
-# Features of random programs with known bugs that are being mended: nothing may stay here.
-UNMENDED = "while,split,combine"
-
-
 def random_programs():
     """Random programs (test/random): 3,000 on cpu, as fast as this machine can, and sim; 500 others on two older instruction sets."""
     passed, failed, log = pytest("test/random")()
     logs = [log]
     for seeds, devices in (("0..3000", "cpu,sim"), ("3000..3500", "cpu:x86-64,cpu:avx2")):
-        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--without", UNMENDED, "--shrink", "3"],
+        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--shrink", "3"],
                         timeout=3000)
         m = re.search(r"^(\d+) passed, (\d+) failed", out, re.M)
         p, f = (int(m.group(1)), int(m.group(2))) if m else (0, 1)

@@ -419,3 +419,34 @@ def eb_order(x):
 def test_block_pointer_errors(dev, kernel):
     with pytest.raises(CompileError):
         dev(kernel, (1,), np.zeros(16, np.int32))
+
+
+@tegula.jit
+def replace_scalar(p, out):
+    v = tl.load(p)
+    tl.store(p, 1)
+    tl.store(out + tl.arange(0, 128), tl.zeros([128], tl.int32) + v)
+
+
+@tegula.jit
+def replace_few(p, out):
+    a = p + tl.arange(0, 16)
+    v = tl.load(a)
+    tl.store(a, v + 1)
+    i = tl.arange(0, 16)
+    tl.store(out + i[:, None] * 16 + i[None, :], v[:, None] + tl.zeros([16, 16], tl.int32))
+
+
+@tegula.jit
+def read_back(p, out):
+    tl.store(p, 5)
+    tl.store(out + tl.arange(0, 128), tl.zeros([128], tl.int32) + tl.load(p))
+
+
+@pytest.mark.parametrize("kernel,n,expected", [(replace_scalar, 1, np.zeros(128)), (replace_few, 16, np.arange(256) // 16),
+                                               (read_back, 1, np.full(128, 5))], ids=lambda k: getattr(k, "__name__", ""))
+def test_all_threads_load_what_one_thread_stores_through_one_pointer(dev, kernel, n, expected):
+    """Many threads hold copies of a scalar or a small tile: the store must not overtake the loads of the others."""
+    out = np.zeros(expected.size, np.int32)
+    dev(kernel, (1, ), np.arange(n, dtype=np.int32), out)
+    assert_same(out, expected.astype(np.int32))
