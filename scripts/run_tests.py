@@ -92,26 +92,33 @@ def sanitized(preset, *targets):
     return suite
 
 
-# Folders of the tree that are a corpus as they are.
-FUZZ_SEEDS = {"parser-fuzz": ["src/lib", "examples"]}
+# Folders of the tree that are a corpus beside test/fuzz/<name>.
+FUZZ_SEEDS = {"parser": ["src/lib", "examples", "test/fuzz/kernel"], "sema": ["test/fuzz/kernel"], "target": ["test/fuzz/kernel"]}
+
+
+def fuzz_command(name, binary, seconds):
+    """How a fuzzer is run: from its corpora, findings (and libFuzzer's own corpus) to build-asan/fuzz/<name>."""
+    seeds = [f for f in (ROOT / folder for folder in [*FUZZ_SEEDS.get(name, []), f"test/fuzz/{name}"]) if f.is_dir()]
+    work = ROOT / "build-asan/fuzz" / name
+    work.mkdir(parents=True, exist_ok=True)
+    if name == "target":
+        return [binary, "--seconds", seconds, "--findings", work, *seeds]
+    return [binary, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096", "-timeout=20", work, *seeds]
 
 
 def fuzz():
-    """Every libFuzzer target for TEGULA_FUZZ_SECONDS (60) from its corpus in test/fuzz, one after the other."""
+    """Every fuzzer for TEGULA_FUZZ_SECONDS (60), one after the other. Those with sanitizers are in build-asan, target-fuzz in build."""
     seconds = os.environ.get("TEGULA_FUZZ_SECONDS", "60")
-    targets = sorted((ROOT / "build-asan/bin").glob("*-fuzz"))
-    if not targets:
-        return 0, 1, "no fuzz targets in build-asan/bin (run suite asan first)"
+    binaries = {t.name.removesuffix("-fuzz"): t for folder in ("build-asan", "build") for t in sorted((ROOT / folder / "bin").glob("*-fuzz"))}
+    missing = {"parser", "sema", "capi", "target"} - set(binaries)
+    if missing:
+        return 0, 1, f"no fuzzers for {', '.join(sorted(missing))} (build, and run suite asan first)"
     passed = failed = 0
     log = []
-    for t in targets:
-        seeds = [ROOT / folder for folder in FUZZ_SEEDS.get(t.name, [])] + [ROOT / "test/fuzz" / t.name.removesuffix("-fuzz")]
-        work = ROOT / "build-asan/fuzz" / t.name
-        work.mkdir(parents=True, exist_ok=True)
-        code, out = run([t, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096",
-                         "-timeout=20", work, *seeds], timeout=int(seconds) + 600)
+    for name, binary in binaries.items():
+        code, out = run(fuzz_command(name, binary, seconds), timeout=int(seconds) + 600)
         runs = re.search(r"number_of_executed_units:\s*(\d+)", out)
-        log.append(f"    {t.name}: {runs.group(1) if runs else '?'} inputs in {seconds} s")
+        log.append(f"    {name}: {runs.group(1) if runs else '?'} inputs in {seconds} s")
         passed, failed = passed + (code == 0), failed + (code != 0)
         if code != 0:
             log.append(tail(out))
@@ -184,7 +191,7 @@ SUITES = {
     "check": Suite(script("scripts/check"), 5, quick=True),
     "asan": Suite(sanitized("asan"), 600),
     "sim": Suite(script(PY, "test/gpu/assemble.py"), 800),
-    "fuzz": Suite(fuzz, 480, after="asan"),
+    "fuzz": Suite(fuzz, 560, after="asan"),
     "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests"), 300),
     "run": Suite(pytest("test/run"), 320),
     "random": Suite(random_programs, 400),

@@ -61,6 +61,8 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
       return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `size` of the options is not set");
     std::memcpy(&o, options, std::min(options->size, sizeof o));
   }
+  if (o.read_only_cache_dir_count && !o.read_only_cache_dirs)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: read_only_cache_dirs is null");
   std::vector<std::string> readOnly;
   for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
     if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);

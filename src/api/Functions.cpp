@@ -132,11 +132,27 @@ static std::string dedent(std::string_view text) {
   return out;
 }
 
+/// Copies of a list of names; false if one is null.
+static bool copyNames(const char *const *names, size_t count, std::vector<std::string> &out) {
+  if (count && !names) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!names[i]) return false;
+    out.push_back(names[i]);
+  }
+  return true;
+}
+
 TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *source, TegulaFunction **out) {
   if (!context || !source || !out || !source->file || !source->text)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
   if (source->size < sizeof(TegulaFunctionSource))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
+  if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_PLAIN)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
+  std::vector<std::string> fixed, unaligned;
+  if (!copyNames(source->do_not_specialize, source->do_not_specialize_count, fixed) ||
+      !copyNames(source->do_not_specialize_on_alignment, source->do_not_specialize_on_alignment_count, unaligned))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null name of a parameter");
   auto scope = std::make_shared<sema::BoundScope>();
   DiagEngine diag;
   uint64_t start = now();
@@ -149,9 +165,8 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   fn->kind = static_cast<lang::Function::Kind>(source->kind);
   if (source->noinline_) fn->noinline_ = true;
   if (source->must_use) fn->mustUse = true, fn->mustUseHint = source->must_use;
-  for (size_t i = 0; i < source->do_not_specialize_count; ++i) fn->doNotSpecialize.push_back(source->do_not_specialize[i]);
-  for (size_t i = 0; i < source->do_not_specialize_on_alignment_count; ++i)
-    fn->doNotSpecializeOnAlignment.push_back(source->do_not_specialize_on_alignment[i]);
+  fn->doNotSpecialize = std::move(fixed);
+  fn->doNotSpecializeOnAlignment = std::move(unaligned);
   auto *f = new TegulaFunction;
   f->context = Ref(context);
   f->fn = f->mutableFn = fn;

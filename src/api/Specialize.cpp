@@ -99,7 +99,16 @@ struct Binder {
     return false;
   }
   static bool isTuple(const TegulaArg &a) { return a.kind == TEGULA_ARG_TUPLE && (a.count == 0 || a.u.items); }
+  /// The class of a tuple, if it has one, is a namedtuple's of so many fields.
+  bool classFits(const TegulaArg &a) {
+    using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+    const lang::Value *cls = a.u2.cls ? &a.u2.cls->value : nullptr;
+    if (!cls || (cls->is<ClassPtr>() && cls->get<ClassPtr>()->fields.size() == a.count)) return true;
+    fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: `" + lang::repr(*cls) + "` is no class of a tuple of " + std::to_string(a.count));
+    return false;
+  }
   bool open(const TegulaArg &a) {
+    if (!classFits(a)) return false;
     const uint64_t *cls = a.u2.cls ? a.u2.cls->keyWords() : nullptr;
     return add(uint64_t(0x80) | uint64_t(a.count) << 8 | uint64_t(cls != nullptr) << 63) && (!cls || (add(cls[0]) && add(cls[1])));
   }

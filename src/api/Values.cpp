@@ -68,6 +68,27 @@ TegulaValue *tegula_value_dtype(const char *spelling) {
   return d ? box(Value::type(*d)) : bad(std::string("`") + (spelling ? spelling : "") + "` is not a data type");
 }
 
+/// Of tuples and records in one another. Whatever looks at a value (keys, repr, its end) goes down recursively.
+static constexpr unsigned deepest = 200;
+
+/// Values inside of one.
+static const std::vector<Value> *itemsOf(const Value &v) {
+  if (v.isTuple()) return &v.items();
+  if (v.isRecord()) return &v.get<std::shared_ptr<const lang::RecordValue>>()->fields;
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  return v.is<ClassPtr>() ? &v.get<ClassPtr>()->defaults : nullptr;
+}
+
+/// False if a value of these items nests deeper than allowed.
+static bool shallow(const std::vector<Value> &items, unsigned depth = 1) {
+  if (depth > deepest) return false;
+  for (const Value &v : items)
+    if (const std::vector<Value> *inner = itemsOf(v); inner && !shallow(*inner, depth + 1)) return false;
+  return true;
+}
+
+static TegulaValue *tooDeep() { return bad("values nest more than " + std::to_string(deepest) + " deep"); }
+
 /// Copies of the values behind handles; false if one is null.
 static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out) {
   if (count && !items) return false;
@@ -80,7 +101,8 @@ static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &o
 
 TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count) {
   std::vector<Value> v;
-  return unbox(items, count, v) ? box(Value::tuple(std::move(v))) : bad("tegula_value_tuple: null item");
+  if (!unbox(items, count, v)) return bad("tegula_value_tuple: null item");
+  return shallow(v) ? box(Value::tuple(std::move(v))) : tooDeep();
 }
 
 TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,
@@ -88,6 +110,7 @@ TegulaValue *tegula_value_class(const char *name, const char *const *fields, siz
   auto c = std::make_shared<lang::RecordClass>();
   if (!name || (fieldCount && !fields) || defaultCount > fieldCount || !unbox(defaults, defaultCount, c->defaults))
     return bad("tegula_value_class: null or too many arguments");
+  if (!shallow(c->defaults)) return tooDeep();
   c->name = name;
   for (size_t i = 0; i < fieldCount; ++i) {
     if (!fields[i]) return bad("tegula_value_class: null field name");
@@ -103,7 +126,7 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
   r->cls = cls->value.get<ClassPtr>();
   if (count != r->cls->fields.size() || !unbox(items, count, r->fields))
     return bad("`" + r->cls->name + "` has " + std::to_string(r->cls->fields.size()) + " fields");
-  return box(Value(std::shared_ptr<const lang::RecordValue>(std::move(r))));
+  return shallow(r->fields) ? box(Value(std::shared_ptr<const lang::RecordValue>(std::move(r)))) : tooDeep();
 }
 
 TegulaValue *tegula_value_function(TegulaFunction *f) {

@@ -1,5 +1,6 @@
 // Parsing, filling and printing of command-line arguments.
 #include "cli/ArgValue.h"
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -194,7 +195,8 @@ bool madeBuffer(ArgValue &a, const std::string &kind, const std::string &rest, c
       return false;
     }
     a.array.shape.push_back(*v);
-    total *= static_cast<double>(*v);
+    // As in numpy the extents beside a 0 count as well: products of them must not overflow either.
+    total *= static_cast<double>(std::max<int64_t>(*v, 1));
   }
   if (total * a.array.elementBytes > 1e15) {
     error = "`-a " + a.name + "`: the buffer would have more than 10^15 bytes";
@@ -316,6 +318,7 @@ bool parseArguments(const std::vector<std::string> &items, const Constants &cons
 }
 
 std::string formatBuffer(const ArgValue &a) {
+  if (a.array.count() == 0) return "[]";
   const size_t edge = 3, limit = 32;
   std::string out;
   auto number = [&](size_t i) {

@@ -47,7 +47,7 @@ namespace {
 struct Cells {
   std::vector<std::string> text;
   std::vector<unsigned> holders;
-  size_t width = 1;
+  size_t width = 2; // "-" for what nobody holds
   std::string legend;
 };
 

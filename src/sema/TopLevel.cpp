@@ -24,7 +24,10 @@ class TopLevel {
 public:
   TopLevel(FileScope &scope, std::string folder, FindFile load)
       : scope_(scope), folder_(std::move(folder)), load_(std::move(load)), builder_(scratch_),
-        evaluator_(builder_, ignored_, options_) {}
+        evaluator_(builder_, ignored_, options_) {
+    // Calls that make operations (`x = tl.program_id(0)`) make them here, and what they give is no compile-time value.
+    builder_.setBlock(scratch_.createFunction("host", {}, {}, {})->block());
+  }
 
   void run(Stmts body) {
     for (const Stmt *s : body)

@@ -127,6 +127,8 @@ std::vector<char> toRowMajor(const std::vector<char> &in, const std::vector<int6
 } // namespace
 
 int64_t NpyArray::count() const {
+  // A 0 comes first: the product of the others need not fit.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
   return n;
@@ -206,6 +208,9 @@ std::string formatNpy(const NpyArray &a) {
   return out;
 }
 
+/// /dev/zero and its like have no end.
+constexpr size_t deviceLimit = size_t(64) << 20;
+
 bool readFile(const std::string &path, std::string &out, std::string &error) {
   struct stat st;
   FILE *f = std::fopen(path.c_str(), "rb");
@@ -217,9 +222,13 @@ bool readFile(const std::string &path, std::string &out, std::string &error) {
   out.clear();
   char buffer[1 << 16];
   size_t n;
-  while ((n = std::fread(buffer, 1, sizeof buffer, f)) > 0) out.append(buffer, n);
-  bool ok = !std::ferror(f);
-  if (!ok) error = "cannot read `" + path + "`: " + std::strerror(errno);
+  bool endless = false;
+  while (!endless && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0) {
+    out.append(buffer, n);
+    endless = S_ISCHR(st.st_mode) && out.size() > deviceLimit;
+  }
+  bool ok = !endless && !std::ferror(f);
+  if (!ok) error = "cannot read `" + path + "`: " + (endless ? "the device gives more than 64 MiB" : std::strerror(errno));
   std::fclose(f);
   return ok;
 }

@@ -26,7 +26,9 @@ bool parseNpy(std::string_view bytes, NpyArray &out, std::string &error);
 /// The file image of an array (version 1.0, C order).
 std::string formatNpy(const NpyArray &a);
 
-/// Whole-file helpers. writeFile goes through a temporary in the same folder and a rename: a partly written file is never left under `path`.
+/// Whole-file helpers. Of a character device at most 64 MiB are read; more is an error (/dev/zero has no end).
+/// writeFile goes through a temporary in the same folder and a rename: a partly written file is never left under
+/// `path`.
 bool readFile(const std::string &path, std::string &out, std::string &error);
 bool writeFile(const std::string &path, std::string_view bytes, std::string &error);
 

@@ -41,6 +41,15 @@ def test_made_buffers(tegula):
     assert p.stdout == "out: fp32[5]\n[1, 2, 3, 4, 5]\n"
 
 
+def test_buffers_without_elements(tegula):
+    args = ["run", "kernels.py::add", "--grid", "0", "-c", "BLOCK=16", "-a", "x=ones:f32[16]", "-a", "y=ones:f32[16]", "-a", "n=16", "--print", "out"]
+    p = tegula(*args, "-a", "out=empty:f32[100000000000000, 0]", timeout=20)
+    assert p.returncode == 0, p.stderr
+    assert p.stdout == "out: fp32[100000000000000, 0]\n[]\n"
+    p = tegula(*args, "-a", f"out=empty:f32[0, {2**62}, {2**62}]", timeout=20)
+    assert p.returncode == 1 and "more than 10^15 bytes" in p.stderr
+
+
 def test_randn_is_reproducible_and_normal(tegula):
     for name in ("a.npy", "b.npy"):
         p = tegula(*ADD, "-a", "x=randn:f32[n]", "-a", "y=zeros:f32[n]", "-a", "out=empty:f32[n]", "-a", "n=65536", "--save", f"out={name}")

@@ -142,3 +142,71 @@ TEST(Binding, Values) {
   EXPECT_EQ(tegula_value_module("numpy"), nullptr);
   EXPECT_EQ(tegula_value_attribute(Value(tegula_value_module("math")).get(), "nothing"), nullptr);
 }
+
+static std::string lastError() { return tegula_last_error(); }
+
+TEST(Binding, WrongDescriptionsOfFunctions) {
+  Context c = context();
+  const char *text = "def f(out, n):\n    pass\n", *names[] = {"n", nullptr};
+  TegulaFunctionSource good{};
+  good.size = sizeof good, good.file = "live.py", good.text = text, good.length = std::strlen(text);
+  TegulaFunction *f = nullptr;
+  auto refused = [&](TegulaFunctionSource s) { return tegula_function_create(c.get(), &s, &f) == TEGULA_INVALID_ARGUMENT && !f; };
+  TegulaFunctionSource s = good;
+  s.do_not_specialize_count = 1;
+  EXPECT_TRUE(refused(s));
+  s.do_not_specialize = names, s.do_not_specialize_count = 2;
+  EXPECT_TRUE(refused(s));
+  EXPECT_EQ(lastError(), "tegula_function_create: null name of a parameter");
+  s = good;
+  s.do_not_specialize_on_alignment_count = 1;
+  EXPECT_TRUE(refused(s));
+  for (int32_t kind : {-1, 3, 256}) {
+    s = good;
+    s.kind = kind;
+    EXPECT_TRUE(refused(s)) << kind;
+  }
+  EXPECT_EQ(lastError(), "tegula_function_create: there is no kind of function 256");
+  TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
+  o.read_only_cache_dir_count = 1;
+  TegulaContext *made = nullptr;
+  EXPECT_EQ(tegula_context_create(&o, &made), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Binding, TuplesOfAnotherClass) {
+  Context c = context();
+  Module m = module(c, "@triton.jit\ndef f(t, K: tl.constexpr):\n    pass\n");
+  Function f = m.kernel("f").value();
+  const char *fields[2] = {"a", "b"};
+  Value pair(tegula_value_class("Pair", fields, 2, nullptr, 0)), number = Value::of(3);
+  TegulaArg items[3] = {tegula_int(5), tegula_int(6), tegula_int(7)}, args[2] = {tegula_int(5), tegula_int(6)};
+  const int64_t grid[3] = {1, 1, 1};
+  for (TegulaValue *cls : {pair.get(), number.get()})
+    for (TegulaArg &a : args) {
+      TegulaArg before = a;
+      a = {TEGULA_ARG_TUPLE, TEGULA_VOID, 0, 3, {nullptr}, {0}};
+      a.u.items = items, a.u2.cls = cls;
+      EXPECT_EQ(tegula_launch(f.get(), grid, args, 2, nullptr, nullptr), TEGULA_INVALID_ARGUMENT);
+      a = before;
+    }
+  EXPECT_EQ(lastError(), "`f`: `3` is no class of a tuple of 3");
+}
+
+TEST(Binding, ValuesNestOnlySoDeep) {
+  auto nest = [](bool record) {
+    const char *field = "a";
+    Value cls(tegula_value_class("One", &field, 1, nullptr, 0));
+    TegulaValue *v = tegula_value_int(1);
+    int depth = 0;
+    for (; v && depth < 100000; ++depth) {
+      TegulaValue *outer = record ? tegula_value_record(cls.get(), &v, 1) : tegula_value_tuple(&v, 1);
+      tegula_value_release(v);
+      v = outer;
+    }
+    EXPECT_EQ(v, nullptr);
+    EXPECT_EQ(lastError(), "values nest more than 200 deep");
+    return depth;
+  };
+  EXPECT_EQ(nest(false), 201);
+  EXPECT_EQ(nest(true), 201);
+}

@@ -8,5 +8,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string error;
   if (!parseNpy(std::string_view(reinterpret_cast<const char *>(data), size), a, error)) return 0;
   if (!parseNpy(formatNpy(a), b, error) || a.shape != b.shape || a.data != b.data) std::abort();
+  if (static_cast<uint64_t>(a.count()) * a.elementBytes != a.data.size()) std::abort();
   return 0;
 }

@@ -37,6 +37,8 @@ TEST(LinearLayout, Draw) {
   LinearLayout copies = LinearLayout::tensor({4}, {{Dim::Register, {{1}}}, {Dim::Lane, {{0}}}});
   EXPECT_EQ(copies.draw(), "cell = lane.register\n0.0+ 0.1+   -    -\n");
   EXPECT_EQ(copies.print(), "register: 1; lane: 0 -> dim0 4");
+  // A single place holds the first element: the only cell with a text has an empty one.
+  EXPECT_EQ(LinearLayout::tensor({2}, {}).draw(), "cell = everything\n   -\n");
 }
 
 TEST(LinearLayout, ComposeIsMapComposition) {

@@ -1,15 +1,18 @@
-// Random layouts for property tests: deterministic, so a failing seed can be repeated.
+// Random layouts for property tests: deterministic, so a failing seed can be repeated. A fuzzer's input takes the seed's place.
 #pragma once
 #include "layout/LinearLayout.h"
 #include <random>
+#include <span>
 
 namespace tegula::layout::test {
 
 class Random {
 public:
   explicit Random(uint64_t seed) : gen_(seed) {}
-  uint64_t below(uint64_t n) { return gen_() % n; }
-  uint64_t bits(unsigned n) { return gen_() & ((uint64_t{1} << n) - 1); }
+  /// Choices follow these bytes, which must outlive this, while they last.
+  explicit Random(std::span<const uint8_t> choices) : gen_(choices.size()), choices_(choices) {}
+  uint64_t below(uint64_t n) { return next() % n; }
+  uint64_t bits(unsigned n) { return next() & ((uint64_t{1} << n) - 1); }
   bool chance(unsigned percent) { return below(100) < percent; }
 
   /// Sizes for these dimensions, each of 0 ... maxBits bits.
@@ -71,7 +74,21 @@ public:
   }
 
 private:
+  uint64_t next() {
+    if (choices_.empty())
+      return gen_();
+    // Two bytes: enough for every choice, and a change of one byte changes one choice.
+    uint64_t v = choices_[0];
+    choices_ = choices_.subspan(1);
+    if (!choices_.empty()) {
+      v |= static_cast<uint64_t>(choices_[0]) << 8;
+      choices_ = choices_.subspan(1);
+    }
+    return v;
+  }
+
   std::mt19937_64 gen_;
+  std::span<const uint8_t> choices_;
 };
 
 } // namespace tegula::layout::test

@@ -27,3 +27,5 @@ void read_box(TegulaSimThread *t, const void *args) {
   tegula_sim_ld_shared(t, 5, box + 4 * (uint32_t)tid, 4, 1, &v);
   tegula_sim_st_global(t, 6, (uint64_t)(uintptr_t)(out + tid), 4, 1, &v);
 }
+
+void nothing(TegulaSimThread *t, const void *args) {}

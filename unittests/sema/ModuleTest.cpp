@@ -21,6 +21,21 @@ struct Loaded {
   std::shared_ptr<const Function> fn(const char *name) { return ModuleLoader::kernel(*module, name, diag); }
 };
 
+TEST(Module, OperationsAtTheTopLevelAreNoValues) {
+  Loaded l("A = tl.program_id(0)\n"
+           "B = tl.zeros([4], tl.float32) + 1 if tl.arange(0, 4) else 2\n"
+           "C = tl.constexpr(tl.program_id(0) + 1)\n"
+           "for D in range(3):\n    tl.store(A, D)\n"
+           "@triton.jit\ndef g(x, y=tl.arange(0, 8)):\n    return x if x > 0 else y\n"
+           "E = g(tl.program_id(1))\n");
+  for (const char *name : {"A", "B", "C", "D", "E"}) {
+    std::optional<lang::Scope::Binding> b = l.module->scope->lookup(name);
+    ASSERT_TRUE(b) << name;
+    EXPECT_FALSE(b->allowed) << name;
+  }
+  EXPECT_FALSE(l.diag.hasErrors());
+}
+
 TEST(Module, BindsWhatKernelsMayUse) {
   Loaded l("from triton.language import float16 as half\n"
            "from triton import jit as kernel\n"

@@ -37,6 +37,13 @@ TEST(Npy, convertsFortranOrderAndBigEndian) {
   EXPECT_EQ(a.data[0], 2);
 }
 
+TEST(Npy, noElementsBesideHugeExtents) {
+  NpyArray a;
+  std::string error;
+  ASSERT_TRUE(parseNpy(file("{'descr': '|u1', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904, 0), }", ""), a, error)) << error;
+  EXPECT_EQ(a.count(), 0);
+}
+
 TEST(Npy, refusesWithAReason) {
   struct Row {
     std::string bytes, reason;
@@ -57,6 +64,14 @@ TEST(Npy, refusesWithAReason) {
     EXPECT_FALSE(parseNpy(row.bytes, a, error)) << row.reason;
     EXPECT_NE(error.find(row.reason), std::string::npos) << error;
   }
+}
+
+TEST(Npy, devicesWithoutEnd) {
+  std::string bytes, error;
+  EXPECT_FALSE(readFile("/dev/zero", bytes, error));
+  EXPECT_EQ(error, "cannot read `/dev/zero`: the device gives more than 64 MiB");
+  EXPECT_TRUE(readFile("/dev/null", bytes, error)) << error;
+  EXPECT_EQ(bytes, "");
 }
 
 TEST(Npy, writesWholeFilesOrNone) {
