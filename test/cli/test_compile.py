@@ -238,9 +238,9 @@ def test_remarks_of_loops(tegula, tmp_path):
         "write": [(26, f"{loop}{writes}{not_pipelined}")],
         "print": [(26, f"{loop}loads of later iterations must not come before what its body does (line 41){not_pipelined}")],
         "narrow": [(43, f"{load}a copy moves 4, 8 or 16 consecutive bytes, 2 at a time are known to be consecutive and aligned here{not_copied}")],
-        "other": [(45, f"{load}where its mask is off a copy gives 0, `other` is not known to be that{not_copied}")],
+        "other": [(45, f"{load}a copy writes 0 where the mask is off, and `other` is not known to be 0{not_copied}")],
         "indirect": [],
-        "chased": [(51, f"{load}its addresses or its mask take a load (line 50) of the same iteration{not_copied}")],
+        "chased": [(51, f"{load}its addresses or its mask depend on a load (line 50) of the same iteration{not_copied}")],
         "invariant": [],
     }.items():
         for target in "sm_80", "sm_90a", "sim":

@@ -118,7 +118,7 @@ def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
 REFUSED = {
     "store to the memory": ("d.store([0, k], d.load([0, k]) * 2)", "", "the kernel may store to the memory that the loop loads"),
     "atomics": ("tl.atomic_add(n, 1)", "", "the kernel has atomics, barriers or calls, which may wait for other programs"),
-    "offsets": ("", "k = tl.load(n + k) * 64", "a loop with dots has loads that TMA cannot do, or not ahead of time"),
+    "offsets": ("", "k = tl.load(n + k) * 64", "a loop with dots has loads that TMA cannot do, or that cannot be started early"),
     "polling": ("tl.store(c, tl.load(n, volatile=True))", "", "the kernel may wait for a value that another program stores"),
     "pointers": ("", "other += tl.sum(tl.load(n + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]).to(tl.float32))", None),
 }

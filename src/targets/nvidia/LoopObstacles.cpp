@@ -63,7 +63,7 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
   if (int64_t bytes = load.intAttr("vec", 1) * byteWidth(t.elem); bytes != 4 && bytes != 8 && bytes != 16)
     return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) + " at a time are known to be consecutive and aligned here";
   if (load.operands.size() > 2 && !isZero(load.operands[2]))
-    return "where its mask is off a copy gives 0, `other` is not known to be that";
+    return "a copy writes 0 where the mask is off, and `other` is not known to be 0";
   return std::nullopt;
 }
 
@@ -103,7 +103,7 @@ void LoopRemarks::notComputedAhead(const Op &load) const {
   for (const Value *v : load.operands)
     walk(walk, v);
   std::string what = !culprit ? "more than arithmetic" : culprit->kind == OpKind::Load || culprit->kind == OpKind::DescLoad ? "a load" : "more than arithmetic";
-  notCopied(load, "its addresses or its mask take " + what + (culprit ? lineOf(*culprit) : "") + " of the same iteration");
+  notCopied(load, "its addresses or its mask depend on " + what + (culprit ? lineOf(*culprit) : "") + " of the same iteration");
 }
 
 void LoopRemarks::otherLoads(const std::vector<Op *> &loadsOfDots) const {

@@ -230,7 +230,7 @@ Reason Specializer::findLoops(Block &b) {
     }
     auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
     if (op->intAttr("num_stages", options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
-      return "a loop with dots has loads that TMA cannot do, or not ahead of time";
+      return "a loop with dots has loads that TMA cannot do, or that cannot be started early";
     loopOf_[op] = loops_.size();
     loops_.push_back(std::move(loop));
   }
@@ -286,7 +286,7 @@ Reason Specializer::checkCluster() const {
   };
   collect(collect, *f_.block(), false);
   if (exchanges)
-    return "the CTAs of its cluster may have to meet while it runs";
+    return "the CTAs of its cluster may have to synchronize while it runs";
   auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiles"); };
   auto isOrdered = [&](const Access &a, const Access &b) {
     bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->intAttr("whole") && b.op->intAttr("whole");
@@ -297,7 +297,7 @@ Reason Specializer::checkCluster() const {
   for (const Access &a : accesses)
     for (const Access &b : accesses) // rings and tiles that are made later wait for plain stores
       if (a.op->kind == OpKind::Store || (a.writes && isOrdered(a, b)))
-        return "the CTAs of its cluster have to keep an order of their accesses to memory";
+        return "the CTAs of its cluster must order their memory accesses";
   return std::nullopt;
 }
 
@@ -358,7 +358,7 @@ Reason Specializer::fit() {
     uint64_t taken = others + ringBytes();
     std::optional<uint64_t> rest = bytesOf(*f_.block(), taken);
     if (!rest)
-      return "operations beside it need shared memory of their own";
+      return "other operations of the kernel need shared memory themselves";
     if (taken + *rest <= limit)
       break;
     auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
@@ -398,11 +398,11 @@ Reason Specializer::plan() {
   for (const Op *op : path_)
     for (unsigned i = 0; i < 3; ++i)
       if (!need(op->operands[i]))
-        return "bounds of a loop take more than arithmetic on arguments";
+        return "the bounds of a loop depend on more than arithmetic on arguments";
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
       if (r.isTma && !std::all_of(r.source->operands.begin(), r.source->operands.end(), [&](const Value *v) { return need(v); }))
-        return "offsets of a load take more than arithmetic on arguments and loop variables";
+        return "the offsets of a load depend on more than arithmetic on arguments and loop variables";
   return fit();
 }
 
