@@ -1,5 +1,6 @@
 // The `tegula` command: chooses the subcommand, nothing else.
 #include "cli/Cli.h"
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -17,6 +18,16 @@ constexpr Command commands[] = {
     {"cache", tegula::cli::cacheCommand, "look at or clear the disk cache"},
 };
 
+/// What was printed must have arrived: `result`, or an error if it is success and standard output could not be written.
+int finish(int result) {
+  errno = 0;
+  bool ok = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (ok) return result;
+  int code = tegula::cli::fail(std::string("cannot write to standard output") +
+                               (errno ? std::string(": ") + std::strerror(errno) : ""));
+  return result ? result : code;
+}
+
 void help(FILE *out) {
   std::fprintf(out, "usage: tegula COMMAND ...\n");
   for (const Command &c : commands) std::fprintf(out, "  %-9s %s\n", c.name, c.help);
@@ -32,14 +43,14 @@ int main(int argc, char **argv) {
   std::string name = argv[1];
   if (name == "--version") {
     std::printf("tegula %s\n", tegula_version());
-    return 0;
+    return finish(tegula::cli::Ok);
   }
   if (name == "--help" || name == "-h" || name == "help") {
     help(stdout);
-    return 0;
+    return finish(tegula::cli::Ok);
   }
   for (const Command &c : commands)
-    if (name == c.name) return c.run(std::vector<std::string>(argv + 2, argv + argc));
+    if (name == c.name) return finish(c.run(std::vector<std::string>(argv + 2, argv + argc)));
   help(stderr);
   return tegula::cli::usage("unknown command `" + name + "`");
 }

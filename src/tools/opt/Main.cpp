@@ -4,6 +4,7 @@
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -19,10 +20,20 @@ struct Options {
   bool verify = true;
 };
 
+/// 0, or 1 with a message if not all that was printed arrived.
+int written() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return 0;
+  std::fprintf(stderr, "tegula-opt: cannot write to standard output%s%s\n", errno ? ": " : "",
+               errno ? std::strerror(errno) : "");
+  return 1;
+}
+
 int list() {
   for (const PassEntry &p : allPasses())
     std::printf("%-18s %s\n", p.name, p.summary);
-  return 0;
+  return written();
 }
 
 bool readText(const std::string &file, std::string &text) {
@@ -90,5 +101,5 @@ int main(int argc, char **argv) {
   int status = runPasses(*m, o);
   if (status == 0)
     std::fputs(ir::print(*m).c_str(), stdout);
-  return status;
+  return status ? status : written();
 }
