@@ -1,6 +1,7 @@
 // Contexts, devices, output, interrupts. The environment is read here and nowhere below.
 #include "runtime/Dtype.h"
 #include "api/Handles.h"
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -76,6 +77,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->forcedTarget = std::move(target);
   c->hangNs = hangNs;
   c->deviceName = environment("TEGULA_DEVICE");
+  c->disk.onRefusal = [](const std::string &why) { std::fprintf(stderr, "tegula: warning: %s\n", why.c_str()); };
   int64_t threads = o.num_threads;
   if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
   if (threads <= 0) threads = runtime::ThreadPool::availableCores();

@@ -5,12 +5,16 @@
 namespace tegula::runtime {
 
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'K', '\n'};
-static constexpr uint32_t formatVersion = 7;
+static constexpr uint32_t formatVersion = 8;
 static Digest sha256(const char *data, size_t size) { return Hasher().update({data, size}).digest(); }
 
-static constexpr size_t headerBytes = 8 + 4 + 4 + 8 + 32 + 32;
+static constexpr size_t signedBytes = 8 + 4 + 4 + 8 + 32 + 32, headerBytes = signedBytes + 32;
 
-std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry) {
+static Digest sign(const char *header, const Secret &secret) {
+  return hmacSha256({secret.data(), secret.size()}, {header, signedBytes});
+}
+
+std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry, const Secret &secret) {
   ByteWriter content;
   write(content, entry.info);
   content.u64(entry.object.size());
@@ -26,6 +30,8 @@ std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry) {
   file.raw(key.data(), key.size());
   Digest hash = sha256(content.bytes.data(), content.bytes.size());
   file.raw(hash.data(), hash.size());
+  Digest signature = sign(file.bytes.data(), secret);
+  file.raw(signature.data(), signature.size());
   file.raw(content.bytes.data(), content.bytes.size());
   return std::move(file.bytes);
 }
@@ -33,12 +39,13 @@ std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry) {
 bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &entry) {
   ByteReader header(bytes.data(), bytes.size());
   char m[8];
-  Digest fileKey, hash;
+  Digest fileKey, hash, signature;
   header.raw(m, sizeof m);
   uint32_t version = header.u32(), abi = header.u32();
   uint64_t size = header.u64();
   header.raw(fileKey.data(), fileKey.size());
   header.raw(hash.data(), hash.size());
+  header.raw(signature.data(), signature.size());
   if (header.failed() || std::memcmp(m, magic, sizeof m) != 0 || version != formatVersion || abi != TEGULA_CPU_ABI_VERSION ||
       size != bytes.size() - headerBytes || fileKey != key || sha256(bytes.data() + headerBytes, size) != hash)
     return false;
@@ -48,6 +55,13 @@ bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &ent
   entry.properties.resize(r.count(16));
   for (auto &[name, value] : entry.properties) name = r.str(), value = r.str();
   return !r.failed() && r.atEnd();
+}
+
+bool isSigned(std::span<const char> bytes, const Secret &secret) {
+  if (bytes.size() < headerBytes) return false;
+  Digest signature;
+  std::memcpy(signature.data(), bytes.data() + signedBytes, signature.size());
+  return sameDigest(signature, sign(bytes.data(), secret));
 }
 
 } // namespace tegula::runtime

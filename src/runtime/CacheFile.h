@@ -1,9 +1,12 @@
 // One cache entry as bytes: a fixed header, then the content that the header's hash covers.
 //
-//   magic[8] version:u32 abi:u32 contentBytes:u64 key[32] sha256(content)[32] | content: info, object, properties
+//   magic[8] version:u32 abi:u32 contentBytes:u64 key[32] sha256(content)[32] signature[32] | content: info, object,
+//   properties
 //
-// Written once, never changed. A reader accepts it only if every field, both lengths, the key and the hash are right, so a torn,
-// truncated or flipped file is the same as no file.
+// Written once, never changed. A reader accepts it only if every field, both lengths, the key and the hash are right,
+// so a torn, truncated or flipped file is the same as no file. The signature is the HMAC of what comes before it, with
+// the secret of the user who wrote the entry: others can make a file with a right hash, but none with a right
+// signature.
 #pragma once
 #include "runtime/Kernel.h"
 #include <array>
@@ -20,8 +23,13 @@ struct CacheEntry {
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
-std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry);
+/// 32 random bytes.
+using Secret = std::array<char, 32>;
+
+std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry, const Secret &secret = {});
 /// False: not an intact entry of this version for this key.
 bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &entry);
+/// False: the bytes were not signed with this secret.
+bool isSigned(std::span<const char> bytes, const Secret &secret);
 
 } // namespace tegula::runtime

@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 
 namespace tegula::runtime {
 
 static constexpr const char *subdirectory = "kernels-1";
 static constexpr const char *suffix = ".kernel";
 static constexpr const char *temporaryPrefix = ".tmp-";
+static constexpr const char *secretName = ".secret";
 static constexpr off_t sizeLimit = off_t(1) << 30; // of one entry
 static constexpr time_t secondsOfDay = 24 * 60 * 60;
 
@@ -37,7 +39,7 @@ DiskCache::DiskCache(std::string directory, std::vector<std::string> readOnly, u
 
 DiskCache::~DiskCache() {
   if (writable_ >= 0) close(writable_);
-  for (int fd : readOnlyFds_) close(fd);
+  for (auto &[fd, where] : readOnlyFds_) close(fd);
 }
 
 std::string DiskCache::path() const { return directory_.empty() ? "" : directory_ + "/" + subdirectory; }
@@ -63,31 +65,137 @@ static bool makeDirectories(const std::string &path) {
   }
 }
 
-static int openDirectory(const std::string &path, bool noFollow) {
-  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (noFollow ? O_NOFOLLOW : 0));
+/// Why what `s` describes may have been written by somebody else; null: nobody else could.
+static const char *untrusted(const struct stat &s, bool rootToo) {
+  if (s.st_uid != geteuid() && !(rootToo && s.st_uid == 0)) return "belongs to another user";
+  return s.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users" : nullptr;
+}
+
+void DiskCache::refuse(std::string why) {
+  ++refused;
+  std::call_once(toldRefusal_, [&] {
+    if (onRefusal) onRefusal(why);
+  });
+}
+
+/// The subdirectory of a layer, checked; -1: it is not there (fail() was told for the writable layer), or refused. What
+/// is checked is what was opened, so nobody can exchange it in between.
+int DiskCache::openLayer(const std::string &directory, bool readOnly) {
+  std::string path = directory + "/" + subdirectory;
+  auto refused = [&](const std::string &what, const char *why) {
+    std::string text = "the cache " + what + " " + why;
+    if (!readOnly) fail(text);
+    refuse(text + "; it is not used");
+    return -1;
+  };
+  int parent = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = parent >= 0 ? openat(parent, subdirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+  int error = errno;
+  struct stat above{}, s{};
+  bool examined = fd >= 0 && fstat(parent, &above) == 0 && fstat(fd, &s) == 0;
+  if (parent >= 0) close(parent);
+  if (!examined) {
+    if (fd >= 0) close(fd);
+    else if (parent >= 0 && (error == ELOOP || error == ENOTDIR)) return refused(path, "is a link or no directory");
+    if (!readOnly) fail("cannot open or create " + path + ": " + std::strerror(error));
+    return -1;
+  }
+  // In a sticky directory nobody can exchange what belongs to us.
+  const char *why = untrusted(s, readOnly);
+  bool aboveIsBad = !why && (above.st_mode & S_ISVTX ? above.st_uid != 0 && above.st_uid != geteuid()
+                                                     : (why = untrusted(above, true)) != nullptr);
+  if (aboveIsBad && !why) why = "belongs to another user";
+  if (!why) return fd;
+  close(fd);
+  return refused(aboveIsBad ? directory : path, why);
+}
+
+static bool writeAll(int fd, const char *bytes, size_t size) {
+  for (size_t at = 0; at < size;) {
+    ssize_t n = ::write(fd, bytes + at, size - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+static bool readAll(int fd, char *bytes, size_t size) {
+  for (size_t at = 0; at < size;) {
+    ssize_t n = ::read(fd, bytes + at, size - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+enum class SecretFile : uint8_t { Absent, Bad, Good };
+
+/// Good: ours alone, and whole.
+static SecretFile readSecret(int dir, Secret &secret) {
+  int fd = openat(dir, secretName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return errno == ENOENT ? SecretFile::Absent : SecretFile::Bad;
+  struct stat s;
+  bool ok = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() && (s.st_mode & 077) == 0 &&
+            s.st_size == static_cast<off_t>(secret.size()) && readAll(fd, secret.data(), secret.size());
+  close(fd);
+  return ok ? SecretFile::Good : SecretFile::Bad;
+}
+
+static std::string temporaryName(uint64_t number) {
+  // Distinct in every process and thread that shares the directory, over the network too.
+  uint64_t random = 0;
+  (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
+  return temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random) + "-" + std::to_string(number);
+}
+
+static bool randomBytes(Secret &out) {
+  for (size_t at = 0; at < out.size();) {
+    ssize_t n = getrandom(out.data() + at, out.size() - at, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+/// A secret under a name that appears with all of it; false: not written. If there is one by now, that one stays.
+static bool writeSecret(int dir, const std::string &temporary) {
+  Secret made;
+  if (!randomBytes(made)) return false;
+  int fd = openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return false;
+  bool ok = writeAll(fd, made.data(), made.size());
+  ok &= close(fd) == 0;
+  // Some file systems have no hard links: there the last of several that are made at once stays.
+  if (ok && linkat(dir, temporary.c_str(), dir, secretName, 0) != 0 && errno != EEXIST)
+    return renameat(dir, temporary.c_str(), dir, secretName) == 0;
+  unlinkat(dir, temporary.c_str(), 0);
+  return ok;
+}
+
+/// Reads the secret, or makes one. One that others could read, or that is not whole, is replaced: entries signed with
+/// it are made again.
+bool DiskCache::openSecret() {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    SecretFile found = readSecret(writable_, secret_);
+    if (found == SecretFile::Good) return true;
+    if (found == SecretFile::Bad) unlinkat(writable_, secretName, 0);
+    if (!writeSecret(writable_, temporaryName(temporaries_.fetch_add(1)))) return false;
+  }
+  return readSecret(writable_, secret_) == SecretFile::Good;
 }
 
 void DiskCache::open() {
-  for (const std::string &d : readOnly_) {
-    int fd = openDirectory(d + "/" + subdirectory, false);
-    struct stat s;
-    if (fd >= 0 && (fstat(fd, &s) != 0 || (s.st_mode & S_IWOTH))) close(fd), fd = -1;
-    if (fd >= 0) readOnlyFds_.push_back(fd);
-  }
+  for (const std::string &d : readOnly_)
+    if (int fd = openLayer(d, true); fd >= 0) readOnlyFds_.push_back({fd, d + "/" + subdirectory});
   if (directory_.empty()) return;
   makeDirectories(path());
-  int fd = openDirectory(path(), true);
-  if (fd < 0) return fail("cannot open or create " + path() + ": " + std::strerror(errno));
-  struct stat s;
-  const char *why = fstat(fd, &s) != 0               ? "cannot be examined"
-                    : s.st_uid != geteuid()          ? "belongs to another user"
-                    : s.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users"
-                                                      : nullptr;
-  if (why) {
-    close(fd);
-    return fail(path() + " " + why);
-  }
-  writable_ = fd;
+  writable_ = openLayer(directory_, false);
+  if (writable_ < 0 || openSecret()) return;
+  close(std::exchange(writable_, -1));
+  fail("cannot read or write " + path() + "/" + secretName + ": " + std::strerror(errno));
 }
 
 std::string DiskCache::disabledReason() {
@@ -96,25 +204,29 @@ std::string DiskCache::disabledReason() {
   return writable_ >= 0 ? "" : directory_.empty() ? "no cache directory is set" : reason_;
 }
 
-bool DiskCache::readEntry(int dir, const std::string &name, const Digest &key, CacheEntry &entry) {
+bool DiskCache::readEntry(int dir, const std::string &where, const std::string &name, const Digest &key,
+                          CacheEntry &entry) {
+  bool readOnly = dir != writable_;
+  auto refused = [&](const char *why) {
+    refuse("the cache entry " + where + "/" + name + " " + why + "; the kernel is compiled again");
+    return false;
+  };
   int fd = openat(dir, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
+    if (errno == ELOOP) return refused("is a link");
     if (errno != ENOENT) ++errors;
     return false;
   }
   struct stat s;
   std::vector<char> bytes;
   bool ok = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0 && s.st_size < sizeLimit;
+  if (const char *why = ok ? untrusted(s, readOnly) : nullptr) {
+    close(fd);
+    return refused(why);
+  }
   if (ok) {
     bytes.resize(s.st_size);
-    size_t at = 0;
-    while (at < bytes.size()) {
-      ssize_t n = ::read(fd, bytes.data() + at, bytes.size() - at);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      at += n;
-    }
-    ok = at == bytes.size();
+    ok = readAll(fd, bytes.data(), bytes.size());
   }
   // Eviction goes by this time; once a day is enough, and a directory of another owner just stays as it is.
   if (ok && time(nullptr) - s.st_mtime > secondsOfDay) (void)!futimens(fd, nullptr);
@@ -124,6 +236,8 @@ bool DiskCache::readEntry(int dir, const std::string &name, const Digest &key, C
     ++corrupted;
     return false;
   }
+  // Another user's secret cannot be known: read-only layers are trusted by their owner.
+  if (!readOnly && !isSigned(bytes, secret_)) return refused("was not written by this user");
   ++hits;
   return true;
 }
@@ -131,33 +245,19 @@ bool DiskCache::readEntry(int dir, const std::string &name, const Digest &key, C
 bool DiskCache::find(const Digest &key, CacheEntry &entry) {
   std::call_once(opened_, [this] { open(); });
   std::string name = toHex(key) + suffix;
-  for (int fd : readOnlyFds_)
-    if (readEntry(fd, name, key, entry)) return true;
-  return writable_ >= 0 && readEntry(writable_, name, key, entry);
-}
-
-static bool writeAll(int fd, const std::vector<char> &bytes) {
-  for (size_t at = 0; at < bytes.size();) {
-    ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-  }
-  return true;
+  for (auto &[fd, where] : readOnlyFds_)
+    if (readEntry(fd, where, name, key, entry)) return true;
+  return writable_ >= 0 && readEntry(writable_, path(), name, key, entry);
 }
 
 void DiskCache::store(const Digest &key, const CacheEntry &entry) {
   std::call_once(opened_, [this] { open(); });
   if (writable_ < 0) return;
-  std::vector<char> bytes = encodeEntry(key, entry);
-  // Distinct in every process and thread that shares the directory, over the network too.
-  uint64_t random = 0;
-  (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
-  std::string temporary = temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random) + "-" +
-                          std::to_string(temporaries_.fetch_add(1));
+  std::vector<char> bytes = encodeEntry(key, entry, secret_);
+  std::string temporary = temporaryName(temporaries_.fetch_add(1));
   int fd = openat(writable_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return fail("cannot write to " + path() + ": " + std::strerror(errno));
-  bool ok = writeAll(fd, bytes);
+  bool ok = writeAll(fd, bytes.data(), bytes.size());
   int error = errno;
   ok &= close(fd) == 0;
   std::string name = toHex(key) + suffix;

@@ -3,13 +3,23 @@
 #pragma once
 #include "runtime/CacheFile.h"
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 
 namespace tegula::runtime {
 
-/// Thread-safe; any number of processes may share the directories. Entries live in a subdirectory of our own, mode 0700, which is
-/// refused if it belongs to someone else or others may write to it (what is in it gets executed).
+/// Thread-safe; any number of processes may share the directories. Entries live in a subdirectory of our own, mode
+/// 0700.
+///
+/// What is in an entry gets executed, so nothing is read that somebody else may have written
+/// (docs/rationale/runtime.md):
+///   - the directory given, the subdirectory and each entry belong to this user and nobody else may write to them; in
+///   read-only layers root may
+///     own them too, and the directory given may be one like /tmp (root's, sticky);
+///   - an entry of the writable layer is signed with the secret in the subdirectory's `.secret`, made with the first
+///   use.
+/// What fails this is as if it were not there; the first one is told to `onRefusal`.
 class DiskCache {
 public:
   static constexpr uint64_t defaultLimit = uint64_t(1) << 30;
@@ -18,6 +28,9 @@ public:
   DiskCache(std::string directory, std::vector<std::string> readOnly, uint64_t limit = defaultLimit);
   ~DiskCache();
   DiskCache(const DiskCache &) = delete;
+
+  /// Called at most once, from any thread, with a sentence; set before first use.
+  std::function<void(const std::string &)> onRefusal;
 
   bool find(const Digest &key, CacheEntry &entry);
   void store(const Digest &key, const CacheEntry &entry);
@@ -32,19 +45,24 @@ public:
   std::string path() const;
   /// Why the writable layer is not used; "" if it is.
   std::string disabledReason();
-  std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0}, evicted{0};
+  std::atomic<uint64_t> hits{0}, writes{0}, errors{0}, corrupted{0}, evicted{0}, refused{0};
 
 private:
   void open();
   void fail(std::string why);
+  void refuse(std::string why);
+  int openLayer(const std::string &directory, bool readOnly);
+  bool openSecret();
   void makeRoom(uint64_t added);
-  bool readEntry(int dir, const std::string &name, const Digest &key, CacheEntry &entry);
+  bool readEntry(int dir, const std::string &where, const std::string &name, const Digest &key, CacheEntry &entry);
 
   std::string directory_;
   std::vector<std::string> readOnly_;
   std::once_flag opened_;
   int writable_ = -1;
-  std::vector<int> readOnlyFds_;
+  std::vector<std::pair<int, std::string>> readOnlyFds_; // with their paths
+  Secret secret_{};
+  std::once_flag toldRefusal_;
   std::mutex mutex_;
   std::string reason_;
   std::atomic<uint64_t> temporaries_{0};

@@ -74,6 +74,30 @@ std::string Hasher::hex() {
   return out;
 }
 
+std::array<uint8_t, 32> hmacSha256(std::string_view key, std::string_view message) {
+  std::array<char, 64> inner{}, outer{};
+  std::array<uint8_t, 32> hashed;
+  if (key.size() > inner.size()) {
+    hashed = Hasher().update(key).digest();
+    key = {reinterpret_cast<const char *>(hashed.data()), hashed.size()};
+  }
+  std::memcpy(inner.data(), key.data(), key.size());
+  outer = inner;
+  for (char &c : inner) c = static_cast<char>(c ^ 0x36);
+  for (char &c : outer) c = static_cast<char>(c ^ 0x5c);
+  std::array<uint8_t, 32> first = Hasher().update({inner.data(), inner.size()}).update(message).digest();
+  return Hasher()
+      .update({outer.data(), outer.size()})
+      .update({reinterpret_cast<const char *>(first.data()), first.size()})
+      .digest();
+}
+
+bool sameDigest(const std::array<uint8_t, 32> &a, const std::array<uint8_t, 32> &b) {
+  uint8_t different = 0;
+  for (size_t i = 0; i < a.size(); ++i) different |= a[i] ^ b[i];
+  return different == 0;
+}
+
 std::string sha256Hex(std::string_view bytes) { return Hasher().update(bytes).hex(); }
 
 } // namespace tegula

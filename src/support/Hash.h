@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4): the content hash behind every cache key.
+// SHA-256 (FIPS 180-4): the content hash behind every cache key; HMAC with it: how entries of the disk cache are
+// signed.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,5 +28,10 @@ private:
 };
 
 std::string sha256Hex(std::string_view bytes);
+
+/// HMAC-SHA256 (RFC 2104): only who knows `key` can make it.
+std::array<uint8_t, 32> hmacSha256(std::string_view key, std::string_view message);
+/// Whether two are equal, in a time that does not tell where they differ.
+bool sameDigest(const std::array<uint8_t, 32> &a, const std::array<uint8_t, 32> &b);
 
 } // namespace tegula

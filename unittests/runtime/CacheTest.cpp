@@ -68,10 +68,11 @@ TEST(Cache, EntryRoundTrip) {
 TEST(Cache, AnyDamageIsNoticed) {
   std::vector<char> bytes = encodeEntry(keyOf(3), sample());
   CacheEntry e;
+  ASSERT_TRUE(decodeEntry(bytes, keyOf(3), e) && isSigned(bytes, {}));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::vector<char> bad = bytes;
     bad[i] = static_cast<char>(bad[i] ^ 0x40);
-    EXPECT_FALSE(decodeEntry(bad, keyOf(3), e)) << i;
+    EXPECT_FALSE(decodeEntry(bad, keyOf(3), e) && isSigned(bad, {})) << i;
     EXPECT_FALSE(decodeEntry(std::span(bytes.data(), i), keyOf(3), e)) << i;
   }
   bytes.push_back(0);
@@ -153,7 +154,8 @@ TEST(Cache, CorruptedEntriesAreRebuilt) {
   TemporaryDirectory t;
   DiskCache c(t.sub("c"), {});
   c.store(keyOf(1), sample());
-  for (const auto &f : fs::directory_iterator(c.path())) fs::resize_file(f.path(), 50);
+  for (const auto &f : fs::directory_iterator(c.path()))
+    if (f.path().extension() == ".kernel") fs::resize_file(f.path(), 50);
   CacheEntry e;
   EXPECT_FALSE(c.find(keyOf(1), e));
   EXPECT_EQ(c.corrupted, 1u);
@@ -203,6 +205,178 @@ TEST(Cache, UnusableDirectoriesAreReportedNotFatal) {
     ASSERT_EQ(chown((t.sub("foreign") + "/kernels-1").c_str(), 12345, 12345), 0);
     EXPECT_NE(DiskCache(t.sub("foreign"), {}).disabledReason().find("another user"), std::string::npos);
   }
+}
+
+namespace {
+/// A cache in `t`/c with entry 1, its file, and what it says when it refuses something.
+struct Refusals {
+  TemporaryDirectory t;
+  std::string directory = t.sub("c"), entry, told;
+  int times = 0;
+  Refusals() {
+    DiskCache c(directory, {});
+    c.store(keyOf(1), sample());
+    for (const auto &f : fs::directory_iterator(c.path()))
+      if (f.path().extension() == ".kernel") entry = f.path().string();
+  }
+  std::string secret() const { return directory + "/kernels-1/.secret"; }
+  bool find(DiskCache &c) {
+    c.onRefusal = [this](const std::string &why) { told = why, ++times; };
+    CacheEntry e;
+    return c.find(keyOf(1), e);
+  }
+  bool find() {
+    DiskCache c(directory, {});
+    return find(c);
+  }
+  bool findReadOnly() {
+    DiskCache c("", {directory});
+    return find(c);
+  }
+  void overwrite(const std::vector<char> &bytes) {
+    std::ofstream(entry, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+};
+} // namespace
+
+// Right in every field and hash, but made by somebody who does not have the secret.
+TEST(Cache, APlantedEntryIsRefusedAndRebuilt) {
+  Refusals r;
+  ASSERT_TRUE(r.find());
+  CacheEntry e = sample();
+  e.object = {'e', 'v', 'i', 'l'};
+  Secret guess{};
+  guess.fill('x');
+  std::vector<char> planted = encodeEntry(keyOf(1), e, guess);
+  ASSERT_TRUE(decodeEntry(planted, keyOf(1), e));
+  r.overwrite(planted);
+  EXPECT_FALSE(r.find());
+  EXPECT_NE(r.told.find("was not written by this user"), std::string::npos) << r.told;
+  DiskCache(r.directory, {}).store(keyOf(1), sample());
+  EXPECT_TRUE(r.find());
+}
+
+TEST(Cache, TheSignatureCoversTheContent) {
+  Secret secret{};
+  std::vector<char> bytes = encodeEntry(keyOf(1), sample(), secret);
+  EXPECT_TRUE(isSigned(bytes, secret));
+  CacheEntry other = sample();
+  other.object[0] ^= 1;
+  std::vector<char> changed = encodeEntry(keyOf(1), other, secret);
+  // The header of one with the signature of the other.
+  std::copy_n(bytes.begin() + 88, 32, changed.begin() + 88);
+  EXPECT_FALSE(isSigned(changed, secret));
+  EXPECT_FALSE(isSigned(std::span(bytes.data(), 100), secret));
+}
+
+TEST(Cache, AnEntryOthersMayWriteIsRefused) {
+  Refusals r;
+  for (mode_t mode : {0666, 0660, 0602}) {
+    chmod(r.entry.c_str(), mode);
+    EXPECT_FALSE(r.find()) << mode;
+    EXPECT_NE(r.told.find("can be written by other users"), std::string::npos) << r.told;
+    EXPECT_FALSE(r.findReadOnly()) << mode;
+  }
+  chmod(r.entry.c_str(), 0644);
+  EXPECT_TRUE(r.find());
+  EXPECT_TRUE(r.findReadOnly());
+}
+
+TEST(Cache, RefusalIsToldOnce) {
+  Refusals r;
+  chmod(r.entry.c_str(), 0666);
+  DiskCache c(r.directory, {});
+  EXPECT_FALSE(r.find(c));
+  EXPECT_FALSE(r.find(c));
+  EXPECT_EQ(r.times, 1);
+  EXPECT_EQ(c.refused, 2u);
+}
+
+TEST(Cache, FilesOfAnotherOwnerAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  Refusals r;
+  ASSERT_EQ(chown(r.entry.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(r.find());
+  EXPECT_NE(r.told.find("belongs to another user"), std::string::npos) << r.told;
+  EXPECT_FALSE(r.findReadOnly());
+  ASSERT_EQ(chown(r.entry.c_str(), 0, 0), 0);
+  ASSERT_TRUE(r.findReadOnly());
+  for (const std::string &d : {r.directory + "/kernels-1", r.directory}) {
+    ASSERT_EQ(chown(d.c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(r.find()) << d;
+    EXPECT_FALSE(r.findReadOnly()) << d;
+    EXPECT_NE(r.told.find(d + " belongs to another user"), std::string::npos) << r.told;
+    ASSERT_EQ(chown(d.c_str(), 0, 0), 0);
+  }
+}
+
+TEST(Cache, DirectoriesOthersMayWriteAreRefused) {
+  Refusals r;
+  for (const std::string &d : {r.directory + "/kernels-1", r.directory})
+    for (mode_t mode : {0777, 0770, 0702}) {
+      chmod(d.c_str(), mode);
+      EXPECT_FALSE(r.find()) << d;
+      EXPECT_NE(r.told.find(d + " can be written by other users"), std::string::npos) << r.told;
+      EXPECT_FALSE(r.findReadOnly()) << d;
+      chmod(d.c_str(), 0700);
+    }
+  // As /tmp: others may put files there, but not exchange ours.
+  chmod(r.directory.c_str(), 01777);
+  EXPECT_TRUE(r.find());
+  EXPECT_TRUE(r.findReadOnly());
+}
+
+TEST(Cache, LinksAreRefused) {
+  Refusals r;
+  std::string elsewhere = r.t.sub("elsewhere");
+  fs::rename(r.entry, elsewhere);
+  fs::create_symlink(elsewhere, r.entry);
+  EXPECT_FALSE(r.find());
+  EXPECT_FALSE(r.findReadOnly());
+  EXPECT_NE(r.told.find("is a link"), std::string::npos) << r.told;
+  fs::remove(r.entry);
+  fs::rename(elsewhere, r.entry);
+  ASSERT_TRUE(r.find());
+  fs::rename(r.directory + "/kernels-1", elsewhere);
+  fs::create_directory_symlink(elsewhere, r.directory + "/kernels-1");
+  EXPECT_FALSE(r.find());
+  EXPECT_FALSE(r.findReadOnly());
+  EXPECT_NE(r.told.find("is a link"), std::string::npos) << r.told;
+}
+
+TEST(Cache, ASecretThatOthersMayKnowIsReplaced) {
+  Refusals r;
+  struct stat s;
+  ASSERT_EQ(stat(r.secret().c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0600u);
+  EXPECT_EQ(s.st_size, 32);
+  auto read = [&] {
+    std::ifstream in(r.secret(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::string first = read();
+  EXPECT_TRUE(r.find());
+  EXPECT_EQ(read(), first);
+  auto replaced = [&] {
+    EXPECT_FALSE(r.find());
+    std::string now = read();
+    EXPECT_EQ(now.size(), 32u);
+    EXPECT_NE(now, first);
+    ASSERT_EQ(stat(r.secret().c_str(), &s), 0);
+    EXPECT_EQ(s.st_mode & 0777, 0600u);
+    first = now;
+    DiskCache(r.directory, {}).store(keyOf(1), sample());
+    EXPECT_TRUE(r.find());
+  };
+  chmod(r.secret().c_str(), 0640);
+  replaced();
+  fs::resize_file(r.secret(), 31);
+  replaced();
+  fs::remove(r.secret());
+  replaced();
+  fs::rename(r.secret(), r.t.sub("known"));
+  fs::create_symlink(r.t.sub("known"), r.secret());
+  replaced();
 }
 
 TEST(Cache, VanishedDirectoryIsAnErrorCountOnly) {
