@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_CPU_ABI_VERSION 2
+#define TEGULA_CPU_ABI_VERSION 3
 
 /* What a program did wrong; written once per launch by the program that wins the race on `claimed`. */
 typedef struct TegulaCpuFault {
@@ -40,6 +40,13 @@ struct TegulaCpuLaunch;
 typedef void (*TegulaCpuPrintFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t operand,
                                  const int32_t pid[3], const void *data, int64_t count);
 
+/* Called now and then by a loop whose condition depends on memory, which may be waiting for another program of the
+ * launch: may run that program before it returns. `turn`: 1 when this run of the loop calls it for the first time, then
+ * 2, ... */
+typedef void (*TegulaCpuWaitFn)(const struct TegulaCpuLaunch *launch, int64_t turn);
+/* Called by a program that saw `cancel` in the loop `site`, before it returns. */
+typedef void (*TegulaCpuStoppedFn)(const struct TegulaCpuLaunch *launch, int32_t site, int32_t x, int32_t y, int32_t z);
+
 typedef struct TegulaCpuLaunch {
   int32_t grid[3];                 /* extents, each >= 1 */
   int32_t flags;                   /* reserved, 0 */
@@ -49,6 +56,8 @@ typedef struct TegulaCpuLaunch {
   TegulaCpuPrintFn print;
   void *user;                      /* for the runtime's use */
   int64_t (*clock)(void);          /* nanoseconds since some moment */
+  TegulaCpuWaitFn wait;            /* never null, as is the next */
+  TegulaCpuStoppedFn stopped;
 } TegulaCpuLaunch;
 
 /* Entry point, one symbol per kernel. Runs programs begin <= linear < end, where

@@ -148,6 +148,8 @@ static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const C
   const cpu::KernelMeta &m = compiled->meta;
   out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
   out.info.scratchBytes = m.scratchBytes;
+  out.info.stackBytes = m.stackBytes;
+  out.info.waits = m.waits;
   out.info.checked = m.checked;
   out.code = std::move(compiled->object);
   return true;

@@ -215,7 +215,7 @@ static bool giveName(CompileRequest &r) {
   return true;
 }
 
-TegulaKernel *compileKernel(const CompileRequest &given) {
+static TegulaKernel *compileHere(const CompileRequest &given) {
   uint64_t start = now();
   CompileRequest r = given;
   if (!giveName(r)) return nullptr;
@@ -260,6 +260,10 @@ TegulaKernel *compileKernel(const CompileRequest &given) {
   k->timings.total = end - start + k->timings.parse;
   retain(k.get());
   return k.get();
+}
+
+TegulaKernel *compileKernel(const CompileRequest &request) {
+  return onCompilerStack<TegulaKernel *>(nullptr, [&] { return compileHere(request); });
 }
 
 static KernelNode *findNode(TegulaFunction &f, const BoundCall &call, uint64_t hash) {
@@ -350,7 +354,7 @@ bool checkStage(std::string_view stage, const Target *t) {
   return false;
 }
 
-bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out) {
+static bool emitHere(const CompileRequest &r, std::string_view stage, std::string &out) {
   const lang::Function &fn = *r.function->fn;
   if (stage == "source") return out = std::string(fn.def->loc.text()), true;
   if (stage == "ast") return out = syntax::print(*fn.def), true;
@@ -373,6 +377,10 @@ bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out
   }
   out = std::move(*text);
   return true;
+}
+
+bool emitStage(const CompileRequest &r, std::string_view stage, std::string &out) {
+  return onCompilerStack(false, [&] { return emitHere(r, stage, out); });
 }
 
 } // namespace tegula::api

@@ -1,8 +1,20 @@
 // The compile driver: one specialization in, one kernel out, by way of the disk cache.
 #pragma once
 #include "api/Handles.h"
+#include "runtime/Stack.h"
 
 namespace tegula::api {
+
+/// Reading and compiling recurse as deep as the source nests, and LLVM takes what it takes. Runs `f`, which gives T,
+/// with enough stack for that: on the caller's, or on one of its own on the calling thread. `failed` with the last
+/// error set if there is no memory for it.
+template <typename T, typename F> T onCompilerStack(T failed, F &&f) {
+  constexpr size_t needed = size_t(4) << 20, fresh = size_t(16) << 20;
+  T result = failed;
+  if (!runtime::withStack(needed, fresh, [&] { result = f(); }))
+    fail(TEGULA_OUT_OF_RESOURCES, "no memory for a stack to compile on");
+  return result;
+}
 
 struct CompileRequest {
   TegulaFunction *function = nullptr;

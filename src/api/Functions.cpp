@@ -1,5 +1,5 @@
 // Modules and functions: from files, from text, from bindings.
-#include "api/Handles.h"
+#include "api/Compile.h"
 #include "support/Npy.h"
 #include <cerrno>
 #include <chrono>
@@ -26,7 +26,8 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
   auto file = std::make_shared<LoadedFile>();
   DiagEngine diag;
   uint64_t start = now();
-  file->module = load(file->loader, diag);
+  if (!onCompilerStack(false, [&] { return file->module = load(file->loader, diag), true; }))
+    return tegula_last_status();
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
   if (!file->module) return fail(TEGULA_INTERNAL_ERROR, "a module was refused without a message");
   auto *m = new TegulaModule;
@@ -93,7 +94,7 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
 TegulaStatus tegula_module_check(TegulaModule *m) {
   if (!m) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_check: null module");
   DiagEngine diag;
-  sema::checkModule(*m->module, diag);
+  if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, diag), true; })) return tegula_last_status();
   return report(diag);
 }
 
@@ -156,8 +157,13 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   auto scope = std::make_shared<sema::BoundScope>();
   DiagEngine diag;
   uint64_t start = now();
-  auto fn = sema::createFunction(source->file, dedent({source->text, source->length}),
-                                 std::max<uint32_t>(source->first_line, 1), scope, diag);
+  std::shared_ptr<lang::Function> fn;
+  auto create = [&] {
+    fn = sema::createFunction(source->file, dedent({source->text, source->length}),
+                              std::max<uint32_t>(source->first_line, 1), scope, diag);
+    return true;
+  };
+  if (!onCompilerStack(false, create)) return tegula_last_status();
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
   if (!fn) return fail(TEGULA_INTERNAL_ERROR, "a function was refused without a message");
   fn->defaults.resize(fn->def->params.size());

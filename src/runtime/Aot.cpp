@@ -32,6 +32,9 @@ TegulaStatus tegula_runtime_run(TegulaRuntime *runtime, TegulaCpuEntry entry, co
   if (!runtime || !entry || !grid || threads < 0) return TEGULA_INVALID_ARGUMENT;
   KernelInfo info;
   info.scratchBytes = scratchBytes;
+  // The object does not say; this is more than code for tiles takes.
+  info.stackBytes = 256 << 10;
+  info.waits = true;
   CpuKernel kernel(std::move(info), entry);
   LaunchRequest request;
   if (Status s = checkGrid(grid, request.grid, request.programs); !s) return s.code;

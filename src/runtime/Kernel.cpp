@@ -2,6 +2,8 @@
 #include "runtime/Kernel.h"
 #include "runtime/Dtype.h"
 #include "runtime/TensorMaps.h"
+#include <algorithm>
+#include <unistd.h>
 
 namespace tegula::runtime {
 
@@ -77,8 +79,8 @@ void write(ByteWriter &w, const KernelInfo &k) {
     w.u32(a.offset);
   }
   w.u32(k.argBytes);
-  w.u64(k.scratchBytes);
-  w.u8(k.checked);
+  w.u64(k.scratchBytes), w.u64(k.stackBytes);
+  w.u8(k.checked), w.u8(k.waits);
   const GpuInfo &g = k.gpu;
   for (uint32_t n : {g.threads, g.clusterCtas, g.sharedBytes, g.use.registers, g.use.spillBytes, g.use.localBytes, g.use.sharedBytes}) w.u32(n);
   w.u8(g.cooperative), w.u8(g.programmaticLaunch);
@@ -104,8 +106,8 @@ bool read(ByteReader &r, KernelInfo &k) {
   k.argBytes = r.u32();
   for (const ArgInfo &a : k.args)
     if (uint64_t(a.offset) + (a.isPtr ? 8 : dtypeInfo(a.dtype).bytes) > k.argBytes) return false;
-  k.scratchBytes = r.u64();
-  k.checked = r.flag();
+  k.scratchBytes = r.u64(), k.stackBytes = r.u64();
+  k.checked = r.flag(), k.waits = r.flag();
   GpuInfo &g = k.gpu;
   for (uint32_t *n : {&g.threads, &g.clusterCtas, &g.sharedBytes, &g.use.registers, &g.use.spillBytes, &g.use.localBytes, &g.use.sharedBytes})
     *n = r.u32();
@@ -133,6 +135,18 @@ Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, co
     text += t.file.empty() ? "`" + t.what + "`" : "the tile of " + t.file + ":" + std::to_string(t.line) + ":" + std::to_string(t.column);
   }
   return Status::exhausted("shared memory", needed, limit, text + ". Smaller blocks or a smaller num_stages help");
+}
+
+CpuKernel::CpuKernel(KernelInfo info, TegulaCpuEntry entry) : info_(std::move(info)), entry_(entry) {
+  // Handlers of signals run wherever they find a thread; printing makes text and hands it to the user's code.
+  constexpr size_t forHandlers = 32 << 10, forPrinting = 512 << 10;
+  bool prints = std::any_of(info_.sites.begin(), info_.sites.end(),
+                            [](const SiteInfo &s) { return s.kind == SiteInfo::Kind::Print; });
+  stackNeed_ = std::min<uint64_t>(info_.stackBytes, uint64_t(1) << 40) + (prints ? forPrinting : forHandlers);
+  // Stacks are touched as far as they are used, scratch may be touched as a whole: half of the machine's memory at
+  // most.
+  uint64_t memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
+  inFlightLimit_ = std::clamp<uint64_t>(memory / 2 / (info_.scratchBytes / 4096 * 4096 + 16384), 1, maxInFlight);
 }
 
 std::unique_ptr<CpuKernel> CpuKernel::load(KernelInfo info, std::span<const char> object, Status &status) {

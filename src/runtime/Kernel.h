@@ -87,7 +87,9 @@ struct KernelInfo {
   std::vector<ArgInfo> args;
   uint32_t argBytes = 0;
   uint64_t scratchBytes = 0;
+  uint64_t stackBytes = 0; // CPU: what the code takes of the stack, without what it calls in the runtime
   bool checked = false;
+  bool waits = false; // CPU: has loops that wait for other programs (TegulaCpuLaunch::wait)
   GpuInfo gpu;
   std::vector<SiteInfo> sites;
   std::vector<TensorMapInfo> tensorMaps;
@@ -106,10 +108,16 @@ class CpuKernel {
 public:
   static std::unique_ptr<CpuKernel> load(KernelInfo info, std::span<const char> object, Status &status);
   /// Code that is already in the program (compiled ahead of time and linked in).
-  CpuKernel(KernelInfo info, TegulaCpuEntry entry) : info_(std::move(info)), entry_(entry) {}
+  CpuKernel(KernelInfo info, TegulaCpuEntry entry);
   const KernelInfo &info() const { return info_; }
   TegulaCpuEntry entry() const { return entry_; }
   size_t codeBytes() const { return object_ ? object_->codeBytes() : 0; }
+  /// Bytes of stack that a thread must have left to run programs: the code's, and for what it calls (printing, signal
+  /// handlers).
+  size_t stackNeed() const { return stackNeed_; }
+  /// How many programs of one launch may wait at once, each with a stack and scratch of its own.
+  uint64_t inFlightLimit() const { return inFlightLimit_; }
+  static constexpr uint64_t maxInFlight = 8192;
 
   /// Nanoseconds one program took on average in recent launches; 0 = never run. Only steers scheduling.
   mutable std::atomic<uint32_t> programNs{0};
@@ -118,6 +126,8 @@ private:
   KernelInfo info_;
   TegulaCpuEntry entry_ = nullptr;
   std::unique_ptr<LoadedObject> object_;
+  size_t stackNeed_ = 0;
+  uint64_t inFlightLimit_ = 0;
 };
 
 } // namespace tegula::runtime

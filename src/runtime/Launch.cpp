@@ -2,9 +2,13 @@
 #include "runtime/Cancel.h"
 #include "runtime/Print.h"
 #include "runtime/Scratch.h"
+#include "runtime/Stack.h"
+#include "runtime/Turns.h"
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <thread>
+#include <tuple>
 
 namespace tegula::runtime {
 
@@ -28,7 +32,7 @@ static uint64_t now() {
 }
 
 namespace {
-struct State final : RangeTask {
+struct State final : RangeTask, TurnWork {
   const LaunchRequest &request;
   LaunchHooks &hooks;
   LaunchOutcome &outcome;
@@ -40,6 +44,16 @@ struct State final : RangeTask {
   std::atomic<uint64_t> busyNs{0};
   const std::thread::id caller = std::this_thread::get_id();
   uint64_t polledAt = 0; // the caller's own
+  // Programs one at a time: kernels that wait, and all if there is a watchdog.
+  std::atomic<int64_t> next{0}, over{0};
+  std::atomic<int64_t> started{0}, inFlight{0};
+  std::atomic<bool> refused{false};
+  // The watchdog, which poll() is.
+  std::atomic<uint64_t> moved{0};
+  uint64_t movedThen = 0, movedAt = 0; // of the thread in poll()
+  std::atomic<bool> hung{false};
+  std::mutex hungMutex;
+  std::vector<HungProgram> hungPrograms;
 
   State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
       : request(r), hooks(h), outcome(o), cancel(table) {
@@ -50,29 +64,68 @@ struct State final : RangeTask {
     record.print = &State::print;
     record.user = this;
     record.clock = [] { return static_cast<int64_t>(now()); };
+    record.wait = &State::waitHere;
+    record.stopped = &State::stoppedHere;
   }
+
+  static State &of(const TegulaCpuLaunch *launch) { return *static_cast<State *>(launch->user); }
 
   static void print(const TegulaCpuLaunch *launch, int32_t site, int32_t operand, const int32_t pid[3], const void *data,
                     int64_t count) {
-    auto *self = static_cast<State *>(launch->user);
-    const auto &sites = self->request.kernel->info().sites;
+    const auto &sites = of(launch).request.kernel->info().sites;
     if (site >= 0 && static_cast<size_t>(site) < sites.size())
-      self->hooks.print(printText(sites[site], operand, pid, data, count));
+      of(launch).hooks.print(printText(sites[site], operand, pid, data, count));
+  }
+
+  static void waitHere(const TegulaCpuLaunch *launch, int64_t turn) {
+    State &s = of(launch);
+    if (turn == 1) s.moved.fetch_add(1, std::memory_order_relaxed);
+    if (Turns *turns = Turns::current()) turns->wait();
+  }
+
+  static void stoppedHere(const TegulaCpuLaunch *launch, int32_t site, int32_t x, int32_t y, int32_t z) {
+    State &s = of(launch);
+    if (!s.hung) return;
+    std::lock_guard lock(s.hungMutex);
+    s.hungPrograms.push_back({site, {x, y, z}});
   }
 
   bool run(int64_t begin, int64_t end) override {
-    ScratchLease scratch(request.kernel->info().scratchBytes);
-    if (scratch.failed()) {
-      noMemory = true;
-      return false;
-    }
+    const CpuKernel &k = *request.kernel;
     uint64_t start = shared ? now() : 0;
-    int32_t c = request.kernel->entry()(request.args, &record, begin, end, scratch.data());
+    bool ran = withStack(k.stackNeed(), k.stackNeed(), [&] {
+      if (k.info().waits) Turns(*this, k.stackNeed(), k.info().scratchBytes).run();
+      else runRange(begin, end);
+    });
+    if (!ran) noScratch();
     if (shared) {
       uint64_t end = now();
       busyNs.fetch_add(end - start, std::memory_order_relaxed);
-      if (hooks.pollable() && std::this_thread::get_id() == caller) pollNow(start, end);
+      if (hooks.pollable() && std::this_thread::get_id() == caller) pollNow(end);
     }
+    return code.load(std::memory_order_relaxed) == TEGULA_FAULT_NONE && !noMemory;
+  }
+
+  void runRange(int64_t begin, int64_t end) {
+    ScratchLease scratch(request.kernel->info().scratchBytes);
+    if (scratch.failed()) return noScratch();
+    if (request.hangNs == 0) {
+      note(request.kernel->entry()(request.args, &record, begin, end, scratch.data()));
+      return;
+    }
+    while (begin < end && runProgram(begin, scratch.data())) ++begin;
+  }
+
+  bool runProgram(int64_t program, void *scratch) {
+    started.fetch_add(1, std::memory_order_relaxed);
+    bool good = note(request.kernel->entry()(request.args, &record, program, program + 1, scratch));
+    over.fetch_add(1, std::memory_order_relaxed);
+    moved.fetch_add(1, std::memory_order_relaxed);
+    return good;
+  }
+
+  /// What programs came back with; true if they may go on.
+  bool note(int32_t c) {
     if (c == TEGULA_FAULT_NONE) return true;
     // A fault outranks the cancellation that follows from it.
     int32_t none = TEGULA_FAULT_NONE;
@@ -82,15 +135,81 @@ struct State final : RangeTask {
     return false;
   }
 
-  void poll() override {
-    if (hooks.pollable() && hooks.interrupted()) cancel.cancel();
+  // TurnWork
+  bool runOne(void *scratch) override {
+    int64_t program = next.fetch_add(1, std::memory_order_relaxed);
+    if (program >= request.programs) return false;
+    return stopped() ? note(TEGULA_FAULT_CANCELLED) : runProgram(program, scratch);
+  }
+  bool pending() const override { return !stopped() && next.load(std::memory_order_relaxed) < request.programs; }
+  bool stopped() const override { return cancel.word().load(std::memory_order_relaxed) != 0; }
+  int64_t finished() const override { return over.load(std::memory_order_relaxed); }
+  bool admit() override {
+    if (inFlight.fetch_add(1, std::memory_order_relaxed) < static_cast<int64_t>(request.kernel->inFlightLimit()))
+      return true;
+    dismiss();
+    return false;
+  }
+  void dismiss() override { inFlight.fetch_sub(1, std::memory_order_relaxed); }
+  void refuse() override {
+    refused = true;
+    cancel.cancel();
+  }
+  void noScratch() override {
+    noMemory = true;
+    cancel.cancel();
   }
 
-  void pollNow(uint64_t start, uint64_t end) {
-    if (polledAt == 0) polledAt = start;
-    if (end - polledAt < pollNs) return;
-    polledAt = end;
+  void poll() override {
+    if (stopped()) return;
+    if (hooks.pollable() && hooks.interrupted()) cancel.cancel();
+    if (request.hangNs) watch();
+  }
+
+  /// The time before the first program starts is not the kernel's: other launches may have the threads.
+  void watch() {
+    uint64_t m = moved.load(std::memory_order_relaxed), at = now();
+    if (m != movedThen || movedAt == 0 || started.load(std::memory_order_relaxed) == 0) movedThen = m, movedAt = at;
+    else if (at - movedAt >= request.hangNs) {
+      hung = true;
+      cancel.cancel();
+    }
+  }
+
+  void pollNow(uint64_t at) {
+    if (polledAt == 0) polledAt = at;
+    if (at - polledAt < pollNs) return;
+    polledAt = at;
     poll();
+  }
+
+  Status hangReport() {
+    std::sort(hungPrograms.begin(), hungPrograms.end(), [](const HungProgram &a, const HungProgram &b) {
+      return std::tie(a.pid[2], a.pid[1], a.pid[0]) < std::tie(b.pid[2], b.pid[1], b.pid[0]);
+    });
+    return hangStatus(request.kernel->info(), request.hangNs, hungPrograms, request.programs - started.load(), "",
+                      outcome);
+  }
+
+  Status status() {
+    const KernelInfo &info = request.kernel->info();
+    int32_t c = code.load();
+    if (c != TEGULA_FAULT_NONE && c != TEGULA_FAULT_CANCELLED)
+      return Status::error(TEGULA_FAULT, faultText(info, outcome.fault));
+    if (noMemory)
+      return Status::error(TEGULA_OUT_OF_RESOURCES,
+                           "no memory for " + std::to_string(info.scratchBytes) + " bytes of scratch per thread");
+    if (refused) {
+      uint64_t limit = request.kernel->inFlightLimit();
+      return Status::exhausted(
+          "programs in flight", static_cast<uint64_t>(request.programs), limit,
+          "`" + info.name + "`: programs wait in a loop for programs that have not started; the CPU keeps at most " +
+              std::to_string(limit) + " waiting programs of a launch. Launch a smaller grid");
+    }
+    if (hung && c == TEGULA_FAULT_CANCELLED) return hangReport();
+    if (c == TEGULA_FAULT_CANCELLED)
+      return Status::error(TEGULA_CANCELLED, "the launch of `" + info.name + "` was cancelled");
+    return Status::ok();
   }
 };
 } // namespace
@@ -103,22 +222,18 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
   bool known = perProgram != 0;
   unsigned threads = request.programs == 1 || (known && expected < inlineNs) ? 1 : request.threads;
-  bool callerWorks = !hooks.pollable() || (known && expected < (threads > 1 ? shortNs : shortAloneNs));
+  // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
+  // all if it is the watchdog.
+  bool isShort = known && !k.info().waits && expected < (threads > 1 ? shortNs : shortAloneNs);
+  bool callerWorks = request.hangNs == 0 && (!hooks.pollable() || isShort);
   state.shared = threads > 1 || !callerWorks;
   uint64_t start = state.shared ? 0 : now();
-  pool.run(state, request.programs, threads, callerWorks);
+  // Of kernels that wait each thread takes programs one by one.
+  int64_t total = k.info().waits ? std::min<int64_t>(threads, request.programs) : request.programs;
+  pool.run(state, total, threads, callerWorks);
   uint64_t each = (state.shared ? state.busyNs.load() : now() - start) / static_cast<uint64_t>(request.programs);
   k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
-
-  if (state.noMemory)
-    return Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(k.info().scratchBytes) +
-                                                      " bytes of scratch per thread");
-  switch (state.code.load()) {
-  case TEGULA_FAULT_NONE: break;
-  case TEGULA_FAULT_CANCELLED: return Status::error(TEGULA_CANCELLED, "the launch of `" + k.info().name + "` was cancelled");
-  default: return Status::error(TEGULA_FAULT, faultText(k.info(), outcome.fault));
-  }
-  return Status::ok();
+  return state.status();
 }
 
 Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
@@ -139,59 +254,6 @@ Status checkGrid(const int64_t grid[3], int32_t out[3], int64_t &programs) {
   if (__builtin_mul_overflow(grid[0] * grid[1], grid[2], &programs) || programs > int64_t(1) << 62)
     return Status::error(TEGULA_INVALID_ARGUMENT, "the grid has more than 2^62 programs");
   return Status::ok();
-}
-
-static std::string pidText(const int32_t pid[3]) {
-  return "(" + std::to_string(pid[0]) + ", " + std::to_string(pid[1]) + ", " + std::to_string(pid[2]) + ")";
-}
-
-static const SiteInfo &siteInfo(const KernelInfo &info, int32_t site) {
-  static const SiteInfo unknown;
-  return site >= 0 && static_cast<size_t>(site) < info.sites.size() ? info.sites[site] : unknown;
-}
-
-Status hangStatus(const KernelInfo &info, uint64_t hangNs, std::span<const HungProgram> programs, int64_t notStarted, const std::string &device,
-                  LaunchOutcome &outcome) {
-  constexpr size_t told = 8;
-  HungProgram first = programs.empty() ? HungProgram() : programs.front();
-  outcome.fault = {1, TEGULA_FAULT_HANG, first.site, {first.pid[0], first.pid[1], first.pid[2]}, 0, 0};
-  char seconds[32];
-  snprintf(seconds, sizeof seconds, "%g", static_cast<double>(hangNs) * 1e-9);
-  std::string text = placeText(siteInfo(info, first.site)) + "error: `" + info.name + "` made no progress for " + seconds + " s";
-  if (!programs.empty()) text += "; program " + pidText(first.pid) + " does not leave this loop";
-  for (size_t i = 1; i < std::min(programs.size(), told); ++i) {
-    std::string place = placeText(siteInfo(info, programs[i].site));
-    text += (i == 1 ? ", nor do " : ", ") + pidText(programs[i].pid) + (place.empty() ? "" : " at " + place.substr(0, place.size() - 2));
-  }
-  if (programs.size() > told) text += " and " + std::to_string(programs.size() - told) + " others";
-  if (notStarted > 0) text += "; " + std::to_string(notStarted) + " programs have not started";
-  return Status::error(TEGULA_FAULT, text + device);
-}
-
-std::string placeText(const SiteInfo &s) {
-  if (s.file.empty()) return "";
-  return s.file + ":" + std::to_string(s.line) + ":" + std::to_string(s.column) + ": ";
-}
-
-std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
-  const SiteInfo &s = siteInfo(info, f.site);
-  std::string where = " in program " + pidText(f.pid) + " of `" + info.name + "`";
-  if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
-  if (f.code == TEGULA_FAULT_ASSERT)
-    return placeText(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
-  static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access", "access"};
-  std::string what = verbs[static_cast<int>(s.kind)];
-  std::string through =
-      s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size() ? " through argument `" + info.args[s.arg].name + "`" : "";
-  std::string numbers = ": byte offset " + std::to_string(f.index) + ", buffer of " + std::to_string(f.extent) + " bytes";
-  if (f.extent < 0) {
-    char address[32];
-    snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.index));
-    numbers = std::string(": address ") + address +
-              " is in no buffer of this launch; the pointer was loaded from memory or made otherwise, not derived from one argument";
-  }
-  bool bounds = f.code == TEGULA_FAULT_BOUNDS;
-  return placeText(s) + "error: " + (bounds ? "out-of-bounds " : "misaligned ") + what + through + numbers + where;
 }
 
 } // namespace tegula::runtime

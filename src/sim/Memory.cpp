@@ -54,6 +54,12 @@ void checkGlobal(Thread *t, int32_t site, const char *verb, uint64_t addr, uint6
     fail(t, FaultKind::Misaligned, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is no multiple of %u", verb,
          static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(addr), align);
   }
+  // The first page is nobody's, whatever buffers of unknown size allow.
+  if (addr < 4096) {
+    t->faultAddress = addr;
+    fail(t, FaultKind::GlobalBounds, site, -1, "%s (%llu bytes) at site %d: address 0x%llx is that of a null pointer",
+         verb, static_cast<unsigned long long>(bytes), site, static_cast<unsigned long long>(addr));
+  }
   const Extent &last = t->lastBuffer;
   if (addr - last.begin < last.bytes && last.bytes - (addr - last.begin) >= bytes)
     return;

@@ -2,7 +2,6 @@
 import os
 import signal
 import subprocess
-import time
 
 import ml_dtypes
 import numpy as np
@@ -139,13 +138,44 @@ def test_device_assert_needs_debug(tegula):
 
 
 def test_ctrl_c_stops_a_kernel_that_loops_forever(tegula):
-    p = subprocess.Popen([str(TEGULA), "run", "kernels.py::forever", "--grid", "4", "-a", "x=zeros:i32[1]"], cwd=tegula.dir, stderr=subprocess.PIPE,
-                         env=dict(os.environ, TEGULA_CACHE_DIR=str(tegula.dir / "cache")))
-    time.sleep(1.0)
-    assert p.poll() is None
+    (tegula.dir / "forever.py").write_text("import triton\nimport triton.language as tl\n\n@triton.jit\ndef forever(x):\n"
+                                           "    tl.device_print('it runs')\n    while tl.load(x) == 0:\n        pass\n")
+    p = subprocess.Popen([str(TEGULA), "run", "forever.py::forever", "--grid", "4", "-a", "x=zeros:i32[1]"], cwd=tegula.dir, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, env=dict(os.environ, TEGULA_CACHE_DIR=str(tegula.dir / "cache")))
+    assert b"it runs" in p.stdout.readline()
     p.send_signal(signal.SIGINT)
     _, err = p.communicate(timeout=20)
     assert p.returncode == 130 and b"interrupted" in err
+
+
+def test_a_hang_is_an_error(tegula):
+    for args, env in ([["--hang-s", "0.2"], {}], [[], {"TEGULA_HANG_S": "0.2"}]):
+        p = tegula("run", "kernels.py::forever", "--grid", "4", "-a", "x=zeros:i32[1]", "-d", "cpu", *args, env=env)
+        assert p.returncode == 1 and "kernels.py:21:5: error: `forever` made no progress for 0.2 s; program (0, 0, 0)" in p.stderr, p.stderr
+    p = tegula("run", "kernels.py::forever", "--grid", "4", "-a", "x=zeros:i32[1]", "--hang-s", "soon")
+    assert p.returncode == 2 and "--hang-s takes a positive number" in p.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("args", [["info"], ["--version"], ["--help"], ["run", "--help"], ["cache", "--stat"], ["cache", "--clear"], ["check", "kernels.py"],
+                                  ["check", "kernels.py", "--json"], ["compile", "kernels.py::add", "--emit", "ast"],
+                                  ["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--print", "x"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_an_error(tegula, args):
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([str(TEGULA), *args], cwd=tegula.dir, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                           env=dict(os.environ, TEGULA_CACHE_DIR=str(tegula.dir / "cache")))
+    assert p.returncode == 1 and "cannot write to standard output: No space left on device" in p.stderr, (p.returncode, p.stderr)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_files_that_cannot_be_written_are_errors(tegula):
+    p = tegula("compile", "kernels.py::add", "--emit", "ast", "-o", "/dev/full")
+    assert p.returncode == 1 and "cannot write `/dev/full`" in p.stderr, p.stderr
+    p = tegula("run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--save", "x=/dev/full")
+    assert p.returncode == 1 and "cannot write `/dev/full`" in p.stderr, p.stderr
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([str(TEGULA.with_name("tegula-opt")), "--list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert p.returncode == 1 and "cannot write to standard output" in p.stderr, p.stderr
 
 
 def test_unwritable_output_is_an_error(tegula):

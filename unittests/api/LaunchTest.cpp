@@ -1,7 +1,6 @@
 // Launching and the rules of argument specialisation.
 #include "Fixture.h"
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 using namespace tegula;
@@ -300,37 +299,6 @@ TEST(Launch, EightThreadsOneError) {
       });
   }
   EXPECT_EQ(wrong, 0);
-}
-
-TEST(Launch, CachedLaunchIsCheap) {
-  Context c = context();
-  Module m = module(c, R"(@triton.jit
-def none():
-    pass
-
-@triton.jit
-def nineteen(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s):
-    pass
-)");
-  static float data[16];
-  std::vector<Arg> args;
-  for (int i = 0; i < 19; ++i) args.push_back(i % 2 ? Arg(data) : Arg(i + 5));
-  auto measure = [&](const Function &f, std::span<const Arg> a, int64_t programs) {
-    double best = 1e9;
-    for (int round = 0; round < 5; ++round) {
-      auto start = std::chrono::steady_clock::now();
-      for (int i = 0; i < 2000; ++i) (void)f(programs, a);
-      best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / 2000);
-    }
-    return best;
-  };
-  double zero = measure(m.kernel("none").value(), {}, 1), nineteen = measure(m.kernel("nineteen").value(), args, 1),
-         wide = measure(m.kernel("none").value(), {}, 100);
-  std::printf("launch of an empty kernel: %.0f ns, 19 arguments %.0f ns, 100 programs %.0f ns\n", zero, nineteen, wide);
-#if defined(NDEBUG)
-  EXPECT_LT(zero, 1000);
-  EXPECT_LT(nineteen, 1000);
-#endif
 }
 
 // A launch that looks like an earlier one finds its kernel without a key; which one must not depend on what ran before.

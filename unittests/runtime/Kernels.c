@@ -33,6 +33,32 @@ int32_t chain(const void *args, const TegulaCpuLaunch *launch, int64_t begin, in
   return TEGULA_FAULT_NONE;
 }
 
+/* Every program arrives and waits for all others, as a loop of generated code waits. */
+int32_t meet(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int64_t *arrived = *(int64_t *const *)args, all = (int64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+  for (int64_t p = begin; p < end; ++p) {
+    if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
+    __atomic_fetch_add(arrived, 1, __ATOMIC_ACQ_REL);
+    for (int64_t round = 1; __atomic_load_n(arrived, __ATOMIC_ACQUIRE) < all; ++round) {
+      if (round % 256 == 0) launch->wait(launch, round / 256);
+      if (*launch->cancel) {
+        launch->stopped(launch, 0, (int32_t)p, 0, 0);
+        return TEGULA_FAULT_CANCELLED;
+      }
+    }
+  }
+  return TEGULA_FAULT_NONE;
+}
+
+/* Needs 256 KiB of stack. */
+int32_t deep(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  int32_t *counts = *(int32_t *const *)args;
+  volatile char frame[256 << 10];
+  for (int64_t i = 0; i < (int64_t)sizeof frame; i += 512) frame[i] = 1;
+  for (int64_t p = begin; p < end; ++p) counts[p] += frame[p * 512];
+  return TEGULA_FAULT_NONE;
+}
+
 int32_t forever(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
   while (!*launch->cancel) {}
   return TEGULA_FAULT_CANCELLED;

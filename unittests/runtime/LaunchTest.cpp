@@ -1,11 +1,14 @@
-// Launching: coverage of the grid, order, faults, cancelling, printing, scratch, and what a launch costs.
+// Launching: coverage of the grid, order, faults, cancelling, printing, scratch, waiting, hanging, stacks.
 #include "TestObjects.h"
 #include "runtime/Launch.h"
+#include "runtime/Stack.h"
 #include "tegula/runtime.h"
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <numeric>
+#include <pthread.h>
+#include <unistd.h>
 
 using namespace tegula::runtime;
 
@@ -28,12 +31,14 @@ struct Launcher {
   CancelTable cancel;
   Hooks hooks;
   LaunchOutcome outcome;
+  uint64_t hangNs = 0;
   Status operator()(const CpuKernel &k, std::array<int64_t, 3> grid, const void *args, unsigned threads = 2) {
     LaunchRequest r;
     if (Status s = checkGrid(grid.data(), r.grid, r.programs); !s) return s;
     r.kernel = &k;
     r.args = args;
     r.threads = threads;
+    r.hangNs = hangNs;
     return launch(r, pool, cancel, hooks, outcome);
   }
 };
@@ -77,6 +82,150 @@ TEST(Launch, WaitingForEarlierProgramsMakesProgress) {
     int32_t *args = done.data();
     EXPECT_TRUE(run(*k, {300, 1, 1}, &args, threads));
   }
+}
+
+TEST(Launch, ProgramsThatWaitForOneAnotherAllRun) {
+  KernelInfo info;
+  info.waits = true;
+  info.scratchBytes = 4096;
+  auto k = testKernel("meet", info);
+  for (unsigned threads : {1u, 2u, 4u})
+    for (int64_t programs : {1, 2, 100, 400}) {
+      Launcher run;
+      int64_t arrived = 0, *args = &arrived;
+      Status s = run(*k, {programs, 1, 1}, &args, threads);
+      EXPECT_TRUE(s) << s.text;
+      EXPECT_EQ(arrived, programs);
+    }
+}
+
+TEST(Launch, MoreWaitingProgramsThanThereMayBeAreRefused) {
+  KernelInfo info;
+  info.waits = true;
+  info.scratchBytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE)) / 8;
+  auto k = testKernel("meet", info);
+  ASSERT_LE(k->inFlightLimit(), 4u);
+  for (unsigned threads : {1u, 2u}) {
+    Launcher run;
+    int64_t arrived = 0, *args = &arrived;
+    Status s = run(*k, {20, 1, 1}, &args, threads);
+    EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES) << s.text;
+    EXPECT_EQ(s.shortage.required, 20u);
+    EXPECT_EQ(s.shortage.limit, k->inFlightLimit());
+    EXPECT_NE(s.text.find("`meet`: programs wait in a loop for programs that have not started"), std::string::npos)
+        << s.text;
+  }
+}
+
+TEST(Launch, WaitingProgramsCanBeCancelled) {
+  KernelInfo info;
+  info.waits = true;
+  auto k = testKernel("meet", info);
+  for (unsigned threads : {1u, 2u}) {
+    Launcher run;
+    run.hooks.stopAfter = 1;
+    int64_t arrived = -1000, *args = &arrived;
+    EXPECT_EQ(run(*k, {50, 1, 1}, &args, threads).code, TEGULA_CANCELLED);
+  }
+}
+
+TEST(Launch, AHangEndsAndNamesTheLoopAndThePrograms) {
+  for (bool waits : {false, true})
+    for (unsigned threads : {1u, 2u}) {
+      KernelInfo info;
+      info.waits = waits;
+      info.sites = {{SiteInfo::Kind::Other, "k.py", "meet", "", 9, 5, -1, false, {}}};
+      auto k = testKernel("meet", info);
+      Launcher run;
+      run.hangNs = 100'000'000;
+      int64_t arrived = -1000, *args = &arrived;
+      Status s = run(*k, {30, 1, 1}, &args, threads);
+      EXPECT_EQ(s.code, TEGULA_FAULT);
+      EXPECT_EQ(run.outcome.fault.code, TEGULA_FAULT_HANG);
+      EXPECT_EQ(run.outcome.fault.site, 0);
+      EXPECT_TRUE(s.text.starts_with(
+          "k.py:9:5: error: `meet` made no progress for 0.1 s; program (0, 0, 0) does not leave this loop"))
+          << s.text;
+      // Without turns each thread is in its first program.
+      if (!waits) {
+        EXPECT_NE(s.text.find("; " + std::to_string(30 - threads) + " programs have not started"), std::string::npos)
+            << s.text;
+      }
+    }
+}
+
+TEST(Launch, TheWatchdogLetsAQuietLaunchEnd) {
+  Launcher run;
+  run.hangNs = 1'000'000'000'000;
+  std::vector<int32_t> counts(1000);
+  int32_t *args = counts.data();
+  EXPECT_TRUE(run(*testKernel("count"), {1000, 1, 1}, &args));
+  EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), 1000);
+}
+
+TEST(Launch, HangTextIsShort) {
+  KernelInfo info;
+  info.name = "k";
+  std::vector<HungProgram> programs(12);
+  for (int i = 0; i < 12; ++i) programs[i].pid[0] = i;
+  LaunchOutcome outcome;
+  Status s = hangStatus(info, 2'500'000'000, programs, 3, " on sim", outcome);
+  EXPECT_EQ(s.text, "error: `k` made no progress for 2.5 s; program (0, 0, 0) does not leave this loop, nor do (1, 0, "
+                    "0), (2, 0, 0), (3, 0, 0), "
+                    "(4, 0, 0), (5, 0, 0), (6, 0, 0), (7, 0, 0) and 4 others; 3 programs have not started on sim");
+}
+
+namespace {
+/// Runs f on a thread with a stack of `bytes`.
+template <typename F> void onThread(size_t bytes, F f) {
+  pthread_attr_t attr;
+  ASSERT_EQ(pthread_attr_init(&attr), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attr, bytes), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attr, [](void *p) -> void * { return (*static_cast<F *>(p))(), nullptr; }, &f), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attr);
+}
+} // namespace
+
+TEST(Launch, AKernelThatNeedsMoreStackThanTheCallerHas) {
+  KernelInfo info;
+  info.stackBytes = 260 << 10;
+  auto k = testKernel("deep", info);
+  onThread(128 << 10, [&] {
+    for (unsigned threads : {1u, 2u}) {
+      Launcher run;
+      std::vector<int32_t> counts(100);
+      int32_t *args = counts.data();
+      EXPECT_TRUE(run(*k, {100, 1, 1}, &args, threads));
+      EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), 100);
+    }
+  });
+}
+
+TEST(Launch, AKernelThatNeedsMoreStackThanAWorkerHas) {
+  KernelInfo info;
+  info.stackBytes = 64 << 20;
+  auto k = testKernel("deep", info);
+  Launcher run;
+  run.hooks.stopAfter = 1 << 30; // so that workers run it
+  std::vector<int32_t> counts(100);
+  int32_t *args = counts.data();
+  EXPECT_TRUE(run(*k, {100, 1, 1}, &args, 2));
+  EXPECT_EQ(std::count(counts.begin(), counts.end(), 1), 100);
+}
+
+TEST(Stack, OwnStacksNestAndAreKnown) {
+  size_t outer = 0, inner = 0;
+  EXPECT_FALSE(stackHolds(size_t(1) << 40));
+  ASSERT_TRUE(withStack(size_t(64) << 20, size_t(64) << 20, [&] {
+    outer = stackHolds(size_t(32) << 20);
+    ASSERT_TRUE(withStack(size_t(64) << 20, size_t(64) << 20, [&] { inner = stackHolds(size_t(32) << 20); }));
+    outer += stackHolds(size_t(32) << 20);
+  }));
+  EXPECT_EQ(outer, 2u);
+  EXPECT_EQ(inner, 1u);
+  EXPECT_TRUE(stackHolds(1024));
 }
 
 TEST(Launch, FaultNamesEverything) {
@@ -202,25 +351,4 @@ TEST(Launch, AheadOfTimeInterface) {
   EXPECT_EQ(tegula_runtime_run(rt, k->entry(), &args, 0, wrong, 0, nullptr), TEGULA_INVALID_ARGUMENT);
   EXPECT_EQ(std::count(out.begin(), out.end(), 3.5f), 1000);
   tegula_runtime_destroy(rt);
-}
-
-TEST(Launch, EmptyKernelIsCheap) {
-  Launcher run;
-  auto k = testKernel("empty");
-  auto perLaunch = [&](int64_t programs, unsigned threads) {
-    constexpr int n = 2000;
-    double best = 1e9;
-    for (int round = 0; round < 5; ++round) {
-      auto start = std::chrono::steady_clock::now();
-      for (int i = 0; i < n; ++i) (void)run(*k, {programs, 1, 1}, nullptr, threads);
-      best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / n);
-    }
-    return best;
-  };
-  double one = perLaunch(1, 2), many = perLaunch(64, 2);
-  std::printf("empty kernel: %.0f ns with 1 program, %.0f ns with 64 on up to 2 threads\n", one, many);
-#if defined(NDEBUG)
-  EXPECT_LT(one, 1000);
-  EXPECT_LT(many, 2000);
-#endif
 }

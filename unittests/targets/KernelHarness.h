@@ -82,6 +82,8 @@ public:
     static const int32_t cancel = 0;
     fault = {};
     TegulaCpuLaunch launch{{gx, gy, gz}, 0, &cancel, &fault, extents.data(), print, user};
+    launch.wait = [](const TegulaCpuLaunch *, int64_t) {};
+    launch.stopped = [](const TegulaCpuLaunch *, int32_t, int32_t, int32_t, int32_t) {};
     return entry(block.data(), &launch, 0, static_cast<int64_t>(gx) * gy * gz, reinterpret_cast<void *>(at));
   }
 };

@@ -5,6 +5,7 @@
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -80,6 +81,30 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
 
 } // namespace
 
+namespace {
+/// Adds up the stack frames that the code generator reports.
+struct FrameMeter final : llvm::DiagnosticHandler {
+  KernelMeta &meta;
+  explicit FrameMeter(KernelMeta &m) : meta(m) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &d) override {
+    // Beside a frame: saved registers, the return address, alignment.
+    constexpr uint64_t besides = 512;
+    auto *frame = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&d);
+    if (frame)
+      meta.stackBytes += frame->getStackSize() + besides;
+    return frame;
+  }
+};
+} // namespace
+
+/// Makes the code generator report every frame to the meter.
+static void meterFrames(Compilation &c) {
+  c.context.setDiagnosticHandler(std::make_unique<FrameMeter>(c.meta));
+  for (llvm::Function &f : *c.llvm)
+    if (!f.isDeclaration())
+      f.addFnAttr("warn-stack-size", "0");
+}
+
 std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
                                  DiagEngine &diag) {
   Compilation c;
@@ -88,7 +113,9 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   targets::Lap lap;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
-  CpuKernel kernel{emitObject(*c.llvm, *c.machine), std::move(c.meta), {}};
+  meterFrames(c);
+  std::vector<char> object = emitObject(*c.llvm, *c.machine);
+  CpuKernel kernel{std::move(object), std::move(c.meta), {}};
   lap.into(c.times.codegenNs);
   kernel.times = c.times;
   return kernel;

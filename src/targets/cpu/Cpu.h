@@ -50,7 +50,9 @@ struct KernelMeta {
   std::vector<ArgSlot> args;
   uint32_t argBytes = 0;
   uint64_t scratchBytes = 0; // per thread
+  uint64_t stackBytes = 0;   // frames of the kernel and of all functions it may call
   bool checked = false;
+  bool waits = false;        // has loops that call TegulaCpuLaunch::wait
   std::vector<Site> sites;
 };
 

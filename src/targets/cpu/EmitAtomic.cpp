@@ -83,8 +83,7 @@ V FunctionEmitter::atomicOp(const Op &op, V pointer, llvm::ArrayRef<V> args) {
 }
 
 V FunctionEmitter::maskedAtomic(const Op &op, V pointer, llvm::ArrayRef<V> args, V mask) {
-  if (state_.options.checked)
-    checkAccess({pointer}, std::max(1u, ir::byteWidth(op.results[0]->type.elem)), mask, op);
+  guardAccess({pointer}, std::max(1u, ir::byteWidth(op.results[0]->type.elem)), mask, op);
   if (!mask)
     return atomicOp(op, pointer, args);
   return ifThen(mask, regType(op.results[0]->type.scalarType()), [&] { return atomicOp(op, pointer, args); });

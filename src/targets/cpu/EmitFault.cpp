@@ -12,7 +12,7 @@ using V = llvm::Value *;
 
 int FunctionEmitter::siteOf(const Op &op, Site::Kind kind) {
   Site s = targets::siteAt(state_.source, op, kind, plan_.function->name);
-  if (kind != Site::Kind::Assert && kind != Site::Kind::Print && plan_.function->isKernel)
+  if (kind != Site::Kind::Assert && kind != Site::Kind::Print && kind != Site::Kind::Other && plan_.function->isKernel)
     s.arg = baseArgument(op.operands[0]);
   state_.meta.sites.push_back(std::move(s));
   return static_cast<int>(state_.meta.sites.size() - 1);
@@ -99,17 +99,46 @@ static unsigned pointerIndex(const ir::Function &kernel, int arg, unsigned &coun
   return index;
 }
 
-// The elements at first, first + bytes ... last must lie in the buffer of the argument that the pointer is derived from. A
-// pointer of another origin (memory, an integer, a choice of two) may go to any one buffer of the launch; it has no index in
-// any of them, so its fault has the address, and extent -1.
-void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
+int FunctionEmitter::accessSite(const Op &op) {
   Site::Kind kind = op.kind == ir::OpKind::Load    ? Site::Kind::Load
                     : op.kind == ir::OpKind::Store ? Site::Kind::Store
                                                    : Site::Kind::Atomic;
   int &site = sites_[&op];
   if (!site)
     site = siteOf(op, kind) + 1;
-  int arg = state_.meta.sites[static_cast<size_t>(site - 1)].arg;
+  return site - 1;
+}
+
+// A pointer that is derived from no argument (made of an integer, loaded) may be null, and nobody else looks: a fault
+// in place of the end of the process. Lanes that are not linear may hold whole addresses, so they are left alone.
+void FunctionEmitter::guardAccess(const LaneAddress &a, unsigned bytes, V mask, const Op &op) {
+  if (state_.options.checked)
+    return checkAccess(a, bytes, mask, op);
+  if (!a.extra && !a.late && baseArgument(op.operands[0]) < 0)
+    checkNull(a.base, mask ? anyOf(mask) : nullptr, op);
+}
+
+void FunctionEmitter::checkNull(V base, V active, const Op &op) {
+  // Systems map nothing there: offsets from a null pointer that stay in the first page are caught too.
+  constexpr uint64_t firstMapped = 4096;
+  int site = accessSite(op);
+  V address = b_.CreatePtrToInt(base, b_.getInt64Ty());
+  V bad = b_.CreateICmpULT(address, b_.getInt64(firstMapped));
+  if (active)
+    bad = b_.CreateAnd(bad, active);
+  auto *fail = llvm::BasicBlock::Create(context_, "null", function_);
+  llvm::BasicBlock *after = splitHere("ok");
+  b_.CreateCondBr(bad, fail, after);
+  b_.SetInsertPoint(fail);
+  fault(TEGULA_FAULT_BOUNDS, site, address, b_.getInt64(~uint64_t(0)));
+  resumeAt(after);
+}
+
+// The elements at first, first + bytes ... last must lie in the buffer of the argument that the pointer is derived
+// from. A pointer of another origin (memory, an integer, a choice of two) may go to any one buffer of the launch; it
+// has no index in any of them, so its fault has the address, and extent -1.
+void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, const Op &op) {
+  int site = accessSite(op), arg = state_.meta.sites[static_cast<size_t>(site)].arg;
   unsigned pointers = 0, pointer = pointerIndex(*state_.source.kernel(), arg, pointers);
   V extents = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, extents)));
   V lo = b_.CreatePtrToInt(first, b_.getInt64Ty());
@@ -142,9 +171,9 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   auto *outside = llvm::BasicBlock::Create(context_, "outside", function_);
   b_.CreateCondBr(ok, misaligned, outside);
   b_.SetInsertPoint(misaligned);
-  fault(TEGULA_FAULT_ALIGNMENT, site - 1, index, extent);
+  fault(TEGULA_FAULT_ALIGNMENT, site, index, extent);
   b_.SetInsertPoint(outside);
-  fault(TEGULA_FAULT_BOUNDS, site - 1, index, extent);
+  fault(TEGULA_FAULT_BOUNDS, site, index, extent);
   resumeAt(after);
 }
 

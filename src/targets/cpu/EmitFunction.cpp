@@ -92,7 +92,7 @@ void FunctionEmitter::programLoop(V begin, V end) {
     pid[i]->addIncoming(first[i], start);
     pid_[i] = pid[i];
   }
-  pollCancel();
+  pollCancel(nullptr);
   auto *next = llvm::BasicBlock::Create(context_, "next", function_);
   after_ = next;
   steps(plan_.steps);
@@ -121,6 +121,9 @@ void FunctionEmitter::setAttributes() {
   function_->addFnAttr("prefer-vector-width", std::to_string(state_.target.vectorBits));
   function_->addFnAttr("no-builtins");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  // Else LLVM takes an access through a constant null pointer for unreachable, and control falls into whatever code is
+  // next.
+  function_->addFnAttr(llvm::Attribute::NullPointerIsValid);
   function_->setUWTableKind(llvm::UWTableKind::None);
 }
 

@@ -148,10 +148,11 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
       mask = nullptr;
-  if (site && state_.options.checked) {
+  if (site) {
     LaneAddress whole = a;
-    evaluateLate(whole);
-    checkAccess(whole, bytes, mask, *site);
+    if (state_.options.checked)
+      evaluateLate(whole);
+    guardAccess(whole, bytes, mask, *site);
   }
   if (a.uniform()) {
     bool perLane = mask && mask->getType()->isVectorTy();
@@ -246,8 +247,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
       mask = nullptr;
-  if (site && state_.options.checked)
-    checkAccess(a, bytes, mask, *site);
+  if (site)
+    guardAccess(a, bytes, mask, *site);
   llvm::Align align(bytes);
   bool single = lanes == 1 || (a.uniform() && !value->getType()->isVectorTy() && !(mask && mask->getType()->isVectorTy()));
   if (single) {

@@ -120,8 +120,7 @@ V FunctionEmitter::scalarLoad(const Op &op) {
   V p = scalar_.lookup(op.operands[0]);
   V mask = op.operands.size() > 1 ? scalar_.lookup(op.operands[1]) : nullptr;
   V other = op.operands.size() > 2 ? scalar_.lookup(op.operands[2]) : nullptr;
-  if (state_.options.checked)
-    checkAccess({p}, ir::byteWidth(op.results[0]->type.elem), mask, op);
+  guardAccess({p}, ir::byteWidth(op.results[0]->type.elem), mask, op);
   return maskedScalarLoad(p, op.results[0]->type, mask, other, op.intAttr("volatile") != 0);
 }
 
@@ -161,8 +160,7 @@ void FunctionEmitter::scalarStore(const Op &op) {
   V p = scalar_.lookup(op.operands[0]), x = scalar_.lookup(op.operands[1]);
   const ir::Type &t = op.operands[1]->type;
   V mask = op.operands.size() > 2 ? scalar_.lookup(op.operands[2]) : nullptr;
-  if (state_.options.checked)
-    checkAccess({p}, ir::byteWidth(t.elem), mask, op);
+  guardAccess({p}, ir::byteWidth(t.elem), mask, op);
   auto store = [&]() -> V {
     b_.CreateAlignedStore(toMemory(x, t), p, llvm::Align(t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem))),
                           op.intAttr("volatile") != 0);

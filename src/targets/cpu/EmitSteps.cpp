@@ -2,6 +2,7 @@
 #include "targets/cpu/Emitter.h"
 #include "abi/CpuAbi.h"
 #include "targets/common/DebugInfo.h"
+#include "targets/cpu/Uses.h"
 
 namespace tegula::cpu {
 using ir::Op;
@@ -90,13 +91,48 @@ void FunctionEmitter::bindScalars(llvm::ArrayRef<ir::Value *> values, llvm::Arra
       scalar_[v] = regs[i++];
 }
 
-void FunctionEmitter::pollCancel() {
+// In `loop`, or null: between programs, where nobody needs to know.
+void FunctionEmitter::pollCancel(const Op *loop) {
   auto *seen = b_.CreateLoad(b_.getInt32Ty(), cancel_, true);
   auto *stop = llvm::BasicBlock::Create(context_, "cancelled", function_);
   auto *on = llvm::BasicBlock::Create(context_, "on", function_);
   b_.CreateCondBr(b_.CreateICmpNE(seen, b_.getInt32(0)), stop, on);
   b_.SetInsertPoint(stop);
+  if (loop)
+    callRuntime(offsetof(TegulaCpuLaunch, stopped),
+                {b_.getInt32(static_cast<uint32_t>(loopSite(*loop))), pid_[0], pid_[1], pid_[2]});
   b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
+  b_.SetInsertPoint(on);
+}
+
+int FunctionEmitter::loopSite(const Op &loop) {
+  int &site = sites_[&loop];
+  if (!site)
+    site = siteOf(loop, Site::Kind::Other) + 1;
+  return site - 1;
+}
+
+/// Calls the function pointer at `offset` of the launch: launch, then `args`; no result.
+void FunctionEmitter::callRuntime(size_t offset, llvm::ArrayRef<V> args) {
+  llvm::SmallVector<V> all{launch_};
+  all.append(args.begin(), args.end());
+  llvm::SmallVector<llvm::Type *> types;
+  for (V a : all)
+    types.push_back(a->getType());
+  V fn = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offset));
+  b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), types, false), fn, all);
+}
+
+// Every 64 rounds other programs get a turn: the loop may be waiting for one of them.
+void FunctionEmitter::giveTurn(V rounds) {
+  constexpr unsigned logRounds = 6;
+  auto *turn = llvm::BasicBlock::Create(context_, "turn", function_);
+  auto *on = llvm::BasicBlock::Create(context_, "on", function_);
+  V low = b_.CreateAnd(rounds, b_.getInt64((uint64_t(1) << logRounds) - 1));
+  b_.CreateCondBr(b_.CreateICmpEQ(low, b_.getInt64(0)), turn, on);
+  b_.SetInsertPoint(turn);
+  callRuntime(offsetof(TegulaCpuLaunch, wait), {b_.CreateLShr(rounds, logRounds)});
+  b_.CreateBr(on);
   b_.SetInsertPoint(on);
 }
 
@@ -128,7 +164,7 @@ void FunctionEmitter::forStep(const Step &s) {
   mixed_ = std::move(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
-  pollCancel();
+  pollCancel(&op);
   // The distance to the bound does not overflow where iv + step might.
   V left = reverse ? b_.CreateSub(iv, ub) : b_.CreateSub(ub, iv);
   V more = b_.CreateICmpUGT(left, by);
@@ -164,6 +200,11 @@ void FunctionEmitter::whileStep(const Step &s) {
     phi->addIncoming(x, before);
     carried.push_back(phi);
   }
+  bool waits = waitsForMemory(op);
+  state_.meta.waits |= waits;
+  llvm::PHINode *rounds = waits ? b_.CreatePHI(b_.getInt64Ty(), 2) : nullptr;
+  if (waits)
+    rounds->addIncoming(b_.getInt64(0), before);
   bindScalars(test.args, carried);
   auto mixed = mixed_;
   steps(s.bodies[0]);
@@ -176,7 +217,12 @@ void FunctionEmitter::whileStep(const Step &s) {
   mixed_ = std::move(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
-  pollCancel();
+  V round = waits ? b_.CreateAdd(rounds, b_.getInt64(1)) : nullptr;
+  if (waits)
+    giveTurn(round);
+  pollCancel(&op);
+  if (waits)
+    rounds->addIncoming(round, b_.GetInsertBlock());
   for (size_t i = 0; i < carried.size(); ++i)
     llvm::cast<llvm::PHINode>(carried[i])->addIncoming(next[i], b_.GetInsertBlock());
   b_.CreateBr(enter);

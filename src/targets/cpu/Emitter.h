@@ -105,7 +105,10 @@ private:
   void setAttributes();
   void beginDebug();
   void programLoop(V begin, V end);
-  void pollCancel();
+  void pollCancel(const ir::Op *loop);
+  int loopSite(const ir::Op &loop);
+  void callRuntime(size_t offset, llvm::ArrayRef<V> args);
+  void giveTurn(V rounds);
 
   // EmitSteps
   void steps(const Steps &s);
@@ -250,6 +253,9 @@ private:
   void fault(int code, int site, V index, V extent);
   void assertRoot(const ir::Op &op, V cond, V mask);
   void printStep(const Step &s);
+  void guardAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
+  void checkNull(V base, V active, const ir::Op &site);
+  int accessSite(const ir::Op &op);
   void checkAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
   void checkRange(V first, V last, unsigned bytes, V active, const ir::Op &site);
 

@@ -1,6 +1,8 @@
 // Users, positions, memory effects and cost estimates for planning.
 #include "targets/cpu/Uses.h"
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace tegula::cpu {
 using ir::Op;
@@ -67,6 +69,66 @@ private:
 int baseArgument(const Value *pointer) {
   const Value *root = RootSearch().root(pointer);
   return root && root->type.isPtr && !root->def && !root->block->parent->op ? static_cast<int>(root->index) : -1;
+}
+
+static bool isInside(const ir::Block *b, const Op &loop) {
+  while (b && b->parent && b->parent->op) {
+    if (b->parent->op == &loop)
+      return true;
+    b = b->parent->op->parent;
+  }
+  return false;
+}
+
+/// Follows the condition back through the loop.
+struct ConditionSearch {
+  const Op &loop;
+  std::set<const Value *> seen;
+  std::vector<const Value *> todo;
+
+  void push(const Value *v) {
+    if (isInside(v->def ? v->def->parent : v->block, loop) && seen.insert(v).second)
+      todo.push_back(v);
+  }
+
+  /// An argument of a block of the loop: what the other block, or one round before, passes.
+  void pushPassed(const Value *v) {
+    const ir::Block &test = *loop.regions[0]->block, &body = *loop.regions[1]->block;
+    if (v->block == &test)
+      push(body.terminator()->operands[v->index]);
+    else if (v->block == &body)
+      push(test.terminator()->operands[v->index + 1]);
+    else
+      pushOperands(*v->block->parent->op);
+  }
+
+  /// True if `op` reads memory; else its operands, and of what it has inside all that is used there.
+  bool pushOperands(const Op &op) {
+    if (op.kind == OpKind::Load || op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas ||
+        op.kind == OpKind::Call)
+      return true;
+    for (const Value *v : op.operands)
+      push(v);
+    for (const ir::Region *r : op.regions)
+      for (const Op *inner : r->block->ops)
+        if (pushOperands(*inner))
+          return true;
+    return false;
+  }
+};
+
+bool waitsForMemory(const Op &loop) {
+  ConditionSearch s{loop, {}, {}};
+  s.push(loop.regions[0]->block->terminator()->operands[0]);
+  while (!s.todo.empty()) {
+    const Value *v = s.todo.back();
+    s.todo.pop_back();
+    if (!v->def)
+      s.pushPassed(v);
+    else if (s.pushOperands(*v->def))
+      return true;
+  }
+  return false;
 }
 
 bool isVirtualizable(const Op &op) {

@@ -12,6 +12,8 @@ int baseArgument(const ir::Value *pointer);
 inline bool isTensorOp(const ir::Op &op) { return !op.results.empty() && op.results[0]->type.isTensor(); }
 /// Elementwise or Shape trait, constants, ranges: computable anywhere from operands.
 bool isVirtualizable(const ir::Op &op);
+/// The condition of a `while` depends on memory that its body or test reads: it may wait for another program.
+bool waitsForMemory(const ir::Op &loop);
 /// Work of the op alone, in vector instructions.
 unsigned opCost(const ir::Op &op);
 
