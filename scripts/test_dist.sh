@@ -44,5 +44,6 @@ for device in cpu sim; do
 done
 check "code for a GPU" sh -c "bin/tegula compile k.py::add --sig 'x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:256' -t sm_90a --emit ptx | grep -q sm_90a"
 check "conformance from the archive" env PYTHONPATH=python TEGULA_TEST_DEVICES=cpu,sim "$python" -m pytest -q -p no:cacheprovider --every 200 test/run
+check "random programs from the archive" "$python" test/random/soak.py --seeds 0..20 --devices cpu,sim --jobs 1
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

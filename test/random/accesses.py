@@ -31,7 +31,11 @@ class Accesses:
 
     def input(self, dtype, recipe):
         """An argument into a buffer that is only read."""
-        need(self.kernel_level, "no pointers in helpers")
+        if not self.kernel_level:
+            # A parameter of this helper; it takes the place of the argument that is passed for it.
+            ok = [x for x in self.pointers if x[2].dtype == dtype and recipe in (None, x[2].recipe)]
+            name, a, b = self.pick(ok)
+            return P.Argument(name, a.buffer, a.offset), b.size - a.offset
         ok = [
             b for b in self.buffers if b.name[0] == "x" and b.dtype == dtype and (recipe is None or b.recipe == recipe)
         ]
@@ -63,14 +67,23 @@ class Accesses:
                 e = make("expand", e, axis=0, slice=rank == 2)
             for i in range(k + 1, rank):
                 e = make("expand", e, axis=i, slice=rank == 2)
-            if s != 1:
-                e = make("mul", e, make("literal", value=s), value=s)
+            if s != 1 or self.chance(0.05):
+                e = make("mul", e, self.stride(s), value=s)
             total = e if total is None else make("add", total, e)
         if total is None:
             return self.const(Type("int32"), start)
         if start:
             total = make("add", total, make("literal", value=start), value=start)
         return total
+
+    def stride(self, s):
+        """A number as it stands or, as in most kernels, an argument that holds it (1 is a compile-time number then)."""
+        if not self.kernel_level or "stride" not in self.features or self.chance(0.4):
+            return make("literal", value=s)
+        name = f"stride{s}"
+        if all(a.name != name for a in self.arguments):
+            self.arguments.append(P.Argument(name, value=s))
+        return make("var", name=name, type=Type("int32"))
 
     def permutation(self, shape):
         """An index tile of the numbers below the number of elements, each once."""
@@ -103,7 +116,12 @@ class Accesses:
         if k <= 2:
             e = self.linear(shape, None, self.number(0, size - n) if self.chance(0.5) else 0)
             if self.kernel_level and n * self.programs <= size and self.chance(0.5):
-                e = make("add", make("mul", self.pid(), make("literal", value=n), value=n), self.linear(shape, None))
+                start = make("mul", self.pid(), make("literal", value=n), value=n)
+                if self.chance(0.3):
+                    start = make("multiple_of", start, n=n)
+                e = make("add", start, self.linear(shape, None))
+            elif len(shape) == 1 and self.chance(0.3):
+                e = make("max_contiguous", e, n=n)
             return e
         if k == 3:
             return self.permutation(shape)

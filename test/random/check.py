@@ -198,6 +198,18 @@ def _(ts, at):
     return Type(at["to"], ts[0].shape)
 
 
+@rule("multiple_of")
+def _(ts, at):
+    need(ts[0].dtype in INTS and power(at["n"]) and ts[0].shape == ())
+    return ts[0]
+
+
+@rule("max_contiguous")
+def _(ts, at):
+    need(ts[0].dtype in INTS and power(at["n"]) and len(ts[0].shape) == 1)
+    return ts[0]
+
+
 @rule("bitcast")
 def _(ts, at):
     a, b = ts[0].dtype, at["to"]

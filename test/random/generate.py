@@ -13,7 +13,7 @@ from program import FLOATS, FP8, INTS, Type
 from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
-            "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier")
+            "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -44,8 +44,10 @@ class Generator(Expressions, Accesses):
             P.Argument("n", value=self.pick((0, 2, 3, 4, 5, 7, 9)))
         ], [], {}
         self.scope, self.uses, self.names, self.work = {"n": Type("int32")}, {"n": 1}, 0, []
-        self.kernel_level, self.depth = True, 0
+        self.kernel_level, self.depth, self.pointers = True, 0, []
         self.options = {"num_warps": self.pick((1, 2, 4, 4, 4, 8)), "num_stages": self.pick((1, 2, 3, 4))}
+        if "cluster" in self.features and self.chance(0.3):
+            self.options["num_ctas"] = 2
 
     def fresh(self, prefix, t=None):
         name = f"{prefix}{self.names}"
@@ -102,7 +104,7 @@ class Generator(Expressions, Accesses):
         t = self.scope[name]
         e = self.var(name)
         r = self.g.random()
-        if r < 0.35:
+        if r < 0.35 and t.shape:
             return P.Assign((name, ), self.twist(e, 1))
         if t.dtype in INTS + FLOATS and r < 0.8:
             op = self.pick(("add", "sub", "mul") + (("xor", "and", "or") if t.dtype in INTS else ()))
@@ -231,6 +233,8 @@ class Generator(Expressions, Accesses):
         need(depth == 0 and self.kernel_level and self.chance(0.5))
         d = self.pick(("float32", "float16", "bfloat16", "int8", "float64"))
         m, n = self.pick((8, 16, 32, 64)), self.pick((8, 16, 32, 64))
+        if self.chance(0.1):
+            m, n = self.pick(((64, 256), (16, 512), (128, 64), (64, 128), (1, 64), (2, 8)))
         k = self.pick((16, 32)) if d != "int8" else self.pick((32, 64))
         trips = self.number(1, 4)
         a, size_a = self.input(d, "small")
@@ -253,6 +257,33 @@ class Generator(Expressions, Accesses):
         c = lambda v: self.const(Type("int32"), v)
         return out + [P.For(self.fresh("i"), c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {})]
 
+    def s_pointer_loop(self, depth):
+        """A loop over tiles by a pointer that advances."""
+        self.has("for")
+        need(depth < 2 and self.kernel_level)
+        t = self.random_type()
+        a, size = self.input(t.dtype, None)
+        need(t.shape and t.dtype in INTS + FLOATS)
+        trips, step = self.number(0, 4), self.pick((1, t.numel, 3, 16))
+        need(t.numel + trips * step <= size)
+        p, v = self.fresh("p"), self.fresh("v", t)
+        pt = Type("*" + t.dtype, t.shape)
+        pointer, c = make("var", name=p, type=pt), lambda x: self.const(Type("int32"), x)
+        load = make("load", pointer)
+        if "mask" in self.features and self.chance(0.5):
+            load = make("load", pointer, self.expr(Type("int1", t.shape), 1), make("literal", value=0))
+        op = self.pick(("add", "sub", "mul", "max"))
+        value = self.same(make(op, self.var(v), load), t)
+        body = [P.Assign((v, ), value), P.Assign((p, ), make("addptr", pointer, self.stride_of(step)))]
+        if self.chance(0.5):
+            body.insert(self.number(0, 1), self.update(v))
+        begin = [P.Assign((v, ), self.expr(t, 1)), P.Assign((p, ), self.address(a, self.permutation(t.shape)))]
+        return begin + [P.For(self.fresh("i"), c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {})]
+
+    def stride_of(self, n):
+        s = self.stride(n)
+        return self.const(Type("int32"), n) if s.op == "literal" else s
+
     # Helpers
 
     def helper(self, types, d):
@@ -263,18 +294,23 @@ class Generator(Expressions, Accesses):
         chosen = [self.pick(ok) for _ in range(self.number(0, min(3, len(ok))))] if ok else []
         args = [self.var(n) for n in chosen] or [self.const(Type("int32"))]
         name = f"f{len(self.functions)}"
-        f = P.Function(name, tuple(f"{name}_{k}" for k in range(len(args))), [], noinline)
+        read = [b for b in self.buffers if b.name[0] == "x"] if self.kernel_level else []
+        inputs = [(a, b) for b in read for a in self.arguments_of(b.name)]
+        pointers = [(f"{name}_p", *self.pick(inputs))] if inputs and self.chance(0.5) else []
+        args += [self.pointer(a) for _, a, _ in pointers]
+        parameters = tuple(f"{name}_{k}" for k in range(len(args) - len(pointers))) + tuple(p[0] for p in pointers)
+        f = P.Function(name, parameters, [], noinline)
         self.functions.append(f)
-        outer = self.scope, self.kernel_level, self.depth, self.work
+        outer = self.scope, self.kernel_level, self.depth, self.work, self.pointers
         self.scope = dict(zip(f.parameters, (a.type for a in args)))
-        self.kernel_level, self.depth, self.work = False, self.depth + 2, []
+        self.kernel_level, self.depth, self.work, self.pointers = False, self.depth + 2, [], pointers
         try:
             f.body = self.block(self.number(0, 3))
             if self.chance(0.4):
                 f.body.append(P.If(self.expr(Type("int1"), 2), [P.Return(tuple(self.expr(t, 1) for t in types))], []))
             f.body.append(P.Return(tuple(self.expr(t, d) for t in types)))
         finally:
-            self.scope, self.kernel_level, self.depth, self.work = outer
+            self.scope, self.kernel_level, self.depth, self.work, self.pointers = outer
         return make("call", *args, function=name, types=types)
 
     # The whole

@@ -320,6 +320,22 @@ def literals(a):
     return np.asarray(x), np.asarray(y)
 
 
+@means("multiple_of")
+def _(r, e, a):
+    if a[0] % e.attrs["n"]:
+        raise Undefined("a hint that is not true")
+    return a[0]
+
+
+@means("max_contiguous")
+def _(r, e, a):
+    n = min(e.attrs["n"], a[0].size)
+    rows = a[0].astype(np.int64).reshape(-1, n)
+    if (rows - rows[:, :1] != np.arange(n)).any():
+        raise Undefined("a hint that is not true")
+    return a[0]
+
+
 @means("shl", "shr")
 def _(r, e, a):
     return shift(e.op, *literals(a), r.mask)

@@ -216,6 +216,9 @@ class Shrinker:
                 if n < b.size and self.attempt(lambda: change(size=n)):
                     break
         for a in list(self.p.arguments):
+            if not a.buffer:
+                number = E("const", (), {"value": a.value, "type": Type("int32")}, Type("int32"))
+                self.attempt(lambda: P.substitute(self.p, edit=lambda e, args: bind(e, {a.name: number}, args)))
             for c in self.p.arguments:
                 if c.name != a.name and c.buffer == a.buffer:
                     self.attempt(lambda: P.substitute(

@@ -108,6 +108,8 @@ def expression(e):
         return f"({a[0]} {BINARY[op]} {a[1]})"
     if op in CALLS:
         return f"tl.{CALLS[op]}({', '.join(a)})"
+    if op in ("multiple_of", "max_contiguous"):
+        return f"tl.{op}({a[0]}, {at['n']})"
     if op in ("neg", "not"):
         return f"({'-' if op == 'neg' else '~'}{a[0]})"
     if op in ("cast", "bitcast"):
