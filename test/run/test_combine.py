@@ -1,4 +1,5 @@
 """§3.7 combine functions: literals, branches and several values in them, on every shape that a reduction or scan takes."""
+import fractions
 import functools
 
 import numpy as np
@@ -57,6 +58,36 @@ def c_literal(a, b):
     return a * 0 + 7
 
 
+@tegula.jit
+def c_gcd(a, b):
+    """How often the loop runs differs from lane to lane. It does not end for what is no element (negative numbers)."""
+    while b != 0:
+        if b < 0:
+            b -= 0
+        else:
+            a, b = b, a % b
+    return a
+
+
+@tegula.jit
+def c_steps(a, b):
+    """a + b, by counting."""
+    for i in range(b):
+        if i >= 0:
+            a += 1
+    return a
+
+
+@tegula.jit(noinline=True)
+def h_add(a, b):
+    return a + b
+
+
+@tegula.jit
+def c_called(a, b):
+    return h_add(a, b) & 0x7f
+
+
 def py(f):
     """The combine function of one value on numpy arrays."""
     return {
@@ -66,10 +97,14 @@ def py(f):
         c_branch: lambda a, b: np.where(np.maximum(a, b) > 90, 100, np.maximum(a, b)),
         c_literal_arms: lambda a, b: np.where(a * b == 0, 0, 1),
         c_literal: lambda a, b: a * 0 + 7,
+        c_gcd: np.gcd,
+        c_steps: lambda a, b: a + b,
+        c_called: lambda a, b: (a + b) & 0x7f,
     }[f]
 
 
 ONE = [c_saturate, c_byte, c_count, c_branch, c_literal_arms, c_literal]
+LOOPS = [c_gcd, c_steps, c_called]
 
 
 @tegula.jit
@@ -84,6 +119,20 @@ def test_reduce_to_a_scalar(dev, f, n, t):
     if t.startswith("float") and f is c_byte:
         f = c_count
     x = np.random.default_rng(n).integers(0, 95 if f is c_branch else 9, n).astype(t)
+    out = np.zeros(1, t)
+    dev(k_reduce, (1,), x, out, f, n)
+    assert_same(out, np.array([functools.reduce(py(f), x)], t))
+
+
+@pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [1, 2, 32, 256])
+@pytest.mark.parametrize("t", ["int8", "int32", "int64"])
+def test_reduce_by_a_loop(dev, f, n, t):
+    x = np.random.default_rng(n).integers(0, 2, n).astype(t) * np.array(12 if f is c_gcd else 1, t)
+    if t == "int8":
+        x[100:] = 0
+    if n == 256:
+        x[:128] = 0
     out = np.zeros(1, t)
     dev(k_reduce, (1,), x, out, f, n)
     assert_same(out, np.array([functools.reduce(py(f), x)], t))
@@ -105,7 +154,7 @@ def k_scan_axis(x, out, f: tl.constexpr, axis: tl.constexpr, A: tl.constexpr, B:
 SHAPES = [(1, 2, 1), (4, 2, 16), (2, 32, 2), (16, 1, 4), (2, 2, 64)]
 
 
-@pytest.mark.parametrize("f", ONE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", ONE + LOOPS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_reduce_an_axis(dev, f, shape, axis):
@@ -116,7 +165,7 @@ def test_reduce_an_axis(dev, f, shape, axis):
     assert_same(out, want.ravel())
 
 
-@pytest.mark.parametrize("f", ONE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", ONE + LOOPS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -224,6 +273,34 @@ def test_values_of_several_dtypes(dev, n, t):
     dev(k_best_scan, (1,), x, out, n)
     top = np.maximum.accumulate(x.astype(np.int32))
     assert_same(out, np.stack([top, [x[:i + 1].argmax() for i in range(n)], np.arange(n) > 0]).astype(np.int32))
+
+
+@tegula.jit
+def c_fraction(p1, q1, p2, q2):
+    """A sum of fractions in lowest terms."""
+    p = p1 * q2 + p2 * q1
+    q = q1 * q2
+    d = c_gcd(p, q)
+    return p // d, q // d
+
+
+@tegula.jit
+def k_fraction(p, q, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b = tl.reduce((tl.load(p + i), tl.load(q + i)), 0, c_fraction)
+    tl.store(out, a)
+    tl.store(out + 1, b)
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 64])
+def test_several_values_by_a_loop(dev, n):
+    g = np.random.default_rng(n)
+    p, q = g.integers(1, 9, n), g.integers(1, 7, n)
+    total = sum((fractions.Fraction(int(a), int(b)) for a, b in zip(p, q)), fractions.Fraction(0))
+    p, q = (p // np.gcd(p, q)).astype(np.int64), (q // np.gcd(p, q)).astype(np.int64)
+    out = np.zeros(2, np.int64)
+    dev(k_fraction, (1,), p, q, out, n)
+    assert_same(out, np.array([total.numerator, total.denominator]))
 
 
 @tegula.jit

@@ -67,6 +67,34 @@ llvm::SmallVector<V> FunctionEmitter::initialAccumulators() {
   return all;
 }
 
+// The right arguments themselves where `first` holds. There the left ones are no elements: straight code computes with them all the
+// same, a loop over them might not end.
+llvm::SmallVector<V, 4> FunctionEmitter::combineUnlessFirst(const Op &op, llvm::ArrayRef<V> args, V first) {
+  const ir::Region &region = *op.regions[0];
+  llvm::ArrayRef<V> x = args.drop_front(args.size() / 2);
+  if (!plan_.regions.contains(&region)) {
+    llvm::SmallVector<V, 4> c = combine(region, args);
+    for (size_t i = 0; i < c.size(); ++i)
+      c[i] = b_.CreateSelect(first, x[i], c[i]);
+    return c;
+  }
+  auto *both = llvm::BasicBlock::Create(context_, "combine", function_), *after = llvm::BasicBlock::Create(context_, "combined", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateCondBr(first, after, both);
+  b_.SetInsertPoint(both);
+  llvm::SmallVector<V, 4> c = combine(region, args);
+  llvm::BasicBlock *end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  for (size_t i = 0; i < c.size(); ++i) {
+    llvm::PHINode *phi = b_.CreatePHI(c[i]->getType(), 2);
+    phi->addIncoming(x[i], before);
+    phi->addIncoming(c[i], end);
+    c[i] = phi;
+  }
+  return c;
+}
+
 void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, const Bits &at,
                                  llvm::SmallVectorImpl<V> &accs, V first) {
   unsigned n = static_cast<unsigned>(r.op->results.size()), from = copy * slots(*nest_->nest) + slot;
@@ -82,9 +110,9 @@ void FunctionEmitter::accumulate(const Root &r, unsigned copy, unsigned slot, co
   } else {
     args.append(accs.begin() + from, accs.begin() + from + n);
     args.append(x);
-    auto c = combine(*r.op->regions[0], args);
+    auto c = neutral ? combine(*r.op->regions[0], args) : combineUnlessFirst(*r.op, args, first);
     for (unsigned i = 0; i < n; ++i)
-      accs[from + i] = neutral ? c[i] : b_.CreateSelect(first, x[i], c[i]);
+      accs[from + i] = c[i];
   }
   if (r.kind == RootKind::Scan)
     for (unsigned i = 0; i < n; ++i)

@@ -211,6 +211,8 @@ V FunctionEmitter::scalarOp(const Op &op) {
 }
 
 llvm::SmallVector<V, 4> FunctionEmitter::combine(const ir::Region &r, llvm::ArrayRef<V> args) {
+  if (auto planned = plan_.regions.find(&r); planned != plan_.regions.end())
+    return combineLanes(r, planned->second, args);
   llvm::DenseMap<const ir::Value *, V> env;
   for (size_t i = 0; i < args.size(); ++i)
     env[r.block->args[i]] = args[i];
@@ -218,6 +220,62 @@ llvm::SmallVector<V, 4> FunctionEmitter::combine(const ir::Region &r, llvm::Arra
   // A result may be a literal.
   for (V &x : out)
     x = broadcast(x, commonLanes(args));
+  return out;
+}
+
+// A region with loops or calls: its steps, for one lane.
+llvm::SmallVector<V, 4> FunctionEmitter::combineScalars(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args) {
+  NestState *nest = nest_;
+  auto mixed = mixed_;
+  nest_ = nullptr;
+  for (size_t i = 0; i < args.size(); ++i)
+    scalar_[r.block->args[i]] = args[i];
+  steps(s);
+  nest_ = nest;
+  mixed_ = std::move(mixed);
+  llvm::SmallVector<V, 4> out;
+  for (const ir::Value *v : r.block->terminator()->operands)
+    out.push_back(scalar_.lookup(v));
+  return out;
+}
+
+// The same for all lanes, one after the other in a loop; vectors go through the stack.
+llvm::SmallVector<V, 4> FunctionEmitter::combineLanes(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args) {
+  unsigned lanes = commonLanes(args);
+  if (lanes == 1)
+    return combineScalars(r, s, args);
+  llvm::SmallVector<V, 8> slots;
+  for (size_t i = 0; i < args.size(); ++i) {
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock &entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    slots.push_back(b_.CreateAlloca(llvm::FixedVectorType::get(memType(r.block->args[i]->type), lanes)));
+  }
+  for (size_t i = 0; i < args.size(); ++i)
+    b_.CreateStore(toMemory(broadcast(args[i], lanes), r.block->args[i]->type), slots[i]);
+  auto *enter = llvm::BasicBlock::Create(context_, "lane", function_), *exit = llvm::BasicBlock::Create(context_, "lanes", function_);
+  llvm::BasicBlock *before = b_.GetInsertBlock();
+  b_.CreateBr(enter);
+  b_.SetInsertPoint(enter);
+  llvm::PHINode *lane = b_.CreatePHI(b_.getInt64Ty(), 2);
+  lane->addIncoming(b_.getInt64(0), before);
+  auto element = [&](size_t i) { return b_.CreateGEP(memType(r.block->args[i]->type), slots[i], lane); };
+  llvm::SmallVector<V, 8> one;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ir::Type &t = r.block->args[i]->type;
+    one.push_back(fromMemory(b_.CreateLoad(memType(t), element(i)), t));
+  }
+  llvm::SmallVector<V, 4> out = combineScalars(r, s, one);
+  for (size_t i = 0; i < out.size(); ++i) // in the place of the left arguments
+    b_.CreateStore(toMemory(out[i], r.block->args[i]->type), element(i));
+  V next = b_.CreateAdd(lane, b_.getInt64(1));
+  lane->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt64(lanes)), enter, exit);
+  b_.SetInsertPoint(exit);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const ir::Type &t = r.block->args[i]->type;
+    out[i] = fromMemory(b_.CreateLoad(llvm::FixedVectorType::get(memType(t), lanes), slots[i]), t);
+  }
   return out;
 }
 

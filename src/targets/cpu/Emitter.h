@@ -144,6 +144,8 @@ private:
   V numPrograms(unsigned axis);
   /// A combine region on registers (lane by lane): all args are scalars or vectors of one length, and so are the results.
   llvm::SmallVector<V, 4> combine(const ir::Region &r, llvm::ArrayRef<V> args);
+  llvm::SmallVector<V, 4> combineLanes(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args);
+  llvm::SmallVector<V, 4> combineScalars(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args);
   llvm::SmallVector<V, 4> combineBlock(const ir::Block &b, llvm::DenseMap<const ir::Value *, V> &env);
 
   // EmitLinear
@@ -238,6 +240,7 @@ private:
   void finishReductions(llvm::ArrayRef<V> accs);
   void finishReduction(const Root &r, unsigned slot, llvm::ArrayRef<V> accs);
   V identity(const ir::Op &reduce, unsigned i);
+  llvm::SmallVector<V, 4> combineUnlessFirst(const ir::Op &op, llvm::ArrayRef<V> args, V first);
 
   // EmitAtomic
   V atomicOp(const ir::Op &op, V pointer, llvm::ArrayRef<V> args);

@@ -37,6 +37,7 @@ public:
 
 private:
   void op(const Op &op);
+  void combineRegion(const Op &op);
   bool needsPending(const Op &op) const;
   void define(const Op &op);
   void dot(const Op &op);
@@ -78,6 +79,7 @@ private:
   std::unique_ptr<Nest> pending_;
   llvm::SmallPtrSet<const Value *, 8> pendingResults_; // made by the pending nest
   bool pendingWrites_ = false;                         // holds a store
+  bool inRegion_ = false;                              // of a reduction or scan
 };
 
 std::vector<int64_t> rowMajor(const ir::Shape &s) {
@@ -510,7 +512,36 @@ void Planner::print(const Op &op) {
   }
 }
 
+/// Nothing but what is computed lane by lane on vectors; both arms of an `if` are.
+static bool isStraight(const ir::Block &b) {
+  return llvm::all_of(b.ops, [](const Op *op) {
+    switch (op->kind) {
+    case OpKind::Const: case OpKind::Poison: case OpKind::Yield: case OpKind::Assert: case OpKind::Print: case OpKind::Assume:
+      return true;
+    case OpKind::If:
+      return llvm::all_of(op->regions, [](const ir::Region *r) { return isStraight(*r->block); });
+    default:
+      return op->has(ir::traits::Elementwise);
+    }
+  });
+}
+
+void Planner::combineRegion(const Op &op) {
+  const ir::Region &r = *op.regions[0];
+  if (isStraight(*r.block))
+    return;
+  flush();
+  inRegion_ = true;
+  Steps steps;
+  block(*r.block, steps);
+  inRegion_ = false;
+  plan_.regions[&r] = std::move(steps);
+}
+
 void Planner::op(const Op &op) {
+  // How often a combine function prints is unspecified.
+  if (inRegion_ && op.kind == OpKind::Print)
+    return;
   switch (op.kind) {
   case OpKind::For: return forLoop(op);
   case OpKind::While: return whileLoop(op);
@@ -540,6 +571,7 @@ void Planner::op(const Op &op) {
     for (const Value *v : op.results)
       if (v->type.isTensor())
         resultBuffer(v);
+    combineRegion(op);
     if (op.kind == OpKind::Scan)
       flush();
     add({op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op}, op.operands[0]->type.shape,

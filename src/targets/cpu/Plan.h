@@ -78,6 +78,8 @@ struct Plan {
   Steps steps;
   std::vector<Buffer> buffers;
   llvm::DenseMap<const ir::Value *, int> bufferOf;
+  /// Combine regions with loops or calls: their steps, all on scalars. Others are emitted on vectors (FunctionEmitter::combine).
+  llvm::DenseMap<const ir::Region *, Steps> regions;
   uint64_t scratchBytes = 0;
   uint64_t streamBytes = 0; // written by the streaming stores of one program
 
