@@ -16,6 +16,9 @@ constexpr std::string_view operators[] = {"**=", "//=", ">>=", "<<=", "...", "!=
                                           "*",   "/",   "%",   "@",   "&",  "|",  "^",  "~",  "<",  ">",  "(",  ")",  "[",
                                           "]",   "{",   "}",   ",",   ":",  ".",  ";",  "=",  "!"};
 
+// As many as are shown.
+constexpr unsigned maxErrors = 100;
+
 class Lexer {
 public:
   Lexer(const SourceFile &file, uint32_t begin, uint32_t end, LexOptions options, DiagEngine &diag)
@@ -25,6 +28,12 @@ public:
     if (!options_.expression && pos_ == 0 && s_.substr(0, 3) == "\xef\xbb\xbf") pos_ = 3; // byte order mark
     bool lineStart = !options_.expression;
     while (true) {
+      // Where so much is wrong the rest is not looked at: a literal that is not closed is searched to the end of the text.
+      if (diag_.errorCount() > maxErrors) {
+        pos_ = end_;
+        brackets_.clear();
+        break;
+      }
       if (lineStart && brackets_.empty()) indentation();
       lineStart = false;
       skipBlanks();
@@ -165,7 +174,8 @@ private:
   bool statementInBracket() {
     if (brackets_.empty() || options_.expression || !isNameStart(static_cast<unsigned char>(s_[pos_]))) return false;
     uint32_t start = pos_ - file_.byteColumn(pos_);
-    if (s_.substr(start, pos_ - start).find_first_not_of(" \t\f") != std::string_view::npos) return false;
+    // Only blanks may stand before it: tokens end before the line, and comments and continuations end lines.
+    if (!tokens_.empty() && tokens_.back().end > start) return false;
     uint32_t e = pos_;
     while (e < end_ && isNameChar(static_cast<unsigned char>(s_[e]))) ++e;
     std::string_view word = s_.substr(pos_, e - pos_);

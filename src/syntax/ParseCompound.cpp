@@ -1,5 +1,7 @@
 // Compound statements: everything that ends in a colon and owns a block.
 #include "syntax/ParserImpl.h"
+#include <unordered_set>
+#include <utility>
 
 namespace tegula::syntax {
 
@@ -187,13 +189,14 @@ void Parser::skipTypeParams() {
 std::vector<Param> Parser::parameters(std::string_view close, bool annotations) {
   std::vector<Param> out;
   Param::Kind kind = Param::Kind::Normal;
-  bool sawDefault = false, sawDoubleStar = false;
+  bool sawDefault = false, sawDoubleStar = false, sawSlash = false;
+  std::unordered_set<std::string_view> names;
   while (!is(close) && !panicking_) {
     uint32_t begin = tok().begin;
     Param p;
     p.kind = kind;
     if (eat("/")) {
-      if (out.empty() || kind != Param::Kind::Normal) error(diag::badParameter, since(begin), "`/` must follow a parameter");
+      if (out.empty() || kind != Param::Kind::Normal || std::exchange(sawSlash, true)) error(diag::badParameter, since(begin), sawSlash && !out.empty() ? "a second `/`" : "`/` must follow a parameter");
       for (Param &q : out) q.kind = Param::Kind::PositionalOnly;
     } else if (is("*") && (is(",", 1) || is(close, 1))) {
       ++pos_;
@@ -212,8 +215,7 @@ std::vector<Param> Parser::parameters(std::string_view close, bool annotations) 
         error(diag::badParameter, since(begin), "a parameter without default follows one with a default");
       }
       p.loc = since(begin);
-      for (const Param &q : out)
-        if (q.name == p.name && !p.name.empty()) error(diag::badParameter, p.loc, "`" + std::string(p.name) + "` appears twice");
+      if (!p.name.empty() && !names.insert(p.name).second) error(diag::badParameter, p.loc, "`" + std::string(p.name) + "` appears twice");
       out.push_back(p);
     }
     if (!eat(",")) break;

@@ -152,3 +152,48 @@ TEST(Robustness, damagedTextGivesErrorsOnly) {
   EXPECT_GT(refused, 10000u);
   EXPECT_GT(accepted, 1000u);
 }
+
+// Texts at which anything that grows with the square would not end in the time of a test run.
+TEST(Robustness, largeTextsStayLinear) {
+  auto times = [](const std::string &s, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += s;
+    return out;
+  };
+  std::string functions, parameters, slashes = "def f(a0";
+  for (int i = 0; i < 100000; ++i) functions += "def f" + std::to_string(i) + "(x):\n    return x + 1\n";
+  for (int i = 0; i < 100000; ++i) parameters += "p" + std::to_string(i) + ", ";
+  for (int i = 1; i < 50000; ++i) slashes += ", a" + std::to_string(i);
+  struct Row {
+    const char *what;
+    std::string text;
+    bool fails;
+  } rows[] = {
+      {"functions", functions, false},
+      {"parameters", "def f(" + parameters + "):\n    pass\n", false},
+      {"slashes", slashes + times(", /", 50000) + "):\n    pass\n", true},
+      {"tuple", "x = (" + times("1, ", 1000000) + ")\n", false},
+      {"list of lists", "x = [" + times("[1], ", 300000) + "]\n", false},
+      {"one line of statements", times("x = 1; ", 200000) + "\n", false},
+      {"blanks before names in brackets", "x = (\n" + std::string(500000, ' ') + times("a, ", 300000) + ")\n", false},
+      {"string", "x = '" + std::string(10000000, 'a') + "'\n", false},
+      {"adjacent strings", "x = (" + times("'a' ", 300000) + ")\n", false},
+      {"digits", "x = " + std::string(5000000, '7') + "\n", false},
+      {"name", std::string(5000000, 'n') + " = 1\n", false},
+      {"fields", "x = f'" + times("{a}", 200000) + "'\n", false},
+      {"f-strings that are not closed", times("x = f\"{a\n", 200000), true},
+      {"strings that are not closed", times("x = 'a\n", 200000), true},
+      {"brackets that are not closed", times("x = (\n", 200000), true},
+      {"arguments", "f(" + times("a=1, ", 300000) + ")\n", false},
+      {"comparisons", "x = a" + times(" < a", 300000) + "\n", false},
+      {"elif", "if a:\n    pass\n" + times("elif a:\n    pass\n", 400), true},
+      {"match is a name", times("match(a)\n", 200000), false},
+      {"comments", times("# match\n", 500000), false},
+      {"continued lines", "x = 1" + times(" \\\n", 500000) + "\n", false},
+  };
+  for (const Row &r : rows) {
+    DiagEngine diag;
+    syntax::parse(std::make_shared<SourceFile>("t.py", r.text), diag);
+    EXPECT_EQ(diag.hasErrors(), r.fails) << r.what << "\n" << (diag.all().empty() ? "" : diag.all()[0].message().substr(0, 300));
+  }
+}
