@@ -82,6 +82,7 @@ private:
   static ValueFacts meet(const ValueFacts &a, const ValueFacts &b);
 
   Facts &facts_;
+  std::unordered_map<const Op *, std::vector<ValueFacts>> loops_; // what was stable for the carried values
 };
 
 ValueFacts Analysis::meet(const ValueFacts &a, const ValueFacts &b) {
@@ -130,7 +131,9 @@ void Analysis::visit(const Op &op) {
   }
 }
 
-/// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives.
+/// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives. A loop in a loop is
+/// visited once a round of the outer one; it goes on from where it was stable last, as the facts around it only get weaker.
+/// So a nest costs a few rounds a loop, not their product.
 void Analysis::loop(const Op &op) {
   bool isFor = op.kind == OpKind::For;
   size_t first = isFor ? 3 : 0, n = op.results.size();
@@ -142,8 +145,11 @@ void Analysis::loop(const Op &op) {
     facts_[head.args[0]] = iv;
   }
   std::vector<ValueFacts> carried;
-  for (size_t i = 0; i < n; ++i)
-    carried.push_back(of(op.operands[first + i]));
+  std::vector<ValueFacts> &known = loops_[&op];
+  for (size_t i = 0; i < n; ++i) {
+    const ValueFacts &before = of(op.operands[first + i]);
+    carried.push_back(known.empty() ? before : meet(known[i], before));
+  }
   for (int round = 0;; ++round) {
     for (size_t i = 0; i < n; ++i)
       facts_[head.args[i + (isFor ? 1 : 0)]] = carried[i];
@@ -166,6 +172,7 @@ void Analysis::loop(const Op &op) {
   }
   for (size_t i = 0; i < n; ++i)
     facts_[op.results[i]] = isFor ? carried[i] : of(head.terminator()->operands[i + 1]);
+  loops_[&op] = std::move(carried);
 }
 
 ValueFacts Analysis::compute(const Op &op) const {

@@ -136,4 +136,21 @@ TEST(AxisFacts, LoopsAndHints) {
               {{"off", "c=1 v=4 s=1"}, {"ptrs", "c=64 v=16 s=1"}, {"h", "c=1 v=32 s=1"}, {"w", "c=64 v=32 s=1"}, {"g", "c=8 v=8 s=1"}});
 }
 
+/// A nest of loops costs a few visits a loop: were it their product, this would never end.
+TEST(AxisFacts, DeepNestsOfLoops) {
+  std::string open, close;
+  for (int i = 0; i < 60; ++i) {
+    std::string n = std::to_string(i), outer = i ? "%a" + std::to_string(i - 1) : "%eight";
+    open += "%r" + n + " = for %izero, %n, %one, " + outer + " : i64 (%i" + n + ": i32, %a" + n + ": i64) {\n";
+  }
+  close = "%next = add %a59, %four\nyield %next\n}\n";
+  for (int i = 58; i >= 0; --i)
+    close += "yield %r" + std::to_string(i + 1) + "\n}\n";
+  std::string kernel = "kernel @k(%p: ptr<f32> {divisibility = 16}, %n: i32) {\n"
+                       "%izero = const {value = 0} : i32\n%one = const {value = 1} : i32\n"
+                       "%four = const {value = 4} : i64\n%eight = const {value = 8} : i64\n" +
+                       open + close + "}\n";
+  expectFacts(kernel.c_str(), {{"a0", "c=1 v=4 s=1"}, {"a59", "c=1 v=4 s=1"}, {"r0", "c=1 v=4 s=1"}, {"next", "c=1 v=4 s=1"}});
+}
+
 } // namespace
