@@ -481,7 +481,7 @@ typedef struct TegulaLaunchOptions {
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
   int8_t fp_fusion;           /* tri-state: a*b+c may become fma; default on */
-  int8_t sanitize_overflow;   /* tri-state: with debug, integer overflow is a fault; default off */
+  int8_t sanitize_overflow;   /* tri-state: with debug, integer overflow is a fault; default on */
   int8_t opt_level;           /* 0..3, TEGULA_DEFAULT: 2 */
   int8_t cooperative;         /* GPU: all programs run at once, or the launch is refused */
   int8_t programmatic_launch; /* GPU: may start before the kernel in front of it in the stream has ended */

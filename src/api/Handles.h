@@ -51,7 +51,7 @@ private:
 /// Options of a compilation with every default filled in: what of TegulaLaunchOptions is part of the key.
 struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
-  bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = false;
+  bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   uint8_t optLevel = 2;
   bool cooperative = false, programmaticLaunch = false;
   uint8_t device = 0; // that the code is loaded on

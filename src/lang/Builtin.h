@@ -19,7 +19,7 @@ struct TargetInfo {
   std::string defaultDotPrecision = "ieee"; // of fp32 dots: "tf32" on GPUs
   std::vector<std::string> dotPrecisions = {"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"};
   bool debug = false;             // device_assert active
-  bool sanitizeOverflow = false;  // with debug: overflow asserts on int add/sub/mul
+  bool sanitizeOverflow = true;   // with debug: overflow asserts on int add, sub, mul and minus
   bool fpFusion = true;
   int numWarps = 4;               // as asked for at the launch, on CPUs too
 };
@@ -36,7 +36,7 @@ public:
   /// Calls a library function by name (`lib("cdiv")`), see src/lib.
   virtual Value libraryFunction(std::string_view name) = 0;
   /// Output of static_print.
-  virtual void staticPrint(std::string text) = 0;
+  virtual void staticPrint(std::string text, Loc loc) = 0;
   /// `object.name` with the attributes that only sema knows (modules, functions); the default knows lang's own (Ops.h).
   virtual std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc);
   /// Name of the function being instantiated, for device_assert's message.

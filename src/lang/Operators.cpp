@@ -158,9 +158,8 @@ OpKind opKind(BinOp op, Dtype d) {
   return d.isFloat() ? k.onFloat : d.isSigned() ? k.onSigned : k.onUnsigned;
 }
 
-/// Debug builds: the same operation in 64 bits must stay within the type.
-void assertNoOverflow(const Use &u, BinOp op, const Operands &x) {
-  Context &c = u.c;
+/// The same operation in 64 bits must stay within the type. The product of two uint32 may wrap there: then it is negative.
+void assertNoOverflow(Context &c, BinOp op, const Operands &x) {
   ir::Builder &b = c.builder();
   Dtype d = x.a.dtype, wide = dtype(Scalar::Int64);
   ir::Value *r = b.binary(opKind(op, wide), convert(c, x.a, wide).value, convert(c, x.b, wide).value);
@@ -183,6 +182,16 @@ bool insideCombination(const ir::Builder &b) {
   return false;
 }
 
+/// libdevice is instructions elsewhere: its arithmetic wraps and rounds as written.
+bool inLibdevice(Loc loc) { return loc.file && loc.file->name().starts_with("tegula/lib/libdevice_"); }
+
+/// Debug builds check integers under 64 bits.
+bool checksOverflow(Context &c, Dtype d, Loc loc) {
+  const TargetInfo &t = c.target();
+  bool checkable = d.isInt() && d.bits() < 64 && !inLibdevice(loc);
+  return t.debug && t.sanitizeOverflow && checkable && !insideCombination(c.builder());
+}
+
 Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   if (isPointer(u.a) || isPointer(u.b))
     return pointerArithmetic(u, op);
@@ -190,14 +199,11 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   if (!x)
     return Value::error();
   Dtype d = x->a.dtype;
-  // A u32 product does not fit i64's positive half in full; there the check would itself wrap, so it is left out.
-  bool checkable = d.isInt() && d.bits() < 64 && !d.isBool() && !(d.scalar == Scalar::UInt32 && op == BinOp::Mul);
-  const TargetInfo &t = u.c.target();
-  if (checkOverflow && t.debug && t.sanitizeOverflow && checkable && !insideCombination(u.c.builder()))
-    assertNoOverflow(u, op, *x);
+  if (checkOverflow && checksOverflow(u.c, d, u.loc))
+    assertNoOverflow(u.c, op, *x);
   ir::Value *r = u.c.builder().binary(opKind(op, d), x->a.value, x->b.value);
   // libdevice's directed roundings compute the error of a product exactly; no target may fuse it into a sum.
-  if (op == BinOp::Mul && r->def && r->def->kind == OpKind::FMul && u.loc.file && u.loc.file->name().starts_with("tegula/lib/libdevice_"))
+  if (op == BinOp::Mul && r->def && r->def->kind == OpKind::FMul && inLibdevice(u.loc))
     r->def->set("rounded", int64_t{1});
   return tensor(d, r);
 }
@@ -353,7 +359,10 @@ Value negate(Context &c, const Value &a, Loc loc) {
     return fail(c, diag::wrongUnary, loc, "minus", kindName(a));
   if (t.dtype.isFloat())
     return tensor(t.dtype, b.unary(OpKind::FNeg, t.value));
-  return tensor(t.dtype, b.binary(OpKind::Sub, b.constInt(t.value->type, 0), t.value));
+  const Tensor zero{t.dtype, b.constInt(t.value->type, 0)};
+  if (checksOverflow(c, t.dtype, loc))
+    assertNoOverflow(c, BinOp::Sub, {zero, t});
+  return tensor(t.dtype, b.binary(OpKind::Sub, zero.value, t.value));
 }
 
 Value invert(Context &c, const Value &a, Loc loc) {

@@ -140,27 +140,135 @@ def test_device_assert(dev, largest, message):
 
 
 @tegula.jit
-def k_overflow(out, a, b, OP: tl.constexpr):
-    if OP == "+":
-        r = a + b
-    elif OP == "-":
-        r = a - b
-    elif OP == "*":
-        r = a * b
+def k_overflow(out, a, b, OP: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(a + i)
+    y = tl.load(b + i)
+    if OP == "add":
+        r = x + y
+    elif OP == "sub":
+        r = x - y
+    elif OP == "mul":
+        r = x * y
+    elif OP == "minus":
+        r = -x
     else:
-        r = tl.add(a, b, sanitize_overflow=False)
-    tl.store(out, r)
+        r = tl.add(x, y, sanitize_overflow=False)
+    tl.store(out + i, r)
 
 
-@pytest.mark.parametrize("op, a, b, fails", [("+", 2**31 - 1, 5, True), ("-", -2**31, 3, True),
-                                             ("*", 2**16, 2**16, True), ("+", 2**31 - 6, 5, False),
-                                             ("add", 2**31 - 1, 5, False), ("*", 3, 5, False)])
-def test_overflow(dev, op, a, b, fails):
-    if fails:
-        with pytest.raises(tegula.DeviceError, match="overflow"):
-            run(dev, k_overflow, a, b, op, debug=True, sanitize_overflow=True)
+INTEGERS = [np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32]
+EXACT = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "minus": lambda x, y: -x}
+
+
+def edge_pairs(t, op):
+    """Pairs whose exact result is at, just inside and just outside the ends of the type."""
+    info = np.iinfo(t)
+    low, high = int(info.min), int(info.max)
+    numbers = [low, low + 1, low // 2, -2, -1, 0, 1, 2, 3, high // 2, high // 2 + 1, high - 1, high]
+    pairs = [(x, y) for x in numbers for y in numbers if low <= x <= high and low <= y <= high]
+    fits = [(x, y) for x, y in pairs if low <= EXACT[op](x, y) <= high]
+    return fits, [p for p in pairs if p not in fits]
+
+
+@pytest.mark.parametrize("op", EXACT)
+@pytest.mark.parametrize("t", INTEGERS, ids=lambda t: t.__name__)
+def test_overflow(dev, op, t):
+    fits, fails = edge_pairs(t, op)
+    n = 256
+    x, y = (np.array((v * n)[:n], t) for v in zip(*fits))
+    out = np.zeros(n, t)
+    dev(k_overflow, (1,), out, x, y, op, n, debug=True)
+    assert out.tolist() == [EXACT[op](int(a), int(b)) for a, b in zip(x, y)]
+    # A sample of those outside, each alone among elements that are right.
+    for k, (a, b) in enumerate(fails[::max(1, len(fails) // 4)]):
+        u, v = x.copy(), y.copy()
+        u[k * 37 % n], v[k * 37 % n] = a, b
+        name = "sub" if op == "minus" else op
+        with pytest.raises(tegula.DeviceError, match=f"int{8 * out.itemsize} overflow detected for operation {name}"):
+            dev(k_overflow, (1,), out, u, v, op, n, debug=True)
+        if dev.name.startswith("cuda"):
+            return  # the trap took the context along
+        # Without debug, and where the option or the function says so, numbers wrap.
+        for how in ({}, {"debug": True, "sanitize_overflow": False}, {"sanitize_overflow": True}):
+            dev(k_overflow, (1,), out, u, v, op, n, **how)
+            assert out[k * 37 % n] == np.array(EXACT[op](a, b) & ((1 << 8 * out.itemsize) - 1), np.uint64).astype(t)
+        if op == "add":
+            dev(k_overflow, (1,), out, u, v, "function", n, debug=True)
+
+
+@tegula.jit
+def k_overflow_scalars(out, x, n, LOOPS: tl.constexpr):
+    # Compile-time numbers are Python's, pointers and 64 bits are not checked, a branch that is not taken is not either.
+    big: tl.constexpr = 2**31 * 4 - 2**33 + 5
+    total = tl.load(x)
+    for i in range(LOOPS):
+        total = total + i
+    if n > 100:
+        total = total * 1000000
+    wide = total.to(tl.int64) * 4294967296
+    tl.store(out + 1 - 1, total + big)
+    tl.store(out + (wide >> 32) - total + 1, (wide >> 32).to(tl.int32))
+    tl.store(out + 2, tl.sum(tl.full([4], total, tl.int32) % 7) + tl.rand(n, 0).to(tl.int32) + tl.cdiv(total, 4))
+
+
+def test_overflow_is_where_the_number_is(dev):
+    x = np.array([2**31 - 100], np.int32)
+
+    def launch(n, loops):
+        return run(dev, k_overflow_scalars, x, n, loops, dtype=np.int32, debug=True)
+
+    # 0 + 1 + ... + 8 = 36; the sum of ten is 45, and 5 is added.
+    t = 2**31 - 100 + 36
+    assert launch(7, 9)[:3] == [t + 5, t, 4 * (t % 7) + -(-t // 4)]
+    if not dev.name.startswith("cuda"):
+        for n, loops, name in [(7, 15, "add"), (101, 9, "mul")]:
+            with pytest.raises(tegula.DeviceError, match=f"int32 overflow detected for operation {name}"):
+                launch(n, loops)
+
+
+@tegula.jit
+def k_overflow_masked(out, x, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i, mask=i < n, other=0)
+    tl.store(out + i, v + v, mask=i < n)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_overflow_under_a_mask(dev, n):
+    # What the mask keeps out is 0 and fits.
+    x = np.array([1, 2, 3, 2**31 - 1], np.int32)
+    if n == 3:
+        assert run(dev, k_overflow_masked, x, n, 4, debug=True)[:4] == [2, 4, 6, 0]
     else:
-        run(dev, k_overflow, a, b, op, debug=True, sanitize_overflow=True)
+        with pytest.raises(tegula.DeviceError, match="int32 overflow detected for operation add"):
+            run(dev, k_overflow_masked, x, n, 4, debug=True)
+
+
+@tegula.jit
+def k_own_arithmetic(out, x, N: tl.constexpr):
+    # The language's own code wraps where it means to: none of it may be taken for a mistake of the program.
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.sort(v) ^ tl.flip(v))
+    tl.store(out + N + i, tl.randint(v, i).to(tl.int32, bitcast=True) ^ tl.randint(7, v).to(tl.int32, bitcast=True))
+    tl.store(out + 2 * N + i, tl.extra.libdevice.sad(v, 0 * v - 1, v.to(tl.uint32, bitcast=True)).to(tl.int32, bitcast=True))
+    tl.store(out + 3 * N + i, tl.extra.libdevice.mulhi(v, v) ^ tl.extra.libdevice.brev(v) ^ tl.extra.libdevice.rhadd(v, v))
+    tl.store(out + 4 * N + i, tl.cumsum(v, 0) ^ tl.sum(v, 0) ^ tl.max(v, 0) ^ tl.argmin(v, 0))
+
+
+def test_overflow_is_none_of_the_library(dev):
+    x = np.array([2**31 - 1, -2**31, -1, 0, 1, 2**31 - 1, -2**31, 12345], np.int32)
+    plain = run(dev, k_own_arithmetic, x, 8, n=40)
+    assert run(dev, k_own_arithmetic, x, 8, n=40, debug=True) == plain
+
+
+def test_overflow_check_in_ptx(dev):
+    # A fault stops the program by a trap; its text is the host's, by number.
+    x = np.zeros(8, np.int32)
+    for how, checks in [({"debug": True}, True), ({}, False), ({"debug": True, "sanitize_overflow": False}, False)]:
+        k = k_overflow.warmup(x, x, x, "mul", 8, device="cpu", **how).compile_for("sm_90a")
+        assert ("trap;" in k.asm["ptx"]) == checks, how
 
 
 @tegula.jit

@@ -155,7 +155,7 @@ TEST_F(LangTest, ComparisonsAndUnary) {
 }
 
 TEST_F(LangTest, OverflowChecksOfDebugBuilds) {
-  target.debug = target.sanitizeOverflow = true;
+  target.debug = true;
   op(BinOp::Add, var(Scalar::Int32), var(Scalar::Int32));
   EXPECT_EQ(ops(), "sext sext add cmpi cmpi and assert add");
   op(BinOp::Add, var(Scalar::Int64), var(Scalar::Int64));
