@@ -274,13 +274,20 @@ def must_use_result(hint=None):
 _LANGUAGE = ("tegula.language", "triton.language")
 
 
+def _constexpr_object(x):
+    """What `tl.constexpr(...)` holds; a plain function in it is one that kernels may call on compile-time values."""
+    if not isinstance(x.value, types.FunctionType):
+        return x.value
+    return x.__dict__.setdefault("_tegula_function", JITFunction(x.value, kind=CONSTEXPR))
+
+
 def to_value(x):
     """A compile-time value for `x`, or TypeError."""
     v = x.__dict__.get("_tegula_value") if isinstance(x, (JITFunction, _types.dtype)) else None
     if v is not None:
         return v
     if isinstance(x, _types.constexpr):
-        return to_value(x.value)
+        return to_value(_constexpr_object(x))
     if x is None:
         return _core.value_none()
     if isinstance(x, bool):

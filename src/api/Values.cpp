@@ -122,11 +122,11 @@ TegulaValue *tegula_value_class(const char *name, const char *const *fields, siz
 TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, size_t count) {
   using ClassPtr = std::shared_ptr<const lang::RecordClass>;
   if (!cls || !cls->value.is<ClassPtr>()) return bad("tegula_value_record: not a class");
-  auto r = std::make_shared<lang::RecordValue>();
-  r->cls = cls->value.get<ClassPtr>();
-  if (count != r->cls->fields.size() || !unbox(items, count, r->fields))
-    return bad("`" + r->cls->name + "` has " + std::to_string(r->cls->fields.size()) + " fields");
-  return shallow(r->fields) ? box(Value(std::shared_ptr<const lang::RecordValue>(std::move(r)))) : tooDeep();
+  const ClassPtr &c = cls->value.get<ClassPtr>();
+  std::vector<Value> fields;
+  if (count != c->fields.size() || !unbox(items, count, fields))
+    return bad("`" + c->name + "` has " + std::to_string(c->fields.size()) + " fields");
+  return shallow(fields) ? box(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields)))) : tooDeep();
 }
 
 TegulaValue *tegula_value_function(TegulaFunction *f) {

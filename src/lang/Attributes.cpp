@@ -15,10 +15,10 @@ using Type = std::shared_ptr<const TypeValue>;
 constexpr std::string_view libraryMethods[] = {"cdiv", "sigmoid", "softmax",   "max",    "min",     "argmax", "argmin",
                                                "sum",  "xor_sum", "reduce_or", "cumsum", "cumprod", "flip",   "ravel"};
 
+Value typeValue(TypeValue t) { return Value(std::make_shared<const TypeValue>(std::move(t))); }
+
 Value typeOf(const Tensor &t) {
-  if (t.isScalar())
-    return Value::type(t.dtype);
-  return Value(std::make_shared<const TypeValue>(TypeValue{t.dtype, t.shape(), true}));
+  return t.isScalar() ? Value::type(t.dtype) : typeValue({t.dtype, t.shape(), true});
 }
 
 Value bind(const Value &self, Value callee) {
@@ -31,8 +31,13 @@ Value bindBuiltin(const Value &self, const Builtin *b) { return bind(self, Value
 // Types.
 
 Value elementOf(const TypeValue &t) {
+  if (t.isBlockPtr())
+    return typeValue({t.dtype.pointee(), t.shape, true});
   return t.isBlock ? Value::type(t.dtype) : t.dtype.isPtr ? Value::type(t.dtype.pointee()) : Value::type(t.dtype);
 }
+
+/// The type itself for pointers, the element type of blocks.
+Value scalarOf(const TypeValue &t) { return t.isBlockPtr() ? typeValue(t) : Value::type(t.dtype); }
 
 int64_t mantissaWidth(Scalar s) {
   switch (s) {
@@ -85,11 +90,11 @@ bool isFloatType(const TypeValue &t) { return !t.isBlock && t.dtype.isFloat(); }
 bool hasElement(const TypeValue &t) { return t.isBlock || t.dtype.isPtr; }
 
 const TypeProperty typeProperties[] = {
-    {"scalar", always, [](const TypeValue &t) { return Value::type(t.dtype); }},
+    {"scalar", always, scalarOf},
     {"element_ty", hasElement, elementOf},
     {"name", always,
      [](const TypeValue &t) {
-       return Value::str(t.isBlock ? spelling(t.dtype) + shapeText(t.shape) : str(Value::type(t.dtype)));
+       return Value::str(t.isBlock || t.isBlockPtr() ? repr(typeValue(t)) : str(Value::type(t.dtype)));
      }},
     {"primitive_bitwidth", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits()); }},
     {"itemsize", always, [](const TypeValue &t) { return Value::integer(t.dtype.bits() / 8); }},
@@ -108,9 +113,10 @@ std::optional<Value> typeAttribute(const Value &object, const TypeValue &t, std:
   for (const TypeProperty &p : typeProperties)
     if (p.name == name && p.applies(t))
       return p.get(t);
-  if (const Builtin *b = findBuiltin("dtype." + std::string(name)))
+  std::string full = "dtype." + std::string(name);
+  if (const Builtin *b = findBuiltin(full))
     return bindBuiltin(object, b);
-  return std::nullopt;
+  return findConstant(full);
 }
 
 // Tensors.
@@ -147,9 +153,17 @@ std::optional<Value> tensorAttribute(Context &c, const Value &object, std::strin
 // Records.
 
 std::optional<Value> blockPtrAttribute(const Value &object, std::string_view name) {
-  const Dtype base = object.record().fields[0].asTensor().dtype;
+  const RecordValue &r = object.record();
+  const Dtype base = r.fields[0].asTensor().dtype;
+  // A pointer, whose element_ty is what the block is made of: as a dtype that of the base, as a type that of blocks.
   if (name == "dtype")
-    return Value::type(base.pointee());
+    return Value::type(base);
+  if (name == "type") {
+    TypeValue t{base, {}, false};
+    for (const Value &d : r.fields[4].items())
+      t.shape.push(static_cast<int64_t>(d.asInt()));
+    return typeValue(std::move(t));
+  }
   if (name == "store" || name == "advance")
     return bindBuiltin(object, findBuiltin(name));
   return std::nullopt;
@@ -166,7 +180,7 @@ std::optional<Value> descriptorAttribute(const Value &object, std::string_view n
     TypeValue t{element, {}, true};
     for (const Value &d : field(r, DescField::BlockShape).items())
       t.shape.push(static_cast<int64_t>(d.asInt()));
-    return Value(std::make_shared<const TypeValue>(std::move(t)));
+    return typeValue(std::move(t));
   }
   const Builtin *method = findBuiltin("descriptor." + std::string(name));
   return method ? std::optional<Value>(bindBuiltin(object, method)) : std::nullopt;
@@ -217,6 +231,32 @@ Value propagateNan() {
       std::make_shared<const RecordValue>(RecordValue{cls, {opaque("PropagateNan.NONE"), opaque("PropagateNan.ALL")}}));
 }
 
+Value names(std::initializer_list<const char *> list) {
+  std::vector<Value> items;
+  for (const char *n : list)
+    items.push_back(Value::str(n));
+  return Value::tuple(std::move(items));
+}
+
+/// A class whose members are plain numbers here: their names are all that programs look at.
+Value numbered(const char *cls, std::initializer_list<const char *> members) {
+  RecordClass c{RecordClass::Kind::Aggregate, cls, {}, {}};
+  std::vector<Value> values;
+  for (const char *m : members) {
+    c.fields.emplace_back(m);
+    values.push_back(Value::integer(static_cast<Int>(values.size())));
+  }
+  return Value(std::make_shared<const RecordValue>(
+      RecordValue{std::make_shared<const RecordClass>(std::move(c)), std::move(values)}));
+}
+
+/// What `.type` of a compile-time object is: a type that holds the object.
+Value constexprType(const Value &object) {
+  static const auto cls =
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Aggregate, "constexpr_type", {"value"}, {}});
+  return Value(std::make_shared<const RecordValue>(RecordValue{cls, {object}}));
+}
+
 struct Constant {
   std::string_view name;
   Value (*get)();
@@ -226,6 +266,16 @@ const Constant constants[] = {
     {"TRITON_MAX_TENSOR_NUMEL", [] { return Value::integer(1 << 20); }},
     {"PropagateNan", propagateNan},
     {"PropagateNan.NONE", [] { return opaque("PropagateNan.NONE"); }},
+    {"CONSTEXPR_0", [] { return Value::integer(0); }},
+    {"TRITON_BUILTIN", [] { return Value::str("__triton_builtin__"); }},
+    {"dtype.SINT_TYPES", [] { return names({"int8", "int16", "int32", "int64"}); }},
+    {"dtype.UINT_TYPES", [] { return names({"int1", "uint8", "uint16", "uint32", "uint64"}); }},
+    {"dtype.FP_TYPES",
+     [] { return names({"fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"}); }},
+    {"dtype.STANDARD_FP_TYPES", [] { return names({"fp16", "bf16", "fp32", "fp64"}); }},
+    {"dtype.OTHER_TYPES", [] { return names({"void"}); }},
+    {"dtype.SIGNEDNESS", [] { return numbered("SIGNEDNESS", {"SIGNED", "UNSIGNED"}); }},
+    {"dtype.KIND", [] { return numbered("KIND", {"BOOLEAN", "INTEGRAL", "FLOATING"}); }},
     {"pi32_t", [] { return Value::type(Dtype::ptr(Scalar::Int32)); }},
     {"tensor", [] { return opaque("tensor"); }},
     {"const", [] { return opaque("const"); }},
@@ -268,10 +318,18 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
     return recordAttribute(object, name);
   if (name == "__name__")
     return nameAttribute(object);
-  // constexpr objects: c.value is the object itself.
-  if (name == "value" && (object.isNumber() || object.isStr() || object.isNone()))
-    return object;
+  // Attributes of the class `dtype` itself.
+  if (object.is<const Builtin *>() && std::string_view(object.get<const Builtin *>()->name) == "dtype")
+    return findConstant("dtype." + std::string(name));
   return std::nullopt;
+}
+
+std::optional<Value> wrapperAttribute(const Value &object, std::string_view name) {
+  if (!object.isConstexpr())
+    return std::nullopt;
+  if (name == "value")
+    return object;
+  return name == "type" ? std::optional<Value>(constexprType(object)) : std::nullopt;
 }
 
 } // namespace tegula::lang

@@ -109,6 +109,8 @@ std::optional<bool> roundingMode(Context &c, const Tensor &x, Dtype to, Loc loc,
     fail(c, diag::unknownRounding, loc, repr(rounding));
     return std::nullopt;
   }
+  if (x.dtype == to) // nothing is rounded
+    return false;
   if (!x.dtype.isFloat() || !to.isFloat() || x.dtype.bits() <= to.bits()) {
     fail(c, diag::roundingNotAllowed, loc, spelling(x.dtype), spelling(to));
     return std::nullopt;

@@ -49,6 +49,9 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc);
 /// dtype.primitive_bitwidth, ...
 /// Methods come back as BoundMethod. Returns nullopt if there is no such attribute (nothing reported).
 std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc);
+/// What every compile-time object has beside its own attributes, as if it stood in the wrapper `tl.constexpr`: `value`, the
+/// object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
+std::optional<Value> wrapperAttribute(const Value &object, std::string_view name);
 
 /// A list of compile-time ints (shape, axes); reports what is wrong with it otherwise.
 std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc, std::string_view what);

@@ -84,6 +84,8 @@ struct Repr {
   std::string operator()(const Ref<std::string> &s) const { return quote(*s); }
   std::string operator()(const Dtype &d) const { return spelling(d); }
   std::string operator()(const Ref<TypeValue> &t) const {
+    if (t->isBlockPtr())
+      return "pointer<" + spelling(t->dtype.pointee()) + shapeText(t->shape) + ">";
     return spelling(t->dtype) + (t->isBlock ? shapeText(t->shape) : "");
   }
   std::string operator()(const Tensor &t) const { return typeName(t); }
@@ -215,21 +217,55 @@ const std::vector<Value> *sequenceItems(const Value &v) {
   return nullptr;
 }
 
-bool Value::isConstexpr() const {
-  auto all = [](const std::vector<Value> &items) {
-    return std::all_of(items.begin(), items.end(), [](const Value &v) { return v.isConstexpr(); });
-  };
-  if (isTensor())
-    return false;
+void Summary::add(const Value &item) {
+  Summary s = item.summary();
+  weight = weight + s.weight < weight ? UINT64_MAX : weight + s.weight;
+  depth = std::max(depth, s.depth + 1);
+  isConstexpr = isConstexpr && s.isConstexpr;
+}
+
+TupleValue::TupleValue(std::vector<Value> i) : items(std::move(i)) {
+  for (const Value &v : items)
+    summary.add(v);
+}
+
+RecordValue::RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value> f)
+    : cls(std::move(c)), fields(std::move(f)) {
+  for (const Value &v : fields)
+    summary.add(v);
+}
+
+Summary Value::summary() const {
+  constexpr uint64_t bytesPerUnit = 16;
+  Summary s;
   if (isTuple())
-    return all(items());
+    return get<Ref<TupleValue>>()->summary;
   if (isRecord())
-    return all(record().fields);
+    return record().summary;
+  if (isStr())
+    s.weight += asStr().size() / bytesPerUnit;
+  if (isTensor())
+    s.isConstexpr = false;
   if (is<Ref<BoundMethod>>())
-    return get<Ref<BoundMethod>>()->self->isConstexpr();
+    s.add(*get<Ref<BoundMethod>>()->self);
   if (is<Ref<RangeValue>>())
-    return all(get<Ref<RangeValue>>()->args);
-  return true;
+    for (const Value &v : get<Ref<RangeValue>>()->args)
+      s.add(v);
+  return s;
+}
+
+Value Value::appended(Value item) && {
+  Tuple &t = std::get<Tuple>(payload_);
+  if (t.use_count() == 1) {
+    // Made by tuple() as a mutable object, and nobody else sees it.
+    TupleValue &own = const_cast<TupleValue &>(*t);
+    own.summary.add(item);
+    own.items.push_back(std::move(item));
+    return std::move(*this);
+  }
+  std::vector<Value> items = t->items;
+  items.push_back(std::move(item));
+  return tuple(std::move(items));
 }
 
 std::string intToString(Int v) {
@@ -282,6 +318,12 @@ std::string str(const Value &v) {
 std::string kindName(const Value &v) { return std::visit(KindName{}, v.payload()); }
 
 std::string typeName(const Tensor &t) { return spelling(t.dtype) + (t.isScalar() ? "" : shapeText(t.shape())); }
+
+bool samePayload(const Value &a, const Value &b) {
+  if (a.isTuple() && b.isTuple())
+    return a.get<Ref<TupleValue>>() == b.get<Ref<TupleValue>>();
+  return a.isRecord() && b.isRecord() && a.get<Ref<RecordValue>>() == b.get<Ref<RecordValue>>();
+}
 
 bool equal(const Value &a, const Value &b) {
   if (a.isNumber() && b.isNumber())

@@ -33,16 +33,29 @@ struct Tensor {
   bool isScalar() const { return shape().rank() == 0; }
 };
 
-/// A type as an object: tl.float32, tl.pointer_type(tl.float16), x.type of a block (with shape).
+/// A type as an object: tl.float32, tl.pointer_type(tl.float16), x.type of a block (with shape), the type of a block
+/// pointer (a pointer dtype, and the shape of what it points to).
 struct TypeValue {
   Dtype dtype;
   ir::Shape shape; // rank 0: a scalar type
   bool isBlock = false;
+  bool isBlockPtr() const { return !isBlock && dtype.isPtr && shape.rank() > 0; }
+};
+
+/// What is known of a compound value without walking it. A value that is shared counts wherever it stands, so a small
+/// program can make a weight that nobody could walk: sema refuses values over its limits.
+struct Summary {
+  uint64_t weight = 1;     // of itself and all that is in it, at any depth; saturates
+  uint32_t depth = 0;      // of values in values
+  bool isConstexpr = true; // no tensor inside
+  void add(const Value &item);
 };
 
 /// Tuples and lists are one thing in the language.
 struct TupleValue {
   std::vector<Value> items;
+  Summary summary;
+  explicit TupleValue(std::vector<Value> i);
 };
 
 /// The class of a record: namedtuple classes, block pointers, tensor descriptors, (later) aggregates.
@@ -55,6 +68,9 @@ struct RecordClass {
 struct RecordValue {
   std::shared_ptr<const RecordClass> cls;
   std::vector<Value> fields;
+  Summary summary; // of `fields` as they came in
+  RecordValue() = default;
+  RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value> f);
 };
 
 struct SliceValue { // a:b:c
@@ -105,9 +121,7 @@ public:
   static Value integer(Int i) { return Value(i); }
   static Value number(double d) { return Value(d); }
   static Value str(std::string s) { return Value(std::make_shared<const std::string>(std::move(s))); }
-  static Value tuple(std::vector<Value> items) {
-    return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items)}));
-  }
+  static Value tuple(std::vector<Value> items) { return Value(Tuple(std::make_shared<TupleValue>(std::move(items)))); }
   static Value tensor(Dtype d, ir::Value *v) { return Value(Tensor{d, v}); }
   static Value type(Dtype d) { return Value(d); }
 
@@ -124,7 +138,10 @@ public:
   bool isRecord() const { return is<std::shared_ptr<const RecordValue>>(); }
   bool isDtype() const { return is<Dtype>(); }
   /// No tensor inside, at any depth.
-  bool isConstexpr() const;
+  bool isConstexpr() const { return summary().isConstexpr; }
+  Summary summary() const;
+  /// Of a tuple: the same with one item more. In place, and so in constant time, if nobody else holds it.
+  Value appended(Value item) &&;
 
   bool asBool() const { return std::get<bool>(payload_); }
   /// Of an int or a bool.
@@ -142,6 +159,7 @@ public:
   const Payload &payload() const { return payload_; }
 
 private:
+  using Tuple = std::shared_ptr<const TupleValue>;
   Payload payload_;
 };
 
@@ -156,6 +174,8 @@ std::string kindName(const Value &v);
 std::string typeName(const Tensor &t);
 /// Equality of compile-time objects as Python's == (True == 1). Tensors are equal if they are the same IR value.
 bool equal(const Value &a, const Value &b);
+/// Are both the same tuple or record object? What holds of all objects equal to themselves needs no walk then.
+bool samePayload(const Value &a, const Value &b);
 /// Exact text of a compile-time object, different for different objects (1, True and 1.0 differ; -0.0 differs from 0.0;
 /// functions by content hash). Part of instantiation and cache keys.
 std::string key(const Value &v);

@@ -9,11 +9,6 @@ from tegula import jit
 
 
 @jit
-def _log2(n: tl.constexpr):
-    return 0 if n == 1 else 1 + _log2(n // 2)
-
-
-@jit
 def _last_axis(x, dim):
     rank: tl.constexpr = len(x.shape)
     tl.static_assert(rank > 0, "a scalar has no axis to sort along")
@@ -57,13 +52,13 @@ def _sort_runs(x, position, log_n: tl.constexpr, descending, axis: tl.constexpr)
 @jit
 def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = False):
     axis: tl.constexpr = _last_axis(x, dim)
-    return _sort_runs(x, _positions(x, axis), _log2(x.shape[axis]), descending, axis)
+    return _sort_runs(x, _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
 
 
 @jit
 def bitonic_merge(x, dim: tl.constexpr = None, descending: tl.constexpr = False):
     axis: tl.constexpr = _last_axis(x, dim)
-    return _merge(x, _positions(x, axis), _log2(x.shape[axis]), descending, axis)
+    return _merge(x, _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
 
 
 @jit
@@ -86,9 +81,9 @@ def topk(x, k: tl.constexpr, dim: tl.constexpr = None, descending: tl.constexpr 
         # Runs of k, sorted in turn up and down; of two neighbours the k best are an elementwise choice, and a bitonic
         # run.
         lead: tl.constexpr = x.shape[:-1]
-        log_k: tl.constexpr = _log2(k)
+        log_k: tl.constexpr = tl.standard._log2(k)
         x = _sort_runs(x, _positions(x, axis), log_k, descending, axis)
-        for i in tl.static_range(_log2(n) - log_k):
+        for i in tl.static_range(tl.standard._log2(n) - log_k):
             pairs = tl.reshape(x, lead + [(n // k) >> (i + 1), 2, k])
             x = tl.reshape(_pick(pairs, axis + 1, descending), lead + [n >> (i + 1)])
             position = _positions(x, axis)

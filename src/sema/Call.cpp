@@ -1,5 +1,6 @@
 // Calls: evaluating arguments, binding them to parameters, dispatching on what is called.
 #include "sema/Evaluator.h"
+#include <unordered_map>
 
 namespace tegula::sema {
 
@@ -121,6 +122,10 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
   bool ok = true;
   size_t given = 0;
   Loc tooMany;
+  std::unordered_map<std::string_view, size_t> byName;
+  for (size_t i = 0; args.args.size() > 8 && i < params.size(); ++i)
+    if (!params[i].variadic)
+      byName.emplace(params[i].name, i);
   for (const CallArgs::Arg &a : args.args) {
     if (a.keyword.empty()) {
       ++given;
@@ -137,8 +142,11 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
       continue;
     }
     size_t i = 0;
-    while (i < params.size() && (params[i].name != a.keyword || params[i].variadic))
-      ++i;
+    if (auto it = byName.find(a.keyword); !byName.empty())
+      i = it == byName.end() ? params.size() : it->second;
+    else
+      while (i < params.size() && (params[i].name != a.keyword || params[i].variadic))
+        ++i;
     Loc at = a.keywordLoc ? a.keywordLoc : a.loc;
     if (i == params.size()) {
       ok = false;

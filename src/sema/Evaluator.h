@@ -12,6 +12,7 @@
 #include "sema/Diagnostics.h"
 #include "sema/Frame.h"
 #include "sema/Sema.h"
+#include <unordered_set>
 
 namespace tegula::sema {
 
@@ -22,7 +23,7 @@ public:
   // lang::Context
   Value call(const Value &callee, std::span<const Value> args, Loc loc) override;
   Value libraryFunction(std::string_view name) override;
-  void staticPrint(std::string text) override { output_ += text; }
+  void staticPrint(std::string text, Loc loc) override;
   std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc) override;
   std::string currentFunction() const override;
 
@@ -52,7 +53,11 @@ private:
   }
   /// Counts a step; false if the instantiation has gone on for too long or too deep (reported once).
   bool step(Loc loc);
-  Env &env() { return frame_->env; }
+  /// Counts work that is done in one step for a value of this weight.
+  bool charge(uint64_t weight, Loc loc);
+  /// The value, or Error and a report if it is larger or nested more deeply than anybody could handle.
+  Value bounded(Value v, Loc loc);
+  Env &env() { return frame_->inner ? *frame_->inner : frame_->env; }
 
   // Names.cpp
   Value readName(const Expr &e);
@@ -66,6 +71,7 @@ private:
 
   // Expr.cpp
   Value eval(const Expr &e);
+  Value checkedKind(const Expr &e);
   Value evalKind(const Expr &e);
   Value number(const Expr &e);
   Value unary(const Expr &e);
@@ -108,6 +114,8 @@ private:
   void mergeReturns(Arm &t, Arm &e);
   bool joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc);
   bool enterRegion(Loc loc);
+  struct Pending;
+  std::optional<Pending> joinName(std::string_view name, Arm &t, Arm &e, Loc loc, class Joiner &joiner);
   Flow joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined = nullptr);
   friend class Joiner;
 
@@ -125,7 +133,8 @@ private:
     std::vector<ir::Value *> inits;
     std::vector<ir::Type> types;
     std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that must come out as they went in
-    Env before;
+    Env *before = nullptr; // of the code around the loop
+    Env inside;            // what the body changes
     DiagEngine diagBefore;
     size_t outputBefore = 0, treeBefore = 0;
   };
@@ -135,7 +144,9 @@ private:
   struct Bounds;
   bool bounds(const Stmt &s, const lang::RangeValue &r, Bounds &out);
   std::optional<ir::Op *> tryFor(const Stmt &s, const Bounds &b, Loop &loop);
-  Flow staticIterations(const Stmt &s, lang::Int i, lang::Int stop, lang::Int stepBy);
+  /// Iterations of a range between compile-time numbers; nullopt and a report if there are more than steps left.
+  std::optional<uint64_t> tripCount(const lang::RangeValue &r, Loc loc);
+  Flow staticIterations(const Stmt &s, lang::Int i, uint64_t left, lang::Int stepBy);
   std::vector<ir::Attr> loopAttrs(const lang::RangeValue &r);
   void execWhile(const Stmt &s);
   std::optional<ir::Op *> tryWhile(const Stmt &s, Loop &loop);
@@ -199,10 +210,13 @@ private:
   std::vector<Loc> callNotes_; // of the notes "called from here" that stand now
   const Expr *discarded_ = nullptr; // the call whose result nobody takes
   uint64_t steps_ = 0;
+  uint64_t hostSteps_ = 0, hostCalls_ = 0; // of evaluateHost
   bool aborted_ = false;
   const char *stackBase_ = nullptr;
   std::string output_;
   std::map<std::string, Emitted> emitted_;
+  std::unordered_map<const Stmt *, std::shared_ptr<const NameSet>> localsOf_; // by definition
+  std::unordered_set<const SourceFile *> kept_;
   std::vector<ir::Function *> finished_;
   struct TreeLine {
     unsigned indent;
@@ -222,6 +236,18 @@ public:
 private:
   Evaluator &e_;
   Frame *outer_;
+};
+
+/// Makes what an arm or a loop changes the current names for the life of the scope.
+class EnvScope {
+public:
+  EnvScope(Frame &f, Env &env) : f_(f), outer_(f.inner) { f_.inner = &env; }
+  ~EnvScope() { f_.inner = outer_; }
+  EnvScope(const EnvScope &) = delete;
+
+private:
+  Frame &f_;
+  Env *outer_;
 };
 
 /// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it (recursion) adds

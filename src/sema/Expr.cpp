@@ -1,5 +1,6 @@
 // Expressions: literals, operators, short circuits, ternaries, attributes.
 #include "sema/Evaluator.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -53,11 +54,55 @@ Value Evaluator::eval(const Expr &e) {
   // Children set the location to themselves; operations of this node belong to it.
   builder().setLoc(e.loc);
   if (!options_.annotate || frame_->python)
-    return evalKind(e);
+    return checkedKind(e);
   size_t node = beginNode(e);
-  Value v = evalKind(e);
+  Value v = checkedKind(e);
   endNode(node, v);
   return v;
+}
+
+namespace {
+
+/// Expressions that make the value they give; the others hand on one that is there, or pay for it themselves.
+bool makesValue(const Expr &e) {
+  switch (e.kind) {
+  case ExprKind::Binary:
+  case ExprKind::Tuple:
+  case ExprKind::List:
+  case ExprKind::ListComp:
+  case ExprKind::GeneratorExp:
+  case ExprKind::FString: return true;
+  case ExprKind::Subscript: return e.operands[1]->kind == ExprKind::Slice;
+  default: return false;
+  }
+}
+
+constexpr uint64_t maxWeight = 1 << 21;
+constexpr uint32_t maxValueDepth = 200;
+/// How much of a value is copied, compared or printed in the time of a step.
+constexpr uint64_t weightPerStep = 4;
+
+} // namespace
+
+bool Evaluator::charge(uint64_t weight, Loc loc) {
+  steps_ += weight / weightPerStep;
+  return weight < weightPerStep || step(loc);
+}
+
+Value Evaluator::bounded(Value v, Loc loc) {
+  lang::Summary s = v.summary();
+  if (s.weight <= maxWeight && s.depth <= maxValueDepth)
+    return v;
+  return s.depth > maxValueDepth ? fail(diag::valueTooDeep, loc, maxValueDepth) : fail(diag::valueTooLarge, loc, maxWeight);
+}
+
+Value Evaluator::checkedKind(const Expr &e) {
+  Value v = bounded(evalKind(e), e.loc);
+  if (!makesValue(e))
+    return v;
+  const auto *items = lang::sequenceItems(v);
+  uint64_t made = items ? items->size() : v.summary().weight;
+  return charge(made, e.loc) ? v : Value::error();
 }
 
 Value Evaluator::evalKind(const Expr &e) {
@@ -87,7 +132,7 @@ Value Evaluator::evalKind(const Expr &e) {
   case ExprKind::NamedExpr: {
     Value v = eval(*e.operands[0]);
     assignName(e.name, v, e.nameLoc ? e.nameLoc : e.loc);
-    Var *var = env().find(e.name);
+    const Var *var = env().find(e.name);
     return var ? var->value : Value::error();
   }
   default: return unsupported(e);
@@ -151,7 +196,7 @@ Value Evaluator::binary(const Expr &e) {
 
 Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea, const Expr &eb) {
   using syntax::CmpOp;
-  if (a.isError() || b.isError())
+  if (a.isError() || b.isError() || !charge(std::min(a.summary().weight, b.summary().weight), e.loc))
     return Value::error();
   if (op == CmpOp::Is || op == CmpOp::IsNot) {
     bool same = a.isTensor() || b.isTensor() ? a.isTensor() && b.isTensor() && a.asTensor().value == b.asTensor().value
@@ -291,9 +336,12 @@ Value Evaluator::attribute(const Expr &e) {
   Loc loc = e.nameLoc ? e.nameLoc : e.loc;
   if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
     return *v;
+  bool isModule = object.is<std::shared_ptr<const lang::Module>>();
+  if (std::optional<Value> v = isModule ? std::nullopt : lang::wrapperAttribute(object, e.name))
+    return *v;
   if (frame_->moduleLevel)
     return Value::error();
-  if (object.is<std::shared_ptr<const lang::Module>>()) {
+  if (isModule) {
     const lang::Module &m = *object.get<std::shared_ptr<const lang::Module>>();
     auto d = diag().report(diag::noModuleAttribute, loc, m.name, e.name);
     std::vector<std::string> names;

@@ -4,6 +4,7 @@
 #include "sema/Module.h"
 #include "sema/Syntactic.h"
 #include <map>
+#include <unordered_map>
 
 namespace tegula::sema {
 
@@ -28,26 +29,82 @@ struct Var {
   bool isConstexpr = false; // annotated tl.constexpr
 };
 
-/// The names of a frame. Few enough for a linear search; copied at branches.
+/// The names of a frame, or what an arm of a branch or the body of a loop changes of them: an Env over another one shows
+/// the other's names and keeps what is set to itself, so entering a branch costs nothing and joining it costs what changed.
 class Env {
 public:
-  Var *find(std::string_view name) {
-    for (auto &[n, v] : vars_)
-      if (n == name)
-        return &v;
+  Env() = default;
+  /// Over `outer`, which must stay where it is as long as this one is in use.
+  explicit Env(const Env *outer) : outer_(outer) {}
+
+  const Var *find(std::string_view name) const {
+    for (const Env *e = this; e; e = e->outer_)
+      if (const Entry *own = e->own(name))
+        return &own->var;
+    return nullptr;
+  }
+  /// To change it: a copy of its own if it belongs to an outer one.
+  Var *edit(std::string_view name) {
+    if (Entry *mine = const_cast<Entry *>(own(name)))
+      return &mine->var;
+    for (const Env *e = outer_; e; e = e->outer_)
+      if (const Entry *theirs = e->own(name))
+        return &add(Entry(*theirs));
     return nullptr;
   }
   void set(std::string_view name, Var v) {
-    if (Var *old = find(name))
+    if (Var *old = edit(name))
       *old = std::move(v);
     else
-      vars_.emplace_back(name, std::move(v));
+      add({name, std::move(v), count()});
   }
-  auto begin() { return vars_.begin(); }
-  auto end() { return vars_.end(); }
+  struct Entry {
+    std::string_view name;
+    Var var;
+    size_t order; // of definition, among all names
+  };
+  /// What was set here and not in an outer one.
+  const std::vector<Entry> &changed() const { return entries_; }
+  /// Every name that is visible; those that an arm changed may come twice.
+  template <typename Fn> void forEach(Fn &&fn) const {
+    for (const Env *e = this; e; e = e->outer_)
+      for (const Entry &x : e->entries_)
+        fn(x.name, x.var);
+  }
+  /// More than any `order` of a name that is visible now.
+  size_t count() const {
+    size_t n = 0;
+    for (const Env *e = this; e; e = e->outer_)
+      n += e->entries_.size();
+    return n;
+  }
 
 private:
-  std::vector<std::pair<std::string_view, Var>> vars_;
+  /// Few names are found faster by looking at each.
+  static constexpr size_t few = 16;
+
+  const Entry *own(std::string_view name) const {
+    if (!index_.empty()) {
+      auto it = index_.find(name);
+      return it == index_.end() ? nullptr : &entries_[it->second];
+    }
+    for (const Entry &e : entries_)
+      if (e.name == name)
+        return &e;
+    return nullptr;
+  }
+  Var &add(Entry e) {
+    entries_.push_back(std::move(e));
+    if (entries_.size() == few + 1)
+      for (size_t i = 0; i < entries_.size(); ++i)
+        index_.emplace(entries_[i].name, i);
+    else if (entries_.size() > few)
+      index_.emplace(entries_.back().name, entries_.size() - 1);
+    return entries_.back().var;
+  }
+  const Env *outer_ = nullptr;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string_view, size_t> index_; // of all entries once there are many
 };
 
 /// How control leaves a statement list.
@@ -76,8 +133,9 @@ struct Arm {
 struct Frame {
   std::shared_ptr<const lang::Function> fn; // null while a module is loaded
   const lang::Scope *scope = nullptr;
-  Env env;
-  NameSet locals;   // names the function assigns anywhere
+  Env env;              // of the function's own level
+  Env *inner = nullptr; // of the arm or loop that is being evaluated
+  std::shared_ptr<const NameSet> locals; // names the function assigns anywhere; null: none
   NameSet declared; // `x: tl.constexpr` without a value
   unsigned loops = 0; // run-time loops around the current statement
   bool python = false;

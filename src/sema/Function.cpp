@@ -10,9 +10,22 @@ Frame Evaluator::makeFrame(const std::shared_ptr<const Function> &fn) {
   Frame f;
   f.fn = fn;
   f.scope = fn->scope.get();
-  f.locals = assignedNames(fn->def->body);
+  std::shared_ptr<const NameSet> &locals = localsOf_[fn->def];
+  if (!locals)
+    locals = std::make_shared<const NameSet>(assignedNames(fn->def->body));
+  f.locals = locals;
   f.python = fn->kind != Function::Kind::Jit;
   return f;
+}
+
+void Evaluator::staticPrint(std::string text, Loc loc) {
+  constexpr size_t most = 16 << 20;
+  if (aborted_ || output_.size() + text.size() <= most) {
+    output_ += aborted_ ? "" : text;
+    return;
+  }
+  fail(diag::tooMuchOutput, loc, static_cast<uint64_t>(most));
+  aborted_ = true;
 }
 
 std::string Evaluator::currentFunction() const { return frame_ && frame_->fn ? frame_->fn->name : std::string(); }
@@ -70,11 +83,8 @@ Value Evaluator::inlineCall(const std::shared_ptr<const Function> &fn, std::span
 
 void Evaluator::keepSource(const Function &fn) {
   std::shared_ptr<const SourceFile> file = fn.tree->filePtr();
-  auto &sources = builder().module().sources;
-  for (const auto &s : sources)
-    if (s == file)
-      return;
-  sources.push_back(file);
+  if (kept_.insert(file.get()).second)
+    builder().module().sources.push_back(file);
 }
 
 Value Evaluator::realCall(const std::shared_ptr<const Function> &fn, std::span<const Value> values,
@@ -82,8 +92,8 @@ Value Evaluator::realCall(const std::shared_ptr<const Function> &fn, std::span<c
   std::vector<ir::Value *> operands;
   std::string key = fn->contentHash();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].isError())
-      return values[i];
+    if (values[i].isError() || !charge(values[i].summary().weight, loc))
+      return Value::error();
     for (const Tensor &t : flatten(values[i])) {
       if (!t.isScalar())
         return fail(diag::noinlineBlock, locs[i], fn->name, describe(values[i]));
@@ -139,8 +149,8 @@ Evaluator::Emitted Evaluator::emitFunction(const std::shared_ptr<const Function>
   }
   Frame frame = makeFrame(fn);
   bindParams(frame, inner, locs);
-  for (auto &[n, v] : frame.env)
-    nameValue(v.value, n);
+  for (const Env::Entry &x : frame.env.changed())
+    nameValue(x.var.value, x.name);
   Value result = runBody(frame);
   std::vector<ir::Value *> results;
   for (const Tensor &t : flatten(result)) {

@@ -10,6 +10,8 @@
 //     `if flag {} else { rest }`.
 // So the IR has no jumps, and the rest is never copied.
 #include "sema/Evaluator.h"
+#include <algorithm>
+#include <unordered_set>
 
 namespace tegula::sema {
 
@@ -148,14 +150,15 @@ Arm Evaluator::runArm(Loc loc, const std::function<void(Arm &)> &body) {
   Arm arm;
   arm.region = builder().module().createRegion({}, nullptr);
   arm.loc = loc;
-  arm.env = env();
+  arm.env = Env(&env());
   ir::Block *here = builder().block();
   builder().setBlock(arm.block());
-  std::swap(env(), arm.env);
-  ++treeIndent_;
-  body(arm);
-  --treeIndent_;
-  std::swap(env(), arm.env);
+  {
+    EnvScope scope(*frame_, arm.env);
+    ++treeIndent_;
+    body(arm);
+    --treeIndent_;
+  }
   builder().setBlock(here);
   return arm;
 }
@@ -164,9 +167,8 @@ Arm Evaluator::runArm(Loc loc, const std::function<void(Arm &)> &body) {
 void Evaluator::continueArm(Arm &arm, const std::function<Flow()> &body) {
   ir::Block *here = builder().block();
   builder().setBlock(arm.block());
-  std::swap(env(), arm.env);
+  EnvScope scope(*frame_, arm.env);
   arm.flow = arm.flow.kind == Flow::Kind::Maybe ? guardRest(arm.flow, body, arm.loc) : body();
-  std::swap(env(), arm.env);
   builder().setBlock(here);
 }
 
@@ -260,52 +262,76 @@ bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, L
   return false;
 }
 
+namespace {
+
+/// What two arms changed: names from before the branch in their order, then the new ones of the first arm, then of the second.
+std::vector<std::string_view> changedNames(const Env &before, const Env &t, const Env &e) {
+  std::vector<Env::Entry const *> known;
+  std::vector<std::string_view> fresh, names;
+  std::unordered_set<std::string_view> seen;
+  for (const Env *arm : {&t, &e})
+    for (const Env::Entry &x : arm->changed()) {
+      if (!seen.insert(x.name).second)
+        continue;
+      if (x.order < before.count())
+        known.push_back(&x);
+      else
+        fresh.push_back(x.name);
+    }
+  std::sort(known.begin(), known.end(), [](const Env::Entry *a, const Env::Entry *b) { return a->order < b->order; });
+  for (const Env::Entry *x : known)
+    names.push_back(x->name);
+  names.insert(names.end(), fresh.begin(), fresh.end());
+  return names;
+}
+
+bool isDefined(const Var *v) { return v && v->state != Var::State::OneArm && v->state != Var::State::LoopLocal; }
+
+} // namespace
+
+/// A name after a branch, and what the `if` has to yield for it.
+struct Evaluator::Pending {
+  std::string_view name;
+  Var var;
+  std::optional<size_t> item;
+};
+
+/// The name as the arms leave it; nullopt if nobody can read it again.
+std::optional<Evaluator::Pending> Evaluator::joinName(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner) {
+  const Var *inT = t.env.find(name), *inE = e.env.find(name);
+  if (t.dead() || e.dead()) {
+    // Only one arm comes out; if none does, nobody reads the names again.
+    const Var *v = t.dead() ? inE : inT;
+    if (!v)
+      return std::nullopt;
+    Pending p{name, *v, {}};
+    if (isDefined(v))
+      p.item = t.dead() ? joiner.add(nullptr, &v->value) : joiner.add(&v->value, nullptr);
+    return p;
+  }
+  if (!isDefined(inT) || !isDefined(inE)) {
+    const Var *one = isDefined(inT) ? inT : isDefined(inE) ? inE : nullptr;
+    return Pending{name, one ? Var{Value::error(), one->at, loc, Var::State::OneArm} : *(inT ? inT : inE), {}};
+  }
+  Var a = *inT, b = *inE;
+  Pending p{name, a, {}};
+  if (a.value.isError() || b.value.isError() || !joinVar(name, a, b, t, e, loc)) {
+    p.var.value = Value::error();
+    return p;
+  }
+  if (b.at.begin > a.at.begin)
+    p.var.at = b.at;
+  p.var.state = a.state == Var::State::Live ? b.state : a.state;
+  p.item = joiner.add(&a.value, &b.value);
+  return p;
+}
+
 Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined) {
   Joiner joiner(*this, t, e);
-  struct Pending {
-    std::string_view name;
-    Var var;
-    std::optional<size_t> item;
-  };
   std::vector<Pending> names;
-  auto partial = [&](const Var &v) { return Var{Value::error(), v.at, loc, Var::State::OneArm}; };
-  for (auto &[name, a] : t.env) {
-    Var *b = e.env.find(name);
-    bool aLive = a.state != Var::State::OneArm && a.state != Var::State::LoopLocal;
-    bool bLive = b && b->state != Var::State::OneArm && b->state != Var::State::LoopLocal;
-    if (t.dead() || e.dead()) {
-      // Only one arm comes out; if none does, nobody reads the names again.
-      Var *v = t.dead() ? b : &a;
-      if (!v)
-        continue;
-      bool live = t.dead() ? bLive : aLive;
-      names.push_back({name, *v, live ? std::optional(t.dead() ? joiner.add(nullptr, &v->value) : joiner.add(&v->value, nullptr))
-                                      : std::nullopt});
-      continue;
-    }
-    if (!aLive || !bLive) {
-      names.push_back({name, aLive ? partial(a) : bLive ? partial(*b) : a, {}});
-      continue;
-    }
-    Var out = a;
-    if (a.value.isError() || b->value.isError() || !joinVar(name, a, *b, t, e, loc)) {
-      out.value = Value::error();
-      names.push_back({name, out, {}});
-      continue;
-    }
-    if (b->at.begin != a.at.begin)
-      out.at = a.at.begin > b->at.begin ? a.at : b->at;
-    out.state = a.state == Var::State::Live ? b->state : a.state;
-    names.push_back({name, out, joiner.add(&a.value, &b->value)});
-  }
-  for (auto &[name, b] : e.env)
-    if (!t.env.find(name)) {
-      bool live = b.state != Var::State::OneArm && b.state != Var::State::LoopLocal;
-      if (t.dead())
-        names.push_back({name, b, live ? std::optional(joiner.add(nullptr, &b.value)) : std::nullopt});
-      else if (!e.dead())
-        names.push_back({name, live ? partial(b) : b, {}});
-    }
+  for (std::string_view name : changedNames(env(), t.env, e.env))
+    if (std::optional<Pending> p = joinName(name, t, e, loc, joiner))
+      names.push_back(std::move(*p));
   Flow flow;
   flow.kind = joinKinds(t.flow, e.flow);
   std::optional<size_t> flag, value, extra;
@@ -324,14 +350,12 @@ Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *j
   if (joined)
     extra = joiner.add(&*t.value, &*e.value);
   joiner.finish(condition, loc);
-  Env after;
   for (Pending &p : names) {
     if (p.item)
       p.var.value = joiner.result(*p.item);
     nameValue(p.var.value, p.name);
-    after.set(p.name, std::move(p.var));
+    env().set(p.name, std::move(p.var));
   }
-  env() = std::move(after);
   if (value)
     flow.value = joiner.result(*value);
   if (flag)

@@ -51,13 +51,14 @@ Evaluator::Loop Evaluator::openLoop(const Stmt &s) {
   loop.assigned = reassignedNames(s.body);
   if (s.kind == StmtKind::While)
     addAssigned(*s.value, loop.assigned);
-  loop.before = env();
+  loop.before = &env();
+  loop.inside = Env(loop.before);
   const NameSet &decayed = frame_->decayedByLoop[&s];
   for (std::string_view name : loop.assigned) {
     // The loop sets its own target anew in each iteration.
     if (s.kind == StmtKind::For && s.targets[0]->name == name)
       continue;
-    Var *v = loop.before.find(name);
+    const Var *v = loop.before->find(name);
     if (!v || v->state == Var::State::OneArm || v->state == Var::State::LoopLocal || v->value.isError())
       continue;
     Value init = v->value;
@@ -86,7 +87,7 @@ Evaluator::Loop Evaluator::openLoop(const Stmt &s) {
 
 void Evaluator::bindCarried(const Loop &loop, std::span<ir::Value *const> values) {
   for (const Carried &c : loop.carried) {
-    Var *v = env().find(c.name);
+    Var *v = env().edit(c.name);
     v->value = rebuild(c.initial, values.subspan(c.first, c.count));
     nameValue(v->value, c.name);
   }
@@ -96,10 +97,10 @@ void Evaluator::bindCarried(const Loop &loop, std::span<ir::Value *const> values
 bool Evaluator::fixedChanged(Loop &loop) {
   bool again = false;
   for (const auto &[name, init] : loop.fixed) {
-    Var *after = env().find(name);
+    const Var *after = env().find(name);
     if (!after || after->value.isError() || (after->state == Var::State::Live && sameType(after->value, init)))
       continue;
-    Var *before = loop.before.find(name);
+    Var *before = loop.before->edit(name);
     if (hasNumber(init) && !before->isConstexpr && after->state == Var::State::Live && hasTensor(after->value)) {
       frame_->decayedByLoop[loop.stmt].insert(name);
       again = true;
@@ -121,7 +122,7 @@ std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop) {
   }
   std::vector<ir::Value *> yields;
   for (Carried &c : loop.carried) {
-    Var *after = env().find(c.name);
+    const Var *after = env().find(c.name);
     bool usable = after && after->state != Var::State::OneArm && after->state != Var::State::LoopLocal;
     Value now = usable ? after->value : Value::error();
     std::vector<Tensor> was = flatten(c.initial);
@@ -140,7 +141,7 @@ std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop) {
       diag().report(diag::definedInOneArm, after->at, name).note(after->why, "the branch is here");
     }
     if (now.isError()) {
-      loop.before.find(c.name)->value = Value::error();
+      loop.before->edit(c.name)->value = Value::error();
       for (const Tensor &t : was)
         yields.push_back(builder().poison(t.value->type));
       continue;
@@ -152,18 +153,17 @@ std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop) {
 }
 
 void Evaluator::leaveLoop(const Loop &loop, std::span<ir::Value *const> results) {
-  Env inside = std::exchange(env(), loop.before);
   for (const Carried &c : loop.carried) {
-    Var *v = env().find(c.name);
+    Var *v = env().edit(c.name);
     if (!v->value.isError())
       v->value = rebuild(c.initial, results.subspan(c.first, c.count));
-    if (Var *in = inside.find(c.name))
+    if (const Var *in = loop.inside.find(c.name))
       v->at = in->at;
     nameValue(v->value, c.name);
   }
-  for (auto &[name, v] : inside)
-    if (!env().find(name))
-      env().set(name, {Value::error(), v.at, loop.stmt->headLoc, Var::State::LoopLocal});
+  for (const Env::Entry &x : loop.inside.changed())
+    if (!env().find(x.name))
+      env().set(x.name, {Value::error(), x.var.at, loop.stmt->headLoc, Var::State::LoopLocal});
 }
 
 // for
@@ -201,20 +201,43 @@ Flow Evaluator::execFor(const Stmt &s) {
   return {};
 }
 
-Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
-  return staticIterations(s, r.args[0].asInt(), r.args[1].asInt(), r.args[2].asInt());
+std::optional<uint64_t> Evaluator::tripCount(const RangeValue &r, Loc loc) {
+  using Wide = unsigned __int128;
+  Int first = r.args[0].asInt(), stop = r.args[1].asInt(), by = r.args[2].asInt();
+  // Differences of unsigned numbers, so that bounds at the ends of the range cannot overflow.
+  Wide size = by > 0 ? static_cast<Wide>(by) : -static_cast<Wide>(by);
+  Wide distance = by > 0 ? (first < stop ? static_cast<Wide>(stop) - static_cast<Wide>(first) : 0)
+                         : (first > stop ? static_cast<Wide>(first) - static_cast<Wide>(stop) : 0);
+  Wide trips = distance / size + (distance % size != 0);
+  uint64_t left = steps_ < options_.maxSteps ? options_.maxSteps - steps_ : 0;
+  if (trips <= left)
+    return static_cast<uint64_t>(trips);
+  std::string count = trips >> 126 ? "2**126 or more" : lang::intToString(static_cast<Int>(trips));
+  fail(diag::tooManyIterations, loc, count, options_.maxSteps);
+  return std::nullopt;
 }
 
-/// The iterations from `i` on; after one that may have returned, the others go under its flag.
-Flow Evaluator::staticIterations(const Stmt &s, Int i, Int stop, Int stepBy) {
-  for (; (stepBy > 0 ? i < stop : i > stop) && step(s.headLoc); i += stepBy) {
+Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
+  if (std::optional<uint64_t> trips = tripCount(r, s.value->loc))
+    return staticIterations(s, r.args[0].asInt(), *trips, r.args[2].asInt());
+  bindErrors(assignedNames(s.body), s.loc);
+  env().set(s.targets[0]->name, {Value::error(), s.targets[0]->loc});
+  return {};
+}
+
+/// The iterations from `i` on, `left` of them; after one that may have returned, the others go under its flag.
+Flow Evaluator::staticIterations(const Stmt &s, Int i, uint64_t left, Int stepBy) {
+  for (; left > 0 && step(s.headLoc); --left) {
     env().set(s.targets[0]->name, {Value::integer(i), s.targets[0]->loc});
+    // Not beyond the last one: the next number may not exist.
+    if (left > 1)
+      i += stepBy;
     Flow f = execBlock(s.body);
     if (f.falls())
       continue;
     f.tookRest = false;
     if (f.kind == Flow::Kind::Maybe)
-      return guardRest(f, [&] { return staticIterations(s, i + stepBy, stop, stepBy); }, s.headLoc);
+      return guardRest(f, [&] { return staticIterations(s, i, left - 1, stepBy); }, s.headLoc);
     return f;
   }
   return {};
@@ -263,10 +286,8 @@ std::optional<std::vector<ir::Value *>> Evaluator::loopBody(const Stmt &s, Loop 
   --treeIndent_;
   --frame_->loops;
   std::optional<std::vector<ir::Value *>> yields = closeLoop(loop);
-  if (!yields) {
+  if (!yields)
     builder().setBlock(here);
-    env() = loop.before;
-  }
   return yields;
 }
 
@@ -278,6 +299,7 @@ std::optional<ir::Op *> Evaluator::tryFor(const Stmt &s, const Bounds &b, Loop &
   ir::Block *here = builder().block();
   builder().setBlock(region->block);
   std::span<ir::Value *const> args(region->block->args);
+  EnvScope scope(*frame_, loop.inside);
   args[0]->name = s.targets[0]->name;
   bindCarried(loop, args.subspan(1));
   Value iv = Value::tensor(b.control, args[0]);
@@ -343,6 +365,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
   ir::Block *here = builder().block();
   std::vector<ir::Attr> attrs;
   builder().setBlock(before->block);
+  EnvScope scope(*frame_, loop.inside);
   bindCarried(loop, before->block->args);
   Value test = unwrapCondition(eval(*s.value), attrs);
   ir::Value *condition = nullptr;

@@ -6,7 +6,7 @@
 #include "support/Hash.h"
 #include "syntax/Parser.h"
 #include <mutex>
-#include <set>
+#include <unordered_map>
 
 namespace tegula::lang {
 
@@ -41,58 +41,76 @@ std::string nameOf(const Module &m) { return m.name; }
 
 namespace {
 
-/// Hashes a function and what it reaches. A function that is being hashed already counts by its text alone.
+/// Hashes a function and what it reaches. Functions and modules are numbered in the order in which they are met; each counts
+/// once, by its content, in which others stand as their numbers. So the work is linear in what is reached, however often.
 class ContentHasher {
 public:
   std::string hash(const Function &f) {
-    Hasher h;
-    h.field(f.name).field(f.def->loc.text()).field(f.def->loc.file->name());
-    h.field(f.def->loc.file->lineCol(f.def->loc.begin).line).field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
-    if (!active_.insert(f.def).second)
-      return h.hex();
-    for (const Value &d : f.defaults)
-      h.field(valueHash(d));
-    for (const std::string &name : sema::freeNames(f)) {
-      std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
-      h.field(name).field(b ? valueHash(b->value) : "?");
+    functionNumbers_.emplace(f.def, 0);
+    function(f);
+    for (size_t done = 0; done < met_.size(); ++done) {
+      const Value v = met_[done];
+      if (v.is<FunctionPtr>())
+        function(*v.get<FunctionPtr>());
+      else
+        module(*v.get<ModulePtr>());
     }
-    active_.erase(f.def);
-    return h.hex();
+    return h_.hex();
   }
 
 private:
-  std::string valueHash(const Value &v) {
-    if (v.is<std::shared_ptr<const Function>>())
-      return hash(*v.get<std::shared_ptr<const Function>>());
-    if (v.is<std::shared_ptr<const Module>>())
-      return moduleHash(*v.get<std::shared_ptr<const Module>>());
+  using FunctionPtr = std::shared_ptr<const Function>;
+  using ModulePtr = std::shared_ptr<const Module>;
+
+  void function(const Function &f) {
+    h_.field(f.name).field(f.def->loc.text()).field(f.def->loc.file->name());
+    h_.field(f.def->loc.file->lineCol(f.def->loc.begin).line).field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
+    for (const Value &d : f.defaults)
+      h_.field(text(d));
+    for (const std::string &name : sema::freeNames(f)) {
+      std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
+      h_.field(name).field(b ? text(b->value) : "?");
+    }
+  }
+
+  /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
+  void module(const Module &m) {
+    h_.field(m.name).field(m.tree->file().text());
+    for (std::string_view n : sema::assignedNames(m.tree->body)) {
+      std::optional<Value> v = m.attribute(n);
+      if (v && (v->is<ModulePtr>() || v->is<FunctionPtr>()))
+        h_.field(text(*v));
+    }
+  }
+
+  std::string text(const Value &v) {
+    if (v.is<FunctionPtr>())
+      return "F" + number(functionNumbers_, v.get<FunctionPtr>()->def, v);
+    if (v.is<ModulePtr>()) {
+      const Module &m = *v.get<ModulePtr>();
+      return m.tree ? "M" + number(moduleNumbers_, m.tree.get(), v) : m.name;
+    }
     if (const auto *items = sequenceItems(v)) {
       std::string s = "(";
       for (const Value &i : *items)
-        s += valueHash(i) + ",";
+        s += text(i) + ",";
       return s + ")";
     }
     return v.isConstexpr() ? key(v) : std::string("?");
   }
 
-  /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
-  std::string moduleHash(const Module &m) {
-    if (!m.tree || !modules_.insert(m.tree.get()).second)
-      return m.name;
-    Hasher h;
-    h.field(m.name).field(m.tree->file().text());
-    for (std::string_view n : sema::assignedNames(m.tree->body)) {
-      std::optional<Value> v = m.attribute(n);
-      if (v && v->is<std::shared_ptr<const Module>>())
-        h.field(valueHash(*v));
-      else if (v && v->is<std::shared_ptr<const Function>>())
-        h.field(valueHash(*v));
-    }
-    return h.hex();
+  /// The number of a function or module, which is met here if it is new.
+  template <typename Key> std::string number(std::unordered_map<const Key *, size_t> &numbers, const Key *k, const Value &v) {
+    auto [it, isNew] = numbers.emplace(k, numbers.size());
+    if (isNew)
+      met_.push_back(v);
+    return std::to_string(it->second);
   }
 
-  std::set<const Stmt *> active_;
-  std::set<const syntax::Tree *> modules_;
+  Hasher h_;
+  std::unordered_map<const Stmt *, size_t> functionNumbers_;
+  std::unordered_map<const syntax::Tree *, size_t> moduleNumbers_;
+  std::vector<Value> met_; // keeps them alive
 };
 
 std::mutex &hashMutex() {
@@ -145,7 +163,7 @@ std::vector<std::string> freeNames(const lang::Function &f) {
 void applyDecorators(lang::Function &f) {
   for (const syntax::Expr *d : f.def->decorators) {
     std::string_view name = lastName(d);
-    if (name == "constexpr_function")
+    if (name == "constexpr_function" || name == "constexpr")
       f.kind = lang::Function::Kind::Constexpr;
     if (name == "must_use_result") {
       f.mustUse = true;

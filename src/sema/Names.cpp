@@ -8,10 +8,9 @@ using lang::Function;
 namespace {
 
 /// Every name a reader could have meant: locals, then Python's and the language's own.
-std::vector<std::string> candidates(Env &env) {
+std::vector<std::string> candidates(const Env &env) {
   std::vector<std::string> names;
-  for (auto &[n, v] : env)
-    names.emplace_back(n);
+  env.forEach([&](std::string_view n, const Var &) { names.emplace_back(n); });
   for (const lang::Builtin *b : lang::allBuiltins()) {
     std::string_view n = b->name;
     if (n.starts_with("python.") && n.find('.', 7) == n.npos)
@@ -34,22 +33,23 @@ void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc,
 }
 
 Value Evaluator::readName(const Expr &e) {
-  Var *v = env().find(e.name);
+  const Var *v = env().find(e.name);
   if (v && v->state == Var::State::Live)
     return v->value;
   if (v) {
     std::string name(e.name);
     if (v->state == Var::State::AfterLoop) {
       diag().report(diag::inductionAfterLoop, e.loc, name).note(v->why, "the loop is here");
-      v->state = Var::State::Live;
-      return v->value;
+      Var *own = env().edit(e.name);
+      own->state = Var::State::Live;
+      return own->value;
     }
     const DiagKind &kind = v->state == Var::State::OneArm ? diag::definedInOneArm : diag::definedInLoop;
     diag().report(kind, e.loc, name).note(v->at, "`" + name + "` is assigned here");
-    *v = {Value::error(), e.loc};
+    env().set(e.name, {Value::error(), e.loc});
     return Value::error();
   }
-  if (frame_->locals.contains(e.name) && !frame_->moduleLevel) {
+  if (frame_->locals && frame_->locals->contains(e.name) && !frame_->moduleLevel) {
     Value r = fail(diag::usedBeforeAssigned, e.loc, e.name);
     env().set(e.name, {r, e.loc});
     return r;
@@ -112,15 +112,11 @@ void Evaluator::nameValue(const Value &v, std::string_view name) {
 void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   if (frame_->python)
     return env().set(name, {v, loc});
-  Var *old = env().find(name);
+  const Var *old = env().find(name);
   bool keeps = frame_->declared.contains(name);
   if (keeps && old && old->state == Var::State::Live && !old->value.isError()) {
     diag().report(diag::constexprReassigned, loc, name).note(old->at, "defined here");
     return;
-  }
-  if (keeps && v.isTensor()) {
-    fail(diag::constexprFromTensor, loc, name, describe(v));
-    return env().set(name, {Value::error(), loc});
   }
   builder().setLoc(loc);
   Value value = keeps ? v : decay(v, loc);

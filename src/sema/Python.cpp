@@ -67,10 +67,15 @@ Flow Evaluator::execPython(const Stmt &s) {
 }
 
 std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
-  if (const auto *items = lang::sequenceItems(v))
+  if (const auto *items = lang::sequenceItems(v)) {
+    if (!charge(items->size(), loc))
+      return std::nullopt;
     return *items;
+  }
   std::vector<Value> out;
   if (v.isStr()) {
+    if (!charge(v.asStr().size(), loc))
+      return std::nullopt;
     for (char c : v.asStr())
       out.push_back(Value::str(std::string(1, c)));
     return out;
@@ -81,12 +86,14 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
     for (const Value &a : r.args)
       isRange = isRange && (a.isInt() || a.isBool());
     if (isRange) {
-      Int step = r.args[2].asInt(), stop = r.args[1].asInt();
-      for (Int i = r.args[0].asInt(); step > 0 ? i < stop : i > stop; i += step) {
-        if (!this->step(loc))
-          return std::nullopt;
+      std::optional<uint64_t> trips = tripCount(r, loc);
+      if (!trips)
+        return std::nullopt;
+      steps_ += *trips;
+      Int i = r.args[0].asInt(), by = r.args[2].asInt();
+      out.reserve(*trips);
+      for (uint64_t k = 0; k < *trips; ++k, i += k < *trips ? by : 0)
         out.push_back(Value::integer(i));
-      }
       return out;
     }
   }
@@ -133,16 +140,20 @@ bool Evaluator::pythonMutation(const Expr &e) {
   if (callee.kind != ExprKind::Attribute || callee.operands[0]->kind != ExprKind::Name || e.operands.size() != 2)
     return false;
   bool append = callee.name == "append";
-  Var *v = env().find(callee.operands[0]->name);
-  if (!v || !v->value.isTuple() || (!append && callee.name != "extend"))
+  const Var *list = env().find(callee.operands[0]->name);
+  if (!list || !list->value.isTuple() || (!append && callee.name != "extend"))
     return false;
-  std::vector<Value> items = v->value.items();
-  Value more = eval(*e.operands[1]);
-  if (append)
-    items.push_back(more);
-  else if (std::optional<std::vector<Value>> all = iterate(more, e.operands[1]->loc))
-    items.insert(items.end(), all->begin(), all->end());
-  env().find(callee.operands[0]->name)->value = Value::tuple(std::move(items));
+  std::vector<Value> more{eval(*e.operands[1])};
+  if (!append) {
+    std::optional<std::vector<Value>> all = iterate(more[0], e.operands[1]->loc);
+    more = all ? std::move(*all) : std::vector<Value>();
+  }
+  // Taken out of the name, so that nobody else holds it and it can grow in place.
+  Var *v = env().edit(callee.operands[0]->name);
+  Value grown = std::exchange(v->value, Value::none());
+  for (Value &m : more)
+    grown = std::move(grown).appended(std::move(m));
+  v->value = bounded(std::move(grown), e.loc);
   return true;
 }
 

@@ -149,6 +149,8 @@ Value Evaluator::pythonBuiltin(std::string_view name, const CallArgs &args, Loc 
       return a.value;
     if (!a.keyword.empty())
       return fail(diag::unknownKeyword, a.keywordLoc, name, a.keyword);
+    if (!charge(a.value.summary().weight, loc))
+      return Value::error();
     values.push_back(a.value);
   }
   if (!row)

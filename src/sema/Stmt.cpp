@@ -130,13 +130,13 @@ void Evaluator::execAnnAssign(const Stmt &s) {
     return;
   }
   Value v = eval(*s.value);
-  Var *old = env().find(target.name);
+  const Var *old = env().find(target.name);
   if (old && old->state == Var::State::Live && !old->value.isError()) {
     diag().report(diag::constexprReassigned, target.loc, target.name).note(old->at, "defined here");
     return;
   }
-  if (v.isTensor())
-    v = fail(diag::constexprFromTensor, s.value->loc, target.name, describe(v));
+  // A run-time value stays one: the annotation only says that nothing decays.
+  nameValue(v, target.name);
   env().set(target.name, {v, target.loc, {}, Var::State::Live, true});
 }
 

@@ -130,6 +130,8 @@ Value Evaluator::fstring(const Expr &e) {
       return v;
     if (!v.isConstexpr())
       return fail(diag::fstringRuntime, p.value->loc, describe(v));
+    if (!charge(v.summary().weight, e.loc))
+      return Value::error();
     text += p.debug;
     bool asRepr = p.conversion == 'r' || p.conversion == 'a' || (p.conversion == 0 && !p.debug.empty());
     text += asRepr ? lang::repr(v) : lang::str(v);

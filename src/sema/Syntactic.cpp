@@ -10,14 +10,23 @@ using syntax::ExprKind;
 using syntax::Stmt;
 using syntax::StmtKind;
 
+/// Few names are found faster by looking at each.
+static constexpr size_t fewNames = 16;
+
 bool NameSet::insert(std::string_view n) {
   if (contains(n))
     return false;
   names_.push_back(n);
+  if (names_.size() == fewNames + 1)
+    index_.insert(names_.begin(), names_.end());
+  else if (names_.size() > fewNames)
+    index_.insert(n);
   return true;
 }
 
-bool NameSet::contains(std::string_view n) const { return std::find(names_.begin(), names_.end(), n) != names_.end(); }
+bool NameSet::contains(std::string_view n) const {
+  return index_.empty() ? std::find(names_.begin(), names_.end(), n) != names_.end() : index_.contains(n);
+}
 
 void walk(const Expr &e, const std::function<void(const Expr &)> &fn) {
   fn(e);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace tegula::sema {
@@ -21,6 +22,7 @@ public:
 
 private:
   std::vector<std::string_view> names_;
+  std::unordered_set<std::string_view> index_; // of all names once there are many
 };
 
 /// Names bound by the statements, at any depth: assignments, loop targets, walrus, comprehension variables, imports, `with ... as`.

@@ -152,7 +152,7 @@ private:
       std::string_view name = decoratorName(*d);
       if (name == "jit")
         kind = Function::Kind::Jit;
-      else if (name == "constexpr_function")
+      else if (name == "constexpr_function" || name == "constexpr")
         kind = Function::Kind::Constexpr;
     }
     std::vector<Value> defaults;
@@ -268,6 +268,10 @@ bool isHostImport(const Value &v) {
 }
 
 Value Evaluator::evaluateHost(const Expr &e, const lang::Scope &scope) {
+  // A file's statements share a budget, so that many expensive ones cost no more than one.
+  constexpr uint64_t stepsPerStatement = 64;
+  if (hostSteps_ > options_.maxSteps + stepsPerStatement * ++hostCalls_)
+    return Value::error();
   Frame frame;
   frame.scope = &scope;
   frame.python = frame.moduleLevel = true;
@@ -276,6 +280,7 @@ Value Evaluator::evaluateHost(const Expr &e, const lang::Scope &scope) {
   steps_ = 0;
   aborted_ = false;
   Value v = eval(e);
+  hostSteps_ += steps_;
   return v.isConstexpr() ? v : Value::error();
 }
 

@@ -8,6 +8,8 @@ using lang::Tensor;
 using lang::TupleValue;
 
 void flatten(const Value &v, std::vector<Tensor> &out) {
+  if (v.isConstexpr())
+    return;
   if (v.isTensor())
     out.push_back(v.asTensor());
   else if (v.isTuple())
@@ -27,6 +29,8 @@ std::vector<Tensor> flatten(const Value &v) {
 namespace {
 
 Value rebuildFrom(const Value &v, std::span<ir::Value *const> &tensors) {
+  if (v.isConstexpr())
+    return v;
   if (v.isTensor()) {
     ir::Value *t = tensors.front();
     tensors = tensors.subspan(1);
@@ -39,10 +43,10 @@ Value rebuildFrom(const Value &v, std::span<ir::Value *const> &tensors) {
     return Value::tuple(std::move(items));
   }
   if (v.isRecord()) {
-    RecordValue r{v.record().cls, {}};
+    std::vector<Value> fields;
     for (const Value &i : v.record().fields)
-      r.fields.push_back(rebuildFrom(i, tensors));
-    return Value(std::make_shared<const RecordValue>(std::move(r)));
+      fields.push_back(rebuildFrom(i, tensors));
+    return Value(std::make_shared<const RecordValue>(v.record().cls, std::move(fields)));
   }
   return v;
 }
@@ -61,6 +65,8 @@ bool sameTypes(const std::vector<Value> &a, const std::vector<Value> &b) {
 Value rebuild(const Value &v, std::span<ir::Value *const> tensors) { return rebuildFrom(v, tensors); }
 
 bool sameType(const Value &a, const Value &b) {
+  if (lang::samePayload(a, b))
+    return true;
   if (a.isTensor() && b.isTensor())
     return a.asTensor().dtype == b.asTensor().dtype && a.asTensor().shape() == b.asTensor().shape();
   if (a.isTuple() && b.isTuple())

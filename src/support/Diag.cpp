@@ -6,6 +6,8 @@ namespace tegula {
 namespace {
 
 constexpr unsigned maxErrors = 100;
+// Warnings and remarks beyond are dropped: each new one is compared with all that are there.
+constexpr size_t maxDiagnostics = 1000;
 
 const char *word(Severity s) {
   switch (s) {
@@ -113,7 +115,7 @@ void DiagEngine::emit(Diagnostic d) {
     if (seen.kind == d.kind && seen.loc.file == d.loc.file && seen.loc.begin == d.loc.begin && seen.loc.end == d.loc.end &&
         seen.message() == d.message())
       return;
-  if (d.kind->severity == Severity::Error && ++errors_ > maxErrors) return;
+  if (d.kind->severity == Severity::Error ? ++errors_ > maxErrors : all_.size() >= maxDiagnostics) return;
   for (size_t i = context_.size(); i-- > 0;) d.notes.push_back(context_[i]);
   all_.push_back(std::move(d));
 }

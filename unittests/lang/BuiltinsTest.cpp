@@ -77,7 +77,8 @@ TEST_F(BuiltinsTest, BlockPointers) {
                 {base, Value::tuple({n, n}), Value::tuple({n, num(1)}), list({0, 0}), list({16, 8}), list({1, 0})});
   ASSERT_TRUE(p.isRecord()) << messages();
   EXPECT_EQ(repr(attr(p, "block_shape")), "(16, 8)");
-  EXPECT_EQ(repr(attr(p, "dtype")), "float32");
+  EXPECT_EQ(repr(attr(p, "dtype")), "pointer<float32>");
+  EXPECT_EQ(repr(attr(p, "type")).substr(0, 15), "pointer<float32");
   p = method(p, "advance", {list({0, 8})});
   ops();
   Value x = run("load", {p}, {{"boundary_check", list({0, 1})}, {"padding_option", Value::str("zero")}});

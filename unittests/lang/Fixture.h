@@ -31,7 +31,7 @@ public:
   Value libraryFunction(std::string_view name) override {
     return Value(std::make_shared<const OpaqueValue>(OpaqueValue{std::string(name), 1}));
   }
-  void staticPrint(std::string text) override { printed += text; }
+  void staticPrint(std::string text, Loc) override { printed += text; }
 
   using Keywords = std::vector<std::pair<std::string, Value>>;
   Value callByPosition(const Builtin &b, std::span<const Value> args, const Keywords &keywords, Loc loc) {

@@ -137,6 +137,10 @@ class tensor:
     def zeros(self, dtype: Any) -> Any: ...
     def zeros_like(self) -> Any: ...
 
+def _constexpr_to_value(v: Any) -> Any:
+    'The value itself, as _unwrap_if_constexpr.'
+def _unwrap_if_constexpr(o: Any) -> Any:
+    'The value itself: compile-time objects have no wrapper in kernels.'
 def abs(x: Any) -> Any:
     'Absolute value, elementwise.'
 def add(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
@@ -220,6 +224,8 @@ def full(shape: Any, value: Any, dtype: Any) -> Any:
     'A block of one value.'
 def gather(src: Any, index: Any, axis: Any) -> Any:
     'Elements of `src` at indices along an axis.'
+def get_int_dtype(bitwidth: Any, signed: Any) -> Any:
+    'The integer dtype of that width; int1 for 1 bit.'
 def histogram(input: Any, num_bins: Any, mask: Any = ...) -> Any:
     'How often each of 0 .. num_bins - 1 occurs.'
 def interleave(a: Any, b: Any) -> Any: ...

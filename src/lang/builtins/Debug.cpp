@@ -157,7 +157,7 @@ Value staticPrint(BuiltinCall &call) {
     text += (first ? "" : sep) + str(v);
     first = false;
   }
-  call.ctx.staticPrint(text + end);
+  call.ctx.staticPrint(text + end, call.loc);
   return Value::none();
 }
 

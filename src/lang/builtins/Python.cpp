@@ -77,8 +77,17 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
       {"constexpr", [](const Value &x) { return x.isConstexpr() && !sequenceItems(x); }},
       {"tensor", [](const Value &x) { return x.isTensor(); }},
       {"dtype", [](const Value &x) { return x.isDtype() || x.is<std::shared_ptr<const TypeValue>>(); }},
-      {"pointer_type", [](const Value &x) { return x.isDtype() && x.asDtype().isPtr; }},
-      {"block_type", [](const Value &x) { return x.is<std::shared_ptr<const TypeValue>>(); }},
+      {"pointer_type",
+       [](const Value &x) {
+         using Type = std::shared_ptr<const TypeValue>;
+         return x.isDtype() ? x.asDtype().isPtr : x.is<Type>() && x.get<Type>()->isBlockPtr();
+       }},
+      {"block_type",
+       [](const Value &x) {
+         using Type = std::shared_ptr<const TypeValue>;
+         return x.is<Type>() && x.get<Type>()->isBlock;
+       }},
+      {"constexpr_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "constexpr_type"; }},
       {"tensor_descriptor",
        [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
       {"tensor_descriptor_type",

@@ -6,9 +6,13 @@ namespace tegula::lang {
 
 namespace {
 
+using Type = std::shared_ptr<const TypeValue>;
+
 /// The dtype of the receiver, void for a block type (which is neither int nor float).
 Dtype receiver(BuiltinCall &call) {
   const Value &v = call.args[0];
+  if (v.is<Type>() && v.get<Type>()->isBlockPtr())
+    return v.get<Type>()->dtype;
   return v.isDtype() ? v.asDtype() : Dtype{};
 }
 
@@ -23,7 +27,9 @@ Value isStandardFloating(BuiltinCall &call) {
 }
 Value isPtr(BuiltinCall &call) { return Value::boolean(receiver(call).isPtr); }
 Value isConst(BuiltinCall &call) { return Value::boolean(receiver(call).isPtr && receiver(call).isConst); }
-Value isBlock(BuiltinCall &call) { return Value::boolean(!call.args[0].isDtype()); }
+Value isBlock(BuiltinCall &call) {
+  return Value::boolean(call.args[0].is<Type>() && call.args[0].get<Type>()->isBlock);
+}
 Value isVoid(BuiltinCall &call) { return Value::boolean(call.args[0].isDtype() && receiver(call).isVoid()); }
 
 Value kindOf(BuiltinCall &call) {
@@ -47,6 +53,19 @@ Value makeDtype(BuiltinCall &call) {
   Args a(call, "dtype");
   std::optional<Dtype> d = a.type(0, "name");
   return d ? Value::type(*d) : Value::error();
+}
+
+Value getIntDtype(BuiltinCall &call) {
+  Args a(call, "get_int_dtype");
+  std::optional<int64_t> bits = a.integer(0, "bitwidth");
+  std::optional<bool> isSigned = a.flag(1, "signed");
+  if (!bits || !isSigned)
+    return Value::error();
+  for (Scalar s : {Scalar::Int1, Scalar::Int8, Scalar::Int16, Scalar::Int32, Scalar::Int64, Scalar::UInt8, Scalar::UInt16,
+                   Scalar::UInt32, Scalar::UInt64})
+    if (dtype(s).bits() == *bits && (s == Scalar::Int1 || dtype(s).isSigned() == *isSigned))
+      return Value::type(dtype(s));
+  return a.badArgument(0, "bitwidth", "1, 8, 16, 32 or 64");
 }
 
 Value pointerType(BuiltinCall &call) {
@@ -78,6 +97,9 @@ Value makeConstexpr(BuiltinCall &call) {
   return Args(call, "constexpr").badArgument(0, "value", "known at compile time");
 }
 
+/// Compile-time objects are not wrapped here, so unwrapping one gives itself.
+Value unwrapped(BuiltinCall &call) { return call.args[0]; }
+
 Value makeTuple(BuiltinCall &call) {
   if (const auto *items = sequenceItems(call.args[0]))
     return Value::tuple(*items);
@@ -91,6 +113,9 @@ constexpr Builtin rows[] = {
     {"block_type", "element_ty, shape", blockType, 0, "The type of blocks of that element type and shape."},
     {"constexpr", "value", makeConstexpr, 0, "The value itself, which must be known at compile time."},
     {"tuple", "args=()", makeTuple, 0, "A tuple of the items of `args`."},
+    {"get_int_dtype", "bitwidth, signed", getIntDtype, 0, "The integer dtype of that width; int1 for 1 bit."},
+    {"_unwrap_if_constexpr", "o", unwrapped, 0, "The value itself: compile-time objects have no wrapper in kernels."},
+    {"_constexpr_to_value", "v", unwrapped, 0, "The value itself, as _unwrap_if_constexpr."},
     {"dtype.is_fp8", "self", isKind<&Dtype::isFp8>, 0, "True for every 8-bit float type."},
     {"dtype.is_fp8e5", "self", isScalar<Scalar::Fp8e5>, 0, "True for float8e5."},
     {"dtype.is_fp8e4nv", "self", isScalar<Scalar::Fp8e4nv>, 0, "True for float8e4nv."},
