@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define TEGULA_SIM_ABI_VERSION 2
+#define TEGULA_SIM_ABI_VERSION 3
 
 typedef struct TegulaSimThread TegulaSimThread;
 
@@ -139,8 +139,8 @@ void tegula_sim_griddep(TegulaSimThread *t, int32_t site, int32_t what);
  * print site, row-major element number `index`, raw bits. */
 void tegula_sim_assert_fail(TegulaSimThread *t, int32_t site);
 void tegula_sim_print(TegulaSimThread *t, int32_t site, int32_t operand, int64_t index, uint64_t bits);
-/* Called at loop back edges: lets other fibers run now and then (spin locks) and sees cancellation. */
-void tegula_sim_backedge(TegulaSimThread *t);
+/* Called at loop back edges: lets other fibers run now and then (spin locks), sees cancellation, and that nothing moves any more. */
+void tegula_sim_backedge(TegulaSimThread *t, int32_t site);
 
 #ifdef __cplusplus
 }

@@ -94,6 +94,7 @@ struct SimExecutable final : Executable {
     c.clusterCtas = info.gpu.clusterCtas;
     c.sharedBytes = info.gpu.sharedBytes;
     c.cancel = &word.word();
+    c.hangNs = call.hangNs;
     c.hostThreads = call.threads;
     c.stacks = stacks.get();
     std::vector<sim::Extent> extents;
@@ -113,7 +114,14 @@ struct SimExecutable final : Executable {
         call.hooks->print(printElement(info.sites[site], operand, pid, index, bits));
     };
     sim::Report report = run(c, *call.hooks, word);
+    if (report.fault.kind == sim::FaultKind::Hang) return hungStatus(report, call, outcome);
     return report.fault ? statusOf(report.fault, info, call.extents, device, outcome) : Status::ok();
+  }
+
+  Status hungStatus(const sim::Report &report, const LaunchCall &call, LaunchOutcome &outcome) const {
+    std::vector<HungProgram> programs;
+    for (const sim::Unfinished &u : report.unfinished) programs.push_back({u.site, {u.pid[0], u.pid[1], u.pid[2]}});
+    return hangStatus(info, call.hangNs, programs, static_cast<int64_t>(report.notStarted), " on " + device, outcome);
   }
 
   /// On a worker while this thread asks for interruption, if there is anyone to ask.

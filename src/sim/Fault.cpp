@@ -24,6 +24,7 @@ static const char *const faultNames[] = {"no fault",
                                          "deadlock",
                                          "register pool",
                                          "bad instruction",
+                                         "hang",
                                          "stack overflow",
                                          "cancelled"};
 

@@ -90,6 +90,18 @@ struct Worker {
     to.switches += from.switches;
   }
 
+  static Unfinished unfinished(const Cluster &c) {
+    Unfinished u;
+    std::copy_n(c.index, 3, u.pid);
+    // Those that wait for others are not what holds the program up.
+    for (const Thread &t : c.threads)
+      if (t.loopSite >= 0 && (t.wait.kind == Wait::Running || t.wait.kind == Wait::Ready)) {
+        u.site = t.loopSite;
+        break;
+      }
+    return u;
+  }
+
   /// Runs one cluster after the other. One that spins at back edges may wait for a cluster that is not running: the
   /// next one then gets a turn, or a new one is started.
   void run() {
@@ -99,6 +111,8 @@ struct Worker {
       if (turn == Turn::Stopped)
         break;
       if (turn == Turn::Finished) {
+        if (launch.config.hangNs)
+          launch.lastFinish.store(steadyNs(), std::memory_order_relaxed);
         finish(c);
         spare.push_back(std::move(resident.front()));
         resident.pop_front();
@@ -113,6 +127,8 @@ struct Worker {
       finish(*c);
     std::lock_guard lock(launch.mutex);
     add(launch.report.counters, counters);
+    for (auto &c : resident)
+      launch.report.unfinished.push_back(unfinished(*c));
   }
 };
 
@@ -153,6 +169,7 @@ Report launch(const LaunchConfig &config) {
   }
   state.buffers = unionOf(config.buffers);
   state.clusters = uint64_t(config.grid[0]) * uint64_t(config.grid[1]) * uint64_t(config.grid[2]);
+  state.lastFinish = steadyNs();
   auto workers = unsigned(std::clamp<uint64_t>(config.hostThreads, 1, state.clusters));
   unsigned maxResident = std::max(1u, (residentCtas / config.clusterCtas + workers - 1) / workers);
   std::deque<Worker> all;
@@ -169,6 +186,10 @@ Report launch(const LaunchConfig &config) {
   for (pthread_t thread : threads)
     pthread_join(thread, nullptr);
   all.clear(); // clusters give their stacks back
+  state.report.notStarted = state.clusters - std::min<uint64_t>(state.nextCluster, state.clusters);
+  std::sort(state.report.unfinished.begin(), state.report.unfinished.end(), [](const Unfinished &a, const Unfinished &b) {
+    return std::lexicographical_compare(std::rbegin(a.pid), std::rend(a.pid), std::rbegin(b.pid), std::rend(b.pid));
+  });
   return std::move(state.report);
 }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tegula::sim {
 
@@ -52,6 +53,7 @@ enum class FaultKind : uint8_t {
   Deadlock,
   Registers,      // setmaxnreg beyond what the CTA has
   BadInstruction, // operands that the assembler or the hardware would refuse
+  Hang,           // no program has finished for LaunchConfig::hangNs
   StackOverflow,  // a GPU thread used more than LaunchConfig::stackBytes of local memory (only where it can be told)
   Cancelled
 };
@@ -134,15 +136,25 @@ struct LaunchConfig {
   bool countBanks = false;         // fill Counters::banks (slower)
   PrintFn print;
   const std::atomic<int32_t> *cancel = nullptr; // polled; nonzero ends the launch (FaultKind::Cancelled)
+  uint64_t hangNs = 0; // ends the launch if no program finishes for so long and threads go round in loops (FaultKind::Hang); 0: never
   unsigned hostThreads = 1;
   uint32_t stackBytes = 256 * 1024; // local memory of a GPU thread
   StackPool *stacks = nullptr;      // see StackPool; null: stacks of this launch alone
   unsigned registersPerThread = 0;  // at launch, for setmaxnreg; 0: the most that fit one CTA per SM
 };
 
+/// A program that was under way when a launch was ended, and the loop that one of its threads was in (-1: in none).
+struct Unfinished {
+  int32_t pid[3] = {0, 0, 0};
+  int32_t site = -1;
+};
+
 struct Report {
   Fault fault; // the first one
   Counters counters;
+  // FaultKind::Hang: by program, the first axis fastest; and how many had not begun.
+  std::vector<Unfinished> unfinished;
+  uint64_t notStarted = 0;
 };
 
 /// Runs the whole grid. Thread-safe.

@@ -3,6 +3,7 @@
 #include "sim/AsyncState.h"
 #include "sim/StackPool.h"
 #include "sim/State.h"
+#include <chrono>
 
 namespace tegula::sim {
 
@@ -129,7 +130,7 @@ bool startCluster(Cluster &c, LaunchState &launch, uint64_t linear) {
   nothing->refs = c.live;
   for (Thread &t : c.threads) {
     t.clock = nothing;
-    t.fenced = t.ordered = 0, t.budget = backedgeBudget, t.clusterArrived = false;
+    t.fenced = t.ordered = 0, t.budget = backedgeBudget, t.loopSite = -1, t.clusterArrived = false;
     t.clusterPhase = t.clusterCompleted = t.clusterWaited = 0, t.lastBuffer = {};
     t.async.reset();
     // Equal frames start at different cache sets.
@@ -163,12 +164,24 @@ Turn runCluster(Cluster &c) {
   }
 }
 
+int64_t steadyNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Has no cluster finished for too long? Asked for now and then, as it takes a look at the clock.
+static bool hangs(Cluster &c) {
+  uint64_t limit = c.launch->config.hangNs;
+  return limit && ++c.yields % 64 == 0 && uint64_t(steadyNs() - c.launch->lastFinish.load(std::memory_order_relaxed)) > limit;
+}
+
 static void yieldAtBackedge(Thread *t) {
   Cluster &c = *t->cluster;
   t->budget = backedgeBudget;
   const std::atomic<int32_t> *cancel = c.launch->config.cancel;
   if (cancel && cancel->load(std::memory_order_relaxed))
     fail(t, FaultKind::Cancelled, -1, -1, "stopped");
+  if (hangs(c))
+    fail(t, FaultKind::Hang, t->loopSite, -1, "goes round in a loop and no program finishes");
   if (++c.spins > (c.polls ? pollRounds : spinRounds) * c.live)
     c.rotate = true;
   c.pushReady(t);
@@ -177,7 +190,8 @@ static void yieldAtBackedge(Thread *t) {
 
 } // namespace tegula::sim
 
-void tegula_sim_backedge(TegulaSimThread *t) {
+void tegula_sim_backedge(TegulaSimThread *t, int32_t site) {
+  t->loopSite = site;
   if (--t->budget == 0)
     tegula::sim::yieldAtBackedge(t);
 }

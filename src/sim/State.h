@@ -55,6 +55,7 @@ struct TegulaSimThread {
   uint32_t fenced = 0;  // own generic writes up to this stamp are visible to the asynchronous proxy
   uint32_t ordered = 0; // what it did up to this stamp is before its last memory fence
   uint32_t budget = 0;  // back edges left before others get a turn
+  int32_t loopSite = -1; // of the last back edge
   // Cluster barrier: phases this thread has arrived at, seen completed and waited for.
   bool clusterArrived = false;
   uint32_t clusterPhase = 0, clusterCompleted = 0, clusterWaited = 0;
@@ -156,6 +157,7 @@ struct Cluster {
   bool rotate = false;  // give other clusters of this host thread a turn
   bool polls = false;   // a global atomic with a result since then
   uint32_t spins = 0;   // yields at back edges since the last turn
+  uint32_t yields = 0;  // all of them
   uint32_t ticks = 0;   // what the clock register reads
   Counters counters;
   std::vector<uint32_t> scratch;                      // of wgmma
@@ -185,6 +187,7 @@ struct LaunchState {
   std::vector<Extent> buffers; // sorted
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> nextCluster{0};
+  std::atomic<int64_t> lastFinish{0}; // when the launch began or a cluster finished, steady clock in nanoseconds; with hangNs only
   uint64_t clusters = 0;
   std::mutex mutex; // guards report and printing
   Report report;
@@ -211,6 +214,9 @@ void clusterBarrierAfterExit(Thread *t);
 void fenceMbarrierInit(Thread *t);
 /// No mbarriers, no copies (AsyncState.cpp).
 void resetAsync(Cta &cta);
+
+/// Nanoseconds of a clock that never goes back.
+int64_t steadyNs();
 
 // Fault.cpp
 /// Records a fault of the launch and leaves the running thread for good. Takes C strings only: nothing on an abandoned

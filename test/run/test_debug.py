@@ -307,3 +307,20 @@ def test_messages_of_clusters(dev, ctas, capfd):
         assert_same(out, x)
     with pytest.raises(Exception, match="too large"):
         dev(messages, (1,), x + 4, out, 8, False, num_ctas=ctas, debug=True)
+
+
+@tegula.jit
+def wait_for_ever(lock, out):
+    tl.store(out + tl.program_id(0), 1)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+
+
+@pytest.mark.section("5 control flow")
+def test_a_lock_that_nobody_releases_is_an_error_on_the_simulator():
+    lock, out = np.ones(1, np.int32), np.zeros(2, np.int32)
+    with pytest.raises(tegula.DeviceError) as e:
+        wait_for_ever[(2,)](lock, out, device="sim", hang_s=0.2)
+    line = wait_for_ever.fn.__code__.co_firstlineno + 3
+    assert f"test_debug.py:{line}:" in str(e.value)
+    assert "`wait_for_ever` made no progress for 0.2 s; program (" in str(e.value) and "on sim" in str(e.value)

@@ -604,3 +604,15 @@ def test_many_elements_by_a_combine_function_that_returns_early(dev):
     dev(reduce_by_return, (1, ), x, out, 128, 8, num_warps=1)
     rows = x.reshape(128, 8)
     assert_same(out, rows.max(1) * 8 + rows.argmax(1).astype(np.int32))
+
+
+@tegula.jit
+def sum_of_range(out, N: tl.constexpr):
+    tl.store(out, tl.sum(tl.arange(0, N)))
+
+
+def test_sum_of_a_large_range(dev):
+    """Thousands of elements in each thread of a GPU: chains of integer sums that instruction selection must not work through again and again."""
+    out = np.zeros(1, np.int32)
+    dev(sum_of_range, (1,), out, 2**18)
+    assert out[0] == np.arange(2**18, dtype=np.int32).sum(dtype=np.int32)

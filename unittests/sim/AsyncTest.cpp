@@ -34,7 +34,7 @@ TEST(CpAsync, OthersNeedABarrierToo) {
           tegula_sim_cp_async_commit(t, 12);
           tegula_sim_cp_async_wait(t, 13, 0);
           for (int i = 0; i < 20; ++i)
-            tegula_sim_backedge(t);
+            tegula_sim_backedge(t, -1);
           if (right)
             sync(t, 32);
           load<int32_t>(t, uint32_t(tid(t) ^ 1) * 4, 15);
@@ -233,7 +233,7 @@ TEST(Clusters, AccessToACtaThatEnded) {
           tegula_sim_cluster_wait(t, 13);
           int32_t v;
           for (int i = 0; i < 40 && ctaRank(t) == 1; ++i)
-            tegula_sim_backedge(t);
+            tegula_sim_backedge(t, -1);
           if (ctaRank(t) == 1)
             tegula_sim_ld_shared(t, 14, uint32_t(tid(t)) * 4 + sharedBase, 4, 1, &v);
           if (right)
@@ -268,7 +268,7 @@ TEST(Clusters, LeavesBeforeOthersAreDone) {
             }
             if (ctaRank(t) == 0) // later, here
               for (int i = 0; i < 100; ++i)
-                tegula_sim_backedge(t);
+                tegula_sim_backedge(t, -1);
             if (right) {
               tegula_sim_cluster_arrive(t, 15, access == 0);
               tegula_sim_cluster_wait(t, 16);
@@ -300,7 +300,7 @@ TEST(Registers, Pool) {
         [](T t, bool right) {
           if (tid(t) < 128) {
             for (int i = 0; i < 50; ++i)
-              tegula_sim_backedge(t);
+              tegula_sim_backedge(t, -1);
             tegula_sim_setmaxnreg(t, 1, right ? 24 : 96, 0);
           } else {
             tegula_sim_setmaxnreg(t, 2, 240, 1);

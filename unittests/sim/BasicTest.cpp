@@ -69,7 +69,7 @@ TEST(Machine, SharedMemoryAcrossBarriers) {
           sync(t);
           v += load<int32_t>(t, uint32_t((tid(t) + (1 << i)) % 128) * 4);
           sync(t);
-          tegula_sim_backedge(t);
+          tegula_sim_backedge(t, -1);
         }
         storeGlobal(t, *static_cast<int32_t *const *>(args) + tid(t), v);
       },
@@ -155,7 +155,7 @@ TEST(Machine, SpinningAcrossProgramsMakesProgress) {
             sync(t, 64);
             now = load<int32_t>(t, 0);
             sync(t, 64);
-            tegula_sim_backedge(t);
+            tegula_sim_backedge(t, -1);
           }
           int32_t one = 1;
           if (tid(t) == 0) {
@@ -165,6 +165,36 @@ TEST(Machine, SpinningAcrossProgramsMakesProgress) {
         },
         &p));
     EXPECT_EQ(words[1], 40);
+  }
+}
+
+TEST(Machine, EndsALaunchThatMakesNoProgress) {
+  // Programs wait for a number that nobody writes, on one host thread and on several. How many have begun by the end depends on the host.
+  for (unsigned hosts : {1u, 3u}) {
+    std::vector<int32_t> number{0};
+    Kernel run(64);
+    run.buffer(number).programs(3);
+    run.config.hostThreads = hosts;
+    run.config.hangNs = 200'000'000;
+    const int32_t *p = number.data();
+    Report r = run(
+        [](T t, const void *args) {
+          if (tid(t) == 0)
+            while (loadGlobal(t, *static_cast<const int32_t *const *>(args)) == 0)
+              tegula_sim_backedge(t, 9);
+          sync(t, 64);
+        },
+        &p);
+    expectFault(r, FaultKind::Hang, {"no program finishes"});
+    EXPECT_EQ(r.fault.site, 9);
+    EXPECT_EQ(r.unfinished.size() + r.notStarted, 3u);
+    ASSERT_FALSE(r.unfinished.empty());
+    for (size_t i = 0; i < r.unfinished.size(); ++i) {
+      if (r.unfinished[i].pid[0] == r.fault.pid[0])
+        EXPECT_EQ(r.unfinished[i].site, 9);
+      if (i)
+        EXPECT_LT(r.unfinished[i - 1].pid[0], r.unfinished[i].pid[0]);
+    }
   }
 }
 
@@ -194,7 +224,7 @@ TEST(Machine, Cancels) {
   run.config.cancel = &cancel;
   expectFault(run([](T t, const void *) {
                 while (true)
-                  tegula_sim_backedge(t);
+                  tegula_sim_backedge(t, -1);
               }),
               FaultKind::Cancelled, {});
 }

@@ -94,7 +94,7 @@ TEST(Race, NamedBarrierOrdersItsThreadsOnly) {
             sync(t, 64, 3);
           tegula_sim_bar_sync(t, 5, 1 + group, 64);
           for (int i = 0; i < 20; ++i)
-            tegula_sim_backedge(t);
+            tegula_sim_backedge(t, -1);
           uint32_t other = right ? uint32_t(group * 64 + (tid(t) + 1) % 64) : uint32_t(tid(t) + 64) % 128;
           load<int32_t>(t, other * 4, 12);
         },
@@ -180,7 +180,7 @@ TEST(Race, SharedAtomicsWithReleaseAndAcquireOrder) {
           } else if (tid(t) == 0) {
             while (!seen) {
               tegula_sim_atom(t, 14, 1, smem(t, 0), TEGULA_SIM_I32, 1, TEGULA_ATOM_ADD, 1, 0, 1, &zero, &seen);
-              tegula_sim_backedge(t);
+              tegula_sim_backedge(t, -1);
             }
             load<int32_t>(t, 4, 15);
           }

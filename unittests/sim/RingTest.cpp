@@ -50,7 +50,7 @@ void ringKernel(T t, const void *args) {
       tegula_sim_tma_load(t, 22, smem(t, uint32_t(s) * stageBytes), address(p.mapA), 2, coord, full(s), 0, 1);
       tegula_sim_tma_load(t, 23, smem(t, uint32_t(s) * stageBytes + tileBytes), address(p.mapB), 2, coord, full(s), 0,
                           1);
-      tegula_sim_backedge(t);
+      tegula_sim_backedge(t, -1);
     }
     return;
   }
@@ -72,7 +72,7 @@ void ringKernel(T t, const void *args) {
     bool release = p.bug == EarlyRelease || i > 0;
     if (tid(t) == 0 && release && p.bug != NoEmptyArrive)
       tegula_sim_mbar_arrive(t, 35, empty(freed), 1, 1);
-    tegula_sim_backedge(t);
+    tegula_sim_backedge(t, -1);
   }
   if (p.bug != NoWgmmaWait)
     tegula_sim_wgmma_wait(t, 36, 0, d, 32);

@@ -37,7 +37,7 @@ void produce(T t, const Problem &p) {
     tegula_sim_tma_load(t, 22, at.stage(s), address(p.a), 2, aAt, at.full(s), 0, 1);
     tegula_sim_tma_load(t, 23, at.stage(s) + aBytes + uint32_t(rank) * bBytes / 2, address(p.b), 2, bAt, at.full(s), 3,
                         1);
-    tegula_sim_backedge(t);
+    tegula_sim_backedge(t, -1);
   }
 }
 
@@ -96,7 +96,7 @@ void consume(T t, const Problem &p, int group) {
       tegula_sim_wgmma_wait(t, 33, 1, d, 64);
       if (k)
         free(i - 1);
-      tegula_sim_backedge(t);
+      tegula_sim_backedge(t, -1);
     }
     tegula_sim_wgmma_wait(t, 33, 0, d, 64);
     free(tile * steps + steps - 1);

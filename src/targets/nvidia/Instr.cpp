@@ -8,6 +8,7 @@
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Ptx.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include <cstddef>
@@ -209,6 +210,16 @@ V Instr::opaque(V x) {
   return p.emit(std::string("mov.b") + (x->getType()->isIntegerTy(64) ? "64" : "32") + " $0, " + p.in(x) + ";")[0];
 }
 
+V Instr::unknown(V x) {
+  llvm::Type *t = x->getType();
+  if (!t->isIntegerTy(32) && !t->isIntegerTy(64))
+    return x;
+  if (!sim())
+    return opaque(x);
+  auto *type = llvm::FunctionType::get(t, {t}, false);
+  return b.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {x});
+}
+
 // ---- debugging
 
 void Instr::assertFail(V record) {
@@ -272,9 +283,8 @@ V Instr::globalTimer() {
 }
 
 void Instr::backEdge() {
-  if (!sim())
-    return;
-  b.CreateCall(simFunction(b, "tegula_sim_backedge", b.getVoidTy(), {simThread_}), {simThread_});
+  if (sim())
+    simCall("tegula_sim_backedge", b.getVoidTy(), {});
 }
 
 } // namespace tegula::nvidia

@@ -80,7 +80,7 @@ public:
   void clusterArrive(bool relaxed);
   void clusterWait();
   /// Generic accesses before it come before asynchronous-proxy ones after it; of shared memory only, or of all memory.
-  void fenceProxyAsync(bool allMemory = false);
+  void fenceProxyAsync(bool allMemory = false); // nothing before sm_90, which has no asynchronous proxy
   void fenceMbarrierInit();
   void memoryFence(Scope scope);
 
@@ -156,6 +156,8 @@ public:
 
   /// The same i32 or i64, of which LLVM knows nothing, so that it makes no other arithmetic of what is computed from it.
   V opaque(V x);
+  /// The same on the simulator too; only integers of 32 and 64 bits, others stay as they are.
+  V unknown(V x);
 
   // Debugging. Bits of one element, zero-extended to i64.
   /// Fills the launch record (GpuAbi.h) and traps; does not return, though the builder's block stays open.

@@ -142,6 +142,7 @@ void Lowering::forLoop(const Op &op) {
     otherIterations();
   memory_.unknownBefore();
   block(body);
+  in_->setSite(siteOf(op));
   in_->backEdge();
   V next = reverse ? b_.CreateSub(index, step) : b_.CreateAdd(index, step);
   index->addIncoming(next, b_.GetInsertBlock());
@@ -189,6 +190,7 @@ void Lowering::whileLoop(const Op &op) {
   block(body);
   if (!ok_)
     return;
+  in_->setSite(siteOf(op));
   in_->backEdge();
   incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   b_.CreateBr(header);

@@ -492,7 +492,7 @@ void otherCases(std::vector<Case> &c) {
                {"trap;", "atom.relaxed.sys.global.exch.b32", "fence.acq_rel.sys;", "st.volatile"},
                {"call void @tegula_sim_assert_fail(ptr %0, i32 7)"},
                [](K &k) { k.i.assertFail(k.data); }});
-  c.push_back({"loop", 80, {}, {"@tegula_sim_backedge(ptr %0)"}, [](K &k) { k.i.backEdge(); }});
+  c.push_back({"loop", 80, {}, {"@tegula_sim_backedge(ptr %0, i32 7)"}, [](K &k) { k.i.backEdge(); }});
 }
 
 void printCases(std::vector<Case> &c) {
