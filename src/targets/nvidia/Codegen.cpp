@@ -2,6 +2,7 @@
 #include "targets/nvidia/Codegen.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/Pipeline.h"
+#include "targets/nvidia/Reorder.h"
 
 namespace tegula::nvidia {
 namespace {
@@ -85,6 +86,10 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+  // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter.
+  constexpr size_t most = 2500;
+  for (llvm::Function &f : m)
+    orderByNeed(f, most);
 }
 
 std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitAssemblyText(m, tm); }

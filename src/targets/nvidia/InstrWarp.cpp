@@ -126,6 +126,8 @@ void Instr::clusterWait() {
 // ---- fences
 
 void Instr::fenceProxyAsync(bool allMemory) {
+  if (target.sm < 90)
+    return;
   effect({.text = allMemory ? "fence.proxy.async;" : "fence.proxy.async.shared::cta;",
           .args = {},
           .simName = "tegula_sim_fence_proxy_async",

@@ -1,0 +1,35 @@
+"""The text of a dot by multiply-adds does not grow with its contraction: the assembler's time goes with it."""
+import re
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def matmul(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), ACC)
+    for i in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + k[None, :] + i)
+        y = tl.load(b + (k[:, None] + i) * N + n[None, :])
+        acc = tl.dot(x, y, acc, input_precision="ieee", out_dtype=ACC)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+def products(t, tile, warps, target):
+    """Multiply-adds in the PTX."""
+    bm, bn, bk = tile
+    a, b, c = np.zeros((bm, bk), t), np.zeros((bk, bn), t), np.zeros((bm, bn), t)
+    kernel = matmul.warmup(a, b, c, bn, bk, bm, bn, bk, tl.float64 if t == np.float64 else tl.float32, grid=(1,), device="sim", num_warps=warps)
+    ptx = kernel.compile_for(target).stage("ptx")
+    return len(re.findall(r"\bfma\.rn\.f", ptx if isinstance(ptx, str) else ptx.decode()))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("t, tile, warps", [(np.float32, (128, 256), 8), (np.float32, (64, 64), 4), (np.float64, (64, 64), 4)])
+def test_contraction_is_a_loop(t, tile, warps, target):
+    counts = {depth: products(t, (*tile, depth), warps, target) for depth in (32, 64)}
+    sums = tile[0] * tile[1] // (32 * warps)
+    assert counts[32] == counts[64] and sums <= counts[32] <= 1024 and counts[32] % sums == 0
