@@ -71,6 +71,7 @@ private:
   std::string out_;
   std::unordered_map<const Value *, std::string> names_;
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, unsigned> suffixes_; // last number given to a name
   unsigned next_ = 0;
 };
 
@@ -84,8 +85,13 @@ std::string Printer::freshName(std::string_view wanted) {
     return n;
   }
   std::string n = base;
-  for (unsigned i = 1; !taken_.insert(n).second; ++i)
-    n = base + "." + std::to_string(i);
+  if (taken_.insert(n).second)
+    return n;
+  // The numbers up to the last one given are taken: the search goes on there.
+  unsigned &last = suffixes_[base];
+  do
+    n = base + "." + std::to_string(++last);
+  while (!taken_.insert(n).second);
   return n;
 }
 
@@ -181,6 +187,7 @@ void Printer::op(const Op &op, unsigned indent) {
 void Printer::function(const Function &f) {
   names_.clear();
   taken_.clear();
+  suffixes_.clear();
   next_ = 0;
   out_ += f.isKernel ? "kernel " : "func ";
   if (f.noinline_)
