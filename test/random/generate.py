@@ -46,6 +46,9 @@ class Generator(Expressions, Accesses):
         self.scope, self.uses, self.names, self.work = {"n": Type("int32")}, {"n": 1}, 0, []
         self.kernel_level, self.depth, self.pointers = True, 0, []
         self.options = {"num_warps": self.pick((1, 2, 4, 4, 4, 8)), "num_stages": self.pick((1, 2, 3, 4))}
+        if any(Type("int1", s).numel >= 2048 for s in self.shapes):
+            # Hundreds of registers a thread take LLVM seconds.
+            self.options["num_warps"] = max(4, self.options["num_warps"])
         if "cluster" in self.features and self.chance(0.3):
             self.options["num_ctas"] = 2
 

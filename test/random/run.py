@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import sys
+import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,8 +154,18 @@ def available(device):
     return None
 
 
+def cpu_seconds(pid):
+    """Processor time of a process so far; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0
+
+
 class Worker:
-    """A child that checks programs; started again after it died, hung for `timeout` seconds, or served `life` requests.
+    """A child that checks programs; started again after it died, hung, or served `life` requests. It hangs if an answer
+    takes `timeout` seconds of its processor time (on a busy machine that is long), or ten times as long by the clock.
     target: the instruction set of cpu (TEGULA_CPU_TARGET)."""
 
     def __init__(self, timeout=60, life=2000, log=os.devnull, target=""):
@@ -186,7 +197,7 @@ class Worker:
         try:
             self.pipe.send(request)
             while True:
-                if not self.pipe.poll(self.timeout):
+                if not self.answered():
                     self.stop()
                     return Failure("hang", f"no answer for {self.timeout} s"), device
                 what, value = self.pipe.recv()
@@ -198,6 +209,14 @@ class Worker:
             code = self.process.exitcode
             self.stop()
             return Failure("crash", f"the process ended with {code}"), device
+
+    def answered(self):
+        """Waits for a message; whether one came in time."""
+        used, end = cpu_seconds(self.process.pid), time.monotonic() + 10 * self.timeout
+        while not self.pipe.poll(min(1.0, self.timeout)):
+            if cpu_seconds(self.process.pid) - used > self.timeout or time.monotonic() > end:
+                return False
+        return True
 
     def seed(self, seed, devices, without=()):
         """device -> None, Failure or a text (skipped), for the program of a seed."""

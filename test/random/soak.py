@@ -219,7 +219,7 @@ def main():
     a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2)))
     a.add_argument("--seconds", type=float, default=0, help="stop after so long (0: never)")
     a.add_argument("--out", help="JSON file with the findings and how far it came")
-    a.add_argument("--timeout", type=float, default=60, help="seconds after which a program hangs")
+    a.add_argument("--timeout", type=float, default=60, help="seconds of processor time after which a program hangs")
     a.add_argument("--shrink", type=int, default=12, help="shrink so many failures of one signature")
     a.add_argument("--shrink-seconds", type=float, default=60)
     a.add_argument("--without", default="", help="features of generate.py to leave out, with commas")
