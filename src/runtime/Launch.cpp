@@ -44,7 +44,7 @@ struct State final : RangeTask, TurnWork {
   std::atomic<uint64_t> busyNs{0};
   const std::thread::id caller = std::this_thread::get_id();
   uint64_t polledAt = 0; // the caller's own
-  // Programs one at a time: kernels that wait, and all if there is a watchdog.
+  // Programs one at a time in kernels that wait, in small pieces if there is a watchdog.
   std::atomic<int64_t> next{0}, over{0};
   std::atomic<int64_t> started{0}, inFlight{0};
   std::atomic<bool> refused{false};
@@ -54,6 +54,7 @@ struct State final : RangeTask, TurnWork {
   std::atomic<bool> hung{false};
   std::mutex hungMutex;
   std::vector<HungProgram> hungPrograms;
+  static thread_local int64_t pieceEnd; // of the programs that the thread runs
 
   State(const LaunchRequest &r, CancelTable &table, LaunchHooks &h, LaunchOutcome &o)
       : request(r), hooks(h), outcome(o), cancel(table) {
@@ -88,6 +89,9 @@ struct State final : RangeTask, TurnWork {
     if (!s.hung) return;
     std::lock_guard lock(s.hungMutex);
     s.hungPrograms.push_back({site, {x, y, z}});
+    // Those after it in its piece were not started. Programs that take turns are pieces of one.
+    int64_t linear = x + s.record.grid[0] * (y + int64_t(s.record.grid[1]) * z);
+    if (!s.request.kernel->info().waits) s.started.fetch_sub(pieceEnd - linear - 1, std::memory_order_relaxed);
   }
 
   bool run(int64_t begin, int64_t end) override {
@@ -113,13 +117,17 @@ struct State final : RangeTask, TurnWork {
       note(request.kernel->entry()(request.args, &record, begin, end, scratch.data()));
       return;
     }
-    while (begin < end && runProgram(begin, scratch.data())) ++begin;
+    // Small enough for the watchdog to see that they move.
+    constexpr int64_t piece = 16;
+    for (; begin < end; begin += piece)
+      if (!runPrograms(begin, std::min(end, begin + piece), scratch.data())) return;
   }
 
-  bool runProgram(int64_t program, void *scratch) {
-    started.fetch_add(1, std::memory_order_relaxed);
-    bool good = note(request.kernel->entry()(request.args, &record, program, program + 1, scratch));
-    over.fetch_add(1, std::memory_order_relaxed);
+  bool runPrograms(int64_t begin, int64_t end, void *scratch) {
+    started.fetch_add(end - begin, std::memory_order_relaxed);
+    pieceEnd = end;
+    bool good = note(request.kernel->entry()(request.args, &record, begin, end, scratch));
+    over.fetch_add(end - begin, std::memory_order_relaxed);
     moved.fetch_add(1, std::memory_order_relaxed);
     return good;
   }
@@ -139,7 +147,7 @@ struct State final : RangeTask, TurnWork {
   bool runOne(void *scratch) override {
     int64_t program = next.fetch_add(1, std::memory_order_relaxed);
     if (program >= request.programs) return false;
-    return stopped() ? note(TEGULA_FAULT_CANCELLED) : runProgram(program, scratch);
+    return stopped() ? note(TEGULA_FAULT_CANCELLED) : runPrograms(program, program + 1, scratch);
   }
   bool pending() const override { return !stopped() && next.load(std::memory_order_relaxed) < request.programs; }
   bool stopped() const override { return cancel.word().load(std::memory_order_relaxed) != 0; }
@@ -212,6 +220,7 @@ struct State final : RangeTask, TurnWork {
     return Status::ok();
   }
 };
+thread_local int64_t State::pieceEnd = 0;
 } // namespace
 
 Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cancelTable, LaunchHooks &hooks,
