@@ -450,3 +450,34 @@ def test_all_threads_load_what_one_thread_stores_through_one_pointer(dev, kernel
     out = np.zeros(expected.size, np.int32)
     dev(kernel, (1, ), np.arange(n, dtype=np.int32), out)
     assert_same(out, expected.astype(np.int32))
+
+
+@tegula.jit
+def masked_one_place(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + (i[:, None] * 0 + i[None, :] * 0), mask=i[:, None] + tl.zeros([1, N], tl.int32) < n, other=0)
+    tl.store(out + i[:, None] * N + i[None, :], tl.trans(v))
+
+
+@tegula.jit
+def masked_and_transposed(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    v = tl.load(x + at, mask=i[:, None] + tl.zeros([1, N], tl.int32) < n, other=-1)
+    tl.store(out + at, tl.trans(v) * 1000 + v, mask=tl.trans(at) < n * N + 3)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 8, 15, 16])
+def test_masks_belong_to_the_positions_before_a_transposition(dev, n):
+    """A square tile has the shape of its transposition: rows that are inside say nothing of the columns."""
+    N = 16
+    x = np.arange(1, N * N + 1, dtype=np.int32)
+    inside = (np.arange(N)[:, None] < n) & np.ones((N, N), bool)
+    out = np.zeros((N, N), np.int32)
+    dev(masked_one_place, (1,), x, out, n, N)
+    assert_same(out, np.where(inside, 1, 0).T.astype(np.int32))
+    v = np.where(inside, x.reshape(N, N), -1)
+    out = np.zeros((N, N), np.int32)
+    dev(masked_and_transposed, (1,), x, out, n, N)
+    at = np.arange(N * N).reshape(N, N)
+    assert_same(out, np.where(at.T < n * N + 3, v.T * 1000 + v, 0).astype(np.int32))

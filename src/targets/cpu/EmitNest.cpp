@@ -366,9 +366,9 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   }
 }
 
-// Masks of the loads and stores that a root reaches through virtual values.
-void FunctionEmitter::masksOf(const ir::Value *v, std::set<const ir::Value *> &seen,
-                              llvm::SmallVectorImpl<const ir::Value *> &out) {
+// Masks of the loads that `v`, needed at `at`, reaches through virtual values, each with the position at which it is needed. A value that is
+// needed at several positions is followed at the first one only.
+void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out) {
   if (!v->def || !v->type.isTensor() || !seen.insert(v).second || seen.size() > 300)
     return;
   const Op &op = *v->def;
@@ -378,9 +378,9 @@ void FunctionEmitter::masksOf(const ir::Value *v, std::set<const ir::Value *> &s
   if (plan_.bufferFor(v) >= 0 && !written)
     return;
   if (op.kind == OpKind::Load && op.operands.size() > 1)
-    out.push_back(op.operands[1]);
-  for (const ir::Value *o : op.operands)
-    masksOf(o, seen, out);
+    out.push_back({op.operands[1], at});
+  for (unsigned i = op.kind == OpKind::Gather ? 1 : 0; i < op.operands.size(); ++i) // a gather's source is needed anywhere
+    masksOf(op.operands[i], operandBits(op, i, v->index, at), seen, out);
 }
 
 // How many leading trips of the innermost loop have all masks true: i64, or null if nothing can be said. Each comparison is
@@ -390,37 +390,29 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
   n.assumed.clear();
   if (n.nest->sequential || reversed(*n.nest))
     return nullptr;
-  struct Found {
-    const ir::Value *mask;
-    Bits at;
-  };
-  llvm::SmallVector<Found, 8> work;
+  llvm::SmallVector<MaskAt, 8> work;
   Bits space = identityBits(static_cast<unsigned>(n.loopOf.size()));
   std::set<const ir::Value *> seen;
-  // Positions are only followed through elementwise and shape ops, so start from operands that have the nest's shape.
-  llvm::SmallVector<const ir::Value *, 8> masks;
   for (const Root &r : n.nest->roots) {
     llvm::SmallVector<const ir::Value *, 4> values;
     rootValues(r, values);
     if (r.kind == RootKind::Store && r.op->operands.size() > 2)
-      masks.push_back(r.op->operands[2]);
+      values.push_back(r.op->operands[2]), work.push_back({r.op->operands[2], space});
     for (const ir::Value *v : values)
-      masksOf(v, seen, masks);
+      if (v->type.shape == n.nest->space)
+        masksOf(v, space, seen, work);
   }
-  for (const ir::Value *m : masks)
-    if (m->type.shape == n.nest->space)
-      work.push_back({m, space});
   V full = nullptr;
   int64_t all = int64_t(1) << innerBits;
   std::set<const ir::Value *> visited;
   while (!work.empty()) {
-    Found f = work.pop_back_val();
+    MaskAt f = work.pop_back_val();
     if (!f.mask->def || !f.mask->type.isTensor() || !visited.insert(f.mask).second || plan_.bufferFor(f.mask) >= 0)
       continue;
     const Op &op = *f.mask->def;
     if (op.kind == OpKind::And || (op.has(ir::traits::Shape) && op.operands.size() == 1 && op.kind != OpKind::Split)) {
       for (unsigned i = 0; i < op.operands.size(); ++i)
-        work.push_back({op.operands[i], operandBits(op, i, 0, f.at)});
+        work.push_back({op.operands[i], operandBits(op, i, f.mask->index, f.at)});
       continue;
     }
     if (op.kind != OpKind::CmpI || op.operands[0]->type.isPtr)
@@ -428,12 +420,27 @@ V FunctionEmitter::fullTrips(NestLoop *inner, unsigned innerBits) {
     V trips = fullTripsOf(op, f.at, inner, innerBits);
     if (!trips)
       continue;
-    n.assumed.insert(f.mask);
+    n.assumed[f.mask] = f.at;
     full = full ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, trips) : trips;
   }
   if (full)
     full = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, b_.getInt64(static_cast<uint64_t>(all)));
   return full;
+}
+
+// The comparison was examined at one position, with the lane and loop bits of that position and all values of the unrolled ones.
+bool FunctionEmitter::isAssumed(const ir::Value *v, const Bits &at) const {
+  const NestState &n = *nest_;
+  auto known = n.assumed.find(v);
+  if (known == n.assumed.end() || known->second.size() != at.size())
+    return false;
+  for (size_t i = 0; i < at.size(); ++i) {
+    BitSource bit = known->second[i];
+    bool unrolled = bit >= 0 && n.loopOf[static_cast<size_t>(bit)] < 0 && n.laneOf[static_cast<size_t>(bit)] < 0;
+    if (at[i] != bit && !(unrolled && at[i] < 0))
+      return false;
+  }
+  return true;
 }
 
 // a < b etc. with linear sides. On the bits of one trip and of the inner loop the difference a - b must grow like the position in

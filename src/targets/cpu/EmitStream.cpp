@@ -34,14 +34,14 @@ void FunctionEmitter::finishStreaming() {
 }
 
 // Will the mask be true in the loop over full trips?
-bool FunctionEmitter::assumedTrue(const ir::Value *mask) const {
-  if (nest_->assumed.contains(mask))
+bool FunctionEmitter::assumedTrue(const ir::Value *mask, const Bits &at) const {
+  if (isAssumed(mask, at))
     return true;
   if (!mask->def || !(mask->def->kind == ir::OpKind::And ||
                       (mask->def->has(ir::traits::Shape) && mask->def->operands.size() == 1)))
     return false;
-  for (const ir::Value *o : mask->def->operands)
-    if (!assumedTrue(o))
+  for (unsigned i = 0; i < mask->def->operands.size(); ++i)
+    if (!assumedTrue(mask->def->operands[i], operandBits(*mask->def, i, mask->index, at)))
       return false;
   return true;
 }
@@ -62,7 +62,7 @@ V FunctionEmitter::streamRow() {
       continue;
     const ir::Op &op = *r.op;
     Lin l = lin(op.operands[0]);
-    if (l.self || !l.opaque.empty() || (op.operands.size() > 2 && !assumedTrue(op.operands[2])))
+    if (l.self || !l.opaque.empty() || (op.operands.size() > 2 && !assumedTrue(op.operands[2], rootBits(0))))
       return nullptr;
     int64_t bytes = std::max(1u, ir::byteWidth(op.operands[1]->type.elem)), run = bytes;
     if (op.operands[1]->type.isPtr)

@@ -42,7 +42,7 @@ V FunctionEmitter::eval(const ir::Value *v, const Bits &at) {
   if (v->type.isScalar())
     return scalar_.lookup(v);
   NestState &n = *nest_;
-  if (n.assuming && n.depth == n.loops.size() && n.assumed.contains(v))
+  if (n.assuming && n.depth == n.loops.size() && isAssumed(v, at))
     return b_.getTrue();
   unsigned depth = std::min(depthOf(at), n.open);
   auto &memo = n.memo[depth];

@@ -81,7 +81,7 @@ struct NestState {
   llvm::SmallVector<unsigned, 4> unrolled; // nest bits
   std::vector<std::map<std::pair<const ir::Value *, Bits>, llvm::Value *>> memo;
   std::vector<std::map<std::pair<const void *, Bits>, llvm::Value *>> addressMemo;
-  std::set<const ir::Value *> assumed;     // comparisons known to hold in the loop being emitted
+  std::map<const ir::Value *, Bits> assumed; // comparisons known to hold in the loop being emitted, at these positions
   bool assuming = false;
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
@@ -212,7 +212,13 @@ private:
                             llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> body);
   V fullTrips(NestLoop *inner, unsigned innerBits);
   V fullTripsOf(const ir::Op &cmp, const Bits &at, NestLoop *inner, unsigned innerBits);
-  void masksOf(const ir::Value *v, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<const ir::Value *> &out);
+  struct MaskAt {
+    const ir::Value *mask;
+    Bits at;
+  };
+  void masksOf(const ir::Value *v, const Bits &at, std::set<const ir::Value *> &seen, llvm::SmallVectorImpl<MaskAt> &out);
+  /// Whether `v` at `at` is one of the comparisons that hold in the loop being emitted.
+  bool isAssumed(const ir::Value *v, const Bits &at) const;
 
   void fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V> &carried,
                 llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run);
@@ -220,7 +226,7 @@ private:
   // EmitStream
   void decideStreaming();
   void finishStreaming();
-  bool assumedTrue(const ir::Value *mask) const;
+  bool assumedTrue(const ir::Value *mask, const Bits &at) const;
   V streamRow();
   void streamStore(V x, V at);
   V inNextProgram(V x, unsigned &budget);
