@@ -5,6 +5,7 @@
 #include "sema/Syntactic.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -71,6 +72,37 @@ private:
       std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
       h_.field(name).field(b ? text(b->value) : "?");
     }
+    attributes(f);
+  }
+
+  /// What the function reads of modules that only the binding knows, as far as its text tells: `module.name`,
+  /// `package.module.name`.
+  void attributes(const Function &f) {
+    std::vector<std::string> names = sema::freeNames(f);
+    auto valueOf = [&](auto &&self, const Expr &e) -> std::optional<Value> {
+      if (e.kind == ExprKind::Name) {
+        bool isFree = f.scope && std::find(names.begin(), names.end(), e.name) != names.end();
+        std::optional<Scope::Binding> b = isFree ? f.scope->lookup(e.name) : std::nullopt;
+        return b ? std::optional(b->value) : std::nullopt;
+      }
+      if (e.kind != ExprKind::Attribute)
+        return std::nullopt;
+      std::optional<Value> object = self(self, *e.operands[0]);
+      if (!object || !object->is<ModulePtr>())
+        return std::nullopt;
+      const Module &m = *object->get<ModulePtr>();
+      return m.dynamic ? m.attribute(e.name) : std::nullopt;
+    };
+    auto visit = [&](const Expr &e) {
+      if (e.kind != ExprKind::Attribute)
+        return;
+      if (std::optional<Value> v = valueOf(valueOf, e))
+        h_.field(e.name).field(text(*v));
+    };
+    sema::walk(f.def->body, [&](const Stmt &s) {
+      for (const Expr *e : sema::expressionsOf(s))
+        sema::walk(*e, visit);
+    });
   }
 
   /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
