@@ -199,6 +199,10 @@ typedef int32_t (*TegulaInterruptFn)(void *user);
 TEGULA_API TegulaStatus tegula_context_set_interrupt(TegulaContext *context, TegulaInterruptFn fn, void *user);
 /* Cancels the launches of the context that are under way, and none that start later. Async-signal-safe. */
 TEGULA_API void tegula_cancel(TegulaContext *context);
+/* The process is about to end: waits until no other thread compiles; from then on only the calling thread may compile, others that try
+ * sleep until the process is gone. exit() does this by itself; language runtimes that are torn down before exit() call it first. fork()
+ * waits for compilations in the same way, so that the child finds nothing half done; launches under way do not go on in the child. */
+TEGULA_API void tegula_shutdown(void);
 
 /* --------------------------------------------------------------------------------------------------------------- devices */
 
@@ -280,7 +284,7 @@ TEGULA_API TegulaValue *tegula_value_function(TegulaFunction *function);
 /* One of the language's own modules: "triton", "triton.language", "triton.language.math", "math", ... */
 TEGULA_API TegulaValue *tegula_value_module(const char *dotted_name);
 /* A module whose attributes the caller knows. `resolve` gives one reference to the value of an attribute, or NULL if there is none; it is
- * called while compiling, from any thread, and at most once per attribute at a time. `destroy` (may be NULL) is called when the
+ * called while compiling, from any thread, and the first answer for an attribute counts. `destroy` (may be NULL) is called when the
  * module is no longer used. */
 typedef TegulaValue *(*TegulaResolveFn)(void *user, const char *attribute);
 TEGULA_API TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *user),

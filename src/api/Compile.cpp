@@ -52,11 +52,11 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
 
 /// What the code of this very compiler hashes to: kernels of another build are never taken for ours.
 static const std::string &compilerId() {
-  static const std::string id = [] {
+  static const std::string &id = *new std::string([] {
     BuildIdSearch s{reinterpret_cast<uintptr_t>(&findBuildId), {}};
     dl_iterate_phdr(findBuildId, &s);
     return std::string(tegula_version()) + "/" + s.id;
-  }();
+  }());
   return id;
 }
 
@@ -203,7 +203,13 @@ static bool giveName(CompileRequest &r) {
   r.name = r.function->fn->name;
   if (!r.function->namer) return true;
   char text[1024] = "";
-  if (!r.function->namer(r.function->namerUser, signatureText(r.function->params(), r.specs).c_str(), text, sizeof text)) {
+  std::string signature = signatureText(r.function->params(), r.specs);
+  bool given;
+  {
+    GatePause pause;
+    given = r.function->namer(r.function->namerUser, signature.c_str(), text, sizeof text);
+  }
+  if (!given) {
     fail(TEGULA_INVALID_ARGUMENT, "`" + r.name + "`: its `repr` gives no name");
     return false;
   }
@@ -216,6 +222,7 @@ static bool giveName(CompileRequest &r) {
 }
 
 static TegulaKernel *compileHere(const CompileRequest &given) {
+  GateSection section;
   uint64_t start = now();
   CompileRequest r = given;
   if (!giveName(r)) return nullptr;
@@ -255,6 +262,9 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     }
   }
   remarkSpills(*k);
+  // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
+  static const bool registered = (closeGateAtExit(), true);
+  (void)registered;
   uint64_t end = now();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
@@ -281,8 +291,9 @@ TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call) {
 }
 
 /// Waits for the thread that compiles the same; takes its result or its error over.
-static TegulaKernel *await(TegulaFunction &f, std::unique_lock<std::mutex> &lock, PendingCompile &p) {
-  f.compiled.wait(lock, [&] { return p.done; });
+static TegulaKernel *await(PendingCompile &p) {
+  GatePause pause;
+  p.done.wait(false, std::memory_order_acquire);
   if (!p.kernel) adopt(p.report);
   return p.kernel;
 }
@@ -300,24 +311,25 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
                         const BoundCall &call) {
   uint64_t hash = call.hash();
   if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
+  GateSection section;
   DeviceEntry *device = usableDevice(f, options.device);
   if (!device) return nullptr;
   std::vector<uint64_t> key(call.words, call.words + call.wordCount);
   std::unique_lock lock(f.mutex);
   if (KernelNode *n = findNode(f, call, hash)) return n->kernel;
-  if (auto it = f.pending.find(key); it != f.pending.end()) {
+  if (auto it = f.pending.find(key); it != f.pending.end() && it->second->generation == forkGeneration()) {
     std::shared_ptr<PendingCompile> p = it->second;
-    return await(f, lock, *p);
+    lock.unlock();
+    return await(*p);
   }
   auto mine = std::make_shared<PendingCompile>();
-  f.pending.emplace(key, mine);
+  f.pending.insert_or_assign(key, mine);
   lock.unlock();
 
   CompileRequest r{&f, specsOf(f, args, count), options.compile, device->target, device};
   TegulaKernel *kernel = compileKernel(r);
 
   lock.lock();
-  mine->done = true;
   mine->kernel = kernel;
   if (kernel) {
     std::atomic<KernelNode *> &bucket = f.buckets[hash % TegulaFunction::bucketCount];
@@ -325,8 +337,10 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   } else {
     mine->report = snapshot();
   }
-  f.pending.erase(key);
-  f.compiled.notify_all();
+  // After a fork() in a callback of this compilation the table may hold another thread's.
+  if (auto it = f.pending.find(key); it != f.pending.end() && it->second == mine) f.pending.erase(it);
+  mine->done.store(true, std::memory_order_release);
+  mine->done.notify_all();
   return kernel;
 }
 
@@ -355,6 +369,7 @@ bool checkStage(std::string_view stage, const Target *t) {
 }
 
 static bool emitHere(const CompileRequest &r, std::string_view stage, std::string &out) {
+  GateSection section;
   const lang::Function &fn = *r.function->fn;
   if (stage == "source") return out = std::string(fn.def->loc.text()), true;
   if (stage == "ast") return out = syntax::print(*fn.def), true;

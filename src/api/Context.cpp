@@ -67,6 +67,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   std::vector<std::string> readOnly;
   for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
     if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);
+  GateSection section;
   std::optional<cpu::CpuTarget> target;
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   uint64_t hangNs = 0;
@@ -93,9 +94,7 @@ void tegula_context_release(TegulaContext *c) { release(c); }
 
 TegulaStatus tegula_context_set_output(TegulaContext *c, TegulaOutputFn fn, void *user) {
   if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_set_output: null context");
-  std::lock_guard lock(c->outputMutex);
-  c->output = fn;
-  c->outputUser = user;
+  c->setOutput(fn, user);
   return TEGULA_OK;
 }
 
@@ -106,14 +105,26 @@ TegulaStatus tegula_context_set_interrupt(TegulaContext *c, TegulaInterruptFn fn
   return TEGULA_OK;
 }
 
+void tegula_shutdown(void) { closeGateForExit(); }
+
 void tegula_cancel(TegulaContext *c) {
   if (c) c->cancel.cancelAll();
 }
 
+void TegulaContext::setOutput(TegulaOutputFn fn, void *user) {
+  GatePause pause;
+  std::lock_guard lock(outputMutex_);
+  output_ = fn;
+  outputUser_ = user;
+}
+
+void TegulaContext::afterFork() { new (&outputMutex_) std::recursive_mutex; }
+
 void TegulaContext::print(int32_t stream, std::string_view text) {
   if (text.empty()) return;
-  std::lock_guard lock(outputMutex);
-  if (output) return output(outputUser, stream, text.data(), text.size());
+  GatePause pause;
+  std::lock_guard lock(outputMutex_);
+  if (output_) return output_(outputUser_, stream, text.data(), text.size());
   fwrite(text.data(), 1, text.size(), stdout);
   fflush(stdout);
 }
@@ -189,7 +200,8 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
 }
 
 const char *tegula_target_name(size_t index) {
-  static const std::vector<std::string> names = targetNames();
+  GateSection section;
+  static const auto &names = *new std::vector<std::string>(targetNames());
   return index < names.size() ? names[index].c_str() : nullptr;
 }
 
@@ -200,6 +212,7 @@ int32_t tegula_abi_version(void) { return TEGULA_ABI_VERSION; }
 
 TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
   if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_stat: null argument or `size` not set");
+  GateSection section;
   runtime::DiskCache::Usage u = c->disk.usage();
   // Text that lives as long as the context: both strings are fixed once the directory was opened.
   static thread_local std::string directory, reason;
@@ -215,6 +228,7 @@ TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
 
 TegulaStatus tegula_cache_clear(TegulaContext *c, uint64_t *removed) {
   if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_clear: null context");
+  GateSection section;
   uint64_t n = c->disk.clear();
   if (removed) *removed = n;
   return TEGULA_OK;

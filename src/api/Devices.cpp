@@ -36,6 +36,7 @@ static std::string nameOf(const cpu::CpuTarget &t) {
 }
 
 const Target &TegulaContext::hostTarget() {
+  GateSection section;
   std::call_once(targetOnce_, [this] {
     cpu::CpuTarget t = forcedTarget ? *forcedTarget : *cpu::parseTarget("cpu");
     hostTarget_ = {t, nameOf(t), {}};
@@ -96,6 +97,7 @@ DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
 DeviceEntry *TegulaContext::device(int32_t index, Status &status) {
   if (index >= 0 && index < static_cast<int32_t>(std::size(fastDevices_)))
     if (DeviceEntry *e = fastDevices_[index].load(std::memory_order_acquire)) return e;
+  GateSection section;
   std::lock_guard lock(devicesMutex_);
   auto it = devices_.find(index);
   DeviceEntry *e = it == devices_.end() ? makeDevice(index, status) : it->second.get();
@@ -104,6 +106,7 @@ DeviceEntry *TegulaContext::device(int32_t index, Status &status) {
 }
 
 size_t TegulaContext::cudaCount() {
+  GateSection section;
   Status why;
   return CudaDevice::all(why).size();
 }
@@ -112,6 +115,7 @@ bool TegulaContext::findDevice(std::string_view name, int32_t &index, Status &st
   if (name == "cpu") return index = DeviceIndex::cpu, true;
   for (const auto &s : sims)
     if (name == s.name) return index = s.index, device(index, status) != nullptr;
+  GateSection section;
   if (name == "cuda" || name.starts_with("cuda:")) {
     const std::vector<CudaDevice *> &gpus = CudaDevice::all(status);
     if (gpus.empty()) return false;
@@ -200,9 +204,12 @@ int32_t tegula_device_default(TegulaContext *c) {
 }
 
 int32_t TegulaContext::environmentDevice() {
+  if (environmentRead_.load(std::memory_order_acquire)) return environmentDevice_;
+  GateSection section;
   std::call_once(environmentOnce_, [this] {
     Status status;
     if (!deviceName.empty() && !findDevice(deviceName, environmentDevice_, status)) environmentStatus_ = status;
+    environmentRead_.store(true, std::memory_order_release);
   });
   return environmentDevice_;
 }
@@ -255,6 +262,7 @@ void tegula_add_package_folder(const char *folder) {
 }
 
 const char *tegula_assembler_name(void) {
-  static const std::string name = assemblerName();
+  GateSection section;
+  static const std::string &name = *new std::string(assemblerName());
   return name.c_str();
 }

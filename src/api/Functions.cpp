@@ -23,6 +23,7 @@ struct LoadedFile {
 
 template <typename Load>
 static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load &&load) {
+  GateSection section;
   auto file = std::make_shared<LoadedFile>();
   DiagEngine diag;
   uint64_t start = now();
@@ -68,6 +69,7 @@ const char *tegula_module_kernel_name(const TegulaModule *m, size_t i) {
 
 TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFunction **out) {
   if (!m || !name || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_function: null argument");
+  GateSection section;
   std::lock_guard lock(m->mutex);
   auto it = m->functions.find(name);
   if (it == m->functions.end()) {
@@ -93,6 +95,7 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
 
 TegulaStatus tegula_module_check(TegulaModule *m) {
   if (!m) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_check: null module");
+  GateSection section;
   DiagEngine diag;
   if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, diag), true; })) return tegula_last_status();
   return report(diag);
@@ -154,6 +157,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   if (!copyNames(source->do_not_specialize, source->do_not_specialize_count, fixed) ||
       !copyNames(source->do_not_specialize_on_alignment, source->do_not_specialize_on_alignment_count, unaligned))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null name of a parameter");
+  GateSection section;
   auto scope = std::make_shared<sema::BoundScope>();
   DiagEngine diag;
   uint64_t start = now();
@@ -237,6 +241,7 @@ TegulaStatus tegula_function_set_namer(TegulaFunction *f, TegulaNamer namer, voi
 
 const char *tegula_function_hash(TegulaFunction *f) {
   if (!f) return "";
+  GateSection section;
   f->params();
   return f->fn->contentHash().c_str();
 }
@@ -279,6 +284,7 @@ static Param describe(const lang::Function &fn, size_t i) {
 
 const std::vector<Param> &TegulaFunction::params() {
   if (sealed()) return params_;
+  GateSection section;
   std::call_once(sealOnce_, [this] {
     for (size_t i = 0; i < fn->def->params.size(); ++i) params_.push_back(describe(*fn, i));
     sealed_.store(true, std::memory_order_release);

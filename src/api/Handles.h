@@ -9,8 +9,8 @@
 #include "runtime/DiskCache.h"
 #include "runtime/Launch.h"
 #include "sema/Sema.h"
+#include "support/Gate.h"
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 
@@ -71,6 +71,7 @@ struct CallOptions {
   uint64_t hangNs = 0;
   int32_t device = 0;
   bool deviceGiven = true; // false: inferred from the arguments
+  bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see checkNulls
   void *stream = nullptr;
 };
 
@@ -108,9 +109,10 @@ struct KernelNode {
   TegulaKernel *kernel = nullptr;
   KernelNode *next = nullptr;
 };
-/// A compilation under way, for threads that want the same.
+/// A compilation under way, for threads that want the same. What is beside `done` is written before it is set.
 struct PendingCompile {
-  bool done = false;
+  std::atomic<bool> done{false};
+  const unsigned generation = forkGeneration(); // an older one: its thread stayed in the parent process
   TegulaKernel *kernel = nullptr; // null: failed, see `report`
   std::shared_ptr<const Report> report;
 };
@@ -131,7 +133,7 @@ namespace tegula::api {
 class Repeat;
 }
 
-struct TegulaContext : tegula::api::RefCounted {
+struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset {
   TegulaContext(std::string cacheDir, std::vector<std::string> readOnly, uint64_t cacheLimit)
       : disk(std::move(cacheDir), std::move(readOnly), cacheLimit) {}
   tegula::runtime::ThreadPool pool;
@@ -141,9 +143,6 @@ struct TegulaContext : tegula::api::RefCounted {
   uint64_t hangNs = 0; // $TEGULA_HANG_S
   bool debug = false, checked = false;
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
-  std::mutex outputMutex;
-  TegulaOutputFn output = nullptr;
-  void *outputUser = nullptr;
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};
@@ -168,16 +167,22 @@ struct TegulaContext : tegula::api::RefCounted {
   /// That of $TEGULA_DEVICE, -1 if it is not set or wrong.
   int32_t environmentDevice();
   void print(int32_t stream, std::string_view text);
+  void setOutput(TegulaOutputFn fn, void *user);
   /// False (last error set) if the options make no sense. `args`: of the call, where the device follows from them.
   bool resolve(const TegulaLaunchOptions *options, tegula::api::CallOptions &out, const TegulaArg *args = nullptr, size_t count = 0);
 
 private:
+  void afterFork() override;
+  std::recursive_mutex outputMutex_; // recursive: what a hook in a language with finalizers sets off may print
+  TegulaOutputFn output_ = nullptr;
+  void *outputUser_ = nullptr;
   tegula::api::DeviceEntry *makeDevice(int32_t index, tegula::runtime::Status &status);
   std::once_flag targetOnce_, environmentOnce_;
   tegula::api::Target hostTarget_;
+  std::atomic<bool> environmentRead_{false};
   int32_t environmentDevice_ = -1;
   tegula::runtime::Status environmentStatus_;
-  std::mutex devicesMutex_;
+  std::mutex devicesMutex_; // only in a GateSection
   std::map<int32_t, std::unique_ptr<tegula::api::DeviceEntry>> devices_;
   std::atomic<tegula::api::DeviceEntry *> fastDevices_[16] = {};
 };
@@ -186,13 +191,21 @@ struct TegulaValue : tegula::api::RefCounted {
   explicit TegulaValue(tegula::lang::Value v) : value(std::move(v)) {}
   const tegula::lang::Value value;
   /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of functions inside.
-  const uint64_t *keyWords();
+  const uint64_t *keyWords() {
+    const Key *k = key_.load(std::memory_order_acquire);
+    return k ? k->words : makeKey();
+  }
   const char *reprText();
+  ~TegulaValue();
 
 private:
-  std::once_flag keyOnce_, reprOnce_;
-  uint64_t key_[2];
-  std::string repr_;
+  struct Key {
+    uint64_t words[2];
+  };
+  const uint64_t *makeKey();
+  // Made without a lock, by each thread that comes before the first is done: making one may call the user's functions.
+  std::atomic<const Key *> key_{nullptr};
+  std::atomic<const std::string *> repr_{nullptr};
 };
 
 struct TegulaFunction : tegula::api::RefCounted {
@@ -218,8 +231,7 @@ struct TegulaFunction : tegula::api::RefCounted {
   // Kernels by key. Nodes are only ever added (under `mutex`), so readers need no lock.
   static constexpr unsigned bucketCount = 64;
   std::atomic<tegula::api::KernelNode *> buckets[bucketCount] = {};
-  std::mutex mutex;
-  std::condition_variable compiled;
+  std::mutex mutex; // only in a GateSection
   /// Of the last launch that had one; owned by its kernel.
   std::atomic<const tegula::api::Repeat *> recent{nullptr};
   std::map<std::vector<uint64_t>, std::shared_ptr<tegula::api::PendingCompile>> pending;
@@ -237,7 +249,7 @@ struct TegulaModule : tegula::api::RefCounted {
   std::shared_ptr<const tegula::lang::Module> module;
   std::vector<std::string> kernels;
   uint64_t parseNs = 0;
-  std::mutex mutex;
+  std::mutex mutex; // only in a GateSection
   std::map<std::string, TegulaFunction *, std::less<>> functions; // one reference each
 };
 
@@ -262,7 +274,7 @@ struct TegulaKernel : tegula::api::RefCounted {
   /// How calls like the first one are recognized; made at the first launch, null if they are not.
   std::once_flag repeatOnce;
   std::unique_ptr<const tegula::api::Repeat> repeat;
-  std::mutex mutex;
+  std::mutex mutex; // only in a GateSection
   std::map<std::string, std::string, std::less<>> stages; // made so far
   std::string metadata;
 };

@@ -8,7 +8,10 @@ using namespace tegula;
 using namespace tegula::api;
 
 TegulaKernel::TegulaKernel() = default;
-TegulaKernel::~TegulaKernel() = default;
+TegulaKernel::~TegulaKernel() {
+  GateSection section; // debuggers are told that the code is gone
+  code.reset();
+}
 
 void tegula_kernel_retain(TegulaKernel *k) { retain(k); }
 void tegula_kernel_release(TegulaKernel *k) { release(k); }
@@ -106,6 +109,7 @@ static std::string makeMetadata(const TegulaKernel &k) {
 
 const char *tegula_kernel_metadata_json(TegulaKernel *k) {
   if (!k) return "{}";
+  GateSection section;
   std::lock_guard lock(k->mutex);
   if (k->metadata.empty()) k->metadata = makeMetadata(*k);
   return k->metadata.c_str();
@@ -130,6 +134,7 @@ TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, Tegu
   if (!k || !target || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_compile_for: null argument");
   std::optional<Target> t = parseTarget(target);
   if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(target));
+  GateSection section;
   StandIn f(*k);
   TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr, k->name});
   if (!made) return tegula_last_status();
@@ -147,12 +152,16 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
     *length = k->object.size() - (std::strcmp(loaded, "ptx") == 0 && !k->object.empty()); // without the final NUL
     return TEGULA_OK;
   }
-  std::lock_guard lock(k->mutex);
+  GateSection section;
+  std::unique_lock lock(k->mutex);
   auto it = k->stages.find(stage);
   if (it == k->stages.end()) {
+    // Without the lock, as the user's functions may be called. Two threads may make the same text; one stays.
+    lock.unlock();
     StandIn f(*k);
     std::string out;
     if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out)) return tegula_last_status();
+    lock.lock();
     it = k->stages.emplace(stage, std::move(out)).first;
   }
   *text = it->second.c_str();
@@ -161,6 +170,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
 }
 
 const char *tegula_stage_name(size_t index) {
-  static const std::vector<const char *> names = stageNames(nullptr);
+  GateSection section;
+  static const auto &names = *new std::vector<const char *>(stageNames(nullptr));
   return index < names.size() ? names[index] : nullptr;
 }

@@ -86,8 +86,8 @@ static bool packScalar(const TegulaKernel &k, const PackItem &item, const Tegula
   }
 }
 
-/// Writes the argument block; `extents` (one per pointer) only if the kernel is checked.
-static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents) {
+/// Writes the argument block; `extents` (one per pointer) only if the kernel is checked. `nullsOnly`: only null pointers have an end.
+static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents, bool nullsOnly) {
   for (const PackItem &item : k.pack) {
     const TegulaArg &a = *leaves[item.leaf];
     if (!item.isPtr) {
@@ -97,6 +97,10 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
     if (item.written && (a.flags & TEGULA_ARG_READ_ONLY)) return wrongArg(k, item, "is read-only, but the kernel stores to it");
     std::memcpy(block + item.offset, &a.u.ptr, sizeof(void *));
     if (extents) {
+      if (nullsOnly) {
+        *extents++ = {0, a.u.ptr ? UINT64_MAX : 0};
+        continue;
+      }
       bool known = a.u2.extent >= 0;
       *extents++ = {known ? reinterpret_cast<uint64_t>(a.u.ptr) : 0, known ? static_cast<uint64_t>(a.u2.extent) : UINT64_MAX};
     }
@@ -129,8 +133,17 @@ static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t pr
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
-  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr)) return TEGULA_INVALID_ARGUMENT;
+  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call.nullsOnly)) return TEGULA_INVALID_ARGUMENT;
   return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
+}
+
+/// A null pointer, as libraries give it for a tensor without elements, may be passed but not followed. On a CPU that would be the end of the
+/// process, so such launches take the checked form of the kernel, which fails with the argument's name. True if this is one.
+static bool checkNulls(const BoundCall &bound, CallOptions &call) {
+  if (call.device != DeviceIndex::cpu || call.compile.checked) return false;
+  for (unsigned i = 0; i < bound.leafCount; ++i)
+    if (bound.leaves[i]->kind == TEGULA_ARG_POINTER && !bound.leaves[i]->u.ptr) return call.compile.checked = call.nullsOnly = true;
+  return false;
 }
 
 /// The kernel for a call: found, or compiled. Null with the last error set.
@@ -138,6 +151,10 @@ static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t co
                              BoundCall &bound) {
   TegulaContext &c = *f.context;
   if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
+  if (checkNulls(bound, call)) {
+    bound.leafCount = bound.wordCount = 0;
+    if (!bind(f, args, count, call.compile, bound)) return nullptr;
+  }
   if (TegulaKernel *k = findKernel(f, bound)) return k;
   // Only here, where time is taken anyway, is it looked whether pointers may be a GPU's by now.
   if (!call.deviceGiven && c.noticeCuda()) {

@@ -88,6 +88,7 @@ inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
   char *to = block + s.offset;
   switch (s.is) {
   case Is::Pointer:
+    if (a.u.u == 0) return false; // launched with checks, see Launch.cpp
     if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
     std::memcpy(to, &a.u.u, 8);
     return true;

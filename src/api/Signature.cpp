@@ -211,6 +211,7 @@ using namespace tegula::api;
 TegulaStatus tegula_compile_signature(TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t count,
                                       const char *target, const TegulaLaunchOptions *options, TegulaKernel **out) {
   if (!f || !out || (count && !constants)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile_signature: null argument");
+  tegula::GateSection section;
   CompileRequest r;
   if (!prepare(f, signature, constants, count, target, options, r)) return tegula_last_status();
   TegulaKernel *k = compileKernel(r);
@@ -223,6 +224,7 @@ TegulaStatus tegula_emit(TegulaFunction *f, const char *signature, const TegulaN
                          const char *target, const TegulaLaunchOptions *options, const char *stage, char **text, size_t *length) {
   if (!f || !stage || !text || !length || (count && !constants))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_emit: null argument");
+  tegula::GateSection section;
   if (!checkStage(stage, nullptr)) return TEGULA_NOT_FOUND;
   CompileRequest r;
   std::string out;

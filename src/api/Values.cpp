@@ -15,17 +15,30 @@ static TegulaValue *bad(std::string text) {
   return nullptr;
 }
 
-const uint64_t *TegulaValue::keyWords() {
-  std::call_once(keyOnce_, [this] {
-    auto digest = Hasher().update(lang::key(value)).digest();
-    std::memcpy(key_, digest.data(), sizeof key_);
-  });
-  return key_;
+/// Puts `fresh` where readers find it, unless another thread was first; gives what is there then.
+template <typename T> static const T *publish(std::atomic<const T *> &place, std::unique_ptr<const T> fresh) {
+  const T *there = nullptr;
+  if (place.compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
+  return there;
+}
+
+const uint64_t *TegulaValue::makeKey() {
+  GateSection section;
+  auto digest = Hasher().update(lang::key(value)).digest();
+  Key k;
+  std::memcpy(k.words, digest.data(), sizeof k.words);
+  return publish(key_, std::make_unique<const Key>(k))->words;
 }
 
 const char *TegulaValue::reprText() {
-  std::call_once(reprOnce_, [this] { repr_ = lang::repr(value); });
-  return repr_.c_str();
+  const std::string *r = repr_.load(std::memory_order_acquire);
+  if (!r) r = publish(repr_, std::make_unique<const std::string>(lang::repr(value)));
+  return r->c_str();
+}
+
+TegulaValue::~TegulaValue() {
+  delete key_.load();
+  delete repr_.load();
 }
 
 TegulaValue *tegula_value_none(void) { return box(Value::none()); }
@@ -134,39 +147,46 @@ TegulaValue *tegula_value_function(TegulaFunction *f) {
 }
 
 TegulaValue *tegula_value_module(const char *dotted) {
+  GateSection section;
   auto m = dotted ? sema::builtinModule(dotted) : nullptr;
   if (!m) return bad(std::string("the language has no module `") + (dotted ? dotted : "") + "`");
   return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
 }
 
 namespace {
-/// A module that a binding answers for; answers are remembered.
+/// A module that a binding answers for; the first answer is remembered.
 class DynamicScope : public lang::Scope {
 public:
   DynamicScope(TegulaResolveFn resolve, void (*destroy)(void *), void *user)
       : resolve_(resolve), destroy_(destroy), user_(user) {}
   ~DynamicScope() override {
+    GatePause pause;
     if (destroy_) destroy_(user_);
   }
   std::optional<Binding> lookup(std::string_view name) const override {
-    std::lock_guard lock(mutex_);
-    auto it = known_.find(name);
-    if (it == known_.end()) {
-      std::string key(name);
-      TegulaValue *v = resolve_(user_, key.c_str());
-      std::optional<Binding> b;
-      if (v) b = Binding{v->value, true, {}};
-      release(v);
-      it = known_.emplace(std::move(key), std::move(b)).first;
+    GateSection section;
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = known_.find(name); it != known_.end()) return it->second;
     }
-    return it->second;
+    std::string key(name);
+    std::optional<Binding> b;
+    {
+      GatePause pause; // and without the lock: the answer may take locks of the user's
+      if (TegulaValue *v = resolve_(user_, key.c_str())) {
+        b = Binding{v->value, true, {}};
+        release(v);
+      }
+    }
+    std::lock_guard lock(mutex_);
+    return known_.emplace(std::move(key), std::move(b)).first->second;
   }
 
 private:
   TegulaResolveFn resolve_;
   void (*destroy_)(void *);
   void *user_;
-  mutable std::recursive_mutex mutex_; // resolve may make values that hash this module
+  mutable std::mutex mutex_; // only in a GateSection
   mutable std::map<std::string, std::optional<Binding>, std::less<>> known_;
 };
 } // namespace
@@ -176,12 +196,14 @@ TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resol
   auto m = std::make_shared<lang::Module>();
   m->name = name;
   m->scope = std::make_shared<DynamicScope>(resolve, destroy, user);
+  m->dynamic = true;
   return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
 }
 
 TegulaValue *tegula_value_attribute(TegulaValue *module, const char *name) {
   using ModulePtr = std::shared_ptr<const lang::Module>;
   if (!module || !name || !module->value.is<ModulePtr>()) return bad("tegula_value_attribute: not a module");
+  GateSection section;
   auto v = module->value.get<ModulePtr>()->attribute(name);
   if (!v || v->isError()) return bad("`" + module->value.get<ModulePtr>()->name + "` has no attribute `" + name + "`");
   return box(*v);

@@ -1,5 +1,6 @@
 // From argument bytes to what cuTensorMapEncodeTiled takes, and the few maps of a kernel that are remembered.
 #include "runtime/TensorMaps.h"
+#include "support/Gate.h"
 #include "runtime/Dtype.h"
 
 namespace tegula::runtime {
@@ -77,6 +78,7 @@ const TensorMaps::Entry *TensorMaps::find(Recent &r, const sim::TensorMapSpec &s
 Status TensorMaps::append(const KernelInfo &info, const void *device, char *args, const int32_t *grid) {
   constexpr size_t remembered = 8;
   if (recent_.empty()) return Status::ok();
+  GateSection section;
   std::lock_guard lock(mutex_);
   char *to = args + mapsOffset(info);
   for (size_t i = 0; i < recent_.size(); ++i, to += tensorMapBytes) {

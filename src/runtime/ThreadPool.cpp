@@ -67,11 +67,6 @@ struct ThreadPool::Job {
 };
 
 ThreadPool::~ThreadPool() {
-  if (pid_ != 0 && pid_ != getpid()) {
-    // The threads stayed in the parent process: there is nothing to join, so their objects are left alone.
-    (void)new std::vector<std::jthread>(std::move(workers_));
-    return;
-  }
   for (std::jthread &t : workers_) t.request_stop();
   wake_.notify_all();
 }
@@ -132,11 +127,9 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
   if (job.wanted) unlink(job);
 }
 
-/// A forked child inherits the objects but not the threads, and whatever state the locks were in: start from nothing.
-void ThreadPool::afterFork(int64_t pid) {
-  int64_t old = pid_.load();
-  if (old == pid || (old == 0 && (pid_.compare_exchange_strong(old, pid) || old == pid))) return;
-  pid_.store(pid);
+/// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The vector may be half-way
+/// through growing; nobody looks at it again.
+void ThreadPool::afterFork() {
   (void)new std::vector<std::jthread>(std::move(workers_));
   new (&mutex_) std::mutex;
   new (&wake_) std::condition_variable_any;
@@ -151,7 +144,6 @@ void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool call
     task.run(0, total);
     return;
   }
-  if (int64_t pid = getpid(); pid_.load(std::memory_order_relaxed) != pid) afterFork(pid);
   Job job;
   job.task = &task;
   job.total = total;

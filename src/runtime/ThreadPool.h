@@ -5,6 +5,7 @@
 // an earlier program (spin locks, chained scans) make progress with any number of threads. Chunks shrink as the work
 // runs out. Any number of threads may call run() at once; they share the workers.
 #pragma once
+#include "support/Gate.h"
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -25,7 +26,7 @@ protected:
   ~RangeTask() = default;
 };
 
-class ThreadPool {
+class ThreadPool final : ForkReset {
 public:
   ThreadPool() = default;
   /// Joins the workers; no run() may be under way.
@@ -47,14 +48,13 @@ private:
   unsigned ensureWorkers(unsigned n);
   void finish(Job &job, RangeTask &task, bool worked);
   void unlink(Job &job);
-  void afterFork(int64_t pid);
+  void afterFork() override;
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
   Job *first_ = nullptr; // jobs that still want workers, oldest first
   std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
   std::vector<std::jthread> workers_;
-  std::atomic<int64_t> pid_{0}; // of the process the workers live in; fork() leaves them behind
 };
 
 } // namespace tegula::runtime

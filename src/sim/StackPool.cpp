@@ -1,11 +1,13 @@
 // First fit; what is too many is freed.
 #include "sim/StackPool.h"
 #include "sim/Machine.h"
+#include "support/Gate.h"
 
 namespace tegula::sim {
 
 std::unique_ptr<StackSlab> StackPool::take(size_t count, size_t stackBytes) {
   {
+    GateSection section;
     std::lock_guard lock(mutex_);
     for (auto it = free_.begin(); it != free_.end(); ++it)
       if ((*it)->count() >= count && (*it)->stackBytes() >= stackBytes) {
@@ -18,6 +20,7 @@ std::unique_ptr<StackSlab> StackPool::take(size_t count, size_t stackBytes) {
 }
 
 void StackPool::give(std::unique_ptr<StackSlab> slab) {
+  GateSection section;
   std::lock_guard lock(mutex_);
   if (!slab || !slab->ok())
     return;

@@ -54,6 +54,33 @@ TEST(Fault, CheckedModeLetsCorrectKernelsRun) {
   EXPECT_EQ(out[999], 2.0f);
 }
 
+TEST(Fault, NullPointersMayBePassedButNotFollowed) {
+  Context c = context();
+  Module m = module(c, std::string(addText) + R"(
+@triton.jit
+def through(table, x, out):
+    p = tl.load(table).to(tl.pointer_type(tl.float32))
+    tl.store(out, tl.load(p))
+)");
+  alignas(64) float x[16] = {3}, out[16] = {};
+  Arg none(tegula_ptr(nullptr, TEGULA_FP32, 0)), unknown(tegula_ptr(nullptr, TEGULA_FP32, -1));
+  Function add = m.kernel("add").value();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(add(1, {Arg(std::span(x)), Arg(std::span(x)), Arg(std::span(out)), Arg(16), Arg(16)}));
+    Status s = add(1, {Arg(std::span(x)), none, Arg(std::span(out)), Arg(16), Arg(16)});
+    EXPECT_EQ(s.code(), TEGULA_FAULT);
+    EXPECT_NE(s.message().find("out-of-bounds load through argument `y`"), std::string::npos) << s.message();
+    s = add(1, {unknown, unknown, unknown, Arg(16), Arg(16)});
+    EXPECT_EQ(s.code(), TEGULA_FAULT);
+    EXPECT_TRUE(add(1, {none, unknown, none, Arg(0), Arg(16)})); // nothing is accessed
+  }
+  // Addresses from memory stay unchecked.
+  alignas(64) uint64_t table[2] = {reinterpret_cast<uint64_t>(x)};
+  out[0] = 0;
+  EXPECT_TRUE(m.kernel("through").value()(1, {Arg(std::span(table)), none, Arg(std::span(out))}));
+  EXPECT_EQ(out[0], 3);
+}
+
 TEST(Fault, NegativeIndexAndUnknownExtent) {
   Context c = context();
   Function f = module(c, "@triton.jit\ndef before(x, out):\n    tl.store(out, tl.load(x - 3))\n").kernel("before").value();

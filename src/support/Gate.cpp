@@ -1,0 +1,131 @@
+// One mutex, held across fork(), a count of the threads inside, and the list of what starts afresh in the child.
+#include "support/Gate.h"
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+
+namespace tegula {
+
+/// Sections of this thread around one another.
+static thread_local unsigned depth = 0;
+/// This thread called exit(): what it still does, destructors and other handlers, is not held up.
+static thread_local bool exiting = false;
+static std::atomic<unsigned> generation{0};
+
+struct GateState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned inside = 0; // threads
+  bool closed = false; // for fork() or, in the end, exit()
+  ForkReset *first = nullptr;
+
+  GateState();
+
+  void enter() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return !closed || exiting; });
+    ++inside;
+  }
+  void leave() {
+    std::lock_guard lock(mutex);
+    if (--inside <= 1 && closed) changed.notify_all();
+  }
+  /// Waits until no other thread is inside, and lets none in. The calling thread may be.
+  void close(std::unique_lock<std::mutex> &lock) {
+    if (exiting) return;
+    changed.wait(lock, [&] { return !closed; });
+    closed = true;
+    unsigned mine = depth ? 1 : 0;
+    changed.wait(lock, [&] { return inside == mine; });
+  }
+  void open() {
+    closed = exiting;
+    changed.notify_all();
+  }
+
+  void add(ForkReset &r) {
+    std::lock_guard lock(mutex);
+    r.next_ = first;
+    if (first) first->previous_ = &r;
+    first = &r;
+  }
+  void remove(ForkReset &r) {
+    std::lock_guard lock(mutex);
+    (r.previous_ ? r.previous_->next_ : first) = r.next_;
+    if (r.next_) r.next_->previous_ = r.previous_;
+  }
+  void resetAll() {
+    for (ForkReset *r = first; r; r = r->next_) r->afterFork();
+  }
+};
+
+/// Never destroyed: threads may be about to enter when the process ends.
+static GateState &gate() {
+  static auto *state = new GateState;
+  return *state;
+}
+
+static void beforeFork() {
+  std::unique_lock lock(gate().mutex);
+  gate().close(lock);
+  (void)lock.release(); // the handlers below unlock it
+}
+
+static void inParent() {
+  gate().open();
+  gate().mutex.unlock();
+}
+
+static void inChild() {
+  GateState &g = gate();
+  new (&g.changed) std::condition_variable; // who waited for the old one stayed behind
+  generation.fetch_add(1, std::memory_order_relaxed);
+  g.closed = exiting;
+  g.inside = depth ? 1 : 0;
+  g.mutex.unlock();
+  g.resetAll();
+}
+
+void closeGateForExit() {
+  std::unique_lock lock(gate().mutex);
+  gate().close(lock);
+  exiting = true;
+}
+
+void closeGateAtExit() { std::atexit(closeGateForExit); }
+
+GateState::GateState() {
+  pthread_atfork(beforeFork, inParent, inChild);
+  closeGateAtExit();
+}
+
+GateSection::GateSection() {
+  if (depth == 0) gate().enter();
+  ++depth;
+}
+
+GateSection::~GateSection() {
+  if (--depth == 0) gate().leave();
+}
+
+GatePause::GatePause() : depth_(depth) {
+  if (depth_ == 0) return;
+  depth = 0;
+  gate().leave();
+}
+
+GatePause::~GatePause() {
+  if (depth_ == 0) return;
+  gate().enter();
+  depth = depth_;
+}
+
+ForkReset::ForkReset() { gate().add(*this); }
+ForkReset::~ForkReset() { gate().remove(*this); }
+
+unsigned forkGeneration() { return generation.load(std::memory_order_relaxed); }
+
+} // namespace tegula
