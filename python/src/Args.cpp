@@ -92,15 +92,35 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
+// 1: the type has fields with names, as namedtuples do and torch.Size does not. -1 with an exception set.
+static int isNamed(PyTypeObject *type) {
+  if (type == &PyTuple_Type) return 0;
+  PyObject *fields = PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "_fields");
+  if (!fields && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  int named = fields && PyTuple_Check(fields);
+  Py_XDECREF(fields);
+  return named;
+}
+
 bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramName) {
+  constexpr unsigned deepest = 32; // as in the library
+  if (depth_ == deepest) {
+    PyErr_Format(PyExc_ValueError, "argument `%s`: tuples are nested more than %u deep", paramName, deepest);
+    return false;
+  }
   Py_ssize_t n = PyTuple_GET_SIZE(object);
   std::vector<TegulaArg> items(n);
+  ++depth_;
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!convert(PyTuple_GET_ITEM(object, i), false, items[i], paramName)) return false;
+  --depth_;
   tuples_.push_back(std::move(items));
   out = {TEGULA_ARG_TUPLE, TEGULA_VOID, 0, static_cast<uint32_t>(n), {nullptr}, {0}};
   out.u.items = tuples_.back().data();
-  if (Py_TYPE(object) != &PyTuple_Type) { // a namedtuple: its class is a compile-time object
+  int named = isNamed(Py_TYPE(object));
+  if (named < 0) return false;
+  if (named) { // its class is a compile-time object
     PyObject *cls = PyObject_CallOneArg(converter, reinterpret_cast<PyObject *>(Py_TYPE(object)));
     if (!cls) return false;
     owned_.push_back(cls);

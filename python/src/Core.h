@@ -15,6 +15,37 @@ namespace tegula_python {
 /// The process-wide context, made on first use. NULL with an exception set on failure.
 TegulaContext *context();
 
+/// The text of a string, which must hold no NUL character: what follows one would be lost. NULL with an exception set.
+const char *textOf(PyObject *string);
+
+// ---- Gil.cpp
+/// Lets other threads run Python until the end of the scope; then has the GIL again, or never returns if the interpreter has ended.
+class WithoutGil {
+public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil &) = delete;
+
+private:
+  void *state_;
+};
+/// Has the GIL until the end of the scope, from a thread that may not have it. False if the interpreter has ended: nothing of Python may be
+/// touched then.
+class WithGil {
+public:
+  WithGil();
+  ~WithGil();
+  WithGil(const WithGil &) = delete;
+  explicit operator bool() const { return has_; }
+
+private:
+  bool has_;
+  int state_ = 0;
+};
+/// `begin_exit()`: called by atexit.
+PyObject *beginExit(PyObject *self, PyObject *);
+void forgetThreadsAfterFork();
+
 // ---- Errors.cpp
 /// Sets the Python exception for the thread's last error; returns NULL for convenience.
 PyObject *raiseStatus(TegulaStatus status);
@@ -59,6 +90,7 @@ private:
   bool convertOther(PyObject *object, TegulaArg &out, const char *paramName);
   bool convertConstant(PyObject *object, TegulaArg &out);
   bool convertDescriptor(PyObject *object, TegulaArg &out, const char *paramName);
+  unsigned depth_ = 0; // of tuples around the object at hand
   std::vector<PyObject *> owned_;
   std::vector<std::vector<TegulaArg>> tuples_;
   std::vector<std::unique_ptr<TegulaTensorDescriptor>> descriptors_;
@@ -86,6 +118,10 @@ extern PyMethodDef deviceMethods[];
 extern PyTypeObject FunctionType;
 extern PyTypeObject LauncherType;
 struct FunctionObject;
+/// `set_constexpr_class(cls)`: tl.constexpr, whose slot `value` says what an object of it holds.
+PyObject *setConstexprClass(PyObject *self, PyObject *cls);
+/// `bindings_changed()`: some function has read a variable since its watch was made.
+PyObject *bindingsChanged(PyObject *self, PyObject *);
 TegulaFunction *functionHandle(PyObject *function);
 
 // ---- Kernel.cpp

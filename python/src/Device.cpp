@@ -71,9 +71,10 @@ PyObject *copy(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OpKKK", &device, &toDevice, &onDevice, &onHost, &bytes) || !deviceIndex(device, index)) return nullptr;
   auto *d = reinterpret_cast<void *>(onDevice), *h = reinterpret_cast<void *>(onHost);
   TegulaStatus s;
-  Py_BEGIN_ALLOW_THREADS
-  s = tegula_memory_copy(context(), index, toDevice ? TEGULA_TO_DEVICE : TEGULA_FROM_DEVICE, toDevice ? d : h, toDevice ? h : d, bytes, nullptr);
-  Py_END_ALLOW_THREADS
+  {
+    WithoutGil others;
+    s = tegula_memory_copy(context(), index, toDevice ? TEGULA_TO_DEVICE : TEGULA_FROM_DEVICE, toDevice ? d : h, toDevice ? h : d, bytes, nullptr);
+  }
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
 }
@@ -85,9 +86,10 @@ PyObject *synchronize(PyObject *, PyObject *args) {
   int32_t index;
   if (!PyArg_ParseTuple(args, "O|K", &device, &stream) || !deviceIndex(device, index)) return nullptr;
   TegulaStatus s;
-  Py_BEGIN_ALLOW_THREADS
-  s = tegula_synchronize(context(), index, reinterpret_cast<void *>(stream));
-  Py_END_ALLOW_THREADS
+  {
+    WithoutGil others;
+    s = tegula_synchronize(context(), index, reinterpret_cast<void *>(stream));
+  }
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
 }
@@ -95,7 +97,7 @@ PyObject *synchronize(PyObject *, PyObject *args) {
 PyObject *assemblerName(PyObject *, PyObject *) { return PyUnicode_FromString(tegula_assembler_name()); }
 
 PyObject *addPackages(PyObject *, PyObject *folder) {
-  const char *s = PyUnicode_AsUTF8(folder);
+  const char *s = textOf(folder);
   if (!s) return nullptr;
   tegula_add_package_folder(s);
   Py_RETURN_NONE;
@@ -118,7 +120,7 @@ bool deviceIndex(PyObject *object, int32_t &out) {
     static PyObject *last; // mostly one and the same string of the caller
     static int32_t lastIndex;
     if (object == last) return out = lastIndex, true;
-    const char *name = PyUnicode_AsUTF8(object);
+    const char *name = textOf(object);
     if (!name || !find(name, out)) return false;
     Py_XSETREF(last, Py_NewRef(object));
     lastIndex = out;

@@ -1,27 +1,30 @@
 // A jit function and the launch path: kernel[grid](*args, **kwargs) from the subscript to tegula_launch.
 //
-// The Python side (tegula/jit.py) makes the function from source text, binds captured globals before the first launch
+// The Python side (tegula/jit.py) makes the function from source text, binds captured variables before the first launch
 // (`prepare`), and registers what must not change afterwards (`watch`). Everything per launch happens here.
 #include "Core.h"
+#include "Watch.h"
 #include "structmember.h"
 #include <cstddef>
+#include <cstring>
+#include <utility>
 
 namespace tegula_python {
 
 struct FunctionObject {
   PyObject_HEAD
   TegulaFunction *handle;
-  PyObject *prepare;    // callable without arguments, called once before the first use; then NULL
-  PyObject *owner;      // the Python JITFunction (borrowed: it owns us)
+  PyObject *prepare;    // callable without arguments: binds what the function reads, and calls watch()
+  bool ready;           // it did, and nothing is known to have changed since
+  Watch *watch;
   PyObject *names;      // tuple of interned parameter names
-  PyObject *watched;    // tuple of (dict, key, object): captured globals that must stay the same
-  PyObject *watchFailed; // callable(index): raises
   size_t paramCount;
   uint8_t *paramFlags;  // TEGULA_PARAM_* per parameter
   const char **paramNames; // text of `names`
   int variadic;         // index of *args, -1
   PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
   TegulaLaunchOptions options; // defaults of the decorator
+  std::vector<TegulaFunction *> *retired; // earlier handles: launches under way may still use them
 };
 
 struct LauncherObject {
@@ -34,29 +37,22 @@ struct LauncherObject {
 
 namespace {
 
-bool prepared(FunctionObject *f) {
-  if (!f->prepare) return true;
-  PyObject *prepare = f->prepare;
-  Py_INCREF(prepare);
-  PyObject *r = PyObject_CallNoArgs(prepare);
-  Py_DECREF(prepare);
-  if (!r) return false;
-  Py_DECREF(r);
-  Py_CLEAR(f->prepare);
-  return true;
-}
-
-bool unchanged(FunctionObject *f) {
-  if (!f->watched) return true;
-  for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(f->watched); i < n; ++i) {
-    PyObject *row = PyTuple_GET_ITEM(f->watched, i);
-    PyObject *now = PyDict_GetItemWithError(PyTuple_GET_ITEM(row, 0), PyTuple_GET_ITEM(row, 1));
-    if (now == PyTuple_GET_ITEM(row, 2)) continue;
-    PyObject *r = PyObject_CallFunction(f->watchFailed, "n", i);
-    if (!r) return false;
-    Py_DECREF(r);
+// Prepared, and all that it reads as it was. False with an exception set.
+bool ready(FunctionObject *f) {
+  // Each round but the last found something changed, and Python took it up; other threads may change things as fast.
+  for (int round = 0; round < 100; ++round) {
+    if (!f->ready) {
+      if (!f->prepare) return PyErr_SetString(PyExc_RuntimeError, "the function is being destroyed"), false;
+      PyObject *r = PyObject_CallNoArgs(f->prepare);
+      if (!r) return false;
+      Py_DECREF(r);
+    }
+    if (!f->watch) return true;
+    int holds = f->watch->holds();
+    if (holds) return holds > 0;
   }
-  return true;
+  PyErr_Format(PyExc_RuntimeError, "what `%s` reads changes without end", tegula_function_name(f->handle));
+  return false;
 }
 
 // Parameter index of a keyword, -1 if it is none. Names are interned, so identity nearly always decides.
@@ -133,7 +129,8 @@ bool callGrid(FunctionObject *f, PyObject *callable, PyObject **bound, int64_t g
 PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   FunctionObject *f = self->function;
   size_t nargs = PyVectorcall_NARGS(nargsf);
-  if (!prepared(f) || !unchanged(f)) return nullptr;
+  if (!ready(f)) return nullptr;
+  TegulaFunction *handle = f->handle; // another thread may renew it
   constexpr size_t inlineParams = 64;
   PyObject *boundInline[inlineParams];
   TegulaArg argsInline[inlineParams];
@@ -164,14 +161,12 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
   if (ok) {
     TegulaStatus status;
     bool compiled = false;
-    Py_BEGIN_ALLOW_THREADS
-    if (self->warmup) {
-      status = tegula_compile(f->handle, packed, f->paramCount, &options, &kernel);
-      compiled = status == TEGULA_OK;
-    } else {
-      status = tegula_launch(f->handle, grid, packed, f->paramCount, &options, &kernel);
+    {
+      WithoutGil others;
+      status = self->warmup ? tegula_compile(handle, packed, f->paramCount, &options, &kernel)
+                            : tegula_launch(handle, grid, packed, f->paramCount, &options, &kernel);
     }
-    Py_END_ALLOW_THREADS
+    compiled = self->warmup && status == TEGULA_OK;
     if (status == TEGULA_OK) result = wrapKernel(kernel);
     else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
       PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
@@ -209,30 +204,30 @@ void launcherDealloc(PyObject *self) {
 PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), grid, false); }
 PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), nullptr, true); }
 
-int init(PyObject *self, PyObject *args, PyObject *kwargs) {
-  auto *f = reinterpret_cast<FunctionObject *>(self);
+// The arguments of Function(), which are those of renew(). NULL with an exception set.
+TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare) {
   static const char *keywords[] = {"file", "text", "first_line", "kind", "noinline", "must_use", "do_not_specialize",
                                    "do_not_specialize_on_alignment", "prepare", nullptr};
   const char *file, *text, *mustUse;
   Py_ssize_t length;
   unsigned firstLine;
   int kind, noinline;
-  PyObject *dns, *dnsa, *prepare;
+  PyObject *dns, *dnsa;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!O", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
                                    &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &prepare))
-    return -1;
+    return nullptr;
   auto names = [](PyObject *tuple, std::vector<const char *> &out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-      const char *s = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple, i));
+      const char *s = textOf(PyTuple_GET_ITEM(tuple, i));
       if (!s) return false;
       out.push_back(s);
     }
     return true;
   };
   std::vector<const char *> dnsNames, dnsaNames;
-  if (!names(dns, dnsNames) || !names(dnsa, dnsaNames)) return -1;
+  if (!names(dns, dnsNames) || !names(dnsa, dnsaNames)) return nullptr;
   TegulaContext *ctx = context();
-  if (!ctx) return -1;
+  if (!ctx) return nullptr;
   TegulaFunctionSource source = {};
   source.size = sizeof source;
   source.file = file;
@@ -246,11 +241,17 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
   source.do_not_specialize_count = dnsNames.size();
   source.do_not_specialize_on_alignment = dnsaNames.data();
   source.do_not_specialize_on_alignment_count = dnsaNames.size();
-  TegulaStatus status = tegula_function_create(ctx, &source, &f->handle);
-  if (status != TEGULA_OK) {
-    raiseStatus(status);
-    return -1;
-  }
+  TegulaFunction *handle = nullptr;
+  TegulaStatus status = tegula_function_create(ctx, &source, &handle);
+  if (status != TEGULA_OK) raiseStatus(status);
+  return handle;
+}
+
+int init(PyObject *self, PyObject *args, PyObject *kwargs) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  PyObject *prepare;
+  f->handle = makeHandle(args, kwargs, prepare);
+  if (!f->handle) return -1;
   f->paramCount = tegula_function_param_count(f->handle);
   f->paramFlags = static_cast<uint8_t *>(PyMem_Calloc(f->paramCount + 1, 1));
   f->paramNames = static_cast<const char **>(PyMem_Calloc(f->paramCount + 1, sizeof(char *)));
@@ -272,25 +273,44 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyTuple_SET_ITEM(f->defaults, i, Py_Ellipsis);
   }
   f->options = TEGULA_LAUNCH_OPTIONS_INIT;
-  Py_INCREF(prepare);
-  f->prepare = prepare;
+  f->retired = new std::vector<TegulaFunction *>;
+  f->prepare = Py_NewRef(prepare);
   return 0;
+}
+
+void unwatch(FunctionObject *f) {
+  f->ready = false;
+  delete std::exchange(f->watch, nullptr);
+}
+
+// renew(arguments of Function()): the function as if nothing had been bound yet, from a text with the same parameters.
+PyObject *renew(PyObject *self, PyObject *args, PyObject *kwargs) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  PyObject *prepare;
+  TegulaFunction *fresh = makeHandle(args, kwargs, prepare);
+  if (!fresh) return nullptr;
+  bool same = tegula_function_param_count(fresh) == f->paramCount;
+  for (size_t i = 0; same && i < f->paramCount; ++i) {
+    TegulaParam p = {};
+    same = tegula_function_param(fresh, i, &p) == TEGULA_OK && !std::strcmp(p.name, f->paramNames[i]) && f->paramFlags[i] == static_cast<uint8_t>(p.flags);
+  }
+  if (!same) return tegula_function_release(fresh), PyErr_SetString(PyExc_ValueError, "the new text has other parameters"), nullptr;
+  f->retired->push_back(std::exchange(f->handle, fresh));
+  unwatch(f);
+  Py_RETURN_NONE;
 }
 
 int traverse(PyObject *self, visitproc visit, void *arg) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   Py_VISIT(f->prepare);
-  Py_VISIT(f->watched);
-  Py_VISIT(f->watchFailed);
   Py_VISIT(f->defaults);
-  return 0;
+  return f->watch ? f->watch->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject *self) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   Py_CLEAR(f->prepare);
-  Py_CLEAR(f->watched);
-  Py_CLEAR(f->watchFailed);
+  unwatch(f);
   Py_CLEAR(f->defaults);
   return 0;
 }
@@ -303,6 +323,9 @@ void dealloc(PyObject *self) {
   PyMem_Free(f->paramFlags);
   PyMem_Free(f->paramNames);
   tegula_function_release(f->handle);
+  if (f->retired)
+    for (TegulaFunction *old : *f->retired) tegula_function_release(old);
+  delete f->retired;
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -343,14 +366,22 @@ PyObject *setDefault(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// watch(rows, always, changed): as Watch::make. The function is ready.
 PyObject *watch(PyObject *self, PyObject *args) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
-  PyObject *rows, *failed;
-  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &rows, &failed)) return nullptr;
-  Py_INCREF(rows);
-  Py_INCREF(failed);
-  Py_XSETREF(f->watched, rows);
-  Py_XSETREF(f->watchFailed, failed);
+  PyObject *rows, *changed;
+  int always;
+  if (!PyArg_ParseTuple(args, "O!pO", &PyList_Type, &rows, &always, &changed)) return nullptr;
+  Watch *w = Watch::make(rows, always, changed);
+  if (!w) return nullptr;
+  delete std::exchange(f->watch, w);
+  f->ready = true;
+  Py_RETURN_NONE;
+}
+
+// unprepare(): the next use calls `prepare` again.
+PyObject *unprepare(PyObject *self, PyObject *) {
+  unwatch(reinterpret_cast<FunctionObject *>(self));
   Py_RETURN_NONE;
 }
 
@@ -364,20 +395,32 @@ PyObject *setDefaultOption(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// Without the GIL, as it may ask Python for attributes of modules while another thread does and waits for the GIL.
+PyObject *contentOf(TegulaFunction *handle) {
+  const char *text;
+  {
+    WithoutGil others;
+    text = tegula_function_hash(handle);
+  }
+  return PyUnicode_FromString(text);
+}
+
+PyObject *boundHash(PyObject *self, PyObject *) { return contentOf(reinterpret_cast<FunctionObject *>(self)->handle); }
+
 PyObject *hashOf(PyObject *self, PyObject *) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
-  if (!prepared(f)) return nullptr;
-  return PyUnicode_FromString(tegula_function_hash(f->handle));
+  if (!ready(f)) return nullptr;
+  return contentOf(f->handle);
 }
 
 // The name of a kernel, from a Python function that takes its signature; an exception stays the thread's.
 int32_t callNamer(void *user, const char *signature, char *name, size_t size) {
-  PyGILState_STATE state = PyGILState_Ensure();
+  WithGil gil;
+  if (!gil) return 0;
   PyObject *text = PyObject_CallFunction(static_cast<PyObject *>(user), "s", signature);
-  const char *s = text ? PyUnicode_AsUTF8(text) : nullptr;
+  const char *s = text ? textOf(text) : nullptr;
   if (s) PyOS_snprintf(name, size, "%s", s);
   Py_XDECREF(text);
-  PyGILState_Release(state);
   return s != nullptr;
 }
 
@@ -389,7 +432,7 @@ PyObject *setNamer(PyObject *self, PyObject *callable) {
 }
 
 PyObject *ensurePrepared(PyObject *self, PyObject *) {
-  if (!prepared(reinterpret_cast<FunctionObject *>(self))) return nullptr;
+  if (!ready(reinterpret_cast<FunctionObject *>(self))) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -399,7 +442,10 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"watch", watch, METH_VARARGS, nullptr},
                          {"set_option", setDefaultOption, METH_VARARGS, nullptr},
                          {"set_namer", setNamer, METH_O, nullptr},
+                         {"renew", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(renew)), METH_VARARGS | METH_KEYWORDS, nullptr},
+                         {"unprepare", unprepare, METH_NOARGS, nullptr},
                          {"content_hash", hashOf, METH_NOARGS, nullptr},
+                         {"bound_hash", boundHash, METH_NOARGS, "The hash with the names bound as they are, without looking for changes."},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -29,11 +29,15 @@ void dealloc(PyObject *self) {
 }
 
 PyObject *stage(PyObject *self, PyObject *name) {
-  const char *s = PyUnicode_AsUTF8(name);
+  const char *s = textOf(name);
   if (!s) return nullptr;
   const char *text;
   size_t length;
-  TegulaStatus status = tegula_kernel_asm(reinterpret_cast<KernelObject *>(self)->kernel, s, &text, &length);
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_kernel_asm(reinterpret_cast<KernelObject *>(self)->kernel, s, &text, &length);
+  }
   if (status == TEGULA_NOT_FOUND) return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
   if (status != TEGULA_OK) return raiseStatus(status);
   if (!std::strcmp(s, "obj") || !std::strcmp(s, "cubin")) return PyBytes_FromStringAndSize(text, length);
@@ -41,7 +45,12 @@ PyObject *stage(PyObject *self, PyObject *name) {
 }
 
 PyObject *metadataJson(PyObject *self, PyObject *) {
-  return PyUnicode_FromString(tegula_kernel_metadata_json(reinterpret_cast<KernelObject *>(self)->kernel));
+  const char *text;
+  {
+    WithoutGil others;
+    text = tegula_kernel_metadata_json(reinterpret_cast<KernelObject *>(self)->kernel);
+  }
+  return PyUnicode_FromString(text);
 }
 
 PyObject *info(PyObject *self, PyObject *) {
@@ -95,9 +104,10 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
     if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
   if (!chooseDevice(pack, options)) return nullptr;
   TegulaStatus status;
-  Py_BEGIN_ALLOW_THREADS
-  status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), &options);
-  Py_END_ALLOW_THREADS
+  {
+    WithoutGil others;
+    status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), &options);
+  }
   if (status != TEGULA_OK) return raiseStatus(status);
   Py_RETURN_NONE;
 }
@@ -115,13 +125,14 @@ PyObject *stageNames(PyObject *self, PyObject *) {
 
 // compile_for(target) -> kernel
 PyObject *compileFor(PyObject *self, PyObject *target) {
-  const char *name = PyUnicode_AsUTF8(target);
+  const char *name = textOf(target);
   if (!name) return nullptr;
   TegulaKernel *kernel = nullptr;
   TegulaStatus status;
-  Py_BEGIN_ALLOW_THREADS
-  status = tegula_kernel_compile_for(reinterpret_cast<KernelObject *>(self)->kernel, name, &kernel);
-  Py_END_ALLOW_THREADS
+  {
+    WithoutGil others;
+    status = tegula_kernel_compile_for(reinterpret_cast<KernelObject *>(self)->kernel, name, &kernel);
+  }
   if (status != TEGULA_OK) return raiseStatus(status);
   PyTypeObject *type = Py_TYPE(self);
   PyObject *made = type->tp_alloc(type, 0);
@@ -150,7 +161,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Number, Device, Stream, Ignored } kind;
+  enum { Int, Flag, Number, Device, Stream, Libraries, Ignored } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -175,6 +186,8 @@ const OptionRow optionTable[] = {
     FLAG_OPTION("launch_pdl", programmatic_launch),
     {"device", OptionRow::Device, 0},
     {"stream", OptionRow::Stream, 0},
+    {"extern_libs", OptionRow::Libraries, 0},
+    {"assume_in_bounds", OptionRow::Ignored, 0}, // a promise that nobody has to use
     {"warp_size", OptionRow::Ignored, 0},
     {"enable_fast_math", OptionRow::Ignored, 0},
     {"vec_lib", OptionRow::Ignored, 0},
@@ -208,8 +221,8 @@ static const OptionRow *findOption(PyObject *name) {
   static PyObject *seen[std::size(optionTable)];
   for (size_t i = 0; i < std::size(optionTable); ++i)
     if (seen[i] == name) return &optionTable[i];
-  const char *s = PyUnicode_AsUTF8(name);
-  if (!s) return PyErr_Clear(), nullptr; // a lone surrogate is no option
+  const char *s = textOf(name);
+  if (!s) return PyErr_Clear(), nullptr; // a lone surrogate or a NUL is in no option
   for (size_t i = 0; i < std::size(optionTable); ++i) {
     if (std::strcmp(s, optionTable[i].name) != 0) continue;
     if (!seen[i] && PyUnicode_CHECK_INTERNED(name)) seen[i] = Py_NewRef(name);
@@ -218,7 +231,8 @@ static const OptionRow *findOption(PyObject *name) {
   return nullptr;
 }
 
-/// Without an exception; a number beyond 64 bits is read as the largest or smallest.
+/// Without an exception. A number beyond 64 bits is read as the largest or smallest, of which there can be too many of anything: messages
+/// show the object.
 static bool readInteger(PyObject *object, long long &out) {
   PyObject *i = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
   if (!i) return PyErr_Clear(), false;
@@ -229,12 +243,31 @@ static bool readInteger(PyObject *object, long long &out) {
   return true;
 }
 
+// Libraries of bitcode, as a dict or pairs of names and paths. libdevice's functions are the language's own here, whatever file is named for
+// them; others cannot be linked.
+static bool onlyLibdevice(PyObject *value) {
+  PyObject *pairs = PyMapping_Keys(value);
+  if (!pairs) PyErr_Clear();
+  PyObject *fast = PySequence_Fast(pairs ? pairs : value, "extern_libs: a dict of names and paths is needed");
+  Py_XDECREF(pairs);
+  bool ok = fast;
+  for (Py_ssize_t i = 0; ok && i < PySequence_Fast_GET_SIZE(fast); ++i) {
+    PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
+    PyObject *name = PyTuple_Check(item) && PyTuple_GET_SIZE(item) ? PyTuple_GET_ITEM(item, 0) : item;
+    ok = PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "libdevice") == 0;
+    if (!ok) PyErr_Format(PyExc_NotImplementedError, "extern_libs: %R cannot be linked; only libdevice is there, built in", name);
+  }
+  Py_XDECREF(fast);
+  return ok;
+}
+
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
   if (const OptionRow *found = findOption(name)) {
     const OptionRow &row = *found;
     char *field = reinterpret_cast<char *>(&options) + row.offset;
     if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
     if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;
+    if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
     if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;
     if (row.kind == OptionRow::Flag) {
       int truth = PyObject_IsTrue(value);
@@ -253,24 +286,29 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     // 0 is what options that nobody gave are.
     bool isSize = row.offset == offsetof(TegulaLaunchOptions, num_warps) || row.offset == offsetof(TegulaLaunchOptions, num_ctas);
     if (v > std::numeric_limits<int32_t>::max() || v < std::numeric_limits<int32_t>::min() || (v == 0 && isSize))
-      return PyErr_Format(PyExc_ValueError, "%s is %lld; no launch takes that many", row.name, v), -1;
+      return PyErr_Format(PyExc_ValueError, "%s is %S; no launch takes that many", row.name, value), -1;
     *reinterpret_cast<int32_t *>(field) = static_cast<int32_t>(v);
     return 1;
   }
   return 0;
 }
 
+// Extent `i` of a grid.
+static bool readExtent(PyObject *item, Py_ssize_t i, int64_t &out) {
+  long long n;
+  if (!readInteger(item, n)) return PyErr_Format(PyExc_TypeError, "a grid has extents that are ints, found %s", Py_TYPE(item)->tp_name), false;
+  if (n == std::numeric_limits<long long>::max())
+    return PyErr_Format(PyExc_ValueError, "grid dimension %zd is %S; at most 2147483647 programs fit in one dimension", i, item), false;
+  if (n == std::numeric_limits<long long>::min()) return PyErr_Format(PyExc_ValueError, "grid dimension %zd is negative (%S)", i, item), false;
+  out = n;
+  return true;
+}
+
 bool readGrid(PyObject *grid, int64_t out[3]) {
   out[0] = out[1] = out[2] = 1;
-  auto read = [](PyObject *item, int64_t &v) {
-    long long n;
-    if (!readInteger(item, n)) return PyErr_Format(PyExc_TypeError, "a grid has extents that are ints, found %s", Py_TYPE(item)->tp_name), false;
-    v = n;
-    return true;
-  };
   if (PyTuple_Check(grid) && PyTuple_GET_SIZE(grid) >= 1 && PyTuple_GET_SIZE(grid) <= 3) {
     for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(grid); i < n; ++i)
-      if (!read(PyTuple_GET_ITEM(grid, i), out[i])) return false;
+      if (!readExtent(PyTuple_GET_ITEM(grid, i), i, out[i])) return false;
     return true;
   }
   Py_ssize_t n = PySequence_Size(grid);
@@ -281,7 +319,7 @@ bool readGrid(PyObject *grid, int64_t out[3]) {
   if (n < 1 || n > 3) return PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 extents, found %zd", n), false;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject *item = PySequence_GetItem(grid, i);
-    bool ok = item && read(item, out[i]);
+    bool ok = item && readExtent(item, i, out[i]);
     Py_XDECREF(item);
     if (!ok) return false;
   }

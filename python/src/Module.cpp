@@ -1,5 +1,6 @@
 // The module object: joins the method tables, owns the process-wide context.
 #include "Core.h"
+#include <cstdio>
 #include <cstring>
 
 namespace tegula_python {
@@ -8,19 +9,20 @@ namespace {
 PyObject *outputHook; // f(stream number, text) set by Python, so that sys.stdout is honoured
 
 void output(void *, int32_t stream, const char *text, size_t length) {
-  PyGILState_STATE gil = PyGILState_Ensure();
+  WithGil gil;
+  if (!gil) {
+    std::fwrite(text, 1, length, stdout);
+    return;
+  }
   PyObject *r = PyObject_CallFunction(outputHook, "iN", stream, PyUnicode_DecodeUTF8(text, length, "replace"));
   if (!r) PyErr_WriteUnraisable(outputHook);
   Py_XDECREF(r);
-  PyGILState_Release(gil);
 }
 
 // Ctrl-C: Python's handlers run here, on the launching thread; an exception they raise cancels the launch.
 int32_t interrupted(void *) {
-  PyGILState_STATE gil = PyGILState_Ensure();
-  int r = PyErr_CheckSignals();
-  PyGILState_Release(gil);
-  return r != 0;
+  WithGil gil;
+  return !gil || PyErr_CheckSignals() != 0;
 }
 
 PyObject *setOutput(PyObject *, PyObject *hook) {
@@ -30,7 +32,7 @@ PyObject *setOutput(PyObject *, PyObject *hook) {
 }
 
 PyObject *dtypeNumber(PyObject *, PyObject *text) {
-  const char *s = PyUnicode_AsUTF8(text);
+  const char *s = textOf(text);
   TegulaDtype d;
   if (!s) return nullptr;
   TegulaStatus status = tegula_dtype_parse(s, &d, nullptr);
@@ -41,12 +43,23 @@ PyMethodDef moduleMethods[] = {{"set_exceptions", setExceptions, METH_VARARGS, n
                                {"set_converters", setConverters, METH_VARARGS, nullptr},
                                {"set_descriptor_class", setDescriptorClass, METH_O, nullptr},
                                {"set_output", setOutput, METH_O, nullptr},
+                               {"set_constexpr_class", setConstexprClass, METH_O, nullptr},
+                               {"bindings_changed", bindingsChanged, METH_NOARGS, nullptr},
+                               {"begin_exit", beginExit, METH_NOARGS, nullptr},
                                {"dtype_number", dtypeNumber, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tegula._core", "CPython objects over libtegula.", -1, moduleMethods, nullptr, nullptr, nullptr,
                           nullptr};
 } // namespace
+
+const char *textOf(PyObject *string) {
+  Py_ssize_t length;
+  const char *s = PyUnicode_AsUTF8AndSize(string, &length);
+  if (s && std::strlen(s) != static_cast<size_t>(length))
+    return PyErr_Format(PyExc_ValueError, "%R holds a NUL character", string), nullptr;
+  return s;
+}
 
 TegulaContext *context() {
   static TegulaContext *ctx;
@@ -79,6 +92,7 @@ PyMODINIT_FUNC PyInit__core() {
   }
   for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
+  forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());
   return m;
 }

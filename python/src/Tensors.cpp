@@ -110,7 +110,9 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
   }
   TegulaDtype dtype = t.dtype.lanes == 1 ? dtypeOf(t.dtype.code, t.dtype.bits) : TegulaDtype(TEGULA_VOID);
   if (dtype == TEGULA_VOID) return false;
-  out = tegula_ptr(static_cast<char *>(t.data) + t.byteOffset, dtype, reach(t, tegula_dtype_bytes(dtype)));
+  int64_t bytes = reach(t, tegula_dtype_bytes(dtype));
+  if (!t.data && bytes != 0) return false; // elements without memory: Python says what it is
+  out = tegula_ptr(static_cast<char *>(t.data) + t.byteOffset, dtype, bytes);
   if (t.device.type == deviceCuda || t.device.type == deviceCudaManaged) {
     onGpu(t.device.id, paramName);
     if (api->currentStream) lastCudaApi = api;

@@ -49,7 +49,7 @@ PyObject *valueStr(PyObject *, PyObject *x) {
   return s ? wrapValue(tegula_value_str(s, n)) : nullptr;
 }
 PyObject *valueDtype(PyObject *, PyObject *x) {
-  const char *s = PyUnicode_AsUTF8(x);
+  const char *s = textOf(x);
   return s ? wrapValue(tegula_value_dtype(s)) : nullptr;
 }
 PyObject *valueTuple(PyObject *, PyObject *x) {
@@ -66,7 +66,7 @@ PyObject *valueClass(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "sO!O!", &name, &PyList_Type, &fields, &PyList_Type, &defaults)) return nullptr;
   std::vector<const char *> names;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(fields); ++i) {
-    const char *s = PyUnicode_AsUTF8(PyList_GET_ITEM(fields, i));
+    const char *s = textOf(PyList_GET_ITEM(fields, i));
     if (!s) return nullptr;
     names.push_back(s);
   }
@@ -86,7 +86,7 @@ PyObject *valueFunction(PyObject *, PyObject *f) {
   return handle ? wrapValue(tegula_value_function(handle)) : nullptr;
 }
 PyObject *valueModule(PyObject *, PyObject *x) {
-  const char *s = PyUnicode_AsUTF8(x);
+  const char *s = textOf(x);
   return s ? wrapValue(tegula_value_module(s)) : nullptr;
 }
 PyObject *valueAttribute(PyObject *, PyObject *args) {
@@ -104,7 +104,8 @@ PyObject *valueOpaque(PyObject *, PyObject *args) {
 
 // A Python module as the compiler sees it: attributes are converted on demand. `user` is the Python resolver, f(name) -> Value or None.
 TegulaValue *resolve(void *user, const char *attribute) {
-  PyGILState_STATE gil = PyGILState_Ensure();
+  WithGil gil;
+  if (!gil) return nullptr;
   TegulaValue *out = nullptr;
   PyObject *r = PyObject_CallFunction(static_cast<PyObject *>(user), "s", attribute);
   if (r && Py_TYPE(r) == &ValueType) {
@@ -113,14 +114,10 @@ TegulaValue *resolve(void *user, const char *attribute) {
   }
   PyErr_Clear();
   Py_XDECREF(r);
-  PyGILState_Release(gil);
   return out;
 }
 void destroy(void *user) {
-  if (!Py_IsInitialized()) return;
-  PyGILState_STATE gil = PyGILState_Ensure();
-  Py_DECREF(static_cast<PyObject *>(user));
-  PyGILState_Release(gil);
+  if (WithGil gil; gil) Py_DECREF(static_cast<PyObject *>(user));
 }
 PyObject *valueDynamicModule(PyObject *, PyObject *args) {
   const char *name;

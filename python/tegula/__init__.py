@@ -2,7 +2,10 @@
 from . import _core
 from . import language
 from .errors import CompilationError, DeviceError, OutOfResources, PTXASError, TegulaError
-from .jit import CompiledKernel, JITFunction, constexpr_function, jit, must_use_result
+from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
+from . import backends, compiler, runtime
+from .heuristics import heuristics
+from .runtime.autotuner import Config
 
 __version__ = _core.version
 TritonError = TegulaError
@@ -25,12 +28,6 @@ def next_power_of_2(n):
     return r
 
 
-def heuristics(values):
-    """Computes meta-parameters at launch: {name: function of the dict of bound arguments}."""
-    from .heuristics import Heuristics
-    return lambda fn: Heuristics(fn, values)
-
-
 def set_allocator(allocator):
     """Accepted and not needed: descriptors made in kernels take no memory of the caller's."""
 
@@ -42,7 +39,7 @@ def devices():
 
 def __getattr__(name):
     import importlib
-    if name in ("testing", "knobs", "errors", "runtime", "compiler", "tools"):
+    if name in ("testing", "knobs", "errors", "tools"):
         try:
             return importlib.import_module(f"tegula.{name}")
         except ModuleNotFoundError:

@@ -14,17 +14,17 @@ def function_source(fn):
 
 
 def captured(fn, name):
-    """(found, value, where it is stored as (mapping, key) or None) of a free name: closure cell, then module global."""
+    """(found, value, the cell or dict that it is or would be in) of a free name: closure cell, then module global."""
     code = fn.__code__
     if fn.__closure__ and name in code.co_freevars:
         cell = fn.__closure__[code.co_freevars.index(name)]
         try:
-            return True, cell.cell_contents, None
+            return True, cell.cell_contents, cell
         except ValueError:
-            return False, None, None
+            return False, None, cell
     if name in fn.__globals__:
-        return True, fn.__globals__[name], (fn.__globals__, name)
-    return False, None, None
+        return True, fn.__globals__[name], fn.__globals__
+    return False, None, fn.__globals__
 
 
 def is_namedtuple_class(value):

@@ -1,7 +1,15 @@
 """`heuristics`: meta-parameters computed at launch from the bound arguments."""
 
 
-class Heuristics:
+from .jit import KernelInterface
+
+
+def heuristics(values):
+    """Computes meta-parameters at launch: {name: function of the dict of bound arguments}."""
+    return lambda fn: Heuristics(fn, values)
+
+
+class Heuristics(KernelInterface):
     def __init__(self, fn, values):
         self.fn, self.values = fn, values
         self.__name__ = fn.__name__

@@ -4,6 +4,7 @@ The compiler never runs Python: it gets the function's source text and, for each
 value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file runs once per function.
 """
 import ast
+import atexit
 import collections
 import enum
 import functools
@@ -12,10 +13,12 @@ import json
 import math
 import os
 import sys
+import threading
 import types
 
-from . import _core, errors
+from . import _core, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
+from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 
 JIT, CONSTEXPR = 0, 1
@@ -67,6 +70,9 @@ class CompiledKernel(_core.Kernel):
         """Threads of a block (GPU)."""
         return self.info()["threads"]
 
+    def _init_handles(self):
+        """Triton loads a kernel at its first launch; here the code is loaded when it is compiled."""
+
     @property
     def occupancy(self):
         """Blocks that fit on one multiprocessor at once (GPU, once loaded)."""
@@ -105,6 +111,20 @@ class _Asm:
     def __len__(self):
         return len(self.keys())
 
+
+# Held while functions are bound: one that is half bound must be seen by nobody else. Reentrant, as functions refer to each other.
+_lock = threading.RLock()
+
+
+def _new_lock():
+    global _lock
+    _lock = threading.RLock()
+
+
+# The forking thread waits for the others to be done, so that the child finds no half-bound function.
+os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_new_lock)
+
+_bound = []  # by the _prepare() under way
 
 Specialization = collections.namedtuple("Specialization", "constants signature")
 
@@ -150,7 +170,11 @@ def _name_of_kernel(repr, constexprs, text):
     return name
 
 
-class JITFunction(_core.Function):
+class KernelInterface:
+    """Whatever is launched by `[grid](...)`: JITFunction and what wraps it."""
+
+
+class JITFunction(_core.Function, KernelInterface):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
 
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
@@ -159,22 +183,41 @@ class JITFunction(_core.Function):
         self.signature = inspect.signature(fn)
         names = list(self.signature.parameters)
         by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
-        super().__init__(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
-                         do_not_specialize=by_name(do_not_specialize),
-                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), prepare=self._prepare)
+        self._source = dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
+                            do_not_specialize=by_name(do_not_specialize),
+                            do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), prepare=self._prepare)
+        super().__init__(**self._source)
+        self._uses = None  # once bound: list of Use
         self.fn = fn
-        self.src = text
         self.noinline, self.debug, self.version = noinline, debug, version
         self.kind = kind
         functools.update_wrapper(self, fn)
         for i, p in enumerate(self.signature.parameters.values()):
             if p.default is not p.empty:
-                self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _prepare
+                self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
         if debug is not None:
             self.set_option("debug", debug)
         self.repr = repr or (lambda specialization: fn.__qualname__)
-        if repr is not None:
-            self.set_namer(functools.partial(_name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)}))
+        self._namer = None if repr is None else functools.partial(
+            _name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)})
+        if self._namer:
+            self.set_namer(self._namer)
+
+    @property
+    def src(self):
+        return self._source["text"]
+
+    def _unsafe_update_src(self, text):
+        """Another text for the function, with the same parameters. What was compiled from the old one is not used any more."""
+        with _lock:
+            self._source["text"] = text
+            self._unbind()
+
+    @property
+    def used_global_vals(self):
+        """{(name, id of its dict): (value, dict)} of the variables whose values the function was compiled with."""
+        with _lock:
+            return {(u.name, id(u.place)): (u.snapshot, u.place) for u in self._uses or () if u.is_value}
 
     @property
     def arg_names(self):
@@ -191,37 +234,96 @@ class JITFunction(_core.Function):
     hash = cache_key
 
     def _prepare(self):
-        """Binds captured names and defaults; called by the first launch."""
-        self._bind_names()
-        rows = []
-        pending, seen = [self], set()
-        while pending:  # the globals of helpers count as this kernel's
-            f = pending.pop()
-            if id(f) in seen:
-                continue
-            seen.add(id(f))
-            if f is not self:
-                f._bind_names()
-            for name in f.free_names():
-                found, value, where = captured(f.fn, name)
-                if found and isinstance(value, JITFunction):
-                    pending.append(value)
-                if found and where and isinstance(value, _types.constexpr):
-                    rows.append((where[0], where[1], value))
-        self.watch(tuple(rows), functools.partial(_global_changed, rows))
+        """Binds the function and all it calls, and has the launches watch what they read."""
+        with _lock:
+            start = len(_bound)
+            try:
+                functions = self._reachable()
+                uses = self._merged_uses(functions)
+                if not all([u.refresh() for u in uses]):
+                    return _unbind_all(functions)  # prepared again: bound to what is there now
+            except BaseException:
+                _unbind_all(_bound[start:])  # what they should read may be there later
+                raise
+            finally:
+                del _bound[start:]
+            self.watch([u.row for u in uses], any(u.needs_looking for u in uses), self._changed)
 
-    def _bind_names(self):
-        if self.__dict__.get("_bound"):
+    def _changed(self):
+        """Called by a launch that found a variable to be another object, or that cannot tell. True: nothing has changed."""
+        with _lock:
+            functions = self._reachable()
+            uses = [u for f in functions for u in f._uses]
+            if not all([u.refresh() for u in uses]):
+                _unbind_all(functions)
+            elif any(u.needs_looking for u in uses):
+                self.watch([u.row for u in uses], True, self._changed)
+                return True
+            else:
+                self.unprepare()  # other objects of the same value, or new variables
+        return None
+
+    def _reachable(self):
+        """This function and all that it may call, bound."""
+        functions, pending = [], [self]
+        while pending:
+            f = pending.pop()
+            if any(f is g for g in functions):
+                continue
+            f._bind()
+            functions.append(f)
+            for u in f._uses:
+                pending += _functions_in(u.value)
+            for p in f.signature.parameters.values():
+                pending += _functions_in(p.default)
+        return functions
+
+    def _merged_uses(self, functions):
+        """The uses of all; RuntimeError if two functions saw different values of one variable."""
+        merged = {}
+        for f in functions:
+            for u in f._uses:
+                first = merged.setdefault(u.key, (u, f))[0]
+                if u.is_value and first.is_value and not same(u.snapshot, first.snapshot):
+                    raise RuntimeError(f"Global variable {u.name} has value {first.snapshot} when compiling {self.__name__}, but inner kernel {f.__name__} "
+                                       f"has conflicting value {u.snapshot} from when it was first compiled.  This is not allowed.")
+        return [u for f in functions for u in f._uses]
+
+    def _bind(self):
+        """Gives the compiler the values of captured names and of defaults. Under the lock."""
+        if self._uses is not None:
             return
-        self.__dict__["_bound"] = True
-        for name in self.free_names():
-            found, value, _ = captured(self.fn, name)
-            if found:
-                converted, allowed = _global_value(value)
-                self.bind(name, converted, allowed)
-        for i, p in enumerate(self.signature.parameters.values()):
-            if p.default is not p.empty:
-                self.set_default(i, to_value(p.default), p.default)
+        self._uses = []
+        _bound.append(self)
+        try:
+            for name in self.free_names():
+                found, value, place = captured(self.fn, name)
+                if found:
+                    converted, allowed = _global_value(value, self)
+                    self.bind(name, converted, allowed)
+                if found or not is_builtin(name):
+                    self._uses.append(Use(place, name, value if found else ABSENT))
+            for i, p in enumerate(self.signature.parameters.values()):
+                if p.default is not p.empty:
+                    self.set_default(i, to_value(p.default), p.default)
+        except BaseException:
+            self._unbind()
+            raise
+
+    def _unbind(self):
+        """As before the first use: what it reads then counts. Kernels that were compiled are kept by whoever has them."""
+        self._uses = None
+        self.__dict__.pop("_tegula_value", None)
+        self.renew(**self._source)
+        if self._namer:
+            self.set_namer(self._namer)
+
+    def _read(self, module, attribute, value):
+        """While it was compiled, the function read an attribute of a module of the user's."""
+        use = Use(module.__dict__, attribute, value)
+        if self._uses is not None and all(u.key != use.key for u in self._uses):
+            self._uses.append(use)
+            _core.bindings_changed()
 
     def warmup(self, *args, grid=None, **kwargs):
         """Compiles for these arguments without launching and returns the kernel."""
@@ -240,12 +342,18 @@ class JITFunction(_core.Function):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
 
 
-def _global_changed(rows, index):
-    mapping, name, old = rows[index]
-    new = mapping.get(name)
-    if isinstance(new, _types.constexpr) and new.value == old.value:
-        return
-    raise RuntimeError(f"Global variable {name} has changed since we compiled this kernel, from {old} to {new}")
+def _functions_in(x):
+    """The jit functions in a value."""
+    if isinstance(x, JITFunction):
+        return [x]
+    if isinstance(x, _types.constexpr):
+        return _functions_in(_constexpr_object(x))
+    return [f for i in x for f in _functions_in(i)] if isinstance(x, (tuple, list)) else []
+
+
+def _unbind_all(functions):
+    for f in functions:
+        f._unbind()
 
 
 def jit(fn=None, **options):
@@ -276,18 +384,26 @@ _LANGUAGE = ("tegula.language", "triton.language")
 
 def _constexpr_object(x):
     """What `tl.constexpr(...)` holds; a plain function in it is one that kernels may call on compile-time values."""
-    if not isinstance(x.value, types.FunctionType):
-        return x.value
-    return x.__dict__.setdefault("_tegula_function", JITFunction(x.value, kind=CONSTEXPR))
+    f = x.value
+    if not isinstance(f, types.FunctionType):
+        return f
+    if "_tegula_function" not in f.__dict__:
+        f.__dict__["_tegula_function"] = JITFunction(f, kind=CONSTEXPR)
+    return f.__dict__["_tegula_function"]
 
 
-def to_value(x):
+_deepest = 32  # as for tuples of runtime values
+
+
+def to_value(x, depth=0):
     """A compile-time value for `x`, or TypeError."""
+    if isinstance(x, JITFunction) and not _lock._is_owned():
+        x.ensure_prepared()  # an argument: what it reads must be as it was, as with the kernel's own
     v = x.__dict__.get("_tegula_value") if isinstance(x, (JITFunction, _types.dtype)) else None
     if v is not None:
         return v
     if isinstance(x, _types.constexpr):
-        return to_value(_constexpr_object(x))
+        return to_value(_constexpr_object(x), depth)
     if x is None:
         return _core.value_none()
     if isinstance(x, bool):
@@ -303,16 +419,17 @@ def to_value(x):
     if isinstance(x, _types.dtype):
         return _remember(x, _core.value_dtype(x.name))
     if isinstance(x, JITFunction):
-        x._bind_names()
+        x._bind()
         return _remember(x, _core.value_function(x))
     if is_namedtuple_class(x):
         return _namedtuple_class(x)
-    if isinstance(x, tuple) and is_namedtuple_class(type(x)):
-        return _core.value_record(_namedtuple_class(type(x)), [to_value(i) for i in x])
     if isinstance(x, (tuple, list)):
-        return _core.value_tuple([to_value(i) for i in x])
+        if depth == _deepest:
+            raise ValueError(f"tuples are nested more than {_deepest} deep")
+        items = [to_value(i, depth + 1) for i in x]
+        return _core.value_record(_namedtuple_class(type(x)), items) if is_namedtuple_class(type(x)) else _core.value_tuple(items)
     if is_module(x):
-        return _module_value(x)
+        return _module_value(x, None)
     path = getattr(x, "_tegula_name", None)  # a function of the language
     if path:
         module, _, name = path.rpartition(".")
@@ -348,31 +465,33 @@ def _namedtuple_class(cls):
     return _classes[cls]
 
 
-def _module_value(module):
+def _module_value(module, reader):
+    """`reader`: the function that reads it, None if that is not known."""
     name = module.__name__
     if name == "math" or name.split(".")[0] in ("tegula", "triton"):
         return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
 
     def resolve(attribute):
-        if not hasattr(module, attribute):
-            return None
-        value, allowed = _global_value(getattr(module, attribute))
-        return value if allowed else None
+        with _lock:
+            found = getattr(module, attribute, ABSENT)
+            if reader:
+                reader._read(module, attribute, found)
+            value, allowed = (None, False) if found is ABSENT else _global_value(found, reader)
+            return value if allowed else None
     return _core.value_dynamic_module(name, resolve)
 
 
-def _global_value(x):
+def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
     allowed = (is_module(x) or is_namedtuple_class(x) or isinstance(x, (JITFunction, _types.dtype, _types.constexpr))
                or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or isinstance(x, enum.EnumMeta)
                or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
-    from . import knobs
     if not allowed and knobs.allow_non_constexpr_globals():
         allowed = True
     if isinstance(x, tuple) and x and all(isinstance(i, JITFunction) for i in x):
         allowed = True
     try:
-        return to_value(x), bool(allowed)
+        return _module_value(x, reader) if is_module(x) else to_value(x), bool(allowed)
     except TypeError:
         return _opaque_object(x), False
 
@@ -407,7 +526,10 @@ def _argument_of(x, name):
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
         contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
         size = getattr(x, "nbytes", None)
-        return int(data_ptr()), number, int(size) if contiguous and size is not None else -1, False, _gpu_of(x, name), 0
+        gpu, address = _gpu_of(x, name), int(data_ptr())
+        if not address and size != 0:
+            raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
+        return address, number, int(size) if contiguous and size is not None else -1, False, gpu, 0
     if isinstance(x, (_types.constexpr, JITFunction)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
@@ -435,8 +557,10 @@ def _gpu_of(x, name):
     """Ordinal of the GPU that a tensor is on, -1 for CPU memory."""
     device = getattr(x, "device", None)
     kind = "cpu" if device is None else getattr(device, "type", None) or str(device).partition(":")[0]
-    if kind in ("cpu", "meta", "sim"):
+    if kind in ("cpu", "sim"):
         return -1
+    if kind == "meta":
+        raise ValueError(f"argument `{name}`: the tensor is on device meta, which has no memory")
     if kind != "cuda":
         raise ValueError(f"argument `{name}`: the tensor is on device {device}; kernels run on cpu, cuda and sim")
     index = getattr(device, "index", None)
@@ -469,6 +593,8 @@ def _install():
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
+    _core.set_constexpr_class(_types.constexpr)
+    atexit.register(_core.begin_exit)
     _core.set_output(_print)
     for folder in sys.path:  # where pip puts NVIDIA's libraries
         if os.path.isdir(os.path.join(folder, "nvidia")):

@@ -1,4 +1,5 @@
 """`python -m tegula script.py` runs scripts that import triton; tegula.testing."""
+import importlib.util
 import subprocess
 import sys
 
@@ -44,6 +45,77 @@ def test_script(tmp_path):
     done = run(path, "1000")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("fine") and done.stdout.rstrip().endswith("__main__")
+
+
+# As PyTorch does when it looks for a compiler.
+PYTORCH = '''
+import inspect, platform
+import triton
+import triton.backends.compiler, triton.compiler.compiler, triton.runtime.driver
+from triton import Config
+from triton.backends.compiler import BaseBackend, GPUTarget
+from triton.compiler import CompiledKernel
+from triton.compiler.compiler import make_backend
+from triton.runtime import driver
+from triton.runtime.autotuner import Autotuner, Heuristics, OutOfResources, PTXASError
+from triton.runtime.cache import triton_key
+from triton.runtime.jit import JITFunction, KernelInterface
+import triton.runtime.jit
+
+@triton.jit
+def kernel(x):
+    pass
+
+assert isinstance(kernel, JITFunction) and isinstance(kernel, KernelInterface) and isinstance(triton.heuristics({})(kernel), Heuristics)
+assert not isinstance(kernel, Autotuner) and not hasattr(triton.backends.compiler, "AttrsDescriptor")
+assert "cpu" not in triton.backends.backends and triton.backends.backends.get("nvidia") is None
+for d in (driver, triton.runtime.driver, triton.runtime.driver.driver):
+    assert d.active.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and d.active.get_current_stream(0) == 0
+assert triton_key() == triton_key() and isinstance(triton_key(), str)
+assert Config({"B": 1}, num_warps=8).all_kwargs() == {"B": 1, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
+for f in (lambda: make_backend(driver.active.get_current_target()), lambda: Autotuner(kernel)):
+    try:
+        f()
+    except (RuntimeError, NotImplementedError) as e:
+        print(e)
+'''
+
+
+def test_what_pytorch_imports(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(PYTORCH)
+    done = run(path)
+    assert done.returncode == 0, done.stderr
+    assert "0 compatible backends for target (cpu)" in done.stdout and "has no autotuner" in done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.parametrize("what", ["torch.optim.AdamW([w]).step()", "checkpoint(lambda a: a * 2, w, use_reentrant=False).sum().backward()", "FakeTensorMode().__enter__()",
+                                  "assert f(w.detach()).tolist() == [1] * 4", "torch.compile(lambda x: torch.nn.functional.gelu(x), backend='eager')(w)"])
+def test_pytorch_around_kernels(tmp_path, what):
+    path = tmp_path / "script.py"
+    path.write_text(f"""
+import torch, triton, triton.language as tl
+from torch.library import triton_op, wrap_triton
+from torch.utils.checkpoint import checkpoint
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+@triton.jit
+def ones(x, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, 1.0, mask=i < n)
+
+@triton_op("tegula_tests::ones", mutates_args=())
+def f(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    wrap_triton(ones)[(1,)](y, 4, B=4)
+    return y
+
+w = torch.nn.Parameter(torch.randn(4))
+{what}
+""")
+    done = run(path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_unknown_attribute(tmp_path):

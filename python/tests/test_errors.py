@@ -99,43 +99,6 @@ def test_mistakes_in_helpers_say_who_called():
 
 
 @tegula.jit
-def endless(x):
-    while tl.load(x, volatile=True) == 0:
-        pass
-
-
-def test_interrupt(tmp_path):
-    script = tmp_path / "endless.py"
-    script.write_text("""
-import os, signal, threading, time
-import numpy as np
-import tegula
-import tegula.language as tl
-
-
-@tegula.jit
-def endless(x):
-    while tl.load(x, volatile=True) == 0:
-        pass
-
-
-def interrupt():
-    time.sleep(1.5)
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
-threading.Thread(target=interrupt, daemon=True).start()
-try:
-    endless[(1,)](np.zeros(1, np.int32))
-except KeyboardInterrupt:
-    print("interrupted")
-""")
-    done = subprocess.run([sys.executable, script], text=True, capture_output=True, timeout=60)
-    assert done.stdout.strip() == "interrupted", done.stderr
-
-
-@tegula.jit
 def product(x, out, N: tl.constexpr):
     i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
     a = tl.load(x + i * N + j)

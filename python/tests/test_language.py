@@ -33,6 +33,19 @@ def test_unknown_dtype():
 def test_constexpr():
     c = tl.constexpr(5)
     assert c.value == 5 and c + 1 == 6 and int(c) == 5
+    assert c.type == tl.constexpr(5).type != tl.constexpr(6).type and repr(c.type) == "constexpr_type[5]"
+    for d in (copy.copy(c), copy.deepcopy(c), pickle.loads(pickle.dumps(c))):
+        assert type(d) is tl.constexpr and d.value == 5
+
+
+def test_names_of_the_library_that_programs_import():
+    from tegula.language.core import CONSTEXPR_0, _unwrap_if_constexpr, constexpr_type, get_int_dtype, is_builtin
+    assert CONSTEXPR_0.value == 0 and _unwrap_if_constexpr([CONSTEXPR_0, 1]) == [0, 1] and constexpr_type is tl.constexpr_type
+    assert get_int_dtype(32, False) == tl.uint32 and get_int_dtype(1, True) == tl.int1 and is_builtin(tl.load) and not is_builtin(5)
+    lists = tl.dtype.SINT_TYPES + tl.dtype.UINT_TYPES + tl.dtype.FP_TYPES + tl.dtype.OTHER_TYPES
+    assert [tl.dtype(n).name for n in lists] == lists and set(tl.dtype.STANDARD_FP_TYPES) < set(tl.dtype.FP_TYPES)
+    assert tl.int8.int_signedness is tl.dtype.SIGNEDNESS.SIGNED and tl.uint8.int_signedness is tl.dtype.SIGNEDNESS.UNSIGNED
+    assert tl.float16.kind() is tl.dtype.KIND.FLOATING and tl.int1.kind() is tl.dtype.KIND.BOOLEAN and tl.int64.kind() is tl.dtype.KIND.INTEGRAL
 
 
 NAMES = """

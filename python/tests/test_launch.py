@@ -171,6 +171,95 @@ def test_other_array_objects(wrap):
     assert (out == 3).all()
 
 
+class Size(tuple):
+    """What torch.Size looks like: a tuple without named fields."""
+
+
+class NoMemory(Pointer):
+    """A tensor that has elements and no memory."""
+    nbytes = 16
+
+    def __init__(self, device="cpu"):
+        self.device = device
+
+    def data_ptr(self):
+        return 0
+
+
+@tegula.jit
+def second(out, shape):
+    tl.store(out, shape[1] + 0.0)
+
+
+def test_tuples_of_other_classes():
+    out = np.zeros(1, np.float32)
+    second[(1,)](out, Size((4, 7)))
+    assert out[0] == 7
+    with pytest.raises(ValueError, match="argument `shape`: tuples are nested more than 32 deep"):
+        deep = ()
+        for _ in range(100000):
+            deep = (deep,)
+        second[(1,)](out, deep)
+
+
+@tegula.jit
+def constant_tuple(out, t: tl.constexpr):
+    tl.store(out, 1.0)
+
+
+def test_deep_constants():
+    out, deep = np.zeros(1, np.float32), ()
+    for _ in range(5000):
+        deep = (deep,)
+    with pytest.raises(ValueError, match="nested more than 32 deep"):
+        constant_tuple[(1,)](out, deep)
+
+
+def test_tensors_without_memory():
+    with pytest.raises(ValueError, match="argument `out`: the tensor is on device meta, which has no memory"):
+        fill_kernel[(1,)](NoMemory("meta"), 3.0, 4)
+    with pytest.raises(ValueError, match="argument `out`: the NoMemory has no memory"):
+        fill_kernel[(1,)](NoMemory(), 3.0, 4)
+
+
+class Empty(NoMemory):
+    nbytes = 0
+
+
+def test_empty_tensors():
+    """May be passed; an access to one is an error that names it."""
+    add_kernel[(1,)](Empty(), Empty(), Empty(), 0)
+    for _ in range(2):
+        with pytest.raises(tegula.DeviceError, match="out-of-bounds store through argument `out`"):
+            fill_kernel[(1,)](Empty(), 3.0, 4)
+    out = np.zeros(4, np.float32)
+    fill_kernel[(1,)](out, 3.0, 4)
+    assert (out == 3).all()
+
+
+@pytest.mark.parametrize("launch, error, text", [
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4, device="cpu\0x"), ValueError, "NUL"),
+    (lambda out: fill_kernel[(2**64,)](out, 1.0, 4), ValueError, "grid dimension 0 is 18446744073709551616; at most"),
+    (lambda out: fill_kernel[(1, -2**70)](out, 1.0, 4), ValueError, r"grid dimension 1 is negative \(-1180591620717411303424\)"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4, num_warps=2**64), ValueError, "num_warps is 18446744073709551616;"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4, **{"num_warps\0": 4}), KeyError, "num_warps"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4).asm["asm\0"], ValueError, "NUL"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4).compile_for("cpu\0"), ValueError, "NUL"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4, extern_libs={"mine": "mine.bc"}), NotImplementedError, "extern_libs: 'mine' cannot be linked"),
+    (lambda out: fill_kernel[(1,)](out, 1.0, 4, extern_libs=3), TypeError, "extern_libs"),
+], ids=range(9))
+def test_numbers_and_names_are_taken_whole(launch, error, text):
+    with pytest.raises(error, match=text):
+        launch(np.zeros(4, np.float32))
+
+
+def test_options_of_triton():
+    out = np.zeros(4, np.float32)
+    for libs in ({"libdevice": "/somewhere/libdevice.10.bc"}, (("libdevice", "x"),), {}, None):
+        k = fill_kernel[(1,)](out, 3.0, 4, extern_libs=libs, assume_in_bounds=True)
+    assert (out == 3).all() and k._init_handles() is None
+
+
 def test_compiled_kernel():
     x, y, out = arrays()
     k = add_kernel[(2,)](x, y, out, 100)

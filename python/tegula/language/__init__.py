@@ -6,7 +6,7 @@ functions is the compiler's own: an attribute exists here exactly if kernels can
 import enum as _enum
 
 from . import _types
-from ._types import const, constexpr, dtype, pointer_type, tensor
+from ._types import const, constexpr, constexpr_type, dtype, pointer_type, tensor
 
 globals().update(_types.scalar_types())
 pi32_t = pointer_type(_types.dtype("int32"))

@@ -2,6 +2,7 @@
 
 Kernels never run this code (the compiler has its own types, src/lang/Dtype.h); it exists so that host code and annotations work.
 """
+import enum
 
 _INT = {"int1": (1, False), **{f"int{w}": (w, True) for w in (8, 16, 32, 64)},
         **{f"uint{w}": (w, False) for w in (8, 16, 32, 64)}}
@@ -18,6 +19,30 @@ _SHORT = {**{v: k for k, v in _LONG.items()}, "half": "fp16", "float": "fp32", "
 
 class dtype:
     """A scalar type of the language. Equality and hash go by name."""
+
+    SINT_TYPES = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
+    STANDARD_FP_TYPES = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES = ["void"]
+
+    class SIGNEDNESS(enum.Enum):
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(enum.Enum):
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
+
+    def kind(self):
+        if self.is_bool():
+            return dtype.KIND.BOOLEAN
+        if self.is_int():
+            return dtype.KIND.INTEGRAL
+        if self.is_floating():
+            return dtype.KIND.FLOATING
+        raise TypeError(f"{self} has no kind")
 
     def __init__(self, name):
         name = _SHORT.get(name, name)
@@ -41,11 +66,7 @@ class dtype:
 
     @property
     def int_signedness(self):
-        return self._signedness.SIGNED if self.is_int_signed() else self._signedness.UNSIGNED
-
-    class _signedness:
-        SIGNED = "signed"
-        UNSIGNED = "unsigned"
+        return dtype.SIGNEDNESS.SIGNED if self.is_int_signed() else dtype.SIGNEDNESS.UNSIGNED
 
     @property
     def fp_mantissa_width(self):
@@ -145,13 +166,41 @@ class pointer_type(dtype):
         return self.is_const_ptr
 
 
+class constexpr_type:
+    """The type of a constexpr: which value it holds."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, constexpr_type) and self.value == other.value
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __repr__(self):
+        return f"constexpr_type[{self.value}]"
+
+    def mangle(self):
+        return repr(self)
+
+
 class constexpr:
     """A compile-time value: `N = tl.constexpr(16)` at module level may be read in kernels; as an annotation it marks parameters."""
+
+    __slots__ = ("value", "__weakref__")  # a slot: launches look at it (python/src/Watch.h)
 
     def __init__(self, value):
         while isinstance(value, constexpr):
             value = value.value
         self.value = value
+
+    def __reduce__(self):
+        return type(self), (self.value,)
+
+    @property
+    def type(self):
+        return constexpr_type(self.value)
 
     def __repr__(self):
         return f"constexpr[{self.value}]"

@@ -1,5 +1,32 @@
 """`tl.core`: the same functions as `tl`, under the module name some code imports them from."""
+import builtins as _builtins
+
 from .. import language as _tl
+from ._types import constexpr, constexpr_type, dtype, pointer_type, tensor
+
+TRITON_BUILTIN = "__triton_builtin__"
+CONSTEXPR_0 = constexpr(0)
+
+
+def _unwrap_if_constexpr(x):
+    if isinstance(x, (list, _builtins.tuple)) and not hasattr(x, "_fields"):
+        return type(x)(_unwrap_if_constexpr(i) for i in x)
+    return x.value if isinstance(x, constexpr) else x
+
+
+_constexpr_to_value = _unwrap_if_constexpr
+
+
+def is_builtin(fn):
+    """Is it a function of the language?"""
+    return isinstance(fn, _tl._Function)
+
+
+def get_int_dtype(bitwidth, signed):
+    """int1, int8 ... uint64; `signed` does not matter for 1 bit."""
+    if bitwidth not in (1, 8, 16, 32, 64):
+        raise ValueError(f"Unsupported bitwidth {bitwidth} and signedness {signed}")
+    return dtype("int1" if bitwidth == 1 else f"{'int' if signed else 'uint'}{bitwidth}")
 
 
 def __getattr__(name):
