@@ -50,8 +50,8 @@ def test_timer_is_read_where_it_stands(dev):
     begin = time.monotonic_ns()
     dev(read_twice, (1,), out, 20000)
     assert out[2] == 20000
-    # Not once for both; and nanoseconds, within what launching takes.
-    assert 500 <= out[1] - out[0] <= time.monotonic_ns() - begin
+    # Not once for both; and nanoseconds, no more than the launch took.
+    assert 0 < out[1] - out[0] <= time.monotonic_ns() - begin
 
 
 @tegula.jit
