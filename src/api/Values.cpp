@@ -196,7 +196,6 @@ TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resol
   auto m = std::make_shared<lang::Module>();
   m->name = name;
   m->scope = std::make_shared<DynamicScope>(resolve, destroy, user);
-  m->dynamic = true;
   return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
 }
 

@@ -91,7 +91,8 @@ private:
       if (!object || !object->is<ModulePtr>())
         return std::nullopt;
       const Module &m = *object->get<ModulePtr>();
-      return m.dynamic ? m.attribute(e.name) : std::nullopt;
+      bool bound = !m.tree && !sema::builtinModule(m.name);
+      return bound ? m.attribute(e.name) : std::nullopt;
     };
     auto visit = [&](const Expr &e) {
       if (e.kind != ExprKind::Attribute)

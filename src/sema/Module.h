@@ -53,8 +53,7 @@ struct Function {
 struct Module {
   std::string name; // dotted
   std::shared_ptr<const Scope> scope;
-  std::shared_ptr<const syntax::Tree> tree; // null for built-in modules and those that a binding answers for
-  bool dynamic = false;                     // a binding answers for it
+  std::shared_ptr<const syntax::Tree> tree; // null for built-in modules
   std::optional<Value> attribute(std::string_view attr) const;
 };
 
