@@ -7,6 +7,7 @@
 // (as threads of Python 3.14 do).
 #include "Core.h"
 #include <atomic>
+#include <mutex>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@ namespace tegula_python {
 namespace {
 std::atomic<bool> ended{false};
 std::atomic<int> asking{0}; // threads between looking at `ended` and having the GIL
+std::atomic<int> calling{0}; // threads of ours that are in Python, e.g. in sys.stdout.write
 thread_local bool endsHere; // this thread ends the interpreter; it goes on as always
+std::mutex makingState; // held while a thread without the GIL makes its thread state, and by fork()
 
 bool beginAsking() {
   ++asking;
@@ -23,6 +26,15 @@ bool beginAsking() {
 
 void endAsking() {
   if (--asking == 0 && ended) asking.notify_all();
+}
+
+/// Gives this thread a thread state if it has none. It stays until the interpreter ends: the threads that need one are the
+/// pool's. PyGILState_Ensure would make it while another thread may fork; the lock of the interpreter's list of states
+/// is then taken for good in the child, which CPython 3.11 waits for before it resets it (_PyThreadState_DeleteExcept).
+void ensureState() {
+  if (PyGILState_GetThisThreadState()) return;
+  std::lock_guard<std::mutex> lock(makingState);
+  PyThreadState_New(PyInterpreterState_Main());
 }
 
 [[noreturn]] void sleepForGood() {
@@ -41,12 +53,18 @@ WithoutGil::~WithoutGil() {
 
 WithGil::WithGil() {
   has_ = beginAsking() && Py_IsInitialized();
-  if (has_) state_ = PyGILState_Ensure();
+  if (has_) {
+    ensureState();
+    state_ = PyGILState_Ensure();
+    ++calling;
+  }
   endAsking();
 }
 
 WithGil::~WithGil() {
-  if (has_) PyGILState_Release(static_cast<PyGILState_STATE>(state_));
+  if (!has_) return;
+  PyGILState_Release(static_cast<PyGILState_STATE>(state_));
+  if (--calling == 0 && ended) calling.notify_all();
 }
 
 PyObject *beginExit(PyObject *, PyObject *) {
@@ -57,12 +75,18 @@ PyObject *beginExit(PyObject *, PyObject *) {
   PyThreadState *state = PyEval_SaveThread();
   tegula_shutdown(); // compilations end before what they use of Python does
   for (int n; (n = asking) != 0;) asking.wait(n);
+  // A thread that is in Python may hold the lock of a file's buffer, which the interpreter wants when it closes its files.
+  for (int n; (n = calling) > 0;) calling.wait(n);
   PyEval_RestoreThread(state);
   Py_RETURN_NONE;
 }
 
 void forgetThreadsAfterFork() {
-  pthread_atfork(nullptr, nullptr, [] { asking = 0; });
+  pthread_atfork([] { makingState.lock(); }, [] { makingState.unlock(); },
+                 [] {
+                   makingState.unlock();
+                   asking = calling = 0;
+                 });
 }
 
 } // namespace tegula_python
