@@ -2,6 +2,7 @@
 #include "targets/nvidia/Codegen.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/Pipeline.h"
+#include "targets/nvidia/AssemblerForms.h"
 #include "targets/nvidia/Reorder.h"
 
 namespace tegula::nvidia {
@@ -92,7 +93,9 @@ void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {
     orderByNeed(f, most);
 }
 
-std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitAssemblyText(m, tm); }
+std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm) {
+  return replaceForAssembler(targets::emitAssemblyText(m, tm));
+}
 
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitObjectBytes(m, tm); }
 

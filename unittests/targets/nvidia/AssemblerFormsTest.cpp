@@ -1,0 +1,50 @@
+#include "targets/nvidia/AssemblerForms.h"
+#include "GpuModule.h"
+
+namespace tegula::nvidia {
+namespace {
+
+const char *const wrongInAssembler[] = {"neg.s16", "neg.s32", "abs.s", "mul.hi.u32", "mul.hi.s32"};
+
+TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
+  EXPECT_EQ(replaceForAssembler("\tneg.s32 \t%r2, %r1;\n"), "\tnot.b32 %r2, %r1;\n\tadd.s32 %r2, %r2, 1;\n");
+  EXPECT_EQ(replaceForAssembler("\tneg.s16 \t%rs2, %rs1;\n"), "\tnot.b16 %rs2, %rs1;\n\tadd.s16 %rs2, %rs2, 1;\n");
+  EXPECT_EQ(replaceForAssembler("\tabs.s16 \t%rs2, %rs2;\n"),
+            "\t{\n\t.reg .b16 %negated;\n\tnot.b16 %negated, %rs2;\n\tadd.s16 %negated, %negated, 1;\n"
+            "\tmax.s16 %rs2, %rs2, %negated;\n\t}\n");
+  EXPECT_EQ(replaceForAssembler("\tmul.hi.s32 \t%r3, %r1, -7;\n"),
+            "\t{\n\t.reg .b64 %product;\n\tmul.wide.s32 %product, %r1, -7;\n\tmov.b64 {_, %r3}, %product;\n\t}\n");
+  const char *others = "\tneg.f32 \t%f2, %f1;\n\n\tmul.hi.u64 \t%rd1, %rd2, %rd3;\n\tneg.s64 \t%rd1, %rd2;\n\tabs.f32 \t%f1, %f2;";
+  EXPECT_EQ(replaceForAssembler(others), others);
+}
+
+/// What LLVM chooses of its own too: for divisions by constants, selections, negative factors.
+TEST(AssemblerForms, NoneIsLeftInKernels) {
+  for (unsigned sm : {80u, 90u}) {
+    NvTarget target{.sm = sm};
+    GpuModule m(target);
+    m.add("k", [](GpuModule::Kernel &k) {
+      for (unsigned bits : {8u, 16u, 32u, 64u}) {
+        llvm::Type *t = k.b.getIntNTy(bits), *wide = k.b.getIntNTy(2 * bits);
+        V x = k.i.loadGlobal(k.data, t, nullptr, nullptr);
+        V y = k.i.loadGlobal(k.b.CreateConstGEP1_64(k.b.getInt8Ty(), k.data, 64), t, nullptr, nullptr);
+        k.use(k.b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, k.b.getFalse()));
+        k.use(k.b.CreateSelect(k.b.CreateIsNeg(y), k.b.CreateNeg(y), y));
+        k.use(k.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, k.b.CreateNeg(x), k.b.CreateNeg(y)));
+        k.use(k.b.CreateMul(x, llvm::ConstantInt::getSigned(t, -1)));
+        k.use(k.b.CreateSDiv(x, llvm::ConstantInt::get(t, 7)));
+        k.use(k.b.CreateUDiv(x, llvm::ConstantInt::get(t, 7)));
+        V product = k.b.CreateMul(k.b.CreateZExt(x, wide), k.b.CreateZExt(y, wide));
+        k.use(k.b.CreateTrunc(k.b.CreateLShr(product, bits), t));
+      }
+    });
+    for (const char *name : wrongInAssembler)
+      EXPECT_EQ(m.text().find(name), std::string::npos) << name << " in\n" << m.text();
+    EXPECT_NE(m.text().find("mul.wide.u32 %product"), std::string::npos);
+    runtime::cuda::Assembly out;
+    assembles(m.text(), target, out);
+  }
+}
+
+} // namespace
+} // namespace tegula::nvidia
