@@ -34,6 +34,12 @@ Value *constantOf(Builder &b, const Type &t, uint64_t bits) {
   return b.constInt(t, toConstInt(t.elem, bits));
 }
 
+/// Constants are rounded to their type: NaN loses its bits, and infinity, which a bitcast can make, is the largest value of an 8-bit format.
+bool isFloatConstant(Elem e, uint64_t bits) {
+  double v = decodeFloat(e, bits);
+  return !std::isnan(v) && encodeFloat(e, v) == bits;
+}
+
 Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result,
                      std::span<const Attr> attrs) {
   if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, "approx"))
@@ -49,7 +55,7 @@ Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, con
       return nullptr;
   }
   std::optional<uint64_t> bits = evalScalar(scalarOp(k, operands, result, attrs), {args, operands.size()});
-  if (!bits || (result.isFloatLike() && std::isnan(decodeFloat(result.elem, *bits))))
+  if (!bits || (result.isFloatLike() && !isFloatConstant(result.elem, *bits)))
     return nullptr;
   return constantOf(b, result, *bits);
 }

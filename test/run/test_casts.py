@@ -244,3 +244,17 @@ def test_store_casts(dev, a, b):
     dev(implicit_store_cast, (1,), x, out, 64)
     e, _ = expected(x, d(a), d(b))
     assert_same(out, e)
+
+
+@tegula.jit
+def constant_of_code(out, CODE: tl.constexpr, T: tl.constexpr):
+    tl.store(out + tl.arange(0, 16), tl.full([16], CODE, tl.int8).to(T, bitcast=True))
+
+
+@pytest.mark.parametrize("fp8", ["float8e5", "float8e4nv", "float8e4b8", "float8e5b16"])
+@pytest.mark.parametrize("code", [0, -128, 0x78, 0x7B, 0x7C, 0x7D, 0x7E, 0x7F, -4, -1])
+def test_bitcast_of_a_constant(dev, fp8, code):
+    """Infinities and NaNs among them."""
+    out = np.zeros(16, d(fp8).np)
+    dev(constant_of_code, (1,), out, code, getattr(tl, fp8))
+    assert np.array_equal(bits(out), np.full(16, code, np.int8).view(np.uint8))
