@@ -309,3 +309,16 @@ def test_program_order(dev, m):
     want = 2 * a.astype(np.float32) @ b.astype(np.float32)
     dev(stored_first, (1,), a, b, c, 96, m, 32, 32)
     assert np.array_equal(c, want) and not a[:, :32].any() and a[:, 32:].any()
+
+
+@tegula.jit
+def row_times_spread_column(x, out):
+    right = tl.full([64, 256], 1, tl.int8) * tl.load(x + tl.arange(0, 64)[:, None]).to(tl.int8)
+    tl.store(out + tl.arange(0, 256)[None, :], tl.dot(tl.full([1, 64], 2, tl.int8), right))
+
+
+def test_both_operands_are_read_behind_one_barrier(dev):
+    """The result is converted in memory that the first operand had, which is read as late as the second."""
+    x, out = np.arange(64, dtype=np.int32), np.zeros(256, np.int32)
+    dev(row_times_spread_column, (1,), x, out)
+    assert_same(out, np.full(256, 2 * x.sum(), np.int32))

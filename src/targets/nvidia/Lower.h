@@ -218,8 +218,8 @@ private:
   struct FmaMath;
   Regs fma(const Op &op), fmaLoop(const Op &op);
   std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
-  /// An operand is about to be read: the barrier in front, if it needs one.
-  void readTile(const Value *v);
+  /// Operands of one operation are about to be read: the barrier in front, if they need one.
+  void readTiles(llvm::ArrayRef<Value *> operands);
   Regs mma(const Op &op, const struct DotChoice &c), wgmma(const Op &op, const struct DotChoice &c);
   void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.

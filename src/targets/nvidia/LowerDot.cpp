@@ -74,14 +74,14 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   return acc;
 }
 
-/// What other threads put into a tile is there after a barrier; rings bring their own.
-void Lowering::readTile(const Value *v) {
-  const Op *tile = tileOf(v);
-  if (!tile)
-    return;
-  if (tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
-    barrier();
-  memory_.touched(tiles_[tile], false);
+/// What other threads put into tiles is there after a barrier; rings bring their own. All are read behind it, so none counts as read before.
+void Lowering::readTiles(llvm::ArrayRef<Value *> operands) {
+  for (const Value *v : operands)
+    if (const Op *tile = tileOf(v); tile && tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
+      barrier();
+  for (const Value *v : operands)
+    if (const Op *tile = tileOf(v))
+      memory_.touched(tiles_[tile], false);
 }
 
 /// The 64-bit description of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md).
@@ -97,8 +97,10 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
   bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0;
   in_->setSite(siteOf(op));
-  for (unsigned i = aInRegisters; i < 2; ++i)
-    readTile(op.operands[i]);
+  if (aInRegisters)
+    readTiles(op.operands[1]);
+  else
+    readTiles({op.operands[0], op.operands[1]});
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
   auto groupOffset = [&](const SharedOperand &s, unsigned axis) {
