@@ -21,7 +21,7 @@ TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
 /// What LLVM chooses of its own too: for divisions by constants, selections, negative factors.
 TEST(AssemblerForms, NoneIsLeftInKernels) {
   for (unsigned sm : {80u, 90u}) {
-    NvTarget target{.sm = sm};
+    NvTarget target{.sm = sm, .archFeatures = sm == 90};
     GpuModule m(target);
     m.add("k", [](GpuModule::Kernel &k) {
       for (unsigned bits : {8u, 16u, 32u, 64u}) {
