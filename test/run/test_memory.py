@@ -481,3 +481,36 @@ def test_masks_belong_to_the_positions_before_a_transposition(dev, n):
     dev(masked_and_transposed, (1,), x, out, n, N)
     at = np.arange(N * N).reshape(N, N)
     assert_same(out, np.where(at.T < n * N + 3, v.T * 1000 + v, 0).astype(np.int32))
+
+
+@tegula.jit
+def sum_of_masked_or_zero(x, out, n):
+    i = tl.arange(0, 8)
+    j = tl.arange(0, 2)
+    v = tl.full([2], 0.0, tl.float32)
+    if n > 0:
+        v = tl.sum(tl.load(x + i[:, None] * 4 + j[None, :], mask=i[:, None] < n, other=0.0), 0)
+    tl.store(out + j, v, mask=j < n)
+
+
+@tegula.jit(noinline=True)
+def counts(n):
+    return tl.histogram(tl.cat(tl.full([2], 1, tl.int32), tl.full([2], 0, tl.int32), dim=0) + (n - n), 2)
+
+
+@tegula.jit
+def dropped_counts(out, n):
+    counts(n)
+    i = tl.arange(0, 2)
+    tl.store(out + i, i + n, mask=i < n)
+
+
+def test_values_whose_operands_have_other_positions(dev):
+    x = np.arange(32, dtype=np.float32)
+    for n in (0, 1, 3):
+        out = np.full(2, -1, np.float32)
+        dev(sum_of_masked_or_zero, (1,), x, out, n)
+        assert_same(out, np.where(np.arange(2) < n, x.reshape(8, 4)[:n, :2].sum(0), -1).astype(np.float32))
+    out = np.zeros(2, np.int32)
+    dev(dropped_counts, (1,), out, 5)
+    assert_same(out, np.array([5, 6], np.int32))

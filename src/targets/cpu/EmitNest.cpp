@@ -379,6 +379,9 @@ void FunctionEmitter::masksOf(const ir::Value *v, const Bits &at, std::set<const
     return;
   if (op.kind == OpKind::Load && op.operands.size() > 1)
     out.push_back({op.operands[1], at});
+  bool positioned = op.has(ir::traits::Elementwise) || op.has(ir::traits::Shape) || op.kind == OpKind::Load || op.kind == OpKind::Gather;
+  if (!positioned) // operandBits says nothing of the others (reduce, histogram, dot)
+    return;
   for (unsigned i = op.kind == OpKind::Gather ? 1 : 0; i < op.operands.size(); ++i) // a gather's source is needed anywhere
     masksOf(op.operands[i], operandBits(op, i, v->index, at), seen, out);
 }
