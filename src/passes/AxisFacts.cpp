@@ -11,17 +11,19 @@ namespace {
 
 constexpr int64_t largest = int64_t(1) << 40; // "divisible by everything": zero
 
-/// Divisor of a constant.
+/// Divisor of a constant: itself, or of what reaches `largest`, which would mean zero, its largest power of two below that.
 int64_t divisorOf(int64_t c) {
-  if (c == 0 || c == INT64_MIN)
+  if (c == 0)
     return largest;
-  return std::min(c < 0 ? -c : c, largest);
+  if (c > -largest && c < largest)
+    return c < 0 ? -c : c;
+  return static_cast<int64_t>(std::min(uint64_t(c) & -uint64_t(c), uint64_t(largest / 2)));
 }
 
 int64_t product(int64_t a, int64_t b) {
   if (a >= largest || b >= largest) // one of them is zero
     return largest;
-  return a > largest / b ? std::max(a, b) : a * b;
+  return a >= largest / b ? std::max(a, b) : a * b;
 }
 
 /// Both hold.

@@ -381,3 +381,18 @@ def test_broadcast_to(dev, sa, out, as_list):
 def test_broadcast_to_error(dev, sa, out):
     with pytest.raises(CompileError):
         apply(dev, f_broadcast_to, [np.zeros(sa, np.int32)], out, np.int32, out)
+
+
+@tegula.jit
+def halves(out, START: tl.constexpr, D: tl.constexpr):
+    i = tl.arange(0, 1024)
+    tl.store(out + i, (tl.full([1024], START, tl.int64) + i) // D)
+
+
+@pytest.mark.parametrize("start", [2**40 - 1, 2**40, 2**41 - 1, 3 * 2**40 + 4, 2**62 + 2, -2**63 + 1])
+@pytest.mark.parametrize("divisor", [2, 3, 8])
+def test_quotients_of_large_numbers(dev, start, divisor):
+    """What divides a constant of more than 40 bits: neighbours have one quotient only from a multiple on."""
+    out = np.zeros(1024, np.int64)
+    dev(halves, (1,), out, start, divisor)
+    assert_same(out, np.array([int(abs(n) // divisor) * (1 if n >= 0 else -1) for n in range(start, start + 1024)], np.int64))
