@@ -4,6 +4,7 @@
 namespace tegula::sema {
 
 using lang::Function;
+using lang::Value;
 using syntax::Stmt;
 
 const Stmt *FileScope::functionDef(std::string_view name) const {
@@ -18,7 +19,61 @@ void FileScope::setJit(std::string_view name) {
     it->second.kind = Function::Kind::Jit;
 }
 
+/// Replaces every function in `v`, at any depth; false if nothing changes.
+template <typename Replace> static bool replaceFunctions(Value &v, const Replace &replace) {
+  using FunctionPtr = std::shared_ptr<const Function>;
+  if (v.is<FunctionPtr>()) {
+    FunctionPtr old = v.get<FunctionPtr>(), f = replace(old);
+    v = Value(f);
+    return f != old;
+  }
+  if (!v.isTuple() && !v.isRecord())
+    return false;
+  std::vector<Value> items = v.isTuple() ? v.items() : v.record().fields;
+  bool changed = false;
+  for (Value &item : items)
+    changed |= replaceFunctions(item, replace);
+  if (changed && v.isTuple())
+    v = Value::tuple(std::move(items));
+  else if (changed)
+    v = Value(std::make_shared<const lang::RecordValue>(v.record().cls, std::move(items)));
+  return changed;
+}
+
+Value FileScope::detached(Value v) const {
+  replaceFunctions(v, [&](const FunctionPtr &f) -> FunctionPtr {
+    if (!isOurs(f))
+      return f;
+    auto copy = std::make_shared<Function>(*f);
+    copy->scope = std::shared_ptr<const Scope>(std::shared_ptr<const void>(), this);
+    for (Value &d : copy->defaults)
+      d = detached(d);
+    return copy;
+  });
+  return v;
+}
+
+Value FileScope::attached(Value v) const {
+  replaceFunctions(v, [&](const FunctionPtr &f) { return attached(f); });
+  return v;
+}
+
+FileScope::FunctionPtr FileScope::attached(const FunctionPtr &f) const {
+  if (!isOurs(f))
+    return f;
+  // One function for one definition, as long as somebody holds it.
+  auto it = functions_.find(f->name);
+  if (it != functions_.end() && it->second.def == f->def)
+    return make(it->second);
+  auto copy = std::make_shared<Function>(*f);
+  copy->scope = shared_from_this();
+  for (Value &d : copy->defaults)
+    d = attached(d);
+  return copy;
+}
+
 void FileScope::bind(std::string_view name, Binding b) {
+  b.value = detached(b.value);
   functions_.erase(std::string(name));
   aliases_.erase(std::string(name));
   names_.insert_or_assign(std::string(name), std::move(b));
@@ -30,37 +85,40 @@ void FileScope::bindFunction(std::string_view name, const Stmt *def, Function::K
   Def d;
   d.def = def;
   d.kind = kind;
-  d.defaults = std::move(defaults);
+  for (Value &v : defaults)
+    d.defaults.push_back(detached(v));
   functions_.insert_or_assign(std::string(name), std::move(d));
+}
+
+FileScope::FunctionPtr FileScope::make(const Def &d) const {
+  if (FunctionPtr f = d.made.lock())
+    return f;
+  auto made = std::make_shared<Function>();
+  made->kind = d.kind;
+  made->name = std::string(d.def->name);
+  made->tree = tree;
+  made->def = d.def;
+  made->scope = shared_from_this();
+  for (const Value &v : d.defaults)
+    made->defaults.push_back(attached(v));
+  applyDecorators(*made);
+  d.made = made;
+  return made;
 }
 
 std::optional<lang::Scope::Binding> FileScope::lookup(std::string_view name) const {
   auto a = aliases_.find(name);
   if (a != aliases_.end())
     return a->second == name ? std::nullopt : lookup(a->second);
+  std::lock_guard lock(mutex_);
   auto n = names_.find(name);
   if (n != names_.end())
-    return n->second;
+    return Binding{attached(n->second.value), n->second.allowed, n->second.declared};
   auto it = functions_.find(name);
   if (it == functions_.end())
     return std::nullopt;
-  const Def &d = it->second;
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<const Function> f = d.made.lock();
-  if (!f) {
-    auto made = std::make_shared<Function>();
-    made->kind = d.kind;
-    made->name = std::string(d.def->name);
-    made->tree = tree;
-    made->def = d.def;
-    made->scope = shared_from_this();
-    made->defaults = d.defaults;
-    applyDecorators(*made);
-    f = made;
-    d.made = f;
-  }
   // Plain functions are found too: calling one has a message of its own.
-  return Binding{Value(f), true, d.def->nameLoc};
+  return Binding{Value(make(it->second)), true, it->second.def->nameLoc};
 }
 
 } // namespace tegula::sema

@@ -12,7 +12,8 @@ void applyDecorators(lang::Function &f);
 std::vector<std::string> libraryNames();
 
 /// The names of a file. Functions refer to their scope and not the other way round, so that nothing is kept alive in a circle:
-/// the scope holds what is needed to make a function, and remembers the function weakly.
+/// the scope holds what is needed to make a function, and remembers the function weakly. Values that hold functions of
+/// the file (defaults, tuples) are kept with functions that do not own the scope, and get their functions back on the way out.
 class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
 public:
   std::optional<Binding> lookup(std::string_view name) const override;
@@ -36,6 +37,14 @@ private:
     std::vector<Value> defaults;
     mutable std::weak_ptr<const lang::Function> made;
   };
+  using FunctionPtr = std::shared_ptr<const lang::Function>;
+  bool isOurs(const FunctionPtr &f) const { return f->scope.get() == this; }
+  /// The function of a definition. Under the mutex.
+  FunctionPtr make(const Def &d) const;
+  /// `v` with functions of this file that do not own the scope, and back (under the mutex).
+  Value detached(Value v) const;
+  Value attached(Value v) const;
+  FunctionPtr attached(const FunctionPtr &f) const;
   std::map<std::string, Binding, std::less<>> names_;
   std::map<std::string, Def, std::less<>> functions_;
   std::map<std::string, std::string, std::less<>> aliases_;

@@ -21,6 +21,28 @@ struct Loaded {
   std::shared_ptr<const Function> fn(const char *name) { return ModuleLoader::kernel(*module, name, diag); }
 };
 
+TEST(Module, FunctionsInValuesKeepNothingAlive) {
+  std::weak_ptr<const lang::Scope> scope;
+  {
+    Loaded l("def g(x):\n    return x\ng = triton.jit(g)\n"
+             "@triton.jit\ndef h(x, F: tl.constexpr = g):\n    return x\n"
+             "PAIR = (g, (h, 3))\n"
+             "@triton.jit\ndef g(x):\n    return x + 1\n"
+             "@triton.jit\ndef k(x, F: tl.constexpr = h, G: tl.constexpr = PAIR, H: tl.constexpr = g):\n    pass\n");
+    scope = l.module->scope;
+    std::shared_ptr<const Function> k = l.fn("k"), h = l.fn("h"), g = l.fn("g");
+    using FunctionPtr = std::shared_ptr<const Function>;
+    // One function for one definition, and the one that had the name when the default was made.
+    EXPECT_EQ(k->defaults[1].get<FunctionPtr>(), h);
+    EXPECT_EQ(k->defaults[2].items()[1].items()[0].get<FunctionPtr>(), h);
+    EXPECT_EQ(k->defaults[3].get<FunctionPtr>(), g);
+    EXPECT_NE(k->defaults[2].items()[0].get<FunctionPtr>(), g);
+    EXPECT_EQ(h->defaults[1].get<FunctionPtr>()->def, k->defaults[2].items()[0].get<FunctionPtr>()->def);
+    EXPECT_EQ(k->defaults[2].items()[0].get<FunctionPtr>()->scope, l.module->scope);
+  }
+  EXPECT_TRUE(scope.expired());
+}
+
 TEST(Module, OperationsAtTheTopLevelAreNoValues) {
   Loaded l("A = tl.program_id(0)\n"
            "B = tl.zeros([4], tl.float32) + 1 if tl.arange(0, 4) else 2\n"
