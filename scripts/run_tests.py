@@ -101,13 +101,16 @@ def fuzz_command(name, binary, seconds):
     seeds = [f for f in (ROOT / folder for folder in [*FUZZ_SEEDS.get(name, []), f"test/fuzz/{name}"]) if f.is_dir()]
     work = ROOT / "build-asan/fuzz" / name
     work.mkdir(parents=True, exist_ok=True)
+    seed = os.environ.get("TEGULA_FUZZ_SEED")
     if name == "target":
-        return [binary, "--seconds", seconds, "--findings", work, *seeds]
-    return [binary, f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096", "-timeout=20", work, *seeds]
+        return [binary, "--seconds", seconds, "--seed", seed or "0", "--findings", work, *seeds]
+    return [binary, f"-seed={seed or 1}", f"-max_total_time={seconds}", "-print_final_stats=1", f"-artifact_prefix={work}/crash-", "-rss_limit_mb=4096", "-timeout=20", work, *seeds]
 
 
 def fuzz():
-    """Every fuzzer for TEGULA_FUZZ_SECONDS (60), one after the other. Those with sanitizers are in build-asan, target-fuzz in build."""
+    """Every fuzzer for TEGULA_FUZZ_SECONDS (60), one after the other. Those with sanitizers are in build-asan, target-fuzz in build.
+
+    They start from TEGULA_FUZZ_SEED, or always from the same seed: what is red once is red again."""
     seconds = os.environ.get("TEGULA_FUZZ_SECONDS", "60")
     binaries = {t.name.removesuffix("-fuzz"): t for folder in ("build-asan", "build") for t in sorted((ROOT / folder / "bin").glob("*-fuzz"))}
     missing = {"parser", "sema", "capi", "target"} - set(binaries)
