@@ -147,6 +147,8 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   if (ordinal < 0) host = true;
   else onGpu(ordinal, paramName);
   if (onStream) stream = reinterpret_cast<void *>(onStream);
+  constexpr unsigned long long firstByte = 16; // no memory begins below: a stand-in, which says only how it is aligned
+  if (address < firstByte && bytes != 0) withoutMemory = paramName;
   out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
   if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
   return true;

@@ -75,6 +75,8 @@ public:
   int gpu = -1;
   const char *gpuName = ""; // its parameter
   bool host = false;
+  /// Parameter of the first argument that only stands for a tensor: good for compiling.
+  const char *withoutMemory = nullptr;
   /// The stream that a library without a current one to ask (CuPy and others) says its data is ready on.
   void *stream = nullptr;
 
@@ -123,11 +125,12 @@ PyObject *setConstexprClass(PyObject *self, PyObject *cls);
 /// `bindings_changed()`: some function has read a variable since its watch was made.
 PyObject *bindingsChanged(PyObject *self, PyObject *);
 TegulaFunction *functionHandle(PyObject *function);
+extern PyMethodDef functionMethods[];
 
 // ---- Kernel.cpp
 extern PyTypeObject KernelType;
-/// A Python object for a kernel; takes a new reference of its own. The same kernel gives the same object while one is alive in `cache`.
-PyObject *wrapKernel(TegulaKernel *kernel);
+/// A Python object for a kernel; takes a new reference of its own. The same kernel always gives the same object; `isNew`, if given: it had none.
+PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr);
 extern PyMethodDef kernelMethods[];
 
 /// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.

@@ -23,6 +23,20 @@ PyObject *deviceNames(PyObject *, PyObject *) {
   return list;
 }
 
+// device_properties(device) -> dict; sizes in bytes, 0 where something means nothing for the device.
+PyObject *deviceProperties(PyObject *, PyObject *device) {
+  int32_t index;
+  if (!deviceIndex(device, index)) return nullptr;
+  TegulaDeviceInfo i = {};
+  i.size = sizeof i;
+  TegulaStatus s = index < 0 ? TegulaStatus(TEGULA_NOT_FOUND) : tegula_device_info(context(), index, &i);
+  if (s != TEGULA_OK) return raiseStatus(s);
+  return Py_BuildValue("{s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I,s:I}", "name", i.name, "description", i.description, "target", i.target, "cores", i.cores,
+                       "vector_bits", i.vector_bits, "memory_bytes", static_cast<unsigned long long>(i.memory_bytes), "l1_bytes",
+                       static_cast<unsigned long long>(i.l1_bytes), "l2_bytes", static_cast<unsigned long long>(i.l2_bytes), "capability",
+                       i.capability, "max_shared_bytes", i.max_shared_bytes);
+}
+
 // What is known of a name never changes. Guarded by the GIL.
 std::map<std::string, int32_t, std::less<>> &indices() {
   static auto *map = new std::map<std::string, int32_t, std::less<>>;
@@ -106,6 +120,7 @@ PyObject *addPackages(PyObject *, PyObject *folder) {
 } // namespace
 
 PyMethodDef deviceMethods[] = {{"devices", deviceNames, METH_NOARGS, nullptr},
+                               {"device_properties", deviceProperties, METH_O, nullptr},
                                {"allocate", allocate, METH_VARARGS, nullptr},
                                {"free", release, METH_VARARGS, nullptr},
                                {"copy", copy, METH_VARARGS, nullptr},

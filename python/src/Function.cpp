@@ -25,6 +25,7 @@ struct FunctionObject {
   PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
   TegulaLaunchOptions options; // defaults of the decorator
   std::vector<TegulaFunction *> *retired; // earlier handles: launches under way may still use them
+  bool intercepted; // its launches go by `interceptor`
 };
 
 struct LauncherObject {
@@ -33,9 +34,15 @@ struct LauncherObject {
   FunctionObject *function;
   PyObject *grid;
   bool warmup;
+  bool direct; // never by `interceptor`
 };
 
 namespace {
+
+// Hooks are Python's business (tegula/_launch.py); launches that have none do not come by here.
+PyObject *interceptor; // f(function, grid, warmup, args, kwargs) in place of the launch
+bool interceptAll;
+PyObject *newKernel; // f(function, kernel, warmup, args, kwargs), once for each kernel
 
 // Prepared, and all that it reads as it was. False with an exception set.
 bool ready(FunctionObject *f) {
@@ -126,6 +133,20 @@ bool callGrid(FunctionObject *f, PyObject *callable, PyObject **bound, int64_t g
   return ok;
 }
 
+// f(function, *head, args, kwargs) with the arguments of a vectorcall.
+PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+  PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = nullptr;
+  for (size_t i = 0; tuple && i < nargs; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+  bool ok = tuple && dict;
+  for (Py_ssize_t k = 0; ok && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+    ok = PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
+  if (ok)
+    result = PyObject_CallFunctionObjArgs(f, reinterpret_cast<PyObject *>(self->function), head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
+  Py_XDECREF(tuple);
+  Py_XDECREF(dict);
+  return result;
+}
+
 PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   FunctionObject *f = self->function;
   size_t nargs = PyVectorcall_NARGS(nargsf);
@@ -154,6 +175,10 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
     if (bound[i]) ok = pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i));
     else packed[i].kind = TEGULA_ARG_MISSING;
   }
+  if (ok && pack.withoutMemory && !self->warmup) {
+    PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory; warmup() takes it", pack.withoutMemory);
+    ok = false;
+  }
   if (ok && self->grid && !self->warmup)
     ok = PyCallable_Check(self->grid) ? callGrid(f, self->grid, bound, grid) : readGrid(self->grid, grid);
   if (ok) ok = chooseDevice(pack, options);
@@ -167,28 +192,38 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
                             : tegula_launch(handle, grid, packed, f->paramCount, &options, &kernel);
     }
     compiled = self->warmup && status == TEGULA_OK;
-    if (status == TEGULA_OK) result = wrapKernel(kernel);
+    bool isNew = false;
+    if (status == TEGULA_OK) result = wrapKernel(kernel, &isNew);
     else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
       PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
                    pack.nonContiguous);
     else raiseStatus(status);
     if (compiled) tegula_kernel_release(kernel);
+    if (result && isNew && newKernel) {
+      PyObject *told = passOn(newKernel, self, result, args, nargs, kwnames);
+      if (!told) Py_CLEAR(result);
+      Py_XDECREF(told);
+    }
   }
   Py_XDECREF(rest);
   return result;
 }
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  return launch(reinterpret_cast<LauncherObject *>(self), args, nargsf, kwnames);
+  auto *l = reinterpret_cast<LauncherObject *>(self);
+  if ((interceptAll || l->function->intercepted) && !l->direct && interceptor)
+    return passOn(interceptor, l, l->grid ? l->grid : Py_None, args, PyVectorcall_NARGS(nargsf), kwnames);
+  return launch(l, args, nargsf, kwnames);
 }
 
-PyObject *makeLauncher(FunctionObject *f, PyObject *grid, bool warmup) {
+PyObject *makeLauncher(FunctionObject *f, PyObject *grid, bool warmup, bool direct = false) {
   LauncherObject *l = PyObject_New(LauncherObject, &LauncherType);
   if (!l) return nullptr;
   l->vectorcall = vectorcall;
   l->function = f;
   l->grid = grid;
   l->warmup = warmup;
+  l->direct = direct;
   Py_INCREF(f);
   Py_XINCREF(grid);
   return reinterpret_cast<PyObject *>(l);
@@ -203,6 +238,31 @@ void launcherDealloc(PyObject *self) {
 
 PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), grid, false); }
 PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), nullptr, true); }
+
+// direct(grid): launches without hooks; with None for a grid only compiles.
+PyObject *directLauncher(PyObject *self, PyObject *grid) {
+  bool warmup = grid == Py_None;
+  return makeLauncher(reinterpret_cast<FunctionObject *>(self), warmup ? nullptr : grid, warmup, true);
+}
+
+PyObject *setIntercepted(PyObject *self, PyObject *on) {
+  reinterpret_cast<FunctionObject *>(self)->intercepted = on == Py_True;
+  Py_RETURN_NONE;
+}
+
+// set_launch_hooks(interceptor, new_kernel)
+PyObject *setLaunchHooks(PyObject *, PyObject *args) {
+  PyObject *f, *g;
+  if (!PyArg_ParseTuple(args, "OO", &f, &g)) return nullptr;
+  Py_XSETREF(interceptor, Py_NewRef(f));
+  Py_XSETREF(newKernel, Py_NewRef(g));
+  Py_RETURN_NONE;
+}
+
+PyObject *setInterceptAll(PyObject *, PyObject *on) {
+  interceptAll = on == Py_True;
+  Py_RETURN_NONE;
+}
 
 // The arguments of Function(), which are those of renew(). NULL with an exception set.
 TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare) {
@@ -431,6 +491,38 @@ PyObject *setNamer(PyObject *self, PyObject *callable) {
   Py_RETURN_NONE;
 }
 
+// compile_signature(signature, {name: Value}, target or None, {option: value}) -> kernel: as tegula_compile_signature.
+PyObject *compileSignature(PyObject *self, PyObject *args) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  const char *signature, *target;
+  PyObject *constants, *given, *name, *value;
+  if (!PyArg_ParseTuple(args, "sO!zO!", &signature, &PyDict_Type, &constants, &target, &PyDict_Type, &given)) return nullptr;
+  std::vector<TegulaNamedValue> named;
+  TegulaLaunchOptions options = f->options;
+  for (Py_ssize_t at = 0; PyDict_Next(constants, &at, &name, &value);) {
+    const char *s = textOf(name);
+    if (!s) return nullptr;
+    if (Py_TYPE(value) != &ValueType) return PyErr_SetString(PyExc_TypeError, "constants are Values"), nullptr;
+    named.push_back({s, reinterpret_cast<ValueObject *>(value)->value});
+  }
+  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);) {
+    int known = setOption(options, name, value);
+    if (known < 0) return nullptr;
+    if (!known) return PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name), nullptr;
+  }
+  if (!ready(f)) return nullptr;
+  TegulaKernel *kernel = nullptr;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_compile_signature(f->handle, signature, named.data(), named.size(), target, &options, &kernel);
+  }
+  if (status != TEGULA_OK) return raiseStatus(status);
+  PyObject *result = wrapKernel(kernel);
+  tegula_kernel_release(kernel);
+  return result;
+}
+
 PyObject *ensurePrepared(PyObject *self, PyObject *) {
   if (!ready(reinterpret_cast<FunctionObject *>(self))) return nullptr;
   Py_RETURN_NONE;
@@ -448,12 +540,19 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"bound_hash", boundHash, METH_NOARGS, "The hash with the names bound as they are, without looking for changes."},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
+                         {"direct", directLauncher, METH_O, nullptr},
+                         {"set_intercepted", setIntercepted, METH_O, nullptr},
+                         {"compile_signature", compileSignature, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {{"param_names", T_OBJECT, offsetof(FunctionObject, names), READONLY, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
 PyMappingMethods mapping = {nullptr, subscript, nullptr};
 
 } // namespace
+
+PyMethodDef functionMethods[] = {{"set_launch_hooks", setLaunchHooks, METH_VARARGS, nullptr},
+                                 {"set_intercept_all", setInterceptAll, METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
 
 TegulaFunction *functionHandle(PyObject *function) {
   if (!PyObject_TypeCheck(function, &FunctionType)) {

@@ -68,6 +68,9 @@ PyObject *info(PyObject *self, PyObject *) {
                        i.blocks_per_core);
 }
 
+// A number that no other kernel of the process has.
+PyObject *handle(PyObject *self, PyObject *) { return PyLong_FromVoidPtr(reinterpret_cast<KernelObject *>(self)->kernel); }
+
 // [(kind, message, file, line, column), ...]
 PyObject *remarks(PyObject *self, PyObject *) {
   TegulaKernel *kernel = reinterpret_cast<KernelObject *>(self)->kernel;
@@ -91,14 +94,17 @@ PyObject *timings(PyObject *self, PyObject *) {
                        t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total, "assemble", t.assemble);
 }
 
-// launch(grid, args): every parameter of the function must be given, constants included.
+bool streamOf(PyObject *value, void *&out);
+
+// launch(grid, args, stream=None): every parameter of the function must be given, constants included.
 PyObject *launchKernel(PyObject *self, PyObject *args) {
-  PyObject *grid, *tuple;
-  if (!PyArg_ParseTuple(args, "OO!", &grid, &PyTuple_Type, &tuple)) return nullptr;
+  PyObject *grid, *tuple, *stream = Py_None;
+  if (!PyArg_ParseTuple(args, "OO!|O", &grid, &PyTuple_Type, &tuple, &stream)) return nullptr;
   int64_t extents[3];
   if (!readGrid(grid, extents)) return nullptr;
   ArgPack pack;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
+  if (stream != Py_None && !streamOf(stream, options.stream)) return nullptr;
   std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
   for (size_t i = 0; i < packed.size(); ++i)
     if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
@@ -148,6 +154,7 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
                          {"remark_rows", remarks, METH_NOARGS, nullptr},
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
+                         {"handle", handle, METH_NOARGS, nullptr},
                          {"stage_names", stageNames, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
@@ -193,10 +200,8 @@ const OptionRow optionTable[] = {
     {"vec_lib", OptionRow::Ignored, 0},
 };
 
-} // namespace
-
 // A stream: its address, or a stream object of PyTorch (cuda_stream), CuPy (ptr) or cuda.core (__cuda_stream__).
-static bool streamOf(PyObject *value, void *&out) {
+bool streamOf(PyObject *value, void *&out) {
   PyObject *number = nullptr;
   if (PyLong_Check(value)) number = Py_NewRef(value);
   for (const char *name : {"cuda_stream", "ptr"})
@@ -215,6 +220,8 @@ static bool streamOf(PyObject *value, void *&out) {
   Py_DECREF(number);
   return !PyErr_Occurred();
 }
+
+} // namespace
 
 // The row of a name; keywords are interned strings, so that identity decides about those seen before.
 static const OptionRow *findOption(PyObject *name) {
@@ -337,7 +344,8 @@ PyTypeObject KernelType = [] {
   return t;
 }();
 
-PyObject *wrapKernel(TegulaKernel *kernel) {
+PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew) {
+  if (isNew) *isNew = false;
   if (!kernel) Py_RETURN_NONE;
   if (kernel == lastKernel) {
     Py_INCREF(lastWrapper);
@@ -351,6 +359,7 @@ PyObject *wrapKernel(TegulaKernel *kernel) {
     tegula_kernel_retain(kernel);
     reinterpret_cast<KernelObject *>(o)->kernel = kernel;
     it = wrappers().emplace(kernel, o).first; // the map's reference keeps it for the process
+    if (isNew) *isNew = true;
   }
   lastKernel = kernel;
   lastWrapper = it->second;

@@ -1,11 +1,12 @@
 """tegula: tile kernels in the Triton language on CPUs and GPUs."""
 from . import _core
-from . import language
-from .errors import CompilationError, DeviceError, OutOfResources, PTXASError, TegulaError
+from . import knobs, language
+from .errors import CompilationError, DeviceError, InterpreterError, OutOfResources, PTXASError, TegulaError
 from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
 from . import backends, compiler, runtime
-from .heuristics import heuristics
-from .runtime.autotuner import Config
+from .compiler import compile
+from .runtime.autotuner import Config, autotune, heuristics
+from .runtime.jit import MockTensor, TensorWrapper, reinterpret
 
 __version__ = _core.version
 TritonError = TegulaError
@@ -39,7 +40,7 @@ def devices():
 
 def __getattr__(name):
     import importlib
-    if name in ("testing", "knobs", "errors", "tools"):
+    if name in ("testing", "errors", "tools"):
         try:
             return importlib.import_module(f"tegula.{name}")
         except ModuleNotFoundError:

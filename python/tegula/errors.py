@@ -6,9 +6,16 @@ class TegulaError(Exception):
 
 
 class CompilationError(TegulaError):
-    """A mistake in a kernel. `diagnostics`: list of dicts with severity, kind, message, file, line, column, end_line, end_column, rendered, notes."""
+    """A mistake in a kernel. `diagnostics`: list of dicts with severity, kind, message, file, line, column, end_line, end_column, rendered, notes.
+    Of a class for the kind of its first error, where there is one."""
 
-    def __init__(self, text, diagnostics=()):
+    _kinds: dict = {}  # of diagnostics: the class of errors
+
+    def __new__(cls, text="", diagnostics=()):
+        kind = next((d["kind"] for d in diagnostics if d["severity"] == "error"), None)
+        return super().__new__(CompilationError._kinds.get(kind, cls) if cls is CompilationError else cls)
+
+    def __init__(self, text="", diagnostics=()):
         super().__init__(text)
         self.diagnostics = list(diagnostics)
 
@@ -19,6 +26,8 @@ class CompilationError(TegulaError):
     @property
     def message(self):
         return self._first.get("message", str(self))
+
+    error_message = message
 
     @property
     def kind(self):
@@ -41,6 +50,21 @@ class CompilationError(TegulaError):
 
     def __reduce__(self):
         return type(self), (super().__str__(), self.diagnostics)
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """tl.static_assert does not hold."""
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """Python that kernels cannot have."""
+
+
+CompilationError._kinds.update({
+    "staticAssertFailed": CompileTimeAssertionFailure,
+    **dict.fromkeys(("unsupportedExpr", "unsupportedStmt", "chainedAssignment", "itemAssignment", "attributeAssignment", "starredTarget", "plainFunction",
+                     "loopElse", "doubleStar"), UnsupportedLanguageConstruct)
+})
 
 
 class DeviceError(TegulaError, RuntimeError):
@@ -71,3 +95,18 @@ class PTXASError(TegulaError):
 
     def __str__(self):
         return f"PTXAS error: {self.error_message or ''}"
+
+
+class AutotunerError(TegulaError):
+    """An autotuner is left without a configuration."""
+
+
+class InterpreterError(TegulaError):
+    """An exception in a kernel that is interpreted. `error_message`: its text."""
+
+    def __init__(self, error_message=None):
+        self.error_message = error_message
+        super().__init__(error_message or "")
+
+
+TritonError = TegulaError

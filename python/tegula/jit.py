@@ -8,109 +8,23 @@ import atexit
 import collections
 import enum
 import functools
+import importlib
 import inspect
-import json
 import math
 import os
 import sys
 import threading
 import types
 
-from . import _core, errors, knobs
+from . import _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
+from ._kernel import CompiledKernel
+from ._mock import MockTensor
+from ._specialize import KernelParam
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 
 JIT, CONSTEXPR = 0, 1
-
-
-Remark = collections.namedtuple("Remark", "kind message file line column")
-
-
-class CompiledKernel(_core.Kernel):
-    """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
-
-    @property
-    def asm(self):
-        return _Asm(self)
-
-    @property
-    def metadata(self):
-        return types.SimpleNamespace(**self.info())
-
-    @property
-    def name(self):
-        return self.info()["name"]
-
-    @property
-    def hash(self):
-        return self.info()["hash"]
-
-    @property
-    def timings(self):
-        return self.timings_ns()
-
-    @property
-    def n_regs(self):
-        """Registers per thread (GPU)."""
-        return self.info()["n_regs"]
-
-    @property
-    def n_spills(self):
-        """Registers spilled to local memory, per thread (GPU)."""
-        return self.info()["n_spills"]
-
-    @property
-    def shared(self):
-        """Bytes of shared memory per block (GPU)."""
-        return self.info()["shared"]
-
-    @property
-    def n_max_threads(self):
-        """Threads of a block (GPU)."""
-        return self.info()["threads"]
-
-    def _init_handles(self):
-        """Triton loads a kernel at its first launch; here the code is loaded when it is compiled."""
-
-    @property
-    def occupancy(self):
-        """Blocks that fit on one multiprocessor at once (GPU, once loaded)."""
-        return self.info()["blocks_per_core"]
-
-    @property
-    def remarks(self):
-        """What the compiler has to say that is no mistake: list of Remark (kind, message, file, line, column)."""
-        return [Remark(*row) for row in self.remark_rows()]
-
-    def __getitem__(self, grid):
-        return functools.partial(self._relaunch, grid)
-
-    def _relaunch(self, grid, *args):
-        self.launch(grid, args)
-
-
-class _Asm:
-    """The stages of a kernel as a read-only mapping."""
-
-    def __init__(self, kernel):
-        self._kernel = kernel
-
-    def __getitem__(self, stage):
-        return self._kernel.stage(stage)
-
-    def keys(self):
-        return self._kernel.stage_names()
-
-    def __iter__(self):
-        return iter(self.keys())
-
-    def __contains__(self, stage):
-        return stage in self.keys()
-
-    def __len__(self):
-        return len(self.keys())
-
 
 # Held while functions are bound: one that is half bound must be seen by nobody else. Reentrant, as functions refer to each other.
 _lock = threading.RLock()
@@ -170,11 +84,56 @@ def _name_of_kernel(repr, constexprs, text):
     return name
 
 
+def _by_name(module, qualname, depth):
+    found = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    for _ in range(depth):
+        found = found.fn
+    return found
+
+
 class KernelInterface:
     """Whatever is launched by `[grid](...)`: JITFunction and what wraps it."""
 
+    def run(self, *args, grid, warmup, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} does not say how it runs")
 
-class JITFunction(_core.Function, KernelInterface):
+    def warmup(self, *args, grid, **kwargs):
+        """Compiles without launching; dtypes stand for tensors of them."""
+        return self.run(*map(MockTensor.wrap_dtype, args), grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+    def _named(self):
+        """Where pickle finds it: (module, name, how many `.fn` away), None if it is nowhere."""
+        base = self
+        while not isinstance(base, JITCallable):
+            base = base.fn
+        found, depth = sys.modules.get(base.__module__), 0
+        for part in base.__qualname__.split("."):
+            found = getattr(found, part, None)
+        while found is not None and found is not self:
+            found, depth = getattr(found, "fn", None), depth + 1
+        return None if found is None else (base.__module__, base.__qualname__, depth)
+
+    def __reduce_ex__(self, protocol):
+        name = self._named()
+        return super().__reduce_ex__(protocol) if name is None else (_by_name, name)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # as functions are
+
+
+class JITCallable:
+    """A function whose source the compiler reads."""
+
+
+class JITFunction(_core.Function, KernelInterface, JITCallable):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
 
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
@@ -182,6 +141,9 @@ class JITFunction(_core.Function, KernelInterface):
         file, text, first = function_source(fn)
         self.signature = inspect.signature(fn)
         names = list(self.signature.parameters)
+        for p in self.signature.parameters.values():
+            if p.kind == p.VAR_KEYWORD:
+                raise TypeError("JIT functions do not support **kw parameters")
         by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
         self._source = dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
                             do_not_specialize=by_name(do_not_specialize),
@@ -197,6 +159,13 @@ class JITFunction(_core.Function, KernelInterface):
                 self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
         if debug is not None:
             self.set_option("debug", debug)
+        self.launch_metadata = launch_metadata
+        self.pre_run_hooks = []
+        self.device_caches = _DeviceCaches()
+        self.file_name, self.starting_line_number = file, first
+        self._hash_lock = threading.RLock()
+        self.__globals__ = fn.__globals__
+        self.params = _params(self.signature, self._source)
         self.repr = repr or (lambda specialization: fn.__qualname__)
         self._namer = None if repr is None else functools.partial(
             _name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)})
@@ -224,8 +193,52 @@ class JITFunction(_core.Function, KernelInterface):
         return list(self.param_names)
 
     @property
-    def params(self):
-        return list(self.signature.parameters.values())
+    def launch_options(self):
+        """Names of its parameters that are options of launches too."""
+        return _OPTION_NAMES & set(self.param_names)
+
+    @property
+    def constexprs(self):
+        return [p.num for p in self.params if p.is_constexpr]
+
+    @property
+    def module(self):
+        return self.__module__
+
+    @property
+    def raw_src(self):
+        """Lines of the text, decorators included."""
+        return self.src.splitlines(keepends=True)
+
+    def parse(self):
+        """The `def` as Python's syntax tree."""
+        return ast.parse(self.src)
+
+    def is_gluon(self):
+        return False
+
+    def add_pre_run_hook(self, hook):
+        """hook(*args, **kwargs) before each launch."""
+        assert callable(hook)
+        self.pre_run_hooks.append(hook)
+        self.set_intercepted(True)
+
+    def preload(self, specialization_data):
+        """Compiles the specialization that a jit_cache_hook saw, from its text. Returns the kernel."""
+        return _hooks.preload(self, specialization_data)
+
+    def create_binder(self):
+        """(kernels, keys, target, backend, binder) of the current device."""
+        from .runtime.driver import driver
+        return self.device_caches[driver.active.get_current_device()]
+
+    def _has_kernel(self, call):
+        from .runtime.driver import driver
+        return call.key in self.device_caches[driver.active.get_current_device()][0]
+
+    def _remember(self, call, kernel):
+        from .runtime.driver import driver
+        self.device_caches[driver.active.get_current_device()][0][call.key] = kernel
 
     @property
     def cache_key(self):
@@ -326,8 +339,8 @@ class JITFunction(_core.Function, KernelInterface):
             _core.bindings_changed()
 
     def warmup(self, *args, grid=None, **kwargs):
-        """Compiles for these arguments without launching and returns the kernel."""
-        return self.warmup_launcher()(*args, **kwargs)
+        """Compiles for these arguments without launching and returns the kernel. Dtypes stand for tensors of them."""
+        return self.warmup_launcher()(*map(MockTensor.wrap_dtype, args), **{k: MockTensor.wrap_dtype(v) for k, v in kwargs.items()})
 
     def run(self, *args, grid, warmup=False, **kwargs):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
@@ -340,6 +353,36 @@ class JITFunction(_core.Function, KernelInterface):
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+class ConstexprFunction(JITFunction):
+    """Ordinary Python that kernels call on compile-time values."""
+
+    def __init__(self, fn):
+        super().__init__(fn, kind=CONSTEXPR)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+# Options of launches that parameters are known to be called like.
+_OPTION_NAMES = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg", "num_threads", "num_cpu_threads", "debug", "enable_fp_fusion"))
+
+
+class _DeviceCaches(dict):
+    """{device: (kernels by key, keys, target, backend, binder)}"""
+
+    def __missing__(self, device):
+        from .runtime.driver import driver
+        from .backends.compiler import backend_of
+        target = driver.active.get_current_target()
+        row = self[device] = ({}, {}, target, backend_of(target), None)
+        return row
+
+
+def _params(signature, source):
+    return [KernelParam(i, p, p.name in source["do_not_specialize"] or i in source["do_not_specialize"],
+                        p.name in source["do_not_specialize_on_alignment"]) for i, p in enumerate(signature.parameters.values())]
 
 
 def _functions_in(x):
@@ -365,7 +408,7 @@ def jit(fn=None, **options):
 
 def constexpr_function(fn):
     """Ordinary Python that kernels may call on compile-time values; host code may call it too."""
-    return JITFunction(fn, kind=CONSTEXPR)
+    return ConstexprFunction(fn)
 
 
 def must_use_result(hint=None):
@@ -388,7 +431,7 @@ def _constexpr_object(x):
     if not isinstance(f, types.FunctionType):
         return f
     if "_tegula_function" not in f.__dict__:
-        f.__dict__["_tegula_function"] = JITFunction(f, kind=CONSTEXPR)
+        f.__dict__["_tegula_function"] = ConstexprFunction(f)
     return f.__dict__["_tegula_function"]
 
 
@@ -527,6 +570,8 @@ def _argument_of(x, name):
         contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
         size = getattr(x, "nbytes", None)
         gpu, address = _gpu_of(x, name), int(data_ptr())
+        if isinstance(x, MockTensor):
+            return x.address, number, -1, False, -1, 0
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
         return address, number, int(size) if contiguous and size is not None else -1, False, gpu, 0
@@ -594,6 +639,7 @@ def _install():
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
     _core.set_constexpr_class(_types.constexpr)
+    _hooks.install()
     atexit.register(_core.begin_exit)
     _core.set_output(_print)
     for folder in sys.path:  # where pip puts NVIDIA's libraries

@@ -1,18 +1,42 @@
-"""Helpers for tests and measurements, named as in triton.testing."""
+"""Helpers for tests and measurements, named as in triton.testing. They work on every device, with PyTorch or without it."""
+import contextlib
 import copy
+import ctypes
+import functools
+import gc
+import math
+import os
 import statistics
+import subprocess
 import sys
 import time
 
+from . import _core
+from ._table import Table
+
+# ------------------------------------------------------------------------------------------------------------------------ results
+
+
+def _numbers(x):
+    """A tensor of any kind as a numpy array of numbers that numpy can subtract."""
+    import numpy as np
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        x = (x.float() if x.dtype.is_floating_point else x).numpy()
+    a = np.asarray(x)
+    return a if a.dtype.kind in "biufc" else a.astype(np.float64)
+
 
 def assert_close(x, y, atol=None, rtol=None, err_msg=""):
-    """Raises AssertionError unless |x - y| <= atol + rtol |y| elementwise; NaNs are equal. Defaults: atol 1e-2, rtol 0."""
+    """Raises AssertionError unless |x - y| <= atol + rtol |y| elementwise; NaNs are equal. Defaults: atol 1e-2, rtol 0. Both may be functions of
+    x's dtype."""
     import numpy as np
-    to_numpy = lambda a: np.asarray(a.detach().cpu().float().numpy() if hasattr(a, "detach") else a)
-    a, b = to_numpy(x), to_numpy(y)
-    pick = lambda t, default: default if t is None else t(a.dtype) if callable(t) else t
-    widen = lambda v: v.astype(np.float64) if v.dtype.kind not in "biufc" else v
-    np.testing.assert_allclose(widen(a), widen(b), atol=pick(atol, 1e-2), rtol=pick(rtol, 0.0), err_msg=err_msg, equal_nan=True)
+    dtype = getattr(x, "dtype", None)
+    pick = lambda given, default: default if given is None else given(np.asarray(x).dtype if dtype is None else dtype) if callable(given) else given
+    np.testing.assert_allclose(_numbers(x), _numbers(y), atol=pick(atol, 1e-2), rtol=pick(rtol, 0.0), err_msg=err_msg, equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------------------- numpy arrays as GPU memory
 
 
 class DeviceTensor:
@@ -52,7 +76,6 @@ class Mirror:
 
     def _array(self, a):
         import numpy as np
-        from . import _core
         root = a
         while isinstance(root.base, np.ndarray):
             root = root.base
@@ -66,7 +89,6 @@ class Mirror:
         return DeviceTensor(a, self.device if ":" in self.device else self.device + ":0", self.blocks[low][1] + a.ctypes.data - low)
 
     def __exit__(self, kind, *_):
-        from . import _core
         try:
             if kind is None:
                 _core.synchronize(self.device)
@@ -79,51 +101,428 @@ class Mirror:
             self.blocks = {}
 
 
-def _gpu_times(torch, fn, warmup, rep, grad_to_none):
-    flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+# -------------------------------------------------------------------------------------------------------------------- time of calls
 
-    def events(count):
-        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
+_MODES = {"min": min, "max": max, "mean": statistics.fmean, "median": statistics.median, "all": list}
+
+
+def _quantile(ordered, q):
+    """Between the two nearest of the ordered times where it lies between."""
+    place = q * (len(ordered) - 1)
+    low = min(int(place), len(ordered) - 1)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def _summary(times, quantiles, return_mode):
+    if quantiles is None:
+        return _MODES[return_mode](times)
+    picked = [_quantile(sorted(times), q) for q in quantiles]
+    return picked[0] if len(picked) == 1 else picked
+
+
+def _check_mode(return_mode):
+    if return_mode not in _MODES:
+        raise ValueError(f"return_mode is one of {', '.join(_MODES)}; found {return_mode!r}")
+
+
+def _torch_cuda():
+    """torch, if the program uses it with a GPU."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def _clear_gradients(tensors):
+    for x in tensors or ():
+        x.grad = None
+
+
+class _GpuClock:
+    """Times by events of PyTorch's current stream; the L2 cache is overwritten before each call."""
+
+    def __init__(self, torch):
+        self.torch, self.flush = torch, torch.empty(1 << 28, dtype=torch.int8, device="cuda")
+
+    def times(self, fn, count, grad_to_none):
+        event = functools.partial(self.torch.cuda.Event, enable_timing=True)
+        pairs = [(event(), event()) for _ in range(count)]
         for begin, end in pairs:
-            for x in grad_to_none or ():
-                x.grad = None
-            flush.zero_()
+            _clear_gradients(grad_to_none)
+            self.flush.zero_()
             begin.record()
             fn()
             end.record()
-        torch.cuda.synchronize()
+        self.torch.cuda.synchronize()
         return [begin.elapsed_time(end) for begin, end in pairs]
 
-    each = max(statistics.fmean(events(5)), 1e-3)
-    events(max(1, int(warmup / each)))
-    return events(max(1, int(rep / each)))
+
+class _HostClock:
+    """Times as the caller sees them, until all GPUs that kernels may have run on are done; a core's L2 cache is overwritten before each call."""
+
+    def __init__(self):
+        sysconf = "SC_LEVEL2_CACHE_SIZE"
+        size = os.sysconf(sysconf) if sysconf in os.sysconf_names else 0
+        self.flush = ctypes.create_string_buffer(2 * (size if size > 0 else 1 << 20))
+        self.gpus = [name for name, _ in _core.devices() if name.startswith("cuda:")]
+
+    def _wait(self):
+        for name in self.gpus:
+            _core.synchronize(name)
+
+    def times(self, fn, count, grad_to_none):
+        out = []
+        for _ in range(count):
+            _clear_gradients(grad_to_none)
+            ctypes.memset(self.flush, 0, len(self.flush))
+            self._wait()
+            start = time.perf_counter()
+            fn()
+            self._wait()
+            out.append(max((time.perf_counter() - start) * 1e3, 1e-6))
+        return out
+
+
+def _clock():
+    torch = _torch_cuda()
+    return _GpuClock(torch) if torch else _HostClock()
 
 
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
-    """Milliseconds of fn(): runs it for about `warmup`, then `rep` milliseconds. Where PyTorch uses a GPU the time is the GPU's, with the L2 cache flushed
-    before each run; else it is the caller's."""
-    if return_mode not in ("min", "max", "mean", "median", "all"):
-        raise ValueError(f"return_mode is one of min, max, mean, median, all; found {return_mode!r}")
+    """Milliseconds of fn(): runs it for about `warmup`, then for about `rep` milliseconds, at least once each. The L2 cache is cold at each call. Where the
+    program uses a GPU by PyTorch the times are the GPU's, else the caller's.
+
+    `grad_to_none`: tensors whose .grad is dropped before each call. Gives min, max, mean or median of the times, or all of them as a list;
+    with `quantiles` those (a number if there is one)."""
+    _check_mode(return_mode)
     fn()
-    start = time.perf_counter()
-    count = 0
-    while count == 0 or (time.perf_counter() - start) * 1e3 < warmup:
+    clock = _clock()
+    estimate = statistics.fmean(clock.times(fn, 1, grad_to_none))
+    if estimate < warmup / 5:
+        estimate = statistics.fmean(clock.times(fn, 5, grad_to_none))
+    clock.times(fn, max(1, int(warmup / estimate)), None)
+    return _summary(clock.times(fn, max(1, int(rep / estimate)), grad_to_none), quantiles, return_mode)
+
+
+@contextlib.contextmanager
+def cuda_graph_without_gc(*args, **kwargs):
+    """torch.cuda.graph(...) in which Python collects no garbage, whose finalizers could break the capture."""
+    import torch
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.graph(*args, **kwargs):
+            yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _graph_times(torch, fn, rep, grad_to_none):
+    with torch.cuda.stream(torch.cuda.Stream()):
         fn()
-        count += 1
-    per_call = (time.perf_counter() - start) * 1e3 / count
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        times = _gpu_times(torch, fn, warmup, rep, grad_to_none)
-    else:
-        times = []
-        for _ in range(max(1, int(rep / per_call))):
-            t0 = time.perf_counter()
+        for x in grad_to_none or ():
+            x.detach_()
+            x.requires_grad_(True)
+            x.grad = None
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(5):
             fn()
-            times.append((time.perf_counter() - t0) * 1e3)
-    if quantiles is not None:
-        times.sort()
-        picked = [times[min(len(times) - 1, int(q * len(times)))] for q in quantiles]
-        return picked[0] if len(picked) == 1 else picked
-    if return_mode == "all":
+        end.record()
+        torch.cuda.synchronize()
+        each = max(begin.elapsed_time(end) / 5, 1e-3)
+        count = max(1, min(1000, int(rep / each)))
+        graph = torch.cuda.CUDAGraph()
+        with cuda_graph_without_gc(graph):
+            for _ in range(count):
+                _clear_gradients(grad_to_none)
+                fn()
+        times = []
+        for _ in range(10):
+            begin.record()
+            graph.replay()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / count)
         return times
-    return {"min": min, "max": max, "mean": statistics.fmean, "median": statistics.median}[return_mode](times)
+
+
+def _row_times(fn, rep, grad_to_none):
+    clock = _HostClock()
+    estimate = statistics.fmean(clock.times(fn, 5, grad_to_none))
+    count = max(1, min(1000, int(rep / estimate)))
+
+    def row():
+        for _ in range(count):
+            fn()
+    return [t / count for t in clock.times(row, 10, grad_to_none)]
+
+
+def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+    """Milliseconds of fn() called many times in a row, without what a launch costs the caller: a CUDA graph where the program uses a GPU by PyTorch, else
+    a loop. Caches stay warm."""
+    _check_mode(return_mode)
+    torch = _torch_cuda()
+    fn()
+    return _summary(_graph_times(torch, fn, rep, grad_to_none) if torch else _row_times(fn, rep, grad_to_none), quantiles, return_mode)
+
+
+def do_bench_proton(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
+    """As do_bench: its times are the GPU's own, without a profiler."""
+    return do_bench(fn, warmup, rep, grad_to_none, quantiles, return_mode)
+
+
+def do_bench_cudagraph_proton(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+    """As do_bench_cudagraph."""
+    return do_bench_cudagraph(fn, rep, grad_to_none, quantiles, return_mode)
+
+
+def cublas():
+    raise NotImplementedError("tegula brings no bindings of cuBLAS; compare with torch.matmul")
+
+
+# ------------------------------------------------------------------------------------------------------------------------- reports
+
+
+class Benchmark:
+    """One plot: a line for each of `line_vals` of the argument `line_arg`, over the values `x_vals` of the arguments `x_names` (all of them get the value,
+    or its items if it is a tuple or list). `args`: further arguments of the function; `styles`: (colour, line style) for each line."""
+
+    def __init__(self, x_names, x_vals, line_arg, line_vals, line_names, plot_name, args, xlabel="", ylabel="", x_log=False, y_log=False,
+                 styles=None):
+        self.x_names, self.x_vals, self.x_log = list(x_names), x_vals, x_log
+        self.line_arg, self.line_vals, self.line_names, self.styles = line_arg, line_vals, line_names, styles
+        self.xlabel, self.ylabel, self.y_log = xlabel, ylabel, y_log
+        self.plot_name, self.args = plot_name, args
+
+
+def _pandas():
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas
+
+
+def _pyplot(show):
+    try:
+        import matplotlib
+        if not show:
+            matplotlib.use("Agg")  # a file needs no screen
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return None
+    return plt
+
+
+class Mark:
+    """What perf_report makes of a function: run() measures all points of its benchmarks."""
+
+    def __init__(self, fn, benchmarks):
+        self.fn, self.benchmarks = fn, benchmarks
+
+    def _measure(self, bench, kwargs):
+        """The table: a column of each x name, then of each line's values, then of the lower and upper ends of its error bands."""
+        names = list(bench.line_names)
+        rows = []
+        for x in bench.x_vals:
+            point = list(x) if isinstance(x, (tuple, list)) else [x] * len(bench.x_names)
+            if len(point) != len(bench.x_names):
+                raise ValueError(f"Expected {len(bench.x_names)} values, got {x}")
+            middle, low, high = [], [], []
+            for value in bench.line_vals:
+                result = self.fn(**dict(zip(bench.x_names, point)), **{bench.line_arg: value}, **bench.args, **kwargs)
+                y, y_min, y_max = result if isinstance(result, (tuple, list)) else (result, None, None)
+                middle.append(y)
+                low.append(y_min)
+                high.append(y_max)
+            rows.append(point + middle + low + high)
+        return Table(bench.x_names + names + [f"{n}-min" for n in names] + [f"{n}-max" for n in names], rows)
+
+    @staticmethod
+    def _plot(plt, bench, table, show_plots, path):
+        figure = plt.figure()
+        axes = plt.subplot()
+        first = bench.x_names[0]
+        for i, name in enumerate(bench.line_names):
+            style = bench.styles[i] if bench.styles else (None, None)
+            bands = list(zip(table[first], table[f"{name}-min"], table[f"{name}-max"]))
+            drawn = axes.plot(table[first], [math.nan if y is None else y for y in table[name]], label=name, color=style[0], ls=style[1])
+            bands = [b for b in bands if b[1] is not None and b[2] is not None]
+            if bands:
+                x, low, high = zip(*bands)
+                axes.fill_between(x, low, high, alpha=0.15, color=drawn[0].get_color())
+        axes.legend()
+        axes.set_xlabel(bench.xlabel or first)
+        axes.set_ylabel(bench.ylabel)
+        axes.set_xscale("log" if bench.x_log else "linear")
+        axes.set_yscale("log" if bench.y_log else "linear")
+        if show_plots:
+            plt.show()
+        if path:
+            plt.savefig(path)
+        plt.close(figure)
+
+    def _run(self, bench, save_path, show_plots, print_data, diff_col=False, save_precision=6, **kwargs):
+        table = self._measure(bench, kwargs)
+        if bench.plot_name and (show_plots or save_path):
+            plt = _pyplot(show_plots)
+            if plt:
+                self._plot(plt, bench, table, show_plots, os.path.join(save_path, f"{bench.plot_name}.png") if save_path else "")
+            else:
+                print(f"{bench.plot_name}: matplotlib is not installed, so there is no plot", file=sys.stderr)
+        shown = table.select(bench.x_names + list(bench.line_names))
+        if diff_col and len(bench.line_names) == 2:
+            a, b = bench.line_names
+            shown = shown.with_column("Diff", [y - x for x, y in zip(shown[a], shown[b])])
+        if save_path:
+            with open(os.path.join(save_path, f"{bench.plot_name}.csv"), "w", encoding="utf-8") as out:
+                out.write(shown.to_csv(save_precision))
+        pandas = _pandas()
+        if pandas:
+            shown = pandas.DataFrame(dict(zip(shown.columns, zip(*shown.rows))) if shown.rows else {}, columns=shown.columns)
+        if print_data:
+            print(bench.plot_name + ":")
+            print(shown.to_string())
+        return shown
+
+    def run(self, show_plots=False, print_data=False, save_path="", return_df=False, **kwargs):
+        """Measures. `save_path`: a folder for PLOT.png, PLOT.csv and results.html. With `return_df` gives a table for each benchmark (the table itself
+        if perf_report was given one benchmark): a pandas DataFrame if pandas is installed, else a Table."""
+        one = isinstance(self.benchmarks, Benchmark)
+        benchmarks = [self.benchmarks] if one else list(self.benchmarks)
+        if save_path:
+            os.makedirs(save_path, exist_ok=True)
+        tables = [self._run(b, save_path, show_plots, print_data, **kwargs) for b in benchmarks]
+        if save_path:
+            with open(os.path.join(save_path, "results.html"), "w", encoding="utf-8") as html:
+                html.write("<html><body>\n" + "".join(f'<img src="{b.plot_name}.png"/>\n' for b in benchmarks) + "</body></html>\n")
+        if return_df:
+            return tables[0] if one else tables
+        return None
+
+
+def perf_report(benchmarks):
+    """Decorator: measure the function as a Benchmark, or each of a list of them, says. The function gives y, or (y, y_min, y_max)."""
+    return lambda fn: Mark(fn, benchmarks)
+
+
+# ------------------------------------------------------------------------------------------------------------- what hardware can do
+
+
+def _properties(device):
+    from .runtime import driver
+    active = driver.active
+    return active.utils.get_device_properties(active.get_current_device() if device is None else device)
+
+
+def _is_gpu():
+    from .runtime import driver
+    return driver.active.get_current_target().backend == "cuda"
+
+
+@functools.cache
+def _copy_gbps():
+    """Bytes read and written in a second by copies of 256 MiB."""
+    size = 1 << 28
+    a, b = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
+    best = math.inf
+    for _ in range(4):
+        start = time.perf_counter()
+        ctypes.memmove(a, b, size)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size / best * 1e-9
+
+
+def get_dram_gbps(device=None):
+    """GB/s of the memory of the device that kernels run on: the product of its clock and width on a GPU, what one core reaches when it copies on a CPU."""
+    if not _is_gpu():
+        return _copy_gbps()
+    p = _properties(device)
+    return p["mem_clock_rate"] * p["mem_bus_width"] * 2 / 1e6 / 8
+
+
+def _bits(dtype):
+    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
+    table = {"bfloat16": 16, "bf16": 16, "half": 16, "float": 32, "int1": 8, "bool": 8, "tf32": 32}
+    if name in table:
+        return name, table[name]
+    if "8" in name and ("fp8" in name or "float8" in name):
+        return name, 8
+    digits = "".join(c for c in name if c.isdigit())
+    if digits not in ("8", "16", "32", "64"):
+        raise RuntimeError(f"dtype not supported: {dtype}")
+    return name, int(digits)
+
+
+# Multiply-adds count twice. Capability: operations of a quarter of a multiprocessor in a clock on 16-bit operands.
+_TENSOR_OPS = {7: 256, 8: 512, 9: 1024, 10: 2048, 12: 512}
+
+# Capability from which on: the same outside of tensor cores for 32- and for 16-bit floats.
+_SIMD_OPS = (((12, 0), (64, 64)), ((9, 0), (64, 128)), ((8, 6), (64, 64)), ((8, 0), (32, 128)), ((7, 0), (32, 64)))
+
+
+def get_max_tensorcore_tflops(dtype, clock_rate=None, device=None):
+    """Dense operations in 10^12 a second with operands of `dtype` at `clock_rate` kHz (default: the device's highest). A CPU's are those of its
+    vectors."""
+    if not _is_gpu():
+        return get_max_simd_tflops(dtype, clock_rate, device)
+    p = _properties(device)
+    name, bits = _bits(dtype)
+    major = p["capability_major"]
+    if bits > 32 or (major < 8 and name not in ("float16", "fp16", "half")) or major not in _TENSOR_OPS:
+        raise RuntimeError(f"dtype not supported by the tensor cores of this device: {dtype}")
+    return p["multiprocessor_count"] * 4 * (clock_rate or p["sm_clock_rate"]) * (_TENSOR_OPS[major] * 16 // bits) * 1e-9
+
+
+def get_max_simd_tflops(dtype, clock_rate=None, device=None):
+    """Operations in 10^12 a second outside of tensor cores, on values of `dtype`, at `clock_rate` kHz."""
+    p = _properties(device)
+    name, bits = _bits(dtype)
+    if not _is_gpu():
+        lanes = p["vector_bits"] // max(bits, 16)
+        return p["multiprocessor_count"] * (clock_rate or p["sm_clock_rate"]) * lanes * 4 * 1e-9  # two units, each of which multiplies and adds
+    capability = p["capability_major"], p.get("capability_minor", 0)
+    row = next((r for c, r in _SIMD_OPS if capability >= c), None)
+    if bits not in (16, 32) or row is None or (capability[0] < 8 and name in ("bfloat16", "bf16")):
+        raise RuntimeError(f"dtype not supported: {dtype}")
+    per_quarter = row[0] if bits == 32 else row[1] // (2 if name in ("bfloat16", "bf16") and capability == (8, 0) else 1)
+    return p["multiprocessor_count"] * 4 * (clock_rate or p["sm_clock_rate"]) * per_quarter * 1e-9
+
+
+def nvsmi(attrs):
+    """The numbers that nvidia-smi gives for these names (`clocks.sm`, `power.draw` ...) on GPU 0, as ints."""
+    query = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attrs)}", "--format=csv,noheader,nounits"]
+    try:
+        text = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        raise RuntimeError("nvsmi: there is no nvidia-smi on this machine") from None
+    return [int(float(item)) for item in text.strip().split(",")]
+
+
+@contextlib.contextmanager
+def set_gpu_clock(ref_sm_clock=1350, ref_mem_clock=1215):
+    """Gives (teraflops, GB/s) of an A100 at these clocks in MHz. The clocks are left as they are: setting them is an administrator's
+    (`nvidia-smi -lgc`)."""
+    yield 1e-6 * 2 * 108 * 4 * 256 * ref_sm_clock, 640 * 2 * ref_mem_clock * 1e-3
+
+
+def cuda_memcheck(**target_kwargs):
+    """Decorator of tests with parameters: those that have these values run in a process of their own in which every access of a kernel is checked."""
+
+    def decorate(test):
+
+        @functools.wraps(test)
+        def run(*args, **kwargs):
+            if not target_kwargs.items() <= kwargs.items() or os.environ.get("TEGULA_CHECK") == "1":
+                return test(*args, **kwargs)
+            if "request" not in kwargs:
+                raise RuntimeError("cuda_memcheck: the test takes no argument `request`, which says what its parameters are called")
+            name = f"{os.path.realpath(test.__globals__['__file__'])}::{test.__name__}[{kwargs['request'].node.callspec.id}]"
+            done = subprocess.run([sys.executable, "-m", "tegula", "-m", "pytest", "-q", "-p", "no:cacheprovider", name], text=True, capture_output=True,
+                                  env={**os.environ, "TEGULA_CHECK": "1"})
+            assert done.returncode == 0, done.stdout + done.stderr
+            return None
+        return run
+    return decorate

@@ -82,7 +82,7 @@ x = np.arange(256, dtype=np.float32)
 say("devices", tegula.devices())
 with testing.Mirror("cuda") as m:
     k = add[(2,)](*m.to((x, x)), 256, BLOCK=128)
-say("kernel", (k.metadata.target, k.n_regs, k.n_spills, k.shared, list(k.asm)))
+say("kernel", (k.metadata.target_name, k.n_regs, k.n_spills, k.shared, list(k.asm)))
 say("timings", k.timings["total"] > 0)
 error("numpy", lambda: add[(1,)](x, x, 256, BLOCK=128, device="cuda"))
 with testing.Mirror("cuda") as m:

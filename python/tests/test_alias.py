@@ -68,16 +68,17 @@ def kernel(x):
 
 assert isinstance(kernel, JITFunction) and isinstance(kernel, KernelInterface) and isinstance(triton.heuristics({})(kernel), Heuristics)
 assert not isinstance(kernel, Autotuner) and not hasattr(triton.backends.compiler, "AttrsDescriptor")
-assert "cpu" not in triton.backends.backends and triton.backends.backends.get("nvidia") is None
+assert set(triton.backends.backends) >= {"cpu", "nvidia"} and all(b.compiler and b.driver for b in triton.backends.backends.values())
 for d in (driver, triton.runtime.driver, triton.runtime.driver.driver):
     assert d.active.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and d.active.get_current_stream(0) == 0
 assert triton_key() == triton_key() and isinstance(triton_key(), str)
 assert Config({"B": 1}, num_warps=8).all_kwargs() == {"B": 1, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
-for f in (lambda: make_backend(driver.active.get_current_target()), lambda: Autotuner(kernel)):
-    try:
-        f()
-    except (RuntimeError, NotImplementedError) as e:
-        print(e)
+assert isinstance(make_backend(driver.active.get_current_target()), BaseBackend)
+assert isinstance(triton.autotune([Config({}), Config({}, num_warps=8)], [])(kernel), Autotuner)
+try:
+    make_backend(GPUTarget("nobody", 1, 32))
+except RuntimeError as e:
+    print(e)
 '''
 
 
@@ -86,7 +87,7 @@ def test_what_pytorch_imports(tmp_path):
     path.write_text(PYTORCH)
     done = run(path)
     assert done.returncode == 0, done.stderr
-    assert "0 compatible backends for target (cpu)" in done.stdout and "has no autotuner" in done.stdout
+    assert "0 compatible backends for target (nobody)" in done.stdout
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -31,7 +31,7 @@ def test_launch(device):
     x, y = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
     k = add[(3,)](x, y, 300, BLOCK=128, device=device, num_warps=2)
     np.testing.assert_array_equal(y, x + 1)
-    assert k.metadata.target.split(":")[0] == (device or "cpu").split(":")[0]
+    assert k.metadata.target_name.split(":")[0] == (device or "cpu").split(":")[0]
     if device == "sim":
         assert k.metadata.threads == 64 and list(k.asm)[-3:] == ["gpu", "llvm", "obj"]
 

@@ -1,3 +1,4 @@
-"""What programs written for Triton import from triton.compiler, as far as it is there."""
+"""What programs written for Triton import from triton.compiler."""
 from ..errors import CompilationError
-from .compiler import CompiledKernel, make_backend
+from . import errors
+from .compiler import ASTSource, CompiledKernel, IRSource, LazyDict, compile, get_cache_key, make_backend

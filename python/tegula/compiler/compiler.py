@@ -1,13 +1,14 @@
-"""Compiled kernels under the name that Triton has for them."""
+"""`triton.compile`: kernels compiled from a description of their arguments, for any target, without a device."""
 import functools
 import hashlib
 from pathlib import Path
 
 from .. import _core
+from .._hooks import LazyDict
 from ..backends import backends
-from ..backends.compiler import GPUTarget
+from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError
-from ..jit import CompiledKernel
+from ..jit import CompiledKernel, JITFunction, to_value
 
 
 @functools.cache
@@ -20,9 +21,99 @@ def triton_key():
     return f"{_core.version}-{digest.hexdigest()}"
 
 
+def get_cache_key(src, backend, backend_options, env_vars):
+    from ..runtime.cache import get_cache_key
+    return get_cache_key(src, backend, backend_options, env_vars)
+
+
 def make_backend(target):
     found = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
     if len(found) != 1:
-        raise RuntimeError(f"{len(found)} compatible backends for target ({target.backend}) ({found}). "
-                           "There should only be one. tegula has no pluggable backends; kernels are compiled by launching or by .warmup()")
+        raise RuntimeError(f"{len(found)} compatible backends for target ({target.backend}) ({found}). There should only be one.")
     return found[0](target)
+
+
+class ASTSource:
+    """A jit function and what is known of its arguments: `signature` {name: type code, or "constexpr"}, `constexprs` {name, position or path: value},
+    `attrs` {path: [["tt.divisibility", 16]]}."""
+    ext, language = "tile", Language.TRITON
+
+    def __init__(self, fn, signature, constexprs=None, attrs=None):
+        self.fn, self.name, self.signature = fn, fn.__name__, dict(signature)
+        names = list(fn.arg_names)
+        position = lambda k: (names.index(k),) if isinstance(k, str) else (k,) if isinstance(k, int) else tuple(k)
+        self.constants = {position(k): v for k, v in (constexprs or {}).items()}
+        self.attrs = {position(k): v for k, v in (attrs or {}).items()}
+        for name in self.signature:
+            if not isinstance(name, str):
+                raise TypeError("Signature keys must be string")
+
+    def hash(self):
+        parts = [self.fn.cache_key, str(sorted(self.signature.items(), key=str)), str(sorted(self.constants.items(), key=str)),
+                 str(sorted(self.attrs.items(), key=str))]
+        return hashlib.sha256("-".join(parts).encode()).hexdigest()
+
+    def parse_options(self):
+        return {}
+
+    def description(self):
+        """(signature as the library takes it, {name: Value} of the constants)"""
+        items, constants = [], {}
+        for i, name in enumerate(self.fn.arg_names):
+            if name not in self.signature and (i,) not in self.constants:
+                continue  # its default
+            code = self.signature.get(name, "constexpr")
+            if code == "constexpr" or (i,) in self.constants:
+                if (i,) not in self.constants:
+                    raise ValueError(f"ASTSource: `{name}` is constexpr, and `constexprs` has no value for it")
+                constants[name] = to_value(self.constants[(i,)])
+            else:
+                items.append(f"{name}:{self._text(code, (i,))}")
+        return ", ".join(items), constants
+
+    def _text(self, code, path):
+        if isinstance(code, (tuple, list)):
+            raise NotImplementedError("ASTSource: signatures of tuples cannot be compiled ahead; warmup() takes arguments of any kind")
+        divisible = any(list(a) == ["tt.divisibility", 16] for a in self.attrs.get(path, ()))
+        return code.replace("u1", "i1").replace("*k", "*") + (":16" if divisible else "")
+
+
+class IRSource:
+    """The text of a stage that compilation would go on from. The library only compiles whole kernels, from their source."""
+
+    def __init__(self, path, context=None, backend=None):
+        raise NotImplementedError(f"IRSource({str(path)!r}): tegula compiles kernels from their source, not from the text of a later stage; "
+                                  "pass an ASTSource to triton.compile")
+
+
+def _launch_options(options):
+    """Those of Triton's options that the library has."""
+    known = ("num_warps", "num_stages", "num_ctas", "maxnreg", "debug", "enable_fp_fusion", "sanitize_overflow", "launch_cooperative_grid", "launch_pdl")
+    return {k: options[k] for k in known if options.get(k) is not None}
+
+
+def compile(src, target=None, options=None, _env_vars=None):
+    """The kernel of an ASTSource for a GPUTarget (default: the device that launches run on). No device is needed; kernels for this machine can be launched."""
+    if not isinstance(src, ASTSource):
+        src = IRSource(src)
+    if not isinstance(src.fn, JITFunction):
+        raise TypeError(f"ASTSource needs a jit function, found {type(src.fn).__name__}")
+    if target is None:
+        from ..runtime.driver import driver
+        target = driver.active.get_current_target()
+    given = vars(options) if hasattr(options, "__dict__") else dict(options or {})
+    signature, constants = src.description()
+    kernel = src.fn.compile_signature(signature, constants, name_of(target), _launch_options(given))
+    kernel._source, kernel._options = src, given
+    return kernel
+
+
+def stage_of(source, target, options, stage):
+    """The text or bytes of one stage of the kernel of an ASTSource."""
+    return compile(source, target, options).asm[stage]
+
+
+def max_shared_mem(device):
+    """Bytes of shared memory that a block on the device can have."""
+    from ..runtime.driver import driver
+    return driver.active.utils.get_device_properties(device)["max_shared_mem"]

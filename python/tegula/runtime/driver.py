@@ -1,57 +1,60 @@
-"""`driver.active`: what launches run on unless they say otherwise."""
-import platform
-import sys
+"""`driver.active`: the device that launches run on unless their tensors say otherwise."""
+import os
 
-from .. import _core
-from ..backends.compiler import GPUTarget
-from ..backends.driver import DriverBase
+from ..backends import backends
+from ..backends.driver import CPUDriver, DriverBase, GPUDriver
 
-
-class _Active(DriverBase):
-    """The first GPU that tegula can use, or PyTorch's current one, else the CPU."""
-
-    def _gpus(self):
-        return [target for name, target in _core.devices() if name.startswith("cuda:") and target.startswith("sm_")]
-
-    @staticmethod
-    def _cuda():
-        """torch.cuda, if the program imported PyTorch and it sees a GPU."""
-        torch = sys.modules.get("torch")
-        return torch.cuda if torch is not None and torch.cuda.is_available() else None
-
-    @classmethod
-    def is_active(cls):
-        return True
-
-    def get_current_device(self):
-        """Ordinal of the GPU; 0 for the CPU."""
-        cuda = self._cuda()
-        return cuda.current_device() if cuda and self._gpus() else 0
-
-    def get_current_target(self):
-        gpus = self._gpus()
-        if not gpus:
-            return GPUTarget("cpu", platform.machine(), 0)
-        target = gpus[min(self.get_current_device(), len(gpus) - 1)]
-        return GPUTarget("cuda", int("".join(c for c in target if c.isdigit())), 32)
-
-    def get_current_stream(self, device=None):
-        """Address of PyTorch's current stream; 0, the default stream, without it."""
-        cuda = self._cuda()
-        return cuda.current_stream(device).cuda_stream if cuda and self._gpus() else 0
-
-    def get_active_torch_device(self):
-        import torch
-        return torch.device("cuda", self.get_current_device()) if self._gpus() else torch.device("cpu")
+_BY_NAME = {"cuda": "nvidia", "gpu": "nvidia"}
 
 
-class _Driver:
+def _create_driver():
+    """The one that $TRITON_DEFAULT_BACKEND or $TEGULA_DEVICE names, else the one from outside that is active, else a GPU's if there is one, else the CPU's."""
+    chosen = os.environ.get("TRITON_DEFAULT_BACKEND") or os.environ.get("TEGULA_DEVICE", "").partition(":")[0]
+    if chosen:
+        name = _BY_NAME.get(chosen, chosen)
+        if name not in backends:
+            raise RuntimeError(f"Unknown backend '{chosen}'. Available backends: {sorted(backends)}")
+        return backends[name].driver()
+    active = [b.driver for name, b in backends.items() if name not in ("cpu", "sim") and b.driver.is_active()]
+    if len(active) > 1:
+        raise RuntimeError(f"{len(active)} active drivers ({active}). There should only be one.")
+    return active[0]() if active else CPUDriver()
+
+
+class DriverConfig:
+    """`active` is made when it is asked for first."""
 
     def __init__(self):
-        self.active = self.default = _Active()
+        self._default = self._active = None
+
+    @property
+    def default(self):
+        if self._default is None:
+            self._default = _create_driver()
+        return self._default
+
+    @property
+    def active(self):
+        return self.default if self._active is None else self._active
+
+    def set_active(self, driver):
+        """What launches without tensors, autotuning and tests ask from now on. Launches with tensors run where these are."""
+        self._active = driver
+
+    def reset_active(self):
+        self._active = None
+
+    def set_active_to_cpu(self):
+        self.set_active(backends["cpu"].driver())
+
+    def set_active_to_gpu(self):
+        self.set_active(backends["nvidia"].driver())
+
+    def get_active_gpus(self):
+        return [b for name, b in backends.items() if name not in ("cpu", "sim") and b.driver.is_active()]
 
 
-driver = _Driver()
+driver = DriverConfig()
 
 
 def __getattr__(name):

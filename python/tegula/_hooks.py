@@ -1,0 +1,302 @@
+"""Launches that somebody watches: hooks of triton.knobs, of functions (`add_pre_run_hook`), compilations in other threads (AsyncCompileMode).
+
+Launches are C++ (python/src/Function.cpp) and look at nothing of this while there is no hook: every assignment to a knob decides anew whether they come by
+`intercept`. Each kernel comes by `new_kernel` once, right after it was made.
+"""
+import collections
+import json
+
+from . import _core, knobs
+from ._specialize import specialize_parameter
+
+JitFunctionInfo = collections.namedtuple("JitFunctionInfo", "module name jit_function")
+
+
+class LazyDict:
+    """A dict parts of which are computed when get() is called for the first time."""
+
+    def __init__(self, data):
+        self.data, self.extras = dict(data), []
+
+    def add(self, f, args):
+        self.extras.append((f, args))
+
+    def get(self):
+        while self.extras:
+            f, args = self.extras.pop(0)
+            self.data.update(f(*args) or {})
+        return self.data
+
+
+def get_full_name(fn):
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+# ------------------------------------------------------------------------------------------------ what a launch is for the compiler
+
+
+class Call:
+    """The arguments of a launch, bound: `arguments` by name, `specialization` a (type code, key) for each parameter, `options` by name."""
+
+    def __init__(self, fn, args, kwargs):
+        names = fn.signature.parameters
+        self.fn = fn
+        self.options = {k: v for k, v in kwargs.items() if k not in names or k in fn.launch_options}
+        bound = fn.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
+        bound.apply_defaults()
+        self.arguments = dict(bound.arguments)
+        self._specialization = None
+
+    @property
+    def specialization(self):
+        if self._specialization is None:
+            self._specialization = [specialize_parameter(p, self.arguments[p.name]) for p in self.fn.params]
+        return self._specialization
+
+    @property
+    def signature(self):
+        return {p.name: code for p, (code, _) in zip(self.fn.params, self.specialization)}
+
+    @property
+    def constants(self):
+        """{(position, ...): value} of the compile-time values among the arguments."""
+        found = {}
+
+        def walk(code, value, path):
+            if isinstance(code, tuple):
+                for i, item in enumerate(code):
+                    walk(item, value[i], (*path, i))
+            elif code == "constexpr":
+                found[path] = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+
+        for p, (code, _) in zip(self.fn.params, self.specialization):
+            walk(code, self.arguments[p.name], (p.num,))
+        return found
+
+    @property
+    def attrs(self):
+        """{(position, ...): [["tt.divisibility", 16]]}"""
+        found = {}
+
+        def walk(code, key, path):
+            if isinstance(code, tuple):
+                for i, item in enumerate(code):
+                    walk(item, key[i], (*path, i))
+            elif code != "constexpr" and key == "D":
+                found[path] = [["tt.divisibility", 16]]
+
+        for p, (code, key) in zip(self.fn.params, self.specialization):
+            walk(code, key, (p.num,))
+        return found
+
+    @property
+    def key(self):
+        return compute_cache_key({}, self.specialization, self.options)
+
+
+def _plain(x):
+    """Functions in a specialization by what they do."""
+    if hasattr(x, "cache_key"):
+        return x.cache_key
+    if isinstance(x, (list, tuple)):
+        return type(x)(*map(_plain, x)) if hasattr(x, "_fields") else type(x)(map(_plain, x))
+    return x
+
+
+def compute_cache_key(kernel_key_cache, specialization, options):
+    """The text that a function's kernels of one device are kept under. `kernel_key_cache`: a dict that remembers it for hashable arguments."""
+    return str(_plain(list(specialization))) + str(options)
+
+
+def create_function_from_signature(signature, kparams, backend):
+    """f(*args, **kwargs) -> (arguments by name, specialization, options)"""
+
+    def dynamic_func(*args, **kwargs):
+        names = signature.parameters
+        bound = signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
+        bound.apply_defaults()
+        rows = [specialize_parameter(p, bound.arguments[p.name]) for p in kparams]
+        return dict(bound.arguments), rows, {k: v for k, v in kwargs.items() if k not in names}
+    return dynamic_func
+
+
+# --------------------------------------------------------------------------------------------------- specializations as JSON text
+
+
+def _encoded(value):
+    """A constant as JSON can hold it; functions and objects by name, which cannot be read back."""
+    if hasattr(value, "cache_key"):
+        return {"jit_function": f"{value.__module__}:{value.__qualname__}"}
+    if type(value).__name__ in ("dtype", "pointer_type") and hasattr(value, "primitive_bitwidth"):
+        return {"dtype": value.name}
+    if isinstance(value, (tuple, list)):
+        return {"constexpr_tuple" if isinstance(value, tuple) else "list": [_encoded(v) for v in value]}
+    return value if value is None or isinstance(value, (bool, int, float, str)) else {"object": repr(value)}
+
+
+def _decoded(value):
+    from .language import _types
+    if not isinstance(value, dict):
+        return value
+    (kind, held), = value.items()
+    if kind == "dtype":
+        return _types.dtype(held)
+    if kind == "constexpr_tuple":
+        return tuple(_decoded(v) for v in held)
+    if kind == "list":
+        return [_decoded(v) for v in held]
+    if kind == "jit_function":
+        import importlib
+        module, _, name = held.partition(":")
+        found = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+    raise TypeError(f"specialization data holds an object that no text can bring back: {held}")
+
+
+def _target_dict():
+    from .runtime.driver import driver
+    return dict(driver.active.get_current_target().__dict__)
+
+
+def serialize_specialization_data(name, signature, constants, attrs, options, key, target=None):
+    """What JITFunction.preload() takes."""
+    return json.dumps({"name": name, "signature": signature, "constant_keys": [list(k) for k in constants],
+                       "constant_vals": [_encoded(v) for v in constants.values()], "attrs_keys": [list(k) for k in attrs],
+                       "attrs_vals": list(attrs.values()), "options": {k: _encoded(v) for k, v in dict(options).items()}, "key": key,
+                       "target": target or _target_dict()}, default=str)
+
+
+def preload(fn, text):
+    """Compiles `fn` as `text`, of serialize_specialization_data, says. Returns the kernel."""
+    data = json.loads(text)
+    if data["name"] != get_full_name(fn):
+        raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {get_full_name(fn)}")
+    if data["target"] != _target_dict():
+        raise RuntimeError(f"Specialization data is for {data['target']} but trying to preload for {_target_dict()}")
+    constants = {tuple(k): _decoded(v) for k, v in zip(data["constant_keys"], data["constant_vals"])}
+    divisible = {tuple(k) for k in data["attrs_keys"]}
+    arguments = [_stand_in(code, (i,), constants, divisible) for i, code in enumerate(data["signature"].values())]
+    options = {k: _decoded(v) for k, v in data["options"].items()}
+    call = Call(fn, arguments, options)
+    kernel = fn.direct(None)(*arguments, **options)
+    fn._remember(call, kernel)
+    return kernel
+
+
+def _stand_in(code, path, constants, divisible):
+    """An argument that is specialized as `code` says."""
+    from ._mock import MockTensor
+    if isinstance(code, (list, tuple)):
+        return tuple(_stand_in(c, (*path, i), constants, divisible) for i, c in enumerate(code))
+    if code == "constexpr":
+        return constants[path]
+    if code.startswith("*"):
+        mock = MockTensor(code.removeprefix("*k").removeprefix("*"))
+        mock.address = 0 if path in divisible else 1
+        return mock
+    if code.startswith("tensordesc"):
+        raise TypeError("specializations with tensor descriptors cannot be preloaded")
+    if code in ("u1", "i1"):
+        return False
+    if code.startswith(("fp", "bf")):
+        return 0.5
+    base = 16 if path in divisible else 3
+    return base + {"i64": 1 << 40, "u64": 1 << 63}.get(code, 0)
+
+
+# ------------------------------------------------------------------------------------------------------------------------ the hooks
+
+
+def _hook_arguments(call, warmup):
+    """Keywords of jit_cache_hook and jit_post_compile_hook."""
+    from .runtime.driver import driver
+    fn, options = call.fn, {"num_warps": 4, "num_ctas": 1, "num_stages": 3, "enable_fp_fusion": True, "launch_cooperative_grid": False,
+                            "extern_libs": None, **call.options}
+    name = get_full_name(fn)
+    listed = ", ".join(f"{p}: {code}" for p, code in call.signature.items())
+    text = (f"{name}[num_warps={options['num_warps']}, num_ctas={options['num_ctas']}, num_stages={options['num_stages']}, "
+            f"enable_fp_fusion={options['enable_fp_fusion']}, launch_cooperative_grid={options['launch_cooperative_grid']}]({listed})")
+    picked = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid", "extern_libs")
+    compile_info = {"signature": call.signature, "device": driver.active.get_current_device(), "constants": call.constants,
+                    **{k: options[k] for k in picked}, "configs": [call.attrs],
+                    "specialization_data": serialize_specialization_data(name, call.signature, call.constants, call.attrs, call.options, call.key),
+                    "is_warmup": warmup, "key": call.key}
+    return dict(key=call.key, repr=text, fn=JitFunctionInfo(fn.__module__, name, fn), compile=compile_info, is_manual_warmup=warmup,
+                already_compiled=False)
+
+
+def intercept(fn, grid, warmup, args, kwargs):
+    """In place of a launch while there are hooks."""
+    for hook in fn.pre_run_hooks:
+        hook(*args, **kwargs)
+    kwargs = {**_option_defaults(fn), **kwargs}
+    call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
+    runtime = knobs.runtime
+    if runtime.jit_cache_hook and not fn._has_kernel(call) and runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
+        return None
+    if warmup or not (runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls):
+        return fn.direct(None if warmup else grid)(*args, **kwargs)
+    if callable(grid):
+        grid = grid(call.arguments)
+    kernel = fn.direct(None)(*args, **kwargs)
+    if any(int(n) == 0 for n in grid):
+        return kernel
+    metadata = kernel.launch_metadata(grid, kwargs.get("stream"), *call.arguments.values())
+    runtime.launch_enter_hook(metadata)
+    kernel = fn.direct(grid)(*args, **kwargs)
+    runtime.launch_exit_hook(metadata)
+    return kernel
+
+
+def _option_defaults(fn):
+    """Options of launches that do not say, from the knobs."""
+    out = {}
+    if knobs.runtime.debug and fn.debug is None:
+        out["debug"] = True
+    if knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion:
+        out["enable_fp_fusion"] = False
+    return out
+
+
+def new_kernel(fn, kernel, warmup, args, kwargs):
+    """Called by the first launch or compilation that got this kernel."""
+    call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
+    kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
+    fn._remember(call, kernel)
+    runtime, compilation = knobs.runtime, knobs.compilation
+    if runtime.jit_post_compile_hook:
+        runtime.jit_post_compile_hook(**_hook_arguments(call, warmup))
+    if compilation.listener:
+        compilation.listener(src=kernel.src, metadata=kernel.metadata._asdict(), metadata_group=kernel.metadata_group, times=kernel.compile_times,
+                             cache_hit=kernel.info()["origin"] == "disk")
+    if runtime.kernel_load_start_hook.calls or runtime.kernel_load_end_hook.calls:
+        runtime.kernel_load_start_hook(None, None, kernel.name, kernel.metadata_group, kernel.hash)
+        runtime.kernel_load_end_hook(kernel.module, kernel.function, kernel.name, kernel.metadata_group, kernel.hash)
+    if compilation.dump_ir:
+        _dump(kernel)
+
+
+def _dump(kernel):
+    """All stages as <dump_dir>/<hash>/<name>.<stage>."""
+    import os
+    folder = os.path.join(knobs.cache.dump_dir, kernel.hash)
+    os.makedirs(folder, exist_ok=True)
+    for stage in kernel.asm:
+        data = kernel.asm[stage]
+        with open(os.path.join(folder, f"{kernel.name}.{stage}"), "wb") as out:
+            out.write(data if isinstance(data, bytes) else data.encode())
+
+
+def _decide():
+    """Must launches come by `intercept`?"""
+    r = knobs.runtime
+    _core.set_intercept_all(bool(r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
+                                 or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
+
+
+def install():
+    _core.set_launch_hooks(intercept, new_kernel)
+    knobs.on_change(_decide)
+    _decide()

@@ -1,0 +1,183 @@
+"""Compiled kernels as Python objects."""
+import collections
+import functools
+
+from . import _core, knobs
+from ._hooks import LazyDict
+
+LANGUAGE_VERSION = "3.9.0"  # the Triton whose language and host interface this is
+
+Remark = collections.namedtuple("Remark", "kind message file line column")
+
+
+class CompiledKernel(_core.Kernel):
+    """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
+
+    _source = None  # an ASTSource: what it was made from
+    _options: dict = {}  # given at its first launch
+
+    def _come_from(self, fn, signature, constants, attrs, options):
+        from .compiler.compiler import ASTSource
+        self._source, self._options = ASTSource(fn, signature, constants, attrs), dict(options)
+
+    @property
+    def asm(self):
+        return _Asm(self)
+
+    @property
+    def src(self):
+        return self._source
+
+    @property
+    def metadata(self):
+        """Named fields: what was compiled, for what, and with which options."""
+        return _metadata(self.info(), self._options)
+
+    @property
+    def packed_metadata(self):
+        return self.metadata
+
+    @property
+    def metadata_group(self):
+        """{file: path} of the kernel's files. They are in one entry of tegula's own cache, which is no folder of files."""
+        return {}
+
+    @property
+    def name(self):
+        return self.info()["name"]
+
+    @property
+    def hash(self):
+        return self.info()["hash"]
+
+    @property
+    def timings(self):
+        return self.timings_ns()
+
+    @property
+    def compile_times(self):
+        """The same as knobs.CompileTimes, in microseconds."""
+        t = self.timings
+        stages = [(k, t[k] // 1000) for k in ("passes", "plan", "emit", "optimize", "codegen", "assemble", "load")]
+        return knobs.CompileTimes(ir_initialization=(t["parse"] + t["sema"]) // 1000, lowering_stages=stages, store_results=0)
+
+    @property
+    def n_regs(self):
+        """Registers per thread (GPU)."""
+        return self.info()["n_regs"]
+
+    @property
+    def n_spills(self):
+        """Registers spilled to local memory, per thread (GPU)."""
+        return self.info()["n_spills"]
+
+    @property
+    def shared(self):
+        """Bytes of shared memory per block (GPU)."""
+        return self.info()["shared"]
+
+    @property
+    def n_max_threads(self):
+        """Threads of a block (GPU)."""
+        return self.info()["threads"]
+
+    @property
+    def module(self):
+        """A number for the loaded code, which is loaded when it is compiled."""
+        return self.handle()
+
+    @property
+    def function(self):
+        """A number for the entry point."""
+        return self.handle()
+
+    @property
+    def kernel(self):
+        """The code itself."""
+        return self.asm["cubin" if "cubin" in self.asm else "obj"]
+
+    def _init_handles(self):
+        """Triton loads a kernel at its first launch; here the code is loaded when it is compiled."""
+
+    @property
+    def occupancy(self):
+        """Blocks that fit on one multiprocessor at once (GPU, once loaded)."""
+        return self.info()["blocks_per_core"]
+
+    @property
+    def remarks(self):
+        """What the compiler has to say that is no mistake: list of Remark (kind, message, file, line, column)."""
+        return [Remark(*row) for row in self.remark_rows()]
+
+    def launch_metadata(self, grid, stream, *args):
+        """What the launch hooks get, None if there are none: a LazyDict with name, function, stream and what the function's `launch_metadata` says."""
+        if not (knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls):
+            return None
+        from .runtime.driver import driver
+        stream = driver.active.get_current_stream() if stream is None else stream
+        found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        fn = self._source and self._source.fn
+        if fn is not None and fn.launch_metadata is not None:
+            found.add(fn.launch_metadata, (grid, self.metadata, dict(zip(fn.arg_names, args))))
+        return found
+
+    def run(self, grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *args):
+        """Launches with all arguments of the signature."""
+        if launch_enter_hook is not None:
+            launch_enter_hook(launch_metadata)
+        self.launch((grid_0, grid_1, grid_2), args, stream or None)
+        if launch_exit_hook is not None:
+            launch_exit_hook(launch_metadata)
+
+    def __getitem__(self, grid):
+        return functools.partial(self._relaunch, grid)
+
+    def _relaunch(self, grid, *args, stream=None):
+        metadata = self.launch_metadata(grid, stream, *args)
+        if metadata is None:
+            self.launch(grid, args, stream)
+            return
+        knobs.runtime.launch_enter_hook(metadata)
+        self.launch(grid, args, stream)
+        knobs.runtime.launch_exit_hook(metadata)
+
+
+_NO_OPTIONS = dict(maxnreg=None, enable_fp_fusion=True, enable_reflect_ftz=True, launch_cooperative_grid=False, launch_pdl=False, sanitize_overflow=True,
+                   extern_libs=None, ir_override=None, ptx_version=None, instrumentation_mode="", tmem_size=0, global_scratch_size=0,
+                   global_scratch_align=1, profile_scratch_size=0, profile_scratch_align=1, tensordesc_meta=())
+
+
+@functools.cache
+def _metadata_class(names):
+    return collections.namedtuple("KernelMetadata", names)
+
+
+def _metadata(info, options):
+    from .backends.compiler import target_of
+    options = {k: v for k, v in options.items() if k not in info and k.isidentifier()}
+    target = target_of(info["target"])
+    fields = {**_NO_OPTIONS, **options, **info, "target": target, "target_name": info["target"], "backend_name": target.backend, "arch": target.arch,
+              "warp_size": target.warp_size, "triton_version": LANGUAGE_VERSION}
+    return _metadata_class(tuple(fields))(*fields.values())
+
+
+class _Asm:
+    """The stages of a kernel as a read-only mapping."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+
+    def __getitem__(self, stage):
+        return self._kernel.stage(stage)
+
+    def keys(self):
+        return self._kernel.stage_names()
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __contains__(self, stage):
+        return stage in self.keys()
+
+    def __len__(self):
+        return len(self.keys())

@@ -1,0 +1,245 @@
+"""autotune, Config, heuristics: docs/language.md §4.7. Benchmarks here give times by rule, not by a clock."""
+import copy
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from tegula import Config, knobs
+from tegula.errors import AutotunerError
+from tegula.runtime.autotuner import Autotuner, Heuristics
+
+
+def arrays(n=100):
+    return np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+
+
+def double(x, out, n, BLOCK: tl.constexpr, TWICE: tl.constexpr = 1):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2 * TWICE, mask=i < n)
+
+
+def adding(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(out + i, mask=i < n) + tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def needs_small(x, out, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK <= 64, "too large")
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+@tegula.jit
+def tuned_at_module_level(x, out, n, BLOCK: tl.constexpr):
+    pass
+
+
+tuned_at_module_level = tegula.autotune([Config({"BLOCK": 16}), Config({"BLOCK": 32})], key=["n"])(tuned_at_module_level)
+
+
+def grid(meta):
+    return (tegula.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+class Bench:
+    """Runs the call once and says it took as long as `time` of how many calls were before."""
+
+    def __init__(self, times=None):
+        self.times, self.count = times, 0
+
+    def __call__(self, call, quantiles):
+        assert quantiles == (0.5, 0.2, 0.8)
+        call()
+        self.count += 1
+        return [float(self.times[self.count - 1]) if self.times else float(self.count)] * 3
+
+
+BLOCKS = [Config({"BLOCK": b}) for b in (16, 32, 64)]
+
+
+def test_the_fastest_is_used_once_a_key():
+    bench = Bench([3, 1, 2, 1, 2, 3])
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench)(tegula.jit(double))
+    x, out = arrays()
+    kernel = k[grid](x, out, 100)
+    assert (out == 2 * x).all() and k.best_config is BLOCKS[1] and bench.count == 3 and "BLOCK:32" in kernel.metadata.signature
+    assert k.configs_timings == {BLOCKS[0]: [3] * 3, BLOCKS[1]: [1] * 3, BLOCKS[2]: [2] * 3} and k.bench_time > 0
+    k[grid](x, out, 100)
+    assert bench.count == 3
+    k[grid](x, out, n=50)
+    assert bench.count == 6 and k.best_config is BLOCKS[0]
+    assert set(k.cache) == {(100, "float32", "float32"), (50, "float32", "float32")}
+    assert isinstance(k, Autotuner) and k.base_fn is double and k.arg_names == ["x", "out", "n", "BLOCK", "TWICE"] and k.nargs is None
+
+
+def test_one_configuration_is_not_measured():
+    bench = Bench()
+    x, out = arrays()
+    for configs, prune in ((BLOCKS[:1], None), (BLOCKS, {"early_config_prune": lambda configs, args, **kw: configs[1:2]})):
+        k = tegula.autotune(configs, key=["n"], do_bench=bench, prune_configs_by=prune)(tegula.jit(double))
+        k[grid](x, out, 100)
+        assert bench.count == 0 and (out == 2 * x).all() and not hasattr(k, "configs_timings")
+    k = tegula.autotune([], key=[])(tegula.jit(double))
+    k[(1,)](x, out, 100, 128)
+    assert k.configs == [Config({})]
+
+
+def test_configurations_that_fail_are_skipped():
+    k = tegula.autotune([Config({"BLOCK": b}) for b in (128, 64, 32)], key=["n"], do_bench=Bench())(tegula.jit(needs_small))
+    x, out = arrays()
+    k[grid](x, out, 100)
+    assert k.best_config.kwargs == {"BLOCK": 64} and (out == 2 * x).all()
+    assert k.configs_timings[k.configs[0]] == [float("inf")] * 3 and "too large" in str(k.failures[k.configs[0]])
+    k = tegula.autotune([Config({"BLOCK": b}) for b in (128, 256)], key=["n"], do_bench=Bench())(tegula.jit(needs_small))
+    with pytest.raises(tegula.CompilationError, match="too large"):
+        k[grid](x, out, 100)
+
+
+def test_other_errors_are_the_callers():
+    k = tegula.autotune(BLOCKS, key=[], do_bench=Bench())(tegula.jit(double))
+    with pytest.raises(TypeError, match="missing"):
+        k[(1,)](np.zeros(4, np.float32))
+
+
+def test_pruning():
+    seen = {}
+
+    def prune(configs, named_args, **kwargs):
+        seen.update(named_args=dict(named_args), kwargs=kwargs)
+        return configs[:2]
+
+    def model(BLOCK, n, **kwargs):
+        return -BLOCK
+
+    x, out = arrays()
+    bench = Bench()
+    jitted = tegula.jit(double)
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench, prune_configs_by={"early_config_prune": prune})(jitted)
+    k[grid](x, out, 100, TWICE=3)
+    assert bench.count == 2 and seen["named_args"]["n"] == 100 and seen["kwargs"]["TWICE"] == 3
+    for top_k, count in ((2, 2), (0.67, 2), (1.0, 3)):
+        bench = Bench()
+        k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench, prune_configs_by={"perf_model": model, "top_k": top_k})(jitted)
+        k[grid](x, out, 100)
+        assert bench.count == count and (count == 3 or BLOCKS[0] not in k.configs_timings)
+    for by, error in (({"early_config_prune": lambda *a, **k: []}, AutotunerError), ({"perf_model": model, "top_k": 1.5}, TypeError)):
+        with pytest.raises(error):
+            tegula.autotune(BLOCKS, key=["n"], prune_configs_by=by)(jitted)[grid](x, out, 100)
+
+
+@pytest.mark.parametrize("where", ["key", "reset_to_zero", "restore_value"])
+def test_names_that_are_no_parameters(where):
+    with pytest.raises(ValueError, match=f"{where} contains names that are not kernel arguments: m, k. Valid argument names are: x, out, n"):
+        tegula.autotune(BLOCKS, **{"key": ["n"], where: ["n", "m", "k"]})(tegula.jit(double))
+
+
+def test_conflicts():
+    k = tegula.autotune(BLOCKS, key=["n"])(tegula.jit(double))
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
+        k[(1,)](*arrays(), 100, BLOCK=16)
+
+
+@pytest.mark.parametrize("how", ["reset_to_zero", "restore_value"])
+def test_trials_leave_tensors_alone(how):
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=lambda call, quantiles: [call(), call(), 1.0][2], **{how: ["out"]})(tegula.jit(adding))
+    x, out = arrays()
+    out[:] = 5
+    k[grid](x, out, 100)
+    assert (out == x + (5 if how == "restore_value" else 0)).all()
+
+
+def test_hooks():
+    log = []
+    configs = [Config({"BLOCK": b}, pre_hook=lambda args: log.append(("config", args["BLOCK"], args["n"]))) for b in (16, 32)]
+    k = tegula.autotune(configs, key=["n"], do_bench=Bench(), pre_hook=lambda args, reset_only=False: log.append(("pre", reset_only)),
+                        post_hook=lambda args, exception: log.append(("post", exception)))(tegula.jit(double))
+    assert k.user_defined_pre_hook and k.user_defined_post_hook
+    k[grid](*arrays(), 100)
+    assert log == [("config", 16, 100), ("pre", False), ("post", None), ("config", 32, 100), ("pre", False), ("post", None), ("pre", True),
+                   ("config", 16, 100)]
+    del log[:]
+    k[grid](*arrays(), 100)
+    assert log == [("config", 16, 100)]
+
+
+def test_heuristics_and_autotune_in_either_order():
+    x, out = arrays()
+    seen = []
+    values = {"TWICE": lambda args: seen.append(dict(args)) or args["n"] // 50}
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=Bench())(tegula.heuristics(values)(tegula.jit(double)))
+    k[grid](x, out, 100)
+    assert (out == 4 * x).all() and {"BLOCK", "n", "num_warps"} <= set(seen[0]) and isinstance(k.fn, Heuristics) and k.base_fn is double
+    k = tegula.heuristics(values)(tegula.autotune(BLOCKS, key=["n"], do_bench=Bench())(tegula.jit(double)))
+    out[:] = 0
+    k[grid](x, out, 100)
+    assert (out == 4 * x).all() and k.fn.best_config is BLOCKS[0]
+    order = {"TWICE": lambda a: 2, "BLOCK": lambda a: a["TWICE"] * 16}
+    k = tegula.heuristics(order)(tegula.jit(double))
+    kernel = k[grid](x, out, 100, BLOCK=128)
+    assert "BLOCK:32" in kernel.metadata.signature
+
+
+def test_warmup():
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=Bench())(tegula.jit(double))
+    kernels = k.warmup(tl.float32, tl.float32, 100, grid=(1,))
+    assert [f"BLOCK:{b}" in kernel.metadata.signature for kernel, b in zip(kernels, (16, 32, 64))] == [True] * 3
+
+
+def test_results_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    heard = []
+    x, out = arrays()
+    with knobs.autotuning.scope():
+        knobs.autotuning.listener = lambda **kw: heard.append(kw)
+        for expected in (3, 0):
+            bench = Bench([3, 1, 2])
+            k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench, cache_results=True)(tegula.jit(double))
+            k[grid](x, out, 100)
+            assert bench.count == expected and k.best_config is BLOCKS[1]
+    assert [p for _, _, files in os.walk(tmp_path) for p in files] == ["double.autotune.json"]
+    assert [h["cache_hit"] for h in heard] == [False, True]
+    assert heard[0]["best_config"] is BLOCKS[1] and heard[0]["key"] == (100, "float32", "float32") and heard[0]["duration"] > 0
+
+
+def test_printing(capsys):
+    with knobs.autotuning.scope():
+        knobs.autotuning.print = True
+        tegula.autotune(BLOCKS, key=["n"], do_bench=Bench())(tegula.jit(double))[grid](*arrays(), 100)
+    text = capsys.readouterr().out
+    assert "Autotuning kernel double with config BLOCK: 16" in text and "Triton autotuning for function double" in text
+    assert "best config selected: BLOCK: 16, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None, ir_override: None;" in text
+
+
+def test_config():
+    c = Config({"B": 1}, num_warps=8, maxnreg=64)
+    assert c.all_kwargs() == {"B": 1, "num_warps": 8, "num_stages": 3, "num_ctas": 1, "maxnreg": 64}
+    assert c == copy.deepcopy(c) and hash(c) == hash(pickle.loads(pickle.dumps(c))) and c != Config({"B": 1}, num_warps=8)
+    assert str(c) == "B: 1, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64, ir_override: None"
+    with pytest.raises(TypeError):
+        Config({}, num_cpu_threads=1)
+
+
+def test_pickle():
+    assert pickle.loads(pickle.dumps(tuned_at_module_level)) is tuned_at_module_level
+    assert pickle.loads(pickle.dumps(tuned_at_module_level.fn)) is tuned_at_module_level.fn
+
+
+def test_threads_tune_once():
+    bench = Bench()
+    k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench)(tegula.jit(double))
+    results = [arrays() for _ in range(8)]
+    threads = [threading.Thread(target=lambda x=x, out=out: k[grid](x, out, 100)) for x, out in results]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert bench.count == 3 and all((out == 2 * x).all() for x, out in results)
+
+
+def test_deprecated_arguments_warn():
+    with pytest.warns(DeprecationWarning):
+        tegula.autotune(BLOCKS, key=["n"], warmup=1, rep=1)(tegula.jit(double))

@@ -1,0 +1,171 @@
+"""Hooks of launches, compilations and loading are called with what docs/language.md §4.11 says, and cost nothing once they are gone."""
+import json
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from tegula import knobs
+
+
+def fill(out, value, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), value)
+
+
+@pytest.fixture(autouse=True)
+def scopes():
+    with knobs.runtime.scope(), knobs.compilation.scope(), knobs.language.scope():
+        yield
+
+
+def launch(k, n=4, value=7, **options):
+    out = np.zeros(16, np.float32)
+    kernel = k[(1,)](out, value, n, **options)
+    return kernel, (out[:n] == value).all() and not out[n:].any()
+
+
+def test_launch_hooks():
+    log = []
+
+    def metadata(grid, metadata, args):
+        return {"grid": grid, "n": args["N"], "warps": metadata.num_warps}
+    k = tegula.jit(launch_metadata=metadata)(fill)
+    kernel, done = launch(k)
+    knobs.runtime.launch_enter_hook.add(lambda m: log.append(m.get()))
+    knobs.runtime.launch_exit_hook.add(lambda m: log.append("first exit"))
+    knobs.runtime.launch_exit_hook.add(lambda m: log.append(("exit", m.get()["n"])))
+    assert launch(k) == (kernel, True)
+    assert log == [{"name": "fill", "function": kernel.function, "stream": 0, "grid": (1,), "n": 4, "warps": 4}, ("exit", 4), "first exit"]
+    del log[:]
+    out = np.zeros(16, np.float32)
+    kernel[(1, 1, 1)](out, 3, 4)
+    assert (out[:4] == 3).all() and log[0]["grid"] == (1, 1, 1) and len(log) == 3
+    del log[:]
+    k[(0,)](out, 5, 4)
+    k.warmup(out, 5, 4, grid=(1,))
+    assert (out[:4] == 3).all() and log == []
+    k[lambda meta: (meta["N"] // 4,)](out, 5, 4)
+    assert log[0]["grid"] == (1,) and (out[:4] == 5).all()
+    del log[:]
+    knobs.runtime.launch_enter_hook.calls.clear()
+    knobs.runtime.launch_exit_hook = None
+    assert launch(k) == (kernel, True) and log == []
+
+
+def test_metadata_is_only_computed_when_it_is_asked_for():
+    k = tegula.jit(launch_metadata=lambda *a: 1 / 0)(fill)
+    assert launch(k)[1]
+    knobs.runtime.launch_enter_hook.add(lambda m: None)
+    assert launch(k)[1]
+    knobs.runtime.launch_enter_hook.add(lambda m: m.get())
+    with pytest.raises(ZeroDivisionError):
+        launch(k)
+
+
+def test_cache_and_compile_hooks():
+    log = []
+    k = tegula.jit(fill)
+    knobs.runtime.jit_cache_hook = lambda **kw: log.append(("cache", kw))
+    knobs.runtime.jit_post_compile_hook = lambda **kw: log.append(("compiled", kw))
+    kernel, done = launch(k, num_warps=8)
+    assert done and [what for what, _ in log] == ["cache", "compiled"]
+    for _, kw in log:
+        assert set(kw) == {"key", "repr", "fn", "compile", "is_manual_warmup", "already_compiled"}
+        assert kw["fn"].jit_function is k and kw["fn"].module == __name__ and kw["fn"].name == f"{__name__}.fill"
+        assert not kw["is_manual_warmup"] and not kw["already_compiled"]
+        assert kw["repr"] == (f"{__name__}.fill[num_warps=8, num_ctas=1, num_stages=3, enable_fp_fusion=True, launch_cooperative_grid=False]"
+                              "(out: *fp32, value: i32, N: constexpr)")
+        c = kw["compile"]
+        assert c["signature"] == {"out": "*fp32", "value": "i32", "N": "constexpr"} and c["constants"] == {(2,): 4} and c["num_warps"] == 8
+        assert c["configs"] == [{(0,): [["tt.divisibility", 16]]}] and c["device"] == 0 and c["key"] == kw["key"] and not c["is_warmup"]
+    assert k.device_caches[0][0] == {log[0][1]["key"]: kernel}
+    launch(k, num_warps=8)
+    assert len(log) == 2
+    k.warmup(tl.float32, 7, 8, grid=(1,))
+    assert [kw["is_manual_warmup"] for _, kw in log] == [False, False, True, True]
+
+
+def test_a_cache_hook_can_refuse():
+    k = tegula.jit(fill)
+    knobs.runtime.jit_cache_hook = lambda **kw: True
+    kernel, done = launch(k)
+    assert kernel is None and not done and not k.device_caches[0][0] and k.warmup(tl.float32, 7, 4, grid=(1,)) is None
+    knobs.runtime.jit_cache_hook = None
+    assert launch(k)[1] and len(k.device_caches[0][0]) == 1
+
+
+def test_preload():
+    texts = []
+    knobs.runtime.jit_cache_hook = lambda **kw: texts.append(kw["compile"]["specialization_data"])
+    k = tegula.jit(fill)
+    kernel, _ = launch(k)
+    fresh = tegula.jit(fill)
+    assert fresh.preload(texts[0]).metadata.signature == kernel.metadata.signature
+    assert list(fresh.device_caches[0][0]) == list(k.device_caches[0][0])
+    launch(fresh)
+    assert len(texts) == 1  # it was there
+    other = json.loads(texts[0])
+    for key, value in (("name", "elsewhere.fill"), ("target", {"backend": "cuda", "arch": 20, "warp_size": 32})):
+        with pytest.raises(RuntimeError, match="Specialization data is for"):
+            fresh.preload(json.dumps({**other, key: value}))
+
+
+def test_hooks_of_loading_and_compiling():
+    loaded, compiled = [], []
+    knobs.runtime.kernel_load_start_hook.add(lambda *a: loaded.append(a))
+    knobs.runtime.kernel_load_end_hook.add(lambda *a: loaded.append(a))
+    knobs.compilation.listener = lambda **kw: compiled.append(kw)
+    k = tegula.jit(fill)
+    kernel, _ = launch(k)
+    launch(k)
+    assert loaded == [(None, None, "fill", {}, kernel.hash), (kernel.module, kernel.function, "fill", {}, kernel.hash)]
+    (heard,) = compiled
+    assert heard["src"].fn is k and heard["metadata"]["num_warps"] == 4 and not heard["cache_hit"] and heard["times"].total > 0
+
+
+def test_pre_run_hooks():
+    log = []
+    k = tegula.jit(fill)
+    k.add_pre_run_hook(lambda *args, **kwargs: log.append((args[1:], kwargs)))
+    assert launch(k, num_warps=2)[1] and log == [((7, 4), {"num_warps": 2})]
+    other = tegula.jit(fill)
+    assert launch(other)[1] and len(log) == 1
+
+
+def test_knobs_that_change_launches(tmp_path):
+    k = tegula.jit(fill)
+    assert not launch(k)[0].metadata.debug
+    knobs.runtime.debug = True
+    assert launch(k)[0].metadata.debug
+    knobs.runtime.debug = False
+    assert not launch(k)[0].metadata.debug
+    knobs.language.default_fp_fusion = False
+    assert launch(k)[0].metadata.enable_fp_fusion is False
+    knobs.language.default_fp_fusion = True
+    with knobs.cache.scope():
+        knobs.cache.dump_dir, knobs.compilation.dump_ir = str(tmp_path), True
+        kernel, _ = launch(k, 8)
+    assert (tmp_path / kernel.hash / "fill.tile").read_text() == kernel.asm["tile"]
+
+
+def test_hooks_that_raise():
+    k = tegula.jit(fill)
+    knobs.runtime.jit_post_compile_hook = lambda **kw: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        launch(k)
+    knobs.runtime.jit_post_compile_hook = None
+    assert launch(k)[1]
+
+
+def test_arguments_are_not_kept():
+    import gc
+    import weakref
+
+    class Array(np.ndarray):
+        pass
+    out = np.zeros(16, np.float32).view(Array)
+    alive = weakref.ref(out)
+    tegula.jit(fill)[(1,)](out, 7, 4)
+    del out
+    gc.collect()
+    assert alive() is None

@@ -1,0 +1,131 @@
+"""Every name of the host side that docs/language.md §4 and the level 3.9 have is there under the alias `triton`."""
+import subprocess
+import sys
+
+import pytest
+
+NAMES = {
+    "triton": """jit JITFunction KernelInterface autotune Config heuristics cdiv next_power_of_2 compile constexpr_function must_use_result aggregate reinterpret
+        TensorWrapper MockTensor set_allocator AsyncCompileMode FutureKernel TritonError CompilationError OutOfResources InterpreterError language runtime testing
+        tools knobs compiler backends errors __version__""",
+    "triton.errors": "TritonError",
+    "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
+    "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem",
+    "triton.compiler.errors": "CompilationError CompileTimeAssertionFailure UnsupportedLanguageConstruct",
+    "triton.runtime": """driver jit cache errors autotuner interpreter build autotune Autotuner Config Heuristics heuristics InterpreterError OutOfResources
+        JITFunction KernelInterface MockTensor TensorWrapper reinterpret RedisRemoteCacheBackend""",
+    "triton.runtime.autotuner": "OutOfResources PTXASError Autotuner autotune Config Heuristics heuristics",
+    "triton.runtime.jit": """JITFunction KernelInterface ConstexprFunction KernelParam MockTensor TensorWrapper reinterpret mangle_type
+        create_function_from_signature compute_cache_key get_jit_fn_file_line JitFunctionInfo JITCallable native_specialize_impl get_full_name
+        serialize_specialization_data TRITON_MODULE constexpr_function jit""",
+    "triton.runtime.cache": """triton_key _base32 FileCacheManager RemoteCacheManager RedisRemoteCacheBackend RemoteCacheBackend CacheManager
+        get_cache_manager get_override_manager get_dump_manager get_cache_key knobs""",
+    "triton.runtime.errors": "InterpreterError OutOfResources PTXASError AutotunerError",
+    "triton.runtime.driver": "active default set_active reset_active",
+    "triton.runtime.build": "_build compile_module_from_src",
+    "triton.runtime.interpreter": "InterpretedFunction",
+    "triton.runtime._async_compile": "AsyncCompileMode FutureKernel active_mode",
+    "triton.runtime._allocation": "_allocator set_allocator NullAllocator set_profile_allocator",
+    "triton.backends": "backends BaseBackend Backend GPUTarget DriverBase",
+    "triton.backends.compiler": "BaseBackend GPUTarget Language",
+    "triton.backends.driver": "DriverBase GPUDriver Benchmarker",
+    "triton.backends.nvidia.driver": "CudaDriver ty_to_cpp",
+    "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions",
+    "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
+        get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi""",
+    "triton.knobs": """build redis cache compilation autotuning runtime language nvidia amd proton refresh_knobs propagate_env HookChain CompileTimes base_knobs env_str
+        env_bool env_int env_opt_str env_opt_bool env_class""",
+    "triton.tools": "tensor_descriptor mxfp ragged_tma",
+    "triton.tools.tensor_descriptor": "TensorDescriptor",
+    "triton.tools.mxfp": "MXFP4Tensor MXScaleTensor fp8e8m0_to_float32",
+    "triton.tools.ragged_tma": "create_ragged_descriptor load_ragged store_ragged atomic_add_ragged",
+    "triton.tools.disasm": "get_sass extract",
+    "triton.language.extra": "libdevice cuda",
+    "triton._utils": "find_paths_if get_iterable_path set_iterable_path parse_list_string list_list_flatten list_list_unflatten tuple_create "
+                     "apply_with_path validate_block_shape canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict warn_once "
+                     "prewarm_deprecation_warnings FP_FUSION_DEFAULT_WARNING CAT_CAN_REORDER_WARNING RESHAPE_CAN_REORDER_WARNING",
+    "triton._internal_testing": """int_dtypes uint_dtypes integral_dtypes float_dtypes float_dtypes_with_bfloat16 dtypes dtypes_with_bfloat16 torch_float8_dtypes
+        torch_dtypes tma_dtypes is_interpreter is_cuda is_ampere_or_newer is_blackwell is_hopper is_hopper_or_newer is_sm12x is_hip is_xpu numpy_random to_triton
+        to_numpy str_to_triton_dtype torch_dtype_name supports_tma supports_ws tma_skip_msg requires_tma default_alloc_fn unwrap_tensor _fresh_knobs_impl
+        get_current_target run_in_process is_compile_warmup""",
+    "triton.profiler": "start activate deactivate finalize profile scope cpu_timed_scope enter_scope exit_scope state enter_state exit_state DEFAULT_PROFILE_NAME",
+}
+
+KNOBS = {
+    "build": "cc cudacrt_path cudart_path impl backend_dirs",
+    "redis": "key_format host port",
+    "cache": "home_dir dump_dir override_dir dir manager_class remote_manager_class get_triton_dir",
+    "compilation": """override dump_ir dump_ir_extract_di_local_variables store_binary_only always_compile use_ir_loc enable_asan disable_line_info
+        front_end_debugging allow_non_constexpr_globals fpsan_homomorphic_casts instrumentation_mode listener""",
+    "autotuning": "cache print listener",
+    "runtime": """interpret debug override_arch launch_enter_hook launch_exit_hook kernel_load_start_hook kernel_load_end_hook kernel_unload_hook jit_cache_hook
+        jit_post_compile_hook add_stages_inspection_hook""",
+    "language": "fp32_default default_fp_fusion force_disable_fp_fusion fp_fusion_enabled",
+    "nvidia": "dump_nvptx disable_ptxas_opt ptxas_options mock_ptx_version dump_ptxas_log libdevice_path libcuda_path",
+    "amd": "use_buffer_ops use_buffer_atomics dump_amdgcn libhip_path use_block_pingpong dump_mir swap_mir",
+    "proton": "disable cupti_lib_dir profile_buffer_size profile_metric_buffer_size enable_nvtx enable_hw_trace",
+}
+
+# What is not there yet, so that it is not forgotten and what is there stays there.
+MISSING = set("""
+    triton.AsyncCompileMode triton.FutureKernel triton._internal_testing._fresh_knobs_impl triton._internal_testing.default_alloc_fn
+    triton._internal_testing.dtypes triton._internal_testing.dtypes_with_bfloat16 triton._internal_testing.float_dtypes
+    triton._internal_testing.float_dtypes_with_bfloat16 triton._internal_testing.get_current_target triton._internal_testing.int_dtypes
+    triton._internal_testing.integral_dtypes triton._internal_testing.is_ampere_or_newer triton._internal_testing.is_blackwell
+    triton._internal_testing.is_compile_warmup triton._internal_testing.is_cuda triton._internal_testing.is_hip
+    triton._internal_testing.is_hopper triton._internal_testing.is_hopper_or_newer triton._internal_testing.is_interpreter
+    triton._internal_testing.is_sm12x triton._internal_testing.is_xpu triton._internal_testing.numpy_random
+    triton._internal_testing.requires_tma triton._internal_testing.run_in_process triton._internal_testing.str_to_triton_dtype
+    triton._internal_testing.supports_tma triton._internal_testing.supports_ws triton._internal_testing.tma_dtypes
+    triton._internal_testing.tma_skip_msg triton._internal_testing.to_numpy triton._internal_testing.to_triton
+    triton._internal_testing.torch_dtype_name triton._internal_testing.torch_dtypes triton._internal_testing.torch_float8_dtypes
+    triton._internal_testing.uint_dtypes triton._internal_testing.unwrap_tensor triton._utils.CAT_CAN_REORDER_WARNING
+    triton._utils.FP_FUSION_DEFAULT_WARNING triton._utils.RESHAPE_CAN_REORDER_WARNING triton._utils.apply_with_path
+    triton._utils.canonicalize_dtype triton._utils.canonicalize_ptr_dtype triton._utils.find_paths_if triton._utils.get_iterable_path
+    triton._utils.list_list_flatten triton._utils.list_list_unflatten triton._utils.parse_list_string triton._utils.prewarm_deprecation_warnings
+    triton._utils.set_iterable_path triton._utils.tuple_create triton._utils.type_canonicalisation_dict triton._utils.validate_block_shape
+    triton._utils.warn_once triton.aggregate triton.profiler.DEFAULT_PROFILE_NAME triton.profiler.activate triton.profiler.cpu_timed_scope
+    triton.profiler.deactivate triton.profiler.enter_scope triton.profiler.enter_state triton.profiler.exit_scope triton.profiler.exit_state
+    triton.profiler.finalize triton.profiler.profile triton.profiler.scope triton.profiler.start triton.profiler.state
+    triton.runtime._allocation.NullAllocator triton.runtime._allocation._allocator triton.runtime._allocation.set_allocator
+    triton.runtime._allocation.set_profile_allocator triton.runtime._async_compile.AsyncCompileMode triton.runtime._async_compile.FutureKernel
+    triton.runtime._async_compile.active_mode triton.runtime.build triton.runtime.build._build triton.runtime.build.compile_module_from_src
+    triton.runtime.interpreter triton.runtime.interpreter.InterpretedFunction triton.tools.disasm.extract triton.tools.disasm.get_sass
+    triton.tools.mxfp triton.tools.mxfp.MXFP4Tensor triton.tools.mxfp.MXScaleTensor triton.tools.mxfp.fp8e8m0_to_float32 triton.tools.ragged_tma
+    triton.tools.ragged_tma.atomic_add_ragged triton.tools.ragged_tma.create_ragged_descriptor triton.tools.ragged_tma.load_ragged
+    triton.tools.ragged_tma.store_ragged
+""".split())
+
+SCRIPT = '''
+import importlib, json, sys
+names, knobs = json.loads(sys.argv[1])
+for module, attributes in names.items():
+    try:
+        found = importlib.import_module(module)
+    except Exception as e:
+        print(module + ":", repr(e), file=sys.stderr)
+        found = None
+    for a in attributes.split():
+        if found is None or not hasattr(found, a):
+            print(module + "." + a)
+import triton
+for group, attributes in knobs.items():
+    for a in attributes.split():
+        if not hasattr(getattr(triton.knobs, group), a):
+            print(f"triton.knobs.{group}.{a}")
+'''
+
+
+def test_names(tmp_path):
+    import json
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "-m", "tegula", path, json.dumps([NAMES, KNOBS])], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not set(done.stdout.split()) - MISSING, done.stderr
+
+
+@pytest.mark.parametrize("name", ["triton.compiler", "triton.runtime.jit", "triton.language"])
+def test_modules_are_the_same(name):
+    code = f"import importlib, tegula.__main__; tegula.__main__.install(); a, b = map(importlib.import_module, ({name!r}, {name!r}.replace('triton', 'tegula'))); assert a is b"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
