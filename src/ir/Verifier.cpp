@@ -54,7 +54,7 @@ constexpr AttrRow attrTable[] = {
     {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
     {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr}, {"ops_ahead", intAttr},
-    {"rounded", intAttr},    {"rounds", intAttr},    {"tf32", intAttr},
+    {"rounded", intAttr},    {"rounds", intAttr},    {"tf32", intAttr},       {"rolled", intAttr},
 };
 
 class Verifier {

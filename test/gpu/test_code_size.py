@@ -1,4 +1,4 @@
-"""The text of a dot by multiply-adds does not grow with its contraction: the assembler's time goes with it."""
+"""The text of a dot by multiply-adds does not grow with its contraction, nor that of other work with its tile: the assembler's time goes with it."""
 import re
 
 import numpy as np
@@ -33,3 +33,39 @@ def test_contraction_is_a_loop(t, tile, warps, target):
     counts = {depth: products(t, (*tile, depth), warps, target) for depth in (32, 64)}
     sums = tile[0] * tile[1] // (32 * warps)
     assert counts[32] == counts[64] and sums <= counts[32] <= 1024 and counts[32] % sums == 0
+
+
+@tegula.jit
+def chain(x, out, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.exp(tl.sin(v)) + tl.log(v * v + 1))
+
+
+@tegula.jit
+def division(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, i // tl.load(x + i).to(tl.int32))
+
+
+@tegula.jit
+def softmax(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + i, e / tl.sum(e, 0))
+
+
+@tegula.jit
+def sum_of_range(x, out, N: tl.constexpr):
+    tl.store(out, tl.sum(tl.arange(0, N)))
+
+
+@pytest.mark.parametrize("kernel", [chain, division, softmax, sum_of_range])
+def test_large_tiles_are_done_in_loops(kernel):
+    def lines(n):
+        made = kernel.warmup(np.zeros(n, np.float32), np.zeros(n, np.float32), n, grid=(1,), device="sim", num_warps=4)
+        ptx = made.compile_for("sm_90a").stage("ptx")
+        return len((ptx if isinstance(ptx, str) else ptx.decode()).splitlines())
+
+    assert lines(1 << 19) < 1.1 * lines(1 << 16) < 1500

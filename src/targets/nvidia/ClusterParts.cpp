@@ -27,7 +27,7 @@ bool ClusterParts::isFree(const Value *v) const {
   return free_[v] = free;
 }
 
-std::optional<int> ClusterParts::axisBehind(const Op &op, int axis) const {
+std::optional<int> ClusterParts::axisBehind(const Op &op, int axis, int64_t parts) {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   if (axis == whole || from.isScalar())
     return whole;
@@ -47,7 +47,7 @@ std::optional<int> ClusterParts::axisBehind(const Op &op, int axis) const {
     for (unsigned k = 0; k < d; ++k)
       outer *= to.shape[k];
     for (unsigned k = 0; k < from.shape.rank(); before *= from.shape[k], ++k)
-      if (before == outer && from.shape[k] >= ctas_)
+      if (before == outer && from.shape[k] >= parts)
         return static_cast<int>(k);
     return std::nullopt;
   }

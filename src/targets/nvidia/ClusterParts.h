@@ -36,7 +36,9 @@ public:
   bool isFree(const ir::Value *v) const;
   /// For operations that rename coordinates: the axis of the operand that the parts of result axis `axis` are parts of; `whole` if all
   /// parts are made of the whole operand; nothing if parts of the result are no parts of the operand.
-  std::optional<int> axisBehind(const ir::Op &op, int axis) const;
+  std::optional<int> axisBehind(const ir::Op &op, int axis) const { return axisBehind(op, axis, ctas_); }
+  /// The same for any number of parts.
+  static std::optional<int> axisBehind(const ir::Op &op, int axis, int64_t parts);
 
 private:
   struct Node {

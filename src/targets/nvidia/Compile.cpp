@@ -13,6 +13,7 @@
 #include "targets/nvidia/RotateDots.h"
 #include "targets/nvidia/SinkWidening.h"
 #include "targets/nvidia/SpecializeWarps.h"
+#include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/UnderMask.h"
 #include "passes/RemoveDead.h"
 #include "llvm/IR/Verifier.h"
@@ -55,6 +56,8 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   if (options.numCtas > 1)
     if (part = partitionCluster(module, options.numCtas, &diag); !part)
       options.numCtas = 1;
+  if (!part)
+    part = splitTiles(module, options.numWarps);
   c.gpu = assignLayouts(part ? *part : module, target, options, &diag);
   lap.into(c.times.layoutNs);
   dropSelectsUnderMask(*c.gpu);

@@ -148,7 +148,9 @@ void Lowering::forLoop(const Op &op) {
   index->addIncoming(next, b_.GetInsertBlock());
   if (ok_)
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
-  b_.CreateBr(header);
+  llvm::BranchInst *again = b_.CreateBr(header);
+  if (op.intAttr("rolled"))
+    keepRolled(again);
   b_.SetInsertPoint(after);
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {

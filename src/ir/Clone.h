@@ -1,0 +1,32 @@
+// Copies of modules, and of operations with other operands: what passes that write a kernel anew share.
+#pragma once
+#include "ir/Ir.h"
+#include <unordered_map>
+
+namespace tegula::ir {
+
+/// Writes copies of operations into `to`. Operands are those that have been mapped; a value that has not stands for itself, which is right for
+/// copies inside one module.
+class Cloner {
+public:
+  explicit Cloner(Module &to) : to_(to) {}
+
+  void map(const Value *from, Value *to) { values_[from] = to; }
+  Value *operator()(const Value *v) const {
+    auto it = values_.find(v);
+    return it == values_.end() ? const_cast<Value *>(v) : it->second;
+  }
+  /// Appends a copy, regions included, and maps its results.
+  Op *copy(const Op &op, Block &to);
+  /// Arguments and operations of a block to an empty one.
+  void copyBlock(const Block &from, Block &to);
+
+private:
+  Module &to_;
+  std::unordered_map<const Value *, Value *> values_;
+};
+
+/// A copy of everything. Locations point into the same sources.
+std::unique_ptr<Module> clone(const Module &m);
+
+} // namespace tegula::ir

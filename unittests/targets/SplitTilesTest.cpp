@@ -1,0 +1,211 @@
+// Work on large tiles in loops over parts: what is written is valid IR and means the same as before, and its text does not grow with the tile.
+#include "RandomKernel.h"
+#include "ir/Interp.h"
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include "targets/nvidia/Nvidia.h"
+#include "targets/nvidia/SplitTiles.h"
+#include <algorithm>
+#include <gtest/gtest.h>
+
+using namespace tegula;
+using namespace tegula::ir;
+using tegula::test::elements;
+using tegula::test::RandomKernel;
+
+namespace {
+
+constexpr nvidia::StraightLimits everything{.most = 0, .part = 1, .fewest = 1, .elements = 1, .held = 0};
+
+std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
+  std::vector<int32_t> memory(2 * elements);
+  for (size_t i = 0; i < elements; ++i) {
+    memory[i] = static_cast<int32_t>(i * i * 31 + seed) % 300;
+    memory[elements + i] = static_cast<int32_t>(i);
+  }
+  Interp interp(m);
+  interp.addBuffer(memory.data(), elements * 8);
+  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements), 100 + seed % 120, 3};
+  InterpResult r = interp.run(args, {1, 1, 1});
+  EXPECT_TRUE(r.ok) << r.fault;
+  return memory;
+}
+
+unsigned count(const Block &b, OpKind k) {
+  unsigned n = 0;
+  for (const Op *op : b.ops) {
+    n += op->kind == k;
+    for (const Region *r : op->regions)
+      n += count(*r->block, k);
+  }
+  return n;
+}
+
+unsigned loops(const Module &m) { return count(*m.kernel()->block(), OpKind::For); }
+
+std::unique_ptr<Module> parsed(const std::string &text) {
+  DiagEngine diag;
+  auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  EXPECT_TRUE(m);
+  return m;
+}
+
+/// A kernel over 256 ints as the random ones have it, from the operations of its body; %i is their numbers, %x what was loaded from %a.
+std::unique_ptr<Module> kernel(const std::string &body) {
+  return parsed(R"(kernel @k(%a: ptr<i32>, %o: ptr<i32>, %n: i32, %m: i32) {
+  %i = range {start = 0} : tensor<256xi32>
+  %as = splat %a : tensor<256xptr<i32>>
+  %os = splat %o : tensor<256xptr<i32>>
+  %pa = addptr %as, %i : tensor<256xptr<i32>>
+  %po = addptr %os, %i : tensor<256xptr<i32>>
+  %x = load %pa : tensor<256xi32>
+)" + body + "  return\n}\n");
+}
+
+/// Splits everything that can be, in parts of one element a thread, and compares; null if nothing was split.
+std::unique_ptr<Module> split(const Module &m) {
+  auto parts = nvidia::splitTiles(m, 1, everything);
+  if (!parts)
+    return nullptr;
+  std::string why;
+  EXPECT_TRUE(verify(*parts, &why)) << why << "\n" << print(*parts);
+  EXPECT_EQ(runKernel(*parts, 5), runKernel(m, 5)) << print(*parts);
+  return parts;
+}
+
+const char *const sum = R"( {axis = 0} : i32 (%p: i32, %q: i32) {
+    %r = add %p, %q : i32
+    yield %r
+  }
+)";
+
+} // namespace
+
+TEST(SplitTiles, RandomKernelsKeepTheirMeaning) {
+  unsigned some = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    Module m;
+    RandomKernel generate(m, seed);
+    auto parts = nvidia::splitTiles(m, 1u << seed % 3, everything);
+    if (!parts)
+      continue;
+    ++some;
+    std::string why;
+    ASSERT_TRUE(verify(*parts, &why)) << "seed " << seed << "\n" << why << "\n" << print(*parts);
+    ASSERT_EQ(runKernel(*parts, seed), runKernel(m, seed)) << "seed " << seed << "\n" << print(m) << print(*parts);
+  }
+  EXPECT_GT(some, 100u);
+}
+
+TEST(SplitTiles, ElementwiseWorkIsOneLoop) {
+  auto m = kernel("  %y = mul %x, %x : tensor<256xi32>\n  store %po, %y\n");
+  auto parts = split(*m);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 1u);
+  EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 1u);
+  // Below the limits it stays as it is.
+  EXPECT_FALSE(nvidia::splitTiles(*m, 1));
+}
+
+TEST(SplitTiles, WhatDependsOnAReductionIsALaterLoop) {
+  auto m = kernel(std::string("  %s = reduce %x") + sum + "  %b = splat %s : tensor<256xi32>\n  %y = sub %x, %b : tensor<256xi32>\n  store %po, %y\n");
+  auto parts = split(*m);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 2u);
+  EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 2u);
+}
+
+TEST(SplitTiles, SeveralResultsOfAReduction) {
+  auto m = kernel(R"(  %v, %w = reduce %x, %i {axis = 0} : i32, i32 (%p: i32, %pi: i32, %q: i32, %qi: i32) {
+    %g = cmpi %p, %q {pred = sge} : i1
+    %r = select %g, %p, %q : i32
+    %ri = select %g, %pi, %qi : i32
+    yield %r, %ri
+  }
+  store %o, %v
+  %o1 = addptr %o, %n : ptr<i32>
+  store %o1, %w
+)");
+  auto parts = split(*m);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 1u);
+}
+
+// Rows can be split without accumulating; columns of a sum along them cannot.
+TEST(SplitTiles, AnAxisThatIsNotReducedIsPreferred) {
+  auto m = kernel(R"(  %t = reshape %x : tensor<64x4xi32>
+  %s = reduce %t {axis = 1} : tensor<64xi32> (%p: i32, %q: i32) {
+    %r = add %p, %q : i32
+    yield %r
+  }
+  %e = expand_dims %s {axis = 1} : tensor<64x1xi32>
+  %f = broadcast %e : tensor<64x4xi32>
+  %y = sub %t, %f : tensor<64x4xi32>
+  %z = reshape %y : tensor<256xi32>
+  store %po, %z
+)");
+  auto parts = split(*m);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 1u);
+}
+
+// Sums of columns are combined row block by row block, as tensors.
+TEST(SplitTiles, TensorsAreAccumulated) {
+  auto m = kernel(R"(  %t = reshape %x : tensor<64x4xi32>
+  %s = reduce %t {axis = 0} : tensor<4xi32> (%p: i32, %q: i32) {
+    %c = const {value = 3} : i32
+    %qc = xor %q, %c : i32
+    %d = xor %qc, %c : i32
+    %r = add %p, %d : i32
+    yield %r
+  }
+  %j = range {start = 0} : tensor<4xi32>
+  %ob = splat %o : tensor<4xptr<i32>>
+  %pj = addptr %ob, %j : tensor<4xptr<i32>>
+  store %pj, %s
+)");
+  auto parts = split(*m);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 1u);
+}
+
+// In place through the same pointers each part is read before it is written; through others a later part would be read too late.
+TEST(SplitTiles, InPlaceWorkKeepsItsOrder) {
+  EXPECT_TRUE(split(*kernel("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n")));
+  EXPECT_FALSE(split(*kernel(R"(  %c = const {value = 1} : tensor<256xi32>
+  %e = const {value = 255} : tensor<256xi32>
+  %j = add %i, %c : tensor<256xi32>
+  %k = and %j, %e : tensor<256xi32>
+  %pk = addptr %as, %k : tensor<256xptr<i32>>
+  store %pk, %x
+)")));
+  // The second loop would read what the first has written.
+  EXPECT_FALSE(split(*kernel(std::string("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n  %s = reduce %x") + sum +
+                             "  %b = splat %s : tensor<256xi32>\n  %z = add %x, %b : tensor<256xi32>\n  store %po, %z\n")));
+}
+
+// What is used by something that takes whole tiles is computed as it was.
+TEST(SplitTiles, ValuesThatLeaveStayWhole) {
+  EXPECT_FALSE(split(*kernel(R"(  %g = gather %x, %x {axis = 0} : tensor<256xi32>
+  %y = add %g, %x : tensor<256xi32>
+  store %po, %y
+)")));
+}
+
+// 2^14 elements with 4 warps are 128 a thread. As straight code they were 7000 lines of PTX, and 4 s of the assembler's time.
+TEST(SplitTiles, TextDoesNotGrowWithTheTile) {
+  auto text = [](unsigned n) {
+    std::string t = "tensor<" + std::to_string(n) + "x";
+    auto m = parsed("kernel @k(%x: ptr<f32> {divisibility = 16}, %o: ptr<f32> {divisibility = 16}) {\n  %i = range {start = 0} : " + t + "i32>\n" +
+                    "  %xs = splat %x : " + t + "ptr<f32>>\n  %px = addptr %xs, %i : " + t + "ptr<f32>>\n  %v = load %px : " + t + "f32>\n" +
+                    "  %a = sin %v : " + t + "f32>\n  %b = log %a : " + t + "f32>\n  %c = exp %b : " + t + "f32>\n  %d = fdiv %c, %v : " + t + "f32>\n" +
+                    "  %os = splat %o : " + t + "ptr<f32>>\n  %po = addptr %os, %i : " + t + "ptr<f32>>\n  store %po, %d\n  return\n}\n");
+    DiagEngine diag;
+    auto ptx = nvidia::emitStage(*m, *nvidia::parseTarget("sm_90a"), {}, nvidia::Stage::Ptx, diag);
+    EXPECT_TRUE(ptx);
+    return std::count(ptx->begin(), ptx->end(), '\n');
+  };
+  auto small = text(1 << 12), large = text(1 << 14), huge = text(1 << 18);
+  EXPECT_LT(large, 2 * small);
+  EXPECT_LT(huge, 2 * small);
+}
