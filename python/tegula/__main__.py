@@ -1,8 +1,42 @@
-"""`python -m tegula script.py [args]`: runs a script in which `triton` means tegula."""
+"""`python -m tegula script.py [args]`: runs a script in which `triton` means tegula; `-m module`, `-c text`, a script on stdin and the prompt as Python has them."""
+import code
 import importlib.abc
 import importlib.util
+import io
+import itertools
+import linecache
+import os
 import runpy
 import sys
+import types
+
+USAGE = """usage: python -m tegula [script.py | -m module | -c text | -] [arguments]
+Runs the script, module or text with `triton` meaning tegula, in its child processes too. Without arguments: the prompt."""
+
+
+class _Triton(types.ModuleType):
+    """The module `triton`: all of tegula, but for the version, which is that of the language."""
+
+    def __getattr__(self, name):
+        import tegula
+        if name == "__all__":
+            return [n for n in dir(tegula) if not n.startswith("_")]
+        return getattr(tegula, name)
+
+    def __setattr__(self, name, value):
+        import tegula
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            setattr(tegula, name, value)
+
+    def __delattr__(self, name):
+        import tegula
+        delattr(tegula, name)
+
+    def __dir__(self):
+        import tegula
+        return dir(tegula)
 
 
 class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -16,35 +50,131 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec):
         name = "tegula" + spec.name[len("triton"):]
         try:
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
         except ModuleNotFoundError as e:
             raise ModuleNotFoundError(f"{spec.name}: this version of tegula does not provide it ({e})", name=spec.name) from None
+        if name != "tegula":
+            spec.loader_state = module.__spec__
+            return module
+        from tegula._kernel import LANGUAGE_VERSION
+        triton = _Triton("triton", module.__doc__)
+        triton.__version__, triton.__file__ = LANGUAGE_VERSION, module.__file__
+        return triton
 
     def exec_module(self, module):
-        pass
+        found = getattr(module.__spec__, "loader_state", None)
+        if found is not None:
+            module.__spec__ = found  # it stays what it is
 
 
 def install():
+    """From now on `import triton` means tegula in this process."""
     if not any(isinstance(f, _Alias) for f in sys.meta_path):
         sys.meta_path.insert(0, _Alias())
 
 
+def _install_for_children():
+    """Child processes that run Python find `triton` on their path; importlib.metadata finds it on this one's."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    alias = os.path.join(here, "_alias")
+    paths = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    os.environ["PYTHONPATH"] = os.pathsep.join([alias, *(p for p in paths if p != alias), *([] if os.path.dirname(here) in paths else [os.path.dirname(here)])])
+    sys.path.append(alias)
+
+
+def _main_module(file=None):
+    main = types.ModuleType("__main__")
+    main.__builtins__ = sys.modules["builtins"]
+    if file is not None:
+        main.__file__, main.__cached__ = file, None
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_text(text, name):
+    """Runs text that is in no file; kernels in it find their source."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), _main_module().__dict__)
+
+
+def _run_script(script):
+    if os.path.isdir(script) or _is_zip(script):
+        runpy.run_path(script, run_name="__main__")
+        return
+    sys.path[0] = os.path.dirname(os.path.realpath(script))
+    with io.open_code(os.path.abspath(script)) as file:
+        program = compile(file.read(), script, "exec")
+    exec(program, _main_module(script).__dict__)
+
+
+def _is_zip(script):
+    with open(script, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _hook(kind, error, trace):
+    """Prints an exception as if the script ran by itself."""
+    while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
+
+
+class _Prompt(code.InteractiveConsole):
+    """Keeps what is typed, so that kernels find their source."""
+    numbers = itertools.count(1)
+
+    def runsource(self, source, filename="<input>", symbol="single"):
+        name = f"<input-{next(self.numbers)}>"
+        linecache.cache[name] = (len(source), None, (source + "\n").splitlines(keepends=True), name)
+        return super().runsource(source, name, symbol)
+
+
+def _prompt():
+    import tegula
+    try:
+        import readline  # noqa: lines can be edited
+    except ImportError:
+        pass
+    _Prompt(_main_module().__dict__).interact(f"tegula {tegula.__version__}, Python {sys.version.split()[0]}; `triton` means tegula", exitmsg="")
+
+
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print("usage: python -m tegula script.py [arguments]\nRuns the script with `triton` meaning tegula.")
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    first = arguments[0] if arguments else "-"
+    if first in ("-m", "-c") and len(arguments) < 2:
+        print(f"python -m tegula: {first} needs an argument\n{USAGE}", file=sys.stderr)
         return 2
     install()
-    script = sys.argv[1]
-    sys.argv = sys.argv[1:]
-    try:
-        runpy.run_path(script, run_name="__main__")
-    except FileNotFoundError as e:
-        if e.filename != script:
-            raise
-        print(f"python -m tegula: no such file: {script}", file=sys.stderr)
-        return 1
+    _install_for_children()
+    sys.excepthook = _hook
+    if first == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        _run_text(arguments[1], "<string>")
+    elif first == "-":
+        sys.argv = arguments or [""]
+        if sys.stdin.isatty():
+            _prompt()
+        else:
+            _run_text(sys.stdin.read(), "<stdin>")
+    elif first.startswith("-"):
+        print(f"python -m tegula: unknown option {first}\n{USAGE}", file=sys.stderr)
+        return 2
+    else:
+        sys.argv = arguments
+        if not os.path.exists(first):
+            print(f"python -m tegula: no such file: {first}", file=sys.stderr)
+            return 2
+        _run_script(first)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # As `tegula.__main__`: the script becomes `__main__`, and there is one set of these classes.
+    from tegula.__main__ import main as run
+    sys.exit(run())

@@ -1,7 +1,12 @@
 """Finding the source text of a function and the values it captures."""
 import inspect
+import sys
 import textwrap
 import types
+
+_NO_SOURCE = """@jit functions should be defined in a Python file: the source of `{}` ({}) cannot be found. Write it to a file and import that, or give linecache its \
+text under a name of its own:
+  linecache.cache["<kernel 1>"] = (len(text), None, text.splitlines(True), "<kernel 1>"); exec(compile(text, "<kernel 1>", "exec"))"""
 
 
 def function_source(fn):
@@ -9,8 +14,55 @@ def function_source(fn):
     try:
         lines, first = inspect.getsourcelines(fn)
     except (OSError, TypeError) as e:
-        raise ValueError("@jit functions should be defined in a Python file") from e
-    return inspect.getsourcefile(fn) or fn.__code__.co_filename, textwrap.dedent("".join(lines)), first
+        text = _executed_text(fn.__code__)
+        if text is None:
+            raise ValueError(_NO_SOURCE.format(fn.__qualname__, fn.__code__.co_filename)) from e
+        first = fn.__code__.co_firstlineno
+        lines = inspect.getblock(text.splitlines(keepends=True)[first - 1:])
+    return _file_of(fn), textwrap.dedent("".join(lines)), first
+
+
+def _file_of(fn):
+    try:
+        return inspect.getsourcefile(fn) or fn.__code__.co_filename
+    except TypeError:
+        return fn.__code__.co_filename
+
+
+def _executed_text(code):
+    """What exec() was given, if the function is just being defined by it: a string of one of the callers which compiles to this very code."""
+    frame = sys._getframe()
+    while frame and not (frame.f_code.co_filename == code.co_filename and frame.f_code.co_name == "<module>"):
+        frame = frame.f_back
+    tried = set()
+    for caller in _callers(frame):
+        for text in (*caller.f_locals.values(), *caller.f_code.co_consts, *caller.f_globals.values()):
+            if isinstance(text, str) and id(text) not in tried and code.co_name in text:
+                tried.add(id(text))
+                if _contains(text, code):
+                    return text
+    return None
+
+
+def _callers(frame):
+    for _ in range(4):
+        frame = frame and frame.f_back
+        if frame:
+            yield frame
+
+
+def _contains(text, code):
+    try:
+        pending = [compile(text, code.co_filename, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return False
+    while pending:
+        for c in pending.pop().co_consts:
+            if isinstance(c, types.CodeType):
+                if c == code or (c.co_name, c.co_firstlineno, c.co_code) == (code.co_name, code.co_firstlineno, code.co_code):
+                    return True
+                pending.append(c)
+    return False
 
 
 def captured(fn, name):

@@ -1,0 +1,8 @@
+"""`import triton` in the child processes of `python -m tegula`, which have the folder above on their PYTHONPATH."""
+import sys
+
+from tegula.__main__ import install
+
+del sys.modules["triton"]
+install()
+import triton  # noqa: the one that tegula stands in for
