@@ -43,6 +43,7 @@ namespace {
 PyObject *interceptor; // f(function, grid, warmup, args, kwargs) in place of the launch
 bool interceptAll;
 PyObject *newKernel; // f(function, kernel, warmup, args, kwargs), once for each kernel
+PyObject *explainer; // f(function, CompilationError, warmup, args, kwargs): may add to its text
 
 // Prepared, and all that it reads as it was. False with an exception set.
 bool ready(FunctionObject *f) {
@@ -147,6 +148,18 @@ PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *co
   return result;
 }
 
+// Shows the pending exception to `explainer`, and leaves it pending.
+void explain(LauncherObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+  PyObject *type, *value, *trace;
+  if (!explainer) return;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject *done = value ? passOn(explainer, self, value, args, nargs, kwnames) : nullptr;
+  Py_XDECREF(done);
+  PyErr_Clear(); // a mistake of the explainer's is not the user's
+  PyErr_Restore(type, value, trace);
+}
+
 PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   FunctionObject *f = self->function;
   size_t nargs = PyVectorcall_NARGS(nargsf);
@@ -198,6 +211,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
       PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
                    pack.nonContiguous);
     else raiseStatus(status);
+    if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, kwnames);
     if (compiled) tegula_kernel_release(kernel);
     if (result && isNew && newKernel) {
       PyObject *told = passOn(newKernel, self, result, args, nargs, kwnames);
@@ -256,6 +270,11 @@ PyObject *setLaunchHooks(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO", &f, &g)) return nullptr;
   Py_XSETREF(interceptor, Py_NewRef(f));
   Py_XSETREF(newKernel, Py_NewRef(g));
+  Py_RETURN_NONE;
+}
+
+PyObject *setExplainer(PyObject *, PyObject *f) {
+  Py_XSETREF(explainer, Py_NewRef(f));
   Py_RETURN_NONE;
 }
 
@@ -551,6 +570,7 @@ PyMappingMethods mapping = {nullptr, subscript, nullptr};
 } // namespace
 
 PyMethodDef functionMethods[] = {{"set_launch_hooks", setLaunchHooks, METH_VARARGS, nullptr},
+                                 {"set_explainer", setExplainer, METH_O, nullptr},
                                  {"set_intercept_all", setInterceptAll, METH_O, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 

@@ -263,7 +263,10 @@ def _option_defaults(fn):
 def new_kernel(fn, kernel, warmup, args, kwargs):
     """Called by the first launch or compilation that got this kernel."""
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
-    kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
+    try:
+        kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
+    except TypeError:
+        return  # an argument of a kind that only the launch knows
     fn._remember(call, kernel)
     runtime, compilation = knobs.runtime, knobs.compilation
     if runtime.jit_post_compile_hook:

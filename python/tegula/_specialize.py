@@ -112,6 +112,14 @@ def address_of(x):
     return None
 
 
+def is_buffer(x):
+    """Does it give its memory by the buffer protocol?"""
+    try:
+        return not isinstance(x, (str, type)) and memoryview(x) is not None
+    except TypeError:
+        return False
+
+
 def specialize(x, is_const=False, specialize_value=True, align=True):
     """(type code, key) of an argument; ("constexpr", value) for those that are compile-time values."""
     from .jit import JITFunction
@@ -141,6 +149,9 @@ def specialize(x, is_const=False, specialize_value=True, align=True):
             x = numpy.asarray(x) if hasattr(x, "__array_interface__") else numpy.from_dlpack(x)
         elif hasattr(x, "__index__"):
             return specialize(int(x), is_const, specialize_value, align)
+        elif is_buffer(x):
+            import numpy
+            x = numpy.asarray(memoryview(x))
     address = address_of(x)
     if address is not None and hasattr(x, "dtype"):
         key = ("D" if align and address % 16 == 0 else "") if specialize_value else None

@@ -20,7 +20,7 @@ from . import _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._kernel import CompiledKernel
 from ._mock import MockTensor
-from ._specialize import KernelParam
+from ._specialize import KernelParam, is_buffer
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 
@@ -451,7 +451,7 @@ def to_value(x, depth=0):
         return _core.value_none()
     if isinstance(x, bool):
         return _core.value_bool(x)
-    if isinstance(x, enum.Enum):
+    if isinstance(x, enum.Enum) and not isinstance(x, int):
         return _opaque(x, f"{type(x).__name__}.{x.name}")
     if isinstance(x, int):
         return _core.value_int(int(x))
@@ -569,7 +569,7 @@ def _argument_of(x, name):
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
         contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
         size = getattr(x, "nbytes", None)
-        gpu, address = _gpu_of(x, name), int(data_ptr())
+        gpu, address = _gpu_of(x, name), _address(x, name)
         if isinstance(x, MockTensor):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:
@@ -589,7 +589,31 @@ def _argument_of(x, name):
         return _numpy_pointer(numpy.from_dlpack(x))
     if hasattr(x, "__index__"):
         return int(x)
+    if is_buffer(x):
+        import numpy
+        return _numpy_pointer(numpy.asarray(memoryview(x)))
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
+
+
+def _address(x, name):
+    try:
+        return int(x.data_ptr())
+    except RuntimeError as e:  # what tracing compilers make in place of tensors
+        raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory ({e})") from None
+
+
+def _explain(fn, error, warmup, args, kwargs):
+    """After a mistake in a kernel was found: what of the arguments may be the cause."""
+    bound = {**dict(zip(fn.param_names, args)), **kwargs}
+    scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and _is_memory(v)]
+    if scalars:
+        names = ", ".join(f"`{k}`" for k in scalars)
+        error.args = (f"{error.args[0]}\n{names}: tensors without dimensions are pointers to kernels; their values are given by .item()", *error.args[1:])
+
+
+def _is_memory(x):
+    """A tensor, and no scalar of numpy, which is passed by value."""
+    return hasattr(x, "data_ptr") or type(x).__name__ == "ndarray"
 
 
 def _numpy_pointer(a):
@@ -638,6 +662,7 @@ def _install():
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_kernel_class(CompiledKernel)
+    _core.set_explainer(_explain)
     _core.set_constexpr_class(_types.constexpr)
     _hooks.install()
     atexit.register(_core.begin_exit)

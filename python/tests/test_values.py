@@ -1,0 +1,155 @@
+"""What may be an argument: docs/language.md §4.4. Memory of any library, numbers of any kind, and clear errors for the rest."""
+import array
+import ctypes
+import enum
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def fill(out, value, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), value)
+
+
+@tegula.jit
+def add_items(out, pair, C: tl.constexpr):
+    tl.store(out, pair[0] + pair[1] + C)
+
+
+@tegula.jit
+def by_mode(out, MODE: tl.constexpr, RED: tl.constexpr):
+    if MODE == RED:
+        tl.store(out, 1.0)
+    else:
+        tl.store(out, 2.0)
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Three(enum.IntEnum):
+    THREE = 3
+
+
+class Size(tuple):
+    """As torch.Size: a tuple by inheritance."""
+
+
+class Tensor:
+    """A tensor of a library that tells no more than it must."""
+
+    def __init__(self, a, device="cpu"):
+        self.a, self.dtype, self.device, self.shape = a, a.dtype, device, a.shape
+
+    def data_ptr(self):
+        return self.a.ctypes.data
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.int8(1), np.uint64(1), np.float16(1), True, 1, 1.0], ids=lambda v: type(v).__name__)
+def test_numbers(value):
+    out = np.zeros(4, np.float32)
+    fill[(1,)](out, value, np.int64(4))
+    assert (out == 1).all()
+
+
+def test_tuples_and_constants():
+    out = np.zeros(1, np.float32)
+    for pair, c, expected in ((Size((1, 2)), 4, 7), ((np.int32(1), 2.5), np.float64(0.5), 4), ((1, 2), np.bool_(True), 4), ((Three.THREE, 2), Three.THREE, 8)):
+        add_items[Size((1,))](out, pair, c)
+        assert out[0] == expected
+    for mode, expected in ((Colour.RED, 1), (Colour.BLUE, 2)):
+        by_mode[(1,)](out, mode, Colour.RED)
+        assert out[0] == expected
+    fill[(1,)](out, Three.THREE, 1)
+    assert out[0] == 3
+
+
+class Interface:
+    def __init__(self, a):
+        self.__array_interface__ = a.__array_interface__
+
+
+class Exchange:
+    def __init__(self, a):
+        self.__dlpack__, self.__dlpack_device__ = a.__dlpack__, a.__dlpack_device__
+
+
+def views(make):
+    a = np.zeros(4, np.float32)
+    return make(a), a
+
+
+@pytest.mark.parametrize("memory, read", [(array.array("f", [0] * 4), list), (bytearray(4), list), ((ctypes.c_float * 4)(), list),
+                                          (memoryview(array.array("q", [0] * 4)), list)], ids=["array", "bytearray", "ctypes", "memoryview"])
+def test_buffers(memory, read):
+    kernel = fill[(1,)](memory, 5, 4)
+    assert read(memory) == [5] * 4 and "out:*" in kernel.metadata.signature
+
+
+@pytest.mark.parametrize("make", [Tensor, Interface, Exchange], ids=lambda c: c.__name__)
+def test_memory_of_other_libraries(make):
+    given, a = views(make)
+    fill[(1,)](given, 5, 4)
+    assert (a == 5).all()
+
+
+def test_buffers_that_are_read_only():
+    with pytest.raises(ValueError, match="`out` is read-only"):
+        fill[(1,)](b"abcd", 5, 4)
+
+
+@pytest.mark.parametrize("value", [np.array(3.0, np.float32), Tensor(np.array(3.0, np.float32))], ids=lambda v: type(v).__name__)
+def test_values_of_tensors_without_dimensions(value):
+    with pytest.raises(tegula.CompilationError, match=r"`value`: tensors without dimensions are pointers to kernels; their values are given by .item\(\)"):
+        fill[(1,)](np.zeros(4, np.float32), value, 4)
+    out = np.zeros((), np.float32)
+    fill[(1,)](out, 3, 1)  # as memory they are fine
+    assert out == 3
+
+
+def test_other_mistakes_say_nothing_of_items():
+    with pytest.raises(tegula.CompilationError) as e:
+        fill[(1,)](np.zeros(4, np.float32), (1, 2), 4)
+    assert ".item()" not in str(e.value)
+
+
+class Fake(Tensor):
+    def data_ptr(self):
+        raise RuntimeError("Cannot access data pointer of Tensor")
+
+
+class Null(Tensor):
+    def data_ptr(self):
+        return 0
+
+
+@pytest.mark.parametrize("given, text", [(Fake(np.zeros(4)), "argument `out`: the Fake has no memory"), (Null(np.zeros(4), "meta"), "`out`.*device meta"),
+                                         (Tensor(np.zeros(4), "xpu:0"), "`out`.*device xpu:0"), (tegula.MockTensor(tl.float32), "`out` stands for a tensor")],
+                         ids=["fake", "meta", "xpu", "mock"])
+def test_tensors_without_memory(given, text):
+    with pytest.raises(ValueError, match=text):
+        fill[(1,)](given, 5, 4)
+
+
+@pytest.mark.parametrize("value", ["text", object(), {}, [1, 2], 3j, Colour.RED], ids=lambda v: type(v).__name__)
+def test_no_arguments(value):
+    with pytest.raises(TypeError, match=f"failed to specialize argument of type: {type(value).__name__} .parameter `value`"):
+        fill[(1,)](np.zeros(4, np.float32), value, 4)
+
+
+def test_reinterpret():
+    out = np.zeros(4, np.uint8)
+    fill[(1,)](tegula.reinterpret(out, tl.int8), -1, 4)
+    assert (out == 255).all()
+    wrapped = tegula.reinterpret(out, tl.int8)
+    assert tegula.reinterpret(wrapped, out.dtype) is out and wrapped.stride() == (1,) and wrapped.numel() == 4 and wrapped.element_size() == 1
+    out8 = np.zeros(4, np.uint8)
+    fill[(1,)](tegula.reinterpret(out8, tl.float8e5), 1.0, 4)
+    assert (out8 == 0x3C).all()
+    with pytest.raises(TypeError, match="Cannot reinterpret"):
+        tegula.reinterpret(5, tl.int8)
