@@ -5,6 +5,8 @@ from .errors import CompilationError, DeviceError, InterpreterError, OutOfResour
 from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
 from . import backends, compiler, runtime
 from .compiler import compile
+from .runtime._allocation import set_allocator
+from .runtime._async_compile import AsyncCompileMode, FutureKernel
 from .runtime.autotuner import Config, autotune, heuristics
 from .runtime.jit import MockTensor, TensorWrapper, reinterpret
 
@@ -27,10 +29,6 @@ def next_power_of_2(n):
     while r < n:
         r = r * 2
     return r
-
-
-def set_allocator(allocator):
-    """Accepted and not needed: descriptors made in kernels take no memory of the caller's."""
 
 
 def devices():

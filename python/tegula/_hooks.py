@@ -236,6 +236,12 @@ def intercept(fn, grid, warmup, args, kwargs):
     runtime = knobs.runtime
     if runtime.jit_cache_hook and not fn._has_kernel(call) and runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
         return None
+    mode = _active_mode() if _watchers else None
+    if mode is not None and not fn._has_kernel(call):
+        future = mode.submit((fn, call.key), lambda: fn.direct(None)(*args, **kwargs))
+        if warmup:
+            return future
+        future.result()
     if warmup or not (runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls):
         return fn.direct(None if warmup else grid)(*args, **kwargs)
     if callable(grid):
@@ -292,10 +298,25 @@ def _dump(kernel):
             out.write(data if isinstance(data, bytes) else data.encode())
 
 
+_watchers = 0  # that want to see launches, beside the hooks
+
+
+def watch_launches(change):
+    """One more (+1) or one less (-1) that needs `intercept`."""
+    global _watchers
+    _watchers += change
+    _decide()
+
+
+def _active_mode():
+    from .runtime._async_compile import active_mode
+    return active_mode.get()
+
+
 def _decide():
     """Must launches come by `intercept`?"""
     r = knobs.runtime
-    _core.set_intercept_all(bool(r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
+    _core.set_intercept_all(bool(_watchers or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
                                  or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
 
 

@@ -168,7 +168,19 @@ class _Asm:
         self._kernel = kernel
 
     def __getitem__(self, stage):
+        if stage == "sass" and "cubin" in self:  # made by a tool of NVIDIA's when it is asked for
+            from .tools.disasm import get_sass
+            return get_sass(self["cubin"])
         return self._kernel.stage(stage)
+
+    def get(self, stage, default=None):
+        return self[stage] if stage in self else default
+
+    def items(self):
+        return [(stage, self[stage]) for stage in self]
+
+    def values(self):
+        return [self[stage] for stage in self]
 
     def keys(self):
         return self._kernel.stage_names()

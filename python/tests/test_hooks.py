@@ -102,7 +102,7 @@ def test_preload():
     fresh = tegula.jit(fill)
     assert fresh.preload(texts[0]).metadata.signature == kernel.metadata.signature
     assert list(fresh.device_caches[0][0]) == list(k.device_caches[0][0])
-    launch(fresh)
+    assert launch(fresh)[0] is fresh.device_caches[0][0][next(iter(k.device_caches[0][0]))]
     assert len(texts) == 1  # it was there
     other = json.loads(texts[0])
     for key, value in (("name", "elsewhere.fill"), ("target", {"backend": "cuda", "arch": 20, "warp_size": 32})):

@@ -68,30 +68,22 @@ KNOBS = {
 
 # What is not there yet, so that it is not forgotten and what is there stays there.
 MISSING = set("""
-    triton.AsyncCompileMode triton.FutureKernel triton._internal_testing._fresh_knobs_impl triton._internal_testing.default_alloc_fn
-    triton._internal_testing.dtypes triton._internal_testing.dtypes_with_bfloat16 triton._internal_testing.float_dtypes
-    triton._internal_testing.float_dtypes_with_bfloat16 triton._internal_testing.get_current_target triton._internal_testing.int_dtypes
-    triton._internal_testing.integral_dtypes triton._internal_testing.is_ampere_or_newer triton._internal_testing.is_blackwell
-    triton._internal_testing.is_compile_warmup triton._internal_testing.is_cuda triton._internal_testing.is_hip
-    triton._internal_testing.is_hopper triton._internal_testing.is_hopper_or_newer triton._internal_testing.is_interpreter
-    triton._internal_testing.is_sm12x triton._internal_testing.is_xpu triton._internal_testing.numpy_random
-    triton._internal_testing.requires_tma triton._internal_testing.run_in_process triton._internal_testing.str_to_triton_dtype
-    triton._internal_testing.supports_tma triton._internal_testing.supports_ws triton._internal_testing.tma_dtypes
-    triton._internal_testing.tma_skip_msg triton._internal_testing.to_numpy triton._internal_testing.to_triton
-    triton._internal_testing.torch_dtype_name triton._internal_testing.torch_dtypes triton._internal_testing.torch_float8_dtypes
-    triton._internal_testing.uint_dtypes triton._internal_testing.unwrap_tensor triton._utils.CAT_CAN_REORDER_WARNING
-    triton._utils.FP_FUSION_DEFAULT_WARNING triton._utils.RESHAPE_CAN_REORDER_WARNING triton._utils.apply_with_path
-    triton._utils.canonicalize_dtype triton._utils.canonicalize_ptr_dtype triton._utils.find_paths_if triton._utils.get_iterable_path
-    triton._utils.list_list_flatten triton._utils.list_list_unflatten triton._utils.parse_list_string triton._utils.prewarm_deprecation_warnings
-    triton._utils.set_iterable_path triton._utils.tuple_create triton._utils.type_canonicalisation_dict triton._utils.validate_block_shape
-    triton._utils.warn_once triton.aggregate triton.profiler.DEFAULT_PROFILE_NAME triton.profiler.activate triton.profiler.cpu_timed_scope
-    triton.profiler.deactivate triton.profiler.enter_scope triton.profiler.enter_state triton.profiler.exit_scope triton.profiler.exit_state
-    triton.profiler.finalize triton.profiler.profile triton.profiler.scope triton.profiler.start triton.profiler.state
-    triton.runtime._allocation.NullAllocator triton.runtime._allocation._allocator triton.runtime._allocation.set_allocator
-    triton.runtime._allocation.set_profile_allocator triton.runtime._async_compile.AsyncCompileMode triton.runtime._async_compile.FutureKernel
-    triton.runtime._async_compile.active_mode triton.runtime.build triton.runtime.build._build triton.runtime.build.compile_module_from_src
-    triton.runtime.interpreter triton.runtime.interpreter.InterpretedFunction triton.tools.disasm.extract triton.tools.disasm.get_sass
-    triton.tools.mxfp triton.tools.mxfp.MXFP4Tensor triton.tools.mxfp.MXScaleTensor triton.tools.mxfp.fp8e8m0_to_float32 triton.tools.ragged_tma
+    triton._internal_testing._fresh_knobs_impl triton._internal_testing.default_alloc_fn triton._internal_testing.dtypes
+    triton._internal_testing.dtypes_with_bfloat16 triton._internal_testing.float_dtypes triton._internal_testing.float_dtypes_with_bfloat16
+    triton._internal_testing.get_current_target triton._internal_testing.int_dtypes triton._internal_testing.integral_dtypes
+    triton._internal_testing.is_ampere_or_newer triton._internal_testing.is_blackwell triton._internal_testing.is_compile_warmup
+    triton._internal_testing.is_cuda triton._internal_testing.is_hip triton._internal_testing.is_hopper
+    triton._internal_testing.is_hopper_or_newer triton._internal_testing.is_interpreter triton._internal_testing.is_sm12x
+    triton._internal_testing.is_xpu triton._internal_testing.numpy_random triton._internal_testing.requires_tma
+    triton._internal_testing.run_in_process triton._internal_testing.str_to_triton_dtype triton._internal_testing.supports_tma
+    triton._internal_testing.supports_ws triton._internal_testing.tma_dtypes triton._internal_testing.tma_skip_msg
+    triton._internal_testing.to_numpy triton._internal_testing.to_triton triton._internal_testing.torch_dtype_name
+    triton._internal_testing.torch_dtypes triton._internal_testing.torch_float8_dtypes triton._internal_testing.uint_dtypes
+    triton._internal_testing.unwrap_tensor triton.aggregate triton.profiler.DEFAULT_PROFILE_NAME triton.profiler.activate
+    triton.profiler.cpu_timed_scope triton.profiler.deactivate triton.profiler.enter_scope triton.profiler.enter_state
+    triton.profiler.exit_scope triton.profiler.exit_state triton.profiler.finalize triton.profiler.profile triton.profiler.scope
+    triton.profiler.start triton.profiler.state triton.runtime.interpreter triton.runtime.interpreter.InterpretedFunction triton.tools.mxfp
+    triton.tools.mxfp.MXFP4Tensor triton.tools.mxfp.MXScaleTensor triton.tools.mxfp.fp8e8m0_to_float32 triton.tools.ragged_tma
     triton.tools.ragged_tma.atomic_add_ragged triton.tools.ragged_tma.create_ragged_descriptor triton.tools.ragged_tma.load_ragged
     triton.tools.ragged_tma.store_ragged
 """.split())

@@ -146,12 +146,12 @@ static bool checkNulls(const BoundCall &bound, CallOptions &call) {
   return false;
 }
 
-/// The kernel for a call: found, or compiled. Null with the last error set.
+/// The kernel for a call: found, or compiled. `launched`: null pointers are there, and do not stand for others. Null with the last error set.
 static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, CallOptions &call,
-                             BoundCall &bound) {
+                             BoundCall &bound, bool launched) {
   TegulaContext &c = *f.context;
   if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
-  if (checkNulls(bound, call)) {
+  if (launched && checkNulls(bound, call)) {
     bound.leafCount = bound.wordCount = 0;
     if (!bind(f, args, count, call.compile, bound)) return nullptr;
   }
@@ -184,7 +184,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   }
   CallOptions call;
   BoundCall bound;
-  TegulaKernel *k = prepare(*f, args, count, options, call, bound);
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound, true);
   if (!k) return tegula_last_status();
   if (kernel) *kernel = k;
   if (full) {
@@ -199,7 +199,7 @@ TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t cou
   if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile: null argument");
   CallOptions call;
   BoundCall bound;
-  TegulaKernel *k = prepare(*f, args, count, options, call, bound);
+  TegulaKernel *k = prepare(*f, args, count, options, call, bound, false);
   if (!k) return tegula_last_status();
   retain(k);
   *out = k;

@@ -1,2 +1,2 @@
-"""Host-side helpers of kernels: tensor_descriptor."""
+"""Host-side helpers of kernels: tensor_descriptor, disasm."""
 from . import tensor_descriptor
