@@ -18,6 +18,7 @@ LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 ELSEWHERE = {
     "noDefinition": ("unittests/sema/ModuleTest.cpp", "only Python and the C API hand over the text of a single function"),
     "noCodegenForTarget": ("unittests/targets/CodegenTest.cpp", "the named targets are all built in; only C++ can ask for another"),
+    "unreadableModule": ("unittests/sema/ModuleTest.cpp", "the file that shows it has more than 64 MiB"),
     "internalIr": (None, "a mistake of the compiler itself; LLVM's verifier finds it in debug builds"),
 }
 # Kinds that have no place in a source text, and why.

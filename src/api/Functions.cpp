@@ -45,7 +45,7 @@ TegulaStatus tegula_module_from_file(TegulaContext *context, const char *path, T
   if (!context || !path || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_file: null argument");
   std::string text, error;
   errno = 0;
-  if (!readFile(path, text, error)) return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error);
+  if (!readFile(path, text, error, sourceLimit)) return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error);
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(path, std::move(text), d); });
 }
 
@@ -53,6 +53,8 @@ TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, c
                                      TegulaModule **out) {
   if (!context || !name || (!text && length) || !out)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_text: null argument");
+  if (length > sourceLimit)
+    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_text: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
   std::string copy(text ? text : "", length);
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
 }

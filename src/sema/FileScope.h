@@ -51,8 +51,9 @@ private:
   mutable std::mutex mutex_;
 };
 
-/// The module at a path without its suffix (".py", "/__init__.py"), null if there is none.
-using FindFile = std::function<std::shared_ptr<const lang::Module>(const std::string &stem)>;
+/// The module at a path without its suffix (".py", "/__init__.py"), null if there is none. What is wrong with it is reported, at `import` if it
+/// cannot be read.
+using FindFile = std::function<std::shared_ptr<const lang::Module>(const std::string &stem, Loc import)>;
 /// Binds what the top level of `scope.tree` says (TopLevel.cpp). `folder` is where relative imports begin.
 void bindTopLevel(FileScope &scope, std::string folder, const FindFile &load);
 

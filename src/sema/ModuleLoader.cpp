@@ -2,8 +2,9 @@
 #include "sema/FileScope.h"
 #include "sema/Diagnostics.h"
 #include "syntax/Parser.h"
-#include <cstdio>
+#include "support/Npy.h"
 #include <set>
+#include <sys/stat.h>
 
 namespace tegula::sema {
 
@@ -18,17 +19,10 @@ std::string folderOf(const std::string &path) {
   return slash == path.npos ? std::string() : path.substr(0, slash + 1);
 }
 
-std::optional<std::string> readFile(const std::string &path) {
-  FILE *f = std::fopen(path.c_str(), "rb");
-  if (!f)
-    return std::nullopt;
-  std::string text;
-  char buffer[1 << 14];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
-    text.append(buffer, n);
-  bool ok = !std::ferror(f);
-  std::fclose(f);
-  return ok ? std::optional(std::move(text)) : std::nullopt;
+/// As for Python, only a regular file is a module: to read a pipe may take for ever.
+bool isFile(const std::string &path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
 }
 
 } // namespace
@@ -56,17 +50,21 @@ std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::st
   }
   auto scope = std::make_shared<FileScope>();
   scope->tree = tree;
-  auto sibling = [&](const std::string &stem) -> std::shared_ptr<const Module> {
+  auto sibling = [&](const std::string &stem, Loc import) -> std::shared_ptr<const Module> {
     for (const char *suffix : {".py", "/__init__.py"}) {
       std::string path = stem + suffix;
       auto known = files.find(path);
       if (known != files.end())
         return known->second;
-      std::optional<std::string> sourceText = readFile(path);
-      if (!sourceText)
+      if (!isFile(path))
         continue;
       files[path] = nullptr;
-      std::shared_ptr<const Module> m = load(path, std::move(*sourceText), diag);
+      std::string source, error;
+      if (!readFile(path, source, error, sourceLimit)) {
+        diag.report(diag::unreadableModule, import, error);
+        return nullptr;
+      }
+      std::shared_ptr<const Module> m = load(path, std::move(source), diag);
       return files[path] = m;
     }
     return nullptr;

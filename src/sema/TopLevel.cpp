@@ -87,7 +87,7 @@ private:
     run(s.body);
   }
 
-  std::shared_ptr<const Module> findModule(const std::string &dotted, uint32_t level) {
+  std::shared_ptr<const Module> findModule(const std::string &dotted, uint32_t level, Loc loc) {
     if (level == 0)
       if (std::shared_ptr<const Module> m = builtinModule(dotted))
         return m;
@@ -96,11 +96,11 @@ private:
       path += "../";
     for (char c : dotted)
       path += c == '.' ? '/' : c;
-    return load_(path);
+    return load_(path, loc);
   }
 
   Value moduleValue(const std::string &dotted, uint32_t level, Loc loc) {
-    std::shared_ptr<const Module> m = findModule(dotted, level);
+    std::shared_ptr<const Module> m = findModule(dotted, level, loc);
     if (!m)
       return opaque(dotted, importId);
     if (m->tree)
@@ -122,7 +122,7 @@ private:
 
   void importFrom(const Stmt &s) {
     std::string from(s.module);
-    std::shared_ptr<const Module> m = from.empty() ? nullptr : findModule(from, s.level);
+    std::shared_ptr<const Module> m = from.empty() ? nullptr : findModule(from, s.level, s.loc);
     if (m && m->tree)
       scope_.imports.push_back(m);
     for (const syntax::Alias &a : s.names) {

@@ -211,7 +211,7 @@ std::string formatNpy(const NpyArray &a) {
 /// /dev/zero and its like have no end.
 constexpr size_t deviceLimit = size_t(64) << 20;
 
-bool readFile(const std::string &path, std::string &out, std::string &error) {
+bool readFile(const std::string &path, std::string &out, std::string &error, size_t limit) {
   struct stat st;
   FILE *f = std::fopen(path.c_str(), "rb");
   if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
@@ -222,13 +222,19 @@ bool readFile(const std::string &path, std::string &out, std::string &error) {
   out.clear();
   char buffer[1 << 16];
   size_t n;
-  bool endless = false;
-  while (!endless && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0) {
+  bool isDevice = S_ISCHR(st.st_mode);
+  if (isDevice) limit = std::min(limit, deviceLimit);
+  bool tooMuch = S_ISREG(st.st_mode) && static_cast<size_t>(st.st_size) > limit;
+  while (!tooMuch && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0) {
     out.append(buffer, n);
-    endless = S_ISCHR(st.st_mode) && out.size() > deviceLimit;
+    tooMuch = out.size() > limit;
   }
-  bool ok = !endless && !std::ferror(f);
-  if (!ok) error = "cannot read `" + path + "`: " + (endless ? "the device gives more than 64 MiB" : std::strerror(errno));
+  bool ok = !tooMuch && !std::ferror(f);
+  if (!ok) {
+    error = "cannot read `" + path + "`: ";
+    error += tooMuch ? (isDevice ? "the device gives" : "it has") + (" more than " + std::to_string(limit >> 20) + " MiB") : std::strerror(errno);
+    out = {};
+  }
   std::fclose(f);
   return ok;
 }

@@ -26,10 +26,13 @@ bool parseNpy(std::string_view bytes, NpyArray &out, std::string &error);
 /// The file image of an array (version 1.0, C order).
 std::string formatNpy(const NpyArray &a);
 
-/// Whole-file helpers. Of a character device at most 64 MiB are read; more is an error (/dev/zero has no end).
-/// writeFile goes through a temporary in the same folder and a rename: a partly written file is never left under
+/// Most bytes of a kernel's source file, and of a module that it imports.
+inline constexpr size_t sourceLimit = size_t(64) << 20;
+
+/// Whole-file helpers. A file of more than `limit` bytes is an error, and a character device that gives more than 64 MiB (/dev/zero has no end):
+/// no more is read, or kept. writeFile goes through a temporary in the same folder and a rename: a partly written file is never left under
 /// `path`.
-bool readFile(const std::string &path, std::string &out, std::string &error);
+bool readFile(const std::string &path, std::string &out, std::string &error, size_t limit = SIZE_MAX);
 bool writeFile(const std::string &path, std::string_view bytes, std::string &error);
 
 } // namespace tegula

@@ -2,6 +2,7 @@
 #include "sema/Sema.h"
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -41,6 +42,27 @@ TEST(Module, FunctionsInValuesKeepNothingAlive) {
     EXPECT_EQ(k->defaults[2].items()[0].get<FunctionPtr>()->scope, l.module->scope);
   }
   EXPECT_TRUE(scope.expired());
+}
+
+// As for the file itself; what is no regular file might never end.
+TEST(Module, ImportsReadNoMoreThanFilesThemselves) {
+  std::string folder = testing::TempDir() + "tegula-imports-" + std::to_string(getpid()) + "/";
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  std::ofstream(folder + "big.py") << "N = 1\n";
+  ASSERT_EQ(truncate((folder + "big.py").c_str(), (64 << 20) + 1), 0);
+  ASSERT_EQ(mkfifo((folder + "pipe.py").c_str(), 0600), 0);
+  std::ofstream(folder + "small.py") << "N = 1\n";
+  ModuleLoader loader;
+  DiagEngine diag;
+  auto m = loader.loadText(folder + "m.py", "import small, pipe\n", diag);
+  ASSERT_TRUE(m) << renderAll(diag);
+  EXPECT_TRUE(m->scope->lookup("small")->allowed);
+  EXPECT_FALSE(m->scope->lookup("pipe")->allowed) << "no module";
+  loader.loadText(folder + "n.py", "from big import N\n", diag);
+  std::string text = renderAll(diag);
+  EXPECT_EQ(text.substr(0, text.find('\n')), folder + "n.py:1:1: error: cannot import a module: cannot read `" + folder + "big.py`: it has more than 64 MiB [unreadableModule]");
+  for (const char *name : {"big.py", "pipe.py", "small.py"}) unlink((folder + name).c_str());
+  rmdir(folder.c_str());
 }
 
 TEST(Module, OperationsAtTheTopLevelAreNoValues) {

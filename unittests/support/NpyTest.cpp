@@ -85,4 +85,9 @@ TEST(Npy, writesWholeFilesOrNone) {
   EXPECT_FALSE(readFile(dir, back, error));
   EXPECT_NE(error.find("directory"), std::string::npos);
   EXPECT_FALSE(readFile(dir + "/b", back, error));
+  // A limit holds for what is there and for what comes.
+  EXPECT_TRUE(readFile(dir + "/a", back, error, 5)) << error;
+  EXPECT_FALSE(readFile(dir + "/a", back, error, 4));
+  EXPECT_EQ(error, "cannot read `" + dir + "/a`: it has more than 0 MiB");
+  EXPECT_EQ(back, "");
 }
