@@ -4,31 +4,6 @@ from tegula import jit
 
 
 @jit
-def _add(a, b):
-    return a + b
-
-
-@jit
-def _xor(a, b):
-    return a ^ b
-
-
-@jit
-def _or(a, b):
-    return a | b
-
-
-@jit
-def _maximum(a, b):
-    return tl.maximum(a, b)
-
-
-@jit
-def _minimum(a, b):
-    return tl.minimum(a, b)
-
-
-@jit
 def _for_sum(x, dtype):
     # Integers under 32 bits count in 32 bits; floats stay what they are.
     if dtype is not None:
@@ -51,46 +26,6 @@ def _for_extremum(x):
 
 
 @jit
-def _first_of(better, a, ia, b, ib, tie_break_left):
-    # Does (a, ia) win over (b, ib), where `better` is the comparison of the values? A NaN loses against every number.
-    if tie_break_left:
-        left = ia < ib
-        if a.dtype.is_floating():
-            return better | (left & (a == b)) | ((b != b) & (left | (a == a)))
-        else:
-            return better | (left & (a == b))
-    else:
-        if a.dtype.is_floating():
-            return better | (b != b)
-        else:
-            return better
-
-
-@jit
-def _larger_left(a, ia, b, ib):
-    first = _first_of(a > b, a, ia, b, ib, True)
-    return tl.where(first, a, b), tl.where(first, ia, ib)
-
-
-@jit
-def _larger_any(a, ia, b, ib):
-    first = _first_of(a > b, a, ia, b, ib, False)
-    return tl.where(first, a, b), tl.where(first, ia, ib)
-
-
-@jit
-def _smaller_left(a, ia, b, ib):
-    first = _first_of(a < b, a, ia, b, ib, True)
-    return tl.where(first, a, b), tl.where(first, ia, ib)
-
-
-@jit
-def _smaller_any(a, ia, b, ib):
-    first = _first_of(a < b, a, ia, b, ib, False)
-    return tl.where(first, a, b), tl.where(first, ia, ib)
-
-
-@jit
 def _with_index(x, axis, combine, keep_dims):
     rank: tl.constexpr = len(x.shape)
     tl.static_assert(axis is not None, "an axis is required where indices are returned")
@@ -104,42 +39,42 @@ def _with_index(x, axis, combine, keep_dims):
 
 @jit
 def sum(input, axis=None, keep_dims=False, dtype: tl.constexpr = None):
-    return tl.reduce(_for_sum(input, dtype), axis, _add, keep_dims=keep_dims)
+    return tl.reduce(_for_sum(input, dtype), axis, tl.standard._sum_combine, keep_dims=keep_dims)
 
 
 @jit
 def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
     if return_indices:
-        return _with_index(input, axis, _larger_left if return_indices_tie_break_left else _larger_any, keep_dims)
+        return _with_index(input, axis, tl.standard._argmax_combine_tie_break_left if return_indices_tie_break_left else tl.standard._argmax_combine_tie_break_fast, keep_dims)
     else:
-        return tl.reduce(_for_extremum(input), axis, _maximum, keep_dims=keep_dims)
+        return tl.reduce(_for_extremum(input), axis, tl.standard._elementwise_max, keep_dims=keep_dims)
 
 
 @jit
 def min(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
     if return_indices:
-        return _with_index(input, axis, _smaller_left if return_indices_tie_break_left else _smaller_any, keep_dims)
+        return _with_index(input, axis, tl.standard._argmin_combine_tie_break_left if return_indices_tie_break_left else tl.standard._argmin_combine_tie_break_fast, keep_dims)
     else:
-        return tl.reduce(_for_extremum(input), axis, _minimum, keep_dims=keep_dims)
+        return tl.reduce(_for_extremum(input), axis, tl.standard._elementwise_min, keep_dims=keep_dims)
 
 
 @jit
 def argmax(input, axis, tie_break_left=True, keep_dims=False):
-    return _with_index(input, axis, _larger_left if tie_break_left else _larger_any, keep_dims)[1]
+    return _with_index(input, axis, tl.standard._argmax_combine_tie_break_left if tie_break_left else tl.standard._argmax_combine_tie_break_fast, keep_dims)[1]
 
 
 @jit
 def argmin(input, axis, tie_break_left=True, keep_dims=False):
-    return _with_index(input, axis, _smaller_left if tie_break_left else _smaller_any, keep_dims)[1]
+    return _with_index(input, axis, tl.standard._argmin_combine_tie_break_left if tie_break_left else tl.standard._argmin_combine_tie_break_fast, keep_dims)[1]
 
 
 @jit
 def xor_sum(input, axis=None, keep_dims=False):
     tl.static_assert(input.dtype.is_int(), "xor_sum only supports integers")
-    return tl.reduce(input, axis, _xor, keep_dims=keep_dims)
+    return tl.reduce(input, axis, tl.standard._xor_combine, keep_dims=keep_dims)
 
 
 @jit
 def reduce_or(input, axis, keep_dims=False):
     tl.static_assert(input.dtype.is_int(), "reduce_or only supports integers")
-    return tl.reduce(input, axis, _or, keep_dims=keep_dims)
+    return tl.reduce(input, axis, tl.standard._or_combine, keep_dims=keep_dims)

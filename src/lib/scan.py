@@ -4,16 +4,6 @@ from tegula import jit
 
 
 @jit
-def _add(a, b):
-    return a + b
-
-
-@jit
-def _mul(a, b):
-    return a * b
-
-
-@jit
 def _for_cumsum(x, dtype):
     if dtype is not None:
         return x.to(dtype)
@@ -27,9 +17,9 @@ def _for_cumsum(x, dtype):
 
 @jit
 def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
-    return tl.associative_scan(_for_cumsum(input, dtype), axis, _add, reverse)
+    return tl.associative_scan(_for_cumsum(input, dtype), axis, tl.standard._sum_combine, reverse)
 
 
 @jit
 def cumprod(input, axis=0, reverse=False):
-    return tl.associative_scan(input.to(tl.float32) if input.dtype.is_bf16() else input, axis, _mul, reverse)
+    return tl.associative_scan(input.to(tl.float32) if input.dtype.is_bf16() else input, axis, tl.standard._prod_combine, reverse)

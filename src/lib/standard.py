@@ -1,4 +1,5 @@
-# Names that begin with an underscore and that published kernels take from `triton.language.standard` all the same.
+# Names that begin with an underscore and that published kernels take from `triton.language.standard` all the same. What combines two elements
+# is what reductions and scans use.
 import tegula.language as tl
 from tegula import constexpr_function, jit
 
@@ -72,15 +73,22 @@ def _elementwise_min(a, b):
 
 
 @jit
-def _first_wins(better, value1, index1, value2, index2, tie_break_left):
+def _winner(better, value1, index1, value2, index2, tie_break_left):
+    # `better` is the comparison of the values. A NaN loses against every number.
+    first = better
     if tie_break_left:
-        better = better | ((value1 == value2) & (index1 < index2))
-    return tl.where(better, value1, value2), tl.where(better, index1, index2)
+        left = index1 < index2
+        first = first | (left & (value1 == value2))
+        if value1.dtype.is_floating():
+            first = first | ((value2 != value2) & (left | (value1 == value1)))
+    elif value1.dtype.is_floating():
+        first = first | (value2 != value2)
+    return tl.where(first, value1, value2), tl.where(first, index1, index2)
 
 
 @jit
 def _argmax_combine(value1, index1, value2, index2, tie_break_left):
-    return _first_wins(value1 > value2, value1, index1, value2, index2, tie_break_left)
+    return _winner(value1 > value2, value1, index1, value2, index2, tie_break_left)
 
 
 @jit
@@ -95,7 +103,7 @@ def _argmax_combine_tie_break_fast(value1, index1, value2, index2):
 
 @jit
 def _argmin_combine(value1, index1, value2, index2, tie_break_left):
-    return _first_wins(value1 < value2, value1, index1, value2, index2, tie_break_left)
+    return _winner(value1 < value2, value1, index1, value2, index2, tie_break_left)
 
 
 @jit
