@@ -145,8 +145,40 @@ def store_tile_null(x):
 def load_loaded_null(x):
     p = tl.load(x.to(tl.pointer_type(tl.int64))).to(tl.pointer_type(tl.int32))
     tl.store(x, tl.sum(tl.load(p + tl.arange(0, 64))))
+
+@triton.jit
+def store_lanes_null(x):
+    p = tl.load(x + tl.arange(0, 16)).to(tl.int64).to(tl.pointer_type(tl.int32))
+    tl.store(p, 1)
+
+@triton.jit
+def load_lanes_null(x):
+    i = tl.arange(0, 16)
+    p = tl.load(x + i).to(tl.int64).to(tl.pointer_type(tl.int32))
+    tl.store(x + i, tl.load(p, mask=i >= tl.program_id(0)))
+
+@triton.jit
+def atomic_lanes_null(x):
+    tl.atomic_add(tl.load(x + tl.arange(0, 16)).to(tl.int64).to(tl.pointer_type(tl.int32)), 1)
+
+@triton.jit
+def constant_lanes_null(x):
+    tl.store(tl.zeros([16], tl.int64).to(tl.pointer_type(tl.int32)), 1)
+
+@triton.jit
+def load_some_null(x):
+    i = tl.arange(0, 16)
+    null = (tl.program_id(0) * 0).to(tl.int64).to(tl.pointer_type(tl.int32))
+    tl.store(x + i, tl.load(tl.where(i < 5, x + i, null)))
+
+@triton.jit
+def load_wrapped_null(x):
+    p = tl.load(x.to(tl.pointer_type(tl.int64))).to(tl.pointer_type(tl.int32))
+    i = tl.arange(0, 64)
+    tl.store(x, tl.sum(tl.load(p + (i + tl.program_id(0)) % 48)))
 )");
-  for (const char *name : {"store_null", "load_null", "atomic_null", "store_tile_null", "load_loaded_null"})
+  for (const char *name : {"store_null", "load_null", "atomic_null", "store_tile_null", "load_loaded_null", "store_lanes_null", "load_lanes_null",
+                           "atomic_lanes_null", "constant_lanes_null", "load_some_null", "load_wrapped_null"})
     for (int checked : {0, 1}) {
       LaunchOptions o;
       o.checked = checked;
@@ -169,6 +201,8 @@ def optional(x, n):
     i = tl.arange(0, 16)
     tl.store(x + i, tl.load(p + i, mask=i < n, other=7))
     tl.store(p, 1, mask=n > 0)
+    some = i < 4
+    tl.store(tl.where(some, x + i, p), tl.load(tl.where(some, x + i, p), mask=some, other=1), mask=some)
 )").kernel("optional").value();
   for (int checked : {0, 1}) {
     LaunchOptions o;

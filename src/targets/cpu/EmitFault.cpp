@@ -18,6 +18,23 @@ int FunctionEmitter::siteOf(const Op &op, Site::Kind kind) {
   return static_cast<int>(state_.meta.sites.size() - 1);
 }
 
+// Each operation has one, whatever it is copied to.
+int FunctionEmitter::siteNumber(const Op &op, Site::Kind kind) {
+  int &number = sites_[&op]; // counted from 1
+  if (!number)
+    number = siteOf(op, kind) + 1;
+  return number - 1;
+}
+
+void FunctionEmitter::leaveIf(V bad, const char *name, llvm::function_ref<void()> leave) {
+  auto *fail = llvm::BasicBlock::Create(context_, name, function_);
+  llvm::BasicBlock *ok = splitHere("ok");
+  b_.CreateCondBr(bad, fail, ok);
+  b_.SetInsertPoint(fail);
+  leave();
+  resumeAt(ok);
+}
+
 // Ends the current block.
 void FunctionEmitter::fault(int code, int site, V index, V extent) {
   auto field = [&](V base, size_t offset) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), base, offset); };
@@ -43,25 +60,13 @@ void FunctionEmitter::assertRoot(const Op &op, V cond, V mask) {
     bool vector = bad->getType()->isVectorTy() || mask->getType()->isVectorTy();
     bad = vector ? b_.CreateAnd(broadcast(bad, lanes), broadcast(mask, lanes)) : b_.CreateAnd(bad, mask);
   }
-  bad = anyOf(bad);
-  auto *fail = llvm::BasicBlock::Create(context_, "assert", function_);
-  llvm::BasicBlock *ok = splitHere("ok");
-  b_.CreateCondBr(bad, fail, ok);
-  b_.SetInsertPoint(fail);
-  int &site = sites_[&op];
-  if (!site)
-    site = siteOf(op, Site::Kind::Assert) + 1;
-  fault(TEGULA_FAULT_ASSERT, site - 1, nullptr, nullptr);
-  resumeAt(ok);
+  leaveIf(anyOf(bad), "assert", [&] { fault(TEGULA_FAULT_ASSERT, siteNumber(op, Site::Kind::Assert), nullptr, nullptr); });
 }
 
 void FunctionEmitter::printStep(const Step &s) {
   const Op &op = *s.op;
   setLoc(&op);
-  int &number = sites_[&op];
-  if (!number)
-    number = siteOf(op, Site::Kind::Print) + 1;
-  int site = number - 1;
+  int site = siteNumber(op, Site::Kind::Print);
   V data = scratch_, count = b_.getInt64(0);
   if (s.bufferA >= 0) {
     const ir::Value *v = op.operands[s.operand];
@@ -103,35 +108,33 @@ int FunctionEmitter::accessSite(const Op &op) {
   Site::Kind kind = op.kind == ir::OpKind::Load    ? Site::Kind::Load
                     : op.kind == ir::OpKind::Store ? Site::Kind::Store
                                                    : Site::Kind::Atomic;
-  int &site = sites_[&op];
-  if (!site)
-    site = siteOf(op, kind) + 1;
-  return site - 1;
+  return siteNumber(op, kind);
 }
 
 // A pointer that is derived from no argument (made of an integer, loaded) may be null, and nobody else looks: a fault
-// in place of the end of the process. Lanes that are not linear may hold whole addresses, so they are left alone.
+// in place of the end of the process. Lanes that are not linear may hold whole addresses, so each of them is looked at;
+// linear ones share the base.
 void FunctionEmitter::guardAccess(const LaneAddress &a, unsigned bytes, V mask, const Op &op) {
   if (state_.options.checked)
     return checkAccess(a, bytes, mask, op);
-  if (!a.extra && !a.late && baseArgument(op.operands[0]) < 0)
-    checkNull(a.base, mask ? anyOf(mask) : nullptr, op);
+  if (baseArgument(op.operands[0]) < 0)
+    checkNull(a.extra ? pointers(a) : a.base, mask, op);
 }
 
-void FunctionEmitter::checkNull(V base, V active, const Op &op) {
+void FunctionEmitter::checkNull(V pointer, V mask, const Op &op) {
   // Systems map nothing there: offsets from a null pointer that stay in the first page are caught too.
   constexpr uint64_t firstMapped = 4096;
   int site = accessSite(op);
-  V address = b_.CreatePtrToInt(base, b_.getInt64Ty());
-  V bad = b_.CreateICmpULT(address, b_.getInt64(firstMapped));
-  if (active)
-    bad = b_.CreateAnd(bad, active);
-  auto *fail = llvm::BasicBlock::Create(context_, "null", function_);
-  llvm::BasicBlock *after = splitHere("ok");
-  b_.CreateCondBr(bad, fail, after);
-  b_.SetInsertPoint(fail);
-  fault(TEGULA_FAULT_BOUNDS, site, address, b_.getInt64(~uint64_t(0)));
-  resumeAt(after);
+  bool lanes = pointer->getType()->isVectorTy();
+  V address = b_.CreatePtrToInt(pointer, lanes ? pointer->getType()->getWithNewType(b_.getInt64Ty()) : b_.getInt64Ty());
+  V bad = b_.CreateICmpULT(address, llvm::ConstantInt::get(address->getType(), firstMapped));
+  if (mask)
+    bad = b_.CreateAnd(bad, lanes ? broadcast(mask, nest_->lanes()) : anyOf(mask));
+  leaveIf(anyOf(bad), "null", [&] {
+    if (lanes) // the lowest of those that are null
+      address = b_.CreateIntMinReduce(b_.CreateSelect(bad, address, llvm::Constant::getAllOnesValue(address->getType())), false);
+    fault(TEGULA_FAULT_BOUNDS, site, address, b_.getInt64(~uint64_t(0)));
+  });
 }
 
 // The elements at first, first + bytes ... last must lie in the buffer of the argument that the pointer is derived
@@ -154,27 +157,19 @@ void FunctionEmitter::checkRange(V first, V last, unsigned bytes, V active, cons
   V bad = b_.CreateNot(b_.CreateAnd(ok, aligned));
   if (active)
     bad = b_.CreateAnd(bad, active);
-  auto *fail = llvm::BasicBlock::Create(context_, "bounds", function_);
-  llvm::BasicBlock *after = splitHere("ok");
-  b_.CreateCondBr(bad, fail, after);
-  b_.SetInsertPoint(fail);
-  V index = lo, extent = b_.getInt64(~uint64_t(0));
-  if (arg >= 0) {
-    // The first element that is outside, or misaligned: they all are if one is.
-    V within = b_.CreateSub(b_.CreateAdd(begin, size), lo);
-    V skipped = b_.CreateAnd(within, b_.getInt64(~uint64_t(bytes - 1)));
-    V all = b_.CreateOr(b_.CreateNot(aligned), b_.CreateOr(b_.CreateICmpULT(lo, begin), b_.CreateICmpSLT(within, b_.getInt64(0))));
-    index = b_.CreateAdd(b_.CreateSub(lo, begin), b_.CreateSelect(all, b_.getInt64(0), skipped));
-    extent = size;
-  }
-  auto *misaligned = llvm::BasicBlock::Create(context_, "misaligned", function_);
-  auto *outside = llvm::BasicBlock::Create(context_, "outside", function_);
-  b_.CreateCondBr(ok, misaligned, outside);
-  b_.SetInsertPoint(misaligned);
-  fault(TEGULA_FAULT_ALIGNMENT, site, index, extent);
-  b_.SetInsertPoint(outside);
-  fault(TEGULA_FAULT_BOUNDS, site, index, extent);
-  resumeAt(after);
+  leaveIf(bad, "bounds", [&] {
+    V index = lo, extent = b_.getInt64(~uint64_t(0));
+    if (arg >= 0) {
+      // The first element that is outside, or misaligned: they all are if one is.
+      V within = b_.CreateSub(b_.CreateAdd(begin, size), lo);
+      V skipped = b_.CreateAnd(within, b_.getInt64(~uint64_t(bytes - 1)));
+      V all = b_.CreateOr(b_.CreateNot(aligned), b_.CreateOr(b_.CreateICmpULT(lo, begin), b_.CreateICmpSLT(within, b_.getInt64(0))));
+      index = b_.CreateAdd(b_.CreateSub(lo, begin), b_.CreateSelect(all, b_.getInt64(0), skipped));
+      extent = size;
+    }
+    leaveIf(ok, "misaligned", [&] { fault(TEGULA_FAULT_ALIGNMENT, site, index, extent); });
+    fault(TEGULA_FAULT_BOUNDS, site, index, extent);
+  });
 }
 
 // Element by element: checked code is for finding the mistake, with the precise index of the first lane that is outside.

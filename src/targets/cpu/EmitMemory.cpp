@@ -148,11 +148,11 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
       mask = nullptr;
-  if (site) {
+  if (site && (state_.options.checked || !a.late)) { // else where all lanes are known
     LaneAddress whole = a;
-    if (state_.options.checked)
-      evaluateLate(whole);
+    evaluateLate(whole);
     guardAccess(whole, bytes, mask, *site);
+    site = nullptr;
   }
   if (a.uniform()) {
     bool perLane = mask && mask->getType()->isVectorTy();
@@ -170,7 +170,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= (wide ? 64 : 16) && !(m && !p.same.empty()) &&
                 !(m && manyVectors(lanes, bytes));
   if (!pieces)
-    return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile) : gatherLanes(a, t, mask, other);
+    return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile, site) : gatherLanes(a, t, mask, other);
   bool plain = straight(p);
   if (wide && !plain)
     while (p.runLanes() * bytes * 8 > state_.target.vectorBits)
@@ -204,15 +204,19 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   return fromMemory(x, t);
 }
 
-V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile) {
+V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site) {
   LaneAddress flat, wrapped = a;
   flat.base = a.flatBase;
   flat.lane = a.flatLane;
   wrapped.noWrap = nullptr;
-  if (piecesOf(flat, bytesOf(t)).run.empty()) {
+  auto gather = [&] {
     evaluateLate(wrapped);
+    if (site)
+      guardAccess(wrapped, bytesOf(t), mask, *site);
     return gatherLanes(wrapped, t, mask, other);
-  }
+  };
+  if (piecesOf(flat, bytesOf(t)).run.empty())
+    return gather();
   llvm::BasicBlock *blocks[2] = {llvm::BasicBlock::Create(context_, "flat", function_),
                                  llvm::BasicBlock::Create(context_, "wrapped", function_)};
   llvm::BasicBlock *after = splitHere("loaded");
@@ -222,10 +226,7 @@ V FunctionEmitter::loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V ma
     b_.SetInsertPoint(blocks[i]);
     auto memo = nest_->memo; // what is evaluated on one way only is not there on the other
     auto addresses = nest_->addressMemo;
-    if (i)
-      evaluateLate(wrapped);
-    values[i] = broadcast(i ? gatherLanes(wrapped, t, mask, other) : loadLanes(flat, t, mask, other, isVolatile, nullptr),
-                          nest_->lanes());
+    values[i] = broadcast(i ? gather() : loadLanes(flat, t, mask, other, isVolatile, site), nest_->lanes());
     // Callers hold references to the maps themselves.
     for (size_t d = 0; d < memo.size(); ++d) {
       nest_->memo[d].swap(memo[d]);

@@ -100,16 +100,9 @@ void FunctionEmitter::pollCancel(const Op *loop) {
   b_.SetInsertPoint(stop);
   if (loop)
     callRuntime(offsetof(TegulaCpuLaunch, stopped),
-                {b_.getInt32(static_cast<uint32_t>(loopSite(*loop))), pid_[0], pid_[1], pid_[2]});
+                {b_.getInt32(static_cast<uint32_t>(siteNumber(*loop, Site::Kind::Other))), pid_[0], pid_[1], pid_[2]});
   b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
   b_.SetInsertPoint(on);
-}
-
-int FunctionEmitter::loopSite(const Op &loop) {
-  int &site = sites_[&loop];
-  if (!site)
-    site = siteOf(loop, Site::Kind::Other) + 1;
-  return site - 1;
 }
 
 /// Calls the function pointer at `offset` of the launch: launch, then `args`; no result.

@@ -106,7 +106,6 @@ private:
   void beginDebug();
   void programLoop(V begin, V end);
   void pollCancel(const ir::Op *loop);
-  int loopSite(const ir::Op &loop);
   void callRuntime(size_t offset, llvm::ArrayRef<V> args);
   void giveTurn(V rounds);
 
@@ -188,7 +187,7 @@ private:
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site,
                   bool streams = false);
-  V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile);
+  V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   bool manyVectors(unsigned lanes, unsigned bytes) const;
   V pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> across, unsigned i, std::vector<V> &starts);
@@ -258,12 +257,14 @@ private:
   void resumeAt(llvm::BasicBlock *rest);
 
   // EmitFault
-  int siteOf(const ir::Op &op, Site::Kind kind);
+  int siteOf(const ir::Op &op, Site::Kind kind), siteNumber(const ir::Op &op, Site::Kind kind);
+  /// If `bad`, what `leave` emits, which ends its block.
+  void leaveIf(V bad, const char *name, llvm::function_ref<void()> leave);
   void fault(int code, int site, V index, V extent);
   void assertRoot(const ir::Op &op, V cond, V mask);
   void printStep(const Step &s);
   void guardAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
-  void checkNull(V base, V active, const ir::Op &site);
+  void checkNull(V pointer, V mask, const ir::Op &site);
   int accessSite(const ir::Op &op);
   void checkAccess(const LaneAddress &a, unsigned bytes, V mask, const ir::Op &site);
   void checkRange(V first, V last, unsigned bytes, V active, const ir::Op &site);
