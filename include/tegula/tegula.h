@@ -180,7 +180,9 @@ typedef struct TegulaContextOptions {
 /* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else.
  * TEGULA_CPU_TARGET in it names an instruction set ("cpu:x86-64", "cpu:avx2", "cpu:avx512", ...; tegula_target_name) that launches are
  * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error.
- * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say. */
+ * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say.
+ * TEGULA_VERIFY=1 verifies the module after every stage of each compilation, tile IR and LLVM IR: what breaks a rule ends it with
+ * TEGULA_INTERNAL_ERROR, whose text names the stage. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
 TEGULA_API void tegula_context_retain(TegulaContext *context);
 TEGULA_API void tegula_context_release(TegulaContext *context);
@@ -515,8 +517,10 @@ typedef struct TegulaNamedValue {
 
 /* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
- * compile time); the type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding and :tf32 for that rounding. `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the
- * target, else tegula_kernel_launch says TEGULA_UNSUPPORTED. */
+ * compile time); a tuple is (item, item). The type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding, :tf32 for that
+ * rounding and :16 for what divides its extents and strides. So TegulaKernelInfo::signature can be read back, unless it has records or functions.
+ * `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the target, else tegula_kernel_launch says
+ * TEGULA_UNSUPPORTED. */
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
                                                  const TegulaNamedValue *constants, size_t constant_count, const char *target,
                                                  const TegulaLaunchOptions *options, TegulaKernel **out);

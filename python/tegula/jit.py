@@ -12,6 +12,7 @@ import importlib
 import inspect
 import math
 import os
+import re
 import sys
 import threading
 import types
@@ -77,7 +78,7 @@ def _name_of_kernel(repr, constexprs, text):
             value, is_constant = what, name in constexprs
         if is_constant:
             constants[name] = value
-        signature[name] = "constexpr" if is_constant else what.partition(":")[0] if not what.startswith("tensordesc") else what
+        signature[name] = "constexpr" if is_constant else re.sub(r":\w+", "", what)
     name = repr(Specialization(constants, signature))
     if not isinstance(name, str):
         raise TypeError(f"`repr` of a kernel gives its name as str, found {type(name).__name__}")

@@ -15,12 +15,12 @@ static std::string_view trim(std::string_view s) {
   return s;
 }
 
-/// Length up to the next `stop` outside quotes and parentheses.
+/// Length up to the next `stop` outside quotes and parentheses; in quotes a backslash takes the next character's meaning.
 static size_t itemEnd(std::string_view s, char stop) {
   char quote = 0;
   int depth = 0;
   for (size_t i = 0; i < s.size(); ++i) {
-    if (quote) quote = s[i] == quote ? 0 : quote;
+    if (quote) quote = s[i] == quote ? 0 : quote, i += s[i] == '\\';
     else if (s[i] == '"' || s[i] == '\'') quote = s[i];
     else if (s[i] == '(' || s[i] == '[') ++depth;
     else if (s[i] == ')' || s[i] == ']') --depth;
@@ -82,8 +82,36 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
   return true;
 }
 
-/// "type", "type:divisibility" or a literal.
-static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
+static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth = 0);
+
+/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one.
+static bool parseTuple(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
+  constexpr unsigned deepest = 64;
+  if (depth == deepest) return bad("signature: `" + name + "`: tuples are nested more than " + std::to_string(deepest) + " deep");
+  if (text.back() != ')') return bad("signature: `" + name + "`: a tuple is written (item, item)");
+  spec = {};
+  spec.kind = sema::ParamSpec::Kind::Tuple;
+  for (std::string_view rest = trim(text.substr(1, text.size() - 2)); !rest.empty();) {
+    size_t n = itemEnd(rest, ',');
+    if (!parseItem(name, trim(rest.substr(0, n)), spec.items.emplace_back(), depth + 1)) return false;
+    rest = trim(n < rest.size() ? rest.substr(n + 1) : std::string_view());
+  }
+  return true;
+}
+
+/// What a constexpr parameter takes: types are values of it. An error value for a tensor descriptor, which is none.
+static lang::Value valueOf(const sema::ParamSpec &spec) {
+  if (spec.kind == sema::ParamSpec::Kind::Constexpr) return spec.value;
+  if (spec.kind == sema::ParamSpec::Kind::Runtime) return lang::Value::type(spec.dtype);
+  std::vector<lang::Value> items;
+  for (const sema::ParamSpec &s : spec.items)
+    if (items.push_back(valueOf(s)); items.back().isError()) return lang::Value::error();
+  return spec.recordClass ? lang::Value::error() : lang::Value::tuple(std::move(items));
+}
+
+/// "type", "type:divisibility", a literal or a tuple of them.
+static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
+  if (text.starts_with('(')) return parseTuple(name, text, spec, depth);
   constexpr std::string_view descriptor = "tensordesc<";
   if (text.starts_with(descriptor)) return parseDescriptor(name, text.substr(descriptor.size()), spec);
   size_t colon = itemEnd(text, ':');
@@ -143,8 +171,9 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     if (colon == item.npos) return bad("signature: `" + std::string(item) + "` is not of the form name:type");
     std::string name(trim(item.substr(0, colon)));
     if (!take(name, index) || !parseItem(name, trim(item.substr(colon + 1)), specs[index])) return false;
-    if (params[index].isConstexpr && specs[index].kind == sema::ParamSpec::Kind::Runtime)
-      specs[index] = sema::ParamSpec::constant(lang::Value::type(specs[index].dtype));
+    if (!params[index].isConstexpr) continue;
+    specs[index] = sema::ParamSpec::constant(valueOf(specs[index]));
+    if (specs[index].value.isError()) return bad("signature: `" + name + "` is a constexpr parameter, which cannot take a tensor descriptor");
   }
   for (size_t i = 0; i < count; ++i) {
     if (!constants[i].name || !constants[i].value) return bad("a constant without name or value");

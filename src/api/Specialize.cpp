@@ -1,7 +1,9 @@
 // One classification, used twice: `classify` decides what a leaf is; bind() turns the answer into key words on every launch, specsOf()
 // turns it into sema's terms when the key is new.
 #include "api/Specialize.h"
+#include "lang/Descriptor.h"
 #include <cstring>
+#include <numeric>
 
 namespace tegula::api {
 
@@ -234,10 +236,33 @@ uint32_t leavesOf(const ParamSpec &spec) {
   return n;
 }
 
+/// What divides all extents and strides (not the last) of a descriptor: a signature has one number for them.
+static int64_t divisibilityOf(const ParamSpec &descriptor) {
+  const auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items, &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
+  int64_t d = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    d = std::gcd(d, shape[i].divisibility);
+    if (i + 1 < strides.size()) d = std::gcd(d, strides[i].divisibility);
+  }
+  return d;
+}
+
+/// A constant as signatures have it: data types by their short names.
+static std::string constantText(const lang::Value &v) {
+  if (v.isDtype()) return lang::code(v.asDtype());
+  if (!v.isTuple()) return lang::repr(v);
+  std::string text;
+  for (const lang::Value &item : v.items()) text += (text.empty() ? "" : ", ") + constantText(item);
+  return "(" + text + (v.items().size() == 1 ? ",)" : ")");
+}
+
 static std::string specText(const ParamSpec &s, bool exact) {
-  if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : lang::repr(s.value);
+  if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : constantText(s.value);
   if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "");
-  if (!exact && s.isDescriptor()) return sema::descriptorText(s);
+  if (!exact && s.isDescriptor()) {
+    int64_t d = divisibilityOf(s);
+    return sema::descriptorText(s) + (d > 1 ? ":" + std::to_string(d) : "");
+  }
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";

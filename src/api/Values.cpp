@@ -226,7 +226,7 @@ static std::optional<std::string> parseQuoted(std::string_view s) {
       continue;
     }
     if (++i + 1 >= s.size()) return std::nullopt;
-    out += s[i] == 'n' ? '\n' : s[i] == 't' ? '\t' : s[i];
+    out += s[i] == 'n' ? '\n' : s[i] == 't' ? '\t' : s[i] == 'r' ? '\r' : s[i];
   }
   return out;
 }

@@ -103,8 +103,8 @@ std::string descriptorText(const ParamSpec &p) {
   for (const ParamSpec &extent : part(lang::DescField::BlockShape).items)
     extents += (extents.empty() ? "" : ", ") + lang::repr(extent.value);
   bool nan = lang::str(part(lang::DescField::Padding).value) == "nan";
-  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ", nan" : "") +
-         (part(lang::DescField::RoundTf32).value.asBool() ? ", tf32" : "");
+  return "tensordesc<" + lang::code(part(lang::DescField::Base).dtype.pointee()) + "[" + extents + "]>" + (nan ? ":nan" : "") +
+         (part(lang::DescField::RoundTf32).value.asBool() ? ":tf32" : "");
 }
 
 Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::span<const ParamSpec> params,

@@ -25,7 +25,7 @@ struct ParamSpec {
   static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
 };
 
-/// Of a descriptor: "tensordesc<fp16[128, 64]>", and behind it ", nan" for that padding, ", tf32" for that rounding.
+/// Of a descriptor, as signatures have it: "tensordesc<fp16[128, 64]>", and behind it ":nan" for that padding, ":tf32" for that rounding.
 std::string descriptorText(const ParamSpec &p);
 
 struct Options {

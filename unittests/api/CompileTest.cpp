@@ -107,8 +107,31 @@ TEST(Compile, SignatureMistakes) {
   EXPECT_EQ(text("x:tensordesc<i32[8]>:nan"), "signature: `x`: padding with NaN needs floats");
   EXPECT_EQ(text("x:tensordesc<f32[8]>:what"), "signature: `x`: `what` is neither `nan`, `tf32` nor a divisibility");
   EXPECT_EQ(text("x:tensordesc<i32[8]>:tf32"), "signature: `x`: rounding to tf32 needs float32");
+  EXPECT_EQ(text("BLOCK:tensordesc<f32[8]>"), "signature: `BLOCK` is a constexpr parameter, which cannot take a tensor descriptor");
+  EXPECT_EQ(text("x:(i32, i32"), "signature: `x`: a tuple is written (item, item)");
+  EXPECT_EQ(text("x:(i32, what)"), "signature: `x`: `what` is neither a data type nor a constant");
+  EXPECT_EQ(text(("x:" + std::string(100, '(') + std::string(100, ')')).c_str()), "signature: `x`: tuples are nested more than 64 deep");
   EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
   EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "), std::string::npos);
+}
+
+// What a kernel says of its arguments compiles the same kernel.
+TEST(Compile, SignaturesReadBack) {
+  Context c = context();
+  Function f = module(c, "@triton.jit\ndef k(d, e, t, n, s: tl.constexpr, T: tl.constexpr, *rest):\n    pass\n").kernel("k").value();
+  const char *texts[] = {"d:tensordesc<fp32[4, 16]>:nan:tf32:16, e:tensordesc<fp16[32]>, t:(*fp32:16, i32), n:i64:16, s:'a', T:fp8e5, rest:()",
+                         "d:tensordesc<bf16[32]>:nan, e:tensordesc<fp32[16]>:tf32, t:(1, (2.5, None), ()), n:True, s:'it\\\"s, \\'x\\':(\\n\\r', T:*kfp16, rest:(i32,)",
+                         "d:*kfp16, e:inf, t:(i32), n:1, s:(1, (fp32, 'x')), T:-1e+300, rest:(*i8, u1)"};
+  for (const char *text : texts) {
+    Result<Kernel> k = f.compile(text);
+    ASSERT_TRUE(k) << text << ": " << k.status().message();
+    std::string said = k->info().signature;
+    Result<Kernel> again = f.compile(said);
+    ASSERT_TRUE(again) << said << ": " << again.status().message();
+    EXPECT_EQ(again->info().signature, said);
+    EXPECT_STREQ(again->info().hash, k->info().hash) << said;
+  }
+  EXPECT_STREQ(f.compile(texts[0])->info().signature, texts[0]);
 }
 
 TEST(Compile, EveryStageHasText) {

@@ -47,8 +47,10 @@ static void signature(const std::string &text) {
   }
   // What a kernel says of itself is a signature again, and of the same kernel.
   std::string said = api::signatureText(f.params(), specs), key = api::specKey(specs);
-  (void)said;
   check(!key.empty(), "no key");
+  std::vector<sema::ParamSpec> again;
+  check(api::parseSignature(f, said, nullptr, 0, again), "cannot be read back: " + said + ": " + tegula_last_error());
+  check(api::specKey(again) == key, "reads back as another signature: " + said + " as " + api::signatureText(f.params(), again));
 }
 
 static void value(const std::string &text) {
