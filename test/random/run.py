@@ -110,8 +110,14 @@ def launch(kernel, p, args, device):
 # In a process of its own ---------------------------------------------------------------------------------------------
 
 
+def lost(results):
+    """Whether a device of {device: result} answers nothing any more: an error on a GPU takes the context of the whole process with it."""
+    return any(isinstance(r, Failure) and r.kind == "error" and available(d) for d, r in results.items())
+
+
 def serve(pipe, log, target):
-    """Child: answers ("seed", seed, devices) and ("program", program, memory, device, times) until the pipe closes."""
+    """Child: answers ("seed", seed, devices) and ("program", program, memory, device, times) until the pipe closes. What comes
+    is ("at", device), ("done", answer) or, from a process that has lost a device, ("last", answer)."""
     quiet = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
@@ -136,10 +142,11 @@ def serve(pipe, log, target):
             for d in devices:
                 pipe.send(("at", d))
                 out[d] = check(p, memory, d)
-            pipe.send(("done", out))
+            pipe.send(("last" if lost(out) else "done", out))
         else:
             p, memory, device, times = rest
-            pipe.send(("done", check(p, memory, device, times)))
+            answer = check(p, memory, device, times)
+            pipe.send(("last" if lost({device: answer}) else "done", answer))
 
 
 def available(device):
@@ -164,7 +171,7 @@ def cpu_seconds(pid):
 
 
 class Worker:
-    """A child that checks programs; started again after it died, hung, or served `life` requests. It hangs if an answer
+    """A child that checks programs; started again after it died, hung, lost a device, or served `life` requests. It hangs if an answer
     takes `timeout` seconds of its processor time (on a busy machine that is long), or ten times as long by the clock.
     target: the instruction set of cpu (TEGULA_CPU_TARGET)."""
 
@@ -201,7 +208,9 @@ class Worker:
                     self.stop()
                     return Failure("hang", f"no answer for {self.timeout} s"), device
                 what, value = self.pipe.recv()
-                if what == "done":
+                if what == "last":
+                    self.stop()
+                if what in ("done", "last"):
                     return value, None
                 device = value
         except (EOFError, OSError):

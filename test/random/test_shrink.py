@@ -241,8 +241,30 @@ def test_another_result_is_a_failure():
         assert w.program(p, {"o": np.arange(4, dtype=np.int32)}, "cpu") is None
         r = w.program(p, {"o": np.array([0, 1, 2, 4], np.int32)}, "cpu")
         assert r.kind == "wrong" and r.text == "o[3]: got 3, expected 4 (1 of 4 differ)"
+        process = w.process
         r = w.program(program([P.Effect(make("abs", ZERO)),
                                P.Store(at(RANGE), name("missing", LINE))]), {"o": np.zeros(4, np.int32)}, "cpu")
         assert r.kind == "error" and "missing" in r.text
+        assert w.process is process and process.is_alive()
+    finally:
+        w.stop()
+
+
+def test_a_process_that_lost_its_gpu_is_replaced(monkeypatch):
+    # A driver whose every launch ends with CUDA_ERROR_ILLEGAL_ADDRESS, in the processes that are started here.
+    monkeypatch.setenv("TEGULA_LIBCUDA", str(Path(__file__).resolve().parents[2] / "build/lib/libfakecuda.so"))
+    monkeypatch.setenv("FAKECUDA", "waitResult=700")
+    p, memory = check.retype(program([P.Store(at(RANGE), RANGE)])), {"o": np.arange(4, dtype=np.int32)}
+    w = Worker(timeout=60)
+    try:
+        r = w.program(p, memory, "cuda")
+        assert r.kind == "error" and "CUDA_ERROR_ILLEGAL_ADDRESS" in r.text, r
+        assert w.process is None
+        assert w.program(p, memory, "cpu") is None
+        process = w.process
+        # Of several devices the others still give their results.
+        results = w.seed(0, ["cuda", "cpu"])
+        assert results["cuda"].kind == "error" and results["cpu"] is None
+        assert w.process is None and not process.is_alive()
     finally:
         w.stop()
