@@ -34,7 +34,8 @@ class Suite(NamedTuple):
 
 
 def run(cmd, timeout=1500, **kw):
-    env = dict(os.environ, PYTHONPATH=str(BUILD / "python"), PYTHONDONTWRITEBYTECODE="1", **kw.pop("env", {}))
+    # Every suite verifies the modules of every compilation; TEGULA_VERIFY=0 in the environment tells what that costs.
+    env = {"TEGULA_VERIFY": "1", **os.environ, "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1", **kw.pop("env", {})}
     try:
         p = subprocess.run([str(c) for c in cmd], cwd=ROOT, env=env, timeout=timeout, text=True, errors="replace",
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **kw)
@@ -48,16 +49,16 @@ def tail(text, n=60):
     return "\n".join(text.splitlines()[-n:])
 
 
-def gtests(folder, filters={}):
-    """The test binaries of a build; `filters` holds the --gtest_filter of those that do not run whole."""
+def gtests(folder, filters={}, names="*-tests", env={}):
+    """Test binaries of a build; `filters` holds the --gtest_filter of those that do not run whole."""
     passed = failed = 0
-    binaries = sorted((folder / "bin").glob("*-tests"))
+    binaries = sorted((folder / "bin").glob(names))
     if not binaries:
-        return 0, 1, f"no test binaries in {folder.name}/bin"
+        return 0, 1, f"no {names} in {folder.name}/bin"
     log = []
     for b in binaries:
         code, out = run([b, "--gtest_brief=1", f"--gtest_filter={filters.get(b.name, '*')}"], timeout=900,
-                        env={"UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=1"})
+                        env={"UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=1", **env})
         p = sum(int(m) for m in re.findall(r"\[  PASSED  \] (\d+) test", out))
         f = sum(int(m) for m in re.findall(r"(\d+) FAILED TEST", out))
         for reason in re.findall(r"^.*Skipped.*$|^SKIP.*$", out, re.M):
@@ -76,9 +77,7 @@ def unit():
 
 def unit_avx2():
     """The tests of generated code that count on this machine, with AVX-512 hidden; those with a parameter run for every target anyway."""
-    code, out = run([BUILD / "bin/targets-tests", "--gtest_brief=1", "--gtest_filter=-Gpu*:Targets/*"], env={"TEGULA_CPU_TARGET": "cpu:avx2"})
-    passed, failed = (sum(int(m) for m in re.findall(p, out)) for p in (r"\[  PASSED  \] (\d+) test", r"(\d+) FAILED TEST"))
-    return passed, failed or int(code != 0), tail(out) if code else ""
+    return gtests(BUILD, {"targets-tests": "-Gpu*:Targets/*"}, "targets-tests", {"TEGULA_CPU_TARGET": "cpu:avx2"})
 
 
 def sanitized(preset, *targets, filters={}):

@@ -134,6 +134,7 @@ static cpu::CpuOptions cpuOptions(const CompileOptions &c) {
   o.checked = c.checked;
   o.fpFusion = c.fpFusion;
   o.optLevel = c.optLevel;
+  o.verify = c.verify;
   return o;
 }
 
@@ -168,6 +169,7 @@ static nvidia::NvOptions nvOptions(const CompileOptions &c) {
   o.debugInfo = c.debugInfo;
   o.checked = c.checked;
   o.optLevel = c.optLevel;
+  o.verify = c.verify;
   return o;
 }
 

@@ -95,13 +95,16 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   // A GPU has no place for calls between blocks of threads: everything is inlined there.
   if (!r.target.cpu())
     for (ir::Function *f : inst.module->functions) f->noinline_ = false;
+  const ir::StageVerifier verifier(r.options.verify, diag);
+  if (!verifier.check(*inst.module, "instantiation")) return nullptr;
 #if TEGULA_HAS_NVIDIA
   const nvidia::DescriptorContext context{r.target.nv(), static_cast<unsigned>(r.options.numWarps), static_cast<unsigned>(r.options.numCtas)};
-  runPipeline(*inst.module, context.target ? nvidia::keepDescriptor : nullptr, &context);
+  if (!runPipeline(*inst.module, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier)) return nullptr;
 #else
-  runPipeline(*inst.module);
+  if (!runPipeline(*inst.module, nullptr, nullptr, verifier)) return nullptr;
 #endif
   finishTile(*inst.module, r.target);
+  if (!verifier.check(*inst.module, "widen-dots")) return nullptr;
   times.passes = now() - middle;
   return std::move(inst.module);
 }

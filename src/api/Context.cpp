@@ -85,6 +85,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->threads = static_cast<unsigned>(std::min<int64_t>(threads, runtime::ThreadPool::maxThreads));
   c->debug = o.debug >= 0 ? o.debug : truthy(environment("TEGULA_DEBUG"));
   c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
+  c->verify = truthy(environment("TEGULA_VERIFY"));
   *out = c;
   return TEGULA_OK;
 }
@@ -155,6 +156,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.debug = debug;
   c.debugInfo = debug;
   c.checked = checked;
+  c.verify = verify;
   out.threads = threads;
   out.hangNs = hangNs;
   if (!options) return true;

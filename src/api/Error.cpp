@@ -1,6 +1,7 @@
 // Thread-local storage of the last error and diagnostics, and the functions of tegula.h that read it.
 #include "api/Error.h"
 #include "tegula/tegula.h"
+#include <algorithm>
 
 namespace tegula::api {
 
@@ -61,6 +62,9 @@ void clearDiagnostics() {
   r.json = "[]";
 }
 
+/// A mistake of the compiler, not of the source. The texts of such kinds say it in their first words.
+static bool isInternal(const Diagnostic &d) { return std::string_view(d.kind->format).starts_with("internal error: "); }
+
 TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   Report &r = current();
   r.diagnostics.clear();
@@ -77,7 +81,8 @@ TegulaStatus report(const DiagEngine &diag, TegulaStatus otherwise) {
   std::string text;
   for (const StoredDiagnostic &d : r.diagnostics) text += d.rendered;
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return fail(TEGULA_COMPILE_ERROR, std::move(text));
+  bool internal = std::any_of(diag.all().begin(), diag.all().end(), isInternal);
+  return fail(internal ? TEGULA_INTERNAL_ERROR : TEGULA_COMPILE_ERROR, std::move(text));
 }
 
 TegulaStatus fault(const runtime::KernelInfo &info, const TegulaCpuFault &f, std::string text) {

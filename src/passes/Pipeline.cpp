@@ -23,15 +23,16 @@ constexpr PassEntry passes[] = {
 
 void runPipeline(ir::Module &m) { runPipeline(m, nullptr); }
 
-void runPipeline(ir::Module &m, KeepDescriptor keep, const void *target) {
-  inlineCalls(m);
-  simplify(m);
-  if (expandDescriptors(m, keep, target))
-    simplify(m);
-  affineCarried(m);
-  simplify(m);
-  hoistInvariants(m);
-  simplify(m);
+bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const ir::StageVerifier &verifier) {
+  auto run = [&](const char *pass) {
+    findPass(pass)->run(m);
+    return verifier.check(m, pass);
+  };
+  if (!run("inline-calls") || !run("simplify"))
+    return false;
+  if (expandDescriptors(m, keep, target) && !(verifier.check(m, "expand-descriptors") && run("simplify")))
+    return false;
+  return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("simplify");
 }
 
 std::span<const PassEntry> allPasses() { return passes; }

@@ -9,6 +9,7 @@
 //   simplify         merges what came together outside the loops
 // Every pass is close to linear in the number of operations and none depends on the extents of tiles.
 #pragma once
+#include "ir/StageVerifier.h"
 #include "passes/ExpandDescriptors.h"
 #include <span>
 #include <string_view>
@@ -16,8 +17,9 @@
 namespace tegula {
 
 void runPipeline(ir::Module &m);
-/// The same for a target that has instructions for some accesses through descriptors.
-void runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr);
+/// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what a pass made of the
+/// module: no further pass has seen it.
+bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr, const ir::StageVerifier &verifier = {});
 
 /// The passes by name ("inline-calls", "simplify", ...), for tegula-opt and tests.
 struct PassEntry {

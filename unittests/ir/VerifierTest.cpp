@@ -1,7 +1,7 @@
 // Rules that no text can break: the reader keeps owners and numbers in order, and it knows neither layouts nor shared tiles.
 // The others are in test/ir/verifier.ir.
+#include "ir/StageVerifier.h"
 #include "ir/Text.h"
-#include "ir/Verifier.h"
 #include <functional>
 #include <gtest/gtest.h>
 
@@ -89,4 +89,19 @@ TEST(Verifier, SaysWhere) {
   m->kernel()->argInfo.clear();
   EXPECT_FALSE(verify(*m, &why, &where));
   EXPECT_EQ(where.text(), "@k");
+}
+
+TEST(Verifier, BetweenStagesItNamesTheStage) {
+  std::unique_ptr<Module> m = parsed();
+  DiagEngine diag;
+  EXPECT_TRUE(StageVerifier(true, diag).check(*m, "simplify"));
+  EXPECT_FALSE(diag.hasErrors());
+  body(*m).ops[1]->operands.pop_back();
+  EXPECT_TRUE(StageVerifier().check(*m, "simplify")) << "it was not asked to look";
+  EXPECT_EQ(StageVerifier(false, diag).check(*m, "simplify"), !verifiesAlways);
+  DiagEngine asked;
+  EXPECT_FALSE(StageVerifier(true, asked).check(*m, "simplify"));
+  std::string text = renderAll(asked);
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "t:8:3: error: internal error: the IR is malformed after simplify: @k: needs 2 operands: `%s = add %r : tensor<4xi32>` [malformedIr]");
 }

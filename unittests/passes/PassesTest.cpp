@@ -1,7 +1,7 @@
 // What golden tests cannot show: inlining chains, time on large modules, that passes keep modules valid.
 #include "ir/Builder.h"
 #include "ir/Text.h"
-#include "ir/Verifier.h"
+#include "ir/StageVerifier.h"
 #include "passes/Inline.h"
 #include "passes/Pipeline.h"
 #include "passes/Simplify.h"
@@ -89,6 +89,18 @@ TEST(Simplify, IsLinear) {
   std::printf("simplify: 10000 ops %.2f ms, 40000 ops %.2f ms; pipeline on 20000: %.2f ms\n", small, large,
               milliseconds(runPipeline, 20000));
   EXPECT_LT(large, small * 12 + 20);
+}
+
+TEST(Pipeline, TheVerifierEndsIt) {
+  DiagEngine diag;
+  auto m = largeModule(10);
+  EXPECT_TRUE(runPipeline(*m, nullptr, nullptr, {true, diag})) << renderAll(diag);
+  m->kernel()->block()->args[0]->index = 7;
+  std::string before = print(*m);
+  EXPECT_FALSE(runPipeline(*m, nullptr, nullptr, {true, diag}));
+  EXPECT_EQ(renderAll(diag), "error: internal error: the IR is malformed after inline-calls: @" + m->kernel()->name +
+                                 ": a block argument has the wrong owner or number [malformedIr]\n");
+  EXPECT_EQ(print(*m), before);
 }
 
 } // namespace

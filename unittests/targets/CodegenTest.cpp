@@ -1,6 +1,7 @@
 // Targets by name, and what objects may contain: known relocations, no foreign symbols, 512-bit vectors where asked
 // for.
 #include "JitLibrary.h"
+#include "targets/common/Pipeline.h"
 #include "targets/cpu/Dot.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include <set>
@@ -32,6 +33,21 @@ TEST(Codegen, UnknownTripleIsADiagnostic) {
   DiagEngine diag;
   EXPECT_EQ(createTargetMachine(t, {}, diag), nullptr);
   EXPECT_EQ(renderAll(diag), "error: this build cannot generate code for `sparc-unknown-linux-gnu` [noCodegenForTarget]\n");
+}
+
+TEST(Codegen, MalformedModulesAreNamedWithTheirStage) {
+  llvm::LLVMContext context;
+  llvm::Module m("m", context);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false), llvm::Function::ExternalLinkage, "f", m);
+  auto *block = llvm::BasicBlock::Create(context, "entry", f);
+  DiagEngine diag;
+  EXPECT_FALSE(targets::verifyModule(m, "before optimization", {}, diag));
+  EXPECT_EQ(renderAll(diag).find("error: internal error: the LLVM IR is malformed before optimization: Basic Block in function 'f' does not have terminator!"), 0u)
+      << renderAll(diag);
+  llvm::ReturnInst::Create(context, block);
+  DiagEngine none;
+  EXPECT_TRUE(targets::verifyModule(m, "before optimization", {}, none));
+  EXPECT_FALSE(none.hasErrors());
 }
 
 /// One function per element-wise operation, cast and elementary function, and some dots.

@@ -24,6 +24,7 @@ struct SimKernel {
 
   SimKernel(const Module &m, unsigned warps, const char *target = "sim") {
     nvidia::NvOptions options;
+    options.verify = true;
     options.numWarps = warps;
     DiagEngine diag;
     if (auto k = nvidia::compile(m, *nvidia::parseTarget(target), options, diag)) {
@@ -351,6 +352,7 @@ TEST(GpuKernels, BytesAreDoneByWords) {
     EXPECT_EQ(got, want);
 
     nvidia::NvOptions options;
+    options.verify = true;
     options.numWarps = 1;
     DiagEngine diag;
     auto gpu = nvidia::compile(*module(256), *nvidia::parseTarget("sm_90a"), options, diag);

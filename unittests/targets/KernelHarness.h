@@ -35,7 +35,8 @@ struct Kernel {
   }
 
 private:
-  void build(const ir::Module &m, const std::optional<CpuTarget> &target, const CpuOptions &options, DiagEngine &diag) {
+  void build(const ir::Module &m, const std::optional<CpuTarget> &target, CpuOptions options, DiagEngine &diag) {
+    options.verify = true;
     if (target)
       if (auto k = compile(m, *target, options, diag)) {
         compiled = std::move(*k);

@@ -66,6 +66,7 @@ std::string stage(const std::string &text, const CpuTarget &target, Stage s, boo
   DiagEngine diag;
   auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
   CpuOptions options;
+  options.verify = true;
   options.checked = checked;
   auto out = module ? emitStage(*module, target, options, s, diag) : std::nullopt;
   for (const Diagnostic &d : diag.all())

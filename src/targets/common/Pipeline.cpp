@@ -1,5 +1,6 @@
 // See Pipeline.h.
 #include "targets/common/Pipeline.h"
+#include "targets/Diagnostics.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
@@ -20,6 +21,8 @@
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Triple.h"
@@ -172,6 +175,15 @@ void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassMan
   mpm.run(m, mam);
 }
 
+bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, DiagEngine &diag) {
+  std::string why;
+  llvm::raw_string_ostream os(why);
+  if (!llvm::verifyModule(m, &os))
+    return true;
+  diag.report(diag::malformedLlvm, kernel, when, why);
+  return false;
+}
+
 /// Whether a debugger is told of variables: the DWARF of DebugEmitter::Kind::Full.
 static bool describesVariables(const llvm::Module &m) {
   return std::any_of(m.debug_compile_units_begin(), m.debug_compile_units_end(),
@@ -201,7 +213,7 @@ static bool addPassesInSourceOrder(llvm::LLVMTargetMachine &tm, llvm::legacy::Pa
 
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
   llvm::legacy::PassManager pm;
-  // The IR verifier stays off: it runs in debug builds of the emitter, and it costs as much as a pass.
+  // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.
   bool fails = describesVariables(m) ? addPassesInSourceOrder(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os)
                                      : tm.addPassesToEmitFile(pm, os, nullptr, type, /*DisableVerify=*/true);
   if (fails)

@@ -1,6 +1,7 @@
 // What the targets share of LLVM's machinery: making a target machine, running a pipeline of function passes with the
 // analyses they need, and emitting a file.
 #pragma once
+#include "support/Diag.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/Target/TargetMachine.h"
@@ -27,6 +28,9 @@ llvm::FunctionPassManager cleanupPasses(unsigned optLevel);
 /// those that SROA, EarlyCSE, InstSimplify, SimplifyCFG, LICM and the like ask for; a pass that needs another one gets
 /// it in registerAnalyses() (Pipeline.cpp).
 void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassManager passes);
+
+/// LLVM's verifier. False if `m`, made of the kernel at `kernel`, breaks a rule `when` ("before optimization"): diag::malformedLlvm has been reported.
+bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, DiagEngine &diag);
 
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
 std::vector<char> emitObjectBytes(llvm::Module &m, llvm::TargetMachine &tm);

@@ -1,12 +1,13 @@
 // compile() and emitStage(): the arrows in order.
 #include "targets/cpu/Codegen.h"
+#include "ir/StageVerifier.h"
 #include "targets/common/Frame.h"
+#include "targets/common/Pipeline.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
 #include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tegula::cpu {
@@ -22,7 +23,7 @@ struct Compilation {
   CompileTimes times;
 };
 
-// Plans and emits all functions, callees first.
+// Plans and emits all functions, callees first; optimizes.
 bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOptions &options, Stage upTo,
                 DiagEngine &diag, Compilation &c) {
   const ir::Function *kernel = module.kernel();
@@ -30,6 +31,8 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
     diag.report(diag::noKernel, Loc{});
     return false;
   }
+  if (!ir::StageVerifier(options.verify, diag).check(module, "the target-neutral passes"))
+    return false;
   for (const ir::Function *f : module.functions)
     if (!targets::checkExtents(*f->block(), diag))
       return false;
@@ -68,15 +71,13 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
     debug->finish();
   if (upTo == Stage::Plan)
     return true;
-#ifndef NDEBUG
-  std::string error;
-  llvm::raw_string_ostream os(error);
-  if (llvm::verifyModule(*c.llvm, &os)) {
-    diag.report(diag::internalIr, kernel->loc, error);
+  lap = {};
+  const bool verifies = options.verify || ir::verifiesAlways;
+  if (verifies && !targets::verifyModule(*c.llvm, "before optimization", kernel->loc, diag))
     return false;
-  }
-#endif
-  return true;
+  optimize(*c.llvm, *c.machine, options);
+  lap.into(c.times.optimizeNs);
+  return !verifies || targets::verifyModule(*c.llvm, "after optimization", kernel->loc, diag);
 }
 
 } // namespace
@@ -111,8 +112,6 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
   targets::Lap lap;
-  optimize(*c.llvm, *c.machine, options);
-  lap.into(c.times.optimizeNs);
   meterFrames(c);
   std::vector<char> object = emitObject(*c.llvm, *c.machine);
   CpuKernel kernel{std::move(object), std::move(c.meta), {}};
@@ -128,7 +127,6 @@ std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &
     return std::nullopt;
   if (stage == Stage::Plan)
     return std::move(c.planText);
-  optimize(*c.llvm, *c.machine, options);
   if (stage == Stage::Llvm) {
     std::string text;
     llvm::raw_string_ostream os(text);

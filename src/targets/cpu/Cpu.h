@@ -39,6 +39,7 @@ struct CpuOptions {
   bool fpFusion = true;     // a*b+c may become fma (within one kernel expression)
   bool fastMath = false;    // reserved: never changes results of IEEE operations
   unsigned optLevel = 2;    // 0..3
+  bool verify = false;      // the module, and LLVM's before and after its optimizer; builds with assertions always do
 };
 
 using targets::ArgSlot;

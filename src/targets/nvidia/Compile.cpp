@@ -1,8 +1,10 @@
 // compile() and emitStage(): the arrows in order. Names of targets.
 #include "abi/GpuAbi.h"
 #include "abi/SimAbi.h"
+#include "ir/StageVerifier.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/Frame.h"
+#include "targets/common/Pipeline.h"
 #include "targets/nvidia/AssignLayouts.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/CopyLoads.h"
@@ -16,7 +18,6 @@
 #include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/UnderMask.h"
 #include "passes/RemoveDead.h"
-#include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tegula::nvidia {
@@ -42,6 +43,29 @@ struct Compilation {
   CompileTimes times;
 };
 
+/// What the passes over GPU IR take.
+struct PassInput {
+  ir::Module &module;
+  const NvTarget &target;
+  const NvOptions &options;
+  DiagEngine *remarks;
+};
+struct PassRow {
+  const char *name;
+  void (*run)(const PassInput &in);
+};
+constexpr PassRow gpuPasses[] = {
+    {"drop-selects-under-mask", [](const PassInput &in) { dropSelectsUnderMask(in.module); }},
+    {"rotate-dots", [](const PassInput &in) { rotateDots(in.module, in.options); }},
+    {"specialize-warps", [](const PassInput &in) { specializeWarps(in.module, in.target, in.options, in.remarks); }},
+    {"pipeline-loops", [](const PassInput &in) { pipelineLoops(in.module, in.target, in.options, in.remarks); }},
+    // What could not be copied asynchronously.
+    {"prefetch-loads", [](const PassInput &in) { prefetchLoads(in.module, in.options); }},
+    {"copy-loads", [](const PassInput &in) { copyLoadsToTiles(in.module); }},
+    {"remove-dead", [](const PassInput &in) { removeDead(in.module); }},
+    {"sink-widening", [](const PassInput &in) { sinkWidening(in.module); }},
+};
+
 bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions options, Stage upTo, DiagEngine &diag,
                Compilation &c) {
   const ir::Function *kernel = module.kernel();
@@ -49,25 +73,28 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
     diag.report(diag::noKernel, Loc{});
     return false;
   }
-  if (!targets::checkExtents(*kernel->block(), diag))
+  const ir::StageVerifier verifier(options.verify, diag);
+  if (!verifier.check(module, "the target-neutral passes") || !targets::checkExtents(*kernel->block(), diag))
     return false;
   targets::Lap lap;
   std::unique_ptr<ir::Module> part;
   if (options.numCtas > 1)
     if (part = partitionCluster(module, options.numCtas, &diag); !part)
       options.numCtas = 1;
+  const char *stage = part ? "partition-cluster" : "split-tiles";
   if (!part)
     part = splitTiles(module, options.numWarps);
+  if (part && !verifier.check(*part, stage))
+    return false;
   c.gpu = assignLayouts(part ? *part : module, target, options, &diag);
   lap.into(c.times.layoutNs);
-  dropSelectsUnderMask(*c.gpu);
-  rotateDots(*c.gpu, options);
-  specializeWarps(*c.gpu, target, options, &diag);
-  pipelineLoops(*c.gpu, target, options, &diag);
-  prefetchLoads(*c.gpu, options); // what could not be copied asynchronously
-  copyLoadsToTiles(*c.gpu);
-  removeDead(*c.gpu);
-  sinkWidening(*c.gpu);
+  if (!verifier.check(*c.gpu, "assign-layouts"))
+    return false;
+  for (const PassRow &pass : gpuPasses) {
+    pass.run({*c.gpu, target, options, &diag});
+    if (!verifier.check(*c.gpu, pass.name))
+      return false;
+  }
   lap.into(c.times.passesNs);
   if (upTo == Stage::Gpu)
     return true;
@@ -79,21 +106,16 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   c.llvm->setDataLayout(c.machine->createDataLayout());
   if (!lower(*c.gpu, target, options, *c.llvm, c.meta, diag))
     return false;
-#ifndef NDEBUG
-  std::string error;
-  llvm::raw_string_ostream os(error);
-  if (llvm::verifyModule(*c.llvm, &os)) {
-    diag.report(diag::internalIr, kernel->loc, error);
+  const bool verifies = options.verify || ir::verifiesAlways;
+  if (verifies && !targets::verifyModule(*c.llvm, "before optimization", kernel->loc, diag))
     return false;
-  }
-#endif
   lap.into(c.times.lowerNs);
   // Nothing can run it: what it needs, and for what, is the answer.
   if (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit())
     return true;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
-  return true;
+  return !verifies || targets::verifyModule(*c.llvm, "after optimization", kernel->loc, diag);
 }
 
 } // namespace
