@@ -168,3 +168,172 @@ def test_scalars_of_a_carried_tile(dev, t):
         out = np.zeros(4, t)
         dev(k_in_loop, (1,), x, out)
         assert out[0] == (i + 1) + 10 + (i + 1) - 10
+
+
+# Stores over what was loaded, where a place of the tile needs what other places hold, on some of its ways only ------------------------
+
+
+@tegula.jit
+def rows(x, stride, N: tl.constexpr):
+    return x + tl.arange(0, N)[:, None] * stride + tl.arange(0, N)[None, :]
+
+
+@tegula.jit
+def k_sum_with_turned(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, tl.trans(v) + v)
+
+
+@tegula.jit
+def k_turned_on_one_arm(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    odd = (tl.arange(0, N)[:, None] + tl.arange(0, N)[None, :]) & 1
+    tl.store(p, tl.where(odd == 1, v, tl.trans(v) + 1))
+
+
+@tegula.jit
+def k_under_turned_mask(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, v + 1, mask=tl.trans(v) > 40)
+
+
+@tegula.jit
+def k_with_turned_around(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, v - tl.flip(v, 0))
+
+
+@tegula.jit
+def k_masked_and_turned(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p, mask=tl.arange(0, N)[None, :] < N - 3, other=7)
+    tl.store(p, v + tl.trans(v), mask=tl.arange(0, N)[:, None] < N - 1)
+
+
+@tegula.jit
+def k_other_of_a_load(x, stride, N: tl.constexpr):
+    """What a masked load of other elements falls back to is turned."""
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    w = tl.load(p + N * stride, mask=v > 40, other=tl.trans(v))
+    tl.store(p, v + w)
+
+
+@tegula.jit
+def k_index_of_a_load(x, stride, N: tl.constexpr):
+    """A gather behind the tile, by the tile and by the turned tile."""
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    i = v.to(tl.int32) & 3
+    tl.store(p, v + tl.load(x + N * stride + i) + tl.load(x + N * stride + tl.trans(i)))
+
+
+@tegula.jit
+def k_with_gathered(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, v + tl.gather(v, tl.zeros([N, N], tl.int32) + (N - 1 - tl.arange(0, N)[None, :]), 1))
+
+
+@tegula.jit
+def k_with_scanned(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, v + tl.cumsum(tl.trans(v), 0))
+
+
+@tegula.jit
+def k_with_reduced(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.store(p, v - tl.max(v, 0)[None, :] + tl.min(v, 1)[None, :])
+
+
+@tegula.jit
+def k_halves_exchanged(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v, w = tl.load(p), tl.load(p + N * stride)
+    tl.store(p, tl.trans(w) + v)
+    tl.store(p + N * stride, v)
+
+
+@tegula.jit
+def k_rounds(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    for _ in range(3):
+        v = tl.load(p)
+        tl.store(p, v + tl.trans(v) * 2)
+
+
+@tegula.jit
+def k_added_atomically(x, stride, N: tl.constexpr):
+    p = rows(x, stride, N)
+    v = tl.load(p)
+    tl.atomic_add(p, tl.trans(v))
+
+
+def turned_over(v, below, n):
+    """(what each kernel leaves where the tile v lies, and where the one below it lies), by name."""
+    odd = (np.arange(n)[:, None] + np.arange(n)[None, :]) & 1
+    inside = np.arange(n) < n - 3
+    m = np.where(inside[None, :], v, v.dtype.type(7))
+    i = v.astype(np.int32) & 3
+    r = v
+    for _ in range(3):
+        r = r + r.T * 2
+    return {
+        "k_sum_with_turned": (v + v.T, below),
+        "k_turned_on_one_arm": (np.where(odd, v, v.T + 1), below),
+        "k_under_turned_mask": (np.where(v.T > 40, v + 1, v), below),
+        "k_with_turned_around": (v - v[::-1], below),
+        "k_masked_and_turned": (np.where(np.arange(n)[:, None] < n - 1, m + m.T, v), below),
+        "k_other_of_a_load": (v + np.where(v > 40, below, v.T), below),
+        "k_index_of_a_load": (v + below[0][i] + below[0][i.T], below),
+        "k_with_gathered": (v + v[:, ::-1], below),
+        "k_with_scanned": (v + np.cumsum(v.T, 0, dtype=v.dtype), below),
+        "k_with_reduced": (v - v.max(0)[None, :] + v.min(1)[None, :], below),
+        "k_halves_exchanged": (below.T + v, v),
+        "k_rounds": (r, below),
+        "k_added_atomically": (v + v.T, below),
+    }
+
+
+IN_PLACE = [k_sum_with_turned, k_turned_on_one_arm, k_under_turned_mask, k_with_turned_around, k_masked_and_turned, k_other_of_a_load,
+            k_index_of_a_load, k_with_gathered, k_with_scanned, k_with_reduced, k_halves_exchanged, k_rounds, k_added_atomically]
+
+
+@pytest.mark.parametrize("k", IN_PLACE, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("t", ["int32", "float32", "int64"])
+@pytest.mark.parametrize("n", [4, 32])
+def test_in_place(dev, k, t, n):
+    stride = n + 5
+    x = np.random.default_rng(n).integers(0, 100, (2 * n, stride)).astype(t)
+    expected = x.copy()
+    top, bottom = turned_over(x[:n, :n], x[n:, :n], n)[k.__name__]
+    expected[:n, :n], expected[n:, :n] = top, bottom
+    dev(k, (1,), x, stride, N=n)
+    assert_same(x, expected)
+
+
+@tegula.jit
+def k_four_dimensions(x, s0, s1, s2):
+    """Strides that are known at run time only."""
+    i, j = tl.arange(0, 2)[:, None, None, None] * s0, tl.arange(0, 4)[None, :, None, None] * s1
+    k, l = tl.arange(0, 2)[None, None, :, None] * s2, tl.arange(0, 4)[None, None, None, :]
+    p = x + ((i + j + k + l) ^ 3)
+    for _ in range(2):
+        v = tl.load(p)
+        tl.store(p, tl.permute(v, [2, 1, 0, 3]) + v)
+
+
+def test_in_place_of_four_dimensions(dev):
+    x = np.arange(64, dtype=np.float32)
+    dev(k_four_dimensions, (1,), x, 32, 8, 4)
+    v = np.arange(64, dtype=np.float32)[np.arange(64) ^ 3].reshape(2, 4, 2, 4)
+    for _ in range(2):
+        v = v + v.transpose(2, 1, 0, 3)
+    assert_same(x, v.reshape(64)[np.arange(64) ^ 3])

@@ -130,6 +130,77 @@ TEST(KernelOps, WholeLoadBeforeWholeStore) {
     EXPECT_EQ(x[static_cast<size_t>(i) + 1], i);
 }
 
+struct InPlaceCase {
+  const char *name, *body; // of %v, the tile that lies where %y is stored, under %m if it says so
+  bool needsScratch;       // some place needs what another place's store writes
+  Row (*expect)(const Row &);
+};
+
+static Row turned(const Row &x) { // as a 4 x 16 tile, transposed
+  Row y;
+  for (size_t j = 0; j < 16; ++j)
+    for (size_t i = 0; i < 4; ++i)
+      y.push_back(x[i * 16 + j]);
+  return y;
+}
+
+#define TEGULA_TURN(from, to) \
+  "%" to "s = reshape %" from " : tensor<4x16xi32>\n%" to "t = permute %" to "s {perm = [1, 0]} : tensor<16x4xi32>\n" \
+  "%" to " = reshape %" to "t : tensor<64xi32>\n"
+
+static const InPlaceCase inPlaceCases[] = {
+    {"elementwise", "%y = add %v, %v\n", false, [](const Row &x) { Row y(x); for (int32_t &i : y) i *= 2; return y; }},
+    {"elementwise, under its own mask", "%z = const {value = 0} : tensor<64xi32>\n%m = cmpi %v, %z {pred = sgt}\n%y = sub %z, %v\n", false,
+     [](const Row &x) { Row y(x); for (int32_t &i : y) i = i > 0 ? -i : i; return y; }},
+    {"where the tile itself says, in other memory",
+     "%c = const {value = 63} : tensor<64xi32>\n%i = and %v, %c\n%op = splat %o : tensor<64xptr<i32>>\n%q = addptr %op, %i\n%y = load %q : tensor<64xi32>\n", false,
+     [](const Row &x) { Row y; for (int32_t i : x) y.push_back((i & 63) * 3); return y; }},
+    {"turned", TEGULA_TURN("v", "y"), true, turned},
+    {"itself and turned", TEGULA_TURN("v", "u") "%y = add %v, %u\n", true,
+     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64; ++i) y[i] += x[i]; return y; }},
+    {"turned and itself", TEGULA_TURN("v", "u") "%y = sub %u, %v\n", true,
+     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64; ++i) y[i] -= x[i]; return y; }},
+    {"one arm of a selection turned",
+     TEGULA_TURN("v", "u") "%h = const {value = 20} : tensor<64xi32>\n%c = cmpi %r, %h {pred = slt}\n%y = select %c, %v, %u : tensor<64xi32>\n", true,
+     [](const Row &x) { Row y = turned(x); std::copy(x.begin(), x.begin() + 20, y.begin()); return y; }},
+    {"selected by what is turned",
+     TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%c = cmpi %u, %z {pred = slt}\n%y = select %c, %v, %r : tensor<64xi32>\n", true,
+     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64; ++i) y[i] = y[i] < 0 ? x[i] : static_cast<int32_t>(i); return y; }},
+    {"under a mask of what is turned",
+     TEGULA_TURN("v", "u") "%z = const {value = 0} : tensor<64xi32>\n%m = cmpi %u, %z {pred = slt}\n%y = add %v, %r\n", true,
+     [](const Row &x) { Row t = turned(x), y(x); for (size_t i = 0; i < 64; ++i) y[i] += t[i] < 0 ? static_cast<int32_t>(i) : 0; return y; }},
+    {"where the turned tile says, in other memory",
+     TEGULA_TURN("v", "u") "%c = const {value = 63} : tensor<64xi32>\n%i = and %u, %c\n%op = splat %o : tensor<64xptr<i32>>\n%q = addptr %op, %i\n"
+     "%l = load %q : tensor<64xi32>\n%y = add %l, %v\n", true,
+     [](const Row &x) { Row y = turned(x); for (size_t i = 0; i < 64; ++i) y[i] = (y[i] & 63) * 3 + x[i]; return y; }},
+    {"the first of each pair, twice",
+     "%s = reshape %v : tensor<32x2xi32>\n%a, %b = split %s : tensor<32xi32>, tensor<32xi32>\n%j = join %a, %a : tensor<32x2xi32>\n"
+     "%w = reshape %j : tensor<64xi32>\n%y = add %w, %v\n", true,
+     [](const Row &x) { Row y(x); for (size_t i = 0; i < 64; ++i) y[i] += x[i & ~size_t(1)]; return y; }},
+};
+
+// What a place of a tile is stored over may be needed at other places, on some of the ways to the store only.
+TEST(KernelOps, InPlace) {
+  for (const std::string &target : {tegula::cpu::test::machineName(), std::string("cpu:x86-64")})
+    for (const InPlaceCase &c : inPlaceCases) {
+      SCOPED_TRACE(std::string(c.name) + " on " + target);
+      bool masked = std::string(c.body).find("%m = ") != std::string::npos;
+      Kernel k("kernel @k(%x: ptr<i32>, %o: ptr<i32>) {\n%r = range {start = 0} : tensor<64xi32>\n%xp = splat %x : tensor<64xptr<i32>>\n"
+               "%xa = addptr %xp, %r\n%v = load %xa : tensor<64xi32>\n" + std::string(c.body) +
+               (masked ? "store %xa, %y, %m\n}\n" : "store %xa, %y\n}\n"), target);
+      ASSERT_TRUE(k.entry) << k.error;
+      EXPECT_EQ(k.compiled.meta.scratchBytes > 64, c.needsScratch);
+      Row x(64), o(64);
+      for (size_t i = 0; i < 64; ++i) {
+        x[i] = static_cast<int32_t>(i * i * 37 % 101) - 30;
+        o[i] = static_cast<int32_t>(3 * i);
+      }
+      Row expected = c.expect(x);
+      ASSERT_EQ(k.run({x, o}), 0);
+      EXPECT_EQ(x, expected);
+    }
+}
+
 TEST(KernelOps, AtomicsAccumulateUnderCollisions) {
   Kernel k(rowKernel("%three = const {value = 3} : tensor<64xi32>\n%i = and %r, %three\n%p = addptr %xp, %i\n%one = const {value = 1} : tensor<64xi32>\n"
                      "%m = cmpi %r, %three {pred = ne}\n%y = atomic_rmw %p, %one, %m {rmw = \"add\"} : tensor<64xi32>"));

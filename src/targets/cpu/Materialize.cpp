@@ -127,15 +127,39 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
   return arg < 0 || uses_.isWritten(arg);
 }
 
-/// True if `from` reaches the stored value of `store` through elementwise ops alone, so that element i is read before
-/// element i is written and by nobody else.
-static bool reachesElementwise(const Value *from, const Value *to, unsigned depth) {
-  if (from == to)
-    return true;
-  if (!to->def || depth > 12 || !to->def->has(ir::traits::Elementwise))
-    return false;
-  return std::any_of(to->def->operands.begin(), to->def->operands.end(),
-                     [&](const Value *o) { return reachesElementwise(from, o, depth + 1); });
+// A nest computes its places one after the other, and at each of them reads before the store writes. So a load that the store's own nest
+// evaluates sees memory as it was before the store if no element that a place asks for has been written at an earlier place. That holds if
+//   1. the store writes through the very value that the load reads through: place i writes the address of element i, and
+//   2. place i asks for element i alone, on every way from the load to an operand of the store, its value or its mask (`v + permute(v)`
+//      asks for two elements).
+// For then element i is read at place i only; were its address written at an earlier place, the kernel would store to it twice in one
+// store, which has no defined result. The store must be the only root of the load: no way leads through a buffered value then.
+bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) const {
+  llvm::SmallPtrSet<const Value *, 16> seen;
+  llvm::SmallVector<const Value *, 16> todo; // values asked for at the store's own place
+  auto push = [&](const Value *v) {
+    if (v->def && !buffered_.contains(v) && v != load && seen.insert(v).second)
+      todo.push_back(v);
+  };
+  auto pushOperands = [&](const Op &op) { llvm::for_each(op.operands, push); };
+  pushOperands(store);
+  llvm::SmallVector<const Value *, 16> moved; // asked for at other places
+  while (!todo.empty()) {
+    const Op &op = *todo.pop_back_val()->def;
+    if (op.has(ir::traits::Elementwise) || op.kind == OpKind::Load)
+      pushOperands(op);
+    else
+      moved.append(op.operands.begin(), op.operands.end());
+  }
+  seen.clear();
+  while (!moved.empty()) {
+    const Value *v = moved.pop_back_val();
+    if (v == load)
+      return false;
+    if (v->def && !buffered_.contains(v) && seen.insert(v).second)
+      moved.append(v->def->operands.begin(), v->def->operands.end());
+  }
+  return true;
 }
 
 bool Materialization::clobbered(const Op &load, const Value *v) const {
@@ -147,7 +171,7 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
     if (!uses_.effects(&w).mayWrite(arg))
       continue;
     bool sameElements = p == last && w.kind == OpKind::Store && w.operands[0] == load.operands[0] &&
-                        roots_.lookup(v).size() == 1 && reachesElementwise(v, w.operands[1], 0);
+                        roots_.lookup(v).size() == 1 && readsOwnPlaceOnly(w, v);
     if (!sameElements)
       return true;
   }

@@ -21,6 +21,7 @@ private:
   bool decide(const ir::Op &op, const ir::Value *v);
   bool loadMustBeBuffered(const ir::Op &op, const ir::Value *v);
   bool clobbered(const ir::Op &load, const ir::Value *v) const;
+  bool readsOwnPlaceOnly(const ir::Op &store, const ir::Value *load) const;
   bool canShareNest(const Ops &roots) const;
   void collect(const ir::Value *v);
 
