@@ -101,9 +101,15 @@ def compare(op, x, y):
     return np.asarray(f(x, y))
 
 
+def quiet(x):
+    """x with one quiet NaN for all NaNs. The language tells no NaN from another, but fmax of C, which numpy calls for some
+    elements of an array, gives a NaN for a signaling one."""
+    return x if x.dtype.kind in "biu" else np.where(x != x, x.dtype.type(np.nan), x)
+
+
 def extremum(a, b, smaller):
     """minNum, maxNum of IEEE with -0 < +0."""
-    r = np.asarray((np.fmin if smaller else np.fmax)(a, b))
+    r = np.asarray((np.fmin if smaller else np.fmax)(quiet(a), quiet(b)))
     if a.dtype.kind not in "iu":
         zero = (a == 0) & (b == 0)
         sign = (np.signbit(a) | np.signbit(b)) if smaller else (np.signbit(a) & np.signbit(b))

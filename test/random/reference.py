@@ -6,7 +6,7 @@ Pointer(argument, element indices). Combine functions of reductions are evaluate
 elements at once: an `if` on an array executes both sides, each under its mask."""
 import numpy as np
 import program as P
-from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, shift)
+from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, quiet, shift)
 from memory import Memory, Pointer
 from program import NAME, NUMPY
 
@@ -513,7 +513,7 @@ def _(r, e, a):
 @means("amax", "amin")
 def _(r, e, a):
     f = np.fmax if e.op == "amax" else np.fmin
-    out = np.asarray(f.reduce(a[0], axis=e.attrs["axis"], keepdims=e.attrs["keep"]))
+    out = np.asarray(f.reduce(quiet(a[0]), axis=e.attrs["axis"], keepdims=e.attrs["keep"]))
     if out.dtype.kind == "f" and (out == 0).any() and (np.signbit(a[0]) & (a[0] == 0)).any():
         raise Undefined("either zero may win")
     return out

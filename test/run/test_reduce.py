@@ -162,6 +162,23 @@ def test_extremum_types(dev, t, fn, ref, shp, axis):
     assert_same(apply(dev, fn, [x], np.shape(e), r.np, (axis, False)), np.asarray(e).astype(r.np))
 
 
+SIGNALING = {"float16": 0x7c01, "bfloat16": 0x7f81, "float32": 0x7f800001, "float64": 0x7ff0000000000001}
+
+
+@pytest.mark.parametrize("t", SIGNALING)
+@pytest.mark.parametrize("fn, top", [(f_max, 30.0), (f_min, -33.0)], ids=["max", "min"])
+@pytest.mark.parametrize("sign", [0, 1])
+def test_signaling_nans_are_ignored(dev, t, fn, top, sign):
+    """At any place: maxNum of C and of IEEE 754-2008 gives a NaN for one that signals."""
+    t = d(t)
+    bits = np.dtype(f"u{t.bits // 8}")
+    x = np.arange(-33, 31).astype(t.np)
+    for at in range(0, 32, 3):
+        x.view(bits)[1 + at] = SIGNALING[t.name] | sign << t.bits - 1
+    r = extremum_type(t)
+    assert_same(apply(dev, fn, [x], (), r.np, (0, False)), np.asarray(top, r.np))
+
+
 @pytest.mark.parametrize(
     "t", ["float32", "float16", "bfloat16", "float64", "int8", "int32", "uint8", "int64", "uint32", "int1"])
 @pytest.mark.parametrize("name", ["max", "min"])
