@@ -112,6 +112,28 @@ def test_masked_lanes_touch_nothing(dev):
 
 
 @tegula.jit
+def two_edges(x, out, R: tl.constexpr, C: tl.constexpr, STEP: tl.constexpr, OTHER: tl.constexpr):
+    i = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    for k in tl.static_range(0, C + 1, STEP):
+        v = tl.load(x + i, mask=(tl.arange(0, R)[:, None] < R - 1) & (tl.arange(0, C)[None, :] < k), other=OTHER)
+        tl.store(out + k // STEP * (R * C) + i, v.to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("t, to, other", [("int32", "int16", 0), ("int32", "float16", 3), ("float32", "int8", 0), ("float32", "float32", 0),
+                                          ("int64", "int16", 0), ("float64", "float16", 3), ("float64", "float64", 0), ("int8", "int8", 0)])
+@pytest.mark.parametrize("r, c, step", [(4, 2, 1), (2, 32, 8), (2, 64, 21)])
+def test_edges_that_are_known(dev, t, to, other, r, c, step):
+    """Bounds that are numbers: parts of a row's mask are constants."""
+    x = (np.arange(r * c) % 100 + 1).astype(t).reshape(r, c)
+    out = np.zeros((c // step + 1, r, c), to)
+    dev(two_edges, (1,), x, out, r, c, step, other)
+    e = np.full(out.shape, other, to)
+    for k in range(0, c + 1, step):
+        e[k // step, :-1, :k] = x[:-1, :k]
+    assert_same(out, e)
+
+
+@tegula.jit
 def strided(x, out, stride, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(out + i, tl.load(x + i * stride))

@@ -6,7 +6,9 @@
 //                            interleaved operands, lanes that repeat)
 //   else                     gather / scatter
 #include "targets/cpu/Emitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include <bit>
+#include <numeric>
 
 namespace tegula::cpu {
 using V = llvm::Value *;
@@ -142,6 +144,49 @@ V FunctionEmitter::pieceStart(const LaneAddress &a, llvm::ArrayRef<unsigned> acr
   return at;
 }
 
+static llvm::Intrinsic::ID maskload(llvm::Type *element, bool is256) {
+  using namespace llvm::Intrinsic;
+  if (element->isFloatTy())
+    return is256 ? x86_avx_maskload_ps_256 : x86_avx_maskload_ps;
+  if (element->isDoubleTy())
+    return is256 ? x86_avx_maskload_pd_256 : x86_avx_maskload_pd;
+  if (element->isIntegerTy(32))
+    return is256 ? x86_avx2_maskload_d_256 : x86_avx2_maskload_d;
+  return is256 ? x86_avx2_maskload_q_256 : x86_avx2_maskload_q;
+}
+
+// Without mask registers a mask is a vector of which the instruction looks at sign bits. LLVM 19 (combineMaskedLoadConstantMask) takes
+// lanes of a constant mask for on if they are not zero as a whole, and has such constants where it splits a mask: of `row < m & column < 2`
+// all parts but the first became loads without a mask. So AVX2's loads are asked for by name, a register each.
+V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other) {
+  llvm::Type *element = type->getElementType();
+  if (!state_.target.avx2 || state_.target.avx512 || bytes < 4)
+    return b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, other);
+  if (element->isPointerTy())
+    element = b_.getInt64Ty();
+  unsigned lanes = type->getNumElements(), native = std::clamp(lanes, 16 / bytes, 32 / bytes);
+  V none = llvm::Constant::getNullValue(mask->getType());
+  std::vector<V> parts;
+  for (unsigned from = 0; from < lanes; from += native) {
+    llvm::SmallVector<int, 8> pick(native);
+    for (unsigned i = 0; i < native; ++i)
+      pick[i] = static_cast<int>(std::min(from + i, lanes)); // past the end: of `none`
+    V on = b_.CreateSExt(b_.CreateShuffleVector(mask, none, pick), llvm::FixedVectorType::get(b_.getIntNTy(bytes * 8), native));
+    parts.push_back(b_.CreateIntrinsic(maskload(element, native * bytes == 32), {}, {b_.CreateConstGEP1_64(b_.getInt8Ty(), at, from * bytes), on}));
+  }
+  V x = concatenate(b_, std::move(parts));
+  if (native > lanes) {
+    llvm::SmallVector<int, 4> first(lanes);
+    std::iota(first.begin(), first.end(), 0);
+    x = b_.CreateShuffleVector(x, first);
+  }
+  if (type->getElementType()->isPointerTy())
+    x = b_.CreateIntToPtr(x, type);
+  // What is off is zero already.
+  auto *zero = llvm::dyn_cast<llvm::Constant>(other);
+  return zero && zero->isNullValue() ? x : b_.CreateSelect(mask, x, other);
+}
+
 V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
                              const ir::Op *site) {
   unsigned bytes = bytesOf(t), lanes = nest_->lanes();
@@ -193,8 +238,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
       pieceMask = b_.CreateShuffleVector(m, pick);
       pieceOther = o ? b_.CreateShuffleVector(o, pick) : nullptr;
     }
-    parts.push_back(b_.CreateMaskedLoad(pieceType, at, align, pieceMask,
-                                        pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
+    parts.push_back(maskedLoad(pieceType, bytes, at, pieceMask, pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
   }
   if (wide && !plain)
     return fromMemory(transposeLanes(std::move(parts), p.run, p.across), t);

@@ -187,6 +187,7 @@ private:
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site,
                   bool streams = false);
+  V maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
   bool manyVectors(unsigned lanes, unsigned bytes) const;

@@ -73,15 +73,17 @@ CpuTarget nativeTarget() {
   t.fma = t.f16c = true;
 #else
   t.triple = x86Triple;
-  t.fma = has("fma");
-  t.f16c = has("f16c");
-  t.avx2 = has("avx2") && t.fma && t.f16c;
+  t.avx2 = has("avx2") && has("fma") && has("f16c");
+  t.fma = t.f16c = t.avx2;
   t.avx512 = t.avx2 && has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl") && has("avx512cd");
   t.avx512Bf16 = t.avx512 && has("avx512bf16");
   t.avx512Vnni = t.avx512 && has("avx512vnni");
   t.vectorBits = t.avx512 ? 512 : t.avx2 ? 256 : 128;
   // Same reason as in the table: tunings of some CPUs would halve our vectors.
   t.features += t.features.empty() ? "-prefer-256-bit" : ",-prefer-256-bit";
+  // Without AVX2 the machine counts as baseline: masked loads need it (FunctionEmitter::maskedLoad), and the rest of AVX is not tested.
+  if (!t.avx2)
+    t.features += ",-avx";
 #endif
   return t;
 }
