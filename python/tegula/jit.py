@@ -175,7 +175,10 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
 
     @property
     def src(self):
-        return self._source["text"]
+        """The text from the `def` on."""
+        text = self._source["text"]
+        start = re.search(r"^(async )?def\s", text, re.MULTILINE)
+        return text[start.start():] if start else text
 
     def _unsafe_update_src(self, text):
         """Another text for the function, with the same parameters. What was compiled from the old one is not used any more."""
@@ -209,7 +212,7 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
     @property
     def raw_src(self):
         """Lines of the text, decorators included."""
-        return self.src.splitlines(keepends=True)
+        return self._source["text"].splitlines(keepends=True)
 
     def parse(self):
         """The `def` as Python's syntax tree."""
@@ -341,7 +344,10 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
 
     def warmup(self, *args, grid=None, **kwargs):
         """Compiles for these arguments without launching and returns the kernel. Dtypes stand for tensors of them."""
-        return self.warmup_launcher()(*map(MockTensor.wrap_dtype, args), **{k: MockTensor.wrap_dtype(v) for k, v in kwargs.items()})
+        args, kwargs = tuple(map(MockTensor.wrap_dtype, args)), {k: MockTensor.wrap_dtype(v) for k, v in kwargs.items()}
+        if "device" not in kwargs and any(isinstance(x, MockTensor) for x in (*args, *kwargs.values())):
+            kwargs["device"] = _active_device()  # stand-ins are nowhere
+        return self.warmup_launcher()(*args, **kwargs)
 
     def run(self, *args, grid, warmup=False, **kwargs):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
@@ -354,6 +360,13 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+def _active_device():
+    """Name of the device that the active driver speaks for; None if it is no driver of ours."""
+    from .runtime.driver import driver
+    backend = driver.active.get_current_target().backend
+    return f"cuda:{driver.active.get_current_device()}" if backend == "cuda" else backend if backend in ("cpu", "sim") else None
 
 
 class ConstexprFunction(JITFunction):

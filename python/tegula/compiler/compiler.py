@@ -92,6 +92,16 @@ def _launch_options(options):
     return {k: options[k] for k in known if options.get(k) is not None}
 
 
+def _device_with(name):
+    """{"device": a GPU that runs code for the target of this name, the current one if it does}; {} if there is none."""
+    found = [device for device, target in _core.devices() if target == name and device.startswith("cuda:")]
+    if not found:
+        return {}
+    from ..backends.driver import CudaDriver
+    current = f"cuda:{CudaDriver().get_current_device()}"
+    return {"device": current if current in found else found[0]}
+
+
 def compile(src, target=None, options=None, _env_vars=None):
     """The kernel of an ASTSource for a GPUTarget (default: the device that launches run on). No device is needed; kernels for this machine can be launched."""
     if not isinstance(src, ASTSource):
@@ -103,7 +113,8 @@ def compile(src, target=None, options=None, _env_vars=None):
         target = driver.active.get_current_target()
     given = vars(options) if hasattr(options, "__dict__") else dict(options or {})
     signature, constants = src.description()
-    kernel = src.fn.compile_signature(signature, constants, name_of(target), _launch_options(given))
+    name = name_of(target)
+    kernel = src.fn.compile_signature(signature, constants, name, {**_launch_options(given), **_device_with(name)})
     kernel._source, kernel._options = src, given
     return kernel
 

@@ -25,6 +25,5 @@ def get_jit_fn_file_line(fn):
     base = fn
     while not isinstance(base, JITCallable):
         base = base.fn
-    lines = base.src.splitlines()
-    at = next((i for i, text in enumerate(lines) if text.lstrip().startswith("def ")), 0)
+    at = next((i for i, text in enumerate(base.raw_src) if text.startswith("def ")), 0)
     return base.file_name, base.starting_line_number + at
