@@ -26,6 +26,7 @@ struct FunctionObject {
   TegulaLaunchOptions options; // defaults of the decorator
   std::vector<TegulaFunction *> *retired; // earlier handles: launches under way may still use them
   bool intercepted; // its launches go by `interceptor`
+  size_t positional; // parameters that may be given by position, *args not counted
 };
 
 struct LauncherObject {
@@ -78,10 +79,10 @@ const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 // Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`.
 bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **bound, PyObject *&rest,
           TegulaLaunchOptions &options) {
-  size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->paramCount;
+  size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->positional;
   const char *fname = tegula_function_name(f->handle);
   if (nargs > positional && f->variadic < 0) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zu arguments, %zu are given", fname, f->paramCount, nargs);
+    PyErr_Format(PyExc_TypeError, "%s() takes %zu %sarguments, %zu are given", fname, positional, positional < f->paramCount ? "positional " : "", nargs);
     return false;
   }
   for (size_t i = 0; i < f->paramCount; ++i) bound[i] = i < nargs && i < positional ? args[i] : nullptr;
@@ -259,6 +260,15 @@ PyObject *directLauncher(PyObject *self, PyObject *grid) {
   return makeLauncher(reinterpret_cast<FunctionObject *>(self), warmup ? nullptr : grid, warmup, true);
 }
 
+// set_positional(n): the parameters behind the first n are given by name only.
+PyObject *setPositional(PyObject *self, PyObject *count) {
+  size_t n = PyLong_AsSize_t(count);
+  if (PyErr_Occurred()) return nullptr;
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  f->positional = n < f->paramCount ? n : f->paramCount;
+  Py_RETURN_NONE;
+}
+
 PyObject *setIntercepted(PyObject *self, PyObject *on) {
   reinterpret_cast<FunctionObject *>(self)->intercepted = on == Py_True;
   Py_RETURN_NONE;
@@ -337,6 +347,7 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
   f->names = PyTuple_New(f->paramCount);
   f->defaults = PyTuple_New(f->paramCount);
   f->variadic = -1;
+  f->positional = f->paramCount;
   if (!f->paramFlags || !f->paramNames || !f->names || !f->defaults) return -1;
   for (size_t i = 0; i < f->paramCount; ++i) {
     TegulaParam p = {};
@@ -560,6 +571,7 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
                          {"direct", directLauncher, METH_O, nullptr},
+                         {"set_positional", setPositional, METH_O, nullptr},
                          {"set_intercepted", setIntercepted, METH_O, nullptr},
                          {"compile_signature", compileSignature, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -168,7 +168,7 @@ PyObject *setKernelClass(PyObject *, PyObject *cls) {
 
 struct OptionRow {
   const char *name;
-  enum { Int, Flag, Number, Device, Stream, Libraries, Ignored } kind;
+  enum { Int, Flag, Number, Device, Stream, Libraries, Ignored, Refused } kind;
   size_t offset;
 };
 #define INT_OPTION(name, field) {name, OptionRow::Int, offsetof(TegulaLaunchOptions, field)}
@@ -198,6 +198,22 @@ const OptionRow optionTable[] = {
     {"warp_size", OptionRow::Ignored, 0},
     {"enable_fast_math", OptionRow::Ignored, 0},
     {"vec_lib", OptionRow::Ignored, 0},
+    {"ukernels", OptionRow::Ignored, 0},
+    {"clc", OptionRow::Ignored, 0},
+    {"sched4reg", OptionRow::Ignored, 0},
+    {"min_shared_mem", OptionRow::Ignored, 0},
+    {"ptx_version", OptionRow::Ignored, 0},
+    {"ptx_options", OptionRow::Ignored, 0},
+    {"backend_name", OptionRow::Ignored, 0},
+    {"instrumentation_mode", OptionRow::Ignored, 0},
+    {"supported_fp8_dtypes", OptionRow::Ignored, 0},
+    {"deprecated_fp8_dot_operand_dtypes", OptionRow::Ignored, 0},
+    {"allowed_dot_input_precisions", OptionRow::Ignored, 0},
+    {"max_num_imprecise_acc_default", OptionRow::Ignored, 0},
+    // What would make another kernel, and cannot: better no launch than one that is not meant.
+    {"ir_override", OptionRow::Refused, 0},
+    {"default_dot_input_precision", OptionRow::Refused, 0},
+    {"arch", OptionRow::Refused, 0},
 };
 
 // A stream: its address, or a stream object of PyTorch (cuda_stream), CuPy (ptr) or cuda.core (__cuda_stream__).
@@ -273,6 +289,8 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     const OptionRow &row = *found;
     char *field = reinterpret_cast<char *>(&options) + row.offset;
     if (row.kind == OptionRow::Ignored || value == Py_None) return 1;
+    if (row.kind == OptionRow::Refused)
+      return PyErr_Format(PyExc_NotImplementedError, "option %s=%R has no equivalent here; launches take it only as None", row.name, value), -1;
     if (row.kind == OptionRow::Device) return deviceIndex(value, options.device) ? 1 : -1;
     if (row.kind == OptionRow::Libraries) return onlyLibdevice(value) ? 1 : -1;
     if (row.kind == OptionRow::Stream) return streamOf(value, options.stream) ? 1 : -1;

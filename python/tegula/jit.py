@@ -150,6 +150,7 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
                             do_not_specialize=by_name(do_not_specialize),
                             do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), prepare=self._prepare)
         super().__init__(**self._source)
+        self.set_positional(sum(p.kind != p.KEYWORD_ONLY for p in self.signature.parameters.values()))
         self._uses = None  # once bound: list of Use
         self.fn = fn
         self.noinline, self.debug, self.version = noinline, debug, version
@@ -310,6 +311,10 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
         """Gives the compiler the values of captured names and of defaults. Under the lock."""
         if self._uses is not None:
             return
+        for p in self.params:
+            if p.is_constexpr and (p.do_not_specialize or p.do_not_specialize_on_alignment):
+                listed = "do_not_specialize" if p.do_not_specialize else "do_not_specialize_on_alignment"
+                raise errors.CompilationError(f"{p.name} marked as constexpr and listed in {listed}")
         self._uses = []
         _bound.append(self)
         try:

@@ -72,6 +72,35 @@ def test_binding_errors(args, kw, error, text):
         add_kernel[(1,)](*args, **kw)
 
 
+def test_keyword_only_parameters():
+    @tegula.jit
+    def store(x, n, *, B: tl.constexpr):
+        tl.store(x, n + B)
+    x = np.zeros(1, np.float32)
+    store[(1,)](x, 2, B=4)
+    assert x[0] == 6
+    with pytest.raises(TypeError, match="takes 2 positional arguments, 3 are given"):
+        store[(1,)](x, 2, 4)
+
+
+@pytest.mark.parametrize("where", ["do_not_specialize", "do_not_specialize_on_alignment"])
+def test_constants_are_always_specialized(where):
+    @tegula.jit(**{where: ["B"]})
+    def store(x, B: tl.constexpr):
+        tl.store(x, B)
+    with pytest.raises(tegula.CompilationError, match=f"B marked as constexpr and listed in {where}$"):
+        store[(1,)](np.zeros(1, np.float32), 4)
+
+
+def test_options_of_other_compilers():
+    x, y, out = arrays()
+    add_kernel[(4,)](x, y, out, 100, ptx_options="-O3", clc=False, ir_override=None, backend_name="cuda", max_num_imprecise_acc_default=0)
+    assert np.array_equal(out, x + y)
+    for name, value in (("ir_override", "kernel.ttgir"), ("default_dot_input_precision", "ieee"), ("arch", "sm80")):
+        with pytest.raises(NotImplementedError, match=f"option {name}='{value}'"):
+            add_kernel[(4,)](x, y, out, 100, **{name: value})
+
+
 @pytest.mark.parametrize("value, code", [(5, "i32"), (2**31, "i64"), (-2**31 - 1, "i64"), (2**63, "u64"), (1.5, "fp32"),
                                          (True, "i1")])
 def test_type_of_scalars(value, code):

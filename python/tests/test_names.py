@@ -73,8 +73,7 @@ MISSING = set("""
     triton.aggregate triton.profiler.DEFAULT_PROFILE_NAME triton.profiler.activate triton.profiler.cpu_timed_scope triton.profiler.deactivate
     triton.profiler.enter_scope triton.profiler.enter_state triton.profiler.exit_scope triton.profiler.exit_state triton.profiler.finalize
     triton.profiler.profile triton.profiler.scope triton.profiler.start triton.profiler.state triton.runtime.interpreter
-    triton.runtime.interpreter.InterpretedFunction triton.tools.mxfp triton.tools.mxfp.MXFP4Tensor triton.tools.mxfp.MXScaleTensor
-    triton.tools.mxfp.fp8e8m0_to_float32 triton.tools.ragged_tma triton.tools.ragged_tma.atomic_add_ragged
+    triton.runtime.interpreter.InterpretedFunction triton.tools.ragged_tma triton.tools.ragged_tma.atomic_add_ragged
     triton.tools.ragged_tma.create_ragged_descriptor triton.tools.ragged_tma.load_ragged triton.tools.ragged_tma.store_ragged
 """.split())
 

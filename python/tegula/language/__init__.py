@@ -27,7 +27,7 @@ class _Function:
         self.__name__ = name
         self.__module__ = "triton.language"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, _semantic=None, **kwargs):  # libraries look for that name in the signature
         raise RuntimeError(f"tl.{self.__name__} can only be called in a kernel (a function decorated with @jit)")
 
     def __repr__(self):
