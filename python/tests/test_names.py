@@ -37,7 +37,7 @@ NAMES = {
         get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi""",
     "triton.knobs": """build redis cache compilation autotuning runtime language nvidia amd proton refresh_knobs propagate_env HookChain CompileTimes base_knobs env_str
         env_bool env_int env_opt_str env_opt_bool env_class""",
-    "triton.tools": "tensor_descriptor mxfp ragged_tma",
+    "triton.tools": "tensor_descriptor",
     "triton.tools.tensor_descriptor": "TensorDescriptor",
     "triton.tools.mxfp": "MXFP4Tensor MXScaleTensor fp8e8m0_to_float32",
     "triton.tools.ragged_tma": "create_ragged_descriptor load_ragged store_ragged atomic_add_ragged",
