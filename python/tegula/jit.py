@@ -348,8 +348,12 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
             _core.bindings_changed()
 
     def warmup(self, *args, grid=None, **kwargs):
-        """Compiles for these arguments without launching and returns the kernel. Dtypes stand for tensors of them."""
-        args, kwargs = tuple(map(MockTensor.wrap_dtype, args)), {k: MockTensor.wrap_dtype(v) for k, v in kwargs.items()}
+        """Compiles for these arguments without launching and returns the kernel. Dtypes stand for tensors of them, except where a parameter
+        takes compile-time values, which they are too."""
+        constants = {p.name for p in self.params if p.is_constexpr}
+        wrap = lambda name, x: x if name in constants else MockTensor.wrap_dtype(x)
+        args = tuple(map(wrap, self.param_names, args)) + tuple(map(MockTensor.wrap_dtype, args[len(self.param_names):]))
+        kwargs = {name: wrap(name, x) for name, x in kwargs.items()}
         if "device" not in kwargs and any(isinstance(x, MockTensor) for x in (*args, *kwargs.values())):
             kwargs["device"] = _active_device()  # stand-ins are nowhere
         return self.warmup_launcher()(*args, **kwargs)

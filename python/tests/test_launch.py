@@ -311,6 +311,16 @@ def test_warmup_does_not_launch():
     assert k is add_kernel[(2,)](x, y, out, 100)
 
 
+@tegula.jit
+def cast_to(x, out, T: tl.constexpr):
+    tl.store(out, tl.load(x).to(T))
+
+
+def test_dtypes_are_tensors_in_warmups_except_for_constexprs():
+    for arguments, named in (((tl.float32, tl.int32, tl.int16), {}), ((tl.float32, tl.int32), {"T": tl.int16}), ((), {"x": tl.float32, "out": tl.int32, "T": tl.int16})):
+        assert cast_to.warmup(*arguments, **named, grid=(1,), device="cpu").metadata.signature == "x:*fp32:16, out:*i32:16, T:i16"
+
+
 def test_specialization():
     x, y, out = arrays(64)
     launch = lambda n: add_kernel[(1,)](x, y, out, n)
