@@ -536,3 +536,22 @@ def test_values_whose_operands_have_other_positions(dev):
     out = np.zeros(2, np.int32)
     dev(dropped_counts, (1,), out, 5)
     assert_same(out, np.array([5, 6], np.int32))
+
+
+@tegula.jit
+def turned_pointers(x, out, N: tl.constexpr, M: tl.constexpr, W: tl.constexpr):
+    """Addresses that a loop needs, dear enough to be kept, read in another order than they lie in."""
+    p = x + (tl.arange(0, N)[:, None] * 3 + tl.arange(0, M)[None, :]) % W
+    i = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.zeros([M, N], tl.int32)
+    for k in range(3):
+        v += tl.trans(tl.load(p)) * k
+    tl.store(out + i, v)
+
+
+@pytest.mark.parametrize("n, m", [(2, 4), (4, 2), (4, 4), (8, 16), (32, 32), (64, 8)])
+@pytest.mark.parametrize("w", [2, 5])
+def test_pointers_in_another_order(dev, n, m, w):
+    x, out = np.arange(1, 6, dtype=np.int32), np.zeros((m, n), np.int32)
+    dev(turned_pointers, (1,), x, out, n, m, w)
+    assert_same(out, x[(np.arange(n)[:, None] * 3 + np.arange(m)[None, :]) % w].T * 3)

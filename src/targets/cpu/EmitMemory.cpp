@@ -121,7 +121,7 @@ V FunctionEmitter::gatherOneByOne(V pointers, llvm::FixedVectorType *type, V mas
   b_.SetInsertPoint(each);
   llvm::PHINode *i = b_.CreatePHI(b_.getInt64Ty(), 2);
   i->addIncoming(b_.getInt64(0), before);
-  llvm::Align align(type->getScalarSizeInBits() / 8);
+  llvm::Align align(elementBits(type) / 8);
   V from = b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), slots[0], i));
   V x = b_.CreateAlignedLoad(type->getElementType(), from, align);
   b_.CreateAlignedStore(x, b_.CreateGEP(type->getElementType(), slots[1], i), align);

@@ -107,8 +107,7 @@ void Chunk::sortVectors() {
 
 // `parts[r]` holds the lanes whose bits `inPart` are the element's number and whose bits `ofPart` are r. Gives all lanes in order.
 V FunctionEmitter::transposeLanes(std::vector<V> parts, Labels inPart, Labels ofPart) {
-  unsigned elementBits = parts[0]->getType()->getScalarSizeInBits();
-  unsigned native = log2Exact(state_.target.vectorBits / elementBits);
+  unsigned native = log2Exact(state_.target.vectorBits / elementBits(parts[0]->getType()));
   Chunk c{b_, std::move(parts), std::move(inPart), std::move(ofPart)};
   auto wanted = [&](unsigned label) { return label < native; };
   while (c.lane.size() < native && !c.vector.empty()) {
@@ -206,14 +205,14 @@ Bits FunctionEmitter::sourceOrder(const ir::Value *v, const Bits &at, bool root,
     for (size_t i = 0; i < at.size(); ++i)
       if (at[i] >= 0)
         stride[static_cast<size_t>(at[i])] = b.stride[i];
-    bytes = ir::byteWidth(b.element.elem);
+    bytes = b.element.isPtr ? 8 : ir::byteWidth(b.element.elem);
     return contiguous(stride, 1);
   }
   if (!v->def)
     return {};
   const Op &op = *v->def;
   if (op.kind == OpKind::Load) {
-    bytes = ir::byteWidth(v->type.elem);
+    bytes = v->type.isPtr ? 8 : ir::byteWidth(v->type.elem);
     return orderOfLoad(op, at);
   }
   bool shape = op.has(ir::traits::Shape) && op.kind != OpKind::Join && op.kind != OpKind::Cat;

@@ -29,6 +29,8 @@ namespace tegula::cpu {
 
 using targets::DebugEmitter;
 
+/// Of a scalar or an element of a vector; LLVM says 0 of pointers.
+inline unsigned elementBits(const llvm::Type *t) { return t->getScalarType()->isPointerTy() ? 64 : t->getScalarSizeInBits(); }
 /// Vectors (or scalars) of one length, a power of two of them, one behind the other.
 llvm::Value *concatenate(llvm::IRBuilder<> &b, std::vector<llvm::Value *> parts);
 
