@@ -38,7 +38,7 @@ def devices():
 
 def __getattr__(name):
     import importlib
-    if name in ("testing", "errors", "tools"):
+    if name in ("testing", "errors", "tools", "profiler"):
         try:
             return importlib.import_module(f"tegula.{name}")
         except ModuleNotFoundError:

@@ -43,9 +43,22 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports of triton.X give tegula.X itself, not a copy."""
 
     def find_spec(self, name, path=None, target=None):
-        if name == "triton" or name.startswith("triton."):
-            return importlib.util.spec_from_loader(name, self, is_package=True)
-        return None
+        if name != "triton" and not name.startswith("triton."):
+            return None
+        real = self._real_spec(name)  # without one, create_module says what is missing
+        return importlib.util.spec_from_loader(name, self, is_package=real is None or real.submodule_search_locations is not None)
+
+    @staticmethod
+    def _real_spec(name):
+        try:
+            return importlib.util.find_spec("tegula" + name[len("triton"):])
+        except ModuleNotFoundError:
+            return None
+
+    def get_code(self, name):
+        """For `-m triton.module`."""
+        real = self._real_spec(name)
+        return real.loader.get_code(real.name)
 
     def create_module(self, spec):
         name = "tegula" + spec.name[len("triton"):]

@@ -16,7 +16,7 @@ class LazyDict:
     """A dict parts of which are computed when get() is called for the first time."""
 
     def __init__(self, data):
-        self.data, self.extras = dict(data), []
+        self.data, self.extras, self.kernel = dict(data), [], None
 
     def add(self, f, args):
         self.extras.append((f, args))

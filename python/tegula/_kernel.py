@@ -116,6 +116,7 @@ class CompiledKernel(_core.Kernel):
         from .runtime.driver import driver
         stream = driver.active.get_current_stream() if stream is None else stream
         found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        found.kernel = self
         fn = self._source and self._source.fn
         if fn is not None and fn.launch_metadata is not None:
             found.add(fn.launch_metadata, (grid, self.metadata, dict(zip(fn.arg_names, args))))
