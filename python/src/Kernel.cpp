@@ -181,6 +181,7 @@ const OptionRow optionTable[] = {
     INT_OPTION("maxnreg", maxnreg),
     INT_OPTION("num_threads", num_threads),
     INT_OPTION("num_cpu_threads", num_threads),
+    INT_OPTION("language_level", language_level),
     {"hang_s", OptionRow::Number, offsetof(TegulaLaunchOptions, hang_s)},
     FLAG_OPTION("debug", debug),
     FLAG_OPTION("check", checked),

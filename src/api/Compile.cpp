@@ -79,6 +79,7 @@ static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
   o.target.debug = r.options.debug;
   o.target.sanitizeOverflow = r.options.sanitizeOverflow;
   o.target.fpFusion = r.options.fpFusion;
+  o.target.level = r.options.level;
   o.annotate = annotate;
   return o;
 }

@@ -54,6 +54,16 @@ static bool readHangTime(const std::string &text, uint64_t &out) {
   return true;
 }
 
+/// "3.9" and the like; nothing is the latest.
+static std::optional<lang::Level> levelOf(std::string_view text) {
+  if (text.empty()) return lang::latestLevel;
+  static constexpr std::pair<std::string_view, lang::Level> levels[] = {
+      {"3.6", lang::Level::v36}, {"3.7", lang::Level::v37}, {"3.9", lang::Level::v39}};
+  for (const auto &[name, level] : levels)
+    if (name == text) return level;
+  return std::nullopt;
+}
+
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
@@ -72,11 +82,14 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   uint64_t hangNs = 0;
   if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
+  std::optional<lang::Level> level = levelOf(environment("TEGULA_TRITON_LEVEL"));
+  if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + environment("TEGULA_TRITON_LEVEL") + "'; it must be 3.6, 3.7 or 3.9");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
   c->forcedTarget = std::move(target);
   c->hangNs = hangNs;
+  c->level = *level;
   c->deviceName = environment("TEGULA_DEVICE");
   c->disk.onRefusal = [](const std::string &why) { std::fprintf(stderr, "tegula: warning: %s\n", why.c_str()); };
   int64_t threads = o.num_threads;
@@ -154,6 +167,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   out.device = device;
   c.device = static_cast<uint8_t>(device);
   c.debug = debug;
+  c.level = level;
   c.debugInfo = debug;
   c.checked = checked;
   c.verify = verify;
@@ -182,6 +196,11 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
       return false;
     }
     out.hangNs = *ns;
+  }
+  if (o.language_level != 0) {
+    std::optional<lang::Level> level = levelOf(std::to_string(o.language_level / 10) + "." + std::to_string(o.language_level % 10));
+    if (!level) return wrong("language_level", o.language_level, "36, 37 or 39");
+    c.level = *level;
   }
   if (o.opt_level > 3) return wrong("opt_level", o.opt_level, "between 0 and 3");
   if (o.num_warps) c.numWarps = o.num_warps;

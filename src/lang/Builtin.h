@@ -5,6 +5,7 @@
 // defines a `std::span<const Builtin> mathBuiltins()`; lang/Builtin.cpp joins them into the name table.
 #pragma once
 #include "ir/Builder.h"
+#include "lang/Level.h"
 #include "lang/Value.h"
 #include "support/Diag.h"
 #include <optional>
@@ -22,6 +23,7 @@ struct TargetInfo {
   bool sanitizeOverflow = true;   // with debug: overflow asserts on int add, sub, mul and minus
   bool fpFusion = true;
   int numWarps = 4;               // as asked for at the launch, on CPUs too
+  Level level = latestLevel;
 };
 
 /// What handlers need beside their arguments: the builder, the diagnostics, the target, and a way back into sema.

@@ -49,6 +49,10 @@ struct Operands {
 };
 std::optional<Operands> meet(Context &c, const char *op, const Value &a, const Value &b, bool isDivOrMod, Loc loc,
                              Loc aLoc, Loc bLoc);
+/// The same for functions of two or three operands, as from level 3.9 on: a number takes the tensors' dtype if its kind is not
+/// above theirs, however many tensors there are. `locs` has one place for each value.
+std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod, Loc loc,
+                                           std::span<const Loc> locs);
 /// Add, Sub, Mul with or without the overflow check of debug builds.
 Value arithmetic(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc, bool checkOverflow);
 

@@ -53,9 +53,10 @@ std::optional<Dtype> promoted(const Use &u, bool isDivOrMod) {
   if (!a || !b)
     return std::nullopt;
   bool aNumber = u.a.isNumber(), bNumber = u.b.isNumber();
-  Promotion p = aNumber == bNumber ? promoteDtypes(*a, *b, isDivOrMod)
-                : aNumber          ? promoteWithNumber(*b, *a, isDivOrMod)
-                                   : promoteWithNumber(*a, *b, isDivOrMod);
+  Level level = u.c.target().level;
+  Promotion p = aNumber == bNumber ? promoteDtypes(*a, *b, isDivOrMod, level)
+                : aNumber          ? promoteWithNumber(*b, *a, isDivOrMod, level)
+                                   : promoteWithNumber(*a, *b, isDivOrMod, level);
   if (p.failure == NoPromotion::Signedness) {
     auto d = u.c.diag().report(diag::signedness, u.loc, spelling(*a), spelling(*b));
     u.label(d);
@@ -411,6 +412,45 @@ Value logicalAndOr(Context &c, bool isAnd, const Value &a, const Value &b, Loc l
     return Value::error();
   return tensor(x->dtype,
                 c.builder().binary(isAnd ? OpKind::And : OpKind::Or, spread(c, *x, *s).value, spread(c, *y, *s).value));
+}
+
+std::optional<std::vector<Tensor>> meetAll(Context &c, const char *op, std::span<const Value> values, bool isDivOrMod, Loc loc,
+                                           std::span<const Loc> locs) {
+  auto use = [&](size_t i) { return Use{c, op, values[0], values[i], loc, locs[0], locs[i]}; };
+  // Tensors among themselves, numbers among themselves, then the two: a number is made a constant of the final type at once.
+  std::optional<Dtype> tensors, numbers;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value &v = values[i];
+    std::optional<Dtype> own = v.isTensor() ? v.asTensor().dtype : v.isNumber() ? literalDtype(v) : std::nullopt;
+    std::optional<Dtype> &side = v.isTensor() ? tensors : numbers;
+    Promotion p = !own || isPointer(v) ? Promotion{{}, NoPromotion::NoCommonType} : side ? promoteDtypes(*side, *own, false) : Promotion{*own};
+    if (p.failure != NoPromotion::None) {
+      use(i).invalid();
+      return std::nullopt;
+    }
+    side = p.dtype;
+  }
+  Level level = c.target().level;
+  Promotion p = !numbers   ? promoteDtypes(*tensors, *tensors, isDivOrMod, level)
+                : !tensors ? promoteDtypes(*numbers, *numbers, isDivOrMod, level)
+                           : promoteWithNumber(*tensors, *numbers, isDivOrMod, level);
+  if (p.failure != NoPromotion::None) {
+    use(values.size() - 1).invalid();
+    return std::nullopt;
+  }
+  std::vector<Tensor> out;
+  ir::Shape shape;
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::optional<Tensor> t = operandAs(use(i), values[i], p.dtype, locs[i], Value::none());
+    std::optional<ir::Shape> common = t ? commonShape(c, shape, t->shape(), loc, locs[0], locs[i]) : std::nullopt;
+    if (!common)
+      return std::nullopt;
+    shape = *common;
+    out.push_back(*t);
+  }
+  for (Tensor &t : out)
+    t = spread(c, t, shape);
+  return out;
 }
 
 std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool isDivOrMod, Loc loc) {

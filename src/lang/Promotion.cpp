@@ -32,7 +32,9 @@ Dtype promoteInts(Dtype a, Dtype b) {
   return unsignedOne.bits() >= signedOne.bits() ? unsignedOne : signedOne;
 }
 
-Promotion promoteDtypes(Dtype a, Dtype b, bool isDivOrMod) {
+Promotion promoteDtypes(Dtype a, Dtype b, bool isDivOrMod, Level level) {
+  if (level >= Level::v39 && isDivOrMod && (a.isFloat() || b.isFloat()))
+    return {dtype(anyIs<Scalar::Fp64>(a, b) ? Scalar::Fp64 : Scalar::Fp32)};
   for (const FloatLine &l : lines)
     if (l.matches(a, b))
       return {dtype(isDivOrMod ? l.forDivision : l.result)};
@@ -43,9 +45,11 @@ Promotion promoteDtypes(Dtype a, Dtype b, bool isDivOrMod) {
   return {promoteInts(a, b)};
 }
 
-Promotion promoteWithNumber(Dtype tensor, Dtype number, bool isDivOrMod) {
+Promotion promoteWithNumber(Dtype tensor, Dtype number, bool isDivOrMod, Level level) {
   if (kind(number) > kind(tensor))
-    return promoteDtypes(tensor, number, isDivOrMod);
+    return promoteDtypes(tensor, number, isDivOrMod, level);
+  if (level >= Level::v39)
+    return promoteDtypes(tensor, tensor, isDivOrMod, level);
   bool half = tensor.scalar == Scalar::Fp16 || tensor.scalar == Scalar::Bf16;
   return {isDivOrMod && half ? dtype(Scalar::Fp32) : tensor};
 }

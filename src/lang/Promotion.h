@@ -5,6 +5,7 @@
 //
 //   pair                                       result       for / // %
 //   any float64                                float64      float64
+//   any other float, from level 3.9 on                      float32
 //   any float32                                float32      float32
 //   any float16 (with fp16, bf16, fp8, int)    float16      float32
 //   bfloat16, bfloat16                         bfloat16     float32
@@ -16,6 +17,7 @@
 //   int, int                                   same signedness: the wider; else the unsigned one if it is not narrower
 #pragma once
 #include "lang/Dtype.h"
+#include "lang/Level.h"
 
 namespace tegula::lang {
 
@@ -27,9 +29,9 @@ struct Promotion {
 };
 
 /// Two tensors (runtime scalars are tensors). Neither may be a pointer or void.
-Promotion promoteDtypes(Dtype a, Dtype b, bool isDivOrMod);
+Promotion promoteDtypes(Dtype a, Dtype b, bool isDivOrMod, Level level = latestLevel);
 /// A tensor with a compile-time number whose own dtype (LANGUAGE 2.2) is `number`.
-Promotion promoteWithNumber(Dtype tensor, Dtype number, bool isDivOrMod);
+Promotion promoteWithNumber(Dtype tensor, Dtype number, bool isDivOrMod, Level level = latestLevel);
 /// The line "int, int" alone.
 Dtype promoteInts(Dtype a, Dtype b);
 

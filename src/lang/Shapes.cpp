@@ -106,7 +106,9 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
   LocScope scope(c, loc);
   std::vector<Value> parts = index.isTuple() ? index.items() : std::vector<Value>{index};
   ir::Value *v = x.asTensor().value;
-  unsigned axis = 0;
+  unsigned axis = 0, rank = v->type.shape.rank();
+  if (std::count_if(parts.begin(), parts.end(), isFullSlice) > static_cast<ptrdiff_t>(rank))
+    return fail(c, diag::tooManyIndices, loc, rank);
   for (const Value &p : parts) {
     if (!p.isNone() && !isFullSlice(p)) {
       c.diag()

@@ -33,7 +33,7 @@ def _with_index(x, axis, combine, keep_dims):
     place: tl.constexpr = axis % rank
     n: tl.constexpr = x.shape[place]
     index = tl.reshape(tl.arange(0, n), [1] * place + [n] + [1] * (rank - 1 - place))
-    value = x.to(tl.float32) if x.dtype.is_bf16() else x
+    value = x.to(tl.float32) if x.dtype.is_bf16() and tl.core._level() < 39 else x
     return tl.reduce((value, tl.broadcast_to(index, x.shape)), place, combine, keep_dims=keep_dims)
 
 

@@ -1,25 +1,36 @@
-# Running sums and products. bf16 accumulates in float32; small integers are widened in sums only.
+# Running sums and products. Integers under 32 bits are widened (of products from level 3.9 on); bfloat16 accumulates in float32, which
+# the result is too below level 3.9.
 import tegula.language as tl
 from tegula import jit
 
 
 @jit
-def _for_cumsum(x, dtype):
-    if dtype is not None:
-        return x.to(dtype)
-    elif x.dtype.is_bf16():
-        return x.to(tl.float32)
-    elif x.dtype.is_int() and x.dtype.primitive_bitwidth < 32:
+def _widened(x):
+    if x.dtype.is_int() and x.dtype.primitive_bitwidth < 32:
         return x.to(tl.int32 if x.dtype.is_int_signed() else tl.uint32)
     else:
         return x
 
 
 @jit
-def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
-    return tl.associative_scan(_for_cumsum(input, dtype), axis, tl.standard._sum_combine, reverse)
+def _running(x, axis, combine, reverse):
+    if x.dtype.is_bf16():
+        total = tl.associative_scan(x.to(tl.float32), axis, combine, reverse)
+        return total.to(tl.bfloat16) if tl.core._level() >= 39 else total
+    else:
+        return tl.associative_scan(x, axis, combine, reverse)
 
 
 @jit
-def cumprod(input, axis=0, reverse=False):
-    return tl.associative_scan(input.to(tl.float32) if input.dtype.is_bf16() else input, axis, tl.standard._prod_combine, reverse)
+def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
+    x = _widened(input) if dtype is None else input.to(dtype)
+    return _running(x, axis, tl.standard._sum_combine, reverse)
+
+
+@jit
+def cumprod(input, axis=0, reverse=False, dtype: tl.constexpr = None):
+    if dtype is None:
+        x = _widened(input) if tl.core._level() >= 39 else input
+    else:
+        x = input.to(dtype)
+    return _running(x, axis, tl.standard._prod_combine, reverse)

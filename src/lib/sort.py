@@ -73,8 +73,9 @@ def _pick(pairs, axis: tl.constexpr, descending):
 def topk(x, k: tl.constexpr, dim: tl.constexpr = None, descending: tl.constexpr = True):
     axis: tl.constexpr = _last_axis(x, dim)
     n: tl.constexpr = x.shape[axis]
-    tl.static_assert(k > 0 and k <= n and (k & (k - 1)) == 0,
-                     "topk: k must be a power of two, at most the length of the axis")
+    tl.static_assert(k > 0, "topk: k must be greater than 0")
+    tl.static_assert((k & (k - 1)) == 0, "topk: k must be a power of two")
+    tl.static_assert(k <= n, "topk: k must not exceed the size of the selected dimension")
     if k == n:
         return sort(x, dim, descending)
     else:

@@ -62,8 +62,6 @@ private:
       for (const syntax::Param &p : x.params)
         locals_.insert(p.name);
       reportUnsupported(x, diag_);
-      if (x.kind == ExprKind::Compare && x.cmpOps.size() > 1)
-        diag_.report(diag::chainedComparison, x.loc).note({}, "write `(a < b) & (b < c)`");
       if (x.kind == ExprKind::Name)
         name(x);
       if (x.kind == ExprKind::Attribute)

@@ -63,7 +63,7 @@ private:
   Value readName(const Expr &e);
   Value globalName(std::string_view name, Loc loc);
   Value undefinedName(std::string_view name, Loc loc);
-  void assign(const Expr &target, const Value &v);
+  void assign(const Expr &target, const Value &v, bool decays = true); // `decays`: numbers become tensors
   void assignName(std::string_view name, const Value &v, Loc loc);
   Value decay(const Value &v, Loc loc);
   void nameValue(const Value &v, std::string_view name);

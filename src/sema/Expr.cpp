@@ -225,19 +225,24 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
   return lang::compare(*this, c, a, b, e.loc, ea.loc, eb.loc);
 }
 
+/// a < b < c is a < b and b < c, with b evaluated once: a compile-time link that does not hold ends it, as in `and`; others are combined.
 Value Evaluator::compare(const Expr &e) {
-  if (e.cmpOps.size() > 1 && !frame_->python) {
-    diag().report(diag::chainedComparison, e.loc).note({}, "write `(a < b) & (b < c)`");
-    return Value::error();
-  }
-  Value a = eval(*e.operands[0]), result;
+  Value a = eval(*e.operands[0]), last;
+  std::vector<Value> runtime;
   for (size_t i = 0; i < e.cmpOps.size(); ++i) {
     Value b = eval(*e.operands[i + 1]);
-    result = compareOne(e.cmpOps[i], a, b, e, *e.operands[i], *e.operands[i + 1]);
-    if (result.isError() || (frame_->python && !lang::constexprTruth(result)))
-      return result;
+    last = compareOne(e.cmpOps[i], a, b, e, *e.operands[i], *e.operands[i + 1]);
+    if (last.isError() || (!last.isTensor() && !lang::constexprTruth(last)))
+      return last;
+    if (last.isTensor())
+      runtime.push_back(last);
     a = b;
   }
+  if (runtime.empty())
+    return last;
+  Value result = runtime.back();
+  for (size_t i = runtime.size() - 1; i-- > 0;)
+    result = lang::logicalAndOr(*this, true, runtime[i], result, e.loc);
   return result;
 }
 

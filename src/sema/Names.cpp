@@ -130,10 +130,10 @@ void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   env().set(name, {value, loc, {}, Var::State::Live, keeps});
 }
 
-void Evaluator::assign(const Expr &target, const Value &v) {
+void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
   switch (target.kind) {
   case ExprKind::Name:
-    return assignName(target.name, v, target.loc);
+    return decays ? assignName(target.name, v, target.loc) : env().set(target.name, {v, target.loc});
   case ExprKind::Tuple:
   case ExprKind::List: {
     std::optional<std::vector<Value>> items;
@@ -149,7 +149,8 @@ void Evaluator::assign(const Expr &target, const Value &v) {
         items = std::vector<Value>(target.operands.size(), Value::error());
       }
     if (items && items->size() != target.operands.size()) {
-      fail(diag::unpackCount, target.loc, static_cast<uint64_t>(items->size()), static_cast<uint64_t>(target.operands.size()));
+      const DiagKind &kind = items->size() > target.operands.size() ? diag::unpackTooMany : diag::unpackTooFew;
+      fail(kind, target.loc, static_cast<uint64_t>(target.operands.size()), static_cast<uint64_t>(items->size()));
       items = std::vector<Value>(target.operands.size(), Value::error());
     } else if (!items) {
       fail(diag::cannotUnpack, target.loc, describe(v), static_cast<uint64_t>(target.operands.size()));
@@ -157,7 +158,7 @@ void Evaluator::assign(const Expr &target, const Value &v) {
     }
     for (size_t i = 0; i < target.operands.size(); ++i)
       if (target.operands[i]->kind != ExprKind::Starred)
-        assign(*target.operands[i], (*items)[i]);
+        assign(*target.operands[i], (*items)[i], decays);
     return;
   }
   case ExprKind::Subscript:

@@ -86,8 +86,6 @@ Value Evaluator::comprehension(const Expr &e) {
   if (e.generators.size() != 1)
     return fail(diag::comprehensionForm, e.loc);
   const syntax::Comprehension &g = e.generators[0];
-  if (!g.conds.empty() && !frame_->python)
-    diag().report(diag::comprehensionFilter, g.conds[0]->loc);
   Value iterable = eval(*g.iter);
   if (iterable.isError())
     return iterable;
@@ -105,15 +103,19 @@ Value Evaluator::comprehension(const Expr &e) {
     if (aborted_)
       return Value::error();
     // Elements are bound as they are: only assignment statements make tensors of numbers.
-    if (g.target->kind == ExprKind::Name)
-      env().set(g.target->name, {i, g.target->loc});
-    else
-      assign(*g.target, i);
-    bool keep = true;
-    if (frame_->python)
-      for (const Expr *c : g.conds)
-        keep = keep && lang::constexprTruth(eval(*c));
-    if (keep)
+    assign(*g.target, i, false);
+    std::optional<bool> keep = true;
+    for (const Expr *c : g.conds) {
+      if (!keep.value_or(false))
+        break;
+      Value condition = eval(*c);
+      keep = condition.isError() ? std::nullopt : std::optional(lang::constexprTruth(condition));
+      if (!condition.isConstexpr())
+        keep = (fail(diag::comprehensionFilter, c->loc, describe(condition)), std::nullopt);
+    }
+    if (!keep)
+      return Value::error();
+    if (*keep)
       out.push_back(eval(*e.operands[0]));
   }
   return Value::tuple(std::move(out));

@@ -14,6 +14,8 @@ def assigns(x, n, NAME):
     x[0] = 1.0
     x.field = 2
     c, d = 1, 2, 3
+    c, d, k = 1, 2
+    l = [i for i in (1, 2) if n > i]
     e, f = n
     g, *h = (1, 2, 3)
     name = "fast"

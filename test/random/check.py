@@ -159,7 +159,7 @@ def _(ts, at):
 def _(ts, at):
     a, b = ts
     need(a.dtype == b.dtype and a.dtype in INTS + FLOATS)
-    return tile("float32" if a.dtype == "bfloat16" else a.dtype, broadcast(a.shape, b.shape))
+    return tile(a.dtype, broadcast(a.shape, b.shape))
 
 
 @rule("div_rn")

@@ -300,12 +300,6 @@ def k_invert_float(x):
 
 
 @tegula.jit
-def k_chain(x):
-    v = tl.load(x)
-    tl.store(x, 0 < v < 3)
-
-
-@tegula.jit
 def k_not_int(x):
     tl.store(x, not tl.program_id(0))
 
@@ -317,7 +311,7 @@ def k_unary_plus(x):
 
 @operators
 @pytest.mark.parametrize("kernel", [
-    k_ptr_plus_ptr, k_ptr_plus_float, k_ptr_neg, k_float_floordiv, k_power, k_invert_float, k_chain, k_not_int,
+    k_ptr_plus_ptr, k_ptr_plus_float, k_ptr_neg, k_float_floordiv, k_power, k_invert_float, k_not_int,
     k_unary_plus
 ], ids=lambda k: k.__name__)
 def test_errors(dev, kernel):

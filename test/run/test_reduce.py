@@ -192,7 +192,7 @@ def test_indices(dev, t, name, shp, axis, keep):
     wide = x.astype(np.float64)
     index = np.asarray(ref(wide, axis=axis, keepdims=keep)).astype(np.int32)
     best = np.max(wide, axis, keepdims=keep) if name == "max" else np.min(wide, axis, keepdims=keep)
-    result = np.float32 if t == "bfloat16" else d(t).np
+    result = d(t).np
     v, i = np.zeros(max(best.size, 1), result), np.zeros(max(best.size, 1), np.int32)
     dev(apply1_pair, (1,), x.reshape(-1), v, i, value_fn, (axis, True, keep), shp, best.shape)
     assert_same(v, best.reshape(-1).astype(result))
@@ -347,21 +347,21 @@ def test_scan_axes(dev, shp, axis, reverse, fn, ref):
 @pytest.mark.parametrize("t", NO_FP8, ids=str)
 def test_scan_types(dev, t):
     x = values(t, 128, "scan types", low=None if t.kind == "b" else 0, high=3)
-    r = d("float32") if t.name == "bfloat16" else sum_type(t)
+    r = sum_type(t)
     got = apply(dev, f_cumsum, [x], (128,), r.np, (0, False))
     if t.kind == "f":
-        assert_close(got, np.cumsum(x.astype(np.float64)), 0.02 if t.name == "float16" else 1e-5)
+        assert_close(got, np.cumsum(x.astype(np.float64)), 0.02 if t.bits == 16 else 1e-5)
     else:
         assert_same(got, np.cumsum(x.astype(r.np), dtype=r.np))
     if t.kind != "b":
-        r = d("float32") if t.name == "bfloat16" else t
+        r = sum_type(t)
         x = values(t, 16, "prod", low=1, high=2)
         got = apply(dev, f_cumprod, [x], (16,), r.np, (0, False))
         if t.kind == "f":
             assert_close(got, np.cumprod(x.astype(np.float64)), 0.02 if t.bits == 16 else 1e-5)
         else:
             with np.errstate(all="ignore"):
-                assert_same(got, np.cumprod(x.astype(np.int64)).astype(t.np))
+                assert_same(got, np.cumprod(x.astype(np.int64)).astype(r.np))
 
 
 @pytest.mark.parametrize("t, dtype", [("int8", "int64"), ("float16", "float32"), ("int32", "float32")])

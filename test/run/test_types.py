@@ -149,6 +149,8 @@ def promoted(a: D, b: D, op):
     kinds = {a.name, b.name}
     if "float64" in kinds:
         return "float64"
+    if op in ("/", "%") and (a.kind == "f" or b.kind == "f"):
+        return "float32"
     if "float32" in kinds:
         return "float32"
     if "float16" in kinds:
@@ -318,8 +320,8 @@ def number_rows():
         if t.is_int and t.kind != "b":
             yield t.name, 2, "/", "float32"
             yield t.name, 2, "%", t.name
-    yield from [("float16", 3, "%", "float32"), ("bfloat16", 3, "%", "float32"), ("float16", 0.0, "max", "float32"),
-                ("bfloat16", 0.0, "max", "float32"), ("int8", 0, "max", "int32"), ("int64", 0, "max", "int64"),
+    yield from [("float16", 3, "%", "float32"), ("bfloat16", 3, "%", "float32"), ("float16", 0.0, "max", "float16"),
+                ("bfloat16", 0.0, "max", "bfloat16"), ("int8", 0, "max", "int8"), ("int64", 0, "max", "int64"),
                 ("float64", 0.0, "max", "float64"), ("int1", 1, "+", "int32"), ("uint32", 0, "max", "uint32")]
 
 

@@ -135,14 +135,15 @@ TEST_F(BuiltinsTest, Elementwise) {
   expect(run("abs", {f}), "float32[8]", "fabs");
   expect(run("abs", {i}), "int32[8]", "absi");
   expect(run("abs", {u}), "uint32[8]", "");
-  expect(run("maximum", {h, real(0)}), "float32[8]", "fpext maxnum");
-  expect(run("minimum", {bf, bf}), "float32[8]", "fpext fpext minnum");
+  expect(run("maximum", {h, real(0)}), "float16[8]", "maxnum");
+  expect(run("minimum", {bf, bf}), "bfloat16[8]", "minnum");
   expect(run("maximum", {f, f, attr(all, "ALL")}), "float32[8]", "maximum");
   expect(run("maximum", {u, i}), "uint32[8]", "umax");
   expect(run("clamp", {f, real(0), real(6)}), "float32[8]", "maxnum minnum");
   expect(run("fma", {f, f, f}), "float32[8]", "fma");
   expect(run("div_rn", {f, f}), "float32[8]", "fdiv");
-  expect(run("fdiv", {h, h}), "float16[8]", "fdiv");
+  expect(run("clamp", {i, num(0), num(6)}), "int32[8]", "smax smin");
+  expect(run("fdiv", {h, h}), "float32[8]", "fpext fpext fdiv");
   expect(run("umulhi", {u, u}), "uint32[8]", "umulhi");
   expect(run("where", {m, h, real(0)}), "float16[8]", "select");
   expect(run("where", {m, num(1), real(0)}), "float32[8]", "select");

@@ -243,8 +243,7 @@ void DiagnosticsTest::elementwise() {
   Value h = var(Scalar::Fp16, {8}), f = var(Scalar::Fp32, {8}), i = var(Scalar::Int32, {8});
   wrongCall(diag::expectedDtype, "Expected dtype ['fp32', 'fp64'] but got fp16", "exp", {h});
   wrongCall(diag::expectedDtypes, "umulhi", "umulhi", {var(Scalar::Int8), var(Scalar::Int8)});
-  wrongCall(diag::clampFloat, "Only floating point clamp is supported", "clamp", {i, num(0), num(3)});
-  wrongCall(diag::fdivTypes, "fdiv", "fdiv", {h, f});
+  wrongCall(diag::fdivNoFloat, "fdiv requires floating-point operands", "fdiv", {i, num(2)});
   wrongCall(diag::whereCondition, "where", "where", {i, f, f});
   wrongCall(diag::hintNotConstexpr, "constexpr", "multiple_of", {i, i});
   wrongCall(diag::hintLength, "does not match", "max_contiguous", {i, list({1, 2})});

@@ -97,7 +97,7 @@ class tensor:
     def broadcast_to(self, *shape: Any) -> Any: ...
     def cast(self, dtype: Any, fp_downcast_rounding: Any = ..., bitcast: Any = ...) -> Any: ...
     def cdiv(self, div: Any) -> Any: ...
-    def cumprod(self, axis: Any = ..., reverse: Any = ...) -> Any: ...
+    def cumprod(self, axis: Any = ..., reverse: Any = ..., dtype: Any = ...) -> Any: ...
     def cumsum(self, axis: Any = ..., reverse: Any = ..., dtype: Any = ...) -> Any: ...
     def dot_scaled(self, lhs_scale: Any, lhs_format: Any, rhs: Any, rhs_scale: Any, rhs_format: Any, acc: Any = ..., fast_math: Any = ..., lhs_k_pack: Any = ..., rhs_k_pack: Any = ..., out_dtype: Any = ...) -> Any: ...
     def expand_dims(self, axis: Any) -> Any: ...
@@ -140,6 +140,8 @@ class tensor:
 
 def _constexpr_to_value(v: Any) -> Any:
     'The value itself, as _unwrap_if_constexpr.'
+def _level() -> Any:
+    'The level of the language (lang/Level.h): 36, 37 or 39. For the library.'
 def _unwrap_if_constexpr(o: Any) -> Any:
     'The value itself: compile-time objects have no wrapper in kernels.'
 def abs(x: Any) -> Any:
@@ -187,12 +189,12 @@ def cdiv(x: Any, div: Any) -> Any: ...
 def ceil(x: Any) -> Any:
     'The least whole number not below x, elementwise.'
 def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = ...) -> Any:
-    'x limited to [min, max], floats only.'
+    'x limited to [min, max].'
 def condition(arg1: Any, disable_licm: Any = ...) -> Any:
     'The condition of a `while` with hints for the compiler.'
 def cos(x: Any) -> Any:
     'Cosine, elementwise.'
-def cumprod(input: Any, axis: Any = ..., reverse: Any = ...) -> Any: ...
+def cumprod(input: Any, axis: Any = ..., reverse: Any = ..., dtype: Any = ...) -> Any: ...
 def cumsum(input: Any, axis: Any = ..., reverse: Any = ..., dtype: Any = ...) -> Any: ...
 def debug_barrier() -> Any:
     'Waits for all threads of the program and orders its memory accesses.'
@@ -215,8 +217,8 @@ def expand_dims(input: Any, axis: Any) -> Any:
     'Inserts dimensions of extent 1; axes count in the result.'
 def expect_zero(x: Any, mask: Any) -> Any:
     'x, which is promised to be zero where the mask is true.'
-def fdiv(x: Any, y: Any, ieee_rounding: Any = ...) -> Any:
-    'x / y of two tensors of one float type.'
+def fdiv(x: Any, y: Any, ieee_rounding: Any = ..., approx: Any = ...) -> Any:
+    'x / y of floats; `approx`: to 2 ulp, float32 only.'
 def flip(x: Any, dim: Any = ...) -> Any: ...
 def floor(x: Any) -> Any:
     'The greatest whole number not above x, elementwise.'

@@ -72,13 +72,14 @@ std::optional<unsigned> Args::axis(size_t i, const char *name, unsigned rank) co
 }
 
 std::optional<std::string> Args::choice(size_t i, const char *name, std::string_view what,
-                                        std::string_view allowed) const {
+                                        std::string_view allowed, char prefix) const {
   std::optional<std::string> s = (*this)[i].isNone() ? std::optional<std::string>("") : text(i, name);
   if (!s || s->empty())
     return s;
   std::string padded = " " + std::string(allowed) + " ";
-  if (s->find(' ') == std::string::npos && padded.find(" " + *s + " ") != std::string::npos)
-    return s;
+  for (const std::string &spelled : {*s, prefix + *s})
+    if (spelled.find(' ') == std::string::npos && padded.find(" " + spelled + " ") != std::string::npos)
+      return spelled;
   std::string list;
   for (char c : allowed)
     list += c == ' ' ? ", " : std::string(1, c);

@@ -1,5 +1,5 @@
-// Elementwise functions of several operands (LANGUAGE 3.6). Those that first turn their operands into tensors do not
-// know that a number was a literal: tl.maximum(x_fp16, 0.0) is float32.
+// Elementwise functions of several operands (LANGUAGE 3.6). Below level 3.9 some first turn their operands into tensors and so do
+// not know that a number was a literal: tl.maximum(x_fp16, 0.0) is float32 there.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -15,7 +15,20 @@ template <BinOp Op> Value arithmeticFunction(BuiltinCall &call) {
   return check ? arithmetic(call.ctx, Op, a[0], a[1], a.loc(), a.loc(0), a.loc(1), *check) : Value::error();
 }
 
-/// Two tensors in their common dtype and shape.
+/// The first `n` operands in their common dtype and shape.
+std::optional<std::vector<Tensor>> together(Args &a, size_t n, bool isDiv = false) {
+  std::vector<Value> values;
+  std::vector<Loc> locs;
+  for (size_t i = 0; i < n; ++i) {
+    values.push_back(a[i]);
+    locs.push_back(a.loc(i));
+  }
+  return meetAll(a.ctx(), a.function(), values, isDiv, a.loc(), locs);
+}
+
+bool keepsLiterals(Args &a) { return a.ctx().target().level >= Level::v39; }
+
+/// Two operands as tensors in their common dtype and shape.
 std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16 = false, bool isDiv = false) {
   std::optional<Tensor> x = a.tensor(i), y = a.tensor(j);
   if (!x || !y)
@@ -25,6 +38,13 @@ std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16 = fa
       if (t->dtype == dtype(Scalar::Bf16))
         *t = convert(a.ctx(), *t, dtype(Scalar::Fp32));
   return meet(a.ctx(), a.function(), tensor(*x), tensor(*y), isDiv, a.loc(), a.loc(i), a.loc(j));
+}
+
+std::optional<Operands> twoTensors(Args &a, bool widenBf16) {
+  if (!keepsLiterals(a))
+    return tensors(a, 0, 1, widenBf16);
+  auto both = together(a, 2);
+  return both ? std::optional(Operands{(*both)[0], (*both)[1]}) : std::nullopt;
 }
 
 std::optional<bool> propagatesNan(Args &a, size_t i) {
@@ -48,7 +68,7 @@ OpKind extremumKind(Dtype d, bool isMax, bool propagate) {
 template <bool IsMax> Value extremum(BuiltinCall &call) {
   Args a(call, IsMax ? "maximum" : "minimum");
   std::optional<bool> propagate = propagatesNan(a, 2);
-  auto x = propagate ? tensors(a, 0, 1, true) : std::nullopt;
+  auto x = propagate ? twoTensors(a, true) : std::nullopt;
   if (!x)
     return Value::error();
   Dtype d = x->a.dtype;
@@ -60,6 +80,10 @@ struct Triple {
   Tensor a, b, c;
 };
 std::optional<Triple> threeTensors(Args &a, bool widenBf16) {
+  if (keepsLiterals(a)) {
+    auto all = together(a, 3);
+    return all ? std::optional(Triple{(*all)[0], (*all)[1], (*all)[2]}) : std::nullopt;
+  }
   auto first = tensors(a, 0, 1, widenBf16);
   auto second = first ? tensors(a, 0, 2, widenBf16) : std::nullopt;
   if (!second)
@@ -80,8 +104,6 @@ Value clamp(BuiltinCall &call) {
   if (!t)
     return Value::error();
   Dtype d = t->a.dtype;
-  if (!d.isFloat())
-    return a.fail(diag::clampFloat, a.loc(0), spelling(d));
   ir::Value *atLeast = a.b().binary(extremumKind(d, true, *propagate), t->a.value, t->b.value);
   return tensor(d, a.b().binary(extremumKind(d, false, *propagate), atLeast, t->c.value));
 }
@@ -98,7 +120,7 @@ Value fma(BuiltinCall &call) {
 
 Value divRn(BuiltinCall &call) {
   Args a(call, "div_rn");
-  auto x = tensors(a, 0, 1);
+  auto x = twoTensors(a, false);
   if (!x)
     return Value::error();
   if (x->a.dtype != dtype(Scalar::Fp32))
@@ -106,27 +128,40 @@ Value divRn(BuiltinCall &call) {
   return tensor(x->a.dtype, a.b().binary(OpKind::FDiv, x->a.value, x->b.value));
 }
 
+/// The operands of fdiv: promoted as those of `/`; below level 3.9 those of one float type keep it.
+std::optional<Operands> dividends(Args &a) {
+  bool keep = !keepsLiterals(a) && a[0].isTensor() && a[1].isTensor() && a[0].asTensor().dtype == a[1].asTensor().dtype;
+  auto both = together(a, 2, !keep);
+  if (!both)
+    return std::nullopt;
+  if ((*both)[0].dtype.isFloat())
+    return Operands{(*both)[0], (*both)[1]};
+  a.fail(diag::fdivNoFloat, a.loc(), kindName(a[0]), kindName(a[1]));
+  return std::nullopt;
+}
+
 Value fdiv(BuiltinCall &call) {
   Args a(call, "fdiv");
-  std::optional<bool> ieee = a.flag(2, "ieee_rounding");
-  std::optional<Tensor> x = a.tensor(0), y = a.tensor(1);
-  if (!ieee || !x || !y)
+  std::optional<bool> ieee = a.flag(2, "ieee_rounding"), approx = a.flag(3, "approx");
+  if (!ieee || !approx)
     return Value::error();
-  if (!x->dtype.isFloat() || x->dtype != y->dtype)
-    return a.fail(diag::fdivTypes, a.loc(), kindName(tensor(*x)), kindName(tensor(*y)));
-  auto shape = commonShape(call.ctx, x->shape(), y->shape(), a.loc(), a.loc(0), a.loc(1));
-  if (!shape)
+  if (*ieee && *approx)
+    return a.fail(diag::fdivRounding, a.loc(3));
+  auto x = dividends(a);
+  if (!x)
     return Value::error();
+  Dtype d = x->a.dtype;
+  if (*approx && d != dtype(Scalar::Fp32))
+    return a.fail(diag::fdivApprox, a.loc(3), spelling(d));
   std::vector<ir::Attr> attrs;
-  if (!*ieee && x->dtype == dtype(Scalar::Fp32))
+  if (!*ieee && d == dtype(Scalar::Fp32))
     attrs.push_back({"approx", int64_t{1}});
-  ir::Value *p = spread(call.ctx, *x, *shape).value, *q = spread(call.ctx, *y, *shape).value;
-  return tensor(x->dtype, a.b().create1(OpKind::FDiv, {p, q}, p->type, std::move(attrs)));
+  return tensor(d, a.b().create1(OpKind::FDiv, {x->a.value, x->b.value}, x->a.value->type, std::move(attrs)));
 }
 
 Value umulhi(BuiltinCall &call) {
   Args a(call, "umulhi");
-  auto x = tensors(a, 0, 1);
+  auto x = twoTensors(a, false);
   if (!x)
     return Value::error();
   if (!x->a.dtype.isInt() || x->a.dtype.bits() < 32)
@@ -202,10 +237,10 @@ constexpr Builtin rows[] = {
     {"mul", "x, y, sanitize_overflow=True", arithmeticFunction<BinOp::Mul>, 0, "x * y."},
     {"minimum", "x, y, propagate_nan=PropagateNan.NONE", extremum<false>, 0, "The lesser of x and y, elementwise."},
     {"maximum", "x, y, propagate_nan=PropagateNan.NONE", extremum<true>, 0, "The greater of x and y, elementwise."},
-    {"clamp", "x, min, max, propagate_nan=PropagateNan.NONE", clamp, 0, "x limited to [min, max], floats only."},
+    {"clamp", "x, min, max, propagate_nan=PropagateNan.NONE", clamp, 0, "x limited to [min, max]."},
     {"fma", "x, y, z", fma, 0, "x * y + z with one rounding."},
     {"div_rn", "x, y", divRn, 0, "x / y correctly rounded, float32 only."},
-    {"fdiv", "x, y, ieee_rounding=False", fdiv, 0, "x / y of two tensors of one float type."},
+    {"fdiv", "x, y, ieee_rounding=False, approx=False", fdiv, 0, "x / y of floats; `approx`: to 2 ulp, float32 only."},
     {"umulhi", "x, y", umulhi, 0, "The high half of the unsigned product."},
     {"where", "condition, x, y", where, 0, "x where the condition holds, y elsewhere; both are computed."},
     {"tensor.logical_and", "self, other", logical<true>, 0, "x and y of int1 tensors."},

@@ -1,5 +1,5 @@
-// Elementary functions and rounding (LANGUAGE 3.6): the function forms take float32 and float64 only; the method forms
-// (x.exp()) also take the narrow floats, computed in float32 and rounded back.
+// Elementary functions and rounding (LANGUAGE 3.6): the function forms take float32 and float64 only, as the method
+// forms (x.exp()) do from level 3.9 on; below it those also take the narrow floats, computed in float32 and rounded back.
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -49,6 +49,8 @@ template <const Unary &U> Value function(BuiltinCall &call) {
 }
 
 template <const Unary &U> Value method(BuiltinCall &call) {
+  if (call.ctx.target().level >= Level::v39)
+    return function<U>(call);
   Args a(call, U.function);
   std::optional<Tensor> x = a.tensor(0);
   if (!x)

@@ -56,27 +56,23 @@ ir::Value *reshaped(Args &a, ir::Value *x, const Shape &s, bool reorder = false)
 Value squeeze(BuiltinCall &call) {
   Args a(call, "squeeze");
   std::optional<Tensor> x = a.tensor(0);
-  std::optional<int64_t> dim = x ? a.integer(1, "dim") : std::nullopt;
+  std::optional<unsigned> dim = x ? a.axis(1, "dim", x->shape().rank()) : std::nullopt;
   if (!dim)
     return Value::error();
   Shape s = x->shape();
-  if (*dim < 0 || *dim >= s.rank())
-    return a.fail(diag::invalidAxis, a.loc(1), *dim, 0, s.rank());
   if (s[*dim] != 1)
     return a.fail(diag::squeezeExtent, a.loc(1), *dim, kindName(a[0]), s[*dim]);
-  s.erase(static_cast<unsigned>(*dim));
+  s.erase(*dim);
   return tensor(x->dtype, reshaped(a, x->value, s));
 }
 
 Value unsqueeze(BuiltinCall &call) {
   Args a(call, "unsqueeze");
   std::optional<Tensor> x = a.tensor(0);
-  std::optional<int64_t> dim = x ? a.integer(1, "dim") : std::nullopt;
+  std::optional<unsigned> dim = x ? a.axis(1, "dim", x->shape().rank() + 1) : std::nullopt;
   if (!dim || !rankFits(a, *x, 1))
     return Value::error();
-  if (*dim < 0 || *dim > x->shape().rank())
-    return a.fail(diag::invalidAxis, a.loc(1), *dim, 0, x->shape().rank() + 1);
-  return tensor(x->dtype, insertAxis(call.ctx, x->value, static_cast<unsigned>(*dim)));
+  return tensor(x->dtype, insertAxis(call.ctx, x->value, *dim));
 }
 
 Value broadcast(BuiltinCall &call) {

@@ -106,6 +106,8 @@ Value makeTuple(BuiltinCall &call) {
   return Args(call, "tuple").badArgument(0, "args", "a tuple");
 }
 
+Value level(BuiltinCall &call) { return Value::integer(static_cast<Int>(call.ctx.target().level)); }
+
 constexpr Builtin rows[] = {
     {"dtype", "name", makeDtype, 0, "The dtype of that name."},
     {"pointer_type", "element_ty, address_space=1, const=False", pointerType, 0,
@@ -116,6 +118,7 @@ constexpr Builtin rows[] = {
     {"get_int_dtype", "bitwidth, signed", getIntDtype, 0, "The integer dtype of that width; int1 for 1 bit."},
     {"_unwrap_if_constexpr", "o", unwrapped, 0, "The value itself: compile-time objects have no wrapper in kernels."},
     {"_constexpr_to_value", "v", unwrapped, 0, "The value itself, as _unwrap_if_constexpr."},
+    {"_level", "", level, 0, "The level of the language (lang/Level.h): 36, 37 or 39. For the library."},
     {"dtype.is_fp8", "self", isKind<&Dtype::isFp8>, 0, "True for every 8-bit float type."},
     {"dtype.is_fp8e5", "self", isScalar<Scalar::Fp8e5>, 0, "True for float8e5."},
     {"dtype.is_fp8e4nv", "self", isScalar<Scalar::Fp8e4nv>, 0, "True for float8e4nv."},
