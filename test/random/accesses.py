@@ -4,11 +4,13 @@ Buffers that are only read have any index; `work` buffers have a region of REGIO
 which it alone reads and writes; an output has a slot for each program; sums have a few elements that all programs
 change
 atomically."""
+import numpy as np
 import program as P
-from check import Invalid, make, need
+from check import BLOCKS, DESCRIPTORS, Invalid, make, need
 from program import FLOATS, FP8, INTS, NUMPY, Type
 
 REGION = 256
+HINTS = ("volatile=True", 'cache_modifier=".cg"', 'cache_modifier=".ca"', 'eviction_policy="evict_first"', 'eviction_policy="evict_last"')
 
 
 class Accesses:
@@ -42,7 +44,7 @@ class Accesses:
         if not ok or (len(self.buffers) < 5 and self.chance(0.15)):
             need(len(self.buffers) < 7, "enough buffers")
             size = 1 << self.number(9, 12)
-            recipe = recipe or self.pick(("edge", "wide", "small", "small", "count"))
+            recipe = recipe or self.pick(("edge", "edge", "wide", "small", "count"))
             aliases = [self.number(0, size // 2)] if "alias" in self.features and self.chance(0.3) else []
             name = self.add_buffer("x", dtype, size, recipe, aliases)
             ok = [b for b in self.buffers if b.name == name]
@@ -106,7 +108,7 @@ class Accesses:
     def index(self, shape, size, d):
         """An index tile with values in [0, size), duplicates allowed."""
         n = Type("int32", shape).numel
-        k = self.number(0, 9)
+        k = self.number(0, 10)
         if not shape:
             if k < 5 or not self.kernel_level:
                 return self.const(Type("int32"), self.number(0, size - 1))
@@ -138,6 +140,11 @@ class Accesses:
             return e
         if k == 6:
             return make("reshape", self.linear((n, ), None), shape=shape)
+        if k == 7:
+            # As the rows of a matmul's operand that is shorter than its tiles.
+            e = self.linear(shape, None, self.number(0, 2 * n))
+            m = self.number(1, min(size, 2 * n))
+            return make("mod", e, make("literal", value=m), value=m)
         self.has("gather")
         p = 1 << (size.bit_length() - 1)
         return make("and", self.expr(Type("int32", shape), d), make("literal", value=p - 1), value=p - 1)
@@ -161,14 +168,21 @@ class Accesses:
             return self.block_load(t, a, size)
         if "mask" in self.features and t.shape and self.chance(0.4):
             return self.masked(t, a, size, d)
-        return make("load", self.address(a, self.index(t.shape, size, d)))
+        return make("load", self.address(a, self.index(t.shape, size, d)), **self.hint())
+
+    def hint(self):
+        """How a load asks for its data, which changes no result."""
+        return {"hint": self.pick(HINTS)} if self.chance(0.08) else {}
 
     def masked(self, t, a, size, d):
         """A load whose mask keeps it in bounds, or thins it out."""
         if t.dtype in INTS + FLOATS and self.chance(0.7):
-            other = make("literal", value=self.pick((0, 0, 1)) if t.dtype in INTS else self.pick((0.0, 1.5)))
+            other = make("literal", value=self.pick((0, 0, 1)) if t.dtype in INTS else self.pick((0.0, 1.5, -np.inf)))
         else:
             other = self.expr(t, d)
+        if len(t.shape) == 2 and self.chance(0.5):
+            i, m = self.edge_of_a_matrix(t.shape, size)
+            return make("load", self.address(a, i), m, other, **self.hint())
         if self.chance(0.5):
             i = self.index(t.shape, size, d)
             return make("load", self.address(a, i), self.expr(Type("int1", t.shape), d), other)
@@ -179,6 +193,26 @@ class Accesses:
         if self.chance(0.3):
             m = make("and", m, self.expr(Type("int1", t.shape), d))
         return make("load", self.address(a, i), m, other)
+
+    def extent(self, n):
+        """A bound for n coordinates: a number, or the argument."""
+        if self.kernel_level and self.chance(0.3):
+            return self.var("n"), 0
+        k = self.number(0, n)
+        return make("literal", value=k), k
+
+    def edge_of_a_matrix(self, shape, size):
+        """(index, mask) of a tile that hangs over two edges of a matrix in `size` elements."""
+        rows, columns = shape
+        top = (size - columns) // max(rows - 1, 1)
+        need(top >= columns)
+        stride = self.number(columns, min(top, columns + 9))
+        edges = []
+        for axis, n in enumerate(shape):
+            bound, value = self.extent(n)
+            i = make("expand", make("arange", start=0, end=n), axis=1 - axis, slice=True)
+            edges.append(make("lt", i, bound, value=value))
+        return self.linear(shape, (stride, 1)), make("and", *edges)
 
     def work_load(self, t, d):
         ok = [w for w in self.work if w[1] == t.dtype]
@@ -195,9 +229,9 @@ class Accesses:
 
     def block_attrs(self, t, size):
         """Extents and strides of a tensor in `size` elements of which a block of t's shape is read or written."""
-        kind = self.pick(("descriptor", "pointer"))
+        kind = self.pick(BLOCKS)
         rank = len(t.shape)
-        unit = max(1, 16 // NUMPY[t.dtype].itemsize) if kind == "descriptor" else 1
+        unit = max(1, 16 // NUMPY[t.dtype].itemsize) if kind in DESCRIPTORS else 1
         shape = [max(1, n + self.number(-3, 6)) for n in t.shape]
         strides = [1] * rank
         for k in range(rank - 2, -1, -1):
@@ -209,6 +243,7 @@ class Accesses:
         at = self.block_attrs(t, size)
         offsets = [self.const(Type("int32"), self.number(-3, 5)) for _ in t.shape]
         need(at["kind"] == "pointer" or a.offset == 0)
+        need(at["kind"] != "host" or self.kernel_level)
         return make("block_load", self.pointer(a), *offsets, **at)
 
     # Stores
@@ -222,6 +257,8 @@ class Accesses:
                 return self.block_output(value)
             except Invalid:
                 pass
+        if len(t.shape) == 2 and self.chance(0.25):
+            return self.matrix_output(value)
         name = self.add_buffer("o", t.dtype, n * self.programs, self.pick(("zero", "count")))
         i = self.permutation(t.shape)
         if self.programs > 1:
@@ -230,6 +267,17 @@ class Accesses:
         if t.shape and "mask" in self.features and self.chance(0.2):
             mask = self.expr(Type("int1", t.shape), 1)
         return P.Store(self.address(self.arguments_of(name)[0], i), value, mask)
+
+    def matrix_output(self, value):
+        """A store to some rows of a matrix that is wider than the tile; the mask cuts two edges off."""
+        t = value.type
+        room = 1 << (t.shape[0] * (t.shape[1] + 9) - 1).bit_length()
+        need(room * self.programs <= 1 << 16)
+        i, mask = self.edge_of_a_matrix(t.shape, room)
+        name = self.add_buffer("o", t.dtype, room * self.programs, self.pick(("zero", "count")))
+        if self.programs > 1:
+            i = make("add", make("mul", self.pid(), make("literal", value=room), value=room), i)
+        return P.Store(self.address(self.arguments_of(name)[0], i), value, mask if self.chance(0.7) else None)
 
     def block_output(self, value):
         t = value.type
@@ -241,6 +289,8 @@ class Accesses:
         if self.programs > 1:
             base = make("addptr", base, make("mul", self.pid(), make("literal", value=room), value=room))
         kind = at.pop("kind")
+        # A descriptor of the launch is one for all programs.
+        need(kind != "host" or self.programs == 1)
         return P.BlockStore(kind, base, value, tuple(self.const(Type("int32"), self.number(-2, 3)) for _ in t.shape),
                             at)
 

@@ -11,6 +11,9 @@ ARITHMETIC = ("add", "sub", "mul", "div", "mod")
 BITWISE = ("and", "or", "xor")
 COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 FUNCTION_OPS = ("reduce", "scan", "call")
+# Blocks of memory: descriptors made by the kernel, those that the launch gets ("host"), block pointers.
+DESCRIPTORS = ("descriptor", "host")
+BLOCKS = DESCRIPTORS + ("pointer", )
 
 
 class Invalid(Exception):
@@ -262,13 +265,14 @@ def _(ts, at):
 def _(ts, at):
     """Operands: the base pointer, then one int32 offset for each dimension."""
     need(ts[0].is_pointer and ts[0].shape == () and all(t == Type("int32") for t in ts[1:]))
+    need(at["kind"] in BLOCKS)
     block_rules(ts[0].dtype[1:], at, len(ts) - 1)
     return tile(ts[0].dtype[1:], at["block"])
 
 
 def block_rules(d, at, rank):
     need(len(at["block"]) == len(at["shape"]) == len(at["strides"]) == rank and rank >= 1 and d in INTS + FLOATS + FP8)
-    if at["kind"] == "descriptor":
+    if at["kind"] in DESCRIPTORS:
         size = NUMPY[d].itemsize
         need(at["strides"][-1] == 1 and at["block"][-1] * size >= 16
              and all(s * size % 16 == 0 for s in at["strides"][:-1]))

@@ -45,6 +45,8 @@ class Expressions:
         if dtype == "int1":
             return self.chance(0.5)
         if dtype in FLOATS + FP8:
+            if dtype in FLOATS and self.chance(0.08):
+                return self.pick([float("inf"), float("-inf")])
             return float(self.pick([0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.0, 100.0]))
         if self.chance(0.2):
             info = np.iinfo(NUMPY[dtype])
@@ -431,8 +433,7 @@ class Expressions:
             "float16": ("float16", ),
             "float32": ("float32", "float16", "bfloat16") + FP8
         }[t.dtype]
-        src = self.pick(src)
-        need(self.fp8 or src not in FP8)
+        src = self.pick([s for s in src if s not in FP8] if not self.fp8 or self.chance(0.3) else src[-2:])
         least = 32 // NUMPY[src].itemsize
         k = self.pick([k for k in (4, 8, 16, 32, 64) if k >= least])
         a = self.dot_operand(Type(src, t.shape[:-1] + (k, )), d)

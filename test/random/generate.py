@@ -68,15 +68,29 @@ class Generator(Expressions, Accesses):
     def block(self, count):
         out = []
         while len(out) < count:
-            f = self.pick(self.STATEMENTS)
-            state = (len(self.buffers), len(self.arguments), len(self.functions), dict(self.scope))
-            try:
-                out += f(self, self.depth)
-            except Invalid:
-                del self.buffers[state[0]:], self.arguments[state[1]:], self.functions[state[2]:]
-                self.kinds = {k: v for k, v in self.kinds.items() if any(b.name == k for b in self.buffers)}
-                self.scope = state[3]
-                out += self.s_assign(self.depth) if self.chance(0.2) else []
+            s = self.attempt(self.pick(self.STATEMENTS))
+            if s is None:
+                s = self.s_assign(self.depth) if self.chance(0.2) else []
+            out += s
+        return out
+
+    def attempt(self, f):
+        """The statements that f gives, or None if it found no way."""
+        state = (len(self.buffers), len(self.arguments), len(self.functions), dict(self.scope))
+        try:
+            return f(self, self.depth)
+        except Invalid:
+            del self.buffers[state[0]:], self.arguments[state[1]:], self.functions[state[2]:]
+            self.kinds = {k: v for k, v in self.kinds.items() if any(b.name == k for b in self.buffers)}
+            self.scope = state[3]
+            return None
+
+    def wishes(self):
+        """Statements of kinds that a uniform choice would rarely give, in programs that have their features."""
+        out = []
+        for _ in range(self.number(0, 2)):
+            f = self.pick([f for name, f in self.RARE if name in self.features] or [Generator.s_assign])
+            out += next((s for s in (self.attempt(f) for _ in range(5)) if s is not None), [])
         return out
 
     def nested(self, count, names=()):
@@ -126,8 +140,9 @@ class Generator(Expressions, Accesses):
         out = []
         while not self.assignable():
             out += self.s_assign(0)
-        names = {self.pick(self.assignable()) for _ in range(self.number(1, 3))}
-        return out, [n for n in names]
+        # No set: the order of its names is another one in each process.
+        names = dict.fromkeys(self.pick(self.assignable()) for _ in range(self.number(1, 3)))
+        return out, list(names)
 
     def s_for(self, depth):
         self.has("for")
@@ -230,6 +245,14 @@ class Generator(Expressions, Accesses):
         e = self.helper(types, 2)
         return [P.Assign(tuple(self.fresh("v", t) for t in types), e)]
 
+    def s_dot(self, depth):
+        self.has("dot")
+        m, n = (self.pick((1, 2, 4, 8, 16, 16, 32, 64, 128)) for _ in range(2))
+        t = Type(self.pick(("int32", "float32", "float32", "float32", "float64", "float16") + 6 * self.fp8 * ("float32", )),
+                 (m, n) if self.chance(0.8) else (self.pick((1, 2, 4)), m, n))
+        need(t.numel <= 4096)
+        return [P.Assign((self.fresh("v", t), ), self.x_dot(t, 1))]
+
     def s_dot_loop(self, depth):
         """A loop like a matmul's: tiles by pointers that advance, a dot into an accumulator."""
         self.has("dot")
@@ -326,7 +349,7 @@ class Generator(Expressions, Accesses):
                 name = self.add_buffer("w", dtype, REGION * self.programs, self.pick(
                     ("edge", "wide", "small", "count")), aliases)
                 self.work.append((name, dtype))
-        body = self.block(self.number(2, 9))
+        body = self.block(self.number(1, 5)) + self.wishes() + self.block(self.number(1, 4))
         unused = [n for n in self.assignable() if not self.uses.get(n)]
         last = [n for n in self.assignable() if n not in unused][-3:]
         for n in (unused + last)[:6]:
@@ -341,6 +364,10 @@ Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressi
                                                    ] * 2
 Generator.CHOICES += [Accesses.x_load] * 3
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
+Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic), ("combine", Generator.s_several),
+                  ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
+                  ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
+                  ("split", Generator.s_split), ("for", Generator.s_pointer_loop)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 

@@ -5,7 +5,7 @@ the other, and knows nothing of our compiler; run.py prints it as a kernel, runs
 buffer
 bit for bit; shrink.py operates on the tree (deletes statements, replaces expressions by operands or constants, halves
 extents, trip counts and the grid) for as long as the failure stays; soak.py does all that for ranges of seeds in child
-processes that may crash or hang.
+processes that may crash or hang. features.py counts what the programs have.
 
 Why a failure is a bug. The reference refuses (`Undefined`) whatever has more than one right result: division by zero,
 shifts and conversions out of range, accesses out of bounds, float sums that depend on their order, combine functions

@@ -83,7 +83,7 @@ def check(p, memory, device, times=1):
         kernel = jit(source)
         for _ in range(times):
             held = {b.name: allocate(b) for b in p.buffers}
-            args = [held[a.buffer][2][a.offset:] if a.buffer else a.value for a in p.arguments]
+            args = arguments(p, {name: inside for name, (_, _, inside) in held.items()})
             launch(kernel, p, args, device)
             bad = difference(p, memory, held)
             if bad:
@@ -96,6 +96,14 @@ def check(p, memory, device, times=1):
         for name in [n for n in linecache.cache if n.startswith("<random program")]:
             del linecache.cache[name]
     return None
+
+
+def arguments(p, arrays):
+    """What the launch gets: the program's arguments, then the descriptors made of them."""
+    from tegula.tools.tensor_descriptor import TensorDescriptor
+    by_name = {a.name: arrays[a.buffer][a.offset:] if a.buffer else a.value for a in p.arguments}
+    blocks = text.host_blocks(p).values()
+    return list(by_name.values()) + [TensorDescriptor(by_name[a], list(n), list(s), list(b)) for a, n, s, b in blocks]
 
 
 def launch(kernel, p, args, device):

@@ -254,6 +254,8 @@ def simpler(e):
     out = [x for x in inside if x.op == "var"][:3] + [x for x in inside if x.op != "var"][:6]
     if e.op == "load" and len(e.args) == 3:
         out.append(make("load", e.args[0]))
+    if e.op == "load" and e.attrs.get("hint"):
+        out.append(make("load", *e.args))
     if e.op == "dot" and len(e.args) == 3:
         out.append(E("dot", e.args[:2], e.attrs, e.type))
     if e.op == "atomic" and len(e.args) == 3 and e.attrs["kind"] != "cas":

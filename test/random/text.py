@@ -1,6 +1,7 @@
 """Programs as the text of a kernel."""
 import numpy as np
 import program as P
+from check import DESCRIPTORS
 from program import FLOATS, FP8
 
 BINARY = dict(add="+", sub="-", mul="*", div="//", mod="%", xor="^", shl="<<", shr=">>", addptr="+")
@@ -36,10 +37,11 @@ def constant(e):
 def memory(e, a):
     op, at = e.op, e.attrs
     if op == "load":
-        return f"tl.load({a[0]}" + (f", mask={a[1]}, other={a[2]}" if len(a) > 1 else "") + ")"
+        hint = f", {at['hint']}" if at.get("hint") else ""
+        return f"tl.load({a[0]}" + (f", mask={a[1]}, other={a[2]}" if len(a) > 1 else "") + hint + ")"
     if op == "block_load":
         return block(at["kind"], e.type.shape, at, a[0],
-                     a[1:]) + (f".load({shape(a[1:])})" if at["kind"] == "descriptor" else "")
+                     a[1:]) + (f".load({shape(a[1:])})" if at["kind"] in DESCRIPTORS else "")
     kind = at["kind"]
     if kind == "cas":
         return f"tl.atomic_cas({', '.join(a)})"
@@ -47,7 +49,25 @@ def memory(e, a):
     return f"tl.atomic_{kind}({a[0]}, {a[1]}" + (f", mask={a[2]}" if len(a) > 2 else "") + sem + ")"
 
 
+def host_name(pointer, at, block_):
+    """The parameter for a descriptor that the launch makes of the argument `pointer`."""
+    return "_".join([pointer] + [k + "x".join(map(str, v)) for k, v in (("n", at["shape"]), ("s", at["strides"]), ("b", block_))])
+
+
+def host_blocks(p):
+    """parameter -> (argument, extents, strides, block), of all descriptors that the launch makes."""
+    used = [(e.args[0], e.attrs, e.type.shape) for e in P.all_expressions(p) if e.op == "block_load" and e.attrs["kind"] == "host"]
+    used += [(s.pointer, s.attrs, s.value.type.shape) for s in P.all_statements(p)
+             if isinstance(s, P.BlockStore) and s.kind == "host"]
+    return {
+        host_name(v.attrs["name"], at, b): (v.attrs["name"], at["shape"], at["strides"], b)
+        for v, at, b in used
+    }
+
+
 def block(kind, shape_, at, base, offsets):
+    if kind == "host":
+        return host_name(base, at, shape_)
     if kind == "descriptor":
         return f"tl.make_tensor_descriptor({base}, {shape(at['shape'])}, {shape(at['strides'])}, {shape(shape_)})"
     order = shape(range(len(shape_) - 1, -1, -1))
@@ -97,6 +117,8 @@ def expression(e):
         return constant(e)
     if op == "literal":
         v = at["value"]
+        if isinstance(v, float) and not np.isfinite(v):
+            return number(v, "float32")
         return repr(v) if v >= 0 else f"({v!r})"
     if op == "arange":
         return f"tl.arange({at['start']}, {at['end']})"
@@ -169,7 +191,7 @@ def statement(s, indent):
     if isinstance(s, P.BlockStore):
         offsets = [plain(o) for o in s.offsets]
         b = block(s.kind, s.value.type.shape, s.attrs, expression(s.pointer), offsets)
-        if s.kind == "descriptor":
+        if s.kind in DESCRIPTORS:
             return [f"{pad}{b}.store({shape(offsets)}, {plain(s.value)})"]
         check = ", ".join(map(str, range(len(offsets))))
         return [f"{pad}tl.store({b}, {plain(s.value)}, boundary_check=[{check}])"]
@@ -201,5 +223,6 @@ def kernel(p, name="kernel"):
     for f in p.functions:
         out += [f"@tegula.jit{'(noinline=True)' if f.noinline else ''}", f"def {f.name}({', '.join(f.parameters)}):"
                 ] + lines(f.body, 1) + ["", ""]
-    out += ["@tegula.jit", f"def {name}({', '.join(a.name for a in p.arguments)}):"] + lines(p.body, 1)
+    parameters = [a.name for a in p.arguments] + list(host_blocks(p))
+    out += ["@tegula.jit", f"def {name}({', '.join(parameters)}):"] + lines(p.body, 1)
     return "\n".join(out) + "\n"

@@ -1,0 +1,181 @@
+"""How often programs have what real kernels have: `features.py --seeds A..B` prints the share of each feature.
+
+A generator that lost one of them would find nothing there and say nothing, so test_features.py asks for all."""
+import argparse
+import collections
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import program as P
+from generate import generate
+from program import FP8, INTS, Type
+
+FEATURES = {}
+ELSEWHERE = ("flip", "gather", "permute", "cumsum", "cumprod", "sort", "split_part", "sum", "amax", "amin", "xor_sum", "reduce", "scan")
+
+
+def feature(name):
+
+    def add(f):
+        FEATURES[name] = f
+        return f
+
+    return add
+
+
+class Facts:
+    """What the features ask: expressions by operation, statements by class, arguments by buffer."""
+
+    def __init__(self, p):
+        self.p = p
+        self.ops = collections.defaultdict(list)
+        for e in P.all_expressions(p):
+            self.ops[e.op].append(e)
+        self.statements = collections.defaultdict(list)
+        for s in P.all_statements(p):
+            self.statements[type(s)].append(s)
+        self.arguments = {a.name: a for a in p.arguments}
+
+    def combines(self, op):
+        """(expression, combine function) of reductions or scans."""
+        return [(e, self.p.function(e.attrs["function"])) for e in self.ops[op]]
+
+    def indices(self, op):
+        """Index operands of loads or atomics of the kernel's memory."""
+        return [e.args[0].args[1] for e in self.ops[op] if e.args[0].op == "addptr"]
+
+    def buffer_of(self, pointer):
+        names = [e.attrs["name"] for e in P.walk_expression(pointer) if e.op == "var" and e.attrs["name"] in self.arguments]
+        buffers = [self.arguments[n].buffer for n in names if self.arguments[n].buffer]
+        return self.p.buffer(buffers[0]) if buffers else None
+
+    def stores(self):
+        return self.statements[P.Store]
+
+
+def has(e, *ops):
+    return any(x.op in ops for x in P.walk_expression(e))
+
+
+def assigned(body):
+    """name -> values given to it."""
+    out = collections.defaultdict(list)
+    for s in P.walk(body):
+        if isinstance(s, P.Assign):
+            for n in s.names:
+                out[n].append(s.value)
+    return out
+
+
+def carried(f, kind):
+    """(name, value) of tiles that a loop changes and had before."""
+    for body in P.bodies(f.p):
+        before = collections.Counter(n for s in P.walk(body) if isinstance(s, P.Assign) for n in s.names)
+        for s in P.walk(body):
+            if isinstance(s, kind):
+                inside = assigned(s.body)
+                for n, values in inside.items():
+                    if before[n] > len(values):
+                        for v in values:
+                            if isinstance(v.type, Type) and v.type.shape and not v.type.is_pointer:
+                                yield n, v
+
+
+def reads_elsewhere(name, v):
+    return any(e.op in ELSEWHERE and any(x.op == "var" and x.attrs["name"] == name for x in P.walk_expression(e)) for e in P.walk_expression(v))
+
+
+for _kind, _class in (("while", P.While), ("for", P.For)):
+    feature(f"{_kind} with a carried tile")(lambda f, c=_class: any(True for _ in carried(f, c)))
+    feature(f"{_kind} with a tile made from other elements of itself")(
+        lambda f, c=_class: any(reads_elsewhere(n, v) for n, v in carried(f, c)))
+
+for _op in ("reduce", "scan"):
+    feature(f"{_op} with a combine function")(lambda f, o=_op: f.ops[o])
+    feature(f"{_op} with literals in its function")(lambda f, o=_op: any(
+        x.op in ("literal", "const") for _, g in f.combines(o) for s in P.walk(g.body) for e in P.expressions(s) for x in P.walk_expression(e)))
+    feature(f"{_op} with a branch in its function")(lambda f, o=_op: any(
+        isinstance(s, P.If) for _, g in f.combines(o) for s in P.walk(g.body)))
+    feature(f"{_op} of several values")(lambda f, o=_op: any(len(e.args) > 1 for e in f.ops[o]))
+
+
+def strided(f, e):
+    """A range of a tile times a number that is not 1."""
+    return any(x.op == "mul" and has(x.args[0], "arange") and (x.args[1].op == "literal" and x.args[1].attrs["value"] > 1 or x.args[1].op == "var")
+               for x in P.walk_expression(e))
+
+
+feature("masked load")(lambda f: any(len(e.args) > 1 for e in f.ops["load"]))
+feature("masked load by rows and columns")(lambda f: any(
+    len(e.args) > 1 and any(x.op == "and" and all(y.op == "lt" and 1 in y.type.shape and y.type.numel > 1 for y in x.args) for x in P.walk_expression(e.args[1]))
+    for e in f.ops["load"]))
+feature("masked store")(lambda f: any(s.mask is not None for s in f.stores()))
+feature("strided load")(lambda f: any(strided(f, i) for i in f.indices("load")))
+feature("strided store with gaps")(lambda f: any(
+    s.pointer.op == "addptr" and (b := f.buffer_of(s.pointer)) and b.name[0] == "o" and b.size > s.value.type.numel * f.grid_size for s in f.stores()))
+feature("stride that is an argument")(lambda f: any(a.startswith("stride") for a in f.arguments))
+feature("negative stride")(lambda f: any(
+    any(x.op == "sub" and x.args[0].op == "literal" and has(x.args[1], "arange") for x in P.walk_expression(i)) for i in f.indices("load")))
+feature("gathered load")(lambda f: any(i.type.shape and has(i, "load", "block_load") for i in f.indices("load")))
+feature("index that wraps around")(lambda f: any(any(x.op == "mod" and has(x, "arange") for x in P.walk_expression(i)) for i in f.indices("load")))
+feature("store in place")(lambda f: any((b := f.buffer_of(s.pointer)) and b.name[0] == "w" and has(s.value, "load", "var") for s in f.stores()))
+feature("store in a loop")(lambda f: any(isinstance(s, P.Store) for k in (P.For, P.While) for l in f.statements[k] for s in P.walk(l.body)))
+feature("several pointers into one buffer")(lambda f: max(collections.Counter(a.buffer for a in f.p.arguments if a.buffer).values(), default=0) > 1)
+feature("barrier")(lambda f: f.statements[P.Barrier])
+feature("atomic")(lambda f: f.ops["atomic"])
+feature("atomic with collisions")(lambda f: any(
+    (b := f.buffer_of(e.args[0])) and b.name[0] == "s" and e.type.numel * f.grid_size > b.size for e in f.ops["atomic"]))
+feature("atomic whose old value is used")(lambda f: any(has(s.value, "atomic") for s in f.statements[P.Assign]))
+feature("dot")(lambda f: f.ops["dot"])
+feature("dot in a loop over pointers")(lambda f: any(has(e, "dot") for l in f.statements[P.For] for s in P.walk(l.body) for e in P.expressions(s)))
+feature("dot of an odd shape")(lambda f: any(min(e.type.shape[-2:]) < 16 or max(e.type.shape[-2:]) >= 8 * min(e.type.shape[-2:]) for e in f.ops["dot"]))
+feature("dot of three dimensions")(lambda f: any(len(e.type.shape) == 3 for e in f.ops["dot"]))
+for _t in ("int8", "float16", "bfloat16", "float32", "float64", "float8e5", "float8e4nv"):
+    feature(f"dot of {_t}")(lambda f, t=_t: any(e.args[0].type.dtype == t for e in f.ops["dot"]))
+feature("split")(lambda f: f.ops["split"] or f.ops["split_part"])
+feature("split down to scalars")(lambda f: any(isinstance(e.type, tuple) and e.type[0].shape == () for e in f.ops["split"]))
+feature("helper")(lambda f: f.ops["call"])
+feature("helper that calls a helper")(lambda f: any(has(e, "call") for g in f.p.functions for s in P.walk(g.body) for e in P.expressions(s)))
+feature("noinline helper")(lambda f: any(g.noinline for g in f.p.functions))
+feature("helper that returns early")(lambda f: any(isinstance(s, P.Return) for g in f.p.functions for i in P.walk(g.body) if isinstance(i, P.If) for s in P.walk(i.then)))
+feature("kernel that returns early")(lambda f: any(isinstance(s, P.Return) for s in P.walk(f.p.body)))
+feature("if")(lambda f: f.statements[P.If])
+for _kind in ("descriptor", "pointer"):
+    feature(f"block load ({_kind})")(lambda f, k=_kind: any(e.attrs["kind"] == k for e in f.ops["block_load"]))
+    feature(f"block store ({_kind})")(lambda f, k=_kind: any(s.kind == k for s in f.statements[P.BlockStore]))
+feature("descriptor of the host")(lambda f: any(e.attrs["kind"] == "host" for e in f.ops["block_load"]) or any(s.kind == "host" for s in f.statements[P.BlockStore]))
+feature("edge values of an int")(lambda f: any(b.recipe == "edge" and b.dtype in INTS for b in f.p.buffers))
+feature("edge values of a float")(lambda f: any(b.recipe == "edge" and b.dtype not in INTS + ("int1", ) for b in f.p.buffers))
+feature("infinity as a constant")(lambda f: any(isinstance(e.attrs["value"], float) and abs(e.attrs["value"]) == float("inf") for o in ("const", "literal") for e in f.ops[o]))
+feature("fp8")(lambda f: any(b.dtype in FP8 for b in f.p.buffers) or any(isinstance(e.type, Type) and e.type.dtype in FP8 for e in P.all_expressions(f.p)))
+feature("gather")(lambda f: f.ops["gather"])
+feature("sort")(lambda f: f.ops["sort"] or f.ops["topk"])
+feature("histogram")(lambda f: f.ops["histogram"])
+feature("several programs")(lambda f: f.grid_size > 1)
+feature("cluster")(lambda f: f.p.options.get("num_ctas", 1) > 1)
+
+
+def of(p):
+    """The names of the features that a program has."""
+    f = Facts(p)
+    f.grid_size = 1
+    for n in p.grid:
+        f.grid_size *= n
+    return {name for name, test in FEATURES.items() if test(f)}
+
+
+def main():
+    from run import seeds
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("--seeds", type=seeds, required=True, help="A..B, without B")
+    o = a.parse_args()
+    count = collections.Counter()
+    for s in o.seeds:
+        count.update(of(generate(s)[0]))
+    for name in FEATURES:
+        print(f"{100 * count[name] / len(o.seeds):6.1f} %  {name}")
+
+
+if __name__ == "__main__":
+    main()
