@@ -6,8 +6,6 @@ import contextlib
 import importlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 import types
 from dataclasses import dataclass
@@ -159,6 +157,7 @@ class NvidiaTool:
     @classmethod
     def from_path(cls, path):
         """None unless it is there and tells its version."""
+        import subprocess
         try:
             text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60).stdout
         except (OSError, subprocess.SubprocessError):
@@ -174,6 +173,7 @@ class env_nvidia_tool(env_base):
         super().__init__(f"TRITON_{binary.upper().replace('-', '_')}_PATH")
 
     def get(self):
+        import shutil
         return self.value_of(getenv(self.key) or shutil.which(self.binary) or self.binary)
 
     def value_of(self, assigned):

@@ -241,3 +241,52 @@ def test_allocators():
     assert contextvars.copy_context().run(in_context) is allocate
     with pytest.raises(RuntimeError, match="requires a runtime memory allocation"):
         _allocation._allocator.get()(1, 1, None)
+
+
+def test_backends_of_other_packages(tmp_path):
+    """A package that registers itself is there, and its driver is the default where it is active."""
+    package, info = tmp_path / "mine", tmp_path / "mine-1.0.dist-info"
+    package.mkdir()
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[console_scripts]\nx = y:z\n\n[triton.backends]\nmine = mine\nnvidia = triton.backends.nvidia\nwrong = nowhere\n\n[other]\na = b\n")
+    (package / "__init__.py").write_text("")
+    (package / "compiler.py").write_text('''
+from triton.backends.compiler import BaseBackend, GPUTarget
+
+class Mine(BaseBackend):
+    @staticmethod
+    def supports_target(target): return target.backend == "mine"
+    def hash(self): return "mine"
+    def parse_options(self, options): return options
+    def add_stages(self, stages, options, language): pass
+    def load_dialects(self, context): pass
+    def get_module_map(self): return {}
+''')
+    (package / "driver.py").write_text('''
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+class MineDriver(DriverBase):
+    @classmethod
+    def is_active(cls): return True
+    def get_current_target(self): return GPUTarget("mine", 1, 1)
+    def get_active_torch_device(self): return None
+    def get_benchmarker(self): return None
+''')
+    program = '''
+import warnings
+with warnings.catch_warnings(record=True) as heard:
+    warnings.simplefilter("always")
+    import triton
+    names = sorted(triton.backends.backends)
+print(names, [str(w.message) for w in heard])
+print(type(triton.runtime.driver.active).__name__, type(triton.compiler.make_backend(triton.runtime.driver.active.get_current_target())).__name__)
+'''
+    import subprocess
+    import sys
+    packages = os.path.dirname(os.path.dirname(os.path.abspath(tegula.__file__)))
+    done = subprocess.run([sys.executable, "-m", "tegula", "-c", program], text=True, capture_output=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join([packages, str(tmp_path)]), "TRITON_DEFAULT_BACKEND": "", "TEGULA_DEVICE": ""})
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("['cpu', 'mine', 'nvidia', 'sim'] [\"the backend wrong (nowhere) cannot be used"), done.stdout + done.stderr
+    assert lines[1] == "MineDriver Mine"

@@ -1,8 +1,12 @@
 """Backends by name: {"nvidia": Backend(compiler, driver), "cpu": ..., "sim": ...}, and those that installed packages register as entry points
 `triton.backends`."""
+import collections
+import functools
+import glob
 import importlib
-import importlib.metadata
 import inspect
+import os
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -25,18 +29,50 @@ def _subclass_in(module, base):
     return found[0]
 
 
+_OWN = {"nvidia": Backend(_compiler.CUDABackend, _driver.CudaDriver), "cpu": Backend(_compiler.CPUBackend, _driver.CPUDriver),
+        "sim": Backend(_compiler.SimBackend, _driver.SimDriver)}
+_TRITONS = ("nvidia", "amd", "cpu", "sim")  # names that Triton's own packages may register; their code generators are part of Triton
+
+
+def _entry_points():
+    """(name, module) of the entry points `triton.backends` of installed packages. importlib.metadata would do, at several times the cost of all else that
+    importing tegula does."""
+    for folder in sys.path:
+        for file in glob.iglob(os.path.join(glob.escape(folder or "."), "*-info", "entry_points.txt")):
+            with open(file, encoding="utf-8") as text:
+                lines = [line.strip() for line in text]
+            if "[triton.backends]" not in lines:
+                continue
+            for line in lines[lines.index("[triton.backends]") + 1:]:
+                if line.startswith("["):
+                    break
+                name, equals, module = (part.strip() for part in line.partition("="))
+                if equals:
+                    yield name, module
+
+
 def _discover():
-    found = {"nvidia": Backend(_compiler.CUDABackend, _driver.CudaDriver), "cpu": Backend(_compiler.CPUBackend, _driver.CPUDriver),
-             "sim": Backend(_compiler.SimBackend, _driver.SimDriver)}
-    for point in importlib.metadata.entry_points().select(group="triton.backends"):
-        if point.name in ("nvidia", "amd", "cpu", "sim"):
-            continue  # Triton's own, whose code generators are part of Triton
+    found = dict(_OWN)
+    for name, module in _entry_points():
+        if name in _TRITONS:
+            continue
         try:
-            found[point.name] = Backend(_subclass_in(importlib.import_module(f"{point.value}.compiler"), BaseBackend),
-                                        _subclass_in(importlib.import_module(f"{point.value}.driver"), DriverBase))
+            found[name] = Backend(_subclass_in(importlib.import_module(f"{module}.compiler"), BaseBackend),
+                                  _subclass_in(importlib.import_module(f"{module}.driver"), DriverBase))
         except Exception as e:
-            warnings.warn(f"the backend {point.name} ({point.value}) cannot be used: {e}", RuntimeWarning)
+            warnings.warn(f"the backend {name} ({module}) cannot be used: {e}", RuntimeWarning)
     return found
 
 
-backends = _discover()
+class _Backends(collections.UserDict):
+    """Looks for packages when it is asked for the first time."""
+
+    def __init__(self):
+        pass
+
+    @functools.cached_property
+    def data(self):
+        return _discover()
+
+
+backends = _Backends()

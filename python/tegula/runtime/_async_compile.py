@@ -1,5 +1,4 @@
 """Compilations in other threads: `with triton.AsyncCompileMode(ThreadPoolExecutor()):`."""
-from concurrent.futures import as_completed
 from contextvars import ContextVar
 
 from .. import _hooks
@@ -67,6 +66,7 @@ class AsyncCompileMode:
     def __exit__(self, kind, error, trace):
         active_mode.reset(self._token)
         _hooks.watch_launches(-1)
+        from concurrent.futures import as_completed
         try:
             for future in as_completed(self.raw_futures):
                 self.future_kernels[future._key].result(self.ignore_errors)

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
 from abc import ABC, abstractmethod
 
 from .. import knobs
@@ -80,6 +79,7 @@ class FileCacheManager(CacheManager):
     def put(self, data, filename, binary=True):
         data = data if isinstance(data, bytes) else str(data).encode()
         os.makedirs(self.cache_dir, exist_ok=True)
+        import tempfile
         number, path = tempfile.mkstemp(prefix="tmp.", dir=self.cache_dir)
         try:
             with os.fdopen(number, "wb") as file:
