@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`make demo`: runs every example on the CPU on real input and prints kernel, size, time, GB/s or GFLOP/s, and the
-largest error against the reference. Writes the photograph and its grey copy to build/demo."""
+largest error against the reference. Writes the photograph, its grey copy and a plot to build/demo."""
 import shutil
 import sys
 import time
@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 sys.path.insert(0, str(ROOT / "build/python"))
 import attention
+import benchmark
 import copy_add
 import cumulative_sum
 import dropout
@@ -54,6 +55,7 @@ def rows(rng):
     w, b = normal(1024), normal(1024)
     yield "layer_norm", "4096 x 1024", lambda: layer_norm.layer_norm(s, w, b)[0], lambda: layer_norm.reference(s, w, b)[
         0], 1e-4, 8 * s.size, 0
+    yield "rms_norm, autotuned", "4096 x 1024", lambda: benchmark.rms_norm(s, w), lambda: benchmark.reference(s, w), 1e-4, 8 * s.size, 0
     yield "dropout", f"{1 << 22}", lambda: dropout.dropout(x[:1 << 22], 0.5, 7), lambda: dropout.reference(
         x[:1 << 22], 0.5, 7), 1e-5, 8 << 22, 0
 
@@ -112,7 +114,8 @@ def main() -> int:
         failed += wrong
         print(f"{kernel:<20}{size:<20}{seconds * 1e3:>9.3f} ms{rate:>16}{error:>16.1e}{'  WRONG' if wrong else ''}",
               flush=True)
-    print("build/demo: the photograph grace_hopper.jpg and its grey copy grace_hopper_grey.png")
+    benchmark.bandwidth.run(print_data=True, save_path=str(ROOT / "build/demo"))
+    print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plot rms_norm.png")
     return 1 if failed else 0
 
 
