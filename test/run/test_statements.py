@@ -560,3 +560,21 @@ def l_kind(out, n):
 def test_loop_errors(dev, kernel, text):
     with pytest.raises(CompileError, match=text):
         run(dev, kernel, 5)
+
+
+@tegula.jit
+def many_loops(x, out, n, N: tl.constexpr, LOOPS: tl.constexpr):
+    i = tl.arange(0, N)
+    total = tl.load(x + i)
+    for j in tl.static_range(LOOPS):
+        for k in range(n):
+            total += tl.load(x + i + k) * j
+    tl.store(out + i, total)
+
+
+# So many that the CPU's code generator leaves passes out (targets/common/Pipeline.h).
+def test_hundreds_of_loops(dev):
+    count = 330 if dev.name == "cpu" else 20
+    x, out = np.arange(1, 68, dtype=np.int32), np.zeros(64, np.int32)
+    dev(many_loops, (1,), x, out, 3, 64, count)
+    np.testing.assert_array_equal(out, x[:64] + sum(range(count)) * (x[:64] + x[1:65] + x[2:66]))

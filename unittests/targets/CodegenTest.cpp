@@ -3,7 +3,10 @@
 #include "JitLibrary.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/Dot.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Pass.h"
+#include "llvm/PassRegistry.h"
 #include <set>
 
 namespace tegula::cpu {
@@ -48,6 +51,38 @@ TEST(Codegen, MalformedModulesAreNamedWithTheirStage) {
   DiagEngine none;
   EXPECT_TRUE(targets::verifyModule(m, "before optimization", {}, none));
   EXPECT_FALSE(none.hasErrors());
+}
+
+// A thousand loops one after the other took 8 s, and twice as many 25. Should LLVM give these passes other names, nothing else would tell.
+TEST(Codegen, SlowPassesAreLeftOut) {
+  DiagEngine diag;
+  auto machine = createTargetMachine(*parseTarget("cpu:x86-64"), {}, diag);
+  struct Names final : llvm::PassRegistrationListener {
+    std::set<std::string> known;
+    void passEnumerate(const llvm::PassInfo *p) override { known.insert(p->getPassName().str()); }
+  };
+  for (bool isLarge : {false, true}) {
+    llvm::LLVMContext context;
+    llvm::Module m("loops", context);
+    m.setDataLayout(machine->createDataLayout());
+    llvm::IRBuilder<> b(context);
+    auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false), llvm::Function::ExternalLinkage, "f", m);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    for (unsigned i = 0; i < (isLarge ? 3000 : 2); ++i) {
+      auto *next = llvm::BasicBlock::Create(context, "", f);
+      b.CreateBr(next);
+      b.SetInsertPoint(next);
+      b.CreateStore(b.getInt8(0), f->getArg(0), true);
+    }
+    b.CreateRetVoid();
+    emitAssembly(m, *machine);
+    for (const targets::SlowPass &p : targets::slowPasses())
+      EXPECT_EQ(context.getOptPassGate().shouldRunPass(p.name, "function (f)"), p.ofLargeOnly && !isLarge) << p.name.str();
+  }
+  Names names;
+  llvm::PassRegistry::getPassRegistry()->enumerateWith(&names);
+  for (const targets::SlowPass &p : targets::slowPasses())
+    EXPECT_TRUE(names.known.contains(p.name.str())) << p.name.str();
 }
 
 /// One function per element-wise operation, cast and elementary function, and some dots.

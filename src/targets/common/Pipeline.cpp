@@ -21,6 +21,7 @@
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -211,7 +212,44 @@ static bool addPassesInSourceOrder(llvm::LLVMTargetMachine &tm, llvm::legacy::Pa
   return false;
 }
 
+namespace {
+
+constexpr SlowPass slow[] = {
+    // X86 with AVX-512: moves chains of scalar arithmetic to mask registers. From every register it collects all that are connected with it, anew:
+    // 2.9 of 4.4 s for a thousand loops one after the other. Our masks are vectors from the start, so it finds nothing to do.
+    {"X86 Domain Reassignment Pass", false},
+    // In every loop it looks at all uses of what the loop gets from outside, which are in all other loops too.
+    {"Loop Strength Reduction", true},
+    // Hoists the zeros that loops start from out of the loop over programs: one register for all of them, which the register coalescer then goes
+    // through for each.
+    {"Early Machine Loop Invariant Code Motion", true},
+};
+
+class SkipSlowPasses final : public llvm::OptPassGate {
+public:
+  explicit SkipSlowPasses(bool isLarge) : isLarge_(isLarge) {}
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
+    return llvm::none_of(slow, [&](const SlowPass &p) { return p.name == pass && (isLarge_ || !p.ofLargeOnly); });
+  }
+
+private:
+  bool isLarge_;
+};
+
+/// So many blocks that what is quadratic in them counts for more than what it gains: some 250 loops over tiles.
+bool isLarge(const llvm::Module &m) {
+  constexpr size_t blocks = 2000;
+  return std::any_of(m.begin(), m.end(), [](const llvm::Function &f) { return f.size() > blocks; });
+}
+
+} // namespace
+
+llvm::ArrayRef<SlowPass> slowPasses() { return slow; }
+
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
+  static SkipSlowPasses usual(false), large(true); // never changed; the context keeps the address
+  m.getContext().setOptPassGate(isLarge(m) ? large : usual);
   llvm::legacy::PassManager pm;
   // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.
   bool fails = describesVariables(m) ? addPassesInSourceOrder(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os)

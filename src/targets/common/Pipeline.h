@@ -32,6 +32,14 @@ void runPipeline(llvm::Module &m, llvm::TargetMachine &tm, llvm::FunctionPassMan
 /// LLVM's verifier. False if `m`, made of the kernel at `kernel`, breaks a rule `when` ("before optimization"): diag::malformedLlvm has been reported.
 bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, DiagEngine &diag);
 
+/// A pass of the code generator that takes quadratic time and is left out: always, or only for functions of thousands of blocks.
+struct SlowPass {
+  llvm::StringRef name; // LLVM's
+  bool ofLargeOnly;
+};
+llvm::ArrayRef<SlowPass> slowPasses();
+
+/// Without the slow passes; the module's context leaves them out from then on.
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os);
 std::vector<char> emitObjectBytes(llvm::Module &m, llvm::TargetMachine &tm);
 std::string emitAssemblyText(llvm::Module &m, llvm::TargetMachine &tm);

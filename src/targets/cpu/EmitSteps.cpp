@@ -98,11 +98,31 @@ void FunctionEmitter::pollCancel(const Op *loop) {
   auto *on = llvm::BasicBlock::Create(context_, "on", function_);
   b_.CreateCondBr(b_.CreateICmpNE(seen, b_.getInt32(0)), stop, on);
   b_.SetInsertPoint(stop);
-  if (loop)
-    callRuntime(offsetof(TegulaCpuLaunch, stopped),
-                {b_.getInt32(static_cast<uint32_t>(siteNumber(*loop, Site::Kind::Other))), pid_[0], pid_[1], pid_[2]});
-  b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
+  if (loop) {
+    llvm::BasicBlock *tell = stoppedBlock();
+    b_.CreateStore(b_.getInt32(static_cast<uint32_t>(siteNumber(*loop, Site::Kind::Other))), stopSite_, true);
+    b_.CreateBr(tell);
+  } else {
+    b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
+  }
   b_.SetInsertPoint(on);
+}
+
+/// Where all loops of the function go that see `cancel`: tells the runtime which of them it was. The site comes through memory, by volatile
+/// accesses: a call in every loop, or a phi of all of them, would be operands by the thousand for which register coalescing takes quadratic time.
+llvm::BasicBlock *FunctionEmitter::stoppedBlock() {
+  if (stopped_)
+    return stopped_;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  llvm::BasicBlock &entry = function_->getEntryBlock();
+  b_.SetInsertPoint(&entry, entry.begin());
+  stopSite_ = b_.CreateAlloca(b_.getInt32Ty());
+  stopped_ = llvm::BasicBlock::Create(context_, "stopped", function_);
+  b_.SetInsertPoint(stopped_);
+  V site = b_.CreateLoad(b_.getInt32Ty(), stopSite_, true);
+  callRuntime(offsetof(TegulaCpuLaunch, stopped), {site, pid_[0], pid_[1], pid_[2]});
+  b_.CreateRet(b_.getInt32(TEGULA_FAULT_CANCELLED));
+  return stopped_;
 }
 
 /// Calls the function pointer at `offset` of the launch: launch, then `args`; no result.

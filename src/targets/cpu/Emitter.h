@@ -108,6 +108,7 @@ private:
   void beginDebug();
   void programLoop(V begin, V end);
   void pollCancel(const ir::Op *loop);
+  llvm::BasicBlock *stoppedBlock();
   void callRuntime(size_t offset, llvm::ArrayRef<V> args);
   void giveTurn(V rounds);
 
@@ -282,6 +283,8 @@ private:
   V streamLaunch_ = nullptr; // i1: the launch writes more than caches hold; null: no store may stream
   llvm::SmallVector<V> externals_; // result tensors of a callee
   llvm::BasicBlock *done_ = nullptr, *after_ = nullptr; // end of the program loop; next program
+  llvm::BasicBlock *stopped_ = nullptr;                 // see stoppedBlock
+  llvm::AllocaInst *stopSite_ = nullptr;                // the loop, as a site
   std::map<uint64_t, V> scratchAt_;
   uint64_t calleeScratch_ = 0; // where frames of callees start
   llvm::DenseMap<const ir::Value *, V> scalar_;
