@@ -12,6 +12,7 @@ import importlib
 import inspect
 import math
 import os
+import pickle
 import re
 import sys
 import threading
@@ -121,6 +122,8 @@ class KernelInterface:
 
     def __reduce_ex__(self, protocol):
         name = self._named()
+        if name is None and isinstance(self, _core.Function):
+            raise pickle.PicklingError(f"{self!r} cannot be pickled: it is not found as {self.__module__}.{self.__qualname__}")
         return super().__reduce_ex__(protocol) if name is None else (_by_name, name)
 
     def __copy__(self):
@@ -192,6 +195,10 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
         """{(name, id of its dict): (value, dict)} of the variables whose values the function was compiled with."""
         with _lock:
             return {(u.name, id(u.place)): (u.snapshot, u.place) for u in self._uses or () if u.is_value}
+
+    @used_global_vals.setter
+    def used_global_vals(self, given):
+        """Programs that send functions to other processes set it to None before; the function looks at its variables by itself."""
 
     @property
     def arg_names(self):

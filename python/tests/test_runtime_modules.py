@@ -45,6 +45,20 @@ def test_what_a_function_tells():
     assert file == __file__ and open(__file__).read().splitlines()[line - 1].startswith("def kernel(")
 
 
+def test_pickle_and_copies():
+    import copy
+    import pickle
+    assert pickle.loads(pickle.dumps({"k": kernel}))["k"] is kernel and copy.deepcopy([kernel])[0] is copy.copy(kernel) is kernel
+
+    @tegula.jit
+    def nested(x):
+        pass
+    with pytest.raises(pickle.PicklingError, match="nested. cannot be pickled: it is not found as"):
+        pickle.dumps(nested)
+    nested.used_global_vals = None
+    assert copy.deepcopy(nested) is nested and nested.used_global_vals == {}
+
+
 def test_keywords_are_refused():
     def f(x, **kw):
         pass
