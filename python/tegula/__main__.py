@@ -69,9 +69,9 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name != "tegula":
             spec.loader_state = module.__spec__
             return module
-        from tegula._kernel import LANGUAGE_VERSION
+        from tegula._kernel import language_version
         triton = _Triton("triton", module.__doc__)
-        triton.__version__, triton.__file__ = LANGUAGE_VERSION, module.__file__
+        triton.__version__, triton.__file__ = language_version(), module.__file__
         return triton
 
     def exec_module(self, module):

@@ -5,7 +5,12 @@ import functools
 from . import _core, knobs
 from ._hooks import LazyDict
 
-LANGUAGE_VERSION = "3.9.0"  # the Triton whose language and host interface this is
+
+
+def language_version():
+    """The version of Triton whose rules hold in this process."""
+    return f"{knobs.language.level}.0"
+
 
 Remark = collections.namedtuple("Remark", "kind message file line column")
 
@@ -158,7 +163,7 @@ def _metadata(info, options):
     options = {k: v for k, v in options.items() if k not in info and k.isidentifier()}
     target = target_of(info["target"])
     fields = {**_NO_OPTIONS, **options, **info, "target": target, "target_name": info["target"], "backend_name": target.backend, "arch": target.arch,
-              "warp_size": target.warp_size, "triton_version": LANGUAGE_VERSION}
+              "warp_size": target.warp_size, "triton_version": language_version()}
     return _metadata_class(tuple(fields))(*fields.values())
 
 

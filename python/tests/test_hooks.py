@@ -148,6 +148,23 @@ def test_knobs_that_change_launches(tmp_path):
     assert (tmp_path / kernel.hash / "fill.tile").read_text() == kernel.asm["tile"]
 
 
+@tegula.jit
+def stays_half(out):
+    x = tl.full([4], 1.0, tl.float16)
+    tl.store(out, tl.maximum(x, 0.0).dtype == tl.float16)
+
+
+def test_the_level_of_the_language():
+    out = np.zeros(1, np.bool_)
+    for level, expected in (("3.6", False), ("3.9", True), ("3.7", False)):
+        knobs.language.level = level
+        assert stays_half[(1,)](out).metadata.triton_version == f"{level}.0" and out[0] == expected
+    knobs.language.level = "3.5"
+    with pytest.raises(ValueError, match="language_level"):
+        stays_half[(1,)](out)
+    del knobs.language.level
+
+
 def test_hooks_that_raise():
     k = tegula.jit(fill)
     knobs.runtime.jit_post_compile_hook = lambda **kw: 1 / 0

@@ -62,7 +62,7 @@ KNOBS = {
     "autotuning": "cache print listener",
     "runtime": """interpret debug override_arch launch_enter_hook launch_exit_hook kernel_load_start_hook kernel_load_end_hook kernel_unload_hook jit_cache_hook
         jit_post_compile_hook add_stages_inspection_hook""",
-    "language": "fp32_default default_fp_fusion force_disable_fp_fusion fp_fusion_enabled",
+    "language": "level fp32_default default_fp_fusion force_disable_fp_fusion fp_fusion_enabled",
     "nvidia": "dump_nvptx disable_ptxas_opt ptxas_options mock_ptx_version dump_ptxas_log libdevice_path libcuda_path",
     "amd": "use_buffer_ops use_buffer_atomics dump_amdgcn libhip_path use_block_pingpong dump_mir swap_mir",
     "proton": "disable cupti_lib_dir profile_buffer_size profile_metric_buffer_size enable_nvtx enable_hw_trace",

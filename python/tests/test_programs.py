@@ -139,6 +139,10 @@ def test_versions():
     assert done.stdout == "3.9.0 3.9.0 True\n5 tegula.language True\nTrue\n", done.stderr
 
 
+def test_version_of_a_level():
+    assert tegula("-c", "import triton; print(triton.__version__)", TEGULA_TRITON_LEVEL="3.6").stdout == "3.6.0\n"
+
+
 def test_mistakes():
     for arguments in (["-m"], ["-c"], ["--what"]):
         done = tegula(*arguments)
