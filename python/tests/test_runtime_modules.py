@@ -133,6 +133,7 @@ def test_backends():
 
 
 def test_drivers():
+    driver.reset_active()
     active = driver.active
     assert active.get_current_target().backend in ("cpu", "cuda") and active.get_current_stream(0) == 0 and active.get_current_device() == 0
     sim = tegula.backends.backends["sim"].driver()
