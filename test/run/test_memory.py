@@ -244,8 +244,8 @@ def test_modifiers(dev, cache, store, evict, volatile):
     assert_same(out, x)
 
 
-@pytest.mark.parametrize("cache, store, evict, text", [(".xx", "", "", "Cache modifier"),
-                                                       ("", ".ca", "", "Cache modifier"),
+@pytest.mark.parametrize("cache, store, evict, text", [(".xx", "", "", "[Cc]ache modifier"),
+                                                       ("", ".ca", "", "[Cc]ache modifier"),
                                                        ("", "", "first", "[Ee]viction")])
 def test_bad_modifiers(dev, cache, store, evict, text):
     with pytest.raises(CompileError, match=text):
