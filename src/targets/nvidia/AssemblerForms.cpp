@@ -1,7 +1,9 @@
 // See AssemblerForms.h.
 #include "targets/nvidia/AssemblerForms.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace tegula::nvidia {
 namespace {
@@ -41,17 +43,115 @@ std::string replacementOfLine(StringRef line) {
   return replacement(name.trim(), operands);
 }
 
+// ---- registers that start as the address of shared memory and are stepped by a loop
+
+/// What a line says: `opcode operands;` after a predicate, or a label.
+struct Line {
+  StringRef opcode, operands, label;
+};
+
+Line parse(StringRef line) {
+  StringRef text = line.trim();
+  if (text.ends_with(":"))
+    return {{}, {}, text.drop_back()};
+  if (text.starts_with("@"))
+    text = text.split(' ').second.ltrim();
+  auto [opcode, rest] = text.take_until([](char c) { return c == ';'; }).split(' ');
+  if (size_t tab = opcode.find('\t'); tab != StringRef::npos) {
+    rest = text.take_until([](char c) { return c == ';'; }).drop_front(tab + 1);
+    opcode = opcode.take_front(tab);
+  }
+  return {opcode, rest.trim(), {}};
+}
+
+/// Does the instruction write the register? The destination is the first operand, or all of a list in braces.
+bool writes(const Line &l, StringRef reg) {
+  StringRef first = l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).drop_front()
+                                                : l.operands.take_until([](char c) { return c == ',' || c == ';'; });
+  llvm::SmallVector<StringRef, 4> written;
+  first.split(written, ',');
+  return llvm::any_of(written, [&](StringRef w) { return w.trim() == reg; });
+}
+
+/// `line` with whole uses of a register renamed.
+std::string renamed(StringRef line, StringRef reg, StringRef other) {
+  std::string out;
+  while (true) {
+    size_t at = line.find(reg);
+    if (at == StringRef::npos)
+      return out + line.str();
+    size_t end = at + reg.size();
+    bool whole = end == line.size() || !llvm::isAlnum(line[end]);
+    out += (line.take_front(at) + (whole ? other : reg)).str();
+    line = line.drop_front(end);
+  }
+}
+
+/// LLVM gives a loop's pointer that starts at the base of shared memory the register of the base. The assembler computes other
+/// addresses that derive from the base anew inside the loop, and takes the register as the loop has stepped it. So the base gets a
+/// register of its own, which everything between its definition and the loop reads.
+void separateSharedBase(std::vector<std::string> &lines) {
+  llvm::StringMap<bool> addresses; // registers that hold the symbol
+  llvm::StringMap<size_t> labels;
+  struct Base {
+    std::string reg, source;
+    size_t at;
+  };
+  std::vector<Base> bases;
+  std::vector<Line> parsed;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Line &l = parsed.emplace_back(parse(lines[i]));
+    auto [to, from] = l.operands.split(',');
+    if (!l.label.empty())
+      labels[l.label] = i;
+    else if (l.opcode.starts_with("mov.") && from.trim() == "tegula_shared")
+      addresses[to.trim()] = true;
+    else if (l.opcode == "cvt.u32.u64" && addresses.contains(from.trim()))
+      bases.push_back({to.trim().str(), from.trim().str(), i});
+  }
+  if (bases.empty())
+    return;
+  std::vector<std::pair<size_t, size_t>> loops; // header's label, branch back to it
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (parsed[i].opcode.starts_with("bra"))
+      if (auto it = labels.find(parsed[i].operands.trim()); it != labels.end() && it->second < i)
+        loops.push_back({it->second, i});
+  for (size_t n = 0; n < bases.size(); ++n) {
+    const Base &b = bases[n];
+    size_t end = lines.size();
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (i == b.at || !parsed[i].operands.contains(b.reg) || !writes(parsed[i], b.reg))
+        continue;
+      size_t entry = i;
+      for (auto [header, back] : loops)
+        if (header > b.at && header < i && i <= back)
+          entry = std::min(entry, header);
+      end = std::min(end, entry);
+    }
+    if (end == lines.size() || end <= b.at)
+      continue;
+    std::string own = "%shared_base" + std::to_string(n);
+    for (size_t i = b.at + 1; i < end; ++i)
+      lines[i] = renamed(lines[i], b.reg, own);
+    lines[b.at] = "\t.reg .b32 " + own + ";\n\tcvt.u32.u64 " + own + ", " + b.source + ";\n\tmov.b32 " + b.reg + ", " + own + ";\n";
+  }
+}
+
 } // namespace
 
 std::string replaceForAssembler(std::string_view ptx) {
-  std::string out;
-  out.reserve(ptx.size() + ptx.size() / 16);
+  std::vector<std::string> lines;
   for (StringRef rest(ptx); !rest.empty();) {
     size_t end = rest.find('\n');
-    StringRef line = rest.take_front(end == StringRef::npos ? rest.size() : end + 1);
-    rest = rest.drop_front(line.size());
+    lines.push_back(rest.take_front(end == StringRef::npos ? rest.size() : end + 1).str());
+    rest = rest.drop_front(lines.back().size());
+  }
+  separateSharedBase(lines);
+  std::string out;
+  out.reserve(ptx.size() + ptx.size() / 16);
+  for (const std::string &line : lines) {
     std::string other = replacementOfLine(line);
-    out += other.empty() ? line.str() : "\t" + other + "\n";
+    out += other.empty() ? line : "\t" + other + "\n";
   }
   return out;
 }

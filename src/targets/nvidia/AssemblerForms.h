@@ -1,4 +1,4 @@
-// Integer instructions that ptxas (seen in CUDA 12.9 and 13.0) translates wrongly, replaced in PTX text. LLVM chooses them in many
+// What ptxas (seen in CUDA 12.9 and 13.0) translates wrongly, replaced in PTX text. LLVM chooses these instructions in many
 // places, also for divisions by constants and patterns of its own, hence after code generation and not while IR is built.
 #pragma once
 #include <string>
@@ -9,6 +9,8 @@ namespace tegula::nvidia {
 /// The text with these lines replaced, each by instructions of the same result:
 /// - neg.s16, neg.s32: the negation of the second operand of three-operand minima and maxima is lost, and of -32768, widened, is 32768
 /// - abs.s16, abs.s32, abs.s64: the result counts as not negative, which that of the smallest value is; of -32768, widened, is 32768
+/// - a register that begins as the address of shared memory and that a loop steps: what was computed from the address before the loop is
+///   computed anew inside, from the stepped register (13.0: wrong numbers, reads out of bounds); the address gets a register of its own
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction
 std::string replaceForAssembler(std::string_view ptx);
 

@@ -18,6 +18,30 @@ TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
   EXPECT_EQ(replaceForAssembler(others), others);
 }
 
+/// The address of shared memory in the register that a loop steps: what is computed before the loop reads a register of its own.
+TEST(AssemblerForms, SteppedBaseOfSharedMemory) {
+  const std::string before = "\tmov.u64 \t%rd3, tegula_shared;\n"
+                             "\tcvt.u32.u64 \t%r19, %rd3;\n"
+                             "\tadd.s32 \t%r1, %r19, %r194;\n"
+                             "\t@%p1 st.shared.b16 [%r19], %rs1;\n";
+  const std::string loop = "$L__BB0_1:\n"
+                           "\tld.shared.b32 %r5, [%r19];\n"
+                           "\tadd.s32 \t%r19, %r19, 16;\n"
+                           "\t@%p2 bra \t$L__BB0_1;\n";
+  EXPECT_EQ(replaceForAssembler(before + loop), "\tmov.u64 \t%rd3, tegula_shared;\n"
+                                                "\t.reg .b32 %shared_base0;\n"
+                                                "\tcvt.u32.u64 %shared_base0, %rd3;\n"
+                                                "\tmov.b32 %r19, %shared_base0;\n"
+                                                "\tadd.s32 \t%r1, %shared_base0, %r194;\n"
+                                                "\t@%p1 st.shared.b16 [%shared_base0], %rs1;\n" +
+                                                    loop);
+  // An outer loop that holds the stepping: its uses of the register see what was stepped.
+  const std::string outer = "$L__BB0_0:\n\tadd.s32 \t%r7, %r19, 4;\n" + loop + "\t@%p3 bra \t$L__BB0_0;\n";
+  EXPECT_NE(replaceForAssembler(before + outer).find("add.s32 \t%r7, %r19, 4;"), std::string::npos);
+  // Never stepped: nothing to do.
+  EXPECT_EQ(replaceForAssembler(before), before);
+}
+
 /// What LLVM chooses of its own too: for divisions by constants, selections, negative factors.
 TEST(AssemblerForms, NoneIsLeftInKernels) {
   for (unsigned sm : {80u, 90u}) {
