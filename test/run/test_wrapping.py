@@ -109,3 +109,18 @@ def test_extremes_of_negated_values(dev, dtype):
     dev(extremes, (1,), x, low, up, 16)
     assert_same(low, np.full(32, (-x).min(), dtype))
     assert_same(up, np.full(32, (-x).max(), dtype))
+
+
+@tegula.jit
+def k_high_times_constant(x, out, n, C: tl.constexpr):
+    i = n
+    while i > 0:
+        i = i - 1
+        tl.store(out, tl.umulhi(tl.load(x), n) * C)
+
+
+@pytest.mark.parametrize("x, n, c", [(539, 3, 3), (-2, 3, 3), (2**31 - 1, 7, 5), (-1, 2, 3)])
+def test_high_half_of_a_product_times_a_constant(dev, x, n, c):
+    out = np.zeros(1, np.int32)
+    dev(k_high_times_constant, (1, ), np.array([x], np.int32), out, n, c)
+    assert out[0] == ((x % 2**32) * n >> 32) * c

@@ -33,6 +33,11 @@ std::string replacement(StringRef name, llvm::ArrayRef<StringRef> operands) {
 
 std::string replacementOfLine(StringRef line) {
   StringRef text = line.trim();
+  // LLVM's own scope for the high half of 64 bits.
+  if (text.consume_front("{ .reg .b32 tmp; mov.b64 {tmp, ")) {
+    auto [high, whole] = text.split("}, ");
+    return ("{\n\t.reg .b64 %high;\n\tshr.u64 %high, " + whole.split(';').first + ", 32;\n\tcvt.u32.u64 " + high + ", %high;\n\t}").str();
+  }
   if (!text.starts_with("neg.s") && !text.starts_with("abs.s") && !text.starts_with("mul.hi."))
     return {};
   auto [name, rest] = text.split(' ');

@@ -9,6 +9,7 @@ namespace tegula::nvidia {
 /// The text with these lines replaced, each by instructions of the same result:
 /// - neg.s16, neg.s32: the negation of the second operand of three-operand minima and maxima is lost, and of -32768, widened, is 32768
 /// - abs.s16, abs.s32, abs.s64: the result counts as not negative, which that of the smallest value is; of -32768, widened, is 32768
+/// - mov.b64 {tmp, high}, product: `high` times a constant is lost where the product is of two 64-bit registers (13.0)
 /// - a register that begins as the address of shared memory and that a loop steps: what was computed from the address before the loop is
 ///   computed anew inside, from the stepped register (13.0: wrong numbers, reads out of bounds); the address gets a register of its own
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction

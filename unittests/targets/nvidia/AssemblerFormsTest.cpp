@@ -14,6 +14,8 @@ TEST(AssemblerForms, ReplacesByInstructionsOfTheSameResult) {
             "\tmax.s16 %rs2, %rs2, %negated;\n\t}\n");
   EXPECT_EQ(replaceForAssembler("\tmul.hi.s32 \t%r3, %r1, -7;\n"),
             "\t{\n\t.reg .b64 %product;\n\tmul.wide.s32 %product, %r1, -7;\n\tmov.b64 {_, %r3}, %product;\n\t}\n");
+  EXPECT_EQ(replaceForAssembler("\t{ .reg .b32 tmp; mov.b64 {tmp, %r6}, %rd8; }\n"),
+            "\t{\n\t.reg .b64 %high;\n\tshr.u64 %high, %rd8, 32;\n\tcvt.u32.u64 %r6, %high;\n\t}\n");
   const char *others = "\tneg.f32 \t%f2, %f1;\n\n\tmul.hi.u64 \t%rd1, %rd2, %rd3;\n\tneg.s64 \t%rd1, %rd2;\n\tabs.f32 \t%f1, %f2;";
   EXPECT_EQ(replaceForAssembler(others), others);
 }
