@@ -125,6 +125,8 @@ void DiagnosticsTest::shapes() {
   wrongCall(diag::notIntList, "float", "reshape", {x, real(2)});
   wrongCall(diag::runtimeInShape, "constexpr", "full", {Value::tuple({var(Scalar::Int32)}), num(0), dt(Scalar::Int32)});
   wrong(diag::badIndex, "unsupported tensor index `0`", [&] { return subscript(c, v, num(0), at()); });
+  const Value all(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}}));
+  wrong(diag::tooManyIndices, "too many indices for tensor of rank", [&] { return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, all}), at()); });
   wrong(diag::badIndex, "`0:4`", [&] {
     return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})),
                      at());
@@ -166,7 +168,7 @@ void DiagnosticsTest::memory() {
   wrongCall(diag::storeToConst, "Cannot store to a constant pointer", "store",
             {var(Dtype::ptr(Scalar::Fp32, true)), num(0)});
   wrongCall(diag::boundaryOnTensor, "boundary_check", "load", {p}, {{"boundary_check", list({0})}});
-  wrongCall(diag::unknownOption, "Cache modifier .xx not supported", "load", {p},
+  wrongCall(diag::unknownOption, "Unsupported cache modifier '.xx'", "load", {p},
             {{"cache_modifier", Value::str(".xx")}});
   auto block = [&](Value order) {
     return std::vector<Value>{ptr(Scalar::Int8), Value::tuple({n}), list({1}), list({0}), list({16}), std::move(order)};
@@ -244,6 +246,10 @@ void DiagnosticsTest::elementwise() {
   wrongCall(diag::expectedDtype, "Expected dtype ['fp32', 'fp64'] but got fp16", "exp", {h});
   wrongCall(diag::expectedDtypes, "umulhi", "umulhi", {var(Scalar::Int8), var(Scalar::Int8)});
   wrongCall(diag::fdivNoFloat, "fdiv requires floating-point operands", "fdiv", {i, num(2)});
+  wrongCall(diag::fdivRounding, "cannot both be True", "fdiv", {f, f},
+            {{"ieee_rounding", Value::boolean(true)}, {"approx", Value::boolean(true)}});
+  wrongCall(diag::fdivApprox, "requires float32 operands, found float64", "fdiv", {var(Scalar::Fp64), f},
+            {{"approx", Value::boolean(true)}});
   wrongCall(diag::whereCondition, "where", "where", {i, f, f});
   wrongCall(diag::hintNotConstexpr, "constexpr", "multiple_of", {i, i});
   wrongCall(diag::hintLength, "does not match", "max_contiguous", {i, list({1, 2})});
