@@ -129,7 +129,8 @@ static bool parseItem(const std::string &name, std::string_view text, sema::Para
     return true;
   }
   if (colon < text.size()) return bad("signature: `" + name + "`: `" + std::string(type) + "` is not a data type");
-  TegulaValue *v = tegula_value_parse(std::string(type).c_str());
+  // Behind a NUL tegula_value_parse() would see nothing.
+  TegulaValue *v = type.find('\0') == type.npos ? tegula_value_parse(std::string(type).c_str()) : nullptr;
   if (!v) return bad("signature: `" + name + "`: `" + std::string(type) + "` is neither a data type nor a constant");
   spec = sema::ParamSpec::constant(v->value);
   release(v);
