@@ -203,9 +203,11 @@ TEGULA_API TegulaStatus tegula_context_set_interrupt(TegulaContext *context, Teg
 /* Cancels the launches of the context that are under way, and none that start later. Async-signal-safe. */
 TEGULA_API void tegula_cancel(TegulaContext *context);
 /* The process is about to end: waits until no other thread compiles; from then on only the calling thread may compile, others that try
- * sleep until the process is gone. exit() does this by itself; language runtimes that are torn down before exit() call it first. fork()
- * waits for compilations in the same way, so that the child finds nothing half done; launches under way do not go on in the child. */
-TEGULA_API void tegula_shutdown(void);
+ * sleep until the process is gone. Before that they call before_sleep, unless it is NULL: it gives up what the end of the process
+ * needs, such as the lock of an interpreter. exit() does this by itself; language runtimes that are torn down before exit() call it
+ * first. fork() waits for compilations in the same way, so that the child finds nothing half done; launches under way do not go on
+ * in the child. */
+TEGULA_API void tegula_shutdown(void (*before_sleep)(void));
 
 /* --------------------------------------------------------------------------------------------------------------- devices */
 

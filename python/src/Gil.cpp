@@ -40,6 +40,11 @@ void ensureState() {
 [[noreturn]] void sleepForGood() {
   for (;;) pause();
 }
+
+/// Of a thread that called the library from Python and is about to sleep there.
+void giveUpGil() {
+  if (PyGILState_Check()) PyEval_SaveThread();
+}
 } // namespace
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -73,7 +78,7 @@ PyObject *beginExit(PyObject *, PyObject *) {
   if (TegulaContext *ctx = context()) tegula_cancel(ctx);
   PyErr_Clear();
   PyThreadState *state = PyEval_SaveThread();
-  tegula_shutdown(); // compilations end before what they use of Python does
+  tegula_shutdown(giveUpGil); // compilations end before what they use of Python does
   for (int n; (n = asking) != 0;) asking.wait(n);
   // A thread that is in Python may hold the lock of a file's buffer, which the interpreter wants when it closes its files.
   for (int n; (n = calling) > 0;) calling.wait(n);

@@ -119,7 +119,7 @@ TegulaStatus tegula_context_set_interrupt(TegulaContext *c, TegulaInterruptFn fn
   return TEGULA_OK;
 }
 
-void tegula_shutdown(void) { closeGateForExit(); }
+void tegula_shutdown(void (*before_sleep)(void)) { closeGateForExit(before_sleep); }
 
 void tegula_cancel(TegulaContext *c) {
   if (c) c->cancel.cancelAll();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <unistd.h>
 
 namespace tegula {
 
@@ -20,14 +21,23 @@ struct GateState {
   std::condition_variable changed;
   unsigned inside = 0; // threads
   bool closed = false; // for fork() or, in the end, exit()
+  bool forGood = false; // the latter
+  void (*beforeSleep)() = nullptr; // of threads that come when it is closed for good
   ForkReset *first = nullptr;
 
   GateState();
 
   void enter() {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return !closed || exiting; });
+    changed.wait(lock, [&] { return !closed || exiting || forGood; });
+    if (forGood && !exiting) sleepForGood(lock);
     ++inside;
+  }
+  [[noreturn]] void sleepForGood(std::unique_lock<std::mutex> &lock) {
+    auto *f = beforeSleep;
+    lock.unlock();
+    if (f) f();
+    for (;;) pause();
   }
   void leave() {
     std::lock_guard lock(mutex);
@@ -89,13 +99,20 @@ static void inChild() {
   g.resetAll();
 }
 
-void closeGateForExit() {
-  std::unique_lock lock(gate().mutex);
-  gate().close(lock);
+void closeGateForExit(void (*beforeSleep)()) {
+  GateState &g = gate();
+  std::unique_lock lock(g.mutex);
+  if (exiting) return;
+  g.forGood = true;
+  if (beforeSleep) g.beforeSleep = beforeSleep;
+  g.changed.notify_all(); // who waits for a fork() to end need not
+  g.close(lock);
   exiting = true;
 }
 
-void closeGateAtExit() { std::atexit(closeGateForExit); }
+void closeGateAtExit() {
+  std::atexit([] { closeGateForExit(nullptr); });
+}
 
 GateState::GateState() {
   pthread_atfork(beforeFork, inParent, inChild);

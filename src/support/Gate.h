@@ -38,8 +38,9 @@ private:
 };
 
 /// As at the beginning of exit(), for programs that know earlier that the process ends: waits until no other thread is
-/// in a section, and lets none in any more but the calling one.
-void closeGateForExit();
+/// in a section, and lets none in any more but the calling one. `beforeSleep`, unless null: called by each thread that
+/// comes later, before it sleeps, to give up locks of the caller's that the end of the process needs (Python's GIL).
+void closeGateForExit(void (*beforeSleep)());
 /// Has exit() do that before it destroys static objects that exist by now.
 void closeGateAtExit();
 

@@ -1,6 +1,7 @@
 // fork() and exit() wait for sections, and for nothing else.
 #include "support/Gate.h"
 #include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <new>
@@ -98,5 +99,28 @@ TEST(Gate, ExitWaitsForWhoIsInside) {
     // Runs after the gate's own handler, which was registered later.
     exit(7);
     return 1;
+  }), 7);
+}
+
+/// A thread that comes with a lock which the end of the process needs gives it up.
+TEST(Gate, WhoComesAfterTheEndGivesUpItsLocks) {
+  EXPECT_EQ(inChild([] {
+    static std::mutex needed;
+    static std::atomic<bool> begun{false};
+    std::thread([] {
+      for (;;) {
+        std::lock_guard lock(needed);
+        GateSection section;
+        begun = true;
+      }
+    }).detach();
+    while (!begun) std::this_thread::yield();
+    closeGateForExit([] { needed.unlock(); });
+    for (int i = 0; i < 20; ++i) { // the thread must have been there
+      needed.lock();
+      needed.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return 7;
   }), 7);
 }
