@@ -60,34 +60,25 @@ class Call:
     @property
     def constants(self):
         """{(position, ...): value} of the compile-time values among the arguments."""
-        found = {}
-
-        def walk(code, value, path):
-            if isinstance(code, tuple):
-                for i, item in enumerate(code):
-                    walk(item, value[i], (*path, i))
-            elif code == "constexpr":
-                found[path] = getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
-
-        for p, (code, _) in zip(self.fn.params, self.specialization):
-            walk(code, self.arguments[p.name], (p.num,))
-        return found
+        plain = lambda value: getattr(value, "value", value) if type(value).__name__ == "constexpr" else value
+        return {path: plain(value) for path, code, value, _ in self._leaves() if code == "constexpr"}
 
     @property
     def attrs(self):
         """{(position, ...): [["tt.divisibility", 16]]}"""
-        found = {}
+        return {path: [["tt.divisibility", 16]] for path, code, _, key in self._leaves() if code != "constexpr" and key == "D"}
 
-        def walk(code, key, path):
-            if isinstance(code, tuple):
-                for i, item in enumerate(code):
-                    walk(item, key[i], (*path, i))
-            elif code != "constexpr" and key == "D":
-                found[path] = [["tt.divisibility", 16]]
+    def _leaves(self):
+        """(position, ...), type code, value and key of each argument; of each item of tuples."""
+        def walk(path, code, value, key):
+            if not isinstance(code, tuple):
+                yield path, code, value, key
+                return
+            for i, item in enumerate(code):
+                yield from walk((*path, i), item, value[i], key[i])
 
         for p, (code, key) in zip(self.fn.params, self.specialization):
-            walk(code, key, (p.num,))
-        return found
+            yield from walk((p.num,), code, self.arguments[p.name], key)
 
     @property
     def key(self):

@@ -54,13 +54,22 @@ static bool readHangTime(const std::string &text, uint64_t &out) {
   return true;
 }
 
-/// "3.9" and the like; nothing is the latest.
-static std::optional<lang::Level> levelOf(std::string_view text) {
-  if (text.empty()) return lang::latestLevel;
-  static constexpr std::pair<std::string_view, lang::Level> levels[] = {
-      {"3.6", lang::Level::v36}, {"3.7", lang::Level::v37}, {"3.9", lang::Level::v39}};
-  for (const auto &[name, level] : levels)
-    if (name == text) return level;
+struct LevelName {
+  lang::Level level;
+  std::string_view name; // in $TEGULA_TRITON_LEVEL
+};
+static constexpr LevelName levels[] = {{lang::Level::v36, "3.6"}, {lang::Level::v37, "3.7"}, {lang::Level::v39, "3.9"}};
+
+static std::optional<lang::Level> levelNamed(std::string_view name) {
+  for (const LevelName &l : levels)
+    if (l.name == name) return l.level;
+  return std::nullopt;
+}
+
+/// As launch options give it: 36, 37, 39.
+static std::optional<lang::Level> levelNumbered(int64_t number) {
+  for (const LevelName &l : levels)
+    if (static_cast<int64_t>(l.level) == number) return l.level;
   return std::nullopt;
 }
 
@@ -82,8 +91,9 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   uint64_t hangNs = 0;
   if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
-  std::optional<lang::Level> level = levelOf(environment("TEGULA_TRITON_LEVEL"));
-  if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + environment("TEGULA_TRITON_LEVEL") + "'; it must be 3.6, 3.7 or 3.9");
+  std::string levelName = environment("TEGULA_TRITON_LEVEL");
+  std::optional<lang::Level> level = levelName.empty() ? lang::latestLevel : levelNamed(levelName);
+  if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
@@ -198,7 +208,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
     out.hangNs = *ns;
   }
   if (o.language_level != 0) {
-    std::optional<lang::Level> level = levelOf(std::to_string(o.language_level / 10) + "." + std::to_string(o.language_level % 10));
+    std::optional<lang::Level> level = levelNumbered(o.language_level);
     if (!level) return wrong("language_level", o.language_level, "36, 37 or 39");
     c.level = *level;
   }

@@ -11,8 +11,8 @@ def fp8e8m0_to_float32(scale):
     return torch.where(exponent == 255, torch.full_like(exponent, 0x7FC00000), bits).view(torch.float32)
 
 
-class MXFP4Tensor:
-    """e2m1 values, one in each byte of `data`: of a tensor of any floating-point type, or without data, of a shape."""
+class _Codes:
+    """Values of a format of a byte or less, one in each byte of `data`: of a tensor of any floating-point type, or without data, of a shape."""
 
     def __init__(self, data=None, size=None, device=None):
         if data is None and size is None:
@@ -20,13 +20,17 @@ class MXFP4Tensor:
         self.device = device if data is None or device is not None else data.device
         self.data = None
         if data is not None:
-            self.data = self._nearest(data.to(torch.float32).to(self.device))
+            self.data = self._encode(data.to(torch.float32).to(self.device))
             self.size = tuple(data.shape)
         else:
             self.size = size if isinstance(size, tuple) else (size,)
 
+
+class MXFP4Tensor(_Codes):
+    """e2m1 values."""
+
     @staticmethod
-    def _nearest(x):
+    def _encode(x):
         """Round to nearest, ties to the even code; too large gives 6."""
         magnitudes = torch.tensor(_MAGNITUDES, dtype=torch.float32, device=x.device)
         a = x.abs().clamp(max=6.0)
@@ -68,25 +72,14 @@ class MXFP4Tensor:
         return both.narrow(dim, 0, original_shape[dim])
 
 
-class MXScaleTensor:
-    """e8m0 scales, a byte each in `data`: of a tensor of positive numbers, or without data, of a shape."""
-
-    def __init__(self, data=None, size=None, device=None):
-        if data is None and size is None:
-            raise ValueError("Either data or size must be provided")
-        self.device = device if data is None or device is not None else data.device
-        self.data = None
-        if data is not None:
-            self.data = self._of(data.to(torch.float32).to(self.device))
-            self.size = tuple(data.shape)
-        else:
-            self.size = size if isinstance(size, tuple) else (size,)
+class MXScaleTensor(_Codes):
+    """e8m0 scales, of positive numbers."""
 
     @staticmethod
-    def _of(x):
+    def _encode(x):
         """The exponent of the next lower power of two; 255, NaN, for what is not positive and finite."""
         wrong = ~torch.isfinite(x) | (x <= 0)
-        exponent = torch.floor(torch.log2(torch.where(wrong, torch.ones_like(x), x))) + 127
+        exponent = torch.frexp(torch.where(wrong, torch.ones_like(x), x)).exponent - 1 + 127
         return torch.where(wrong, torch.full_like(exponent, 255), exponent.clamp(0, 254)).to(torch.uint8)
 
     def random(self, low=None, high=None):

@@ -77,9 +77,13 @@ std::optional<std::string> Args::choice(size_t i, const char *name, std::string_
   if (!s || s->empty())
     return s;
   std::string padded = " " + std::string(allowed) + " ";
-  for (const std::string &spelled : {*s, prefix + *s})
-    if (spelled.find(' ') == std::string::npos && padded.find(" " + spelled + " ") != std::string::npos)
-      return spelled;
+  auto isAllowed = [&](const std::string &word) {
+    return word.find(' ') == std::string::npos && padded.find(" " + word + " ") != std::string::npos;
+  };
+  if (isAllowed(*s))
+    return s;
+  if (prefix && isAllowed(prefix + *s))
+    return prefix + *s;
   std::string list;
   for (char c : allowed)
     list += c == ' ' ? ", " : std::string(1, c);

@@ -29,7 +29,7 @@ std::optional<std::vector<Tensor>> together(Args &a, size_t n, bool isDiv = fals
 bool keepsLiterals(Args &a) { return a.ctx().target().level >= Level::v39; }
 
 /// Two operands as tensors in their common dtype and shape.
-std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16 = false, bool isDiv = false) {
+std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16) {
   std::optional<Tensor> x = a.tensor(i), y = a.tensor(j);
   if (!x || !y)
     return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<Operands> tensors(Args &a, size_t i, size_t j, bool widenBf16 = fa
     for (Tensor *t : {&*x, &*y})
       if (t->dtype == dtype(Scalar::Bf16))
         *t = convert(a.ctx(), *t, dtype(Scalar::Fp32));
-  return meet(a.ctx(), a.function(), tensor(*x), tensor(*y), isDiv, a.loc(), a.loc(i), a.loc(j));
+  return meet(a.ctx(), a.function(), tensor(*x), tensor(*y), false, a.loc(), a.loc(i), a.loc(j));
 }
 
 std::optional<Operands> twoTensors(Args &a, bool widenBf16) {

@@ -61,12 +61,9 @@ Line parse(StringRef line) {
     return {{}, {}, text.drop_back()};
   if (text.starts_with("@"))
     text = text.split(' ').second.ltrim();
-  auto [opcode, rest] = text.take_until([](char c) { return c == ';'; }).split(' ');
-  if (size_t tab = opcode.find('\t'); tab != StringRef::npos) {
-    rest = text.take_until([](char c) { return c == ';'; }).drop_front(tab + 1);
-    opcode = opcode.take_front(tab);
-  }
-  return {opcode, rest.trim(), {}};
+  text = text.take_until([](char c) { return c == ';'; });
+  StringRef opcode = text.take_until([](char c) { return c == ' ' || c == '\t'; });
+  return {opcode, text.drop_front(opcode.size()).trim(), {}};
 }
 
 /// Does the instruction write the register? The destination is the first operand, or all of a list in braces.
