@@ -88,6 +88,15 @@ def test_one_configuration_is_not_measured():
     assert k.configs == [Config({})]
 
 
+def test_the_same_machine_code_is_measured_once():
+    configs = [Config({"BLOCK": b}, num_warps=w, num_stages=s) for b in (16, 32) for w, s in ((4, 2), (8, 3))]
+    k = tegula.autotune(configs, key=["n"])(tegula.jit(double))
+    x, out = arrays()
+    k[grid](x, out, 100)
+    a, b, c, d = (k.configs_timings[config] for config in configs)
+    assert a is b and c is d and a is not c
+
+
 def test_configurations_that_fail_are_skipped():
     k = tegula.autotune([Config({"BLOCK": b}) for b in (128, 64, 32)], key=["n"], do_bench=Bench())(tegula.jit(needs_small))
     x, out = arrays()
