@@ -60,6 +60,8 @@ def with_any(signature, first_self=False):
     elif a.kwonlyargs:
         out.append("*")
     out += [f"{p.arg}: Any" + (" = ..." if d is not None else "") for p, d in zip(a.kwonlyargs, a.kw_defaults)]
+    if a.kwarg:
+        out.append(f"**{a.kwarg.arg}: Any")
     return ", ".join(out)
 
 

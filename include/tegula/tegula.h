@@ -284,6 +284,14 @@ TEGULA_API TegulaValue *tegula_value_class(const char *name, const char *const *
                                            TegulaValue *const *defaults, size_t default_count);
 /* An instance of a class; `count` must be its number of fields. */
 TEGULA_API TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, size_t count);
+/* A class of aggregates. Of each field: its type (tl.tensor, tl.constexpr, ... as values of the language, or a class), and its default or NULL.
+ * `bases`: all ancestors, nearest first; their fields come first among `fields`. Classes of one identity, if it is not 0, are one class. */
+TEGULA_API TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
+                                               TegulaValue *const *defaults, size_t field_count, TegulaValue *const *bases, size_t base_count);
+enum { TEGULA_MEMBER_PLAIN = 0, TEGULA_MEMBER_STATIC = 1, TEGULA_MEMBER_CLASS = 2, TEGULA_MEMBER_PROPERTY = 3 };
+/* Adds a method or constant to a class of aggregates, before the class is first used. Methods and class refer to each other, so neither
+ * ends before the program does. */
+TEGULA_API TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t role, TegulaValue *member);
 /* A jit or constexpr function. The value keeps the function alive. */
 TEGULA_API TegulaValue *tegula_value_function(TegulaFunction *function);
 /* One of the language's own modules: "triton", "triton.language", "triton.language.math", "math", ... */
@@ -330,7 +338,8 @@ TEGULA_API TegulaStatus tegula_module_function(TegulaModule *module, const char 
 /* Everything that can be said without argument types (`tegula check`). TEGULA_COMPILE_ERROR if there are errors. */
 TEGULA_API TegulaStatus tegula_module_check(TegulaModule *module);
 
-enum { TEGULA_FUNCTION_JIT = 0, TEGULA_FUNCTION_CONSTEXPR = 1, TEGULA_FUNCTION_PLAIN = 2 };
+/* PLAIN: undecorated, for constexpr functions to call. BUILTIN: runs at compile time too, but may be handed run-time values. */
+enum { TEGULA_FUNCTION_JIT = 0, TEGULA_FUNCTION_CONSTEXPR = 1, TEGULA_FUNCTION_PLAIN = 2, TEGULA_FUNCTION_BUILTIN = 3 };
 
 /* A function handed over as text, by a binding that has live function objects. */
 typedef struct TegulaFunctionSource {

@@ -81,6 +81,43 @@ PyObject *valueRecord(PyObject *, PyObject *args) {
   if (!readValues(items, values)) return nullptr;
   return wrapValue(tegula_value_record(reinterpret_cast<ValueObject *>(cls)->value, values.data(), values.size()));
 }
+PyObject *valueAggregate(PyObject *, PyObject *args) {
+  const char *name;
+  unsigned long long identity;
+  PyObject *fields, *types, *defaults, *bases;
+  if (!PyArg_ParseTuple(args, "sKO!O!O!O!", &name, &identity, &PyList_Type, &fields, &PyList_Type, &types, &PyList_Type, &defaults, &PyList_Type, &bases))
+    return nullptr;
+  std::vector<const char *> names;
+  std::vector<TegulaValue *> typeValues, defaultValues, baseValues;
+  Py_ssize_t n = PyList_GET_SIZE(fields);
+  if (PyList_GET_SIZE(types) != n || PyList_GET_SIZE(defaults) != n) {
+    PyErr_SetString(PyExc_ValueError, "as many types and defaults as fields are needed");
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const char *s = textOf(PyList_GET_ITEM(fields, i));
+    if (!s) return nullptr;
+    names.push_back(s);
+    PyObject *d = PyList_GET_ITEM(defaults, i);
+    if (d != Py_None && Py_TYPE(d) != &ValueType) {
+      PyErr_SetString(PyExc_TypeError, "a default is a _core.Value or None");
+      return nullptr;
+    }
+    defaultValues.push_back(d == Py_None ? nullptr : reinterpret_cast<ValueObject *>(d)->value);
+  }
+  if (!readValues(types, typeValues) || !readValues(bases, baseValues)) return nullptr;
+  return wrapValue(tegula_value_aggregate(name, identity, names.data(), typeValues.data(), defaultValues.data(), names.size(), baseValues.data(),
+                                          baseValues.size()));
+}
+PyObject *valueAddMember(PyObject *, PyObject *args) {
+  PyObject *cls, *member;
+  const char *name;
+  int role;
+  if (!PyArg_ParseTuple(args, "O!siO!", &ValueType, &cls, &name, &role, &ValueType, &member)) return nullptr;
+  TegulaStatus s = tegula_value_add_member(reinterpret_cast<ValueObject *>(cls)->value, name, role, reinterpret_cast<ValueObject *>(member)->value);
+  if (s != TEGULA_OK) return raiseStatus(s);
+  Py_RETURN_NONE;
+}
 PyObject *valueFunction(PyObject *, PyObject *f) {
   TegulaFunction *handle = functionHandle(f);
   return handle ? wrapValue(tegula_value_function(handle)) : nullptr;
@@ -158,6 +195,7 @@ PyMethodDef valueMethods[] = {
     {"value_tuple", valueTuple, METH_O, nullptr},          {"value_class", valueClass, METH_VARARGS, nullptr},
     {"value_record", valueRecord, METH_VARARGS, nullptr},  {"value_function", valueFunction, METH_O, nullptr},
     {"value_module", valueModule, METH_O, nullptr},        {"value_attribute", valueAttribute, METH_VARARGS, nullptr},
+    {"value_aggregate", valueAggregate, METH_VARARGS, nullptr}, {"value_add_member", valueAddMember, METH_VARARGS, nullptr},
     {"value_opaque", valueOpaque, METH_VARARGS, nullptr},  {"value_dynamic_module", valueDynamicModule, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

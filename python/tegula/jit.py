@@ -18,7 +18,7 @@ import sys
 import threading
 import types
 
-from . import _core, _hooks, errors, knobs
+from . import _aggregate, _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._kernel import CompiledKernel
 from ._mock import MockTensor
@@ -26,7 +26,7 @@ from ._specialize import KernelParam, is_buffer
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 
-JIT, CONSTEXPR = 0, 1
+JIT, CONSTEXPR, BUILTIN = 0, 1, 3
 
 # Held while functions are bound: one that is half bound must be seen by nobody else. Reentrant, as functions refer to each other.
 _lock = threading.RLock()
@@ -369,7 +369,7 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
-        if self.kind == CONSTEXPR:
+        if self.kind != JIT:
             unwrap = lambda x: x.value if isinstance(x, _types.constexpr) else x
             return self.fn(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
         raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; launch it with kernel[grid](...)")
@@ -393,6 +393,19 @@ class ConstexprFunction(JITFunction):
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+
+class BuiltinFunction(JITFunction):
+    """Ordinary Python that kernels call, which may hand run-time values about: `tl.core.builtin`, undecorated methods of aggregates."""
+
+    def __init__(self, fn):
+        super().__init__(fn, kind=BUILTIN)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        return self.fn(*args, **kwargs)
 
 
 # Options of launches that parameters are known to be called like.
@@ -421,6 +434,10 @@ def _functions_in(x):
         return [x]
     if isinstance(x, _types.constexpr):
         return _functions_in(_constexpr_object(x))
+    if _aggregate.is_aggregate(x):
+        return _aggregate.functions_of(x)
+    if _aggregate.is_aggregate(type(x)):
+        return _aggregate.functions_of(type(x)) + [f for v in vars(x).values() for f in _functions_in(v)]
     return [f for i in x for f in _functions_in(i)] if isinstance(x, (tuple, list)) else []
 
 
@@ -496,6 +513,8 @@ def to_value(x, depth=0):
         return _remember(x, _core.value_function(x))
     if is_namedtuple_class(x):
         return _namedtuple_class(x)
+    if _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)):
+        return _aggregate_value(x, depth)
     if isinstance(x, (tuple, list)):
         if depth == _deepest:
             raise ValueError(f"tuples are nested more than {_deepest} deep")
@@ -513,6 +532,15 @@ def to_value(x, depth=0):
     if callable(item) and getattr(x, "shape", None) == ():
         return to_value(item())
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
+
+
+def _aggregate_value(x, depth):
+    """A class of aggregates, or an instance."""
+    if not _lock._is_owned():
+        for f in _functions_in(x):
+            f.ensure_prepared()  # as for functions
+    with _lock:
+        return _aggregate.class_value(x) if isinstance(x, type) else _aggregate.instance_value(x, to_value, depth)
 
 
 def _remember(x, value):
@@ -556,7 +584,7 @@ def _module_value(module, reader):
 
 def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
-    allowed = (is_module(x) or is_namedtuple_class(x) or isinstance(x, (JITFunction, _types.dtype, _types.constexpr))
+    allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITFunction, _types.dtype, _types.constexpr))
                or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or isinstance(x, enum.EnumMeta)
                or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
     if not allowed and knobs.allow_non_constexpr_globals():
@@ -605,7 +633,7 @@ def _argument_of(x, name):
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
         return address, number, int(size) if contiguous and size is not None else -1, False, gpu, 0
-    if isinstance(x, (_types.constexpr, JITFunction)):
+    if isinstance(x, (_types.constexpr, JITFunction)) or _aggregate.is_aggregate(type(x)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
         return x.item()

@@ -153,7 +153,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
   if (source->size < sizeof(TegulaFunctionSource))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
-  if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_PLAIN)
+  if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_BUILTIN)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
   std::vector<std::string> fixed, unaligned;
   if (!copyNames(source->do_not_specialize, source->do_not_specialize_count, fixed) ||

@@ -142,6 +142,42 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
   return shallow(fields) ? box(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields)))) : tooDeep();
 }
 
+TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
+                                    TegulaValue *const *defaults, size_t fieldCount, TegulaValue *const *bases, size_t baseCount) {
+  auto c = std::make_shared<lang::RecordClass>();
+  c->kind = lang::RecordClass::Kind::Aggregate;
+  c->aggregate = std::make_shared<lang::Aggregate>();
+  std::vector<Value> baseValues;
+  if (!name || (fieldCount && (!fields || !defaults)) || !unbox(types, fieldCount, c->aggregate->types) ||
+      !unbox(bases, baseCount, baseValues))
+    return bad("tegula_value_aggregate: null argument");
+  c->name = name;
+  c->aggregate->identity = identity;
+  for (size_t i = 0; i < fieldCount; ++i) {
+    if (!fields[i]) return bad("tegula_value_aggregate: null field name");
+    c->fields.push_back(fields[i]);
+    c->defaults.push_back(defaults[i] ? defaults[i]->value : Value::error());
+  }
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  for (const Value &b : baseValues) {
+    if (!b.is<ClassPtr>() || !b.get<ClassPtr>()->aggregate) return bad("tegula_value_aggregate: a base is no class of aggregates");
+    c->aggregate->bases.push_back(b.get<ClassPtr>());
+  }
+  if (!shallow(c->defaults)) return tooDeep();
+  return box(Value(ClassPtr(std::move(c))));
+}
+
+TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t role, TegulaValue *member) {
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  if (!cls || !name || !member || !cls->value.is<ClassPtr>() || !cls->value.get<ClassPtr>()->aggregate)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: null argument, or not a class of aggregates");
+  if (role < TEGULA_MEMBER_PLAIN || role > TEGULA_MEMBER_PROPERTY)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: there is no role of members " + std::to_string(role));
+  if (!shallow({member->value})) return fail(TEGULA_INVALID_ARGUMENT, "values nest more than " + std::to_string(deepest) + " deep");
+  cls->value.get<ClassPtr>()->aggregate->members.push_back({name, member->value, static_cast<lang::Aggregate::Member::Role>(role)});
+  return TEGULA_OK;
+}
+
 TegulaValue *tegula_value_function(TegulaFunction *f) {
   return f ? box(Value(std::shared_ptr<const lang::Function>(f->fn))) : bad("tegula_value_function: null function");
 }

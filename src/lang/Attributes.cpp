@@ -186,7 +186,23 @@ std::optional<Value> descriptorAttribute(const Value &object, std::string_view n
   return method ? std::optional<Value>(bindBuiltin(object, method)) : std::nullopt;
 }
 
-std::optional<Value> recordAttribute(const Value &object, std::string_view name) {
+/// A member of an aggregate's class, read from the class (`self` null) or from an instance of it.
+std::optional<Value> memberAttribute(Context &c, const std::shared_ptr<const RecordClass> &cls, const Value *self, std::string_view name,
+                                     Loc loc) {
+  const Aggregate::Member *m = findMember(*cls, name);
+  if (!m)
+    return std::nullopt;
+  using Role = Aggregate::Member::Role;
+  if (m->role == Role::Class)
+    return bind(Value(cls), m->value);
+  if (!self || m->role == Role::Static || !m->value.is<std::shared_ptr<const Function>>())
+    return m->value;
+  if (m->role == Role::Property)
+    return c.call(m->value, std::span(self, 1), loc);
+  return bind(*self, m->value);
+}
+
+std::optional<Value> recordAttribute(Context &c, const Value &object, std::string_view name, Loc loc) {
   const RecordValue &r = object.record();
   auto it = std::find(r.cls->fields.begin(), r.cls->fields.end(), name);
   if (it != r.cls->fields.end())
@@ -197,6 +213,8 @@ std::optional<Value> recordAttribute(const Value &object, std::string_view name)
       names.push_back(Value::str(f));
     return Value::tuple(std::move(names));
   }
+  if (r.cls->aggregate)
+    return memberAttribute(c, r.cls, &object, name, loc);
   if (r.cls->kind == RecordClass::Kind::Descriptor)
     return descriptorAttribute(object, name);
   return r.cls->kind == RecordClass::Kind::BlockPtr ? blockPtrAttribute(object, name) : std::nullopt;
@@ -240,7 +258,7 @@ Value names(std::initializer_list<const char *> list) {
 
 /// A class whose members are plain numbers here: their names are all that programs look at.
 Value numbered(const char *cls, std::initializer_list<const char *> members) {
-  RecordClass c{RecordClass::Kind::Aggregate, cls, {}, {}};
+  RecordClass c{RecordClass::Kind::Object, cls, {}, {}};
   std::vector<Value> values;
   for (const char *m : members) {
     c.fields.emplace_back(m);
@@ -253,7 +271,7 @@ Value numbered(const char *cls, std::initializer_list<const char *> members) {
 /// What `.type` of a compile-time object is: a type that holds the object.
 Value constexprType(const Value &object) {
   static const auto cls =
-      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Aggregate, "constexpr_type", {"value"}, {}});
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "constexpr_type", {"value"}, {}});
   return Value(std::make_shared<const RecordValue>(RecordValue{cls, {object}}));
 }
 
@@ -283,6 +301,7 @@ const Constant constants[] = {
     {"tensor_descriptor_type", [] { return opaque("tensor_descriptor_type"); }},
     {"tuple_type", [] { return opaque("tuple_type"); }},
     {"constexpr_type", [] { return opaque("constexpr_type"); }},
+    {"python.NotImplemented", [] { return opaque("NotImplemented"); }},
     {"python.math.pi", [] { return Value::number(std::numbers::pi); }},
     {"python.math.e", [] { return Value::number(std::numbers::e); }},
     {"python.math.tau", [] { return Value::number(2 * std::numbers::pi); }},
@@ -315,7 +334,10 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
   if (object.is<Type>())
     return typeAttribute(object, *object.get<Type>(), name);
   if (object.isRecord())
-    return recordAttribute(object, name);
+    return recordAttribute(c, object, name, loc);
+  using Class = std::shared_ptr<const RecordClass>;
+  if (object.is<Class>() && object.get<Class>()->aggregate && name != "__name__")
+    return memberAttribute(c, object.get<Class>(), nullptr, name, loc);
   if (name == "__name__")
     return nameAttribute(object);
   // Attributes of the class `dtype` itself.

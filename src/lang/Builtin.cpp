@@ -45,7 +45,8 @@ public:
       p.keywordOnly = keywordOnly;
       if (eat('*')) {
         keywordOnly = true;
-        p.variadic = true;
+        p.keywords = eat('*');
+        p.variadic = !p.keywords;
       }
       p.name = word();
       skip();
@@ -53,7 +54,7 @@ public:
         p.hasDefault = true;
         p.defaultValue = literal();
       }
-      if (p.variadic)
+      if (p.variadic || p.keywords)
         p.defaultValue = Value::tuple({});
       if (!p.name.empty())
         sig.params.push_back(std::move(p));

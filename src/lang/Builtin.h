@@ -80,6 +80,7 @@ struct Signature {
   struct Param {
     std::string name;
     bool variadic = false;
+    bool keywords = false; // **name: a tuple of (name, value)
     bool hasDefault = false;
     bool keywordOnly = false;
     Value defaultValue = Value::none();

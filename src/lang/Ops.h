@@ -53,6 +53,9 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
 /// object itself, and `type`, a tl.constexpr_type that holds it. hasattr() and getattr() do not see them.
 std::optional<Value> wrapperAttribute(const Value &object, std::string_view name);
 
+/// May field `i` of the class of aggregates hold `v`? Reports if not.
+bool checkField(Context &c, const RecordClass &cls, size_t i, const Value &v, Loc loc);
+
 /// A list of compile-time ints (shape, axes); reports what is wrong with it otherwise.
 std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc, std::string_view what);
 /// Checks the rules of §2.1 for block shapes (powers of two, numel); reports.

@@ -12,6 +12,7 @@ template <typename T> using Ref = std::shared_ptr<const T>;
 // Fallbacks, see Value.h.
 [[gnu::weak]] std::string nameOf(const Function &) { return "function"; }
 [[gnu::weak]] std::string keyOf(const Function &f) { return "@" + std::to_string(reinterpret_cast<uintptr_t>(&f)); }
+[[gnu::weak]] std::string keyOf(const RecordClass &c) { return "@" + std::to_string(reinterpret_cast<uintptr_t>(&c)); }
 [[gnu::weak]] std::string nameOf(const Module &) { return "module"; }
 
 namespace {
@@ -170,7 +171,7 @@ struct Key {
     std::string s = "c" + std::to_string(static_cast<int>(c->kind)) + c->name + "[";
     for (const std::string &f : c->fields)
       s += f + ",";
-    return s + "]";
+    return s + "]" + (c->aggregate ? keyOf(*c) : "");
   }
   std::string operator()(const Ref<SliceValue> &s) const { return list(':', s->parts); }
   std::string operator()(const Ref<BoundMethod> &m) const { return "m" + key(*m->self) + "." + key(*m->callee); }
@@ -216,6 +217,36 @@ const std::vector<Value> *sequenceItems(const Value &v) {
     return &v.record().fields;
   return nullptr;
 }
+
+const Aggregate::Member *findMember(const RecordClass &cls, std::string_view name) {
+  if (!cls.aggregate)
+    return nullptr;
+  for (const Aggregate::Member &m : cls.aggregate->members)
+    if (m.name == name)
+      return &m;
+  for (const auto &base : cls.aggregate->bases)
+    for (const Aggregate::Member &m : base->aggregate->members)
+      if (m.name == name)
+        return &m;
+  return nullptr;
+}
+
+bool isSameClass(const RecordClass &a, const RecordClass &b) {
+  if (&a == &b)
+    return true;
+  if (!a.aggregate || !b.aggregate)
+    return !a.aggregate && !b.aggregate && a.name == b.name && a.fields == b.fields;
+  return a.aggregate == b.aggregate || (a.aggregate->identity && a.aggregate->identity == b.aggregate->identity);
+}
+
+bool derivesFrom(const RecordClass &cls, const RecordClass &base) {
+  if (isSameClass(cls, base))
+    return true;
+  return cls.aggregate && std::any_of(cls.aggregate->bases.begin(), cls.aggregate->bases.end(),
+                                      [&](const auto &b) { return isSameClass(*b, base); });
+}
+
+bool isAggregate(const Value &v) { return v.isRecord() && v.record().cls->aggregate; }
 
 void Summary::add(const Value &item) {
   Summary s = item.summary();
@@ -339,13 +370,13 @@ bool equal(const Value &a, const Value &b) {
   if (a.isTensor())
     return a.asTensor().value == b.asTensor().value;
   if (a.isRecord())
-    return a.record().cls == b.record().cls && equalLists(a.record().fields, b.record().fields);
+    return isSameClass(*a.record().cls, *b.record().cls) && equalLists(a.record().fields, b.record().fields);
   if (a.is<Ref<Function>>())
     return a.get<Ref<Function>>() == b.get<Ref<Function>>();
   if (a.is<Ref<Module>>())
     return a.get<Ref<Module>>() == b.get<Ref<Module>>();
   if (a.is<Ref<RecordClass>>())
-    return a.get<Ref<RecordClass>>() == b.get<Ref<RecordClass>>();
+    return isSameClass(*a.get<Ref<RecordClass>>(), *b.get<Ref<RecordClass>>());
   return key(a) == key(b);
 }
 

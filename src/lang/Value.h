@@ -58,12 +58,16 @@ struct TupleValue {
   explicit TupleValue(std::vector<Value> i);
 };
 
-/// The class of a record: namedtuple classes, block pointers, tensor descriptors, (later) aggregates.
+struct Aggregate;
+
+/// The class of a record: namedtuple classes, block pointers, tensor descriptors, aggregates, and objects of the language whose
+/// attributes are all there is to them.
 struct RecordClass {
-  enum class Kind : uint8_t { NamedTuple, BlockPtr, Descriptor, Aggregate } kind = Kind::NamedTuple;
+  enum class Kind : uint8_t { NamedTuple, BlockPtr, Descriptor, Aggregate, Object } kind = Kind::NamedTuple;
   std::string name;
   std::vector<std::string> fields;
-  std::vector<Value> defaults; // of the last fields
+  std::vector<Value> defaults; // of the last fields; of an aggregate: of each field, Error where there is none
+  std::shared_ptr<Aggregate> aggregate = nullptr; // of that kind only
 };
 struct RecordValue {
   std::shared_ptr<const RecordClass> cls;
@@ -163,6 +167,33 @@ private:
   Payload payload_;
 };
 
+/// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them first.
+struct Aggregate {
+  struct Member {
+    enum class Role : uint8_t { Plain, Static, Class, Property }; // as the decorators say
+    std::string name;
+    Value value; // a function, or a constant
+    Role role = Role::Plain;
+  };
+  std::vector<Value> types;    // of each field: tl.tensor, tl.constexpr, tl.tuple, ..., a class; Error if it is no type
+  std::vector<Member> members; // the class's own, filled before its first use: functions refer to their class
+  std::vector<std::shared_ptr<const RecordClass>> bases; // all ancestors, nearest first
+  std::string badBase;         // a base that is no aggregate, if there is one
+  uint64_t identity = 0;       // classes of one number are one class (0: of none)
+  const void *definition = nullptr; // of a file: its statement
+  bool detached = false;            // stands for the class of that definition in its own file's scope, see FileScope
+  mutable std::string hashCache;    // guarded by hashMutex in sema/Module.cpp
+};
+
+/// The member of that name: of the class itself, else of its nearest base; null if there is none.
+const Aggregate::Member *findMember(const RecordClass &cls, std::string_view name);
+bool isSameClass(const RecordClass &a, const RecordClass &b);
+/// Is it `base`, or has it that base?
+bool derivesFrom(const RecordClass &cls, const RecordClass &base);
+bool isAggregate(const Value &v);
+/// isinstance(v, cls) for any class or tuple of classes.
+bool isInstance(const Value &v, const Value &cls);
+
 /// As Python's repr() shows it: 3, 'abc', (1, 2), float32, int32[128], <function f>. For messages, static_print,
 /// f-strings.
 std::string repr(const Value &v);
@@ -185,10 +216,11 @@ const std::vector<Value> *sequenceItems(const Value &v);
 /// As Python's repr of a float: shortest text that reads back ("0.1", "1e+16", "inf", "nan", "2.0").
 std::string floatToString(double v);
 
-/// What Value.cpp needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these three.
+/// What Value.cpp needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these four.
 /// lang has weak fallbacks, so that it links and can be tested alone.
 std::string nameOf(const Function &f);
 std::string keyOf(const Function &f);
+std::string keyOf(const RecordClass &aggregate); // of its fields, members and bases
 std::string nameOf(const Module &m);
 
 } // namespace tegula::lang

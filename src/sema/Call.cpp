@@ -36,6 +36,9 @@ CallArgs Evaluator::evalArgs(const Expr &e) {
       out.failed = true;
       continue;
     }
+    // What Python hands from function to function there is no need for here.
+    if (frame_->python && (k.name == "_semantic" || k.name == "_generator"))
+      continue;
     out.args.push_back({eval(*k.value), k.value->loc, k.name, k.loc});
   }
   return out;
@@ -46,6 +49,9 @@ Value Evaluator::callExpr(const Expr &e) {
   const Expr &calleeExpr = *e.operands[0];
   if (frame_->python && pythonMutation(e))
     return Value::none();
+  if (frame_->construction)
+    if (std::optional<Value> done = initOfBase(e))
+      return *done;
   Value callee = eval(calleeExpr);
   // Arguments are evaluated in any case: they may have mistakes of their own.
   CallArgs args = evalArgs(e);
@@ -86,6 +92,8 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
   }
   if (callee.is<std::shared_ptr<const RecordClass>>())
     return construct(callee.get<std::shared_ptr<const RecordClass>>(), args, loc);
+  if (lang::isAggregate(callee) && lang::findMember(*callee.record().cls, "__call__"))
+    return callValue(objectAttribute(callee, "__call__", loc).value_or(Value::error()), std::move(args), loc, selfLoc);
   if (callee.is<std::shared_ptr<const OpaqueValue>>()) {
     const std::string &name = callee.get<std::shared_ptr<const OpaqueValue>>()->name;
     if (frame_->python && name.starts_with("python."))
@@ -94,13 +102,6 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
   }
   return fail(diag::notCallable, loc, describe(callee));
 }
-
-/// A parameter as binding sees it.
-struct Evaluator::ParamInfo {
-  std::string name;
-  bool variadic = false, keywordOnly = false, positionalOnly = false, hasDefault = false;
-  Value defaultValue;
-};
 
 /// A default that could not be evaluated when the file was loaded is an error where it is used.
 Value Evaluator::defaultOf(const std::string &name, const ParamInfo &p, Loc loc) {
@@ -112,13 +113,14 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
                          std::vector<Value> &values, std::vector<Loc> &locs) {
   std::vector<std::optional<Value>> bound(params.size());
   locs.assign(params.size(), loc);
-  std::vector<Value> extra;
+  std::vector<Value> extra, named; // of *args and **kwargs
   size_t next = 0, variadic = params.size(), positional = 0;
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].variadic)
       variadic = i;
-    positional += !params[i].variadic && !params[i].keywordOnly;
+    positional += !params[i].variadic && !params[i].keywordOnly && !params[i].keywords;
   }
+  bool takesAnyKeyword = std::any_of(params.begin(), params.end(), [](const ParamInfo &p) { return p.keywords; });
   bool ok = true;
   size_t given = 0;
   Loc tooMany;
@@ -129,7 +131,7 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
   for (const CallArgs::Arg &a : args.args) {
     if (a.keyword.empty()) {
       ++given;
-      if (next < params.size() && next < variadic && !params[next].keywordOnly) {
+      if (next < params.size() && next < variadic && !params[next].keywordOnly && !params[next].keywords) {
         bound[next] = a.value;
         locs[next++] = a.loc;
       } else if (variadic < params.size()) {
@@ -148,7 +150,9 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
       while (i < params.size() && (params[i].name != a.keyword || params[i].variadic))
         ++i;
     Loc at = a.keywordLoc ? a.keywordLoc : a.loc;
-    if (i == params.size()) {
+    if (takesAnyKeyword && (i == params.size() || params[i].keywords)) {
+      named.push_back(Value::tuple({Value::str(std::string(a.keyword)), a.value}));
+    } else if (i == params.size()) {
       ok = false;
       auto d = diag().report(diag::unknownKeyword, at, name, a.keyword);
       std::vector<std::string> names;
@@ -175,6 +179,8 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i].variadic)
       bound[i] = Value::tuple(extra);
+    else if (params[i].keywords)
+      bound[i] = Value::tuple(named);
     else if (!bound[i] && params[i].hasDefault)
       bound[i] = defaultOf(name, params[i], loc);
     else if (!bound[i]) {
@@ -191,7 +197,7 @@ bool Evaluator::bindArgs(const std::string &name, const std::vector<ParamInfo> &
 Value Evaluator::callBuiltin(const Builtin &b, const CallArgs &args, Loc loc) {
   std::vector<ParamInfo> params;
   for (const lang::Signature::Param &p : lang::signatureOf(b).params)
-    params.push_back({p.name, p.variadic, p.keywordOnly, false, p.hasDefault, p.defaultValue});
+    params.push_back({p.name, p.variadic, p.keywordOnly, p.keywords, p.hasDefault, p.defaultValue});
   std::string_view name = b.name;
   for (std::string_view prefix : {"python.", "tensor.", "dtype."})
     if (name.starts_with(prefix))
@@ -206,8 +212,10 @@ Value Evaluator::callBuiltin(const Builtin &b, const CallArgs &args, Loc loc) {
   return r;
 }
 
-/// A record of a namedtuple class.
+/// A record of a namedtuple class or an aggregate.
 Value Evaluator::construct(const std::shared_ptr<const RecordClass> &cls, const CallArgs &args, Loc loc) {
+  if (cls->aggregate)
+    return constructAggregate(cls, args, loc);
   if (cls->kind != RecordClass::Kind::NamedTuple)
     return fail(diag::notCallable, loc, cls->name);
   std::vector<ParamInfo> params;
@@ -234,37 +242,49 @@ Value Evaluator::libraryFunction(std::string_view name) {
   return f ? Value(f) : Value::error();
 }
 
-/// Binds the arguments of a function of the language.
-Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const CallArgs &args, Loc loc) {
+/// The parameters of a function of the language as binding sees them; nullopt and a report where there is `**`.
+std::optional<std::vector<Evaluator::ParamInfo>> Evaluator::paramsOf(const Function &fn) {
   std::vector<ParamInfo> params;
-  const auto &def = fn->def->params;
+  const auto &def = fn.def->params;
   bool keywordOnly = false;
   for (size_t i = 0; i < def.size(); ++i) {
     using Kind = syntax::Param::Kind;
-    if (def[i].kind == Kind::DoubleStar)
-      return fail(diag::doubleStar, def[i].loc);
+    if (def[i].kind == Kind::DoubleStar) {
+      fail(diag::doubleStar, def[i].loc);
+      return std::nullopt;
+    }
     if (def[i].kind == Kind::Star && def[i].name.empty()) {
       keywordOnly = true;
       continue;
     }
     bool variadic = def[i].kind == Kind::Star;
-    bool hasDefault = i < fn->defaults.size() && def[i].defaultValue;
-    params.push_back({std::string(def[i].name), variadic, keywordOnly || def[i].kind == Kind::KeywordOnly, false, hasDefault,
-                      hasDefault ? fn->defaults[i] : Value::error()});
+    bool hasDefault = i < fn.defaults.size() && def[i].defaultValue;
+    Value defaultValue = hasDefault ? fn.defaults[i] : Value::error();
+    // Python's own compiler hands these over; here they stand for nothing.
+    if (fn.kind != Function::Kind::Jit && (def[i].name == "_semantic" || def[i].name == "_generator")) {
+      hasDefault = true;
+      defaultValue = Value::none();
+    }
+    params.push_back({std::string(def[i].name), variadic, keywordOnly || def[i].kind == Kind::KeywordOnly, false, hasDefault, defaultValue});
     keywordOnly |= variadic;
   }
+  return params;
+}
+
+/// Binds the arguments of a function of the language.
+Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const CallArgs &args, Loc loc) {
+  std::optional<std::vector<ParamInfo>> params = paramsOf(*fn);
   std::vector<Value> values;
   std::vector<Loc> locs;
-  if (!bindArgs(fn->name, params, args, loc, values, locs)) {
+  if (!params || !bindArgs(fn->name, *params, args, loc, values, locs))
     return Value::error();
-  }
   if (fn->kind == Function::Kind::Plain && !frame_->python) {
     diag().report(diag::plainFunction, loc, fn->name).note(fn->def->nameLoc, "defined here, without a decorator");
     return Value::error();
   }
   if (fn->kind != Function::Kind::Jit)
     return callPython(fn, values, loc);
-  if (frame_->python)
+  if (frame_->python && !frame_->handlesTensors)
     return fail(diag::jitFromPython, loc, fn->name);
   return fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
 }

@@ -33,6 +33,8 @@ private:
     bool isLoop = s.kind == StmtKind::While || (s.kind == StmtKind::For && !isStatic(*s.value));
     if (s.kind == StmtKind::FunctionDef || s.kind == StmtKind::ClassDef)
       return;
+    if (s.kind == StmtKind::With && containsReturn(s.body))
+      diag_.report(diag::returnInWith, s.headLoc ? s.headLoc : s.loc);
     statements(s.body, loops + isLoop);
     statements(s.orelse, loops);
   }
@@ -53,7 +55,8 @@ private:
       if (t->kind == ExprKind::Attribute)
         diag_.report(diag::attributeAssignment, t->loc);
     }
-    reportUnsupported(s, loc, diag_);
+    if (s.kind != StmtKind::With)
+      reportUnsupported(s, loc, diag_);
   }
 
   void expression(const Expr &e) {
@@ -129,8 +132,11 @@ private:
     if (callee->is<const lang::Builtin *>()) {
       const lang::Builtin &b = *callee->get<const lang::Builtin *>();
       name = b.name;
-      for (const lang::Signature::Param &p : lang::signatureOf(b).params)
+      for (const lang::Signature::Param &p : lang::signatureOf(b).params) {
+        if (p.keywords)
+          return; // takes any
         names.push_back(p.name);
+      }
     } else if (callee->is<std::shared_ptr<const Function>>()) {
       const Function &f = *callee->get<std::shared_ptr<const Function>>();
       name = f.name;
@@ -166,6 +172,20 @@ private:
 void checkModule(const lang::Module &module, DiagEngine &diag) {
   for (const auto &f : ModuleLoader::jitFunctions(module))
     Checker(*f, diag).run();
+  if (!module.tree)
+    return;
+  for (std::string_view name : assignedNames(module.tree->body)) {
+    std::optional<Value> v = module.attribute(name);
+    using Class = std::shared_ptr<const lang::RecordClass>;
+    if (!v || !v->is<Class>() || !v->get<Class>()->aggregate)
+      continue;
+    for (const lang::Aggregate::Member &m : v->get<Class>()->aggregate->members) {
+      using FunctionPtr = std::shared_ptr<const Function>;
+      // Imported classes belong to their own file.
+      if (m.value.is<FunctionPtr>() && m.value.get<FunctionPtr>()->kind == Function::Kind::Jit && m.value.get<FunctionPtr>()->tree == module.tree)
+        Checker(*m.value.get<FunctionPtr>(), diag).run();
+    }
+  }
 }
 
 } // namespace tegula::sema

@@ -101,8 +101,22 @@ private:
   void execAnnAssign(const Stmt &s);
   void execExpr(const Stmt &s);
   void execAssert(const Stmt &s);
+  Flow execWith(const Stmt &s);
   Flow execUnsupported(const Stmt &s);
   Flow deadTail(Flow taken, Stmts rest);
+
+  // Aggregate.cpp
+  Value constructAggregate(const std::shared_ptr<const lang::RecordClass> &cls, const CallArgs &args, Loc loc);
+  bool runInit(Construction &c, const std::shared_ptr<const lang::RecordClass> &at, const CallArgs &args, Loc loc);
+  std::optional<Value> initOfBase(const Expr &call);
+  bool setField(Construction &c, std::string_view name, const Value &v, Loc loc);
+  Value selfSoFar() const;
+  bool isSelf(const Expr &e) const;
+  std::optional<Value> callMember(const Value &object, std::string_view name, std::span<const Value> args, Loc loc);
+  Value binaryOf(syntax::BinaryOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc);
+  std::optional<Value> aggregateOperator(const char *spelling, const char *forward, const char *reflected, const Value &a, const Value &b, Loc loc);
+  Value aggregateUnary(const char *method, const Value &v, Loc loc);
+  Value aggregateLogic(bool isAnd, const Value &a, const Value &b, Loc loc);
 
   // If.cpp
   Flow execIf(const Stmt &s, Stmts rest);
@@ -166,11 +180,17 @@ private:
   Value callValue(const Value &callee, CallArgs args, Loc loc, Loc selfLoc);
   Value callBuiltin(const lang::Builtin &b, const CallArgs &args, Loc loc);
   Value construct(const std::shared_ptr<const lang::RecordClass> &cls, const CallArgs &args, Loc loc);
-  struct ParamInfo;
+  /// A parameter as binding sees it.
+  struct ParamInfo {
+    std::string name;
+    bool variadic = false, keywordOnly = false, keywords = false, hasDefault = false;
+    Value defaultValue;
+  };
   Value defaultOf(const std::string &name, const ParamInfo &p, Loc loc);
   bool bindArgs(const std::string &name, const std::vector<ParamInfo> &params, const CallArgs &args, Loc loc,
                 std::vector<Value> &values, std::vector<Loc> &locs);
   void checkDiscarded(const Value &callee, Loc loc);
+  std::optional<std::vector<ParamInfo>> paramsOf(const lang::Function &fn);
 
   // Function.cpp
   Value callFunction(const std::shared_ptr<const lang::Function> &fn, const CallArgs &args, Loc loc);
@@ -191,6 +211,8 @@ private:
   // Python.cpp, PythonBuiltins.cpp
   Value callPython(const std::shared_ptr<const lang::Function> &fn, std::span<const Value> values, Loc loc);
   Flow execPython(const Stmt &s);
+  /// Python's truth of a condition; nullopt and a report if it is a run-time value.
+  std::optional<bool> pythonTruth(const Expr &e);
   Flow pythonFor(const Stmt &s);
   Flow pythonWhile(const Stmt &s);
   bool pythonMutation(const Expr &e);
@@ -226,56 +248,6 @@ private:
   unsigned treeIndent_ = 0;
 };
 
-/// Makes a frame current for the life of the scope.
-class FrameScope {
-public:
-  FrameScope(Evaluator &e, Frame &f) : e_(e), outer_(e.frame_) { e_.frame_ = &f; }
-  ~FrameScope() { e_.frame_ = outer_; }
-  FrameScope(const FrameScope &) = delete;
-
-private:
-  Evaluator &e_;
-  Frame *outer_;
-};
-
-/// Makes what an arm or a loop changes the current names for the life of the scope.
-class EnvScope {
-public:
-  EnvScope(Frame &f, Env &env) : f_(f), outer_(f.inner) { f_.inner = &env; }
-  ~EnvScope() { f_.inner = outer_; }
-  EnvScope(const EnvScope &) = delete;
-
-private:
-  Frame &f_;
-  Env *outer_;
-};
-
-/// "in `f`, called from here" under every message of the scope. A call from the same place as the one around it (recursion) adds
-/// nothing, and a chain stops after a dozen.
-class CallNote {
-public:
-  CallNote(Evaluator &e, const lang::Function &fn, Loc loc) : e_(e) {
-    auto &notes = e.callNotes_;
-    bool again = !notes.empty() && notes.back().file == loc.file && notes.back().begin == loc.begin;
-    if (again || notes.size() >= 12)
-      return;
-    notes.push_back(loc);
-    e.diag().pushContext({loc, "in `" + fn.name + "`, called from here"});
-    pushed_ = true;
-  }
-  ~CallNote() {
-    if (!pushed_)
-      return;
-    e_.callNotes_.pop_back();
-    e_.diag().popContext();
-  }
-  CallNote(const CallNote &) = delete;
-
-private:
-  Evaluator &e_;
-  bool pushed_ = false;
-};
-
 /// The tensors inside a value, in order (tuples and records are entered).
 void flatten(const Value &v, std::vector<lang::Tensor> &out);
 std::vector<lang::Tensor> flatten(const Value &v);
@@ -298,3 +270,5 @@ lang::BinOp toLang(syntax::BinaryOp op);
 bool isPythonBuiltin(std::string_view name);
 
 } // namespace tegula::sema
+
+#include "sema/Scopes.h"

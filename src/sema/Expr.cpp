@@ -167,6 +167,12 @@ Value Evaluator::unary(const Expr &e) {
   if (v.isError())
     return v;
   Loc loc = e.opLoc && e.unaryOp != syntax::UnaryOp::Not ? Loc::cover(e.opLoc, e.loc) : e.loc;
+  if (lang::isAggregate(v)) {
+    static constexpr const char *methods[] = {"__neg__", "__pos__", "__invert__", "__not__"};
+    static_assert(static_cast<int>(syntax::UnaryOp::Neg) == 0 && static_cast<int>(syntax::UnaryOp::Pos) == 1 &&
+                  static_cast<int>(syntax::UnaryOp::Invert) == 2 && static_cast<int>(syntax::UnaryOp::Not) == 3);
+    return aggregateUnary(methods[static_cast<unsigned>(e.unaryOp)], v, loc);
+  }
   switch (e.unaryOp) {
   case syntax::UnaryOp::Neg: return lang::negate(*this, v, loc);
   case syntax::UnaryOp::Pos: return lang::plus(*this, v, loc);
@@ -191,8 +197,23 @@ lang::BinOp toLang(syntax::BinaryOp op) { return binOps[static_cast<unsigned>(op
 Value Evaluator::binary(const Expr &e) {
   Value a = eval(*e.operands[0]);
   Value b = eval(*e.operands[1]);
-  return lang::binary(*this, toLang(e.binaryOp), a, b, e.loc, e.operands[0]->loc, e.operands[1]->loc);
+  return binaryOf(e.binaryOp, a, b, e.loc, e.operands[0]->loc, e.operands[1]->loc);
 }
+
+namespace {
+
+struct Comparison {
+  syntax::CmpOp op;
+  lang::Cmp cmp;
+  const char *forward, *reflected;
+};
+constexpr Comparison comparisons[] = {
+    {syntax::CmpOp::Eq, lang::Cmp::Eq, "__eq__", "__eq__"},  {syntax::CmpOp::NotEq, lang::Cmp::Ne, "__ne__", "__ne__"},
+    {syntax::CmpOp::Lt, lang::Cmp::Lt, "__lt__", "__gt__"},  {syntax::CmpOp::LtE, lang::Cmp::Le, "__le__", "__ge__"},
+    {syntax::CmpOp::Gt, lang::Cmp::Gt, "__gt__", "__lt__"},  {syntax::CmpOp::GtE, lang::Cmp::Ge, "__ge__", "__le__"},
+};
+
+} // namespace
 
 Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, const Expr &e, const Expr &ea, const Expr &eb) {
   using syntax::CmpOp;
@@ -216,13 +237,10 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
       found |= lang::equal(a, i);
     return Value::boolean(found == (op == CmpOp::In));
   }
-  lang::Cmp c = op == CmpOp::Eq    ? lang::Cmp::Eq
-                : op == CmpOp::NotEq ? lang::Cmp::Ne
-                : op == CmpOp::Lt  ? lang::Cmp::Lt
-                : op == CmpOp::LtE ? lang::Cmp::Le
-                : op == CmpOp::Gt  ? lang::Cmp::Gt
-                                   : lang::Cmp::Ge;
-  return lang::compare(*this, c, a, b, e.loc, ea.loc, eb.loc);
+  const Comparison *c = std::find_if(std::begin(comparisons), std::end(comparisons), [&](const Comparison &x) { return x.op == op; });
+  if (std::optional<Value> r = aggregateOperator(lang::spelling(c->cmp), c->forward, c->reflected, a, b, e.loc))
+    return *r;
+  return lang::compare(*this, c->cmp, a, b, e.loc, ea.loc, eb.loc);
 }
 
 /// a < b < c is a < b and b < c, with b evaluated once: a compile-time link that does not hold ends it, as in `and`; others are combined.
@@ -232,9 +250,10 @@ Value Evaluator::compare(const Expr &e) {
   for (size_t i = 0; i < e.cmpOps.size(); ++i) {
     Value b = eval(*e.operands[i + 1]);
     last = compareOne(e.cmpOps[i], a, b, e, *e.operands[i], *e.operands[i + 1]);
-    if (last.isError() || (!last.isTensor() && !lang::constexprTruth(last)))
+    bool dynamic = last.isTensor() || lang::isAggregate(last);
+    if (last.isError() || (!dynamic && !lang::constexprTruth(last)))
       return last;
-    if (last.isTensor())
+    if (dynamic)
       runtime.push_back(last);
     a = b;
   }
@@ -242,7 +261,7 @@ Value Evaluator::compare(const Expr &e) {
     return last;
   Value result = runtime.back();
   for (size_t i = runtime.size() - 1; i-- > 0;)
-    result = lang::logicalAndOr(*this, true, runtime[i], result, e.loc);
+    result = aggregateLogic(true, runtime[i], result, e.loc);
   return result;
 }
 
@@ -255,8 +274,8 @@ Value Evaluator::boolOp(const Expr &e) {
     last = eval(*o);
     if (last.isError())
       return last;
-    if (last.isTensor()) {
-      if (!last.asTensor().isScalar())
+    if (last.isTensor() || lang::isAggregate(last)) {
+      if (last.isTensor() && !last.asTensor().isScalar())
         diag().report(diag::blockLogic, o->loc, e.isAnd ? "and" : "or", describe(last), e.isAnd ? "&" : "|");
       runtime.push_back({last, o->loc});
     } else if (lang::constexprTruth(last) != e.isAnd) {
@@ -267,7 +286,7 @@ Value Evaluator::boolOp(const Expr &e) {
     return last;
   Value result = runtime[0].first;
   for (size_t i = 1; i < runtime.size(); ++i)
-    result = lang::logicalAndOr(*this, e.isAnd, result, runtime[i].first, e.loc);
+    result = aggregateLogic(e.isAnd, result, runtime[i].first, e.loc);
   return result;
 }
 

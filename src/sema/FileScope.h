@@ -16,13 +16,34 @@ std::vector<std::string> libraryNames();
 /// the file (defaults, tuples) are kept with functions that do not own the scope, and get their functions back on the way out.
 class FileScope final : public lang::Scope, public std::enable_shared_from_this<FileScope> {
 public:
+  using Value = lang::Value;
   std::optional<Binding> lookup(std::string_view name) const override;
   void bind(std::string_view name, Binding b);
   void bindFunction(std::string_view name, const syntax::Stmt *def, lang::Function::Kind kind, std::vector<lang::Value> defaults);
+  /// What the statement of a class of aggregates says. Types and bases are looked up when the class is first used.
+  struct MethodDef {
+    const syntax::Stmt *def = nullptr;
+    lang::Function::Kind kind = lang::Function::Kind::Plain;
+    lang::Aggregate::Member::Role role = lang::Aggregate::Member::Role::Plain;
+    std::vector<Value> defaults;
+  };
+  struct ClassDef {
+    const syntax::Stmt *def = nullptr;
+    std::vector<const syntax::Expr *> bases;
+    std::vector<std::pair<std::string, const syntax::Expr *>> fields; // with their annotations
+    std::vector<Value> defaults;                                      // of the fields, Error where there is none
+    std::vector<MethodDef> methods;
+    std::vector<std::pair<std::string, Value>> constants;
+    mutable std::weak_ptr<const lang::RecordClass> made;
+    mutable bool isBeingMade = false; // a field of the class's own type has none
+  };
+  void bindClass(std::string_view name, ClassDef c);
   /// `f = triton.jit(g)`, aliases: another name for a function of this file.
   void bindAlias(std::string_view name, std::string_view target) { aliases_[std::string(name)] = std::string(target); }
   /// Is `name` a function of this file (or an alias of one)?
   const syntax::Stmt *functionDef(std::string_view name) const;
+  /// Is it a class of aggregates of this file (or an alias of one)?
+  bool isClass(std::string_view name) const;
   void setJit(std::string_view name);
 
   std::shared_ptr<const syntax::Tree> tree;
@@ -30,7 +51,6 @@ public:
   std::vector<std::shared_ptr<const lang::Module>> imports;
 
 private:
-  using Value = lang::Value;
   struct Def {
     const syntax::Stmt *def = nullptr;
     lang::Function::Kind kind = lang::Function::Kind::Plain;
@@ -45,10 +65,17 @@ private:
   Value detached(Value v) const;
   Value attached(Value v) const;
   FunctionPtr attached(const FunctionPtr &f) const;
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  /// The class of a definition. Under the mutex, as it looks names up again.
+  ClassPtr makeClass(const ClassDef &d) const;
+  Value typeOf(const syntax::Expr &annotation) const;
+  void addBases(const ClassDef &d, lang::RecordClass &cls) const;
+  ClassPtr attached(const ClassPtr &c) const;
   std::map<std::string, Binding, std::less<>> names_;
   std::map<std::string, Def, std::less<>> functions_;
+  std::map<std::string, ClassDef, std::less<>> classes_; // fixed before the first lookup by another thread
   std::map<std::string, std::string, std::less<>> aliases_;
-  mutable std::mutex mutex_;
+  mutable std::recursive_mutex mutex_; // files import each other in no circle, so neither do their locks wait in one
 };
 
 /// The module at a path without its suffix (".py", "/__init__.py"), null if there is none. What is wrong with it is reported, at `import` if it

@@ -130,6 +130,12 @@ struct Arm {
   bool dead() const { return flow.returns(); }
 };
 
+/// An aggregate whose `__init__` is running.
+struct Construction {
+  std::shared_ptr<const lang::RecordClass> cls;
+  std::vector<std::optional<Value>> fields; // nullopt: not set yet
+};
+
 struct Frame {
   std::shared_ptr<const lang::Function> fn; // null while a module is loaded
   const lang::Scope *scope = nullptr;
@@ -140,6 +146,10 @@ struct Frame {
   unsigned loops = 0; // run-time loops around the current statement
   bool python = false;
   bool moduleLevel = false;
+  bool handlesTensors = false; // with `python`: run-time values may be handed about
+  Construction *construction = nullptr; // of what the first parameter stands for, in an `__init__`
+  std::string_view self;                // that parameter
+  std::shared_ptr<const lang::RecordClass> initOf; // the class whose `__init__` it is
   bool stopped = false; // a static_assert failed: what follows would only repeat the complaint
   /// Compile-time numbers that a loop turned out to change, see Loop.cpp.
   std::map<const Stmt *, NameSet> decayedByLoop;

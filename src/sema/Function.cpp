@@ -15,6 +15,7 @@ Frame Evaluator::makeFrame(const std::shared_ptr<const Function> &fn) {
     locals = std::make_shared<const NameSet>(assignedNames(fn->def->body));
   f.locals = locals;
   f.python = fn->kind != Function::Kind::Jit;
+  f.handlesTensors = fn->kind == Function::Kind::Builtin;
   return f;
 }
 

@@ -49,18 +49,30 @@ public:
   std::string hash(const Function &f) {
     functionNumbers_.emplace(f.def, 0);
     function(f);
+    return rest();
+  }
+  std::string hash(const RecordClass &c) {
+    classNumbers_.emplace(c.aggregate.get(), 0);
+    aggregate(c);
+    return rest();
+  }
+
+private:
+  std::string rest() {
     for (size_t done = 0; done < met_.size(); ++done) {
       const Value v = met_[done];
       if (v.is<FunctionPtr>())
         function(*v.get<FunctionPtr>());
+      else if (v.is<ClassPtr>())
+        aggregate(*v.get<ClassPtr>());
       else
         module(*v.get<ModulePtr>());
     }
     return h_.hex();
   }
 
-private:
   using FunctionPtr = std::shared_ptr<const Function>;
+  using ClassPtr = std::shared_ptr<const RecordClass>;
   using ModulePtr = std::shared_ptr<const Module>;
 
   void function(const Function &f) {
@@ -106,12 +118,23 @@ private:
     });
   }
 
+  void aggregate(const RecordClass &c) {
+    const Aggregate &a = *c.aggregate;
+    h_.field(c.name).field(uint64_t{c.fields.size()});
+    for (size_t i = 0; i < c.fields.size(); ++i)
+      h_.field(c.fields[i]).field(text(a.types[i])).field(text(c.defaults[i]));
+    for (const Aggregate::Member &m : a.members)
+      h_.field(m.name).field(static_cast<uint64_t>(m.role)).field(text(m.value));
+    for (const ClassPtr &b : a.bases)
+      h_.field(text(Value(b)));
+  }
+
   /// A module counts by its whole text and that of the modules it reaches: any of its names may be used.
   void module(const Module &m) {
     h_.field(m.name).field(m.tree->file().text());
     for (std::string_view n : sema::assignedNames(m.tree->body)) {
       std::optional<Value> v = m.attribute(n);
-      if (v && (v->is<ModulePtr>() || v->is<FunctionPtr>()))
+      if (v && (v->is<ModulePtr>() || v->is<FunctionPtr>() || v->is<ClassPtr>()))
         h_.field(text(*v));
     }
   }
@@ -123,6 +146,10 @@ private:
       const Module &m = *v.get<ModulePtr>();
       return m.tree ? "M" + number(moduleNumbers_, m.tree.get(), v) : m.name;
     }
+    if (v.is<ClassPtr>() && v.get<ClassPtr>()->aggregate)
+      return "C" + number(classNumbers_, v.get<ClassPtr>()->aggregate.get(), v);
+    if (isAggregate(v))
+      return text(Value(v.record().cls)) + text(Value::tuple(v.record().fields));
     if (const auto *items = sequenceItems(v)) {
       std::string s = "(";
       for (const Value &i : *items)
@@ -143,6 +170,7 @@ private:
   Hasher h_;
   std::unordered_map<const Stmt *, size_t> functionNumbers_;
   std::unordered_map<const syntax::Tree *, size_t> moduleNumbers_;
+  std::unordered_map<const Aggregate *, size_t> classNumbers_;
   std::vector<Value> met_; // keeps them alive
 };
 
@@ -153,18 +181,26 @@ std::mutex &hashMutex() {
 
 } // namespace
 
-const std::string &Function::contentHash() const {
+/// What `cache` holds or, the first time, what `compute` says. Two threads may compute it; both find the same.
+static const std::string &hashOnce(std::string &cache, const std::function<std::string()> &compute) {
   {
     std::lock_guard lock(hashMutex());
-    if (!hashCache.empty())
-      return hashCache;
+    if (!cache.empty())
+      return cache;
   }
-  // Two threads may compute it; both find the same.
-  std::string h = ContentHasher().hash(*this);
+  std::string h = compute();
   std::lock_guard lock(hashMutex());
-  if (hashCache.empty())
-    hashCache = std::move(h);
-  return hashCache;
+  if (cache.empty())
+    cache = std::move(h);
+  return cache;
+}
+
+const std::string &Function::contentHash() const {
+  return hashOnce(hashCache, [&] { return ContentHasher().hash(*this); });
+}
+
+std::string keyOf(const RecordClass &c) {
+  return hashOnce(c.aggregate->hashCache, [&] { return ContentHasher().hash(c); });
 }
 
 } // namespace tegula::lang
@@ -198,6 +234,8 @@ void applyDecorators(lang::Function &f) {
     std::string_view name = lastName(d);
     if (name == "constexpr_function" || name == "constexpr")
       f.kind = lang::Function::Kind::Constexpr;
+    if (name == "builtin" || name == "extern")
+      f.kind = lang::Function::Kind::Builtin;
     if (name == "must_use_result") {
       f.mustUse = true;
       if (d->kind == syntax::ExprKind::Call && d->operands.size() > 1 && d->operands[1]->kind == syntax::ExprKind::Str)

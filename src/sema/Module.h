@@ -27,7 +27,9 @@ public:
 };
 
 struct Function {
-  enum class Kind : uint8_t { Jit, Constexpr, Plain } kind = Kind::Jit; // Plain: undecorated, only called by constexpr code
+  /// Plain: undecorated, only called by constexpr code. Builtin: runs at compile time, but may handle run-time values
+  /// (tl.core.builtin, and what is undecorated in a class of aggregates).
+  enum class Kind : uint8_t { Jit, Constexpr, Plain, Builtin } kind = Kind::Jit;
   std::string name;
   std::shared_ptr<const syntax::Tree> tree;
   const syntax::Stmt *def = nullptr; // a FunctionDef in `tree`

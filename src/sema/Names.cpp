@@ -33,6 +33,8 @@ void reportGlobal(std::string_view name, const lang::Scope::Binding &b, Loc loc,
 }
 
 Value Evaluator::readName(const Expr &e) {
+  if (isSelf(e))
+    return selfSoFar();
   const Var *v = env().find(e.name);
   if (v && v->state == Var::State::Live)
     return v->value;
@@ -70,6 +72,8 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
     }
   if (const lang::Builtin *b = lang::findBuiltin("python." + std::string(name)))
     return Value(b);
+  if (std::optional<Value> constant = lang::findConstant("python." + std::string(name)))
+    return *constant;
   if (frame_->python && isPythonBuiltin(name))
     return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{"python." + std::string(name), 0}));
   return undefinedName(name, loc);
@@ -164,9 +168,18 @@ void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
   case ExprKind::Subscript:
     fail(diag::itemAssignment, target.loc);
     return;
-  case ExprKind::Attribute:
-    fail(diag::attributeAssignment, target.loc);
+  case ExprKind::Attribute: {
+    if (isSelf(*target.operands[0])) {
+      setField(*frame_->construction, target.name, v, target.loc);
+      return;
+    }
+    Value object = target.operands[0]->kind == ExprKind::Name ? eval(*target.operands[0]) : Value::none();
+    if (lang::isAggregate(object))
+      fail(diag::frozenField, target.loc, target.name, object.record().cls->name);
+    else if (!object.isError())
+      fail(diag::attributeAssignment, target.loc);
     return;
+  }
   case ExprKind::Starred:
     fail(diag::starredTarget, target.loc);
     return;

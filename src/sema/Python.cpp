@@ -11,7 +11,9 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   for (const Value &v : values) {
     if (v.isError())
       return v;
-    if (!v.isConstexpr())
+    // What an aggregate holds is looked at, not what it will be.
+    bool passes = v.isConstexpr() || lang::isAggregate(v) || fn->kind == Function::Kind::Builtin;
+    if (!passes)
       return fail(diag::constexprFunctionArg, loc, fn->name, describe(v));
   }
   if (!enterCall(*fn, loc))
@@ -22,6 +24,13 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   Value r = runBody(frame);
   --depth_;
   return r;
+}
+
+std::optional<bool> Evaluator::pythonTruth(const Expr &e) {
+  Value c = eval(e);
+  if (c.isTensor())
+    fail(diag::pythonCondition, e.loc, describe(c));
+  return c.isError() || c.isTensor() ? std::nullopt : std::optional(lang::constexprTruth(c));
 }
 
 Flow Evaluator::execPython(const Stmt &s) {
@@ -45,14 +54,14 @@ Flow Evaluator::execPython(const Stmt &s) {
   case StmtKind::Continue: return {Flow::Kind::Continue};
   case StmtKind::Return: return {Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
   case StmtKind::If: {
-    Value c = eval(*s.value);
-    return c.isError() ? Flow{Flow::Kind::Returns, nullptr, c, s.loc} : execBlock(lang::constexprTruth(c) ? s.body : s.orelse);
+    std::optional<bool> c = pythonTruth(*s.value);
+    return c ? execBlock(*c ? s.body : s.orelse) : Flow{Flow::Kind::Returns, nullptr, Value::error(), s.loc};
   }
   case StmtKind::For: return pythonFor(s);
   case StmtKind::While: return pythonWhile(s);
   case StmtKind::Assert: {
-    Value c = eval(*s.value);
-    if (!c.isError() && !lang::constexprTruth(c)) {
+    std::optional<bool> c = pythonTruth(*s.value);
+    if (c && !*c) {
       Value message = s.extra ? eval(*s.extra) : Value::none();
       fail(diag::assertFailed, s.loc, message.isNone() ? "" : ": " + lang::str(message));
       return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
@@ -121,10 +130,10 @@ Flow Evaluator::pythonFor(const Stmt &s) {
 
 Flow Evaluator::pythonWhile(const Stmt &s) {
   for (;;) {
-    Value c = eval(*s.value);
-    if (c.isError() || !step(s.headLoc))
+    std::optional<bool> c = pythonTruth(*s.value);
+    if (!c || !step(s.headLoc))
       return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
-    if (!lang::constexprTruth(c))
+    if (!*c)
       return execBlock(s.orelse);
     Flow f = execBlock(s.body);
     if (f.kind == Flow::Kind::Break)

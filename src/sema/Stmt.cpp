@@ -74,6 +74,7 @@ Flow Evaluator::exec(const Stmt &s, Stmts rest) {
   case StmtKind::If: return execIf(s, rest);
   case StmtKind::For: return execFor(s);
   case StmtKind::While: execWhile(s); return {};
+  case StmtKind::With: return execWith(s);
   default: return execUnsupported(s);
   }
 }
@@ -108,11 +109,12 @@ void Evaluator::execAssign(const Stmt &s) {
 
 void Evaluator::execAugAssign(const Stmt &s) {
   const Expr &target = *s.targets[0];
-  if (target.kind != ExprKind::Name)
+  bool isField = frame_->construction && target.kind == ExprKind::Attribute;
+  if (target.kind != ExprKind::Name && !isField)
     return assign(target, Value::error());
   Value a = eval(target);
   Value b = eval(*s.value);
-  Value r = lang::binary(*this, toLang(s.binaryOp), a, b, s.loc, target.loc, s.value->loc);
+  Value r = binaryOf(s.binaryOp, a, b, s.loc, target.loc, s.value->loc);
   assign(target, r);
 }
 
@@ -162,7 +164,7 @@ constexpr NotSupported notSupported[] = {
     {StmtKind::Continue, "Continue", "put the rest of the body under an `if`"},
     {StmtKind::Try, "Try", "a kernel has no exceptions"},
     {StmtKind::Raise, "Raise", "use tl.device_assert or tl.static_assert"},
-    {StmtKind::With, "With", "there are no context managers for kernels here"},
+    {StmtKind::With, "With", "code that runs at compile time has no context managers"},
     {StmtKind::ClassDef, "ClassDef", "define the class outside of the kernel"},
     {StmtKind::Delete, "Delete", "a name simply goes out of use"},
     {StmtKind::Global, "Global", "pass values as arguments"},

@@ -77,6 +77,9 @@ Value Evaluator::subscript(const Expr &e) {
   builder().setLoc(e.loc);
   if (object.isTensor())
     return lang::subscript(*this, object, index, e.loc);
+  if (lang::isAggregate(object))
+    if (std::optional<Value> item = callMember(object, "__getitem__", std::span(&index, 1), e.loc))
+      return *item;
   if (lang::sequenceItems(object) || object.isStr())
     return itemOf(object, index, e.loc, e.operands[1]->loc);
   return fail(diag::notSubscriptable, e.loc, lang::kindName(object));

@@ -148,17 +148,25 @@ private:
 
   void function(const Stmt &s) {
     Function::Kind kind = Function::Kind::Plain;
-    for (const Expr *d : s.decorators) {
-      std::string_view name = decoratorName(*d);
-      if (name == "jit")
-        kind = Function::Kind::Jit;
-      else if (name == "constexpr_function" || name == "constexpr")
-        kind = Function::Kind::Constexpr;
-    }
+    for (const Expr *d : s.decorators)
+      kind = decoratedKind(*d).value_or(kind);
+    scope_.bindFunction(s.name, &s, kind, defaultsOf(s));
+  }
+
+  std::optional<Function::Kind> decoratedKind(const Expr &decorator) {
+    std::string_view name = decoratorName(decorator);
+    if (name == "jit")
+      return Function::Kind::Jit;
+    if (name == "constexpr_function" || name == "constexpr")
+      return Function::Kind::Constexpr;
+    return name == "builtin" || name == "extern" ? std::optional(Function::Kind::Builtin) : std::nullopt;
+  }
+
+  std::vector<Value> defaultsOf(const Stmt &function) {
     std::vector<Value> defaults;
-    for (const syntax::Param &p : s.params)
+    for (const syntax::Param &p : function.params)
       defaults.push_back(p.defaultValue ? evaluator_.evaluateHost(*p.defaultValue, scope_) : Value::error());
-    scope_.bindFunction(s.name, &s, kind, std::move(defaults));
+    return defaults;
   }
 
   /// The last part of what the decorator is bound to (`from triton import jit as kernel`), else of what is written.
@@ -178,6 +186,9 @@ private:
     bool isNamedTuple = false;
     for (const Expr *b : s.bases)
       isNamedTuple |= lastName(b) == "NamedTuple";
+    for (const Expr *d : s.decorators)
+      if (std::string_view name = decoratorName(*d); name == "aggregate" || name == "_aggregate")
+        return aggregate(s);
     if (!isNamedTuple)
       return scope_.bind(s.name, {opaque(std::string(s.name)), false, s.nameLoc});
     RecordClass c;
@@ -189,6 +200,33 @@ private:
           c.defaults.push_back(evaluator_.evaluateHost(*f->value, scope_));
       }
     scope_.bind(s.name, {Value(std::make_shared<const RecordClass>(std::move(c))), true, s.nameLoc});
+  }
+
+  void aggregate(const Stmt &s) {
+    using Role = lang::Aggregate::Member::Role;
+    FileScope::ClassDef c;
+    c.def = &s;
+    c.bases.assign(s.bases.begin(), s.bases.end());
+    for (const Stmt *b : s.body) {
+      const Expr *target = b->targets.empty() ? nullptr : b->targets[0];
+      if (b->kind == StmtKind::AnnAssign && target->kind == ExprKind::Name) {
+        c.fields.emplace_back(std::string(target->name), b->extra);
+        c.defaults.push_back(b->value ? evaluator_.evaluateHost(*b->value, scope_) : Value::error());
+      } else if (b->kind == StmtKind::Assign && target->kind == ExprKind::Name) {
+        Value v = evaluator_.evaluateHost(*b->value, scope_);
+        if (!v.isError())
+          c.constants.emplace_back(std::string(target->name), v);
+      } else if (b->kind == StmtKind::FunctionDef) {
+        FileScope::MethodDef m{b, Function::Kind::Builtin, Role::Plain, defaultsOf(*b)};
+        for (const Expr *d : b->decorators) {
+          m.kind = decoratedKind(*d).value_or(m.kind);
+          std::string_view name = decoratorName(*d);
+          m.role = name == "staticmethod" ? Role::Static : name == "classmethod" ? Role::Class : name == "property" ? Role::Property : m.role;
+        }
+        c.methods.push_back(std::move(m));
+      }
+    }
+    scope_.bindClass(s.name, std::move(c));
   }
 
   /// namedtuple("P", ["x", "y"]) or namedtuple("P", "x y").
@@ -236,7 +274,7 @@ private:
         return scope_.bind(name, {v.isError() ? opaque(std::string(e.loc.text())) : v, !v.isError(), loc});
       }
     }
-    if (e.kind == ExprKind::Name && scope_.functionDef(e.name))
+    if (e.kind == ExprKind::Name && (scope_.functionDef(e.name) || scope_.isClass(e.name)))
       return scope_.bindAlias(name, e.name);
     Value v = evaluator_.evaluateHost(e, scope_);
     bool allowed = v.isDtype() || v.is<const lang::Builtin *>() || v.is<std::shared_ptr<const Function>>() ||

@@ -72,8 +72,7 @@ bool sameType(const Value &a, const Value &b) {
   if (a.isTuple() && b.isTuple())
     return sameTypes(a.items(), b.items());
   if (a.isRecord() && b.isRecord())
-    return a.record().cls->name == b.record().cls->name && a.record().cls->fields == b.record().cls->fields &&
-           sameTypes(a.record().fields, b.record().fields);
+    return lang::isSameClass(*a.record().cls, *b.record().cls) && sameTypes(a.record().fields, b.record().fields);
   if (a.isTensor() || b.isTensor())
     return false;
   return a.isConstexpr() && b.isConstexpr() && lang::key(a) == lang::key(b);

@@ -161,7 +161,7 @@ TEST(Binding, WrongDescriptionsOfFunctions) {
   s = good;
   s.do_not_specialize_on_alignment_count = 1;
   EXPECT_TRUE(refused(s));
-  for (int32_t kind : {-1, 3, 256}) {
+  for (int32_t kind : {-1, 4, 256}) {
     s = good;
     s.kind = kind;
     EXPECT_TRUE(refused(s)) << kind;

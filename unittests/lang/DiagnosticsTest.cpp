@@ -44,6 +44,7 @@ protected:
   void elementwise();
   void reductions();
   void debugging();
+  void aggregates();
 };
 
 void DiagnosticsTest::operators() {
@@ -276,6 +277,21 @@ void DiagnosticsTest::debugging() {
             {var(Scalar::Int1)});
 }
 
+void DiagnosticsTest::aggregates() {
+  auto cls = std::make_shared<RecordClass>();
+  cls->kind = RecordClass::Kind::Aggregate;
+  cls->name = "Pair";
+  cls->fields = {"a", "b"};
+  cls->aggregate = std::make_shared<Aggregate>();
+  cls->aggregate->types = {*findConstant("tensor"), Value::error()};
+  Value x = var(Scalar::Fp32), pair(std::make_shared<const RecordValue>(cls, std::vector<Value>{x, x}));
+  auto change = [](const char *name, Value v) { return Value::tuple({Value::tuple({Value::str(name), v})}); };
+  wrongCall(diag::notAnAggregate, "expects an aggregate instance", "aggregate_replace", {x, Value::tuple({})});
+  wrongCall(diag::noSuchField, "has no field `c`", "aggregate_replace", {pair, change("c", x)});
+  wrongCall(diag::fieldType, "Expected tl.tensor for attribute 'a', got int", "aggregate_replace", {pair, change("a", num(1))});
+  wrongCall(diag::fieldAnnotation, "no type of values", "aggregate_replace", {pair, change("b", x)});
+}
+
 TEST_F(DiagnosticsTest, EveryKind) {
   operators();
   compileTime();
@@ -289,6 +305,7 @@ TEST_F(DiagnosticsTest, EveryKind) {
   elementwise();
   reductions();
   debugging();
+  aggregates();
 #define LANG_DIAG(name, severity, format) EXPECT_TRUE(seen.count(&diag::name)) << #name " is never provoked";
 #include "lang/Diagnostics.def"
 }

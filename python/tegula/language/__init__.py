@@ -34,6 +34,17 @@ class _Function:
         return f"<function {self._tegula_name}>"
 
 
+class _AggregateReplace(_Function):
+    """tl.aggregate_replace, which works on the host too."""
+
+    def __call__(self, obj, **changes):
+        from .._aggregate import replace
+        return replace(obj, **changes)
+
+
+aggregate_replace = _AggregateReplace("triton.language", "aggregate_replace")
+
+
 def _lookup(module, name):
     """The host object for attribute `name` of a language module; AttributeError if the language has no such name."""
     if not name.startswith("__"):

@@ -150,6 +150,8 @@ def add(x: Any, y: Any, sanitize_overflow: Any = ...) -> Any:
     'x + y.'
 def advance(base: Any, offsets: Any) -> Any:
     'A block pointer moved by offsets.'
+def aggregate_replace(obj: Any, **changes: Any) -> Any:
+    'A copy of an aggregate with other values in the fields that are named.'
 def arange(start: Any, end: Any) -> Any:
     'The integers from start up to end (left out), int32; their count is a power of 2.'
 def argmax(input: Any, axis: Any, tie_break_left: Any = ..., keep_dims: Any = ...) -> Any: ...

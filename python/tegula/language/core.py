@@ -29,5 +29,22 @@ def get_int_dtype(bitwidth, signed):
     return dtype("int1" if bitwidth == 1 else f"{'int' if signed else 'uint'}{bitwidth}")
 
 
+def _aggregate(cls):
+    """`triton.aggregate`, under the name that it had before it was public."""
+    from .._aggregate import aggregate
+    return aggregate(cls)
+
+
+def builtin(fn):
+    """Marks ordinary Python that kernels call with run-time values; the compiler reads its text as that of a method of an aggregate."""
+    from ..jit import BuiltinFunction
+    return BuiltinFunction(fn)
+
+
+def extern(fn):
+    """As builtin."""
+    return builtin(fn)
+
+
 def __getattr__(name):
     return getattr(_tl, name)

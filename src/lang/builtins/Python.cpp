@@ -102,6 +102,8 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
   return false;
 }
 
+} // namespace
+
 bool isInstance(const Value &v, const Value &cls) {
   if (const auto *options = sequenceItems(cls)) {
     for (const Value &o : *options)
@@ -114,9 +116,11 @@ bool isInstance(const Value &v, const Value &cls) {
   if (cls.is<std::shared_ptr<const OpaqueValue>>())
     return isInstanceOfNamed(v, cls.get<std::shared_ptr<const OpaqueValue>>()->name);
   if (cls.is<std::shared_ptr<const RecordClass>>())
-    return v.isRecord() && v.record().cls == cls.get<std::shared_ptr<const RecordClass>>();
+    return v.isRecord() && derivesFrom(*v.record().cls, *cls.get<std::shared_ptr<const RecordClass>>());
   return false;
 }
+
+namespace {
 
 Value pyIsInstance(BuiltinCall &call) { return Value::boolean(isInstance(call.args[0], call.args[1])); }
 

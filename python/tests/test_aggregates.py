@@ -1,0 +1,265 @@
+"""Aggregates on the host: ordinary classes whose instances hold what the annotations say (docs/language.md §1.10)."""
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@tegula.aggregate
+class Options:
+    size: tl.constexpr
+    parts: tl.tuple = (1, "two")
+    flag: "tl.constexpr" = False
+
+    @tegula.constexpr_function
+    def doubled(self):
+        return self.size * 2
+
+    @tegula.jit
+    def shifted(self, x):
+        return x + self.size
+
+    def described(self):
+        return f"{self.size}"
+
+
+@tegula.aggregate
+class More(Options):
+    inner: Options = Options(1)
+
+
+def test_instances():
+    o = Options(4, flag=True)
+    assert (o.size.value, o.parts[0].value, o.parts[1].value, o.flag.value) == (4, 1, "two", True)
+    assert o.doubled() == 8 and o.described() == "constexpr[4]"
+    assert o == Options(4, (1, "two"), True) and o != Options(4) and hash(o) == hash(Options(4, flag=True))
+    assert pickle.loads(pickle.dumps(o)) == o and copy.deepcopy(o) == o
+    m = More(2, inner=o)
+    assert isinstance(m, Options) and m.inner is o and m.doubled() == 4
+    assert repr(m).startswith("More(size=constexpr[2]")
+
+
+@pytest.mark.parametrize("make, error, text", [
+    (lambda: Options(), TypeError, "missing a required argument: 'size'"),
+    (lambda: Options(1, parts=3), TypeError, "Expected .*tuple.* for attribute 'parts', got <class 'int'>"),
+    (lambda: Options(1, other=3), TypeError, "other"),
+    (lambda: More(1, inner=4), TypeError, "Expected .*Options.* for attribute 'inner', got <class 'int'>"),
+    (lambda: tl.aggregate_replace(Options(1), other=2), AttributeError, "`Options` has no field `other`"),
+    (lambda: tl.aggregate_replace(3), TypeError, "expects an aggregate instance"),
+])
+def test_wrong_arguments(make, error, text):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_instances_are_frozen():
+    o = Options(4)
+    with pytest.raises(AttributeError, match="cannot assign to field 'size' on immutable aggregate Options"):
+        o.size = 3
+    with pytest.raises(AttributeError, match="cannot delete field"):
+        del o.size
+    assert tl.aggregate_replace(o, size=5).size.value == 5 and o.size.value == 4
+
+
+def test_constructors():
+    @tl.core._aggregate
+    class Partial:
+        a: tl.constexpr
+        b: tl.constexpr
+
+        def __init__(self, a, _semantic):
+            self.a = a
+            if a == 1:
+                self.b = 2
+            if a == 2:
+                self.c = 2
+
+    assert Partial(1).b.value == 2
+    with pytest.raises(AttributeError, match="constructor for Partial did not initialize attribute 'b'"):
+        Partial(3)
+    with pytest.raises(AttributeError, match="Partial has no attribute 'c'"):
+        Partial(2)
+
+    @tegula.aggregate
+    class Derived(Partial):
+        pass
+
+    assert Derived(1).b.value == 2
+
+
+def test_wrong_classes():
+    with pytest.raises(TypeError, match="Aggregates can only inherit from other aggregates"):
+        @tegula.aggregate
+        class A(list):
+            x: tl.constexpr
+    with pytest.raises(TypeError, match="field 'x' of aggregate B: <class 'int'> is no type of values"):
+        @tegula.aggregate
+        class B:
+            x: int
+    with pytest.raises(ValueError, match="C.__init__ cannot be a @triton.jit function"):
+        @tegula.aggregate
+        class C:
+            @tegula.jit
+            def __init__(self):
+                pass
+    with pytest.raises(TypeError, match="cannot be of the class itself"):
+        @tegula.aggregate
+        class D:
+            x: tl.constexpr
+
+        D.__annotations__ = {"d": D}
+        tegula.aggregate(D)
+
+
+@tegula.aggregate
+class Late:
+    other: "Later"
+
+
+@tegula.aggregate
+class Later:
+    x: tl.tensor
+
+
+@tegula.jit
+def k_late(out, n):
+    tl.store(out, Late(Later(n)).other.x)
+
+
+def test_annotations_in_quotes():
+    out = np.zeros(1, np.int32)
+    k_late[(1,)](out, 5)
+    assert out[0] == 5
+
+
+SHIFT = tl.constexpr(1)
+
+
+@tegula.jit
+def helper(x):
+    return x + SHIFT
+
+
+@tegula.aggregate
+class Uses:
+    x: tl.tensor
+
+    @tegula.jit
+    def get(self):
+        return helper(self.x)
+
+
+@tegula.jit
+def k_uses(out, n):
+    tl.store(out, Uses(n).get())
+
+
+def test_what_methods_read_is_watched(monkeypatch):
+    out = np.zeros(1, np.int32)
+    k_uses[(1,)](out, 5)
+    assert out[0] == 6
+
+    @tegula.jit
+    def other(x):
+        return x * 10
+
+    monkeypatch.setitem(globals(), "helper", other)  # code: compiled anew
+    k_uses[(1,)](out, 5)
+    assert out[0] == 50
+    monkeypatch.undo()
+    k_uses[(1,)](out, 5)
+    monkeypatch.setitem(globals(), "SHIFT", tl.constexpr(3))  # a value: must not change
+    with pytest.raises(RuntimeError, match="Global variable SHIFT has changed"):
+        k_uses[(1,)](out, 5)
+
+
+@tegula.jit
+def k_options(out, o, o2: tl.constexpr):
+    tl.store(out, o.shifted(o2.size) + o.doubled())
+
+
+def test_instances_as_arguments():
+    out = np.zeros(1, np.int32)
+    k_options[(1,)](out, Options(4), Options(7))
+    assert out[0] == 7 + 4 + 8
+    k_options[(1,)](out, Options(5), Options(7))
+    assert out[0] == 7 + 5 + 10
+    class_of_tensors = Uses.__new__(Uses)
+    with pytest.raises((TypeError, AttributeError)):
+        k_options[(1,)](out, class_of_tensors, Options(7))
+
+
+@tegula.jit
+def k_method(out, CLS: tl.constexpr, n):
+    tl.store(out, CLS(n).get())
+
+
+def test_classes_as_arguments():
+    def make(by):
+        by = tl.constexpr(by)
+
+        @tegula.aggregate
+        class Same:  # by name and fields
+            x: tl.tensor
+
+            @tegula.jit
+            def get(self):
+                return self.x * by
+
+        return Same
+
+    out = np.zeros(1, np.int32)
+    for by in (2, 3, 2):
+        k_method[(1,)](out, make(by), 5)
+        assert out[0] == 5 * by
+    k_method[(1,)](out, Uses, 5)
+    assert out[0] == 6
+
+
+def test_builtin():
+    @tl.core.builtin
+    def twice(x, _semantic=None):
+        y = tl.add(x, x, _semantic=_semantic)
+        return y, "done"
+
+    @tegula.jit
+    def kernel(out, n):
+        y, text = twice(n)[0], twice(n)[1] == "done"
+        tl.store(out, y + text)
+
+    out = np.zeros(1, np.int32)
+    kernel[(1,)](out, 5)
+    assert out[0] == 11
+
+
+def test_a_class_that_was_not_compiled_is_freed():
+    @tegula.aggregate
+    class Short:
+        x: tl.constexpr
+
+    ref = weakref.ref(Short)
+    del Short
+    gc.collect()
+    assert ref() is None
+
+
+def test_an_error_in_a_method_is_shown_there():
+    @tegula.aggregate
+    class Wrong:
+        x: tl.tensor
+
+        @tegula.jit
+        def get(self):
+            return self.y
+
+    @tegula.jit
+    def kernel(out, n):
+        tl.store(out, Wrong(n).get())
+
+    with pytest.raises(tegula.CompilationError, match="`Wrong` object has no attribute `y`"):
+        kernel[(1,)](np.zeros(1, np.int32), 3)
