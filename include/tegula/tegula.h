@@ -266,7 +266,9 @@ TEGULA_API const char *tegula_target_name(size_t index);
 enum {
   TEGULA_VALUE_NONE = 0, TEGULA_VALUE_BOOL, TEGULA_VALUE_INT, TEGULA_VALUE_FLOAT, TEGULA_VALUE_STR, TEGULA_VALUE_DTYPE,
   TEGULA_VALUE_TUPLE, TEGULA_VALUE_RECORD, TEGULA_VALUE_CLASS, TEGULA_VALUE_FUNCTION, TEGULA_VALUE_BUILTIN,
-  TEGULA_VALUE_MODULE, TEGULA_VALUE_OPAQUE, TEGULA_VALUE_OTHER
+  TEGULA_VALUE_MODULE, TEGULA_VALUE_OPAQUE, TEGULA_VALUE_OTHER,
+  TEGULA_VALUE_TENSOR, /* a tile or run-time scalar of tegula_eager_*, with its elements */
+  TEGULA_VALUE_METHOD  /* `x.sum` before the call */
 };
 
 TEGULA_API TegulaValue *tegula_value_none(void);
@@ -625,6 +627,65 @@ TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTiming
  * TEGULA_INVALID_ARGUMENT. Of `options` (may be NULL) only num_threads and stream matter. */
 TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                              const TegulaLaunchOptions *options);
+
+/* -------------------------------------------------------------------------------------- the language, one operation at a time */
+
+/* For bindings whose users step through a kernel: the binding runs the function in its own language, and each operation on tiles is one
+ * call here. It is checked, promoted and evaluated by the rules that the compiler follows, element by element: exact, and slow. */
+typedef struct TegulaEager TegulaEager; /* one launch; used by one thread at a time, set-up or not */
+
+/* Of `options` (may be NULL) language_level, debug and sanitize_overflow matter. device_assert is always active. */
+TEGULA_API TegulaStatus tegula_eager_create(TegulaContext *context, const TegulaLaunchOptions *options, TegulaEager **out);
+TEGULA_API void tegula_eager_release(TegulaEager *eager);
+/* The program that the following operations belong to. */
+TEGULA_API TegulaStatus tegula_eager_set_program(TegulaEager *eager, const int32_t program_id[3], const int32_t grid[3]);
+/* Memory that programs may touch; `name` stands in messages. What lies outside of all is TEGULA_FAULT, unless a kernel makes addresses from
+ * integers, or `bytes` is negative, which means unknown: then nothing is checked from there on. */
+TEGULA_API TegulaStatus tegula_eager_add_buffer(TegulaEager *eager, const char *name, void *begin, int64_t bytes, int32_t writable);
+
+enum { TEGULA_TENSOR_POINTER = 1, TEGULA_TENSOR_CONST = 2 /* of a pointer: must not be stored through */ };
+/* A run-time scalar of these bits (in the low ones); `flags` TEGULA_TENSOR_*. NULL with the last error set if `dtype` is none. */
+TEGULA_API TegulaValue *tegula_eager_scalar(TegulaDtype dtype, uint32_t flags, uint64_t bits);
+
+typedef struct TegulaEagerArg {
+  TegulaValue *value;
+  const char *keyword; /* NULL: positional */
+} TegulaEagerArg;
+/* Calls a function of the language, a jit function or a namedtuple class. TEGULA_COMPILE_ERROR where the compiler would refuse it, TEGULA_FAULT
+ * where the program would fail. */
+TEGULA_API TegulaStatus tegula_eager_call(TegulaEager *eager, TegulaValue *callee, const TegulaEagerArg *args, size_t count, TegulaValue **out);
+/* An operator by its spelling ("+", "//", "<=", "and", "[]" with the index as second operand ...; unary: "neg", "pos", "invert", "not"), or "decay"
+ * (what an assignment makes of a number) and "truth" (what a condition makes of a value). */
+TEGULA_API TegulaStatus tegula_eager_operate(TegulaEager *eager, const char *name, TegulaValue *const *operands, size_t count, TegulaValue **out);
+TEGULA_API TegulaStatus tegula_eager_attribute(TegulaEager *eager, TegulaValue *object, const char *name, TegulaValue **out);
+
+typedef struct TegulaTensorInfo {
+  size_t size;
+  TegulaDtype dtype;   /* of the elements; of a pointer's pointee */
+  uint8_t reserved[3];
+  uint32_t flags;      /* TEGULA_TENSOR_* */
+  uint32_t rank;       /* 0: a scalar */
+  int32_t shape[24];
+  uint64_t count;      /* of elements */
+  const uint64_t *bits; /* row-major, each in the low bits of its word; lives as long as the value */
+} TegulaTensorInfo;
+/* `out->size` must be set. TEGULA_INVALID_ARGUMENT for anything but TEGULA_VALUE_TENSOR. */
+TEGULA_API TegulaStatus tegula_value_tensor(const TegulaValue *value, TegulaTensorInfo *out);
+/* The number that the bits of an element of a floating-point type stand for. */
+TEGULA_API double tegula_float_from_bits(TegulaDtype dtype, uint64_t bits);
+/* And the element for a number, as an argument of a launch is rounded: to nearest even. Of fp16, bf16, fp32, fp64. */
+TEGULA_API uint64_t tegula_float_to_bits(TegulaDtype dtype, double number);
+/* `lower:upper:step` of a subscript; None where absent. NULL with the last error set if one is NULL. */
+TEGULA_API TegulaValue *tegula_value_slice(TegulaValue *lower, TegulaValue *upper, TegulaValue *step);
+/* Items of a tuple, fields of a record; 0 and NULL for anything else. An item is a new reference. */
+TEGULA_API size_t tegula_value_item_count(const TegulaValue *value);
+TEGULA_API TegulaValue *tegula_value_item(const TegulaValue *value, size_t index);
+/* The class of a record, as a new reference; NULL for anything else. The same object's classes compare equal by tegula_value_same. */
+TEGULA_API TegulaValue *tegula_value_record_class(const TegulaValue *value);
+/* The function of a TEGULA_VALUE_METHOD, which takes the object first; a new reference. */
+TEGULA_API TegulaValue *tegula_value_method(const TegulaValue *value);
+/* 1: they are the same class or the same tensor object. */
+TEGULA_API int32_t tegula_value_same(const TegulaValue *a, const TegulaValue *b);
 
 /* ----------------------------------------------------------------------------------------------------------------- cache */
 

@@ -62,6 +62,11 @@ extern PyTypeObject ValueType;
 PyObject *wrapValue(TegulaValue *value);
 extern PyMethodDef valueMethods[];
 
+// ---- Eager.cpp
+extern PyTypeObject EagerType;
+/// `set_eager(tensor class, tuple class, to_value, from_value)` and what looks at tensors.
+extern PyMethodDef eagerMethods[];
+
 // ---- Args.cpp
 /// The arguments of one launch. Owns the temporaries that the TegulaArgs point to.
 class ArgPack {

@@ -85,12 +85,12 @@ PyMODINIT_FUNC PyInit__core() {
   }
   PyObject *m = PyModule_Create(&definition);
   if (!m) return nullptr;
-  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &KernelType}) {
+  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &KernelType, &EagerType}) {
     if (PyType_Ready(t) < 0) return nullptr;
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, eagerMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

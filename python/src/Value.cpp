@@ -18,7 +18,7 @@ bool readValues(PyObject *sequence, std::vector<TegulaValue *> &out) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
-    if (Py_TYPE(item) != &ValueType) {
+    if (!PyObject_TypeCheck(item, &ValueType)) {
       PyErr_SetString(PyExc_TypeError, "a list of _core.Value is needed");
       return false;
     }
@@ -172,7 +172,7 @@ PyTypeObject ValueType = [] {
   t.tp_basicsize = sizeof(ValueObject);
   t.tp_dealloc = dealloc;
   t.tp_repr = repr;
-  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE; // tl.tensor is one
   t.tp_doc = "A compile-time object of the language.";
   return t;
 }();

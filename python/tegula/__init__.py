@@ -3,6 +3,7 @@ from . import _core
 from . import knobs, language
 from .errors import CompilationError, DeviceError, InterpreterError, OutOfResources, PTXASError, TegulaError
 from ._aggregate import aggregate
+from ._hooks import interpret
 from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
 from . import backends, compiler, runtime
 from .compiler import compile

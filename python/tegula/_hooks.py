@@ -220,6 +220,9 @@ def _hook_arguments(call, warmup):
 
 def intercept(fn, grid, warmup, args, kwargs):
     """In place of a launch while there are hooks."""
+    if interpreting(fn):
+        from .runtime import interpreter
+        return None if warmup else interpreter.run(fn, grid, args, kwargs)
     for hook in fn.pre_run_hooks:
         hook(*args, **kwargs)
     kwargs = {**_option_defaults(fn), **kwargs}
@@ -301,6 +304,35 @@ def watch_launches(change):
     _decide()
 
 
+_interpret_all = False
+
+
+class interpret:
+    """From here on launches run in the interpreter (docs/host.md): Python itself runs the function of a kernel, program by program. A switch, and a context
+    manager that sets it back: `with tegula.interpret(): kernel[grid](...)`. `interpret(False)` switches it off."""
+
+    def __init__(self, on=True):
+        self._before = _interpret_all
+        self._set(bool(on))
+
+    @staticmethod
+    def _set(on):
+        global _interpret_all
+        _interpret_all = on
+        _decide()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._set(self._before)
+
+
+def interpreting(fn):
+    """Do launches of this function run in the interpreter?"""
+    return _interpret_all or fn.interpreted
+
+
 def _active_mode():
     from .runtime._async_compile import active_mode
     return active_mode.get()
@@ -309,7 +341,7 @@ def _active_mode():
 def _decide():
     """Must launches come by `intercept`?"""
     r = knobs.runtime
-    _core.set_intercept_all(bool(_watchers or "level" in vars(knobs.language) or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
+    _core.set_intercept_all(bool(_watchers or _interpret_all or "level" in vars(knobs.language) or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
                                  or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
 
 

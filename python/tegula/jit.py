@@ -25,6 +25,7 @@ from ._mock import MockTensor
 from ._specialize import KernelParam, is_buffer
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
+from .language._tensor import session as _session
 
 JIT, CONSTEXPR, BUILTIN = 0, 1, 3
 
@@ -139,6 +140,8 @@ class JITCallable:
 
 class JITFunction(_core.Function, KernelInterface, JITCallable):
     """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
+
+    interpreted = False  # do its launches always run in the interpreter?
 
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
                  repr=None, launch_metadata=None, version=None):
@@ -357,6 +360,8 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
     def warmup(self, *args, grid=None, **kwargs):
         """Compiles for these arguments without launching and returns the kernel. Dtypes stand for tensors of them, except where a parameter
         takes compile-time values, which they are too."""
+        if _hooks.interpreting(self):
+            return None
         constants = {p.name for p in self.params if p.is_constexpr}
         wrap = lambda name, x: x if name in constants else MockTensor.wrap_dtype(x)
         args = tuple(map(wrap, self.param_names, args)) + tuple(map(MockTensor.wrap_dtype, args[len(self.param_names):]))
@@ -372,6 +377,9 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
         if self.kind != JIT:
             unwrap = lambda x: x.value if isinstance(x, _types.constexpr) else x
             return self.fn(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
+        if _session() is not None:
+            from .runtime.interpreter import python_function
+            return python_function(self)(*args, **kwargs)
         raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; launch it with kernel[grid](...)")
 
     def __repr__(self):
@@ -383,6 +391,19 @@ def _active_device():
     from .runtime.driver import driver
     backend = driver.active.get_current_target().backend
     return f"cuda:{driver.active.get_current_device()}" if backend == "cuda" else backend if backend in ("cpu", "sim") else None
+
+
+class InterpretedFunction(JITFunction):
+    """A kernel or helper whose launches run in the interpreter (runtime/interpreter.py)."""
+
+    interpreted = True
+
+    def __init__(self, fn, **options):
+        super().__init__(fn, **options)
+        self.set_intercepted(True)
+
+    def __repr__(self):
+        return f"InterpretedFunction({self.__module__}:{self.__qualname__})"
 
 
 class ConstexprFunction(JITFunction):
@@ -447,10 +468,12 @@ def _unbind_all(functions):
 
 
 def jit(fn=None, **options):
-    """Decorator of kernels and of the helpers they call; options as in docs/language.md §4.2."""
+    """Decorator of kernels and of the helpers they call; options as in docs/language.md §4.2. While knobs.runtime.interpret is on
+    ($TRITON_INTERPRET, $TEGULA_INTERPRET) it gives functions that the interpreter runs."""
+    cls = InterpretedFunction if knobs.runtime.interpret else JITFunction
     if fn is None:
-        return lambda f: JITFunction(f, **options)
-    return JITFunction(fn, **options)
+        return lambda f: cls(f, **options)
+    return cls(fn, **options)
 
 
 def constexpr_function(fn):
@@ -486,7 +509,9 @@ _deepest = 32  # as for tuples of runtime values
 
 
 def to_value(x, depth=0):
-    """A compile-time value for `x`, or TypeError."""
+    """A compile-time value for `x`, or TypeError. In the interpreter also what a kernel has of values."""
+    if isinstance(x, _core.Value):
+        return x
     if isinstance(x, JITFunction) and not _lock._is_owned():
         x.ensure_prepared()  # an argument: what it reads must be as it was, as with the kernel's own
     v = x.__dict__.get("_tegula_value") if isinstance(x, (JITFunction, _types.dtype)) else None

@@ -116,6 +116,13 @@ class env_bool(env_base):
         return text.lower() in _TRUE
 
 
+class env_either(env_bool):
+    """On if one of two variables says so."""
+
+    def __init__(self, key, other):
+        super().__init__(key, lambda: (getenv(other) or "").lower() in _TRUE)
+
+
 class env_opt_bool(env_bool):
 
     def __init__(self, key, default=None):
@@ -415,7 +422,7 @@ class autotuning_knobs(base_knobs):
 
 
 class runtime_knobs(base_knobs):
-    interpret = env_bool("TRITON_INTERPRET")
+    interpret = env_either("TRITON_INTERPRET", "TEGULA_INTERPRET")
     debug = env_bool("TRITON_DEBUG").get()  # read once
     override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
     jit_cache_hook = None

@@ -8,6 +8,7 @@
 #include "lang/Value.h"
 #include "runtime/DiskCache.h"
 #include "runtime/Launch.h"
+#include "sema/Eager.h"
 #include "sema/Sema.h"
 #include "support/Gate.h"
 #include <atomic>
@@ -192,8 +193,11 @@ private:
 };
 
 struct TegulaValue : tegula::api::RefCounted {
-  explicit TegulaValue(tegula::lang::Value v) : value(std::move(v)) {}
+  using Tiles = std::vector<std::shared_ptr<const tegula::ir::GivenValue>>;
+  explicit TegulaValue(tegula::lang::Value v, Tiles t = {}) : value(std::move(v)), tiles(std::move(t)) {}
   const tegula::lang::Value value;
+  /// What the tensors inside point to (tegula_eager_*).
+  const Tiles tiles;
   /// Two words of the hash of lang::key(value): equal exactly if the values are (up to SHA-256). Ends set-up of functions inside.
   const uint64_t *keyWords() {
     const Key *k = key_.load(std::memory_order_acquire);

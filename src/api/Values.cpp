@@ -9,7 +9,7 @@ using namespace tegula;
 using namespace tegula::api;
 using lang::Value;
 
-static TegulaValue *box(Value v) { return new TegulaValue(std::move(v)); }
+static TegulaValue *box(Value v, TegulaValue::Tiles tiles = {}) { return new TegulaValue(std::move(v), std::move(tiles)); }
 static TegulaValue *bad(std::string text) {
   fail(TEGULA_INVALID_ARGUMENT, std::move(text));
   return nullptr;
@@ -102,20 +102,22 @@ static bool shallow(const std::vector<Value> &items, unsigned depth = 1) {
 
 static TegulaValue *tooDeep() { return bad("values nest more than " + std::to_string(deepest) + " deep"); }
 
-/// Copies of the values behind handles; false if one is null.
-static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out) {
+/// Copies of the values behind handles, and what their tensors point to; false if one is null.
+static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out, TegulaValue::Tiles *tiles = nullptr) {
   if (count && !items) return false;
   for (size_t i = 0; i < count; ++i) {
     if (!items[i]) return false;
     out.push_back(items[i]->value);
+    if (tiles) tiles->insert(tiles->end(), items[i]->tiles.begin(), items[i]->tiles.end());
   }
   return true;
 }
 
 TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count) {
   std::vector<Value> v;
-  if (!unbox(items, count, v)) return bad("tegula_value_tuple: null item");
-  return shallow(v) ? box(Value::tuple(std::move(v))) : tooDeep();
+  TegulaValue::Tiles tiles;
+  if (!unbox(items, count, v, &tiles)) return bad("tegula_value_tuple: null item");
+  return shallow(v) ? box(Value::tuple(std::move(v)), std::move(tiles)) : tooDeep();
 }
 
 TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,
@@ -137,9 +139,10 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
   if (!cls || !cls->value.is<ClassPtr>()) return bad("tegula_value_record: not a class");
   const ClassPtr &c = cls->value.get<ClassPtr>();
   std::vector<Value> fields;
-  if (count != c->fields.size() || !unbox(items, count, fields))
+  TegulaValue::Tiles tiles;
+  if (count != c->fields.size() || !unbox(items, count, fields, &tiles))
     return bad("`" + c->name + "` has " + std::to_string(c->fields.size()) + " fields");
-  return shallow(fields) ? box(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields)))) : tooDeep();
+  return shallow(fields) ? box(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields))), std::move(tiles)) : tooDeep();
 }
 
 TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
@@ -305,6 +308,8 @@ int32_t tegula_value_kind(const TegulaValue *v) {
   if (x.is<const lang::Builtin *>()) return TEGULA_VALUE_BUILTIN;
   if (x.is<std::shared_ptr<const lang::Module>>()) return TEGULA_VALUE_MODULE;
   if (x.is<std::shared_ptr<const lang::OpaqueValue>>()) return TEGULA_VALUE_OPAQUE;
+  if (x.isTensor()) return TEGULA_VALUE_TENSOR;
+  if (x.is<std::shared_ptr<const lang::BoundMethod>>()) return TEGULA_VALUE_METHOD;
   return TEGULA_VALUE_OTHER;
 }
 

@@ -1,6 +1,7 @@
 // Control flow, memory and regions of the interpreter; see Interp.h.
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
@@ -13,6 +14,7 @@ public:
   InterpRun(const Interp &in, std::array<int32_t, 3> grid, std::array<int32_t, 3> pid) : in_(in), grid_(grid), pid_(pid) {}
 
   bool function(const Function &f, std::span<const Tile> args, std::vector<Tile> &results);
+  bool part(const Block &b, std::span<Value *const> wanted, std::vector<Tile> &results);
   InterpResult take() {
     result_.ok = result_.fault.empty();
     std::copy(pid_.begin(), pid_.end(), result_.pid);
@@ -46,7 +48,10 @@ private:
   }
   void write(uint64_t address, Elem e, uint64_t bits) const { std::memcpy(reinterpret_cast<void *>(address), &bits, byteWidth(e)); }
 
-  const Tile &get(const Value *v) const { return env_.at(v); }
+  const Tile &get(const Value *v) const {
+    bool isGiven = !v->def && !v->block;
+    return isGiven ? static_cast<const GivenValue *>(v)->tile : env_.at(v);
+  }
   void set(const Value *v, Tile t) { env_[v] = std::move(t); }
   void setAll(const std::vector<Value *> &to, std::vector<Tile> from) {
     for (size_t i = 0; i < to.size(); ++i)
@@ -65,6 +70,15 @@ bool InterpRun::function(const Function &f, std::span<const Tile> args, std::vec
   for (size_t i = 0; i < args.size(); ++i)
     set(f.block()->args[i], args[i]);
   return block(*f.block(), results);
+}
+
+bool InterpRun::part(const Block &b, std::span<Value *const> wanted, std::vector<Tile> &results) {
+  std::vector<Tile> none;
+  if (!block(b, none))
+    return false;
+  for (const Value *v : wanted)
+    results.push_back(get(v));
+  return true;
 }
 
 /// Runs a block; `out` gets the operands of its terminator.
@@ -102,6 +116,8 @@ bool InterpRun::elementwise(const Op &op) {
 }
 
 bool InterpRun::access(const Op &op, uint64_t address, size_t bytes, bool write) {
+  if (!in_.checksAccesses)
+    return true;
   const char *verb = write ? "store of " : "load of ";
   for (const Interp::Buffer &b : in_.buffers_)
     if (address >= b.begin && address - b.begin <= b.bytes && b.bytes - (address - b.begin) >= bytes) {
@@ -109,6 +125,7 @@ bool InterpRun::access(const Op &op, uint64_t address, size_t bytes, bool write)
         return fault(op, verb + std::to_string(bytes) + " bytes to read-only memory");
       return true;
     }
+  result_.address = address;
   return fault(op, verb + std::to_string(bytes) + " bytes outside all buffers");
 }
 
@@ -334,6 +351,10 @@ bool InterpRun::assertion(const Op &op) {
   return true;
 }
 
+static uint64_t now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
 bool InterpRun::op(const Op &op) {
   if (op.has(traits::Elementwise))
     return elementwise(op);
@@ -350,7 +371,8 @@ bool InterpRun::op(const Op &op) {
   case OpKind::Call: return call(op);
   case OpKind::Assert: case OpKind::Assume: return assertion(op);
   case OpKind::Barrier: case OpKind::GridWait: case OpKind::GridLaunch: return true;
-  case OpKind::SmId: case OpKind::Clock: set(op.result(), {0}); return true;
+  case OpKind::SmId: set(op.result(), {0}); return true;
+  case OpKind::Clock: set(op.result(), {now()}); return true;
   case OpKind::If: {
     std::vector<Tile> out;
     if (!block(*op.region(get(op.operands[0])[0] & 1 ? 0 : 1), out))
@@ -401,6 +423,13 @@ InterpResult Interp::run(std::span<const uint64_t> args, std::array<int32_t, 3> 
           return r;
       }
   return r;
+}
+
+InterpResult Interp::evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid, std::span<Value *const> wanted,
+                              std::vector<Tile> &results) {
+  InterpRun one(*this, grid, pid);
+  one.part(b, wanted, results);
+  return one.take();
 }
 
 InterpResult Interp::call(const Function &f, std::span<const Tile> args, std::vector<Tile> &results) {

@@ -12,11 +12,17 @@
 #include "ir/Ir.h"
 #include <array>
 #include <functional>
+#include <memory>
 
 namespace tegula::ir {
 
 /// Elements of a tile or one scalar, row-major, as raw bits (Scalar.h).
 using Tile = std::vector<uint64_t>;
+
+/// A value that belongs to no function, with what it holds: an operand of code that is evaluated piece by piece (Interp::evaluate).
+struct GivenValue : Value, std::enable_shared_from_this<GivenValue> {
+  Tile tile;
+};
 
 struct InterpResult {
   bool ok = true;
@@ -24,6 +30,8 @@ struct InterpResult {
   std::string fault;
   const Op *op = nullptr;
   int32_t pid[3] = {0, 0, 0};
+  /// Of an access that is refused: the address of its element. 0: it was no access.
+  uint64_t address = 0;
 };
 
 class Interp {
@@ -41,14 +49,21 @@ public:
   InterpResult run(std::span<const uint64_t> args, std::array<int32_t, 3> grid);
   /// Runs any function once and gives its results.
   InterpResult call(const Function &f, std::span<const Tile> args, std::vector<Tile> &results);
+  /// Runs the operations of a block as a part of one program; operands that no operation makes must be GivenValues. `results`: what `wanted` hold then.
+  InterpResult evaluate(const Block &b, std::array<int32_t, 3> pid, std::array<int32_t, 3> grid, std::span<Value *const> wanted,
+                        std::vector<Tile> &results);
 
-private:
-  friend class InterpRun;
   struct Buffer {
     uintptr_t begin;
     size_t bytes;
     bool writable;
   };
+  /// Off: every address counts as memory, and the buffers are not looked at.
+  bool checksAccesses = true;
+  void setBuffers(std::vector<Buffer> buffers) { buffers_ = std::move(buffers); }
+
+private:
+  friend class InterpRun;
   const Module &module_;
   std::vector<Buffer> buffers_;
 };

@@ -41,12 +41,12 @@ public:
   /// noinline functions, callees before callers.
   const std::vector<ir::Function *> &emittedFunctions() const { return finished_; }
   std::string treeText() const;
-  bool aborted() const { return aborted_; }
   bool tensorsAllowed() const { return frame_ && !frame_->python; }
 
 private:
   friend class FrameScope;
   friend class CallNote;
+  friend class Eager;
   template <typename... Args> Value fail(const DiagKind &kind, Loc loc, Args &&...args) {
     diag().report(kind, loc, std::forward<Args>(args)...);
     return Value::error();

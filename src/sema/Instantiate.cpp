@@ -64,7 +64,8 @@ std::string contextText(const Function &k, std::span<const ParamSpec> params) {
   return s;
 }
 
-/// The language's own files are not the user's: an error in one is shown where the user called it.
+} // namespace
+
 Diagnostic atUsersLine(Diagnostic d) {
   auto inLibrary = [](Loc l) { return l.file && l.file->name().starts_with("tegula/lib/"); };
   if (!inLibrary(d.loc))
@@ -80,8 +81,6 @@ Diagnostic atUsersLine(Diagnostic d) {
                 d.notes.end());
   return d;
 }
-
-} // namespace
 
 ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, bool nan, int64_t divisibility, bool tf32) {
   ParamSpec shape, strides, extents, p;

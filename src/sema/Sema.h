@@ -50,6 +50,9 @@ struct Instantiation {
 Instantiation instantiate(const std::shared_ptr<const lang::Function> &kernel, std::span<const ParamSpec> params,
                           const Options &options, DiagEngine &diag);
 
+/// An error in one of the language's own files, which are not the user's, moved to where the user called it.
+Diagnostic atUsersLine(Diagnostic d);
+
 /// `tegula check`: reports everything that can be said about a file without argument types (undefined names, unsupported
 /// constructs in jit functions, wrong keywords of builtins).
 void checkModule(const lang::Module &module, DiagEngine &diag);

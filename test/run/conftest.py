@@ -1,4 +1,4 @@
-"""Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list), `--every N` for a sample of them, and the count
+"""Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list; "interpreter" is one), `--every N` for a sample of them, and the count
 of cases by section of the language. The instruction set is TEGULA_CPU_TARGET's (docs/how-to-add.md), the number of CTAs of a cluster, where a case
 says nothing of it, TEGULA_TEST_CTAS."""
 import collections
@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+import tegula
 from tegula.testing import Mirror
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,6 +21,12 @@ class Device:
         self.name = name
 
     def __call__(self, kernel, grid, *args, **kw):
+        if self.name == "interpreter":
+            try:
+                with tegula.interpret():
+                    return kernel[grid](*args, **kw)
+            except tegula.InterpreterError as e:
+                raise e.__cause__  # what the cases expect of every device
         kw.setdefault("device", self.name)
         if CTAS > 1:
             kw.setdefault("num_ctas", CTAS)

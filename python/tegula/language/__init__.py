@@ -1,11 +1,12 @@
 """`import tegula.language as tl`: the names kernels use.
 
-Types are real host objects; functions are names only (kernels are compiled from source, this code never runs in them). The list of
-functions is the compiler's own: an attribute exists here exactly if kernels can use it.
+Types are real host objects; functions are names only (kernels are compiled from source, this code runs in them only where they are
+interpreted, see runtime/interpreter.py). The list of functions is the compiler's own: an attribute exists here exactly if kernels can use it.
 """
 import enum as _enum
 
 from . import _types
+from ._tensor import session as _session
 from ._types import const, constexpr, constexpr_type, dtype, pointer_type, tensor
 
 globals().update(_types.scalar_types())
@@ -28,6 +29,9 @@ class _Function:
         self.__module__ = "triton.language"
 
     def __call__(self, *args, _semantic=None, **kwargs):  # libraries look for that name in the signature
+        if _session() is not None:
+            from ..runtime.interpreter import call_language
+            return call_language(self, args, kwargs)
         raise RuntimeError(f"tl.{self.__name__} can only be called in a kernel (a function decorated with @jit)")
 
     def __repr__(self):

@@ -1,8 +1,10 @@
 """Types as host objects: `tl.float32`, `tl.pointer_type(tl.float16)`, `tl.constexpr(3)`.
 
-Kernels never run this code (the compiler has its own types, src/lang/Dtype.h); it exists so that host code and annotations work.
+The compiler never runs this code (it has its own types, src/lang/Dtype.h); it exists so that host code, annotations and the interpreter work.
 """
 import enum
+
+from ._tensor import tensor
 
 _INT = {"int1": (1, False), **{f"int{w}": (w, True) for w in (8, 16, 32, 64)},
         **{f"uint{w}": (w, False) for w in (8, 16, 32, 64)}}
@@ -238,12 +240,14 @@ def _install_operators():
     table = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
              "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "lshift": operator.lshift,
              "rshift": operator.rshift, "and": operator.and_, "or": operator.or_, "xor": operator.xor}
+    # With a tensor (in the interpreter) the result is one, which its own operators make.
+    wrap = lambda b, compute: NotImplemented if isinstance(b, tensor) else constexpr(compute())
     for name, op in table.items():
-        setattr(constexpr, f"__{name}__", lambda a, b, op=op: constexpr(op(a.value, _unwrap(b))))
-        setattr(constexpr, f"__r{name}__", lambda a, b, op=op: constexpr(op(_unwrap(b), a.value)))
+        setattr(constexpr, f"__{name}__", lambda a, b, op=op: wrap(b, lambda: op(a.value, _unwrap(b))))
+        setattr(constexpr, f"__r{name}__", lambda a, b, op=op: wrap(b, lambda: op(_unwrap(b), a.value)))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         op = getattr(operator, name)
-        setattr(constexpr, f"__{name}__", lambda a, b, op=op: constexpr(op(a.value, _unwrap(b))))
+        setattr(constexpr, f"__{name}__", lambda a, b, op=op: wrap(b, lambda: op(a.value, _unwrap(b))))
     for name, op in {"neg": operator.neg, "pos": operator.pos, "invert": operator.invert}.items():
         setattr(constexpr, f"__{name}__", lambda a, op=op: constexpr(op(a.value)))
 
@@ -253,10 +257,6 @@ _install_operators()
 
 class const:
     """Annotation of a pointer parameter that the kernel never stores to."""
-
-
-class tensor:
-    """The type of runtime values; only for annotations and isinstance() in kernels."""
 
 
 def scalar_types():

@@ -1,0 +1,265 @@
+"""The interpreter (tegula.interpret(), TRITON_INTERPRET=1): Python runs the function of a kernel, with the compiler's values."""
+import bdb
+import io
+import os
+import pdb
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    a = tl.load(x + offsets, mask=mask)
+    b = tl.load(y + offsets, mask=mask)
+    tl.store(out + offsets, a + b, mask=mask)
+
+
+def arrays(n, dtype=np.float32):
+    return np.arange(n).astype(dtype), np.full(n, 10).astype(dtype), np.zeros(n, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, ml_dtypes.bfloat16, np.uint64])
+def test_add(dtype):
+    x, y, out = arrays(37, dtype)
+    with tegula.interpret():
+        assert add[lambda meta: (tegula.cdiv(meta["n"], meta["BLOCK"]),)](x, y, out, 37, BLOCK=16) is None
+    compiled = np.zeros_like(out)
+    add[(3,)](x, y, compiled, 37, BLOCK=16)
+    assert (out == compiled).all() and (out == x + y).all()
+
+
+def test_switch():
+    calls = []
+
+    @tegula.jit
+    def kernel(x):
+        note()
+        tl.store(x, 1)
+
+    def note():
+        calls.append(1)
+
+    x = np.zeros(1, np.int32)
+    with tegula.interpret():
+        kernel[(2,)](x)
+        with tegula.interpret(False), pytest.raises(tegula.CompilationError):
+            kernel[(2,)](x)  # an undecorated helper is nothing a kernel can call
+    assert len(calls) == 2
+    tegula.interpret()
+    try:
+        kernel[(1,)](x)
+    finally:
+        tegula.interpret(False)
+    assert len(calls) == 3
+
+
+def test_prints(capsys):
+
+    def print_if(text, condition):
+        """`pid_0 = 1,pid_1 > 2`"""
+        ids = {f"pid_{i}": int(tl.program_id(i)) for i in range(3)}
+        if all(eval(c.replace(" = ", " == "), {}, ids) for c in condition.split(",")):
+            print(text)
+
+    @tegula.jit
+    def kernel(x, n):
+        offsets = tl.arange(0, 4)
+        v = tl.load(x + offsets)
+        print_if(f"{v}, {v.dtype}, {v.shape}, {n}", "pid_0 = 1,pid_1 > 2")
+
+    with tegula.interpret():
+        kernel[(2, 5)](np.arange(4, dtype=np.float16), 7)
+    assert capsys.readouterr().out == "tensor([0., 1., 2., 3.], fp16), fp16, (4,), tensor(7, i32)\n" * 2
+
+
+def test_order_of_programs():
+    seen = []
+
+    def note(*ids):
+        seen.append(tuple(map(int, ids)))
+
+    @tegula.jit
+    def kernel():
+        note(tl.program_id(0), tl.program_id(1), tl.program_id(2))
+
+    with tegula.interpret():
+        kernel[(2, 2, 2)]()
+    assert seen == [(x, y, z) for x in range(2) for y in range(2) for z in range(2)]
+
+
+def test_debugger():
+    """A debugger stops at the kernel's own lines, and sees its variables."""
+    out, shown = np.zeros(4, np.int32), io.StringIO()
+
+    @tegula.jit
+    def kernel(out):
+        doubled = tl.arange(0, 4) * 2
+        debugger.set_trace()
+        tl.store(out + tl.arange(0, 4), doubled)
+
+    debugger = pdb.Pdb(stdin=io.StringIO("p doubled\nn\nwhere\nc\n"), stdout=shown, nosigint=True, readrc=False)
+    with tegula.interpret():
+        kernel[(1,)](out)
+    text = shown.getvalue()
+    assert "tensor([0, 2, 4, 6], i32)" in text and "-> tl.store(out + tl.arange(0, 4), doubled)" in text and "test_interpreter.py(" in text
+    assert out.tolist() == [0, 2, 4, 6]
+    debugger = pdb.Pdb(stdin=io.StringIO("q\n"), stdout=shown, nosigint=True, readrc=False)
+    with tegula.interpret(), pytest.raises(bdb.BdbQuit):
+        kernel[(1,)](out)
+
+
+def test_errors_are_the_compilers():
+
+    @tegula.jit
+    def kernel(x):
+        tl.arange(0, 4) + tl.arange(0, 8)
+
+    for on in (True, False):
+        with tegula.interpret(on), pytest.raises(tegula.TegulaError) as e:
+            kernel[(1,)](np.zeros(1, np.int32))
+        cause = e.value.__cause__ if on else e.value
+        assert type(cause) is tegula.CompilationError and cause.kind == "incompatibleShapes"
+        assert isinstance(e.value, tegula.InterpreterError) == on
+
+
+def test_access_outside():
+
+    @tegula.jit
+    def kernel(first, second):
+        tl.store(second + tl.program_id(0), 1)
+
+    with tegula.interpret(), pytest.raises(tegula.InterpreterError) as e:
+        kernel[(5,)](np.zeros(100, np.int32), np.zeros(4, np.int32))
+    assert isinstance(e.value.__cause__, tegula.DeviceError)
+    assert "program (4, 0, 0): store of 4 bytes" in str(e.value) and "`second`, 16 bytes, and this is at byte 16 of it" in str(e.value)
+
+
+def test_asserts():
+
+    @tegula.jit
+    def kernel(x):
+        tl.device_assert(tl.load(x) == 3, "no three")
+
+    with tegula.interpret():
+        kernel[(1,)](np.full(1, 3))
+        with pytest.raises(tegula.InterpreterError, match="no three"):
+            kernel[(1,)](np.full(1, 4))
+
+
+def test_numbers_become_tensors():
+    """As in compiled kernels: an assigned number is an int32 tensor, so that it promotes like one."""
+    kinds = []
+
+    def note(x):
+        kinds.append(str(x.dtype))
+
+    @tegula.jit
+    def kernel(x):
+        v = tl.load(x)
+        five = 5
+        note(v + 5)
+        note(v + five)
+        for i in range(2):
+            note(i)
+            five += i
+        note(five)
+        both = 1 < v and v < 3 or not five > 7
+        note(both)
+
+    with tegula.interpret():
+        kernel[(1,)](np.zeros(1, np.int8))
+    assert kinds == ["int8", "int32", "int32", "int32", "int32", "int1"]
+
+
+def test_helpers_and_reductions():
+
+    @tegula.jit
+    def larger(a, b):
+        return tl.maximum(a, b)
+
+    @tegula.jit
+    def scaled(x, factor: tl.constexpr):
+        return x * factor, factor
+
+    @tegula.jit
+    def kernel(x, out):
+        v = tl.load(x + tl.arange(0, 8))
+        doubled, two = scaled(v, 2)
+        tl.store(out, tl.reduce(doubled, 0, larger))
+        tl.store(out + 1, tl.sum(v) + two)
+        tl.store(out + 2, tl.sort(v).max())
+        tl.atomic_add(out + 3, 2)
+
+    out = np.zeros(4, np.int32)
+    with tegula.interpret():
+        kernel[(3,)](np.arange(8, dtype=np.int32), out)
+    assert out.tolist() == [14, 30, 7, 6]
+
+
+def test_autotune_and_heuristics():
+
+    @tegula.autotune([tegula.Config({"BLOCK": 8}), tegula.Config({"BLOCK": 16})], key=["n"])
+    @tegula.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+    @tegula.jit
+    def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + offsets, 1 if EVEN else 2, mask=offsets < n)
+
+    x = np.zeros(32, np.int32)
+    with tegula.interpret():
+        kernel[lambda meta: (tegula.cdiv(32, meta["BLOCK"]),)](x, 32)
+    assert (x == 1).all()
+
+
+def test_views_share_memory():
+    base = np.zeros((4, 6), np.float32)
+
+    @tegula.jit
+    def kernel(a, b, stride):
+        rows = tl.arange(0, 4) * stride
+        tl.store(a + rows, 1.0)
+        tl.store(b + rows, tl.load(a + rows) + 1)
+
+    with tegula.interpret():
+        kernel[(1,)](base[:, 1], base[:, 4], 6)
+    assert base.sum(0).tolist() == [0, 4, 0, 0, 8, 0]
+
+
+def test_launch_inside_is_refused():
+
+    @tegula.jit
+    def kernel(x):
+        add[(1,)](x, x, x, 1, BLOCK=1)
+
+    with tegula.interpret(), pytest.raises(tegula.InterpreterError, match="cannot launch another"):
+        kernel[(1,)](np.zeros(1, np.float32))
+
+
+SCRIPT = """
+import numpy as np, triton, triton.language as tl
+from triton.runtime.interpreter import InterpretedFunction
+@triton.jit
+def kernel(x):
+    print("here", tl.load(x))
+    tl.store(x, 2)
+x = np.ones(1, np.int32)
+assert isinstance(kernel, InterpretedFunction) and kernel.warmup(x, grid=(1,)) is None and x[0] == 1
+kernel[(1,)](x)
+assert x[0] == 2
+"""
+
+
+@pytest.mark.parametrize("variable", ["TRITON_INTERPRET", "TEGULA_INTERPRET"])
+def test_environment(variable, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "-m", "tegula", str(tmp_path / "script.py")], env={**os.environ, variable: "1"}, text=True, capture_output=True,
+                          timeout=60)
+    assert done.stdout == "here tensor(1, i32)\n", done.stderr
