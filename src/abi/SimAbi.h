@@ -53,10 +53,11 @@ uint32_t tegula_sim_mapa(TegulaSimThread *t, uint32_t addr, int32_t rank);
 
 /* Atomics (atom, red). space 0: global, 1: shared. `type`: TEGULA_SIM_*; `count` elements of that type in a row (vector
  * forms; else 1). op: TEGULA_ATOM_*. Each element is updated atomically; `old` may be null (red).
+ * LOAD and STORE leave alone memory and `old`; a LOAD's `in` is not looked at. TEGULA_SIM_I8 is for these two only.
  * For CAS `in` holds compare then value. sem: 0 relaxed, 1 acquire, 2 release, 3 acq_rel. scope: 0 cta, 1 cluster, 2 gpu, 3 sys. */
-enum { TEGULA_SIM_I32, TEGULA_SIM_I64, TEGULA_SIM_F16, TEGULA_SIM_BF16, TEGULA_SIM_F32, TEGULA_SIM_F64, TEGULA_SIM_I16 };
+enum { TEGULA_SIM_I32, TEGULA_SIM_I64, TEGULA_SIM_F16, TEGULA_SIM_BF16, TEGULA_SIM_F32, TEGULA_SIM_F64, TEGULA_SIM_I16, TEGULA_SIM_I8 };
 enum { TEGULA_ATOM_ADD, TEGULA_ATOM_FADD, TEGULA_ATOM_SMIN, TEGULA_ATOM_SMAX, TEGULA_ATOM_UMIN, TEGULA_ATOM_UMAX,
-       TEGULA_ATOM_AND, TEGULA_ATOM_OR, TEGULA_ATOM_XOR, TEGULA_ATOM_XCHG, TEGULA_ATOM_CAS };
+       TEGULA_ATOM_AND, TEGULA_ATOM_OR, TEGULA_ATOM_XOR, TEGULA_ATOM_XCHG, TEGULA_ATOM_CAS, TEGULA_ATOM_LOAD, TEGULA_ATOM_STORE };
 void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t addr, int32_t type, int32_t count,
                      int32_t op, int32_t sem, int32_t scope, int32_t p, const void *in, void *old);
 

@@ -177,7 +177,7 @@ static uint64_t combined(std::string_view rmw, Elem e, uint64_t old, uint64_t va
   for (const Row &r : table)
     if (r.rmw == rmw)
       return evalScalar({isFloat(e) ? r.floats : r.ints, e, e}, args).value_or(0);
-  return value; // xchg
+  return value; // xchg, store
 }
 
 bool InterpRun::atomic(const Op &op) {
@@ -185,13 +185,16 @@ bool InterpRun::atomic(const Op &op) {
   bool isCas = op.kind == OpKind::AtomicCas;
   const Tile *third = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr; // cas: new value; rmw: mask
   Elem e = op.result()->type.elem;
+  bool isLoad = op.strAttr("rmw") == "load";
   Tile out(ptr.size());
   for (size_t i = 0; i < ptr.size(); ++i) {
     if (!isCas && third && !(*third)[i])
       continue;
-    if (!access(op, ptr[i], byteWidth(e), true))
+    if (!access(op, ptr[i], byteWidth(e), !isLoad))
       return false;
     out[i] = read(ptr[i], e);
+    if (isLoad)
+      continue;
     if (isCas ? out[i] == a[i] : true)
       write(ptr[i], e, isCas ? (*third)[i] : combined(op.strAttr("rmw"), e, out[i], a[i]));
   }

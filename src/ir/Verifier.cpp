@@ -471,6 +471,8 @@ bool Verifier::memory(const Op &op) {
   return !isLoad || n < 3 || op.operands[2]->type == value || bad(&op, "`other` has another type than the result");
 }
 
+/// What reads, computes and writes. Beside these atomic_rmw has, for integers of any width, "load", whose value operand does not count,
+/// and "store", which gives no old value.
 static bool isKnownRmw(std::string_view rmw) {
   static constexpr std::string_view kinds[] = {"add", "fadd", "fmin", "fmax", "smax", "smin", "umax", "umin", "and", "or", "xor", "xchg"};
   return std::find(std::begin(kinds), std::end(kinds), rmw) != std::end(kinds);
@@ -516,7 +518,11 @@ bool Verifier::atomics(const Op &op) {
     return true;
   if (n == 3 && op.operands[2]->type != value.withElem(Elem::I1))
     return bad(&op, "the mask is not i1 of the pointer's shape");
-  std::string_view rmw = op.strAttr("rmw");
+  std::string_view rmw = op.strAttr("rmw"), sem = op.strAttr("sem");
+  bool isLoad = rmw == "load";
+  if (isLoad || rmw == "store")
+    return (value.isIntLike() && (sem.empty() || sem == "relaxed" || sem == (isLoad ? "acquire" : "release"))) ||
+           bad(&op, "a load is relaxed or acquires, a store is relaxed or releases, both of integers");
   if (isKnownRmw(rmw))
     return rmw == "xchg" || rmw.starts_with('f') == value.isFloatLike() || bad(&op, "`rmw` does not fit the element type");
   return bad(&op, "needs a known `rmw`");

@@ -115,14 +115,14 @@ std::shared_ptr<const lang::Scope> makeScope(const std::string &dotted) {
 
 /// The library: where each of its names is defined (found by a scan of the text), and the files parsed so far. Names of
 /// the files libdevice_*.py belong to libdevice alone; there the internal ones count too, for the files among each other,
-/// and so do those of standard.py, which users name.
+/// and so do those of standard.py, which users name, and of atomic.py, which builtins do.
 class Library {
   using Index = std::map<std::string_view, const LibraryFile *, std::less<>>;
 
 public:
   Library() {
     for (const LibraryFile &f : libraryFiles()) {
-      bool isLibdevice = f.name.starts_with("libdevice_"), internal = isLibdevice || f.name == "standard.py";
+      bool isLibdevice = f.name.starts_with("libdevice_"), internal = isLibdevice || f.name == "standard.py" || f.name == "atomic.py";
       std::string_view t = f.text;
       for (size_t at = t.find("\ndef "); at != t.npos; at = t.find("\ndef ", at + 1)) {
         std::string_view name = t.substr(at + 5, t.find('(', at) - at - 5);

@@ -11,7 +11,7 @@ using namespace tegula::sim;
 namespace tegula::sim {
 
 static uint32_t typeBytes(int32_t type) {
-  static constexpr uint8_t bytes[] = {4, 8, 2, 2, 4, 8, 2};
+  static constexpr uint8_t bytes[] = {4, 8, 2, 2, 4, 8, 2, 1};
   return uint32_t(type) < sizeof bytes ? bytes[type] : 0;
 }
 
@@ -52,8 +52,10 @@ template <class U> static U intOp(int32_t op, U a, U b) {
 
 /// What is stored for `old`, operand `value` and (CAS) `compare`.
 template <class U> static U combine(int32_t type, int32_t op, U old, U value, U compare) {
-  if (op == TEGULA_ATOM_XCHG)
+  if (op == TEGULA_ATOM_XCHG || op == TEGULA_ATOM_STORE)
     return value;
+  if (op == TEGULA_ATOM_LOAD)
+    return old;
   if (op == TEGULA_ATOM_CAS)
     return old == compare ? value : old;
   bool arithmetic = op == TEGULA_ATOM_FADD || op == TEGULA_ATOM_ADD || op == TEGULA_ATOM_SMIN || op == TEGULA_ATOM_SMAX;
@@ -75,7 +77,13 @@ template <class U> static U combine(int32_t type, int32_t op, U old, U value, U 
 }
 
 template <class U> static U updateGlobal(U *at, int32_t type, int32_t op, U value, U compare) {
+  if (op == TEGULA_ATOM_STORE) {
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+    return value;
+  }
   U old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+  if (op == TEGULA_ATOM_LOAD) // the memory may be read-only
+    return old;
   while (!__atomic_compare_exchange_n(at, &old, combine<U>(type, op, old, value, compare), false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST)) {
   }
@@ -90,6 +98,8 @@ static void update(uint8_t *memory, bool global, int32_t type, int32_t count, in
     if (op == TEGULA_ATOM_CAS) {
       std::memcpy(&compare, operand, sizeof(U));
       std::memcpy(&value, operand + sizeof(U), sizeof(U));
+    } else if (op == TEGULA_ATOM_LOAD) {
+      value = 0;
     } else {
       std::memcpy(&value, operand + size_t(i) * sizeof(U), sizeof(U));
     }
@@ -146,12 +156,13 @@ void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t a
     return;
   uint32_t bytes = typeBytes(type);
   bool known = bytes && count >= 1 && (count & (count - 1)) == 0 && uint64_t(bytes) * uint32_t(count) <= 16 &&
-               (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 && op <= TEGULA_ATOM_CAS;
+               (count == 1 || op != TEGULA_ATOM_CAS) && op >= 0 && op <= TEGULA_ATOM_STORE && (bytes > 1 || op >= TEGULA_ATOM_LOAD);
   if (!known)
     fail(t, FaultKind::BadInstruction, site, -1, "executes atom at site %d: operation %d on %d elements of type %d",
          site, op, count, type);
   uint32_t total = bytes * uint32_t(count);
-  checkMarkers(t, site, "atom", in, int32_t(op == TEGULA_ATOM_CAS ? 2 * total : total));
+  if (op != TEGULA_ATOM_LOAD)
+    checkMarkers(t, site, "atom", in, int32_t(op == TEGULA_ATOM_CAS ? 2 * total : total));
   uint8_t *memory;
   bool global = space == 0;
   if (global) {
@@ -167,6 +178,8 @@ void tegula_sim_atom(TegulaSimThread *t, int32_t site, int32_t space, uint64_t a
       orderShared(t, uint32_t(addr), sem & 2, sem & 1);
   }
   switch (bytes) {
+  case 1:
+    return update<uint8_t>(memory, global, type, count, op, in, old);
   case 2:
     return update<uint16_t>(memory, global, type, count, op, in, old);
   case 4:

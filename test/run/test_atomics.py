@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from harness import CompileError, assert_same, d, values
+from harness import ALL, CompileError, assert_same, d, values
 
 pytestmark = pytest.mark.section("3.4 atomics")
 
@@ -242,3 +242,102 @@ def e_mask(x):
 def test_errors(dev, kernel):
     with pytest.raises(CompileError):
         dev(kernel, (1,), np.zeros(16, np.int32))
+
+
+@tegula.jit
+def load_store(x, out, n, N: tl.constexpr, SEM: tl.constexpr, STORE: tl.constexpr, SCOPE: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.atomic_load(x + i, i < n, SEM, SCOPE)
+    tl.static_assert(v.dtype == x.dtype.element_ty)
+    tl.atomic_store(out + i, v, i < n, sem=STORE, scope=SCOPE)
+
+
+@pytest.mark.parametrize("t", ALL, ids=str)
+@pytest.mark.parametrize("sem, store, scope", [(None, None, None), ("relaxed", "relaxed", "cta"), ("acquire", "release", "sys")])
+def test_load_and_store(dev, t, sem, store, scope):
+    x, out = values(t, 256, 0), np.zeros(256, t.np)
+    expected = np.where(np.arange(256) < 200, x, out).astype(t.np)
+    dev(load_store, (1,), x, out, 200, 256, sem, store, scope)
+    assert_same(out, expected)
+
+
+@tegula.jit
+def scalar_load_store(x: tl.const, out, T: tl.constexpr):
+    out.atomic_store(x.atomic_load())
+    tl.atomic_store(out + 1, 3.0)
+    # Pointer and mask meet in one shape, values come to it.
+    col = tl.arange(0, 4)[:, None]
+    v = tl.atomic_load(x + col, mask=tl.arange(0, 8)[None, :] >= 0)
+    tl.static_assert(v.shape == (4, 8))
+    tl.atomic_store(out + 2 + col * 8 + tl.arange(0, 8)[None, :], v)
+    tl.atomic_store(out + 34 + tl.arange(0, 4), 1)
+
+
+@pytest.mark.parametrize("t", ["int8", "int32", "float16", "float64"])
+def test_load_and_store_shapes(dev, t):
+    t = d(t)
+    x, out = values(t, 4, 0), np.zeros(38, t.np)
+    dev(scalar_load_store, (1,), x, out, t.tl)
+    assert_same(out, np.concatenate([x[:1], np.array([3], t.np), np.repeat(x, 8), np.ones(4, t.np)]))
+
+
+@tegula.jit
+def one_after_the_other(turn, out, N: tl.constexpr, WAY: tl.constexpr):
+    # Program p waits for program p - 1 (or p + 1: then those that come first wait for those that come last).
+    pid = tl.program_id(0)
+    mine = pid if WAY > 0 else tl.num_programs(0) - 1 - pid
+    tl.store(out + N + pid, tl.atomic_poll(turn, mine).to(tl.int32))
+    v = tl.load(out + tl.arange(0, N))
+    tl.store(out + tl.arange(0, N), v * 3 + mine)
+    tl.debug_barrier()
+    turn.atomic_store(mine + 1)
+
+
+@pytest.mark.parametrize("t", ["int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("way", [1, -1])
+def test_poll(dev, t, way):
+    programs, n = 24 if way > 0 else 8, 64
+    turn, out = np.zeros(1, d(t).np), np.zeros(n + programs, np.int32)
+    dev(one_after_the_other, (programs,), turn, out, n, way)
+    e = np.int32(0)
+    with np.errstate(over="ignore"):
+        for p in range(programs):
+            e = np.int32(e * np.int32(3) + np.int32(p))
+    assert (out[:n] == e).all() and (out[n:] == 1).all() and turn[0] == programs
+
+
+@tegula.jit
+def poll_some(x, out, timeout, FIXED: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    seen = tl.atomic_poll(x + i, 5, "relaxed", "gpu", FIXED if FIXED is not None else timeout)
+    tl.static_assert(seen.dtype == tl.int1)
+    tl.store(out + i, seen)
+    tl.store(out + N, x.atomic_poll(tl.load(x), timeout_ns=0))
+
+
+@pytest.mark.parametrize("fixed", [0, 1000, None])
+@pytest.mark.parametrize("timeout", [0, -3, 100000, 2**33])
+def test_poll_gives_up(dev, fixed, timeout):
+    if timeout == 2**33 and fixed is None:
+        timeout = 2**20
+    x, out = np.arange(16, dtype=np.int32) % 7, np.zeros(17, np.bool_)
+    dev(poll_some, (1,), x, out, timeout, fixed, 16)
+    assert out.tolist() == (x == 5).tolist() + [True]
+
+
+@tegula.jit
+def flicker(x, out, N: tl.constexpr):
+    # Elements come to their value at different times, and one leaves it: what was seen stays seen.
+    i = tl.arange(0, N)
+    if tl.program_id(0) == 0:
+        seen = tl.atomic_poll(x + i, i + 1)
+        tl.store(out + i, seen)
+    else:
+        for k in range(N):
+            tl.atomic_store(x + k, k + 1)
+
+
+def test_poll_waits_for_all(dev):
+    x, out = np.zeros(64, np.int64), np.zeros(64, np.bool_)
+    dev(flicker, (2,), x, out, 64)
+    assert out.all()

@@ -184,6 +184,31 @@ TEST(Interp, AtomicsAssertionsPrints) {
   EXPECT_EQ(mem[1], 3);
 }
 
+TEST(Interp, AtomicLoadsAndStores) {
+  auto m = read(R"(kernel @k(%p: ptr<i8>, %q: ptr<i8>) {
+    %i = range {start = 0} : tensor<4xi32>
+    %s = splat %p : tensor<4xptr<i8>>
+    %from = addptr %s, %i
+    %t = splat %q : tensor<4xptr<i8>>
+    %to = addptr %t, %i
+    %two = const {value = 2} : tensor<4xi32>
+    %m = cmpi %i, %two {pred = ne}
+    %any = poison : tensor<4xi8>
+    %v = atomic_rmw %from, %any, %m {rmw = "load", sem = "acquire"} : tensor<4xi8>
+    %u = atomic_rmw %to, %v, %m {rmw = "store", sem = "release"} : tensor<4xi8>
+  })");
+  uint8_t from[4] = {3, 250, 7, 9}, to[4] = {1, 1, 1, 1};
+  Interp in(*m);
+  in.addBuffer(from, sizeof from, false);
+  in.addBuffer(to, sizeof to);
+  uint64_t args[] = {address(from), address(to)};
+  InterpResult r = in.run(args, {1, 1, 1});
+  EXPECT_TRUE(r.ok) << r.fault;
+  EXPECT_EQ(std::vector<uint8_t>(to, to + 4), (std::vector<uint8_t>{3, 250, 1, 9}));
+  uint64_t swapped[] = {address(to), address(from)};
+  EXPECT_EQ(in.run(swapped, {1, 1, 1}).fault, "store of 1 bytes to read-only memory");
+}
+
 TEST(Interp, EndlessLoopsEnd) {
   auto m = read("kernel @k(%c: i1) { while () { condition %c } do { } }");
   Interp in(*m);

@@ -104,6 +104,11 @@ TEST_F(BuiltinsTest, Atomics) {
   EXPECT_EQ(v.asTensor().value->def->strAttr("scope"), "sys");
   ops();
   expect(run("atomic_cas", {ptr(Scalar::Int32), num(0), num(1)}), "int32", "atomic_cas");
+  expect(run("atomic_load", {h}), "float16", "bitcast poison atomic_rmw bitcast");
+  expect(run("atomic_load", {ptr(Scalar::Int1), var(Scalar::Int1, {4})}), "int1[4]", "splat poison atomic_rmw cmpi");
+  EXPECT_TRUE(run("atomic_store", {u, num(1), Value::none(), Value::str("relaxed")}).isNone());
+  EXPECT_EQ(ops(), "atomic_rmw");
+  expect(run("atomic_poll", {p, num(1)}), "int1[64]", "poison atomic_rmw cmpi");
 }
 
 TEST_F(BuiltinsTest, Dot) {

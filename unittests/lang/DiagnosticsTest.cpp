@@ -19,7 +19,8 @@ protected:
     const Diagnostic &d = diags.all().back();
     EXPECT_EQ(d.kind, &kind) << d.kind->name << ": " << d.message();
     EXPECT_NE(d.message().find(fragment), std::string::npos) << d.message();
-    EXPECT_EQ(d.message().find('{'), std::string::npos) << d.message();
+    for (size_t at = d.message().find('{'); at != std::string::npos; at = d.message().find('{', at + 1))
+      EXPECT_NE(d.message().find('}', at), at + 2) << "a placeholder is left: " << d.message();
     EXPECT_TRUE(d.loc) << kind.name;
     EXPECT_EQ(v.isError(), kind.severity == Severity::Error) << kind.name;
     seen.insert(d.kind);
@@ -221,6 +222,10 @@ void DiagnosticsTest::atomics() {
             {{"sem", Value::str("weak")}});
   wrongCall(diag::badScope, "world", "atomic_add", {ptr(Scalar::Int32), num(1)}, {{"scope", Value::str("world")}});
   wrongCall(diag::casTypes, "int64", "atomic_cas", {ptr(Scalar::Int64), num(0), num(1)});
+  wrongCall(diag::plainSemantics, "atomic_load only supports acquire and relaxed", "atomic_load", {ptr(Scalar::Int32)}, {{"sem", Value::str("release")}});
+  wrongCall(diag::pollDtype, "found float32", "atomic_poll", {ptr(Scalar::Fp32), num(1)});
+  wrongCall(diag::pollNegative, "-5", "atomic_poll", {ptr(Scalar::Int32), num(1)}, {{"timeout_ns", num(-5)}});
+  wrongCall(diag::pollTimeout, "float", "atomic_poll", {ptr(Scalar::Int32), num(1)}, {{"timeout_ns", real(1)}});
 }
 
 void DiagnosticsTest::dot() {

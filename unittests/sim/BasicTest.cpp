@@ -135,6 +135,35 @@ TEST(Machine, Atomics) {
   EXPECT_EQ(halves, (std::vector<uint16_t>{0x5400, 0x5400})); // 64
 }
 
+struct PlainAtomics {
+  const uint8_t *from;
+  uint16_t *to;
+};
+TEST(Machine, AtomicLoadsAndStores) {
+  std::vector<uint8_t> from{7, 250};
+  std::vector<uint16_t> to(2, 0xabab);
+  PlainAtomics a{from.data(), to.data()};
+  Kernel run(64);
+  EXPECT_RUNS(run.buffer(from).buffer(to)(
+      [](T t, const void *args) {
+        const PlainAtomics &a = *static_cast<const PlainAtomics *>(args);
+        uint8_t x = 0;
+        tegula_sim_atom(t, 1, 0, address(a.from + 1), TEGULA_SIM_I8, 1, TEGULA_ATOM_LOAD, 1, 2, 1, nullptr, &x);
+        uint16_t y = uint16_t(x * 2);
+        tegula_sim_atom(t, 1, 0, address(a.to + 1), TEGULA_SIM_I16, 1, TEGULA_ATOM_STORE, 2, 2, 1, &y, nullptr);
+        tegula_sim_atom(t, 1, 0, address(a.to), TEGULA_SIM_I16, 1, TEGULA_ATOM_STORE, 2, 2, 0, &y, nullptr);
+      },
+      &a));
+  EXPECT_EQ(to, (std::vector<uint16_t>{0xabab, 500}));
+  Report r = run(
+      [](T t, const void *args) {
+        uint8_t one = 1;
+        tegula_sim_atom(t, 1, 0, address(static_cast<const PlainAtomics *>(args)->to), TEGULA_SIM_I8, 1, TEGULA_ATOM_ADD, 0, 2, 1, &one, nullptr);
+      },
+      &a);
+  expectFault(r, FaultKind::BadInstruction, {"operation 0 on 1 elements of type 7"});
+}
+
 /// Every program takes the lock; the first ones to run wait for the last: all of them must be under way.
 TEST(Machine, SpinningAcrossProgramsMakesProgress) {
   for (unsigned host : {1u, 2u}) {

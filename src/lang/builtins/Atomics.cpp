@@ -24,20 +24,24 @@ constexpr RmwInfo infos[] = {
 };
 const RmwInfo &info(Rmw op) { return infos[static_cast<unsigned>(op)]; }
 
-/// sem and scope as attributes.
-std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope) {
-  auto pick = [&](size_t i, const char *otherwise, std::initializer_list<std::string_view> allowed,
-                  const DiagKind &kind) -> std::optional<std::string> {
+/// sem and scope as attributes. `plain`: what a load or a store may ask for beside "relaxed", and does if nothing is said.
+std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope, const char *plain = nullptr) {
+  auto pick = [&](size_t i, const char *otherwise, std::initializer_list<std::string_view> allowed) -> std::optional<std::string> {
     if (a[i].isNone() || (a[i].isStr() && a[i].asStr().empty()))
       return otherwise;
     for (std::string_view s : allowed)
       if (a[i].isStr() && a[i].asStr() == s)
         return a[i].asStr();
-    a.fail(kind, a.loc(i), str(a[i]));
+    if (i == scope)
+      a.fail(diag::badScope, a.loc(i), str(a[i]));
+    else if (plain)
+      a.fail(diag::plainSemantics, a.loc(i), a.function(), plain, str(a[i]));
+    else
+      a.fail(diag::badSemantics, a.loc(i), str(a[i]));
     return std::nullopt;
   };
-  auto order = pick(sem, "acq_rel", {"acquire", "release", "acq_rel", "relaxed"}, diag::badSemantics);
-  auto domain = order ? pick(scope, "gpu", {"gpu", "cta", "sys"}, diag::badScope) : std::nullopt;
+  auto order = plain ? pick(sem, plain, {plain, "relaxed"}) : pick(sem, "acq_rel", {"acquire", "release", "acq_rel", "relaxed"});
+  auto domain = order ? pick(scope, "gpu", {"gpu", "cta", "sys"}) : std::nullopt;
   if (!domain)
     return std::nullopt;
   return std::vector<ir::Attr>{{"sem", *order}, {"scope", *domain}};
@@ -50,13 +54,15 @@ bool supported(Rmw op, Dtype d) {
   return d.isInt() && d.bits() >= 32;
 }
 
+bool rejectsConst(Args &a, const Tensor &p) {
+  if (p.dtype.isConst)
+    a.fail(diag::storeToConst, a.loc(0), spelling(p.dtype));
+  return p.dtype.isConst;
+}
+
 std::optional<Tensor> atomicPointer(Args &a) {
   std::optional<Tensor> p = pointerOperand(a, 0);
-  if (p && p->dtype.isConst) {
-    a.fail(diag::storeToConst, a.loc(0), spelling(p->dtype));
-    return std::nullopt;
-  }
-  return p;
+  return p && rejectsConst(a, *p) ? std::nullopt : p;
 }
 
 struct RmwOperands {
@@ -144,6 +150,96 @@ Value atomicCas(BuiltinCall &call) {
   return tensor(element, a.b().create(OpKind::AtomicCas, operands, types, std::move(*attrs))->result());
 }
 
+/// Elements as the integers that are loaded and stored: floats by their bits, int1 as the byte it is in memory.
+Dtype integerOf(Dtype element) {
+  if (!element.isFloat() && !element.isBool())
+    return element;
+  switch (element.bits()) {
+  case 16: return dtype(Scalar::Int16);
+  case 32: return dtype(Scalar::Int32);
+  case 64: return dtype(Scalar::Int64);
+  default: return dtype(Scalar::Int8);
+  }
+}
+
+/// Pointer (to integers) and mask of an atomic load or store, of one shape; `value` is not set.
+std::optional<RmwOperands> plainOperands(Args &a, size_t mask) {
+  std::optional<Tensor> p = pointerOperand(a, 0), m;
+  if (!p)
+    return std::nullopt;
+  Dtype element = p->dtype.pointee();
+  if (!a[mask].isNone()) {
+    m = maskOperand(a, mask);
+    auto shape = m ? commonShape(a.ctx(), p->shape(), m->shape(), a.loc(), a.loc(0), a.loc(mask)) : std::nullopt;
+    if (!shape)
+      return std::nullopt;
+    p = spread(a.ctx(), *p, *shape);
+    m = spread(a.ctx(), *m, *shape);
+  }
+  Dtype bits = integerOf(element);
+  return RmwOperands{bits == element ? *p : convert(a.ctx(), *p, Dtype::ptr(bits.scalar, p->dtype.isConst)), {}, m ? m->value : nullptr};
+}
+
+Value atomicLoad(BuiltinCall &call) {
+  Args a(call, "atomic_load");
+  auto x = plainOperands(a, 1);
+  auto attrs = x ? ordering(a, 2, 3, "acquire") : std::nullopt;
+  if (!attrs)
+    return Value::error();
+  Dtype element = a[0].asTensor().dtype.pointee(), bits = x->pointer.dtype.pointee();
+  x->value = {bits, a.b().poison(irType(bits, x->pointer.shape()))};
+  Tensor loaded{bits, emitRmw(a, *x, "load", std::move(*attrs))};
+  if (element.isBool())
+    return tensor(element, a.b().cmp(CmpPred::Ne, loaded.value, a.b().constInt(loaded.value->type, 0)));
+  return tensor(element, element.isFloat() ? a.b().create1(OpKind::Bitcast, {loaded.value}, irType(element, loaded.shape())) : loaded.value);
+}
+
+Value atomicStore(BuiltinCall &call) {
+  Args a(call, "atomic_store");
+  auto x = plainOperands(a, 2);
+  if (!x || rejectsConst(a, a[0].asTensor()))
+    return Value::error();
+  auto attrs = ordering(a, 3, 4, "release");
+  Dtype element = a[0].asTensor().dtype.pointee(), bits = x->pointer.dtype.pointee();
+  Value v = attrs ? cast(call.ctx, a[1], element, a.loc(1)) : Value::error();
+  std::optional<Tensor> value = v.isError() ? std::nullopt : upTo(a, v.asTensor(), x->pointer.shape(), 1);
+  if (!value)
+    return Value::error();
+  if (element.isBool())
+    value = convert(call.ctx, *value, bits);
+  else if (element.isFloat())
+    value = Tensor{bits, a.b().create1(OpKind::Bitcast, {value->value}, irType(bits, value->shape()))};
+  x->value = *value;
+  emitRmw(a, *x, "store", std::move(*attrs));
+  return Value::none();
+}
+
+/// Operands are checked here, where they have places; the loop is library text.
+Value atomicPoll(BuiltinCall &call) {
+  Args a(call, "atomic_poll");
+  std::optional<Tensor> p = pointerOperand(a, 0);
+  if (!p)
+    return Value::error();
+  Dtype element = p->dtype.pointee();
+  if (!element.isInt() || element.bits() < 16)
+    return a.fail(diag::pollDtype, a.loc(0), spelling(element));
+  if (!ordering(a, 2, 3, "acquire"))
+    return Value::error();
+  Value timeout = a[4];
+  if (timeout.isInt() && timeout.asInt() < 0)
+    return a.fail(diag::pollNegative, a.loc(4), str(timeout));
+  if (!timeout.isNone()) {
+    Value t = timeout.isInt() || timeout.isTensor() ? toTensor(call.ctx, timeout, a.loc(4)) : Value::error();
+    if (!t.isTensor() || !t.asTensor().isScalar() || !t.asTensor().dtype.isInt())
+      return a.fail(diag::pollTimeout, a.loc(4), kindName(timeout));
+    timeout = tensor(convert(call.ctx, t.asTensor(), dtype(t.asTensor().dtype.isSigned() ? Scalar::Int64 : Scalar::UInt64)));
+  }
+  Value expected = cast(call.ctx, a[1], element, a.loc(1));
+  std::optional<Tensor> e = expected.isError() ? std::nullopt : upTo(a, expected.asTensor(), p->shape(), 1);
+  const Value args[] = {a[0], e ? tensor(*e) : Value::error(), timeout, a[2], a[3]};
+  return e ? call.ctx.call(call.ctx.libraryFunction("_atomic_poll"), args, call.loc) : Value::error();
+}
+
 constexpr const char *signature = "pointer, val, mask=None, sem=None, scope=None";
 
 constexpr Builtin rows[] = {
@@ -156,6 +252,10 @@ constexpr Builtin rows[] = {
     {"atomic_xchg", signature, atomicRmw<Rmw::Xchg>, Builtin::Method, "Writes to memory and returns the old values."},
     {"atomic_cas", "pointer, cmp, val, sem=None, scope=None", atomicCas, Builtin::Method,
      "Writes `val` where memory equals `cmp`; returns the old values."},
+    {"atomic_load", "pointer, mask=None, sem=None, scope=None", atomicLoad, Builtin::Method, "Reads memory, each element at once; acquires."},
+    {"atomic_store", signature, atomicStore, Builtin::Method, "Writes to memory, each element at once; releases."},
+    {"atomic_poll", "pointer, expected_value, sem=None, scope=None, timeout_ns=None", atomicPoll, Builtin::Method,
+     "Waits until memory has held `expected_value`, or the time is over; returns where it has."},
 };
 
 } // namespace

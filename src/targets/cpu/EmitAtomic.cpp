@@ -71,6 +71,15 @@ V FunctionEmitter::atomicOp(const Op &op, V pointer, llvm::ArrayRef<V> args) {
     return toReg(b_.CreateExtractValue(r, 0));
   }
   auto rmw = op.strAttr("rmw");
+  if (rmw == "load") {
+    auto *load = b_.CreateAlignedLoad(word, pointer, align);
+    load->setAtomic(order == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Acquire : order);
+    return toReg(load);
+  }
+  if (rmw == "store") {
+    b_.CreateAlignedStore(toWord(args[0]), pointer, align)->setAtomic(order == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Release : order);
+    return llvm::PoisonValue::get(reg);
+  }
   auto kind = binOp(rmw).value_or(llvm::AtomicRMWInst::Xchg);
   bool narrow = !t.isPtr && ir::isFloat(t.elem) && bits <= 16;
   if (narrow && rmw != "xchg") {

@@ -27,8 +27,8 @@ struct AccessHints {
   bool readOnly = false; // ld.global.nc allowed: nobody writes this memory during the kernel
 };
 /// Values equal the TEGULA_ATOM_* / TEGULA_MMA_* / TEGULA_SIM_* numbers of SimAbi.h.
-enum class AtomOp : uint8_t { Add, FAdd, SMin, SMax, UMin, UMax, And, Or, Xor, Xchg, Cas };
-enum class AtomType : uint8_t { I32, I64, F16, BF16, F32, F64, I16 };
+enum class AtomOp : uint8_t { Add, FAdd, SMin, SMax, UMin, UMax, And, Or, Xor, Xchg, Cas, Load, Store };
+enum class AtomType : uint8_t { I32, I64, F16, BF16, F32, F64, I16, I8 };
 enum class MmaType : uint8_t { F16, BF16, TF32, E4M3, E5M2, S8, U8, F64, F32, S32 };
 enum class MemSem : uint8_t { Relaxed, Acquire, Release, AcqRel };
 enum class Scope : uint8_t { Cta, Cluster, Gpu, Sys };
@@ -59,8 +59,8 @@ public:
   void storeShared(V addr, V value, V pred = nullptr, bool cluster = false);
   V mapShared(V addr, V rank);
   /// Result (old value) is null if `wantOld` is false. `values`: 1, 2 or 4 elements (vector red on sm_90, f32/f16/bf16 add).
-  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Where hasAtomic() says no, a CAS
-  /// loop is the caller's business.
+  /// Elements in registers as in VecEmitter: f16/bf16 are i16 bits. `compare` only for Cas. Of a Load `values` say the type alone; it and
+  /// Store (which has no result) are of integers in global memory. Where hasAtomic() says no, a CAS loop is the caller's business.
   Regs atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef<V> values, V compare, MemSem sem, Scope scope,
               V pred, bool wantOld);
   static bool hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count);

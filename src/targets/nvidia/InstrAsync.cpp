@@ -29,6 +29,8 @@ const char *reduction(AtomOp op) {
     return "xor";
   case AtomOp::Xchg:
   case AtomOp::Cas:
+  case AtomOp::Load:
+  case AtomOp::Store:
     break;
   }
   llvm_unreachable("no such reduction");

@@ -246,7 +246,7 @@ struct AtomRow {
   const char *floatAdd;
 };
 constexpr AtomRow atomRows[] = {{32, ""},     {64, ""}, {16, ".noftz.f16"}, {16, ".noftz.bf16"}, {32, ".f32"},
-                                {64, ".f64"}, {16, ""}};
+                                {64, ".f64"}, {16, ""}, {8, ""}};
 
 std::string operationName(AtomOp op, AtomType type, unsigned count) {
   const AtomRow &row = atomRows[static_cast<size_t>(type)];
@@ -272,6 +272,9 @@ std::string operationName(AtomOp op, AtomType type, unsigned count) {
     return ".exch.b" + bits;
   case AtomOp::Cas:
     return ".cas.b" + bits;
+  case AtomOp::Load:
+  case AtomOp::Store:
+    return ".b" + bits;
   case AtomOp::FAdd:
     break;
   }
@@ -287,6 +290,10 @@ std::string operationName(AtomOp op, AtomType type, unsigned count) {
 
 bool Instr::hasAtomic(const NvTarget &t, bool shared, AtomOp op, AtomType type, unsigned count) {
   bool is16 = atomRows[static_cast<size_t>(type)].bits == 16;
+  if (op == AtomOp::Load || op == AtomOp::Store)
+    return count == 1 && !shared && (type == AtomType::I8 || type == AtomType::I16 || type == AtomType::I32 || type == AtomType::I64);
+  if (type == AtomType::I8)
+    return false;
   if (op == AtomOp::FAdd) {
     if (type == AtomType::I32 || type == AtomType::I64 || type == AtomType::I16)
       return false;
@@ -326,6 +333,18 @@ Regs Instr::atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef
   assert(hasAtomic(target, shared, op, type, count) && "no such instruction");
   static constexpr const char *sems[] = {".relaxed", ".acquire", ".release", ".acq_rel"};
   static constexpr const char *scopes[] = {".cta", ".cluster", ".gpu", ".sys"};
+  if (op == AtomOp::Load || op == AtomOp::Store) {
+    bool isLoad = op == AtomOp::Load;
+    assert(sem == MemSem::Relaxed || sem == (isLoad ? MemSem::Acquire : MemSem::Release));
+    llvm::SmallVector<llvm::Type *, 1> result;
+    if (isLoad)
+      result.push_back(ptxType(elem));
+    Ptx p(*this, Touches::Writes, result);
+    std::string at = "[" + p.in(globalAddress(addr)) + "]", value = isLoad ? "" : ", " + p.in(values[0]), guard = p.guard(pred);
+    Regs got = p.emit(guard + (isLoad ? "ld" : "st") + sems[static_cast<size_t>(sem)] + scopes[static_cast<size_t>(scope)] + ".global" +
+                      operationName(op, type, 1) + " " + (isLoad ? p.results() + ", " : "") + at + value + ";");
+    return wantOld && isLoad ? Regs{b.CreateTrunc(got[0], elem)} : Regs(wantOld, llvm::UndefValue::get(elem));
+  }
   // red knows no acquire, and no compare-and-swap or exchange.
   bool isRed =
       !wantOld && (sem == MemSem::Relaxed || sem == MemSem::Release) && op != AtomOp::Cas && op != AtomOp::Xchg;

@@ -13,6 +13,7 @@ struct Lowering::Atomic {
   MemSem sem = MemSem::AcqRel;
   Scope scope = Scope::Gpu;
   bool isExchange = false; // or compare-and-swap: works on bits
+  bool isPlain = false;    // a load or a store
   bool wantOld = true;
   bool byCompare = false;  // no instruction: a loop around compare-and-swap
 };
@@ -25,7 +26,8 @@ struct RmwRow {
 };
 constexpr RmwRow rmwTable[] = {{"add", AtomOp::Add},   {"fadd", AtomOp::FAdd}, {"smax", AtomOp::SMax}, {"smin", AtomOp::SMin},
                                {"umax", AtomOp::UMax}, {"umin", AtomOp::UMin}, {"and", AtomOp::And},   {"or", AtomOp::Or},
-                               {"xor", AtomOp::Xor},   {"xchg", AtomOp::Xchg}, {"fmin", AtomOp::SMin}, {"fmax", AtomOp::SMax}};
+                               {"xor", AtomOp::Xor},   {"xchg", AtomOp::Xchg}, {"fmin", AtomOp::SMin}, {"fmax", AtomOp::SMax},
+                               {"load", AtomOp::Load}, {"store", AtomOp::Store}};
 
 MemSem semOf(std::string_view s) {
   return s == "relaxed" ? MemSem::Relaxed : s == "acquire" ? MemSem::Acquire : s == "release" ? MemSem::Release : MemSem::AcqRel;
@@ -50,6 +52,8 @@ std::optional<AtomType> typeOf(const ir::Type &t) {
     return AtomType::F64;
   case Elem::I16:
     return AtomType::I16;
+  case Elem::I8:
+    return AtomType::I8;
   default:
     return std::nullopt;
   }
@@ -77,10 +81,11 @@ std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
   // Exchange and compare work on bits.
   if (type && a.isExchange && t.isFloatLike())
     type = ir::bitWidth(t.elem) == 64 ? AtomType::I64 : ir::bitWidth(t.elem) == 32 ? AtomType::I32 : AtomType::I16;
-  if (!type || (*type == AtomType::I16 && a.op != AtomOp::Cas))
+  a.isPlain = a.op == AtomOp::Load || a.op == AtomOp::Store;
+  if (!type || (*type == AtomType::I16 && a.op != AtomOp::Cas && !a.isPlain) || (*type == AtomType::I8 && !a.isPlain))
     return std::nullopt;
   a.type = *type;
-  a.sem = semOf(op.strAttr("sem", "acq_rel"));
+  a.sem = semOf(op.strAttr("sem", a.op == AtomOp::Load ? "acquire" : a.op == AtomOp::Store ? "release" : "acq_rel"));
   a.scope = scopeOf(op.strAttr("scope"));
   return a;
 }

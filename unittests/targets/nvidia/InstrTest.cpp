@@ -140,6 +140,28 @@ void atomicCases(std::vector<Case> &c) {
                  k.i.atomic(shared, at, AtomOp(op), type, x, compare, MemSem::Relaxed, Scope::Cta, k.pred, false);
                }
          }});
+  c.push_back({"plain_atomics",
+               80,
+               {"ld.acquire.gpu.global.b8 %rs", "ld.relaxed.sys.global.b16 %rs", "ld.acquire.cta.global.b32 %r", "ld.relaxed.gpu.global.b64 %rd",
+                "st.release.gpu.global.b8 [%rd", "st.relaxed.sys.global.b16 [%rd", "st.release.cta.global.b32 [%rd", "st.relaxed.gpu.global.b64 [%rd"},
+               {"i32 7, i32 1, i32 11, i32 1, i32 2", "i32 1, i32 1, i32 12, i32 0, i32 2"},
+               [](K &k) {
+                 struct Row {
+                   AtomType type;
+                   llvm::Type *t;
+                   bool ordered;
+                   Scope scope;
+                 };
+                 const Row rows[] = {{AtomType::I8, k.b.getInt8Ty(), true, Scope::Gpu},   {AtomType::I16, k.b.getInt16Ty(), false, Scope::Sys},
+                                     {AtomType::I32, k.b.getInt32Ty(), true, Scope::Cta}, {AtomType::I64, k.b.getInt64Ty(), false, Scope::Gpu}};
+                 for (const Row &r : rows) {
+                   V any = llvm::UndefValue::get(r.t);
+                   ASSERT_TRUE(Instr::hasAtomic(k.i.target, false, AtomOp::Load, r.type, 1));
+                   ASSERT_FALSE(Instr::hasAtomic(k.i.target, true, AtomOp::Store, r.type, 1));
+                   V x = k.i.atomic(false, k.data, AtomOp::Load, r.type, {any}, nullptr, r.ordered ? MemSem::Acquire : MemSem::Relaxed, r.scope, k.pred, true)[0];
+                   k.i.atomic(false, k.data, AtomOp::Store, r.type, {x}, nullptr, r.ordered ? MemSem::Release : MemSem::Relaxed, r.scope, nullptr, false);
+                 }
+               }});
   c.push_back({"vector_atomics",
                90,
                {"red.relaxed.gpu.global.add.v4.f32 [", "red.relaxed.sys.global.add.noftz.v2.f16x2 [",
