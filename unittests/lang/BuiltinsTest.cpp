@@ -111,6 +111,13 @@ TEST_F(BuiltinsTest, Atomics) {
   expect(run("atomic_poll", {p, num(1)}), "int1[64]", "poison atomic_rmw cmpi");
 }
 
+TEST_F(BuiltinsTest, MapElementwise) {
+  Value x = var(Scalar::Int32, {8});
+  expect(run("map_elementwise", {fn("add"), x, num(3)}), "int32[8]", "add");
+  expect(run("map_elementwise", {fn("add"), var(Scalar::Int32, {4, 1}), var(Scalar::Int32, {8})}), "int32[4, 8]", "broadcast expand_dims broadcast add");
+  expect(run("map_elementwise", {fn("add"), var(Scalar::Fp32), num(3)}), "float32", "fadd");
+}
+
 TEST_F(BuiltinsTest, Dot) {
   Value a = var(Scalar::Fp16, {16, 32}), b = var(Scalar::Fp16, {32, 8}), acc = var(Scalar::Fp32, {16, 8});
   expect(run("dot", {a, b}), "float32[16, 8]", "dot");

@@ -265,6 +265,14 @@ void DiagnosticsTest::reductions() {
   Value x = var(Scalar::Fp32, {8});
   c.functions["compare"] = [this](std::span<const Value> a) { return cmp(Cmp::Lt, a[0], a[1]); };
   wrongCall(diag::combineResults, "combine_fn must return one scalar (float32)", "reduce", {x, num(0), fn("compare")});
+  c.functions["first"] = [](std::span<const Value> a) { return a[0]; };
+  c.functions["nested"] = [](std::span<const Value> a) { return Value::tuple({Value::tuple({a[0]})}); };
+  c.functions["mixed"] = [this](std::span<const Value> a) { return Value::tuple({a[0], cast(c, a[1], dtype(Scalar::Fp64), at())}); };
+  c.functions["swaps"] = [this](std::span<const Value> a) { return run("atomic_cas", {a[0], num(0), num(1)}); };
+  wrongCall(diag::mapResult, "found tuple", "map_elementwise", {fn("nested"), x});
+  wrongCall(diag::mapCount, "found 1 values", "map_elementwise", {fn("first"), x}, {{"pack", num(2)}});
+  wrongCall(diag::mapTypes, "float32 and float64", "map_elementwise", {fn("mixed"), x}, {{"pack", num(2)}});
+  wrongCall(diag::mapOperation, "`atomic_cas`", "map_elementwise", {fn("swaps"), ptr(Scalar::Int32, {8})});
   wrongCall(diag::inputShapes, "one shape", "reduce", {Value::tuple({x, var(Scalar::Fp32, {4})}), num(0), fn("add")});
   wrongCall(diag::reduceScalar, "block", "reduce", {var(Scalar::Fp32), num(0), fn("add")});
   wrongCall(diag::invalidAxis, "invalid axis", "reduce", {x, num(1), fn("add")});

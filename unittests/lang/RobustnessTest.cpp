@@ -158,6 +158,8 @@ TEST_F(RobustnessTest, Builtins) {
           v = Value::tuple({v});
         if (p.name == "combine_fn")
           v = fn(random() % 2 ? "add" : random() % 2 ? "first" : "bad");
+        if (p.name == "scalar_fn")
+          v = fn(random() % 2 ? "first" : "bad");
         what += " " + repr(v);
         args.push_back(v);
       }

@@ -260,6 +260,8 @@ def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shap
     'A pointer to a block of a tensor in memory (deprecated).'
 def make_tensor_descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = ...) -> Any:
     'A descriptor of a tensor in memory, read and written in blocks of one shape.'
+def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = ...) -> Any:
+    'Applies a function of scalars to the elements of blocks, `pack` elements a call; a tuple if the function returns one.'
 def max(input: Any, axis: Any = ..., return_indices: Any = ..., return_indices_tie_break_left: Any = ..., keep_dims: Any = ...) -> Any: ...
 def max_constancy(input: Any, values: Any) -> Any:
     'Promises that the values come in runs of equal ones; returns input.'
