@@ -27,7 +27,7 @@ from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 from .language._tensor import session as _session
 
-JIT, CONSTEXPR, BUILTIN = 0, 1, 3
+JIT, CONSTEXPR, PLAIN, BUILTIN = range(4)
 
 # Held while functions are bound: one that is half bound must be seen by nobody else. Reentrant, as functions refer to each other.
 _lock = threading.RLock()
@@ -616,10 +616,25 @@ def _global_value(x, reader):
         allowed = True
     if isinstance(x, tuple) and x and all(isinstance(i, JITFunction) for i in x):
         allowed = True
+    if reader and reader.kind != JIT:
+        x = _plain_function(x)
     try:
         return _module_value(x, reader) if is_module(x) else to_value(x), bool(allowed)
     except TypeError:
         return _opaque_object(x), False
+
+
+def _plain_function(x):
+    """A function of Python as those that run at compile time call it; `x` itself if it is none or has no text of its own."""
+    f = x.__wrapped__ if isinstance(x, functools._lru_cache_wrapper) else x
+    if not isinstance(f, types.FunctionType) or "_tegula_name" in f.__dict__ or "__wrapped__" in f.__dict__ or f.__name__ == "<lambda>":
+        return x
+    if "_tegula_plain" not in f.__dict__:
+        try:
+            f.__dict__["_tegula_plain"] = JITFunction(f, kind=PLAIN)
+        except (OSError, TypeError, ValueError):
+            return x
+    return f.__dict__["_tegula_plain"]
 
 
 def _opaque_object(x):

@@ -1,4 +1,5 @@
 """What kernels read of module and enclosing-function variables: a value must not change after the first launch, code may."""
+import functools
 import os
 import subprocess
 import sys
@@ -266,3 +267,45 @@ def test_used_global_vals():
     run(number)
     (name, _), (value, where) = next(iter(number.used_global_vals.items()))
     assert name == "NUMBER" and value.value == 3 and where is globals()
+
+
+def _twice(n):
+    return 2 * _unwrapped(n)
+
+
+def _unwrapped(n):
+    return n.value if isinstance(n, tl.constexpr) else n
+
+
+@functools.lru_cache
+def _remembered(n):
+    return n + 1
+
+
+def test_functions_at_compile_time_call_plain_ones():
+    @tegula.constexpr_function
+    def counted(n):
+        return _twice(n) + _remembered(n)
+
+    @tl.constexpr
+    def bits(n: tl.constexpr) -> int:
+        n = _unwrapped(n)
+        return 1 << (n - 1)
+
+    @tegula.jit
+    def k(out):
+        tl.store(out, counted(5))
+        tl.store(out + 1, bits(5))
+
+    out = np.zeros(2, np.int32)
+    k[(1,)](out)
+    assert list(out) == [16, 16]
+
+
+def test_kernels_do_not_call_plain_functions():
+    @tegula.jit
+    def k(out):
+        tl.store(out, _twice(5))
+
+    with pytest.raises(tegula.CompilationError, match="_twice"):
+        k[(1,)](np.zeros(1, np.int32))

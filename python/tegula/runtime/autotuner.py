@@ -102,6 +102,7 @@ class Autotuner(KernelInterface):
         self.cache_results = cache_results
         self.cache, self.nargs, self.best_config, self.bench_time = {}, None, None, None
         self.restore_copies, self.failures = {}, {}
+        self._timed = None  # times by machine code of the tuning under way; subclasses call _bench by themselves
         self._lock = threading.RLock()
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -163,6 +164,8 @@ class Autotuner(KernelInterface):
             return kernel
 
         try:
+            if self._timed is None:
+                return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
             code = self._code_of(call, config)
             if code not in self._timed:
                 self._timed[code] = self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
@@ -208,7 +211,10 @@ class Autotuner(KernelInterface):
     def _measure(self, configs, args, kwargs):
         self.failures, self._timed = {}, {}
         start = time.perf_counter()
-        timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
+        try:
+            timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
+        finally:
+            self._timed = None
         self.bench_time = time.perf_counter() - start
         self.configs_timings = timings
         return builtins.min(timings, key=lambda c: _sortable(timings[c]))
