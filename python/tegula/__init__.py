@@ -5,12 +5,6 @@ from .errors import CompilationError, DeviceError, InterpreterError, OutOfResour
 from ._aggregate import aggregate
 from ._hooks import interpret
 from .jit import CompiledKernel, JITFunction, KernelInterface, constexpr_function, jit, must_use_result
-from . import backends, compiler, runtime
-from .compiler import compile
-from .runtime._allocation import set_allocator
-from .runtime._async_compile import AsyncCompileMode, FutureKernel
-from .runtime.autotuner import Config, autotune, heuristics
-from .runtime.jit import MockTensor, TensorWrapper, reinterpret
 
 __version__ = _core.version
 TritonError = TegulaError
@@ -38,11 +32,27 @@ def devices():
     return _core.devices()
 
 
+# What most programs do not touch is loaded when it is asked for: name -> module, itself or what it holds.
+_LATER = {
+    **{name: f"tegula.{name}" for name in ("backends", "compiler", "runtime", "testing", "tools", "profiler")},
+    "compile": "tegula.compiler",
+    "set_allocator": "tegula.runtime._allocation",
+    **dict.fromkeys(("AsyncCompileMode", "FutureKernel"), "tegula.runtime._async_compile"),
+    **dict.fromkeys(("Config", "autotune", "heuristics"), "tegula.runtime.autotuner"),
+    **dict.fromkeys(("MockTensor", "TensorWrapper", "reinterpret"), "tegula.runtime.jit"),
+}
+
+
 def __getattr__(name):
     import importlib
-    if name in ("testing", "errors", "tools", "profiler"):
-        try:
-            return importlib.import_module(f"tegula.{name}")
-        except ModuleNotFoundError:
-            pass
-    raise AttributeError(f"module 'triton' (tegula) has no attribute `{name}`; this version of tegula does not provide it")
+    where = _LATER.get(name)
+    if where is None:
+        raise AttributeError(f"module 'triton' (tegula) has no attribute `{name}`; this version of tegula does not provide it")
+    module = importlib.import_module(where)
+    found = module if where == f"tegula.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
