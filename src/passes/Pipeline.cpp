@@ -4,6 +4,7 @@
 #include "passes/ExpandDescriptors.h"
 #include "passes/HoistInvariants.h"
 #include "passes/Inline.h"
+#include "passes/PadTiles.h"
 #include "passes/RemoveDead.h"
 #include "passes/Simplify.h"
 
@@ -12,6 +13,7 @@ namespace tegula {
 namespace {
 constexpr PassEntry passes[] = {
     {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
+    {"pad-tiles", padTiles, "gives tiles extents that are powers of two"},
     {"simplify", simplify, "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
     {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
@@ -28,7 +30,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
     findPass(pass)->run(m);
     return verifier.check(m, pass);
   };
-  if (!run("inline-calls") || !run("simplify"))
+  if (!run("inline-calls") || !run("pad-tiles") || !run("simplify"))
     return false;
   if (expandDescriptors(m, keep, target) && !(verifier.check(m, "expand-descriptors") && run("simplify")))
     return false;

@@ -1,6 +1,7 @@
 // The passes every target wants, in their order. A target runs this first and then works on what is left.
 //
 //   inlineCalls      everything after looks at one function at a time
+//   padTiles         everything after sees extents that are powers of two
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
 //   expandDescriptors  behind the first simplify, before what moves addresses; simplify again if there were any
 //   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
