@@ -22,6 +22,7 @@ import layer_norm
 import matmul
 import softmax
 import spin_lock
+import stepping
 import topk
 from PIL import Image
 
@@ -114,6 +115,7 @@ def main() -> int:
         failed += wrong
         print(f"{kernel:<20}{size:<20}{seconds * 1e3:>9.3f} ms{rate:>16}{error:>16.1e}{'  WRONG' if wrong else ''}",
               flush=True)
+    stepping.main()
     benchmark.bandwidth.run(print_data=True, save_path=str(ROOT / "build/demo"))
     print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plot rms_norm.png")
     return 1 if failed else 0

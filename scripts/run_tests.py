@@ -188,7 +188,7 @@ def random_programs():
     return passed, failed, "\n".join(logs)
 
 
-# Every conformance case runs on cpu and on sim. What is sampled, by a hash of the names: the other instruction sets, clusters, and which of
+# Every conformance case runs on cpu and on sim. What is sampled, by a hash of the names: the other instruction sets, clusters, the interpreter, and which of
 # the older GPUs a kernel is assembled for besides sm_90a. Threads meet in the layers of tsan's list; asan runs all layers.
 SUITES = {
     "check": Suite(script("scripts/check"), 5, quick=True),
@@ -202,6 +202,7 @@ SUITES = {
     "unit-avx2": Suite(unit_avx2, 30),
     "run-isa": Suite(other_isas("cpu:x86-64", "cpu:avx2", every=4), 170),
     "sim-clusters": Suite(pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}), 120),
+    "run-interpreter": Suite(pytest("test/run", "--every", "3", env={"TEGULA_TEST_DEVICES": "interpreter"}), 60),
     "python": Suite(pytest("python/tests"), 60, quick=True),
     "cli": Suite(pytest("test/cli"), 60, quick=True),
     "registers": Suite(pytest("test/gpu"), 40),

@@ -136,7 +136,8 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *) {
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   PyObject *name, *value;
   for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);)
-    if (setOption(options, name, value) < 0) return nullptr;
+    if (int known = setOption(options, name, value); known <= 0)
+      return known ? nullptr : PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name);
   options.device = TEGULA_DEVICE_INDEX_CPU;
   TegulaContext *ctx = context();
   if (!ctx) return nullptr;

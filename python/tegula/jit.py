@@ -382,6 +382,11 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
             return python_function(self)(*args, **kwargs)
         raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; launch it with kernel[grid](...)")
 
+    def __get__(self, instance, owner=None):
+        """A method, where an aggregate has it and the interpreter calls it; for everybody else the function itself."""
+        bound = instance is not None and _session() is not None and _aggregate.is_aggregate(type(instance))
+        return functools.partial(self, instance) if bound else self
+
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
 

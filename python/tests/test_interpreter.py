@@ -1,5 +1,6 @@
 """The interpreter (tegula.interpret(), TRITON_INTERPRET=1): Python runs the function of a kernel, with the compiler's values."""
 import bdb
+import importlib
 import io
 import os
 import pdb
@@ -241,6 +242,25 @@ def test_launch_inside_is_refused():
 
     with tegula.interpret(), pytest.raises(tegula.InterpreterError, match="cannot launch another"):
         kernel[(1,)](np.zeros(1, np.float32))
+
+
+def test_wrong_launches():
+    x = np.zeros(1, np.float32)
+    with tegula.interpret():
+        for grid, options, error in [((-1,), {}, ValueError), ((1, 1, 1, 1), {}, ValueError), ((1,), {"no_option": 1}, KeyError), ((1,), {"n": 3}, TypeError)]:
+            with pytest.raises(error):
+                add[grid](x, x, x, 1, 1, **options)
+        add[(0,)](x, x, x, 1, 1)
+
+
+@pytest.mark.parametrize("text, kind", [("breakpoint()", "undefinedName"), ("print(tl.arange(0, 4))", "badArgument")])
+def test_compiled_kernels_name_the_interpreter(text, kind, tmp_path, monkeypatch):
+    (tmp_path / f"case_{kind}.py").write_text("import tegula, tegula.language as tl\n\ndef note():\n    pass\n\n@tegula.jit\ndef kernel():\n    " + text + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = importlib.import_module(f"case_{kind}").kernel
+    with pytest.raises(tegula.CompilationError, match="tegula.interpret") as e:
+        kernel[(1,)]()
+    assert e.value.kind == kind
 
 
 SCRIPT = """

@@ -83,39 +83,51 @@ Tile histogram(const Op &op, const Tile &values, const Tile *mask) {
   return bins;
 }
 
-template <typename Sum> uint64_t floatDot(const Op &op, const Tile &a, const Tile &b, uint64_t acc, int64_t aRow, int64_t bColumn,
-                                          int64_t k, int64_t n) {
-  const Elem ea = op.operands[0]->type.elem, eb = op.operands[1]->type.elem, ec = op.result()->type.elem;
+/// The numbers that the elements of a tile stand for.
+template <typename Number> std::vector<Number> decoded(const Type &t, const Tile &x) {
+  std::vector<Number> out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    if constexpr (std::is_same_v<Number, double>)
+      out[i] = decodeFloat(t.elem, x[i]);
+    else
+      out[i] = static_cast<uint64_t>(signExtend(t.elem, x[i]));
+  }
+  return out;
+}
+
+template <typename Sum> uint64_t floatDot(Elem e, const double *row, const double *column, uint64_t acc, int64_t k, int64_t n) {
   Sum sum = 0;
   for (int64_t i = 0; i < k; ++i)
-    sum += static_cast<Sum>(decodeFloat(ea, a[static_cast<size_t>(aRow + i)])) *
-           static_cast<Sum>(decodeFloat(eb, b[static_cast<size_t>(bColumn + i * n)]));
-  return encodeFloat(ec, static_cast<long double>(sum + static_cast<Sum>(decodeFloat(ec, acc))));
+    sum += static_cast<Sum>(row[i]) * static_cast<Sum>(column[i * n]);
+  return encodeFloat(e, static_cast<long double>(sum + static_cast<Sum>(decodeFloat(e, acc))));
 }
 
-uint64_t intDot(const Op &op, const Tile &a, const Tile &b, uint64_t acc, int64_t aRow, int64_t bColumn, int64_t k, int64_t n) {
-  const Elem ea = op.operands[0]->type.elem, eb = op.operands[1]->type.elem, ec = op.result()->type.elem;
+uint64_t intDot(Elem e, const uint64_t *row, const uint64_t *column, uint64_t acc, int64_t k, int64_t n) {
   for (int64_t i = 0; i < k; ++i)
-    acc += static_cast<uint64_t>(signExtend(ea, a[static_cast<size_t>(aRow + i)])) *
-           static_cast<uint64_t>(signExtend(eb, b[static_cast<size_t>(bColumn + i * n)]));
-  return acc & elemMask(ec);
+    acc += row[i] * column[i * n];
+  return acc & elemMask(e);
 }
 
-Tile dot(const Op &op, const Tile &a, const Tile &b, const Tile &acc) {
+template <typename Number>
+Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc, uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
   const Shape &sa = op.operands[0]->type.shape, &sc = op.result()->type.shape;
+  std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta), b = decoded<Number>(op.operands[1]->type, tb);
   unsigned r = sa.rank();
   int64_t m = sc[r - 2], n = sc[r - 1], k = sa[r - 1], batch = r == 3 ? sc[0] : 1;
-  auto *f = op.operands[0]->type.isIntLike()           ? intDot
-            : op.result()->type.elem == Elem::F64 ? floatDot<long double>
-                                                  : floatDot<double>;
   Tile c(acc.size());
   for (int64_t z = 0; z < batch; ++z)
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         size_t at = static_cast<size_t>((z * m + i) * n + j);
-        c[at] = f(op, a, b, acc[at], (z * m + i) * k, z * k * n + j, k, n);
+        c[at] = sum(op.result()->type.elem, a.data() + (z * m + i) * k, b.data() + z * k * n + j, acc[at], k, n);
       }
   return c;
+}
+
+Tile dot(const Op &op, const Tile &a, const Tile &b, const Tile &acc) {
+  if (op.operands[0]->type.isIntLike())
+    return dotOf<uint64_t>(op, a, b, acc, intDot);
+  return dotOf<double>(op, a, b, acc, op.result()->type.elem == Elem::F64 ? floatDot<long double> : floatDot<double>);
 }
 
 Tile range(const Op &op) {

@@ -10,8 +10,12 @@
 #include "support/Diag.h"
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace tegula::lang {
+
+/// Advice where Python would do what a compiled kernel cannot: stop in a debugger, print a tile, call any function.
+inline constexpr std::string_view interpreterHint = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works";
 
 /// What code is instantiated for, as far as the language can see it.
 struct TargetInfo {

@@ -279,7 +279,8 @@ Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const C
   if (!params || !bindArgs(fn->name, *params, args, loc, values, locs))
     return Value::error();
   if (fn->kind == Function::Kind::Plain && !frame_->python) {
-    diag().report(diag::plainFunction, loc, fn->name).note(fn->def->nameLoc, "defined here, without a decorator");
+    diag().report(diag::plainFunction, loc, fn->name).note(fn->def->nameLoc, "defined here, without a decorator")
+        .note({}, std::string(lang::interpreterHint));
     return Value::error();
   }
   if (fn->kind != Function::Kind::Jit)

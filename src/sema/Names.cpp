@@ -85,7 +85,9 @@ Value Evaluator::undefinedName(std::string_view name, Loc loc) {
   {
     auto d = diag().report(diag::undefinedName, loc, name);
     std::string near = nearestName(name, candidates(env()));
-    if (isPythonBuiltin(name))
+    if (name == "breakpoint" || name == "input")
+      d.note({}, "a compiled kernel cannot stop; " + std::string(lang::interpreterHint));
+    else if (isPythonBuiltin(name))
       d.note({}, "Python's `" + std::string(name) + "` is not available in kernels");
     else if (lang::findBuiltin(name))
       d.note({}, "did you mean `tl." + std::string(name) + "`?");

@@ -36,8 +36,18 @@ class Device:
             return kernel[grid](*m.to(args), **m.to(kw))
 
 
+# Mistakes that only a compilation of the whole function sees, or that the interpreter reports by another class or without a place in the file; asserts that
+# are off, and Python's print as the compiled kernel's.
+NOT_INTERPRETED = {("test_statements", "test_rejected"), ("test_statements", "test_loop_errors"), ("test_descriptors", "test_errors"),
+                   ("test_extra", "test_errors"), ("test_surprises", "test_19_types_before_the_loop"), ("test_aggregates", "test_field_types_are_checked"),
+                   ("test_surprises", "test_02_ones_are_constants"), ("test_surprises", "test_04_pruning"), ("test_debug", "test_device_print_forms"),
+                   ("test_debug", "test_device_assert")}
+
+
 @pytest.fixture(params=DEVICES)
 def dev(request):
+    if request.param == "interpreter" and (request.module.__name__, request.node.originalname) in NOT_INTERPRETED:
+        pytest.skip("about what only compiled kernels do")
     return Device(request.param)
 
 

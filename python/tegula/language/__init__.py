@@ -34,6 +34,9 @@ class _Function:
             return call_language(self, args, kwargs)
         raise RuntimeError(f"tl.{self.__name__} can only be called in a kernel (a function decorated with @jit)")
 
+    def __getattr__(self, name):
+        return _lookup(self._tegula_name, name)  # it may be a module: tl.target_info
+
     def __repr__(self):
         return f"<function {self._tegula_name}>"
 

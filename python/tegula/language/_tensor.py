@@ -114,11 +114,13 @@ class tensor(_core.Value):
 def _install_operators():
     two = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<", "rshift": ">>",
            "and": "&", "or": "|", "xor": "^", "matmul": "@"}
+    # An aggregate has operators of its own.
+    apply = lambda op, a, b: NotImplemented if "_tegula_fields" in type(b).__dict__ else require_session().operate(op, a, b)
     for name, op in two.items():
-        setattr(tensor, f"__{name}__", lambda a, b, op=op: require_session().operate(op, a, b))
+        setattr(tensor, f"__{name}__", lambda a, b, op=op: apply(op, a, b))
         setattr(tensor, f"__r{name}__", lambda a, b, op=op: require_session().operate(op, b, a))
     for name, op in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
-        setattr(tensor, f"__{name}__", lambda a, b, op=op: require_session().operate(op, a, b))
+        setattr(tensor, f"__{name}__", lambda a, b, op=op: apply(op, a, b))
     for name in ("neg", "pos", "invert"):
         setattr(tensor, f"__{name}__", lambda a, op=name: require_session().operate(op, a))
     tensor.__abs__ = lambda a: a.abs()

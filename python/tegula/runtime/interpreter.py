@@ -478,6 +478,8 @@ def run(kernel, grid, args, kwargs):
     extents = [int(n) for n in extents]
     if not 1 <= len(extents) <= 3:
         raise ValueError(f"a grid has 1 to 3 dimensions, found {len(extents)}")
+    if min(extents) < 0:
+        raise ValueError(f"grid dimension {extents.index(min(extents))} is negative ({min(extents)})")
     columns, rows, layers = extents + [1] * (3 - len(extents))
     body = python_function(kernel)
     arguments = _Arguments(s)

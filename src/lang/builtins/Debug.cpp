@@ -87,6 +87,10 @@ std::string printPrefix(std::string s, bool hasArgs) {
 
 Value devicePrint(BuiltinCall &call) {
   Args a(call, "device_print");
+  if (a[0].isTensor()) {
+    call.diag().report(diag::badArgument, a.loc(0), "device_print", "prefix", "a string", kindName(a[0])).note({}, std::string(interpreterHint));
+    return Value::error();
+  }
   std::optional<std::string> prefix = a.text(0, "prefix");
   std::optional<bool> hex = a.flag(2, "hex");
   if (!prefix || !hex)
