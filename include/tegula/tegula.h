@@ -181,7 +181,7 @@ typedef struct TegulaContextOptions {
  * TEGULA_CPU_TARGET in it names an instruction set ("cpu:x86-64", "cpu:avx2", "cpu:avx512", ...; tegula_target_name) that launches are
  * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error.
  * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say; TEGULA_TRITON_LEVEL is 3.6, 3.7 or 3.9, their
- * `language_level`.
+ * `language_level`; TEGULA_STRICT=1 is their `strict`, and that of tegula_module_check().
  * TEGULA_VERIFY=1 verifies the module after every stage of each compilation, tile IR and LLVM IR: what breaks a rule ends it with
  * TEGULA_INTERNAL_ERROR, whose text names the stage. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
@@ -498,7 +498,8 @@ typedef struct TegulaLaunchOptions {
   int32_t num_threads;        /* CPU threads of this launch; 0: the context's. Not part of the cache key */
   int32_t device;             /* index of the device. -1: $TEGULA_DEVICE, else the GPU that the first device pointer belongs to, else the CPU */
   int32_t language_level;     /* whose rules hold where versions of Triton differ: 36, 37, 39; 0: $TEGULA_TRITON_LEVEL, else 39 */
-  int32_t reserved;           /* 0 */
+  int8_t strict;              /* tri-state: extensions that Triton does not have are refused; TEGULA_DEFAULT follows $TEGULA_STRICT */
+  int8_t reserved[3];         /* 0 */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
@@ -512,7 +513,7 @@ typedef struct TegulaLaunchOptions {
   void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL */
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, 0, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, {0, 0, 0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns

@@ -183,6 +183,7 @@ const OptionRow optionTable[] = {
     INT_OPTION("num_cpu_threads", num_threads),
     INT_OPTION("language_level", language_level),
     {"hang_s", OptionRow::Number, offsetof(TegulaLaunchOptions, hang_s)},
+    FLAG_OPTION("strict", strict),
     FLAG_OPTION("debug", debug),
     FLAG_OPTION("check", checked),
     FLAG_OPTION("checked", checked),

@@ -259,6 +259,8 @@ def _option_defaults(fn):
         out["enable_fp_fusion"] = False
     if "level" in vars(knobs.language):  # assigned; the library reads the variable by itself, once
         out["language_level"] = int(str(knobs.language.level).replace(".", ""))
+    if "strict" in vars(knobs.language):
+        out["strict"] = bool(knobs.language.strict)
     return out
 
 
@@ -341,7 +343,7 @@ def _active_mode():
 def _decide():
     """Must launches come by `intercept`?"""
     r = knobs.runtime
-    _core.set_intercept_all(bool(_watchers or _interpret_all or "level" in vars(knobs.language) or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
+    _core.set_intercept_all(bool(_watchers or _interpret_all or vars(knobs.language).keys() & {"level", "strict"} or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
                                  or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
 
 

@@ -434,6 +434,7 @@ class runtime_knobs(base_knobs):
 
 class language_knobs(base_knobs):
     level = env_str("TEGULA_TRITON_LEVEL", "3.9")  # of Triton, whose rules hold where versions differ: 3.6, 3.7, 3.9
+    strict = env_bool("TEGULA_STRICT")  # refuses what Triton does not have
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
     force_disable_fp_fusion = env_bool("TRITON_FORCE_DISABLE_FP_FUSION")

@@ -166,6 +166,29 @@ def test_the_level_of_the_language():
     del knobs.language.level
 
 
+@tegula.jit
+def breaks(out, n):
+    for i in range(n):
+        if i == 2:
+            break
+        tl.store(out + i, 1)
+
+
+def test_strict():
+    out = np.zeros(4, np.int32)
+    kernel = breaks[(1,)](out, 4)
+    assert out.tolist() == [1, 1, 0, 0]
+    assert [r.kind for r in kernel.remarks] == ["breaksLoop"]
+    knobs.language.strict = True
+    with pytest.raises(tegula.CompilationError, match="unsupported AST node type: Break"):
+        breaks[(1,)](out, 4)
+    assert breaks[(1,)](out, 4, strict=False) is kernel
+    del knobs.language.strict
+    with pytest.raises(tegula.CompilationError, match="unsupported AST node type: Break"):
+        breaks[(1,)](out, 4, strict=True)
+    assert breaks[(1,)](out, 4) is kernel
+
+
 def test_hooks_that_raise():
     k = tegula.jit(fill)
     knobs.runtime.jit_post_compile_hook = lambda **kw: 1 / 0

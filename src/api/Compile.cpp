@@ -80,6 +80,7 @@ static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
   o.target.sanitizeOverflow = r.options.sanitizeOverflow;
   o.target.fpFusion = r.options.fpFusion;
   o.target.level = r.options.level;
+  o.target.strict = r.options.strict;
   o.annotate = annotate;
   return o;
 }

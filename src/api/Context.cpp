@@ -109,6 +109,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->debug = o.debug >= 0 ? o.debug : truthy(environment("TEGULA_DEBUG"));
   c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
   c->verify = truthy(environment("TEGULA_VERIFY"));
+  c->strict = truthy(environment("TEGULA_STRICT"));
   *out = c;
   return TEGULA_OK;
 }
@@ -181,6 +182,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.debugInfo = debug;
   c.checked = checked;
   c.verify = verify;
+  c.strict = strict;
   out.threads = threads;
   out.hangNs = hangNs;
   if (!options) return true;
@@ -222,6 +224,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   out.stream = o.stream;
   if (o.debug >= 0) c.debug = o.debug;
   if (o.checked >= 0) c.checked = o.checked;
+  if (o.strict >= 0) c.strict = o.strict;
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
   if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;
   if (o.sanitize_overflow >= 0) c.sanitizeOverflow = o.sanitize_overflow;

@@ -99,7 +99,7 @@ TegulaStatus tegula_module_check(TegulaModule *m) {
   if (!m) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_check: null module");
   GateSection section;
   DiagEngine diag;
-  if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, diag), true; })) return tegula_last_status();
+  if (!onCompilerStack(false, [&] { return sema::checkModule(*m->module, m->context->strict, diag), true; })) return tegula_last_status();
   return report(diag);
 }
 

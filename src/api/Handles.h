@@ -54,6 +54,7 @@ struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   bool verify = false; // in the key, so that no kernel of the disk cache escapes
+  bool strict = false;
   uint8_t optLevel = 2;
   bool cooperative = false, programmaticLaunch = false;
   uint8_t device = 0; // that the code is loaded on
@@ -61,7 +62,7 @@ struct CompileOptions {
   /// Everything but maxnreg, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
-           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
+           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
            uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
            uint64_t(sanitizeOverflow) << 4 | optLevel;
   }
@@ -147,6 +148,7 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   tegula::lang::Level level = tegula::lang::latestLevel; // $TEGULA_TRITON_LEVEL
   bool debug = false, checked = false;
   bool verify = false; // $TEGULA_VERIFY
+  bool strict = false; // $TEGULA_STRICT
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;

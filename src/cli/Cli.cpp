@@ -166,6 +166,7 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "threads", "N", "CPU threads of the launch (default: all cores, or TEGULA_NUM_THREADS)"},
     {0, "hang-s", "SECONDS", "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
     {0, "check", "", "check every access against the extents of the buffers"},
+    {0, "strict", "", "refuse what Triton does not have: break, continue, slices of blocks ..."},
     {'g', "debug", "", "device_assert active; code can be stepped through with gdb"},
 };
 
@@ -197,6 +198,7 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
     }
   }
   if (line.has("check")) out.checked = 1;
+  if (line.has("strict")) out.strict = 1;
   if (line.has("debug")) out.debug = out.debug_info = 1;
   return true;
 }

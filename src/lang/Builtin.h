@@ -28,6 +28,7 @@ struct TargetInfo {
   bool fpFusion = true;
   int numWarps = 4;               // as asked for at the launch, on CPUs too
   Level level = latestLevel;
+  bool strict = false; // what Triton does not have is refused, as it does
 };
 
 /// What handlers need beside their arguments: the builder, the diagnostics, the target, and a way back into sema.
@@ -37,6 +38,11 @@ public:
   ir::Builder &builder() { return builder_; }
   DiagEngine &diag() { return diag_; }
   const TargetInfo &target() const { return target_; }
+  /// Notes the use of something that Triton does not have: a remark that names the portable spelling, once a place.
+  template <typename... Args> void extension(const DiagKind &remark, Loc loc, Args &&...args) {
+    extensions_.report(remark, loc, std::forward<Args>(args)...);
+  }
+  const DiagEngine &extensions() const { return extensions_; }
   /// Calls a language-level callable (jit function, builtin, library function) at the current insertion point.
   virtual Value call(const Value &callee, std::span<const Value> args, Loc loc) = 0;
   /// Calls a library function by name (`lib("cdiv")`), see src/lib.
@@ -55,6 +61,7 @@ private:
   ir::Builder &builder_;
   DiagEngine &diag_;
   const TargetInfo &target_;
+  DiagEngine extensions_;
 };
 
 struct BuiltinCall {

@@ -42,7 +42,10 @@ std::optional<Dtype> promote(Context &c, const Value &a, const Value &b, bool is
 Value truth(Context &c, const Value &v, Loc loc);
 /// Python truth of a compile-time object.
 bool constexprTruth(const Value &v);
-/// x[...] on a tensor: None and `:` only. `index` is the evaluated subscript (a tuple for several).
+/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step is 0.
+std::optional<std::vector<size_t>> slicePositions(const SliceValue &s, Int n);
+/// x[...] on a tensor: None and `:`, and unless the target is strict, slices of compile-time integers, integers (also scalars known at
+/// run time) and `...`. `index` is the evaluated subscript (a tuple for several).
 Value subscript(Context &c, const Value &x, const Value &index, Loc loc);
 
 /// Properties of tensors and dtypes: x.shape, x.dtype, x.type, x.numel, x.T, dtype.is_fp8(),

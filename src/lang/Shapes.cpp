@@ -1,4 +1,4 @@
-// Block shapes: checks, broadcasting, and the subscript of tensors (LANGUAGE 2.1, 2.5).
+// Block shapes: checks and broadcasting (LANGUAGE 2.1, 2.5).
 #include "lang/Emit.h"
 #include <algorithm>
 
@@ -12,13 +12,6 @@ constexpr int64_t maxNumel = 1 << 20;
 int64_t extent(const ir::Shape &s, unsigned rank, unsigned i) {
   unsigned pad = rank - s.rank();
   return i < pad ? 1 : s[i - pad];
-}
-
-bool isFullSlice(const Value &v) {
-  if (!v.is<std::shared_ptr<const SliceValue>>())
-    return false;
-  const auto &parts = v.get<std::shared_ptr<const SliceValue>>()->parts;
-  return std::all_of(parts.begin(), parts.end(), [](const Value &p) { return p.isNone(); });
 }
 
 } // namespace
@@ -98,34 +91,6 @@ bool broadcastPair(Context &c, Value &a, Value &b, Loc loc) {
   a = tensor(spread(c, a.asTensor(), *s));
   b = tensor(spread(c, b.asTensor(), *s));
   return true;
-}
-
-Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
-  if (x.isError() || index.isError())
-    return Value::error();
-  LocScope scope(c, loc);
-  std::vector<Value> parts = index.isTuple() ? index.items() : std::vector<Value>{index};
-  ir::Value *v = x.asTensor().value;
-  unsigned axis = 0, rank = v->type.shape.rank();
-  if (std::count_if(parts.begin(), parts.end(), isFullSlice) > static_cast<ptrdiff_t>(rank))
-    return fail(c, diag::tooManyIndices, loc, rank);
-  for (const Value &p : parts) {
-    if (!p.isNone() && !isFullSlice(p)) {
-      c.diag()
-          .report(diag::badIndex, loc, repr(p))
-          .note(loc, "elements are chosen where they are loaded (pointers and a mask), or by tl.gather");
-      return Value::error();
-    }
-    if (p.isNone()) {
-      if (v->type.shape.rank() == ir::Shape::maxRank)
-        return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);
-      if (axis > v->type.shape.rank())
-        return fail(c, diag::invalidAxis, loc, axis, 0, v->type.shape.rank() + 1);
-      v = insertAxis(c, v, axis);
-    }
-    ++axis;
-  }
-  return tensor(x.asTensor().dtype, v);
 }
 
 std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc, std::string_view what) {

@@ -254,7 +254,7 @@ Flow Evaluator::execWith(const Stmt &s) {
     ok &= isManager;
     items.push_back({v, w.context->loc});
   }
-  if (containsReturn(s.body)) {
+  if (exitsOf(s.body).returns) {
     fail(diag::returnInWith, s.headLoc ? s.headLoc : s.loc);
     ok = false;
   }

@@ -13,41 +13,50 @@ namespace {
 
 class Checker {
 public:
-  Checker(const Function &f, DiagEngine &diag) : f_(f), diag_(diag), locals_(assignedNames(f.def->body)) {
+  Checker(const Function &f, bool strict, DiagEngine &diag) : f_(f), strict_(strict), diag_(diag), locals_(assignedNames(f.def->body)) {
     for (const syntax::Param &p : f.def->params)
       locals_.insert(p.name);
   }
 
-  void run() { statements(f_.def->body, 0); }
+  void run() { statements(f_.def->body, {}); }
 
 private:
-  void statements(Stmts body, unsigned loops) {
+  /// Loops around a statement.
+  struct Loops {
+    unsigned all = 0, runtime = 0;
+  };
+
+  void statements(Stmts body, Loops loops) {
     for (const Stmt *s : body)
       statement(*s, loops);
   }
 
-  void statement(const Stmt &s, unsigned loops) {
+  void statement(const Stmt &s, Loops loops) {
     checkForm(s, loops);
     for (const Expr *e : expressionsOf(s))
       expression(*e);
-    bool isLoop = s.kind == StmtKind::While || (s.kind == StmtKind::For && !isStatic(*s.value));
     if (s.kind == StmtKind::FunctionDef || s.kind == StmtKind::ClassDef)
       return;
-    if (s.kind == StmtKind::With && containsReturn(s.body))
+    if (s.kind == StmtKind::With && exitsOf(s.body).returns)
       diag_.report(diag::returnInWith, s.headLoc ? s.headLoc : s.loc);
-    statements(s.body, loops + isLoop);
+    bool isLoop = s.kind == StmtKind::While || s.kind == StmtKind::For;
+    bool isRuntime = isLoop && !(s.kind == StmtKind::For && isStatic(*s.value));
+    statements(s.body, {loops.all + isLoop, loops.runtime + isRuntime});
     statements(s.orelse, loops);
   }
 
   static bool isStatic(const Expr &iterable) { return lastName(&iterable) == "static_range"; }
 
-  void checkForm(const Stmt &s, unsigned loops) {
+  void checkForm(const Stmt &s, Loops loops) {
     Loc loc = s.headLoc ? s.headLoc : s.loc;
     if (s.kind == StmtKind::Assign && s.targets.size() > 1)
       diag_.report(diag::chainedAssignment, s.loc).note({}, "assign in two statements");
-    if (s.kind == StmtKind::Return && loops > 0)
+    bool exits = s.kind == StmtKind::Break || s.kind == StmtKind::Continue;
+    if (exits && loops.all == 0)
+      diag_.report(diag::exitOutsideLoop, s.loc, s.kind == StmtKind::Break ? "break" : "continue");
+    if (s.kind == StmtKind::Return && loops.runtime > 0 && strict_)
       diag_.report(diag::returnInLoop, s.loc).note({}, "assign the value to a name and return it after the loop");
-    if ((s.kind == StmtKind::For || s.kind == StmtKind::While) && !s.orelse.empty())
+    if ((s.kind == StmtKind::For || s.kind == StmtKind::While) && !s.orelse.empty() && strict_)
       diag_.report(diag::loopElse, s.orelse.front()->loc, s.kind == StmtKind::For ? "for" : "while");
     for (const Expr *t : s.targets) {
       if (t->kind == ExprKind::Subscript)
@@ -55,7 +64,7 @@ private:
       if (t->kind == ExprKind::Attribute)
         diag_.report(diag::attributeAssignment, t->loc);
     }
-    if (s.kind != StmtKind::With)
+    if (exits ? loops.all > 0 && strict_ : s.kind != StmtKind::With)
       reportUnsupported(s, loc, diag_);
   }
 
@@ -162,6 +171,7 @@ private:
   }
 
   const Function &f_;
+  bool strict_;
   DiagEngine &diag_;
   NameSet locals_;
   NameSet reported_;
@@ -169,9 +179,9 @@ private:
 
 } // namespace
 
-void checkModule(const lang::Module &module, DiagEngine &diag) {
+void checkModule(const lang::Module &module, bool strict, DiagEngine &diag) {
   for (const auto &f : ModuleLoader::jitFunctions(module))
-    Checker(*f, diag).run();
+    Checker(*f, strict, diag).run();
   if (!module.tree)
     return;
   for (std::string_view name : assignedNames(module.tree->body)) {
@@ -183,7 +193,7 @@ void checkModule(const lang::Module &module, DiagEngine &diag) {
       using FunctionPtr = std::shared_ptr<const Function>;
       // Imported classes belong to their own file.
       if (m.value.is<FunctionPtr>() && m.value.get<FunctionPtr>()->kind == Function::Kind::Jit && m.value.get<FunctionPtr>()->tree == module.tree)
-        Checker(*m.value.get<FunctionPtr>(), diag).run();
+        Checker(*m.value.get<FunctionPtr>(), strict, diag).run();
     }
   }
 }

@@ -5,8 +5,9 @@
 // (constexpr_function) are evaluated by the same expression code in a frame with `python` set, where names do not decay and
 // Python's own statements are available (Python.cpp).
 //
-// Control flow is structured. A statement list ends in a Flow: it falls through, it has returned, or (after a run-time `if`) it
-// may have returned, which then is a run-time flag that guards what follows. If.cpp has the details.
+// Control flow is structured. A statement list ends in a Flow: it falls through, it has left (by return, break or continue), or
+// (after a run-time `if`) it may have left, which then is a run-time flag that guards what follows. If.cpp and Loop.cpp have the
+// details.
 #pragma once
 #include "lang/Ops.h"
 #include "sema/Diagnostics.h"
@@ -121,58 +122,55 @@ private:
   // If.cpp
   Flow execIf(const Stmt &s, Stmts rest);
   Flow runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest);
-  Flow guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc);
+  Flow guardRest(const Flow &maybe, const std::function<Flow()> &rest, Loc loc);
+  Flow guard(ir::Value *flag, const Flow &taken, const std::function<Flow()> &rest, Loc loc);
+  ir::Value *flagOf(const Way &way);
   Arm runArm(Loc loc, const std::function<void(Arm &)> &body);
   void continueArm(Arm &arm, const std::function<Flow()> &body);
   bool unify(Value &a, ir::Block *aBlock, Value &b, ir::Block *bBlock, Loc loc);
   void mergeReturns(Arm &t, Arm &e);
-  bool joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc);
+  bool joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc, bool silent = false);
   bool enterRegion(Loc loc);
   struct Pending;
   std::optional<Pending> joinName(std::string_view name, Arm &t, Arm &e, Loc loc, class Joiner &joiner);
+  std::optional<Pending> joinLeaving(std::string_view name, Arm &t, Arm &e, Loc loc, class Joiner &joiner);
+  Pending joinBoth(std::string_view name, Arm &t, Arm &e, Loc loc, class Joiner &joiner, bool silent);
   Flow joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined = nullptr);
   friend class Joiner;
 
   // Loop.cpp
-  struct Carried {
-    std::string_view name;
-    Value initial;
-    Loc at;
-    size_t first = 0, count = 0;
-  };
-  struct Loop {
-    const Stmt *stmt = nullptr;
-    NameSet assigned; // by body and condition
-    std::vector<Carried> carried;
-    std::vector<ir::Value *> inits;
-    std::vector<ir::Type> types;
-    std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that must come out as they went in
-    Env *before = nullptr; // of the code around the loop
-    Env inside;            // what the body changes
-    DiagEngine diagBefore;
-    size_t outputBefore = 0, treeBefore = 0;
-  };
   Flow execFor(const Stmt &s);
   Flow staticFor(const Stmt &s, const lang::RangeValue &r);
-  void runtimeFor(const Stmt &s, const lang::RangeValue &r);
+  Flow runtimeFor(const Stmt &s, const lang::RangeValue &r);
+  Flow execExit(const Stmt &s);
+  void checkElse(const Stmt &s, const char *kind);
+  ir::Value *either(const Way &a, const Way &b);
   struct Bounds;
   bool bounds(const Stmt &s, const lang::RangeValue &r, Bounds &out);
   std::optional<ir::Op *> tryFor(const Stmt &s, const Bounds &b, Loop &loop);
+  std::optional<ir::Op *> tryEarlyFor(const Stmt &s, const Bounds &b, Loop &loop);
+  void carryExits(Loop &loop, const Bounds *b);
+  bool learnExits(Loop &loop, const Flow &f);
+  void closeExits(Loop &loop, const Flow &f, std::vector<ir::Value *> &yields);
+  Flow afterLoop(const Loop &loop, std::span<ir::Value *const> results, bool endless = false);
+  Value settle(Loop &loop, const Carried &c);
+  void settleAll(Loop &loop);
+  Value condition(const Stmt &s, const Value &test);
   /// Iterations of a range between compile-time numbers; nullopt and a report if there are more than steps left.
   std::optional<uint64_t> tripCount(const lang::RangeValue &r, Loc loc);
-  Flow staticIterations(const Stmt &s, lang::Int i, uint64_t left, lang::Int stepBy);
+  Flow staticIterations(const Stmt &s, Stmts body, lang::Int i, uint64_t left, lang::Int stepBy);
   std::vector<ir::Attr> loopAttrs(const lang::RangeValue &r);
-  void execWhile(const Stmt &s);
-  std::optional<ir::Op *> tryWhile(const Stmt &s, Loop &loop);
+  Flow execWhile(const Stmt &s);
+  std::optional<ir::Op *> tryWhile(const Stmt &s, Loop &loop, bool &endless);
   std::vector<ir::Value *> carriedNow(const Loop &loop);
-  Loop openLoop(const Stmt &s);
+  Loop openLoop(const Stmt &s, const Bounds *b = nullptr);
   void bindCarried(const Loop &loop, std::span<ir::Value *const> values);
   /// Values to yield; nullopt if the body has to be evaluated again with more names carried.
-  std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop);
+  std::optional<std::vector<ir::Value *>> closeLoop(Loop &loop, const Flow &f);
   /// Evaluates the body of a runtime loop and closes it; where that has to be done again, everything is back as it was at `here`.
   std::optional<std::vector<ir::Value *>> loopBody(const Stmt &s, Loop &loop, ir::Block *here);
   void leaveLoop(const Loop &loop, std::span<ir::Value *const> results);
-  bool fixedChanged(Loop &loop);
+  void checkFixed(Loop &loop);
 
   // Call.cpp
   Value callExpr(const Expr &e);

@@ -3,6 +3,8 @@
 #include "lang/Value.h"
 #include "sema/Module.h"
 #include "sema/Syntactic.h"
+#include "support/Diag.h"
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -107,15 +109,33 @@ private:
   std::unordered_map<std::string_view, size_t> index_; // of all entries once there are many
 };
 
-/// How control leaves a statement list.
+/// Whether control goes some way: known at compile time, or an i1.
+struct Way {
+  enum class Kind : uint8_t { Never, Always, Sometimes } kind = Kind::Never;
+  ir::Value *flag = nullptr; // Sometimes
+  bool never() const { return kind == Kind::Never; }
+  bool always() const { return kind == Kind::Always; }
+  static Way surely() { return {Kind::Always, nullptr}; }
+  static Way sometimes(ir::Value *flag) { return {Kind::Sometimes, flag}; }
+  bool operator==(const Way &) const = default;
+};
+
+/// How control leaves a statement list: it reaches the end (falls), or leaves by a `return`, or by a `break` or `continue` of the
+/// innermost loop. Where it leaves and neither returns nor breaks, it continues.
 struct Flow {
-  enum class Kind : uint8_t { Falls, Returns, Maybe, Break, Continue } kind = Kind::Falls;
-  ir::Value *flag = nullptr; // Maybe: i1, has it returned?
-  Value value;               // Returns, Maybe: what was returned
-  Loc at;                    // the return statement
-  bool tookRest = false;     // the statements behind were evaluated too (in an arm of an `if`)
-  bool falls() const { return kind == Kind::Falls; }
-  bool returns() const { return kind == Kind::Returns; }
+  Way left, broke, returned;
+  Value value;           // of `return`, unless `returned` is Never
+  Loc at;                // the statement that leaves
+  bool tookRest = false; // the statements behind were evaluated too (in an arm of an `if`)
+
+  bool falls() const { return left.never(); }
+  /// The end is never reached.
+  bool leaves() const { return left.always(); }
+  static Flow returns(Value v, Loc at) { return {Way::surely(), {}, Way::surely(), std::move(v), at}; }
+  static Flow breaks(Loc at) { return {Way::surely(), Way::surely(), {}, {}, at}; }
+  static Flow continues(Loc at) { return {Way::surely(), {}, {}, {}, at}; }
+  /// As it is after the loop: what broke goes on there.
+  Flow afterLoop() const { return {returned, {}, returned, value, at}; }
 };
 
 /// One side of a run-time branch while it is being built.
@@ -127,7 +147,58 @@ struct Arm {
   Loc loc;
   ir::Block *block() const { return region->block; }
   /// Control does not come out of it.
-  bool dead() const { return flow.returns(); }
+  bool dead() const { return flow.leaves(); }
+  /// It returns for good: nobody reads its names again.
+  bool returns() const { return flow.returned.always(); }
+};
+
+/// A name that a run-time loop carries around.
+struct Carried {
+  std::string_view name;
+  Value initial;
+  Loc at;
+  size_t first = 0, count = 0; // among the values of the loop
+};
+
+/// Which values of a loop that may end early stand ahead of the names. The first one, 0, is whether it goes on.
+struct EarlyValues {
+  std::optional<size_t> broke, returned;
+  std::optional<size_t> iv, last;   // of `for`: the number of this iteration, and of the one before
+  size_t value = 0, count = 0;      // of the results of `return`, from `value` on
+};
+
+/// One attempt at a run-time loop, see Loop.cpp.
+struct Loop {
+  const Stmt *stmt = nullptr;
+  NameSet assigned; // by body and condition
+  std::vector<Carried> carried;
+  std::vector<ir::Value *> inits; // of all values of the loop
+  std::vector<ir::Type> types;
+  std::vector<std::pair<std::string_view, Value>> fixed; // compile-time values that must come out as they went in
+  Env *before = nullptr; // of the code around the loop
+  Env inside;            // what the body changes
+  bool again = false;    // the body needs a loop that carries more
+  NameSet spoilt;        // names that a report says cannot be carried
+  DiagEngine diagBefore;
+  size_t outputBefore = 0, treeBefore = 0;
+  std::optional<EarlyValues> early; // of a loop that may end before its time
+  /// Values ahead of the names.
+  size_t ahead() const { return early ? 1 + early->broke.has_value() + early->returned.has_value() + early->count + 2 * early->iv.has_value() : 0; }
+  bool targetKept = true; // the target of `for` has the type of a number of the range, wherever an iteration ends
+
+  /// Is the name read again after the iteration?
+  bool keeps(std::string_view name) const {
+    auto is = [&](const auto &x) { return x.name == name; };
+    auto isFixed = [&](const auto &x) { return x.first == name; };
+    return std::any_of(carried.begin(), carried.end(), is) || std::any_of(fixed.begin(), fixed.end(), isFixed) ||
+           (early && early->last && stmt->targets[0]->name == name);
+  }
+};
+
+/// What an attempt at a loop has learnt of the ways out of it, before its end.
+struct LoopExits {
+  bool breaks = false, returns = false;
+  Value like; // of the type that it returns
 };
 
 /// An aggregate whose `__init__` is running.
@@ -143,7 +214,7 @@ struct Frame {
   Env *inner = nullptr; // of the arm or loop that is being evaluated
   std::shared_ptr<const NameSet> locals; // names the function assigns anywhere; null: none
   NameSet declared; // `x: tl.constexpr` without a value
-  unsigned loops = 0; // run-time loops around the current statement
+  std::vector<Loop *> loops; // around the current statement; null: unrolled
   bool python = false;
   bool moduleLevel = false;
   bool handlesTensors = false; // with `python`: run-time values may be handed about
@@ -153,6 +224,12 @@ struct Frame {
   bool stopped = false; // a static_assert failed: what follows would only repeat the complaint
   /// Compile-time numbers that a loop turned out to change, see Loop.cpp.
   std::map<const Stmt *, NameSet> decayedByLoop;
+  /// Loops that end early.
+  std::map<const Stmt *, LoopExits> exitsOfLoop;
+
+  bool inRuntimeLoop() const {
+    return std::any_of(loops.begin(), loops.end(), [](const Loop *l) { return l != nullptr; });
+  }
 };
 
 struct CallArgs {

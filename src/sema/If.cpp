@@ -4,11 +4,12 @@
 //   else: B          rest
 //   rest
 //
-// Names assigned in the arms come out as results; they must have one type. With a `return` in an arm:
-//   * one arm always returns: the rest goes into the other arm, and the `if` ends the function;
-//   * an arm may return: the `if` yields a flag and the value (poison where there is none), and the rest goes under
-//     `if flag {} else { rest }`.
-// So the IR has no jumps, and the rest is never copied.
+// Names assigned in the arms come out as results; they must have one type. With a `return`, `break` or `continue` in an arm:
+//   * one arm always leaves: the rest goes into the other arm, and the `if` ends the list of statements;
+//   * an arm may leave: the `if` yields a flag for each way out that is taken in some runs only, and the value that is returned
+//     (poison where there is none), and the rest goes under `if flag {} else { rest }`.
+// So the IR has no jumps, and the rest is never copied. Whoever leaves by `break` or `continue` goes on at the end of the loop's
+// body, and everything up to there stands under flags: so the names after the `if` are those of the arm that was taken, as ever.
 #include "sema/Evaluator.h"
 #include <algorithm>
 #include <unordered_set>
@@ -168,7 +169,7 @@ void Evaluator::continueArm(Arm &arm, const std::function<Flow()> &body) {
   ir::Block *here = builder().block();
   builder().setBlock(arm.block());
   EnvScope scope(*frame_, arm.env);
-  arm.flow = arm.flow.kind == Flow::Kind::Maybe ? guardRest(arm.flow, body, arm.loc) : body();
+  arm.flow = arm.flow.falls() ? body() : guardRest(arm.flow, body, arm.loc);
   builder().setBlock(here);
 }
 
@@ -220,40 +221,40 @@ Flow Evaluator::runtimeIf(ir::Value *condition, const Stmt &s, Stmts rest) {
   return f;
 }
 
-Flow Evaluator::guardRest(Flow maybe, const std::function<Flow()> &rest, Loc loc) {
+Flow Evaluator::guardRest(const Flow &maybe, const std::function<Flow()> &rest, Loc loc) {
+  // Where it has left, ways that are taken just then are taken for sure.
+  Flow taken = maybe;
+  for (Way *way : {&taken.broke, &taken.returned, &taken.left})
+    if (*way == maybe.left)
+      *way = Way::surely();
+  return guard(maybe.left.flag, taken, rest, loc);
+}
+
+/// `if flag: (leaves as `taken` says) else: rest`.
+Flow Evaluator::guard(ir::Value *flag, const Flow &taken, const std::function<Flow()> &rest, Loc loc) {
   if (!enterRegion(loc))
     return {};
-  Arm t = runArm(maybe.at, [&](Arm &arm) { arm.flow = {Flow::Kind::Returns, nullptr, maybe.value, maybe.at}; });
+  Arm t = runArm(taken.at, [&](Arm &arm) { arm.flow = taken; });
   Arm e = runArm(loc, [&](Arm &arm) { arm.flow = rest(); });
-  Flow f = joinArms(maybe.flag, t, e, loc);
+  Flow f = joinArms(flag, t, e, loc);
   --regionDepth_;
   return f;
 }
 
-namespace {
-
-/// Where control of the two arms goes on, apart from the values.
-Flow::Kind joinKinds(const Flow &a, const Flow &b) { return a.kind == b.kind ? a.kind : Flow::Kind::Maybe; }
-
-ir::Value *flagOf(ir::Builder &b, const Arm &arm) {
-  if (arm.flow.kind == Flow::Kind::Maybe)
-    return arm.flow.flag;
-  ir::Block *here = b.block();
-  b.setBlock(arm.block());
-  ir::Value *v = b.constInt(ir::Type::scalar(ir::Elem::I1), arm.flow.returns() ? 1 : 0);
-  b.setBlock(here);
-  return v;
+/// The way as an i1, made where the builder is.
+ir::Value *Evaluator::flagOf(const Way &way) {
+  return way.flag ? way.flag : builder().constInt(ir::Type::scalar(ir::Elem::I1), way.always() ? 1 : 0);
 }
 
-} // namespace
-
-/// The variable after the branch, if both arms are alive and neither value is erroneous. Reports a mismatch.
-bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc) {
+/// The variable after the branch, if both arms are alive and neither value is erroneous. Reports a mismatch unless `silent`.
+bool Evaluator::joinVar(std::string_view name, Var &a, Var &b, Arm &t, Arm &e, Loc loc, bool silent) {
   Value av = a.value, bv = b.value;
   bool compileTime = !av.isTensor() && !bv.isTensor() && av.isConstexpr() && bv.isConstexpr() && !sameType(av, bv) &&
                      (a.isConstexpr || b.isConstexpr || !av.isNumber() || !bv.isNumber());
   if (!compileTime && unify(a.value, t.block(), b.value, e.block(), loc))
     return true;
+  if (silent)
+    return false;
   std::string n(name);
   const DiagKind &kind = compileTime ? diag::constexprInArms : diag::armTypes;
   diag().report(kind, loc, n, describe(av), describe(bv))
@@ -299,23 +300,30 @@ struct Evaluator::Pending {
 /// The name as the arms leave it; nullopt if nobody can read it again.
 std::optional<Evaluator::Pending> Evaluator::joinName(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner) {
   const Var *inT = t.env.find(name), *inE = e.env.find(name);
-  if (t.dead() || e.dead()) {
+  if (t.returns() || e.returns()) {
     // Only one arm comes out; if none does, nobody reads the names again.
-    const Var *v = t.dead() ? inE : inT;
+    const Var *v = t.returns() ? inE : inT;
     if (!v)
       return std::nullopt;
     Pending p{name, *v, {}};
     if (isDefined(v))
-      p.item = t.dead() ? joiner.add(nullptr, &v->value) : joiner.add(&v->value, nullptr);
+      p.item = t.returns() ? joiner.add(nullptr, &v->value) : joiner.add(&v->value, nullptr);
     return p;
   }
+  if (t.dead() || e.dead())
+    return joinLeaving(name, t, e, loc, joiner);
   if (!isDefined(inT) || !isDefined(inE)) {
     const Var *one = isDefined(inT) ? inT : isDefined(inE) ? inE : nullptr;
     return Pending{name, one ? Var{Value::error(), one->at, loc, Var::State::OneArm} : *(inT ? inT : inE), {}};
   }
-  Var a = *inT, b = *inE;
+  return joinBoth(name, t, e, loc, joiner, false);
+}
+
+/// A name that both arms define.
+Evaluator::Pending Evaluator::joinBoth(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner, bool silent) {
+  Var a = *t.env.find(name), b = *e.env.find(name);
   Pending p{name, a, {}};
-  if (a.value.isError() || b.value.isError() || !joinVar(name, a, b, t, e, loc)) {
+  if (a.value.isError() || b.value.isError() || !joinVar(name, a, b, t, e, loc, silent)) {
     p.var.value = Value::error();
     return p;
   }
@@ -326,6 +334,28 @@ std::optional<Evaluator::Pending> Evaluator::joinName(std::string_view name, Arm
   return p;
 }
 
+/// A name where an arm leaves by `break` or `continue`. At the end of the body, only names that the loop keeps are read again; what
+/// else the arm that leaves has set is forgotten. Names that a loop carries have their types already (settle), so a mismatch has
+/// been reported. Names of an unrolled loop live on in the code around it.
+std::optional<Evaluator::Pending> Evaluator::joinLeaving(std::string_view name, Arm &t, Arm &e, Loc loc, Joiner &joiner) {
+  const Var *inT = t.env.find(name), *inE = e.env.find(name);
+  const Loop *loop = frame_->loops.empty() ? nullptr : frame_->loops.back();
+  bool kept = !loop || loop->keeps(name), both = t.dead() && e.dead();
+  if (kept && isDefined(inT) && isDefined(inE))
+    return joinBoth(name, t, e, loc, joiner, loop != nullptr);
+  // Reading a name that is not there is a mistake wherever it is read; so the arm that has it speaks for both.
+  bool takeT = both ? isDefined(inT) : e.dead();
+  const Var *v = takeT ? inT : inE;
+  if (v && (kept || !both)) {
+    Pending p{name, *v, {}};
+    if (isDefined(v))
+      p.item = takeT ? joiner.add(&v->value, nullptr) : joiner.add(nullptr, &v->value);
+    return p;
+  }
+  const Var *known = inT ? inT : inE;
+  return Pending{name, Var{Value::error(), known->at, loc, Var::State::OneArm}, {}};
+}
+
 Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *joined) {
   Joiner joiner(*this, t, e);
   std::vector<Pending> names;
@@ -333,18 +363,35 @@ Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *j
     if (std::optional<Pending> p = joinName(name, t, e, loc, joiner))
       names.push_back(std::move(*p));
   Flow flow;
-  flow.kind = joinKinds(t.flow, e.flow);
-  std::optional<size_t> flag, value, extra;
-  if (!flow.falls()) {
-    bool tHas = !t.flow.falls(), eHas = !e.flow.falls();
-    if (tHas && eHas)
-      mergeReturns(t, e);
-    flow.at = tHas ? t.flow.at : e.flow.at;
-    value = joiner.add(tHas ? &t.flow.value : nullptr, eHas ? &e.flow.value : nullptr);
-    if (flow.kind == Flow::Kind::Maybe) {
-      Value a = Value::tensor(lang::dtype(lang::Scalar::Int1), flagOf(builder(), t));
-      Value b = Value::tensor(lang::dtype(lang::Scalar::Int1), flagOf(builder(), e));
-      flag = joiner.add(&a, &b);
+  std::optional<size_t> value, extra;
+  bool tReturns = !t.flow.returned.never(), eReturns = !e.flow.returned.never();
+  if (tReturns && eReturns)
+    mergeReturns(t, e);
+  if (tReturns || eReturns)
+    value = joiner.add(tReturns ? &t.flow.value : nullptr, eReturns ? &e.flow.value : nullptr);
+  flow.at = tReturns || (!eReturns && !t.flow.falls()) ? t.flow.at : e.flow.at;
+  // Ways that the arms take alike have one flag.
+  static constexpr Way Flow::*ways[] = {&Flow::left, &Flow::broke, &Flow::returned};
+  std::optional<size_t> flags[3];
+  auto flagIn = [&](Arm &arm, const Way &way) {
+    ir::Block *here = builder().block();
+    builder().setBlock(arm.block());
+    Value v = Value::tensor(lang::dtype(lang::Scalar::Int1), flagOf(way));
+    builder().setBlock(here);
+    return v;
+  };
+  for (size_t i = 0; i < 3; ++i) {
+    const Way &a = t.flow.*ways[i], &b = e.flow.*ways[i];
+    if (a == b && !a.flag) {
+      flow.*ways[i] = a;
+      continue;
+    }
+    for (size_t k = 0; k < i && !flags[i]; ++k)
+      if (t.flow.*ways[k] == a && e.flow.*ways[k] == b)
+        flags[i] = flags[k];
+    if (!flags[i]) {
+      Value x = flagIn(t, a), y = flagIn(e, b);
+      flags[i] = joiner.add(&x, &y);
     }
   }
   if (joined)
@@ -358,8 +405,9 @@ Flow Evaluator::joinArms(ir::Value *condition, Arm &t, Arm &e, Loc loc, Value *j
   }
   if (value)
     flow.value = joiner.result(*value);
-  if (flag)
-    flow.flag = joiner.result(*flag).asTensor().value;
+  for (size_t i = 0; i < 3; ++i)
+    if (flags[i])
+      flow.*ways[i] = Way::sometimes(joiner.result(*flags[i]).asTensor().value);
   if (joined)
     *joined = joiner.result(*extra);
   return flow;

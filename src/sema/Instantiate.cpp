@@ -159,6 +159,8 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
     out.tree = evaluator.treeText();
   if (local.hasErrors())
     return out;
+  for (const Diagnostic &d : evaluator.extensions().all())
+    diag.emit(d);
   // Callees before callers, the kernel last.
   const auto &callees = evaluator.emittedFunctions();
   module->functions.assign(callees.begin(), callees.end());

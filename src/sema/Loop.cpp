@@ -5,6 +5,15 @@
 // to 1): assigning a name in an arm that is pruned must not make it a run-time value, so they start as fixed; if the body
 // turns out to change one, the attempt is dropped and the body evaluated again with that number carried. What was learnt is kept
 // per statement and frame, so nested loops do not multiply attempts.
+//
+// `break`, `continue` and `return` are flags (If.cpp). A body that has them ends in a `continue` of ours, so whatever stands behind
+// them goes into the arm where they are not taken, and the body's own end is where all ways meet. A loop that turns out to break or
+// return at run time is evaluated again, as a `while` that carries whether it goes on, and what it has returned:
+//
+//   for i in range(a, b, s): A; if c: break; B      go = a < b
+//                                                   while go: A; c ? {go = no} : {B; go = b - i > s}; i += s
+//
+// so nothing of an iteration that Python would not run is executed, and no iteration is gone through in vain.
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -18,6 +27,7 @@ struct Evaluator::Bounds {
   Dtype dtype;       // of the induction variable
   Dtype control;     // of the loop: signed
   ir::Value *lower = nullptr, *upper = nullptr, *step = nullptr;
+  bool reverse = false;
   std::vector<ir::Attr> attrs;
 };
 
@@ -45,9 +55,12 @@ Dtype promoteInts(Dtype a, Dtype b) {
 
 } // namespace
 
-Evaluator::Loop Evaluator::openLoop(const Stmt &s) {
+Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
   Loop loop;
   loop.stmt = &s;
+  Exits exits = exitsOf(s.body);
+  if (!frame_->exitsOfLoop.empty() && frame_->exitsOfLoop.contains(&s))
+    carryExits(loop, b);
   loop.assigned = reassignedNames(s.body);
   if (s.kind == StmtKind::While)
     addAssigned(*s.value, loop.assigned);
@@ -78,7 +91,7 @@ Evaluator::Loop Evaluator::openLoop(const Stmt &s) {
     c.count = loop.inits.size() - c.first;
     loop.carried.push_back(std::move(c));
   }
-  if (!loop.fixed.empty())
+  if (!loop.fixed.empty() || exits.leaves || exits.returns)
     loop.diagBefore = diag();
   loop.outputBefore = output_.size();
   loop.treeBefore = tree_.size();
@@ -94,61 +107,80 @@ void Evaluator::bindCarried(const Loop &loop, std::span<ir::Value *const> values
 }
 
 /// Did the body change a value that was taken for fixed? Numbers are noted for another attempt, the rest is an error.
-bool Evaluator::fixedChanged(Loop &loop) {
-  bool again = false;
+void Evaluator::checkFixed(Loop &loop) {
   for (const auto &[name, init] : loop.fixed) {
     const Var *after = env().find(name);
     if (!after || after->value.isError() || (after->state == Var::State::Live && sameType(after->value, init)))
       continue;
-    Var *before = loop.before->edit(name);
+    const Var *before = loop.before->find(name);
     if (hasNumber(init) && !before->isConstexpr && after->state == Var::State::Live && hasTensor(after->value)) {
       frame_->decayedByLoop[loop.stmt].insert(name);
-      again = true;
+      loop.again = true;
       continue;
     }
     const DiagKind &kind = before->isConstexpr ? diag::constexprInLoop : diag::loopKindChanged;
-    diag().report(kind, after->at, name, describe(init), describe(after->value)).note(before->at, "defined here");
-    before->value = Value::error();
+    if (loop.spoilt.insert(name))
+      diag().report(kind, after->at, name, describe(init), describe(after->value)).note(before->at, "defined here");
   }
-  return again;
 }
 
-std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop) {
-  if (fixedChanged(loop) && !aborted_) {
+/// A carried name where the iteration ends, in the type that it has before the loop; reports if that cannot be.
+Value Evaluator::settle(Loop &loop, const Carried &c) {
+  const Var *after = env().find(c.name);
+  bool usable = after && after->state != Var::State::OneArm && after->state != Var::State::LoopLocal;
+  Value now = usable ? after->value : Value::error();
+  if (!now.isError() && !sameType(now, c.initial)) {
+    ir::Block *here = builder().block();
+    Value init = c.initial;
+    if (!unify(init, here, now, here, c.at) || !sameType(now, c.initial)) {
+      std::string name(c.name);
+      bool kinds = now.isTensor() != c.initial.isTensor();
+      diag().report(kinds ? diag::loopKindChanged : diag::loopTypeChanged, after->at, name, describe(c.initial), describe(now))
+          .note(c.at, "`" + name + "` is " + describe(c.initial) + " before the loop");
+      now = Value::error();
+    }
+  } else if (!usable && after) {
+    std::string name(c.name);
+    diag().report(diag::definedInOneArm, after->at, name).note(after->why, "the branch is here");
+  }
+  if (now.isError())
+    loop.spoilt.insert(c.name);
+  return now;
+}
+
+/// Where an iteration ends before its time: the names as the loop carries them.
+void Evaluator::settleAll(Loop &loop) {
+  checkFixed(loop);
+  for (const Carried &c : loop.carried) {
+    Value now = settle(loop, c);
+    if (const Var *v = env().find(c.name); v && !sameType(v->value, now)) {
+      Var *own = env().edit(c.name);
+      own->value = now;
+      own->state = Var::State::Live;
+    }
+  }
+}
+
+std::optional<std::vector<ir::Value *>> Evaluator::closeLoop(Loop &loop, const Flow &f) {
+  if (!f.returned.always())
+    checkFixed(loop);
+  loop.again |= learnExits(loop, f);
+  if (loop.again && !aborted_) {
     diag() = loop.diagBefore;
     output_.resize(loop.outputBefore);
     tree_.resize(loop.treeBefore);
     return std::nullopt;
   }
   std::vector<ir::Value *> yields;
-  for (Carried &c : loop.carried) {
-    const Var *after = env().find(c.name);
-    bool usable = after && after->state != Var::State::OneArm && after->state != Var::State::LoopLocal;
-    Value now = usable ? after->value : Value::error();
-    std::vector<Tensor> was = flatten(c.initial);
-    if (!now.isError() && !sameType(now, c.initial)) {
-      ir::Block *here = builder().block();
-      Value init = c.initial;
-      if (!unify(init, here, now, here, c.at) || !sameType(now, c.initial)) {
-        std::string name(c.name);
-        bool kinds = now.isTensor() != c.initial.isTensor();
-        diag().report(kinds ? diag::loopKindChanged : diag::loopTypeChanged, after->at, name, describe(c.initial), describe(now))
-            .note(c.at, "`" + name + "` is " + describe(c.initial) + " before the loop");
-        now = Value::error();
-      }
-    } else if (!usable && after) {
-      std::string name(c.name);
-      diag().report(diag::definedInOneArm, after->at, name).note(after->why, "the branch is here");
-    }
-    if (now.isError()) {
-      loop.before->edit(c.name)->value = Value::error();
-      for (const Tensor &t : was)
-        yields.push_back(builder().poison(t.value->type));
-      continue;
-    }
-    for (const Tensor &t : flatten(now))
-      yields.push_back(t.value);
+  if (loop.early)
+    closeExits(loop, f, yields);
+  for (const Carried &c : loop.carried) {
+    Value now = f.returned.always() ? Value::error() : settle(loop, c);
+    for (const Tensor &t : flatten(now.isError() ? c.initial : now))
+      yields.push_back(now.isError() ? builder().poison(t.value->type) : t.value);
   }
+  for (std::string_view name : loop.spoilt)
+    loop.before->edit(name)->value = Value::error();
   return yields;
 }
 
@@ -170,8 +202,7 @@ void Evaluator::leaveLoop(const Loop &loop, std::span<ir::Value *const> results)
 
 Flow Evaluator::execFor(const Stmt &s) {
   Value iterable = eval(*s.value);
-  if (!s.orelse.empty())
-    fail(diag::loopElse, s.orelse.front()->loc, "for");
+  checkElse(s, "for");
   const Expr &target = *s.targets[0];
   bool ok = !iterable.isError();
   if (ok && !iterable.is<std::shared_ptr<const RangeValue>>()) {
@@ -197,8 +228,7 @@ Flow Evaluator::execFor(const Stmt &s) {
   }
   if (r.kind == RangeValue::Kind::StaticRange)
     return staticFor(s, r);
-  runtimeFor(s, r);
-  return {};
+  return runtimeFor(s, r);
 }
 
 std::optional<uint64_t> Evaluator::tripCount(const RangeValue &r, Loc loc) {
@@ -217,30 +247,95 @@ std::optional<uint64_t> Evaluator::tripCount(const RangeValue &r, Loc loc) {
   return std::nullopt;
 }
 
+namespace {
+
+/// The body of a loop, with a `continue` at its end if there are other ways out of it.
+class Body {
+public:
+  Body(const Stmt &loop, bool also) : stmts_(loop.body.begin(), loop.body.end()) {
+    end_.kind = StmtKind::Continue;
+    // Without a length: it is not in the text.
+    end_.loc = loop.body.back()->loc;
+    end_.loc.begin = end_.loc.end;
+    if (also)
+      stmts_.push_back(&end_);
+  }
+  Body(const Body &) = delete;
+  Stmts stmts() const { return stmts_; }
+
+private:
+  Stmt end_;
+  std::vector<Stmt *> stmts_;
+};
+
+} // namespace
+
+/// `break` or `continue`.
+Flow Evaluator::execExit(const Stmt &s) {
+  // The one that Body adds.
+  bool own = s.loc.begin == s.loc.end;
+  if (frame_->loops.empty()) {
+    fail(diag::exitOutsideLoop, s.loc, s.kind == StmtKind::Break ? "break" : "continue");
+    return {};
+  }
+  if (!own && target().strict)
+    return execUnsupported(s);
+  Loop *loop = frame_->loops.back();
+  if (!own)
+    extension(s.kind == StmtKind::Break ? diag::breaksLoop : diag::continuesLoop, s.loc);
+  if (loop)
+    settleAll(*loop);
+  return s.kind == StmtKind::Break ? Flow::breaks(s.loc) : Flow::continues(s.loc);
+}
+
+/// What follows a loop's `else`; an extension.
+void Evaluator::checkElse(const Stmt &s, const char *kind) {
+  if (s.orelse.empty())
+    return;
+  if (target().strict)
+    fail(diag::loopElse, s.orelse.front()->loc, kind);
+  else
+    extension(diag::elseOfLoop, s.orelse.front()->loc, kind);
+}
+
 Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
-  if (std::optional<uint64_t> trips = tripCount(r, s.value->loc))
-    return staticIterations(s, r.args[0].asInt(), *trips, r.args[2].asInt());
+  if (std::optional<uint64_t> trips = tripCount(r, s.value->loc)) {
+    Body body(s, exitsOf(s.body).leaves);
+    return staticIterations(s, body.stmts(), r.args[0].asInt(), *trips, r.args[2].asInt());
+  }
   bindErrors(assignedNames(s.body), s.loc);
   env().set(s.targets[0]->name, {Value::error(), s.targets[0]->loc});
   return {};
 }
 
-/// The iterations from `i` on, `left` of them; after one that may have returned, the others go under its flag.
-Flow Evaluator::staticIterations(const Stmt &s, Int i, uint64_t left, Int stepBy) {
+/// The iterations from `i` on, `left` of them; after one that may have ended the loop, the others go under a flag.
+Flow Evaluator::staticIterations(const Stmt &s, Stmts body, Int i, uint64_t left, Int stepBy) {
   for (; left > 0 && step(s.headLoc); --left) {
     env().set(s.targets[0]->name, {Value::integer(i), s.targets[0]->loc});
     // Not beyond the last one: the next number may not exist.
     if (left > 1)
       i += stepBy;
-    Flow f = execBlock(s.body);
-    if (f.falls())
-      continue;
+    frame_->loops.push_back(nullptr);
+    Flow f = execBlock(body);
+    frame_->loops.pop_back();
     f.tookRest = false;
-    if (f.kind == Flow::Kind::Maybe)
-      return guardRest(f, [&] { return staticIterations(s, i, left - 1, stepBy); }, s.headLoc);
-    return f;
+    if (f.broke.never() && f.returned.never())
+      continue;
+    if (f.broke.always() || f.returned.always())
+      return f.afterLoop();
+    Flow ended = f.afterLoop();
+    if (f.broke.never())
+      ended.left = ended.returned = Way::surely();
+    return guard(either(f.broke, f.returned), ended, [&] { return staticIterations(s, body, i, left - 1, stepBy); }, s.headLoc);
   }
-  return {};
+  return left > 0 || target().strict ? Flow() : execBlock(s.orelse);
+}
+
+/// Has it broken or returned? An i1 made where the builder is.
+ir::Value *Evaluator::either(const Way &a, const Way &b) {
+  if (a.never() || a == b || b.always())
+    return flagOf(b);
+  return b.never() || a.always() ? flagOf(a) : builder().binary(ir::OpKind::Or, flagOf(a), flagOf(b));
 }
 
 std::vector<ir::Attr> Evaluator::loopAttrs(const RangeValue &r) {
@@ -274,18 +369,21 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
     *slots[i] = v.asTensor().value;
   }
   out.attrs = loopAttrs(r);
+  out.reverse = reverse;
   if (reverse)
     out.attrs.push_back({"reverse", int64_t{1}});
   return true;
 }
 
 std::optional<std::vector<ir::Value *>> Evaluator::loopBody(const Stmt &s, Loop &loop, ir::Block *here) {
-  ++frame_->loops;
+  Exits exits = exitsOf(s.body);
+  Body body(s, exits.leaves || exits.returns);
+  frame_->loops.push_back(&loop);
   ++treeIndent_;
-  execBlock(s.body);
+  Flow f = execBlock(body.stmts());
   --treeIndent_;
-  --frame_->loops;
-  std::optional<std::vector<ir::Value *>> yields = closeLoop(loop);
+  frame_->loops.pop_back();
+  std::optional<std::vector<ir::Value *>> yields = closeLoop(loop, f);
   if (!yields)
     builder().setBlock(here);
   return yields;
@@ -320,24 +418,164 @@ std::optional<ir::Op *> Evaluator::tryFor(const Stmt &s, const Bounds &b, Loop &
   return op;
 }
 
-void Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
+Flow Evaluator::runtimeFor(const Stmt &s, const RangeValue &r) {
   Bounds b;
-  if (!bounds(s, r, b) || !enterRegion(s.headLoc))
-    return bindErrors(assignedNames(s.body), s.loc);
+  if (!bounds(s, r, b) || !enterRegion(s.headLoc)) {
+    bindErrors(assignedNames(s.body), s.loc);
+    return {};
+  }
   std::optional<ir::Op *> op;
   Loop loop;
-  // Each further attempt carries at least one name more.
+  // Each further attempt carries at least one name more, or knows more of the ways out.
   do {
-    loop = openLoop(s);
-    op = tryFor(s, b, loop);
+    loop = openLoop(s, &b);
+    op = loop.early ? tryEarlyFor(s, b, loop) : tryFor(s, b, loop);
   } while (!op && !aborted_);
   --regionDepth_;
   if (!op)
-    return;
+    return {};
   leaveLoop(loop, (*op)->results);
   builder().setLoc(s.headLoc);
-  Value after = Value::tensor(b.dtype, builder().poison(lang::irType(b.dtype)));
-  env().set(s.targets[0]->name, {after, s.targets[0]->loc, s.headLoc, Var::State::AfterLoop});
+  // After a loop that may end early, the number of its last iteration is what programs ask for.
+  if (loop.early && loop.targetKept) {
+    Value last = Value::tensor(b.dtype, (*op)->result(static_cast<unsigned>(*loop.early->last)));
+    env().set(s.targets[0]->name, {last, s.targets[0]->loc});
+  } else {
+    Value after = Value::tensor(b.dtype, builder().poison(lang::irType(b.dtype)));
+    env().set(s.targets[0]->name, {after, s.targets[0]->loc, s.headLoc, Var::State::AfterLoop});
+  }
+  return afterLoop(loop, (*op)->results);
+}
+
+// Loops that end early
+
+/// What the loop carries ahead of the names.
+void Evaluator::carryExits(Loop &loop, const Bounds *b) {
+  const Stmt &s = *loop.stmt;
+  const LoopExits &known = frame_->exitsOfLoop[&s];
+  EarlyValues &early = loop.early.emplace();
+  builder().setLoc(s.headLoc);
+  auto add = [&](ir::Value *init) {
+    loop.inits.push_back(init);
+    loop.types.push_back(init->type);
+    return loop.inits.size() - 1;
+  };
+  ir::Type i1 = ir::Type::scalar(ir::Elem::I1);
+  add(b ? builder().cmp(b->reverse ? ir::CmpPred::Sgt : ir::CmpPred::Slt, b->lower, b->upper) : builder().constInt(i1, 1));
+  if (!s.orelse.empty())
+    early.broke = add(builder().constInt(i1, 0));
+  if (known.returns) {
+    early.returned = add(builder().constInt(i1, 0));
+    early.value = loop.inits.size();
+    for (const Tensor &t : flatten(known.like))
+      add(builder().poison(t.value->type));
+    early.count = loop.inits.size() - early.value;
+  }
+  if (!b)
+    return;
+  early.iv = add(b->lower);
+  // Before the first iteration the target is what it was before the loop, if that is a number of the same type.
+  const Var *target = env().find(s.targets[0]->name);
+  ir::Value *last = nullptr;
+  if (target && target->state == Var::State::Live && target->value.isTensor() && target->value.asTensor().isScalar() &&
+      target->value.asTensor().dtype == b->dtype)
+    last = target->value.asTensor().value;
+  else
+    last = lang::cast(*this, Value::tensor(b->control, b->lower), b->dtype, s.targets[0]->loc).asTensor().value;
+  early.last = add(last);
+}
+
+/// True if the body leaves the loop in a way that this attempt does not carry.
+bool Evaluator::learnExits(Loop &loop, const Flow &f) {
+  bool breaks = !f.broke.never(), returns = !f.returned.never();
+  if (!breaks && !returns)
+    return false;
+  LoopExits &known = frame_->exitsOfLoop[loop.stmt];
+  bool news = !loop.early || (returns && (!known.returns || !(sameType(known.like, f.value) || f.value.isError())));
+  known.breaks |= breaks;
+  known.returns |= returns;
+  if (returns)
+    known.like = f.value;
+  return news;
+}
+
+/// The values that go ahead of the names into the next iteration.
+void Evaluator::closeExits(Loop &loop, const Flow &f, std::vector<ir::Value *> &yields) {
+  const EarlyValues &early = *loop.early;
+  builder().setLoc(loop.stmt->headLoc);
+  ir::Type i1 = ir::Type::scalar(ir::Elem::I1);
+  ir::Value *goesOn = builder().binary(ir::OpKind::Xor, either(f.broke, f.returned), builder().constInt(i1, 1));
+  yields.push_back(goesOn);
+  if (early.broke)
+    yields.push_back(flagOf(f.broke));
+  if (early.returned) {
+    yields.push_back(flagOf(f.returned));
+    std::vector<Tensor> leaves = f.returned.never() ? std::vector<Tensor>() : flatten(f.value);
+    for (size_t i = 0; i < early.count; ++i)
+      yields.push_back(i < leaves.size() ? leaves[i].value : builder().poison(loop.types[early.value + i]));
+  }
+}
+
+std::optional<ir::Op *> Evaluator::tryEarlyFor(const Stmt &s, const Bounds &b, Loop &loop) {
+  const EarlyValues &early = *loop.early;
+  ir::Region *before = builder().module().createRegion(loop.types, nullptr);
+  ir::Region *body = builder().module().createRegion(loop.types, nullptr);
+  ir::Block *here = builder().block();
+  builder().setLoc(s.headLoc);
+  builder().setBlock(before->block);
+  std::vector<ir::Value *> forwarded{before->block->args[0]};
+  forwarded.insert(forwarded.end(), before->block->args.begin(), before->block->args.end());
+  builder().create(ir::OpKind::Condition, forwarded, {});
+  builder().setBlock(body->block);
+  EnvScope scope(*frame_, loop.inside);
+  std::string_view target = s.targets[0]->name;
+  ir::Value *i = body->block->args[*early.iv];
+  i->name = target;
+  bindCarried(loop, body->block->args);
+  Value iv = Value::tensor(b.control, i);
+  if (b.control != b.dtype)
+    iv = lang::cast(*this, iv, b.dtype, s.targets[0]->loc);
+  env().set(target, {iv, s.targets[0]->loc});
+  std::optional<std::vector<ir::Value *>> yields = loopBody(s, loop, here);
+  if (!yields)
+    return std::nullopt;
+  builder().setLoc(s.headLoc);
+  // Another iteration if there is another number: by the distance that is left, which cannot overflow.
+  ir::Value *left = b.reverse ? builder().binary(ir::OpKind::Sub, i, b.upper) : builder().binary(ir::OpKind::Sub, b.upper, i);
+  ir::Value *more = builder().cmp(ir::CmpPred::Ugt, left, b.step);
+  (*yields)[0] = builder().binary(ir::OpKind::And, (*yields)[0], more);
+  const Var *last = env().find(target);
+  loop.targetKept = last->state == Var::State::Live && sameType(last->value, iv);
+  ir::Value *next[] = {builder().binary(b.reverse ? ir::OpKind::Sub : ir::OpKind::Add, i, b.step),
+                       loop.targetKept ? last->value.asTensor().value : body->block->args[*early.last]};
+  yields->insert(yields->begin() + static_cast<ptrdiff_t>(*early.iv), next, next + 2);
+  builder().yield(*yields);
+  builder().setBlock(here);
+  ir::Op *op = builder().create(ir::OpKind::While, loop.inits, loop.types);
+  op->regions = {before, body};
+  before->op = body->op = op;
+  return op;
+}
+
+/// How control goes on after the loop, and its `else`. `endless`: only `break` and `return` end it.
+Flow Evaluator::afterLoop(const Loop &loop, std::span<ir::Value *const> results, bool endless) {
+  const Stmt &s = *loop.stmt;
+  Flow f;
+  if (loop.early && loop.early->returned) {
+    const LoopExits &known = frame_->exitsOfLoop[&s];
+    bool always = endless && !known.breaks;
+    f.left = f.returned = always ? Way::surely() : Way::sometimes(results[*loop.early->returned]);
+    f.value = rebuild(known.like, results.subspan(loop.early->value, loop.early->count));
+    f.at = s.headLoc;
+  }
+  if (s.orelse.empty() || target().strict || f.leaves())
+    return f;
+  auto orelse = [&]() -> Flow {
+    if (!loop.early)
+      return execBlock(s.orelse);
+    return guard(results[*loop.early->broke], Flow(), [&] { return execBlock(s.orelse); }, s.orelse.front()->loc);
+  };
+  return f.falls() ? orelse() : guardRest(f, orelse, s.orelse.front()->loc);
 }
 
 // while
@@ -359,7 +597,14 @@ Value unwrapCondition(const Value &v, std::vector<ir::Attr> &attrs) {
 
 } // namespace
 
-std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
+/// The condition of a `while` as a scalar int1; Error after a report, and without one for compile-time values.
+Value Evaluator::condition(const Stmt &s, const Value &test) {
+  if (test.isError() || !test.isTensor())
+    return Value::error();
+  return lang::truth(*this, test, s.value->loc);
+}
+
+std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop, bool &endless) {
   ir::Region *before = builder().module().createRegion(loop.types, nullptr);
   ir::Region *body = builder().module().createRegion(loop.types, nullptr);
   ir::Block *here = builder().block();
@@ -367,18 +612,32 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
   builder().setBlock(before->block);
   EnvScope scope(*frame_, loop.inside);
   bindCarried(loop, before->block->args);
-  Value test = unwrapCondition(eval(*s.value), attrs);
-  ir::Value *condition = nullptr;
-  bool isStatic = !test.isError() && !test.isTensor();
-  if (!test.isError() && !isStatic) {
-    Value c = lang::truth(*this, test, s.value->loc);
-    if (!c.isError())
-      condition = c.asTensor().value;
+  Value test, c;
+  auto evaluate = [&] {
+    test = unwrapCondition(eval(*s.value), attrs);
+    c = condition(s, test);
+    if (c.isError())
+      c = Value::tensor(lang::dtype(lang::Scalar::Int1), builder().poison(ir::Type::scalar(ir::Elem::I1)));
+  };
+  if (!loop.early) {
+    evaluate();
+  } else {
+    // After a `break` it is not evaluated again: it may load, or assign names.
+    ir::Value *goesOn = before->block->args[0];
+    Arm t = runArm(s.value->loc, [&](Arm &arm) { evaluate(), arm.value = c; });
+    Arm e = runArm(s.value->loc, [&](Arm &arm) {
+      arm.value = Value::tensor(lang::dtype(lang::Scalar::Int1), builder().constInt(goesOn->type, 0));
+    });
+    endless = test.isNumber() && lang::constexprTruth(test);
+    if (endless)
+      c = Value::tensor(lang::dtype(lang::Scalar::Int1), goesOn);
+    else
+      joinArms(goesOn, t, e, s.value->loc, &c);
   }
-  if (!condition)
-    condition = builder().poison(ir::Type::scalar(ir::Elem::I1));
   // What the condition assigned (walrus) reaches the body and the code after the loop through the carried values.
-  std::vector<ir::Value *> forwarded{condition};
+  std::vector<ir::Value *> forwarded{c.asTensor().value};
+  for (size_t i = 0; loop.early && i < loop.ahead(); ++i)
+    forwarded.push_back(before->block->args[i]);
   std::vector<ir::Value *> current = carriedNow(loop);
   forwarded.insert(forwarded.end(), current.begin(), current.end());
   builder().setLoc(s.value->loc);
@@ -388,7 +647,7 @@ std::optional<ir::Op *> Evaluator::tryWhile(const Stmt &s, Loop &loop) {
   std::optional<std::vector<ir::Value *>> yields = loopBody(s, loop, here);
   if (!yields)
     return std::nullopt;
-  if (isStatic)
+  if (!test.isError() && !test.isTensor() && !endless)
     diag().report(diag::staticWhile, s.value->loc, describe(test)).note({}, "use tl.static_range for a compile-time loop");
   builder().setLoc(s.headLoc);
   builder().yield(*yields);
@@ -415,20 +674,22 @@ std::vector<ir::Value *> Evaluator::carriedNow(const Loop &loop) {
   return out;
 }
 
-void Evaluator::execWhile(const Stmt &s) {
-  if (!s.orelse.empty())
-    fail(diag::loopElse, s.orelse.front()->loc, "while");
+Flow Evaluator::execWhile(const Stmt &s) {
+  checkElse(s, "while");
   if (!enterRegion(s.headLoc))
-    return;
+    return {};
   std::optional<ir::Op *> op;
   Loop loop;
+  bool endless = false;
   do {
     loop = openLoop(s);
-    op = tryWhile(s, loop);
+    op = tryWhile(s, loop, endless);
   } while (!op && !aborted_);
   --regionDepth_;
-  if (op)
-    leaveLoop(loop, (*op)->results);
+  if (!op)
+    return {};
+  leaveLoop(loop, (*op)->results);
+  return afterLoop(loop, (*op)->results, endless);
 }
 
 } // namespace tegula::sema

@@ -50,12 +50,12 @@ Flow Evaluator::execPython(const Stmt &s) {
       assign(*s.targets[0], eval(*s.value));
     return {};
   case StmtKind::Pass: return {};
-  case StmtKind::Break: return {Flow::Kind::Break};
-  case StmtKind::Continue: return {Flow::Kind::Continue};
-  case StmtKind::Return: return {Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
+  case StmtKind::Break: return Flow::breaks(s.loc);
+  case StmtKind::Continue: return Flow::continues(s.loc);
+  case StmtKind::Return: return Flow::returns(s.value ? eval(*s.value) : Value::none(), s.loc);
   case StmtKind::If: {
     std::optional<bool> c = pythonTruth(*s.value);
-    return c ? execBlock(*c ? s.body : s.orelse) : Flow{Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+    return c ? execBlock(*c ? s.body : s.orelse) : Flow::returns(Value::error(), s.loc);
   }
   case StmtKind::For: return pythonFor(s);
   case StmtKind::While: return pythonWhile(s);
@@ -64,13 +64,13 @@ Flow Evaluator::execPython(const Stmt &s) {
     if (c && !*c) {
       Value message = s.extra ? eval(*s.extra) : Value::none();
       fail(diag::assertFailed, s.loc, message.isNone() ? "" : ": " + lang::str(message));
-      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+      return Flow::returns(Value::error(), s.loc);
     }
     return {};
   }
   case StmtKind::Raise:
     fail(diag::raised, s.loc, s.value ? s.value->loc.text() : "");
-    return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+    return Flow::returns(Value::error(), s.loc);
   default: return execUnsupported(s);
   }
 }
@@ -114,15 +114,15 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
 Flow Evaluator::pythonFor(const Stmt &s) {
   std::optional<std::vector<Value>> items = iterate(eval(*s.value), s.value->loc);
   if (!items)
-    return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+    return Flow::returns(Value::error(), s.loc);
   for (const Value &i : *items) {
     if (!step(s.headLoc))
-      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+      return Flow::returns(Value::error(), s.loc);
     assign(*s.targets[0], i);
     Flow f = execBlock(s.body);
-    if (f.kind == Flow::Kind::Break)
+    if (f.broke.always())
       return {};
-    if (f.returns())
+    if (f.returned.always())
       return f;
   }
   return execBlock(s.orelse);
@@ -132,13 +132,13 @@ Flow Evaluator::pythonWhile(const Stmt &s) {
   for (;;) {
     std::optional<bool> c = pythonTruth(*s.value);
     if (!c || !step(s.headLoc))
-      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+      return Flow::returns(Value::error(), s.loc);
     if (!*c)
       return execBlock(s.orelse);
     Flow f = execBlock(s.body);
-    if (f.kind == Flow::Kind::Break)
+    if (f.broke.always())
       return {};
-    if (f.returns())
+    if (f.returned.always())
       return f;
   }
 }

@@ -54,7 +54,7 @@ Instantiation instantiate(const std::shared_ptr<const lang::Function> &kernel, s
 Diagnostic atUsersLine(Diagnostic d);
 
 /// `tegula check`: reports everything that can be said about a file without argument types (undefined names, unsupported
-/// constructs in jit functions, wrong keywords of builtins).
-void checkModule(const lang::Module &module, DiagEngine &diag);
+/// constructs in jit functions, wrong keywords of builtins). `strict`: what Triton does not have is unsupported too.
+void checkModule(const lang::Module &module, bool strict, DiagEngine &diag);
 
 } // namespace tegula::sema

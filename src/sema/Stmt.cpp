@@ -30,15 +30,15 @@ Flow Evaluator::execBlock(Stmts body) {
     Stmts rest = body.subspan(i + 1);
     Flow f = exec(s, rest);
     if (frame_->stopped)
-      return {Flow::Kind::Returns, nullptr, Value::error(), s.loc};
+      return Flow::returns(Value::error(), s.loc);
     if (f.falls())
       continue;
     bool tookRest = std::exchange(f.tookRest, false);
     if (tookRest || rest.empty() || frame_->python)
       return f;
-    if (f.kind == Flow::Kind::Maybe)
+    if (!f.leaves())
       return guardRest(f, [&] { return execBlock(rest); }, s.loc);
-    return s.kind == StmtKind::If ? deadTail(f, rest) : f;
+    return s.kind == StmtKind::If && f.returned.always() ? deadTail(f, rest) : f;
   }
   return {};
 }
@@ -47,7 +47,7 @@ Flow Evaluator::execBlock(Stmts body) {
 /// result (LANGUAGE 1.5); the code itself is dropped.
 Flow Evaluator::deadTail(Flow taken, Stmts rest) {
   Arm dead = runArm(taken.at, [&](Arm &arm) { arm.flow = execBlock(rest); });
-  if (dead.flow.falls() || taken.value.isError() || dead.flow.value.isError())
+  if (dead.flow.returned.never() || taken.value.isError() || dead.flow.value.isError())
     return taken;
   Arm live;
   live.flow = taken;
@@ -73,18 +73,24 @@ Flow Evaluator::exec(const Stmt &s, Stmts rest) {
   case StmtKind::Return: return execReturn(s);
   case StmtKind::If: return execIf(s, rest);
   case StmtKind::For: return execFor(s);
-  case StmtKind::While: execWhile(s); return {};
+  case StmtKind::While: return execWhile(s);
+  case StmtKind::Break:
+  case StmtKind::Continue: return execExit(s);
   case StmtKind::With: return execWith(s);
   default: return execUnsupported(s);
   }
 }
 
 Flow Evaluator::execReturn(const Stmt &s) {
-  Flow f{Flow::Kind::Returns, nullptr, s.value ? eval(*s.value) : Value::none(), s.loc};
-  if (frame_->loops == 0)
+  Flow f = Flow::returns(s.value ? eval(*s.value) : Value::none(), s.loc);
+  if (!frame_->inRuntimeLoop())
     return f;
-  diag().report(diag::returnInLoop, s.loc).note({}, "assign the value to a name and return it after the loop");
-  return {};
+  if (target().strict) {
+    diag().report(diag::returnInLoop, s.loc).note({}, "assign the value to a name and return it after the loop");
+    return {};
+  }
+  extension(diag::returnsInLoop, s.loc);
+  return f;
 }
 
 void Evaluator::execExpr(const Stmt &s) {

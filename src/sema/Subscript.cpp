@@ -13,41 +13,11 @@ Value Evaluator::slice(const Expr &e) {
   return Value(std::make_shared<const SliceValue>(std::move(s)));
 }
 
-namespace {
-
-/// Python's slice.indices(): the positions that a:b:c picks from n items; nullopt if a part is no integer or the step is 0.
-std::optional<std::vector<size_t>> slicePositions(const SliceValue &s, Int n) {
-  auto part = [&](size_t i) -> std::optional<Int> {
-    const Value &v = s.parts[i];
-    return v.isInt() || v.isBool() ? std::optional<Int>(v.asInt()) : std::nullopt;
-  };
-  for (size_t i = 0; i < 3; ++i)
-    if (!s.parts[i].isNone() && !part(i))
-      return std::nullopt;
-  Int step = part(2).value_or(1);
-  if (step == 0)
-    return std::nullopt;
-  auto clamp = [&](std::optional<Int> v, Int otherwise) {
-    if (!v)
-      return otherwise;
-    Int x = *v < 0 ? *v + n : *v;
-    Int low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-    return x < low ? low : x > high ? high : x;
-  };
-  Int first = clamp(part(0), step > 0 ? 0 : n - 1), last = clamp(part(1), step > 0 ? n : -1);
-  std::vector<size_t> out;
-  for (Int i = first; step > 0 ? i < last : i > last; i += step)
-    out.push_back(static_cast<size_t>(i));
-  return out;
-}
-
-} // namespace
-
 Value Evaluator::itemOf(const Value &object, const Value &index, Loc loc, Loc indexLoc) {
   const std::vector<Value> *items = lang::sequenceItems(object);
   Int n = items ? static_cast<Int>(items->size()) : static_cast<Int>(object.asStr().size());
   if (index.is<std::shared_ptr<const SliceValue>>()) {
-    std::optional<std::vector<size_t>> at = slicePositions(*index.get<std::shared_ptr<const SliceValue>>(), n);
+    std::optional<std::vector<size_t>> at = lang::slicePositions(*index.get<std::shared_ptr<const SliceValue>>(), n);
     if (!at)
       return fail(diag::sliceParts, indexLoc, lang::repr(index));
     if (!items) {

@@ -145,10 +145,17 @@ void addAssigned(const Expr &e, NameSet &out) {
 NameSet assignedNames(Stmts body) { return collect(body, true); }
 NameSet reassignedNames(Stmts body) { return collect(body, false); }
 
-bool containsReturn(Stmts body) {
-  bool found = false;
-  walk(body, [&](const Stmt &s) { found |= s.kind == StmtKind::Return; });
-  return found;
+Exits exitsOf(Stmts body) {
+  Exits out;
+  for (const Stmt *s : body) {
+    out.leaves |= s->kind == StmtKind::Break || s->kind == StmtKind::Continue;
+    out.returns |= s->kind == StmtKind::Return;
+    bool isLoop = s->kind == StmtKind::For || s->kind == StmtKind::While;
+    Exits inner = exitsOf(s->body), after = exitsOf(s->orelse);
+    out.leaves |= (inner.leaves && !isLoop) || after.leaves;
+    out.returns |= inner.returns || after.returns;
+  }
+  return out;
 }
 
 std::string_view lastName(const Expr *e) {

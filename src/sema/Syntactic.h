@@ -30,8 +30,11 @@ NameSet assignedNames(Stmts body);
 /// Names bound by something else than the target of a `for` (those of `for` are never carried around an outer loop).
 NameSet reassignedNames(Stmts body);
 void addAssigned(const syntax::Expr &e, NameSet &out);
-/// A `return` at any depth.
-bool containsReturn(Stmts body);
+/// Ways out of the body of a loop other than its end: `break` and `continue` of the loop itself, `return` at any depth.
+struct Exits {
+  bool leaves = false, returns = false;
+};
+Exits exitsOf(Stmts body);
 
 /// Calls `fn` for every expression below `e` (e first).
 void walk(const syntax::Expr &e, const std::function<void(const syntax::Expr &)> &fn);

@@ -1,4 +1,4 @@
-# check:
+# check: strict
 import os
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # instantiate: extents(x: *fp32, n: i32)
-# instantiate: axes(x: *fp32, n: i32)
+# strict: axes(x: *fp32, n: i32)
 # instantiate: contents(x: *fp32, n: i32)
 # instantiate: deprecated(x: *fp32)
 import triton

@@ -1,9 +1,9 @@
 # instantiate: assigns(x: *fp32, n: i32, NAME='a')
 # instantiate: statements(x: *fp32, n: i32)
-# instantiate: control(x: *fp32, n: i32)
+# strict: control(x: *fp32, n: i32)
 # instantiate: expressions(x: *fp32, n: i32)
 # instantiate: operators(x: *fp32, n: i32)
-# instantiate: indices(x: *fp32, n: i32)
+# strict: indices(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 

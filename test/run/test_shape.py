@@ -417,16 +417,6 @@ def e_reshape(x):
 
 
 @tegula.jit
-def e_slice(x):
-    return x[0:4]
-
-
-@tegula.jit
-def e_index(x):
-    return x[1]
-
-
-@tegula.jit
 def e_expand(x):
     return tl.expand_dims(x, 5)
 
@@ -474,7 +464,6 @@ def e_setitem(x):
 
 @shape
 @pytest.mark.parametrize("fn, text", [(e_reshape, "cannot change total number of elements"),
-                                      (e_slice, "unsupported tensor index"), (e_index, "unsupported tensor index"),
                                       (e_expand, "invalid axis"), (e_expand_twice, "duplicate axes"),
                                       (e_permute, "permutation"), (e_trans, "."), (e_split, "."), (e_join, "."),
                                       (e_squeeze, "."), (e_item, "."), (e_setitem, "__setitem__|assign")],

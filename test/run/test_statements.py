@@ -329,7 +329,7 @@ def s_shadowed_print(out):
 def test_rejected(dev, kernel, text):
     args = [5] if len(kernel.arg_names) > 1 else []
     with pytest.raises(CompileError, match=text):
-        run(dev, kernel, *args)
+        run(dev, kernel, *args, strict=True)
 
 
 # §1.3 ----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-# RUN: compile %s::k --sig 'x:*f32, n:i32' --emit tile
+# RUN: compile %s::k --sig 'x:*f32, n:i32' --strict --emit tile
 import triton
 import triton.language as tl
 

@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::optional<fuzz::CompileLine> line = fuzz::compileLine(text);
   if (m) {
     DiagEngine checked;
-    sema::checkModule(*m, checked);
+    sema::checkModule(*m, false, checked);
     renderAll(checked);
     if (std::shared_ptr<const lang::Function> kernel =
             line ? sema::ModuleLoader::kernel(*m, line->kernel, diag) : nullptr)

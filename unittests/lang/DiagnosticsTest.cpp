@@ -126,6 +126,7 @@ void DiagnosticsTest::shapes() {
   wrongCall(diag::rankTooHigh, "24", "full", {op(BinOp::Mul, list({1}), num(25)), num(0), dt(Scalar::Int32)});
   wrongCall(diag::notIntList, "float", "reshape", {x, real(2)});
   wrongCall(diag::runtimeInShape, "constexpr", "full", {Value::tuple({var(Scalar::Int32)}), num(0), dt(Scalar::Int32)});
+  target.strict = true;
   wrong(diag::badIndex, "unsupported tensor index `0`", [&] { return subscript(c, v, num(0), at()); });
   const Value all(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}}));
   wrong(diag::tooManyIndices, "too many indices for tensor of rank", [&] { return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, all}), at()); });
@@ -133,6 +134,19 @@ void DiagnosticsTest::shapes() {
     return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})),
                      at());
   });
+  target.strict = false;
+  auto cut = [&](Value a, Value b, Value step) {
+    return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{std::move(a), std::move(b), std::move(step)}})), at());
+  };
+  wrong(diag::wrongIndex, "unsupported tensor index 1.5", [&] { return subscript(c, v, real(1.5), at()); });
+  wrong(diag::sliceBounds, "`0:4:0`", [&] { return cut(num(0), num(4), num(0)); });
+  wrong(diag::sliceExtent, "has 3", [&] { return cut(num(0), num(3), Value::none()); });
+  wrong(diag::itemOutOfRange, "index -1000", [&] { return subscript(c, v, num(-1000), at()); });
+  wrong(diag::twoEllipses, "single ellipsis", [&] { return subscript(c, v, Value::tuple({Value(EllipsisValue{}), Value(EllipsisValue{})}), at()); });
+  ASSERT_FALSE(subscript(c, v, num(-1), at()).isError());
+  ASSERT_EQ(c.extensions().all().size(), 1u);
+  EXPECT_EQ(c.extensions().all()[0].kind, &diag::cutsBlock);
+  seen.insert(&diag::cutsBlock);
   wrongCall(diag::invalidAxis, "invalid axis 3", "expand_dims", {v, num(3)});
   wrongCall(diag::duplicateAxes, "duplicate axes, normalized axes = [0, 0]", "expand_dims", {v, list({0, -3})});
   wrongCall(diag::changesElements, "reshape() cannot change total number of elements in tensor", "reshape",

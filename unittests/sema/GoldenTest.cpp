@@ -82,11 +82,11 @@ public:
 private:
   std::string directive(const std::string &line, const lang::Module &m, DiagEngine &diag) {
     if (line.starts_with("# check:")) {
-      checkModule(m, diag);
+      checkModule(m, line.ends_with(" strict"), diag);
       return "";
     }
-    bool tree = line.starts_with("# tree:");
-    if (!tree && !line.starts_with("# instantiate:"))
+    bool tree = line.starts_with("# tree:"), strict = line.starts_with("# strict:");
+    if (!tree && !strict && !line.starts_with("# instantiate:"))
       return "";
     std::string call = line.substr(line.find(':') + 2);
     std::shared_ptr<const lang::Function> k = ModuleLoader::kernel(m, call.substr(0, call.find('(')), diag);
@@ -101,6 +101,7 @@ private:
       bind(item, *k, specs);
     Options options;
     options.annotate = tree;
+    options.target.strict = strict;
     Instantiation r = instantiate(k, specs, options, diag);
     std::string out = r.staticOutput;
     if (tree)

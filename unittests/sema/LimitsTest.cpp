@@ -34,7 +34,7 @@ std::string run(const std::string &text, bool withPrelude = true, bool all = tru
     // A failure has said why.
     EXPECT_TRUE(r.module || diag.hasErrors()) << text;
   }
-  checkModule(*m, diag);
+  checkModule(*m, false, diag);
   return diag.hasErrors() ? renderAll(diag) : "ok";
 }
 
