@@ -145,6 +145,8 @@ Value mapElementwise(BuiltinCall &call) {
   }
   ir::Builder &b = call.b();
   int64_t n = shape.numel(), done = std::max<int64_t>(n, count);
+  if (n % count && count % n)
+    return a.badArgument(2, "pack", "a divisor of the number of elements");
   std::vector<Tensor> parts;
   for (const Tensor &t : *in) {
     if (count == 1) {
