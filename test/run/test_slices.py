@@ -51,11 +51,15 @@ def kernels(tmp_path_factory):
 @pytest.mark.parametrize("number", range(len(INDICES)), ids=[f"[{index}]" for index, _ in INDICES])
 def test_index(dev, kernels, number):
     index, rank = INDICES[number]
+    if dev.name == "interpreter" and "..." in index:
+        pytest.skip("the interpreter does not take `...` yet")
     x = np.random.default_rng(number).standard_normal(SHAPES[rank]).astype(np.float32)
     want = eval(f"x[{index}]")
     out = np.zeros(max(want.size, 1), np.float32)
     kernel = dev(getattr(kernels, f"k{number}"), (1, ), x.ravel().copy(), out, 0)
     np.testing.assert_array_equal(out, want.ravel())
+    if kernel is None:  # the interpreter compiles none
+        return
     assert [r.kind for r in kernel.remarks if r.kind == "cutsBlock"] == ["cutsBlock"]
 
 
