@@ -61,7 +61,11 @@ bool checkField(Context &c, const RecordClass &cls, size_t i, const Value &v, Lo
 
 /// A list of compile-time ints (shape, axes); reports what is wrong with it otherwise.
 std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc, std::string_view what);
-/// Checks the rules of §2.1 for block shapes (powers of two, numel); reports.
+/// May a block have `n` elements along a dimension? Beyond powers of two that is an extension, which is noted.
+bool allowsExtent(Context &c, int64_t n, Loc loc);
+/// All extents powers of two, as `function` needs them; reports.
+bool requirePowers(Context &c, const char *function, const ir::Shape &s, Loc loc);
+/// Checks the rules of §2.1 for block shapes (extents, numel); reports.
 std::optional<ir::Shape> blockShape(Context &c, const Value &v, Loc loc);
 
 } // namespace tegula::lang

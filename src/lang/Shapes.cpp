@@ -1,5 +1,6 @@
 // Block shapes: checks and broadcasting (LANGUAGE 2.1, 2.5).
 #include "lang/Emit.h"
+#include <bit>
 #include <algorithm>
 
 namespace tegula::lang {
@@ -7,6 +8,14 @@ namespace tegula::lang {
 namespace {
 
 constexpr int64_t maxNumel = 1 << 20;
+
+/// As the targets see it: each extent counts as the next power of two.
+int64_t paddedNumel(const ir::Shape &s) {
+  int64_t n = 1;
+  for (int64_t d : s)
+    n *= static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(d)));
+  return n;
+}
 
 /// Extent i of `s` seen as a shape of `rank` dimensions, 1 where it has none.
 int64_t extent(const ir::Shape &s, unsigned rank, unsigned i) {
@@ -43,8 +52,9 @@ std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::S
     }
     out.push(std::max(x, y));
   }
-  if (out.numel() > maxNumel) {
-    fail(c, diag::tooManyElements, loc, out.numel(), maxNumel);
+  int64_t numel = paddedNumel(out);
+  if (numel > maxNumel) {
+    fail(c, diag::tooManyElements, loc, numel, maxNumel);
     return std::nullopt;
   }
   return out;
@@ -122,6 +132,26 @@ std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc,
   return out;
 }
 
+bool allowsExtent(Context &c, int64_t n, Loc loc) {
+  bool isPower = n > 0 && (n & (n - 1)) == 0;
+  if (isPower || n <= 0 || c.target().strict)
+    return isPower;
+  // The library makes blocks of the extents that it was given.
+  bool inLibrary = loc.file && loc.file->name().starts_with("tegula/lib/");
+  if (!inLibrary)
+    c.extension(diag::oddExtent, loc, n, std::bit_ceil(static_cast<uint64_t>(n)));
+  return true;
+}
+
+bool requirePowers(Context &c, const char *function, const ir::Shape &s, Loc loc) {
+  for (int64_t d : s)
+    if (d & (d - 1)) {
+      fail(c, diag::needsPowers, loc, function, shapeText(s));
+      return false;
+    }
+  return true;
+}
+
 std::optional<ir::Shape> blockShape(Context &c, const Value &v, Loc loc) {
   std::optional<std::vector<int64_t>> dims = intList(c, v, loc, "a shape's elements");
   if (!dims)
@@ -133,11 +163,11 @@ std::optional<ir::Shape> blockShape(Context &c, const Value &v, Loc loc) {
   int64_t numel = 1;
   for (size_t i = 0; i < dims->size(); ++i) {
     int64_t d = (*dims)[i];
-    if (d <= 0 || (d & (d - 1)) != 0) {
+    if (d <= maxNumel && !allowsExtent(c, d, loc)) {
       fail(c, diag::notPowerOfTwo, loc, static_cast<uint64_t>(i), d);
       return std::nullopt;
     }
-    if (d > maxNumel || (numel *= d) > maxNumel) {
+    if (d > maxNumel || (numel *= static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(d)))) > maxNumel) {
       fail(c, diag::tooManyElements, loc, d > maxNumel ? d : numel, maxNumel);
       return std::nullopt;
     }

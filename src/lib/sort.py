@@ -13,6 +13,7 @@ def _last_axis(x, dim):
     rank: tl.constexpr = len(x.shape)
     tl.static_assert(rank > 0, "a scalar has no axis to sort along")
     tl.static_assert(dim is None or dim == rank - 1 or dim == -1, "only minor dimension is currently supported")
+    tl.static_assert(tl.standard._is_power_of_two(x.shape[rank - 1]), "sort, topk and bitonic_merge take a power of two of elements along the axis")
     return rank - 1
 
 

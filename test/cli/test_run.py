@@ -98,7 +98,7 @@ USER_ERRORS = [
     (["run", "kernels.py::add", "--grid", "n // 0", "-a", "n=4"], "division by zero"),
     (["run", "kernels.py::fill", "--grid", "0 - 1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8"], "grid"),
     (["run", "kernels.py::fill", "--grid", "1 * 4294967296", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8"], "grid"),
-    (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=12"], "power of 2"),
+    (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=-4"], "greater"),
     (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--save", "y=f.npy"], "`y`"),
     (["run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "-d", "tpu"], "tpu"),
 ]

@@ -10,7 +10,7 @@ def making(x, n):
     b = tl.make_block_ptr(x, (n, n), (n, 1), (0, 0), (16, 16), (0,))
     c = tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (1,))
     d = tl.make_block_ptr(x, (0.5,), (1,), (0,), (16,), (0,))
-    e = tl.make_block_ptr(x, (n,), (1,), (0,), (12,), (0,))
+    e = tl.make_block_ptr(x, (n,), (1,), (0,), (0,), (0,))
     f = tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (n,))
 
 

@@ -81,15 +81,15 @@ def zeros_of_shape(out, SHAPE: tl.constexpr):
 
 
 @types
-@pytest.mark.parametrize("shape, text", [((3,), "power of (2|two)"), ((16, 48), "power of (2|two)"),
-                                         ((0,), "power of (2|two)"), ((2048, 1024), "1048576|maximum")])
+@pytest.mark.parametrize("shape, text", [((0,), "power of (2|two)"), ((-3, 4), "power of (2|two)"), ((2048, 1024), "1048576|maximum"),
+                                         ((1025, 513), "1048576|maximum")])
 def test_bad_block_shapes(dev, shape, text):
     with pytest.raises(CompileError, match=text):
         dev(zeros_of_shape, (1,), np.zeros(1, np.float32), shape)
 
 
 @types
-@pytest.mark.parametrize("shape", [(1,), (1, 1), (1024, 1024), (2, 2, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1024, 1024), (2, 2, 2, 2, 2), (3,), (16, 48), (1000, 1000)], ids=str)
 def test_good_block_shapes(dev, shape):
     out = np.ones(1, np.float32)
     dev(zeros_of_shape, (1,), out, shape)

@@ -1,4 +1,4 @@
-# RUN: compile %s::k --sig 'x:*f32' -c BLOCK=100 --emit tile
+# RUN: compile %s::k --strict --sig 'x:*f32' -c BLOCK=100 --emit tile
 import triton
 import triton.language as tl
 

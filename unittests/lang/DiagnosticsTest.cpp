@@ -120,7 +120,7 @@ void DiagnosticsTest::shapes() {
         [&] { return op(BinOp::Add, var(Scalar::Fp32, {4}), v); });
   wrongCall(diag::rankMismatch, "rank mismatch", "broadcast_to", {v, num(4), num(8)});
   wrongCall(diag::notPowerOfTwo, "Shape element 1 must be a power of 2", "full",
-            {list({4, 3}), num(0), dt(Scalar::Int32)});
+            {list({4, 0}), num(0), dt(Scalar::Int32)});
   wrongCall(diag::tooManyElements, "exceeds triton maximum tensor numel", "full",
             {list({1 << 20, 2}), num(0), dt(Scalar::Int32)});
   wrongCall(diag::rankTooHigh, "24", "full", {op(BinOp::Mul, list({1}), num(25)), num(0), dt(Scalar::Int32)});
@@ -169,7 +169,16 @@ void DiagnosticsTest::creation() {
   wrongCall(diag::arangeConstexpr, "arange's arguments must be of type tl.constexpr", "arange",
             {num(0), var(Scalar::Int32)});
   wrongCall(diag::arangeEmpty, "greater", "arange", {num(4), num(4)});
+  Value odd = run("arange", {num(0), num(100)});
+  ASSERT_FALSE(odd.isError());
+  ASSERT_EQ(c.extensions().all().back().kind, &diag::oddExtent);
+  EXPECT_NE(c.extensions().all().back().message().find("portable: 128 elements and a mask `index < 100`"), std::string::npos);
+  seen.insert(&diag::oddExtent);
+  wrongCall(diag::needsPowers, "device_print takes blocks whose extents are powers of 2, found [100]", "device_print", {Value::str("x"), Value::tuple({odd})});
+  target.strict = true;
   wrongCall(diag::arangeRange, "arange's range must be a power of 2", "arange", {num(0), num(100)});
+  wrongCall(diag::notPowerOfTwo, "must be a power of 2, found 3", "full", {list({3}), num(0), dt(Scalar::Int32)});
+  target.strict = false;
   wrongCall(diag::arangeInt32, "int32", "arange", {num(0), num(1ll << 32)});
   wrongCall(diag::fullValue, "tensor int32[4]", "full", {list({4}), var(Scalar::Int32, {4}), dt(Scalar::Int32)});
 }

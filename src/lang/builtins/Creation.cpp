@@ -36,7 +36,7 @@ Value arange(BuiltinCall &call) {
   if (bounds[1] <= bounds[0])
     return a.fail(diag::arangeEmpty, a.loc(), from, to);
   int64_t start = static_cast<int64_t>(bounds[0]), n = static_cast<int64_t>(bounds[1]) - start;
-  if (n & (n - 1)) {
+  if (!allowsExtent(call.ctx, n, a.loc())) {
     int64_t next = 1;
     while (next < n)
       next *= 2;

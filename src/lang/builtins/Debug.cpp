@@ -101,8 +101,8 @@ Value devicePrint(BuiltinCall &call) {
   std::vector<int64_t> signs;
   for (const Value &v : a[1].items()) {
     Value t = toTensor(call.ctx, v, a.loc(1));
-    if (t.isError())
-      return t;
+    if (t.isError() || !requirePowers(call.ctx, "device_print", t.asTensor().shape(), a.loc(1)))
+      return Value::error();
     operands.push_back(t.asTensor().value);
     signs.push_back(t.asTensor().dtype.isSigned());
   }

@@ -90,7 +90,7 @@ Value makeTensorDescriptor(BuiltinCall &call) {
   auto shape = items(a, 1, "shape"), strides = items(a, 2, "strides");
   auto block = blockShape(call.ctx, a[3], a.loc(3));
   auto padding = a.choice(4, "padding_option", "Padding option", "zero nan");
-  if (!shape || !strides || !block || !padding)
+  if (!shape || !strides || !block || !padding || !requirePowers(call.ctx, "make_tensor_descriptor", *block, a.loc(3)))
     return Value::error();
   size_t n = shape->size();
   if (n < 1 || n > maxDescriptorRank)
@@ -255,7 +255,7 @@ std::optional<std::vector<ir::Value *>> rowOperands(Args &a, const Desc &d, size
   if (x.asTensor().shape()[0] < 8)
     return a.fail(diag::descriptorGatherRows, a.loc(xArg), a.function(), x.asTensor().shape()[0]), std::nullopt;
   ir::Value *y = offsetScalar(a, a[yArg], a.loc(yArg));
-  if (!y)
+  if (!y || !requirePowers(a.ctx(), a.function(), x.asTensor().shape(), a.loc(xArg)))
     return std::nullopt;
   ir::Value *rows = convert(a.ctx(), x.asTensor(), dtype(Scalar::Int32)).value;
   return std::vector<ir::Value *>{d.base(), d.extent(0), d.extent(1), d.stride(a.b(), 0), d.stride(a.b(), 1), rows, y};

@@ -135,6 +135,8 @@ Value mapElementwise(BuiltinCall &call) {
     return a.badArgument(2, "pack", "a power of 2 up to 64");
   auto count = static_cast<unsigned>(*pack);
   Shape shape = in->front().shape();
+  if (count > 1 && !requirePowers(call.ctx, "map_elementwise with `pack`", shape, a.loc(1)))
+    return Value::error();
   if (shape.rank() == 0 && count == 1) {
     std::vector<Value> args(in->begin(), in->end());
     Value result = call.ctx.call(a[0], args, a.loc());
