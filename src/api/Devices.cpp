@@ -151,7 +151,11 @@ int32_t TegulaContext::currentDevice() {
 }
 
 bool TegulaContext::noticeCuda() {
-  if (cudaInUse.load(std::memory_order_relaxed) || !CudaDevice::inUse()) return false;
+  if (cudaInUse.load(std::memory_order_relaxed)) return false;
+  GateSection section; // dlopen() in a child that was forked in the middle of another thread's finds the loader's tables half unmapped
+  if (!CudaDevice::inUse()) return false;
+  Status why;
+  CudaDevice::all(why);
   cudaInUse = true;
   return true;
 }
