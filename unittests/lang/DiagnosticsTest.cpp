@@ -174,7 +174,7 @@ void DiagnosticsTest::creation() {
   ASSERT_EQ(c.extensions().all().back().kind, &diag::oddExtent);
   EXPECT_NE(c.extensions().all().back().message().find("portable: 128 elements and a mask `index < 100`"), std::string::npos);
   seen.insert(&diag::oddExtent);
-  wrongCall(diag::needsPowers, "device_print takes blocks whose extents are powers of 2, found [100]", "device_print", {Value::str("x"), Value::tuple({odd})});
+  wrongCall(diag::needsPowers, "device_print takes blocks whose extents are powers of 2, found [100]", "device_print", {Value::str("x"), odd});
   target.strict = true;
   wrongCall(diag::arangeRange, "arange's range must be a power of 2", "arange", {num(0), num(100)});
   wrongCall(diag::notPowerOfTwo, "must be a power of 2, found 3", "full", {list({3}), num(0), dt(Scalar::Int32)});
