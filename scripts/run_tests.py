@@ -202,7 +202,7 @@ SUITES = {
     "unit-avx2": Suite(unit_avx2, 30),
     "run-isa": Suite(other_isas("cpu:x86-64", "cpu:avx2", every=4), 170),
     "sim-clusters": Suite(pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}), 120),
-    "run-interpreter": Suite(pytest("test/run", "--every", "3", env={"TEGULA_TEST_DEVICES": "interpreter"}), 60),
+    "run-interpreter": Suite(pytest("test/run", "--every", "6", env={"TEGULA_TEST_DEVICES": "interpreter"}), 200),
     "python": Suite(pytest("python/tests"), 60, quick=True),
     "cli": Suite(pytest("test/cli"), 60, quick=True),
     "registers": Suite(pytest("test/gpu"), 40),

@@ -296,6 +296,8 @@ def one_after_the_other(turn, out, N: tl.constexpr, WAY: tl.constexpr):
 @pytest.mark.parametrize("t", ["int16", "uint16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("way", [1, -1])
 def test_poll(dev, t, way):
+    if way < 0 and dev.name == "interpreter":
+        pytest.skip("programs run one after the other there: none can wait for a later one")
     programs, n = 24 if way > 0 else 8, 64
     turn, out = np.zeros(1, d(t).np), np.zeros(n + programs, np.int32)
     dev(one_after_the_other, (programs,), turn, out, n, way)
