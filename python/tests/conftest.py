@@ -1,3 +1,7 @@
+import os
+
+os.environ["TEGULA_CACHE_DIR"] = ""  # what is tested is compiled here and now
+
 import pytest
 from tegula import backends
 from tegula.runtime import driver

@@ -7,6 +7,8 @@ import sys
 import zlib
 from pathlib import Path
 
+os.environ["TEGULA_CACHE_DIR"] = ""  # what is tested is compiled here and now
+
 import pytest
 import tegula
 from tegula.testing import Mirror
