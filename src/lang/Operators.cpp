@@ -272,6 +272,11 @@ constexpr Preds preds[] = {
     {CmpPred::Sgt, CmpPred::Ugt, CmpPred::Ogt}, {CmpPred::Sge, CmpPred::Uge, CmpPred::Oge},
 };
 
+/// An operand of a comparison. Below level 3.9 a number becomes a tensor first, so that it may widen the comparison as any tensor does.
+Value comparand(Context &c, const Value &v, Loc at) {
+  return v.isNumber() && c.target().level < Level::v39 ? toTensor(c, v, at) : v;
+}
+
 /// `not`, `and`, `or` take int1 only.
 std::optional<Tensor> boolOperand(Context &c, const char *op, const Value &v, Loc loc) {
   Value t = toTensor(c, v, loc);
@@ -339,7 +344,10 @@ Value compare(Context &c, Cmp op, const Value &a, const Value &b, Loc loc, Loc a
   if (!a.isTensor() && !b.isTensor())
     return foldCompare(c, op, a, b, loc, aLoc, bLoc);
   LocScope scope(c, loc);
-  std::optional<Operands> x = meet(Use{c, spelling(op), a, b, loc, aLoc, bLoc}, false);
+  const Value left = comparand(c, a, aLoc), right = comparand(c, b, bLoc);
+  if (left.isError() || right.isError())
+    return Value::error();
+  std::optional<Operands> x = meet(Use{c, spelling(op), left, right, loc, aLoc, bLoc}, false);
   if (!x)
     return Value::error();
   const Preds &p = preds[static_cast<unsigned>(op)];

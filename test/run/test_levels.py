@@ -20,7 +20,6 @@ def k_literals(x, out, B: tl.constexpr, LATEST: tl.constexpr):
     tl.static_assert((v > 1e-8).dtype == tl.int1)
     tl.static_assert((v / 2.0).dtype == tl.float32)
     tl.static_assert((v % v).dtype == tl.float32)
-    # 1e-7 is 1.19e-7 in float16, more than the literal in either type.
     tl.store(out + tl.arange(0, B), (tl.maximum(v, 1.5) + tl.fma(v, 0.5, 0.25)).to(tl.float32))
 
 
@@ -31,6 +30,41 @@ def test_literals_take_the_tensors_type(dev, t, level):
     dev(k_literals, (1, ), x, out, 16, level in (0, 39), language_level=level)
     y = x.astype(np.float32)
     assert (out == np.maximum(y, 1.5) + (y * 0.5 + 0.25)).all()
+
+
+@tegula.jit
+def k_compare(x, out, B: tl.constexpr, WHAT: tl.constexpr):
+    v = tl.load(x + tl.arange(0, B))
+    if WHAT == "tenth":
+        r = v == 0.1
+    elif WHAT == "tenth first":
+        r = 0.1 == v
+    elif WHAT == "256":
+        r = v != 256
+    elif WHAT == "-1":
+        r = v < -1
+    else:
+        r = 0 < v <= 0.1
+    tl.store(out + tl.arange(0, B), r.to(tl.int32))
+
+
+# A tenth is another number in float16 and in float32. -1 as int32 meets uint32 as 2^32 - 1, and uint8 as itself.
+COMPARED = [(np.float16, "tenth", 0.1, [0, 1, 0], [0, 0, 0]), (np.float16, "tenth first", 0.1, [0, 1, 0], [0, 0, 0]),
+            (ml_dtypes.bfloat16, "chained", 0.1, [0, 1, 0], [0, 0, 0]), (np.uint8, "256", 255, None, [1, 1, 1]),
+            (np.uint32, "-1", 2**32 - 1, None, [1, 0, 1]), (np.uint8, "-1", 255, None, [0, 0, 0])]
+
+
+@pytest.mark.parametrize("t, what, middle, latest, before", COMPARED, ids=[f"{np.dtype(t)}-{w}" for t, w, *_ in COMPARED])
+def test_literals_in_comparisons(dev, t, what, middle, latest, before):
+    x = np.array([0, middle, 2, 3], t)
+    for level, expected in ((39, latest), (37, before), (36, before)):
+        out = np.full(4, -1, np.int32)
+        if expected is None:
+            with pytest.raises(CompileError, match="out of range for type uint8|unsigned tensor and a negative scalar"):
+                dev(k_compare, (1, ), x, out, 4, what, language_level=level)
+            continue
+        dev(k_compare, (1, ), x, out, 4, what, language_level=level)
+        assert list(out[:3]) == expected, level
 
 
 @tegula.jit

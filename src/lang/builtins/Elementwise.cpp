@@ -219,7 +219,8 @@ Value expectZero(BuiltinCall &call) {
     return a.fail(diag::maskNotBool, a.loc(1), kindName(a[1]));
   if (!call.ctx.target().debug)
     return tensor(*x);
-  Value zero = compare(call.ctx, Cmp::Eq, tensor(*x), Value::integer(0), a.loc(), a.loc(0), a.loc(0));
+  const Value nothing = tensor(x->dtype, a.b().constInt(x->value->type, 0));
+  Value zero = compare(call.ctx, Cmp::Eq, tensor(*x), nothing, a.loc(), a.loc(0), a.loc(0));
   auto shape =
       zero.isError() ? std::nullopt : commonShape(call.ctx, x->shape(), mask->shape(), a.loc(), a.loc(0), a.loc(1));
   if (!shape)
