@@ -21,7 +21,7 @@ LAYERS = {
     "sim": ["abi", "support"],
     "targets": ["support", "abi", "ir", "passes", "layout"],
     "runtime": ["abi", "support", "sim"],
-    "api": ["abi", "support", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime"],
+    "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime"],
     "cli": ["support", "api"],
     "tools": ["support", "syntax", "ir", "lang", "sema", "passes"],
 }

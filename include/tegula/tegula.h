@@ -555,7 +555,8 @@ TEGULA_API void tegula_kernel_release(TegulaKernel *kernel);
 
 enum {
   TEGULA_FROM_COMPILER = 0,  /* compiled by this process */
-  TEGULA_FROM_DISK_CACHE = 1
+  TEGULA_FROM_DISK_CACHE = 1,
+  TEGULA_FROM_BYTES = 2      /* tegula_kernel_load */
 };
 
 typedef struct TegulaKernelInfo {
@@ -629,6 +630,15 @@ TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTiming
 TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                              const TegulaLaunchOptions *options);
 
+/* The kernel as bytes: code, arguments and options, and the stages that were asked for so far. `*bytes` is freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_kernel_save(TegulaKernel *kernel, char **bytes, size_t *length);
+/* The kernel that was saved so, in this process or another one of the same version of the library. `context` NULL: one that all such calls of the
+ * process share, made with the default options and never destroyed. `device` is what it will be launched on, by
+ * index; -1: any that runs its code. If none does, it can be looked at, not launched. Of stages it has the code and those that were saved; it
+ * cannot be compiled for another target. The code is executed as it is: load what you trust. TEGULA_INVALID_ARGUMENT: the bytes are damaged;
+ * TEGULA_UNSUPPORTED: of another version, or not for that device. */
+TEGULA_API TegulaStatus tegula_kernel_load(TegulaContext *context, const char *bytes, size_t length, int32_t device, TegulaKernel **out);
+
 /* -------------------------------------------------------------------------------------- the language, one operation at a time */
 
 /* For bindings whose users step through a kernel: the binding runs the function in its own language, and each operation on tiles is one
@@ -687,6 +697,28 @@ TEGULA_API TegulaValue *tegula_value_record_class(const TegulaValue *value);
 TEGULA_API TegulaValue *tegula_value_method(const TegulaValue *value);
 /* 1: they are the same class or the same tensor object. */
 TEGULA_API int32_t tegula_value_same(const TegulaValue *a, const TegulaValue *b);
+
+/* -------------------------------------------------------------------------------------------------------- linear layouts */
+
+/* A map of tuples of indices to tuples of coordinates that is linear over the bits: the image of an index is the exclusive or of the images of
+ * its bits. Layouts of tiles in registers and memory are such maps. Names are any text and each stands once on a side; at most 28
+ * dimensions on a side, 31 bits in one, 62 bits of inputs and 63 of outputs. */
+typedef struct TegulaLayoutDim {
+  const char *name;
+  uint32_t bits; /* it has 2^bits values */
+} TegulaLayoutDim;
+typedef struct TegulaLayout {
+  size_t size; /* sizeof(TegulaLayout) */
+  const TegulaLayoutDim *ins, *outs;
+  size_t in_count, out_count;
+  const uint32_t *bases; /* for each bit of each input, the first input's lowest bit first, `out_count` coordinates */
+} TegulaLayout;
+/* "compose" (b of a), "invert", "pseudoinvert" (the least preimage), "invert_and_compose" (where b has what a has), "multiply" (side by side; in
+ * dimensions of both a has the low bits), "divide_left" and "divide_right" (a = b * out, a = out * b; TEGULA_NOT_FOUND if there is none). `b` is
+ * NULL where there is no second operand. `*out` is one block, freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_layout_operate(const char *operation, const TegulaLayout *a, const TegulaLayout *b, TegulaLayout **out);
+/* Bits of outputs that are reached: all of them if every output is, as many as there are of inputs if no two inputs have one image. */
+TEGULA_API TegulaStatus tegula_layout_rank(const TegulaLayout *layout, uint32_t *out);
 
 /* ----------------------------------------------------------------------------------------------------------------- cache */
 

@@ -254,6 +254,15 @@ public:
     (void)tegula_kernel_timings(get(), &t);
     return t;
   }
+  /// As bytes, for Context::loadKernel.
+  Result<std::string> save() const {
+    char *bytes = nullptr;
+    size_t n = 0;
+    if (Status s = Status::from(tegula_kernel_save(get(), &bytes, &n)); !s) return s;
+    std::string copy(bytes, n);
+    tegula_free(bytes);
+    return copy;
+  }
   Status operator()(Grid grid, std::span<const Arg> args, const LaunchOptions &options = {}) const {
     return Status::from(tegula_kernel_launch(get(), grid.n, raw(args), args.size(), &options));
   }
@@ -325,6 +334,12 @@ public:
     TegulaModule *m = nullptr;
     if (Status s = Status::from(tegula_module_from_text(get(), name.c_str(), text.data(), text.size(), &m)); !s) return s;
     return Module(m);
+  }
+  /// A kernel that was saved; `device` -1: for any device that runs it.
+  Result<Kernel> loadKernel(std::string_view bytes, int32_t device = -1) const {
+    TegulaKernel *k = nullptr;
+    if (Status s = Status::from(tegula_kernel_load(get(), bytes.data(), bytes.size(), device, &k)); !s) return s;
+    return Kernel(k);
   }
   /// Cancels the launches under way.
   void cancel() const { tegula_cancel(get()); }

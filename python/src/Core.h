@@ -138,6 +138,9 @@ extern PyTypeObject KernelType;
 PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr);
 extern PyMethodDef kernelMethods[];
 
+// ---- Layout.cpp
+extern PyMethodDef layoutMethods[];
+
 /// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value);
 /// A grid: sequence of 1 to 3 ints.

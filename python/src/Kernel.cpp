@@ -28,15 +28,43 @@ void dealloc(PyObject *self) {
   Py_TYPE(self)->tp_free(self);
 }
 
+/// The kernel of an object. One that came from another process by its attributes alone is loaded here, from the bytes among them. Null with
+/// an exception set.
+TegulaKernel *kernelOf(PyObject *self) {
+  auto *k = reinterpret_cast<KernelObject *>(self);
+  if (k->kernel) return k->kernel;
+  PyObject *saved = PyObject_GetAttrString(self, "_saved");
+  if (!saved || !PyBytes_Check(saved)) {
+    Py_XDECREF(saved);
+    PyErr_SetString(PyExc_ValueError, "the kernel was made from nothing: it has no code");
+    return nullptr;
+  }
+  TegulaContext *c = context();
+  TegulaKernel *kernel = nullptr;
+  TegulaStatus status = TEGULA_OK;
+  if (c) {
+    WithoutGil others;
+    status = tegula_kernel_load(c, PyBytes_AS_STRING(saved), static_cast<size_t>(PyBytes_GET_SIZE(saved)), -1, &kernel);
+  }
+  Py_DECREF(saved);
+  if (!c) return nullptr;
+  if (status != TEGULA_OK) return raiseStatus(status), nullptr;
+  // Another thread may have been faster.
+  if (k->kernel) tegula_kernel_release(kernel);
+  else k->kernel = kernel;
+  return k->kernel;
+}
+
 PyObject *stage(PyObject *self, PyObject *name) {
   const char *s = textOf(name);
-  if (!s) return nullptr;
+  TegulaKernel *kernel = s ? kernelOf(self) : nullptr;
+  if (!kernel) return nullptr;
   const char *text;
   size_t length;
   TegulaStatus status;
   {
     WithoutGil others;
-    status = tegula_kernel_asm(reinterpret_cast<KernelObject *>(self)->kernel, s, &text, &length);
+    status = tegula_kernel_asm(kernel, s, &text, &length);
   }
   if (status == TEGULA_NOT_FOUND) return PyErr_Format(PyExc_KeyError, "Unknown key: '%s'; %s", s, tegula_last_error()), nullptr;
   if (status != TEGULA_OK) return raiseStatus(status);
@@ -45,23 +73,27 @@ PyObject *stage(PyObject *self, PyObject *name) {
 }
 
 PyObject *metadataJson(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
   const char *text;
   {
     WithoutGil others;
-    text = tegula_kernel_metadata_json(reinterpret_cast<KernelObject *>(self)->kernel);
+    text = tegula_kernel_metadata_json(kernel);
   }
   return PyUnicode_FromString(text);
 }
 
 PyObject *info(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
   TegulaKernelInfo i = {};
   i.size = sizeof i;
-  TegulaStatus s = tegula_kernel_info(reinterpret_cast<KernelObject *>(self)->kernel, &i);
+  TegulaStatus s = tegula_kernel_info(kernel, &i);
   if (s != TEGULA_OK) return raiseStatus(s);
   return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:O,s:O,s:s,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "name", i.name, "symbol", i.symbol, "hash", i.hash, "target",
                        i.target, "signature", i.signature, "num_warps", i.num_warps, "num_stages", i.num_stages, "num_ctas", i.num_ctas,
                        "checked", i.checked ? Py_True : Py_False, "debug", i.debug ? Py_True : Py_False, "origin",
-                       i.origin == TEGULA_FROM_DISK_CACHE ? "disk" : "compiler", "scratch_bytes",
+                       i.origin == TEGULA_FROM_DISK_CACHE ? "disk" : i.origin == TEGULA_FROM_BYTES ? "bytes" : "compiler", "scratch_bytes",
                        static_cast<unsigned long long>(i.scratch_bytes), "object_bytes", static_cast<unsigned long long>(i.object_bytes),
                        "code_bytes", static_cast<unsigned long long>(i.code_bytes), "threads", i.threads, "cluster_ctas", i.cluster_ctas, "n_regs",
                        i.registers, "n_spills", i.spill_bytes / 4, "local_bytes", i.local_bytes, "shared", i.shared_bytes, "blocks_per_core",
@@ -69,11 +101,32 @@ PyObject *info(PyObject *self, PyObject *) {
 }
 
 // A number that no other kernel of the process has.
-PyObject *handle(PyObject *self, PyObject *) { return PyLong_FromVoidPtr(reinterpret_cast<KernelObject *>(self)->kernel); }
+PyObject *handle(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  return kernel ? PyLong_FromVoidPtr(kernel) : nullptr;
+}
+
+// save() -> bytes, for the attribute `_saved` of an object without a kernel
+PyObject *save(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
+  char *bytes;
+  size_t length;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_kernel_save(kernel, &bytes, &length);
+  }
+  if (status != TEGULA_OK) return raiseStatus(status);
+  PyObject *out = PyBytes_FromStringAndSize(bytes, static_cast<Py_ssize_t>(length));
+  tegula_free(bytes);
+  return out;
+}
 
 // [(kind, message, file, line, column), ...]
 PyObject *remarks(PyObject *self, PyObject *) {
-  TegulaKernel *kernel = reinterpret_cast<KernelObject *>(self)->kernel;
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
   PyObject *list = PyList_New(0);
   TegulaRemark r;
   for (size_t i = 0, n = tegula_kernel_remark_count(kernel); list && i < n; ++i) {
@@ -86,9 +139,11 @@ PyObject *remarks(PyObject *self, PyObject *) {
 }
 
 PyObject *timings(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
   TegulaTimings t = {};
   t.size = sizeof t;
-  TegulaStatus s = tegula_kernel_timings(reinterpret_cast<KernelObject *>(self)->kernel, &t);
+  TegulaStatus s = tegula_kernel_timings(kernel, &t);
   if (s != TEGULA_OK) return raiseStatus(s);
   return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "parse", t.parse, "sema", t.sema, "passes", t.passes, "plan", t.plan, "emit",
                        t.emit, "optimize", t.optimize, "codegen", t.codegen, "load", t.load, "total", t.total, "assemble", t.assemble);
@@ -101,7 +156,8 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   PyObject *grid, *tuple, *stream = Py_None;
   if (!PyArg_ParseTuple(args, "OO!|O", &grid, &PyTuple_Type, &tuple, &stream)) return nullptr;
   int64_t extents[3];
-  if (!readGrid(grid, extents)) return nullptr;
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel || !readGrid(grid, extents)) return nullptr;
   ArgPack pack;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   if (stream != Py_None && !streamOf(stream, options.stream)) return nullptr;
@@ -112,15 +168,16 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   TegulaStatus status;
   {
     WithoutGil others;
-    status = tegula_kernel_launch(reinterpret_cast<KernelObject *>(self)->kernel, extents, packed.data(), packed.size(), &options);
+    status = tegula_kernel_launch(kernel, extents, packed.data(), packed.size(), &options);
   }
   if (status != TEGULA_OK) return raiseStatus(status);
   Py_RETURN_NONE;
 }
 
 PyObject *stageNames(PyObject *self, PyObject *) {
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel) return nullptr;
   PyObject *list = PyList_New(0);
-  TegulaKernel *kernel = reinterpret_cast<KernelObject *>(self)->kernel;
   for (size_t i = 0; list && tegula_kernel_stage_name(kernel, i); ++i) {
     PyObject *s = PyUnicode_FromString(tegula_kernel_stage_name(kernel, i));
     if (s) PyList_Append(list, s);
@@ -132,12 +189,12 @@ PyObject *stageNames(PyObject *self, PyObject *) {
 // compile_for(target) -> kernel
 PyObject *compileFor(PyObject *self, PyObject *target) {
   const char *name = textOf(target);
-  if (!name) return nullptr;
-  TegulaKernel *kernel = nullptr;
+  TegulaKernel *from = name ? kernelOf(self) : nullptr, *kernel = nullptr;
+  if (!from) return nullptr;
   TegulaStatus status;
   {
     WithoutGil others;
-    status = tegula_kernel_compile_for(reinterpret_cast<KernelObject *>(self)->kernel, name, &kernel);
+    status = tegula_kernel_compile_for(from, name, &kernel);
   }
   if (status != TEGULA_OK) return raiseStatus(status);
   PyTypeObject *type = Py_TYPE(self);
@@ -155,6 +212,7 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
                          {"handle", handle, METH_NOARGS, nullptr},
+                         {"save", save, METH_NOARGS, "save(): the kernel as bytes."},
                          {"stage_names", stageNames, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
@@ -361,6 +419,7 @@ PyTypeObject KernelType = [] {
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   t.tp_doc = "A compiled kernel.";
   t.tp_methods = methods;
+  t.tp_new = PyType_GenericNew; // without a kernel until it is asked something, see kernelOf
   return t;
 }();
 

@@ -19,11 +19,34 @@ class CompiledKernel(_core.Kernel):
     """One compiled form of a kernel: `.asm[stage]`, `.metadata`, `.timings` (nanoseconds by stage)."""
 
     _source = None  # an ASTSource: what it was made from
+    _saved = None  # bytes: the kernel itself, of objects that came from another process
     _options: dict = {}  # given at its first launch
 
     def _come_from(self, fn, signature, constants, attrs, options):
         from .compiler.compiler import ASTSource
         self._source, self._options = ASTSource(fn, signature, constants, attrs), dict(options)
+
+    def __getstate__(self):
+        sent = {k: v for k, v in self._options.items() if v is None or isinstance(v, (bool, int, float, str))}
+        return {**self.__dict__, "_options": sent, "_saved": self.save()}
+
+    def __reduce_ex__(self, protocol):
+        return _restored, (type(self), self.__getstate__())
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # nothing in it changes
+
+    def _compiled_again(self):
+        """The same kernel from its source; None if its function is not in this process."""
+        fn = self._source and self._source.fn
+        if fn is None or fn.fn is None:
+            return None
+        i = self.info()
+        options = {k: i[k] for k in ("num_warps", "num_stages", "num_ctas", "debug", "checked")}
+        return fn.compile_signature(i["signature"], {}, i["target"], options)
 
     @property
     def asm(self):
@@ -148,6 +171,13 @@ class CompiledKernel(_core.Kernel):
         knobs.runtime.launch_exit_hook(metadata)
 
 
+def _restored(cls, state):
+    """A kernel that was pickled. It is loaded when it is first asked something, on a device that runs its code."""
+    kernel = cls.__new__(cls)
+    kernel.__dict__.update(state)
+    return kernel
+
+
 _NO_OPTIONS = dict(maxnreg=None, enable_fp_fusion=True, enable_reflect_ftz=True, launch_cooperative_grid=False, launch_pdl=False, sanitize_overflow=True,
                    extern_libs=None, ir_override=None, ptx_version=None, instrumentation_mode="", tmem_size=0, global_scratch_size=0,
                    global_scratch_align=1, profile_scratch_size=0, profile_scratch_align=1, tensordesc_meta=())
@@ -177,7 +207,13 @@ class _Asm:
         if stage == "sass" and "cubin" in self:  # made by a tool of NVIDIA's when it is asked for
             from .tools.disasm import get_sass
             return get_sass(self["cubin"])
-        return self._kernel.stage(stage)
+        try:
+            return self._kernel.stage(stage)
+        except NotImplementedError:  # a kernel of another process has its code alone
+            again = self._kernel._compiled_again()
+            if again is None:
+                raise
+            return again.stage(stage)
 
     def get(self, stage, default=None):
         return self[stage] if stage in self else default

@@ -2,7 +2,10 @@
 
 The compiler decides by itself (src/api); this is for hooks and for programs that ask.
 """
+import ast
+import collections
 import enum
+import re
 
 from .language import _types
 
@@ -172,3 +175,42 @@ def specialize_parameter(p, x):
             return forced, None
         return forced, specialize(x, p.is_const, specialize_value, not p.do_not_specialize_on_alignment)[1]
     return specialize(x, p.is_const, specialize_value, not p.do_not_specialize_on_alignment)
+
+
+Specialization = collections.namedtuple("Specialization", "constants signature")
+
+
+def items_of(text):
+    """`a:*fp32:16, b:(1, 2)` as [("a", "*fp32:16"), ("b", "(1, 2)")]: commas in brackets and quotes divide nothing."""
+    out, depth, quote, item = [], 0, "", ""
+    for c in text + ",":
+        if c == "," and not depth and not quote:
+            name, _, rest = item.strip().partition(":")
+            out += [(name, rest)] if name else []
+            item = ""
+            continue
+        if quote:
+            quote = "" if c == quote and not item.endswith("\\") else quote
+        elif c in "'\"":
+            quote = c
+        else:
+            depth += (c in "([<") - (c in ")]>")
+        item += c
+    return out
+
+
+def name_of_kernel(repr, constexprs, text):
+    """What `repr=` calls the kernel of this signature."""
+    constants, signature = {}, {}
+    for name, what in items_of(text):
+        try:
+            value, is_constant = ast.literal_eval(what), True
+        except (ValueError, SyntaxError):
+            value, is_constant = what, name in constexprs
+        if is_constant:
+            constants[name] = value
+        signature[name] = "constexpr" if is_constant else re.sub(r":\w+", "", what)
+    name = repr(Specialization(constants, signature))
+    if not isinstance(name, str):
+        raise TypeError(f"`repr` of a kernel gives its name as str, found {type(name).__name__}")
+    return name

@@ -5,7 +5,6 @@ value made by `to_value`. Launching is C++ (python/src/Function.cpp); this file 
 """
 import ast
 import atexit
-import collections
 import enum
 import functools
 import importlib
@@ -22,7 +21,7 @@ from . import _aggregate, _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._kernel import CompiledKernel
 from ._mock import MockTensor
-from ._specialize import KernelParam, is_buffer
+from ._specialize import KernelParam, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 from .language._tensor import session as _session
@@ -43,48 +42,20 @@ os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _loc
 
 _bound = []  # by the _prepare() under way
 
-Specialization = collections.namedtuple("Specialization", "constants signature")
-
 
 def _is_constexpr(parameter):
     a = parameter.annotation
     return a.split(".")[-1] == "constexpr" if isinstance(a, str) else a is _types.constexpr
 
 
-def _items(text):
-    """`a:*fp32:16, b:(1, 2)` as [("a", "*fp32:16"), ("b", "(1, 2)")]: commas in brackets and quotes divide nothing."""
-    out, depth, quote, item = [], 0, "", ""
-    for c in text + ",":
-        if c == "," and not depth and not quote:
-            name, _, rest = item.strip().partition(":")
-            out += [(name, rest)] if name else []
-            item = ""
-            continue
-        if quote:
-            quote = "" if c == quote and not item.endswith("\\") else quote
-        elif c in "'\"":
-            quote = c
-        else:
-            depth += (c in "([<") - (c in ")]>")
-        item += c
-    return out
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "noinline", "debug", "version")
 
 
-def _name_of_kernel(repr, constexprs, text):
-    """What `repr=` calls the kernel of this signature."""
-    constants, signature = {}, {}
-    for name, what in _items(text):
-        try:
-            value, is_constant = ast.literal_eval(what), True
-        except (ValueError, SyntaxError):
-            value, is_constant = what, name in constexprs
-        if is_constant:
-            constants[name] = value
-        signature[name] = "constexpr" if is_constant else re.sub(r":\w+", "", what)
-    name = repr(Specialization(constants, signature))
-    if not isinstance(name, str):
-        raise TypeError(f"`repr` of a kernel gives its name as str, found {type(name).__name__}")
-    return name
+def _detached(cls, source, signature, names):
+    f = cls.__new__(cls)
+    f.__dict__.update(names, launch_metadata=None, __globals__={}, _namer=None, repr=lambda specialization: f.__qualname__)
+    f._set_up(None, signature, source)
+    return f
 
 
 def _by_name(module, qualname, depth):
@@ -146,39 +117,55 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
                  repr=None, launch_metadata=None, version=None):
         file, text, first = function_source(fn)
-        self.signature = inspect.signature(fn)
-        names = list(self.signature.parameters)
-        for p in self.signature.parameters.values():
+        signature = inspect.signature(fn)
+        names = list(signature.parameters)
+        for p in signature.parameters.values():
             if p.kind == p.VAR_KEYWORD:
                 raise TypeError("JIT functions do not support **kw parameters")
         by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
-        self._source = dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
-                            do_not_specialize=by_name(do_not_specialize),
-                            do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), prepare=self._prepare)
-        super().__init__(**self._source)
-        self.set_positional(sum(p.kind != p.KEYWORD_ONLY for p in self.signature.parameters.values()))
-        self._uses = None  # once bound: list of Use
-        self.fn = fn
-        self.noinline, self.debug, self.version = noinline, debug, version
-        self.kind = kind
         functools.update_wrapper(self, fn)
-        for i, p in enumerate(self.signature.parameters.values()):
-            if p.default is not p.empty:
-                self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
+        self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
+                                         do_not_specialize=by_name(do_not_specialize),
+                                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment)))
+        self.noinline, self.debug, self.version = noinline, debug, version
         if debug is not None:
             self.set_option("debug", debug)
         self.launch_metadata = launch_metadata
-        self.pre_run_hooks = []
-        self.device_caches = _DeviceCaches()
-        self.file_name, self.starting_line_number = file, first
-        self._hash_lock = threading.RLock()
         self.__globals__ = fn.__globals__
-        self.params = _params(self.signature, self._source)
         self.repr = repr or (lambda specialization: fn.__qualname__)
         self._namer = None if repr is None else functools.partial(
-            _name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)})
+            name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)})
         if self._namer:
             self.set_namer(self._namer)
+
+    def _set_up(self, fn, signature, source):
+        self.fn, self.signature = fn, signature
+        self._source = dict(source, prepare=self._prepare)
+        super().__init__(**self._source)
+        parameters = signature.parameters.values()
+        self.set_positional(sum(p.kind != p.KEYWORD_ONLY for p in parameters))
+        self._uses = None  # once bound: list of Use
+        self.kind = source["kind"]
+        for i, p in enumerate(parameters):
+            if p.default is not p.empty:
+                self.set_default(i, None, p.default)  # for grid callables; the compiler gets it in _bind
+        self.pre_run_hooks = []
+        self.device_caches = _DeviceCaches()
+        self.file_name, self.starting_line_number = source["file"], source["first_line"]
+        self._hash_lock = threading.RLock()
+        self.params = _params(signature, self._source)
+
+    def _text(self):
+        source = {k: v for k, v in self._source.items() if k != "prepare"}
+        return type(self), source, self.signature, {k: getattr(self, k) for k in _NAMES}
+
+    def detached(self):
+        """The function for programs that only look at it: its text, name and parameters, which can be pickled where the function is found by no
+        name. It has no Python function (`fn` is None) and cannot be compiled."""
+        return _detached(*self._text())
+
+    def __reduce_ex__(self, protocol):
+        return (_detached, self._text()) if self.fn is None else super().__reduce_ex__(protocol)
 
     @property
     def src(self):
@@ -263,6 +250,8 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
 
     def _prepare(self):
         """Binds the function and all it calls, and has the launches watch what they read."""
+        if self.fn is None:
+            raise RuntimeError(f"{self.__qualname__} came without its Python function, so it cannot be compiled; kernels that came with it can be launched")
         with _lock:
             start = len(_bound)
             try:
@@ -497,7 +486,7 @@ def must_use_result(hint=None):
 
 # ------------------------------------------------------------------------------------------- Python objects as compile-time values
 
-_LANGUAGE = ("tegula.language", "triton.language")
+_PACKAGES, _LANGUAGE = ("tegula", "triton"), ("tegula.language", "triton.language")
 
 
 def _constexpr_object(x):
@@ -599,7 +588,7 @@ def _namedtuple_class(cls):
 def _module_value(module, reader):
     """`reader`: the function that reads it, None if that is not known."""
     name = module.__name__
-    if name == "math" or name.split(".")[0] in ("tegula", "triton"):
+    if name == "math" or name in _PACKAGES or name.startswith(_LANGUAGE):
         return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
 
     def resolve(attribute):

@@ -12,7 +12,7 @@
 
 namespace tegula::api {
 
-static uint64_t now() {
+uint64_t nowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -87,9 +87,9 @@ static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
 
 /// Source to tile IR after the passes; null after reporting.
 static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings &times, DiagEngine &diag, bool print) {
-  uint64_t start = now();
+  uint64_t start = nowNs();
   sema::Instantiation inst = sema::instantiate(r.function->fn, r.specs, semaOptions(r, false), diag);
-  uint64_t middle = now();
+  uint64_t middle = nowNs();
   times.sema = middle - start;
   if (print) r.function->context->print(TEGULA_STATIC_PRINT, inst.staticOutput);
   if (!inst.module || diag.hasErrors()) return nullptr;
@@ -107,17 +107,22 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
 #endif
   finishTile(*inst.module, r.target);
   if (!verifier.check(*inst.module, "widen-dots")) return nullptr;
-  times.passes = now() - middle;
+  times.passes = nowNs() - middle;
   return std::move(inst.module);
 }
 
 // ---- kernels
 
-/// Runtime leaves in order, against the slots of the argument block. False if they do not match.
-static bool makePlan(TegulaKernel &k, const std::vector<Param> &params) {
+std::string hexOf(const runtime::Digest &key) {
+  std::string text;
+  for (uint8_t b : key) text += "0123456789abcdef"[b >> 4], text += "0123456789abcdef"[b & 15];
+  return text;
+}
+
+bool makePlan(TegulaKernel &k) {
   std::vector<PackItem> plan;
   uint32_t leaf = 0;
-  auto visit = [&](auto &&self, const sema::ParamSpec &s, const Param *p) -> void {
+  auto visit = [&](auto &&self, const sema::ParamSpec &s, const KernelParam *p) -> void {
     if (s.kind == sema::ParamSpec::Kind::Tuple) {
       for (const sema::ParamSpec &item : s.items) self(self, item, nullptr);
       return;
@@ -126,7 +131,7 @@ static bool makePlan(TegulaKernel &k, const std::vector<Param> &params) {
       plan.push_back({leaf, 0, s.dtype.scalar, s.dtype.isPtr, false, p && p->annotated, static_cast<int32_t>(s.divisibility)});
     ++leaf;
   };
-  for (size_t i = 0; i < k.specs.size(); ++i) visit(visit, k.specs[i], &params[i]);
+  for (size_t i = 0; i < k.specs.size(); ++i) visit(visit, k.specs[i], &k.params[i]);
   if (plan.size() != k.info.args.size()) return false;
   for (size_t i = 0; i < plan.size(); ++i) {
     plan[i].offset = k.info.args[i].offset;
@@ -142,12 +147,14 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.context = r.function->context;
   k.keep = r.function->keep;
   k.fn = r.function->fn;
+  for (const Param &p : r.function->params()) k.params.push_back({p.name, p.annotated});
   k.specs = r.specs;
   k.options = r.options;
   k.target = r.target;
   k.name = r.name;
   k.signature = signatureText(r.function->params(), r.specs);
-  for (uint8_t b : key) k.hash += "0123456789abcdef"[b >> 4], k.hash += "0123456789abcdef"[b & 15];
+  k.key = key;
+  k.hash = hexOf(key);
   k.timings.size = sizeof k.timings;
 }
 
@@ -228,7 +235,7 @@ static bool giveName(CompileRequest &r) {
 
 static TegulaKernel *compileHere(const CompileRequest &given) {
   GateSection section;
-  uint64_t start = now();
+  uint64_t start = nowNs();
   CompileRequest r = given;
   if (!giveName(r)) return nullptr;
   TegulaContext &c = *r.function->context;
@@ -252,11 +259,11 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     entry = {k->info, k->object, {{"name", k->name}, {"target", k->target.name}, {"signature", k->signature}}};
     c.disk.store(key, entry);
   }
-  if (!makePlan(*k, r.function->params())) {
+  if (!makePlan(*k)) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;
   }
-  uint64_t beforeLoad = now();
+  uint64_t beforeLoad = nowNs();
   if (r.device) {
     runtime::Status status;
     k->device = r.device;
@@ -270,7 +277,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
   static const bool registered = (closeGateAtExit(), true);
   (void)registered;
-  uint64_t end = now();
+  uint64_t end = nowNs();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
   retain(k.get());

@@ -28,6 +28,13 @@ struct CompileRequest {
 /// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.
 TegulaKernel *compileKernel(const CompileRequest &request);
 
+/// Pairs the runtime leaves of `k.specs` with the slots of the argument block. False if they do not match.
+bool makePlan(TegulaKernel &k);
+/// A key as 64 hexadecimal digits.
+std::string hexOf(const runtime::Digest &key);
+/// Of a clock that never goes back.
+uint64_t nowNs();
+
 /// What a kernel takes on a GPU: what the device says, else what the assembler said.
 runtime::GpuUse useOf(const TegulaKernel &k);
 

@@ -106,6 +106,12 @@ struct Param {
   TegulaArg defaultArg{}; // kind MISSING if there is no default
 };
 
+/// What launches of a compiled kernel say and check of a parameter.
+struct KernelParam {
+  std::string name;
+  bool annotated = false;
+};
+
 /// One entry of a function's table of kernels: immutable, found without locks.
 struct KernelNode {
   std::vector<uint64_t> key;
@@ -268,11 +274,13 @@ struct TegulaKernel : tegula::api::RefCounted {
   ~TegulaKernel();
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
-  std::shared_ptr<const tegula::lang::Function> fn;
-  std::vector<tegula::sema::ParamSpec> specs;
+  std::shared_ptr<const tegula::lang::Function> fn; // null: loaded from bytes
+  std::vector<tegula::api::KernelParam> params;
+  std::vector<tegula::sema::ParamSpec> specs; // one for each of params
   tegula::api::CompileOptions options;
   tegula::api::Target target;
-  std::string name, hash, signature;
+  tegula::runtime::Digest key{}; // of the cache
+  std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object;
   std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine

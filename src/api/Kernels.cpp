@@ -130,10 +130,18 @@ struct StandIn {
 };
 } // namespace
 
+/// A kernel that was loaded from bytes has no source.
+static bool hasSource(const TegulaKernel &k) {
+  if (k.fn) return true;
+  fail(TEGULA_UNSUPPORTED, "`" + k.name + "` was loaded from bytes, which hold its code, not what it was compiled from");
+  return false;
+}
+
 TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, TegulaKernel **out) {
   if (!k || !target || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_compile_for: null argument");
   std::optional<Target> t = parseTarget(target);
   if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(target));
+  if (!hasSource(*k)) return TEGULA_UNSUPPORTED;
   GateSection section;
   StandIn f(*k);
   TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr, k->name});
@@ -158,6 +166,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   if (it == k->stages.end()) {
     // Without the lock, as the user's functions may be called. Two threads may make the same text; one stays.
     lock.unlock();
+    if (!hasSource(*k)) return TEGULA_UNSUPPORTED;
     StandIn f(*k);
     std::string out;
     if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out)) return tegula_last_status();

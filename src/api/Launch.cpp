@@ -273,7 +273,7 @@ TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const 
                                              std::to_string(count) + " were given");
   Matcher m{*k};
   for (size_t i = 0; i < k->specs.size(); ++i)
-    if (!m.walk(k->specs[i], i < count ? &args[i] : nullptr, std::string(k->fn->def->params[i].name)))
+    if (!m.walk(k->specs[i], i < count ? &args[i] : nullptr, k->params[i].name))
       return TEGULA_INVALID_ARGUMENT;
   return run(*k, extents, programs, m.leaves, call);
 }

@@ -57,6 +57,18 @@ bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &ent
   return !r.failed() && r.atEnd();
 }
 
+EntryFormat formatOf(std::span<const char> bytes, Digest &key) {
+  ByteReader header(bytes.data(), bytes.size());
+  char m[8];
+  header.raw(m, sizeof m);
+  uint32_t version = header.u32(), abi = header.u32();
+  header.u64();
+  if (header.failed() || std::memcmp(m, magic, sizeof m) != 0) return EntryFormat::None;
+  if (version != formatVersion || abi != TEGULA_CPU_ABI_VERSION) return EntryFormat::Other;
+  header.raw(key.data(), key.size());
+  return header.failed() ? EntryFormat::None : EntryFormat::Ours;
+}
+
 bool isSigned(std::span<const char> bytes, const Secret &secret) {
   if (bytes.size() < headerBytes) return false;
   Digest signature;

@@ -29,6 +29,9 @@ using Secret = std::array<char, 32>;
 std::vector<char> encodeEntry(const Digest &key, const CacheEntry &entry, const Secret &secret = {});
 /// False: not an intact entry of this version for this key.
 bool decodeEntry(std::span<const char> bytes, const Digest &key, CacheEntry &entry);
+enum class EntryFormat : uint8_t { None, Other, Ours };
+/// Are the bytes an entry, and one of this version? Then `key` is the one it says it is for.
+EntryFormat formatOf(std::span<const char> bytes, Digest &key);
 /// False: the bytes were not signed with this secret.
 bool isSigned(std::span<const char> bytes, const Secret &secret);
 

@@ -1,6 +1,7 @@
 """`triton.compile`: kernels compiled from a description of their arguments, for any target, without a device."""
 import functools
 import hashlib
+import pickle
 from pathlib import Path
 
 from .. import _core
@@ -8,7 +9,7 @@ from .._hooks import LazyDict
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError
-from ..jit import CompiledKernel, JITFunction, to_value
+from ..jit import CompiledKernel, JITFunction, _by_name, to_value
 
 
 @functools.cache
@@ -48,6 +49,20 @@ class ASTSource:
             if not isinstance(name, str):
                 raise TypeError("Signature keys must be string")
 
+    def __getstate__(self):
+        """For other processes: the function by its name, and as text for those in which there is no such name."""
+        return {**self.__dict__, "fn": (self.fn._named(), _text_of(self.fn))}
+
+    def __setstate__(self, state):
+        name, text = state["fn"]
+        try:
+            fn = _by_name(*name) if name else pickle.loads(text)
+        except (ImportError, AttributeError):
+            if text is None:
+                raise
+            fn = pickle.loads(text)
+        self.__dict__.update(state, fn=fn)
+
     def hash(self):
         parts = [self.fn.cache_key, str(sorted(self.signature.items(), key=str)), str(sorted(self.constants.items(), key=str)),
                  str(sorted(self.attrs.items(), key=str))]
@@ -76,6 +91,16 @@ class ASTSource:
             raise NotImplementedError("ASTSource: signatures of tuples cannot be compiled ahead; warmup() takes arguments of any kind")
         divisible = any(list(a) == ["tt.divisibility", 16] for a in self.attrs.get(path, ()))
         return code.replace("u1", "i1").replace("*k", "*") + (":16" if divisible else "")
+
+
+def _text_of(fn):
+    """A pickled function without its Python function; None if a default of a parameter cannot be pickled."""
+    try:
+        return pickle.dumps(fn.detached())
+    except (pickle.PicklingError, TypeError, AttributeError):
+        if fn._named() is None:
+            raise
+        return None
 
 
 class IRSource:
@@ -116,6 +141,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     name = name_of(target)
     kernel = src.fn.compile_signature(signature, constants, name, {**_launch_options(given), **_device_with(name)})
     kernel._source, kernel._options = src, given
+    kernel._saved = kernel.save()  # programs send its __dict__ to other processes
     return kernel
 
 

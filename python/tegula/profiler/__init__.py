@@ -4,7 +4,7 @@ import functools
 import time
 
 from .. import knobs
-from . import _session, context, data, hooks, mode, specs
+from . import _session, context, data, hooks, language, mode, specs
 from ._session import sessions
 from .hooks import Hook, HookManager, LaunchHook
 

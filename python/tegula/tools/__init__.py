@@ -1,2 +1,3 @@
-"""Host-side helpers of kernels: tensor_descriptor, disasm."""
+"""Host-side helpers of kernels: tensor_descriptor, ragged_tma, LinearLayout, compile and link (ahead of time), disasm, mxfp."""
 from . import tensor_descriptor
+from .linear_layout import LinearLayout

@@ -1,0 +1,320 @@
+// Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold what launches must know beside it. What a kernel was
+// compiled from is not in them, so one that was loaded has no stages but its code and those that had been made.
+#include "api/Compile.h"
+#include "api/Specialize.h"
+#include "lang/Descriptor.h"
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace tegula::api {
+
+using runtime::ByteReader;
+using runtime::ByteWriter;
+using sema::ParamSpec;
+
+namespace {
+
+constexpr const char *stagePrefix = "stage:";
+constexpr unsigned deepest = 64; // tuples in tuples
+
+// ---- values and specializations
+
+enum class Tag : uint8_t { None, Bool, Int, Float, Str, Dtype, Tuple, Other };
+
+void write(ByteWriter &w, const lang::Value &v) {
+  auto tag = [&](Tag t) { w.u8(static_cast<uint8_t>(t)); };
+  if (v.isNone()) return tag(Tag::None);
+  if (v.isBool()) return tag(Tag::Bool), w.u8(v.asBool());
+  if (v.isInt()) return tag(Tag::Int), w.u64(static_cast<uint64_t>(v.asInt())), w.u64(static_cast<uint64_t>(v.asInt() >> 64));
+  if (v.isFloat()) return tag(Tag::Float), w.u64(std::bit_cast<uint64_t>(v.asFloat()));
+  if (v.isStr()) return tag(Tag::Str), w.str(v.asStr());
+  if (v.isDtype()) return tag(Tag::Dtype), w.str(lang::code(v.asDtype()));
+  if (!v.isTuple()) return tag(Tag::Other), w.str(lang::repr(v));
+  tag(Tag::Tuple);
+  w.u64(v.items().size());
+  for (const lang::Value &item : v.items()) write(w, item);
+}
+
+lang::Value readValue(ByteReader &r, unsigned depth) {
+  if (depth > deepest) return lang::Value::error();
+  switch (static_cast<Tag>(r.u8())) {
+  case Tag::None: return lang::Value::none();
+  case Tag::Bool: return lang::Value::boolean(r.flag());
+  case Tag::Int: {
+    uint64_t low = r.u64(), high = r.u64();
+    return lang::Value::integer(static_cast<lang::Int>(static_cast<unsigned __int128>(high) << 64 | low));
+  }
+  case Tag::Float: return lang::Value::number(std::bit_cast<double>(r.u64()));
+  case Tag::Str: return lang::Value::str(r.str());
+  case Tag::Dtype: {
+    std::optional<lang::Dtype> d = lang::parseDtype(r.str());
+    return d ? lang::Value::type(*d) : lang::Value::error();
+  }
+  case Tag::Tuple: {
+    std::vector<lang::Value> items(r.count(1));
+    for (lang::Value &item : items)
+      if (item = readValue(r, depth + 1); item.isError()) return item;
+    return lang::Value::tuple(std::move(items));
+  }
+  case Tag::Other: return lang::Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{r.str(), 0}));
+  }
+  return lang::Value::error();
+}
+
+void write(ByteWriter &w, const ParamSpec &s) {
+  w.u8(static_cast<uint8_t>(s.kind));
+  switch (s.kind) {
+  case ParamSpec::Kind::Runtime:
+    w.str(lang::code(s.dtype));
+    return w.u64(static_cast<uint64_t>(s.divisibility));
+  case ParamSpec::Kind::Constexpr: return write(w, s.value);
+  case ParamSpec::Kind::Tuple:
+    w.u8(s.isDescriptor());
+    w.u64(s.items.size());
+    for (const ParamSpec &item : s.items) write(w, item);
+  }
+}
+
+/// Has it the parts of a descriptor, as descriptorText() takes them for granted?
+bool isWhole(const ParamSpec &s) {
+  static const ParamSpec &one = *new ParamSpec(ParamSpec::descriptor(lang::dtype(lang::Scalar::Fp32), ir::Shape{4}, false));
+  if (s.items.size() != one.items.size()) return false;
+  for (size_t i = 0; i < s.items.size(); ++i)
+    if (s.items[i].kind != one.items[i].kind) return false;
+  return s.items.back().value.isBool() && s.items[static_cast<size_t>(lang::DescField::Padding)].value.isStr();
+}
+
+bool readSpec(ByteReader &r, ParamSpec &s, unsigned depth) {
+  uint8_t kind = r.u8();
+  if (kind > static_cast<uint8_t>(ParamSpec::Kind::Tuple) || depth > deepest) return false;
+  s.kind = static_cast<ParamSpec::Kind>(kind);
+  if (s.kind == ParamSpec::Kind::Constexpr) return s.value = readValue(r, depth + 1), !s.value.isError();
+  if (s.kind == ParamSpec::Kind::Runtime) {
+    std::optional<lang::Dtype> d = lang::parseDtype(r.str());
+    uint64_t divisibility = r.u64();
+    if (!d || d->isVoid() || divisibility < 1 || divisibility > 1 << 20) return false;
+    s.dtype = *d;
+    s.divisibility = static_cast<int64_t>(divisibility);
+    return !r.failed();
+  }
+  bool isDescriptor = r.flag();
+  s.items.resize(r.count(1));
+  for (ParamSpec &item : s.items)
+    if (!readSpec(r, item, depth + 1)) return false;
+  if (isDescriptor) s.recordClass = lang::descriptorClass();
+  return !isDescriptor || isWhole(s);
+}
+
+std::string text(const ByteWriter &w) { return {w.bytes.begin(), w.bytes.end()}; }
+
+// ---- parameters, options, target
+
+std::string paramsText(const TegulaKernel &k) {
+  ByteWriter w;
+  w.u64(k.specs.size());
+  for (size_t i = 0; i < k.specs.size(); ++i) {
+    w.str(k.params[i].name);
+    w.u8(k.params[i].annotated);
+    write(w, k.specs[i]);
+  }
+  return text(w);
+}
+
+bool readParams(const std::string &bytes, TegulaKernel &k) {
+  ByteReader r(bytes.data(), bytes.size());
+  k.specs.resize(r.count(1));
+  for (ParamSpec &s : k.specs) {
+    KernelParam &p = k.params.emplace_back();
+    p.name = r.str();
+    p.annotated = r.flag();
+    if (!readSpec(r, s, 0)) return false;
+  }
+  return !r.failed() && r.atEnd();
+}
+
+/// Calls `f` on each option, so that writer and reader have one order.
+template <typename Options, typename F> void eachOption(Options &o, F &&f) {
+  f(o.numWarps), f(o.numStages), f(o.numCtas), f(o.maxnreg), f(o.debug), f(o.checked), f(o.debugInfo), f(o.fpFusion), f(o.sanitizeOverflow);
+  f(o.verify), f(o.strict), f(o.optLevel), f(o.cooperative), f(o.programmaticLaunch), f(o.level);
+}
+
+std::string optionsText(const CompileOptions &options) {
+  ByteWriter w;
+  eachOption(options, [&](auto v) { w.u32(static_cast<uint32_t>(v)); });
+  return text(w);
+}
+
+bool readOptions(const std::string &bytes, CompileOptions &options) {
+  ByteReader r(bytes.data(), bytes.size());
+  eachOption(options, [&]<typename T>(T &v) { v = static_cast<T>(r.u32()); });
+  return !r.failed() && r.atEnd();
+}
+
+template <typename Cpu, typename F> void eachFlag(Cpu &c, F &&f) { f(c.avx512Bf16), f(c.avx512Vnni), f(c.fma), f(c.f16c), f(c.avx512), f(c.avx2); }
+
+/// Of a CPU by its properties: "cpu" is another one on every machine.
+std::string targetText(const Target &t) {
+  ByteWriter w;
+  w.str(t.name);
+  w.str(t.arch);
+  w.u8(t.cpu() != nullptr);
+  if (const cpu::CpuTarget *c = t.cpu()) {
+    w.str(c->triple), w.str(c->cpu), w.str(c->features), w.u32(c->vectorBits);
+    eachFlag(*c, [&](bool flag) { w.u8(flag); });
+    w.u64(c->l1Bytes), w.u64(c->l2Bytes), w.u64(c->l3Bytes);
+  }
+  return text(w);
+}
+
+bool readTarget(const std::string &bytes, Target &t) {
+  ByteReader r(bytes.data(), bytes.size());
+  std::string name = r.str(), arch = r.str();
+  if (r.flag()) {
+    cpu::CpuTarget c;
+    c.triple = r.str(), c.cpu = r.str(), c.features = r.str(), c.vectorBits = r.u32();
+    eachFlag(c, [&](bool &flag) { flag = r.flag(); });
+    c.l1Bytes = r.u64(), c.l2Bytes = r.u64(), c.l3Bytes = r.u64();
+    t = {c, name, arch};
+  } else {
+    std::optional<Target> known = parseTarget(name);
+    if (!known || known->cpu()) return false;
+    t = *known;
+    t.arch = arch;
+  }
+  return !r.failed() && r.atEnd();
+}
+
+// ---- loading
+
+TegulaStatus damaged() { return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged"); }
+
+const std::string *property(const runtime::CacheEntry &e, std::string_view name) {
+  for (const auto &[key, value] : e.properties)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+/// A device that runs the code: the one that is asked for, else any. Null without an error if there is none.
+DeviceEntry *homeOf(TegulaContext &c, const Target &t, int32_t device, runtime::Status &status) {
+  // Of a CPU counts what it is, not what launches are compiled for.
+  const std::optional<cpu::CpuTarget> machine = cpu::parseTarget("cpu");
+  auto runs = [&](const DeviceEntry *e) {
+    if (!e || !e->unusable) return false;
+    return t.cpu() ? e->target.cpu() && machine && cpu::runsOn(*t.cpu(), *machine) : e->target.what == t.what;
+  };
+  runtime::Status why;
+  if (device >= 0) {
+    DeviceEntry *e = c.device(device, status);
+    if (!e || runs(e)) return e;
+    status = runtime::Status::error(TEGULA_UNSUPPORTED, "the kernel was compiled for `" + t.name + "`, which " + e->description + " does not run");
+    return nullptr;
+  }
+  if (t.cpu()) {
+    DeviceEntry *e = c.device(DeviceIndex::cpu, why);
+    return runs(e) ? e : nullptr;
+  }
+  if (t.isSim()) {
+    int32_t index;
+    return c.findDevice(t.name, index, why) ? c.device(index, why) : nullptr;
+  }
+  if (DeviceEntry *e = c.device(c.currentDevice(), why); runs(e)) return e;
+  for (size_t i = 0, n = c.cudaCount(); i < n; ++i)
+    if (DeviceEntry *e = c.device(DeviceIndex::firstCuda + static_cast<int32_t>(i), why); runs(e)) return e;
+  return nullptr;
+}
+
+/// That of the process; null with the last error set.
+TegulaContext *sharedContext() {
+  static std::mutex mutex; // only in a GateSection
+  static TegulaContext *context;
+  std::lock_guard lock(mutex);
+  if (!context) tegula_context_create(nullptr, &context);
+  return context;
+}
+
+/// Every argument has its place in the block that launches make.
+bool fits(const TegulaKernel &k) {
+  for (const runtime::ArgInfo &a : k.info.args)
+    if (uint64_t(a.offset) + (a.isPtr ? sizeof(void *) : tegula_dtype_bytes(a.dtype)) > k.info.argBytes) return false;
+  return true;
+}
+
+TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device, TegulaKernel **out) {
+  Ref<TegulaKernel> k;
+  {
+    auto *fresh = new TegulaKernel;
+    k = Ref(fresh);
+    release(fresh);
+  }
+  runtime::CacheEntry entry;
+  runtime::Digest key;
+  if (runtime::EntryFormat format = runtime::formatOf(bytes, key); format != runtime::EntryFormat::Ours)
+    return format == runtime::EntryFormat::None ? damaged() : fail(TEGULA_UNSUPPORTED, "the kernel was saved by another version of tegula");
+  if (!runtime::decodeEntry(bytes, key, entry)) return damaged();
+  const std::string *version = property(entry, "version"), *params = property(entry, "params"), *options = property(entry, "options"),
+                    *target = property(entry, "target"), *signature = property(entry, "signature"), *name = property(entry, "name");
+  if (!version || !params || !options || !target || !signature || !name) return damaged();
+  if (*version != tegula_version())
+    return fail(TEGULA_UNSUPPORTED, "the kernel was saved by tegula " + *version + "; this is " + tegula_version());
+  if (!readParams(*params, *k) || !readOptions(*options, k->options) || !readTarget(*target, k->target)) return damaged();
+  uint64_t start = nowNs();
+  k->context = Ref(&c);
+  k->name = *name;
+  k->signature = *signature;
+  k->key = key;
+  k->hash = hexOf(key);
+  k->origin = TEGULA_FROM_BYTES;
+  k->info = std::move(entry.info);
+  k->object = std::move(entry.object);
+  k->timings.size = sizeof k->timings;
+  for (auto &[stage, text] : entry.properties)
+    if (stage.starts_with(stagePrefix)) k->stages.emplace(stage.substr(std::strlen(stagePrefix)), std::move(text));
+  if (!makePlan(*k) || !fits(*k)) return damaged();
+  runtime::Status status;
+  DeviceEntry *home = homeOf(c, k->target, device, status);
+  if (!status) return fail(status);
+  if (home) {
+    k->device = home;
+    k->options.device = static_cast<uint8_t>(home->index);
+    k->code = home->device->load(k->info, k->object, status);
+    if (!k->code) return fail(status);
+  }
+  k->timings.load = k->timings.total = nowNs() - start;
+  retain(k.get());
+  *out = k.get();
+  return TEGULA_OK;
+}
+
+} // namespace
+} // namespace tegula::api
+
+using namespace tegula;
+using namespace tegula::api;
+
+TegulaStatus tegula_kernel_save(TegulaKernel *k, char **bytes, size_t *length) {
+  if (!k || !bytes || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_save: null argument");
+  GateSection section;
+  runtime::CacheEntry entry{k->info, k->object, {}};
+  entry.properties = {{"version", tegula_version()}, {"name", k->name}, {"signature", k->signature}, {"params", paramsText(*k)},
+                      {"options", optionsText(k->options)}, {"target", targetText(k->target)}};
+  {
+    std::lock_guard lock(k->mutex);
+    for (const auto &[stage, text] : k->stages) entry.properties.emplace_back(stagePrefix + stage, text);
+  }
+  std::vector<char> file = runtime::encodeEntry(k->key, entry);
+  char *copy = static_cast<char *>(std::malloc(file.size()));
+  if (!copy) return fail(TEGULA_OUT_OF_RESOURCES, "no memory for the bytes of `" + k->name + "`");
+  std::memcpy(copy, file.data(), file.size());
+  *bytes = copy;
+  *length = file.size();
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_kernel_load(TegulaContext *c, const char *bytes, size_t length, int32_t device, TegulaKernel **out) {
+  if (!bytes || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_load: null argument");
+  GateSection section;
+  clearDiagnostics();
+  if (!c && !(c = sharedContext())) return tegula_last_status();
+  return load(*c, {bytes, length}, device, out);
+}
