@@ -541,6 +541,10 @@ typedef struct TegulaNamedValue {
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
                                                  const TegulaNamedValue *constants, size_t constant_count, const char *target,
                                                  const TegulaLaunchOptions *options, TegulaKernel **out);
+/* Compiles the text of tile IR: what stage "tile" of a kernel shows, or the like by hand; `name` stands in messages in place of a file. Its kernel
+ * takes the run-time arguments alone, in order. `target` as for tegula_compile_signature. TEGULA_COMPILE_ERROR if the text is wrong. */
+TEGULA_API TegulaStatus tegula_compile_tile(TegulaContext *context, const char *name, const char *text, size_t length, const char *target,
+                                            const TegulaLaunchOptions *options, TegulaKernel **out);
 /* Runs the compiler only as far as `stage` (see tegula_kernel_asm) and gives its text or bytes. `*text` is NUL-terminated (the NUL is not
  * counted in `*length`) and is freed with tegula_free. */
 TEGULA_API TegulaStatus tegula_emit(TegulaFunction *function, const char *signature, const TegulaNamedValue *constants,

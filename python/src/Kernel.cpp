@@ -216,6 +216,32 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
                          {"stage_names", stageNames, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
+// compile_tile(name, text, target or None, {option: value}) -> kernel: as tegula_compile_tile.
+PyObject *compileTile(PyObject *, PyObject *args) {
+  const char *name, *text, *target;
+  Py_ssize_t length;
+  PyObject *given, *key, *value;
+  if (!PyArg_ParseTuple(args, "ss#zO!", &name, &text, &length, &target, &PyDict_Type, &given)) return nullptr;
+  TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
+  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);) {
+    int known = setOption(options, key, value);
+    if (known < 0) return nullptr;
+    if (!known) return PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", key), nullptr;
+  }
+  TegulaContext *c = context();
+  if (!c) return nullptr;
+  TegulaKernel *kernel = nullptr;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_compile_tile(c, name, text, static_cast<size_t>(length), target, &options, &kernel);
+  }
+  if (status != TEGULA_OK) return raiseStatus(status);
+  PyObject *result = wrapKernel(kernel);
+  tegula_kernel_release(kernel);
+  return result;
+}
+
 PyObject *kernelClass; // Python's CompiledKernel, a subclass of KernelType
 
 PyObject *setKernelClass(PyObject *, PyObject *cls) {
@@ -446,7 +472,8 @@ PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew) {
   return lastWrapper;
 }
 
-PyMethodDef kernelMethods[] = {{"set_kernel_class", setKernelClass, METH_O, nullptr},
+PyMethodDef kernelMethods[] = {{"compile_tile", compileTile, METH_VARARGS, nullptr},
+                               {"set_kernel_class", setKernelClass, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -446,3 +446,21 @@ def test_names_that_are_none(kernel, error, text):
         with pytest.raises(error, match=text):
             kernel[(1,)](x)
     assert x[0] == 0
+
+
+@tegula.jit
+def _warps_kernel(out, x, ASKS: tl.constexpr):
+    tl.store(out, tl.load(x) + (tl.extra.cuda.num_warps() if ASKS else 1))
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_options_of_gpus_share_their_code_on_cpus(asks):
+    """The same tile IR is the same machine code, which is made once; what the kernels say of themselves is what was asked for."""
+    kernels = [_warps_kernel.warmup(tl.float32, tl.float32, asks, grid=(1, ), device="cpu", **options)
+               for options in (dict(num_warps=2), dict(num_warps=8, num_stages=1, maxnreg=64), dict(num_warps=8, debug=True))]
+    assert [k.metadata.num_warps for k in kernels] == [2, 8, 8] and len({k.hash for k in kernels}) == 3
+    assert [k.timings["codegen"] == 0 for k in kernels] == [False, not asks, False]
+    for k, warps in zip(kernels, (2, 8, 8)):
+        out = np.zeros(1, np.float32)
+        k[(1, 1, 1)](out, np.ones(1, np.float32), asks)
+        assert out[0] == 1 + (warps if asks else 1)

@@ -81,7 +81,7 @@ void describeTarget(const Target &t, lang::TargetInfo &out) {
 
 // ---- what generators say, in the runtime's words
 
-static TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
+TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
   using ir::Elem;
   switch (e) {
   case Elem::I1: return TEGULA_INT1;

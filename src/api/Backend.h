@@ -34,6 +34,9 @@ std::string targetKey(const Target &t);
 /// "nvJitLink 12.9", "driver 12.8", or "none": who assembles PTX for `t`.
 std::string assemblerName();
 
+/// Of a value of tile IR.
+TegulaDtype dtypeOf(ir::Elem e, bool isSigned);
+
 /// Fills in what sema must know of the target.
 void describeTarget(const Target &t, lang::TargetInfo &out);
 

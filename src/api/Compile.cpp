@@ -85,6 +85,22 @@ static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
   return o;
 }
 
+bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag) {
+  // A GPU has no place for calls between blocks of threads: everything is inlined there.
+  if (!target.cpu())
+    for (ir::Function *f : tile.functions) f->noinline_ = false;
+  const ir::StageVerifier verifier(options.verify, diag);
+  if (!verifier.check(tile, "instantiation")) return false;
+#if TEGULA_HAS_NVIDIA
+  const nvidia::DescriptorContext context{target.nv(), static_cast<unsigned>(options.numWarps), static_cast<unsigned>(options.numCtas)};
+  if (!runPipeline(tile, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier)) return false;
+#else
+  if (!runPipeline(tile, nullptr, nullptr, verifier)) return false;
+#endif
+  finishTile(tile, target);
+  return verifier.check(tile, "widen-dots");
+}
+
 /// Source to tile IR after the passes; null after reporting.
 static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings &times, DiagEngine &diag, bool print) {
   uint64_t start = nowNs();
@@ -94,19 +110,7 @@ static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings
   if (print) r.function->context->print(TEGULA_STATIC_PRINT, inst.staticOutput);
   if (!inst.module || diag.hasErrors()) return nullptr;
   if (!r.name.empty()) inst.module->kernel()->name = r.name;
-  // A GPU has no place for calls between blocks of threads: everything is inlined there.
-  if (!r.target.cpu())
-    for (ir::Function *f : inst.module->functions) f->noinline_ = false;
-  const ir::StageVerifier verifier(r.options.verify, diag);
-  if (!verifier.check(*inst.module, "instantiation")) return nullptr;
-#if TEGULA_HAS_NVIDIA
-  const nvidia::DescriptorContext context{r.target.nv(), static_cast<unsigned>(r.options.numWarps), static_cast<unsigned>(r.options.numCtas)};
-  if (!runPipeline(*inst.module, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier)) return nullptr;
-#else
-  if (!runPipeline(*inst.module, nullptr, nullptr, verifier)) return nullptr;
-#endif
-  finishTile(*inst.module, r.target);
-  if (!verifier.check(*inst.module, "widen-dots")) return nullptr;
+  if (!preparedTile(*inst.module, r.target, r.options, diag)) return nullptr;
   times.passes = nowNs() - middle;
   return std::move(inst.module);
 }
@@ -158,7 +162,7 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.timings.size = sizeof k.timings;
 }
 
-static std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag) {
+std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag) {
   std::vector<runtime::RemarkInfo> list;
   for (const Diagnostic &d : diag.all()) {
     if (d.kind->severity != Severity::Remark) continue;
@@ -179,6 +183,21 @@ static void remarkSpills(TegulaKernel &k) {
                             file ? file->name() : "", at.line, at.col});
 }
 
+/// A kernel of the function whose machine code this one's would be. On a CPU num_warps, num_stages, num_ctas and maxnreg change nothing unless the
+/// source asks for them while it is compiled, and then the tile IR differs.
+static const TegulaKernel *twinOf(const CompileRequest &r, const TegulaKernel &k) {
+  CompileOptions mine = k.options;
+  for (auto &bucket : r.function->buckets)
+    for (const KernelNode *n = bucket.load(std::memory_order_acquire); n; n = n->next) {
+      const TegulaKernel &other = *n->kernel;
+      mine.numWarps = other.options.numWarps, mine.numStages = other.options.numStages, mine.numCtas = other.options.numCtas;
+      if (other.fn == k.fn && other.tileDigest == k.tileDigest && other.name == k.name && other.target.what == k.target.what &&
+          mine.word() == other.options.word())
+        return &other;
+    }
+  return nullptr;
+}
+
 static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   DiagEngine diag;
   k.timings.parse = r.function->parseNs;
@@ -186,6 +205,15 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   if (!tile) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "compiling `" + k.name + "` failed without a message");
     return false;
+  }
+  if (r.target.cpu()) {
+    k.tileDigest = Hasher().field(ir::print(*tile)).digest();
+    if (const TegulaKernel *twin = twinOf(r, k)) {
+      report(diag);
+      k.object = twin->object;
+      k.info = twin->info;
+      return true;
+    }
   }
   Generated out;
   runtime::Status status;
@@ -233,6 +261,15 @@ static bool giveName(CompileRequest &r) {
   return true;
 }
 
+bool loadOn(TegulaKernel &k, DeviceEntry &device) {
+  runtime::Status status;
+  k.device = &device;
+  k.options.device = static_cast<uint8_t>(device.index);
+  k.code = device.device->load(k.info, k.object, status);
+  if (!k.code) fail(status);
+  return k.code != nullptr;
+}
+
 static TegulaKernel *compileHere(const CompileRequest &given) {
   GateSection section;
   uint64_t start = nowNs();
@@ -264,15 +301,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     return nullptr;
   }
   uint64_t beforeLoad = nowNs();
-  if (r.device) {
-    runtime::Status status;
-    k->device = r.device;
-    k->code = r.device->device->load(k->info, k->object, status);
-    if (!k->code) {
-      fail(status);
-      return nullptr;
-    }
-  }
+  if (r.device && !loadOn(*k, *r.device)) return nullptr;
   remarkSpills(*k);
   // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
   static const bool registered = (closeGateAtExit(), true);

@@ -35,6 +35,19 @@ std::string hexOf(const runtime::Digest &key);
 /// Of a clock that never goes back.
 uint64_t nowNs();
 
+/// Runs the passes that all targets share over a fresh module. False: reported to `diag`.
+bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag);
+std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag);
+/// Loads the code of a kernel. False: the last error is set.
+bool loadOn(TegulaKernel &k, DeviceEntry &device);
+/// The target of this name, or that of the call's device, and a device that runs its code, into the request. False: the last error is set.
+bool chooseTarget(TegulaContext &c, const char *target, const CallOptions &call, CompileRequest &r);
+
+/// A kernel from the text of tile IR, without the disk cache. Null: the last error is set. Gives one reference.
+TegulaKernel *compileTile(TegulaContext &c, std::shared_ptr<const SourceFile> file, const CompileOptions &options, const Target &target, DeviceEntry *device);
+/// As emitStage, of a kernel that compileTile made.
+bool emitTile(const TegulaKernel &k, std::string_view stage, std::string &out);
+
 /// What a kernel takes on a GPU: what the device says, else what the assembler said.
 runtime::GpuUse useOf(const TegulaKernel &k);
 

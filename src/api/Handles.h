@@ -274,12 +274,14 @@ struct TegulaKernel : tegula::api::RefCounted {
   ~TegulaKernel();
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
-  std::shared_ptr<const tegula::lang::Function> fn; // null: loaded from bytes
+  std::shared_ptr<const tegula::lang::Function> fn; // null: loaded from bytes, or
+  std::shared_ptr<const tegula::SourceFile> tile;   // compiled from this tile IR
   std::vector<tegula::api::KernelParam> params;
   std::vector<tegula::sema::ParamSpec> specs; // one for each of params
   tegula::api::CompileOptions options;
   tegula::api::Target target;
   tegula::runtime::Digest key{}; // of the cache
+  tegula::runtime::Digest tileDigest{}; // of its tile IR, if it was compiled here for a CPU
   std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object;

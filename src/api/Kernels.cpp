@@ -141,10 +141,10 @@ TegulaStatus tegula_kernel_compile_for(TegulaKernel *k, const char *target, Tegu
   if (!k || !target || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_compile_for: null argument");
   std::optional<Target> t = parseTarget(target);
   if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(target));
-  if (!hasSource(*k)) return TEGULA_UNSUPPORTED;
+  if (!k->tile && !hasSource(*k)) return TEGULA_UNSUPPORTED;
   GateSection section;
-  StandIn f(*k);
-  TegulaKernel *made = compileKernel({f.handle.get(), k->specs, k->options, *t, nullptr, k->name});
+  TegulaKernel *made = k->tile ? compileTile(*k->context, k->tile, k->options, *t, nullptr)
+                               : compileKernel({StandIn(*k).handle.get(), k->specs, k->options, *t, nullptr, k->name});
   if (!made) return tegula_last_status();
   *out = made;
   return TEGULA_OK;
@@ -166,10 +166,10 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   if (it == k->stages.end()) {
     // Without the lock, as the user's functions may be called. Two threads may make the same text; one stays.
     lock.unlock();
-    if (!hasSource(*k)) return TEGULA_UNSUPPORTED;
-    StandIn f(*k);
+    if (!k->tile && !hasSource(*k)) return TEGULA_UNSUPPORTED;
     std::string out;
-    if (!emitStage({f.handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out)) return tegula_last_status();
+    bool emitted = k->tile ? emitTile(*k, stage, out) : emitStage({StandIn(*k).handle.get(), k->specs, k->options, k->target, nullptr, k->name}, stage, out);
+    if (!emitted) return tegula_last_status();
     lock.lock();
     it = k->stages.emplace(stage, std::move(out)).first;
   }

@@ -52,9 +52,9 @@ lang::Value readValue(ByteReader &r, unsigned depth) {
     return d ? lang::Value::type(*d) : lang::Value::error();
   }
   case Tag::Tuple: {
-    std::vector<lang::Value> items(r.count(1));
-    for (lang::Value &item : items)
-      if (item = readValue(r, depth + 1); item.isError()) return item;
+    std::vector<lang::Value> items; // grows with what is there, not with what the bytes promise
+    for (size_t n = r.count(1); n && !r.failed(); --n)
+      if (items.push_back(readValue(r, depth + 1)); items.back().isError()) return items.back();
     return lang::Value::tuple(std::move(items));
   }
   case Tag::Other: return lang::Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{r.str(), 0}));
@@ -99,9 +99,8 @@ bool readSpec(ByteReader &r, ParamSpec &s, unsigned depth) {
     return !r.failed();
   }
   bool isDescriptor = r.flag();
-  s.items.resize(r.count(1));
-  for (ParamSpec &item : s.items)
-    if (!readSpec(r, item, depth + 1)) return false;
+  for (size_t n = r.count(1); n; --n)
+    if (!readSpec(r, s.items.emplace_back(), depth + 1)) return false;
   if (isDescriptor) s.recordClass = lang::descriptorClass();
   return !isDescriptor || isWhole(s);
 }
@@ -123,12 +122,11 @@ std::string paramsText(const TegulaKernel &k) {
 
 bool readParams(const std::string &bytes, TegulaKernel &k) {
   ByteReader r(bytes.data(), bytes.size());
-  k.specs.resize(r.count(1));
-  for (ParamSpec &s : k.specs) {
+  for (size_t n = r.count(1); n; --n) {
     KernelParam &p = k.params.emplace_back();
     p.name = r.str();
     p.annotated = r.flag();
-    if (!readSpec(r, s, 0)) return false;
+    if (!readSpec(r, k.specs.emplace_back(), 0)) return false;
   }
   return !r.failed() && r.atEnd();
 }
@@ -274,12 +272,7 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   runtime::Status status;
   DeviceEntry *home = homeOf(c, k->target, device, status);
   if (!status) return fail(status);
-  if (home) {
-    k->device = home;
-    k->options.device = static_cast<uint8_t>(home->index);
-    k->code = home->device->load(k->info, k->object, status);
-    if (!k->code) return fail(status);
-  }
+  if (home && !loadOn(*k, *home)) return tegula_last_status();
   k->timings.load = k->timings.total = nowNs() - start;
   retain(k.get());
   *out = k.get();

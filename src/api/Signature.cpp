@@ -216,8 +216,12 @@ static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedV
     return false;
   r.function = f;
   r.options = call.compile;
+  return chooseTarget(*f->context, target, call, r);
+}
+
+bool chooseTarget(TegulaContext &c, const char *target, const CallOptions &call, CompileRequest &r) {
   runtime::Status status;
-  DeviceEntry *device = f->context->device(call.device, status);
+  DeviceEntry *device = c.device(call.device, status);
   if (!device) return fail(status), false;
   if (!target || !*target) {
     if (!device->unusable) return fail(device->unusable), false;
@@ -231,7 +235,7 @@ static bool prepare(TegulaFunction *f, const char *signature, const TegulaNamedV
     return false;
   }
   r.target = *t;
-  return findHome(*f->context, device, r);
+  return findHome(c, device, r);
 }
 
 } // namespace tegula::api

@@ -99,7 +99,7 @@ public:
                                      &Session::useValue, &Session::module,     &Session::create,    &Session::setUp,
                                      &Session::launch,   &Session::launch,     &Session::compile,   &Session::emit,
                                      &Session::kernel,   &Session::descriptor, &Session::errors,    &Session::together,
-                                     &Session::describe};
+                                     &Session::describe, &Session::saved,      &Session::layouts};
     for (int i = 0; i < 24 && !c_.empty(); ++i) {
       (this->*calls[c_.below(std::size(calls))])();
       if (tegula_last_status() == TEGULA_INTERNAL_ERROR) {
@@ -448,6 +448,48 @@ private:
     TegulaKernel *other = nullptr;
     if (tegula_kernel_compile_for(k, text(), &other) == TEGULA_OK)
       kernels_.push_back(other);
+  }
+
+  /// Kernels as bytes, as they are and damaged, and as the text of their tile IR.
+  void saved() {
+    TegulaKernel *k = pick(kernels_), *made = nullptr;
+    char *bytes = nullptr;
+    size_t length = 0;
+    if (tegula_kernel_save(k, &bytes, &length) == TEGULA_OK) {
+      for (size_t n = c_.below(3); n > 0; --n)
+        bytes[c_.below(length)] ^= static_cast<char>(c_.number(1));
+      if (tegula_kernel_load(sharedContext(), bytes, c_.chance(8) ? c_.below(length) : length, static_cast<int32_t>(c_.chance(2) ? -1 : c_.integer()), &made) ==
+          TEGULA_OK)
+        kernels_.push_back(made);
+      tegula_free(bytes);
+    }
+    const char *tile = nullptr;
+    if (tegula_kernel_asm(k, "tile", &tile, &length) != TEGULA_OK)
+      tile = text(), length = tile ? std::strlen(tile) : c_.below(2);
+    TegulaLaunchOptions o = options();
+    if (tegula_compile_tile(sharedContext(), text(), tile, length, text(), &o, &made) == TEGULA_OK)
+      kernels_.push_back(made);
+  }
+
+  void layouts() {
+    static constexpr const char *operations[] = {"compose", "invert", "pseudoinvert", "invert_and_compose", "multiply", "divide_left", "divide_right", "none"};
+    TegulaLayoutDim dims[2][2][3];
+    uint32_t bases[2][64 * 3];
+    TegulaLayout l[2];
+    for (int i = 0; i < 2; ++i) {
+      size_t bits = 0;
+      for (auto &side : dims[i])
+        for (TegulaLayoutDim &d : side) d = {text(), static_cast<uint32_t>(c_.chance(16) ? c_.integer() : c_.below(4))};
+      l[i] = {size(sizeof l[i]), dims[i][0], dims[i][1], c_.below(4), c_.below(4), bases[i]};
+      for (size_t d = 0; d < l[i].in_count; ++d) bits += dims[i][0][d].bits;
+      for (uint32_t &b : bases[i]) b = static_cast<uint32_t>(c_.below(5));
+      if (bits > 62) l[i].in_count = 0; // there are not so many bases
+    }
+    TegulaLayout *out = nullptr;
+    uint32_t rank;
+    tegula_layout_rank(&l[0], &rank);
+    if (tegula_layout_operate(c_.chance(16) ? text() : c_.of(operations), &l[0], c_.chance(8) ? nullptr : &l[1], &out) == TEGULA_OK)
+      tegula_free(out);
   }
 
   void descriptor() {

@@ -2,6 +2,7 @@
 import functools
 import hashlib
 import pickle
+import re
 from pathlib import Path
 
 from .. import _core
@@ -104,11 +105,37 @@ def _text_of(fn):
 
 
 class IRSource:
-    """The text of a stage that compilation would go on from. The library only compiles whole kernels, from their source."""
+    """A file of tile IR, `.tile`: what `.asm["tile"]` of a kernel has, perhaps changed by hand. Of the stages it is the one that compilation goes
+    on from; its kernel takes the run-time arguments alone."""
+    language = Language.TRITON
+    fn = None
 
     def __init__(self, path, context=None, backend=None):
-        raise NotImplementedError(f"IRSource({str(path)!r}): tegula compiles kernels from their source, not from the text of a later stage; "
-                                  "pass an ASTSource to triton.compile")
+        path = Path(path)
+        self.path, self.ext = path, path.suffix[1:]
+        if self.ext != "tile":
+            raise NotImplementedError(f"IRSource({str(path)!r}): of the stages, compilation goes on from tile IR only, in files named *.tile; found `{path.suffix}`")
+        self.src = path.read_text()
+        found = re.search(r"\bkernel\s+@(\w+)\s*\(([^)]*)\)", self.src)
+        if found is None:
+            raise ValueError(f"{path} has no kernel")
+        self.name = found[1]
+        # Of a pointer f32 is fp32 and i32 i32, or u32.
+        self.signature = dict(enumerate(_code(t, "signed = 0" in facts) for t, facts in re.findall(r"%[\w.]+\s*:\s*([\w<>]+)\s*(\{[^}]*\})?", found[2])))
+
+    def hash(self):
+        return hashlib.sha256(f"{self.ext}-{self.src}".encode()).hexdigest()
+
+    def parse_options(self):
+        return {}
+
+
+def _code(type_, is_unsigned):
+    """ptr<f32> of tile IR as *fp32."""
+    pointer, element = type_.startswith("ptr<"), type_.removeprefix("ptr<").removesuffix(">")
+    letter, width = element[0], element[1:]
+    name = element if not width.isdecimal() else f"fp{width}" if letter == "f" else f"u{width}" if is_unsigned and width != "1" else element
+    return f"*{name}" if pointer else name
 
 
 def _launch_options(options):
@@ -128,18 +155,21 @@ def _device_with(name):
 
 
 def compile(src, target=None, options=None, _env_vars=None):
-    """The kernel of an ASTSource for a GPUTarget (default: the device that launches run on). No device is needed; kernels for this machine can be launched."""
-    if not isinstance(src, ASTSource):
+    """The kernel of an ASTSource, or of a file of tile IR (IRSource or its path), for a GPUTarget (default: the device that launches run on). No device is needed; kernels for this machine can be launched."""
+    if not isinstance(src, (ASTSource, IRSource)):
         src = IRSource(src)
-    if not isinstance(src.fn, JITFunction):
+    if isinstance(src, ASTSource) and not isinstance(src.fn, JITFunction):
         raise TypeError(f"ASTSource needs a jit function, found {type(src.fn).__name__}")
     if target is None:
         from ..runtime.driver import driver
         target = driver.active.get_current_target()
     given = vars(options) if hasattr(options, "__dict__") else dict(options or {})
-    signature, constants = src.description()
     name = name_of(target)
-    kernel = src.fn.compile_signature(signature, constants, name, {**_launch_options(given), **_device_with(name)})
+    options = {**_launch_options(given), **_device_with(name)}
+    if isinstance(src, IRSource):
+        kernel = _core.compile_tile(str(src.path), src.src, name, options)
+    else:
+        kernel = src.fn.compile_signature(*src.description(), name, options)
     kernel._source, kernel._options = src, given
     kernel._saved = kernel.save()  # programs send its __dict__ to other processes
     return kernel
