@@ -413,14 +413,17 @@ enum {
   TEGULA_ARG_TUPLE = 8    /* `count` items at `u.items`, each specialised by itself; `u2.cls` not NULL: a namedtuple of that class */
 };
 enum {
-  TEGULA_ARG_READ_ONLY = 1 /* the memory must not be written: a kernel that stores through it is refused before it runs */
+  TEGULA_ARG_READ_ONLY = 1, /* the memory must not be written: a kernel that stores through it is refused before it runs */
+  /* POINTER: kernels may go 2^30 elements and more from the address, in either direction, whatever `extent` says: their offsets are computed
+   * in 64 bits, as they are where `extent` is that large */
+  TEGULA_ARG_WIDE = 2
 };
 
 /* One argument; 24 bytes, no ownership: everything pointed to must live until the call returns. */
 typedef struct TegulaArg {
   uint8_t kind;       /* TEGULA_ARG_* */
   TegulaDtype dtype;  /* POINTER: of the elements. INT, FLOAT: forces the type; TEGULA_VOID = by the rules of the language */
-  uint16_t flags;     /* TEGULA_ARG_READ_ONLY */
+  uint16_t flags;     /* TEGULA_ARG_READ_ONLY, TEGULA_ARG_WIDE */
   uint32_t count;     /* TUPLE: number of items */
   union {
     void *ptr;
@@ -431,7 +434,10 @@ typedef struct TegulaArg {
     TegulaValue *value;
   } u;
   union {
-    int64_t extent;   /* POINTER: bytes from `ptr` on that may be accessed; -1 = unknown (checked mode: nothing is checked) */
+    /* POINTER: bytes from `ptr` on that may be accessed; -1 = unknown (checked mode: nothing is checked). Kernels are compiled in two forms: one
+     * whose int32 offsets may be computed in 32 bits, and one (2^30 elements or more, or TEGULA_ARG_WIDE) where int32 arithmetic that leads
+     * to an offset or a mask does not wrap around. */
+    int64_t extent;
     TegulaValue *cls; /* TUPLE: class, or NULL */
   } u2;
 } TegulaArg;
@@ -488,6 +494,16 @@ TEGULA_API TegulaStatus tegula_tensor_descriptor(TegulaTensorDescriptor *storage
 
 /* ---------------------------------------------------------------------------------------------------- compiling, launching */
 
+/* Memory around an address. */
+typedef struct TegulaMemory {
+  void *begin;
+  uint64_t bytes;
+} TegulaMemory;
+/* Gives the memory that a pointer argument is a view of, which begins at or before its address: a tensor's storage. 0: only what the argument says
+ * is known. Called on the launching thread during the launch, and only by launches whose accesses are checked (checked mode, the simulator);
+ * `arg` is the element of the call's array, or of a tuple in it. Must not call tegula functions. */
+typedef int32_t (*TegulaMemoryFn)(void *user, const TegulaArg *arg, TegulaMemory *out);
+
 /* Options of a launch. All zero but `size`, device and the tri-states is the default; the GPU ones are accepted and ignored by the CPU. */
 typedef struct TegulaLaunchOptions {
   size_t size;
@@ -499,7 +515,8 @@ typedef struct TegulaLaunchOptions {
   int32_t device;             /* index of the device. -1: $TEGULA_DEVICE, else the GPU that the first device pointer belongs to, else the CPU */
   int32_t language_level;     /* whose rules hold where versions of Triton differ: 36, 37, 39; 0: $TEGULA_TRITON_LEVEL, else 39 */
   int8_t strict;              /* tri-state: extensions that Triton does not have are refused; TEGULA_DEFAULT follows $TEGULA_STRICT */
-  int8_t reserved[3];         /* 0 */
+  int8_t wide_offsets;        /* 1: as if an argument had TEGULA_ARG_WIDE; 0: the arguments say. For tegula_compile_signature and tegula_emit, too */
+  int8_t reserved[2];         /* 0 */
   int8_t debug;               /* tri-state: device_assert and `assert` active */
   int8_t checked;             /* tri-state: accesses checked */
   int8_t debug_info;          /* tri-state: DWARF for gdb; TEGULA_DEFAULT follows `debug` of the context or environment */
@@ -511,9 +528,11 @@ typedef struct TegulaLaunchOptions {
   double hang_s;              /* CPU, simulator: seconds after which a launch that makes no progress (no program ends or gets past a loop in
                                * which it waits) ends with TEGULA_FAULT; 0: $TEGULA_HANG_S, else never; negative: never. No key part */
   void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL */
+  TegulaMemoryFn memory;      /* NULL: arguments may go as far as their `extent` */
+  void *memory_user;
 } TegulaLaunchOptions;
 #define TEGULA_LAUNCH_OPTIONS_INIT \
-  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, {0, 0, 0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL}
+  {sizeof(TegulaLaunchOptions), 0, 0, 0, 0, 0, -1, 0, -1, 0, {0, 0}, -1, -1, -1, -1, -1, -1, 0, 0, 0, NULL, NULL, NULL}
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns
@@ -629,8 +648,8 @@ typedef struct TegulaTimings {
 TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTimings *out);
 
 /* Launches a compiled kernel: as tegula_launch, without looking for a specialisation. `args` are those of the function's parameters;
- * constants are ignored, and an argument that breaks a fact the kernel was specialised on (type, divisibility, value 1) is
- * TEGULA_INVALID_ARGUMENT. Of `options` (may be NULL) only num_threads and stream matter. */
+ * constants are ignored, and an argument that breaks a fact the kernel was specialised on (type, divisibility, value 1, fewer than 2^30
+ * elements) is TEGULA_INVALID_ARGUMENT. Of `options` (may be NULL) only num_threads, stream, hang_s and memory matter. */
 TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                              const TegulaLaunchOptions *options);
 

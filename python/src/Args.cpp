@@ -1,5 +1,6 @@
 // From Python objects to TegulaArg, fastest kinds first: int, numpy array, float, None, bool, tuple; the rest asks Python.
 #include "Core.h"
+#include <algorithm>
 #include <cstring>
 
 namespace tegula_python {
@@ -55,15 +56,32 @@ bool fail(const char *paramName, const char *what) {
   return false;
 }
 
-// Bytes from the data pointer to the end of the last element; -1 if elements lie before the pointer.
-int64_t reach(const ArrayFields *a, int64_t itemBytes) {
-  int64_t last = 0;
+// Where an array's elements begin, in bytes from the data pointer.
+struct Reach {
+  int64_t lowest = 0, highest = 0;
+  bool empty = false;
+  // Bytes up to the end of the last element; -1 if elements lie before the pointer.
+  int64_t extent(int64_t itemBytes) const { return empty ? 0 : lowest < 0 ? -1 : highest + itemBytes; }
+};
+
+Reach reach(const ArrayFields *a) {
+  Reach r;
   for (int i = 0; i < a->nd; ++i) {
-    if (a->dimensions[i] == 0) return 0;
-    if (a->strides[i] < 0) return -1;
-    last += (a->dimensions[i] - 1) * a->strides[i];
+    if (a->dimensions[i] == 0) r.empty = true;
+    (a->strides[i] < 0 ? r.lowest : r.highest) += (a->dimensions[i] - 1) * a->strides[i];
   }
-  return last + itemBytes;
+  return r;
+}
+
+// Kernels may go as far from a view as the memory behind it does.
+constexpr int64_t wideElements = int64_t(1) << 30; // as TEGULA_ARG_WIDE has them
+bool isWide(const Reach &r, const ArrayFields *a, int64_t itemBytes) {
+  int64_t bytes = r.highest - r.lowest;
+  if (a->base && PyObject_TypeCheck(a->base, ndarray)) {
+    Reach whole = reach(reinterpret_cast<ArrayFields *>(a->base));
+    bytes = std::max(bytes, whole.highest - whole.lowest);
+  }
+  return bytes >= itemBytes * wideElements;
 }
 
 } // namespace
@@ -83,10 +101,12 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   uint32_t bytes = tegula_dtype_bytes(static_cast<TegulaDtype>(dtype));
   host = true;
   if (!(a->flags & aligned)) return fail(paramName, "the array's elements are not aligned in memory");
-  out = tegula_ptr(a->data, static_cast<TegulaDtype>(dtype), reach(a, bytes));
-  if (!(a->flags & writeable)) out.flags = TEGULA_ARG_READ_ONLY;
+  const Reach r = reach(a);
+  out = tegula_ptr(a->data, static_cast<TegulaDtype>(dtype), r.extent(bytes));
+  if ((r.lowest < 0 || a->base) && isWide(r, a, bytes)) out.flags = TEGULA_ARG_WIDE;
+  if (!(a->flags & writeable)) out.flags |= TEGULA_ARG_READ_ONLY;
   if (!(a->flags & (cContiguous | fContiguous))) {
-    out.flags = TEGULA_ARG_READ_ONLY;
+    out.flags |= TEGULA_ARG_READ_ONLY;
     nonContiguous = paramName;
   }
   return true;
@@ -129,8 +149,8 @@ bool ArgPack::convertTuple(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
-// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0) for tensors, a
-// plain number for scalars of other libraries, a Value for compile-time objects, or raises.
+// Objects that C++ does not know: Python gives (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0) for tensors
+// (-1 bytes: unknown; -1 - n: some of them lie before the address, on the whole n), a plain number for scalars of other libraries, a Value for compile-time objects, or raises.
 bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramName) {
   PyObject *known = PyObject_CallFunction(toArgument, "Os", object, paramName);
   if (!known) return false;
@@ -149,8 +169,9 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   if (onStream) stream = reinterpret_cast<void *>(onStream);
   constexpr unsigned long long firstByte = 16; // no memory begins below: a stand-in, which says only how it is aligned
   if (address < firstByte && bytes != 0) withoutMemory = paramName;
-  out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), bytes);
-  if (readOnly) out.flags = TEGULA_ARG_READ_ONLY;
+  out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), std::max(bytes, -1ll));
+  if (bytes < -1 && (bytes + 1) / -wideElements >= static_cast<long long>(tegula_dtype_bytes(static_cast<TegulaDtype>(dtype)))) out.flags = TEGULA_ARG_WIDE;
+  if (readOnly) out.flags |= TEGULA_ARG_READ_ONLY;
   return true;
 }
 
@@ -184,8 +205,8 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
   TegulaArg pointer;
   if (!convert(base, false, pointer, paramName)) return false;
   nonContiguous = nullptr; // strides are what descriptors are for
-  pointer.flags = 0;
-  if (Py_TYPE(base) == ndarray && !(reinterpret_cast<ArrayFields *>(base)->flags & writeable)) pointer.flags = TEGULA_ARG_READ_ONLY;
+  pointer.flags &= TEGULA_ARG_WIDE;
+  if (Py_TYPE(base) == ndarray && !(reinterpret_cast<ArrayFields *>(base)->flags & writeable)) pointer.flags |= TEGULA_ARG_READ_ONLY;
   PyObject *padding = PyObject_GetAttr(object, descriptorNames[4]);
   if (!padding) return false;
   bool nan = PyUnicode_Check(padding) && PyUnicode_CompareWithASCIIString(padding, "nan") == 0;

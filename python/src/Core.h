@@ -108,6 +108,21 @@ PyObject *setConverters(PyObject *self, PyObject *args);
 /// `set_descriptor_class(cls)`: objects of it, with base, shape, strides, block_shape, padding and round_f32_to_tf32, are tensor descriptors.
 PyObject *setDescriptorClass(PyObject *self, PyObject *cls);
 
+// ---- Memory.cpp
+/// `memory` and `memory_user` of launch options: what memory the arguments are views of. Costs nothing unless the library asks.
+struct MemoryQuery {
+  PyObject *const *objects; // null: not given
+  const TegulaArg *args;    // made of them
+  size_t count;
+  static int32_t answer(void *user, const TegulaArg *arg, TegulaMemory *out);
+  void attach(TegulaLaunchOptions &options) {
+    options.memory = answer;
+    options.memory_user = this;
+  }
+};
+/// `set_memory_finder(f)`: f(tensor) -> (address, bytes) or None.
+PyObject *setMemoryFinder(PyObject *self, PyObject *f);
+
 // ---- Tensors.cpp
 /// The stream that other code of this process launches on at the moment on that GPU; null, the default stream, if nobody can be asked. False
 /// with an exception set.

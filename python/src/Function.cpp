@@ -196,6 +196,8 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
   if (ok && self->grid && !self->warmup)
     ok = PyCallable_Check(self->grid) ? callGrid(f, self->grid, bound, grid) : readGrid(self->grid, grid);
   if (ok) ok = chooseDevice(pack, options);
+  MemoryQuery memory{bound, packed, f->paramCount};
+  memory.attach(options);
   PyObject *result = nullptr;
   if (ok) {
     TegulaStatus status;

@@ -165,6 +165,8 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   for (size_t i = 0; i < packed.size(); ++i)
     if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
   if (!chooseDevice(pack, options)) return nullptr;
+  MemoryQuery memory{reinterpret_cast<PyTupleObject *>(tuple)->ob_item, packed.data(), packed.size()};
+  memory.attach(options);
   TegulaStatus status;
   {
     WithoutGil others;
@@ -268,6 +270,7 @@ const OptionRow optionTable[] = {
     INT_OPTION("language_level", language_level),
     {"hang_s", OptionRow::Number, offsetof(TegulaLaunchOptions, hang_s)},
     FLAG_OPTION("strict", strict),
+    FLAG_OPTION("wide_offsets", wide_offsets),
     FLAG_OPTION("debug", debug),
     FLAG_OPTION("check", checked),
     FLAG_OPTION("checked", checked),

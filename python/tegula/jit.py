@@ -20,6 +20,7 @@ import types
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._kernel import CompiledKernel
+from ._memory import memory_of
 from ._mock import MockTensor
 from ._specialize import KernelParam, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
@@ -655,18 +656,17 @@ def _dtype_number(d):
 
 def _argument_of(x, name):
     """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0), a
-    number, or a Value."""
+    number, or a Value. Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
-        contiguous = not hasattr(x, "is_contiguous") or x.is_contiguous()
-        size = getattr(x, "nbytes", None)
+        size = _bytes_of(x)
         gpu, address = _gpu_of(x, name), _address(x, name)
         if isinstance(x, MockTensor):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
-        return address, number, int(size) if contiguous and size is not None else -1, False, gpu, 0
+        return address, number, size, False, gpu, 0
     if isinstance(x, (_types.constexpr, JITFunction)) or _aggregate.is_aggregate(type(x)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
@@ -685,6 +685,26 @@ def _argument_of(x, name):
         import numpy
         return _numpy_pointer(numpy.asarray(memoryview(x)))
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
+
+
+def _reach(shape, strides, item):
+    """Bytes from the first element to the end of the last one, as _argument_of gives them. Strides are in bytes."""
+    if 0 in shape:
+        return 0
+    steps = [(n - 1) * s for n, s in zip(shape, strides)]
+    size = sum(map(abs, steps)) + item
+    return size if all(s >= 0 for s in steps) else -1 - size
+
+
+def _bytes_of(x):
+    """The same of a tensor that has data_ptr(): PyTorch's, or one that looks like it."""
+    size = getattr(x, "nbytes", None)
+    if hasattr(x, "is_contiguous") and not x.is_contiguous():
+        if not (callable(getattr(x, "stride", None)) and hasattr(x, "element_size") and hasattr(x, "shape")):
+            return -1
+        item = x.element_size()
+        return _reach(tuple(x.shape), [s * item for s in x.stride()], item)
+    return -1 if size is None else int(size)
 
 
 def _address(x, name):
@@ -710,8 +730,7 @@ def _is_memory(x):
 
 def _numpy_pointer(a):
     number = _dtype_numbers.get(a.dtype)
-    contiguous = a.flags.c_contiguous or a.flags.f_contiguous
-    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, a.nbytes if contiguous else -1, not a.flags.writeable, -1, 0
+    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, _reach(a.shape, a.strides, a.itemsize), not a.flags.writeable, -1, 0
 
 
 def _gpu_of(x, name):
@@ -738,7 +757,8 @@ def _cuda_array(x):
     number = _core.dtype_number({"b": "i1", "i": f"i{size * 8}", "u": f"u{size * 8}", "f": f"fp{size * 8}"}.get(kind, i["typestr"]))
     count = math.prod(i["shape"])
     ordinal = getattr(getattr(x, "device", None), "id", 0)  # CuPy says which GPU; the interface does not
-    return address or 0, number, count * size if i.get("strides") is None else -1, bool(read_only), int(ordinal), i.get("stream") or 0
+    strides = i.get("strides")
+    return address or 0, number, count * size if strides is None else _reach(i["shape"], strides, size), bool(read_only), int(ordinal), i.get("stream") or 0
 
 
 def _print(stream, text):
@@ -753,6 +773,7 @@ def _install():
         array = None
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
     _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
+    _core.set_memory_finder(memory_of)
     _core.set_kernel_class(CompiledKernel)
     _core.set_explainer(_explain)
     _core.set_constexpr_class(_types.constexpr)

@@ -93,9 +93,9 @@ bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &
   if (!verifier.check(tile, "instantiation")) return false;
 #if TEGULA_HAS_NVIDIA
   const nvidia::DescriptorContext context{target.nv(), static_cast<unsigned>(options.numWarps), static_cast<unsigned>(options.numCtas)};
-  if (!runPipeline(tile, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier)) return false;
+  if (!runPipeline(tile, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier, options.wide)) return false;
 #else
-  if (!runPipeline(tile, nullptr, nullptr, verifier)) return false;
+  if (!runPipeline(tile, nullptr, nullptr, verifier, options.wide)) return false;
 #endif
   finishTile(tile, target);
   return verifier.check(tile, "widen-dots");
@@ -368,6 +368,7 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   lock.unlock();
 
   CompileRequest r{&f, specsOf(f, args, count), options.compile, device->target, device};
+  r.options.wide = call.wide;
   TegulaKernel *kernel = compileKernel(r);
 
   lock.lock();

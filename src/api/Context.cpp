@@ -168,7 +168,7 @@ int32_t TegulaContext::inferDevice(const TegulaArg *args, size_t count) {
 
 bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out, const TegulaArg *args, size_t count) {
   CompileOptions &c = out.compile;
-  int32_t device = options && options->size >= sizeof *options ? options->device : -1;
+  int32_t device = options && options->size >= firstOptionsSize ? options->device : -1;
   out.deviceGiven = device >= 0;
   if (!out.deviceGiven && (device = inferDevice(args, count)) < 0) return false;
   if (device > 255) {
@@ -186,7 +186,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   out.threads = threads;
   out.hangNs = hangNs;
   if (!options) return true;
-  if (options->size < sizeof(TegulaLaunchOptions)) {
+  if (options->size < firstOptionsSize) {
     fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
     return false;
   }
@@ -225,6 +225,8 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.debug >= 0) c.debug = o.debug;
   if (o.checked >= 0) c.checked = o.checked;
   if (o.strict >= 0) c.strict = o.strict;
+  c.wide = o.wide_offsets > 0;
+  if (o.size >= sizeof o) out.memory = o.memory, out.memoryUser = o.memory_user;
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
   if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;
   if (o.sanitize_overflow >= 0) c.sanitizeOverflow = o.sanitize_overflow;

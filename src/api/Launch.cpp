@@ -3,6 +3,7 @@
 #include "api/Repeat.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
+#include <algorithm>
 #include <cstring>
 
 using namespace tegula;
@@ -86,8 +87,23 @@ static bool packScalar(const TegulaKernel &k, const PackItem &item, const Tegula
   }
 }
 
-/// Writes the argument block; `extents` (one per pointer) only if the kernel is checked. `nullsOnly`: only null pointers have an end.
-static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents, bool nullsOnly) {
+/// What a pointer argument may touch: the memory that it is a view of, or from its address on, or anything.
+static TegulaCpuExtent extentOf(const TegulaArg &a, const CallOptions &call) {
+  if (call.nullsOnly) return {0, a.u.ptr ? UINT64_MAX : 0};
+  auto address = reinterpret_cast<uint64_t>(a.u.ptr);
+  TegulaMemory m{nullptr, 0};
+  if (call.memory && a.u.ptr && call.memory(call.memoryUser, &a, &m)) {
+    auto begin = reinterpret_cast<uint64_t>(m.begin);
+    if (begin <= address && address - begin <= m.bytes) {
+      uint64_t known = a.u2.extent > 0 ? static_cast<uint64_t>(a.u2.extent) : 0;
+      return {begin, std::max(m.bytes, address - begin + known)};
+    }
+  }
+  return a.u2.extent >= 0 ? TegulaCpuExtent{address, static_cast<uint64_t>(a.u2.extent)} : TegulaCpuExtent{0, UINT64_MAX};
+}
+
+/// Writes the argument block; `extents` (one per pointer) only if the kernel is checked.
+static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *block, TegulaCpuExtent *extents, const CallOptions &call) {
   for (const PackItem &item : k.pack) {
     const TegulaArg &a = *leaves[item.leaf];
     if (!item.isPtr) {
@@ -96,14 +112,7 @@ static bool pack(const TegulaKernel &k, const TegulaArg *const *leaves, char *bl
     }
     if (item.written && (a.flags & TEGULA_ARG_READ_ONLY)) return wrongArg(k, item, "is read-only, but the kernel stores to it");
     std::memcpy(block + item.offset, &a.u.ptr, sizeof(void *));
-    if (extents) {
-      if (nullsOnly) {
-        *extents++ = {0, a.u.ptr ? UINT64_MAX : 0};
-        continue;
-      }
-      bool known = a.u2.extent >= 0;
-      *extents++ = {known ? reinterpret_cast<uint64_t>(a.u.ptr) : 0, known ? static_cast<uint64_t>(a.u2.extent) : UINT64_MAX};
-    }
+    if (extents) *extents++ = extentOf(a, call);
   }
   return true;
 }
@@ -133,7 +142,7 @@ static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t pr
   alignas(64) char block[maxBlock + runtime::argRoom];
   TegulaCpuExtent extents[BoundCall::maxLeaves];
   if (k.info.argBytes > maxBlock) return fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: argument block too large");
-  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call.nullsOnly)) return TEGULA_INVALID_ARGUMENT;
+  if (!pack(k, leaves, block, k.code->needsExtents() ? extents : nullptr, call)) return TEGULA_INVALID_ARGUMENT;
   return runBlock(k, grid, programs, block, extents, {call.threads, call.hangNs, call.stream});
 }
 
@@ -174,7 +183,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
     return fail(s.code, "`" + f->fn->name + "`: " + s.text);
   static constexpr TegulaLaunchOptions defaults = TEGULA_LAUNCH_OPTIONS_INIT;
   const TegulaLaunchOptions &o = options ? *options : defaults;
-  bool full = o.size == sizeof o;
+  bool full = o.size >= firstOptionsSize;
   if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
     if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count))) {
@@ -246,6 +255,8 @@ struct Matcher {
         return wrong(name, std::string("is `*") + tegula_dtype_name(a->dtype) + "`; the kernel was compiled for `" + lang::code(s.dtype) + "`");
       if (reinterpret_cast<uintptr_t>(a->u.ptr) % s.divisibility)
         return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, for which the kernel was compiled");
+      if (!k.options.wide && isBig(*a, a->dtype))
+        return wrong(name, "has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
       return true;
     }
     bool integer = a->kind == TEGULA_ARG_INT || a->kind == TEGULA_ARG_UINT || a->kind == TEGULA_ARG_BOOL;

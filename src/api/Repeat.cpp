@@ -1,5 +1,7 @@
 // Making a Repeat; following it.
 #include "api/Repeat.h"
+#include "api/Specialize.h"
+#include "runtime/Dtype.h"
 #include <cstring>
 
 namespace tegula::api {
@@ -17,7 +19,9 @@ bool Repeat::stepOf(const Param &p, const TegulaArg &a, Step &s) {
     s.is = Is::Pointer;
     s.aligns = p.specializeAlignment;
     s.divisible = reinterpret_cast<uintptr_t>(a.u.ptr) % 16 == 0;
-    return runtime;
+    s.forbidden = TEGULA_ARG_WIDE;
+    if (runtime) s.words[0] = static_cast<uint64_t>(bigTensorElements * runtime::dtypeInfo(p.annotated ? static_cast<TegulaDtype>(p.annotation.scalar) : a.dtype).bytes);
+    return runtime && a.u2.extent < static_cast<int64_t>(s.words[0]) && !(a.flags & s.forbidden);
   case TEGULA_ARG_INT:
     // A 1 that became a constant stays one, and so does the value of a constexpr parameter.
     if (!runtime || (!p.annotated && a.dtype == TEGULA_VOID && a.u.i == 1 && p.specialize)) return s.is = Is::Constant, true;
@@ -54,7 +58,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
                                          const CallOptions &call, TegulaKernel &kernel) {
   if (!kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
   std::unique_ptr<Repeat> r(new Repeat(kernel));
-  r->options_ = options;
+  std::memcpy(&r->options_, &options, firstOptionsSize); // it may be an older one, which ends there
   r->options_.stream = nullptr;
   r->threads_ = call.threads;
   r->hangNs_ = call.hangNs;
@@ -73,7 +77,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
       bool floats = item.scalar == Scalar::Fp32 || item.scalar == Scalar::Fp64;
       s.bytes = item.isPtr ? 8 : plainBytes(item.scalar);
       s.offset = item.offset;
-      s.forbidden = item.written ? uint16_t(TEGULA_ARG_READ_ONLY) : uint16_t(0);
+      if (item.written) s.forbidden |= TEGULA_ARG_READ_ONLY;
       // What must be converted, or checked against the range of its type, takes the long way.
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
       if (s.is == Is::Int && (s.dtype != TEGULA_VOID || item.scalar == Scalar::Int1 || (item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
@@ -90,6 +94,7 @@ inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
   case Is::Pointer:
     if (a.u.u == 0) return false; // launched with checks, see Launch.cpp
     if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
+    if (a.u2.extent >= static_cast<int64_t>(s.words[0])) return false;
     std::memcpy(to, &a.u.u, 8);
     return true;
   case Is::Int:
@@ -119,7 +124,7 @@ inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
 }
 
 bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
-  static_assert(offsetof(TegulaLaunchOptions, stream) + sizeof(void *) == sizeof(TegulaLaunchOptions), "the stream comes last: all before it is compared");
+  // All before the stream is compared; what comes behind it is for kernels with checks, which have no Repeat.
   size_t n = steps_.size();
   if (count > n || std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) != 0) return false;
   for (size_t i = 0; i < n; ++i) {

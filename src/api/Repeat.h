@@ -3,7 +3,7 @@
 // The long way makes a key of all arguments, hashes it, looks the kernel up, and then walks the arguments again to pack them. A Repeat is
 // made from one such call. It holds, per parameter, what an argument must be for the key to come out the same (its kind, its type, divisible by
 // 16 or not, 1 or not, the value of a constant) and where its bits go, so that one walk decides and packs. It may refuse what the
-// long way would find (an int given as another kind), never the reverse. Calls with tuples or checked accesses have none.
+// long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or big tensors have none.
 #pragma once
 #include "api/Handles.h"
 
@@ -41,7 +41,7 @@ private:
     bool sizes = false;         // an int without annotation: `wide` must be right, and it must not be 1
     bool wide = false;          // does not fit 32 bits
     uint32_t offset = 0;        // in the block
-    uint64_t words[2] = {0, 0}; // bits of a constant; key of a value
+    uint64_t words[2] = {0, 0}; // bits of a constant; key of a value; of pointers: bytes of a big tensor, for which there is another kernel
   };
   static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
   static bool matches(const Step &s, const TegulaArg &a, char *block);

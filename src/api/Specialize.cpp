@@ -2,6 +2,7 @@
 // turns it into sema's terms when the key is new.
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
+#include "runtime/Dtype.h"
 #include <cstring>
 #include <numeric>
 
@@ -19,6 +20,10 @@ struct Leaf {
   bool divisible16 = false; // Runtime
 };
 } // namespace
+
+bool isBig(const TegulaArg &a, TegulaDtype pointee) {
+  return (a.flags & TEGULA_ARG_WIDE) || a.u2.extent >= bigTensorElements * runtime::dtypeInfo(pointee).bytes;
+}
 
 static bool fits32(int64_t v) { return v == static_cast<int32_t>(v); }
 
@@ -148,6 +153,7 @@ struct Binder {
     if (out.leafCount == BoundCall::maxLeaves) return tooMany();
     out.leaves[out.leafCount++] = &a;
     if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
+    if (l.dtype.isPtr && isBig(a, static_cast<TegulaDtype>(l.dtype.scalar))) out.wide = true;
     return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
                uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32);
   }
@@ -170,6 +176,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     return false;
   }
   Binder b{f, out};
+  out.wide = options.wide;
   b.add(options.word());
   b.add(static_cast<uint64_t>(options.maxnreg));
   for (size_t i = 0; i < params.size(); ++i) {
@@ -184,6 +191,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     out.leaves[out.leafCount++] = a;
     if (!b.constant(p, *a, 0)) return false;
   }
+  out.words[0] |= CompileOptions::wideBit(out.wide);
   return true;
 }
 

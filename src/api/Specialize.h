@@ -7,12 +7,18 @@
 
 namespace tegula::api {
 
+/// Tensors of so many elements are not served by offsets of 32 bits (why half of what these reach: passes/WidenOffsets.h).
+constexpr int64_t bigTensorElements = int64_t(1) << 30;
+/// May a kernel go bigTensorElements or more from this pointer, counted in elements of type `pointee`?
+bool isBig(const TegulaArg &a, TegulaDtype pointee);
+
 /// The arguments of one call after binding: lives on the stack, nothing in it is initialized beyond the counts.
 struct BoundCall {
   static constexpr unsigned maxLeaves = 256, maxWords = 3 * maxLeaves;
   const TegulaArg *leaves[maxLeaves];
   uint64_t words[maxWords];
   unsigned leafCount = 0, wordCount = 0;
+  bool wide = false; // some pointer is big, or the options say so
 
   uint64_t hash() const {
     uint64_t h = wordCount;

@@ -167,6 +167,7 @@ const std::vector<OptionSpec> launchOptionSpecs = {
     {0, "hang-s", "SECONDS", "end a launch that makes no progress for so long (default: TEGULA_HANG_S, else never; not on GPUs)"},
     {0, "check", "", "check every access against the extents of the buffers"},
     {0, "strict", "", "refuse what Triton does not have: break, continue, slices of blocks ..."},
+    {0, "wide-offsets", "", "compute offsets and masks in 64 bits, as for tensors of 2^30 elements and more"},
     {'g', "debug", "", "device_assert active; code can be stepped through with gdb"},
 };
 
@@ -199,6 +200,7 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
   }
   if (line.has("check")) out.checked = 1;
   if (line.has("strict")) out.strict = 1;
+  if (line.has("wide-offsets")) out.wide_offsets = 1;
   if (line.has("debug")) out.debug = out.debug_info = 1;
   return true;
 }

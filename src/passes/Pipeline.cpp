@@ -7,6 +7,7 @@
 #include "passes/PadTiles.h"
 #include "passes/RemoveDead.h"
 #include "passes/Simplify.h"
+#include "passes/WidenOffsets.h"
 
 namespace tegula {
 
@@ -17,6 +18,7 @@ constexpr PassEntry passes[] = {
     {"simplify", simplify, "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
     {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
+    {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
     {"pipeline", runPipeline, "all of them in order"},
@@ -25,7 +27,13 @@ constexpr PassEntry passes[] = {
 
 void runPipeline(ir::Module &m) { runPipeline(m, nullptr); }
 
-bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const ir::StageVerifier &verifier) {
+bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const ir::StageVerifier &verifier, bool wide) {
+  if (narrowsPointers(m))
+    wide = true;
+  // Offsets are followed from their use to where they are made.
+  if (wide)
+    for (ir::Function *f : m.functions)
+      f->noinline_ = false;
   auto run = [&](const char *pass) {
     findPass(pass)->run(m);
     return verifier.check(m, pass);
@@ -33,6 +41,8 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
   if (!run("inline-calls") || !run("pad-tiles") || !run("simplify"))
     return false;
   if (expandDescriptors(m, keep, target) && !(verifier.check(m, "expand-descriptors") && run("simplify")))
+    return false;
+  if (wide && !(run("widen-offsets") && run("simplify")))
     return false;
   return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("simplify");
 }

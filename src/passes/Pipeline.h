@@ -4,6 +4,7 @@
 //   padTiles         everything after sees extents that are powers of two
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest
 //   expandDescriptors  behind the first simplify, before what moves addresses; simplify again if there were any
+//   widenOffsets     for launches with large tensors only; behind what makes addresses, before what moves them; simplify again
 //   affineCarried    wants canonical offsets (splats as splats) and no dead carried values
 //   simplify         merges the new scalar inductions, folds the splats they made
 //   hoistInvariants  after merging, so that one copy moves; after affineCarried, whose steps it moves
@@ -19,8 +20,8 @@ namespace tegula {
 
 void runPipeline(ir::Module &m);
 /// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what a pass made of the
-/// module: no further pass has seen it.
-bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr, const ir::StageVerifier &verifier = {});
+/// module: no further pass has seen it. `wide`: some tensor may have bigTensorElements or more, see WidenOffsets.h.
+bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr, const ir::StageVerifier &verifier = {}, bool wide = false);
 
 /// The passes by name ("inline-calls", "simplify", ...), for tegula-opt and tests.
 struct PassEntry {

@@ -261,6 +261,126 @@ TEST(Launch, KernelHandlesCheckTheirFacts) {
   EXPECT_NE(text({doubles, data, data, 32}).find("`*fp64`"), std::string::npos);
 }
 
+// Extents decide between two forms of a kernel; no memory is touched.
+TEST(Launch, LargeTensorsHaveAKernelOfTheirOwn) {
+  Context c = context();
+  Module m = module(c, "@triton.jit\ndef k(x, t, n):\n    if n == 5:\n        tl.store(x + n, 1.0)\n");
+  Function k = m.kernel("k").value();
+  alignas(64) static float data[64];
+  constexpr int64_t limit = int64_t(1) << 30;
+  struct Row {
+    int64_t extent;
+    uint16_t flags;
+    bool wide;
+  };
+  const Row rows[] = {{64, 0, false}, {limit * 4, 0, true}, {limit * 4 - 1, 0, false}, {-1, 0, false}, {-1, TEGULA_ARG_WIDE, true}, {64, TEGULA_ARG_WIDE, true}, {INT64_MAX, 0, true}};
+  auto launched = [&](const Row &r, bool inTuple, const LaunchOptions &o) {
+    TegulaArg x = tegula_ptr(data, TEGULA_FP32, 256), big = tegula_ptr(data, TEGULA_FP32, r.extent), none{};
+    none.kind = TEGULA_ARG_NONE;
+    big.flags = r.flags;
+    TegulaArg tuple{TEGULA_ARG_TUPLE, TEGULA_VOID, 0, 1, {nullptr}, {0}};
+    tuple.u.items = &big;
+    TegulaArg args[3] = {inTuple ? x : big, inTuple ? tuple : none, tegula_int(7)};
+    const int64_t grid[3] = {1, 1, 1};
+    TegulaKernel *kernel = nullptr;
+    EXPECT_EQ(tegula_launch(k.get(), grid, args, 3, &o, &kernel), TEGULA_OK) << tegula_last_error();
+    return kernel;
+  };
+  LaunchOptions plain, always, cpu;
+  always.wide_offsets = 1;
+  cpu.device = TEGULA_DEVICE_INDEX_CPU;
+  auto isWide = [](TegulaKernel *kernel) { return std::string_view(tegula_kernel_metadata_json(kernel)).find("\"wide_offsets\":true") != std::string_view::npos; };
+  for (bool inTuple : {false, true})
+    for (int round = 0; round < 3; ++round) // in all orders, so that no launch is taken for the one before
+      for (const Row &a : rows)
+        for (const Row &b : rows) {
+          EXPECT_EQ(isWide(launched(a, inTuple, cpu)), a.wide);
+          EXPECT_EQ(isWide(launched(b, inTuple, cpu)), b.wide);
+          EXPECT_TRUE(isWide(launched(b, inTuple, always)));
+          EXPECT_EQ(isWide(launched(a, inTuple, plain)), a.wide);
+        }
+
+  // A compiled kernel says so.
+  std::vector<Arg> args{data, Arg(TegulaArg{TEGULA_ARG_NONE, TEGULA_VOID, 0, 0, {nullptr}, {0}}), 7};
+  Kernel small = k.compile(args).value(), wide = k.compile(args, always).value();
+  args[0] = Arg(tegula_ptr(data, TEGULA_FP32, limit * 4));
+  Status s = small(1, args);
+  EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(s.message(), "`k`: argument `x` has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
+  EXPECT_TRUE(wide(1, args));
+}
+
+// Programs that were built with the first version of the header.
+TEST(Launch, ShorterOptionsAreTaken) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  alignas(64) static float data[64], out[64];
+  auto old = std::make_unique<char[]>(offsetof(TegulaLaunchOptions, memory)); // what lies behind is nobody's
+  TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
+  o.size = offsetof(TegulaLaunchOptions, memory);
+  std::memcpy(old.get(), &o, o.size);
+  auto *options = reinterpret_cast<TegulaLaunchOptions *>(old.get());
+  TegulaArg args[] = {tegula_ptr(data, TEGULA_FP32, 256), tegula_ptr(data, TEGULA_FP32, 256), tegula_ptr(out, TEGULA_FP32, 256), tegula_int(64), tegula_int(16)};
+  const int64_t grid[3] = {4, 1, 1};
+  for (float &v : data) v = 1;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, options, nullptr), TEGULA_OK) << tegula_last_error();
+  EXPECT_EQ(out[63], 2);
+  options->size -= 1;
+  EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, options, nullptr), TEGULA_INVALID_ARGUMENT);
+}
+
+TEST(Launch, TheMemoryBehindAnArgumentMayBeReached) {
+  Context c = context();
+  Module m = module(c, "@triton.jit\ndef k(x, first):\n    tl.store(x + first, 1.0)\n");
+  Function k = m.kernel("k").value();
+  alignas(64) static float data[64];
+  struct Known {
+    TegulaMemory memory{data, sizeof data};
+    int calls = 0;
+    static int32_t answer(void *user, const TegulaArg *arg, TegulaMemory *out) {
+      auto *self = static_cast<Known *>(user);
+      EXPECT_EQ(arg->u.ptr, data + 32);
+      ++self->calls;
+      *out = self->memory;
+      return self->memory.bytes != 0;
+    }
+  } known;
+  auto launch = [&](int64_t first, LaunchOptions o) {
+    o.memory = Known::answer;
+    o.memory_user = &known;
+    TegulaArg args[] = {tegula_ptr(data + 32, TEGULA_FP32, 16), tegula_int(first)};
+    const int64_t grid[3] = {1, 1, 1};
+    return tegula_launch(k.get(), grid, args, 2, &o, nullptr);
+  };
+  LaunchOptions checked;
+  checked.checked = 1;
+  checked.device = TEGULA_DEVICE_INDEX_CPU;
+  for (int64_t first : {-32, 0, 31}) {
+    EXPECT_EQ(launch(first, checked), TEGULA_OK) << tegula_last_error();
+    EXPECT_EQ(data[32 + first], 1);
+  }
+  EXPECT_EQ(known.calls, 3);
+  for (int64_t first : {-33, 32}) {
+    EXPECT_EQ(launch(first, checked), TEGULA_FAULT);
+    TegulaFault f{};
+    ASSERT_EQ(tegula_last_fault(&f), TEGULA_OK);
+    EXPECT_EQ(f.extent, 256);
+    EXPECT_EQ(f.index, (32 + first) * 4);
+  }
+  // Nothing known, or memory that the address is not in: the extent counts.
+  for (TegulaMemory other : {TegulaMemory{nullptr, 0}, TegulaMemory{data, 16}, TegulaMemory{data + 33, 64}}) {
+    known.memory = other;
+    EXPECT_EQ(launch(3, checked), TEGULA_OK);
+    EXPECT_EQ(launch(4, checked), TEGULA_FAULT);
+    EXPECT_EQ(launch(-1, checked), TEGULA_FAULT);
+  }
+  known.calls = 0;
+  LaunchOptions cpu;
+  cpu.device = TEGULA_DEVICE_INDEX_CPU;
+  EXPECT_EQ(launch(0, cpu), TEGULA_OK);
+  EXPECT_EQ(known.calls, 0);
+}
+
 TEST(Launch, EightThreadsOneCompile) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();

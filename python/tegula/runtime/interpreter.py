@@ -11,6 +11,7 @@ import functools
 import types
 
 from .. import _core, knobs
+from .._memory import memory_of
 from .._specialize import specialize_parameter
 from ..errors import CompilationError, InterpreterError
 from ..jit import InterpretedFunction, _argument_of, _classes, _numpy_pointer
@@ -432,15 +433,10 @@ class _Arguments:
                 self.session.add_buffer(name, copy.data_ptr(), copy.nbytes(), True)
             copy = self.copies[original.data_ptr()][1]
             return copy.data_ptr() + (address - original.data_ptr()), -1, True
-        if storage is not None:
-            whole = storage()
-            self.session.add_buffer(name, whole.data_ptr(), whole.nbytes(), True)
-        elif size < 0 and numpy_array is not None:
-            import numpy
-            low, high = getattr(numpy.lib, "array_utils", numpy).byte_bounds(numpy_array)
-            self.session.add_buffer(name, low, high - low, not read_only)
-        else:
-            self.session.add_buffer(name, address, size, not read_only)
+        whole = memory_of(x)
+        if whole is None:
+            whole = address, max(size, -1)
+        self.session.add_buffer(name, *whole, not read_only)
         return address, size, not read_only
 
     def descriptor(self, x, name):

@@ -5,7 +5,7 @@
 // that is evaluated where it is needed. Because coefficients belong to bits, all shape operations only move them.
 //
 // Assumption: 32-bit index arithmetic inside one tile does not wrap around when it is then used as a 64-bit offset
-// (sext(a + b) = sext(a) + sext(b)). Forms that rest on it are marked `assumed` and serve addresses only. Values used as
+// (sext(a + b) = sext(a) + sext(b)); for tensors where it could, passes/WidenOffsets.h has made it 64-bit arithmetic. Forms that rest on it are marked `assumed` and serve addresses only. Values used as
 // data (hashes, random numbers) are exact: all arithmetic on them is modulo 2^32, and extensions are not split.
 #pragma once
 #include "targets/cpu/BitMap.h"
