@@ -74,7 +74,6 @@ Reach reach(const ArrayFields *a) {
 }
 
 // Kernels may go as far from a view as the memory behind it does.
-constexpr int64_t wideElements = int64_t(1) << 30; // as TEGULA_ARG_WIDE has them
 bool isWide(const Reach &r, const ArrayFields *a, int64_t itemBytes) {
   int64_t bytes = r.highest - r.lowest;
   if (a->base && PyObject_TypeCheck(a->base, ndarray)) {

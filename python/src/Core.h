@@ -68,6 +68,8 @@ extern PyTypeObject EagerType;
 extern PyMethodDef eagerMethods[];
 
 // ---- Args.cpp
+/// From so many elements on TEGULA_ARG_WIDE is said of pointers whose extent does not say it.
+constexpr int64_t wideElements = int64_t(1) << 30;
 /// The arguments of one launch. Owns the temporaries that the TegulaArgs point to.
 class ArgPack {
 public:

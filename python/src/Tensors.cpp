@@ -76,17 +76,17 @@ TegulaDtype dtypeOf(uint8_t code, uint8_t bits) {
   return TEGULA_VOID;
 }
 
-// Bytes from the first to the end of the last element; -1 if elements lie before the first.
-int64_t reach(const DLTensor &t, int64_t itemBytes) {
-  int64_t last = 0, dense = 1;
+// Bytes from the first to the end of the last element; -1 if elements lie before the first: then `span` is what they take in all.
+int64_t reach(const DLTensor &t, int64_t itemBytes, int64_t &span) {
+  int64_t last = 0, before = 0, dense = 1;
   for (int i = t.ndim - 1; i >= 0; --i) {
     if (t.shape[i] == 0) return 0;
     int64_t stride = t.strides ? t.strides[i] : dense;
-    if (stride < 0) return -1;
-    last += (t.shape[i] - 1) * stride;
+    (stride < 0 ? before : last) += (t.shape[i] - 1) * stride;
     dense *= t.shape[i];
   }
-  return (last + 1) * itemBytes;
+  span = (last - before + 1) * itemBytes;
+  return before < 0 ? -1 : span;
 }
 
 const ExchangeApi *lastCudaApi; // of the library whose GPU tensors came last
@@ -110,9 +110,10 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
   }
   TegulaDtype dtype = t.dtype.lanes == 1 ? dtypeOf(t.dtype.code, t.dtype.bits) : TegulaDtype(TEGULA_VOID);
   if (dtype == TEGULA_VOID) return false;
-  int64_t bytes = reach(t, tegula_dtype_bytes(dtype));
+  int64_t span = 0, bytes = reach(t, tegula_dtype_bytes(dtype), span);
   if (!t.data && bytes != 0) return false; // elements without memory: Python says what it is
   out = tegula_ptr(static_cast<char *>(t.data) + t.byteOffset, dtype, bytes);
+  if (bytes < 0 && span / wideElements >= tegula_dtype_bytes(dtype)) out.flags = TEGULA_ARG_WIDE;
   if (t.device.type == deviceCuda || t.device.type == deviceCudaManaged) {
     onGpu(t.device.id, paramName);
     if (api->currentStream) lastCudaApi = api;

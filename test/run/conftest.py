@@ -1,6 +1,6 @@
 """Devices the cases run on (TEGULA_TEST_DEVICES, a comma-separated list; "interpreter" is one), `--every N` for a sample of them, and the count
 of cases by section of the language. The instruction set is TEGULA_CPU_TARGET's (docs/how-to-add.md), the number of CTAs of a cluster, where a case
-says nothing of it, TEGULA_TEST_CTAS."""
+says nothing of it, TEGULA_TEST_CTAS. TEGULA_TEST_WIDE=1: the form of the kernels that is for large tensors."""
 import collections
 import os
 import sys
@@ -16,6 +16,7 @@ from tegula.testing import Mirror
 sys.path.insert(0, str(Path(__file__).parent))
 DEVICES = os.environ.get("TEGULA_TEST_DEVICES", "cpu").split(",")
 CTAS = int(os.environ.get("TEGULA_TEST_CTAS", "1"))
+WIDE = os.environ.get("TEGULA_TEST_WIDE") == "1"
 
 
 class Device:
@@ -32,6 +33,8 @@ class Device:
         kw.setdefault("device", self.name)
         if CTAS > 1:
             kw.setdefault("num_ctas", CTAS)
+        if WIDE:
+            kw.setdefault("wide_offsets", True)
         if not self.name.startswith("cuda"):
             return kernel[grid](*args, **kw)
         with Mirror(self.name) as m:

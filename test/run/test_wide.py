@@ -275,6 +275,64 @@ def test_a_pointer_cast_to_smaller_elements(dev):
 
 
 @tegula.jit
+def detour(x, index, out, first, WHAT: tl.constexpr, BLOCK: tl.constexpr):
+    i = (tl.program_id(0) + first) * BLOCK + tl.arange(0, BLOCK)
+    if WHAT == "tile":
+        at = i * 11 - i * 10
+    elif WHAT == "uniform":
+        s = (tl.program_id(0) + first) * BLOCK
+        at = s * 11 + tl.arange(0, BLOCK) - s * 10
+    elif WHAT == "loaded":
+        r = tl.load(index + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+        at = r * 11 - r * 10
+    elif WHAT == "both":
+        s = (tl.program_id(0) + first) * BLOCK
+        at = (tl.load(index + tl.arange(0, BLOCK)) - first * BLOCK) + s * 11 - s * 10
+    elif WHAT == "shift":
+        at = (i << 4) - i * 15
+    elif WHAT == "carried":
+        at = i * 10
+        for k in range(9):
+            at -= i
+    tl.store(out + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.load(x + at))
+
+
+@pytest.mark.parametrize("what", ["tile", "uniform", "loaded", "both", "shift", "carried"])
+def test_what_wraps_on_the_way_to_an_offset_that_fits(dev, what):
+    n, block = (1 << 30) - 64, 64
+    x, out = huge(n), np.zeros(256, np.uint8)
+    x[n - 256:] = np.arange(256)
+    k = dev(detour, (4,), x, np.arange(n - 256, n, dtype=np.int32), out, n // block - 4, what, block)
+    assert not is_wide(k) and np.array_equal(out, np.arange(256))
+
+
+@tegula.jit(noinline=True)
+def row_start(row, stride):
+    return row * stride
+
+
+@tegula.jit(noinline=True)
+def load_row(x, offsets, n):
+    return tl.load(x + offsets, mask=offsets < n, other=9)
+
+
+@tegula.jit
+def by_helpers(x, out, first, stride, n, BN: tl.constexpr):
+    offsets = row_start(tl.program_id(0) + first, stride) + tl.arange(0, BN)
+    tl.store(out + tl.program_id(0) * BN + tl.arange(0, BN), load_row(x, offsets, n))
+
+
+def test_helpers_that_are_not_inlined(dev):
+    n = G + 100
+    x, out = huge(n), np.zeros((4, 64), np.uint8)
+    x[G - 64:] = np.arange(164) + 10
+    dev(by_helpers, (4,), x, out, G // 64 - 1, 64, n, 64)
+    want = np.full(256, 9, np.uint8)
+    want[:164] = x[G - 64:]
+    assert np.array_equal(out, want.reshape(4, 64))
+
+
+@tegula.jit
 def count(x, index, first, BLOCK: tl.constexpr):
     offsets = first * BLOCK + tl.load(index + tl.arange(0, BLOCK))
     tl.atomic_add(x + offsets, 1, mask=offsets >= 0)
