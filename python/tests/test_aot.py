@@ -130,6 +130,13 @@ def test_for_a_gpu(kernels):
     assert done.returncode == 0, done.stderr
 
 
+def test_forms_for_tensors_of_any_size(kernels):
+    small, wide = (compiled(kernels, "saxpy", "*fp32, *fp32, i32, fp32, 4", "n", "--target", "cpu", *options) for options in ([], ["--wide-offsets"]))
+    assert small[0] != wide[0] and small[2] != wide[2]
+    main = program(kernels.parent, wide[1].stem, f"  if ({wide[0]}(0, x, y, 3, 2)) return 1;")
+    assert built(kernels.parent, COMPILERS[0], wide[2], main).startswith("100 102 104 100")
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_link(kernels, compiler):
     folder = kernels.parent

@@ -1,6 +1,7 @@
 // Contexts, devices, output, interrupts. The environment is read here and nowhere below.
 #include "runtime/Dtype.h"
 #include "api/Handles.h"
+#include "api/Specialize.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -12,7 +12,6 @@
 #include "sema/Sema.h"
 #include "support/Gate.h"
 #include <atomic>
-#include <cstddef>
 #include <map>
 #include <mutex>
 
@@ -55,8 +54,7 @@ struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   bool verify = false; // in the key, so that no kernel of the disk cache escapes
-  bool strict = false;
-  bool wide = false; // an argument has bigTensorElements or more: offsets are computed in 64 bits (passes/WidenOffsets.h)
+  bool strict = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2;
   bool cooperative = false, programmaticLaunch = false;
   uint8_t device = 0; // that the code is loaded on
@@ -71,9 +69,6 @@ struct CompileOptions {
   }
 };
 
-/// The size of the launch options as the first version of the interface had them: the least that is taken.
-constexpr size_t firstOptionsSize = offsetof(TegulaLaunchOptions, stream) + sizeof(void *);
-
 /// The options of one call, resolved against the context.
 struct CallOptions {
   CompileOptions compile;
@@ -82,9 +77,8 @@ struct CallOptions {
   int32_t device = 0;
   bool deviceGiven = true; // false: inferred from the arguments
   bool nullsOnly = false;  // `compile.checked` is set for the sake of null pointers, see checkNulls
-  void *stream = nullptr;
   TegulaMemoryFn memory = nullptr;
-  void *memoryUser = nullptr;
+  void *stream = nullptr, *memoryUser = nullptr;
 };
 
 /// Indices of devices: what TegulaLaunchOptions::device means.

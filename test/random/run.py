@@ -106,13 +106,16 @@ def arguments(p, arrays):
     return list(by_name.values()) + [TensorDescriptor(by_name[a], list(n), list(s), list(b)) for a, n, s, b in blocks]
 
 
+WIDE = {"wide_offsets": True} if os.environ.get("TEGULA_TEST_WIDE") == "1" else {}  # as in test/run
+
+
 def launch(kernel, p, args, device):
     if not device.startswith("cuda"):
-        kernel[tuple(p.grid)](*args, device=device, **p.options)
+        kernel[tuple(p.grid)](*args, device=device, **p.options, **WIDE)
         return
     from tegula.testing import Mirror
     with Mirror(device) as m:
-        kernel[tuple(p.grid)](*m.to(tuple(args)), device=device, **p.options)
+        kernel[tuple(p.grid)](*m.to(tuple(args)), device=device, **p.options, **WIDE)
 
 
 # In a process of its own ---------------------------------------------------------------------------------------------

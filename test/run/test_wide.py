@@ -312,14 +312,14 @@ def row_start(row, stride):
 
 
 @tegula.jit(noinline=True)
-def load_row(x, offsets, n):
-    return tl.load(x + offsets, mask=offsets < n, other=9)
+def copy_row(x, out, start, n, BN: tl.constexpr):
+    i = tl.arange(0, BN)
+    tl.store(out + i, tl.load(x + start + i, mask=start + i < n, other=9))
 
 
 @tegula.jit
 def by_helpers(x, out, first, stride, n, BN: tl.constexpr):
-    offsets = row_start(tl.program_id(0) + first, stride) + tl.arange(0, BN)
-    tl.store(out + tl.program_id(0) * BN + tl.arange(0, BN), load_row(x, offsets, n))
+    copy_row(x, out + tl.program_id(0) * BN, row_start(tl.program_id(0) + first, stride), n, BN)
 
 
 def test_helpers_that_are_not_inlined(dev):

@@ -51,6 +51,7 @@ class CompileArgs:
     num_stages: int = 3
     out_name: str | None = None
     out_path: Path | None = None
+    wide_offsets: bool = False
 
 
 @dataclasses.dataclass
@@ -227,9 +228,11 @@ def compile_kernel(args):
         raise ValueError(f"the signature has {len(items)} items; `{args.kernel_name}` has {len(names)} parameters: {', '.join(names)}")
     params = [_parameter(param, item, is_cuda) for param, item in zip(kernel.params, items)]
     signature = ", ".join(f"{p.name}:{p.text}" for p in params)
-    compiled = kernel.compile_signature(signature, {}, target, dict(num_warps=args.num_warps, num_stages=args.num_stages))
+    compiled = kernel.compile_signature(signature, {}, target, dict(num_warps=args.num_warps, num_stages=args.num_stages, wide_offsets=args.wide_offsets))
 
     constants = {p.name: p.text for p in params if p.ctype is None} | {"num_warps": args.num_warps, "num_stages": args.num_stages, "target": target}
+    if args.wide_offsets:
+        constants["wide_offsets"] = True
     base = args.out_name or args.kernel_name
     types = " ".join(p.code or p.text for p in params)
     digest = hashlib.sha256(f"{types} {sorted(constants.items())} {grid}".encode()).hexdigest()[:8]
@@ -281,6 +284,7 @@ def main(argv=None):
     parser.add_argument("-t", "--target", help="backend:arch:warp size, as in cuda:90:32, or a target of `tegula compile`; default: what launches run on")
     parser.add_argument("-w", "--num-warps", type=int, default=1)
     parser.add_argument("-ns", "--num-stages", type=int, default=3)
+    parser.add_argument("--wide-offsets", action="store_true", help="offsets of 64 bits, for tensors of 2^30 elements and more: C gives addresses only")
     parser.add_argument("-on", "--out-name", help="of the functions; default: the kernel's name")
     parser.add_argument("-o", "--out-path", type=Path, help="of the files, without extension; default: the name")
     parser.add_argument("--flags", action=_Flags, nargs=0, default=argparse.SUPPRESS, help="prints what the C compiler needs to build the files, and ends")
