@@ -55,15 +55,13 @@ struct CompileOptions {
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   bool verify = false; // in the key, so that no kernel of the disk cache escapes
   bool strict = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
-  uint8_t optLevel = 2;
   bool cooperative = false, programmaticLaunch = false;
-  uint8_t device = 0; // that the code is loaded on
+  uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
   lang::Level level = lang::latestLevel;
-  static uint64_t wideBit(bool wide) { return uint64_t(wide) << 13; }
   /// Everything but maxnreg, packed.
   uint64_t word() const {
     return uint64_t(numWarps & 0xffff) << 48 | uint64_t(numStages & 0xff) << 40 | uint64_t(numCtas & 0xff) << 32 |
-           uint64_t(level) << 24 | uint64_t(device) << 16 | wideBit(wide) | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
+           uint64_t(level) << 24 | uint64_t(device) << 16 | uint64_t(wide) << 13 | uint64_t(strict) << 12 | uint64_t(verify) << 11 | uint64_t(cooperative) << 10 | uint64_t(programmaticLaunch) << 9 |
            uint64_t(debug) << 8 | uint64_t(checked) << 7 | uint64_t(debugInfo) << 6 | uint64_t(fpFusion) << 5 |
            uint64_t(sanitizeOverflow) << 4 | optLevel;
   }

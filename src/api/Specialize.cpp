@@ -191,7 +191,11 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     out.leaves[out.leafCount++] = a;
     if (!b.constant(p, *a, 0)) return false;
   }
-  out.words[0] |= CompileOptions::wideBit(out.wide);
+  if (out.wide) {
+    CompileOptions wide = options;
+    wide.wide = true;
+    out.words[0] = wide.word();
+  }
   return true;
 }
 
