@@ -8,6 +8,7 @@ from tegula.tools import compile as aot
 from tegula.tools import link
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="no C compiler")
 
 KERNELS = """import triton
 import triton.language as tl

@@ -4,10 +4,21 @@ import pytest
 import tegula
 import tegula.language as tl
 import tegula.profiler.language as pl
-from tegula._filecheck import filecheck_test, run_filecheck, run_filecheck_test, run_parser
+from tegula._filecheck import _tool, filecheck_test, run_filecheck, run_filecheck_test, run_parser
 from tegula.backends.compiler import GPUTarget
 
 
+def has_filecheck():
+    try:
+        return bool(_tool())
+    except FileNotFoundError:
+        return False
+
+
+needs_filecheck = pytest.mark.skipif(not has_filecheck(), reason="LLVM's FileCheck is not here")
+
+
+@needs_filecheck
 @filecheck_test
 @tegula.jit
 def test_a_kernel_checks_itself():
@@ -34,6 +45,7 @@ def double(x, N: tl.constexpr):
     tl.store(x + i, tl.load(x + i) * 2)
 
 
+@needs_filecheck
 def test_kernels_with_arguments():
     run_filecheck_test(double, (tl.float32, 8))
     run_filecheck_test(double, (np.zeros(8, np.float32), ), {"N": 8}, GPUTarget("cuda", 90, 32))
@@ -43,6 +55,7 @@ def test_kernels_with_arguments():
         run_parser(3)
 
 
+@needs_filecheck
 def test_what_fails():
     with pytest.raises(ValueError, match="CHECK: expected string not found"):
         run_filecheck_test(wrong)

@@ -2,7 +2,7 @@
 and are not written, so that neighbouring slices of any length need no mask.
 
 A bound that a kernel knows only late is no part of a descriptor. But a coordinate can be made to meet a fixed bound where the slice ends, if
-other dimensions take it back: the ragged dimension becomes three of which each step is a row or less than none,
+other dimensions take it back: the ragged dimension becomes three,
 
     extent   stride      coordinate
     LATE     WRAP - s    BOUND                  BOUND * WRAP is 2^64, so this is BOUND rows back
@@ -38,7 +38,13 @@ def create_ragged_descriptor(T, block_shape, ragged_dim=0):
 def _ragged_coords(slice_off, slice_size, coords, ragged_dim: tl.constexpr):
     AT: tl.constexpr = ragged_dim % len(coords)
     row = _BOUND - slice_size + coords[AT]
-    return [_BOUND, slice_off + slice_size] + coords[:AT] + [row] + coords[AT + 1:]
+    end = slice_off + slice_size
+    if len(coords) == 2:
+        return (_BOUND, end, row, coords[1])
+    elif AT == 0:
+        return (_BOUND, end, row, coords[1], coords[2])
+    else:
+        return (_BOUND, end, coords[0], row, coords[2])
 
 
 @jit
