@@ -1,6 +1,7 @@
 """Run by test_devices.py in a process of its own, with the stand-in for the CUDA driver as the driver: prints what happened, line by line."""
 import ctypes
 import os
+import pickle
 
 import numpy as np
 import tegula
@@ -99,6 +100,9 @@ add[(1,)](Tensor(a, 256), Tensor(a, 256), 256, BLOCK=128)
 say("stream of a library", hex(fake.fakeCudaLastStream()))
 add[(1,)](Tensor(a, 256), Tensor(a, 256), 256, BLOCK=128, stream=0x99)
 say("stream of the caller", hex(fake.fakeCudaLastStream()))
+sent = pickle.loads(pickle.dumps(k))
+sent[(2, 1, 1)](Tensor(a, 256), Tensor(a, 256), 256, 128, stream=0x55)
+say("pickled", (sent.metadata.target_name, hex(fake.fakeCudaLastStream()), sent.n_regs, sent.asm["cubin"] == k.asm["cubin"]))
 y = np.zeros(256, np.float32)
 add[(2,)](x, y, 256, BLOCK=128)
 say("numpy goes to the CPU", bool((y == x + 1).all()))

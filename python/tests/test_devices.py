@@ -68,6 +68,10 @@ def test_gpu_kernel(gpu):
     assert gpu["numpy goes to the CPU"] == "True"
 
 
+def test_gpu_kernel_of_another_process(gpu):
+    assert gpu["pickled"] == "('sm_90a', '0x55', 32, True)"
+
+
 def test_gpu_errors(gpu):
     assert gpu["numpy"] == "ValueError: `add`: argument `x` points to CPU memory, which cuda:0 cannot access"
     assert gpu["sim"] == "ValueError: argument `x`: the tensor is on device cuda:0; this kernel runs on the simulator"

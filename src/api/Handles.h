@@ -285,6 +285,8 @@ struct TegulaKernel : tegula::api::RefCounted {
   std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object;
+  /// Machine code of a GPU, where PTX for the driver could be.
+  bool isCubin() const { return target.isGpu() && !object.empty() && object[0] == '\x7f'; }
   std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine
   tegula::runtime::KernelInfo info;
   const tegula::api::DeviceEntry *device = nullptr;  // that `code` is loaded on

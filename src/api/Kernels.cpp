@@ -154,7 +154,7 @@ TegulaStatus tegula_kernel_asm(TegulaKernel *k, const char *stage, const char **
   if (!k || !stage || !text || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_asm: null argument");
   if (!checkStage(stage, &k->target)) return TEGULA_NOT_FOUND;
   // What was loaded: an object, a cubin, or PTX for the driver.
-  const char *loaded = !k->target.isGpu() ? "obj" : !k->object.empty() && k->object[0] == '\x7f' ? "cubin" : "ptx";
+  const char *loaded = !k->target.isGpu() ? "obj" : k->isCubin() ? "cubin" : "ptx";
   if (std::strcmp(stage, loaded) == 0) {
     *text = k->object.data();
     *length = k->object.size() - (std::strcmp(loaded, "ptx") == 0 && !k->object.empty()); // without the final NUL

@@ -194,12 +194,15 @@ const std::string *property(const runtime::CacheEntry &e, std::string_view name)
 }
 
 /// A device that runs the code: the one that is asked for, else any. Null without an error if there is none.
-DeviceEntry *homeOf(TegulaContext &c, const Target &t, int32_t device, runtime::Status &status) {
+DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, runtime::Status &status) {
+  const Target &t = k.target;
   // Of a CPU counts what it is, not what launches are compiled for.
   const std::optional<cpu::CpuTarget> machine = cpu::parseTarget("cpu");
   auto runs = [&](const DeviceEntry *e) {
     if (!e || !e->unusable) return false;
-    return t.cpu() ? e->target.cpu() && machine && cpu::runsOn(*t.cpu(), *machine) : e->target.what == t.what;
+    if (t.cpu()) return e->target.cpu() && machine && cpu::runsOn(*t.cpu(), *machine);
+    // PTX runs on later GPUs too, machine code does not.
+    return e->target.what == t.what && (!t.isGpu() || e->target.arch == t.arch || !k.isCubin());
   };
   runtime::Status why;
   if (device >= 0) {
@@ -270,7 +273,7 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
     if (stage.starts_with(stagePrefix)) k->stages.emplace(stage.substr(std::strlen(stagePrefix)), std::move(text));
   if (!makePlan(*k) || !fits(*k)) return damaged();
   runtime::Status status;
-  DeviceEntry *home = homeOf(c, k->target, device, status);
+  DeviceEntry *home = homeOf(c, *k, device, status);
   if (!status) return fail(status);
   if (home && !loadOn(*k, *home)) return tegula_last_status();
   k->timings.load = k->timings.total = nowNs() - start;

@@ -452,7 +452,7 @@ private:
 
   /// Kernels as bytes, as they are and damaged, and as the text of their tile IR.
   void saved() {
-    TegulaKernel *k = pick(kernels_), *made = nullptr;
+    TegulaKernel *k = kernelHandle(), *made = nullptr;
     char *bytes = nullptr;
     size_t length = 0;
     if (tegula_kernel_save(k, &bytes, &length) == TEGULA_OK) {
@@ -464,8 +464,10 @@ private:
       tegula_free(bytes);
     }
     const char *tile = nullptr;
-    if (tegula_kernel_asm(k, "tile", &tile, &length) != TEGULA_OK)
-      tile = text(), length = tile ? std::strlen(tile) : c_.below(2);
+    if (tegula_kernel_asm(k, "tile", &tile, &length) != TEGULA_OK) {
+      tile = text();
+      length = tile ? std::strlen(tile) : c_.below(2);
+    }
     TegulaLaunchOptions o = options();
     if (tegula_compile_tile(sharedContext(), text(), tile, length, text(), &o, &made) == TEGULA_OK)
       kernels_.push_back(made);
