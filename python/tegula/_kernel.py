@@ -1,6 +1,7 @@
 """Compiled kernels as Python objects."""
 import collections
 import functools
+import json
 
 from . import _core, knobs
 from ._hooks import LazyDict
@@ -44,9 +45,9 @@ class CompiledKernel(_core.Kernel):
         fn = self._source and self._source.fn
         if fn is None or fn.fn is None:
             return None
-        i = self.info()
-        options = {k: i[k] for k in ("num_warps", "num_stages", "num_ctas", "debug", "checked")}
-        return fn.compile_signature(i["signature"], {}, i["target"], options)
+        made = json.loads(self.metadata_json())
+        options = {k: made[k] for k in _COMPILED_WITH if k in made}
+        return fn.compile_signature(made["signature"], {}, made["target"], options)
 
     @property
     def asm(self):
@@ -169,6 +170,10 @@ class CompiledKernel(_core.Kernel):
         knobs.runtime.launch_enter_hook(metadata)
         self.launch(grid, args, stream)
         knobs.runtime.launch_exit_hook(metadata)
+
+
+_COMPILED_WITH = ("num_warps", "num_stages", "num_ctas", "debug", "checked", "debug_info", "enable_fp_fusion", "sanitize_overflow", "language_level", "strict",
+                  "wide_offsets")
 
 
 def _restored(cls, state):

@@ -107,10 +107,7 @@ struct Param {
 };
 
 /// What launches of a compiled kernel say and check of a parameter.
-struct KernelParam {
-  std::string name;
-  bool annotated = false;
-};
+struct KernelParam { std::string name; bool annotated = false; };
 
 /// One entry of a function's table of kernels: immutable, found without locks.
 struct KernelNode {
@@ -285,8 +282,7 @@ struct TegulaKernel : tegula::api::RefCounted {
   std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
   std::vector<char> object;
-  /// Machine code of a GPU, where PTX for the driver could be.
-  bool isCubin() const { return target.isGpu() && !object.empty() && object[0] == '\x7f'; }
+  bool isCubin() const { return target.isGpu() && !object.empty() && object[0] == '\x7f'; } // else PTX for the driver
   std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine
   tegula::runtime::KernelInfo info;
   const tegula::api::DeviceEntry *device = nullptr;  // that `code` is loaded on
