@@ -371,3 +371,13 @@ def test_a_compiled_kernel_refuses_tensors_that_it_was_not_made_for(dev):
     x = huge(1 << 30)
     wide[(1,)](x, x, 64, 0, 64)
     assert np.all(x[:64] == 1)
+
+
+def test_checked_and_debug_mode(dev):
+    x = huge(G + 64)
+    dev(add_one, (1,), x, x, G + 64, G // 64, 64, check=True)
+    assert np.all(x[G:] == 1)
+    with pytest.raises(tegula.DeviceError, match=rf"out-of-bounds load through argument `x`: byte offset {G + 64}, buffer of {G + 64} bytes"):
+        dev(add_one, (1,), x, x, G + 164, G // 64 + 1, 64, check=True)
+    with pytest.raises(tegula.DeviceError, match="int32 overflow detected for operation mul"):  # it says so, as the language asks
+        dev(add_one, (1,), x, x, G + 64, G // 64, 64, debug=True)

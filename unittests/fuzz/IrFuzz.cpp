@@ -30,7 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   runPipeline(*m);
   std::string why;
   check(ir::verify(*m, &why), "after the pipeline: " + why);
-  for (const ir::Function *f : m->functions)
-    AxisFacts facts(*f);
+  runPipeline(*copy, nullptr, nullptr, {}, true);
+  check(ir::verify(*copy, &why), "after the pipeline with wide offsets: " + why);
+  for (const ir::Module *module : {m.get(), copy.get()})
+    for (const ir::Function *f : module->functions)
+      AxisFacts facts(*f);
   return 0;
 }
