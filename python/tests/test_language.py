@@ -53,7 +53,7 @@ program_id num_programs arange full zeros zeros_like cast to_tensor expand_dims 
 broadcast_to reshape view ravel trans permute join split interleave cat item flip swizzle2d load store make_block_ptr
 make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor
 advance atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas atomic_load
-atomic_store atomic_poll map_elementwise dot add sub mul
+atomic_store atomic_poll map_elementwise inline_asm_elementwise dot add sub mul
 minimum maximum clamp abs exp exp2 log log2 sin cos sqrt rsqrt erf floor ceil sqrt_rn div_rn fdiv fma umulhi where
 expect_zero cdiv sigmoid softmax reduce sum max min argmax argmin xor_sum reduce_or associative_scan cumsum cumprod
 sort topk bitonic_merge histogram gather multiple_of max_contiguous max_constancy assume debug_barrier device_print

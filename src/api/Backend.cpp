@@ -120,6 +120,11 @@ static runtime::KernelInfo infoOf(const std::string &name, const std::string &sy
   return k;
 }
 
+std::optional<ir::AsmExecutor> asmExecutor(const Target &t) {
+  if (t.isGpu()) return std::nullopt;
+  return t.cpu() ? ir::AsmExecutor{"a CPU", true} : ir::AsmExecutor{"the simulator", false};
+}
+
 void finishTile(ir::Module &tile, const Target &t) {
 #if TEGULA_HAS_NVIDIA
   if (t.nv()) nvidia::widenDots(tile, *t.nv());

@@ -1,5 +1,6 @@
 // The code generators behind one face: what a target is, and from tile IR to code that a device loads.
 #pragma once
+#include "ir/ExpandAsm.h"
 #include "runtime/Device.h"
 #include "sema/Sema.h"
 #include "targets/cpu/Cpu.h"
@@ -39,6 +40,9 @@ TegulaDtype dtypeOf(ir::Elem e, bool isSigned);
 
 /// Fills in what sema must know of the target.
 void describeTarget(const Target &t, lang::TargetInfo &out);
+
+/// Who executes PTX that the kernel wrote as operations of the IR; nullopt: it stays text, for a GPU's assembler.
+std::optional<ir::AsmExecutor> asmExecutor(const Target &t);
 
 /// What a target changes in tile IR behind the passes that all share.
 void finishTile(ir::Module &tile, const Target &t);

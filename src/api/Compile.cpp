@@ -91,6 +91,8 @@ bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &
     for (ir::Function *f : tile.functions) f->noinline_ = false;
   const ir::StageVerifier verifier(options.verify, diag);
   if (!verifier.check(tile, "instantiation")) return false;
+  if (std::optional<ir::AsmExecutor> by = asmExecutor(target))
+    if (!ir::expandAsm(tile, *by, diag) || !verifier.check(tile, "expand-asm")) return false;
 #if TEGULA_HAS_NVIDIA
   const nvidia::DescriptorContext context{target.nv(), static_cast<unsigned>(options.numWarps), static_cast<unsigned>(options.numCtas)};
   if (!runPipeline(tile, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier, options.wide)) return false;

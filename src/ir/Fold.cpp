@@ -171,6 +171,8 @@ Value *foldElementwise(Builder &b, OpKind k, std::span<Value *const> operands, c
 
 Value *fold(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result, std::span<const Attr> attrs) {
   uint16_t t = info(k).traits;
+  if (k == OpKind::Asm)
+    return nullptr;
   if (t & traits::Elementwise)
     return foldElementwise(b, k, operands, result, attrs);
   if (!(t & traits::Shape) || operands.size() != 1 || k == OpKind::Split)

@@ -359,6 +359,8 @@ static uint64_t now() {
 }
 
 bool InterpRun::op(const Op &op) {
+  if (op.kind == OpKind::Asm || op.kind == OpKind::AsmEffect)
+    return fault(op, "inline assembly is executed as what expandAsm() makes of it");
   if (op.has(traits::Elementwise))
     return elementwise(op);
   switch (op.kind) {

@@ -1,6 +1,7 @@
 // The rules of the IR. Counts and traits come from Ops.def; element rules of elementwise operations from the table below;
 // the rest is one function per family.
 #include "ir/Verifier.h"
+#include "ir/Asm.h"
 #include <algorithm>
 #include <unordered_set>
 
@@ -55,6 +56,7 @@ constexpr AttrRow attrTable[] = {
     {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
     {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr}, {"ops_ahead", intAttr},
     {"rounded", intAttr},    {"rounds", intAttr},    {"tf32", intAttr},       {"rolled", intAttr},
+    {"text", stringAttr},    {"constraints", stringAttr}, {"outputs", stringAttr}, {"result", intAttr},
 };
 
 class Verifier {
@@ -90,6 +92,7 @@ private:
   bool call(const Op &op);
   bool terminator(const Op &op, OpKind kind, const Block &b, std::span<const Type> types, size_t skip = 0);
   bool debugging(const Op &op);
+  bool assembly(const Op &op);
   bool family(const Op &op);
 
   const Module &module_;
@@ -263,6 +266,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::If: return condition(op);
   case OpKind::Call: return call(op);
   case OpKind::Print: case OpKind::Assert: case OpKind::Assume: return debugging(op);
+  case OpKind::AsmEffect: return assembly(op);
   default: return op.has(traits::Shape) ? shape(op) : true;
   }
 }
@@ -274,6 +278,8 @@ bool Verifier::elementwise(const Op &op) {
   for (const Value *v : op.operands)
     if (v->type.layout != op.result()->type.layout)
       return bad(&op, "operands and result differ in layout");
+  if (op.kind == OpKind::Asm)
+    return assembly(op);
   return elements(op) || bad(&op, "operand and result types do not fit this operation");
 }
 
@@ -652,6 +658,37 @@ bool Verifier::debugging(const Op &op) {
   else
     ok = ok && op.find("message");
   return ok || bad(&op, "needs i1 operands, an assertion also a message");
+}
+
+bool Verifier::assembly(const Op &op) {
+  if (!op.find("text") || !op.find("constraints") || !op.find("outputs"))
+    return bad(&op, "needs text, constraints and the types of the outputs");
+  const AsmConstraints c = asmConstraints(op.strAttr("constraints"));
+  size_t outputs = op.kind == OpKind::Asm ? c.outputs.size() : op.results.size();
+  if (c.inputs.size() != op.operands.size() || c.outputs.size() != outputs || outputs == 0)
+    return bad(&op, "the constraints do not fit the operands and results");
+  if (op.kind == OpKind::Asm && (!op.find("result") || op.intAttr("result") < 0 || static_cast<size_t>(op.intAttr("result")) >= outputs))
+    return bad(&op, "needs the number of its output");
+  std::vector<std::string> types;
+  for (std::string_view rest = op.strAttr("outputs"); types.empty() || !rest.empty();) {
+    size_t end = std::min(rest.find(','), rest.size());
+    types.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (types.size() != outputs)
+    return bad(&op, "the types of the outputs do not fit the constraints");
+  for (size_t i = 0; i < op.results.size(); ++i)
+    if (types[op.kind == OpKind::Asm ? static_cast<size_t>(op.intAttr("result")) : i] != name(op.results[i]->type.elem))
+      return bad(&op, "an output has another type than the result");
+  for (const std::string &t : types)
+    if (t != "i8" && t != "i16" && t != "i32" && t != "i64" && t != "f32" && t != "f64")
+      return bad(&op, "`" + t + "` is no type of an output");
+  auto fits = [&](const Value *v) {
+    const Type &t = v->type, &r = op.results[0]->type;
+    return !t.isPtr && !t.isShared && t.shape == r.shape && t.layout == r.layout && bitWidth(t.elem) >= 8 && (t.isIntLike() || t.elem == Elem::F32 || t.elem == Elem::F64);
+  };
+  return (std::all_of(op.operands.begin(), op.operands.end(), fits) && std::all_of(op.results.begin(), op.results.end(), fits)) ||
+         bad(&op, "operands and results are i8, i16, i32, i64, f32 or f64, and of one shape");
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Emits an operation into a function of its own and evaluates it at once; see Eager.h.
 #include "sema/Eager.h"
+#include "ir/ExpandAsm.h"
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -89,15 +90,18 @@ Eager::Result Eager::evaluate(const std::function<Value(Evaluator &)> &emit, Dia
   Frame frame;
   FrameScope scope(evaluator, frame);
   Value value = emit(evaluator);
+  std::vector<ir::Value *> wanted;
+  if (!local.hasErrors() && !value.isError()) {
+    for (const lang::Tensor &t : flatten(value))
+      wanted.push_back(t.value);
+    ir::expandAsm(module, {"the interpreter", false}, local, wanted);
+  }
   for (const Diagnostic &d : local.all())
     diag.emit(atUsersLine(d));
   if (onStaticPrint && !evaluator.output().empty())
     onStaticPrint(evaluator.output());
   if (local.hasErrors() || value.isError())
     return {};
-  std::vector<ir::Value *> wanted;
-  for (const lang::Tensor &t : flatten(value))
-    wanted.push_back(t.value);
   std::vector<ir::Tile> tiles;
   if (f->block()->ops.empty()) {
     for (const ir::Value *v : wanted)

@@ -296,6 +296,12 @@ void DiagnosticsTest::reductions() {
   wrongCall(diag::mapCount, "found 1 values", "map_elementwise", {fn("first"), x}, {{"pack", num(2)}});
   wrongCall(diag::mapTypes, "float32 and float64", "map_elementwise", {fn("mixed"), x}, {{"pack", num(2)}});
   wrongCall(diag::mapOperation, "`atomic_cas`", "map_elementwise", {fn("swaps"), ptr(Scalar::Int32, {8})});
+  auto assembly = [&](const DiagKind &kind, const char *fragment, const char *code, const char *constraints, const char *type) {
+    wrongCall(kind, fragment, "inline_asm_elementwise", {Value::str(code), Value::str(constraints), Value::tuple({x}), Value::str(type), Value::boolean(true), num(1)});
+  };
+  assembly(diag::asmCount, "have 2 outputs, but the results take 1 registers", "mov.b32 $0, $1;", "=r,=r,r", "fp32");
+  assembly(diag::asmCount, "have 0 inputs, but the arguments take 1 registers", "mov.b32 $0, 1;", "=r", "fp32");
+  assembly(diag::asmOperand, "`$2` in the text names none of the 2 operands", "mov.b32 $0, $2;", "=r,r", "fp32");
   wrongCall(diag::inputShapes, "one shape", "reduce", {Value::tuple({x, var(Scalar::Fp32, {4})}), num(0), fn("add")});
   wrongCall(diag::reduceScalar, "block", "reduce", {var(Scalar::Fp32), num(0), fn("add")});
   wrongCall(diag::invalidAxis, "invalid axis", "reduce", {x, num(1), fn("add")});

@@ -243,6 +243,8 @@ def get_int_dtype(bitwidth: Any, signed: Any) -> Any:
     'The integer dtype of that width; int1 for 1 bit.'
 def histogram(input: Any, num_bins: Any, mask: Any = ...) -> Any:
     'How often each of 0 .. num_bins - 1 occurs.'
+def inline_asm_elementwise(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any) -> Any:
+    'A statement of assembly (PTX; on CPUs also their own) on the elements of blocks, `pack` elements a time; a tuple if `dtype` is one.'
 def interleave(a: Any, b: Any) -> Any: ...
 def item(x: Any) -> Any:
     'The value of a one-element block as a scalar.'

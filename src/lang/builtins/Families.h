@@ -18,6 +18,7 @@ std::span<const Builtin> mathBuiltins();        // Math.cpp: exp, sqrt, ... and 
 std::span<const Builtin> elementwiseBuiltins(); // Elementwise.cpp: where, minimum, fma, ...
 std::span<const Builtin> reduceBuiltins();      // Reduce.cpp: reduce, associative_scan, histogram, gather
 std::span<const Builtin> mapBuiltins();         // Map.cpp: map_elementwise
+std::span<const Builtin> asmBuiltins();         // InlineAsm.cpp: inline_asm_elementwise
 std::span<const Builtin> debugBuiltins();       // Debug.cpp: hints, printing, assertions, target_info
 std::span<const Builtin> cudaBuiltins();        // Cuda.cpp: tl.extra.cuda
 std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libdevice
@@ -26,7 +27,7 @@ using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
     typeBuiltins,     pythonBuiltins, aggregateBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
     blockPtrBuiltins, descriptorBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
-    reduceBuiltins,   mapBuiltins,    debugBuiltins,  cudaBuiltins,   libdeviceBuiltins,
+    reduceBuiltins,   mapBuiltins,    asmBuiltins,    debugBuiltins,  cudaBuiltins,  libdeviceBuiltins,
 };
 
 } // namespace tegula::lang

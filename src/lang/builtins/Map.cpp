@@ -2,6 +2,7 @@
 #include "lang/Lanes.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
+#include "lang/builtins/Neighbours.h"
 
 namespace tegula::lang {
 
@@ -28,42 +29,6 @@ std::optional<std::vector<Tensor>> mapInputs(Args &a) {
   for (Tensor &t : in)
     t = spread(a.ctx(), t, shape);
   return in;
-}
-
-/// The values of elements 0, 1, ... of every group of `count` neighbours, as blocks of one dimension.
-std::vector<ir::Value *> deal(ir::Builder &b, ir::Value *x, unsigned count) {
-  if (count == 1)
-    return {x};
-  int64_t half = x->type.numel() / 2;
-  const ir::Type pairs = x->type.withShape(Shape{half, 2}), part = x->type.withShape(Shape{half});
-  ir::Value *paired[] = {b.reshape(x, pairs.shape)};
-  const ir::Type parts[] = {part, part};
-  ir::Op *split = b.create(OpKind::Split, paired, parts);
-  std::vector<ir::Value *> even = deal(b, split->result(0), count / 2), odd = deal(b, split->result(1), count / 2), out;
-  for (unsigned i = 0; i < count / 2; ++i)
-    out.insert(out.end(), {even[i], odd[i]});
-  return out;
-}
-
-/// The way back.
-ir::Value *gatherUp(ir::Builder &b, std::span<ir::Value *const> parts) {
-  if (parts.size() == 1)
-    return parts[0];
-  std::vector<ir::Value *> even, odd;
-  for (size_t i = 0; i < parts.size(); i += 2) {
-    even.push_back(parts[i]);
-    odd.push_back(parts[i + 1]);
-  }
-  ir::Value *x = gatherUp(b, even), *y = gatherUp(b, odd);
-  int64_t n = x->type.numel();
-  return b.reshape(b.create1(OpKind::Join, {x, y}, x->type.withShape(Shape{n, 2})), Shape{2 * n});
-}
-
-/// Blocks with fewer elements than one call takes: each element several times in a row.
-ir::Value *repeated(ir::Builder &b, ir::Value *x, int64_t count) {
-  int64_t n = x->type.numel();
-  x = x->type.isScalar() ? b.splat(x, Shape{1}) : b.reshape(x, Shape{n});
-  return b.reshape(b.broadcast(b.expandDims(x, 1), Shape{n, count / n}), Shape{count});
 }
 
 struct Mapped {

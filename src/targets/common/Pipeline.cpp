@@ -43,6 +43,7 @@ void initX86() {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser(); // of inline assembly
 }
 
 void initAArch64() {
@@ -50,6 +51,7 @@ void initAArch64() {
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
   LLVMInitializeAArch64AsmPrinter();
+  LLVMInitializeAArch64AsmParser();
 }
 
 void initNvptx() {

@@ -1,13 +1,13 @@
 // compile() and emitStage(): the arrows in order.
 #include "targets/cpu/Codegen.h"
 #include "ir/StageVerifier.h"
+#include "targets/common/AsmText.h"
 #include "targets/common/Frame.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/cpu/Emitter.h"
 #include "targets/Diagnostics.h"
-#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tegula::cpu {
@@ -43,6 +43,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   c.llvm->setTargetTriple(target.triple);
   c.llvm->setDataLayout(c.machine->createDataLayout());
   c.meta.checked = options.checked;
+  targets::CodegenMessages::install(c.context);
   ModuleState state{*c.llvm, module, target, options, c.meta};
   std::optional<DebugEmitter> debug;
   if (options.debugInfo)
@@ -82,25 +83,11 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
 
 } // namespace
 
-namespace {
-/// Adds up the stack frames that the code generator reports.
-struct FrameMeter final : llvm::DiagnosticHandler {
-  KernelMeta &meta;
-  explicit FrameMeter(KernelMeta &m) : meta(m) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo &d) override {
-    // Beside a frame: saved registers, the return address, alignment.
-    constexpr uint64_t besides = 512;
-    auto *frame = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&d);
-    if (frame)
-      meta.stackBytes += frame->getStackSize() + besides;
-    return frame;
-  }
-};
-} // namespace
-
-/// Makes the code generator report every frame to the meter.
+/// Makes the code generator report every frame, and adds them up.
 static void meterFrames(Compilation &c) {
-  c.context.setDiagnosticHandler(std::make_unique<FrameMeter>(c.meta));
+  // Beside a frame: saved registers, the return address, alignment.
+  constexpr uint64_t besides = 512;
+  targets::CodegenMessages::of(c.context).onFrame = [&meta = c.meta](uint64_t bytes) { meta.stackBytes += bytes + besides; };
   for (llvm::Function &f : *c.llvm)
     if (!f.isDeclaration())
       f.addFnAttr("warn-stack-size", "0");
@@ -114,6 +101,8 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   targets::Lap lap;
   meterFrames(c);
   std::vector<char> object = emitObject(*c.llvm, *c.machine);
+  if (targets::CodegenMessages::of(c.context).report(diag))
+    return std::nullopt;
   CpuKernel kernel{std::move(object), std::move(c.meta), {}};
   lap.into(c.times.codegenNs);
   kernel.times = c.times;
@@ -133,10 +122,16 @@ std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &
     c.llvm->print(os, nullptr);
     return text;
   }
-  if (stage == Stage::Asm)
-    return emitAssembly(*c.llvm, *c.machine);
-  std::vector<char> object = emitObject(*c.llvm, *c.machine);
-  return std::string(object.begin(), object.end());
+  std::string text;
+  if (stage == Stage::Asm) {
+    text = emitAssembly(*c.llvm, *c.machine);
+  } else {
+    std::vector<char> object = emitObject(*c.llvm, *c.machine);
+    text.assign(object.begin(), object.end());
+  }
+  if (targets::CodegenMessages::of(c.context).report(diag))
+    return std::nullopt;
+  return text;
 }
 
 } // namespace tegula::cpu

@@ -347,6 +347,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
   }
   case RootKind::Atomic: {
     const Op &op = *r.op;
+    if (op.kind == OpKind::AsmEffect)
+      return assemblyElement(op, at);
     llvm::SmallVector<V, 3> args;
     for (unsigned i = 1; i < op.operands.size(); ++i)
       args.push_back(eval(op.operands[i], at));

@@ -56,6 +56,8 @@ V FunctionEmitter::constant(const Op &op) {
 
 V FunctionEmitter::elementwise(const Op &op, llvm::SmallVector<V, 3> args) {
   unsigned lanes = commonLanes(args);
+  if (op.kind == OpKind::Asm)
+    return assembly(op, args);
   if (op.kind == OpKind::Select && !args[0]->getType()->isVectorTy() && lanes > 1) {
     // A uniform condition stays scalar.
     return b_.CreateSelect(args[0], broadcast(args[1], lanes), broadcast(args[2], lanes));

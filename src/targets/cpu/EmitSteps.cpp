@@ -66,6 +66,8 @@ void FunctionEmitter::defineStep(const Op &op) {
     nest_ = nullptr;
     return;
   }
+  if (op.kind == OpKind::AsmEffect)
+    return assemblyScalar(op);
   V x = scalarOp(op);
   if (x && !op.results[0]->name.empty() && !llvm::isa<llvm::Constant>(x) && !x->hasName())
     x->setName(op.results[0]->name);

@@ -6,7 +6,7 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
-//   EmitStream    non-temporal stores
+//   EmitStream    non-temporal stores                    EmitAsm      inline assembly
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
@@ -251,7 +251,9 @@ private:
   V identity(const ir::Op &reduce, unsigned i);
   llvm::SmallVector<V, 4> combineUnlessFirst(const ir::Op &op, llvm::ArrayRef<V> args, V first);
 
-  // EmitAtomic
+  // EmitAsm, EmitAtomic
+  V assembly(const ir::Op &op, llvm::ArrayRef<V> args);
+  void assemblyElement(const ir::Op &op, const Bits &at), assemblyScalar(const ir::Op &op);
   V atomicOp(const ir::Op &op, V pointer, llvm::ArrayRef<V> args);
   V atomicWord(llvm::AtomicOrdering order, V pointer, unsigned bits, llvm::function_ref<V(V)> update);
   V maskedAtomic(const ir::Op &op, V pointer, llvm::ArrayRef<V> args, V mask);

@@ -23,7 +23,7 @@ const ir::Shape &nestSpace(const Op &root) {
 static bool alwaysBuffered(OpKind k) {
   switch (k) {
   case OpKind::Dot: case OpKind::Scan: case OpKind::Histogram: case OpKind::Call: case OpKind::If: case OpKind::For:
-  case OpKind::While: case OpKind::AtomicRmw: case OpKind::AtomicCas: case OpKind::Reduce:
+  case OpKind::While: case OpKind::AtomicRmw: case OpKind::AtomicCas: case OpKind::Reduce: case OpKind::AsmEffect:
     return true;
   default:
     return false;

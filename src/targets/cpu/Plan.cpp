@@ -589,6 +589,14 @@ void Planner::op(const Op &op) {
       return define(op);
     }
     return add({op.kind == OpKind::Store ? RootKind::Store : RootKind::Assert, &op}, op.operands[0]->type.shape);
+  case OpKind::AsmEffect:
+    flush();
+    if (op.results[0]->type.isScalar())
+      return define(op);
+    for (const Value *v : op.results)
+      if (!uses_.users(v).empty())
+        resultBuffer(v);
+    return add({RootKind::Atomic, &op}, op.results[0]->type.shape, -1, true);
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isScalar()) {

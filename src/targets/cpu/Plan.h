@@ -34,6 +34,7 @@ struct Buffer {
   uint64_t bytes() const { return static_cast<uint64_t>(elems) * (element.isPtr ? 8 : ir::byteWidth(element.elem)); }
 };
 
+/// Atomic: also a statement of assembly with effects.
 enum class RootKind : uint8_t { Store, Materialize, Reduce, Scan, Atomic, Histogram, Assert };
 
 struct Root {

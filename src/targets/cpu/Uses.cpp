@@ -105,7 +105,7 @@ struct ConditionSearch {
   /// True if `op` reads memory; else its operands, and of what it has inside all that is used there.
   bool pushOperands(const Op &op) {
     if (op.kind == OpKind::Load || op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas ||
-        op.kind == OpKind::Call)
+        op.kind == OpKind::AsmEffect || op.kind == OpKind::Call)
       return true;
     for (const Value *v : op.operands)
       push(v);
@@ -139,7 +139,7 @@ bool isVirtualizable(const Op &op) {
 unsigned opCost(const Op &op) {
   switch (op.kind) {
   case OpKind::Exp: case OpKind::Exp2: case OpKind::Log: case OpKind::Log2: case OpKind::Sin: case OpKind::Cos:
-  case OpKind::Erf: case OpKind::Tanh: case OpKind::FRem:
+  case OpKind::Erf: case OpKind::Tanh: case OpKind::FRem: case OpKind::Asm:
     return 20;
   case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
     return 20;
@@ -181,6 +181,7 @@ void Uses::note(const Op &op, Effects &e) const {
     break;
   case OpKind::Barrier:
   case OpKind::Call:
+  case OpKind::AsmEffect:
     e.writesAny = true;
     break;
   default:

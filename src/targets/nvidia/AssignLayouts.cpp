@@ -274,13 +274,15 @@ void Homes::visit(const Op &op) {
       block(*r->block);
     return carried(op);
   default:
-    if (!op.has(traits::Elementwise) || op.result()->type.isScalar() || isCheap(op.result()))
+    bool isPlain = op.has(traits::Elementwise) ? !isCheap(op.result()) : op.kind == OpKind::AsmEffect;
+    if (!isPlain)
       return;
     Home best;
     for (const Value *v : op.operands)
       if (Home h = of(v); h.rank > best.rank)
         best = h;
-    set(op.result(), best);
+    for (const Value *r : op.results)
+      set(r, best);
   }
 }
 
@@ -577,7 +579,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
       all = typeOf(op.operands[0]).layout;
     break;
   default:
-    if (op.has(traits::Elementwise))
+    if (op.has(traits::Elementwise) || op.kind == OpKind::AsmEffect)
       all = typeOf(op.result()).layout;
     else
       for (size_t i = 0; i < wanted.size(); ++i)
@@ -586,7 +588,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   for (size_t i = operands.size(); i < wanted.size(); ++i)
     operands.push_back(want(op.operands[i], all ? all : wanted[i]));
   for (const Value *r : op.results)
-    results.push_back(typeOf(r));
+    results.push_back(op.kind == OpKind::AsmEffect ? typeOf(r).withLayout(all) : typeOf(r));
   if (op.kind == OpKind::Split)
     for (Type &t : results)
       if (t.isTensor())

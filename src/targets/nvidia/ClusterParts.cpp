@@ -184,6 +184,13 @@ void ClusterParts::visit(const Op &op) {
       for (unsigned d = 0; d < v->type.shape.rank(); ++d)
         blockOperand(op, v, d, "it takes the whole tensor");
     return;
+  case OpKind::AsmEffect:
+    for (const Value *r : op.results) {
+      tieAll(op, r, r->type, op.operands);
+      for (unsigned d = 0; d < r->type.shape.rank(); ++d)
+        block(op, node(r, r->type, d), "nobody knows what it does");
+    }
+    return;
   case OpKind::Reshape: {
     // Axes of which no axis of the result has the parts.
     std::vector<bool> isKept(op.operands[0]->type.shape.rank());

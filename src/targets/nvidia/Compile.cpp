@@ -3,6 +3,7 @@
 #include "abi/SimAbi.h"
 #include "ir/StageVerifier.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/AsmText.h"
 #include "targets/common/Frame.h"
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/AssignLayouts.h"
@@ -101,6 +102,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   c.machine = createTargetMachine(target, options, diag);
   if (!c.machine)
     return false;
+  targets::CodegenMessages::install(c.context);
   c.llvm = std::make_unique<llvm::Module>(kernel->name, c.context);
   c.llvm->setTargetTriple(c.machine->getTargetTriple().str());
   c.llvm->setDataLayout(c.machine->createDataLayout());
@@ -153,6 +155,8 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
     std::string ptx = emitPtx(*c.llvm, *c.machine);
     kernel.code.assign(ptx.c_str(), ptx.c_str() + ptx.size() + 1);
   }
+  if (targets::CodegenMessages::of(c.context).report(diag))
+    return std::nullopt;
   lap.into(c.times.codegenNs);
   kernel.meta = std::move(c.meta);
   kernel.times = c.times;
@@ -174,12 +178,19 @@ std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &t
     return text;
   }
   case Stage::Ptx:
-    return emitPtx(*c.llvm, *c.machine);
   case Stage::Object:
     break;
   }
-  std::vector<char> object = emitObject(*c.llvm, *c.machine);
-  return std::string(object.begin(), object.end());
+  std::string text;
+  if (stage == Stage::Ptx) {
+    text = emitPtx(*c.llvm, *c.machine);
+  } else {
+    std::vector<char> object = emitObject(*c.llvm, *c.machine);
+    text.assign(object.begin(), object.end());
+  }
+  if (targets::CodegenMessages::of(c.context).report(diag))
+    return std::nullopt;
+  return text;
 }
 
 } // namespace tegula::nvidia

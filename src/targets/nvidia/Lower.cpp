@@ -2,6 +2,7 @@
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Codegen.h"
@@ -105,8 +106,8 @@ void Lowering::arguments() {
   std::function<void(const ir::Block &)> findStores = [&](const ir::Block &b) {
     for (const Op *op : b.ops) {
       if (op->kind == OpKind::Store || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas || op->kind == OpKind::DescStore ||
-          op->kind == OpKind::DescReduce) {
-        int arg = baseArgument(op->operands[0]);
+          op->kind == OpKind::DescReduce || op->kind == OpKind::AsmEffect) {
+        int arg = op->kind == OpKind::AsmEffect ? -1 : baseArgument(op->operands[0]);
         for (size_t i = 0; i < written.size(); ++i)
           if (arg < 0 || static_cast<size_t>(arg) == i)
             written[i] = true;
@@ -216,6 +217,8 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     return atomic(op);
+  case OpKind::AsmEffect:
+    return assembly(op);
   case OpKind::Gather:
     return gather(op);
   case OpKind::Histogram:
@@ -323,7 +326,26 @@ static bool hasQuotient(const ir::Op &rem) {
   return llvm::any_of(rem.parent->ops, [&](const ir::Op *op) { return op->kind == kind && op->operands == rem.operands; });
 }
 
+/// A statement with effects: once for each register of each thread, copies of elements included. A scalar is one number, so what the first
+/// thread got is the others' too.
+void Lowering::assembly(const Op &op) {
+  std::vector<Regs> out(op.results.size());
+  for (unsigned i = 0; i < registersOf(op.result()->type); ++i) {
+    llvm::SmallVector<V, 4> args;
+    for (const Value *v : op.operands)
+      args.push_back(get(v)[i]);
+    auto results = targets::emitAsm(b_, op, args, targets::AsmKind::Ptx);
+    for (size_t k = 0; k < out.size(); ++k)
+      out[k].push_back(results[k]);
+  }
+  forgetAccesses();
+  for (size_t k = 0; k < out.size(); ++k)
+    set(op.results[k], op.results[k]->type.isScalar() ? fromOwners(op, out[k], op.results[k]->type) : std::move(out[k]));
+}
+
 V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
+  if (op.kind == OpKind::Asm)
+    return targets::emitAsm(b_, op, args, targets::AsmKind::Ptx)[0];
   const ir::Type &a = op.operands[0]->type, &r = op.result()->type;
   switch (op.kind) {
   case OpKind::AddPtr: {

@@ -226,9 +226,9 @@ private:
   Regs packed(const Regs &x, unsigned first, unsigned count);
   V operandDescriptor(V address, const struct SharedOperand &s);
 
-  // LowerDebug.cpp.
+  // LowerDebug.cpp; of Lower.cpp: assembly.
   int siteOf(const Op &op);
-  void print(const Op &op);
+  void print(const Op &op), assembly(const Op &op);
   std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
 

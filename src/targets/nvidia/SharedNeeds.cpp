@@ -21,6 +21,7 @@ bool takesScratch(const Op &op) {
   case OpKind::Convert:
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
+  case OpKind::AsmEffect:
     return true;
   default:
     return false;
