@@ -417,3 +417,24 @@ def test_several_results_of_the_cpu(dev):
     assert out[0] == 8007
     assert_same(out[1:], y[1:])
     assert_same(out2, x)
+
+
+@tegula.jit
+def fp8_pairs(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    r = tl.inline_asm_elementwise("cvt.rn.satfinite.e4m3x2.f32 $0, $2, $1;", "=h,f,f", [v], tl.float8e4nv, True, 2)
+    tl.store(out + i, r)
+
+
+def test_assembler_names_the_line():
+    """GPUs before sm_89 have no such instruction; what the assembler says of it leads to the kernel."""
+    x, out = values(d("float32"), 256), np.zeros(256, ml_dtypes.float8_e4m3fn)
+    kernel = fp8_pairs[(1,)](x, out, 256, device="cpu")
+    assert_same(out, np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn))
+    if tegula._core.assembler() == "none":
+        pytest.skip("no assembler")
+    assert kernel.compile_for("sm_90a").stage("cubin")[:4] == b"\x7fELF"
+    line = fp8_pairs.fn.__code__.co_firstlineno + 4
+    with pytest.raises(tegula.PTXASError, match=rf"cvt.rn.satfinite.e4m3x2(.|\n)*from .*test_inline_asm.py:{line}\b"):
+        kernel.compile_for("sm_80").stage("cubin")

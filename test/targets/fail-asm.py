@@ -1,11 +1,11 @@
-# RUN: compile %s::unknown --sig 'x:*i32:16' -t sim
-# RUN: compile %s::unknown --sig 'x:*i32:16' -t cpu:x86-64
-# RUN: compile %s::nested --sig 'x:*i32:16' -t sim
-# RUN: compile %s::x86 --sig 'x:*i32:16' -t sim
-# RUN: compile %s::mistyped --sig 'x:*i32:16' -t cpu:x86-64
-# RUN: compile %s::registers --sig 'x:*i32:16' -t cpu:x86-64
-# RUN: compile %s::narrow --sig 'x:*i32:16' -t sm_90a
-# RUN: compile %s::foreign --sig 'x:*i32:16' -t sm_90a
+# RUN: compile %s::unknown --sig 'x:*i32:16' -t sim --emit llvm
+# RUN: compile %s::unknown --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
+# RUN: compile %s::nested --sig 'x:*i32:16' -t sim --emit llvm
+# RUN: compile %s::x86 --sig 'x:*i32:16' -t sim --emit llvm
+# RUN: compile %s::mistyped --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
+# RUN: compile %s::registers --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
+# RUN: compile %s::narrow --sig 'x:*i32:16' -t sm_90a --emit ptx
+# RUN: compile %s::foreign --sig 'x:*i32:16' -t sm_90a --emit ptx
 import triton
 import triton.language as tl
 

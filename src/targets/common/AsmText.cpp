@@ -54,9 +54,15 @@ uint64_t CodegenMessages::place(Loc loc) {
 void CodegenMessages::add(uint64_t place, std::string text) { messages_.push_back({place, std::move(text)}); }
 
 bool CodegenMessages::report(DiagEngine &diag) {
-  // A statement is there as often as it is unrolled; the engine keeps one of equal messages.
-  for (const Message &m : messages_)
-    diag.report(diag::badAssembly, m.place && m.place <= places_.size() ? places_[m.place - 1] : Loc(), m.text);
+  // A statement is there as often as it is unrolled, with other registers each time: what is wrong is said once.
+  std::vector<Loc> told;
+  for (const Message &m : messages_) {
+    const Loc at = m.place && m.place <= places_.size() ? places_[m.place - 1] : Loc();
+    if (at && llvm::any_of(told, [&](const Loc &l) { return l.file == at.file && l.begin == at.begin && l.end == at.end; }))
+      continue;
+    told.push_back(at);
+    diag.report(diag::badAssembly, at, m.text);
+  }
   return !messages_.empty();
 }
 
