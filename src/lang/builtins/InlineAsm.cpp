@@ -114,7 +114,7 @@ bool readResults(Args &a, Statement &s) {
 bool readOperands(Args &a, Statement &s) {
   const std::vector<Value> *items = sequenceItems(a[2]);
   if (!items) {
-    a.badArgument(2, "args", "a tuple of tensors");
+    a.fail(diag::badArgument, a.loc(2), a.function(), "args", "a tuple of tensors", a[2].isTensor() ? kindName(a[2]) : str(a[2]));
     return false;
   }
   for (const Value &v : *items) {
