@@ -30,6 +30,30 @@ AsmConstraints asmConstraints(std::string_view text) {
   return out;
 }
 
+std::string_view badAsmOperand(std::string_view text, size_t operands) {
+  for (size_t i = text.find('$'); i < text.size(); i = text.find('$', i)) {
+    size_t begin = i++;
+    if (i < text.size() && text[i] == '$') {
+      ++i;
+      continue;
+    }
+    bool braced = i < text.size() && text[i] == '{';
+    i += braced;
+    size_t number = 0;
+    auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), number);
+    i = static_cast<size_t>(end - text.data());
+    bool ok = error == std::errc() && number < operands;
+    if (braced) {
+      size_t close = text.find('}', i);
+      ok = ok && close != text.npos && (close == i || (text[i] == ':' && close == i + 2));
+      i = close == text.npos ? text.size() : close + 1;
+    }
+    if (!ok)
+      return text.substr(begin, std::max<size_t>(i - begin, 2));
+  }
+  return {};
+}
+
 static char letterOf(std::string_view constraint) {
   while (!constraint.empty() && (constraint[0] == '=' || constraint[0] == '&'))
     constraint.remove_prefix(1);

@@ -669,6 +669,8 @@ bool Verifier::assembly(const Op &op) {
     return bad(&op, "the constraints do not fit the operands and results");
   if (op.kind == OpKind::Asm && (!op.find("result") || op.intAttr("result") < 0 || static_cast<size_t>(op.intAttr("result")) >= outputs))
     return bad(&op, "needs the number of its output");
+  if (std::string_view dollar = badAsmOperand(op.strAttr("text"), c.outputs.size() + c.inputs.size()); !dollar.empty())
+    return bad(&op, "`" + std::string(dollar) + "` in the text names no operand");
   std::vector<std::string> types;
   for (std::string_view rest = op.strAttr("outputs"); types.empty() || !rest.empty();) {
     size_t end = std::min(rest.find(','), rest.size());

@@ -79,6 +79,13 @@ TEST(Asm, Constraints) {
   EXPECT_EQ(ptxRegisterBits("x"), 0u);
 }
 
+TEST(Asm, Dollars) {
+  for (const char *text : {"", "$0 $1", "${0} ${1:w}", "$$5 $$", "a $0$1"})
+    EXPECT_EQ(badAsmOperand(text, 2), "") << text;
+  for (auto [text, bad] : {std::pair{"a $2", "$2"}, {"$", "$"}, {"$x1", "$x"}, {"${0", "${0"}, {"${0:ww}", "${0:ww}"}, {"$0 ${:uid} $9", "${:uid}"}, {"$99999999999999999999", "$99999999999999999999"}})
+    EXPECT_EQ(badAsmOperand(text, 2), bad) << text;
+}
+
 /// The first output of a statement of bits: `constraints` has one output and as many inputs as there are `in`.
 class Statement {
 public:
@@ -227,7 +234,7 @@ TEST(Ptx, Refused) {
   for (auto [text, why] : {std::pair{"bar.sync 0;", "`bar.sync 0`: this instruction is not known"}, {"add.cc.u32 $0, $1, $2;", "`.cc` is not known here"},
                            {"ld.global.b32 $0, [$1];", "this instruction is not known"}, {"mov.u32 $0, %laneid;", "`%laneid` has no meaning here"},
                            {"add.s32 $0, $1;", "it has 2 operands"}, {"add $0, $1, $2;", "is no PTX"}, {"add.rz.f32 $0, $1, $2;", "`.rz` is not known here"},
-                           {"add.s64 $0, $1, $2;", "`$1` has 32 bits, 64 are wanted"}, {"mov.u32 $0, $9;", "`$9` is the number of no operand"},
+                           {"add.s64 $0, $1, $2;", "`$1` has 32 bits, 64 are wanted"}, {"mov.u32 $0, $1; mov.u32 t, $1;", "no register of this name is declared"},
                            {"mul.s32 $0, $1, $2;", "a product of integers is .lo, .hi or .wide"}, {"lop3.b32 $0, $1, $2, $1, $2;", "`$2` is no constant"},
                            {"prmt.b32.f4e $0, $1, $2, $1;", "`.f4e` is not known here"}, {"cvt.s32.f32 $0, $1;", "how it is rounded is missing"},
                            {"mov.b32 $0, {$1, $2};", "`$1` has 32 bits, 16 are wanted"}, {"setp.odd.s32 $0, $1, $2;", "there is no such comparison"}}) {

@@ -303,7 +303,7 @@ void DiagnosticsTest::reductions() {
   assembly(diag::asmCount, "have 0 inputs, but the arguments take 1 registers", "mov.b32 $0, 1;", "=r", "fp32");
   assembly(diag::asmOperand, "`$2` in the text names none of the 2 operands", "mov.b32 $0, $2;", "=r,r", "fp32");
   target.name = "cuda"; // where registers are those of PTX
-  assembly(diag::asmConstraint, "`h` names a register of 16 bits, but int32 needs 32 bits", "mov.b32 $0, $1;", "=r,h", "fp32");
+  assembly(diag::asmConstraint, "`h` names a register of 16 bits, but float32 needs 32 bits", "mov.b32 $0, $1;", "=r,h", "fp32");
   target.name = "cpu";
   wrongCall(diag::inputShapes, "one shape", "reduce", {Value::tuple({x, var(Scalar::Fp32, {4})}), num(0), fn("add")});
   wrongCall(diag::reduceScalar, "block", "reduce", {var(Scalar::Fp32), num(0), fn("add")});

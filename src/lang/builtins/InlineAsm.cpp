@@ -177,32 +177,12 @@ bool checkRegisters(Args &a, const Statement &s) {
   return true;
 }
 
-/// $0, ${0}, ${0:modifier}, and $$ for a dollar: LLVM takes anything else badly.
 bool checkText(Args &a, const Statement &s) {
   size_t operands = s.constraints.outputs.size() + s.constraints.inputs.size();
-  for (size_t i = s.text.find('$'); i != s.text.npos; i = s.text.find('$', i)) {
-    size_t begin = i++;
-    if (i < s.text.size() && s.text[i] == '$') {
-      ++i;
-      continue;
-    }
-    bool braced = i < s.text.size() && s.text[i] == '{';
-    i += braced;
-    size_t number = 0;
-    auto [end, error] = std::from_chars(s.text.data() + i, s.text.data() + s.text.size(), number);
-    i = static_cast<size_t>(end - s.text.data());
-    bool ok = error == std::errc() && number < operands;
-    if (braced) {
-      size_t close = s.text.find('}', i);
-      ok = ok && close != s.text.npos && (close == i || (s.text[i] == ':' && close == i + 2));
-      i = std::min(close, s.text.size() - 1) + 1;
-    }
-    if (ok)
-      continue;
-    a.fail(diag::asmOperand, a.loc(0), s.text.substr(begin, std::max<size_t>(i - begin, 2)), static_cast<unsigned>(operands));
-    return false;
-  }
-  return true;
+  std::string_view bad = ir::badAsmOperand(s.text, operands);
+  if (!bad.empty())
+    a.fail(diag::asmOperand, a.loc(0), bad, static_cast<unsigned>(operands));
+  return bad.empty();
 }
 
 std::optional<Statement> readStatement(BuiltinCall &call) {
