@@ -369,6 +369,7 @@ CPU = {
     "x86_64": {
         "add": ("leal ($1,$2), $0", "=r,r,r", ["int32", "int32"], "int32", 1, lambda a, b: a + b),
         "tied": ("subl $2, $0", "=r,0,r,~{flags}", ["int32", "int32"], "int32", 1, lambda a, b: a - b),
+        "named": ("leal (%ecx,%r8d), %eax", "={eax},{ecx},{r8d}", ["int32", "int32"], "int32", 1, lambda a, b: a + b),
         "float": ("sqrtss $1, $0", "=x,x", ["positive"], "float32", 1, np.sqrt),
         "double": ("movapd $1, $0\n\taddsd $1, $0", "=&x,x", ["float64"], "float64", 1, lambda x: x + x),
         "bits_of_float": ("movl $1, $0\n\txorl $$0x80000000, $0", "=&r,r,~{flags}", ["float32"], "float32", 1, lambda x: -x),

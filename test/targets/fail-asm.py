@@ -4,6 +4,8 @@
 # RUN: compile %s::x86 --sig 'x:*i32:16' -t sim --emit llvm
 # RUN: compile %s::mistyped --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
 # RUN: compile %s::registers --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
+# RUN: compile %s::memory --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
+# RUN: compile %s::flags --sig 'x:*i32:16' -t cpu:x86-64 --emit asm
 # RUN: compile %s::narrow --sig 'x:*i32:16' -t sm_90a --emit ptx
 # RUN: compile %s::foreign --sig 'x:*i32:16' -t sm_90a --emit ptx
 import triton
@@ -46,7 +48,19 @@ def mistyped(x):
 @triton.jit
 def registers(x):
     i = tl.arange(0, 4)
-    tl.store(x + i, tl.inline_asm_elementwise("leal 1($1), $0", "=w,{nowhere}", [tl.load(x + i)], tl.int32, True, 1))
+    tl.store(x + i, tl.inline_asm_elementwise("leal 1($1), $0", "=w,r", [tl.load(x + i)], tl.int32, True, 1))
+
+
+@triton.jit
+def memory(x):
+    i = tl.arange(0, 4)
+    tl.store(x + i, tl.inline_asm_elementwise("movl $1, $0", "=m,r", [tl.load(x + i)], tl.int32, True, 1))
+
+
+@triton.jit
+def flags(x):
+    i = tl.arange(0, 4)
+    tl.store(x + i, tl.inline_asm_elementwise("nop # $0 $1", "={eflags},{r8d}", [tl.load(x + i)], tl.int32, True, 1))
 
 
 @triton.jit

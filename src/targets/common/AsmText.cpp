@@ -104,6 +104,41 @@ static V converted(llvm::IRBuilder<> &b, V x, llvm::Type *to) {
   return to->isIntegerTy() ? x : b.CreateBitCast(x, to);
 }
 
+/// A register that can be copied: {eax}, {r8d}, {xmm0}, {w3}. LLVM ends the process over others (flags, the instruction pointer).
+static bool isPlainRegister(llvm::StringRef name) {
+  static constexpr llvm::StringRef named[] = {"ax", "bx", "cx", "dx", "si", "di", "bp", "al", "bl", "cl", "dl"};
+  static constexpr llvm::StringRef numbered[] = {"r", "x", "w", "v", "d", "s", "q", "h", "b", "xmm", "ymm", "zmm"};
+  llvm::StringRef stem = name.rtrim("dwb").rtrim("0123456789");
+  if (stem.size() < name.rtrim("dwb").size())
+    return llvm::is_contained(numbered, stem);
+  return llvm::is_contained(named, name) || ((name.starts_with("r") || name.starts_with("e")) && llvm::is_contained(named, name.drop_front()));
+}
+
+/// What is wrong with the place of an operand, which LLVM does not check; empty: nothing. Outputs in memory go by addresses, which statements here
+/// do not have.
+static std::string badPlace(llvm::StringRef constraints) {
+  static constexpr llvm::StringRef memory[] = {"m", "o", "V", "Q", "g", "X", "p", "i", "n", "s", "<", ">"};
+  auto check = [](const llvm::InlineAsm::ConstraintInfo &c, llvm::ArrayRef<std::string> codes) -> std::string {
+    for (llvm::StringRef code : codes) {
+      if (c.Type == llvm::InlineAsm::isOutput && (llvm::is_contained(memory, code) || code.starts_with("U")))
+        return "an output must be in a register, which `" + code.str() + "` does not say";
+      if (code.starts_with("{") && !isPlainRegister(code.drop_front().drop_back().lower()))
+        return "`" + code.str() + "` is no register for an operand";
+    }
+    return {};
+  };
+  for (const llvm::InlineAsm::ConstraintInfo &c : llvm::InlineAsm::ParseConstraints(constraints)) {
+    if (c.Type == llvm::InlineAsm::isClobber)
+      continue;
+    std::string why = check(c, c.Codes);
+    for (const llvm::InlineAsm::SubConstraintInfo &choice : c.multipleAlternatives)
+      why = why.empty() ? check(c, choice.Codes) : why;
+    if (!why.empty())
+      return why;
+  }
+  return {};
+}
+
 llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::ArrayRef<V> args, AsmKind kind) {
   llvm::LLVMContext &c = b.getContext();
   CodegenMessages &messages = CodegenMessages::of(c);
@@ -130,8 +165,13 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
   llvm::ArrayRef<llvm::Type *> wanted(plain);
   if (isPure)
     wanted = wanted.slice(static_cast<size_t>(op.intAttr("result")), 1);
-  if (llvm::Error e = llvm::InlineAsm::verify(type, {constraints.data(), constraints.size()})) {
-    messages.add(messages.place(op.loc), llvm::toString(std::move(e)) + " in the constraints `" + std::string(constraints) + "`");
+  std::string why;
+  if (llvm::Error e = llvm::InlineAsm::verify(type, {constraints.data(), constraints.size()}))
+    why = llvm::toString(std::move(e)) + " in the constraints `" + std::string(constraints) + "`";
+  else
+    why = badPlace({constraints.data(), constraints.size()});
+  if (!why.empty()) {
+    messages.add(messages.place(op.loc), why);
     for (llvm::Type *t : wanted)
       out.push_back(llvm::PoisonValue::get(t));
     return out;
