@@ -213,13 +213,13 @@ std::optional<uint64_t> evalDivision(OpKind k, Elem e, uint64_t a, uint64_t b) {
   }
 }
 
-std::optional<uint64_t> evalShift(OpKind k, Elem e, uint64_t a, uint64_t b) {
-  if (b >= bitWidth(e))
-    return std::nullopt;
+uint64_t evalShift(OpKind k, Elem e, uint64_t a, uint64_t b) {
+  // By the width and more: nothing is left but the sign.
+  bool fits = b < bitWidth(e);
   switch (k) {
-  case OpKind::Shl: return a << b;
-  case OpKind::LShr: return a >> b;
-  default: return static_cast<uint64_t>(signExtend(e, a) >> b);
+  case OpKind::Shl: return fits ? a << b : 0;
+  case OpKind::LShr: return fits ? a >> b : 0;
+  default: return static_cast<uint64_t>(signExtend(e, a) >> (fits ? b : bitWidth(e) - 1));
   }
 }
 

@@ -37,7 +37,7 @@ struct ScalarOp {
 /// The facts for `kind` with these operand and result types.
 ScalarOp scalarOp(OpKind kind, std::span<Value *const> operands, const Type &result, std::span<const Attr> attrs);
 
-/// One element; nullopt where the IR leaves the value open (division by zero, shift past the width). The op must have the
+/// One element; nullopt where the IR leaves the value open (division by zero). The op must have the
 /// Elementwise trait.
 std::optional<uint64_t> evalScalar(const ScalarOp &op, std::span<const uint64_t> args);
 

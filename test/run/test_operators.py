@@ -390,3 +390,30 @@ def test_quotients_of_large_numbers(dev, start, divisor):
     out = np.zeros(1024, np.int64)
     dev(halves, (1,), out, start, divisor)
     assert_same(out, np.array([int(abs(n) // divisor) * (1 if n >= 0 else -1) for n in range(start, start + 1024)], np.int64))
+
+
+@tegula.jit
+def far_shifts(x, y, left, right, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(left + i, a << b)
+    tl.store(right + i, a >> b)
+    for k in range(N):  # of scalars too
+        tl.store(left + N + k, tl.load(x + k) << tl.load(y + k))
+        tl.store(right + N + k, tl.load(x + k) >> tl.load(y + k))
+    tl.store(right + 2 * N + i, a >> 64 if a.dtype.primitive_bitwidth == 64 else a >> 33)
+
+
+@operators
+@pytest.mark.parametrize("t", INTS, ids=str)
+def test_shifts_by_the_width_and_more_leave_the_sign(dev, t):
+    n, amounts = 16, [0, 1, t.bits - 1, t.bits, t.bits + 1, 2 * t.bits - 1, 100, -1]
+    x, y = values(t, n, 0), np.array(amounts * 2).astype(t.np)
+    left, right = np.zeros(2 * n, t.np), np.zeros(3 * n, t.np)
+    dev(far_shifts, (1,), x, y, left, right, n)
+    by = y.view(f"u{t.bits // 8}").astype(object)
+    exact = x.astype(object)
+    l = np.array([int(a) << int(b) if b < t.bits else 0 for a, b in zip(exact, by)], object)
+    r = np.array([int(a) >> int(b) for a, b in zip(exact, by)], object)
+    assert_same(left, np.tile((l & (2**t.bits - 1)).astype(f"u{t.bits // 8}").view(t.np), 2))
+    assert_same(right, np.concatenate([r, r, exact >> (64 if t.bits == 64 else 33)]).astype(t.np))

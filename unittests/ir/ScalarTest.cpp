@@ -83,7 +83,13 @@ TEST(Scalar, IntegersWrap) {
   EXPECT_EQ(eval(OpKind::SDiv, Elem::I32, Elem::I32, {1, 0}), 0xDEADu);
   EXPECT_EQ(eval(OpKind::SDiv, Elem::I32, Elem::I32, {0x80000000, 0xFFFFFFFF}), 0xDEADu);
   EXPECT_EQ(eval(OpKind::SRem, Elem::I64, Elem::I64, {uint64_t(1) << 63, ~uint64_t(0)}), 0u);
-  EXPECT_EQ(eval(OpKind::Shl, Elem::I32, Elem::I32, {1, 32}), 0xDEADu);
+  for (uint64_t amount : {32u, 100u, 0xFFFFFFFFu}) {
+    EXPECT_EQ(eval(OpKind::Shl, Elem::I32, Elem::I32, {1, amount}), 0u);
+    EXPECT_EQ(eval(OpKind::LShr, Elem::I32, Elem::I32, {0x80000000, amount}), 0u);
+    EXPECT_EQ(eval(OpKind::AShr, Elem::I32, Elem::I32, {0x80000000, amount}), 0xFFFFFFFFu);
+    EXPECT_EQ(eval(OpKind::AShr, Elem::I32, Elem::I32, {0x7FFFFFFF, amount}), 0u);
+  }
+  EXPECT_EQ(eval(OpKind::AShr, Elem::I64, Elem::I64, {uint64_t(1) << 63, 64}), ~uint64_t(0));
   EXPECT_EQ(eval(OpKind::Clz, Elem::I16, Elem::I16, {1}), 15u);
   EXPECT_EQ(eval(OpKind::SExt, Elem::I1, Elem::I8, {1}), 0xFFu);
 }

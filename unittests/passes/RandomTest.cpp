@@ -76,7 +76,7 @@ private:
     case 5: case 6: return loadAt(pick(t));
     default: {
       OpKind k = kinds[below(std::size(kinds))];
-      Value *x = pick(t), *y = k >= OpKind::Shl && k <= OpKind::AShr ? b_.constInt(t, static_cast<int64_t>(below(8))) : pick(t);
+      Value *x = pick(t), *y = k >= OpKind::Shl && k <= OpKind::AShr && below(2) ? b_.constInt(t, static_cast<int64_t>(below(40))) : pick(t);
       if (k >= OpKind::SDiv && k <= OpKind::URem) // open results would make both sides differ: keep the divisor in 1..63
         y = b_.binary(OpKind::Add, b_.binary(OpKind::And, y, b_.constInt(t, 31)), b_.constInt(t, below(2) ? 1 : 32));
       return b_.binary(k, x, y);

@@ -103,11 +103,11 @@ template <typename U> std::optional<U> integerResult(OpKind k, U a, U b) {
   case OpKind::Xor:
     return U(a ^ b);
   case OpKind::Shl:
-    return b < bits ? std::optional<U>(U(typename Wider<U>::type(a) << b)) : std::nullopt;
+    return b < bits ? U(typename Wider<U>::type(a) << b) : U(0);
   case OpKind::LShr:
-    return b < bits ? std::optional<U>(U(a >> b)) : std::nullopt;
+    return b < bits ? U(a >> b) : U(0);
   case OpKind::AShr:
-    return b < bits ? std::optional<U>(U(sa >> b)) : std::nullopt;
+    return U(sa >> std::min<U>(b, bits - 1));
   case OpKind::SMin:
     return U(std::min(sa, sb));
   case OpKind::SMax:

@@ -111,13 +111,18 @@ V umulHi(VecEmitter &v, V x, V y) {
   return a.b.CreateAdd(a.b.CreateMul(xh, yh), a.b.CreateAdd(a.lshr(mid, 32), a.lshr(mid2, 32)));
 }
 
+/// By the width and more: nothing is left but the sign. LLVM leaves it open.
 V shift(VecEmitter &v, OpKind kind, V x, V amount) {
   llvm::IRBuilder<> &b = v.b;
-  V r = kind == OpKind::Shl    ? b.CreateShl(x, amount)
-        : kind == OpKind::LShr ? b.CreateLShr(x, amount)
-                               : b.CreateAShr(x, amount);
-  // Too large amounts may give any value, but not poison, which could spread into a branch.
-  return llvm::isa<llvm::Constant>(amount) ? r : b.CreateFreeze(r);
+  if (v.target.nvptx && !llvm::isa<llvm::Constant>(amount))
+    return nvptxShift(v, kind, x, amount);
+  auto number = [&](unsigned n) { return llvm::ConstantInt::get(amount->getType(), n); };
+  V fits = b.CreateICmpULT(amount, number(bitsOf(x)));
+  if (kind == OpKind::AShr)
+    return b.CreateAShr(x, b.CreateSelect(fits, amount, number(bitsOf(x) - 1)));
+  V r = kind == OpKind::Shl ? b.CreateShl(x, amount) : b.CreateLShr(x, amount);
+  auto *known = llvm::dyn_cast<llvm::Constant>(fits);
+  return known && known->isAllOnesValue() ? r : b.CreateSelect(fits, r, llvm::Constant::getNullValue(x->getType()));
 }
 
 llvm::CmpInst::Predicate predicateOf(CmpPred p) {

@@ -232,6 +232,22 @@ V nvptxNarrow(VecEmitter &v, V x, Elem to, bool towardZero) {
   return out;
 }
 
+V nvptxShift(VecEmitter &v, OpKind kind, V x, V amount) {
+  // By inline PTX, as LLVM may take it that amounts are less than the width.
+  llvm::IRBuilder<> &b = v.b;
+  bool isSigned = kind == OpKind::AShr;
+  return eachLane(v, {x, amount}, [&](llvm::ArrayRef<V> a) -> V {
+    llvm::Type *type = a[0]->getType(), *word = b.getInt32Ty();
+    if (type->isIntegerTy(64)) {
+      V by = b.CreateTrunc(b.CreateBinaryIntrinsic(in::umin, a[1], b.getInt64(64)), word);
+      return ptx(v, kind == OpKind::Shl ? "shl.b64 $0, $1, $2;" : isSigned ? "shr.s64 $0, $1, $2;" : "shr.u64 $0, $1, $2;", "=l,l,r", type, {a[0], by});
+    }
+    V r = ptx(v, kind == OpKind::Shl ? "shl.b32 $0, $1, $2;" : isSigned ? "shr.s32 $0, $1, $2;" : "shr.u32 $0, $1, $2;", "=r,r,r", word,
+              {isSigned ? b.CreateSExt(a[0], word) : b.CreateZExt(a[0], word), b.CreateZExt(a[1], word)});
+    return b.CreateTrunc(r, type);
+  });
+}
+
 V nvptxDivide(VecEmitter &v, V x, V y, bool isSigned, bool isRem) {
   if (!x->getType()->isIntegerTy(32))
     return nullptr;

@@ -16,6 +16,8 @@ llvm::Value *nvptxFloatToInt(VecEmitter &v, llvm::Value *x, unsigned bits, bool 
 llvm::Value *nvptxIntToFloat(VecEmitter &v, llvm::Value *x, ir::Elem to, bool isSigned);
 /// Quotient, or remainder, of scalars of 32 bits: unlike LLVM's instruction without a precaution against zero, which gives some number.
 llvm::Value *nvptxDivide(VecEmitter &v, llvm::Value *x, llvm::Value *y, bool isSigned, bool isRem);
+/// Shifts as PTX does them: by the width and more nothing is left but the sign.
+llvm::Value *nvptxShift(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *amount);
 /// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off, an exp
 /// with the error of the product x log2 e.
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
