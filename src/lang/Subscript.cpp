@@ -63,8 +63,8 @@ private:
     if (!at)
       return fail(c_, diag::sliceBounds, loc_, repr(p)), false;
     auto n = static_cast<int64_t>(at->size());
-    if (n == 0 || (n & (n - 1)) != 0)
-      return fail(c_, diag::sliceExtent, loc_, repr(p), axis_, extent, n), false;
+    if (!allowsExtent(c_, n, loc_))
+      return fail(c_, diag::emptySlice, loc_, repr(p), axis_, extent), false;
     auto first = static_cast<int64_t>(at->front());
     int64_t step = n > 1 ? static_cast<int64_t>((*at)[1]) - first : 1;
     if (n == extent && step == 1)

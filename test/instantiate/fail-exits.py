@@ -87,7 +87,7 @@ def indices(x, n):
     v = tl.load(x + tl.arange(0, 16))
     a = v[0:n]
     b = v[::0]
-    c = v[0:3]
+    c = v[3:0]
     d = v[4:4]
     e = v[16]
     f = v[..., ...]

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.section("1.4 slices of blocks")
 
 # Index, rank of the block that it is for.
 INDICES = [
-    ("0:4", 1), ("12:", 1), ("-4:", 1), (":-12", 1), ("::2", 1), ("1::4", 1), ("::-1", 1), ("-1:-9:-2", 1), ("2:3", 1), ("0:16", 1), ("3:100:8", 1),
+    ("0:4", 1), ("1:4", 1), ("::-3", 1), ("3:14, None", 1), ("1:7, ::3", 2), ("4:1:-1, -3:", 2), (":, 1:4, 7:2:-1", 3),
+    ("12:", 1), ("-4:", 1), (":-12", 1), ("::2", 1), ("1::4", 1), ("::-1", 1), ("-1:-9:-2", 1), ("2:3", 1), ("0:16", 1), ("3:100:8", 1),
     ("0", 1), ("15", 1), ("-1", 1), ("-16", 1), ("...", 1), ("..., None", 1), ("None, 4:8", 1), ("None, 3, None", 1), ("8:, None", 1),
     ("0:4, :", 2), (":, 2:4", 2), ("4:8, ::-1", 2), ("5", 2), ("-1, -1", 2), (":, 3", 2), ("3, :", 2), ("2, 1:3", 2), ("..., 0", 2), ("1, ...", 2),
     ("None, 1, 2:6, None", 2), ("6:7, 6:7", 2), ("::4, ::4", 2), ("1:3", 2), ("..., 4:, None", 2), (":, None, 7", 2),
@@ -72,6 +73,23 @@ def test_types(dev, kernels, dtype):
         out = np.zeros(want.size, d.np)
         dev(getattr(kernels, f"k{INDICES.index((index, 2))}"), (1, ), x, out, 0)
         np.testing.assert_array_equal(out.view(np.uint8), np.ascontiguousarray(want).reshape(-1).view(np.uint8))
+
+
+@tegula.jit
+def k_thirds(x, out, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N)[:, None] * 3 + tl.arange(0, 3)[None, :])
+    third: tl.constexpr = N // 3
+    last = v[third * 2:, ::-1]
+    tl.static_assert(last.shape == [third, 3])
+    tl.store(out + tl.arange(0, third), tl.sum(v[:third, :2] * last[:, 1:], 1))
+
+
+@pytest.mark.parametrize("n", [3, 9, 24, 96])
+def test_blocks_of_any_extents(dev, n):
+    x = np.arange(3 * n, dtype=np.int32).reshape(n, 3)
+    out = np.zeros(n // 3, np.int32)
+    dev(k_thirds, (1, ), x, out, n)
+    assert out.tolist() == (x[:n // 3, :2] * x[n // 3 * 2:, ::-1][:, 1:]).sum(1).tolist()
 
 
 @tegula.jit

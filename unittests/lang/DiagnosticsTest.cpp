@@ -140,7 +140,7 @@ void DiagnosticsTest::shapes() {
   };
   wrong(diag::wrongIndex, "unsupported tensor index 1.5", [&] { return subscript(c, v, real(1.5), at()); });
   wrong(diag::sliceBounds, "`0:4:0`", [&] { return cut(num(0), num(4), num(0)); });
-  wrong(diag::sliceExtent, "has 3", [&] { return cut(num(0), num(3), Value::none()); });
+  wrong(diag::emptySlice, "is empty", [&] { return cut(num(2), num(2), Value::none()); });
   wrong(diag::itemOutOfRange, "index -1000", [&] { return subscript(c, v, num(-1000), at()); });
   wrong(diag::twoEllipses, "single ellipsis", [&] { return subscript(c, v, Value::tuple({Value(EllipsisValue{}), Value(EllipsisValue{})}), at()); });
   ASSERT_FALSE(subscript(c, v, num(-1), at()).isError());
@@ -291,11 +291,11 @@ void DiagnosticsTest::reductions() {
   c.functions["first"] = [](std::span<const Value> a) { return a[0]; };
   c.functions["nested"] = [](std::span<const Value> a) { return Value::tuple({Value::tuple({a[0]})}); };
   c.functions["mixed"] = [this](std::span<const Value> a) { return Value::tuple({a[0], cast(c, a[1], dtype(Scalar::Fp64), at())}); };
-  c.functions["swaps"] = [this](std::span<const Value> a) { return run("atomic_cas", {a[0], num(0), num(1)}); };
+  c.functions["prints"] = [this](std::span<const Value> a) { return run("device_print", {Value::str("a"), a[0]}), a[0]; };
   wrongCall(diag::mapResult, "found tuple", "map_elementwise", {fn("nested"), x});
   wrongCall(diag::mapCount, "found 1 values", "map_elementwise", {fn("first"), x}, {{"pack", num(2)}});
   wrongCall(diag::mapTypes, "float32 and float64", "map_elementwise", {fn("mixed"), x}, {{"pack", num(2)}});
-  wrongCall(diag::mapOperation, "`atomic_cas`", "map_elementwise", {fn("swaps"), ptr(Scalar::Int32, {8})});
+  wrongCall(diag::mapOperation, "`print`", "map_elementwise", {fn("prints"), x});
   auto assembly = [&](const DiagKind &kind, const char *fragment, const char *code, const char *constraints, const char *type) {
     wrongCall(kind, fragment, "inline_asm_elementwise", {Value::str(code), Value::str(constraints), Value::tuple({x}), Value::str(type), Value::boolean(true), num(1)});
   };
