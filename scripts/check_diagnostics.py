@@ -20,6 +20,7 @@ ELSEWHERE = {
     "noCodegenForTarget": ("unittests/targets/CodegenTest.cpp", "the named targets are all built in; only C++ can ask for another"),
     "malformedIr": ("unittests/ir/VerifierTest.cpp", "a mistake of the compiler itself"),
     "malformedLlvm": ("unittests/targets/CodegenTest.cpp", "a mistake of the compiler itself"),
+    "noLibraryFunction": ("unittests/sema/ModuleTest.cpp", "a mistake of the compiler itself"),
     "unreadableModule": ("unittests/sema/ModuleTest.cpp", "the file that shows it has more than 64 MiB"),
 }
 # Kinds that have no place in a source text, and why.

@@ -239,7 +239,7 @@ Value Evaluator::call(const Value &callee, std::span<const Value> args, Loc loc)
 
 Value Evaluator::libraryFunction(std::string_view name) {
   std::shared_ptr<const Function> f = sema::libraryFunction(name);
-  return f ? Value(f) : Value::error();
+  return f ? Value(f) : fail(diag::noLibraryFunction, builder().loc(), name);
 }
 
 /// The parameters of a function of the language as binding sees them; nullopt and a report where there is `**`.

@@ -1,5 +1,5 @@
 // Modules and functions: what a file binds, free names, content hashes, functions handed over by a binding.
-#include "sema/Sema.h"
+#include "sema/Evaluator.h"
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -63,6 +63,18 @@ TEST(Module, ImportsReadNoMoreThanFilesThemselves) {
   EXPECT_EQ(text.substr(0, text.find('\n')), folder + "n.py:1:1: error: cannot import a module: cannot read `" + folder + "big.py`: it has more than 64 MiB [unreadableModule]");
   for (const char *name : {"big.py", "pipe.py", "small.py"}) unlink((folder + name).c_str());
   rmdir(folder.c_str());
+}
+
+// What a builtin asks for and nobody has is not left out in silence.
+TEST(Module, FunctionsThatTheLibraryHasNotAreErrors) {
+  ir::Module m;
+  ir::Builder b(m);
+  DiagEngine diag;
+  Evaluator e(b, diag, Options());
+  EXPECT_FALSE(e.libraryFunction("_atomic_poll").isError());
+  EXPECT_EQ(renderAll(diag), "");
+  EXPECT_TRUE(e.libraryFunction("_atomic_pool").isError());
+  EXPECT_EQ(renderAll(diag), "error: internal error: the language's own files define no `_atomic_pool` that others may use [noLibraryFunction]\n");
 }
 
 TEST(Module, OperationsAtTheTopLevelAreNoValues) {
