@@ -183,12 +183,12 @@ static uint64_t combined(std::string_view rmw, Elem e, uint64_t old, uint64_t va
 bool InterpRun::atomic(const Op &op) {
   const Tile &ptr = get(op.operands[0]), &a = get(op.operands[1]);
   bool isCas = op.kind == OpKind::AtomicCas;
-  const Tile *third = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr; // cas: new value; rmw: mask
+  const Tile *mask = op.mask() ? &get(op.mask()) : nullptr, *next = isCas ? &get(op.operands[2]) : nullptr;
   Elem e = op.result()->type.elem;
   bool isLoad = op.strAttr("rmw") == "load";
   Tile out(ptr.size());
   for (size_t i = 0; i < ptr.size(); ++i) {
-    if (!isCas && third && !(*third)[i])
+    if (mask && !(*mask)[i])
       continue;
     if (!access(op, ptr[i], byteWidth(e), !isLoad))
       return false;
@@ -196,7 +196,7 @@ bool InterpRun::atomic(const Op &op) {
     if (isLoad)
       continue;
     if (isCas ? out[i] == a[i] : true)
-      write(ptr[i], e, isCas ? (*third)[i] : combined(op.strAttr("rmw"), e, out[i], a[i]));
+      write(ptr[i], e, isCas ? (*next)[i] : combined(op.strAttr("rmw"), e, out[i], a[i]));
   }
   set(op.result(), std::move(out));
   return true;

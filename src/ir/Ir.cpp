@@ -61,6 +61,14 @@ int64_t Op::intAttr(std::string_view key, int64_t otherwise) const {
   const int64_t *v = typedAttr<int64_t>(*this, key);
   return v ? *v : otherwise;
 }
+size_t Op::maskAt() const {
+  switch (kind) {
+  case OpKind::Load: case OpKind::Assert: case OpKind::Histogram: return 1;
+  case OpKind::Store: case OpKind::AtomicRmw: return 2;
+  case OpKind::AtomicCas: return 3;
+  default: return 0;
+  }
+}
 double Op::floatAttr(std::string_view key, double otherwise) const {
   const double *v = typedAttr<double>(*this, key);
   return v ? *v : otherwise;

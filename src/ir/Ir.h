@@ -96,6 +96,10 @@ struct Op {
   std::span<const int64_t> listAttr(std::string_view key) const;
   void set(std::string_view key, AttrValue v);
   CmpPred pred() const { return static_cast<CmpPred>(intAttr("pred")); }
+  /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation takes none.
+  size_t maskAt() const;
+  /// The mask, null if there is none.
+  Value *mask() const { return maskAt() && maskAt() < operands.size() ? operands[maskAt()] : nullptr; }
 };
 
 struct Block {

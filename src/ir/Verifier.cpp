@@ -514,16 +514,16 @@ bool Verifier::descriptor(const Op &op) {
 bool Verifier::atomics(const Op &op) {
   size_t n = op.operands.size();
   bool isCas = op.kind == OpKind::AtomicCas;
-  if (n < 2 || n > 3)
-    return bad(&op, "needs ptr, value [, mask]");
+  if (n < op.maskAt() || n > op.maskAt() + 1)
+    return bad(&op, isCas ? "needs ptr, cmp, value [, mask]" : "needs ptr, value [, mask]");
   const Type &p = op.operands[0]->type;
   Type value{p.elem, false, p.shape, p.layout};
   if (!p.isPtr || op.operands[1]->type != value || op.result()->type != value || (isCas && op.operands[2]->type != value))
     return bad(&op, "pointer and value do not fit");
+  if (op.mask() && op.mask()->type != value.withElem(Elem::I1))
+    return bad(&op, "the mask is not i1 of the pointer's shape");
   if (isCas)
     return true;
-  if (n == 3 && op.operands[2]->type != value.withElem(Elem::I1))
-    return bad(&op, "the mask is not i1 of the pointer's shape");
   std::string_view rmw = op.strAttr("rmw"), sem = op.strAttr("sem");
   bool isLoad = rmw == "load";
   if (isLoad || rmw == "store")

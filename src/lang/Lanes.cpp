@@ -94,7 +94,7 @@ const Op *Lanes::op(const Op &op) {
   case OpKind::If: return branch(op);
   case OpKind::For: return forLoop(op);
   case OpKind::While: return whileLoop(op);
-  case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: return access(op);
+  case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: case OpKind::AtomicCas: return access(op);
   case OpKind::Assert: case OpKind::Assume: return check(op);
   case OpKind::Const: case OpKind::Poison: case OpKind::ProgramId: case OpKind::NumPrograms: case OpKind::SmId: case OpKind::Clock: break;
   default:
@@ -129,10 +129,10 @@ const Op *Lanes::plain(const Op &op) {
 const Op *Lanes::access(const Op &op) {
   if (op.operands[0]->type.isTensor())
     return &op;
-  bool isLoad = op.kind == OpKind::Load, same = op.kind != OpKind::AtomicRmw && !mask_;
+  bool same = op.kind != OpKind::AtomicRmw && op.kind != OpKind::AtomicCas && !mask_;
   for (const Value *v : op.operands)
     same = same && isSame(value(v));
-  size_t maskAt = isLoad ? 1 : 2;
+  size_t maskAt = op.maskAt();
   std::vector<Value *> operands;
   for (size_t i = 0; i < op.operands.size(); ++i) {
     Value *v = value(op.operands[i]);

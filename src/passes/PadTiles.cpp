@@ -35,8 +35,7 @@ bool isRefused(const Op &op) {
     int64_t a = op.operands[0]->type.shape[axis], b = op.operands[1]->type.shape[axis];
     return a != b && !(std::has_single_bit(static_cast<uint64_t>(a)) && std::has_single_bit(static_cast<uint64_t>(b)));
   }
-  bool isMasked = op.kind == OpKind::Load || op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw || op.kind == OpKind::Assert;
-  return op.kind == OpKind::Return || ((op.has(traits::Reads) || op.has(traits::Writes)) && !isMasked);
+  return (op.has(traits::Reads) || op.has(traits::Writes)) && !op.maskAt() && op.kind != OpKind::Call;
 }
 
 /// Calls `fn` for every operation below, until it says false.
@@ -67,6 +66,8 @@ class Padder {
 public:
   Padder(Module &m) : m_(m), b_(m) {}
   void run(Function &f) {
+    for (Type &t : f.resultTypes)
+      t = t.withShape(paddedShape(t.shape));
     widen(*f.block());
     rewrite(*f.block());
   }
@@ -123,10 +124,10 @@ private:
         all = all ? b_.binary(OpKind::And, all, realAlong(d, real, padded)) : realAlong(d, real, padded);
     return all;
   }
-  void addMask(Op &op, size_t at, const Shape &real) {
+  void addMask(Op &op, const Shape &real) {
     Value *mask = isReal(real);
-    if (op.operands.size() > at)
-      op.operands[at] = b_.binary(OpKind::And, op.operands[at], mask);
+    if (op.mask())
+      op.operands[op.maskAt()] = b_.binary(OpKind::And, op.mask(), mask);
     else
       op.operands.push_back(mask);
   }
@@ -166,13 +167,11 @@ void Padder::rewrite(Op &op) {
   case OpKind::Load:
   case OpKind::Assert:
   case OpKind::Histogram:
-    if (odd)
-      addMask(op, 1, *odd);
-    return;
   case OpKind::Store:
   case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
     if (odd)
-      addMask(op, 2, *odd);
+      addMask(op, *odd);
     return;
   case OpKind::Reduce:
   case OpKind::Scan: return reduce(op);
@@ -332,16 +331,21 @@ void Padder::gatherIndex(Op &op) {
 } // namespace
 
 void padTiles(Module &m) {
+  std::vector<Function *> odd;
+  bool allowed = true; // all or none, as functions give tiles to one another
   for (Function *f : m.functions) {
     bool hasOdd = false;
-    bool allowed = every(*f->block(), [&](const Op &op) {
-      bool odd = anyOdd(op.results) || anyOdd(op.operands);
-      hasOdd |= odd;
-      return !odd || !isRefused(op);
+    allowed = allowed && every(*f->block(), [&](const Op &op) {
+      bool is = anyOdd(op.results) || anyOdd(op.operands);
+      hasOdd |= is;
+      return !is || !isRefused(op);
     });
-    if (hasOdd && allowed)
-      Padder(m).run(*f);
+    if (hasOdd)
+      odd.push_back(f);
   }
+  for (Function *f : odd)
+    if (allowed)
+      Padder(m).run(*f);
 }
 
 } // namespace tegula

@@ -16,8 +16,8 @@
 //   * histogram: they are masked;
 //   * reshape and cat move elements: a gather, unless all elements stay where they are in memory order;
 //   * gather: indices are taken modulo the real extent before, as the operation does.
-// A function with an odd tile in an operation that is not named here (atomic_cas, print, descriptors) is left as it is; lang refuses those. The pass
-// stands behind inlining (types of calls need no thought) and before everything that looks at extents.
+// What functions return is padded as well, in all functions of a module. One with an odd tile in an operation that is not named here (print,
+// descriptors) is left as it is; lang refuses those. The pass stands before everything that looks at extents.
 #pragma once
 #include "ir/Ir.h"
 

@@ -132,7 +132,7 @@ void Simplifier::visit(Op &op) {
   case OpKind::For: return forOp(op);
   case OpKind::While: return whileOp(op);
   case OpKind::Reduce: case OpKind::Scan: return isolated(op);
-  case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: return memory(op);
+  case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: case OpKind::AtomicCas: return memory(op);
   case OpKind::Assert: case OpKind::Assume:
     if (constantInt(op.operands[0]) == 1)
       return;
@@ -165,14 +165,11 @@ void Simplifier::visit(Op &op) {
 
 /// Constant masks. True if the operation is gone.
 bool Simplifier::masks(Op &op) {
-  size_t mask = op.kind == OpKind::Load ? 1 : 2;
-  if (op.operands.size() <= mask)
-    return false;
-  std::optional<int64_t> c = constantInt(op.operands[mask]);
+  std::optional<int64_t> c = op.mask() ? constantInt(op.mask()) : std::nullopt;
   if (!c)
     return false;
   if (*c) {
-    op.operands.resize(mask);
+    op.operands.resize(op.maskAt());
     return false;
   }
   if (op.kind == OpKind::Load) {
@@ -180,7 +177,7 @@ bool Simplifier::masks(Op &op) {
     bool hasOther = op.operands.size() > 2;
     replace(op.result(), hasOther ? op.operands[2] : make({OpKind::Const, {}, t, {{"value", constantAttr(t.elem, 0)}}}));
   }
-  return op.kind != OpKind::AtomicRmw; // its result is used as if unspecified; targets know what they give
+  return op.results.empty() || op.kind == OpKind::Load; // an atomic's result is used as if unspecified; targets know what they give
 }
 
 void Simplifier::memory(Op &op) {

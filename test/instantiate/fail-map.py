@@ -29,11 +29,10 @@ def nothing(a):
 
 
 @triton.jit
-def swaps(p):
+def prints(p):
     if p.to(tl.int64) > 5:
-        return tl.atomic_cas(p, 0, 1)
-    else:
-        return 0
+        tl.device_print("p", p)
+    return p
 
 
 @triton.jit
@@ -55,6 +54,6 @@ def bad(x, i, n):
     tl.map_elementwise(both)
     tl.map_elementwise(both, v, tl.arange(0, 4))
     tl.map_elementwise(5, v)
-    tl.map_elementwise(swaps, i + tl.arange(0, 4))
+    tl.map_elementwise(prints, i + tl.arange(0, 4))
     tl.map_elementwise(sums, v)
     tl.map_elementwise(block, n)

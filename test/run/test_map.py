@@ -285,6 +285,42 @@ def test_memory_in_functions(dev):
     assert_same(p, touched)
 
 
+# Loops that carry large blocks.
+@pytest.mark.parametrize("m, n", [(128, 128), (96, 192)])
+def test_loops_on_large_blocks(dev, m, n):
+    x, y = values(d("int32"), m * n, 0, low=0, high=63), values(d("int32"), m * n, 1, low=0, high=3)
+    out, out2 = np.full(m * n + 1, -1, np.int32), np.full(m * n + 1, -1, np.float32)
+    dev(apply, (1,), x, y, out[:-1], out2[:-1], f_collatz, m, n, 2)
+    e = {p: collatz(*p) for p in set(zip(x.tolist(), y.tolist()))}
+    assert_same(out, np.array([e[p][0] for p in zip(x.tolist(), y.tolist())] + [-1], np.int32))
+    assert_same(out2, np.array([e[p][1] for p in zip(x.tolist(), y.tolist())] + [-1], np.float32))
+
+
+@tegula.jit
+def f_chain(p, i):
+    n = 0
+    while i > 0:
+        n += i
+        i = tl.load(p + i)
+    return n
+
+
+@tegula.jit
+def chains(p, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.map_elementwise(f_chain, p, i))
+
+
+def test_pointers_in_large_blocks(dev):
+    n = 1 << 14
+    p, out = (np.arange(n, dtype=np.int32) // 8), np.zeros(n, np.int32)
+    dev(chains, (1,), p, out, n)
+    e = np.zeros(n, np.int64)
+    for i in range(1, n):
+        e[i] = i + e[i // 8]
+    assert_same(out, e.astype(np.int32))
+
+
 @tegula.jit
 def f_checked(a):
     if a > 10:
@@ -308,15 +344,41 @@ def test_assertions_hold_for_who_comes_there(dev):
 
 
 @tegula.jit
-def e_cas(p):
-    return tl.atomic_cas(p, 0, 1)
+def f_claim(p, v):
+    # The first who comes gets the place; a number of its own is taken until one does.
+    old = v
+    if v > 0:
+        while old != 0:
+            old = tl.atomic_cas(p, 0, v)
+            p += 1
+    return old
+
+
+@tegula.jit
+def claim(x, p, v, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.map_elementwise(f_claim, x + tl.load(p + i), tl.load(v + i)))
+
+
+def test_compare_and_swap(dev):
+    table, out = np.zeros(16, np.int32), np.zeros(8, np.int32)
+    place, v = np.array([0, 0, 0, 5, 5, 9, 12, 12], np.int32), np.array([1, 2, 3, 4, -5, 6, 0, 8], np.int32)
+    dev(claim, (1,), table, place, v, out, 8)
+    assert_same(out, np.array([0, 0, 0, 0, -5, 0, 0, 0], np.int32))
+    assert sorted(table[:3]) == [1, 2, 3] and list(table[3:]) == [0, 0, 4, 0, 0, 0, 6, 0, 0, 8, 0, 0, 0]
+
+
+@tegula.jit
+def f_prints(v):
+    tl.device_print("v", v)
+    return v
 
 
 @tegula.jit
 def e_kernel(x):
-    tl.map_elementwise(e_cas, x + tl.arange(0, 4))
+    tl.store(x + tl.arange(0, 4), tl.map_elementwise(f_prints, tl.load(x + tl.arange(0, 4))))
 
 
 def test_errors(dev):
-    with pytest.raises(CompileError, match="atomic_cas.*cannot be done for one element"):
+    with pytest.raises(CompileError, match="print.*cannot be done for one element"):
         dev(e_kernel, (1,), np.zeros(4, np.int32))

@@ -284,15 +284,41 @@ def test_asserts_see_real_elements_only(dev):
     assert x.tolist() == list(range(6))
 
 
+@tegula.jit(noinline=True)
+def line(x, n, N: tl.constexpr):
+    return tl.load(x + tl.arange(0, N)) + n, n * 2
+
+
+@tegula.jit
+def k_noinline(x, out, N: tl.constexpr):
+    v, n = line(x, 5, N)
+    tl.store(out + tl.arange(0, N), v * 10 + n)
+    tl.store(out + N, tl.sum(line(x + 1, 7, N)[0]))
+
+
+@odd
+def test_functions_that_are_not_inlined_give_them(dev):
+    x, out = np.arange(12, dtype=np.int32), np.full(8, -1, np.int32)
+    dev(k_noinline, (1,), x, out, N=6)
+    assert out.tolist() == [(i + 5) * 10 + 10 for i in range(6)] + [sum(range(1, 7)) + 42, -1]
+
+
 @tegula.jit
 def k_print(x):
     tl.device_print("x", tl.arange(0, 3))
 
 
 @tegula.jit
-def k_cas(x):
-    i = tl.arange(0, 3)
-    tl.atomic_cas(x + i, i, i)
+def k_cas(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.atomic_cas(x + i, i & 1, i + 10))
+
+
+@odd
+def test_compare_and_swap(dev):
+    x, out = np.array([0, 5, 0, 1, 0, 0, 0, 1], np.int32), np.full(8, -1, np.int32)
+    dev(k_cas, (1,), x, out, N=6)
+    assert x.tolist() == [10, 5, 12, 13, 14, 0, 0, 1] and out.tolist() == [0, 5, 0, 1, 0, 0, -1, -1]
 
 
 @tegula.jit
@@ -342,7 +368,7 @@ def test_map_elementwise(dev):
 
 
 @odd
-@pytest.mark.parametrize("kernel", [k_pack, k_print, k_cas, k_descriptor, k_rows])
+@pytest.mark.parametrize("kernel", [k_pack, k_print, k_descriptor, k_rows])
 def test_refused(dev, kernel):
     with pytest.raises(CompileError, match="takes blocks whose extents are powers of 2"):
         dev(kernel, (1,), np.zeros(64, np.int32))

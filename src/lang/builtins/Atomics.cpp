@@ -135,7 +135,7 @@ Value atomicCas(BuiltinCall &call) {
   if (element.bits() < 16 || element.isBool())
     return a.fail(diag::atomicDtype, a.loc(0), "atomic_cas", spelling(element));
   auto attrs = ordering(a, 3, 4);
-  if (!attrs || !requirePowers(call.ctx, "atomic_cas", p->shape(), a.loc(0)))
+  if (!attrs)
     return Value::error();
   if (expected->dtype != element || value->dtype != element)
     return a.fail(diag::casTypes, a.loc(), spelling(element), spelling(expected->dtype), spelling(value->dtype));

@@ -352,7 +352,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
     llvm::SmallVector<V, 3> args;
     for (unsigned i = 1; i < op.operands.size(); ++i)
       args.push_back(eval(op.operands[i], at));
-    V mask = op.kind == OpKind::AtomicRmw && args.size() > 1 ? args.pop_back_val() : nullptr;
+    V mask = op.mask() ? args.pop_back_val() : nullptr;
     V old = maskedAtomic(op, eval(op.operands[0], at), args, mask);
     if (int b = plan_.bufferFor(op.results[0]); b >= 0)
       storeBuffer(b, old, op.results[0]->type, at);

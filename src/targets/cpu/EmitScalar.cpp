@@ -200,7 +200,7 @@ V FunctionEmitter::scalarOp(const Op &op) {
     llvm::SmallVector<V, 3> rest;
     for (unsigned i = 1; i < op.operands.size(); ++i)
       rest.push_back(arg(i));
-    V mask = op.kind == OpKind::AtomicRmw && op.operands.size() > 2 ? rest.pop_back_val() : nullptr;
+    V mask = op.mask() ? rest.pop_back_val() : nullptr;
     return maskedAtomic(op, arg(0), rest, mask);
   }
   default: {

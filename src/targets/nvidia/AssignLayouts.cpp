@@ -320,9 +320,8 @@ const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
   if (it == users_.end() || depth == 0)
     return nullptr;
   for (const Op *u : it->second) {
-    bool isLoad = u->kind == OpKind::Load, isStore = u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw;
-    size_t mask = isLoad ? 1 : 2;
-    if ((isLoad || isStore) && (u->operands[0] == v || (u->operands.size() > mask && u->operands[mask] == v)))
+    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
+    if (isAccess && (u->operands[0] == v || u->mask() == v))
       return u;
   }
   for (const Op *u : it->second)

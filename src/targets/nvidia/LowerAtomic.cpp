@@ -129,7 +129,7 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
   const ir::Type &t = op.result()->type;
   bool isCas = a.op == AtomOp::Cas;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[isCas ? 2 : 1]);
-  const Regs *mask = !isCas && op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
+  const Regs *mask = op.mask() ? &get(op.mask()) : nullptr;
   V owns = conjunction(ownsElements(t.layout), isDoneHere(op));
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;
   Regs old;
