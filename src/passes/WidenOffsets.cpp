@@ -78,7 +78,7 @@ const Op *combination(const Op &op) {
 }
 
 bool isMaskOfAccess(OpKind k, size_t operand) {
-  return ((k == OpKind::Load) && operand == 1) || ((k == OpKind::Store || k == OpKind::AtomicRmw) && operand == 2);
+  return (k == OpKind::Load && operand == 1) || ((k == OpKind::Store || k == OpKind::AtomicRmw) && operand == 2) || (k == OpKind::AtomicCas && operand == 3);
 }
 
 bool isUnsignedPred(CmpPred p) { return p == CmpPred::Ult || p == CmpPred::Ule || p == CmpPred::Ugt || p == CmpPred::Uge; }
