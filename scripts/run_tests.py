@@ -177,8 +177,10 @@ def random_programs():
     """Random programs (test/random): 3,000 on cpu, as fast as this machine can, and sim; 500 others on two older instruction sets."""
     passed, failed, log = pytest("test/random")()
     logs = [log]
-    for seeds, devices in (("0..3000", "cpu,sim"), ("3000..3500", "cpu:x86-64,cpu:avx2")):
-        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--shrink", "3"],
+    # What came last is in some of the programs only, until a soak has gone through it.
+    newest = "slice,map,exit,scaled,assume,bundle,odd"
+    for seeds, devices, without in (("0..200", "cpu,sim", ""), ("200..3000", "cpu,sim", newest), ("3000..3500", "cpu:x86-64,cpu:avx2", newest)):
+        code, out = run([PY, "test/random/soak.py", "--seeds", seeds, "--devices", devices, "--jobs", "1", "--shrink", "3", "--without", without],
                         timeout=3000)
         m = re.search(r"^(\d+) passed, (\d+) failed", out, re.M)
         p, f = (int(m.group(1)), int(m.group(2))) if m else (0, 1)

@@ -103,6 +103,8 @@ class Accesses:
                 step *= shape[i]
             return self.linear(shape, strides)
         c = n - 1 if k == 4 else self.number(1, n - 1)
+        if n & (n - 1):
+            return make("sub", make("literal", value=n - 1), self.linear(shape, None), value=n - 1)
         return make("xor", self.linear(shape, None), make("literal", value=c), value=c)
 
     def index(self, shape, size, d):
@@ -229,7 +231,7 @@ class Accesses:
 
     def block_attrs(self, t, size):
         """Extents and strides of a tensor in `size` elements of which a block of t's shape is read or written."""
-        kind = self.pick(BLOCKS)
+        kind = self.pick([k for k in BLOCKS if k == "pointer" or all(n & (n - 1) == 0 for n in t.shape)])
         rank = len(t.shape)
         unit = max(1, 16 // NUMPY[t.dtype].itemsize) if kind in DESCRIPTORS else 1
         shape = [max(1, n + self.number(-3, 6)) for n in t.shape]
@@ -317,7 +319,7 @@ class Accesses:
     def s_atomic(self, depth):
         self.has("atomic")
         if self.chance(0.3) and self.work:
-            return self.atomic_alone()
+            return self.s_atomic_alone(depth)
         dtype = self.pick(("int32", "int64", "uint32", "float32"))
         kind = "add" if dtype == "float32" else self.pick(("add", "max", "min", "and", "or", "xor"))
         ok = [b for b in self.buffers if b.name[0] == "s" and b.dtype == dtype and self.kinds[b.name] == kind]
@@ -337,13 +339,20 @@ class Accesses:
         sem = self.pick((None, None, "relaxed", "acq_rel"))
         return [P.Effect(make("atomic", *args, kind=kind, sem=sem))]
 
-    def atomic_alone(self):
-        """An atomic of this program's own memory whose old values are used."""
-        name, dtype = self.pick([w for w in self.work if w[1] in ("int32", "int64", "uint32")])
+    def s_atomic_alone(self, depth):
+        """An atomic of this program's own memory whose old values are used, atomic loads and stores."""
+        self.has("atomic")
+        kind = self.pick(("add", "max", "min", "and", "or", "xor", "xchg", "cas", "load", "load", "store", "store"))
+        name, dtype = self.pick([w for w in self.work if w[1] in (INTS + FLOATS if kind in ("load", "store") else ("int32", "int64", "uint32"))])
         a = self.arguments_of(name)[0]
         t = self.pick([Type(dtype, s) for s in self.shapes + [()] if Type(dtype, s).numel <= REGION])
-        kind = self.pick(("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
         args = [self.address(a, self.in_region(self.permutation(t.shape))), self.expr(t, 1)]
+        if kind == "load":
+            return [P.Assign((self.fresh("v", t), ), make("atomic_load", args[0]))]
+        if kind == "store":
+            if t.shape and self.chance(0.3):
+                args.append(self.expr(Type("int1", t.shape), 1))
+            return [P.Effect(make("atomic_store", *args))]
         if kind == "cas":
             args.append(self.expr(t, 1))
         e = make("atomic", *args, kind=kind)

@@ -79,12 +79,13 @@ def count_rounding(x, y, out):
     return not is_exact("mul", x, y, out).all()
 
 
-def shift(op, x, y, mask):
+def shift(op, x, y):
+    """Amounts count as unsigned; by the width and more nothing is left but the sign."""
     n = x.dtype.itemsize * 8
-    bad = (y < 0) | (y >= n)
-    refuse(bad, mask, "shift out of range")
-    y = np.where(bad, x.dtype.type(0), y)
-    return np.asarray((np.left_shift if op == "shl" else np.right_shift)(x, y))
+    far = (y < 0) | (y >= n)
+    if op == "shl":
+        return np.where(far, x.dtype.type(0), np.left_shift(x, np.where(far, x.dtype.type(0), y)))
+    return np.right_shift(np.where(far & (x.dtype.kind == "u"), x.dtype.type(0), x), np.where(far, x.dtype.type(n - 1), y))
 
 
 def compare(op, x, y):

@@ -10,7 +10,7 @@ RULES = {}
 ARITHMETIC = ("add", "sub", "mul", "div", "mod")
 BITWISE = ("and", "or", "xor")
 COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
-FUNCTION_OPS = ("reduce", "scan", "call")
+FUNCTION_OPS = ("reduce", "scan", "map", "call")
 # Blocks of memory: descriptors made by the kernel, those that the launch gets ("host"), block pointers.
 DESCRIPTORS = ("descriptor", "host")
 BLOCKS = DESCRIPTORS + ("pointer", )
@@ -44,9 +44,9 @@ def power(n):
 
 
 def tile(dtype, shape):
-    need(all(power(d) for d in shape) and len(shape) <= 5)
+    need(all(d > 0 for d in shape) and len(shape) <= 5)
     t = Type(dtype, tuple(int(d) for d in shape))
-    need(t.numel <= MAX_NUMEL, "too large")
+    need(Type(dtype, tuple(1 << (d - 1).bit_length() for d in t.shape)).numel <= MAX_NUMEL, "too large")
     return t
 
 
@@ -110,7 +110,7 @@ def _(ts, at):
 
 @rule("arange")
 def _(ts, at):
-    need(power(at["end"] - at["start"]))
+    need(at["end"] > at["start"])
     return tile("int32", (at["end"] - at["start"], ))
 
 
@@ -276,7 +276,41 @@ def block_rules(d, at, rank):
         size = NUMPY[d].itemsize
         need(at["strides"][-1] == 1 and at["block"][-1] * size >= 16
              and all(s * size % 16 == 0 for s in at["strides"][:-1]))
-        need(all(n <= 256 for n in at["block"]))
+        need(all(n <= 256 and power(n) for n in at["block"]))
+
+
+@rule("block_ptr")
+def _(ts, at):
+    need(ts[0].is_pointer and ts[0].shape == () and all(t == Type("int32") for t in ts[1:]))
+    block_rules(ts[0].dtype[1:], dict(at, kind="pointer"), len(ts) - 1)
+    return tile("&" + ts[0].dtype[1:], at["block"])
+
+
+@rule("advance")
+def _(ts, at):
+    need(ts[0].dtype[0] == "&" and len(ts) == 1 + len(ts[0].shape) and all(t == Type("int32") for t in ts[1:]))
+    return ts[0]
+
+
+@rule("block_read")
+def _(ts, at):
+    need(ts[0].dtype[0] == "&")
+    return Type(ts[0].dtype[1:], ts[0].shape)
+
+
+@rule("atomic_load", "atomic_store")
+def _(ts, at):
+    """Operands of the store: pointer, value, perhaps a mask."""
+    t = Type(ts[0].dtype[1:], ts[0].shape)
+    need(ts[0].dtype[0] == "*" and t.dtype in INTS + FLOATS and all(x == t for x in ts[1:2]))
+    need(all(x == Type("int1", t.shape) for x in ts[2:]))
+    return t
+
+
+@rule("assume")
+def _(ts, at):
+    need(ts[0] == Type("int1"))
+    return ts[0]
 
 
 @rule("atomic")
@@ -389,6 +423,21 @@ def _(ts, at):
     return Type(a.dtype, i.shape)
 
 
+@rule("slice")
+def _(ts, at):
+    """Operands: the block, then the positions that are known at run time. index: for each axis a slice (start, stop, step), a number,
+    or "at" for the next of the operands."""
+    need(len(at["index"]) == len(ts[0].shape) >= 1 and ts[0].dtype in NUMPY and all(t == Type("int32") for t in ts[1:]))
+    need(sum(i == "at" for i in at["index"]) == len(ts) - 1)
+    shape = []
+    for i, n in zip(at["index"], ts[0].shape):
+        if isinstance(i, tuple):
+            shape.append(len(range(n)[slice(*i)]))
+        else:
+            need(i == "at" or -n <= i < n)
+    return tile(ts[0].dtype, shape)
+
+
 # Reductions, scans
 
 
@@ -434,13 +483,14 @@ def _(ts, at):
 
 @rule("sort")
 def _(ts, at):
-    need(ts[0].dtype in INTS and ts[0].shape and ts[0].shape[-1] <= 64)
+    need(ts[0].dtype in INTS and ts[0].shape and ts[0].shape[-1] <= 64 and power(ts[0].shape[-1]))
     return ts[0]
 
 
 @rule("topk")
 def _(ts, at):
     need(ts[0].dtype in ("int32", "uint32", "int64") and ts[0].shape and 1 <= at["k"] < ts[0].shape[-1] <= 64)
+    need(power(ts[0].shape[-1]) and power(at["k"]))
     return Type(ts[0].dtype, ts[0].shape[:-1] + (at["k"], ))
 
 
@@ -470,6 +520,27 @@ def _(ts, at):
     return t
 
 
+@rule("dot_scaled")
+def _(ts, at):
+    """lhs, its scales, rhs, its scales; of a format that has none scales are the operand before it once more. formats: of both."""
+    need(len(ts) in (4, 5))
+    (m, ka), (kb, n) = ts[0].shape, ts[2].shape
+    k = ka * packed(at["formats"][0])
+    need(k == kb * packed(at["formats"][1]) and k % 32 == 0 and k <= 128)
+    for t, s, f, rows, has_scales in zip(ts[0:4:2], ts[1:4:2], at["formats"], (m, n), at["scales"]):
+        need(t.dtype == SCALED[f] and (not has_scales or s == Type("uint8", (rows, k // 32))))
+    t = tile("float32", (m, n))
+    need(len(ts) == 4 or ts[4] == t)
+    return t
+
+
+SCALED = {"e2m1": "uint8", "e4m3": "float8e4nv", "e5m2": "float8e5", "bf16": "bfloat16", "fp16": "float16"}
+
+
+def packed(format_):
+    return 2 if format_ == "e2m1" else 1
+
+
 # Functions: the types of their results come from retype(); here the recorded ones.
 
 
@@ -491,6 +562,14 @@ def _(ts, at):
     return tuple(ts) if len(ts) > 1 else ts[0]
 
 
+@rule("map")
+def _(ts, at):
+    shape = broadcast(*(t.shape for t in ts))
+    need(all(t.dtype in NUMPY for t in ts))
+    out = tuple(tile(t.dtype, shape) for t in at["types"])
+    return out if len(out) > 1 else out[0]
+
+
 # Whole programs ------------------------------------------------------------------------------------------------------
 
 
@@ -500,6 +579,7 @@ class Checker:
     def __init__(self, p, leaf=None):
         self.p, self.leaf = p, leaf
         self.bodies, self.signatures = {}, {}
+        self.loops = 0
 
     def program(self):
         p = self.p
@@ -519,8 +599,9 @@ class Checker:
             need(self.signatures[name][0] == key, "a helper with two signatures")
             return self.signatures[name][1]
         need(not f.noinline or all(t.shape == () for t in types))
-        returns = []
+        returns, outer, self.loops = [], self.loops, 0
         body = self.block(f.body, dict(zip(f.parameters, types)), returns)
+        self.loops = outer
         need(returns and isinstance(f.body[-1], P.Return) and all(r == returns[0] for r in returns), "returns")
         self.bodies[name] = body
         self.signatures[name] = (key, returns[0])
@@ -542,7 +623,7 @@ class Checker:
         if e.op in FUNCTION_OPS:
             scalars = ts if e.op == "call" else [Type(t.dtype) for t in ts]
             out = self.function(attrs["function"], scalars * 2 if e.op in ("reduce", "scan") else scalars)
-            if e.op == "call":
+            if e.op in ("call", "map"):
                 attrs = dict(attrs, types=out)
             else:
                 need(tuple(scalars) == tuple(out), "combine function")
@@ -561,11 +642,19 @@ class Checker:
         need(all(own[n] == env[n] for n in env), "changes a type")
         return out
 
+    def loop_body(self, body, env, returns):
+        self.loops += 1
+        try:
+            return self.inner(body, env, returns)
+        finally:
+            self.loops -= 1
+
     def statement(self, s, env, returns):
         ex = lambda e: self.expression(e, env)
         if isinstance(s, P.Assign):
             v = ex(s.value)
             types = v.type if isinstance(v.type, tuple) else (v.type, )
+            need(v.op not in ("assume", "atomic_store"))
             need(len(types) == len(s.names) and not any(t.dtype.startswith("literal") for t in types))
             for n, t in zip(s.names, types):
                 need(env.get(n, t) == t, "changes a type")
@@ -588,13 +677,16 @@ class Checker:
             own = dict(env)
             own[s.name] = Type("int32")
             need(s.name not in env)
-            body = self.inner(s.body, own, returns)
+            body = self.loop_body(s.body, own, returns)
             need(s.kind != "tl.static_range" or all(b.op == "const" for b in bounds))
-            return P.For(s.name, *bounds, body, s.kind, s.options)
+            return P.For(s.name, *bounds, body, s.kind, s.options, self.inner(s.other, env, returns))
         if isinstance(s, P.While):
             c = ex(s.condition)
             need(c.type == Type("int1"))
-            return P.While(c, self.inner(s.body, env, returns))
+            return P.While(c, self.loop_body(s.body, env, returns), self.inner(s.other, env, returns))
+        if isinstance(s, (P.Break, P.Continue)):
+            need(self.loops > 0, "outside of loops")
+            return s
         if isinstance(s, P.If):
             c = ex(s.condition)
             need(c.type.shape == () and c.type.dtype in ("int1", "int32"))

@@ -4,7 +4,7 @@ most d deep, or raises Invalid where the operation cannot give that type."""
 import combine
 import numpy as np
 import program as P
-from check import Invalid, make, need
+from check import SCALED, Invalid, make, need
 from program import FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, Type, bits
 
 WIDE = ("int32", "int64", "uint32", "uint64")
@@ -96,7 +96,7 @@ class Expressions:
         if d <= 0 or self.chance(0.08):
             return self.leaf(t)
         for _ in range(6):
-            f = self.pick(self.CHOICES)
+            f = self.pick(self.SCALAR if self.in_map else self.CHOICES)
             try:
                 e = f(self, t, d - 1)
                 need(e.type == t, "type")
@@ -180,10 +180,15 @@ class Expressions:
         need(t.dtype in INTS)
         n = bits(t.dtype) - 1
         op, a = self.pick(("shl", "shr")), self.expr(t, d)
+        # By the width and more too, where nothing but the sign is left.
         if self.chance(0.5):
-            k = self.number(0, n)
+            k = self.number(0, n if self.chance(0.8) else 2 * n)
             return make(op, a, make("literal", value=k), value=k)
-        return make(op, a, make("and", self.expr(t, d), make("literal", value=n), value=n))
+        amount = self.expr(t, d)
+        if self.chance(0.2):
+            return make(op, a, amount)
+        n = n if self.chance(0.7) else 2 * n + 1
+        return make(op, a, make("and", amount, make("literal", value=n), value=n))
 
     def x_unary(self, t, d):
         return make(self.pick(("neg", "abs", "not")), self.expr(t, d))
@@ -317,11 +322,36 @@ class Expressions:
         i = make("and", self.expr(Type("int32", t.shape), d), make("literal", value=n - 1), value=n - 1)
         return make("gather", self.expr(src, d), i, axis=axis)
 
+    def x_slice(self, t, d):
+        """Parts of a larger block."""
+        self.has("slice")
+        index, extents, positions = [], [], []
+        for n in t.shape + (0, ):
+            if self.chance(0.25) and len(extents) < 4:  # an axis of which one position is taken
+                extents.append(self.pick((1, 2, 4, 8)))
+                if self.chance(0.5):
+                    index.append(self.number(-extents[-1], extents[-1] - 1))
+                else:
+                    index.append("at")
+                    positions.append(self.expr(Type("int32"), d) if self.chance(0.5) else make("pid", axis=0) if self.kernel_level else self.const(Type("int32")))
+            if not n:
+                continue
+            step = self.pick((1, 1, 1, 2, 3, -1, -2))
+            first = self.number(0, 3)
+            last = first + (n - 1) * abs(step)
+            extent = last + 1 + self.number(0, 3)
+            extents.append(extent if "odd" in self.features and self.chance(0.5) else 1 << (extent - 1).bit_length())
+            stop = last + 1 if self.chance(0.5) or last + abs(step) < extents[-1] else None
+            low = first - 1 if first else None
+            index.append((first or None, stop, step if step > 1 else None) if step > 0 else (last, low, step))
+        need(any(isinstance(i, tuple) and i != (None, None, None) or not isinstance(i, tuple) for i in index))
+        return make("slice", self.expr(Type(t.dtype, tuple(extents)), d), *positions, index=tuple(index))
+
     # Reductions, scans
 
     def before(self, t, n=None):
         """(type, axis, keep) of what reduces to t."""
-        n = n or self.pick((1, 2, 4, 8, 16, 32))
+        n = n or self.pick((1, 2, 4, 8, 16, 32) + ((3, 5, 12) if "odd" in self.features else ()))
         ones = [i for i, k in enumerate(t.shape) if k == 1]
         if ones and self.chance(0.5):
             axis = self.pick(ones)
@@ -421,7 +451,48 @@ class Expressions:
         f, inputs = self.combine_function("scan", values, t.dtype)
         return make("scan", *self.combine_inputs(inputs, values, t, d), axis=axis, reverse=self.chance(0.4), function=f)
 
+    # Functions of scalars
+
+    def x_map(self, t, d):
+        self.has("map")
+        need(t.dtype in INTS + FLOATS)
+        return self.mapped((t.dtype, ), t.shape, d)
+
+    def mapped(self, results, shape, d):
+        """A new function applied to the elements of blocks."""
+        inputs = [self.pick([x for x in self.dtypes if x in INTS + FLOATS]) for _ in range(self.number(1, 3))]
+        args = [self.expr(Type(x, shape), d) for x in inputs]
+        if len(args) > 1 and shape and self.chance(0.2):
+            args[-1] = self.expr(Type(inputs[-1]), d)
+        return make("map", *args, function=self.map_function(inputs, results), types=tuple(Type(r) for r in results))
+
     # Dots
+
+    def x_dot_scaled(self, t, d):
+        self.has("scaled")
+        need(t.dtype == "float32" and len(t.shape) == 2 and t.numel <= 2048)
+        m, n = t.shape
+        k = self.pick((32, 64))
+        formats = [self.pick(("e2m1", "e4m3", "e5m2", "bf16", "fp16")) for _ in range(2)]
+        if "fp16" in formats or "bf16" in formats:  # with themselves or one of the small ones
+            formats = [f if f not in ("fp16", "bf16") else next(x for x in formats if x in ("fp16", "bf16")) for f in formats]
+        scales = [self.chance(0.7) for _ in range(2)]
+        args = []
+        for f, has, s, rows in zip(formats, scales, ((m, k), (k, n)), (m, n)):
+            if f == "e2m1":
+                x = self.expr(Type("uint8", (s[0], s[1] // 2) if s == (m, k) else (s[0] // 2, s[1])), d)
+            elif f in ("bf16", "fp16"):
+                x = self.small_float(Type(SCALED[f], s), d)
+            else:
+                x = make("cast", self.small_float(Type("float32", s), d), to=SCALED[f])
+            scale = x
+            if has:
+                e = make("and", self.expr(Type("uint8", (rows, k // 32)), d), make("literal", value=3), value=3)
+                scale = make("add", e, make("literal", value=125), value=125)
+            args += [x, scale]
+        if self.chance(0.4):
+            args.append(self.small_float(t, d))
+        return make("dot_scaled", *args, formats=tuple(formats), scales=tuple(scales))
 
     def x_dot(self, t, d):
         self.has("dot")

@@ -9,7 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import program as P
 from generate import generate
-from program import FP8, INTS, Type
+import text
+from program import FP8, INTS, Type, bits
 
 FEATURES = {}
 ELSEWHERE = ("flip", "gather", "permute", "cumsum", "cumprod", "sort", "split_part", "sum", "amax", "amin", "xor_sum", "reduce", "scan")
@@ -135,6 +136,25 @@ for _t in ("int8", "float16", "bfloat16", "float32", "float64", "float8e5", "flo
     feature(f"dot of {_t}")(lambda f, t=_t: any(e.args[0].type.dtype == t for e in f.ops["dot"]))
 feature("split")(lambda f: f.ops["split"] or f.ops["split_part"])
 feature("split down to scalars")(lambda f: any(isinstance(e.type, tuple) and e.type[0].shape == () for e in f.ops["split"]))
+feature("dot_scaled")(lambda f: f.ops["dot_scaled"])
+feature("map_elementwise")(lambda f: f.ops["map"])
+feature("map_elementwise with a loop of each element's own")(lambda f: any(isinstance(s, (P.While, P.For)) for _, g in f.combines("map") for s in P.walk(g.body)))
+feature("map_elementwise of several results")(lambda f: any(isinstance(e.type, tuple) for e in f.ops["map"]))
+feature("break")(lambda f: f.statements[P.Break])
+feature("continue")(lambda f: f.statements[P.Continue])
+feature("return in a loop")(lambda f: any(isinstance(s, P.Return) for k in (P.For, P.While) for l in f.statements[k] for s in P.walk(l.body)))
+feature("else of a loop")(lambda f: any(l.other for k in (P.For, P.While) for l in f.statements[k]))
+feature("slice")(lambda f: any(isinstance(i, tuple) for e in f.ops["slice"] for i in e.attrs["index"]))
+feature("item at run time")(lambda f: any(len(e.args) > 1 for e in f.ops["slice"]))
+feature("extent that is no power of two")(lambda f: any(
+    d & (d - 1) for e in P.all_expressions(f.p) for t in (e.type if isinstance(e.type, tuple) else (e.type, )) for d in t.shape))
+feature("aggregate")(lambda f: "Bundle(" in text.kernel(f.p))
+feature("block pointer that advances in a loop")(lambda f: any(has(e, "advance") for l in f.statements[P.For] for s in P.walk(l.body) for e in P.expressions(s)))
+feature("atomic_load")(lambda f: f.ops["atomic_load"])
+feature("atomic_store")(lambda f: f.ops["atomic_store"])
+feature("assume")(lambda f: f.ops["assume"])
+feature("shift by the width or more")(lambda f: any(
+    e.args[1].op == "literal" and e.args[1].attrs["value"] >= bits(e.type.dtype) for o in ("shl", "shr") for e in f.ops[o]))
 feature("helper")(lambda f: f.ops["call"])
 feature("helper that calls a helper")(lambda f: any(has(e, "call") for g in f.p.functions for s in P.walk(g.body) for e in P.expressions(s)))
 feature("noinline helper")(lambda f: any(g.noinline for g in f.p.functions))

@@ -13,10 +13,14 @@ from program import FLOATS, FP8, INTS, Type
 from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
-            "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster")
+            "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
+            "scaled", "assume", "bundle", "odd")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
+
+
+ODD = [(3, ), (5, ), (12, ), (7, ), (24, ), (100, ), (3, 8), (4, 6), (5, 3), (1, 7), (2, 3, 4), (48, 20)]
 
 
 class Generator(Expressions, Accesses):
@@ -38,13 +42,17 @@ class Generator(Expressions, Accesses):
             self.dtypes.append(self.pick(FP8))
         self.dtypes += ["int32", "int1"]
         self.shapes = [self.pick(LARGE if g.random() < 0.15 else SMALL) for _ in range(int(g.integers(1, 4)))]
+        if "odd" in self.features and self.chance(0.5):
+            self.shapes.append(self.pick(ODD))
+        else:
+            self.features.discard("odd")
         self.grid = self.pick([(1, ), (1, ), (2, ), (3, ), (2, 2), (5, )])
         self.programs = int(np.prod(self.grid))
         self.buffers, self.arguments, self.functions, self.kinds = [], [
             P.Argument("n", value=self.pick((0, 2, 3, 4, 5, 7, 9)))
         ], [], {}
         self.scope, self.uses, self.names, self.work = {"n": Type("int32")}, {"n": 1}, 0, []
-        self.kernel_level, self.depth, self.pointers = True, 0, []
+        self.kernel_level, self.depth, self.pointers, self.in_map = True, 0, [], False
         self.options = {"num_warps": self.pick((1, 2, 4, 4, 4, 8)), "num_stages": self.pick((1, 2, 3, 4))}
         if any(Type("int1", s).numel >= 2048 for s in self.shapes):
             # Hundreds of registers a thread take LLVM seconds.
@@ -88,7 +96,7 @@ class Generator(Expressions, Accesses):
     def wishes(self):
         """Statements of kinds that a uniform choice would rarely give, in programs that have their features."""
         out = []
-        for _ in range(self.number(0, 2)):
+        for _ in range(self.number(0, 3)):
             f = self.pick([f for name, f in self.RARE if name in self.features] or [Generator.s_assign])
             out += next((s for s in (self.attempt(f) for _ in range(5)) if s is not None), [])
         return out
@@ -165,8 +173,25 @@ class Generator(Expressions, Accesses):
                 if self.chance(0.3):
                     options[k] = self.pick(vs)
         i = self.fresh("i")
-        body = self.nested(self.number(0, 3), {i: Type("int32")})
-        return before + [P.For(i, start, stop, step, body + [self.update(n) for n in names], kind, options)]
+        body = self.nested(self.number(0, 3), {i: Type("int32")}) + [self.update(n) for n in names]
+        other = self.exits(body, names, make("var", name=i, type=Type("int32")))
+        return before + [P.For(i, start, stop, step, body, kind, options, other)]
+
+    def exits(self, body, names, at=None, first=0):
+        """Puts `break`, `continue` and `return` into the body of a loop, behind its first statements; the loop's `else`."""
+        if "exit" not in self.features or not self.chance(0.6):
+            return []
+        for _ in range(self.number(1, 2)):
+            c = self.expr(Type("int1"), 1)
+            if at is not None and self.chance(0.5):
+                k = self.number(-1, 3)
+                c = make(self.pick(("eq", "gt")), at, make("literal", value=k), value=k)
+            leave = [P.Break(), P.Break(), P.Continue(), P.Continue()]
+            if self.kernel_level and not self.in_map:
+                leave.append(P.Return())
+            then = [self.update(self.pick(names))] if self.chance(0.4) else []
+            body.insert(self.number(first, len(body)), P.If(c, then + [self.pick(leave)], []))
+        return [self.update(n) for n in names if self.chance(0.7)] if self.chance(0.4) else []
 
     def s_while(self, depth):
         self.has("while")
@@ -182,8 +207,11 @@ class Generator(Expressions, Accesses):
             condition = make("and", condition, self.expr(Type("int1"), 2))
         down = P.Assign((w, ), make("sub", count, make("literal", value=1), value=1))
         body = self.nested(self.number(0, 2)) + [self.update(n) for n in names]
-        body.insert(self.number(0, len(body)), down)
-        return before + [P.Assign((w, ), trips), P.While(condition, body)]
+        other = self.exits(body, names, count)
+        # In front of what may end an iteration.
+        last = next((k for k, s in enumerate(body) if any(isinstance(x, P.Continue) for x in P.walk([s]))), len(body))
+        body.insert(self.number(0, last), down)
+        return before + [P.Assign((w, ), trips), P.While(condition, body, other)]
 
     def s_if(self, depth):
         self.has("branch")
@@ -224,6 +252,98 @@ class Generator(Expressions, Accesses):
         e = self.x_reduce(t, 1, values) if self.chance(0.6) else self.x_scan(t, 1, values)
         return [P.Assign(tuple(self.fresh("v", u) for u in e.type), e)]
 
+    def map_function(self, inputs, results):
+        """A function of scalars of dtypes `inputs` with results of dtypes `results`; elements go their own ways in it."""
+        need(len(self.functions) < 8 and not self.in_map)
+        name = f"map{len(self.functions)}"
+        f = P.Function(name, tuple(f"v{name}_{k}" for k in range(len(inputs))), [])
+        self.functions.append(f)
+        outer = self.scope, self.kernel_level, self.depth, self.work, self.pointers
+        self.scope = dict(zip(f.parameters, map(Type, inputs)))
+        self.kernel_level, self.depth, self.work, self.pointers, self.in_map = False, 0, [], [], True
+        values = lambda: tuple(self.expr(Type(r), 1) for r in results)
+        try:
+            f.body = self.map_block(self.number(0, 3), values)
+            f.body.append(P.Return(values()))
+        finally:
+            self.scope, self.kernel_level, self.depth, self.work, self.pointers = outer
+            self.in_map = False
+        return name
+
+    def map_block(self, count, values):
+        out = []
+        for _ in range(count):
+            k = self.number(0, 7)
+            names = list(dict.fromkeys(self.pick(self.assignable()) for _ in range(self.number(1, 2))))
+            changes = [self.update(n) for n in names]
+            if k <= 2 or self.depth > 1:
+                t = Type(self.pick([x for x in self.dtypes if x in INTS + FLOATS]))
+                out.append(P.Assign((self.fresh("v", t), ), self.expr(t, 2)))
+                continue
+            outer = dict(self.scope)
+            self.depth += 1
+            limit = make("and", self.expr(Type("int32"), 1), make("literal", value=3), value=3)
+            if k <= 4:
+                c = self.expr(Type("int1"), 2)
+                leave = [P.Return(values())] if self.chance(0.3) else []
+                other = [self.update(n) for n in names] if self.chance(0.5) else []
+                out.append(P.If(c, self.map_block(self.number(0, 1), values) + (leave or changes), other))
+            elif k <= 6:
+                i, c = self.fresh("i"), lambda x: self.const(Type("int32"), x)
+                self.scope[i] = Type("int32")
+                body = self.map_block(self.number(0, 1), values) + changes
+                other = self.exits(body, names, make("var", name=i, type=Type("int32")))
+                out.append(P.For(i, c(self.number(-1, 1)), limit if self.chance(0.7) else c(2), c(1), body, other=other))
+            else:
+                w = self.fresh("w", Type("int32"))
+                at = make("var", name=w, type=Type("int32"))
+                down = P.Assign((w, ), make("sub", at, make("literal", value=1), value=1))
+                body = self.map_block(self.number(0, 1), values) + changes
+                other = self.exits(body, names, at)
+                out += [P.Assign((w, ), limit), P.While(make("gt", at, make("literal", value=0), value=0), [down] + body, other)]
+            self.depth -= 1
+            self.scope = {n: t for n, t in self.scope.items() if n in outer}
+        return out
+
+    def s_map(self, depth):
+        """Several results of a function of scalars."""
+        self.has("map")
+        t = self.random_type()
+        results = [self.pick([x for x in self.dtypes if x in INTS + FLOATS]) for _ in range(self.number(1, 3))]
+        e = self.mapped(results, t.shape, 1)
+        types = e.type if isinstance(e.type, tuple) else (e.type, )
+        return [P.Assign(tuple(self.fresh("v", u) for u in types), e)]
+
+    def s_assume(self, depth):
+        self.has("assume")
+        ok = [n for n, t in self.scope.items() if t == Type("int32")]
+        k = self.number(-9, 9)
+        x = self.var(self.pick(ok)) if ok and self.chance(0.7) or not self.kernel_level else make("pid", axis=0)
+        return [P.Effect(make("assume", make(self.pick(("ge", "lt", "ne")), x, make("literal", value=k), value=k)))]
+
+    def s_block_loop(self, depth):
+        """A loop over blocks by a block pointer that advances, in some iterations perhaps."""
+        self.has("block")
+        need(depth < 2 and self.kernel_level)
+        t = self.random_type()
+        need(t.shape and t.dtype in INTS + FLOATS)
+        a, size = self.input(t.dtype, None)
+        at = self.block_attrs(t, size)
+        at.pop("kind")
+        c = lambda x: self.const(Type("int32"), x)
+        p, v, i = self.fresh("p"), self.fresh("v", t), self.fresh("i")
+        block = make("block_ptr", self.pointer(a), *(c(self.number(-2, 3)) for _ in t.shape), **at)
+        pointer = make("var", name=p, type=block.type)
+        read = self.same(make(self.pick(("add", "sub", "mul")), self.var(v), make("block_read", pointer)), t)
+        move = P.Assign((p, ), make("advance", pointer, *(c(self.number(-2, 4)) for _ in t.shape)))
+        if self.chance(0.3):
+            move = P.If(self.expr(Type("int1"), 1), [move], [])
+        body = [P.Assign((v, ), read), move]
+        if self.chance(0.4):
+            body.insert(self.number(0, 2), self.update(v))
+        begin = [P.Assign((v, ), self.expr(t, 1)), P.Assign((p, ), block)]
+        return begin + [P.For(i, c(0), c(self.number(0, 4)), c(1), body, self.pick(("range", "tl.range")), {}, self.exits(body, [v]))]
+
     def s_barrier(self, depth):
         self.has("barrier")
         return [P.Barrier()]
@@ -252,6 +372,11 @@ class Generator(Expressions, Accesses):
                  (m, n) if self.chance(0.8) else (self.pick((1, 2, 4)), m, n))
         need(t.numel <= 4096)
         return [P.Assign((self.fresh("v", t), ), self.x_dot(t, 1))]
+
+    def s_dot_scaled(self, depth):
+        self.has("scaled")
+        t = Type("float32", (self.pick((1, 4, 8, 16, 32)), self.pick((2, 8, 16, 32, 64))))
+        return [P.Assign((self.fresh("v", t), ), self.x_dot_scaled(t, 1))]
 
     def s_dot_loop(self, depth):
         """A loop like a matmul's: tiles by pointers that advance, a dot into an accumulator."""
@@ -334,6 +459,14 @@ class Generator(Expressions, Accesses):
             f.body = self.block(self.number(0, 3))
             if self.chance(0.4):
                 f.body.append(P.If(self.expr(Type("int1"), 2), [P.Return(tuple(self.expr(t, 1) for t in types))], []))
+            if "exit" in self.features and self.chance(0.3):
+                c, i = lambda x: self.const(Type("int32"), x), self.fresh("i", Type("int32"))
+                leave = P.If(self.expr(Type("int1"), 2), [P.Return(tuple(self.expr(t, 1) for t in types))], [])
+                del self.scope[i]
+                body = self.nested(self.number(0, 1)) + [leave]
+                if self.assignable():
+                    body.append(self.update(self.pick(self.assignable())))
+                f.body.append(P.For(i, c(0), c(self.number(1, 3)), c(1), body))
             f.body.append(P.Return(tuple(self.expr(t, d) for t in types)))
         finally:
             self.scope, self.kernel_level, self.depth, self.work, self.pointers = outer
@@ -356,18 +489,30 @@ class Generator(Expressions, Accesses):
             body.append(self.output(self.var(n)))
         if not any(isinstance(s, (P.Store, P.BlockStore)) for s in P.walk(body)):
             body.append(self.output(self.expr(self.random_type(), 2)))
-        return P.Program(self.buffers, self.arguments, self.functions, body, self.grid, self.options)
+        return P.Program(self.buffers, self.arguments, self.functions, body, self.grid, self.options, bundles=self.bundles(body))
+
+    def bundles(self, body):
+        """Names that are fields of an aggregate: such as loops change, if there are."""
+        top = [n for s in body if isinstance(s, P.Assign) for n in s.names if n[0] == "v" and self.scope.get(n) and not self.scope[n].is_pointer]
+        if "bundle" not in self.features or not self.chance(0.7):
+            return ()
+        changed = [n for s in body if P.blocks(s) for x in P.walk([s]) if isinstance(x, P.Assign) for n in x.names if n in top]
+        names = list(dict.fromkeys(changed + top))[:self.pick((2, 4))]
+        return tuple(zip(names[0::2], names[1::2]))
 
 
 Generator.CHOICES = [getattr(Expressions, n) for n in dir(Expressions) if n.startswith("x_")]
 Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressions.x_literal, Expressions.x_compare
                                                    ] * 2
 Generator.CHOICES += [Accesses.x_load] * 3
+Generator.SCALAR = [getattr(Expressions, "x_" + n) for n in ("literal", "mixed", "divide", "shift", "unary", "round", "extremum", "umulhi", "compare",
+                                                             "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
 Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic), ("combine", Generator.s_several),
-                  ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
+                  ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
-                  ("split", Generator.s_split), ("for", Generator.s_pointer_loop)]
+                  ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
+                  ("assume", Generator.s_assume), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 

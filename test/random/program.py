@@ -8,7 +8,7 @@ extents, trip counts and the grid) for as long as the failure stays; soak.py doe
 processes that may crash or hang. features.py counts what the programs have.
 
 Why a failure is a bug. The reference refuses (`Undefined`) whatever has more than one right result: division by zero,
-shifts and conversions out of range, accesses out of bounds, float sums that depend on their order, combine functions
+conversions out of range, accesses out of bounds, float sums that depend on their order, combine functions
 that are not associative, two programs that touch one element (other than by atomics of one commuting kind), accesses
 through two arguments to one element without a barrier between them. The generator avoids most of that, and repairs what
 the reference refuses; the shrinker drops candidates that it refuses. Floats are added, multiplied, divided (div_rn),
@@ -65,7 +65,8 @@ class Type:
 
     @property
     def is_pointer(self):
-        return self.dtype[0] == "*"
+        """`*name`: pointers to elements; `&name`: a block pointer, whose shape is the block's."""
+        return self.dtype[0] in "*&"
 
 
 class E:
@@ -124,12 +125,24 @@ class For:
     body: list
     kind: str = "range"
     options: dict = field(default_factory=dict)
+    other: list = field(default_factory=list)  # its `else`
 
 
 @dataclass(eq=False)
 class While:
     condition: E
     body: list
+    other: list = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Break:
+    pass
+
+
+@dataclass(eq=False)
+class Continue:
+    pass
 
 
 @dataclass(eq=False)
@@ -188,6 +201,8 @@ class Program:
     grid: tuple = (1, )
     options: dict = field(default_factory=dict)
     seed: int = 0
+    # Pairs of names of the kernel that are the fields of an aggregate from where both are known.
+    bundles: tuple = ()
 
     def function(self, name):
         return next((f for f in self.functions if f.name == name), None)
@@ -219,7 +234,7 @@ def expressions(s):
 def blocks(s):
     """The lists of statements inside a statement."""
     if isinstance(s, (For, While)):
-        return (s.body, )
+        return (s.body, s.other) if s.other else (s.body, )
     if isinstance(s, If):
         return (s.then, s.other)
     return ()
@@ -272,9 +287,9 @@ def rebuild_statement(s, ex, block):
     if isinstance(s, BlockStore):
         return BlockStore(s.kind, ex(s.pointer), ex(s.value), tuple(map(ex, s.offsets)), s.attrs)
     if isinstance(s, For):
-        return For(s.name, ex(s.start), ex(s.stop), ex(s.step), block(s.body), s.kind, s.options)
+        return For(s.name, ex(s.start), ex(s.stop), ex(s.step), block(s.body), s.kind, s.options, block(s.other))
     if isinstance(s, While):
-        return While(ex(s.condition), block(s.body))
+        return While(ex(s.condition), block(s.body), block(s.other))
     if isinstance(s, If):
         return If(ex(s.condition), block(s.then), block(s.other))
     if isinstance(s, Return):

@@ -6,7 +6,7 @@ Pointer(argument, element indices). Combine functions of reductions are evaluate
 elements at once: an `if` on an array executes both sides, each under its mask."""
 import numpy as np
 import program as P
-from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, quiet, shift)
+from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, granularity, quiet, shift)
 from memory import Memory, Pointer
 from program import NAME, NUMPY
 
@@ -15,6 +15,39 @@ STEPS = 3000
 
 class Finished(Exception):
     pass
+
+
+class Left(Exception):
+    """A `break`, or a `continue`, that holds for all that is in the loop."""
+
+
+class Skipped(Exception):
+    pass
+
+
+class Loop:
+    """Which elements have left it (by `break`, or as their condition was false), and which have ended this iteration; None: none."""
+
+    def __init__(self):
+        self.left, self.skipped, self.ended = None, None, None
+
+
+def without(mask, *gone):
+    for g in gone:
+        if g is not None:
+            mask = ~g if mask is None else mask & ~g
+    return mask
+
+
+def joined(a, b):
+    return b if a is None else a | b
+
+
+class BlockPointer:
+    """Where a block begins: a pointer, offsets, and the attributes of its tensor."""
+
+    def __init__(self, pointer, offsets, attrs):
+        self.pointer, self.offsets, self.attrs = pointer, offsets, attrs
 
 
 class Frame:
@@ -34,6 +67,7 @@ class Reference:
         self.exact = 0
         self.rounded = False
         self.position = None
+        self.loops = []
 
     def run(self):
         names = {
@@ -46,6 +80,7 @@ class Reference:
                 for x in range(grid[0]):
                     self.grid, self.pid = grid, (x, y, z)
                     self.memory.begin(1 + x + grid[0] * (y + grid[1] * z))
+                    self.loops = []
                     try:
                         self.block(self.p.body, Frame(dict(names)))
                     except Finished:
@@ -77,10 +112,10 @@ class Reference:
 
     def assign(self, s, f):
         v = self.value(s.value, f)
-        if len(s.names) == 1:
-            f.names[s.names[0]] = v
-        else:
-            f.names.update(zip(s.names, v))
+        for n, x in zip(s.names, [v] if len(s.names) == 1 else v):
+            if self.mask is not None and n in f.names:
+                x = np.where(self.mask, x, f.names[n])
+            f.names[n] = x
 
     def store(self, s, f):
         p, v = self.value(s.pointer, f), self.value(s.value, f)
@@ -96,48 +131,102 @@ class Reference:
         if e.op == "atomic":
             args = [self.value(a, f) for a in e.args]
             self.memory.atomic(e.attrs["kind"], *args, result=False)
+        elif e.op == "assume":
+            if not self.value(e.args[0], f):
+                raise Undefined("an assumption that is not true", s)
         else:
             self.value(e, f)
 
     def loop(self, s, f):
-        start, stop, step = (int(self.value(e, f)) for e in (s.start, s.stop, s.step))
-        if step == 0 or (step < 0 and s.step.op != "const"):
+        start, stop, step = (self.value(e, f) for e in (s.start, s.stop, s.step))
+        if (step == 0).any() or ((step < 0).any() and s.step.op != "const"):
             raise Undefined("a step that is not positive", s.step)
-        for i in range(start, stop, step):
-            f.names[s.name] = np.asarray(i, np.int32)
-            self.block(s.body, f)
+        at = np.asarray(start, np.int64)
+        on = lambda: (at > stop) if (step < 0).all() else (at < stop)
+
+        def begin(loop):
+            nonlocal at
+            go = on()
+            f.names[s.name] = at.astype(np.int32)
+            at = at + step
+            return go
+
+        self.iterate(s, f, begin)
         f.names.pop(s.name, None)
 
     def while_(self, s, f):
-        while bool(self.value(s.condition, f)):
+        self.iterate(s, f, lambda loop: np.asarray(self.value(s.condition, f)))
+
+    def iterate(self, s, f, begin):
+        """Iterations for as long as begin() says so, for any element; then the `else`."""
+        loop, outer = Loop(), self.mask
+        self.loops.append(loop)
+        broken = False
+        while not broken:
             self.steps += 1
             if self.steps > STEPS:
                 raise Undefined("runs for too long", s)
-            self.block(s.body, f)
+            self.mask = without(outer, f.done, loop.left, loop.ended)
+            go = begin(loop)
+            if go.ndim:
+                loop.ended = joined(loop.ended, ~go)
+                self.mask = without(self.mask, loop.ended)
+            elif not go:
+                break
+            if (self.mask is not None and not self.mask.any()) or self.is_over(f):
+                break
+            loop.skipped = None
+            try:
+                self.block(s.body, f)
+            except Skipped:
+                pass
+            except Left:
+                broken = True
+        self.loops.pop()
+        self.mask = without(outer, f.done, loop.left)
+        if s.other and not broken and not self.is_over(f) and (self.mask is None or self.mask.any()):
+            self.scoped(s.other, f)
+        self.settle(outer, f)
+
+    def is_over(self, f):
+        return f.results is not None and (f.done is None or bool(f.done.all()))
+
+    def settle(self, outer, f):
+        """Who goes on behind a statement in which some may have left."""
+        gone = (self.loops[-1].left, self.loops[-1].skipped) if self.loops else ()
+        self.mask = without(outer, f.done, *gone)
+
+    def break_(self, s, f):
+        if self.mask is None:
+            raise Left
+        self.loops[-1].left = joined(self.loops[-1].left, self.mask)
+        self.mask = np.zeros_like(self.mask)
+
+    def continue_(self, s, f):
+        if self.mask is None:
+            raise Skipped
+        self.loops[-1].skipped = joined(self.loops[-1].skipped, self.mask)
+        self.mask = np.zeros_like(self.mask)
 
     def if_(self, s, f):
         c = np.asarray(self.value(s.condition, f)) != 0
+        outer = self.mask
         if c.ndim == 0:
-            return self.scoped(s.then if c else s.other, f)
-        outer, before = self.mask, dict(f.names)
-        active = c if outer is None else c & outer
-        self.mask = active
-        self.scoped(s.then, f)
-        then, f.names = f.names, dict(before)
-        self.mask = ~c if outer is None else ~c & outer
-        self.scoped(s.other, f)
-        for n in before:
-            f.names[n] = np.where(c, then[n], f.names[n])
-        self.mask = outer
-        if f.done is not None:
-            self.mask = ~f.done if outer is None else outer & ~f.done
+            self.scoped(s.then if c else s.other, f)
+            return self.settle(outer, f)
+        for arm, where in ((s.then, c), (s.other, ~c)):
+            self.mask = where if outer is None else where & outer
+            self.scoped(arm, f)
+        self.settle(outer, f)
 
     def scoped(self, body, f):
         """New names do not outlive the block; old ones keep what was assigned."""
         before = set(f.names)
-        self.block(body, f)
-        for n in set(f.names) - before:
-            del f.names[n]
+        try:
+            self.block(body, f)
+        finally:
+            for n in set(f.names) - before:
+                del f.names[n]
 
     def return_(self, s, f):
         values = [self.value(v, f) for v in s.values]
@@ -180,23 +269,23 @@ class Reference:
     def call(self, name, args):
         fn = self.p.function(name)
         f = Frame(dict(zip(fn.parameters, args)))
-        outer = self.mask
+        outer, loops, self.loops = self.mask, self.loops, []
         self.block(fn.body, f)
-        self.mask = outer
+        self.mask, self.loops = outer, loops
         if f.results is None:
             raise Undefined("no result")
         return f.results
 
-    def elementwise(self, name, args):
-        """The function for every element of arrays of one shape, in which no `if` is uniform."""
+    def elementwise(self, name, args, exact=True):
+        """The function for every element of arrays of one shape, each of which goes its own way; exact: floats may not be rounded."""
         outer, self.mask = self.mask, None
-        self.exact += 1
+        self.exact += exact
         try:
             shape = np.broadcast_shapes(*(a.shape for a in args))
             return [np.broadcast_to(r, shape) for r in self.call(name, args)]
         finally:
             self.mask = outer
-            self.exact -= 1
+            self.exact -= exact
 
     def reduce(self, name, xs, axis):
         """Folds of several orders, which must agree: the language leaves the order open."""
@@ -214,9 +303,10 @@ class Reference:
             v = xs
             while v[0].shape[0] > 1:
                 h = v[0].shape[0] // 2
-                v = combine([a[:h] for a in v], [a[h:]
-                                                 for a in v]) if halves else combine([a[0::2]
-                                                                                      for a in v], [a[1::2] for a in v])
+                rest = [a[2 * h:] for a in v]  # one, of an odd number
+                first, second = (slice(h), slice(h, 2 * h)) if halves else (slice(0, 2 * h, 2), slice(1, 2 * h, 2))
+                v = combine([a[first] for a in v], [a[second] for a in v])
+                v = [np.concatenate([a, b]) for a, b in zip(v, rest)]
             results.append([a[0] for a in v])
         for r in results[1:]:
             if any((bits_of(a) != bits_of(b)).any() for a, b in zip(r, results[0])):
@@ -338,7 +428,7 @@ def _(r, e, a):
 
 @means("shl", "shr")
 def _(r, e, a):
-    return shift(e.op, *literals(a), r.mask)
+    return shift(e.op, *literals(a))
 
 
 @means("lt", "le", "gt", "ge", "eq", "ne")
@@ -426,6 +516,40 @@ def _(r, e, a):
 def _(r, e, a):
     p, inside = r.block_address(a[0], e.type.shape, e.attrs, a[1:])
     return r.memory.load(p, inside, 0)
+
+
+@means("block_ptr")
+def _(r, e, a):
+    return BlockPointer(a[0], [int(o) for o in a[1:]], e.attrs)
+
+
+@means("advance")
+def _(r, e, a):
+    return BlockPointer(a[0].pointer, [o + int(d) for o, d in zip(a[0].offsets, a[1:])], a[0].attrs)
+
+
+@means("block_read")
+def _(r, e, a):
+    p, inside = r.block_address(a[0].pointer, e.type.shape, a[0].attrs, a[0].offsets)
+    return r.memory.load(p, inside, 0)
+
+
+@means("atomic_load")
+def _(r, e, a):
+    return r.memory.load(a[0])
+
+
+@means("atomic_store")
+def _(r, e, a):
+    r.memory.store(*a)
+    return a[1]
+
+
+@means("slice")
+def _(r, e, a):
+    rest = iter(a[1:])
+    index = tuple(slice(*i) if isinstance(i, tuple) else i if i != "at" else int(next(rest)) % n for i, n in zip(e.attrs["index"], a[0].shape))
+    return np.asarray(a[0][index])
 
 
 @means("atomic")
@@ -555,6 +679,23 @@ def _(r, e, a):
     return np.bincount(a[0].astype(np.int64), minlength=n).astype(np.int32)
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+@means("dot_scaled")
+def _(r, e, a):
+    operands = []
+    for x, scale, format_, is_scaled, rows in zip(a[0:4:2], a[1:4:2], e.attrs["formats"], e.attrs["scales"], (True, False)):
+        v = np.stack([E2M1[x & 15], E2M1[x >> 4]], -1) if format_ == "e2m1" else x.astype(np.float64)
+        v = v if format_ != "e2m1" else v.reshape(x.shape[0], -1) if rows else v.transpose(0, 2, 1).reshape(-1, x.shape[1])
+        factor = np.repeat(2.0**(scale.astype(np.float64) - 127), 32, 1) if is_scaled else 1.0
+        v = v * (factor if rows or not is_scaled else factor.T)
+        if not np.isfinite(v).all() or (np.abs(v) > 2.0**15).any() or (np.abs(v[v != 0]) < 2.0**-14).any():
+            raise Undefined("dot_scaled of operands that 16 bits might not hold")
+        operands.append(v)
+    return exact_dot(*operands, a[4] if len(a) > 4 else None, np.dtype(np.float32), 13, 60)
+
+
 @means("dot")
 def _(r, e, a):
     x, y = a[:2]
@@ -565,8 +706,12 @@ def _(r, e, a):
         return (z + (0 if acc is None else acc)).astype(np.int32)
     # fp8 is accumulated in fewer bits by some instructions; tf32 keeps 11 bits of the operands.
     width = 13 if x.dtype.itemsize == 1 else {"float16": 11, "float32": 24, "float64": 53}[e.type.dtype]
-    from arithmetic import granularity
-    x, y = x.astype(np.float64), y.astype(np.float64)
+    limit = 11 if NAME[x.dtype] == "float32" and e.attrs.get("precision") != "ieee" else 60
+    return exact_dot(x.astype(np.float64), y.astype(np.float64), acc, out, width, limit)
+
+
+def exact_dot(x, y, acc, out, width, limit):
+    """x @ y + acc as `out`, if accumulators of `width` bits and operands of `limit` bits give it in any order."""
     with np.errstate(all="ignore"):
         total = np.matmul(np.abs(x), np.abs(y)) + (0 if acc is None else np.abs(acc.astype(np.float64)))
     if not np.isfinite(total).all():
@@ -574,7 +719,6 @@ def _(r, e, a):
     unit = granularity(x) * granularity(y)
     if acc is not None:
         unit = min(unit, granularity(acc.astype(np.float64)))
-    limit = 11 if NAME[a[0].dtype] == "float32" and e.attrs.get("precision") != "ieee" else 60
     if (total > unit * 2.0**width).any() or any(np.abs(v).max() > granularity(v) * 2.0**limit for v in (x, y)):
         raise Undefined("dot is not exact")
     z = np.matmul(x, y)
@@ -584,6 +728,11 @@ def _(r, e, a):
 @means("call")
 def _(r, e, a):
     return multiple(r.call(e.attrs["function"], a))
+
+
+@means("map")
+def _(r, e, a):
+    return multiple([np.array(o) for o in r.elementwise(e.attrs["function"], a, exact=False)])
 
 
 @means("reduce")
@@ -610,6 +759,8 @@ STATEMENTS = {
     P.If: Reference.if_,
     P.Return: Reference.return_,
     P.Barrier: Reference.barrier,
+    P.Break: Reference.break_,
+    P.Continue: Reference.continue_,
 }
 
 

@@ -29,7 +29,8 @@ def size(p):
         if e.op in ("const", "literal") and abs(float(e.attrs["value"])) < 1e30)
     memory = sum(b.size + RECIPE_COST.get(b.recipe, 3) for b in p.buffers)
     grid = sum(p.grid)
-    return (P.lines(p), len(nodes), rank, len(p.functions), len(p.arguments), elements, grid, len(p.options), memory,
+    odd = sum(d & (d - 1) != 0 for e in nodes for t in (e.type if isinstance(e.type, tuple) else (e.type, )) for d in t.shape)
+    return (P.lines(p), len(nodes), rank, len(p.functions), len(p.arguments), len(p.bundles), odd, elements, grid, len(p.options), memory,
             numbers, len(text.kernel(p)))
 
 
@@ -89,6 +90,9 @@ class Shrinker:
         while any(n > 1 for n in self.p.grid) and self.attempt(
                 lambda: replace(self.p, grid=tuple(max(1, n // 2) for n in self.p.grid))):
             pass
+        self.attempt(lambda: replace(self.p, bundles=()))
+        for k in range(len(self.p.bundles)):
+            self.attempt(lambda: replace(self.p, bundles=self.p.bundles[:k] + self.p.bundles[k + 1:]))
         self.attempt(lambda: replace(self.p, options={}))
         for k in list(self.p.options):
             self.attempt(lambda: replace(self.p, options={n: v for n, v in self.p.options.items() if n != k}))
@@ -122,9 +126,11 @@ class Shrinker:
             if isinstance(s, P.If) and s.other:
                 done = done or self.attempt(
                     lambda: P.substitute(self.p, statements={id(s): [P.If(s.condition, s.then, [])]}))
+            if isinstance(s, (P.For, P.While)) and s.other:
+                done = done or self.attempt(lambda: P.substitute(self.p, statements={id(s): [replace(s, other=[])]}))
             if isinstance(s, P.For) and s.kind != "range":
                 done = done or self.attempt(
-                    lambda: P.substitute(self.p, statements={id(s): [P.For(s.name, s.start, s.stop, s.step, s.body)]}))
+                    lambda: P.substitute(self.p, statements={id(s): [replace(s, kind="range", options={})]}))
             k += not done
 
     def calls(self):
@@ -160,6 +166,10 @@ class Shrinker:
             if isinstance(s, P.Assign) and len(s.names) == 1:
                 k -= self.attempt(lambda: P.substitute(
                     self.p, statements={id(s): []}, edit=lambda e, args: bind(e, {s.names[0]: s.value}, args)))
+            if isinstance(s, P.Assign) and len(s.names) > 1:
+                # One of several results becomes an operand.
+                for n, x in [(n, x) for n, t in zip(s.names, s.value.type) for x in s.value.args if x.type == t][:8]:
+                    self.attempt(lambda: P.substitute(self.p, statements={id(s): [P.Assign((n, ), x)]}))
             if isinstance(s, P.Assign) and s.value.op == "split":
                 for i in (0, 1):
                     part = E("split_part", s.value.args, {"part": i}, s.value.type[i])
@@ -258,6 +268,11 @@ def simpler(e):
         out.append(make("load", *e.args))
     if e.op == "dot" and len(e.args) == 3:
         out.append(E("dot", e.args[:2], e.attrs, e.type))
+    if e.op == "dot_scaled" and len(e.args) == 5:
+        out.append(E("dot_scaled", e.args[:4], e.attrs, e.type))
+    if e.op == "block_read" and e.args[0].op == "block_ptr":
+        b = e.args[0]
+        out.append(make("block_load", *b.args, **dict(b.attrs, kind="pointer")))
     if e.op == "atomic" and len(e.args) == 3 and e.attrs["kind"] != "cas":
         out.append(E("atomic", e.args[:2], e.attrs, e.type))
     if e.op == "atomic" and e.attrs.get("sem"):
@@ -279,7 +294,7 @@ def halve(p, cut):
         if e.op == "const":
             at["type"] = Type(at["type"].dtype, h(at["type"].shape))
         for k in ("shape", "block"):
-            if k in at and (k == "block" or e.op != "block_load"):
+            if k in at and (k == "block" or e.op not in ("block_load", "block_ptr")):
                 at[k] = h(at[k])
         if e.op == "arange":
             at["end"] = at["start"] + h((at["end"] - at["start"], ))[0]

@@ -74,7 +74,7 @@ def test_programs_depend_on_the_seed_alone():
 
 def test_every_operation_and_statement_comes():
     missing = set(check.RULES)
-    kinds = {P.Assign, P.Store, P.BlockStore, P.Effect, P.For, P.While, P.If, P.Return, P.Barrier}
+    kinds = {P.Assign, P.Store, P.BlockStore, P.Effect, P.For, P.While, P.If, P.Return, P.Barrier, P.Break, P.Continue}
     for seed in range(1500):
         p, _ = generate(seed)
         missing -= {e.op for e in P.all_expressions(p)}
@@ -126,6 +126,62 @@ def test_a_tile_carried_by_while():
     assert run(program(body)) == [12, 13, 14, 15]
 
 
+def test_shifts_by_the_width_and_more_leave_the_sign():
+    minus = make("neg", RANGE)
+    shifted = lambda op, x, k: run(program([P.Store(at(RANGE), make(op, x, make("mul", RANGE, literal(k), value=k)))]))
+    assert shifted("shl", RANGE, 11) == [0, 1 << 11, 2 << 22, 0]
+    assert shifted("shr", minus, 16) == [0, -1, -1, -1]
+    assert shifted("shl", RANGE, -1) == [0, 0, 0, 0] and shifted("shr", RANGE, -1) == [0, 0, 0, 0]
+
+
+def loops(n):
+    """The loops below in Python, for one element."""
+    s, w = 0, n
+    for i in range(n):
+        if i == 1:
+            continue
+        if i > 3:
+            break
+        s += 10
+        if i == n - 2:
+            return s, -1
+    else:
+        s += 1
+    while w > 0:
+        w -= 1
+        if w == 4:
+            break
+        s += 100
+    else:
+        s += 2
+    return s, w
+
+
+def test_each_element_leaves_loops_by_itself():
+    w = Type("int32")
+    n, s, i, k = (name(x, w) for x in ("n", "s", "i", "k"))
+    const = lambda v: make("const", value=v, type=w)
+    more = lambda v: P.Assign(("s", ), make("add", s, literal(v), value=v))
+    leave = lambda op, x, y, *then: P.If(make(op, x, y, value=y.attrs.get("value", 0)), list(then), [])
+    for_ = P.For("i", const(0), n, const(1), [
+        leave("eq", i, literal(1), P.Continue()), leave("gt", i, literal(3), P.Break()), more(10),
+        leave("eq", i, make("sub", n, literal(2), value=2), P.Return((s, const(-1))))
+    ], other=[more(1)])
+    down = P.Assign(("k", ), make("sub", k, literal(1), value=1))
+    while_ = P.While(make("gt", k, literal(0), value=0), [down, leave("eq", k, literal(4), P.Break()), more(100)], [more(2)])
+    f = P.Function("f", ("n", ), [P.Assign(("s", ), const(0)), P.Assign(("k", ), n), for_, while_, P.Return((s, k))])
+    eight = make("arange", start=0, end=8)
+    body = [P.Assign(("a", "b"), make("map", eight, function="f", types=(w, w)))]
+    t = Type("int32", (8, ))
+    body += [P.Store(at(eight), name("a", t)), P.Store(at(make("add", eight, literal(8), value=8)), name("b", t))]
+    assert run(program(body, out=16, functions=[f])) == [loops(x)[k] for k in (0, 1) for x in range(8)]
+
+
+def test_break_outside_of_a_loop_is_no_program():
+    with pytest.raises(check.Invalid):
+        check.retype(program([P.If(make("eq", ZERO, literal(0)), [P.Break()], [])]))
+
+
 def combine_function(*values, body=()):
     return P.Function("f", ("a", "b"), list(body) + [P.Return(values)])
 
@@ -166,7 +222,6 @@ LINE = Type("int32", (4, ))
 UNDEFINED = {
     "division": [P.Store(at(RANGE), make("div", make("const", value=3, type=LINE), RANGE))],
     "bounds": [P.Store(at(make("add", RANGE, literal(1))), RANGE)],
-    "shift": [P.Store(at(RANGE), make("shl", RANGE, make("mul", RANGE, literal(11))))],
     "one address": [P.Store(at(make("and", RANGE, literal(2))), RANGE)],
     "no barrier":
     [P.Store(at(RANGE), RANGE),

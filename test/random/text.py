@@ -82,11 +82,21 @@ def functions(e, a):
         return f"tl.reduce({inputs}, {at['axis']}, {at['function']}, keep_dims={at['keep']})"
     if e.op == "scan":
         return f"tl.associative_scan({inputs}, {at['axis']}, {at['function']}, reverse={at['reverse']})"
+    if e.op == "map":
+        return f"tl.map_elementwise({at['function']}, {', '.join(a)})"
     return f"{at['function']}({', '.join(a)})"
+
+
+def index(at, positions):
+    rest = iter(positions)
+    bound = lambda v: "" if v is None else str(v)
+    return ", ".join(":".join(map(bound, i)) if isinstance(i, tuple) else next(rest) if i == "at" else str(i) for i in at["index"])
 
 
 def shaped(e, a):
     op, at = e.op, e.attrs
+    if op == "slice":
+        return f"{a[0]}[{index(at, a[1:])}]"
     if op == "reshape":
         return f"tl.reshape({a[0]}, {shape(at['shape'])})"
     if op == "permute":
@@ -110,9 +120,9 @@ def shaped(e, a):
 
 def expression(e):
     op, at = e.op, e.attrs
-    a = [plain(x) if op == "block_load" else expression(x) for x in e.args]
+    a = [plain(x) if op in ("block_load", "block_ptr", "advance") else expression(x) for x in e.args]
     if op == "var":
-        return at["name"]
+        return FIELDS.get(at["name"], at["name"])
     if op == "const":
         return constant(e)
     if op == "literal":
@@ -138,6 +148,14 @@ def expression(e):
         return f"{a[0]}.to(tl.{at['to']}{', bitcast=True' if op == 'bitcast' else ''})"
     if op == "ternary":
         return f"({a[1]} if {a[0]} else {a[2]})"
+    if op == "block_ptr":
+        return block("pointer", e.type.shape, at, a[0], a[1:])
+    if op == "advance":
+        return f"tl.advance({a[0]}, {shape(a[1:])})"
+    if op == "block_read":
+        return f"tl.load({a[0]}, boundary_check={list(range(len(e.type.shape)))}, padding_option=\"zero\")"
+    if op in ("atomic_load", "atomic_store", "assume"):
+        return f"tl.{op}({', '.join(a)})"
     if op in ("load", "block_load", "atomic"):
         if op == "block_load" and at["kind"] == "pointer":
             check = ", ".join(map(str, range(len(e.type.shape))))
@@ -161,7 +179,10 @@ def expression(e):
                                      ("input_precision", repr(at["precision"]) if at.get("precision") else None),
                                      ("out_dtype", f"tl.{at['out']}" if at.get("out") else None)) if v)
         return f"tl.dot({a[0]}, {a[1]}{extra})"
-    if op in ("reduce", "scan", "call"):
+    if op == "dot_scaled":
+        lhs, rhs = (f"{x}, {s if has else None}, \"{f}\"" for x, s, f, has in zip(a[0:4:2], a[1:4:2], at["formats"], at["scales"]))
+        return f"tl.dot_scaled({lhs}, {rhs}{', acc=' + a[4] if len(a) > 4 else ''})"
+    if op in ("reduce", "scan", "map", "call"):
         return functions(e, a)
     return shaped(e, a)
 
@@ -180,7 +201,10 @@ P_PLAIN = set(BINARY) | {"neg", "not", "ternary"}
 def statement(s, indent):
     pad = "    " * indent
     if isinstance(s, P.Assign):
-        return [f"{pad}{', '.join(s.names)} = {plain(s.value)}"]
+        names = ["new_" + n if n in FIELDS else n for n in s.names]
+        return [f"{pad}{', '.join(names)} = {plain(s.value)}"] + [pad + write_field(n) for n in s.names if n in FIELDS]
+    if isinstance(s, (P.Break, P.Continue)):
+        return [pad + type(s).__name__.lower()]
     if isinstance(s, P.Effect):
         return [pad + expression(s.value)]
     if isinstance(s, P.Store):
@@ -201,16 +225,56 @@ def statement(s, indent):
         if s.kind == "tl.static_range":
             # Its variable is a compile-time number; the assignment makes a value of it.
             return [f"{pad}for {s.name}_c in {s.kind}({bounds}):", f"{pad}    {s.name} = {s.name}_c"] + lines(
-                s.body, indent + 1)
-        return [f"{pad}for {s.name} in {s.kind}({bounds}{options}):"] + lines(s.body, indent + 1)
+                s.body, indent + 1) + otherwise(s.other, indent)
+        return [f"{pad}for {s.name} in {s.kind}({bounds}{options}):"] + lines(s.body, indent + 1) + otherwise(s.other, indent)
     if isinstance(s, P.While):
-        return [f"{pad}while {plain(s.condition)}:"] + lines(s.body, indent + 1)
+        return [f"{pad}while {plain(s.condition)}:"] + lines(s.body, indent + 1) + otherwise(s.other, indent)
     if isinstance(s, P.If):
         out = [f"{pad}if {plain(s.condition)}:"] + lines(s.then, indent + 1)
-        return out + ([f"{pad}else:"] + lines(s.other, indent + 1) if s.other else [])
+        return out + otherwise(s.other, indent)
     if isinstance(s, P.Return):
         return [f"{pad}return {', '.join(expression(v) for v in s.values)}".rstrip()]
     return [pad + "tl.debug_barrier()"]
+
+
+def otherwise(body, indent):
+    return ["    " * indent + "else:"] + lines(body, indent + 1) if body else []
+
+
+# Aggregates: name of the kernel -> the field that it is, from where the aggregate is made.
+FIELDS = {}
+AGGREGATE = """@tegula.aggregate
+class Bundle:
+    a: tl.tensor
+    b: tl.tensor
+
+    @tegula.jit
+    def with_a(self, v):
+        return Bundle(v, self.b)
+
+    @tegula.jit
+    def __add__(self, v):
+        return tl.aggregate_replace(self, b=v)
+"""
+
+
+def write_field(name):
+    bundle, field = FIELDS[name].split(".")
+    return f"{bundle} = {bundle}.with_a(new_{name})" if field == "a" else f"{bundle} = {bundle} + new_{name}"
+
+
+def kernel_body(p):
+    out, known = [], set()
+    FIELDS.clear()
+    for s in p.body:
+        out += statement(s, 1)
+        known |= set(s.names) if isinstance(s, P.Assign) else set()
+        for k, (a, b) in enumerate(p.bundles):
+            if a != b and {a, b} <= known and not {a, b} & set(FIELDS):
+                out.append(f"    bundle{k} = Bundle({a}, {b})")
+                FIELDS.update({a: f"bundle{k}.a", b: f"bundle{k}.b"})
+    FIELDS.clear()
+    return out or ["    pass"]
 
 
 def lines(body, indent):
@@ -224,5 +288,8 @@ def kernel(p, name="kernel"):
         out += [f"@tegula.jit{'(noinline=True)' if f.noinline else ''}", f"def {f.name}({', '.join(f.parameters)}):"
                 ] + lines(f.body, 1) + ["", ""]
     parameters = [a.name for a in p.arguments] + list(host_blocks(p))
-    out += ["@tegula.jit", f"def {name}({', '.join(parameters)}):"] + lines(p.body, 1)
+    body = kernel_body(p)
+    if any("Bundle(" in line for line in body):
+        out = [AGGREGATE, ""] + out
+    out += ["@tegula.jit", f"def {name}({', '.join(parameters)}):"] + body
     return "\n".join(out) + "\n"
