@@ -191,11 +191,14 @@ def random_programs():
     return passed, failed, "\n".join(logs)
 
 
+# Inputs of a size that only time and depth depend on: suite unit has them, and their like, smaller, runs here under other names.
+NOT_UNDER_ASAN = {"sema-tests": "-Limits.RunawayPrograms:Limits.CallsThatMultiply:Limits.LargeInputsStayLinear", "syntax-tests": "-Robustness.largeTextsStayLinear"}
+
 # Every conformance case runs on cpu and on sim. What is sampled, by a hash of the names: the other instruction sets, clusters, the interpreter, and which of
 # the older GPUs a kernel is assembled for besides sm_90a. Threads meet in the layers of tsan's list; asan runs all layers.
 SUITES = {
     "check": Suite(script("scripts/check"), 5, quick=True),
-    "asan": Suite(sanitized("asan"), 600),
+    "asan": Suite(sanitized("asan", filters=NOT_UNDER_ASAN), 500),
     "sim": Suite(script(PY, "test/gpu/assemble.py"), 800),
     "fuzz": Suite(fuzz, 560, after="asan"),
     "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests", filters={"sema-tests": "Threads.*"}), 300),

@@ -143,11 +143,11 @@ class _GpuClock:
     def __init__(self, torch):
         self.torch, self.flush = torch, torch.empty(1 << 28, dtype=torch.int8, device="cuda")
 
-    def times(self, fn, count, grad_to_none):
+    def times(self, fn, count, before):
         event = functools.partial(self.torch.cuda.Event, enable_timing=True)
         pairs = [(event(), event()) for _ in range(count)]
         for begin, end in pairs:
-            _clear_gradients(grad_to_none)
+            before()
             self.flush.zero_()
             begin.record()
             fn()
@@ -169,10 +169,10 @@ class _HostClock:
         for name in self.gpus:
             _core.synchronize(name)
 
-    def times(self, fn, count, grad_to_none):
+    def times(self, fn, count, before):
         out = []
         for _ in range(count):
-            _clear_gradients(grad_to_none)
+            before()
             ctypes.memset(self.flush, 0, len(self.flush))
             self._wait()
             start = time.perf_counter()
@@ -187,28 +187,36 @@ def _clock():
     return _GpuClock(torch) if torch else _HostClock()
 
 
-def _turn(clock, fn, count, grad_to_none):
+def _turn(clock, fn, count, before):
     """Milliseconds that one timed call takes with everything around it: overwriting the cache may take longer than a small kernel."""
     start = time.perf_counter()
-    clock.times(fn, count, grad_to_none)
+    clock.times(fn, count, before)
     return (time.perf_counter() - start) * 1e3 / count
 
 
-def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
+def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean", *, before=None):
     """Milliseconds of fn(): runs it for about `warmup`, then for about `rep` milliseconds, caches overwritten between, at least
     once each. The L2 cache is cold at each call. Where the
     program uses a GPU by PyTorch the times are the GPU's, else the caller's.
 
-    `grad_to_none`: tensors whose .grad is dropped before each call. Gives min, max, mean or median of the times, or all of them as a list;
-    with `quantiles` those (a number if there is one)."""
+    `grad_to_none`: tensors whose .grad is dropped before each call; `before` is called before each, its time does not count. Gives min, max, mean or median
+    of the times, or all of them as a list; with `quantiles` those (a number if there is one)."""
     _check_mode(return_mode)
+
+    def prepare():
+        _clear_gradients(grad_to_none)
+        if before:
+            before()
+
+    if before:
+        before()
     fn()
     clock = _clock()
-    estimate = _turn(clock, fn, 1, grad_to_none)
+    estimate = _turn(clock, fn, 1, prepare)
     if estimate < warmup / 5:
-        estimate = _turn(clock, fn, 5, grad_to_none)
-    clock.times(fn, max(1, int(warmup / estimate)), None)
-    return _summary(clock.times(fn, max(1, int(rep / estimate)), grad_to_none), quantiles, return_mode)
+        estimate = _turn(clock, fn, 5, prepare)
+    clock.times(fn, max(1, int(warmup / estimate)), prepare)
+    return _summary(clock.times(fn, max(1, int(rep / estimate)), prepare), quantiles, return_mode)
 
 
 @contextlib.contextmanager
@@ -257,14 +265,14 @@ def _graph_times(torch, fn, rep, grad_to_none):
 
 
 def _row_times(fn, rep, grad_to_none):
-    clock = _HostClock()
-    estimate = statistics.fmean(clock.times(fn, 5, grad_to_none))
+    clock, before = _HostClock(), functools.partial(_clear_gradients, grad_to_none)
+    estimate = statistics.fmean(clock.times(fn, 5, before))
     count = max(1, min(1000, int(rep / estimate)))
 
     def row():
         for _ in range(count):
             fn()
-    return [t / count for t in clock.times(row, 10, grad_to_none)]
+    return [t / count for t in clock.times(row, 10, before)]
 
 
 def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):

@@ -252,3 +252,99 @@ def test_threads_tune_once():
 def test_deprecated_arguments_warn():
     with pytest.warns(DeprecationWarning):
         tegula.autotune(BLOCKS, key=["n"], warmup=1, rep=1)(tegula.jit(double))
+
+
+# ------------------------------------------------------------------------------------------------- the memory of trials
+
+
+def moved(x, n, BLOCK: tl.constexpr):
+    """In place, so that each run changes what the next one reads."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 3 + 1, mask=i < n)
+
+
+def wrong_when_small(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n) * 2
+    if BLOCK == 16:
+        value += 1
+    tl.store(out + i, value, mask=i < n)
+
+
+def its_block(out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, i // BLOCK, mask=i < n)
+
+
+CHOICES = [Config({"BLOCK": 16}), Config({"BLOCK": 32}), Config({"BLOCK": 64}, num_warps=8), Config({"BLOCK": 64})]
+
+
+@pytest.mark.parametrize("bench", [None, Bench()], ids=["ours", "theirs"])
+def test_in_place_kernels_tune_right_without_options(bench):
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=bench or (lambda call, quantiles: tegula.testing.do_bench(call, 1, 1, quantiles=quantiles)))(tegula.jit(moved))
+    x = np.arange(100, dtype=np.float32)
+    k[grid](x, 100)
+    assert (x == np.arange(100) * 3 + 1).all() and not k.failures
+
+
+def test_one_array_as_two_arguments_is_set_back():
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=Bench())(tegula.jit(double))
+    x = np.arange(100, dtype=np.float32)
+    k[grid](x[10:60], x[10:60], 50)
+    assert (x[10:60] == np.arange(10, 60) * 2).all() and x[9] == 9 and x[60] == 60
+
+
+def test_our_bench_sets_back_before_each_run():
+    seen = []
+    k = tegula.autotune(CHOICES[:2], key=["n"], warmup=1, rep=1, pre_hook=lambda args, reset_only=False: seen.append(float(args["x"][1])))
+    with pytest.warns(DeprecationWarning):
+        k = k(tegula.jit(moved))
+    x = np.arange(100, dtype=np.float32)
+    k[grid](x, 100)
+    assert len(seen) > 4 and set(seen) == {1.0} and x[1] == 4
+
+
+def test_a_configuration_that_is_wrong_is_refused():
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=Bench([1, 2, 3, 4]))(tegula.jit(wrong_when_small))
+    x, out = arrays()
+    with pytest.warns(UserWarning, match=r"wrong_when_small: configuration \(BLOCK: 16, .*\) leaves other values in `out` than most configurations do"):
+        k[grid](x, out, 100)
+    assert k.best_config is CHOICES[1] and (out == x * 2).all()
+    assert list(k.failures) == [CHOICES[0]] and isinstance(k.failures[CHOICES[0]], AutotunerError)
+
+
+def test_what_a_wrong_one_does_not_write_is_seen():
+    def short(x, out, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n), mask=(i < n) & ((BLOCK != 64) | (i % 2 == 0)))
+
+    k = tegula.autotune([CHOICES[0], CHOICES[1], CHOICES[3]], key=["n"], do_bench=Bench([3, 2, 1]))(tegula.jit(short))
+    x, out = arrays()
+    with pytest.warns(UserWarning, match="BLOCK: 64"):
+        k[grid](x, out, 100)
+    assert (out == x).all()
+
+
+def test_validation_can_be_off():
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=Bench([1, 2, 3, 4]), validate=False)(tegula.jit(wrong_when_small))
+    x, out = arrays()
+    k[grid](x, out, 100)
+    assert k.best_config is CHOICES[0] and not k.failures
+
+
+def test_without_a_majority_nothing_is_refused():
+    k = tegula.autotune(CHOICES[:3], key=["n"], do_bench=Bench())(tegula.jit(its_block))
+    out = np.zeros(100, np.int32)
+    k[grid](out, 100)
+    assert not k.failures and (out == np.arange(100) // 16).all()
+
+
+def test_what_cannot_be_set_back_is_said(monkeypatch):
+    monkeypatch.setenv("TEGULA_TUNE_BYTES", "100")
+    k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench())(tegula.jit(moved))
+    with pytest.warns(UserWarning, match=r"moved: x is read and written by the kernel and cannot be set back between trials .*TEGULA_TUNE_BYTES = 100 bytes"):
+        k[grid](np.zeros(100, np.float32), 100)
+    k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench(), restore_value=["x"])(tegula.jit(moved))
+    x = np.zeros(100, np.float32)
+    k[grid](x, 100)
+    assert (x == 1).all()

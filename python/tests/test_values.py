@@ -153,3 +153,23 @@ def test_reinterpret():
     assert (out8 == 0x3C).all()
     with pytest.raises(TypeError, match="Cannot reinterpret"):
         tegula.reinterpret(5, tl.int8)
+
+
+def test_read_only_arrays_beside_atomics():
+    """What is only read may be read-only, whatever the kernel does to its other arguments."""
+    @tegula.jit(noinline=True)
+    def put(out, value):
+        tl.store(out, value)
+
+    @tegula.jit
+    def k(x, out, N: tl.constexpr):
+        v = tl.load(x + tl.arange(0, N))
+        tl.atomic_add(out + tl.arange(0, N) % 2, v)
+        put(out + 2, tl.sum(v))
+
+    x = np.arange(16, dtype=np.float32)
+    x.flags.writeable = False
+    for device in ("cpu", "sim"):
+        out = np.zeros(3, np.float32)
+        k[(1,)](x, out, 16, device=device)
+        assert out.tolist() == [56, 64, 120]

@@ -109,7 +109,7 @@ static runtime::KernelInfo infoOf(const std::string &name, const std::string &sy
   runtime::KernelInfo k;
   k.name = name;
   k.symbol = symbol;
-  for (const targets::ArgSlot &a : args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.written, a.offset});
+  for (const targets::ArgSlot &a : args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.read, a.written, a.offset});
   k.argBytes = argBytes;
   for (const targets::Site &s : sites) {
     runtime::SiteInfo site{static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};

@@ -102,7 +102,7 @@ static std::string makeMetadata(const TegulaKernel &k) {
   for (size_t i = 0; i < k.info.args.size(); ++i) {
     const runtime::ArgInfo &a = k.info.args[i];
     j += (i ? ",{" : "{") + text("name", a.name) + "," + text("type", (a.isPtr ? "*" : "") + std::string(tegula_dtype_name(a.dtype))) +
-         "," + number("offset", a.offset) + "," + flag("written", a.written) + "}";
+         "," + number("offset", a.offset) + "," + flag("read", a.read) + "," + flag("written", a.written) + "}";
   }
   return j + "]}";
 }

@@ -75,7 +75,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   w.u64(k.args.size());
   for (const ArgInfo &a : k.args) {
     w.str(a.name);
-    w.u8(a.dtype), w.u8(a.isPtr), w.u8(a.written);
+    w.u8(a.dtype), w.u8(a.isPtr), w.u8(a.read), w.u8(a.written);
     w.u32(a.offset);
   }
   w.u32(k.argBytes);
@@ -99,7 +99,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   k.args.resize(r.count(15));
   for (ArgInfo &a : k.args) {
     a.name = r.str();
-    a.dtype = r.u8(), a.isPtr = r.flag(), a.written = r.flag();
+    a.dtype = r.u8(), a.isPtr = r.flag(), a.read = r.flag(), a.written = r.flag();
     a.offset = r.u32();
     if (a.dtype > TEGULA_FP64) return false;
   }

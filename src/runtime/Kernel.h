@@ -12,7 +12,7 @@ struct ArgInfo {
   std::string name;
   TegulaDtype dtype = TEGULA_VOID; // of the value, or pointee
   bool isPtr = false;
-  bool written = false; // the kernel may store through it
+  bool read = false, written = false; // the kernel may load, store through it
   uint32_t offset = 0;
 };
 

@@ -35,7 +35,7 @@ struct ArgSlot {
   uint32_t offset = 0;
   std::string name;
   bool isSigned = true;
-  bool written = false; // the kernel may store through this pointer
+  bool read = false, written = false; // the kernel may load, store through this pointer (kernelAccess)
 };
 
 /// A tile in shared memory, for the message of a kernel that needs more than there is.

@@ -38,7 +38,7 @@ static Digest keyOf(uint8_t n) {
 static CacheEntry sample() {
   CacheEntry e;
   e.info.name = "k", e.info.symbol = "k_entry";
-  e.info.args = {{"x", TEGULA_FP32, true, true, 0}, {"n", TEGULA_INT32, false, false, 8}};
+  e.info.args = {{"x", TEGULA_FP32, true, false, true, 0}, {"n", TEGULA_INT32, false, false, false, 8}};
   e.info.argBytes = 12;
   e.info.scratchBytes = 4096;
   e.info.sites = {{SiteInfo::Kind::Print, "k.py", "k", "x", 3, 5, -1, true, {{TEGULA_FP16, false, {4, 8}}}},

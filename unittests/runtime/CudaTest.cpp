@@ -39,7 +39,7 @@ struct Cuda : testing::Test {
     KernelInfo k;
     k.name = "add";
     k.symbol = "add_entry";
-    k.args = {{"x", TEGULA_FP32, true, true, 0}, {"n", TEGULA_INT32, false, false, 8}};
+    k.args = {{"x", TEGULA_FP32, true, false, true, 0}, {"n", TEGULA_INT32, false, false, false, 8}};
     k.argBytes = 12;
     k.gpu.threads = 128;
     k.gpu.sharedBytes = 1024;

@@ -1,9 +1,11 @@
 """Configurations of a kernel: which of them is fastest (`autotune`), and meta-parameters computed from arguments (`heuristics`)."""
 import builtins
+import concurrent.futures
 import functools
 import hashlib
 import inspect
 import json
+import os
 import threading
 import time
 import warnings
@@ -11,6 +13,7 @@ import warnings
 from .. import knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from ..jit import JITFunction, KernelInterface
+from ._trials import Trials, copy_of, outvoted, set_back, warn_of_blind
 
 _OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
@@ -49,25 +52,11 @@ class Config:
         return isinstance(other, Config) and self._identity() == other._identity()
 
 
-# ------------------------------------------------------------------------------------- tensors of any library, zeroed and set back
-
-
 def _zero(tensor):
     if hasattr(tensor, "zero_"):
         tensor.zero_()
     else:
         tensor[...] = 0
-
-
-def _copy_of(tensor):
-    return tensor.clone() if hasattr(tensor, "clone") else tensor.copy()
-
-
-def _set(tensor, saved):
-    if hasattr(tensor, "copy_"):
-        tensor.copy_(saved)
-    else:
-        tensor[...] = saved
 
 
 class Autotuner(KernelInterface):
@@ -78,7 +67,7 @@ class Autotuner(KernelInterface):
     """
 
     def __init__(self, fn, arg_names, configs, key, reset_to_zero, restore_value, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None,
-                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True):
         self.fn, self.arg_names = fn, arg_names
         self.configs = list(configs) if configs else [Config({})]
         self.keys = list(key or ())
@@ -99,10 +88,11 @@ class Autotuner(KernelInterface):
         self.pre_hook = pre_hook or self._prepare_tensors
         self.post_hook = post_hook or self._restore_tensors
         self.num_warmups, self.num_reps, self.use_cuda_graph, self._do_bench = warmup, rep, use_cuda_graph, do_bench
-        self.cache_results = cache_results
+        self.cache_results, self.validate = cache_results, validate
         self.cache, self.nargs, self.best_config, self.bench_time = {}, None, None, None
         self.restore_copies, self.failures = {}, {}
-        self._timed = None  # times by machine code of the tuning under way; subclasses call _bench by themselves
+        # Of the tuning under way (subclasses call _bench by themselves): times by machine code, compiled configurations, what is set back.
+        self._timed, self._compiled, self._trials = None, {}, None
         self._lock = threading.RLock()
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -123,11 +113,11 @@ class Autotuner(KernelInterface):
         for name in self.reset_to_zero:
             _zero(kwargs[name])
         if not reset_only:
-            self.restore_copies = {name: _copy_of(kwargs[name]) for name in self.restore_value}
+            self.restore_copies = {name: copy_of(kwargs[name]) for name in self.restore_value}
 
     def _restore_tensors(self, kwargs, exception):
         for name, saved in self.restore_copies.items():
-            _set(kwargs[name], saved)
+            set_back(kwargs[name], saved)
         self.restore_copies = {}
 
     @property
@@ -143,9 +133,7 @@ class Autotuner(KernelInterface):
         return functools.partial(driver.active.get_benchmarker(), **{k: v for k, v in given.items() if v is not None})
 
     def _bench(self, *args, config, **meta):
-        conflicts = sorted(meta.keys() & config.kwargs.keys())
-        if conflicts:
-            raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.")
+        self._check_conflicts(config, meta)
         if knobs.autotuning.print:
             print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
         current = {**meta, **config.all_kwargs()}
@@ -154,6 +142,8 @@ class Autotuner(KernelInterface):
         def call():
             if config.pre_hook:
                 config.pre_hook(full)
+            if self._trials and config not in self._compiled:  # the hook may change what there is to compile
+                self._add(config, self.fn.warmup(*args, **{k: v for k, v in current.items() if k != "warmup"}))
             self.pre_hook(full)
             try:
                 kernel = self.fn.run(*args, **current)
@@ -166,22 +156,77 @@ class Autotuner(KernelInterface):
         try:
             if self._timed is None:
                 return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
-            code = self._code_of(call, config)
+            code = self._code_of(config)
             if code not in self._timed:
-                self._timed[code] = self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
+                self._timed[code] = self._time(call, config)
             return self._timed[code]
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as e:
-            self.failures[config] = e
-            if knobs.autotuning.print:
-                print(f"Autotuning failed with {type(e).__name__}: {e} ({config})")
+            self._failed(config, e)
             return [float("inf")] * 3
 
-    def _code_of(self, call, config):
+    @staticmethod
+    def _check_conflicts(config, given):
+        conflicts = sorted(given.keys() & config.kwargs.keys())
+        if conflicts:
+            raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.")
+
+    def _failed(self, config, e):
+        self.failures[config] = e
+        if knobs.autotuning.print:
+            print(f"Autotuning failed with {type(e).__name__}: {e} ({config})")
+
+    def _time(self, call, config):
+        """Times of a configuration; its first run, from what the caller passed, says what it computes."""
+        from .. import testing
+        trials, bench = self._trials, self.do_bench
+        if trials is None:
+            return bench(call, quantiles=(0.5, 0.2, 0.8))
+        is_ours = getattr(bench, "func", None) is testing.do_bench
+
+        def run():
+            if config in self._results or not self.validate:
+                if not is_ours:
+                    trials.restore()
+                return call()
+            trials.restore_all()
+            kernel = call()
+            self._results[config] = trials.results()
+            return kernel
+        return bench(run, quantiles=(0.5, 0.2, 0.8), **({"before": trials.restore} if is_ours else {}))
+
+    def _code_of(self, config):
         """What configurations have in common that need one measurement: on CPUs, which know no warps and stages, the machine code."""
-        if self._do_bench is not None or config.pre_hook or self.user_defined_pre_hook or self.user_defined_post_hook:
+        if self._do_bench is not None or config.pre_hook or self.user_defined_pre_hook or self.user_defined_post_hook or config not in self._compiled:
             return config  # somebody may count the calls
-        stages = getattr(call(), "asm", ())
+        stages = getattr(self._compiled[config], "asm", ())
         return stages["obj"] if "obj" in stages else config
+
+    def _add(self, config, kernel):
+        self._compiled[config] = kernel
+        self._trials.add(kernel)
+
+    def _compile(self, configs, args, kwargs):
+        """Compiles configurations on all cores, without those whose hook may change what there is to compile."""
+        def one(config):
+            try:
+                return self.fn.warmup(*args, **kwargs, **config.all_kwargs())
+            except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as e:
+                self._failed(config, e)
+
+        kwargs = {k: v for k, v in kwargs.items() if k != "warmup"}
+        configs = [c for c in configs if not c.pre_hook]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for config, kernel in zip(configs, pool.map(one, configs)):
+                if config not in self.failures:
+                    self._add(config, kernel)
+
+    def _reject(self):
+        """Configurations that compute something else than more than half of all do take part no more."""
+        for config, name in outvoted(self._trials, self._results).items() if self._trials.is_complete else ():
+            e = AutotunerError(f"{self.base_fn.__name__}: configuration ({config}) leaves other values in `{name}` than most configurations do, and is not used. "
+                               "`validate=False` turns this check off")
+            self._failed(config, e)
+            warnings.warn(str(e), stacklevel=2)
 
     # ---- which configurations, and the best of them
 
@@ -209,12 +254,24 @@ class Autotuner(KernelInterface):
         return tuple([known[k] for k in self.keys if k in known] + [str(v.dtype) for v in known.values() if hasattr(v, "dtype")])
 
     def _measure(self, configs, args, kwargs):
-        self.failures, self._timed = {}, {}
+        self.failures, self._timed, self._results = {}, {}, {}
+        for c in configs:
+            self._check_conflicts(c, kwargs)
         start = time.perf_counter()
         try:
-            timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
+            if not knobs.runtime.interpret and hasattr(self.fn, "warmup"):
+                self._trials = Trials({**self.nargs, **kwargs}, {*self.restore_value, *self.reset_to_zero})
+                self._compile(configs, args, kwargs)
+            timings = {c: [float("inf")] * 3 if c in self.failures else self._bench(*args, config=c, **kwargs) for c in configs}
+            if self._trials:
+                if self._trials.blind:
+                    warn_of_blind(self.base_fn.__name__, self._trials.blind)
+                self._reject()
+                timings.update({c: [float("inf")] * 3 for c in self.failures})
         finally:
-            self._timed = None
+            if self._trials:
+                self._trials.restore()
+            self._timed, self._compiled, self._trials, self._results = None, {}, None, {}
         self.bench_time = time.perf_counter() - start
         self.configs_timings = timings
         return builtins.min(timings, key=lambda c: _sortable(timings[c]))
@@ -313,14 +370,16 @@ class _ResultFile:
 
 
 def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None, warmup=None, rep=None,
-             use_cuda_graph=False, do_bench=None, cache_results=False):
+             use_cuda_graph=False, do_bench=None, cache_results=False, validate=True):
     """Decorator: the fastest of `configs` is found at the first launch with each new combination of the values of the arguments named in `key` and of all dtypes.
+    Tensors that the kernel reads and writes are set back after every trial; a configuration that computes something else than most do is not used, unless
+    `validate` is False.
     The rest as in docs/language.md §4.7."""
 
     def decorate(fn):
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
                          prune_configs_by=prune_configs_by, warmup=warmup, rep=rep, use_cuda_graph=use_cuda_graph, do_bench=do_bench,
-                         cache_results=cache_results)
+                         cache_results=cache_results, validate=validate)
     return decorate
 
 

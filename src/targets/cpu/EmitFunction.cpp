@@ -43,7 +43,7 @@ void FunctionEmitter::emitKernel() {
   cancel_ = b_.CreateLoad(ptr, b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, offsetof(TegulaCpuLaunch, cancel)));
   for (unsigned i = 0; i < 3; ++i)
     grid_[i] = b_.CreateLoad(b_.getInt32Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), launch_, 4 * i));
-  Uses uses(f);
+  const std::vector<ArgumentAccess> access = kernelAccess(state_.source);
   uint64_t offset = 0;
   for (size_t i = 0; i < f.block()->args.size(); ++i) {
     const ir::Value *a = f.block()->args[i];
@@ -62,7 +62,7 @@ void FunctionEmitter::emitKernel() {
       state_.debug->variable(b_, x, named, info ? f.argInfo[i].isSigned : true, static_cast<unsigned>(i) + 1);
     }
     meta.args.push_back({a->type, static_cast<uint32_t>(offset), name, info ? f.argInfo[i].isSigned : true,
-                         a->type.isPtr && uses.isWritten(static_cast<int>(i))});
+                         access[i].reads, access[i].writes});
     offset += bytes;
   }
   meta.argBytes = static_cast<uint32_t>(alignTo(offset, 8));

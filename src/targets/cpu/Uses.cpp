@@ -9,68 +9,6 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-namespace {
-/// Finds the kernel argument that a pointer is derived from on every path; null if there are several, or another source.
-/// A value carried by a loop must come back to the argument that it starts from (a kernel may swap two pointers): while the
-/// loop is looked through, its block argument stands for the root of its initial value.
-class RootSearch {
-public:
-  const Value *root(const Value *v) {
-    if (++steps_ > 256)
-      return nullptr;
-    for (; v; v = v->def->operands[0]) {
-      if (!v->def)
-        return blockArgument(v);
-      switch (v->def->kind) {
-      case OpKind::AddPtr: case OpKind::Bitcast: case OpKind::Splat: case OpKind::ExpandDims: case OpKind::Broadcast:
-      case OpKind::Reshape: case OpKind::Permute: case OpKind::Unsplat: case OpKind::Split:
-        continue;
-      case OpKind::For:
-        return root(v->def->regions[0]->block->args[v->index + 1]);
-      default:
-        return nullptr;
-      }
-    }
-    return nullptr;
-  }
-
-private:
-  const Value *blockArgument(const Value *arg) {
-    const Op *owner = arg->block->parent->op;
-    if (!owner)
-      return arg; // of the function
-    for (auto [open, root] : open_)
-      if (open == arg)
-        return root;
-    if (owner->kind == OpKind::For && arg->index >= 1)
-      return carried(arg, owner->operands[2 + arg->index], arg->block->terminator()->operands[arg->index - 1]);
-    if (owner->kind != OpKind::While)
-      return nullptr;
-    if (arg->block->parent == owner->regions[0])
-      return carried(arg, owner->operands[arg->index], owner->regions[1]->block->terminator()->operands[arg->index]);
-    return root(owner->regions[0]->block->terminator()->operands[1 + arg->index]);
-  }
-
-  const Value *carried(const Value *arg, const Value *start, const Value *next) {
-    const Value *r = root(start);
-    if (!r)
-      return nullptr;
-    open_.push_back({arg, r});
-    bool same = root(next) == r;
-    open_.pop_back();
-    return same ? r : nullptr;
-  }
-
-  llvm::SmallVector<std::pair<const Value *, const Value *>, 4> open_;
-  unsigned steps_ = 0;
-};
-} // namespace
-
-int baseArgument(const Value *pointer) {
-  const Value *root = RootSearch().root(pointer);
-  return root && root->type.isPtr && !root->def && !root->block->parent->op ? static_cast<int>(root->index) : -1;
-}
-
 static bool isInside(const ir::Block *b, const Op &loop) {
   while (b && b->parent && b->parent->op) {
     if (b->parent->op == &loop)

@@ -1,14 +1,13 @@
 // Facts about a function that planning asks for: users, order of operations, what is written where, cost of a value.
 #pragma once
 #include "ir/Ir.h"
+#include "passes/ArgumentAccess.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tegula::cpu {
 
-/// Number of the kernel argument a pointer is derived from, or -1 if it comes from elsewhere (memory, a select of two).
-int baseArgument(const ir::Value *pointer);
 inline bool isTensorOp(const ir::Op &op) { return !op.results.empty() && op.results[0]->type.isTensor(); }
 /// Elementwise or Shape trait, constants, ranges: computable anywhere from operands.
 bool isVirtualizable(const ir::Op &op);
@@ -34,7 +33,7 @@ public:
   /// Position in `block` of the op that is or contains `op`; ~0u if `op` is not inside.
   unsigned positionIn(const ir::Block *block, const ir::Op *op) const;
   const Effects &effects(const ir::Op *op) const;
-  /// True if the kernel writes through this argument anywhere.
+  /// True if a load through this argument may see a write of the kernel, or is ordered by something (an atomic, a call).
   bool isWritten(int argument) const { return all_.mayWrite(argument); }
   /// True if memory is ordered by something inside (atomics, calls), so that plain stores are all there may be.
   bool ordersMemory() const { return all_.writesAny; }

@@ -102,21 +102,7 @@ void Lowering::beginKernel() {
 
 void Lowering::arguments() {
   uint64_t offset = 0;
-  std::vector<bool> written(source_->block()->args.size());
-  std::function<void(const ir::Block &)> findStores = [&](const ir::Block &b) {
-    for (const Op *op : b.ops) {
-      if (op->kind == OpKind::Store || op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas || op->kind == OpKind::DescStore ||
-          op->kind == OpKind::DescReduce || op->kind == OpKind::AsmEffect) {
-        int arg = op->kind == OpKind::AsmEffect ? -1 : baseArgument(op->operands[0]);
-        for (size_t i = 0; i < written.size(); ++i)
-          if (arg < 0 || static_cast<size_t>(arg) == i)
-            written[i] = true;
-      }
-      for (const ir::Region *r : op->regions)
-        findStores(*r->block);
-    }
-  };
-  findStores(*source_->block());
+  const std::vector<ArgumentAccess> access = kernelAccess(m_);
   for (size_t i = 0; i < source_->block()->args.size(); ++i) {
     const Value *a = source_->block()->args[i];
     unsigned bytes = a->type.isPtr ? 8 : std::max(1u, ir::byteWidth(a->type.elem));
@@ -129,7 +115,7 @@ void Lowering::arguments() {
     V reg = fromMemory(x, a->type);
     reg->setName(info.name);
     set(a, {reg});
-    meta_.args.push_back({a->type, static_cast<uint32_t>(offset), info.name, info.isSigned, a->type.isPtr && written[i]});
+    meta_.args.push_back({a->type, static_cast<uint32_t>(offset), info.name, info.isSigned, access[i].reads, access[i].writes});
     offset += bytes;
   }
   meta_.argBytes = static_cast<uint32_t>((offset + 7) / 8 * 8);

@@ -12,6 +12,7 @@
 //   LowerDot.cpp, LowerFma.cpp  dot                                      LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
 #include "layout/Conversion.h"
+#include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/common/Vec.h"
@@ -179,7 +180,6 @@ private:
   /// A barrier if an earlier access of this program may touch the same memory from another thread.
   void orderAccess(const Op &op, bool writes);
   AccessHints hints(const Op &op) const;
-  int baseArgument(const Value *pointer) const;
   V conjunction(V a, V b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
 
   // Reductions (LowerReduce.cpp).

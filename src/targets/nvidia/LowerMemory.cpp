@@ -1,12 +1,9 @@
 // Loads and stores of global memory, as wide as the layout and the facts behind `vec` allow.
-#include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
 
 using ir::OpKind;
-
-int Lowering::baseArgument(const Value *p) const { return nvidia::baseArgument(p, *source_); }
 
 bool Lowering::isCopied(int arg, bool isWhole) const {
   return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });

@@ -1,6 +1,6 @@
 // See TileLoop.h.
 #include "targets/nvidia/TileLoop.h"
-#include "targets/nvidia/BaseArgument.h"
+#include "passes/ArgumentAccess.h"
 #include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/SharedNeeds.h"
 #include <algorithm>
@@ -29,8 +29,8 @@ bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, cons
       return false;
     // The next tile is loaded before this one is stored: they must be different memory.
     if (op->kind == OpKind::Store || op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
-      int to = baseArgument(op->operands[0], f);
-      if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return baseArgument(l->operands[0], f) == to; }))
+      int to = baseArgument(op->operands[0]);
+      if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return baseArgument(l->operands[0]) == to; }))
         return false;
     }
   }

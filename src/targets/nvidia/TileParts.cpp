@@ -1,7 +1,7 @@
 // See TileParts.h. First axes are tied from each store, assertion and reduction on (attempt), then the operations are dealt out to loops.
 #include "targets/nvidia/TileParts.h"
+#include "passes/ArgumentAccess.h"
 #include "passes/Effects.h"
-#include "targets/nvidia/BaseArgument.h"
 #include "targets/nvidia/ClusterParts.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
@@ -324,7 +324,7 @@ bool TileParts::keepsOrder() const {
       continue; // nobody needs it
     long first = isSplit ? 2L * span->second.first + 1 : 2L * level(i), last = isSplit ? 2L * span->second.second + 1 : first;
     const Value *pointer = op.operands[0];
-    int arg = baseArgument(pointer, uses_.function);
+    int arg = baseArgument(pointer);
     // What comes from an unknown place may be anywhere.
     bool isRight = arg < 0 ? all.isBefore(first, pointer, isWrite) : byArgument[arg].isBefore(first, pointer, isWrite) && byArgument[-1].isBefore(first, pointer, isWrite);
     if (!isRight)
