@@ -348,3 +348,14 @@ def test_what_cannot_be_set_back_is_said(monkeypatch):
     x = np.zeros(100, np.float32)
     k[grid](x, 100)
     assert (x == 1).all()
+
+
+def test_items_of_tuples_are_set_back():
+    def both(pair, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(pair[1] + i, tl.load(pair[1] + i, mask=i < n) + tl.load(pair[0] + i, mask=i < n), mask=i < n)
+
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=Bench())(tegula.jit(both))
+    x, out = arrays()
+    k[grid]((x, out), 100)
+    assert (out == x).all() and not k.failures

@@ -230,7 +230,7 @@ TEST(Stack, OwnStacksNestAndAreKnown) {
 
 TEST(Launch, FaultNamesEverything) {
   KernelInfo info;
-  info.args.push_back({"x", TEGULA_FP32, true, false, 0});
+  info.args.push_back({"x", TEGULA_FP32, true, true, false, 0});
   info.sites.resize(2);
   info.sites[1] = {SiteInfo::Kind::Load, "k.py", "faulty", "", 12, 9, 0, false, {}};
   auto k = testKernel("faulty", info);

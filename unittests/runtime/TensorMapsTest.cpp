@@ -19,7 +19,7 @@ std::string encode(const void *, const sim::TensorMapSpec &spec, void *map) { re
 KernelInfo kernel(TegulaDtype dtype, bool nan = false) {
   KernelInfo k;
   k.name = "k";
-  k.args = {{"x.base", dtype, true, false, 0}, {"x.shape.0", TEGULA_INT32, false, false, 8}, {"x.strides.0", TEGULA_INT64, false, false, 16}};
+  k.args = {{"x.base", dtype, true, true, false, 0}, {"x.shape.0", TEGULA_INT32, false, false, false, 8}, {"x.strides.0", TEGULA_INT64, false, false, false, 16}};
   k.argBytes = 24;
   k.gpu.threads = 128;
   k.tensorMaps.push_back({dtype, nan, 64, {0}, {{1}, {-1, 40}}, {{2}, {-1, 1}}, {16, 32}});
@@ -112,7 +112,7 @@ TEST(TensorMaps, KernelsReadThroughThem) {
   std::unique_ptr<Device> device = makeSimDevice("sim", 90, pool, cancel);
   KernelInfo k;
   k.name = k.symbol = "read_box";
-  k.args = {{"x", TEGULA_FP32, true, false, 0}, {"rows", TEGULA_INT32, false, false, 8}, {"out", TEGULA_FP32, true, true, 16}};
+  k.args = {{"x", TEGULA_FP32, true, true, false, 0}, {"rows", TEGULA_INT32, false, false, false, 8}, {"out", TEGULA_FP32, true, true, true, 16}};
   k.argBytes = 24;
   k.gpu.threads = 128;
   k.gpu.sharedBytes = 2048;

@@ -13,7 +13,6 @@ bool TileLoop::allows(const Module &m, const Op &inner, uint64_t freeBytes, cons
   const Op *loop = inner.parent->parent->op;
   if (!loop || loop->kind != OpKind::For || loop->intAttr("reverse") || inner.intAttr("ops_ahead"))
     return false;
-  const Function &f = *entryOf(*loop).parent->function;
   // Buffers of bulk stores are kept as long as the loop runs.
   uint64_t buffers = 0;
   for (const Op *op : inner.parent->ops)
