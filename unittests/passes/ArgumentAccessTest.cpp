@@ -58,8 +58,8 @@ TEST(ArgumentAccess, AddressesFromElsewhereAreAnywhere) {
 }
 
 TEST(ArgumentAccess, AssemblyWithEffectsMayDoAnything) {
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm_effect %a {text = \"nop\", constraints = \"=r,r\"} : i32\n}"), "rw -");
-  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm %a {text = \"nop\", constraints = \"=r,r\"} : i32\n}"), "- -");
+  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm_effect %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\"} : i32\n}"), "rw -");
+  EXPECT_EQ(accessOf("kernel @k(%x: ptr<f32>, %a: i32) {\n  %b = asm %a {text = \"nop\", constraints = \"=r,r\", outputs = \"i32\", result = 0} : i32\n}"), "- -");
 }
 
 TEST(ArgumentAccess, LongChainsTakeNoTime) {
