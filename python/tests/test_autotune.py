@@ -359,3 +359,23 @@ def test_items_of_tuples_are_set_back():
     x, out = arrays()
     k[grid]((x, out), 100)
     assert (out == x).all() and not k.failures
+
+
+def test_forms_with_the_same_machine_code_are_refused_together():
+    """One of them is measured, none is used."""
+    configs = [Config({"BLOCK": 16}), Config({"BLOCK": 16}, num_warps=8), Config({"BLOCK": 32}), Config({"BLOCK": 64}), Config({"BLOCK": 128})]
+    k = tegula.autotune(configs, key=["n"], warmup=1, rep=1)
+    with pytest.warns(DeprecationWarning):
+        k = k(tegula.jit(wrong_when_small))
+    x, out = arrays()
+    with pytest.warns(UserWarning, match="BLOCK: 16"):
+        k[grid](x, out, 100)
+    assert list(k.failures) == configs[:2] and (out == x * 2).all()
+
+
+def test_much_that_is_only_written_is_not_copied(monkeypatch):
+    monkeypatch.setenv("TEGULA_TUNE_BYTES", "2000")
+    k = tegula.autotune(CHOICES, key=["n"], do_bench=Bench([1, 2, 3, 4]))(tegula.jit(wrong_when_small))
+    x, out = arrays()
+    k[grid](x, out, 100)  # 400 bytes, more than an eighth: nothing is compared, nothing is warned of
+    assert k.best_config is CHOICES[0] and not k.failures

@@ -26,12 +26,14 @@ def _limit():
 
 
 def copy_of(tensor):
-    return tensor.clone() if hasattr(tensor, "clone") else tensor.copy()
+    """Of the values: PyTorch's gradients know nothing of it."""
+    return tensor.detach().clone() if hasattr(tensor, "detach") else tensor.clone() if hasattr(tensor, "clone") else tensor.copy()
 
 
 def set_back(tensor, saved):
+    """As a kernel writes: PyTorch counts no change of a tensor that it may have kept for gradients."""
     if hasattr(tensor, "copy_"):
-        tensor.copy_(saved)
+        getattr(tensor, "data", tensor).copy_(saved)
     else:
         tensor[...] = saved
 
@@ -71,20 +73,25 @@ def access_of(kernel):
 
 
 def _close(a, b, tolerance):
-    """Are two tensors of one library, shape and type the same, beyond rounding if they hold floats? All NaNs are one."""
+    """Are two tensors of one library, shape and type the same, beyond rounding if they hold floats? All NaNs are one. Numbers become doubles a part at a time."""
     if 0 in a.shape:
         return True
     if not _tolerance(a):
         return bool((a == b).all())
     if hasattr(a, "double"):  # PyTorch
         import torch as library
-        a, b = a.double(), b.double()
+        as_double = lambda x: library.nan_to_num(x.detach().double(), nan=0.5)
     else:
         import numpy as library
-        a, b = a.astype(library.float64), b.astype(library.float64)
-    a, b = library.nan_to_num(a, nan=0.5), library.nan_to_num(b, nan=0.5)
-    larger = library.maximum(abs(a), abs(b))
-    return bool((abs(a - b) <= tolerance * (larger + larger.max())).all())
+        as_double = lambda x: library.nan_to_num(x.astype(library.float64), nan=0.5)
+    a, b = a.reshape(-1), b.reshape(-1)
+    parts = [slice(i, i + (1 << 22)) for i in range(0, len(a), 1 << 22)]
+    largest = max(float(abs(as_double(x[part])).max()) for x in (a, b) for part in parts)
+
+    def part_is_close(part):
+        x, y = as_double(a[part]), as_double(b[part])
+        return bool((abs(x - y) <= tolerance * (library.maximum(abs(x), abs(y)) + largest)).all())
+    return all(map(part_is_close, parts))
 
 
 def _memory(t):
@@ -105,23 +112,30 @@ def _overlap(a, b):
 
 
 class Trials:
-    """The memory of one tuning. `arguments`: {parameter: value}; `cared_for`: parameters that the user's restore_value and reset_to_zero name. All kernels are
-    made known by add() before they run for the first time."""
+    """The memory of one tuning. `arguments`: {parameter: value}; `cared_for`: parameters that the user's restore_value and reset_to_zero name; `validate`: are
+    results compared? All kernels are made known by add() before they run for the first time."""
 
-    def __init__(self, arguments, cared_for=()):
+    def __init__(self, arguments, cared_for=(), validate=True):
         self._arguments = {n: list(_tensors(n, v)) for n, v in arguments.items()}
-        self._cared_for, self._left, self._reads, self._seen = cared_for, _limit(), [], set()
-        self.saved, self.blind = {}, []  # {name: what is written}; names of what changes from run to run and cannot be set back
-        self.is_complete = True
+        self._cared_for, self._left, self._reads, self._written = cared_for, _limit(), [], {}
+        self._saved, self._again = {}, None  # {name: (tensor, copy)} of what is written; those that are set back before each run
+        self.blind = []  # names of what changes from run to run and cannot be set back
+        self.validates = validate
+        self._groups = []  # [results, [who has them]], a few
+        self._tried = 0
         self._tolerance = max((_tolerance(t) for tensors in self._arguments.values() for _, t in tensors), default=0)
 
     def add(self, kernel):
         access = access_of(kernel) or {}
+        self._again = None
         self._reads += [_memory(t) for n, (reads, _) in access.items() if reads for _, t in self._arguments.get(n, ())]
-        written = [(n, name, t) for n, (_, writes) in access.items() if writes for name, t in self._arguments.get(n, ())]
-        for parameter, name, t in sorted(written, key=lambda w: not self._is_read(w[2])):  # what must be set back comes first
-            if name not in self._seen:
-                self._seen.add(name)
+        new = {name: (n, t) for n, (_, writes) in access.items() if writes for name, t in self._arguments.get(n, ()) if name not in self._written}
+        self._written.update(new)
+        # Copies of results are as large as what is written: more than an eighth of the limit is not compared.
+        if sum(int(getattr(t, "nbytes", 0)) for _, t in self._written.values()) > _limit() // 8:
+            self.validates = False
+        for name, (parameter, t) in self._written.items():
+            if name not in self._saved and name not in self.blind and (self._is_read(t) or (self.validates and name in new)):
                 self._save(parameter, name, t)
 
     def _is_read(self, tensor):
@@ -131,48 +145,46 @@ class Trials:
         size = int(getattr(t, "nbytes", 0))
         if _can_be_copied(t) and size <= self._left:
             self._left -= size
-            self.saved[name] = (t, copy_of(t))
+            self._saved[name] = (t, copy_of(t))
             return
-        self.is_complete = False
+        self.validates = False
         if self._is_read(t) and parameter not in self._cared_for:
             self.blind.append(name)
 
     def restore(self):
         """What one run leaves does not change the next one."""
-        for tensor, saved in self.saved.values():
-            if self._is_read(tensor):
-                set_back(tensor, saved)
+        if self._again is None:
+            self._again = [s for s in self._saved.values() if self._is_read(s[0])]
+        for tensor, saved in self._again:
+            set_back(tensor, saved)
 
     def restore_all(self):
         """Also what is written only: what a run does not write is seen."""
-        for tensor, saved in self.saved.values():
+        for tensor, saved in self._saved.values():
             set_back(tensor, saved)
 
-    def results(self):
-        """{name: copy} of what is written, now."""
-        return {name: copy_of(tensor) for name, (tensor, _) in self.saved.items()}
+    def note_results(self, who):
+        """`who` has run once, after restore_all()."""
+        if not self.validates:
+            return
+        self._tried += 1
+        for representative, members in self._groups:
+            if self._differing(representative, {name: t for name, (t, _) in self._saved.items()}) is None:
+                members.append(who)
+                return
+        if len(self._groups) < 4:  # a fifth different result is in no majority
+            self._groups.append(({name: copy_of(t) for name, (t, _) in self._saved.items()}, [who]))
 
-    def differing(self, a, b):
-        """Name of the first argument that two results() are apart in, None if there is none."""
-        return next((name for name in a.keys() & b.keys() if not _close(a[name], b[name], self._tolerance)), None)
+    def _differing(self, a, b):
+        """Name of the first argument that two results are apart in, None if there is none."""
+        return next((name for name in a if name in b and not _close(a[name], b[name], self._tolerance)), None)
 
-
-def outvoted(trials, results):
-    """{key: name of the argument} of the results {key: results()} that are apart from what more than half of all have; {} if no such majority is."""
-    groups = []  # [results, [keys]]
-    for key, r in results.items():
-        for representative, keys in groups:
-            if trials.differing(representative, r) is None:
-                keys.append(key)
-                break
-        else:
-            groups.append((r, [key]))
-    if not groups:
-        return {}
-    best = max(groups, key=lambda g: len(g[1]))
-    if 2 * len(best[1]) <= len(results) or len(best[1]) < 2:
-        return {}
-    return {key: trials.differing(best[0], r) for r, keys in groups if keys is not best[1] for key in keys}
+    def outvoted(self):
+        """{who: name of the argument that is apart} of those that differ from what more than half of all have; {} if there is no such majority."""
+        best, members = max(self._groups, key=lambda g: len(g[1]), default=(None, []))
+        if not self.validates or len(members) < 2 or 2 * len(members) <= self._tried:
+            return {}
+        return {who: self._differing(best, results) for results, others in self._groups if others is not members for who in others}
 
 
 def warn_of_blind(function, names):

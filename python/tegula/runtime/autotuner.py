@@ -13,7 +13,7 @@ import warnings
 from .. import knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from ..jit import JITFunction, KernelInterface
-from ._trials import Trials, copy_of, outvoted, set_back, warn_of_blind
+from ._trials import Trials, copy_of, set_back, warn_of_blind
 
 _OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
@@ -158,7 +158,7 @@ class Autotuner(KernelInterface):
                 return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
             code = self._code_of(config)
             if code not in self._timed:
-                self._timed[code] = self._time(call, config)
+                self._timed[code] = self._time(call, code)
             return self._timed[code]
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as e:
             self._failed(config, e)
@@ -175,7 +175,7 @@ class Autotuner(KernelInterface):
         if knobs.autotuning.print:
             print(f"Autotuning failed with {type(e).__name__}: {e} ({config})")
 
-    def _time(self, call, config):
+    def _time(self, call, code):
         """Times of a configuration; its first run, from what the caller passed, says what it computes."""
         from .. import testing
         trials, bench = self._trials, self.do_bench
@@ -183,14 +183,18 @@ class Autotuner(KernelInterface):
             return bench(call, quantiles=(0.5, 0.2, 0.8))
         is_ours = getattr(bench, "func", None) is testing.do_bench
 
+        first = True
+
         def run():
-            if config in self._results or not self.validate:
+            nonlocal first
+            if not first:
                 if not is_ours:
                     trials.restore()
                 return call()
+            first = False
             trials.restore_all()
             kernel = call()
-            self._results[config] = trials.results()
+            trials.note_results(code)
             return kernel
         return bench(run, quantiles=(0.5, 0.2, 0.8), **({"before": trials.restore} if is_ours else {}))
 
@@ -220,10 +224,13 @@ class Autotuner(KernelInterface):
                 if config not in self.failures:
                     self._add(config, kernel)
 
-    def _reject(self):
+    def _reject(self, configs):
         """Configurations that compute something else than more than half of all do take part no more."""
-        for config, name in outvoted(self._trials, self._results).items() if self._trials.is_complete else ():
-            e = AutotunerError(f"{self.base_fn.__name__}: configuration ({config}) leaves other values in `{name}` than most configurations do, and is not used. "
+        outvoted = self._trials.outvoted()
+        for config in configs:
+            if config in self.failures or (code := self._code_of(config)) not in outvoted:
+                continue
+            e = AutotunerError(f"{self.base_fn.__name__}: configuration ({config}) leaves other values in `{outvoted[code]}` than most configurations do, and is not used. "
                                "`validate=False` turns this check off")
             self._failed(config, e)
             warnings.warn(str(e), stacklevel=2)
@@ -254,24 +261,24 @@ class Autotuner(KernelInterface):
         return tuple([known[k] for k in self.keys if k in known] + [str(v.dtype) for v in known.values() if hasattr(v, "dtype")])
 
     def _measure(self, configs, args, kwargs):
-        self.failures, self._timed, self._results = {}, {}, {}
+        self.failures, self._timed = {}, {}
         for c in configs:
             self._check_conflicts(c, kwargs)
         start = time.perf_counter()
         try:
             if not knobs.runtime.interpret and hasattr(self.fn, "warmup"):
-                self._trials = Trials({**self.nargs, **kwargs}, {*self.restore_value, *self.reset_to_zero})
+                self._trials = Trials({**self.nargs, **kwargs}, {*self.restore_value, *self.reset_to_zero}, self.validate)
                 self._compile(configs, args, kwargs)
             timings = {c: [float("inf")] * 3 if c in self.failures else self._bench(*args, config=c, **kwargs) for c in configs}
             if self._trials:
                 if self._trials.blind:
                     warn_of_blind(self.base_fn.__name__, self._trials.blind)
-                self._reject()
+                self._reject(configs)
                 timings.update({c: [float("inf")] * 3 for c in self.failures})
         finally:
             if self._trials:
                 self._trials.restore()
-            self._timed, self._compiled, self._trials, self._results = None, {}, None, {}
+            self._timed, self._compiled, self._trials = None, {}, None
         self.bench_time = time.perf_counter() - start
         self.configs_timings = timings
         return builtins.min(timings, key=lambda c: _sortable(timings[c]))
