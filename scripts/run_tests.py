@@ -86,7 +86,7 @@ def sanitized(preset, *targets, filters={}):
     def suite():
         code, out = run(["cmake", "--preset", preset, "-Wno-dev", "--log-level=WARNING"])
         if code == 0:
-            code, out = run(["cmake", "--build", f"build-{preset}", "-j", "1", "--", "--quiet", *targets])
+            code, out = run(["cmake", "--build", f"build-{preset}", "-j", "1", "--", "--quiet", *targets], timeout=3600)  # with nothing in ccache
         if code != 0:
             return 0, 1, tail(out)
         return gtests(ROOT / f"build-{preset}", filters)
