@@ -62,7 +62,8 @@ def test_a_planted_bug_is_found_and_made_small(op):
         pytest.fail(f"no program of 400 shows a wrong {op}")
     small = shrink(p, lambda q, m: wrong(op, q, m), seconds=300)
     assert wrong(op, small, reference.evaluate(small)[0])
-    assert P.lines(small) <= 6 and len(text.kernel(small).splitlines()) <= 8, text.kernel(small)
+    written = [line for line in text.kernel(small).splitlines() if line]  # a helper that is left stands behind empty ones
+    assert P.lines(small) <= 6 and len(written) <= 8, text.kernel(small)
 
 
 def test_programs_depend_on_the_seed_alone():
