@@ -126,10 +126,14 @@ private:
       if (op->kind == OpKind::AsmEffect)
         merge(found_.elsewhere, {true, true}); // nobody reads its text
       if (op->kind == OpKind::Call) {
-        const FunctionAccess &callee = callees_.at(std::string(op->strAttr("callee")));
-        merge(found_.elsewhere, callee.elsewhere);
-        for (size_t i = 0; i < callee.arguments.size(); ++i)
-          merge(accessed_[op->operands[i]], callee.arguments[i]);
+        auto callee = callees_.find(std::string(op->strAttr("callee")));
+        if (callee == callees_.end()) { // not in this module, or not before its caller
+          merge(found_.elsewhere, {true, true});
+        } else {
+          merge(found_.elsewhere, callee->second.elsewhere);
+          for (size_t i = 0; i < callee->second.arguments.size(); ++i)
+            merge(accessed_[op->operands[i]], callee->second.arguments[i]);
+        }
       }
       for (const Value *v : op->results)
         define(v);

@@ -91,8 +91,7 @@ Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
     c.count = loop.inits.size() - c.first;
     loop.carried.push_back(std::move(c));
   }
-  if (!loop.fixed.empty() || exits.leaves || exits.returns)
-    loop.diagBefore = diag();
+  loop.diagBefore = diag();
   loop.outputBefore = output_.size();
   loop.treeBefore = tree_.size();
   return loop;

@@ -93,6 +93,14 @@ static void meterFrames(Compilation &c) {
       f.addFnAttr("warn-stack-size", "0");
 }
 
+/// A checked kernel on large tiles is a chain of many thousand small blocks, for which LLVM's register allocator needs time that grows faster than linearly
+/// (117,000 instructions: 45 s, 1 s without optimization). Checking is not for speed.
+static void boundCodegen(Compilation &c, const CpuOptions &options) {
+  constexpr unsigned most = 30000;
+  if (options.checked && c.llvm->getInstructionCount() > most)
+    c.machine->setOptLevel(llvm::CodeGenOptLevel::None);
+}
+
 std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
                                  DiagEngine &diag) {
   Compilation c;
@@ -100,6 +108,7 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
     return std::nullopt;
   targets::Lap lap;
   meterFrames(c);
+  boundCodegen(c, options);
   std::vector<char> object = emitObject(*c.llvm, *c.machine);
   if (targets::CodegenMessages::of(c.context).report(diag))
     return std::nullopt;
@@ -122,6 +131,7 @@ std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &
     c.llvm->print(os, nullptr);
     return text;
   }
+  boundCodegen(c, options);
   std::string text;
   if (stage == Stage::Asm) {
     text = emitAssembly(*c.llvm, *c.machine);
