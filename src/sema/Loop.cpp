@@ -58,7 +58,6 @@ Dtype promoteInts(Dtype a, Dtype b) {
 Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
   Loop loop;
   loop.stmt = &s;
-  Exits exits = exitsOf(s.body);
   if (!frame_->exitsOfLoop.empty() && frame_->exitsOfLoop.contains(&s))
     carryExits(loop, b);
   loop.assigned = reassignedNames(s.body);
