@@ -21,7 +21,8 @@ LAYERS = {
     "sim": ["abi", "support"],
     "targets": ["support", "abi", "ir", "passes", "layout"],
     "runtime": ["abi", "support", "sim"],
-    "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime"],
+    "tune": ["abi", "support", "runtime"],
+    "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime", "tune"],
     "cli": ["support", "api"],
     "tools": ["support", "syntax", "ir", "lang", "sema", "passes"],
 }
