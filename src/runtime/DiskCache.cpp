@@ -1,5 +1,6 @@
 // All file access is relative to directory descriptors, so a directory that was checked cannot be swapped afterwards.
 #include "runtime/DiskCache.h"
+#include "runtime/OwnFiles.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -16,7 +17,6 @@ namespace tegula::runtime {
 
 static constexpr const char *subdirectory = "kernels-1";
 static constexpr const char *suffix = ".kernel";
-static constexpr const char *temporaryPrefix = ".tmp-";
 static constexpr const char *secretName = ".secret";
 static constexpr off_t sizeLimit = off_t(1) << 30; // of one entry
 static constexpr time_t secondsOfDay = 24 * 60 * 60;
@@ -56,21 +56,6 @@ void DiskCache::fail(std::string why) {
   if (reason_.empty()) reason_ = std::move(why);
 }
 
-/// mkdir -p, new directories 0700.
-static bool makeDirectories(const std::string &path) {
-  for (size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-    std::string part = path.substr(0, at);
-    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES) return false;
-    if (at == std::string::npos) return true;
-  }
-}
-
-/// Why what `s` describes may have been written by somebody else; null: nobody else could.
-static const char *untrusted(const struct stat &s, bool rootToo) {
-  if (s.st_uid != geteuid() && !(rootToo && s.st_uid == 0)) return "belongs to another user";
-  return s.st_mode & (S_IWGRP | S_IWOTH) ? "can be written by other users" : nullptr;
-}
-
 void DiskCache::refuse(std::string why) {
   ++refused;
   std::call_once(toldRefusal_, [&] {
@@ -78,56 +63,16 @@ void DiskCache::refuse(std::string why) {
   });
 }
 
-/// The subdirectory of a layer, checked; -1: it is not there (fail() was told for the writable layer), or refused. What
-/// is checked is what was opened, so nobody can exchange it in between.
+/// The subdirectory of a layer, checked; -1: it is not there (fail() was told for the writable layer), or refused.
 int DiskCache::openLayer(const std::string &directory, bool readOnly) {
-  std::string path = directory + "/" + subdirectory;
-  auto refused = [&](const std::string &what, const char *why) {
-    std::string text = "the cache " + what + " " + why;
-    if (!readOnly) fail(text);
-    refuse(text + "; it is not used");
-    return -1;
-  };
-  int parent = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int fd = parent >= 0 ? openat(parent, subdirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
-  int error = errno;
-  struct stat above{}, s{};
-  bool examined = fd >= 0 && fstat(parent, &above) == 0 && fstat(fd, &s) == 0;
-  if (parent >= 0) close(parent);
-  if (!examined) {
-    if (fd >= 0) close(fd);
-    else if (parent >= 0 && (error == ELOOP || error == ENOTDIR)) return refused(path, "is a link or no directory");
-    if (!readOnly) fail("cannot open or create " + path + ": " + std::strerror(error));
-    return -1;
-  }
-  // In a sticky directory nobody can exchange what belongs to us.
-  const char *why = untrusted(s, readOnly);
-  bool aboveIsBad = !why && (above.st_mode & S_ISVTX ? above.st_uid != 0 && above.st_uid != geteuid()
-                                                     : (why = untrusted(above, true)) != nullptr);
-  if (aboveIsBad && !why) why = "belongs to another user";
-  if (!why) return fd;
-  close(fd);
-  return refused(aboveIsBad ? directory : path, why);
-}
-
-static bool writeAll(int fd, const char *bytes, size_t size) {
-  for (size_t at = 0; at < size;) {
-    ssize_t n = ::write(fd, bytes + at, size - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-  }
-  return true;
-}
-
-static bool readAll(int fd, char *bytes, size_t size) {
-  for (size_t at = 0; at < size;) {
-    ssize_t n = ::read(fd, bytes + at, size - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-  }
-  return true;
+  std::string why;
+  bool isRefused = false;
+  int fd = openOwnDirectory(directory, subdirectory, readOnly, why, isRefused);
+  if (fd >= 0) return fd;
+  if (isRefused) why = "the cache " + why;
+  if (!readOnly) fail(why);
+  if (isRefused) refuse(why + "; it is not used");
+  return -1;
 }
 
 enum class SecretFile : uint8_t { Absent, Bad, Good };
@@ -141,13 +86,6 @@ static SecretFile readSecret(int dir, Secret &secret) {
             s.st_size == static_cast<off_t>(secret.size()) && readAll(fd, secret.data(), secret.size());
   close(fd);
   return ok ? SecretFile::Good : SecretFile::Bad;
-}
-
-static std::string temporaryName(uint64_t number) {
-  // Distinct in every process and thread that shares the directory, over the network too.
-  uint64_t random = 0;
-  (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
-  return temporaryPrefix + std::to_string(getpid()) + "-" + std::to_string(random) + "-" + std::to_string(number);
 }
 
 static bool randomBytes(Secret &out) {

@@ -1,0 +1,241 @@
+// Layers of files, read again when they have changed; the user's is updated under a lock. Leases: Lease.cpp.
+#include "tune/StoreImpl.h"
+#include "support/Gate.h"
+#include "support/Hash.h"
+#include "runtime/OwnFiles.h"
+#include "tune/Files.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tegula::tune {
+
+static constexpr const char *subdirectory = "tune";
+static constexpr const char *lockName = ".lock";
+static constexpr const char *projectName = "tegula.tune.json";
+
+/// A file name's part that says which kernel, for people too.
+std::string stemOf(const KernelKey &kernel) {
+  std::string stem;
+  for (char c : std::string_view(kernel.name).substr(0, 80)) {
+    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    stem += plain ? c : '_';
+  }
+  // Hashed once more: a hash that did not come from KernelKey::of may be any text.
+  return stem + "-" + Hasher().field(kernel.name).field(kernel.hash).hex().substr(0, 24);
+}
+
+Store::Store(Places places) : places_(std::move(places)), impl_(std::make_unique<Impl>(places_)) {}
+Store::~Store() = default;
+
+Store::Impl::~Impl() {
+  if (directory >= 0) close(directory);
+}
+
+void Store::Impl::warn(const std::string &about, std::string text) {
+  if (warned.insert(about).second) warnings.push_back(std::move(text));
+}
+
+std::vector<std::string> Store::takeWarnings() {
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->warnings, {});
+}
+
+std::string Store::Impl::path() const { return places.directory + "/" + subdirectory; }
+
+/// The user's subdirectory; false: there is none (`status`: why).
+bool Store::Impl::open(bool make, Status &status) {
+  if (directory >= 0) return true;
+  if (places.directory.empty()) return false;
+  if (make) runtime::makeDirectories(path());
+  std::string why;
+  bool refused = false;
+  directory = runtime::openOwnDirectory(places.directory, subdirectory, false, why, refused);
+  if (directory >= 0) return true;
+  status = Status::error(TEGULA_IO_ERROR, refused ? "the directory of tuning results " + why : why);
+  if (refused) warn(path(), status.text + "; it is not used");
+  return false;
+}
+
+/// A file that cannot be used loses its name, so that the next one can be written; its content stays for people.
+void Store::Impl::putAside(const std::string &name, const std::string &why) {
+  std::string aside = name + ".damaged";
+  bool ok = renameat(directory, name.c_str(), directory, aside.c_str()) == 0;
+  warn(name, "the tuning results in `" + path() + "/" + name + "` are not used: the file " + why + (ok ? "; it is `" + aside + "` now" : ""));
+}
+
+/// Under the lock, so that nobody has replaced the file since it was read.
+Status Store::Impl::readForUpdate(const std::string &name, Results &out) {
+  Status s = readFileAt(directory, name, Trust::Own, out);
+  if (s || s.code == TEGULA_NOT_FOUND) return Status::ok();
+  if (s.code != TEGULA_INVALID_ARGUMENT) return s;
+  putAside(name, s.text);
+  return Status::ok();
+}
+
+template <typename F> Status Store::Impl::update(const std::string &name, F &&change) {
+  Status status = Status::ok();
+  if (!open(true, status)) return status;
+  int lockFile = openat(directory, lockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lockFile < 0) return Status::error(TEGULA_IO_ERROR, "cannot write to " + path() + ": " + std::strerror(errno));
+  {
+    FileLock lock(lockFile);
+    Results results;
+    status = readForUpdate(name, results);
+    if (status && change(results)) {
+      if (results.kernels.empty()) unlinkat(directory, name.c_str(), 0);
+      else status = replaceFileAt(directory, name, results, 0600);
+    }
+  }
+  close(lockFile);
+  if (!status) status.text = "`" + path() + "/" + name + "` " + status.text;
+  return status;
+}
+
+bool Store::Impl::sameFile(const struct stat &a, const struct stat &b) {
+  auto same = [](const timespec &x, const timespec &y) { return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec; };
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && same(a.st_mtim, b.st_mtim) && same(a.st_ctim, b.st_ctim);
+}
+
+/// The content of a file, from memory if it has not changed; never null.
+const Results &Store::Impl::load(int at, const std::string &name, Trust trust, bool isOurs) {
+  Cached &cached = files[isOurs ? path() + "/" + name : name];
+  struct stat s{};
+  if (fstatat(at, name.c_str(), &s, trust == Trust::Own ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
+    cached = {};
+    return cached.results;
+  }
+  if (cached.isRead && sameFile(cached.stat, s)) return cached.results;
+  Status status = readFileAt(at, name, trust, cached.results);
+  // Read once whatever came of it: what is wrong with a file stays so until it changes.
+  cached.isRead = true, cached.stat = s;
+  if (status || status.code == TEGULA_NOT_FOUND) return cached.results;
+  if (isOurs && status.code == TEGULA_INVALID_ARGUMENT) (void)update(name, [](Results &) { return false; });
+  else {
+    std::string hint = trust == Trust::NotPublic ? "; `TEGULA_TUNE_FILE` can name it" : "";
+    warn(name, "the tuning results in `" + (isOurs ? path() + "/" : "") + name + "` are not used: the file " + status.text +
+                   (status.code == TEGULA_INVALID_ARGUMENT ? hint : ""));
+  }
+  return cached.results;
+}
+
+/// f(layer, entries) for what each layer knows about a kernel, nearest first.
+template <typename F> void Store::Impl::forEachLayer(const KernelKey &kernel, F &&f) {
+  std::string name = stemOf(kernel) + ".json";
+  auto visit = [&](Layer layer, const Results &results) {
+    auto at = results.kernels.find(kernel);
+    if (at != results.kernels.end()) f(layer, at->second);
+  };
+  Status ignored = Status::ok();
+  if (open(false, ignored)) visit(Layer::User, load(directory, name, Trust::Own, true));
+  if (!places.project.empty())
+    visit(Layer::Project, load(AT_FDCWD, places.project, places.projectWasFound ? Trust::NotPublic : Trust::Anybody, false));
+  for (const std::string &p : places.readOnly) {
+    struct stat s{};
+    if (stat(p.c_str(), &s) != 0) continue;
+    if (!S_ISDIR(s.st_mode)) {
+      visit(Layer::ReadOnly, load(AT_FDCWD, p, Trust::Anybody, false));
+      continue;
+    }
+    visit(Layer::ReadOnly, load(AT_FDCWD, p + "/" + subdirectory + "/" + name, Trust::Anybody, false));
+    visit(Layer::ReadOnly, load(AT_FDCWD, p + "/" + projectName, Trust::Anybody, false));
+  }
+}
+
+/// How recent what an entry says is.
+static Date newest(const Entry &e) {
+  Date d = e.choice ? e.choice->date : 0;
+  for (auto &[config, record] : e.configs) d = std::max(d, record.date);
+  return d;
+}
+
+Found Store::find(const KernelKey &kernel, const EntryKey &key) {
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  Found found;
+  Entry exact; // choice of the nearest layer that has one, records as in `found`
+  unsigned distance = 0;
+  impl_->forEachLayer(kernel, [&](Layer layer, const Entries &entries) {
+    for (auto &[other, entry] : entries) {
+      if (other.arguments != key.arguments) continue;
+      bool sameDevice = other.device == key.device && other.target == key.target, sameVersion = other.version == key.version;
+      if (!sameDevice || !sameVersion) {
+        found.guesses.push_back({other, entry, layer, distance, sameDevice, sameVersion});
+        continue;
+      }
+      exact.configs.insert(entry.configs.begin(), entry.configs.end());
+      if (!exact.choice) exact.choice = entry.chosen();
+    }
+    ++distance;
+  });
+  found.choice = exact.chosen();
+  found.configs = std::move(exact.configs);
+  auto rank = [](const Guess &g) { return std::make_tuple(!g.sameDevice, !g.sameVersion, g.distance, -newest(g.entry), std::cref(g.key)); };
+  std::sort(found.guesses.begin(), found.guesses.end(), [&](const Guess &a, const Guess &b) { return rank(a) < rank(b); });
+  return found;
+}
+
+Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const Entry &entry) {
+  return update(stemOf(kernel) + ".json", [&](Results &results) {
+    results.kernels[kernel][key].update(entry);
+    return true;
+  });
+}
+
+Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &entry) {
+  if (entry.isEmpty()) return Status::ok();
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  return impl_->record(kernel, key, entry);
+}
+
+Status Store::forget(const KernelKey &kernel, const EntryKey &key, std::string_view config) {
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  return impl_->update(stemOf(kernel) + ".json", [&](Results &results) {
+    auto entries = results.kernels.find(kernel);
+    auto entry = entries == results.kernels.end() ? Entries::iterator{} : entries->second.find(key);
+    if (entries == results.kernels.end() || entry == entries->second.end()) return false;
+    Entry &e = entry->second;
+    e.configs.erase(std::string(config));
+    if (e.choice && e.choice->config == config) e.choice.reset();
+    if (config.empty() || e.isEmpty()) entries->second.erase(entry);
+    if (entries->second.empty()) results.kernels.erase(entries);
+    return true;
+  });
+}
+
+Status Store::writeProject(const KernelKey &kernel, const std::string &path) {
+  const std::string &to = path.empty() ? places_.project : path;
+  if (to.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "no project file is named, and there is no `tegula.tune.json` above the working directory");
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  Results known;
+  impl_->forEachLayer(kernel, [&](Layer layer, const Entries &entries) {
+    if (layer == Layer::User) known.kernels[kernel] = entries;
+  });
+  size_t slash = to.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : to.substr(0, std::max<size_t>(slash, 1));
+  int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Status::error(TEGULA_IO_ERROR, "`" + folder + "` cannot be opened: " + std::strerror(errno));
+  Status status = Status::ok();
+  {
+    FileLock fileLock(fd);
+    Results results;
+    status = readFile(to, results);
+    if (status.code == TEGULA_NOT_FOUND) status = Status::ok();
+    if (status) {
+      for (auto &[name, entries] : known.kernels)
+        for (auto &[key, entry] : entries) results.kernels[name][key].update(entry);
+      status = writeFile(to, results);
+    }
+  }
+  close(fd);
+  return status;
+}
+
+} // namespace tegula::tune

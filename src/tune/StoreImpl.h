@@ -1,0 +1,44 @@
+// What Store.cpp and Lease.cpp share.
+#pragma once
+#include "tune/Files.h"
+#include "tune/Store.h"
+#include <set>
+#include <sys/stat.h>
+
+namespace tegula::tune {
+
+std::string stemOf(const KernelKey &kernel);
+
+/// Everything under `mutex`, which is only taken in a GateSection.
+struct Store::Impl {
+  explicit Impl(const Places &places) : places(places) {}
+  ~Impl();
+
+  struct Cached {
+    bool isRead = false;
+    struct stat stat{};
+    Results results;
+  };
+
+  void warn(const std::string &about, std::string text);
+  std::string path() const;
+  bool open(bool make, Status &status);
+  void putAside(const std::string &name, const std::string &why);
+  Status readForUpdate(const std::string &name, Results &out);
+  /// Under the lock of the directory: `change` gets what is there, and says whether it is to be written.
+  template <typename F> Status update(const std::string &name, F &&change);
+  Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
+  void recordDeath(int fd, const KernelKey &kernel, const EntryKey &key);
+  const Results &load(int at, const std::string &name, Trust trust, bool isOurs);
+  template <typename F> void forEachLayer(const KernelKey &kernel, F &&f);
+  static bool sameFile(const struct stat &a, const struct stat &b);
+
+  const Places &places;
+  std::mutex mutex;
+  int directory = -1;
+  std::map<std::string, Cached> files;
+  std::vector<std::string> warnings;
+  std::set<std::string> warned;
+};
+
+} // namespace tegula::tune
