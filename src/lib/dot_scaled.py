@@ -36,19 +36,14 @@ def _with_length(shape, axis, n):
 
 
 @jit
-def _e2m1(x):
-    # Four bits to bfloat16. Beyond 0 and 0.5, exponent and fraction are those of a bfloat16 but for the bias.
-    magnitude = (x & 7).to(tl.uint16)
-    bits = tl.where(magnitude < 2, magnitude * 0x3F00, (magnitude << 6) + 0x3F00)
-    return (bits | ((x & 8).to(tl.uint16) << 12)).to(tl.bfloat16, bitcast=True)
-
-
-@jit
 def _unpacked_e2m1(x, axis: tl.constexpr):
     # Two elements a byte along `axis`, the one of even index in the low half.
     rank: tl.constexpr = len(x.shape)
-    pairs = tl.permute(tl.join(_e2m1(x & 15), _e2m1(x >> 4)), _last_behind(axis, rank))
-    return tl.reshape(pairs, _with_length(x.shape, axis, 2 * x.shape[axis]))
+    pairs = tl.permute(tl.join(x << 4, x), _last_behind(axis, rank))
+    bits = tl.reshape(pairs, _with_length(x.shape, axis, 2 * x.shape[axis])).to(tl.uint16) << 8
+    # Sign and the three bits below it, at their places in a bfloat16: the element but for the bias of the exponent.
+    bits = (bits & 0x8000) | ((bits >> 6) & 0x01C0)
+    return bits.to(tl.bfloat16, bitcast=True) * tl.full([1], 2.0**126, tl.bfloat16)
 
 
 @jit

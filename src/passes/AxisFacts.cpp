@@ -258,6 +258,16 @@ ValueFacts Analysis::multiply(const Op &op) const {
   return f;
 }
 
+/// Divides x / n for all multiples x of `divisor`, if those are multiples of n too. Numbers that count from 2^n when they are negative keep
+/// powers of two alone.
+static int64_t divisorOfQuotient(int64_t divisor, int64_t n, bool isExact) {
+  if (!isExact)
+    divisor &= -divisor;
+  if (n <= 0 || divisor % n != 0)
+    return 1;
+  return divisor >= largest ? largest : divisor / n;
+}
+
 /// x / n and x % n: a group of g consecutive numbers that starts at a multiple of g lies between two multiples of n if g
 /// divides n. Signed division rounds toward zero, so there x must not be negative.
 ValueFacts Analysis::divide(const Op &op) const {
@@ -268,6 +278,8 @@ ValueFacts Analysis::divide(const Op &op) const {
   for (unsigned d = 0; d < f.axes.size(); ++d) {
     if (isRem) // a multiple of g modulo a multiple of g, also of the elements alone
       f.axes[d].divisibility = std::gcd(a.divisorAt(d, 1), b.divisorAt(d, 1));
+    else if (std::optional<int64_t> n = constantInt(op.operands[1]))
+      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), *n, isSigned || a.nonNegative);
     if (isSigned && !a.nonNegative)
       continue;
     int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility), std::gcd(b.divisorAt(d, 1), b.axes[d].constancy));
@@ -300,6 +312,8 @@ ValueFacts Analysis::shiftOrMask(const Op &op) const {
       continue;
     }
     int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility), n);
+    if (!isMask)
+      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), n, op.kind == OpKind::AShr || a.nonNegative);
     if (isMask)
       f.axes[d] = {g, std::gcd(a.divisorAt(d, g), n), f.axes[d].constancy};
     else

@@ -98,6 +98,15 @@ TEST(AxisFacts, TwoAxesAndDivision) {
     %negdiv = sdiv %neg, %sixteen
     %four = const {value = 4} : tensor<64xi32>
     %shift = ashr %neg, %four
+    %c2 = const {value = 2} : i32
+    %half = sdiv %s, %c2
+    %c3 = const {value = 3} : i32
+    %third = sdiv %s, %c3
+    %triple = mul %s, %c3
+    %again = sdiv %triple, %c3
+    %unsigned = udiv %triple, %c2
+    %quarter = ashr %s, %c2
+    %low = lshr %triple, %c2
   })",
               {{"rows", "c=1,64 v=1,1099511627776 s=32,1"},
                {"cs", "c=1,1 v=8,8 s=1,1"},
@@ -108,7 +117,13 @@ TEST(AxisFacts, TwoAxesAndDivision) {
                {"rem", "c=16 v=16 s=1"},
                {"flat", "c=64,1 v=1099511627776,1 s=1,1"},
                {"negdiv", "c=1 v=1 s=1"},
-               {"shift", "c=1 v=1 s=16"}});
+               {"shift", "c=1 v=1 s=16"},
+               {"half", "c=1 v=4 s=1"},
+               {"third", "c=1 v=1 s=1"},
+               {"again", "c=1 v=8 s=1"},
+               {"unsigned", "c=1 v=4 s=1"},
+               {"quarter", "c=1 v=2 s=1"},
+               {"low", "c=1 v=2 s=1"}});
 }
 
 TEST(AxisFacts, LoopsAndHints) {

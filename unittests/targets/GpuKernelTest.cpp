@@ -316,7 +316,34 @@ const BytesCase bytesCases[] = {
     {"i8", "%c = const {value = 2} : i8;%t = lshr %x, %c : i8;%f = uitofp %t : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.rn"},
     {"i8", "%c = const {value = 127} : i8;%t = and %x, %c : i8;%r = sitofp %t : bf16;", "bf16", 4, "cvt.rn"},
     {"i8", "%c = const {value = 3} : i8;%t = ashr %x, %c : i8;%r = sitofp %t : f32;", "f32", 8, "cvt.rn.f32"},
+    {"i8", "%r = zext %x : i16;", "i16", 4, "cvt.u16"},
+    {"i8", "%z = zext %x : i16;%c = const {value = 8} : i16;%r = shl %z, %c : i16;", "i16", 4, "cvt.u16"},
+    {"i8", "%z = zext %x : i16;%c = const {value = 3} : i16;%r = shl %z, %c : i16;", "i16", 4, "cvt.u16"},
+    {"f8e5m2", "%r = fpext %x : f16;", "f16", 4, "cvt.u"},
+    {"f8e4m3fn", "%r = fpext %x : f16;", "f16", 0, "cvt.u16"},
+    {"f8e4m3fn", "%r = fpext %x : f32;", "f32", 0, "cvt.u16"},
+    {"f8e5m2", "%r = fpext %x : f32;", "f32", 4, "cvt.u16"},
+    {"f8e4m3fn", "%f = fpext %x : f32;%r = fptrunc %f : bf16;", "bf16", 0, "cvt.u16"},
+    {"f8e5m2", "%f = fpext %x : f32;%r = fptrunc %f : bf16;", "bf16", 4, "cvt.u16"},
+    {"f16", "%r = fmul %x, %x : f16;", "f16", 0, ".f32"},
+    {"bf16", "%r = fmul %x, %x : bf16;", "bf16", 0, ".f32"},
+    {"bf16", "%c = const {value = 3.0} : bf16;%r = fadd %x, %c : bf16;", "bf16", 0, ".f32"},
+    {"f16", "%c = const {value = 3.0} : f16;%r = fsub %c, %x : f16;", "f16", 0, ".f32"},
+    {"bf16", "%c = const {value = 3.0} : bf16;%d = fmul %x, %c : bf16;%r = fsub %x, %d : bf16;", "bf16", 0, ".f32"},
 };
+
+/// Every NaN of these elements becomes the same.
+void oneNan(Elem e, std::vector<uint8_t> &bytes) {
+  uint32_t infinity = e == Elem::F16 ? 0x7C00 : e == Elem::BF16 ? 0x7F80 : e == Elem::F32 ? 0x7F800000 : 0;
+  size_t width = byteWidth(e);
+  for (size_t i = 0; infinity && i < bytes.size(); i += width) {
+    uint32_t x = 0;
+    memcpy(&x, &bytes[i], width);
+    uint32_t size = x & (width == 2 ? 0x7FFF : 0x7FFFFFFF);
+    if (size > infinity)
+      memset(&bytes[i], 0x7F, width);
+  }
+}
 
 } // namespace
 
@@ -349,6 +376,9 @@ TEST(GpuKernels, BytesAreDoneByWords) {
     sim::Extent buffers[] = {{gotArgs[0], a.size()}, {gotArgs[1], got.size()}};
     sim::Report r = k.run(gotArgs, buffers);
     EXPECT_FALSE(r.fault) << r.fault.text;
+    Elem elem = m->kernel()->block()->args[1]->type.elem;
+    oneNan(elem, got);
+    oneNan(elem, want);
     EXPECT_EQ(got, want);
 
     nvidia::NvOptions options;

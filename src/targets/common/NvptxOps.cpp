@@ -94,15 +94,6 @@ V beforeVectors(V x) {
   return x;
 }
 
-/// The i32 whose bits were taken apart into a vector, and which element of that vector `x` is.
-std::pair<V, unsigned> placeInWord(V x) {
-  auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(beforeVectors(x));
-  if (!take || !llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
-    return {nullptr, 0};
-  auto *cast = llvm::dyn_cast<llvm::BitCastInst>(take->getVectorOperand());
-  return cast && cast->getSrcTy()->isIntegerTy(32) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
-}
-
 /// The conversion of one float that nvptxNarrow made `x` by, to f16 or bf16; null if it did not.
 llvm::CallInst *conversionOf(V x) {
   auto *half = llvm::dyn_cast<llvm::TruncInst>(beforeVectors(x));
@@ -116,6 +107,14 @@ llvm::CallInst *conversionOf(V x) {
 }
 
 } // namespace
+
+std::pair<V, unsigned> placeInWord(V x) {
+  auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(beforeVectors(x));
+  if (!take || !llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
+    return {nullptr, 0};
+  auto *cast = llvm::dyn_cast<llvm::BitCastInst>(take->getVectorOperand());
+  return cast && cast->getSrcTy()->isIntegerTy(32) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
+}
 
 std::pair<V, unsigned> halfOfWord(V x) {
   return x->getType()->isIntegerTy(16) ? placeInWord(x) : std::pair<V, unsigned>();
@@ -151,15 +150,24 @@ V nvptxPickBytes(VecEmitter &v, V a, V c, std::array<uint8_t, 4> bytes) {
   return call(v, in::nvvm_prmt, {a, c, v.b.getInt32(selector)});
 }
 
-V nvptxSubtractPairs(VecEmitter &v, V x, V y, Elem e) {
+V nvptxPairArithmetic(VecEmitter &v, OpKind kind, V x, V y, Elem e) {
   bool isHalf = e == Elem::F16;
   llvm::Type *scalar = isHalf ? v.b.getHalfTy() : v.b.getBFloatTy();
   auto *type = llvm::FixedVectorType::get(scalar, 2);
-  V minusOne = llvm::ConstantFP::get(type, -1);
-  // The one form that every GPU from sm_80 on has for both types.
-  return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16x2 : in::nvvm_fma_rn_bf16x2,
-                                {v.b.CreateBitCast(y, type), minusOne, v.b.CreateBitCast(x, type)}),
-                           v.b.getInt32Ty());
+  auto constant = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  V p = v.b.CreateBitCast(x, type), q = v.b.CreateBitCast(y, type);
+  // The one form that every GPU from sm_80 on has for both types. Adding -0 leaves the sign of a product that is zero.
+  llvm::SmallVector<V, 3> args = kind == OpKind::FMul   ? llvm::SmallVector<V, 3>{p, q, constant(-0.0)}
+                                 : kind == OpKind::FAdd ? llvm::SmallVector<V, 3>{p, constant(1), q}
+                                                        : llvm::SmallVector<V, 3>{q, constant(-1), p};
+  return v.b.CreateBitCast(call(v, isHalf ? in::nvvm_fma_rn_f16x2 : in::nvvm_fma_rn_bf16x2, args), v.b.getInt32Ty());
+}
+
+std::array<V, 2> nvptxWidenE4m3(VecEmitter &v, V word) {
+  llvm::Type *i32 = v.b.getInt32Ty();
+  V both = ptx(v, "{ .reg .b16 lo, hi; mov.b32 {lo, hi}, $2; cvt.rn.f16x2.e4m3x2 $0, lo; cvt.rn.f16x2.e4m3x2 $1, hi; }", "=r,=r,r",
+               llvm::StructType::get(i32, i32), {word});
+  return {v.b.CreateExtractValue(both, 0), v.b.CreateExtractValue(both, 1)};
 }
 
 V nvptxMinMaxBf16x2(VecEmitter &v, OpKind kind, V x, V y) {

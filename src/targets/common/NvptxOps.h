@@ -25,6 +25,8 @@ llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<
 
 /// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.
 std::pair<llvm::Value *, unsigned> halfOfWord(llvm::Value *x);
+/// The i32 whose bits were taken apart into a vector, and which element of that vector `x` is; null if it is none. On any target.
+std::pair<llvm::Value *, unsigned> placeInWord(llvm::Value *x);
 /// The word that these elements, of 32 bits together, are in order; null if they are none. On any target.
 llvm::Value *wordOf(llvm::ArrayRef<llvm::Value *> elements);
 /// The integer that these elements make in order, the first lowest: a word they were taken from, one conversion of both floats they were
@@ -32,8 +34,10 @@ llvm::Value *wordOf(llvm::ArrayRef<llvm::Value *> elements);
 llvm::Value *packWord(llvm::IRBuilder<> &b, llvm::ArrayRef<llvm::Value *> elements);
 /// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
 llvm::Value *nvptxPickBytes(VecEmitter &v, llvm::Value *a, llvm::Value *c, std::array<uint8_t, 4> bytes);
-/// x - y of the two f16 or bf16 in each of two words.
-llvm::Value *nvptxSubtractPairs(VecEmitter &v, llvm::Value *x, llvm::Value *y, ir::Elem e);
+/// x + y, x - y or x * y (FAdd, FSub, FMul) of the two f16 or bf16 in each of two words, rounded once.
+llvm::Value *nvptxPairArithmetic(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y, ir::Elem e);
+/// The f16 pairs of the four e4m3 in a word (sm_89).
+std::array<llvm::Value *, 2> nvptxWidenE4m3(VecEmitter &v, llvm::Value *word);
 /// Minimum or maximum of both bf16 halves of two words.
 llvm::Value *nvptxMinMaxBf16x2(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Value *y);
 

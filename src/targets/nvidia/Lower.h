@@ -59,10 +59,11 @@ private:
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  V wordAt(const Regs &x, unsigned first, unsigned bits);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op);
+  V wordAt(const Regs &x, unsigned first, unsigned bits), pairAt(const Regs &x, unsigned first), shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
+  std::array<V, 2> fp8ToHalves(V word, ir::Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
-  V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
-  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), subtractPairs(V x, V y, ir::Elem e);
+  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(ir::OpKind kind, V x, V y, ir::Elem e);
   struct Bytes {
     V word;
     uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
@@ -70,8 +71,7 @@ private:
   Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
   void bytesToFloats(Regs &out, const Bytes &x, ir::Elem to);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
-  V bitsOf(V x);
-  V fromBits(V bits, llvm::Type *type);
+  V bitsOf(V x), fromBits(V bits, llvm::Type *type);
 
   // Coordinates.
   /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry block).

@@ -81,15 +81,6 @@ V Lowering::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
   return b_.CreateBitCast(b_.CreateShuffleVector(b_.CreateBitCast(a, four), b_.CreateBitCast(c, four), mask), b_.getInt32Ty());
 }
 
-/// x - y of the two f16 or bf16 in each of two words; the difference is exact.
-V Lowering::subtractPairs(V x, V y, Elem e) {
-  if (!target_.simulate)
-    return targets::nvptxSubtractPairs(*vec_, x, y, e);
-  auto *two = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
-  V d = b_.CreateFSub(vec_->widen(b_.CreateBitCast(x, two), e), vec_->widen(b_.CreateBitCast(y, two), e));
-  return b_.CreateBitCast(vec_->narrow(d, e), b_.getInt32Ty());
-}
-
 /// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
 /// where the operation they come from leaves few digits.
 Lowering::Bytes Lowering::biasedBytes(const Value *from, unsigned first, bool isSigned) {
@@ -129,7 +120,7 @@ void Lowering::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
       less = b_.CreateAnd(pair, repeated(0xFF80, 16));
       pair = b_.CreateAnd(pair, repeated(0xFF7F, 16));
     }
-    appendElements(out, subtractPairs(pair, less, to), 16);
+    appendElements(out, pairArithmetic(OpKind::FSub, pair, less, to), 16);
   }
 }
 
@@ -154,6 +145,98 @@ std::optional<Regs> Lowering::convertBytes(const Op &op) {
   return out;
 }
 
+/// 8-bit integers become the low (or high) bytes of 16-bit ones: one selection of bytes for two.
+std::optional<Regs> Lowering::bytesToHalves(const Op &op, bool toHigh) {
+  const Regs &x = get(op.operands[0]);
+  if (op.operands[0]->type.elem != Elem::I8 || op.result()->type.elem != Elem::I16 || x.size() % 2 != 0)
+    return std::nullopt;
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 2) {
+    auto [a, lowByte] = targets::placeInWord(x[i]);
+    auto [c, highByte] = targets::placeInWord(x[i + 1]);
+    if (!a || !c)
+      return std::nullopt;
+    auto low = static_cast<uint8_t>(lowByte), high = static_cast<uint8_t>(4 + highByte);
+    // Twice, so that both ways take the same bytes; what is not wanted falls to the mask, which other masks often swallow.
+    appendElements(out, b_.CreateAnd(pickBytes(a, c, {low, low, high, high}), repeated(toHigh ? 0xFF00 : 0x00FF, 16)), 16);
+  }
+  return out;
+}
+
+/// The f16 pairs of the four fp8 in a word: exact.
+std::array<V, 2> Lowering::fp8ToHalves(V word, Elem from) {
+  if (from == Elem::F8E5M2) // the high byte of an f16
+    return {pickBytes(word, b_.getInt32(0), {4, 0, 4, 1}), pickBytes(word, b_.getInt32(0), {4, 2, 4, 3})};
+  if (!target_.simulate)
+    return targets::nvptxWidenE4m3(*vec_, word);
+  V four = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getInt8Ty(), 4));
+  V halves = b_.CreateBitCast(vec_->narrow(vec_->widen(four, from), Elem::F16), llvm::FixedVectorType::get(b_.getInt32Ty(), 2));
+  return {b_.CreateExtractElement(halves, uint64_t(0)), b_.CreateExtractElement(halves, 1)};
+}
+
+std::optional<Regs> Lowering::convertFp8(const Op &op) {
+  // The language converts to bf16 by way of float, which is exact here, as is f16.
+  const Op *widening = op.kind == OpKind::FpTrunc ? op.operands[0]->def : &op;
+  if (!widening || widening->kind != OpKind::FpExt)
+    return std::nullopt;
+  Elem from = widening->operands[0]->type.elem, to = op.result()->type.elem;
+  const Regs &x = get(widening->operands[0]);
+  bool canWiden = from == Elem::F8E5M2 || (from == Elem::F8E4M3FN && target_.sm >= 89);
+  if (!canWiden || x.size() % 4 != 0 || (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
+    return std::nullopt;
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 4) {
+    V word = wordAt(x, i, 8);
+    if (!word || llvm::isa<llvm::Constant>(word))
+      return std::nullopt;
+    for (V pair : fp8ToHalves(word, from)) {
+      if (to == Elem::F16) {
+        appendElements(out, pair, 16);
+        continue;
+      }
+      V both = vec_->widen(b_.CreateBitCast(pair, llvm::FixedVectorType::get(b_.getInt16Ty(), 2)), Elem::F16);
+      V floats[] = {b_.CreateExtractElement(both, uint64_t(0)), b_.CreateExtractElement(both, 1)};
+      if (to == Elem::F32)
+        out.append({floats[0], floats[1]});
+      else
+        appendElements(out, targets::packWord(b_, {vec_->narrow(floats[0], to), vec_->narrow(floats[1], to)}), 16);
+    }
+  }
+  return out;
+}
+
+/// x + y, x - y or x * y of the two f16 or bf16 in each of two words, rounded once. So are those that go by way of float: its 24 bits are enough for
+/// either format's sums and products.
+V Lowering::pairArithmetic(OpKind kind, V x, V y, Elem e) {
+  if (!target_.simulate)
+    return targets::nvptxPairArithmetic(*vec_, kind, x, y, e);
+  auto *two = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
+  V p = vec_->widen(b_.CreateBitCast(x, two), e), q = vec_->widen(b_.CreateBitCast(y, two), e);
+  V r = kind == OpKind::FAdd ? b_.CreateFAdd(p, q) : kind == OpKind::FSub ? b_.CreateFSub(p, q) : b_.CreateFMul(p, q);
+  return b_.CreateBitCast(vec_->narrow(r, e), b_.getInt32Ty());
+}
+
+std::optional<Regs> Lowering::halvesInPairs(const Op &op) {
+  Elem e = op.result()->type.elem;
+  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
+  if ((e != Elem::F16 && e != Elem::BF16) || x.size() % 2 != 0 || !equalRegisters(op.result()).empty())
+    return std::nullopt;
+  auto isOne = [](const Regs &r, unsigned i) { return r[i] == r[i + 1]; };
+  for (unsigned i = 0; i < x.size(); i += 2) // runs of equal registers are computed once, constants not here
+    if ((isOne(x, i) && isOne(y, i)) || (llvm::isa<llvm::Constant>(x[i]) && llvm::isa<llvm::Constant>(y[i])))
+      return std::nullopt;
+  Regs out;
+  for (unsigned i = 0; i < x.size(); i += 2)
+    appendElements(out, pairArithmetic(op.kind, pairAt(x, i), pairAt(y, i), e), 16);
+  return out;
+}
+
+V Lowering::pairAt(const Regs &x, unsigned first) {
+  if (V word = wordAt(x, first, 16))
+    return word;
+  return targets::packWord(b_, llvm::ArrayRef<V>(x).slice(first, 2));
+}
+
 /// Nullopt where elements are no words, or the operation is none that words can do.
 std::optional<Regs> Lowering::inWords(const Op &op) {
   const ir::Type &t = op.result()->type;
@@ -169,12 +252,27 @@ std::optional<Regs> Lowering::inWords(const Op &op) {
     unsigned bits = ir::bitWidth(t.elem);
     if ((bits != 8 && bits != 16) || registersOf(t) % (32 / bits) != 0)
       return std::nullopt;
+    if (const Op *from = op.operands[0]->def; op.kind == OpKind::Shl && from && from->kind == OpKind::ZExt)
+      if (const Regs &by = get(op.operands[1]); constantOf(by) == 8)
+        if (std::optional<Regs> high = bytesToHalves(*from, /*toHigh=*/true))
+          return high;
     return integersInWords(op);
   }
+  case OpKind::ZExt:
+    return bytesToHalves(op, /*toHigh=*/false);
   case OpKind::SIToFp:
   case OpKind::UIToFp:
-  case OpKind::FpTrunc:
     return convertBytes(op);
+  case OpKind::FpExt:
+    return convertFp8(op);
+  case OpKind::FpTrunc:
+    if (std::optional<Regs> bytes = convertBytes(op))
+      return bytes;
+    return convertFp8(op);
+  case OpKind::FAdd:
+  case OpKind::FSub:
+  case OpKind::FMul:
+    return halvesInPairs(op);
   default:
     return std::nullopt;
   }
