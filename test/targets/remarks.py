@@ -1,7 +1,7 @@
 # RUN: compile %s::accesses --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, n:i32' -t sim --remarks
 # RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=0 -c N=64 -t sim --remarks
 # RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=1 -c N=64 -t sim --remarks
-# RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=2 -c N=128 -t sim --num-warps 8 --num-stages 3 --remarks
+# RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=2 -c N=128 -t sim --num-warps 8 --num-stages 6 --remarks
 # RUN: compile %s::descriptors --sig 'a:*bf16:16, n:*i32:16, out:*fp32:16, K:i32:16' -t sim --remarks
 # RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
 import triton

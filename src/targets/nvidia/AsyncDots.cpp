@@ -24,12 +24,14 @@ struct Running {
 
 class Walk {
 public:
-  explicit Walk(const Block &body) : body_(body) {}
+  Walk(const Block &body, const Op *doneBefore) : body_(body), doneBefore_(doneBefore) {}
 
   AsyncDots run(const std::vector<Op *> &dots, const std::vector<const Op *> &atStart) {
     for (const Op *dot : atStart)
       running_.push_back({dot, carriedFor(dot->result()), true});
     for (Op *op : body_.ops) {
+      if (op == doneBefore_ && !running_.empty())
+        finish(*op, running_.size());
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
       for (size_t i = 0; i < op->operands.size(); ++i)
         use(*op, i, starts);
@@ -98,15 +100,16 @@ private:
   }
 
   const Block &body_;
+  const Op *doneBefore_;
   std::vector<Running> running_;
   AsyncDots out_;
 };
 
 } // namespace
 
-AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots) {
-  AsyncDots out = Walk(body).run(dots, {dots.begin(), dots.end()});
-  AsyncDots again = Walk(body).run(dots, out.atEnd);
+AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots, const Op *doneBefore) {
+  AsyncDots out = Walk(body, doneBefore).run(dots, {dots.begin(), dots.end()});
+  AsyncDots again = Walk(body, doneBefore).run(dots, out.atEnd);
   return again.atEnd == out.atEnd ? again : out;
 }
 

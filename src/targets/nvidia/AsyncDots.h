@@ -20,7 +20,8 @@ struct AsyncDots {
   bool isAtEnd(const ir::Op *dot) const;
 };
 
-/// `dots`: the dots of the body that may run asynchronously, in program order.
-AsyncDots placeDotWaits(const ir::Block &body, const std::vector<ir::Op *> &dots);
+/// `dots`: the dots of the body that may run asynchronously, in program order. `doneBefore`: an operation of the body, or null; what started before it, in
+/// this iteration or the last one, is waited for there at the latest.
+AsyncDots placeDotWaits(const ir::Block &body, const std::vector<ir::Op *> &dots, const ir::Op *doneBefore = nullptr);
 
 } // namespace tegula::nvidia

@@ -177,15 +177,33 @@ uint64_t PipelinedLoop::outerTiles() const {
   return sum;
 }
 
+/// Slots of a ring whose operand is computed.
+unsigned PipelinedLoop::turnsOf(const Ring &r) const {
+  return turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + r.staysInFlight;
+}
+
 /// Numbers of slots for this distance; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
 uint64_t PipelinedLoop::giveSlots(unsigned slack) {
   stages_ = static_cast<unsigned>(ahead_) + 1 + isReleasedLate() + slack;
   uint64_t bytes = 0;
   for (Ring &r : rings_) {
-    r.slots = r.isTma ? stages_ : static_cast<unsigned>(r.isCopied ? ahead_ : 1) + 1 + r.staysInFlight;
+    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(ahead_) + 1 + r.staysInFlight : turnsOf(r);
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
+}
+
+const Op *PipelinedLoop::placeOfEarlyWait() const {
+  for (const Op *op : body_.ops)
+    for (const Ring &r : rings_)
+      if (!r.isCopied) {
+        // A slot that is written anew, or the first dot behind whose barrier nobody reads the last iteration's.
+        const std::vector<Value *> &used = op->operands;
+        bool reads = op->kind == OpKind::Dot && std::find(used.begin(), used.end(), r.source->result()) != used.end();
+        if (turns_ == Turns::Single ? op == r.source : turns_ == Turns::Early && reads)
+          return op;
+      }
+  return nullptr;
 }
 
 bool PipelinedLoop::fitMemory() {
@@ -193,21 +211,34 @@ bool PipelinedLoop::fitMemory() {
   bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
   // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
   unsigned slack = hasTma() && options_.numWarps >= 8;
-  int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
-  uint64_t needed = 0;
-  for (ahead_ = wanted; ahead_ > 0; --ahead_) {
-    if (taken + giveSlots(slack) <= left || taken + giveSlots(0) <= left) {
-      if (ahead_ < wanted)
-        remarks_.shortOfMemory(ahead_, wanted, needed, left);
-      return true;
-    }
-    if (ahead_ == wanted || ahead_ == 1)
-      needed = taken + giveSlots(0);
-    if (!hasCopies)
-      break;
+  int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1), fewest = hasCopies ? 1 : wanted;
+  auto needs = [&](int64_t ahead, Turns turns, unsigned more) {
+    ahead_ = ahead;
+    turns_ = turns;
+    return taken + giveSlots(more);
+  };
+  auto fits = [&](int64_t ahead, Turns turns) { return needs(ahead, turns, slack) <= left || needs(ahead, turns, 0) <= left; };
+  bool fit = false;
+  for (int64_t ahead = wanted; ahead >= fewest && !fit; --ahead)
+    fit = fits(ahead, Turns::Late) || fits(ahead, Turns::Early);
+  for (int64_t ahead = wanted; ahead >= fewest && !fit; --ahead)
+    fit = fits(ahead, Turns::Single);
+  if (!fit) {
+    remarks_.shortOfMemory(0, wanted, needs(fewest, Turns::Single, 0), left);
+    return false;
   }
-  remarks_.shortOfMemory(0, wanted, needed, left);
-  return false;
+  if (ahead_ < wanted) {
+    int64_t ahead = ahead_;
+    Turns turns = turns_;
+    uint64_t needed = needs(wanted, turns, 0);
+    remarks_.shortOfMemory(ahead, wanted, needed, left);
+    fits(ahead, turns);
+  }
+  if (const Op *early = placeOfEarlyWait()) {
+    waits_ = placeDotWaits(body_, dots_, early);
+    firstStore_ = turns_ == Turns::Single ? early : nullptr;
+  }
+  return true;
 }
 
 void PipelinedLoop::setStages(unsigned n) {
@@ -381,6 +412,8 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   b_.setInlinedAt(r.source->inlinedAt);
   Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
   Value *operands[] = {tile, r.source->operands[0]};
+  if (r.source == firstStore_)
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{0}}});
   b_.create(OpKind::SharedStore, operands, {});
   splice(here, body_, positionOf(body_, r.source));
   replaceUses(body_, r.source->result(), tile);

@@ -30,6 +30,13 @@ struct StageBarriers {
 /// `ctas`: those whose warps release a stage together.
 StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consumers, unsigned ctas = 1);
 
+/// How operands that are computed take turns in their rings, by bytes.
+enum class Turns : uint8_t {
+  Late,   // a slot more while a wgmma may read at the end of an iteration
+  Early,  // two slots: last iteration's wgmmas are waited for before the barrier in front of this one's
+  Single, // one slot: they are waited for, and everybody with them, before the operand is stored
+};
+
 class PipelinedLoop {
 public:
   PipelinedLoop(ir::Module &m, ir::Op &loop, const NvTarget &target, const NvOptions &options, DiagEngine *remarks)
@@ -59,7 +66,10 @@ protected:
   uint64_t innerTiles();
   uint64_t outerTiles() const;
   uint64_t giveSlots(unsigned slack);
+  unsigned turnsOf(const Ring &r) const;
   bool fitMemory();
+  /// The operation in front of which all wgmmas of the last iteration must be done: null if their results alone decide.
+  const ir::Op *placeOfEarlyWait() const;
   template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
   bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
   /// Are there copies by cp.async, which come in groups?
@@ -117,6 +127,8 @@ protected:
   std::vector<Ring> rings_;
   std::vector<ir::Op *> dots_;
   AsyncDots waits_;
+  Turns turns_ = Turns::Late;
+  const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
   bool withIndices_ = false; // addresses may take indices that the loop itself loads
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
