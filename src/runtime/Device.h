@@ -44,6 +44,16 @@ struct DeviceProperties {
   uint32_t maxSharedBytes = 0; // GPU: per block
 };
 
+/// Marks of time. Those of a GPU lie in a stream: they say when what was queued before them was done. One thread at a time.
+class Stopwatch {
+public:
+  virtual ~Stopwatch() = default;
+  /// Sets mark `i`, again if it is set.
+  virtual Status mark(unsigned i, void *stream) = 0;
+  /// Nanoseconds from mark `from` to mark `to`, both set; waits until both have passed.
+  virtual Status between(unsigned from, unsigned to, double &ns) = 0;
+};
+
 /// Thread-safe.
 class Device {
 public:
@@ -57,8 +67,13 @@ public:
   /// Return when the copy is done.
   virtual Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  /// Queue a copy from one place of this device's memory to another, and bytes of one value; what is not a GPU is done when they return.
+  virtual Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  virtual Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) = 0;
   /// Waits for the stream; reports what its kernels did wrong.
   virtual Status synchronize(void *stream, LaunchOutcome &outcome) = 0;
+  /// A stopwatch with this many marks; null with the reason. It must end before the device.
+  virtual std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) = 0;
 };
 
 /// The CPU. `pool` and `cancel` must outlive it.

@@ -232,6 +232,8 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *which, void **values, CU
   return 0;
 }
 
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) { return std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n), 0; }
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream) { return std::memset(reinterpret_cast<void *>(to), v, n), 0; }
 EXPORT CUresult cuStreamSynchronize(CUstream) {
   std::lock_guard lock(s().mutex);
   return ++s().waits, s().waitResult;

@@ -77,7 +77,10 @@ public:
   void free(void *memory) override;
   Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override;
   Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) override;
   Status synchronize(void *stream, LaunchOutcome &outcome) override;
+  std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) override;
 
   const Driver &driver() const { return driver_; }
   int ordinal() const { return ordinal_; }

@@ -1,0 +1,155 @@
+#include "tune/Memory.h"
+#include "runtime/Dtype.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tegula::tune {
+
+using runtime::Status;
+
+double toleranceOf(TegulaDtype dtype) {
+  switch (dtype) {
+  case TEGULA_FP64: return 1e-9;
+  case TEGULA_FP32: return 2e-4;
+  case TEGULA_FP16: return 4e-3;
+  case TEGULA_BF16: return 3e-2;
+  case TEGULA_FP8E4NV: case TEGULA_FP8E4B15: case TEGULA_FP8E4B8: return 0.15;
+  case TEGULA_FP8E5: case TEGULA_FP8E5B16: return 0.3;
+  default: return 0;
+  }
+}
+
+static double elementAt(TegulaDtype dtype, const char *p) {
+  if (dtype == TEGULA_FP32) {
+    float v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  uint64_t bits = 0;
+  std::memcpy(&bits, p, runtime::dtypeInfo(dtype).bytes);
+  return runtime::floatFromBits(dtype, bits);
+}
+
+bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance) {
+  if (!bytes || std::memcmp(a, b, bytes) == 0) return true;
+  const runtime::DtypeInfo &type = runtime::dtypeInfo(dtype);
+  if (type.kind != runtime::DtypeInfo::Float) return false;
+  auto *x = static_cast<const char *>(a), *y = static_cast<const char *>(b);
+  double largest = 0;
+  for (const char *p : {x, y})
+    for (uint64_t i = 0; i + type.bytes <= bytes; i += type.bytes)
+      if (double v = std::fabs(elementAt(dtype, p + i)); std::isfinite(v)) largest = std::max(largest, v);
+  for (uint64_t i = 0; i + type.bytes <= bytes; i += type.bytes) {
+    double u = elementAt(dtype, x + i), v = elementAt(dtype, y + i);
+    if (u == v || (std::isnan(u) && std::isnan(v))) continue;
+    // False for one NaN and for one infinity.
+    if (!(std::fabs(u - v) <= tolerance * (std::max(std::fabs(u), std::fabs(v)) + largest)) || !std::isfinite(u) || !std::isfinite(v)) return false;
+  }
+  return true;
+}
+
+static std::pair<uintptr_t, uintptr_t> rangeOf(const Buffer &b) {
+  auto begin = reinterpret_cast<uintptr_t>(b.address);
+  return {begin, b.bytes < 0 ? begin + 1 : begin + static_cast<uintptr_t>(b.bytes)};
+}
+
+Memory::~Memory() {
+  // A copy back may be under way.
+  runtime::LaunchOutcome outcome;
+  if (!saved_.empty()) (void)device_.synchronize(stream_, outcome);
+  for (const Saved &s : saved_) device_.free(s.copy);
+}
+
+bool Memory::isRead(const Buffer &b) const {
+  auto [begin, end] = rangeOf(b);
+  return std::any_of(reads_.begin(), reads_.end(), [&](auto &r) { return begin < r.second && r.first < end; });
+}
+
+Status Memory::add(const std::vector<Buffer> &buffers) {
+  size_t known = written_.size();
+  for (const Buffer &b : buffers) {
+    tolerance_ = std::max(tolerance_, toleranceOf(b.dtype));
+    if (b.read) reads_.push_back(rangeOf(b));
+    bool have = std::any_of(written_.begin(), written_.end(), [&](const Buffer &w) { return w.name == b.name && w.address == b.address; });
+    if (b.written && !have) written_.push_back(b);
+  }
+  uint64_t total = 0;
+  for (const Buffer &w : written_) total += w.bytes > 0 ? static_cast<uint64_t>(w.bytes) : 0;
+  if (total > compareLimit_) compares_ = false;
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const Buffer &w = written_[i];
+    auto saved = std::find_if(saved_.begin(), saved_.end(), [&](const Saved &s) { return s.buffer.name == w.name && s.buffer.address == w.address; });
+    bool reads = isRead(w);
+    if (saved != saved_.end()) saved->again = reads;
+    else if (reads || (compares_ && i >= known))
+      if (Status s = save(w); !s) return s;
+  }
+  return Status::ok();
+}
+
+Status Memory::save(const Buffer &b) {
+  void *copy = nullptr;
+  auto bytes = static_cast<uint64_t>(b.bytes);
+  if (b.bytes < 0 || bytes > left_ || !device_.allocate(bytes, &copy)) {
+    compares_ = false;
+    bool named = std::find(blind_.begin(), blind_.end(), b.name) != blind_.end();
+    if (isRead(b) && !named) blind_.push_back(b.name);
+    return Status::ok();
+  }
+  left_ -= bytes;
+  saved_.push_back({b, copy, isRead(b)});
+  return device_.copyWithin(copy, b.address, bytes, stream_);
+}
+
+Status Memory::restore() {
+  for (const Saved &s : saved_)
+    if (s.again)
+      if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream_); !r) return r;
+  return Status::ok();
+}
+
+Status Memory::restoreAll() {
+  for (const Saved &s : saved_)
+    if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream_); !r) return r;
+  return Status::ok();
+}
+
+Status Memory::note(size_t who) {
+  if (!compares_) return Status::ok();
+  Results now;
+  for (const Saved &s : saved_) {
+    std::vector<char> &to = now.emplace_back(static_cast<size_t>(s.buffer.bytes));
+    if (Status r = device_.copyOut(to.data(), s.buffer.address, to.size(), stream_); !r) return r;
+  }
+  ++noted_;
+  for (Group &g : groups_)
+    if (differing(g.results, now) < 0) {
+      g.members.push_back(who);
+      return Status::ok();
+    }
+  groups_.push_back({{}, {who}});
+  // A fifth different result is in no majority that matters; its values need no room.
+  if (groups_.size() <= 4) groups_.back().results = std::move(now);
+  return Status::ok();
+}
+
+int Memory::differing(const Results &a, const Results &b) const {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+    if (!isClose(saved_[i].buffer.dtype, a[i].data(), b[i].data(), std::min(a[i].size(), b[i].size()), tolerance_)) return static_cast<int>(i);
+  return a.empty() != b.empty() ? 0 : -1;
+}
+
+std::vector<Memory::Apart> Memory::outvoted() const {
+  std::vector<Apart> apart;
+  auto best = std::max_element(groups_.begin(), groups_.end(), [](const Group &a, const Group &b) { return a.members.size() < b.members.size(); });
+  if (!compares_ || best == groups_.end() || best->members.size() < 2 || 2 * best->members.size() <= noted_) return apart;
+  for (const Group &g : groups_) {
+    if (&g == &*best) continue;
+    int at = g.results.empty() ? 0 : differing(best->results, g.results);
+    for (size_t who : g.members) apart.push_back({who, saved_[static_cast<size_t>(std::max(at, 0))].buffer.name});
+  }
+  return apart;
+}
+
+} // namespace tegula::tune

@@ -1,0 +1,77 @@
+// Which configuration of a kernel is fastest: compiles them on all cores, runs each on the caller's memory, compares what they leave, times them.
+//
+// The tuner knows nothing of languages, files and functions: who wants to tune describes the configurations as a Subject. The order of work:
+//   compile all; run and compare each once; time each a little; time those near the best again, in turns; choose.
+#pragma once
+#include "tune/Clock.h"
+#include "tune/Memory.h"
+
+namespace tegula::tune {
+
+/// What compiling one configuration came to.
+struct Compiled {
+  runtime::Status status;      // not OK: it cannot be used
+  bool skip = false;           // of a status that is not OK: too few resources, a static_assert, the assembler: the others are tuned without it
+  std::vector<Buffer> buffers; // of its kernel, for these arguments
+  std::string code;            // machine code or its hash: equal means equally fast; "" if that is not so
+  double estimateNs = 0;       // by the cost model; 0: there is none
+};
+
+/// What is tuned: the configurations of one kernel, called with the arguments of one launch.
+class Subject {
+public:
+  virtual ~Subject() = default;
+  virtual size_t count() const = 0;
+  /// Canonical text, "BLOCK: 64, num_warps: 4".
+  virtual std::string name(size_t i) const = 0;
+  /// Called from several threads at once, for different configurations, and perhaps still running when tune() has returned because it took too long.
+  virtual Compiled compile(size_t i) = 0;
+  /// Makes one launch on the stream of the tuning. On the tuning thread.
+  virtual runtime::Status run(size_t i) = 0;
+};
+
+enum class State : uint8_t {
+  Untried,  // the budget ended before its turn, or the choice needed no run of it
+  Ok,       // `timing` is measured, here or earlier
+  Failed,   // cannot be compiled or launched
+  Faulted,  // a run of it failed
+  Rejected, // leaves other values than most
+};
+
+struct Outcome {
+  State state = State::Untried;
+  Timing timing;
+  double estimateNs = 0;
+  std::string reason; // of Failed, Faulted, Rejected
+};
+
+struct Request {
+  bool deterministic = false; // the cost model chooses, no clock is read, nothing is run
+  bool validate = true;       // compare results
+  uint64_t copyLimit = uint64_t(4) << 30; // bytes, Memory's
+  double budgetNs = 0;        // after so long no further configuration is timed; 0: all are
+  size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
+  double compileTimeoutNs = 30e9;
+  unsigned threads = 1;       // that compile
+  std::vector<Outcome> known; // one for each configuration, or none: those that are not Untried are not tried again
+  /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
+  std::function<void(size_t done, size_t count, size_t best, double bestNs)> progress;
+  /// Called before the first run of a configuration, and (`ended`) behind its last.
+  std::function<void(size_t i, bool ended)> running;
+};
+
+struct Result {
+  size_t best = 0;
+  bool byModel = false;           // no run decided
+  std::vector<Outcome> outcomes;  // one for each configuration
+  std::vector<std::string> blind; // arguments that could not be set back
+  bool compared = false;          // results were
+  double seconds = 0;
+};
+
+/// Tunes. OK: `out.best` is a configuration that can be used. Else: what a configuration's compilation or run failed with that no other can
+/// mend (the text names the configuration), or that none can be used. Whatever comes, the memory that configurations read and write is as before.
+/// `subject` is shared with compilations that take too long.
+runtime::Status tune(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request, Result &out);
+
+} // namespace tegula::tune
