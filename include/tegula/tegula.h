@@ -182,6 +182,7 @@ typedef struct TegulaContextOptions {
  * compiled for in place of the richest one of this machine; an unknown one, or one this machine cannot execute, is an error.
  * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say; TEGULA_TRITON_LEVEL is 3.6, 3.7 or 3.9, their
  * `language_level`; TEGULA_STRICT=1 is their `strict`, and that of tegula_module_check().
+ * TEGULA_TUNE=deterministic is the `deterministic` of tuners that do not say, TEGULA_TUNE_BYTES their `copy_bytes`.
  * TEGULA_VERIFY=1 verifies the module after every stage of each compilation, tile IR and LLVM IR: what breaks a rule ends it with
  * TEGULA_INTERNAL_ERROR, whose text names the stage. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
@@ -661,6 +662,57 @@ TEGULA_API TegulaStatus tegula_kernel_save(TegulaKernel *kernel, char **bytes, s
  * cannot be compiled for another target. The code is executed as it is: load what you trust. TEGULA_INVALID_ARGUMENT: the bytes are damaged;
  * TEGULA_UNSUPPORTED: of another version, or not for that device. */
 TEGULA_API TegulaStatus tegula_kernel_load(TegulaContext *context, const char *bytes, size_t length, int32_t device, TegulaKernel **out);
+
+/* ---------------------------------------------------------------------------------------------------------------- tuning */
+
+/* One configuration of a kernel: values for some of its parameters, options for its launches. */
+typedef struct TegulaConfig {
+  size_t size;
+  const TegulaNamedValue *values; /* of constexpr parameters */
+  size_t value_count;
+  int32_t num_warps, num_stages, num_ctas, maxnreg; /* as in TegulaLaunchOptions; 0: what the launch says */
+} TegulaConfig;
+
+typedef struct TegulaTuner TegulaTuner; /* a kernel with configurations, and which of them is fastest for which arguments */
+
+typedef struct TegulaTunerOptions {
+  size_t size;
+  const char *const *key;  /* parameters for whose values a choice is good; NULL: all numbers that are arguments. Types of pointers always count */
+  size_t key_count;
+  int8_t deterministic;    /* tri-state: the cost model chooses, nothing is timed; TEGULA_DEFAULT: $TEGULA_TUNE is "deterministic" */
+  int8_t validate;         /* tri-state: configurations whose results differ from those of more than half of all are not used; default on */
+  int8_t progress;         /* tri-state: a line about the progress on stderr; TEGULA_DEFAULT: if that is a terminal */
+  int8_t reserved;         /* 0 */
+  uint32_t top_k;          /* only so many are timed, which the cost model likes best; 0: all */
+  double budget_ms;        /* no further configuration is timed after so long; 0: all are */
+  double compile_timeout_s; /* a configuration that takes longer to compile is left out; 0: 30 */
+  uint64_t copy_bytes;     /* memory for copies of what kernels change; 0: $TEGULA_TUNE_BYTES, else 4 GiB */
+} TegulaTunerOptions;
+#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, 0, 0, 0, 0, 0}
+
+/* `options` may be NULL. Everything is copied. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
+TEGULA_API TegulaStatus tegula_tuner_create(TegulaFunction *function, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options,
+                                            TegulaTuner **out);
+TEGULA_API void tegula_tuner_retain(TegulaTuner *tuner);
+TEGULA_API void tegula_tuner_release(TegulaTuner *tuner);
+
+/* Gives the grid for a configuration; nonzero if there is none, which ends the launch with TEGULA_INVALID_ARGUMENT. */
+typedef int32_t (*TegulaGridFn)(void *user, const TegulaConfig *config, int64_t grid[3]);
+/* As tegula_launch, with the configuration that is fastest for such arguments; arguments for its parameters are ignored (TEGULA_ARG_MISSING will do).
+ * The first launch with a new key tunes: compiles the configurations on all cores and runs them on the arguments given, whose memory
+ * is set back before every run and at the end, so that the kernel has run once when the call returns. Configurations that need too many
+ * resources or fail a static_assert take no part. A run that fails ends it with that run's status; the text names the configuration. */
+TEGULA_API TegulaStatus tegula_tuner_launch(TegulaTuner *tuner, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
+                                            const TegulaLaunchOptions *options, TegulaKernel **kernel);
+/* The same without the launch: index of the configuration, tuning if need be. */
+TEGULA_API TegulaStatus tegula_tuner_choose(TegulaTuner *tuner, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
+                                            const TegulaLaunchOptions *options, size_t *config);
+/* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model"), seconds, blind (arguments that could not be
+ * set back), configs: objects with config (text), state ("ok", "failed", "faulted", "rejected", "untried"), median_ns, low_ns, high_ns, runs, estimate_ns,
+ * reason. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
+TEGULA_API const char *tegula_tuner_report_json(TegulaTuner *tuner);
+/* "BLOCK: 64, num_warps: 4"; lives as long as the tuner, NULL beyond the last. */
+TEGULA_API const char *tegula_tuner_config_name(const TegulaTuner *tuner, size_t config);
 
 /* -------------------------------------------------------------------------------------- the language, one operation at a time */
 

@@ -2,6 +2,7 @@
 #include "runtime/Dtype.h"
 #include "api/Handles.h"
 #include "api/Specialize.h"
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -74,6 +75,22 @@ static std::optional<lang::Level> levelNumbered(int64_t number) {
   return std::nullopt;
 }
 
+/// TEGULA_TUNE, TEGULA_TUNE_BYTES.
+static bool readTuning(const std::string &how, const std::string &bytes, bool &deterministic, uint64_t &copyBytes) {
+  deterministic = how == "deterministic";
+  if (!how.empty() && !deterministic) {
+    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE is `" + how + "`; it must be `deterministic`, or not be set");
+    return false;
+  }
+  if (bytes.empty()) return true;
+  char *end;
+  errno = 0;
+  copyBytes = std::strtoull(bytes.c_str(), &end, 10);
+  if (!*end && !errno && bytes[0] != '-') return true;
+  fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE_BYTES is `" + bytes + "`; it must be a number of bytes");
+  return false;
+}
+
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
@@ -92,6 +109,9 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   uint64_t hangNs = 0;
   if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
+  bool tuneDeterministic = false;
+  uint64_t tuneCopyBytes = uint64_t(4) << 30;
+  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), tuneDeterministic, tuneCopyBytes)) return tegula_last_status();
   std::string levelName = environment("TEGULA_TRITON_LEVEL");
   std::optional<lang::Level> level = levelName.empty() ? lang::latestLevel : levelNamed(levelName);
   if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
@@ -111,6 +131,8 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
   c->verify = truthy(environment("TEGULA_VERIFY"));
   c->strict = truthy(environment("TEGULA_STRICT"));
+  c->tuneDeterministic = tuneDeterministic;
+  c->tuneCopyBytes = tuneCopyBytes;
   *out = c;
   return TEGULA_OK;
 }

@@ -152,6 +152,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   bool debug = false, checked = false;
   bool verify = false; // $TEGULA_VERIFY
   bool strict = false; // $TEGULA_STRICT
+  bool tuneDeterministic = false;                // $TEGULA_TUNE
+  uint64_t tuneCopyBytes = uint64_t(4) << 30;    // $TEGULA_TUNE_BYTES
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;

@@ -6,7 +6,7 @@
 
 namespace tegula::tune {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 /// What the threads and the one that waits for them share; the last of them ends it.
@@ -17,7 +17,7 @@ struct Work {
   std::condition_variable changed;
   size_t next = 0; // of wanted
   struct Item {
-    Clock::time_point begun{};
+    SteadyClock::time_point begun{};
     bool started = false, done = false, late = false;
     Compiled result;
   };
@@ -28,7 +28,7 @@ struct Work {
     while (next < wanted.size()) {
       size_t at = next++;
       items[at].started = true;
-      items[at].begun = Clock::now();
+      items[at].begun = SteadyClock::now();
       lock.unlock();
       Compiled c = subject->compile(wanted[at]);
       lock.lock();
@@ -76,10 +76,10 @@ std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, cons
   for (size_t at = 0; at < wanted.size(); ++at) {
     Work::Item &item = work->items[at];
     while (!item.done && !item.late) {
-      auto deadline = item.started ? item.begun + timeout : Clock::now() + timeout;
+      auto deadline = item.started ? item.begun + timeout : SteadyClock::now() + timeout;
       work->changed.wait_until(lock, deadline);
       for (Work::Item &other : work->items) {
-        if (!other.started || other.done || other.late || Clock::now() < other.begun + timeout) continue;
+        if (!other.started || other.done || other.late || SteadyClock::now() < other.begun + timeout) continue;
         other.late = true;
         lock.unlock();
         bool more = startThread(work); // in place of the one that is stuck

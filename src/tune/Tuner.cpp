@@ -11,6 +11,22 @@ using SteadyClock = std::chrono::steady_clock;
 
 static double secondsSince(SteadyClock::time_point t) { return std::chrono::duration<double>(SteadyClock::now() - t).count(); }
 
+/// For Record::kind: what Python's exception of that error is called.
+static const char *kindOf(TegulaStatus code) {
+  switch (code) {
+  case TEGULA_OUT_OF_RESOURCES: return "OutOfResources";
+  case TEGULA_ASSEMBLER_ERROR: return "PTXASError";
+  case TEGULA_COMPILE_ERROR: return "CompileTimeAssertionFailure"; // of compile errors, those alone are skipped
+  case TEGULA_FAULT: return "fault";
+  default: return "error";
+  }
+}
+
+/// By a number, equal ones by index.
+template <typename Number> static void sortBy(std::vector<size_t> &list, Number number) {
+  std::sort(list.begin(), list.end(), [&](size_t a, size_t b) { return std::pair(number(a), a) < std::pair(number(b), b); });
+}
+
 namespace {
 class Tuning {
 public:
@@ -35,11 +51,8 @@ private:
   Status compile() {
     std::vector<size_t> wanted;
     for (size_t i = 0; i < outcomes_.size(); ++i)
-      if (outcomes_[i].state == State::Untried || outcomes_[i].state == State::Ok) wanted.push_back(i);
-    // What is known in full needs no compiler: only the chosen one will be compiled, by the launch.
-    bool complete = std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return outcomes_[i].state == State::Ok; });
-    if (complete && !request_.deterministic) return Status::ok();
-    std::erase_if(wanted, [&](size_t i) { return outcomes_[i].state == State::Ok && !request_.deterministic; });
+      // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
+      if (!outcomes_[i].record || (request_.deterministic && outcomes_[i].is(State::Ok))) wanted.push_back(i);
     compiled_ = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs);
     for (size_t i : wanted) {
       Compiled &c = compiled_[i];
@@ -51,11 +64,14 @@ private:
         continue;
       }
       if (!c.skip) return named(i, c.status);
-      outcomes_[i] = {State::Failed, {}, 0, c.status.text};
+      outcomes_[i].record = bad(State::Failed, c.status);
       if (first_) first_ = c.status;
     }
     return Status::ok();
   }
+
+  static Record bad(State state, const Status &s) { return Record::bad(state, kindOf(s.code), s.text, now()); }
+  double medianOf(size_t i) const { return outcomes_[i].record->medianNs; }
 
   Status named(size_t i, Status s) const {
     s.text = "configuration (" + subject_->name(i) + "): " + s.text;
@@ -66,7 +82,7 @@ private:
   void sortByEstimate() {
     bool all = std::all_of(order_.begin(), order_.end(), [&](size_t i) { return outcomes_[i].estimateNs > 0; });
     if (!all) return;
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return outcomes_[a].estimateNs < outcomes_[b].estimateNs; });
+    sortBy(order_, [&](size_t i) { return outcomes_[i].estimateNs; });
     if (request_.topK && order_.size() > request_.topK) order_.resize(request_.topK);
   }
 
@@ -74,13 +90,13 @@ private:
     sortByEstimate();
     auto start = SteadyClock::now();
     for (const Outcome &o : outcomes_)
-      if (o.state == State::Ok) bestNs_ = std::min(bestNs_, o.timing.medianNs);
+      if (o.is(State::Ok)) bestNs_ = std::min(bestNs_, o.record->medianNs);
     std::vector<size_t> tried;
     for (size_t k = 0; k < order_.size(); ++k) {
       size_t i = order_[k];
       if (request_.budgetNs > 0 && k > 0 && secondsSince(start) * 1e9 > request_.budgetNs) break;
       if (Status s = tryOne(i); !s) return s;
-      if (outcomes_[i].state == State::Ok) tried.push_back(i);
+      if (outcomes_[i].is(State::Ok)) tried.push_back(i);
       if (request_.progress) request_.progress(k + 1, order_.size(), best_, bestNs_);
     }
     for (const Memory::Apart &a : memory_.outvoted()) reject(a);
@@ -92,8 +108,7 @@ private:
     const std::string &code = compiled_[i].code;
     auto same = code.empty() ? sameCode_.end() : sameCode_.find(code);
     if (same != sameCode_.end()) {
-      outcomes_[i] = outcomes_[same->second];
-      outcomes_[i].estimateNs = compiled_[i].estimateNs;
+      outcomes_[i].record = outcomes_[same->second].record;
       return Status::ok();
     }
     if (request_.running) request_.running(i, false);
@@ -103,27 +118,29 @@ private:
     if (s) s = memory_.note(i);
     Outcome &o = outcomes_[i];
     double hopeless = std::isfinite(bestNs_) ? 2 * bestNs_ : 0;
-    if (s) s = time(i, {3e6, 3, 50, hopeless}, o.timing);
+    Timing t;
+    if (s) s = time(i, {3e6, 3, 50, hopeless}, t);
     if (request_.running && (s || s.code != TEGULA_FAULT)) request_.running(i, true);
     if (s) {
-      o.state = State::Ok;
-      if (o.timing.medianNs < bestNs_) bestNs_ = o.timing.medianNs, best_ = i;
+      o.record = recordOf(t);
+      if (t.medianNs < bestNs_) bestNs_ = t.medianNs, best_ = i;
       if (!code.empty()) sameCode_.emplace(code, i);
       return s;
     }
     // A kernel that does not fit is found when it is launched first.
     if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR) {
-      o.state = State::Failed, o.reason = s.text;
+      o.record = bad(State::Failed, s);
       if (first_) first_ = s;
       return Status::ok();
     }
-    if (s.code == TEGULA_FAULT) o.state = State::Faulted, o.reason = s.text;
+    if (s.code == TEGULA_FAULT) o.record = bad(State::Faulted, s);
     return named(i, s);
   }
 
   Status time(size_t i, const Effort &effort, Timing &t) {
     return clock_.measure([this] { return memory_.restore(); }, [&] { return subject_->run(i); }, effort, t);
   }
+  static Record recordOf(const Timing &t) { return Record::ok(t.medianNs, t.lowNs, t.highNs, t.runs, now()); }
   Status settle() {
     runtime::LaunchOutcome outcome;
     return device_.synchronize(stream_, outcome);
@@ -133,8 +150,7 @@ private:
     std::string code = compiled_[a.who].code;
     for (size_t i : order_)
       if (i == a.who || (!code.empty() && compiled_[i].code == code)) {
-        outcomes_[i].state = State::Rejected;
-        outcomes_[i].reason = "leaves other values in `" + a.argument + "` than most configurations do";
+        outcomes_[i].record = Record::bad(State::Rejected, a.argument, "leaves other values in `" + a.argument + "` than most configurations do", now());
       }
   }
 
@@ -142,15 +158,15 @@ private:
   Status refine(const std::vector<size_t> &tried, SteadyClock::time_point start) {
     double best = INFINITY;
     for (size_t i : tried)
-      if (outcomes_[i].state == State::Ok) best = std::min(best, outcomes_[i].timing.medianNs);
+      if (outcomes_[i].is(State::Ok)) best = std::min(best, medianOf(i));
     std::vector<size_t> close;
     std::vector<std::string> codes;
     for (size_t i : tried) {
       const std::string &code = compiled_[i].code;
       bool twin = !code.empty() && std::find(codes.begin(), codes.end(), code) != codes.end();
-      if (outcomes_[i].state == State::Ok && outcomes_[i].timing.medianNs <= 1.25 * best && !twin) close.push_back(i), codes.push_back(code);
+      if (outcomes_[i].is(State::Ok) && medianOf(i) <= 1.25 * best && !twin) close.push_back(i), codes.push_back(code);
     }
-    std::stable_sort(close.begin(), close.end(), [&](size_t a, size_t b) { return outcomes_[a].timing.medianNs < outcomes_[b].timing.medianNs; });
+    sortBy(close, [&](size_t i) { return medianOf(i); });
     if (close.size() > 8) close.resize(8);
     if (close.size() < 2) return Status::ok();
     constexpr unsigned rounds = 3;
@@ -169,7 +185,7 @@ private:
       middle.runs = runs;
       const std::string &code = compiled_[i].code;
       for (size_t k : tried)
-        if (k == i || (!code.empty() && compiled_[k].code == code)) outcomes_[k].timing = middle;
+        if (k == i || (!code.empty() && compiled_[k].code == code)) outcomes_[k].record = recordOf(middle);
     }
     return Status::ok();
   }
@@ -182,7 +198,7 @@ private:
   Status choose() {
     double best = INFINITY;
     for (size_t i = 0; i < outcomes_.size(); ++i)
-      if (outcomes_[i].state == State::Ok && outcomes_[i].timing.medianNs < best) best = outcomes_[i].timing.medianNs, out_.best = i;
+      if (outcomes_[i].is(State::Ok) && medianOf(i) < best) best = medianOf(i), out_.best = i;
     return std::isfinite(best) ? Status::ok() : none();
   }
 
@@ -192,8 +208,7 @@ private:
     double best = INFINITY;
     bool found = false;
     for (size_t i = 0; i < outcomes_.size(); ++i) {
-      State s = outcomes_[i].state;
-      if (s == State::Failed || s == State::Faulted || s == State::Rejected) continue;
+      if (outcomes_[i].record && !outcomes_[i].is(State::Ok)) continue;
       double e = outcomes_[i].estimateNs > 0 ? outcomes_[i].estimateNs : INFINITY;
       if (!found || e < best) best = e, out_.best = i;
       found = true;

@@ -5,6 +5,7 @@
 #pragma once
 #include "tune/Clock.h"
 #include "tune/Memory.h"
+#include "tune/Results.h"
 
 namespace tegula::tune {
 
@@ -30,19 +31,13 @@ public:
   virtual runtime::Status run(size_t i) = 0;
 };
 
-enum class State : uint8_t {
-  Untried,  // the budget ended before its turn, or the choice needed no run of it
-  Ok,       // `timing` is measured, here or earlier
-  Failed,   // cannot be compiled or launched
-  Faulted,  // a run of it failed
-  Rejected, // leaves other values than most
-};
-
+/// What is known about a configuration.
 struct Outcome {
-  State state = State::Untried;
-  Timing timing;
-  double estimateNs = 0;
-  std::string reason; // of Failed, Faulted, Rejected
+  /// Measured here or earlier; failed (cannot be compiled or launched), faulted, rejected (leaves other values than most). Nullopt: not tried, as the
+  /// budget ended before its turn or the choice needed no run of it.
+  std::optional<Record> record;
+  double estimateNs = 0; // of the cost model; 0: none
+  bool is(State s) const { return record && record->state == s; }
 };
 
 struct Request {
@@ -53,7 +48,7 @@ struct Request {
   size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
   double compileTimeoutNs = 30e9;
   unsigned threads = 1;       // that compile
-  std::vector<Outcome> known; // one for each configuration, or none: those that are not Untried are not tried again
+  std::vector<Outcome> known; // one for each configuration, or none: those with a record are not tried again
   /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
   std::function<void(size_t done, size_t count, size_t best, double bestNs)> progress;
   /// Called before the first run of a configuration, and (`ended`) behind its last.

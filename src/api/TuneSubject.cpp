@@ -1,0 +1,106 @@
+#include "api/TuneSubject.h"
+#include "api/Specialize.h"
+#include <cstring>
+
+namespace tegula::api {
+
+using runtime::Status;
+
+size_t TuneConfig::apply(const TegulaArg *args, size_t count, TegulaArg *to) const {
+  std::copy_n(args, count, to);
+  for (const Value &v : values) {
+    while (count <= v.param) to[count++] = TegulaArg{};
+    to[v.param] = tegula_constant(v.value.get());
+  }
+  return count;
+}
+
+void TuneConfig::apply(TegulaLaunchOptions &o) const {
+  if (numWarps) o.num_warps = numWarps;
+  if (numStages) o.num_stages = numStages;
+  if (numCtas) o.num_ctas = numCtas;
+  if (maxnreg) o.maxnreg = maxnreg;
+}
+
+OwnedArgs::OwnedArgs(const TegulaArg *args, size_t count) {
+  for (size_t i = 0; i < count; ++i) list_.push_back(own(args[i]));
+}
+
+TegulaArg OwnedArgs::own(const TegulaArg &a) {
+  TegulaArg copy = a;
+  if (a.kind == TEGULA_ARG_VALUE && a.u.value) values_.emplace_back(a.u.value);
+  if (a.kind != TEGULA_ARG_TUPLE) return copy;
+  if (a.u2.cls) values_.emplace_back(a.u2.cls);
+  std::vector<TegulaArg> items;
+  for (uint32_t i = 0; i < a.count && a.u.items; ++i) items.push_back(own(a.u.items[i]));
+  if (a.u.items) copy.u.items = items_.emplace_back(std::move(items)).data();
+  return copy;
+}
+
+Status lastStatus() {
+  Status s{tegula_last_status(), tegula_last_error(), {}};
+  if (TegulaShortage what; tegula_last_shortage(&what) == TEGULA_OK) s.shortage = {what.name, what.required, what.limit};
+  return s;
+}
+
+bool gridOf(const TegulaFunction &f, const TuneConfig &config, TegulaGridFn grid, void *user, int64_t out[3]) {
+  out[0] = out[1] = out[2] = 1;
+  if (grid(user, &config.view, out) == 0) return true;
+  fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: there is no grid for configuration (" + config.name + ")");
+  return false;
+}
+
+std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options) {
+  std::vector<tune::Buffer> buffers;
+  CallOptions call;
+  BoundCall bound;
+  if (!f.context->resolve(&options, call, args, count) || !bind(f, args, count, call.compile, bound)) return buffers;
+  for (const PackItem &item : k.pack) {
+    const runtime::ArgInfo &info = k.info.args[static_cast<size_t>(&item - k.pack.data())];
+    const TegulaArg &a = *bound.leaves[item.leaf];
+    if (!item.isPtr || !a.u.ptr || (!info.read && !info.written)) continue;
+    buffers.push_back({info.name, a.u.ptr, a.u2.extent, info.dtype, info.read, info.written});
+  }
+  return buffers;
+}
+
+/// A configuration that others can be tuned without.
+static bool isSkipped(const Status &s) {
+  if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR) return true;
+  if (s.code != TEGULA_COMPILE_ERROR) return false;
+  for (size_t i = 0, n = tegula_diagnostic_count(); i < n; ++i)
+    if (TegulaDiagnostic d; tegula_diagnostic_get(i, &d) == TEGULA_OK && d.severity == TEGULA_SEVERITY_ERROR && std::strcmp(d.kind, "staticAssertFailed") != 0) return false;
+  return true;
+}
+
+tune::Compiled TuneSubject::compile(size_t i) {
+  tune::Compiled out;
+  const TuneConfig &config = (*configs_)[i];
+  TegulaArg args[BoundCall::maxLeaves];
+  size_t n = config.apply(args_.list().data(), args_.list().size(), args);
+  TegulaLaunchOptions o = call_.options;
+  config.apply(o);
+  TegulaKernel *k = nullptr;
+  if (tegula_compile(function_.get(), args, n, &o, &k) != TEGULA_OK) {
+    out.status = lastStatus();
+    out.skip = isSkipped(out.status);
+    return out;
+  }
+  out.buffers = buffersOf(*function_, *k, args, n, o);
+  if (k->target.cpu()) out.code.assign(k->object.data(), k->object.size());
+  release(k);
+  return out;
+}
+
+Status TuneSubject::run(size_t i) {
+  const TuneConfig &config = (*configs_)[i];
+  TegulaArg args[BoundCall::maxLeaves];
+  size_t n = config.apply(args_.list().data(), args_.list().size(), args);
+  TegulaLaunchOptions o = call_.options;
+  config.apply(o);
+  int64_t grid[3];
+  if (!gridOf(*function_, config, call_.grid, call_.user, grid) || tegula_launch(function_.get(), grid, args, n, &o, nullptr) != TEGULA_OK) return lastStatus();
+  return Status::ok();
+}
+
+} // namespace tegula::api

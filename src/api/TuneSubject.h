@@ -1,0 +1,72 @@
+// A function and its configurations as the tuner (src/tune) sees them: compiled and launched with the arguments of one call.
+#pragma once
+#include "api/Compile.h"
+#include "tune/Tuner.h"
+#include <deque>
+
+namespace tegula::api {
+
+/// A TegulaConfig of our own.
+struct TuneConfig {
+  struct Value {
+    std::string name;
+    uint32_t param = 0; // index of the parameter
+    Ref<TegulaValue> value;
+  };
+  std::vector<Value> values;
+  int32_t numWarps = 0, numStages = 0, numCtas = 0, maxnreg = 0;
+  std::string name;                       // "BLOCK: 64, num_warps: 4"
+  std::vector<TegulaNamedValue> borrowed; // `values`, for `view`
+  TegulaConfig view{};                    // what callers are shown; lives as long as this object stays where it is
+
+  /// `args` with the values in their places; `to` has room for as many as the function has parameters. Gives the new count.
+  size_t apply(const TegulaArg *args, size_t count, TegulaArg *to) const;
+  /// The options of a launch with those that are set here.
+  void apply(TegulaLaunchOptions &options) const;
+};
+
+/// Arguments whose tuples and values are kept: for threads that may outlive the call.
+class OwnedArgs {
+public:
+  OwnedArgs(const TegulaArg *args, size_t count);
+  const std::vector<TegulaArg> &list() const { return list_; }
+
+private:
+  TegulaArg own(const TegulaArg &a);
+  std::vector<TegulaArg> list_;
+  std::deque<std::vector<TegulaArg>> items_;
+  std::vector<Ref<TegulaValue>> values_;
+};
+
+/// Configurations must outlive the subject, which keeps their owner alive.
+class TuneSubject final : public tune::Subject {
+public:
+  struct Call {
+    TegulaGridFn grid;
+    void *user;
+    TegulaLaunchOptions options;
+  };
+  TuneSubject(Ref<TegulaFunction> function, std::shared_ptr<const std::vector<TuneConfig>> configs, const TegulaArg *args, size_t count, const Call &call)
+      : function_(std::move(function)), configs_(std::move(configs)), args_(args, count), call_(call) {}
+
+  size_t count() const override { return configs_->size(); }
+  std::string name(size_t i) const override { return (*configs_)[i].name; }
+  tune::Compiled compile(size_t i) override;
+  runtime::Status run(size_t i) override;
+
+private:
+  Ref<TegulaFunction> function_;
+  std::shared_ptr<const std::vector<TuneConfig>> configs_;
+  OwnedArgs args_;
+  Call call_;
+};
+
+/// The thread's last error as a Status.
+runtime::Status lastStatus();
+/// Asks the caller for the grid. False: the last error is set.
+bool gridOf(const TegulaFunction &f, const TuneConfig &config, TegulaGridFn grid, void *user, int64_t out[3]);
+
+/// The memory that a kernel's pointer arguments lead to, for a call with `args`; the call's options are those of the launch.
+std::vector<tune::Buffer> buffersOf(TegulaFunction &f, const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options);
+
+} // namespace tegula::api

@@ -1,0 +1,308 @@
+// Tuners: which configuration of a kernel is launched for which arguments. What is measured, and how, is src/tune's.
+#include "api/Specialize.h"
+#include "api/TuneSubject.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+using namespace tegula;
+using namespace tegula::api;
+using runtime::Status;
+
+namespace {
+/// What a choice depends on: numbers of the arguments in its key, types of pointers, the device.
+struct TuneKey {
+  static constexpr unsigned maxWords = 2 * BoundCall::maxLeaves;
+  uint64_t words[maxWords];
+  unsigned count = 0;
+  void add(uint64_t w) {
+    if (count < maxWords) words[count++] = w;
+  }
+};
+
+/// Immutable once it is in the list; found without a lock.
+struct Choice {
+  std::vector<uint64_t> key;
+  size_t config = 0;
+  std::string report;
+  const Choice *next = nullptr;
+  bool is(const TuneKey &k) const { return key.size() == k.count && std::equal(key.begin(), key.end(), k.words); }
+};
+} // namespace
+
+static std::atomic<uint64_t> tunersMade{0};
+
+struct TegulaTuner : RefCounted {
+  ~TegulaTuner() {
+    for (const Choice *c = choices.load(); c;) delete std::exchange(c, c->next);
+  }
+  const uint64_t id = ++tunersMade;
+  Ref<TegulaFunction> function;
+  std::shared_ptr<const std::vector<TuneConfig>> configs;
+  TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
+  std::vector<bool> keyed;  // of each parameter: does its value count?
+  std::vector<bool> chosen; // is it a configuration's?
+  std::vector<std::string> names; // of the parameters
+  std::mutex mutex;         // of tuning, and of adding to `choices`
+  std::atomic<const Choice *> choices{nullptr}, recent{nullptr};
+
+  const Choice *find(const TuneKey &key) const {
+    if (const Choice *c = recent.load(std::memory_order_acquire); c && c->is(key)) return c;
+    for (const Choice *c = choices.load(std::memory_order_acquire); c; c = c->next)
+      if (c->is(key)) return c;
+    return nullptr;
+  }
+};
+
+/// Of this thread, good as long as the tuner of that id lives.
+static thread_local const Choice *lastChoice;
+static thread_local uint64_t lastTuner;
+
+// ---- making one
+
+static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<bool> &chosen) {
+  auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
+  if (c.size < offsetof(TegulaConfig, num_warps) || (!c.values && c.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
+  TegulaConfig full{};
+  std::memcpy(&full, &c, std::min(c.size, sizeof full));
+  const std::vector<Param> &params = f.params();
+  for (size_t i = 0; i < full.value_count; ++i) {
+    const TegulaNamedValue &v = full.values[i];
+    if (!v.name || !v.value) return wrong("a value of a configuration is null");
+    auto p = std::find_if(params.begin(), params.end(), [&](const Param &p) { return p.name == v.name; });
+    if (p == params.end()) return wrong("`" + f.fn->name + "` has no parameter `" + v.name + "`");
+    auto index = static_cast<uint32_t>(p - params.begin());
+    chosen[index] = true;
+    out.values.push_back({v.name, index, Ref(v.value)});
+    out.name += (out.name.empty() ? "" : ", ") + std::string(v.name) + ": " + v.value->reprText();
+  }
+  struct Option {
+    const char *name;
+    int32_t value, *to;
+  };
+  for (Option o : {Option{"num_warps", full.num_warps, &out.numWarps}, {"num_stages", full.num_stages, &out.numStages}, {"num_ctas", full.num_ctas, &out.numCtas}, {"maxnreg", full.maxnreg, &out.maxnreg}}) {
+    *o.to = o.value;
+    if (o.value) out.name += (out.name.empty() ? "" : ", ") + std::string(o.name) + ": " + std::to_string(o.value);
+  }
+  return true;
+}
+
+TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options, TegulaTuner **out) {
+  if (!f || (!configs && count) || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: null argument");
+  if (!count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: there are no configurations");
+  GateSection section;
+  auto made = std::make_unique<TegulaTuner>();
+  TegulaTuner &t = *made;
+  t.function = Ref(f);
+  if (options) {
+    if (options->size < offsetof(TegulaTunerOptions, deterministic)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set");
+    std::memcpy(&t.options, options, std::min(options->size, sizeof t.options));
+  }
+  const std::vector<Param> &params = f->params();
+  t.chosen.resize(params.size());
+  t.keyed.resize(params.size(), !t.options.key);
+  for (const Param &p : params) t.names.push_back(p.name);
+  for (size_t i = 0; t.options.key && i < t.options.key_count; ++i) {
+    const char *name = t.options.key[i];
+    auto p = std::find(t.names.begin(), t.names.end(), name ? name : "");
+    if (p == t.names.end()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") + "`, which is no parameter of `" + f->fn->name + "`");
+    t.keyed[static_cast<size_t>(p - t.names.begin())] = true;
+  }
+  auto list = std::make_shared<std::vector<TuneConfig>>(count);
+  for (size_t i = 0; i < count; ++i) {
+    TuneConfig &c = (*list)[i];
+    if (!readConfig(*f, configs[i], c, t.chosen)) return TEGULA_INVALID_ARGUMENT;
+    for (const TuneConfig::Value &v : c.values) c.borrowed.push_back({v.name.c_str(), v.value.get()});
+    c.view = {sizeof(TegulaConfig), c.borrowed.data(), c.borrowed.size(), c.numWarps, c.numStages, c.numCtas, c.maxnreg};
+  }
+  t.configs = std::move(list);
+  *out = made.release();
+  return TEGULA_OK;
+}
+
+void tegula_tuner_retain(TegulaTuner *t) { retain(t); }
+void tegula_tuner_release(TegulaTuner *t) { release(t); }
+
+const char *tegula_tuner_config_name(const TegulaTuner *t, size_t i) { return t && i < t->configs->size() ? (*t->configs)[i].name.c_str() : nullptr; }
+
+// ---- choosing
+
+static void addToKey(const TegulaArg &a, bool keyed, TuneKey &key) {
+  switch (a.kind) {
+  case TEGULA_ARG_POINTER: key.add(uint64_t(1) << 32 | a.dtype); return;
+  case TEGULA_ARG_TUPLE:
+    for (uint32_t i = 0; i < a.count && a.u.items; ++i) addToKey(a.u.items[i], keyed, key);
+    return;
+  case TEGULA_ARG_INT: case TEGULA_ARG_UINT: case TEGULA_ARG_BOOL: case TEGULA_ARG_FLOAT:
+    if (keyed) key.add(a.u.u);
+    return;
+  case TEGULA_ARG_VALUE:
+    if (keyed && a.u.value) key.add(a.u.value->keyWords()[0]);
+    return;
+  default: return;
+  }
+}
+
+static void makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device, TuneKey &key) {
+  key.add(static_cast<uint32_t>(device));
+  for (size_t i = 0; i < count; ++i)
+    if (!t.chosen[i]) addToKey(args[i], t.keyed[i], key);
+}
+
+/// "M=4096, N=4096, x:*fp16": what the key stands for, for people.
+static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t count) {
+  std::string out;
+  auto add = [&](const std::string &item) { out += (out.empty() ? "" : ", ") + item; };
+  auto walk = [&](auto &&self, const std::string &name, const TegulaArg &a, bool keyed) -> void {
+    char number[32];
+    switch (a.kind) {
+    case TEGULA_ARG_POINTER: return add(name + ":*" + tegula_dtype_name(a.dtype));
+    case TEGULA_ARG_TUPLE:
+      for (uint32_t i = 0; i < a.count && a.u.items; ++i) self(self, name + "." + std::to_string(i), a.u.items[i], keyed);
+      return;
+    case TEGULA_ARG_UINT: return keyed ? add(name + "=" + std::to_string(a.u.u)) : void();
+    case TEGULA_ARG_INT: case TEGULA_ARG_BOOL: return keyed ? add(name + "=" + std::to_string(a.u.i)) : void();
+    case TEGULA_ARG_FLOAT: return std::snprintf(number, sizeof number, "%.9g", a.u.f), keyed ? add(name + "=" + number) : void();
+    case TEGULA_ARG_VALUE: return keyed && a.u.value ? add(name + "=" + a.u.value->reprText()) : void();
+    default: return;
+    }
+  };
+  for (size_t i = 0; i < count; ++i)
+    if (!t.chosen[i]) walk(walk, t.names[i], args[i], t.keyed[i]);
+  return out;
+}
+
+static std::string makeReport(const TegulaTuner &t, const std::string &key, const std::string &device, const tune::Result &r, bool found) {
+  auto number = [](double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", v);
+    return std::string(text);
+  };
+  std::string j = "{\"function\":" + jsonString(t.function->fn->name) + ",\"key\":" + jsonString(key) + ",\"device\":" + jsonString(device) +
+                  ",\"chosen\":" + (found ? std::to_string(r.best) : "null") + ",\"by\":\"" + (r.byModel ? "model" : "measured") + "\",\"seconds\":" + number(r.seconds) +
+                  ",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
+  for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
+  j += "],\"configs\":[";
+  for (size_t i = 0; i < r.outcomes.size(); ++i) {
+    const tune::Outcome &o = r.outcomes[i];
+    j += (i ? ",{" : "{") + std::string("\"config\":") + jsonString((*t.configs)[i].name) + ",\"state\":\"" + (o.record ? nameOf(o.record->state) : "untried") + "\"";
+    if (o.is(tune::State::Ok))
+      j += ",\"median_ns\":" + number(o.record->medianNs) + ",\"low_ns\":" + number(o.record->lowNs) + ",\"high_ns\":" + number(o.record->highNs) + ",\"runs\":" + std::to_string(o.record->runs);
+    if (o.estimateNs > 0) j += ",\"estimate_ns\":" + number(o.estimateNs);
+    if (o.record && !o.record->reason.empty()) j += ",\"reason\":" + jsonString(o.record->reason);
+    j += "}";
+  }
+  return j + "]}";
+}
+
+/// One line that is written over: "add: 3 of 12, best BLOCK: 64 1.25 us".
+static void showProgress(const TegulaTuner &t, size_t done, size_t count, size_t best, double ns) {
+  constexpr size_t width = 20;
+  std::string bar(done * width / count, '#');
+  bar.resize(width, '.');
+  std::fprintf(stderr, "\r\033[Ktuning %s [%s] %zu of %zu", t.function->fn->name.c_str(), bar.c_str(), done, count);
+  if (best < t.configs->size()) std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, (*t.configs)[best].name.c_str());
+  if (done == count) std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+}
+
+static void warnOf(const TegulaTuner &t, const tune::Result &r) {
+  const char *name = t.function->fn->name.c_str();
+  for (size_t i = 0; i < r.outcomes.size(); ++i)
+    if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Rejected))
+      std::fprintf(stderr, "tegula: warning: %s: configuration (%s) %s, and is not used\n", name, (*t.configs)[i].name.c_str(), o.record->reason.c_str());
+  for (const std::string &b : r.blind)
+    std::fprintf(stderr, "tegula: warning: %s: `%s` is read and written by the kernel and could not be set back between trials (its extent is unknown, or it takes more than TEGULA_TUNE_BYTES)\n", name, b.c_str());
+}
+
+static tune::Request requestOf(const TegulaTuner &t) {
+  const TegulaTunerOptions &o = t.options;
+  const TegulaContext &c = *t.function->context;
+  tune::Request r;
+  r.deterministic = o.deterministic >= 0 ? o.deterministic : c.tuneDeterministic;
+  r.validate = o.validate != 0;
+  r.copyLimit = o.copy_bytes ? o.copy_bytes : c.tuneCopyBytes;
+  r.budgetNs = o.budget_ms * 1e6;
+  r.topK = o.top_k;
+  if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
+  r.threads = runtime::ThreadPool::availableCores();
+  if (o.progress >= 0 ? o.progress : isatty(2)) r.progress = [&t](size_t done, size_t count, size_t best, double ns) { showProgress(t, done, count, best, ns); };
+  return r;
+}
+
+/// Tunes for these arguments. Null: the last error is set.
+static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args, size_t count, int32_t device) {
+  Status status;
+  DeviceEntry *entry = t.function->context->device(device, status);
+  if (!entry) return fail(status), nullptr;
+  tune::Result result;
+  auto subject = std::make_shared<TuneSubject>(t.function, t.configs, args, count, call);
+  Status s = tune::tune(subject, *entry->device, call.options.stream, requestOf(t), result);
+  auto choice = std::make_unique<Choice>();
+  choice->report = makeReport(t, keyText(t, args, count), entry->device->properties().name, result, bool(s));
+  if (!s) {
+    s.text = "tuning `" + t.function->fn->name + "`: " + s.text;
+    return fail(s), nullptr;
+  }
+  warnOf(t, result);
+  choice->key.assign(key.words, key.words + key.count);
+  choice->config = result.best;
+  choice->next = t.choices.load(std::memory_order_relaxed);
+  t.choices.store(choice.get(), std::memory_order_release);
+  return choice.release();
+}
+
+static const Choice *choose(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count) {
+  int32_t device = call.options.device >= 0 ? call.options.device : t.function->context->inferDevice(args, count);
+  if (device < 0) return nullptr;
+  TuneKey key;
+  makeKey(t, args, count, device, key);
+  const Choice *c = t.find(key);
+  if (!c) {
+    std::lock_guard lock(t.mutex); // others that want the same wait for it
+    if (!(c = t.find(key)) && !(c = tuneFor(t, key, call, args, count, device))) return nullptr;
+  }
+  t.recent.store(c, std::memory_order_release);
+  lastChoice = c, lastTuner = t.id;
+  return c;
+}
+
+/// Checks what all calls check and fills `call` in.
+static bool begin(const char *function, TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TuneSubject::Call &call) {
+  if (!t || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": null argument"), false;
+  if (count > t->names.size() || count > BoundCall::maxLeaves)
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + t->function->fn->name + "` takes " + std::to_string(t->names.size()) + " arguments, " + std::to_string(count) + " were given"), false;
+  call = {grid, user, TEGULA_LAUNCH_OPTIONS_INIT};
+  if (!options) return true;
+  if (options->size < firstOptionsSize) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": `size` of the options is not set"), false;
+  std::memcpy(&call.options, options, std::min(options->size, sizeof call.options));
+  call.options.size = sizeof call.options;
+  return true;
+}
+
+TegulaStatus tegula_tuner_choose(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, size_t *config) {
+  TuneSubject::Call call;
+  if (!config) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_choose: null argument");
+  if (!begin("tegula_tuner_choose", t, grid, user, args, count, options, call)) return TEGULA_INVALID_ARGUMENT;
+  const Choice *c = choose(*t, call, args, count);
+  if (!c) return tegula_last_status();
+  *config = c->config;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaKernel **kernel) {
+  TuneSubject::Call call;
+  if (!begin("tegula_tuner_launch", t, grid, user, args, count, options, call)) return TEGULA_INVALID_ARGUMENT;
+  const Choice *c = choose(*t, call, args, count);
+  if (!c) return tegula_last_status();
+  const TuneConfig &config = (*t->configs)[c->config];
+  TegulaArg all[BoundCall::maxLeaves];
+  size_t n = config.apply(args, count, all);
+  config.apply(call.options);
+  int64_t extents[3];
+  if (!gridOf(*t->function, config, grid, user, extents)) return TEGULA_INVALID_ARGUMENT;
+  return tegula_launch(t->function.get(), extents, all, n, &call.options, kernel);
+}
+
+const char *tegula_tuner_report_json(TegulaTuner *t) { return t && lastTuner == t->id && lastChoice ? lastChoice->report.c_str() : "{}"; }

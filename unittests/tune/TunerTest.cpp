@@ -1,0 +1,222 @@
+// The tuner with subjects that are plain functions: on a device of host memory whose clock is theirs, so that nothing depends on this machine.
+#include "tune/Tuner.h"
+#include "runtime/HostMemory.h"
+#include <atomic>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace tegula;
+using namespace tegula::tune;
+using runtime::Status;
+
+namespace {
+double clockNs; // ns: what the stopwatch shows
+
+struct FakeStopwatch final : runtime::Stopwatch {
+  std::vector<double> marks;
+  explicit FakeStopwatch(unsigned n) : marks(n) {}
+  Status mark(unsigned i, void *) override { return marks[i] = clockNs, Status::ok(); }
+  Status between(unsigned a, unsigned b, double &ns) override { return ns = marks[b] - marks[a], Status::ok(); }
+};
+struct FakeDevice final : runtime::HostDevice {
+  runtime::DeviceProperties p;
+  unsigned copies = 0;
+  const runtime::DeviceProperties &properties() const override { return p; }
+  std::unique_ptr<runtime::Executable> load(const runtime::KernelInfo &, std::span<const char>, Status &) override { return nullptr; }
+  std::unique_ptr<runtime::Stopwatch> stopwatch(unsigned n, Status &) override { return std::make_unique<FakeStopwatch>(n); }
+};
+
+/// One configuration: what it does and how long that takes.
+struct Step {
+  std::string name;
+  double ns = 100;
+  std::function<Status()> work = [] { return Status::ok(); };
+  Compiled compiled;
+  std::function<void()> compiling = [] {};
+};
+struct Steps final : Subject {
+  std::vector<Step> all;
+  std::vector<unsigned> runs;
+  explicit Steps(std::vector<Step> c) : all(std::move(c)), runs(all.size()) {}
+  size_t count() const override { return all.size(); }
+  std::string name(size_t i) const override { return all[i].name; }
+  Compiled compile(size_t i) override { return all[i].compiling(), all[i].compiled; }
+  Status run(size_t i) override {
+    ++runs[i];
+    clockNs += all[i].ns;
+    return all[i].work();
+  }
+};
+
+struct TunerTest : testing::Test {
+  FakeDevice device;
+  Request request;
+  Result result;
+  std::shared_ptr<Steps> subject;
+  std::vector<float> x = std::vector<float>(64, 1.f), y = std::vector<float>(64, 7.f);
+
+  Buffer buffer(const char *name, std::vector<float> &v, bool read, bool written) {
+    return {name, v.data(), static_cast<int64_t>(v.size() * 4), TEGULA_FP32, read, written};
+  }
+  /// A configuration that adds `by` to each of `v`.
+  Step adds(const char *name, double ns, std::vector<float> &v, float by) {
+    Step c{name, ns, [&v, by] { for (float &e : v) e += by; return Status::ok(); }};
+    c.compiled.buffers = {buffer("v", v, true, true)};
+    return c;
+  }
+  Status run(std::vector<Step> choices) {
+    subject = std::make_shared<Steps>(std::move(choices));
+    return tune::tune(subject, device, nullptr, request, result);
+  }
+};
+
+Step fails(const char *name, TegulaStatus code, const char *text, bool skip) {
+  Step c{name};
+  c.compiled.status = Status::error(code, text);
+  c.compiled.skip = skip;
+  return c;
+}
+} // namespace
+
+TEST_F(TunerTest, ChoosesTheFastest) {
+  ASSERT_TRUE(run({{"a", 200}, {"b", 100}, {"c", 300}}));
+  EXPECT_EQ(result.best, 1u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(result.outcomes[i].is(State::Ok));
+  EXPECT_DOUBLE_EQ(result.outcomes[2].record->medianNs, 300);
+  EXPECT_LT(subject->runs[2], 5u) << "what is far behind the best is not timed for long";
+  EXPECT_GT(subject->runs[1], 20u);
+}
+
+TEST_F(TunerTest, MemoryOfInPlaceKernelsIsAsBefore) {
+  ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 2), adds("c", 100, x, 2)}));
+  EXPECT_EQ(x, std::vector<float>(64, 1.f));
+  EXPECT_TRUE(result.compared);
+}
+
+TEST_F(TunerTest, WrongConfigurationIsRejectedByAMajority) {
+  ASSERT_TRUE(run({adds("right", 300, x, 2), adds("wrong", 100, x, 3), adds("also right", 200, x, 2)}));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_TRUE(result.outcomes[1].is(State::Rejected));
+  EXPECT_EQ(result.outcomes[1].record->reason, "leaves other values in `v` than most configurations do");
+  request.validate = false;
+  ASSERT_TRUE(run({adds("right", 300, x, 2), adds("wrong", 100, x, 3), adds("also right", 200, x, 2)}));
+  EXPECT_EQ(result.best, 1u);
+}
+
+TEST_F(TunerTest, WithoutAMajorityNothingIsRejected) {
+  ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 3)}));
+  EXPECT_EQ(result.best, 1u);
+}
+
+TEST_F(TunerTest, WhatIsOnlyWrittenIsComparedButNotSetBackEachTime) {
+  Step keeps{"keeps"}, fills{"fills", 90, [this] { std::fill(y.begin(), y.end(), 3.f); return Status::ok(); }};
+  keeps.compiled.buffers = fills.compiled.buffers = {buffer("y", y, false, true)};
+  Step twin = fills;
+  twin.name = "twin";
+  ASSERT_TRUE(run({fills, keeps, twin}));
+  EXPECT_TRUE(result.outcomes[1].is(State::Rejected)) << "`keeps` writes nothing: what `fills` left must not be taken for its result";
+}
+
+TEST_F(TunerTest, ReadThroughAnotherArgument) {
+  // `v` is written, `w` is read; they are the same memory.
+  Step a{"a", 100, [this] { for (float &e : x) e *= 2; return Status::ok(); }};
+  a.compiled.buffers = {buffer("v", x, false, true), buffer("w", x, true, false)};
+  Step b = a;
+  ASSERT_TRUE(run({a, b}));
+  EXPECT_EQ(x, std::vector<float>(64, 1.f));
+}
+
+TEST_F(TunerTest, WhatCannotBeCopiedIsNamed) {
+  request.copyLimit = 64;
+  ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 2)}));
+  EXPECT_EQ(result.blind, std::vector<std::string>{"v"});
+  EXPECT_FALSE(result.compared);
+}
+
+TEST_F(TunerTest, FailuresAreSkippedWithTheirReason) {
+  ASSERT_TRUE(run({fails("big", TEGULA_OUT_OF_RESOURCES, "too much", true), {"b"}, {"c", 50}}));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_TRUE(result.outcomes[0].is(State::Failed));
+  EXPECT_EQ(result.outcomes[0].record->reason, "too much");
+  Status s = run({fails("a", TEGULA_OUT_OF_RESOURCES, "too much", true), fails("b", TEGULA_ASSEMBLER_ERROR, "no", true)});
+  EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
+  EXPECT_EQ(s.text, "no configuration can be used; the first one failed with: too much");
+}
+
+TEST_F(TunerTest, OtherErrorsEndTheTuningAndNameTheConfiguration) {
+  Status s = run({{"a"}, fails("BLOCK: 64", TEGULA_COMPILE_ERROR, "undefined name", false)});
+  EXPECT_EQ(s.code, TEGULA_COMPILE_ERROR);
+  EXPECT_EQ(s.text, "configuration (BLOCK: 64): undefined name");
+  Step faults = adds("BLOCK: 32", 100, x, 1);
+  faults.work = [this] { x[0] = 99; return Status::error(TEGULA_FAULT, "out of bounds"); };
+  s = run({adds("a", 100, x, 1), faults});
+  EXPECT_EQ(s.text, "configuration (BLOCK: 32): out of bounds");
+  EXPECT_TRUE(result.outcomes[1].is(State::Faulted));
+  EXPECT_EQ(x, std::vector<float>(64, 1.f)) << "memory is set back all the same";
+}
+
+TEST_F(TunerTest, EqualCodeIsTimedOnce) {
+  Step a{"a", 100}, b{"b", 100};
+  a.compiled.code = b.compiled.code = "the same";
+  ASSERT_TRUE(run({a, b}));
+  EXPECT_EQ(subject->runs[1], 0u);
+  EXPECT_TRUE(result.outcomes[1].is(State::Ok));
+  EXPECT_EQ(result.best, 0u);
+}
+
+TEST_F(TunerTest, KnownConfigurationsAreNotRun) {
+  request.known.resize(3);
+  request.known[0].record = Record::ok(50, 50, 50, 9, 0);
+  request.known[1].record = Record::bad(State::Faulted, "died", "it was bad", 0);
+  ASSERT_TRUE(run({{"a", 300}, {"b", 100}, {"c", 200}}));
+  EXPECT_EQ(result.best, 0u);
+  EXPECT_EQ(subject->runs, (std::vector<unsigned>{0, 0, subject->runs[2]}));
+  EXPECT_GT(subject->runs[2], 0u);
+}
+
+TEST_F(TunerTest, DeterministicTakesTheLeastEstimateAndRunsNothing) {
+  request.deterministic = true;
+  std::vector<Step> c = {{"a", 100}, {"b", 200}, {"c", 300}};
+  for (size_t i = 0; i < 3; ++i) c[i].compiled.estimateNs = double(10 - i);
+  ASSERT_TRUE(run(c));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_TRUE(result.byModel);
+  EXPECT_EQ(subject->runs, std::vector<unsigned>(3, 0));
+}
+
+TEST_F(TunerTest, TopKTimesWhatTheModelLikes) {
+  request.topK = 2;
+  std::vector<Step> c = {{"a", 100}, {"b", 200}, {"c", 300}};
+  for (size_t i = 0; i < 3; ++i) c[i].compiled.estimateNs = double(10 - i);
+  ASSERT_TRUE(run(c));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_FALSE(result.outcomes[0].record);
+}
+
+TEST_F(TunerTest, CompilationsThatTakeTooLongAreSkipped) {
+  std::atomic<bool> go = false;
+  std::atomic<int> ended = 0;
+  Step slow{"slow"};
+  slow.compiling = [&] {
+    while (!go) std::this_thread::yield();
+    ++ended;
+  };
+  request.threads = 1;
+  request.compileTimeoutNs = 1e7;
+  ASSERT_TRUE(run({slow, {"b", 100}, {"c", 50}}));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_TRUE(result.outcomes[0].is(State::Failed));
+  go = true;
+  while (!ended) std::this_thread::yield();
+}
+
+TEST(Compare, Floats) {
+  float a[] = {1, 2, NAN, INFINITY}, b[] = {1.0001f, 2, NAN, INFINITY}, c[] = {1, 2, NAN, -INFINITY}, d[] = {1, NAN, NAN, INFINITY}, e[] = {1.1f, 2, NAN, INFINITY};
+  double t = toleranceOf(TEGULA_FP32);
+  EXPECT_TRUE(isClose(TEGULA_FP32, a, b, sizeof a, t));
+  EXPECT_FALSE(isClose(TEGULA_FP32, a, c, sizeof a, t));
+  EXPECT_FALSE(isClose(TEGULA_FP32, a, d, sizeof a, t));
+  EXPECT_FALSE(isClose(TEGULA_FP32, a, e, sizeof a, t));
+  int x[] = {1, 2}, y[] = {1, 3};
+  EXPECT_FALSE(isClose(TEGULA_INT32, x, y, sizeof x, 1));
+}
