@@ -25,8 +25,8 @@ static const char *refusalOf(const struct stat &s, Trust trust) {
   if (!S_ISREG(s.st_mode)) return "is not a regular file";
   if (trust == Trust::Own) return runtime::untrusted(s, false);
   if (trust == Trust::Anybody) return nullptr;
-  if (s.st_uid != geteuid() && s.st_uid != 0) return "belongs to another user";
-  return s.st_mode & S_IWOTH ? "can be written by every user" : nullptr;
+  if (s.st_uid != geteuid() && s.st_uid != 0) return "belongs to another user; `TEGULA_TUNE_FILE` can name it";
+  return s.st_mode & S_IWOTH ? "can be written by every user; `TEGULA_TUNE_FILE` can name it" : nullptr;
 }
 
 Status readFileAt(int directory, const std::string &name, Trust trust, Results &out) {

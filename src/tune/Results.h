@@ -113,6 +113,8 @@ struct Results {
   bool operator==(const Results &) const = default;
 };
 
+bool isUtf8(std::string_view text);
+
 inline constexpr size_t fileLimit = size_t(64) << 20;
 
 /// The text of a file. Texts that are not UTF-8 have U+FFFD in their place.

@@ -14,6 +14,20 @@ static constexpr int formatVersion = 1;
 static constexpr unsigned depthLimit = 16;               // ours have 7
 static constexpr size_t valueLimit = size_t(4) << 20;    // each takes up to some hundred bytes of memory
 
+bool isUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    auto at = [&](size_t k) -> unsigned { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0; };
+    unsigned c = at(0);
+    size_t more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : 4;
+    // Shortest form, no surrogates, nothing above U+10FFFF.
+    if (more == 4 || (c == 0xe0 && at(1) < 0xa0) || (c == 0xed && at(1) >= 0xa0) || (c == 0xf0 && at(1) < 0x90) || (c == 0xf4 && at(1) >= 0x90)) return false;
+    for (size_t k = 1; k <= more; ++k)
+      if ((at(k) & 0xc0) != 0x80) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 // ---- dates
 
 static std::string dateText(Date date) {
@@ -213,7 +227,7 @@ Status Reader::read(const json &file) {
     return Status::error(TEGULA_INVALID_ARGUMENT, "is not a file of tuning results");
   const json *version = get(file, "format_version");
   if (!version || !version->is_number_unsigned()) return Status::error(TEGULA_INVALID_ARGUMENT, "`format_version` is not a number");
-  if (version->get<uint64_t>() != formatVersion) return Status::error(TEGULA_UNSUPPORTED, "was written by another version of tegula");
+  if (version->get<uint64_t>() > formatVersion) return Status::error(TEGULA_UNSUPPORTED, "was written by a newer version of tegula");
   forEach(file, "kernels", false, [&](const json &kernel) {
     KernelKey kernelKey{text(kernel, "name"), text(kernel, "hash")};
     forEach(kernel, "entries", false, [&](const json &e) {

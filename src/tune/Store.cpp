@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,11 +78,26 @@ Status Store::Impl::readForUpdate(const std::string &name, Results &out) {
   return Status::ok();
 }
 
+/// What killed processes left behind; those of living ones are young.
+static void removeOldTemporaries(int directory) {
+  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = copy >= 0 ? fdopendir(copy) : nullptr;
+  if (!d) return;
+  while (dirent *e = readdir(d)) {
+    struct stat s{};
+    if (std::string_view(e->d_name).starts_with(runtime::temporaryPrefix) && fstatat(directory, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+        now() - s.st_mtime > 24 * 60 * 60)
+      unlinkat(directory, e->d_name, 0);
+  }
+  closedir(d);
+}
+
 template <typename F> Status Store::Impl::update(const std::string &name, F &&change) {
   Status status = Status::ok();
   if (!open(true, status)) return status;
   int lockFile = openat(directory, lockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lockFile < 0) return Status::error(TEGULA_IO_ERROR, "cannot write to " + path() + ": " + std::strerror(errno));
+  if (!std::exchange(isTidy, true)) removeOldTemporaries(directory);
   {
     FileLock lock(lockFile);
     Results results;
@@ -116,9 +132,7 @@ const Results &Store::Impl::load(int at, const std::string &name, Trust trust, b
   if (status || status.code == TEGULA_NOT_FOUND) return cached.results;
   if (isOurs && status.code == TEGULA_INVALID_ARGUMENT) (void)update(name, [](Results &) { return false; });
   else {
-    std::string hint = trust == Trust::NotPublic ? "; `TEGULA_TUNE_FILE` can name it" : "";
-    warn(name, "the tuning results in `" + (isOurs ? path() + "/" : "") + name + "` are not used: the file " + status.text +
-                   (status.code == TEGULA_INVALID_ARGUMENT ? hint : ""));
+    warn(name, "the tuning results in `" + (isOurs ? path() + "/" : "") + name + "` are not used: the file " + status.text);
   }
   return cached.results;
 }
@@ -188,6 +202,12 @@ Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const E
 
 Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &entry) {
   if (entry.isEmpty()) return Status::ok();
+  // A file could not say it again, and the result would be looked for in vain.
+  bool isText = isUtf8(kernel.name) && isUtf8(kernel.hash);
+  for (const std::string *part : {&key.device, &key.target, &key.arguments, &key.version}) isText &= isUtf8(*part);
+  for (auto &[config, record] : entry.configs) isText &= isUtf8(config);
+  if (!isText || (entry.choice && !isUtf8(entry.choice->config)))
+    return Status::error(TEGULA_INVALID_ARGUMENT, "a name, a class of arguments or a configuration is not UTF-8");
   GateSection section;
   std::lock_guard lock(impl_->mutex);
   return impl_->record(kernel, key, entry);

@@ -36,6 +36,7 @@ struct Store::Impl {
   const Places &places;
   std::mutex mutex;
   int directory = -1;
+  bool isTidy = false;
   std::map<std::string, Cached> files;
   std::vector<std::string> warnings;
   std::set<std::string> warned;
