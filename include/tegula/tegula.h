@@ -654,6 +654,15 @@ TEGULA_API TegulaStatus tegula_kernel_timings(TegulaKernel *kernel, TegulaTiming
 TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                              const TegulaLaunchOptions *options);
 
+/* What a launch would take, by the cost model (docs/autotuning.md): `*ns` nanoseconds on the device that the kernel was compiled for, from counts of
+ * its work and a table of devices. Nothing is launched or measured, and no device need be there: a kernel for sm_90a is estimated for the device of its
+ * context, else for the first GPU of that capability in the table; one for the simulator as if for the GPU. Made to compare forms of one kernel: equal
+ * inputs give equal numbers, on every machine. `args` as for tegula_kernel_launch; memory behind pointers isn't touched, only its extent counts, and the
+ * address may be null. Of `options` (may be NULL) only num_threads matters, on CPUs. `*why` (`why` may be NULL) says what bounds the launch, then
+ * what was counted, a line each; it lives until the next estimate of the thread. TEGULA_UNSUPPORTED: nothing is known of the kernel's work. */
+TEGULA_API TegulaStatus tegula_kernel_estimate(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
+                                               const TegulaLaunchOptions *options, double *ns, const char **why);
+
 /* The kernel as bytes: code, arguments and options, and the stages that were asked for so far. `*bytes` is freed with tegula_free. */
 TEGULA_API TegulaStatus tegula_kernel_save(TegulaKernel *kernel, char **bytes, size_t *length);
 /* The kernel that was saved so, in this process or another one of the same version of the library. `context` NULL: one that all such calls of the

@@ -176,6 +176,28 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// estimate_launch(grid, args, num_threads) -> (nanoseconds, text): every parameter of the function must be given, constants included.
+PyObject *estimateLaunch(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple;
+  int threads;
+  if (!PyArg_ParseTuple(args, "OO!i", &grid, &PyTuple_Type, &tuple, &threads)) return nullptr;
+  int64_t extents[3];
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel || !readGrid(grid, extents)) return nullptr;
+  ArgPack pack;
+  std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
+  for (size_t i = 0; i < packed.size(); ++i)
+    if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
+  TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
+  options.num_threads = threads;
+  options.device = TEGULA_DEVICE_INDEX_CPU; // nothing is asked of it; else one would be looked for
+  double ns;
+  const char *why;
+  TegulaStatus status = tegula_kernel_estimate(kernel, extents, packed.data(), packed.size(), &options, &ns, &why);
+  if (status != TEGULA_OK) return raiseStatus(status);
+  return Py_BuildValue("ds", ns, why);
+}
+
 PyObject *stageNames(PyObject *self, PyObject *) {
   TegulaKernel *kernel = kernelOf(self);
   if (!kernel) return nullptr;
@@ -213,6 +235,7 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
                          {"remark_rows", remarks, METH_NOARGS, nullptr},
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
+                         {"estimate_launch", estimateLaunch, METH_VARARGS, nullptr},
                          {"handle", handle, METH_NOARGS, nullptr},
                          {"save", save, METH_NOARGS, "save(): the kernel as bytes."},
                          {"stage_names", stageNames, METH_NOARGS, nullptr},

@@ -13,6 +13,7 @@ def language_version():
     return f"{knobs.language.level}.0"
 
 
+Estimate = collections.namedtuple("Estimate", "ns why")
 Remark = collections.namedtuple("Remark", "kind message file line column")
 
 
@@ -137,6 +138,11 @@ class CompiledKernel(_core.Kernel):
     def remarks(self):
         """What the compiler has to say that is no mistake: list of Remark (kind, message, file, line, column)."""
         return [Remark(*row) for row in self.remark_rows()]
+
+    def estimate(self, grid, *args, num_threads=None):
+        """What a launch with these arguments (all parameters, constants included) would take on the device that the kernel was compiled for, by the cost
+        model: Estimate(ns, why), nanoseconds and a text that says what bounds it. Nothing runs; tensors count by type and size, the device need not be there."""
+        return Estimate(*self.estimate_launch(grid, args, num_threads or 0))
 
     def launch_metadata(self, grid, stream, *args):
         """What the launch hooks get, None if there are none: a LazyDict with name, function, stream and what the function's `launch_metadata` says."""

@@ -1,6 +1,7 @@
 // Targets by name, and the calls of the code generators.
 #include "api/Backend.h"
 #include "api/Handles.h"
+#include "passes/WorkCount.h"
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
 #if TEGULA_HAS_NVIDIA
@@ -253,9 +254,15 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
 
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
               DiagEngine &diag, Status &status) {
-  if (t.cpu()) return generateCpu(tile, *t.cpu(), o, name, out, times, diag);
+  Work work = countWork(tile);
+  if (t.cpu()) {
+    if (!generateCpu(tile, *t.cpu(), o, name, out, times, diag)) return false;
+    out.info.work = std::move(work);
+    return true;
+  }
 #if TEGULA_HAS_NVIDIA
   if (!generateNv(tile, t, o, name, out, times, diag, status) || diag.hasErrors()) return false;
+  out.info.work = std::move(work);
   if (!t.isGpu()) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);
   if (status || o.debugInfo) return static_cast<bool>(status);

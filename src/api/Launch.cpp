@@ -219,7 +219,7 @@ namespace {
 /// Walks the arguments along the specialization of a kernel: every leaf must be what the kernel was made for.
 struct Matcher {
   const TegulaKernel &k;
-  const TegulaArg *leaves[BoundCall::maxLeaves];
+  const TegulaArg **leaves; // BoundCall::maxLeaves of them
   unsigned count = 0;
 
   bool wrong(const std::string &name, const std::string &what) {
@@ -270,6 +270,17 @@ struct Matcher {
 };
 } // namespace
 
+bool tegula::api::matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaArg **leaves) {
+  if (count > k.specs.size()) {
+    fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "` takes " + std::to_string(k.specs.size()) + " arguments, " + std::to_string(count) + " were given");
+    return false;
+  }
+  Matcher m{k, leaves};
+  for (size_t i = 0; i < k.specs.size(); ++i)
+    if (!m.walk(k.specs[i], i < count ? &args[i] : nullptr, k.params[i].name)) return false;
+  return true;
+}
+
 TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count,
                                   const TegulaLaunchOptions *options) {
   if (!k || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_launch: null argument");
@@ -279,12 +290,7 @@ TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const 
   if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s.code, "`" + k->name + "`: " + s.text);
   CallOptions call;
   if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
-  if (count > k->specs.size())
-    return fail(TEGULA_INVALID_ARGUMENT, "`" + k->name + "` takes " + std::to_string(k->specs.size()) + " arguments, " +
-                                             std::to_string(count) + " were given");
-  Matcher m{*k};
-  for (size_t i = 0; i < k->specs.size(); ++i)
-    if (!m.walk(k->specs[i], i < count ? &args[i] : nullptr, k->params[i].name))
-      return TEGULA_INVALID_ARGUMENT;
-  return run(*k, extents, programs, m.leaves, call);
+  const TegulaArg *leaves[BoundCall::maxLeaves];
+  if (!matchArgs(*k, args, count, leaves)) return TEGULA_INVALID_ARGUMENT;
+  return run(*k, extents, programs, leaves, call);
 }

@@ -39,6 +39,9 @@ std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, s
 std::string signatureText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs);
 /// Exact text of the specs for the cache key.
 std::string specKey(const std::vector<sema::ParamSpec> &specs);
+/// The arguments of a kernel that was compiled, flattened into `leaves` (BoundCall::maxLeaves of them), PackItem::leaf numbers them. False with the last
+/// error set if one of them breaks a fact that the kernel was specialized on.
+bool matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaArg **leaves);
 /// Number of leaves a spec takes, in the order bind() makes them.
 uint32_t leavesOf(const sema::ParamSpec &spec);
 

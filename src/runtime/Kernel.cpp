@@ -92,6 +92,7 @@ void write(ByteWriter &w, const KernelInfo &k) {
   for (const RemarkInfo &m : k.remarks) w.str(m.kind), w.str(m.text), writePlace(w, m);
   w.u64(k.tensorMaps.size());
   for (const TensorMapInfo &m : k.tensorMaps) write(w, m);
+  write(w, k.work);
 }
 
 bool read(ByteReader &r, KernelInfo &k) {
@@ -124,7 +125,7 @@ bool read(ByteReader &r, KernelInfo &k) {
   if (k.tensorMaps.size() > maxTensorMaps) return false;
   for (TensorMapInfo &m : k.tensorMaps)
     if (!read(r, m, k.args.size())) return false;
-  return !r.failed();
+  return read(r, k.work, k.args.size()) && !r.failed();
 }
 
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where) {

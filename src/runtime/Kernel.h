@@ -3,6 +3,7 @@
 #include "abi/CpuAbi.h"
 #include "runtime/ByteStream.h"
 #include "runtime/ObjectLoader.h"
+#include "support/Work.h"
 #include <atomic>
 
 namespace tegula::runtime {
@@ -91,6 +92,7 @@ struct KernelInfo {
   bool checked = false;
   bool waits = false; // CPU: has loops that wait for other programs (TegulaCpuLaunch::wait)
   GpuInfo gpu;
+  Work work; // for the cost model; its arguments are those of args
   std::vector<SiteInfo> sites;
   std::vector<TensorMapInfo> tensorMaps;
   std::vector<RemarkInfo> remarks;
@@ -99,6 +101,9 @@ struct KernelInfo {
 void write(ByteWriter &w, const KernelInfo &info);
 /// False if the bytes are not a KernelInfo.
 bool read(ByteReader &r, KernelInfo &info);
+void write(ByteWriter &w, const Work &work);
+/// False if the bytes are not a Work of a kernel with so many arguments.
+bool read(ByteReader &r, Work &work, size_t arguments);
 
 /// The error of a kernel that needs more shared memory than there is: both numbers, and which tile takes most. `where`: "cuda:0 (...)".
 Status tooMuchShared(const KernelInfo &info, uint64_t needed, uint64_t limit, const std::string &where);
