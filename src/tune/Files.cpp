@@ -50,7 +50,7 @@ Status readFileAt(int directory, const std::string &name, Trust trust, Results &
   return status ? parse(text, out) : status;
 }
 
-Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode) {
+Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode, struct stat *written) {
   static std::atomic<uint64_t> number{0};
   std::string text = format(results);
   if (text.size() > fileLimit) return Status::error(TEGULA_IO_ERROR, "would be larger than 64 MiB");
@@ -64,6 +64,7 @@ Status replaceFileAt(int directory, const std::string &name, const Results &resu
   bool ok = runtime::writeAll(fd, text.data(), text.size());
   int error = errno;
   if (keepsMode) (void)!fchmod(fd, old.st_mode & 0777);
+  if (ok && written && fstat(fd, written) != 0) *written = {};
   if (close(fd) != 0 && ok) ok = false, error = errno;
   if (ok && renameat(directory, temporary.c_str(), directory, name.c_str()) == 0) return Status::ok();
   if (ok) error = errno;

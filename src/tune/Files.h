@@ -2,6 +2,8 @@
 #pragma once
 #include "tune/Results.h"
 
+struct stat;
+
 namespace tegula::tune {
 
 /// Who may have written a file that is read.
@@ -16,8 +18,8 @@ enum class Trust : uint8_t {
 Status readFileAt(int directory, const std::string &name, Trust trust, Results &out);
 
 /// Replaces the file `name` in the open directory: readers see the old one or all of the new one. An existing file keeps its mode; a new one
-/// has `mode`, less the process's mask.
-Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode);
+/// has `mode`, less the process's mask. `written`, unless null: what the new file is.
+Status replaceFileAt(int directory, const std::string &name, const Results &results, unsigned mode, struct stat *written = nullptr);
 
 /// A lock between processes, on a file or directory that is open; waits 10 seconds at most, and goes on without where there are no locks:
 /// what it guards is then replaced as a whole still, but one of two updates may be lost.

@@ -20,12 +20,11 @@ const char *nameOf(State state) {
   return names[static_cast<size_t>(state)];
 }
 
-/// What the file can hold: tenths, finite, not negative.
-static double rounded(double ns) { return ns > 0 ? std::round(std::min(ns, 1e14) * 10) / 10 : 0; }
+double roundedNs(double ns) { return ns > 0 ? std::round(std::min(ns, 1e14) * 10) / 10 : 0; }
 
 Record Record::ok(double medianNs, double lowNs, double highNs, uint32_t runs, Date date) {
   Record r;
-  r.medianNs = rounded(medianNs), r.lowNs = rounded(lowNs), r.highNs = rounded(highNs);
+  r.medianNs = roundedNs(medianNs), r.lowNs = roundedNs(lowNs), r.highNs = roundedNs(highNs);
   r.runs = runs, r.date = date;
   return r;
 }

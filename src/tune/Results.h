@@ -113,6 +113,8 @@ struct Results {
   bool operator==(const Results &) const = default;
 };
 
+/// What a file can hold: tenths, finite, not negative.
+double roundedNs(double ns);
 bool isUtf8(std::string_view text);
 
 inline constexpr size_t fileLimit = size_t(64) << 20;

@@ -1,7 +1,9 @@
 // Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with the library, after a look at
 // how large and deep the text is.
 #include "tune/Results.h"
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -62,50 +64,109 @@ static bool parseDate(const std::string &text, Date &out) {
 
 // ---- writing
 
-static std::string quoted(const std::string &text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
-static std::string member(const char *name, const std::string &text) { return std::string("\"") + name + "\": " + quoted(text); }
-static std::string member(const char *name, double number) { return std::string("\"") + name + "\": " + json(number).dump(); }
+namespace {
+/// Adds to one text.
+struct Writer {
+  std::string out;
 
-static std::string textOf(const std::string &config, const Record &r) {
-  std::string out = "{" + member("config", config);
-  if (r.state == State::Ok)
-    out += ", " + member("median_ns", r.medianNs) + ", " + member("low_ns", r.lowNs) + ", " + member("high_ns", r.highNs) +
-           ", \"runs\": " + std::to_string(r.runs);
-  else out += ", " + member("state", nameOf(r.state)) + ", " + member("kind", r.kind) + ", " + member("reason", r.reason);
-  if (r.date > 0) out += ", " + member("date", dateText(r.date));
-  return out + "}";
+  void quoted(const std::string &text) {
+    auto isPlain = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
+    if (std::all_of(text.begin(), text.end(), isPlain)) out.append("\"").append(text).append("\"");
+    else out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  void member(const char *name, const std::string &text) {
+    key(name);
+    quoted(text);
+  }
+  void key(const char *name) { out.append("\"").append(name).append("\": "); }
+  /// Tenths of nanoseconds.
+  void member(const char *name, double ns) {
+    key(name);
+    uint64_t tenths = static_cast<uint64_t>(std::llround(roundedNs(ns) * 10));
+    out += std::to_string(tenths / 10);
+    out += '.';
+    out += static_cast<char>('0' + tenths % 10);
+  }
+  void date(Date d) {
+    if (d <= 0) return;
+    out += ", ";
+    member("date", dateText(d));
+  }
+  void add(const std::string &config, const Record &r);
+  void add(const Choice &c);
+  void add(const EntryKey &key, const Entry &entry);
+};
+} // namespace
+
+void Writer::add(const std::string &config, const Record &r) {
+  out += '{';
+  member("config", config);
+  out += ", ";
+  if (r.state == State::Ok) {
+    for (auto [name, ns] : {std::pair{"median_ns", r.medianNs}, {"low_ns", r.lowNs}, {"high_ns", r.highNs}}) member(name, ns), out += ", ";
+    key("runs");
+    out += std::to_string(r.runs);
+  } else {
+    member("state", nameOf(r.state)), out += ", ";
+    member("kind", r.kind), out += ", ";
+    member("reason", r.reason);
+  }
+  date(r.date);
+  out += '}';
 }
 
-static std::string textOf(const Choice &c) {
-  std::string out = "{" + member("config", c.config) + ", " + member("how", c.how == How::Measured ? "measured" : "model");
-  if (c.date > 0) out += ", " + member("date", dateText(c.date));
-  return out + "}";
+void Writer::add(const Choice &c) {
+  out += '{';
+  member("config", c.config), out += ", ";
+  member("how", c.how == How::Measured ? "measured" : "model");
+  date(c.date);
+  out += '}';
 }
 
-static std::string textOf(const EntryKey &key, const Entry &entry) {
-  std::string out = "   {" + member("device", key.device) + ", " + member("target", key.target) + ",\n    " + member("arguments", key.arguments) + ", " +
-                    member("version", key.version);
-  if (entry.choice) out += ",\n    \"choice\": " + textOf(*entry.choice);
+void Writer::add(const EntryKey &k, const Entry &entry) {
+  out += "   {";
+  member("device", k.device), out += ", ";
+  member("target", k.target), out += ",\n    ";
+  member("arguments", k.arguments), out += ", ";
+  member("version", k.version);
+  if (entry.choice) {
+    out += ",\n    ";
+    key("choice");
+    add(*entry.choice);
+  }
   const char *before = ",\n    \"configs\": [\n     ";
   for (auto &[config, record] : entry.configs) {
-    out += before + textOf(config, record);
+    out += before;
+    add(config, record);
     before = ",\n     ";
   }
-  return out + (entry.configs.empty() ? "}" : "\n    ]}");
+  out += entry.configs.empty() ? "}" : "\n    ]}";
 }
 
 std::string format(const Results &results) {
-  std::string out = std::string("{") + member("format", formatName) + ", \"format_version\": " + std::to_string(formatVersion) + ", \"kernels\": [";
+  Writer w;
+  w.out = "{";
+  w.member("format", std::string(formatName)), w.out += ", ";
+  w.key("format_version");
+  w.out += std::to_string(formatVersion) + ", \"kernels\": [";
   const char *beforeKernel = "\n";
   for (auto &[kernel, entries] : results.kernels) {
-    std::string text;
-    for (auto &[key, entry] : entries)
-      if (!entry.isEmpty()) text += (text.empty() ? "" : ",\n") + textOf(key, entry);
-    if (text.empty()) continue;
-    out += beforeKernel + std::string("  {") + member("name", kernel.name) + ", " + member("hash", kernel.hash) + ", \"entries\": [\n" + text + "\n  ]}";
-    beforeKernel = ",\n";
+    const char *before = nullptr;
+    for (auto &[key, entry] : entries) {
+      if (entry.isEmpty()) continue;
+      if (before) w.out += before;
+      else {
+        w.out.append(beforeKernel).append("  {");
+        w.member("name", kernel.name), w.out += ", ";
+        w.member("hash", kernel.hash), w.out += ", \"entries\": [\n";
+        beforeKernel = ",\n";
+      }
+      before = ",\n";
+      w.add(key, entry);
+    }
+    if (before) w.out += "\n  ]}";
   }
-  return out + "\n]}\n";
+  return std::move(w.out) + "\n]}\n";
 }
 
 // ---- reading

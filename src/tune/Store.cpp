@@ -69,12 +69,21 @@ void Store::Impl::putAside(const std::string &name, const std::string &why) {
   warn(name, "the tuning results in `" + path() + "/" + name + "` are not used: the file " + why + (ok ? "; it is `" + aside + "` now" : ""));
 }
 
+/// The file by its name and what cannot stay the same when it is replaced. Not the time of its last change of name or mode, which is unknown
+/// before it has its name.
+static bool sameFile(const struct stat &a, const struct stat &b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
 /// Under the lock, so that nobody has replaced the file since it was read.
-Status Store::Impl::readForUpdate(const std::string &name, Results &out) {
-  Status s = readFileAt(directory, name, Trust::Own, out);
-  if (s || s.code == TEGULA_NOT_FOUND) return Status::ok();
-  if (s.code != TEGULA_INVALID_ARGUMENT) return s;
-  putAside(name, s.text);
+Status Store::Impl::readForUpdate(const std::string &name, Cached &cached) {
+  struct stat s{};
+  if (cached.isGood && fstatat(directory, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && sameFile(cached.stat, s)) return Status::ok();
+  Status status = readFileAt(directory, name, Trust::Own, cached.results);
+  if (status || status.code == TEGULA_NOT_FOUND) return Status::ok();
+  if (status.code != TEGULA_INVALID_ARGUMENT) return status;
+  putAside(name, status.text);
   return Status::ok();
 }
 
@@ -100,21 +109,18 @@ template <typename F> Status Store::Impl::update(const std::string &name, F &&ch
   if (!std::exchange(isTidy, true)) removeOldTemporaries(directory);
   {
     FileLock lock(lockFile);
-    Results results;
-    status = readForUpdate(name, results);
-    if (status && change(results)) {
-      if (results.kernels.empty()) unlinkat(directory, name.c_str(), 0);
-      else status = replaceFileAt(directory, name, results, 0600);
+    Cached &cached = files[path() + "/" + name];
+    status = readForUpdate(name, cached);
+    cached.isRead = cached.isGood = false;
+    if (status && change(cached.results)) {
+      if (cached.results.kernels.empty()) unlinkat(directory, name.c_str(), 0);
+      else status = replaceFileAt(directory, name, cached.results, 0600, &cached.stat);
+      cached.isRead = cached.isGood = static_cast<bool>(status) && !cached.results.kernels.empty();
     }
   }
   close(lockFile);
   if (!status) status.text = "`" + path() + "/" + name + "` " + status.text;
   return status;
-}
-
-bool Store::Impl::sameFile(const struct stat &a, const struct stat &b) {
-  auto same = [](const timespec &x, const timespec &y) { return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec; };
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size && same(a.st_mtim, b.st_mtim) && same(a.st_ctim, b.st_ctim);
 }
 
 /// The content of a file, from memory if it has not changed; never null.
@@ -128,7 +134,7 @@ const Results &Store::Impl::load(int at, const std::string &name, Trust trust, b
   if (cached.isRead && sameFile(cached.stat, s)) return cached.results;
   Status status = readFileAt(at, name, trust, cached.results);
   // Read once whatever came of it: what is wrong with a file stays so until it changes.
-  cached.isRead = true, cached.stat = s;
+  cached.isRead = true, cached.isGood = static_cast<bool>(status), cached.stat = s;
   if (status || status.code == TEGULA_NOT_FOUND) return cached.results;
   if (isOurs && status.code == TEGULA_INVALID_ARGUMENT) (void)update(name, [](Results &) { return false; });
   else {

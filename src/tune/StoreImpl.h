@@ -15,7 +15,8 @@ struct Store::Impl {
   ~Impl();
 
   struct Cached {
-    bool isRead = false;
+    bool isRead = false; // `results` is what the file with this `stat` has, or nothing
+    bool isGood = false; // and it could be read
     struct stat stat{};
     Results results;
   };
@@ -24,14 +25,13 @@ struct Store::Impl {
   std::string path() const;
   bool open(bool make, Status &status);
   void putAside(const std::string &name, const std::string &why);
-  Status readForUpdate(const std::string &name, Results &out);
+  Status readForUpdate(const std::string &name, Cached &cached);
   /// Under the lock of the directory: `change` gets what is there, and says whether it is to be written.
   template <typename F> Status update(const std::string &name, F &&change);
   Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
   void recordDeath(int fd, const KernelKey &kernel, const EntryKey &key);
   const Results &load(int at, const std::string &name, Trust trust, bool isOurs);
   template <typename F> void forEachLayer(const KernelKey &kernel, F &&f);
-  static bool sameFile(const struct stat &a, const struct stat &b);
 
   const Places &places;
   std::mutex mutex;
