@@ -1,5 +1,5 @@
-// Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with the library, after a look at
-// how large and deep the text is.
+// Results as JSON. Written by hand around the library's strings and numbers, for one configuration a line; read with the library's
+// parser, which tells a Reader what it finds.
 #include "tune/Results.h"
 #include <algorithm>
 #include <chrono>
@@ -13,8 +13,7 @@ using nlohmann::json;
 
 static constexpr const char *formatName = "tegula tuning results";
 static constexpr int formatVersion = 1;
-static constexpr unsigned depthLimit = 16;               // ours have 7
-static constexpr size_t valueLimit = size_t(4) << 20;    // each takes up to some hundred bytes of memory
+static constexpr unsigned depthLimit = 16; // ours have 7
 
 bool isUtf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
@@ -171,149 +170,269 @@ std::string format(const Results &results) {
 
 // ---- reading
 
-/// Why the text is not even looked at; null: it may be.
-static const char *excessOf(std::string_view text) {
-  if (text.size() > fileLimit) return "is larger than 64 MiB";
-  size_t values = 0;
-  unsigned depth = 0;
-  bool inText = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inText) {
-      if (c == '\\') ++i;
-      else inText = c != '"';
-      continue;
-    }
-    if (c == '"') inText = true;
-    else if (c == '[' || c == '{') ++depth, ++values;
-    else if (c == ']' || c == '}') depth -= depth > 0;
-    else if (c == ',') ++values;
-    if (depth > depthLimit) return "is nested deeper than results are";
-    if (values > valueLimit) return "has more than 4194304 values";
-  }
-  return nullptr;
-}
-
 namespace {
-/// Walks the tree; the first thing that is wrong stays.
-class Reader {
-public:
-  explicit Reader(Results &out) : out_(out) {}
-  Status read(const json &file);
+/// Where in the file the reader is. The lists come last.
+enum class Place : uint8_t { Outside, File, Kernel, Entry, Choice, Config, Kernels, Entries, Configs };
+enum class Kind : uint8_t { Text, Number, Count, Object, List };
 
-private:
-  void wrong(std::string what) {
-    if (error_.empty()) error_ = std::move(what);
-  }
-  /// A member that has to be there, or null.
-  const json *get(const json &object, const char *name, bool isOptional = false);
-  std::string text(const json &object, const char *name, bool isOptional = false);
-  double number(const json &object, const char *name);
-  uint32_t count(const json &object, const char *name);
-  Date date(const json &object);
-  /// f(item) for the objects of a list.
-  template <typename F> void forEach(const json &object, const char *name, bool isOptional, F &&f);
-  Record record(const json &object);
-  Choice choice(const json &object);
-
-  Results &out_;
-  std::string error_;
+struct Member {
+  Place in;
+  std::string_view name;
+  Kind kind = Kind::Text;
+  bool isOptional = false;
+  Place inside = Place::Outside; // of objects and lists
 };
 } // namespace
 
-const json *Reader::get(const json &object, const char *name, bool isOptional) {
-  auto at = object.find(name);
-  if (at != object.end()) return &*at;
-  if (!isOptional) wrong(std::string("`") + name + "` is missing");
-  return nullptr;
+/// Everything a file may say that means something.
+static constexpr Member members[] = {
+    {Place::File, "format"},
+    {Place::File, "format_version", Kind::Count},
+    {Place::File, "kernels", Kind::List, false, Place::Kernels},
+    {Place::Kernel, "name"},
+    {Place::Kernel, "hash"},
+    {Place::Kernel, "entries", Kind::List, false, Place::Entries},
+    {Place::Entry, "device"},
+    {Place::Entry, "target"},
+    {Place::Entry, "arguments"},
+    {Place::Entry, "version"},
+    {Place::Entry, "choice", Kind::Object, true, Place::Choice},
+    {Place::Entry, "configs", Kind::List, true, Place::Configs},
+    {Place::Choice, "config"},
+    {Place::Choice, "how"},
+    {Place::Choice, "date", Kind::Text, true},
+    {Place::Config, "config"},
+    {Place::Config, "date", Kind::Text, true},
+    // With times, or with a state.
+    {Place::Config, "median_ns", Kind::Number, true},
+    {Place::Config, "low_ns", Kind::Number, true},
+    {Place::Config, "high_ns", Kind::Number, true},
+    {Place::Config, "runs", Kind::Count, true},
+    {Place::Config, "state", Kind::Text, true},
+    {Place::Config, "kind", Kind::Text, true},
+    {Place::Config, "reason", Kind::Text, true},
+};
+static constexpr size_t memberCount = std::size(members);
+
+static constexpr size_t indexOf(Place in, std::string_view name) {
+  for (size_t i = 0; i < memberCount; ++i)
+    if (members[i].in == in && members[i].name == name) return i;
+  return memberCount;
 }
 
-std::string Reader::text(const json &object, const char *name, bool isOptional) {
-  const json *value = get(object, name, isOptional);
-  if (value && !value->is_string()) wrong(std::string("`") + name + "` is not text"), value = nullptr;
-  return value ? *value->get_ptr<const std::string *>() : "";
+/// A member that is known when this is compiled.
+static consteval size_t at(Place in, std::string_view name) { return indexOf(in, name); }
+
+namespace {
+/// Takes the file piece by piece, so that no tree of it is made; the first thing that is wrong ends it.
+class Reader final : public nlohmann::json_sax<json> {
+public:
+  explicit Reader(Results &out) : out_(out) {}
+  /// After the parser has ended.
+  Status status(bool parsed);
+
+  bool null() override { return scalar(Kind::Object); }
+  bool boolean(bool) override { return scalar(Kind::Object); }
+  bool number_integer(number_integer_t v) override { return number(static_cast<double>(v), Kind::Number); }
+  bool number_unsigned(number_unsigned_t v) override { return number(static_cast<double>(v), v <= UINT32_MAX ? Kind::Count : Kind::Number); }
+  bool number_float(number_float_t v, const string_t &) override { return number(v, Kind::Number); }
+  bool string(string_t &v) override;
+  bool binary(binary_t &) override { return false; }
+  bool start_object(size_t) override { return start(Kind::Object); }
+  bool start_array(size_t) override { return start(Kind::List); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(string_t &name) override;
+  bool parse_error(size_t, const std::string &, const nlohmann::detail::exception &) override {
+    isJson_ = false;
+    return false;
+  }
+
+private:
+  bool wrong(std::string what) {
+    if (error_.empty()) error_ = std::move(what);
+    return false;
+  }
+  bool wrongKind();
+  bool start(Kind kind);
+  bool end();
+  bool scalar(Kind kind);
+  bool number(double value, Kind kind);
+  bool enter(Place place);
+  bool finish(Place place);
+  bool finishConfig();
+  bool finishEntry();
+  Place place() const { return depth_ ? places_[depth_ - 1] : Place::Outside; }
+  bool has(size_t member) const { return seen_ >> member & 1; }
+  bool missing(size_t member);
+  bool date(size_t member, Date &out);
+
+  Results &out_;
+  std::string error_;
+  bool isJson_ = true;
+  Place places_[depthLimit];
+  unsigned depth_ = 0;
+  unsigned skipped_ = 0;        // levels of what is not known
+  size_t member_ = memberCount; // whose value comes next; memberCount: not known
+  uint32_t seen_ = 0;           // members of the objects that are open
+  std::string texts_[memberCount];
+  double numbers_[memberCount] = {};
+  // What is open.
+  Entries entries_;
+  Entry entry_;
+};
+} // namespace
+
+bool Reader::wrongKind() {
+  static constexpr const char *names[] = {"text", "a number", "a whole number", "an object", "a list"};
+  return wrong("`" + std::string(members[member_].name) + "` is not " + names[static_cast<size_t>(members[member_].kind)]);
 }
 
-double Reader::number(const json &object, const char *name) {
-  const json *value = get(object, name);
-  if (value && !value->is_number()) wrong(std::string("`") + name + "` is not a number"), value = nullptr;
-  return value ? value->get<double>() : 0;
+bool Reader::enter(Place place) {
+  places_[depth_++] = place;
+  for (size_t i = 0; i < memberCount; ++i)
+    if (members[i].in == place) seen_ &= ~(1u << i);
+  if (place == Place::Kernel) entries_.clear();
+  if (place == Place::Entry) entry_ = {};
+  return true;
 }
 
-uint32_t Reader::count(const json &object, const char *name) {
-  const json *value = get(object, name);
-  if (value && (!value->is_number_unsigned() || value->get<uint64_t>() > UINT32_MAX)) wrong(std::string("`") + name + "` is not a number of runs"), value = nullptr;
-  return value ? value->get<uint32_t>() : 0;
+bool Reader::start(Kind kind) {
+  if (depth_ + skipped_ == depthLimit) return wrong("is nested deeper than results are");
+  if (skipped_) return ++skipped_, true;
+  switch (place()) {
+  case Place::Outside: return kind == Kind::Object && enter(Place::File);
+  case Place::Kernels: return kind == Kind::Object ? enter(Place::Kernel) : wrong("`kernels` has something else than objects");
+  case Place::Entries: return kind == Kind::Object ? enter(Place::Entry) : wrong("`entries` has something else than objects");
+  case Place::Configs: return kind == Kind::Object ? enter(Place::Config) : wrong("`configs` has something else than objects");
+  default: break;
+  }
+  if (member_ == memberCount) return ++skipped_, true;
+  if (members[member_].kind != kind) return wrongKind();
+  seen_ |= 1u << member_;
+  return enter(members[member_].inside);
 }
 
-Date Reader::date(const json &object) {
-  std::string t = text(object, "date", true);
-  Date out = 0;
-  if (!t.empty() && !parseDate(t, out)) wrong("`date` is not a date like 2026-03-01T12:00:00Z");
-  return out;
+bool Reader::end() {
+  if (skipped_) return --skipped_, true;
+  return finish(places_[--depth_]);
 }
 
-template <typename F> void Reader::forEach(const json &object, const char *name, bool isOptional, F &&f) {
-  const json *list = get(object, name, isOptional);
-  if (!list) return;
-  if (!list->is_array()) return wrong(std::string("`") + name + "` is not a list");
-  for (const json &item : *list) {
-    if (!item.is_object()) return wrong(std::string("`") + name + "` has something else than objects");
-    f(item);
+/// A value of that kind can stand here; it is the member's.
+bool Reader::scalar(Kind kind) {
+  if (skipped_) return true;
+  if (place() >= Place::Kernels) return start(Kind::List); // not an object
+  if (place() == Place::Outside) return false;
+  if (member_ == memberCount) return true;
+  Kind wanted = members[member_].kind;
+  if (kind == Kind::Object || (kind != wanted && !(kind == Kind::Count && wanted == Kind::Number))) return wrongKind();
+  seen_ |= 1u << member_;
+  return true;
+}
+
+bool Reader::number(double value, Kind kind) {
+  if (!scalar(kind)) return false;
+  if (!skipped_ && member_ < memberCount) numbers_[member_] = value;
+  // A format that is not known may hold anything behind this.
+  return !(member_ == at(Place::File, "format_version") && !skipped_ && value > formatVersion);
+}
+
+bool Reader::string(string_t &v) {
+  if (!scalar(Kind::Text)) return false;
+  if (!skipped_ && member_ < memberCount) texts_[member_] = std::move(v);
+  return true;
+}
+
+bool Reader::key(string_t &name) {
+  if (!skipped_) member_ = indexOf(place(), name);
+  return true;
+}
+
+/// And if so, says it.
+bool Reader::missing(size_t member) {
+  if (has(member)) return false;
+  wrong("`" + std::string(members[member].name) + "` is missing");
+  return true;
+}
+
+bool Reader::date(size_t member, Date &out) {
+  return !has(member) || parseDate(texts_[member], out) || wrong("`date` is not a date like 2026-03-01T12:00:00Z");
+}
+
+bool Reader::finishConfig() {
+  constexpr Place c = Place::Config;
+  constexpr size_t median = at(c, "median_ns"), low = at(c, "low_ns"), high = at(c, "high_ns"), runs = at(c, "runs");
+  constexpr size_t state = at(c, "state"), kind = at(c, "kind"), reason = at(c, "reason");
+  Date when = 0;
+  if (!date(at(c, "date"), when)) return false;
+  Record r;
+  if (!has(state)) {
+    if (missing(median) || missing(low) || missing(high) || missing(runs)) return false;
+    r = Record::ok(numbers_[median], numbers_[low], numbers_[high], static_cast<uint32_t>(numbers_[runs]), when);
+  } else {
+    if (missing(kind) || missing(reason)) return false;
+    for (State s : {State::Failed, State::Rejected, State::Faulted})
+      if (texts_[state] == nameOf(s)) r = Record::bad(s, std::move(texts_[kind]), std::move(texts_[reason]), when);
+    if (r.state == State::Ok) return wrong("`state` is none of failed, rejected, faulted");
+  }
+  auto [known, isNew] = entry_.configs.try_emplace(std::move(texts_[at(c, "config")]), r);
+  if (!isNew) known->second = Record(better(known->second, r));
+  return true;
+}
+
+bool Reader::finishEntry() {
+  constexpr Place e = Place::Entry;
+  if (!entry_.isEmpty()) entries_[{texts_[at(e, "device")], texts_[at(e, "target")], texts_[at(e, "arguments")], texts_[at(e, "version")]}].join(entry_);
+  return true;
+}
+
+/// An object or a list is complete.
+bool Reader::finish(Place place) {
+  for (size_t i = 0; i < memberCount; ++i)
+    if (members[i].in == place && !members[i].isOptional && missing(i)) return false;
+  // The member that an object or list was the value of is over.
+  member_ = memberCount;
+  switch (place) {
+  case Place::Config: return finishConfig();
+  case Place::Entry: return finishEntry();
+  case Place::Choice: {
+    Choice c{texts_[at(Place::Choice, "config")], How::Measured, 0};
+    const std::string &how = texts_[at(Place::Choice, "how")];
+    if (how != "measured" && how != "model") return wrong("`how` is neither measured nor model");
+    if (how == "model") c.how = How::Model;
+    if (!date(at(Place::Choice, "date"), c.date)) return false;
+    entry_.choice = entry_.choice ? Choice(better(*entry_.choice, c)) : c;
+    return true;
+  }
+  case Place::Kernel: {
+    Results one;
+    one.kernels[{texts_[at(Place::Kernel, "name")], texts_[at(Place::Kernel, "hash")]}] = std::move(entries_);
+    out_.join(one);
+    return true;
+  }
+  default: return true;
   }
 }
 
-Record Reader::record(const json &object) {
-  Date when = date(object);
-  std::string state = text(object, "state", true);
-  if (state.empty()) return Record::ok(number(object, "median_ns"), number(object, "low_ns"), number(object, "high_ns"), count(object, "runs"), when);
-  for (State s : {State::Failed, State::Rejected, State::Faulted})
-    if (state == nameOf(s)) return Record::bad(s, text(object, "kind"), text(object, "reason"), when);
-  wrong("`state` is none of failed, rejected, faulted");
-  return {};
-}
-
-Choice Reader::choice(const json &object) {
-  if (!object.is_object()) {
-    wrong("`choice` is not an object");
-    return {};
-  }
-  std::string how = text(object, "how");
-  if (how != "measured" && how != "model") wrong("`how` is neither measured nor model");
-  return {text(object, "config"), how == "model" ? How::Model : How::Measured, date(object)};
-}
-
-Status Reader::read(const json &file) {
-  if (!file.is_object() || text(file, "format") != formatName || !error_.empty())
-    return Status::error(TEGULA_INVALID_ARGUMENT, "is not a file of tuning results");
-  const json *version = get(file, "format_version");
-  if (!version || !version->is_number_unsigned()) return Status::error(TEGULA_INVALID_ARGUMENT, "`format_version` is not a number");
-  if (version->get<uint64_t>() > formatVersion) return Status::error(TEGULA_UNSUPPORTED, "was written by a newer version of tegula");
-  forEach(file, "kernels", false, [&](const json &kernel) {
-    KernelKey kernelKey{text(kernel, "name"), text(kernel, "hash")};
-    forEach(kernel, "entries", false, [&](const json &e) {
-      Entry entry;
-      forEach(e, "configs", true, [&](const json &c) {
-        Entry one;
-        one.configs.emplace(text(c, "config"), record(c));
-        entry.join(one);
-      });
-      if (const json *c = get(e, "choice", true)) entry.choice = choice(*c);
-      EntryKey key{text(e, "device"), text(e, "target"), text(e, "arguments"), text(e, "version")};
-      if (!entry.isEmpty()) out_.kernels[kernelKey][key].join(entry);
-    });
-  });
-  if (error_.empty()) return Status::ok();
-  out_ = {};
-  return Status::error(TEGULA_INVALID_ARGUMENT, error_);
+Status Reader::status(bool parsed) {
+  Status s = Status::ok();
+  constexpr size_t format = at(Place::File, "format"), version = at(Place::File, "format_version");
+  bool isOurs = has(format) && texts_[format] == formatName;
+  if (!isJson_) s = Status::error(TEGULA_INVALID_ARGUMENT, "is not JSON");
+  else if (!isOurs) s = Status::error(TEGULA_INVALID_ARGUMENT, "is not a file of tuning results");
+  else if (has(version) && numbers_[version] > formatVersion)
+    s = Status::error(TEGULA_UNSUPPORTED, "was written by a newer version of tegula");
+  else if (!parsed) s = Status::error(TEGULA_INVALID_ARGUMENT, error_);
+  if (!s) out_ = {};
+  return s;
 }
 
 Status parse(std::string_view text, Results &out) {
   out = {};
-  if (const char *why = excessOf(text)) return Status::error(TEGULA_INVALID_ARGUMENT, why);
-  json file = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (file.is_discarded()) return Status::error(TEGULA_INVALID_ARGUMENT, "is not JSON");
-  return Reader(out).read(file);
+  if (text.size() > fileLimit) return Status::error(TEGULA_INVALID_ARGUMENT, "is larger than 64 MiB");
+  Reader reader(out);
+  bool parsed = json::sax_parse(text.data(), text.data() + text.size(), &reader);
+  return reader.status(parsed);
 }
 
 } // namespace tegula::tune

@@ -154,11 +154,14 @@ TEST(Results, WhatIsNotOursIsRefusedWithAReason) {
       {"device": "d", "target": "t", "arguments": "", "version": "1", )" + rest + "}]}]}");
   };
   EXPECT_EQ(why(""), "is not JSON");
-  EXPECT_EQ(why("{} x"), "is not JSON");
+  EXPECT_EQ(why(format({}) + "x"), "is not JSON");
   EXPECT_EQ(why("\xff"), "is not JSON");
   EXPECT_EQ(why("[]"), "is not a file of tuning results");
   EXPECT_EQ(why("{\"format\": \"x\"}"), "is not a file of tuning results");
-  EXPECT_EQ(why("{\"format\": \"tegula tuning results\"}"), "`format_version` is not a number");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\"}"), "`format_version` is missing");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1.5}"), "`format_version` is not a whole number");
+  EXPECT_EQ(why("{\"kernels\": 3}"), "is not a file of tuning results");
+  EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2, \"kernels\": 5}"), "newer: was written by a newer version of tegula");
   EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 2}"), "newer: was written by a newer version of tegula");
   EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1}"), "`kernels` is missing");
   EXPECT_EQ(why("{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": {}}"), "`kernels` is not a list");
@@ -166,13 +169,20 @@ TEST(Results, WhatIsNotOursIsRefusedWithAReason) {
   EXPECT_EQ(entry(R"("choice": 1)"), "`choice` is not an object");
   EXPECT_EQ(entry(R"("choice": {"config": 1, "how": "model"})"), "`config` is not text");
   EXPECT_EQ(entry(R"("choice": {"config": "c", "how": "guess"})"), "`how` is neither measured nor model");
-  EXPECT_EQ(entry(R"("configs": [{"config": "c", "state": "good"}])"), "`state` is none of failed, rejected, faulted");
+  EXPECT_EQ(entry(R"("configs": [{"config": "c", "state": "good", "kind": "k", "reason": "r"}])"), "`state` is none of failed, rejected, faulted");
   EXPECT_EQ(entry(R"("configs": [{"config": "c", "median_ns": "1", "low_ns": 1, "high_ns": 1, "runs": 1}])"), "`median_ns` is not a number");
-  EXPECT_EQ(entry(R"("configs": [{"config": "c", "median_ns": 1, "low_ns": 1, "high_ns": 1, "runs": -1}])"), "`runs` is not a number of runs");
+  EXPECT_EQ(entry(R"("configs": [{"config": "c", "median_ns": 1, "low_ns": 1, "high_ns": 1, "runs": -1}])"), "`runs` is not a whole number");
   for (const char *date : {"2026-02-30T00:00:00Z", "2026-01-01 00:00:00Z", "1969-01-01T00:00:00Z", "2026-01-01T24:00:00Z", "x"})
     EXPECT_EQ(entry(std::string(R"("choice": {"config": "c", "how": "model", "date": ")") + date + "\"}"), "`date` is not a date like 2026-03-01T12:00:00Z");
-  EXPECT_EQ(why(std::string(1 << 20, '[')), "is nested deeper than results are");
-  EXPECT_EQ(why("[" + std::string(5 << 20, ',')), "has more than 4194304 values");
+  EXPECT_EQ(entry(R"("configs": [{"config": "c", "low_ns": 1, "high_ns": 1, "runs": 1}])"), "`median_ns` is missing");
+  EXPECT_EQ(entry(R"("configs": [{"config": "c", "state": "failed", "kind": "k"}])"), "`reason` is missing");
+  EXPECT_EQ(entry(R"("configs": [{"config": null}])"), "`config` is not text");
+  EXPECT_EQ(entry(R"("configs": [["config"]])"), "`configs` has something else than objects");
+  EXPECT_EQ(entry(R"("configs": [true])"), "`configs` has something else than objects");
+  std::string head = "{\"format\": \"tegula tuning results\", \"format_version\": 1, \"kernels\": [], \"x\": ";
+  EXPECT_EQ(why(head + std::string(15, '[') + std::string(15, ']') + "}"), "ok");
+  EXPECT_EQ(why(head + std::string(16, '[') + std::string(16, ']') + "}"), "is nested deeper than results are");
+  EXPECT_EQ(why(head + std::string(1 << 20, '[')), "is nested deeper than results are");
   EXPECT_EQ(why(std::string(fileLimit + 1, ' ')), "is larger than 64 MiB");
 }
 
@@ -182,6 +192,19 @@ TEST(Results, WhatANewerVersionAddsToTheFormatIsLeftOut) {
       {"device": "d", "target": "t", "arguments": "", "version": "1", "y": 1, "choice": {"config": "c", "how": "model", "z": null}}]}]})",
                     r));
   EXPECT_EQ(r.kernels.at({"k", "h"}).at({"d", "t", "", "1"}).choice->config, "c");
+}
+
+TEST(Results, MembersMayComeInAnyOrder) {
+  Results r, same;
+  ASSERT_TRUE(parse(R"({"kernels": [{"entries": [{"configs": [{"date": "2026-03-01T12:00:00Z", "runs": 2, "high_ns": 3, "low_ns": 1, "median_ns": 2, "config": "c"},
+      {"reason": "r", "config": "b", "kind": "k", "state": "failed"}], "version": "1", "arguments": "a", "target": "t", "device": "d"},
+      {"device": "d", "target": "t", "arguments": "a", "version": "1", "configs": [{"config": "b", "state": "faulted", "kind": "k", "reason": "r"}]}],
+      "hash": "h", "name": "k"}, {"name": "k", "hash": "h", "entries": []}], "format_version": 1, "format": "tegula tuning results"})",
+                    r));
+  Entry &e = same.kernels[{"k", "h"}][{"d", "t", "a", "1"}];
+  e.configs["c"] = Record::ok(2, 1, 3, 2, 1772366400);
+  e.configs["b"] = Record::bad(State::Faulted, "k", "r", 0);
+  EXPECT_EQ(r, same);
 }
 
 TEST(Results, Utf8) {
