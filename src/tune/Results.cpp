@@ -101,8 +101,15 @@ static std::string timeText(double ns) {
   return text;
 }
 
+/// Files may come from anywhere, and terminals obey control characters.
+static std::string shown(std::string text) {
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return text;
+}
+
 static std::string rowOf(const Record &r) {
-  if (r.state != State::Ok) return std::string(nameOf(r.state)) + " (" + r.kind + "): " + r.reason.substr(0, r.reason.find('\n'));
+  if (r.state != State::Ok) return std::string(nameOf(r.state)) + " (" + shown(r.kind) + "): " + shown(r.reason.substr(0, r.reason.find('\n')));
   return timeText(r.medianNs) + "  [" + timeText(r.lowNs) + ", " + timeText(r.highNs) + "]  " + std::to_string(r.runs) + (r.runs == 1 ? " run" : " runs");
 }
 
@@ -110,8 +117,8 @@ std::string show(const Results &results) {
   std::string out;
   for (auto &[kernel, entries] : results.kernels)
     for (auto &[key, entry] : entries) {
-      out += kernel.name + " (" + kernel.hash.substr(0, 8) + ") on " + key.device + " (" + key.target + "), version " + key.version + "\n";
-      if (!key.arguments.empty()) out += "  for " + key.arguments + "\n";
+      out += shown(kernel.name + " (" + kernel.hash.substr(0, 8) + ") on " + key.device + " (" + key.target + "), version " + key.version) + "\n";
+      if (!key.arguments.empty()) out += "  for " + shown(key.arguments) + "\n";
       std::vector<const std::pair<const std::string, Record> *> rows;
       size_t width = 0;
       for (auto &c : entry.configs) rows.push_back(&c), width = std::max(width, c.first.size());
@@ -120,9 +127,9 @@ std::string show(const Results &results) {
       std::sort(rows.begin(), rows.end(), [&](auto *a, auto *b) { return rank(a) < rank(b); });
       std::optional<Choice> choice = entry.chosen();
       for (auto *row : rows)
-        out += std::string(choice && choice->config == row->first ? "* " : "  ") + row->first + std::string(width + 2 - row->first.size(), ' ') +
+        out += std::string(choice && choice->config == row->first ? "* " : "  ") + shown(row->first) + std::string(width + 2 - row->first.size(), ' ') +
                rowOf(row->second) + "\n";
-      if (choice && !entry.configs.contains(choice->config)) out += "* " + choice->config + "\n";
+      if (choice && !entry.configs.contains(choice->config)) out += "* " + shown(choice->config) + "\n";
       if (choice) out += std::string("  chosen: ") + (choice->how == How::Measured ? "measured" : "by the cost model") + "\n";
     }
   return out;

@@ -63,7 +63,8 @@ struct Found {
   std::vector<Guess> guesses;
 };
 
-/// The right to measure an entry. Moves; goes with its object, or with its process. A child made by fork does not own its parent's.
+/// The right to measure an entry. Moves; goes with its object, or with its process. A child made by fork does not own its parent's; but if the
+/// parent dies, it goes with the last child that has not called exec.
 class Lease {
 public:
   Lease(Lease &&other) noexcept;

@@ -217,13 +217,13 @@ TEST(Results, Shown) {
   Entry &e = r.kernels[{"matmul", "5f2c0123456789"}][{"cpu", "avx2", "M=64", "0.1.0"}];
   e.configs["BLOCK: 128"] = Record::ok(2.5e6, 2e6, 3e9, 1, 0);
   e.configs["BLOCK: 64"] = Record::ok(950, 900, 1500, 54, 0);
-  e.configs["BLOCK: 512"] = Record::bad(State::Faulted, "died", "x: fp16\nand more", 0);
+  e.configs["BLOCK: 512"] = Record::bad(State::Faulted, "died", "x: \x1b[1mfp16\nand more", 0);
   e.choice = Choice{"BLOCK: 64", How::Measured, 0};
   EXPECT_EQ(show(r), R"(matmul (5f2c0123) on cpu (avx2), version 0.1.0
   for M=64
 * BLOCK: 64   950.0 ns  [900.0 ns, 1.500 us]  54 runs
   BLOCK: 128  2.500 ms  [2.000 ms, 3.000 s]  1 run
-  BLOCK: 512  faulted (died): x: fp16
+  BLOCK: 512  faulted (died): x: ?[1mfp16
   chosen: measured
 )");
 }
