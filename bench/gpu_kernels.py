@@ -95,6 +95,54 @@ def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: 
 
 
 @triton.jit
+def widened(x, scale, FORMAT: tl.constexpr, ROWS: tl.constexpr, K: tl.constexpr, G: tl.constexpr):
+    """Rows of fp8, or of pairs of e2m1, with an e8m0 scale for each G elements, as bf16: dot_scaled's work written out."""
+    if FORMAT == "e2m1":
+        bits = tl.join(x << 4, x).reshape(ROWS, K).to(tl.uint16) << 8
+        wide = ((bits & 0x8000) | ((bits >> 6) & 0x01C0)).to(tl.bfloat16, bitcast=True) * tl.full((1, ), 2.0**126, tl.bfloat16)
+    else:
+        wide = x.to(tl.bfloat16)
+    s = (scale.to(tl.uint16) << 7).to(tl.bfloat16, bitcast=True)
+    return tl.reshape(tl.reshape(wide, (ROWS, K // G, G)) * s[:, :, None], (ROWS, K))
+
+
+@triton.jit
+def matmul_mx(a, sa, b, sb, c, M, N, K, stride_a, stride_b, stride_sa, stride_sb, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+              FORMAT: tl.constexpr, G: tl.constexpr, BY_HAND: tl.constexpr):
+    """c = (a * sa) @ (b * sb).T: a M x K, b N x K fp8 or packed e2m1, sa and sb with a scale for each G elements of a row."""
+    PACK: tl.constexpr = 2 if FORMAT == "e2m1" else 1
+    pid = tl.program_id(0)
+    grid_m = tl.cdiv(M, BM)
+    grid_n = tl.cdiv(N, BN)
+    width = GROUP * grid_n
+    first = pid // width * GROUP
+    size = min(grid_m - first, GROUP)
+    rows = (first + pid % width % size) * BM + tl.arange(0, BM)
+    cols = pid % width // size * BN + tl.arange(0, BN)
+    offs_k = tl.arange(0, BK // PACK)
+    offs_g = tl.arange(0, BK // G)
+    a_ptrs = a + rows[:, None] * stride_a + offs_k[None, :]
+    b_ptrs = b + cols[:, None] * stride_b + offs_k[None, :]
+    sa_ptrs = sa + rows[:, None] * stride_sa + offs_g[None, :]
+    sb_ptrs = sb + cols[:, None] * stride_sb + offs_g[None, :]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        x = tl.load(a_ptrs)
+        y = tl.load(b_ptrs)
+        p = tl.load(sa_ptrs)
+        q = tl.load(sb_ptrs)
+        if BY_HAND:
+            acc = tl.dot(widened(x, p, FORMAT, BM, BK, G), widened(y, q, FORMAT, BN, BK, G).T, acc)
+        else:
+            acc = tl.dot_scaled(x, p, FORMAT, y.T, q, FORMAT, acc)
+        a_ptrs += BK // PACK
+        b_ptrs += BK // PACK
+        sa_ptrs += BK // G
+        sb_ptrs += BK // G
+    tl.store(c + rows[:, None] * N + cols[None, :], acc.to(c.dtype.element_ty))
+
+
+@triton.jit
 def matmul_w4(a, b, scale, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """c = a @ unpack(b) * scale: a M x K bf16; b K/2 x N bytes, two 4-bit values in [-8, 8) along K in each; scale N."""
     pid_m = tl.program_id(0)

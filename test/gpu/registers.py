@@ -18,7 +18,7 @@ TEGULA = ROOT / "build/bin/tegula"
 TARGETS = "sm_80", "sm_90a"
 MORE_REGISTERS = 8  # that are no reason to complain
 
-POINTERS = {"bf16": "*bf16:16", "fp8": "*fp8e4nv:16", "fp16": "*fp16:16", "fp32": "*fp32:16", "i8": "*i8:16"}
+POINTERS = {"bf16": "*bf16:16", "fp8": "*fp8e4nv:16", "u8": "*u8:16", "fp16": "*fp16:16", "fp32": "*fp32:16", "i8": "*i8:16"}
 
 
 def signature(pointers, rest):
@@ -48,6 +48,11 @@ def rows():
     for m, blocks, warps in (16, (16, 64, 128), 4), (4096, (128, 128, 64), 8):
         yield (f"w4a16 {m}", "matmul_w4", signature({"a": "bf16", "b": "i8", "scale": "bf16", "c": "bf16"}, "M:i32:16, N:i32:16, K:i32:16, "
                                                     + ", ".join(f"{n}:{v}" for n, v in zip(("BM", "BN", "BK"), blocks))), warps, 4)
+    for t, fmt in ("fp8", "e4m3"), ("u8", "e2m1"):
+        for by_hand in False, True:
+            yield (f"dot_scaled {fmt}{' by hand' if by_hand else ''}", "matmul_mx",
+                   signature({"a": t, "sa": "u8", "b": t, "sb": "u8", "c": "bf16"}, "M:i32:16, N:i32:16, K:i32:16, stride_a:i32:16, stride_b:i32:16, "
+                             f"stride_sa:i32:16, stride_sb:i32:16, BM:128, BN:128, BK:128, GROUP:8, FORMAT:'{fmt}', G:32, BY_HAND:{by_hand}"), 8, 3)
     for kernel in "attention", "attention_pointers":
         for d in 64, 128:
             for causal in False, True:
