@@ -113,22 +113,24 @@ def dot_scaled(lhs, lhs_scale, lhs_format: tl.constexpr, rhs, rhs_scale, rhs_for
     tl.static_assert(lhs_k_pack or lhs_format == "e2m1", "dot_scaled: only e2m1 is packed along another axis than K")
     tl.static_assert(rhs_k_pack or rhs_format == "e2m1", "dot_scaled: only e2m1 is packed along another axis than K")
     tl.static_assert(out_dtype == tl.float32, "dot_scaled: out_dtype must be float32")
-    x = _scaled_elements(lhs, lhs_format, rank - 1 if lhs_k_pack else rank - 2)
-    y = _scaled_elements(rhs, rhs_format, rank - 2 if rhs_k_pack else rank - 1)
+    rows: tl.constexpr = rank - 1 if lhs_k_pack else rank - 2
+    columns: tl.constexpr = rank - 2 if rhs_k_pack else rank - 1
+    x = _scaled_elements(lhs, lhs_format, rows)
     left: tl.constexpr = _group_size(lhs_scale, x.shape[-1])
-    right: tl.constexpr = _group_size(rhs_scale, y.shape[-2])
-    tl.static_assert(left == right or left == 0 or right == 0,
-                     f"Operands must have the same scale factor; (lhs: {left} vs rhs: {right})")
     if lhs_scale is None and rhs_scale is None and (lhs_format == "fp16" or rhs_format == "fp16") and (
             lhs_format != "bf16" and rhs_format != "bf16"):
         # All of them exactly.
+        y = _scaled_elements(rhs, rhs_format, columns)
         return tl.dot(x.to(tl.float16), y.to(tl.float16), acc, out_dtype=out_dtype)
     else:
+        # One operand is done before the other begins: fewer values live at once.
         x = _times_scale(x.to(tl.bfloat16), lhs_scale, left, fast_math)
-        if rhs_scale is None:
-            y = y.to(tl.bfloat16)
-        else:
+        y = _scaled_elements(rhs, rhs_format, columns).to(tl.bfloat16)
+        right: tl.constexpr = _group_size(rhs_scale, y.shape[-2])
+        tl.static_assert(left == right or left == 0 or right == 0,
+                         f"Operands must have the same scale factor; (lhs: {left} vs rhs: {right})")
+        if rhs_scale is not None:
             # The scales of the right operand are those of its columns.
             back: tl.constexpr = [0, 1, 2][:rank - 2] + [rank - 1, rank - 2]
-            y = tl.permute(_times_scale(tl.permute(y.to(tl.bfloat16), back), rhs_scale, right, fast_math), back)
+            y = tl.permute(_times_scale(tl.permute(y, back), rhs_scale, right, fast_math), back)
         return tl.dot(x, y, acc, out_dtype=out_dtype)

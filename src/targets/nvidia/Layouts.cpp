@@ -329,4 +329,14 @@ bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64
   return bits <= offsets.size() && bits <= own.size() && std::equal(own.begin(), own.begin() + static_cast<long>(bits), offsets.begin());
 }
 
+LinearLayout tileByThreads(const LinearLayout &registers) {
+  layout::Subspace seen;
+  std::vector<uint64_t> offsets;
+  for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
+    for (uint64_t b : registers.bases(d))
+      if (b && seen.insert(b, 0))
+        offsets.push_back(b);
+  return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
+}
+
 } // namespace tegula::nvidia

@@ -58,5 +58,7 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand);
 bool axesAreSeparate(const LinearLayout &l);
 /// Do the first `n` registers of a thread (a vector of a load) lie side by side in a tile, in this order?
 bool keepsVectors(const LinearLayout &tile, const LinearLayout &registers, int64_t n);
+/// A tile, offset -> coordinates, in which what a thread holds lies side by side.
+LinearLayout tileByThreads(const LinearLayout &registers);
 
 } // namespace tegula::nvidia

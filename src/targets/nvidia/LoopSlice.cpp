@@ -6,14 +6,14 @@ namespace tegula::nvidia {
 
 using namespace ir;
 
-bool LoopSlice::add(const Value *v, bool withLoads) {
+bool LoopSlice::add(const Value *v, int64_t mostLoaded) {
   auto carried = carried_;
   bool had = hasLoads_;
   std::unordered_set<const Op *> now, later;
-  bool ok = needs(v, withLoads, now);
+  bool ok = needs(v, mostLoaded, now);
   // What addresses take from carried values has to be known for later iterations too, whether those run or not.
   for (size_t i = 0; ok && i < carried_.size(); ++i)
-    ok = needs(nextOf(carried_[i]), false, later);
+    ok = needs(nextOf(carried_[i]), 0, later);
   if (!ok) {
     carried_ = std::move(carried);
     hasLoads_ = had;
@@ -21,14 +21,12 @@ bool LoopSlice::add(const Value *v, bool withLoads) {
   return ok;
 }
 
-/// An index, or one for each row of a tile.
-static bool loadsIndices(const Op &op) {
-  constexpr int64_t most = 512;
+static bool loadsFew(const Op &op, int64_t most) {
   const Type &t = op.result()->type;
-  return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() || t.numel() <= most);
+  return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() ? 1 : t.numel()) <= most;
 }
 
-bool LoopSlice::needs(const Value *v, bool withLoads, std::unordered_set<const Op *> &seen) {
+bool LoopSlice::needs(const Value *v, int64_t mostLoaded, std::unordered_set<const Op *> &seen) {
   if (!isInside(v))
     return true;
   if (!v->def) {
@@ -39,11 +37,11 @@ bool LoopSlice::needs(const Value *v, bool withLoads, std::unordered_set<const O
   const Op *op = v->def;
   if (!seen.insert(op).second)
     return true;
-  bool isLoad = withLoads && op->kind == OpKind::Load && loadsIndices(*op);
+  bool isLoad = op->kind == OpKind::Load && loadsFew(*op, mostLoaded);
   if (!isLoad && (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
     return false;
   hasLoads_ |= isLoad;
-  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, withLoads, seen); });
+  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, mostLoaded, seen); });
 }
 
 Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
@@ -97,17 +95,19 @@ Op *LoopSlice::cloneLoad(Builder &b, const Op &load, std::vector<Value *> operan
   return clone(b, load, operands);
 }
 
-std::vector<Op *> loadsOfDots(const Block &body) {
+std::vector<Op *> loadsOfDots(const Block &body, const std::unordered_set<const Op *> &ends) {
   std::vector<const Value *> work;
   for (const Op *op : body.ops)
     if (op->kind == OpKind::Dot)
       work.insert(work.end(), op->operands.begin(), op->operands.begin() + 2);
+    else if (op->kind == OpKind::SharedStore)
+      work.push_back(op->operands[1]);
   std::unordered_set<const Value *> seen;
   while (!work.empty()) {
     const Value *v = work.back();
     work.pop_back();
     if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::DescLoad &&
-        v->def->kind != OpKind::Dot)
+        v->def->kind != OpKind::Dot && !ends.count(v->def))
       work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
   }
   std::vector<Op *> loads;

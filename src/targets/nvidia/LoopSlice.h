@@ -20,9 +20,9 @@ public:
   explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
 
   /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
-  /// arithmetic; the slice is then as before. `withLoads`: loads of a few elements (indices) may be among what `v` itself is computed from, if the copy is
-  /// only executed for iterations that run, and nothing in the loop writes to memory.
-  bool add(const ir::Value *v, bool withLoads = false);
+  /// arithmetic; the slice is then as before. `mostLoaded`: loads of so many elements at most (indices) may be among what `v` itself is computed from, if
+  /// the copy is only executed for iterations that run, and nothing in the loop writes to memory.
+  bool add(const ir::Value *v, int64_t mostLoaded = 0);
   bool hasLoads() const { return hasLoads_; }
   /// Carried values (block arguments) of the slice, in order of discovery.
   const std::vector<ir::Value *> &carried() const { return carried_; }
@@ -42,7 +42,7 @@ public:
   static ir::Op *cloneLoad(ir::Builder &b, const ir::Op &load, std::vector<ir::Value *> operands, ir::Value *runs);
 
 private:
-  bool needs(const ir::Value *v, bool withLoads, std::unordered_set<const ir::Op *> &seen);
+  bool needs(const ir::Value *v, int64_t mostLoaded, std::unordered_set<const ir::Op *> &seen);
 
   ir::Op &loop_;
   ir::Block &body_;
@@ -50,8 +50,9 @@ private:
   bool hasLoads_ = false;
 };
 
-/// Tensor loads (load, desc_load) of the body that its dots are computed from, in program order.
-std::vector<ir::Op *> loadsOfDots(const ir::Block &body);
+/// Tensor loads (load, desc_load) of the body that its dots, or tiles it stores to shared memory, are computed from, in program order. `ends`: not by way
+/// of these.
+std::vector<ir::Op *> loadsOfDots(const ir::Block &body, const std::unordered_set<const ir::Op *> &ends = {});
 /// iv + ahead * step < end, without overflow.
 ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);
 

@@ -166,6 +166,13 @@ private:
       if (!r.isCopied || r.isTma)
         continue;
       std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile)};
+      if (r.isStaged) {
+        operands.push_back(of(r.source->operands[0]));
+        b_.setLoc(r.source->loc);
+        b_.setInlinedAt(r.source->inlinedAt);
+        b_.create(OpKind::SharedStore, operands, {});
+        continue;
+      }
       for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
         operands.push_back(of(r.source->operands[i]));
       b_.setLoc(r.source->loc);
@@ -213,16 +220,6 @@ private:
 
   /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
   void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
-    b_.setLoc(loop_.loc);
-    b_.setBlock(&top);
-    if (barriers_.full)
-      waitFor(barriers_.full, slot_[stages_], phase_, 0);
-    if (usesGroups()) {
-      bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
-      b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
-      b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
-    }
-    b_.setBlock(&middle);
     std::vector<Value *> keys{body_.args[0]};
     keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
     Map map;
@@ -231,6 +228,19 @@ private:
       carried.push_back(carry(inits[i], keys[i]->name.empty() ? "ahead" : keys[i]->name + ".ahead"));
       map[keys[i]] = carried.back();
     }
+    b_.setLoc(loop_.loc);
+    b_.setBlock(&top);
+    startStagedLoads(map);
+    b_.setLoc(loop_.loc);
+    if (barriers_.full)
+      waitFor(barriers_.full, slot_[stages_], phase_, 0);
+    if (usesGroups())
+      b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+    if (usesGroups() || hasStaged()) {
+      bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
+      b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    }
+    b_.setBlock(&middle);
     std::map<unsigned, Value *> to;
     for (const Ring &r : rings_)
       if (r.isCopied && !r.isTma && !to.count(r.slots))
@@ -239,6 +249,17 @@ private:
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
+  }
+
+  /// What is staged has the whole iteration to come from memory, into registers.
+  void startStagedLoads(Map &map) {
+    Value *runs = stagedLoads_.empty() ? nullptr : runsAhead(b_, loop_, body_.args[0], ahead_);
+    for (const Op *load : stagedLoads_) {
+      std::vector<Value *> operands;
+      for (Value *o : load->operands)
+        operands.push_back(slice_.copy(b_, o, map));
+      map[load->result()] = LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result();
+    }
   }
 
   std::optional<TileLoop> tiles_;

@@ -54,15 +54,74 @@ Type PipelinedLoop::tileOf(const Op &load) {
   return Type::shared(t.shape, t.elem, l);
 }
 
+/// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses known ahead; nothing otherwise.
+std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value *v) {
+  constexpr int64_t mostOfThread = 8;
+  const int64_t most = mostOfThread * 32 * options_.numWarps;
+  std::vector<const Op *> loads;
+  std::unordered_set<const Op *> seen;
+  auto walk = [&](auto &&self, const Value *x) -> bool {
+    const Op *op = x->def;
+    if (!slice_.isInside(x) || !op || !seen.insert(op).second)
+      return true;
+    if (op->kind == OpKind::Load) {
+      loads.push_back(op);
+      return op->result()->type.isTensor() && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return slice_.add(o); });
+    }
+    return op->kind != OpKind::Convert && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return self(self, o); });
+  };
+  if (!walk(walk, v) || loads.empty() || !slice_.add(v, most))
+    return std::nullopt;
+  return loads;
+}
+
+/// Conversions between threads of what few loaded elements are computed to: scales of groups, a row of factors. Their exchange is moved ahead, where the
+/// ring's barrier serves it too.
+void PipelinedLoop::findStaged() {
+  std::unordered_set<const Op *> loads;
+  for (Op *op : body_.ops) {
+    if (op->kind != OpKind::Convert || op->result()->type.isPtr || op->result()->type.elem == Elem::I1)
+      continue;
+    const LinearLayout &from = module_.layoutOf(op->operands[0]->type), &to = module_.layoutOf(op->result()->type);
+    // Whole operands come by copies of what is loaded.
+    constexpr uint64_t mostBytes = 8192;
+    if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
+      continue;
+    std::vector<Op *> users = usersIn(body_, op->result());
+    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared; }))
+      continue;
+    std::optional<std::vector<const Op *>> of = stagedLoadsOf(op->operands[0]);
+    if (!of)
+      continue;
+    loads.insert(of->begin(), of->end());
+    const Type &t = op->result()->type;
+    Ring r;
+    r.source = op;
+    r.tile = Type::shared(t.shape, t.elem, module_.internLayout(tileByThreads(to)));
+    r.isCopied = r.isStaged = true;
+    rings_.push_back(r);
+  }
+  for (const Op *op : body_.ops)
+    if (loads.count(op))
+      stagedLoads_.push_back(op);
+}
+
 void PipelinedLoop::findCopies() {
-  const std::vector<Op *> loads = loadsOfDots(body_);
-  remarks_.otherLoads(loads);
+  remarks_.otherLoads(loadsOfDots(body_));
+  if (withIndices_)
+    findStaged();
+  std::unordered_set<const Op *> staged;
+  for (const Ring &r : rings_)
+    staged.insert(r.source);
+  const std::vector<Op *> loads = loadsOfDots(body_, staged);
   for (Op *load : loads) {
     if (std::optional<std::string> reason = obstacleOfCopy(*load)) {
       remarks_.notCopied(*load, *reason);
       continue;
     }
-    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, withIndices_); })) {
+    // An index, or one for each row of a tile.
+    const int64_t mostIndices = withIndices_ ? 512 : 0;
+    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); })) {
       remarks_.notComputedAhead(*load);
       continue;
     }
@@ -72,6 +131,11 @@ void PipelinedLoop::findCopies() {
     r.isCopied = true;
     r.isTma = load->kind == OpKind::DescLoad;
     rings_.push_back(r);
+  }
+  // Alone they are no reason for rings.
+  if (std::all_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isStaged; })) {
+    rings_.clear();
+    stagedLoads_.clear();
   }
 }
 
@@ -94,7 +158,7 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
     op = op->operands[0]->def;
   }
   Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
-  if (!r || !r->isCopied)
+  if (!r || !r->isCopied || r->isStaged)
     return nullptr;
   uint16_t layout = r->tile.layout;
   for (auto view = views.rbegin(); view != views.rend(); ++view)
@@ -394,11 +458,13 @@ void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   b_.setInlinedAt(r.source->inlinedAt);
   Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
   splice(here, body_, top);
-  useTile(module_, body_, r.source->result(), tile);
-  if (!usersIn(body_, r.source->result()).empty()) {
+  if (!r.isStaged)
+    useTile(module_, body_, r.source->result(), tile);
+  if (std::vector<Op *> users = usersIn(body_, r.source->result()); !users.empty()) {
+    // As late as can be: an operand that is widened has left its registers before the next one needs them.
     b_.setBlock(&here);
     Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
-    splice(here, body_, positionOf(body_, r.source));
+    splice(here, body_, positionOf(body_, users.front()));
     replaceUses(body_, r.source->result(), loaded);
   }
   std::erase(body_.ops, r.source);
@@ -415,7 +481,17 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   if (r.source == firstStore_)
     b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{0}}});
   b_.create(OpKind::SharedStore, operands, {});
-  splice(here, body_, positionOf(body_, r.source));
+  // As early as can be; a single slot is free only where the waits are.
+  Op *made = r.source->operands[0]->def;
+  for (; made && made->parent == &body_ && (made->kind == OpKind::Permute || made->kind == OpKind::Reshape); made = made->operands[0]->def)
+    here.ops.insert(here.ops.begin(), made);
+  if (turns_ != Turns::Single && made && made->parent == &body_) {
+    std::erase_if(body_.ops, [&](const Op *op) { return std::find(here.ops.begin(), here.ops.end(), op) != here.ops.end(); });
+    splice(here, body_, positionOf(body_, made) + 1);
+  } else {
+    std::erase_if(here.ops, [&](const Op *op) { return op->parent == &body_; });
+    splice(here, body_, positionOf(body_, r.source));
+  }
   replaceUses(body_, r.source->result(), tile);
   std::erase(body_.ops, r.source);
   for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)

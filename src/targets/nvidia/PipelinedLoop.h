@@ -13,10 +13,11 @@ namespace tegula::nvidia {
 
 /// Tiles in shared memory that are filled in turn: by copies some iterations ahead, or by the iteration itself.
 struct Ring {
-  ir::Op *source;             // the load, or the to_shared
+  ir::Op *source;             // the load, the to_shared, or the convert of what is staged
   ir::Type tile;
-  bool isCopied = false;      // by async_copy or tma_copy
+  bool isCopied = false;      // filled ahead: by async_copy or tma_copy, or staged
   bool isTma = false;
+  bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
   bool feedsWgmma = false;
   unsigned slots = 0;
@@ -58,6 +59,8 @@ protected:
   // ---- decisions
   uint16_t wantedLayout(const ir::Value *v);
   ir::Type tileOf(const ir::Op &load);
+  void findStaged();
+  std::optional<std::vector<const ir::Op *>> stagedLoadsOf(const ir::Value *v);
   void findCopies();
   Ring *ringOf(const ir::Op *source);
   Ring *ringOfTile(const ir::Value *tile);
@@ -74,7 +77,10 @@ protected:
   bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
   /// Are there copies by cp.async, which come in groups?
   bool usesGroups() const {
-    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma; });
+    return anyRing([](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged; });
+  }
+  bool hasStaged() const {
+    return anyRing([](const Ring &r) { return r.isStaged; });
   }
 
   // ---- values, made at the builder
@@ -129,7 +135,8 @@ protected:
   AsyncDots waits_;
   Turns turns_ = Turns::Late;
   const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
-  bool withIndices_ = false; // addresses may take indices that the loop itself loads
+  bool withIndices_ = false; // addresses may take indices that the loop itself loads, and what is staged may be loaded
+  std::vector<const ir::Op *> stagedLoads_; // in program order
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
   unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
