@@ -572,9 +572,15 @@ void Counter::loop(const Op &op, int32_t scope) {
     block(*r->block, inner);
   }
   for (size_t i = 0; i < op.results.size(); ++i) {
+    const Type &t = op.results[i]->type;
+    if (t.isTensor() && !index_.count(op.regions[0]->block->args[i + skip]))
+      add(inner, WorkKind::Carried, static_cast<double>(t.numel()));
     const Value *end = op.regions.back()->block->terminator()->operands[i];
-    if (int32_t d = dotOf(end); d >= 0)
+    if (int32_t d = dotOf(end); d >= 0) {
       dots_[op.results[i]] = d;
+      if (end->def && end->def->kind == OpKind::Dot)
+        add(inner, WorkKind::Carried, -static_cast<double>(t.numel()));
+    }
     if (isIndex(op.operands[first + i]) && inductionOf(op, i))
       index_[op.results[i]] = true;
   }

@@ -62,7 +62,7 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   case Kind::Iteration: {
     // The expression of the trips stands before the loop's body.
     int32_t trips = work_.scopes[at].count;
-    v = isKnown(trips) ? std::max<int64_t>(0, (values_[static_cast<size_t>(trips)] - 1) / 2) : 0;
+    v = isKnown(trips) && moment_ == WorkMoment::Middle ? std::max<int64_t>(0, (values_[static_cast<size_t>(trips)] - 1) / 2) : 0;
     break;
   }
   case Kind::Select:
@@ -83,7 +83,8 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   values_[i] = v;
 }
 
-void WorkValues::evaluate(const WorkPoint &point) {
+void WorkValues::evaluate(const WorkPoint &point, WorkMoment moment) {
+  moment_ = moment;
   for (size_t i = 0; i < values_.size(); ++i) evaluateOne(i, point, {});
 }
 

@@ -41,6 +41,7 @@ enum class WorkKind : uint8_t {
   Scalar,   // operations on scalars
   Exchange, // elements that change places: transposes, gathers, scans, sorts
   Reduce,   // elements that are reduced
+  Carried,  // elements of tiles that a loop's iteration hands to the next one, sums of dots apart
   Count
 };
 inline constexpr unsigned workKinds = static_cast<unsigned>(WorkKind::Count);
@@ -100,11 +101,14 @@ struct WorkPoint {
   std::array<int64_t, 3> program{}, grid{1, 1, 1};
 };
 
-/// Values of all expressions for one program. Iterations are taken at the middle of their loop.
+/// Which iteration of each loop is looked at: the middle one stands for all, the first one is the same for loops of other lengths.
+enum class WorkMoment : uint8_t { Middle, First };
+
+/// Values of all expressions for one program.
 class WorkValues {
 public:
   explicit WorkValues(const Work &work) : work_(work), values_(work.exprs.size()), known_(work.exprs.size()) {}
-  void evaluate(const WorkPoint &point);
+  void evaluate(const WorkPoint &point, WorkMoment moment = WorkMoment::Middle);
   /// Evaluates what depends on coordinates anew; dimensions beyond are 0.
   void at(const WorkPoint &point, std::span<const int64_t> coordinates);
   bool isKnown(int32_t expr) const { return expr >= 0 && known_[static_cast<size_t>(expr)]; }
@@ -115,6 +119,7 @@ public:
 private:
   void evaluateOne(size_t i, const WorkPoint &point, std::span<const int64_t> coordinates);
   const Work &work_;
+  WorkMoment moment_ = WorkMoment::Middle;
   std::vector<int64_t> values_;
   std::vector<uint8_t> known_;
   std::vector<uint8_t> varies_; // with coordinates; made at the first use

@@ -10,6 +10,7 @@ namespace tegula::tune {
 namespace {
 /// Trips of loops that nobody can tell before the launch.
 constexpr double guessedTrips = 8;
+constexpr double page = 4096;
 
 constexpr DemandField fields[] = {
 #define DEMAND(field, text) {#field, text, &Demand::field},
@@ -20,6 +21,8 @@ constexpr DemandField fields[] = {
 struct Touch {
   double bytes = 0;   // in whole sectors
   double active = 1;  // fraction of elements that are accessed
+  double pieces = 0;      // runs of neighbouring bytes
+  double far = 0;         // of them those that are a page and more apart
   bool contiguous = true; // neighbours in memory along some dimension
 };
 
@@ -140,7 +143,7 @@ private:
       runs.push_back({stride, a.shape[d]});
     }
     // What is unknown lies anywhere.
-    double span = bytes, pieces = 1;
+    double span = bytes, pieces = 1, far = 1;
     std::sort(runs.begin(), runs.end(), [](const Run &x, const Run &y) {
       double a = x.stride < 0 ? 1e30 : x.stride, b = y.stride < 0 ? 1e30 : y.stride;
       return a != b ? a < b : x.extent < y.extent;
@@ -150,11 +153,15 @@ private:
         span += r.stride * static_cast<double>(r.extent - 1);
       else if (r.stride >= 0 && r.stride < machine_.sector && pieces == 1)
         span += r.stride * static_cast<double>(r.extent - 1);
-      else
+      else {
         pieces *= static_cast<double>(r.extent);
+        if (r.stride < 0 || r.stride >= page) far *= static_cast<double>(r.extent);
+      }
     }
     double sectors = std::ceil(span / machine_.sector) * machine_.sector;
     t.bytes += share * pieces * sectors * active;
+    t.pieces += share * pieces * active;
+    t.far += share * (far > 1 ? pieces : 0) * active;
     t.active += share * (active - 1);
     t.contiguous = t.contiguous && (a.shape.empty() || a.vectorBytes > a.elementBytes || span >= 4 * bytes);
   }
@@ -174,10 +181,10 @@ private:
     std::vector<double> freshAt; // bytes that are new after so many programs
     for (double i = 0; i < many; ++i) {
       WorkPoint p = point(first + i);
-      values_.evaluate(p);
+      values_.evaluate(p, WorkMoment::First);
       for (size_t k = 0; k < work_.accesses.size(); ++k) {
         const WorkAccess &a = work_.accesses[k];
-        double n = values_.executions(a.scope, guessedTrips), bytes = touches_[k].bytes * n;
+        double n = executions_[static_cast<size_t>(a.scope)], bytes = touches_[k].bytes * n;
         if (n <= 0) continue;
         all += bytes;
         Seen &s = seen[static_cast<size_t>(a.argument + 1)];
@@ -185,7 +192,7 @@ private:
           fresh += bytes;
           continue;
         }
-        // The same place in the middle of the loops, accessed by as much: the same tiles.
+        // The same place when loops begin, accessed by as much: the same tiles.
         int64_t at = values_[a.offset];
         double &had = s.tiles[at];
         if (bytes > had) fresh += bytes - had, had = bytes;
@@ -229,14 +236,30 @@ private:
     return std::min(held, streamed);
   }
 
+  /// Elements that a thread moves at once: of the accesses of the scope or, if it has none, of all, the least.
+  double vectorOf(int32_t scope) const {
+    double here = 0, all = 0;
+    for (const WorkAccess &a : work_.accesses) {
+      if (a.shape.empty()) continue;
+      double n = a.descriptor ? 64 : std::clamp<double>(a.vectorBytes, a.elementBytes, 16) / a.elementBytes;
+      all = all > 0 ? std::min(all, n) : n;
+      if (a.scope == scope) here = here > 0 ? std::min(here, n) : n;
+    }
+    return here > 0 ? here : std::max(all, 1.0);
+  }
+
   void scopes() {
     static constexpr double Demand::*kinds[] = {&Demand::integer, &Demand::wide,      &Demand::index,   &Demand::single,  &Demand::half,
                                                 &Demand::twice,   &Demand::divide,    &Demand::intDivide, &Demand::special, &Demand::convert,
-                                                &Demand::scalar,  &Demand::exchange,  &Demand::reduce};
+                                                &Demand::scalar,  &Demand::exchange,  &Demand::reduce,  &Demand::carried};
     static_assert(std::size(kinds) == workKinds);
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
       const WorkScope &scope = work_.scopes[s];
-      for (unsigned k = 0; k < workKinds; ++k) d_.*kinds[k] += executions_[s] * scope.elements[k];
+      for (unsigned k = 0; k < workKinds; ++k) {
+        // One address serves all that a thread moves at once.
+        double shared = k == static_cast<unsigned>(WorkKind::Index) ? vectorOf(static_cast<int32_t>(s)) : 1;
+        d_.*kinds[k] += executions_[s] * scope.elements[k] / shared;
+      }
       d_.barriers += executions_[s] * scope.barriers;
       if (scope.kind == WorkScope::Kind::Loop) d_.trips = std::max(d_.trips, executions_[s]);
     }
@@ -249,6 +272,7 @@ private:
       double n = executions_[static_cast<size_t>(a.scope)], elements = static_cast<double>(a.elements()) * t.active * n, bytes = n * t.bytes;
       (a.kind == WorkAccess::Kind::Load ? d_.loadBytes : d_.storeBytes) += bytes;
       if (a.kind == WorkAccess::Kind::Atomic) d_.atomics += elements;
+      if (!a.shape.empty()) d_.pieces += n * t.pieces, d_.farPieces += n * t.far;
       double width = std::clamp<double>(a.vectorBytes, a.elementBytes, 16) / a.elementBytes;
       if (a.descriptor)
         d_.bulkBytes += elements * a.elementBytes;
@@ -279,26 +303,22 @@ private:
     }
   }
 
-  /// Loads of a loop's dots go ahead as far as the shared memory holds; all others are waited for.
+  /// Loads of loops with dots go ahead, by as many iterations as the shared memory holds; all others are waited for.
   void pipelines() {
-    double most = 0;
+    double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes);
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
-      double ahead = 0;
-      bool waits = false;
-      for (const WorkAccess &a : work_.accesses) {
-        if (a.scope != static_cast<int32_t>(s) || a.kind != WorkAccess::Kind::Load) continue;
-        double bytes = static_cast<double>(a.elements()) * a.elementBytes;
-        if (a.feedsDot && work_.scopes[s].kind == WorkScope::Kind::Loop) ahead += bytes;
-        else waits = true;
-      }
+      double bytes = 0;
+      for (const WorkAccess &a : work_.accesses)
+        if (a.scope == static_cast<int32_t>(s) && a.kind == WorkAccess::Kind::Load) bytes += static_cast<double>(a.elements()) * a.elementBytes;
+      if (bytes <= 0) continue;
+      bool multiplies = std::any_of(work_.dots.begin(), work_.dots.end(), [&](const WorkDot &d) { return d.scope == static_cast<int32_t>(s); });
       double n = executions_[s];
-      if (waits) d_.rounds += n;
-      if (ahead <= 0) continue;
-      double depth = std::floor(info_.gpu.use.sharedBytes / ahead + 0.01) - 1;
-      if (info_.gpu.use.sharedBytes == 0 && info_.gpu.sharedBytes) depth = std::floor(info_.gpu.sharedBytes / ahead + 0.01) - 1;
-      if (depth < 1) d_.rounds += waits ? 0 : n;
-      d_.pipelined += depth >= 1 ? n : 0;
-      if (n * ahead > most) most = n * ahead, d_.depth = std::clamp(depth, 0.0, 8.0), d_.iterationBytes = ahead;
+      if (!multiplies || work_.scopes[s].kind != WorkScope::Kind::Loop) {
+        d_.rounds += n;
+        continue;
+      }
+      d_.pipelined += n;
+      if (n * bytes > most) most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 1.0, 8.0), d_.iterationBytes = bytes;
     }
   }
 
