@@ -252,21 +252,12 @@ def point_of(row, config, kernel, seconds, threads):
             "bound": why.splitlines()[0]}
 
 
-def measure(fn, gpu, threads):
+def measure(fn, gpu):
     """Seconds: the median on a GPU, the least on a CPU, whose cores others use as well; with the L2 cache cold."""
     from tegula import testing
     if gpu:
         return testing.do_bench(fn, warmup=2, rep=12, return_mode="median") / 1e3
-    if threads > 1:
-        return testing.do_bench(fn, warmup=3, rep=12, return_mode="min") / 1e3
-    # One thread works, ours or another one of the process; its processor time does not go on while others have the core.
-    flush, times, begun = bytearray(4 << 20), [], time.time()
-    while len(times) < 3 or (time.time() - begun < 0.015 and len(times) < 50):
-        flush[:] = bytes(len(flush))
-        start = time.process_time()
-        fn()
-        times.append(time.process_time() - start)
-    return min(times)
+    return testing.do_bench(fn, warmup=2, rep=10, return_mode="min") / 1e3
 
 
 def sweep(device, seconds, wanted, threads, jobs):
@@ -304,7 +295,7 @@ def sweep(device, seconds, wanted, threads, jobs):
                     break
                 constants = {**base, **config}
                 try:
-                    t = measure(functools.partial(fn[grid(constants)], *args, **constants, **extra), gpu, threads)
+                    t = measure(functools.partial(fn[grid(constants)], *args, **constants, **extra), gpu)
                     best[i] = min(t, best.get(i, t))
                 except Exception as e:
                     failed += 1

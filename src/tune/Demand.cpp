@@ -74,13 +74,14 @@ private:
       double sum = 0;
       for (size_t s = 0; s < work_.scopes.size(); ++s) {
         double e = values_.executions(static_cast<int32_t>(s), guessedTrips);
-        executions_[s] += e / n;
+        executions_[s] += e;
         sum += e * cost_(s);
       }
       weight.push_back(sum);
       if (i < 8)
         for (size_t a = 0; a < work_.accesses.size(); ++a) look(p, a, 1 / std::min(n, 8.0));
     }
+    for (double &e : executions_) e /= n;
     double mean = 0, most = 0;
     for (double w : weight) mean += w / n, most = std::max(most, w);
     d_.imbalance = mean > 0 ? most / mean : 1;

@@ -57,8 +57,8 @@ TEST(Demand, CountsAreOfThePrograms) {
 
 TEST(Demand, ProgramsThatAccessTheSameTileShareIt) {
   double own = estimated(streaming(1024, 4096), 100, 1).demand.freshBytes, shared = estimated(streaming(1024, 4096, true), 100, 1).demand.freshBytes;
-  EXPECT_EQ(own, 2 * 4096);
-  EXPECT_EQ(shared, 2 * 4096 / 100.0);
+  EXPECT_DOUBLE_EQ(own, 2 * 4096);
+  EXPECT_DOUBLE_EQ(shared, 2 * 4096 / 100.0);
 }
 
 TEST(Demand, NoMoreMemoryThanThereIs) {
