@@ -111,10 +111,11 @@ void Store::Impl::recordDeath(int fd, const KernelKey &kernel, const EntryKey &k
   Status status = Status::ok();
   if (pread(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) && decodeMark(text, config, given)) {
     Entry entry;
-    entry.configs.emplace(config, Record::bad(State::Faulted, "died", given, now()));
+    std::string reason = "the process ended while it ran for the first time, given " + given;
+    entry.configs.emplace(config, Record::bad(State::Faulted, "died", reason, now()));
     status = record(kernel, key, entry);
-    warn(config + given, "a process died while configuration (" + config + ") of `" + kernel.name + "` ran for the first time, given " + given +
-                             "; it is not used" + (status ? "" : ", but that cannot be kept: " + status.text));
+    // The record says the rest to whoever looks it up.
+    if (!status) warn(config, "configuration (" + config + ") of `" + kernel.name + "`: " + reason + "; that cannot be kept: " + status.text);
   }
   (void)!ftruncate(fd, 0);
 }

@@ -72,7 +72,7 @@ public:
   ~Lease();
 
   /// Before a configuration runs for the first time: should the process die, the next holder of the lease records it as faulted, of kind "died",
-  /// with `given` as its reason. One system call; it replaces the mark before.
+  /// with `given` in its reason. One system call; it replaces the mark before.
   void mark(std::string_view config, std::string_view given);
   /// It came back, whatever it came to.
   void clear();
