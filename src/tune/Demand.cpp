@@ -273,6 +273,7 @@ private:
       double n = executions_[static_cast<size_t>(a.scope)], elements = static_cast<double>(a.elements()) * t.active * n, bytes = n * t.bytes;
       (a.kind == WorkAccess::Kind::Load ? d_.loadBytes : d_.storeBytes) += bytes;
       if (a.kind == WorkAccess::Kind::Atomic) d_.atomics += elements;
+      d_.swept += n * static_cast<double>(a.elements());
       if (!a.shape.empty()) d_.pieces += n * t.pieces, d_.farPieces += n * t.far;
       double width = std::clamp<double>(a.vectorBytes, a.elementBytes, 16) / a.elementBytes;
       if (a.descriptor)

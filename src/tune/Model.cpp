@@ -113,19 +113,20 @@ Estimate estimateGpu(const runtime::KernelInfo &info, runtime::GpuUse use, const
 Estimate cpuTime(const Demand &d, const CpuCeilings &cpu) {
   Estimate e;
   e.demand = d;
-  const double launch = 2000, start = 200;
+  const double launch = 2000, start = 60;
   double lanes = cpu.vectorBits / 32;
-  double elements = (0.6 * (d.single + d.integer + d.convert) + 1.2 * d.wide + 0.2 * d.index + 2 * d.half + 1.2 * d.twice + 10 * d.divide + 6 * d.special +
-                     0.8 * d.reduce) /
+  double elements = (0.6 * (d.single + d.integer + d.convert) + 1.2 * d.wide + 0.4 * d.index + 2 * d.half + 1.2 * d.twice + 10 * d.divide + 6 * d.special +
+                     0.8 * d.reduce + d.swept) /
                         lanes +
-                    6 * d.intDivide + 1.5 * d.exchange + d.scalar + 1.2 * d.scattered + 20 * d.atomics;
+                    6 * d.intDivide + 1.5 * d.exchange + d.scalar + 1.2 * d.scattered + 20 * d.atomics + 30 * d.barriers;
   double perVector = lanes * cpu.fmasPerClock;
   double dots = (d.fma32 + d.fmaTf32 + d.fma64 * 2 + d.fma16 / (cpu.dots16 ? 2 : 1) + d.fma8 / (cpu.dots8 ? 4 : 1)) / (0.8 * perVector);
   double packing = d.operandBytes / 16, results = 2 * d.resultBytes / 48;
   // Scratch that the L1 cache does not hold comes from the L2 cache, and so on.
-  double scratch = (d.operandBytes + d.resultBytes) * (d.scratchBytes > cpu.l2Bytes ? 0.15 : d.scratchBytes > cpu.l1Bytes ? 0.03 : 0);
-  double memory = d.l1Misses / 24 + d.l2Misses / 8 + d.l3Misses / 4;
-  double program = start + elements + dots + packing + results + scratch + memory;
+  bool isFar = d.scratchBytes > cpu.l2Bytes, isNear = d.scratchBytes <= cpu.l1Bytes;
+  double scratch = (d.operandBytes + d.resultBytes) * (isFar ? 0.15 : isNear ? 0 : 0.03) + d.carried * (isFar ? 1 : 0.1 + 0.5 * std::min(d.scratchBytes / cpu.l1Bytes, 1.2));
+  double memory = d.l1Misses / 64 + d.l2Misses / 14 + d.l3Misses / 4 + 0.5 * d.pieces + 20 * d.farPieces;
+  double program = start + overlapped({elements + dots + packing + results + scratch, memory}, 2);
   double rounds = std::ceil(d.programs / cpu.threads);
   double ns = rounds / cpu.clockGhz;
   e.ns = launch + ns * program;
@@ -138,7 +139,8 @@ Estimate estimateCpu(const runtime::KernelInfo &info, const Launch &launch, cons
   Machine m;
   m.inFlight = 256;
   m.sector = 64;
-  m.l1Bytes = cpu.l1Bytes, m.l2Bytes = cpu.l2Bytes, m.l3Bytes = cpu.l3Bytes;
+  // The last cache is shared, also with others.
+  m.l1Bytes = cpu.l1Bytes, m.l2Bytes = cpu.l2Bytes, m.l3Bytes = cpu.l3Bytes / 4;
   Demand d = demandOf(info, {}, launch, m);
   d.blocks = 1;
   return cpuTime(d, cpu);
