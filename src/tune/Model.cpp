@@ -46,10 +46,11 @@ Units unitsOf(const Demand &d, const GpuCeilings &gpu) {
   double other = d.convert + 3 * d.exchange + d.lanes + d.copies + 0.3 * d.reduce + 0.25 * d.scalar * std::max(d.threads, 32.0);
   double all = integer + single + half + special + other + d.twice;
   u.issue = overlapped({all / 128, integer / gpu.int32, single / gpu.fp32, special / gpu.special, d.convert / 64, d.twice / gpu.fp64});
-  double rate = isWide(d, gpu) ? 0.9 : gpu.capability == 90 ? 0.6 : 0.9;
+  double rate = isWide(d, gpu) ? 0.8 : gpu.capability == 90 ? 0.6 : 0.9;
   u.tensor = (d.fma16 / gpu.mma16 + d.fma8 / gpu.mma8 + d.fmaTf32 / gpu.mmaTf32) / rate + d.fma64 / gpu.fp64;
-  double loaded = d.operandBytes - d.registerBytes;
-  u.shared = (d.operandBytes * operandReads(d, gpu) + loaded + 2 * d.registerBytes + 8 * d.exchange) / 128;
+  // Computed operands that are rows of the result stay in registers; others are written to shared memory, as those that are loaded are.
+  double written = d.operandBytes - d.registerBytes;
+  u.shared = (written * operandReads(d, gpu) + written + 8 * d.exchange) / 128;
   double spills = 2 * d.spillBytes * d.threads * (1 + d.trips);
   u.l1 = (d.loadBytes + d.storeBytes + spills) / 64 + 8 * d.atomics / 32;
   for (double *x : {&u.issue, &u.tensor, &u.shared, &u.l1}) *x /= std::max(d.ctas, 1.0);
@@ -73,15 +74,15 @@ Estimate gpuTime(const Demand &d, const GpuCeilings &gpu) {
   alone = std::max(alone, u.issue * 4 / std::min(4.0, warps * 0.6));
   double waits = d.rounds * latency + (d.depth >= 1 ? std::max(0.0, d.pipelined * latency / d.depth - alone) : 0);
   double chain = start + waits + alone + 90 * d.dots + 60 * d.barriers;
-  auto together = [&](double b) { return b <= 0 ? 0 : overlapped({b * u.busy(), chain}); };
+  auto together = [&](double b) { return b <= 0 ? 0 : overlapped({b * u.busy(), chain}, 8); };
   double most = std::ceil(total / gpu.cores), full = std::floor(most / blocks);
   double core = std::max(full * together(blocks) + together(most - full * blocks), std::max(1.0, d.imbalance) * chain) / clock;
   double streamed = std::max(d.freshBytes * d.programs, d.uniqueBytes), l2 = static_cast<double>(gpu.l2Bytes);
   double miss = std::clamp((d.uniqueBytes - 0.4 * l2) / (0.8 * l2), 0.0, 1.0);
-  double memory = (d.uniqueBytes + (streamed - d.uniqueBytes) * miss) / (0.9 * gpu.memoryGBs);
+  double memory = (d.uniqueBytes + (streamed - d.uniqueBytes) * miss) / (0.87 * gpu.memoryGBs);
   double cache = d.programs * (d.loadBytes + d.storeBytes) / gpu.l2GBs;
   double updates = d.programs * d.atomics * std::max(1.0, d.clash / 8) / (gpu.cores * clock * 4);
-  e.ns = launch + overlapped({core, memory, cache, updates});
+  e.ns = launch + overlapped({core, memory, cache, updates}, 6);
   double perCore = total / gpu.cores / clock;
   e.parts = {{"launch", launch},
              {"memory", memory},
