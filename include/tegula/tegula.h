@@ -691,13 +691,13 @@ typedef struct TegulaTunerOptions {
   int8_t deterministic;    /* tri-state: the cost model chooses, nothing is timed; TEGULA_DEFAULT: $TEGULA_TUNE is "deterministic" */
   int8_t validate;         /* tri-state: configurations whose results differ from those of more than half of all are not used; default on */
   int8_t progress;         /* tri-state: a line about the progress on stderr; TEGULA_DEFAULT: if that is a terminal */
-  int8_t reserved;         /* 0 */
+  int8_t persist;          /* tri-state: results are kept in, and taken from, the user's and the project's files (docs/autotuning.md); default on */
   uint32_t top_k;          /* only so many are timed, which the cost model likes best; 0: all */
   double budget_ms;        /* no further configuration is timed after so long; 0: all are */
   double compile_timeout_s; /* a configuration that takes longer to compile is left out; 0: 30 */
   uint64_t copy_bytes;     /* memory for copies of what kernels change; 0: $TEGULA_TUNE_BYTES, else 4 GiB */
 } TegulaTunerOptions;
-#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, 0, 0, 0, 0, 0}
+#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0}
 
 /* `options` may be NULL. Everything is copied. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
 TEGULA_API TegulaStatus tegula_tuner_create(TegulaFunction *function, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options,
@@ -716,12 +716,64 @@ TEGULA_API TegulaStatus tegula_tuner_launch(TegulaTuner *tuner, TegulaGridFn gri
 /* The same without the launch: index of the configuration, tuning if need be. */
 TEGULA_API TegulaStatus tegula_tuner_choose(TegulaTuner *tuner, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
                                             const TegulaLaunchOptions *options, size_t *config);
-/* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model"), seconds, blind (arguments that could not be
+/* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model", "file": nothing was tried now), seconds, compared, blind (arguments that could not be
  * set back), configs: objects with config (text), state ("ok", "failed", "faulted", "rejected", "untried"), median_ns, low_ns, high_ns, runs, estimate_ns,
- * reason. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
+ * kind (of the reason), reason; and warnings, texts. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
 TEGULA_API const char *tegula_tuner_report_json(TegulaTuner *tuner);
 /* "BLOCK: 64, num_warps: 4"; lives as long as the tuner, NULL beyond the last. */
 TEGULA_API const char *tegula_tuner_config_name(const TegulaTuner *tuner, size_t config);
+
+/* Joins all that is known of the kernel to the project's file, or to `path` if that is not NULL. */
+TEGULA_API TegulaStatus tegula_tuner_write_project(TegulaTuner *tuner, const char *path);
+/* A file of results as tables for people; `*text` is freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_results_show(const char *path, char **text);
+/* Joins files of results into one, the better founded measurements win; `out` may be one of them. */
+TEGULA_API TegulaStatus tegula_results_merge(const char *const *paths, size_t count, const char *out);
+
+/* For bindings whose users write the launches in their own language: the same tuning, with callbacks in place of a function and arguments. */
+typedef struct TegulaTuneBuffer {
+  const char *name; /* of the argument */
+  void *address;    /* on the device */
+  int64_t bytes;    /* from there on; -1: unknown */
+  TegulaDtype dtype;
+  uint8_t read, written; /* by the kernel */
+  uint8_t reserved[5];
+} TegulaTuneBuffer;
+typedef struct TegulaTuneCode {
+  size_t size;
+  const TegulaTuneBuffer *buffers; /* that the compiled kernel reads and writes; copied, as is the code */
+  size_t buffer_count;
+  const void *code; /* configurations of equal code are timed once; NULL: each is */
+  size_t code_length;
+  double estimate_ns; /* of the cost model; 0: none */
+} TegulaTuneCode;
+typedef struct TegulaTuning TegulaTuning; /* one under way */
+typedef struct TegulaTuneRequest {
+  size_t size;
+  const char *const *configs; /* canonical texts, "BLOCK: 64, num_warps: 4" */
+  size_t count;
+  TegulaFunction *function; /* whose results they are; NULL: they are not kept */
+  const char *name;         /* of the kernel, for messages */
+  const char *arguments;    /* class of the arguments: "M=4096, x:*fp16" */
+  int32_t device;
+  void *stream;
+  const TegulaTunerOptions *options; /* may be NULL */
+  void *user;
+  /* Each gives TEGULA_OK, or fails with tegula_fail(). Resources, the assembler and a compile error (that is a static_assert's) end the part of this
+   * configuration, other codes the tuning, which returns them. All are called on the thread of tegula_tune(). */
+  /* The configurations that compile will be asked for, in that order. May be NULL. */
+  void (*prepare)(void *user, const size_t *configs, size_t count);
+  TegulaStatus (*compile)(void *user, size_t config, TegulaTuneCode *out);
+  TegulaStatus (*run)(void *user, size_t config); /* one launch on the stream */
+  /* Times a configuration in place of the tuner: median, 20 % and 80 % quantiles. May be NULL. `tuning` is for tegula_tuning_restore. */
+  TegulaStatus (*measure)(void *user, size_t config, TegulaTuning *tuning, double ns[3]);
+} TegulaTuneRequest;
+/* `*report` is as of tegula_tuner_report_json, freed with tegula_free; it is also given (else NULL) where no configuration can be used. */
+TEGULA_API TegulaStatus tegula_tune(TegulaContext *context, const TegulaTuneRequest *request, char **report);
+/* Within `measure`: sets back what kernels read and write, to be called before each run. */
+TEGULA_API TegulaStatus tegula_tuning_restore(TegulaTuning *tuning);
+/* Sets the calling thread's last error, for callbacks; gives `status` back. */
+TEGULA_API TegulaStatus tegula_fail(TegulaStatus status, const char *text);
 
 /* -------------------------------------------------------------------------------------- the language, one operation at a time */
 

@@ -155,6 +155,9 @@ extern PyTypeObject KernelType;
 PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr);
 extern PyMethodDef kernelMethods[];
 
+// ---- Tune.cpp
+extern PyMethodDef tuneMethods[];
+
 // ---- Layout.cpp
 extern PyMethodDef layoutMethods[];
 

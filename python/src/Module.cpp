@@ -91,7 +91,7 @@ PyMODINIT_FUNC PyInit__core() {
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, eagerMethods, layoutMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, eagerMethods, layoutMethods, tuneMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

@@ -116,6 +116,9 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   std::optional<lang::Level> level = levelName.empty() ? lang::latestLevel : levelNamed(levelName);
   if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
+  // Results of tuning lie beside the code, unless the environment says otherwise.
+  tune::Places places = tune::Places::fromEnvironment();
+  if (!std::getenv("TEGULA_TUNE_DIR")) places.directory = dir;
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
   auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
   c->forcedTarget = std::move(target);
@@ -133,6 +136,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->strict = truthy(environment("TEGULA_STRICT"));
   c->tuneDeterministic = tuneDeterministic;
   c->tuneCopyBytes = tuneCopyBytes;
+  c->tunePlaces = std::move(places);
   *out = c;
   return TEGULA_OK;
 }
@@ -157,6 +161,11 @@ void tegula_shutdown(void (*before_sleep)(void)) { closeGateForExit(before_sleep
 
 void tegula_cancel(TegulaContext *c) {
   if (c) c->cancel.cancelAll();
+}
+
+tune::Store &TegulaContext::tuneResults() {
+  std::call_once(tuneOnce_, [&] { tuneResults_ = std::make_unique<tune::Store>(tunePlaces); });
+  return *tuneResults_;
 }
 
 void TegulaContext::setOutput(TegulaOutputFn fn, void *user) {

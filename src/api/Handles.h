@@ -11,6 +11,7 @@
 #include "sema/Eager.h"
 #include "sema/Sema.h"
 #include "support/Gate.h"
+#include "tune/Store.h"
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -154,6 +155,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   bool strict = false; // $TEGULA_STRICT
   bool tuneDeterministic = false;                // $TEGULA_TUNE
   uint64_t tuneCopyBytes = uint64_t(4) << 30;    // $TEGULA_TUNE_BYTES
+  tegula::tune::Places tunePlaces;               // $TEGULA_TUNE_DIR and the like
+  tegula::tune::Store &tuneResults();            // made at the first call
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
@@ -188,6 +191,8 @@ private:
   std::recursive_mutex outputMutex_; // recursive: what a hook in a language with finalizers sets off may print
   TegulaOutputFn output_ = nullptr;
   void *outputUser_ = nullptr;
+  std::once_flag tuneOnce_;
+  std::unique_ptr<tegula::tune::Store> tuneResults_;
   tegula::api::DeviceEntry *makeDevice(int32_t index, tegula::runtime::Status &status);
   std::once_flag targetOnce_, environmentOnce_;
   tegula::api::Target hostTarget_;

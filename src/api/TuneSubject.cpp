@@ -87,6 +87,9 @@ tune::Compiled TuneSubject::compile(size_t i) {
     return out;
   }
   out.buffers = buffersOf(*function_, *k, args, n, o);
+  // Without an estimate the configurations keep their order.
+  if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
+    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
   if (k->target.cpu()) out.code.assign(k->object.data(), k->object.size());
   release(k);
   return out;
@@ -98,9 +101,24 @@ Status TuneSubject::run(size_t i) {
   size_t n = config.apply(args_.list().data(), args_.list().size(), args);
   TegulaLaunchOptions o = call_.options;
   config.apply(o);
-  int64_t grid[3];
-  if (!gridOf(*function_, config, call_.grid, call_.user, grid) || tegula_launch(function_.get(), grid, args, n, &o, nullptr) != TEGULA_OK) return lastStatus();
-  return Status::ok();
+  const GridOf &g = gridFor(i);
+  if (!g.status) return g.status;
+  return tegula_launch(function_.get(), g.extents, args, n, &o, nullptr) == TEGULA_OK ? Status::ok() : lastStatus();
+}
+
+void TuneSubject::prepare(const std::vector<size_t> &wanted) {
+  grids_.resize(configs_->size());
+  for (size_t i : wanted) gridFor(i);
+}
+
+const TuneSubject::GridOf &TuneSubject::gridFor(size_t i) {
+  grids_.resize(configs_->size());
+  if (!grids_[i]) {
+    GridOf g;
+    if (!gridOf(*function_, (*configs_)[i], call_.grid, call_.user, g.extents)) g.status = lastStatus();
+    grids_[i] = g;
+  }
+  return *grids_[i];
 }
 
 } // namespace tegula::api

@@ -48,6 +48,8 @@ public:
   };
   TuneSubject(Ref<TegulaFunction> function, std::shared_ptr<const std::vector<TuneConfig>> configs, const TegulaArg *args, size_t count, const Call &call)
       : function_(std::move(function)), configs_(std::move(configs)), args_(args, count), call_(call) {}
+  /// Asks for the grids: on the thread of the call, and for those alone that are needed.
+  void prepare(const std::vector<size_t> &wanted) override;
 
   size_t count() const override { return configs_->size(); }
   std::string name(size_t i) const override { return (*configs_)[i].name; }
@@ -57,8 +59,14 @@ public:
 private:
   Ref<TegulaFunction> function_;
   std::shared_ptr<const std::vector<TuneConfig>> configs_;
+  struct GridOf {
+    runtime::Status status;
+    int64_t extents[3] = {1, 1, 1};
+  };
+  const GridOf &gridFor(size_t i);
   OwnedArgs args_;
   Call call_;
+  std::vector<std::optional<GridOf>> grids_; // one for each configuration
 };
 
 /// The thread's last error as a Status.

@@ -1,10 +1,10 @@
 // Tuners: which configuration of a kernel is launched for which arguments. What is measured, and how, is src/tune's.
 #include "api/Specialize.h"
+#include "api/TuneRun.h"
 #include "api/TuneSubject.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 using namespace tegula;
 using namespace tegula::api;
@@ -173,84 +173,23 @@ static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t c
   return out;
 }
 
-static std::string makeReport(const TegulaTuner &t, const std::string &key, const std::string &device, const tune::Result &r, bool found) {
-  auto number = [](double v) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", v);
-    return std::string(text);
-  };
-  std::string j = "{\"function\":" + jsonString(t.function->fn->name) + ",\"key\":" + jsonString(key) + ",\"device\":" + jsonString(device) +
-                  ",\"chosen\":" + (found ? std::to_string(r.best) : "null") + ",\"by\":\"" + (r.byModel ? "model" : "measured") + "\",\"seconds\":" + number(r.seconds) +
-                  ",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
-  for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
-  j += "],\"configs\":[";
-  for (size_t i = 0; i < r.outcomes.size(); ++i) {
-    const tune::Outcome &o = r.outcomes[i];
-    j += (i ? ",{" : "{") + std::string("\"config\":") + jsonString((*t.configs)[i].name) + ",\"state\":\"" + (o.record ? nameOf(o.record->state) : "untried") + "\"";
-    if (o.is(tune::State::Ok))
-      j += ",\"median_ns\":" + number(o.record->medianNs) + ",\"low_ns\":" + number(o.record->lowNs) + ",\"high_ns\":" + number(o.record->highNs) + ",\"runs\":" + std::to_string(o.record->runs);
-    if (o.estimateNs > 0) j += ",\"estimate_ns\":" + number(o.estimateNs);
-    if (o.record && !o.record->reason.empty()) j += ",\"reason\":" + jsonString(o.record->reason);
-    j += "}";
-  }
-  return j + "]}";
-}
-
-/// One line that is written over: "add: 3 of 12, best BLOCK: 64 1.25 us".
-static void showProgress(const TegulaTuner &t, size_t done, size_t count, size_t best, double ns) {
-  constexpr size_t width = 20;
-  std::string bar(done * width / count, '#');
-  bar.resize(width, '.');
-  std::fprintf(stderr, "\r\033[Ktuning %s [%s] %zu of %zu", t.function->fn->name.c_str(), bar.c_str(), done, count);
-  if (best < t.configs->size()) std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, (*t.configs)[best].name.c_str());
-  if (done == count) std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
-}
-
-static void warnOf(const TegulaTuner &t, const tune::Result &r) {
-  const char *name = t.function->fn->name.c_str();
-  for (size_t i = 0; i < r.outcomes.size(); ++i)
-    if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Rejected))
-      std::fprintf(stderr, "tegula: warning: %s: configuration (%s) %s, and is not used\n", name, (*t.configs)[i].name.c_str(), o.record->reason.c_str());
-  for (const std::string &b : r.blind)
-    std::fprintf(stderr, "tegula: warning: %s: `%s` is read and written by the kernel and could not be set back between trials (its extent is unknown, or it takes more than TEGULA_TUNE_BYTES)\n", name, b.c_str());
-}
-
-static tune::Request requestOf(const TegulaTuner &t) {
-  const TegulaTunerOptions &o = t.options;
-  const TegulaContext &c = *t.function->context;
-  tune::Request r;
-  r.deterministic = o.deterministic >= 0 ? o.deterministic : c.tuneDeterministic;
-  r.validate = o.validate != 0;
-  r.copyLimit = o.copy_bytes ? o.copy_bytes : c.tuneCopyBytes;
-  r.budgetNs = o.budget_ms * 1e6;
-  r.topK = o.top_k;
-  if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
-  r.threads = runtime::ThreadPool::availableCores();
-  if (o.progress >= 0 ? o.progress : isatty(2)) r.progress = [&t](size_t done, size_t count, size_t best, double ns) { showProgress(t, done, count, best, ns); };
-  return r;
-}
-
 /// Tunes for these arguments. Null: the last error is set.
 static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args, size_t count, int32_t device) {
-  Status status;
-  DeviceEntry *entry = t.function->context->device(device, status);
-  if (!entry) return fail(status), nullptr;
-  tune::Result result;
-  auto subject = std::make_shared<TuneSubject>(t.function, t.configs, args, count, call);
-  Status s = tune::tune(subject, *entry->device, call.options.stream, requestOf(t), result);
-  auto choice = std::make_unique<Choice>();
-  choice->report = makeReport(t, keyText(t, args, count), entry->device->properties().name, result, bool(s));
-  if (!s) {
-    s.text = "tuning `" + t.function->fn->name + "`: " + s.text;
-    return fail(s), nullptr;
-  }
-  warnOf(t, result);
-  choice->key.assign(key.words, key.words + key.count);
-  choice->config = result.best;
-  choice->next = t.choices.load(std::memory_order_relaxed);
-  t.choices.store(choice.get(), std::memory_order_release);
-  return choice.release();
+  TuneJob job;
+  job.subject = std::make_shared<TuneSubject>(t.function, t.configs, args, count, call);
+  job.name = t.function->fn->name;
+  job.function = t.function.get();
+  job.arguments = keyText(t, args, count);
+  job.device = device;
+  job.stream = call.options.stream;
+  readOptions(t.options, *t.function->context, job);
+  TuneReport report;
+  Status s = runTuning(*t.function->context, job, report);
+  for (const std::string &w : report.warnings) std::fprintf(stderr, "tegula: warning: %s\n", w.c_str());
+  if (!s) return fail(s), nullptr;
+  auto *choice = new Choice{{key.words, key.words + key.count}, report.best, std::move(report.json), t.choices.load(std::memory_order_relaxed)};
+  t.choices.store(choice, std::memory_order_release);
+  return choice;
 }
 
 static const Choice *choose(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count) {
@@ -306,3 +245,33 @@ TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, 
 }
 
 const char *tegula_tuner_report_json(TegulaTuner *t) { return t && lastTuner == t->id && lastChoice ? lastChoice->report.c_str() : "{}"; }
+
+// ---- files
+
+static TegulaStatus statusOf(const Status &s) { return s ? TEGULA_OK : fail(s); }
+
+TegulaStatus tegula_tuner_write_project(TegulaTuner *t, const char *path) {
+  if (!t) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_write_project: null tuner");
+  TegulaFunction *f = t->function.get();
+  return statusOf(f->context->tuneResults().writeProject(tune::KernelKey::of(f->fn->name, tegula_function_hash(f)), path ? path : ""));
+}
+
+TegulaStatus tegula_results_show(const char *path, char **text) {
+  if (!path || !text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_show: null argument");
+  tune::Results r;
+  if (Status s = tune::readFile(path, r); !s) return fail(s);
+  *text = strdup(tune::show(r).c_str());
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_results_merge(const char *const *paths, size_t count, const char *out) {
+  if (!paths || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_merge: null argument");
+  tune::Results all;
+  for (size_t i = 0; i < count; ++i) {
+    tune::Results one;
+    if (!paths[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_merge: null path");
+    if (Status s = tune::readFile(paths[i], one); !s) return fail(s);
+    all.join(one);
+  }
+  return statusOf(tune::writeFile(out, all));
+}

@@ -60,7 +60,7 @@ static bool startThread(const std::shared_ptr<Work> &work) {
 
 std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs) {
   std::vector<Compiled> out(subject->count());
-  if (wanted.size() < 2) { // nothing to do side by side; without a limit, as there is nothing else to choose either
+  if (wanted.size() < 2 || !threads) { // of one there is nothing else to choose, however long it takes
     for (size_t i : wanted) out[i] = subject->compile(i);
     return out;
   }

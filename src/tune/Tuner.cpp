@@ -53,6 +53,7 @@ private:
     for (size_t i = 0; i < outcomes_.size(); ++i)
       // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
       if (!outcomes_[i].record || (request_.deterministic && outcomes_[i].is(State::Ok))) wanted.push_back(i);
+    if (!wanted.empty()) subject_->prepare(wanted);
     compiled_ = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs);
     for (size_t i : wanted) {
       Compiled &c = compiled_[i];
@@ -138,6 +139,7 @@ private:
   }
 
   Status time(size_t i, const Effort &effort, Timing &t) {
+    if (request_.measure) return request_.measure(i, [this] { return memory_.restore(); }, t);
     return clock_.measure([this] { return memory_.restore(); }, [&] { return subject_->run(i); }, effort, t);
   }
   static Record recordOf(const Timing &t) { return Record::ok(t.medianNs, t.lowNs, t.highNs, t.runs, now()); }
@@ -168,7 +170,7 @@ private:
     }
     sortBy(close, [&](size_t i) { return medianOf(i); });
     if (close.size() > 8) close.resize(8);
-    if (close.size() < 2) return Status::ok();
+    if (close.size() < 2 || request_.measure) return Status::ok();
     constexpr unsigned rounds = 3;
     std::unordered_map<size_t, std::vector<Timing>> all;
     for (unsigned r = 0; r < rounds; ++r)

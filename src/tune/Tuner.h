@@ -25,6 +25,8 @@ public:
   virtual size_t count() const = 0;
   /// Canonical text, "BLOCK: 64, num_warps: 4".
   virtual std::string name(size_t i) const = 0;
+  /// The configurations that will be compiled, before the first of them is.
+  virtual void prepare(const std::vector<size_t> &) {}
   /// Called from several threads at once, for different configurations, and perhaps still running when tune() has returned because it took too long.
   virtual Compiled compile(size_t i) = 0;
   /// Makes one launch on the stream of the tuning. On the tuning thread.
@@ -47,8 +49,10 @@ struct Request {
   double budgetNs = 0;        // after so long no further configuration is timed; 0: all are
   size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
   double compileTimeoutNs = 30e9;
-  unsigned threads = 1;       // that compile
+  unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
   std::vector<Outcome> known; // one for each configuration, or none: those with a record are not tried again
+  /// Times configuration `i` in place of the Clock; `restore` is to be called before each of its runs.
+  std::function<runtime::Status(size_t i, const Clock::Step &restore, Timing &out)> measure;
   /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
   std::function<void(size_t done, size_t count, size_t best, double bestNs)> progress;
   /// Called before the first run of a configuration, and (`ended`) behind its last.

@@ -1,0 +1,215 @@
+// tune(): the tuner of the library, with Python callables for the configurations.
+#include "Core.h"
+#include <algorithm>
+#include <cstring>
+
+namespace tegula_python {
+namespace {
+
+/// What the callbacks of one tuning need. They run on the thread of the tuning, which has given up the GIL.
+struct Tuning {
+  PyObject *prepare, *compile, *run, *measure; // borrowed
+  PyObject *codeOwner = nullptr;               // bytes that a TegulaTuneCode points into
+  std::vector<PyObject *> names;               // that its buffers point into
+  std::vector<TegulaTuneBuffer> buffers;
+  PyObject *error = nullptr; // raised by a callback: ends the tuning
+
+  ~Tuning() {
+    forgetCode();
+    Py_XDECREF(error);
+  }
+  void forgetCode() {
+    Py_CLEAR(codeOwner);
+    for (PyObject *n : names) Py_DECREF(n);
+    names.clear();
+    buffers.clear();
+  }
+  /// The exception that a callback raised ends the tuning and comes out of it.
+  TegulaStatus raised() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    Py_XSETREF(error, value);
+    return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
+  }
+  /// A callable that gives (status, text) says why this configuration takes no part; anything else is success.
+  TegulaStatus outcome(PyObject *r) {
+    if (!r) return raised();
+    if (!PyTuple_Check(r) || PyTuple_GET_SIZE(r) != 2 || !PyLong_Check(PyTuple_GET_ITEM(r, 0))) return TEGULA_OK;
+    const char *text = PyUnicode_Check(PyTuple_GET_ITEM(r, 1)) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(r, 1)) : nullptr;
+    PyErr_Clear();
+    return tegula_fail(static_cast<TegulaStatus>(PyLong_AsLong(PyTuple_GET_ITEM(r, 0))), text ? text : "failed");
+  }
+};
+
+TegulaStatus ended() { return tegula_fail(TEGULA_CANCELLED, "the interpreter has ended"); }
+
+void prepareThem(void *user, const size_t *configs, size_t count) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil) return;
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list && i < count; ++i) {
+    PyObject *n = PyLong_FromSize_t(configs[i]);
+    if (!n || PyList_Append(list, n) < 0) Py_CLEAR(list);
+    Py_XDECREF(n);
+  }
+  PyObject *r = list ? PyObject_CallOneArg(t.prepare, list) : nullptr;
+  if (!r) t.raised(); // the first compilation says so
+  Py_XDECREF(r);
+  Py_XDECREF(list);
+}
+
+/// (name, address, bytes, number of the dtype, is read, is written)
+bool readBuffer(Tuning &t, PyObject *item) {
+  const char *name;
+  unsigned long long address;
+  long long bytes;
+  int dtype, read, written;
+  if (!PyArg_ParseTuple(item, "sKLipp", &name, &address, &bytes, &dtype, &read, &written)) return false;
+  t.names.push_back(Py_NewRef(PyTuple_GET_ITEM(item, 0)));
+  t.buffers.push_back({name, reinterpret_cast<void *>(static_cast<uintptr_t>(address)), bytes, static_cast<TegulaDtype>(dtype), static_cast<uint8_t>(read), static_cast<uint8_t>(written), {}});
+  return true;
+}
+
+TegulaStatus compileOne(void *user, size_t config, TegulaTuneCode *out) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil) return ended();
+  if (t.error) return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
+  t.forgetCode();
+  PyObject *r = PyObject_CallFunction(t.compile, "n", static_cast<Py_ssize_t>(config));
+  TegulaStatus s = t.outcome(r);
+  PyObject *buffers, *code;
+  double estimate;
+  if (s == TEGULA_OK && PyArg_ParseTuple(r, "O!Od", &PyTuple_Type, &buffers, &code, &estimate)) {
+    for (Py_ssize_t i = 0; s == TEGULA_OK && i < PyTuple_GET_SIZE(buffers); ++i)
+      if (!readBuffer(t, PyTuple_GET_ITEM(buffers, i))) s = t.raised();
+    out->buffers = t.buffers.data();
+    out->buffer_count = t.buffers.size();
+    out->estimate_ns = estimate;
+    if (PyBytes_Check(code)) {
+      t.codeOwner = Py_NewRef(code);
+      out->code = PyBytes_AS_STRING(code);
+      out->code_length = static_cast<size_t>(PyBytes_GET_SIZE(code));
+    }
+  } else if (s == TEGULA_OK) {
+    s = t.raised();
+  }
+  Py_XDECREF(r);
+  return s;
+}
+
+TegulaStatus runOne(void *user, size_t config) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil) return ended();
+  PyObject *r = PyObject_CallFunction(t.run, "n", static_cast<Py_ssize_t>(config));
+  TegulaStatus s = t.outcome(r);
+  Py_XDECREF(r);
+  return s;
+}
+
+PyObject *restoreMemory(PyObject *capsule, PyObject *) {
+  auto *tuning = static_cast<TegulaTuning *>(PyCapsule_GetPointer(capsule, "tegula.tuning"));
+  if (!tuning) return nullptr;
+  TegulaStatus s;
+  {
+    WithoutGil others;
+    s = tegula_tuning_restore(tuning);
+  }
+  if (s != TEGULA_OK) return raiseStatus(s);
+  Py_RETURN_NONE;
+}
+PyMethodDef restoreMethod = {"restore", restoreMemory, METH_NOARGS, nullptr};
+
+TegulaStatus measureOne(void *user, size_t config, TegulaTuning *tuning, double ns[3]) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil) return ended();
+  PyObject *capsule = PyCapsule_New(tuning, "tegula.tuning", nullptr);
+  PyObject *restore = capsule ? PyCFunction_New(&restoreMethod, capsule) : nullptr;
+  PyObject *r = restore ? PyObject_CallFunction(t.measure, "nO", static_cast<Py_ssize_t>(config), restore) : nullptr;
+  TegulaStatus s = t.outcome(r);
+  if (s == TEGULA_OK && !PyArg_ParseTuple(r, "ddd", &ns[0], &ns[1], &ns[2])) s = t.raised();
+  Py_XDECREF(r);
+  Py_XDECREF(restore);
+  Py_XDECREF(capsule);
+  return s;
+}
+
+// tune(configs, name, function or None, arguments text, sample arguments, device, prepare, compile, run, measure or None, (deterministic, validate, top_k,
+// budget ms)) -> (report as JSON or None, text of the error or None)
+PyObject *tuneThem(PyObject *, PyObject *args) {
+  PyObject *configs, *function, *samples, *device, *measure;
+  const char *name, *arguments;
+  int deterministic, validate, progress;
+  unsigned topK;
+  double budget;
+  Tuning t{};
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOOO(ppiId)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &device, &t.prepare, &t.compile, &t.run,
+                        &measure, &deterministic, &validate, &progress, &topK, &budget))
+    return nullptr;
+  t.measure = measure;
+  TegulaContext *c = context();
+  TegulaTuneRequest r{};
+  r.size = sizeof r;
+  std::vector<const char *> texts;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(configs); ++i) {
+    texts.push_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(configs, i)));
+    if (!texts.back()) return nullptr;
+  }
+  // Where the arguments are says where the kernel runs, as in a launch; what is no argument of a kernel says nothing.
+  ArgPack pack;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); ++i)
+    if (TegulaArg a; !pack.convert(PyTuple_GET_ITEM(samples, i), false, a, "?")) PyErr_Clear();
+  TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
+  if (!c || !deviceIndex(device, options.device) || !chooseDevice(pack, options)) return nullptr;
+  if (options.device < 0) options.device = tegula_device_default(c);
+  TegulaTunerOptions how = TEGULA_TUNER_OPTIONS_INIT;
+  how.deterministic = deterministic ? 1 : TEGULA_DEFAULT;
+  how.validate = static_cast<int8_t>(validate);
+  how.progress = static_cast<int8_t>(progress);
+  how.top_k = topK;
+  how.budget_ms = budget;
+  r.configs = texts.data();
+  r.count = texts.size();
+  r.function = function == Py_None ? nullptr : functionHandle(function);
+  if (function != Py_None && !r.function) return nullptr;
+  r.name = name;
+  r.arguments = arguments;
+  r.device = options.device;
+  r.stream = options.stream;
+  r.options = &how;
+  r.user = &t;
+  r.prepare = prepareThem;
+  r.compile = compileOne;
+  r.run = runOne;
+  r.measure = measure == Py_None ? nullptr : measureOne;
+  char *report = nullptr;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_tune(c, &r, &report);
+  }
+  if (t.error) {
+    tegula_free(report);
+    PyObject *e = std::exchange(t.error, nullptr);
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(e)), e);
+    Py_DECREF(e);
+    return nullptr;
+  }
+  if (status != TEGULA_OK && !report) return raiseStatus(status);
+  PyObject *result = Py_BuildValue("zz", report, status == TEGULA_OK ? nullptr : tegula_last_error());
+  tegula_free(report);
+  return result;
+}
+
+} // namespace
+
+PyMethodDef tuneMethods[] = {{"tune", tuneThem, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+} // namespace tegula_python

@@ -1,0 +1,96 @@
+// tegula_tune: a tuning whose configurations are compiled and launched by callbacks.
+#include "api/TuneRun.h"
+#include "api/TuneSubject.h"
+#include <cstring>
+
+using namespace tegula;
+using namespace tegula::api;
+using runtime::Status;
+
+struct TegulaTuning {
+  const tune::Clock::Step *restore;
+};
+
+namespace {
+class CallbackSubject final : public tune::Subject {
+public:
+  explicit CallbackSubject(const TegulaTuneRequest &r) : r_(r) {}
+  size_t count() const override { return r_.count; }
+  std::string name(size_t i) const override { return r_.configs[i]; }
+  void prepare(const std::vector<size_t> &wanted) override {
+    if (r_.prepare) r_.prepare(r_.user, wanted.data(), wanted.size());
+  }
+  tune::Compiled compile(size_t i) override {
+    TegulaTuneCode code{};
+    code.size = sizeof code;
+    tune::Compiled out;
+    if (TegulaStatus s = r_.compile(r_.user, i, &code); s != TEGULA_OK) {
+      out.status = statusOf(s);
+      out.skip = s == TEGULA_OUT_OF_RESOURCES || s == TEGULA_ASSEMBLER_ERROR || s == TEGULA_COMPILE_ERROR;
+      return out;
+    }
+    for (size_t k = 0; k < code.buffer_count; ++k) {
+      const TegulaTuneBuffer &b = code.buffers[k];
+      out.buffers.push_back({b.name ? b.name : "", b.address, b.bytes, b.dtype, b.read != 0, b.written != 0});
+    }
+    if (code.code) out.code.assign(static_cast<const char *>(code.code), code.code_length);
+    out.estimateNs = code.estimate_ns;
+    return out;
+  }
+  Status run(size_t i) override { return statusOf(r_.run(r_.user, i)); }
+  Status measure(size_t i, const tune::Clock::Step &restore, tune::Timing &out) {
+    TegulaTuning tuning{&restore};
+    double ns[3] = {0, 0, 0};
+    if (TegulaStatus s = r_.measure(r_.user, i, &tuning, ns); s != TEGULA_OK) return statusOf(s);
+    out = {ns[0], ns[1], ns[2], 1};
+    return Status::ok();
+  }
+
+private:
+  static Status statusOf(TegulaStatus s) {
+    if (s == TEGULA_OK) return Status::ok();
+    Status last = lastStatus();
+    // A callback that set no error of its own.
+    return last.code == s ? last : Status::error(s, tegula_status_name(s));
+  }
+  const TegulaTuneRequest &r_;
+};
+} // namespace
+
+TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, char **report) {
+  if (!c || !request || !report || request->size < sizeof *request || !request->compile || !request->run || (!request->configs && request->count))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: null argument or `size` not set");
+  const TegulaTuneRequest &r = *request;
+  for (size_t i = 0; i < r.count; ++i)
+    if (!r.configs[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: a configuration is null");
+  if (!r.count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: there are no configurations");
+  TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
+  if (r.options) std::memcpy(&options, r.options, std::min(r.options->size, sizeof options));
+  auto subject = std::make_shared<CallbackSubject>(r);
+  TuneJob job;
+  job.subject = subject;
+  job.name = r.name ? r.name : "";
+  job.function = r.function;
+  job.arguments = r.arguments ? r.arguments : "";
+  job.device = r.device;
+  job.stream = r.stream;
+  readOptions(options, *c, job);
+  job.request.threads = 0; // who brings callbacks has compiled in its own way
+  if (r.measure) job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) { return subject->measure(i, restore, t); };
+  TuneReport result;
+  Status s = runTuning(*c, job, result);
+  *report = nullptr;
+  if (!result.json.empty()) {
+    *report = static_cast<char *>(std::malloc(result.json.size() + 1));
+    std::memcpy(*report, result.json.c_str(), result.json.size() + 1);
+  }
+  return s ? TEGULA_OK : fail(s);
+}
+
+TegulaStatus tegula_tuning_restore(TegulaTuning *t) {
+  if (!t) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuning_restore: null argument");
+  Status s = (*t->restore)();
+  return s ? TEGULA_OK : fail(s);
+}
+
+TegulaStatus tegula_fail(TegulaStatus status, const char *text) { return fail(status, text ? text : ""); }

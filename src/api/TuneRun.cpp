@@ -1,0 +1,170 @@
+#include "api/TuneRun.h"
+#include <cstdio>
+#include <unistd.h>
+
+namespace tegula::api {
+
+using runtime::Status;
+
+void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &job) {
+  tune::Request &r = job.request;
+  r.deterministic = o.deterministic >= 0 ? o.deterministic : c.tuneDeterministic;
+  r.validate = o.validate != 0;
+  r.copyLimit = o.copy_bytes ? o.copy_bytes : c.tuneCopyBytes;
+  r.budgetNs = o.budget_ms * 1e6;
+  r.topK = o.top_k;
+  if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
+  r.threads = runtime::ThreadPool::availableCores();
+  job.persist = o.persist != 0;
+  job.showProgress = o.progress >= 0 ? o.progress : isatty(2);
+}
+
+static std::string makeReport(const TuneJob &job, const std::string &device, const char *by, const tune::Result &r, const TuneReport &report) {
+  auto number = [](double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", v);
+    return std::string(text);
+  };
+  std::string j = "{\"function\":" + jsonString(job.name) + ",\"key\":" + jsonString(job.arguments) + ",\"device\":" + jsonString(device) +
+                  ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by + "\",\"seconds\":" + number(r.seconds) +
+                  ",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
+  for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
+  j += "],\"warnings\":[";
+  for (size_t i = 0; i < report.warnings.size(); ++i) j += (i ? "," : "") + jsonString(report.warnings[i]);
+  j += "],\"configs\":[";
+  for (size_t i = 0; i < r.outcomes.size(); ++i) {
+    const tune::Outcome &o = r.outcomes[i];
+    j += (i ? ",{" : "{") + std::string("\"config\":") + jsonString(job.subject->name(i)) + ",\"state\":\"" + (o.record ? nameOf(o.record->state) : "untried") + "\"";
+    if (o.is(tune::State::Ok))
+      j += ",\"median_ns\":" + number(o.record->medianNs) + ",\"low_ns\":" + number(o.record->lowNs) + ",\"high_ns\":" + number(o.record->highNs) +
+           ",\"runs\":" + std::to_string(o.record->runs);
+    if (o.estimateNs > 0) j += ",\"estimate_ns\":" + number(o.estimateNs);
+    if (o.record && !o.record->kind.empty()) j += ",\"kind\":" + jsonString(o.record->kind);
+    if (o.record && !o.record->reason.empty()) j += ",\"reason\":" + jsonString(o.record->reason);
+    j += "}";
+  }
+  return j + "]}";
+}
+
+/// One line that is written over.
+static void showProgress(const TuneJob &job, size_t done, size_t count, size_t best, double ns) {
+  constexpr size_t width = 20;
+  std::string bar(done * width / count, '#');
+  bar.resize(width, '.');
+  std::fprintf(stderr, "\r\033[Ktuning %s [%s] %zu of %zu", job.name.c_str(), bar.c_str(), done, count);
+  if (best < job.subject->count()) std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, job.subject->name(best).c_str());
+  if (done == count) std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+}
+
+static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<std::string> &out) {
+  for (size_t i = 0; i < r.outcomes.size(); ++i)
+    if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Rejected))
+      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") " + o.record->reason + ", and is not used");
+  for (size_t i = 0; i < r.outcomes.size() && i < job.request.known.size(); ++i)
+    if (const std::optional<tune::Record> &known = job.request.known[i].record; known && known->state == tune::State::Faulted)
+      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") failed in an earlier run and is not used: " + known->reason);
+  std::string names;
+  for (const std::string &b : r.blind) names += (names.empty() ? "`" : ", `") + b + "`";
+  if (!names.empty())
+    out.push_back(job.name + ": " + names + (r.blind.size() == 1 ? " is" : " are") +
+                  " read and written by the kernel and cannot be set back between trials (more than TEGULA_TUNE_BYTES = " + std::to_string(job.request.copyLimit) +
+                  " bytes, or of unknown extent)");
+}
+
+namespace {
+/// What files know of a job's configurations, and the lease under which the rest is measured.
+class Kept {
+public:
+  Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
+      : store_(context.tuneResults()), job_(job), kernel_(tune::KernelKey::of(job.name, tegula_function_hash(job.function))),
+        key_{device.description, device.target.name, job.arguments, tegula_version()} {}
+
+  /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
+  bool look(tune::Request &request, tune::Result &out, const char *&by) {
+    tune::Found found = store_.find(kernel_, key_);
+    if (request.deterministic) return chosen(found, out, by);
+    auto enough = [&](const tune::Found &f) {
+      for (size_t i = 0; i < job_.subject->count(); ++i)
+        if (!f.configs.contains(job_.subject->name(i))) return false;
+      return true;
+    };
+    if (!enough(found)) {
+      // Somebody who measures for longer than this is not waited for.
+      tune::Waited w = store_.waitForResult(kernel_, key_, enough, std::chrono::steady_clock::now() + std::chrono::minutes(10));
+      found = std::move(w.found);
+      lease_ = std::move(w.lease);
+    }
+    bool all = enough(found);
+    request.known.assign(job_.subject->count(), {});
+    for (size_t i = 0; i < request.known.size(); ++i)
+      if (auto it = found.configs.find(job_.subject->name(i)); it != found.configs.end()) request.known[i].record = it->second;
+    if (all) by = "file";
+    if (lease_)
+      request.running = [this](size_t i, bool ended) { ended ? lease_->clear() : lease_->mark(job_.subject->name(i), job_.arguments); };
+    return false;
+  }
+
+  void keep(const tune::Result &r, bool ok, std::vector<std::string> &warnings) {
+    tune::Entry entry;
+    for (size_t i = 0; i < r.outcomes.size(); ++i)
+      if (r.outcomes[i].record) entry.configs.emplace(job_.subject->name(i), *r.outcomes[i].record);
+    // A choice by the model has no date and no times: the same bytes everywhere.
+    if (ok) entry.choice = {job_.subject->name(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now()};
+    if (r.byModel)
+      for (auto &[name, record] : entry.configs) record.date = 0;
+    if (Status s = store_.record(kernel_, key_, entry); !s) warnings.push_back(job_.name + ": " + s.text);
+    lease_.reset();
+  }
+
+  std::vector<std::string> takeWarnings() { return store_.takeWarnings(); }
+
+private:
+  bool chosen(const tune::Found &found, tune::Result &out, const char *&by) const {
+    if (!found.choice) return false;
+    for (size_t i = 0; i < job_.subject->count(); ++i)
+      if (job_.subject->name(i) == found.choice->config) {
+        out.best = i;
+        out.outcomes.resize(job_.subject->count());
+        for (size_t k = 0; k < out.outcomes.size(); ++k)
+          if (auto it = found.configs.find(job_.subject->name(k)); it != found.configs.end()) out.outcomes[k].record = it->second;
+        by = "file";
+        return true;
+      }
+    return false;
+  }
+
+  tune::Store &store_;
+  const TuneJob &job_;
+  tune::KernelKey kernel_;
+  tune::EntryKey key_;
+  std::optional<tune::Lease> lease_;
+};
+} // namespace
+
+Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
+  Status status;
+  DeviceEntry *entry = context.device(job.device, status);
+  if (!entry) return status;
+  tune::Request &request = job.request;
+  if (job.showProgress) request.progress = [&job](size_t done, size_t count, size_t best, double ns) { showProgress(job, done, count, best, ns); };
+  std::optional<Kept> kept;
+  if (job.persist && job.function) kept.emplace(context, job, *entry);
+  tune::Result result;
+  const char *by = request.deterministic ? "model" : "measured";
+  Status s;
+  if (!kept || !kept->look(request, result, by)) {
+    s = tune::tune(job.subject, *entry->device, job.stream, request, result);
+    if (kept && std::string_view(by) != "file") kept->keep(result, bool(s), out.warnings);
+  }
+  if (kept)
+    for (std::string &w : kept->takeWarnings()) out.warnings.push_back(std::move(w));
+  out.found = bool(s);
+  out.best = result.best;
+  if (s) addWarnings(job, result, out.warnings);
+  else s.text = "tuning `" + job.name + "`: " + s.text;
+  out.json = makeReport(job, entry->device->properties().name, by, result, out);
+  return s;
+}
+
+} // namespace tegula::api
