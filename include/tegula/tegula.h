@@ -737,7 +737,8 @@ typedef struct TegulaTuneBuffer {
   int64_t bytes;    /* from there on; -1: unknown */
   TegulaDtype dtype;
   uint8_t read, written; /* by the kernel */
-  uint8_t reserved[5];
+  uint8_t is_reset;      /* 1: the caller sets it back before each run; no need to say that it could not be copied */
+  uint8_t reserved[4];
 } TegulaTuneBuffer;
 typedef struct TegulaTuneCode {
   size_t size;

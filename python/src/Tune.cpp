@@ -2,6 +2,7 @@
 #include "Core.h"
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tegula_python {
 namespace {
@@ -63,15 +64,15 @@ void prepareThem(void *user, const size_t *configs, size_t count) {
   Py_XDECREF(list);
 }
 
-/// (name, address, bytes, number of the dtype, is read, is written)
+/// (name, address, bytes, number of the dtype, is read, is written, is reset by the caller)
 bool readBuffer(Tuning &t, PyObject *item) {
   const char *name;
   unsigned long long address;
   long long bytes;
-  int dtype, read, written;
-  if (!PyArg_ParseTuple(item, "sKLipp", &name, &address, &bytes, &dtype, &read, &written)) return false;
+  int dtype, read, written, reset;
+  if (!PyArg_ParseTuple(item, "sKLippp", &name, &address, &bytes, &dtype, &read, &written, &reset)) return false;
   t.names.push_back(Py_NewRef(PyTuple_GET_ITEM(item, 0)));
-  t.buffers.push_back({name, reinterpret_cast<void *>(static_cast<uintptr_t>(address)), bytes, static_cast<TegulaDtype>(dtype), static_cast<uint8_t>(read), static_cast<uint8_t>(written), {}});
+  t.buffers.push_back({name, reinterpret_cast<void *>(static_cast<uintptr_t>(address)), bytes, static_cast<TegulaDtype>(dtype), static_cast<uint8_t>(read), static_cast<uint8_t>(written), static_cast<uint8_t>(reset), {}});
   return true;
 }
 
@@ -141,17 +142,18 @@ TegulaStatus measureOne(void *user, size_t config, TegulaTuning *tuning, double 
   return s;
 }
 
-// tune(configs, name, function or None, arguments text, sample arguments, device, prepare, compile, run, measure or None, (deterministic, validate, top_k,
-// budget ms)) -> (report as JSON or None, text of the error or None)
+// tune(configs, name, function or None, arguments text, sample arguments, device, prepare, compile, run, measure or None, (deterministic, validate, progress,
+// top_k, budget in ms, bytes for copies or 0)) -> (report as JSON or None, text of the error or None)
 PyObject *tuneThem(PyObject *, PyObject *args) {
   PyObject *configs, *function, *samples, *device, *measure;
   const char *name, *arguments;
   int deterministic, validate, progress;
   unsigned topK;
   double budget;
+  unsigned long long copyBytes;
   Tuning t{};
-  if (!PyArg_ParseTuple(args, "O!sOsO!OOOOO(ppiId)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &device, &t.prepare, &t.compile, &t.run,
-                        &measure, &deterministic, &validate, &progress, &topK, &budget))
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOOO(ppiIdK)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &device, &t.prepare, &t.compile, &t.run,
+                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes))
     return nullptr;
   t.measure = measure;
   TegulaContext *c = context();
@@ -170,11 +172,12 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   if (!c || !deviceIndex(device, options.device) || !chooseDevice(pack, options)) return nullptr;
   if (options.device < 0) options.device = tegula_device_default(c);
   TegulaTunerOptions how = TEGULA_TUNER_OPTIONS_INIT;
-  how.deterministic = deterministic ? 1 : TEGULA_DEFAULT;
+  how.deterministic = static_cast<int8_t>(deterministic);
   how.validate = static_cast<int8_t>(validate);
   how.progress = static_cast<int8_t>(progress);
   how.top_k = topK;
   how.budget_ms = budget;
+  how.copy_bytes = copyBytes;
   r.configs = texts.data();
   r.count = texts.size();
   r.function = function == Py_None ? nullptr : functionHandle(function);

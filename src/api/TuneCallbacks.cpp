@@ -31,7 +31,7 @@ public:
     }
     for (size_t k = 0; k < code.buffer_count; ++k) {
       const TegulaTuneBuffer &b = code.buffers[k];
-      out.buffers.push_back({b.name ? b.name : "", b.address, b.bytes, b.dtype, b.read != 0, b.written != 0});
+      out.buffers.push_back({b.name ? b.name : "", b.address, b.bytes, b.dtype, b.read != 0, b.written != 0, b.is_reset != 0});
     }
     if (code.code) out.code.assign(static_cast<const char *>(code.code), code.code_length);
     out.estimateNs = code.estimate_ns;

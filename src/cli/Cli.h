@@ -59,6 +59,7 @@ struct Release {
   void operator()(TegulaFunction *p) const { tegula_function_release(p); }
   void operator()(TegulaKernel *p) const { tegula_kernel_release(p); }
   void operator()(TegulaValue *p) const { tegula_value_release(p); }
+  void operator()(TegulaTuner *p) const { tegula_tuner_release(p); }
 };
 template <typename T> using Handle = std::unique_ptr<T, Release>;
 
@@ -88,10 +89,14 @@ bool parseLaunchOptions(const CommandLine &line, TegulaLaunchOptions &out, std::
 extern const std::vector<OptionSpec> reportOptionSpecs;
 void reportKernel(const CommandLine &line, TegulaKernel *kernel);
 
+/// Ctrl-C cancels the launches of this context from now on.
+void cancelOnInterrupt(TegulaContext *context);
+
 int runCommand(const std::vector<std::string> &args);
 int compileCommand(const std::vector<std::string> &args);
 int checkCommand(const std::vector<std::string> &args);
 int infoCommand(const std::vector<std::string> &args);
 int cacheCommand(const std::vector<std::string> &args);
+int tuneCommand(const std::vector<std::string> &args);
 
 } // namespace tegula::cli

@@ -18,7 +18,7 @@ public:
   Evaluator(std::string_view s, const NameLookup &names, std::string &error) : s_(s), names_(names), error_(error) {}
 
   Opt run() {
-    Opt v = sum();
+    Opt v = comparison();
     if (v && peek() != 0) return fail("unexpected `" + std::string(1, s_[pos_]) + "`");
     return v;
   }
@@ -32,6 +32,22 @@ private:
   Opt fail(std::string why) {
     if (error_.empty()) error_ = why + " in `" + std::string(s_) + "` at column " + std::to_string(pos_ + 1);
     return std::nullopt;
+  }
+
+  /// One comparison at most; 0 or 1.
+  Opt comparison() {
+    Opt v = sum();
+    if (!v) return v;
+    static constexpr std::string_view operators[] = {"<=", ">=", "==", "!=", "<", ">"};
+    peek();
+    for (std::string_view o : operators) {
+      if (s_.substr(pos_, o.size()) != o) continue;
+      pos_ += o.size();
+      Opt r = sum();
+      if (!r) return r;
+      return o == "<=" ? *v <= *r : o == ">=" ? *v >= *r : o == "==" ? *v == *r : o == "!=" ? *v != *r : o == "<" ? *v < *r : *v > *r;
+    }
+    return v;
   }
 
   Opt sum() {

@@ -12,7 +12,8 @@ namespace tegula::cli {
 /// Value of a name, or nullopt if there is none.
 using NameLookup = std::function<std::optional<int64_t>(std::string_view)>;
 
-/// Evaluates + - * / // % ( ) and cdiv(a, b), min(...), max(...), next_power_of_2(a) over 64-bit integers; `/` and `//` floor. On failure
+/// Evaluates + - * / // % ( ) and cdiv(a, b), min(...), max(...), next_power_of_2(a) over 64-bit integers; `/` and `//` floor. At
+/// the top one comparison (< <= > >= == !=) gives 0 or 1. On failure
 /// returns nullopt and says why in `error`, naming the position. Overflow and division by zero are errors.
 std::optional<int64_t> evaluate(std::string_view text, const NameLookup &names, std::string &error);
 

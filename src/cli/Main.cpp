@@ -13,6 +13,7 @@ struct Command {
 constexpr Command commands[] = {
     {"run", tegula::cli::runCommand, "compile and launch a kernel on files and made-up buffers"},
     {"compile", tegula::cli::compileCommand, "print or write one stage of a kernel: ast, tree, tile, llvm, asm, ptx, cubin ..."},
+    {"tune", tegula::cli::tuneCommand, "find the fastest configuration of a kernel, look at and merge results"},
     {"check", tegula::cli::checkCommand, "report the mistakes in a file without running anything"},
     {"info", tegula::cli::infoCommand, "version, devices, targets, cache"},
     {"cache", tegula::cli::cacheCommand, "look at or clear the disk cache"},

@@ -1,10 +1,8 @@
 // tegula run: compiles a kernel, launches it on files and made-up buffers, saves, prints, times.
-#include "cli/DeviceBuffers.h"
+#include "cli/Launching.h"
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <deque>
 
 namespace tegula::cli {
 namespace {
@@ -22,92 +20,6 @@ std::vector<OptionSpec> specs() {
   out.insert(out.end(), reportOptionSpecs.begin(), reportOptionSpecs.end());
   out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
   return out;
-}
-
-TegulaContext *interrupted; // of the run under way, for Ctrl-C
-void onInterrupt(int) {
-  if (interrupted) tegula_cancel(interrupted);
-}
-
-bool readGrid(const std::string &text, const std::vector<ArgValue> &args, const Constants &constants, int64_t grid[3], std::string &error) {
-  NameLookup names = [&](std::string_view name) -> std::optional<int64_t> {
-    for (auto &a : args)
-      if (a.name == name) return a.integer;
-    return constants.integer(name);
-  };
-  auto items = splitList(text);
-  if (items.size() > 3) {
-    error = "a grid has 1 to 3 extents, found " + std::to_string(items.size());
-    return false;
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    auto v = evaluate(items[i], names, error);
-    if (!v) return false;
-    grid[i] = *v;
-  }
-  return true;
-}
-
-/// Buffers that are given as tensor descriptors; `packed` has their pointers.
-class Descriptors {
-public:
-  bool make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed, std::string &error) {
-    for (size_t i = 0; i < packed.size(); ++i) {
-      TegulaParam p{};
-      tegula_function_param(function, i, &p);
-      for (const ArgValue &a : args)
-        if (a.name == p.name && !a.block.empty() && !wrap(a, packed[i])) return error = "`-a " + a.name + "`: " + tegula_last_error(), false;
-    }
-    return true;
-  }
-
-private:
-  bool wrap(const ArgValue &a, TegulaArg &arg) {
-    std::vector<int64_t> shape(a.array.shape.begin(), a.array.shape.end()), strides(shape.size(), 1);
-    for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-    // A rank of 0 is refused, and so are ranks that differ.
-    size_t rank = shape.size() == a.block.size() ? shape.size() : 0;
-    return tegula_tensor_descriptor(&storage_.emplace_back(), arg, rank, shape.data(), strides.data(), a.block.data(),
-                                    (a.nanPadding ? TEGULA_PADDING_NAN : TEGULA_PADDING_ZERO) | (a.roundTf32 ? TEGULA_ROUND_TF32 : 0), &arg) == TEGULA_OK;
-  }
-  std::deque<TegulaTensorDescriptor> storage_; // arguments point into it
-};
-
-// The kernel's parameters in order from named arguments and constants.
-bool bindParameters(TegulaFunction *function, std::vector<ArgValue> &args, const Constants &constants, std::vector<TegulaArg> &out, std::string &error) {
-  std::vector<bool> used(args.size());
-  std::vector<bool> constUsed(constants.names.size());
-  size_t count = tegula_function_param_count(function);
-  for (size_t i = 0; i < count; ++i) {
-    TegulaParam p{};
-    tegula_function_param(function, i, &p);
-    TegulaArg arg{};
-    for (size_t k = 0; k < args.size(); ++k) {
-      if (args[k].name != p.name) continue;
-      used[k] = true;
-      arg = args[k].isBuffer ? tegula_ptr(args[k].memory.get(), args[k].dtype, static_cast<int64_t>(args[k].bytes)) : args[k].scalar;
-    }
-    for (size_t k = 0; k < constants.names.size(); ++k) {
-      if (constants.names[k] != p.name) continue;
-      if (arg.kind != TEGULA_ARG_MISSING) {
-        error = "`" + constants.names[k] + "` is given with -a and with -c";
-        return false;
-      }
-      constUsed[k] = true;
-      arg = tegula_constant(constants.values[k].get());
-    }
-    if (arg.kind == TEGULA_ARG_MISSING && !p.default_value) {
-      error = std::string("parameter `") + p.name + "` of `" + tegula_function_name(function) + "` is not given; use " +
-              (p.flags & TEGULA_PARAM_CONSTEXPR ? "-c " : "-a ") + p.name + "=...";
-      return false;
-    }
-    out.push_back(arg);
-  }
-  for (size_t k = 0; k < args.size(); ++k)
-    if (!used[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + args[k].name + "`", false;
-  for (size_t k = 0; k < constants.names.size(); ++k)
-    if (!constUsed[k]) return error = std::string("`") + tegula_function_name(function) + "` has no parameter `" + constants.names[k] + "`", false;
-  return true;
 }
 
 int report(const std::vector<ArgValue> &args, TegulaFunction *function, const int64_t grid[3], const std::vector<TegulaArg> &packed,
@@ -186,20 +98,19 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!parseLaunchOptions(line, launch, error)) return usage(error);
   if (!parseConstants(line.all("const"), constants, error) || !parseArguments(line.all("arg"), constants, args, error)) return fail(error);
   int64_t grid[3] = {1, 1, 1};
-  if (!readGrid(line.get("grid"), args, constants, grid, error)) return fail("--grid: " + error);
+  if (!readGrid(line.get("grid"), integersOf(args, constants), grid, error)) return fail("--grid: " + error);
   if (!checkOutputs(line, args, error)) return fail(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
   if (!line.has("device")) launch.device = tegula_device_default(ref->context.get());
   else if (tegula_device_find(ref->context.get(), line.get("device").c_str(), &launch.device) != TEGULA_OK) return failLast();
   std::vector<TegulaArg> packed;
-  if (!bindParameters(ref->function.get(), args, constants, packed, error)) return fail(error);
+  if (!bindParameters(ref->function.get(), args, constants, {}, packed, error)) return fail(error);
   DeviceBuffers buffers(ref->context.get(), launch.device);
   if (!buffers.move(args, packed)) return failLast();
   Descriptors descriptors;
   if (!descriptors.make(ref->function.get(), args, packed, error)) return fail(error);
-  interrupted = ref->context.get();
-  std::signal(SIGINT, onInterrupt);
+  cancelOnInterrupt(ref->context.get());
   TegulaKernel *kernel = nullptr;
   TegulaStatus status = tegula_launch(ref->function.get(), grid, packed.data(), packed.size(), &launch, &kernel);
   if (status == TEGULA_CANCELLED) {

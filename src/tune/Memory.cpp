@@ -94,7 +94,7 @@ Status Memory::save(const Buffer &b) {
   if (b.bytes < 0 || bytes > left_ || !device_.allocate(bytes, &copy)) {
     compares_ = false;
     bool named = std::find(blind_.begin(), blind_.end(), b.name) != blind_.end();
-    if (isRead(b) && !named) blind_.push_back(b.name);
+    if (isRead(b) && !named && !b.isReset) blind_.push_back(b.name);
     return Status::ok();
   }
   left_ -= bytes;

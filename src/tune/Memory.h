@@ -18,6 +18,7 @@ struct Buffer {
   int64_t bytes = -1;      // from `address` on; -1: unknown
   TegulaDtype dtype = TEGULA_VOID;
   bool read = false, written = false; // by that kernel
+  bool isReset = false;               // somebody else sets it back before each run: it may stay without a copy
 };
 
 /// How far two results may be apart, relative to the larger of two elements and to the largest of all: what another order of additions does.

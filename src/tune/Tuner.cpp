@@ -128,8 +128,8 @@ private:
       if (!code.empty()) sameCode_.emplace(code, i);
       return s;
     }
-    // A kernel that does not fit is found when it is launched first.
-    if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR) {
+    // A kernel that does not fit is found when it is launched first; what hooks change is compiled then.
+    if (s.code == TEGULA_OUT_OF_RESOURCES || s.code == TEGULA_ASSEMBLER_ERROR || s.code == TEGULA_COMPILE_ERROR) {
       o.record = bad(State::Failed, s);
       if (first_) first_ = s;
       return Status::ok();

@@ -6,14 +6,15 @@ import hashlib
 import inspect
 import json
 import os
+import sys
 import threading
 import time
 import warnings
 
-from .. import knobs
+from .. import _core, knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from ..jit import JITFunction, KernelInterface
-from ._trials import Trials, copy_of, set_back, warn_of_blind
+from ._tuned_memory import buffers_of, copy_of, set_back, zero
 
 _OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
@@ -52,11 +53,14 @@ class Config:
         return isinstance(other, Config) and self._identity() == other._identity()
 
 
-def _zero(tensor):
-    if hasattr(tensor, "zero_"):
-        tensor.zero_()
-    else:
-        tensor[...] = 0
+# Errors with which a configuration takes no part, and what the tuner of the library calls them.
+_OUT_OF_RESOURCES, _COMPILE_ERROR, _ASSEMBLER_ERROR = 5, 2, 10
+_SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+
+
+def _status(e):
+    code = _OUT_OF_RESOURCES if isinstance(e, OutOfResources) else _ASSEMBLER_ERROR if isinstance(e, PTXASError) else _COMPILE_ERROR
+    return code, str(e)
 
 
 class Autotuner(KernelInterface):
@@ -67,7 +71,7 @@ class Autotuner(KernelInterface):
     """
 
     def __init__(self, fn, arg_names, configs, key, reset_to_zero, restore_value, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None,
-                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True):
+                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None):
         self.fn, self.arg_names = fn, arg_names
         self.configs = list(configs) if configs else [Config({})]
         self.keys = list(key or ())
@@ -88,11 +92,9 @@ class Autotuner(KernelInterface):
         self.pre_hook = pre_hook or self._prepare_tensors
         self.post_hook = post_hook or self._restore_tensors
         self.num_warmups, self.num_reps, self.use_cuda_graph, self._do_bench = warmup, rep, use_cuda_graph, do_bench
-        self.cache_results, self.validate = cache_results, validate
+        self.cache_results, self.validate, self.deterministic, self.budget_ms = cache_results, validate, deterministic, budget_ms
         self.cache, self.nargs, self.best_config, self.bench_time = {}, None, None, None
         self.restore_copies, self.failures = {}, {}
-        # Of the tuning under way (subclasses call _bench by themselves): times by machine code, compiled configurations, what is set back.
-        self._timed, self._compiled, self._trials = None, {}, None
         self._lock = threading.RLock()
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -111,7 +113,7 @@ class Autotuner(KernelInterface):
 
     def _prepare_tensors(self, kwargs, reset_only=False):
         for name in self.reset_to_zero:
-            _zero(kwargs[name])
+            zero(kwargs[name])
         if not reset_only:
             self.restore_copies = {name: copy_of(kwargs[name]) for name in self.restore_value}
 
@@ -133,17 +135,23 @@ class Autotuner(KernelInterface):
         return functools.partial(driver.active.get_benchmarker(), **{k: v for k, v in given.items() if v is not None})
 
     def _bench(self, *args, config, **meta):
+        """Times of one configuration, by the benchmark alone (subclasses call it)."""
         self._check_conflicts(config, meta)
-        if knobs.autotuning.print:
-            print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
+        self._announce(config)
+        try:
+            return self.do_bench(self._call_of(config, args, meta), quantiles=(0.5, 0.2, 0.8))
+        except _SKIPPED as e:
+            self._failed(config, e)
+            return [float("inf")] * 3
+
+    def _call_of(self, config, args, meta):
+        """A launch with all its hooks."""
         current = {**meta, **config.all_kwargs()}
         full = {**self.nargs, **current}
 
         def call():
             if config.pre_hook:
                 config.pre_hook(full)
-            if self._trials and config not in self._compiled:  # the hook may change what there is to compile
-                self._add(config, self.fn.warmup(*args, **{k: v for k, v in current.items() if k != "warmup"}))
             self.pre_hook(full)
             try:
                 kernel = self.fn.run(*args, **current)
@@ -152,17 +160,7 @@ class Autotuner(KernelInterface):
                 raise
             self.post_hook(full, exception=None)
             return kernel
-
-        try:
-            if self._timed is None:
-                return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
-            code = self._code_of(config)
-            if code not in self._timed:
-                self._timed[code] = self._time(call, code)
-            return self._timed[code]
-        except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as e:
-            self._failed(config, e)
-            return [float("inf")] * 3
+        return call
 
     @staticmethod
     def _check_conflicts(config, given):
@@ -170,70 +168,29 @@ class Autotuner(KernelInterface):
         if conflicts:
             raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.")
 
+    def _announce(self, config):
+        if knobs.autotuning.print:
+            print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
+
     def _failed(self, config, e):
         self.failures[config] = e
         if knobs.autotuning.print:
             print(f"Autotuning failed with {type(e).__name__}: {e} ({config})")
 
-    def _time(self, call, code):
-        """Times of a configuration; its first run, from what the caller passed, says what it computes."""
+    def _has_hooks(self, configs):
+        return self.user_defined_pre_hook or self.user_defined_post_hook or any(c.pre_hook for c in configs)
+
+    def _is_ours(self, bench):
+        """Is it the benchmark that stands for the tuner's own clock?"""
         from .. import testing
-        trials, bench = self._trials, self.do_bench
-        if trials is None:
-            return bench(call, quantiles=(0.5, 0.2, 0.8))
-        is_ours = getattr(bench, "func", None) is testing.do_bench
+        return self._do_bench is None and getattr(bench, "func", None) is testing.do_bench and not bench.keywords
 
-        first = True
-
-        def run():
-            nonlocal first
-            if not first:
-                if not is_ours:
-                    trials.restore()
-                return call()
-            first = False
-            trials.restore_all()
-            kernel = call()
-            trials.note_results(code)
-            return kernel
-        return bench(run, quantiles=(0.5, 0.2, 0.8), **({"before": trials.restore} if is_ours else {}))
-
-    def _code_of(self, config):
-        """What configurations have in common that need one measurement: on CPUs, which know no warps and stages, the machine code."""
-        if self._do_bench is not None or config.pre_hook or self.user_defined_pre_hook or self.user_defined_post_hook or config not in self._compiled:
-            return config  # somebody may count the calls
-        stages = getattr(self._compiled[config], "asm", ())
-        return stages["obj"] if "obj" in stages else config
-
-    def _add(self, config, kernel):
-        self._compiled[config] = kernel
-        self._trials.add(kernel)
-
-    def _compile(self, configs, args, kwargs):
-        """Compiles configurations on all cores, without those whose hook may change what there is to compile."""
-        def one(config):
-            try:
-                return self.fn.warmup(*args, **kwargs, **config.all_kwargs())
-            except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as e:
-                self._failed(config, e)
-
-        kwargs = {k: v for k, v in kwargs.items() if k != "warmup"}
-        configs = [c for c in configs if not c.pre_hook]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for config, kernel in zip(configs, pool.map(one, configs)):
-                if config not in self.failures:
-                    self._add(config, kernel)
-
-    def _reject(self, configs):
-        """Configurations that compute something else than more than half of all do take part no more."""
-        outvoted = self._trials.outvoted()
-        for config in configs:
-            if config in self.failures or (code := self._code_of(config)) not in outvoted:
-                continue
-            e = AutotunerError(f"{self.base_fn.__name__}: configuration ({config}) leaves other values in `{outvoted[code]}` than most configurations do, and is not used. "
-                               "`validate=False` turns this check off")
-            self._failed(config, e)
-            warnings.warn(str(e), stacklevel=2)
+    def _jit_function(self):
+        """The function under all decorators."""
+        fn = self.fn
+        while fn is not None and not isinstance(fn, JITFunction):
+            fn = getattr(fn, "fn", None)
+        return fn
 
     # ---- which configurations, and the best of them
 
@@ -261,27 +218,19 @@ class Autotuner(KernelInterface):
         return tuple([known[k] for k in self.keys if k in known] + [str(v.dtype) for v in known.values() if hasattr(v, "dtype")])
 
     def _measure(self, configs, args, kwargs):
-        self.failures, self._timed = {}, {}
+        """The best of `configs`; sets configs_timings and failures. (best, was it on disk)"""
+        self.failures = {}
         for c in configs:
             self._check_conflicts(c, kwargs)
         start = time.perf_counter()
-        try:
-            if not knobs.runtime.interpret and hasattr(self.fn, "warmup"):
-                self._trials = Trials({**self.nargs, **kwargs}, {*self.restore_value, *self.reset_to_zero}, self.validate)
-                self._compile(configs, args, kwargs)
-            timings = {c: [float("inf")] * 3 if c in self.failures else self._bench(*args, config=c, **kwargs) for c in configs}
-            if self._trials:
-                if self._trials.blind:
-                    warn_of_blind(self.base_fn.__name__, self._trials.blind)
-                self._reject(configs)
-                timings.update({c: [float("inf")] * 3 for c in self.failures})
-        finally:
-            if self._trials:
-                self._trials.restore()
-            self._timed, self._compiled, self._trials = None, {}, None
-        self.bench_time = time.perf_counter() - start
+        if knobs.runtime.interpret or not hasattr(self.fn, "warmup"):
+            timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
+            best, from_disk = builtins.min(timings, key=lambda c: _sortable(timings[c])), False
+        else:
+            timings, best, from_disk = _Tuning(self, configs, args, {k: v for k, v in kwargs.items() if k != "warmup"}).run()
+        self.bench_time = 0.0 if from_disk else time.perf_counter() - start
         self.configs_timings = timings
-        return builtins.min(timings, key=lambda c: _sortable(timings[c]))
+        return best, from_disk
 
     def _tune(self, key, configs, args, kwargs):
         """(best configuration, was it on disk)"""
@@ -290,10 +239,10 @@ class Autotuner(KernelInterface):
         if timings:
             self.configs_timings, self.bench_time = timings, 0.0
             return builtins.min(timings, key=lambda c: _sortable(timings[c])), True
-        best = self._measure(configs, args, kwargs)
+        best, from_disk = self._measure(configs, args, kwargs)
         if store:
             store.write(key, self.configs_timings)
-        return best, False
+        return best, from_disk
 
     def _choose(self, args, kwargs):
         if len(self.configs) == 1:
@@ -342,8 +291,151 @@ def _sortable(timings):
     return tuple(timings) if isinstance(timings, (list, tuple)) else (timings,)
 
 
+class _Tuning:
+    """One tuning by the library (tegula_tune in tegula.h), whose configurations are callables here."""
+
+    def __init__(self, tuner, configs, args, kwargs):
+        self.tuner, self.configs, self.args, self.kwargs = tuner, configs, args, kwargs
+        self.bench = tuner.do_bench
+        self.has_clock = tuner._is_ours(self.bench)
+        how = os.environ.get("TEGULA_TUNE", "")
+        self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
+        self.arguments = {**tuner.nargs, **kwargs}
+        self.compiled, self.announced = {}, set()
+
+    def run(self):
+        """({configuration: times in ms}, the best, was it known)"""
+        tuner, function = self.tuner, self.tuner._jit_function()
+        if not self._is_kept(function):
+            function = None
+        elif function.cache_key is None:  # (reading it binds what the function refers to)
+            function = None
+        how = (bool(self.deterministic), bool(tuner.validate), int(sys.stderr is not None and sys.stderr.isatty()), 0, float(tuner.budget_ms or 0),
+               int(os.environ.get("TEGULA_TUNE_BYTES") or 0))
+        name = tuner.base_fn.__name__
+        text, error = _core.tune(tuple(map(_text_of, self.configs)), name, function, self._arguments_text(), tuple(self.arguments.values()), None,
+                                 self.prepare, self.compile, self.launch, None if self.has_clock else self.measure, how)
+        report = json.loads(text) if text else {"configs": [], "chosen": None, "by": "", "warnings": []}
+        for warning in report["warnings"]:
+            warnings.warn(warning, stacklevel=2)
+        timings = {}
+        for config, row in zip(self.configs, report["configs"]):
+            ok = row["state"] == "ok"
+            timings[config] = [row["median_ns"] / 1e6, row["low_ns"] / 1e6, row["high_ns"] / 1e6] if ok else [float("inf")] * 3
+            if not ok and row["state"] != "untried" and config not in tuner.failures:
+                tuner._failed(config, AutotunerError(f"{name}: configuration ({config}) {row.get('reason', row['state'])}"))
+        chosen = report["chosen"]
+        # Where none can be used the first is launched, and says why.
+        return timings, self.configs[chosen if error is None and chosen is not None else 0], report["by"] == "file"
+
+    def _is_kept(self, function):
+        """Are results kept in the library's files? Not what somebody else timed, or what hooks and replaced stages had a part in."""
+        tuner = self.tuner
+        return (function is not None and self.has_clock and not tuner._has_hooks(self.configs) and not any(c.ir_override for c in self.configs)
+                and all(isinstance(self.arguments.get(k), (int, float, str, bool, type(None))) or hasattr(self.arguments[k], "dtype") for k in tuner.keys if k in self.arguments))
+
+    def _arguments_text(self):
+        items = []
+        for name in self.tuner.arg_names:
+            if name in self.arguments:
+                value = self.arguments[name]
+                if name in self.tuner.keys and not hasattr(value, "dtype"):
+                    items.append(f"{name}={value!r}")
+                if hasattr(value, "dtype"):
+                    items.append(f"{name}:*{str(value.dtype).removeprefix('torch.')}")
+        return ", ".join(items)
+
+    # ---- called by the library
+
+    def prepare(self, wanted):
+        """Compiles on all cores, without those whose hook may change what there is to compile."""
+        def one(i):
+            try:
+                return self.tuner.fn.warmup(*self.args, **self.kwargs, **self.configs[i].all_kwargs())
+            except _SKIPPED as e:
+                return e
+
+        wanted = [i for i in wanted if not self.configs[i].pre_hook]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.compiled.update(zip(wanted, pool.map(one, wanted)))
+
+    def compile(self, i):
+        config, tuner = self.configs[i], self.tuner
+        kernel = self.compiled.get(i)
+        if kernel is None:
+            full = {**self.arguments, **config.all_kwargs()}
+            if config.pre_hook:
+                config.pre_hook(full)
+            try:
+                kernel = tuner.fn.warmup(*self.args, **self.kwargs, **config.all_kwargs())
+            except _SKIPPED as e:
+                kernel = e
+        if isinstance(kernel, Exception):
+            tuner._failed(config, kernel)
+            return _status(kernel)
+        stages = getattr(kernel, "asm", ())
+        # Somebody may count the calls of hooks and benchmarks: there, equal code is timed each time.
+        code = stages["obj"] if tuner._do_bench is None and not tuner._has_hooks(self.configs) and "obj" in stages else None
+        return buffers_of(kernel, self.arguments, {*tuner.restore_value, *tuner.reset_to_zero}), code, self._estimate(kernel, config)
+
+    def _estimate(self, kernel, config):
+        """Nanoseconds by the cost model; 0: it does not say."""
+        if not self.deterministic and not self.tuner.budget_ms:
+            return 0.0
+        try:
+            fn, bound = self.tuner.fn, {**self.arguments, **config.all_kwargs()}
+            while not isinstance(fn, JITFunction):
+                if isinstance(fn, Heuristics):
+                    bound = {**bound, **fn._completed((), dict(bound))}
+                fn = fn.fn
+            for p in fn.signature.parameters.values():
+                if p.default is not p.empty:
+                    bound.setdefault(p.name, p.default)
+            grid = bound["grid"]
+            return float(kernel.estimate(grid(bound) if callable(grid) else grid, *(bound[name] for name in fn.arg_names)).ns)
+        except Exception:  # a grid or a value that no kernel takes: the launch says so
+            return 0.0
+
+    def _call(self, i):
+        config = self.configs[i]
+        if i not in self.announced:
+            self.announced.add(i)
+            self.tuner._announce(config)
+        return self.tuner._call_of(config, self.args, self.kwargs)
+
+    def launch(self, i):
+        try:
+            self._call(i)()
+        except _SKIPPED as e:
+            self.tuner._failed(self.configs[i], e)
+            return _status(e)
+
+    def measure(self, i, restore):
+        from .. import testing
+        call = self._call(i)
+        try:
+            if getattr(self.bench, "func", None) is testing.do_bench:
+                times = self.bench(call, quantiles=(0.5, 0.2, 0.8), before=restore)
+            else:
+                def run():
+                    restore()
+                    return call()
+                times = self.bench(run, quantiles=(0.5, 0.2, 0.8))
+        except _SKIPPED as e:
+            self.tuner._failed(self.configs[i], e)
+            return _status(e)
+        times = times if isinstance(times, (list, tuple)) else (times,) * 3
+        return tuple(float(t) * 1e6 for t in (*times, *[times[-1]] * 3)[:3])
+
+
+def _text_of(config):
+    """As the library writes a configuration: the same from Python, C++ and the shell."""
+    options = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+    return ", ".join([f"{k}: {v!r}" for k, v in config.kwargs.items()] + [f"{k}: {v}" for k in options if (v := getattr(config, k)) is not None])
+
+
 class _ResultFile:
-    """Timings of one tuning on disk, in the folder of kernels."""
+    """Timings of one tuning on disk, in the folder of kernels: Triton's own file."""
 
     def __init__(self, manager, name):
         self.manager, self.name = manager, name
@@ -377,16 +469,16 @@ class _ResultFile:
 
 
 def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None, warmup=None, rep=None,
-             use_cuda_graph=False, do_bench=None, cache_results=False, validate=True):
+             use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None):
     """Decorator: the fastest of `configs` is found at the first launch with each new combination of the values of the arguments named in `key` and of all dtypes.
     Tensors that the kernel reads and writes are set back after every trial; a configuration that computes something else than most do is not used, unless
-    `validate` is False.
+    `validate` is False. `deterministic` (TEGULA_TUNE=deterministic): the cost model or a file chooses, no clock; `budget_ms`: after so long no further one is timed.
     The rest as in docs/language.md §4.7."""
 
     def decorate(fn):
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
                          prune_configs_by=prune_configs_by, warmup=warmup, rep=rep, use_cuda_graph=use_cuda_graph, do_bench=do_bench,
-                         cache_results=cache_results, validate=validate)
+                         cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms)
     return decorate
 
 

@@ -1,0 +1,27 @@
+// What `run` and `tune` do between the command line and a launch: the grid, the parameters in order, tensor descriptors, Ctrl-C.
+#pragma once
+#include "cli/DeviceBuffers.h"
+#include <deque>
+
+namespace tegula::cli {
+
+/// Values of integer arguments and constants by name.
+NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &constants);
+
+/// "cdiv(n, BLOCK), 4" with these names. False with a message.
+bool readGrid(const std::string &text, const NameLookup &names, int64_t grid[3], std::string &error);
+
+/// The kernel's parameters in order from named arguments and constants; those in `later` may be missing. False with a message.
+bool bindParameters(TegulaFunction *function, const std::vector<ArgValue> &args, const Constants &constants, const std::vector<std::string> &later,
+                    std::vector<TegulaArg> &out, std::string &error);
+
+/// Buffers that are given as tensor descriptors; `packed` has their pointers.
+class Descriptors {
+public:
+  bool make(TegulaFunction *function, const std::vector<ArgValue> &args, std::vector<TegulaArg> &packed, std::string &error);
+private:
+  bool wrap(const ArgValue &a, TegulaArg &arg);
+  std::deque<TegulaTensorDescriptor> storage_; // arguments point into it
+};
+
+} // namespace tegula::cli
