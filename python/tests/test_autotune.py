@@ -1,7 +1,10 @@
 """autotune, Config, heuristics: docs/language.md §4.7. Benchmarks here give times by rule, not by a clock."""
 import copy
+import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -94,7 +97,7 @@ def test_the_same_machine_code_is_measured_once():
     x, out = arrays()
     k[grid](x, out, 100)
     a, b, c, d = (k.configs_timings[config] for config in configs)
-    assert a is b and c is d and a is not c
+    assert a == b and c == d and a != c
 
 
 def test_configurations_that_fail_are_skipped():
@@ -168,8 +171,9 @@ def test_hooks():
                         post_hook=lambda args, exception: log.append(("post", exception)))(tegula.jit(double))
     assert k.user_defined_pre_hook and k.user_defined_post_hook
     k[grid](*arrays(), 100)
-    assert log == [("config", 16, 100), ("pre", False), ("post", None), ("config", 32, 100), ("pre", False), ("post", None), ("pre", True),
-                   ("config", 16, 100)]
+    run = lambda block: [("config", block, 100), ("pre", False), ("post", None)]
+    # A configuration's hook comes before its compilation, too, as it may change what there is to compile; each runs once to be compared, then in the benchmark.
+    assert log == [("config", 16, 100), ("config", 32, 100), *run(16) * 2, *run(32) * 2, ("pre", True), ("config", 16, 100)]
     del log[:]
     k[grid](*arrays(), 100)
     assert log == [("config", 16, 100)]
@@ -342,7 +346,7 @@ def test_without_a_majority_nothing_is_refused():
 def test_what_cannot_be_set_back_is_said(monkeypatch):
     monkeypatch.setenv("TEGULA_TUNE_BYTES", "100")
     k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench())(tegula.jit(moved))
-    with pytest.warns(UserWarning, match=r"moved: x is read and written by the kernel and cannot be set back between trials .*TEGULA_TUNE_BYTES = 100 bytes"):
+    with pytest.warns(UserWarning, match=r"moved: `x` is read and written by the kernel and cannot be set back between trials .*TEGULA_TUNE_BYTES = 100 bytes"):
         k[grid](np.zeros(100, np.float32), 100)
     k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench(), restore_value=["x"])(tegula.jit(moved))
     x = np.zeros(100, np.float32)
@@ -379,3 +383,72 @@ def test_much_that_is_only_written_is_not_copied(monkeypatch):
     x, out = arrays()
     k[grid](x, out, 100)  # 400 bytes, more than an eighth: nothing is compared, nothing is warned of
     assert k.best_config is CHOICES[0] and not k.failures
+
+
+# ------------------------------------------------------------------------------------------------- results in files, choices without a clock
+
+KEPT = """
+import numpy as np, sys, tegula
+import tegula.language as tl
+from tegula import Config
+
+@tegula.autotune([Config({"BLOCK": b}) for b in map(int, sys.argv[1].split(","))], key=["n"])
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+heard = []
+tegula.knobs.autotuning.listener = lambda **kw: heard.append(kw["cache_hit"])
+x = np.ones(1000, np.float32)
+twice[lambda m: (tegula.cdiv(1000, m["BLOCK"]),)](x, 1000)
+assert (x == 2).all()
+print(heard[0], twice.best_config.kwargs["BLOCK"])
+"""
+
+
+def in_process(tmp_path, blocks, **env):
+    script = tmp_path / "kept.py"
+    script.write_text(KEPT)
+    return subprocess.Popen([sys.executable, str(script), blocks], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"),
+                                                                             "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__)), **env}, cwd=tmp_path,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def said(p):
+    out, err = p.communicate(timeout=120)
+    assert p.returncode == 0, err
+    return out.split()
+
+
+def kept_file(tmp_path):
+    (path,) = (tmp_path / "results" / "tune").glob("twice-*.json")
+    return path.read_text()
+
+
+def test_results_are_kept_between_processes(tmp_path):
+    hit, block = said(in_process(tmp_path, "16,32"))
+    assert hit == "False"
+    text = kept_file(tmp_path)
+    assert said(in_process(tmp_path, "16,32")) == ["True", block] and kept_file(tmp_path) == text
+    # A further configuration is timed alone: what is known keeps its times.
+    assert said(in_process(tmp_path, "16,32,64"))[0] == "False"
+    times = lambda t: {c["config"].split(",")[0]: c["median_ns"] for c in json.loads(t)["kernels"][0]["entries"][0]["configs"]}
+    before, after = times(text), times(kept_file(tmp_path))
+    assert len(after) == 3 and {k: after[k] for k in before} == before
+
+
+def test_processes_that_tune_at_once_measure_once(tmp_path):
+    results = [said(p) for p in [in_process(tmp_path, "16,32,64") for _ in range(8)]]
+    assert [hit for hit, _ in results].count("False") == 1 and len({block for _, block in results}) == 1
+
+
+def test_deterministic(tmp_path):
+    """The same choice and the same bytes, whoever makes them."""
+    files = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        files.append((said(in_process(tmp_path / folder, "16,64,256", TEGULA_TUNE="deterministic")), kept_file(tmp_path / folder)))
+    assert files[0] == files[1] and files[0][0][0] == "False"
+    again = said(in_process(tmp_path / "a", "16,64,256", TEGULA_TUNE="deterministic"))
+    assert again == ["True", files[0][0][1]]

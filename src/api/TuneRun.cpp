@@ -72,12 +72,17 @@ static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<s
                   " bytes, or of unknown extent)");
 }
 
+tune::KernelKey kernelKeyOf(TegulaFunction &f) {
+  f.params(); // ends set-up
+  return tune::KernelKey::of(f.fn->name, f.fn->sourceHash());
+}
+
 namespace {
 /// What files know of a job's configurations, and the lease under which the rest is measured.
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
-      : store_(context.tuneResults()), job_(job), kernel_(tune::KernelKey::of(job.name, tegula_function_hash(job.function))),
+      : store_(context.tuneResults()), job_(job), kernel_(kernelKeyOf(*job.function)),
         key_{device.description, device.target.name, job.arguments, tegula_version()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.

@@ -17,6 +17,9 @@ struct TuneJob {
   bool persist = true, showProgress = false;
 };
 
+/// Which kernel results are of: by its name and what it does, wherever its file lies.
+tune::KernelKey kernelKeyOf(TegulaFunction &f);
+
 /// Options with the context's word where they say nothing.
 void readOptions(const TegulaTunerOptions &options, const TegulaContext &context, TuneJob &job);
 

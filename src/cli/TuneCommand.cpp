@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace tegula::cli {
 namespace {
@@ -190,7 +191,7 @@ void printTable(const Json &report) {
       rows.push_back({c["state"] == "untried" ? 1e30 : 1e31, text + model + "  " + name + "  " + std::string(c["state"]) + (why.empty() ? "" : ": " + why.substr(0, why.find('\n')))});
     }
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) { return a.ns < b.ns; });
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) { return std::tie(a.ns, a.text) < std::tie(b.ns, b.text); });
   std::printf("%10s  %5s %10s  configuration\n", "us", "x", "model us");
   for (const Row &r : rows) std::printf("%s\n", r.text.c_str());
 }

@@ -46,6 +46,8 @@ namespace {
 /// once, by its content, in which others stand as their numbers. So the work is linear in what is reached, however often.
 class ContentHasher {
 public:
+  /// `places`: do files and lines count?
+  explicit ContentHasher(bool places = true) : places_(places) {}
   std::string hash(const Function &f) {
     functionNumbers_.emplace(f.def, 0);
     function(f);
@@ -76,8 +78,10 @@ private:
   using ModulePtr = std::shared_ptr<const Module>;
 
   void function(const Function &f) {
-    h_.field(f.name).field(f.def->loc.text()).field(f.def->loc.file->name());
-    h_.field(f.def->loc.file->lineCol(f.def->loc.begin).line).field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
+    h_.field(f.name).field(f.def->loc.text());
+    if (places_)
+      h_.field(f.def->loc.file->name()).field(f.def->loc.file->lineCol(f.def->loc.begin).line);
+    h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
     for (const Value &d : f.defaults)
       h_.field(text(d));
     for (const std::string &name : sema::freeNames(f)) {
@@ -167,6 +171,7 @@ private:
     return std::to_string(it->second);
   }
 
+  const bool places_;
   Hasher h_;
   std::unordered_map<const Stmt *, size_t> functionNumbers_;
   std::unordered_map<const syntax::Tree *, size_t> moduleNumbers_;
@@ -198,6 +203,8 @@ static const std::string &hashOnce(std::string &cache, const std::function<std::
 const std::string &Function::contentHash() const {
   return hashOnce(hashCache, [&] { return ContentHasher().hash(*this); });
 }
+
+std::string Function::sourceHash() const { return ContentHasher(false).hash(*this); }
 
 std::string keyOf(const RecordClass &c) {
   return hashOnce(c.aggregate->hashCache, [&] { return ContentHasher().hash(c); });

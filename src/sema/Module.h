@@ -48,6 +48,8 @@ struct Function {
   bool isConstParam(size_t i) const;
   /// Hash of the source text, its place, and everything reachable from it (helpers, captured constants).
   const std::string &contentHash() const;
+  /// The same without its place: what the function does, wherever its file lies. Computed anew at each call.
+  std::string sourceHash() const;
 
   mutable std::string hashCache; // guarded by hashMutex in Module.cpp
 };
