@@ -24,6 +24,7 @@ import softmax
 import spin_lock
 import stepping
 import topk
+import tune_matmul
 from PIL import Image
 
 
@@ -117,7 +118,8 @@ def main() -> int:
               flush=True)
     stepping.main()
     benchmark.bandwidth.run(print_data=True, save_path=str(ROOT / "build/demo"))
-    print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plot rms_norm.png")
+    tune_matmul.main(str(ROOT / "build/demo"), 512)
+    print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plots rms_norm.png, tune_matmul.png")
     return 1 if failed else 0
 
 

@@ -1,0 +1,66 @@
+"""tegula tune: sweeps, files of results, and what bad input gets."""
+import json
+import re
+
+ARGS = ["--grid", "cdiv(n, BLOCK)", "-a", "x=randn:f32[n]", "-a", "y=randn:f32[n]", "-a", "out=empty:f32[n]", "-a", "n=5000"]
+TUNE = ["tune", "kernels.py::add", *ARGS]
+
+
+def rows(p):
+    """{configuration: the columns before it}"""
+    assert p.returncode == 0, p.stderr
+    lines = p.stdout.splitlines()
+    assert lines[0].split() == ["us", "x", "model", "us", "configuration"]
+    return {m[2]: m[1].split() for line in lines[1:] if (m := re.match(r"(.*?)  (BLOCK: .*)", line))}
+
+
+def test_sweep_with_constraint(tegula):
+    p = tegula(*TUNE, "-t", "BLOCK=powers(64, 512)", "-t", "num_warps=4,8", "--where", "BLOCK * num_warps >= 512", "--no-persist", "--explain")
+    found = rows(p)
+    assert set(found) == {"BLOCK: 64, num_warps: 8", *(f"BLOCK: {b}, num_warps: {w}" for b in (128, 256, 512) for w in (4, 8))}
+    assert any(r[1] == "1.00" for r in found.values()) and all(float(r[0]) > 0 for r in found.values())
+    assert re.search(r"^best: BLOCK: \d+, num_warps: \d \(measured, 7 configurations, [\d.]+ s\)$", p.stdout, re.M) and "\nthe model: " in p.stdout
+
+
+def test_json(tegula):
+    p = tegula(*TUNE, "-t", "BLOCK=range(64, 200, 64)", "--no-persist", "--json")
+    report = json.loads(p.stdout)
+    assert report["function"] == "add" and report["by"] == "measured" and report["key"] == "x:*fp32, y:*fp32, out:*fp32, n=5000"
+    assert [c["config"] for c in report["configs"]] == ["BLOCK: 64", "BLOCK: 128", "BLOCK: 192"]
+    assert report["configs"][report["chosen"]]["median_ns"] == min(c["median_ns"] for c in report["configs"] if c["state"] == "ok")
+
+
+def test_results_are_kept_shown_and_merged(tegula, monkeypatch):
+    monkeypatch.setenv("TEGULA_TUNE_DIR", str(tegula.dir / "results"))
+    monkeypatch.setenv("TEGULA_TUNE_FILE", str(tegula.dir / "tegula.tune.json"))
+    assert "(measured, 2 configurations" in tegula(*TUNE, "-t", "BLOCK=64,128").stdout
+    assert "(file, 2 configurations" in tegula(*TUNE, "-t", "BLOCK=64,128", "--save-project").stdout
+    kept = tegula.dir / "tegula.tune.json"
+    assert {c["config"] for k in json.loads(kept.read_text())["kernels"] for e in k["entries"] for c in e["configs"]} == {"BLOCK: 64", "BLOCK: 128"}
+    assert "BLOCK: 128" in tegula("tune", "--show", kept).stdout
+    p = tegula("tune", "--merge", kept, "--merge", kept, "-o", tegula.dir / "all.json")
+    assert p.returncode == 0 and (tegula.dir / "all.json").read_text() == kept.read_text()
+    p = tegula("tune", "--show", tegula.dir / "none.json")
+    assert p.returncode == 1 and "none.json" in p.stderr
+
+
+def test_deterministic_runs_nothing(tegula):
+    p = tegula(*TUNE, "-t", "BLOCK=64,128,1024", "--no-persist", "--deterministic")
+    assert all(r[0] == "-" for r in rows(p).values()) and "(model, 3 configurations" in p.stdout
+
+
+def test_mistakes(tegula):
+    for args, text, code in ((["-t", "BLOK=16"], "-t BLOK: `add` has no parameter of that name", 1),
+                             (["-t", "BLOCK"], "-t BLOCK: write NAME=VALUES", 1),
+                             (["-t", "BLOCK=powers(0, 4)"], "`powers(0, 4)` has no end", 1),
+                             (["-t", "BLOCK=16", "--where", "BLOCK > 16"], "--where leaves no configuration", 1),
+                             (["-t", "BLOCK=16", "--where", "M > 16"], "`M` is not the name of an integer argument or constant", 1),
+                             (["-t", "BLOCK=16,32", "-t", "num_warps=0"], "`num_warps` takes positive numbers", 1),
+                             (["-t", "BLOCK=16", "--top", "none"], "--top takes a positive number, found `none`", 2),
+                             ([], "tune needs -t NAME=VALUES", 2)):
+        p = tegula(*TUNE, *args)
+        assert p.returncode == code and text in p.stderr, (args, p.stderr)
+    p = tegula("tune", "kernels.py::add", "-t", "BLOCK=16")
+    assert p.returncode == 2 and "tune needs --grid" in p.stderr
+    p = tegula("tune", "--merge", "x.json")
+    assert p.returncode == 2 and "--merge needs -o FILE" in p.stderr
