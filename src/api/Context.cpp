@@ -76,16 +76,16 @@ static std::optional<lang::Level> levelNumbered(int64_t number) {
 }
 
 /// TEGULA_TUNE, TEGULA_TUNE_BYTES.
-static bool readTuning(const std::string &how, const std::string &bytes, bool &deterministic, uint64_t &copyBytes) {
-  deterministic = how == "deterministic";
-  if (!how.empty() && !deterministic) {
+static bool readTuning(const std::string &how, const std::string &bytes, TuneSettings &out) {
+  out.deterministic = how == "deterministic";
+  if (!how.empty() && !out.deterministic) {
     fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE is `" + how + "`; it must be `deterministic`, or not be set");
     return false;
   }
   if (bytes.empty()) return true;
   char *end;
   errno = 0;
-  copyBytes = std::strtoull(bytes.c_str(), &end, 10);
+  out.copyBytes = std::strtoull(bytes.c_str(), &end, 10);
   if (!*end && !errno && bytes[0] != '-') return true;
   fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE_BYTES is `" + bytes + "`; it must be a number of bytes");
   return false;
@@ -109,18 +109,17 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   uint64_t hangNs = 0;
   if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
-  bool tuneDeterministic = false;
-  uint64_t tuneCopyBytes = uint64_t(4) << 30;
-  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), tuneDeterministic, tuneCopyBytes)) return tegula_last_status();
   std::string levelName = environment("TEGULA_TRITON_LEVEL");
   std::optional<lang::Level> level = levelName.empty() ? lang::latestLevel : levelNamed(levelName);
   if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
-  // Results of tuning lie beside the code, unless the environment says otherwise.
-  tune::Places places = tune::Places::fromEnvironment();
-  if (!std::getenv("TEGULA_TUNE_DIR")) places.directory = dir;
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
-  auto *c = new TegulaContext(std::move(dir), std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
+  auto made = std::make_unique<TegulaContext>(dir, std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
+  TegulaContext *c = made.get();
+  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), c->tuning)) return tegula_last_status();
+  // Results of tuning lie beside the code, unless the environment says otherwise.
+  c->tuning.places = tune::Places::fromEnvironment();
+  if (!std::getenv("TEGULA_TUNE_DIR")) c->tuning.places.directory = dir;
   c->forcedTarget = std::move(target);
   c->hangNs = hangNs;
   c->level = *level;
@@ -134,10 +133,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
   c->verify = truthy(environment("TEGULA_VERIFY"));
   c->strict = truthy(environment("TEGULA_STRICT"));
-  c->tuneDeterministic = tuneDeterministic;
-  c->tuneCopyBytes = tuneCopyBytes;
-  c->tunePlaces = std::move(places);
-  *out = c;
+  *out = made.release();
   return TEGULA_OK;
 }
 
@@ -161,11 +157,6 @@ void tegula_shutdown(void (*before_sleep)(void)) { closeGateForExit(before_sleep
 
 void tegula_cancel(TegulaContext *c) {
   if (c) c->cancel.cancelAll();
-}
-
-tune::Store &TegulaContext::tuneResults() {
-  std::call_once(tuneOnce_, [&] { tuneResults_ = std::make_unique<tune::Store>(tunePlaces); });
-  return *tuneResults_;
 }
 
 void TegulaContext::setOutput(TegulaOutputFn fn, void *user) {

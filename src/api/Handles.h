@@ -5,13 +5,13 @@
 #pragma once
 #include "api/Backend.h"
 #include "api/Error.h"
+#include "api/TuneSettings.h"
 #include "lang/Value.h"
 #include "runtime/DiskCache.h"
 #include "runtime/Launch.h"
 #include "sema/Eager.h"
 #include "sema/Sema.h"
 #include "support/Gate.h"
-#include "tune/Store.h"
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -153,10 +153,7 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   bool debug = false, checked = false;
   bool verify = false; // $TEGULA_VERIFY
   bool strict = false; // $TEGULA_STRICT
-  bool tuneDeterministic = false;                // $TEGULA_TUNE
-  uint64_t tuneCopyBytes = uint64_t(4) << 30;    // $TEGULA_TUNE_BYTES
-  tegula::tune::Places tunePlaces;               // $TEGULA_TUNE_DIR and the like
-  tegula::tune::Store &tuneResults();            // made at the first call
+  tegula::api::TuneSettings tuning;
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
@@ -191,8 +188,6 @@ private:
   std::recursive_mutex outputMutex_; // recursive: what a hook in a language with finalizers sets off may print
   TegulaOutputFn output_ = nullptr;
   void *outputUser_ = nullptr;
-  std::once_flag tuneOnce_;
-  std::unique_ptr<tegula::tune::Store> tuneResults_;
   tegula::api::DeviceEntry *makeDevice(int32_t index, tegula::runtime::Status &status);
   std::once_flag targetOnce_, environmentOnce_;
   tegula::api::Target hostTarget_;

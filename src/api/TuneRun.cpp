@@ -8,9 +8,9 @@ using runtime::Status;
 
 void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &job) {
   tune::Request &r = job.request;
-  r.deterministic = o.deterministic >= 0 ? o.deterministic : c.tuneDeterministic;
+  r.deterministic = o.deterministic >= 0 ? o.deterministic : c.tuning.deterministic;
   r.validate = o.validate != 0;
-  r.copyLimit = o.copy_bytes ? o.copy_bytes : c.tuneCopyBytes;
+  r.copyLimit = o.copy_bytes ? o.copy_bytes : c.tuning.copyBytes;
   r.budgetNs = o.budget_ms * 1e6;
   r.topK = o.top_k;
   if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
@@ -82,7 +82,7 @@ namespace {
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
-      : store_(context.tuneResults()), job_(job), kernel_(kernelKeyOf(*job.function)),
+      : store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function)),
         key_{device.description, device.target.name, job.arguments, tegula_version()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.

@@ -253,7 +253,7 @@ static TegulaStatus statusOf(const Status &s) { return s ? TEGULA_OK : fail(s); 
 TegulaStatus tegula_tuner_write_project(TegulaTuner *t, const char *path) {
   if (!t) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_write_project: null tuner");
   TegulaFunction *f = t->function.get();
-  return statusOf(f->context->tuneResults().writeProject(kernelKeyOf(*f), path ? path : ""));
+  return statusOf(f->context->tuning.results().writeProject(kernelKeyOf(*f), path ? path : ""));
 }
 
 TegulaStatus tegula_results_show(const char *path, char **text) {
