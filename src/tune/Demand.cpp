@@ -66,6 +66,8 @@ private:
   /// Programs from the whole grid: how often scopes run, and how accesses lie.
   void spread() {
     double n = std::min(d_.programs, std::floor(budget(48)));
+    const std::vector<double> cost = costs();
+    const double looked = std::min(n, isLarge() ? 1.0 : 8.0);
     std::vector<double> weight;
     for (double i = 0; i < n; ++i) {
       // Not a multiple of anything, so that no row or column of the grid is preferred.
@@ -75,11 +77,11 @@ private:
       for (size_t s = 0; s < work_.scopes.size(); ++s) {
         double e = values_.executions(static_cast<int32_t>(s), guessedTrips);
         executions_[s] += e;
-        sum += e * cost_(s);
+        sum += e * cost[s];
       }
       weight.push_back(sum);
-      if (i < 8)
-        for (size_t a = 0; a < work_.accesses.size(); ++a) look(p, a, 1 / std::min(n, 8.0));
+      if (i < looked)
+        for (size_t a = 0; a < work_.accesses.size(); ++a) look(p, a, 1 / looked);
     }
     for (double &e : executions_) e /= n;
     double mean = 0, most = 0;
@@ -87,21 +89,23 @@ private:
     d_.imbalance = mean > 0 ? most / mean : 1;
   }
 
-  /// A weight of a scope's contents, to compare programs with one another.
-  double cost_(size_t s) const {
-    double c = 1;
-    for (double e : work_.scopes[s].elements) c += e;
-    for (const WorkAccess &a : work_.accesses)
-      if (a.scope == static_cast<int32_t>(s)) c += static_cast<double>(a.elements()) * a.elementBytes;
-    for (const WorkDot &d : work_.dots)
-      if (d.scope == static_cast<int32_t>(s)) c += static_cast<double>(d.m * d.n) * static_cast<double>(d.k) / 64;
+  /// Thousands of accesses, which are looked at one by one: fewer samples of each.
+  bool isLarge() const { return work_.accesses.size() * work_.exprs.size() > 200000; }
+
+  /// A weight of each scope's contents, to compare programs with one another.
+  std::vector<double> costs() const {
+    std::vector<double> c(work_.scopes.size(), 1);
+    for (size_t s = 0; s < c.size(); ++s)
+      for (double e : work_.scopes[s].elements) c[s] += e;
+    for (const WorkAccess &a : work_.accesses) c[static_cast<size_t>(a.scope)] += static_cast<double>(a.elements()) * a.elementBytes;
+    for (const WorkDot &d : work_.dots) c[static_cast<size_t>(d.scope)] += static_cast<double>(d.m * d.n) * static_cast<double>(d.k) / 64;
     return c;
   }
 
   double activeFraction(const WorkPoint &p, const WorkAccess &a) {
     if (a.mask < 0) return 1;
     // Coordinates at quarters of each dimension, in lock step and in opposite directions, see edges and triangles.
-    constexpr int parts = 8;
+    const int parts = isLarge() ? 2 : 8;
     double hits = 0, known = 0;
     for (int way = 0; way < 2; ++way)
       for (int i = 0; i < parts; ++i) {
@@ -237,16 +241,20 @@ private:
     return std::min(held, streamed);
   }
 
-  /// Elements that a thread moves at once: of the accesses of the scope or, if it has none, of all, the least.
-  double vectorOf(int32_t scope) const {
-    double here = 0, all = 0;
+  /// Elements that a thread moves at once, of each scope: of its accesses or, if it has none, of all, the least.
+  std::vector<double> vectors() const {
+    std::vector<double> here(work_.scopes.size());
+    double all = 0;
     for (const WorkAccess &a : work_.accesses) {
       if (a.shape.empty()) continue;
       double n = a.descriptor ? 64 : std::clamp<double>(a.vectorBytes, a.elementBytes, 16) / a.elementBytes;
       all = all > 0 ? std::min(all, n) : n;
-      if (a.scope == scope) here = here > 0 ? std::min(here, n) : n;
+      double &least = here[static_cast<size_t>(a.scope)];
+      least = least > 0 ? std::min(least, n) : n;
     }
-    return here > 0 ? here : std::max(all, 1.0);
+    for (double &n : here)
+      if (n <= 0) n = std::max(all, 1.0);
+    return here;
   }
 
   void scopes() {
@@ -254,11 +262,12 @@ private:
                                                 &Demand::twice,   &Demand::divide,    &Demand::intDivide, &Demand::special, &Demand::convert,
                                                 &Demand::scalar,  &Demand::exchange,  &Demand::reduce,  &Demand::carried};
     static_assert(std::size(kinds) == workKinds);
+    const std::vector<double> vector = vectors();
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
       const WorkScope &scope = work_.scopes[s];
       for (unsigned k = 0; k < workKinds; ++k) {
         // One address serves all that a thread moves at once.
-        double shared = k == static_cast<unsigned>(WorkKind::Index) ? vectorOf(static_cast<int32_t>(s)) : 1;
+        double shared = k == static_cast<unsigned>(WorkKind::Index) ? vector[s] : 1;
         d_.*kinds[k] += executions_[s] * scope.elements[k] / shared;
       }
       d_.barriers += executions_[s] * scope.barriers;
@@ -308,14 +317,15 @@ private:
   /// Loads of loops with dots go ahead, by as many iterations as the shared memory holds; all others are waited for.
   void pipelines() {
     double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes);
+    std::vector<double> loaded(work_.scopes.size());
+    std::vector<bool> multiplies(work_.scopes.size());
+    for (const WorkAccess &a : work_.accesses)
+      if (a.kind == WorkAccess::Kind::Load) loaded[static_cast<size_t>(a.scope)] += static_cast<double>(a.elements()) * a.elementBytes;
+    for (const WorkDot &d : work_.dots) multiplies[static_cast<size_t>(d.scope)] = true;
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
-      double bytes = 0;
-      for (const WorkAccess &a : work_.accesses)
-        if (a.scope == static_cast<int32_t>(s) && a.kind == WorkAccess::Kind::Load) bytes += static_cast<double>(a.elements()) * a.elementBytes;
+      double n = executions_[s], bytes = loaded[s];
       if (bytes <= 0) continue;
-      bool multiplies = std::any_of(work_.dots.begin(), work_.dots.end(), [&](const WorkDot &d) { return d.scope == static_cast<int32_t>(s); });
-      double n = executions_[s];
-      if (!multiplies || work_.scopes[s].kind != WorkScope::Kind::Loop) {
+      if (!multiplies[s] || work_.scopes[s].kind != WorkScope::Kind::Loop) {
         d_.rounds += n;
         continue;
       }
