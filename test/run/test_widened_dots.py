@@ -136,3 +136,117 @@ def test_weights_of_few_bits(dev, t, m, tile, warps, stages, group, zero, bits):
     dev(dequantized, (-(-m // bm), 1), a, stored, s, z, out, m, n, k, *tile, group, bits, zero, num_warps=warps, num_stages=stages)
     wide = lambda x: np.repeat(x.astype(np.float32), group, 0)
     assert_same(out, a.astype(np.float32) @ ((q - (wide(z) if zero else 0)) * wide(s)))
+
+
+@tegula.jit
+def blocks(a, b, sa, sb, out, M, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    # fp8 with a scale for each row of a and block of K, and each block of b: sums are scaled, not operands.
+    m = (tl.program_id(0) * BM + tl.arange(0, BM)) % M
+    n, k = tl.arange(0, BN), tl.arange(0, BK)
+    steps = tl.cdiv(K, BK)
+    pa, pb = a + m[:, None] * K + k[None, :], b + n[None, :] * K + k[:, None]
+    psa, psb = sa + m * steps, sb + (n // BK) * steps
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(steps):
+        x = tl.load(pa, mask=k[None, :] < K - i * BK, other=0.0)
+        y = tl.load(pb, mask=k[:, None] < K - i * BK, other=0.0)
+        acc += tl.dot(x, y) * tl.load(psa)[:, None] * tl.load(psb)[None, :]
+        pa += BK
+        pb += BK
+        psa += 1
+        psb += 1
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    tl.store(out + rows[:, None] * N + n[None, :], acc, mask=rows[:, None] < M)
+
+
+@pytest.mark.parametrize("m, tile, warps, stages", [(100, (64, 128, 128), 4, 3), (256, (128, 128, 128), 8, 2), (48, (32, 64, 64), 4, 4)])
+def test_scales_of_blocks(dev, m, tile, warps, stages):
+    bm, bn, bk = tile
+    steps, n = 5, bn
+    k = steps * bk
+    g = rng("blocks", m, *tile)
+    a, b = elements("e4m3", g, m, k), elements("e4m3", g, n, k)
+    sa = np.exp2(g.integers(-2, 3, (m, steps))).astype(np.float32)
+    sb = np.exp2(g.integers(-2, 3, (-(-n // bk), steps))).astype(np.float32)
+    out = np.zeros((m, n), np.float32)
+    dev(blocks, (-(-m // bm),), a, b, sa, sb, out, m, n, k, *tile, num_warps=warps, num_stages=stages)
+    x = a.astype(np.float32) * np.repeat(sa, bk, 1)
+    y = b.astype(np.float32) * np.repeat(np.repeat(sb, bk, 1), min(n, bk), 0)[:n]
+    assert_same(out, x @ y.T)
+
+
+@tegula.jit
+def eight_in_a_word(a, b, out, scales, zeros, groups, K, N: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BY_INDEX: tl.constexpr, G: tl.constexpr):
+    # 4-bit weights, eight along K in an int32, with scales and packed zeros of groups: by an index for each row of b, or one group an iteration.
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    pa = a + m[:, None] * K + k[None, :]
+    pb = b + (k[:, None] // 8) * N + n[None, :]
+    shift, zero_shift = (k % 8) * 4, (n % 8) * 4
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        if BY_INDEX:
+            g = tl.load(groups + i + k)[:, None]
+        else:
+            g = i // G
+        s = tl.load(scales + g * N + n[None, :])
+        z = ((tl.load(zeros + g * (N // 8) + n[None, :] // 8) >> zero_shift[None, :]) & 15) + 1
+        q = (tl.load(pb) >> shift[:, None]) & 15
+        acc += tl.dot(tl.load(pa), ((q - z) * s).to(tl.float16))
+        pa += BK
+        pb += BK // 8 * N
+    tl.store(out + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("by_index", [False, True])
+@pytest.mark.parametrize("tile, warps, stages", [((64, 128, 64), 4, 3), ((128, 64, 64), 8, 2), ((16, 64, 32), 4, 4)])
+def test_eight_weights_in_a_word(dev, tile, warps, stages, by_index):
+    bm, bn, bk = tile
+    k, n, group = 6 * bk, bn, 2 * bk
+    g = rng("eight", *tile, by_index)
+    a = g.integers(-2, 3, (bm, k)).astype(np.float16)
+    q, z = g.integers(0, 16, (k, n)), g.integers(0, 15, (k // group, n))
+    s = np.exp2(g.integers(-1, 2, (k // group, n))).astype(np.float16)
+    of_row = g.permutation(np.arange(k) // group) if by_index else np.arange(k) // group
+    words = lambda x, axis: np.ascontiguousarray(sum(np.take(x, range(i, x.shape[axis], 8), axis).astype(np.uint32) << np.uint32(4 * i) for i in range(8))).view(np.int32)
+    out = np.zeros((bm, n), np.float32)
+    dev(eight_in_a_word, (1,), a, words(q, 0), out, s, words(z, 1), of_row.astype(np.int32), k, n, *tile, by_index, group, num_warps=warps, num_stages=stages)
+    w = (q - (z[of_row] + 1)) * s[of_row].astype(np.float32)
+    assert_same(out, a.astype(np.float32) @ w.astype(np.float32))
+
+
+@tegula.jit
+def blocked_scales(a, sa, b, sb, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PACK: tl.constexpr, FORMAT: tl.constexpr,
+                   SPECIAL: tl.constexpr):
+    # Scales as hardware with such instructions wants them: 128 x 4 of them in 2 x 256 bytes, by descriptors of rank five.
+    VEC: tl.constexpr = 32
+    RM: tl.constexpr = BM // 128
+    RN: tl.constexpr = BN // 128
+    RK: tl.constexpr = BK // VEC // 4
+    da = tl.make_tensor_descriptor(a, [M, K // PACK], [K // PACK, 1], [BM, BK // PACK])
+    db = tl.make_tensor_descriptor(b, [N, K // PACK], [K // PACK, 1], [BN, BK // PACK])
+    ds = tl.make_tensor_descriptor(sa, [1, M // 128, K // VEC // 4, 2, 256], [M * (K // VEC), K // VEC * 128, 512, 256, 1], [1, RM, RK, 2, 256])
+    dt = tl.make_tensor_descriptor(sb, [1, N // 128, K // VEC // 4, 2, 256], [N * (K // VEC), K // VEC * 128, 512, 256, 1], [1, RN, RK, 2, 256])
+    i, j = tl.program_id(0), tl.program_id(1)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K // BK, warp_specialize=SPECIAL):
+        x, y = da.load([i * BM, k * (BK // PACK)]), db.load([j * BN, k * (BK // PACK)])
+        s = ds.load([0, i * RM, k * RK, 0, 0]).reshape(RM, RK, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(BM, BK // VEC)
+        t = dt.load([0, j * RN, k * RK, 0, 0]).reshape(RN, RK, 32, 4, 4).trans(0, 3, 2, 1, 4).reshape(BN, BK // VEC)
+        acc = tl.dot_scaled(x, s, FORMAT, y.T, t, FORMAT, acc)
+    tl.store(out + (i * BM + tl.arange(0, BM))[:, None] * N + j * BN + tl.arange(0, BN)[None, :], acc)
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("fmt, tile, warps, stages", [("e4m3", (128, 128, 128), 8, 3), ("e2m1", (128, 128, 128), 4, 3), ("e5m2", (128, 256, 128), 8, 2)])
+def test_blocked_scales(dev, fmt, tile, warps, stages, special):
+    bm, bn, bk = tile
+    m, n, k = bm, bn, 5 * bk
+    g = rng("blocked", fmt, *tile)
+    a, b = elements(fmt, g, m, k), elements(fmt, g, n, k)
+    (sa, fa), (sb, fb) = scales("e8m0", g, m, k // 32), scales("e8m0", g, n, k // 32)
+    blocked = lambda s: np.ascontiguousarray(s.reshape(-1, 4, 32, k // 128, 4).transpose(0, 3, 2, 1, 4))
+    out = np.zeros((m, n), np.float32)
+    dev(blocked_scales, (1, 1), packed(a, 1), blocked(sa), packed(b, 1), blocked(sb), out, m, n, k, *tile, 2 if fmt == "e2m1" else 1, fmt, special,
+        num_warps=warps, num_stages=stages)
+    wide = lambda x, f: x.astype(np.float32) * np.repeat(f, 32, 1)
+    assert_same(out, wide(a, fa) @ wide(b, fb).T)
