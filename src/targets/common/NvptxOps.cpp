@@ -108,12 +108,25 @@ llvm::CallInst *conversionOf(V x) {
 
 } // namespace
 
-std::pair<V, unsigned> placeInWord(V x) {
+/// The integer of `bits` whose bits were taken apart into a vector, and which element of that vector `x` is.
+static std::pair<V, unsigned> placeIn(unsigned bits, V x) {
   auto *take = llvm::dyn_cast<llvm::ExtractElementInst>(beforeVectors(x));
   if (!take || !llvm::isa<llvm::ConstantInt>(take->getIndexOperand()))
     return {nullptr, 0};
   auto *cast = llvm::dyn_cast<llvm::BitCastInst>(take->getVectorOperand());
-  return cast && cast->getSrcTy()->isIntegerTy(32) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
+  return cast && cast->getSrcTy()->isIntegerTy(bits) ? std::pair(cast->getOperand(0), indexOf(take->getIndexOperand())) : std::pair<V, unsigned>();
+}
+
+std::pair<V, unsigned> placeInWord(V x) { return placeIn(32, x); }
+
+V halfWordOf(llvm::IRBuilder<> &b, V low, V high) {
+  for (unsigned bits : {16u, 32u}) {
+    auto [from, at] = placeIn(bits, low);
+    auto [other, next] = placeIn(bits, high);
+    if (from && from == other && at % 2 == 0 && next == at + 1)
+      return bits == 16 ? from : b.CreateTrunc(b.CreateLShr(from, 8 * at), b.getInt16Ty());
+  }
+  return nullptr;
 }
 
 std::pair<V, unsigned> halfOfWord(V x) {

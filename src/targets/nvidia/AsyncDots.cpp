@@ -1,6 +1,7 @@
 // See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
 // first all of them are taken to, then those that the walk before left.
 #include "targets/nvidia/AsyncDots.h"
+#include "targets/nvidia/Layouts.h"
 #include <algorithm>
 #include <unordered_map>
 
@@ -30,7 +31,7 @@ public:
     for (const Op *dot : atStart)
       running_.push_back({dot, carriedFor(dot->result()), true});
     for (Op *op : body_.ops) {
-      if (op == doneBefore_ && !running_.empty())
+      if ((op == doneBefore_ && !running_.empty()) || makesFragmentsAnew(*op))
         finish(*op, running_.size());
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
       for (size_t i = 0; i < op->operands.size(); ++i)
@@ -54,6 +55,19 @@ private:
       if (yields[i] == result)
         return body_.args[i + 1];
     return nullptr;
+  }
+
+  /// Does the operation write registers that a running dot may still read, those of its A? Behind the wait alone may that be (PTX ISA,
+  /// wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the iteration ends.
+  bool makesFragmentsAnew(const Op &op) const {
+    return std::any_of(running_.begin(), running_.end(), [&](const Running &r) {
+      const Value *a = r.dot->operands[0];
+      if (a->type.isShared)
+        return false;
+      while (a->def && a->def->parent == &body_ && renames(a->def->kind))
+        a = a->def->operands[0];
+      return a->def ? a->def == &op : a->block == &body_ && op.has(traits::Terminator);
+    });
   }
 
   void use(const Op &op, size_t operand, bool isAsyncDot) {

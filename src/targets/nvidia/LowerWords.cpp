@@ -182,25 +182,33 @@ std::optional<Regs> Lowering::convertFp8(const Op &op) {
   Elem from = widening->operands[0]->type.elem, to = op.result()->type.elem;
   const Regs &x = get(widening->operands[0]);
   bool canWiden = from == Elem::F8E5M2 || (from == Elem::F8E4M3FN && target_.sm >= 89);
-  if (!canWiden || x.size() % 4 != 0 || (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
+  if (!canWiden || x.size() % 2 != 0 || (to != Elem::F32 && to != Elem::F16 && to != Elem::BF16))
     return std::nullopt;
-  Regs out;
-  for (unsigned i = 0; i < x.size(); i += 4) {
-    V word = wordAt(x, i, 8);
-    if (!word || llvm::isa<llvm::Constant>(word))
+  Regs pairs;
+  for (unsigned i = 0; i < x.size();) {
+    if (V word = x.size() - i >= 4 ? wordAt(x, i, 8) : nullptr; word && !llvm::isa<llvm::Constant>(word)) {
+      std::array<V, 2> both = fp8ToHalves(word, from);
+      pairs.append(both.begin(), both.end());
+      i += 4;
+    } else if (V half = word ? nullptr : targets::halfWordOf(b_, x[i], x[i + 1])) { // a fragment's neighbours
+      pairs.push_back(fp8ToHalves(b_.CreateZExt(half, b_.getInt32Ty()), from)[0]);
+      i += 2;
+    } else {
       return std::nullopt;
-    for (V pair : fp8ToHalves(word, from)) {
-      if (to == Elem::F16) {
-        appendElements(out, pair, 16);
-        continue;
-      }
-      V both = vec_->widen(b_.CreateBitCast(pair, llvm::FixedVectorType::get(b_.getInt16Ty(), 2)), Elem::F16);
-      V floats[] = {b_.CreateExtractElement(both, uint64_t(0)), b_.CreateExtractElement(both, 1)};
-      if (to == Elem::F32)
-        out.append({floats[0], floats[1]});
-      else
-        appendElements(out, targets::packWord(b_, {vec_->narrow(floats[0], to), vec_->narrow(floats[1], to)}), 16);
     }
+  }
+  Regs out;
+  for (V pair : pairs) {
+    if (to == Elem::F16) {
+      appendElements(out, pair, 16);
+      continue;
+    }
+    V both = vec_->widen(b_.CreateBitCast(pair, llvm::FixedVectorType::get(b_.getInt16Ty(), 2)), Elem::F16);
+    V floats[] = {b_.CreateExtractElement(both, uint64_t(0)), b_.CreateExtractElement(both, 1)};
+    if (to == Elem::F32)
+      out.append({floats[0], floats[1]});
+    else
+      appendElements(out, targets::packWord(b_, {vec_->narrow(floats[0], to), vec_->narrow(floats[1], to)}), 16);
   }
   return out;
 }

@@ -166,6 +166,17 @@ Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   return layout == tile->type.layout ? r : nullptr;
 }
 
+/// What gives a dot the registers of its A is done right in front of it: last iteration's dot, which reads the same registers, has until then.
+void PipelinedLoop::makeFragmentsLate(const Op &dot) {
+  Op *made = dot.operands[0]->def;
+  const std::vector<Value *> &yields = body_.terminator()->operands;
+  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || !made->has(traits::Elementwise) ||
+      usersIn(body_, made->result()).size() != 1 || std::count(yields.begin(), yields.end(), made->result()))
+    return;
+  std::erase(body_.ops, made);
+  body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
+}
+
 void PipelinedLoop::findAsyncDots() {
   std::vector<Op *> dots;
   for (Op *op : body_.ops) {
@@ -184,6 +195,8 @@ void PipelinedLoop::findAsyncDots() {
         rings_.push_back(r);
       }
   }
+  for (const Op *dot : dots)
+    makeFragmentsLate(*dot);
   waits_ = placeDotWaits(body_, dots);
   for (Op *dot : dots)
     for (unsigned i = 0; i < 2; ++i)

@@ -45,7 +45,7 @@ public:
     b_.setFolding(false);
   }
 
-  /// Decides; changes nothing. False if the loop stays as it is (remarks say why).
+  /// Decides; changes nothing but the place of arithmetic. False if the loop stays as it is (remarks say why).
   bool plan();
 
   ir::Op &loop() const { return loop_; }
@@ -65,6 +65,7 @@ protected:
   Ring *ringOf(const ir::Op *source);
   Ring *ringOfTile(const ir::Value *tile);
   void findAsyncDots();
+  void makeFragmentsLate(const ir::Op &dot);
   uint64_t scratchOfBody() const;
   uint64_t innerTiles();
   uint64_t outerTiles() const;
