@@ -48,7 +48,7 @@ Record Record::bad(State state, std::string kind, std::string reason, Date date)
 static auto rankOf(const Record &r) {
   return std::make_tuple(r.state, r.runs, r.date, -r.medianNs, -r.lowNs, -r.highNs, std::cref(r.kind), std::cref(r.reason));
 }
-static auto rankOf(const Choice &c) { return std::make_tuple(c.how, c.date, std::cref(c.config)); }
+static auto rankOf(const Choice &c) { return std::make_tuple(c.how, c.date, std::cref(c.config), std::cref(c.among)); }
 
 const Record &better(const Record &a, const Record &b) { return rankOf(a) < rankOf(b) ? b : a; }
 const Choice &better(const Choice &a, const Choice &b) { return rankOf(a) < rankOf(b) ? b : a; }
@@ -66,7 +66,7 @@ std::optional<Choice> Entry::chosen() const {
   for (auto &c : configs)
     if (c.second.state == State::Ok && (!best || c.second.medianNs < best->second.medianNs)) best = &c;
   if (!best) return std::nullopt;
-  return Choice{best->first, How::Measured, best->second.date};
+  return Choice{best->first, How::Measured, best->second.date, ""};
 }
 
 void Entry::join(const Entry &other) {

@@ -69,6 +69,9 @@ struct Choice {
   std::string config;
   How how = How::Measured;
   Date date = 0;
+  /// What it was chosen among, in words or a hash of the caller's: who chooses among the same need not measure what a budget left untried. "": not
+  /// said (left out in the file).
+  std::string among;
   bool operator==(const Choice &) const = default;
 };
 const Choice &better(const Choice &a, const Choice &b);

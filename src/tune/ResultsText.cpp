@@ -118,6 +118,7 @@ void Writer::add(const Choice &c) {
   out += '{';
   member("config", c.config), out += ", ";
   member("how", c.how == How::Measured ? "measured" : "model");
+  if (!c.among.empty()) out += ", ", member("among", c.among);
   date(c.date);
   out += '}';
 }
@@ -201,6 +202,7 @@ static constexpr Member members[] = {
     {Place::Choice, "config"},
     {Place::Choice, "how"},
     {Place::Choice, "date", Kind::Text, true},
+    {Place::Choice, "among", Kind::Text, true},
     {Place::Config, "config"},
     {Place::Config, "date", Kind::Text, true},
     // With times, or with a state.
@@ -396,7 +398,8 @@ bool Reader::finish(Place place) {
   case Place::Config: return finishConfig();
   case Place::Entry: return finishEntry();
   case Place::Choice: {
-    Choice c{texts_[at(Place::Choice, "config")], How::Measured, 0};
+    Choice c{texts_[at(Place::Choice, "config")], How::Measured, 0, ""};
+    if (has(at(Place::Choice, "among"))) c.among = texts_[at(Place::Choice, "among")];
     const std::string &how = texts_[at(Place::Choice, "how")];
     if (how != "measured" && how != "model") return wrong("`how` is neither measured nor model");
     if (how == "model") c.how = How::Model;

@@ -212,7 +212,7 @@ Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &
   bool isText = isUtf8(kernel.name) && isUtf8(kernel.hash);
   for (const std::string *part : {&key.device, &key.target, &key.arguments, &key.version}) isText &= isUtf8(*part);
   for (auto &[config, record] : entry.configs) isText &= isUtf8(config);
-  if (!isText || (entry.choice && !isUtf8(entry.choice->config)))
+  if (!isText || (entry.choice && !(isUtf8(entry.choice->config) && isUtf8(entry.choice->among))))
     return Status::error(TEGULA_INVALID_ARGUMENT, "a name, a class of arguments or a configuration is not UTF-8");
   GateSection section;
   std::lock_guard lock(impl_->mutex);

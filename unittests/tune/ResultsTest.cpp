@@ -24,7 +24,7 @@ struct Draw {
   Entry entry() {
     Entry e;
     for (unsigned n = below(4); n > 0; --n) e.configs[config()] = record();
-    if (e.configs.empty() || below(2)) e.choice = Choice{config(), below(2) ? How::Measured : How::Model, below(3)};
+    if (e.configs.empty() || below(2)) e.choice = Choice{config(), below(2) ? How::Measured : How::Model, below(3), below(2) ? "" : "all"};
     return e;
   }
   Results results() {
@@ -74,12 +74,12 @@ TEST(Results, TheTextOfAFile) {
   Entry &e = r.kernels[{"matmul", "5f2c"}][{"NVIDIA H200", "sm_90a", "M=4096, x:fp16", "0.1.0"}];
   e.configs["BLOCK: 64, num_warps: 4"] = Record::ok(1843.24, 1840, 1850.96, 54, 1772366400);
   e.configs["BLOCK: 512, num_warps: 4"] = Record::bad(State::Failed, "OutOfResources", "shared \"memory\"", 1772366401);
-  e.choice = Choice{"BLOCK: 64, num_warps: 4", How::Model, 0};
+  e.choice = Choice{"BLOCK: 64, num_warps: 4", How::Model, 0, "2 \"a\""};
   EXPECT_EQ(format(r), R"({"format": "tegula tuning results", "format_version": 1, "kernels": [
   {"name": "matmul", "hash": "5f2c", "entries": [
    {"device": "NVIDIA H200", "target": "sm_90a",
     "arguments": "M=4096, x:fp16", "version": "0.1.0",
-    "choice": {"config": "BLOCK: 64, num_warps: 4", "how": "model"},
+    "choice": {"config": "BLOCK: 64, num_warps: 4", "how": "model", "among": "2 \"a\""},
     "configs": [
      {"config": "BLOCK: 512, num_warps: 4", "state": "failed", "kind": "OutOfResources", "reason": "shared \"memory\"", "date": "2026-03-01T12:00:01Z"},
      {"config": "BLOCK: 64, num_warps: 4", "median_ns": 1843.2, "low_ns": 1840.0, "high_ns": 1851.0, "runs": 54, "date": "2026-03-01T12:00:00Z"}
