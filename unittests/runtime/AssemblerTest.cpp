@@ -39,8 +39,10 @@ TEST_P(Assemble, EveryArchitecture) {
   EXPECT_GT(out.stats.registers, 0u);
   EXPECT_LE(out.stats.registers, 32u);
   EXPECT_EQ(out.stats.spillStoreBytes, 0u);
+  std::unique_ptr<const Assembler> other = Assembler::open(assembler->path(), s); // remembers nothing
+  ASSERT_TRUE(other) << s.text;
   Assembly again;
-  ASSERT_TRUE(assembler->assemble(ptx(GetParam(), ""), "k", {.arch = GetParam()}, again));
+  ASSERT_TRUE(other->assemble(ptx(GetParam(), ""), "k", {.arch = GetParam()}, again));
   EXPECT_EQ(out.cubin, again.cubin) << "same text in, same bytes out";
 }
 INSTANTIATE_TEST_SUITE_P(Arch, Assemble, testing::Values("sm_80", "sm_86", "sm_89", "sm_90a"));

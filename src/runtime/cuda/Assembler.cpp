@@ -1,5 +1,6 @@
 // Finding and calling libnvJitLink; its functions are declared here from its public reference.
 #include "runtime/cuda/Assembler.h"
+#include "runtime/cuda/AssemblyMemo.h"
 #include "runtime/cuda/Driver.h"
 #include <cstdlib>
 #include <cstring>
@@ -172,7 +173,23 @@ static std::string boundedAbove(std::string text, uint32_t &limit) {
   return text.replace(wish, text.find('\n', wish) - wish, ".maxnreg " + std::to_string(limit + 1));
 }
 
+static constexpr size_t mostKept = 8 << 20; // bytes
+
+Assembler::Assembler() : memo_(std::make_unique<AssemblyMemo>(mostKept)) {}
+Assembler::~Assembler() = default;
+
 Status Assembler::assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+  std::string key = AssemblyMemo::key(ptx, o);
+  if (std::shared_ptr<const Assembly> known = memo_->find(key)) {
+    out = *known;
+    return Status::ok();
+  }
+  if (Status s = assembleNow(ptx, kernel, o, out); !s) return s;
+  memo_->keep(key, std::make_shared<const Assembly>(out));
+  return Status::ok();
+}
+
+Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
   std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
@@ -202,12 +219,12 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
   constexpr uint32_t fewBytes = 16;
   if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > fewBytes && at != text.npos) {
     text.erase(at, text.find('\n', at) - at);
-    return assemble(text, kernel, o, out);
+    return assembleNow(text, kernel, o, out);
   }
   uint32_t limit = 0;
   if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
     Assembly other;
-    if (assemble(again, kernel, o, other) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
+    if (assembleNow(again, kernel, o, other) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
   }
   return Status::ok();
 }

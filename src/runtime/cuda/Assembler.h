@@ -30,6 +30,8 @@ struct Assembly {
   AssemblyStats stats;
 };
 
+class AssemblyMemo;
+
 class Assembler {
 public:
   /// TEGULA_NOT_FOUND if `path` cannot be opened or is something else.
@@ -45,12 +47,16 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its wish for blocks on a multiprocessor (.minnctapersm) is dropped where it would cost spills; where these are a few bytes, a bound on
-  /// registers that comes to the same is tried before.
+  /// registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 
+  ~Assembler();
+
 private:
-  Assembler() = default;
+  Assembler();
+  Status assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
   struct Library;
+  std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;
   std::string version_, path_;
   unsigned major_ = 0;
