@@ -1,5 +1,7 @@
 """Finding the source text of a function and the values it captures."""
+import ast
 import inspect
+import re
 import sys
 import textwrap
 import types
@@ -12,14 +14,58 @@ text under a name of its own:
 def function_source(fn):
     """(file name, text of the definition with its decorators, line of the first line of that text)."""
     try:
-        lines, first = inspect.getsourcelines(fn)
+        lines, start = inspect.findsource(inspect.unwrap(fn))
+        lines, first = _block(lines[start:]), start + 1
     except (OSError, TypeError) as e:
         text = _executed_text(fn.__code__)
         if text is None:
             raise ValueError(_NO_SOURCE.format(fn.__qualname__, fn.__code__.co_filename)) from e
         first = fn.__code__.co_firstlineno
-        lines = inspect.getblock(text.splitlines(keepends=True)[first - 1:])
+        lines = _block(text.splitlines(keepends=True)[first - 1:])
     return _file_of(fn), textwrap.dedent("".join(lines)), first
+
+
+_DEFINITION = re.compile(r"[ \t]*(@|(async[ \t]+)?def\b)")
+_TRIES = 16
+
+
+def _indent(line):
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def _block(lines):
+    """The lines of the definition that the first one begins: what inspect.getblock() gives, which runs Python's tokenizer in Python over the whole body
+    and would be most of what a decorator costs.
+
+    The definition ends before a line that is indented no deeper than its first one, unless that line is in the middle of a statement (brackets, a string)
+    or belongs to the `def` below a decorator. What ends too early is no complete definition, so the parser tells."""
+    if _DEFINITION.match(lines[0]):
+        base, tries = _indent(lines[0]), 0
+        for end in range(1, len(lines) + 1):
+            if end < len(lines) and (lines[end].lstrip()[:1] in ("", "#") or _indent(lines[end]) > base):
+                continue
+            text = "".join(lines[:end])
+            tries += 1
+            if "\\" in text or tries > _TRIES:
+                break  # to parse an escape sequence may be to warn of it, at a place that is none
+            try:
+                found, = ast.parse("if 1:\n" + text if base else text).body
+            except (SyntaxError, ValueError):
+                continue
+            found = found.body[0] if base else found
+            return lines[:_with_comments(lines, found, end)]
+    return inspect.getblock(lines)
+
+
+def _with_comments(lines, definition, end):
+    """The line after a definition and the comments that stand in line with its body, or deeper, at its end."""
+    above = 1 if definition.col_offset else 0  # the line in front of an indented text
+    last, body = definition.end_lineno - above, definition.body[0]
+    if body.lineno > definition.lineno:
+        for i in range(last, end):
+            if lines[i].lstrip().startswith("#") and _indent(lines[i]) >= body.col_offset:
+                last = i + 1
+    return last
 
 
 def _file_of(fn):
