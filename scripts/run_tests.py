@@ -35,8 +35,8 @@ class Suite(NamedTuple):
 
 def run(cmd, timeout=1500, **kw):
     # Every suite verifies the modules of every compilation; TEGULA_VERIFY=0 in the environment tells what that costs. What is tested is compiled
-    # here and now: code that an earlier run left in the user's disk cache would be tested in its place.
-    env = {"TEGULA_VERIFY": "1", **os.environ, "TEGULA_CACHE_DIR": "", "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1", **kw.pop("env", {})}
+    # here and now: code that an earlier run left in the user's disk cache would be tested in its place. numpy's threads would spin beside the other suites.
+    env = {"TEGULA_VERIFY": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ, "TEGULA_CACHE_DIR": "", "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1", **kw.pop("env", {})}
     try:
         p = subprocess.run([str(c) for c in cmd], cwd=ROOT, env=env, timeout=timeout, text=True, errors="replace",
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **kw)

@@ -1,5 +1,6 @@
 """The rules of typing, one for each operation: RULES[op](operand types, attributes) -> type, or a tuple of types where
 the operation has several results. Operands that do not fit raise Invalid. `retype` checks a whole program."""
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -44,6 +45,11 @@ def power(n):
 
 
 def tile(dtype, shape):
+    return _tile(dtype, tuple(shape))
+
+
+@functools.lru_cache(4096)
+def _tile(dtype, shape):
     need(all(d > 0 for d in shape) and len(shape) <= 5)
     t = Type(dtype, tuple(int(d) for d in shape))
     need(Type(dtype, tuple(1 << (d - 1).bit_length() for d in t.shape)).numel <= MAX_NUMEL, "too large")

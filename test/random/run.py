@@ -2,6 +2,7 @@
 
 `Worker` does so in a process of its own, so that a crash or a hang is a result too."""
 import argparse
+import functools
 import itertools
 import linecache
 import multiprocessing
@@ -75,12 +76,12 @@ def difference(p, memory, held):
     return None
 
 
-def check(p, memory, device, times=1):
-    """None if `p` leaves `memory` on `device`, else a Failure. A text, if the program does not fit the device."""
+def check(p, memory, device, times=1, make=None):
+    """None if `p` leaves `memory` on `device`, else a Failure. A text, if the program does not fit the device.
+    make: gives the kernel of `p`, where it is made once for several devices."""
     import tegula
-    source = text.kernel(p)
     try:
-        kernel = jit(source)
+        kernel = make() if make else jit(text.kernel(p))
         for _ in range(times):
             held = {b.name: allocate(b) for b in p.buffers}
             args = arguments(p, {name: inside for name, (_, _, inside) in held.items()})
@@ -150,9 +151,10 @@ def serve(pipe, log, target):
                 p, memory = generate(seed, without)
             except Exception:
                 out, devices = {d: Failure("generator", traceback.format_exc()) for d in devices}, ()
+            make = functools.cache(lambda: jit(text.kernel(p)))
             for d in devices:
                 pipe.send(("at", d))
-                out[d] = check(p, memory, d)
+                out[d] = check(p, memory, d, make=make)
             pipe.send(("last" if lost(out) else "done", out))
         else:
             p, memory, device, times = rest
