@@ -266,6 +266,12 @@ RecordValue::RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value
     summary.add(v);
 }
 
+Value::Value(const Value &) = default;
+Value::Value(Value &&) noexcept = default;
+Value &Value::operator=(const Value &) = default;
+Value &Value::operator=(Value &&) noexcept = default;
+Value::~Value() = default;
+
 Summary Value::summary() const {
   constexpr uint64_t bytesPerUnit = 16;
   Summary s;

@@ -118,6 +118,12 @@ public:
   template <typename T>
     requires IsAlternative<T, Payload>::value
   Value(T v) : payload_(std::in_place_type<T>, std::move(v)) {}
+  // Defined once, in Value.cpp: each is a switch over all alternatives, which every file that holds values would compile anew.
+  Value(const Value &);
+  Value(Value &&) noexcept;
+  Value &operator=(const Value &);
+  Value &operator=(Value &&) noexcept;
+  ~Value();
 
   static Value error() { return Value(); }
   static Value none() { return Value(NoneValue{}); }

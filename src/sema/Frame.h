@@ -39,27 +39,10 @@ public:
   /// Over `outer`, which must stay where it is as long as this one is in use.
   explicit Env(const Env *outer) : outer_(outer) {}
 
-  const Var *find(std::string_view name) const {
-    for (const Env *e = this; e; e = e->outer_)
-      if (const Entry *own = e->own(name))
-        return &own->var;
-    return nullptr;
-  }
+  const Var *find(std::string_view name) const;
   /// To change it: a copy of its own if it belongs to an outer one.
-  Var *edit(std::string_view name) {
-    if (Entry *mine = const_cast<Entry *>(own(name)))
-      return &mine->var;
-    for (const Env *e = outer_; e; e = e->outer_)
-      if (const Entry *theirs = e->own(name))
-        return &add(Entry(*theirs));
-    return nullptr;
-  }
-  void set(std::string_view name, Var v) {
-    if (Var *old = edit(name))
-      *old = std::move(v);
-    else
-      add({name, std::move(v), count()});
-  }
+  Var *edit(std::string_view name);
+  void set(std::string_view name, Var v);
   struct Entry {
     std::string_view name;
     Var var;
@@ -85,25 +68,8 @@ private:
   /// Few names are found faster by looking at each.
   static constexpr size_t few = 16;
 
-  const Entry *own(std::string_view name) const {
-    if (!index_.empty()) {
-      auto it = index_.find(name);
-      return it == index_.end() ? nullptr : &entries_[it->second];
-    }
-    for (const Entry &e : entries_)
-      if (e.name == name)
-        return &e;
-    return nullptr;
-  }
-  Var &add(Entry e) {
-    entries_.push_back(std::move(e));
-    if (entries_.size() == few + 1)
-      for (size_t i = 0; i < entries_.size(); ++i)
-        index_.emplace(entries_[i].name, i);
-    else if (entries_.size() > few)
-      index_.emplace(entries_.back().name, entries_.size() - 1);
-    return entries_.back().var;
-  }
+  const Entry *own(std::string_view name) const;
+  Var &add(Entry e);
   const Env *outer_ = nullptr;
   std::vector<Entry> entries_;
   std::unordered_map<std::string_view, size_t> index_; // of all entries once there are many
