@@ -62,7 +62,7 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   case Kind::Iteration: {
     // The expression of the trips stands before the loop's body.
     int32_t trips = work_.scopes[at].count;
-    v = isKnown(trips) && moment_ == WorkMoment::Middle ? std::max<int64_t>(0, (values_[static_cast<size_t>(trips)] - 1) / 2) : 0;
+    v = isKnown(trips) && moment_ == WorkMoment::Middle ? (std::max<int64_t>(values_[static_cast<size_t>(trips)], 1) - 1) / 2 : 0;
     break;
   }
   case Kind::Select:

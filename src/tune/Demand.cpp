@@ -144,7 +144,7 @@ private:
       c[d] = steps;
       values_.at(p, c);
       bool has = isKnown && values_.isKnown(a.offset);
-      double stride = has ? std::abs(static_cast<double>(values_[a.offset] - base)) / static_cast<double>(steps) : -1;
+      double stride = has ? std::abs(static_cast<double>(values_[a.offset]) - static_cast<double>(base)) / static_cast<double>(steps) : -1;
       runs.push_back({stride, a.shape[d]});
     }
     // What is unknown lies anywhere.
