@@ -392,7 +392,7 @@ import numpy as np, sys, tegula
 import tegula.language as tl
 from tegula import Config
 
-@tegula.autotune([Config({"BLOCK": b}) for b in map(int, sys.argv[1].split(","))], key=["n"])
+@tegula.autotune([Config({"BLOCK": b}) for b in map(int, sys.argv[1].split(","))], key=["n"], budget_ms=float(sys.argv[2]))
 @tegula.jit
 def twice(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -407,10 +407,11 @@ print(heard[0], twice.best_config.kwargs["BLOCK"])
 """
 
 
-def in_process(tmp_path, blocks, **env):
+def in_process(tmp_path, blocks, budget_ms=0, **env):
     script = tmp_path / "kept.py"
-    script.write_text(KEPT)
-    return subprocess.Popen([sys.executable, str(script), blocks], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"),
+    if not script.exists():  # others may be reading it
+        script.write_text(KEPT)
+    return subprocess.Popen([sys.executable, str(script), blocks, str(budget_ms)], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"),
                                                                              "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__)), **env}, cwd=tmp_path,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -441,6 +442,16 @@ def test_results_are_kept_between_processes(tmp_path):
 def test_processes_that_tune_at_once_measure_once(tmp_path):
     results = [said(p) for p in [in_process(tmp_path, "16,32,64") for _ in range(8)]]
     assert [hit for hit, _ in results].count("False") == 1 and len({block for _, block in results}) == 1
+
+
+def test_a_budget_is_spent_once(tmp_path):
+    """What it leaves untried is not measured by processes that come later, until they ask for something else."""
+    results = [said(p) for p in [in_process(tmp_path, "16,32,64", budget_ms=0.001) for _ in range(3)]]
+    assert [hit for hit, _ in results].count("False") == 1 and len({block for _, block in results}) == 1
+    tried = lambda: len(json.loads(kept_file(tmp_path))["kernels"][0]["entries"][0]["configs"])
+    assert tried() == 1
+    assert said(in_process(tmp_path, "16,32,64", budget_ms=0.001))[0] == "True" and tried() == 1
+    assert said(in_process(tmp_path, "16,32,64"))[0] == "False" and tried() == 3
 
 
 def test_deterministic(tmp_path):

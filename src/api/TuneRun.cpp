@@ -1,4 +1,5 @@
 #include "api/TuneRun.h"
+#include "support/Hash.h"
 #include <cstdio>
 #include <unistd.h>
 
@@ -89,17 +90,22 @@ public:
   bool look(tune::Request &request, tune::Result &out, const char *&by) {
     tune::Found found = store_.find(kernel_, key_);
     if (request.deterministic) return chosen(found, out, by);
+    // What a budget left untried stays so, for processes that begin later too: all of them have the same choice.
+    among_ = amongOf(request);
+    auto isDone = [&](const tune::Found &f) { return !among_.empty() && f.choice && f.choice->among == among_; };
     auto enough = [&](const tune::Found &f) {
       for (size_t i = 0; i < job_.subject->count(); ++i)
         if (!f.configs.contains(job_.subject->name(i))) return false;
       return true;
     };
-    if (!enough(found)) {
+    if (!isDone(found) && !enough(found)) {
+      auto satisfies = [&](const tune::Found &f) { return isDone(f) || enough(f); };
       // Somebody who measures for longer than this is not waited for.
-      tune::Waited w = store_.waitForResult(kernel_, key_, enough, std::chrono::steady_clock::now() + std::chrono::minutes(10));
+      tune::Waited w = store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10));
       found = std::move(w.found);
       lease_ = std::move(w.lease);
     }
+    if (!lease_ && isDone(found) && chosen(found, out, by)) return true;
     bool all = enough(found);
     request.known.assign(job_.subject->count(), {});
     for (size_t i = 0; i < request.known.size(); ++i)
@@ -115,7 +121,7 @@ public:
     for (size_t i = 0; i < r.outcomes.size(); ++i)
       if (r.outcomes[i].record) entry.configs.emplace(job_.subject->name(i), *r.outcomes[i].record);
     // A choice by the model has no date and no times: the same bytes everywhere.
-    if (ok) entry.choice = {job_.subject->name(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now()};
+    if (ok) entry.choice = {job_.subject->name(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
     if (r.byModel)
       for (auto &[name, record] : entry.configs) record.date = 0;
     if (Status s = store_.record(kernel_, key_, entry); !s) warnings.push_back(job_.name + ": " + s.text);
@@ -125,6 +131,14 @@ public:
   std::vector<std::string> takeWarnings() { return store_.takeWarnings(); }
 
 private:
+  /// The configurations, and how many of them or how long was asked for; "" where all are tried.
+  std::string amongOf(const tune::Request &request) const {
+    if (request.budgetNs <= 0 && !request.topK) return "";
+    Hasher h;
+    for (size_t i = 0; i < job_.subject->count(); ++i) h.field(job_.subject->name(i));
+    return h.field(static_cast<uint64_t>(std::max(request.budgetNs, 0.0))).field(request.topK).hex().substr(0, 16);
+  }
+
   bool chosen(const tune::Found &found, tune::Result &out, const char *&by) const {
     if (!found.choice) return false;
     for (size_t i = 0; i < job_.subject->count(); ++i)
@@ -143,6 +157,7 @@ private:
   const TuneJob &job_;
   tune::KernelKey kernel_;
   tune::EntryKey key_;
+  std::string among_;
   std::optional<tune::Lease> lease_;
 };
 } // namespace
