@@ -345,6 +345,7 @@ class Expressions:
             low = first - 1 if first else None
             index.append((first or None, stop, step if step > 1 else None) if step > 0 else (last, low, step))
         need(any(isinstance(i, tuple) and i != (None, None, None) or not isinstance(i, tuple) for i in index))
+        need(Type(t.dtype, tuple(1 << (n - 1).bit_length() for n in extents)).numel <= 1 << 20)  # the largest block of the language
         return make("slice", self.expr(Type(t.dtype, tuple(extents)), d), *positions, index=tuple(index))
 
     # Reductions, scans

@@ -96,6 +96,7 @@ class Autotuner(KernelInterface):
         self.cache, self.nargs, self.best_config, self.bench_time = {}, None, None, None
         self.restore_copies, self.failures = {}, {}
         self._lock = threading.RLock()
+        self._patterns = {}  # of _Launch
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
         self.__module__ = getattr(fn, "__module__", __name__)
@@ -104,10 +105,13 @@ class Autotuner(KernelInterface):
                           DeprecationWarning, stacklevel=3)
 
     def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_patterns")}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _lock=threading.RLock(), _patterns={})
+
+    def __getitem__(self, grid):
+        return _Launch(self, grid)
 
     # ---- around each trial
 
@@ -285,6 +289,59 @@ class Autotuner(KernelInterface):
                 return [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
             finally:
                 self.nargs = None
+
+
+class _Launch:
+    """`tuner[grid]`. A launch like an earlier one, whose choice still stands, goes straight to the kernel.
+
+    Likeness is a pattern (numbers of positional arguments, names of the others, types of all), and within one the values that the tuning key has and the dtypes of
+    tensors. What the choice is comes from `tuner.cache` as ever, so clearing or changing that is seen.
+    """
+
+    __slots__ = ("tuner", "grid")
+
+    def __init__(self, tuner, grid):
+        self.tuner, self.grid = tuner, grid
+
+    def __call__(self, *args, **kwargs):
+        tuner = self.tuner
+        if kwargs:
+            values = (*args, *kwargs.values())
+            pattern = (len(args), *kwargs, *map(type, values))
+        else:
+            values, pattern = args, tuple(map(type, args))
+        known = tuner._patterns.get(pattern)
+        if known is not None:
+            keyed, tensors, choices = known
+            short = (*[values[i] for i in keyed], *[values[i].dtype for i in tensors])
+            choice = choices.get(short)
+            if choice is not None:
+                key, config, meta = choice
+                if tuner.cache.get(key) is config:
+                    if tuner.best_config is not config:
+                        tuner.best_config = config
+                    return tuner.fn[self.grid](*args, **kwargs, **meta)
+        result = tuner.run(*args, grid=self.grid, warmup=False, **kwargs)
+        self._remember(pattern, values, args, kwargs)
+        return result
+
+    def _remember(self, pattern, values, args, kwargs):
+        tuner = self.tuner
+        config = tuner.best_config
+        # Hooks want to be called, wrapped kernels to compute, subclasses to decide.
+        if config is None or config.pre_hook or type(tuner) is not Autotuner or type(tuner.fn) is not JITFunction:
+            return
+        names = [*tuner.arg_names[:len(args)], *kwargs]
+        if len(names) != len(values):
+            return
+        bound = dict(zip(names, values))
+        key = tuple([bound[k] for k in tuner.keys if k in bound] + [str(v.dtype) for n, v in bound.items() if n in tuner.arg_names and hasattr(v, "dtype")])
+        if tuner.cache.get(key) is not config:
+            return
+        keyed = [names.index(k) for k in tuner.keys if k in bound]
+        tensors = [i for i, (n, v) in enumerate(bound.items()) if n in tuner.arg_names and hasattr(v, "dtype")]
+        _, _, choices = tuner._patterns.setdefault(pattern, (keyed, tensors, {}))
+        choices[(*[values[i] for i in keyed], *[values[i].dtype for i in tensors])] = (key, config, config.all_kwargs())
 
 
 def _sortable(timings):
