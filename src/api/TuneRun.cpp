@@ -78,13 +78,18 @@ tune::KernelKey kernelKeyOf(TegulaFunction &f) {
   return tune::KernelKey::of(f.fn->name, f.fn->sourceHash());
 }
 
+/// Times of a CPU are those of so many threads.
+static std::string deviceText(const TegulaContext &context, const DeviceEntry &device) {
+  return device.index == DeviceIndex::cpu ? device.description + ", threads: " + std::to_string(context.threads) : device.description;
+}
+
 namespace {
 /// What files know of a job's configurations, and the lease under which the rest is measured.
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
       : store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function)),
-        key_{device.description, device.target.name, job.arguments, tegula_version()} {}
+        key_{deviceText(context, device), device.target.name + (context.debug ? ", debug" : "") + (context.checked ? ", checked" : ""), job.arguments, tegula_version()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
   bool look(tune::Request &request, tune::Result &out, const char *&by) {

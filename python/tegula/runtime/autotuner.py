@@ -400,6 +400,8 @@ class _Tuning:
                     items.append(f"{name}={value!r}")
                 if hasattr(value, "dtype"):
                     items.append(f"{name}:*{str(value.dtype).removeprefix('torch.')}")
+        # Options of the launch that change the code or its time.
+        items += [f"{k}={v!r}" for k, v in sorted(self.kwargs.items()) if k not in self.tuner.arg_names and k != "grid"]
         return ", ".join(items)
 
     # ---- called by the library
