@@ -88,7 +88,7 @@ void PipelinedLoop::findStaged() {
     if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
       continue;
     std::vector<Op *> users = usersIn(body_, op->result());
-    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared; }))
+    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }))
       continue;
     std::optional<std::vector<const Op *>> of = stagedLoadsOf(op->operands[0]);
     if (!of)
