@@ -10,7 +10,10 @@ struct TuneSettings {
   tune::Places places;                       // $TEGULA_TUNE_DIR and the like
   /// The files of results; made at the first call, thread-safe.
   tune::Store &results() {
-    std::call_once(once_, [&] { results_ = std::make_unique<tune::Store>(places); });
+    std::call_once(once_, [&] {
+      places.findProject();
+      results_ = std::make_unique<tune::Store>(places);
+    });
     return *results_;
   }
 

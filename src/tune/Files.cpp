@@ -103,18 +103,20 @@ Status writeFile(const std::string &path, const Results &results) {
 
 static constexpr const char *projectName = "tegula.tune.json";
 
-/// The nearest project file from the working directory upwards, or "".
-static std::string findProject() {
+void Places::findProject() {
+  if (!projectWasFound) return;
   char *cwd = getcwd(nullptr, 0);
   std::string at = cwd ? cwd : "";
   free(cwd);
   while (!at.empty() && at[0] == '/') {
     std::string path = (at == "/" ? "" : at) + "/" + projectName;
-    if (access(path.c_str(), F_OK) == 0) return path;
-    if (at == "/") break;
+    if (access(path.c_str(), F_OK) == 0) {
+      project = std::move(path);
+      return;
+    }
+    if (at == "/") return;
     at.resize(std::max<size_t>(at.rfind('/'), 1));
   }
-  return "";
 }
 
 Places Places::fromEnvironment() {
@@ -123,7 +125,7 @@ Places Places::fromEnvironment() {
   p.directory = directory ? directory : runtime::defaultCacheDirectory();
   const char *project = std::getenv("TEGULA_TUNE_FILE");
   p.projectWasFound = !project;
-  p.project = project ? project : findProject();
+  p.project = project ? project : "";
   std::string path = std::getenv("TEGULA_TUNE_PATH") ? std::getenv("TEGULA_TUNE_PATH") : "";
   for (size_t at = 0; at <= path.size();) {
     size_t end = std::min(path.find(':', at), path.size());

@@ -32,14 +32,16 @@ struct Places {
   /// directory, the subdirectory and each file belong to this user and nobody else may write to them.
   std::string directory;
   std::string project;
-  /// The project's file was searched for, not named: it is read only if it is this user's or root's and not everybody may write to it.
+  /// The project's file is searched for, not named: it is read only if it is this user's or root's and not everybody may write to it.
   bool projectWasFound = false;
   /// Nearest first; each is a file, or a directory like `directory` or one with a `tegula.tune.json`.
   std::vector<std::string> readOnly;
 
   /// From the environment: $TEGULA_TUNE_DIR (set to nothing: nothing is written), else the directory of the disk cache; $TEGULA_TUNE_FILE (set
-  /// to nothing: none), else the nearest `tegula.tune.json` from the working directory upwards; $TEGULA_TUNE_PATH, separated by colons.
+  /// to nothing: none), else findProject() is to search for it; $TEGULA_TUNE_PATH, separated by colons. Looks at no file.
   static Places fromEnvironment();
+  /// Searches for a project's file that was not named: the nearest `tegula.tune.json` from the working directory upwards.
+  void findProject();
 };
 
 enum class Layer : uint8_t { User, Project, ReadOnly };

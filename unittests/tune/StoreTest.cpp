@@ -315,13 +315,18 @@ TEST(Store, PlacesFromTheEnvironment) {
     setenv("TEGULA_TUNE_PATH", ":/x::/y/z.json:", 1);
     if (chdir(d.sub("a/b").c_str()) != 0) return 1;
     Places p = Places::fromEnvironment();
+    if (!p.project.empty()) return 6;
+    p.findProject();
     if (p.directory != "/cache" || fs::path(p.project) != fs::canonical(d.path) / "a/tegula.tune.json" || !p.projectWasFound) return 2;
     if (p.readOnly != std::vector<std::string>{"/x", "/y/z.json"}) return 3;
     setenv("TEGULA_TUNE_DIR", "", 1), setenv("TEGULA_TUNE_FILE", "named.json", 1), unsetenv("TEGULA_TUNE_PATH");
     p = Places::fromEnvironment();
+    p.findProject();
     if (p.directory != "" || p.project != "named.json" || p.projectWasFound || !p.readOnly.empty()) return 4;
     setenv("TEGULA_TUNE_FILE", "", 1);
-    return Places::fromEnvironment().project.empty() ? 0 : 5;
+    p = Places::fromEnvironment();
+    p.findProject();
+    return p.project.empty() ? 0 : 5;
   }), 0);
 }
 
