@@ -14,6 +14,12 @@ void cancelOnInterrupt(TegulaContext *context) {
   std::signal(SIGINT, onInterrupt);
 }
 
+bool chooseDevice(const CommandLine &line, TegulaContext *context, TegulaLaunchOptions &options) {
+  if (line.has("device")) return tegula_device_find(context, line.get("device").c_str(), &options.device) == TEGULA_OK;
+  options.device = tegula_device_default(context);
+  return true;
+}
+
 NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &constants) {
   return [&](std::string_view name) -> std::optional<int64_t> {
     for (auto &a : args)

@@ -5,6 +5,9 @@
 
 namespace tegula::cli {
 
+/// The device of --device, else the default one. False: the last error is set.
+bool chooseDevice(const CommandLine &line, TegulaContext *context, TegulaLaunchOptions &options);
+
 /// Values of integer arguments and constants by name.
 NameLookup integersOf(const std::vector<ArgValue> &args, const Constants &constants);
 

@@ -102,8 +102,7 @@ int runCommand(const std::vector<std::string> &argv) {
   if (!checkOutputs(line, args, error)) return fail(error);
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
-  if (!line.has("device")) launch.device = tegula_device_default(ref->context.get());
-  else if (tegula_device_find(ref->context.get(), line.get("device").c_str(), &launch.device) != TEGULA_OK) return failLast();
+  if (!chooseDevice(line, ref->context.get(), launch)) return failLast();
   std::vector<TegulaArg> packed;
   if (!bindParameters(ref->function.get(), args, constants, {}, packed, error)) return fail(error);
   DeviceBuffers buffers(ref->context.get(), launch.device);

@@ -42,7 +42,23 @@ struct Axis {
   std::vector<Handle<TegulaValue>> values;
 };
 
-constexpr const char *optionNames[] = {"num_warps", "num_stages", "num_ctas", "maxnreg"};
+/// A number of launches that configurations set.
+struct LaunchNumber {
+  const char *name;
+  int32_t TegulaConfig::*config;
+  int32_t TegulaLaunchOptions::*option;
+};
+constexpr LaunchNumber launchNumbers[] = {{"num_warps", &TegulaConfig::num_warps, &TegulaLaunchOptions::num_warps},
+                                          {"num_stages", &TegulaConfig::num_stages, &TegulaLaunchOptions::num_stages},
+                                          {"num_ctas", &TegulaConfig::num_ctas, &TegulaLaunchOptions::num_ctas},
+                                          {"maxnreg", &TegulaConfig::maxnreg, &TegulaLaunchOptions::maxnreg}};
+
+/// Null: it is none.
+const LaunchNumber *launchNumber(std::string_view name) {
+  for (const LaunchNumber &n : launchNumbers)
+    if (name == n.name) return &n;
+  return nullptr;
+}
 
 bool isParameter(TegulaFunction *f, const std::string &name) {
   for (size_t i = 0; i < tegula_function_param_count(f); ++i) {
@@ -80,8 +96,7 @@ bool parseAxis(TegulaFunction *f, const std::string &item, Axis &out, std::strin
   size_t eq = item.find('=');
   if (eq == 0 || eq == std::string::npos || eq + 1 == item.size()) return error = "-t " + item + ": write NAME=VALUES", false;
   out.name = item.substr(0, eq);
-  bool option = std::find(std::begin(optionNames), std::end(optionNames), out.name) != std::end(optionNames);
-  out.isOption = option && !isParameter(f, out.name);
+  out.isOption = launchNumber(out.name) && !isParameter(f, out.name);
   if (!out.isOption && !isParameter(f, out.name)) return error = std::string("-t ") + out.name + ": `" + tegula_function_name(f) + "` has no parameter of that name", false;
   for (const std::string &text : splitList(std::string_view(item).substr(eq + 1))) {
     std::optional<std::vector<int64_t>> numbers = series(text, error);
@@ -134,11 +149,10 @@ bool combine(const std::vector<Axis> &axes, const std::vector<std::string> &wher
   if (out.empty()) return error = "--where leaves no configuration", false;
   for (Point &p : out) {
     p.config.size = sizeof p.config;
-    int32_t *options[] = {&p.config.num_warps, &p.config.num_stages, &p.config.num_ctas, &p.config.maxnreg};
     for (size_t a = 0; a < axes.size(); ++a) {
       TegulaValue *v = axes[a].values[p.at[a]].get();
       if (!axes[a].isOption) p.values.push_back({axes[a].name.c_str(), v});
-      else *options[std::find(std::begin(optionNames), std::end(optionNames), axes[a].name) - std::begin(optionNames)] = static_cast<int32_t>(*numberAt(axes, p, axes[a].name));
+      else p.config.*launchNumber(axes[a].name)->config = static_cast<int32_t>(*numberAt(axes, p, axes[a].name));
     }
     p.config.values = p.values.data();
     p.config.value_count = p.values.size();
@@ -153,12 +167,10 @@ struct Grids {
   std::string error;
   static int32_t of(void *user, const TegulaConfig *config, int64_t grid[3]) {
     auto &g = *static_cast<Grids *>(user);
-    const int32_t options[] = {config->num_warps, config->num_stages, config->num_ctas, config->maxnreg};
     NameLookup names = [&](std::string_view name) -> std::optional<int64_t> {
       for (size_t i = 0; i < config->value_count; ++i)
         if (int64_t v; name == config->values[i].name && tegula_value_as_int(config->values[i].value, &v) == TEGULA_OK) return v;
-      for (size_t i = 0; i < 4; ++i)
-        if (name == optionNames[i] && options[i]) return options[i];
+      if (const LaunchNumber *n = launchNumber(name); n && config->*n->config) return config->*n->config;
       return g.names(name);
     };
     return readGrid(g.text, names, grid, g.error) ? 0 : 1;
@@ -228,10 +240,8 @@ int explain(TegulaFunction *f, const Point &p, Grids &grids, const std::vector<T
       TegulaParam param{};
       if (tegula_function_param(f, i, &param) == TEGULA_OK && std::strcmp(param.name, v.name) == 0) args[i] = tegula_constant(v.value);
     }
-  const int32_t from[] = {p.config.num_warps, p.config.num_stages, p.config.num_ctas, p.config.maxnreg};
-  int32_t *to[] = {&options.num_warps, &options.num_stages, &options.num_ctas, &options.maxnreg};
-  for (size_t i = 0; i < 4; ++i)
-    if (from[i]) *to[i] = from[i];
+  for (const LaunchNumber &n : launchNumbers)
+    if (p.config.*n.config) options.*n.option = p.config.*n.config;
   TegulaKernel *k = nullptr;
   int64_t grid[3] = {1, 1, 1};
   if (Grids::of(&grids, &p.config, grid)) return fail("--grid: " + grids.error);
@@ -270,8 +280,7 @@ int tuneCommand(const std::vector<std::string> &argv) {
   auto ref = openKernel(line.positional[0]);
   if (!ref) return UserError;
   TegulaFunction *f = ref->function.get();
-  if (!line.has("device")) launch.device = tegula_device_default(ref->context.get());
-  else if (tegula_device_find(ref->context.get(), line.get("device").c_str(), &launch.device) != TEGULA_OK) return failLast();
+  if (!chooseDevice(line, ref->context.get(), launch)) return failLast();
   std::vector<Axis> axes;
   std::vector<std::string> tuned;
   for (const std::string &item : line.all("try")) {
