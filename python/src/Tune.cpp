@@ -142,17 +142,17 @@ TegulaStatus measureOne(void *user, size_t config, TegulaTuning *tuning, double 
   return s;
 }
 
-// tune(configs, name, function or None, arguments text, sample arguments, device, prepare, compile, run, measure or None, (deterministic, validate, progress,
+// tune(configs, name, function or None, arguments text, sample arguments, prepare, compile, run, measure or None, (deterministic, validate, progress,
 // top_k, budget in ms, bytes for copies or 0)) -> (report as JSON or None, text of the error or None)
 PyObject *tuneThem(PyObject *, PyObject *args) {
-  PyObject *configs, *function, *samples, *device, *measure;
+  PyObject *configs, *function, *samples, *measure;
   const char *name, *arguments;
   int deterministic, validate, progress;
   unsigned topK;
   double budget;
   unsigned long long copyBytes;
   Tuning t{};
-  if (!PyArg_ParseTuple(args, "O!sOsO!OOOOO(ppiIdK)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &device, &t.prepare, &t.compile, &t.run,
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdK)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
                         &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes))
     return nullptr;
   t.measure = measure;
@@ -169,7 +169,7 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); ++i)
     if (TegulaArg a; !pack.convert(PyTuple_GET_ITEM(samples, i), false, a, "?")) PyErr_Clear();
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
-  if (!c || !deviceIndex(device, options.device) || !chooseDevice(pack, options)) return nullptr;
+  if (!c || !chooseDevice(pack, options)) return nullptr;
   if (options.device < 0) options.device = tegula_device_default(c);
   TegulaTunerOptions how = TEGULA_TUNER_OPTIONS_INIT;
   how.deterministic = static_cast<int8_t>(deterministic);

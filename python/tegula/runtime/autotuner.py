@@ -217,7 +217,9 @@ class Autotuner(KernelInterface):
         return configs
 
     def _tuning_key(self, kwargs):
-        given = {**self.nargs, **kwargs}
+        return self._key_of({**self.nargs, **kwargs})
+
+    def _key_of(self, given):
         known = {k: v for k, v in given.items() if k in self.arg_names}
         return tuple([known[k] for k in self.keys if k in known] + [str(v.dtype) for v in known.values() if hasattr(v, "dtype")])
 
@@ -335,7 +337,7 @@ class _Launch:
         if len(names) != len(values):
             return
         bound = dict(zip(names, values))
-        key = tuple([bound[k] for k in tuner.keys if k in bound] + [str(v.dtype) for n, v in bound.items() if n in tuner.arg_names and hasattr(v, "dtype")])
+        key = tuner._key_of(bound)
         if tuner.cache.get(key) is not config:
             return
         keyed = [names.index(k) for k in tuner.keys if k in bound]
@@ -363,14 +365,14 @@ class _Tuning:
     def run(self):
         """({configuration: times in ms}, the best, was it known)"""
         tuner, function = self.tuner, self.tuner._jit_function()
-        if not self._is_kept(function):
-            function = None
-        elif function.cache_key is None:  # (reading it binds what the function refers to)
+        if self._is_kept(function):
+            function.cache_key  # binds what the function refers to, which results go with
+        else:
             function = None
         how = (bool(self.deterministic), bool(tuner.validate), int(sys.stderr is not None and sys.stderr.isatty()), 0, float(tuner.budget_ms or 0),
                int(os.environ.get("TEGULA_TUNE_BYTES") or 0))
         name = tuner.base_fn.__name__
-        text, error = _core.tune(tuple(map(_text_of, self.configs)), name, function, self._arguments_text(), tuple(self.arguments.values()), None,
+        text, error = _core.tune(tuple(map(_text_of, self.configs)), name, function, self._arguments_text(), tuple(self.arguments.values()),
                                  self.prepare, self.compile, self.launch, None if self.has_clock else self.measure, how)
         report = json.loads(text) if text else {"configs": [], "chosen": None, "by": "", "warnings": []}
         for warning in report["warnings"]:
