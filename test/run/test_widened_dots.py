@@ -6,6 +6,7 @@ import pytest
 import tegula
 import tegula.language as tl
 from harness import assert_same, rng
+from test_dot_scaled import packed
 
 pytestmark = pytest.mark.section("3.5 dot")
 ELEMENTS = {"e2m1": ml_dtypes.float4_e2m1fn, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16}
@@ -42,13 +43,6 @@ def scaled(a, sa, b, sb, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
 def elements(name, g, rows, columns):
     choice = np.array([-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3], np.float32)
     return g.choice(choice, (rows, columns)).astype(ELEMENTS[name])
-
-
-def packed(x, axis):
-    if x.dtype != ml_dtypes.float4_e2m1fn:
-        return x
-    bits = np.moveaxis(x.view(np.uint8) & 15, axis, 0)
-    return np.ascontiguousarray(np.moveaxis(bits[0::2] | bits[1::2] << 4, 0, axis))
 
 
 def scales(kind, g, rows, groups):
