@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PY := build/venv/bin/python
 
-.PHONY: all setup build demo test check-quick bench check dist goldens clean
+.PHONY: all setup build demo test check-quick test-torch bench check dist goldens clean
 
 all: build
 
@@ -24,6 +24,10 @@ test: build
 # For daily work: about five minutes.
 check-quick: build
 	@$(PY) scripts/run_tests.py --quick
+
+# torch.compile: operators, models and programs of PyTorch, in an environment of its own (some GB; docs/pytorch.md).
+test-torch: build
+	@scripts/test_torch.sh
 
 bench: build
 	@PYTHONPATH=build/python $(PY) bench/run.py

@@ -22,6 +22,7 @@ TREE = [
     ("src/abi/CpuAbi.h", "include/tegula/CpuAbi.h"),
     ("python/src", "python/src"),
     ("python/tegula", "python/tegula"),
+    ("python/tegula-0.1.0.dist-info", "python/tegula-0.1.0.dist-info"),
     ("python/tests", "python/tests"),
     ("test/run", "test/run"),
     ("test/random", "test/random"),

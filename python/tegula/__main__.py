@@ -10,6 +10,8 @@ import runpy
 import sys
 import types
 
+from tegula._inductor.later import when_imported
+
 USAGE = """usage: python -m tegula [script.py | -m module | -c text | -] [arguments]
 Runs the script, module or text with `triton` meaning tegula, in its child processes too. Without arguments: the prompt."""
 
@@ -86,13 +88,17 @@ def install():
         sys.meta_path.insert(0, _Alias())
 
 
-def _install_for_children():
+def alias_path():
+    """The folder in which child processes find `triton`."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_alias")
+
+
+def install_for_children():
     """Child processes that run Python find `triton` on their path; importlib.metadata finds it on this one's."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    alias = os.path.join(here, "_alias")
+    here, alias = os.path.dirname(os.path.abspath(__file__)), alias_path()
     paths = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     os.environ["PYTHONPATH"] = os.pathsep.join([alias, *(p for p in paths if p != alias), *([] if os.path.dirname(here) in paths else [os.path.dirname(here)])])
-    sys.path.append(alias)
+    sys.path.insert(1, alias)  # before an installed Triton: programs give sys.path to their worker processes
 
 
 def _main_module(file=None):
@@ -161,7 +167,8 @@ def main():
         print(f"python -m tegula: {first} needs an argument\n{USAGE}", file=sys.stderr)
         return 2
     install()
-    _install_for_children()
+    install_for_children()
+    when_imported()
     sys.excepthook = _hook
     if first == "-m":
         sys.argv = arguments[1:]

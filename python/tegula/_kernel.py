@@ -157,8 +157,13 @@ class CompiledKernel(_core.Kernel):
             found.add(fn.launch_metadata, (grid, self.metadata, dict(zip(fn.arg_names, args))))
         return found
 
-    def run(self, grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *args):
-        """Launches with all arguments of the signature."""
+    @property
+    def run(self):
+        """f(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *arguments), which launches with
+        all arguments of the signature. No method, as programs that send a kernel's `__dict__` put None there in its place."""
+        return self._run
+
+    def _run(self, grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *args):
         if launch_enter_hook is not None:
             launch_enter_hook(launch_metadata)
         self.launch((grid_0, grid_1, grid_2), args, stream or None)

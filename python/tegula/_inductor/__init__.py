@@ -1,0 +1,1 @@
+"""Inductor, the compiler of torch.compile, emits to tegula (docs/pytorch.md)."""

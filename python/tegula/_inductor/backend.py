@@ -1,0 +1,44 @@
+"""The backend "tegula" of torch.compile, and what makes `triton` mean tegula in a process that was not started by `python -m tegula`."""
+import sys
+
+from . import later, versions
+
+
+def _is_alias(triton):
+    from tegula.__main__ import _Triton
+    return isinstance(triton, _Triton)
+
+
+def prepare():
+    """`triton` means tegula from here on, in what PyTorch remembers too; raises if another `triton` has been imported."""
+    versions.wanted()
+    triton = sys.modules.get("triton")
+    if triton is None:
+        from tegula import __main__ as alias
+        alias.install()
+        alias.install_for_children()
+        later.lead_workers()
+        _forget_absence()
+    elif not _is_alias(triton):
+        raise RuntimeError(f"tegula.torch: another triton ({triton.__file__}) has been imported already; import tegula.torch first, or run the program by `python -m tegula`")
+
+
+def _forget_absence():
+    """PyTorch asks once whether there is a `triton`; parts of it that have been imported without one learn of it here."""
+    for found in vars(sys.modules.get("torch.utils._triton", sys)).values():
+        if getattr(found, "__module__", None) == "torch.utils._triton" and hasattr(found, "cache_clear"):
+            found.cache_clear()
+    if "torch._inductor.runtime.triton_compat" in sys.modules and sys.modules["torch._inductor.runtime.triton_compat"].ASTSource is None:
+        raise RuntimeError("tegula.torch: Inductor has been imported without a triton; import tegula.torch first, or run the program by `python -m tegula`")
+    if (dynamo := sys.modules.get("torch._dynamo.utils")) is not None:
+        import triton
+        dynamo.common_constant_types.add(triton.language.dtype)
+
+
+def compile_graph(graph, example_inputs, *, mode=None, options=None):
+    """The backend "tegula" of torch.compile: Inductor with tegula's settings for this graph, and what `mode` and `options` add to them."""
+    prepare()
+    from torch._inductor import list_mode_options
+    from torch._inductor.compile_fx import compile_fx
+    patches = {**versions.wanted().settings, **(list_mode_options(mode) if mode else {}), **(options or {})}
+    return compile_fx(graph, example_inputs, config_patches=patches)

@@ -1,0 +1,255 @@
+"""Ways to torch.compile other than a table of operators: each of them in a process of its own, without a compiler of C++ on its path."""
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+CPU_ONLY = pytest.mark.skipif(os.environ.get("TEGULA_TEST_TORCH_DEVICE", "cpu") != "cpu", reason="a program for cpu")
+
+# What every program has: a function, what it gives, and whether kernels of tegula were launched for it.
+PRELUDE = """
+import sys
+import torch
+
+def f(x, y):
+    return torch.nn.functional.gelu(x * 2 + y).sin()
+
+x, y = torch.randn(100, 30), torch.randn(100, 30)
+"""
+
+
+def run(tmp_path, program, *options, alias=True, **environment):
+    """What the program prints, in lines."""
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(program))
+    env = {k: v for k, v in os.environ.items() if k not in ("CXX", "CC", "TORCH_CUSTOM_PYTHONPATH")}
+    env.update(PATH=str(tmp_path / "nothing"), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"), **environment)
+    done = subprocess.run([sys.executable, *(["-m", "tegula"] if alias else []), *options, str(script)], text=True, capture_output=True, timeout=600, env=env,
+                          cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@CPU_ONLY
+def test_alias(tmp_path):
+    assert run(tmp_path, PRELUDE + """
+c = torch.compile(f, fullgraph=True)
+torch.testing.assert_close(c(x, y), f(x, y))
+from torch._inductor.utils import run_and_get_code
+torch._dynamo.reset()
+_, (code,) = run_and_get_code(c, x, y)
+print("@triton.jit" in code, "async_compile.triton" in code, "cpp_fused" in code)
+""") == ["True True False"]
+
+
+@CPU_ONLY
+def test_module(tmp_path):
+    """`import tegula.torch` in a script, and tegula.torch.compile."""
+    assert run(tmp_path, """
+import tegula.torch
+""" + PRELUDE + """
+for c in (torch.compile(f), tegula.torch.compile(f), tegula.torch.compile(dynamic=True)(f), torch.compile(f, backend="tegula")):
+    torch._dynamo.reset()
+    torch.testing.assert_close(c(x, y), f(x, y))
+import triton, tegula
+print(triton.jit is tegula.jit, torch._inductor.config.cpu_backend)
+""", alias=False) == ["True triton"]
+
+
+# Dynamo imports an installed Triton before it looks for backends: there must be none, or tegula.torch must be imported first.
+WITHOUT_TRITON = """
+import importlib.abc
+import sys
+
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "triton":
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+@CPU_ONLY
+def test_backend_by_name(tmp_path):
+    """Nothing of tegula is imported by the program; other functions go their own way."""
+    assert run(tmp_path, WITHOUT_TRITON + PRELUDE + """
+for options in ({}, {"mode": "max-autotune-no-cudagraphs"}, {"options": {"max_fusion_size": 4}}):
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(f, backend="tegula", **options)(x, y), f(x, y))
+print("tegula" in sys.modules, torch._inductor.config.cpu_backend)
+""", alias=False) == ["True cpp"]
+
+
+def test_nothing_of_torch_is_imported(tmp_path):
+    assert run(tmp_path, "import sys, tegula, tegula.language, tegula.runtime, tegula.backends, triton; print('torch' in sys.modules)") == ["False"]
+
+
+def test_unknown_version(tmp_path):
+    assert run(tmp_path, """
+import torch
+torch.__version__ = "2.99.0+cpu"
+try:
+    import tegula.torch
+except RuntimeError as e:
+    print(e)
+""", alias=False) == ["tegula emits for torch 2.9 to 2.15, not for torch 2.99.0+cpu"]
+
+
+def test_unknown_version_under_the_alias(tmp_path):
+    """Programs run; torch.compile is left alone, with a warning."""
+    assert run(tmp_path, """
+import torch, warnings
+torch.__version__ = "2.99.0+cpu"
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import torch._inductor.config as config
+print(config.cpu_backend, [str(w.message) for w in said if "tegula" in str(w.message)])
+""") == ["cpp ['tegula emits for torch 2.9 to 2.15, not for torch 2.99.0+cpu; torch.compile goes the way it would without tegula']"]
+
+
+def test_another_triton(tmp_path):
+    (tmp_path / "triton.py").write_text("")
+    assert run(tmp_path, """
+import triton
+try:
+    import tegula.torch
+except RuntimeError as e:
+    print(str(e).replace(triton.__file__, "triton.py"))
+""", alias=False) == ["tegula.torch: another triton (triton.py) has been imported already; import tegula.torch first, or run the program by `python -m tegula`"]
+
+
+@CPU_ONLY
+@pytest.mark.parametrize("threads", [1, 2])
+def test_compile_workers(tmp_path, threads):
+    """Kernels compiled in this process, and in workers, that send them as pickles."""
+    assert run(tmp_path, PRELUDE + """
+import time
+import torch._inductor.config as config
+from torch._inductor.async_compile import AsyncCompile, maybe_warm_pool
+def g(x, y):
+    return f(x, y), (x.softmax(1) - y).sum(0), x.cumsum(1) * y
+if config.compile_threads > 1:
+    maybe_warm_pool()
+    AsyncCompile.wait_pool_ready()
+    assert AsyncCompile.use_process_pool()
+for a, b in zip(torch.compile(g)(x, y), g(x, y)):
+    torch.testing.assert_close(a, b)
+print(config.compile_threads)
+""", TORCHINDUCTOR_COMPILE_THREADS=str(threads)) == [str(threads)]
+
+
+@CPU_ONLY
+def test_second_process(tmp_path):
+    """The second process takes the compiled graph and its kernels from Inductor's caches."""
+    program = PRELUDE + """
+torch.manual_seed(0)
+torch.testing.assert_close(torch.compile(f)(x, y), f(x, y))
+from torch._dynamo.utils import counters
+print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
+"""
+    assert run(tmp_path, program) == ["0 1"]
+    assert run(tmp_path, program) == ["1 0"]
+
+
+@CPU_ONLY
+def test_dynamic_shapes(tmp_path):
+    assert run(tmp_path, PRELUDE + """
+def g(x, y):
+    return (f(x, y), x.sum(1), x.softmax(0), torch.cat([x, y]))
+c = torch.compile(g, dynamic=True, fullgraph=True)
+for rows in (1, 3, 100, 1000):
+    for columns in (30, 31, 64, 2000):
+        x, y = torch.randn(rows, columns), torch.randn(rows, columns)
+        for a, b in zip(c(x, y), g(x, y)):
+            torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+print("done")
+""") == ["done"]
+
+
+USER_KERNELS = PRELUDE + """
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(out + i, tl.load(x + i, mask=m) + tl.load(y + i, mask=m), mask=m)
+
+@triton.autotune(configs=[triton.Config({"BLOCK": b}) for b in (64, 256)], key=["n"])
+@triton.jit
+def double_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+"""
+
+
+@CPU_ONLY
+def test_triton_op(tmp_path):
+    assert run(tmp_path, USER_KERNELS + """
+from torch.library import triton_op, wrap_triton
+
+@triton_op("test::add", mutates_args={})
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    wrap_triton(add_kernel)[(triton.cdiv(x.numel(), 128),)](x, y, out, x.numel(), BLOCK=128)
+    return out
+
+def backward(context, gradient):
+    return gradient, gradient
+
+add.register_autograd(backward)
+x.requires_grad_()
+g = lambda x, y: add(x.sin(), y).cos()
+expected = (x.sin() + y).cos()
+torch.testing.assert_close(g(x, y), expected)
+compiled = torch.compile(g, fullgraph=True)(x, y)
+torch.testing.assert_close(compiled, expected)
+torch.testing.assert_close(torch.autograd.grad(compiled.sum(), x), torch.autograd.grad(expected.sum(), x))
+print("done")
+""") == ["done"]
+
+
+@CPU_ONLY
+def test_what_merely_imports(tmp_path):
+    """Optimizers, checkpoints, custom operators and fake tensors."""
+    assert run(tmp_path, PRELUDE + """
+from torch._subclasses import FakeTensorMode
+from torch.utils.checkpoint import checkpoint
+model = torch.nn.Linear(30, 30)
+for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
+    optimizer = kind(model.parameters())
+    checkpoint(model, x, use_reentrant=False).sum().backward()
+    optimizer.step()
+@torch.library.custom_op("test::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+torch.testing.assert_close(torch.compile(lambda x: twice(x).sin(), fullgraph=True)(x), (x * 2).sin())
+with FakeTensorMode():
+    print(tuple(torch.empty(3, 4).t().shape))
+""") == ["(4, 3)"]
+
+
+@CPU_ONLY
+def test_compiled_optimizer(tmp_path):
+    assert run(tmp_path, PRELUDE + """
+def train(compiled):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(30, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    step = torch.compile(optimizer.step) if compiled else optimizer.step
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        step()
+    return torch.cat([p.flatten() for p in model.parameters()])
+torch.testing.assert_close(train(True), train(False), atol=1e-4, rtol=1e-3)
+print("done")
+""") == ["done"]
