@@ -176,12 +176,12 @@ def _hash(self):
 
 def aggregate(cls):
     """Class decorator: instances hold values of the annotated fields, and kernels make them, call their methods and carry them about."""
-    from .jit import JIT, JITFunction
+    from .jit import JIT, JITCallable
     for base in cls.__bases__:
         if base is not object and not is_aggregate(base):
             raise TypeError(f"Aggregates can only inherit from other aggregates, and {base.__name__}, a base of {cls.__name__}, is none")
     init = cls.__dict__.get("__init__")
-    if isinstance(init, JITFunction) and init.kind == JIT:
+    if isinstance(init, JITCallable) and init.kind == JIT:
         raise ValueError(f"{cls.__name__}.__init__ cannot be a @triton.jit function")
     own = inspect.get_annotations(cls)
     fields = {}
@@ -235,9 +235,9 @@ def replace(obj, **changes):
 
 def _compiled(cls, name, f):
     """The function of a method: a jit or constexpr function, or one made of an undecorated one. None if it has no text."""
-    from .jit import BuiltinFunction, JITFunction
-    if isinstance(f, JITFunction) or not isinstance(f, types.FunctionType):
-        return f if isinstance(f, JITFunction) else None
+    from .jit import BuiltinFunction, JITCallable
+    if isinstance(f, JITCallable) or not isinstance(f, types.FunctionType):
+        return f if isinstance(f, JITCallable) else None
     made = cls.__dict__.get("_tegula_compiled")
     if made is None:
         made = cls._tegula_compiled = {}

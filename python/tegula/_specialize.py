@@ -125,7 +125,7 @@ def is_buffer(x):
 
 def specialize(x, is_const=False, specialize_value=True, align=True):
     """(type code, key) of an argument; ("constexpr", value) for those that are compile-time values."""
-    from .jit import JITFunction
+    from .jit import JITCallable
     if x is None:
         return "constexpr", None
     if isinstance(x, _types.constexpr):
@@ -136,7 +136,7 @@ def specialize(x, is_const=False, specialize_value=True, align=True):
         return _integer(int(x), specialize_value, align)
     if isinstance(x, float):
         return "fp32", None
-    if isinstance(x, JITFunction):
+    if isinstance(x, JITCallable):
         return "constexpr", x.cache_key
     if isinstance(x, tuple):
         rows = [specialize(i) for i in x]

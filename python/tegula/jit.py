@@ -106,12 +106,8 @@ class KernelInterface:
         return self  # as functions are
 
 
-class JITCallable:
-    """A function whose source the compiler reads."""
-
-
-class JITFunction(_core.Function, KernelInterface, JITCallable):
-    """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
+class JITCallable(_core.Function, KernelInterface):
+    """A function whose source the compiler reads: a kernel or a helper (JITFunction), or one that runs at compile time."""
 
     interpreted = False  # do its launches always run in the interpreter?
 
@@ -364,9 +360,6 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
         return self.warmup(*args, grid=grid, **kwargs) if warmup else self[grid](*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
-        if self.kind != JIT:
-            unwrap = lambda x: x.value if isinstance(x, _types.constexpr) else x
-            return self.fn(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
         if _session() is not None:
             from .runtime.interpreter import python_function
             return python_function(self)(*args, **kwargs)
@@ -379,6 +372,10 @@ class JITFunction(_core.Function, KernelInterface, JITCallable):
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+class JITFunction(JITCallable):
+    """What `@jit` gives: `kernel[grid](*args, **options)` launches, `.warmup(...)` compiles."""
 
 
 def _active_device():
@@ -401,17 +398,21 @@ class InterpretedFunction(JITFunction):
         return f"InterpretedFunction({self.__module__}:{self.__qualname__})"
 
 
-class ConstexprFunction(JITFunction):
-    """Ordinary Python that kernels call on compile-time values."""
+class ConstexprFunction(JITCallable):
+    """Ordinary Python that kernels call on compile-time values. Programs that trace Python (torch.compile) follow its calls."""
 
-    def __init__(self, fn):
-        super().__init__(fn, kind=CONSTEXPR)
+    def __init__(self, fn, kind=CONSTEXPR):
+        super().__init__(fn, kind=kind)
+
+    def __call__(self, *args, **kwargs):
+        args = [x.value if isinstance(x, _types.constexpr) else x for x in args]
+        return self.fn(*args, **{k: x.value if isinstance(x, _types.constexpr) else x for k, x in kwargs.items()})
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
 
-class BuiltinFunction(JITFunction):
+class BuiltinFunction(JITCallable):
     """Ordinary Python that kernels call, which may hand run-time values about: `tl.core.builtin`, undecorated methods of aggregates."""
 
     def __init__(self, fn):
@@ -446,7 +447,7 @@ def _params(signature, source):
 
 def _functions_in(x):
     """The jit functions in a value."""
-    if isinstance(x, JITFunction):
+    if isinstance(x, JITCallable):
         return [x]
     if isinstance(x, _types.constexpr):
         return _functions_in(_constexpr_object(x))
@@ -507,9 +508,9 @@ def to_value(x, depth=0):
     """A compile-time value for `x`, or TypeError. In the interpreter also what a kernel has of values."""
     if isinstance(x, _core.Value):
         return x
-    if isinstance(x, JITFunction) and not _lock._is_owned():
+    if isinstance(x, JITCallable) and not _lock._is_owned():
         x.ensure_prepared()  # an argument: what it reads must be as it was, as with the kernel's own
-    v = x.__dict__.get("_tegula_value") if isinstance(x, (JITFunction, _types.dtype)) else None
+    v = x.__dict__.get("_tegula_value") if isinstance(x, (JITCallable, _types.dtype)) else None
     if v is not None:
         return v
     if isinstance(x, _types.constexpr):
@@ -528,7 +529,7 @@ def to_value(x, depth=0):
         return _core.value_str(x)
     if isinstance(x, _types.dtype):
         return _remember(x, _core.value_dtype(x.name))
-    if isinstance(x, JITFunction):
+    if isinstance(x, JITCallable):
         x._bind()
         return _remember(x, _core.value_function(x))
     if is_namedtuple_class(x):
@@ -604,12 +605,12 @@ def _module_value(module, reader):
 
 def _global_value(x, reader):
     """(value, allowed): which captured globals a kernel may read, docs/language.md §1.7."""
-    allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITFunction, _types.dtype, _types.constexpr))
+    allowed = (is_module(x) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or isinstance(x, (JITCallable, _types.dtype, _types.constexpr))
                or hasattr(x, "_tegula_name") or isinstance(x, type(math.sqrt)) or isinstance(x, enum.EnumMeta)
                or getattr(x, "__module__", "").startswith(_LANGUAGE) if not isinstance(x, (int, float, str)) else False)
     if not allowed and knobs.allow_non_constexpr_globals():
         allowed = True
-    if isinstance(x, tuple) and x and all(isinstance(i, JITFunction) for i in x):
+    if isinstance(x, tuple) and x and all(isinstance(i, JITCallable) for i in x):
         allowed = True
     if reader and reader.kind != JIT:
         x = _plain_function(x)
@@ -626,7 +627,7 @@ def _plain_function(x):
         return x
     if "_tegula_plain" not in f.__dict__:
         try:
-            f.__dict__["_tegula_plain"] = JITFunction(f, kind=PLAIN)
+            f.__dict__["_tegula_plain"] = ConstexprFunction(f, kind=PLAIN)
         except (OSError, TypeError, ValueError):
             return x
     return f.__dict__["_tegula_plain"]
@@ -667,7 +668,7 @@ def _argument_of(x, name):
         if not address and size != 0:
             raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory (its data_ptr() is 0)")
         return address, number, size, False, gpu, 0
-    if isinstance(x, (_types.constexpr, JITFunction)) or _aggregate.is_aggregate(type(x)):
+    if isinstance(x, (_types.constexpr, JITCallable)) or _aggregate.is_aggregate(type(x)):
         return to_value(x)
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
         return x.item()

@@ -305,3 +305,11 @@ print(type(triton.runtime.driver.active).__name__, type(triton.compiler.make_bac
     lines = done.stdout.splitlines()
     assert lines[0].startswith("['cpu', 'mine', 'nvidia', 'sim'] [\"the backend wrong (nowhere) cannot be used"), done.stdout + done.stderr
     assert lines[1] == "MineDriver Mine"
+
+
+def test_classes_of_functions():
+    """Programs tell kernels from functions that run at compile time by these (torch.compile takes a JITFunction for a kernel)."""
+    from tegula.runtime.jit import ConstexprFunction, JITCallable, JITFunction
+    for function in (tegula.cdiv, tegula.next_power_of_2):
+        assert isinstance(function, ConstexprFunction) and isinstance(function, JITCallable) and not isinstance(function, JITFunction)
+    assert tegula.cdiv(tegula.language.constexpr(7), 2) == 4 and tegula.cdiv(x=7, y=2) == 4

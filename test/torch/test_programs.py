@@ -189,6 +189,20 @@ def double_kernel(x, out, n, BLOCK: tl.constexpr):
 
 
 @CPU_ONLY
+def test_user_kernels(tmp_path):
+    assert run(tmp_path, USER_KERNELS + """
+def g(x, y):
+    x = x * 3
+    out, twice = torch.empty_like(x), torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 128),)](x, y, out, x.numel(), BLOCK=128)
+    double_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](out, twice, x.numel())
+    return twice.relu() + x
+torch.testing.assert_close(torch.compile(g, fullgraph=True)(x, y), (x * 3 + y).mul(2).relu() + x * 3)
+print("done")
+""") == ["done"]
+
+
+@CPU_ONLY
 def test_triton_op(tmp_path):
     assert run(tmp_path, USER_KERNELS + """
 from torch.library import triton_op, wrap_triton
@@ -210,6 +224,22 @@ torch.testing.assert_close(g(x, y), expected)
 compiled = torch.compile(g, fullgraph=True)(x, y)
 torch.testing.assert_close(compiled, expected)
 torch.testing.assert_close(torch.autograd.grad(compiled.sum(), x), torch.autograd.grad(expected.sum(), x))
+print("done")
+""") == ["done"]
+
+
+@CPU_ONLY
+def test_flex_attention(tmp_path):
+    assert run(tmp_path, """
+import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+q, k, v = (torch.randn(2, 4, 128, 32) for _ in range(3))
+def biased(score, b, h, i, j):
+    return score + (i - j) * 0.01
+causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device="cpu")
+attend = torch.compile(flex_attention, fullgraph=True)
+for options in ({}, {"score_mod": biased}, {"block_mask": causal}, {"score_mod": biased, "block_mask": causal}):
+    torch.testing.assert_close(attend(q, k, v, **options), flex_attention(q, k, v, **options), atol=2e-5, rtol=2e-5)
 print("done")
 """) == ["done"]
 

@@ -11,7 +11,7 @@ def _is_alias(triton):
 
 def prepare():
     """`triton` means tegula from here on, in what PyTorch remembers too; raises if another `triton` has been imported."""
-    versions.wanted()
+    wanted = versions.wanted()
     triton = sys.modules.get("triton")
     if triton is None:
         from tegula import __main__ as alias
@@ -21,6 +21,7 @@ def prepare():
         _forget_absence()
     elif not _is_alias(triton):
         raise RuntimeError(f"tegula.torch: another triton ({triton.__file__}) has been imported already; import tegula.torch first, or run the program by `python -m tegula`")
+    later.adapt(wanted)
 
 
 def _forget_absence():

@@ -9,26 +9,36 @@ SETTINGS = "torch._inductor.config"
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Calls `then(module)` when the module of this name has been imported."""
+    """Calls `then[name](module)` when a module of such a name has been imported."""
 
-    def __init__(self, name, then):
-        self.name, self.then = name, then
+    def __init__(self, then):
+        self.then = then
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        then = self.then.pop(name, None)
+        spec = then and importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None:
             return None
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            self.then(module)
+            then(module)
 
         spec.loader.exec_module = exec_module  # each spec has a loader of its own
         return spec
+
+
+_finder = _WhenImported({})
+
+
+def _when_imported(name, then):
+    if name in sys.modules:
+        then(sys.modules[name])
+    else:
+        _finder.then[name] = then
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
 
 
 def lead_workers():
@@ -48,12 +58,16 @@ def _configure(config):
         return
     for name, value in wanted.settings.items():
         setattr(config, name, value)
+    adapt(wanted)
     lead_workers()
+
+
+def adapt(wanted):
+    """What settings cannot say: changes parts of Inductor when they are imported. They look at `cpu_backend` and go the usual way for another."""
+    from .flex import lower_by_template
+    _when_imported(wanted.flex, lower_by_template)
 
 
 def when_imported():
     """Inductor emits to tegula from the time that it is imported, which may have been already."""
-    if SETTINGS in sys.modules:
-        _configure(sys.modules[SETTINGS])
-    elif not any(isinstance(f, _WhenImported) for f in sys.meta_path):
-        sys.meta_path.insert(0, _WhenImported(SETTINGS, _configure))
+    _when_imported(SETTINGS, _configure)

@@ -8,23 +8,15 @@ class UnknownVersion(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What Inductor of one version is told: {name in torch._inductor.config: value}."""
-    settings: dict
+    """What Inductor of one version is told and where its parts are."""
+    settings: dict  # {name in torch._inductor.config: value}
+    flex: str  # the module with the lowering of flex_attention
 
 
 # Kernels are launched by the library: Inductor's own launcher of cubins gives arguments as Triton's cubins take them.
-_STATIC = "use_static_cuda_launcher"
-_ALL = {"cpu_backend": "triton", _STATIC: False}
-
-VERSIONS = {
-    (2, 9): Wanted(_ALL),
-    (2, 10): Wanted(_ALL),
-    (2, 11): Wanted(_ALL),
-    (2, 12): Wanted(_ALL),
-    (2, 13): Wanted(_ALL),
-    (2, 14): Wanted(_ALL),
-    (2, 15): Wanted(_ALL),
-}
+_SETTINGS = {"cpu_backend": "triton", "use_static_cuda_launcher": False}
+_WITH_FLEX = Wanted(_SETTINGS, "torch._inductor.kernel.flex.flex_attention")
+VERSIONS = {(2, minor): _WITH_FLEX for minor in range(9, 16)}
 
 
 def wanted(version=None):

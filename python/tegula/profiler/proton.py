@@ -3,7 +3,7 @@ import argparse
 import sys
 
 from .. import profiler
-from ..__main__ import _install_for_children, _run_script, install
+from ..__main__ import _run_script, install, install_for_children, when_imported
 
 
 def parse_arguments(arguments=None):
@@ -22,7 +22,8 @@ def parse_arguments(arguments=None):
 def main(arguments=None):
     a = parse_arguments(arguments)
     install()
-    _install_for_children()
+    install_for_children()
+    when_imported()
     profiler._command_line = True
     session = profiler._start(a.name, a.context, a.data, a.backend, a.mode, a.hook)
     sys.argv = [a.script, *a.arguments]
