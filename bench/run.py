@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/bench"
 sys.path.insert(0, str(ROOT / "bench"))
 import kernels  # noqa: E402
+import wrapped_launch  # noqa: E402
 import tegula  # noqa: E402
 
 THREADS = int(os.environ.get("TEGULA_NUM_THREADS", os.cpu_count() or 1))
@@ -265,6 +266,11 @@ def bench_launch():
     for count in (0, 19):
         p = subprocess.run([str(tool), str(count)], capture_output=True, text=True, check=True)
         row(f"launch empty, C++, {count} args", "us", float(p.stdout), None, "", None, 1, higher=False)
+        p = subprocess.run([str(ROOT / "build/bin/tuned-launch-bench"), str(count)], capture_output=True, text=True, check=True)
+        bare, wrapped = map(float, p.stdout.split())
+        row(f"launch empty, C++, {count} args, autotuned, beyond bare", "us", wrapped - bare, None, "", None, 0.1, higher=False)
+    for name, bare, wrapped in wrapped_launch.measure(x):
+        row(f"launch empty, Python, {name}, beyond bare", "us", wrapped - bare, None, "", None, 1, higher=False)
 
 
 def bench_process():

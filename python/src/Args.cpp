@@ -111,6 +111,8 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   return true;
 }
 
+PyObject *plainDtype(PyObject *object) { return Py_TYPE(object) == ndarray ? reinterpret_cast<ArrayFields *>(object)->descr : nullptr; }
+
 // 1: the type has fields with names, as namedtuples do and torch.Size does not. -1 with an exception set.
 static int isNamed(PyTypeObject *type) {
   if (type == &PyTuple_Type) return 0;

@@ -110,6 +110,9 @@ PyObject *setConverters(PyObject *self, PyObject *args);
 /// `set_descriptor_class(cls)`: objects of it, with base, shape, strides, block_shape, padding and round_f32_to_tf32, are tensor descriptors.
 PyObject *setDescriptorClass(PyObject *self, PyObject *cls);
 
+/// The dtype of a numpy array, borrowed; null for whatever is none, or of a class of its own.
+PyObject *plainDtype(PyObject *object);
+
 // ---- Memory.cpp
 /// `memory` and `memory_user` of launch options: what memory the arguments are views of. Costs nothing unless the library asks.
 struct MemoryQuery {
@@ -147,7 +150,16 @@ PyObject *setConstexprClass(PyObject *self, PyObject *cls);
 /// `bindings_changed()`: some function has read a variable since its watch was made.
 PyObject *bindingsChanged(PyObject *self, PyObject *);
 TegulaFunction *functionHandle(PyObject *function);
+/// Is it a function whose `[grid]` is the launch below?
+bool isPlainFunction(PyObject *object);
+/// function[grid](*args, **keywords), hooks included; arguments as in a vectorcall.
+PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames);
 extern PyMethodDef functionMethods[];
+
+// ---- Layers.cpp
+extern PyTypeObject LayerType;
+bool readyLayerTypes();
+extern PyMethodDef layerMethods[];
 
 // ---- Kernel.cpp
 extern PyTypeObject KernelType;
@@ -163,6 +175,7 @@ extern PyMethodDef layoutMethods[];
 
 /// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value);
+bool isOption(PyObject *name);
 /// A grid: sequence of 1 to 3 ints.
 bool readGrid(PyObject *grid, int64_t out[3]);
 

@@ -21,6 +21,7 @@ struct FunctionObject {
   size_t paramCount;
   uint8_t *paramFlags;  // TEGULA_PARAM_* per parameter
   const char **paramNames; // text of `names`
+  bool *isOption;          // of each parameter: is it called like an option of launches?
   int variadic;         // index of *args, -1
   PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
   TegulaLaunchOptions options; // defaults of the decorator
@@ -100,7 +101,7 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwna
   for (Py_ssize_t k = 0; k < keywords; ++k) {
     PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
     Py_ssize_t i = findParam(f, name);
-    int option = setOption(options, name, value);
+    int option = i >= 0 && !f->isOption[i] ? 0 : setOption(options, name, value);
     if (option < 0 && i < 0) return false;
     if (option < 0) PyErr_Clear(); // a parameter that is called like an option may hold anything
     if (i >= 0) {
@@ -346,11 +347,12 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
   f->paramCount = tegula_function_param_count(f->handle);
   f->paramFlags = static_cast<uint8_t *>(PyMem_Calloc(f->paramCount + 1, 1));
   f->paramNames = static_cast<const char **>(PyMem_Calloc(f->paramCount + 1, sizeof(char *)));
+  f->isOption = static_cast<bool *>(PyMem_Calloc(f->paramCount + 1, sizeof(bool)));
   f->names = PyTuple_New(f->paramCount);
   f->defaults = PyTuple_New(f->paramCount);
   f->variadic = -1;
   f->positional = f->paramCount;
-  if (!f->paramFlags || !f->paramNames || !f->names || !f->defaults) return -1;
+  if (!f->paramFlags || !f->paramNames || !f->isOption || !f->names || !f->defaults) return -1;
   for (size_t i = 0; i < f->paramCount; ++i) {
     TegulaParam p = {};
     tegula_function_param(f->handle, i, &p);
@@ -361,6 +363,7 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyTuple_SET_ITEM(f->names, i, name);
     f->paramNames[i] = PyUnicode_AsUTF8(name); // kept by the string
     if (!f->paramNames[i]) return -1;
+    f->isOption[i] = isOption(name);
     Py_INCREF(Py_Ellipsis);
     PyTuple_SET_ITEM(f->defaults, i, Py_Ellipsis);
   }
@@ -414,6 +417,7 @@ void dealloc(PyObject *self) {
   Py_CLEAR(f->names);
   PyMem_Free(f->paramFlags);
   PyMem_Free(f->paramNames);
+  PyMem_Free(f->isOption);
   tegula_function_release(f->handle);
   if (f->retired)
     for (TegulaFunction *old : *f->retired) tegula_function_release(old);
@@ -594,6 +598,17 @@ TegulaFunction *functionHandle(PyObject *function) {
     return nullptr;
   }
   return reinterpret_cast<FunctionObject *>(function)->handle;
+}
+
+bool isPlainFunction(PyObject *object) {
+  return PyObject_TypeCheck(object, &FunctionType) && Py_TYPE(object)->tp_as_mapping && Py_TYPE(object)->tp_as_mapping->mp_subscript == subscript;
+}
+
+PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames) {
+  LauncherObject launcher{}; // seen by nobody
+  launcher.function = reinterpret_cast<FunctionObject *>(function);
+  launcher.grid = grid;
+  return vectorcall(reinterpret_cast<PyObject *>(&launcher), args, positional, kwnames);
 }
 
 PyTypeObject FunctionType = [] {

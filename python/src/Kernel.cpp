@@ -366,6 +366,8 @@ static const OptionRow *findOption(PyObject *name) {
   return nullptr;
 }
 
+bool isOption(PyObject *name) { return findOption(name) != nullptr; }
+
 /// Without an exception. A number beyond 64 bits is read as the largest or smallest, of which there can be too many of anything: messages
 /// show the object.
 static bool readInteger(PyObject *object, long long &out) {

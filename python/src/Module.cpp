@@ -86,12 +86,13 @@ PyMODINIT_FUNC PyInit__core() {
   }
   PyObject *m = PyModule_Create(&definition);
   if (!m) return nullptr;
-  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &KernelType, &EagerType}) {
+  for (PyTypeObject *t : {&ValueType, &FunctionType, &LauncherType, &KernelType, &EagerType, &LayerType}) {
     if (PyType_Ready(t) < 0) return nullptr;
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, eagerMethods, layoutMethods, tuneMethods})
+  if (!readyLayerTypes()) return nullptr;
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

@@ -463,31 +463,3 @@ def test_deterministic(tmp_path):
     assert files[0] == files[1] and files[0][0][0] == "False"
     again = said(in_process(tmp_path / "a", "16,64,256", TEGULA_TUNE="deterministic"))
     assert again == ["True", files[0][0][1]]
-
-
-def test_known_launches_take_the_short_way(monkeypatch):
-    k = tegula.autotune(BLOCKS, key=["n"], do_bench=Bench())(tegula.jit(double))
-    x, out = arrays()
-    long_way, run = [], k.run
-    monkeypatch.setattr(k, "run", lambda *args, **kwargs: long_way.append(args) or run(*args, **kwargs))
-    for _ in range(3):
-        out[:] = 0
-        k[grid](x, out, 100)
-        k[grid](x, out, n=100)
-        assert (out == 2 * x).all()
-    assert len(long_way) == 2  # each spelling once
-    k[grid](x, out, 50)
-    assert len(long_way) == 3 and k.best_config is BLOCKS[0]
-    k[grid](x.astype(np.float64), out, 100)
-    assert len(long_way) == 4, "another type is another choice"
-    k.cache.clear()
-    k[grid](x, out, 100)
-    assert len(long_way) == 5, "who clears the cache wants it tuned anew"
-
-
-def test_hooks_of_configurations_never_take_the_short_way():
-    seen = []
-    k = tegula.autotune([Config({"BLOCK": 16}, pre_hook=lambda args: seen.append(args["n"]))], key=["n"])(tegula.jit(double))
-    for _ in range(3):
-        k[grid](*arrays(), 100)
-    assert seen == [100] * 3

@@ -198,7 +198,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   if (kernel) *kernel = k;
   if (full) {
     std::call_once(k->repeatOnce, [&] { k->repeat = Repeat::of(*f, args, count, o, call, *k); });
-    if (k->repeat) f->recent.store(k->repeat.get(), std::memory_order_release);
+    if (const Repeat *r = k->repeat ? k->repeat->forOptions(*f, args, count, o, call) : nullptr) f->recent.store(r, std::memory_order_release);
   }
   return run(*k, extents, programs, bound.leaves, call);
 }

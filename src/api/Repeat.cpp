@@ -87,6 +87,26 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
   return next == kernel.pack.size() ? std::move(r) : nullptr;
 }
 
+inline bool Repeat::hasOptions(const TegulaLaunchOptions &options) const {
+  // All before the stream is compared; what comes behind it is for kernels with checks, which have no Repeat.
+  return std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) == 0;
+}
+
+const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, const CallOptions &call) const {
+  const Repeat *r = this;
+  for (unsigned forms = 1; !r->hasOptions(options); ++forms) {
+    const Repeat *next = r->next_.load(std::memory_order_acquire);
+    if (!next) {
+      std::unique_ptr<const Repeat> made = forms < mostForms ? of(f, args, count, options, call, kernel_) : nullptr;
+      if (!made) return nullptr;
+      // Another thread may have been faster, with the same options or others.
+      if (r->next_.compare_exchange_strong(next, made.get(), std::memory_order_acq_rel)) next = made.release();
+    }
+    r = next;
+  }
+  return r;
+}
+
 inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
   if (a.kind != s.kind || a.dtype != s.dtype || (a.flags & s.forbidden)) return false;
   char *to = block + s.offset;
@@ -124,9 +144,8 @@ inline bool Repeat::matches(const Step &s, const TegulaArg &a, char *block) {
 }
 
 bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
-  // All before the stream is compared; what comes behind it is for kernels with checks, which have no Repeat.
   size_t n = steps_.size();
-  if (count > n || std::memcmp(&options, &options_, offsetof(TegulaLaunchOptions, stream)) != 0) return false;
+  if (count > n || !hasOptions(options)) return false;
   for (size_t i = 0; i < n; ++i) {
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
     if (!a || !matches(steps_[i], *a, block)) return false;

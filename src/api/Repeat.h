@@ -6,6 +6,7 @@
 // long way would find (an int given as another kind), never the reverse. Calls with tuples, checked accesses or big tensors have none.
 #pragma once
 #include "api/Handles.h"
+#include <atomic>
 
 namespace tegula::api {
 
@@ -16,6 +17,11 @@ public:
   /// Null: calls like this one always go the long way. `call` was resolved from `options`; `args` were bound to `kernel`'s key.
   static std::unique_ptr<const Repeat> of(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options,
                                           const CallOptions &call, TegulaKernel &kernel);
+
+  ~Repeat() { delete next_.load(std::memory_order_relaxed); }
+  /// This one, or one of `kernel`'s beside it, that is for calls with these options (a kernel may be reached by several: num_warps left open or given);
+  /// made if there is none yet. Null: there are too many.
+  const Repeat *forOptions(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, const CallOptions &call) const;
 
   /// True if the call would find kernel(); then `block` (maxBytes of room) holds its arguments.
   bool pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const;
@@ -43,11 +49,14 @@ private:
     uint32_t offset = 0;        // in the block
     uint64_t words[2] = {0, 0}; // bits of a constant; key of a value; of pointers: bytes of a big tensor, for which there is another kernel
   };
+  bool hasOptions(const TegulaLaunchOptions &options) const;
   static bool stepOf(const Param &p, const TegulaArg &a, Step &out);
   static bool matches(const Step &s, const TegulaArg &a, char *block);
 
   explicit Repeat(TegulaKernel &k) : kernel_(k) {}
+  static constexpr unsigned mostForms = 8;
   TegulaKernel &kernel_;
+  mutable std::atomic<const Repeat *> next_{nullptr}; // owned; the kernel's chain only grows
   TegulaLaunchOptions options_{}; // without the stream
   unsigned threads_ = 1;
   uint64_t hangNs_ = 0;

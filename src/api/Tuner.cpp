@@ -16,9 +16,16 @@ struct TuneKey {
   static constexpr unsigned maxWords = 2 * BoundCall::maxLeaves;
   uint64_t words[maxWords];
   unsigned count = 0;
-  void add(uint64_t w) {
+  bool add(uint64_t w) {
     if (count < maxWords) words[count++] = w;
+    return true;
   }
+};
+
+/// In place of a TuneKey: is it the key with these words?
+struct SameKey {
+  const uint64_t *next, *end;
+  bool add(uint64_t w) { return next != end && *next++ == w; }
 };
 
 /// Immutable once it is in the list; found without a lock.
@@ -27,6 +34,7 @@ struct Choice {
   size_t config = 0;
   std::string report;
   const Choice *next = nullptr;
+  /// Words that did not fit into a key are not compared here either.
   bool is(const TuneKey &k) const { return key.size() == k.count && std::equal(key.begin(), key.end(), k.words); }
 };
 } // namespace
@@ -41,14 +49,13 @@ struct TegulaTuner : RefCounted {
   Ref<TegulaFunction> function;
   std::shared_ptr<const std::vector<TuneConfig>> configs;
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
-  std::vector<bool> keyed;  // of each parameter: does its value count?
-  std::vector<bool> chosen; // is it a configuration's?
+  std::vector<uint8_t> keyed;  // of each parameter: does its value count?
+  std::vector<uint8_t> chosen; // is it a configuration's?
   std::vector<std::string> names; // of the parameters
   std::mutex mutex;         // of tuning, and of adding to `choices`
   std::atomic<const Choice *> choices{nullptr}, recent{nullptr};
 
   const Choice *find(const TuneKey &key) const {
-    if (const Choice *c = recent.load(std::memory_order_acquire); c && c->is(key)) return c;
     for (const Choice *c = choices.load(std::memory_order_acquire); c; c = c->next)
       if (c->is(key)) return c;
     return nullptr;
@@ -56,12 +63,14 @@ struct TegulaTuner : RefCounted {
 };
 
 /// Of this thread, good as long as the tuner of that id lives.
-static thread_local const Choice *lastChoice;
-static thread_local uint64_t lastTuner;
+static thread_local struct {
+  const Choice *choice;
+  uint64_t tuner;
+} last;
 
 // ---- making one
 
-static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<bool> &chosen) {
+static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<uint8_t> &chosen) {
   auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
   if (c.size < offsetof(TegulaConfig, num_warps) || (!c.values && c.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
   TegulaConfig full{};
@@ -128,26 +137,32 @@ const char *tegula_tuner_config_name(const TegulaTuner *t, size_t i) { return t 
 
 // ---- choosing
 
-static void addToKey(const TegulaArg &a, bool keyed, TuneKey &key) {
+/// Adds to a TuneKey or a SameKey; false: enough was seen.
+template <typename Key> static inline bool addToKey(const TegulaArg &a, bool keyed, Key &key) {
   switch (a.kind) {
-  case TEGULA_ARG_POINTER: key.add(uint64_t(1) << 32 | a.dtype); return;
+  case TEGULA_ARG_POINTER: return key.add(uint64_t(1) << 32 | a.dtype);
   case TEGULA_ARG_TUPLE:
-    for (uint32_t i = 0; i < a.count && a.u.items; ++i) addToKey(a.u.items[i], keyed, key);
-    return;
-  case TEGULA_ARG_INT: case TEGULA_ARG_UINT: case TEGULA_ARG_BOOL: case TEGULA_ARG_FLOAT:
-    if (keyed) key.add(a.u.u);
-    return;
-  case TEGULA_ARG_VALUE:
-    if (keyed && a.u.value) key.add(a.u.value->keyWords()[0]);
-    return;
-  default: return;
+    for (uint32_t i = 0; i < a.count && a.u.items; ++i)
+      if (!addToKey(a.u.items[i], keyed, key)) return false;
+    return true;
+  case TEGULA_ARG_INT: case TEGULA_ARG_UINT: case TEGULA_ARG_BOOL: case TEGULA_ARG_FLOAT: return !keyed || key.add(a.u.u);
+  case TEGULA_ARG_VALUE: return !keyed || !a.u.value || key.add(a.u.value->keyWords()[0]);
+  default: return true;
   }
 }
 
-static void makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device, TuneKey &key) {
-  key.add(static_cast<uint32_t>(device));
+template <typename Key> static inline bool makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device, Key &key) {
+  if (!key.add(static_cast<uint32_t>(device))) return false;
+  const uint8_t *keyed = t.keyed.data(), *chosen = t.chosen.data();
   for (size_t i = 0; i < count; ++i)
-    if (!t.chosen[i]) addToKey(args[i], t.keyed[i], key);
+    if (!chosen[i] && !addToKey(args[i], keyed[i], key)) return false;
+  return true;
+}
+
+/// Is that what is chosen for this call?
+static inline bool isFor(const Choice &c, const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device) {
+  SameKey key{c.key.data(), c.key.data() + c.key.size()};
+  return makeKey(t, args, count, device, key) && key.next == key.end;
 }
 
 /// "M=4096, N=4096, x:*fp16": what the key stands for, for people.
@@ -192,9 +207,17 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   return choice;
 }
 
-static const Choice *choose(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count) {
+/// `call`: its device is filled in where it is known for good.
+static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const TegulaArg *args, size_t count) {
   int32_t device = call.options.device >= 0 ? call.options.device : t.function->context->inferDevice(args, count);
   if (device < 0) return nullptr;
+  auto remember = [&](const Choice *c) {
+    last = {c, t.id};
+    // Memory that is taken for the CPU's may turn out to be a GPU's when the kernel is compiled.
+    if (device != DeviceIndex::cpu) call.options.device = device;
+    return c;
+  };
+  if (const Choice *c = t.recent.load(std::memory_order_acquire); c && isFor(*c, t, args, count, device)) return remember(c);
   TuneKey key;
   makeKey(t, args, count, device, key);
   const Choice *c = t.find(key);
@@ -203,8 +226,7 @@ static const Choice *choose(TegulaTuner &t, const TuneSubject::Call &call, const
     if (!(c = t.find(key)) && !(c = tuneFor(t, key, call, args, count, device))) return nullptr;
   }
   t.recent.store(c, std::memory_order_release);
-  lastChoice = c, lastTuner = t.id;
-  return c;
+  return remember(c);
 }
 
 /// Checks what all calls check and fills `call` in.
@@ -244,7 +266,7 @@ TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, 
   return tegula_launch(t->function.get(), extents, all, n, &call.options, kernel);
 }
 
-const char *tegula_tuner_report_json(TegulaTuner *t) { return t && lastTuner == t->id && lastChoice ? lastChoice->report.c_str() : "{}"; }
+const char *tegula_tuner_report_json(TegulaTuner *t) { return t && last.tuner == t->id && last.choice ? last.choice->report.c_str() : "{}"; }
 
 // ---- files
 

@@ -1,4 +1,8 @@
-"""Configurations of a kernel: which of them is fastest (`autotune`), and meta-parameters computed from arguments (`heuristics`)."""
+"""Configurations of a kernel: which of them is fastest (`autotune`), and meta-parameters computed from arguments (`heuristics`).
+
+A launch that needs no measurement does not come by here: python/src/Layers.cpp does what `Autotuner.run` and `Heuristics.run` do with it, the tuning key
+(`_key_of`), what a configuration gives (`Config.all_kwargs`) and its hook included. Whoever changes a rule of these changes it there, too; test_layers.py holds both to it.
+"""
 import builtins
 import concurrent.futures
 import functools
@@ -63,7 +67,7 @@ def _status(e):
     return code, str(e)
 
 
-class Autotuner(KernelInterface):
+class Autotuner(_core.Layer, KernelInterface):
     """A kernel whose configuration is measured for each new value of `keys`, at its first launch.
 
     `cache`: {tuning key: Config}; `configs_timings`: {Config: [median, 20 %, 80 %] in ms} of the last tuning, infinite for those that could not run, for which
@@ -96,7 +100,6 @@ class Autotuner(KernelInterface):
         self.cache, self.nargs, self.best_config, self.bench_time = {}, None, None, None
         self.restore_copies, self.failures = {}, {}
         self._lock = threading.RLock()
-        self._patterns = {}  # of _Launch
         self.__name__ = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = getattr(fn, "__doc__", None)
         self.__module__ = getattr(fn, "__module__", __name__)
@@ -105,13 +108,10 @@ class Autotuner(KernelInterface):
                           DeprecationWarning, stacklevel=3)
 
     def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_patterns")}
+        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.RLock(), _patterns={})
-
-    def __getitem__(self, grid):
-        return _Launch(self, grid)
+        self.__dict__.update(state, _lock=threading.RLock())
 
     # ---- around each trial
 
@@ -221,7 +221,7 @@ class Autotuner(KernelInterface):
 
     def _key_of(self, given):
         known = {k: v for k, v in given.items() if k in self.arg_names}
-        return tuple([known[k] for k in self.keys if k in known] + [str(v.dtype) for v in known.values() if hasattr(v, "dtype")])
+        return tuple([known[k] for k in self.keys if k in known] + [sys.intern(str(v.dtype)) for v in known.values() if hasattr(v, "dtype")])
 
     def _measure(self, configs, args, kwargs):
         """The best of `configs`; sets configs_timings and failures. (best, was it on disk)"""
@@ -291,59 +291,6 @@ class Autotuner(KernelInterface):
                 return [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
             finally:
                 self.nargs = None
-
-
-class _Launch:
-    """`tuner[grid]`. A launch like an earlier one, whose choice still stands, goes straight to the kernel.
-
-    Likeness is a pattern (numbers of positional arguments, names of the others, types of all), and within one the values that the tuning key has and the dtypes of
-    tensors. What the choice is comes from `tuner.cache` as ever, so clearing or changing that is seen.
-    """
-
-    __slots__ = ("tuner", "grid")
-
-    def __init__(self, tuner, grid):
-        self.tuner, self.grid = tuner, grid
-
-    def __call__(self, *args, **kwargs):
-        tuner = self.tuner
-        if kwargs:
-            values = (*args, *kwargs.values())
-            pattern = (len(args), *kwargs, *map(type, values))
-        else:
-            values, pattern = args, tuple(map(type, args))
-        known = tuner._patterns.get(pattern)
-        if known is not None:
-            keyed, tensors, choices = known
-            short = (*[values[i] for i in keyed], *[values[i].dtype for i in tensors])
-            choice = choices.get(short)
-            if choice is not None:
-                key, config, meta = choice
-                if tuner.cache.get(key) is config:
-                    if tuner.best_config is not config:
-                        tuner.best_config = config
-                    return tuner.fn[self.grid](*args, **kwargs, **meta)
-        result = tuner.run(*args, grid=self.grid, warmup=False, **kwargs)
-        self._remember(pattern, values, args, kwargs)
-        return result
-
-    def _remember(self, pattern, values, args, kwargs):
-        tuner = self.tuner
-        config = tuner.best_config
-        # Hooks want to be called, wrapped kernels to compute, subclasses to decide.
-        if config is None or config.pre_hook or type(tuner) is not Autotuner or type(tuner.fn) is not JITFunction:
-            return
-        names = [*tuner.arg_names[:len(args)], *kwargs]
-        if len(names) != len(values):
-            return
-        bound = dict(zip(names, values))
-        key = tuner._key_of(bound)
-        if tuner.cache.get(key) is not config:
-            return
-        keyed = [names.index(k) for k in tuner.keys if k in bound]
-        tensors = [i for i, (n, v) in enumerate(bound.items()) if n in tuner.arg_names and hasattr(v, "dtype")]
-        _, _, choices = tuner._patterns.setdefault(pattern, (keyed, tensors, {}))
-        choices[(*[values[i] for i in keyed], *[values[i].dtype for i in tensors])] = (key, config, config.all_kwargs())
 
 
 def _sortable(timings):
@@ -543,7 +490,7 @@ def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_va
     return decorate
 
 
-class Heuristics(KernelInterface):
+class Heuristics(_core.Layer, KernelInterface):
     """A kernel some of whose meta-parameters are computed at launch."""
 
     def __init__(self, fn, arg_names, values):
@@ -568,3 +515,12 @@ class Heuristics(KernelInterface):
 def heuristics(values):
     """Decorator: {name of a meta-parameter: function of the dict of bound arguments}. Each sees what the ones before it gave."""
     return lambda fn: Heuristics(fn, fn.arg_names, values)
+
+
+def _text_of_dtype(dtype):
+    """(its text in tuning keys, is that the same for good?)"""
+    module = type(dtype).__module__.partition(".")[0]
+    return sys.intern(str(dtype)), module in ("numpy", "torch", "tegula")
+
+
+_core.set_layers(Autotuner, Heuristics, JITFunction, Config, _text_of_dtype)
