@@ -25,17 +25,24 @@ struct TuneKey {
 /// In place of a TuneKey: is it the key with these words?
 struct SameKey {
   const uint64_t *next, *end;
-  bool add(uint64_t w) { return next != end && *next++ == w; }
+  bool add(uint64_t w) { return next < end && *next++ == w; }
+};
+
+/// What an argument has to do with the choice.
+enum class Part : uint8_t {
+  Type,  // only its type counts
+  Value, // its value, too
+  Chosen // it is a configuration's
 };
 
 /// Immutable once it is in the list; found without a lock.
 struct Choice {
-  std::vector<uint64_t> key;
+  std::vector<uint64_t> padded; // `words` of the key, then zeros: one for each parameter
+  size_t words = 0;
   size_t config = 0;
   std::string report;
   const Choice *next = nullptr;
-  /// Words that did not fit into a key are not compared here either.
-  bool is(const TuneKey &k) const { return key.size() == k.count && std::equal(key.begin(), key.end(), k.words); }
+  bool is(const TuneKey &k) const { return words == k.count && std::equal(k.words, k.words + k.count, padded.begin()); }
 };
 } // namespace
 
@@ -49,8 +56,7 @@ struct TegulaTuner : RefCounted {
   Ref<TegulaFunction> function;
   std::shared_ptr<const std::vector<TuneConfig>> configs;
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
-  std::vector<uint8_t> keyed;  // of each parameter: does its value count?
-  std::vector<uint8_t> chosen; // is it a configuration's?
+  std::vector<Part> parts; // of each parameter
   std::vector<std::string> names; // of the parameters
   std::mutex mutex;         // of tuning, and of adding to `choices`
   std::atomic<const Choice *> choices{nullptr}, recent{nullptr};
@@ -70,7 +76,7 @@ static thread_local struct {
 
 // ---- making one
 
-static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<uint8_t> &chosen) {
+static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<Part> &parts) {
   auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
   if (c.size < offsetof(TegulaConfig, num_warps) || (!c.values && c.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
   TegulaConfig full{};
@@ -82,7 +88,7 @@ static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out
     auto p = std::find_if(params.begin(), params.end(), [&](const Param &p) { return p.name == v.name; });
     if (p == params.end()) return wrong("`" + f.fn->name + "` has no parameter `" + v.name + "`");
     auto index = static_cast<uint32_t>(p - params.begin());
-    chosen[index] = true;
+    parts[index] = Part::Chosen;
     out.values.push_back({v.name, index, Ref(v.value)});
     out.name += (out.name.empty() ? "" : ", ") + std::string(v.name) + ": " + v.value->reprText();
   }
@@ -109,19 +115,18 @@ TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs,
     std::memcpy(&t.options, options, std::min(options->size, sizeof t.options));
   }
   const std::vector<Param> &params = f->params();
-  t.chosen.resize(params.size());
-  t.keyed.resize(params.size(), !t.options.key);
+  t.parts.resize(params.size(), t.options.key ? Part::Type : Part::Value);
   for (const Param &p : params) t.names.push_back(p.name);
   for (size_t i = 0; t.options.key && i < t.options.key_count; ++i) {
     const char *name = t.options.key[i];
     auto p = std::find(t.names.begin(), t.names.end(), name ? name : "");
     if (p == t.names.end()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") + "`, which is no parameter of `" + f->fn->name + "`");
-    t.keyed[static_cast<size_t>(p - t.names.begin())] = true;
+    t.parts[static_cast<size_t>(p - t.names.begin())] = Part::Value;
   }
   auto list = std::make_shared<std::vector<TuneConfig>>(count);
   for (size_t i = 0; i < count; ++i) {
     TuneConfig &c = (*list)[i];
-    if (!readConfig(*f, configs[i], c, t.chosen)) return TEGULA_INVALID_ARGUMENT;
+    if (!readConfig(*f, configs[i], c, t.parts)) return TEGULA_INVALID_ARGUMENT;
     for (const TuneConfig::Value &v : c.values) c.borrowed.push_back({v.name.c_str(), v.value.get()});
     c.view = {sizeof(TegulaConfig), c.borrowed.data(), c.borrowed.size(), c.numWarps, c.numStages, c.numCtas, c.maxnreg};
   }
@@ -138,7 +143,7 @@ const char *tegula_tuner_config_name(const TegulaTuner *t, size_t i) { return t 
 // ---- choosing
 
 /// Adds to a TuneKey or a SameKey; false: enough was seen.
-template <typename Key> static inline bool addToKey(const TegulaArg &a, bool keyed, Key &key) {
+template <typename Key> static bool addToKey(const TegulaArg &a, bool keyed, Key &key) {
   switch (a.kind) {
   case TEGULA_ARG_POINTER: return key.add(uint64_t(1) << 32 | a.dtype);
   case TEGULA_ARG_TUPLE:
@@ -151,18 +156,29 @@ template <typename Key> static inline bool addToKey(const TegulaArg &a, bool key
   }
 }
 
-template <typename Key> static inline bool makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device, Key &key) {
-  if (!key.add(static_cast<uint32_t>(device))) return false;
-  const uint8_t *keyed = t.keyed.data(), *chosen = t.chosen.data();
+static void makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device, TuneKey &key) {
+  key.add(static_cast<uint32_t>(device));
   for (size_t i = 0; i < count; ++i)
-    if (!chosen[i] && !addToKey(args[i], keyed[i], key)) return false;
-  return true;
+    if (t.parts[i] != Part::Chosen) addToKey(args[i], t.parts[i] == Part::Value, key);
 }
 
-/// Is that what is chosen for this call?
-static inline bool isFor(const Choice &c, const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device) {
-  SameKey key{c.key.data(), c.key.data() + c.key.size()};
-  return makeKey(t, args, count, device, key) && key.next == key.end;
+/// Is its key what makeKey would make? One walk over the arguments, as it is half of what a launch costs beyond one without a tuner.
+static bool isFor(const Choice &c, const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device) {
+  const uint64_t *next = c.padded.data(), *const end = next + c.words; // read as far beyond the end as there are parameters
+  const Part *part = t.parts.data();
+  if (*next++ != static_cast<uint32_t>(device)) return false;
+  for (const TegulaArg *a = args; a != args + count; ++a, ++part) {
+    if (a->kind == TEGULA_ARG_INT && *part == Part::Value) {
+      if (*next++ != a->u.u) return false;
+    } else if (a->kind == TEGULA_ARG_POINTER && *part != Part::Chosen) {
+      if (*next++ != (uint64_t(1) << 32 | a->dtype)) return false;
+    } else if (*part != Part::Chosen) {
+      SameKey key{next, end};
+      if (!addToKey(*a, *part == Part::Value, key)) return false;
+      next = key.next;
+    }
+  }
+  return next == end;
 }
 
 /// "M=4096, N=4096, x:*fp16": what the key stands for, for people.
@@ -184,7 +200,7 @@ static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t c
     }
   };
   for (size_t i = 0; i < count; ++i)
-    if (!t.chosen[i]) walk(walk, t.names[i], args[i], t.keyed[i]);
+    if (t.parts[i] != Part::Chosen) walk(walk, t.names[i], args[i], t.parts[i] == Part::Value);
   return out;
 }
 
@@ -202,7 +218,8 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   Status s = runTuning(*t.function->context, job, report);
   for (const std::string &w : report.warnings) std::fprintf(stderr, "tegula: warning: %s\n", w.c_str());
   if (!s) return fail(s), nullptr;
-  auto *choice = new Choice{{key.words, key.words + key.count}, report.best, std::move(report.json), t.choices.load(std::memory_order_relaxed)};
+  auto *choice = new Choice{{key.words, key.words + key.count}, key.count, report.best, std::move(report.json), t.choices.load(std::memory_order_relaxed)};
+  choice->padded.resize(key.count + t.parts.size() + 1);
   t.choices.store(choice, std::memory_order_release);
   return choice;
 }
