@@ -1,4 +1,6 @@
 """CompiledKernel.estimate: the cost model from Python, for devices that are there and for those that are not."""
+import re
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,22 @@ def test_wrong_arguments_are_errors():
         kernel.estimate((-1,), *args)
     with pytest.raises(ValueError, match="argument `x` must be a pointer"):
         kernel.estimate((1,), 1, *args[1:])
+
+
+@tegula.jit
+def softmax(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    e = tl.exp(v - tl.max(v, axis=0))
+    tl.store(out + at, e / tl.sum(e, axis=0))
+
+
+def test_rows_that_a_warp_cannot_hold_are_read_again():
+    def loaded(warps):
+        kernel = softmax.compile_signature("x:*fp32:16, out:*fp32:16, BLOCK:8192", {}, "sm_90a", {"num_warps": warps})
+        x = np.zeros((64, 8192), np.float32)
+        why = kernel.estimate((64,), x, x, 8192).why
+        return {k: float(v) for k, v in re.findall(r"^(\w+) = (\S+)", why, re.M)}
+    whole, parts = loaded(8), loaded(1)
+    assert whole["loadBytes"] == 4 * 8192 and "againBytes" not in whole
+    assert parts["loadBytes"] == 3 * whole["loadBytes"] and parts["againBytes"] == 2 * parts["keptBytes"] == 2 * whole["loadBytes"]

@@ -5,6 +5,7 @@
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
 #if TEGULA_HAS_NVIDIA
+#include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/WidenDots.h"
 #endif
 #include <chrono>
@@ -252,16 +253,32 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
 }
 #endif
 
+#if TEGULA_HAS_NVIDIA
+/// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the target splits them.
+static Work workOnNv(const ir::Module &tile, const CompileOptions &o) {
+  const nvidia::NvOptions n = nvOptions(o);
+  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? nvidia::splitTiles(tile, n.numWarps) : nullptr;
+  Work work = countWork(parts ? *parts : tile);
+  for (WorkScope &s : work.scopes)
+    if (s.kind == WorkScope::Kind::Loop && !s.stages) s.stages = n.numStages;
+  return work;
+}
+#endif
+
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
               DiagEngine &diag, Status &status) {
-  Work work = countWork(tile);
   if (t.cpu()) {
+    Work work = countWork(tile);
     if (!generateCpu(tile, *t.cpu(), o, name, out, times, diag)) return false;
     out.info.work = std::move(work);
     return true;
   }
 #if TEGULA_HAS_NVIDIA
+  Work work = workOnNv(tile, o);
   if (!generateNv(tile, t, o, name, out, times, diag, status) || diag.hasErrors()) return false;
+  // Warps that only copy run ahead as far as the shared memory goes.
+  if (out.info.gpu.threads > 32 * static_cast<uint32_t>(o.numWarps))
+    for (WorkScope &s : work.scopes) s.stages = s.stages ? 64 : 0;
   out.info.work = std::move(work);
   if (!t.isGpu()) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);

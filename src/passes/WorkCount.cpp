@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tegula {
 using namespace ir;
@@ -320,7 +321,7 @@ struct CostRow {
 // Instructions counted in PTX for sm_90a.
 constexpr CostRow costs[] = {
     {OpKind::Exp, 1, 4}, {OpKind::Exp2, 1, 2}, {OpKind::Log, 0, 18}, {OpKind::Log2, 0, 18}, {OpKind::Sin, 0, 40}, {OpKind::Cos, 0, 40},
-    {OpKind::Rsqrt, 1, 1}, {OpKind::Erf, 1, 25}, {OpKind::Tanh, 1, 16},
+    {OpKind::Rsqrt, 1, 1}, {OpKind::Erf, 1, 25}, {OpKind::Tanh, 1, 16}, {OpKind::UMulHi, 0, 2},
 };
 
 class Counter {
@@ -353,6 +354,8 @@ private:
   }
   void follow(const Op &op);
   void countUsers(const Block &b);
+  void findAddresses(const Block &b);
+  void leadsToAddress(const Value *v);
 
   const Module &module_;
   Work work_;
@@ -361,7 +364,8 @@ private:
   const Function *function_ = nullptr;
   std::unordered_map<const Value *, std::vector<const Op *>> users_;
   std::unordered_map<const Value *, int32_t> dots_;       // the last dot that a value is made of
-  std::unordered_map<const Value *, bool> index_;         // tiles made of ranges and scalars alone
+  std::unordered_map<const Value *, bool> index_;         // tiles made of ranges and scalars alone, for addresses and masks
+  std::unordered_set<const Value *> addresses_;           // that pointers and masks of accesses are made of
   size_t visited_ = 0;
 };
 
@@ -378,6 +382,47 @@ void Counter::countUsers(const Block &b) {
       users_[v].push_back(op);
     for (const Region *r : op->regions)
       countUsers(*r->block);
+  }
+}
+
+void Counter::leadsToAddress(const Value *v) {
+  std::vector<const Value *> left{v};
+  while (!left.empty()) {
+    const Value *at = left.back();
+    left.pop_back();
+    if (!at || !addresses_.insert(at).second)
+      continue;
+    const Op *op = at->def ? at->def : at->block->parent->op;
+    if (!op)
+      continue;
+    const bool isLoop = op->kind == OpKind::For || op->kind == OpKind::While;
+    if (at->def && op->regions.empty())
+      left.insert(left.end(), op->operands.begin(), op->operands.end());
+    // What regions give for it; of a loop also what it starts with.
+    size_t i = at->index - (!at->def && op->kind == OpKind::For);
+    if (at->def && op->kind == OpKind::If)
+      for (const Region *r : op->regions)
+        left.push_back(r->block->terminator()->operands[i]);
+    if (isLoop && (at->def || op->kind == OpKind::While || at->index > 0)) {
+      left.push_back(op->operands[i + (op->kind == OpKind::For ? 3 : 0)]);
+      left.push_back(op->regions.back()->block->terminator()->operands[i]);
+    }
+  }
+}
+
+/// A hash of a program's offsets is made of ranges, too; only what accesses need is computed once for all that a thread moves at once.
+void Counter::findAddresses(const Block &b) {
+  for (const Op *op : b.ops) {
+    switch (op->kind) {
+    case OpKind::Load: case OpKind::Store: case OpKind::AtomicRmw: case OpKind::AtomicCas:
+      leadsToAddress(op->operands[0]);
+      if (const Value *mask = op->mask())
+        leadsToAddress(mask);
+      break;
+    default: break;
+    }
+    for (const Region *r : op->regions)
+      findAddresses(*r->block);
   }
 }
 
@@ -418,7 +463,7 @@ void Counter::follow(const Op &op) {
   for (const Value *v : op.results) {
     if (last >= 0)
       dots_[v] = last;
-    if (isIndexed && v->type.isTensor() && (v->type.isPtr || v->type.isIntLike()))
+    if (isIndexed && v->type.isTensor() && (v->type.isPtr || (v->type.isIntLike() && addresses_.count(v))))
       index_[v] = true;
   }
 }
@@ -657,6 +702,7 @@ void Counter::function(const Function &f, int32_t scope) {
   function_ = &f;
   facts_.emplace(f);
   countUsers(*f.block());
+  findAddresses(*f.block());
   block(*f.block(), scope);
 }
 

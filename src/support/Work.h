@@ -52,7 +52,7 @@ struct WorkScope {
   int32_t parent = -1;       // an earlier scope
   int32_t count = -1;        // expression: trips of a loop; of a branch, whether it is taken (not 0). -1: once
   bool otherwise = false;    // the branch that is taken if the expression is 0
-  uint32_t stages = 0;       // what the kernel asked for (num_stages of the loop); 0: nothing
+  uint32_t stages = 0;       // iterations that may be under way at once, as the loop or the launch asked (num_stages); 0: nothing is known
   std::array<double, workKinds> elements{};
   uint32_t barriers = 0;     // places where the program's threads meet: reductions over several threads, exchanges
   double &operator[](WorkKind k) { return elements[static_cast<unsigned>(k)]; }

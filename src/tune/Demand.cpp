@@ -28,8 +28,8 @@ struct Touch {
 
 class Evaluation {
 public:
-  Evaluation(const runtime::KernelInfo &info, const Launch &launch, const Machine &machine)
-      : info_(info), work_(info.work), launch_(launch), machine_(machine), values_(work_) {}
+  Evaluation(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch, const Machine &machine)
+      : info_(info), work_(info.work), launch_(launch), machine_(machine), use_(use), values_(work_) {}
 
   Demand run() {
     double programs = 1;
@@ -38,6 +38,7 @@ public:
     if (work_.scopes.empty() || programs < 1) return d_;
     touches_.resize(work_.accesses.size());
     executions_.assign(work_.scopes.size(), 0);
+    freshLoads_.assign(work_.accesses.size(), 0);
     spread();
     sideBySide();
     scopes();
@@ -176,8 +177,12 @@ private:
     double many = std::max(2.0, std::min({d_.programs, machine_.inFlight, budget(512)}));
     many = std::min(many, d_.programs);
     double first = std::floor((d_.programs - many) / 2);
+    struct Tile {
+      double bytes = 0, again = 0; // of a program; those loaded again by the first one
+      double first = -1;           // the program that accessed it first
+    };
     struct Seen {
-      std::unordered_map<int64_t, double> tiles; // by address: its bytes for a program
+      std::unordered_map<int64_t, Tile> tiles; // by address
       std::unordered_set<int64_t> updated;
     };
     std::vector<Seen> seen(info_.args.size() + 1);
@@ -195,12 +200,21 @@ private:
         Seen &s = seen[static_cast<size_t>(a.argument + 1)];
         if (!values_.isKnown(a.offset)) {
           fresh += bytes;
+          freshLoads_[k] += bytes / many;
           continue;
         }
         // The same place when loops begin, accessed by as much: the same tiles.
         int64_t at = values_[a.offset];
-        double &had = s.tiles[at];
-        if (bytes > had) fresh += bytes - had, had = bytes;
+        Tile &tile = s.tiles[at];
+        double had = tile.bytes, known = std::min(bytes, had);
+        if (had == 0) tile.first = i;
+        if (bytes > had) fresh += bytes - had, tile.bytes = bytes;
+        freshLoads_[k] += (bytes - known) / many;
+        if (tile.first == i && a.kind == WorkAccess::Kind::Load && known > 0) {
+          d_.againBytes += known / many;
+          d_.keptBytes += std::max(known - tile.again, 0.0) / many;
+          tile.again = std::max(tile.again, known);
+        }
         if (a.kind == WorkAccess::Kind::Atomic) {
           updates += n;
           if (s.updated.insert(at).second) addresses += n;
@@ -314,41 +328,66 @@ private:
     }
   }
 
-  /// Loads of loops with dots go ahead, by as many iterations as the shared memory holds; all others are waited for.
+  /// Loads of loops with dots go ahead, by as many iterations as were asked for and the shared memory holds; all others are waited for.
   void pipelines() {
-    double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes);
+    double most = 0, shared = std::max(info_.gpu.use.sharedBytes, info_.gpu.sharedBytes), waited = 0;
     std::vector<double> loaded(work_.scopes.size());
-    std::vector<bool> multiplies(work_.scopes.size());
-    for (const WorkAccess &a : work_.accesses)
-      if (a.kind == WorkAccess::Kind::Load) loaded[static_cast<size_t>(a.scope)] += static_cast<double>(a.elements()) * a.elementBytes;
+    std::vector<bool> multiplies(work_.scopes.size()), isFresh(work_.scopes.size());
+    for (size_t k = 0; k < work_.accesses.size(); ++k) {
+      const WorkAccess &a = work_.accesses[k];
+      const auto s = static_cast<size_t>(a.scope);
+      d_.tile = std::max(d_.tile, static_cast<double>(a.elements()));
+      if (a.kind != WorkAccess::Kind::Load) continue;
+      loaded[s] += static_cast<double>(a.elements()) * a.elementBytes;
+      if (2 * freshLoads_[k] > touches_[k].bytes * executions_[s]) isFresh[s] = true;
+    }
     for (const WorkDot &d : work_.dots) multiplies[static_cast<size_t>(d.scope)] = true;
     for (size_t s = 0; s < work_.scopes.size(); ++s) {
+      const WorkScope &scope = work_.scopes[s];
       double n = executions_[s], bytes = loaded[s];
       if (bytes <= 0) continue;
-      if (!multiplies[s] || work_.scopes[s].kind != WorkScope::Kind::Loop) {
-        d_.rounds += n;
+      if (!multiplies[s] || scope.kind != WorkScope::Kind::Loop) {
+        double trips = n * roundTrips(scope, bytes);
+        d_.rounds += trips;
+        if (!isFresh[s]) d_.again += trips;
+        waited += n * bytes;
         continue;
       }
       d_.pipelined += n;
-      if (n * bytes > most) most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 1.0, 8.0), d_.iterationBytes = bytes;
+      if (n * bytes <= most) continue;
+      // One part of the ring is being multiplied.
+      double asked = scope.stages ? scope.stages - 1.0 : 8;
+      most = n * bytes, d_.depth = std::clamp(std::floor(shared / bytes + 0.01) - 1, 0.0, std::min(asked, 8.0)), d_.iterationBytes = bytes;
     }
+    d_.burst = d_.rounds > 0 ? waited / d_.rounds : 0;
+  }
+
+  /// Loads are under way together as far as there are registers for what they bring.
+  double roundTrips(const WorkScope &scope, double bytes) const {
+    double threads = info_.gpu.threads;
+    if (threads <= 0) return 1;
+    constexpr double most = 255, others = 20, fewest = 8;
+    double held = std::max(scope[WorkKind::Carried], 0.0) / threads, free = (use_.registers ? use_.registers : most) - others - held;
+    return std::max(1.0, bytes / 4 / threads / std::max(free, fewest));
   }
 
   const runtime::KernelInfo &info_;
   const Work &work_;
   const Launch &launch_;
   const Machine &machine_;
+  const runtime::GpuUse &use_;
   WorkValues values_;
   Demand d_;
   std::vector<Touch> touches_;
   std::vector<double> executions_; // of scopes, in the mean
+  std::vector<double> freshLoads_; // bytes of accesses that nobody accessed before, for a program
 };
 } // namespace
 
 std::span<const DemandField> demandFields() { return fields; }
 
 Demand demandOf(const runtime::KernelInfo &info, const runtime::GpuUse &use, const Launch &launch, const Machine &machine) {
-  Demand d = Evaluation(info, launch, machine).run();
+  Demand d = Evaluation(info, use, launch, machine).run();
   d.threads = info.gpu.threads;
   d.ctas = info.gpu.clusterCtas;
   d.registers = use.registers;

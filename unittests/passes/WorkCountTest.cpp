@@ -56,6 +56,18 @@ TEST(WorkCount, AddressesAndMasksAreExpressions) {
   EXPECT_EQ(v[load.mask], 0); // 300 is the end
 }
 
+// What is computed of a program's offsets is not all for addresses.
+TEST(WorkCount, HashesOfOffsetsAreArithmetic) {
+  std::string text = rowKernel;
+  const std::string sum = "  %y = fadd %v, %one\n";
+  text.replace(text.find(sum), sum.size(), "  %h = xor %at, %nn\n  %u = mul %h, %h\n  %f = sitofp %u : tensor<128xf32>\n  %y = fadd %v, %f\n");
+  Counted plain(rowKernel), hashed(text);
+  const WorkScope &a = plain.work.scopes[0], &b = hashed.work.scopes[0];
+  EXPECT_GT(a[WorkKind::Index], 0);
+  EXPECT_EQ(b[WorkKind::Index], a[WorkKind::Index]);
+  EXPECT_EQ(b[WorkKind::Integer], a[WorkKind::Integer] + 2 * 128);
+}
+
 // A loop over k of dots whose pointers move on.
 const char *dotKernel = "kernel @k(%a: ptr<f16> {divisibility = 16}, %b: ptr<f16> {divisibility = 16}, %n: i32) {\n"
                         "  %zero = const {value = 0} : i32\n  %step = const {value = 16} : i32\n  %r = range {start = 0} : tensor<16xi32>\n"

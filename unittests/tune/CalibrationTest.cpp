@@ -82,4 +82,8 @@ TEST(Calibration, CpuTimesAreRanked) {
   expectRanked("measured-cpu.txt", 0.85, [&](const Demand &d) { return cpuTime(d, cpu).ns; });
 }
 
+TEST(Calibration, GpuTimesAreRanked) {
+  expectRanked("measured-h200.txt", 0.85, [&](const Demand &d) { return gpuTime(d, gpuCeilings(90, "H200")).ns; });
+}
+
 } // namespace

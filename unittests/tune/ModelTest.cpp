@@ -61,6 +61,47 @@ TEST(Demand, ProgramsThatAccessTheSameTileShareIt) {
   EXPECT_DOUBLE_EQ(shared, 2 * 4096 / 100.0);
 }
 
+TEST(Demand, WhatAProgramLoadsAgain) {
+  runtime::KernelInfo k = streaming(1024, 4096);
+  EXPECT_EQ(estimated(k, 100, 2).demand.againBytes, 0);
+  // A second pass over half of the tile: in a scope of its own, the same address.
+  WorkScope second = k.work.scopes[1];
+  k.work.scopes.push_back(second);
+  WorkAccess load = k.work.accesses[0];
+  load.scope = 2, load.shape = {512};
+  k.work.accesses.push_back(load);
+  Demand d = estimated(k, 100, 2).demand;
+  EXPECT_DOUBLE_EQ(d.againBytes, 2 * 2048);
+  EXPECT_DOUBLE_EQ(d.keptBytes, 2 * 2048);
+  EXPECT_EQ(d.rounds, 4);
+  EXPECT_EQ(d.again, 2);
+  EXPECT_DOUBLE_EQ(d.freshBytes, 2 * 2 * 4096);
+  // What all programs load is nobody's own.
+  k.work.exprs[1].value = 0;
+  EXPECT_LT(estimated(k, 100, 2).demand.againBytes, 2 * 2048 / 10);
+}
+
+TEST(Demand, LoadsWaitForRegisters) {
+  // 64 of them a thread are wanted; 12 are free.
+  EXPECT_EQ(estimated(streaming(256, 1024), 10, 1).demand.rounds, 1);
+  EXPECT_NEAR(estimated(streaming(8192, 32768), 10, 1).demand.rounds, 64.0 / 12, 1e-9);
+}
+
+TEST(Demand, CopiesAreAheadAsFarAsAskedAndAsMemoryGoes) {
+  runtime::KernelInfo k = streaming(1024, 4096);
+  WorkDot dot;
+  dot.scope = 1, dot.m = 32, dot.n = 32, dot.k = 16;
+  k.work.dots = {dot};
+  k.gpu.sharedBytes = 3 * 4096;
+  EXPECT_EQ(estimated(k, 10, 8).demand.depth, 2); // stages are not known
+  k.work.scopes[1].stages = 2;
+  EXPECT_EQ(estimated(k, 10, 8).demand.depth, 1);
+  k.work.scopes[1].stages = 8;
+  EXPECT_EQ(estimated(k, 10, 8).demand.depth, 2);
+  k.gpu.sharedBytes = 4096;
+  EXPECT_EQ(estimated(k, 10, 8).demand.depth, 0);
+}
+
 TEST(Demand, NoMoreMemoryThanThereIs) {
   EXPECT_EQ(estimated(streaming(1024, 4096), 100, 1, 1000).demand.uniqueBytes, 2000);
 }
@@ -112,6 +153,35 @@ TEST(Model, SpillsAndDoubtfulUnitsCost) {
   use.spillBytes = 0;
   k.work.scopes[1][WorkKind::Double] = 4096;
   EXPECT_GT(estimateGpu(k, use, launch, gpuCeilings(89)).ns, estimateGpu(k, use, launch, gpuCeilings(90)).ns);
+}
+
+TEST(Model, AnotherPassCostsMemoryOnlyWhereCachesAreTooSmall) {
+  runtime::KernelInfo k = streaming(4096, 16384), twice = k;
+  twice.work.scopes.push_back(twice.work.scopes[1]);
+  WorkAccess load = twice.work.accesses[0];
+  load.scope = 2;
+  twice.work.accesses.push_back(load);
+  auto memory = [](const Estimate &e) {
+    for (const Part &p : e.parts)
+      if (std::string(p.name) == "memory") return p.ns;
+    return 0.0;
+  };
+  int64_t args[] = {0, 0, 1};
+  Launch launch{{20000, 1, 1}, args, {}};
+  runtime::GpuUse few, many;
+  few.registers = many.registers = 40;
+  few.blocksPerCore = 4, many.blocksPerCore = 32;
+  EXPECT_DOUBLE_EQ(memory(estimateGpu(twice, few, launch, gpuCeilings(90))), memory(estimateGpu(k, few, launch, gpuCeilings(90))));
+  // The rows of 132 x 32 blocks are more than the L2 cache.
+  EXPECT_GT(memory(estimateGpu(twice, many, launch, gpuCeilings(90))), 1.4 * memory(estimateGpu(k, many, launch, gpuCeilings(90))));
+}
+
+TEST(Model, ThreadsBeyondATileRepeatIt) {
+  runtime::KernelInfo k = streaming(128, 512);
+  k.work.scopes[1][WorkKind::Float] = 128 * 200;
+  double ns = estimated(k, 100000, 1).ns;
+  k.gpu.threads = 512;
+  EXPECT_GT(estimated(k, 100000, 1).ns, 2 * ns);
 }
 
 TEST(Model, FasterMemoryIsNotSlower) {
