@@ -663,6 +663,11 @@ TEGULA_API TegulaStatus tegula_kernel_launch(TegulaKernel *kernel, const int64_t
 TEGULA_API TegulaStatus tegula_kernel_estimate(TegulaKernel *kernel, const int64_t grid[3], const TegulaArg *args, size_t arg_count,
                                                const TegulaLaunchOptions *options, double *ns, const char **why);
 
+/* As tegula_compile, without code, in a few hundredths of the time: a kernel that can be estimated (as far as that does not take what the assembler alone
+ * knows: registers, spills) and asked what it is, and that cannot be launched or saved. Each call makes one anew; no cache has it. */
+TEGULA_API TegulaStatus tegula_sketch(TegulaFunction *function, const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options,
+                                      TegulaKernel **out);
+
 /* The kernel as bytes: code, arguments and options, and the stages that were asked for so far. `*bytes` is freed with tegula_free. */
 TEGULA_API TegulaStatus tegula_kernel_save(TegulaKernel *kernel, char **bytes, size_t *length);
 /* The kernel that was saved so, in this process or another one of the same version of the library. `context` NULL: one that all such calls of the
@@ -696,12 +701,36 @@ typedef struct TegulaTunerOptions {
   double budget_ms;        /* no further configuration is timed after so long; 0: all are */
   double compile_timeout_s; /* a configuration that takes longer to compile is left out; 0: 30 */
   uint64_t copy_bytes;     /* memory for copies of what kernels change; 0: $TEGULA_TUNE_BYTES, else 4 GiB */
+  int8_t search;           /* tri-state: the model and what was measured say which configurations are compiled and timed (docs/autotuning.md, "Search"); then
+                            * the budget is that of the whole search, compilation included. TEGULA_DEFAULT: spaces of more than 32 configurations are searched,
+                            * of smaller ones and of lists all are timed */
+  int8_t reserved[7];
 } TegulaTunerOptions;
-#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0}
+#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, {0}}
 
 /* `options` may be NULL. Everything is copied. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
 TEGULA_API TegulaStatus tegula_tuner_create(TegulaFunction *function, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options,
                                             TegulaTuner **out);
+/* Values of one parameter, or, if the function has no parameter of that name, of num_warps, num_stages, num_ctas or maxnreg. */
+typedef struct TegulaAxis {
+  const char *name;
+  const char *text; /* values separated by commas: what tegula_value_parse takes, powers(16, 128) (16, 32, 64, 128), range(1, 4) (1, 2, 3), range(0, 64, 16);
+                     * NULL: `values` are given */
+  TegulaValue *const *values;
+  size_t value_count;
+} TegulaAxis;
+/* Configurations as a product: one value of each axis, where that is one. */
+typedef struct TegulaSpace {
+  size_t size;
+  const TegulaAxis *axes;
+  size_t axis_count;
+  /* Is this a configuration? 1: yes, 0: no, less: it cannot be told, which ends the call with the error of tegula_fail(). NULL: all are. */
+  int32_t (*where)(void *user, const TegulaConfig *config);
+  void *user;
+} TegulaSpace;
+/* As tegula_tuner_create with the configurations of a space, at most 100000 of them, the last axis changing fastest. `space` NULL: at the first launch with
+ * a new key tegula_propose makes one. */
+TEGULA_API TegulaStatus tegula_tuner_create_space(TegulaFunction *function, const TegulaSpace *space, const TegulaTunerOptions *options, TegulaTuner **out);
 TEGULA_API void tegula_tuner_retain(TegulaTuner *tuner);
 TEGULA_API void tegula_tuner_release(TegulaTuner *tuner);
 
@@ -716,12 +745,22 @@ TEGULA_API TegulaStatus tegula_tuner_launch(TegulaTuner *tuner, TegulaGridFn gri
 /* The same without the launch: index of the configuration, tuning if need be. */
 TEGULA_API TegulaStatus tegula_tuner_choose(TegulaTuner *tuner, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
                                             const TegulaLaunchOptions *options, size_t *config);
+/* A space for a kernel whose constexpr parameters are not all given: which of those are extents of tiles follows from what changes in the kernel when they
+ * do, what kind of kernel it is from its loops, dots and reductions, and their values from both, the shapes and the device. Nothing is run or timed. Only
+ * parameters that have neither an argument nor a default are proposed, and num_warps and num_stages unless `options` has them. `*json`, freed with
+ * tegula_free: kind ("matmul", "attention", "rows", "elementwise"), axes: objects with name, role, values, reason; configs: arrays of values in the axes'
+ * order; reasons: texts. TEGULA_INVALID_ARGUMENT where a parameter needs a value that only the caller knows, the text names it. */
+TEGULA_API TegulaStatus tegula_propose(TegulaFunction *function, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
+                                       const TegulaLaunchOptions *options, char **json);
 /* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model", "file": nothing was tried now), seconds, compared, blind (arguments that could not be
  * set back), configs: objects with config (text), state ("ok", "failed", "faulted", "rejected", "untried"), median_ns, low_ns, high_ns, runs, estimate_ns,
- * kind (of the reason), reason; and warnings, texts. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
+ * kind (of the reason), reason; recipe, as of tegula_propose, where the space was proposed; guess: what was tried first because an entry of another
+ * version or device says so, an object with config, device, version, used ("first": it was timed first, "chosen": nothing was timed); warnings, texts. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
 TEGULA_API const char *tegula_tuner_report_json(TegulaTuner *tuner);
 /* "BLOCK: 64, num_warps: 4"; lives as long as the tuner, NULL beyond the last. */
 TEGULA_API const char *tegula_tuner_config_name(const TegulaTuner *tuner, size_t config);
+/* The configuration itself; lives as long as the tuner, NULL beyond the last. */
+TEGULA_API const TegulaConfig *tegula_tuner_config(const TegulaTuner *tuner, size_t config);
 
 /* Joins all that is known of the kernel to the project's file, or to `path` if that is not NULL. */
 TEGULA_API TegulaStatus tegula_tuner_write_project(TegulaTuner *tuner, const char *path);
@@ -768,6 +807,11 @@ typedef struct TegulaTuneRequest {
   TegulaStatus (*run)(void *user, size_t config); /* one launch on the stream */
   /* Times a configuration in place of the tuner: median, 20 % and 80 % quantiles. May be NULL. `tuning` is for tegula_tuning_restore. */
   TegulaStatus (*measure)(void *user, size_t config, TegulaTuning *tuning, double ns[3]);
+  /* Of a space, which is searched unless the options say otherwise: for each configuration `axis_count` indices of values, or NULL: a list. */
+  const uint32_t *coordinates;
+  size_t axis_count;
+  /* Estimates of the cost model without compiling (tegula_sketch), nanoseconds; 0 where there is none. May be NULL. On the thread of tegula_tune(). */
+  void (*sketch)(void *user, const size_t *configs, size_t count, double *ns);
 } TegulaTuneRequest;
 /* `*report` is as of tegula_tuner_report_json, freed with tegula_free; it is also given (else NULL) where no configuration can be used. */
 TEGULA_API TegulaStatus tegula_tune(TegulaContext *context, const TegulaTuneRequest *request, char **report);

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -323,6 +324,18 @@ private:
   const TegulaConfig &c_;
 };
 
+/// Values of one parameter or option of launches in a Space: "16, 32", "powers(16, 256)", "range(2, 5)" (TegulaAxis).
+struct Axis {
+  std::string name, values;
+};
+
+/// A product of values, and which of the configurations count (all, if `where` is empty).
+///   tegula::Space{{{"BM", "powers(32, 256)"}, {"num_warps", "4, 8"}}, [](tegula::ConfigView c) { return c["BM"] * c.raw().num_warps <= 1024; }}
+struct Space {
+  std::vector<Axis> axes;
+  std::function<bool(ConfigView)> where;
+};
+
 /// Options of a tuner with their defaults; set the fields you need.
 struct TunerOptions : TegulaTunerOptions {
   TunerOptions() : TegulaTunerOptions(TEGULA_TUNER_OPTIONS_INIT) {}
@@ -351,6 +364,19 @@ public:
     if (Status s = Status::from(tegula_tuner_create(function.get(), raw.data(), raw.size(), &options, &t)); !s) return s;
     return Autotuned(t);
   }
+  /// The configurations of a space; more than 32 are searched (tegula_tuner_create_space).
+  static Result<Autotuned> search(const Function &function, const Space &space, const std::vector<std::string> &key = {}, TunerOptions options = {}) {
+    std::vector<TegulaAxis> axes;
+    for (const Axis &a : space.axes) axes.push_back({a.name.c_str(), a.values.c_str(), nullptr, 0});
+    TegulaSpace raw{sizeof raw, axes.data(), axes.size(), nullptr, nullptr};
+    auto where = [](void *user, const TegulaConfig *config) -> int32_t { return (*static_cast<const std::function<bool(ConfigView)> *>(user))(ConfigView(*config)); };
+    if (space.where) raw.where = where, raw.user = const_cast<std::function<bool(ConfigView)> *>(&space.where);
+    return fromSpace(function, &raw, key, options);
+  }
+  /// For a kernel whose constexpr parameters the launches leave out: they are proposed from what the kernel does, the shapes and the device (tegula_propose).
+  static Result<Autotuned> automatic(const Function &function, const std::vector<std::string> &key = {}, TunerOptions options = {}) {
+    return fromSpace(function, nullptr, key, options);
+  }
   /// `grid`: from a ConfigView to a Grid.
   template <std::invocable<ConfigView> GridFn>
   Status operator()(GridFn &&grid, std::span<const Arg> args, const LaunchOptions &options = {}) const {
@@ -375,6 +401,14 @@ public:
   }
 
 private:
+  static Result<Autotuned> fromSpace(const Function &function, const TegulaSpace *space, const std::vector<std::string> &key, TunerOptions options) {
+    std::vector<const char *> names;
+    for (const std::string &k : key) names.push_back(k.c_str());
+    if (!key.empty()) options.key = names.data(), options.key_count = names.size();
+    TegulaTuner *t = nullptr;
+    if (Status s = Status::from(tegula_tuner_create_space(function.get(), space, &options, &t)); !s) return s;
+    return Autotuned(t);
+  }
   template <typename GridFn> static int32_t call(void *user, const TegulaConfig *config, int64_t grid[3]) {
     Grid g = (*static_cast<std::remove_reference_t<GridFn> *>(user))(ConfigView(*config));
     for (int i = 0; i < 3; ++i) grid[i] = g.n[i];

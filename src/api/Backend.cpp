@@ -135,8 +135,9 @@ void finishTile(ir::Module &tile, const Target &t) {
 
 // ---- CPU
 
-static cpu::CpuOptions cpuOptions(const CompileOptions &c) {
+static cpu::CpuOptions cpuOptions(const CompileOptions &c, bool codeless = false) {
   cpu::CpuOptions o;
+  o.codeless = codeless;
   o.debugInfo = c.debugInfo;
   o.checked = c.checked;
   o.fpFusion = c.fpFusion;
@@ -145,9 +146,9 @@ static cpu::CpuOptions cpuOptions(const CompileOptions &c) {
   return o;
 }
 
-static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const CompileOptions &o, const std::string &name, Generated &out,
+static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const cpu::CpuOptions &o, const std::string &name, Generated &out,
                         TegulaTimings &times, DiagEngine &diag) {
-  std::optional<cpu::CpuKernel> compiled = cpu::compile(tile, t, cpuOptions(o), diag);
+  std::optional<cpu::CpuKernel> compiled = cpu::compile(tile, t, o, diag);
   if (!compiled) return false;
   times.plan = compiled->times.planNs;
   times.emit = compiled->times.emitNs;
@@ -166,8 +167,9 @@ static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const C
 // ---- GPU and simulator
 
 #if TEGULA_HAS_NVIDIA
-static nvidia::NvOptions nvOptions(const CompileOptions &c) {
+static nvidia::NvOptions nvOptions(const CompileOptions &c, bool codeless = false) {
   nvidia::NvOptions o;
+  o.codeless = codeless;
   o.numWarps = static_cast<unsigned>(c.numWarps);
   o.numStages = static_cast<unsigned>(c.numStages);
   o.numCtas = static_cast<unsigned>(c.numCtas);
@@ -218,10 +220,10 @@ static Status checkOptions(const nvidia::NvTarget &t, const std::string &target,
 }
 
 static bool generateNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
-                       TegulaTimings &times, DiagEngine &diag, Status &status) {
+                       TegulaTimings &times, DiagEngine &diag, Status &status, bool codeless = false) {
   status = checkOptions(*t.nv(), t.name, o, name);
   if (!status) return false;
-  std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o), diag);
+  std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o, codeless), diag);
   if (!compiled) return false;
   times.plan = compiled->times.layoutNs + compiled->times.passesNs;
   times.emit = compiled->times.lowerNs;
@@ -266,21 +268,22 @@ static Work workOnNv(const ir::Module &tile, const CompileOptions &o) {
 #endif
 
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, Status &status) {
+              DiagEngine &diag, Status &status, Depth depth) {
+  const bool codeless = depth != Depth::Code;
   if (t.cpu()) {
     Work work = countWork(tile);
-    if (!generateCpu(tile, *t.cpu(), o, name, out, times, diag)) return false;
+    if (!generateCpu(tile, *t.cpu(), cpuOptions(o, codeless), name, out, times, diag)) return false;
     out.info.work = std::move(work);
     return true;
   }
 #if TEGULA_HAS_NVIDIA
-  Work work = workOnNv(tile, o);
-  if (!generateNv(tile, t, o, name, out, times, diag, status) || diag.hasErrors()) return false;
+  Work work = depth == Depth::Source ? countWork(tile) : workOnNv(tile, o);
+  if (!generateNv(tile, t, o, name, out, times, diag, status, codeless) || diag.hasErrors()) return false;
   // Warps that only copy run ahead as far as the shared memory goes.
   if (out.info.gpu.threads > 32 * static_cast<uint32_t>(o.numWarps))
     for (WorkScope &s : work.scopes) s.stages = s.stages ? 64 : 0;
   out.info.work = std::move(work);
-  if (!t.isGpu()) return static_cast<bool>(status);
+  if (!t.isGpu() || codeless) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);
   if (status || o.debugInfo) return static_cast<bool>(status);
   // Refused. Once more with line tables, so that the message names lines of the kernel.

@@ -51,9 +51,14 @@ struct Generated {
   std::vector<char> code; // object file; cubin, or PTX where there is no assembler
   runtime::KernelInfo info;
 };
+enum class Depth : uint8_t {
+  Code,
+  Sketch, // everything but the code, in a few hundredths of the time
+  Source  // the same with the work as the source has it, whatever the target splits
+};
 /// Tile IR to code. False: reported to `diag`, or (assembler) in `status`.
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
-              DiagEngine &diag, runtime::Status &status);
+              DiagEngine &diag, runtime::Status &status, Depth depth = Depth::Code);
 
 /// Stages of a target after tile IR, in order; and every stage name there is.
 std::span<const char *const> targetStages(const Target &t);

@@ -315,6 +315,56 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   return k.get();
 }
 
+/// The device of a call, if code can be made for it.
+static DeviceEntry *usableDevice(TegulaFunction &f, int32_t index) {
+  runtime::Status status;
+  DeviceEntry *e = f.context->device(index, status);
+  if (e && e->unusable) return e;
+  fail(e ? e->unusable : status);
+  return nullptr;
+}
+
+static TegulaKernel *sketchHere(const CompileRequest &r, Depth depth) {
+  GateSection section;
+  auto *fresh = new TegulaKernel;
+  Ref<TegulaKernel> k(fresh);
+  release(fresh);
+  describe(*k, r, {});
+  if (k->name.empty()) k->name = r.function->fn->name;
+  clearDiagnostics();
+  DiagEngine diag;
+  runtime::Status status;
+  Generated out;
+  std::unique_ptr<ir::Module> tile = toTile(r, k->timings, diag, false);
+  bool made = tile && generate(*tile, r.target, r.options, k->name, out, k->timings, diag, status, depth);
+  if (!status) return fail(status), nullptr;
+  if (!made || diag.hasErrors()) {
+    if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "compiling `" + k->name + "` failed without a message");
+    return nullptr;
+  }
+  k->info = std::move(out.info);
+  k->device = r.device;
+  if (!makePlan(*k)) {
+    fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the kernel has other arguments than its signature");
+    return nullptr;
+  }
+  retain(k.get());
+  return k.get();
+}
+
+TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *given, Depth depth) {
+  CallOptions options;
+  BoundCall call;
+  if (!f.context->resolve(given, options, args, count) || !bind(f, args, count, options.compile, call)) return nullptr;
+  return onCompilerStack<TegulaKernel *>(nullptr, [&]() -> TegulaKernel * {
+    DeviceEntry *device = usableDevice(f, options.device);
+    if (!device) return nullptr;
+    CompileRequest r{&f, specsOf(f, args, count), options.compile, device->target, device, {}};
+    r.options.wide = call.wide;
+    return sketchHere(r, depth);
+  });
+}
+
 TegulaKernel *compileKernel(const CompileRequest &request) {
   return onCompilerStack<TegulaKernel *>(nullptr, [&] { return compileHere(request); });
 }
@@ -339,15 +389,6 @@ static TegulaKernel *await(PendingCompile &p) {
   p.done.wait(false, std::memory_order_acquire);
   if (!p.kernel) adopt(p.report);
   return p.kernel;
-}
-
-/// The device of a call, if code can be made for it.
-static DeviceEntry *usableDevice(TegulaFunction &f, int32_t index) {
-  runtime::Status status;
-  DeviceEntry *e = f.context->device(index, status);
-  if (e && e->unusable) return e;
-  fail(e ? e->unusable : status);
-  return nullptr;
 }
 
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,

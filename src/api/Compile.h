@@ -67,6 +67,8 @@ struct BoundCall;
 TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call);
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call);
+/// A kernel without code for these arguments: see tegula_sketch. Null: the last error is set. Gives one reference.
+TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, Depth depth = Depth::Sketch);
 /// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error is set.
 bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
                     std::vector<sema::ParamSpec> &specs);

@@ -6,20 +6,16 @@
 using namespace tegula;
 using namespace tegula::api;
 
-namespace {
-/// By argument: values of integers, bytes behind pointers.
-struct Numbers {
-  std::vector<int64_t> values, extents;
-  Numbers(const TegulaKernel &k, const TegulaArg *const *leaves) {
-    for (const PackItem &item : k.pack) {
-      const TegulaArg &a = *leaves[item.leaf];
-      bool isInteger = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL;
-      values.push_back(!item.isPtr && isInteger ? a.u.i : 0);
-      extents.push_back(item.isPtr ? a.u2.extent : -1);
-    }
+LaunchNumbers::LaunchNumbers(const TegulaKernel &k, const TegulaArg *const *leaves) {
+  for (const PackItem &item : k.pack) {
+    const TegulaArg &a = *leaves[item.leaf];
+    bool isInteger = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL;
+    values.push_back(!item.isPtr && isInteger ? a.u.i : 0);
+    extents.push_back(item.isPtr ? a.u2.extent : -1);
   }
-};
+}
 
+namespace {
 tune::CpuCeilings ceilingsOf(const cpu::CpuTarget &t, unsigned threads) {
   tune::CpuCeilings c;
   c.threads = std::max(threads, 1u);
@@ -57,7 +53,7 @@ TegulaStatus tegula_kernel_estimate(TegulaKernel *k, const int64_t grid[3], cons
   if (!k->context->resolve(options, call)) return TEGULA_INVALID_ARGUMENT;
   const TegulaArg *leaves[BoundCall::maxLeaves];
   if (!matchArgs(*k, args, count, leaves)) return TEGULA_INVALID_ARGUMENT;
-  Numbers n(*k, leaves);
+  LaunchNumbers n(*k, leaves);
   tune::Estimate e = estimateOf(*k, {{grid[0], grid[1], grid[2]}, n.values, n.extents}, call.threads);
   *ns = e.ns;
   if (why) {

@@ -283,7 +283,7 @@ struct TegulaKernel : tegula::api::RefCounted {
   tegula::runtime::Digest tileDigest{}; // of its tile IR, if it was compiled here for a CPU
   std::string name, hash /* the key in hexadecimal */, signature;
   int32_t origin = TEGULA_FROM_COMPILER;
-  std::vector<char> object;
+  std::vector<char> object; // empty: a sketch (tegula_sketch)
   bool isCubin() const { return target.isGpu() && !object.empty() && object[0] == '\x7f'; } // else PTX for the driver
   std::unique_ptr<tegula::runtime::Executable> code; // null: not for this machine
   tegula::runtime::KernelInfo info;

@@ -215,6 +215,14 @@ TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t cou
   return TEGULA_OK;
 }
 
+TegulaStatus tegula_sketch(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, TegulaKernel **out) {
+  if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_sketch: null argument");
+  TegulaKernel *k = sketchKernel(*f, args, count, options);
+  if (!k) return tegula_last_status();
+  *out = k;
+  return TEGULA_OK;
+}
+
 namespace {
 /// Walks the arguments along the specialization of a kernel: every leaf must be what the kernel was made for.
 struct Matcher {
@@ -284,6 +292,7 @@ bool tegula::api::matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t
 TegulaStatus tegula_kernel_launch(TegulaKernel *k, const int64_t grid[3], const TegulaArg *args, size_t count,
                                   const TegulaLaunchOptions *options) {
   if (!k || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_launch: null argument");
+  if (k->object.empty()) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` is a sketch: it has no code to launch");
   if (!k->code) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` was compiled for `" + k->target.name + "`, not for this machine");
   int32_t extents[3];
   int64_t programs;

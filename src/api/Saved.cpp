@@ -290,6 +290,7 @@ using namespace tegula::api;
 
 TegulaStatus tegula_kernel_save(TegulaKernel *k, char **bytes, size_t *length) {
   if (!k || !bytes || !length) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_save: null argument");
+  if (k->object.empty()) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` is a sketch: it has no code to save");
   GateSection section;
   runtime::CacheEntry entry{k->info, k->object, {}};
   entry.properties = {{"version", tegula_version()}, {"name", k->name}, {"signature", k->signature}, {"params", paramsText(*k)},

@@ -42,6 +42,11 @@ std::string specKey(const std::vector<sema::ParamSpec> &specs);
 /// The arguments of a kernel that was compiled, flattened into `leaves` (BoundCall::maxLeaves of them), PackItem::leaf numbers them. False with the last
 /// error set if one of them breaks a fact that the kernel was specialized on.
 bool matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t count, const TegulaArg **leaves);
+/// By argument of a kernel: values of integers (others 0), bytes behind pointers (-1: unknown, or no pointer). `leaves` as of matchArgs.
+struct LaunchNumbers {
+  std::vector<int64_t> values, extents;
+  LaunchNumbers(const TegulaKernel &k, const TegulaArg *const *leaves);
+};
 /// Number of leaves a spec takes, in the order bind() makes them.
 uint32_t leavesOf(const sema::ParamSpec &spec);
 

@@ -1,6 +1,8 @@
 // tegula_tune: a tuning whose configurations are compiled and launched by callbacks.
 #include "api/TuneRun.h"
 #include "api/TuneSubject.h"
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 using namespace tegula;
@@ -19,6 +21,13 @@ public:
   std::string name(size_t i) const override { return r_.configs[i]; }
   void prepare(const std::vector<size_t> &wanted) override {
     if (r_.prepare) r_.prepare(r_.user, wanted.data(), wanted.size());
+  }
+  std::vector<tune::Sketch> sketch(const std::vector<size_t> &wanted, unsigned) override {
+    std::vector<tune::Sketch> out(wanted.size());
+    std::vector<double> ns(wanted.size(), 0.0);
+    if (r_.sketch) r_.sketch(r_.user, wanted.data(), wanted.size(), ns.data());
+    for (size_t k = 0; k < wanted.size(); ++k) out[k].estimateNs = std::max(ns[k], 0.0);
+    return out;
   }
   tune::Compiled compile(size_t i) override {
     TegulaTuneCode code{};
@@ -58,9 +67,10 @@ private:
 } // namespace
 
 TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, char **report) {
-  if (!c || !request || !report || request->size < sizeof *request || !request->compile || !request->run || (!request->configs && request->count))
+  if (!c || !request || !report || request->size < offsetof(TegulaTuneRequest, coordinates) || !request->compile || !request->run || (!request->configs && request->count))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: null argument or `size` not set");
-  const TegulaTuneRequest &r = *request;
+  TegulaTuneRequest r{};
+  std::memcpy(&r, request, std::min(request->size, sizeof r));
   for (size_t i = 0; i < r.count; ++i)
     if (!r.configs[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: a configuration is null");
   if (!r.count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: there are no configurations");
@@ -75,6 +85,9 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
   job.device = r.device;
   job.stream = r.stream;
   readOptions(options, *c, job);
+  std::vector<tune::Point> points;
+  for (size_t i = 0; r.coordinates && i < r.count; ++i) points.emplace_back(r.coordinates + i * r.axis_count, r.coordinates + (i + 1) * r.axis_count);
+  searchIf(options, std::move(points), job);
   job.request.threads = 0; // who brings callbacks has compiled in its own way
   if (r.measure) job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) { return subject->measure(i, restore, t); };
   TuneReport result;

@@ -20,7 +20,22 @@ void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &j
   job.showProgress = o.progress >= 0 ? o.progress : isatty(2);
 }
 
-static std::string makeReport(const TuneJob &job, const std::string &device, const char *by, const tune::Result &r, const TuneReport &report) {
+void searchIf(const TegulaTunerOptions &o, std::vector<tune::Point> points, TuneJob &job) {
+  constexpr size_t sweptWhole = 32;
+  if (o.search >= 0 ? !o.search : points.size() <= sweptWhole) return;
+  // A list has no axes: each configuration is a value of one.
+  for (uint32_t i = 0; points.size() < job.subject->count(); ++i) points.push_back({i});
+  job.request.points = std::move(points);
+}
+
+/// A choice for the same arguments that an entry of another version or device has.
+struct UsedGuess {
+  std::string config, device, version;
+  const char *used = "first";
+};
+
+static std::string makeReport(const TuneJob &job, const std::string &device, const char *by, const tune::Result &r, const TuneReport &report,
+                              const std::optional<UsedGuess> &guess) {
   auto number = [](double v) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", v);
@@ -30,7 +45,12 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
                   ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by + "\",\"seconds\":" + number(r.seconds) +
                   ",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
   for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
-  j += "],\"warnings\":[";
+  j += "],";
+  if (guess)
+    j += "\"guess\":{\"config\":" + jsonString(guess->config) + ",\"device\":" + jsonString(guess->device) + ",\"version\":" + jsonString(guess->version) +
+         ",\"used\":\"" + guess->used + "\"},";
+  if (!job.recipe.empty()) j += "\"recipe\":" + job.recipe + ",";
+  j += "\"warnings\":[";
   for (size_t i = 0; i < report.warnings.size(); ++i) j += (i ? "," : "") + jsonString(report.warnings[i]);
   j += "],\"configs\":[";
   for (size_t i = 0; i < r.outcomes.size(); ++i) {
@@ -94,7 +114,9 @@ public:
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
   bool look(tune::Request &request, tune::Result &out, const char *&by) {
     tune::Found found = store_.find(kernel_, key_);
-    if (request.deterministic) return chosen(found, out, by);
+    if (request.deterministic && chosen(found, out, by)) return true;
+    guessFrom(found, request);
+    if (request.deterministic) return false;
     // What a budget left untried stays so, for processes that begin later too: all of them have the same choice.
     among_ = amongOf(request);
     auto isDone = [&](const tune::Found &f) { return !among_.empty() && f.choice && f.choice->among == among_; };
@@ -134,14 +156,34 @@ public:
   }
 
   std::vector<std::string> takeWarnings() { return store_.takeWarnings(); }
+  /// What was tried first because of another entry.
+  const std::optional<UsedGuess> &guess() const { return guess_; }
 
 private:
   /// The configurations, and how many of them or how long was asked for; "" where all are tried.
   std::string amongOf(const tune::Request &request) const {
-    if (request.budgetNs <= 0 && !request.topK) return "";
+    if (request.budgetNs <= 0 && !request.topK && request.points.empty()) return "";
     Hasher h;
+    if (!request.points.empty()) h.field("search");
     for (size_t i = 0; i < job_.subject->count(); ++i) h.field(job_.subject->name(i));
     return h.field(static_cast<uint64_t>(std::max(request.budgetNs, 0.0))).field(request.topK).hex().substr(0, 16);
+  }
+
+  /// CPUs say nothing about GPUs.
+  static std::string_view kindOf(std::string_view target) { return target.starts_with("cpu") ? "cpu" : target.starts_with("sim") ? "sim" : "gpu"; }
+
+  /// The nearest entry of another version or device whose measured choice is one of ours.
+  void guessFrom(const tune::Found &found, tune::Request &request) {
+    for (const tune::Guess &g : found.guesses) {
+      std::optional<tune::Choice> c = g.entry.chosen();
+      if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) || kindOf(g.key.target) != kindOf(key_.target)) continue;
+      for (size_t i = 0; i < job_.subject->count(); ++i) {
+        if (job_.subject->name(i) != c->config) continue;
+        request.guesses = {i};
+        guess_ = UsedGuess{c->config, g.key.device, g.key.version};
+        return;
+      }
+    }
   }
 
   bool chosen(const tune::Found &found, tune::Result &out, const char *&by) const {
@@ -163,6 +205,7 @@ private:
   tune::KernelKey kernel_;
   tune::EntryKey key_;
   std::string among_;
+  std::optional<UsedGuess> guess_;
   std::optional<tune::Lease> lease_;
 };
 } // namespace
@@ -188,7 +231,10 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
   out.best = result.best;
   if (s) addWarnings(job, result, out.warnings);
   else s.text = "tuning `" + job.name + "`: " + s.text;
-  out.json = makeReport(job, entry->device->properties().name, by, result, out);
+  std::optional<UsedGuess> guess = kept ? kept->guess() : std::nullopt;
+  if (guess && std::string_view(by) == "file") guess.reset();
+  if (guess && request.deterministic) result.byGuess ? void(guess->used = "chosen") : guess.reset();
+  out.json = makeReport(job, entry->device->properties().name, by, result, out, guess);
   return s;
 }
 

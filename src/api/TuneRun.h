@@ -15,6 +15,7 @@ struct TuneJob {
   void *stream = nullptr;
   tune::Request request;
   bool persist = true, showProgress = false;
+  std::string recipe; // JSON of the recipe that the configurations are of; "": there is none
 };
 
 /// Which kernel results are of: by its name and what it does, wherever its file lies.
@@ -22,6 +23,9 @@ tune::KernelKey kernelKeyOf(TegulaFunction &f);
 
 /// Options with the context's word where they say nothing.
 void readOptions(const TegulaTunerOptions &options, const TegulaContext &context, TuneJob &job);
+
+/// `points`: the job's configurations in a space; none: they are a list. Has them searched if the options say so, or if they say nothing and there are many.
+void searchIf(const TegulaTunerOptions &options, std::vector<tune::Point> points, TuneJob &job);
 
 struct TuneReport {
   bool found = false; // there is a configuration to use

@@ -1,6 +1,8 @@
 #include "api/TuneSubject.h"
 #include "api/Specialize.h"
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 namespace tegula::api {
 
@@ -71,6 +73,39 @@ static bool isSkipped(const Status &s) {
   for (size_t i = 0, n = tegula_diagnostic_count(); i < n; ++i)
     if (TegulaDiagnostic d; tegula_diagnostic_get(i, &d) == TEGULA_OK && d.severity == TEGULA_SEVERITY_ERROR && std::strcmp(d.kind, "staticAssertFailed") != 0) return false;
   return true;
+}
+
+tune::Sketch TuneSubject::sketchOne(size_t i) {
+  const TuneConfig &config = (*configs_)[i];
+  TegulaArg args[BoundCall::maxLeaves];
+  size_t n = config.apply(args_.list().data(), args_.list().size(), args);
+  TegulaLaunchOptions o = call_.options;
+  config.apply(o);
+  tune::Sketch out;
+  TegulaKernel *k = nullptr;
+  if (tegula_sketch(function_.get(), args, n, &o, &k) != TEGULA_OK) {
+    out.status = lastStatus();
+    out.skip = isSkipped(out.status);
+    return out;
+  }
+  if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
+    if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
+  release(k);
+  return out;
+}
+
+std::vector<tune::Sketch> TuneSubject::sketch(const std::vector<size_t> &wanted, unsigned threads) {
+  prepare(wanted);
+  std::vector<tune::Sketch> out(wanted.size());
+  std::atomic<size_t> next{0};
+  auto some = [&] {
+    for (size_t k; (k = next++) < wanted.size();) out[k] = sketchOne(wanted[k]);
+  };
+  std::vector<std::thread> others;
+  for (unsigned t = 1; t < threads && t < wanted.size(); ++t) others.emplace_back(some);
+  some();
+  for (std::thread &t : others) t.join();
+  return out;
 }
 
 tune::Compiled TuneSubject::compile(size_t i) {

@@ -53,10 +53,12 @@ public:
 
   size_t count() const override { return configs_->size(); }
   std::string name(size_t i) const override { return (*configs_)[i].name; }
+  std::vector<tune::Sketch> sketch(const std::vector<size_t> &wanted, unsigned threads) override;
   tune::Compiled compile(size_t i) override;
   runtime::Status run(size_t i) override;
 
 private:
+  tune::Sketch sketchOne(size_t i);
   Ref<TegulaFunction> function_;
   std::shared_ptr<const std::vector<TuneConfig>> configs_;
   struct GridOf {

@@ -1,7 +1,7 @@
 // Tuners: which configuration of a kernel is launched for which arguments. What is measured, and how, is src/tune's.
 #include "api/Specialize.h"
 #include "api/TuneRun.h"
-#include "api/TuneSubject.h"
+#include "api/TuneSpace.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -39,7 +39,9 @@ enum class Part : uint8_t {
 struct Choice {
   std::vector<uint64_t> padded; // `words` of the key, then zeros: one for each parameter
   size_t words = 0;
-  size_t config = 0;
+  size_t config = 0; // of all of the tuner's
+  std::shared_ptr<const std::vector<TuneConfig>> list; // that `use` is one of
+  const TuneConfig *use = nullptr;
   std::string report;
   const Choice *next = nullptr;
   bool is(const TuneKey &k) const { return words == k.count && std::equal(k.words, k.words + k.count, padded.begin()); }
@@ -48,13 +50,23 @@ struct Choice {
 
 static std::atomic<uint64_t> tunersMade{0};
 
+/// Configurations that are tuned together.
+struct ConfigList {
+  std::shared_ptr<const std::vector<TuneConfig>> configs;
+  std::vector<tune::Point> points; // where they are of a space
+  size_t first = 0;                // number of the first, of all of the tuner's
+};
+
 struct TegulaTuner : RefCounted {
   ~TegulaTuner() {
     for (const Choice *c = choices.load(); c;) delete std::exchange(c, c->next);
   }
   const uint64_t id = ++tunersMade;
   Ref<TegulaFunction> function;
-  std::shared_ptr<const std::vector<TuneConfig>> configs;
+  /// One; of a tuner that proposes, one for each choice.
+  std::vector<ConfigList> lists;
+  mutable std::mutex listMutex;
+  bool proposes = false;
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
   std::vector<Part> parts; // of each parameter
   std::vector<std::string> names; // of the parameters
@@ -76,69 +88,85 @@ static thread_local struct {
 
 // ---- making one
 
-static bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out, std::vector<Part> &parts) {
-  auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
-  if (c.size < offsetof(TegulaConfig, num_warps) || (!c.values && c.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
-  TegulaConfig full{};
-  std::memcpy(&full, &c, std::min(c.size, sizeof full));
+/// A tuner without configurations. Null: the last error is set.
+static std::unique_ptr<TegulaTuner> makeTuner(TegulaFunction &f, const TegulaTunerOptions *options) {
+  auto made = std::make_unique<TegulaTuner>();
+  TegulaTuner &t = *made;
+  t.function = Ref(&f);
+  if (options) {
+    if (options->size < offsetof(TegulaTunerOptions, deterministic)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set"), nullptr;
+    std::memcpy(&t.options, options, std::min(options->size, sizeof t.options));
+  }
   const std::vector<Param> &params = f.params();
-  for (size_t i = 0; i < full.value_count; ++i) {
-    const TegulaNamedValue &v = full.values[i];
-    if (!v.name || !v.value) return wrong("a value of a configuration is null");
-    auto p = std::find_if(params.begin(), params.end(), [&](const Param &p) { return p.name == v.name; });
-    if (p == params.end()) return wrong("`" + f.fn->name + "` has no parameter `" + v.name + "`");
-    auto index = static_cast<uint32_t>(p - params.begin());
-    parts[index] = Part::Chosen;
-    out.values.push_back({v.name, index, Ref(v.value)});
-    out.name += (out.name.empty() ? "" : ", ") + std::string(v.name) + ": " + v.value->reprText();
+  t.parts.resize(params.size(), t.options.key ? Part::Type : Part::Value);
+  for (const Param &p : params) t.names.push_back(p.name);
+  for (size_t i = 0; t.options.key && i < t.options.key_count; ++i) {
+    const char *name = t.options.key[i];
+    auto p = std::find(t.names.begin(), t.names.end(), name ? name : "");
+    if (p == t.names.end()) {
+      fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") + "`, which is no parameter of `" + f.fn->name + "`");
+      return nullptr;
+    }
+    t.parts[static_cast<size_t>(p - t.names.begin())] = Part::Value;
   }
-  struct Option {
-    const char *name;
-    int32_t value, *to;
-  };
-  for (Option o : {Option{"num_warps", full.num_warps, &out.numWarps}, {"num_stages", full.num_stages, &out.numStages}, {"num_ctas", full.num_ctas, &out.numCtas}, {"maxnreg", full.maxnreg, &out.maxnreg}}) {
-    *o.to = o.value;
-    if (o.value) out.name += (out.name.empty() ? "" : ", ") + std::string(o.name) + ": " + std::to_string(o.value);
-  }
-  return true;
+  return made;
+}
+
+static void noteChosen(TegulaTuner &t, const std::vector<TuneConfig> &configs) {
+  for (const TuneConfig &c : configs)
+    for (const TuneConfig::Value &v : c.values) t.parts[v.param] = Part::Chosen;
 }
 
 TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options, TegulaTuner **out) {
   if (!f || (!configs && count) || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: null argument");
   if (!count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: there are no configurations");
   GateSection section;
-  auto made = std::make_unique<TegulaTuner>();
-  TegulaTuner &t = *made;
-  t.function = Ref(f);
-  if (options) {
-    if (options->size < offsetof(TegulaTunerOptions, deterministic)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set");
-    std::memcpy(&t.options, options, std::min(options->size, sizeof t.options));
-  }
-  const std::vector<Param> &params = f->params();
-  t.parts.resize(params.size(), t.options.key ? Part::Type : Part::Value);
-  for (const Param &p : params) t.names.push_back(p.name);
-  for (size_t i = 0; t.options.key && i < t.options.key_count; ++i) {
-    const char *name = t.options.key[i];
-    auto p = std::find(t.names.begin(), t.names.end(), name ? name : "");
-    if (p == t.names.end()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: the key names `" + std::string(name ? name : "") + "`, which is no parameter of `" + f->fn->name + "`");
-    t.parts[static_cast<size_t>(p - t.names.begin())] = Part::Value;
-  }
+  std::unique_ptr<TegulaTuner> t = makeTuner(*f, options);
+  if (!t) return TEGULA_INVALID_ARGUMENT;
   auto list = std::make_shared<std::vector<TuneConfig>>(count);
-  for (size_t i = 0; i < count; ++i) {
-    TuneConfig &c = (*list)[i];
-    if (!readConfig(*f, configs[i], c, t.parts)) return TEGULA_INVALID_ARGUMENT;
-    for (const TuneConfig::Value &v : c.values) c.borrowed.push_back({v.name.c_str(), v.value.get()});
-    c.view = {sizeof(TegulaConfig), c.borrowed.data(), c.borrowed.size(), c.numWarps, c.numStages, c.numCtas, c.maxnreg};
+  for (size_t i = 0; i < count; ++i)
+    if (!readConfig(*f, configs[i], (*list)[i])) return TEGULA_INVALID_ARGUMENT;
+  noteChosen(*t, *list);
+  t->lists.push_back({std::move(list), {}, 0});
+  *out = t.release();
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_tuner_create_space(TegulaFunction *f, const TegulaSpace *space, const TegulaTunerOptions *options, TegulaTuner **out) {
+  if (!f || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: null argument");
+  GateSection section;
+  std::unique_ptr<TegulaTuner> t = makeTuner(*f, options);
+  if (!t) return TEGULA_INVALID_ARGUMENT;
+  t->proposes = !space;
+  if (space) {
+    auto list = std::make_shared<std::vector<TuneConfig>>();
+    std::vector<tune::Point> points;
+    if (!readSpace(*f, *space, *list, points)) return tegula_last_status();
+    noteChosen(*t, *list);
+    t->lists.push_back({std::move(list), std::move(points), 0});
   }
-  t.configs = std::move(list);
-  *out = made.release();
+  *out = t.release();
   return TEGULA_OK;
 }
 
 void tegula_tuner_retain(TegulaTuner *t) { retain(t); }
 void tegula_tuner_release(TegulaTuner *t) { release(t); }
 
-const char *tegula_tuner_config_name(const TegulaTuner *t, size_t i) { return t && i < t->configs->size() ? (*t->configs)[i].name.c_str() : nullptr; }
+static const TuneConfig *configAt(const TegulaTuner *t, size_t i) {
+  if (!t) return nullptr;
+  std::lock_guard lock(t->listMutex);
+  for (const ConfigList &l : t->lists)
+    if (i >= l.first && i - l.first < l.configs->size()) return &(*l.configs)[i - l.first];
+  return nullptr;
+}
+const char *tegula_tuner_config_name(const TegulaTuner *t, size_t i) {
+  const TuneConfig *c = configAt(t, i);
+  return c ? c->name.c_str() : nullptr;
+}
+const TegulaConfig *tegula_tuner_config(const TegulaTuner *t, size_t i) {
+  const TuneConfig *c = configAt(t, i);
+  return c ? &c->view : nullptr;
+}
 
 // ---- choosing
 
@@ -204,21 +232,37 @@ static std::string keyText(const TegulaTuner &t, const TegulaArg *args, size_t c
   return out;
 }
 
+/// The configurations for these arguments. False: the last error is set.
+static bool listFor(TegulaTuner &t, const TuneSubject::Call &call, const TegulaArg *args, size_t count, ConfigList &out, std::string &recipe) {
+  if (!t.proposes) return out = t.lists.front(), true;
+  auto configs = std::make_shared<std::vector<TuneConfig>>();
+  if (!proposeConfigs(*t.function, call, args, count, *configs, out.points, recipe)) return false;
+  out.configs = std::move(configs);
+  std::lock_guard lock(t.listMutex);
+  if (!t.lists.empty()) out.first = t.lists.back().first + t.lists.back().configs->size();
+  t.lists.push_back(out);
+  return true;
+}
+
 /// Tunes for these arguments. Null: the last error is set.
 static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args, size_t count, int32_t device) {
   TuneJob job;
-  job.subject = std::make_shared<TuneSubject>(t.function, t.configs, args, count, call);
+  ConfigList list;
+  if (!listFor(t, call, args, count, list, job.recipe)) return nullptr;
+  job.subject = std::make_shared<TuneSubject>(t.function, list.configs, args, count, call);
   job.name = t.function->fn->name;
   job.function = t.function.get();
   job.arguments = keyText(t, args, count);
   job.device = device;
   job.stream = call.options.stream;
   readOptions(t.options, *t.function->context, job);
+  searchIf(t.options, list.points, job);
   TuneReport report;
   Status s = runTuning(*t.function->context, job, report);
   for (const std::string &w : report.warnings) std::fprintf(stderr, "tegula: warning: %s\n", w.c_str());
   if (!s) return fail(s), nullptr;
-  auto *choice = new Choice{{key.words, key.words + key.count}, key.count, report.best, std::move(report.json), t.choices.load(std::memory_order_relaxed)};
+  auto *choice = new Choice{{key.words, key.words + key.count}, key.count, list.first + report.best, list.configs, &(*list.configs)[report.best], std::move(report.json),
+                            t.choices.load(std::memory_order_relaxed)};
   choice->padded.resize(key.count + t.parts.size() + 1);
   t.choices.store(choice, std::memory_order_release);
   return choice;
@@ -274,7 +318,7 @@ TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, 
   if (!begin("tegula_tuner_launch", t, grid, user, args, count, options, call)) return TEGULA_INVALID_ARGUMENT;
   const Choice *c = choose(*t, call, args, count);
   if (!c) return tegula_last_status();
-  const TuneConfig &config = (*t->configs)[c->config];
+  const TuneConfig &config = *c->use;
   TegulaArg all[BoundCall::maxLeaves];
   size_t n = config.apply(args, count, all);
   config.apply(call.options);

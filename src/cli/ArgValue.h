@@ -1,7 +1,7 @@
 // The values of `-a NAME=VALUE`: buffers read from files or made, and scalars.
 #pragma once
 #include "cli/Cli.h"
-#include "cli/Expr.h"
+#include "support/Expr.h"
 #include "support/Npy.h"
 
 namespace tegula::cli {

@@ -1,5 +1,6 @@
 #include "tune/Tuner.h"
 #include "tune/CompileAhead.h"
+#include "tune/Search.h"
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -37,9 +38,12 @@ public:
   Status run() {
     outcomes_ = request_.known;
     outcomes_.resize(subject_->count());
-    if (Status s = compile(); !s) return s;
-    if (request_.deterministic) return chooseByModel();
-    Status s = measure();
+    compiled_.resize(outcomes_.size());
+    if (request_.deterministic && chooseGuess()) return Status::ok();
+    const bool searches = !request_.points.empty();
+    if (Status s = searches ? Status::ok() : compile(); !s) return s;
+    if (request_.deterministic) return searches ? searchByModel() : chooseByModel();
+    Status s = searches ? search() : measure();
     Status back = memory_.restore();
     out_.blind = memory_.blind();
     out_.compared = memory_.compares();
@@ -53,10 +57,14 @@ private:
     for (size_t i = 0; i < outcomes_.size(); ++i)
       // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
       if (!outcomes_[i].record || (request_.deterministic && outcomes_[i].is(State::Ok))) wanted.push_back(i);
+    return compile(wanted);
+  }
+
+  Status compile(const std::vector<size_t> &wanted) {
     if (!wanted.empty()) subject_->prepare(wanted);
-    compiled_ = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs);
+    std::vector<Compiled> made = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs);
     for (size_t i : wanted) {
-      Compiled &c = compiled_[i];
+      Compiled &c = compiled_[i] = std::move(made[i]);
       if (c.status) {
         outcomes_[i].estimateNs = c.estimateNs;
         if (request_.deterministic) continue;
@@ -82,9 +90,14 @@ private:
   /// The most promising ones first, so that a budget that ends has tried them.
   void sortByEstimate() {
     bool all = std::all_of(order_.begin(), order_.end(), [&](size_t i) { return outcomes_[i].estimateNs > 0; });
-    if (!all) return;
+    if (!all) return guessesFirst();
     sortBy(order_, [&](size_t i) { return outcomes_[i].estimateNs; });
+    guessesFirst();
     if (request_.topK && order_.size() > request_.topK) order_.resize(request_.topK);
+  }
+  void guessesFirst() {
+    for (size_t k = request_.guesses.size(); k-- > 0;)
+      if (auto at = std::find(order_.begin(), order_.end(), request_.guesses[k]); at != order_.end()) std::rotate(order_.begin(), at, at + 1);
   }
 
   Status measure() {
@@ -105,7 +118,7 @@ private:
   }
 
   /// The first look at a configuration: its results, and a short time.
-  Status tryOne(size_t i) {
+  Status tryOne(size_t i, double ns = 3e6) {
     const std::string &code = compiled_[i].code;
     auto same = code.empty() ? sameCode_.end() : sameCode_.find(code);
     if (same != sameCode_.end()) {
@@ -120,7 +133,7 @@ private:
     Outcome &o = outcomes_[i];
     double hopeless = std::isfinite(bestNs_) ? 2 * bestNs_ : 0;
     Timing t;
-    if (s) s = time(i, {3e6, 3, 50, hopeless}, t);
+    if (s) s = time(i, {ns, 3, 50, hopeless}, t);
     if (request_.running && (s || s.code != TEGULA_FAULT)) request_.running(i, true);
     if (s) {
       o.record = recordOf(t);
@@ -190,6 +203,134 @@ private:
         if (k == i || (!code.empty() && compiled_[k].code == code)) outcomes_[k].record = recordOf(middle);
     }
     return Status::ok();
+  }
+
+  // ---- a search
+
+  /// Estimates of the points that are worth one. With a budget it takes a third of it at most.
+  Status sketchAll(Search &search, SteadyClock::time_point start) {
+    constexpr size_t chunk = 64;
+    while (true) {
+      std::vector<size_t> wanted = search.toSketch();
+      if (wanted.empty()) return Status::ok();
+      for (size_t begin = 0; begin < wanted.size(); begin += chunk) {
+        if (!request_.deterministic && request_.budgetNs > 0 && secondsSince(start) * 3e9 > request_.budgetNs) return Status::ok();
+        std::vector<size_t> some(wanted.begin() + static_cast<ptrdiff_t>(begin), wanted.begin() + static_cast<ptrdiff_t>(std::min(begin + chunk, wanted.size())));
+        std::vector<Sketch> sketches = subject_->sketch(some, request_.threads);
+        for (size_t k = 0; k < some.size(); ++k) {
+          const Sketch &s = sketches[k];
+          if (!s.status && !s.skip) return named(some[k], s.status);
+          search.sketched(some[k], s.status ? s.estimateNs : -1);
+          outcomes_[some[k]].estimateNs = s.estimateNs;
+          if (s.status || outcomes_[some[k]].record) continue;
+          outcomes_[some[k]].record = bad(State::Failed, s.status);
+          if (first_) first_ = s.status;
+        }
+      }
+    }
+  }
+
+  /// Tells the search what is known of a configuration.
+  void tell(Search &search, size_t i) const {
+    if (outcomes_[i].is(State::Ok)) search.timed(i, medianOf(i));
+    else if (outcomes_[i].record) search.dropped(i);
+  }
+
+  /// Rounds of configurations, each compiled, tried and halved, and in the end the best of all once more.
+  Status search() {
+    auto start = SteadyClock::now();
+    Search search(request_.points);
+    if (Status s = sketchAll(search, start); !s) return s;
+    for (size_t i = 0; i < outcomes_.size(); ++i) {
+      tell(search, i);
+      if (outcomes_[i].is(State::Ok) && medianOf(i) < bestNs_) bestNs_ = medianOf(i), best_ = i;
+    }
+    for (size_t g : request_.guesses) search.prefer(g);
+    std::vector<size_t> tried;
+    for (size_t round = 8; round > 0;) {
+      if (request_.topK) round = std::min(round, request_.topK - std::min(tried.size(), request_.topK));
+      std::vector<size_t> batch = search.next(round);
+      if (batch.empty()) break;
+      auto begun = SteadyClock::now();
+      if (Status s = memory_.restoreAll(); !s) return s;
+      if (Status s = compile(batch); !s) return s;
+      std::vector<size_t> left;
+      for (size_t i : batch) {
+        if (outcomes_[i].record) continue; // not compiled
+        if (Status s = tryOne(i, 1e6); !s) return s;
+        if (outcomes_[i].is(State::Ok)) left.push_back(i), tried.push_back(i);
+        if (request_.progress) request_.progress(tried.size(), std::max(tried.size() + 1, std::min(outcomes_.size(), Search::mostTried)), best_, bestNs_);
+      }
+      if (Status s = halve(left); !s) return s;
+      for (size_t i : batch) tell(search, i);
+      for (const Memory::Apart &a : memory_.outvoted()) search.dropped(a.who);
+      round = search.isSettled() ? 0 : nextRound(start, begun, batch.size());
+    }
+    if (request_.progress) request_.progress(1, 1, best_, bestNs_);
+    for (const Memory::Apart &a : memory_.outvoted()) reject(a);
+    return refine(tried, start);
+  }
+
+  /// As many as the rest of the budget is enough for, less what the last look at the best takes; 0: the search ends.
+  size_t nextRound(SteadyClock::time_point start, SteadyClock::time_point begun, size_t count) const {
+    constexpr size_t most = 8;
+    if (request_.budgetNs <= 0) return most;
+    double left = 0.8 * request_.budgetNs - secondsSince(start) * 1e9, each = secondsSince(begun) * 1e9 / static_cast<double>(count);
+    return left <= 0 ? 0 : static_cast<size_t>(std::clamp(left / each, 1.0, static_cast<double>(most)));
+  }
+
+  /// Successive halving: the better half of what is left is timed twice as long as the time before.
+  Status halve(std::vector<size_t> left) {
+    if (request_.measure) return Status::ok();
+    for (double ns = 2e6; left.size() > 1; ns *= 2) {
+      sortBy(left, [&](size_t i) { return medianOf(i); });
+      left.resize((left.size() + 1) / 2);
+      for (size_t i : left) {
+        if (medianOf(i) > 1.25 * bestNs_) continue;
+        Timing t;
+        if (Status s = time(i, {ns, 3, 100, 0}, t); !s) return named(i, s);
+        outcomes_[i].record = recordOf(t);
+      }
+      if (left.size() == 1) break;
+    }
+    bestNs_ = INFINITY;
+    for (size_t i = 0; i < outcomes_.size(); ++i)
+      if (outcomes_[i].is(State::Ok) && medianOf(i) < bestNs_) bestNs_ = medianOf(i), best_ = i;
+    return Status::ok();
+  }
+
+  /// The least estimates, compiled: what registers and the like change is in the second estimate.
+  Status searchByModel() {
+    Search search(request_.points);
+    if (Status s = sketchAll(search, SteadyClock::now()); !s) return s;
+    for (size_t i = 0; i < outcomes_.size(); ++i)
+      if (outcomes_[i].record && !outcomes_[i].is(State::Ok)) search.dropped(i);
+    while (true) {
+      std::vector<size_t> batch = search.next(8);
+      if (batch.empty()) return none();
+      if (Status s = compile(batch); !s) return s;
+      double best = INFINITY;
+      bool found = false;
+      for (size_t i : batch) {
+        if (!compiled_[i].status) continue;
+        double e = outcomes_[i].estimateNs > 0 ? outcomes_[i].estimateNs : INFINITY;
+        if (!found || e < best) best = e, out_.best = i;
+        found = true;
+      }
+      out_.byModel = found;
+      if (found) return Status::ok();
+    }
+  }
+
+  /// The first guess that can be compiled.
+  bool chooseGuess() {
+    for (size_t g : request_.guesses) {
+      if (outcomes_[g].record && !outcomes_[g].is(State::Ok)) continue;
+      if (!compile({g}) || !compiled_[g].status) continue;
+      out_.best = g;
+      return out_.byModel = out_.byGuess = true;
+    }
+    return false;
   }
 
   Status none() const {

@@ -2,10 +2,12 @@
 //
 // The tuner knows nothing of languages, files and functions: who wants to tune describes the configurations as a Subject. The order of work:
 //   compile all; run and compare each once; time each a little; time those near the best again, in turns; choose.
+// Of a space that is searched (Search.h) only some are compiled and run, in rounds.
 #pragma once
 #include "tune/Clock.h"
 #include "tune/Memory.h"
 #include "tune/Results.h"
+#include "tune/Space.h"
 
 namespace tegula::tune {
 
@@ -18,6 +20,13 @@ struct Compiled {
   double estimateNs = 0;       // by the cost model; 0: there is none
 };
 
+/// What the cost model says of a configuration before code is made of it.
+struct Sketch {
+  runtime::Status status; // not OK: it cannot be used, as of Compiled
+  bool skip = false;
+  double estimateNs = 0; // 0: there is none
+};
+
 /// What is tuned: the configurations of one kernel, called with the arguments of one launch.
 class Subject {
 public:
@@ -27,6 +36,8 @@ public:
   virtual std::string name(size_t i) const = 0;
   /// The configurations that will be compiled, before the first of them is.
   virtual void prepare(const std::vector<size_t> &) {}
+  /// Of these configurations, in their order. Called on the tuning thread, may use up to `threads`; only where a space is searched.
+  virtual std::vector<Sketch> sketch(const std::vector<size_t> &wanted, unsigned) { return std::vector<Sketch>(wanted.size()); }
   /// Called from several threads at once, for different configurations, and perhaps still running when tune() has returned because it took too long.
   virtual Compiled compile(size_t i) = 0;
   /// Makes one launch on the stream of the tuning. On the tuning thread.
@@ -46,7 +57,10 @@ struct Request {
   bool deterministic = false; // the cost model chooses, no clock is read, nothing is run
   bool validate = true;       // compare results
   uint64_t copyLimit = uint64_t(4) << 30; // bytes, Memory's
-  double budgetNs = 0;        // after so long no further configuration is timed; 0: all are
+  double budgetNs = 0;        // after so long no further configuration is timed; 0: all are. Of a search: of all that it does
+  std::vector<Point> points;  // one for each configuration, which are searched; none: all are tried
+  /// Tried before all others, and kept by topK; if `deterministic`, the first of them that can be compiled is chosen.
+  std::vector<size_t> guesses;
   size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
   double compileTimeoutNs = 30e9;
   unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
@@ -62,6 +76,7 @@ struct Request {
 struct Result {
   size_t best = 0;
   bool byModel = false;           // no run decided
+  bool byGuess = false;           // nor did the model
   std::vector<Outcome> outcomes;  // one for each configuration
   std::vector<std::string> blind; // arguments that could not be set back
   bool compared = false;          // results were

@@ -44,20 +44,45 @@ def test_results_are_kept_shown_and_merged(tegula, monkeypatch):
     assert p.returncode == 1 and "none.json" in p.stderr
 
 
+def test_large_spaces_are_searched(tegula):
+    space = ["-t", "BLOCK=powers(16, 4096)", "-t", "num_warps=1,2,4,8", "-t", "num_stages=range(1, 5)", "--no-persist"]
+    p = tegula(*TUNE, *space)
+    found = rows(p)
+    tried = [r for r in found.values() if r[0] != "-"]
+    assert len(found) == 144 and 24 <= len(tried) <= 96
+    assert f"(measured, {len(tried)} of 144 configurations" in p.stdout
+    assert all(r[2] != "-" for r in found.values())  # the model looked at all
+    assert "(measured, 144 configurations" in tegula(*TUNE, *space, "--all").stdout
+    assert len([r for r in rows(tegula(*TUNE, *space, "--top", "5")).values() if r[0] != "-"]) == 5
+    assert "(model, 144 configurations" in tegula(*TUNE, *space, "--deterministic").stdout
+
+
+def test_auto_proposes_a_space_and_says_why(tegula):
+    p = tegula(*TUNE, "--auto", "--no-persist", "--explain", "-d", "cpu")
+    assert p.returncode == 0, p.stderr
+    assert re.search(r"^recipe: elementwise, \d+ configurations$", p.stdout, re.M)
+    values = json.loads(re.search(r"^  BLOCK = (\[.*?\]): extent of tiles, and one of 8192 holds all$", p.stdout, re.M)[1])
+    assert values[-1] == 8192 and "tiles have 128 to 65536 elements" in p.stdout and "num_warps and num_stages change nothing on a CPU" in p.stdout
+    best = re.search(r"^best: BLOCK: (\d+) \(measured", p.stdout, re.M)[1]
+    assert int(best) in values and int(best) >= 128
+
+
 def test_deterministic_runs_nothing(tegula):
     p = tegula(*TUNE, "-t", "BLOCK=64,128,1024", "--no-persist", "--deterministic")
     assert all(r[0] == "-" for r in rows(p).values()) and "(model, 3 configurations" in p.stdout
 
 
 def test_mistakes(tegula):
-    for args, text, code in ((["-t", "BLOK=16"], "-t BLOK: `add` has no parameter of that name", 1),
+    for args, text, code in ((["-t", "BLOK=16"], "`add` has no parameter `BLOK`", 1),
                              (["-t", "BLOCK"], "-t BLOCK: write NAME=VALUES", 1),
                              (["-t", "BLOCK=powers(0, 4)"], "`powers(0, 4)` has no end", 1),
-                             (["-t", "BLOCK=16", "--where", "BLOCK > 16"], "--where leaves no configuration", 1),
+                             (["-t", "BLOCK=16", "--where", "BLOCK > 16"], "`add`: the constraint leaves no configuration", 1),
                              (["-t", "BLOCK=16", "--where", "M > 16"], "`M` is not the name of an integer argument or constant", 1),
-                             (["-t", "BLOCK=16,32", "-t", "num_warps=0"], "`num_warps` takes positive numbers", 1),
+                             (["-t", "BLOCK=16,32", "-t", "num_warps=0"], "`num_warps`: takes positive numbers", 1),
                              (["-t", "BLOCK=16", "--top", "none"], "--top takes a positive number, found `none`", 2),
-                             ([], "tune needs -t NAME=VALUES", 2)):
+                             ([], "tune needs -t NAME=VALUES or --auto", 2),
+                             (["--auto", "-t", "BLOCK=16"], "--auto proposes values, -t gives them; one of both", 2),
+                             (["--auto", "-c", "BLOCK=16"], "no constexpr parameter is left to be proposed", 1)):
         p = tegula(*TUNE, *args)
         assert p.returncode == code and text in p.stderr, (args, p.stderr)
     p = tegula("tune", "kernels.py::add", "-t", "BLOCK=16")

@@ -106,8 +106,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       dtype(rest);
       break;
     case 'g':
-      for (const std::string &item : cli::splitList(rest))
-        check(cli::evaluate(item, names, error) || !error.empty(), "refused without a message");
+      for (const std::string &item : splitList(rest))
+        check(evaluate(item, names, error) || !error.empty(), "refused without a message");
       break;
     case 'a':
       // Files are the part of the npy fuzzer.

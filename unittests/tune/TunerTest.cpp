@@ -1,12 +1,9 @@
 // The tuner with subjects that are plain functions: on a device of host memory whose clock is theirs, so that nothing depends on this machine.
 #include "tune/Tuner.h"
-#include "runtime/Dtype.h"
 #include "runtime/HostMemory.h"
+#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstring>
 #include <gtest/gtest.h>
-#include <random>
 #include <thread>
 
 using namespace tegula;
@@ -37,6 +34,7 @@ struct Step {
   std::function<Status()> work = [] { return Status::ok(); };
   Compiled compiled;
   std::function<void()> compiling = [] {};
+  Sketch sketch{};
 };
 struct Steps final : Subject {
   std::vector<Step> all;
@@ -45,6 +43,11 @@ struct Steps final : Subject {
   size_t count() const override { return all.size(); }
   std::string name(size_t i) const override { return all[i].name; }
   Compiled compile(size_t i) override { return all[i].compiling(), all[i].compiled; }
+  std::vector<Sketch> sketch(const std::vector<size_t> &wanted, unsigned) override {
+    std::vector<Sketch> out;
+    for (size_t i : wanted) out.push_back(all[i].sketch);
+    return out;
+  }
   Status run(size_t i) override {
     ++runs[i];
     clockNs += all[i].ns;
@@ -80,50 +83,6 @@ Step fails(const char *name, TegulaStatus code, const char *text, bool skip) {
   c.compiled.skip = skip;
   return c;
 }
-/// Every pair of values of the narrow types, and pairs of others, in arrays longer than a block: as one by one in double.
-TEST(Compare, AllFloatTypesAsOneByOne) {
-  std::mt19937_64 random(7);
-  for (TegulaDtype dtype : {TEGULA_FP8E5, TEGULA_FP8E4NV, TEGULA_FP8E4B15, TEGULA_FP8E4B8, TEGULA_FP8E5B16, TEGULA_FP16, TEGULA_BF16, TEGULA_FP32, TEGULA_FP64}) {
-    const size_t bytes = runtime::dtypeInfo(dtype).bytes, n = 3000;
-    const double tolerance = toleranceOf(dtype);
-    unsigned close = 0, apart = 0;
-    for (unsigned trial = 0; trial < 400; ++trial) {
-      std::vector<char> a(n * bytes), b;
-      // Magnitudes near 1, or any bits at all.
-      const bool any = trial % 4 == 0;
-      const uint64_t near = dtype == TEGULA_FP64 ? 0x3ff0000000000000 : dtype == TEGULA_FP32 ? 0x3f800000 : dtype == TEGULA_BF16 ? 0x3f80 : dtype == TEGULA_FP16 ? 0x3c00 : 0x38;
-      for (size_t i = 0; i < n; ++i) {
-        uint64_t bits = any ? random() : near;
-        std::memcpy(&a[i * bytes], &bits, bytes);
-      }
-      b = a;
-      // One element is another: a little, or by any bits.
-      size_t at = random() % n;
-      uint64_t bits = 0;
-      std::memcpy(&bits, &b[at * bytes], bytes);
-      bits = trial % 3 ? bits + (uint64_t(1) << (random() % (8 * bytes))) : random();
-      std::memcpy(&b[at * bytes], &bits, bytes);
-      auto value = [&](const std::vector<char> &v, size_t i) {
-        uint64_t one = 0;
-        std::memcpy(&one, &v[i * bytes], bytes);
-        return runtime::floatFromBits(dtype, one);
-      };
-      double largest = 0;
-      for (const auto *v : {&a, &b})
-        for (size_t i = 0; i < n; ++i)
-          if (double x = std::fabs(value(*v, i)); std::isfinite(x)) largest = std::max(largest, x);
-      double u = value(a, at), v = value(b, at);
-      double distance = std::fabs(u - v), limit = tolerance * (std::max(std::fabs(u), std::fabs(v)) + largest);
-      if (std::fabs(distance - limit) < 1e-5 * limit) continue; // rounding may decide
-      bool expected = u == v || (std::isnan(u) && std::isnan(v)) || (std::isfinite(u) && std::isfinite(v) && distance <= limit);
-      EXPECT_EQ(isClose(dtype, a.data(), b.data(), a.size(), tolerance), expected) << runtime::dtypeInfo(dtype).name << " " << u << " " << v;
-      ++(expected ? close : apart);
-    }
-    EXPECT_GT(close, 20u) << runtime::dtypeInfo(dtype).name;
-    EXPECT_GT(apart, 20u) << runtime::dtypeInfo(dtype).name;
-  }
-}
-
 } // namespace
 
 TEST_F(TunerTest, ChoosesTheFastest) {
@@ -267,4 +226,120 @@ TEST(Compare, Floats) {
   EXPECT_FALSE(isClose(TEGULA_FP32, a, e, sizeof a, t));
   int x[] = {1, 2}, y[] = {1, 3};
   EXPECT_FALSE(isClose(TEGULA_INT32, x, y, sizeof x, 1));
+}
+
+// ---- searches
+
+namespace {
+/// 16 x 16 configurations: the fastest is (12, 3); the model takes `bias` of the second axis' upper half for faster than it is.
+struct SearchTest : TunerTest {
+  unsigned compiled = 0;
+  std::vector<Step> grid(double bias) {
+    std::vector<Step> out;
+    request.points.clear();
+    for (uint32_t a = 0; a < 16; ++a)
+      for (uint32_t b = 0; b < 16; ++b) {
+        double ns = 1000 + 40 * (std::abs(12.0 - a) * std::abs(12.0 - a) + std::abs(3.0 - b) * std::abs(3.0 - b));
+        Step s{"a: " + std::to_string(a) + ", b: " + std::to_string(b), ns};
+        s.compiling = [this] { ++compiled; };
+        s.sketch.estimateNs = b >= 8 ? ns / bias : ns;
+        s.compiled.estimateNs = s.sketch.estimateNs;
+        out.push_back(s);
+        request.points.push_back({a, b});
+      }
+    return out;
+  }
+  static constexpr size_t best = 12 * 16 + 3;
+};
+} // namespace
+
+TEST_F(SearchTest, FindsTheBestOfManyAndCompilesFew) {
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(result.best, best);
+  EXPECT_LE(compiled, 32u);
+  EXPECT_EQ(std::count_if(subject->runs.begin(), subject->runs.end(), [](unsigned n) { return n > 0; }), compiled);
+}
+
+TEST_F(SearchTest, MeasurementsCorrectTheModel) {
+  // By the model the upper half of an axis is 50 times as fast.
+  ASSERT_TRUE(run(grid(50)));
+  EXPECT_EQ(result.best, best);
+  EXPECT_LE(compiled, 96u);
+}
+
+TEST_F(SearchTest, DeterministicRunsNothingAndTakesTheModelsChoice) {
+  request.deterministic = true;
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(result.best, best);
+  EXPECT_TRUE(result.byModel);
+  EXPECT_LE(compiled, 8u);
+  EXPECT_EQ(std::count(subject->runs.begin(), subject->runs.end(), 0u), 256);
+}
+
+TEST_F(SearchTest, GuessesAreTriedFirstAndChosenWithoutAClock) {
+  request.guesses = {7};
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(result.best, best);
+  EXPECT_GT(subject->runs[7], 0u);
+  request.deterministic = true;
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(result.best, 7u);
+  EXPECT_TRUE(result.byGuess);
+  // One that cannot be compiled says nothing.
+  std::vector<Step> all = grid(1);
+  all[7].compiled.status = Status::error(TEGULA_OUT_OF_RESOURCES, "too large");
+  all[7].compiled.skip = true;
+  ASSERT_TRUE(run(all));
+  EXPECT_EQ(result.best, best);
+  EXPECT_FALSE(result.byGuess);
+}
+
+TEST_F(SearchTest, GuessesOfListsAreTimedFirst) {
+  std::vector<std::string> order;
+  auto step = [&](const char *name, double ns) { return Step{name, ns, [&order, name] { order.emplace_back(name); return Status::ok(); }}; };
+  request.guesses = {2};
+  ASSERT_TRUE(run({step("a", 100), step("b", 200), step("c", 300)}));
+  EXPECT_EQ(order.front(), "c");
+  EXPECT_EQ(result.best, 0u);
+}
+
+TEST_F(SearchTest, WhatTheSketchRefusesIsNotCompiled) {
+  std::vector<Step> all = grid(1);
+  all[best].sketch = {Status::error(TEGULA_OUT_OF_RESOURCES, "too much shared memory"), true, 0};
+  ASSERT_TRUE(run(all));
+  EXPECT_NE(result.best, best);
+  EXPECT_TRUE(result.outcomes[best].is(State::Failed));
+  EXPECT_EQ(result.outcomes[best].record->reason, "too much shared memory");
+  // What no other configuration can mend ends it, and names the configuration.
+  all[best].sketch = {Status::error(TEGULA_COMPILE_ERROR, "`x` is not defined"), false, 0};
+  Status s = run(all);
+  EXPECT_EQ(s.text, "configuration (a: 12, b: 3): `x` is not defined");
+}
+
+TEST_F(SearchTest, WrongConfigurationsAreRejected) {
+  std::vector<Step> all = grid(1);
+  for (Step &s : all) {
+    s.compiled.buffers = {buffer("y", y, false, true)};
+    s.work = [this] { std::fill(y.begin(), y.end(), 3.f); return Status::ok(); };
+  }
+  all[best].work = [this] { std::fill(y.begin(), y.end(), 4.f); return Status::ok(); };
+  all[best].ns = 10;
+  ASSERT_TRUE(run(all));
+  EXPECT_TRUE(result.outcomes[best].is(State::Rejected));
+  EXPECT_NE(result.best, best);
+  EXPECT_EQ(y, std::vector<float>(64, 3.f)) << "what is only written stays as the last run left it";
+}
+
+TEST_F(SearchTest, KnownTimesAreUsedAndNotMeasuredAgain) {
+  request.known.assign(256, {});
+  request.known[best].record = Record::ok(1000, 1000, 1000, 9, 1);
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(result.best, best);
+  EXPECT_EQ(subject->runs[best], 0u);
+}
+
+TEST_F(SearchTest, TopKBoundsWhatIsTimed) {
+  request.topK = 5;
+  ASSERT_TRUE(run(grid(1)));
+  EXPECT_EQ(std::count_if(subject->runs.begin(), subject->runs.end(), [](unsigned n) { return n > 0; }), 5);
 }

@@ -70,7 +70,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   }
   if (debug)
     debug->finish();
-  if (upTo == Stage::Plan)
+  if (upTo == Stage::Plan || options.codeless)
     return true;
   lap = {};
   const bool verifies = options.verify || ir::verifiesAlways;
@@ -106,6 +106,8 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   Compilation c;
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
+  if (options.codeless)
+    return CpuKernel{{}, std::move(c.meta), c.times};
   targets::Lap lap;
   meterFrames(c);
   boundCodegen(c, options);

@@ -40,6 +40,7 @@ struct CpuOptions {
   bool fastMath = false;    // reserved: never changes results of IEEE operations
   unsigned optLevel = 2;    // 0..3
   bool verify = false;      // the module, and LLVM's before and after its optimizer; builds with assertions always do
+  bool codeless = false;    // compile() gives everything but the object, in a few hundredths of the time
 };
 
 using targets::ArgSlot;

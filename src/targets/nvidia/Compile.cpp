@@ -113,7 +113,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
     return false;
   lap.into(c.times.lowerNs);
   // Nothing can run it: what it needs, and for what, is the answer.
-  if (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit())
+  if (options.codeless || (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit()))
     return true;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
@@ -147,7 +147,7 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
     return std::nullopt;
   GpuKernel kernel;
   targets::Lap lap;
-  if (c.meta.sharedBytes > target.sharedLimit()) {
+  if (options.codeless || c.meta.sharedBytes > target.sharedLimit()) {
     kernel.code.clear();
   } else if (target.simulate) {
     kernel.code = emitObject(*c.llvm, *c.machine);

@@ -43,6 +43,7 @@ struct NvOptions {
   bool checked = true;     // simulator only: checks of accesses are always on there
   unsigned optLevel = 3;
   bool verify = false;     // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
+  bool codeless = false;   // compile() gives everything but the code, in a few hundredths of the time
 };
 
 /// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16 (runtime/TensorMaps.h).

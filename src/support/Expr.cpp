@@ -1,9 +1,9 @@
 // Recursive descent over the text; values are checked 64-bit integers.
-#include "cli/Expr.h"
+#include "support/Expr.h"
 #include <algorithm>
 #include <bit>
 
-namespace tegula::cli {
+namespace tegula {
 namespace {
 
 using Opt = std::optional<int64_t>;
@@ -196,4 +196,4 @@ std::vector<std::string> splitList(std::string_view text) {
   return out;
 }
 
-} // namespace tegula::cli
+} // namespace tegula

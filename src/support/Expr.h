@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tegula::cli {
+namespace tegula {
 
 /// Value of a name, or nullopt if there is none.
 using NameLookup = std::function<std::optional<int64_t>(std::string_view)>;
@@ -20,4 +20,4 @@ std::optional<int64_t> evaluate(std::string_view text, const NameLookup &names, 
 /// A comma-separated list of expressions, commas inside parentheses excepted: "cdiv(n, B), 4" has two.
 std::vector<std::string> splitList(std::string_view text);
 
-} // namespace tegula::cli
+} // namespace tegula

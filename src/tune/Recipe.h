@@ -1,0 +1,56 @@
+// A space of configurations for a kernel whose author gave none: which of its free parameters are what, and which values of them are worth a trial.
+//
+// Nothing is recognized by name. Each parameter is doubled and what changes in the kernel's work (support/Work.h) and grid is looked at:
+//
+//   what doubles with it                           role        values
+//   rows, columns, depth of a dot                  m, n, k     powers of two, as far as the kernel has that many rows ... for one tile
+//   an extent of loads and stores, and there are   tile        powers of two
+//     fewer programs or iterations
+//   an extent, nothing else: one tile is all       whole       the least power of two whose mask shows that nothing is left over
+//   the grid or trips of a loop, no extent         split       1, 2, 4, 8
+//   addresses alone: the order of tiles            order       1, 4, 8
+//   anything else                                              none: it changes what is computed, the caller must give it
+//
+// What kind of kernel it is bounds the values: two dots of one loop, of which one waits for the other (attention), a dot in a loop (matmul), a reduction
+// (rows), or none of these (elementwise). Tiles larger than the device has registers (or caches) for are left out.
+#pragma once
+#include "tune/Demand.h"
+#include "tune/Space.h"
+
+namespace tegula::tune {
+
+/// A kernel with values for its free parameters, without code.
+struct Look {
+  runtime::Status status;        // not OK: there is none with these values
+  runtime::KernelInfo info;      // of which args and work count
+  int64_t grid[3] = {1, 1, 1};
+  std::vector<int64_t> arguments; // as of Launch
+};
+class Study {
+public:
+  virtual ~Study() = default;
+  /// `values`: of the free parameters, in order.
+  virtual Look look(const std::vector<int64_t> &values) = 0;
+};
+
+/// What the values are for.
+struct RecipeTarget {
+  bool isGpu = false;
+  bool warps = true, stages = true; // are num_warps and num_stages free, too? On CPUs they change nothing
+};
+
+struct RecipeAxis {
+  std::string name, role, reason;
+  std::vector<int64_t> values;
+};
+struct Recipe {
+  std::string kind;
+  std::vector<RecipeAxis> axes; // the free parameters, then num_warps and num_stages
+  std::vector<Point> points;
+  std::vector<std::string> reasons;
+};
+
+/// INVALID_ARGUMENT: a parameter must be given, or no value was found that the kernel compiles with; the text says so.
+runtime::Status propose(Study &study, const std::vector<std::string> &free, const RecipeTarget &target, Recipe &out);
+
+} // namespace tegula::tune

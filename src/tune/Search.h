@@ -1,0 +1,71 @@
+// Which configurations of a space are worth compiling and timing, and in which order. Knows no clock and no device: it is told what was estimated and
+// measured, and says what comes next; equal answers give equal questions.
+//
+// A space of hundreds of configurations is neither compiled nor timed whole:
+//
+//   sketch   The cost model estimates from what a kernel is before code is made of it (milliseconds each): all configurations of a space of up to 2048; of a
+//            larger one 512 that are spread over it, then neighbours (one step along one axis) of the best, as long as they are better, 4096 at most.
+//   round    Some configurations are compiled and run: those of the least prediction, different ones (equal estimates stand for equal code) before
+//            twins; every fourth is the best neighbour of the fastest so far, whatever is predicted.
+//   correct  What was measured corrects what is predicted: log(measured / estimated) is taken for a sum of one term for each value of each axis, fitted by
+//            ridge regression, one axis after the other (backfitting; Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 9.1.1). The model
+//            is wrong about num_warps = 8, say, for all tiles alike.
+//   halve    In a round all are timed for a moment, the better half longer, and so on: successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
+//            Identification and Hyperparameter Optimization, AISTATS 2016). Rounds are its brackets, as in Hyperband (Li et al., JMLR 18, 2018), but what
+//            enters a bracket is chosen, not drawn.
+// It ends with the budget; without one when two rounds have not found anything 1 % faster, or after 96 configurations.
+#pragma once
+#include "tune/Space.h"
+
+namespace tegula::tune {
+
+class Search {
+public:
+  /// One point for each configuration, all of the same number of axes.
+  explicit Search(std::vector<Point> points);
+
+  /// Configurations to be estimated next; empty: enough are. Answer each with sketched().
+  std::vector<size_t> toSketch();
+  /// 0: there is no estimate; negative: it cannot be compiled.
+  void sketched(size_t i, double ns);
+
+  /// The configurations of the next round, `most` at most; empty: all are tried, or those left are not worth it. Answer each with timed() or dropped().
+  std::vector<size_t> next(size_t most);
+  void timed(size_t i, double ns);
+  void dropped(size_t i);
+  /// To be tried in the first round, whatever is predicted.
+  void prefer(size_t i) { preferred_.push_back(i); }
+  /// Nothing was found for some rounds, or enough is tried.
+  bool isSettled() const { return idleRounds_ >= 2 || tried_ >= mostTried; }
+
+  /// What configuration `i` is expected to take, nanoseconds; infinite for those that are not estimated.
+  double predicted(size_t i) const;
+  static constexpr size_t mostTried = 96;
+
+private:
+  enum class State : uint8_t { Unknown, Sketched, Asked, Timed, Dropped };
+  struct Candidate {
+    State state = State::Unknown;
+    bool asked = false;   // for a sketch
+    double estimate = 0;  // ns
+    double measured = 0;
+  };
+  void forEachNeighbour(size_t i, const std::function<void(size_t)> &f) const;
+  void correct();
+  std::vector<size_t> byPrediction() const;
+
+  std::vector<Point> points_;
+  std::vector<size_t> sorted_; // configurations by point, to find neighbours
+  std::vector<uint32_t> extents_;
+  std::vector<Candidate> all_;
+  std::vector<std::vector<double>> terms_; // of each axis, of each value
+  double base_ = 0;                        // of the logarithms
+  std::vector<size_t> preferred_;
+  size_t sketches_ = 0, tried_ = 0;
+  unsigned idleRounds_ = 0;
+  size_t best_ = SIZE_MAX;
+  double bestNs_ = 0, roundStart_ = 0; // best when the round before ended
+  bool begun_ = false;
+};
+
+} // namespace tegula::tune
