@@ -26,6 +26,7 @@ TREE = [
     ("python/tests", "python/tests"),
     ("test/run", "test/run"),
     ("test/random", "test/random"),
+    ("test/torch", "test/torch"),
     ("examples", "examples"),
     ("bench", "bench"),
     ("scripts/gpu-check", "scripts/gpu-check"),
