@@ -1,53 +1,10 @@
 #include "tune/Memory.h"
-#include "runtime/Dtype.h"
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 namespace tegula::tune {
 
 using runtime::Status;
-
-double toleranceOf(TegulaDtype dtype) {
-  switch (dtype) {
-  case TEGULA_FP64: return 1e-9;
-  case TEGULA_FP32: return 2e-4;
-  case TEGULA_FP16: return 4e-3;
-  case TEGULA_BF16: return 3e-2;
-  case TEGULA_FP8E4NV: case TEGULA_FP8E4B15: case TEGULA_FP8E4B8: return 0.15;
-  case TEGULA_FP8E5: case TEGULA_FP8E5B16: return 0.3;
-  default: return 0;
-  }
-}
-
-static double elementAt(TegulaDtype dtype, const char *p) {
-  if (dtype == TEGULA_FP32) {
-    float v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-  }
-  uint64_t bits = 0;
-  std::memcpy(&bits, p, runtime::dtypeInfo(dtype).bytes);
-  return runtime::floatFromBits(dtype, bits);
-}
-
-bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance) {
-  if (!bytes || std::memcmp(a, b, bytes) == 0) return true;
-  const runtime::DtypeInfo &type = runtime::dtypeInfo(dtype);
-  if (type.kind != runtime::DtypeInfo::Float) return false;
-  auto *x = static_cast<const char *>(a), *y = static_cast<const char *>(b);
-  double largest = 0;
-  for (const char *p : {x, y})
-    for (uint64_t i = 0; i + type.bytes <= bytes; i += type.bytes)
-      if (double v = std::fabs(elementAt(dtype, p + i)); std::isfinite(v)) largest = std::max(largest, v);
-  for (uint64_t i = 0; i + type.bytes <= bytes; i += type.bytes) {
-    double u = elementAt(dtype, x + i), v = elementAt(dtype, y + i);
-    if (u == v || (std::isnan(u) && std::isnan(v))) continue;
-    // False for one NaN and for one infinity.
-    if (!(std::fabs(u - v) <= tolerance * (std::max(std::fabs(u), std::fabs(v)) + largest)) || !std::isfinite(u) || !std::isfinite(v)) return false;
-  }
-  return true;
-}
 
 static std::pair<uintptr_t, uintptr_t> rangeOf(const Buffer &b) {
   auto begin = reinterpret_cast<uintptr_t>(b.address);
@@ -117,15 +74,19 @@ Status Memory::restoreAll() {
 
 Status Memory::note(size_t who) {
   if (!compares_) return Status::ok();
-  Results now;
-  for (const Saved &s : saved_) {
-    std::vector<char> &to = now.emplace_back(static_cast<size_t>(s.buffer.bytes));
+  Results now = std::move(spare_); // memory that was touched before: fresh pages of large results take longer than comparing them
+  now.resize(saved_.size());
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    const Saved &s = saved_[i];
+    std::vector<char> &to = now[i];
+    to.resize(static_cast<size_t>(s.buffer.bytes));
     if (Status r = device_.copyOut(to.data(), s.buffer.address, to.size(), stream_); !r) return r;
   }
   ++noted_;
   for (Group &g : groups_)
     if (differing(g.results, now) < 0) {
       g.members.push_back(who);
+      spare_ = std::move(now);
       return Status::ok();
     }
   groups_.push_back({{}, {who}});

@@ -25,6 +25,7 @@ struct Buffer {
 /// 0 for types that are compared exactly.
 double toleranceOf(TegulaDtype dtype);
 /// Do these bytes hold the same elements, up to `tolerance`? NaNs are one, infinities are themselves. `bytes` is a multiple of the element's.
+/// A GB or two a second, whatever the type.
 bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance);
 
 /// The memory of one tuning; used by one thread. The caller's memory must stay until the end; copies are freed with this object.
@@ -80,6 +81,7 @@ private:
   std::vector<Saved> saved_;
   std::vector<std::string> blind_;
   std::vector<Group> groups_; // a few
+  Results spare_;             // not in use
   size_t noted_ = 0;
   double tolerance_ = 0; // the coarsest of the arguments: what is computed between them is often rounded to it
 };

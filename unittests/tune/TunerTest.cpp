@@ -1,9 +1,13 @@
 // The tuner with subjects that are plain functions: on a device of host memory whose clock is theirs, so that nothing depends on this machine.
 #include "tune/Tuner.h"
+#include "runtime/Dtype.h"
 #include "runtime/HostMemory.h"
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
+#include <random>
 #include <thread>
 
 using namespace tegula;
@@ -83,6 +87,50 @@ Step fails(const char *name, TegulaStatus code, const char *text, bool skip) {
   c.compiled.skip = skip;
   return c;
 }
+/// Every pair of values of the narrow types, and pairs of others, in arrays longer than a block: as one by one in double.
+TEST(Compare, AllFloatTypesAsOneByOne) {
+  std::mt19937_64 random(7);
+  for (TegulaDtype dtype : {TEGULA_FP8E5, TEGULA_FP8E4NV, TEGULA_FP8E4B15, TEGULA_FP8E4B8, TEGULA_FP8E5B16, TEGULA_FP16, TEGULA_BF16, TEGULA_FP32, TEGULA_FP64}) {
+    const size_t bytes = runtime::dtypeInfo(dtype).bytes, n = 3000;
+    const double tolerance = toleranceOf(dtype);
+    unsigned close = 0, apart = 0;
+    for (unsigned trial = 0; trial < 400; ++trial) {
+      std::vector<char> a(n * bytes), b;
+      // Magnitudes near 1, or any bits at all.
+      const bool any = trial % 4 == 0;
+      const uint64_t near = dtype == TEGULA_FP64 ? 0x3ff0000000000000 : dtype == TEGULA_FP32 ? 0x3f800000 : dtype == TEGULA_BF16 ? 0x3f80 : dtype == TEGULA_FP16 ? 0x3c00 : 0x38;
+      for (size_t i = 0; i < n; ++i) {
+        uint64_t bits = any ? random() : near;
+        std::memcpy(&a[i * bytes], &bits, bytes);
+      }
+      b = a;
+      // One element is another: a little, or by any bits.
+      size_t at = random() % n;
+      uint64_t bits = 0;
+      std::memcpy(&bits, &b[at * bytes], bytes);
+      bits = trial % 3 ? bits + (uint64_t(1) << (random() % (8 * bytes))) : random();
+      std::memcpy(&b[at * bytes], &bits, bytes);
+      auto value = [&](const std::vector<char> &v, size_t i) {
+        uint64_t one = 0;
+        std::memcpy(&one, &v[i * bytes], bytes);
+        return runtime::floatFromBits(dtype, one);
+      };
+      double largest = 0;
+      for (const auto *v : {&a, &b})
+        for (size_t i = 0; i < n; ++i)
+          if (double x = std::fabs(value(*v, i)); std::isfinite(x)) largest = std::max(largest, x);
+      double u = value(a, at), v = value(b, at);
+      double distance = std::fabs(u - v), limit = tolerance * (std::max(std::fabs(u), std::fabs(v)) + largest);
+      if (std::fabs(distance - limit) < 1e-5 * limit) continue; // rounding may decide
+      bool expected = u == v || (std::isnan(u) && std::isnan(v)) || (std::isfinite(u) && std::isfinite(v) && distance <= limit);
+      EXPECT_EQ(isClose(dtype, a.data(), b.data(), a.size(), tolerance), expected) << runtime::dtypeInfo(dtype).name << " " << u << " " << v;
+      ++(expected ? close : apart);
+    }
+    EXPECT_GT(close, 20u) << runtime::dtypeInfo(dtype).name;
+    EXPECT_GT(apart, 20u) << runtime::dtypeInfo(dtype).name;
+  }
+}
+
 } // namespace
 
 TEST_F(TunerTest, ChoosesTheFastest) {

@@ -64,7 +64,11 @@ def _configure(config):
 
 def adapt(wanted):
     """What settings cannot say: changes parts of Inductor when they are imported. They look at `cpu_backend` and go the usual way for another."""
+    from .conv import add_bias_apart
+    from .devices import complete_cpu
     from .flex import lower_by_template
+    _when_imported("torch._dynamo.device_interface", complete_cpu)
+    _when_imported("torch._inductor.kernel.conv", add_bias_apart)
     _when_imported(wanted.flex, lower_by_template)
 
 
