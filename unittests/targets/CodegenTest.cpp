@@ -3,6 +3,7 @@
 #include "JitLibrary.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/Dot.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Pass.h"
@@ -83,6 +84,47 @@ TEST(Codegen, SlowPassesAreLeftOut) {
   llvm::PassRegistry::getPassRegistry()->enumerateWith(&names);
   for (const targets::SlowPass &p : targets::slowPasses())
     EXPECT_TRUE(names.known.contains(p.name.str())) << p.name.str();
+}
+
+/// `count` loops in a row from 0 to the function's second argument, each with a test at its beginning.
+llvm::Function *loopsInARow(llvm::Module &m, unsigned count) {
+  llvm::LLVMContext &context = m.getContext();
+  llvm::IRBuilder<> b(context);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false), llvm::Function::ExternalLinkage, "f", m);
+  auto block = [&] { return llvm::BasicBlock::Create(context, "", f); };
+  b.SetInsertPoint(block());
+  for (unsigned i = 0; i < count; ++i) {
+    llvm::BasicBlock *before = b.GetInsertBlock(), *head = block(), *body = block(), *end = block();
+    b.CreateBr(head);
+    b.SetInsertPoint(head);
+    llvm::PHINode *at = b.CreatePHI(b.getInt32Ty(), 2);
+    b.CreateCondBr(b.CreateICmpSLT(at, f->getArg(1)), body, end);
+    b.SetInsertPoint(body);
+    b.CreateStore(at, f->getArg(0), true);
+    at->addIncoming(b.getInt32(0), before);
+    at->addIncoming(b.CreateAdd(at, b.getInt32(1)), body);
+    b.CreateBr(head);
+    b.SetInsertPoint(end);
+  }
+  b.CreateRetVoid();
+  return f;
+}
+
+// 330 such loops took 12 s to PTX, a thousand 184.
+TEST(Codegen, LoopsOfLargeFunctionsTestAtTheirEnd) {
+  DiagEngine diag;
+  auto machine = targets::createMachine({"nvptx64-nvidia-cuda", "sm_90", "+ptx84", 2});
+  for (unsigned count : {10u, 1000u}) {
+    llvm::LLVMContext context;
+    llvm::Module m("loops", context);
+    llvm::Function *f = loopsInARow(m, count);
+    targets::rotateLoopsOfLarge(m, *machine);
+    EXPECT_TRUE(targets::verifyModule(m, "after rotation", {}, diag));
+    size_t atEnd = 0;
+    for (llvm::BasicBlock &b : *f)
+      atEnd += llvm::is_contained(llvm::successors(&b), &b) && llvm::isa<llvm::BranchInst>(b.getTerminator()) && b.getTerminator()->getNumSuccessors() == 2;
+    EXPECT_EQ(atEnd, count == 10 ? 0 : count);
+  }
 }
 
 /// One function per element-wise operation, cast and elementary function, and some dots.

@@ -91,6 +91,7 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+  targets::rotateLoopsOfLarge(m, tm);
   // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter.
   constexpr size_t most = 2500;
   for (llvm::Function &f : m)
