@@ -715,8 +715,16 @@ def _address(x, name):
         raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory ({e})") from None
 
 
+_INTERPRETER = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works"
+
+
 def _explain(fn, error, warmup, args, kwargs):
-    """After a mistake in a kernel was found: what of the arguments may be the cause."""
+    """After a mistake in a kernel was found: what of the arguments and of Python's objects may be the cause."""
+    for d in error.diagnostics:
+        if d["kind"] == "globalVariable":
+            name = d["message"].split("`")[1]
+            if isinstance(captured(fn.fn, name)[1], types.FunctionType):
+                error.args = (f"{error.args[0]}\n`{name}` is a function of Python: kernels call those that are decorated with @jit; {_INTERPRETER}", *error.args[1:])
     bound = {**dict(zip(fn.param_names, args)), **kwargs}
     scalars = [k for k, v in bound.items() if getattr(v, "shape", None) == () and _is_memory(v)]
     if scalars:

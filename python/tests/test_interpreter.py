@@ -131,6 +131,130 @@ def test_errors_are_the_compilers():
         assert isinstance(e.value, tegula.InterpreterError) == on
 
 
+def test_errors_say_where():
+
+    @tegula.jit
+    def inner(x):
+        if x is not None:
+            return x + tl.arange(0, 8)  # ä
+
+    def helper(x):
+        return "ä" + inner(x).nothing
+
+    @tegula.jit
+    def kernel(x, n: tl.constexpr):
+        if n == 0:
+            tl.store(x, tl.arange(0, 4) + tl.arange(0, 8))
+        elif n == 1:
+            inner(tl.arange(0, 4))
+        elif n == 2:
+            tl.store(x + 2 *
+                     100, 1)
+        elif n == 3:
+            helper(tl.arange(0, 8))
+
+    lines = open(__file__, encoding="utf-8").read().splitlines()
+    for n, text in enumerate(["tl.arange(0, 4) + tl.arange(0, 8)", "x + tl.arange(0, 8)", "tl.store(x + 2 *", "inner(x).nothing"]):
+        with tegula.interpret(), pytest.raises(tegula.InterpreterError) as e:
+            kernel[(1,)](np.zeros(1, np.int32), n)
+        said = str(e.value).splitlines()[-3:] if hasattr(helper.__code__, "co_positions") else str(e.value).splitlines()[-2:]
+        file, line, *column = said[0].removesuffix(":").rsplit(":", 2 if len(said) == 3 else 1)
+        assert file == __file__ and text in lines[int(line) - 1] and said[1] == f"{int(line):4} | {lines[int(line) - 1]}"
+        if column:
+            begin = lines[int(line) - 1].index(text)
+            assert int(column[0]) == begin + 1 and said[2] == "     | " + " " * begin + "^" + "~" * (len(text) - 1)
+
+
+def test_strict_refuses_what_compiled_kernels_refuse():
+
+    @tegula.jit
+    def kernel(x):
+        tl.store(x, tl.arange(0, 4)[3])
+
+    x = np.zeros(1, np.int32)
+    with tegula.interpret():
+        kernel[(1,)](x)
+        assert x[0] == 3
+        with pytest.raises(tegula.InterpreterError, match="badIndex"):
+            kernel[(1,)](x, strict=True)
+    with pytest.raises(tegula.CompilationError, match="badIndex"):
+        kernel[(1,)](x, strict=True)
+
+
+class Storage:
+    """Memory of a GPU that the CPU may not touch: what is read or written there must have been copied."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def nbytes(self):
+        return self.array.nbytes
+
+    def data_ptr(self):
+        return 0x7f0000000000 + id(self.array) % (1 << 20) * 16
+
+    def cpu(self):
+        return Copied(self.array.copy())
+
+    def copy_(self, other):
+        self.array[...] = other.array
+
+
+class Copied(Storage):
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+
+class Device:
+    type, index = "cuda", 0
+
+
+class Whole(Storage):
+    """A tensor of a GPU as PyTorch's, without a storage that it could be a part of."""
+    device, shape = Device(), (8,)
+
+    def __init__(self, array):
+        super().__init__(array)
+        self.dtype, self.nbytes = array.dtype, array.nbytes
+
+    def cpu(self):
+        copy = Whole(self.array.copy())
+        copy.data_ptr = lambda: copy.array.ctypes.data
+        return copy
+
+
+class Part:
+    device = Device()
+
+    def __init__(self, storage, begin, count):
+        self.storage, self.begin, self.dtype = storage, begin, storage.array.dtype
+        self.shape, self.nbytes = (count,), count * storage.array.itemsize
+
+    def data_ptr(self):
+        return self.storage.data_ptr() + self.begin * self.dtype.itemsize
+
+    def untyped_storage(self):
+        return self.storage
+
+
+def test_tensors_on_a_gpu_are_copied_there_and_back():
+
+    @tegula.jit
+    def kernel(x, y, n: tl.constexpr):
+        i = tl.arange(0, n)
+        tl.store(y + i, tl.load(x + i) + tl.load(y + i))
+
+    whole = Storage(np.arange(8, dtype=np.float32))
+    with tegula.interpret():
+        kernel[(1,)](Part(whole, 0, 4), Part(whole, 2, 4), 4)
+        assert whole.array.tolist() == [0, 1, 2, 4, 6, 8, 6, 7], "views of one storage stay views of one memory"
+        with pytest.raises(tegula.InterpreterError, match="store of 4 bytes|load of 4 bytes"):
+            kernel[(1,)](Part(whole, 0, 4), Part(whole, 6, 2), 4)
+        x, y = Whole(np.arange(8, dtype=np.float32)), Whole(np.ones(8, np.float32))
+        kernel[(1,)](x, y, 8)
+        assert y.array.tolist() == list(range(1, 9)) and x.array.tolist() == list(range(8))
+
+
 def test_access_outside():
 
     @tegula.jit
@@ -253,7 +377,7 @@ def test_wrong_launches():
         add[(0,)](x, x, x, 1, 1)
 
 
-@pytest.mark.parametrize("text, kind", [("breakpoint()", "undefinedName"), ("print(tl.arange(0, 4))", "badArgument")])
+@pytest.mark.parametrize("text, kind", [("breakpoint()", "undefinedName"), ("print(tl.arange(0, 4))", "badArgument"), ("note()", "globalVariable")])
 def test_compiled_kernels_name_the_interpreter(text, kind, tmp_path, monkeypatch):
     (tmp_path / f"case_{kind}.py").write_text("import tegula, tegula.language as tl\n\ndef note():\n    pass\n\n@tegula.jit\ndef kernel():\n    " + text + "\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -48,6 +48,7 @@ TegulaStatus tegula_eager_create(TegulaContext *context, const TegulaLaunchOptio
   o.target.sanitizeOverflow = call.compile.debug && call.compile.sanitizeOverflow;
   o.target.numWarps = call.compile.numWarps;
   o.target.level = call.compile.level;
+  o.target.strict = call.compile.strict;
   auto *e = new TegulaEager(Ref(context), std::move(o));
   e->eager.onPrint = [e](const ir::Op &op, unsigned operand, const int32_t pid[3], const ir::Tile &tile) {
     e->devicePrinted += printed(op, operand, pid, tile);

@@ -8,6 +8,8 @@ text only what means something else in kernels than in Python is rewritten befor
 import ast
 import bdb
 import functools
+import linecache
+import os
 import types
 
 from .. import _core, knobs
@@ -369,6 +371,11 @@ def python_function(kernel):
     around.body[0].args.args = [ast.arg(n) for n in captured]
     around.body[0].body = [definition]
     ast.increment_lineno(definition, first - 1)
+    line = linecache.getline(kernel._source["file"], first)
+    for node in ast.walk(definition):  # the text came without the indentation that it has in its file
+        if hasattr(node, "col_offset"):
+            node.col_offset += len(line) - len(line.lstrip())
+            node.end_col_offset += len(line) - len(line.lstrip())
     ast.fix_missing_locations(around)
     definition.name = _HELPERS + "kernel"  # inside, its own name is the one outside
     code = _code_named(_code_named(compile(around, kernel._source["file"], "exec", dont_inherit=True), "around"), definition.name)
@@ -422,15 +429,16 @@ class _Arguments:
             if not isinstance(found, tuple):
                 raise TypeError(f"argument `{name}` is no tensor")
             address, _, size, read_only, gpu = found[:5]
-        storage = getattr(getattr(x, "base", x), "untyped_storage", None)
+        tensor_of = getattr(x, "base", x)  # of a TensorWrapper
         if gpu >= 0:
-            if storage is None:
+            storage = getattr(tensor_of, "untyped_storage", None)
+            if storage is None and not (hasattr(tensor_of, "cpu") and hasattr(tensor_of, "copy_") and hasattr(tensor_of, "nbytes")):
                 raise TypeError(f"argument `{name}`: the interpreter copies tensors of PyTorch from a GPU, no {type(x).__name__}")
-            original = storage()
+            original = storage() if storage else tensor_of
             if original.data_ptr() not in self.copies:
                 copy = original.cpu()
                 self.copies[original.data_ptr()] = original, copy
-                self.session.add_buffer(name, copy.data_ptr(), copy.nbytes(), True)
+                self.session.add_buffer(name, copy.data_ptr(), copy.nbytes() if storage else copy.nbytes, True)
             copy = self.copies[original.data_ptr()][1]
             return copy.data_ptr() + (address - original.data_ptr()), -1, True
         whole = memory_of(x)
@@ -458,6 +466,28 @@ class _Arguments:
 def _code_of(x):
     from .._specialize import canonicalize_dtype
     return canonicalize_dtype(x.dtype)
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _place(trace):
+    """The operation under way when an exception was raised, as the compiler shows places: in the innermost function that is none of ours."""
+    found = None
+    while trace:
+        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return ""
+    code, line = found.tb_frame.f_code, found.tb_lineno
+    text = linecache.getline(code.co_filename, line).rstrip("\n")
+    first, last, begin, end = list(code.co_positions())[found.tb_lasti // 2] if hasattr(code, "co_positions") else (None,) * 4  # Python 3.10 has none
+    if first != line or begin is None or end is None or not text:
+        return f"\n{code.co_filename}:{line}" + (f":\n{line:4} | {text}" if text else "")
+    column = lambda n: len(text.encode()[:n].decode(errors="replace"))
+    begin, end = column(begin), column(end) if last == line else len(text)
+    return f"\n{code.co_filename}:{line}:{begin + 1}:\n{line:4} | {text}\n     | {' ' * begin}^{'~' * (end - begin - 1)}"
 
 
 def run(kernel, grid, args, kwargs):
@@ -500,7 +530,7 @@ def run(kernel, grid, args, kwargs):
     except Exception as e:
         if knobs.compilation.front_end_debugging:
             raise
-        raise InterpreterError(repr(e)) from e
+        raise InterpreterError(repr(e) + _place(e.__traceback__)) from e
     finally:
         _active.session = None
     arguments.copy_back()
