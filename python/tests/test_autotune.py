@@ -3,9 +3,11 @@ import copy
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -398,10 +400,21 @@ def twice(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
 
+import os, time
+def grid(m):
+    if str(m["BLOCK"]) == os.environ.get("TEST_KILL"):
+        os._exit(9)
+    if str(m["BLOCK"]) == os.environ.get("TEST_SLEEP"):
+        print("asleep", flush=True)
+        time.sleep(100)
+    return (tegula.cdiv(1000, m["BLOCK"]),)
+
 heard = []
 tegula.knobs.autotuning.listener = lambda **kw: heard.append(kw["cache_hit"])
 x = np.ones(1000, np.float32)
-twice[lambda m: (tegula.cdiv(1000, m["BLOCK"]),)](x, 1000)
+if "TEST_READY" in os.environ:
+    print("ready", flush=True)
+twice[grid](x, 1000)
 assert (x == 2).all()
 print(heard[0], twice.best_config.kwargs["BLOCK"])
 """
@@ -437,6 +450,36 @@ def test_results_are_kept_between_processes(tmp_path):
     times = lambda t: {c["config"].split(",")[0]: c["median_ns"] for c in json.loads(t)["kernels"][0]["entries"][0]["configs"]}
     before, after = times(text), times(kept_file(tmp_path))
     assert len(after) == 3 and {k: after[k] for k in before} == before
+
+
+def test_a_tuning_that_was_killed_goes_on(tmp_path):
+    p = in_process(tmp_path, "16,32,64", TEST_KILL="32")
+    p.communicate(timeout=120)
+    assert p.returncode == 9
+    entry = lambda: json.loads(kept_file(tmp_path))["kernels"][0]["entries"][0]
+    first = entry()
+    assert first["version"].startswith("0.1.0+") and "choice" not in first
+    (known,) = first["configs"]
+    assert known["config"].startswith("BLOCK: 16,") and known["median_ns"] > 0
+    assert said(in_process(tmp_path, "16,32,64"))[0] == "False"
+    states = {c["config"].split(",")[0]: c for c in entry()["configs"]}
+    assert states["BLOCK: 16"] == known and states["BLOCK: 32"]["kind"] == "died" and states["BLOCK: 64"]["median_ns"] > 0 and "choice" in entry()
+    assert said(in_process(tmp_path, "16,32,64"))[0] == "True"
+
+
+def test_waiting_for_another_process_can_be_interrupted(tmp_path):
+    holder = in_process(tmp_path, "16,32", TEST_SLEEP="16")
+    try:
+        assert holder.stdout.readline() == "asleep\n"
+        waiter = in_process(tmp_path, "16,32", TEST_READY="1")
+        assert waiter.stdout.readline() == "ready\n"
+        time.sleep(1)  # it waits by now; earlier is as good
+        waiter.send_signal(signal.SIGINT)
+        _, err = waiter.communicate(timeout=30)
+        assert waiter.returncode != 0 and "KeyboardInterrupt" in err
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_processes_that_tune_at_once_measure_once(tmp_path):

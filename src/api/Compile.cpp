@@ -51,7 +51,7 @@ static int findBuildId(dl_phdr_info *info, size_t, void *data) {
 }
 
 /// What the code of this very compiler hashes to: kernels of another build are never taken for ours.
-static const std::string &compilerId() {
+const std::string &compilerId() {
   static const std::string &id = *new std::string([] {
     BuildIdSearch s{reinterpret_cast<uintptr_t>(&findBuildId), {}};
     dl_iterate_phdr(findBuildId, &s);

@@ -67,6 +67,8 @@ struct BoundCall;
 TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call);
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call);
+/// What this very build of the compiler is called: version, a slash, bytes of its build id (not text).
+const std::string &compilerId();
 /// A kernel without code for these arguments: see tegula_sketch. Null: the last error is set. Gives one reference.
 TegulaKernel *sketchKernel(TegulaFunction &f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, Depth depth = Depth::Sketch);
 /// "name:type[:divisibility]" and "name:literal" items and constants, into the request's specs. False: the last error is set.

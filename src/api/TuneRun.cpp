@@ -1,4 +1,6 @@
 #include "api/TuneRun.h"
+#include "api/Compile.h"
+#include "runtime/Cancel.h"
 #include "support/Hash.h"
 #include <cstdio>
 #include <unistd.h>
@@ -103,16 +105,22 @@ static std::string deviceText(const TegulaContext &context, const DeviceEntry &d
   return device.index == DeviceIndex::cpu ? device.description + ", threads: " + std::to_string(context.threads) : device.description;
 }
 
+/// "0.1.0+9f3c21d0a4b7": results of another build are guesses.
+static std::string buildText() {
+  std::string version = tegula_version();
+  return version + "+" + Hasher().field(compilerId()).hex().substr(0, 12);
+}
+
 namespace {
 /// What files know of a job's configurations, and the lease under which the rest is measured.
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
-      : store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function)),
-        key_{deviceText(context, device), device.target.name + (context.debug ? ", debug" : "") + (context.checked ? ", checked" : ""), job.arguments, tegula_version()} {}
+      : context_(context), store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function)),
+        key_{deviceText(context, device), device.target.name + (context.debug ? ", debug" : "") + (context.checked ? ", checked" : ""), job.arguments, buildText()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
-  bool look(tune::Request &request, tune::Result &out, const char *&by) {
+  bool look(tune::Request &request, tune::Result &out, const char *&by, Status &status) {
     tune::Found found = store_.find(kernel_, key_);
     if (request.deterministic && chosen(found, out, by)) return true;
     guessFrom(found, request);
@@ -120,15 +128,21 @@ public:
     // What a budget left untried stays so, for processes that begin later too: all of them have the same choice.
     among_ = amongOf(request);
     auto isDone = [&](const tune::Found &f) { return !among_.empty() && f.choice && f.choice->among == among_; };
+    // Without a choice what was measured is of a tuning that did not end.
+    auto isProvisional = [](const tune::Record &r, const tune::Found &f) { return r.state == tune::State::Ok && !f.choice; };
     auto enough = [&](const tune::Found &f) {
       for (size_t i = 0; i < job_.subject->count(); ++i)
-        if (!f.configs.contains(job_.subject->name(i))) return false;
+        if (auto it = f.configs.find(job_.subject->name(i)); it == f.configs.end() || isProvisional(it->second, f)) return false;
       return true;
     };
     if (!isDone(found) && !enough(found)) {
       auto satisfies = [&](const tune::Found &f) { return isDone(f) || enough(f); };
       // Somebody who measures for longer than this is not waited for.
-      tune::Waited w = store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10));
+      tune::Waited w = store_.waitForResult(kernel_, key_, satisfies, std::chrono::steady_clock::now() + std::chrono::minutes(10), [&] { return isInterrupted(); });
+      if (w.stopped) {
+        status = Status::error(TEGULA_CANCELLED, "interrupted while another process measures the same");
+        return true;
+      }
       found = std::move(w.found);
       lease_ = std::move(w.lease);
     }
@@ -136,10 +150,19 @@ public:
     bool all = enough(found);
     request.known.assign(job_.subject->count(), {});
     for (size_t i = 0; i < request.known.size(); ++i)
-      if (auto it = found.configs.find(job_.subject->name(i)); it != found.configs.end()) request.known[i].record = it->second;
+      if (auto it = found.configs.find(job_.subject->name(i)); it != found.configs.end()) {
+        request.known[i].record = it->second;
+        request.known[i].isProvisional = isProvisional(it->second, found);
+      }
     if (all) by = "file";
     if (lease_)
       request.running = [this](size_t i, bool ended) { ended ? lease_->clear() : lease_->mark(job_.subject->name(i), job_.arguments); };
+    // What a tuning that is killed has found out is there for the next one.
+    request.learnt = [this](size_t i, const tune::Outcome &o) {
+      tune::Entry entry;
+      entry.configs.emplace(job_.subject->name(i), *o.record);
+      (void)store_.record(kernel_, key_, entry); // keep() says what is wrong
+    };
     return false;
   }
 
@@ -200,6 +223,10 @@ private:
     return false;
   }
 
+  bool isInterrupted() { return word_.word().load(std::memory_order_relaxed) == 1 || (context_.interrupt && context_.interrupt(context_.interruptUser) != 0); }
+
+  TegulaContext &context_;
+  runtime::CancelWord word_{context_.cancel};
   tune::Store &store_;
   const TuneJob &job_;
   tune::KernelKey kernel_;
@@ -221,7 +248,9 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
   tune::Result result;
   const char *by = request.deterministic ? "model" : "measured";
   Status s;
-  if (!kept || !kept->look(request, result, by)) {
+  const bool isKnown = kept && kept->look(request, result, by, s);
+  if (!s) return s.text = "tuning `" + job.name + "`: " + s.text, s;
+  if (!isKnown) {
     s = tune::tune(job.subject, *entry->device, job.stream, request, result);
     if (kept && std::string_view(by) != "file") kept->keep(result, bool(s), out.warnings);
   }

@@ -136,7 +136,7 @@ std::optional<Lease> Store::tryLease(const KernelKey &kernel, const EntryKey &ke
 }
 
 Waited Store::waitForResult(const KernelKey &kernel, const EntryKey &key, const std::function<bool(const Found &)> &enough,
-                            std::chrono::steady_clock::time_point deadline) {
+                            std::chrono::steady_clock::time_point deadline, const std::function<bool()> &stop) {
   using namespace std::chrono;
   for (auto pause = microseconds(500);; pause = std::min(pause * 2, microseconds(50000))) {
     Waited w;
@@ -151,6 +151,10 @@ Waited Store::waitForResult(const KernelKey &kernel, const EntryKey &key, const 
     auto left = duration_cast<microseconds>(deadline - steady_clock::now());
     if (left <= microseconds(0)) {
       w.timedOut = true;
+      return w;
+    }
+    if (stop && stop()) {
+      w.stopped = true;
       return w;
     }
     std::this_thread::sleep_for(std::min(pause, left));

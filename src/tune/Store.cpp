@@ -173,6 +173,8 @@ static Date newest(const Entry &e) {
   return d;
 }
 
+bool isSameRelease(std::string_view a, std::string_view b) { return a.substr(0, a.find('+')) == b.substr(0, b.find('+')); }
+
 Found Store::find(const KernelKey &kernel, const EntryKey &key) {
   GateSection section;
   std::lock_guard lock(impl_->mutex);
@@ -182,7 +184,8 @@ Found Store::find(const KernelKey &kernel, const EntryKey &key) {
   impl_->forEachLayer(kernel, [&](Layer layer, const Entries &entries) {
     for (auto &[other, entry] : entries) {
       if (other.arguments != key.arguments) continue;
-      bool sameDevice = other.device == key.device && other.target == key.target, sameVersion = other.version == key.version;
+      bool sameDevice = other.device == key.device && other.target == key.target;
+      bool sameVersion = layer == Layer::User ? other.version == key.version : isSameRelease(other.version, key.version);
       if (!sameDevice || !sameVersion) {
         found.guesses.push_back({other, entry, layer, distance, sameDevice, sameVersion});
         continue;
@@ -201,7 +204,16 @@ Found Store::find(const KernelKey &kernel, const EntryKey &key) {
 
 Status Store::Impl::record(const KernelKey &kernel, const EntryKey &key, const Entry &entry) {
   return update(stemOf(kernel) + ".json", [&](Results &results) {
-    results.kernels[kernel][key].update(entry);
+    Entries &entries = results.kernels[kernel];
+    entries[key].update(entry);
+    // Builds come and go; what they measured is a guess for the next one, for a while.
+    constexpr size_t others = 3;
+    std::vector<std::pair<Date, EntryKey>> old;
+    for (auto &[other, e] : entries)
+      if (other.device == key.device && other.target == key.target && other.arguments == key.arguments && other.version != key.version)
+        old.emplace_back(newest(e), other);
+    std::sort(old.begin(), old.end(), std::greater<>());
+    for (size_t i = others; i < old.size(); ++i) entries.erase(old[i].second);
     return true;
   });
 }

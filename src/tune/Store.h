@@ -46,6 +46,10 @@ struct Places {
 
 enum class Layer : uint8_t { User, Project, ReadOnly };
 
+/// A version may name the build behind a `+`: "0.1.0+9f3c21d0a4b7". The user's files are of one build; what somebody checked in or handed on counts for all
+/// builds of its version.
+bool isSameRelease(std::string_view a, std::string_view b);
+
 /// An entry for the same arguments, of another version or another device.
 struct Guess {
   EntryKey key;
@@ -95,7 +99,7 @@ private:
 struct Waited {
   Found found;
   std::optional<Lease> lease;
-  bool timedOut = false;
+  bool timedOut = false, stopped = false;
 };
 
 /// Thread-safe; any number of processes may share the places. Nothing is opened before the first use. No trouble with a file is an error of a
@@ -110,8 +114,8 @@ public:
 
   Found find(const KernelKey &kernel, const EntryKey &key);
 
-  /// Joins `entry` to what the user's directory knows of `key`; its choice, if it has one, replaces the one there. Without a directory that can be
-  /// written: ok, and nothing is kept. IO_ERROR: it could not be written.
+  /// Joins `entry` to what the user's directory knows of `key`; its choice, if it has one, replaces the one there. Of what other versions know of the same
+  /// device and arguments the newest three stay. Without a directory that can be written: ok, and nothing is kept. IO_ERROR: it could not be written.
   Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
   /// Forgets a configuration of the user's directory (one that faulted because of a mended driver, say); an empty one: the whole entry.
   Status forget(const KernelKey &kernel, const EntryKey &key, std::string_view config = {});
@@ -120,9 +124,9 @@ public:
 
   /// The right to measure; none: another process or thread has it. What a holder that died left is recorded as faulted before it returns.
   std::optional<Lease> tryLease(const KernelKey &kernel, const EntryKey &key);
-  /// Until the results for `key` satisfy `enough`, or the lease is free, or the deadline has passed.
+  /// Until the results for `key` satisfy `enough`, or the lease is free, or the deadline has passed, or `stop`, asked about twenty times a second, says so.
   Waited waitForResult(const KernelKey &kernel, const EntryKey &key, const std::function<bool(const Found &)> &enough,
-                       std::chrono::steady_clock::time_point deadline);
+                       std::chrono::steady_clock::time_point deadline, const std::function<bool()> &stop = {});
 
   /// Sentences about files that were put aside, refused or not understood since the last call; each file once.
   std::vector<std::string> takeWarnings();

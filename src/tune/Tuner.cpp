@@ -3,6 +3,7 @@
 #include "tune/Search.h"
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <unordered_map>
 
 namespace tegula::tune {
@@ -56,8 +57,8 @@ private:
     std::vector<size_t> wanted;
     for (size_t i = 0; i < outcomes_.size(); ++i)
       // What is known is not compiled: only the chosen one will be, by the launch. The model judges code.
-      if (!outcomes_[i].record || (request_.deterministic && outcomes_[i].is(State::Ok))) wanted.push_back(i);
-    return compile(wanted);
+      if (!outcomes_[i].record || (outcomes_[i].is(State::Ok) && (request_.deterministic || outcomes_[i].isProvisional))) wanted.push_back(i);
+    return compile(request_.deterministic ? wanted : hopeful(wanted));
   }
 
   Status compile(const std::vector<size_t> &wanted) {
@@ -74,11 +75,62 @@ private:
       }
       if (!c.skip) return named(i, c.status);
       outcomes_[i].record = bad(State::Failed, c.status);
+      outcomes_[i].isProvisional = false;
       if (first_) first_ = c.status;
+      tell(i);
     }
     return Status::ok();
   }
 
+  /// Those that are estimated to take more than so many times as long as the least wait until something is measured. Estimates before there is code know
+  /// nothing of registers and spills; over the configurations of docs/autotuning.md the fastest one was at 2.3 times the least at most.
+  static constexpr double hopelessTimes = 4;
+
+  /// Puts those off that may not be worth compiling; where there are few, looking at them first costs more than it saves.
+  std::vector<size_t> hopeful(const std::vector<size_t> &wanted) {
+    constexpr size_t few = 4;
+    if (wanted.size() < few) return wanted;
+    std::vector<Sketch> sketches = subject_->sketch(wanted, request_.threads);
+    double least = INFINITY;
+    for (const Sketch &s : sketches)
+      if (s.status && s.estimateNs > 0) least = std::min(least, s.estimateNs);
+    std::vector<size_t> now;
+    for (size_t k = 0; k < wanted.size(); ++k) {
+      sketched_[wanted[k]] = sketches[k].status ? sketches[k].estimateNs : 0;
+      bool isLate = sketched_[wanted[k]] > hopelessTimes * least && !outcomes_[wanted[k]].record;
+      (isLate ? putOff_ : now).push_back(wanted[k]);
+    }
+    return now;
+  }
+
+  /// What was put off and is as hopeless beside the best that was measured stays without code; the others are compiled after all.
+  Status compilePutOff() {
+    // The estimate of the fastest one that has one.
+    double reference = 0, fastest = INFINITY;
+    for (auto &[i, ns] : sketched_)
+      if (ns > 0 && outcomes_[i].is(State::Ok) && medianOf(i) < fastest) fastest = medianOf(i), reference = ns;
+    std::vector<size_t> wanted;
+    for (size_t i : std::exchange(putOff_, {})) {
+      double times = reference > 0 ? sketched_[i] / reference : 0;
+      if (times <= hopelessTimes) {
+        wanted.push_back(i);
+        continue;
+      }
+      char text[128];
+      std::snprintf(text, sizeof text, "not compiled: estimated to take %.1f times as long as the best", times);
+      outcomes_[i].record = Record::bad(State::Failed, "hopeless", text, now());
+      outcomes_[i].estimateNs = sketched_[i];
+      tell(i);
+    }
+    if (wanted.empty()) return Status::ok();
+    // What the new ones write may have to be set back, too.
+    if (Status s = memory_.restoreAll(); !s) return s;
+    return compile(wanted);
+  }
+
+  void tell(size_t i) const {
+    if (request_.learnt && !request_.deterministic) request_.learnt(i, outcomes_[i]);
+  }
   static Record bad(State state, const Status &s) { return Record::bad(state, kindOf(s.code), s.text, now()); }
   double medianOf(size_t i) const { return outcomes_[i].record->medianNs; }
 
@@ -106,10 +158,15 @@ private:
     for (const Outcome &o : outcomes_)
       if (o.is(State::Ok)) bestNs_ = std::min(bestNs_, o.record->medianNs);
     std::vector<size_t> tried;
-    for (size_t k = 0; k < order_.size(); ++k) {
+    for (size_t k = 0;; ++k) {
+      if (k == order_.size() && (!request_.topK || k < request_.topK))
+        if (Status s = compilePutOff(); !s) return s;
+      if (k == order_.size()) break;
       size_t i = order_[k];
       if (request_.budgetNs > 0 && k > 0 && secondsSince(start) * 1e9 > request_.budgetNs) break;
-      if (Status s = tryOne(i); !s) return s;
+      Status s = tryOne(i);
+      if (outcomes_[i].record) tell(i);
+      if (!s) return s;
       if (outcomes_[i].is(State::Ok)) tried.push_back(i);
       if (request_.progress) request_.progress(k + 1, order_.size(), best_, bestNs_);
     }
@@ -131,6 +188,12 @@ private:
     if (s) s = settle();
     if (s) s = memory_.note(i);
     Outcome &o = outcomes_[i];
+    if (s && o.isProvisional) {
+      if (request_.running) request_.running(i, true);
+      if (medianOf(i) <= bestNs_) best_ = i;
+      if (!code.empty()) sameCode_.emplace(code, i);
+      return s;
+    }
     double hopeless = std::isfinite(bestNs_) ? 2 * bestNs_ : 0;
     Timing t;
     if (s) s = time(i, {ns, 3, 50, hopeless}, t);
@@ -257,7 +320,9 @@ private:
       std::vector<size_t> left;
       for (size_t i : batch) {
         if (outcomes_[i].record) continue; // not compiled
-        if (Status s = tryOne(i, 1e6); !s) return s;
+        Status s = tryOne(i, 1e6);
+        if (outcomes_[i].record) this->tell(i);
+        if (!s) return s;
         if (outcomes_[i].is(State::Ok)) left.push_back(i), tried.push_back(i);
         if (request_.progress) request_.progress(tried.size(), std::max(tried.size() + 1, std::min(outcomes_.size(), Search::mostTried)), best_, bestNs_);
       }
@@ -369,6 +434,8 @@ private:
   void *stream_;
   std::vector<Compiled> compiled_;
   std::vector<size_t> order_; // to be timed
+  std::vector<size_t> putOff_; // not compiled yet
+  std::unordered_map<size_t, double> sketched_; // estimates before there was code; 0: none
   std::unordered_map<std::string, size_t> sameCode_;
   size_t best_ = SIZE_MAX;
   double bestNs_ = INFINITY;

@@ -50,6 +50,8 @@ struct Outcome {
   /// budget ended before its turn or the choice needed no run of it.
   std::optional<Record> record;
   double estimateNs = 0; // of the cost model; 0: none
+  /// Of a tuning that did not end: what it left was not compared with others' results. The time counts; it runs once more for the comparison.
+  bool isProvisional = false;
   bool is(State s) const { return record && record->state == s; }
 };
 
@@ -69,6 +71,8 @@ struct Request {
   std::function<runtime::Status(size_t i, const Clock::Step &restore, Timing &out)> measure;
   /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
   std::function<void(size_t done, size_t count, size_t best, double bestNs)> progress;
+  /// Called when something is known of a configuration that was tried: a time (that may become a better one), a failure, a fault.
+  std::function<void(size_t i, const Outcome &outcome)> learnt;
   /// Called before the first run of a configuration, and (`ended`) behind its last.
   std::function<void(size_t i, bool ended)> running;
 };

@@ -306,6 +306,41 @@ TEST(Store, OtherVersionsAndDevicesAreGuesses) {
   EXPECT_TRUE(!f.guesses[3].sameDevice && f.guesses[3].sameVersion);
 }
 
+TEST(Store, BuildsOfAVersion) {
+  TemporaryDirectory d;
+  Places p = user(d);
+  p.project = d.sub("tegula.tune.json");
+  Store store(p);
+  auto key = [](const char *version) { return EntryKey{large.device, large.target, large.arguments, version}; };
+  // One's own results are of one build; what is checked in is for all builds of the version.
+  ASSERT_TRUE(store.record(matmul, key("1.0+aaaa"), measured("own", 1)));
+  EXPECT_TRUE(has(store.find(matmul, key("1.0+aaaa")), "own"));
+  Found f = store.find(matmul, key("1.0+bbbb"));
+  EXPECT_TRUE(f.configs.empty());
+  ASSERT_EQ(f.guesses.size(), 1u);
+  EXPECT_FALSE(f.guesses[0].sameVersion);
+  writeOne(p.project, key("1.0+cccc"), measured("checked in", 1));
+  EXPECT_TRUE(has(store.find(matmul, key("1.0+bbbb")), "checked in"));
+  EXPECT_TRUE(has(store.find(matmul, key("1.0")), "checked in"));
+  EXPECT_FALSE(has(store.find(matmul, key("1.1+cccc")), "checked in"));
+}
+
+TEST(Store, OldVersionsGoAtLast) {
+  TemporaryDirectory d;
+  Store store(user(d));
+  auto key = [](std::string version, const char *arguments) { return EntryKey{large.device, large.target, arguments, std::move(version)}; };
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(store.record(matmul, key("1.0+" + std::to_string(i), "M=1"), measured("c", 1, 10, 1000 + i)));
+    ASSERT_TRUE(store.record(matmul, key("1.0+" + std::to_string(i), i ? "M=3" : "M=2"), measured("c", 1, 10, 1000 + i)));
+  }
+  Found f = store.find(matmul, key("1.0+7", "M=1"));
+  EXPECT_TRUE(has(f, "c"));
+  std::vector<std::string> versions;
+  for (const Guess &g : f.guesses) versions.push_back(g.key.version);
+  EXPECT_EQ(versions, (std::vector<std::string>{"1.0+6", "1.0+5", "1.0+4"}));
+  EXPECT_TRUE(has(store.find(matmul, key("1.0+0", "M=2")), "c")) << "nobody came later with these arguments";
+}
+
 TEST(Store, PlacesFromTheEnvironment) {
   TemporaryDirectory d;
   fs::create_directories(d.sub("a/b"));
@@ -478,6 +513,15 @@ TEST(Lease, WaitingEndsWithTheDeadline) {
   lease.reset();
   w = store.waitForResult(matmul, large, never, in(0ms));
   EXPECT_TRUE(!w.timedOut && w.lease);
+}
+
+TEST(Lease, WaitingCanBeStopped) {
+  TemporaryDirectory d;
+  Store store(user(d));
+  std::optional<Lease> lease = store.tryLease(matmul, large);
+  unsigned asked = 0;
+  Waited w = store.waitForResult(matmul, large, [](const Found &) { return false; }, in(60s), [&] { return ++asked == 3; });
+  EXPECT_TRUE(w.stopped && !w.timedOut && !w.lease);
 }
 
 TEST(Lease, WhoeverWaitsForOneThatGivesUpMeasures) {

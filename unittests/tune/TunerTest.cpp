@@ -8,6 +8,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 #include <thread>
 
 using namespace tegula;
@@ -196,6 +197,68 @@ TEST_F(TunerTest, FailuresAreSkippedWithTheirReason) {
   Status s = run({fails("a", TEGULA_OUT_OF_RESOURCES, "too much", true), fails("b", TEGULA_ASSEMBLER_ERROR, "no", true)});
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);
   EXPECT_EQ(s.text, "no configuration can be used; the first one failed with: too much");
+}
+
+TEST_F(TunerTest, WhatIsEstimatedHopelessIsNotCompiled) {
+  std::atomic<unsigned> compiled{0};
+  auto step = [&](const char *name, double ns, double sketchNs) {
+    Step s{name, ns};
+    s.compiling = [&] { ++compiled; };
+    s.sketch.estimateNs = sketchNs;
+    return s;
+  };
+  std::vector<size_t> learnt;
+  request.learnt = [&](size_t i, const Outcome &o) {
+    EXPECT_TRUE(o.record);
+    learnt.push_back(i);
+  };
+  ASSERT_TRUE(run({step("hopeless", 900, 1000), step("a", 100, 150), step("b", 120, 140), step("unknown", 90, 0), step("c", 110, 390)}));
+  EXPECT_EQ(compiled, 4u);
+  EXPECT_EQ(subject->runs[0], 0u);
+  EXPECT_EQ(result.best, 3u);
+  const Outcome &o = result.outcomes[0];
+  ASSERT_TRUE(o.is(State::Failed));
+  EXPECT_EQ(o.record->kind, "hopeless");
+  EXPECT_EQ(o.record->reason, "not compiled: estimated to take 6.7 times as long as the best"); // `a`: the best has no estimate
+  EXPECT_EQ(std::set<size_t>(learnt.begin(), learnt.end()), (std::set<size_t>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(TunerTest, NothingIsHopelessBeforeSomethingIsMeasured) {
+  auto step = [&](Step s, double sketchNs) {
+    s.sketch.estimateNs = sketchNs;
+    return s;
+  };
+  // The one that is estimated best cannot be compiled: the others are all that there is.
+  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 200), step({"c", 50}, 100), step({"d", 80}, 100)}));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_TRUE(result.outcomes[1].is(State::Ok) && result.outcomes[3].is(State::Ok));
+  // The best that was measured has a large estimate itself: what is near it is tried, and found to be better.
+  ASSERT_TRUE(run({step(fails("small", TEGULA_OUT_OF_RESOURCES, "too much", true), 10), step({"b", 100}, 40), step({"c", 50}, 60), step({"d", 80}, 170)}));
+  EXPECT_EQ(result.best, 2u);
+  EXPECT_EQ(result.outcomes[3].record->kind, "hopeless");
+  // Estimates decide nothing where a clock is not to be read.
+  request.deterministic = true;
+  auto modelled = [&](const char *name, double sketchNs, double ns) {
+    Step s = step({name}, sketchNs);
+    s.compiled.estimateNs = ns;
+    return s;
+  };
+  ASSERT_TRUE(run({modelled("a", 10, 30), modelled("b", 100, 20), modelled("c", 10, 40), modelled("d", 10, 40)}));
+  EXPECT_EQ(result.best, 1u);
+}
+
+TEST_F(TunerTest, ATuningThatWasKilledGoesOn) {
+  // `wrong` was timed by a process that did not live to compare it.
+  request.known.resize(3);
+  request.known[0] = {Record::ok(10, 10, 10, 5, 0), 0, true};
+  request.known[1] = {Record::ok(100, 100, 100, 5, 0), 0, true};
+  ASSERT_TRUE(run({adds("wrong", 10, x, 3), adds("right", 100, x, 2), adds("new", 300, x, 2)}));
+  EXPECT_EQ(subject->runs[0], 1u) << "once, for what it leaves";
+  EXPECT_EQ(subject->runs[1], 1u);
+  EXPECT_TRUE(result.outcomes[0].is(State::Rejected));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_EQ(result.outcomes[1].record->medianNs, 100);
+  EXPECT_EQ(x, std::vector<float>(64, 1.f));
 }
 
 TEST_F(TunerTest, OtherErrorsEndTheTuningAndNameTheConfiguration) {
