@@ -151,21 +151,16 @@ PyObject *timings(PyObject *self, PyObject *) {
 
 bool streamOf(PyObject *value, void *&out);
 
-// launch(grid, args, stream=None): every parameter of the function must be given, constants included.
-PyObject *launchKernel(PyObject *self, PyObject *args) {
-  PyObject *grid, *tuple, *stream = Py_None;
-  if (!PyArg_ParseTuple(args, "OO!|O", &grid, &PyTuple_Type, &tuple, &stream)) return nullptr;
-  int64_t extents[3];
-  TegulaKernel *kernel = kernelOf(self);
-  if (!kernel || !readGrid(grid, extents)) return nullptr;
+// None, or null with an exception. `items`: an argument for each parameter of the function, constants included; borrowed.
+PyObject *launchWith(TegulaKernel *kernel, const int64_t extents[3], PyObject *const *items, size_t count, PyObject *stream) {
   ArgPack pack;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   if (stream != Py_None && !streamOf(stream, options.stream)) return nullptr;
-  std::vector<TegulaArg> packed(PyTuple_GET_SIZE(tuple));
-  for (size_t i = 0; i < packed.size(); ++i)
-    if (!pack.convert(PyTuple_GET_ITEM(tuple, i), false, packed[i], "?")) return nullptr;
+  std::vector<TegulaArg> packed(count);
+  for (size_t i = 0; i < count; ++i)
+    if (!pack.convert(items[i], false, packed[i], "?")) return nullptr;
   if (!chooseDevice(pack, options)) return nullptr;
-  MemoryQuery memory{reinterpret_cast<PyTupleObject *>(tuple)->ob_item, packed.data(), packed.size()};
+  MemoryQuery memory{items, packed.data(), packed.size()};
   memory.attach(options);
   TegulaStatus status;
   {
@@ -174,6 +169,48 @@ PyObject *launchKernel(PyObject *self, PyObject *args) {
   }
   if (status != TEGULA_OK) return raiseStatus(status);
   Py_RETURN_NONE;
+}
+
+// launch(grid, args, stream=None): every parameter of the function must be given, constants included.
+PyObject *launchKernel(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple, *stream = Py_None;
+  if (!PyArg_ParseTuple(args, "OO!|O", &grid, &PyTuple_Type, &tuple, &stream)) return nullptr;
+  int64_t extents[3];
+  TegulaKernel *kernel = kernelOf(self);
+  if (!kernel || !readGrid(grid, extents)) return nullptr;
+  return launchWith(kernel, extents, &PyTuple_GET_ITEM(tuple, 0), static_cast<size_t>(PyTuple_GET_SIZE(tuple)), stream);
+}
+
+// Calls a launch hook with the metadata of a launch. A chain (knobs.HookChain) that is empty is not worth a call.
+bool callHook(PyObject *hook, PyObject *metadata) {
+  static PyObject *name = PyUnicode_InternFromString("calls");
+  if (hook == Py_None) return true;
+  PyObject *calls = PyObject_GetAttr(hook, name);
+  bool empty = calls && PyList_Check(calls) && PyList_GET_SIZE(calls) == 0;
+  if (!calls) PyErr_Clear();
+  Py_XDECREF(calls);
+  if (empty) return true;
+  PyObject *result = PyObject_CallOneArg(hook, metadata);
+  Py_XDECREF(result);
+  return result;
+}
+
+// run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *arguments)
+PyObject *runKernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  enum { GRID = 0, STREAM = 3, METADATA = 6, ENTER = 7, EXIT = 8, FIRST = 9 };
+  if (count < FIRST) return PyErr_Format(PyExc_TypeError, "run() takes %d arguments and those of the kernel, %zd are given", int(FIRST), count), nullptr;
+  PyObject *grid = PyTuple_Pack(3, args[GRID], args[GRID + 1], args[GRID + 2]);
+  if (!grid) return nullptr;
+  int64_t extents[3];
+  TegulaKernel *kernel = kernelOf(self);
+  bool ok = kernel && readGrid(grid, extents);
+  Py_DECREF(grid);
+  if (!ok || !callHook(args[ENTER], args[METADATA])) return nullptr;
+  int isStream = PyObject_IsTrue(args[STREAM]);  // 0: the default stream, as without one
+  if (isStream < 0) return nullptr;
+  PyObject *done = launchWith(kernel, extents, args + FIRST, static_cast<size_t>(count - FIRST), isStream ? args[STREAM] : Py_None);
+  if (done && !callHook(args[EXIT], args[METADATA])) Py_CLEAR(done);
+  return done;
 }
 
 // estimate_launch(grid, args, num_threads) -> (nanoseconds, text): every parameter of the function must be given, constants included.
@@ -235,6 +272,7 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
                          {"remark_rows", remarks, METH_NOARGS, nullptr},
                          {"timings_ns", timings, METH_NOARGS, nullptr},
                          {"launch", launchKernel, METH_VARARGS, nullptr},
+                         {"run_all", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(runKernel)), METH_FASTCALL, nullptr},
                          {"estimate_launch", estimateLaunch, METH_VARARGS, nullptr},
                          {"handle", handle, METH_NOARGS, nullptr},
                          {"save", save, METH_NOARGS, "save(): the kernel as bytes."},

@@ -161,14 +161,7 @@ class CompiledKernel(_core.Kernel):
     def run(self):
         """f(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *arguments), which launches with
         all arguments of the signature. No method, as programs that send a kernel's `__dict__` put None there in its place."""
-        return self._run
-
-    def _run(self, grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, launch_enter_hook, launch_exit_hook, *args):
-        if launch_enter_hook is not None:
-            launch_enter_hook(launch_metadata)
-        self.launch((grid_0, grid_1, grid_2), args, stream or None)
-        if launch_exit_hook is not None:
-            launch_exit_hook(launch_metadata)
+        return self.run_all
 
     def __getitem__(self, grid):
         return functools.partial(self._relaunch, grid)

@@ -7,6 +7,7 @@ import ast
 import atexit
 import enum
 import functools
+import hashlib
 import importlib
 import inspect
 import math
@@ -49,7 +50,7 @@ def _is_constexpr(parameter):
     return a.split(".")[-1] == "constexpr" if isinstance(a, str) else a is _types.constexpr
 
 
-_NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "noinline", "debug", "version")
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "noinline", "debug", "version", "_known_key")
 
 
 def _detached(cls, source, signature, names):
@@ -239,9 +240,16 @@ class JITCallable(_core.Function, KernelInterface):
         from .runtime.driver import driver
         self.device_caches[driver.active.get_current_device()][0][call.key] = kernel
 
+    _known_key = None  # the last cache_key, for when there is no Python function any more
+
     @property
     def cache_key(self):
-        return self.content_hash()
+        """Another text for a function that does something else. One without its Python function has the key of what it was compiled from, or of its text."""
+        if self.fn is not None:
+            self._known_key = self.content_hash()
+        elif self._known_key is None:
+            self._known_key = hashlib.sha256(self._source["text"].encode()).hexdigest()
+        return self._known_key
 
     hash = cache_key
 

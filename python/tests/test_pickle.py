@@ -117,3 +117,11 @@ def test_a_detached_function_is_only_looked_at():
     assert f.fn is None and f.src.startswith("def ") and f.params[0].name == f.arg_names[0]
     with pytest.raises(RuntimeError, match="without its Python function"):
         f[(1,)](*[np.zeros(4, np.float32)] * 4)
+
+
+def test_a_detached_function_has_the_key_it_was_compiled_with():
+    fn = tegula.jit(double.fn)
+    before = pickle.loads(pickle.dumps(fn.detached())).cache_key
+    assert before == pickle.loads(pickle.dumps(fn.detached())).cache_key != ""
+    tegula.compile(ASTSource(fn, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 64}), target=GPUTarget("cpu", "", 32))
+    assert pickle.loads(pickle.dumps(fn.detached())).cache_key == double.cache_key

@@ -283,3 +283,29 @@ def train(compiled):
 torch.testing.assert_close(train(True), train(False), atol=1e-4, rtol=1e-3)
 print("done")
 """) == ["done"]
+
+
+@CPU_ONLY
+def test_settings(tmp_path):
+    """Settings of Inductor that change its kernels, or what it measures of them."""
+    settings = [{"triton.persistent_reductions": False}, {"triton.cooperative_reductions": True}, {"triton.multi_kernel": 1}, {"triton.prefer_nd_tiling": True, "triton.max_tiles": 3},
+                {"coordinate_descent_tuning": True}, {"combo_kernels": True, "benchmark_combo_kernel": True}, {"benchmark_fusion": True}, {"max_autotune_pointwise": True},
+                {"triton.codegen_upcast_to_fp32": False}, {"nan_asserts": True}, {"deterministic": True}, {"triton.use_block_ptr": True}]
+    assert run(tmp_path, PRELUDE + f"""
+def g(x, y):
+    return f(x, y), x.softmax(1), torch.nn.functional.layer_norm(y, (30,)), x.cumsum(1), x.t().contiguous() + 1, x.var(0), x.sum()
+for options in {settings!r}:
+    torch._dynamo.reset()
+    for a, b in zip(torch.compile(g, options=options)(x, y), g(x, y)):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4, msg=lambda m: f"{{options}}: {{m}}")
+print("done")
+""")[-1] == "done"
+
+
+@CPU_ONLY
+def test_dumps(tmp_path):
+    """What Inductor writes is where PyTorch says."""
+    program = PRELUDE + "torch.compile(f)(x, y)\n"
+    run(tmp_path, program, TORCH_COMPILE_DEBUG="1")
+    written = [path.read_text() for path in (tmp_path / "torch_compile_debug").rglob("output_code.py")]
+    assert written and all("@triton.jit" in text for text in written)

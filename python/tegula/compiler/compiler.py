@@ -170,6 +170,7 @@ def compile(src, target=None, options=None, _env_vars=None):
         kernel = _core.compile_tile(str(src.path), src.src, name, options)
     else:
         kernel = src.fn.compile_signature(*src.description(), name, options)
+        src.fn.cache_key  # remembered: programs that send the function to other processes ask for it there
     kernel._source, kernel._options = src, given
     kernel._saved = kernel.save()  # programs send its __dict__ to other processes
     return kernel
