@@ -287,6 +287,9 @@ private:
       d_.barriers += executions_[s] * scope.barriers;
       if (scope.kind == WorkScope::Kind::Loop) d_.trips = std::max(d_.trips, executions_[s]);
     }
+    for (const WorkAccess &a : work_.accesses)
+      if (a.kind != WorkAccess::Kind::Load && a.shape.size() > 1 && work_.scopes[static_cast<size_t>(a.scope)][WorkKind::Exchange] > 0)
+        d_.exchangeRow = std::max(d_.exchangeRow, static_cast<double>(a.shape.back()));
   }
 
   void accesses() {
@@ -297,7 +300,12 @@ private:
       (a.kind == WorkAccess::Kind::Load ? d_.loadBytes : d_.storeBytes) += bytes;
       if (a.kind == WorkAccess::Kind::Atomic) d_.atomics += elements;
       d_.swept += n * static_cast<double>(a.elements());
-      if (!a.shape.empty()) d_.pieces += n * t.pieces, d_.farPieces += n * t.far;
+      if (!a.shape.empty()) d_.pieces += n * t.pieces;
+      // Stores to far rows wait in buffers for the page's address; loads are waited for.
+      constexpr double buffered = 0.25;
+      const bool isLoad = a.kind == WorkAccess::Kind::Load;
+      if (!a.shape.empty()) d_.farPieces += n * t.far * (isLoad ? 1 : buffered);
+      if (isLoad) d_.farRows = std::max(d_.farRows, t.far);
       double width = std::clamp<double>(a.vectorBytes, a.elementBytes, 16) / a.elementBytes;
       if (a.descriptor)
         d_.bulkBytes += elements * a.elementBytes;

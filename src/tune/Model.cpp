@@ -9,6 +9,15 @@ namespace tegula::tune {
 
 // ---- CPU
 
+/// Clocks for an element that changes places. Rows shorter than a vector are moved by whole pieces and shuffles; along longer ones each lane is gathered from
+/// a row of its own. Rows whose distance is a multiple of a page share the sets of the L1 cache: where they are more than its ways, each comes from the L2.
+static double exchangeCost(const Demand &d, double lanes) {
+  constexpr double shuffled = 0.5, gathered = 3, unknown = 1.5, ways = 8;
+  if (d.exchangeRow <= 0) return unknown;
+  if (d.exchangeRow < lanes) return shuffled;
+  return gathered + std::clamp(std::log2(std::max(d.farRows, 1.0) / ways), 0.0, 4.0) * 0.6;
+}
+
 Estimate cpuTime(const Demand &d, const CpuCeilings &cpu) {
   Estimate e;
   e.demand = d;
@@ -17,7 +26,7 @@ Estimate cpuTime(const Demand &d, const CpuCeilings &cpu) {
   double elements = (0.6 * (d.single + d.integer + d.convert) + 1.2 * d.wide + 0.4 * d.index + 2 * d.half + 1.2 * d.twice + 10 * d.divide + 6 * d.special +
                      0.8 * d.reduce + d.swept) /
                         lanes +
-                    6 * d.intDivide + 1.5 * d.exchange + d.scalar + 1.2 * d.scattered + 20 * d.atomics + 30 * d.barriers;
+                    6 * d.intDivide + exchangeCost(d, lanes) * d.exchange + d.scalar + 1.2 * d.scattered + 20 * d.atomics + 30 * d.barriers;
   double perVector = lanes * cpu.fmasPerClock;
   double dots = (d.fma32 + d.fmaTf32 + d.fma64 * 2 + d.fma16 / (cpu.dots16 ? 2 : 1) + d.fma8 / (cpu.dots8 ? 4 : 1)) / (0.8 * perVector);
   double packing = d.operandBytes / 16, results = 2 * d.resultBytes / 48;

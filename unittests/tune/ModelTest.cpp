@@ -191,6 +191,20 @@ TEST(Model, FasterMemoryIsNotSlower) {
   EXPECT_LT(estimateGpu(k, {}, launch, gpuCeilings(90, "H200")).ns, estimateGpu(k, {}, launch, gpuCeilings(90, "H100")).ns);
 }
 
+TEST(Model, LongRowsThatChangePlacesAreGathered) {
+  Demand d;
+  d.programs = 100, d.exchange = 4096, d.exchangeRow = 8;
+  CpuCeilings wide, narrow;
+  wide.vectorBits = 512, narrow.vectorBits = 128;
+  double shuffled = cpuTime(d, wide).ns;
+  EXPECT_GT(cpuTime(d, narrow).ns, 2 * shuffled);
+  d.exchangeRow = 16;
+  double gathered = cpuTime(d, wide).ns;
+  EXPECT_GT(gathered, 2 * shuffled);
+  d.farRows = 64;
+  EXPECT_GT(cpuTime(d, wide).ns, 1.3 * gathered);
+}
+
 TEST(Model, ProcessorsShareThePrograms) {
   runtime::KernelInfo k = streaming(1024, 4096);
   int64_t args[] = {0, 0, 10};
