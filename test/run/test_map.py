@@ -286,7 +286,7 @@ def test_memory_in_functions(dev):
 
 
 # Loops that carry large blocks.
-@pytest.mark.parametrize("m, n", [(128, 128), (96, 64)])
+@pytest.mark.parametrize("m, n", [(128, 128), (96, 64), (256, 256)])
 def test_loops_on_large_blocks(dev, m, n):
     x, y = values(d("int32"), m * n, 0, low=0, high=63), values(d("int32"), m * n, 1, low=0, high=3)
     out, out2 = np.full(m * n + 1, -1, np.int32), np.full(m * n + 1, -1, np.float32)

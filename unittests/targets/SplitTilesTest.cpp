@@ -73,6 +73,28 @@ std::unique_ptr<Module> split(const Module &m) {
   return parts;
 }
 
+/// A loop in which every element goes on while its value is above its number: %v is what becomes of the value, %k counts. `body` makes %next of the value
+/// %b1 and %more of the count %b2, for all elements; %b0 is whether one is still in the loop, %y some tile from outside.
+std::unique_ptr<Module> laneLoop(const std::string &body, const std::string &after, const std::string &mask = "%h") {
+  return kernel(R"(  %on = const {value = 1} : tensor<256xi1>
+  %c0 = const {value = 0} : tensor<256xi32>
+  %c1 = const {value = 1} : tensor<256xi32>
+  %y = add %x, %i : tensor<256xi32>
+  %u, %v, %k = while %on, %x, %c0 : tensor<256xi1>, tensor<256xi32>, tensor<256xi32> (%a0: tensor<256xi1>, %a1: tensor<256xi32>, %a2: tensor<256xi32>) {
+    %g = cmpi %a1, %i {pred = sgt} : tensor<256xi1>
+    %h = and %a0, %g : tensor<256xi1>
+    %any = reduce )" + mask + R"( {axis = 0} : i1 (%p: i1, %q: i1) {
+      %r = or %p, %q : i1
+      yield %r
+    }
+    condition %any, %h, %a1, %a2
+  } do (%b0: tensor<256xi1>, %b1: tensor<256xi32>, %b2: tensor<256xi32>) {
+    %one = const {value = 1} : tensor<256xi32>
+)" + body + R"(    yield %b0, %next, %more
+  }
+)" + after);
+}
+
 const char *const sum = R"( {axis = 0} : i32 (%p: i32, %q: i32) {
     %r = add %p, %q : i32
     yield %r
@@ -190,6 +212,30 @@ TEST(SplitTiles, ValuesThatLeaveStayWhole) {
   %y = add %g, %x : tensor<256xi32>
   store %po, %y
 )")));
+}
+
+// The elements of a part are over when they are, not when those of all parts are.
+TEST(SplitTiles, LoopsOfEachElement) {
+  const std::string down = "    %less = sub %b1, %one : tensor<256xi32>\n", counts = "    %plus = add %b2, %y : tensor<256xi32>\n",
+                    next = "    %next = select %b0, %less, %b1 : tensor<256xi32>\n", more = "    %more = select %b0, %plus, %b2 : tensor<256xi32>\n";
+  auto parts = split(*laneLoop(down + counts + next + more, "  %z = mul %k, %v : tensor<256xi32>\n  store %po, %z\n"));
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(loops(*parts), 1u);
+  EXPECT_EQ(count(*parts->kernel()->block(), OpKind::While), 1u);
+  EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 1u);
+  // A count that goes on where an element is over is nobody's business if it is not used.
+  const std::string goesOn = "    %more = add %b2, %c1 : tensor<256xi32>\n";
+  EXPECT_TRUE(split(*laneLoop(down + next + goesOn, "  store %po, %v\n")));
+  EXPECT_FALSE(split(*laneLoop(down + next + goesOn, "  store %po, %k\n")));
+  // Nor may what is over change by way of something that does not.
+  EXPECT_FALSE(split(*laneLoop("    %more = add %b2, %c1 : tensor<256xi32>\n    %less = sub %b1, %b2 : tensor<256xi32>\n    %next = select %b0, %less, %b2 : tensor<256xi32>\n",
+                               "  store %po, %v\n")));
+  // The loop may look at less than what decides for an element, if that stays false once it is.
+  EXPECT_TRUE(split(*laneLoop(down + next + counts + more, "  store %po, %k\n", "%g")));
+  // What is over would be seen by others.
+  EXPECT_FALSE(split(*laneLoop(down + next + "    %s = reduce %b2 {axis = 0} : i32 (%p: i32, %q: i32) {\n      %r = add %p, %q : i32\n      yield %r\n    }\n"
+                                             "    %t = splat %s : tensor<256xi32>\n    %plus = add %t, %c1 : tensor<256xi32>\n" + more, "  store %po, %k\n")));
+  EXPECT_FALSE(split(*laneLoop(down + next + "    %plus = load %pa : tensor<256xi32>\n" + more, "  store %po, %k\n")));
 }
 
 // 2^14 elements with 4 warps are 128 a thread. As straight code they were 7000 lines of PTX, and 4 s of the assembler's time.

@@ -43,6 +43,7 @@ private:
   std::vector<const Op *> withFree(const Block &from, const TileParts::Loop &loop);
   void addFree(const Value *v, int axis, std::vector<Wanted> &open);
   Op *writeOp(const Op &op, int axis, std::span<const Type> results);
+  void writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside);
   void writePart(const Op &op, int axis);
   Value *range(const Op &op);
   std::vector<Value *> accumulate(const Op &op, const Op &part, std::span<Value *const> before);
@@ -67,7 +68,7 @@ std::vector<const Op *> PartLoops::withFree(const Block &from, const TileParts::
   std::vector<const Op *> ops;
   std::vector<Wanted> open;
   auto operandsOf = [&](const Op &op, int axis) {
-    for (const Value *v : op.operands)
+    for (const Value *v : uses_.inputs(op))
       addFree(v, parts_.operandAxis(op, v, axis).value_or(whole), open);
   };
   for (size_t i : loop) {
@@ -110,9 +111,48 @@ Op *PartLoops::writeOp(const Op &op, int axis, std::span<const Type> results) {
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   Op *now = b_.create(op.kind, operands, results, op.attrs);
-  for (size_t i = 0; i < op.regions.size(); ++i)
-    Cloner(m_).copyBlock(*op.region(static_cast<unsigned>(i)), *now->region(static_cast<unsigned>(i)));
+  std::unordered_map<const Value *, Value *> inside;
+  for (unsigned i = 0; i < op.regions.size(); ++i) {
+    if (uses_.isLoop(op))
+      writeRegion(op, *op.region(i), *now->region(i), axis, inside);
+    else
+      Cloner(m_).copyBlock(*op.region(i), *now->region(i));
+  }
   return now;
+}
+
+/// A block of a lane-wise loop, for a part of its tiles: all are of one shape, or these in a row (for the loop's test).
+void PartLoops::writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside) {
+  const Shape &shape = loop.operands[0]->type.shape;
+  auto typeOf = [&](const Value *v) {
+    return v->type.isScalar() ? v->type : v->type.shape == shape ? partOf(v->type, axis) : v->type.withShape({v->type.shape[0] / parts_.parts()});
+  };
+  for (const Value *a : from.args)
+    (inside[a] = m_.addArg(&to, typeOf(a)))->name = a->name;
+  Builder b(m_);
+  b.setFolding(false);
+  b.setBlock(&to);
+  for (const Op *op : from.ops) {
+    std::vector<Value *> operands;
+    for (Value *v : op->operands)
+      operands.push_back(inside.contains(v) ? inside.at(v) : v->type.isTensor() ? operand(v, axis) : v);
+    std::vector<Type> results;
+    for (const Value *r : op->results)
+      results.push_back(typeOf(r));
+    b.setLoc(op->loc);
+    b.setInlinedAt(op->inlinedAt);
+    Op *now = b.create(op->kind, operands, results, op->attrs);
+    for (size_t i = 0; i < results.size(); ++i)
+      (inside[op->results[i]] = now->results[i])->name = op->results[i]->name;
+    if (results.size() == 1 && results[0].isTensor())
+      shiftHints(*now, axis);
+    for (unsigned i = 0; i < op->regions.size(); ++i) {
+      if (op->kind == OpKind::While)
+        writeRegion(loop, *op->region(i), *now->region(i), axis, inside);
+      else
+        Cloner(m_).copyBlock(*op->region(i), *now->region(i));
+    }
+  }
 }
 
 void PartLoops::writePart(const Op &op, int axis) {
@@ -222,6 +262,10 @@ bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limit
     Segment s(b, i, threads);
     if (s.isLong(limits))
       return true;
+    for (size_t j = s.begin; j < s.end; ++j)
+      for (size_t k = 0; b.ops[j]->kind == OpKind::While && k < b.ops[j]->regions.size(); ++k)
+        if (hasLongSegment(*b.ops[j]->regions[k]->block, threads, limits))
+          return true;
     i = s.end;
     for (size_t k = 0; i < b.ops.size() && k < b.ops[i]->regions.size(); ++k)
       if (hasLongSegment(*b.ops[i]->regions[k]->block, threads, limits))
@@ -269,8 +313,13 @@ void Splitter::block(Block &b) {
       continue;
     }
     Segment found(b, i, threads_);
-    if (!split(b, found, now))
-      now.ops.insert(now.ops.end(), b.ops.begin() + static_cast<long>(found.begin), b.ops.begin() + static_cast<long>(found.end));
+    bool isSplit = split(b, found, now);
+    for (; i < found.end && !isSplit; ++i) {
+      now.ops.push_back(b.ops[i]);
+      for (Region *r : b.ops[i]->regions)
+        if (b.ops[i]->kind == OpKind::While) // lane-wise, as it does not separate
+          block(*r->block);
+    }
     i = found.end;
   }
   b.ops = std::move(now.ops);

@@ -1,5 +1,6 @@
 // Tiles of so many elements that a thread's share of the work would be thousands of instructions one after the other: element-wise
-// work on them and reductions become loops over parts (TileParts.h says which, and shows the form). Tile IR in, tile IR out.
+// work on them and reductions become loops over parts (TileParts.h says which, and shows the form). A loop of each element's own (LaneLoops.h) is such work, too: each
+// part has its own loop. Tile IR in, tile IR out.
 //
 // Without that the text of a kernel grows with its tiles, and so does the time of LLVM and of the assembler, which is more than linear: exp, sin
 // and log of 128 elements a thread took it 8 s. A thread would hold more elements than it has registers, too.

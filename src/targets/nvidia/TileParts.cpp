@@ -3,6 +3,7 @@
 #include "passes/ArgumentAccess.h"
 #include "passes/Effects.h"
 #include "targets/nvidia/ClusterParts.h"
+#include "targets/nvidia/LaneLoops.h"
 #include "targets/nvidia/Layouts.h"
 #include <algorithm>
 
@@ -12,19 +13,29 @@ using namespace ir;
 
 // ---- the function
 
-FunctionUses::FunctionUses(const Function &f) : function(f) { visit(*f.block()); }
+FunctionUses::FunctionUses(const Function &f) : function(f) { visit(*f.block(), nullptr); }
 
-void FunctionUses::visit(const Block &b) {
+std::span<Value *const> FunctionUses::inputs(const Op &op) const {
+  auto it = loops_.find(&op);
+  return it == loops_.end() ? std::span<Value *const>(op.operands) : it->second;
+}
+
+/// `loop`: the outermost lane-wise loop that the block is in.
+void FunctionUses::visit(const Block &b, const Op *loop) {
   for (const Op *op : b.ops) {
     order.emplace(op, order.size());
-    for (const Value *v : op->operands)
-      users[v].push_back(op);
+    if (!loop && isLaneWise(*op))
+      loops_.emplace(op, tilesInto(*op));
+    // What a lane-wise loop takes from outside, the loop uses and not an operation in it.
+    for (const Value *v : inputs(*op))
+      if (const std::vector<Value *> *outer = loop ? &loops_.at(loop) : nullptr; !outer || std::find(outer->begin(), outer->end(), v) == outer->end())
+        users[v].push_back(op);
     bool isMade = op->kind == OpKind::Const || op->kind == OpKind::Poison || op->kind == OpKind::Range, computes = renames(op->kind) || (op->has(traits::Elementwise) && op->has(traits::Pure));
     if (op->results.size() == 1 && op->result()->type.isTensor() &&
         (isMade || (computes && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return v->type.isScalar() || free.contains(v); }))))
       free.insert(op->result());
     for (const Region *r : op->regions)
-      visit(*r->block);
+      visit(*r->block, loop ? loop : isLoop(*op) ? op : nullptr);
   }
 }
 
@@ -38,7 +49,7 @@ static bool isReduce(const Op &op) { return op.kind == OpKind::Reduce; }
 bool TileParts::separates(const Op &op) {
   if (isAccess(op))
     return isVolatile(op);
-  if (op.kind == OpKind::Assert)
+  if (op.kind == OpKind::Assert || isLaneWise(op))
     return false;
   return !isPure(op) || op.has(traits::Terminator) || (!op.regions.empty() && !isReduce(op) && op.kind != OpKind::Scan);
 }
@@ -143,11 +154,11 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
     return;
   }
   t.ops.push_back(&op);
-  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isReduce(op) || renames(op.kind))) {
+  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op))) {
     t.isRight = false;
     return;
   }
-  for (const Value *v : op.operands) {
+  for (const Value *v : uses_.inputs(op)) {
     std::optional<int> from = operandAxis(op, v, axis);
     if (!from)
       t.isRight = false;
@@ -247,7 +258,7 @@ bool TileParts::findLevels() {
   for (size_t i = begin_; i < end_; ++i) {
     const Op &op = *block_.ops[i];
     unsigned level = 0;
-    for (const Value *v : op.operands)
+    for (const Value *v : uses_.inputs(op))
       level = std::max(level, levelOf(v));
     levels_[i - begin_] = level;
     bool isLate = isAccumulated(op);
@@ -272,7 +283,7 @@ bool TileParts::findLevels() {
       if (!needed.contains(block_.ops[i]))
         continue;
       loop.push_back(i);
-      for (const Value *v : block_.ops[i]->operands)
+      for (const Value *v : uses_.inputs(*block_.ops[i]))
         if (axis_.contains(v))
           needed.insert(v->def);
     }

@@ -16,6 +16,7 @@
 #include "ir/Ir.h"
 #include <map>
 #include <optional>
+#include <span>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,9 +31,13 @@ struct FunctionUses {
   std::unordered_map<const ir::Op *, size_t> order; // in the text
   /// Tensors made of ranges, constants and scalars alone.
   std::unordered_set<const ir::Value *> free;
+  /// What an operation is made of: its operands, and what its regions use of tiles outside if it is a loop that isLaneWise().
+  std::span<ir::Value *const> inputs(const ir::Op &op) const;
+  bool isLoop(const ir::Op &op) const { return loops_.contains(&op); }
 
 private:
-  void visit(const ir::Block &b);
+  void visit(const ir::Block &b, const ir::Op *loop);
+  std::unordered_map<const ir::Op *, std::vector<ir::Value *>> loops_; // those that are lane-wise, with their inputs
 };
 
 class TileParts {
