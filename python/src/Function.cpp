@@ -77,9 +77,10 @@ Py_ssize_t findParam(FunctionObject *f, PyObject *name) {
 
 const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 
-// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`.
+// Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`. `partial`: constexpr
+// parameters may be missing.
 bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **bound, PyObject *&rest,
-          TegulaLaunchOptions &options) {
+          TegulaLaunchOptions &options, bool partial = false) {
   size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->positional;
   const char *fname = tegula_function_name(f->handle);
   if (nargs > positional && f->variadic < 0) {
@@ -116,7 +117,7 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwna
     }
   }
   for (size_t i = 0; i < f->paramCount; ++i) {
-    if (bound[i] || PyTuple_GET_ITEM(f->defaults, i) != Py_Ellipsis) continue;
+    if (bound[i] || PyTuple_GET_ITEM(f->defaults, i) != Py_Ellipsis || (partial && f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR)) continue;
     PyErr_Format(PyExc_TypeError, "%s() missing argument '%s'", fname, nameOf(f, i));
     return false;
   }
@@ -261,6 +262,117 @@ PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(reint
 PyObject *directLauncher(PyObject *self, PyObject *grid) {
   bool warmup = grid == Py_None;
   return makeLauncher(reinterpret_cast<FunctionObject *>(self), warmup ? nullptr : grid, warmup, true);
+}
+
+// The arguments of one call that compiles and launches nothing.
+struct QuietCall {
+  FunctionObject *f;
+  std::vector<PyObject *> objects, bound; // borrowed
+  PyObject *kwnames = nullptr, *rest = nullptr;
+  std::vector<TegulaArg> packed;
+  TegulaLaunchOptions options;
+  ArgPack pack;
+
+  explicit QuietCall(FunctionObject *f) : f(f), bound(f->paramCount), packed(f->paramCount), options(f->options) {}
+  ~QuietCall() {
+    Py_XDECREF(kwnames);
+    Py_XDECREF(rest);
+  }
+  // False with an exception set.
+  bool read(PyObject *args, PyObject *kwargs, bool partial) {
+    if (!ready(f)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) objects.push_back(PyTuple_GET_ITEM(args, i));
+    kwnames = PyTuple_New(PyDict_GET_SIZE(kwargs));
+    PyObject *name, *value;
+    Py_ssize_t k = 0;
+    for (Py_ssize_t at = 0; kwnames && PyDict_Next(kwargs, &at, &name, &value); ++k) {
+      PyTuple_SET_ITEM(kwnames, k, Py_NewRef(name));
+      objects.push_back(value);
+    }
+    if (!kwnames || !bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), kwnames, bound.data(), rest, options, partial)) return false;
+    for (size_t i = 0; i < f->paramCount; ++i) {
+      packed[i].kind = TEGULA_ARG_MISSING;
+      if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i))) return false;
+    }
+    return chooseDevice(pack, options);
+  }
+};
+
+// sketched(grid, args, kwargs) -> nanoseconds of a launch by the cost model, without compiling; 0.0 if it does not say.
+PyObject *sketched(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple, *dict;
+  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
+  QuietCall call(reinterpret_cast<FunctionObject *>(self));
+  int64_t extents[3] = {1, 1, 1};
+  if (!call.read(tuple, dict, false) || !(PyCallable_Check(grid) ? callGrid(call.f, grid, call.bound.data(), extents) : readGrid(grid, extents))) return nullptr;
+  TegulaStatus status;
+  double ns = 0;
+  {
+    WithoutGil others;
+    TegulaKernel *sketch = nullptr;
+    status = tegula_sketch(call.f->handle, call.packed.data(), call.packed.size(), &call.options, &sketch);
+    if (status == TEGULA_OK && tegula_kernel_estimate(sketch, extents, call.packed.data(), call.packed.size(), &call.options, &ns, nullptr) != TEGULA_OK) ns = 0;
+    if (sketch) tegula_kernel_release(sketch);
+  }
+  return status == TEGULA_OK ? PyFloat_FromDouble(ns) : raiseStatus(status);
+}
+
+// What a proposal asks the grid of.
+struct ProposedGrid {
+  QuietCall &call;
+  PyObject *grid;
+  PyObject *error = nullptr; // raised by the grid
+};
+
+int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
+  auto &p = *static_cast<ProposedGrid *>(user);
+  WithGil gil;
+  if (!gil) return 1;
+  std::vector<PyObject *> bound = p.call.bound, made;
+  bool ok = true;
+  for (size_t v = 0; ok && v < config->value_count; ++v) {
+    int64_t n = 0;
+    PyObject *number = tegula_value_as_int(config->values[v].value, &n) == TEGULA_OK ? PyLong_FromLongLong(n) : nullptr;
+    ok = number;
+    made.push_back(number);
+    for (size_t i = 0; i < bound.size(); ++i)
+      if (!std::strcmp(p.call.f->paramNames[i], config->values[v].name)) bound[i] = number;
+  }
+  ok = ok && (PyCallable_Check(p.grid) ? callGrid(p.call.f, p.grid, bound.data(), out) : readGrid(p.grid, out));
+  for (PyObject *o : made) Py_XDECREF(o);
+  if (ok) return 0;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  Py_XSETREF(p.error, value);
+  return 1;
+}
+
+// propose(grid, args, kwargs) -> JSON: as tegula_propose.
+PyObject *proposeSpace(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple, *dict;
+  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
+  QuietCall call(reinterpret_cast<FunctionObject *>(self));
+  if (!call.read(tuple, dict, true)) return nullptr;
+  ProposedGrid proposed{call, grid};
+  char *json = nullptr;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_propose(call.f->handle, gridOfProposal, &proposed, call.packed.data(), call.packed.size(), &call.options, &json);
+  }
+  if (status == TEGULA_OK) {
+    Py_XDECREF(proposed.error); // of values that were not taken
+    PyObject *text = PyUnicode_FromString(json);
+    tegula_free(json);
+    return text;
+  }
+  if (!proposed.error) return raiseStatus(status);
+  PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(proposed.error)), proposed.error);
+  Py_DECREF(proposed.error);
+  return nullptr;
 }
 
 // set_positional(n): the parameters behind the first n are given by name only.
@@ -577,6 +689,8 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"ensure_prepared", ensurePrepared, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
                          {"direct", directLauncher, METH_O, nullptr},
+                         {"sketched", sketched, METH_VARARGS, nullptr},
+                         {"propose", proposeSpace, METH_VARARGS, nullptr},
                          {"set_positional", setPositional, METH_O, nullptr},
                          {"set_intercepted", setIntercepted, METH_O, nullptr},
                          {"compile_signature", compileSignature, METH_VARARGS, nullptr},

@@ -9,7 +9,7 @@ namespace {
 
 /// What the callbacks of one tuning need. They run on the thread of the tuning, which has given up the GIL.
 struct Tuning {
-  PyObject *prepare, *compile, *run, *measure; // borrowed
+  PyObject *prepare, *compile, *run, *measure, *sketch; // borrowed
   PyObject *codeOwner = nullptr;               // bytes that a TegulaTuneCode points into
   std::vector<PyObject *> names;               // that its buffers point into
   std::vector<TegulaTuneBuffer> buffers;
@@ -60,6 +60,20 @@ void prepareThem(void *user, const size_t *configs, size_t count) {
   }
   PyObject *r = list ? PyObject_CallOneArg(t.prepare, list) : nullptr;
   if (!r) t.raised(); // the first compilation says so
+  Py_XDECREF(r);
+  Py_XDECREF(list);
+}
+
+/// sketch(indices) -> nanoseconds of each
+void sketchThem(void *user, const size_t *configs, size_t count, double *ns) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil || t.error) return;
+  PyObject *list = PyTuple_New(static_cast<Py_ssize_t>(count));
+  for (size_t i = 0; list && i < count; ++i) PyTuple_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromSize_t(configs[i]));
+  PyObject *r = list ? PyObject_CallOneArg(t.sketch, list) : nullptr;
+  for (size_t i = 0; r && PyList_Check(r) && i < count && static_cast<Py_ssize_t>(i) < PyList_GET_SIZE(r); ++i) ns[i] = PyFloat_AsDouble(PyList_GET_ITEM(r, static_cast<Py_ssize_t>(i)));
+  if (!r || PyErr_Occurred()) t.raised(); // the first compilation says so
   Py_XDECREF(r);
   Py_XDECREF(list);
 }
@@ -142,18 +156,35 @@ TegulaStatus measureOne(void *user, size_t config, TegulaTuning *tuning, double 
   return s;
 }
 
+/// A tuple of tuples of numbers, all of one length.
+bool readPoints(PyObject *points, size_t count, std::vector<uint32_t> &out, size_t &axes) {
+  bool ok = PyTuple_Check(points) && static_cast<size_t>(PyTuple_GET_SIZE(points)) == count && count;
+  for (size_t i = 0; ok && i < count; ++i) {
+    PyObject *p = PyTuple_GET_ITEM(points, static_cast<Py_ssize_t>(i));
+    ok = PyTuple_Check(p) && (i == 0 || static_cast<size_t>(PyTuple_GET_SIZE(p)) == axes);
+    if (ok) axes = static_cast<size_t>(PyTuple_GET_SIZE(p));
+    for (size_t a = 0; ok && a < axes; ++a) {
+      out.push_back(static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(p, static_cast<Py_ssize_t>(a)))));
+      ok = !PyErr_Occurred();
+    }
+  }
+  if (!ok && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "points are a tuple of numbers for each configuration");
+  return ok;
+}
+
 // tune(configs, name, function or None, arguments text, sample arguments, prepare, compile, run, measure or None, (deterministic, validate, progress,
-// top_k, budget in ms, bytes for copies or 0)) -> (report as JSON or None, text of the error or None)
+// top_k, budget in ms, bytes for copies or 0, search: 1, 0 or -1), points of a space (a tuple of numbers for each configuration) or None, sketch)
+// -> (report as JSON or None, text of the error or None)
 PyObject *tuneThem(PyObject *, PyObject *args) {
-  PyObject *configs, *function, *samples, *measure;
+  PyObject *configs, *function, *samples, *measure, *points;
   const char *name, *arguments;
-  int deterministic, validate, progress;
+  int deterministic, validate, progress, search;
   unsigned topK;
   double budget;
   unsigned long long copyBytes;
   Tuning t{};
-  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdK)", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
-                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes))
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdKi)OO", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
+                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes, &search, &points, &t.sketch))
     return nullptr;
   t.measure = measure;
   TegulaContext *c = context();
@@ -178,6 +209,13 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   how.top_k = topK;
   how.budget_ms = budget;
   how.copy_bytes = copyBytes;
+  how.search = static_cast<int8_t>(search);
+  std::vector<uint32_t> coordinates;
+  if (points != Py_None) {
+    if (!readPoints(points, texts.size(), coordinates, r.axis_count)) return nullptr;
+    r.coordinates = coordinates.data();
+  }
+  r.sketch = sketchThem;
   r.configs = texts.data();
   r.count = texts.size();
   r.function = function == Py_None ? nullptr : functionHandle(function);

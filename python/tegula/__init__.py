@@ -38,7 +38,7 @@ _LATER = {
     "compile": "tegula.compiler",
     "set_allocator": "tegula.runtime._allocation",
     **dict.fromkeys(("AsyncCompileMode", "FutureKernel"), "tegula.runtime._async_compile"),
-    **dict.fromkeys(("Config", "autotune", "heuristics"), "tegula.runtime.autotuner"),
+    **dict.fromkeys(("Config", "autotune", "heuristics", "powers"), "tegula.runtime.autotuner"),
     **dict.fromkeys(("MockTensor", "TensorWrapper", "reinterpret"), "tegula.runtime.jit"),
 }
 

@@ -473,11 +473,14 @@ def _unbind_all(functions):
 
 def jit(fn=None, **options):
     """Decorator of kernels and of the helpers they call; options as in docs/language.md §4.2. While knobs.runtime.interpret is on
-    ($TRITON_INTERPRET, $TEGULA_INTERPRET) it gives functions that the interpreter runs."""
+    ($TRITON_INTERPRET, $TEGULA_INTERPRET) it gives functions that the interpreter runs. `autotune="auto"`: as `@autotune(space="auto")`."""
     cls = InterpretedFunction if knobs.runtime.interpret else JITFunction
-    if fn is None:
-        return lambda f: cls(f, **options)
-    return cls(fn, **options)
+    tuned = options.pop("autotune", None)
+    make = lambda f: cls(f, **options)
+    if tuned is not None:
+        from .runtime.autotuner import proposing
+        make = lambda f: proposing(tuned)(cls(f, **options))
+    return make if fn is None else make(fn)
 
 
 def constexpr_function(fn):

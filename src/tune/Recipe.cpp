@@ -328,12 +328,24 @@ private:
       return size >= least && size <= most;
     };
     out_.reasons.push_back("tiles have " + std::to_string(least) + " to " + std::to_string(most) + " elements");
-    if (space.points(fits, out_.points, error)) return Status::ok();
+    if (space.points(fits, out_.points, error)) return dropUnused(), Status::ok();
     // Small shapes have small tiles only, and what is whole may be large.
     out_.reasons.back() = "no tile has " + std::to_string(least) + " to " + std::to_string(most) + " elements, so that all are taken";
     out_.points.clear();
     if (space.points(nullptr, out_.points, error)) return Status::ok();
     return Status::error(TEGULA_INVALID_ARGUMENT, error);
+  }
+
+  /// Values that no point has.
+  void dropUnused() {
+    for (size_t a = 0; a < out_.axes.size(); ++a) {
+      std::vector<int64_t> &values = out_.axes[a].values, kept;
+      std::vector<uint32_t> now(values.size(), UINT32_MAX);
+      for (size_t v = 0; v < values.size(); ++v)
+        if (std::any_of(out_.points.begin(), out_.points.end(), [&](const Point &p) { return p[a] == v; })) now[v] = static_cast<uint32_t>(kept.size()), kept.push_back(values[v]);
+      for (Point &p : out_.points) p[a] = now[p[a]];
+      values = std::move(kept);
+    }
   }
 
   Study &study_;

@@ -108,6 +108,17 @@ void Search::correct() {
     }
 }
 
+bool Search::isTwin(size_t i, const std::vector<size_t> &of) const {
+  const double e = all_[i].estimate;
+  return std::any_of(of.begin(), of.end(), [&](size_t k) {
+    const double other = all_[k].estimate;
+    if (e == other) return true;
+    size_t apart = 0;
+    for (size_t a = 0; a < points_[i].size(); ++a) apart += points_[i][a] != points_[k][a];
+    return apart == 1 && std::abs(e - other) <= 1e-3 * e;
+  });
+}
+
 std::vector<size_t> Search::next(size_t most) {
   if (begun_) {
     const bool better = bestNs_ > 0 && (roundStart_ <= 0 || bestNs_ < 0.99 * roundStart_);
@@ -128,21 +139,22 @@ std::vector<size_t> Search::next(size_t most) {
   if (best_ != SIZE_MAX) forEachNeighbour(best_, [&](size_t n) { near.push_back(n); });
   std::sort(near.begin(), near.end(), [&](size_t a, size_t b) { return std::pair(predicted(a), a) < std::pair(predicted(b), b); });
   auto neighbour = near.begin();
-  std::vector<double> estimates;
-  for (const Candidate &c : all_)
-    if (c.state == State::Timed || c.state == State::Asked) estimates.push_back(c.estimate);
+  std::vector<size_t> seen;
+  for (size_t i = 0; i < all_.size(); ++i)
+    if (all_[i].state == State::Timed || all_[i].state == State::Asked) seen.push_back(i);
   const std::vector<size_t> order = byPrediction();
+  // A twin that is expected to be fast is worth more than another one that is not.
+  const double far = order.empty() ? 0 : 1.5 * predicted(order.front());
   for (bool twins : {false, true})
     for (size_t i : order) {
-      if (out.size() >= most) break;
+      if (out.size() >= most || (!twins && predicted(i) > far)) break;
       while (out.size() % 4 == 3 && neighbour != near.end()) {
         size_t before = out.size();
         ask(*neighbour++);
         if (out.size() > before) break;
       }
-      bool isTwin = std::find(estimates.begin(), estimates.end(), all_[i].estimate) != estimates.end();
-      if (isTwin != twins && !twins) continue;
-      estimates.push_back(all_[i].estimate);
+      if (!twins && isTwin(i, seen)) continue;
+      seen.push_back(i);
       ask(i);
     }
   // Where nothing is estimated the order is the space's.

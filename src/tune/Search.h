@@ -5,15 +5,16 @@
 //
 //   sketch   The cost model estimates from what a kernel is before code is made of it (milliseconds each): all configurations of a space of up to 2048; of a
 //            larger one 512 that are spread over it, then neighbours (one step along one axis) of the best, as long as they are better, 4096 at most.
-//   round    Some configurations are compiled and run: those of the least prediction, different ones (equal estimates stand for equal code) before
-//            twins; every fourth is the best neighbour of the fastest so far, whatever is predicted.
+//   round    Some configurations are compiled and run: those of the least prediction, of which twins come last (equal estimates, or estimates within a
+//            thousandth along one axis: what the model knows no difference of); every fourth is the best neighbour of the fastest so far, whatever is
+//            predicted.
 //   correct  What was measured corrects what is predicted: log(measured / estimated) is taken for a sum of one term for each value of each axis, fitted by
 //            ridge regression, one axis after the other (backfitting; Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 9.1.1). The model
 //            is wrong about num_warps = 8, say, for all tiles alike.
 //   halve    In a round all are timed for a moment, the better half longer, and so on: successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
 //            Identification and Hyperparameter Optimization, AISTATS 2016). Rounds are its brackets, as in Hyperband (Li et al., JMLR 18, 2018), but what
 //            enters a bracket is chosen, not drawn.
-// It ends with the budget; without one when two rounds have not found anything 1 % faster, or after 96 configurations.
+// It ends with the budget, or when three rounds have not found anything 1 % faster, or after 96 configurations.
 #pragma once
 #include "tune/Space.h"
 
@@ -36,7 +37,7 @@ public:
   /// To be tried in the first round, whatever is predicted.
   void prefer(size_t i) { preferred_.push_back(i); }
   /// Nothing was found for some rounds, or enough is tried.
-  bool isSettled() const { return idleRounds_ >= 2 || tried_ >= mostTried; }
+  bool isSettled() const { return idleRounds_ >= 3 || tried_ >= mostTried; }
 
   /// What configuration `i` is expected to take, nanoseconds; infinite for those that are not estimated.
   double predicted(size_t i) const;
@@ -52,6 +53,7 @@ private:
   };
   void forEachNeighbour(size_t i, const std::function<void(size_t)> &f) const;
   void correct();
+  bool isTwin(size_t i, const std::vector<size_t> &of) const;
   std::vector<size_t> byPrediction() const;
 
   std::vector<Point> points_;

@@ -8,6 +8,7 @@ import concurrent.futures
 import functools
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import sys
@@ -71,19 +72,27 @@ class Autotuner(_core.Layer, KernelInterface):
     """A kernel whose configuration is measured for each new value of `keys`, at its first launch.
 
     `cache`: {tuning key: Config}; `configs_timings`: {Config: [median, 20 %, 80 %] in ms} of the last tuning, infinite for those that could not run, for which
-    `failures` has the exception.
+    `failures` has the exception. `space`: the Space that the configurations are of, "auto", or None; then `recipe` is what was proposed last, and `guess` what was
+    tried first because an earlier version's or another device's results say so (docs/autotuning.md).
     """
 
     def __init__(self, fn, arg_names, configs, key, reset_to_zero, restore_value, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None,
-                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None):
+                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None, space=None, search=None):
         self.fn, self.arg_names = fn, arg_names
-        self.configs = list(configs) if configs else [Config({})]
-        self.keys = list(key or ())
+        self.space, self.search, self.recipe, self.guess = space, search, None, None
+        self._points = {}  # of configurations in a space
+        if space is None:
+            self.configs = list(configs) if configs else [Config({})]
+        else:
+            self.configs = []  # of "auto": each tuning has its own
+            if space != "auto":
+                self.configs = self._of_space(space.points(arg_names))
+        self.keys = list(key or ()) if key is not None or space is None else None  # None: what the first launch shows
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
         self.base_fn = fn
         while not inspect.isfunction(self.base_fn) and getattr(self.base_fn, "fn", None) is not None:
             self.base_fn = self.base_fn.fn
-        for what, names in (("key", self.keys), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
+        for what, names in (("key", self.keys or ()), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
             unknown = [n for n in names if n not in arg_names]
             if unknown:
                 raise ValueError(f"{what} contains names that are not kernel arguments: {', '.join(map(str, unknown))}. "
@@ -198,9 +207,45 @@ class Autotuner(_core.Layer, KernelInterface):
 
     # ---- which configurations, and the best of them
 
+    def _of_space(self, pairs):
+        """Configurations of (point, values) pairs, whose points are remembered."""
+        configs = []
+        for point, values in pairs:
+            options = {k: values.pop(k) for k in _SPACE_OPTIONS if k in values}
+            configs.append(Config(values, **options))
+            self._points[configs[-1]] = point
+        return configs
+
+    def _proposed(self, kwargs):
+        """The configurations that the library proposes for this launch: what is given is not theirs."""
+        if not isinstance(self.fn, JITFunction):
+            raise AutotunerError(f"{self.__name__}: nothing can be proposed for a kernel with heuristics or configurations of its own; give `space` its ranges")
+        given = {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")}
+        self.recipe = json.loads(self.fn.propose(kwargs["grid"], (), {**self.nargs, **given}))
+        axes = [a["name"] for a in self.recipe["axes"]]
+        index = [{v: i for i, v in enumerate(a["values"])} for a in self.recipe["axes"]]
+        self._points = {}
+        return self._of_space((tuple(at[v] for at, v in zip(index, values)), dict(zip(axes, values))) for values in self.recipe["configs"])
+
+    def explain(self):
+        """Where the configurations of the last tuning came from, and what it chose: text for people."""
+        lines = []
+        if self.recipe:
+            lines.append(f"recipe: {self.recipe['kind']}, {len(self.recipe['configs'])} configurations")
+            lines += [f"  {a['name']} = {a['values']}: {a['reason']}" for a in self.recipe["axes"]]
+            lines += [f"  {reason}" for reason in self.recipe["reasons"]]
+        if self.guess:
+            lines.append(_text_of_guess(self.guess))
+        if self.best_config is not None:
+            timed = sum(t[0] != float("inf") for t in getattr(self, "configs_timings", {}).values())
+            lines.append(f"chosen: {self.best_config}, {timed} of {len(getattr(self, 'configs_timings', {}))} configurations timed")
+        return "\n".join(lines)
+
     def prune_configs(self, kwargs):
         """The configurations that are worth a trial."""
-        configs = self.configs
+        configs = self._proposed(kwargs) if self.space == "auto" else self.configs
+        if self.space is not None and knobs.runtime.interpret:
+            return configs[:1]  # the interpreter's times say nothing
         if self.early_config_prune:
             configs = list(self.early_config_prune(configs, self.nargs, **kwargs))
             if not configs:
@@ -253,6 +298,9 @@ class Autotuner(_core.Layer, KernelInterface):
     def _choose(self, args, kwargs):
         if len(self.configs) == 1:
             return self.configs[0]
+        if self.keys is None:
+            constexprs = {p.name for p in self._jit_function().params if p.is_constexpr}
+            self.keys = [k for k, v in {**self.nargs, **kwargs}.items() if k in self.arg_names and k not in constexprs and isinstance(v, (bool, int, float))]
         key = self._tuning_key(kwargs)
         if key in self.cache:
             return self.cache[key]
@@ -308,6 +356,8 @@ class _Tuning:
         self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
         self.arguments = {**tuner.nargs, **kwargs}
         self.compiled, self.announced = {}, set()
+        points = tuple(tuner._points.get(c) for c in configs)
+        self.points = points if all(p is not None for p in points) else None
 
     def run(self):
         """({configuration: times in ms}, the best, was it known)"""
@@ -317,11 +367,16 @@ class _Tuning:
         else:
             function = None
         how = (bool(self.deterministic), bool(tuner.validate), int(sys.stderr is not None and sys.stderr.isatty()), 0, float(tuner.budget_ms or 0),
-               int(os.environ.get("TEGULA_TUNE_BYTES") or 0))
+               int(os.environ.get("TEGULA_TUNE_BYTES") or 0), -1 if tuner.search is None else int(bool(tuner.search)))
         name = tuner.base_fn.__name__
+        if tuner.recipe and knobs.autotuning.print:
+            print("\n".join(tuner.explain().splitlines()[:1 + len(tuner.recipe["axes"]) + len(tuner.recipe["reasons"])]))
         text, error = _core.tune(tuple(map(_text_of, self.configs)), name, function, self._arguments_text(), tuple(self.arguments.values()),
-                                 self.prepare, self.compile, self.launch, None if self.has_clock else self.measure, how)
+                                 self.prepare, self.compile, self.launch, None if self.has_clock else self.measure, how, self.points, self.sketch)
         report = json.loads(text) if text else {"configs": [], "chosen": None, "by": "", "warnings": []}
+        tuner.guess = report.get("guess")
+        if tuner.guess and knobs.autotuning.print:
+            print(f"Autotuning kernel {name}: {_text_of_guess(tuner.guess)}")
         for warning in report["warnings"]:
             warnings.warn(warning, stacklevel=2)
         timings = {}
@@ -367,6 +422,25 @@ class _Tuning:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             self.compiled.update(zip(wanted, pool.map(one, wanted)))
 
+    def sketch(self, wanted):
+        """Estimates without compiling, 0 where there is none."""
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(self._sketch, wanted))
+
+    def _sketch(self, i):
+        config, fn = self.configs[i], self.tuner.fn
+        if config.pre_hook:
+            return 0.0
+        try:
+            given = {**self.kwargs, **config.all_kwargs()}
+            grid = given.pop("grid")
+            while not isinstance(fn, JITFunction):
+                given = fn._completed(self.args, given)
+                fn = fn.fn
+            return fn.sketched(grid, tuple(self.args), given)
+        except Exception:  # compiling it says why
+            return 0.0
+
     def compile(self, i):
         config, tuner = self.configs[i], self.tuner
         kernel = self.compiled.get(i)
@@ -388,7 +462,7 @@ class _Tuning:
 
     def _estimate(self, kernel, config):
         """Nanoseconds by the cost model; 0: it does not say."""
-        if not self.deterministic and not self.tuner.budget_ms:
+        if not self.deterministic and not self.tuner.budget_ms and self.points is None:
             return 0.0
         try:
             fn, bound = self.tuner.fn, {**self.arguments, **config.all_kwargs()}
@@ -442,6 +516,51 @@ def _text_of(config):
     return ", ".join([f"{k}: {v!r}" for k, v in config.kwargs.items()] + [f"{k}: {v}" for k in options if (v := getattr(config, k)) is not None])
 
 
+def _text_of_guess(guess):
+    return (f"the choice of version {guess['version']} on {guess['device']}, {guess['config']}, "
+            f"{'is tried first' if guess['used'] == 'first' else 'is taken; nothing is timed'}")
+
+
+_SPACE_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_MOST_POINTS = 100000  # as in the library
+
+
+def powers(first, last):
+    """`first` and its doubles up to `last`, for the ranges of a space: powers(16, 128) is [16, 32, 64, 128]."""
+    if first < 1:
+        raise ValueError(f"powers({first}, {last}) has no end")
+    return [first << i for i in range((last // first).bit_length())]
+
+
+class Space:
+    """Ranges of meta-parameters and options of launches, {name: values}, and which combinations count: `where(META)`, all if it is None."""
+
+    def __init__(self, ranges, where=None):
+        self.ranges = {name: list(values) for name, values in dict(ranges).items()}
+        self.where = where
+
+    def points(self, arg_names):
+        """[(index of each value, {name: value})], the last name changing fastest."""
+        if not self.ranges:
+            raise ValueError("the space has no axes")
+        for name, values in self.ranges.items():
+            if name not in arg_names and name not in _SPACE_OPTIONS:
+                raise ValueError(f"the space contains a name that is not a kernel argument: {name}. Valid argument names are: {', '.join(arg_names)}")
+            if not values:
+                raise ValueError(f"the space has no values for {name}")
+        found = []
+        for pairs in itertools.product(*(enumerate(v) for v in self.ranges.values())):
+            values = dict(zip(self.ranges, (v for _, v in pairs)))
+            if self.where is not None and not self.where(dict(values)):
+                continue
+            found.append((tuple(i for i, _ in pairs), values))
+            if len(found) > _MOST_POINTS:
+                raise ValueError(f"the space has more than {_MOST_POINTS} configurations")
+        if not found:
+            raise ValueError("`where` leaves no configuration of the space")
+        return found
+
+
 class _ResultFile:
     """Timings of one tuning on disk, in the folder of kernels: Triton's own file."""
 
@@ -476,18 +595,38 @@ class _ResultFile:
         self.manager.put(text, self.name, binary=False)
 
 
-def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None, warmup=None, rep=None,
-             use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None):
+def autotune(configs=None, key=None, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None, warmup=None, rep=None,
+             use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None, space=None, where=None,
+             search=None):
     """Decorator: the fastest of `configs` is found at the first launch with each new combination of the values of the arguments named in `key` and of all dtypes.
     Tensors that the kernel reads and writes are set back after every trial; a configuration that computes something else than most do is not used, unless
     `validate` is False. `deterministic` (TEGULA_TUNE=deterministic): the cost model or a file chooses, no clock; `budget_ms`: after so long no further one is timed.
+    In place of `configs`, `space` has ranges, {"BLOCK_M": powers(16, 128), "num_warps": (4, 8)}, of which those combinations count that `where(META)` is true for; or
+    it is "auto": constexpr parameters that the launch does not give, num_warps and num_stages are proposed from what the kernel does, the shapes and the device. Spaces
+    of more than 32 configurations are searched (`search`: True, also where there are fewer or a list; False: all are timed); `budget_ms` is then the time for
+    the whole search. `key` None: all numbers that the first launch gives.
     The rest as in docs/language.md §4.7."""
+    if (configs is None) == (space is None):
+        raise TypeError("autotune() takes either `configs` or `space`")
+    if key is None and space is None:
+        raise TypeError("autotune() needs `key`, or `space` in place of `configs`")
+    if where is not None and (space is None or space == "auto"):
+        raise TypeError("autotune() takes `where` with the ranges of a `space`")
+    if space is not None and space != "auto":
+        space = Space(space, where)
 
     def decorate(fn):
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
                          prune_configs_by=prune_configs_by, warmup=warmup, rep=rep, use_cuda_graph=use_cuda_graph, do_bench=do_bench,
-                         cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms)
+                         cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms, space=space, search=search)
     return decorate
+
+
+def proposing(how):
+    """What `jit(autotune=how)` decorates with."""
+    if how != "auto":
+        raise ValueError(f'jit() takes autotune="auto", found {how!r}; @autotune takes ranges and lists')
+    return autotune(space="auto")
 
 
 class Heuristics(_core.Layer, KernelInterface):
