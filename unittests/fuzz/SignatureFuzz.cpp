@@ -89,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::istringstream in(std::string(reinterpret_cast<const char *>(data), size));
   std::vector<std::string> arguments, constants;
   std::string error;
-  cli::NameLookup names = [](std::string_view name) { return name == "n" ? std::optional<int64_t>(7) : std::nullopt; };
+  NameLookup names = [](std::string_view name) { return name == "n" ? std::optional<int64_t>(7) : std::nullopt; };
   for (std::string line; std::getline(in, line);) {
     if (line.size() < 2 || line[1] != ':')
       continue;

@@ -4,6 +4,7 @@
 #include "ir/Verifier.h"
 #include "targets/cpu/Cpu.h"
 #include "targets/nvidia/Nvidia.h"
+#include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/WidenDots.h"
 #include <cstdio>
 #include <cstdlib>
@@ -87,6 +88,7 @@ std::vector<std::string> knownTargetNames() {
 std::string targetKey(const NvTarget &t) { return std::to_string(t.sm) + (t.simulate ? "sim" : ""); }
 bool keepDescriptor(const ir::Op &, const AxisFacts &, const void *) { return false; }
 void widenDots(ir::Module &, const NvTarget &) {}
+std::unique_ptr<ir::Module> splitTiles(const ir::Module &, unsigned, const StraightLimits &) { return nullptr; }
 
 std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &, DiagEngine &) {
   verified(module);

@@ -221,7 +221,7 @@ class Autotuner(_core.Layer, KernelInterface):
         if not isinstance(self.fn, JITFunction):
             raise AutotunerError(f"{self.__name__}: nothing can be proposed for a kernel with heuristics or configurations of its own; give `space` its ranges")
         given = {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")}
-        self.recipe = json.loads(self.fn.propose(kwargs["grid"], (), {**self.nargs, **given}))
+        self.recipe = json.loads(self.fn.propose(kwargs.get("grid", (1, 1, 1)), (), {**self.nargs, **given}))
         axes = [a["name"] for a in self.recipe["axes"]]
         index = [{v: i for i, v in enumerate(a["values"])} for a in self.recipe["axes"]]
         self._points = {}
