@@ -1,4 +1,4 @@
-"""The memory that a tensor is a view of: what kernels may reach through its address, as they may with Triton, which passes addresses only."""
+"""The memory that a tensor is a view of, and the GPU that it is on. Kernels may reach what lies behind an address, as they may with Triton, which passes addresses only."""
 import sys
 
 
@@ -47,3 +47,19 @@ def _of_array(a, numpy):
         else:
             high += (extent - 1) * stride
     return low, high + a.itemsize - low
+
+
+def gpu_of(x, name):
+    """Ordinal of the GPU that a tensor is on, -1 for CPU memory."""
+    device = getattr(x, "device", None)
+    kind = "cpu" if device is None else getattr(device, "type", None) or str(device).partition(":")[0]
+    if kind in ("cpu", "sim"):
+        return -1
+    if kind == "meta":
+        raise ValueError(f"argument `{name}`: the tensor is on device meta, which has no memory")
+    if kind != "cuda":
+        raise ValueError(f"argument `{name}`: the tensor is on device {device}; kernels run on cpu, cuda and sim")
+    index = getattr(device, "index", None)
+    if not isinstance(index, int):
+        index = str(device).partition(":")[2]
+    return int(index or 0)

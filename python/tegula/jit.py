@@ -21,7 +21,7 @@ import types
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._kernel import CompiledKernel
-from ._memory import memory_of
+from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
 from ._specialize import KernelParam, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
@@ -673,7 +673,7 @@ def _argument_of(x, name):
     if data_ptr is not None and hasattr(x, "dtype"):
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
         size = _bytes_of(x)
-        gpu, address = _gpu_of(x, name), _address(x, name)
+        gpu, address = gpu_of(x, name), _address(x, name)
         if isinstance(x, MockTensor):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:
@@ -751,22 +751,6 @@ def _is_memory(x):
 def _numpy_pointer(a):
     number = _dtype_numbers.get(a.dtype)
     return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, _reach(a.shape, a.strides, a.itemsize), not a.flags.writeable, -1, 0
-
-
-def _gpu_of(x, name):
-    """Ordinal of the GPU that a tensor is on, -1 for CPU memory."""
-    device = getattr(x, "device", None)
-    kind = "cpu" if device is None else getattr(device, "type", None) or str(device).partition(":")[0]
-    if kind in ("cpu", "sim"):
-        return -1
-    if kind == "meta":
-        raise ValueError(f"argument `{name}`: the tensor is on device meta, which has no memory")
-    if kind != "cuda":
-        raise ValueError(f"argument `{name}`: the tensor is on device {device}; kernels run on cpu, cuda and sim")
-    index = getattr(device, "index", None)
-    if not isinstance(index, int):
-        index = str(device).partition(":")[2]
-    return int(index or 0)
 
 
 def _cuda_array(x):
