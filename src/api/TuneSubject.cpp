@@ -2,7 +2,8 @@
 #include "api/Specialize.h"
 #include <atomic>
 #include <cstring>
-#include <thread>
+#include <functional>
+#include <pthread.h>
 
 namespace tegula::api {
 
@@ -94,17 +95,29 @@ tune::Sketch TuneSubject::sketchOne(size_t i) {
   return out;
 }
 
+extern "C" {
+static void *sketchEntry(void *some) {
+  (*static_cast<std::function<void()> *>(some))();
+  return nullptr;
+}
+}
+
 std::vector<tune::Sketch> TuneSubject::sketch(const std::vector<size_t> &wanted, unsigned threads) {
   prepare(wanted);
   std::vector<tune::Sketch> out(wanted.size());
   std::atomic<size_t> next{0};
-  auto some = [&] {
+  std::function<void()> some = [&] {
     for (size_t k; (k = next++) < wanted.size();) out[k] = sketchOne(wanted[k]);
   };
-  std::vector<std::thread> others;
-  for (unsigned t = 1; t < threads && t < wanted.size(); ++t) others.emplace_back(some);
+  // Where the system gives no further thread those that are there do it.
+  std::vector<pthread_t> others;
+  while (others.size() + 1 < std::min<size_t>(threads, wanted.size())) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, sketchEntry, &some) != 0) break;
+    others.push_back(thread);
+  }
   some();
-  for (std::thread &t : others) t.join();
+  for (pthread_t t : others) pthread_join(t, nullptr);
   return out;
 }
 
