@@ -10,3 +10,11 @@ def complete_cpu(module):
     """Gives torch._dynamo.device_interface's class for CPUs what it inherits as NotImplementedError."""
     if module.CpuInterface.device is module.DeviceInterface.device:
         module.CpuInterface.device = _Cpu
+
+
+def complete_cpu_text(module):
+    """The same for text: what torch._inductor.codegen.cpu_device_op_overrides puts into programs that measure kernels. Up to torch 2.14 or earlier these had
+    several lines where one fits, and `with pass:`."""
+    cpu = module.CpuDeviceOpOverrides
+    cpu.import_get_raw_stream_as = lambda self, name: f"{name} = lambda device: 0"
+    cpu.device_guard = lambda self, device_idx: "torch._ops.contextlib.nullcontext()"
