@@ -67,6 +67,9 @@ struct BoundCall;
 TegulaKernel *findKernel(TegulaFunction &f, const BoundCall &call);
 TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, const CallOptions &options,
                         const BoundCall &call);
+/// tegula_launch on the simulator, of the first program of the grid alone.
+TegulaStatus launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options);
+
 /// What this very build of the compiler is called: version, a slash, bytes of its build id (not text).
 const std::string &compilerId();
 /// A kernel without code for these arguments: see tegula_sketch. Null: the last error is set. Gives one reference.

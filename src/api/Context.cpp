@@ -75,8 +75,13 @@ static std::optional<lang::Level> levelNumbered(int64_t number) {
   return std::nullopt;
 }
 
-/// TEGULA_TUNE, TEGULA_TUNE_BYTES.
-static bool readTuning(const std::string &how, const std::string &bytes, TuneSettings &out) {
+/// TEGULA_TUNE, TEGULA_TUNE_BYTES, TEGULA_TUNE_DRY.
+static bool readTuning(const std::string &how, const std::string &bytes, const std::string &dry, TuneSettings &out) {
+  out.rehearses = dry == "sim";
+  if (!dry.empty() && !out.rehearses) {
+    fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE_DRY is `" + dry + "`; it must be `sim`, or not be set");
+    return false;
+  }
   out.deterministic = how == "deterministic";
   if (!how.empty() && !out.deterministic) {
     fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TUNE is `" + how + "`; it must be `deterministic`, or not be set");
@@ -116,7 +121,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
   auto made = std::make_unique<TegulaContext>(dir, std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
   TegulaContext *c = made.get();
-  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), c->tuning)) return tegula_last_status();
+  if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), environment("TEGULA_TUNE_DRY"), c->tuning)) return tegula_last_status();
   // Results of tuning lie beside the code, unless the environment says otherwise.
   c->tuning.places = tune::Places::fromEnvironment();
   if (!std::getenv("TEGULA_TUNE_DIR")) c->tuning.places.directory = dir;

@@ -203,6 +203,16 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
   return run(*k, extents, programs, bound.leaves, call);
 }
 
+TegulaStatus api::launchFirst(TegulaFunction &f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+  int32_t extents[3];
+  int64_t programs;
+  if (runtime::Status s = runtime::checkGrid(grid, extents, programs); !s) return fail(s);
+  CallOptions call;
+  BoundCall bound;
+  TegulaKernel *k = prepare(f, args, count, options, call, bound, true);
+  return k ? run(*k, extents, std::min<int64_t>(programs, 1), bound.leaves, call) : tegula_last_status();
+}
+
 TegulaStatus tegula_compile(TegulaFunction *f, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options,
                             TegulaKernel **out) {
   if (!f || !out || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_compile: null argument");

@@ -87,6 +87,9 @@ static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<s
   for (size_t i = 0; i < r.outcomes.size() && i < job.request.known.size(); ++i)
     if (const std::optional<tune::Record> &known = job.request.known[i].record; known && known->state == tune::State::Faulted)
       out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") failed in an earlier run and is not used: " + known->reason);
+  for (size_t i = 0; i < r.outcomes.size(); ++i)
+    if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Faulted) && (i >= job.request.known.size() || !job.request.known[i].record))
+      out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") is not used; " + o.record->reason);
   std::string names;
   for (const std::string &b : r.blind) names += (names.empty() ? "`" : ", `") + b + "`";
   if (!names.empty())

@@ -6,6 +6,7 @@ namespace tegula::api {
 
 struct TuneSettings {
   bool deterministic = false;                // $TEGULA_TUNE
+  bool rehearses = false;                    // $TEGULA_TUNE_DRY
   uint64_t copyBytes = uint64_t(4) << 30;    // $TEGULA_TUNE_BYTES
   tune::Places places;                       // $TEGULA_TUNE_DIR and the like
   /// The files of results; made at the first call, thread-safe.

@@ -139,6 +139,11 @@ tune::Compiled TuneSubject::compile(size_t i) {
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
     if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
   if (k->target.cpu()) out.code.assign(k->object.data(), k->object.size());
+  if (const std::optional<GridOf> &g = grids_[i]; g && g->status && function_->context->tuning.rehearses)
+    if (Status s = rehearsal_.run(*k, g->extents, args, n, o); !s) {
+      s.text += ", given " + given;
+      out.status = std::move(s), out.skip = true;
+    }
   release(k);
   return out;
 }

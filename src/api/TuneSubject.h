@@ -1,6 +1,7 @@
 // A function and its configurations as the tuner (src/tune) sees them: compiled and launched with the arguments of one call.
 #pragma once
 #include "api/Compile.h"
+#include "api/Rehearsal.h"
 #include "tune/Tuner.h"
 #include <deque>
 
@@ -47,7 +48,10 @@ public:
     TegulaLaunchOptions options;
   };
   TuneSubject(Ref<TegulaFunction> function, std::shared_ptr<const std::vector<TuneConfig>> configs, const TegulaArg *args, size_t count, const Call &call)
-      : function_(std::move(function)), configs_(std::move(configs)), args_(args, count), call_(call) {}
+      : function_(std::move(function)), configs_(std::move(configs)), args_(args, count), call_(call),
+        rehearsal_(*function_, function_->context->tuning.copyBytes) {}
+  /// The class of the arguments, for messages.
+  std::string given;
   /// Asks for the grids: on the thread of the call, and for those alone that are needed.
   void prepare(const std::vector<size_t> &wanted) override;
 
@@ -68,6 +72,7 @@ private:
   const GridOf &gridFor(size_t i);
   OwnedArgs args_;
   Call call_;
+  Rehearsal rehearsal_;
   std::vector<std::optional<GridOf>> grids_; // one for each configuration
 };
 

@@ -249,10 +249,11 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   TuneJob job;
   ConfigList list;
   if (!listFor(t, call, args, count, list, job.recipe)) return nullptr;
-  job.subject = std::make_shared<TuneSubject>(t.function, list.configs, args, count, call);
+  auto subject = std::make_shared<TuneSubject>(t.function, list.configs, args, count, call);
+  job.subject = subject;
   job.name = t.function->fn->name;
   job.function = t.function.get();
-  job.arguments = keyText(t, args, count);
+  job.arguments = subject->given = keyText(t, args, count);
   job.device = device;
   job.stream = call.options.stream;
   readOptions(t.options, *t.function->context, job);

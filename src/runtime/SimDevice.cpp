@@ -90,6 +90,7 @@ struct SimExecutable final : Executable {
     c.entry = entry;
     c.args = call.args;
     c.grid = {call.grid[0], call.grid[1], call.grid[2]};
+    c.programs = static_cast<uint64_t>(call.programs); // who gives fewer than the grid has wants the first of them
     c.threads = info.gpu.threads;
     c.clusterCtas = info.gpu.clusterCtas;
     c.sharedBytes = info.gpu.sharedBytes;

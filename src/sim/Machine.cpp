@@ -169,6 +169,8 @@ Report launch(const LaunchConfig &config) {
   }
   state.buffers = unionOf(config.buffers);
   state.clusters = uint64_t(config.grid[0]) * uint64_t(config.grid[1]) * uint64_t(config.grid[2]);
+  if (config.programs)
+    state.clusters = std::min(state.clusters, config.programs);
   state.lastFinish = steadyNs();
   auto workers = unsigned(std::clamp<uint64_t>(config.hostThreads, 1, state.clusters));
   unsigned maxResident = std::max(1u, (residentCtas / config.clusterCtas + workers - 1) / workers);

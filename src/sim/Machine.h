@@ -128,6 +128,7 @@ struct LaunchConfig {
   TegulaSimEntry entry = nullptr;
   const void *args = nullptr;
   std::array<int32_t, 3> grid{1, 1, 1}; // programs; each is one cluster of `clusterCtas` CTAs
+  uint64_t programs = 0;                // the first so many of them run; 0: all
   unsigned threads = 128;               // per CTA, a multiple of 32
   unsigned clusterCtas = 1;
   uint32_t sharedBytes = 0;        // per CTA

@@ -74,7 +74,7 @@ private:
         continue;
       }
       if (!c.skip) return named(i, c.status);
-      outcomes_[i].record = bad(State::Failed, c.status);
+      outcomes_[i].record = bad(c.status.code == TEGULA_FAULT ? State::Faulted : State::Failed, c.status);
       outcomes_[i].isProvisional = false;
       if (first_) first_ = c.status;
       tell(i);

@@ -14,7 +14,7 @@ namespace tegula::tune {
 /// What compiling one configuration came to.
 struct Compiled {
   runtime::Status status;      // not OK: it cannot be used
-  bool skip = false;           // of a status that is not OK: too few resources, a static_assert, the assembler: the others are tuned without it
+  bool skip = false;           // of a status that is not OK: too few resources, a static_assert, the assembler, a fault where it was rehearsed: the others are tuned without it
   std::vector<Buffer> buffers; // of its kernel, for these arguments
   std::string code;            // machine code or its hash: equal means equally fast; "" if that is not so
   double estimateNs = 0;       // by the cost model; 0: there is none

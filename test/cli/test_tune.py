@@ -72,6 +72,36 @@ def test_deterministic_runs_nothing(tegula):
     assert all(r[0] == "-" for r in rows(p).values()) and "(model, 3 configurations" in p.stdout
 
 
+def test_a_fault_on_the_simulator_makes_a_configuration_bad(tegula, monkeypatch):
+    (tegula.dir / "dry.py").write_text("""
+import tegula
+import tegula.language as tl
+
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+""")
+    monkeypatch.setenv("TEGULA_TUNE_DRY", "sim")
+    monkeypatch.setenv("TEGULA_TUNE_DIR", str(tegula.dir / "results"))
+    monkeypatch.setenv("TEGULA_TUNE_FILE", "")
+    tune = ["tune", "dry.py::twice", "--grid", "cdiv(n, BLOCK)", "-a", "x=randn:f32[n]", "-a", "n=32", "-t", "BLOCK=16,32,128", "-d", "cpu", "--json"]
+    for attempt in range(2):
+        p = tegula(*tune)
+        assert p.returncode == 0, p.stderr
+        report = json.loads(p.stdout)
+        states = {c["config"]: c for c in report["configs"]}
+        bad = states["BLOCK: 128"]
+        assert states["BLOCK: 16"]["state"] == states["BLOCK: 32"]["state"] == "ok" and report["chosen"] < 2
+        assert bad["state"] == "faulted" and bad["reason"].startswith("one program on the simulator: ") and "`x`" in bad["reason"]
+        assert bad["reason"].endswith(", given x:*fp32, n=32")
+        assert "configuration (BLOCK: 128)" in p.stderr and "not used" in p.stderr
+    assert report["by"] == "file"
+    monkeypatch.setenv("TEGULA_TUNE_DRY", "yes")
+    p = tegula(*tune)
+    assert p.returncode != 0 and "TEGULA_TUNE_DRY is `yes`; it must be `sim`, or not be set" in p.stderr
+
+
 def test_mistakes(tegula):
     for args, text, code in ((["-t", "BLOK=16"], "`add` has no parameter `BLOK`", 1),
                              (["-t", "BLOCK"], "-t BLOCK: write NAME=VALUES", 1),
