@@ -7,8 +7,8 @@ namespace tegula::tune {
 using runtime::Status;
 
 namespace {
-enum class Role : uint8_t { M, N, K, Tile, Whole, Split, Order, None };
-constexpr const char *roleNames[] = {"m", "n", "k", "tile", "whole", "split", "order", "none"};
+enum class Role : uint8_t { M, N, K, Tile, Whole, Split, Order, Stages, None };
+constexpr const char *roleNames[] = {"m", "n", "k", "tile", "whole", "split", "order", "stages", "none"};
 enum class Kind : uint8_t { Matmul, Attention, Rows, Elementwise };
 constexpr const char *kindNames[] = {"matmul", "attention", "rows", "elementwise"};
 constexpr const char *kindReasons[] = {"a loop multiplies tiles", "a loop has two products, one of which needs the other's result", "tiles are reduced",
@@ -217,6 +217,8 @@ private:
     const bool moves = !(before == after);
     if (f.extents.empty()) {
       if (moves) return f.role = Role::Split, f.reason = "it changes the number of programs or of iterations, not the tiles", f;
+      for (size_t s = 0; s < a.scopes.size(); ++s)
+        if (a.scopes[s].stages != b.scopes[s].stages) return f.role = Role::Stages, f.reason = "iterations of a loop whose loads are ahead", f;
       return orders(p, std::move(f));
     }
     if (!moves && !f.extents.empty()) return whole(p, std::move(f));
@@ -268,6 +270,7 @@ private:
     Finding &f = findings_[p];
     if (f.role == Role::Split) f.values = {1, 2, 4, 8};
     if (f.role == Role::Order) f.values = {1, 4, 8};
+    if (f.role == Role::Stages) f.values = target_.isGpu ? std::vector<int64_t>{1, 2, 3, 4} : std::vector<int64_t>{2};
     if (!f.values.empty()) return;
     auto row = std::find_if(std::begin(bounds), std::end(bounds), [&](const Bounds &b) { return b.kind == kind_ && b.role == f.role; });
     const int64_t first = target_.isGpu ? row->gpuFirst : row->cpuFirst, last = target_.isGpu ? row->gpuLast : row->cpuLast;

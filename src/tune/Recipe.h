@@ -9,6 +9,7 @@
 //   an extent, nothing else: one tile is all       whole       the least power of two whose mask shows that nothing is left over
 //   the grid or trips of a loop, no extent         split       1, 2, 4, 8
 //   addresses alone: the order of tiles            order       1, 4, 8
+//   num_stages of a loop                           stages      1, 2, 3, 4 (one on CPUs, where it changes nothing)
 //   anything else                                              none: it changes what is computed, the caller must give it
 //
 // What kind of kernel it is bounds the values: two dots of one loop, of which one waits for the other (attention), a dot in a loop (matmul), a reduction

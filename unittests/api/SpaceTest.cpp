@@ -95,6 +95,12 @@ def persistent(x, y, n, BLOCK: tl.constexpr, PARTS: tl.constexpr):
         tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)
 
 @triton.jit
+def staged(x, y, n, BLOCK: tl.constexpr, AHEAD: tl.constexpr):
+    for at in tl.range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK, num_stages=AHEAD):
+        i = at + tl.arange(0, BLOCK)
+        tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+@triton.jit
 def whole(x, y, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i))
@@ -221,6 +227,11 @@ TEST(Propose, ByWhatTheKernelDoes) {
 
   r = proposed(c, m.kernel("persistent").value(), [](ConfigView v) { return Grid(v["PARTS"]); }, args({std::span(x), std::span(y), 100000}));
   EXPECT_TRUE(has(r, "\"kind\":\"elementwise\"") && has(r, R"({"name":"PARTS","role":"split","values":[1,2,4,8])") && has(r, R"({"name":"BLOCK","role":"tile")")) << r;
+
+  r = proposed(c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}));
+  EXPECT_TRUE(has(r, R"({"name":"AHEAD","role":"stages","values":[2])") && has(r, R"({"name":"BLOCK","role":"tile")")) << r;
+  r = proposed(c, m.kernel("staged").value(), [](ConfigView) { return Grid(4); }, args({std::span(x), std::span(y), 100000}), "sim");
+  EXPECT_TRUE(has(r, R"({"name":"AHEAD","role":"stages","values":[1,2,3,4])")) << r;
 
   // What only the caller knows.
   EXPECT_EQ(proposed(c, m.kernel("flagged").value(), gridOver(5000), args({std::span(x), std::span(y), 5000})),
