@@ -42,6 +42,7 @@ private:
     TegulaDtype dtype = TEGULA_VOID;
     uint8_t bytes = 0;          // in the block
     uint16_t forbidden = 0;     // flags
+    uint32_t head = 0, headMask = 0; // the same three in one comparison, of an argument's first four bytes
     bool aligns = false;        // `divisible` must be right
     bool divisible = false;     // by 16
     bool sizes = false;         // an int without annotation: `wide` must be right, and it must not be 1

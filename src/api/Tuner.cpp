@@ -16,16 +16,9 @@ struct TuneKey {
   static constexpr unsigned maxWords = 2 * BoundCall::maxLeaves;
   uint64_t words[maxWords];
   unsigned count = 0;
-  bool add(uint64_t w) {
+  void add(uint64_t w) {
     if (count < maxWords) words[count++] = w;
-    return true;
   }
-};
-
-/// In place of a TuneKey: is it the key with these words?
-struct SameKey {
-  const uint64_t *next, *end;
-  bool add(uint64_t w) { return next < end && *next++ == w; }
 };
 
 /// What an argument has to do with the choice.
@@ -35,16 +28,50 @@ enum class Part : uint8_t {
   Chosen // it is a configuration's
 };
 
+/// What an argument is like in calls that have the same key for certain. Without branches: a look-up is half of what a launch costs beyond one without a tuner.
+struct Likeness {
+  uint32_t headMask = 0, head = 0; // of its first four bytes: kind, type, flags
+  uint64_t mask = 0, bits = 0;     // of its number
+
+  Likeness(const TegulaArg &a, Part part) {
+    if (part == Part::Chosen) return;
+    bool isPointer = a.kind == TEGULA_ARG_POINTER;
+    TegulaArg all{};
+    all.kind = 0xFF, all.dtype = static_cast<TegulaDtype>(isPointer ? 0xFF : 0);
+    std::memcpy(&headMask, &all, sizeof headMask);
+    std::memcpy(&head, &a, sizeof head);
+    head &= headMask;
+    bool isNumber = a.kind == TEGULA_ARG_INT || a.kind == TEGULA_ARG_UINT || a.kind == TEGULA_ARG_BOOL || a.kind == TEGULA_ARG_FLOAT;
+    if (isNumber && part == Part::Value) mask = ~uint64_t(0), bits = a.u.u;
+  }
+  /// False: arguments of this kind have more in a key than their number.
+  static bool canTell(const TegulaArg &a) { return a.kind != TEGULA_ARG_TUPLE && a.kind != TEGULA_ARG_VALUE; }
+  bool holds(const TegulaArg &a) const {
+    uint32_t now;
+    std::memcpy(&now, &a, sizeof now);
+    return (now & headMask) == head && (a.u.u & mask) == bits;
+  }
+};
+
 /// Immutable once it is in the list; found without a lock.
 struct Choice {
-  std::vector<uint64_t> padded; // `words` of the key, then zeros: one for each parameter
-  size_t words = 0;
+  std::vector<uint64_t> key;
   size_t config = 0; // of all of the tuner's
   std::shared_ptr<const std::vector<TuneConfig>> list; // that `use` is one of
   const TuneConfig *use = nullptr;
   std::string report;
   const Choice *next = nullptr;
-  bool is(const TuneKey &k) const { return words == k.count && std::equal(k.words, k.words + k.count, padded.begin()); }
+  int32_t device = -1;
+  std::vector<Likeness> alike; // of the arguments that it was made for; empty: cannot tell
+
+  bool is(const TuneKey &k) const { return key.size() == k.count && std::equal(key.begin(), key.end(), k.words); }
+  /// Is it for this call? True only if is() would say so; false as soon as that takes a longer look.
+  bool isPlainly(const TegulaArg *args, size_t count, int32_t d) const {
+    if (d != device || count != alike.size()) return false;
+    for (size_t i = 0; i < count; ++i)
+      if (!alike[i].holds(args[i])) return false;
+    return true;
+  }
 };
 } // namespace
 
@@ -170,17 +197,19 @@ const TegulaConfig *tegula_tuner_config(const TegulaTuner *t, size_t i) {
 
 // ---- choosing
 
-/// Adds to a TuneKey or a SameKey; false: enough was seen.
-template <typename Key> static bool addToKey(const TegulaArg &a, bool keyed, Key &key) {
+static void addToKey(const TegulaArg &a, bool keyed, TuneKey &key) {
   switch (a.kind) {
   case TEGULA_ARG_POINTER: return key.add(uint64_t(1) << 32 | a.dtype);
   case TEGULA_ARG_TUPLE:
-    for (uint32_t i = 0; i < a.count && a.u.items; ++i)
-      if (!addToKey(a.u.items[i], keyed, key)) return false;
-    return true;
-  case TEGULA_ARG_INT: case TEGULA_ARG_UINT: case TEGULA_ARG_BOOL: case TEGULA_ARG_FLOAT: return !keyed || key.add(a.u.u);
-  case TEGULA_ARG_VALUE: return !keyed || !a.u.value || key.add(a.u.value->keyWords()[0]);
-  default: return true;
+    for (uint32_t i = 0; i < a.count && a.u.items; ++i) addToKey(a.u.items[i], keyed, key);
+    return;
+  case TEGULA_ARG_INT: case TEGULA_ARG_UINT: case TEGULA_ARG_BOOL: case TEGULA_ARG_FLOAT:
+    if (keyed) key.add(a.u.u);
+    return;
+  case TEGULA_ARG_VALUE:
+    if (keyed && a.u.value) key.add(a.u.value->keyWords()[0]);
+    return;
+  default: return;
   }
 }
 
@@ -188,25 +217,6 @@ static void makeKey(const TegulaTuner &t, const TegulaArg *args, size_t count, i
   key.add(static_cast<uint32_t>(device));
   for (size_t i = 0; i < count; ++i)
     if (t.parts[i] != Part::Chosen) addToKey(args[i], t.parts[i] == Part::Value, key);
-}
-
-/// Is its key what makeKey would make? One walk over the arguments, as it is half of what a launch costs beyond one without a tuner.
-static bool isFor(const Choice &c, const TegulaTuner &t, const TegulaArg *args, size_t count, int32_t device) {
-  const uint64_t *next = c.padded.data(), *const end = next + c.words; // read as far beyond the end as there are parameters
-  const Part *part = t.parts.data();
-  if (*next++ != static_cast<uint32_t>(device)) return false;
-  for (const TegulaArg *a = args; a != args + count; ++a, ++part) {
-    if (a->kind == TEGULA_ARG_INT && *part == Part::Value) {
-      if (*next++ != a->u.u) return false;
-    } else if (a->kind == TEGULA_ARG_POINTER && *part != Part::Chosen) {
-      if (*next++ != (uint64_t(1) << 32 | a->dtype)) return false;
-    } else if (*part != Part::Chosen) {
-      SameKey key{next, end};
-      if (!addToKey(*a, *part == Part::Value, key)) return false;
-      next = key.next;
-    }
-  }
-  return next == end;
 }
 
 /// "M=4096, N=4096, x:*fp16": what the key stands for, for people.
@@ -262,9 +272,9 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   Status s = runTuning(*t.function->context, job, report);
   for (const std::string &w : report.warnings) std::fprintf(stderr, "tegula: warning: %s\n", w.c_str());
   if (!s) return fail(s), nullptr;
-  auto *choice = new Choice{{key.words, key.words + key.count}, key.count, list.first + report.best, list.configs, &(*list.configs)[report.best], std::move(report.json),
-                            t.choices.load(std::memory_order_relaxed)};
-  choice->padded.resize(key.count + t.parts.size() + 1);
+  auto *choice = new Choice{{key.words, key.words + key.count}, list.first + report.best, list.configs, &(*list.configs)[report.best], std::move(report.json),
+                            t.choices.load(std::memory_order_relaxed), device, {}};
+  for (size_t i = 0; i < count && std::all_of(args, args + count, Likeness::canTell); ++i) choice->alike.emplace_back(args[i], t.parts[i]);
   t.choices.store(choice, std::memory_order_release);
   return choice;
 }
@@ -279,7 +289,7 @@ static const Choice *choose(TegulaTuner &t, TuneSubject::Call &call, const Tegul
     if (device != DeviceIndex::cpu) call.options.device = device;
     return c;
   };
-  if (const Choice *c = t.recent.load(std::memory_order_acquire); c && isFor(*c, t, args, count, device)) return remember(c);
+  if (const Choice *c = t.recent.load(std::memory_order_acquire); c && c->isPlainly(args, count, device)) return remember(c);
   TuneKey key;
   makeKey(t, args, count, device, key);
   const Choice *c = t.find(key);
