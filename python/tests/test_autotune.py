@@ -463,8 +463,17 @@ def test_a_tuning_that_was_killed_goes_on(tmp_path):
     assert known["config"].startswith("BLOCK: 16,") and known["median_ns"] > 0
     assert said(in_process(tmp_path, "16,32,64"))[0] == "False"
     states = {c["config"].split(",")[0]: c for c in entry()["configs"]}
-    assert states["BLOCK: 16"] == known and states["BLOCK: 32"]["kind"] == "died" and states["BLOCK: 64"]["median_ns"] > 0 and "choice" in entry()
+    # What it had is kept, unless the last turns among the fastest ones timed it longer.
+    again = states["BLOCK: 16"]
+    assert again == known or again["runs"] > known["runs"]
+    assert states["BLOCK: 32"]["kind"] == "died" and states["BLOCK: 64"]["median_ns"] > 0 and "choice" in entry()
     assert said(in_process(tmp_path, "16,32,64"))[0] == "True"
+
+
+def test_a_dry_run_that_is_not_done_is_said(tmp_path):
+    p = in_process(tmp_path, "16,32", TEGULA_TUNE_DRY="sim")
+    _, err = p.communicate(timeout=120)
+    assert p.returncode == 0 and "TEGULA_TUNE_DRY=sim has no effect here" in err
 
 
 def test_waiting_for_another_process_can_be_interrupted(tmp_path):
