@@ -1,4 +1,5 @@
 """The backend "tegula" of torch.compile, and what makes `triton` mean tegula in a process that was not started by `python -m tegula`."""
+import importlib
 import sys
 
 from . import later, versions
@@ -24,16 +25,34 @@ def prepare():
     later.adapt(wanted)
 
 
+# Modules of Inductor that look for a `triton` when they are imported, and one that derives classes from what they found.
+_COMPAT, _HINTS, _DERIVED = (f"torch._inductor.runtime.{name}" for name in ("triton_compat", "hints", "triton_heuristics"))
+
+
 def _forget_absence():
     """PyTorch asks once whether there is a `triton`; parts of it that have been imported without one learn of it here."""
     for found in vars(sys.modules.get("torch.utils._triton", sys)).values():
         if getattr(found, "__module__", None) == "torch.utils._triton" and hasattr(found, "cache_clear"):
             found.cache_clear()
-    if "torch._inductor.runtime.triton_compat" in sys.modules and sys.modules["torch._inductor.runtime.triton_compat"].ASTSource is None:
-        raise RuntimeError("tegula.torch: Inductor has been imported without a triton; import tegula.torch first, or run the program by `python -m tegula`")
     if (dynamo := sys.modules.get("torch._dynamo.utils")) is not None:
         import triton
         dynamo.common_constant_types.add(triton.language.dtype)
+    if _COMPAT in sys.modules and sys.modules[_COMPAT].ASTSource is None:
+        _replace_stand_ins()
+
+
+def _replace_stand_ins():
+    """Imports again what had stand-ins for `triton`, and replaces them where others imported them by name."""
+    if _DERIVED in sys.modules:
+        raise RuntimeError("tegula.torch: Inductor has been imported without a triton; import tegula.torch first, or run the program by `python -m tegula`")
+    for module in (sys.modules[name] for name in (_COMPAT, _HINTS) if name in sys.modules):
+        before = dict(vars(module))
+        after = vars(importlib.reload(module))
+        changed = {key for key in before if not key.startswith("__") and after.get(key) is not before[key]}
+        for user in [m for name, m in sys.modules.items() if name.startswith("torch._inductor.") and m is not module]:
+            for key in changed & vars(user).keys():
+                if vars(user)[key] is before[key]:
+                    setattr(user, key, after[key])
 
 
 def compile_graph(graph, example_inputs, *, mode=None, options=None):
