@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
+from tegula.tools.tensor_descriptor import TensorDescriptor
 from harness import ALL, CompileError, NO_FP8, assert_same, bits, d, values
 
 pytestmark = pytest.mark.section("3.3 memory")
@@ -555,3 +556,26 @@ def test_pointers_in_another_order(dev, n, m, w):
     x, out = np.arange(1, 6, dtype=np.int32), np.zeros((m, n), np.int32)
     dev(turned_pointers, (1,), x, out, n, m, w)
     assert_same(out, x[(np.arange(n)[:, None] * 3 + np.arange(m)[None, :]) % w].T * 3)
+
+
+@tegula.jit
+def rows_of_eight_bytes(n, w, a, b, x, flags, o7, o8, o9, stride, out):
+    """Eight columns under a mask that lives long: masks of eight bytes are half of a register's."""
+    r, c = tl.arange(0, 4)[:, None], tl.arange(0, 8)[None, :]
+    tl.atomic_store(w + tl.full([4, 8], 0, tl.int32), tl.interleave(a.load([0, -1]), tl.full([4, 4], 0, tl.int32)), tl.full([4, 8], False, tl.int1))
+    p, q = tl.split(tl.reshape(tl.where(tl.load(flags + tl.full([4], 0, tl.int32)), tl.full([4], False, tl.int1), tl.load(flags + tl.arange(0, 4))), [2, 2]))
+    tl.store(o7 + tl.arange(0, 2), p)
+    tl.store(o8 + tl.arange(0, 2), q)
+    tl.store(o9 + r * stride + c, tl.full([4, 8], 0, tl.int32))
+    other = tl.load(x + (b.load([0, 0]) & 1))
+    value = tl.load(x + tl.full([4, 8], 0, tl.int32), mask=(r < n) & (c < n), other=other)
+    tl.store(out + r * 2 + c, value, mask=tl.full([4, 1], True, tl.int1) & (c < n))
+
+
+def test_masks_of_eight_bytes(dev):
+    a = TensorDescriptor(np.arange(64, dtype=np.int32), [5, 9], [12, 1], [4, 4])
+    b = TensorDescriptor(np.arange(64, dtype=np.int32), [6, 8], [8, 1], [4, 8])
+    x, flags, out = np.array([7, 9], np.uint8), np.array([1, 0, 1, 0], bool), np.full(64, 200, np.uint8)
+    o9 = np.ones(32, np.int32)
+    dev(rows_of_eight_bytes, (1,), 2, np.zeros(1, np.int32), a, b, x, flags, np.zeros(2, bool), np.zeros(2, bool), o9, 8, out)
+    assert out[:8].tolist() == [7, 7, 7, 7, 7, 9, 7, 9] and (out[8:] == 200).all() and not o9.any()

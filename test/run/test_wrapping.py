@@ -53,6 +53,19 @@ def high_minus(x, y, z, out):
 
 
 @tegula.jit
+def high_of_high(x, out):
+    i = tl.arange(0, 16)
+    small = tl.umulhi(i, tl.where(tl.load(x + i), 0, 1)) + 1
+    tl.store(out + tl.arange(0, 4)[:, None] * 16 + i[None, :], tl.umulhi(small[None, :], tl.arange(0, 4)[:, None]))
+
+
+def test_high_product_known_to_be_zero(dev):
+    out = np.full(64, 77, np.int32)
+    dev(high_of_high, (1,), np.arange(16) % 3 == 0, out)
+    assert not out.any()
+
+
+@tegula.jit
 def high_sum(x, y, out, rounds):
     i = tl.arange(0, 8)
     total = tl.load(x + i)

@@ -98,7 +98,18 @@ V plainDivision(VecEmitter &v, V x, V y, bool isSigned) {
 V umulHi(VecEmitter &v, V x, V y) {
   Arith a(v);
   unsigned n = bitsOf(x);
-  if (n < 64 || !x->getType()->isVectorTy()) {
+  auto *lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (n == 32 && lanes && lanes->getNumElements() % 2 == 0) {
+    // Lanes in pairs, as pmuludq multiplies them. From the plain form below LLVM 19 makes ISD::MULHU, of whose expansion
+    // for AVX-512 nothing is left (an undefined value) where it sees that a product of products is below 2^32.
+    auto *pairs = llvm::FixedVectorType::get(a.b.getInt64Ty(), lanes->getNumElements() / 2);
+    x = a.b.CreateBitCast(x, pairs);
+    y = a.b.CreateBitCast(y, pairs);
+    V even = a.lshr(a.b.CreateMul(a.and_(x, 0xFFFFFFFF), a.and_(y, 0xFFFFFFFF)), 32);
+    V odd = a.and_(a.b.CreateMul(a.lshr(x, 32), a.lshr(y, 32)), ~uint64_t(0xFFFFFFFF));
+    return a.b.CreateBitCast(a.b.CreateOr(even, odd), lanes);
+  }
+  if (n < 64 || !lanes) {
     llvm::Type *wide = intLike(x, 2 * n);
     V product = a.b.CreateMul(a.b.CreateZExt(x, wide), a.b.CreateZExt(y, wide));
     return a.b.CreateTrunc(a.lshr(product, n), x->getType());

@@ -6,6 +6,7 @@
 //                            interleaved operands, lanes that repeat)
 //   else                     gather / scatter
 #include "targets/cpu/Emitter.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include <bit>
 #include <numeric>
@@ -155,11 +156,31 @@ static llvm::Intrinsic::ID maskload(llvm::Type *element, bool is256) {
   return is256 ? x86_avx2_maskload_q_256 : x86_avx2_maskload_q;
 }
 
+/// Vectors of eight bytes fill half of the least register, so an access under a mask wants one of 16 lanes whose upper half is off.
+/// LLVM 19 makes it by kmovb, of which its register allocator spills the operand as it was (KMOVBkk folded into a KMOVW to
+/// memory): the upper half comes back on. Here that kmovb is one which the allocator does not look into.
+static bool isHalfMask(const CpuTarget &target, llvm::Type *type, unsigned bytes) {
+  return target.avx512 && bytes == 1 && llvm::cast<llvm::FixedVectorType>(type)->getNumElements() == 8;
+}
+static V wholeMask(llvm::IRBuilder<> &b, V mask) {
+  auto *wide = llvm::FixedVectorType::get(b.getInt1Ty(), 16);
+  auto *type = llvm::FunctionType::get(wide, {mask->getType()}, false);
+  return b.CreateCall(type, llvm::InlineAsm::get(type, "kmovb $1, $0", "=^Yk,^Yk", false), {mask});
+}
+static V eightAsSixteen(llvm::IRBuilder<> &b, V x) {
+  return b.CreateShuffleVector(x, {0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1});
+}
+
 // Without mask registers a mask is a vector of which the instruction looks at sign bits. LLVM 19 (combineMaskedLoadConstantMask) takes
 // lanes of a constant mask for on if they are not zero as a whole, and has such constants where it splits a mask: of `row < m & column < 2`
 // all parts but the first became loads without a mask. So AVX2's loads are asked for by name, a register each.
 V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other) {
   llvm::Type *element = type->getElementType();
+  if (isHalfMask(state_.target, type, bytes)) {
+    V wide = other ? eightAsSixteen(b_, other) : nullptr;
+    V x = b_.CreateMaskedLoad(llvm::FixedVectorType::get(element, 16), at, llvm::Align(bytes), wholeMask(b_, mask), wide);
+    return b_.CreateShuffleVector(x, {0, 1, 2, 3, 4, 5, 6, 7});
+  }
   if (!state_.target.avx2 || state_.target.avx512 || bytes < 4)
     return b_.CreateMaskedLoad(type, at, llvm::Align(bytes), mask, other);
   if (element->isPointerTy())
@@ -333,7 +354,9 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
       part = b_.CreateShuffleVector(x, pick);
       pieceMask = m ? b_.CreateShuffleVector(m, pick) : nullptr;
     }
-    if (pieceMask)
+    if (pieceMask && isHalfMask(state_.target, part->getType(), bytes))
+      b_.CreateMaskedStore(eightAsSixteen(b_, part), at, align, wholeMask(b_, pieceMask));
+    else if (pieceMask)
       b_.CreateMaskedStore(part, at, align, pieceMask);
     else
       b_.CreateAlignedStore(part, at, align, isVolatile);
