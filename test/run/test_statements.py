@@ -578,3 +578,27 @@ def test_hundreds_of_loops(dev):
     x, out = np.arange(1, 68, dtype=np.int32), np.zeros(64, np.int32)
     dev(many_loops, (1,), x, out, 3, 64, count)
     np.testing.assert_array_equal(out, x[:64] + sum(range(count)) * (x[:64] + x[1:65] + x[2:66]))
+
+
+@tegula.jit
+def stores_in_branches(x, out, N: tl.constexpr):
+    i = tl.arange(0, 32)
+    v = tl.load(x + i)
+    for k in tl.static_range(N):
+        if tl.load(x + k) > 0:
+            v += tl.flip(v, 0)
+            tl.store(out + i, v)
+        else:
+            tl.store(out + 31 - i, v)
+
+
+def test_many_branches_in_a_row(dev):
+    """What one branch has accessed is kept once, however many follow."""
+    x = np.where(np.arange(32) % 3 == 0, 1, -1).astype(np.int32)
+    out = np.zeros(32, np.int32)
+    dev(stores_in_branches, (1,), x, out, 24)
+    v = x.copy()
+    for k in range(24):
+        if x[k] > 0:
+            v = v + v[::-1]
+    assert (out == v[::-1]).all()

@@ -13,6 +13,7 @@ struct Seen {
   bool writes;
   const ir::Op *tiled = nullptr; // a store whose elements are always written by the same threads
   bool isWhole = false;          // by all CTAs of a cluster, or the first one of them
+  auto operator<=>(const Seen &) const = default;
 };
 
 /// All of it; what another path to a place has done is added.

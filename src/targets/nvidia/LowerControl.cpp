@@ -91,10 +91,10 @@ bool Lowering::accessesIn(const ir::Block &b, Accesses &out) const {
 
 void Lowering::alsoAccesses(const Accesses &a) {
   turns_ = {};
-  seen_.append(a.seen.begin(), a.seen.end());
+  unite(seen_, a.seen);
   for (const BulkWrite &w : a.bulkWrites)
     addBulkWrite(w);
-  bulkReads_.append(a.bulkReads.begin(), a.bulkReads.end());
+  unite(bulkReads_, a.bulkReads);
 }
 
 static bool startsCopies(const ir::Block &b) {
@@ -154,8 +154,7 @@ void Lowering::forLoop(const Op &op) {
   b_.SetInsertPoint(after);
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {
-    auto same = [](const Seen &a, const Seen &b) { return a.arg == b.arg && a.pointer == b.pointer && a.writes == b.writes && a.tiled == b.tiled && a.isWhole == b.isWhole; };
-    return seen_.size() >= earlier.seen.size() && std::equal(earlier.seen.begin(), earlier.seen.end(), seen_.begin(), same) &&
+    return seen_.size() >= earlier.seen.size() && std::equal(earlier.seen.begin(), earlier.seen.end(), seen_.begin()) &&
            bulkWrites_.size() >= earlier.bulkWrites.size() && bulkReads_.size() >= earlier.bulkReads.size();
   };
   if (writes)

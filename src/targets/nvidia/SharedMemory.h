@@ -5,8 +5,11 @@
 // that another thread may have written must not be touched, bytes that another may have read must not be written. What came
 // around a loop is unknown and counts as everything.
 #pragma once
+#include <compare>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace tegula::nvidia {
@@ -15,7 +18,17 @@ namespace tegula::nvidia {
 struct SharedRange {
   uint32_t begin = 0, end = 0;
   uint32_t size() const { return end - begin; }
+  auto operator<=>(const SharedRange &) const = default;
 };
+
+/// Adds to `list` what `more` has and it lacks, in order: what two paths to a place have done. Both have what came before
+/// them, which would double at each `if` in a row if it were kept twice.
+template <typename List, typename More> void unite(List &list, const More &more) {
+  std::set<std::remove_cvref_t<decltype(*more.begin())>> known(list.begin(), list.end());
+  for (const auto &x : more)
+    if (known.insert(x).second)
+      list.push_back(x);
+}
 
 class SharedMemory {
 public:
@@ -44,12 +57,13 @@ public:
   struct Access {
     SharedRange range;
     bool writes;
+    auto operator<=>(const Access &) const = default;
   };
   /// Accesses since the last barrier. Of another path to this place: instead of those here, or beside them.
   using History = std::vector<Access>;
   const History &history() const { return accesses_; }
   void setHistory(History h) { accesses_ = std::move(h); }
-  void addHistory(const History &h) { accesses_.insert(accesses_.end(), h.begin(), h.end()); }
+  void addHistory(const History &h) { unite(accesses_, h); }
 
 private:
   std::vector<SharedRange> taken_; // by begin
