@@ -719,6 +719,8 @@ def exact_dot(x, y, acc, out, width, limit):
     unit = granularity(x) * granularity(y)
     if acc is not None:
         unit = min(unit, granularity(acc.astype(np.float64)))
+    if limit == 11 and min(granularity(x), granularity(y)) < 2.0**-136:
+        raise Undefined("dot of what tf32 cannot tell from zero")  # its subnormals end there
     if (total > unit * 2.0**width).any() or any(np.abs(v).max() > granularity(v) * 2.0**limit for v in (x, y)):
         raise Undefined("dot is not exact")
     z = np.matmul(x, y)
