@@ -319,7 +319,7 @@ bool parseArguments(const std::vector<std::string> &items, const Constants &cons
 
 std::string formatBuffer(const ArgValue &a) {
   if (a.array.count() == 0) return "[]";
-  const size_t edge = 3, limit = 32;
+  const size_t edge = 3, limit = 32, most = 1 << 16; // bytes: of many dimensions even the edges are too many
   std::string out;
   auto number = [&](size_t i) {
     char text[40];
@@ -347,6 +347,10 @@ std::string formatBuffer(const ArgValue &a) {
     bool shorten = static_cast<size_t>(a.array.count()) > limit && n > 2 * edge;
     out += '[';
     for (size_t i = 0; i < n; ++i) {
+      if (out.size() > most) {
+        out += out.ends_with("...") ? "" : "...";
+        break;
+      }
       if (i) out += last ? ", " : ",\n" + std::string(indent + 1, ' ');
       if (shorten && i == edge) {
         out += last ? "..., " : "...,\n" + std::string(indent + 1, ' ');
@@ -354,7 +358,7 @@ std::string formatBuffer(const ArgValue &a) {
       }
       self(self, dim + 1, offset + i * inner, indent + 1);
     }
-    out += ']';
+    if (out.size() <= most) out += ']';
   };
   walk(walk, 0, 0, 0);
   return out;

@@ -49,6 +49,13 @@ def test_buffers_without_elements(tegula):
     assert p.returncode == 1 and "more than 10^15 bytes" in p.stderr
 
 
+def test_buffers_of_many_dimensions_are_cut_short(tegula):
+    args = ["run", "kernels.py::add", "--grid", "0", "-c", "BLOCK=16", "-a", "x=ones:f32[16]", "-a", "y=ones:f32[16]", "-a", "n=16", "--print", "out"]
+    p = tegula(*args, "-a", f"out=zeros:i8[{', '.join(['2'] * 22)}]")
+    assert p.returncode == 0, p.stderr
+    assert p.stdout.endswith("...\n") and 1 << 16 < len(p.stdout) < 1 << 17
+
+
 def test_randn_is_reproducible_and_normal(tegula):
     for name in ("a.npy", "b.npy"):
         p = tegula(*ADD, "-a", "x=randn:f32[n]", "-a", "y=zeros:f32[n]", "-a", "out=empty:f32[n]", "-a", "n=65536", "--save", f"out={name}")
