@@ -10,22 +10,16 @@ unpacked archive of scripts/dist.py after ./install.sh. Needs numpy; on cuda tor
 import argparse
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-for package in (HERE.parent / "python", HERE.parent / "build/python"):
-    if list((package / "tegula").glob("_core*.so")):
-        sys.path.insert(0, str(package))
-        break
-sys.path.insert(0, str(HERE))
 os.environ["TEGULA_TUNE_DIR"] = ""
+
+from tune_model import Numpy, Torch  # noqa: E402  (first: it finds the package)
 
 import tegula  # noqa: E402
 import tegula.language as tl  # noqa: E402
 from tegula import cdiv, powers, testing  # noqa: E402
-from tune_model import Numpy, Torch  # noqa: E402
 
 
 @tegula.jit
