@@ -7,17 +7,20 @@ import textwrap
 import pytest
 import torch
 
-CPU_ONLY = pytest.mark.skipif(os.environ.get("TEGULA_TEST_TORCH_DEVICE", "cpu") != "cpu", reason="a program for cpu")
+DEVICE = os.environ.get("TEGULA_TEST_TORCH_DEVICE", "cpu")
+CPU_ONLY = pytest.mark.skipif(DEVICE != "cpu", reason="a program for cpu")
+GPU_ONLY = pytest.mark.skipif(DEVICE != "cuda", reason="a program for cuda")
 
 # What every program has: a function, what it gives, and whether kernels of tegula were launched for it.
-PRELUDE = """
+PRELUDE = f"""
 import sys
 import torch
+DEVICE = {DEVICE!r}
 
 def f(x, y):
     return torch.nn.functional.gelu(x * 2 + y).sin()
 
-x, y = torch.randn(100, 30), torch.randn(100, 30)
+x, y = (torch.randn(100, 30, device=DEVICE) for _ in "xy")
 """
 
 
@@ -33,7 +36,6 @@ def run(tmp_path, program, *options, alias=True, **environment):
     return done.stdout.splitlines()
 
 
-@CPU_ONLY
 def test_alias(tmp_path):
     assert run(tmp_path, PRELUDE + """
 c = torch.compile(f, fullgraph=True)
@@ -122,7 +124,6 @@ except RuntimeError as e:
 """, alias=False) == ["tegula.torch: another triton (triton.py) has been imported already; import tegula.torch first, or run the program by `python -m tegula`"]
 
 
-@CPU_ONLY
 @pytest.mark.parametrize("threads", [1, 2])
 def test_compile_workers(tmp_path, threads):
     """Kernels compiled in this process, and in workers, that send them as pickles."""
@@ -142,7 +143,6 @@ print(config.compile_threads)
 """, TORCHINDUCTOR_COMPILE_THREADS=str(threads)) == [str(threads)]
 
 
-@CPU_ONLY
 def test_second_process(tmp_path):
     """The second process takes the compiled graph and its kernels from Inductor's caches."""
     program = PRELUDE + """
@@ -155,7 +155,6 @@ print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_c
     assert run(tmp_path, program) == ["1 0"]
 
 
-@CPU_ONLY
 def test_dynamic_shapes(tmp_path):
     assert run(tmp_path, PRELUDE + """
 def g(x, y):
@@ -163,7 +162,7 @@ def g(x, y):
 c = torch.compile(g, dynamic=True, fullgraph=True)
 for rows in (1, 3, 100, 1000):
     for columns in (30, 31, 64, 2000):
-        x, y = torch.randn(rows, columns), torch.randn(rows, columns)
+        x, y = (torch.randn(rows, columns, device=DEVICE) for _ in "xy")
         for a, b in zip(c(x, y), g(x, y)):
             torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 print("done")
@@ -188,7 +187,6 @@ def double_kernel(x, out, n, BLOCK: tl.constexpr):
 """
 
 
-@CPU_ONLY
 def test_user_kernels(tmp_path):
     assert run(tmp_path, USER_KERNELS + """
 def g(x, y):
@@ -202,7 +200,6 @@ print("done")
 """) == ["done"]
 
 
-@CPU_ONLY
 def test_triton_op(tmp_path):
     assert run(tmp_path, USER_KERNELS + """
 from torch.library import triton_op, wrap_triton
@@ -228,15 +225,14 @@ print("done")
 """) == ["done"]
 
 
-@CPU_ONLY
 def test_flex_attention(tmp_path):
-    assert run(tmp_path, """
-import torch
+    assert run(tmp_path, PRELUDE + """
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-q, k, v = (torch.randn(2, 4, 128, 32) for _ in range(3))
+torch.set_float32_matmul_precision("highest")
+q, k, v = (torch.randn(2, 4, 128, 32, device=DEVICE) for _ in range(3))
 def biased(score, b, h, i, j):
     return score + (i - j) * 0.01
-causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device="cpu")
+causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device=DEVICE)
 attend = torch.compile(flex_attention, fullgraph=True)
 for options in ({}, {"score_mod": biased}, {"block_mask": causal}, {"score_mod": biased, "block_mask": causal}):
     torch.testing.assert_close(attend(q, k, v, **options), flex_attention(q, k, v, **options), atol=2e-5, rtol=2e-5)
@@ -244,13 +240,12 @@ print("done")
 """) == ["done"]
 
 
-@CPU_ONLY
 def test_what_merely_imports(tmp_path):
     """Optimizers, checkpoints, custom operators and fake tensors."""
     assert run(tmp_path, PRELUDE + """
 from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
-model = torch.nn.Linear(30, 30)
+model = torch.nn.Linear(30, 30, device=DEVICE)
 for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
     optimizer = kind(model.parameters())
     checkpoint(model, x, use_reentrant=False).sum().backward()
@@ -267,12 +262,58 @@ with FakeTensorMode():
 """) == ["(4, 3)"]
 
 
-@CPU_ONLY
+def test_autocast(tmp_path):
+    """Forward and backward under torch.autocast, with a gradient scaler, as programs train in mixed precision."""
+    assert run(tmp_path, PRELUDE + """
+def train(compiled, dtype, scaled):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(30, 64), torch.nn.LayerNorm(64), torch.nn.GELU(), torch.nn.Linear(64, 30), torch.nn.Softmax(1)).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=256.0, enabled=scaled)
+    step = torch.compile(model, fullgraph=True) if compiled else model
+    losses = []
+    for _ in range(5):
+        with torch.autocast(DEVICE, dtype=dtype):
+            loss = (step(x) * y).square().sum()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+for dtype, scaled in ((torch.bfloat16, False), (torch.float16, True)):
+    torch._dynamo.reset()
+    expected = train(False, dtype, scaled)
+    assert expected[-1] < expected[0]
+    torch.testing.assert_close(train(True, dtype, scaled), expected, atol=0, rtol=1e-2)
+print("done")
+""") == ["done"]
+
+
+def test_graphs(tmp_path):
+    """mode="reduce-overhead": on GPUs kernels are captured in CUDA graphs, whose replays see new inputs."""
+    assert run(tmp_path, PRELUDE + """
+def g(x, y):
+    return f(x, y), x.softmax(1), (x * y).sum()
+c = torch.compile(g, mode="reduce-overhead", fullgraph=True)
+for _ in range(6):
+    x, y = torch.randn_like(x), torch.randn_like(y)
+    for a, b in zip(c(x, y), g(x, y)):
+        torch.testing.assert_close(a.clone(), b, atol=1e-4, rtol=1e-4)
+if DEVICE == "cuda":
+    from torch._dynamo.utils import counters
+    from torch._inductor.cudagraph_trees import get_container
+    assert not counters["inductor"]["cudagraph_skips"]
+    assert get_container(0).tree_manager.roots, "nothing was captured"
+print("done")
+""") == ["done"]
+
+
 def test_compiled_optimizer(tmp_path):
     assert run(tmp_path, PRELUDE + """
 def train(compiled):
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(30, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(30, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1)).to(DEVICE)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     step = torch.compile(optimizer.step) if compiled else optimizer.step
     for _ in range(5):
@@ -285,7 +326,6 @@ print("done")
 """) == ["done"]
 
 
-@CPU_ONLY
 def test_settings(tmp_path):
     """Settings of Inductor that change its kernels, or what it measures of them."""
     settings = [{"triton.persistent_reductions": False}, {"triton.cooperative_reductions": True}, {"triton.multi_kernel": 1}, {"triton.prefer_nd_tiling": True, "triton.max_tiles": 3},
@@ -302,7 +342,6 @@ print("done")
 """)[-1] == "done"
 
 
-@CPU_ONLY
 def test_dumps(tmp_path):
     """What Inductor writes is where PyTorch says."""
     program = PRELUDE + "torch.compile(f)(x, y)\n"
