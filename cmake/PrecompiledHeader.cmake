@@ -5,6 +5,9 @@
 # folder. Here the path is relative to the build folder, and ccache hashes a `.sum` file beside the header (CCACHE_PCH_EXTSUM)
 # instead of its bytes, which hold absolute paths. The header holds system headers only, so the compiler and the list of headers,
 # with the flags that ccache hashes anyway, determine it.
+#
+# -fpch-instantiate-templates: else every file that uses the header instantiates the templates anew that inline functions of the header
+# need (1.5 s a file for LLVM's headers).
 include_guard()
 
 function(tegula_pch name)
@@ -25,7 +28,7 @@ function(tegula_pch name)
   list(TRANSFORM A_SYSTEM PREPEND "-isystem")
   add_custom_command(OUTPUT ${header}.pch
     COMMAND ${CMAKE_CXX_COMPILER} ${A_DEFINITIONS} ${A_SYSTEM} ${flags} $<IF:$<BOOL:${A_PIE}>,-fPIE,-fPIC> -fvisibility=hidden
-            -fvisibility-inlines-hidden ${options} -std=c++20 -Xclang -fno-pch-timestamp -x c++-header -o pch/${name}.h.pch pch/${name}.h
+            -fvisibility-inlines-hidden ${options} -std=c++20 -Xclang -fno-pch-timestamp -fpch-instantiate-templates -x c++-header -o pch/${name}.h.pch pch/${name}.h
     DEPENDS ${header} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} COMMENT "Precompiling ${name}.h" VERBATIM)
   add_custom_target(pch-${name} DEPENDS ${header}.pch)
 endfunction()
