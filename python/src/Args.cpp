@@ -93,6 +93,8 @@ bool ArgPack::convertArray(PyObject *object, TegulaArg &out, const char *paramNa
   auto *a = reinterpret_cast<ArrayFields *>(object);
   int dtype = dtypeOf(a->descr);
   if (dtype < 0) {
+    // Another error, or Ctrl-C, is not about the dtype.
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "argument `%s`: arrays of dtype %S cannot be passed to a kernel", paramName, a->descr);
     return false;
@@ -196,6 +198,7 @@ bool ArgPack::convertDescriptor(PyObject *object, TegulaArg &out, const char *pa
     for (Py_ssize_t d = 0; d < n; ++d) {
       numbers[i][d] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, d));
       if (numbers[i][d] != -1 || !PyErr_Occurred()) continue;
+      if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
       PyErr_Format(PyExc_TypeError, "argument `%s`: %U[%zd] of the tensor descriptor is no int of 64 bits", paramName, descriptorNames[1 + i], d);
       return false;
     }

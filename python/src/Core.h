@@ -19,7 +19,8 @@ TegulaContext *context();
 const char *textOf(PyObject *string);
 
 // ---- Gil.cpp
-/// Lets other threads run Python until the end of the scope; then has the GIL again, or never returns if the interpreter has ended.
+/// Lets other threads run Python until the end of the scope; then has the GIL again, or never returns if the interpreter has ended. What pollSignals() kept
+/// meanwhile is raised at the end of the scope: calls that poll (launches, waits) look at PyErr_Occurred() even if the library says that all went well.
 class WithoutGil {
 public:
   WithoutGil();
@@ -42,6 +43,8 @@ private:
   bool has_;
   int state_ = 0;
 };
+/// Has Python's signal handlers run, with the GIL. True: one of them raised; the exception is kept until this thread's WithoutGil ends, as Python may run before.
+bool pollSignals();
 /// `begin_exit()`: called by atexit.
 PyObject *beginExit(PyObject *self, PyObject *);
 void forgetThreadsAfterFork();
@@ -49,6 +52,8 @@ void forgetThreadsAfterFork();
 // ---- Errors.cpp
 /// Sets the Python exception for the thread's last error; returns NULL for convenience.
 PyObject *raiseStatus(TegulaStatus status);
+/// Forgets the pending exception, if there is one, on a way that goes on without it. A Ctrl-C among them comes again: in the next Python code or poll.
+void dropError();
 /// `set_exceptions(compilation_error, device_error, out_of_resources, ptxas_error)`: classes made in Python; the first takes (text, diagnostics list).
 PyObject *setExceptions(PyObject *self, PyObject *args);
 

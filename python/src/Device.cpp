@@ -89,7 +89,7 @@ PyObject *copy(PyObject *, PyObject *args) {
     WithoutGil others;
     s = tegula_memory_copy(context(), index, toDevice ? TEGULA_TO_DEVICE : TEGULA_FROM_DEVICE, toDevice ? d : h, toDevice ? h : d, bytes, nullptr);
   }
-  if (s != TEGULA_OK) return raiseStatus(s);
+  if (s != TEGULA_OK || PyErr_Occurred()) return raiseStatus(s);
   Py_RETURN_NONE;
 }
 
@@ -104,7 +104,7 @@ PyObject *synchronize(PyObject *, PyObject *args) {
     WithoutGil others;
     s = tegula_synchronize(context(), index, reinterpret_cast<void *>(stream));
   }
-  if (s != TEGULA_OK) return raiseStatus(s);
+  if (s != TEGULA_OK || PyErr_Occurred()) return raiseStatus(s);
   Py_RETURN_NONE;
 }
 

@@ -40,6 +40,12 @@ void raiseWith(PyObject *cls, PyObject *args) {
 }
 } // namespace
 
+void dropError() {
+  // Whatever is being called swallows Python's errors; the user's wish to stop is none.
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+  PyErr_Clear();
+}
+
 PyObject *setExceptions(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OOOO", &compilationError, &deviceError, &outOfResources, &ptxasError)) return nullptr;
   for (PyObject *cls : {compilationError, deviceError, outOfResources, ptxasError}) Py_INCREF(cls);

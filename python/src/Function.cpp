@@ -104,7 +104,7 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwna
     Py_ssize_t i = findParam(f, name);
     int option = i >= 0 && !f->isOption[i] ? 0 : setOption(options, name, value);
     if (option < 0 && i < 0) return false;
-    if (option < 0) PyErr_Clear(); // a parameter that is called like an option may hold anything
+    if (option < 0) dropError(); // a parameter that is called like an option may hold anything
     if (i >= 0) {
       if (bound[i]) {
         PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", fname, name);
@@ -159,7 +159,7 @@ void explain(LauncherObject *self, PyObject *const *args, size_t nargs, PyObject
   PyErr_NormalizeException(&type, &value, &trace);
   PyObject *done = value ? passOn(explainer, self, value, args, nargs, kwnames) : nullptr;
   Py_XDECREF(done);
-  PyErr_Clear(); // a mistake of the explainer's is not the user's
+  dropError(); // a mistake of the explainer's is not the user's
   PyErr_Restore(type, value, trace);
 }
 
@@ -211,7 +211,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
     }
     compiled = self->warmup && status == TEGULA_OK;
     bool isNew = false;
-    if (status == TEGULA_OK) result = wrapKernel(kernel, &isNew);
+    if (status == TEGULA_OK && !PyErr_Occurred()) result = wrapKernel(kernel, &isNew);
     else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
       PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
                    pack.nonContiguous);
@@ -322,6 +322,11 @@ struct ProposedGrid {
   QuietCall &call;
   PyObject *grid;
   PyObject *error = nullptr; // raised by the grid
+  PyObject *raise() {
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error)), error);
+    Py_CLEAR(error);
+    return nullptr;
+  }
 };
 
 int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
@@ -364,15 +369,18 @@ PyObject *proposeSpace(PyObject *self, PyObject *args) {
     status = tegula_propose(call.f->handle, gridOfProposal, &proposed, call.packed.data(), call.packed.size(), &call.options, &json);
   }
   if (status == TEGULA_OK) {
-    Py_XDECREF(proposed.error); // of values that were not taken
+    // Mistakes are of values that were not taken.
+    if (proposed.error && !PyErr_GivenExceptionMatches(proposed.error, PyExc_Exception)) {
+      tegula_free(json);
+      return proposed.raise();
+    }
+    Py_XDECREF(proposed.error);
     PyObject *text = PyUnicode_FromString(json);
     tegula_free(json);
     return text;
   }
   if (!proposed.error) return raiseStatus(status);
-  PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(proposed.error)), proposed.error);
-  Py_DECREF(proposed.error);
-  return nullptr;
+  return proposed.raise();
 }
 
 // set_positional(n): the parameters behind the first n are given by name only.

@@ -17,6 +17,9 @@ std::atomic<bool> ended{false};
 std::atomic<int> asking{0}; // threads between looking at `ended` and having the GIL
 std::atomic<int> calling{0}; // threads of ours that are in Python, e.g. in sys.stdout.write
 thread_local bool endsHere; // this thread ends the interpreter; it goes on as always
+thread_local struct {
+  PyObject *type, *value, *trace;
+} kept; // by pollSignals()
 std::mutex makingState; // held while a thread without the GIL makes its thread state, and by fork()
 
 bool beginAsking() {
@@ -54,6 +57,9 @@ WithoutGil::~WithoutGil() {
   if (goOn) PyEval_RestoreThread(static_cast<PyThreadState *>(state_));
   endAsking();
   if (!goOn) sleepForGood();
+  if (!kept.type) return;
+  PyErr_Restore(kept.type, kept.value, kept.trace);
+  kept = {};
 }
 
 WithGil::WithGil() {
@@ -70,6 +76,13 @@ WithGil::~WithGil() {
   if (!has_) return;
   PyGILState_Release(static_cast<PyGILState_STATE>(state_));
   if (--calling == 0 && ended) calling.notify_all();
+}
+
+bool pollSignals() {
+  if (PyErr_CheckSignals() == 0) return kept.type;
+  Py_XDECREF(kept.type), Py_XDECREF(kept.value), Py_XDECREF(kept.trace);
+  PyErr_Fetch(&kept.type, &kept.value, &kept.trace);
+  return true;
 }
 
 PyObject *beginExit(PyObject *, PyObject *) {

@@ -167,7 +167,7 @@ PyObject *launchWith(TegulaKernel *kernel, const int64_t extents[3], PyObject *c
     WithoutGil others;
     status = tegula_kernel_launch(kernel, extents, packed.data(), packed.size(), &options);
   }
-  if (status != TEGULA_OK) return raiseStatus(status);
+  if (status != TEGULA_OK || PyErr_Occurred()) return raiseStatus(status);
   Py_RETURN_NONE;
 }
 
@@ -187,7 +187,7 @@ bool callHook(PyObject *hook, PyObject *metadata) {
   if (hook == Py_None) return true;
   PyObject *calls = PyObject_GetAttr(hook, name);
   bool empty = calls && PyList_Check(calls) && PyList_GET_SIZE(calls) == 0;
-  if (!calls) PyErr_Clear();
+  if (!calls) dropError();
   Py_XDECREF(calls);
   if (empty) return true;
   PyObject *result = PyObject_CallOneArg(hook, metadata);
@@ -371,7 +371,7 @@ bool streamOf(PyObject *value, void *&out) {
   PyObject *number = nullptr;
   if (PyLong_Check(value)) number = Py_NewRef(value);
   for (const char *name : {"cuda_stream", "ptr"})
-    if (!number && !(number = PyObject_GetAttrString(value, name))) PyErr_Clear();
+    if (!number && !(number = PyObject_GetAttrString(value, name))) dropError();
   if (!number) {
     PyObject *pair = PyObject_CallMethod(value, "__cuda_stream__", nullptr); // (version, address)
     if (pair && PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) number = Py_NewRef(PyTuple_GET_ITEM(pair, 1));
@@ -395,7 +395,7 @@ static const OptionRow *findOption(PyObject *name) {
   for (size_t i = 0; i < std::size(optionTable); ++i)
     if (seen[i] == name) return &optionTable[i];
   const char *s = textOf(name);
-  if (!s) return PyErr_Clear(), nullptr; // a lone surrogate or a NUL is in no option
+  if (!s) return dropError(), nullptr; // a lone surrogate or a NUL is in no option
   for (size_t i = 0; i < std::size(optionTable); ++i) {
     if (std::strcmp(s, optionTable[i].name) != 0) continue;
     if (!seen[i] && PyUnicode_CHECK_INTERNED(name)) seen[i] = Py_NewRef(name);
@@ -410,7 +410,7 @@ bool isOption(PyObject *name) { return findOption(name) != nullptr; }
 /// show the object.
 static bool readInteger(PyObject *object, long long &out) {
   PyObject *i = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
-  if (!i) return PyErr_Clear(), false;
+  if (!i) return dropError(), false;
   int overflow;
   out = PyLong_AsLongLongAndOverflow(i, &overflow);
   if (overflow) out = overflow > 0 ? std::numeric_limits<long long>::max() : std::numeric_limits<long long>::min();
@@ -422,7 +422,7 @@ static bool readInteger(PyObject *object, long long &out) {
 // them; others cannot be linked.
 static bool onlyLibdevice(PyObject *value) {
   PyObject *pairs = PyMapping_Keys(value);
-  if (!pairs) PyErr_Clear();
+  if (!pairs) dropError();
   PyObject *fast = PySequence_Fast(pairs ? pairs : value, "extern_libs: a dict of names and paths is needed");
   Py_XDECREF(pairs);
   bool ok = fast;

@@ -276,6 +276,7 @@ PyObject *choice(const Call &call, PyObject *attributes, PyObject *argNames) {
 Step throughTuner(PyObject *tuner, PyObject *attributes, PyObject *argNames, Call &call) {
   if (!has(tuner, attributes, names.run, tunerRun)) return LongWay;
   Owned config(choice(call, attributes, argNames));
+  if (!config && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return Failed; // Ctrl-C comes once
   if (!config) return PyErr_Clear(), LongWay; // which raises it again
   if (PyDict_GetItemWithError(attributes, names.bestConfig) != config && PyDict_SetItem(attributes, names.bestConfig, config) != 0) return Failed;
   if (!callHook(config, call, argNames)) return Failed;

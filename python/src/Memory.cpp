@@ -33,7 +33,7 @@ int32_t MemoryQuery::answer(void *user, const TegulaArg *arg, TegulaMemory *out)
   unsigned long long address, bytes;
   bool known = found && found != Py_None && PyArg_ParseTuple(found, "KK", &address, &bytes);
   Py_XDECREF(found);
-  PyErr_Clear(); // an object that cannot say is one that is not asked
+  dropError(); // an object that cannot say is one that is not asked
   if (known) *out = {reinterpret_cast<void *>(address), bytes};
   return known;
 }

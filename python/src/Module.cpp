@@ -15,14 +15,15 @@ void output(void *, int32_t stream, const char *text, size_t length) {
     return;
   }
   PyObject *r = PyObject_CallFunction(outputHook, "iN", stream, PyUnicode_DecodeUTF8(text, length, "replace"));
-  if (!r) PyErr_WriteUnraisable(outputHook);
+  if (!r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) dropError();
+  else if (!r) PyErr_WriteUnraisable(outputHook);
   Py_XDECREF(r);
 }
 
 // Ctrl-C: Python's handlers run here, on the launching thread; an exception they raise cancels the launch.
 int32_t interrupted(void *) {
   WithGil gil;
-  return !gil || PyErr_CheckSignals() != 0;
+  return !gil || pollSignals();
 }
 
 PyObject *setOutput(PyObject *, PyObject *hook) {

@@ -40,7 +40,7 @@ unsigned knownCount;
 const ExchangeApi *readApi(PyTypeObject *type) {
   PyObject *capsule = PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "__dlpack_c_exchange_api__");
   if (!capsule) {
-    PyErr_Clear();
+    dropError();
     return nullptr;
   }
   auto *api = static_cast<const ExchangeApi *>(
@@ -105,7 +105,7 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
   if (!api) return false;
   DLTensor t;
   if (api->tensorFromObject(object, &t) != 0) {
-    PyErr_Clear();
+    dropError();
     return false;
   }
   TegulaDtype dtype = t.dtype.lanes == 1 ? dtypeOf(t.dtype.code, t.dtype.bits) : TegulaDtype(TEGULA_VOID);
@@ -126,14 +126,14 @@ bool ArgPack::convertTensor(PyObject *object, TegulaArg &out, const char *paramN
 bool currentStream(int ordinal, void *&stream) {
   if (lastCudaApi) {
     if (lastCudaApi->currentStream(deviceCuda, ordinal, &stream) == 0) return true;
-    PyErr_Clear();
+    dropError();
   }
   if (!torchStream) {
     // Only if somebody else imported it.
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *torch = modules ? PyDict_GetItemString(modules, "torch._C") : nullptr;
     if (torch) torchStream = PyObject_GetAttrString(torch, "_cuda_getCurrentRawStream");
-    PyErr_Clear();
+    dropError();
   }
   if (!torchStream) return true; // the default stream
   PyObject *number = PyLong_FromLong(ordinal);

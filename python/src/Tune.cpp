@@ -41,7 +41,7 @@ struct Tuning {
     if (!r) return raised();
     if (!PyTuple_Check(r) || PyTuple_GET_SIZE(r) != 2 || !PyLong_Check(PyTuple_GET_ITEM(r, 0))) return TEGULA_OK;
     const char *text = PyUnicode_Check(PyTuple_GET_ITEM(r, 1)) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(r, 1)) : nullptr;
-    PyErr_Clear();
+    dropError();
     return tegula_fail(static_cast<TegulaStatus>(PyLong_AsLong(PyTuple_GET_ITEM(r, 0))), text ? text : "failed");
   }
 };
@@ -198,7 +198,10 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   // Where the arguments are says where the kernel runs, as in a launch; what is no argument of a kernel says nothing.
   ArgPack pack;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(samples); ++i)
-    if (TegulaArg a; !pack.convert(PyTuple_GET_ITEM(samples, i), false, a, "?")) PyErr_Clear();
+    if (TegulaArg a; !pack.convert(PyTuple_GET_ITEM(samples, i), false, a, "?")) {
+      if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
+      PyErr_Clear();
+    }
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   if (!c || !chooseDevice(pack, options)) return nullptr;
   if (options.device < 0) options.device = tegula_device_default(c);
@@ -243,7 +246,10 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
     Py_DECREF(e);
     return nullptr;
   }
-  if (status != TEGULA_OK && !report) return raiseStatus(status);
+  if (PyErr_Occurred() || (status != TEGULA_OK && !report)) {
+    tegula_free(report);
+    return raiseStatus(status);
+  }
   PyObject *result = Py_BuildValue("zz", report, status == TEGULA_OK ? nullptr : tegula_last_error());
   tegula_free(report);
   return result;

@@ -149,7 +149,7 @@ TegulaValue *resolve(void *user, const char *attribute) {
     out = reinterpret_cast<ValueObject *>(r)->value;
     tegula_value_retain(out);
   }
-  PyErr_Clear();
+  dropError();
   Py_XDECREF(r);
   return out;
 }

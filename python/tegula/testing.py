@@ -6,7 +6,6 @@ import functools
 import gc
 import math
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -103,7 +102,11 @@ class Mirror:
 
 # -------------------------------------------------------------------------------------------------------------------- time of calls
 
-_MODES = {"min": min, "max": max, "mean": statistics.fmean, "median": statistics.median, "all": list}
+def _mean(times):
+    return math.fsum(times) / len(times)
+
+
+_MODES = {"min": min, "max": max, "mean": _mean, "median": lambda times: _quantile(sorted(times), 0.5), "all": list}
 
 
 def _quantile(ordered, q):
@@ -266,7 +269,7 @@ def _graph_times(torch, fn, rep, grad_to_none):
 
 def _row_times(fn, rep, grad_to_none):
     clock, before = _HostClock(), functools.partial(_clear_gradients, grad_to_none)
-    estimate = statistics.fmean(clock.times(fn, 5, before))
+    estimate = _mean(clock.times(fn, 5, before))
     count = max(1, min(1000, int(rep / estimate)))
 
     def row():

@@ -193,10 +193,12 @@ class Autotuner(_core.Layer, KernelInterface):
     def _has_hooks(self, configs):
         return self.user_defined_pre_hook or self.user_defined_post_hook or any(c.pre_hook for c in configs)
 
-    def _is_ours(self, bench):
-        """Is it the benchmark that stands for the tuner's own clock?"""
-        from .. import testing
-        return self._do_bench is None and getattr(bench, "func", None) is testing.do_bench and not bench.keywords
+    def _has_clock(self):
+        """Is the benchmark the one that the tuner's own clock stands for? That is then not even loaded."""
+        from ..backends.driver import LibraryDriver
+        from .driver import driver
+        given = self._do_bench is not None or self.use_cuda_graph or self.num_warmups is not None or self.num_reps is not None
+        return not given and getattr(driver.active.get_benchmarker, "__func__", None) is LibraryDriver.get_benchmarker
 
     def _jit_function(self):
         """The function under all decorators."""
@@ -350,14 +352,13 @@ class _Tuning:
 
     def __init__(self, tuner, configs, args, kwargs):
         self.tuner, self.configs, self.args, self.kwargs = tuner, configs, args, kwargs
-        self.bench = tuner.do_bench
-        self.has_clock = tuner._is_ours(self.bench)
+        self.has_clock = tuner._has_clock()
         how = os.environ.get("TEGULA_TUNE", "")
         self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
         self.arguments = {**tuner.nargs, **kwargs}
         self.compiled, self.announced = {}, set()
         points = tuple(tuner._points.get(c) for c in configs)
-        self.points = points if all(p is not None for p in points) else None
+        self.points = None if None in points else points
 
     def run(self):
         """({configuration: times in ms}, the best, was it known)"""
@@ -494,15 +495,15 @@ class _Tuning:
 
     def measure(self, i, restore):
         from .. import testing
-        call = self._call(i)
+        call, bench = self._call(i), self.tuner.do_bench
         try:
-            if getattr(self.bench, "func", None) is testing.do_bench:
-                times = self.bench(call, quantiles=(0.5, 0.2, 0.8), before=restore)
+            if getattr(bench, "func", None) is testing.do_bench:
+                times = bench(call, quantiles=(0.5, 0.2, 0.8), before=restore)
             else:
                 def run():
                     restore()
                     return call()
-                times = self.bench(run, quantiles=(0.5, 0.2, 0.8))
+                times = bench(run, quantiles=(0.5, 0.2, 0.8))
         except _SKIPPED as e:
             self.tuner._failed(self.configs[i], e)
             return _status(e)

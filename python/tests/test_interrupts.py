@@ -1,0 +1,154 @@
+"""Ctrl-C that comes while the library calls Python, whose errors it has no use for there: it ends the launch, or whatever comes after."""
+import os
+import signal
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from tegula import Config
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+class Once:
+    """Does as Ctrl-C does, the first time."""
+    done = False
+
+    def __call__(self):
+        if not self.done:
+            self.done = True
+            ctrl_c()
+
+
+@pytest.fixture
+def once():
+    return Once()
+
+
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+def test_in_the_tuning_key(once):
+    class Dtype:
+        def __str__(self):
+            once()
+            return "mine"
+
+    class Tagged:
+        dtype = Dtype()
+        value = 3
+
+    tuned = tegula.autotune([Config({"BLOCK": 16}), Config({"BLOCK": 32})], key=["n"])(twice)
+    with pytest.raises(KeyboardInterrupt):
+        tuned[(1,)](np.ones(16, np.float32), Tagged())
+
+
+def test_where_the_tuner_looks_at_the_arguments(once, monkeypatch):
+    armed = []
+    class Shape:
+        """Of a tensor whose library is asked for its address."""
+        dtype, device, shape = np.dtype("float32"), "cpu", (16,)
+
+        def __init__(self, a):
+            self.a = a
+
+        def data_ptr(self):
+            if armed:
+                once()
+            return self.a.ctypes.data
+
+    tuned = tegula.autotune([Config({"BLOCK": 16}), Config({"BLOCK": 32})], key=["n"])(twice)
+    tune = tegula._core.tune
+    monkeypatch.setattr(tegula._core, "tune", lambda *a: armed.append(1) or tune(*a))
+    with pytest.raises(KeyboardInterrupt):
+        tuned[(1,)](Shape(np.ones(16, np.float32)), 16)
+    assert once.done
+
+
+def test_in_a_module_that_the_compiler_reads(once):
+    class Module(types.ModuleType):
+        def __getattr__(self, name):
+            once()
+            raise AttributeError(name)
+
+    settings = Module("settings")
+    source = """
+import tegula
+@tegula.jit
+def k(x):
+    settings.absent
+"""
+    import linecache
+    linecache.cache["<interrupted>"] = len(source), None, source.splitlines(True), "<interrupted>"
+    names = {"settings": settings}
+    exec(compile(source, "<interrupted>", "exec"), names)
+    with pytest.raises(KeyboardInterrupt):
+        names["k"][(1,)](np.ones(1, np.float32))
+    assert once.done
+
+
+def test_while_the_dtype_of_an_array_is_looked_up(once, monkeypatch):
+    number = tegula._core.dtype_number
+    monkeypatch.setattr(tegula._core, "dtype_number", lambda name: once() or number(name))
+    with pytest.raises(KeyboardInterrupt):
+        twice[(1,)](np.zeros(16, "S3"), 16, BLOCK=16)
+
+
+def test_while_a_kernel_prints(once, monkeypatch):
+    @tegula.jit
+    def printing():
+        tl.device_print("here")
+
+    class Out:
+        def write(self, text):
+            once()
+
+        def flush(self):
+            pass
+
+    monkeypatch.setattr(sys, "stdout", Out())
+    with pytest.raises(KeyboardInterrupt):
+        printing[(1,)]()
+        tegula._core.synchronize("cpu")
+    assert once.done
+
+
+def test_in_a_grid_that_is_proposed_for(once):
+    def grid(meta):
+        once()
+        return (tegula.cdiv(1000, meta["BLOCK"]),)
+
+    tuned = tegula.autotune(space="auto")(twice)
+    with pytest.raises(KeyboardInterrupt):
+        tuned[grid](np.ones(1000, np.float32), 1000)
+
+
+def test_a_first_launch_loads_no_module(tmp_path):
+    """Python drops a Ctrl-C that comes in a callback of its import system, with no more than a message."""
+    program = """
+import sys, numpy as np, tegula, tegula.language as tl
+@tegula.autotune([tegula.Config({"BLOCK": 16}), tegula.Config({"BLOCK": 32})], key=["n"])
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+before, tune = set(sys.modules), tegula._core.tune
+def now(*args):
+    print(sorted(set(sys.modules) - before))
+    return tune(*args)
+tegula._core.tune = now
+twice[(1,)](np.ones(16, np.float32), 16)
+"""
+    (tmp_path / "program.py").write_text(program)
+    found = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True,
+                           env={**os.environ, "TEGULA_TUNE_DIR": "", "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))})
+    assert found.stdout == "[]\n", found.stdout + found.stderr
