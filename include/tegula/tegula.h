@@ -764,6 +764,10 @@ TEGULA_API const TegulaConfig *tegula_tuner_config(const TegulaTuner *tuner, siz
 
 /* Joins all that is known of the kernel to the project's file, or to `path` if that is not NULL. */
 TEGULA_API TegulaStatus tegula_tuner_write_project(TegulaTuner *tuner, const char *path);
+/* Forgets what the user's files know of a kernel with this source, whatever the device, the arguments and the version: the configurations with these texts
+ * (tegula_tuner_config_name; one that faulted because of a driver that was mended, say), or everything if there are none. `*count`, which may be NULL: how many
+ * results of configurations went. The project's file and others stay as they are. TEGULA_NOT_FOUND: a configuration that no result is of; the others went. */
+TEGULA_API TegulaStatus tegula_results_forget(TegulaFunction *function, const char *const *configs, size_t config_count, size_t *count);
 /* A file of results as tables for people; `*text` is freed with tegula_free. */
 TEGULA_API TegulaStatus tegula_results_show(const char *path, char **text);
 /* Joins files of results into one, the better founded measurements win; `out` may be one of them. */
@@ -799,8 +803,8 @@ typedef struct TegulaTuneRequest {
   void *stream;
   const TegulaTunerOptions *options; /* may be NULL */
   void *user;
-  /* Each gives TEGULA_OK, or fails with tegula_fail(). Resources, the assembler and a compile error (that is a static_assert's) end the part of this
-   * configuration, other codes the tuning, which returns them. All are called on the thread of tegula_tune(). */
+  /* Each gives TEGULA_OK, or fails with tegula_fail(). Resources, the assembler and a compile error (that is a static_assert's) and, of `compile`, a
+   * fault where it was rehearsed end the part of this configuration, other codes the tuning, which returns them. All are called on the thread of tegula_tune(). */
   /* The configurations that compile will be asked for, in that order. May be NULL. */
   void (*prepare)(void *user, const size_t *configs, size_t count);
   TegulaStatus (*compile)(void *user, size_t config, TegulaTuneCode *out);
@@ -817,6 +821,9 @@ typedef struct TegulaTuneRequest {
 TEGULA_API TegulaStatus tegula_tune(TegulaContext *context, const TegulaTuneRequest *request, char **report);
 /* Within `measure`: sets back what kernels read and write, to be called before each run. */
 TEGULA_API TegulaStatus tegula_tuning_restore(TegulaTuning *tuning);
+/* Runs the first program of a launch on the simulator, on copies of the arguments' memory, as $TEGULA_TUNE_DRY=sim does with each configuration of a tuner.
+ * TEGULA_FAULT: it accessed memory outside of its arguments, raced or trapped. TEGULA_OK: it did not, or cannot be run there. Waits for the stream; thread-safe. */
+TEGULA_API TegulaStatus tegula_rehearse(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options);
 /* Sets the calling thread's last error, for callbacks; gives `status` back. */
 TEGULA_API TegulaStatus tegula_fail(TegulaStatus status, const char *text);
 

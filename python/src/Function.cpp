@@ -317,6 +317,22 @@ PyObject *sketched(PyObject *self, PyObject *args) {
   return status == TEGULA_OK ? PyFloat_FromDouble(ns) : raiseStatus(status);
 }
 
+// rehearse(grid, args, kwargs) -> what the launch's first program does wrong on the simulator, or None: as tegula_rehearse.
+PyObject *rehearse(PyObject *self, PyObject *args) {
+  PyObject *grid, *tuple, *dict;
+  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
+  QuietCall call(reinterpret_cast<FunctionObject *>(self));
+  int64_t extents[3] = {1, 1, 1};
+  if (!call.read(tuple, dict, false) || !(PyCallable_Check(grid) ? callGrid(call.f, grid, call.bound.data(), extents) : readGrid(grid, extents))) return nullptr;
+  TegulaStatus status;
+  {
+    WithoutGil others;
+    status = tegula_rehearse(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options);
+  }
+  if (PyErr_Occurred() || (status != TEGULA_OK && status != TEGULA_FAULT)) return raiseStatus(status);
+  return status == TEGULA_OK ? Py_NewRef(Py_None) : PyUnicode_FromString(tegula_last_error());
+}
+
 // What a proposal asks the grid of.
 struct ProposedGrid {
   QuietCall &call;
@@ -698,6 +714,7 @@ PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
                          {"direct", directLauncher, METH_O, nullptr},
                          {"sketched", sketched, METH_VARARGS, nullptr},
+                         {"rehearse", rehearse, METH_VARARGS, nullptr},
                          {"propose", proposeSpace, METH_VARARGS, nullptr},
                          {"set_positional", setPositional, METH_O, nullptr},
                          {"set_intercepted", setIntercepted, METH_O, nullptr},

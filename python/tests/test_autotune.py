@@ -469,10 +469,34 @@ def test_a_tuning_that_was_killed_goes_on(tmp_path):
     assert said(in_process(tmp_path, "16,32,64"))[0] == "True"
 
 
-def test_a_dry_run_that_is_not_done_is_said(tmp_path):
-    p = in_process(tmp_path, "16,32", TEGULA_TUNE_DRY="sim")
-    _, err = p.communicate(timeout=120)
-    assert p.returncode == 0 and "TEGULA_TUNE_DRY=sim has no effect here" in err
+DRY = """
+import numpy as np, sys, tegula
+import tegula.language as tl
+from tegula import Config
+
+@tegula.autotune([Config({"BLOCK": b}) for b in (16, 32, 128)], key=["n"])
+@tegula.heuristics({"TIMES": lambda args: 2})
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr, TIMES: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * TIMES)
+
+x = np.ones(32, np.float32)
+twice[lambda m: (tegula.cdiv(32, m["BLOCK"]),)](x, 32)
+assert (x == 2).all()
+(failed,) = twice.failures.items()
+print(failed[0].kwargs["BLOCK"], failed[1])
+"""
+
+
+def test_a_dry_run_finds_what_writes_beside_its_buffers(tmp_path):
+    (tmp_path / "dry.py").write_text(DRY)
+    for attempt in range(2):  # the second one knows it from the file
+        p = subprocess.run([sys.executable, "dry.py"], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TEGULA_TUNE_DRY": "sim",
+                                                            "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}, cwd=tmp_path, capture_output=True, text=True)
+        assert p.returncode == 0, p.stderr
+        assert p.stdout.startswith("128 twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in p.stdout and "`x`" in p.stdout
+        assert "is not used" in p.stderr
 
 
 def test_waiting_for_another_process_can_be_interrupted(tmp_path):

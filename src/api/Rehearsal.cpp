@@ -65,3 +65,17 @@ Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const T
 }
 
 } // namespace tegula::api
+
+TegulaStatus tegula_rehearse(TegulaFunction *f, const int64_t grid[3], const TegulaArg *args, size_t count, const TegulaLaunchOptions *options) {
+  using namespace tegula::api;
+  if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: null argument");
+  TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
+  if (options && options->size < firstOptionsSize) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: `size` of the options is not set");
+  if (options) std::memcpy(&o, options, std::min(options->size, sizeof o));
+  o.size = sizeof o;
+  TegulaKernel *k = nullptr;
+  if (TegulaStatus s = tegula_compile(f, args, count, &o, &k); s != TEGULA_OK) return s;
+  tegula::runtime::Status s = Rehearsal(*f, f->context->tuning.copyBytes).run(*k, grid, args, count, o);
+  tegula_kernel_release(k);
+  return s ? TEGULA_OK : fail(s);
+}

@@ -35,7 +35,8 @@ public:
     tune::Compiled out;
     if (TegulaStatus s = r_.compile(r_.user, i, &code); s != TEGULA_OK) {
       out.status = statusOf(s);
-      out.skip = s == TEGULA_OUT_OF_RESOURCES || s == TEGULA_ASSEMBLER_ERROR || s == TEGULA_COMPILE_ERROR;
+      if (s == TEGULA_FAULT && r_.arguments) out.status.text += std::string(", given ") + r_.arguments;
+      out.skip = s == TEGULA_FAULT || s == TEGULA_OUT_OF_RESOURCES || s == TEGULA_ASSEMBLER_ERROR || s == TEGULA_COMPILE_ERROR;
       return out;
     }
     for (size_t k = 0; k < code.buffer_count; ++k) {
@@ -88,7 +89,6 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
   std::vector<tune::Point> points;
   for (size_t i = 0; r.coordinates && i < r.count; ++i) points.emplace_back(r.coordinates + i * r.axis_count, r.coordinates + (i + 1) * r.axis_count);
   searchIf(options, std::move(points), job);
-  if (c->tuning.rehearses) job.notes.push_back(job.name + ": TEGULA_TUNE_DRY=sim has no effect here: configurations that callbacks compile and launch (those of Python) are not tried on the simulator");
   job.request.threads = 0; // who brings callbacks has compiled in its own way
   if (r.measure) job.request.measure = [&](size_t i, const tune::Clock::Step &restore, tune::Timing &t) { return subject->measure(i, restore, t); };
   TuneReport result;

@@ -245,7 +245,6 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
   DeviceEntry *entry = context.device(job.device, status);
   if (!entry) return status;
   tune::Request &request = job.request;
-  out.warnings = job.notes;
   if (job.showProgress) request.progress = [&job](size_t done, size_t count, size_t best, double ns) { showProgress(job, done, count, best, ns); };
   std::optional<Kept> kept;
   if (job.persist && job.function) kept.emplace(context, job, *entry);

@@ -15,7 +15,6 @@ struct TuneJob {
   void *stream = nullptr;
   tune::Request request;
   bool persist = true, showProgress = false;
-  std::vector<std::string> notes; // warnings of who asks
   std::string recipe; // JSON of the recipe that the configurations are of; "": there is none
 };
 

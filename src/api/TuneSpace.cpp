@@ -1,4 +1,5 @@
 #include "api/TuneSpace.h"
+#include "api/ConfigNumbers.h"
 #include "api/Specialize.h"
 #include "tune/Recipe.h"
 #include <algorithm>
@@ -10,17 +11,6 @@ namespace tegula::api {
 using runtime::Status;
 
 namespace {
-/// A number of launches that configurations set.
-struct LaunchNumber {
-  const char *name;
-  int32_t TuneConfig::*own;
-  int32_t TegulaConfig::*config;
-};
-constexpr LaunchNumber launchNumbers[] = {{"num_warps", &TuneConfig::numWarps, &TegulaConfig::num_warps},
-                                          {"num_stages", &TuneConfig::numStages, &TegulaConfig::num_stages},
-                                          {"num_ctas", &TuneConfig::numCtas, &TegulaConfig::num_ctas},
-                                          {"maxnreg", &TuneConfig::maxnreg, &TegulaConfig::maxnreg}};
-
 /// Name and view of a configuration whose values are there; where it is it stays.
 void finish(TuneConfig &c) {
   auto add = [&](const std::string &name, const std::string &value) { c.name += (c.name.empty() ? "" : ", ") + name + ": " + value; };
@@ -28,9 +18,9 @@ void finish(TuneConfig &c) {
     add(v.name, v.value->reprText());
     c.borrowed.push_back({v.name.c_str(), v.value.get()});
   }
-  for (const LaunchNumber &n : launchNumbers)
-    if (c.*n.own) add(n.name, std::to_string(c.*n.own));
-  c.view = {sizeof(TegulaConfig), c.borrowed.data(), c.borrowed.size(), c.numWarps, c.numStages, c.numCtas, c.maxnreg};
+  for (const ConfigNumber &n : configNumbers)
+    if (c.view.*n.config) add(n.name, std::to_string(c.view.*n.config));
+  c.view.size = sizeof c.view, c.view.values = c.borrowed.data(), c.view.value_count = c.borrowed.size();
 }
 
 int64_t indexOf(TegulaFunction &f, const std::string &name) {
@@ -43,7 +33,7 @@ int64_t indexOf(TegulaFunction &f, const std::string &name) {
 struct SpaceAxis {
   std::string name;
   uint32_t param = 0;
-  const LaunchNumber *number = nullptr; // null: a parameter
+  const ConfigNumber *number = nullptr; // null: a parameter
   std::vector<Ref<TegulaValue>> values;
 };
 
@@ -52,8 +42,7 @@ bool readAxis(TegulaFunction &f, const TegulaAxis &axis, SpaceAxis &out) {
   if (!axis.name || (!axis.text && !axis.values && axis.value_count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: a name or values of an axis are null"), false;
   out.name = axis.name;
   int64_t index = indexOf(f, out.name);
-  for (const LaunchNumber &n : launchNumbers)
-    if (index < 0 && out.name == n.name) out.number = &n;
+  if (index < 0) out.number = configNumber(out.name);
   if (index < 0 && !out.number) return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "` has no parameter `" + out.name + "`"), false;
   out.param = static_cast<uint32_t>(std::max<int64_t>(index, 0));
   std::vector<std::string> texts;
@@ -80,7 +69,7 @@ void fill(const std::vector<SpaceAxis> &axes, const tune::Point &p, TuneConfig &
     const Ref<TegulaValue> &v = axes[a].values[p[a]];
     int64_t n = 0;
     if (!axes[a].number) out.values.push_back({axes[a].name, axes[a].param, v});
-    else if (tegula_value_as_int(v.get(), &n) == TEGULA_OK) out.*axes[a].number->own = static_cast<int32_t>(n);
+    else if (tegula_value_as_int(v.get(), &n) == TEGULA_OK) out.view.*axes[a].number->config = static_cast<int32_t>(n);
   }
   finish(out);
 }
@@ -167,7 +156,7 @@ bool proposeConfigs(TegulaFunction &f, const TuneSubject::Call &call, const Tegu
   for (size_t a = 0; a < axes.size(); ++a) {
     axes[a].name = r.axes[a].name;
     if (a < free.size()) axes[a].param = free[a];
-    else axes[a].number = std::find_if(std::begin(launchNumbers), std::end(launchNumbers), [&](const LaunchNumber &n) { return axes[a].name == n.name; });
+    else axes[a].number = configNumber(axes[a].name);
     for (int64_t n : r.axes[a].values) {
       TegulaValue *v = tegula_value_int(n);
       axes[a].values.emplace_back(v);
@@ -193,7 +182,7 @@ bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
     if (index < 0) return wrong("`" + f.fn->name + "` has no parameter `" + v.name + "`");
     out.values.push_back({v.name, static_cast<uint32_t>(index), Ref(v.value)});
   }
-  for (const LaunchNumber &n : launchNumbers) out.*n.own = full.*n.config;
+  for (const ConfigNumber &n : configNumbers) out.view.*n.config = full.*n.config;
   finish(out);
   return true;
 }

@@ -1,4 +1,5 @@
 #include "api/TuneSubject.h"
+#include "api/ConfigNumbers.h"
 #include "api/Specialize.h"
 #include <atomic>
 #include <cstring>
@@ -19,10 +20,7 @@ size_t TuneConfig::apply(const TegulaArg *args, size_t count, TegulaArg *to) con
 }
 
 void TuneConfig::apply(TegulaLaunchOptions &o) const {
-  if (numWarps) o.num_warps = numWarps;
-  if (numStages) o.num_stages = numStages;
-  if (numCtas) o.num_ctas = numCtas;
-  if (maxnreg) o.maxnreg = maxnreg;
+  applyNumbers(view, o);
 }
 
 OwnedArgs::OwnedArgs(const TegulaArg *args, size_t count) {

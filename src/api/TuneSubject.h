@@ -15,10 +15,9 @@ struct TuneConfig {
     Ref<TegulaValue> value;
   };
   std::vector<Value> values;
-  int32_t numWarps = 0, numStages = 0, numCtas = 0, maxnreg = 0;
   std::string name;                       // "BLOCK: 64, num_warps: 4"
   std::vector<TegulaNamedValue> borrowed; // `values`, for `view`
-  TegulaConfig view{};                    // what callers are shown; lives as long as this object stays where it is
+  TegulaConfig view{};                    // what callers are shown, and the numbers; lives as long as this object stays where it is
 
   /// `args` with the values in their places; `to` has room for as many as the function has parameters. Gives the new count.
   size_t apply(const TegulaArg *args, size_t count, TegulaArg *to) const;

@@ -350,6 +350,23 @@ TegulaStatus tegula_tuner_write_project(TegulaTuner *t, const char *path) {
   return statusOf(f->context->tuning.results().writeProject(kernelKeyOf(*f), path ? path : ""));
 }
 
+TegulaStatus tegula_results_forget(TegulaFunction *f, const char *const *configs, size_t config_count, size_t *count) {
+  if (!f || (!configs && config_count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_forget: null argument");
+  tune::KernelKey kernel = kernelKeyOf(*f);
+  size_t all = 0, each = 0;
+  std::string unknown;
+  for (size_t i = 0; i < std::max<size_t>(config_count, 1); ++i) {
+    const char *config = config_count ? configs[i] : "";
+    if (!config || (config_count && !*config)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_forget: a configuration is null or empty");
+    if (Status s = f->context->tuning.results().forget(kernel, config, each); !s) return fail(s);
+    all += each;
+    if (config_count && !each) unknown += (unknown.empty() ? "(" : ", (") + std::string(config) + ")";
+  }
+  if (count) *count = all;
+  if (!unknown.empty()) return fail(TEGULA_NOT_FOUND, "`" + f->fn->name + "`: there are no results of " + unknown);
+  return TEGULA_OK;
+}
+
 TegulaStatus tegula_results_show(const char *path, char **text) {
   if (!path || !text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_show: null argument");
   tune::Results r;

@@ -1,4 +1,5 @@
 // tegula tune: the fastest configuration of a kernel on this machine; files of results.
+#include "api/ConfigNumbers.h"
 #include "cli/Launching.h"
 #include <algorithm>
 #include <cstdio>
@@ -31,28 +32,12 @@ std::vector<OptionSpec> specs() {
       {0, "json", "", "all that was found as JSON on standard output"},
       {0, "show", "FILE", "print a file of results, and do nothing else"},
       {0, "merge", "FILE", "join files of results into the one of --output, and do nothing else", true},
+      {0, "forget", "", "forget what the user's files know of the kernel, and do nothing else; with --config, of those configurations"},
+      {0, "config", "TEXT", "a configuration as tables show it, for --forget: 'BLOCK: 64, num_warps: 4'", true},
       {'o', "output", "FILE", "where --merge writes"},
   };
   out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
   return out;
-}
-
-/// A number of launches that configurations set.
-struct LaunchNumber {
-  const char *name;
-  int32_t TegulaConfig::*config;
-  int32_t TegulaLaunchOptions::*option;
-};
-constexpr LaunchNumber launchNumbers[] = {{"num_warps", &TegulaConfig::num_warps, &TegulaLaunchOptions::num_warps},
-                                          {"num_stages", &TegulaConfig::num_stages, &TegulaLaunchOptions::num_stages},
-                                          {"num_ctas", &TegulaConfig::num_ctas, &TegulaLaunchOptions::num_ctas},
-                                          {"maxnreg", &TegulaConfig::maxnreg, &TegulaLaunchOptions::maxnreg}};
-
-/// Null: it is none.
-const LaunchNumber *launchNumber(std::string_view name) {
-  for (const LaunchNumber &n : launchNumbers)
-    if (name == n.name) return &n;
-  return nullptr;
 }
 
 /// Integers of a configuration, else those of `others`.
@@ -60,7 +45,7 @@ NameLookup numbersOf(const TegulaConfig &config, const NameLookup &others) {
   return [&](std::string_view name) -> std::optional<int64_t> {
     for (size_t i = 0; i < config.value_count; ++i)
       if (int64_t v; name == config.values[i].name && tegula_value_as_int(config.values[i].value, &v) == TEGULA_OK) return v;
-    if (const LaunchNumber *n = launchNumber(name); n && config.*n->config) return config.*n->config;
+    if (const api::ConfigNumber *n = api::configNumber(name); n && config.*n->config) return config.*n->config;
     return others(name);
   };
 }
@@ -155,6 +140,17 @@ int mergeFiles(const CommandLine &line) {
   return tegula_results_merge(paths.data(), paths.size(), line.get("output").c_str()) == TEGULA_OK ? Ok : failLast();
 }
 
+int forget(const CommandLine &line) {
+  auto ref = openKernel(line.positional[0]);
+  if (!ref) return UserError;
+  std::vector<const char *> configs;
+  for (const std::string &c : line.all("config")) configs.push_back(c.c_str());
+  size_t count = 0;
+  if (tegula_results_forget(ref->function.get(), configs.data(), configs.size(), &count) != TEGULA_OK) return failLast();
+  std::printf("forgotten: %zu results\n", count);
+  return Ok;
+}
+
 bool readNumber(const CommandLine &line, const char *name, double &out, std::string &error) {
   if (!line.has(name)) return true;
   std::string text = line.get(name);
@@ -187,8 +183,7 @@ int explain(TegulaFunction *f, const TegulaConfig &config, Grids &grids, const s
       TegulaParam param{};
       if (tegula_function_param(f, i, &param) == TEGULA_OK && std::strcmp(param.name, config.values[v].name) == 0) args[i] = tegula_constant(config.values[v].value);
     }
-  for (const LaunchNumber &n : launchNumbers)
-    if (config.*n.config) options.*n.option = config.*n.config;
+  api::applyNumbers(config, options);
   TegulaKernel *k = nullptr;
   int64_t grid[3] = {1, 1, 1};
   if (Grids::of(&grids, &config, grid)) return fail("--grid: " + grids.error);
@@ -207,10 +202,12 @@ int tuneCommand(const std::vector<std::string> &argv) {
   CommandLine line;
   std::string error;
   auto options = specs();
-  const std::string syntax = "tegula tune FILE.py::KERNEL --grid EXPRS -t NAME=VALUES ... [options]\ntegula tune --show FILE\ntegula tune --merge FILE --merge FILE ... -o FILE\n" + describeOptions(options);
+  const std::string syntax = "tegula tune FILE.py::KERNEL --grid EXPRS -t NAME=VALUES ... [options]\ntegula tune --show FILE\ntegula tune --merge FILE --merge FILE ... -o FILE\ntegula tune --forget FILE.py::KERNEL [--config TEXT ...]\n" + describeOptions(options);
   if (!parseCommandLine(options, argv, line, error)) return misuse(argv, error, syntax);
   if (line.has("show")) return showFile(line.get("show"));
   if (line.has("merge")) return line.has("output") ? mergeFiles(line) : misuse(argv, "--merge needs -o FILE", syntax);
+  if (line.has("forget")) return line.positional.size() == 1 ? forget(line) : misuse(argv, "--forget takes one FILE.py::KERNEL", syntax);
+  if (line.has("config")) return misuse(argv, "--config goes with --forget", syntax);
   if (line.positional.size() != 1 || !line.has("grid") || line.has("try") == line.has("auto"))
     return misuse(argv,
                   line.positional.size() != 1 ? "tune takes one FILE.py::KERNEL"

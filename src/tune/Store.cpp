@@ -231,19 +231,43 @@ Status Store::record(const KernelKey &kernel, const EntryKey &key, const Entry &
   return impl_->record(kernel, key, entry);
 }
 
+/// Removes a configuration of an entry, or all of them: how many went.
+static size_t erase(Entry &e, std::string_view config) {
+  if (config.empty()) {
+    size_t all = e.configs.size();
+    e = {};
+    return all;
+  }
+  if (e.choice && e.choice->config == config) e.choice.reset();
+  return e.configs.erase(std::string(config));
+}
+
 Status Store::forget(const KernelKey &kernel, const EntryKey &key, std::string_view config) {
   GateSection section;
   std::lock_guard lock(impl_->mutex);
-  return impl_->update(stemOf(kernel) + ".json", [&](Results &results) {
+  size_t count = 0;
+  return impl_->forget(kernel, &key, config, count);
+}
+
+Status Store::forget(const KernelKey &kernel, std::string_view config, size_t &count) {
+  GateSection section;
+  std::lock_guard lock(impl_->mutex);
+  return impl_->forget(kernel, nullptr, config, count = 0);
+}
+
+Status Store::Impl::forget(const KernelKey &kernel, const EntryKey *key, std::string_view config, size_t &count) {
+  return update(stemOf(kernel) + ".json", [&](Results &results) {
     auto entries = results.kernels.find(kernel);
-    auto entry = entries == results.kernels.end() ? Entries::iterator{} : entries->second.find(key);
-    if (entries == results.kernels.end() || entry == entries->second.end()) return false;
-    Entry &e = entry->second;
-    e.configs.erase(std::string(config));
-    if (e.choice && e.choice->config == config) e.choice.reset();
-    if (config.empty() || e.isEmpty()) entries->second.erase(entry);
+    if (entries == results.kernels.end()) return false;
+    bool found = false;
+    for (auto e = entries->second.begin(); e != entries->second.end();) {
+      const bool isMeant = !key || e->first == *key;
+      found |= isMeant;
+      if (isMeant) count += erase(e->second, config);
+      e = isMeant && e->second.isEmpty() ? entries->second.erase(e) : std::next(e);
+    }
     if (entries->second.empty()) results.kernels.erase(entries);
-    return true;
+    return found;
   });
 }
 

@@ -119,6 +119,8 @@ public:
   Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
   /// Forgets a configuration of the user's directory (one that faulted because of a mended driver, say); an empty one: the whole entry.
   Status forget(const KernelKey &kernel, const EntryKey &key, std::string_view config = {});
+  /// The same for all entries of a kernel. Gives how many records went.
+  Status forget(const KernelKey &kernel, std::string_view config, size_t &count);
   /// Joins what all the layers know about a kernel to the project's file, or to `path` if that is not empty.
   Status writeProject(const KernelKey &kernel, const std::string &path = {});
 

@@ -29,6 +29,8 @@ struct Store::Impl {
   /// Under the lock of the directory: `change` gets what is there, and says whether it is to be written.
   template <typename F> Status update(const std::string &name, F &&change);
   Status record(const KernelKey &kernel, const EntryKey &key, const Entry &entry);
+  /// Null: of all entries.
+  Status forget(const KernelKey &kernel, const EntryKey *key, std::string_view config, size_t &count);
   void recordDeath(int fd, const KernelKey &kernel, const EntryKey &key);
   const Results &load(int at, const std::string &name, Trust trust, bool isOurs);
   template <typename F> void forEachLayer(const KernelKey &kernel, F &&f);

@@ -44,6 +44,18 @@ def test_results_are_kept_shown_and_merged(tegula, monkeypatch):
     assert p.returncode == 1 and "none.json" in p.stderr
 
 
+def test_results_are_forgotten(tegula, monkeypatch):
+    monkeypatch.setenv("TEGULA_TUNE_DIR", str(tegula.dir / "results"))
+    monkeypatch.setenv("TEGULA_TUNE_FILE", "")
+    by = lambda: re.search(r"\((measured|file), 2", tegula(*TUNE, "-t", "BLOCK=64,128").stdout)[1]
+    assert [by(), by()] == ["measured", "file"]
+    forget = ["tune", "--forget", "kernels.py::add"]
+    assert tegula(*forget, "--config", "BLOCK: 64").stdout == "forgotten: 1 results\n" and by() == "measured" and by() == "file"
+    p = tegula(*forget, "--config", "BLOCK: 65", "--config", "BLOCK: 128")
+    assert p.returncode == 1 and "`add`: there are no results of (BLOCK: 65)" in p.stderr and by() == "measured"
+    assert tegula(*forget).stdout == "forgotten: 2 results\n" and tegula(*forget).stdout == "forgotten: 0 results\n" and by() == "measured"
+
+
 def test_large_spaces_are_searched(tegula):
     space = ["-t", "BLOCK=powers(16, 4096)", "-t", "num_warps=1,2,4,8", "-t", "num_stages=range(1, 5)", "--no-persist"]
     p = tegula(*TUNE, *space)
@@ -110,6 +122,8 @@ def test_mistakes(tegula):
                              (["-t", "BLOCK=16", "--where", "M > 16"], "`M` is not the name of an integer argument or constant", 1),
                              (["-t", "BLOCK=16,32", "-t", "num_warps=0"], "`num_warps`: takes positive numbers", 1),
                              (["-t", "BLOCK=16", "--top", "none"], "--top takes a positive number, found `none`", 2),
+                             (["--config", "BLOCK: 16"], "--config goes with --forget", 2),
+                             (["--forget", "another.py::k"], "--forget takes one FILE.py::KERNEL", 2),
                              ([], "tune needs -t NAME=VALUES or --auto", 2),
                              (["--auto", "-t", "BLOCK=16"], "--auto proposes values, -t gives them; one of both", 2),
                              (["--auto", "-c", "BLOCK=16"], "no constexpr parameter is left to be proposed", 1)):

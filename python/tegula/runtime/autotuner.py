@@ -59,7 +59,7 @@ class Config:
 
 
 # Errors with which a configuration takes no part, and what the tuner of the library calls them.
-_OUT_OF_RESOURCES, _COMPILE_ERROR, _ASSEMBLER_ERROR = 5, 2, 10
+_COMPILE_ERROR, _OUT_OF_RESOURCES, _FAULT, _ASSEMBLER_ERROR = 2, 5, 6, 10
 _SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 
 
@@ -428,19 +428,31 @@ class _Tuning:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(self._sketch, wanted))
 
+    def _innermost(self, config):
+        """The function under all decorators, with what it is launched with."""
+        fn, given = self.tuner.fn, {**self.kwargs, **config.all_kwargs()}
+        grid = given.pop("grid")
+        while not isinstance(fn, JITFunction):
+            given = fn._completed(self.args, given)
+            fn = fn.fn
+        return fn, (grid, tuple(self.args), given)
+
     def _sketch(self, i):
-        config, fn = self.configs[i], self.tuner.fn
-        if config.pre_hook:
+        if self.configs[i].pre_hook:
             return 0.0
         try:
-            given = {**self.kwargs, **config.all_kwargs()}
-            grid = given.pop("grid")
-            while not isinstance(fn, JITFunction):
-                given = fn._completed(self.args, given)
-                fn = fn.fn
-            return fn.sketched(grid, tuple(self.args), given)
+            fn, launch = self._innermost(self.configs[i])
+            return fn.sketched(*launch)
         except Exception:  # compiling it says why
             return 0.0
+
+    def _rehearse(self, config):
+        """What its first program does wrong on the simulator ($TEGULA_TUNE_DRY); None: nothing."""
+        try:
+            fn, launch = self._innermost(config)
+            return fn.rehearse(*launch)
+        except Exception:  # a launch says why
+            return None
 
     def compile(self, i):
         config, tuner = self.configs[i], self.tuner
@@ -456,6 +468,9 @@ class _Tuning:
         if isinstance(kernel, Exception):
             tuner._failed(config, kernel)
             return _status(kernel)
+        if os.environ.get("TEGULA_TUNE_DRY") == "sim" and (fault := self._rehearse(config)):
+            tuner._failed(config, AutotunerError(f"{tuner.base_fn.__name__}: configuration ({config}): {fault}"))
+            return _FAULT, fault
         stages = getattr(kernel, "asm", ())
         # Somebody may count the calls of hooks and benchmarks: there, equal code is timed each time.
         code = stages["obj"] if tuner._do_bench is None and not tuner._has_hooks(self.configs) and "obj" in stages else None
