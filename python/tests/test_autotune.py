@@ -215,8 +215,22 @@ def test_results_on_disk(tmp_path, monkeypatch):
             k[grid](x, out, 100)
             assert bench.count == expected and k.best_config is BLOCKS[1]
     assert [p for _, _, files in os.walk(tmp_path) for p in files] == ["double.autotune.json"]
-    assert [h["cache_hit"] for h in heard] == [False, True]
+    assert [h["cache_hit"] for h in heard] == [False, True] and heard[1]["duration"] is None and heard[0]["fn"].fn is double
+    (text,) = [open(os.path.join(folder, f)).read() for folder, _, files in os.walk(tmp_path) for f in files]
+    kept = json.loads(text)  # as Triton writes it, which tools read
+    assert kept["key"] == [100, "float32", "float32"] and [(Config(**c), t) for c, t in kept["configs_timings"]] == [(c, [t] * 3) for c, t in zip(BLOCKS, (3, 1, 2))]
     assert heard[0]["best_config"] is BLOCKS[1] and heard[0]["key"] == (100, "float32", "float32") and heard[0]["duration"] > 0
+
+
+def test_arguments_that_hooks_set_back_may_be_none():
+    def optional(x, out, bias, scale, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+    k = tegula.autotune(BLOCKS, key=["n"], reset_to_zero=["bias"], restore_value=["scale"])(tegula.jit(optional))
+    x, out = arrays()
+    k[grid](x, out, None, None, 100)
+    assert (out == 2 * x).all()
 
 
 def test_printing(capsys):

@@ -150,10 +150,38 @@ def test_auto_says_what_it_cannot_know():
         tegula.autotune(space="auto")(tegula.jit(flagged))[grid](x, out, 5000)
     with pytest.raises(KeyError, match="BLOK"):  # the grid's own mistakes come as they are
         tegula.autotune(space="auto")(tegula.jit(increment))[lambda meta: (meta["BLOK"],)](x, out, 5000)
-    with pytest.raises(AutotunerError, match="with heuristics"):
+    with pytest.raises(AutotunerError, match="with configurations of its own"):
+        tegula.autotune(space="auto")(tegula.autotune([tegula.Config({"BLOCK": 16})], key=[])(tegula.jit(increment)))[grid](x, out, 5000)
+    with pytest.raises(Exception, match="no constexpr parameter is left"):
         tegula.autotune(space="auto")(tegula.heuristics({"BLOCK": lambda a: 16})(tegula.jit(increment)))[grid](x, out, 5000)
     with pytest.raises(Exception, match="no constexpr parameter is left"):
         tegula.autotune(space="auto")(tegula.jit(increment))[grid](x, out, 5000, BLOCK=16)
+
+
+def test_auto_sees_through_heuristics():
+    def scaled(x, out, n, EVEN: tl.constexpr, TIMES: tl.constexpr, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        if EVEN:
+            tl.store(out + i, tl.load(x + i) * TIMES)
+        else:
+            tl.store(out + i, tl.load(x + i, mask=i < n) * TIMES, mask=i < n)
+
+    values = {"TIMES": lambda a: 3, "EVEN": lambda a: a["n"] % a["BLOCK"] == 0}
+    tuner = tegula.autotune(space="auto", key=["n"])(tegula.heuristics(values)(tegula.jit(scaled)))
+    for n in (5000, 4096):
+        x, out = arrays(n)
+        tuner[grid](x, out, n)
+        assert (out == 3 * x).all() and [a["name"] for a in tuner.recipe["axes"]] == ["BLOCK"] and len(timed(tuner)) > 2
+    assert tuner[grid](x, out, 4096).metadata.signature.count("EVEN:True") == 1
+
+
+def test_warmup_compiles_what_a_search_would_try_first():
+    space = {"BLOCK": powers(16, 4096), "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4)}
+    tuner = tegula.autotune(space=space, key=["n"])(tegula.jit(increment))
+    kernels = tuner.warmup(tl.float32, tl.float32, 5000, grid=grid)
+    assert len(kernels) == 8 and not any("BLOCK:16," in k.metadata.signature for k in kernels)
+    tuner = tegula.autotune(space={"BLOCK": powers(16, 64)}, key=["n"])(tegula.jit(increment))
+    assert len(tuner.warmup(tl.float32, tl.float32, 5000, grid=grid)) == 3
 
 
 def test_searches_see_through_heuristics():

@@ -18,6 +18,7 @@ import warnings
 
 from .. import _core, knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from .._mock import MockTensor
 from ..jit import JITFunction, KernelInterface
 from ._tuned_memory import buffers_of, copy_of, set_back, zero
 
@@ -96,7 +97,7 @@ class Autotuner(_core.Layer, KernelInterface):
             unknown = [n for n in names if n not in arg_names]
             if unknown:
                 raise ValueError(f"{what} contains names that are not kernel arguments: {', '.join(map(str, unknown))}. "
-                                 f"Valid argument names are: {', '.join(arg_names)}")
+                                 f"Valid argument names are: {', '.join(arg_names)}.")
         prune = prune_configs_by or {}
         self.perf_model = prune.get("perf_model")
         self.configs_top_k = prune.get("top_k", 1.0)
@@ -126,9 +127,10 @@ class Autotuner(_core.Layer, KernelInterface):
 
     def _prepare_tensors(self, kwargs, reset_only=False):
         for name in self.reset_to_zero:
-            zero(kwargs[name])
+            if kwargs[name] is not None:
+                zero(kwargs[name])
         if not reset_only:
-            self.restore_copies = {name: copy_of(kwargs[name]) for name in self.restore_value}
+            self.restore_copies = {name: copy_of(kwargs[name]) for name in self.restore_value if kwargs[name] is not None}
 
     def _restore_tensors(self, kwargs, exception):
         for name, saved in self.restore_copies.items():
@@ -220,10 +222,12 @@ class Autotuner(_core.Layer, KernelInterface):
 
     def _proposed(self, kwargs):
         """The configurations that the library proposes for this launch: what is given is not theirs."""
-        if not isinstance(self.fn, JITFunction):
-            raise AutotunerError(f"{self.__name__}: nothing can be proposed for a kernel with heuristics or configurations of its own; give `space` its ranges")
-        given = {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")}
-        self.recipe = json.loads(self.fn.propose(kwargs.get("grid", (1, 1, 1)), (), {**self.nargs, **given}))
+        fn, given = self.fn, {k: v for k, v in {**self.nargs, **kwargs}.items() if k not in ("grid", "warmup")}
+        while isinstance(fn, Heuristics):
+            given, fn = {**given, **fn._foreseen(given)}, fn.fn
+        if not isinstance(fn, JITFunction):
+            raise AutotunerError(f"{self.__name__}: nothing can be proposed for a kernel with configurations of its own; give `space` its ranges")
+        self.recipe = json.loads(fn.propose(kwargs.get("grid", (1, 1, 1)), (), given))
         axes = [a["name"] for a in self.recipe["axes"]]
         index = [{v: i for i, v in enumerate(a["values"])} for a in self.recipe["axes"]]
         self._points = {}
@@ -317,8 +321,8 @@ class Autotuner(_core.Layer, KernelInterface):
             print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\nfinished after {self.bench_time:.2f}s,\n"
                   f"best config selected: {best};")
         if knobs.autotuning.listener:
-            knobs.autotuning.listener(fn=self, key=key, best_config=best, configs_timings=self.configs_timings, duration=self.bench_time,
-                                      cache_hit=from_disk)
+            knobs.autotuning.listener(fn=self._jit_function(), key=key, best_config=best, configs_timings=self.configs_timings,
+                                      duration=None if from_disk else self.bench_time, cache_hit=from_disk)
         return best
 
     def run(self, *args, **kwargs):
@@ -334,13 +338,31 @@ class Autotuner(_core.Layer, KernelInterface):
         return self.fn.run(*args, **kwargs, **config.all_kwargs())
 
     def warmup(self, *args, **kwargs):
-        """Compiles all configurations that are worth a trial: list of kernels."""
+        """Compiles all configurations that are worth a trial, of a space that is searched those that the cost model likes best: list of kernels."""
         with self._lock:
+            if self.space is not None:
+                args, kwargs = self._standing_in(args, kwargs)
             self.nargs = dict(zip(self.arg_names, args))
             try:
-                return [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
+                configs = self.prune_configs(kwargs)
+                if self.space is not None and (len(configs) > _SWEPT if self.search is None else self.search):
+                    configs = self._likely(configs, args, kwargs)
+                return [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in configs]
             finally:
                 self.nargs = None
+
+    def _standing_in(self, args, kwargs):
+        """Dtypes stand for tensors of them where no compile-time value is taken."""
+        constants = {p.name for p in self._jit_function().params if p.is_constexpr}
+        wrap = lambda name, x: x if name in constants else MockTensor.wrap_dtype(x)
+        return tuple(map(wrap, self.arg_names, args)), {name: wrap(name, x) for name, x in kwargs.items()}
+
+    def _likely(self, configs, args, kwargs):
+        """The eight least estimates: what a search would try first."""
+        most = 512  # to estimate
+        configs = configs[::-(-len(configs) // most)]
+        ns = _Tuning(self, configs, args, kwargs).sketch(range(len(configs)))
+        return [configs[i] for i in sorted(range(len(configs)), key=lambda i: ns[i] or float("inf"))[:8]]
 
 
 def _sortable(timings):
@@ -539,6 +561,7 @@ def _text_of_guess(guess):
 
 _SPACE_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _MOST_POINTS = 100000  # as in the library
+_SWEPT = 32  # configurations of a space that are all timed, as in the library
 
 
 def powers(first, last):
@@ -603,11 +626,11 @@ class _ResultFile:
             return None
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)["configs_timings"]
-        by_text = {str(c): c for c in configs}
-        return {by_text[text]: timings for text, timings in rows if text in by_text} or None
+        ours = {str(c): c for c in configs}
+        return {ours[text]: timings for config, timings in rows if (text := str(Config(**config))) in ours} or None
 
     def write(self, key, timings):
-        text = json.dumps({"key": [str(k) for k in key], "configs_timings": [(str(c), t) for c, t in timings.items()]})
+        text = json.dumps({"key": key, "configs_timings": [(vars(c), t) for c, t in timings.items()]}, default=str)
         self.manager.put(text, self.name, binary=False)
 
 
@@ -645,6 +668,16 @@ def proposing(how):
     return autotune(space="auto")
 
 
+_FORESEEN = 128
+
+
+class _Foreseen(dict):
+    """Arguments of a launch some of whose meta-parameters are not known yet."""
+
+    def __missing__(self, name):
+        return _FORESEEN
+
+
 class Heuristics(_core.Layer, KernelInterface):
     """A kernel some of whose meta-parameters are computed at launch."""
 
@@ -659,6 +692,13 @@ class Heuristics(_core.Layer, KernelInterface):
         for name, f in self.values.items():
             kwargs[name] = bound[name] = f(bound)
         return kwargs
+
+    def _foreseen(self, given):
+        """What the functions give where meta-parameters are still to be proposed: these have `_FORESEEN` to them, at which flags about what tiles divide keep their masks."""
+        bound, values = _Foreseen(given), {}
+        for name, f in self.values.items():
+            values[name] = bound[name] = f(bound)
+        return values
 
     def run(self, *args, **kwargs):
         return self.fn.run(*args, **self._completed(args, kwargs))
