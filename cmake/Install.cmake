@@ -6,6 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)
 install(TARGETS libtegula EXPORT tegula-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tegula-torch-launcher LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set_target_properties(tegula_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(tegula_support PROPERTIES EXPORT_NAME support)
 install(TARGETS tegula_runtime tegula_sim tegula_support EXPORT tegula-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

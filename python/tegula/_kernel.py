@@ -107,6 +107,11 @@ class CompiledKernel(_core.Kernel):
         return self.info()["shared"]
 
     @property
+    def num_warps(self):
+        """Warps of a block as it is launched (GPU): those that the launch asked for, and what the compiler added to copy ahead."""
+        return (self.info()["threads"] + 31) // 32 or self.info()["num_warps"]
+
+    @property
     def n_max_threads(self):
         """Threads of a block (GPU)."""
         return self.info()["threads"]
@@ -206,6 +211,10 @@ def _metadata(info, options):
     return _metadata_class(tuple(fields))(*fields.values())
 
 
+# Made when they are asked for, for PyTorch's packages: a kernel of a CPU as a shared library, and its launcher.
+_PACKAGED = ("so", "launcher.so")
+
+
 class _Asm:
     """The stages of a kernel as a read-only mapping."""
 
@@ -216,6 +225,9 @@ class _Asm:
         if stage == "sass" and "cubin" in self:  # made by a tool of NVIDIA's when it is asked for
             from .tools.disasm import get_sass
             return get_sass(self["cubin"])
+        if stage in _PACKAGED and self._is_cpu():
+            from ._inductor import package
+            return package.library(self._kernel) if stage == "so" else package.launcher()
         try:
             return self._kernel.stage(stage)
         except NotImplementedError:  # a kernel of another process has its code alone
@@ -224,8 +236,11 @@ class _Asm:
                 raise
             return again.stage(stage)
 
+    def _is_cpu(self):
+        return self._kernel.info()["target"].startswith("cpu")
+
     def get(self, stage, default=None):
-        return self[stage] if stage in self else default
+        return self[stage] if stage in self or stage in _PACKAGED and self._is_cpu() else default
 
     def items(self):
         return [(stage, self[stage]) for stage in self]

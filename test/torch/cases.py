@@ -117,7 +117,7 @@ case("shifts", lambda x, y: (x << y) + (x >> y), ints(1000, *M, low=-1000, dtype
 case("integers", lambda x, y: (x * y - x) // 3 + y % 5, ints(1000, *M, dtype=torch.int32), ints(1000, *M, dtype=torch.int32), backward=False)
 case("uint8", lambda x, y: x * y + 200, ints(255, *M, dtype=torch.uint8), ints(255, *M, dtype=torch.uint8), backward=False)
 case("int8_int16", lambda x, y: x.to(torch.int16) * y, ints(127, *M, low=-127, dtype=torch.int8), ints(127, *M, dtype=torch.int16), backward=False)
-case("casts", lambda x: x.to(torch.float16).to(torch.float32) + x.to(torch.bfloat16) + x.to(torch.int32).to(torch.float32), M, backward=False, config=(("emulate_precision_casts", True),))
+case("casts", lambda x: (x.to(torch.float16), x.to(torch.bfloat16) * 2, x.to(torch.int32).to(torch.float32), x.to(torch.float64) + 1, x > 1), M, backward=False)
 case("float8", lambda x: x.to(torch.float8_e4m3fn).to(torch.float32) + x.to(torch.float8_e5m2).to(torch.float32), M, backward=False)
 case("view_dtype", lambda x: x.view(torch.int32) & 0x7fffffff, M, backward=False)
 case("copysign_nextafter", lambda x, y: torch.copysign(x, y) + torch.nextafter(x, y), M, M, backward=False)

@@ -1,15 +1,17 @@
 """Ways to torch.compile other than a table of operators: each of them in a process of its own, without a compiler of C++ on its path."""
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+import zipfile
 
 import pytest
 import torch
 
 DEVICE = os.environ.get("TEGULA_TEST_TORCH_DEVICE", "cpu")
 CPU_ONLY = pytest.mark.skipif(DEVICE != "cpu", reason="a program for cpu")
-GPU_ONLY = pytest.mark.skipif(DEVICE != "cuda", reason="a program for cuda")
+TORCH = tuple(int(n) for n in torch.__version__.split(".")[:2])
 
 # What every program has: a function, what it gives, and whether kernels of tegula were launched for it.
 PRELUDE = f"""
@@ -24,12 +26,12 @@ x, y = (torch.randn(100, 30, device=DEVICE) for _ in "xy")
 """
 
 
-def run(tmp_path, program, *options, alias=True, **environment):
-    """What the program prints, in lines."""
+def run(tmp_path, program, *options, alias=True, compiler=False, **environment):
+    """What the program prints, in lines. `compiler`: one of C++ is on its path, for what PyTorch itself makes of C++."""
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(program))
     env = {k: v for k, v in os.environ.items() if k not in ("CXX", "CC", "TORCH_CUSTOM_PYTHONPATH")}
-    env.update(PATH=str(tmp_path / "nothing"), TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"), **environment)
+    env.update({} if compiler else {"PATH": str(tmp_path / "nothing")}, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"), **environment)
     done = subprocess.run([sys.executable, *(["-m", "tegula"] if alias else []), *options, str(script)], text=True, capture_output=True, timeout=600, env=env,
                           cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -307,6 +309,58 @@ if DEVICE == "cuda":
     assert get_container(0).tree_manager.roots, "nothing was captured"
 print("done")
 """) == ["done"]
+
+
+PACKAGE = PRELUDE + """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(30, 40), torch.nn.LayerNorm(40)
+
+    def forward(self, x, y):
+        h = self.norm(f(self.linear(x), self.linear(y)))
+        return h.softmax(1), h.sum(0), (x * y).sum()
+
+model = Model().eval().to(DEVICE)
+rows = torch.export.Dim("rows", min=2)
+program = torch.export.export(model, (x, y), dynamic_shapes={"x": {0: rows}, "y": {0: rows}})
+"""
+
+
+@pytest.mark.skipif(DEVICE == "cpu" and TORCH < (2, 15), reason="its C++ wrapper calls no kernels that are not C++ on CPUs")
+@pytest.mark.skipif(shutil.which("c++") is None and shutil.which("g++") is None, reason="PyTorch makes a package's wrapper of C++, and there is no compiler")
+def test_package(tmp_path):
+    """AOTInductor: kernels in a package, which another process loads that knows nothing of tegula, at other sizes too."""
+    assert run(tmp_path, PACKAGE + """
+import os
+torch._inductor.aoti_compile_and_package(program, package_path=os.environ["WHERE"] + "/model.pt2")
+examples = [tuple(torch.randn(n, 30, device=DEVICE) for _ in "xy") for n in (100, 7, 1000)]
+torch.save([(e, model(*e)) for e in examples], os.environ["WHERE"] + "/examples.pt")
+print("done")
+""", compiler=True, WHERE=str(tmp_path))[-1] == "done"
+    with zipfile.ZipFile(tmp_path / "model.pt2") as package:
+        names = [name.rpartition("/")[2] for name in package.namelist()]
+    kernels = [n for n in names if n.endswith(".cubin" if DEVICE == "cuda" else ".so") and "wrapper" not in n]
+    assert len(kernels) >= 2, names
+    assert run(tmp_path, """
+import os, sys
+import torch
+model = torch._inductor.aoti_load_package(os.environ["WHERE"] + "/model.pt2")
+for inputs, expected in torch.load(os.environ["WHERE"] + "/examples.pt"):
+    for a, b in zip(model(*inputs), expected):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+print("tegula" in sys.modules, "libtegula" in open("/proc/self/maps").read())
+""", alias=False, WHERE=str(tmp_path), PYTHONPATH="")[-1] == "False False"
+
+
+@pytest.mark.skipif(DEVICE != "cpu" or TORCH >= (2, 15), reason="packages can be made")
+def test_no_package(tmp_path):
+    assert run(tmp_path, PACKAGE + """
+try:
+    torch._inductor.aoti_compile_and_package(program)
+except Exception as e:
+    print(str(e).partition("cannot call")[1:2], "from torch 2.15 on" in str(e))
+""", compiler=True)[-1] == "('cannot call',) True"
 
 
 def test_compiled_optimizer(tmp_path):

@@ -64,11 +64,14 @@ def _configure(config):
 
 def adapt(wanted):
     """What settings cannot say: changes parts of Inductor when they are imported. They look at `cpu_backend` and go the usual way for another."""
+    from .aoti import compute_grids, remember_launches
     from .conv import add_bias_apart
     from .devices import complete_cpu, complete_cpu_text
     from .flex import lower_by_template
     _when_imported("torch._dynamo.device_interface", complete_cpu)
     _when_imported("torch._inductor.codegen.cpu_device_op_overrides", complete_cpu_text)
+    _when_imported("torch._inductor.codegen.cpp_wrapper_cpu", compute_grids)
+    _when_imported("torch._inductor.runtime.triton_heuristics", remember_launches)
     _when_imported("torch._inductor.kernel.conv", add_bias_apart)
     _when_imported(wanted.flex, lower_by_template)
 
