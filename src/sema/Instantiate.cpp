@@ -106,6 +106,15 @@ std::string descriptorText(const ParamSpec &p) {
          (part(lang::DescField::RoundTf32).value.asBool() ? ":tf32" : "");
 }
 
+/// Operations of a function, those in regions included.
+static uint64_t opCount(const ir::Block &b) {
+  uint64_t n = b.ops.size();
+  for (const ir::Op *op : b.ops)
+    for (const ir::Region *r : op->regions)
+      n += opCount(*r->block);
+  return n;
+}
+
 Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::span<const ParamSpec> params,
                           const Options &options, DiagEngine &diag) {
   Instantiation out;
@@ -152,6 +161,12 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
     builder.setLoc(k.def->loc);
     builder.create(ir::OpKind::Return, {}, {});
   }
+  // Blocks are counted one by one as they grow (Evaluator::step); here all together.
+  uint64_t made = opCount(*f->block());
+  for (const ir::Function *callee : evaluator.emittedFunctions())
+    made += opCount(*callee->block());
+  if (!local.hasErrors() && made > options.maxOps)
+    local.report(diag::tooManyOps, k.def->nameLoc, options.maxOps);
   for (const Diagnostic &d : local.all())
     diag.emit(atUsersLine(d));
   out.staticOutput = evaluator.output();

@@ -32,6 +32,7 @@ struct Options {
   lang::TargetInfo target;
   unsigned maxCallDepth = 200;      // nested calls of jit functions while instantiating
   uint64_t maxSteps = 5'000'000;   // statements and expressions evaluated; a limit against runaway compile-time loops
+  uint64_t maxOps = 1 << 17;       // operations of a module: what unrolled loops and inlined helpers make together
   bool annotate = false;            // record what --emit tree shows
 };
 

@@ -14,6 +14,8 @@ bool Evaluator::step(Loc loc) {
   ptrdiff_t used = stackBase_ - &here;
   if (++steps_ > options_.maxSteps)
     fail(diag::tooManySteps, loc, options_.maxSteps);
+  else if (builder().block() && builder().block()->ops.size() > options_.maxOps)
+    fail(diag::tooManyOps, loc, options_.maxOps);
   else if (used > stackLimit || -used > stackLimit)
     fail(diag::nestedTooDeeply, loc);
   else

@@ -3,6 +3,7 @@
 # instantiate: deep(x: *fp32)
 # instantiate: output(x: *fp32)
 # instantiate: steps(x: *fp32)
+# instantiate: operations(x: *fp32)
 import triton
 import triton.language as tl
 
@@ -42,3 +43,9 @@ def forever():
 @triton.jit
 def steps(x):
     tl.static_assert(forever())
+
+
+@triton.jit
+def operations(x):
+    for i in tl.static_range(100000):
+        tl.store(x + i, 1.0)

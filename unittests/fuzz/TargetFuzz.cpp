@@ -1,7 +1,7 @@
 // Kernels from text to machine code, PTX and code for the simulator, by the library as it is shipped: LLVM is not
 // instrumented, so this is no libFuzzer target but a driver of its own.
 //
-//   target-fuzz [--seconds N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER ...
+//   target-fuzz [--seconds N] [--first N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER ...
 //   target-fuzz --replay FILE
 //
 // Cases are seeds (KernelMutator.h) after a few changes, compiled for one of the targets with some options; seed and
@@ -47,7 +47,7 @@ struct Shared {
 
 struct Settings {
   double seconds = 0;
-  uint64_t cases = UINT64_MAX, seed = 0;
+  uint64_t first = 0, cases = UINT64_MAX, seed = 0;
   std::string findings = ".";
   std::vector<std::string> inputs;
   std::string replay;
@@ -198,6 +198,8 @@ bool parse(int argc, char **argv, Settings &s) {
     ++i;
     if (a == "--seconds")
       s.seconds = std::atof(v);
+    else if (a == "--first")
+      s.first = std::strtoull(v, nullptr, 10);
     else if (a == "--cases")
       s.cases = std::strtoull(v, nullptr, 10);
     else if (a == "--seed")
@@ -217,7 +219,7 @@ bool parse(int argc, char **argv, Settings &s) {
 int main(int argc, char **argv) {
   Settings s;
   if (!parse(argc, argv, s)) {
-    std::fprintf(stderr, "usage: target-fuzz [--seconds N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER "
+    std::fprintf(stderr, "usage: target-fuzz [--seconds N] [--first N] [--cases N] [--seed N] [--findings FOLDER] SEED.py|FOLDER "
                          "... | --replay FILE ...\n");
     return 2;
   }
@@ -249,7 +251,7 @@ int main(int argc, char **argv) {
   uint64_t done = 0;
   for (; done < s.cases && (s.seconds <= 0 || elapsed() < s.seconds) && findings < 1000;
        done += std::min<uint64_t>(batch, s.cases - done))
-    findings += runBatch(cases, done, done + std::min<uint64_t>(batch, s.cases - done), s, shared);
+    findings += runBatch(cases, s.first + done, s.first + done + std::min<uint64_t>(batch, s.cases - done), s, shared);
   std::printf("number_of_executed_units: %llu (seed %llu: %llu compiled, %llu refused), %u findings in %.0f s\n",
               static_cast<unsigned long long>(done), static_cast<unsigned long long>(s.seed),
               static_cast<unsigned long long>(shared->compiled), static_cast<unsigned long long>(shared->refused),

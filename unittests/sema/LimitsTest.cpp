@@ -60,6 +60,8 @@ TEST(Limits, RunawayPrograms) {
       {kernel("    for i in tl.static_range(1000000000):\n        pass\n"), "a compile-time loop of 1000000000 iterations"},
       {kernel("    for i in tl.static_range(0, -(2 ** 125), -1):\n        pass\n"), "iterations: a kernel has 5000000 steps"},
       {kernel("    for i in tl.static_range(-(2 ** 126), 2 ** 126, 2 ** 125):\n        tl.static_assert(i < 2 ** 126)\n"), "ok"},
+      {kernel("    for i in tl.static_range(131072):\n        tl.store(x + i, 1.0)\n"), "instantiation stopped after 131072 operations"},
+      {kernel("    for i in tl.static_range(50000):\n        if n > i:\n            tl.store(x + n * i, 1.0)\n"), "instantiation stopped after 131072 operations"},
       {kernel("    tl.store(x, 10 ** 10 ** 6)\n"), "too large"},
       {kernel("    tl.store(x, 1 << 10 ** 9)\n"), "too large"},
       {kernel("    tl.store(x, " + std::string(1000000, '9') + ")\n"), "127 bits"},

@@ -10,6 +10,7 @@
 // the two directions always waits. So the nest that streams out also fetches what the next program will read first.
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/Uses.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <algorithm>
 #include <functional>
@@ -55,7 +56,9 @@ void chooseAhead(Nest &n, const std::vector<const ir::Op *> &loads, uint64_t l2B
   uint64_t bytes = 0;
   for (const ir::Op *l : loads) {
     const ir::Type &t = l->results[0]->type;
-    if (t.isPtr || !(t.shape == n.space) || n.ahead.size() == 4)
+    if (n.ahead.size() == 4)
+      return;
+    if (t.isPtr || !(t.shape == n.space))
       continue;
     bytes += static_cast<uint64_t>(t.numel()) * std::max(1u, ir::byteWidth(t.elem));
     if (bytes > l2Bytes / 4) // this program's row and others are there, too
@@ -70,7 +73,7 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
   // Non-temporal stores are ordered by a fence at the kernel's end only, so nothing inside may rely on order.
   if (!p.function->isKernel || target.triple.compare(0, 6, "x86_64") != 0 || uses.ordersMemory())
     return;
-  llvm::SmallVector<Root *, 4> marked;
+  llvm::SmallSetVector<Root *, 4> marked;
   bool hasDot = false;
   std::function<void(Steps &)> visit = [&](Steps &steps) {
     for (Step &s : steps) {
@@ -78,7 +81,7 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
       if (s.nest && !s.nest->sequential && s.nest->axis < 0)
         for (Root &r : s.nest->roots)
           if (r.kind == RootKind::Store && !r.op->intAttr("volatile") && !uses.mayRead(baseArgument(r.op->operands[0])))
-            marked.push_back(&r);
+            marked.insert(&r);
       for (Steps &b : s.bodies)
         visit(b);
     }
@@ -91,7 +94,7 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
     if (!s.nest || s.bufferA >= 0)
       continue;
     if (std::any_of(s.nest->roots.begin(), s.nest->roots.end(),
-                    [&](Root &r) { return std::find(marked.begin(), marked.end(), &r) != marked.end(); }))
+                    [&](Root &r) { return marked.contains(&r); }))
       chooseAhead(*s.nest, loads.seen, target.l2Bytes);
     loads.add(*s.nest);
   }

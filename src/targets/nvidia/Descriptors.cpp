@@ -139,9 +139,11 @@ static bool isAmongFirst(const Op &op, const Block &entry) {
   auto walk = [&](auto &&self, const Block &b) -> bool {
     for (const Op *o : b.ops) {
       if (o == &op || (isDescOp(o->kind) && shares(op, *o)))
-        return isKept = others.size() < room, true;
+        return isKept = true;
       if (isDescOp(o->kind) && std::none_of(others.begin(), others.end(), [&](const Op *x) { return shares(*x, *o); }))
         others.push_back(o);
+      if (others.size() == room) // whatever comes
+        return true;
       if (std::any_of(o->regions.begin(), o->regions.end(), [&](const Region *r) { return self(self, *r->block); }))
         return true;
     }
