@@ -139,6 +139,79 @@ void separateSharedBase(std::vector<std::string> &lines) {
   }
 }
 
+// ---- conversions of the bits of a 1
+
+/// The smallest positive number of a type, in a larger one. In integers and in smaller types it is 0.
+constexpr struct {
+  const char *types, *number;
+} smallestIn[] = {{"f32.f16", "0f33800000"}, {"f64.f16", "0d3E70000000000000"}, {"f32.bf16", "0f00010000"}, {"f64.f32", "0d36A0000000000000"}};
+
+/// In place of `opcode to, from;` where `from` has the bits of 1 if the predicate holds (or, `inverted`, if it does not) and of 0 otherwise. Empty
+/// where the conversion is none from floating point, or rounds up.
+std::string convertedBit(StringRef opcode, StringRef to, StringRef predicate, bool inverted) {
+  auto [rest, source] = opcode.rsplit('.');
+  auto [how, result] = rest.rsplit('.');
+  if ((source != "f16" && source != "bf16" && source != "f32" && source != "f64") || how.contains(".rp"))
+    return {};
+  StringRef types = opcode.take_back(result.size() + 1 + source.size());
+  for (auto &[known, number] : smallestIn)
+    if (types == known) {
+      const char *zero = result == "f32" ? "0f00000000" : "0d0000000000000000";
+      return ("selp." + result + " " + to + ", " + (inverted ? zero : number) + ", " + (inverted ? number : zero) + ", " + predicate + ";").str();
+    }
+  StringRef bits = result.drop_while([](char c) { return !llvm::isDigit(c); });
+  return bits == "8" || bits == "16" || bits == "32" || bits == "64" ? ("mov.b" + (bits == "8" ? "16" : bits) + " " + to + ", 0;").str() : "";
+}
+
+/// Registers whose one definition in the function is known stand for it: the selection, the predicate and the conversion keep their places.
+void replaceConvertedBits(std::vector<std::string> &lines) {
+  struct Bit {
+    std::string predicate, selected; // registers
+    bool inverted;
+  };
+  llvm::StringMap<Bit> bits; // by register
+  llvm::StringMap<unsigned> definitions;
+  struct Conversion {
+    size_t line;
+    std::string opcode, to, from;
+  };
+  std::vector<Conversion> conversions;
+  auto replace = [&] {
+    for (const Conversion &c : conversions)
+      if (const Bit &bit = bits[c.from]; definitions[c.from] == 1 && definitions[bit.selected] == 1 && definitions[bit.predicate] == 1)
+        if (std::string other = convertedBit(c.opcode, c.to, bit.predicate, bit.inverted); !other.empty())
+          lines[c.line] = "\t" + other + "\n";
+    bits.clear(), definitions.clear(), conversions.clear();
+  };
+  for (size_t i = 0; i < lines.size(); ++i) {
+    StringRef text = lines[i];
+    if (text.contains(".entry ") || text.contains(".func "))
+      replace();
+    if (text.count(';') > 1) { // inline assembly: may write all it names
+      for (StringRef rest = text; !(rest = rest.drop_until([](char c) { return c == '%'; })).empty(); rest = rest.drop_front())
+        definitions["%" + rest.drop_front().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }).str()] += 2;
+      continue;
+    }
+    Line l = parse(text);
+    llvm::SmallVector<StringRef, 4> operands;
+    l.operands.split(operands, ',');
+    for (StringRef &o : operands)
+      o = o.trim(" \t{}");
+    size_t written = l.operands.starts_with("{") ? l.operands.take_until([](char c) { return c == '}'; }).count(',') + 1 : 1;
+    for (StringRef o : llvm::ArrayRef(operands).take_front(written))
+      if (o.starts_with("%"))
+        ++definitions[o];
+    if (l.opcode.starts_with("selp.") && operands.size() == 4 &&
+        ((operands[1] == "1" && operands[2] == "0") || (operands[1] == "0" && operands[2] == "1")))
+      bits[operands[0]] = {operands[3].str(), operands[0].str(), operands[1] == "0"};
+    else if (l.opcode.starts_with("mov.b") && operands.size() == 2 && bits.contains(operands[1]) && !l.operands.contains('{'))
+      bits[operands[0]] = Bit(bits[operands[1]]);
+    else if (l.opcode.starts_with("cvt.") && operands.size() == 2 && bits.contains(operands[1]))
+      conversions.push_back({i, l.opcode.str(), operands[0].str(), operands[1].str()});
+  }
+  replace();
+}
+
 } // namespace
 
 std::string replaceForAssembler(std::string_view ptx) {
@@ -149,6 +222,7 @@ std::string replaceForAssembler(std::string_view ptx) {
     rest = rest.drop_front(lines.back().size());
   }
   separateSharedBase(lines);
+  replaceConvertedBits(lines);
   std::string out;
   out.reserve(ptx.size() + ptx.size() / 16);
   for (const std::string &line : lines) {

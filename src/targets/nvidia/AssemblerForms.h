@@ -12,6 +12,8 @@ namespace tegula::nvidia {
 /// - mov.b64 {tmp, high}, product: `high` times a constant is lost where the product is of two 64-bit registers (13.0)
 /// - a register that begins as the address of shared memory and that a loop steps: what was computed from the address before the loop is
 ///   computed anew inside, from the stepped register (13.0: wrong numbers, reads out of bounds); the address gets a register of its own
+/// - cvt from a floating-point type of the bits that a selection of the integers 1 and 0 leaves (itself or moved to a float register): the
+///   assembler takes the 1 for the number 1, and the conversion for one that keeps it. What the bits convert to is selected instead.
 /// - mul.hi.s32, mul.hi.u32: joined with additions, one of several is lost, or the carry of a 64-bit subtraction
 std::string replaceForAssembler(std::string_view ptx);
 

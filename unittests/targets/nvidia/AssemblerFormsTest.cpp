@@ -44,6 +44,35 @@ TEST(AssemblerForms, SteppedBaseOfSharedMemory) {
   EXPECT_EQ(replaceForAssembler(before), before);
 }
 
+/// Conversions of the bits of a selected 1, which is no 1.0: the converted bits are selected.
+TEST(AssemblerForms, ConversionsOfABit) {
+  const std::string start = ".visible .entry k(\n";
+  auto after = [&](const std::string &before, const std::string &conversion) {
+    std::string out = replaceForAssembler(start + before + conversion);
+    EXPECT_EQ(out.substr(0, start.size() + before.size()), start + before);
+    return out.substr(start.size() + before.size());
+  };
+  const std::string half = "\tsetp.ne.s16 \t%p1, %rs1, 0;\n\tselp.u16 \t%rs2, 1, 0, %p1;\n";
+  EXPECT_EQ(after(half, "\tcvt.f32.f16 \t%f1, %rs2;\n"), "\tselp.f32 %f1, 0f33800000, 0f00000000, %p1;\n");
+  EXPECT_EQ(after(half, "\tcvt.f64.f16 \t%fd1, %rs2;\n"), "\tselp.f64 %fd1, 0d3E70000000000000, 0d0000000000000000, %p1;\n");
+  EXPECT_EQ(after(half, "\tcvt.f32.bf16 \t%f1, %rs2;\n"), "\tselp.f32 %f1, 0f00010000, 0f00000000, %p1;\n");
+  EXPECT_EQ(after(half, "\tcvt.rzi.s32.f16 \t%r1, %rs2;\n"), "\tmov.b32 %r1, 0;\n");
+  const std::string word = "\tsetp.ne.s32 \t%p1, %r1, 0;\n\tselp.u32 \t%r2, 0, 1, %p1;\n\tmov.b32 \t%f1, %r2;\n";
+  EXPECT_EQ(after(word, "\tcvt.rzi.s32.f32 \t%r3, %f1;\n"), "\tmov.b32 %r3, 0;\n");
+  EXPECT_EQ(after(word, "\tcvt.rn.f16.f32 \t%rs3, %f1;\n"), "\tmov.b16 %rs3, 0;\n");
+  EXPECT_EQ(after(word, "\tcvt.f64.f32 \t%fd1, %f1;\n"), "\tselp.f64 %fd1, 0d0000000000000000, 0d36A0000000000000, %p1;\n");
+  // Of integers, of other constants, upwards, of two: as they are.
+  for (std::string other : {"\tcvt.rn.f32.u16 \t%f1, %rs2;\n", "\tcvt.u32.u16 \t%r1, %rs2;\n", "\tcvt.rpi.s32.f16 \t%r1, %rs2;\n", "\tcvt.f32.f16 \t%f1, %rs1;\n"})
+    EXPECT_EQ(after(half, other), other);
+  const std::string three = "\tsetp.ne.s16 \t%p1, %rs1, 0;\n\tselp.u16 \t%rs2, 3, 0, %p1;\n", convert = "\tcvt.f32.f16 \t%f1, %rs2;\n";
+  EXPECT_EQ(after(three, convert), convert);
+  // Registers that have another value, too: from another block, by inline assembly, of another function.
+  EXPECT_EQ(after(half + "\tmov.u16 \t%rs2, %rs7;\n", convert), convert);
+  EXPECT_EQ(after(half + "\tsetp.eq.s16 \t%p1, %rs1, 7;\n", convert), convert);
+  EXPECT_EQ(after(half + "\t{ .reg .b16 t; mov.b16 t, 1; xor.b16 %rs2, %rs2, t; }\n", convert), convert);
+  EXPECT_EQ(after(half + ".func f(\n", convert), convert);
+}
+
 /// What LLVM chooses of its own too: for divisions by constants, selections, negative factors.
 TEST(AssemblerForms, NoneIsLeftInKernels) {
   for (unsigned sm : {80u, 90u}) {
