@@ -207,3 +207,23 @@ def test_three_values_are_reduced(dev):
     out = np.zeros(2, np.float32)
     dev(variance, (1,), x, out, N, num_warps=1)
     assert_close(out, [x.mean(), x.var()], 1e-4)
+
+
+@tegula.jit
+def product(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + i[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    start = (i[:, None] - j[None, :]).to(tl.float32)
+    tl.store(out + i[:, None] * N + j[None, :], tl.dot(x, y, start, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 1 << 14), (128, 128, 256), (64, 256, 256)])
+@pytest.mark.parametrize("precision", ["ieee", "tf32"])
+def test_dot_whose_operands_do_not_fit(dev, shape, precision):
+    m, n, k = shape
+    r = rng("product", m, n, k)
+    a, b = (r.integers(-4, 5, s).astype(np.float32) for s in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.float32)
+    dev(product, (1,), a, b, out, m, n, k, precision)
+    np.testing.assert_array_equal(out, a @ b + np.arange(m)[:, None] - np.arange(n))

@@ -191,6 +191,63 @@ TEST(SplitTiles, TensorsAreAccumulated) {
   EXPECT_EQ(loops(*parts), 1u);
 }
 
+/// A product of 4x64 and 64x4 bytes: columns of the first are split with rows of the second, and what parts give is added up from %c on.
+std::unique_ptr<Module> product(const std::string &c, const std::string &b, const std::string &after) {
+  return parsed(R"(kernel @k(%a: ptr<i32>, %o: ptr<i32>, %n: i32, %m: i32) {
+  %i = range {start = 0} : tensor<4xi32>
+  %l = range {start = 0} : tensor<64xi32>
+  %j = range {start = 0} : tensor<256xi32>
+  %width = const {value = 64} : tensor<4xi32>
+  %iw = mul %i, %width : tensor<4xi32>
+  %ie = expand_dims %iw {axis = 1} : tensor<4x1xi32>
+  %ib = broadcast %ie : tensor<4x64xi32>
+  %le = expand_dims %l {axis = 0} : tensor<1x64xi32>
+  %lb = broadcast %le : tensor<4x64xi32>
+  %il = add %ib, %lb : tensor<4x64xi32>
+  %as = splat %a : tensor<4x64xptr<i32>>
+  %p = addptr %as, %il : tensor<4x64xptr<i32>>
+  %os = splat %o : tensor<256xptr<i32>>
+  %qs = addptr %os, %j : tensor<256xptr<i32>>
+  %q = reshape %qs : tensor<64x4xptr<i32>>
+  %x32 = load %p : tensor<4x64xi32>
+  %x = trunc %x32 : tensor<4x64xi8>
+  %y32 = load %q : tensor<64x4xi32>
+  %y = trunc %y32 : tensor<64x4xi8>
+  %zero = const {value = 0} : tensor<4x4xi32>
+  %seven = const {value = 7} : tensor<4x4xi32>
+  %d = dot %x, )" + b + ", " + c + R"( : tensor<4x4xi32>
+  %k = range {start = 0} : tensor<16xi32>
+  %rs = splat %o : tensor<16xptr<i32>>
+  %rk = addptr %rs, %k : tensor<16xptr<i32>>
+  %r = reshape %rk : tensor<4x4xptr<i32>>
+)" + after + "  store %r, %d\n  return\n}\n");
+}
+
+TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
+  nvidia::StraightLimits limits = everything;
+  limits.operands = 0;
+  auto parts = [&](const Module &m) {
+    auto out = nvidia::splitTiles(m, 1, limits);
+    std::string why;
+    EXPECT_TRUE(!out || verify(*out, &why)) << why << "\n" << print(*out);
+    if (out)
+      EXPECT_EQ(runKernel(*out, 5), runKernel(m, 5)) << print(*out);
+    return out;
+  };
+  for (const char *c : {"%zero", "%seven"}) {
+    auto m = product(c, "%y", "");
+    auto split = parts(*m);
+    ASSERT_TRUE(split);
+    EXPECT_EQ(loops(*split), 1u);
+    EXPECT_EQ(split->kernel()->block()->ops.empty(), false);
+    EXPECT_EQ(count(*split->kernel()->block(), OpKind::Dot), 1u);
+    // Operands that fit stay whole.
+    EXPECT_FALSE(nvidia::splitTiles(*m, 1));
+  }
+  // An operand that another operation needs whole, and one operand for both sides.
+  EXPECT_FALSE(parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));
+}
+
 // In place through the same pointers each part is read before it is written; through others a later part would be read too late.
 TEST(SplitTiles, InPlaceWorkKeepsItsOrder) {
   EXPECT_TRUE(split(*kernel("  %y = add %x, %i : tensor<256xi32>\n  store %pa, %y\n")));

@@ -163,6 +163,8 @@ void PartLoops::writePart(const Op &op, int axis) {
   if (op.kind == OpKind::Range)
     return define(op.result(), axis, range(op));
   int given = axis;
+  if (op.kind == OpKind::Dot)
+    given = whole;
   if (op.kind == OpKind::Reduce)
     given = parts_.isAccumulated(op) ? whole : axis - (axis > op.intAttr("axis"));
   std::vector<Type> results;
@@ -177,6 +179,8 @@ void PartLoops::writePart(const Op &op, int axis) {
 
 /// What a reduction gives of all parts up to this one: the first part's result, or `before` combined with this one's, element by element.
 std::vector<Value *> PartLoops::accumulate(const Op &op, const Op &part, std::span<Value *const> before) {
+  if (op.kind == OpKind::Dot)
+    return {part.result()};
   const Block &region = *op.region(0);
   const Shape &shape = op.result()->type.shape;
   std::unordered_map<const Value *, Value *> values;
@@ -213,7 +217,7 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
     if (parts_.isAccumulated(*from.ops[i])) {
       reductions.push_back(from.ops[i]);
       for (const Value *r : from.ops[i]->results)
-        inits.push_back(b_.constInt(r->type, 0)); // nobody sees it
+        inits.push_back(from.ops[i]->kind == OpKind::Dot ? from.ops[i]->operands[2] : b_.constInt(r->type, 0)); // of a reduction nobody sees it
     }
   Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{"rolled", int64_t{1}}});
   Block &body = *forOp->region(0);
@@ -230,7 +234,9 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
   }
   size_t carried = 0;
   for (const Op *op : reductions) {
-    const Op &part = *made_.at({op->result(), whole})->def;
+    Op &part = *made_.at({op->result(), whole})->def;
+    if (op->kind == OpKind::Dot)
+      part.operands[2] = body.args[1 + carried];
     std::span<Value *const> before(body.args.begin() + 1 + static_cast<long>(carried), op->results.size());
     for (Value *v : accumulate(*op, part, before))
       next.push_back(v);
@@ -245,21 +251,23 @@ struct Segment {
   size_t begin, end;    // of a block's operations
   int64_t work = 0;     // instructions of a thread
   int64_t elements = 0; // that a thread has of its largest tile
+  bool hasLargeDot = false;
 
-  Segment(const Block &b, size_t first, int64_t threads) : begin(first), end(first) {
+  Segment(const Block &b, size_t first, int64_t threads, const StraightLimits &limits) : begin(first), end(first) {
     for (; end < b.ops.size() && !TileParts::separates(*b.ops[end]); ++end) {
       const Op &op = *b.ops[end];
       work += instructionsOf(op, threads);
+      hasLargeDot |= TileParts::isLargeDot(op, limits.operands);
       if (!op.operands.empty())
         elements = std::max(elements, op.operands[0]->type.numel() / threads);
     }
   }
-  bool isLong(const StraightLimits &limits) const { return work > limits.most && elements >= 2 * limits.fewest; }
+  bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot) && elements >= 2 * limits.fewest; }
 };
 
 bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limits) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
-    Segment s(b, i, threads);
+    Segment s(b, i, threads, limits);
     if (s.isLong(limits))
       return true;
     for (size_t j = s.begin; j < s.end; ++j)
@@ -312,7 +320,7 @@ void Splitter::block(Block &b) {
       now.ops.push_back(b.ops[i++]);
       continue;
     }
-    Segment found(b, i, threads_);
+    Segment found(b, i, threads_, limits_);
     bool isSplit = split(b, found, now);
     for (; i < found.end && !isSplit; ++i) {
       now.ops.push_back(b.ops[i]);
@@ -333,9 +341,9 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
   auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(s.work / limits_.part, s.elements / limits_.elements)));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
   for (uint64_t n = std::min(wanted, most); n > 1; n /= 2)
-    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_); parts.any()) {
+    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_, limits_.operands); parts.any()) {
       auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
-      if (loops > 1 && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
+      if (loops > 1 && !s.hasLargeDot && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
         return false;
       write(b, s, parts, to);
       return hasSplit_ = true;

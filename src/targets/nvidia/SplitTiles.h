@@ -24,6 +24,8 @@ struct StraightLimits {
   /// Several loops read again what straight code holds in registers: not worth it for tiles of so many elements a thread, unless the work is
   /// so many times `most`. (layer_norm of 128 elements a thread: 255 registers, nothing spilled, 1 s.)
   int64_t held = 128, times = 3;
+  /// Bytes of a dot's operands that shared memory has room for.
+  int64_t operands = 227 << 10;
 };
 
 /// Null if nothing is split. `module` holds a kernel without calls, of programs of `warps` warps.

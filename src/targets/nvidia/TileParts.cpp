@@ -45,6 +45,7 @@ static bool isVolatile(const Op &op) { return op.intAttr("volatile") != 0; }
 static bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure); }
 static bool isAccess(const Op &op) { return op.kind == OpKind::Load || op.kind == OpKind::Store; }
 static bool isReduce(const Op &op) { return op.kind == OpKind::Reduce; }
+static bool isDot(const Op &op) { return op.kind == OpKind::Dot; }
 
 bool TileParts::separates(const Op &op) {
   if (isAccess(op))
@@ -66,8 +67,8 @@ static bool canCombine(const Op &reduce) {
   return std::all_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return op->has(traits::Terminator) || isElementwise(*op) || op->kind == OpKind::Const; });
 }
 
-TileParts::TileParts(const FunctionUses &uses, const Block &b, size_t begin, size_t end, int64_t parts, int64_t threads)
-    : uses_(uses), block_(b), begin_(begin), end_(end), parts_(parts), threads_(threads) {
+TileParts::TileParts(const FunctionUses &uses, const Block &b, size_t begin, size_t end, int64_t parts, int64_t threads, int64_t operandBytes)
+    : uses_(uses), block_(b), begin_(begin), end_(end), parts_(parts), threads_(threads), operandBytes_(operandBytes) {
   findGroups();
   if (work_.empty() || !checkWholeUses() || !findLevels() || !keepsOrder())
     loops_.clear();
@@ -88,17 +89,21 @@ int TileParts::of(const Op &op) const {
 std::optional<int> TileParts::operandAxis(const Op &op, const Value *operand, int axis) const {
   if (operand->type.isScalar())
     return whole;
+  if (isDot(op)) {
+    auto rank = static_cast<int>(operand->type.shape.rank());
+    return operand == op.operands[0] ? rank - 1 : operand == op.operands[1] ? rank - 2 : whole;
+  }
   return renames(op.kind) ? ClusterParts::axisBehind(op, axis, parts_) : axis;
 }
 
-bool TileParts::isAccumulated(const Op &op) const { return isReduce(op) && of(op) == op.intAttr("axis"); }
+bool TileParts::isAccumulated(const Op &op) const { return isDot(op) ? of(op) == contraction : isReduce(op) && of(op) == op.intAttr("axis"); }
 
 // ---- groups
 
 void TileParts::findGroups() {
   for (size_t i = begin_; i < end_; ++i) {
     const Op &op = *block_.ops[i];
-    bool isRoot = op.kind == OpKind::Store || op.kind == OpKind::Assert || isReduce(op);
+    bool isRoot = op.kind == OpKind::Store || op.kind == OpKind::Assert || isReduce(op) || isDot(op);
     if (isRoot && !work_.contains(&op) && !failed_.contains(&op) && op.operands[0]->type.isTensor())
       tryRoot(op);
   }
@@ -107,6 +112,15 @@ void TileParts::findGroups() {
 /// An axis along which nothing is reduced needs one loop only.
 void TileParts::tryRoot(const Op &root) {
   const Type &t = root.operands[0]->type;
+  if (isDot(root)) {
+    if (Trial trial = attempt(root, contraction); trial.isRight) {
+      keep(trial);
+    } else {
+      undo(trial);
+      failed_.insert(&root);
+    }
+    return;
+  }
   auto rank = static_cast<int>(t.shape.rank());
   int accumulating = whole;
   std::vector<const Op *> seen{&root};
@@ -147,6 +161,19 @@ void TileParts::undo(const Trial &t) {
     free_.erase(f);
 }
 
+bool TileParts::isLargeDot(const Op &op, int64_t bytes) {
+  auto bytesOf = [](const Value *v) { return v->type.numel() * byteWidth(v->type.elem); };
+  return isDot(op) && bytesOf(op.operands[0]) + bytesOf(op.operands[1]) > bytes;
+}
+
+/// Not if the operands fit, where copies to shared memory need no registers, nor into parts that tensor cores have no instruction for.
+bool TileParts::canSplit(const Op &dot) const {
+  constexpr int64_t shortest = 32;
+  const Value *a = dot.operands[0], *b = dot.operands[1];
+  return a != b && isLargeDot(dot, operandBytes_) && a->type.shape[a->type.shape.rank() - 1] >= shortest * parts_ &&
+         std::min(a->type.numel(), b->type.numel()) / parts_ >= threads_;
+}
+
 void TileParts::add(Trial &t, const Op &op, int axis) {
   auto [it, isNew] = work_.try_emplace(&op, axis);
   if (!isNew) {
@@ -154,7 +181,11 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
     return;
   }
   t.ops.push_back(&op);
-  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op))) {
+  if (!isInside(&op) || failed_.contains(&op) || !(isPlain(op) || isReduce(op) || renames(op.kind) || uses_.isLoop(op) || (isDot(op) && axis == contraction))) {
+    t.isRight = false;
+    return;
+  }
+  if (isDot(op) && !canSplit(op)) {
     t.isRight = false;
     return;
   }
@@ -164,6 +195,10 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
       t.isRight = false;
     else
       give(t, v, *from);
+  }
+  if (isDot(op)) {
+    t.accumulates = true;
+    return;
   }
   if (!isReduce(op)) {
     for (const Value *r : op.results)
@@ -208,6 +243,10 @@ void TileParts::give(Trial &t, const Value *v, int axis) {
   if (users == uses_.users.end())
     return;
   for (const Op *user : users->second) {
+    if (isDot(*user)) {
+      t.work.push_back({user, operandAxis(*user, v, contraction) == axis ? contraction : whole});
+      continue;
+    }
     int at = renames(user->kind) ? whole : axis;
     for (unsigned d = 0; renames(user->kind) && d < user->result()->type.shape.rank() && at == whole; ++d)
       if (ClusterParts::axisBehind(*user, static_cast<int>(d), parts_) == axis)

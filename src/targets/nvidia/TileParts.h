@@ -8,6 +8,7 @@
 // Nothing of a tile crosses the border of a loop: what several loops need they compute again, from memory or from ranges. So a value is done
 // in parts only if all that it is made of and all that uses it is, down to stores, assertions and reductions; an axis to split is tied
 // through operations as in ClusterParts.h. A reduction along that axis ends its loop: what depends on its result comes in a later one.
+// So does a dot whose operands are too large for shared memory: it is split along what is contracted, and each part adds to what those before gave.
 // Operations that are not done in parts (scalars, rows that are broadcast) stand between the loops.
 //
 // Accesses keep their order where it matters by the rules of Lowering::orderAccess: different arguments are different memory, and one pointer
@@ -43,13 +44,18 @@ private:
 class TileParts {
 public:
   static constexpr int whole = -1;
+  /// In place of an axis, of a dot: it is done for parts of what is contracted.
+  static constexpr int contraction = 1 << 20;
   /// A loop: indices of the block's operations that its body does a part of, in order.
   using Loop = std::vector<size_t>;
 
   /// Looks at operations [begin, end) of a block, none of which separates(). `parts` is a power of two, `threads` those of a program.
-  TileParts(const FunctionUses &uses, const ir::Block &b, size_t begin, size_t end, int64_t parts, int64_t threads);
+  /// Dots whose operands have more than `operandBytes` are done in parts.
+  TileParts(const FunctionUses &uses, const ir::Block &b, size_t begin, size_t end, int64_t parts, int64_t threads, int64_t operandBytes);
   /// Loops only ever stand between two of these: control flow, atomics, barriers, ...
   static bool separates(const ir::Op &op);
+  /// A dot whose operands have more bytes.
+  static bool isLargeDot(const ir::Op &op, int64_t bytes);
 
   /// Is there anything that can be done in parts?
   bool any() const { return !loops_.empty(); }
@@ -58,7 +64,7 @@ public:
   int of(const ir::Op &op) const;
   /// The axis of the operand that the operation needs for its own; nothing if parts of the result are no parts of the operand.
   std::optional<int> operandAxis(const ir::Op &op, const ir::Value *operand, int axis) const;
-  /// A reduction along the split axis.
+  /// A reduction along the split axis, a dot.
   bool isAccumulated(const ir::Op &op) const;
   const std::vector<Loop> &loops() const { return loops_; } // some may be empty
   /// Of an operation that is not done in parts: the loop in front of which it stands, or the number of loops.
@@ -74,7 +80,7 @@ private:
     std::vector<std::pair<const ir::Op *, int>> work; // still to look at
     bool isRight = true, accumulates = false;
   };
-  bool isInside(const ir::Op *op) const;
+  bool isInside(const ir::Op *op) const, canSplit(const ir::Op &dot) const;
   void findGroups(), tryRoot(const ir::Op &root);
   Trial attempt(const ir::Op &root, int axis);
   void undo(const Trial &t), keep(const Trial &t);
@@ -85,7 +91,7 @@ private:
   const FunctionUses &uses_;
   const ir::Block &block_;
   size_t begin_, end_;
-  int64_t parts_, threads_;
+  int64_t parts_, threads_, operandBytes_;
   std::unordered_map<const ir::Value *, int> axis_;
   std::unordered_map<const ir::Op *, int> work_;
   std::set<std::pair<const ir::Value *, int>> free_;
