@@ -1,4 +1,5 @@
 #include "api/TuneRun.h"
+#include "api/CompareThere.h"
 #include "api/Compile.h"
 #include "runtime/Cancel.h"
 #include "support/Hash.h"
@@ -246,6 +247,12 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
   if (!entry) return status;
   tune::Request &request = job.request;
   if (job.showProgress) request.progress = [&job](size_t done, size_t count, size_t best, double ns) { showProgress(job, done, count, best, ns); };
+  // A copy to the host takes many times as long as reading the memory there; the kernels that do must be compiled, too.
+  std::optional<CompareThere> there;
+  if (entry->device->properties().kind == runtime::DeviceProperties::Kind::Cuda) {
+    there.emplace(context, job.device, job.stream);
+    request.compareThere = std::ref(*there);
+  }
   std::optional<Kept> kept;
   if (job.persist && job.function) kept.emplace(context, job, *entry);
   tune::Result result;

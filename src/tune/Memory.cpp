@@ -16,6 +16,13 @@ Memory::~Memory() {
   runtime::LaunchOutcome outcome;
   if (!saved_.empty()) (void)device_.synchronize(stream_, outcome);
   for (const Saved &s : saved_) device_.free(s.copy);
+  for (const Group &g : groups_) free(g.results);
+  free(spare_);
+}
+
+void Memory::free(const Results &results) {
+  for (const Left &l : results)
+    if (l.there) device_.free(l.there);
 }
 
 bool Memory::isRead(const Buffer &b) const {
@@ -77,10 +84,10 @@ Status Memory::note(size_t who) {
   Results now = std::move(spare_); // memory that was touched before: fresh pages of large results take longer than comparing them
   now.resize(saved_.size());
   for (size_t i = 0; i < saved_.size(); ++i) {
-    const Saved &s = saved_[i];
-    std::vector<char> &to = now[i];
-    to.resize(static_cast<size_t>(s.buffer.bytes));
-    if (Status r = device_.copyOut(to.data(), s.buffer.address, to.size(), stream_); !r) return r;
+    if (Status r = take(saved_[i].buffer, now[i]); !r) {
+      spare_ = std::move(now);
+      return r;
+    }
   }
   ++noted_;
   for (Group &g : groups_)
@@ -92,12 +99,39 @@ Status Memory::note(size_t who) {
   groups_.push_back({{}, {who}});
   // A fifth different result is in no majority that matters; its values need no room.
   if (groups_.size() <= 4) groups_.back().results = std::move(now);
+  else spare_ = std::move(now);
   return Status::ok();
+}
+
+Status Memory::take(const Buffer &b, Left &to) {
+  const auto bytes = static_cast<uint64_t>(b.bytes);
+  if (there_ && bytes >= leastThere_ && !to.there && bytes <= left_ && device_.allocate(bytes, &to.there)) left_ -= bytes;
+  if (to.there) return device_.copyWithin(to.there, b.address, bytes, stream_);
+  to.here.resize(bytes);
+  return device_.copyOut(to.here.data(), b.address, bytes, stream_);
+}
+
+bool Memory::isSame(const Buffer &b, const Left &x, const Left &y) const {
+  const auto bytes = static_cast<uint64_t>(b.bytes);
+  if (x.there && y.there)
+    if (std::optional<bool> same = there_(b.dtype, x.there, y.there, bytes, tolerance_)) return *same;
+  // What cannot be read counts as apart.
+  std::vector<char> copies[2];
+  const char *at[2];
+  for (int i = 0; i < 2; ++i) {
+    const Left &l = i ? y : x;
+    at[i] = l.here.data();
+    if (!l.there) continue;
+    copies[i].resize(bytes);
+    if (!device_.copyOut(copies[i].data(), l.there, bytes, stream_)) return false;
+    at[i] = copies[i].data();
+  }
+  return isClose(b.dtype, at[0], at[1], bytes, tolerance_);
 }
 
 int Memory::differing(const Results &a, const Results &b) const {
   for (size_t i = 0; i < a.size() && i < b.size(); ++i)
-    if (!isClose(saved_[i].buffer.dtype, a[i].data(), b[i].data(), std::min(a[i].size(), b[i].size()), tolerance_)) return static_cast<int>(i);
+    if (!isSame(saved_[i].buffer, a[i], b[i])) return static_cast<int>(i);
   return a.empty() != b.empty() ? 0 : -1;
 }
 

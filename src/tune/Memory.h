@@ -5,7 +5,9 @@
 // and compared: a configuration that is apart from what more than half of all have computes something else.
 #pragma once
 #include "runtime/Device.h"
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,11 @@ public:
   ~Memory();
   Memory(const Memory &) = delete;
 
+  /// As isClose, for two places of the device's memory, after what was queued on the stream; nullopt: not there.
+  using Compare = std::function<std::optional<bool>(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance)>;
+  /// Results of so many bytes and more stay on the device, as far as the limit allows, and are compared there. Before add().
+  void compareThere(Compare compare, uint64_t leastBytes) { there_ = std::move(compare), leastThere_ = leastBytes; }
+
   /// Makes the buffers of a configuration known and saves what it needs; before any configuration has run, or after restoreAll().
   runtime::Status add(const std::vector<Buffer> &buffers);
   /// What one run leaves does not change the next one: sets back what is read and written. Queued on the stream.
@@ -62,13 +69,21 @@ private:
     void *copy = nullptr;
     bool again = false; // set back before each run
   };
-  using Results = std::vector<std::vector<char>>; // one for each of saved_
+  /// What a run left in one of saved_: on the device, else here.
+  struct Left {
+    std::vector<char> here;
+    void *there = nullptr;
+  };
+  using Results = std::vector<Left>; // one for each of saved_
   struct Group {
     Results results;
     std::vector<size_t> members;
   };
   bool isRead(const Buffer &b) const;
   runtime::Status save(const Buffer &b);
+  runtime::Status take(const Buffer &b, Left &to);
+  bool isSame(const Buffer &b, const Left &x, const Left &y) const;
+  void free(const Results &results);
   /// Index of the first argument that two results are apart in; -1: none.
   int differing(const Results &a, const Results &b) const;
 
@@ -76,6 +91,8 @@ private:
   void *stream_;
   uint64_t left_, compareLimit_;
   bool compares_;
+  Compare there_; // empty: all is compared here
+  uint64_t leastThere_ = 0;
   std::vector<std::pair<uintptr_t, uintptr_t>> reads_; // [begin, end)
   std::vector<Buffer> written_;
   std::vector<Saved> saved_;

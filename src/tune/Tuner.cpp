@@ -37,6 +37,7 @@ public:
         clock_(device, stream), device_(device), stream_(stream) {}
 
   Status run() {
+    if (request_.compareThere) memory_.compareThere(request_.compareThere, request_.leastThere);
     outcomes_ = request_.known;
     outcomes_.resize(subject_->count());
     compiled_.resize(outcomes_.size());

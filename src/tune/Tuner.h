@@ -67,6 +67,9 @@ struct Request {
   double compileTimeoutNs = 30e9;
   unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
   std::vector<Outcome> known; // one for each configuration, or none: those with a record are not tried again
+  /// Compares results of `leastThere` bytes and more on the device (Memory::compareThere).
+  Memory::Compare compareThere;
+  uint64_t leastThere = 8 << 20;
   /// Times configuration `i` in place of the Clock; `restore` is to be called before each of its runs.
   std::function<runtime::Status(size_t i, const Clock::Step &restore, Timing &out)> measure;
   /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.

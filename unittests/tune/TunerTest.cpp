@@ -26,7 +26,14 @@ struct FakeStopwatch final : runtime::Stopwatch {
 };
 struct FakeDevice final : runtime::HostDevice {
   runtime::DeviceProperties p;
-  unsigned copies = 0;
+  unsigned copies = 0, copiesOut = 0;
+  int held = 0, most = 1000; // blocks of memory
+  Status allocate(uint64_t bytes, void **out) override {
+    if (held >= most) return *out = nullptr, Status::error(TEGULA_OUT_OF_RESOURCES, "no memory");
+    return ++held, HostDevice::allocate(bytes, out);
+  }
+  void free(void *memory) override { held -= memory != nullptr, HostDevice::free(memory); }
+  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return ++copiesOut, HostDevice::copyOut(to, from, bytes, stream); }
   const runtime::DeviceProperties &properties() const override { return p; }
   std::unique_ptr<runtime::Executable> load(const runtime::KernelInfo &, std::span<const char>, Status &) override { return nullptr; }
   std::unique_ptr<runtime::Stopwatch> stopwatch(unsigned n, Status &) override { return std::make_unique<FakeStopwatch>(n); }
@@ -157,6 +164,37 @@ TEST_F(TunerTest, WrongConfigurationIsRejectedByAMajority) {
   request.validate = false;
   ASSERT_TRUE(run({adds("right", 300, x, 2), adds("wrong", 100, x, 3), adds("also right", 200, x, 2)}));
   EXPECT_EQ(result.best, 1u);
+}
+
+/// Large results stay on the device; where that is not possible, because of their type or the limit of copies, they are compared here.
+TEST_F(TunerTest, ResultsAreComparedOnTheDevice) {
+  struct Case {
+    bool knowsType;
+    uint64_t limit; // of copies
+    int most;       // blocks of memory that the device has; one is the copy of what is set back
+  };
+  for (Case c : {Case{true, 1 << 20, 100}, Case{false, 1 << 20, 100}, Case{true, 1 << 20, 3}, Case{true, 7 * 256, 100}}) {
+    unsigned asked = 0;
+    request.leastThere = 256;
+    request.copyLimit = c.limit;
+    request.compareThere = [&](TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, double tolerance) -> std::optional<bool> {
+      ++asked;
+      return c.knowsType ? std::optional(isClose(dtype, a, b, bytes, tolerance)) : std::nullopt;
+    };
+    device.held = 0, device.copiesOut = 0, device.most = c.most;
+    std::vector<Step> steps;
+    // More different results than are kept.
+    for (int i = 0; i < 8; ++i) steps.push_back(adds("wrong", 50, x, 4.f + static_cast<float>(i)));
+    for (int i = 0; i < 9; ++i) steps.insert(steps.begin() + 2 * i % 7, adds("right", 300.f + static_cast<float>(i), x, 2));
+    ASSERT_TRUE(run(std::move(steps)));
+    const bool compared = c.limit >= 8 * 256;
+    EXPECT_EQ(result.compared, compared);
+    EXPECT_EQ(subject->name(result.best), compared ? "right" : "wrong");
+    EXPECT_EQ(asked > 0, compared);
+    EXPECT_EQ(device.copiesOut > 0, compared && (!c.knowsType || c.most == 3)) << "results that were kept on the device were copied";
+    EXPECT_EQ(device.held, 0) << "memory was lost";
+    EXPECT_EQ(x[0], 1.f);
+  }
 }
 
 TEST_F(TunerTest, WithoutAMajorityNothingIsRejected) {
