@@ -73,17 +73,16 @@ double element(const ArgValue &a, size_t i) {
   }
 }
 
-// The representable value nearest to v (ties to even bits): by bisection over the positive codes, which are ordered.
-template <typename Decode> uint32_t encodeNearest(double v, uint32_t maxCode, Decode decode) {
+// The code of the representable magnitude nearest to |v|, ties to even, at most `most`. Codes of positive values are ordered and evenly spaced within
+// a binade, so the significand in units of its last place, rounded, plus the binades below it, is the code; what rounds up to the next power of two gets the next binade's first one.
+uint32_t encodeNearest(double v, unsigned mantissaBits, int bias, uint32_t most) {
   double m = std::fabs(v);
-  uint32_t low = 0, high = maxCode;
-  while (high - low > 1) {
-    uint32_t middle = (low + high) / 2;
-    (decode(middle) <= m ? low : high) = middle;
-  }
-  double a = decode(low), b = decode(high);
-  if (m >= b) return high;
-  return m - a < b - m || (m - a == b - m && !(low & 1)) ? low : high;
+  if (!std::isfinite(m)) return most;
+  int exponent, least = 1 - bias; // |v| = [1, 2) * 2^exponent; of subnormal codes 2^least
+  std::frexp(m, &exponent);
+  exponent = m == 0 ? least : std::max(exponent - 1, least);
+  double code = std::nearbyint(std::ldexp(m, static_cast<int>(mantissaBits) - exponent)) + std::ldexp(exponent - least, static_cast<int>(mantissaBits));
+  return code < most ? static_cast<uint32_t>(code) : most;
 }
 
 void setElement(ArgValue &a, size_t i, double v) {
@@ -101,7 +100,7 @@ void setElement(ArgValue &a, size_t i, double v) {
   case TEGULA_UINT64: return write(static_cast<uint64_t>(static_cast<int64_t>(v)));
   case TEGULA_FP32: return write(static_cast<float>(v));
   case TEGULA_FP64: return write(v);
-  case TEGULA_FP16: return write(static_cast<uint16_t>(encodeNearest(v, 0x7c00, [](uint32_t c) { return c == 0x7c00 ? 65536.0 : halfToFloat(static_cast<uint16_t>(c)); }) | (std::signbit(v) ? 0x8000 : 0)));
+  case TEGULA_FP16: return write(static_cast<uint16_t>(encodeNearest(v, 10, 15, 0x7c00) | (std::signbit(v) ? 0x8000 : 0)));
   case TEGULA_BF16: {
     float f = static_cast<float>(v);
     uint32_t bits;
@@ -112,7 +111,7 @@ void setElement(ArgValue &a, size_t i, double v) {
     for (auto &f : smallFloats)
       if (f.dtype == a.dtype) {
         uint32_t top = f.ieee ? 0x7b : f.dtype == TEGULA_FP8E4NV ? 0x7e : 0x7f;
-        uint32_t code = encodeNearest(v, top, [&](uint32_t c) { return decodeSmall(f, static_cast<uint8_t>(c)); });
+        uint32_t code = encodeNearest(v, f.mantissaBits, f.bias, top);
         return write(static_cast<uint8_t>(code | (std::signbit(v) && !(f.fnuz && code == 0) ? 0x80 : 0)));
       }
   }

@@ -40,6 +40,12 @@ def test_made_buffers(tegula):
     assert p.stdout == "out: fp32[5]\n[1, 2, 3, 4, 5]\n"
 
 
+def test_filled_buffers_of_narrow_floats_are_rounded_to_even(tegula):
+    p = tegula(*ADD, "-a", "x=arange:fp8e4nv[n]", "-a", "y=zeros:fp32[n]", "-a", "out=zeros:fp32[n]", "-a", "n=30", "--print", "out")
+    assert p.returncode == 0, p.stderr
+    assert "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16, 18, 20, 20, 20, 22, 24, 24, 24, 26, 28, 28, 28]" in p.stdout
+
+
 def test_buffers_without_elements(tegula):
     args = ["run", "kernels.py::add", "--grid", "0", "-c", "BLOCK=16", "-a", "x=ones:f32[16]", "-a", "y=ones:f32[16]", "-a", "n=16", "--print", "out"]
     p = tegula(*args, "-a", "out=empty:f32[100000000000000, 0]", timeout=20)

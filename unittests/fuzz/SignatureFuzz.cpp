@@ -81,7 +81,7 @@ static void dtype(const std::string &text) {
 }
 
 /// Buffers of the command line are as large as the user says: large ones count as memory that is not to be had.
-extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1:max_allocation_size_mb=64"; }
+extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1:max_allocation_size_mb=16"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 4000)
