@@ -149,6 +149,17 @@ extern PyMethodDef deviceMethods[];
 // ---- Function.cpp
 extern PyTypeObject FunctionType;
 extern PyTypeObject LauncherType;
+/// `wrapped[grid]`: calling it launches.
+struct LauncherObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall; // of what launches the object
+  PyObject *object;          // a Function or a Layer
+  PyObject *grid;            // null: none
+  bool warmup;               // compiles only
+  bool direct;               // never by hooks
+};
+/// A new reference; `grid` may be null.
+PyObject *makeLauncher(PyObject *object, PyObject *grid, vectorcallfunc call, bool warmup = false, bool direct = false);
 struct FunctionObject;
 /// `set_constexpr_class(cls)`: tl.constexpr, whose slot `value` says what an object of it holds.
 PyObject *setConstexprClass(PyObject *self, PyObject *cls);
@@ -163,7 +174,6 @@ extern PyMethodDef functionMethods[];
 
 // ---- Layers.cpp
 extern PyTypeObject LayerType;
-bool readyLayerTypes();
 extern PyMethodDef layerMethods[];
 
 // ---- Kernel.cpp

@@ -30,15 +30,6 @@ struct FunctionObject {
   size_t positional; // parameters that may be given by position, *args not counted
 };
 
-struct LauncherObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  FunctionObject *function;
-  PyObject *grid;
-  bool warmup;
-  bool direct; // never by `interceptor`
-};
-
 namespace {
 
 // Hooks are Python's business (tegula/_launch.py); launches that have none do not come by here.
@@ -145,7 +136,7 @@ PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *co
   for (Py_ssize_t k = 0; ok && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
     ok = PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
   if (ok)
-    result = PyObject_CallFunctionObjArgs(f, reinterpret_cast<PyObject *>(self->function), head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
+    result = PyObject_CallFunctionObjArgs(f, self->object, head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
   Py_XDECREF(tuple);
   Py_XDECREF(dict);
   return result;
@@ -164,7 +155,7 @@ void explain(LauncherObject *self, PyObject *const *args, size_t nargs, PyObject
 }
 
 PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  FunctionObject *f = self->function;
+  auto *f = reinterpret_cast<FunctionObject *>(self->object);
   size_t nargs = PyVectorcall_NARGS(nargsf);
   if (!ready(f)) return nullptr;
   TegulaFunction *handle = f->handle; // another thread may renew it
@@ -230,38 +221,18 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   auto *l = reinterpret_cast<LauncherObject *>(self);
-  if ((interceptAll || l->function->intercepted) && !l->direct && interceptor)
+  if ((interceptAll || reinterpret_cast<FunctionObject *>(l->object)->intercepted) && !l->direct && interceptor)
     return passOn(interceptor, l, l->grid ? l->grid : Py_None, args, PyVectorcall_NARGS(nargsf), kwnames);
   return launch(l, args, nargsf, kwnames);
 }
 
-PyObject *makeLauncher(FunctionObject *f, PyObject *grid, bool warmup, bool direct = false) {
-  LauncherObject *l = PyObject_New(LauncherObject, &LauncherType);
-  if (!l) return nullptr;
-  l->vectorcall = vectorcall;
-  l->function = f;
-  l->grid = grid;
-  l->warmup = warmup;
-  l->direct = direct;
-  Py_INCREF(f);
-  Py_XINCREF(grid);
-  return reinterpret_cast<PyObject *>(l);
-}
-
-void launcherDealloc(PyObject *self) {
-  auto *l = reinterpret_cast<LauncherObject *>(self);
-  Py_DECREF(l->function);
-  Py_XDECREF(l->grid);
-  PyObject_Free(self);
-}
-
-PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), grid, false); }
-PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(reinterpret_cast<FunctionObject *>(self), nullptr, true); }
+PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, grid, vectorcall); }
+PyObject *warmupLauncher(PyObject *self, PyObject *) { return makeLauncher(self, nullptr, vectorcall, true); }
 
 // direct(grid): launches without hooks; with None for a grid only compiles.
 PyObject *directLauncher(PyObject *self, PyObject *grid) {
   bool warmup = grid == Py_None;
-  return makeLauncher(reinterpret_cast<FunctionObject *>(self), warmup ? nullptr : grid, warmup, true);
+  return makeLauncher(self, warmup ? nullptr : grid, vectorcall, warmup, true);
 }
 
 // The arguments of one call that compiles and launches nothing.
@@ -745,7 +716,7 @@ bool isPlainFunction(PyObject *object) {
 
 PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames) {
   LauncherObject launcher{}; // seen by nobody
-  launcher.function = reinterpret_cast<FunctionObject *>(function);
+  launcher.object = function;
   launcher.grid = grid;
   return vectorcall(reinterpret_cast<PyObject *>(&launcher), args, positional, kwnames);
 }
@@ -766,6 +737,24 @@ PyTypeObject FunctionType = [] {
   t.tp_new = PyType_GenericNew;
   return t;
 }();
+
+PyObject *makeLauncher(PyObject *object, PyObject *grid, vectorcallfunc call, bool warmup, bool direct) {
+  auto *l = PyObject_New(LauncherObject, &LauncherType);
+  if (!l) return nullptr;
+  l->vectorcall = call;
+  l->object = Py_NewRef(object);
+  l->grid = Py_XNewRef(grid);
+  l->warmup = warmup;
+  l->direct = direct;
+  return reinterpret_cast<PyObject *>(l);
+}
+
+static void launcherDealloc(PyObject *self) {
+  auto *l = reinterpret_cast<LauncherObject *>(self);
+  Py_DECREF(l->object);
+  Py_XDECREF(l->grid);
+  PyObject_Free(self);
+}
 
 PyTypeObject LauncherType = [] {
   PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};

@@ -4,7 +4,6 @@
 // remembered from one launch to the next, so whatever a program assigns (`cache`, `configs`, `keys`, a configuration's values, `run` itself) counts at once.
 #include "Core.h"
 #include <algorithm>
-#include <cstddef>
 #include <initializer_list>
 #include <iterator>
 #include <utility>
@@ -339,12 +338,6 @@ PyObject *launch(PyObject *outermost, Call &call) {
   }
 }
 
-struct LauncherObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  PyObject *object, *grid;
-};
-
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   auto *l = reinterpret_cast<LauncherObject *>(self);
   Call call(l->grid, args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
@@ -353,33 +346,7 @@ PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObj
   return launch(l->object, call);
 }
 
-void launcherDealloc(PyObject *self) {
-  auto *l = reinterpret_cast<LauncherObject *>(self);
-  Py_DECREF(l->object);
-  Py_DECREF(l->grid);
-  PyObject_Free(self);
-}
-
-PyTypeObject LauncherOfLayerType = [] {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  t.tp_name = "tegula._core.LayerLauncher";
-  t.tp_basicsize = sizeof(LauncherObject);
-  t.tp_dealloc = launcherDealloc;
-  t.tp_vectorcall_offset = offsetof(LauncherObject, vectorcall);
-  t.tp_call = PyVectorcall_Call;
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
-  t.tp_doc = "wrapped[grid]: call it with the kernel's arguments.";
-  return t;
-}();
-
-PyObject *subscript(PyObject *self, PyObject *grid) {
-  auto *l = PyObject_New(LauncherObject, &LauncherOfLayerType);
-  if (!l) return nullptr;
-  l->vectorcall = vectorcall;
-  l->object = Py_NewRef(self);
-  l->grid = Py_NewRef(grid);
-  return reinterpret_cast<PyObject *>(l);
-}
+PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, grid, vectorcall); }
 
 PyMappingMethods mapping = {nullptr, subscript, nullptr};
 
@@ -425,7 +392,5 @@ PyTypeObject LayerType = [] {
   t.tp_new = PyType_GenericNew;
   return t;
 }();
-
-bool readyLayerTypes() { return PyType_Ready(&LauncherOfLayerType) == 0; }
 
 } // namespace tegula_python

@@ -92,7 +92,6 @@ PyMODINIT_FUNC PyInit__core() {
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  if (!readyLayerTypes()) return nullptr;
   for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();

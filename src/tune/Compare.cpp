@@ -27,15 +27,11 @@ double toleranceOf(TegulaDtype dtype) {
 namespace {
 constexpr size_t block = 1024; // elements
 
-struct Wide {
-  using Value = double;
-  static constexpr size_t bytes = 8;
-  static void read(const char *from, size_t n, double *to) { std::memcpy(to, from, n * sizeof *to); }
-};
-struct Single {
-  using Value = float;
-  static constexpr size_t bytes = 4;
-  static void read(const char *from, size_t n, float *to) { std::memcpy(to, from, n * sizeof *to); }
+/// Types that are compared as they are.
+template <typename T> struct Plain {
+  using Value = T;
+  static constexpr size_t bytes = sizeof(T);
+  static void read(const char *from, size_t n, T *to) { std::memcpy(to, from, n * sizeof *to); }
 };
 struct Brain {
   using Value = float;
@@ -122,8 +118,8 @@ bool isClose(TegulaDtype dtype, const void *a, const void *b, uint64_t bytes, do
   if (runtime::dtypeInfo(dtype).kind != runtime::DtypeInfo::Float) return false;
   auto *x = static_cast<const char *>(a), *y = static_cast<const char *>(b);
   switch (dtype) {
-  case TEGULA_FP64: return areClose(Wide(), x, y, bytes, tolerance);
-  case TEGULA_FP32: return areClose(Single(), x, y, bytes, tolerance);
+  case TEGULA_FP64: return areClose(Plain<double>(), x, y, bytes, tolerance);
+  case TEGULA_FP32: return areClose(Plain<float>(), x, y, bytes, tolerance);
   case TEGULA_FP16: return areClose(Half(), x, y, bytes, tolerance);
   case TEGULA_BF16: return areClose(Brain(), x, y, bytes, tolerance);
   default: return areClose(Tiny(dtype), x, y, bytes, tolerance);
