@@ -92,6 +92,11 @@ class CompiledKernel(_core.Kernel):
         return knobs.CompileTimes(ir_initialization=(t["parse"] + t["sema"]) // 1000, lowering_stages=stages, store_results=0)
 
     @property
+    def accesses(self):
+        """(name, whether it may be read through, whether it may be written through) of each run-time parameter."""
+        return [(a["name"], a["read"], a["written"]) for a in json.loads(self.metadata_json())["args"]]
+
+    @property
     def n_regs(self):
         """Registers per thread (GPU)."""
         return self.info()["n_regs"]

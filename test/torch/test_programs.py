@@ -202,6 +202,56 @@ print("done")
 """) == ["done"]
 
 
+def test_what_kernels_write(tmp_path):
+    """Only what a user's kernel may write to counts as written: in a helper, by atomics, in one configuration of several."""
+    assert run(tmp_path, USER_KERNELS + """
+import torch._inductor.config
+import torch._higher_order_ops.triton_kernel_wrap as wrap
+
+def written(*args):
+    found = wrap.identify_mutated_tensors(*args) if hasattr(wrap, "identify_mutated_tensors") else wrap.identify_accessed_tensors(*args)
+    return found if isinstance(found, list) else [dep.name for dep in found.read_writes.writes]
+
+@triton.jit
+def put(where, value, i, m):
+    tl.store(where + i, value, mask=m)
+
+@triton.jit
+def many_kernel(read, helped, counted, chosen, other, unused, choice, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(read + i, mask=i < n)
+    put(helped, v, i, i < n)
+    tl.atomic_add(counted, 1)
+    tl.store(tl.where(choice > 0, chosen, other) + i, v, mask=i < n)
+
+@triton.autotune(configs=[triton.Config({"SPLIT": s}) for s in (1, 2)], key=[])
+@triton.jit
+def split_kernel(x, out, part, SPLIT: tl.constexpr):
+    if SPLIT == 1:
+        tl.store(out, tl.load(x))
+    else:
+        tl.store(part, tl.load(x))
+        tl.atomic_add(out, tl.load(part))
+
+t = torch.zeros(10, device=DEVICE)
+ints = torch.zeros(10, dtype=torch.int32, device=DEVICE)
+print(written(add_kernel, dict(x=t, y=t, out=t, n=10, BLOCK=64), {}))
+print(written(many_kernel, dict(read=t, helped=t, counted=ints, chosen=t, other=t, unused=t, choice=1, n=10, BLOCK=64), {}))
+print(written(split_kernel, dict(x=t, out=t, part=t), {}))
+print(written(add_kernel, dict(x=t, y=t, out=t, n=10, BLOCK="no size"), {}))
+
+@torch.compile(fullgraph=True)
+def g(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 128),)](x, y, out, x.numel(), BLOCK=128)
+    return out + x
+from torch._inductor.utils import run_and_get_code
+result, (code,) = run_and_get_code(g, x, y)
+torch.testing.assert_close(result, x + y + x)
+print("clone" in code)
+""") == ["['out']", "['helped', 'counted', 'chosen', 'other']", "['out', 'part']", "['x', 'y', 'out']", "False"]
+
+
 def test_triton_op(tmp_path):
     assert run(tmp_path, USER_KERNELS + """
 from torch.library import triton_op, wrap_triton
@@ -402,3 +452,31 @@ def test_dumps(tmp_path):
     run(tmp_path, program, TORCH_COMPILE_DEBUG="1")
     written = [path.read_text() for path in (tmp_path / "torch_compile_debug").rglob("output_code.py")]
     assert written and all("@triton.jit" in text for text in written)
+
+
+def test_logs(tmp_path):
+    """TORCH_LOGS shows the code, and a program in one file that runs a kernel by itself is written where it is asked for."""
+    program = PRELUDE + """
+import logging
+said = []
+class Kept(logging.Handler):
+    def emit(self, record):
+        said.append(record.getMessage())
+logging.getLogger("torch._inductor.graph.__output_code").addHandler(Kept())
+logging.getLogger("torch._inductor.output_code").addHandler(Kept())
+logging.getLogger("torch._inductor").addHandler(Kept())
+torch.compile(f)(x, y)
+print(any("@triton.jit" in text for text in said))
+"""
+    assert run(tmp_path, program, TORCH_LOGS="output_code")[-1] == "True"
+    assert run(tmp_path, program)[-1] == "False"
+    unique = PRELUDE + """
+import os
+torch.compile(f)(x, y)
+import torch._inductor.config as config
+print(config.triton.unique_kernel_names, config.benchmark_kernel)
+"""
+    assert run(tmp_path, unique, TORCHINDUCTOR_BENCHMARK_KERNEL="1", TORCHINDUCTOR_UNIQUE_KERNEL_NAMES="1")[-1].split() == ["True", "True"]
+    texts = [p.read_text() for p in (tmp_path / "inductor").rglob("*.py")]
+    alone = [t for t in texts if "def benchmark_all_configs" in t or "def call(args)" in t and "get_args" in t]
+    assert alone, "no kernel with its own benchmark was written"

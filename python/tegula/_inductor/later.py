@@ -13,8 +13,17 @@ class _WhenImported(importlib.abc.MetaPathFinder):
 
     def __init__(self, then):
         self.then = then
+        self.unfinished = []  # [(module, then)]: such modules that were being imported already when they were asked for
+
+    def _finish(self):
+        done = [pair for pair in self.unfinished if not _is_unfinished(pair[0])]
+        self.unfinished = [pair for pair in self.unfinished if pair not in done]
+        for module, then in done:
+            then(module)
 
     def find_spec(self, name, path=None, target=None):
+        if self.unfinished:
+            self._finish()
         then = self.then.pop(name, None)
         spec = then and importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None:
@@ -32,13 +41,21 @@ class _WhenImported(importlib.abc.MetaPathFinder):
 _finder = _WhenImported({})
 
 
+def _is_unfinished(module):
+    return getattr(module.__spec__, "_initializing", False)
+
+
 def _when_imported(name, then):
-    if name in sys.modules:
-        then(sys.modules[name])
+    module = sys.modules.get(name)
+    if module is not None and not _is_unfinished(module):
+        then(module)
+        return
+    if module is not None:
+        _finder.unfinished.append((module, then))  # at the next import of anything
     else:
         _finder.then[name] = then
-        if _finder not in sys.meta_path:
-            sys.meta_path.insert(0, _finder)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
 
 
 def lead_workers():
@@ -68,11 +85,13 @@ def adapt(wanted):
     from .conv import add_bias_apart
     from .devices import complete_cpu, complete_cpu_text
     from .flex import lower_by_template
+    from .mutations import know_what_is_written
     _when_imported("torch._dynamo.device_interface", complete_cpu)
     _when_imported("torch._inductor.codegen.cpu_device_op_overrides", complete_cpu_text)
     _when_imported("torch._inductor.codegen.cpp_wrapper_cpu", compute_grids)
     _when_imported("torch._inductor.runtime.triton_heuristics", remember_launches)
     _when_imported("torch._inductor.kernel.conv", add_bias_apart)
+    _when_imported("torch._higher_order_ops.triton_kernel_wrap", know_what_is_written)
     _when_imported(wanted.flex, lower_by_template)
 
 
