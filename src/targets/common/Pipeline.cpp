@@ -1,6 +1,7 @@
 // See Pipeline.h.
 #include "targets/common/Pipeline.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/Scheduler.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
@@ -64,6 +65,7 @@ void initNvptx() {
 
 void initTarget(llvm::Triple::ArchType arch) {
   static std::once_flag x86, arm, nvptx;
+  chooseScheduler();
   switch (arch) {
   case llvm::Triple::x86_64:
     return std::call_once(x86, initX86);
