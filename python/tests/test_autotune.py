@@ -139,7 +139,7 @@ def test_pruning():
         k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench, prune_configs_by={"perf_model": model, "top_k": top_k})(jitted)
         k[grid](x, out, 100)
         assert bench.count == count and (count == 3 or BLOCKS[0] not in k.configs_timings)
-    for by, error in (({"early_config_prune": lambda *a, **k: []}, AutotunerError), ({"perf_model": model, "top_k": 1.5}, TypeError)):
+    for by, error in (({"early_config_prune": lambda *a, **k: []}, AutotunerError), ({"perf_model": model, "top_k": 1.5}, TypeError), ({"perf_model": model, "top_k": 0}, AutotunerError)):
         with pytest.raises(error):
             tegula.autotune(BLOCKS, key=["n"], prune_configs_by=by)(jitted)[grid](x, out, 100)
 
@@ -231,6 +231,50 @@ def test_arguments_that_hooks_set_back_may_be_none():
     x, out = arrays()
     k[grid](x, out, None, None, 100)
     assert (out == 2 * x).all()
+
+
+CACHED = """
+import numpy as np, sys, tegula
+import tegula.language as tl
+from tegula import Config
+
+calls = []
+def bench(call, quantiles):
+    call()
+    calls.append(1)
+    return [{1: 3.0, 2: 1.0, 3: 2.0}[len(calls)]] * 3
+
+@tegula.autotune([Config({"BLOCK": b}) for b in (16, 32, 64)], key=["n"], do_bench=bench, cache_results=sys.argv[1] == "cached")
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+x = np.ones(100, np.float32)
+twice[lambda m: (tegula.cdiv(100, m["BLOCK"]),)](x, 100)
+assert (x == 2).all()
+print(len(calls), twice.best_config.kwargs["BLOCK"])
+"""
+
+
+def test_cached_results_are_in_the_files_of_all_others(tmp_path):
+    (tmp_path / "cached.py").write_text(CACHED)
+    # No file of Triton's is found again.
+    for run, (how, calls) in enumerate((("cached", 3), ("cached", 0), ("not", 3))):
+        p = subprocess.run([sys.executable, "cached.py", how], cwd=tmp_path, capture_output=True, text=True,
+                           env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TRITON_CACHE_DIR": str(tmp_path / str(run)),
+                                "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))})
+        assert p.stdout.split() == [str(calls), "32"], p.stdout + p.stderr
+    (entry,) = json.loads(kept_file(tmp_path))["kernels"][0]["entries"]
+    assert "timed by __main__.bench, " in entry["arguments"] and len(entry["configs"]) == 3
+
+
+def test_times_of_a_benchmark_are_kept_as_it_gives_them():
+    for given in ([[float("inf")] * 3, [2.5, 2, 3], [1e-9, 1e-9, 2e-9]], [float("inf"), 2.5, 1e-9]):
+        times = iter(given)
+        k = tegula.autotune(BLOCKS, key=["n"], do_bench=lambda call, quantiles: (call(), next(times))[1])(tegula.jit(double))
+        k[grid](*arrays(), 100)
+        assert k.configs_timings == dict(zip(BLOCKS, given)) and k.best_config is BLOCKS[2] and "3 configurations" in k.explain()
 
 
 def test_printing(capsys):

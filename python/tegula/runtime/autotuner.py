@@ -195,6 +195,9 @@ class Autotuner(_core.Layer, KernelInterface):
     def _has_hooks(self, configs):
         return self.user_defined_pre_hook or self.user_defined_post_hook or any(c.pre_hook for c in configs)
 
+    def _caches(self):
+        return self.cache_results or knobs.autotuning.cache
+
     def _has_clock(self):
         """Is the benchmark the one that the tuner's own clock stands for? That is then not even loaded."""
         from ..backends.driver import LibraryDriver
@@ -243,7 +246,7 @@ class Autotuner(_core.Layer, KernelInterface):
         if self.guess:
             lines.append(_text_of_guess(self.guess))
         if self.best_config is not None:
-            timed = sum(t[0] != float("inf") for t in getattr(self, "configs_timings", {}).values())
+            timed = sum(_sortable(t)[0] != float("inf") for t in getattr(self, "configs_timings", {}).values())
             lines.append(f"chosen: {self.best_config}, {timed} of {len(getattr(self, 'configs_timings', {}))} configurations timed")
         return "\n".join(lines)
 
@@ -265,6 +268,8 @@ class Autotuner(_core.Layer, KernelInterface):
             if len(configs) > top_k:
                 estimate = {c: self.perf_model(**self.nargs, **kwargs, **c.all_kwargs()) for c in configs}
                 configs = sorted(configs, key=estimate.get)[:top_k]
+            if not configs:
+                raise AutotunerError(f"No valid autotuner configs after pruning. top_k is {top_k}, which leaves none.")
         return configs
 
     def _tuning_key(self, kwargs):
@@ -378,7 +383,7 @@ class _Tuning:
         how = os.environ.get("TEGULA_TUNE", "")
         self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
         self.arguments = {**tuner.nargs, **kwargs}
-        self.compiled, self.announced = {}, set()
+        self.compiled, self.announced, self.given = {}, set(), {}
         points = tuple(tuner._points.get(c) for c in configs)
         self.points = None if None in points else points
 
@@ -403,9 +408,9 @@ class _Tuning:
         for warning in report["warnings"]:
             warnings.warn(warning, stacklevel=2)
         timings = {}
-        for config, row in zip(self.configs, report["configs"]):
+        for i, (config, row) in enumerate(zip(self.configs, report["configs"])):
             ok = row["state"] == "ok"
-            timings[config] = [row["median_ns"] / 1e6, row["low_ns"] / 1e6, row["high_ns"] / 1e6] if ok else [float("inf")] * 3
+            timings[config] = self.given[i] if ok and i in self.given else [row["median_ns"] / 1e6, row["low_ns"] / 1e6, row["high_ns"] / 1e6] if ok else [float("inf")] * 3
             if not ok and row["state"] != "untried" and config not in tuner.failures:
                 tuner._failed(config, AutotunerError(f"{name}: configuration ({config}) {row.get('reason', row['state'])}"))
         chosen = report["chosen"]
@@ -413,10 +418,17 @@ class _Tuning:
         return timings, self.configs[chosen if error is None and chosen is not None else 0], report["by"] == "file"
 
     def _is_kept(self, function):
-        """Are results kept in the library's files? Not what somebody else timed, or what hooks and replaced stages had a part in."""
+        """Are results kept in the library's files? What somebody else timed, or hooks had a part in, only if `cache_results` asks for it; what replaced stages had, never."""
         tuner = self.tuner
-        return (function is not None and self.has_clock and not tuner._has_hooks(self.configs) and not any(c.ir_override for c in self.configs)
-                and all(isinstance(self.arguments.get(k), (int, float, str, bool, type(None))) or hasattr(self.arguments[k], "dtype") for k in tuner.keys if k in self.arguments))
+        if function is None or any(c.ir_override for c in self.configs):
+            return False
+        if not self._is_ours() and (not tuner._caches() or any(c.pre_hook for c in self.configs)):
+            return False
+        return all(isinstance(self.arguments.get(k), (int, float, str, bool, type(None))) or hasattr(self.arguments[k], "dtype") for k in tuner.keys if k in self.arguments)
+
+    def _is_ours(self):
+        """Do the times depend on the kernel and the device alone?"""
+        return self.has_clock and not self.tuner._has_hooks(self.configs)
 
     def _arguments_text(self):
         items = []
@@ -429,6 +441,8 @@ class _Tuning:
                     items.append(f"{name}:*{str(value.dtype).removeprefix('torch.')}")
         # Options of the launch that change the code or its time.
         items += [f"{k}={v!r}" for k, v in sorted(self.kwargs.items()) if k not in self.tuner.arg_names and k != "grid"]
+        if not self._is_ours():
+            items.append("timed by " + _text_of_callables(self.tuner.do_bench, self.tuner.pre_hook, self.tuner.post_hook))
         return ", ".join(items)
 
     # ---- called by the library
@@ -544,6 +558,7 @@ class _Tuning:
         except _SKIPPED as e:
             self.tuner._failed(self.configs[i], e)
             return _status(e)
+        self.given[i] = times
         times = times if isinstance(times, (list, tuple)) else (times,) * 3
         return tuple(float(t) * 1e6 for t in (*times, *[times[-1]] * 3)[:3])
 
@@ -552,6 +567,16 @@ def _text_of(config):
     """As the library writes a configuration: the same from Python, C++ and the shell."""
     options = ("num_warps", "num_stages", "num_ctas", "maxnreg")
     return ", ".join([f"{k}: {v!r}" for k, v in config.kwargs.items()] + [f"{k}: {v}" for k in options if (v := getattr(config, k)) is not None])
+
+
+def _text_of_callables(*given):
+    """Their names: who changes what they do, and not the name, has the old results (as in Triton, where nothing says who timed)."""
+    def one(f):
+        while isinstance(f, functools.partial):
+            f = f.func
+        f = f if hasattr(f, "__qualname__") else type(f)
+        return f"{f.__module__}.{f.__qualname__}"
+    return ", ".join(map(one, given))
 
 
 def _text_of_guess(guess):
@@ -609,7 +634,7 @@ class _ResultFile:
     @classmethod
     def of(cls, tuner, key, configs):
         """None: these results are not kept."""
-        if not (tuner.cache_results or knobs.autotuning.cache) or knobs.runtime.interpret or any(c.pre_hook for c in configs):
+        if not tuner._caches() or knobs.runtime.interpret or any(c.pre_hook for c in configs):
             return None
         fn = tuner.fn
         while not isinstance(fn, JITFunction):
