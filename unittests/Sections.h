@@ -72,7 +72,7 @@ inline void writeSections(const std::filesystem::path &path, const SectionFile &
 /// `least` cases.
 inline void checkSections(const std::string &folder, size_t least, const std::function<std::string(const Section &)> &output) {
   size_t count = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(std::string(TEGULA_SOURCE_DIR) + "/test/" + folder)) {
+  for (const auto &entry : std::filesystem::directory_iterator(std::string(testSourceDir) + "/test/" + folder)) {
     if (entry.path().extension() != ".ir")
       continue;
     SectionFile f = readSections(entry.path());

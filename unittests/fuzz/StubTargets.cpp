@@ -1,6 +1,7 @@
 // Stand-ins for the code generators, so that everything above them builds without LLVM and so under the sanitizers.
 // They take every module that the verifier takes and give kernels that do nothing (objects of unittests/runtime), with
 // the arguments of the module.
+#include "TestPaths.h"
 #include "ir/Verifier.h"
 #include "targets/cpu/Cpu.h"
 #include "targets/nvidia/Nvidia.h"
@@ -22,7 +23,7 @@ static void verified(const ir::Module &m) {
 }
 
 static std::vector<char> object(const char *variant) {
-  std::ifstream in(std::string(TEGULA_TEST_OBJECTS) + variant + ".o", std::ios::binary);
+  std::ifstream in(std::string(testBinaryDir) + "/unittests/runtime/kernels-" + variant + ".o", std::ios::binary);
   std::vector<char> bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (bytes.empty()) {
     std::fprintf(stderr, "no object %s\n", variant);

@@ -1,12 +1,14 @@
 // Conversion plans, executed by a small machine: every plan must deliver exactly the destination, with the cost it promised.
 #include "KernelLayouts.h"
 #include "Machine.h"
+#include "Rounds.h"
 
 using namespace tegula::layout;
 using tegula::layout::test::Machine;
 using tegula::layout::test::Observed;
 using tegula::layout::test::Random;
 using tegula::layout::test::someLayout;
+using tegula::test::rounds;
 
 namespace {
 
@@ -21,7 +23,7 @@ void check(const LinearLayout &src, const LinearLayout &dst, unsigned elemBits, 
 
 TEST(Conversion, RandomLayoutsArriveExactly) {
   Random rnd(21);
-  for (int k = 0; k < 1500 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(1500) && !testing::Test::HasFailure(); ++k) {
     DimList outs{{Dim::Dim1, static_cast<uint8_t>(rnd.below(7))}, {Dim::Dim0, static_cast<uint8_t>(rnd.below(5))}};
     unsigned warpBits = static_cast<unsigned>(rnd.below(3));
     LinearLayout a = rnd.distributed(outs, 5, warpBits, rnd.chance(30));
@@ -41,7 +43,7 @@ TEST(Conversion, RandomLayoutsArriveExactly) {
 TEST(Conversion, RandomShuffles) {
   Random rnd(22);
   unsigned viaShuffles = 0;
-  for (int k = 0; k < 2000 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(2000) && !testing::Test::HasFailure(); ++k) {
     DimList outs{{Dim::Dim1, static_cast<uint8_t>(rnd.below(5))}, {Dim::Dim0, static_cast<uint8_t>(rnd.below(5))}};
     LinearLayout a = rnd.distributed(outs, 5, 0, rnd.chance(40)), b = rnd.distributed(outs, 5, 0, rnd.chance(40));
     // Warps: the same part for both, plus something inside the warp's part.
@@ -59,7 +61,7 @@ TEST(Conversion, RandomShuffles) {
     viaShuffles += planConversion(s, d, 32, options).kind == ConversionKind::Shuffles;
     check(s, d, 8u << rnd.below(4), options);
   }
-  EXPECT_GT(viaShuffles, 1000u);
+  EXPECT_GT(viaShuffles, rounds(1000));
 }
 
 TEST(Conversion, Clusters) {
@@ -84,7 +86,7 @@ TEST(Conversion, KernelLayoutsArriveExactly) {
   Random rnd(24);
   std::map<std::string, unsigned> tally;
   unsigned conflicts = 0;
-  for (int k = 0; k < 1500 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(1500) && !testing::Test::HasFailure(); ++k) {
     Extents shape{int64_t{8} << rnd.below(4), int64_t{8} << rnd.below(4)};
     unsigned warps = 1u << rnd.below(4), elemBits = 8u << rnd.below(4);
     LinearLayout src = someLayout(rnd, shape, warps, elemBits), dst = someLayout(rnd, shape, warps, elemBits);
@@ -104,7 +106,7 @@ TEST(Conversion, KernelLayoutsArriveExactly) {
     check(src, dst, elemBits, options);
   }
   for (const char *way : {"nothing", "shuffles", "shared", "stmatrix", "stmatrix.trans", "ldmatrix", "ldmatrix.trans", "repeated"})
-    EXPECT_GT(tally[way], 10u) << way;
+    EXPECT_GT(tally[way], rounds(10)) << way;
   // A conflict is the better choice now and then (a wide store and a two-way load of a small tile), but rare.
   EXPECT_LT(conflicts, 30u);
 }
@@ -112,7 +114,7 @@ TEST(Conversion, KernelLayoutsArriveExactly) {
 // Shared memory whose layout is given: what TMA and wgmma prescribe.
 TEST(Conversion, GivenMemory) {
   Random rnd(25);
-  for (int k = 0; k < 600 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(600) && !testing::Test::HasFailure(); ++k) {
     unsigned elemBits = 8u << rnd.below(3), warps = 1u << rnd.below(4);
     Extents shape{int64_t{16} << rnd.below(3), int64_t{16} << rnd.below(4)};
     Extents order = rnd.chance(50) ? Extents{1, 0} : Extents{0, 1};

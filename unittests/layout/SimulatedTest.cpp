@@ -1,5 +1,6 @@
 // Conversion plans on the GPU simulator: its race detector, its matrix moves and its bank counter are independent of the planner.
 #include "KernelLayouts.h"
+#include "Rounds.h"
 #include "abi/SimAbi.h"
 #include "layout/Follow.h"
 #include "sim/Machine.h"
@@ -9,6 +10,7 @@
 using namespace tegula::layout;
 using tegula::layout::test::Random;
 using tegula::layout::test::someLayout;
+using tegula::test::rounds;
 namespace sim = tegula::sim;
 
 namespace {
@@ -165,7 +167,7 @@ void simulate(const LinearLayout &src, const LinearLayout &dst, unsigned elemBit
 
 TEST(Simulated, KernelLayouts) {
   Random rnd(31);
-  for (int k = 0; k < 250 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(250) && !testing::Test::HasFailure(); ++k) {
     Extents shape{int64_t{8} << rnd.below(4), int64_t{8} << rnd.below(4)};
     unsigned warps = 1u << rnd.below(4), elemBits = 8u << rnd.below(4);
     ConversionOptions options;
@@ -178,7 +180,7 @@ TEST(Simulated, KernelLayouts) {
 
 TEST(Simulated, RandomLayouts) {
   Random rnd(32);
-  for (int k = 0; k < 250 && !testing::Test::HasFailure(); ++k) {
+  for (uint64_t k = 0; k < rounds(250) && !testing::Test::HasFailure(); ++k) {
     DimList outs{{Dim::Dim1, static_cast<uint8_t>(rnd.below(6))}, {Dim::Dim0, static_cast<uint8_t>(rnd.below(5))}};
     unsigned warpBits = static_cast<unsigned>(rnd.below(3));
     LinearLayout a = rnd.distributed(outs, 5, warpBits, rnd.chance(30)), b = rnd.distributed(outs, 5, warpBits, rnd.chance(30));

@@ -1,5 +1,6 @@
 // Descriptor accesses before and after their expansion: the interpreter, which knows what they mean, must see the same memory, and
 // nothing may be touched outside the tensor. What vectorizes is asked of the axis facts.
+#include "Rounds.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Text.h"
@@ -118,7 +119,7 @@ struct Case {
 };
 
 TEST(ExpandDescriptors, KeepsTheMeaning) {
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= test::rounds(400); ++seed) {
     Case c(seed);
     std::unique_ptr<Module> m = c.module();
     std::string why, before = print(*m);

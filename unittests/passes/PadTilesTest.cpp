@@ -1,5 +1,6 @@
 // Random programs over tiles of odd extents, before and after padding: the interpreter, which knows what they mean, must see the same
 // memory, and nothing may be touched outside the buffers.
+#include "Rounds.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Text.h"
@@ -211,7 +212,7 @@ bool hasOdd(const Block &b) {
 
 TEST(PadTiles, KeepsTheMeaning) {
   unsigned odd = 0;
-  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (uint64_t seed = 1; seed <= test::rounds(1500); ++seed) {
     std::unique_ptr<Module> m = Program(seed).take();
     std::string why, before = print(*m);
     ASSERT_TRUE(verify(*m, &why)) << why << before;
@@ -224,7 +225,7 @@ TEST(PadTiles, KeepsTheMeaning) {
     runPipeline(*m);
     ASSERT_EQ(run(*m), expected) << "seed " << seed << " after all passes\n" << before << print(*m);
   }
-  EXPECT_GT(odd, 1000u);
+  EXPECT_GT(odd, test::rounds(1000));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Random programs: what the interpreter sees must be the same before and after passes, and axis facts must hold for the
 // values that really occur.
+#include "Rounds.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Text.h"
@@ -206,7 +207,7 @@ Memory runKernel(const Module &m, int32_t n, int32_t k) {
 }
 
 TEST(Random, PassesKeepTheMeaning) {
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= test::rounds(500); ++seed) {
     Module m;
     RandomKernel(m, seed);
     std::string why, before = print(m);
@@ -255,7 +256,7 @@ void checkFacts(const ValueFacts &f, const Type &t, const Tile &tile, const std:
 
 TEST(Random, AxisFactsHold) {
   unsigned interesting = 0;
-  for (uint64_t seed = 1; seed <= 120; ++seed) {
+  for (uint64_t seed = 1; seed <= test::rounds(120); ++seed) {
     // A function of (n, m) made of the operations that the analysis has rules for, on small numbers.
     Module m;
     Builder b(m);

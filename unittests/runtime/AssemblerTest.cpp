@@ -23,7 +23,7 @@ std::string ptx(const std::string &arch, const std::string &body) {
 struct Assemble : testing::TestWithParam<const char *> {
   const Assembler *assembler = nullptr;
   void SetUp() override {
-    addAssemblerFolder(TEGULA_SOURCE_DIR "/build/venv/lib/python3*/site-packages");
+    addAssemblerFolder(std::string(tegula::testSourceDir) + "/build/venv/lib/python3*/site-packages");
     Status why;
     assembler = Assembler::get(why);
     if (!assembler) GTEST_SKIP() << "Skipped: " << why.text;

@@ -1,6 +1,7 @@
 // How the runtime talks to the CUDA driver, against a stand-in (FakeCuda.cpp): opening, refusing, loading, launching, failing.
 #include "runtime/cuda/CudaKernel.h"
 #include "FakeCuda.h"
+#include "TestPaths.h"
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@ using namespace tegula::runtime;
 using namespace tegula::runtime::cuda;
 
 namespace {
+
+std::string libfakecuda() { return std::string(tegula::testBinaryDir) + "/lib/libfakecuda.so"; }
 
 struct NoHooks final : LaunchHooks {
   void print(const std::string &) override {}
@@ -21,13 +24,13 @@ struct Cuda : testing::Test {
   Status status;
 
   void SetUp() override {
-    void *library = dlopen(TEGULA_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(libfakecuda().c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     fake = reinterpret_cast<decltype(&fakeCuda)>(dlsym(library, "fakeCuda"))();
     reinterpret_cast<decltype(&fakeCudaReset)>(dlsym(library, "fakeCudaReset"))();
   }
   const Driver *open() {
-    driver = Driver::open(TEGULA_FAKE_CUDA, status);
+    driver = Driver::open(libfakecuda(), status);
     return driver.get();
   }
   std::unique_ptr<CudaDevice> device(int ordinal = 0) {

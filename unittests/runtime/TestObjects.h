@@ -10,7 +10,7 @@ namespace tegula::runtime {
 
 /// "plain", "debug", "arm"
 inline std::vector<char> testObject(const std::string &variant) {
-  std::ifstream in(TEGULA_BINARY_DIR "/unittests/runtime/kernels-" + variant + ".o", std::ios::binary);
+  std::ifstream in(std::string(testBinaryDir) + "/unittests/runtime/kernels-" + variant + ".o", std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

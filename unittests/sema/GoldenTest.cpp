@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 /// TEGULA_GOLDENS: another folder of cases, for trying things out.
 std::string folder() {
   const char *other = std::getenv("TEGULA_GOLDENS");
-  return other ? other : std::string(TEGULA_SOURCE_DIR) + "/test/instantiate";
+  return other ? other : std::string(testSourceDir) + "/test/instantiate";
 }
 
 std::string readAll(const fs::path &p) {

@@ -186,8 +186,9 @@ TEST(Limits, NestedLoopsStayLinear) {
 TEST(Limits, DamagedKernels) {
   std::mt19937 random(7);
   unsigned cases = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(std::string(TEGULA_SOURCE_DIR) + "/test/instantiate")) {
-    if (entry.path().extension() != ".py")
+  for (const auto &entry : std::filesystem::directory_iterator(std::string(testSourceDir) + "/test/instantiate")) {
+    // The kernels of fail-limits use up their budgets, whatever is cut out of them; the golden does that once.
+    if (entry.path().extension() != ".py" || entry.path().stem() == "fail-limits")
       continue;
     std::ifstream in(entry.path());
     std::stringstream s;

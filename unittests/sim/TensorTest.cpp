@@ -301,7 +301,7 @@ TEST(Wgmma, Hazards) {
 
 /// Every function of the header is a row of SimSymbols.def, and the other way round.
 TEST(Symbols, MatchTheHeader) {
-  std::ifstream file(TEGULA_SOURCE_DIR "/src/abi/SimAbi.h");
+  std::ifstream file(std::string(testSourceDir) + "/src/abi/SimAbi.h");
   std::stringstream text;
   text << file.rdbuf();
   std::set<std::string> declared, listed = {

@@ -18,7 +18,7 @@ namespace {
 
 std::vector<fs::path> cases() {
   std::vector<fs::path> out;
-  for (auto &entry : fs::directory_iterator(TEGULA_SOURCE_DIR "/test/syntax"))
+  for (auto &entry : fs::directory_iterator(std::string(testSourceDir) + "/test/syntax"))
     if (entry.path().extension() == ".py") out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;

@@ -60,7 +60,7 @@ TEST(Robustness, agreesWithPythonOnItsStandardLibrary) {
   for (auto &f : files) names += f + "\n";
   ASSERT_TRUE(writeFile(list, names, error)) << error;
   int status = 0;
-  std::string python = runCommand("python3 '" TEGULA_SOURCE_DIR "/unittests/syntax/python_tree.py' < '" + list + "'", status);
+  std::string python = runCommand("python3 '" + std::string(testSourceDir) + "/unittests/syntax/python_tree.py' < '" + list + "'", status);
   if (status != 0) GTEST_SKIP() << "Skipped: python3 cannot run python_tree.py (it needs 3.10 or later)";
   unsigned same = 0, skipped = 0;
   size_t at = 0;

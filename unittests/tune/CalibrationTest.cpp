@@ -21,7 +21,7 @@ using Groups = std::map<std::string, std::vector<Point>>;
 /// A point a line: group, nanoseconds, fields of Demand.
 Groups read(const std::string &name) {
   Groups groups;
-  std::ifstream file(TEGULA_SOURCE_DIR "/unittests/tune/" + name);
+  std::ifstream file(std::string(tegula::testSourceDir) + "/unittests/tune/" + name);
   EXPECT_TRUE(file) << name;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
