@@ -44,9 +44,13 @@ class Soak:
         self.o = o
         self.lock = threading.Lock()
         self.groups = {}
-        for d in o.devices.split(","):
-            target = d if d.startswith("cpu:") else ""
-            self.groups.setdefault(target, []).append("cpu" if target else d)
+        devices = o.devices.split(",")
+        for d in devices:
+            if d.startswith("cpu"):
+                self.groups[d if d != "cpu" else ""] = ["cpu"]
+        # An instruction set is a process's; the other devices go with the first one, so that a program is made once for them.
+        shared = self.groups.setdefault(next(iter(self.groups), ""), [])
+        shared += [d for d in devices if not d.startswith("cpu")]
         self.state = {
             "seeds": f"{o.seeds.start}..{o.seeds.stop}",
             "devices": o.devices,
@@ -158,7 +162,7 @@ class Soak:
                 results = {}
                 for t, devices in self.groups.items():
                     for d, r in workers[t].seed(seed, devices, self.o.without.split(",")).items():
-                        results[t if t else d] = r
+                        results[t if t and d == "cpu" else d] = r
                 for d, r in results.items():
                     if isinstance(r, Failure):
                         self.found(seed, d, r)
@@ -177,7 +181,7 @@ class Soak:
                 w.stop()
                 if answer is not None:
                     text = answer.text if isinstance(answer, Failure) else answer
-                    print(f"SKIPPED {t or d}: {text}", flush=True)
+                    print(f"SKIPPED {t if t and d == 'cpu' else d}: {text}", flush=True)
                     devices.remove(d)
             if not devices:
                 del self.groups[t]
