@@ -199,13 +199,13 @@ NOT_UNDER_ASAN = {"sema-tests": "-Limits.RunawayPrograms:Limits.CallsThatMultipl
 # (a sixth of the cases for each, not the same ones), clusters (half), the interpreter (a sixth), and older GPUs (one of three for a third of the kernels:
 # `test/gpu/assemble.py --all-targets` assembles all of them for all). Of the random programs 800 of 3,000 are for older instruction sets; test/random/soak.py
 # runs any number for all of them. Threads meet in the layers of tsan's list; asan runs all layers, random tests with a quarter of their rounds (unittests/Rounds.h).
-# About 3,000 s of processor time in all if the compiler cache has the objects of both sanitizer builds; those compiled from nothing are some 600 s more.
+# Where the compiler cache has the objects of both sanitizer builds, those two suites are for the most part their tests, of a minute or two each.
 SUITES = {
     "check": Suite(script("scripts/check"), 5, quick=True),
-    "asan": Suite(sanitized("asan", filters=NOT_UNDER_ASAN), 500),
-    "sim": Suite(script(PY, "test/gpu/assemble.py"), 800),
+    "asan": Suite(sanitized("asan", filters=NOT_UNDER_ASAN), 200),
+    "sim": Suite(script(PY, "test/gpu/assemble.py"), 550),
     "fuzz": Suite(fuzz, 620, after="asan"),
-    "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests", "tune-tests", filters={"sema-tests": "Threads.*", "tune-tests": "Store.*:Lease.*"}), 300),
+    "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests", "tune-tests", filters={"sema-tests": "Threads.*", "tune-tests": "Store.*:Lease.*"}), 100),
     "run": Suite(pytest("test/run"), 320),
     "random": Suite(random_programs, 400),
     "unit": Suite(unit, 120, quick=True),
@@ -236,7 +236,9 @@ def measured(name):
 
 def run_all(names, jobs):
     """The results of the suites, in order of their end."""
-    waiting = sorted(names, key=lambda n: -SUITES[n].seconds)
+    # The longest first, counted with what waits for its end.
+    followed = lambda n: max((s.seconds for m, s in SUITES.items() if m in names and s.after == n), default=0)
+    waiting = sorted(names, key=lambda n: -SUITES[n].seconds - followed(n))
     ended, running = set(), {}
     with concurrent.futures.ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
         while waiting or running:
