@@ -88,7 +88,7 @@ def _refuse(module):
         from torch._inductor import config
         if type(self) is module.CppWrapperCpu and config.cpu_backend == "triton":
             raise RuntimeError(f"tegula.torch: the C++ wrapper of torch {torch.__version__} (AOTInductor, cpp_wrapper) cannot call kernels that are not C++ on CPUs; "
-                               "it can from torch 2.15 on. With torch._inductor.config.cpu_backend = \"cpp\" the CPU's part is made of C++")
+                               "that of torch 2.14 can. With torch._inductor.config.cpu_backend = \"cpp\" the CPU's part is made of C++")
         init(self, *args, **kwargs)
 
     module.CppWrapperCpu.__init__ = __init__

@@ -97,6 +97,6 @@ def know_what_is_written(module):
         made = ReadWrites(reads=OrderedSet(map(StarDep, reads)), writes=OrderedSet(map(StarDep, writes)), index_exprs=OrderedSet())
         return module.TensorAccesses(made, can_fuse_epilogue=False)
 
-    for name, answer in (("identify_mutated_tensors", lambda reads, writes: writes), ("identify_accessed_tensors", accesses)):  # the latter from 2.12 or later on
+    for name, answer in (("identify_mutated_tensors", lambda reads, writes: writes), ("identify_accessed_tensors", accesses)):  # 2.11 has the former, 2.14 the latter
         if hasattr(module, name):
             setattr(module, name, asking(getattr(module, name), answer))
