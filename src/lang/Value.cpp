@@ -1,6 +1,7 @@
 // Text, equality and keys of values.
 #include "lang/Builtin.h"
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -34,6 +35,14 @@ std::string quote(const std::string &s) {
   }
   return out += q;
 }
+
+template <typename Fn, typename... Ts> std::string visitAs(const Fn &text, const Value &v, TypeList<Ts...>) {
+  using Case = std::string (*)(const Fn &, const Value &);
+  static constexpr Case cases[] = {[](const Fn &f, const Value &x) -> std::string { return f(x.get<Ts>()); }...};
+  return cases[v.kind()](text, v);
+}
+/// text(x) for what `v` holds.
+template <typename Fn> std::string visit(const Fn &text, const Value &v) { return visitAs(text, v, Value::Kinds()); }
 
 template <typename Fn> std::string join(const std::vector<Value> &items, Fn &&text) {
   std::string s;
@@ -266,11 +275,50 @@ RecordValue::RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value
     summary.add(v);
 }
 
-Value::Value(const Value &) = default;
-Value::Value(Value &&) noexcept = default;
-Value &Value::operator=(const Value &) = default;
-Value &Value::operator=(Value &&) noexcept = default;
-Value::~Value() = default;
+namespace {
+
+/// How values of one kind are copied, moved and destroyed; all null: as bytes.
+struct Handling {
+  void (*copy)(void *to, const void *from) = nullptr;
+  void (*move)(void *to, void *from) = nullptr;
+  void (*destroy)(void *at) = nullptr;
+};
+template <typename T> constexpr Handling handlingOf() {
+  if constexpr (std::is_trivially_copyable_v<T>)
+    return {};
+  else
+    return {[](void *to, const void *from) { ::new (to) T(*static_cast<const T *>(from)); },
+            [](void *to, void *from) { ::new (to) T(std::move(*static_cast<T *>(from))); },
+            [](void *at) { static_cast<T *>(at)->~T(); }};
+}
+template <typename... Ts> constexpr std::array<Handling, sizeof...(Ts)> handlingsOf(TypeList<Ts...>) { return {handlingOf<Ts>()...}; }
+constexpr auto handlings = handlingsOf(Value::Kinds());
+
+} // namespace
+
+Value::Value(const Value &v) : kind_(v.kind_) {
+  if (const Handling &h = handlings[kind_]; h.copy)
+    h.copy(bytes_, v.bytes_);
+  else
+    std::memcpy(bytes_, v.bytes_, sizeof bytes_);
+}
+Value::Value(Value &&v) noexcept : kind_(v.kind_) {
+  if (const Handling &h = handlings[kind_]; h.move)
+    h.move(bytes_, v.bytes_);
+  else
+    std::memcpy(bytes_, v.bytes_, sizeof bytes_);
+}
+Value::~Value() {
+  if (const Handling &h = handlings[kind_]; h.destroy)
+    h.destroy(bytes_);
+}
+// What is assigned may be a part of what this value holds: it is taken first.
+Value &Value::operator=(const Value &v) { return *this = Value(v); }
+Value &Value::operator=(Value &&v) noexcept {
+  Value taken(std::move(v));
+  this->~Value();
+  return *::new (static_cast<void *>(this)) Value(std::move(taken));
+}
 
 Summary Value::summary() const {
   constexpr uint64_t bytesPerUnit = 16;
@@ -292,13 +340,13 @@ Summary Value::summary() const {
 }
 
 Value Value::appended(Value item) && {
-  Tuple &t = std::get<Tuple>(payload_);
+  Tuple t = std::move(const_cast<Tuple &>(get<Tuple>()));
   if (t.use_count() == 1) {
     // Made by tuple() as a mutable object, and nobody else sees it.
     TupleValue &own = const_cast<TupleValue &>(*t);
     own.summary.add(item);
     own.items.push_back(std::move(item));
-    return std::move(*this);
+    return Value(std::move(t));
   }
   std::vector<Value> items = t->items;
   items.push_back(std::move(item));
@@ -336,7 +384,7 @@ std::string floatToString(double v) {
   return s;
 }
 
-std::string repr(const Value &v) { return std::visit(Repr{}, v.payload()); }
+std::string repr(const Value &v) { return visit(Repr{}, v); }
 
 std::string str(const Value &v) {
   if (v.isStr())
@@ -352,7 +400,7 @@ std::string str(const Value &v) {
   return s + "]";
 }
 
-std::string kindName(const Value &v) { return std::visit(KindName{}, v.payload()); }
+std::string kindName(const Value &v) { return visit(KindName{}, v); }
 
 std::string typeName(const Tensor &t) { return spelling(t.dtype) + (t.isScalar() ? "" : shapeText(t.shape())); }
 
@@ -371,7 +419,7 @@ bool equal(const Value &a, const Value &b) {
   if (auto x = asType(a))
     if (auto y = asType(b))
       return x->dtype == y->dtype && x->isBlock == y->isBlock && x->shape == y->shape;
-  if (a.payload().index() != b.payload().index())
+  if (a.kind() != b.kind())
     return false;
   if (a.isTensor())
     return a.asTensor().value == b.asTensor().value;
@@ -386,6 +434,6 @@ bool equal(const Value &a, const Value &b) {
   return key(a) == key(b);
 }
 
-std::string key(const Value &v) { return std::visit(Key{}, v.payload()); }
+std::string key(const Value &v) { return visit(Key{}, v); }
 
 } // namespace tegula::lang

@@ -6,9 +6,12 @@
 #pragma once
 #include "ir/Ir.h"
 #include "lang/Dtype.h"
+#include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
-#include <variant>
+#include <type_traits>
 #include <vector>
 
 namespace tegula::lang {
@@ -100,25 +103,35 @@ struct OpaqueValue {
   uint64_t id = 0;
 };
 
-/// Is T exactly one of the types of a variant?
-template <typename T, typename Variant> struct IsAlternative;
-template <typename T, typename... Ts>
-struct IsAlternative<T, std::variant<Ts...>> : std::bool_constant<(std::is_same_v<T, Ts> || ...)> {};
+/// Types by number. (std::variant, which costs every file that includes it half a second, stays out of this header.)
+template <typename... Ts> struct TypeList {
+  static constexpr uint8_t size = sizeof...(Ts);
+  /// `size` if T is none of them.
+  template <typename T> static constexpr uint8_t indexOf = [] {
+    uint8_t index = 0;
+    bool found = false;
+    ((found = found || std::is_same_v<T, Ts>, index += !found), ...);
+    return index;
+  }();
+};
 
 class Value {
 public:
-  using Payload = std::variant<ErrorValue, NoneValue, EllipsisValue, bool, Int, double,
-                               std::shared_ptr<const std::string>,
-                               Dtype, std::shared_ptr<const TypeValue>, Tensor, std::shared_ptr<const TupleValue>,
-                               std::shared_ptr<const RecordValue>, std::shared_ptr<const RecordClass>,
-                               std::shared_ptr<const SliceValue>, std::shared_ptr<const BoundMethod>,
-                               std::shared_ptr<const RangeValue>, const Builtin *, std::shared_ptr<const Function>,
-                               std::shared_ptr<const Module>, std::shared_ptr<const OpaqueValue>>;
-  Value() : payload_(ErrorValue{}) {}
+  /// What a value can be.
+  using Kinds = TypeList<ErrorValue, NoneValue, EllipsisValue, bool, Int, double, std::shared_ptr<const std::string>,
+                         Dtype, std::shared_ptr<const TypeValue>, Tensor, std::shared_ptr<const TupleValue>,
+                         std::shared_ptr<const RecordValue>, std::shared_ptr<const RecordClass>,
+                         std::shared_ptr<const SliceValue>, std::shared_ptr<const BoundMethod>,
+                         std::shared_ptr<const RangeValue>, const Builtin *, std::shared_ptr<const Function>,
+                         std::shared_ptr<const Module>, std::shared_ptr<const OpaqueValue>>;
+  Value() : kind_(Kinds::indexOf<ErrorValue>) {}
   template <typename T>
-    requires IsAlternative<T, Payload>::value
-  Value(T v) : payload_(std::in_place_type<T>, std::move(v)) {}
-  // Defined once, in Value.cpp: each is a switch over all alternatives, which every file that holds values would compile anew.
+    requires(Kinds::indexOf<T> < Kinds::size)
+  Value(T v) : kind_(Kinds::indexOf<T>) {
+    static_assert(sizeof(T) <= sizeof bytes_ && alignof(T) <= alignof(Int));
+    ::new (static_cast<void *>(bytes_)) T(std::move(v));
+  }
+  // In Value.cpp: each is a table of all kinds.
   Value(const Value &);
   Value(Value &&) noexcept;
   Value &operator=(const Value &);
@@ -153,24 +166,33 @@ public:
   /// Of a tuple: the same with one item more. In place, and so in constant time, if nobody else holds it.
   Value appended(Value item) &&;
 
-  bool asBool() const { return std::get<bool>(payload_); }
+  bool asBool() const { return get<bool>(); }
   /// Of an int or a bool.
-  Int asInt() const { return isBool() ? Int(asBool()) : std::get<Int>(payload_); }
+  Int asInt() const { return isBool() ? Int(asBool()) : get<Int>(); }
   /// Of any number.
-  double asFloat() const { return isFloat() ? std::get<double>(payload_) : static_cast<double>(asInt()); }
-  const std::string &asStr() const { return *std::get<std::shared_ptr<const std::string>>(payload_); }
-  const Tensor &asTensor() const { return std::get<Tensor>(payload_); }
-  const std::vector<Value> &items() const { return std::get<std::shared_ptr<const TupleValue>>(payload_)->items; }
-  const RecordValue &record() const { return *std::get<std::shared_ptr<const RecordValue>>(payload_); }
-  Dtype asDtype() const { return std::get<Dtype>(payload_); }
+  double asFloat() const { return isFloat() ? get<double>() : static_cast<double>(asInt()); }
+  const std::string &asStr() const { return *get<std::shared_ptr<const std::string>>(); }
+  const Tensor &asTensor() const { return get<Tensor>(); }
+  const std::vector<Value> &items() const { return get<std::shared_ptr<const TupleValue>>()->items; }
+  const RecordValue &record() const { return *get<std::shared_ptr<const RecordValue>>(); }
+  Dtype asDtype() const { return get<Dtype>(); }
 
-  template <typename T> bool is() const { return std::holds_alternative<T>(payload_); }
-  template <typename T> const T &get() const { return std::get<T>(payload_); }
-  const Payload &payload() const { return payload_; }
+  template <typename T> bool is() const {
+    static_assert(Kinds::indexOf<T> < Kinds::size);
+    return kind_ == Kinds::indexOf<T>;
+  }
+  /// Ends the process if the value is of another kind.
+  template <typename T> const T &get() const {
+    if (!is<T>()) std::abort();
+    return *std::launder(reinterpret_cast<const T *>(bytes_));
+  }
+  /// Number of its kind among Kinds.
+  uint8_t kind() const { return kind_; }
 
 private:
   using Tuple = std::shared_ptr<const TupleValue>;
-  Payload payload_;
+  alignas(Int) std::byte bytes_[16];
+  uint8_t kind_;
 };
 
 /// What a class of aggregates has beside its fields (LANGUAGE 1.10). A class of a base's fields and more holds them first.

@@ -46,6 +46,36 @@ TEST(Dtype, Spellings) {
   EXPECT_EQ(irType(Dtype::ptr(Scalar::Int1)), ir::Type::ptr(ir::Elem::I8));
 }
 
+TEST(Value, CopiesMovesAndAssigns) {
+  auto opaque = std::make_shared<const OpaqueValue>(OpaqueValue{"mode", 7});
+  const Value all[] = {Value(), Value::none(), Value::boolean(true), Value::integer(-5), Value::number(0.5), Value::str("a text that has memory of its own"),
+                       Value::type(dtype(Scalar::Fp32)), Value::tuple({Value::integer(1), Value(opaque)}), Value(opaque)};
+  for (const Value &from : all)
+    for (const Value &to : all) {
+      Value v = to;
+      v = from;
+      EXPECT_EQ(key(v), key(from));
+      Value moved = std::move(v);
+      EXPECT_EQ(key(moved), key(from));
+      v = to;
+      v = std::move(moved);
+      EXPECT_EQ(key(v), key(from));
+      EXPECT_EQ(v.kind(), from.kind());
+    }
+  EXPECT_EQ(opaque.use_count(), 3); // this one, and twice in `all`
+
+  Value v = Value::str("a text");
+  const Value &same = v;
+  v = same;
+  EXPECT_EQ(v.asStr(), "a text");
+  // What is assigned is kept alive by the value that is overwritten alone.
+  v = Value::tuple({Value::tuple({Value::str("within")})});
+  v = v.items()[0];
+  EXPECT_EQ(repr(v), "('within',)");
+  v = v.items()[0];
+  EXPECT_EQ(v.asStr(), "within");
+}
+
 TEST(Value, TextOfNumbers) {
   EXPECT_EQ(floatToString(0.1), "0.1");
   EXPECT_EQ(floatToString(2), "2.0");
