@@ -39,6 +39,18 @@ const OpKind *findOp(std::string_view name) {
 
 const char *name(CmpPred p) { return predNames[static_cast<size_t>(p)]; }
 
+AttrValue::AttrValue() = default;
+AttrValue::AttrValue(std::in_place_t, int64_t v) : variant(v) {}
+AttrValue::AttrValue(double v) : variant(v) {}
+AttrValue::AttrValue(std::string v) : variant(std::move(v)) {}
+AttrValue::AttrValue(const char *v) : variant(std::string(v)) {}
+AttrValue::AttrValue(std::vector<int64_t> v) : variant(std::move(v)) {}
+AttrValue::AttrValue(const AttrValue &) = default;
+AttrValue::AttrValue(AttrValue &&) noexcept = default;
+AttrValue &AttrValue::operator=(const AttrValue &) = default;
+AttrValue &AttrValue::operator=(AttrValue &&) noexcept = default;
+AttrValue::~AttrValue() = default;
+
 const AttrValue *Op::find(std::string_view key) const {
   for (const Attr &a : attrs)
     if (a.key == key)
@@ -99,8 +111,8 @@ struct Module::Storage {
   std::deque<Function> functions;
 };
 
-Module::Module() : storage_(std::make_unique<Storage>()) {}
-Module::~Module() = default;
+Module::Module() : storage_(new Storage) {}
+Module::~Module() { delete storage_; }
 
 uint16_t Module::internLayout(const layout::LinearLayout &l) {
   for (size_t i = 0; i < layouts.size(); ++i)

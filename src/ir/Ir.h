@@ -11,6 +11,7 @@
 #include "ir/Type.h"
 #include "layout/LinearLayout.h"
 #include "support/Source.h"
+#include <concepts>
 #include <deque>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,7 +51,24 @@ const char *name(CmpPred p);
 
 /// Attributes: a short list of named constants. Keys are identifiers; the ones an op understands stand in Ops.def.
 /// Hints every op may carry (axis facts asserted by the user, one entry per dimension): divisibility, contiguity, constancy.
-using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+class AttrValue : public std::variant<int64_t, double, std::string, std::vector<int64_t>> {
+public:
+  template <std::integral T> AttrValue(T v) : AttrValue(std::in_place, int64_t{v}) {}
+  AttrValue(double v);
+  AttrValue(std::string v);
+  AttrValue(const char *v);
+  AttrValue(std::vector<int64_t> v);
+  // Defined once, in Ir.cpp: every file that makes operations copies and destroys attributes.
+  AttrValue();
+  AttrValue(const AttrValue &);
+  AttrValue(AttrValue &&) noexcept;
+  AttrValue &operator=(const AttrValue &);
+  AttrValue &operator=(AttrValue &&) noexcept;
+  ~AttrValue();
+
+private:
+  AttrValue(std::in_place_t, int64_t v);
+};
 struct Attr {
   std::string key;
   AttrValue value;
@@ -189,7 +208,7 @@ public:
 
 private:
   struct Storage;
-  std::unique_ptr<Storage> storage_;
+  Storage *const storage_; // owned
 };
 
 /// Text form; parse(print(m)) gives the same module. The grammar stands in ir/Text.h.

@@ -118,11 +118,11 @@ private:
 class DimList {
 public:
   DimList() = default;
-  DimList(std::initializer_list<DimBits> dims) : DimList(std::span(dims.begin(), dims.size())) {}
-  explicit DimList(std::span<const DimBits> dims) {
+  DimList(std::initializer_list<DimBits> dims) {
     for (DimBits d : dims)
       push(d);
   }
+  explicit DimList(std::span<const DimBits> dims);
 
   void push(DimBits d) {
     assert(count_ < dims_.size() && !has(d.dim));

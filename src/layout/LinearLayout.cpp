@@ -6,6 +6,11 @@ namespace tegula::layout {
 
 using std::span;
 
+DimList::DimList(span<const DimBits> dims) {
+  for (DimBits d : dims)
+    push(d);
+}
+
 DimList tensorDims(const Extents &shape) {
   DimList outs;
   for (unsigned i = shape.rank(); i-- > 0;)
@@ -43,6 +48,12 @@ LinearLayout LinearLayout::tensor(const Extents &shape, std::initializer_list<Ba
   }
   return LinearLayout(ins, outs, bases);
 }
+
+LinearLayout LinearLayout::sublayout(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const {
+  return sublayout(span(inDims.begin(), inDims.size()), span(outDims.begin(), outDims.size()));
+}
+LinearLayout LinearLayout::transposeIns(std::initializer_list<Dim> order) const { return transposeIns(span(order.begin(), order.size())); }
+LinearLayout LinearLayout::transposeOuts(std::initializer_list<Dim> order) const { return transposeOuts(span(order.begin(), order.size())); }
 
 LinearLayout LinearLayout::identity(int64_t size, Dim in, Dim out) { return strided(size, 1, in, out); }
 

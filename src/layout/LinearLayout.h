@@ -110,9 +110,7 @@ public:
   // Parts.
   /// Restricted to some inputs (the others 0), projected to some outputs; in the given order.
   LinearLayout sublayout(std::span<const Dim> inDims, std::span<const Dim> outDims) const;
-  LinearLayout sublayout(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const {
-    return sublayout(std::span(inDims.begin(), inDims.size()), std::span(outDims.begin(), outDims.size()));
-  }
+  LinearLayout sublayout(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const;
   /// True if these inputs never change these outputs.
   bool sublayoutIsZero(std::initializer_list<Dim> inDims, std::initializer_list<Dim> outDims) const;
   /// Input d becomes the constant 0 and disappears. (Nothing happens if it is absent.)
@@ -132,8 +130,8 @@ public:
   // Relabelling (the map on flat values is unchanged, except by transposition).
   LinearLayout transposeIns(std::span<const Dim> order) const;
   LinearLayout transposeOuts(std::span<const Dim> order) const;
-  LinearLayout transposeIns(std::initializer_list<Dim> o) const { return transposeIns(std::span(o.begin(), o.size())); }
-  LinearLayout transposeOuts(std::initializer_list<Dim> o) const { return transposeOuts(std::span(o.begin(), o.size())); }
+  LinearLayout transposeIns(std::initializer_list<Dim> order) const;
+  LinearLayout transposeOuts(std::initializer_list<Dim> order) const;
   /// New names and sizes for the same flat bits; the total must agree.
   LinearLayout reshapeIns(const DimList &dims) const;
   LinearLayout reshapeOuts(const DimList &dims) const;

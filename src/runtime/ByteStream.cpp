@@ -3,6 +3,16 @@
 
 namespace tegula::runtime {
 
+void ByteWriter::u8(uint8_t v) { bytes.push_back(static_cast<char>(v)); }
+void ByteWriter::str(const std::string &s) {
+  u64(s.size());
+  raw(s.data(), s.size());
+}
+void ByteWriter::raw(const void *p, size_t n) {
+  auto *c = static_cast<const char *>(p);
+  bytes.insert(bytes.end(), c, c + n);
+}
+
 const char *ByteReader::take(size_t n) {
   if (failed_ || n > static_cast<size_t>(end_ - p_)) {
     failed_ = true;

@@ -9,14 +9,11 @@ namespace tegula::runtime {
 
 class ByteWriter {
 public:
-  void u8(uint8_t v) { bytes.push_back(static_cast<char>(v)); }
+  void u8(uint8_t v);
   void u32(uint32_t v) { raw(&v, 4); }
   void u64(uint64_t v) { raw(&v, 8); }
-  void str(const std::string &s) { u64(s.size()); raw(s.data(), s.size()); }
-  void raw(const void *p, size_t n) {
-    auto *c = static_cast<const char *>(p);
-    bytes.insert(bytes.end(), c, c + n);
-  }
+  void str(const std::string &s);
+  void raw(const void *p, size_t n);
   std::vector<char> bytes;
 };
 

@@ -23,11 +23,7 @@ struct [[nodiscard]] Status {
   static Status ok() { return {}; }
   static Status error(TegulaStatus code, std::string text) { return {code, std::move(text)}; }
   /// TEGULA_OUT_OF_RESOURCES in the words that programs written for Triton look for; `text` says the rest.
-  static Status exhausted(const char *name, uint64_t required, uint64_t limit, const std::string &text) {
-    return {TEGULA_OUT_OF_RESOURCES,
-            std::string("out of resource: ") + name + ", Required: " + std::to_string(required) + ", Hardware limit: " + std::to_string(limit) + ". " + text,
-            {name, required, limit}};
-  }
+  static Status exhausted(const char *name, uint64_t required, uint64_t limit, const std::string &text);
 };
 
 } // namespace tegula::runtime

@@ -108,7 +108,53 @@ std::string Diagnostic::message() const {
   return out;
 }
 
+DiagArg::DiagArg(std::string s) : text(std::move(s)) {}
+DiagArg::DiagArg(std::string_view s) : text(s) {}
+DiagArg::DiagArg(const char *s) : text(s) {}
+DiagArg::DiagArg(int64_t v) : text(std::to_string(v)) {}
+DiagArg::DiagArg(int v) : text(std::to_string(v)) {}
+DiagArg::DiagArg(unsigned v) : text(std::to_string(v)) {}
+DiagArg::DiagArg(uint64_t v) : text(std::to_string(v)) {}
+
+Diagnostic::Diagnostic() = default;
+Diagnostic::Diagnostic(const Diagnostic &) = default;
+Diagnostic::Diagnostic(Diagnostic &&) noexcept = default;
+Diagnostic &Diagnostic::operator=(const Diagnostic &) = default;
+Diagnostic &Diagnostic::operator=(Diagnostic &&) noexcept = default;
+Diagnostic::~Diagnostic() = default;
+
+DiagBuilder::DiagBuilder(DiagEngine &engine, const DiagKind &kind, Loc loc, std::initializer_list<DiagArg> args) : engine_(engine) {
+  d_.kind = &kind;
+  d_.loc = loc;
+  d_.args.assign(args);
+}
 DiagBuilder::~DiagBuilder() { engine_.emit(std::move(d_)); }
+DiagBuilder &DiagBuilder::label(Loc loc, std::string text) & {
+  d_.labels.push_back({loc, std::move(text)});
+  return *this;
+}
+DiagBuilder &DiagBuilder::note(Loc loc, std::string text) & {
+  d_.notes.push_back({loc, std::move(text)});
+  return *this;
+}
+DiagBuilder &DiagBuilder::fixIt(Loc loc, std::string text) & {
+  d_.fixIts.push_back({loc, std::move(text)});
+  return *this;
+}
+
+DiagContext::DiagContext(DiagEngine &e, Loc loc, std::string text) : e_(e) { e_.pushContext({loc, std::move(text)}); }
+DiagContext::~DiagContext() { e_.popContext(); }
+
+DiagEngine::DiagEngine() = default;
+DiagEngine::DiagEngine(const DiagEngine &) = default;
+DiagEngine::DiagEngine(DiagEngine &&) noexcept = default;
+DiagEngine &DiagEngine::operator=(const DiagEngine &) = default;
+DiagEngine &DiagEngine::operator=(DiagEngine &&) noexcept = default;
+DiagEngine::~DiagEngine() = default;
+
+void DiagEngine::keep(std::shared_ptr<const SourceFile> file) { kept_.push_back(std::move(file)); }
+void DiagEngine::pushContext(DiagNote note) { context_.push_back(std::move(note)); }
+void DiagEngine::popContext() { context_.pop_back(); }
 
 void DiagEngine::emit(Diagnostic d) {
   for (auto &seen : all_)

@@ -8,6 +8,7 @@
 // A DiagEngine is used by one thread at a time (one engine per compilation); nothing here is global.
 #pragma once
 #include "support/Source.h"
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,13 +28,13 @@ struct DiagKind {
 /// A message argument, already in the user's spelling.
 struct DiagArg {
   std::string text;
-  DiagArg(std::string s) : text(std::move(s)) {}
-  DiagArg(std::string_view s) : text(s) {}
-  DiagArg(const char *s) : text(s) {}
-  DiagArg(int64_t v) : text(std::to_string(v)) {}
-  DiagArg(int v) : text(std::to_string(v)) {}
-  DiagArg(unsigned v) : text(std::to_string(v)) {}
-  DiagArg(uint64_t v) : text(std::to_string(v)) {}
+  DiagArg(std::string s);
+  DiagArg(std::string_view s);
+  DiagArg(const char *s);
+  DiagArg(int64_t v);
+  DiagArg(int v);
+  DiagArg(unsigned v);
+  DiagArg(uint64_t v);
 };
 
 /// Text at another place: a note ("declared here") or a label on the primary line ("this is *fp16").
@@ -58,6 +59,14 @@ struct Diagnostic {
   std::vector<DiagNote> notes;
   std::vector<FixIt> fixIts;
 
+  // Defined once, in Diag.cpp: every file that reports holds diagnostics.
+  Diagnostic();
+  Diagnostic(const Diagnostic &);
+  Diagnostic(Diagnostic &&) noexcept;
+  Diagnostic &operator=(const Diagnostic &);
+  Diagnostic &operator=(Diagnostic &&) noexcept;
+  ~Diagnostic();
+
   /// The message with its arguments filled in, without position or kind.
   std::string message() const;
 };
@@ -67,12 +76,12 @@ class DiagEngine;
 /// Fluent, emitted when destroyed: diag.report(diag::undefinedName, loc, name).note(...).fixIt(...);
 class DiagBuilder {
 public:
-  DiagBuilder(DiagEngine &engine, Diagnostic d) : engine_(engine), d_(std::move(d)) {}
+  DiagBuilder(DiagEngine &engine, const DiagKind &kind, Loc loc, std::initializer_list<DiagArg> args);
   DiagBuilder(const DiagBuilder &) = delete;
   ~DiagBuilder();
-  DiagBuilder &label(Loc loc, std::string text) & { d_.labels.push_back({loc, std::move(text)}); return *this; }
-  DiagBuilder &note(Loc loc, std::string text) & { d_.notes.push_back({loc, std::move(text)}); return *this; }
-  DiagBuilder &fixIt(Loc loc, std::string text) & { d_.fixIts.push_back({loc, std::move(text)}); return *this; }
+  DiagBuilder &label(Loc loc, std::string text) &;
+  DiagBuilder &note(Loc loc, std::string text) &;
+  DiagBuilder &fixIt(Loc loc, std::string text) &;
   DiagBuilder &&label(Loc l, std::string t) && { label(l, std::move(t)); return std::move(*this); }
   DiagBuilder &&note(Loc l, std::string t) && { note(l, std::move(t)); return std::move(*this); }
   DiagBuilder &&fixIt(Loc l, std::string t) && { fixIt(l, std::move(t)); return std::move(*this); }
@@ -85,22 +94,24 @@ private:
 class DiagEngine {
 public:
   template <typename... Args> DiagBuilder report(const DiagKind &kind, Loc loc, Args &&...args) {
-    Diagnostic d;
-    d.kind = &kind;
-    d.loc = loc;
-    (d.args.emplace_back(std::forward<Args>(args)), ...);
-    return DiagBuilder(*this, std::move(d));
+    return DiagBuilder(*this, kind, loc, {DiagArg(std::forward<Args>(args))...});
   }
+  DiagEngine();
+  DiagEngine(const DiagEngine &);
+  DiagEngine(DiagEngine &&) noexcept;
+  DiagEngine &operator=(const DiagEngine &);
+  DiagEngine &operator=(DiagEngine &&) noexcept;
+  ~DiagEngine();
   bool hasErrors() const { return errors_ != 0; }
   unsigned errorCount() const { return errors_; }
   const std::vector<Diagnostic> &all() const { return all_; }
 
   /// Keeps a source alive as long as the engine: for text that is refused, whose diagnostics are all that is left of it.
-  void keep(std::shared_ptr<const SourceFile> file) { kept_.push_back(std::move(file)); }
+  void keep(std::shared_ptr<const SourceFile> file);
 
   /// Adds "while doing X" to every diagnostic emitted until the matching popContext (innermost first).
-  void pushContext(DiagNote note) { context_.push_back(std::move(note)); }
-  void popContext() { context_.pop_back(); }
+  void pushContext(DiagNote note);
+  void popContext();
 
   /// Takes a finished diagnostic. The same kind at the same place with the same text is kept once, and after 100
   /// errors further ones are only counted.
@@ -116,8 +127,8 @@ private:
 /// RAII for pushContext/popContext.
 class DiagContext {
 public:
-  DiagContext(DiagEngine &e, Loc loc, std::string text) : e_(e) { e_.pushContext({loc, std::move(text)}); }
-  ~DiagContext() { e_.popContext(); }
+  DiagContext(DiagEngine &e, Loc loc, std::string text);
+  ~DiagContext();
   DiagContext(const DiagContext &) = delete;
 
 private:

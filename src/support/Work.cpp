@@ -83,6 +83,10 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   values_[i] = v;
 }
 
+WorkValues::WorkValues(const Work &work) : work_(work), values_(work.exprs.size()), known_(work.exprs.size()) {}
+WorkValues::~WorkValues() = default;
+WorkValues::WorkValues(const WorkValues &) = default;
+
 void WorkValues::evaluate(const WorkPoint &point, WorkMoment moment) {
   moment_ = moment;
   for (size_t i = 0; i < values_.size(); ++i) evaluateOne(i, point, {});

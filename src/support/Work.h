@@ -107,7 +107,9 @@ enum class WorkMoment : uint8_t { Middle, First };
 /// Values of all expressions for one program.
 class WorkValues {
 public:
-  explicit WorkValues(const Work &work) : work_(work), values_(work.exprs.size()), known_(work.exprs.size()) {}
+  explicit WorkValues(const Work &work);
+  ~WorkValues();
+  WorkValues(const WorkValues &);
   void evaluate(const WorkPoint &point, WorkMoment moment = WorkMoment::Middle);
   /// Evaluates what depends on coordinates anew; dimensions beyond are 0.
   void at(const WorkPoint &point, std::span<const int64_t> coordinates);

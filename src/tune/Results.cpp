@@ -13,6 +13,10 @@ namespace tegula::tune {
 /// Bytes of a reason that are kept: an assembler's log may have megabytes.
 static constexpr size_t reasonLimit = 2000;
 
+bool Choice::operator==(const Choice &) const = default;
+bool Entry::operator==(const Entry &) const = default;
+bool Results::operator==(const Results &) const = default;
+
 Date now() { return std::max<Date>(time(nullptr), 0); }
 
 const char *nameOf(State state) {

@@ -72,7 +72,7 @@ struct Choice {
   /// What it was chosen among, in words or a hash of the caller's: who chooses among the same need not measure what a budget left untried. "": not
   /// said (left out in the file).
   std::string among;
-  bool operator==(const Choice &) const = default;
+  bool operator==(const Choice &) const;
 };
 const Choice &better(const Choice &a, const Choice &b);
 
@@ -103,7 +103,7 @@ struct Entry {
   /// Joins what was found out later: the later choice stays, unless the one here was measured and the later one was not.
   void update(const Entry &later);
   bool isEmpty() const { return configs.empty() && !choice; }
-  bool operator==(const Entry &) const = default;
+  bool operator==(const Entry &) const;
 };
 
 using Entries = std::map<EntryKey, Entry>;
@@ -113,7 +113,7 @@ struct Results {
   std::map<KernelKey, Entries> kernels;
 
   void join(const Results &other);
-  bool operator==(const Results &) const = default;
+  bool operator==(const Results &) const;
 };
 
 /// What a file can hold: tenths, finite, not negative.
