@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what a build needs on Debian 12: packages (as root), and a Python environment in build/venv. Quick when all is there.
-# --without-tests leaves out what only the tests and the benchmark's peers need.
+# --without-tests leaves out what only the tests and the benchmark's peers need; --packages stops after the packages of --without-tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ packages=(
   python3 python3-dev python3-venv
 )
 requirements=scripts/requirements-demo.txt
-if [[ ${1:-} != --without-tests ]]; then
+if [[ ${1:-} != --without-tests && ${1:-} != --packages ]]; then
   packages+=(
     # tests
     libclang-rt-19-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -33,6 +33,7 @@ if ((${#missing[@]})); then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
+[[ ${1:-} != --packages ]] || exit 0
 
 # The stamp holds what was asked for last; a smaller set is there if the larger one is.
 wanted=$(cat "$requirements" scripts/requirements-demo.txt)
