@@ -43,7 +43,9 @@ class Assembler:
 
         def call(dev, kernel, grid, *args, **kw):
             # Before the launch, which may be one that has to fail.
-            self.add(kernel.warmup(*args, grid=grid, **{"device": dev.name, **kw}))
+            made = kernel.warmup(*args, grid=grid, **{"device": dev.name, **kw})
+            for k in made if isinstance(made, list) else [made]:  # an autotuned one has a kernel for each configuration
+                self.add(k)
             return launch(dev, kernel, grid, *args, **kw)
 
         device.__call__ = call
