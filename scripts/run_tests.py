@@ -25,8 +25,8 @@ PY = BUILD / "venv/bin/python"
 
 
 class Suite(NamedTuple):
-    """One row of the table: `run` returns (passed, failed, log). `seconds` is about what the suite takes alone on one slow core, which
-    is only for the order; `after` names a suite that has to end first."""
+    """One row of the table: `run` returns (passed, failed, log). `seconds` is about what the suite takes alone on one slow core (of sanitizers
+    with nothing in the compiler cache), which is only for the order; `after` names a suite that has to end first."""
     run: Callable[[], tuple[int, int, str]]
     seconds: int
     quick: bool = False
@@ -202,10 +202,10 @@ NOT_UNDER_ASAN = {"sema-tests": "-Limits.RunawayPrograms:Limits.CallsThatMultipl
 # Where the compiler cache has the objects of both sanitizer builds, those two suites are for the most part their tests, of a minute or two each.
 SUITES = {
     "check": Suite(script("scripts/check"), 5, quick=True),
-    "asan": Suite(sanitized("asan", filters=NOT_UNDER_ASAN), 200),
+    "asan": Suite(sanitized("asan", filters=NOT_UNDER_ASAN), 1000),
     "sim": Suite(script(PY, "test/gpu/assemble.py"), 550),
     "fuzz": Suite(fuzz, 620, after="asan"),
-    "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests", "tune-tests", filters={"sema-tests": "Threads.*", "tune-tests": "Store.*:Lease.*"}), 100),
+    "tsan": Suite(sanitized("tsan", "runtime-tests", "sema-tests", "sim-tests", "tune-tests", filters={"sema-tests": "Threads.*", "tune-tests": "Store.*:Lease.*"}), 600),
     "run": Suite(pytest("test/run"), 320),
     "random": Suite(random_programs, 400),
     "unit": Suite(unit, 120, quick=True),
