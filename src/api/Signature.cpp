@@ -2,6 +2,7 @@
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
+#include "support/Bits.h"
 #include "support/Text.h"
 #include <algorithm>
 #include <cstdlib>
@@ -57,7 +58,7 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
   for (bool more = true; more;) {
     size_t comma = extents.find(',');
     int64_t n = parseDivisibility(trim(extents.substr(0, comma)));
-    if (n < 1 || (n & (n - 1)) || block.rank() == lang::maxDescriptorRank)
+    if (!isPowerOfTwo(n) || block.rank() == lang::maxDescriptorRank)
       return wrong("a descriptor has blocks of 1 to 5 extents that are powers of 2");
     block.push(n);
     more = comma != extents.npos;

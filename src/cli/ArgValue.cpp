@@ -10,111 +10,27 @@
 namespace tegula::cli {
 namespace {
 
+bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
 
-float halfToFloat(uint16_t h) {
-  uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
-  float f = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? std::ldexp(1024.0f + mantissa, static_cast<int>(exponent) - 25) : std::ldexp(static_cast<float>(mantissa), -24);
-  return sign ? -f : f;
+uint64_t bitsOf(const ArgValue &a, size_t i) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, a.memory.get() + i * a.array.elementBytes, a.array.elementBytes);
+  return bits;
 }
 
-// Small floats by their fields; specials as the format defines them.
-struct SmallFloat {
-  TegulaDtype dtype;
-  unsigned mantissaBits;
-  int bias;
-  bool ieee;  // all-ones exponent: inf/nan
-  bool fnuz;  // 0x80 is NaN, nothing else special
-};
-constexpr SmallFloat smallFloats[] = {{TEGULA_FP8E5, 2, 15, true, false},
-                                      {TEGULA_FP8E4NV, 3, 7, false, false},
-                                      {TEGULA_FP8E4B15, 3, 15, false, false},
-                                      {TEGULA_FP8E4B8, 3, 8, false, true},
-                                      {TEGULA_FP8E5B16, 2, 16, false, true}};
-
-double decodeSmall(const SmallFloat &f, uint8_t v) {
-  unsigned mantissa = v & ((1u << f.mantissaBits) - 1), exponent = (v & 0x7f) >> f.mantissaBits;
-  if (f.fnuz && v == 0x80) return NAN;
-  if (f.ieee && exponent == 31) return mantissa ? NAN : v & 0x80 ? -INFINITY : INFINITY;
-  if (f.dtype == TEGULA_FP8E4NV && (v & 0x7f) == 0x7f) return NAN;
-  double m = exponent ? (1u << f.mantissaBits) + mantissa : mantissa;
-  double r = std::ldexp(m, static_cast<int>(exponent ? exponent : 1) - f.bias - static_cast<int>(f.mantissaBits));
-  return v & 0x80 ? -r : r;
-}
-
+/// An integer of fewer than 64 bits as int64_t, a float as the number that it stands for.
 double element(const ArgValue &a, size_t i) {
-  const char *p = a.memory.get() + i * a.array.elementBytes;
-  auto read = [&](auto x) {
-    std::memcpy(&x, p, sizeof x);
-    return x;
-  };
-  switch (a.dtype) {
-  case TEGULA_INT1: return read(uint8_t()) != 0;
-  case TEGULA_INT8: return read(int8_t());
-  case TEGULA_INT16: return read(int16_t());
-  case TEGULA_INT32: return read(int32_t());
-  case TEGULA_INT64: return static_cast<double>(read(int64_t()));
-  case TEGULA_UINT8: return read(uint8_t());
-  case TEGULA_UINT16: return read(uint16_t());
-  case TEGULA_UINT32: return read(uint32_t());
-  case TEGULA_UINT64: return static_cast<double>(read(uint64_t()));
-  case TEGULA_FP16: return halfToFloat(read(uint16_t()));
-  case TEGULA_BF16: {
-    uint32_t bits = static_cast<uint32_t>(read(uint16_t())) << 16;
-    float f;
-    std::memcpy(&f, &bits, 4);
-    return f;
-  }
-  case TEGULA_FP32: return read(float());
-  case TEGULA_FP64: return read(double());
-  default:
-    for (auto &f : smallFloats)
-      if (f.dtype == a.dtype) return decodeSmall(f, read(uint8_t()));
-    return NAN;
-  }
-}
-
-// The code of the representable magnitude nearest to |v|, ties to even, at most `most`. Codes of positive values are ordered and evenly spaced within
-// a binade, so the significand in units of its last place, rounded, plus the binades below it, is the code; what rounds up to the next power of two gets the next binade's first one.
-uint32_t encodeNearest(double v, unsigned mantissaBits, int bias, uint32_t most) {
-  double m = std::fabs(v);
-  if (!std::isfinite(m)) return most;
-  int exponent, least = 1 - bias; // |v| = [1, 2) * 2^exponent; of subnormal codes 2^least
-  std::frexp(m, &exponent);
-  exponent = m == 0 ? least : std::max(exponent - 1, least);
-  double code = std::nearbyint(std::ldexp(m, static_cast<int>(mantissaBits) - exponent)) + std::ldexp(exponent - least, static_cast<int>(mantissaBits));
-  return code < most ? static_cast<uint32_t>(code) : most;
+  uint64_t bits = bitsOf(a, i);
+  if (isFloat(a.dtype)) return tegula_float_from_bits(a.dtype, bits);
+  if (a.dtype == TEGULA_INT1) return bits != 0;
+  bool isSigned = a.dtype >= TEGULA_INT8 && a.dtype <= TEGULA_INT64;
+  unsigned shift = 64 - 8 * a.array.elementBytes;
+  return isSigned ? static_cast<double>(static_cast<int64_t>(bits << shift) >> shift) : static_cast<double>(bits);
 }
 
 void setElement(ArgValue &a, size_t i, double v) {
-  char *p = a.memory.get() + i * a.array.elementBytes;
-  auto write = [&](auto x) { std::memcpy(p, &x, sizeof x); };
-  switch (a.dtype) {
-  case TEGULA_INT1: return write(static_cast<uint8_t>(v != 0));
-  case TEGULA_INT8: return write(static_cast<int8_t>(static_cast<int64_t>(v)));
-  case TEGULA_INT16: return write(static_cast<int16_t>(static_cast<int64_t>(v)));
-  case TEGULA_INT32: return write(static_cast<int32_t>(static_cast<int64_t>(v)));
-  case TEGULA_INT64: return write(static_cast<int64_t>(v));
-  case TEGULA_UINT8: return write(static_cast<uint8_t>(static_cast<int64_t>(v)));
-  case TEGULA_UINT16: return write(static_cast<uint16_t>(static_cast<int64_t>(v)));
-  case TEGULA_UINT32: return write(static_cast<uint32_t>(static_cast<int64_t>(v)));
-  case TEGULA_UINT64: return write(static_cast<uint64_t>(static_cast<int64_t>(v)));
-  case TEGULA_FP32: return write(static_cast<float>(v));
-  case TEGULA_FP64: return write(v);
-  case TEGULA_FP16: return write(static_cast<uint16_t>(encodeNearest(v, 10, 15, 0x7c00) | (std::signbit(v) ? 0x8000 : 0)));
-  case TEGULA_BF16: {
-    float f = static_cast<float>(v);
-    uint32_t bits;
-    std::memcpy(&bits, &f, 4);
-    return write(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
-  }
-  default:
-    for (auto &f : smallFloats)
-      if (f.dtype == a.dtype) {
-        uint32_t top = f.ieee ? 0x7b : f.dtype == TEGULA_FP8E4NV ? 0x7e : 0x7f;
-        uint32_t code = encodeNearest(v, f.mantissaBits, f.bias, top);
-        return write(static_cast<uint8_t>(code | (std::signbit(v) && !(f.fnuz && code == 0) ? 0x80 : 0)));
-      }
-  }
+  uint64_t bits = isFloat(a.dtype) ? tegula_float_to_bits(a.dtype, v) : a.dtype == TEGULA_INT1 ? v != 0 : static_cast<uint64_t>(static_cast<int64_t>(v));
+  std::memcpy(a.memory.get() + i * a.array.elementBytes, &bits, a.array.elementBytes);
 }
 
 bool allocate(ArgValue &a, std::string &error) {
@@ -322,11 +238,10 @@ std::string formatBuffer(const ArgValue &a) {
   std::string out;
   auto number = [&](size_t i) {
     char text[40];
-    if (a.dtype >= TEGULA_FP8E5) {
+    if (isFloat(a.dtype)) {
       std::snprintf(text, sizeof text, a.dtype == TEGULA_FP64 ? "%.16g" : "%.8g", element(a, i));
     } else if (a.dtype == TEGULA_INT64 || a.dtype == TEGULA_UINT64) {
-      uint64_t v;
-      std::memcpy(&v, a.memory.get() + 8 * i, 8);
+      uint64_t v = bitsOf(a, i);
       if (a.dtype == TEGULA_INT64) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
       else std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(v));
     } else {

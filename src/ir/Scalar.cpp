@@ -1,5 +1,6 @@
 // Element arithmetic; see Scalar.h.
 #include "ir/Scalar.h"
+#include "support/FloatFormat.h"
 #include <bit>
 #include <cmath>
 
@@ -17,115 +18,12 @@ int64_t signExtend(Elem e, uint64_t bits) {
 
 int64_t toConstInt(Elem e, uint64_t bits) { return e == Elem::I1 ? static_cast<int64_t>(bits & 1) : signExtend(e, bits); }
 
-namespace {
+static FloatKind kindOf(Elem e) { return static_cast<FloatKind>(static_cast<unsigned>(e) - static_cast<unsigned>(Elem::F8E5M2)); }
+static_assert(static_cast<unsigned>(Elem::F64) - static_cast<unsigned>(Elem::F8E5M2) == static_cast<unsigned>(FloatKind::F64) &&
+              static_cast<unsigned>(Elem::F16) - static_cast<unsigned>(Elem::F8E5M2) == static_cast<unsigned>(FloatKind::F16));
 
-/// A float format of at most 16 bits: implicit leading bit, gradual underflow.
-struct Narrow {
-  unsigned mantissa;
-  int bias;
-  unsigned largest;  // code of the largest finite value
-  unsigned overflow; // code of infinity and of what rounds beyond `largest`
-  unsigned nan;      // with positive sign; 0x80 in the fnuz formats
-  bool hasInf, fnuz;
-};
-struct NarrowRow {
-  Elem elem;
-  Narrow format;
-};
-constexpr NarrowRow narrowTable[] = {
-    {Elem::F8E5M2, {2, 15, 0x7B, 0x7B, 0x7F, true, false}},
-    {Elem::F8E4M3FN, {3, 7, 0x7E, 0x7E, 0x7F, false, false}},
-    {Elem::F8E4B15, {3, 15, 0x7F, 0x7F, 0x7F, false, false}},
-    {Elem::F8E4B8, {3, 8, 0x7F, 0x7F, 0x80, false, true}},
-    {Elem::F8E5B16, {2, 16, 0x7F, 0x7F, 0x80, false, true}},
-    {Elem::F16, {10, 15, 0x7BFF, 0x7C00, 0x7E00, true, false}},
-    {Elem::BF16, {7, 127, 0x7F7F, 0x7F80, 0x7FC0, true, false}},
-};
-const Narrow &narrow(Elem e) { return narrowTable[static_cast<size_t>(e) - static_cast<size_t>(Elem::F8E5M2)].format; }
-static_assert(narrowTable[std::size(narrowTable) - 1].elem == Elem::BF16 &&
-              static_cast<size_t>(Elem::BF16) - static_cast<size_t>(Elem::F8E5M2) + 1 == std::size(narrowTable));
-
-double decodeNarrow(Elem e, unsigned bits) {
-  const Narrow &f = narrow(e);
-  unsigned width = bitWidth(e), magnitude = bits & ((1u << (width - 1)) - 1);
-  double sign = bits >> (width - 1) & 1 ? -1.0 : 1.0;
-  if (f.fnuz && bits == f.nan)
-    return std::nan("");
-  if (f.hasInf && magnitude > f.largest) {
-    unsigned infCode = ((1u << (width - 1 - f.mantissa)) - 1) << f.mantissa;
-    return magnitude == infCode ? sign * INFINITY : std::copysign(std::nan(""), sign);
-  }
-  if (!f.hasInf && !f.fnuz && magnitude > f.largest)
-    return std::copysign(std::nan(""), sign);
-  int exponent = static_cast<int>(magnitude >> f.mantissa);
-  unsigned fraction = magnitude & ((1u << f.mantissa) - 1);
-  if (exponent == 0)
-    return sign * std::ldexp(static_cast<double>(fraction), 1 - f.bias - static_cast<int>(f.mantissa));
-  return sign * std::ldexp(static_cast<double>(fraction + (1u << f.mantissa)), exponent - f.bias - static_cast<int>(f.mantissa));
-}
-
-uint64_t encodeNarrow(Elem e, long double v, bool towardZero) {
-  const Narrow &f = narrow(e);
-  unsigned signBit = 1u << (bitWidth(e) - 1), sign = std::signbit(v) ? signBit : 0;
-  if (std::isnan(v))
-    return f.fnuz ? f.nan : f.nan | sign;
-  long double a = std::fabs(v);
-  if (std::isinf(a))
-    return sign | f.overflow;
-  unsigned code = 0;
-  if (a != 0) {
-    int exponent = 0;
-    std::frexp(a, &exponent);
-    exponent = std::max(exponent - 1, 1 - f.bias);
-    // In units of the last place; exact, because only the exponent changes.
-    long double units = std::ldexp(a, static_cast<int>(f.mantissa) - exponent), whole = std::floor(units);
-    long double rest = units - whole;
-    if (!towardZero && (rest > 0.5L || (rest == 0.5L && std::fmod(whole, 2.0L) == 1.0L)))
-      whole += 1;
-    // A carry out of the fraction moves into the exponent field by itself.
-    int64_t biased = exponent + f.bias - 1;
-    int64_t wide = (biased << f.mantissa) + static_cast<int64_t>(whole);
-    code = wide > f.largest ? (towardZero ? f.largest : f.overflow) : static_cast<unsigned>(wide);
-  }
-  if (f.fnuz && code == 0)
-    return 0;
-  return sign | code;
-}
-
-/// Of two neighbours, the one nearer to zero if the rounding went away from it.
-template <typename F> F roundTowardZero(long double v) {
-  F y = static_cast<F>(v);
-  if (!std::isnan(v) && !std::isinf(v) && std::fabs(static_cast<long double>(y)) > std::fabs(v))
-    y = std::nextafter(y, F(0));
-  return y;
-}
-
-} // namespace
-
-double decodeFloat(Elem e, uint64_t bits) {
-  if (e == Elem::F64)
-    return std::bit_cast<double>(bits);
-  if (e == Elem::F32)
-    return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  return decodeNarrow(e, static_cast<unsigned>(bits));
-}
-
-uint32_t roundToTf32(uint32_t bits) {
-  constexpr uint32_t kept = 0xffffe000, infinity = 0x7f800000;
-  if ((bits & 0x7fffffff) > infinity)
-    return 0x7fffe000;
-  uint32_t down = bits & kept, rest = bits & ~kept, half = 0x1000;
-  bool up = rest > half || (rest == half && (down & 0x2000));
-  return up ? down + 0x2000 : down;
-}
-
-uint64_t encodeFloat(Elem e, long double v, bool towardZero) {
-  if (e == Elem::F64)
-    return std::bit_cast<uint64_t>(towardZero ? roundTowardZero<double>(v) : static_cast<double>(v));
-  if (e == Elem::F32)
-    return std::bit_cast<uint32_t>(towardZero ? roundTowardZero<float>(v) : static_cast<float>(v));
-  return encodeNarrow(e, v, towardZero);
-}
+double decodeFloat(Elem e, uint64_t bits) { return tegula::decodeFloat(kindOf(e), bits); }
+uint64_t encodeFloat(Elem e, long double v, bool towardZero) { return tegula::encodeFloat(kindOf(e), v, towardZero); }
 
 uint64_t constantBits(Elem e, const AttrValue &value) {
   if (const double *d = std::get_if<double>(&value))
@@ -346,7 +244,7 @@ std::optional<uint64_t> evalAny(const ScalarOp &op, std::span<const uint64_t> ar
   // Sign operations work on the code, so that they hold for NaN; fnuz formats have no negative zero.
   case OpKind::FNeg: case OpKind::FAbs: {
     uint64_t sign = uint64_t(1) << (bitWidth(op.from) - 1), magnitude = args[0] & (sign - 1);
-    if (isFp8(op.from) && narrow(op.from).fnuz && magnitude == 0)
+    if (!hasNegativeZero(kindOf(op.from)) && magnitude == 0)
       return args[0];
     return op.kind == OpKind::FAbs ? magnitude : args[0] ^ sign;
   }

@@ -4,8 +4,7 @@
 // as addresses. Constant folding (Fold.cpp) and the interpreter (Interp.h) both stand on this file.
 //
 // Floats round once per operation, to nearest even. Narrow formats (f16, bf16, fp8) are computed in double, which is wide
-// enough that rounding the double again gives the correctly rounded result of one operation. Overflow of every fp8
-// format saturates; e4b15 has no NaN (its largest code stands for it); the `fnuz` formats have no negative zero.
+// enough that rounding the double again gives the correctly rounded result of one operation. support/FloatFormat.h has the formats.
 #pragma once
 #include "ir/Ir.h"
 
@@ -21,8 +20,6 @@ int64_t signExtend(Elem e, uint64_t bits);
 double decodeFloat(Elem e, uint64_t bits);
 /// Rounds to nearest even, or toward zero. `long double` holds every f64 and 64-bit integer exactly.
 uint64_t encodeFloat(Elem e, long double v, bool towardZero = false);
-/// f32 rounded to tf32, as Builder::roundToTf32.
-uint32_t roundToTf32(uint32_t bits);
 
 /// The facts about an operation that its element function depends on.
 struct ScalarOp {

@@ -1,5 +1,6 @@
 // Block shapes: checks and broadcasting (LANGUAGE 2.1, 2.5).
 #include "lang/Emit.h"
+#include "support/Bits.h"
 #include <bit>
 #include <algorithm>
 
@@ -133,7 +134,7 @@ std::optional<std::vector<int64_t>> intList(Context &c, const Value &v, Loc loc,
 }
 
 bool allowsExtent(Context &c, int64_t n, Loc loc) {
-  bool isPower = n > 0 && (n & (n - 1)) == 0;
+  bool isPower = isPowerOfTwo(n);
   if (isPower || n <= 0 || c.target().strict)
     return isPower;
   // The library makes blocks of the extents that it was given.
@@ -145,7 +146,7 @@ bool allowsExtent(Context &c, int64_t n, Loc loc) {
 
 bool requirePowers(Context &c, const char *function, const ir::Shape &s, Loc loc) {
   for (int64_t d : s)
-    if (d & (d - 1)) {
+    if (!isPowerOfTwo(d)) {
       fail(c, diag::needsPowers, loc, function, shapeText(s));
       return false;
     }

@@ -2,6 +2,7 @@
 #include "passes/PadTiles.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
+#include "support/Bits.h"
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -33,7 +34,7 @@ bool isRefused(const Op &op) {
   if (op.kind == OpKind::Cat) {
     unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
     int64_t a = op.operands[0]->type.shape[axis], b = op.operands[1]->type.shape[axis];
-    return a != b && !(std::has_single_bit(static_cast<uint64_t>(a)) && std::has_single_bit(static_cast<uint64_t>(b)));
+    return a != b && !(isPowerOfTwo(a) && isPowerOfTwo(b));
   }
   return (op.has(traits::Reads) || op.has(traits::Writes)) && !op.maskAt() && op.kind != OpKind::Call;
 }
@@ -55,7 +56,7 @@ template <typename Fn> bool every(const Block &b, const Fn &fn) {
 std::vector<int64_t> normalForm(const Shape &s) {
   std::vector<int64_t> out{1};
   for (int64_t d : s)
-    if (std::has_single_bit(static_cast<uint64_t>(d)) || out.back() == 1)
+    if (isPowerOfTwo(d) || out.back() == 1)
       out.back() *= d;
     else
       out.push_back(d);

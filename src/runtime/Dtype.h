@@ -24,9 +24,9 @@ static_assert(dtypeCount == TEGULA_FP64 + 1);
 
 /// `d` must be in range.
 inline const DtypeInfo &dtypeInfo(TegulaDtype d) { return dtypeTable[d]; }
-/// Value of a float element of any width. `bits` holds the element in its low bits.
+/// Value of an element of a float dtype, which is in the low bits of `bits` (support/FloatFormat.h).
 double floatFromBits(TegulaDtype d, uint64_t bits);
-/// Rounds to nearest even; only fp16, bf16, fp32, fp64.
+/// The element of a float dtype nearest to `v`, ties to even; fp8 saturates.
 uint64_t floatToBits(TegulaDtype d, double v);
 
 } // namespace tegula::runtime

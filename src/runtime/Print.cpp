@@ -1,5 +1,6 @@
-// device_print text, and the element formats that C++ has no type for.
+// device_print text, and numbers from elements.
 #include "runtime/Print.h"
+#include "support/FloatFormat.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,77 +8,11 @@
 
 namespace tegula::runtime {
 
-namespace {
-/// An IEEE-like format: special values are all-ones exponents (Ieee), a single NaN at 0x7f (Fn) or at 0x80 (Fnuz), or none.
-struct FloatFormat {
-  int exponentBits, mantissaBits, bias;
-  enum Special { Ieee, Fn, Fnuz, None } special;
-};
-} // namespace
+static FloatKind kindOf(TegulaDtype d) { return static_cast<FloatKind>(d - TEGULA_FP8E5); }
+static_assert(TEGULA_FP64 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F64) && TEGULA_FP16 - TEGULA_FP8E5 == static_cast<int>(FloatKind::F16));
 
-static FloatFormat formatOf(TegulaDtype d) {
-  switch (d) {
-  case TEGULA_FP8E5: return {5, 2, 15, FloatFormat::Ieee};
-  case TEGULA_FP8E4NV: return {4, 3, 7, FloatFormat::Fn};
-  case TEGULA_FP8E4B15: return {4, 3, 15, FloatFormat::None};
-  case TEGULA_FP8E4B8: return {4, 3, 8, FloatFormat::Fnuz};
-  case TEGULA_FP8E5B16: return {5, 2, 16, FloatFormat::Fnuz};
-  case TEGULA_FP16: return {5, 10, 15, FloatFormat::Ieee};
-  default: return {8, 7, 127, FloatFormat::Ieee}; // bf16
-  }
-}
-
-double floatFromBits(TegulaDtype d, uint64_t bits) {
-  if (d == TEGULA_FP64) {
-    double v;
-    std::memcpy(&v, &bits, 8);
-    return v;
-  }
-  if (d == TEGULA_FP32) {
-    float v;
-    std::memcpy(&v, &bits, 4);
-    return v;
-  }
-  FloatFormat f = formatOf(d);
-  int64_t mantissa = bits & ((1u << f.mantissaBits) - 1);
-  int exponent = (bits >> f.mantissaBits) & ((1 << f.exponentBits) - 1), top = (1 << f.exponentBits) - 1;
-  bool negative = bits >> (f.exponentBits + f.mantissaBits) & 1;
-  if (f.special == FloatFormat::Ieee && exponent == top) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
-  if (f.special == FloatFormat::Fn && (bits & 0x7f) == 0x7f) return NAN;
-  if (f.special == FloatFormat::Fnuz && bits == 0x80) return NAN;
-  double v = exponent ? std::ldexp(double(mantissa | int64_t(1) << f.mantissaBits), exponent - f.bias - f.mantissaBits)
-                      : std::ldexp(double(mantissa), 1 - f.bias - f.mantissaBits);
-  return negative ? -v : v;
-}
-
-uint64_t floatToBits(TegulaDtype d, double v) {
-  uint64_t bits = 0;
-  if (d == TEGULA_FP64) {
-    std::memcpy(&bits, &v, 8);
-    return bits;
-  }
-  if (d == TEGULA_FP32) {
-    float f = static_cast<float>(v);
-    std::memcpy(&bits, &f, 4);
-    return bits;
-  }
-  FloatFormat f = formatOf(d);
-  uint64_t sign = std::signbit(v) ? uint64_t(1) << (f.exponentBits + f.mantissaBits) : 0;
-  uint64_t infinity = uint64_t((1 << f.exponentBits) - 1) << f.mantissaBits;
-  if (std::isnan(v)) return sign | infinity | uint64_t(1) << (f.mantissaBits - 1);
-  double a = std::fabs(v);
-  if (a == 0) return sign;
-  // Unit of the last place at this magnitude; subnormals share the smallest one. nearbyint rounds to even.
-  int e = a == INFINITY ? 0 : std::max(std::ilogb(a), 1 - f.bias);
-  double units = a == INFINITY ? INFINITY : std::nearbyint(std::ldexp(a, f.mantissaBits - e));
-  if (units >= std::ldexp(2.0, f.mantissaBits)) units /= 2, ++e;
-  if (a == INFINITY || e > f.bias) return sign | infinity;
-  uint64_t m = static_cast<uint64_t>(units);
-  // A subnormal has no hidden bit: exponent field 0 exactly when the bit is absent.
-  bool normal = m >> f.mantissaBits;
-  uint64_t field = normal ? uint64_t(e + f.bias) << f.mantissaBits : 0;
-  return sign | field | (m & ((uint64_t(1) << f.mantissaBits) - 1));
-}
+double floatFromBits(TegulaDtype d, uint64_t bits) { return decodeFloat(kindOf(d), bits); }
+uint64_t floatToBits(TegulaDtype d, double v) { return encodeFloat(kindOf(d), v); }
 
 static std::string element(const PrintOperand &o, bool hex, const void *data, int64_t i) {
   const DtypeInfo &t = dtypeInfo(o.dtype);

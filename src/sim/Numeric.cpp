@@ -1,6 +1,6 @@
-// Conversions by bits: the host need not have instructions for any of these formats.
+// Conversions by bits: the host need not have instructions for any of these formats, and they are most of what a simulated matrix instruction costs.
+// They differ from support/FloatFormat.h in NaNs, which are the hardware's.
 #include "sim/Numeric.h"
-#include <cmath>
 
 namespace tegula::sim {
 
@@ -37,25 +37,8 @@ uint16_t floatToHalf(float f) {
   return uint16_t(sign | (rounded - 0x38000000u) >> 13);
 }
 
-static float small(uint8_t v, unsigned mantissaBits, int bias) {
-  unsigned mantissa = v & ((1u << mantissaBits) - 1), exponent = (v & 0x7fu) >> mantissaBits;
-  float m = exponent ? std::ldexp(1.0f + std::ldexp(float(mantissa), -int(mantissaBits)), int(exponent) - bias)
-                     : std::ldexp(float(mantissa), 1 - bias - int(mantissaBits));
-  return v & 0x80 ? -m : m;
-}
-
-float e4m3ToFloat(uint8_t v) {
-  if ((v & 0x7f) == 0x7f)
-    return toFloat(0x7fffffff);
-  return small(v, 3, 7);
-}
+float e4m3ToFloat(uint8_t v) { return (v & 0x7f) == 0x7f ? toFloat(0x7fffffff) : float(decodeFloat(FloatKind::E4M3FN, v)); }
 
 float e5m2ToFloat(uint8_t v) { return halfToFloat(uint16_t(v << 8)); }
-
-uint32_t roundToTf32(uint32_t bits) {
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return 0x7fffe000;
-  return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000u;
-}
 
 } // namespace tegula::sim

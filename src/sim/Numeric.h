@@ -1,5 +1,6 @@
-// Small floating-point formats to and from float.
+// Small floating-point formats to and from float, with the NaNs of the hardware. roundToTf32 (support/FloatFormat.h) rounds as the TMA type TFLOAT32 does.
 #pragma once
+#include "support/FloatFormat.h"
 #include <cstdint>
 #include <cstring>
 
@@ -25,7 +26,5 @@ float e4m3ToFloat(uint8_t v);
 float e5m2ToFloat(uint8_t v);
 /// tf32 operands: the 13 low bits are not read.
 inline float tf32ToFloat(uint32_t bits) { return toFloat(bits & 0xffffe000u); }
-/// Round to nearest even to tf32, as the TMA type TFLOAT32 does.
-uint32_t roundToTf32(uint32_t bits);
 
 } // namespace tegula::sim

@@ -68,11 +68,12 @@ TEST(Print, SmallFloats) {
   EXPECT_EQ(floatFromBits(TEGULA_BF16, 0xbf80), -1.0);
 }
 
-TEST(Print, HalfRoundTripsAndRounds) {
-  for (TegulaDtype d : {TEGULA_FP16, TEGULA_BF16})
-    for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+TEST(Print, NarrowFloatsRoundTripAndRound) {
+  for (int32_t n = TEGULA_FP8E5; n <= TEGULA_BF16; ++n)
+    for (uint32_t bits = 0, d = uint32_t(n); bits < 1u << dtypeInfo(d).bits; ++bits) {
       double v = floatFromBits(d, bits);
-      if (std::isnan(v)) continue;
+      // fp8 saturates, so nothing but an infinity itself stands for one.
+      if (std::isnan(v) || (std::isinf(v) && d < TEGULA_FP16)) continue;
       ASSERT_EQ(floatToBits(d, v), bits) << int(d) << " " << bits;
     }
   EXPECT_EQ(floatToBits(TEGULA_FP16, 65519.0), 0x7bffu);
@@ -80,4 +81,7 @@ TEST(Print, HalfRoundTripsAndRounds) {
   EXPECT_EQ(floatToBits(TEGULA_FP16, 1.0 + 1.0 / 2048), 0x3c00u);
   EXPECT_EQ(floatToBits(TEGULA_FP16, 1.0 + 3.0 / 2048), 0x3c02u);
   EXPECT_EQ(floatToBits(TEGULA_FP16, std::ldexp(1.0, -25)), 0u);
+  EXPECT_EQ(floatToBits(TEGULA_FP8E4NV, 1e6), 0x7eu);
+  EXPECT_EQ(floatToBits(TEGULA_FP8E5, -1e6), 0xfbu);
+  EXPECT_EQ(floatToBits(TEGULA_FP8E4B8, -1e-9), 0u);
 }

@@ -85,6 +85,7 @@ TEST(Numeric, Tf32) {
   EXPECT_EQ(roundToTf32(0x3f803000), 0x3f804000u);
   EXPECT_EQ(roundToTf32(0x7f7fffff), 0x7f800000u);
   EXPECT_EQ(roundToTf32(0x7fc00001), 0x7fffe000u);
+  EXPECT_EQ(roundToTf32(0xff800001), 0x7fffe000u);
   EXPECT_EQ(tf32ToFloat(0x3f801fff), 1.0f);
 }
 
