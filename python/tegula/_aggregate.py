@@ -72,8 +72,9 @@ def _fitting(t, name, value):
             return value if isinstance(value, _types.constexpr) else _types.constexpr(value)
     elif kind == "tuple":
         fits = isinstance(value, (tuple, list))
-        if fits and not hasattr(value, "_fields"):
-            return tuple(i if isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) else _types.constexpr(i) for i in value)
+        if fits:
+            items = [i if isinstance(i, (_types.constexpr, _types.tensor)) or is_aggregate(type(i)) else _types.constexpr(i) for i in value]
+            return value._make(items) if hasattr(value, "_fields") else tuple(items)
     elif kind in ("tensor_descriptor", "tensor_descriptor_type"):
         fits = hasattr(value, "block_shape")
     else:
@@ -121,12 +122,11 @@ def _signature(cls):
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     for name in cls._tegula_fields:
         value = _default(cls, name)
-        default = inspect.Parameter.empty if value is _MISSING else value
+        # A base may have given an earlier field a default; Python's signatures know no such order.
+        optional = value is not _MISSING or parameters[-1].default is not inspect.Parameter.empty
+        default = value if optional else inspect.Parameter.empty
         parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
-    try:
-        return inspect.Signature(parameters)
-    except ValueError as e:
-        raise TypeError(f"aggregate {cls.__name__}: {e}") from None
+    return inspect.Signature(parameters)
 
 
 def _generated(cls):
@@ -136,6 +136,8 @@ def _generated(cls):
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         for name in cls._tegula_fields:
+            if bound.arguments[name] is _MISSING:
+                raise TypeError(f"{cls.__name__}.__init__() missing required argument: '{name}'")
             setattr(self, name, bound.arguments[name])
 
     init.__signature__ = signature
@@ -224,7 +226,7 @@ def replace(obj, **changes):
     copy = object.__new__(type(obj))
     for name in changes:
         if name not in fields:
-            raise AttributeError(f"`{type(obj).__name__}` has no field `{name}`")
+            raise TypeError(f"{type(obj).__name__} has no field '{name}'")
     for name, t in fields.items():
         object.__setattr__(copy, name, _fitting(t, name, changes[name]) if name in changes else getattr(obj, name))
     object.__setattr__(copy, "_tegula_frozen", True)

@@ -3,6 +3,7 @@ import copy
 import gc
 import pickle
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_instances():
     (lambda: Options(1, parts=3), TypeError, "Expected .*tuple.* for attribute 'parts', got <class 'int'>"),
     (lambda: Options(1, other=3), TypeError, "other"),
     (lambda: More(1, inner=4), TypeError, "Expected .*Options.* for attribute 'inner', got <class 'int'>"),
-    (lambda: tl.aggregate_replace(Options(1), other=2), AttributeError, "`Options` has no field `other`"),
+    (lambda: tl.aggregate_replace(Options(1), other=2), TypeError, "Options has no field 'other'"),
     (lambda: tl.aggregate_replace(3), TypeError, "expects an aggregate instance"),
 ])
 def test_wrong_arguments(make, error, text):
@@ -235,6 +236,58 @@ def test_builtin():
     out = np.zeros(1, np.int32)
     kernel[(1,)](out, 5)
     assert out[0] == 11
+
+
+@tegula.aggregate
+class Based:
+    low: tl.constexpr = 3
+
+
+@tegula.aggregate
+class Ranged(Based):
+    high: tl.tensor
+
+
+@tegula.jit
+def ranged(out, n):
+    a, b = Ranged(high=n), Ranged(4, n)
+    tl.store(out, (a.high - a.low) * 100 + b.high - b.low)
+
+
+def test_a_base_has_a_default_and_the_class_needs_a_value():
+    @tegula.aggregate
+    class Child(Based):
+        high: tl.constexpr
+
+    c, d = Child(high=7), Child(1, 2)
+    assert (c.low.value, c.high.value, d.low.value, d.high.value) == (3, 7, 1, 2)
+    for args in ((), (5,)):
+        with pytest.raises(TypeError, match="missing required argument: 'high'"):
+            Child(*args)
+    out = np.zeros(1, np.int32)
+    ranged[(1,)](out, 9)
+    assert out[0] == 605
+
+
+def test_named_tuples_keep_their_names():
+    class Shape(NamedTuple):
+        x: tl.constexpr
+        y: tl.constexpr
+
+    @tegula.aggregate
+    class State:
+        shape: tl.tuple
+
+    s = State(Shape(3, tl.constexpr(7)))
+    assert isinstance(s.shape.x, tl.constexpr) and s.shape.x.value == 3 and s.shape.y.value == 7
+
+
+def test_functions_of_the_host_take_keywords():
+    @tegula.constexpr_function
+    def total(**numbers):
+        return sum(numbers.values())
+
+    assert total(a=1, b=tl.constexpr(2)) == 3
 
 
 def test_a_class_that_was_not_compiled_is_freed():

@@ -160,13 +160,12 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
       !copyNames(source->do_not_specialize_on_alignment, source->do_not_specialize_on_alignment_count, unaligned))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null name of a parameter");
   GateSection section;
-  auto scope = std::make_shared<sema::BoundScope>();
   DiagEngine diag;
   uint64_t start = now();
   std::shared_ptr<lang::Function> fn;
   auto create = [&] {
     fn = sema::createFunction(source->file, dedent({source->text, source->length}),
-                              std::max<uint32_t>(source->first_line, 1), scope, diag);
+                              std::max<uint32_t>(source->first_line, 1), diag);
     return true;
   };
   if (!onCompilerStack(false, create)) return tegula_last_status();
@@ -182,7 +181,6 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   auto *f = new TegulaFunction;
   f->context = Ref(context);
   f->fn = f->mutableFn = fn;
-  f->scope = std::move(scope);
   f->freeNames = sema::freeNames(*fn);
   f->parseNs = now() - start;
   f->nameParams();
@@ -222,7 +220,7 @@ static TegulaStatus settable(TegulaFunction *f, const char *call) {
 TegulaStatus tegula_function_bind(TegulaFunction *f, const char *name, TegulaValue *value, int32_t allowed) {
   if (TegulaStatus s = settable(f, "tegula_function_bind"); s != TEGULA_OK) return s;
   if (!name || !value) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_bind: null argument");
-  f->scope->bind(name, {value->value, allowed != 0, {}});
+  sema::bindName(*f->mutableFn, name, {value->value, allowed != 0, {}});
   return TEGULA_OK;
 }
 
@@ -230,7 +228,7 @@ TegulaStatus tegula_function_set_default(TegulaFunction *f, size_t parameter, Te
   if (TegulaStatus s = settable(f, "tegula_function_set_default"); s != TEGULA_OK) return s;
   if (!value || parameter >= f->fn->def->params.size())
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_set_default: no such parameter or no value");
-  f->mutableFn->defaults[parameter] = value->value;
+  sema::setDefault(*f->mutableFn, parameter, value->value);
   return TEGULA_OK;
 }
 
@@ -276,7 +274,7 @@ static Param describe(const lang::Function &fn, size_t i) {
     p.annotation = *d;
   }
   if (i < fn.defaults.size() && !fn.defaults[i].isError()) {
-    p.defaultValue = new TegulaValue(fn.defaults[i]);
+    p.defaultValue = new TegulaValue(fn.defaultOf(i));
     p.defaultArg = argOf(p.defaultValue);
   } else if (p.variadic) {
     p.defaultArg.kind = TEGULA_ARG_TUPLE;

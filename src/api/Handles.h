@@ -1,7 +1,7 @@
 // What stands behind the opaque handles of tegula.h.
 //
 // Who keeps whom alive: kernel -> function's code (not its handle), context; function -> context, loader of its file; module -> its
-// functions. Nothing points back, so there are no cycles.
+// functions. Nothing points back, so there are no cycles among handles. The code of functions may refer to itself: lang/Circle.h.
 #pragma once
 #include "api/Backend.h"
 #include "api/Error.h"
@@ -232,7 +232,6 @@ struct TegulaFunction : tegula::api::RefCounted {
   uint64_t parseNs = 0;
   // Functions that a binding sets up:
   std::shared_ptr<tegula::lang::Function> mutableFn;
-  std::shared_ptr<tegula::sema::BoundScope> scope;
   std::vector<std::string> freeNames;
   std::vector<std::string> paramNames;
   TegulaNamer namer = nullptr;

@@ -147,37 +147,38 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
 
 TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
                                     TegulaValue *const *defaults, size_t fieldCount, TegulaValue *const *bases, size_t baseCount) {
-  auto c = std::make_shared<lang::RecordClass>();
-  c->kind = lang::RecordClass::Kind::Aggregate;
-  c->aggregate = std::make_shared<lang::Aggregate>();
-  std::vector<Value> baseValues;
-  if (!name || (fieldCount && (!fields || !defaults)) || !unbox(types, fieldCount, c->aggregate->types) ||
-      !unbox(bases, baseCount, baseValues))
+  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
+  std::vector<Value> typeValues, baseValues, defaultValues;
+  if (!name || (fieldCount && (!fields || !defaults)) || !unbox(types, fieldCount, typeValues) || !unbox(bases, baseCount, baseValues))
     return bad("tegula_value_aggregate: null argument");
-  c->name = name;
-  c->aggregate->identity = identity;
   for (size_t i = 0; i < fieldCount; ++i) {
     if (!fields[i]) return bad("tegula_value_aggregate: null field name");
-    c->fields.push_back(fields[i]);
-    c->defaults.push_back(defaults[i] ? defaults[i]->value : Value::error());
+    defaultValues.push_back(defaults[i] ? defaults[i]->value : Value::error());
   }
-  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
-  for (const Value &b : baseValues) {
+  for (const Value &b : baseValues)
     if (!b.is<ClassPtr>() || !b.get<ClassPtr>()->aggregate) return bad("tegula_value_aggregate: a base is no class of aggregates");
-    c->aggregate->bases.push_back(b.get<ClassPtr>());
-  }
-  if (!shallow(c->defaults)) return tooDeep();
+  if (!shallow(defaultValues)) return tooDeep();
+  std::shared_ptr<lang::RecordClass> c = lang::makeNode<lang::RecordClass>();
+  c->kind = lang::RecordClass::Kind::Aggregate;
+  c->aggregate = std::make_shared<lang::Aggregate>();
+  c->name = name;
+  c->aggregate->identity = identity;
+  c->fields.assign(fields, fields + fieldCount);
+  for (const Value &t : typeValues) c->aggregate->types.push_back(lang::held(*c->node, t));
+  for (const Value &d : defaultValues) c->defaults.push_back(lang::held(*c->node, d));
+  for (const Value &b : baseValues) c->aggregate->bases.push_back(lang::held(*c->node, b).get<ClassPtr>());
   return box(Value(ClassPtr(std::move(c))));
 }
 
 TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t role, TegulaValue *member) {
   using ClassPtr = std::shared_ptr<const lang::RecordClass>;
-  if (!cls || !name || !member || !cls->value.is<ClassPtr>() || !cls->value.get<ClassPtr>()->aggregate)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: null argument, or not a class of aggregates");
+  if (!cls || !name || !member || !cls->value.is<ClassPtr>() || !cls->value.get<ClassPtr>()->node)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
   if (role < TEGULA_MEMBER_PLAIN || role > TEGULA_MEMBER_PROPERTY)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: there is no role of members " + std::to_string(role));
   if (!shallow({member->value})) return fail(TEGULA_INVALID_ARGUMENT, "values nest more than " + std::to_string(deepest) + " deep");
-  cls->value.get<ClassPtr>()->aggregate->members.push_back({name, member->value, static_cast<lang::Aggregate::Member::Role>(role)});
+  const lang::RecordClass &c = *cls->value.get<ClassPtr>();
+  c.aggregate->members.push_back({name, lang::held(*c.node, member->value), static_cast<lang::Aggregate::Member::Role>(role)});
   return TEGULA_OK;
 }
 
@@ -196,8 +197,8 @@ namespace {
 /// A module that a binding answers for; the first answer is remembered.
 class DynamicScope : public lang::Scope {
 public:
-  DynamicScope(TegulaResolveFn resolve, void (*destroy)(void *), void *user)
-      : resolve_(resolve), destroy_(destroy), user_(user) {}
+  DynamicScope(lang::Node &node, TegulaResolveFn resolve, void (*destroy)(void *), void *user)
+      : node_(node), resolve_(resolve), destroy_(destroy), user_(user) {}
   ~DynamicScope() override {
     GatePause pause;
     if (destroy_) destroy_(user_);
@@ -206,22 +207,26 @@ public:
     GateSection section;
     {
       std::lock_guard lock(mutex_);
-      if (auto it = known_.find(name); it != known_.end()) return it->second;
+      if (auto it = known_.find(name); it != known_.end()) return given(it->second);
     }
     std::string key(name);
     std::optional<Binding> b;
     {
       GatePause pause; // and without the lock: the answer may take locks of the user's
       if (TegulaValue *v = resolve_(user_, key.c_str())) {
-        b = Binding{v->value, true, {}};
+        b = Binding{lang::held(node_, v->value), true, {}};
         release(v);
       }
     }
     std::lock_guard lock(mutex_);
-    return known_.emplace(std::move(key), std::move(b)).first->second;
+    return given(known_.emplace(std::move(key), std::move(b)).first->second);
   }
 
 private:
+  static std::optional<Binding> given(const std::optional<Binding> &b) {
+    return b ? std::optional(Binding{lang::attached(b->value), b->allowed, b->declared}) : std::nullopt;
+  }
+  lang::Node &node_; // of the module, which stores `known_`
   TegulaResolveFn resolve_;
   void (*destroy_)(void *);
   void *user_;
@@ -232,9 +237,9 @@ private:
 
 TegulaValue *tegula_value_dynamic_module(const char *name, TegulaResolveFn resolve, void (*destroy)(void *), void *user) {
   if (!name || !resolve) return bad("tegula_value_dynamic_module: null argument");
-  auto m = std::make_shared<lang::Module>();
+  std::shared_ptr<lang::Module> m = lang::makeNode<lang::Module>();
   m->name = name;
-  m->scope = std::make_shared<DynamicScope>(resolve, destroy, user);
+  m->scope = std::make_shared<DynamicScope>(*m->node, resolve, destroy, user);
   return box(Value(std::shared_ptr<const lang::Module>(std::move(m))));
 }
 

@@ -1,6 +1,7 @@
 // Attributes of values (x.shape, x.dtype.element_ty, x.sum) and the constants of the language's modules.
 #include "lang/Descriptor.h"
 #include "lang/Emit.h"
+#include "lang/HostTypes.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -189,7 +190,7 @@ std::optional<Value> descriptorAttribute(const Value &object, std::string_view n
 /// A member of an aggregate's class, read from the class (`self` null) or from an instance of it.
 std::optional<Value> memberAttribute(Context &c, const std::shared_ptr<const RecordClass> &cls, const Value *self, std::string_view name,
                                      Loc loc) {
-  const Aggregate::Member *m = findMember(*cls, name);
+  std::optional<Aggregate::Member> m = findMember(*cls, name);
   if (!m)
     return std::nullopt;
   using Role = Aggregate::Member::Role;
@@ -268,11 +269,17 @@ Value numbered(const char *cls, std::initializer_list<const char *> members) {
       RecordValue{std::make_shared<const RecordClass>(std::move(c)), std::move(values)}));
 }
 
-/// What `.type` of a compile-time object is: a type that holds the object.
-Value constexprType(const Value &object) {
-  static const auto cls =
-      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "constexpr_type", {"value"}, {}});
-  return Value(std::make_shared<const RecordValue>(RecordValue{cls, {object}}));
+/// What `.type` of a compile-time object, or of an item of a tuple, is.
+Value typeOfItem(const Value &item) {
+  if (item.isTensor())
+    return typeOf(item.asTensor());
+  if (item.isTuple()) {
+    std::vector<Value> types;
+    for (const Value &i : item.items())
+      types.push_back(typeOfItem(i));
+    return tupleType(std::move(types));
+  }
+  return item.isConstexpr() || !item.isRecord() ? constexprType(item) : Value(item.record().cls);
 }
 
 struct Constant {
@@ -299,8 +306,6 @@ const Constant constants[] = {
     {"const", [] { return opaque("const"); }},
     {"tensor_descriptor", [] { return opaque("tensor_descriptor"); }},
     {"tensor_descriptor_type", [] { return opaque("tensor_descriptor_type"); }},
-    {"tuple_type", [] { return opaque("tuple_type"); }},
-    {"constexpr_type", [] { return opaque("constexpr_type"); }},
     {"python.NotImplemented", [] { return opaque("NotImplemented"); }},
     {"python.math.pi", [] { return Value::number(std::numbers::pi); }},
     {"python.math.e", [] { return Value::number(std::numbers::e); }},
@@ -313,6 +318,21 @@ const Constant constants[] = {
 
 bool isLibraryMethod(std::string_view name) {
   return std::find(std::begin(libraryMethods), std::end(libraryMethods), name) != std::end(libraryMethods);
+}
+
+static Value typeRecord(const std::shared_ptr<const RecordClass> &cls, Value held) {
+  return Value(std::make_shared<const RecordValue>(RecordValue{cls, {std::move(held)}}));
+}
+
+Value constexprType(const Value &object) {
+  static const auto cls =
+      std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "constexpr_type", {"value"}, {}});
+  return typeRecord(cls, object);
+}
+
+Value tupleType(std::vector<Value> types) {
+  static const auto cls = std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "tuple_type", {"types"}, {}});
+  return typeRecord(cls, Value::tuple(std::move(types)));
 }
 
 std::optional<Value> findConstant(std::string_view name) {
@@ -347,6 +367,8 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
 }
 
 std::optional<Value> wrapperAttribute(const Value &object, std::string_view name) {
+  if (object.isTuple() && name == "type")
+    return typeOfItem(object);
   if (!object.isConstexpr())
     return std::nullopt;
   if (name == "value")

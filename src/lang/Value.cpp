@@ -1,5 +1,6 @@
 // Text, equality and keys of values.
 #include "lang/Builtin.h"
+#include "lang/Circle.h"
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -227,18 +228,27 @@ const std::vector<Value> *sequenceItems(const Value &v) {
   return nullptr;
 }
 
-const Aggregate::Member *findMember(const RecordClass &cls, std::string_view name) {
-  if (!cls.aggregate)
-    return nullptr;
+std::optional<Aggregate::Member> ownMember(const RecordClass &cls, std::string_view name) {
   for (const Aggregate::Member &m : cls.aggregate->members)
     if (m.name == name)
-      return &m;
-  for (const auto &base : cls.aggregate->bases)
-    for (const Aggregate::Member &m : base->aggregate->members)
-      if (m.name == name)
-        return &m;
-  return nullptr;
+      return Aggregate::Member{m.name, attached(m.value), m.role};
+  return std::nullopt;
 }
+
+std::optional<Aggregate::Member> findMember(const RecordClass &cls, std::string_view name) {
+  if (!cls.aggregate)
+    return std::nullopt;
+  std::optional<Aggregate::Member> m = ownMember(cls, name);
+  for (size_t i = 0; !m && i < cls.aggregate->bases.size(); ++i)
+    m = ownMember(*cls.aggregate->bases[i], name);
+  return m;
+}
+
+std::shared_ptr<const RecordClass> baseOf(const RecordClass &cls, size_t i) {
+  return attached(Value(cls.aggregate->bases[i])).get<std::shared_ptr<const RecordClass>>();
+}
+
+Value defaultOf(const RecordClass &cls, size_t field) { return attached(cls.defaults[field]); }
 
 bool isSameClass(const RecordClass &a, const RecordClass &b) {
   if (&a == &b)

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace tegula::lang {
 
 class Value;
+class Node;       // lang/Circle.h
 struct Builtin;   // lang/Builtin.h
 struct Function;  // sema/Function.h: a @jit function or constexpr_function with its module
 struct Module;    // sema/Module.h: an imported module (tl, math, triton, a sibling file)
@@ -71,6 +73,8 @@ struct RecordClass {
   std::vector<std::string> fields;
   std::vector<Value> defaults; // of the last fields; of an aggregate: of each field, Error where there is none
   std::shared_ptr<Aggregate> aggregate = nullptr; // of that kind only
+  /// Of a class that a binding makes: its values are stored as lang/Circle.h says, and read through findMember(), baseOf(), defaultOf().
+  Node *node = nullptr;
 };
 struct RecordValue {
   std::shared_ptr<const RecordClass> cls;
@@ -213,8 +217,13 @@ struct Aggregate {
   mutable std::string hashCache;    // guarded by hashMutex in sema/Module.cpp
 };
 
-/// The member of that name: of the class itself, else of its nearest base; null if there is none.
-const Aggregate::Member *findMember(const RecordClass &cls, std::string_view name);
+/// The member of that name: of the class itself, else of its nearest base; nullopt if there is none.
+std::optional<Aggregate::Member> findMember(const RecordClass &cls, std::string_view name);
+/// The same without its bases'.
+std::optional<Aggregate::Member> ownMember(const RecordClass &cls, std::string_view name);
+std::shared_ptr<const RecordClass> baseOf(const RecordClass &cls, size_t i);
+/// Of an aggregate's field; Error: there is none.
+Value defaultOf(const RecordClass &cls, size_t field);
 bool isSameClass(const RecordClass &a, const RecordClass &b);
 /// Is it `base`, or has it that base?
 bool derivesFrom(const RecordClass &cls, const RecordClass &base);
@@ -244,11 +253,13 @@ const std::vector<Value> *sequenceItems(const Value &v);
 /// As Python's repr of a float: shortest text that reads back ("0.1", "1e+16", "inf", "nan", "2.0").
 std::string floatToString(double v);
 
-/// What Value.cpp needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these four.
+/// What this layer needs to know of types that a higher layer defines; that layer (sema/Module.cpp) defines these.
 /// lang has weak fallbacks, so that it links and can be tested alone.
 std::string nameOf(const Function &f);
 std::string keyOf(const Function &f);
 std::string keyOf(const RecordClass &aggregate); // of its fields, members and bases
 std::string nameOf(const Module &m);
+Node *nodeOf(const Function &f); // null: of a file
+Node *nodeOf(const Module &m);
 
 } // namespace tegula::lang

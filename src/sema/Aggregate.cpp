@@ -17,20 +17,13 @@ namespace {
 using ClassPtr = std::shared_ptr<const RecordClass>;
 using FunctionPtr = std::shared_ptr<const Function>;
 
-const Value *ownInit(const RecordClass &cls) {
-  for (const Aggregate::Member &m : cls.aggregate->members)
-    if (m.name == "__init__")
-      return &m.value;
-  return nullptr;
-}
-
 /// The class whose `__init__` makes instances of `cls`: itself, or, where it has no fields of its own, the nearest base that has one. Null:
 /// the constructor sets the fields.
 ClassPtr initOwner(const ClassPtr &cls) {
-  if (ownInit(*cls))
+  if (lang::ownMember(*cls, "__init__"))
     return cls;
-  for (const ClassPtr &base : cls->aggregate->bases)
-    if (base->fields.size() == cls->fields.size() && ownInit(*base))
+  for (size_t i = 0; i < cls->aggregate->bases.size(); ++i)
+    if (ClassPtr base = lang::baseOf(*cls, i); base->fields.size() == cls->fields.size() && lang::ownMember(*base, "__init__"))
       return base;
   return nullptr;
 }
@@ -44,17 +37,23 @@ bool Evaluator::isSelf(const Expr &e) const {
 /// What `self` is in an `__init__`: a record of the fields that are set.
 Value Evaluator::selfSoFar() const {
   const Construction &c = *frame_->construction;
-  auto cls = std::make_shared<RecordClass>();
-  cls->kind = RecordClass::Kind::Aggregate;
-  cls->name = c.cls->name;
-  cls->aggregate = c.cls->aggregate;
+  struct Part {
+    RecordClass cls;
+    ClassPtr whole; // keeps what `cls` shares with it alive
+  };
+  auto part = std::make_shared<Part>();
+  part->whole = c.cls;
+  part->cls.kind = RecordClass::Kind::Aggregate;
+  part->cls.name = c.cls->name;
+  part->cls.aggregate = c.cls->aggregate;
   std::vector<Value> values;
   for (size_t i = 0; i < c.fields.size(); ++i)
     if (c.fields[i]) {
-      cls->fields.push_back(c.cls->fields[i]);
+      part->cls.fields.push_back(c.cls->fields[i]);
       values.push_back(*c.fields[i]);
     }
-  return Value(std::make_shared<const RecordValue>(std::move(cls), std::move(values)));
+  const RecordClass *cls = &part->cls;
+  return Value(std::make_shared<const RecordValue>(ClassPtr(std::move(part), cls), std::move(values)));
 }
 
 bool Evaluator::setField(Construction &c, std::string_view name, const Value &v, Loc loc) {
@@ -80,7 +79,7 @@ Value Evaluator::constructAggregate(const ClassPtr &cls, const CallArgs &args, L
   for (size_t i = 0; i < c.fields.size(); ++i) {
     bool missing = !c.fields[i];
     if (missing && !cls->defaults[i].isError() && lang::checkField(*this, *cls, i, cls->defaults[i], loc))
-      c.fields[i] = cls->defaults[i];
+      c.fields[i] = lang::defaultOf(*cls, i);
     else if (missing && diag().errorCount() == before)
       fail(diag::uninitialisedField, loc, cls->name, cls->fields[i]);
     if (!c.fields[i] || c.fields[i]->isError())
@@ -98,7 +97,7 @@ bool Evaluator::runInit(Construction &c, const ClassPtr &at, const CallArgs &arg
   if (!owner) {
     std::vector<ParamInfo> params;
     for (size_t i = 0; i < at->fields.size(); ++i)
-      params.push_back({at->fields[i], false, false, false, !at->defaults[i].isError(), at->defaults[i]});
+      params.push_back({at->fields[i], false, false, false, !at->defaults[i].isError(), lang::defaultOf(*at, i)});
     if (!bindArgs(at->name, params, args, loc, values, locs))
       return false;
     bool ok = true;
@@ -106,7 +105,7 @@ bool Evaluator::runInit(Construction &c, const ClassPtr &at, const CallArgs &arg
       ok &= !values[i].isError() && setField(c, at->fields[i], values[i], locs[i]);
     return ok;
   }
-  const Value &init = *ownInit(*owner);
+  Value init = lang::ownMember(*owner, "__init__")->value;
   if (!init.is<FunctionPtr>())
     return !fail(diag::notCallable, loc, describe(init)).isError();
   const FunctionPtr &fn = init.get<FunctionPtr>();
@@ -147,7 +146,7 @@ std::optional<Value> Evaluator::initOfBase(const Expr &call) {
                     : std::find_if(bases.begin(), bases.end(), [&](const ClassPtr &b) { return lang::isSameClass(*b, *frame_->initOf); }) + 1;
     if (next >= bases.end())
       return Value::none(); // of `object`
-    base = *next;
+    base = lang::baseOf(*c.cls, static_cast<size_t>(next - bases.begin()));
   } else {
     bool passesSelf = call.operands.size() > 1 && isSelf(*call.operands[1]);
     Value v = passesSelf ? eval(object) : Value::none();

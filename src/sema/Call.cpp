@@ -259,7 +259,7 @@ std::optional<std::vector<Evaluator::ParamInfo>> Evaluator::paramsOf(const Funct
     }
     bool variadic = def[i].kind == Kind::Star;
     bool hasDefault = i < fn.defaults.size() && def[i].defaultValue;
-    Value defaultValue = hasDefault ? fn.defaults[i] : Value::error();
+    Value defaultValue = hasDefault ? fn.defaultOf(i) : Value::error();
     // Python's own compiler hands these over; here they stand for nothing.
     if (fn.kind != Function::Kind::Jit && (def[i].name == "_semantic" || def[i].name == "_generator")) {
       hasDefault = true;

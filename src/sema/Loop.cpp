@@ -14,6 +14,7 @@
 //                                                   while go: A; c ? {go = no} : {B; go = b - i > s}; i += s
 //
 // so nothing of an iteration that Python would not run is executed, and no iteration is gone through in vain.
+#include "lang/Promotion.h"
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -44,14 +45,6 @@ bool hasNumber(const Value &v) {
 }
 
 bool hasTensor(const Value &v) { return !flatten(v).empty(); }
-
-/// LANGUAGE 1.3: the integer promotion of bounds and step.
-Dtype promoteInts(Dtype a, Dtype b) {
-  if (a.isSigned() == b.isSigned())
-    return a.bits() >= b.bits() ? a : b;
-  Dtype s = a.isSigned() ? a : b, u = a.isSigned() ? b : a;
-  return u.bits() >= s.bits() ? u : s;
-}
 
 } // namespace
 
@@ -354,7 +347,7 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
     if (v.isError())
       return false;
   }
-  out.dtype = promoteInts(promoteInts(parts[0].asTensor().dtype, parts[1].asTensor().dtype), parts[2].asTensor().dtype);
+  out.dtype = lang::promoteInts(lang::promoteInts(parts[0].asTensor().dtype, parts[1].asTensor().dtype), parts[2].asTensor().dtype);
   // The loop compares signed numbers, so a narrower unsigned type counts in the next signed one.
   out.control = out.dtype;
   if (out.dtype.isUnsigned() && out.dtype.bits() < 64)

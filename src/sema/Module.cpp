@@ -6,6 +6,7 @@
 #include "support/Hash.h"
 #include "syntax/Parser.h"
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -39,6 +40,10 @@ std::optional<Value> Module::attribute(std::string_view attr) const {
 std::string nameOf(const Function &f) { return f.name; }
 std::string keyOf(const Function &f) { return f.contentHash(); }
 std::string nameOf(const Module &m) { return m.name; }
+Node *nodeOf(const Function &f) { return f.node; }
+Node *nodeOf(const Module &m) { return m.node; }
+
+Value Function::defaultOf(size_t i) const { return attached(defaults[i]); }
 
 namespace {
 
@@ -214,12 +219,27 @@ std::string keyOf(const RecordClass &c) {
 
 namespace tegula::sema {
 
-void BoundScope::bind(std::string name, Binding b) { names_.insert_or_assign(std::move(name), std::move(b)); }
+namespace {
+/// The names of one function of a binding, whose node stores them.
+class BoundScope final : public lang::Scope {
+public:
+  std::map<std::string, Binding, std::less<>> names;
+  std::optional<Binding> lookup(std::string_view name) const override {
+    auto it = names.find(name);
+    if (it == names.end())
+      return std::nullopt;
+    return Binding{lang::attached(it->second.value), it->second.allowed, it->second.declared};
+  }
+};
+} // namespace
 
-std::optional<lang::Scope::Binding> BoundScope::lookup(std::string_view name) const {
-  auto it = names_.find(name);
-  return it == names_.end() ? std::nullopt : std::optional(it->second);
+void bindName(lang::Function &f, std::string name, lang::Scope::Binding b) {
+  b.value = lang::held(*f.node, b.value);
+  auto &scope = static_cast<const BoundScope &>(*f.scope);
+  const_cast<BoundScope &>(scope).names.insert_or_assign(std::move(name), std::move(b)); // createFunction made it, as no const object
 }
+
+void setDefault(lang::Function &f, size_t parameter, const lang::Value &v) { f.defaults[parameter] = lang::held(*f.node, v); }
 
 std::vector<std::string> freeNames(const lang::Function &f) {
   NameSet local = assignedNames(f.def->body), found;
@@ -271,8 +291,7 @@ void applyDecorators(lang::Function &f) {
   }
 }
 
-std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
-                                               std::shared_ptr<const lang::Scope> scope, DiagEngine &diag) {
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine, DiagEngine &diag) {
   auto file = std::make_shared<const SourceFile>(std::move(fileName), std::move(text), firstLine);
   diag.keep(file);
   unsigned before = diag.errorCount();
@@ -281,11 +300,11 @@ std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string
     return nullptr;
   for (const syntax::Stmt *s : tree->body)
     if (s->kind == syntax::StmtKind::FunctionDef) {
-      auto f = std::make_shared<lang::Function>();
+      std::shared_ptr<lang::Function> f = lang::makeNode<lang::Function>();
       f->name = std::string(s->name);
       f->tree = tree;
       f->def = s;
-      f->scope = std::move(scope);
+      f->scope = std::make_shared<BoundScope>();
       f->defaults.resize(s->params.size());
       applyDecorators(*f);
       return f;

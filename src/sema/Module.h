@@ -3,11 +3,10 @@
 // There are two ways in: ModuleLoader reads .py files (C++ programs, the shell), and the Python binding builds Functions from
 // live function objects with createFunction() and an explicit table of captured globals.
 #pragma once
-#include "lang/Value.h"
+#include "lang/Circle.h"
 #include "support/Diag.h"
 #include "syntax/Ast.h"
 #include <functional>
-#include <map>
 #include <optional>
 
 namespace tegula::lang {
@@ -37,8 +36,11 @@ struct Function {
   bool noinline_ = false;
   bool mustUse = false;
   std::string mustUseHint;
-  /// Parallel to def->params: default values (Error payload = no default).
+  /// Parallel to def->params: default values (Error payload = no default). As `node` stores them: they are read through defaultOf().
   std::vector<Value> defaults;
+  Value defaultOf(size_t i) const;
+  /// Of a function that a binding makes (lang/Circle.h).
+  Node *node = nullptr;
   /// Names in do_not_specialize / do_not_specialize_on_alignment.
   std::vector<std::string> doNotSpecialize, doNotSpecializeOnAlignment;
   /// Is parameter i annotated tl.constexpr; declared dtype by annotation, if any.
@@ -58,6 +60,7 @@ struct Module {
   std::string name; // dotted
   std::shared_ptr<const Scope> scope;
   std::shared_ptr<const syntax::Tree> tree; // null for built-in modules
+  Node *node = nullptr; // of a module that a binding answers for (lang/Circle.h)
   std::optional<Value> attribute(std::string_view attr) const;
 };
 
@@ -89,18 +92,12 @@ std::shared_ptr<const lang::Module> builtinModule(std::string_view dotted);
 /// A function of the library written in the language (src/lib/*.py); null if unknown.
 std::shared_ptr<const lang::Function> libraryFunction(std::string_view name);
 
-/// For bindings: a function from the text of its definition (decorators included or not), first line number, and a table of captured names
-/// that is filled before first use (functions may refer to each other).
-class BoundScope : public lang::Scope {
-public:
-  void bind(std::string name, Binding b);
-  std::optional<Binding> lookup(std::string_view name) const override;
-
-private:
-  std::map<std::string, Binding, std::less<>> names_;
-};
-std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine,
-                                               std::shared_ptr<const lang::Scope> scope, DiagEngine &diag);
+/// For bindings: a function from the text of its definition (decorators included or not) and its first line number; null if it cannot be
+/// parsed (reported). It is a node (lang/Circle.h); names, defaults and flags are set before its first use.
+std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string text, uint32_t firstLine, DiagEngine &diag);
+/// What a name is in a function that createFunction made. Functions may refer to each other and to themselves.
+void bindName(lang::Function &f, std::string name, lang::Scope::Binding b);
+void setDefault(lang::Function &f, size_t parameter, const lang::Value &v);
 /// Names that are read in the function and not local to it: what a binding must put in the scope (builtins included).
 std::vector<std::string> freeNames(const lang::Function &f);
 

@@ -1,5 +1,6 @@
 // What a language binding does: functions from text with captured names, values, modules that answer by callback.
 #include "Fixture.h"
+#include <array>
 #include <cstring>
 #include <set>
 
@@ -92,6 +93,123 @@ TEST(Binding, DynamicModules) {
     EXPECT_EQ(g(1, {std::span(out)}).code(), TEGULA_COMPILE_ERROR);
   }
   EXPECT_EQ(destroyed, 1);
+}
+
+namespace {
+/// A module that nobody asks for anything: it is alive as long as what refers to it.
+struct Probe {
+  int ended = 0;
+  Value module{tegula_value_dynamic_module("probe", [](void *, const char *) -> TegulaValue * { return nullptr; }, [](void *n) { ++*static_cast<int *>(n); }, &ended)};
+  /// `f` keeps it from now on.
+  void in(const Function &f, const char *name) { bindName(f, name, module); }
+  void giveBack() { module = Value(); }
+};
+const char *factorial = "def factorial(n):\n    return n * factorial(n - 1) if n > 1 else 1\n";
+} // namespace
+
+TEST(Binding, FunctionsThatReferToEachOtherEnd) {
+  Context c = context();
+  Probe probe;
+  {
+    Function f = function(c, "def f(x):\n    return g(x), probe\n"), g = function(c, "def g(x):\n    return f(x), h, a\n"), h = function(c, "def h(x):\n    return 1\n");
+    probe.in(f, "probe");
+    bindName(g, "f", Value(tegula_value_function(f.get())));
+    bindName(g, "h", Value(tegula_value_function(h.get())));
+    TegulaValue *items[] = {tegula_value_function(g.get()), tegula_value_function(f.get())};
+    bindName(f, "g", Value(items[0]));
+    // In values of values, too.
+    Value pair(tegula_value_tuple(items, 2)), nested(tegula_value_tuple(std::array{pair.get(), items[1]}.data(), 2));
+    tegula_value_release(items[1]);
+    bindName(g, "a", nested);
+    EXPECT_EQ(tegula_function_set_default(g.get(), 0, nested.get()), TEGULA_OK);
+    probe.giveBack();
+    std::string hash = tegula_function_hash(g.get());
+    f = Function();
+    pair = nested = Value();
+    // g alone keeps both.
+    EXPECT_EQ(probe.ended, 0);
+    EXPECT_EQ(tegula_function_hash(g.get()), hash);
+  }
+  EXPECT_EQ(probe.ended, 1);
+}
+
+TEST(Binding, RecursionRunsAndEndsWithTheKernel) {
+  Context c = context();
+  Probe probe;
+  TegulaKernel *kernel = nullptr;
+  {
+    Function recursive = function(c, factorial, TEGULA_FUNCTION_CONSTEXPR);
+    bindName(recursive, "factorial", Value(tegula_value_function(recursive.get())));
+    probe.in(recursive, "unused");
+    probe.giveBack();
+    Function f = function(c, "def main(out, N: tl.constexpr):\n    tl.store(out, factorial(N))\n");
+    bindName(f, "tl", Value(tegula_value_module("triton.language")));
+    bindName(f, "factorial", Value(tegula_value_function(recursive.get())));
+    recursive = Function();
+    EXPECT_EQ(runInt(f, {5}), 120);
+    EXPECT_EQ(tegula_compile(f.get(), std::array{tegula_ptr(nullptr, TEGULA_INT32, 4), tegula_int(4)}.data(), 2, nullptr, &kernel), TEGULA_OK) << tegula_last_error();
+  }
+  EXPECT_EQ(probe.ended, 0);
+  tegula_kernel_release(kernel);
+  EXPECT_EQ(probe.ended, 1);
+}
+
+TEST(Binding, FunctionsThatReferToEachOtherThroughAModuleEnd) {
+  Context c = context();
+  Probe probe;
+  static TegulaFunction *answer;
+  Function recursive = function(c, "def factorial(n):\n    return n * utils.factorial(n - 1) if n > 1 else 1\n", TEGULA_FUNCTION_CONSTEXPR);
+  answer = recursive.get();
+  {
+    Value utils(tegula_value_dynamic_module("utils", [](void *, const char *) { return tegula_value_function(answer); }, nullptr, nullptr));
+    bindName(recursive, "utils", utils);
+    probe.in(recursive, "unused");
+    probe.giveBack();
+    Function f = function(c, "def main(out, N: tl.constexpr):\n    tl.store(out, utils.factorial(N))\n");
+    bindName(f, "tl", Value(tegula_value_module("triton.language")));
+    bindName(f, "utils", utils);
+    EXPECT_EQ(runInt(f, {5}), 120);
+  }
+  EXPECT_EQ(probe.ended, 0);
+  recursive = Function();
+  EXPECT_EQ(probe.ended, 1);
+}
+
+TEST(Binding, ClassesAndTheirMethodsEnd) {
+  Context c = context();
+  Probe probe;
+  {
+    Value tl(tegula_value_module("triton.language"));
+    Value type(tegula_value_attribute(tl.get(), "constexpr"));
+    const char *field = "n";
+    TegulaValue *types[] = {type.get()}, *defaults[] = {nullptr};
+    Value base(tegula_value_aggregate("Base", 901, &field, types, defaults, 1, nullptr, 0));
+    TegulaValue *bases[] = {base.get()};
+    Value cls(tegula_value_aggregate("Counter", 902, &field, types, defaults, 1, bases, 1));
+    Function more = function(c, "def more(self):\n    return Counter(self.n + 1)\n", TEGULA_FUNCTION_JIT);
+    bindName(more, "Counter", cls);
+    probe.in(more, "unused");
+    probe.giveBack();
+    Value method(tegula_value_function(more.get()));
+    // The base has a method that makes what derives from it.
+    ASSERT_EQ(tegula_value_add_member(base.get(), "more", TEGULA_MEMBER_PLAIN, method.get()), TEGULA_OK) << tegula_last_error();
+    more = Function();
+    Function f = function(c, "def main(out, N: tl.constexpr):\n    tl.store(out, Counter(N).more().more().n)\n");
+    bindName(f, "tl", tl);
+    bindName(f, "Counter", cls);
+    base = cls = method = Value();
+    EXPECT_EQ(runInt(f, {5}), 7);
+    EXPECT_EQ(probe.ended, 0);
+  }
+  EXPECT_EQ(probe.ended, 1);
+}
+
+TEST(Binding, MembersAreAddedToOnesOwnClassesOnly) {
+  Context c = context();
+  const char *field = "a";
+  Value tuple(tegula_value_class("Pair", &field, 1, nullptr, 0));
+  EXPECT_EQ(tegula_value_add_member(tuple.get(), "x", TEGULA_MEMBER_PLAIN, tuple.get()), TEGULA_INVALID_ARGUMENT);
+  EXPECT_STREQ(tegula_last_error(), "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
 }
 
 TEST(Binding, HashesTellFunctionsApart) {

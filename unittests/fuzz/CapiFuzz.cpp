@@ -99,7 +99,7 @@ public:
                                      &Session::useValue, &Session::module,     &Session::create,    &Session::setUp,
                                      &Session::launch,   &Session::launch,     &Session::compile,   &Session::emit,
                                      &Session::kernel,   &Session::descriptor, &Session::errors,    &Session::together,
-                                     &Session::describe, &Session::saved,      &Session::layouts};
+                                     &Session::describe, &Session::saved,      &Session::layouts,   &Session::circle};
     for (int i = 0; i < 24 && !c_.empty(); ++i) {
       (this->*calls[c_.below(std::size(calls))])();
       if (tegula_last_status() == TEGULA_INTERNAL_ERROR) {
@@ -266,7 +266,7 @@ private:
     TegulaValue *items[] = {value(), value(), value()};
     const char *fields[] = {text(), text(), text()};
     size_t n = c_.below(4), m = c_.below(4);
-    switch (c_.below(14)) {
+    switch (c_.below(16)) {
     case 0:
       return add(tegula_value_none());
     case 1:
@@ -293,9 +293,73 @@ private:
       return add(tegula_value_module(text()));
     case 12:
       return add(tegula_value_parse(text()));
+    case 13:
+      return add(tegula_value_aggregate(text(), c_.number(1), c_.chance(8) ? nullptr : fields, items, items, m,
+                                        c_.chance(8) ? nullptr : items, c_.below(2) ? n : 0));
+    case 14:
+      return add(tegula_value_dynamic_module(text(), c_.chance(8) ? nullptr : resolve, nullptr, this));
     default:
       return add(tegula_value_opaque(text(), c_.number(1)));
     }
+  }
+
+  /// Attributes of modules that the caller answers for: one of the values, now and then one that is made from them.
+  static TegulaValue *resolve(void *user, const char *name) {
+    auto *self = static_cast<Session *>(user);
+    if (!*name || self->values_.empty())
+      return nullptr;
+    TegulaValue *v = self->values_[static_cast<unsigned char>(*name) % self->values_.size()];
+    if (name[1])
+      return tegula_value_tuple(&v, 1);
+    tegula_value_retain(v);
+    return v;
+  }
+
+  /// Functions, classes and modules that refer to each other.
+  void circle() {
+    static constexpr const char *body = "def f(x, d=None): return g(x, m.a, m.bc, C)";
+    std::vector<TegulaFunction *> made;
+    const size_t before = values_.size();
+    for (uint64_t n = 1 + c_.below(4); n > 0; --n) {
+      TegulaFunctionSource s{};
+      s.size = sizeof s;
+      s.file = "circle.py", s.text = body, s.length = std::strlen(body), s.kind = static_cast<int32_t>(c_.below(4));
+      TegulaFunction *f = nullptr;
+      if (tegula_function_create(context_, &s, &f) != TEGULA_OK)
+        std::abort();
+      made.push_back(f);
+      functions_.push_back(f);
+      add(tegula_value_function(f));
+    }
+    add(tegula_value_aggregate("C", 0, nullptr, nullptr, nullptr, 0, nullptr, 0));
+    add(tegula_value_dynamic_module("m", resolve, nullptr, this));
+    static constexpr const char *names[] = {"g", "m", "C"};
+    for (uint64_t n = c_.below(12); n > 0; --n) {
+      TegulaValue *v = value(), *cls = value();
+      switch (c_.below(4)) {
+      case 0:
+        tegula_value_add_member(cls, "x", static_cast<int32_t>(c_.below(5)), v);
+        break;
+      case 1:
+        tegula_function_set_default(made[c_.below(made.size())], 1, v);
+        break;
+      default:
+        tegula_function_bind(made[c_.below(made.size())], c_.of(names), v, 1);
+      }
+    }
+    if (c_.below(2))
+      tegula_function_hash(made[0]);
+    // Some are given back at once, in any order; what others need of them stays.
+    for (TegulaFunction *f : made)
+      if (c_.below(2)) {
+        std::erase(functions_, f);
+        tegula_function_release(f);
+      }
+    for (size_t i = values_.size(); i-- > before;)
+      if (c_.below(2)) {
+        tegula_value_release(values_[i]);
+        values_.erase(values_.begin() + static_cast<ptrdiff_t>(i));
+      }
   }
 
   void useValue() {

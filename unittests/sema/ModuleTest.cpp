@@ -206,17 +206,16 @@ TEST(Hash, CoversWhatIsReachable) {
 
 TEST(Binding, FunctionsFromText) {
   DiagEngine diag;
-  auto scope = std::make_shared<BoundScope>();
-  auto f = createFunction("user.py", "@jit\ndef k(x, n, K: tl.constexpr = 2, t: 'i64' = 0):\n    tl.store(x + h(n), K + G + max(K, 1))\n", 40, scope, diag);
+  auto f = createFunction("user.py", "@jit\ndef k(x, n, K: tl.constexpr = 2, t: 'i64' = 0):\n    tl.store(x + h(n), K + G + max(K, 1))\n", 40, diag);
   ASSERT_TRUE(f);
   EXPECT_EQ(freeNames(*f), (std::vector<std::string>{"tl", "h", "G", "max"}));
   EXPECT_TRUE(f->isConstexprParam(2));
   EXPECT_FALSE(f->isConstexprParam(1));
   EXPECT_EQ(f->annotatedDtype(3), lang::dtype(lang::Scalar::Int64));
-  auto h = createFunction("user.py", "def h(v):\n    return v + 1\n", 3, std::make_shared<BoundScope>(), diag);
-  scope->bind("tl", {Value(builtinModule("tegula.language"))});
-  scope->bind("h", {Value(std::shared_ptr<const Function>(h))});
-  scope->bind("G", {Value::integer(5)});
+  auto h = createFunction("user.py", "def h(v):\n    return v + 1\n", 3, diag);
+  bindName(*f, "tl", {Value(builtinModule("tegula.language"))});
+  bindName(*f, "h", {Value(std::shared_ptr<const Function>(h))});
+  bindName(*f, "G", {Value::integer(5)});
   ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)),
                         ParamSpec::runtime(lang::dtype(lang::Scalar::Int32)), ParamSpec::constant(Value::integer(2)),
                         ParamSpec::constant(Value::integer(0))};
@@ -225,10 +224,45 @@ TEST(Binding, FunctionsFromText) {
   // Lines are those of the user's file.
   EXPECT_EQ(r.module->kernel()->loc.file->lineCol(r.module->kernel()->loc.begin).line, 41u);
   EXPECT_EQ(renderAll(diag), "");
-  EXPECT_FALSE(createFunction("user.py", "x = 1\n", 7, scope, diag));
+  EXPECT_FALSE(createFunction("user.py", "x = 1\n", 7, diag));
   EXPECT_EQ(renderAll(diag), "user.py:7:1: error: there is no function definition here; a jit function is written with `def` [noDefinition]\n"
                              "   7 | x = 1\n"
                              "     | ^~~~~\n");
+}
+
+/// Each thread comes by its own function of a circle, gives it back, and the last one ends all.
+TEST(Threads, FunctionsThatReferToEachOther) {
+  using FunctionPtr = std::shared_ptr<const Function>;
+  for (int round = 0; round < 50; ++round) {
+    DiagEngine diag;
+    std::vector<std::shared_ptr<Function>> made;
+    std::vector<std::weak_ptr<const lang::Scope>> scopes;
+    for (int i = 0; i < 6; ++i) {
+      made.push_back(createFunction("f.py", "def f(n):\n    return next(n - 1), other\n", 1, diag));
+      scopes.push_back(made.back()->scope);
+    }
+    for (size_t i = 0; i < made.size(); ++i) {
+      bindName(*made[i], "next", {Value(FunctionPtr(made[(i + 1) % made.size()]))});
+      bindName(*made[i], "other", {Value::tuple({Value(FunctionPtr(made[(i + 3) % made.size()]))})});
+    }
+    std::vector<std::thread> threads;
+    std::vector<std::string> hashes(made.size());
+    for (size_t i = 0; i < made.size(); ++i)
+      threads.emplace_back([f = FunctionPtr(made[i]), &hash = hashes[i]]() mutable {
+        for (int step = 0; step < 30; ++step) {
+          f = f->scope->lookup("next")->value.get<FunctionPtr>();
+          f = f->scope->lookup("other")->value.items()[0].get<FunctionPtr>();
+        }
+        hash = f->contentHash();
+      });
+    made.clear();
+    for (std::thread &t : threads)
+      t.join();
+    for (const std::string &h : hashes)
+      EXPECT_EQ(h, hashes[0]);
+    for (const auto &s : scopes)
+      EXPECT_TRUE(s.expired());
+  }
 }
 
 TEST(Threads, InstantiateAtOnce) {

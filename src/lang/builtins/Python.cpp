@@ -88,6 +88,7 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
          return x.is<Type>() && x.get<Type>()->isBlock;
        }},
       {"constexpr_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "constexpr_type"; }},
+      {"tuple_type", [](const Value &x) { return x.isRecord() && x.record().cls->name == "tuple_type"; }},
       {"tensor_descriptor",
        [](const Value &x) { return x.isRecord() && x.record().cls->kind == RecordClass::Kind::Descriptor; }},
       {"tensor_descriptor_type",

@@ -1,4 +1,5 @@
 // Types as objects: constructors of types, predicates of dtypes, constexpr and tuple.
+#include "lang/HostTypes.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 
@@ -106,6 +107,18 @@ Value makeTuple(BuiltinCall &call) {
   return Args(call, "tuple").badArgument(0, "args", "a tuple");
 }
 
+Value makeConstexprType(BuiltinCall &call) {
+  if (call.args[0].isConstexpr())
+    return constexprType(call.args[0]);
+  return Args(call, "constexpr_type").badArgument(0, "value", "known at compile time");
+}
+
+Value makeTupleType(BuiltinCall &call) {
+  if (const auto *types = sequenceItems(call.args[0]))
+    return tupleType(*types);
+  return Args(call, "tuple_type").badArgument(0, "types", "a tuple");
+}
+
 Value level(BuiltinCall &call) { return Value::integer(static_cast<Int>(call.ctx.target().level)); }
 
 constexpr Builtin rows[] = {
@@ -115,6 +128,8 @@ constexpr Builtin rows[] = {
     {"block_type", "element_ty, shape", blockType, 0, "The type of blocks of that element type and shape."},
     {"constexpr", "value", makeConstexpr, 0, "The value itself, which must be known at compile time."},
     {"tuple", "args=()", makeTuple, 0, "A tuple of the items of `args`."},
+    {"constexpr_type", "value", makeConstexprType, 0, "The type of a compile-time value, which it holds."},
+    {"tuple_type", "types", makeTupleType, 0, "The type of a tuple whose items are of these types."},
     {"get_int_dtype", "bitwidth, signed", getIntDtype, 0, "The integer dtype of that width; int1 for 1 bit."},
     {"_unwrap_if_constexpr", "o", unwrapped, 0, "The value itself: compile-time objects have no wrapper in kernels."},
     {"_constexpr_to_value", "v", unwrapped, 0, "The value itself, as _unwrap_if_constexpr."},
