@@ -1,5 +1,6 @@
 // See Frame.h.
 #include "targets/common/Frame.h"
+#include "support/Bits.h"
 #include "targets/Diagnostics.h"
 
 namespace tegula::targets {
@@ -8,7 +9,7 @@ bool checkExtents(const ir::Block &b, DiagEngine &diag) {
   for (const ir::Op *op : b.ops) {
     for (const ir::Value *v : op->results)
       for (int32_t d : v->type.shape)
-        if (d & (d - 1)) {
+        if (!isPowerOfTwo(d)) {
           diag.report(diag::extentNotPowerOfTwo, op->loc, ir::str(v->type));
           return false;
         }

@@ -2,12 +2,13 @@
 #include "targets/common/Pipeline.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/Scheduler.h"
+#include "targets/common/SplitBlocks.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
 #include "llvm/Analysis/BranchProbabilityInfo.h"
-#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/InstructionSimplify.h"
 #include "llvm/Analysis/MemorySSA.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/Analysis/PostDominators.h"
@@ -24,6 +25,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -32,12 +34,25 @@
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopRotationUtils.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include <cassert>
 #include <mutex>
 
 namespace tegula::targets {
+
+llvm::LoopInfo SmallLoops::run(llvm::Function &f, llvm::FunctionAnalysisManager &am) {
+  llvm::LoopInfo info(am.getResult<llvm::DominatorTreeAnalysis>(f));
+  // What is around a large loop is larger, and comes before it: each is an outermost loop when it is erased.
+  for (llvm::Loop *loop : info.getLoopsInPreorder())
+    if (loop->getNumBlocks() > largest)
+      info.erase(loop);
+  return info;
+}
+
 namespace {
 
 void initX86() {
@@ -63,9 +78,23 @@ void initNvptx() {
   LLVMInitializeNVPTXAsmPrinter();
 }
 
+/// CodeGenPrepare goes through the whole function again for each select that it makes a branch and each division that it makes two, until the function has so many
+/// blocks (10,000 by default); then only through the blocks that changed. LLVM has no interface to it but the option.
+void boundCodeGenPrepare() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    constexpr const char *name = "cgpp-huge-func";
+    auto &options = llvm::cl::getRegisteredOptions();
+    auto option = options.find(name);
+    [[maybe_unused]] bool isRefused = option == options.end() || option->second->addOccurrence(0, name, "500");
+    assert(!isRefused);
+  });
+}
+
 void initTarget(llvm::Triple::ArchType arch) {
   static std::once_flag x86, arm, nvptx;
   chooseScheduler();
+  boundCodeGenPrepare();
   switch (arch) {
   case llvm::Triple::x86_64:
     return std::call_once(x86, initX86);
@@ -112,7 +141,7 @@ void registerAnalyses(llvm::TargetMachine &tm, AnalysisManagers am) {
   am.function.registerPass([] { return llvm::DominatorTreeAnalysis(); });
   am.function.registerPass([] { return llvm::PostDominatorTreeAnalysis(); });
   am.function.registerPass([] { return llvm::AssumptionAnalysis(); });
-  am.function.registerPass([] { return llvm::LoopAnalysis(); });
+  am.function.registerPass([] { return SmallLoops(); });
   am.function.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
   am.function.registerPass([] { return llvm::MemorySSAAnalysis(); });
   am.function.registerPass([] { return llvm::OptimizationRemarkEmitterAnalysis(); });
@@ -154,14 +183,34 @@ llvm::FunctionPassManager cleanupPasses(unsigned optLevel) {
   return fpm;
 }
 
+namespace {
+
+/// llvm::LoopRotatePass, but for the dominator tree, which that brings up to date after each loop: in a row of loops the tree is as deep as the row is long, and each
+/// update goes down from the loop.
+struct RotateLoops : llvm::PassInfoMixin<RotateLoops> {
+  llvm::PreservedAnalyses run(llvm::Function &f, llvm::FunctionAnalysisManager &am) {
+    auto &loops = am.getResult<llvm::LoopAnalysis>(f);
+    auto &target = am.getResult<llvm::TargetIRAnalysis>(f);
+    auto &assumptions = am.getResult<llvm::AssumptionAnalysis>(f);
+    const llvm::SimplifyQuery query(f.getDataLayout());
+    constexpr unsigned headerSize = 16; // as LLVM's pass
+    auto inner = loops.getLoopsInPreorder();
+    for (llvm::Loop *loop : llvm::reverse(inner))
+      llvm::LoopRotation(loop, &loops, &target, &assumptions, nullptr, nullptr, nullptr, query, /*RotationOnly=*/false, headerSize, /*IsUtilMode=*/false);
+    return llvm::PreservedAnalyses::none();
+  }
+};
+
+} // namespace
+
 void rotateLoopsOfLarge(llvm::Module &m, llvm::TargetMachine &tm) {
   constexpr size_t blocks = 300; // a hundred loops: 0.2 s; 0.05 s rotated
   if (llvm::none_of(m, [](const llvm::Function &f) { return f.size() > blocks; }))
     return;
   llvm::FunctionPassManager fpm;
-  llvm::LoopPassManager lpm;
-  lpm.addPass(llvm::LoopRotatePass());
-  fpm.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(lpm)));
+  fpm.addPass(llvm::LoopSimplifyPass());
+  fpm.addPass(llvm::LCSSAPass());
+  fpm.addPass(RotateLoops());
   runPipeline(m, tm, std::move(fpm));
 }
 
@@ -207,15 +256,23 @@ static bool describesVariables(const llvm::Module &m) {
                      [](const llvm::DICompileUnit *u) { return u->getEmissionKind() == llvm::DICompileUnit::FullDebug; });
 }
 
-/// As addPassesToEmitFile, without the passes that reorder instructions. A line's instructions then come after the stores of the variables
-/// of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address arithmetic up.
-static bool addPassesInSourceOrder(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type,
-                                   llvm::raw_pwrite_stream &os) {
+/// As addPassesToEmitFile, with SplitBlocks before the selection. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
+/// after the stores of the variables of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address
+/// arithmetic up.
+static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
+                      bool inSourceOrder) {
   auto *machineModule = new llvm::MachineModuleInfoWrapperPass(&tm);
   llvm::TargetPassConfig *passes = tm.createPassConfig(pm);
   passes->setDisableVerify(true);
-  for (char *scheduler : {&llvm::MachineSchedulerID, &llvm::PostMachineSchedulerID, &llvm::PostRASchedulerID})
-    passes->disablePass(scheduler);
+  if (inSourceOrder)
+    for (char *scheduler : {&llvm::MachineSchedulerID, &llvm::PostMachineSchedulerID, &llvm::PostRASchedulerID})
+      passes->disablePass(scheduler);
+  // Blocks of PTX stay whole: its assembler allocates registers, and the selection folds no loads.
+  if (tm.getOptLevel() != llvm::CodeGenOptLevel::None && !tm.getTargetTriple().isNVPTX()) {
+    // The pass has no other name that LLVM exports.
+    std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
+    passes->insertPass(prepare->getPassID(), createSplitBlocksPass());
+  }
   pm.add(passes);
   pm.add(machineModule);
   if (passes->addISelPasses())
@@ -268,8 +325,7 @@ void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType ty
   m.getContext().setOptPassGate(isLarge(m) ? large : usual);
   llvm::legacy::PassManager pm;
   // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.
-  bool fails = describesVariables(m) ? addPassesInSourceOrder(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os)
-                                     : tm.addPassesToEmitFile(pm, os, nullptr, type, /*DisableVerify=*/true);
+  bool fails = addPasses(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os, /*inSourceOrder=*/describesVariables(m));
   if (fails)
     llvm::report_fatal_error("target cannot emit this file type");
   pm.run(m);

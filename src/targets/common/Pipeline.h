@@ -2,6 +2,7 @@
 // analyses they need, and emitting a file.
 #pragma once
 #include "support/Diag.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/Target/TargetMachine.h"
@@ -19,6 +20,17 @@ struct MachineSpec {
 /// position-independent code and fuses multiplications only where an instruction's flags allow it. Null if there is no
 /// such target.
 std::unique_ptr<llvm::TargetMachine> createMachine(const MachineSpec &spec);
+
+/// Stands in for llvm::LoopAnalysis in runPipeline(): loops of more blocks than `largest` are not in the result, as cycles that are no natural loops never are; the
+/// loops in them are. What LICM hoists out of a loop of thousands of blocks (the loop over programs around a thousand loops in a row: first tests, addresses) is
+/// of use in few of them and alive in all, and register allocation takes values times blocks; LCSSA collects the exits of such a loop for each loop in it.
+struct SmallLoops {
+  static constexpr unsigned largest = 512; // some 100 loops over tiles in a row
+  using Result = llvm::LoopInfo;
+  static llvm::AnalysisKey *ID() { return llvm::LoopAnalysis::ID(); }
+  static llvm::StringRef name() { return "SmallLoops"; }
+  Result run(llvm::Function &f, llvm::FunctionAnalysisManager &am);
+};
 
 /// Cleans up code that is already vectorized and scheduled by us: little, and cheap. None of these passes moves or copies
 /// a convergent operation into or out of a branch.
