@@ -6,7 +6,6 @@
 #include "targets/nvidia/Layouts.h"
 #include "targets/nvidia/LoopObstacles.h"
 #include <algorithm>
-#include <unordered_set>
 
 namespace tegula::nvidia {
 
@@ -17,35 +16,18 @@ namespace {
 /// Replaces `op` by what is built in between.
 class InPlaceOf {
 public:
-  InPlaceOf(Builder &b, Block &to, const Op &op) : to_(to), op_(op) {
+  InPlaceOf(Builder &b, BlockEditor &edit, const Op &op) : edit_(edit), op_(op) {
     b.setBlock(&here_);
     b.setLoc(op.loc);
     b.setInlinedAt(op.inlinedAt);
   }
-  ~InPlaceOf() {
-    size_t at = positionOf(to_, &op_);
-    for (Op *o : here_.ops)
-      o->parent = &to_;
-    to_.ops.erase(to_.ops.begin() + static_cast<long>(at));
-    to_.ops.insert(to_.ops.begin() + static_cast<long>(at), here_.ops.begin(), here_.ops.end());
-  }
+  ~InPlaceOf() { edit_.replace(&op_, here_); }
 
 private:
   Block here_;
-  Block &to_;
+  BlockEditor &edit_;
   const Op &op_;
 };
-
-bool isUsed(const Block &b, const Value *v);
-
-bool uses(const Op &op, const Value *v) {
-  return std::find(op.operands.begin(), op.operands.end(), v) != op.operands.end() ||
-         std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) { return isUsed(*r->block, v); });
-}
-
-bool isUsed(const Block &b, const Value *v) {
-  return std::any_of(b.ops.begin(), b.ops.end(), [&](const Op *op) { return uses(*op, v); });
-}
 
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 bool holdsLoop(const Op &op) {
@@ -54,24 +36,59 @@ bool holdsLoop(const Op &op) {
   });
 }
 
+bool isView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
+
 /// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if there is no such tile.
-uint16_t wantedTile(Module &m, const Block &b, const Value *v) {
+uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
   uint16_t all = 0;
-  for (const Op *op : b.ops) {
-    if (!uses(*op, v))
-      continue;
+  for (const Op *op : edit.users(v)) {
     uint16_t l = 0;
-    if (op->kind == OpKind::ToShared) {
+    if (op->kind == OpKind::ToShared)
       l = op->result()->type.layout;
-    } else if (op->kind == OpKind::Permute || op->kind == OpKind::Reshape) {
-      if (uint16_t of = wantedTile(m, b, op->result()))
+    else if (isView(*op))
+      if (uint16_t of = wantedTile(m, edit, op->result()))
         l = m.internLayout(operandLayout(*op, LinearLayout(m.layouts[of - 1u])));
-    }
     if (!l || (all && l != all))
       return 0;
     all = l;
   }
   return all;
+}
+
+/// Of a block and a position in it, at its beginning: what comes from there on.
+struct Ahead {
+  size_t write;   // the first operation that may write to global memory, or the terminator
+  size_t loop;    // the first that holds a loop; the end if there is none
+  int64_t commits; // groups of copies
+};
+
+void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
+  Builder b(m);
+  b.setFolding(false);
+  for (Op *user : edit.users(tensor)) {
+    if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
+      edit.replaceUses(user->result(), tile);
+      edit.erase(user);
+    } else if (user->kind == OpKind::Convert) {
+      Value *loaded;
+      {
+        InPlaceOf place(b, edit, *user);
+        loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
+      }
+      edit.replaceUses(user->result(), loaded);
+    } else if (isView(*user)) {
+      const Type &t = user->result()->type;
+      uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
+      Block here;
+      b.setBlock(&here);
+      b.setLoc(user->loc);
+      Value *view = b.create1(user->kind, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
+      edit.insertBefore(user, here);
+      useTile(m, edit, user->result(), view);
+      if (edit.users(user->result()).empty())
+        edit.erase(user);
+    }
+  }
 }
 
 class LoadCopier {
@@ -87,8 +104,12 @@ public:
       if (op->kind == OpKind::DescLoad || (op->kind == OpKind::Load && op->result()->type.isTensor() && !inGroups))
         loads.push_back(op);
     }
+    if (loads.empty())
+      return;
+    look(b);
+    BlockEditor edit(b);
     for (Op *load : loads)
-      load->kind == OpKind::DescLoad ? byTma(b, load) : byThreads(b, load);
+      load->kind == OpKind::DescLoad ? byTma(edit, load) : byThreads(edit, load);
   }
 
 private:
@@ -97,114 +118,100 @@ private:
   }
   Value *makeTile(const Type &t, uint16_t layout) { return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{"slots", int64_t{1}}}); }
 
-  /// In front of what `uses` the copy first, or may write to the memory that is read, behind `from`.
-  template <typename Uses> size_t placeOfWait(const Block &b, const Op *from, Uses uses) const {
-    size_t i = positionOf(b, from) + 1;
-    while (!uses(*b.ops[i]) && !writesGlobal(*b.ops[i]) && !b.ops[i]->has(traits::Terminator))
-      ++i;
-    return i;
+  void look(const Block &b) {
+    ahead_.resize(b.ops.size() + 1);
+    ahead_.back() = {b.ops.size(), b.ops.size(), 0};
+    for (size_t i = b.ops.size(); i-- > 0;) {
+      const Op &op = *b.ops[i];
+      Ahead &here = ahead_[i] = ahead_[i + 1];
+      if (op.has(traits::Terminator) || writesGlobal(op))
+        here.write = i;
+      if (holdsLoop(op))
+        here.loop = i;
+      here.commits += op.kind == OpKind::AsyncCommit;
+    }
   }
 
-  void byTma(Block &b, Op *load) {
+  /// The first operation that uses the tensor, other than (if `throughViews`) to bring it to a tile.
+  size_t firstUse(const BlockEditor &edit, const Value *v, bool throughViews) const {
+    size_t first = ahead_.size();
+    for (const Op *op : edit.users(v)) {
+      bool passes = throughViews && (op->kind == OpKind::ToShared || isView(*op));
+      first = std::min(first, passes ? firstUse(edit, op->result(), true) : edit.positionOf(op));
+    }
+    return first;
+  }
+
+  void byTma(BlockEditor &edit, Op *load) {
     const Type &t = load->result()->type;
     Value *tile, *barrier;
-    const Op *copy;
     {
-      InPlaceOf place(b_, b, *load);
+      InPlaceOf place(b_, edit, *load);
       tile = makeTile(t, m_.internLayout(tmaTile(*load)));
       barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{"slots", int64_t{1}}, {"arrivals", int64_t{1}}});
       b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
-      copy = b_.create(OpKind::TmaCopy, operands, {}, load->attrs);
+      b_.create(OpKind::TmaCopy, operands, {}, load->attrs);
     }
-    size_t at = placeOfWait(b, copy, [&](const Op &op) { return uses(op, load->result()); });
+    // In front of the first use, and of what may write to the memory that is read.
+    const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), false), ahead_[edit.positionOf(load) + 1].write)];
     Block here;
     b_.setBlock(&here);
     b_.setLoc(load->loc);
     Value *phase[] = {barrier, b_.constI32(0)};
-    const Op *wait = b_.create(OpKind::BarrierWait, phase, {});
-    splice(here, b, at);
-    useTile(m_, b, load->result(), tile);
-    if (!isUsed(b, load->result()))
+    b_.create(OpKind::BarrierWait, phase, {});
+    edit.insertBefore(at, here);
+    useTile(m_, edit, load->result(), tile);
+    if (edit.users(load->result()).empty())
       return;
+    b_.setBlock(&here);
+    b_.setLoc(load->loc);
     Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, t);
-    splice(here, b, positionOf(b, wait) + 1);
-    replaceUses(b, load->result(), loaded);
+    edit.insertBefore(at, here);
+    edit.replaceUses(load->result(), loaded);
   }
 
   /// Operands of wgmma: without a stay in registers.
-  void byThreads(Block &b, Op *load) {
+  void byThreads(BlockEditor &edit, Op *load) {
     const Type t = load->result()->type;
-    uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, b, load->result());
+    uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, edit, load->result());
     if (!layout || t.numel() * byteWidth(t.elem) > mostBytes || !keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load->intAttr("vec", 1)))
       return;
-    std::unordered_set<const Value *> same{load->result()};
-    size_t from = positionOf(b, load), at = placeOfWait(b, load, [&](const Op &op) {
-      bool isUser = std::any_of(same.begin(), same.end(), [&](const Value *v) { return uses(op, v); });
-      if (!isUser || (op.kind != OpKind::ToShared && op.kind != OpKind::Permute && op.kind != OpKind::Reshape))
-        return isUser;
-      same.insert(op.result());
-      return false;
-    });
+    const Ahead &behind = ahead_[edit.positionOf(load) + 1];
+    size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
     // Loops in between would have to do without the tile's memory.
-    auto begin = b.ops.begin() + static_cast<long>(from), end = b.ops.begin() + static_cast<long>(at);
-    if (std::any_of(begin, end, [](const Op *op) { return holdsLoop(*op); }))
+    if (behind.loop < at)
       return;
-    int64_t pending = std::count_if(begin, end, [](const Op *op) { return op->kind == OpKind::AsyncCommit; });
     Block here;
     b_.setBlock(&here);
     b_.setLoc(load->loc);
-    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", pending}});
+    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", behind.commits - ahead_[at].commits}});
     b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
-    splice(here, b, at);
+    edit.insertBefore(edit.block().ops[at], here);
     Value *tile;
     {
-      InPlaceOf place(b_, b, *load);
+      InPlaceOf place(b_, edit, *load);
       tile = makeTile(t, layout);
       std::vector<Value *> operands(load->operands.begin(), load->operands.begin() + static_cast<long>(std::min<size_t>(2, load->operands.size())));
       operands.insert(operands.begin(), tile);
       b_.create(OpKind::AsyncCopy, operands, {}, load->attrs);
       b_.create(OpKind::AsyncCommit, {}, {});
     }
-    useTile(m_, b, load->result(), tile);
+    useTile(m_, edit, load->result(), tile);
   }
 
   static constexpr int64_t mostBytes = 64 * 1024;
   Module &m_;
   Builder b_;
+  std::vector<Ahead> ahead_; // of the block at hand
 };
 
 } // namespace
 
 void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
-  Builder b(m);
-  b.setFolding(false);
-  for (Op *user : usersIn(block, tensor)) {
-    if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
-      replaceUses(block, user->result(), tile);
-      std::erase(block.ops, user);
-    } else if (user->kind == OpKind::Convert) {
-      Value *loaded;
-      {
-        InPlaceOf place(b, block, *user);
-        loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
-      }
-      replaceUses(block, user->result(), loaded);
-    } else if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape) {
-      const Type &t = user->result()->type;
-      uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
-      Block here;
-      b.setBlock(&here);
-      b.setLoc(user->loc);
-      Value *view = b.create1(user->kind, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
-      view->def->parent = &block;
-      block.ops.insert(block.ops.begin() + static_cast<long>(positionOf(block, user)), view->def);
-      useTile(m, block, user->result(), view);
-      if (!isUsed(block, user->result()))
-        std::erase(block.ops, user);
-    }
-  }
+  BlockEditor edit(block);
+  useTile(m, edit, tensor, tile);
 }
 
 void copyLoadsToTiles(Module &m) { LoadCopier(m).block(*m.kernel()->block(), false); }

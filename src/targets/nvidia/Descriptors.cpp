@@ -64,8 +64,8 @@ static bool hasMap(const DescAccess &a, const Type &block, const AxisFacts &fact
   return facts.of(a.offsets[last]).axes[0].divisibility * bytes % 16 == 0;
 }
 
-/// Is a dot computed from the value, by whatever operations? A value of the same block or of one around it.
-static bool feedsDot(const Op &load) {
+/// What dots are computed from, by whatever operations, in a block and those in it.
+static std::unordered_set<const Value *> inputsOfDots(const Block &block) {
   std::vector<const Value *> work;
   std::unordered_set<const Value *> seen;
   auto collect = [&](auto &&self, const Block &b) -> void {
@@ -76,16 +76,23 @@ static bool feedsDot(const Op &load) {
         self(self, *r->block);
     }
   };
-  collect(collect, *load.parent);
+  collect(collect, block);
   while (!work.empty()) {
     const Value *v = work.back();
     work.pop_back();
-    if (v == load.result())
-      return true;
-    if (v->def && v->def->kind != OpKind::Dot && seen.insert(v).second)
+    if (seen.insert(v).second && v->def && v->def->kind != OpKind::Dot)
       work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
   }
-  return false;
+  return seen;
+}
+
+/// Is a dot computed from the loaded values? Once for all loads of a function: each with a search of its own took time quadratic in their number.
+static bool feedsDot(const Op &load, const DescriptorContext &context) {
+  if (const Block &entry = entryOf(load); context.dotsOf != &entry) {
+    context.feedDots = inputsOfDots(entry);
+    context.dotsOf = &entry;
+  }
+  return context.feedDots.contains(load.result());
 }
 
 /// The facts, and sums and products with arguments that cannot be negative in a launch that happens: no map has an extent below 1.
@@ -166,7 +173,7 @@ static bool rowsPay(const Op &load, const AxisFacts &facts, const DescriptorCont
   constexpr int64_t mostBytes = 64 * 1024;
   const Type &t = load.result()->type;
   int64_t rows = t.shape[0], bytes = t.numel() * byteWidth(t.elem), perRow = (t.shape[1] / mergedColumns(load, facts) + 255) / 256;
-  return context.ctas == 1 && bytes <= mostBytes && !feedsDot(load) && 27 * (bytes / 512) > 4 * (7 * rows * perRow + 30 * context.warps);
+  return context.ctas == 1 && bytes <= mostBytes && !feedsDot(load, context) && 27 * (bytes / 512) > 4 * (7 * rows * perRow + 30 * context.warps);
 }
 
 bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
@@ -183,7 +190,7 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
   case OpKind::DescLoad: {
     // A few rows are a few vectors for each thread: at once where they are needed, instead of by way of shared memory.
     bool isTall = a.block.numel() / a.block[a.rank() - 1] >= 8;
-    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op));
+    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op, context));
   }
   case OpKind::DescStore:
     return !a.hasRows() && canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);

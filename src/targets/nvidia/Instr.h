@@ -81,7 +81,7 @@ public:
   void clusterWait();
   /// Generic accesses before it come before asynchronous-proxy ones after it; of shared memory only, or of all memory.
   void fenceProxyAsync(bool allMemory = false); // nothing before sm_90, which has no asynchronous proxy
-  void fenceMbarrierInit();
+  void fenceMbarrierInit(V pred = nullptr);
   void memoryFence(Scope scope);
 
   // Matrix moves and products. Register counts follow from shapes (docs/hopper.md, fragment tables).
@@ -125,8 +125,9 @@ public:
   void cpAsyncCommit();
   void cpAsyncWait(unsigned n);
   void cpAsyncMbarArrive(V bar);
-  void mbarInit(V bar, unsigned count);
-  void mbarInval(V bar);
+  // The predicate of these is for PTX; the simulator has none: Lowering::byFirstThread.
+  void mbarInit(V bar, unsigned count, V pred = nullptr);
+  void mbarInval(V bar, V pred = nullptr);
   void mbarArrive(V bar, V pred = nullptr, bool cluster = false); // cluster: bar is an address from mapShared
   void mbarArriveExpect(V bar, V bytes, V pred = nullptr);
   void mbarWait(V bar, V parity);           // loops until the phase is complete

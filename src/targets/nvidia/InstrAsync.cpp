@@ -76,16 +76,20 @@ void Instr::cpAsyncMbarArrive(V bar) {
 
 // ---- mbarriers
 
-void Instr::mbarInit(V bar, unsigned count) {
+void Instr::mbarInit(V bar, unsigned count, V pred) {
   effect({.text = "mbarrier.init.shared.b64 [$0], " + std::to_string(count) + ";",
           .args = {bar},
           .simName = "tegula_sim_mbar_init",
-          .simArgs = {bar, i32(count)}});
+          .simArgs = {bar, i32(count)},
+          .pred = pred});
 }
 
-void Instr::mbarInval(V bar) {
-  effect(
-      {.text = "mbarrier.inval.shared.b64 [$0];", .args = {bar}, .simName = "tegula_sim_mbar_inval", .simArgs = {bar}});
+void Instr::mbarInval(V bar, V pred) {
+  effect({.text = "mbarrier.inval.shared.b64 [$0];",
+          .args = {bar},
+          .simName = "tegula_sim_mbar_inval",
+          .simArgs = {bar},
+          .pred = pred});
 }
 
 void Instr::mbarArrive(V bar, V pred, bool cluster) {

@@ -134,11 +134,12 @@ void Instr::fenceProxyAsync(bool allMemory) {
           .simArgs = {}});
 }
 
-void Instr::fenceMbarrierInit() {
+void Instr::fenceMbarrierInit(V pred) {
   effect({.text = "fence.mbarrier_init.release.cluster;",
           .args = {},
           .simName = "tegula_sim_fence_mbarrier_init",
-          .simArgs = {}});
+          .simArgs = {},
+          .pred = pred});
 }
 
 void Instr::memoryFence(Scope scope) {

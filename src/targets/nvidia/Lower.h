@@ -9,13 +9,13 @@
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
 //   LowerTiles.cpp    lifetimes and barriers of shared memory, mbarriers  LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
-//   LowerDot.cpp, LowerFma.cpp  dot                                      LowerWords.cpp    8- and 16-bit elements, a word at a time
+//   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
+#include "targets/common/Angles.h"
 #include "targets/common/DebugInfo.h"
-#include "targets/common/Vec.h"
 #include "targets/nvidia/Accesses.h"
 #include "targets/nvidia/Instr.h"
 #include "targets/nvidia/Layouts.h"
@@ -54,7 +54,7 @@ private:
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op), addPointers(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
-  std::optional<Regs> divideByShared(const Op &op);
+  std::optional<Regs> divideByShared(const Op &op), sineOrCosine(const Op &op);
   V accurateReciprocal(V y);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
@@ -141,8 +141,7 @@ private:
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
   SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align, bool isNew = false);
   void releaseShared(SharedRange r);
-  void findLastUsers(const ir::Block &b);
-  void releaseAfter(const Op &op);
+  void findLastUsers(const ir::Block &b), releaseAfter(const Op &op);
   /// The operation whose tile or ring a shared value is (a part of).
   static const Op *tileOf(const Value *v);
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
@@ -150,8 +149,7 @@ private:
   V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
   void producer(const Op &op);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
-  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op);
-  void endBarriers(const Op &alloc, SharedRange r);
+  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), endBarriers(const Op &alloc, SharedRange r);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
   V mapAddress(unsigned map), startsRow(const LinearLayout &indices);
@@ -198,7 +196,7 @@ private:
       partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
-  void atomic(const Op &op);
+  void atomic(const Op &op), gather(const Op &op), histogram(const Op &op);
   struct Atomic;
   static std::optional<Atomic> atomicOf(const Op &op);
   /// One instruction for `vec` registers after the other; the old values, if they are wanted.
@@ -209,7 +207,6 @@ private:
   /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
   /// values. Gives no order: that is the caller's.
   Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);
-  void gather(const Op &op), histogram(const Op &op);
   /// Values known to the owners only, given to every thread that holds a copy.
   Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t);
 
@@ -253,6 +250,8 @@ private:
   void keepRolled(llvm::BranchInst *branch);
   /// Runs `body` in the threads where `pred` holds (null: all). No barrier may stand in it.
   void ifThen(V pred, const std::function<void()> &body);
+  /// By the first thread alone; `body` gives the predicate to what it emits.
+  void byFirstThread(const std::function<void(V pred)> &body);
   void forgetAccesses();
 
   const ir::Module &m_;
@@ -272,6 +271,7 @@ private:
   V tid_ = nullptr, lane_ = nullptr, warp_ = nullptr, shared_ = nullptr, record_ = nullptr;
   llvm::DenseMap<const Value *, Regs> values_;
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
+  targets::ReducedTile lastAngles_; // of the tile whose sine or cosine was lowered last
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;

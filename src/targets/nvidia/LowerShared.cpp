@@ -209,6 +209,15 @@ void Lowering::ifThen(V pred, const std::function<void()> &body) {
   b_.SetInsertPoint(after);
 }
 
+/// Statements that take a predicate. Branches on one condition, as a kernel with a thousand descriptors would have them, take LLVM time that grows with
+/// the square of their number (EarlyCSE, MachineSinking, the coalescer). The simulator's functions have no predicate.
+void Lowering::byFirstThread(const std::function<void(V)> &body) {
+  if (target_.simulate)
+    ifThen(isFirstThread(), [&] { body(nullptr); });
+  else
+    body(isFirstThread());
+}
+
 // ---- elements as planner and memory see them
 
 static unsigned elementBits(const ir::Type &t) { return t.isPtr ? 64 : 8 * ir::byteWidth(t.elem); }

@@ -80,7 +80,7 @@ bool Lowering::wroteGlobal() const {
 }
 
 void Lowering::barrier() {
-  // The producer has left the others, who are all that meet.
+  // The producer has branched off: the barrier counts consumer warps only.
   if (hasProducer_)
     in_->namedBarrier(1, 32 * options_.numWarps);
   else
@@ -205,10 +205,10 @@ void Lowering::barrierAlloc(const Op &op) {
   makeFree(r);
   in_->setSite(siteOf(op));
   V first = sharedAddress(r);
-  ifThen(isFirstThread(), [&] {
+  byFirstThread([&](V pred) {
     for (uint32_t i = 0; i < slots; ++i)
-      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(8 * i)), static_cast<unsigned>(op.intAttr("arrivals")));
-    in_->fenceMbarrierInit();
+      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(8 * i)), static_cast<unsigned>(op.intAttr("arrivals")), pred);
+    in_->fenceMbarrierInit(pred);
   });
   in_->fenceProxyAsync(wrote);
   wrote || op.intAttr("ctas") ? meet() : barrier();
@@ -219,9 +219,9 @@ void Lowering::barrierAlloc(const Op &op) {
 void Lowering::endBarriers(const Op &alloc, SharedRange r) {
   alloc.intAttr("ctas") ? meet() : barrier();
   in_->setSite(siteOf(alloc));
-  ifThen(isFirstThread(), [&] {
+  byFirstThread([&](V pred) {
     for (uint32_t at = r.begin; at < r.end; at += 8)
-      in_->mbarInval(sharedAddress({at, at + 8}));
+      in_->mbarInval(sharedAddress({at, at + 8}), pred);
   });
   memory_.touched(r, true);
 }

@@ -30,7 +30,7 @@ bool PipelinedLoop::plan() {
   return fitMemory();
 }
 
-/// The layout a tile of this load has if wgmma is to read it as it lies; 0 if no user wants that.
+/// The layout a tile of this load has if wgmma is to read it directly; 0 if no user wants that.
 uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   for (const Op *user : usersIn(body_, v)) {
     if (user->kind == OpKind::ToShared)
@@ -144,7 +144,7 @@ Ring *PipelinedLoop::ringOf(const Op *source) {
   return it == rings_.end() ? nullptr : &*it;
 }
 
-/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a load is read as it lies is
+/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a load is read directly is
 /// asked of this user alone, exactly as useTile() will: other users of the load may want it another way round.
 Ring *PipelinedLoop::ringOfTile(const Value *tile) {
   const Op *op = tile->def;

@@ -16,8 +16,8 @@ struct Row {
 constexpr Row rows[] = {
     {OpKind::SDiv, 20, 80},  {OpKind::UDiv, 16, 70}, {OpKind::SRem, 22, 85},  {OpKind::URem, 18, 75},   {OpKind::FDiv, 8, 30},
     {OpKind::FRem, 60, 120}, {OpKind::Exp, 6, 60},   {OpKind::Exp2, 3, 60},   {OpKind::Log, 20, 70},    {OpKind::Log2, 20, 70},
-    {OpKind::Sin, 60, 150},  {OpKind::Cos, 60, 150}, {OpKind::Sqrt, 8, 30},   {OpKind::Rsqrt, 3, 40},   {OpKind::Erf, 30, 120},
-    {OpKind::Tanh, 20, 100}, {OpKind::UMulHi, 2, 8}, {OpKind::FpTrunc, 2, 3}, {OpKind::FpExt, 2, 2},
+    {OpKind::Sin, 30, 150},  {OpKind::Cos, 30, 150}, {OpKind::Sqrt, 8, 30},   {OpKind::Rsqrt, 3, 40},   {OpKind::Erf, 24, 120},
+    {OpKind::Tanh, 16, 100}, {OpKind::UMulHi, 2, 8}, {OpKind::FpTrunc, 2, 3}, {OpKind::FpExt, 2, 2},
 };
 
 bool onlyNames(const Op &op) {
