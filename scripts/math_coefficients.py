@@ -4,7 +4,7 @@ Needs mpmath. The method is Remez' exchange on a weighted error: for each functi
 p of a degree that minimizes max |w(x) (g(x) - p(x))|. Weights make the error relative to the function that p is part of.
 Usage: math_coefficients.py > src/targets/common/MathTables.h
 """
-from mpmath import mp, mpf, matrix, lu_solve, cos, sin, pi, exp, log, expm1, log1p, erf, erfc, sqrt, fabs, floor, taylor
+from mpmath import mp, mpf, matrix, lu_solve, cos, sin, pi, exp, log, expm1, log1p, erf, erfc, sqrt, fabs, floor, tanh, taylor
 
 mp.prec = 300
 
@@ -95,6 +95,10 @@ constant("halfPi1", p1)
 constant("halfPi2", p2)
 constant("halfPi3", p3)
 constant("halfPi2And3", rest)
+part, rest = pi / 2, pi / 2
+for name in "ABC":
+    part, rest = head(rest, 24)
+    constant(f"halfPi{name}32", part)
 h, l = head(pi / 2, 53)
 constant("halfPiHigh", h)
 constant("halfPiLow", l)
@@ -121,6 +125,9 @@ emit("logTail64", "(log((1+s)/(1-s)) - 2s) / s^3 in z = s^2 up to (3 - sqrt(8))^
      remez(s2, lambda z: z + mpf(10) ** -30, 0, (3 - sqrt(mpf(8))) ** 2 * mpf("1.001"), 6))
 
 zmax = (pi / 4) ** 2 * mpf("1.01")
+th = series(lambda z: (tanh(sqrt(z)) - sqrt(z)) / (z * sqrt(z)), [-mpf(1) / 3, mpf(2) / 15, -mpf(17) / 315])
+emit("tanhTail32", "(tanh x - x) / x^3 in z = x^2, x up to 0.65.",
+     remez(th, lambda z: z * sqrt(z) / tanh(sqrt(z)) if z != 0 else mpf(0), 0, mpf("0.4226"), 4))
 sn = series(lambda z: (sin(sqrt(z)) - sqrt(z)) / (z * sqrt(z)), [-mpf(1) / 6, mpf(1) / 120, -mpf(1) / 5040])
 cs = series(lambda z: (cos(sqrt(z)) - 1 + z / 2) / (z * z), [mpf(1) / 24, -mpf(1) / 720, mpf(1) / 40320])
 for bits, d in (("32", 2), ("64", 5)):

@@ -1,5 +1,5 @@
-# tl.extra.libdevice: elementary functions that no operation of the IR computes. float32 is computed in float64 and rounded
-# once; the float64 formulas are good to a few units in the last place. Names are visible in libdevice alone.
+# tl.extra.libdevice: elementary functions that no operation of the IR computes. The float64 formulas are good to a few units in the last place;
+# float32 has its own (libdevice_float32.py) or is computed in float64 and rounded once. Names are visible in libdevice alone.
 import tegula.language as tl
 from tegula import jit
 from tegula.language.extra import libdevice
@@ -46,6 +46,8 @@ def _expm1(x):
 @jit
 def expm1(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._expm1_32(x)
     return _expm1(x.to(tl.float64)).to(x.dtype)
 
 
@@ -58,12 +60,16 @@ def _log1p(x):
 @jit
 def log1p(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._log1p_32(x)
     return _log1p(x.to(tl.float64)).to(x.dtype)
 
 
 @jit
 def log10(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._log10_32(x)
     return (tl.log2(x.to(tl.float64)) * 0.30102999566398119521).to(x.dtype)
 
 
@@ -77,6 +83,8 @@ def _exp2_of_sum(hi, lo):
 @jit
 def exp10(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._exp10_32(x)
     w = x.to(tl.float64)
     hi = w * 3.321928094887362
     return _exp2_of_sum(hi, tl.fma(w, w * 0 + 3.321928094887362, -hi) + w * 1.661617516973592e-16).to(x.dtype)
@@ -200,6 +208,8 @@ def pow(arg0, arg1):
         y = y.to(tl.float64)
     else:
         x, y = _pair(arg0, arg1)
+        if x.dtype == tl.float32:
+            return libdevice._pow32(x, y)
         y = y.to(tl.float64)
     w = x.to(tl.float64)
     a = tl.abs(w)
@@ -270,6 +280,8 @@ def _norm(x, y, z, t):
 @jit
 def hypot(arg0, arg1):
     x, y = _pair(arg0, arg1)
+    if x.dtype == tl.float32:
+        return libdevice._hypot32(x, y)
     w = x.to(tl.float64)
     zero = tl.zeros_like(w)
     return _norm(w, y.to(tl.float64), zero, zero).to(x.dtype)
@@ -328,6 +340,12 @@ def remainder(arg0, arg1):
 
 
 @jit
+def tan(arg0):
+    x = _real(arg0)
+    return libdevice.sin(x) / libdevice.cos(x)
+
+
+@jit
 def _sinpi(x):
     # The part of x that matters is exact, in [-1/2, 1/2].
     r = x - 2.0 * libdevice.rint(x * 0.5)
@@ -378,6 +396,8 @@ def _atan(x):
 @jit
 def atan(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._atan32(x)
     return _atan(x.to(tl.float64)).to(x.dtype)
 
 
@@ -398,12 +418,16 @@ def _atan2(y, x):
 @jit
 def atan2(arg0, arg1):
     y, x = _pair(arg0, arg1)
+    if x.dtype == tl.float32:
+        return libdevice._atan2_32(y, x)
     return _atan2(y.to(tl.float64), x.to(tl.float64)).to(x.dtype)
 
 
 @jit
 def asin(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._asin32(x)
     w = x.to(tl.float64)
     return _atan2(w, tl.sqrt((1.0 - w) * (1.0 + w))).to(x.dtype)
 
@@ -411,6 +435,8 @@ def asin(arg0):
 @jit
 def acos(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._acos32(x)
     w = x.to(tl.float64)
     return (2.0 * _atan2(tl.sqrt(1.0 - w), tl.sqrt(1.0 + w))).to(x.dtype)
 
@@ -421,6 +447,8 @@ def acos(arg0):
 @jit
 def sinh(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._sinh32(x)
     w = x.to(tl.float64)
     a = tl.abs(w)
     e = tl.exp(a * 0.5)
@@ -431,6 +459,8 @@ def sinh(arg0):
 @jit
 def cosh(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._cosh32(x)
     a = tl.abs(x.to(tl.float64))
     e = tl.exp(a * 0.5)
     t = tl.exp(tl.where(a > 30.0, 30.0, a))
@@ -440,6 +470,8 @@ def cosh(arg0):
 @jit
 def asinh(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._asinh32(x)
     w = x.to(tl.float64)
     a = tl.abs(w)
     b = tl.where(a > 1e10, 1e10, a)
@@ -451,6 +483,8 @@ def asinh(arg0):
 @jit
 def acosh(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._acosh32(x)
     w = x.to(tl.float64)
     t = w - 1.0
     r = _log1p(t + tl.sqrt(t * (w + 1.0)))
@@ -460,6 +494,8 @@ def acosh(arg0):
 @jit
 def atanh(arg0):
     x = _real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._atanh32(x)
     w = x.to(tl.float64)
     a = tl.abs(w)
     return _signed(0.5 * _log1p(2.0 * (a / (1.0 - a))), w).to(x.dtype)

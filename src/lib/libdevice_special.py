@@ -1,4 +1,5 @@
-# tl.extra.libdevice: error functions, normal distribution, gamma function. Computed in float64, rounded once to float32.
+# tl.extra.libdevice: error functions, normal distribution, gamma function. float32 has formulas of its own (libdevice_float32.py) or is computed in
+# float64 and rounded once.
 import tegula.language as tl
 from tegula import jit
 from tegula.language.extra import libdevice
@@ -35,12 +36,16 @@ def _erfc(x):
 @jit
 def erfc(arg0):
     x = libdevice._real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._erfc32(x)
     return _erfc(x.to(tl.float64)).to(x.dtype)
 
 
 @jit
 def erfcx(arg0):
     x = libdevice._real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._erfcx32(x)
     w = x.to(tl.float64)
     a = tl.abs(w)
     r = _erfcx(a)
@@ -75,6 +80,8 @@ def _erfinv(y):
 @jit
 def erfinv(arg0):
     x = libdevice._real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._erfinv32(x)
     return _erfinv(x.to(tl.float64)).to(x.dtype)
 
 
@@ -167,6 +174,8 @@ def _lgamma_positive(x):
 @jit
 def lgamma(arg0):
     x = libdevice._real(arg0)
+    if x.dtype == tl.float32:
+        return libdevice._lgamma32(x)
     w = x.to(tl.float64)
     a = tl.abs(w)
     r = _lgamma_positive(tl.where(a == 0.0, 1.0, a))

@@ -168,6 +168,40 @@ def test_trigonometry_of_infinity(dev, fn):
     assert np.isnan(apply(dev, fn, [x], (4,), np.float32)).all()
 
 
+@tegula.jit
+def add_sine(a, b):
+    return a + tl.sin(b)
+
+
+@tegula.jit
+def angles(x, y, total, N: tl.constexpr, K: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    sum = tl.zeros([N], tl.float32)
+    for k in range(K):
+        sum += tl.sin(v) * tl.cos(v)
+        v = v * 3.0
+        if k > 1:
+            sum += tl.cos(v)
+    tl.store(y + i, sum)
+    tl.store(total, tl.reduce(v, 0, add_sine))
+
+
+def test_angles_in_loops_and_regions(dev):
+    """Sine and cosine of one value may share its reduction, but not with the value of another iteration or call."""
+    x = rng("angles").standard_normal(256).astype(np.float32)
+    x[3] = 1e8
+    y, total = np.zeros(256, np.float32), np.zeros(1, np.float32)
+    dev(angles, (1,), x, y, total, 256, 4)
+    v, sum = x.copy(), np.zeros(256)
+    for k in range(4):
+        sum += np.sin(v.astype(np.float64)) * np.cos(v.astype(np.float64))
+        v = v * np.float32(3)
+        sum += np.cos(v.astype(np.float64)) if k > 1 else 0
+    np.testing.assert_allclose(y, sum, atol=2e-6)
+    assert np.isfinite(total).all()
+
+
 @pytest.mark.parametrize("fn", [f_exp, f_exp2, f_log, f_log2, f_sin, f_cos, f_sqrt, f_rsqrt, f_erf, f_floor, f_ceil],
                          ids=lambda f: f.__name__)
 @pytest.mark.parametrize("t", ["float16", "bfloat16", "int32"])

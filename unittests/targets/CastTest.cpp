@@ -2,6 +2,7 @@
 // widths.
 #include "FloatReference.h"
 #include "JitLibrary.h"
+#include "Machine.h"
 #include <random>
 
 namespace tegula::cpu {
@@ -83,12 +84,6 @@ template <typename T> std::vector<T> roundingInputs(const Format &f) {
 }
 
 class CastTest : public testing::TestWithParam<std::string> {};
-std::string testName(const testing::TestParamInfo<std::string> &info) {
-  std::string s = info.param;
-  for (char &c : s)
-    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return s;
-}
 
 TEST_P(CastTest, WideningIsExact) {
   JitLibrary lib(GetParam());
@@ -264,7 +259,7 @@ TEST_P(CastTest, IntToFloatRoundsOnce) {
   testIntToNarrow<uint64_t>(GetParam(), Elem::I64);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(elementwiseTargets()), testName);
+INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(elementwiseTargets()), test::testName);
 
 } // namespace
 } // namespace tegula::cpu

@@ -193,12 +193,7 @@ TEST_P(MathTest, SpecialValuesAtAllWidths) {
   testSpecials<double>(GetParam(), {1, 2, 4, 8, 16});
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, MathTest, testing::ValuesIn(elementwiseTargets()), [](const auto &info) {
-  std::string s = info.param;
-  for (char &c : s)
-    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Targets, MathTest, testing::ValuesIn(elementwiseTargets()), test::testName);
 
 } // namespace
 } // namespace tegula::cpu

@@ -1,6 +1,7 @@
 // Element-wise operations against scalar C++ on random and special operands: every target, several widths.
 #include "FloatReference.h"
 #include "JitLibrary.h"
+#include "Machine.h"
 #include <random>
 
 namespace tegula::cpu {
@@ -456,12 +457,7 @@ TEST_P(VecTest, Comparisons) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, VecTest, testing::ValuesIn(elementwiseTargets()), [](const auto &info) {
-  std::string s = info.param;
-  for (char &c : s)
-    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Targets, VecTest, testing::ValuesIn(elementwiseTargets()), test::testName);
 
 } // namespace
 } // namespace tegula::cpu

@@ -62,16 +62,20 @@ Real rint(Real x) {
   return copysign(select(x.abs().cmp(CmpPred::Olt, big), (x.abs() + big) - x.of(big), x.abs()), x);
 }
 
-Real tan(Real x) { return x.op(OpKind::Sin) / x.op(OpKind::Cos); }
-
 Real fmod(Real x, Real y) { return x.op(OpKind::FRem, y); }
 Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x - y); }
 Real fmax(Real x, Real y) { return x.op(OpKind::MaxNum, y); }
 Real fmin(Real x, Real y) { return x.op(OpKind::MinNum, y); }
 Real divRn(Real x, Real y) { return x / y; }
-Real addRn(Real x, Real y) { return x + y; }
-Real subRn(Real x, Real y) { return x - y; }
-Real mulRn(Real x, Real y) { return x * y; }
+/// An operation of its own: no target fuses it with what it is computed from, or what is computed from it.
+Real unfused(Real r) {
+  if (r.v->def && (r.v->def->kind == OpKind::FAdd || r.v->def->kind == OpKind::FSub || r.v->def->kind == OpKind::FMul))
+    r.v->def->set("rounded", int64_t{1});
+  return r;
+}
+Real addRn(Real x, Real y) { return unfused(x + y); }
+Real subRn(Real x, Real y) { return unfused(x - y); }
+Real mulRn(Real x, Real y) { return unfused(x * y); }
 
 ir::Value *isNan(Real x) { return x.cmp(CmpPred::Uno, x); }
 ir::Value *isInf(Real x) { return x.abs().cmp(CmpPred::Oeq, std::numeric_limits<double>::infinity()); }
@@ -183,7 +187,6 @@ constexpr Builtin rows[] = {
     LIBDEVICE("round", unary<round>, "The nearest whole number, halves away from zero."),
     LIBDEVICE("rint", unary<rint>, "The nearest whole number, halves to even."),
     LIBDEVICE("nearbyint", unary<rint>, "The nearest whole number, halves to even."),
-    LIBDEVICE("tan", (unary<tan, true>), "Tangent."),
     LIBDEVICE2("fmod", binary<fmod>, "The remainder of x / y with the sign of x."),
     LIBDEVICE2("fdim", binary<fdim>, "x - y if that is positive, else 0."),
     LIBDEVICE2("fmax", binary<fmax>, "The greater one; NaN is ignored."),

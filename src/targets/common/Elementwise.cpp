@@ -430,7 +430,7 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.intAttr("approx"))
     return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)
-    return floatOp(*this, k, args, target.fpFusion);
+    return floatOp(*this, k, args, target.fpFusion && !op.intAttr("rounded"));
   return narrowFloatOp(*this, k, args, argElem);
 }
 

@@ -46,6 +46,9 @@ struct MathEmitter : Arith {
   V expInRange(V x);
   V tanh(V x);
   V erf(V x);
+  // Float on GPUs, and on the simulator with exact operations in place of the fast ones.
+  V fastExp2(V x), fastReciprocal(V x);
+  V gpuTanh(V x), gpuErf(V x);
 
   /// x = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
   struct Split {
@@ -178,6 +181,30 @@ V MathEmitter::erf(V x) {
   return b.CreateSelect(isSmall, small, copySign(large, x));
 }
 
+V MathEmitter::fastExp2(V x) { return v.target.nvptx ? nvptxMath(v, OpKind::Exp2, x) : exp2(x); }
+
+V MathEmitter::fastReciprocal(V x) { return v.target.nvptx ? nvptxReciprocal(v, x) : b.CreateFDiv(f(x, 1), x); }
+
+/// 1 - 2 / (e^(2|x|) + 1), whose errors count half where the polynomial ends.
+V MathEmitter::gpuTanh(V x) {
+  V size = fabs(x), square = b.CreateFMul(x, x);
+  V small = mulAdd(b.CreateFMul(x, square), poly(square, tables::tanhTail32), x);
+  V e = fastExp2(fmul(size, 2 * 0x1.71547652b82fep+0));
+  V large = mulAdd(fastReciprocal(fadd(e, 1)), -2.0, f(x, 1));
+  return copySign(b.CreateSelect(b.CreateFCmpOLT(size, f(x, 0.65)), small, large), x); // a small zero has lost its sign
+}
+
+/// As erf, with the polynomial of the exponent in base 2.
+V MathEmitter::gpuErf(V x) {
+  V size = fabs(x), square = b.CreateFMul(x, x);
+  V small = mulAdd(x, poly(square, tables::erfSmall32), x);
+  llvm::SmallVector<double, 8> exponent;
+  for (double c : tables::erfLog32)
+    exponent.push_back(-c * 0x1.71547652b82fep+0);
+  V large = b.CreateFSub(f(x, 1), fastExp2(poly(atMost(size, 4), exponent)));
+  return b.CreateSelect(b.CreateFCmpOLT(size, f(x, 0.9)), small, copySign(large, x));
+}
+
 MathEmitter::Split MathEmitter::split(V x) {
   bool d = isDouble(x);
   unsigned digits = d ? 52 : 23;
@@ -272,9 +299,9 @@ V emitMath(VecEmitter &v, OpKind kind, V x) {
   case OpKind::Rsqrt:
     return m.b.CreateFDiv(m.f(x, 1), m.b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   case OpKind::Erf:
-    return m.erf(x);
+    return v.target.gpu && !m.isDouble(x) ? m.gpuErf(x) : m.erf(x);
   case OpKind::Tanh:
-    return m.tanh(x);
+    return v.target.gpu && !m.isDouble(x) ? m.gpuTanh(x) : m.tanh(x);
   default:
     llvm_unreachable("not an elementary function");
   }

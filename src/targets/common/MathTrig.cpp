@@ -5,6 +5,7 @@
 // the 192 digits of 2/pi that matter for them (Payne and Hanek's method). As this needs branches, each function is
 // emitted once per vector length as an internal function of the module and called: the code around a sine stays one
 // basic block.
+#include "targets/common/Angles.h"
 #include "targets/common/MathTables.h"
 #include "targets/common/VecUtil.h"
 #include "llvm/IR/MDBuilder.h"
@@ -17,7 +18,7 @@ namespace {
 using ir::OpKind;
 using V = llvm::Value *;
 
-constexpr double largeArgument = 0x1p20;
+constexpr double largeArgument = 0x1p20, largeFloatArgument = 0x1p17;
 
 struct Reduced {
   V quadrant;  // i64 per lane; only the low two bits count
@@ -30,7 +31,9 @@ public:
   Reduced reduceSmall(V x, bool wantLow);
   Reduced reduceLarge(V x);
   V kernel(V x, Reduced r, OpKind kind);
+  V floatKernel(V x, V quadrant, V rest, OpKind kind);
   void body(llvm::Function *f, OpKind kind);
+  llvm::Function *largeFunction();
 
 private:
   V sinFloat(V r);
@@ -38,7 +41,7 @@ private:
   V sinDouble(V r, V low);
   V cosDouble(V r, V low);
   llvm::GlobalVariable *digits();
-  llvm::Function *largeFunction();
+  V ofQuadrant(V x, V sine, V cosine, V n, OpKind kind);
 };
 
 Reduced TrigEmitter::reduceSmall(V x, bool wantLow) {
@@ -70,7 +73,7 @@ llvm::GlobalVariable *TrigEmitter::digits() {
   return g;
 }
 
-/// One finite double of at least 2^20.
+/// One finite double of at least 2^17.
 Reduced TrigEmitter::reduceLarge(V x) {
   llvm::Type *i64 = b.getInt64Ty(), *i128 = b.getInt128Ty();
   V bits = bitsOf(x);
@@ -157,25 +160,24 @@ V TrigEmitter::cosDouble(V r, V low) {
   return b.CreateFAdd(w, b.CreateFAdd(lost, tail));
 }
 
-V TrigEmitter::kernel(V x, Reduced r, OpKind kind) {
-  bool isFloat = !x->getType()->getScalarType()->isDoubleTy();
-  V n = isFloat ? b.CreateTrunc(r.quadrant, intLike(x, 32)) : r.quadrant;
+V TrigEmitter::ofQuadrant(V x, V sine, V cosine, V n, OpKind kind) {
   if (kind == OpKind::Cos)
     n = add(n, 1);
-  V s, c;
-  if (isFloat) {
-    V y = b.CreateFPTrunc(r.high, x->getType());
-    s = sinFloat(y);
-    c = cosFloat(y);
-  } else {
-    s = sinDouble(r.high, r.low);
-    c = cosDouble(r.high, r.low);
-  }
   V odd = b.CreateICmpNE(and_(n, 1), i(n, 0));
-  V y = bitsOf(b.CreateSelect(odd, c, s));
+  V y = bitsOf(b.CreateSelect(odd, cosine, sine));
   y = floatOf(b.CreateXor(y, shl(and_(n, 2), n->getType()->getScalarSizeInBits() - 2)));
   // r has lost the sign of a zero argument.
   return kind == OpKind::Sin ? b.CreateSelect(b.CreateFCmpOEQ(x, f(x, 0)), x, y) : y;
+}
+
+V TrigEmitter::floatKernel(V x, V quadrant, V rest, OpKind kind) {
+  return ofQuadrant(x, sinFloat(rest), cosFloat(rest), quadrant, kind);
+}
+
+V TrigEmitter::kernel(V x, Reduced r, OpKind kind) {
+  if (!x->getType()->getScalarType()->isDoubleTy())
+    return floatKernel(x, b.CreateTrunc(r.quadrant, intLike(x, 32)), b.CreateFPTrunc(r.high, x->getType()), kind);
+  return ofQuadrant(x, sinDouble(r.high, r.low), cosDouble(r.high, r.low), r.quadrant, kind);
 }
 
 void TrigEmitter::body(llvm::Function *fn, OpKind kind) {
@@ -256,5 +258,33 @@ V emitTrig(VecEmitter &v, OpKind kind, V x) {
   }
   return v.b.CreateCall(f, {x});
 }
+
+V isLargeAngle(VecEmitter &v, V x) {
+  Arith a(v);
+  return a.b.CreateAnd(a.b.CreateFCmpOGE(a.fabs(x), a.f(x, largeFloatArgument)), a.b.CreateFCmpONE(a.fabs(x), a.f(x, INFINITY)));
+}
+
+/// n has 17 bits at most and the parts of pi/2 24 each; the first difference is exact, and of the others what is rounded is less than the last place
+/// of the rest (Cody and Waite's method, with fused operations).
+Angle reduceAngle(VecEmitter &v, V x) {
+  using namespace tables;
+  Arith a(v);
+  V sum = emitFma(v, x, a.f(x, 0x1.45f306p-1), a.f(x, 0x1.8p23));
+  V n = a.fadd(sum, -0x1.8p23), rest = x;
+  for (double part : {halfPiA32, halfPiB32, halfPiC32})
+    rest = emitFma(v, n, a.f(x, -part), rest);
+  return {a.bitsOf(sum), rest};
+}
+
+Angle reduceLargeAngle(VecEmitter &v, V x, V isLarge, Angle otherwise) {
+  TrigEmitter t(v);
+  // The function takes finite arguments that are not small.
+  V large = v.b.CreateSelect(isLarge, x, t.f(x, largeFloatArgument));
+  V r = v.b.CreateCall(t.largeFunction(), {v.b.CreateFPExt(large, v.b.getDoubleTy())});
+  V quadrant = v.b.CreateTrunc(v.b.CreateExtractValue(r, 0), v.b.getInt32Ty()), rest = v.b.CreateFPTrunc(v.b.CreateExtractValue(r, 1), x->getType());
+  return {v.b.CreateSelect(isLarge, quadrant, otherwise.quadrant), v.b.CreateSelect(isLarge, rest, otherwise.rest)};
+}
+
+V sineOrCosine(VecEmitter &v, OpKind kind, V x, Angle angle) { return TrigEmitter(v).floatKernel(x, angle.quadrant, angle.rest, kind); }
 
 } // namespace tegula::targets

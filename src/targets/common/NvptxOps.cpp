@@ -358,6 +358,10 @@ V nvptxMath(VecEmitter &v, OpKind kind, V x) {
   }
 }
 
+V nvptxReciprocal(VecEmitter &v, V x) {
+  return eachLane(v, {x}, [&](llvm::ArrayRef<V> a) { return call(v, in::nvvm_rcp_approx_ftz_f, a); });
+}
+
 V nvptxApprox(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   if (isDouble(x[0]))
     return nullptr;

@@ -21,6 +21,8 @@ llvm::Value *nvptxShift(VecEmitter &v, ir::OpKind kind, llvm::Value *x, llvm::Va
 /// Elementary functions within 2 ulp; `approx`: a division or root that may be as far off, an exp
 /// with the error of the product x log2 e.
 llvm::Value *nvptxMath(VecEmitter &v, ir::OpKind kind, llvm::Value *x);
+/// 1 / x of floats, within 1 ulp; subnormal numbers count as zero.
+llvm::Value *nvptxReciprocal(VecEmitter &v, llvm::Value *x);
 llvm::Value *nvptxApprox(VecEmitter &v, ir::OpKind divSqrtOrExp, llvm::ArrayRef<llvm::Value *> x);
 
 /// The word and the half of it (0 low, 1 high) that a 16-bit element was taken from, as loads leave them; null if it was not.

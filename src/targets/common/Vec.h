@@ -13,6 +13,7 @@ namespace tegula::targets {
 /// What an element-wise operation has to know about the machine. Exactly one of the first three is set.
 struct VecTarget {
   bool x86 = false, aarch64 = false, nvptx = false;
+  bool gpu = false; // code of a GPU's kernel: nvptx, or for the simulator
   bool fma = false, f16c = false; // instructions for float and double; half <-> float
   bool fp8 = false;               // nvptx: float -> e4m3 and e5m2, and those to half
   bool libm = true;               // fmod may be called

@@ -361,7 +361,6 @@ V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
   default:
     break;
   }
-  vec_->target.fpFusion = options_.fpFusion && !op.intAttr("rounded");
   return vec_->elementwise(op, args, a.elem, r.elem);
 }
 
@@ -471,6 +470,8 @@ Regs Lowering::elementwise(const Op &op) {
     return *quotients;
   if (std::optional<Regs> words = inWords(op))
     return *words;
+  if (std::optional<Regs> waves = sineOrCosine(op))
+    return *waves;
   Regs out;
   unsigned n = registersOf(op.result()->type);
   llvm::SmallVector<const Regs *, 3> in;

@@ -9,6 +9,7 @@
 #include "targets/Meta.h"
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace tegula {
@@ -86,10 +87,13 @@ struct GpuKernelMeta {
   std::vector<TensorMap> tensorMaps;
 };
 
-/// What keepDescriptor is given.
+/// What keepDescriptor is given: of one compilation, in one thread.
 struct DescriptorContext {
   const NvTarget *target;
   unsigned warps, ctas; // of a program
+  /// Of which values a dot is computed, in the function that was asked about last (`dotsOf`, by its body): looked for once.
+  mutable const ir::Block *dotsOf = nullptr;
+  mutable std::unordered_set<const ir::Value *> feedDots;
 };
 /// The KeepDescriptor of this target (passes/ExpandDescriptors.h); `context` is a DescriptorContext. Kept are accesses whose descriptor follows from
 /// the kernel's arguments alone, so that the launch can encode it, and whose columns start at multiples of 16 bytes: at others the

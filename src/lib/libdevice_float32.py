@@ -1,0 +1,349 @@
+# tl.extra.libdevice: elementary functions of float32 in float32 arithmetic. GPUs do float64 at half the rate or less, and conversions at a quarter; a
+# CPU's registers hold twice as many float32. Each function is one straight line. Errors are within what CUDA's documentation gives for the function
+# of this name; test/run/test_libdevice.py has the bounds. Polynomials: scripts/libdevice_coefficients.py.
+#
+# Reductions by ln 2 and its like subtract n times a constant in two parts, the first of which has so few digits that the product is exact (W. J.
+# Cody, W. Waite, Software Manual for the Elementary Functions, 1980). Rounding errors are recovered as by T. J. Dekker (A floating-point technique
+# for extending the available precision, 1971).
+import tegula.language as tl
+from tegula import jit
+from tegula.language.extra import libdevice
+
+
+@jit
+def _clamp32(x, LOW: tl.constexpr, HIGH: tl.constexpr):
+    # NaN stays.
+    return tl.clamp(x, LOW, HIGH, propagate_nan=tl.PropagateNan.ALL)
+
+
+@jit
+def _bits32(x):
+    return x.to(tl.int32, bitcast=True)
+
+
+@jit
+def _float32_of(bits):
+    return bits.to(tl.float32, bitcast=True)
+
+
+@jit
+def _nearest32(x, SCALE: tl.constexpr):
+    # n, the whole number nearest to x * SCALE (below 2**21), and n * 2**23 as an integer modulo 2**32: added to the bits of a
+    # float32 it multiplies by 2**n. The sum with 1.5 * 2**23 has n in its low bits.
+    t = x * SCALE + 12582912.0
+    return t - 12582912.0, _bits32(t) << 23
+
+
+# Exponentials and logarithms.
+
+
+@jit
+def _expm1_32(x):
+    a = _clamp32(x, -20.0, 89.0)
+    near = tl.abs(x) < 0.5
+    n, shift = _nearest32(tl.where(near, 0.0, a), 1.4426950408889634)
+    r = (a - n * 0.693145751953125) - n * 1.4286068203094172e-06
+    p = r + r * r * libdevice._poly(r, (0.50000006, 0.16666669, 0.041664954, 0.008332852, 0.001401103, 0.00020086438))
+    # 2**n p + (2**n - 1) by halves, as 2**128 is no number. What is large takes the 1 from the first term, where it is exact.
+    s = _float32_of(shift + 0x3f000000)
+    large = n > 24.0
+    h = s * p + tl.where(large, -0.5, s - 0.5) + tl.where(large, s, 0.0)
+    return libdevice.copysign(tl.where(near, p, h + h), x)
+
+
+@jit
+def _log1p_32(x):
+    # 1 + x = 2**k (1 + f) with -1/4 <= f < 1/2; x, not the sum, goes into f.
+    u = x + 1.0
+    k = (_bits32(u) - 0x3f400000) & -0x800000
+    s = _float32_of(0x40800000 - k)
+    f = _float32_of(_bits32(x) - k) + (s * 0.25 - 1.0)
+    r = f * f * (f * libdevice._poly(f, (0.3333334, -0.25000164, 0.19999582, -0.16655315, 0.14276685, -0.12728232, 0.11698092,
+        -0.091097996, 0.037630875)) - 0.5) + f
+    n = k.to(tl.float32)
+    r = n * (0.693145751953125 / 8388608) + (n * (1.4286068203094172e-06 / 8388608) + r)
+    special = tl.where(u == 0.0, -float("inf"), tl.where(u < 0.0, float("nan"), u))
+    return libdevice.copysign(tl.where((u > 0.0) & (u < float("inf")), r, special), x)
+
+
+@jit
+def _log10_32(x):
+    # 1 / ln 10 is more than its first part, so that infinities do not meet.
+    l = libdevice.log(x)
+    return l * 0.43429446220397949 + l * 1.9699273e-08
+
+
+@jit
+def _exp10_32(x):
+    a = _clamp32(x, -46.0, 39.0)
+    t = a * 3.321928094887362 + 12582912.0
+    n = t - 12582912.0
+    r = (a - n * 0.301025390625) - n * 4.605039e-06
+    p = r * libdevice._poly(r, (2.3025851, 2.6509488, 2.0346558, 1.1712942, 0.54183954, 0.20621234)) + 1.0
+    # By two factors, only the second of which can round.
+    k = _bits32(t) - 0x4b400000
+    half = k >> 1
+    return p * _float32_of((half + 127) << 23) * _float32_of((k - half + 127) << 23)
+
+
+# Hyperbolic functions.
+
+
+@jit
+def _quarter_exp32(a):
+    # exp(a) / 4 for a from 0 on, which leaves the range no earlier than exp(a) / 2.
+    a = tl.minimum(a, 89.5, propagate_nan=tl.PropagateNan.ALL)
+    n, shift = _nearest32(a, 1.4426950408889634)
+    r = (a - n * 0.693145751953125) - n * 1.4286068203094172e-06
+    p = r * libdevice._poly(r, (1.0, 0.49999994, 0.16666521, 0.041668292, 0.008368716, 0.0013818698)) + 1.0
+    return p * _float32_of(shift + 0x3e800000)
+
+
+@jit
+def _sinh32(x):
+    a = tl.abs(x)
+    q = _quarter_exp32(a)
+    z = a * a
+    small = a * z * libdevice._poly(z, (0.16666667, 0.0083333105, 0.00019842894, 2.78223e-06)) + a
+    return libdevice.copysign(tl.where(a < 1.0, small, (q + q) - 0.125 / q), x)
+
+
+@jit
+def _cosh32(x):
+    q = _quarter_exp32(tl.abs(x))
+    return (q + q) + 0.125 / q
+
+
+@jit
+def _asinh32(x):
+    a = tl.abs(x)
+    big = a > 1e9
+    square = a * a
+    u = tl.where(big, a, a + square / (tl.sqrt(square + 1.0) + 1.0))
+    return libdevice.copysign(_log1p_32(u) + tl.where(big, 0.69314718055994531, 0.0), x)
+
+
+@jit
+def _acosh32(x):
+    big = x > 1e9
+    t = x - 1.0
+    u = tl.where(big, x, t + tl.sqrt(t * t + (t + t)))
+    r = _log1p_32(u) + tl.where(big, 0.69314718055994531, 0.0)
+    return tl.where(x < 1.0, float("nan"), r)
+
+
+@jit
+def _atanh32(x):
+    a = tl.abs(x)
+    return libdevice.copysign(0.5 * _log1p_32((a + a) / (1.0 - a)), x)
+
+
+# Inverse trigonometric functions.
+
+
+@jit
+def _quarter_turn_less_32(r):
+    # pi / 2 - r, with pi / 2 in two parts
+    return 1.57079637050628662 - (r + 4.3711388e-08)
+
+
+@jit
+def _atan_of_32(q):
+    # 0 <= q <= 1
+    z = q * q
+    return q * z * libdevice._poly(z, (-0.333333, 0.1999853, -0.14264016, 0.109508805, -0.083993055, 0.057881333, -0.031096842,
+        0.010868533, -0.0017827628)) + q
+
+
+@jit
+def _atan32(x):
+    a = tl.abs(x)
+    over = a > 1.0
+    r = _atan_of_32(tl.where(over, 1.0 / a, a))
+    return libdevice.copysign(tl.where(over, _quarter_turn_less_32(r), r), x)
+
+
+@jit
+def _atan2_32(y, x):
+    ax = tl.abs(x)
+    ay = tl.abs(y)
+    swap = ay > ax
+    low = tl.where(swap, ax, ay)
+    high = tl.where(swap, ay, ax)
+    q = low / high
+    q = tl.where(high == 0.0, 0.0, tl.where(low == float("inf"), 1.0, q))
+    r = _atan_of_32(q)
+    r = tl.where(swap, _quarter_turn_less_32(r), r)
+    r = tl.where(_bits32(x) < 0, 3.14159265358979324 - r, r)
+    return tl.where((x != x) | (y != y), float("nan"), libdevice.copysign(r, y))
+
+
+@jit
+def _asin_of_32(a):
+    # asin(s) and whether s is not a itself but sqrt((1 - a) / 2): then asin(a) = pi / 2 - 2 asin(s).
+    big = a > 0.57
+    half = 0.5 - a * 0.5
+    z = tl.where(big, half, a * a)
+    s = tl.where(big, tl.sqrt(half), a)
+    return s * z * libdevice._poly(z, (0.16666618, 0.075027674, 0.04412547, 0.03474365, 0.0044798907, 0.050062504)) + s, big
+
+
+@jit
+def _asin32(x):
+    p, big = _asin_of_32(tl.abs(x))
+    return libdevice.copysign(tl.where(big, _quarter_turn_less_32(p + p), p), x)
+
+
+@jit
+def _acos32(x):
+    p, big = _asin_of_32(tl.abs(x))
+    p = libdevice.copysign(p, x)
+    return tl.where(big, tl.where(x < 0.0, 3.14159265358979324 + (p + p), p + p), _quarter_turn_less_32(p))
+
+
+# Powers and roots.
+
+
+@jit
+def _hypot32(x, y):
+    # Both divided by a power of 16 near the greater one.
+    ax = tl.abs(x)
+    ay = tl.abs(y)
+    e = tl.maximum(_bits32(tl.maximum(ax, ay)) & 0x7e000000, 0x2000000)
+    down = _float32_of(0x7f000000 - e)
+    sx = ax * down
+    sy = ay * down
+    r = tl.sqrt(sx * sx + sy * sy) * _float32_of(e)
+    return tl.where((ax == float("inf")) | (ay == float("inf")), float("inf"), r)
+
+
+@jit
+def _pow32(x, y):
+    a = tl.abs(x)
+    # a = 2**n m, sqrt(1/2) <= m < sqrt(2); log2(m) = s (2 / ln 2 + s**2 (...)) with s = (m - 1) / (m + 1), to twice the precision.
+    small = a < 1.1754943508222875e-38
+    bits = _bits32(tl.where(small, a * 16777216.0, a))
+    shift = (bits - 0x3f3504f3) & -0x800000
+    m = _float32_of(bits - shift)
+    n = (shift >> 23).to(tl.float32) - tl.where(small, 24.0, 0.0)
+    f = m - 1.0
+    d = m + 1.0
+    reciprocal = 1.0 / d
+    s = f * reciprocal
+    s_lo = (tl.fma(-s, d, f) - s * (m - (d - 1.0))) * reciprocal
+    z = s * s
+    z_lo = tl.fma(s, s, -z)
+    c = libdevice._poly(z, (0.96179664, 0.5770906, 0.41126198, 0.34779546))
+    t = z * c
+    t_lo = tl.fma(z, c, -t) + z_lo * c
+    u = s * t
+    u_lo = tl.fma(s, t, -u) + s * t_lo
+    k = tl.zeros_like(s) + 2.885390043258667
+    p = s * k
+    p_lo = tl.fma(s, k, -p) + (s * 3.8519259e-08 + s_lo * (t * 3.0 + 2.8853900817779268))
+    # Each first operand is 0 or greater than the second.
+    l = p + u
+    lo = (u - (l - p)) + (p_lo + u_lo)
+    h = n + l
+    lo = (l - (h - n)) + lo
+    hi = h + lo
+    lo = (h - hi) + lo
+    # 2**(y (hi + lo))
+    whole = y * hi
+    rest = tl.fma(y, hi, -whole) + y * lo
+    c = _clamp32(whole, -200.0, 200.0)
+    rest = tl.where(c == whole, rest, 0.0)
+    near = c + 12582912.0
+    q = (c - (near - 12582912.0)) + rest
+    g = q * libdevice._poly(q, (0.6931472, 0.24022648, 0.055503596, 0.009618506, 0.0013391025, 0.00015326781)) + 1.0
+    e = _bits32(near) - 0x4b400000
+    half = e >> 1
+    r = g * _float32_of((half + 127) << 23) * _float32_of((e - half + 127) << 23)
+    # What is not regular: 0 and infinity to a power, negative x, and NaN.
+    r = tl.where((a == 0.0) | (a == float("inf")), tl.where((a == 0.0) == (y < 0.0), float("inf"), 0.0), r)
+    r = tl.where((a == 1.0) & (y == y), 1.0, r)
+    ay = tl.abs(y)
+    is_whole = y == tl.floor(y)
+    odd = is_whole & (y * 0.5 != tl.floor(y * 0.5)) & (ay < float("inf"))
+    r = tl.where((_bits32(x) < 0) & odd, -r, tl.where((x < 0.0) & ~is_whole & (a < float("inf")), float("nan"), r))
+    r = tl.where((x != x) | (y != y), float("nan"), r)
+    return tl.where((y == 0.0) | (x == 1.0), 1.0, r)
+
+
+# Error functions.
+
+
+@jit
+def _erfcx_of_32(a):
+    # exp(a**2) erfc(a) for a from 0 on: (1 + 2 a) times it is smooth in (a - 2) / (a + 2). (M. M. Shepherd, J. G. Laframboise, Chebyshev
+    # approximation of (1 + 2 x) exp(x**2) erfc x, 1981.)
+    a = tl.minimum(a, 3.4028234663852886e38, propagate_nan=tl.PropagateNan.ALL)
+    r = 1.0 / (a + 2.0)
+    t = (a - 2.0) * r
+    # What t lacks: near 0 the polynomial would pass it on whole.
+    t = (tl.fma(-t, a, a - (t + t + 2.0))) * r + t
+    p = libdevice._poly(t, (1.2769784, -0.092763826, -0.16603011, 0.16405056, -0.05422234, -0.008024566, 0.008731048, 0.0012292498,
+        -0.0014737066, -0.00036906044, 0.00022849345, 6.72288e-05, -2.2173588e-05)) * 0.5
+    r = 1.0 / (a + 0.5)
+    q = p * r
+    return tl.fma(-q, a, p - q * 0.5) * r + q
+
+
+@jit
+def _erfc32(x):
+    a = tl.minimum(tl.abs(x), 11.0, propagate_nan=tl.PropagateNan.ALL)
+    square = a * a
+    e = libdevice.exp(-square)
+    e = e - e * tl.fma(a, a, -square)
+    r = _erfcx_of_32(a) * e
+    return tl.where(x < 0.0, 2.0 - r, r)
+
+
+@jit
+def _erfcx32(x):
+    a = tl.abs(x)
+    r = tl.where(a == float("inf"), 0.0, _erfcx_of_32(a))
+    c = tl.minimum(a, 10.0, propagate_nan=tl.PropagateNan.ALL)
+    square = c * c
+    e = libdevice.exp(square)
+    e = tl.where(e == float("inf"), e, e + e * tl.fma(c, c, -square))
+    return tl.where(x < 0.0, (e + e) - r, r)
+
+
+@jit
+def _erfinv32(x):
+    # x times a function of w = -log(1 - x**2), as M. Giles has it (Approximating the erfinv function, 2011).
+    w = -libdevice.log(tl.fma(-x, x, tl.zeros_like(x) + 1.0))
+    tail = libdevice._poly(tl.sqrt(w) - 3.0, (2.8329768, 1.0016752, 0.009444448, -0.007643153, 0.005694565, -0.0035655673, 0.0014563571,
+        -0.000120450335, -0.00025829155, 0.00015852357, -3.4682285e-05))
+    p = tl.where(w > 5.0, tail, libdevice._poly(w - 2.1875, (1.4239666, 0.24885732, -0.0028740123, -0.0015282681, 0.00022054563,
+        2.4427807e-06, -4.3954415e-06, 3.754887e-07, 4.7861466e-08, -8.669909e-09)))
+    return x * tl.where(w == float("inf"), w, p)
+
+
+# The logarithm of the gamma function.
+
+
+@jit
+def _lgamma32(x):
+    a = tl.abs(x)
+    low = a < 0.5
+    near_1 = a < 1.5
+    l = libdevice.log(a)
+    y = tl.where(low, a, a - tl.where(near_1, 1.0, 2.0))
+    r = y * tl.where(near_1, libdevice._poly(y, (-0.5772157, 0.822467, -0.4006835, 0.27057934, -0.2074973, 0.16966094, -0.1418995,
+        0.123328894, -0.1305049, 0.12014721, -0.0075948206, -0.0040627425, -0.2362625, 0.23501553)), libdevice._poly(y, (0.42278433,
+        0.32246703, -0.06735174, 0.02058074, -0.0073931725, 0.0028973992, -0.0011605811, 0.00045264568, -0.00023613691, 0.00020862315,
+        -0.00015949184, 7.4043695e-05, -1.8390912e-05, 1.8894368e-06))) + 0.0  # 0 and not -0
+    r = tl.where(low, r - l, r)
+    z = 1.0 / a
+    big = (a - 0.5) * (l - 1.0) + (z * libdevice._poly(z * z, (0.083333336, -0.0027784596, 0.0008208129,
+        -0.0008286847)) + 0.41893853320467274)
+    r = tl.where(a < 4.0, r, big)
+    # log |gamma(-a)| = log(pi / |a sin(pi a)|) - log gamma(a)
+    d = tl.abs(a - libdevice.rint(a))
+    square = d * d
+    s = d * square * libdevice._poly(square, (-5.1677127, 2.5501604, -0.5992179, 0.08189091, -0.006772354)) + d * 3.14159265358979324
+    below = (1.14472988584940017 - libdevice.log(s)) - (l + r)
+    r = tl.where((x < 0.0) & (a > 1e-9), tl.where(s == 0.0, float("inf"), below), r)
+    return tl.where(a == float("inf"), a, r)
