@@ -181,6 +181,124 @@ def test_strict_refuses_what_compiled_kernels_refuse():
         kernel[(1,)](x, strict=True)
 
 
+@tegula.jit
+def breaks(x, n, FLAG: tl.constexpr):
+    for i in range(n):
+        if i == 1:
+            break
+        tl.store(x, i)
+
+
+@tegula.jit
+def continues(x, n, FLAG: tl.constexpr):
+    for i in tl.static_range(3):
+        if n > 5:  # not so
+            continue
+        tl.store(x, i)
+
+
+@tegula.jit
+def returns(x, n, FLAG: tl.constexpr):
+    while n > 0:
+        n -= 1
+        if n == 7:
+            return
+    tl.store(x, 1)
+
+
+@tegula.jit
+def finishes(x, n, FLAG: tl.constexpr):
+    for i in range(n):
+        tl.store(x, i)
+    else:
+        tl.store(x, 9)
+
+
+@tegula.jit
+def prunes(x, n, FLAG: tl.constexpr):
+    for i in range(n):
+        if FLAG:
+            break
+        tl.store(x, i)
+    for i in tl.static_range(3):
+        if FLAG:
+            tl.store(x, 8)
+        else:
+            return
+
+
+@pytest.mark.parametrize("kernel, kind, text", [(breaks, "unsupportedStmt", "Break"), (continues, "unsupportedStmt", "Continue"),
+                                                (returns, "returnInLoop", "Cannot have `return`"), (finishes, "loopElse", "`for` with `else`"),
+                                                (prunes, None, None)])
+def test_strict_statements(kernel, kind, text):
+    x = [np.zeros(1, np.int32) for _ in range(4)]
+    kernel[(1,)](x[0], 3, False)
+    with tegula.interpret():
+        kernel[(1,)](x[1], 3, False)
+    assert x[0][0] == x[1][0]
+    if kind is None:
+        kernel[(1,)](x[2], 3, False, strict=True)
+        with tegula.interpret():
+            kernel[(1,)](x[3], 3, False, strict=True)
+        return
+    with pytest.raises(tegula.CompilationError) as compiled:
+        kernel[(1,)](x[2], 3, False, strict=True)
+    with tegula.interpret(), pytest.raises(tegula.InterpreterError) as interpreted:
+        kernel[(1,)](x[3], 3, False, strict=True)
+    cause = interpreted.value.__cause__
+    assert (compiled.value.kind, compiled.value.message) == (cause.kind, cause.message) and cause.kind == kind and text in cause.message
+    at = compiled.value.line  # an exit that its `if` did not take is shown at the `if`
+    assert any(f"{__file__}:{line}" in str(interpreted.value) for line in (at, at - 1))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "ieee", "tf32x3", "bf16x3"])
+def test_dots_read_what_compiled_ones_read(precision):
+
+    @tegula.jit
+    def kernel(a, b, c, K: tl.constexpr, PRECISION: tl.constexpr):
+        rows, inner = tl.arange(0, 16)[:, None], tl.arange(0, K)
+        x = tl.load(a + rows * K + inner[None, :])
+        y = tl.load(b + inner[:, None] * 16 + tl.arange(0, 16)[None, :])
+        tl.store(c + rows * 16 + tl.arange(0, 16)[None, :], tl.dot(x, y, input_precision=PRECISION))
+
+    # One product of each sum is not 0, so that it is exact but for its own rounding.
+    k, rng = 16, np.random.default_rng(3)
+    a = np.diag(rng.standard_normal(k, np.float32))
+    b = rng.standard_normal((k, 16), np.float32)
+    a[3, 3], a[4, 4] = np.inf, np.uint32(0x7f800001).view(np.float32)
+    found = []
+    for interpreted in (False, True):
+        c = np.zeros((16, 16), np.float32)
+        with tegula.interpret(interpreted):
+            kernel[(1,)](a, b, c, k, precision)
+        found.append(np.where(np.isnan(c), 7, c))
+    assert (found[0].view(np.uint32) == found[1].view(np.uint32)).all()
+    cut = lambda x: (x.view(np.uint32) & 0xffffe000).view(np.float32)
+    row = cut(a[0, :1]) * cut(b[0]) if precision == "tf32" else a[0, 0] * b[0]
+    assert (found[1][0] == row).all()
+
+
+def test_products_are_rounded_before_sums():
+    """Compiled code may round `x * y + z` once (enable_fp_fusion), where and if the target has such an instruction; the interpreter does as without it."""
+
+    @tegula.jit
+    def kernel(x, y, z, out):
+        i = tl.arange(0, 1024)
+        tl.store(out + i, tl.load(x + i) * tl.load(y + i) + tl.load(z + i))
+
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((2, 1024)).astype(np.float32)
+    z = -(x * y) * np.float32(1.0000001)  # much is cancelled
+    once = (x.astype(np.float64) * y + z).astype(np.float32)
+    plain, default, eager = np.zeros((3, 1024), np.float32)
+    kernel[(1,)](x, y, z, plain, enable_fp_fusion=False)
+    kernel[(1,)](x, y, z, default)
+    with tegula.interpret():
+        kernel[(1,)](x, y, z, eager)
+    assert (eager == x * y + z).all() and (eager == plain).all() and (eager != once).any()
+    assert ((default == once) | (default == eager)).all()
+
+
 class Storage:
     """Memory of a GPU that the CPU may not touch: what is read or written there must have been copied."""
 

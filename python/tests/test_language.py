@@ -38,6 +38,10 @@ def test_constexpr():
         assert type(d) is tl.constexpr and d.value == 5
 
 
+def test_tuple():
+    assert isinstance((1,), tl.tuple) and not isinstance([1], tl.tuple) and tl.tuple([1, 2]) == (1, 2) and tl.tuple() == ()
+
+
 def test_names_of_the_library_that_programs_import():
     from tegula.language.core import CONSTEXPR_0, _unwrap_if_constexpr, constexpr_type, get_int_dtype, is_builtin
     assert CONSTEXPR_0.value == 0 and _unwrap_if_constexpr([CONSTEXPR_0, 1]) == [0, 1] and constexpr_type is tl.constexpr_type

@@ -12,7 +12,8 @@ NAMES = {
         tools knobs compiler backends errors __version__""",
     "triton.errors": "TritonError",
     "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
-    "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem",
+    "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem "
+                                "get_cache_manager get_dump_manager get_override_manager",
     "triton.compiler.errors": "CompilationError CompileTimeAssertionFailure UnsupportedLanguageConstruct",
     "triton.runtime": """driver jit cache errors autotuner interpreter build autotune Autotuner Config Heuristics heuristics InterpreterError OutOfResources
         JITFunction KernelInterface MockTensor TensorWrapper reinterpret RedisRemoteCacheBackend""",
@@ -32,7 +33,7 @@ NAMES = {
     "triton.backends.compiler": "BaseBackend GPUTarget Language",
     "triton.backends.driver": "DriverBase GPUDriver Benchmarker",
     "triton.backends.nvidia.driver": "CudaDriver ty_to_cpp",
-    "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions",
+    "triton.backends.nvidia.compiler": "CUDABackend CUDAOptions GPUTarget get_ptxas",
     "triton.testing": """do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton cuda_graph_without_gc cublas assert_close Benchmark Mark perf_report
         get_dram_gbps get_max_tensorcore_tflops get_max_simd_tflops cuda_memcheck set_gpu_clock nvsmi""",
     "triton.knobs": """build redis cache compilation autotuning runtime language nvidia amd proton refresh_knobs propagate_env HookChain CompileTimes base_knobs env_str
@@ -46,7 +47,12 @@ NAMES = {
     "triton.tools.mxfp": "MXFP4Tensor MXScaleTensor fp8e8m0_to_float32",
     "triton.tools.ragged_tma": "create_ragged_descriptor load_ragged store_ragged atomic_add_ragged",
     "triton.tools.disasm": "get_sass extract",
-    "triton.language.extra": "libdevice cuda",
+    "triton.language.extra": "libdevice cuda cpu",
+    "triton.language.extra.cuda.libdevice": "tanh rsqrt pow",
+    "triton.language.extra.cpu.libdevice": "tanh rsqrt pow",
+    "triton.language.extra.cuda.gdc": "gdc_wait gdc_launch_dependents",
+    "triton.language.extra.cuda.utils": "globaltimer smid num_warps num_threads",
+    "triton.experimental.gsan": "configure create_mem_pool freeze_config get_allocator has_live_allocations reset",
     "triton._utils": "find_paths_if get_iterable_path set_iterable_path parse_list_string list_list_flatten list_list_unflatten tuple_create "
                      "apply_with_path validate_block_shape canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict warn_once "
                      "prewarm_deprecation_warnings FP_FUSION_DEFAULT_WARNING CAT_CAN_REORDER_WARNING RESHAPE_CAN_REORDER_WARNING",

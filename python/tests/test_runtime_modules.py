@@ -225,11 +225,11 @@ def test_utils():
 
 
 SASS = """
-		Function : first
-	.headerflags	@"EF_CUDA_SM90"
+\t\tFunction : first
+\t.headerflags\t@"EF_CUDA_SM90"
         /*0000*/                   LDC R1, c[0x0][0x28] ;        /* 0x00000a00ff017b82 */
                                                                  /* 0x000fe20000000800 */
-		Function : second
+\t\tFunction : second
         /*0000*/                   EXIT ;                        /* 0x000000000000794d */
                                                                  /* 0x000fea0003800000 */
 """

@@ -1,6 +1,7 @@
 // Control flow, memory and regions of the interpreter; see Interp.h.
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
+#include "support/FloatFormat.h"
 #include <chrono>
 #include <cstring>
 #include <limits>

@@ -1,6 +1,7 @@
 // Tile operations of the interpreter: everything that only moves elements or sums them up.
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
+#include <cmath>
 
 namespace tegula::ir {
 
@@ -83,12 +84,16 @@ Tile histogram(const Op &op, const Tile &values, const Tile *mask) {
   return bins;
 }
 
-/// The numbers that the elements of a tile stand for.
-template <typename Number> std::vector<Number> decoded(const Type &t, const Tile &x) {
+/// What a tf32 dot reads of a float32: thirteen bits of the significand are cut off, without rounding. A NaN whose payload is all in these
+/// bits stays one.
+uint64_t cutToTf32(uint64_t bits) { return std::isnan(decodeFloat(Elem::F32, bits)) ? bits : bits & 0xFFFFE000; }
+
+/// The numbers that the elements of an operand stand for.
+template <typename Number> std::vector<Number> decoded(const Type &t, const Tile &x, bool tf32) {
   std::vector<Number> out(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     if constexpr (std::is_same_v<Number, double>)
-      out[i] = decodeFloat(t.elem, x[i]);
+      out[i] = decodeFloat(t.elem, tf32 && t.elem == Elem::F32 ? cutToTf32(x[i]) : x[i]);
     else
       out[i] = static_cast<uint64_t>(signExtend(t.elem, x[i]));
   }
@@ -111,7 +116,9 @@ uint64_t intDot(Elem e, const uint64_t *row, const uint64_t *column, uint64_t ac
 template <typename Number>
 Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc, uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
   const Shape &sa = op.operands[0]->type.shape, &sc = op.result()->type.shape;
-  std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta), b = decoded<Number>(op.operands[1]->type, tb);
+  // The other precisions split float32 operands for units that are less precise; their sums are those of "ieee" but for the last bits.
+  const bool tf32 = op.strAttr("precision") == "tf32";
+  std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta, tf32), b = decoded<Number>(op.operands[1]->type, tb, tf32);
   unsigned r = sa.rank();
   int64_t m = sc[r - 2], n = sc[r - 1], k = sa[r - 1], batch = r == 3 ? sc[0] : 1;
   Tile c(acc.size());

@@ -111,6 +111,11 @@ WIDE = {"wide_offsets": True} if os.environ.get("TEGULA_TEST_WIDE") == "1" else 
 
 
 def launch(kernel, p, args, device):
+    if device == "interpreter":
+        import tegula
+        with tegula.interpret():
+            kernel[tuple(p.grid)](*args, **p.options)
+        return
     if not device.startswith("cuda"):
         kernel[tuple(p.grid)](*args, device=device, **p.options, **WIDE)
         return

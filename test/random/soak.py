@@ -3,7 +3,7 @@
     soak.py --seeds 0..1000000 --devices cpu,sim --jobs 16 --seconds 3600 --out soak.json
 
 Needs numpy, ml_dtypes and the Python extension of tegula (PYTHONPATH, or the folder that scripts/gpu-check finds).
-Devices: cpu, cpu:NAME (an instruction set that `tegula info` lists), sim, cuda, cuda:N. A device that this machine
+Devices: cpu, cpu:NAME (an instruction set that `tegula info` lists), sim, interpreter, cuda, cuda:N. A device that this machine
 lacks is left out with its reason.
 A process that crashes or hangs is a finding with its seed. Continues where it stopped if --out exists and is of the
 same

@@ -1,6 +1,6 @@
 // The interpreter against plain C++ on small kernels, and its faults.
+#include "ParsedIr.h"
 #include "ir/Interp.h"
-#include "ir/Text.h"
 #include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -11,17 +11,10 @@ using namespace tegula::ir;
 
 namespace {
 
-std::unique_ptr<Module> read(std::string text) {
-  DiagEngine diag;
-  auto file = std::make_shared<SourceFile>("test.ir", std::move(text));
-  std::unique_ptr<Module> m = parse(file, diag);
-  EXPECT_TRUE(m) << renderAll(diag);
-  return m;
-}
 uint64_t address(const void *p) { return reinterpret_cast<uintptr_t>(p); }
 
 TEST(Interp, VectorAddWithMask) {
-  auto m = read(R"(kernel @add(%x: ptr<f32>, %y: ptr<f32>, %n: i32) {
+  auto m = test::parsed(R"(kernel @add(%x: ptr<f32>, %y: ptr<f32>, %n: i32) {
     %pid = program_id {axis = 0} : i32
     %b = const {value = 16} : i32
     %s = mul %pid, %b
@@ -59,7 +52,7 @@ TEST(Interp, VectorAddWithMask) {
 }
 
 std::vector<Tile> results(const char *text, std::initializer_list<Tile> args = {}) {
-  auto m = read(text);
+  auto m = test::parsed(text);
   std::vector<Tile> out;
   if (!m)
     return out;
@@ -147,7 +140,7 @@ TEST(Interp, ControlFlowAndCalls) {
 }
 
 TEST(Interp, DotInDouble) {
-  auto m = read(R"(func @f(%a: tensor<2x3xf16>, %b: tensor<3x2xf16>, %c: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  auto m = test::parsed(R"(func @f(%a: tensor<2x3xf16>, %b: tensor<3x2xf16>, %c: tensor<2x2xf32>) -> tensor<2x2xf32> {
     %d = dot %a, %b, %c : tensor<2x2xf32>
     return %d
   })");
@@ -158,8 +151,29 @@ TEST(Interp, DotInDouble) {
   EXPECT_EQ(out[0], Tile(4, std::bit_cast<uint32_t>(3.5f)));
 }
 
+TEST(Interp, DotInTf32CutsFloat32) {
+  // One product: the operands' low thirteen bits count with ieee only.
+  auto product = [](const char *precision, uint32_t a, uint32_t b) {
+    auto m = test::parsed(R"(func @f(%a: tensor<1x1xf32>, %b: tensor<1x1xf32>, %c: tensor<1x1xf32>) -> tensor<1x1xf32> {
+      %d = dot %a, %b, %c {precision = ")" + std::string(precision) + R"("} : tensor<1x1xf32>
+      return %d
+    })");
+    Tile args[] = {{a}, {b}, {0}};
+    std::vector<Tile> out;
+    EXPECT_TRUE(Interp(*m).call(*m->functions.back(), args, out).ok);
+    return static_cast<uint32_t>(out[0][0]);
+  };
+  const uint32_t one = std::bit_cast<uint32_t>(1.0f);
+  EXPECT_EQ(product("ieee", one + 0x3FFF, one), one + 0x3FFF);
+  EXPECT_EQ(product("tf32x3", one + 0x3FFF, one), one + 0x3FFF);
+  EXPECT_EQ(product("tf32", one + 0x3FFF, one), one + 0x2000);
+  EXPECT_EQ(product("tf32", one, one + 0x3FFF), one + 0x2000);
+  EXPECT_EQ(product("tf32", 0x7F800000, one), 0x7F800000u); // infinity
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(product("tf32", 0x7F800001, one))));
+}
+
 TEST(Interp, AtomicsAssertionsPrints) {
-  auto m = read(R"(kernel @k(%p: ptr<i32>, %n: i32) {
+  auto m = test::parsed(R"(kernel @k(%p: ptr<i32>, %n: i32) {
     %one = const {value = 1} : i32
     %old = atomic_rmw %p, %n {rmw = "add"} : i32
     %q = addptr %p, %one
@@ -185,7 +199,7 @@ TEST(Interp, AtomicsAssertionsPrints) {
 }
 
 TEST(Interp, AtomicLoadsAndStores) {
-  auto m = read(R"(kernel @k(%p: ptr<i8>, %q: ptr<i8>) {
+  auto m = test::parsed(R"(kernel @k(%p: ptr<i8>, %q: ptr<i8>) {
     %i = range {start = 0} : tensor<4xi32>
     %s = splat %p : tensor<4xptr<i8>>
     %from = addptr %s, %i
@@ -210,7 +224,7 @@ TEST(Interp, AtomicLoadsAndStores) {
 }
 
 TEST(Interp, EndlessLoopsEnd) {
-  auto m = read("kernel @k(%c: i1) { while () { condition %c } do { } }");
+  auto m = test::parsed("kernel @k(%c: i1) { while () { condition %c } do { } }");
   Interp in(*m);
   in.maxSteps = 1000;
   uint64_t args[] = {1};

@@ -28,6 +28,14 @@ def get_cache_key(src, backend, backend_options, env_vars):
     return get_cache_key(src, backend, backend_options, env_vars)
 
 
+def __getattr__(name):
+    """Programs import the managers of files from here, as Triton does."""
+    if name in ("get_cache_manager", "get_dump_manager", "get_override_manager"):
+        from ..runtime import cache
+        return getattr(cache, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def make_backend(target):
     found = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
     if len(found) != 1:

@@ -3,6 +3,7 @@
 Types are real host objects; functions are names only (kernels are compiled from source, this code runs in them only where they are
 interpreted, see runtime/interpreter.py). The list of functions is the compiler's own: an attribute exists here exactly if kernels can use it.
 """
+import builtins as _builtins
 import enum as _enum
 
 from . import _types
@@ -49,6 +50,17 @@ class _AggregateReplace(_Function):
         return replace(obj, **changes)
 
 
+class _Tuple(_Function):
+    """tl.tuple: on the host, tuples of Python are what it makes and what isinstance() tells."""
+
+    def __call__(self, args=(), **kwargs):
+        return super().__call__(args, **kwargs) if _session() is not None else _builtins.tuple(args)
+
+    def __instancecheck__(self, x):
+        return isinstance(x, _builtins.tuple)
+
+
+tuple = _Tuple("triton.language", "tuple")
 aggregate_replace = _AggregateReplace("triton.language", "aggregate_replace")
 
 

@@ -203,6 +203,8 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = ...) -> Any:
     'x limited to [min, max].'
 def condition(arg1: Any, disable_licm: Any = ...) -> Any:
     'The condition of a `while` with hints for the compiler.'
+def constexpr_type(value: Any) -> Any:
+    'The type of a compile-time value, which it holds.'
 def cos(x: Any) -> Any:
     'Cosine, elementwise.'
 def cumprod(input: Any, axis: Any = ..., reverse: Any = ..., dtype: Any = ...) -> Any: ...
@@ -336,6 +338,8 @@ def trans(input: Any, *dims: Any) -> Any:
     'Swaps the last two dimensions, or permutes them all.'
 def tuple(args: Any = ...) -> Any:
     'A tuple of the items of `args`.'
+def tuple_type(types: Any) -> Any:
+    'The type of a tuple whose items are of these types.'
 def uint_to_uniform_float(x: Any) -> Any: ...
 def umulhi(x: Any, y: Any) -> Any:
     'The high half of the unsigned product.'

@@ -231,6 +231,20 @@ def _check(condition, message):
         tl.device_assert(condition, message() or "")
 
 
+def _refuse(kind, message):
+    """A statement that Triton does not have, reached in a launch with strict=True."""
+    if _active.strict:
+        raise CompilationError(f"{message} [{kind}]", [{"severity": "error", "kind": kind, "message": message}])
+
+
+def _test(condition, *refusals):
+    """The condition of an `if` with such statements directly in its branches. Both branches of a run-time condition are compiled, so both count as reached."""
+    if isinstance(condition, tensor):
+        for r in refusals:
+            _refuse(*r)
+    return condition
+
+
 def _value(x):
     """x.value: a compile-time value is its own."""
     return x.value if hasattr(x, "value") else x
@@ -248,11 +262,17 @@ def _isinstance(x, classes):
 
 
 _SPECIAL = {"range": _counting, "static_range": _static_range, "condition": lambda arg1, disable_licm=False: arg1}
-_helpers = types.SimpleNamespace(decay=decay, logic=_logic, chain=_chain, negation=_negation, choice=_choice, check=_check, value=_value)
+_helpers = types.SimpleNamespace(decay=decay, logic=_logic, chain=_chain, negation=_negation, choice=_choice, check=_check, value=_value, refuse=_refuse, test=_test)
 _BUILTINS = {"range": _counting, "min": _extremum("minimum", min), "max": _extremum("maximum", max), "isinstance": _isinstance}
 for _name, _f in _BUILTINS.items():
     setattr(_helpers, _name, _f)
 _HELPERS = "__tegula__"
+
+
+# What strict=True refuses of statements: the compiler's words.
+_EXITS = {ast.Break: ("unsupportedStmt", "unsupported AST node type: Break; put the condition into the bounds, or use `while`"),
+          ast.Continue: ("unsupportedStmt", "unsupported AST node type: Continue; put the rest of the body under an `if`"),
+          ast.Return: ("returnInLoop", "Cannot have `return` statements inside `while` or `for` statements in kernels")}
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -261,6 +281,51 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, shadowed):
         self.shadowed = shadowed  # names that are not Python's own here
         self.constants = set()  # names declared `x: tl.constexpr`
+        self.in_runtime_loop = False  # within a loop that is not unrolled
+
+    def statements(self, body):
+        """One statement may become several."""
+        found = [self.visit(s) for s in body]
+        return [s for x in found for s in (x if isinstance(x, list) else [x])]
+
+    def _refusal(self, node, kind, message):
+        constants = (ast.copy_location(ast.Constant(text), node) for text in (kind, message))
+        return ast.copy_location(ast.Expr(self._call("refuse", node, *constants)), node)
+
+    def _leaves(self, node):
+        """Does strict=True refuse it?"""
+        return isinstance(node, (ast.Break, ast.Continue)) or isinstance(node, ast.Return) and self.in_runtime_loop
+
+    def _exit(self, node):
+        self.generic_visit(node)
+        return [self._refusal(node, *_EXITS[type(node)]), node] if self._leaves(node) else node
+
+    visit_Break = visit_Continue = visit_Return = _exit
+
+    def _loop(self, node):
+        iterable = getattr(node, "iter", None)
+        name = getattr(iterable, "func", None)
+        is_static = getattr(name, "attr", getattr(name, "id", None)) == "static_range"
+        outer, self.in_runtime_loop = self.in_runtime_loop, self.in_runtime_loop or not is_static
+        body = self.statements(node.body)
+        self.in_runtime_loop = outer
+        node.body, orelse, node.orelse = [], self.statements(node.orelse), []
+        self.generic_visit(node)
+        node.body, node.orelse = body, orelse
+        if not orelse:
+            return node
+        word = "for" if isinstance(node, ast.For) else "while"
+        return [self._refusal(node, "loopElse", f"`{word}` with `else` is not supported in kernels"), node]
+
+    visit_For = visit_While = _loop
+
+    def visit_If(self, node):
+        refusals = [_EXITS[type(s)] for s in (*node.body, *node.orelse) if self._leaves(s)]
+        self.generic_visit(node)
+        if refusals:
+            pairs = (ast.copy_location(ast.Constant(pair), node.test) for pair in refusals)
+            node.test = self._call("test", node.test, node.test, *pairs)
+        return node
 
     def _call(self, name, node, *args):
         target = ast.Attribute(ast.Name(_HELPERS, ast.Load()), name, ast.Load())
@@ -364,7 +429,7 @@ def python_function(kernel):
     a.defaults, a.kw_defaults = [], [None] * len(a.kwonlyargs)
     definition.decorator_list, definition.returns = [], None
     rewriter = _Rewriter(shadowed)
-    definition.body = [rewriter.visit(s) for s in definition.body]
+    definition.body = rewriter.statements(definition.body)
     # In a function around it, the names that it captures are captured again.
     around = ast.parse("def around(): pass")
     captured = [_HELPERS, *fn.__code__.co_freevars]
@@ -510,6 +575,7 @@ def run(kernel, grid, args, kwargs):
     body = python_function(kernel)
     arguments = _Arguments(s)
     _active.session = s
+    _active.strict = knobs.language.strict if call.options.get("strict") is None else call.options["strict"]
     try:
         values = {p.name: arguments.value(call.arguments[p.name], code, p.name) for p, (code, _) in zip(kernel.params, call.specialization)}
         positional, named = [], {}
