@@ -292,8 +292,8 @@ TEGULA_API TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const
 TEGULA_API TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
                                                TegulaValue *const *defaults, size_t field_count, TegulaValue *const *bases, size_t base_count);
 enum { TEGULA_MEMBER_PLAIN = 0, TEGULA_MEMBER_STATIC = 1, TEGULA_MEMBER_CLASS = 2, TEGULA_MEMBER_PROPERTY = 3 };
-/* Adds a method or constant to a class of aggregates, before the class is first used. Methods and class refer to each other, so neither
- * ends before the program does. */
+/* Adds a method or constant to a class that tegula_value_aggregate made, before the class is first used. Methods and class may refer to each
+ * other. */
 TEGULA_API TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t role, TegulaValue *member);
 /* A jit or constexpr function. The value keeps the function alive. */
 TEGULA_API TegulaValue *tegula_value_function(TegulaFunction *function);
@@ -704,9 +704,10 @@ typedef struct TegulaTunerOptions {
   int8_t search;           /* tri-state: the model and what was measured say which configurations are compiled and timed (docs/autotuning.md, "Search"); then
                             * the budget is that of the whole search, compilation included. TEGULA_DEFAULT: spaces of more than 32 configurations are searched,
                             * of smaller ones and of lists all are timed */
-  int8_t reserved[7];
+  uint8_t cuda_graph;      /* 1: GPUs are timed by rows of launches in CUDA graphs, with warm caches, where launches can be recorded; else one by one, with a warning */
+  int8_t reserved[6];
 } TegulaTunerOptions;
-#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, {0}}
+#define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, 0, {0}}
 
 /* `options` may be NULL. Everything is copied. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
 TEGULA_API TegulaStatus tegula_tuner_create(TegulaFunction *function, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options,
@@ -752,10 +753,10 @@ TEGULA_API TegulaStatus tegula_tuner_choose(TegulaTuner *tuner, TegulaGridFn gri
  * order; reasons: texts. TEGULA_INVALID_ARGUMENT where a parameter needs a value that only the caller knows, the text names it. */
 TEGULA_API TegulaStatus tegula_propose(TegulaFunction *function, TegulaGridFn grid, void *user, const TegulaArg *args, size_t arg_count,
                                        const TegulaLaunchOptions *options, char **json);
-/* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model", "file": nothing was tried now), seconds, compared, blind (arguments that could not be
+/* What a tuning found, as a JSON object: function, key, device, chosen (index), by ("measured", "model", "file": nothing was tried now), seconds, clock ("graphs", "events", "steady", "given"; "" where nothing was timed), compared, blind (arguments that could not be
  * set back), configs: objects with config (text), state ("ok", "failed", "faulted", "rejected", "untried"), median_ns, low_ns, high_ns, runs, estimate_ns,
  * kind (of the reason), reason; recipe, as of tegula_propose, where the space was proposed; guess: what was tried first because an entry of another
- * version or device says so, an object with config, device, version, used ("first": it was timed first, "chosen": nothing was timed); warnings, texts. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
+ * version or device says so, an object with config, device, version, used ("first": it was timed first, "chosen": nothing was timed); warnings and remarks, texts. Of the choice that the last tegula_tuner_launch or _choose of this thread made or found; "{}" before. Lives until that thread's next one. */
 TEGULA_API const char *tegula_tuner_report_json(TegulaTuner *tuner);
 /* "BLOCK: 64, num_warps: 4"; lives as long as the tuner, NULL beyond the last. */
 TEGULA_API const char *tegula_tuner_config_name(const TegulaTuner *tuner, size_t config);
@@ -816,11 +817,20 @@ typedef struct TegulaTuneRequest {
   size_t axis_count;
   /* Estimates of the cost model without compiling (tegula_sketch), nanoseconds; 0 where there is none. May be NULL. On the thread of tegula_tune(). */
   void (*sketch)(void *user, const size_t *configs, size_t count, double *ns);
+  /* As `run`, on a stream whose work is recorded in a CUDA graph (`cuda_graph` of the options): nothing may be waited for. Whatever it fails with but TEGULA_FAULT and
+   * TEGULA_CANCELLED: these launches cannot be recorded. NULL: none can. */
+  TegulaStatus (*run_on)(void *user, size_t config, void *stream);
 } TegulaTuneRequest;
 /* `*report` is as of tegula_tuner_report_json, freed with tegula_free; it is also given (else NULL) where no configuration can be used. */
 TEGULA_API TegulaStatus tegula_tune(TegulaContext *context, const TegulaTuneRequest *request, char **report);
 /* Within `measure`: sets back what kernels read and write, to be called before each run. */
 TEGULA_API TegulaStatus tegula_tuning_restore(TegulaTuning *tuning);
+/* The same, queued on another stream than the request's, one that is being captured, say. */
+TEGULA_API TegulaStatus tegula_tuning_restore_on(TegulaTuning *tuning, void *stream);
+/* Times what `work` queues on the stream that it is given, in rows that are recorded in CUDA graphs: nanoseconds of one in each of `count` rows (20 at most), which all
+ * together take about `ms` milliseconds; caches are warm. `work` is called many times, and waits for nothing. TEGULA_UNSUPPORTED: nothing came to that stream, or the device
+ * has none; else the error of `work` or of the driver. */
+TEGULA_API TegulaStatus tegula_graph_times(TegulaContext *context, int32_t device, TegulaStatus (*work)(void *user, void *stream), void *user, double ms, double *ns, size_t count);
 /* Runs the first program of a launch on the simulator, on copies of the arguments' memory, as $TEGULA_TUNE_DRY=sim does with each configuration of a tuner.
  * TEGULA_FAULT: it accessed memory outside of its arguments, raced or trapped. TEGULA_OK: it did not, or cannot be run there. Waits for the stream; thread-safe. */
 TEGULA_API TegulaStatus tegula_rehearse(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options);

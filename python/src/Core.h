@@ -144,6 +144,21 @@ bool currentStream(int ordinal, void *&stream);
 bool deviceIndex(PyObject *object, int32_t &out);
 /// Fills in what the caller left open: the device from where the tensors are, and the stream. False with an exception set.
 bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options);
+/// Until the end of the scope this thread's launches on that GPU that name no stream go to this one.
+class OnStream {
+public:
+  OnStream(int32_t device, void *stream);
+  ~OnStream();
+  OnStream(const OnStream &) = delete;
+
+private:
+  int32_t device_;
+  void *stream_;
+};
+/// That stream, if there is one for the GPU.
+bool redirectedTo(int32_t device, void *&stream);
+/// Index of the GPU that the last launch was for, -1: none since it was set so. Guarded by the GIL.
+extern int32_t lastGpu;
 extern PyMethodDef deviceMethods[];
 
 // ---- Function.cpp
@@ -168,8 +183,17 @@ PyObject *bindingsChanged(PyObject *self, PyObject *);
 TegulaFunction *functionHandle(PyObject *function);
 /// Is it a function whose `[grid]` is the launch below?
 bool isPlainFunction(PyObject *object);
+/// Names of the keywords of a call, borrowed.
+struct Names {
+  PyObject *const *names;
+  size_t count;
+};
+/// Those of a vectorcall, which may be null.
+inline Names namesOf(PyObject *kwnames) {
+  return {kwnames ? reinterpret_cast<PyTupleObject *>(kwnames)->ob_item : nullptr, kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0};
+}
 /// function[grid](*args, **keywords), hooks included; arguments as in a vectorcall.
-PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames);
+PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, Names keywords);
 extern PyMethodDef functionMethods[];
 
 // ---- Layers.cpp
@@ -178,8 +202,9 @@ extern PyMethodDef layerMethods[];
 
 // ---- Kernel.cpp
 extern PyTypeObject KernelType;
-/// A Python object for a kernel; takes a new reference of its own. The same kernel always gives the same object; `isNew`, if given: it had none.
-PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr);
+/// A Python object for a kernel; takes a new reference of its own. As long as somebody has the object, the same kernel gives the same one; `isNew`,
+/// if given: it had none. `keeper`, if given, gets a reference too, unless another did. Objects of a GPU's kernels are kept for the process.
+PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr, std::vector<PyObject *> *keeper = nullptr);
 extern PyMethodDef kernelMethods[];
 
 // ---- Tune.cpp

@@ -151,6 +151,17 @@ bool deviceIndex(PyObject *object, int32_t &out) {
   return ok;
 }
 
+int32_t lastGpu = -1;
+
+static thread_local struct {
+  int32_t device;
+  void *stream; // null: launches go where they go
+} redirected;
+
+OnStream::OnStream(int32_t device, void *stream) : device_(redirected.device), stream_(redirected.stream) { redirected = {device, stream}; }
+OnStream::~OnStream() { redirected = {device_, stream_}; }
+bool redirectedTo(int32_t device, void *&stream) { return redirected.stream && redirected.device == device && (stream = redirected.stream); }
+
 bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
   static const bool forced = [] {
     const char *v = std::getenv("TEGULA_DEVICE");
@@ -167,7 +178,10 @@ bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
                  options.device == TEGULA_DEVICE_INDEX_CPU ? "the CPU" : "the simulator");
     return false;
   }
-  if (!onGpu || options.stream) return true;
+  if (!onGpu) return true;
+  lastGpu = options.device;
+  if (options.stream) return true;
+  if (redirectedTo(options.device, options.stream)) return true;
   if (!pack.stream) return currentStream(options.device - TEGULA_DEVICE_INDEX_CUDA, options.stream);
   options.stream = pack.stream;
   return true;

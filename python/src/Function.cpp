@@ -26,6 +26,7 @@ struct FunctionObject {
   PyObject *defaults;   // tuple parallel to names of default objects, for grid callables; NULL where none
   TegulaLaunchOptions options; // defaults of the decorator
   std::vector<TegulaFunction *> *retired; // earlier handles: launches under way may still use them
+  std::vector<PyObject *> *kernels;       // that were launched through it
   bool intercepted; // its launches go by `interceptor`
   size_t positional; // parameters that may be given by position, *args not counted
 };
@@ -70,7 +71,7 @@ const char *nameOf(FunctionObject *f, size_t i) { return f->paramNames[i]; }
 
 // Binds the call's objects to parameters as Python would. `bound[i]` is borrowed; the *args tuple is new and kept in `rest`. `partial`: constexpr
 // parameters may be missing.
-bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **bound, PyObject *&rest,
+bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, Names keywords, PyObject **bound, PyObject *&rest,
           TegulaLaunchOptions &options, bool partial = false) {
   size_t positional = f->variadic >= 0 ? static_cast<size_t>(f->variadic) : f->positional;
   const char *fname = tegula_function_name(f->handle);
@@ -89,9 +90,8 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwna
     }
     bound[f->variadic] = rest;
   }
-  Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  for (Py_ssize_t k = 0; k < keywords; ++k) {
-    PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+  for (size_t k = 0; k < keywords.count; ++k) {
+    PyObject *name = keywords.names[k], *value = args[nargs + k];
     Py_ssize_t i = findParam(f, name);
     int option = i >= 0 && !f->isOption[i] ? 0 : setOption(options, name, value);
     if (option < 0 && i < 0) return false;
@@ -115,26 +115,26 @@ bool bind(FunctionObject *f, PyObject *const *args, size_t nargs, PyObject *kwna
   return true;
 }
 
-// What a grid callable sees: every bound parameter by name, defaults included.
-bool callGrid(FunctionObject *f, PyObject *callable, PyObject **bound, int64_t grid[3]) {
+// The extents of a grid. What a callable one sees: every bound parameter by name, defaults included.
+bool readGrid(FunctionObject *f, PyObject *grid, PyObject *const *bound, int64_t out[3]) {
+  if (!PyCallable_Check(grid)) return tegula_python::readGrid(grid, out);
   PyObject *dict = PyDict_New();
   if (!dict) return false;
   for (size_t i = 0; i < f->paramCount; ++i)
     PyDict_SetItem(dict, PyTuple_GET_ITEM(f->names, i), bound[i] ? bound[i] : PyTuple_GET_ITEM(f->defaults, i));
-  PyObject *result = PyObject_CallOneArg(callable, dict);
+  PyObject *result = PyObject_CallOneArg(grid, dict);
   Py_DECREF(dict);
-  bool ok = result && readGrid(result, grid);
+  bool ok = result && tegula_python::readGrid(result, out);
   Py_XDECREF(result);
   return ok;
 }
 
 // f(function, *head, args, kwargs) with the arguments of a vectorcall.
-PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *const *args, size_t nargs, Names keywords) {
   PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = nullptr;
   for (size_t i = 0; tuple && i < nargs; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
   bool ok = tuple && dict;
-  for (Py_ssize_t k = 0; ok && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
-    ok = PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
+  for (size_t k = 0; ok && k < keywords.count; ++k) ok = PyDict_SetItem(dict, keywords.names[k], args[nargs + k]) == 0;
   if (ok)
     result = PyObject_CallFunctionObjArgs(f, self->object, head, self->warmup ? Py_True : Py_False, tuple, dict, nullptr);
   Py_XDECREF(tuple);
@@ -143,20 +143,19 @@ PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *co
 }
 
 // Shows the pending exception to `explainer`, and leaves it pending.
-void explain(LauncherObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+void explain(LauncherObject *self, PyObject *const *args, size_t nargs, Names keywords) {
   PyObject *type, *value, *trace;
   if (!explainer) return;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
-  PyObject *done = value ? passOn(explainer, self, value, args, nargs, kwnames) : nullptr;
+  PyObject *done = value ? passOn(explainer, self, value, args, nargs, keywords) : nullptr;
   Py_XDECREF(done);
   dropError(); // a mistake of the explainer's is not the user's
   PyErr_Restore(type, value, trace);
 }
 
-PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Names keywords) {
   auto *f = reinterpret_cast<FunctionObject *>(self->object);
-  size_t nargs = PyVectorcall_NARGS(nargsf);
   if (!ready(f)) return nullptr;
   TegulaFunction *handle = f->handle; // another thread may renew it
   constexpr size_t inlineParams = 64;
@@ -177,7 +176,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
   ArgPack pack;
   int64_t grid[3] = {1, 1, 1};
   TegulaKernel *kernel = nullptr;
-  bool ok = bind(f, args, nargs, kwnames, bound, rest, options);
+  bool ok = bind(f, args, nargs, keywords, bound, rest, options);
   for (size_t i = 0; ok && i < f->paramCount; ++i) {
     if (bound[i]) ok = pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i));
     else packed[i].kind = TEGULA_ARG_MISSING;
@@ -186,8 +185,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
     PyErr_Format(PyExc_ValueError, "argument `%s` stands for a tensor and has no memory; warmup() takes it", pack.withoutMemory);
     ok = false;
   }
-  if (ok && self->grid && !self->warmup)
-    ok = PyCallable_Check(self->grid) ? callGrid(f, self->grid, bound, grid) : readGrid(self->grid, grid);
+  if (ok && self->grid && !self->warmup) ok = readGrid(f, self->grid, bound, grid);
   if (ok) ok = chooseDevice(pack, options);
   MemoryQuery memory{bound, packed, f->paramCount};
   memory.attach(options);
@@ -202,15 +200,15 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
     }
     compiled = self->warmup && status == TEGULA_OK;
     bool isNew = false;
-    if (status == TEGULA_OK && !PyErr_Occurred()) result = wrapKernel(kernel, &isNew);
+    if (status == TEGULA_OK && !PyErr_Occurred()) result = wrapKernel(kernel, &isNew, f->kernels);
     else if (status == TEGULA_INVALID_ARGUMENT && pack.nonContiguous)
       PyErr_Format(PyExc_ValueError, "%s (the array given for `%s` is not contiguous; the kernel stores through it)", tegula_last_error(),
                    pack.nonContiguous);
     else raiseStatus(status);
-    if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, kwnames);
+    if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, keywords);
     if (compiled) tegula_kernel_release(kernel);
     if (result && isNew && newKernel) {
-      PyObject *told = passOn(newKernel, self, result, args, nargs, kwnames);
+      PyObject *told = passOn(newKernel, self, result, args, nargs, keywords);
       if (!told) Py_CLEAR(result);
       Py_XDECREF(told);
     }
@@ -219,11 +217,14 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargsf, PyO
   return result;
 }
 
-PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  auto *l = reinterpret_cast<LauncherObject *>(self);
+PyObject *interceptOrLaunch(LauncherObject *l, PyObject *const *args, size_t nargs, Names keywords) {
   if ((interceptAll || reinterpret_cast<FunctionObject *>(l->object)->intercepted) && !l->direct && interceptor)
-    return passOn(interceptor, l, l->grid ? l->grid : Py_None, args, PyVectorcall_NARGS(nargsf), kwnames);
-  return launch(l, args, nargsf, kwnames);
+    return passOn(interceptor, l, l->grid ? l->grid : Py_None, args, nargs, keywords);
+  return launch(l, args, nargs, keywords);
+}
+
+PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  return interceptOrLaunch(reinterpret_cast<LauncherObject *>(self), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), namesOf(kwnames));
 }
 
 PyObject *subscript(PyObject *self, PyObject *grid) { return makeLauncher(self, grid, vectorcall); }
@@ -239,6 +240,7 @@ PyObject *directLauncher(PyObject *self, PyObject *grid) {
 struct QuietCall {
   FunctionObject *f;
   std::vector<PyObject *> objects, bound; // borrowed
+  PyObject *grid = nullptr; // borrowed
   PyObject *kwnames = nullptr, *rest = nullptr;
   std::vector<TegulaArg> packed;
   TegulaLaunchOptions options;
@@ -249,9 +251,10 @@ struct QuietCall {
     Py_XDECREF(kwnames);
     Py_XDECREF(rest);
   }
-  // False with an exception set.
-  bool read(PyObject *args, PyObject *kwargs, bool partial) {
-    if (!ready(f)) return false;
+  // Of (grid, args, kwargs). False with an exception set.
+  bool read(PyObject *given, bool partial) {
+    PyObject *args, *kwargs;
+    if (!PyArg_ParseTuple(given, "OO!O!", &grid, &PyTuple_Type, &args, &PyDict_Type, &kwargs) || !ready(f)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) objects.push_back(PyTuple_GET_ITEM(args, i));
     kwnames = PyTuple_New(PyDict_GET_SIZE(kwargs));
     PyObject *name, *value;
@@ -260,7 +263,7 @@ struct QuietCall {
       PyTuple_SET_ITEM(kwnames, k, Py_NewRef(name));
       objects.push_back(value);
     }
-    if (!kwnames || !bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), kwnames, bound.data(), rest, options, partial)) return false;
+    if (!kwnames || !bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), namesOf(kwnames), bound.data(), rest, options, partial)) return false;
     for (size_t i = 0; i < f->paramCount; ++i) {
       packed[i].kind = TEGULA_ARG_MISSING;
       if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i))) return false;
@@ -271,11 +274,9 @@ struct QuietCall {
 
 // sketched(grid, args, kwargs) -> nanoseconds of a launch by the cost model, without compiling; 0.0 if it does not say.
 PyObject *sketched(PyObject *self, PyObject *args) {
-  PyObject *grid, *tuple, *dict;
-  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
-  if (!call.read(tuple, dict, false) || !(PyCallable_Check(grid) ? callGrid(call.f, grid, call.bound.data(), extents) : readGrid(grid, extents))) return nullptr;
+  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   TegulaStatus status;
   double ns = 0;
   {
@@ -290,11 +291,9 @@ PyObject *sketched(PyObject *self, PyObject *args) {
 
 // rehearse(grid, args, kwargs) -> what the launch's first program does wrong on the simulator, or None: as tegula_rehearse.
 PyObject *rehearse(PyObject *self, PyObject *args) {
-  PyObject *grid, *tuple, *dict;
-  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
   int64_t extents[3] = {1, 1, 1};
-  if (!call.read(tuple, dict, false) || !(PyCallable_Check(grid) ? callGrid(call.f, grid, call.bound.data(), extents) : readGrid(grid, extents))) return nullptr;
+  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   TegulaStatus status;
   {
     WithoutGil others;
@@ -307,7 +306,6 @@ PyObject *rehearse(PyObject *self, PyObject *args) {
 // What a proposal asks the grid of.
 struct ProposedGrid {
   QuietCall &call;
-  PyObject *grid;
   PyObject *error = nullptr; // raised by the grid
   PyObject *raise() {
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error)), error);
@@ -330,7 +328,7 @@ int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
     for (size_t i = 0; i < bound.size(); ++i)
       if (!std::strcmp(p.call.f->paramNames[i], config->values[v].name)) bound[i] = number;
   }
-  ok = ok && (PyCallable_Check(p.grid) ? callGrid(p.call.f, p.grid, bound.data(), out) : readGrid(p.grid, out));
+  ok = ok && readGrid(p.call.f, p.call.grid, bound.data(), out);
   for (PyObject *o : made) Py_XDECREF(o);
   if (ok) return 0;
   PyObject *type, *value, *trace;
@@ -344,11 +342,9 @@ int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
 
 // propose(grid, args, kwargs) -> JSON: as tegula_propose.
 PyObject *proposeSpace(PyObject *self, PyObject *args) {
-  PyObject *grid, *tuple, *dict;
-  if (!PyArg_ParseTuple(args, "OO!O!", &grid, &PyTuple_Type, &tuple, &PyDict_Type, &dict)) return nullptr;
   QuietCall call(reinterpret_cast<FunctionObject *>(self));
-  if (!call.read(tuple, dict, true)) return nullptr;
-  ProposedGrid proposed{call, grid};
+  if (!call.read(args, true)) return nullptr;
+  ProposedGrid proposed{call};
   char *json = nullptr;
   TegulaStatus status;
   {
@@ -476,6 +472,7 @@ int init(PyObject *self, PyObject *args, PyObject *kwargs) {
   }
   f->options = TEGULA_LAUNCH_OPTIONS_INIT;
   f->retired = new std::vector<TegulaFunction *>;
+  f->kernels = new std::vector<PyObject *>;
   f->prepare = Py_NewRef(prepare);
   return 0;
 }
@@ -506,6 +503,8 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   Py_VISIT(f->prepare);
   Py_VISIT(f->defaults);
+  if (f->kernels)
+    for (PyObject *k : *f->kernels) Py_VISIT(k);
   return f->watch ? f->watch->traverse(visit, arg) : 0;
 }
 
@@ -514,6 +513,8 @@ int clear(PyObject *self) {
   Py_CLEAR(f->prepare);
   unwatch(f);
   Py_CLEAR(f->defaults);
+  if (f->kernels)
+    for (PyObject *k : std::exchange(*f->kernels, {})) Py_DECREF(k);
   return 0;
 }
 
@@ -529,6 +530,7 @@ void dealloc(PyObject *self) {
   if (f->retired)
     for (TegulaFunction *old : *f->retired) tegula_function_release(old);
   delete f->retired;
+  delete f->kernels;
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -714,11 +716,11 @@ bool isPlainFunction(PyObject *object) {
   return PyObject_TypeCheck(object, &FunctionType) && Py_TYPE(object)->tp_as_mapping && Py_TYPE(object)->tp_as_mapping->mp_subscript == subscript;
 }
 
-PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames) {
+PyObject *launchFunction(PyObject *function, PyObject *grid, PyObject *const *args, size_t positional, Names keywords) {
   LauncherObject launcher{}; // seen by nobody
   launcher.object = function;
   launcher.grid = grid;
-  return vectorcall(reinterpret_cast<PyObject *>(&launcher), args, positional, kwnames);
+  return interceptOrLaunch(&launcher, args, positional, keywords);
 }
 
 PyTypeObject FunctionType = [] {

@@ -10,11 +10,12 @@ namespace tegula_python {
 struct KernelObject {
   PyObject_HEAD
   TegulaKernel *kernel;
+  bool kept; // by the function that it was launched through, or for the process
 };
 
 namespace {
 
-// One live Python object per kernel, so that a launch allocates nothing after the first. Guarded by the GIL.
+// One live Python object per kernel, so that a launch allocates nothing after the first: borrowed, the object takes itself out. Guarded by the GIL.
 std::unordered_map<TegulaKernel *, PyObject *> &wrappers() {
   static auto *map = new std::unordered_map<TegulaKernel *, PyObject *>;
   return *map;
@@ -24,6 +25,8 @@ PyObject *lastWrapper;
 
 void dealloc(PyObject *self) {
   auto *k = reinterpret_cast<KernelObject *>(self);
+  if (auto it = wrappers().find(k->kernel); it != wrappers().end() && it->second == self) wrappers().erase(it);
+  if (lastWrapper == self) lastKernel = nullptr, lastWrapper = nullptr;
   tegula_kernel_release(k->kernel);
   Py_TYPE(self)->tp_free(self);
 }
@@ -100,7 +103,7 @@ PyObject *info(PyObject *self, PyObject *) {
                        i.blocks_per_core);
 }
 
-// A number that no other kernel of the process has.
+// A number that no other kernel has as long as this one is there.
 PyObject *handle(PyObject *self, PyObject *) {
   TegulaKernel *kernel = kernelOf(self);
   return kernel ? PyLong_FromVoidPtr(kernel) : nullptr;
@@ -515,27 +518,46 @@ PyTypeObject KernelType = [] {
   return t;
 }();
 
-PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew) {
+// May its code be unloaded? Graphs that captured launches hold a GPU's without our knowing.
+static bool canEnd(TegulaKernel *kernel) {
+  TegulaKernelInfo i = {};
+  i.size = sizeof i;
+  return tegula_kernel_info(kernel, &i) == TEGULA_OK && !std::strncmp(i.target, "cpu", 3);
+}
+
+PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew, std::vector<PyObject *> *keeper) {
   if (isNew) *isNew = false;
   if (!kernel) Py_RETURN_NONE;
-  if (kernel == lastKernel) {
+  if (kernel != lastKernel || Py_REFCNT(lastWrapper) == 0) {
+    auto it = wrappers().find(kernel);
+    if (it == wrappers().end() || Py_REFCNT(it->second) == 0) { // 0: it is about to take itself out
+      auto *type = reinterpret_cast<PyTypeObject *>(kernelClass);
+      PyObject *o = type->tp_alloc(type, 0);
+      if (!o) return nullptr;
+      tegula_kernel_retain(kernel);
+      auto *k = reinterpret_cast<KernelObject *>(o);
+      k->kernel = kernel;
+      if (!canEnd(kernel)) {
+        Py_INCREF(o);
+        k->kept = true;
+      }
+      wrappers()[kernel] = o;
+      lastKernel = kernel;
+      lastWrapper = o;
+      if (isNew) *isNew = true;
+    } else {
+      lastKernel = kernel;
+      lastWrapper = Py_NewRef(it->second);
+    }
+  } else {
     Py_INCREF(lastWrapper);
-    return lastWrapper;
   }
-  auto it = wrappers().find(kernel);
-  if (it == wrappers().end()) {
-    auto *type = reinterpret_cast<PyTypeObject *>(kernelClass);
-    PyObject *o = type->tp_alloc(type, 0);
-    if (!o) return nullptr;
-    tegula_kernel_retain(kernel);
-    reinterpret_cast<KernelObject *>(o)->kernel = kernel;
-    it = wrappers().emplace(kernel, o).first; // the map's reference keeps it for the process
-    if (isNew) *isNew = true;
+  PyObject *result = lastWrapper; // with a new reference
+  if (auto *k = reinterpret_cast<KernelObject *>(result); keeper && !k->kept) {
+    keeper->push_back(Py_NewRef(result));
+    k->kept = true;
   }
-  lastKernel = kernel;
-  lastWrapper = it->second;
-  Py_INCREF(lastWrapper);
-  return lastWrapper;
+  return result;
 }
 
 PyMethodDef kernelMethods[] = {{"compile_tile", compileTile, METH_VARARGS, nullptr},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace tegula_python {
@@ -16,10 +17,11 @@ PyTypeObject *tunerType, *heuristicsType, *configType;
 PyObject *tunerRun, *heuristicsRun, *functionRun, *configKwargs;
 PyObject *dtypeText; // f(dtype) -> (its text, is that the text for good?)
 
-struct Names {
-  PyObject *run, *grid, *warmup, *fn, *argNames, *values, *configs, *cache, *keys, *bestConfig, *kwargs, *preHook, *allKwargs, *dtype;
-  PyObject *options[5]; // attributes of a configuration that are options of the launch, in the order of Config.all_kwargs()
+struct {
+  PyObject *run, *grid, *warmup, *fn, *argNames, *values, *configs, *cache, *keys, *bestConfig, *dtype;
+  PyObject *ofConfig[8]; // attributes of a configuration, by ConfigName
 } names;
+enum ConfigName { OPTION, OPTIONS_END = 5 /* options of the launch, in the order of Config.all_kwargs() */, KWARGS = OPTIONS_END, PRE_HOOK, ALL_KWARGS, CONFIG_NAMES };
 
 bool sameName(PyObject *a, PyObject *b) {
   if (a == b) return true;
@@ -37,6 +39,15 @@ size_t indexOf(PyObject *name, PyObject *const *among, size_t count) {
 }
 
 PyObject **itemsOf(PyObject *list) { return reinterpret_cast<PyListObject *>(list)->ob_item; }
+
+/// An empty dict with room for so many items, as far as this Python can make one: growing it costs as much as filling it.
+PyObject *newDict(size_t count) {
+#if PY_VERSION_HEX < 0x030D0000
+  return _PyDict_NewPresized(static_cast<Py_ssize_t>(count));
+#else
+  return (void)count, PyDict_New();
+#endif
+}
 
 /// A reference until the end of the scope.
 class Owned {
@@ -60,7 +71,10 @@ public:
   size_t size() const { return size_; }
   PyObject *&operator[](size_t i) { return data_[i]; }
   PyObject *operator[](size_t i) const { return data_[i]; }
-  void push(PyObject *o) { append(&o, 1); }
+  void push(PyObject *o) {
+    if (size_ == capacity_) grow(size_ + 1);
+    data_[size_++] = o;
+  }
   void append(PyObject *const *from, size_t n) {
     if (size_ + n > capacity_) grow(size_ + n);
     std::copy_n(from, n, data_ + size_);
@@ -81,6 +95,14 @@ private:
   std::vector<PyObject *> heap_; // all of them, once they are more
 };
 
+/// A row of references, until the end of the scope.
+class Held : public Row {
+public:
+  ~Held() {
+    for (size_t i = 0; i < size(); ++i) Py_DECREF((*this)[i]);
+  }
+};
+
 /// A launch on its way.
 class Call {
 public:
@@ -93,9 +115,6 @@ public:
     size_t count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
     stack.append(args, positional + count);
     if (count) keywords.append(reinterpret_cast<PyTupleObject *>(kwnames)->ob_item, count);
-  }
-  ~Call() {
-    for (size_t i = 0; i < kept_.size(); ++i) Py_DECREF(kept_[i]);
   }
   Call(const Call &) = delete;
 
@@ -127,7 +146,7 @@ public:
   }
   /// All arguments by name, as `run` has them: a new dict.
   PyObject *bound(PyObject *argNames) const {
-    PyObject *dict = PyDict_New();
+    PyObject *dict = newDict(named(argNames) + count() + 6); // the configuration or the heuristics add some
     bool ok = dict;
     for (size_t i = 0; ok && i < named(argNames); ++i) ok = !PyDict_SetItem(dict, PyList_GET_ITEM(argNames, static_cast<Py_ssize_t>(i)), stack[i]);
     ok = ok && !PyDict_SetItem(dict, names.grid, grid) && !PyDict_SetItem(dict, names.warmup, Py_False);
@@ -137,7 +156,7 @@ public:
   }
 
 private:
-  Row kept_;
+  Held kept_;
 };
 
 enum Step { Next, LongWay, Failed };
@@ -217,32 +236,46 @@ PyObject *tuningKey(const Call &call, PyObject *argNames, PyObject *keys) {
   return key;
 }
 
-/// Has f(name, value) called for each of config.all_kwargs(), both borrowed, until it returns false. False with an exception set.
-template <typename F> bool eachOption(PyObject *config, F &&f) {
-  PyObject *name, *value;
-  if (Py_TYPE(config) == configType) {
-    Owned attributes(PyObject_GenericGetDict(config, nullptr));
-    PyObject *given = attributes ? PyDict_GetItemWithError(attributes, names.kwargs) : nullptr;
-    if (given && PyDict_CheckExact(given) && has(config, attributes, names.allKwargs, configKwargs)) {
-      // An option that is in both has the option's value, in the place of the other.
-      PyObject *options[std::size(names.options)];
-      for (size_t i = 0; i < std::size(options); ++i) {
-        options[i] = PyDict_GetItemWithError(attributes, names.options[i]);
-        if (!options[i]) return PyErr_SetObject(PyExc_AttributeError, names.options[i]), false;
-        if (options[i] == Py_None) options[i] = nullptr;
-      }
-      for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);) {
-        for (size_t i = 0; i < std::size(options); ++i)
-          if (options[i] && sameName(names.options[i], name)) value = std::exchange(options[i], nullptr);
-        if (!f(name, value)) return false;
-      }
-      for (size_t i = 0; i < std::size(options); ++i)
-        if (options[i] && !f(names.options[i], options[i])) return false;
-      return true;
-    }
-    PyErr_Clear();
+/// What a configuration of the class itself has of its own, read in one go: it has a few attributes, and looking for each costs more.
+class ConfigParts {
+public:
+  explicit ConfigParts(PyObject *config) : attributes_(Py_TYPE(config) == configType ? PyObject_GenericGetDict(config, nullptr) : nullptr) {
+    PyObject *name, *value;
+    if (!attributes_) PyErr_Clear();
+    for (Py_ssize_t at = 0; attributes_ && PyDict_Next(attributes_, &at, &name, &value);)
+      if (size_t i = indexOf(name, names.ofConfig, CONFIG_NAMES); i < CONFIG_NAMES) parts_[i] = value;
   }
-  Owned all(PyObject_CallMethodNoArgs(config, names.allKwargs));
+  /// Borrowed; null: it has none.
+  PyObject *&operator[](size_t name) { return parts_[name]; }
+  /// all_kwargs() does what eachOption does.
+  bool isPlain() const {
+    return parts_[KWARGS] && PyDict_CheckExact(parts_[KWARGS]) && !parts_[ALL_KWARGS] && _PyType_Lookup(configType, names.ofConfig[ALL_KWARGS]) == configKwargs;
+  }
+  bool hasNoHook() const { return parts_[PRE_HOOK] == Py_None && !_PyType_Lookup(configType, names.ofConfig[PRE_HOOK]); }
+
+private:
+  Owned attributes_;
+  PyObject *parts_[CONFIG_NAMES] = {};
+};
+
+/// Has f(name, value) called for each of config.all_kwargs(), both borrowed, until it returns false. False with an exception set.
+template <typename F> bool eachOption(PyObject *config, ConfigParts &parts, F &&f) {
+  PyObject *name, *value;
+  if (parts.isPlain()) {
+    for (size_t i = OPTION; i < OPTIONS_END; ++i) {
+      if (!parts[i]) return PyErr_SetObject(PyExc_AttributeError, names.ofConfig[i]), false;
+      if (parts[i] == Py_None) parts[i] = nullptr;
+    }
+    for (Py_ssize_t at = 0; PyDict_Next(parts[KWARGS], &at, &name, &value);) {
+      // An option that is in both has the option's value, in the place of the other.
+      if (size_t i = indexOf(name, names.ofConfig, OPTIONS_END); i < OPTIONS_END && parts[i]) value = std::exchange(parts[i], nullptr);
+      if (!f(name, value)) return false;
+    }
+    for (size_t i = OPTION; i < OPTIONS_END; ++i)
+      if (parts[i] && !f(names.ofConfig[i], parts[i])) return false;
+    return true;
+  }
+  Owned all(PyObject_CallMethodNoArgs(config, names.ofConfig[ALL_KWARGS]));
   if (!all) return false;
   if (!PyDict_Check(all)) return PyErr_SetString(PyExc_TypeError, "all_kwargs() of a configuration gives a dict"), false;
   for (Py_ssize_t at = 0; PyDict_Next(all, &at, &name, &value);)
@@ -252,11 +285,12 @@ template <typename F> bool eachOption(PyObject *config, F &&f) {
 
 /// config.pre_hook({**arguments, **config.all_kwargs()}), if there is one.
 bool callHook(PyObject *config, const Call &call, PyObject *argNames) {
-  Owned hook(PyObject_GetAttr(config, names.preHook));
+  Owned hook(PyObject_GetAttr(config, names.ofConfig[PRE_HOOK]));
   int there = hook ? hook == Py_None ? 0 : PyObject_IsTrue(hook) : -1;
   if (there <= 0) return there == 0;
   Owned all(call.bound(argNames));
-  if (!all || !eachOption(config, [&](PyObject *name, PyObject *value) { return PyDict_SetItem(all, name, value) == 0; })) return false;
+  ConfigParts parts(config);
+  if (!all || !eachOption(config, parts, [&](PyObject *name, PyObject *value) { return PyDict_SetItem(all, name, value) == 0; })) return false;
   Owned done(PyObject_CallOneArg(hook, all));
   return done != nullptr;
 }
@@ -278,26 +312,33 @@ Step throughTuner(PyObject *tuner, PyObject *attributes, PyObject *argNames, Cal
   if (!config && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return Failed; // Ctrl-C comes once
   if (!config) return PyErr_Clear(), LongWay; // which raises it again
   if (PyDict_GetItemWithError(attributes, names.bestConfig) != config && PyDict_SetItem(attributes, names.bestConfig, config) != 0) return Failed;
-  if (!callHook(config, call, argNames)) return Failed;
+  std::optional<ConfigParts> parts(config);
+  if (!parts->hasNoHook()) {
+    if (!callHook(config, call, argNames)) return Failed;
+    parts.emplace(config); // which it may have changed
+  }
   auto add = [&](PyObject *name, PyObject *value) {
     if (call.find(name) == call.count()) return call.set(call.count(), name, Py_NewRef(value)), true;
     PyErr_Format(PyExc_TypeError, "run() got multiple values for keyword argument '%U'", name);
     return false;
   };
-  return eachOption(config, add) ? Next : Failed;
+  return eachOption(config, *parts, add) ? Next : Failed;
 }
 
 Step throughHeuristics(PyObject *heuristics, PyObject *attributes, PyObject *argNames, Call &call) {
   PyObject *values = PyDict_GetItemWithError(attributes, names.values), *name, *f;
   if (!values || !PyDict_CheckExact(values) || !has(heuristics, attributes, names.run, heuristicsRun)) return LongWay;
-  for (Py_ssize_t at = 0; PyDict_Next(values, &at, &name, &f);)
+  Held items; // names and functions by turns: what is called may change the values
+  for (Py_ssize_t at = 0; PyDict_Next(values, &at, &name, &f);) {
     if (!PyUnicode_CheckExact(name) || sameName(name, names.grid) || sameName(name, names.warmup)) return LongWay;
-  Owned items(PyDict_Items(values)), bound(call.bound(argNames)); // what is called may change the values
-  if (!items || !bound) return Failed;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(static_cast<PyObject *>(items)); ++i) {
-    PyObject *item = PyList_GET_ITEM(static_cast<PyObject *>(items), i), *value;
-    name = PyTuple_GET_ITEM(item, 0);
-    if (!(value = PyObject_CallOneArg(PyTuple_GET_ITEM(item, 1), bound))) return Failed;
+    items.push(Py_NewRef(name)), items.push(Py_NewRef(f));
+  }
+  Owned bound(call.bound(argNames));
+  if (!bound) return Failed;
+  for (size_t i = 0; i < items.size(); i += 2) {
+    name = items[i];
+    PyObject *value = PyObject_CallOneArg(items[i + 1], bound);
+    if (!value) return Failed;
     call.set(call.find(name), name, value);
     if (PyDict_SetItem(bound, name, value) != 0) return Failed;
   }
@@ -321,9 +362,7 @@ PyObject *launch(PyObject *outermost, Call &call) {
     Owned attributes(PyObject_GenericGetDict(object, nullptr));
     if (!attributes) return nullptr;
     if (isPlainFunction(object) && has(object, attributes, names.run, functionRun)) {
-      Owned keywords(call.count() ? call.keywordTuple({}) : nullptr);
-      if (call.count() && !keywords) return nullptr;
-      return launchFunction(object, call.grid, call.stack.data(), call.positional, keywords);
+      return launchFunction(object, call.grid, call.stack.data(), call.positional, {call.keywords.data(), call.count()});
     }
     PyTypeObject *type = Py_TYPE(object);
     if (type != tunerType && type != heuristicsType) return longWay(object, call);
@@ -360,16 +399,16 @@ PyObject *setLayers(PyObject *, PyObject *args) {
     const char *text;
   };
   for (const Text &r : {Text{&names.run, "run"}, {&names.grid, "grid"}, {&names.warmup, "warmup"}, {&names.fn, "fn"}, {&names.argNames, "arg_names"}, {&names.values, "values"},
-                       {&names.configs, "configs"}, {&names.cache, "cache"}, {&names.keys, "keys"}, {&names.bestConfig, "best_config"}, {&names.kwargs, "kwargs"},
-                       {&names.preHook, "pre_hook"}, {&names.allKwargs, "all_kwargs"}, {&names.dtype, "dtype"}, {&names.options[0], "num_warps"},
-                       {&names.options[1], "num_ctas"}, {&names.options[2], "num_stages"}, {&names.options[3], "maxnreg"}, {&names.options[4], "ir_override"}})
+                       {&names.configs, "configs"}, {&names.cache, "cache"}, {&names.keys, "keys"}, {&names.bestConfig, "best_config"}, {&names.dtype, "dtype"},
+                       {&names.ofConfig[0], "num_warps"}, {&names.ofConfig[1], "num_ctas"}, {&names.ofConfig[2], "num_stages"}, {&names.ofConfig[3], "maxnreg"},
+                       {&names.ofConfig[4], "ir_override"}, {&names.ofConfig[KWARGS], "kwargs"}, {&names.ofConfig[PRE_HOOK], "pre_hook"}, {&names.ofConfig[ALL_KWARGS], "all_kwargs"}})
     if (!(*r.to = PyUnicode_InternFromString(r.text))) return nullptr;
   auto method = [](PyObject *type, PyObject *name, PyObject *&to) {
     to = Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject *>(type), name));
     return to != nullptr;
   };
   if (!method(tuner, names.run, tunerRun) || !method(heuristics, names.run, heuristicsRun) || !method(function, names.run, functionRun) ||
-      !method(config, names.allKwargs, configKwargs))
+      !method(config, names.ofConfig[ALL_KWARGS], configKwargs))
     return PyErr_SetString(PyExc_TypeError, "a class lacks `run` or `all_kwargs`"), nullptr;
   for (PyObject *o : {tuner, heuristics, config, dtypeText}) Py_INCREF(o);
   heuristicsType = reinterpret_cast<PyTypeObject *>(heuristics);

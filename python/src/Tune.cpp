@@ -9,7 +9,8 @@ namespace {
 
 /// What the callbacks of one tuning need. They run on the thread of the tuning, which has given up the GIL.
 struct Tuning {
-  PyObject *prepare, *compile, *run, *measure, *sketch; // borrowed
+  PyObject *prepare, *compile, *run, *measure, *sketch, *record; // borrowed
+  int32_t device = -1;
   PyObject *codeOwner = nullptr;               // bytes that a TegulaTuneCode points into
   std::vector<PyObject *> names;               // that its buffers point into
   std::vector<TegulaTuneBuffer> buffers;
@@ -45,6 +46,22 @@ struct Tuning {
     return tegula_fail(static_cast<TegulaStatus>(PyLong_AsLong(PyTuple_GET_ITEM(r, 0))), text ? text : "failed");
   }
 };
+
+/// The pending exception as an error of the library's, "ValueError: ...".
+TegulaStatus failAsException() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject *text = value ? PyUnicode_FromFormat("%s: %S", Py_TYPE(value)->tp_name, value) : nullptr;
+  const char *utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
+  dropError();
+  TegulaStatus s = tegula_fail(TEGULA_UNSUPPORTED, utf8 ? utf8 : "a Python callable raised");
+  Py_XDECREF(text);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return s;
+}
 
 TegulaStatus ended() { return tegula_fail(TEGULA_CANCELLED, "the interpreter has ended"); }
 
@@ -128,13 +145,30 @@ TegulaStatus runOne(void *user, size_t config) {
   return s;
 }
 
+/// A launch that is recorded: what a callable raises says that it cannot be.
+TegulaStatus recordOne(void *user, size_t config, void *stream) {
+  auto &t = *static_cast<Tuning *>(user);
+  WithGil gil;
+  if (!gil) return ended();
+  OnStream redirected(t.device, stream);
+  PyObject *r = PyObject_CallFunction(t.record, "n", static_cast<Py_ssize_t>(config));
+  TegulaStatus s = r ? TEGULA_OK : PyErr_ExceptionMatches(PyExc_Exception) ? failAsException() : t.raised();
+  Py_XDECREF(r);
+  return s;
+}
+
 PyObject *restoreMemory(PyObject *capsule, PyObject *) {
   auto *tuning = static_cast<TegulaTuning *>(PyCapsule_GetPointer(capsule, "tegula.tuning"));
   if (!tuning) return nullptr;
+  // A benchmark may have made another stream current, to capture what is called there.
+  auto *t = static_cast<Tuning *>(PyCapsule_GetContext(capsule));
+  void *stream = nullptr;
+  bool onGpu = t->device >= TEGULA_DEVICE_INDEX_CUDA && t->device < TEGULA_DEVICE_INDEX_END;
+  if (onGpu && !redirectedTo(t->device, stream) && !currentStream(t->device - TEGULA_DEVICE_INDEX_CUDA, stream)) return nullptr;
   TegulaStatus s;
   {
     WithoutGil others;
-    s = tegula_tuning_restore(tuning);
+    s = onGpu ? tegula_tuning_restore_on(tuning, stream) : tegula_tuning_restore(tuning);
   }
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
@@ -146,6 +180,7 @@ TegulaStatus measureOne(void *user, size_t config, TegulaTuning *tuning, double 
   WithGil gil;
   if (!gil) return ended();
   PyObject *capsule = PyCapsule_New(tuning, "tegula.tuning", nullptr);
+  if (capsule && PyCapsule_SetContext(capsule, &t) != 0) Py_CLEAR(capsule);
   PyObject *restore = capsule ? PyCFunction_New(&restoreMethod, capsule) : nullptr;
   PyObject *r = restore ? PyObject_CallFunction(t.measure, "nO", static_cast<Py_ssize_t>(config), restore) : nullptr;
   TegulaStatus s = t.outcome(r);
@@ -173,18 +208,18 @@ bool readPoints(PyObject *points, size_t count, std::vector<uint32_t> &out, size
 }
 
 // tune(configs, name, function or None, arguments text, sample arguments, prepare, compile, run, measure or None, (deterministic, validate, progress,
-// top_k, budget in ms, bytes for copies or 0, search: 1, 0 or -1), points of a space (a tuple of numbers for each configuration) or None, sketch)
+// top_k, budget in ms, bytes for copies or 0, search: 1, 0 or -1, in CUDA graphs), points of a space (a tuple of numbers for each configuration) or None, sketch, record)
 // -> (report as JSON or None, text of the error or None)
 PyObject *tuneThem(PyObject *, PyObject *args) {
   PyObject *configs, *function, *samples, *measure, *points;
   const char *name, *arguments;
-  int deterministic, validate, progress, search;
+  int deterministic, validate, progress, search, inGraphs;
   unsigned topK;
   double budget;
   unsigned long long copyBytes;
   Tuning t{};
-  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdKi)OO", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
-                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes, &search, &points, &t.sketch))
+  if (!PyArg_ParseTuple(args, "O!sOsO!OOOO(ppiIdKip)OOO", &PyTuple_Type, &configs, &name, &function, &arguments, &PyTuple_Type, &samples, &t.prepare, &t.compile, &t.run,
+                        &measure, &deterministic, &validate, &progress, &topK, &budget, &copyBytes, &search, &inGraphs, &points, &t.sketch, &t.record))
     return nullptr;
   t.measure = measure;
   TegulaContext *c = context();
@@ -213,6 +248,7 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   how.budget_ms = budget;
   how.copy_bytes = copyBytes;
   how.search = static_cast<int8_t>(search);
+  how.cuda_graph = static_cast<uint8_t>(inGraphs);
   std::vector<uint32_t> coordinates;
   if (points != Py_None) {
     if (!readPoints(points, texts.size(), coordinates, r.axis_count)) return nullptr;
@@ -225,13 +261,14 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   if (function != Py_None && !r.function) return nullptr;
   r.name = name;
   r.arguments = arguments;
-  r.device = options.device;
+  r.device = t.device = options.device;
   r.stream = options.stream;
   r.options = &how;
   r.user = &t;
   r.prepare = prepareThem;
   r.compile = compileOne;
   r.run = runOne;
+  r.run_on = recordOne;
   r.measure = measure == Py_None ? nullptr : measureOne;
   char *report = nullptr;
   TegulaStatus status;
@@ -255,8 +292,65 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   return result;
 }
 
+struct Recorded {
+  PyObject *call;
+  int32_t device;
+  PyObject *error = nullptr; // that ends it: Ctrl-C
+};
+
+TegulaStatus recordCall(void *user, void *stream) {
+  auto &r = *static_cast<Recorded *>(user);
+  WithGil gil;
+  if (!gil) return ended();
+  OnStream redirected(r.device, stream);
+  PyObject *done = PyObject_CallNoArgs(r.call);
+  if (!done && PyErr_ExceptionMatches(PyExc_Exception)) return failAsException();
+  if (!done) {
+    PyObject *type, *trace;
+    PyErr_Fetch(&type, &r.error, &trace);
+    PyErr_NormalizeException(&type, &r.error, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
+  }
+  Py_DECREF(done);
+  return TEGULA_OK;
+}
+
+// graph_times(f, milliseconds, rows) -> nanoseconds of f() in each of the rows, in CUDA graphs, as tegula_graph_times; None: f() launches on no GPU; a text: why it cannot be
+// recorded
+PyObject *graphTimes(PyObject *, PyObject *args) {
+  Recorded r{};
+  double ms;
+  Py_ssize_t rows;
+  if (!PyArg_ParseTuple(args, "Odn", &r.call, &ms, &rows)) return nullptr;
+  if (rows < 1 || rows > 20) return PyErr_SetString(PyExc_ValueError, "1 to 20 rows"), nullptr;
+  lastGpu = -1;
+  PyObject *once = PyObject_CallNoArgs(r.call);
+  if (!once) return nullptr;
+  Py_DECREF(once);
+  if (lastGpu < 0) Py_RETURN_NONE;
+  r.device = lastGpu;
+  double ns[20];
+  TegulaStatus s;
+  {
+    WithoutGil others;
+    s = tegula_graph_times(context(), r.device, recordCall, &r, ms, ns, static_cast<size_t>(rows));
+  }
+  if (r.error) {
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(r.error)), r.error);
+    Py_CLEAR(r.error);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  if (s == TEGULA_FAULT || s == TEGULA_CANCELLED) return raiseStatus(s);
+  if (s != TEGULA_OK) return PyUnicode_FromString(tegula_last_error());
+  PyObject *list = PyList_New(rows);
+  for (Py_ssize_t i = 0; list && i < rows; ++i) PyList_SET_ITEM(list, i, PyFloat_FromDouble(ns[i]));
+  return list;
+}
+
 } // namespace
 
-PyMethodDef tuneMethods[] = {{"tune", tuneThem, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tuneMethods[] = {{"tune", tuneThem, METH_VARARGS, nullptr}, {"graph_times", graphTimes, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 import types
+import weakref
 
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._source import captured, function_source, is_module, is_namedtuple_class
@@ -41,7 +42,7 @@ def _new_lock():
 # The forking thread waits for the others to be done, so that the child finds no half-bound function.
 os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_new_lock)
 
-_bound = []  # by the _prepare() under way
+_preparing = []  # of each _prepare() under way: what it has bound
 
 
 def _is_constexpr(parameter):
@@ -70,8 +71,8 @@ class JITCallable(_core.Function, KernelInterface):
         signature = inspect.signature(fn)
         names = list(signature.parameters)
         for p in signature.parameters.values():
-            if p.kind == p.VAR_KEYWORD:
-                raise TypeError("JIT functions do not support **kw parameters")
+            if p.kind == p.VAR_KEYWORD and kind == JIT:
+                raise TypeError(f"JIT functions do not support **{p.name} parameters")
         by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
         functools.update_wrapper(self, fn)
         self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
@@ -95,6 +96,7 @@ class JITCallable(_core.Function, KernelInterface):
         parameters = signature.parameters.values()
         self.set_positional(sum(p.kind != p.KEYWORD_ONLY for p in parameters))
         self._uses = None  # once bound: list of Use
+        self._modules = {}  # by id: those that the compiler may ask while the function is there
         self.kind = source["kind"]
         for i, p in enumerate(parameters):
             if p.default is not p.empty:
@@ -210,17 +212,18 @@ class JITCallable(_core.Function, KernelInterface):
         if self.fn is None:
             raise RuntimeError(f"{self.__qualname__} came without its Python function, so it cannot be compiled; kernels that came with it can be launched")
         with _lock:
-            start = len(_bound)
+            bound = []
+            _preparing.append(bound)
             try:
                 functions = self._reachable()
                 uses = self._merged_uses(functions)
                 if not all([u.refresh() for u in uses]):
                     return _unbind_all(functions)  # prepared again: bound to what is there now
             except BaseException:
-                _unbind_all(_bound[start:])  # what they should read may be there later
+                _unbind_all(bound)  # what they should read may be there later
                 raise
             finally:
-                del _bound[start:]
+                _preparing.pop()
             self.watch([u.row for u in uses], any(u.needs_looking for u in uses), self._changed)
 
     def _changed(self):
@@ -272,7 +275,8 @@ class JITCallable(_core.Function, KernelInterface):
                 listed = "do_not_specialize" if p.do_not_specialize else "do_not_specialize_on_alignment"
                 raise errors.CompilationError(f"{p.name} marked as constexpr and listed in {listed}")
         self._uses = []
-        _bound.append(self)
+        if _preparing:
+            _preparing[-1].append(self)
         try:
             for name in self.free_names():
                 found, value, place = captured(self.fn, name)
@@ -556,8 +560,15 @@ def _module_value(module, reader):
     if name == "math" or name in _PACKAGES or name.startswith(_LANGUAGE):
         return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
 
+    # The compiler holds what `resolve` holds, and functions in the module hold the compiler's: Python's collector cannot see that way around.
+    # So the reader keeps the module.
+    reader_of, module_of = (weakref.ref(reader), weakref.ref(module)) if reader else (lambda: None, lambda: module)
+    if reader:
+        reader._modules[id(module)] = module
+
     def resolve(attribute):
         with _lock:
+            reader, module = reader_of(), module_of()
             found = getattr(module, attribute, ABSENT)
             if reader:
                 reader._read(module, attribute, found)

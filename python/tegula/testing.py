@@ -267,6 +267,15 @@ def _graph_times(torch, fn, rep, grad_to_none):
         return times
 
 
+def _library_graph_times(fn, rep, grad_to_none):
+    """In a CUDA graph of the library's; None where fn() cannot be recorded, or launches on no GPU."""
+    def call():
+        _clear_gradients(grad_to_none)
+        fn()
+    times = _core.graph_times(call, rep, 10)
+    return [ns / 1e6 for ns in times] if isinstance(times, list) else None
+
+
 def _row_times(fn, rep, grad_to_none):
     clock, before = _HostClock(), functools.partial(_clear_gradients, grad_to_none)
     estimate = _mean(clock.times(fn, 5, before))
@@ -279,12 +288,13 @@ def _row_times(fn, rep, grad_to_none):
 
 
 def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
-    """Milliseconds of fn() called many times in a row, without what a launch costs the caller: a CUDA graph where the program uses a GPU by PyTorch, else
-    a loop. Caches stay warm."""
+    """Milliseconds of fn() called many times in a row, without what a launch costs the caller: a CUDA graph, of PyTorch's where the program uses a GPU by PyTorch, else
+    of the library's; a loop where launches cannot be recorded, or are not on a GPU. Caches stay warm."""
     _check_mode(return_mode)
     torch = _torch_cuda()
     fn()
-    return _summary(_graph_times(torch, fn, rep, grad_to_none) if torch else _row_times(fn, rep, grad_to_none), quantiles, return_mode)
+    times = _graph_times(torch, fn, rep, grad_to_none) if torch else _library_graph_times(fn, rep, grad_to_none) or _row_times(fn, rep, grad_to_none)
+    return _summary(times, quantiles, return_mode)
 
 
 def do_bench_proton(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):

@@ -144,6 +144,52 @@ def test_pruning():
             tegula.autotune(BLOCKS, key=["n"], prune_configs_by=by)(jitted)[grid](x, out, 100)
 
 
+def test_top_k_by_the_model_of_the_library():
+    x, out = arrays()
+    for top_k, count in ((2, 2), (0.67, 2), (1.0, 3)):
+        bench = Bench()
+        k = tegula.autotune(BLOCKS, key=["n"], do_bench=bench, prune_configs_by={"top_k": top_k})(tegula.jit(double))
+        k[grid](x, out, 100)
+        assert bench.count == count == sum(t[0] < float("inf") for t in k.configs_timings.values()) and not k.failures
+    for top_k, error in ((1.5, TypeError), (0, AutotunerError)):
+        with pytest.raises(error):
+            tegula.autotune(BLOCKS, key=["n"], prune_configs_by={"top_k": top_k})(tegula.jit(double))[grid](x, out, 100)
+
+
+def test_configurations_that_compile_too_long(monkeypatch):
+    x, out = arrays()
+    jitted, go_on = tegula.jit(double), threading.Event()
+    k = tegula.autotune(BLOCKS, key=["n"], compile_timeout_s=2)(jitted)
+    compile = jitted.warmup
+    for c in BLOCKS:  # a busy machine may take its time
+        compile(x, out, 100, grid=(1,), **c.all_kwargs())
+
+    def slow(*args, **kwargs):
+        if kwargs["BLOCK"] == BLOCKS[1].kwargs["BLOCK"]:
+            go_on.wait(60)
+        return compile(*args, **kwargs)
+
+    monkeypatch.setattr(jitted, "warmup", slow)
+    k[grid](x, out, 100)
+    go_on.set()
+    assert list(k.failures) == [BLOCKS[1]] and str(k.failures[BLOCKS[1]]) == "took more than 2 s to compile"
+    assert k.best_config != BLOCKS[1] and (out == 2 * x).all()
+
+
+def test_threads_that_are_not_waited_for():
+    from tegula.runtime._threads import in_threads
+    assert in_threads(lambda i: i * i, range(100)) == {i: i * i for i in range(100)}
+    stuck = threading.Event()
+    cores = os.cpu_count()
+    # More of them than there are threads at first.
+    done = in_threads(lambda i: stuck.wait(60) if i < cores + 1 else i, range(cores + 3), 1)
+    stuck.set()
+    assert done == {cores + 1: cores + 1, cores + 2: cores + 2}
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda i: 1 // i, range(5), 10)
+    assert in_threads(int, []) == {}
+
+
 @pytest.mark.parametrize("where", ["key", "reset_to_zero", "restore_value"])
 def test_names_that_are_no_parameters(where):
     with pytest.raises(ValueError, match=f"{where} contains names that are not kernel arguments: m, k. Valid argument names are: x, out, n"):
@@ -277,6 +323,15 @@ def test_times_of_a_benchmark_are_kept_as_it_gives_them():
         assert k.configs_timings == dict(zip(BLOCKS, given)) and k.best_config is BLOCKS[2] and "3 configurations" in k.explain()
 
 
+def test_a_benchmark_may_be_assigned():
+    k = tegula.autotune(BLOCKS, key=["n"])(tegula.jit(double))
+    assert callable(k.do_bench)
+    times = iter([[2.0] * 3, [1.0] * 3, [3.0] * 3])
+    k.do_bench = lambda call, quantiles: (call(), next(times))[1]
+    k[grid](*arrays(), 100)
+    assert k.best_config is BLOCKS[1] and k.configs_timings[BLOCKS[2]] == [3.0] * 3
+
+
 def test_printing(capsys):
     with knobs.autotuning.scope():
         knobs.autotuning.print = True
@@ -400,12 +455,14 @@ def test_without_a_majority_nothing_is_refused():
     out = np.zeros(100, np.int32)
     k[grid](out, 100)
     assert not k.failures and (out == np.arange(100) // 16).all()
+    (remark,) = k.remarks
+    assert remark.startswith("its_block: no more than half of the configurations leave the same values") and remark in k.explain()
 
 
 def test_what_cannot_be_set_back_is_said(monkeypatch):
     monkeypatch.setenv("TEGULA_TUNE_BYTES", "100")
     k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench())(tegula.jit(moved))
-    with pytest.warns(UserWarning, match=r"moved: `x` is read and written by the kernel and cannot be set back between trials .*TEGULA_TUNE_BYTES = 100 bytes"):
+    with pytest.warns(UserWarning, match=r"moved: `x` is read and written by the kernel and cannot be set back between trials .*TEGULA_TUNE_BYTES = 100 bytes.*`restore_value` or `reset_to_zero`"):
         k[grid](np.zeros(100, np.float32), 100)
     k = tegula.autotune(CHOICES[:2], key=["n"], do_bench=Bench(), restore_value=["x"])(tegula.jit(moved))
     x = np.zeros(100, np.float32)
@@ -555,6 +612,55 @@ def test_a_dry_run_finds_what_writes_beside_its_buffers(tmp_path):
         assert p.returncode == 0, p.stderr
         assert p.stdout.startswith("128 twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in p.stdout and "`x`" in p.stdout
         assert "is not used" in p.stderr
+
+
+FAULTS = """
+import numpy as np, tegula
+import tegula.language as tl
+from tegula import Config
+
+@tegula.autotune([Config({"BLOCK": b}, num_ctas=None) for b in (16, 128, 32)], key=["n"])
+@tegula.jit
+def twice(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+x = np.ones(32, np.float32)
+try:
+    twice[lambda m: (tegula.cdiv(32, m["BLOCK"]),)](x, 32)
+except tegula.DeviceError as e:
+    assert (x == 1).all() and e.fault["kernel"] == "twice" and e.__cause__ is not None
+    print(e)
+else:
+    assert (x == 2).all()
+    print(twice.failures[twice.configs[1]])
+"""
+
+
+def test_a_configuration_that_faults_is_named_and_remembered(tmp_path):
+    (tmp_path / "faults.py").write_text(FAULTS)
+    env = {**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TEGULA_CHECK": "1", "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}
+    first, again = (subprocess.run([sys.executable, "faults.py"], env=env, cwd=tmp_path, capture_output=True, text=True) for _ in range(2))
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert first.stdout.startswith("tuning `twice`: configuration (BLOCK: 128, num_warps: 4, num_stages: 3): ") and "out-of-bounds load through argument `x`" in first.stdout
+    assert first.stdout.endswith(", given x:*float32, n=32\n")
+    assert "out-of-bounds load" in again.stdout and "failed in an earlier run and is not used" in again.stderr
+
+
+@pytest.mark.parametrize("how", ["block", "environment"])
+def test_the_interpreter_leaves_memory_and_results_alone(tmp_path, how):
+    """Its times say nothing of a device; what trials change is set back, in place too."""
+    script = ("import numpy as np, tegula\nimport tegula.language as tl\n"
+              "@tegula.autotune([tegula.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n@tegula.jit\ndef twice(x, n, BLOCK: tl.constexpr):\n"
+              "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)\n"
+              f"tegula.interpret({how == 'block'})\nx = np.ones(40, np.float32)\ntwice[lambda m: (tegula.cdiv(40, m['BLOCK']),)](x, 40)\nprint((x == 2).all())\n")
+    (tmp_path / "twice.py").write_text(script)
+    env = {**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}
+    if how == "environment":
+        env["TRITON_INTERPRET"] = "1"
+    p = subprocess.run([sys.executable, "twice.py"], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert p.returncode == 0 and p.stdout == "True\n", p.stderr
+    assert not list((tmp_path / "results").rglob("*.json"))
 
 
 def test_waiting_for_another_process_can_be_interrupted(tmp_path):

@@ -1,8 +1,9 @@
-"""Programs of PyTorch on a GPU: run by test_torch.py, and by hand with `python -m tegula torch_script.py`. Ends with `N passed, N failed`."""
+"""Programs of PyTorch on a GPU: run by test_torch.py, and by hand with `python -m tegula torch_script.py [part of a name ...]`. Ends with `N passed, N failed`."""
 import os
 import sys
 import tempfile
 import traceback
+import warnings
 
 import torch
 import triton
@@ -15,6 +16,8 @@ passed = failed = 0
 
 def case(f):
     global passed, failed
+    if sys.argv[1:] and not any(part in f.__name__ for part in sys.argv[1:]):
+        return
     try:
         f()
         torch.cuda.synchronize()
@@ -103,6 +106,21 @@ def autotune_leaves_tensors_alone():
         out.fill_(2)
         k[grid](x, out, N)
         torch.testing.assert_close(out, x + start)
+
+
+@case
+def autotune_in_cuda_graphs():
+    """In place: what a graph repeats is set back in it, whoever records it."""
+    x, _, out = data()
+    for options in ({}, {"pre_hook": lambda *args, **kwargs: None}, {"restore_value": ["out"]}):
+        k = triton.autotune(configs(128, 1024), key=["n"], use_cuda_graph=True, **options)(accumulate)
+        out.fill_(2)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            k[grid](x, out, N)
+        assert not [w for w in seen if "CUDA graphs" in str(w.message)], seen[0].message
+        torch.testing.assert_close(out, x + 2)
+        assert all(0 < t[0] < 0.1 for t in k.configs_timings.values()), k.configs_timings
 
 
 @case

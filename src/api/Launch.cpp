@@ -258,7 +258,7 @@ struct Matcher {
     if (s.kind == sema::ParamSpec::Kind::Tuple) {
       if (!a || a->kind != TEGULA_ARG_TUPLE || a->count != s.items.size() || (a->count && !a->u.items))
         return wrong(name, s.isDescriptor() ? "must be a tensor descriptor" : "must be a tuple of " + std::to_string(s.items.size()));
-      if (s.isDescriptor() && !sameBlocks(s, *a)) return wrong(name, "is no `" + sema::descriptorText(s) + "`, for which the kernel was compiled");
+      if (s.isDescriptor() && !sameBlocks(s, *a)) return wrong(name, "is not the `" + sema::descriptorText(s) + "` that the kernel was compiled for");
       for (size_t i = 0; i < s.items.size(); ++i)
         if (!walk(s.items[i], &a->u.items[i], name)) return false;
       return true;
@@ -272,7 +272,7 @@ struct Matcher {
       if (a->dtype != static_cast<TegulaDtype>(s.dtype.scalar))
         return wrong(name, std::string("is `*") + tegula_dtype_name(a->dtype) + "`; the kernel was compiled for `" + lang::code(s.dtype) + "`");
       if (reinterpret_cast<uintptr_t>(a->u.ptr) % s.divisibility)
-        return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, for which the kernel was compiled");
+        return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, as the kernel was compiled to assume");
       if (!k.options.wide && isBig(*a, a->dtype))
         return wrong(name, "has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
       return true;
@@ -280,9 +280,9 @@ struct Matcher {
     bool integer = a->kind == TEGULA_ARG_INT || a->kind == TEGULA_ARG_UINT || a->kind == TEGULA_ARG_BOOL;
     if (!integer && a->kind != TEGULA_ARG_FLOAT) return wrong(name, "must be a number");
     if (s.dtype.isInt() && (!integer || !inRange(s.dtype.scalar, *a)))
-      return wrong(name, "is no `" + lang::spelling(s.dtype) + "`, for which the kernel was compiled");
+      return wrong(name, "is not the `" + lang::spelling(s.dtype) + "` that the kernel was compiled for");
     if (s.divisibility > 1 && a->u.i % s.divisibility)
-      return wrong(name, "is not divisible by " + std::to_string(s.divisibility) + ", for which the kernel was compiled");
+      return wrong(name, "is not divisible by " + std::to_string(s.divisibility) + ", as the kernel was compiled to assume");
     return true;
   }
 };

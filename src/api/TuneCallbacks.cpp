@@ -11,6 +11,7 @@ using runtime::Status;
 
 struct TegulaTuning {
   const tune::Clock::Step *restore;
+  void *stream;
 };
 
 namespace {
@@ -47,9 +48,12 @@ public:
     out.estimateNs = code.estimate_ns;
     return out;
   }
-  Status run(size_t i) override { return statusOf(r_.run(r_.user, i)); }
+  Status run(size_t i, void *stream) override {
+    if (stream == r_.stream) return statusOf(r_.run(r_.user, i));
+    return r_.run_on ? statusOf(r_.run_on(r_.user, i, stream)) : Status::error(TEGULA_UNSUPPORTED, "launches go to one stream only");
+  }
   Status measure(size_t i, const tune::Clock::Step &restore, tune::Timing &out) {
-    TegulaTuning tuning{&restore};
+    TegulaTuning tuning{&restore, r_.stream};
     double ns[3] = {0, 0, 0};
     if (TegulaStatus s = r_.measure(r_.user, i, &tuning, ns); s != TEGULA_OK) return statusOf(s);
     out = {ns[0], ns[1], ns[2], 1};
@@ -101,10 +105,22 @@ TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, cha
   return s ? TEGULA_OK : fail(s);
 }
 
-TegulaStatus tegula_tuning_restore(TegulaTuning *t) {
+TegulaStatus tegula_tuning_restore_on(TegulaTuning *t, void *stream) {
   if (!t) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuning_restore: null argument");
-  Status s = (*t->restore)();
+  Status s = (*t->restore)(stream);
   return s ? TEGULA_OK : fail(s);
+}
+TegulaStatus tegula_tuning_restore(TegulaTuning *t) { return tegula_tuning_restore_on(t, t ? t->stream : nullptr); }
+
+TegulaStatus tegula_graph_times(TegulaContext *c, int32_t device, TegulaStatus (*work)(void *user, void *stream), void *user, double ms, double *ns, size_t count) {
+  if (!c || !work || !ns || !count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_times: null argument");
+  Status status;
+  DeviceEntry *entry = c->device(device, status);
+  std::vector<double> times;
+  if (entry) status = tune::Clock(*entry->device, nullptr, true).graphTimes([&](void *stream) -> Status { return work(user, stream) == TEGULA_OK ? Status::ok() : lastStatus(); }, ms * 1e6, count, times);
+  if (!status) return fail(status);
+  std::copy(times.begin(), times.end(), ns);
+  return TEGULA_OK;
 }
 
 TegulaStatus tegula_fail(TegulaStatus status, const char *text) { return fail(status, text ? text : ""); }

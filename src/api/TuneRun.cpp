@@ -3,6 +3,7 @@
 #include "api/Compile.h"
 #include "runtime/Cancel.h"
 #include "support/Hash.h"
+#include <cmath>
 #include <cstdio>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &j
   r.topK = o.top_k;
   if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
   r.threads = runtime::ThreadPool::availableCores();
+  r.inGraphs = o.cuda_graph != 0;
   job.persist = o.persist != 0;
   job.showProgress = o.progress >= 0 ? o.progress : isatty(2);
 }
@@ -45,8 +47,8 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
     return std::string(text);
   };
   std::string j = "{\"function\":" + jsonString(job.name) + ",\"key\":" + jsonString(job.arguments) + ",\"device\":" + jsonString(device) +
-                  ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by + "\",\"seconds\":" + number(r.seconds) +
-                  ",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
+                  ",\"chosen\":" + (report.found ? std::to_string(r.best) : "null") + ",\"by\":\"" + by + "\",\"seconds\":" + number(r.seconds) + ",\"clock\":\"" + r.clock +
+                  "\",\"compared\":" + (r.compared ? "true" : "false") + ",\"blind\":[";
   for (size_t i = 0; i < r.blind.size(); ++i) j += (i ? "," : "") + jsonString(r.blind[i]);
   j += "],";
   if (guess)
@@ -55,6 +57,10 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
   if (!job.recipe.empty()) j += "\"recipe\":" + job.recipe + ",";
   j += "\"warnings\":[";
   for (size_t i = 0; i < report.warnings.size(); ++i) j += (i ? "," : "") + jsonString(report.warnings[i]);
+  j += "],\"remarks\":[";
+  if (r.divided)
+    j += jsonString(job.name + ": no more than half of the configurations leave the same values in what they write (workspaces that depend on the configuration do so), so none is "
+                               "refused for that");
   j += "],\"configs\":[";
   for (size_t i = 0; i < r.outcomes.size(); ++i) {
     const tune::Outcome &o = r.outcomes[i];
@@ -70,13 +76,15 @@ static std::string makeReport(const TuneJob &job, const std::string &device, con
   return j + "]}";
 }
 
-/// One line that is written over.
-static void showProgress(const TuneJob &job, size_t done, size_t count, size_t best, double ns) {
+/// One line that is written over. `begun`: when the first configuration was done.
+static void showProgress(const TuneJob &job, std::chrono::steady_clock::time_point begun, size_t done, size_t count, size_t best, double ns) {
   constexpr size_t width = 20;
   std::string bar(done * width / count, '#');
   bar.resize(width, '.');
   std::fprintf(stderr, "\r\033[Ktuning %s [%s] %zu of %zu", job.name.c_str(), bar.c_str(), done, count);
   if (best < job.subject->count()) std::fprintf(stderr, ", best %.2f us (%s)", ns / 1e3, job.subject->name(best).c_str());
+  double each = done > 1 ? std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / static_cast<double>(done - 1) : 0;
+  if (each > 0 && done < count) std::fprintf(stderr, ", %.0f s left", std::ceil(each * static_cast<double>(count - done)));
   if (done == count) std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }
@@ -91,12 +99,13 @@ static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<s
   for (size_t i = 0; i < r.outcomes.size(); ++i)
     if (const tune::Outcome &o = r.outcomes[i]; o.is(tune::State::Faulted) && (i >= job.request.known.size() || !job.request.known[i].record))
       out.push_back(job.name + ": configuration (" + job.subject->name(i) + ") is not used; " + o.record->reason);
+  if (!r.whyNoGraphs.empty()) out.push_back(job.name + ": launches are timed one by one, as they cannot be recorded in CUDA graphs: " + r.whyNoGraphs);
   std::string names;
   for (const std::string &b : r.blind) names += (names.empty() ? "`" : ", `") + b + "`";
   if (!names.empty())
     out.push_back(job.name + ": " + names + (r.blind.size() == 1 ? " is" : " are") +
                   " read and written by the kernel and cannot be set back between trials (more than TEGULA_TUNE_BYTES = " + std::to_string(job.request.copyLimit) +
-                  " bytes, or of unknown extent)");
+                  " bytes, or of unknown extent); in Python `restore_value` or `reset_to_zero` can, elsewhere more of these bytes");
 }
 
 tune::KernelKey kernelKeyOf(TegulaFunction &f) {
@@ -246,7 +255,16 @@ Status runTuning(TegulaContext &context, TuneJob &job, TuneReport &out) {
   DeviceEntry *entry = context.device(job.device, status);
   if (!entry) return status;
   tune::Request &request = job.request;
-  if (job.showProgress) request.progress = [&job](size_t done, size_t count, size_t best, double ns) { showProgress(job, done, count, best, ns); };
+  std::optional<std::chrono::steady_clock::time_point> begun;
+  if (job.showProgress)
+    request.progress = [&](size_t done, size_t count, size_t best, double ns) {
+      if (!begun) begun = std::chrono::steady_clock::now();
+      showProgress(job, *begun, done, count, best, ns);
+    };
+  request.given = job.arguments;
+  // Elsewhere the clock is the same, and so are the results.
+  request.inGraphs = request.inGraphs && entry->device->properties().kind == runtime::DeviceProperties::Kind::Cuda;
+  if (request.inGraphs) job.arguments += job.arguments.empty() ? "in CUDA graphs" : ", in CUDA graphs";
   // A copy to the host takes many times as long as reading the memory there; the kernels that do must be compiled, too.
   std::optional<CompareThere> there;
   if (entry->device->properties().kind == runtime::DeviceProperties::Kind::Cuda) {

@@ -146,12 +146,13 @@ tune::Compiled TuneSubject::compile(size_t i) {
   return out;
 }
 
-Status TuneSubject::run(size_t i) {
+Status TuneSubject::run(size_t i, void *stream) {
   const TuneConfig &config = (*configs_)[i];
   TegulaArg args[BoundCall::maxLeaves];
   size_t n = config.apply(args_.list().data(), args_.list().size(), args);
   TegulaLaunchOptions o = call_.options;
   config.apply(o);
+  o.stream = stream;
   const GridOf &g = gridFor(i);
   if (!g.status) return g.status;
   return tegula_launch(function_.get(), g.extents, args, n, &o, nullptr) == TEGULA_OK ? Status::ok() : lastStatus();

@@ -58,7 +58,7 @@ public:
   std::string name(size_t i) const override { return (*configs_)[i].name; }
   std::vector<tune::Sketch> sketch(const std::vector<size_t> &wanted, unsigned threads) override;
   tune::Compiled compile(size_t i) override;
-  runtime::Status run(size_t i) override;
+  runtime::Status run(size_t i, void *stream) override;
 
 private:
   tune::Sketch sketchOne(size_t i);

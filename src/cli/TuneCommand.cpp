@@ -25,6 +25,7 @@ std::vector<OptionSpec> specs() {
       {0, "top", "N", "time only the N that the cost model likes best"},
       {0, "budget-ms", "N", "time no further configuration after so long; of a search, the time for all of it"},
       {0, "deterministic", "", "the cost model chooses, nothing runs"},
+      {0, "cuda-graph", "", "time rows of launches in CUDA graphs, with warm caches"},
       {0, "no-validate", "", "use configurations whose results differ from those of most others, too"},
       {0, "no-persist", "", "neither take results from files nor keep them"},
       {0, "save-project", "", "add the results to the project's file, tegula.tune.json"},
@@ -114,6 +115,7 @@ void printBest(const Json &report, const char *config) {
   size_t tried = static_cast<size_t>(std::count_if(configs.begin(), configs.end(), [](const Json &c) { return c["state"] != "untried"; }));
   std::string count = std::to_string(configs.size()) + " configurations";
   if (tried && tried < configs.size()) count = std::to_string(tried) + " of " + count;
+  for (const Json &remark : report["remarks"]) std::printf("remark: %s\n", remark.get<std::string>().c_str());
   std::printf("best: %s (%s, %s, %.2f s)\n", config, report["by"].get<std::string>().c_str(), count.c_str(), report["seconds"].get<double>());
 }
 
@@ -223,6 +225,7 @@ int tuneCommand(const std::vector<std::string> &argv) {
   if (!parseLaunchOptions(line, launch, error) || !readNumber(line, "top", top, error) || !readNumber(line, "budget-ms", how.budget_ms, error)) return usage(error);
   how.top_k = static_cast<uint32_t>(top);
   if (line.has("deterministic")) how.deterministic = 1;
+  if (line.has("cuda-graph")) how.cuda_graph = 1;
   if (line.has("no-validate")) how.validate = 0;
   if (line.has("no-persist")) how.persist = 0;
   if (line.has("all")) how.search = 0;

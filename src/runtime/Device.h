@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/Launch.h"
 #include "runtime/TensorMaps.h"
+#include <functional>
 
 namespace tegula::runtime {
 
@@ -54,6 +55,19 @@ public:
   virtual Status between(unsigned from, unsigned to, double &ns) = 0;
 };
 
+/// A stream of its own, on which work is recorded and not run, to be launched as a whole as often as one likes (CUDA graphs). One thread at a time.
+class Recorder {
+public:
+  virtual ~Recorder() = default;
+  virtual void *stream() const = 0;
+  static constexpr unsigned slots = 2;
+  /// What `work` queues on stream() is recorded in `slot`; `operations`: how many that are. An error of `work`, or of the driver's, which cannot record everything,
+  /// leaves the slot empty.
+  virtual Status record(unsigned slot, const std::function<Status()> &work, size_t &operations) = 0;
+  /// Queues what was recorded on stream(); nothing if the slot is empty.
+  virtual Status launch(unsigned slot) = 0;
+};
+
 /// Thread-safe.
 class Device {
 public:
@@ -74,6 +88,11 @@ public:
   virtual Status synchronize(void *stream, LaunchOutcome &outcome) = 0;
   /// A stopwatch with this many marks; null with the reason. It must end before the device.
   virtual std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) = 0;
+  /// Null with the reason, UNSUPPORTED where there are no streams. It must end before the device.
+  virtual std::unique_ptr<Recorder> recorder(Status &status) {
+    status = Status::error(TEGULA_UNSUPPORTED, properties().name + " has no CUDA graphs");
+    return nullptr;
+  }
 };
 
 /// The CPU. `pool` and `cancel` must outlive it.

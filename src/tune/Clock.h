@@ -2,6 +2,9 @@
 //
 // On a GPU a run lies between two events of its stream, many runs are queued before the first is waited for, and the L2 cache is flushed in
 // front of each, as a kernel in a program finds it. On the CPU and the simulator the steady clock is read around the call.
+//
+// In CUDA graphs, if asked for: rows of runs are recorded on a stream of the clock's own, and each row lies between two events. What a launch costs the host and the
+// pause between two of them is not in the time, and the caches are warm. What comes in front of each run is recorded, too, and once more alone: its time is taken off.
 #pragma once
 #include "runtime/Device.h"
 #include <functional>
@@ -24,22 +27,43 @@ struct Effort {
 /// The clock of one device and stream; used by one thread.
 class Clock {
 public:
-  Clock(runtime::Device &device, void *stream) : device_(device), stream_(stream) {}
+  Clock(runtime::Device &device, void *stream, bool inGraphs = false) : device_(device), stream_(stream), inGraphs_(inGraphs) {}
   ~Clock();
   Clock(const Clock &) = delete;
 
-  using Step = std::function<runtime::Status()>;
-  /// Times `run`, which makes one launch on the stream. `before` comes in front of each and is not timed. The first error ends it.
+  /// Queues something on that stream: the clock's, or the one whose work is recorded.
+  using Step = std::function<runtime::Status(void *stream)>;
+  /// Times `run`, which makes one launch. `before` comes in front of each and is not timed. The first error ends it.
   runtime::Status measure(const Step &before, const Step &run, const Effort &effort, Timing &out);
+  /// Nanoseconds of one run of `work` in each of `rows` rows (1 to 20) in CUDA graphs, which take about `ns` together.
+  runtime::Status graphTimes(const Step &work, double ns, unsigned rows, std::vector<double> &out);
+  /// Are runs timed in CUDA graphs? What cannot be recorded is timed launch by launch, and so is all that follows; times before and after that do not compare.
+  bool inGraphs() const { return inGraphs_; }
+  /// Why not, where graphs were asked for; "" otherwise.
+  const std::string &whyNoGraphs() const { return whyNoGraphs_; }
 
 private:
   static constexpr unsigned batch = 64; // runs that are queued together
   runtime::Status open();
   runtime::Status runBatch(const Step &before, const Step &run, unsigned count);
+  void summarize(uint32_t runs, Timing &out);
+  runtime::Status record(const Step &before, const Step &run, unsigned count);
+  runtime::Status timeGraphs(unsigned launches, unsigned runs);
+  struct Rows {
+    double ns;                // of running, about
+    unsigned rows, mostRuns;  // in a row
+    double hopelessNs = 0;    // a run alone took more: that is the result; 0: never
+    unsigned runs = 0;        // filled in: of all rows
+  };
+  /// Leaves times_. What recording came to is in `recorded`; not OK: there are none.
+  runtime::Status timeRows(const Step &before, const Step &run, Rows &rows, runtime::Status &recorded);
 
   runtime::Device &device_;
   void *stream_;
+  bool inGraphs_;
+  std::string whyNoGraphs_;
   std::unique_ptr<runtime::Stopwatch> watch_;
+  std::unique_ptr<runtime::Recorder> recorder_;
   void *flush_ = nullptr; // GPU: memory whose filling flushes the L2 cache
   uint64_t flushBytes_ = 0;
   std::vector<double> times_;

@@ -8,7 +8,7 @@
 namespace tegula::tune {
 
 namespace {
-/// Trips of loops that nobody can tell before the launch.
+/// Trips of loops whose count is unknown before the launch.
 constexpr double guessedTrips = 8;
 constexpr double page = 4096;
 

@@ -66,10 +66,10 @@ Status Memory::save(const Buffer &b) {
   return device_.copyWithin(copy, b.address, bytes, stream_);
 }
 
-Status Memory::restore() {
+Status Memory::restore(void *stream) {
   for (const Saved &s : saved_)
     if (s.again)
-      if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream_); !r) return r;
+      if (Status r = device_.copyWithin(s.buffer.address, s.copy, static_cast<uint64_t>(s.buffer.bytes), stream); !r) return r;
   return Status::ok();
 }
 
@@ -135,12 +135,19 @@ int Memory::differing(const Results &a, const Results &b) const {
   return a.empty() != b.empty() ? 0 : -1;
 }
 
+const Memory::Group *Memory::majority() const {
+  auto best = std::max_element(groups_.begin(), groups_.end(), [](const Group &a, const Group &b) { return a.members.size() < b.members.size(); });
+  return compares_ && best != groups_.end() && best->members.size() >= 2 && 2 * best->members.size() > noted_ ? &*best : nullptr;
+}
+
+bool Memory::isDivided() const { return compares_ && groups_.size() > 1 && !majority(); }
+
 std::vector<Memory::Apart> Memory::outvoted() const {
   std::vector<Apart> apart;
-  auto best = std::max_element(groups_.begin(), groups_.end(), [](const Group &a, const Group &b) { return a.members.size() < b.members.size(); });
-  if (!compares_ || best == groups_.end() || best->members.size() < 2 || 2 * best->members.size() <= noted_) return apart;
+  const Group *best = majority();
+  if (!best) return apart;
   for (const Group &g : groups_) {
-    if (&g == &*best) continue;
+    if (&g == best) continue;
     int at = g.results.empty() ? 0 : differing(best->results, g.results);
     for (size_t who : g.members) apart.push_back({who, saved_[static_cast<size_t>(std::max(at, 0))].buffer.name});
   }

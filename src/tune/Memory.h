@@ -47,7 +47,8 @@ public:
   /// Makes the buffers of a configuration known and saves what it needs; before any configuration has run, or after restoreAll().
   runtime::Status add(const std::vector<Buffer> &buffers);
   /// What one run leaves does not change the next one: sets back what is read and written. Queued on the stream.
-  runtime::Status restore();
+  runtime::Status restore() { return restore(stream_); }
+  runtime::Status restore(void *stream);
   /// Also what is only written: what a run does not write is seen.
   runtime::Status restoreAll();
   /// Configuration `who` has run once after restoreAll(): its results are noted. Waits for the stream.
@@ -60,6 +61,8 @@ public:
     size_t who;
     std::string argument; // the first that differs
   };
+  /// More than one result was noted, and no more than half of the configurations have the same.
+  bool isDivided() const;
   /// Those that differ from what more than half of all noted configurations left; empty if there is no such majority.
   std::vector<Apart> outvoted() const;
 
@@ -84,6 +87,8 @@ private:
   runtime::Status take(const Buffer &b, Left &to);
   bool isSame(const Buffer &b, const Left &x, const Left &y) const;
   void free(const Results &results);
+  /// What most left; null: there is no majority.
+  const Group *majority() const;
   /// Index of the first argument that two results are apart in; -1: none.
   int differing(const Results &a, const Results &b) const;
 

@@ -34,7 +34,7 @@ class Tuning {
 public:
   Tuning(const std::shared_ptr<Subject> &subject, runtime::Device &device, void *stream, const Request &request, Result &out)
       : subject_(subject), request_(request), out_(out), outcomes_(out.outcomes), memory_(device, stream, request.copyLimit, request.validate),
-        clock_(device, stream), device_(device), stream_(stream) {}
+        clock_(device, stream, request.inGraphs), device_(device), stream_(stream) {}
 
   Status run() {
     if (request_.compareThere) memory_.compareThere(request_.compareThere, request_.leastThere);
@@ -49,6 +49,8 @@ public:
     Status back = memory_.restore();
     out_.blind = memory_.blind();
     out_.compared = memory_.compares();
+    out_.divided = memory_.isDivided();
+    out_.whyNoGraphs = clock_.whyNoGraphs();
     if (!s || !back) return s ? back : s;
     return choose();
   }
@@ -140,6 +142,17 @@ private:
     return s;
   }
 
+  /// A run failed. One that faults is remembered: the next tuning does without it.
+  Status failed(size_t i, Status s) {
+    if (s.code == TEGULA_FAULT) {
+      if (!request_.given.empty()) s.text += ", given " + request_.given;
+      outcomes_[i].record = bad(State::Faulted, s);
+      outcomes_[i].isProvisional = false;
+      tell(i);
+    }
+    return named(i, s);
+  }
+
   /// The most promising ones first, so that a budget that ends has tried them.
   void sortByEstimate() {
     bool all = std::all_of(order_.begin(), order_.end(), [&](size_t i) { return outcomes_[i].estimateNs > 0; });
@@ -185,7 +198,7 @@ private:
     }
     if (request_.running) request_.running(i, false);
     Status s = memory_.restoreAll();
-    if (s) s = subject_->run(i);
+    if (s) s = subject_->run(i, stream_);
     if (s) s = settle();
     if (s) s = memory_.note(i);
     Outcome &o = outcomes_[i];
@@ -211,13 +224,33 @@ private:
       if (first_) first_ = s;
       return Status::ok();
     }
-    if (s.code == TEGULA_FAULT) o.record = bad(State::Faulted, s);
-    return named(i, s);
+    return failed(i, s);
   }
 
   Status time(size_t i, const Effort &effort, Timing &t) {
-    if (request_.measure) return request_.measure(i, [this] { return memory_.restore(); }, t);
-    return clock_.measure([this] { return memory_.restore(); }, [&] { return subject_->run(i); }, effort, t);
+    const Clock::Step restore = [this](void *stream) { return memory_.restore(stream); };
+    out_.clock = "given";
+    if (request_.measure) return request_.measure(i, restore, t);
+    const bool inGraphs = clock_.inGraphs();
+    Status s = clock_.measure(restore, [&](void *stream) { return subject_->run(i, stream); }, effort, t);
+    out_.clock = clock_.inGraphs() ? "graphs" : device_.properties().kind == runtime::DeviceProperties::Kind::Cuda ? "events" : "steady";
+    if (s && inGraphs && clock_.inGraphs()) inGraphs_.push_back(i);
+    return s && inGraphs && !clock_.inGraphs() ? timeAgain() : s;
+  }
+
+  /// From one configuration on that cannot be recorded in a graph all are timed launch by launch: those before it, too.
+  Status timeAgain() {
+    bestNs_ = INFINITY;
+    for (size_t i : std::exchange(inGraphs_, {})) {
+      if (!outcomes_[i].is(State::Ok)) continue;
+      Timing t;
+      if (Status s = time(i, {3e6, 3, 50, 0}, t); !s) return failed(i, s);
+      const std::string &code = compiled_[i].code;
+      for (size_t k = 0; k < outcomes_.size(); ++k)
+        if (k == i || (!code.empty() && compiled_[k].code == code && outcomes_[k].is(State::Ok))) outcomes_[k].record = recordOf(t), tell(k);
+      if (t.medianNs < bestNs_) bestNs_ = t.medianNs, best_ = i;
+    }
+    return Status::ok();
   }
   static Record recordOf(const Timing &t) { return Record::ok(t.medianNs, t.lowNs, t.highNs, t.runs, now()); }
   Status settle() {
@@ -253,7 +286,10 @@ private:
     for (unsigned r = 0; r < rounds; ++r)
       for (size_t i : close) {
         if (request_.budgetNs > 0 && secondsSince(start) * 1e9 > 2 * request_.budgetNs) return Status::ok();
-        if (Status s = time(i, {4e6, 5, 100, 0}, all[i].emplace_back()); !s) return named(i, s);
+        const bool inGraphs = clock_.inGraphs();
+        if (Status s = time(i, {4e6, 5, 100, 0}, all[i].emplace_back()); !s) return failed(i, s);
+        // All have new times already, which do not compare with those of the turns before.
+        if (inGraphs != clock_.inGraphs()) return Status::ok();
       }
     for (size_t i : close) {
       std::vector<Timing> &t = all[i];
@@ -354,7 +390,7 @@ private:
       for (size_t i : left) {
         if (medianOf(i) > 1.25 * bestNs_) continue;
         Timing t;
-        if (Status s = time(i, {ns, 3, 100, 0}, t); !s) return named(i, s);
+        if (Status s = time(i, {ns, 3, 100, 0}, t); !s) return failed(i, s);
         outcomes_[i].record = recordOf(t);
       }
       if (left.size() == 1) break;
@@ -438,6 +474,7 @@ private:
   std::vector<size_t> putOff_; // not compiled yet
   std::unordered_map<size_t, double> sketched_; // estimates before there was code; 0: none
   std::unordered_map<std::string, size_t> sameCode_;
+  std::vector<size_t> inGraphs_; // that were timed so, perhaps more than once
   size_t best_ = SIZE_MAX;
   double bestNs_ = INFINITY;
   Status first_; // failure

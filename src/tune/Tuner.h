@@ -40,8 +40,8 @@ public:
   virtual std::vector<Sketch> sketch(const std::vector<size_t> &wanted, unsigned) { return std::vector<Sketch>(wanted.size()); }
   /// Called from several threads at once, for different configurations, and perhaps still running when tune() has returned because it took too long.
   virtual Compiled compile(size_t i) = 0;
-  /// Makes one launch on the stream of the tuning. On the tuning thread.
-  virtual runtime::Status run(size_t i) = 0;
+  /// Makes one launch on that stream: the tuning's, or (Request::inGraphs) one whose work is recorded. On the tuning thread.
+  virtual runtime::Status run(size_t i, void *stream) = 0;
 };
 
 /// What is known about a configuration.
@@ -63,6 +63,7 @@ struct Request {
   std::vector<Point> points;  // one for each configuration, which are searched; none: all are tried
   /// Tried before all others, and kept by topK; if `deterministic`, the first of them that can be compiled is chosen.
   std::vector<size_t> guesses;
+  std::string given;          // the class of the arguments, for what is said of a configuration that faults
   size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
   double compileTimeoutNs = 30e9;
   unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
@@ -70,6 +71,7 @@ struct Request {
   /// Compares results of `leastThere` bytes and more on the device (Memory::compareThere).
   Memory::Compare compareThere;
   uint64_t leastThere = 8 << 20;
+  bool inGraphs = false;      // rows of launches are timed in CUDA graphs, where they can be recorded (Clock.h)
   /// Times configuration `i` in place of the Clock; `restore` is to be called before each of its runs.
   std::function<runtime::Status(size_t i, const Clock::Step &restore, Timing &out)> measure;
   /// Called on the tuning thread: `done` of `count` are timed; `best` is the best so far, count if there is none.
@@ -87,7 +89,10 @@ struct Result {
   std::vector<Outcome> outcomes;  // one for each configuration
   std::vector<std::string> blind; // arguments that could not be set back
   bool compared = false;          // results were
+  bool divided = false;           // and no more than half of the configurations left the same
   double seconds = 0;
+  const char *clock = "";  // what the last time is of: "graphs", "events", "steady" (CPU, simulator), "given" (Request::measure); "": nothing was timed
+  std::string whyNoGraphs; // why it is not of graphs, where these were asked for
 };
 
 /// Tunes. OK: `out.best` is a configuration that can be used. Else: what a configuration's compilation or run failed with that no other can

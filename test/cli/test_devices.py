@@ -1,4 +1,6 @@
 """-d and -t for GPUs and the simulator; the GPU itself is a stand-in for the driver, which copies and records but does not run."""
+import json
+
 import pytest
 
 from conftest import ROOT
@@ -55,3 +57,18 @@ def test_info(tegula, fake):
     out = tegula("info", env=fake).stdout
     assert "device cuda:0: Fake H200\n  target sm_90a, compute capability 9.0, 227 KiB shared memory per block, 132 multiprocessors" in out
     assert "device sim: simulated GPU" in out and "assembler of GPU code: " in out
+
+
+def test_tune_in_cuda_graphs(tegula, fake, tmp_path):
+    """On the stand-in's clock a launch takes 1000 ns and one for each block, and starting a graph 2000."""
+    args = ["tune", *ADD[:-4], "-t", "BLOCK=64,128,256", "-d", "cuda", "--no-persist", "--json"]
+    for more, clock, ns in ([], "events", 1004), (["--cuda-graph"], "graphs", 1014):
+        p = tegula(*args, *more, env=fake)
+        assert p.returncode == 0, p.stdout + p.stderr
+        report = json.loads(p.stdout)
+        assert (report["clock"], report["chosen"], report["warnings"]) == (clock, 2, [])
+        assert report["configs"][2]["median_ns"] == pytest.approx(ns, abs=1)
+    p = tegula(*args, "--cuda-graph", env={**fake, "FAKECUDA": "captureResult=900"})
+    report = json.loads(p.stdout)
+    assert report["clock"] == "events" and "add: launches are timed one by one, as they cannot be recorded in CUDA graphs: recording a CUDA graph on cuda:0" in p.stderr
+    assert report["configs"][2]["median_ns"] == pytest.approx(1004, abs=1)

@@ -1,6 +1,10 @@
 """tegula tune: sweeps, files of results, and what bad input gets."""
 import json
+import os
 import re
+import subprocess
+
+from conftest import TEGULA
 
 ARGS = ["--grid", "cdiv(n, BLOCK)", "-a", "x=randn:f32[n]", "-a", "y=randn:f32[n]", "-a", "out=empty:f32[n]", "-a", "n=5000"]
 TUNE = ["tune", "kernels.py::add", *ARGS]
@@ -20,6 +24,36 @@ def test_sweep_with_constraint(tegula):
     assert set(found) == {"BLOCK: 64, num_warps: 8", *(f"BLOCK: {b}, num_warps: {w}" for b in (128, 256, 512) for w in (4, 8))}
     assert any(r[1] == "1.00" for r in found.values()) and all(float(r[0]) > 0 for r in found.values())
     assert re.search(r"^best: BLOCK: \d+, num_warps: \d \(measured, 7 configurations, [\d.]+ s\)$", p.stdout, re.M) and "\nthe model: " in p.stdout
+
+
+def test_progress_on_a_terminal(tegula):
+    """A bar, the best so far and the time left, on one line; what is no terminal gets nothing."""
+    assert tegula(*TUNE, "-t", "BLOCK=powers(64, 1024)", "--no-persist").stderr == ""
+    ours, its = os.openpty()
+    p = subprocess.Popen([TEGULA, *TUNE, "-t", "BLOCK=powers(64, 1024)", "--no-persist"], cwd=tegula.dir, env={**os.environ, "TEGULA_CACHE_DIR": str(tegula.dir / "cache")},
+                         stdout=subprocess.DEVNULL, stderr=its)
+    os.close(its)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:  # nobody has the other end any more
+        pass
+    os.close(ours)
+    lines = seen.decode().split("\r\033[K")
+    assert p.wait() == 0 and lines[-1] == ""
+    assert re.fullmatch(r"tuning add \[#+\.+\] 2 of \d, best [\d.]+ us \(BLOCK: \d+\), \d+ s left", lines[2]), lines
+
+
+def test_remarks(tegula):
+    """Where no two configurations leave the same nothing is refused, and that is said."""
+    (tegula.dir / "apart.py").write_text("import triton\nimport triton.language as tl\n@triton.jit\ndef apart(x, n, BLOCK: tl.constexpr):\n"
+                                         "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(x + i, BLOCK, mask=i < n)\n")
+    args = ["tune", "apart.py::apart", "--grid", "cdiv(n, BLOCK)", "-a", "x=empty:i32[n]", "-a", "n=1000", "-t", "BLOCK=64,128,256", "--no-persist"]
+    p = tegula(*args)
+    assert p.returncode == 0 and "\nremark: apart: no more than half of the configurations leave the same values in what they write" in p.stdout
+    assert len(json.loads(tegula(*args, "--json").stdout)["remarks"]) == 1
+    assert json.loads(tegula(*args, "--json", "--no-validate").stdout)["remarks"] == []
 
 
 def test_json(tegula):

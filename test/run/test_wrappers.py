@@ -61,6 +61,33 @@ def test_type_of_compile_time_objects(dev):
     assert run(dev, k_constexpr_type, 7)[0] == 7
 
 
+@tegula.jit
+def sign_and(x):
+    if x < 0:
+        return -1, x
+    else:
+        return 1, x
+
+
+@tegula.jit
+def k_types_made(out, n, B: tl.constexpr):
+    tl.static_assert(B.type == tl.constexpr_type(B) and tl.constexpr_type(1) != tl.constexpr_type(2))
+    pair = sign_and(n)
+    tl.static_assert(pair.type == tl.tuple_type([tl.int32, tl.int32]) and isinstance(pair.type, tl.tuple_type))
+    mixed = (n, 2, (tl.arange(0, 4),))
+    tl.static_assert(mixed.type != pair.type)
+    tl.static_assert(mixed.type != (n, 2, (tl.arange(4, 8),)).type)  # assigned numbers are tensors
+    other = (n, 3, (tl.arange(4, 8),))
+    tl.static_assert(mixed.type == other.type)
+    fixed: tl.constexpr = (1, 2)
+    tl.static_assert(fixed.type == tl.tuple_type([tl.constexpr_type(1), tl.constexpr_type(2)]) and fixed.type != (1, 3).type)
+    tl.store(out, pair[0])
+
+
+def test_types_that_kernels_make(dev):
+    assert run(dev, k_types_made, -5, 4)[0] == -1
+
+
 @tl.constexpr
 def accumulator(d):
     return tl.float32 if d.is_floating() else d

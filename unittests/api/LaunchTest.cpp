@@ -255,7 +255,7 @@ TEST(Launch, KernelHandlesCheckTheirFacts) {
   };
   EXPECT_NE(text({data + 1, data, data, 32}).find("`x` is not aligned to 16 bytes"), std::string::npos);
   EXPECT_NE(text({data, data, data, 33}).find("`n` is not divisible by 16"), std::string::npos);
-  EXPECT_NE(text({data, data, data, 1.5}).find("`n` is no `int32`"), std::string::npos);
+  EXPECT_NE(text({data, data, data, 1.5}).find("`n` is not the `int32` that the kernel was compiled for"), std::string::npos);
   EXPECT_NE(text({data, data, data}).find("`n` is missing"), std::string::npos);
   static double doubles[4];
   EXPECT_NE(text({doubles, data, data, 32}).find("`*fp64`"), std::string::npos);

@@ -120,7 +120,18 @@ def f(x, BLOCK: tl.constexpr):
   o.debug = 1;
   Status s = tuned([](ConfigView) { return Grid(1); }, {std::span(x)}, o);
   EXPECT_EQ(s.code(), TEGULA_FAULT);
-  EXPECT_TRUE(has(s.message(), "tuning `f`: configuration (BLOCK: 64): ") && has(s.message(), "here")) << s.message();
+  EXPECT_TRUE(has(s.message(), "tuning `f`: configuration (BLOCK: 64): ") && has(s.message(), "here") && s.message().ends_with(", given x:*i32")) << s.message();
+}
+
+TEST(Tuner, CudaGraphsWhereThereAreNone) {
+  Context c = context();
+  Module m = module(c, inPlaceText);
+  TunerOptions o;
+  o.cuda_graph = 1, o.persist = 0;
+  Autotuned tuned = Autotuned::create(m.kernel("twice").value(), configs({16, 64}), {}, o).value();
+  std::vector<float> x(300, 1.f);
+  ASSERT_TRUE(tuned(gridOver(300), {std::span(x), 300}));
+  EXPECT_TRUE(has(tuned.report(), "\"clock\":\"steady\"") && has(tuned.report(), "\"warnings\":[]")) << tuned.report();
 }
 
 TEST(Tuner, Deterministic) {

@@ -383,4 +383,82 @@ TEST_F(Cuda, ManyThreads) {
   EXPECT_EQ(fake->modulesAlive, 1);
 }
 
+TEST_F(Cuda, Graphs) {
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  std::unique_ptr<Executable> k = load(*d);
+  ASSERT_TRUE(k) << status.text;
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(64, &x));
+  {
+    std::unique_ptr<Recorder> r = d->recorder(status);
+    ASSERT_TRUE(r) << status.text;
+    ASSERT_NE(r->stream(), nullptr);
+    EXPECT_EQ(fake->streamsAlive, 1);
+    size_t operations = 7;
+    auto twice = [&]() -> Status {
+      if (Status s = d->fill(x, 3, 64, r->stream()); !s) return s;
+      for (int n : {5, 6})
+        if (Status s = launch(*k, x, n, 4, 1, r->stream()); !s) return s;
+      return Status::ok();
+    };
+    ASSERT_TRUE(r->record(0, twice, operations));
+    EXPECT_EQ(operations, 3u);
+    EXPECT_TRUE(fake->launches.empty());
+    EXPECT_NE(*static_cast<char *>(x), 3);
+    ASSERT_TRUE(r->launch(0));
+    ASSERT_TRUE(r->launch(0));
+    ASSERT_EQ(fake->launches.size(), 4u);
+    EXPECT_EQ(fake->launches[3].arguments[8], 6); // as they were when it was recorded
+    EXPECT_EQ(*static_cast<char *>(x), 3);
+    // Nothing is no graph, and launching it is nothing.
+    ASSERT_TRUE(r->record(1, [] { return Status::ok(); }, operations));
+    EXPECT_EQ(operations, 0u);
+    EXPECT_TRUE(r->launch(1));
+    EXPECT_EQ(fake->graphLaunches, 2);
+    EXPECT_EQ(fake->graphsAlive, 1);
+    // In place of what was there.
+    ASSERT_TRUE(r->record(0, [&] { return launch(*k, x, 9, 4, 1, r->stream()); }, operations));
+    EXPECT_EQ(fake->graphsAlive, 1);
+  }
+  EXPECT_EQ(fake->graphsAlive, 0);
+  EXPECT_EQ(fake->streamsAlive, 0);
+  d->free(x);
+}
+
+/// Whatever goes wrong, the stream records the next time.
+TEST_F(Cuda, GraphsThatFail) {
+  auto d = device();
+  ASSERT_TRUE(d);
+  std::unique_ptr<Recorder> r = d->recorder(status);
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(64, &x));
+  size_t operations = 0;
+  auto fill = [&] { return d->fill(x, 3, 64, r->stream()); };
+  Status s = r->record(0, [&]() -> Status { return (void)fill(), Status::error(TEGULA_INVALID_ARGUMENT, "a reason"); }, operations);
+  EXPECT_EQ(s.text, "a reason");
+  EXPECT_EQ(operations, 0u);
+  EXPECT_TRUE(r->launch(0));
+  EXPECT_EQ(fake->graphLaunches, 0);
+  // The work waits for the stream, which breaks the capture.
+  auto waits = [&]() -> Status { return d->synchronize(r->stream(), outcome); };
+  s = r->record(0, waits, operations);
+  EXPECT_TRUE(has(s.text, "waiting for cuda:0")) << s.text;
+  EXPECT_TRUE(has(s.text, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")) << s.text;
+  // It hides that.
+  s = r->record(0, [&]() -> Status { return (void)waits(), fill(); }, operations);
+  EXPECT_TRUE(has(s.text, "recording a CUDA graph on cuda:0")) << s.text;
+  for (int *result : {&fake->captureResult, &fake->graphResult}) {
+    *result = CUDA_ERROR_OUT_OF_MEMORY;
+    s = r->record(0, fill, operations);
+    EXPECT_TRUE(has(s.text, "recording a CUDA graph on cuda:0")) << s.text;
+    EXPECT_EQ(operations, 0u);
+    *result = 0;
+  }
+  ASSERT_TRUE(r->record(0, fill, operations));
+  EXPECT_EQ(operations, 1u);
+  EXPECT_EQ(fake->graphsAlive, 1);
+  d->free(x);
+}
+
 } // namespace

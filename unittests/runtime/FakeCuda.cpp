@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -17,7 +19,7 @@ static void readEnvironment(FakeCuda &f) {
   const std::pair<const char *, int *> switches[] = {
       {"version", &f.version},           {"deviceCount", &f.deviceCount}, {"capability", &f.capability}, {"maxShared", &f.maxShared},
       {"initResult", &f.initResult},     {"loadResult", &f.loadResult},   {"launchResult", &f.launchResult}, {"waitResult", &f.waitResult},
-      {"allocateResult", &f.allocateResult}, {"registers", &f.registers}, {"localBytes", &f.localBytes}, {"maxThreads", &f.maxThreads},
+      {"allocateResult", &f.allocateResult}, {"captureResult", &f.captureResult}, {"graphResult", &f.graphResult}, {"registers", &f.registers}, {"localBytes", &f.localBytes}, {"maxThreads", &f.maxThreads},
       {"clustersThatFit", &f.clustersThatFit}};
   const char *text = std::getenv("FAKECUDA");
   std::istringstream words(text ? text : "");
@@ -40,11 +42,12 @@ EXPORT void fakeCudaReset() {
   FakeCuda &f = s();
   std::lock_guard lock(f.mutex);
   f.version = 12080, f.deviceCount = 1, f.capability = 90, f.maxShared = 232448;
-  f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = 0;
+  f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = f.captureResult = f.graphResult = 0;
   f.loadLog.clear();
   f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1;
   f.launches.clear(), f.modules.clear(), f.functionAttributes.clear();
-  f.pointerQueries = f.waits = f.allocations = 0;
+  f.pointerQueries = f.waits = f.allocations = f.graphLaunches = f.captured = 0;
+  f.ns = 0;
 }
 
 static thread_local std::vector<CUcontext> contexts;
@@ -54,7 +57,7 @@ EXPORT CUresult cuInit(unsigned) { return s().initResult; }
 EXPORT CUresult cuDriverGetVersion(int *v) { return *v = s().version, 0; }
 EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
   static const std::map<int, const char *> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {218, "CUDA_ERROR_INVALID_PTX"},
-                                                    {400, "CUDA_ERROR_INVALID_HANDLE"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                    {400, "CUDA_ERROR_INVALID_HANDLE"}, {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
                                                     {719, "CUDA_ERROR_LAUNCH_FAILED"}, {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}};
   auto it = names.find(r);
   return it == names.end() ? 1 : (*name = it->second, 0);
@@ -156,11 +159,97 @@ EXPORT CUresult cuTensorMapEncodeTiled(void *map, int, uint32_t rank, void *addr
   return 0;
 }
 
+// ---- streams and graphs: what is queued on a stream that captures becomes a list of what launching the graph does
+
+namespace {
+using Work = std::vector<std::function<void(FakeCuda &)>>;
+struct Stream {
+  bool captures = false, isBroken = false;
+  Work work;
+};
+std::set<Stream *> &streams() {
+  static auto &all = *new std::set<Stream *>;
+  return all;
+}
+Stream *capturing(CUstream stream) {
+  auto *one = reinterpret_cast<Stream *>(stream);
+  return streams().contains(one) && one->captures ? one : nullptr;
+}
+/// Does it now, or when the graph is launched. With the lock held.
+CUresult queue(CUstream stream, std::function<void(FakeCuda &)> what) {
+  if (Stream *one = capturing(stream)) one->work.push_back(std::move(what)), ++s().captured;
+  else what(s());
+  return 0;
+}
+} // namespace
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  std::lock_guard lock(s().mutex);
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  auto *one = new Stream;
+  streams().insert(one);
+  ++s().streamsAlive;
+  *stream = reinterpret_cast<CUstream>(one);
+  return 0;
+}
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+  std::lock_guard lock(s().mutex);
+  auto *one = reinterpret_cast<Stream *>(stream);
+  if (!streams().erase(one)) return CUDA_ERROR_INVALID_HANDLE;
+  --s().streamsAlive;
+  delete one;
+  return 0;
+}
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  std::lock_guard lock(s().mutex);
+  auto *one = reinterpret_cast<Stream *>(stream);
+  if (!streams().contains(one) || one->captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  *one = {true, false, {}};
+  return 0;
+}
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  std::lock_guard lock(s().mutex);
+  Stream *one = capturing(stream);
+  *graph = nullptr;
+  if (!one) return CUDA_ERROR_INVALID_VALUE;
+  one->captures = false;
+  if (one->isBroken || s().captureResult) return one->isBroken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : s().captureResult;
+  *graph = reinterpret_cast<CUgraph>(new Work(std::move(one->work)));
+  return 0;
+}
+EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *, size_t *count) { return *count = reinterpret_cast<Work *>(graph)->size(), 0; }
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long) {
+  std::lock_guard lock(s().mutex);
+  if (s().graphResult) return s().graphResult;
+  ++s().graphsAlive;
+  *exec = reinterpret_cast<CUgraphExec>(new Work(*reinterpret_cast<Work *>(graph)));
+  return 0;
+}
+EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
+  std::lock_guard lock(s().mutex);
+  ++s().graphLaunches;
+  s().ns += 2000; // what starting it takes
+  for (auto &one : *reinterpret_cast<Work *>(exec)) one(s());
+  return 0;
+}
+EXPORT CUresult cuGraphDestroy(CUgraph graph) { return delete reinterpret_cast<Work *>(graph), 0; }
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  std::lock_guard lock(s().mutex);
+  --s().graphsAlive;
+  delete reinterpret_cast<Work *>(exec);
+  return 0;
+}
+
+static CUresult launched(const CUlaunchConfig *config, Launch l) {
+  return queue(config->stream, [l = std::move(l)](FakeCuda &f) {
+    f.ns += 1000 + l.config.gridX;
+    if (f.launches.size() < 4096) f.launches.push_back(l); // else somebody measures
+  });
+}
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   FakeCuda &f = s();
   std::lock_guard lock(f.mutex);
   if (f.launchResult) return f.launchResult;
-  if (f.launches.size() >= 4096) return 0; // somebody measures
   Launch l{*config, {config->attributes, config->attributes + config->attributeCount}, {}, *reinterpret_cast<std::string *>(function),
            contexts.empty() ? nullptr : contexts.back()};
   if (parameters && !extra && !f.parameterSizes.empty()) {
@@ -168,16 +257,14 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
       auto *from = static_cast<unsigned char *>(*parameters++);
       l.arguments.insert(l.arguments.end(), from, from + size);
     }
-    f.launches.push_back(std::move(l));
-    return 0;
+    return launched(config, std::move(l));
   }
-  if (parameters && !extra) return f.launches.push_back(std::move(l)), 0; // of unknown sizes
+  if (parameters && !extra) return launched(config, std::move(l)); // of unknown sizes
   if (parameters || !extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
     return CUDA_ERROR_INVALID_VALUE;
   auto *bytes = static_cast<unsigned char *>(extra[1]);
   l.arguments.assign(bytes, bytes + *static_cast<size_t *>(extra[3]));
-  f.launches.push_back(std::move(l));
-  return 0;
+  return launched(config, std::move(l));
 }
 
 // ---- memory
@@ -232,10 +319,17 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *which, void **values, CU
   return 0;
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) { return std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n), 0; }
-EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream) { return std::memset(reinterpret_cast<void *>(to), v, n), 0; }
-EXPORT CUresult cuStreamSynchronize(CUstream) {
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
   std::lock_guard lock(s().mutex);
+  return queue(stream, [=](FakeCuda &f) { f.ns += 100, std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), n); });
+}
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream stream) {
+  std::lock_guard lock(s().mutex);
+  return queue(stream, [=](FakeCuda &f) { f.ns += 100, std::memset(reinterpret_cast<void *>(to), v, n); });
+}
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+  std::lock_guard lock(s().mutex);
+  if (Stream *one = capturing(stream)) return one->isBroken = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return ++s().waits, s().waitResult;
 }
 EXPORT CUresult cuStreamIsCapturing(CUstream, int *v) { return *v = 0, 0; }
@@ -244,12 +338,24 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
   std::swap(current, *mode);
   return 0;
 }
-EXPORT CUresult cuEventCreate(CUevent *e, unsigned) { return *e = nullptr, 0; }
-EXPORT CUresult cuEventDestroy_v2(CUevent) { return 0; }
-EXPORT CUresult cuEventRecord(CUevent, CUstream) { return 0; }
+EXPORT CUresult cuEventCreate(CUevent *e, unsigned) { return *e = reinterpret_cast<CUevent>(new double(0)), 0; }
+EXPORT CUresult cuEventDestroy_v2(CUevent e) { return delete reinterpret_cast<double *>(e), 0; }
+EXPORT CUresult cuEventRecord(CUevent e, CUstream) {
+  std::lock_guard lock(s().mutex);
+  return *reinterpret_cast<double *>(e) = s().ns, 0;
+}
 EXPORT CUresult cuEventSynchronize(CUevent) { return 0; }
-EXPORT CUresult cuEventElapsedTime(float *ms, CUevent, CUevent) { return *ms = 0, 0; }
+EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
+  return *ms = static_cast<float>((*reinterpret_cast<double *>(b) - *reinterpret_cast<double *>(a)) / 1e6), 0;
+}
 /// For tests that are not in C++.
+EXPORT int fakeCudaCounter(const char *name) {
+  std::lock_guard lock(s().mutex);
+  const std::pair<std::string_view, int> counters[] = {{"streamsAlive", s().streamsAlive}, {"graphsAlive", s().graphsAlive}, {"graphLaunches", s().graphLaunches}, {"captured", s().captured}};
+  for (auto &[known, value] : counters)
+    if (known == name) return value;
+  return -1;
+}
 EXPORT uint64_t fakeCudaLastStream() {
   std::lock_guard lock(s().mutex);
   return s().launches.empty() ? 0 : reinterpret_cast<uint64_t>(s().launches.back().config.stream);

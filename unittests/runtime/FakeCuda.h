@@ -23,6 +23,7 @@ struct FakeCuda {
   std::vector<size_t> parameterSizes; // of the launched kernel, for launches that pass parameters one by one
   int version = 12080, deviceCount = 1, capability = 90, maxShared = 232448;
   int initResult = 0, loadResult = 0, launchResult = 0, waitResult = 0, allocateResult = 0;
+  int captureResult = 0, graphResult = 0; // of the end of a capture, and of making a graph executable
   std::string loadLog;
   int registers = 32, localBytes = 0, fixedShared = 0, maxThreads = 1024, clustersThatFit = 1;
   // What was called.
@@ -31,6 +32,8 @@ struct FakeCuda {
   std::map<int, int> functionAttributes;
   int mapsEncoded = 0;
   int modulesAlive = 0, pointerQueries = 0, allocations = 0, waits = 0;
+  int streamsAlive = 0, graphsAlive = 0, graphLaunches = 0, captured = 0; // executable graphs; operations that were captured
+  double ns = 0; // on the clock of its events: a launch takes 1000 and one for each block, a copy or a filling 100
   struct Range {
     uint64_t bytes;
     unsigned memoryType;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -24,16 +25,49 @@ struct FakeStopwatch final : runtime::Stopwatch {
   Status mark(unsigned i, void *) override { return marks[i] = clockNs, Status::ok(); }
   Status between(unsigned a, unsigned b, double &ns) override { return ns = marks[b] - marks[a], Status::ok(); }
 };
+/// What is recorded is done when the slot is launched. Starting a graph takes 2000 ns.
+struct FakeRecorder final : runtime::Recorder {
+  std::vector<std::function<void()>> kept[slots], *open = nullptr;
+  void *stream() const override { return const_cast<FakeRecorder *>(this); }
+  Status record(unsigned slot, const std::function<Status()> &work, size_t &operations) override {
+    std::vector<std::function<void()>> now;
+    open = &now;
+    Status s = work();
+    open = nullptr;
+    operations = s ? now.size() : 0;
+    kept[slot] = s ? now : decltype(now){};
+    return s;
+  }
+  Status launch(unsigned slot) override {
+    if (!kept[slot].empty()) clockNs += 2000;
+    for (auto &one : kept[slot]) one();
+    return Status::ok();
+  }
+};
+FakeRecorder *lastRecorder; // that was made
+
 struct FakeDevice final : runtime::HostDevice {
   runtime::DeviceProperties p;
   unsigned copies = 0, copiesOut = 0;
   int held = 0, most = 1000; // blocks of memory
+  bool hasGraphs = true;
   Status allocate(uint64_t bytes, void **out) override {
     if (held >= most) return *out = nullptr, Status::error(TEGULA_OUT_OF_RESOURCES, "no memory");
     return ++held, HostDevice::allocate(bytes, out);
   }
   void free(void *memory) override { held -= memory != nullptr, HostDevice::free(memory); }
   Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return ++copiesOut, HostDevice::copyOut(to, from, bytes, stream); }
+  static constexpr double copyNs = 700;
+  Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override {
+    if (!stream) return HostDevice::copyWithin(to, from, bytes, stream);
+    lastRecorder->open->push_back([=, this] { clockNs += copyNs, (void)HostDevice::copyWithin(to, from, bytes, nullptr); });
+    return Status::ok();
+  }
+  std::unique_ptr<runtime::Recorder> recorder(Status &status) override {
+    if (!hasGraphs) return Device::recorder(status);
+    auto made = std::make_unique<FakeRecorder>();
+    return lastRecorder = made.get(), std::move(made);
+  }
   const runtime::DeviceProperties &properties() const override { return p; }
   std::unique_ptr<runtime::Executable> load(const runtime::KernelInfo &, std::span<const char>, Status &) override { return nullptr; }
   std::unique_ptr<runtime::Stopwatch> stopwatch(unsigned n, Status &) override { return std::make_unique<FakeStopwatch>(n); }
@@ -47,6 +81,8 @@ struct Step {
   Compiled compiled;
   std::function<void()> compiling = [] {};
   Sketch sketch{};
+  Status recording{};         // what launching it on a stream that is recorded gives
+  bool goesElsewhere = false; // its launches ignore the stream
 };
 struct Steps final : Subject {
   std::vector<Step> all;
@@ -60,10 +96,17 @@ struct Steps final : Subject {
     for (size_t i : wanted) out.push_back(all[i].sketch);
     return out;
   }
-  Status run(size_t i) override {
-    ++runs[i];
-    clockNs += all[i].ns;
-    return all[i].work();
+  Status run(size_t i, void *stream) override {
+    auto launch = [this, i] {
+      ++runs[i];
+      clockNs += all[i].ns;
+      return all[i].work();
+    };
+    if (!stream) return launch();
+    EXPECT_EQ(stream, lastRecorder->stream());
+    if (!all[i].recording || all[i].goesElsewhere) return all[i].recording ? launch() : all[i].recording;
+    lastRecorder->open->push_back([launch] { (void)launch(); });
+    return Status::ok();
   }
 };
 
@@ -161,6 +204,7 @@ TEST_F(TunerTest, WrongConfigurationIsRejectedByAMajority) {
   EXPECT_EQ(result.best, 2u);
   EXPECT_TRUE(result.outcomes[1].is(State::Rejected));
   EXPECT_EQ(result.outcomes[1].record->reason, "leaves other values in `v` than most configurations do");
+  EXPECT_FALSE(result.divided);
   request.validate = false;
   ASSERT_TRUE(run({adds("right", 300, x, 2), adds("wrong", 100, x, 3), adds("also right", 200, x, 2)}));
   EXPECT_EQ(result.best, 1u);
@@ -200,6 +244,12 @@ TEST_F(TunerTest, ResultsAreComparedOnTheDevice) {
 TEST_F(TunerTest, WithoutAMajorityNothingIsRejected) {
   ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 3)}));
   EXPECT_EQ(result.best, 1u);
+  EXPECT_TRUE(result.divided);
+  ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 2)}));
+  EXPECT_FALSE(result.divided);
+  request.validate = false;
+  ASSERT_TRUE(run({adds("a", 300, x, 2), adds("b", 100, x, 3)}));
+  EXPECT_FALSE(result.divided);
 }
 
 TEST_F(TunerTest, WhatIsOnlyWrittenIsComparedButNotSetBackEachTime) {
@@ -400,6 +450,145 @@ struct SearchTest : TunerTest {
   }
   static constexpr size_t best = 12 * 16 + 3;
 };
+/// Also in the last turns: what is known of it then is that it faults.
+TEST_F(TunerTest, FaultsLate) {
+  request.given = "n=5";
+  Step a{"a", 100}, b{"b", 110};
+  b.work = [this] { return subject->runs[1] > 300 ? Status::error(TEGULA_FAULT, "out of bounds") : Status::ok(); };
+  std::vector<State> states;
+  request.learnt = [&](size_t i, const Outcome &o) {
+    if (i == 1) states.push_back(o.record->state);
+  };
+  Status s = run({a, b});
+  EXPECT_EQ(s.code, TEGULA_FAULT);
+  EXPECT_EQ(s.text, "configuration (b): out of bounds, given n=5");
+  ASSERT_TRUE(result.outcomes[1].is(State::Faulted));
+  EXPECT_EQ(result.outcomes[1].record->reason, "out of bounds, given n=5");
+  EXPECT_EQ(states, (std::vector{State::Ok, State::Faulted}));
+}
+
+// ---- CUDA graphs
+
+TEST_F(TunerTest, TimesInGraphs) {
+  request.inGraphs = true;
+  ASSERT_TRUE(run({{"a", 400}, {"b", 100}, {"c", 150}}));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_STREQ(result.clock, "graphs");
+  EXPECT_EQ(result.whyNoGraphs, "");
+  // Rows of 200: a two-hundredth of what starting a graph takes is in each. A launch alone, which is 2000 more, is not hopeless.
+  EXPECT_NEAR(result.outcomes[1].record->medianNs, 110, 0.1);
+  EXPECT_NEAR(result.outcomes[0].record->medianNs, 410, 0.1);
+  EXPECT_EQ(result.outcomes[0].record->runs, 1000u);
+  EXPECT_GT(subject->runs[0], 1000u);
+}
+
+/// What is set back in front of each run is recorded with it, and its time taken off.
+TEST_F(TunerTest, GraphsOfKernelsInPlace) {
+  request.inGraphs = true;
+  std::vector<Step> steps = {adds("a", 400, x, 1), adds("b", 100, x, 1)};
+  unsigned wrong = 0;
+  for (Step &s : steps) s.work = [&] { wrong += x[5] != 1, x[5] += 1; return Status::ok(); };
+  ASSERT_TRUE(run(std::move(steps)));
+  EXPECT_STREQ(result.clock, "graphs");
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_NEAR(result.outcomes[0].record->medianNs, 400, 0.1);
+  EXPECT_NEAR(result.outcomes[1].record->medianNs, 100, 0.1);
+  EXPECT_EQ(x, std::vector<float>(64, 1.f));
+}
+
+TEST_F(TunerTest, LongAndHopelessOnesInGraphs) {
+  request.inGraphs = true;
+  ASSERT_TRUE(run({{"a", 1e6}, {"b", 1e5}, {"c", 1e8}}));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_EQ(result.outcomes[0].record->runs, 5u);
+  EXPECT_EQ(subject->runs[2], 1u + 5); // once for its results
+}
+
+/// Times by graphs and times launch by launch do not compare: from the first that cannot be recorded on all are timed so, those before it anew.
+TEST_F(TunerTest, WhatCannotBeRecorded) {
+  request.inGraphs = true;
+  std::vector<std::pair<size_t, double>> learnt;
+  request.learnt = [&](size_t i, const Outcome &o) { learnt.emplace_back(i, o.record->medianNs); };
+  Step c{"c", 150};
+  c.recording = Status::error(TEGULA_UNSUPPORTED, "it waits for the stream");
+  ASSERT_TRUE(run({{"a", 400}, {"b", 100}, c, {"d", 300}}));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_STREQ(result.clock, "steady");
+  EXPECT_EQ(result.whyNoGraphs, "it waits for the stream");
+  const double expected[] = {400, 100, 150, 300};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(result.outcomes[i].record->medianNs, expected[i], 0.001) << i;
+  // The files, too.
+  std::map<size_t, double> last(learnt.begin(), learnt.end());
+  for (auto &[i, ns] : learnt) last[i] = ns;
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(last[i], expected[i], 0.001) << i;
+}
+
+TEST_F(TunerTest, NothingOnTheStreamThatIsRecorded) {
+  request.inGraphs = true;
+  Step a = adds("a", 400, x, 1), b = adds("b", 100, x, 1);
+  a.goesElsewhere = b.goesElsewhere = true;
+  ASSERT_TRUE(run({a, b}));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_EQ(result.whyNoGraphs, "nothing was launched on the stream that is recorded");
+  EXPECT_NEAR(result.outcomes[1].record->medianNs, 100, 0.001);
+  EXPECT_EQ(x, std::vector<float>(64, 1.f));
+}
+
+TEST_F(TunerTest, NoGraphs) {
+  request.inGraphs = true, device.hasGraphs = false, device.p.name = "it";
+  ASSERT_TRUE(run({{"a", 400}, {"b", 100}}));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_EQ(result.whyNoGraphs, "it has no CUDA graphs");
+}
+
+TEST_F(TunerTest, FaultsWhileRecording) {
+  request.inGraphs = true;
+  Step b{"b", 100};
+  b.recording = Status::error(TEGULA_FAULT, "an earlier kernel stopped");
+  Status s = run({{"a", 400}, b});
+  EXPECT_EQ(s.code, TEGULA_FAULT);
+  EXPECT_EQ(s.text, "configuration (b): an earlier kernel stopped");
+  b.recording = Status::error(TEGULA_CANCELLED, "Ctrl-C");
+  EXPECT_EQ(run({{"a", 400}, b}).code, TEGULA_CANCELLED);
+}
+
+/// Rounds of halving: what was timed in graphs before is timed anew there, too.
+TEST_F(TunerTest, SearchesInGraphs) {
+  for (bool falls : {false, true}) {
+    request = {};
+    request.inGraphs = true;
+    std::vector<Step> steps;
+    for (uint32_t i = 0; i < 12; ++i) {
+      Step s{std::to_string(i), 100.0 + 30 * std::abs(int(i) - 5)};
+      s.sketch.estimateNs = 100 + i;
+      if (falls && i == 8) s.recording = Status::error(TEGULA_UNSUPPORTED, "no");
+      steps.push_back(s);
+      request.points.push_back({i});
+    }
+    ASSERT_TRUE(run(steps));
+    EXPECT_EQ(result.best, 5u);
+    EXPECT_STREQ(result.clock, falls ? "steady" : "graphs");
+    for (uint32_t i = 0; i < 12; ++i)
+      if (result.outcomes[i].is(State::Ok)) {
+        double ns = result.outcomes[i].record->medianNs;
+        EXPECT_NEAR(ns, steps[i].ns, falls ? 0.001 : 30);
+      }
+  }
+}
+
+/// Times of anything: a row is so long that all rows take what was asked for.
+TEST_F(TunerTest, GraphTimes) {
+  Clock clock(device, nullptr, true);
+  std::vector<double> times;
+  unsigned calls = 0;
+  auto work = [&](void *) { return ++calls, lastRecorder->open->push_back([] { clockNs += 5000; }), Status::ok(); };
+  ASSERT_TRUE(clock.graphTimes(work, 10e6, 10, times));
+  ASSERT_EQ(times.size(), 10u);
+  EXPECT_EQ(calls, 1u + 142); // 1 ms of 7 us
+  for (double t : times) EXPECT_NEAR(t, 5000 + 2000.0 / 142, 0.1);
+  EXPECT_EQ(clock.graphTimes([](void *) { return Status::ok(); }, 1e6, 10, times).text, "nothing was launched on the stream that is recorded");
+}
+
 } // namespace
 
 TEST_F(SearchTest, FindsTheBestOfManyAndCompilesFew) {

@@ -1,5 +1,6 @@
 """The memory of a kernel's arguments, as the tuner of the library (src/tune/Memory.h) is told of it, and what hooks do to tensors."""
 import json
+import math
 import re
 
 from .. import _core
@@ -25,6 +26,21 @@ def zero(tensor):
         tensor[...] = 0
 
 
+class AllKept:
+    """The tensors among arguments ({parameter: value}) are as before at the end of the block: for runs of which nothing says what they write."""
+
+    def __init__(self, arguments):
+        found = [t for name, value in arguments.items() for _, t in _tensors(name, value)]
+        self.saved = [(t, copy_of(t)) for t in found if getattr(getattr(t, "flags", None), "writeable", True) and (hasattr(t, "clone") or hasattr(t, "copy"))]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for tensor, saved in self.saved:
+            set_back(tensor, saved)
+
+
 def _tensors(name, value):
     """(name, tensor) of an argument, items of tuples one by one."""
     if isinstance(value, (tuple, list)):
@@ -32,8 +48,13 @@ def _tensors(name, value):
             yield from _tensors(f"{name}.{i}", item)
     elif (base := getattr(value, "base", None)) is not None and type(value).__name__ in ("TensorDescriptor", "TensorWrapper"):
         yield name, base
-    elif hasattr(value, "data_ptr") or (hasattr(value, "dtype") and getattr(value, "shape", ()) != ()):
+    elif hasattr(value, "data_ptr") or _interface(value) or (hasattr(value, "dtype") and getattr(value, "shape", ()) != ()):
         yield name, value
+
+
+def _interface(value):
+    """How numpy, CuPy and others describe their arrays; None: this is none of them."""
+    return getattr(value, "__array_interface__", None) or getattr(value, "__cuda_array_interface__", None)
 
 
 def _extent(t):
@@ -46,9 +67,15 @@ def _extent(t):
             last = sum((n - 1) * s for n, s in zip(t.shape, t.stride() if callable(t.stride) else t.stride))
             return address, (last + 1) * t.element_size()
         return address, int(getattr(t, "nbytes", -1))
-    low = t.__array_interface__["data"][0]
-    high = low + t.itemsize
-    for n, s in zip(t.shape, t.strides):
+    about = _interface(t)
+    if about is None:
+        return id(t), -1  # no kernel's memory begins there
+    low, shape, strides = about["data"][0], about["shape"], about.get("strides")
+    step = int(about["typestr"][2:])
+    high = low + step
+    if strides is None:
+        strides = [step * math.prod(shape[i + 1:]) for i in range(len(shape))]
+    for n, s in zip(shape, strides):
         if n == 0:
             return low, 0
         low, high = (low + (n - 1) * s, high) if s < 0 else (low, high + (n - 1) * s)

@@ -16,11 +16,12 @@ import threading
 import time
 import warnings
 
-from .. import _core, knobs
-from ..errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from .. import _core, _hooks, knobs
+from ..errors import AutotunerError, CompileTimeAssertionFailure, DeviceError, OutOfResources, PTXASError
 from .._mock import MockTensor
 from ..jit import JITFunction, KernelInterface
-from ._tuned_memory import buffers_of, copy_of, set_back, zero
+from ._threads import in_threads
+from ._tuned_memory import AllKept, buffers_of, copy_of, set_back, zero
 
 _OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
@@ -74,13 +75,16 @@ class Autotuner(_core.Layer, KernelInterface):
 
     `cache`: {tuning key: Config}; `configs_timings`: {Config: [median, 20 %, 80 %] in ms} of the last tuning, infinite for those that could not run, for which
     `failures` has the exception. `space`: the Space that the configurations are of, "auto", or None; then `recipe` is what was proposed last, and `guess` what was
-    tried first because an earlier version's or another device's results say so (docs/autotuning.md).
+    tried first because an earlier version's or another device's results say so; `clock`: what timed, "graphs", "events", "steady", "given" or "", nobody;
+    `remarks`: texts about the last tuning that ask for nothing (docs/autotuning.md).
     """
 
     def __init__(self, fn, arg_names, configs, key, reset_to_zero, restore_value, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None,
-                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None, space=None, search=None):
+                 rep=None, use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None, space=None, search=None,
+                 compile_timeout_s=30):
         self.fn, self.arg_names = fn, arg_names
-        self.space, self.search, self.recipe, self.guess = space, search, None, None
+        self.space, self.search, self.recipe, self.guess, self.clock, self.remarks = space, search, None, None, None, []
+        self.compile_timeout_s = compile_timeout_s
         self._points = {}  # of configurations in a space
         if space is None:
             self.configs = list(configs) if configs else [Config({})]
@@ -101,6 +105,7 @@ class Autotuner(_core.Layer, KernelInterface):
         prune = prune_configs_by or {}
         self.perf_model = prune.get("perf_model")
         self.configs_top_k = prune.get("top_k", 1.0)
+        self._ranked_by_library = "top_k" in prune and self.perf_model is None
         self.early_config_prune = prune.get("early_config_prune")
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.pre_hook = pre_hook or self._prepare_tensors
@@ -148,6 +153,10 @@ class Autotuner(_core.Layer, KernelInterface):
         from .driver import driver
         given = {"warmup": self.num_warmups, "rep": self.num_reps}
         return functools.partial(driver.active.get_benchmarker(), **{k: v for k, v in given.items() if v is not None})
+
+    @do_bench.setter
+    def do_bench(self, f):
+        self._do_bench = f
 
     def _bench(self, *args, config, **meta):
         """Times of one configuration, by the benchmark alone (subclasses call it)."""
@@ -198,12 +207,17 @@ class Autotuner(_core.Layer, KernelInterface):
     def _caches(self):
         return self.cache_results or knobs.autotuning.cache
 
-    def _has_clock(self):
-        """Is the benchmark the one that the tuner's own clock stands for? That is then not even loaded."""
+    def _clock(self, configs):
+        """What times `configs`: "own", the library's clock, "graphs", the same for launches in CUDA graphs, or "given", `do_bench`. The benchmark that the library's stands
+        for is then not even loaded."""
         from ..backends.driver import LibraryDriver
         from .driver import driver
-        given = self._do_bench is not None or self.use_cuda_graph or self.num_warmups is not None or self.num_reps is not None
-        return not given and getattr(driver.active.get_benchmarker, "__func__", None) is LibraryDriver.get_benchmarker
+        if self._do_bench is not None or self.num_warmups is not None or self.num_reps is not None:
+            return "given"
+        if self.use_cuda_graph:
+            # What is recorded calls nobody when it is launched again: no hook, and nothing that sets memory back.
+            return "given" if self._has_hooks(configs) or self.reset_to_zero or self.restore_value else "graphs"
+        return "own" if getattr(driver.active.get_benchmarker, "__func__", None) is LibraryDriver.get_benchmarker else "given"
 
     def _jit_function(self):
         """The function under all decorators."""
@@ -211,6 +225,11 @@ class Autotuner(_core.Layer, KernelInterface):
         while fn is not None and not isinstance(fn, JITFunction):
             fn = getattr(fn, "fn", None)
         return fn
+
+    def _is_interpreted(self):
+        """Do launches run in the interpreter, whose times say nothing?"""
+        function = self._jit_function()
+        return knobs.runtime.interpret or (function is not None and _hooks.interpreting(function))
 
     # ---- which configurations, and the best of them
 
@@ -247,30 +266,36 @@ class Autotuner(_core.Layer, KernelInterface):
             lines.append(_text_of_guess(self.guess))
         if self.best_config is not None:
             timed = sum(_sortable(t)[0] != float("inf") for t in getattr(self, "configs_timings", {}).values())
+            lines += self.remarks
             lines.append(f"chosen: {self.best_config}, {timed} of {len(getattr(self, 'configs_timings', {}))} configurations timed")
         return "\n".join(lines)
 
     def prune_configs(self, kwargs):
         """The configurations that are worth a trial."""
         configs = self._proposed(kwargs) if self.space == "auto" else self.configs
-        if self.space is not None and knobs.runtime.interpret:
+        if self.space is not None and self._is_interpreted():
             return configs[:1]  # the interpreter's times say nothing
         if self.early_config_prune:
             configs = list(self.early_config_prune(configs, self.nargs, **kwargs))
             if not configs:
                 raise AutotunerError("No valid autotuner configs after pruning. `early_config_prune` should return at least one config.")
         if self.perf_model:
-            top_k = self.configs_top_k
-            if isinstance(top_k, float) and top_k <= 1.0:
-                top_k = max(1, int(len(configs) * top_k))
-            elif not isinstance(top_k, int):
-                raise TypeError("Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int")
+            top_k = self._top_k(configs)
             if len(configs) > top_k:
                 estimate = {c: self.perf_model(**self.nargs, **kwargs, **c.all_kwargs()) for c in configs}
                 configs = sorted(configs, key=estimate.get)[:top_k]
             if not configs:
                 raise AutotunerError(f"No valid autotuner configs after pruning. top_k is {top_k}, which leaves none.")
         return configs
+
+    def _top_k(self, configs):
+        """How many of them are to be timed."""
+        top_k = self.configs_top_k
+        if isinstance(top_k, float) and top_k <= 1.0:
+            return max(1, int(len(configs) * top_k))
+        if not isinstance(top_k, int):
+            raise TypeError("Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int")
+        return top_k
 
     def _tuning_key(self, kwargs):
         return self._key_of({**self.nargs, **kwargs})
@@ -285,8 +310,9 @@ class Autotuner(_core.Layer, KernelInterface):
         for c in configs:
             self._check_conflicts(c, kwargs)
         start = time.perf_counter()
-        if knobs.runtime.interpret or not hasattr(self.fn, "warmup"):
-            timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
+        if self._is_interpreted() or not hasattr(self.fn, "warmup"):
+            with AllKept({**self.nargs, **kwargs}):
+                timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
             best, from_disk = builtins.min(timings, key=lambda c: _sortable(timings[c])), False
         else:
             timings, best, from_disk = _Tuning(self, configs, args, {k: v for k, v in kwargs.items() if k != "warmup"}).run()
@@ -379,11 +405,16 @@ class _Tuning:
 
     def __init__(self, tuner, configs, args, kwargs):
         self.tuner, self.configs, self.args, self.kwargs = tuner, configs, args, kwargs
-        self.has_clock = tuner._has_clock()
+        self.clock = tuner._clock(configs)
+        # Without a model of the caller's it is for the library's to say which; it wants estimates of all.
+        self.top_k = tuner._top_k(configs) if tuner._ranked_by_library else 0
+        if self.top_k < 0 or (tuner._ranked_by_library and not self.top_k):
+            raise AutotunerError(f"No valid autotuner configs after pruning. top_k is {self.top_k}, which leaves none.")
         how = os.environ.get("TEGULA_TUNE", "")
         self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
         self.arguments = {**tuner.nargs, **kwargs}
         self.compiled, self.announced, self.given = {}, set(), {}
+        self.fault = None  # of a kernel, which ended the tuning
         points = tuple(tuner._points.get(c) for c in configs)
         self.points = None if None in points else points
 
@@ -394,19 +425,26 @@ class _Tuning:
             function.cache_key  # binds what the function refers to, which results go with
         else:
             function = None
-        how = (bool(self.deterministic), bool(tuner.validate), int(sys.stderr is not None and sys.stderr.isatty()), 0, float(tuner.budget_ms or 0),
-               int(os.environ.get("TEGULA_TUNE_BYTES") or 0), -1 if tuner.search is None else int(bool(tuner.search)))
+        how = (bool(self.deterministic), bool(tuner.validate), int(sys.stderr is not None and sys.stderr.isatty()), self.top_k, float(tuner.budget_ms or 0),
+               int(os.environ.get("TEGULA_TUNE_BYTES") or 0), -1 if tuner.search is None else int(bool(tuner.search)), self.clock == "graphs")
         name = tuner.base_fn.__name__
         if tuner.recipe and knobs.autotuning.print:
             print("\n".join(tuner.explain().splitlines()[:1 + len(tuner.recipe["axes"]) + len(tuner.recipe["reasons"])]))
         text, error = _core.tune(tuple(map(_text_of, self.configs)), name, function, self._arguments_text(), tuple(self.arguments.values()),
-                                 self.prepare, self.compile, self.launch, None if self.has_clock else self.measure, how, self.points, self.sketch)
+                                 self.prepare, self.compile, self.launch, self.measure if self.clock == "given" else None, how, self.points, self.sketch,
+                                 self.record)
         report = json.loads(text) if text else {"configs": [], "chosen": None, "by": "", "warnings": []}
-        tuner.guess = report.get("guess")
+        tuner.guess, tuner.clock = report.get("guess"), report.get("clock", "")
         if tuner.guess and knobs.autotuning.print:
             print(f"Autotuning kernel {name}: {_text_of_guess(tuner.guess)}")
+        tuner.remarks = report.get("remarks", [])
+        if knobs.autotuning.print:
+            for remark in tuner.remarks:
+                print(f"Autotuning remark: {remark}")
         for warning in report["warnings"]:
             warnings.warn(warning, stacklevel=2)
+        if self.fault is not None:
+            raise DeviceError(error or str(self.fault), self.fault.fault) from self.fault
         timings = {}
         for i, (config, row) in enumerate(zip(self.configs, report["configs"])):
             ok = row["state"] == "ok"
@@ -428,7 +466,7 @@ class _Tuning:
 
     def _is_ours(self):
         """Do the times depend on the kernel and the device alone?"""
-        return self.has_clock and not self.tuner._has_hooks(self.configs)
+        return self.clock != "given" and not self.tuner._has_hooks(self.configs)
 
     def _arguments_text(self):
         items = []
@@ -448,7 +486,7 @@ class _Tuning:
     # ---- called by the library
 
     def prepare(self, wanted):
-        """Compiles on all cores, without those whose hook may change what there is to compile."""
+        """Compiles on all cores, without those whose hook may change what there is to compile. What takes too long takes no part, if there is anything else."""
         def one(i):
             try:
                 return self.tuner.fn.warmup(*self.args, **self.kwargs, **self.configs[i].all_kwargs())
@@ -456,8 +494,10 @@ class _Tuning:
                 return e
 
         wanted = [i for i in wanted if not self.configs[i].pre_hook]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            self.compiled.update(zip(wanted, pool.map(one, wanted)))
+        limit = self.tuner.compile_timeout_s if len(wanted) > 1 else None
+        late = OutOfResources(name="seconds of compilation", limit=limit, text=f"took more than {limit} s to compile")
+        done = in_threads(one, wanted, limit)
+        self.compiled.update((i, done.get(i, late)) for i in wanted)
 
     def sketch(self, wanted):
         """Estimates without compiling, 0 where there is none."""
@@ -514,7 +554,7 @@ class _Tuning:
 
     def _estimate(self, kernel, config):
         """Nanoseconds by the cost model; 0: it does not say."""
-        if not self.deterministic and not self.tuner.budget_ms and self.points is None:
+        if not self.deterministic and not self.tuner.budget_ms and not self.top_k and self.points is None:
             return 0.0
         try:
             fn, bound = self.tuner.fn, {**self.arguments, **config.all_kwargs()}
@@ -540,9 +580,20 @@ class _Tuning:
     def launch(self, i):
         try:
             self._call(i)()
-        except _SKIPPED as e:
-            self.tuner._failed(self.configs[i], e)
-            return _status(e)
+        except (*_SKIPPED, DeviceError) as e:
+            return self._ended(i, e)
+
+    def _ended(self, i, e):
+        """A run failed: what the library is told. A fault ends the tuning, and is remembered."""
+        if isinstance(e, DeviceError):
+            self.fault = e
+            return _FAULT, str(e)
+        self.tuner._failed(self.configs[i], e)
+        return _status(e)
+
+    def record(self, i):
+        """A launch that a CUDA graph is made of."""
+        self._call(i)()
 
     def measure(self, i, restore):
         from .. import testing
@@ -555,9 +606,8 @@ class _Tuning:
                     restore()
                     return call()
                 times = bench(run, quantiles=(0.5, 0.2, 0.8))
-        except _SKIPPED as e:
-            self.tuner._failed(self.configs[i], e)
-            return _status(e)
+        except (*_SKIPPED, DeviceError) as e:
+            return self._ended(i, e)
         self.given[i] = times
         times = times if isinstance(times, (list, tuple)) else (times,) * 3
         return tuple(float(t) * 1e6 for t in (*times, *[times[-1]] * 3)[:3])
@@ -634,7 +684,7 @@ class _ResultFile:
     @classmethod
     def of(cls, tuner, key, configs):
         """None: these results are not kept."""
-        if not tuner._caches() or knobs.runtime.interpret or any(c.pre_hook for c in configs):
+        if not tuner._caches() or tuner._is_interpreted() or any(c.pre_hook for c in configs):
             return None
         fn = tuner.fn
         while not isinstance(fn, JITFunction):
@@ -661,14 +711,15 @@ class _ResultFile:
 
 def autotune(configs=None, key=None, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None, warmup=None, rep=None,
              use_cuda_graph=False, do_bench=None, cache_results=False, validate=True, deterministic=None, budget_ms=None, space=None, where=None,
-             search=None):
+             search=None, compile_timeout_s=30):
     """Decorator: the fastest of `configs` is found at the first launch with each new combination of the values of the arguments named in `key` and of all dtypes.
     Tensors that the kernel reads and writes are set back after every trial; a configuration that computes something else than most do is not used, unless
     `validate` is False. `deterministic` (TEGULA_TUNE=deterministic): the cost model or a file chooses, no clock; `budget_ms`: after so long no further one is timed.
     In place of `configs`, `space` has ranges, {"BLOCK_M": powers(16, 128), "num_warps": (4, 8)}, of which those combinations count that `where(META)` is true for; or
     it is "auto": constexpr parameters that the launch does not give, num_warps and num_stages are proposed from what the kernel does, the shapes and the device. Spaces
     of more than 32 configurations are searched (`search`: True, also where there are fewer or a list; False: all are timed); `budget_ms` is then the time for
-    the whole search. `key` None: all numbers that the first launch gives.
+    the whole search. `key` None: all numbers that the first launch gives. A configuration that takes longer than `compile_timeout_s` to compile takes no part.
+    `prune_configs_by` with `top_k` and no `perf_model`: the library's cost model says which.
     The rest as in docs/language.md §4.7."""
     if (configs is None) == (space is None):
         raise TypeError("autotune() takes either `configs` or `space`")
@@ -682,7 +733,8 @@ def autotune(configs=None, key=None, prune_configs_by=None, reset_to_zero=None, 
     def decorate(fn):
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook, post_hook=post_hook,
                          prune_configs_by=prune_configs_by, warmup=warmup, rep=rep, use_cuda_graph=use_cuda_graph, do_bench=do_bench,
-                         cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms, space=space, search=search)
+                         cache_results=cache_results, validate=validate, deterministic=deterministic, budget_ms=budget_ms, space=space, search=search,
+                         compile_timeout_s=compile_timeout_s)
     return decorate
 
 

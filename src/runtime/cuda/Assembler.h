@@ -46,7 +46,7 @@ public:
   unsigned major() const { return major_; }
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
-  /// `ptx` may end in NULs. Its wish for blocks on a multiprocessor (.minnctapersm) is dropped where it would cost spills; where these are a few bytes, a bound on
+  /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is dropped where it would cost spills; where these are a few bytes, a bound on
   /// registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 

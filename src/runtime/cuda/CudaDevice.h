@@ -81,6 +81,7 @@ public:
   Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) override;
   Status synchronize(void *stream, LaunchOutcome &outcome) override;
   std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) override;
+  std::unique_ptr<Recorder> recorder(Status &status) override;
 
   const Driver &driver() const { return driver_; }
   int ordinal() const { return ordinal_; }

@@ -17,6 +17,9 @@ using CUmodule = struct CUmodOpaque *;
 using CUfunction = struct CUfuncOpaque *;
 using CUstream = struct CUstreamOpaque *;
 using CUevent = struct CUeventOpaque *;
+using CUgraph = struct CUgraphOpaque *;
+using CUgraphExec = struct CUgraphExecOpaque *;
+using CUgraphNode = struct CUgraphNodeOpaque *;
 
 /// CUresult.
 enum : CUresult {
@@ -43,6 +46,8 @@ enum : CUresult {
   CUDA_ERROR_INVALID_PC = 718,
   CUDA_ERROR_LAUNCH_FAILED = 719,
   CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
   CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 };
 
@@ -94,6 +99,7 @@ enum : int {
 
 enum : unsigned { CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2 };
 enum : int { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum : unsigned { CU_STREAM_NON_BLOCKING = 1 };
 
 /// CUlaunchAttributeID.
 enum : int {
