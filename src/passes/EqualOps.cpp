@@ -64,6 +64,7 @@ Op *EqualOps::findOrAdd(Op &op, uint64_t epoch) {
   auto [it, isNew] = heads_.emplace(h, -1);
   for (int32_t i = it->second; i >= 0; i = entries_[static_cast<size_t>(i)].previous) {
     const Entry &e = entries_[static_cast<size_t>(i)];
+    ++compared_;
     if (e.epoch == epoch && sameOp(*e.op, op))
       return e.op;
   }

@@ -12,6 +12,8 @@ public:
   ir::Op *findOrAdd(ir::Op &op, uint64_t epoch);
   size_t open() const { return entries_.size(); }
   void close(size_t scope);
+  /// Operations that others were compared with so far.
+  uint64_t compared() const { return compared_; }
 
 private:
   struct Entry {
@@ -21,6 +23,7 @@ private:
   };
   std::vector<Entry> entries_;
   std::unordered_map<uint64_t, int32_t> heads_;
+  uint64_t compared_ = 0;
 };
 
 } // namespace tegula

@@ -15,7 +15,7 @@ namespace {
 constexpr PassEntry passes[] = {
     {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
     {"pad-tiles", padTiles, "gives tiles extents that are powers of two"},
-    {"simplify", simplify, "folds, canonicalizes, merges equal operations, straightens control flow"},
+    {"simplify", [](ir::Module &m) { simplify(m); }, "folds, canonicalizes, merges equal operations, straightens control flow"},
     {"remove-dead", removeDead, "removes what has no influence"},
     {"expand-descriptors", expandDescriptors, "turns accesses through tensor descriptors into loads, stores and atomics"},
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},

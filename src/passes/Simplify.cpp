@@ -18,6 +18,7 @@ public:
   explicit Simplifier(Module &m) : module_(m), b_(m) {}
 
   void function(Function &f) { block(*f.block()); }
+  SimplifyWork work() const { return {work_.visited, work_.judged, work_.compared + equal_.compared()}; }
   Value *make(Node n) override;
 
 private:
@@ -49,6 +50,7 @@ private:
   uint64_t lastEpoch_ = 0; // never used again
   unsigned depth_ = 0;     // of make(), against rules that feed each other
   bool combining_ = false; // in the region of a reduction or scan
+  SimplifyWork work_;      // `compared` only of tables that are gone
 };
 
 /// Rebuilds a block: visit() pushes what stays.
@@ -95,6 +97,7 @@ Value *Simplifier::make(Node n) {
 
 /// The value of a pure node; `existing` is the operation it comes from and is kept if nothing better is found.
 Value *Simplifier::value(Node n, Op *existing) {
+  ++work_.judged;
   if (n.kind != OpKind::Const) {
     if (Value *v = fold(b_, n.kind, n.operands, n.type, n.attrs))
       return unify(v);
@@ -123,6 +126,7 @@ Value *Simplifier::value(Node n, Op *existing) {
 }
 
 void Simplifier::visit(Op &op) {
+  ++work_.visited;
   for (Value *&v : op.operands)
     v = resolve(v);
   b_.setLoc(op.loc);
@@ -220,6 +224,7 @@ void Simplifier::isolated(Op &op) {
   for (Region *r : op.regions)
     block(*r->block);
   combining_ = false;
+  work_.compared += equal_.compared();
   std::swap(outer, equal_);
   keep(op);
   if (writesMemory(op))
@@ -351,9 +356,15 @@ void Simplifier::whileOp(Op &op) {
 
 } // namespace
 
-void simplify(Module &m) {
-  for (Function *f : m.functions)
-    Simplifier(m).function(*f);
+void simplify(Module &m, SimplifyWork *work) {
+  for (Function *f : m.functions) {
+    Simplifier s(m);
+    s.function(*f);
+    if (work) {
+      const SimplifyWork w = s.work();
+      work->visited += w.visited, work->judged += w.judged, work->compared += w.compared;
+    }
+  }
   removeDead(m);
 }
 

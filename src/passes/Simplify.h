@@ -16,6 +16,12 @@
 
 namespace tegula {
 
-void simplify(ir::Module &m);
+/// What one call did: operations visited, nodes made or judged (a rule's nodes are judged, too), operations compared for equality.
+struct SimplifyWork {
+  uint64_t visited = 0, judged = 0, compared = 0;
+};
+
+/// Adds to `work`, if there is one.
+void simplify(ir::Module &m, SimplifyWork *work = nullptr);
 
 } // namespace tegula

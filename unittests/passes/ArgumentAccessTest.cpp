@@ -1,7 +1,7 @@
 // What kernels read and write through their arguments, by every way that a pointer can take.
 #include "passes/ArgumentAccess.h"
 #include "ir/Builder.h"
-#include "ir/Text.h"
+#include "ParsedIr.h"
 #include <gtest/gtest.h>
 
 using namespace tegula;
@@ -11,10 +11,7 @@ namespace {
 
 /// "r", "w", "rw" or "-" for each argument of the kernel.
 std::string accessOf(const std::string &text) {
-  DiagEngine diag;
-  auto file = std::make_shared<SourceFile>("test.ir", text);
-  std::unique_ptr<Module> m = parse(file, diag);
-  EXPECT_TRUE(m) << renderAll(diag);
+  std::unique_ptr<Module> m = test::parsed(text);
   std::string all;
   if (m)
     for (ArgumentAccess a : kernelAccess(*m))

@@ -1,5 +1,5 @@
 // Facts of named values in small kernels.
-#include "ir/Text.h"
+#include "ParsedIr.h"
 #include "passes/AxisFacts.h"
 #include <gtest/gtest.h>
 #include <sstream>
@@ -41,10 +41,8 @@ struct Row {
 };
 
 void expectFacts(const char *source, std::initializer_list<Row> rows) {
-  DiagEngine diag;
-  auto file = std::make_shared<SourceFile>("test.ir", source);
-  std::unique_ptr<Module> m = parse(file, diag);
-  ASSERT_TRUE(m) << renderAll(diag);
+  std::unique_ptr<Module> m = test::parsed(source);
+  ASSERT_TRUE(m);
   AxisFacts facts(*m->kernel());
   for (const Row &r : rows) {
     const Value *v = findNamed(*m->kernel()->block(), r.name);

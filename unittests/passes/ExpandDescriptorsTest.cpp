@@ -1,9 +1,9 @@
 // Descriptor accesses before and after their expansion: the interpreter, which knows what they mean, must see the same memory, and
 // nothing may be touched outside the tensor. What vectorizes is asked of the axis facts.
+#include "ParsedIr.h"
 #include "Rounds.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
-#include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/AxisFacts.h"
 #include "passes/Pipeline.h"
@@ -134,14 +134,6 @@ TEST(ExpandDescriptors, KeepsTheMeaning) {
   }
 }
 
-std::unique_ptr<Module> read(std::string text) {
-  DiagEngine diag;
-  auto file = std::make_shared<SourceFile>("test.ir", std::move(text));
-  std::unique_ptr<Module> m = parse(file, diag);
-  EXPECT_TRUE(m) << renderAll(diag);
-  return m;
-}
-
 constexpr const char *copyText = R"(kernel @k(%p: ptr<f16> {divisibility = 16}, %q: ptr<f16> {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %s: i64, %i: i32, %j: i32 {divisibility = 16}) {
   %one = const {value = 1} : i64
   %x = desc_load %p, %m, %n, %s, %one, %i, %j : tensor<16x64xf16>
@@ -149,7 +141,7 @@ constexpr const char *copyText = R"(kernel @k(%p: ptr<f16> {divisibility = 16}, 
 })";
 
 TEST(ExpandDescriptors, VectorizesByContract) {
-  auto m = read(copyText);
+  auto m = test::parsed(copyText);
   runPipeline(*m);
   AxisFacts facts(*m->kernel());
   unsigned accesses = 0;
@@ -166,7 +158,7 @@ TEST(ExpandDescriptors, VectorizesByContract) {
 }
 
 TEST(ExpandDescriptors, TargetsMayKeepSome) {
-  auto m = read(copyText);
+  auto m = test::parsed(copyText);
   bool wanted = true;
   KeepDescriptor keep = [](const Op &op, const AxisFacts &facts, const void *target) {
     EXPECT_EQ(facts.of(descAccess(op).offsets[1], 0).divisibility, 16);
@@ -185,7 +177,7 @@ TEST(ExpandDescriptors, TargetsMayKeepSome) {
 TEST(ExpandDescriptors, StoresOfWholeTilesAreMarked) {
   // Steps of 8 tile the rows of blocks of 8; steps of 4 overlap.
   for (auto [step, isTiled] : {std::pair("8", true), std::pair("16", true), std::pair("4", false), std::pair("12", false)}) {
-    auto m = read(std::string("kernel @k(%q: ptr<i32>, %n: i32, %s: i64) {\n"
+    auto m = test::parsed(std::string("kernel @k(%q: ptr<i32>, %n: i32, %s: i64) {\n"
                               "  %zero = const {value = 0} : i32\n  %one = const {value = 1} : i32\n  %unit = const {value = 1} : i64\n"
                               "  %step = const {value = ") + step + "} : i32\n  %x = const {value = 5} : tensor<8x8xi32>\n"
                   "  for %zero, %n, %one (%i: i32) {\n    %o = mul %i, %step : i32\n"

@@ -1,6 +1,6 @@
 // What is counted of a kernel, and what its expressions come to for one program.
 #include "passes/WorkCount.h"
-#include "ir/Text.h"
+#include "ParsedIr.h"
 #include <gtest/gtest.h>
 
 using namespace tegula;
@@ -10,10 +10,7 @@ namespace {
 struct Counted {
   Work work;
   explicit Counted(const std::string &text) {
-    DiagEngine diag;
-    auto file = std::make_shared<SourceFile>("test.ir", text);
-    std::unique_ptr<ir::Module> m = ir::parse(file, diag);
-    EXPECT_TRUE(m) << renderAll(diag);
+    std::unique_ptr<ir::Module> m = test::parsed(text);
     if (m) work = countWork(*m);
   }
   WorkPoint point(std::span<const int64_t> args, int64_t program = 0, int64_t grid = 1) const {

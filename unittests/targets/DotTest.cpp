@@ -1,6 +1,7 @@
 // emitDot against plain loops: all shapes of small powers of two, every operand kind, every target.
 #include "targets/cpu/Dot.h"
 #include "JitLibrary.h"
+#include "Machine.h"
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -136,12 +137,7 @@ TEST_P(DotTest, TruncTf32) {
   EXPECT_GT(out[3] & 0x7FFFFFFF, 0x7F800000u) << "NaN stays NaN";
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, DotTest, testing::ValuesIn(runnableTargets()), [](const auto &info) {
-  std::string s = info.param;
-  for (char &c : s)
-    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Targets, DotTest, testing::ValuesIn(runnableTargets()), test::testName);
 
 } // namespace
 } // namespace tegula::cpu

@@ -1,7 +1,6 @@
 // Layout assignment: what it writes is valid IR and means the same as before, and accesses are coalesced.
+#include "ParsedIr.h"
 #include "RandomKernel.h"
-#include "ir/Interp.h"
-#include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "layout/Conversion.h"
 #include "targets/nvidia/AssignLayouts.h"
@@ -11,43 +10,11 @@
 
 using namespace tegula;
 using namespace tegula::ir;
+using tegula::test::count;
 using tegula::test::elements;
+using tegula::test::parsed;
 using tegula::test::RandomKernel;
-
-namespace {
-
-std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
-  std::vector<int32_t> memory(2 * elements);
-  for (size_t i = 0; i < elements; ++i) {
-    memory[i] = static_cast<int32_t>(i * i * 31 + seed) % 300;
-    memory[elements + i] = static_cast<int32_t>(i);
-  }
-  Interp interp(m);
-  interp.addBuffer(memory.data(), elements * 8);
-  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements), 100 + seed % 120, 3};
-  InterpResult r = interp.run(args, {1, 1, 1});
-  EXPECT_TRUE(r.ok) << r.fault;
-  return memory;
-}
-
-unsigned count(const Block &b, OpKind k) {
-  unsigned n = 0;
-  for (const Op *op : b.ops) {
-    n += op->kind == k;
-    for (const Region *r : op->regions)
-      n += count(*r->block, k);
-  }
-  return n;
-}
-
-std::unique_ptr<Module> parsed(const char *text) {
-  DiagEngine diag;
-  auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-  EXPECT_TRUE(m);
-  return m;
-}
-
-} // namespace
+using tegula::test::runKernel;
 
 TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 200; ++seed) {

@@ -4,6 +4,7 @@
 #include "targets/cpu/Cpu.h"
 #include <cstdio>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <string>
 
 namespace tegula::cpu::test {
@@ -21,6 +22,14 @@ inline bool runsHere(const std::string &name) {
   if (!runs)
     printf("not run here: %s, %s lacks it\n", name.c_str(), machineName().c_str());
   return runs;
+}
+
+/// Of a test whose parameter is a target's name.
+inline std::string testName(const testing::TestParamInfo<std::string> &info) {
+  std::string s = info.param;
+  for (char &c : s)
+    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return s;
 }
 
 } // namespace tegula::cpu::test

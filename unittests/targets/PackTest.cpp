@@ -149,12 +149,7 @@ TEST_P(Pack, MatmulOfSmallAndWideBlocks) {
         runMatmul(GetParam(), kind, t, {layout > 0, layout > 0}, t.m + 3, t.n * 2 - 1, t.k * 2 + 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), [](const auto &info) {
-  std::string s = info.param;
-  for (char &c : s)
-    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), test::testName);
 
 std::string assembly(const std::string &text, const std::string &target) {
   DiagEngine diag;

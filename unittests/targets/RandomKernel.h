@@ -5,6 +5,8 @@
 // between loads through the same argument, masks, gathers, conditionals.
 #pragma once
 #include "ir/Builder.h"
+#include "ir/Interp.h"
+#include <gtest/gtest.h>
 
 namespace tegula::test {
 
@@ -200,5 +202,20 @@ private:
   Value *a_, *o_;
   std::vector<Value *> tiles_, scalars_;
 };
+
+/// Buffers a and o after one run of such a kernel by the reference interpreter, as one; the seed varies what is in them, and the mask's bound.
+inline std::vector<int32_t> runKernel(const Module &m, uint64_t seed) {
+  std::vector<int32_t> memory(2 * elements);
+  for (size_t i = 0; i < elements; ++i) {
+    memory[i] = static_cast<int32_t>(i * i * 31 + seed) % 300;
+    memory[elements + i] = static_cast<int32_t>(i);
+  }
+  Interp interp(m);
+  interp.addBuffer(memory.data(), elements * 8);
+  uint64_t args[] = {reinterpret_cast<uint64_t>(memory.data()), reinterpret_cast<uint64_t>(memory.data() + elements), 100 + seed % 120, 3};
+  InterpResult r = interp.run(args, {1, 1, 1});
+  EXPECT_TRUE(r.ok) << r.fault;
+  return memory;
+}
 
 } // namespace tegula::test
