@@ -24,7 +24,7 @@ LAYERS = {
     "tune": ["abi", "support", "runtime"],
     "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime", "tune"],
     "cli": ["support", "api"],
-    "tools": ["support", "syntax", "ir", "lang", "sema", "passes"],
+    "tools": ["support", "syntax", "ir", "lang", "sema", "passes", "targets"],
 }
 LLVM_LAYERS = {"targets", "api"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)

@@ -5,6 +5,7 @@
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
 #if TEGULA_HAS_NVIDIA
+#include "targets/nvidia/Passes.h"
 #include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/WidenDots.h"
 #endif
@@ -225,7 +226,7 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
   if (!status) return false;
   std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o, codeless), diag);
   if (!compiled) return false;
-  times.plan = compiled->times.layoutNs + compiled->times.passesNs;
+  times.plan = compiled->times.passesNs;
   times.emit = compiled->times.lowerNs;
   times.optimize = compiled->times.optimizeNs;
   times.codegen = compiled->times.codegenNs;
@@ -306,6 +307,14 @@ std::span<const char *const> targetStages(const Target &t) {
   return t.isGpu() ? std::span<const char *const>(onGpu) : onSim;
 }
 
+std::vector<const char *> gpuPassNames() {
+  std::vector<const char *> names;
+#if TEGULA_HAS_NVIDIA
+  for (const nvidia::GpuPass &p : nvidia::gpuPasses()) names.push_back(p.name);
+#endif
+  return names;
+}
+
 #if TEGULA_HAS_NVIDIA
 static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
                                          std::string_view stage, DiagEngine &diag, Status &status) {
@@ -314,8 +323,9 @@ static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t
       {"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
   status = checkOptions(*t.nv(), t.name, o, name);
   if (!status) return std::nullopt;
+  const size_t at = std::min(stage.find('@'), stage.size());
   for (auto [n, which] : stages)
-    if (stage == n) return nvidia::emitStage(tile, *t.nv(), nvOptions(o), which, diag);
+    if (stage.substr(0, at) == n) return nvidia::emitStage(tile, *t.nv(), nvOptions(o), which, diag, stage.substr(std::min(at + 1, stage.size())));
   // A cubin: all the way.
   Generated g;
   TegulaTimings times{};

@@ -62,7 +62,9 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
 
 /// Stages of a target after tile IR, in order; and every stage name there is.
 std::span<const char *const> targetStages(const Target &t);
-/// Text or bytes of one of targetStages; nullopt: reported, or in `status`.
+/// Passes of the stage "gpu", in order: "gpu@NAME" is what there is behind one of them.
+std::vector<const char *> gpuPassNames();
+/// Text or bytes of one of targetStages, or of "gpu@NAME"; nullopt: reported, or in `status`.
 std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
                                            std::string_view stage, DiagEngine &diag, runtime::Status &status);
 

@@ -443,10 +443,23 @@ std::vector<const char *> stageNames(const Target *t) {
   return names;
 }
 
+/// Of "gpu@assign-layouts" the part behind the stage.
+static bool checkPass(std::string_view name) {
+  std::string list;
+  for (const char *n : gpuPassNames()) {
+    if (name == n) return true;
+    list += (list.empty() ? "" : ", ") + std::string(n);
+  }
+  fail(TEGULA_NOT_FOUND, "there is no pass `" + std::string(name) + "` of stage `gpu`; passes are " + list);
+  return false;
+}
+
 bool checkStage(std::string_view stage, const Target *t) {
+  constexpr std::string_view ofPass = "gpu@";
   std::string list;
   for (const char *n : stageNames(t)) {
     if (stage == n) return true;
+    if (stage.starts_with(ofPass) && n == std::string_view("gpu")) return checkPass(stage.substr(ofPass.size()));
     list += (list.empty() ? "" : ", ") + std::string(n);
   }
   fail(TEGULA_NOT_FOUND, "there is no stage `" + std::string(stage) + "`" + (t ? " for `" + t->name + "`" : "") + "; stages are " + list);

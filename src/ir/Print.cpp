@@ -222,7 +222,7 @@ std::string print(const Module &m) {
   Printer p;
   std::string text;
   for (size_t i = 0; i < m.layouts.size(); ++i)
-    text += "// L" + std::to_string(i + 1) + " = " + m.layouts[i].print() + "\n";
+    text += "layout L" + std::to_string(i + 1) + " = " + m.layouts[i].print() + "\n";
   for (const Function *f : m.functions)
     p.function(*f);
   return text + p.take();

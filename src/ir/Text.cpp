@@ -2,6 +2,7 @@
 #include "ir/Text.h"
 #include "ir/Diagnostics.h"
 #include "ir/Verifier.h"
+#include "layout/Parse.h"
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -38,6 +39,7 @@ private:
   /// What was found at `begin` has been read already.
   bool failAt(size_t begin, std::string_view expected, std::string_view what);
 
+  bool layout();
   bool function();
   bool functionArgument(Function &f);
   bool region(Region &r, OpKind terminator, unsigned depth);
@@ -55,6 +57,7 @@ private:
   bool types(std::vector<Type> &list);
   bool type(Type &t);
   bool elem(std::string_view name, Elem &e);
+  bool layoutName(Type &t);
   bool define(const std::string &name, Value *v, Loc loc);
   bool defaultTypes(Op &op, size_t wanted, std::vector<Type> &list);
   void finishConst(Op &op);
@@ -65,6 +68,7 @@ private:
   DiagEngine &diag_;
   size_t pos_ = 0;
   bool newline_ = false; // seen by the last skip()
+  std::unordered_map<std::string, uint16_t> layouts_; // Type::layout by name
   std::unordered_map<std::string, Value *> values_;
   std::vector<std::vector<std::string>> scopes_;
 };
@@ -140,10 +144,36 @@ bool Reader::acceptWord(std::string_view w) {
 }
 
 bool Reader::module() {
+  while (acceptWord("layout"))
+    if (!layout())
+      return false;
   for (skip(); pos_ < text_.size(); skip())
     if (!function())
       return false;
   return true;
+}
+
+bool Reader::layout() {
+  skip();
+  size_t begin = pos_;
+  std::string name(word());
+  if (name.empty())
+    return fail("the name of a layout");
+  Loc where = locFrom(begin);
+  if (!expect('='))
+    return false;
+  size_t line = pos_, at = 0;
+  pos_ = std::min(text_.find('\n', pos_), text_.size());
+  std::string why;
+  std::optional<layout::LinearLayout> l = layout::parse(text_.substr(line, pos_ - line), why, at);
+  if (!l) {
+    pos_ = line + at;
+    return fail(why);
+  }
+  if (layouts_.emplace(name, module_.internLayout(*l)).second)
+    return true;
+  diag_.report(diag::redefinedLayout, where, name);
+  return false;
 }
 
 bool Reader::define(const std::string &name, Value *v, Loc loc) {
@@ -555,7 +585,8 @@ bool Reader::type(Type &t) {
     return false;
   };
   t = Type();
-  bool isTensor = acceptWord("tensor") && accept('<');
+  t.isShared = acceptWord("shared");
+  bool isTensor = (t.isShared || acceptWord("tensor")) && accept('<');
   while (isTensor) { // extents, each with its x
     size_t digits = pos_;
     int64_t extent = 0;
@@ -579,7 +610,22 @@ bool Reader::type(Type &t) {
   } else if (!elem(word(), t.elem) || t.elem == Elem::Void) {
     return bad();
   }
-  return !isTensor || accept('>') || bad();
+  if (isTensor && accept(',') && !layoutName(t))
+    return false;
+  return (isTensor ? accept('>') : !t.isShared) || bad();
+}
+
+bool Reader::layoutName(Type &t) {
+  skip();
+  size_t begin = pos_;
+  std::string name(word());
+  auto known = layouts_.find(name);
+  if (known == layouts_.end()) {
+    diag_.report(diag::unknownLayout, locFrom(begin), name);
+    return false;
+  }
+  t.layout = known->second;
+  return true;
 }
 
 } // namespace

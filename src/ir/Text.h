@@ -14,15 +14,19 @@
 //     store %ptrs, %v, %mask
 //   }
 //
+// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`.
+//
 // Grammar ([] optional, * repeated; white space is free except where noted; `#` and `//` start comments):
-//   module    = function*
+//   module    = layout* function*
+//   layout    = "layout" name "=" the text of a layout (layout/Parse.h), to the end of the line
 //   function  = ("kernel" | "func") ["noinline"] "@" name "(" [farg ("," farg)*] ")" ["->" types] "{" op* "}"
 //   farg      = "%" name ":" type ["{" divisibility = N, const = 1, signed = 0 "}"]
 //   op        = [values "="] opname [values] ["{" attrs "}"] [":" types] region*
 //   region    = ["else" | "do"] ["(" [arg ("," arg)*] ")"] "{" op* "}"          as many as the operation has
 //   values    = "%" name ("," "%" name)*          the first operand stands on the line of the operation's name
 //   attrs     = key "=" (int | float | "string" | "[" ints "]" | predicate)
-//   types     = type ("," type)*;   type = elem | "ptr<" elem ">" | "tensor<" (extent "x")* (elem | "ptr<" elem ">") ">"
+//   types     = type ("," type)*
+//   type      = elem | "ptr<" elem ">" | ("tensor<" | "shared<") (extent "x")* (elem | "ptr<" elem ">") ["," name of a layout] ">"
 // floats have a point, an exponent, or are inf, -inf, nan, nan(0xBITS); "\xHH" escapes bytes in strings. A `cmpi` or `cmpf`
 // may leave its type out (i1 of the operands' shape), as may any elementwise op whose result has the type of its first
 // operand. A region that lacks a terminator gets an empty `yield`, a function an empty `return`. `const` of a float type

@@ -69,6 +69,8 @@ private:
   bool function(const Function &f);
   bool block(const Block &b, const Op *owner);
   bool op(const Op &op, const Block &b);
+  bool layouts();
+  bool layoutFits(const Type &t) const;
   bool counts(const Op &op);
   bool attributes(const Op &op);
   bool elementwise(const Op &op);
@@ -97,6 +99,7 @@ private:
 
   const Module &module_;
   const Function *function_ = nullptr;
+  std::vector<layout::Extents> layoutShapes_; // of Module::layouts
   std::unordered_set<const Value *> visible_;
   std::unordered_set<std::string_view> functions_;
   std::string why_;
@@ -105,7 +108,7 @@ private:
 
 bool Verifier::bad(const Op *op, std::string text) {
   if (why_.empty()) {
-    why_ = "@" + (function_ ? function_->name : "?") + ": " + text;
+    why_ = (function_ ? "@" + function_->name + ": " : "") + text;
     where_ = op && op->loc ? op->loc : function_ ? function_->loc : Loc();
     if (op) {
       std::string line = print(*op);
@@ -116,7 +119,7 @@ bool Verifier::bad(const Op *op, std::string text) {
 }
 
 bool Verifier::run(std::string *why, Loc *where) {
-  bool ok = true;
+  bool ok = layouts();
   unsigned kernels = 0;
   for (const Function *f : module_.functions) {
     function_ = f;
@@ -133,6 +136,19 @@ bool Verifier::run(std::string *why, Loc *where) {
   if (!ok && where)
     *where = where_;
   return ok;
+}
+
+bool Verifier::layouts() {
+  for (const layout::LinearLayout &l : module_.layouts) {
+    layoutShapes_.push_back(layout::shapeOf(l));
+    if (l.outs() != layout::tensorDims(layoutShapes_.back()))
+      return bad(nullptr, "a layout is not one of a tensor, with its coordinates in the canonical order: " + l.print());
+  }
+  return true;
+}
+
+bool Verifier::layoutFits(const Type &t) const {
+  return !t.layout || (t.layout <= layoutShapes_.size() && layoutShapes_[t.layout - 1u] == layout::Extents(t.shape));
 }
 
 bool Verifier::function(const Function &f) {
@@ -167,8 +183,11 @@ bool Verifier::block(const Block &b, const Op *owner) {
       return bad(o, "a terminator does not end its block");
     if (!op(*o, b))
       return false;
-    for (const Value *v : o->results)
+    for (const Value *v : o->results) {
+      if (!layoutFits(v->type))
+        return bad(o, "a result's layout is of another shape");
       enter(v);
+    }
   }
   for (const Value *v : mine)
     visible_.erase(v);

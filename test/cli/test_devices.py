@@ -53,6 +53,18 @@ def test_stages_of_other_targets(tegula):
     assert p.returncode == 1 and "no stage `ptx` for `cpu" in p.stderr
 
 
+def test_the_gpu_level_behind_a_pass(tegula):
+    first, last = (tegula("compile", *SIG, "-t", "sm_90a", "--emit", stage) for stage in ("gpu@assign-layouts", "gpu@sink-widening"))
+    assert first.returncode == last.returncode == 0 and first.stdout.startswith("layout L1 = register:") and "load" in first.stdout
+    assert last.stdout == tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu").stdout
+    tile = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu@partition-cluster").stdout
+    assert tile == tegula("compile", *SIG, "-t", "sm_90a", "--emit", "tile").stdout
+    p = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu@layouts")
+    assert p.returncode == 1 and "there is no pass `layouts` of stage `gpu`; passes are partition-cluster, split-tiles, assign-layouts," in p.stderr
+    p = tegula("compile", *SIG, "--emit", "gpu@assign-layouts")
+    assert p.returncode == 1 and "no stage `gpu@assign-layouts` for `cpu" in p.stderr
+
+
 def test_info(tegula, fake):
     out = tegula("info", env=fake).stdout
     assert "device cuda:0: Fake H200\n  target sm_90a, compute capability 9.0, 227 KiB shared memory per block, 132 multiprocessors" in out

@@ -42,10 +42,13 @@ const Broken broken[] = {
     {"@k: a region has the wrong owner: `if %c {`", [](Module &m) { body(m).ops[2]->regions[0]->op = nullptr; }},
     {"@k: operands and result differ in layout: `%s = add %r, %r : tensor<4xi32, L1>`",
      [](Module &m) { body(m).ops[1]->result()->type.layout = 1; }},
+    {"a layout is not one of a tensor, with its coordinates in the canonical order: lane: 1 -> bank 2",
+     [](Module &m) { m.internLayout(layout::LinearLayout::identity(2, layout::Dim::Lane, layout::Dim::Bank)); }},
     // An asynchronous copy whose mask has another shape than its pointers.
     {"@k: the mask is not i1 of the pointers' shape: `async_copy %0, %1, %c`",
      [](Module &m) {
-       Type pointers = Type::ptrTensor({4}, Elem::F32), tile = Type::shared({4}, Elem::F32, 1);
+       uint16_t layout = m.internLayout(layout::LinearLayout::tensor({4}, {{layout::Dim::Offset, {{1}, {2}}}}));
+       Type pointers = Type::ptrTensor({4}, Elem::F32), tile = Type::shared({4}, Elem::F32, layout);
        Op *memory = m.createOp(OpKind::SharedAlloc, {}, {}, std::span(&tile, 1), {{"slots", int64_t{1}}});
        Op *splat = m.createOp(OpKind::Splat, {}, std::span(&body(m).args[0], 1), std::span(&pointers, 1));
        Value *operands[] = {memory->result(), splat->result(), body(m).args[2]};

@@ -102,7 +102,7 @@ bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *contex
 
 /// Nanoseconds.
 struct CompileTimes {
-  uint64_t layoutNs = 0, passesNs = 0, lowerNs = 0, optimizeNs = 0, codegenNs = 0;
+  uint64_t passesNs = 0, lowerNs = 0, optimizeNs = 0, codegenNs = 0;
 };
 
 struct GpuKernel {
@@ -117,8 +117,8 @@ enum class Stage : uint8_t { Gpu, Llvm, Ptx, Object };
 /// `module` is read only.
 std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &options,
                                  DiagEngine &diag);
-/// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`.
+/// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`. `lastPass`, of Stage::Gpu alone: the pass to stop behind (Passes.h).
 std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const NvOptions &options,
-                                     Stage stage, DiagEngine &diag);
+                                     Stage stage, DiagEngine &diag, std::string_view lastPass = {});
 
 } // namespace tegula::nvidia

@@ -1,10 +1,14 @@
 // tegula-opt: reads textual IR, runs passes by name, prints the result. For people who work on passes, and for tests.
 //
-//   tegula-opt [--passes=a,b,c] [--no-verify] [--list] [file]     without a file: standard input
+//   tegula-opt [option ...] [file]     without a file: standard input
+#include "support/LineDiff.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
+#include "targets/nvidia/Passes.h"
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -15,9 +19,25 @@ using namespace tegula;
 
 namespace {
 
+constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
+  --passes=A,B          passes of either level, in this order (--list shows all); `gpu` is all those of the GPU level
+  --target=NAME         for passes of the GPU level: sm_80, sm_86, sm_89, sm_90a (default)
+  --num-warps=N         of a program (default 4)
+  --num-stages=N        of loops that say nothing else (default 3)
+  --num-ctas=N          of a cluster (default 1)
+  --no-verify           the module is not verified after every pass
+  --verify-each         it is (default)
+  --print-after-all     the module after every pass, to standard error
+  --print-changed       the lines that each pass changes, to standard error
+  --time-passes         milliseconds of each pass, to standard error
+  --list                names and what they do
+)";
+
 struct Options {
   std::string passes, file = "-";
-  bool verify = true;
+  nvidia::NvTarget target;
+  nvidia::NvOptions gpu;
+  bool verify = true, printAll = false, printChanged = false, time = false;
 };
 
 /// 0, or 1 with a message if not all that was printed arrived.
@@ -32,7 +52,10 @@ int written() {
 
 int list() {
   for (const PassEntry &p : allPasses())
-    std::printf("%-18s %s\n", p.name, p.summary);
+    std::printf("%-24s %s\n", p.name, p.summary);
+  std::printf("\nGPU level:\n");
+  for (const nvidia::GpuPass &p : nvidia::gpuPasses())
+    std::printf("%-24s %s\n", p.name, p.summary);
   return written();
 }
 
@@ -50,22 +73,88 @@ bool readText(const std::string &file, std::string &text) {
   return true;
 }
 
-int runPasses(ir::Module &m, const Options &o) {
-  std::istringstream names(o.passes);
-  for (std::string n; std::getline(names, n, ',');) {
-    const PassEntry *p = findPass(n);
-    if (!p) {
-      std::fprintf(stderr, "tegula-opt: no pass `%s`; --list shows all\n", n.c_str());
-      return 2;
+/// Names of the passes to run; `gpu` stands for several.
+std::vector<std::string> passNames(const std::string &text) {
+  std::vector<std::string> names;
+  std::istringstream in(text);
+  for (std::string n; std::getline(in, n, ',');) {
+    if (n != "gpu") {
+      names.push_back(n);
+      continue;
     }
-    p->run(m);
+    for (const nvidia::GpuPass &p : nvidia::gpuPasses())
+      names.push_back(p.name);
+  }
+  return names;
+}
+
+/// False: there is no such pass. Passes of both levels may share a name (remove-dead) if they do the same.
+bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const nvidia::PassInput &in) {
+  if (const PassEntry *p = findPass(name)) {
+    p->run(*m);
+  } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
+    if (g->change)
+      g->change(*m, in);
+    else if (std::unique_ptr<ir::Module> made = g->make(*m, in))
+      m = std::move(made);
+  } else {
+    std::fprintf(stderr, "tegula-opt: no pass `%s`; --list shows all\n", name.c_str());
+    return false;
+  }
+  return true;
+}
+
+int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
+  DiagEngine remarks;
+  std::string before = o.printChanged ? ir::print(*m) : std::string();
+  for (const std::string &name : passNames(o.passes)) {
+    auto start = std::chrono::steady_clock::now();
+    if (!runPass(m, name, {o.target, o.gpu, &remarks}))
+      return 2;
+    if (o.time)
+      std::fprintf(stderr, "%9.3f ms  %s\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), name.c_str());
+    if (o.printAll)
+      std::fprintf(stderr, "// after %s\n%s", name.c_str(), ir::print(*m).c_str());
+    if (o.printChanged) {
+      std::string after = ir::print(*m);
+      std::fprintf(stderr, "// %s%s\n%s", name.c_str(), after == before ? ": nothing changed" : "", lineDiff(before, after).c_str());
+      before = std::move(after);
+    }
     std::string why;
-    if (o.verify && !ir::verify(m, &why)) {
-      std::fprintf(stderr, "tegula-opt: after %s: %s\n%s", p->name, why.c_str(), ir::print(m).c_str());
+    if (o.verify && !ir::verify(*m, &why)) {
+      std::fprintf(stderr, "tegula-opt: after %s: %s\n%s", name.c_str(), why.c_str(), ir::print(*m).c_str());
       return 3;
     }
   }
+  std::fputs(renderAll(remarks).c_str(), stderr);
   return 0;
+}
+
+/// `text` behind `key`, a number from 1 to `most`.
+bool number(std::string_view text, unsigned most, unsigned &out) {
+  auto r = std::from_chars(text.data(), text.data() + text.size(), out);
+  return r.ec == std::errc() && r.ptr == text.data() + text.size() && out >= 1 && out <= most && (most == 32 ? (out & (out - 1)) == 0 : true);
+}
+
+bool readOption(std::string_view a, Options &o) {
+  auto value = [&](std::string_view key) { return a.substr(0, key.size()) == key ? std::optional(a.substr(key.size())) : std::nullopt; };
+  if (auto v = value("--passes="))
+    return o.passes = *v, true;
+  if (auto v = value("--target=")) {
+    std::optional<nvidia::NvTarget> t = nvidia::parseTarget(*v);
+    return t && (o.target = *t, true);
+  }
+  if (auto v = value("--num-warps="))
+    return number(*v, 32, o.gpu.numWarps);
+  if (auto v = value("--num-stages="))
+    return number(*v, 64, o.gpu.numStages);
+  if (auto v = value("--num-ctas="))
+    return number(*v, 16, o.gpu.numCtas);
+  const std::pair<std::string_view, bool *> flags[] = {{"--verify-each", &o.verify}, {"--print-after-all", &o.printAll}, {"--print-changed", &o.printChanged}, {"--time-passes", &o.time}};
+  for (auto [name, flag] : flags)
+    if (a == name)
+      return *flag = true;
+  return a == "--no-verify" && (o.verify = false, true);
 }
 
 } // namespace
@@ -76,15 +165,11 @@ int main(int argc, char **argv) {
     std::string_view a = argv[i];
     if (a == "--list")
       return list();
-    if (a == "--no-verify") {
-      o.verify = false;
-    } else if (a.substr(0, 9) == "--passes=") {
-      o.passes = a.substr(9);
-    } else if (a.size() > 1 && a[0] == '-') {
-      std::fprintf(stderr, "usage: tegula-opt [--passes=a,b] [--no-verify] [--list] [file]\n");
-      return 2;
-    } else {
+    if (a.size() <= 1 || a[0] != '-') {
       o.file = a;
+    } else if (!readOption(a, o)) {
+      std::fprintf(stderr, "tegula-opt: `%s` is no option, or has no such value\n%s", argv[i], usageText);
+      return 2;
     }
   }
   std::string text;
@@ -98,7 +183,7 @@ int main(int argc, char **argv) {
   std::fputs(renderAll(diag).c_str(), stderr);
   if (!m)
     return 1;
-  int status = runPasses(*m, o);
+  int status = runPasses(m, o);
   if (status == 0)
     std::fputs(ir::print(*m).c_str(), stdout);
   return status ? status : written();

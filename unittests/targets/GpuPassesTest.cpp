@@ -1,0 +1,117 @@
+// The cases of test/gpu-passes/*.ir. `# RUN: pass, pass, ... [--num-warps=N] [--num-stages=N] [--num-ctas=N] [--target=NAME]`: what comes out is what the last pass changes, and what it
+// remarks; the passes before it make its input.
+#include "../Sections.h"
+#include "RandomKernel.h"
+#include "ir/Text.h"
+#include "ir/Verifier.h"
+#include "support/LineDiff.h"
+#include "targets/nvidia/Passes.h"
+#include "passes/Pipeline.h"
+
+using namespace tegula;
+
+namespace {
+
+struct PassRun {
+  std::vector<std::string> passes;
+  nvidia::NvTarget target;
+  nvidia::NvOptions options;
+  std::string wrong;
+
+  explicit PassRun(const std::string &text) {
+    std::istringstream words(text);
+    for (std::string w; words >> w;) {
+      size_t equals = w.find('=');
+      std::string value = equals == std::string::npos ? "" : w.substr(equals + 1);
+      if (w.starts_with("--num-warps="))
+        options.numWarps = static_cast<unsigned>(std::stoi(value));
+      else if (w.starts_with("--num-stages="))
+        options.numStages = static_cast<unsigned>(std::stoi(value));
+      else if (w.starts_with("--num-ctas="))
+        options.numCtas = static_cast<unsigned>(std::stoi(value));
+      else if (w.starts_with("--target=") && nvidia::parseTarget(value))
+        target = *nvidia::parseTarget(value);
+      else if (w[0] == '-')
+        wrong = "no option " + w;
+      else
+        passes.push_back(w.back() == ',' ? w.substr(0, w.size() - 1) : w);
+    }
+  }
+};
+
+/// Reads the text again: the module that comes from it prints as the same text.
+std::string roundTrip(const ir::Module &m) {
+  DiagEngine diag;
+  const std::string text = ir::print(m);
+  auto file = std::make_shared<SourceFile>("printed", text);
+  std::unique_ptr<ir::Module> again = ir::parse(file, diag);
+  if (!again)
+    return renderAll(diag);
+  return ir::print(*again) == text ? "" : "another text comes back:\n" + lineDiff(text, ir::print(*again));
+}
+
+std::string runCase(const test::Section &c) {
+  DiagEngine diag;
+  auto file = std::make_shared<SourceFile>("case", c.input);
+  std::unique_ptr<ir::Module> m = ir::parse(file, diag);
+  if (!m)
+    return renderAll(diag);
+  PassRun run(c.run);
+  if (!run.wrong.empty())
+    return run.wrong;
+  std::string before;
+  for (const std::string &name : run.passes) {
+    before = ir::print(*m);
+    DiagEngine remarks;
+    if (const PassEntry *p = findPass(name)) {
+      p->run(*m);
+    } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
+      nvidia::PassInput in{run.target, run.options, &remarks};
+      if (g->change)
+        g->change(*m, in);
+      else if (std::unique_ptr<ir::Module> made = g->make(*m, in))
+        m = std::move(made);
+    } else {
+      return "no pass " + name;
+    }
+    std::string why;
+    if (!ir::verify(*m, &why))
+      return "after " + name + ": " + why + "\n" + ir::print(*m);
+    if (std::string wrong = roundTrip(*m); !wrong.empty())
+      return "after " + name + ": " + wrong;
+    if (&name == &run.passes.back())
+      return lineDiff(before, ir::print(*m)) + renderAll(remarks);
+  }
+  return "no passes";
+}
+
+TEST(Golden, GpuPasses) { test::checkSections("gpu-passes", 11, runCase); }
+
+// Every pass leaves what the verifier takes and the text keeps.
+TEST(GpuPasses, RandomKernelsThroughText) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    auto m = std::make_unique<ir::Module>();
+    test::RandomKernel generate(*m, seed);
+    PassRun run("--num-warps=" + std::to_string(1u << seed % 4));
+    for (const nvidia::GpuPass &pass : nvidia::gpuPasses()) {
+      nvidia::PassInput in{run.target, run.options, nullptr};
+      if (pass.change)
+        pass.change(*m, in);
+      else if (std::unique_ptr<ir::Module> made = pass.make(*m, in))
+        m = std::move(made);
+      std::string why;
+      ASSERT_TRUE(ir::verify(*m, &why)) << "seed " << seed << " after " << pass.name << "\n" << why;
+      ASSERT_EQ(roundTrip(*m), "") << "seed " << seed << " after " << pass.name;
+    }
+  }
+}
+
+// There is a case for each of them.
+TEST(GpuPasses, EachHasGoldens) {
+  for (const nvidia::GpuPass &pass : nvidia::gpuPasses()) {
+    std::filesystem::path path = std::string(testSourceDir) + "/test/gpu-passes/" + pass.name + ".ir";
+    EXPECT_TRUE(std::filesystem::exists(path) && !test::readSections(path).sections.empty()) << path;
+  }
+}
+
+} // namespace
