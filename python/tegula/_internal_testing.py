@@ -95,6 +95,12 @@ def _never():
     return False
 
 
+def get_arch():
+    """What the active driver compiles for, as text: "90" for a GPU of compute capability 9.0; empty in the interpreter."""
+    target = get_current_target()
+    return "" if target is None else str(target.arch)
+
+
 # There is no code for AMD or Intel GPUs here.
 is_hip = is_xpu = is_hip_cdna = is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = is_hip_cdna3_or_newer = _never
 is_hip_rdna = is_hip_rdna3 = is_hip_rdna4 = is_hip_rdna4m = is_hip_gfx1250 = _never

@@ -1,5 +1,22 @@
 """Exceptions. A CompilationError carries its diagnostics as text (str(e)) and as data (e.diagnostics)."""
 
+# What Python would raise where a function of the language is called wrongly, by the kind of the message. Mistakes that are not those of a call
+# (operators, names, statements) are not here.
+_CALL_ERRORS = {kind: cls for cls, kinds in {
+    ValueError: """bitcastWidth roundingNotAllowed unknownRounding pointerCast badCast incompatibleShapes rankMismatch oddExtent needsPowers notPowerOfTwo
+        tooManyElements rankTooHigh notIntList runtimeInShape invalidAxis duplicateAxes changesElements badPermutation rankTooLow splitExtent notOneElement wrongShape
+        notConstexpr unknownOption badProgramAxis arangeConstexpr arangeEmpty arangeRange arangeInt32 fullValue notPointer otherWithoutMask maskNotBool
+        blockForScalar pointerShape storeToConst boundaryOnTensor maskOnBlockPtr badBoundaryDim duplicateBoundaryDim nanPadding blockPtrLengths blockPtrOrder
+        advanceLength descriptorRank descriptorLengths descriptorLastStride descriptorBlockBytes descriptorReduceDtype atomicDtype badSemantics badScope
+        plainSemantics pollDtype pollNegative pollTimeout casTypes dotUnsupported dotOutDtype impreciseAcc expectedDtype expectedDtypes fdivRounding fdivApprox
+        blockExtremum whereCondition hintLength mapResult mapCount mapTypes mapOperation asmCount asmOperand asmConstraint combineResults inputShapes
+        reduceScalar gatherIndex gatherExtent zeroStep typesMismatch""",
+    TypeError: """badArgument fdivNoFloat hintNotConstexpr noLength rangeArgument rangeScalar tooManyArguments missingArguments unknownKeyword multipleValues""",
+    AssertionError: """squeezeExtent catRanks catShapes descriptorOffsets descriptorWideOffset descriptorReduceValue descriptorGatherBlock descriptorGatherColumns
+        descriptorGatherRows dotScalar dotDtypes dotInner dotBatch dotPrecision dotPrecisionTwice dotAcc histogramInput prefixAscii""",
+    NotImplementedError: "staticAssertUnknown",
+}.items() for kind in kinds.split()}
+
 
 class TegulaError(Exception):
     """Base of what tegula raises by itself."""
@@ -18,6 +35,29 @@ class CompilationError(TegulaError):
     def __init__(self, text="", diagnostics=()):
         super().__init__(text)
         self.diagnostics = list(diagnostics)
+        self._origin = None
+
+    @property
+    def __cause__(self):
+        """Of a mistake in a helper: a CompilationError without the call; of a wrong call of the language's functions: the exception that Python would
+        raise there; else None. A property, so that what Python prints of an uncaught error says everything once."""
+        if self._origin is None and not super().__cause__:
+            self._origin = self._cause_of_first()
+        return super().__cause__ or self._origin
+
+    @__cause__.setter
+    def __cause__(self, cause):
+        BaseException.__cause__.__set__(self, cause)
+
+    def _cause_of_first(self):
+        first = self._first
+        calls = [i for i, note in enumerate(first.get("notes", ())) if note["message"].startswith("in `") and note["message"].endswith("called from here")]
+        if calls:  # the innermost call comes first
+            outer = first["notes"][calls[-1]]
+            text = first["rendered"].split(f"{outer['file']}:{outer['line']}:{outer['column']}: note: {outer['message']}")[0]
+            return CompilationError(text, [{**first, "rendered": text, "notes": first["notes"][:calls[-1]]}])
+        cls = _CALL_ERRORS.get(first.get("kind"))
+        return cls(first["message"]) if cls else None
 
     @property
     def _first(self):

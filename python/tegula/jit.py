@@ -516,6 +516,8 @@ def to_value(x, depth=0):
         return _core.value_attribute(_core.value_module(module), name)
     if getattr(x, "__module__", None) == "math":
         return _core.value_attribute(_core.value_module("math"), x.__name__)
+    if isinstance(x, type) and x.__module__.startswith(_LANGUAGE) and getattr(_types, x.__name__, None) is x:  # tl.constexpr, tl.tensor, ...
+        return _core.value_attribute(_core.value_module("triton.language"), x.__name__)
     item = getattr(x, "item", None)  # numpy and torch scalars
     if callable(item) and getattr(x, "shape", None) == ():
         return to_value(item())

@@ -139,3 +139,74 @@ print([(r.kind, r.message, r.file.rpartition("/")[2], r.line > 0) for r in k.rem
         p = subprocess.run([sys.executable, "-c", script], env=dict(os.environ, TEGULA_CACHE_DIR=str(cache)), text=True, capture_output=True)
         assert p.stdout == ("[('notVectorized', 'this load takes 1 of the 4 elements of 4 bytes that fit one instruction: its addresses are not known to be "
                             "consecutive', 'test_errors.py', True)] 0 128\n"), p.stdout + p.stderr
+
+
+@tegula.jit
+def outside(x):
+    return tl.expand_dims(x, 7)
+
+
+@tegula.jit
+def twice_removed(x):
+    return outside(x)
+
+
+@tegula.jit
+def causes(x, what: tl.constexpr):
+    v = tl.arange(0, 8)
+    if what == "value":
+        tl.expand_dims(v, 5)
+    elif what == "type":
+        tl.multiple_of(v, 1.5)
+    elif what == "assertion":
+        tl.dot(v, v)
+    elif what == "keyword":
+        tl.arange(0, 8, step=2)
+    elif what == "operator":
+        v + (1, 2)
+    elif what == "name":
+        missing
+    elif what == "static":
+        tl.static_assert(what == "")
+    else:
+        twice_removed(v)
+
+
+def cause_of(what):
+    with pytest.raises(tegula.CompilationError) as caught:
+        causes[(1,)](np.zeros(4, np.float32), what)
+    return caught.value, caught.value.__cause__
+
+
+@pytest.mark.parametrize("what, cls", [("value", ValueError), ("type", TypeError), ("assertion", AssertionError), ("keyword", TypeError), ("operator", None),
+                                       ("name", None), ("static", None)])
+def test_cause(what, cls):
+    """As Triton's: what a function of the language raised, and nothing where the mistake is not in a call."""
+    e, cause = cause_of(what)
+    assert (cause is None if cls is None else type(cause) is cls and str(cause) == e.message) and e.__cause__ is cause
+
+
+def test_cause_in_a_helper():
+    e, cause = cause_of("helper")
+    assert type(cause) is tegula.CompilationError and type(cause.__cause__) is tegula.CompilationError and cause.__cause__.line == e.line
+    assert [str(e).count("called from here"), str(cause).count("called from here"), str(cause.__cause__).count("called from here")] == [2, 1, 0]
+    innermost = pickle.loads(pickle.dumps(e)).__cause__.__cause__.__cause__
+    assert type(innermost) is ValueError and "invalid axis 7" in str(innermost)
+
+
+def test_cause_that_was_given():
+    e, _ = cause_of("value")
+    with pytest.raises(tegula.CompilationError) as caught:
+        raise e from OSError(5)
+    assert type(caught.value.__cause__) is OSError
+    e.__cause__ = KeyError(3)  # as concurrent.futures does
+    assert type(e.__cause__) is KeyError
+
+
+def test_kinds_of_causes_exist():
+    from tegula import errors
+    folder = os.path.join(os.path.dirname(__file__), "../../src")
+    if not os.path.exists(folder):
+        pytest.skip("no sources here")
+    text = "".join(open(os.path.join(folder, layer, "Diagnostics.def")).read() for layer in ("lang", "sema"))
+    assert set(errors._CALL_ERRORS) <= set(re.findall(r"DIAG\((\w+)", text))

@@ -24,6 +24,7 @@ def test_random_arrays(dtype):
 
 def test_kinds():
     assert not t.is_interpreter() and t.get_current_target().backend in ("cpu", "cuda") and t.is_cuda() == (not t.is_cpu()) and not t.is_hip() and not t.is_xpu()
+    assert t.get_arch() == str(t.get_current_target().arch)
     assert t.str_to_triton_dtype("bfloat16") == tl.bfloat16 and t.torch_dtype_name(tl.int8) == "int8" and t.torch_dtype_name("torch.float16") == "float16"
     assert t.requires_tma.name == "skipif" and t.unwrap_tensor(tegula.reinterpret(x := np.zeros(4, np.int8), tl.uint8)) is x
     wrapped = tegula.reinterpret(np.zeros(4, np.int8), tl.uint8)

@@ -59,7 +59,7 @@ NAMES = {
     "triton._internal_testing": """int_dtypes uint_dtypes integral_dtypes float_dtypes float_dtypes_with_bfloat16 dtypes dtypes_with_bfloat16 torch_float8_dtypes
         torch_dtypes tma_dtypes is_interpreter is_cuda is_ampere_or_newer is_blackwell is_hopper is_hopper_or_newer is_sm12x is_hip is_xpu numpy_random to_triton
         to_numpy str_to_triton_dtype torch_dtype_name supports_tma supports_ws tma_skip_msg requires_tma default_alloc_fn unwrap_tensor _fresh_knobs_impl
-        get_current_target run_in_process is_compile_warmup""",
+        get_current_target get_arch run_in_process is_compile_warmup""",
     "triton.profiler": "start activate deactivate finalize profile scope cpu_timed_scope enter_scope exit_scope state enter_state exit_state DEFAULT_PROFILE_NAME",
 }
 

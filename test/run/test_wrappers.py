@@ -88,6 +88,17 @@ def test_types_that_kernels_make(dev):
     assert run(dev, k_types_made, -5, 4)[0] == -1
 
 
+def test_classes_of_the_language_as_variables(dev):
+    constexpr_type, number, tensor, pointer = tl.constexpr_type, tl.constexpr, tl.tensor, tl.pointer_type
+
+    @tegula.jit
+    def kernel(out, N: tl.constexpr):
+        tl.static_assert(N.type == constexpr_type(N) and isinstance(N, number) and not isinstance(N, tensor))
+        tl.static_assert(isinstance(out.dtype, pointer) and isinstance(tl.load(out), tensor))
+        tl.store(out, number(N))
+    assert run(dev, kernel, 7)[0] == 7
+
+
 @tl.constexpr
 def accumulator(d):
     return tl.float32 if d.is_floating() else d
