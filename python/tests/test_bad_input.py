@@ -137,7 +137,8 @@ def test_error(switches, action, start, part, tmp_path):
 def test_assembler_refuses(tmp_path):
     """Its log, the line of the PTX it means, and the line of the kernel that this came from."""
     out = output("go()", tmp_path, TEGULA_NVJITLINK=str(FAKE.with_name("libfakejitlink.so")))
-    assert out.startswith("PTXASError: PTXAS error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  ptxas application ptx input, line "), out
+    assert out.startswith("PTXASError: PTXAS error: nvJitLink 12.9 refused the code of `add` for sm_90a:\n  options: -arch=sm_90a "), out
+    assert "\n  ptxas application ptx input, line " in out, out
     assert "error   : planted" in out and "st.global" in out, out
     assert f"from {tmp_path / 'script.py'}:8" in out, out
 

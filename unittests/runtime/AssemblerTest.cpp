@@ -90,6 +90,23 @@ TEST_P(AssembleOne, WishForBlocksIsNotWorthSpills) {
   }
 }
 
+// Code out of the driver's cache would come without numbers. Old libraries know no such option.
+TEST(AssemblerOptions, NoCacheButOurs) {
+  const std::string fake = std::string(tegula::testBinaryDir) + "/lib/libfakejitlink.so";
+  for (bool old : {false, true}) {
+    if (old) setenv("FAKE_JITLINK_OLD", "1", 1);
+    Status s;
+    std::unique_ptr<const Assembler> a = Assembler::open(fake, s);
+    ASSERT_TRUE(a) << s.text;
+    Assembly out;
+    s = a->assemble(ptx("sm_90a", ""), "k", {.arch = "sm_90a"}, out);
+    unsetenv("FAKE_JITLINK_OLD");
+    EXPECT_EQ(s.code, TEGULA_ASSEMBLER_ERROR);
+    EXPECT_EQ(has(s.text, " -no-cache"), !old) << s.text;
+    EXPECT_TRUE(has(s.text, "options: -arch=sm_90a")) << s.text;
+  }
+}
+
 TEST(AssemblerLog, Numbers) {
   AssemblyStats s = parseAssemblerLog("ptxas info    : Function properties for k\n"
                                       "ptxas         .     48 bytes stack frame, 40 bytes spill stores, 36 bytes spill loads\n"

@@ -41,6 +41,19 @@ static void *lookUp(void *library, const std::string &name) {
   return nullptr;
 }
 
+/// Where the driver is, the library takes code from the driver's cache of compiled PTX (~/.nv/ComputeCache), and then its log has neither registers nor spills (H200,
+/// nvJitLink 13.0), which we decide by. Releases before 12.3 refuse the option.
+static constexpr const char *withoutCache = "-no-cache";
+
+/// Does the library know it?
+static bool takesOption(int (*create)(Handle *, uint32_t, const char **), int (*destroy)(Handle *), const char *option) {
+  const char *options[] = {"-arch=sm_80", option};
+  Handle h = nullptr;
+  if (create(&h, 2, options) != 0) return false;
+  destroy(&h);
+  return true;
+}
+
 std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status &status) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -62,6 +75,7 @@ std::unique_ptr<const Assembler> Assembler::open(const std::string &path, Status
     return nullptr;
   }
   std::unique_ptr<Assembler> a(new Assembler);
+  a->knowsNoCache_ = takesOption(library->create, library->destroy, withoutCache);
   a->library_ = std::move(library);
   a->major_ = major;
   a->version_ = "nvJitLink " + std::to_string(major) + "." + std::to_string(minor);
@@ -193,6 +207,7 @@ Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, c
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
   std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
+  if (knowsNoCache_) options.push_back(withoutCache);
   if (o.maxRegisters) options.push_back("-maxrregcount=" + std::to_string(o.maxRegisters));
   if (o.lineInfo) options.push_back("-lineinfo");
   std::vector<const char *> pointers;

@@ -47,7 +47,8 @@ public:
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
   /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is dropped where it would cost spills; where these are a few bytes, a bound on
-  /// registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo.
+  /// registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo, and from
+  /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 
   ~Assembler();
@@ -60,6 +61,7 @@ private:
   std::shared_ptr<const Library> library_;
   std::string version_, path_;
   unsigned major_ = 0;
+  bool knowsNoCache_ = false;
 };
 
 /// Where the library may be, best first: $TEGULA_NVJITLINK (a file; nothing else is tried then), folders given by addAssemblerFolder, the
