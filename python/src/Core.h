@@ -8,6 +8,7 @@
 #include <Python.h>
 #include <tegula/tegula.h>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tegula_python {
@@ -52,6 +53,10 @@ void forgetThreadsAfterFork();
 // ---- Errors.cpp
 /// Sets the Python exception for the thread's last error; returns NULL for convenience.
 PyObject *raiseStatus(TegulaStatus status);
+
+/// Python's UserWarnings for what the thread's last compilation warned of, each at its place in the kernel; once a place by default. False: the program's filters made an
+/// exception of one, which is set.
+bool warnOfCompilation();
 /// Forgets the pending exception, if there is one, on a way that goes on without it. A Ctrl-C among them comes again: in the next Python code or poll.
 void dropError();
 /// `set_exceptions(compilation_error, device_error, out_of_resources, ptxas_error)`: classes made in Python; the first takes (text, diagnostics list).

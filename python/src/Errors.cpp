@@ -40,6 +40,32 @@ void raiseWith(PyObject *cls, PyObject *args) {
 }
 } // namespace
 
+bool warnOfCompilation() {
+  struct Warning {
+    std::string message, file;
+    int line;
+  };
+  std::vector<Warning> warnings; // copies: a filter of the program's may compile
+  for (size_t i = 0, n = tegula_diagnostic_count(); i < n; ++i) {
+    TegulaDiagnostic d;
+    if (tegula_diagnostic_get(i, &d) != TEGULA_OK) continue;
+    if (d.severity == TEGULA_SEVERITY_ERROR) return true; // they are of an earlier call
+    if (d.severity == TEGULA_WARNING) warnings.push_back({d.message, d.file, static_cast<int>(d.line)});
+  }
+  if (warnings.empty()) return true;
+  tegula_clear_error();
+  static PyObject *registries = PyDict_New(); // of each file: what was said, so that Python says it once unless the program wants more
+  for (const Warning &w : warnings) {
+    PyObject *registry = registries ? PyDict_GetItemString(registries, w.file.c_str()) : nullptr;
+    if (registry) Py_INCREF(registry);
+    else if (!(registry = PyDict_New()) || PyDict_SetItemString(registries, w.file.c_str(), registry) < 0) return Py_XDECREF(registry), false;
+    int status = PyErr_WarnExplicit(PyExc_UserWarning, w.message.c_str(), w.file.c_str(), w.line, nullptr, registry);
+    Py_DECREF(registry);
+    if (status < 0) return false;
+  }
+  return true;
+}
+
 void dropError() {
   // Whatever is being called swallows Python's errors; the user's wish to stop is none.
   if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();

@@ -207,6 +207,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     else raiseStatus(status);
     if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, keywords);
     if (compiled) tegula_kernel_release(kernel);
+    if (result && isNew && !warnOfCompilation()) Py_CLEAR(result);
     if (result && isNew && newKernel) {
       PyObject *told = passOn(newKernel, self, result, args, nargs, keywords);
       if (!told) Py_CLEAR(result);
@@ -665,6 +666,7 @@ PyObject *compileSignature(PyObject *self, PyObject *args) {
   if (status != TEGULA_OK) return raiseStatus(status);
   PyObject *result = wrapKernel(kernel);
   tegula_kernel_release(kernel);
+  if (result && !warnOfCompilation()) Py_CLEAR(result);
   return result;
 }
 

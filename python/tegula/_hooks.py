@@ -205,6 +205,8 @@ def _hook_arguments(call, warmup):
     from .runtime.driver import driver
     fn, options = call.fn, {"num_warps": 4, "num_ctas": 1, "num_stages": 3, "enable_fp_fusion": True, "launch_cooperative_grid": False,
                             "extern_libs": None, **call.options}
+    if isinstance(options["extern_libs"], dict):
+        options["extern_libs"] = tuple(options["extern_libs"].items())
     name = get_full_name(fn)
     listed = ", ".join(f"{p}: {code}" for p, code in call.signature.items())
     text = (f"{name}[num_warps={options['num_warps']}, num_ctas={options['num_ctas']}, num_stages={options['num_stages']}, "
@@ -214,7 +216,7 @@ def _hook_arguments(call, warmup):
                     **{k: options[k] for k in picked}, "configs": [call.attrs],
                     "specialization_data": serialize_specialization_data(name, call.signature, call.constants, call.attrs, call.options, call.key),
                     "is_warmup": warmup, "key": call.key}
-    return dict(key=call.key, repr=text, fn=JitFunctionInfo(fn.__module__, name, fn), compile=compile_info, is_manual_warmup=warmup,
+    return dict(key=call.key, repr=text, fn=JitFunctionInfo(fn.__module__, fn.__qualname__, fn), compile=compile_info, is_manual_warmup=warmup,
                 already_compiled=False)
 
 
@@ -225,12 +227,20 @@ def intercept(fn, grid, warmup, args, kwargs):
         return None if warmup else interpreter.run(fn, grid, args, kwargs)
     for hook in fn.pre_run_hooks:
         hook(*args, **kwargs)
-    kwargs = {**_option_defaults(fn), **kwargs}
+    kwargs = {**option_defaults(), **kwargs, **option_demands()}
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
-    runtime = knobs.runtime
-    if runtime.jit_cache_hook and not fn._has_kernel(call) and runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
+    announced = bool(knobs.runtime.jit_cache_hook) and not fn._has_kernel(call)
+    if announced and knobs.runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
         return None
     mode = _active_mode() if _watchers else None
+    kernel = _proceed(fn, grid, warmup, call, mode, args, kwargs)
+    if announced and mode is None and not fn._has_kernel(call):  # there under another key: the options that differ have no meaning here
+        _announce(call, kernel, warmup)
+    return kernel
+
+
+def _proceed(fn, grid, warmup, call, mode, args, kwargs):
+    runtime = knobs.runtime
     if mode is not None and not fn._has_kernel(call):
         future = mode.submit((fn, call.key), lambda: fn.direct(None)(*args, **kwargs))
         if warmup:
@@ -250,11 +260,14 @@ def intercept(fn, grid, warmup, args, kwargs):
     return kernel
 
 
-def _option_defaults(fn):
-    """Options of launches that do not say, from the knobs."""
+def option_demands():
+    """Options of all launches and compilations, whatever they say."""
+    return {"debug": True} if knobs.runtime.debug else {}
+
+
+def option_defaults():
+    """Options of launches and compilations that do not say, from the knobs."""
     out = {}
-    if knobs.runtime.debug and fn.debug is None:
-        out["debug"] = True
     if knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion:
         out["enable_fp_fusion"] = False
     if "level" in vars(knobs.language):  # assigned; the library reads the variable by itself, once
@@ -264,6 +277,12 @@ def _option_defaults(fn):
     return out
 
 
+def _announce(call, kernel, warmup):
+    call.fn._remember(call, kernel)
+    if knobs.runtime.jit_post_compile_hook:
+        knobs.runtime.jit_post_compile_hook(**_hook_arguments(call, warmup))
+
+
 def new_kernel(fn, kernel, warmup, args, kwargs):
     """Called by the first launch or compilation that got this kernel."""
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
@@ -271,10 +290,8 @@ def new_kernel(fn, kernel, warmup, args, kwargs):
         kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
     except TypeError:
         return  # an argument of a kind that only the launch knows
-    fn._remember(call, kernel)
+    _announce(call, kernel, warmup)
     runtime, compilation = knobs.runtime, knobs.compilation
-    if runtime.jit_post_compile_hook:
-        runtime.jit_post_compile_hook(**_hook_arguments(call, warmup))
     if compilation.listener:
         compilation.listener(src=kernel.src, metadata=kernel.metadata._asdict(), metadata_group=kernel.metadata_group, times=kernel.compile_times,
                              cache_hit=kernel.info()["origin"] == "disk")

@@ -233,15 +233,17 @@ def _fresh_knobs_impl(skipped_attr=None):
     skipped = set(skipped_attr or ())
     before = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs) and name not in skipped}
     variables = {d.key for group in before.values() for d in group.knob_descriptors.values()}
-    environment = {}
+    environment, propagate = {}, knobs.propagate_env
 
     def fresh():
+        knobs.propagate_env = True
         environment.update({key: os.environ.pop(key) for key in variables if key in os.environ})
         for name, group in before.items():
             setattr(knobs, name, group.copy().reset())
         return knobs
 
     def back():
+        knobs.propagate_env = propagate
         for key in variables:
             os.environ.pop(key, None)
         os.environ.update(environment)

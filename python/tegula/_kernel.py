@@ -220,13 +220,17 @@ def _metadata(info, options):
 _PACKAGED = ("so", "launcher.so")
 
 
+_SAME_STAGE = {"ttir": "tile", "ttgir": "gpu", "llir": "llvm"}  # Triton's names of stages that are here too, each in the library's own text
+
+
 class _Asm:
-    """The stages of a kernel as a read-only mapping."""
+    """The stages of a kernel as a read-only mapping. Triton's names of stages are understood, too, but not listed."""
 
     def __init__(self, kernel):
         self._kernel = kernel
 
     def __getitem__(self, stage):
+        stage = _SAME_STAGE.get(stage, stage)
         if stage == "sass" and "cubin" in self:  # made by a tool of NVIDIA's when it is asked for
             from .tools.disasm import get_sass
             return get_sass(self["cubin"])
@@ -260,7 +264,7 @@ class _Asm:
         return iter(self.keys())
 
     def __contains__(self, stage):
-        return stage in self.keys()
+        return _SAME_STAGE.get(stage, stage) in self.keys()
 
     def __len__(self):
         return len(self.keys())

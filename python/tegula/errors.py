@@ -1,4 +1,7 @@
 """Exceptions. A CompilationError carries its diagnostics as text (str(e)) and as data (e.diagnostics)."""
+import ast
+import linecache
+import re
 
 # What Python would raise where a function of the language is called wrongly, by the kind of the message. Mistakes that are not those of a call
 # (operators, names, statements) are not here.
@@ -24,7 +27,8 @@ class TegulaError(Exception):
 
 class CompilationError(TegulaError):
     """A mistake in a kernel. `diagnostics`: list of dicts with severity, kind, message, file, line, column, end_line, end_column, rendered, notes.
-    Of a class for the kind of its first error, where there is one."""
+    Of a class for the kind of its first error, where there is one. The text begins with `at L:C:` as Triton counts: lines from the kernel's `def` on, which is 1,
+    columns from 0."""
 
     _kinds: dict = {}  # of diagnostics: the class of errors
 
@@ -55,7 +59,8 @@ class CompilationError(TegulaError):
         if calls:  # the innermost call comes first
             outer = first["notes"][calls[-1]]
             text = first["rendered"].split(f"{outer['file']}:{outer['line']}:{outer['column']}: note: {outer['message']}")[0]
-            return CompilationError(text, [{**first, "rendered": text, "notes": first["notes"][:calls[-1]]}])
+            function = outer["message"].split("`")[1]
+            return CompilationError(text, [{**first, "rendered": text, "notes": first["notes"][:calls[-1]], "function": function}])
         cls = _CALL_ERRORS.get(first.get("kind"))
         return cls(first["message"]) if cls else None
 
@@ -86,10 +91,48 @@ class CompilationError(TegulaError):
         return self._first.get("column")
 
     def __str__(self):
-        return "\n" + super().__str__()
+        return f"{_at(self._first)}\n{super().__str__()}"
 
     def __reduce__(self):
         return type(self), (super().__str__(), self.diagnostics)
+
+
+def _at(error):
+    """`at L:C:` of a diagnostic in the kernel, or in the outermost helper where its caller was left out; nothing where the text is not found."""
+    notes = error.get("notes", ())  # the interpreter's have none
+    place = next((n for n in reversed(notes) if n["message"].endswith("called from here")), error)
+    kernel = next((n for n in notes if n["message"].startswith("while instantiating")), None)
+    start = kernel["line"] if kernel else _line_of_def(place, error.get("function", ""))
+    if not start or place["line"] < start:
+        return ""
+    line, column = (place["line"], place["column"] - 1) if error["kind"] in _AT_NAMES else _operation(place, start)
+    return f"at {line - start + 1}:{column}:"
+
+
+def _line_of_def(place, name):
+    """Where the function of this name that the place is in begins; 0 if its text is not found."""
+    starts = re.compile(rf"\s*(async\s+)?def\s+{re.escape(name.rpartition('.')[2])}\b")
+    lines = linecache.getlines(place["file"])[:place["line"]] if name else []
+    return next((i for i in range(len(lines), 0, -1) if starts.match(lines[i - 1])), 0)
+
+
+def _operation(place, start):
+    """Line, and column from 0, of the call or operator that the place is in, of a function that begins at line `start`. Columns count from its `def`."""
+    first = linecache.getline(place["file"], start)
+    indent = len(first) - len(first.lstrip())
+    begin, end = (place["line"], place["column"] - 1 + indent), (place["end_line"], place["end_column"] - 1 + indent)
+    found = begin
+    try:
+        for node in ast.walk(ast.parse("".join(linecache.getlines(place["file"])))):  # outer nodes come first
+            if isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript)):
+                if (node.lineno, node.col_offset) <= begin and end <= (node.end_lineno, node.end_col_offset):
+                    found = node.lineno, node.col_offset
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    return found[0], found[1] - indent
+
+
+_AT_NAMES = {"undefinedName", "usedBeforeAssigned", "globalVariable", "noAttribute"}
 
 
 class CompileTimeAssertionFailure(CompilationError):
@@ -138,7 +181,14 @@ class PTXASError(TegulaError):
 
 
 class AutotunerError(TegulaError):
-    """An autotuner is left without a configuration."""
+    """An autotuner is left without a configuration. `error_message`: why."""
+
+    def __init__(self, error_message=None):
+        self.error_message = error_message
+        super().__init__(error_message or "")
+
+    def __str__(self):
+        return f"Autotuner error: {self.error_message or ''}"
 
 
 class InterpreterError(TegulaError):

@@ -50,7 +50,7 @@ def _is_constexpr(parameter):
     return a.split(".")[-1] == "constexpr" if isinstance(a, str) else a is _types.constexpr
 
 
-_NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "noinline", "debug", "version", "_known_key")
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "debug", "version", "_known_key")
 
 
 def _detached(cls, source, signature, names):
@@ -58,6 +58,12 @@ def _detached(cls, source, signature, names):
     f.__dict__.update(names, launch_metadata=None, __globals__={}, _namer=None, repr=lambda specialization: f.__qualname__)
     f._set_up(None, signature, source)
     return f
+
+
+def _start_of_def(text):
+    """Behind the decorators."""
+    start = re.search(r"^(async )?def\s", text, re.MULTILINE)
+    return start.start() if start else 0
 
 
 class JITCallable(_core.Function, KernelInterface):
@@ -78,7 +84,7 @@ class JITCallable(_core.Function, KernelInterface):
         self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
                                          do_not_specialize=by_name(do_not_specialize),
                                          do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment)))
-        self.noinline, self.debug, self.version = noinline, debug, version
+        self.debug, self.version = debug, version
         if debug is not None:
             self.set_option("debug", debug)
         self.launch_metadata = launch_metadata
@@ -123,13 +129,13 @@ class JITCallable(_core.Function, KernelInterface):
     def src(self):
         """The text from the `def` on."""
         text = self._source["text"]
-        start = re.search(r"^(async )?def\s", text, re.MULTILINE)
-        return text[start.start():] if start else text
+        return text[_start_of_def(text):]
 
     def _unsafe_update_src(self, text):
-        """Another text for the function, with the same parameters. What was compiled from the old one is not used any more."""
+        """Another text for the function from its `def` on, with the same parameters. What was compiled from the old one is not used any more."""
         with _lock:
-            self._source["text"] = text
+            before = self._source["text"]
+            self._source["text"] = before[:_start_of_def(before)] + text if _start_of_def(text) == 0 else text
             self._unbind()
 
     @property
@@ -205,7 +211,25 @@ class JITCallable(_core.Function, KernelInterface):
             self._known_key = hashlib.sha256(self._source["text"].encode()).hexdigest()
         return self._known_key
 
-    hash = cache_key
+    @property
+    def hash(self):
+        return self.cache_key
+
+    @hash.setter
+    def hash(self, given):
+        """Programs that changed the text of a function that it calls put None there: it is bound to what is there now."""
+        with _lock:
+            self._unbind()
+
+    @property
+    def noinline(self):
+        return self._source["noinline"]
+
+    @noinline.setter
+    def noinline(self, on):
+        with _lock:
+            self._source["noinline"] = bool(on)
+            self._unbind()
 
     def _prepare(self):
         """Binds the function and all it calls, and has the launches watch what they read."""
@@ -546,6 +570,18 @@ def _opaque(x, name):
     return _core.value_opaque(name, number)
 
 
+def _constant(x):
+    """An argument of a `tl.constexpr` parameter. Objects that kernels cannot look into are only compared there, and equal ones have one kernel."""
+    try:
+        return to_value(x)
+    except TypeError:
+        try:
+            return _opaque(x, f"{type(x).__name__} object")
+        except TypeError:  # it cannot be hashed
+            pass
+        raise
+
+
 _classes = {}
 
 
@@ -741,7 +777,7 @@ def _install():
     except ImportError:  # numpy is a convenience, not a need
         array = None
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
-    _core.set_converters(to_value, _argument_of, _dtype_numbers, _dtype_number, array)
+    _core.set_converters(_constant, _argument_of, _dtype_numbers, _dtype_number, array)
     _core.set_memory_finder(memory_of)
     _core.set_kernel_class(CompiledKernel)
     _core.set_explainer(_explain)

@@ -610,7 +610,7 @@ def test_a_dry_run_finds_what_writes_beside_its_buffers(tmp_path):
         p = subprocess.run([sys.executable, "dry.py"], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TEGULA_TUNE_DRY": "sim",
                                                             "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}, cwd=tmp_path, capture_output=True, text=True)
         assert p.returncode == 0, p.stderr
-        assert p.stdout.startswith("128 twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in p.stdout and "`x`" in p.stdout
+        assert p.stdout.startswith("128 Autotuner error: twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in p.stdout and "`x`" in p.stdout
         assert "is not used" in p.stderr
 
 

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -57,7 +58,78 @@ def test_assembler_error():
     assert type(e) is PTXASError and str(e) == "PTXAS error: line 3" and e.error_message == "line 3"
 
 
+@tegula.jit
+def places_inner(v):
+    w = v + 1
+    return tl.expand_dims(w, 5)
+
+
+@tegula.jit
+def places_middle(v):
+    return places_inner(v)
+
+
+def test_places_as_triton_counts_them():
+    @tegula.jit
+    def outer(x):
+        # the `def` is line 1, the first column 0
+        tl.store(x, places_middle(tl.arange(0, 4)))
+
+    @tegula.jit
+    def here(x):
+        tl.store(x, 1) + (1.0 << 2)
+
+    @tegula.jit
+    def unknown(x):
+        tl.store(x, nowhere)
+
+    @tegula.jit
+    def never(x):
+        tl.static_assert(False)
+
+    def chain(kernel):
+        with pytest.raises(tegula.CompilationError) as caught:
+            kernel[(1,)](np.zeros(4, np.int32))
+        e, found = pickle.loads(pickle.dumps(caught.value)), []
+        while isinstance(e, tegula.CompilationError):
+            found.append(str(e).splitlines()[0])
+            e = e.__cause__
+        return found
+
+    assert chain(outer) == ["at 3:16:", "at 2:11:", "at 3:11:"]
+    assert [chain(kernel) for kernel in (here, unknown, never)] == [["at 2:22:"], ["at 2:16:"], ["at 2:4:"]]
+
+
+@tegula.jit
+def chooses(x, flag):
+    tl.store(x, tl.where(flag, 1, 2))
+
+
+def test_warnings():
+    x, line = np.zeros(4, np.int32), chooses.fn.__code__.co_firstlineno + 2
+    with pytest.warns(UserWarning, match="non-boolean condition of scalar int32") as seen:
+        chooses[(1,)](x, 7)
+    assert x[0] == 1 and [(w.filename, w.lineno) for w in seen] == [(__file__, line)]
+    source = tegula.compiler.ASTSource(chooses, {"x": "*i32", "flag": "i64"})
+    with pytest.warns(UserWarning, match="of scalar int64"):
+        tegula.compile(source)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        chooses[(1,)](x, 7)  # there already
+        assert not seen
+        warnings.simplefilter("default")
+        for value in (2, 1 << 40):
+            for warps in (1, 2):
+                chooses[(1,)](x, value, num_warps=warps)
+        assert ["int32" in str(w.message) for w in seen] == [True, False]
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="of scalar float32"):
+            chooses[(1,)](x, 0.5)
+
+
 def test_names():
+    e = pickle.loads(pickle.dumps(tegula.runtime.errors.AutotunerError("none left")))
+    assert str(e) == "Autotuner error: none left" and e.error_message == "none left"
     assert issubclass(tegula.CompilationError, tegula.TritonError)
     assert tegula.errors.CompilationError is tegula.CompilationError
 

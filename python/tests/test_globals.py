@@ -216,6 +216,29 @@ def test_another_text():
         kernel._unsafe_update_src("def kernel(q):\n    pass\n")
 
 
+def test_keys_of_texts():
+    @tegula.jit
+    def h():
+        return 1
+
+    @tegula.jit
+    def kernel(p):
+        tl.store(p, h())
+
+    key = kernel.cache_key
+    kernel._unsafe_update_src(kernel.src)  # the decorators stay
+    assert kernel.hash == kernel.cache_key == key
+    h._unsafe_update_src(h.src.replace("1", "3"))
+    kernel.hash = h.hash = None  # Triton's way to ask for a new one
+    assert kernel.cache_key != key and run(kernel) == 3
+    h._unsafe_update_src(h.src.replace("3", "1"))
+    kernel.hash = None
+    assert kernel.cache_key == key and run(kernel) == 1
+    h.noinline = True
+    kernel.hash = None
+    assert h.noinline and kernel.cache_key != key and run(kernel) == 1
+
+
 settings = types.ModuleType("settings")
 settings.WIDTH = tl.constexpr(16)
 settings.inner = types.ModuleType("settings.inner")

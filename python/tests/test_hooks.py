@@ -71,7 +71,7 @@ def test_cache_and_compile_hooks():
     assert done and [what for what, _ in log] == ["cache", "compiled"]
     for _, kw in log:
         assert set(kw) == {"key", "repr", "fn", "compile", "is_manual_warmup", "already_compiled"}
-        assert kw["fn"].jit_function is k and kw["fn"].module == __name__ and kw["fn"].name == f"{__name__}.fill"
+        assert kw["fn"].jit_function is k and kw["fn"].module == __name__ and kw["fn"].name == "fill"
         assert not kw["is_manual_warmup"] and not kw["already_compiled"]
         assert kw["repr"] == (f"{__name__}.fill[num_warps=8, num_ctas=1, num_stages=3, enable_fp_fusion=True, launch_cooperative_grid=False]"
                               "(out: *fp32, value: i32, N: constexpr)")
@@ -124,6 +124,15 @@ def test_hooks_of_loading_and_compiling():
     assert heard["cache_hit"] or heard["times"].total > 0  # an earlier run may have left it in the disk cache
 
 
+def test_options_without_meaning_have_keys():
+    log, k, libs = [], tegula.jit(fill), {"libdevice": "libdevice.10.bc"}
+    knobs.runtime.jit_cache_hook = lambda **kw: log.append(kw["compile"]["extern_libs"])
+    knobs.runtime.jit_post_compile_hook = lambda **kw: log.append(kw["key"])
+    kernels = [launch(k, **options)[0] for options in ({}, {"extern_libs": libs}, {"extern_libs": libs})]
+    assert len(log) == 4 and log[::2] == [None, (("libdevice", "libdevice.10.bc"),)] and log[1] != log[3]
+    assert kernels[0] is kernels[1] is kernels[2] and list(k.device_caches[0][0]) == log[1::2]
+
+
 def test_pre_run_hooks():
     log = []
     k = tegula.jit(fill)
@@ -137,8 +146,12 @@ def test_knobs_that_change_launches(tmp_path):
     k = tegula.jit(fill)
     assert not launch(k)[0].metadata.debug
     knobs.runtime.debug = True
-    assert launch(k)[0].metadata.debug
+    assert launch(k)[0].metadata.debug and launch(k, debug=False)[0].metadata.debug
+    assert launch(tegula.jit(debug=False)(fill))[0].metadata.debug
+    source = tegula.compiler.ASTSource(k, {"out": "*fp32", "value": "i32", "N": "constexpr"}, {"N": 4})
+    assert tegula.compile(source).metadata.debug
     knobs.runtime.debug = False
+    assert not tegula.compile(source).metadata.debug
     assert not launch(k)[0].metadata.debug
     knobs.language.default_fp_fusion = False
     assert launch(k)[0].metadata.enable_fp_fusion is False
@@ -182,6 +195,9 @@ def test_strict():
     knobs.language.strict = True
     with pytest.raises(tegula.CompilationError, match="unsupported AST node type: Break"):
         breaks[(1,)](out, 4)
+    source = tegula.compiler.ASTSource(breaks, {"out": "*i32", "n": "i32"})
+    with pytest.raises(tegula.CompilationError, match="unsupported AST node type: Break"):
+        tegula.compile(source)
     assert breaks[(1,)](out, 4, strict=False) is kernel
     del knobs.language.strict
     with pytest.raises(tegula.CompilationError, match="unsupported AST node type: Break"):

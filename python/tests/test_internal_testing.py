@@ -34,6 +34,7 @@ def test_kinds():
 def test_fresh_knobs(monkeypatch):
     monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
     before = knobs.autotuning
+    monkeypatch.setattr(knobs, "propagate_env", False)
     fresh, back = t._fresh_knobs_impl()
     try:
         module = fresh()
@@ -47,7 +48,7 @@ def test_fresh_knobs(monkeypatch):
         assert log == ["store"]
     finally:
         back()
-    assert knobs.autotuning is before and before.print and "TRITON_CACHE_AUTOTUNING" not in os.environ
+    assert not knobs.propagate_env and knobs.autotuning is before and before.print and "TRITON_CACHE_AUTOTUNING" not in os.environ
     store[(1,)](out)
     assert log == ["store"]
 

@@ -296,6 +296,7 @@ def test_compiled_kernel():
     assert k.name.startswith("add_kernel")
     assert set(k.asm) >= {"llvm", "asm"} and "add" in k.asm["llvm"]
     assert isinstance(k.asm["obj"], bytes)
+    assert k.asm["ttir"] == k.asm["tile"] and k.asm["llir"] == k.asm["llvm"] and "ttir" in k.asm and "ttir" not in list(k.asm) and "ttgir" not in k.asm
     with pytest.raises(KeyError):
         k.asm["no such stage"]
     assert k.timings["total"] >= 0

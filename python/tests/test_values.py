@@ -142,6 +142,22 @@ def test_no_arguments(value):
         fill[(1,)](np.zeros(4, np.float32), value, 4)
 
 
+@tegula.jit
+def marked(out, mark: tl.constexpr, other: tl.constexpr):
+    tl.store(out, 1 if mark == other else 2)
+
+
+def test_objects_as_constants():
+    import uuid
+    out, a, b = np.zeros(1, np.int32), uuid.uuid4(), uuid.uuid4()
+    kernels = [marked[(1,)](out, x, a) for x in (a, b, uuid.UUID(str(a)), 3)]
+    assert kernels[0] is kernels[2] and len({id(k) for k in kernels}) == 3 and out[0] == 2
+    marked[(1,)](out, b, b)
+    assert out[0] == 1
+    with pytest.raises(TypeError, match="failed to specialize argument of type: dict"):
+        marked[(1,)](out, {}, a)
+
+
 def test_reinterpret():
     out = np.zeros(4, np.uint8)
     fill[(1,)](tegula.reinterpret(out, tl.int8), -1, 4)

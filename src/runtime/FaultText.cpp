@@ -47,7 +47,7 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
   std::string where = " in program " + pidText(f.pid) + " of `" + info.name + "`";
   if (!s.function.empty() && s.function != info.name) where += ", function `" + s.function + "`";
   if (f.code == TEGULA_FAULT_ASSERT)
-    return placeText(s) + "error: device assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
+    return placeText(s) + "error: device-side assertion failed" + (s.text.empty() ? "" : ": " + s.text) + where;
   static constexpr const char *verbs[] = {"access", "load", "store", "atomic", "access", "access"};
   std::string what = verbs[static_cast<int>(s.kind)];
   std::string through = s.arg >= 0 && static_cast<size_t>(s.arg) < info.args.size()

@@ -86,6 +86,7 @@ def k_print_forms(out):
     tl.device_print("text only")
     r, c = tl.arange(0, 2)[:, None], tl.arange(0, 16)[None, :]
     tl.device_print("two", r * 16 + c, tl.program_id(1))
+    print("", tl.program_id(2))
     tl.store(out, 1)
 
 
@@ -96,7 +97,8 @@ def test_device_print_forms(dev, capfd):
     assert "pid (0, 0, 0) text only" in lines
     assert "pid (0, 0, 0) idx (1,  3) two: (operand 0) 19" in lines
     assert "pid (0, 0, 0) idx () two: (operand 1) 0" in lines
-    assert len(lines) == 2 + 32 + 1
+    assert "pid (0, 0, 0) idx (): 0" in lines
+    assert len(lines) == 2 + 32 + 1 + 1
 
 
 @tegula.jit

@@ -317,7 +317,7 @@ TEST_F(Cuda, AssertNamesKernelAndLine) {
   fake->waitResult = CUDA_ERROR_LAUNCH_FAILED;
   Status s = d->synchronize(nullptr, outcome);
   EXPECT_EQ(s.code, TEGULA_FAULT);
-  EXPECT_TRUE(has(s.text, "k.py:7:3: error: device assertion failed: n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
+  EXPECT_TRUE(has(s.text, "k.py:7:3: error: device-side assertion failed: n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
   ASSERT_TRUE(outcome.culprit);
   EXPECT_EQ(outcome.culprit->name, "add");
   EXPECT_EQ(outcome.fault.pid[0], 3);

@@ -248,7 +248,7 @@ TEST(Launch, FaultOfAnUnknownSiteIsStillText) {
   TegulaCpuFault f{1, TEGULA_FAULT_ASSERT, 99, {1, 2, 3}, 0, 0};
   KernelInfo info;
   info.name = "k";
-  EXPECT_EQ(faultText(info, f), "error: device assertion failed in program (1, 2, 3) of `k`");
+  EXPECT_EQ(faultText(info, f), "error: device-side assertion failed in program (1, 2, 3) of `k`");
 }
 
 TEST(Launch, CancelFromAnotherThread) {

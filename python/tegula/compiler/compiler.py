@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from .. import _core
-from .._hooks import LazyDict
+from .._hooks import LazyDict, option_defaults, option_demands
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError
@@ -177,7 +177,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     if isinstance(src, IRSource):
         kernel = _core.compile_tile(str(src.path), src.src, name, options)
     else:
-        kernel = src.fn.compile_signature(*src.description(), name, options)
+        kernel = src.fn.compile_signature(*src.description(), name, {**option_defaults(), **options, **option_demands()})
         src.fn.cache_key  # remembered: programs that send the function to other processes ask for it there
     kernel._source, kernel._options = src, given
     kernel._saved = kernel.save()  # programs send its __dict__ to other processes

@@ -557,12 +557,12 @@ def _place(trace):
 
 def run(kernel, grid, args, kwargs):
     """Launches a JITFunction in the interpreter."""
-    from .._hooks import Call, _option_defaults
+    from .._hooks import Call, option_defaults
     if session() is not None:
         raise RuntimeError("a kernel that is interpreted cannot launch another one")
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
-    kwargs = {**_option_defaults(kernel), **kwargs}
+    kwargs = {**option_defaults(), **kwargs}
     call = Call(kernel, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream", "device_type")})
     s = _core.Eager(call.options)
     extents = grid(call.arguments) if callable(grid) else grid

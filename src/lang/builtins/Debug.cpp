@@ -73,12 +73,14 @@ Value debugBarrier(BuiltinCall &call) {
 
 // Printing and assertions at run time.
 
-/// Begins with a blank; ends in ": " if values follow.
+/// Begins with a blank unless it is empty; ends in ": " if values follow.
 std::string printPrefix(std::string s, bool hasArgs) {
   if (hasArgs) {
     while (!s.empty() && s.back() == ' ')
       s.pop_back();
-    if (s.empty() || s.back() != ':')
+    if (s.empty())
+      return ": ";
+    if (s.back() != ':')
       s += ':';
     s += ' ';
   }
