@@ -467,6 +467,8 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     bool isSize = row.offset == offsetof(TegulaLaunchOptions, num_warps) || row.offset == offsetof(TegulaLaunchOptions, num_ctas);
     if (v > std::numeric_limits<int32_t>::max() || v < std::numeric_limits<int32_t>::min() || (v == 0 && isSize))
       return PyErr_Format(PyExc_ValueError, "%s is %S; no launch takes that many", row.name, value), -1;
+    if (row.offset == offsetof(TegulaLaunchOptions, num_warps) && (v & (v - 1)))
+      return PyErr_Format(PyExc_AssertionError, "num_warps is %S; it must be a power of 2, at most 64", value), -1; // as Triton asserts it
     *reinterpret_cast<int32_t *>(field) = static_cast<int32_t>(v);
     return 1;
   }

@@ -76,7 +76,7 @@ ROWS = [
     ("too many warps", "", "go(num_warps=64)",
      "OutOfResources: out of resource: threads, Required: 2048, Hardware limit: 1024. `add`: num_warps is 64; a block of a GPU has at most 32 warps", ""),
     ("too many warps, simulator", "", "go(cpu, device='sim', num_warps=64)", "OutOfResources: out of resource: threads, Required: 2048", ""),
-    ("warps", "", "go(num_warps=3)", "ValueError: num_warps is 3; it must be a power of 2, at most 64", ""),
+    ("warps", "", "go(num_warps=3)", "AssertionError: num_warps is 3; it must be a power of 2, at most 64", ""),
     ("too many registers", "maxThreads=64 registers=255", "go()", "OutOfResources: out of resource: threads, Required: 128, Hardware limit: 64. "
      "`add` takes 255 registers in each of 128 threads", "A smaller num_warps"),
     ("register limit", "", "go(maxnreg=300)", "ValueError: `add`: maxnreg is 300; a thread has at most 255 registers", ""),

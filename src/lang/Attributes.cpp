@@ -325,6 +325,8 @@ static Value typeRecord(const std::shared_ptr<const RecordClass> &cls, Value hel
 }
 
 Value constexprType(const Value &object) {
+  if (object.isTuple())
+    return typeOfItem(object); // one type for tuples, whether or not they are constexpr
   static const auto cls =
       std::make_shared<const RecordClass>(RecordClass{RecordClass::Kind::Object, "constexpr_type", {"value"}, {}});
   return typeRecord(cls, object);

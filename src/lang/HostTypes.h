@@ -4,7 +4,7 @@
 
 namespace tegula::lang {
 
-/// tl.constexpr_type(object): of a compile-time object, which it holds.
+/// tl.constexpr_type(object): of a compile-time object, which it holds; of a tuple its tuple_type.
 Value constexprType(const Value &object);
 /// tl.tuple_type(types): of a tuple, by the types of its items.
 Value tupleType(std::vector<Value> types);

@@ -197,14 +197,13 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
     c.extension(diag::cutsBlock, loc);
     return tensor(cutter.result());
   }
-  if (std::count_if(parts.begin(), parts.end(), isFullSlice) > static_cast<ptrdiff_t>(rank))
-    return fail(c, diag::tooManyIndices, loc, rank);
+  // A `:` at the end may stand for an axis that is not there: so `p[None, :]` is one more axis of a block and of a scalar.
   for (const Value &p : parts) {
     if (p.isNone()) {
       if (v->type.shape.rank() == ir::Shape::maxRank)
         return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);
       if (axis > v->type.shape.rank())
-        return fail(c, diag::invalidAxis, loc, axis, 0, v->type.shape.rank() + 1);
+        return fail(c, diag::tooManyIndices, loc, rank);
       v = insertAxis(c, v, axis);
     }
     ++axis;

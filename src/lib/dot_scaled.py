@@ -1,7 +1,7 @@
 # dot_scaled: products of narrow floats with a scale for each group of 16 or 32 elements along K (OCP Microscaling Formats
 # specification v1.0, sections 5 and 6). Operands are widened to bfloat16, which holds every e2m1, e4m3 and e5m2 number times
-# a power of two exactly: this is what a kernel that widens by hand would do, and the loop around it is pipelined like any
-# other.
+# a power of two exactly, or to float16 beside elements that are fp16: this is what a kernel that widens by hand would do, and
+# the loop around it is pipelined like any other.
 import tegula.language as tl
 from tegula import constexpr_function, jit
 
@@ -22,6 +22,12 @@ def _format_dtype(name):
         return tl.bfloat16, tl.uint16
     else:
         return tl.float16, tl.uint16
+
+
+@constexpr_function
+def _wide_type(left, right):
+    # What both operands are widened to. fp16 elements would lose three bits in bfloat16.
+    return tl.float16 if (left == "fp16" or right == "fp16") and left != "bf16" and right != "bf16" else tl.bfloat16
 
 
 @constexpr_function
@@ -89,16 +95,18 @@ def _group_size(scale, k: tl.constexpr):
 
 
 @jit
-def _times_scale(x, scale, group: tl.constexpr, fast_math: tl.constexpr):
-    # x[..., rows, K] with a scale for each `group` elements of a row.
+def _times_scale(x, scale, group: tl.constexpr, fast_math: tl.constexpr, wide: tl.constexpr):
+    # x[..., rows, K] with a scale for each `group` elements of a row, widened.
     if scale is None:
-        return x
+        return x.to(wide)
     else:
         rank: tl.constexpr = len(x.shape)
         tl.static_assert(scale.shape == _with_length(x.shape, rank - 1, x.shape[-1] // group),
                          f"dot_scaled: scales of shape {scale.shape} do not fit elements of shape {x.shape}")
         groups = tl.expand_dims(_scale_values(scale, fast_math), rank)
-        return x * tl.reshape(tl.broadcast_to(groups, scale.shape + [group]), x.shape)
+        # float16 holds products whose scale it does not hold: they are rounded once, from float32.
+        between: tl.constexpr = tl.float32 if wide == tl.float16 else wide
+        return (x.to(between) * tl.reshape(tl.broadcast_to(groups, scale.shape + [group]), x.shape).to(between)).to(wide)
 
 
 @jit
@@ -117,20 +125,17 @@ def dot_scaled(lhs, lhs_scale, lhs_format: tl.constexpr, rhs, rhs_scale, rhs_for
     columns: tl.constexpr = rank - 2 if rhs_k_pack else rank - 1
     x = _scaled_elements(lhs, lhs_format, rows)
     left: tl.constexpr = _group_size(lhs_scale, x.shape[-1])
-    if lhs_scale is None and rhs_scale is None and (lhs_format == "fp16" or rhs_format == "fp16") and (
-            lhs_format != "bf16" and rhs_format != "bf16"):
-        # All of them exactly.
-        y = _scaled_elements(rhs, rhs_format, columns)
-        return tl.dot(x.to(tl.float16), y.to(tl.float16), acc, out_dtype=out_dtype)
+    wide: tl.constexpr = _wide_type(lhs_format, rhs_format)
+    # One operand is done before the other begins: fewer values live at once.
+    x = _times_scale(x, lhs_scale, left, fast_math, wide)
+    y = _scaled_elements(rhs, rhs_format, columns)
+    right: tl.constexpr = _group_size(rhs_scale, y.shape[-2])
+    tl.static_assert(left == right or left == 0 or right == 0,
+                     f"Operands must have the same scale factor; (lhs: {left} vs rhs: {right})")
+    if rhs_scale is None:
+        y = y.to(wide)
     else:
-        # One operand is done before the other begins: fewer values live at once.
-        x = _times_scale(x.to(tl.bfloat16), lhs_scale, left, fast_math)
-        y = _scaled_elements(rhs, rhs_format, columns).to(tl.bfloat16)
-        right: tl.constexpr = _group_size(rhs_scale, y.shape[-2])
-        tl.static_assert(left == right or left == 0 or right == 0,
-                         f"Operands must have the same scale factor; (lhs: {left} vs rhs: {right})")
-        if rhs_scale is not None:
-            # The scales of the right operand are those of its columns.
-            back: tl.constexpr = [0, 1, 2][:rank - 2] + [rank - 1, rank - 2]
-            y = tl.permute(_times_scale(tl.permute(y, back), rhs_scale, right, fast_math), back)
-        return tl.dot(x, y, acc, out_dtype=out_dtype)
+        # The scales of the right operand are those of its columns.
+        back: tl.constexpr = [0, 1, 2][:rank - 2] + [rank - 1, rank - 2]
+        y = tl.permute(_times_scale(tl.permute(y, back), rhs_scale, right, fast_math, wide), back)
+    return tl.dot(x, y, acc, out_dtype=out_dtype)

@@ -120,6 +120,18 @@ def test_every_e2m1_number(dev):
     assert set(np.abs(out).reshape(-1)) == {0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
 
+@pytest.mark.parametrize("af", ["e2m1", "e4m3", "e5m2"])
+def test_bits_of_fp16_are_kept(dev, af):
+    """Also beside operands with scales, and where float16 does not hold the scale itself."""
+
+    def fine(a, sa, fa, b, sb, fb):
+        a[:] = np.eye(32).astype(np.float32).astype(a.dtype) * np.array(0.5, a.dtype)
+        sa[:], fa[:] = 127 + 16, 2.0**16
+        b[:] = 1 + np.arange(32 * 16).reshape(32, 16) / 1024
+
+    assert_same(*run(dev, af, "fp16", 32, 16, 32, "e8m0", None, change=fine))
+
+
 def test_scales_at_the_ends(dev):
 
     def ends(a, sa, fa, b, sb, fb):

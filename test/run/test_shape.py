@@ -471,3 +471,35 @@ def e_setitem(x):
 def test_errors(dev, fn, text):
     with pytest.raises(CompileError, match=text):
         apply(dev, fn, [np.zeros(8, np.int32)], (8,), np.int32)
+
+
+@tegula.jit
+def colons_at_the_end(out, x, N: tl.constexpr):
+    p = out[None, None, :]
+    v = tl.load(x + tl.arange(0, N))
+    tl.static_assert(p.shape == [1, 1] and v[:, :].shape == [N] and v[:, None, :].shape == [N, 1])
+    tl.store(p, tl.sum(v[:, :], axis=0, keep_dims=True)[None, :])
+
+
+@shape
+def test_colons_at_the_end(dev):
+    out = np.zeros(1, np.int32)
+    dev(colons_at_the_end, (1,), out, np.arange(8, dtype=np.int32), 8)
+    assert out[0] == 28
+
+
+@tegula.jit
+def axis_after_colons(out):
+    tl.store(out[:, None], 0)
+
+
+@tegula.jit
+def slice_of_a_pointer(out):
+    tl.store(out[4:], 0)
+
+
+@shape
+@pytest.mark.parametrize("kernel", [axis_after_colons, slice_of_a_pointer])
+def test_axes_that_are_not_there(dev, kernel):
+    with pytest.raises(CompileError, match="unsupported tensor index: too many indices for a tensor of rank 0"):
+        dev(kernel, (1,), np.zeros(8, np.int32))

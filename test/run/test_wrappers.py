@@ -81,6 +81,7 @@ def k_types_made(out, n, B: tl.constexpr):
     tl.static_assert(mixed.type == other.type)
     fixed: tl.constexpr = (1, 2)
     tl.static_assert(fixed.type == tl.tuple_type([tl.constexpr_type(1), tl.constexpr_type(2)]) and fixed.type != (1, 3).type)
+    tl.static_assert(fixed.type == tl.constexpr_type((1, 2)) and fixed.type != tl.constexpr_type((1, 3)))
     tl.store(out, pair[0])
 
 

@@ -129,7 +129,7 @@ void DiagnosticsTest::shapes() {
   target.strict = true;
   wrong(diag::badIndex, "unsupported tensor index `0`", [&] { return subscript(c, v, num(0), at()); });
   const Value all(std::make_shared<const SliceValue>(SliceValue{{Value::none(), Value::none(), Value::none()}}));
-  wrong(diag::tooManyIndices, "too many indices for tensor of rank", [&] { return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, all}), at()); });
+  wrong(diag::tooManyIndices, "too many indices for a tensor of rank", [&] { return subscript(c, v, Value::tuple({all, all, all, all, all, all, all, all, Value::none()}), at()); });
   wrong(diag::badIndex, "`0:4`", [&] {
     return subscript(c, v, Value(std::make_shared<const SliceValue>(SliceValue{{num(0), num(4), Value::none()}})),
                      at());
