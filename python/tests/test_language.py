@@ -36,6 +36,8 @@ def test_constexpr():
     assert c.type == tl.constexpr(5).type != tl.constexpr(6).type and repr(c.type) == "constexpr_type[5]"
     for d in (copy.copy(c), copy.deepcopy(c), pickle.loads(pickle.dumps(c))):
         assert type(d) is tl.constexpr and d.value == 5
+    assert tl.int32 == tl.constexpr(tl.int32) and tl.int32 != tl.constexpr(tl.int8) and tl.int32 != "int32" and not tl.int32 == 5
+    assert not tl.int32 != tl.constexpr(tl.int32) and tl.pointer_type(tl.int8) == tl.constexpr(tl.pointer_type(tl.int8)) != tl.int8
 
 
 def test_tuple():

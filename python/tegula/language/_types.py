@@ -133,7 +133,7 @@ class dtype:
         return type(self), (self.name,)  # without the compiler's handle that jit.py caches on it
 
     def __eq__(self, other):
-        return type(other) is type(self) and other.name == self.name
+        return other.name == self.name if type(other) is type(self) else NotImplemented  # a constexpr compares what it holds
 
     def __hash__(self):
         return hash((type(self).__name__, self.name))
