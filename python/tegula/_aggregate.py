@@ -311,6 +311,6 @@ def _type_value(t):
     return _core.value_attribute(_core.value_module("triton.language"), _type_name(t))
 
 
-def instance_value(x, to_value, depth):
+def instance_value(x, to_value):
     """An instance whose fields are compile-time values."""
-    return _core.value_record(class_value(type(x)), [to_value(v, depth + 1) for v in _values(x)])
+    return _core.value_record(class_value(type(x)), [to_value(v) for v in _values(x)])

@@ -433,17 +433,21 @@ def _params(signature, source):
                         p.name in source["do_not_specialize_on_alignment"]) for i, p in enumerate(signature.parameters.values())]
 
 
-def _functions_in(x):
-    """The jit functions in a value."""
+def _functions_in(x, seen=None):
+    """The jit functions in a value. `seen`: tuples that were looked through on the way, by id."""
     if isinstance(x, JITCallable):
         return [x]
     if isinstance(x, _types.constexpr):
-        return _functions_in(_constexpr_object(x))
+        return _functions_in(_constexpr_object(x), seen)
     if _aggregate.is_aggregate(x):
         return _aggregate.functions_of(x)
     if _aggregate.is_aggregate(type(x)):
-        return _aggregate.functions_of(type(x)) + [f for v in vars(x).values() for f in _functions_in(v)]
-    return [f for i in x for f in _functions_in(i)] if isinstance(x, (tuple, list)) else []
+        return _aggregate.functions_of(type(x)) + [f for v in vars(x).values() for f in _functions_in(v, seen)]
+    seen = set() if seen is None else seen
+    if not isinstance(x, (tuple, list)) or id(x) in seen:
+        return []
+    seen.add(id(x))
+    return [f for i in x for f in _functions_in(i, seen)]
 
 
 def _unbind_all(functions):
@@ -495,8 +499,9 @@ def _constexpr_object(x):
 _deepest = 32  # as for tuples of runtime values
 
 
-def to_value(x, depth=0):
-    """A compile-time value for `x`, or TypeError. In the interpreter also what a kernel has of values."""
+def to_value(x, depth=0, known=None):
+    """A compile-time value for `x`, or TypeError. In the interpreter also what a kernel has of values. `known`: tuples that were converted on the
+    way, by id; a tuple may hold another one many times."""
     if isinstance(x, _core.Value):
         return x
     if isinstance(x, JITCallable) and not _lock._is_owned():
@@ -505,7 +510,7 @@ def to_value(x, depth=0):
     if v is not None:
         return v
     if isinstance(x, _types.constexpr):
-        return to_value(_constexpr_object(x), depth)
+        return to_value(_constexpr_object(x), depth, known)
     if x is None:
         return _core.value_none()
     if isinstance(x, bool):
@@ -526,12 +531,16 @@ def to_value(x, depth=0):
     if is_namedtuple_class(x):
         return _namedtuple_class(x)
     if _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)):
-        return _aggregate_value(x, depth)
+        return _aggregate_value(x, depth, known)
     if isinstance(x, (tuple, list)):
         if depth == _deepest:
             raise ValueError(f"tuples are nested more than {_deepest} deep")
-        items = [to_value(i, depth + 1) for i in x]
-        return _core.value_record(_namedtuple_class(type(x)), items) if is_namedtuple_class(type(x)) else _core.value_tuple(items)
+        known = {} if known is None else known
+        if id(x) not in known:
+            items = [to_value(i, depth + 1, known) for i in x]
+            value = _core.value_record(_namedtuple_class(type(x)), items) if is_namedtuple_class(type(x)) else _core.value_tuple(items)
+            known[id(x)] = x, value
+        return known[id(x)][1]
     if is_module(x):
         return _module_value(x, None)
     path = getattr(x, "_tegula_name", None)  # a function of the language
@@ -548,13 +557,13 @@ def to_value(x, depth=0):
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
 
 
-def _aggregate_value(x, depth):
+def _aggregate_value(x, depth, known):
     """A class of aggregates, or an instance."""
     if not _lock._is_owned():
         for f in _functions_in(x):
             f.ensure_prepared()  # as for functions
     with _lock:
-        return _aggregate.class_value(x) if isinstance(x, type) else _aggregate.instance_value(x, to_value, depth)
+        return _aggregate.class_value(x) if isinstance(x, type) else _aggregate.instance_value(x, lambda v: to_value(v, depth + 1, known))
 
 
 def _remember(x, value):

@@ -57,6 +57,26 @@ def test_numbers(value):
     assert (out == 1).all()
 
 
+@tegula.jit
+def first_of(out, pairs: tl.constexpr):
+    tl.store(out, pairs[0][0][0][0][1])
+
+
+def test_tuples_that_share_their_parts():
+    """Each level holds the one before it twice: converted once each, and bounded by what all of it counts."""
+    def nest(levels):
+        pairs = (1, 2)
+        for _ in range(levels):
+            pairs = (pairs, pairs)
+        return pairs
+
+    out = np.zeros(1, np.float32)
+    first_of[(1,)](out, nest(4))
+    assert out[0] == 2
+    with pytest.raises(ValueError, match="a value of more than 2097152 parts"):
+        first_of[(1,)](out, nest(30))
+
+
 def test_tuples_and_constants():
     out = np.zeros(1, np.float32)
     for pair, c, expected in ((Size((1, 2)), 4, 7), ((np.int32(1), 2.5), np.float64(0.5), 4), ((1, 2), np.bool_(True), 4), ((Three.THREE, 2), Three.THREE, 8)):

@@ -81,26 +81,18 @@ TegulaValue *tegula_value_dtype(const char *spelling) {
   return d ? box(Value::type(*d)) : bad(std::string("`") + (spelling ? spelling : "") + "` is not a data type");
 }
 
-/// Of tuples and records in one another. Whatever looks at a value (keys, repr, its end) goes down recursively.
-static constexpr unsigned deepest = 200;
-
-/// Values inside of one.
-static const std::vector<Value> *itemsOf(const Value &v) {
-  if (v.isTuple()) return &v.items();
-  if (v.isRecord()) return &v.get<std::shared_ptr<const lang::RecordValue>>()->fields;
-  using ClassPtr = std::shared_ptr<const lang::RecordClass>;
-  return v.is<ClassPtr>() ? &v.get<ClassPtr>()->defaults : nullptr;
+/// What is wrong with a value; empty if nothing. Whatever looks at a value
+/// (keys, repr, its end) goes down recursively, and to what is shared as often as it stands there.
+static std::string overLimits(const lang::Summary &s) {
+  if (s.depth > s.maxDepth) return "values nest more than " + std::to_string(s.maxDepth) + " deep";
+  return s.weight > s.maxWeight ? "a value of more than " + std::to_string(s.maxWeight) + " parts" : "";
 }
 
-/// False if a value of these items nests deeper than allowed.
-static bool shallow(const std::vector<Value> &items, unsigned depth = 1) {
-  if (depth > deepest) return false;
-  for (const Value &v : items)
-    if (const std::vector<Value> *inner = itemsOf(v); inner && !shallow(*inner, depth + 1)) return false;
-  return true;
+/// The value, if it is within the limits.
+static TegulaValue *boxBounded(Value v, TegulaValue::Tiles tiles = {}) {
+  std::string wrong = overLimits(v.summary());
+  return wrong.empty() ? box(std::move(v), std::move(tiles)) : bad(std::move(wrong));
 }
-
-static TegulaValue *tooDeep() { return bad("values nest more than " + std::to_string(deepest) + " deep"); }
 
 /// Copies of the values behind handles, and what their tensors point to; false if one is null.
 static bool unbox(TegulaValue *const *items, size_t count, std::vector<Value> &out, TegulaValue::Tiles *tiles = nullptr) {
@@ -117,7 +109,7 @@ TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count) {
   std::vector<Value> v;
   TegulaValue::Tiles tiles;
   if (!unbox(items, count, v, &tiles)) return bad("tegula_value_tuple: null item");
-  return shallow(v) ? box(Value::tuple(std::move(v)), std::move(tiles)) : tooDeep();
+  return boxBounded(Value::tuple(std::move(v)), std::move(tiles));
 }
 
 TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,
@@ -125,13 +117,13 @@ TegulaValue *tegula_value_class(const char *name, const char *const *fields, siz
   auto c = std::make_shared<lang::RecordClass>();
   if (!name || (fieldCount && !fields) || defaultCount > fieldCount || !unbox(defaults, defaultCount, c->defaults))
     return bad("tegula_value_class: null or too many arguments");
-  if (!shallow(c->defaults)) return tooDeep();
+  for (const Value &d : c->defaults) c->summary.add(d);
   c->name = name;
   for (size_t i = 0; i < fieldCount; ++i) {
     if (!fields[i]) return bad("tegula_value_class: null field name");
     c->fields.push_back(fields[i]);
   }
-  return box(Value(std::shared_ptr<const lang::RecordClass>(std::move(c))));
+  return boxBounded(Value(std::shared_ptr<const lang::RecordClass>(std::move(c))));
 }
 
 TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, size_t count) {
@@ -142,7 +134,7 @@ TegulaValue *tegula_value_record(TegulaValue *cls, TegulaValue *const *items, si
   TegulaValue::Tiles tiles;
   if (count != c->fields.size() || !unbox(items, count, fields, &tiles))
     return bad("`" + c->name + "` has " + std::to_string(c->fields.size()) + " fields");
-  return shallow(fields) ? box(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields))), std::move(tiles)) : tooDeep();
+  return boxBounded(Value(std::make_shared<const lang::RecordValue>(c, std::move(fields))), std::move(tiles));
 }
 
 TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const char *const *fields, TegulaValue *const *types,
@@ -157,8 +149,9 @@ TegulaValue *tegula_value_aggregate(const char *name, uint64_t identity, const c
   }
   for (const Value &b : baseValues)
     if (!b.is<ClassPtr>() || !b.get<ClassPtr>()->aggregate) return bad("tegula_value_aggregate: a base is no class of aggregates");
-  if (!shallow(defaultValues)) return tooDeep();
   std::shared_ptr<lang::RecordClass> c = lang::makeNode<lang::RecordClass>();
+  for (const Value &d : defaultValues) c->summary.add(d);
+  if (std::string wrong = overLimits(c->summary); !wrong.empty()) return bad(std::move(wrong));
   c->kind = lang::RecordClass::Kind::Aggregate;
   c->aggregate = std::make_shared<lang::Aggregate>();
   c->name = name;
@@ -176,7 +169,6 @@ TegulaStatus tegula_value_add_member(TegulaValue *cls, const char *name, int32_t
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: null argument, or not a class that tegula_value_aggregate made");
   if (role < TEGULA_MEMBER_PLAIN || role > TEGULA_MEMBER_PROPERTY)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_add_member: there is no role of members " + std::to_string(role));
-  if (!shallow({member->value})) return fail(TEGULA_INVALID_ARGUMENT, "values nest more than " + std::to_string(deepest) + " deep");
   const lang::RecordClass &c = *cls->value.get<ClassPtr>();
   c.aggregate->members.push_back({name, lang::held(*c.node, member->value), static_cast<lang::Aggregate::Member::Role>(role)});
   return TEGULA_OK;

@@ -281,6 +281,7 @@ TupleValue::TupleValue(std::vector<Value> i) : items(std::move(i)) {
 
 RecordValue::RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value> f)
     : cls(std::move(c)), fields(std::move(f)) {
+  summary.depth = cls->summary.depth;
   for (const Value &v : fields)
     summary.add(v);
 }
@@ -337,6 +338,10 @@ Summary Value::summary() const {
     return get<Ref<TupleValue>>()->summary;
   if (isRecord())
     return record().summary;
+  if (is<Ref<RecordClass>>()) {
+    const Summary &defaults = get<Ref<RecordClass>>()->summary;
+    s.weight = defaults.weight, s.depth = defaults.depth;
+  }
   if (isStr())
     s.weight += asStr().size() / bytesPerUnit;
   if (isTensor())

@@ -48,12 +48,15 @@ struct TypeValue {
 };
 
 /// What is known of a compound value without walking it. A value that is shared counts wherever it stands, so a small
-/// program can make a weight that nobody could walk: sema refuses values over its limits.
+/// program can make a weight that nobody could walk: whoever makes values of others' refuses those over the limits.
 struct Summary {
+  static constexpr uint64_t maxWeight = 1 << 21;
+  static constexpr uint32_t maxDepth = 200;
   uint64_t weight = 1;     // of itself and all that is in it, at any depth; saturates
   uint32_t depth = 0;      // of values in values
   bool isConstexpr = true; // no tensor inside
   void add(const Value &item);
+  bool isBounded() const { return weight <= maxWeight && depth <= maxDepth; }
 };
 
 /// Tuples and lists are one thing in the language.
@@ -75,11 +78,12 @@ struct RecordClass {
   std::shared_ptr<Aggregate> aggregate = nullptr; // of that kind only
   /// Of a class that a binding makes: its values are stored as lang/Circle.h says, and read through findMember(), baseOf(), defaultOf().
   Node *node = nullptr;
+  Summary summary = {}; // of `defaults`, as far as the maker cares for limits
 };
 struct RecordValue {
   std::shared_ptr<const RecordClass> cls;
   std::vector<Value> fields;
-  Summary summary; // of `fields` as they came in
+  Summary summary; // of `fields` as they came in, and of the class
   RecordValue() = default;
   RecordValue(std::shared_ptr<const RecordClass> c, std::vector<Value> f);
 };

@@ -77,8 +77,6 @@ bool makesValue(const Expr &e) {
   }
 }
 
-constexpr uint64_t maxWeight = 1 << 21;
-constexpr uint32_t maxValueDepth = 200;
 /// How much of a value is copied, compared or printed in the time of a step.
 constexpr uint64_t weightPerStep = 4;
 
@@ -91,9 +89,9 @@ bool Evaluator::charge(uint64_t weight, Loc loc) {
 
 Value Evaluator::bounded(Value v, Loc loc) {
   lang::Summary s = v.summary();
-  if (s.weight <= maxWeight && s.depth <= maxValueDepth)
+  if (s.isBounded())
     return v;
-  return s.depth > maxValueDepth ? fail(diag::valueTooDeep, loc, maxValueDepth) : fail(diag::valueTooLarge, loc, maxWeight);
+  return s.depth > s.maxDepth ? fail(diag::valueTooDeep, loc, s.maxDepth) : fail(diag::valueTooLarge, loc, s.maxWeight);
 }
 
 Value Evaluator::checkedKind(const Expr &e) {

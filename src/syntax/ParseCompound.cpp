@@ -9,7 +9,7 @@ Stmt *Parser::compound() {
   uint32_t begin = tok().begin;
   if (is("@")) return decorated();
   if (!at(Tok::Name)) return nullptr;
-  if (is("if")) return ifStatement(false);
+  if (is("if")) return ifStatement();
   if (is("for")) return forStatement(begin, false);
   if (is("while")) return whileStatement();
   if (is("try")) return tryStatement();
@@ -48,24 +48,39 @@ void Parser::block(std::vector<Stmt *> &out, const char *what) {
   if (at(Tok::Dedent)) ++pos_;
 }
 
-Stmt *Parser::ifStatement(bool elif) {
-  Depth depth(*this);
+/// A condition with its block.
+Stmt *Parser::ifArm(bool elif) {
   uint32_t begin = tok().begin;
   ++pos_;
-  if (tooDeep()) return nullptr;
   Stmt *s = tree_.newStmt(StmtKind::If, {});
   s->isElif = elif;
   s->value = namedExpression();
   s->headLoc = since(begin);
   block(s->body, elif ? "`elif`" : "`if`");
-  if (!panicking_ && is("elif")) {
-    if (Stmt *e = ifStatement(true)) s->orelse.push_back(e);
-  } else if (!panicking_ && eat("else")) {
-    if (is("if")) error(diag::elseIf, since(tokens_[pos_ - 1].begin));
-    block(s->orelse, "`else`");
-  }
   s->loc = since(begin);
   return s;
+}
+
+// Each `elif` is a level of the tree, though the parser has none for it. After the last one that may nest, the others are parsed for their own
+// mistakes alone.
+Stmt *Parser::ifStatement() {
+  constexpr unsigned maxElifs = 500;
+  unsigned outer = elifs_;
+  std::vector<Stmt *> arms = {ifArm(false)};
+  while (!panicking_ && is("elif")) {
+    if (++elifs_ == maxElifs + 1) diag_.report(diag::manyElifs, here(), maxElifs);
+    Stmt *arm = ifArm(true);
+    if (elifs_ > maxElifs) continue;
+    arms.back()->orelse.push_back(arm);
+    arms.push_back(arm);
+  }
+  if (!panicking_ && eat("else")) {
+    if (is("if")) error(diag::elseIf, since(tokens_[pos_ - 1].begin));
+    block(arms.back()->orelse, "`else`");
+  }
+  for (Stmt *arm : arms) arm->loc = since(arm->loc.begin);
+  elifs_ = outer;
+  return arms[0];
 }
 
 Stmt *Parser::forStatement(uint32_t begin, bool async) {

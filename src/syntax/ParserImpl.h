@@ -62,7 +62,8 @@ private:
   Stmt *importStatement();
   Stmt *compound();
   void block(std::vector<Stmt *> &out, const char *what);
-  Stmt *ifStatement(bool elif);
+  Stmt *ifStatement();
+  Stmt *ifArm(bool elif);
   Stmt *forStatement(uint32_t begin, bool async);
   Stmt *whileStatement();
   Stmt *tryStatement();
@@ -114,6 +115,7 @@ private:
   DiagEngine &diag_;
   size_t pos_ = 0;
   unsigned depth_ = 0;
+  unsigned elifs_ = 0; // of the `if`s around the next token: how deep they nest in the tree
   bool panicking_ = false;
   bool inPattern_ = false;
   uint32_t statementBegin_ = 0;

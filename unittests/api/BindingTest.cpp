@@ -328,3 +328,24 @@ TEST(Binding, ValuesNestOnlySoDeep) {
   EXPECT_EQ(nest(false), 201);
   EXPECT_EQ(nest(true), 201);
 }
+
+// Each level holds the one before it twice: what is the same counts as often as it stands there.
+TEST(Binding, ValuesThatShareTheirPartsAreBounded) {
+  const char *fields[] = {"a", "b"};
+  Value cls(tegula_value_class("Pair", fields, 2, nullptr, 0));
+  for (const char *what : {"tuple", "record", "class"}) {
+    TegulaValue *v = tegula_value_int(1);
+    int levels = 0;
+    for (; v && levels < 100; ++levels) {
+      TegulaValue *both[] = {v, v};
+      TegulaValue *outer = *what == 't'   ? tegula_value_tuple(both, 2)
+                           : *what == 'r' ? tegula_value_record(cls.get(), both, 2)
+                                          : tegula_value_class("C", fields, 2, both, 2);
+      tegula_value_release(v);
+      v = outer;
+    }
+    EXPECT_EQ(v, nullptr) << what;
+    EXPECT_EQ(levels, 21) << what; // 2^21 parts
+    EXPECT_EQ(lastError(), "a value of more than 2097152 parts") << what;
+  }
+}

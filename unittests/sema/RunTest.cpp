@@ -43,6 +43,14 @@ std::vector<int32_t> run(const std::string &text, int32_t n, size_t count = 4, b
 
 using Words = std::vector<int32_t>;
 
+TEST(Run, LongChainsOfElif) {
+  std::string text = "@triton.jit\ndef k(x, n):\n    if n == 0:\n        tl.store(x, 7)\n";
+  for (int i = 1; i <= 500; ++i)
+    text += "    elif n == " + std::to_string(i) + ":\n        tl.store(x, " + std::to_string(1000 + i) + ")\n";
+  for (int n : {0, 1, 499, 500, 501})
+    EXPECT_EQ(run(text, n, 1, true)[0], n == 0 ? 7 : n > 500 ? -1 : 1000 + n);
+}
+
 TEST(Run, EarlyReturns) {
   // Every way through: returns in one arm, in both, nested, under a flag, in unrolled loops.
   std::string text = "@triton.jit\n"

@@ -183,8 +183,22 @@ TEST(Parser, deepNestingIsAnErrorNotACrash) {
   std::string blocks;
   for (int i = 0; i < 400; ++i) blocks += std::string(i, ' ') + "if x:\n";
   EXPECT_TRUE(Parsed(blocks).diag.hasErrors());
-  std::string elifs = "if x: pass\n";
-  for (int i = 0; i < 5000; ++i) elifs += "elif x: pass\n";
-  Parsed many(elifs); // a long chain is legal Python; here it may be refused, never overflow the stack
-  SUCCEED();
+}
+
+TEST(Parser, chainsOfElifsAreRefusedOnce) {
+  auto chain = [](int elifs, const std::string &indent = "", const std::string &last = "pass") {
+    std::string text = indent + "if x: pass\n";
+    for (int i = 1; i < elifs; ++i) text += indent + "elif x: pass\n";
+    return text + indent + "elif x:\n" + (last == "pass" ? indent + " pass\n" : last);
+  };
+  auto errors = [](const std::string &text) {
+    Parsed p(text + "else: pass\n");
+    for (auto &d : p.diag.all()) EXPECT_EQ(d.kind->name, std::string("manyElifs"));
+    return p.diag.errorCount();
+  };
+  EXPECT_EQ(errors(chain(500)), 0u);
+  EXPECT_EQ(errors(chain(501)), 1u);
+  EXPECT_EQ(errors(chain(5000)), 1u);
+  EXPECT_EQ(errors(chain(300) + chain(300)), 0u);
+  EXPECT_EQ(errors(chain(300, "", chain(300, " "))), 1u); // in an arm: the tree is as high as both together
 }
