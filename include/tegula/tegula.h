@@ -375,11 +375,15 @@ TEGULA_API const char *tegula_function_free_name(const TegulaFunction *function,
 TEGULA_API TegulaStatus tegula_function_bind(TegulaFunction *function, const char *name, TegulaValue *value, int32_t allowed);
 /* Replaces the default of a parameter (those that are literals in the text are known already). Set-up. */
 TEGULA_API TegulaStatus tegula_function_set_default(TegulaFunction *function, size_t parameter, TegulaValue *value);
-/* Gives the name that a kernel has for debuggers and profilers, as NUL-terminated text of at most `size` bytes; 0 if it cannot. Called
- * before each compilation, on the compiling thread; `signature` as of TegulaKernelInfo. What follows the last dot must be an identifier. */
+/* Gives the name that a kernel has for debuggers and profilers, as NUL-terminated text of at most `size` bytes; 0 if it cannot; negative: the
+ * function's own will do. Called before each compilation, on the compiling thread; `signature` as of TegulaKernelInfo. What follows the last
+ * dot must be an identifier. */
 typedef int32_t (*TegulaNamer)(void *user, const char *signature, char *name, size_t size);
 /* Without it, or with null, kernels are named after the function. Set-up. */
 TEGULA_API TegulaStatus tegula_function_set_namer(TegulaFunction *function, TegulaNamer namer, void *user);
+/* Calls `end` when the function is no more, on the thread that gives it up last: for what a namer's `user` holds. At any time; all that were
+ * given are called, the last one first. */
+TEGULA_API TegulaStatus tegula_function_at_end(TegulaFunction *function, void (*end)(void *user), void *user);
 /* 64 hexadecimal digits (or fewer): hash of the text and of everything reachable from it. Ends set-up. */
 TEGULA_API const char *tegula_function_hash(TegulaFunction *function);
 

@@ -208,7 +208,7 @@ extern PyMethodDef layerMethods[];
 // ---- Kernel.cpp
 extern PyTypeObject KernelType;
 /// A Python object for a kernel; takes a new reference of its own. As long as somebody has the object, the same kernel gives the same one; `isNew`,
-/// if given: it had none. `keeper`, if given, gets a reference too, unless another did. Objects of a GPU's kernels are kept for the process.
+/// if given: it had none. `keeper`, if given, gets a reference too, unless another did.
 PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew = nullptr, std::vector<PyObject *> *keeper = nullptr);
 extern PyMethodDef kernelMethods[];
 

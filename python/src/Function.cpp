@@ -619,20 +619,33 @@ PyObject *hashOf(PyObject *self, PyObject *) {
   return contentOf(f->handle);
 }
 
-// The name of a kernel, from a Python function that takes its signature; an exception stays the thread's.
+// The name of a kernel, from a Python function that takes its signature; an exception stays the thread's. `user`: a weak reference to it.
 int32_t callNamer(void *user, const char *signature, char *name, size_t size) {
   WithGil gil;
   if (!gil) return 0;
-  PyObject *text = PyObject_CallFunction(static_cast<PyObject *>(user), "s", signature);
+  PyObject *namer = PyObject_CallNoArgs(static_cast<PyObject *>(user));
+  if (namer == Py_None) return Py_DECREF(namer), -1;
+  PyObject *text = namer ? PyObject_CallFunction(namer, "s", signature) : nullptr;
   const char *s = text ? textOf(text) : nullptr;
   if (s) PyOS_snprintf(name, size, "%s", s);
   Py_XDECREF(text);
+  Py_XDECREF(namer);
   return s != nullptr;
 }
 
-// set_namer(callable): kept for good, as kernels may outlive their function.
+void dropNamer(void *user) {
+  if (WithGil gil; gil) Py_DECREF(static_cast<PyObject *>(user));
+}
+
+// set_namer(callable): the caller keeps it as long as the function is there. It may refer to the function, so the function's handle, whose
+// references Python's collector does not see, has a weak one.
 PyObject *setNamer(PyObject *self, PyObject *callable) {
-  TegulaStatus s = tegula_function_set_namer(reinterpret_cast<FunctionObject *>(self)->handle, callNamer, Py_NewRef(callable));
+  TegulaFunction *handle = reinterpret_cast<FunctionObject *>(self)->handle;
+  PyObject *weak = PyWeakref_NewRef(callable, nullptr);
+  if (!weak) return nullptr;
+  TegulaStatus s = tegula_function_at_end(handle, dropNamer, weak);
+  if (s != TEGULA_OK) return Py_DECREF(weak), raiseStatus(s);
+  s = tegula_function_set_namer(handle, callNamer, weak);
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
 }

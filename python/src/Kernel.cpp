@@ -10,7 +10,7 @@ namespace tegula_python {
 struct KernelObject {
   PyObject_HEAD
   TegulaKernel *kernel;
-  bool kept; // by the function that it was launched through, or for the process
+  bool kept; // by the function that it was launched through
 };
 
 namespace {
@@ -520,13 +520,6 @@ PyTypeObject KernelType = [] {
   return t;
 }();
 
-// May its code be unloaded? Graphs that captured launches hold a GPU's without our knowing.
-static bool canEnd(TegulaKernel *kernel) {
-  TegulaKernelInfo i = {};
-  i.size = sizeof i;
-  return tegula_kernel_info(kernel, &i) == TEGULA_OK && !std::strncmp(i.target, "cpu", 3);
-}
-
 PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew, std::vector<PyObject *> *keeper) {
   if (isNew) *isNew = false;
   if (!kernel) Py_RETURN_NONE;
@@ -539,10 +532,6 @@ PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew, std::vector<PyObject *> 
       tegula_kernel_retain(kernel);
       auto *k = reinterpret_cast<KernelObject *>(o);
       k->kernel = kernel;
-      if (!canEnd(kernel)) {
-        Py_INCREF(o);
-        k->kept = true;
-      }
       wrappers()[kernel] = o;
       lastKernel = kernel;
       lastWrapper = o;

@@ -9,6 +9,7 @@ import enum
 import functools
 import hashlib
 import inspect
+import itertools
 import math
 import os
 import re
@@ -18,6 +19,7 @@ import types
 import weakref
 
 from . import _aggregate, _core, _hooks, errors, knobs
+from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
 from ._source import captured, function_source, is_module, is_namedtuple_class
 from ._interface import KernelInterface, _by_name
 from ._kernel import CompiledKernel
@@ -571,11 +573,19 @@ def _remember(x, value):
     return value
 
 
-_opaque_ids = {}
+_new_ids = itertools.count(1)  # an object that ended leaves its number to nobody
+_opaque_ids, _kept_ids = weakref.WeakKeyDictionary(), {}  # kept: objects that cannot be referred to weakly
 
 
 def _opaque(x, name):
-    number = _opaque_ids.setdefault(x, len(_opaque_ids) + 1)
+    try:
+        weakref.ref(x)
+        ids = _opaque_ids
+    except TypeError:
+        ids = _kept_ids
+    number = ids.get(x)
+    if number is None:
+        number = ids.setdefault(x, next(_new_ids))
     return _core.value_opaque(name, number)
 
 
@@ -591,14 +601,15 @@ def _constant(x):
         raise
 
 
-_classes = {}
+_classes = weakref.WeakKeyDictionary()
 
 
 def _namedtuple_class(cls):
-    if cls not in _classes:
+    value = _classes.get(cls)
+    if value is None:
         defaults = [to_value(cls._field_defaults[f]) for f in cls._fields if f in cls._field_defaults]
-        _classes[cls] = _core.value_class(cls.__name__, list(cls._fields), defaults)
-    return _classes[cls]
+        value = _classes[cls] = _core.value_class(cls.__name__, list(cls._fields), defaults)
+    return value
 
 
 def _module_value(module, reader):
@@ -660,30 +671,14 @@ def _opaque_object(x):
 
 # --------------------------------------------------------------------------------------------------- set-up of the extension module
 
-_dtype_numbers = {}
-
-
-def _dtype_number(d):
-    """numpy dtype (ml_dtypes included) -> dtype number; remembers it."""
-    name = {"bool": "i1"}.get(d.name, d.name)
-    try:
-        if not d.isnative:
-            raise LookupError
-        number = _core.dtype_number(name)
-    except (LookupError, ValueError):
-        raise TypeError(f"arrays of dtype {d} cannot be passed to a kernel") from None
-    _dtype_numbers[d] = number
-    return number
-
-
 def _argument_of(x, name):
     """A kernel argument of a kind that C++ does not know: (address, dtype number, bytes, read only, ordinal of its GPU or -1, stream or 0), a
     number, or a Value. Bytes: from the address on; -1: unknown; -1 - n: n in all, some of them before the address."""
     data_ptr = getattr(x, "data_ptr", None)
     if data_ptr is not None and hasattr(x, "dtype"):
         number = _core.dtype_number(str(x.dtype).removeprefix("torch."))
-        size = _bytes_of(x)
-        gpu, address = gpu_of(x, name), _address(x, name)
+        size = bytes_of(x)
+        gpu, address = gpu_of(x, name), address_of(x, name)
         if isinstance(x, MockTensor):
             return x.address, number, -1, False, -1, 0
         if not address and size != 0:
@@ -694,46 +689,19 @@ def _argument_of(x, name):
     if type(x).__module__ == "numpy" and getattr(x, "shape", None) == () and hasattr(x, "item"):
         return x.item()
     if hasattr(x, "__cuda_array_interface__"):
-        return _cuda_array(x)
+        return cuda_array(x)
     if hasattr(x, "__array_interface__"):
         import numpy
-        return _numpy_pointer(numpy.asarray(x))
+        return numpy_pointer(numpy.asarray(x))
     if hasattr(x, "__dlpack__"):
         import numpy
-        return _numpy_pointer(numpy.from_dlpack(x))
+        return numpy_pointer(numpy.from_dlpack(x))
     if hasattr(x, "__index__"):
         return int(x)
     if is_buffer(x):
         import numpy
-        return _numpy_pointer(numpy.asarray(memoryview(x)))
+        return numpy_pointer(numpy.asarray(memoryview(x)))
     raise TypeError(f"failed to specialize argument of type: {type(x).__name__} (parameter `{name}`; such objects are for tl.constexpr parameters)")
-
-
-def _reach(shape, strides, item):
-    """Bytes from the first element to the end of the last one, as _argument_of gives them. Strides are in bytes."""
-    if 0 in shape:
-        return 0
-    steps = [(n - 1) * s for n, s in zip(shape, strides)]
-    size = sum(map(abs, steps)) + item
-    return size if all(s >= 0 for s in steps) else -1 - size
-
-
-def _bytes_of(x):
-    """The same of a tensor that has data_ptr(): PyTorch's, or one that looks like it."""
-    size = getattr(x, "nbytes", None)
-    if hasattr(x, "is_contiguous") and not x.is_contiguous():
-        if not (callable(getattr(x, "stride", None)) and hasattr(x, "element_size") and hasattr(x, "shape")):
-            return -1
-        item = x.element_size()
-        return _reach(tuple(x.shape), [s * item for s in x.stride()], item)
-    return -1 if size is None else int(size)
-
-
-def _address(x, name):
-    try:
-        return int(x.data_ptr())
-    except RuntimeError as e:  # what tracing compilers make in place of tensors
-        raise ValueError(f"argument `{name}`: the {type(x).__name__} has no memory ({e})") from None
 
 
 _INTERPRETER = "in the interpreter ($TEGULA_INTERPRET=1, tegula.interpret()) Python runs the kernel, and this works"
@@ -758,23 +726,6 @@ def _is_memory(x):
     return hasattr(x, "data_ptr") or type(x).__name__ == "ndarray"
 
 
-def _numpy_pointer(a):
-    number = _dtype_numbers.get(a.dtype)
-    return a.ctypes.data, _dtype_number(a.dtype) if number is None else number, _reach(a.shape, a.strides, a.itemsize), not a.flags.writeable, -1, 0
-
-
-def _cuda_array(x):
-    """An array of CuPy, Numba and others by the CUDA array interface (version 2 or 3)."""
-    i = x.__cuda_array_interface__
-    address, read_only = i["data"]
-    kind, size = i["typestr"][1], int(i["typestr"][2:])
-    number = _core.dtype_number({"b": "i1", "i": f"i{size * 8}", "u": f"u{size * 8}", "f": f"fp{size * 8}"}.get(kind, i["typestr"]))
-    count = math.prod(i["shape"])
-    ordinal = getattr(getattr(x, "device", None), "id", 0)  # CuPy says which GPU; the interface does not
-    strides = i.get("strides")
-    return address or 0, number, count * size if strides is None else _reach(i["shape"], strides, size), bool(read_only), int(ordinal), i.get("stream") or 0
-
-
 def _print(stream, text):
     print(text, end="", flush=True)
 
@@ -786,7 +737,7 @@ def _install():
     except ImportError:  # numpy is a convenience, not a need
         array = None
     _core.set_exceptions(errors.CompilationError, errors.DeviceError, errors.OutOfResources, errors.PTXASError)
-    _core.set_converters(_constant, _argument_of, _dtype_numbers, _dtype_number, array)
+    _core.set_converters(_constant, _argument_of, dtype_numbers, dtype_number, array)
     _core.set_memory_finder(memory_of)
     _core.set_kernel_class(CompiledKernel)
     _core.set_explainer(_explain)

@@ -246,11 +246,12 @@ static bool giveName(CompileRequest &r) {
   if (!r.function->namer) return true;
   char text[1024] = "";
   std::string signature = signatureText(r.function->params(), r.specs);
-  bool given;
+  int32_t given;
   {
     GatePause pause;
     given = r.function->namer(r.function->namerUser, signature.c_str(), text, sizeof text);
   }
+  if (given < 0) return true;
   if (!given) {
     fail(TEGULA_INVALID_ARGUMENT, "`" + r.name + "`: its `repr` gives no name");
     return false;

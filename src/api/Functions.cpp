@@ -193,6 +193,10 @@ void TegulaFunction::nameParams() {
 }
 
 TegulaFunction::~TegulaFunction() {
+  {
+    GatePause pause;
+    for (; !atEnd.empty(); atEnd.pop_back()) atEnd.back().first(atEnd.back().second);
+  }
   for (Param &p : params_) release(p.defaultValue);
   for (auto &b : buckets)
     for (KernelNode *n = b.load(); n;) {
@@ -236,6 +240,14 @@ TegulaStatus tegula_function_set_namer(TegulaFunction *f, TegulaNamer namer, voi
   if (TegulaStatus s = settable(f, "tegula_function_set_namer"); s != TEGULA_OK) return s;
   f->namer = namer;
   f->namerUser = user;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_function_at_end(TegulaFunction *f, void (*end)(void *), void *user) {
+  if (!f || !end) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_at_end: null argument");
+  GateSection section;
+  std::lock_guard lock(f->mutex);
+  f->atEnd.emplace_back(end, user);
   return TEGULA_OK;
 }
 

@@ -236,6 +236,7 @@ struct TegulaFunction : tegula::api::RefCounted {
   std::vector<std::string> paramNames;
   TegulaNamer namer = nullptr;
   void *namerUser = nullptr;
+  std::vector<std::pair<void (*)(void *), void *>> atEnd; // guarded by `mutex`
   void nameParams();
 
   /// Ends set-up and gives the parameters. Thread-safe.

@@ -426,6 +426,39 @@ TEST_F(Cuda, Graphs) {
   d->free(x);
 }
 
+/// The code of a kernel that somebody's graph may launch stays; a recorder's graphs end before their kernels.
+TEST_F(Cuda, CodeInGraphsOfOthersStays) {
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  const Driver &driver = d->driver();
+  void *x = nullptr;
+  ASSERT_TRUE(d->allocate(64, &x));
+  CUstream stream = nullptr;
+  ASSERT_EQ(driver.streamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  int before = fake->modulesAlive;
+  std::unique_ptr<Executable> k = load(*d);
+  ASSERT_TRUE(launch(*k, x, 5, 4, 1, stream));
+  k.reset();
+  EXPECT_EQ(fake->modulesAlive, before);
+  k = load(*d);
+  std::unique_ptr<Recorder> r = d->recorder(status);
+  size_t operations = 0;
+  ASSERT_TRUE(r->record(0, [&] { return launch(*k, x, 5, 4, 1, r->stream()); }, operations));
+  r.reset();
+  k.reset();
+  EXPECT_EQ(fake->modulesAlive, before);
+  k = load(*d);
+  ASSERT_EQ(driver.streamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_TRUE(launch(*k, x, 5, 4, 1, stream));
+  CUgraph graph = nullptr;
+  ASSERT_EQ(driver.streamEndCapture(stream, &graph), CUDA_SUCCESS);
+  k.reset();
+  EXPECT_EQ(fake->modulesAlive, before + 1);
+  driver.graphDestroy(graph);
+  driver.streamDestroy(stream);
+  d->free(x);
+}
+
 /// Whatever goes wrong, the stream records the next time.
 TEST_F(Cuda, GraphsThatFail) {
   auto d = device();

@@ -332,7 +332,10 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   if (Stream *one = capturing(stream)) return one->isBroken = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return ++s().waits, s().waitResult;
 }
-EXPORT CUresult cuStreamIsCapturing(CUstream, int *v) { return *v = 0, 0; }
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *v) {
+  std::lock_guard lock(s().mutex);
+  return *v = capturing(stream) != nullptr, 0;
+}
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
   static thread_local int current = 0;
   std::swap(current, *mode);

@@ -16,7 +16,8 @@ from .. import _core, knobs
 from .._memory import memory_of
 from .._specialize import specialize_parameter
 from ..errors import CompilationError, InterpreterError
-from ..jit import InterpretedFunction, _argument_of, _classes, _numpy_pointer
+from .._arrays import numpy_pointer
+from ..jit import InterpretedFunction, _argument_of, _classes
 from ..jit import to_value as _constant
 from ..language import _types
 from ..language._tensor import _active, require_session, session, tensor
@@ -89,7 +90,7 @@ def from_value(v):
         return _dtype(repr(v))
     if kind == _RECORD:
         cls, fields = _core.value_parts(v)
-        for python, known in _classes.items():
+        for python, known in list(_classes.items()):
             if _core.value_same(cls, known):
                 return python(*fields)
     return Handle(v)
@@ -487,7 +488,7 @@ class _Arguments:
         """(address, bytes from there or -1, writable); tells the session of the whole memory that it is part of."""
         numpy_array = x if type(x).__name__ == "ndarray" else None
         if numpy_array is not None:
-            address, _, size, read_only = _numpy_pointer(numpy_array)[:4]
+            address, _, size, read_only = numpy_pointer(numpy_array)[:4]
             gpu = -1
         else:
             found = _argument_of(x, name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, List
 
 from .. import _core
-from ..jit import _dtype_number
+from .._arrays import dtype_number
 
 _FIRST_FLOAT = _core.dtype_number("fp8e5")
 
@@ -25,7 +25,7 @@ def _is_float(dtype):
     torch_says = getattr(dtype, "is_floating_point", None)
     if torch_says is not None:
         return bool(torch_says)
-    return _dtype_number(dtype) >= _FIRST_FLOAT
+    return dtype_number(dtype) >= _FIRST_FLOAT
 
 
 def _is_float32(dtype):

@@ -83,6 +83,11 @@ public:
   std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) override;
   std::unique_ptr<Recorder> recorder(Status &status) override;
 
+  /// Is it the stream of a recorder() of this device, whose graphs end before the kernels in them?
+  bool records(CUstream stream);
+  void addRecorder(CUstream stream);
+  void removeRecorder(CUstream stream);
+
   const Driver &driver() const { return driver_; }
   int ordinal() const { return ordinal_; }
   /// The primary context, retained at the first call.
@@ -123,6 +128,9 @@ private:
   Status contextStatus_;
   RangeCache ranges_; // accessible from this device
   RangeCache own_;    // memory of this device
+
+  std::mutex recorderMutex_;
+  std::vector<CUstream> recorders_;
 
   std::mutex recordMutex_;
   struct Owned {

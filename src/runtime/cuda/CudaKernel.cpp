@@ -46,8 +46,10 @@ CudaKernel::~CudaKernel() {
   if (!context_) return;
   device_.forget(info_.get());
   if (record_) device_.giveRecord(record_);
+  if (!module_ || isInGraph_) return;
   ContextScope scope(device_.driver(), context_);
-  if (module_) device_.driver().moduleUnload(module_);
+  RelaxedCapture relaxed(device_.driver());
+  device_.driver().moduleUnload(module_);
 }
 
 Status CudaKernel::loadModule(std::span<const char> code) {
@@ -186,8 +188,17 @@ Status CudaKernel::launch(const LaunchCall &call, LaunchOutcome &outcome) const 
   CUresult r = info_->tensorMaps.empty() ? device_.driver().launch(&config, function_, nullptr, extra) : launchWithMaps(config, call.args);
   if (r != CUDA_SUCCESS) [[unlikely]]
     return launchError(r, call, outcome);
+  // The default stream, 0 and 1, cannot be captured.
+  if (reinterpret_cast<uintptr_t>(call.stream) > 1 && !isInGraph_.load(std::memory_order_relaxed)) lookForCapture(config.stream);
   device_.launched(info_.get());
   return Status::ok();
+}
+
+/// A graph may be launched whenever its owner likes, and holds no reference of ours.
+void CudaKernel::lookForCapture(CUstream stream) const {
+  int status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (device_.driver().streamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE && !device_.records(stream))
+    isInGraph_.store(true, std::memory_order_relaxed);
 }
 
 /// Where a parameter aligned to 64 lies depends on where the constant bank begins, which only the driver knows: it gets the

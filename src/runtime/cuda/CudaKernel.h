@@ -11,7 +11,7 @@ public:
   static std::unique_ptr<CudaKernel> load(CudaDevice &device, const KernelInfo &info, std::span<const char> code, Status &status);
   ~CudaKernel() override;
 
-  /// Safe while a stream is being captured into a graph.
+  /// Safe while a stream is being captured into a graph, which may use the code as long as the process lives.
   Status launch(const LaunchCall &call, LaunchOutcome &outcome) const override;
   size_t codeBytes() const override { return codeBytes_; }
   bool needsExtents() const override { return false; }
@@ -27,11 +27,13 @@ private:
   Status launchError(CUresult r, const LaunchCall &call, LaunchOutcome &outcome) const;
   Status refusePointer(const char *args) const;
   CUresult launchWithMaps(const CUlaunchConfig &config, char *args) const;
+  void lookForCapture(CUstream stream) const;
 
   CudaDevice &device_;
   CUcontext context_ = nullptr;
   std::shared_ptr<const KernelInfo> info_;
   CUmodule module_ = nullptr;
+  mutable std::atomic<bool> isInGraph_{false}; // of somebody else: the module is never unloaded
   CUfunction function_ = nullptr;
   GpuUse use_;
   size_t codeBytes_ = 0;

@@ -98,7 +98,7 @@ enum : int {
 };
 
 enum : unsigned { CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2 };
-enum : int { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum : int { CU_STREAM_CAPTURE_MODE_RELAXED = 2, CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum : unsigned { CU_STREAM_NON_BLOCKING = 1 };
 
 /// CUlaunchAttributeID.

@@ -14,12 +14,16 @@ public:
     ContextScope scope(driver_, context_);
     if (stream_) driver_.streamSynchronize(stream_);
     for (unsigned i = 0; i < slots; ++i) drop(i);
-    if (stream_) driver_.streamDestroy(stream_);
+    if (!stream_) return;
+    device_.removeRecorder(stream_);
+    driver_.streamDestroy(stream_);
   }
   Status open() {
     ContextScope scope(driver_, context_);
-    CUresult r = driver_.streamCreate(&stream_, CU_STREAM_NON_BLOCKING);
-    return r == CUDA_SUCCESS ? Status::ok() : driver_.error(r, "making a stream on " + device_.properties().name);
+    if (CUresult r = driver_.streamCreate(&stream_, CU_STREAM_NON_BLOCKING); r != CUDA_SUCCESS)
+      return stream_ = nullptr, driver_.error(r, "making a stream on " + device_.properties().name);
+    device_.addRecorder(stream_);
+    return Status::ok();
   }
   void *stream() const override { return stream_; }
 
@@ -63,6 +67,19 @@ private:
 };
 
 } // namespace
+
+bool CudaDevice::records(CUstream stream) {
+  std::lock_guard lock(recorderMutex_);
+  return std::find(recorders_.begin(), recorders_.end(), stream) != recorders_.end();
+}
+void CudaDevice::addRecorder(CUstream stream) {
+  std::lock_guard lock(recorderMutex_);
+  recorders_.push_back(stream);
+}
+void CudaDevice::removeRecorder(CUstream stream) {
+  std::lock_guard lock(recorderMutex_);
+  std::erase(recorders_, stream);
+}
 
 std::unique_ptr<Recorder> CudaDevice::recorder(Status &status) {
   CUcontext c = context(status);
