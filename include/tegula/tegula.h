@@ -359,6 +359,7 @@ typedef struct TegulaFunctionSource {
   size_t do_not_specialize_count;
   const char *const *do_not_specialize_on_alignment;
   size_t do_not_specialize_on_alignment_count;
+  int32_t exact;          /* 0 or 1: arithmetic as written; no product is fused into a sum, no integer checked for overflow */
 } TegulaFunctionSource;
 
 /* The function's captured names are bound afterwards; it must not be compiled before. */

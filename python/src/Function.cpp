@@ -403,14 +403,14 @@ PyObject *setInterceptAll(PyObject *, PyObject *on) {
 // The arguments of Function(), which are those of renew(). NULL with an exception set.
 TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare) {
   static const char *keywords[] = {"file", "text", "first_line", "kind", "noinline", "must_use", "do_not_specialize",
-                                   "do_not_specialize_on_alignment", "prepare", nullptr};
+                                   "do_not_specialize_on_alignment", "exact", "prepare", nullptr};
   const char *file, *text, *mustUse;
   Py_ssize_t length;
   unsigned firstLine;
-  int kind, noinline;
+  int kind, noinline, exact;
   PyObject *dns, *dnsa;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!O", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
-                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &prepare))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!pO", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
+                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &exact, &prepare))
     return nullptr;
   auto names = [](PyObject *tuple, std::vector<const char *> &out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
@@ -432,6 +432,7 @@ TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare)
   source.first_line = firstLine;
   source.kind = kind;
   source.noinline_ = noinline;
+  source.exact = exact;
   source.must_use = mustUse;
   source.do_not_specialize = dnsNames.data();
   source.do_not_specialize_count = dnsNames.size();

@@ -74,7 +74,7 @@ class JITCallable(_core.Function, KernelInterface):
     interpreted = False  # do its launches always run in the interpreter?
 
     def __init__(self, fn, kind=JIT, noinline=False, must_use=None, do_not_specialize=(), do_not_specialize_on_alignment=(), debug=None,
-                 repr=None, launch_metadata=None, version=None):
+                 repr=None, launch_metadata=None, version=None, exact=False):
         file, text, first = function_source(fn)
         signature = inspect.signature(fn)
         names = list(signature.parameters)
@@ -85,7 +85,7 @@ class JITCallable(_core.Function, KernelInterface):
         functools.update_wrapper(self, fn)
         self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
                                          do_not_specialize=by_name(do_not_specialize),
-                                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment)))
+                                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), exact=bool(exact)))
         self.debug, self.version = debug, version
         if debug is not None:
             self.set_option("debug", debug)

@@ -175,6 +175,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   literalDefaults(*fn);
   fn->kind = static_cast<lang::Function::Kind>(source->kind);
   if (source->noinline_) fn->noinline_ = true;
+  if (source->exact) fn->exact = true;
   if (source->must_use) fn->mustUse = true, fn->mustUseHint = source->must_use;
   fn->doNotSpecialize = std::move(fixed);
   fn->doNotSpecializeOnAlignment = std::move(unaligned);

@@ -53,6 +53,8 @@ public:
   virtual std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc);
   /// Name of the function being instantiated, for device_assert's message.
   virtual std::string currentFunction() const { return {}; }
+  /// Is that function marked `exact`: its products and sums stay operations of their own, and its integers are not checked?
+  virtual bool isExact() const { return false; }
 
 protected:
   Context(ir::Builder &b, DiagEngine &d, const TargetInfo &t) : builder_(b), diag_(d), target_(t) {}

@@ -183,13 +183,10 @@ bool insideCombination(const ir::Builder &b) {
   return false;
 }
 
-/// libdevice is instructions elsewhere: its arithmetic wraps and rounds as written.
-bool inLibdevice(Loc loc) { return loc.file && loc.file->name().starts_with("tegula/lib/libdevice_"); }
-
 /// Debug builds check integers under 64 bits.
-bool checksOverflow(Context &c, Dtype d, Loc loc) {
+bool checksOverflow(Context &c, Dtype d) {
   const TargetInfo &t = c.target();
-  bool checkable = d.isInt() && d.bits() < 64 && !inLibdevice(loc);
+  bool checkable = d.isInt() && d.bits() < 64 && !c.isExact();
   return t.debug && t.sanitizeOverflow && checkable && !insideCombination(c.builder());
 }
 
@@ -200,11 +197,10 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   if (!x)
     return Value::error();
   Dtype d = x->a.dtype;
-  if (checkOverflow && checksOverflow(u.c, d, u.loc))
+  if (checkOverflow && checksOverflow(u.c, d))
     assertNoOverflow(u.c, op, *x);
   ir::Value *r = u.c.builder().binary(opKind(op, d), x->a.value, x->b.value);
-  // libdevice's directed roundings compute the error of a product exactly; no target may fuse it into a sum.
-  if (op == BinOp::Mul && r->def && r->def->kind == OpKind::FMul && inLibdevice(u.loc))
+  if (u.c.isExact() && d.isFloat() && r->def && r->def->kind == opKind(op, d))
     r->def->set("rounded", int64_t{1});
   return tensor(d, r);
 }
@@ -369,7 +365,7 @@ Value negate(Context &c, const Value &a, Loc loc) {
   if (t.dtype.isFloat())
     return tensor(t.dtype, b.unary(OpKind::FNeg, t.value));
   const Tensor zero{t.dtype, b.constInt(t.value->type, 0)};
-  if (checksOverflow(c, t.dtype, loc))
+  if (checksOverflow(c, t.dtype))
     assertNoOverflow(c, BinOp::Sub, {zero, t});
   return tensor(t.dtype, b.binary(OpKind::Sub, zero.value, t.value));
 }

@@ -9,13 +9,13 @@ from tegula import jit
 from tegula.language.extra import libdevice
 
 
-@jit
+@jit(exact=True)
 def _square_less(x, HIGH: tl.constexpr, LOW: tl.constexpr):
     # x**2 - root**2 for root = HIGH + LOW.
     return ((x - HIGH) - LOW) * (x + HIGH)
 
 
-@jit
+@jit(exact=True)
 def _j_near(x, ORDER: tl.constexpr):
     # 0 <= x <= 8
     t = x * x
@@ -38,7 +38,7 @@ def _j_near(x, ORDER: tl.constexpr):
         return _square_less(x, 3.8317059702075125, -1.5269184090088067e-16) * _square_less(x, 7.015586669815619, -9.414165653410389e-17) * r * x
 
 
-@jit
+@jit(exact=True)
 def _waves(x, ORDER: tl.constexpr):
     # x >= 8: J and Y, by amplitudes in phase and out of it. sqrt(2) cos(x - pi / 4) = cos x + sin x, and so on.
     v = 8.0 / x
@@ -75,14 +75,14 @@ def _waves(x, ORDER: tl.constexpr):
         return k * (p * (s - c) + q * (s + c)), k * (q * (s - c) - p * (s + c))
 
 
-@jit
+@jit(exact=True)
 def _logarithm(x, HIGH: tl.constexpr, LOW: tl.constexpr, LOG: tl.constexpr):
     # log(x / root): from the distance near the root, LOG is the root's logarithm.
     near = libdevice.log1p(((x - HIGH) - LOW) * (1.0 / HIGH))
     return tl.where(x < 0.5 * HIGH, tl.log(x) - LOG, near)
 
 
-@jit
+@jit(exact=True)
 def _y_near(x, j, ORDER: tl.constexpr):
     # 0 < x <= 8; j = J(x)
     t = x * x
@@ -134,7 +134,7 @@ def _y_near(x, j, ORDER: tl.constexpr):
     return 0.6366197723675814 * l * j + rest
 
 
-@jit
+@jit(exact=True)
 def _j(x, ORDER: tl.constexpr):
     # x >= 0
     near = x < 8.0
@@ -143,7 +143,7 @@ def _j(x, ORDER: tl.constexpr):
     return tl.where(x == float("inf"), 0.0, r)
 
 
-@jit
+@jit(exact=True)
 def _y(x, ORDER: tl.constexpr):
     near = x < 8.0
     _, far = _waves(tl.where(near, 8.0, x), ORDER)
@@ -153,13 +153,13 @@ def _y(x, ORDER: tl.constexpr):
     return tl.where(x == 0.0, -float("inf"), tl.where(x < 0.0, float("nan"), r))
 
 
-@jit
+@jit(exact=True)
 def j0(arg0):
     x = libdevice._real(arg0)
     return _j(tl.abs(x.to(tl.float64)), 0).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def j1(arg0):
     x = libdevice._real(arg0)
     w = x.to(tl.float64)
@@ -167,13 +167,13 @@ def j1(arg0):
     return tl.where(w.to(tl.int64, bitcast=True) < 0, -r, r).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def y0(arg0):
     x = libdevice._real(arg0)
     return _y(x.to(tl.float64), 0).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def y1(arg0):
     x = libdevice._real(arg0)
     return _y(x.to(tl.float64), 1).to(x.dtype)
@@ -182,7 +182,7 @@ def y1(arg0):
 # Of any order: by the recurrence f(k + 1) + f(k - 1) = (2 k / x) f(k), in the direction in which what is wanted grows.
 
 
-@jit
+@jit(exact=True)
 def _largest(n):
     if len(n.shape) == 0:
         return n
@@ -190,14 +190,14 @@ def _largest(n):
         return tl.max(n)
 
 
-@jit
+@jit(exact=True)
 def _order_and_argument(n, x):
     n = tl.to_tensor(n)
     tl.static_assert(n.dtype == tl.int32, "libdevice: the order is int32")
     return tl.broadcast(n, x.to(tl.float64))
 
 
-@jit
+@jit(exact=True)
 def _upward(n, x, f0, f1):
     # f(n) from f(0) and f(1), n >= 1
     for k in range(1, _largest(n)):
@@ -208,7 +208,7 @@ def _upward(n, x, f0, f1):
     return f1
 
 
-@jit
+@jit(exact=True)
 def _downward(n, x):
     # J(n) for 1e-100 < x < n: downward from far above n, then scaled so that J(0) + 2 J(2) + 2 J(4) + ... = 1.
     top = _largest(n)
@@ -226,7 +226,7 @@ def _downward(n, x):
     return found / total
 
 
-@jit
+@jit(exact=True)
 def jn(arg0, arg1):
     x = libdevice._real(arg1)
     n, w = _order_and_argument(arg0, x)
@@ -243,7 +243,7 @@ def jn(arg0, arg1):
     return tl.where((n < 0) | (w != w), float("nan"), r).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def yn(arg0, arg1):
     x = libdevice._real(arg1)
     n, w = _order_and_argument(arg0, x)
@@ -256,14 +256,14 @@ def yn(arg0, arg1):
 # Modified: power series below 8, then exp(x) / sqrt(x) times a polynomial in 1 / x.
 
 
-@jit
+@jit(exact=True)
 def _modified(x, near, far):
     half = tl.exp(tl.where(x < 8.0, 8.0, x) * 0.5)
     r = tl.where(x < 8.0, near, half * (far / tl.sqrt(tl.where(x < 8.0, 8.0, x))) * half)
     return tl.where(x == float("inf"), x, r)
 
 
-@jit
+@jit(exact=True)
 def cyl_bessel_i0(arg0):
     x = libdevice._real(arg0)
     a = tl.abs(x.to(tl.float64))
@@ -288,7 +288,7 @@ def cyl_bessel_i0(arg0):
     return _modified(a, near, far).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def cyl_bessel_i1(arg0):
     x = libdevice._real(arg0)
     w = x.to(tl.float64)

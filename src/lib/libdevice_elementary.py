@@ -5,20 +5,20 @@ from tegula import jit
 from tegula.language.extra import libdevice
 
 
-@jit
+@jit(exact=True)
 def _real(x):
     t = tl.to_tensor(x)
     tl.static_assert(t.dtype == tl.float32 or t.dtype == tl.float64, "libdevice: float32 or float64 is expected")
     return t
 
 
-@jit
+@jit(exact=True)
 def _pair(x, y):
     # One type and one shape; a number takes the type of the tensor beside it.
     return _real(tl.where(True, x, y)), _real(tl.where(True, y, x))
 
 
-@jit
+@jit(exact=True)
 def _poly(x, c: tl.constexpr):
     # c[0] + c[1] x + c[2] x**2 + ...
     r = x * c[len(c) - 1] + c[len(c) - 2]
@@ -27,7 +27,7 @@ def _poly(x, c: tl.constexpr):
     return r
 
 
-@jit
+@jit(exact=True)
 def _signed(x, y):
     return libdevice.copysign(x, y)
 
@@ -35,7 +35,7 @@ def _signed(x, y):
 # Exponentials and logarithms.
 
 
-@jit
+@jit(exact=True)
 def _expm1(x):
     # The error of u = exp(x) and that of log(u) are the same, so their ratio has none (Kahan).
     u = tl.exp(x)
@@ -43,7 +43,7 @@ def _expm1(x):
     return tl.where(u == 1.0, x, tl.where((u - 1.0 == -1.0) | (tl.abs(x) > 1.0), u - 1.0, r))
 
 
-@jit
+@jit(exact=True)
 def expm1(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -51,13 +51,13 @@ def expm1(arg0):
     return _expm1(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _log1p(x):
     u = x + 1.0
     return tl.where(u == 1.0, x, tl.where(tl.abs(x) > 1e300, tl.log(u), tl.log(u) * (x / (u - 1.0))))
 
 
-@jit
+@jit(exact=True)
 def log1p(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -65,7 +65,7 @@ def log1p(arg0):
     return _log1p(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def log10(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -73,14 +73,14 @@ def log10(arg0):
     return (tl.log2(x.to(tl.float64)) * 0.30102999566398119521).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _exp2_of_sum(hi, lo):
     # lo is a few units in the last place of hi.
     e = tl.exp2(hi)
     return tl.where((e == 0.0) | (e == float("inf")) | (lo != lo), e, e + e * (lo * 0.69314718055994530942))
 
 
-@jit
+@jit(exact=True)
 def exp10(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -90,17 +90,17 @@ def exp10(arg0):
     return _exp2_of_sum(hi, tl.fma(w, w * 0 + 3.321928094887362, -hi) + w * 1.661617516973592e-16).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def fast_exp10f(arg0):
     return exp10(arg0)
 
 
-@jit
+@jit(exact=True)
 def fast_log10f(arg0):
     return log10(arg0)
 
 
-@jit
+@jit(exact=True)
 def fast_tanf(arg0):
     return libdevice.tan(arg0)
 
@@ -108,13 +108,13 @@ def fast_tanf(arg0):
 # Numbers as significand and exponent.
 
 
-@jit
+@jit(exact=True)
 def _pow2(n):
     # For -1022 <= n <= 1023.
     return ((n.to(tl.int64) + 1023) << 52).to(tl.float64, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def _significand(x):
     # float64 x = m * 2**e with 1 <= |m| < 2, if x is finite and not 0.
     small = tl.abs(x) < 2.2250738585072014e-308
@@ -125,7 +125,7 @@ def _significand(x):
     return m, tl.where(small, e - 54, e)
 
 
-@jit
+@jit(exact=True)
 def ldexp(arg0, arg1):
     x = _real(arg0)
     w = x.to(tl.float64)
@@ -137,12 +137,12 @@ def ldexp(arg0, arg1):
     return tl.where((w == 0.0) | (tl.abs(w) == float("inf")) | (w != w), w, r).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def scalbn(arg0, arg1):
     return ldexp(arg0, arg1)
 
 
-@jit
+@jit(exact=True)
 def logb(arg0):
     x = _real(arg0)
     w = tl.abs(x.to(tl.float64))
@@ -151,7 +151,7 @@ def logb(arg0):
     return tl.where(w < float("inf"), r, w).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def ilogb(arg0):
     x = _real(arg0)
     w = tl.abs(x.to(tl.float64))
@@ -163,7 +163,7 @@ def ilogb(arg0):
 # Powers and roots.
 
 
-@jit
+@jit(exact=True)
 def _log2_of(x):
     # log2 of a positive finite float64 as hi + lo, good to about 2**-65 of its size. With s = (m-1)/(m+1):
     # log m = 2 (s + s**3/3 + s**5/5 + ...); s and the third power's term need their rounding errors.
@@ -194,13 +194,13 @@ def _log2_of(x):
     return r, ((n - r) + l) + l_lo
 
 
-@jit
+@jit(exact=True)
 def _exp2_of_product(y, hi, lo):
     p = y * hi
     return _exp2_of_sum(p, tl.fma(y, hi, -p) + y * lo)
 
 
-@jit
+@jit(exact=True)
 def pow(arg0, arg1):
     y = tl.to_tensor(arg1)
     if y.dtype.is_int():
@@ -229,12 +229,12 @@ def pow(arg0, arg1):
     return tl.where((y == 0.0) | (w == 1.0), 1.0, r).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def fast_powf(arg0, arg1):
     return pow(arg0, arg1)
 
 
-@jit
+@jit(exact=True)
 def cbrt(arg0):
     x = _real(arg0)
     w = x.to(tl.float64)
@@ -250,13 +250,13 @@ def cbrt(arg0):
     return tl.where((w == 0.0) | (a == float("inf")) | (w != w), w, _signed(r, w)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def rcbrt(arg0):
     x = _real(arg0)
     return (1.0 / cbrt(x.to(tl.float64))).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _norm(x, y, z, t):
     # Relative to the greatest one, so that no square leaves the range; infinity wins over NaN.
     x = tl.abs(x)
@@ -277,7 +277,7 @@ def _norm(x, y, z, t):
     return tl.where(top == float("inf"), top, tl.where(nan, float("nan"), tl.where(top == 0.0, top, r)))
 
 
-@jit
+@jit(exact=True)
 def hypot(arg0, arg1):
     x, y = _pair(arg0, arg1)
     if x.dtype == tl.float32:
@@ -287,13 +287,13 @@ def hypot(arg0, arg1):
     return _norm(w, y.to(tl.float64), zero, zero).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def rhypot(arg0, arg1):
     x, y = _pair(arg0, arg1)
     return (1.0 / hypot(x.to(tl.float64), y.to(tl.float64))).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def norm3d(arg0, arg1, arg2):
     x, y = _pair(arg0, arg1)
     x, z = _pair(x, arg2)
@@ -301,26 +301,26 @@ def norm3d(arg0, arg1, arg2):
     return _norm(w, y.to(tl.float64), z.to(tl.float64), tl.zeros_like(w)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def rnorm3d(arg0, arg1, arg2):
     x, y = _pair(arg0, arg1)
     return (1.0 / norm3d(x.to(tl.float64), y, arg2)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def norm4d(arg0, arg1, arg2, arg3):
     x, y = _pair(arg0, arg1)
     z, t = _pair(arg2, arg3)
     return _norm(x.to(tl.float64), y.to(tl.float64), z.to(tl.float64), t.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def rnorm4d(arg0, arg1, arg2, arg3):
     x, y = _pair(arg0, arg1)
     return (1.0 / norm4d(x.to(tl.float64), y, arg2, arg3)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def remainder(arg0, arg1):
     x, y = _pair(arg0, arg1)
     b = tl.abs(y)
@@ -339,13 +339,13 @@ def remainder(arg0, arg1):
 # Trigonometry.
 
 
-@jit
+@jit(exact=True)
 def tan(arg0):
     x = _real(arg0)
     return libdevice.sin(x) / libdevice.cos(x)
 
 
-@jit
+@jit(exact=True)
 def _sinpi(x):
     # The part of x that matters is exact, in [-1/2, 1/2].
     r = x - 2.0 * libdevice.rint(x * 0.5)
@@ -354,14 +354,14 @@ def _sinpi(x):
     return tl.where(x == tl.floor(x), _signed(tl.zeros_like(x), x), _signed(s, r))
 
 
-@jit
+@jit(exact=True)
 def sinpi(arg0):
     x = _real(arg0)
     w = x.to(tl.float64)
     return tl.where(tl.abs(w) < float("inf"), _sinpi(w), float("nan")).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def cospi(arg0):
     x = _real(arg0)
     w = x.to(tl.float64)
@@ -372,7 +372,7 @@ def cospi(arg0):
     return tl.where(tl.abs(w) < float("inf"), r, float("nan")).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _atan(x):
     # To [0, 1] by atan(x) = pi/2 - atan(1/x), from there to |t| < 0.24 around 0, 1/2 or 1, then the series.
     a = tl.abs(x)
@@ -393,7 +393,7 @@ def _atan(x):
     return _signed(r, x)
 
 
-@jit
+@jit(exact=True)
 def atan(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -401,7 +401,7 @@ def atan(arg0):
     return _atan(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _atan2(y, x):
     ax = tl.abs(x)
     ay = tl.abs(y)
@@ -415,7 +415,7 @@ def _atan2(y, x):
     return tl.where((x != x) | (y != y), float("nan"), _signed(r, y))
 
 
-@jit
+@jit(exact=True)
 def atan2(arg0, arg1):
     y, x = _pair(arg0, arg1)
     if x.dtype == tl.float32:
@@ -423,7 +423,7 @@ def atan2(arg0, arg1):
     return _atan2(y.to(tl.float64), x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def asin(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -432,7 +432,7 @@ def asin(arg0):
     return _atan2(w, tl.sqrt((1.0 - w) * (1.0 + w))).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def acos(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -444,7 +444,7 @@ def acos(arg0):
 # Hyperbolic functions.
 
 
-@jit
+@jit(exact=True)
 def sinh(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -456,7 +456,7 @@ def sinh(arg0):
     return _signed(tl.where(a > 22.0, (0.5 * e) * e, 0.5 * (t + t / (t + 1.0))), w).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def cosh(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -467,7 +467,7 @@ def cosh(arg0):
     return tl.where(a > 22.0, (0.5 * e) * e, 0.5 * (t + 1.0 / t)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def asinh(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -480,7 +480,7 @@ def asinh(arg0):
     return _signed(tl.where(a > 1e9, tl.log(a) + 0.69314718055994530942, r), w).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def acosh(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:
@@ -491,7 +491,7 @@ def acosh(arg0):
     return tl.where(w > 1e9, tl.log(w) + 0.69314718055994530942, tl.where(w < 1.0, float("nan"), r)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def atanh(arg0):
     x = _real(arg0)
     if x.dtype == tl.float32:

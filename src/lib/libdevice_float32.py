@@ -10,23 +10,23 @@ from tegula import jit
 from tegula.language.extra import libdevice
 
 
-@jit
+@jit(exact=True)
 def _clamp32(x, LOW: tl.constexpr, HIGH: tl.constexpr):
     # NaN stays.
     return tl.clamp(x, LOW, HIGH, propagate_nan=tl.PropagateNan.ALL)
 
 
-@jit
+@jit(exact=True)
 def _bits32(x):
     return x.to(tl.int32, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def _float32_of(bits):
     return bits.to(tl.float32, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def _nearest32(x, SCALE: tl.constexpr):
     # n, the whole number nearest to x * SCALE (below 2**21), and n * 2**23 as an integer modulo 2**32: added to the bits of a
     # float32 it multiplies by 2**n. The sum with 1.5 * 2**23 has n in its low bits.
@@ -37,7 +37,7 @@ def _nearest32(x, SCALE: tl.constexpr):
 # Exponentials and logarithms.
 
 
-@jit
+@jit(exact=True)
 def _expm1_32(x):
     a = _clamp32(x, -20.0, 89.0)
     near = tl.abs(x) < 0.5
@@ -51,7 +51,7 @@ def _expm1_32(x):
     return libdevice.copysign(tl.where(near, p, h + h), x)
 
 
-@jit
+@jit(exact=True)
 def _log1p_32(x):
     # 1 + x = 2**k (1 + f) with -1/4 <= f < 1/2; x, not the sum, goes into f.
     u = x + 1.0
@@ -66,14 +66,14 @@ def _log1p_32(x):
     return libdevice.copysign(tl.where((u > 0.0) & (u < float("inf")), r, special), x)
 
 
-@jit
+@jit(exact=True)
 def _log10_32(x):
     # 1 / ln 10 is more than its first part, so that infinities do not meet.
     l = libdevice.log(x)
     return l * 0.43429446220397949 + l * 1.9699273e-08
 
 
-@jit
+@jit(exact=True)
 def _exp10_32(x):
     a = _clamp32(x, -46.0, 39.0)
     t = a * 3.321928094887362 + 12582912.0
@@ -89,7 +89,7 @@ def _exp10_32(x):
 # Hyperbolic functions.
 
 
-@jit
+@jit(exact=True)
 def _quarter_exp32(a):
     # exp(a) / 4 for a from 0 on, which leaves the range no earlier than exp(a) / 2.
     a = tl.minimum(a, 89.5, propagate_nan=tl.PropagateNan.ALL)
@@ -99,7 +99,7 @@ def _quarter_exp32(a):
     return p * _float32_of(shift + 0x3e800000)
 
 
-@jit
+@jit(exact=True)
 def _sinh32(x):
     a = tl.abs(x)
     q = _quarter_exp32(a)
@@ -108,13 +108,13 @@ def _sinh32(x):
     return libdevice.copysign(tl.where(a < 1.0, small, (q + q) - 0.125 / q), x)
 
 
-@jit
+@jit(exact=True)
 def _cosh32(x):
     q = _quarter_exp32(tl.abs(x))
     return (q + q) + 0.125 / q
 
 
-@jit
+@jit(exact=True)
 def _asinh32(x):
     a = tl.abs(x)
     big = a > 1e9
@@ -123,7 +123,7 @@ def _asinh32(x):
     return libdevice.copysign(_log1p_32(u) + tl.where(big, 0.69314718055994531, 0.0), x)
 
 
-@jit
+@jit(exact=True)
 def _acosh32(x):
     big = x > 1e9
     t = x - 1.0
@@ -132,7 +132,7 @@ def _acosh32(x):
     return tl.where(x < 1.0, float("nan"), r)
 
 
-@jit
+@jit(exact=True)
 def _atanh32(x):
     a = tl.abs(x)
     return libdevice.copysign(0.5 * _log1p_32((a + a) / (1.0 - a)), x)
@@ -141,13 +141,13 @@ def _atanh32(x):
 # Inverse trigonometric functions.
 
 
-@jit
+@jit(exact=True)
 def _quarter_turn_less_32(r):
     # pi / 2 - r, with pi / 2 in two parts
     return 1.57079637050628662 - (r + 4.3711388e-08)
 
 
-@jit
+@jit(exact=True)
 def _atan_of_32(q):
     # 0 <= q <= 1
     z = q * q
@@ -155,7 +155,7 @@ def _atan_of_32(q):
         0.010868533, -0.0017827628)) + q
 
 
-@jit
+@jit(exact=True)
 def _atan32(x):
     a = tl.abs(x)
     over = a > 1.0
@@ -163,7 +163,7 @@ def _atan32(x):
     return libdevice.copysign(tl.where(over, _quarter_turn_less_32(r), r), x)
 
 
-@jit
+@jit(exact=True)
 def _atan2_32(y, x):
     ax = tl.abs(x)
     ay = tl.abs(y)
@@ -178,7 +178,7 @@ def _atan2_32(y, x):
     return tl.where((x != x) | (y != y), float("nan"), libdevice.copysign(r, y))
 
 
-@jit
+@jit(exact=True)
 def _asin_of_32(a):
     # asin(s) and whether s is not a itself but sqrt((1 - a) / 2): then asin(a) = pi / 2 - 2 asin(s).
     big = a > 0.57
@@ -188,13 +188,13 @@ def _asin_of_32(a):
     return s * z * libdevice._poly(z, (0.16666618, 0.075027674, 0.04412547, 0.03474365, 0.0044798907, 0.050062504)) + s, big
 
 
-@jit
+@jit(exact=True)
 def _asin32(x):
     p, big = _asin_of_32(tl.abs(x))
     return libdevice.copysign(tl.where(big, _quarter_turn_less_32(p + p), p), x)
 
 
-@jit
+@jit(exact=True)
 def _acos32(x):
     p, big = _asin_of_32(tl.abs(x))
     p = libdevice.copysign(p, x)
@@ -204,7 +204,7 @@ def _acos32(x):
 # Powers and roots.
 
 
-@jit
+@jit(exact=True)
 def _hypot32(x, y):
     # Both divided by a power of 16 near the greater one.
     ax = tl.abs(x)
@@ -217,7 +217,7 @@ def _hypot32(x, y):
     return tl.where((ax == float("inf")) | (ay == float("inf")), float("inf"), r)
 
 
-@jit
+@jit(exact=True)
 def _pow32(x, y):
     a = tl.abs(x)
     # a = 2**n m, sqrt(1/2) <= m < sqrt(2); log2(m) = s (2 / ln 2 + s**2 (...)) with s = (m - 1) / (m + 1), to twice the precision.
@@ -273,7 +273,7 @@ def _pow32(x, y):
 # Error functions.
 
 
-@jit
+@jit(exact=True)
 def _erfcx_of_32(a):
     # exp(a**2) erfc(a) for a from 0 on: (1 + 2 a) times it is smooth in (a - 2) / (a + 2). (M. M. Shepherd, J. G. Laframboise, Chebyshev
     # approximation of (1 + 2 x) exp(x**2) erfc x, 1981.)
@@ -289,7 +289,7 @@ def _erfcx_of_32(a):
     return tl.fma(-q, a, p - q * 0.5) * r + q
 
 
-@jit
+@jit(exact=True)
 def _erfc32(x):
     a = tl.minimum(tl.abs(x), 11.0, propagate_nan=tl.PropagateNan.ALL)
     square = a * a
@@ -299,7 +299,7 @@ def _erfc32(x):
     return tl.where(x < 0.0, 2.0 - r, r)
 
 
-@jit
+@jit(exact=True)
 def _erfcx32(x):
     a = tl.abs(x)
     r = tl.where(a == float("inf"), 0.0, _erfcx_of_32(a))
@@ -310,7 +310,7 @@ def _erfcx32(x):
     return tl.where(x < 0.0, (e + e) - r, r)
 
 
-@jit
+@jit(exact=True)
 def _erfinv32(x):
     # x times a function of w = -log(1 - x**2), as M. Giles has it (Approximating the erfinv function, 2011).
     w = -libdevice.log(tl.fma(-x, x, tl.zeros_like(x) + 1.0))
@@ -324,7 +324,7 @@ def _erfinv32(x):
 # The logarithm of the gamma function.
 
 
-@jit
+@jit(exact=True)
 def _lgamma32(x):
     a = tl.abs(x)
     low = a < 0.5

@@ -3,19 +3,19 @@ import tegula.language as tl
 from tegula import jit
 
 
-@jit
+@jit(exact=True)
 def _integer(x):
     t = tl.to_tensor(x)
     tl.static_assert(t.dtype.is_int() and t.dtype.primitive_bitwidth >= 32, "libdevice: a 32-bit or 64-bit integer is expected")
     return t
 
 
-@jit
+@jit(exact=True)
 def _unsigned(x):
     return x.to(tl.uint64 if x.dtype.primitive_bitwidth == 64 else tl.uint32, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def mulhi(arg0, arg1):
     x, y = tl.broadcast(_integer(arg0), _integer(arg1))
     tl.static_assert(x.dtype == y.dtype, "libdevice.mulhi: both factors must have one type")
@@ -27,12 +27,12 @@ def mulhi(arg0, arg1):
         return high
 
 
-@jit
+@jit(exact=True)
 def _low24(x, SHIFT: tl.constexpr):
     return (x << SHIFT) >> SHIFT
 
 
-@jit
+@jit(exact=True)
 def mul24(arg0, arg1):
     # Signed or unsigned by the type; 24 bits of each factor, the low 32 of the product.
     x = _integer(arg0)
@@ -41,21 +41,21 @@ def mul24(arg0, arg1):
     return _low24(x, 8) * _low24(y, 8)
 
 
-@jit
+@jit(exact=True)
 def hadd(arg0, arg1):
     x = _integer(arg0)
     y = _integer(arg1)
     return (x & y) + ((x ^ y) >> 1)
 
 
-@jit
+@jit(exact=True)
 def rhadd(arg0, arg1):
     x = _integer(arg0)
     y = _integer(arg1)
     return (x | y) - ((x ^ y) >> 1)
 
 
-@jit
+@jit(exact=True)
 def sad(arg0, arg1, arg2):
     # |x - y| + z, all modulo 2**32.
     x = _integer(arg0)
@@ -65,7 +65,7 @@ def sad(arg0, arg1, arg2):
     return (d + _unsigned(z)).to(z.dtype, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def brev(arg0):
     x = _integer(arg0)
     w = _unsigned(x)
@@ -76,12 +76,12 @@ def brev(arg0):
     return w.to(x.dtype, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def _swap(w, SHIFT: tl.constexpr, MASK: tl.constexpr):
     return ((w >> SHIFT) & MASK) | ((w & MASK) << SHIFT)
 
 
-@jit
+@jit(exact=True)
 def ffs(arg0):
     # One more than the position of the lowest bit, 0 for 0.
     x = _integer(arg0)
@@ -90,14 +90,14 @@ def ffs(arg0):
     return tl.where(x == 0, 0, x.dtype.primitive_bitwidth - tl.extra.libdevice.clz(low)).to(tl.int32)
 
 
-@jit
+@jit(exact=True)
 def _byte(x, y, selector, K: tl.constexpr):
     s = (selector >> (4 * K)) & 7
     word = tl.where(s < 4, x, y)
     return ((word >> ((s & 3) * 8)) & 255) << (8 * K)
 
 
-@jit
+@jit(exact=True)
 def byte_perm(arg0, arg1, arg2):
     x = _integer(arg0)
     a = _unsigned(x)
@@ -106,17 +106,17 @@ def byte_perm(arg0, arg1, arg2):
     return (_byte(a, b, s, 0) | _byte(a, b, s, 1) | _byte(a, b, s, 2) | _byte(a, b, s, 3)).to(x.dtype, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def double2hiint(arg0):
     return (tl.to_tensor(arg0).to(tl.int64, bitcast=True) >> 32).to(tl.int32)
 
 
-@jit
+@jit(exact=True)
 def double2loint(arg0):
     return tl.to_tensor(arg0).to(tl.int64, bitcast=True).to(tl.int32)
 
 
-@jit
+@jit(exact=True)
 def hiloint2double(arg0, arg1):
     high = tl.to_tensor(arg0).to(tl.int32).to(tl.int64) << 32
     low = tl.to_tensor(arg1).to(tl.int32).to(tl.int64) & 4294967295

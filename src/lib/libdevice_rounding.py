@@ -5,12 +5,12 @@ from tegula import jit
 from tegula.language.extra import libdevice
 
 
-@jit
+@jit(exact=True)
 def _word(x):
     return x.to(tl.int64 if x.dtype == tl.float64 else tl.int32, bitcast=True)
 
 
-@jit
+@jit(exact=True)
 def _step(x, UP: tl.constexpr):
     # The next number above or below; NaN and the infinity of that side stay.
     w = _word(x)
@@ -22,13 +22,13 @@ def _step(x, UP: tl.constexpr):
     return tl.where((x != x) | (x == (float("inf") if UP else -float("inf"))), x, r)
 
 
-@jit
+@jit(exact=True)
 def nextafter(arg0, arg1):
     x, y = libdevice._pair(arg0, arg1)
     return tl.where((x == y) | (y != y), y, tl.where(y > x, _step(x, True), _step(x, False)))
 
 
-@jit
+@jit(exact=True)
 def _directed(r, error, MODE: tl.constexpr):
     # error: of the sign of (exact result - r).
     down = tl.where(error < 0.0, _step(r, False), r)
@@ -43,18 +43,18 @@ def _directed(r, error, MODE: tl.constexpr):
         return r
 
 
-@jit
+@jit(exact=True)
 def _finite(x):
     return tl.abs(x) < float("inf")
 
 
-@jit
+@jit(exact=True)
 def _sum_error(x, y, s):
     part = s - x
     return (x - (s - part)) + (y - part)
 
 
-@jit
+@jit(exact=True)
 def _add(x, y, MODE: tl.constexpr):
     r = x + y
     a = x.to(tl.float64)
@@ -72,7 +72,7 @@ def _add(x, y, MODE: tl.constexpr):
         return r
 
 
-@jit
+@jit(exact=True)
 def _mul(x, y, MODE: tl.constexpr):
     r = x * y
     a = x.to(tl.float64)
@@ -88,7 +88,7 @@ def _mul(x, y, MODE: tl.constexpr):
     return _directed(r, error, MODE)
 
 
-@jit
+@jit(exact=True)
 def _div(x, y, MODE: tl.constexpr):
     r = libdevice.div_rn(x, y)
     a = x.to(tl.float64)
@@ -103,7 +103,7 @@ def _div(x, y, MODE: tl.constexpr):
     return _directed(r, tl.where(_finite(y), error, 0.0), MODE)
 
 
-@jit
+@jit(exact=True)
 def _sqrt(x, MODE: tl.constexpr):
     r = tl.sqrt(x)
     a = x.to(tl.float64)
@@ -113,7 +113,7 @@ def _sqrt(x, MODE: tl.constexpr):
     return _directed(r, tl.where(_finite(r), error, 0.0), MODE)
 
 
-@jit
+@jit(exact=True)
 def _fma(x, y, z, MODE: tl.constexpr):
     r = tl.fma(x, y, z)
     a = x.to(tl.float64)
@@ -134,7 +134,7 @@ def _fma(x, y, z, MODE: tl.constexpr):
 # The widest integers are compared with what the rounded number is worth.
 
 
-@jit
+@jit(exact=True)
 def _from_int(x, DTYPE: tl.constexpr, MODE: tl.constexpr):
     r = x.to(DTYPE)
     top: tl.constexpr = 2.0**(x.dtype.primitive_bitwidth - (1 if x.dtype.is_int_signed() else 0))
@@ -143,7 +143,7 @@ def _from_int(x, DTYPE: tl.constexpr, MODE: tl.constexpr):
     return _directed(r, error, MODE)
 
 
-@jit
+@jit(exact=True)
 def _to_int(x, DTYPE: tl.constexpr, MODE: tl.constexpr):
     if MODE == "rd":
         w = tl.floor(x)
@@ -156,14 +156,14 @@ def _to_int(x, DTYPE: tl.constexpr, MODE: tl.constexpr):
     return w.to(DTYPE)
 
 
-@jit
+@jit(exact=True)
 def _word_of(x, DTYPE: tl.constexpr):
     t = tl.to_tensor(x)
     tl.static_assert(t.dtype.is_int() and t.dtype.primitive_bitwidth <= DTYPE.primitive_bitwidth, "libdevice: an integer is expected")
     return t.to(DTYPE)
 
 
-@jit
+@jit(exact=True)
 def _narrow(x, MODE: tl.constexpr):
     t = tl.to_tensor(x).to(tl.float64)
     r = t.to(tl.float32)
@@ -172,23 +172,23 @@ def _narrow(x, MODE: tl.constexpr):
     return _directed(r, error, MODE)
 
 
-@jit
+@jit(exact=True)
 def llrint(arg0):
     return libdevice.rint(libdevice._real(arg0)).to(tl.int64)
 
 
-@jit
+@jit(exact=True)
 def llround(arg0):
     return libdevice.round(libdevice._real(arg0)).to(tl.int64)
 
 
-@jit
+@jit(exact=True)
 def saturatef(arg0):
     x = libdevice._real(arg0)
     return tl.where(x > 0.0, tl.where(x < 1.0, x, 1.0), 0.0)
 
 
-@jit
+@jit(exact=True)
 def rcp64h(arg0):
     # The high word of 1 / x; the low one is zero.
     w = (1.0 / libdevice._real(arg0).to(tl.float64)).to(tl.int64, bitcast=True)

@@ -5,7 +5,7 @@ from tegula import jit
 from tegula.language.extra import libdevice
 
 
-@jit
+@jit(exact=True)
 def _erfcx(x):
     # exp(x**2) erfc(x) for x >= 0: (1 + 2x) erfcx(x) is a polynomial in (x - 3.75) / (x + 3.75) to the last place.
     t = (x - 3.75) / (x + 3.75)
@@ -18,7 +18,7 @@ def _erfcx(x):
     return tl.where(x == float("inf"), 0.0, p / (1.0 + 2.0 * x))
 
 
-@jit
+@jit(exact=True)
 def _exp_of_square(x, SIGN: tl.constexpr):
     hi = x * x
     e = tl.exp(hi * SIGN)
@@ -26,14 +26,14 @@ def _exp_of_square(x, SIGN: tl.constexpr):
     return tl.where((e == 0.0) | (e == float("inf")), e, e + e * lo)
 
 
-@jit
+@jit(exact=True)
 def _erfc(x):
     a = tl.abs(x)
     r = _erfcx(a) * _exp_of_square(a, -1.0)
     return tl.where(x < 0.5, 1.0 - tl.math.erf(x), r)
 
 
-@jit
+@jit(exact=True)
 def erfc(arg0):
     x = libdevice._real(arg0)
     if x.dtype == tl.float32:
@@ -41,7 +41,7 @@ def erfc(arg0):
     return _erfc(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def erfcx(arg0):
     x = libdevice._real(arg0)
     if x.dtype == tl.float32:
@@ -52,7 +52,7 @@ def erfcx(arg0):
     return tl.where(w < 0.0, 2.0 * _exp_of_square(a, 1.0) - r, r).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _erfcinv(p, y):
     # z >= 0 with erfc(z) = p <= 1 and erf(z) = y = 1 - p, both given without rounding. A closed approximation (two
     # digits), then Halley's steps, each of which triples the digits; erf is the better one to solve below 1/2.
@@ -68,7 +68,7 @@ def _erfcinv(p, y):
     return z
 
 
-@jit
+@jit(exact=True)
 def _erfinv(y):
     a = tl.abs(y)
     z = _erfcinv(1.0 - a, a)
@@ -77,7 +77,7 @@ def _erfinv(y):
     return libdevice.copysign(z, y)
 
 
-@jit
+@jit(exact=True)
 def erfinv(arg0):
     x = libdevice._real(arg0)
     if x.dtype == tl.float32:
@@ -85,7 +85,7 @@ def erfinv(arg0):
     return _erfinv(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _erfcinv_all(p):
     low = tl.where(p > 1.0, 2.0 - p, p)
     z = tl.where(low > 0.5, _erfinv(1.0 - low), _erfcinv(low, 1.0 - low))
@@ -94,13 +94,13 @@ def _erfcinv_all(p):
     return tl.where((p >= 0.0) & (p <= 2.0), z, float("nan"))
 
 
-@jit
+@jit(exact=True)
 def erfcinv(arg0):
     x = libdevice._real(arg0)
     return _erfcinv_all(x.to(tl.float64)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def normcdf(arg0):
     x = libdevice._real(arg0)
     w = x.to(tl.float64)
@@ -113,7 +113,7 @@ def normcdf(arg0):
     return (0.5 * tl.where(tl.abs(hi) < 30.0, r + slope * lo, r)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def normcdfinv(arg0):
     x = libdevice._real(arg0)
     return (-1.4142135623730951 * _erfcinv_all(2.0 * x.to(tl.float64))).to(x.dtype)
@@ -122,7 +122,7 @@ def normcdfinv(arg0):
 # The gamma function.
 
 
-@jit
+@jit(exact=True)
 def _lgamma_of_2_plus(t):
     # log gamma(2 + t) for |t| <= 1/2: t (1 - Euler) + sum of (-1)**k (zeta(k) - 1) t**k / k.
     return t * libdevice._poly(t, (0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546,
@@ -136,7 +136,7 @@ def _lgamma_of_2_plus(t):
                          1.330476437424449e-10, -6.4229645638381e-11))
 
 
-@jit
+@jit(exact=True)
 def _stirling(x):
     # What log gamma has beyond (x - 1/2) log(x) - x + log(2 pi) / 2, for x > 8.
     z = 1.0 / x
@@ -145,7 +145,7 @@ def _stirling(x):
                              0.00641025641025641, -0.029550653594771242, 0.17964437236883057, -1.3924322169059011))
 
 
-@jit
+@jit(exact=True)
 def _near_2(x):
     # For 0 < x < 9: t and p with gamma(x) = p gamma(2 + t), |t| <= 1/2. Each step is exact in t.
     p = tl.zeros_like(x) + 1.0
@@ -157,7 +157,7 @@ def _near_2(x):
     return t, p
 
 
-@jit
+@jit(exact=True)
 def _lgamma_positive(x):
     small = x < 1.5
     low = x < 0.5
@@ -171,7 +171,7 @@ def _lgamma_positive(x):
     return tl.where(x == float("inf"), x, tl.where(x > 9.0, big, r))
 
 
-@jit
+@jit(exact=True)
 def lgamma(arg0):
     x = libdevice._real(arg0)
     if x.dtype == tl.float32:
@@ -188,7 +188,7 @@ def lgamma(arg0):
     return tl.where(w != w, w, tl.where(a == float("inf"), a, r)).to(x.dtype)
 
 
-@jit
+@jit(exact=True)
 def _tgamma_positive(x):
     t, p = _near_2(tl.where(x > 9.0, 2.0, tl.where(x < 1.5, 2.0, x)))
     raised = x < 1.5
@@ -203,7 +203,7 @@ def _tgamma_positive(x):
     return tl.where(x > 9.0, big, r)
 
 
-@jit
+@jit(exact=True)
 def tgamma(arg0):
     x = libdevice._real(arg0)
     w = x.to(tl.float64)

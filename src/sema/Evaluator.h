@@ -27,6 +27,7 @@ public:
   void staticPrint(std::string text, Loc loc) override;
   std::optional<Value> objectAttribute(const Value &object, std::string_view name, Loc loc) override;
   std::string currentFunction() const override;
+  bool isExact() const override;
 
   /// Runs a function's body in a new frame whose parameters are bound already.
   Value runBody(Frame &frame);

@@ -30,6 +30,7 @@ void Evaluator::staticPrint(std::string text, Loc loc) {
 }
 
 std::string Evaluator::currentFunction() const { return frame_ && frame_->fn ? frame_->fn->name : std::string(); }
+bool Evaluator::isExact() const { return frame_ && frame_->fn && frame_->fn->exact; }
 
 void Evaluator::bindParams(Frame &frame, std::span<const Value> values, std::span<const Loc> locs) {
   size_t i = 0;

@@ -86,7 +86,7 @@ private:
     h_.field(f.name).field(f.def->loc.text());
     if (places_)
       h_.field(f.def->loc.file->name()).field(f.def->loc.file->lineCol(f.def->loc.begin).line);
-    h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_});
+    h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_} | uint64_t{f.exact} << 1);
     for (const Value &d : f.defaults)
       h_.field(text(d));
     for (const std::string &name : sema::freeNames(f)) {
@@ -273,6 +273,8 @@ void applyDecorators(lang::Function &f) {
     for (const syntax::Keyword &k : d->keywords) {
       if (k.name == "noinline")
         f.noinline_ = k.value->kind == syntax::ExprKind::True;
+      if (k.name == "exact")
+        f.exact = k.value->kind == syntax::ExprKind::True;
       auto *list = k.name == "do_not_specialize"                ? &f.doNotSpecialize
                    : k.name == "do_not_specialize_on_alignment" ? &f.doNotSpecializeOnAlignment
                                                                 : nullptr;

@@ -34,6 +34,8 @@ struct Function {
   const syntax::Stmt *def = nullptr; // a FunctionDef in `tree`
   std::shared_ptr<const Scope> scope;
   bool noinline_ = false;
+  /// Arithmetic is done as written: no product is fused into a sum, and integers wrap without a check in debug builds too.
+  bool exact = false;
   bool mustUse = false;
   std::string mustUseHint;
   /// Parallel to def->params: default values (Error payload = no default). As `node` stores them: they are read through defaultOf().

@@ -1,4 +1,5 @@
 """§3.10 libdevice against numpy's long double, math, and exact rational arithmetic. Bounds are units in the last place."""
+import functools
 import math
 import statistics
 from fractions import Fraction
@@ -513,3 +514,64 @@ def test_rounded_operations_are_not_fused(dev, t):
     out = np.full(3 * 256, -1, d(t).np)
     dev(rounded_operations, (1,), x, y, -(x * y), out, B=256)
     assert_same(out, np.zeros(3 * 256, d(t).np))
+
+
+@tegula.jit
+def sums_of_products(x, y, z, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, b, c = tl.load(x + i), tl.load(y + i), tl.load(z + i)
+    tl.store(out + i, libdevice.add_ru(a * b, c))
+    tl.store(out + B + i, libdevice.sub_rd(c, a * b))
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_directed_sums_of_products_are_not_fused(dev, t):
+    """The argument is the rounded product, whatever makes it."""
+    x, y = (rng("directed", n).uniform(1, 2, 256).astype(d(t).np) for n in "xy")
+    out = np.full(2 * 256, -1, d(t).np)
+    dev(sums_of_products, (1,), x, y, -(x * y), out, B=256)
+    down = -2 * (x * y).astype(np.longdouble)  # exact: sums of equal numbers
+    assert_same(out, np.concatenate([np.zeros(256), down]).astype(d(t).np))
+
+
+@tegula.jit(exact=True)
+def exact_product_and_sum(a, b, c):
+    return a * b + c
+
+
+@functools.partial(tegula.jit, exact=True)
+def exact_sum(a, b):
+    return a + b
+
+
+@tegula.jit
+def exact_functions(x, y, z, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, b, c = tl.load(x + i), tl.load(y + i), tl.load(z + i)
+    tl.store(out + i, exact_product_and_sum(a, b, c))
+    tl.store(out + B + i, exact_sum(a * b, c))
+
+
+@pytest.mark.parametrize("t", TYPES)
+def test_exact_functions_are_not_fused(dev, t):
+    x, y = (rng("exact", n).uniform(1, 2, 256).astype(d(t).np) for n in "xy")
+    out = np.full(2 * 256, -1, d(t).np)
+    dev(exact_functions, (1,), x, y, -(x * y), out, B=256)
+    assert_same(out, np.zeros(2 * 256, d(t).np))
+
+
+@tegula.jit(exact=True)
+def exact_wrap(x):
+    return x + 2147483647
+
+
+@tegula.jit
+def wraps(x, out):
+    tl.store(out, exact_wrap(tl.load(x)))
+
+
+def test_exact_functions_wrap(dev):
+    """In debug builds, too, where other integers are checked."""
+    out = np.zeros(1, np.int32)
+    dev(wraps, (1,), np.array([5], np.int32), out, debug=True)
+    assert out[0] == np.int32(-2147483644)
