@@ -22,7 +22,8 @@
  *  - Every function may be called from any thread at any time, also on the same handle, except where "set-up" is said: set-up
  *    functions of a handle must be finished before another thread uses that handle.
  *  - No function throws, aborts or exits because of what it is given; a wrong argument is TEGULA_INVALID_ARGUMENT.
- *  - Structs with a `size` field: set it to sizeof(the struct) (the TEGULA_*_INIT macros do); fields may be added at the end.
+ *  - Structs with a `size` field: set it to sizeof(the struct) (the TEGULA_*_INIT macros do). Fields may be added at the end; programs that were compiled
+ *    before go on, and get the default of what they do not have.
  */
 #ifndef TEGULA_TEGULA_H
 #define TEGULA_TEGULA_H
@@ -714,7 +715,7 @@ typedef struct TegulaTunerOptions {
 } TegulaTunerOptions;
 #define TEGULA_TUNER_OPTIONS_INIT {sizeof(TegulaTunerOptions), NULL, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, 0, {0}}
 
-/* `options` may be NULL. Everything is copied. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
+/* `options` may be NULL. Everything is copied; `size` of the first configuration is the distance between them. TEGULA_INVALID_ARGUMENT if there are no configurations, or one names no constexpr parameter. */
 TEGULA_API TegulaStatus tegula_tuner_create(TegulaFunction *function, const TegulaConfig *configs, size_t count, const TegulaTunerOptions *options,
                                             TegulaTuner **out);
 /* Values of one parameter, or, if the function has no parameter of that name, of num_warps, num_stages, num_ctas or maxnreg. */

@@ -1,6 +1,7 @@
 // Contexts, devices, output, interrupts. The environment is read here and nowhere below.
 #include "runtime/Dtype.h"
 #include "api/Handles.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include <cerrno>
 #include <cstdio>
@@ -99,11 +100,8 @@ static bool readTuning(const std::string &how, const std::string &bytes, const s
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
-  if (options) {
-    if (options->size < offsetof(TegulaContextOptions, read_only_cache_dirs))
-      return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `size` of the options is not set");
-    std::memcpy(&o, options, std::min(options->size, sizeof o));
-  }
+  if (options && !takeSized(options, o))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `size` of the options is not set");
   if (o.read_only_cache_dir_count && !o.read_only_cache_dirs)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: read_only_cache_dirs is null");
   std::vector<std::string> readOnly;
@@ -196,7 +194,7 @@ int32_t TegulaContext::inferDevice(const TegulaArg *args, size_t count) {
 
 bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out, const TegulaArg *args, size_t count) {
   CompileOptions &c = out.compile;
-  int32_t device = options && options->size >= firstOptionsSize ? options->device : -1;
+  int32_t device = isSized(options) ? options->device : -1;
   out.deviceGiven = device >= 0;
   if (!out.deviceGiven && (device = inferDevice(args, count)) < 0) return false;
   if (device > 255) {
@@ -214,7 +212,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   out.threads = threads;
   out.hangNs = hangNs;
   if (!options) return true;
-  if (options->size < firstOptionsSize) {
+  if (!isSized(options)) {
     fail(TEGULA_INVALID_ARGUMENT, "`size` of the launch options is not set");
     return false;
   }
@@ -254,7 +252,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   if (o.checked >= 0) c.checked = o.checked;
   if (o.strict >= 0) c.strict = o.strict;
   c.wide = o.wide_offsets > 0;
-  if (o.size >= sizeof o) out.memory = o.memory, out.memoryUser = o.memory_user;
+  if (hasField(o, &TegulaLaunchOptions::memory_user)) out.memory = o.memory, out.memoryUser = o.memory_user;
   if (o.debug_info >= 0) c.debugInfo = o.debug_info;
   if (o.fp_fusion >= 0) c.fpFusion = o.fp_fusion;
   if (o.sanitize_overflow >= 0) c.sanitizeOverflow = o.sanitize_overflow;
@@ -275,7 +273,7 @@ const char *tegula_version(void) { return TEGULA_DOTTED(TEGULA_VERSION_MAJOR, TE
 int32_t tegula_abi_version(void) { return TEGULA_ABI_VERSION; }
 
 TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
-  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_stat: null argument or `size` not set");
+  if (!c || !isSized(out)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_cache_stat: null argument or `size` not set");
   GateSection section;
   runtime::DiskCache::Usage u = c->disk.usage();
   // Text that lives as long as the context: both strings are fixed once the directory was opened.
@@ -284,9 +282,7 @@ TegulaStatus tegula_cache_stat(TegulaContext *c, TegulaCacheStat *out) {
   reason = c->disk.disabledReason();
   TegulaCacheStat s{sizeof s, directory.c_str(), reason.c_str(), u.entries, u.bytes, c->memoryHits, c->disk.hits,
                     c->compiles, c->disk.writes, c->disk.errors, c->disk.corrupted};
-  size_t n = std::min(out->size, sizeof s);
-  std::memcpy(out, &s, n);
-  out->size = n;
+  giveSized(s, out);
   return TEGULA_OK;
 }
 

@@ -1,5 +1,6 @@
 // The devices of a context: cpu, sim, the GPUs. Nothing of CUDA is touched before a GPU is asked for or already in use.
 #include "api/Handles.h"
+#include "api/Sized.h"
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/CudaDevice.h"
 #include "runtime/SimDevice.h"
@@ -165,7 +166,7 @@ bool TegulaContext::noticeCuda() {
 size_t tegula_device_count(TegulaContext *c) { return c ? DeviceIndex::firstCuda + c->cudaCount() : 0; }
 
 TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo *out) {
-  if (!c || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_info: null argument or `size` not set");
+  if (!c || !isSized(out)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_info: null argument or `size` not set");
   Status status;
   DeviceEntry *e = c->device(static_cast<int32_t>(std::min<size_t>(index, 1 << 20)), status);
   if (!e) return fail(status);
@@ -188,9 +189,7 @@ TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo
     i.l1_bytes = t->l1Bytes;
     i.l2_bytes = t->l2Bytes;
   }
-  size_t n = std::min(out->size, sizeof i);
-  std::memcpy(out, &i, n);
-  out->size = n;
+  giveSized(i, out);
   return TEGULA_OK;
 }
 

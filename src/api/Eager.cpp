@@ -1,6 +1,7 @@
 // The language one operation at a time: sema::Eager behind handles.
 #include "sema/Eager.h"
 #include "api/Compile.h"
+#include "api/Sized.h"
 #include "runtime/Print.h"
 
 using namespace tegula;
@@ -137,16 +138,18 @@ TegulaStatus tegula_eager_attribute(TegulaEager *e, TegulaValue *object, const c
 // ---- looking at values
 
 TegulaStatus tegula_value_tensor(const TegulaValue *v, TegulaTensorInfo *out) {
-  if (!v || !out || out->size < sizeof *out || !v->value.isTensor() || v->tiles.size() != 1)
+  if (!v || !isSized(out) || !v->value.isTensor() || v->tiles.size() != 1)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_value_tensor: no tensor");
   const lang::Tensor &t = v->value.asTensor();
   const ir::Tile &tile = v->tiles[0]->tile;
-  out->dtype = static_cast<TegulaDtype>(t.dtype.scalar);
-  out->flags = (t.dtype.isPtr ? TEGULA_TENSOR_POINTER : 0) | (t.dtype.isConst ? TEGULA_TENSOR_CONST : 0);
-  out->rank = t.shape().rank();
-  std::copy(t.shape().begin(), t.shape().end(), out->shape);
-  out->count = tile.size();
-  out->bits = tile.data();
+  TegulaTensorInfo i{};
+  i.dtype = static_cast<TegulaDtype>(t.dtype.scalar);
+  i.flags = (t.dtype.isPtr ? TEGULA_TENSOR_POINTER : 0) | (t.dtype.isConst ? TEGULA_TENSOR_CONST : 0);
+  i.rank = t.shape().rank();
+  std::copy(t.shape().begin(), t.shape().end(), i.shape);
+  i.count = tile.size();
+  i.bits = tile.data();
+  giveSized(i, out);
   return TEGULA_OK;
 }
 

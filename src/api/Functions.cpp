@@ -1,5 +1,6 @@
 // Modules and functions: from files, from text, from bindings.
 #include "api/Compile.h"
+#include "api/Sized.h"
 #include "support/Npy.h"
 #include <cerrno>
 #include <chrono>
@@ -148,11 +149,12 @@ static bool copyNames(const char *const *names, size_t count, std::vector<std::s
   return true;
 }
 
-TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *source, TegulaFunction **out) {
-  if (!context || !source || !out || !source->file || !source->text)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
-  if (source->size < sizeof(TegulaFunctionSource))
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
+TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunctionSource *given, TegulaFunction **out) {
+  TegulaFunctionSource full{};
+  const TegulaFunctionSource *source = &full;
+  if (!context || !given || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
+  if (!takeSized(given, full)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: `size` of the source is not set");
+  if (!source->file || !source->text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
   if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_BUILTIN)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
   std::vector<std::string> fixed, unaligned;

@@ -1,6 +1,7 @@
 // What can be asked of a compiled kernel.
 #include "api/Compile.h"
 #include "api/Repeat.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include <cstring>
 
@@ -28,7 +29,7 @@ const char *tegula_kernel_stage_name(TegulaKernel *k, size_t index) {
 }
 
 TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
-  if (!k || !out || out->size == 0) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_info: null argument or `size` not set");
+  if (!k || !isSized(out)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_info: null argument or `size` not set");
   TegulaKernelInfo i{};
   i.size = sizeof i;
   i.name = k->name.c_str();
@@ -55,18 +56,14 @@ TegulaStatus tegula_kernel_info(TegulaKernel *k, TegulaKernelInfo *out) {
   i.local_bytes = use.localBytes;
   i.shared_bytes = use.sharedBytes;
   i.blocks_per_core = use.blocksPerCore;
-  size_t n = std::min(out->size, sizeof i);
-  std::memcpy(out, &i, n);
-  out->size = n;
+  giveSized(i, out);
   return TEGULA_OK;
 }
 
 TegulaStatus tegula_kernel_timings(TegulaKernel *k, TegulaTimings *out) {
-  if (!k || !out || out->size == 0)
+  if (!k || !isSized(out))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_kernel_timings: null argument or `size` not set");
-  size_t n = std::min(out->size, sizeof *out);
-  std::memcpy(out, &k->timings, n);
-  out->size = n;
+  giveSized(k->timings, out);
   return TEGULA_OK;
 }
 

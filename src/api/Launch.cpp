@@ -1,6 +1,7 @@
 // The launch path: bind, look up, pack, run. Nothing here allocates once a kernel is compiled.
 #include "api/Compile.h"
 #include "api/Repeat.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
 #include <algorithm>
@@ -183,7 +184,7 @@ TegulaStatus tegula_launch(TegulaFunction *f, const int64_t grid[3], const Tegul
     return fail(s.code, "`" + f->fn->name + "`: " + s.text);
   static constexpr TegulaLaunchOptions defaults = TEGULA_LAUNCH_OPTIONS_INIT;
   const TegulaLaunchOptions &o = options ? *options : defaults;
-  bool full = o.size >= firstOptionsSize;
+  bool full = isSized(&o);
   if (const Repeat *r = full ? f->recent.load(std::memory_order_acquire) : nullptr) {
     alignas(64) char block[Repeat::maxBytes + runtime::argRoom];
     if (r->pack(args, count, o, block) && (o.device >= 0 || r->infers(args, count))) {

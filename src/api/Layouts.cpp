@@ -1,5 +1,6 @@
 // The algebra of linear layouts (src/layout) for bindings: dimensions have names here, numbers there.
 #include "api/Error.h"
+#include "api/Sized.h"
 #include "layout/LinearLayout.h"
 #include <cstdlib>
 #include <cstring>
@@ -45,8 +46,10 @@ TegulaStatus readDims(const TegulaLayoutDim *dims, size_t count, unsigned limit,
   return TEGULA_OK;
 }
 
-TegulaStatus read(const TegulaLayout *given, Names &names, LinearLayout &out) {
-  if (!given || given->size != sizeof *given) return wrong("null argument or `size` not set");
+TegulaStatus read(const TegulaLayout *caller, Names &names, LinearLayout &out) {
+  TegulaLayout full{};
+  const TegulaLayout *given = &full;
+  if (!takeSized(caller, full)) return wrong("null argument or `size` not set");
   DimList ins, outs;
   if (TegulaStatus s = readDims(given->ins, given->in_count, LinearLayout::kMaxInBits, names, ins)) return s;
   if (TegulaStatus s = readDims(given->outs, given->out_count, maxOutBits, names, outs)) return s;

@@ -1,4 +1,5 @@
 #include "api/Rehearsal.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include "api/TuneSubject.h"
 #include <cstring>
@@ -70,9 +71,7 @@ TegulaStatus tegula_rehearse(TegulaFunction *f, const int64_t grid[3], const Teg
   using namespace tegula::api;
   if (!f || !grid || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: null argument");
   TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
-  if (options && options->size < firstOptionsSize) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: `size` of the options is not set");
-  if (options) std::memcpy(&o, options, std::min(options->size, sizeof o));
-  o.size = sizeof o;
+  if (options && !takeSized(options, o)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_rehearse: `size` of the options is not set");
   TegulaKernel *k = nullptr;
   if (TegulaStatus s = tegula_compile(f, args, count, &o, &k); s != TEGULA_OK) return s;
   tegula::runtime::Status s = Rehearsal(*f, f->context->tuning.copyBytes).run(*k, grid, args, count, o);

@@ -1,5 +1,6 @@
 // Making a Repeat; following it.
 #include "api/Repeat.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
 #include <cstddef>
@@ -69,7 +70,8 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
                                          const CallOptions &call, TegulaKernel &kernel) {
   if (!kernel.code || kernel.code->needsExtents() || kernel.info.argBytes > maxBytes) return nullptr;
   std::unique_ptr<Repeat> r(new Repeat(kernel));
-  std::memcpy(&r->options_, &options, firstOptionsSize); // it may be an older one, which ends there
+  takeSized(&options, r->options_);
+  r->options_.size = options.size; // is compared, too
   r->options_.stream = nullptr;
   r->threads_ = call.threads;
   r->hangNs_ = call.hangNs;

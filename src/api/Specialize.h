@@ -4,12 +4,8 @@
 // functions and constexpr parameters are constants by value; annotations force types; do_not_specialize switches facts off.
 #pragma once
 #include "api/Handles.h"
-#include <cstddef>
 
 namespace tegula::api {
-
-/// The size of the launch options as the first version of the interface had them: the least that is taken.
-constexpr size_t firstOptionsSize = offsetof(TegulaLaunchOptions, stream) + sizeof(void *);
 
 /// Tensors of so many elements are not served by offsets of 32 bits (why half of what these reach: passes/WidenOffsets.h).
 constexpr int64_t bigTensorElements = int64_t(1) << 30;

@@ -1,5 +1,6 @@
 // tegula_tune: a tuning whose configurations are compiled and launched by callbacks.
 #include "api/TuneRun.h"
+#include "api/Sized.h"
 #include "api/TuneSubject.h"
 #include <algorithm>
 #include <cstddef>
@@ -72,15 +73,14 @@ private:
 } // namespace
 
 TegulaStatus tegula_tune(TegulaContext *c, const TegulaTuneRequest *request, char **report) {
-  if (!c || !request || !report || request->size < offsetof(TegulaTuneRequest, coordinates) || !request->compile || !request->run || (!request->configs && request->count))
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: null argument or `size` not set");
   TegulaTuneRequest r{};
-  std::memcpy(&r, request, std::min(request->size, sizeof r));
+  if (!c || !report || !takeSized(request, r) || !r.compile || !r.run || (!r.configs && r.count))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: null argument or `size` not set");
   for (size_t i = 0; i < r.count; ++i)
     if (!r.configs[i]) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: a configuration is null");
   if (!r.count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: there are no configurations");
   TegulaTunerOptions options = TEGULA_TUNER_OPTIONS_INIT;
-  if (r.options) std::memcpy(&options, r.options, std::min(r.options->size, sizeof options));
+  if (r.options && !takeSized(r.options, options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tune: `size` of the options is not set");
   auto subject = std::make_shared<CallbackSubject>(r);
   TuneJob job;
   job.subject = subject;

@@ -1,5 +1,6 @@
 #include "api/TuneSpace.h"
 #include "api/ConfigNumbers.h"
+#include "api/Sized.h"
 #include "api/Specialize.h"
 #include "tune/Recipe.h"
 #include <algorithm>
@@ -172,9 +173,8 @@ bool proposeConfigs(TegulaFunction &f, const TuneSubject::Call &call, const Tegu
 
 bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
   auto wrong = [&](const std::string &what) { return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: " + what), false; };
-  if (c.size < offsetof(TegulaConfig, num_warps) || (!c.values && c.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
   TegulaConfig full{};
-  std::memcpy(&full, &c, std::min(c.size, sizeof full));
+  if (!takeSized(&c, full) || (!full.values && full.value_count)) return wrong("`size` of a configuration is not set, or its values are null");
   for (size_t i = 0; i < full.value_count; ++i) {
     const TegulaNamedValue &v = full.values[i];
     if (!v.name || !v.value) return wrong("a value of a configuration is null");
@@ -189,9 +189,8 @@ bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
 
 bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConfig> &out, std::vector<tune::Point> &points) {
   TegulaSpace full{};
-  if (given.size < offsetof(TegulaSpace, where) || (!given.axes && given.axis_count))
+  if (!takeSized(&given, full) || (!full.axes && full.axis_count))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: `size` of the space is not set, or its axes are null"), false;
-  std::memcpy(&full, &given, std::min(given.size, sizeof full));
   if (!full.axis_count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create_space: the space has no axes"), false;
   std::vector<SpaceAxis> axes(full.axis_count);
   tune::Space space;
@@ -225,9 +224,7 @@ using namespace tegula::api;
 TegulaStatus tegula_propose(TegulaFunction *f, TegulaGridFn grid, void *user, const TegulaArg *args, size_t count, const TegulaLaunchOptions *options, char **json) {
   if (!f || !grid || !json || (!args && count)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: null argument");
   TuneSubject::Call call{grid, user, TEGULA_LAUNCH_OPTIONS_INIT};
-  if (options && options->size < firstOptionsSize) return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: `size` of the options is not set");
-  if (options) std::memcpy(&call.options, options, std::min(options->size, sizeof call.options));
-  call.options.size = sizeof call.options;
+  if (options && !takeSized(options, call.options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_propose: `size` of the options is not set");
   tegula::tune::Recipe r;
   std::vector<uint32_t> free;
   if (!proposeFor(*f, call, args, count, r, free)) return tegula_last_status();

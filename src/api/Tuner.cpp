@@ -1,5 +1,6 @@
 // Tuners: which configuration of a kernel is launched for which arguments. What is measured, and how, is src/tune's.
 #include "api/Specialize.h"
+#include "api/Sized.h"
 #include "api/TuneRun.h"
 #include "api/TuneSpace.h"
 #include <algorithm>
@@ -120,10 +121,7 @@ static std::unique_ptr<TegulaTuner> makeTuner(TegulaFunction &f, const TegulaTun
   auto made = std::make_unique<TegulaTuner>();
   TegulaTuner &t = *made;
   t.function = Ref(&f);
-  if (options) {
-    if (options->size < offsetof(TegulaTunerOptions, deterministic)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set"), nullptr;
-    std::memcpy(&t.options, options, std::min(options->size, sizeof t.options));
-  }
+  if (options && !takeSized(options, t.options)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of the options is not set"), nullptr;
   const std::vector<Param> &params = f.params();
   t.parts.resize(params.size(), t.options.key ? Part::Type : Part::Value);
   for (const Param &p : params) t.names.push_back(p.name);
@@ -151,8 +149,10 @@ TegulaStatus tegula_tuner_create(TegulaFunction *f, const TegulaConfig *configs,
   std::unique_ptr<TegulaTuner> t = makeTuner(*f, options);
   if (!t) return TEGULA_INVALID_ARGUMENT;
   auto list = std::make_shared<std::vector<TuneConfig>>(count);
+  size_t step = configs->size; // an older program's are nearer to one another
+  if (!isSized(configs) || step % alignof(TegulaConfig)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_create: `size` of a configuration is not set");
   for (size_t i = 0; i < count; ++i)
-    if (!readConfig(*f, configs[i], (*list)[i])) return TEGULA_INVALID_ARGUMENT;
+    if (!readConfig(*f, *reinterpret_cast<const TegulaConfig *>(reinterpret_cast<const char *>(configs) + i * step), (*list)[i])) return TEGULA_INVALID_ARGUMENT;
   noteChosen(*t, *list);
   t->lists.push_back({std::move(list), {}, 0});
   *out = t.release();
@@ -308,9 +308,7 @@ static bool begin(const char *function, TegulaTuner *t, TegulaGridFn grid, void 
     return fail(TEGULA_INVALID_ARGUMENT, "`" + t->function->fn->name + "` takes " + std::to_string(t->names.size()) + " arguments, " + std::to_string(count) + " were given"), false;
   call = {grid, user, TEGULA_LAUNCH_OPTIONS_INIT};
   if (!options) return true;
-  if (options->size < firstOptionsSize) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": `size` of the options is not set"), false;
-  std::memcpy(&call.options, options, std::min(options->size, sizeof call.options));
-  call.options.size = sizeof call.options;
+  if (!takeSized(options, call.options)) return fail(TEGULA_INVALID_ARGUMENT, std::string(function) + ": `size` of the options is not set"), false;
   return true;
 }
 
