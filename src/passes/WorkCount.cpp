@@ -3,6 +3,7 @@
 #include "ir/Builder.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
+#include "passes/Users.h"
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -353,7 +354,6 @@ private:
     return it == dots_.end() ? -1 : it->second;
   }
   void follow(const Op &op);
-  void countUsers(const Block &b);
   void findAddresses(const Block &b);
   void leadsToAddress(const Value *v);
 
@@ -362,7 +362,7 @@ private:
   Symbols symbols_;
   std::optional<AxisFacts> facts_;
   const Function *function_ = nullptr;
-  std::unordered_map<const Value *, std::vector<const Op *>> users_;
+  Users users_;
   std::unordered_map<const Value *, int32_t> dots_;       // the last dot that a value is made of
   std::unordered_map<const Value *, bool> index_;         // tiles made of ranges and scalars alone, for addresses and masks
   std::unordered_set<const Value *> addresses_;           // that pointers and masks of accesses are made of
@@ -374,15 +374,6 @@ int32_t Counter::child(WorkScope::Kind kind, int32_t parent, int32_t count, bool
   s.kind = kind, s.parent = parent, s.count = count, s.otherwise = otherwise;
   work_.scopes.push_back(s);
   return static_cast<int32_t>(work_.scopes.size() - 1);
-}
-
-void Counter::countUsers(const Block &b) {
-  for (const Op *op : b.ops) {
-    for (const Value *v : op->operands)
-      users_[v].push_back(op);
-    for (const Region *r : op->regions)
-      countUsers(*r->block);
-  }
 }
 
 void Counter::leadsToAddress(const Value *v) {
@@ -427,10 +418,10 @@ void Counter::findAddresses(const Block &b) {
 }
 
 bool Counter::feedsDots(const Value *v, unsigned depth) const {
-  auto it = users_.find(v);
-  if (it == users_.end() || depth > 8)
+  std::span<Op *const> users = users_.of(v);
+  if (users.empty() || depth > 8)
     return false;
-  return std::all_of(it->second.begin(), it->second.end(), [&](const Op *u) {
+  return std::all_of(users.begin(), users.end(), [&](const Op *u) {
     if (u->kind == OpKind::Dot)
       return u->operands[0] == v || u->operands[1] == v;
     return u->has(traits::Shape) && u->results.size() == 1 && feedsDots(u->result(), depth + 1);
@@ -498,8 +489,8 @@ void Counter::elementwise(const Op &op, int32_t scope) {
   case OpKind::CmpI: case OpKind::CmpF: case OpKind::Select: return add(scope, WorkKind::Integer, n);
   case OpKind::FMul: {
     // A product whose only use is a sum is part of it.
-    auto it = users_.find(op.result());
-    if (it != users_.end() && it->second.size() == 1 && !op.intAttr("rounded") && (it->second[0]->kind == OpKind::FAdd || it->second[0]->kind == OpKind::FSub))
+    const Op *user = users_.only(op.result());
+    if (user && !op.intAttr("rounded") && !user->intAttr("rounded") && (user->kind == OpKind::FAdd || user->kind == OpKind::FSub))
       return;
     return add(scope, base, n);
   }
@@ -701,7 +692,7 @@ void Counter::block(const Block &b, int32_t scope) {
 void Counter::function(const Function &f, int32_t scope) {
   function_ = &f;
   facts_.emplace(f);
-  countUsers(*f.block());
+  users_.add(*f.block());
   findAddresses(*f.block());
   block(*f.block(), scope);
 }

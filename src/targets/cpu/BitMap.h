@@ -10,6 +10,8 @@
 //   -> expand_dims at {3,4} -> x at {3,4}: x depends on the row bits alone.
 #pragma once
 #include "ir/Ir.h"
+#include "layout/Dim.h"
+#include "support/Bits.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tegula::cpu {
@@ -21,8 +23,7 @@ constexpr BitSource zeroBit = -1, oneBit = -2;
 /// One source per bit of a value, lowest bit first.
 using Bits = llvm::SmallVector<BitSource, 20>;
 
-inline unsigned log2Exact(int64_t n) { return static_cast<unsigned>(__builtin_ctzll(static_cast<uint64_t>(n))); }
-inline bool isPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+using layout::log2Exact;
 /// Number of index bits of a tensor of this shape (0 for a scalar).
 unsigned bitCount(const ir::Shape &s);
 /// First bit and number of bits of a dimension.

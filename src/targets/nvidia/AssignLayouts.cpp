@@ -5,6 +5,7 @@
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
+#include "passes/Users.h"
 #include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
@@ -46,7 +47,7 @@ class Homes {
 public:
   Homes(const Function &f, Module &out, const NvTarget &target, unsigned warps)
       : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
-    collectUsers(*f.block());
+    users_.add(*f.block());
     settle();
     openCarried(*f.block());
     settle();
@@ -201,7 +202,6 @@ private:
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
-  void collectUsers(const Block &b);
   unsigned tileBytes(const Value *v, unsigned depth) const;
 
   const Function &f_;
@@ -211,7 +211,7 @@ private:
   AxisFacts facts_;
   std::unordered_map<const Value *, Home> home_;
   mutable std::unordered_map<const Value *, bool> cheap_;
-  std::unordered_map<const Value *, std::vector<const Op *>> users_;
+  Users users_;
   bool changed_ = false, last_ = false;
 };
 
@@ -316,37 +316,25 @@ void Homes::carried(const Op &op) {
 
 /// The first access that takes its address or its mask from `v`, through element-wise operations.
 const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
-  auto it = users_.find(v);
-  if (it == users_.end() || depth == 0)
+  if (depth == 0)
     return nullptr;
-  for (const Op *u : it->second) {
+  for (const Op *u : users_.of(v)) {
     bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
     if (isAccess && (u->operands[0] == v || u->mask() == v))
       return u;
   }
-  for (const Op *u : it->second)
+  for (const Op *u : users_.of(v))
     if (u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape)
       if (const Op *found = memoryUser(u->result(), depth - 1))
         return found;
   return nullptr;
 }
 
-void Homes::collectUsers(const Block &b) {
-  for (const Op *op : b.ops) {
-    for (const Value *v : op->operands)
-      if (v->type.isTensor())
-        users_[v].push_back(op);
-    for (const Region *r : op->regions)
-      collectUsers(*r->block);
-  }
-}
-
 /// Bytes of an element that `v` becomes on its way to a tile that wgmma reads, by way of conversions and joins; 0 if it goes elsewhere.
 unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
-  auto it = users_.find(v);
-  if (it == users_.end() || depth == 0)
+  if (depth == 0)
     return 0;
-  for (const Op *u : it->second) {
+  for (const Op *u : users_.of(v)) {
     if (u->kind == OpKind::Dot) {
       if (u->operands[2] != v && choiceOf(*u).kind == DotKind::Wgmma)
         return byteWidth(v->type.elem);

@@ -1,5 +1,6 @@
 // See Occupancy.h.
 #include "targets/nvidia/Occupancy.h"
+#include "passes/Users.h"
 #include <algorithm>
 #include <unordered_map>
 
@@ -19,6 +20,7 @@ public:
   bool hasDot = false, exchanges = false;
 
   unsigned peak(const Block &b) {
+    users_.add(b);
     number(b);
     live_.assign(next_ + 1, 0);
     visit(b);
@@ -38,9 +40,6 @@ private:
       hasDot |= op->kind == OpKind::Dot;
       exchanges |= !isInPlace(*op) && op->regions.empty();
       spans_[op].begin = next_++;
-      for (const Value *v : op->operands)
-        if (std::vector<const Op *> &users = users_[v]; users.empty() || users.back() != op) // a square has its operand twice
-          users.push_back(op);
       for (const ir::Region *r : op->regions)
         number(*r->block);
       spans_[op].end = next_;
@@ -79,10 +78,9 @@ private:
 
   /// The user a value is computed for, register by register, just before: its only one, in the same block.
   const Op *onlyUser(const Value *v) const {
-    auto it = users_.find(v);
-    if (!v->def || !(v->def->kind == OpKind::Load || v->def->has(ir::traits::Elementwise)) || it == users_.end() || it->second.size() != 1)
+    const Op *user = users_.only(v);
+    if (!user || !v->def || !(v->def->kind == OpKind::Load || v->def->has(ir::traits::Elementwise)))
       return nullptr;
-    const Op *user = it->second[0];
     bool isPlain = user->regions.empty() || user->kind == OpKind::Reduce;
     return isPlain && user->parent == v->def->parent && isInPlace(*user) ? user : nullptr;
   }
@@ -103,9 +101,8 @@ private:
     unsigned n = words(v->type);
     if (!n || isMadeOfScalars(v) || onlyUser(v))
       return;
-    if (auto it = users_.find(v); it != users_.end())
-      for (const Op *user : it->second)
-        to = std::max(to, positionOf(user, home));
+    for (const Op *user : users_.of(v))
+      to = std::max(to, positionOf(user, home));
     // Where the last user starts, its result may take the place.
     live_[from] += n;
     live_[to] -= n;
@@ -127,7 +124,7 @@ private:
   const ir::Module &m_;
   size_t next_ = 0;
   std::unordered_map<const Op *, Span> spans_;
-  std::unordered_map<const Value *, std::vector<const Op *>> users_;
+  Users users_;
   std::unordered_map<const Value *, bool> ofScalars_;
   std::vector<int64_t> live_;
 };

@@ -1,7 +1,7 @@
 // See UnderMask.h.
 #include "targets/nvidia/UnderMask.h"
+#include "passes/Users.h"
 #include <algorithm>
-#include <unordered_map>
 
 namespace tegula::nvidia {
 
@@ -11,11 +11,11 @@ namespace {
 
 class MaskUse {
 public:
-  explicit MaskUse(const Function &kernel) { collect(*kernel.block()); }
+  explicit MaskUse(const Function &kernel) : users_(*kernel.block()) { collect(*kernel.block()); }
 
   void run() {
     for (Op *select : selects_)
-      for (Op *user : users_[select->result()])
+      for (Op *user : users_.of(select->result()))
         if (isHidden(*user, select->result(), select->operands[0], 0))
           std::replace(user->operands.begin(), user->operands.end(), select->result(), select->operands[1]);
   }
@@ -23,9 +23,6 @@ public:
 private:
   void collect(Block &b) {
     for (Op *op : b.ops) {
-      for (const Value *v : op->operands)
-        if (std::vector<Op *> &list = users_[v]; list.empty() || list.back() != op)
-          list.push_back(op);
       if (op->kind == OpKind::Select && op->operands[0]->type.isTensor() && op->operands[1] != op->result())
         selects_.push_back(op);
       for (Region *r : op->regions)
@@ -47,11 +44,11 @@ private:
       return true;
     if (depth > enough || !user.has(traits::Pure) || !user.has(traits::Elementwise) || user.results.size() != 1)
       return false;
-    auto it = users_.find(user.result());
-    return it != users_.end() && std::all_of(it->second.begin(), it->second.end(), [&](const Op *next) { return isHidden(*next, user.result(), mask, depth + 1); });
+    std::span<Op *const> next = users_.of(user.result());
+    return !next.empty() && std::all_of(next.begin(), next.end(), [&](const Op *n) { return isHidden(*n, user.result(), mask, depth + 1); });
   }
 
-  std::unordered_map<const Value *, std::vector<Op *>> users_;
+  Users users_;
   std::vector<Op *> selects_;
 };
 

@@ -1,0 +1,25 @@
+#include "passes/Users.h"
+
+namespace tegula {
+
+void Users::add(const ir::Block &b) {
+  for (ir::Op *op : b.ops) {
+    for (const ir::Value *v : op->operands)
+      if (std::vector<ir::Op *> &users = users_[v]; users.empty() || users.back() != op) // a square has its operand twice
+        users.push_back(op);
+    for (const ir::Region *r : op->regions)
+      add(*r->block);
+  }
+}
+
+std::span<ir::Op *const> Users::of(const ir::Value *v) const {
+  auto it = users_.find(v);
+  return it == users_.end() ? std::span<ir::Op *const>() : it->second;
+}
+
+ir::Op *Users::only(const ir::Value *v) const {
+  std::span<ir::Op *const> users = of(v);
+  return users.size() == 1 ? users[0] : nullptr;
+}
+
+} // namespace tegula
