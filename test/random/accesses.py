@@ -281,15 +281,25 @@ class Accesses:
             i = make("add", make("mul", self.pid(), make("literal", value=room), value=room), i)
         return P.Store(self.address(self.arguments_of(name)[0], i), value, mask if self.chance(0.7) else None)
 
-    def block_output(self, value):
-        t = value.type
+    def block_room(self, t):
+        """Extents and strides of a tensor for blocks of t, and the elements that it takes."""
         at = self.block_attrs(t, 1 << 20)
         room = sum((n - 1) * s for n, s in zip(at["shape"], at["strides"])) + 1
-        room = -(-room // 16) * 16
+        return at, -(-room // 16) * 16
+
+    def block_base(self, t, room):
+        """A pointer to this program's `room` elements of a new output."""
+        need(len(self.buffers) < 9)
         name = self.add_buffer("o", t.dtype, room * self.programs, "count")
         base = self.pointer(self.arguments_of(name)[0])
         if self.programs > 1:
             base = make("addptr", base, make("mul", self.pid(), make("literal", value=room), value=room))
+        return base
+
+    def block_output(self, value):
+        t = value.type
+        at, room = self.block_room(t)
+        base = self.block_base(t, room)
         kind = at.pop("kind")
         # A descriptor of the launch is one for all programs.
         need(kind != "host" or self.programs == 1)

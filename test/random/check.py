@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import program as P
+from assembly import ASSEMBLY
 from program import E, FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, SIGNED, UNSIGNED, Type, bits
 
 RULES = {}
@@ -304,6 +305,12 @@ def _(ts, at):
     return Type(ts[0].dtype[1:], ts[0].shape)
 
 
+@rule("block_write")
+def _(ts, at):
+    need(ts[0].dtype[0] == "&" and ts[1] == Type(ts[0].dtype[1:], ts[0].shape))
+    return ts[1]
+
+
 @rule("atomic_load", "atomic_store")
 def _(ts, at):
     """Operands of the store: pointer, value, perhaps a mask."""
@@ -568,10 +575,28 @@ def _(ts, at):
     return tuple(ts) if len(ts) > 1 else ts[0]
 
 
+@rule("asm")
+def _(ts, at):
+    _, _, inputs, results, pack, _ = ASSEMBLY[at["name"]]
+    need(tuple(t.dtype for t in ts) == inputs)
+    shape = broadcast(*(t.shape for t in ts))
+    need(pack == 1 or (shape and all(map(power, shape))))
+    out = tuple(tile(r, shape) for r in results)
+    return out if len(out) > 1 else out[0]
+
+
+@rule("assert")
+def _(ts, at):
+    """A condition, perhaps a mask."""
+    need(all(t.dtype == "int1" for t in ts) and broadcast(*(t.shape for t in ts)) == ts[0].shape)
+    return ts[0]
+
+
 @rule("map")
 def _(ts, at):
+    """Scalar pointers among the operands are the same for all elements."""
     shape = broadcast(*(t.shape for t in ts))
-    need(all(t.dtype in NUMPY for t in ts))
+    need(all(t.dtype in NUMPY or t.is_pointer and t.shape == () for t in ts) and not ts[0].is_pointer)
     out = tuple(tile(t.dtype, shape) for t in at["types"])
     return out if len(out) > 1 else out[0]
 
@@ -660,7 +685,7 @@ class Checker:
         if isinstance(s, P.Assign):
             v = ex(s.value)
             types = v.type if isinstance(v.type, tuple) else (v.type, )
-            need(v.op not in ("assume", "atomic_store"))
+            need(v.op not in ("assume", "assert", "atomic_store", "block_write"))
             need(len(types) == len(s.names) and not any(t.dtype.startswith("literal") for t in types))
             for n, t in zip(s.names, types):
                 need(env.get(n, t) == t, "changes a type")

@@ -4,6 +4,7 @@ most d deep, or raises Invalid where the operation cannot give that type."""
 import combine
 import numpy as np
 import program as P
+from assembly import ASSEMBLY
 from check import SCALED, Invalid, make, need
 from program import FLOATS, FP8, INTS, MAX_NUMEL, NUMPY, Type, bits
 
@@ -460,12 +461,40 @@ class Expressions:
         return self.mapped((t.dtype, ), t.shape, d)
 
     def mapped(self, results, shape, d):
-        """A new function applied to the elements of blocks."""
+        """A new function applied to the elements of blocks; it may load from buffers, each element from where it likes."""
         inputs = [self.pick([x for x in self.dtypes if x in INTS + FLOATS]) for _ in range(self.number(1, 3))]
         args = [self.expr(Type(x, shape), d) for x in inputs]
         if len(args) > 1 and shape and self.chance(0.2):
             args[-1] = self.expr(Type(inputs[-1]), d)
-        return make("map", *args, function=self.map_function(inputs, results), types=tuple(Type(r) for r in results))
+        memory = []
+        if "map_load" in self.features and self.kernel_level:
+            read = [b for b in self.buffers if b.name[0] == "x" and b.dtype in INTS + FLOATS]
+            memory = [self.pick(self.arguments_of(b.name)) for b in read[:self.number(0, 2)]]
+        args += [self.pointer(a) for a in memory]
+        return make("map", *args, function=self.map_function(inputs, results, memory), types=tuple(Type(r) for r in results))
+
+    def x_map_load(self, t, d):
+        """In a function of elements: from a place that depends on the element."""
+        need(self.in_map and t.shape == ())
+        name, a, b = self.pick([x for x in self.pointers if x[2].dtype == t.dtype])
+        last = (1 << ((b.size - a.offset).bit_length() - 1)) - 1
+        i = make("and", self.expr(Type("int32"), d), make("literal", value=last), value=last)
+        address = make("addptr", make("var", name=name, type=Type("*" + b.dtype)), i)
+        if self.chance(0.3):
+            return make("load", address, self.expr(Type("int1"), 1), make("literal", value=1 if t.dtype in INTS else 1.0), value=1)
+        return make("load", address)
+
+    def x_asm(self, t, d):
+        self.has("asm")
+        name = self.pick([n for n, row in ASSEMBLY.items() if row[3] == (t.dtype, )])
+        return self.assembly(name, t.shape, d)
+
+    def assembly(self, name, shape, d):
+        inputs, pack = ASSEMBLY[name][2], ASSEMBLY[name][4]
+        args = [self.expr(Type(i, shape), d) for i in inputs]
+        if len(args) > 1 and shape and pack == 1 and self.chance(0.2):
+            args[-1] = self.expr(Type(inputs[-1]), d)
+        return make("asm", *args, name=name)
 
     # Dots
 

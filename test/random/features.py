@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import program as P
+from assembly import ASSEMBLY
 from generate import generate
 import text
 from program import FP8, INTS, Type, bits
@@ -150,6 +151,13 @@ feature("extent that is no power of two")(lambda f: any(
     d & (d - 1) for e in P.all_expressions(f.p) for t in (e.type if isinstance(e.type, tuple) else (e.type, )) for d in t.shape))
 feature("aggregate")(lambda f: "Bundle(" in text.kernel(f.p))
 feature("block pointer that advances in a loop")(lambda f: any(has(e, "advance") for l in f.statements[P.For] for s in P.walk(l.body) for e in P.expressions(s)))
+feature("block pointer that advances and is stored through")(lambda f: f.ops["block_write"])
+feature("inline assembly")(lambda f: f.ops["asm"])
+feature("inline assembly of packs")(lambda f: any(ASSEMBLY[e.attrs["name"]][4] > 1 for e in f.ops["asm"]))
+feature("inline assembly of several results")(lambda f: any(isinstance(e.type, tuple) for e in f.ops["asm"]))
+feature("device_assert")(lambda f: f.ops["assert"])
+feature("device_assert under a mask")(lambda f: any(len(e.args) > 1 for e in f.ops["assert"]))
+feature("load in map_elementwise")(lambda f: any(has(e, "load") for _, g in f.combines("map") for s in P.walk(g.body) for e in P.expressions(s)))
 feature("atomic_load")(lambda f: f.ops["atomic_load"])
 feature("atomic_store")(lambda f: f.ops["atomic_store"])
 feature("assume")(lambda f: f.ops["assume"])

@@ -14,7 +14,7 @@ from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
-            "scaled", "assume", "bundle", "odd")
+            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -252,15 +252,16 @@ class Generator(Expressions, Accesses):
         e = self.x_reduce(t, 1, values) if self.chance(0.6) else self.x_scan(t, 1, values)
         return [P.Assign(tuple(self.fresh("v", u) for u in e.type), e)]
 
-    def map_function(self, inputs, results):
-        """A function of scalars of dtypes `inputs` with results of dtypes `results`; elements go their own ways in it."""
+    def map_function(self, inputs, results, memory=()):
+        """A function of scalars of dtypes `inputs`, and arguments to load from, with results of dtypes `results`; elements go their own ways in it."""
         need(len(self.functions) < 8 and not self.in_map)
         name = f"map{len(self.functions)}"
-        f = P.Function(name, tuple(f"v{name}_{k}" for k in range(len(inputs))), [])
+        pointers = [(f"{name}_p{k}", a, next(b for b in self.buffers if b.name == a.buffer)) for k, a in enumerate(memory)]
+        f = P.Function(name, tuple(f"v{name}_{k}" for k in range(len(inputs))) + tuple(p[0] for p in pointers), [])
         self.functions.append(f)
         outer = self.scope, self.kernel_level, self.depth, self.work, self.pointers
         self.scope = dict(zip(f.parameters, map(Type, inputs)))
-        self.kernel_level, self.depth, self.work, self.pointers, self.in_map = False, 0, [], [], True
+        self.kernel_level, self.depth, self.work, self.pointers, self.in_map = False, 0, [], pointers, True
         values = lambda: tuple(self.expr(Type(r), 1) for r in results)
         try:
             f.body = self.map_block(self.number(0, 3), values)
@@ -277,7 +278,7 @@ class Generator(Expressions, Accesses):
             names = list(dict.fromkeys(self.pick(self.assignable()) for _ in range(self.number(1, 2))))
             changes = [self.update(n) for n in names]
             if k <= 2 or self.depth > 1:
-                t = Type(self.pick([x for x in self.dtypes if x in INTS + FLOATS]))
+                t = Type(self.pick([p[2].dtype for p in self.pointers] or [x for x in self.dtypes if x in INTS + FLOATS]))
                 out.append(P.Assign((self.fresh("v", t), ), self.expr(t, 2)))
                 continue
             outer = dict(self.scope)
@@ -321,6 +322,25 @@ class Generator(Expressions, Accesses):
         x = self.var(self.pick(ok)) if ok and self.chance(0.7) or not self.kernel_level else make("pid", axis=0)
         return [P.Effect(make("assume", make(self.pick(("ge", "lt", "ne")), x, make("literal", value=k), value=k)))]
 
+    def s_assembly(self, depth):
+        """Several results of one statement, or those of packs."""
+        self.has("asm")
+        name = self.pick(("both", "both", "bytes", "halves", "pairs"))
+        e = self.assembly(name, self.pick(self.shapes + [()]), 1)
+        return [P.Assign(tuple(self.fresh("v", t) for t in (e.type if isinstance(e.type, tuple) else (e.type, ))), e)]
+
+    def s_assert(self, depth):
+        """A condition that is true: one of which the compiler can tell, or one that the programs happen to meet, else it is dropped."""
+        self.has("assert")
+        t = Type(self.pick([x for x in self.dtypes if x in INTS]), self.pick(self.shapes + [()]))
+        k = self.number(1, 100)
+        x = make("and", self.expr(t, 2), make("literal", value=k), value=k)
+        c = make("le", x, make("literal", value=k), value=k)
+        if self.chance(0.5):
+            c = make("or", self.expr(Type("int1", t.shape), 2), make("ge", self.expr(t, 1), make("literal", value=0), value=0))
+        mask = [self.expr(Type("int1", t.shape), 1)] if t.shape and self.chance(0.4) else []
+        return [P.Effect(make("assert", c, *mask))]
+
     def s_block_loop(self, depth):
         """A loop over blocks by a block pointer that advances, in some iterations perhaps."""
         self.has("block")
@@ -342,7 +362,17 @@ class Generator(Expressions, Accesses):
         if self.chance(0.4):
             body.insert(self.number(0, 2), self.update(v))
         begin = [P.Assign((v, ), self.expr(t, 1)), P.Assign((p, ), block)]
-        return begin + [P.For(i, c(0), c(self.number(0, 4)), c(1), body, self.pick(("range", "tl.range")), {}, self.exits(body, [v]))]
+        trips = self.number(0, 4)
+        if "block_write" in self.features and self.chance(0.6):
+            # Another pointer goes through an output; its blocks may overlap.
+            at, room = self.block_room(t)
+            at.pop("kind")
+            q, base = self.fresh("p"), self.block_base(t, room)
+            out = make("var", name=q, type=block.type)
+            begin.append(P.Assign((q, ), make("block_ptr", base, *(c(self.number(-2, 1)) for _ in t.shape), **at)))
+            body.insert(self.number(0, len(body)), P.Effect(make("block_write", out, self.var(v))))
+            body.append(P.Assign((q, ), make("advance", out, *(c(self.number(-1, 3)) for _ in t.shape))))
+        return begin + [P.For(i, c(0), c(trips), c(1), body, self.pick(("range", "tl.range")), {}, self.exits(body, [v]))]
 
     def s_barrier(self, depth):
         self.has("barrier")
@@ -506,13 +536,13 @@ Generator.CHOICES += [Expressions.x_binary] * 5 + [Expressions.x_where, Expressi
                                                    ] * 2
 Generator.CHOICES += [Accesses.x_load] * 3
 Generator.SCALAR = [getattr(Expressions, "x_" + n) for n in ("literal", "mixed", "divide", "shift", "unary", "round", "extremum", "umulhi", "compare",
-                                                             "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5
+                                                             "where", "ternary", "cast", "bitcast")] + [Expressions.x_binary] * 5 + [Expressions.x_map_load] * 4
 Generator.STATEMENTS = [getattr(Generator, n) for n in dir(Generator) if n.startswith("s_")]
 Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic), ("combine", Generator.s_several),
                   ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
-                  ("assume", Generator.s_assume), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone)]
+                  ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 
@@ -568,6 +598,8 @@ def generate(seed, without=()):
                 continue
             if not any(isinstance(s, (P.Store, P.BlockStore, P.Effect)) for s in P.walk(p.body)):
                 continue
+            if any(e.op == "assert" for e in P.all_expressions(p)):
+                p = replace(p, options=dict(p.options, debug=True, sanitize_overflow=False))
             # Contraction changes nothing where no product is rounded.
             p = replace(p, seed=seed, options=dict(p.options, enable_fp_fusion=not rounded and seed % 2 == 0))
             return p, memory

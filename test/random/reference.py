@@ -4,6 +4,7 @@ Programs of the grid run one after the other. Whatever does not have exactly one
 expression or statement that is to blame (see program.py). Values are numpy arrays, of rank 0 for scalars; a pointer is
 Pointer(argument, element indices). Combine functions of reductions are evaluated for all their
 elements at once: an `if` on an array executes both sides, each under its mask."""
+import assembly
 import numpy as np
 import program as P
 from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, granularity, quiet, shift)
@@ -134,6 +135,12 @@ class Reference:
         elif e.op == "assume":
             if not self.value(e.args[0], f):
                 raise Undefined("an assumption that is not true", s)
+        elif e.op == "assert":
+            try:
+                self.value(e, f)
+            except Undefined as u:
+                u.node = s if u.node is e else u.node
+                raise
         else:
             self.value(e, f)
 
@@ -532,6 +539,25 @@ def _(r, e, a):
 def _(r, e, a):
     p, inside = r.block_address(a[0].pointer, e.type.shape, a[0].attrs, a[0].offsets)
     return r.memory.load(p, inside, 0)
+
+
+@means("block_write")
+def _(r, e, a):
+    p, inside = r.block_address(a[0].pointer, e.type.shape, a[0].attrs, a[0].offsets)
+    r.memory.store(p, a[1], inside)
+    return a[1]
+
+
+@means("assert")
+def _(r, e, a):
+    if not (a[0] if len(a) == 1 else a[0] | ~a[1]).all():
+        raise Undefined("a condition that is not true")
+    return a[0]
+
+
+@means("asm")
+def _(r, e, a):
+    return multiple(assembly.meaning(e.attrs["name"], a))
 
 
 @means("atomic_load")

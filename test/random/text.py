@@ -1,6 +1,7 @@
 """Programs as the text of a kernel."""
 import numpy as np
 import program as P
+from assembly import ASSEMBLY
 from check import DESCRIPTORS
 from program import FLOATS, FP8
 
@@ -87,6 +88,12 @@ def functions(e, a):
     return f"{at['function']}({', '.join(a)})"
 
 
+def assembly(name, a):
+    code, constraints, _, results, pack, _ = ASSEMBLY[name]
+    types = ", ".join("tl." + r for r in results)
+    return f'tl.inline_asm_elementwise("{code}", "{constraints}", [{", ".join(a)}], {types if len(results) == 1 else f"({types})"}, is_pure=True, pack={pack})'
+
+
 def index(at, positions):
     rest = iter(positions)
     bound = lambda v: "" if v is None else str(v)
@@ -154,6 +161,12 @@ def expression(e):
         return f"tl.advance({a[0]}, {shape(a[1:])})"
     if op == "block_read":
         return f"tl.load({a[0]}, boundary_check={list(range(len(e.type.shape)))}, padding_option=\"zero\")"
+    if op == "block_write":
+        return f"tl.store({a[0]}, {a[1]}, boundary_check={list(range(len(e.type.shape)))})"
+    if op == "assert":
+        return f"tl.device_assert({a[0]}, \"a condition\"" + (f", mask={a[1]})" if len(a) > 1 else ")")
+    if op == "asm":
+        return assembly(at["name"], a)
     if op in ("atomic_load", "atomic_store", "assume"):
         return f"tl.{op}({', '.join(a)})"
     if op in ("load", "block_load", "atomic"):
