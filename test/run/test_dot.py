@@ -322,3 +322,30 @@ def test_both_operands_are_read_behind_one_barrier(dev):
     x, out = np.arange(64, dtype=np.int32), np.zeros(256, np.int32)
     dev(row_times_spread_column, (1,), x, out)
     assert_same(out, np.full(256, 2 * x.sum(), np.int32))
+
+
+@tegula.jit
+def half_in_loop(a, b, c, K, SOMETIMES: tl.constexpr, STAGES: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, T: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), T)
+    for i in tl.range(0, K, BK, num_stages=STAGES):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        y = tl.load(b + (i + k)[:, None] * N + n[None, :])
+        if SOMETIMES:
+            if i % 32 == 0:
+                acc = tl.dot(x, y, acc, out_dtype=T)
+        else:
+            acc = tl.dot(x, y, acc, out_dtype=T)
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("sometimes", [False, True])
+@pytest.mark.parametrize("t", ["float16", "float32"])
+def test_dots_that_are_waited_for_in_a_loop(dev, t, sometimes, stages):
+    """Tensor cores that read copies of the loop without staying in flight: what was copied is fenced all the same."""
+    r = np.random.default_rng(5)
+    a, b, c = r.integers(-3, 4, (64, 96)).astype(np.float16), r.integers(-3, 4, (96, 32)).astype(np.float16), np.zeros((64, 32), t)
+    dev(half_in_loop, (1,), a, b, c, 96, sometimes, stages, 64, 32, 16, getattr(tl, t))
+    read = [i for i in range(96) if not sometimes or i // 16 * 16 % 32 == 0]
+    assert np.array_equal(c, a.astype(np.float32)[:, read] @ b.astype(np.float32)[read])

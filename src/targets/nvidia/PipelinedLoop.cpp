@@ -21,6 +21,7 @@ bool PipelinedLoop::plan() {
   if (!hasDot(loop_))
     return remarks_.notPipelined("it has no dot, and loads are started early only for those"), false;
   findCopies();
+  findWgmmaRings(body_);
   findAsyncDots();
   if (rings_.empty() && waits_.waits.empty()) {
     if (loadsOfDots(body_).empty())
@@ -177,6 +178,20 @@ void PipelinedLoop::makeFragmentsLate(const Op &dot) {
   body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
 }
 
+/// What wgmma reads was written by other means: a fence stands between. That holds for wgmmas that are waited for at once, too, as those with
+/// accumulators of 16 bits, and for those under an `if`.
+void PipelinedLoop::findWgmmaRings(const Block &block) {
+  for (const Op *op : block.ops) {
+    for (const Region *r : op->regions)
+      findWgmmaRings(*r->block);
+    if (op->kind != OpKind::Dot || !isWgmma(*op))
+      continue;
+    for (unsigned i = 0; i < 2; ++i)
+      if (Ring *r = op->operands[i]->type.isShared ? ringOfTile(op->operands[i]) : nullptr)
+        r->feedsWgmma = true;
+  }
+}
+
 void PipelinedLoop::findAsyncDots() {
   std::vector<Op *> dots;
   for (Op *op : body_.ops) {
@@ -200,10 +215,8 @@ void PipelinedLoop::findAsyncDots() {
   waits_ = placeDotWaits(body_, dots);
   for (Op *dot : dots)
     for (unsigned i = 0; i < 2; ++i)
-      if (Ring *r = dot->operands[i]->type.isShared ? ringOfTile(dot->operands[i]) : nullptr) {
-        r->feedsWgmma = true;
+      if (Ring *r = dot->operands[i]->type.isShared ? ringOfTile(dot->operands[i]) : nullptr)
         r->staysInFlight |= waits_.isAtEnd(dot);
-      }
   dots_ = std::move(dots);
 }
 

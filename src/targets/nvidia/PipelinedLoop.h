@@ -19,7 +19,7 @@ struct Ring {
   bool isTma = false;
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
-  bool feedsWgmma = false;
+  bool feedsWgmma = false;    // asked of copied ones only
   unsigned slots = 0;
   ir::Value *memory = nullptr;
 };
@@ -64,6 +64,7 @@ protected:
   void findCopies();
   Ring *ringOf(const ir::Op *source);
   Ring *ringOfTile(const ir::Value *tile);
+  void findWgmmaRings(const ir::Block &block);
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);
   uint64_t scratchOfBody() const;
