@@ -5,6 +5,7 @@ Launches are C++ (python/src/Function.cpp) and look at nothing of this while the
 """
 import collections
 import json
+import weakref
 
 from . import _core, knobs
 from ._specialize import specialize_parameter
@@ -114,6 +115,9 @@ def create_function_from_signature(signature, kparams, backend):
 # --------------------------------------------------------------------------------------------------- specializations as JSON text
 
 
+known_functions = weakref.WeakValueDictionary()  # jit functions by module and qualified name, for those that are found by no name; the newest of one name
+
+
 def _encoded(value):
     """A constant as JSON can hold it; functions and objects by name, which cannot be read back."""
     if hasattr(value, "cache_key"):
@@ -137,6 +141,8 @@ def _decoded(value):
     if kind == "list":
         return [_decoded(v) for v in held]
     if kind == "jit_function":
+        if held in known_functions:
+            return known_functions[held]
         import importlib
         module, _, name = held.partition(":")
         found = importlib.import_module(module)

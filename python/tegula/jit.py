@@ -83,6 +83,7 @@ class JITCallable(_core.Function, KernelInterface):
                 raise TypeError(f"JIT functions do not support **{p.name} parameters")
         by_name = lambda items: tuple(names[i] if isinstance(i, int) else i for i in items or ())
         functools.update_wrapper(self, fn)
+        _hooks.known_functions[f"{self.__module__}:{self.__qualname__}"] = self
         self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
                                          do_not_specialize=by_name(do_not_specialize),
                                          do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), exact=bool(exact)))

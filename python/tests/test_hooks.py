@@ -110,6 +110,27 @@ def test_preload():
             fresh.preload(json.dumps({**other, key: value}))
 
 
+@tegula.jit
+def calls_it(out, f: tl.constexpr):
+    tl.store(out, f())
+
+
+def test_preload_with_functions():
+    def make(value):
+        @tegula.jit
+        def local():
+            return value
+        return local
+
+    texts, out, three = [], np.zeros(1, np.int32), make(tl.constexpr(3))
+    knobs.runtime.jit_cache_hook = lambda **kw: texts.append(kw["compile"]["specialization_data"])
+    kernel = calls_it[(1,)](out, three)
+    calls_it.device_caches[0][0].clear()
+    assert calls_it.preload(texts[0]) is kernel and calls_it[(1,)](out, three) is kernel and len(texts) == 1 and out[0] == 3
+    calls_it[(1,)](out, make(tl.constexpr(4)))
+    assert len(texts) == 2 and out[0] == 4
+
+
 def test_hooks_of_loading_and_compiling():
     loaded, compiled = [], []
     knobs.runtime.kernel_load_start_hook.add(lambda *a: loaded.append(a))

@@ -40,7 +40,7 @@ def test_what_it_says():
 
 def test_simple_ones():
     assert [LinearLayout.strided_1d(4, 2, "i", "x").apply({"i": i})["x"] for i in range(4)] == [0, 2, 4, 6]
-    zeros = LinearLayout.zeros_1d(4, "i", "x", 2)
+    zeros = LinearLayout.zeros_1d(4, inDim="i", outDim="x", outDimSize=2)
     assert {y["x"] for _, y in points(zeros)} == {0} and not zeros.is_injective() and not zeros.is_surjective()
     assert LinearLayout.zeros_1d(4, "i", "x").is_surjective()
 

@@ -75,7 +75,7 @@ void Evaluator::checkDiscarded(const Value &callee, Loc loc) {
     return;
   const Function &f = *callee.get<std::shared_ptr<const Function>>();
   if (f.mustUse)
-    fail(diag::unusedResult, loc, f.name, f.mustUseHint.empty() ? "" : "; " + f.mustUseHint);
+    fail(diag::unusedResult, loc, f.name, f.mustUseHint.empty() ? "" : ". " + f.mustUseHint);
 }
 
 Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc selfLoc) {

@@ -52,21 +52,21 @@ class LinearLayout:
         return layout
 
     @classmethod
-    def identity_1d(cls, size, in_dim, out_dim):
+    def identity_1d(cls, size, inDim, outDim):
         """i -> i"""
-        return cls.strided_1d(size, 1, in_dim, out_dim)
+        return cls.strided_1d(size, 1, inDim, outDim)
 
     @classmethod
-    def strided_1d(cls, size, stride, in_dim, out_dim):
+    def strided_1d(cls, size, stride, inDim, outDim):
         """i -> i * stride"""
-        n = _bits(size, f"`{in_dim}`")
-        return cls._of([(in_dim, n)], [(out_dim, n + _bits(stride, "the stride"))], [(stride << i,) for i in range(n)])
+        n = _bits(size, f"`{inDim}`")
+        return cls._of([(inDim, n)], [(outDim, n + _bits(stride, "the stride"))], [(stride << i,) for i in range(n)])
 
     @classmethod
-    def zeros_1d(cls, size, in_dim, out_dim, out_dim_size=1):
+    def zeros_1d(cls, size, inDim, outDim, outDimSize=1):
         """i -> 0"""
-        n = _bits(size, f"`{in_dim}`")
-        return cls._of([(in_dim, n)], [(out_dim, _bits(out_dim_size, f"`{out_dim}`"))], [(0,)] * n)
+        n = _bits(size, f"`{inDim}`")
+        return cls._of([(inDim, n)], [(outDim, _bits(outDimSize, f"`{outDim}`"))], [(0,)] * n)
 
     @property
     def in_dim_names(self):
