@@ -113,6 +113,27 @@ def test_compile():
     assert source.hash() != ASTSource(fill, {"out": "*fp32", "value": "i32", "N": "constexpr"}, {"N": 32}).hash()
 
 
+@tegula.jit
+def counted(out, n, IS_WHILE: tl.constexpr, STAYS: tl.constexpr):
+    if IS_WHILE:
+        i = 0
+        while tl.condition(i < n, disable_licm=STAYS):
+            i = i + 1
+            tl.atomic_add(out, i)
+    else:
+        for i in tl.range(0, n, disable_licm=STAYS):
+            tl.atomic_add(out, i)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("is_while", [True, False])
+def test_what_llvm_must_leave_in_a_loop(is_while, stays):
+    """disable_licm reaches LLVM on GPUs."""
+    types = {"out": "*i32", "n": "i32", "IS_WHILE": "constexpr", "STAYS": "constexpr"}
+    gpu = tegula.compile(ASTSource(counted, types, {"IS_WHILE": is_while, "STAYS": stays}), target=GPUTarget("cuda", 90, 32))
+    assert ("llvm.licm.disable" in gpu.asm["llir"]) == stays
+
+
 def test_backends():
     for target in (GPUTarget("cuda", 90, 32), GPUTarget("cpu", "", 32), GPUTarget("sim", 90, 32)):
         b = make_backend(target)

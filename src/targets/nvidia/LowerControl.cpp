@@ -57,13 +57,29 @@ void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Val
       phis[at++]->addIncoming(packWord(llvm::ArrayRef<V>(get(v)).slice(i, perWord(v->type)), v->type), from);
 }
 
-void Lowering::keepRolled(llvm::BranchInst *branch) {
-  llvm::LLVMContext &c = b_.getContext();
-  llvm::MDNode *disable = llvm::MDNode::get(c, {llvm::MDString::get(c, "llvm.loop.unroll.disable")});
-  llvm::MDNode *id = llvm::MDNode::getDistinct(c, {nullptr, disable});
+/// What LLVM must not do with the loop that `branch` closes.
+static void forbid(llvm::BranchInst *branch, llvm::ArrayRef<llvm::StringRef> names) {
+  if (names.empty())
+    return;
+  llvm::LLVMContext &c = branch->getContext();
+  llvm::SmallVector<llvm::Metadata *, 3> nodes{nullptr};
+  for (llvm::StringRef name : names)
+    nodes.push_back(llvm::MDNode::get(c, {llvm::MDString::get(c, name)}));
+  llvm::MDNode *id = llvm::MDNode::getDistinct(c, nodes);
   id->replaceOperandWith(0, id);
   branch->setMetadata(llvm::LLVMContext::MD_loop, id);
 }
+
+static llvm::SmallVector<llvm::StringRef, 2> forbidden(const ir::Op &loop) {
+  llvm::SmallVector<llvm::StringRef, 2> names;
+  if (loop.intAttr("rolled"))
+    names.push_back("llvm.loop.unroll.disable");
+  if (loop.intAttr("disable_licm"))
+    names.push_back("llvm.licm.disable");
+  return names;
+}
+
+void Lowering::keepRolled(llvm::BranchInst *branch) { forbid(branch, {"llvm.loop.unroll.disable"}); }
 
 /// What came before along another path is unknown: the next access or use of scratch has to be careful.
 void Lowering::forgetAccesses() {
@@ -148,9 +164,7 @@ void Lowering::forLoop(const Op &op) {
   index->addIncoming(next, b_.GetInsertBlock());
   if (ok_)
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
-  llvm::BranchInst *again = b_.CreateBr(header);
-  if (op.intAttr("rolled"))
-    keepRolled(again);
+  forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {
@@ -194,7 +208,7 @@ void Lowering::whileLoop(const Op &op) {
   in_->setSite(siteOf(op));
   in_->backEdge();
   incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
-  b_.CreateBr(header);
+  forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
   forgetAccesses();
   alsoAccesses(around);
