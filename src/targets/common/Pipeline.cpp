@@ -2,6 +2,7 @@
 #include "targets/common/Pipeline.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/Scheduler.h"
+#include "targets/common/ShareExtensions.h"
 #include "targets/common/SplitBlocks.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
@@ -322,6 +323,7 @@ llvm::ArrayRef<SlowPass> slowPasses() { return slow; }
 
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
   static SkipSlowPasses usual(false), large(true); // never changed; the context keeps the address
+  shareExtensions(m);
   m.getContext().setOptPassGate(isLarge(m) ? large : usual);
   llvm::legacy::PassManager pm;
   // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.

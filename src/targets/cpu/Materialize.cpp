@@ -30,7 +30,43 @@ static bool alwaysBuffered(OpKind k) {
   }
 }
 
-Materialization::Materialization(const ir::Function &f, const Uses &uses) : uses_(uses) { visit(*f.block()); }
+Materialization::Materialization(const ir::Function &f, const Uses &uses) : uses_(uses) {
+  cutChains(*f.block());
+  visit(*f.block());
+}
+
+/// Addresses and offsets stay: they are linear forms, which cost nothing however deep they are. Masks stay too, as loops are split where they hold (fullTrips).
+static bool mayEndChain(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Add: case OpKind::Sub: case OpKind::Mul: case OpKind::Shl: case OpKind::SExt: case OpKind::AddPtr: case OpKind::Bitcast:
+    return false;
+  default:
+    return op.has(ir::traits::Elementwise) && !op.results[0]->type.isPtr && op.results[0]->type.elem != ir::Elem::I1;
+  }
+}
+
+// A nest's loop body computes the whole expression of each root, and LLVM's time for a block grows faster than its length: a thousand statements
+// on one tile took as long as a hundred bodies of ten.
+void Materialization::cutChains(const ir::Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If)
+      for (const ir::Region *r : op->regions)
+        cutChains(*r->block);
+    if (!isTensorOp(*op) || (!isVirtualizable(*op) && op->kind != OpKind::Load))
+      continue;
+    unsigned depth = 0;
+    for (const Value *v : op->operands)
+      depth = std::max(depth, depth_.lookup(v));
+    depth += opCost(*op) != 0;
+    if (depth >= longestChain && mayEndChain(*op)) {
+      chainEnds_.insert(op->results[0]);
+      buffered_.insert(op->results[0]);
+      depth = 0;
+    }
+    for (const Value *r : op->results)
+      depth_[r] = depth;
+  }
+}
 
 void Materialization::visit(const ir::Block &b) {
   for (size_t i = b.ops.size(); i-- > 0;) {
@@ -191,6 +227,8 @@ static bool dependsOn(const Value *v, const Op *producer, unsigned &budget) {
 bool Materialization::canShareNest(const Ops &roots) const {
   for (size_t i = 0; i < roots.size(); ++i) {
     const Op &r = *roots[i];
+    if (!r.results.empty() && chainEnds_.contains(r.results[0]))
+      return false;
     bool nestable = r.kind == OpKind::Store || r.kind == OpKind::Reduce || isVirtualizable(r);
     if (!nestable || r.parent != roots[0]->parent || !(nestSpace(r) == nestSpace(*roots[0])))
       return false;

@@ -2,7 +2,7 @@
 //
 // A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
 // what a load would read, if it is read inside a loop but made outside, or if it is dear to compute and two nests that
-// cannot be one need it. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
+// cannot be one need it, or if its expression has become too deep for one loop body. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
 // of a value's users is known before its own.
 #pragma once
 #include "targets/cpu/Uses.h"
@@ -13,9 +13,14 @@ class Materialization {
 public:
   Materialization(const ir::Function &f, const Uses &uses);
   bool buffered(const ir::Value *v) const { return buffered_.contains(v); }
+  /// Buffered to bound the depth of expressions: the nest that makes it must not hold its users.
+  bool endsChain(const ir::Value *v) const { return chainEnds_.contains(v); }
+  /// Operations on the longest way from what is loaded or buffered to a value that a nest computes (a few more where no value on the way may end it).
+  static constexpr unsigned longestChain = 128;
 
 private:
   using Ops = llvm::SmallVector<const ir::Op *, 4>;
+  void cutChains(const ir::Block &b);
   void visit(const ir::Block &b);
   void visitResult(const ir::Op &op, const ir::Value *v);
   bool decide(const ir::Op &op, const ir::Value *v);
@@ -27,6 +32,8 @@ private:
 
   const Uses &uses_;
   llvm::SmallPtrSet<const ir::Value *, 32> buffered_;
+  llvm::SmallPtrSet<const ir::Value *, 8> chainEnds_;
+  llvm::DenseMap<const ir::Value *, unsigned> depth_;
   /// Ops that start the nests (or steps) in which a virtual value is computed; and the last position of one of them.
   llvm::DenseMap<const ir::Value *, Ops> roots_;
   llvm::DenseMap<const ir::Value *, unsigned> lastUse_;

@@ -613,6 +613,8 @@ void Planner::op(const Op &op) {
         // Registered after the root was added: inside its own nest the value is computed, not read.
         add({RootKind::Materialize, nullptr, v, newBuffer(v->type, v->type.shape), true}, v->type.shape);
         plan_.bufferOf[v] = pending_->roots.back().buffer;
+        if (materialization_.endsChain(v))
+          flush();
       }
   }
 }

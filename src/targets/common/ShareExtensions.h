@@ -1,0 +1,15 @@
+// Scalars that are used in both of two widths stay in one register.
+#pragma once
+#include "llvm/IR/Module.h"
+
+namespace tegula::targets {
+
+/// In functions of so many blocks everything is shared (a comparison before a row of loops becomes one in front of each), in others what has so many uses in other blocks.
+constexpr unsigned fewestBlocksToShareIn = 100, fewestUsesToShare = 16;
+
+/// Where a scalar is extended in its own block, and both are used in others, all other uses take what is truncated from the extension: the truncation is free, and one
+/// value is alive instead of two. CodeGenPrepare does the same by one use in each walk over the function (it follows the use list of the scalar while it takes uses
+/// out of it), and a bound of a thousand loops has a thousand uses.
+void shareExtensions(llvm::Module &m);
+
+} // namespace tegula::targets

@@ -1,0 +1,74 @@
+// Long expressions: how much of one a nest computes, and that the pieces compute the same.
+#include "KernelHarness.h"
+#include "targets/cpu/Materialize.h"
+#include <numeric>
+
+using namespace tegula;
+using namespace tegula::cpu;
+using test::Kernel;
+
+namespace {
+
+constexpr int elements = 64;
+
+/// x[i] is replaced by x[i] - x[i + step] `steps` times. With `integers`, the same is done to the offset of one load instead: a linear form, however long.
+std::string chainText(int steps, bool integers) {
+  std::string text = R"(
+kernel @chain(%x: ptr<f32>, %o: ptr<f32>, %step: i32) {
+  %i = range {start = 0} : tensor<64xi32>
+  %s = splat %step : tensor<64xi32>
+  %xp = splat %x : tensor<64xptr<f32>>
+  %op = splat %o : tensor<64xptr<f32>>
+  %oo = addptr %op, %i : tensor<64xptr<f32>>
+  %x0 = addptr %xp, %i : tensor<64xptr<f32>>
+  %v0 = load %x0 : tensor<64xf32>
+  %at = add %i, %s : tensor<64xi32>
+  %xw = addptr %xp, %at : tensor<64xptr<f32>>
+  %w = load %xw : tensor<64xf32>
+  %i0 = add %i, %s : tensor<64xi32>
+)";
+  for (int k = 0; k < steps; ++k) {
+    std::string from = std::to_string(k), to = std::to_string(k + 1);
+    text += integers ? "  %i" + to + " = add %i" + from + ", %s : tensor<64xi32>\n" : "  %v" + to + " = fsub %v" + from + ", %w : tensor<64xf32>\n";
+  }
+  std::string last = std::to_string(steps);
+  if (integers)
+    text += "  %p = addptr %xp, %i" + last + " : tensor<64xptr<f32>>\n  %r = load %p : tensor<64xf32>\n  store %oo, %r\n}\n";
+  else
+    text += "  store %oo, %v" + last + "\n}\n";
+  return text;
+}
+
+size_t nestsOf(const std::string &text) {
+  DiagEngine diag;
+  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  auto plan = module ? emitStage(*module, *parseTarget("cpu:x86-64"), {}, Stage::Plan, diag) : std::nullopt;
+  for (const Diagnostic &d : diag.all())
+    ADD_FAILURE() << d.message();
+  size_t nests = 0;
+  for (size_t at = 0; plan && (at = plan->find("\n  nest ", at)) != std::string::npos; ++at)
+    ++nests;
+  return nests;
+}
+
+// One nest for all of them took LLVM quadratic time: its loop is one block.
+TEST(Materialize, LongExpressionsAreCut) {
+  constexpr int limit = Materialization::longestChain;
+  EXPECT_EQ(nestsOf(chainText(limit / 2, false)), 1u);
+  EXPECT_EQ(nestsOf(chainText(2 * limit, false)), 3u);
+  EXPECT_EQ(nestsOf(chainText(20 * limit, false)), 21u);
+  EXPECT_EQ(nestsOf(chainText(20 * limit, true)), 1u);
+}
+
+TEST(Materialize, PiecesComputeTheSame) {
+  for (int steps : {3, 1000}) {
+    Kernel k(chainText(steps, false));
+    std::vector<float> x(2 * elements), out(elements);
+    std::iota(x.begin(), x.end(), 1.0f);
+    ASSERT_EQ(k.run({x, out, elements / 2}), 0) << k.error;
+    for (size_t i = 0; i < elements; ++i)
+      EXPECT_EQ(out[i], x[i] - static_cast<float>(steps) * x[i + elements / 2]);
+  }
+}
+
+} // namespace
