@@ -5,16 +5,13 @@ gives the results. Of floats only what is exact or correctly rounded everywhere 
 import numpy as np
 
 
-def by_words(pack, f):
-    """A function of 32-bit words for operands of `pack` elements each, one result of the type of the first."""
+def by_words(f):
+    """A function of 32-bit words for operands of packs, which are neighbours in row-major order."""
 
     def apply(*xs):
         shape, dtype = xs[0].shape, xs[0].dtype
-        words = [np.ascontiguousarray(x).reshape(-1) for x in xs]
-        if xs[0].size < pack:  # each element is there several times
-            words = [np.tile(w, pack // w.size) for w in words]
-        out = np.asarray(f(*(w.view(np.uint32) for w in words)), np.uint32).view(dtype)
-        return out[:xs[0].size].reshape(shape)
+        words = [np.ascontiguousarray(x).reshape(-1).view(np.uint32) for x in xs]
+        return np.asarray(f(*words), np.uint32).view(dtype).reshape(shape)
 
     return apply
 
@@ -43,9 +40,9 @@ ASSEMBLY = {
                lambda x, y: np.where(x < y, np.int32(7), np.int32(-3))),
     "widened": ("cvt.f64.f32 $0, $1;", "=d,f", ("float32", ), ("float64", ), 1, lambda x: x.astype(np.float64)),
     "rounded": ("add.rn.f32 $0, $1, $2;", "=f,f,f", ("float32", "float32"), ("float32", ), 1, lambda x, y: x + y),
-    "bytes": ("prmt.b32 $0, $1, $2, 0x5140;", "=r,r,r", ("uint8", "uint8"), ("uint8", ), 4, by_words(4, permuted)),
-    "halves": ("xor.b32 $0, $1, $2; not.b32 $0, $0;", "=&r,r,r", ("int16", "int16"), ("int16", ), 2, by_words(2, lambda x, y: ~(x ^ y))),
-    "pairs": ("and.b32 $0, $1, 0xff00ff00;", "=r,r", ("int8", ), ("int8", ), 4, by_words(4, lambda x: x & np.uint32(0xff00ff00))),
+    "bytes": ("prmt.b32 $0, $1, $2, 0x5140;", "=r,r,r", ("uint8", "uint8"), ("uint8", ), 4, by_words(permuted)),
+    "halves": ("xor.b32 $0, $1, $2; not.b32 $0, $0;", "=&r,r,r", ("int16", "int16"), ("int16", ), 2, by_words(lambda x, y: ~(x ^ y))),
+    "pairs": ("and.b32 $0, $1, 0xff00ff00;", "=r,r", ("int8", ), ("int8", ), 4, by_words(lambda x: x & np.uint32(0xff00ff00))),
 }
 
 

@@ -580,7 +580,7 @@ def _(ts, at):
     _, _, inputs, results, pack, _ = ASSEMBLY[at["name"]]
     need(tuple(t.dtype for t in ts) == inputs)
     shape = broadcast(*(t.shape for t in ts))
-    need(pack == 1 or (shape and all(map(power, shape))))
+    need(pack == 1 or (all(map(power, shape)) and tile("int1", shape).numel >= pack))
     out = tuple(tile(r, shape) for r in results)
     return out if len(out) > 1 else out[0]
 
