@@ -90,3 +90,23 @@ def test_copies_by_descriptor_do_not_branch():
         return len(re.findall(r"\bbra\b(?! again)", text))
 
     assert branches(4) == branches(8) == 0
+
+
+@tegula.jit
+def matmul_by_descriptors(a, b, c, K, W: tl.constexpr):
+    da, db = tl.make_tensor_descriptor(a, [128, K], [K, 1], [128, 64]), tl.make_tensor_descriptor(b, [K, 128], [128, 1], [64, 128])
+    acc = tl.zeros((128, 128), tl.float32)
+    for k in tl.range(0, K, 64, warp_specialize=W):
+        acc = tl.dot(da.load([0, k]), db.load([k, 0]), acc)
+    tl.store(c + tl.arange(0, 128)[:, None] * 128 + tl.arange(0, 128)[None, :], acc)
+
+
+@pytest.mark.parametrize("specialized", [False, True])
+def test_barriers_of_a_producer_are_made_under_a_branch(specialized):
+    """The assembler makes better code of it."""
+    a, c = np.zeros((128, 128), np.float16), np.zeros((128, 128), np.float32)
+    ptx = matmul_by_descriptors.warmup(a, a, c, 128, specialized, grid=(1,), device="sim", num_warps=8).compile_for("sm_90a").stage("ptx")
+    text = ptx if isinstance(ptx, str) else ptx.decode()
+    assert ("setmaxnreg" in text) == specialized
+    inits = re.findall(r"(@%p\d+ )?mbarrier\.init", text)
+    assert inits and all(bool(predicate) != specialized for predicate in inits)

@@ -36,6 +36,7 @@ static const ir::Op *producerOf(const ir::Function &f) {
 }
 
 bool Lowering::run() {
+  producer_ = producerOf(*source_);
   findLastUsers(*source_->block());
   findTensorMaps(*source_->block());
   beginKernel();
@@ -47,7 +48,7 @@ bool Lowering::run() {
   meta_.sharedBytes = memory_.peak();
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = producerOf(*source_) ? 1 : wishedBlocks(*source_, m_, options_, memory_.peak()),
+                            .minCtasPerSm = producer_ ? 1 : wishedBlocks(*source_, m_, options_, memory_.peak()),
                             .maxRegisters = options_.maxRegisters,
                             .clusterCtas = options_.numCtas,
                             .firstMap = static_cast<unsigned>(source_->block()->args.size()),

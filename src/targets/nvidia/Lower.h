@@ -275,9 +275,9 @@ private:
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
-  bool hasProducer_ = false, inProducer_ = false; // a warp more than the options say, for copies
+  const Op *producer_ = nullptr; // of the kernel: warps more than the options say, for copies; null: it has none
+  bool isBehindProducer_ = false, inProducer_ = false, storesInBulk_ = false;
   bool hasLeft_ = false;                          // between leaveScratch and waitForReaders
-
   llvm::SmallVector<Seen, 8> seen_;
   llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads
   llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
@@ -285,7 +285,6 @@ private:
   llvm::SmallVector<SharedRange, 2> bulkReads_; // shared memory that bulk stores may still read
   std::optional<SharedRange> held_;             // room for buffers while a loop runs
   const Op *heldBy_ = nullptr;                  // the loop
-  bool storesInBulk_ = false;
   BufferTurns turns_;                           // in held_, as the last store left them
   llvm::SmallVector<Seen, 4> copied_;           // what asynchronous copies of the kernel read
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map

@@ -81,7 +81,7 @@ bool Lowering::wroteGlobal() const {
 
 void Lowering::barrier() {
   // The producer has branched off: the barrier counts consumer warps only.
-  if (hasProducer_)
+  if (isBehindProducer_)
     in_->namedBarrier(1, 32 * options_.numWarps);
   else
     in_->barrier();
@@ -269,7 +269,7 @@ void Lowering::producer(const Op &op) {
   // What it has done says nothing of the threads that go on.
   memory_ = memory;
   seen_ = seen;
-  hasProducer_ = true;
+  isBehindProducer_ = true;
   b_.SetInsertPoint(after);
   if (others)
     in_->setMaxRegisters(others, true);
