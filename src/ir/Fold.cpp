@@ -21,7 +21,7 @@ bool isElementary(OpKind k) {
   }
 }
 
-bool hasAttr(std::span<const Attr> attrs, std::string_view key) {
+bool hasAttr(std::span<const Attr> attrs, AttrKey key) {
   for (const Attr &a : attrs)
     if (a.key == key)
       return true;

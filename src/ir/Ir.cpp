@@ -1,13 +1,42 @@
 // The tables of operations and predicates, attributes, and the arena that holds a module.
 #include "ir/Ir.h"
+#include <algorithm>
 #include <unordered_map>
 
 namespace tegula::ir {
 
+namespace {
+
+/// The keys of a row of Ops.def: all of them, or those with a `!`.
+constexpr AttrSet keysOf(std::string_view list, bool onlyNeeded) {
+  AttrSet keys;
+  while (!list.empty()) {
+    std::string_view word = list.substr(0, list.find(' '));
+    list.remove_prefix(std::min(word.size() + 1, list.size()));
+    bool isNeeded = word.ends_with('!');
+    std::optional<AttrKey> k = AttrKey::find(word.substr(0, word.size() - isNeeded));
+    if (!k)
+      detail::thereIsNoSuchAttribute();
+    if (isNeeded || !onlyNeeded)
+      keys.add(*k);
+  }
+  return keys;
+}
+
+constexpr OpInfo row(const char *name, int8_t operands, int8_t results, int8_t regions, uint16_t traits, std::string_view attributes) {
+  OpInfo o{name, operands, results, regions, traits, keysOf(attributes, false), keysOf(attributes, true)};
+  if (results != 0 && regions == 0)
+    for (AttrKey hint : hintKeys)
+      o.attrs.add(hint);
+  return o;
+}
+
+} // namespace
+
 // Inside the namespace of the traits, so that a row's `Shape` is the trait and not the class.
 namespace traits {
 static constexpr OpInfo opTable[] = {
-#define TILE_OP(Enum, name, operands, results, regions, traits) {name, operands, results, regions, traits},
+#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) row(name, operands, results, regions, traits, attributes),
 #include "ir/Ops.def"
 };
 } // namespace traits
@@ -15,7 +44,7 @@ static constexpr OpInfo opTable[] = {
 namespace {
 using traits::opTable;
 constexpr OpKind opKinds[] = {
-#define TILE_OP(Enum, name, operands, results, regions, traits) OpKind::Enum,
+#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
 #include "ir/Ops.def"
 };
 constexpr const char *predNames[] = {"eq",  "ne",  "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
@@ -39,19 +68,7 @@ const OpKind *findOp(std::string_view name) {
 
 const char *name(CmpPred p) { return predNames[static_cast<size_t>(p)]; }
 
-AttrValue::AttrValue() = default;
-AttrValue::AttrValue(std::in_place_t, int64_t v) : variant(v) {}
-AttrValue::AttrValue(double v) : variant(v) {}
-AttrValue::AttrValue(std::string v) : variant(std::move(v)) {}
-AttrValue::AttrValue(const char *v) : variant(std::string(v)) {}
-AttrValue::AttrValue(std::vector<int64_t> v) : variant(std::move(v)) {}
-AttrValue::AttrValue(const AttrValue &) = default;
-AttrValue::AttrValue(AttrValue &&) noexcept = default;
-AttrValue &AttrValue::operator=(const AttrValue &) = default;
-AttrValue &AttrValue::operator=(AttrValue &&) noexcept = default;
-AttrValue::~AttrValue() = default;
-
-const AttrValue *Op::find(std::string_view key) const {
+const AttrValue *Op::find(AttrKey key) const {
   for (const Attr &a : attrs)
     if (a.key == key)
       return &a.value;
@@ -59,7 +76,7 @@ const AttrValue *Op::find(std::string_view key) const {
 }
 
 namespace {
-template <typename T> const T *typedAttr(const Op &op, std::string_view key) {
+template <typename T> const T *typedAttr(const Op &op, KeyOf<T> key) {
   const AttrValue *v = op.find(key);
   if (!v)
     return nullptr;
@@ -69,7 +86,7 @@ template <typename T> const T *typedAttr(const Op &op, std::string_view key) {
 }
 } // namespace
 
-int64_t Op::intAttr(std::string_view key, int64_t otherwise) const {
+int64_t Op::intAttr(IntKey key, int64_t otherwise) const {
   const int64_t *v = typedAttr<int64_t>(*this, key);
   return v ? *v : otherwise;
 }
@@ -81,25 +98,31 @@ size_t Op::maskAt() const {
   default: return 0;
   }
 }
-double Op::floatAttr(std::string_view key, double otherwise) const {
+double Op::floatAttr(FloatKey key, double otherwise) const {
   const double *v = typedAttr<double>(*this, key);
   return v ? *v : otherwise;
 }
-std::string_view Op::strAttr(std::string_view key, std::string_view otherwise) const {
+std::string_view Op::strAttr(StringKey key, std::string_view otherwise) const {
   const std::string *v = typedAttr<std::string>(*this, key);
   return v ? std::string_view(*v) : otherwise;
 }
-std::span<const int64_t> Op::listAttr(std::string_view key) const {
+std::span<const int64_t> Op::listAttr(ListKey key) const {
   const std::vector<int64_t> *v = typedAttr<std::vector<int64_t>>(*this, key);
   return v ? std::span<const int64_t>(*v) : std::span<const int64_t>();
 }
-void Op::set(std::string_view key, AttrValue v) {
+void Op::set(AttrKey key, AttrValue v) {
   for (Attr &a : attrs)
     if (a.key == key) {
       a.value = std::move(v);
       return;
     }
-  attrs.push_back({std::string(key), std::move(v)});
+  attrs.emplace_back(key, std::move(v));
+}
+
+std::vector<Attr> Op::attrsFor(OpKind other) const {
+  std::vector<Attr> out;
+  std::copy_if(attrs.begin(), attrs.end(), std::back_inserter(out), [&](const Attr &a) { return info(other).attrs.has(a.key); });
+  return out;
 }
 
 // Deques keep addresses stable and allocate in chunks; everything dies with the module.

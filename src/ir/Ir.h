@@ -8,10 +8,10 @@
 // Control flow is structured (for / while / if with yields); an early `return` of the language is lowered to `if`
 // before it gets here, so a region has one block and values dominate by nesting. Why not MLIR: docs/rationale/ir.md.
 #pragma once
+#include "ir/Attr.h"
 #include "ir/Type.h"
 #include "layout/LinearLayout.h"
 #include "support/Source.h"
-#include <concepts>
 #include <deque>
 #include <map>
 #include <memory>
@@ -20,13 +20,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace tegula::ir {
 
 enum class OpKind : uint8_t {
-#define TILE_OP(Enum, name, operands, results, regions, traits) Enum,
+#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) Enum,
 #include "ir/Ops.def"
 };
 
@@ -38,6 +37,8 @@ struct OpInfo {
   const char *name;
   int8_t operands, results, regions; // -1: variadic
   uint16_t traits;
+  AttrSet attrs;  // may stand on it, hints included
+  AttrSet needed; // must stand on it
 };
 const OpInfo &info(OpKind k);
 /// Null if no operation has that name.
@@ -48,32 +49,6 @@ enum class CmpPred : uint8_t { // stored in attribute `pred`
   Oeq, One, Olt, Ole, Ogt, Oge, Ord, Ueq, Une, FUlt, FUle, FUgt, FUge, Uno    // cmpf
 };
 const char *name(CmpPred p);
-
-/// Attributes: a short list of named constants. Keys are identifiers; the ones an op understands stand in Ops.def.
-/// Hints every op may carry (axis facts asserted by the user, one entry per dimension): divisibility, contiguity, constancy.
-class AttrValue : public std::variant<int64_t, double, std::string, std::vector<int64_t>> {
-public:
-  template <std::integral T> AttrValue(T v) : AttrValue(std::in_place, int64_t{v}) {}
-  AttrValue(double v);
-  AttrValue(std::string v);
-  AttrValue(const char *v);
-  AttrValue(std::vector<int64_t> v);
-  // Defined once, in Ir.cpp: every file that makes operations copies and destroys attributes.
-  AttrValue();
-  AttrValue(const AttrValue &);
-  AttrValue(AttrValue &&) noexcept;
-  AttrValue &operator=(const AttrValue &);
-  AttrValue &operator=(AttrValue &&) noexcept;
-  ~AttrValue();
-
-private:
-  AttrValue(std::in_place_t, int64_t v);
-};
-struct Attr {
-  std::string key;
-  AttrValue value;
-  bool operator==(const Attr &) const = default;
-};
 
 struct Op;
 struct Block;
@@ -107,13 +82,18 @@ struct Op {
   Value *result(unsigned i = 0) const { return results[i]; }
   Block *region(unsigned i) const;
   bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
-  const AttrValue *find(std::string_view key) const;
-  /// Attribute or default. The typed getters assert that a present attribute has that type.
-  int64_t intAttr(std::string_view key, int64_t otherwise = 0) const;
-  double floatAttr(std::string_view key, double otherwise = 0) const;
-  std::string_view strAttr(std::string_view key, std::string_view otherwise = {}) const;
-  std::span<const int64_t> listAttr(std::string_view key) const;
-  void set(std::string_view key, AttrValue v);
+  const AttrValue *find(AttrKey key) const;
+  /// Attribute or default.
+  int64_t intAttr(IntKey key, int64_t otherwise = 0) const;
+  double floatAttr(FloatKey key, double otherwise = 0) const;
+  std::string_view strAttr(StringKey key, std::string_view otherwise = {}) const;
+  std::span<const int64_t> listAttr(ListKey key) const;
+  void set(IntKey key, int64_t v) { set(AttrKey(key), AttrValue(v)); }
+  void set(StringKey key, std::string v) { set(AttrKey(key), AttrValue(std::move(v))); }
+  void set(ListKey key, std::vector<int64_t> v) { set(AttrKey(key), AttrValue(std::move(v))); }
+  void set(AttrKey key, AttrValue v);
+  /// Those of its attributes that an operation of this kind may carry: for one that takes its place.
+  std::vector<Attr> attrsFor(OpKind other) const;
   CmpPred pred() const { return static_cast<CmpPred>(intAttr("pred")); }
   /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation takes none.
   size_t maskAt() const;

@@ -111,7 +111,7 @@ void Printer::values(std::span<Value *const> list) {
 }
 
 void Printer::attr(const Op &op, const Attr &a) {
-  out_ += a.key + " = ";
+  out_.append(a.key.name()) += " = ";
   if (auto *i = std::get_if<int64_t>(&a.value)) {
     bool isPred = a.key == "pred" && *i >= 0 && *i <= static_cast<int64_t>(CmpPred::Uno) &&
                   (*i < static_cast<int64_t>(CmpPred::Oeq)) == (op.kind == OpKind::CmpI) &&

@@ -42,6 +42,7 @@ private:
   bool layout();
   bool function();
   bool functionArgument(Function &f);
+  bool argumentFacts(ArgInfo &info);
   bool region(Region &r, OpKind terminator, unsigned depth);
   bool op(Block &b, unsigned depth);
   bool blockArguments(Block &b);
@@ -243,30 +244,37 @@ bool Reader::functionArgument(Function &f) {
   info.loc = locFrom(begin);
   if (!expect(':') || !type(t))
     return false;
-  std::vector<Attr> attrs;
-  bool hasFacts = at('{');
-  size_t facts = pos_;
-  if (hasFacts && !attributes(attrs, OpKind::Poison))
+  if (at('{') && !argumentFacts(info))
     return false;
-  for (const Attr &a : attrs) {
-    const int64_t *v = std::get_if<int64_t>(&a.value);
-    if (!v)
-      return failAt(facts, "an integer as the value of `" + a.key + "`", "another value");
-    if (a.key == "divisibility")
-      info.divisibility = *v;
-    else if (a.key == "const")
-      info.isConst = *v != 0;
-    else if (a.key == "signed")
-      info.isSigned = *v != 0;
-    else
-      return failAt(facts, "`divisibility`, `const` or `signed`", "`" + a.key + "`");
-  }
   Value *v = module_.addArg(f.block(), t);
   if (!define(name, v, info.loc))
     return false;
   info.name = v->name;
   f.argInfo.push_back(std::move(info));
   return true;
+}
+
+/// What is known of the argument: `{divisibility = 16, const = 1, signed = 0}`.
+bool Reader::argumentFacts(ArgInfo &info) {
+  if (!expect('{'))
+    return false;
+  do {
+    std::string_view key = word();
+    size_t begin = pos_ - key.size();
+    if (key != "divisibility" && key != "const" && key != "signed")
+      return failAt(begin, "`divisibility`, `const` or `signed`", key.empty() ? found() : "`" + std::string(key) + "`");
+    AttrValue v;
+    if (!expect('=') || !attrValue(v, OpKind::Poison))
+      return false;
+    const int64_t *i = std::get_if<int64_t>(&v);
+    if (!i)
+      return failAt(begin, "an integer as the value of `" + std::string(key) + "`", "another value");
+    if (key == "divisibility")
+      info.divisibility = *i;
+    else
+      (key == "const" ? info.isConst : info.isSigned) = *i != 0;
+  } while (accept(','));
+  return expect('}');
 }
 
 bool Reader::blockArguments(Block &b) {
@@ -439,13 +447,18 @@ bool Reader::attributes(std::vector<Attr> &attrs, OpKind kind) {
   if (!expect('{'))
     return false;
   do {
-    Attr a;
-    a.key = word();
-    if (a.key.empty())
+    std::string_view name = word();
+    if (name.empty())
       return fail("the name of an attribute");
-    if (!expect('=') || !attrValue(a.value, kind))
+    std::optional<AttrKey> key = AttrKey::find(name);
+    if (!key) {
+      diag_.report(diag::unknownAttribute, locFrom(pos_ - name.size()), name);
       return false;
-    attrs.push_back(std::move(a));
+    }
+    AttrValue value;
+    if (!expect('=') || !attrValue(value, kind))
+      return false;
+    attrs.emplace_back(*key, std::move(value));
   } while (accept(','));
   return expect('}');
 }

@@ -41,23 +41,19 @@ Rule ruleOf(OpKind k) {
 Type bare(const Type &t) { return t.withLayout(0); }
 unsigned width(const Type &t) { return t.isPtr ? 64 : bitWidth(t.elem); }
 
-/// Attributes that somebody reads have one type everywhere; readers rely on it. `value` is checked with the constant.
-struct AttrRow {
-  std::string_view key;
-  size_t alternative; // of AttrValue
-};
-constexpr size_t intAttr = 0, stringAttr = 2, listAttr = 3;
-constexpr AttrRow attrTable[] = {
-    {"axis", intAttr},       {"start", intAttr},      {"pred", intAttr},      {"rtz", intAttr},         {"approx", intAttr},
-    {"nan", intAttr},        {"reorder", intAttr},    {"reverse", intAttr},    {"volatile", intAttr},  {"hex", intAttr},         {"disable_licm", intAttr},
-    {"num_stages", intAttr}, {"imprecise", intAttr},  {"perm", listAttr},     {"signs", listAttr},      {"divisibility", listAttr},
-    {"contiguity", listAttr}, {"constancy", listAttr}, {"rmw", stringAttr},   {"callee", stringAttr},   {"prefix", stringAttr},
-    {"message", stringAttr}, {"function", stringAttr}, {"cache", stringAttr}, {"evict", stringAttr},    {"sem", stringAttr},
-    {"scope", stringAttr},   {"precision", stringAttr}, {"slots", intAttr},     {"pending", intAttr},     {"fence", intAttr},
-    {"async", intAttr},      {"arrivals", intAttr},  {"bytes", intAttr},      {"one", intAttr}, {"ops_ahead", intAttr},
-    {"rounded", intAttr},    {"rounds", intAttr},    {"tf32", intAttr},       {"rolled", intAttr},
-    {"text", stringAttr},    {"constraints", stringAttr}, {"outputs", stringAttr}, {"result", intAttr},
-};
+/// What a value must be, if `v` is of another type than its key; null if it is right.
+const char *wantedType(AttrType t, const AttrValue &v) {
+  const int64_t *i = std::get_if<int64_t>(&v);
+  switch (t) {
+  case AttrType::Int: return i ? nullptr : "an integer";
+  case AttrType::Bool: return i && (*i == 0 || *i == 1) ? nullptr : "0 or 1";
+  case AttrType::Pred: return i ? nullptr : "a predicate";
+  case AttrType::Number: return i || std::holds_alternative<double>(v) ? nullptr : "a number";
+  case AttrType::String: return std::holds_alternative<std::string>(v) ? nullptr : "a string";
+  case AttrType::Ints: return std::holds_alternative<std::vector<int64_t>>(v) ? nullptr : "a list of integers";
+  }
+  return nullptr;
+}
 
 class Verifier {
 public:
@@ -209,15 +205,20 @@ bool Verifier::counts(const Op &op) {
 }
 
 bool Verifier::attributes(const Op &op) {
-  for (size_t i = 0; i < op.attrs.size(); ++i) {
-    for (const AttrRow &r : attrTable)
-      if (op.attrs[i].key == r.key && op.attrs[i].value.index() != r.alternative)
-        return bad(&op, "attribute `" + op.attrs[i].key + "` has a value of the wrong type");
-    for (size_t k = 0; k < i; ++k)
-      if (op.attrs[k].key == op.attrs[i].key)
-        return bad(&op, "attribute `" + op.attrs[i].key + "` is given twice");
+  const OpInfo &in = info(op.kind);
+  AttrSet given;
+  for (const Attr &a : op.attrs) {
+    const std::string name = "attribute `" + std::string(a.key.name()) + "` ";
+    if (!in.attrs.has(a.key))
+      return bad(&op, name + "is none of this operation's");
+    if (given.has(a.key))
+      return bad(&op, name + "is given twice");
+    if (const char *wanted = wantedType(a.key.type(), a.value))
+      return bad(&op, name + "must be " + wanted);
+    given.add(a.key);
   }
-  return true;
+  std::optional<AttrKey> missing = in.needed.firstBeside(given);
+  return !missing || bad(&op, "needs attribute `" + std::string(missing->name()) + "`");
 }
 
 bool Verifier::op(const Op &op, const Block &b) {
@@ -252,9 +253,8 @@ bool Verifier::family(const Op &op) {
   switch (op.kind) {
   case OpKind::Const: return constant(op);
   case OpKind::ProgramId: case OpKind::NumPrograms:
-    return op.find("axis") && op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)
-               ? true
-               : bad(&op, "needs axis 0, 1 or 2 and gives i32");
+    return (op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)) ||
+           bad(&op, "needs axis 0, 1 or 2 and gives i32");
   case OpKind::SmId: case OpKind::Clock: case OpKind::ClusterRank:
     return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "the result has the wrong type");
   case OpKind::ClusterGather: {
@@ -265,16 +265,15 @@ bool Verifier::family(const Op &op) {
            bad(&op, "the result must have the operand's type with one more axis in front");
   }
   case OpKind::Range:
-    return op.find("start") && op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)
-               ? true
-               : bad(&op, "needs start and gives a one-dimensional tensor of i32");
+    return (op.result()->type.shape.rank() == 1 && op.result()->type.withShape({}) == Type::scalar(Elem::I32)) ||
+           bad(&op, "gives a one-dimensional tensor of i32");
   case OpKind::Join: case OpKind::Split: case OpKind::Cat: return joins(op);
   case OpKind::Gather: return gather(op);
   case OpKind::Histogram: return histogram(op);
   case OpKind::Load: case OpKind::Store: return memory(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
   case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
-  case OpKind::AsyncWait: case OpKind::DotWait: case OpKind::BarrierAlloc: case OpKind::BarrierWait: case OpKind::BarrierArrive:
+  case OpKind::DotWait: case OpKind::BarrierAlloc: case OpKind::BarrierWait: case OpKind::BarrierArrive:
   case OpKind::BarrierExpect: case OpKind::TmaCopy:
     return tiles(op);
   case OpKind::DescLoad: case OpKind::DescStore: case OpKind::DescReduce: return descriptor(op);
@@ -284,7 +283,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::Producer: return producer(op);
   case OpKind::If: return condition(op);
   case OpKind::Call: return call(op);
-  case OpKind::Print: case OpKind::Assert: case OpKind::Assume: return debugging(op);
+  case OpKind::Assert: case OpKind::Assume: return debugging(op);
   case OpKind::AsmEffect: return assembly(op);
   default: return op.has(traits::Shape) ? shape(op) : true;
   }
@@ -308,7 +307,7 @@ bool Verifier::elements(const Op &op) {
   for (const Value *v : op.operands)
     alike &= v->type == a;
   bool isBool = !r.isPtr && r.elem == Elem::I1;
-  auto predIn = [&](CmpPred lo, CmpPred hi) { return op.find("pred") && op.pred() >= lo && op.pred() <= hi; };
+  auto predIn = [&](CmpPred lo, CmpPred hi) { return op.pred() >= lo && op.pred() <= hi; };
   switch (ruleOf(op.kind)) {
   case Rule::Ints: return alike && a.isIntLike() && r == a;
   case Rule::Floats: return alike && a.isFloatLike() && r == a;
@@ -338,7 +337,7 @@ bool Verifier::elements(const Op &op) {
 bool Verifier::constant(const Op &op) {
   const AttrValue *v = op.find("value");
   const Type &t = op.result()->type;
-  if (!v || t.isPtr || (t.isFloatLike() ? !std::holds_alternative<double>(*v) : !std::holds_alternative<int64_t>(*v)))
+  if (t.isPtr || (t.isFloatLike() ? !std::holds_alternative<double>(*v) : !std::holds_alternative<int64_t>(*v)))
     return bad(&op, "needs a value of the result's type");
   if (t.isFloatLike() || t.elem == Elem::I64)
     return true;
@@ -347,9 +346,7 @@ bool Verifier::constant(const Op &op) {
 }
 
 bool Verifier::axis(const Op &op, unsigned rank) {
-  const AttrValue *v = op.find("axis");
-  return (v && std::holds_alternative<int64_t>(*v) && op.intAttr("axis") >= 0 && op.intAttr("axis") < rank) ||
-         bad(&op, "needs an axis inside the shape");
+  return (op.intAttr("axis") >= 0 && op.intAttr("axis") < rank) || bad(&op, "needs an axis inside the shape");
 }
 
 bool Verifier::permute(const Op &op) {
@@ -471,13 +468,12 @@ bool Verifier::tiles(const Op &op) {
     return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared && op.operands[1]->type.isShared) ||
            bad(&op, "needs tile, mbarrier, base, extents, strides, offsets");
   }
-  case OpKind::AsyncWait: return op.find("pending") || bad(&op, "needs the attribute `pending`");
   default: break;
   }
-  bool ok = op.find("pending") && op.operands.size() == op.results.size();
+  bool ok = op.operands.size() == op.results.size();
   for (size_t i = 0; ok && i < op.results.size(); ++i)
     ok = op.operands[i]->type == op.results[i]->type;
-  return ok || bad(&op, "needs the attribute `pending` and gives its operands");
+  return ok || bad(&op, "gives its operands");
 }
 
 bool Verifier::memory(const Op &op) {
@@ -652,12 +648,10 @@ bool Verifier::producer(const Op &op) {
 }
 
 bool Verifier::call(const Op &op) {
-  const AttrValue *name = op.find("callee");
-  if (!name || !std::holds_alternative<std::string>(*name))
-    return bad(&op, "needs a callee");
-  if (!functions_.count(std::get<std::string>(*name)))
+  std::string_view name = op.strAttr("callee");
+  if (!functions_.count(name))
     return bad(&op, "the callee is not defined before its caller");
-  const Function &f = *module_.find(std::get<std::string>(*name));
+  const Function &f = *module_.find(name);
   bool ok = f.block()->args.size() == op.operands.size() && f.resultTypes.size() == op.results.size() && !f.isKernel;
   for (size_t i = 0; ok && i < op.operands.size(); ++i)
     ok = f.block()->args[i]->type == op.operands[i]->type;
@@ -667,26 +661,20 @@ bool Verifier::call(const Op &op) {
 }
 
 bool Verifier::debugging(const Op &op) {
-  if (op.kind == OpKind::Print)
-    return op.find("prefix") || bad(&op, "needs a prefix");
   bool ok = !op.operands.empty() && op.operands.size() <= (op.kind == OpKind::Assert ? 2u : 1u);
   for (const Value *v : op.operands)
     ok = ok && v->type == op.operands[0]->type && v->type.isIntLike() && v->type.elem == Elem::I1;
   if (op.kind == OpKind::Assume)
     ok = ok && op.operands[0]->type.isScalar();
-  else
-    ok = ok && op.find("message");
-  return ok || bad(&op, "needs i1 operands, an assertion also a message");
+  return ok || bad(&op, "needs i1 operands");
 }
 
 bool Verifier::assembly(const Op &op) {
-  if (!op.find("text") || !op.find("constraints") || !op.find("outputs"))
-    return bad(&op, "needs text, constraints and the types of the outputs");
   const AsmConstraints c = asmConstraints(op.strAttr("constraints"));
   size_t outputs = op.kind == OpKind::Asm ? c.outputs.size() : op.results.size();
   if (c.inputs.size() != op.operands.size() || c.outputs.size() != outputs || outputs == 0)
     return bad(&op, "the constraints do not fit the operands and results");
-  if (op.kind == OpKind::Asm && (!op.find("result") || op.intAttr("result") < 0 || static_cast<size_t>(op.intAttr("result")) >= outputs))
+  if (op.kind == OpKind::Asm && (op.intAttr("result") < 0 || static_cast<size_t>(op.intAttr("result")) >= outputs))
     return bad(&op, "needs the number of its output");
   if (std::string_view dollar = badAsmOperand(op.strAttr("text"), c.outputs.size() + c.inputs.size()); !dollar.empty())
     return bad(&op, "`" + std::string(dollar) + "` in the text names no operand");

@@ -11,7 +11,7 @@ namespace {
 std::vector<Attr> withoutHints(const std::vector<Attr> &attrs) {
   std::vector<Attr> out;
   for (const Attr &a : attrs)
-    if (a.key != "divisibility" && a.key != "contiguity" && a.key != "constancy")
+    if (!isHint(a.key))
       out.push_back(a);
   return out;
 }

@@ -185,20 +185,13 @@ ValueFacts Analysis::compute(const Op &op) const {
 
 void Analysis::hints(const Op &op, ValueFacts &f) const {
   struct Hint {
-    const char *key;
+    ListKey key;
     int64_t AxisFact::*member;
   };
   // Contiguity first: divisibility speaks of the groups that it makes.
   static constexpr Hint table[] = {{"contiguity", &AxisFact::contiguity}, {"divisibility", &AxisFact::divisibility}, {"constancy", &AxisFact::constancy}};
   for (const Hint &h : table) {
-    const AttrValue *v = op.find(h.key);
-    if (!v)
-      continue;
-    std::vector<int64_t> list;
-    if (auto *l = std::get_if<std::vector<int64_t>>(v))
-      list = *l;
-    else if (auto *i = std::get_if<int64_t>(v))
-      list = {*i};
+    std::span<const int64_t> list = op.listAttr(h.key);
     for (size_t d = 0; d < list.size() && d < f.axes.size(); ++d) {
       int64_t x = list[d];
       if (x < 1)

@@ -127,7 +127,7 @@ Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
 }
 
-int64_t intAttr(const Node &n, std::string_view key) {
+int64_t intAttr(const Node &n, IntKey key) {
   for (const Attr &a : n.attrs)
     if (a.key == key)
       return std::get<int64_t>(a.value);

@@ -1,5 +1,6 @@
 // Effects of operations, regions included; surgery on carried values.
 #include "passes/Effects.h"
+#include <algorithm>
 
 namespace tegula {
 
@@ -51,10 +52,7 @@ bool isPure(const Op &op) {
 }
 
 bool isUnhinted(std::span<const Attr> attrs) {
-  for (const Attr &a : attrs)
-    if (a.key == "divisibility" || a.key == "contiguity" || a.key == "constancy")
-      return false;
-  return true;
+  return std::none_of(attrs.begin(), attrs.end(), [](const Attr &a) { return isHint(a.key); });
 }
 
 void eraseCarried(Op &op, unsigned i) {

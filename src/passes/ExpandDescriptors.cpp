@@ -156,7 +156,7 @@ void Expander::expand(Op &op) {
   if (op.kind == OpKind::DescLoad) {
     Value *other = op.intAttr("nan") ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0);
     bool isRounded = op.intAttr("tf32") != 0;
-    std::erase_if(op.attrs, [](const Attr &x) { return x.key == "nan" || x.key == "tf32"; });
+    op.attrs = op.attrsFor(OpKind::Load);
     op.kind = OpKind::Load;
     op.operands = {ptrs, in, other};
     if (isRounded) {
@@ -170,9 +170,11 @@ void Expander::expand(Op &op) {
     return;
   }
   bool isStore = op.kind == OpKind::DescStore;
+  const OpKind plain = isStore ? OpKind::Store : OpKind::AtomicRmw;
+  op.attrs = op.attrsFor(plain);
   if (isStore && isTiled(a))
     op.set("tiled", int64_t{1});
-  op.kind = isStore ? OpKind::Store : OpKind::AtomicRmw;
+  op.kind = plain;
   op.operands = {ptrs, value, in};
   if (isStore)
     return;

@@ -46,6 +46,16 @@ bool hasNumber(const Value &v) {
 
 bool hasTensor(const Value &v) { return !flatten(v).empty(); }
 
+/// Of the options of a loop those that a pass asks for.
+void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t v) {
+  if (option == "num_stages")
+    attrs.push_back({"num_stages", v});
+  else if (option == "warp_specialize")
+    attrs.push_back({"warp_specialize", v != 0});
+  else if (option == "disable_licm")
+    attrs.push_back({"disable_licm", v != 0});
+}
+
 } // namespace
 
 Loop Evaluator::openLoop(const Stmt &s, const Bounds *b) {
@@ -333,7 +343,7 @@ std::vector<ir::Attr> Evaluator::loopAttrs(const RangeValue &r) {
   std::vector<ir::Attr> attrs;
   for (const auto &[name, v] : r.options)
     if (v.isInt() || v.isBool())
-      attrs.push_back({name == "loop_unroll_factor" ? "unroll" : name, static_cast<int64_t>(v.asInt())});
+      addLoopAttr(attrs, name, static_cast<int64_t>(v.asInt()));
   return attrs;
 }
 
@@ -582,7 +592,7 @@ Value unwrapCondition(const Value &v, std::vector<ir::Attr> &attrs) {
     return v;
   for (const auto &[name, option] : r.options)
     if (option.isNumber() && lang::constexprTruth(option))
-      attrs.push_back({name, int64_t{1}});
+      addLoopAttr(attrs, name, 1);
   return r.args[0];
 }
 

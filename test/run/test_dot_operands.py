@@ -157,3 +157,28 @@ def test_scaled_in_a_loop(dev, s):
     dev(k_nested, (1,), *(v.astype(np.float32) for v in (a, b, g)), out, 9, 3, s)
     want = sum(a @ (b.T * np.where(np.arange(s) < 9 - k, g[k], 3)[:, None]) for k in range(3))
     assert_same(out, want.astype(np.float32))
+
+
+@tegula.jit
+def k_hinted(a, b, out, K, BK: tl.constexpr, DESCRIPTORS: tl.constexpr):
+    r, c = tl.arange(0, 64), tl.arange(0, BK)
+    ad = tl.make_tensor_descriptor(a, [64, K], [K, 1], [64, BK])
+    bd = tl.make_tensor_descriptor(b, [K, 64], [64, 1], [BK, 64])
+    acc = tl.zeros([64, 64], tl.float32)
+    for k in tl.range(0, K, BK, num_stages=3, loop_unroll_factor=2, flatten=True, disallow_acc_multi_buffer=True):
+        if DESCRIPTORS:
+            x, y = ad.load([0, k]), bd.load([k, 0])
+        else:
+            x, y = tl.load(a + r[:, None] * K + k + c[None, :], cache_modifier=".cg"), tl.load(b + (k + c[:, None]) * 64 + r[None, :])
+        acc = tl.dot(tl.multiple_of(x, [1, 1]), tl.max_constancy(y, [1, 1]), acc, max_num_imprecise_acc=0)
+    tl.store(out + r[:, None] * 64 + r[None, :], acc)
+
+
+@pytest.mark.parametrize("descriptors", [False, True])
+def test_hints_on_loads_that_become_copies(dev, descriptors):
+    """A copy to shared memory has no result that a hint could speak of."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((64, 128), (128, 64)))
+    out = np.zeros((64, 64), np.float32)
+    dev(k_hinted, (1,), a, b, out, 128, 32, descriptors)
+    assert_same(out, a.astype(np.float32) @ b.astype(np.float32))

@@ -82,6 +82,15 @@ TEST(Verifier, NamesTheRuleAndTheOperation) {
   }
 }
 
+/// What takes the place of an operation keeps those of its attributes that it may carry.
+TEST(Attributes, OfAnotherOperation) {
+  Module m;
+  Op *load = m.createOp(OpKind::Load, {}, {}, {}, {{"cache", ".cg"}, {"divisibility", std::vector<int64_t>{16}}, {"vec", 4}, {"volatile", true}});
+  EXPECT_EQ(load->attrsFor(OpKind::AsyncCopy), (std::vector<Attr>{{"cache", ".cg"}, {"vec", 4}}));
+  EXPECT_EQ(load->attrsFor(OpKind::Gather), (std::vector<Attr>{{"divisibility", std::vector<int64_t>{16}}}));
+  EXPECT_EQ(load->attrsFor(OpKind::Load), load->attrs);
+}
+
 TEST(Verifier, SaysWhere) {
   std::unique_ptr<Module> m = parsed();
   body(*m).ops[1]->operands.pop_back();

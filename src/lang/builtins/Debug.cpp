@@ -18,7 +18,7 @@ std::vector<int64_t> stronger(std::span<const int64_t> old, std::vector<int64_t>
   return now;
 }
 
-void attach(ir::Builder &b, ir::Value *v, const char *key, std::vector<int64_t> values) {
+void attach(ir::Builder &b, ir::Value *v, ir::ListKey key, std::vector<int64_t> values) {
   if (ir::Op *op = v->def) {
     // Which result of several is meant could not be told from the attribute.
     if (op->results.size() == 1 && op->regions.empty())
@@ -27,12 +27,12 @@ void attach(ir::Builder &b, ir::Value *v, const char *key, std::vector<int64_t> 
   }
   // Kernel arguments carry divisibility in their own table; other block arguments have no place for a hint.
   ir::Function *f = v->block && v->block->parent ? v->block->parent->function : nullptr;
-  if (f && f->block() == v->block && std::string_view(key) == "divisibility" && v->type.isScalar() &&
+  if (f && f->block() == v->block && key == "divisibility" && v->type.isScalar() &&
       v->index < f->argInfo.size())
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
 
-template <const char *const &Function, const char *const &Key> Value hint(BuiltinCall &call) {
+template <const char *const &Function, const ir::ListKey &Key> Value hint(BuiltinCall &call) {
   Args a(call, Function);
   const std::vector<Value> *given = sequenceItems(a[1]);
   std::vector<int64_t> values;
@@ -52,7 +52,7 @@ template <const char *const &Function, const char *const &Key> Value hint(Builti
 }
 
 constexpr const char *multipleOf = "multiple_of", *maxContiguous = "max_contiguous", *maxConstancy = "max_constancy";
-constexpr const char *divisibility = "divisibility", *contiguity = "contiguity", *constancy = "constancy";
+constexpr ir::ListKey divisibility = "divisibility", contiguity = "contiguity", constancy = "constancy";
 
 Value assume(BuiltinCall &call) {
   Args a(call, "assume");

@@ -166,12 +166,8 @@ Value dot(BuiltinCall &call) {
   auto acc = accumulator(a, *result, shape);
   if (!acc)
     return Value::error();
-  std::vector<ir::Attr> attrs{{"precision", *mode}};
-  if (*imprecise)
-    attrs.push_back({"imprecise", *imprecise});
   ir::Value *flat = flatten(a, *acc);
-  ir::Value *r =
-      a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, std::move(attrs));
+  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, {{"precision", *mode}});
   return tensor(*result, a.b().reshape(r, shape));
 }
 

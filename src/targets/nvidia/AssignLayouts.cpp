@@ -625,7 +625,7 @@ void Rewriter::write(const Op &op) {
     now->set("merged", mergedColumns(op, homes_.facts()));
   if (op.kind == OpKind::DescStore || op.kind == OpKind::DescReduce)
     if (std::vector<int64_t> dims = signedOffsets(op, homes_.facts()); !dims.empty())
-      now->set("signed", std::move(dims));
+      now->set("any_sign", std::move(dims));
   if (op.kind == OpKind::Dot)
     describeDot(*now);
   finish(op, *now);

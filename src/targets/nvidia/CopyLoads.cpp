@@ -152,7 +152,7 @@ private:
       b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
-      b_.create(OpKind::TmaCopy, operands, {}, load->attrs);
+      b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
     }
     // In front of the first use, and of what may write to the memory that is read.
     const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), false), ahead_[edit.positionOf(load) + 1].write)];
@@ -195,7 +195,7 @@ private:
       tile = makeTile(t, layout);
       std::vector<Value *> operands(load->operands.begin(), load->operands.begin() + static_cast<long>(std::min<size_t>(2, load->operands.size())));
       operands.insert(operands.begin(), tile);
-      b_.create(OpKind::AsyncCopy, operands, {}, load->attrs);
+      b_.create(OpKind::AsyncCopy, operands, {}, load->attrsFor(OpKind::AsyncCopy));
       b_.create(OpKind::AsyncCommit, {}, {});
     }
     useTile(m_, edit, load->result(), tile);

@@ -80,7 +80,7 @@ void Lowering::makeFree(SharedRange r) {
 /// What this thread has written by bulk stores is there, and bulk copies see what went by pointers instead.
 void Lowering::waitForBulkWrites() {
   in_->bulkWait(0, false);
-  if (llvm::any_of(bulkWrites_, [](const BulkWrite &w) { return w.op->find("signed") != nullptr; }))
+  if (llvm::any_of(bulkWrites_, [](const BulkWrite &w) { return w.op->find("any_sign") != nullptr; }))
     in_->fenceProxyAsync(true);
 }
 
@@ -185,11 +185,10 @@ bool Lowering::orderBulk(const Op &op) {
 /// Is an offset negative, where that cannot be excluded? A bulk write would be an illegal instruction then.
 V Lowering::isInFront(const Op &op) {
   V any = nullptr;
-  if (op.find("signed"))
-    for (int64_t d : op.listAttr("signed")) {
-      V is = b_.CreateICmpSLT(scalar(ir::descAccess(op).offsets[static_cast<size_t>(d)]), b_.getInt32(0));
-      any = any ? b_.CreateOr(any, is) : is;
-    }
+  for (int64_t d : op.listAttr("any_sign")) {
+    V is = b_.CreateICmpSLT(scalar(ir::descAccess(op).offsets[static_cast<size_t>(d)]), b_.getInt32(0));
+    any = any ? b_.CreateOr(any, is) : is;
+  }
   return any;
 }
 

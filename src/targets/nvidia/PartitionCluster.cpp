@@ -121,10 +121,8 @@ void Partitioner::shiftHints(Op &op, int axis) const {
   int64_t part = op.result()->type.shape[static_cast<unsigned>(axis)];
   for (Attr &a : op.attrs)
     if (a.key == "divisibility") {
-      if (auto *list = std::get_if<std::vector<int64_t>>(&a.value); list && d < list->size())
-        (*list)[d] = std::gcd((*list)[d], part);
-      else if (auto *i = std::get_if<int64_t>(&a.value))
-        *i = std::gcd(*i, part);
+      if (auto &list = std::get<std::vector<int64_t>>(a.value); d < list.size())
+        list[d] = std::gcd(list[d], part);
     }
 }
 

@@ -177,7 +177,7 @@ private:
         operands.push_back(of(r.source->operands[i]));
       b_.setLoc(r.source->loc);
       b_.setInlinedAt(r.source->inlinedAt);
-      b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrs);
+      b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
     b_.yield({});
     b_.setBlock(when->region(1));

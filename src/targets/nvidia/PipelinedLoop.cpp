@@ -372,7 +372,7 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
       operands.push_back(of(v));
     b_.setLoc(r.source->loc);
     b_.setInlinedAt(r.source->inlinedAt);
-    Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrs);
+    Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
     if (isShared(r, ctas_))
       copy->set("multicast", int64_t{ctas_});
   }

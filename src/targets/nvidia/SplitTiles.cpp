@@ -90,8 +90,7 @@ std::vector<const Op *> PartLoops::withFree(const Block &from, const TileParts::
 void PartLoops::shiftHints(Op &op, int axis) const {
   for (Attr &a : op.attrs) {
     auto *list = std::get_if<std::vector<int64_t>>(&a.value);
-    bool isHint = a.key == "divisibility" || a.key == "contiguity" || a.key == "constancy";
-    if (isHint && list && static_cast<size_t>(axis) < list->size()) {
+    if (isHint(a.key) && list && static_cast<size_t>(axis) < list->size()) {
       int64_t &n = (*list)[static_cast<size_t>(axis)];
       n = std::gcd(n, op.result()->type.shape[static_cast<unsigned>(axis)]);
     }
