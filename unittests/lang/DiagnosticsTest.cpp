@@ -193,7 +193,7 @@ void DiagnosticsTest::memory() {
   wrongCall(diag::storeToConst, "Cannot store to a constant pointer", "store",
             {var(Dtype::ptr(Scalar::Fp32, true)), num(0)});
   wrongCall(diag::boundaryOnTensor, "boundary_check", "load", {p}, {{"boundary_check", list({0})}});
-  wrongCall(diag::unknownOption, "Unsupported cache modifier '.xx'", "load", {p},
+  wrongCall(diag::unknownOption, "Cache modifier .xx not supported", "load", {p},
             {{"cache_modifier", Value::str(".xx")}});
   auto block = [&](Value order) {
     return std::vector<Value>{ptr(Scalar::Int8), Value::tuple({n}), list({1}), list({0}), list({16}), std::move(order)};

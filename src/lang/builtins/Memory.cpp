@@ -13,8 +13,8 @@ using ir::OpKind;
 /// cache_modifier and eviction_policy, and volatile if the call has it (index 0: none).
 std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::string_view caches, size_t evict,
                                                size_t isVolatile) {
-  auto c = a.choice(cache, "cache_modifier", "cache modifier", caches, '.');
-  auto e = a.choice(evict, "eviction_policy", "eviction policy", "evict_first evict_last evict_normal");
+  auto c = a.choice(cache, "cache_modifier", "Cache modifier", caches, '.');
+  auto e = a.choice(evict, "eviction_policy", "Eviction policy", "evict_first evict_last evict_normal");
   std::optional<bool> v = isVolatile ? a.flag(isVolatile, "volatile") : std::optional<bool>(false);
   if (!c || !e || !v)
     return std::nullopt;
@@ -52,7 +52,7 @@ Value emitLoad(Args &a, Dtype pointer, ir::Value *ptrs, ir::Value *mask, ir::Val
 Value loadBlock(Args &a, std::vector<ir::Attr> attrs) {
   if (!a[1].isNone() || !a[2].isNone())
     return a.fail(diag::maskOnBlockPtr, a.loc(a[1].isNone() ? 2 : 1), "loading");
-  auto padding = a.choice(4, "padding_option", "padding option", "zero nan");
+  auto padding = a.choice(4, "padding_option", "Padding option", "zero nan");
   auto access = padding ? expandBlockPtr(a, a[0], a[3], a.loc(3)) : std::nullopt;
   if (!access)
     return Value::error();
