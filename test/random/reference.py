@@ -515,8 +515,9 @@ def _(r, e, a):
 def _(r, e, a):
     if len(a) == 1:
         return r.memory.load(a[0])
-    m = np.broadcast_to(a[1], np.shape(a[0].index))
-    return r.memory.load(a[0], m, a[2])
+    # In a function of elements one address may be asked for under each element's own mask.
+    shape = np.broadcast_shapes(np.shape(a[0].index), np.shape(a[1]))
+    return r.memory.load(Pointer(a[0].argument, np.broadcast_to(a[0].index, shape)), np.broadcast_to(a[1], shape), a[2])
 
 
 @means("block_load")
