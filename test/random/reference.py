@@ -515,8 +515,7 @@ def _(r, e, a):
 def _(r, e, a):
     if len(a) == 1:
         return r.memory.load(a[0])
-    # In a function of elements one address may be asked for under each element's own mask.
-    shape = np.broadcast_shapes(np.shape(a[0].index), np.shape(a[1]))
+    shape = np.broadcast_shapes(np.shape(a[0].index), np.shape(a[1]))  # elements may ask for one address, each under its mask
     return r.memory.load(Pointer(a[0].argument, np.broadcast_to(a[0].index, shape)), np.broadcast_to(a[1], shape), a[2])
 
 
