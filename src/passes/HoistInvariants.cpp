@@ -10,13 +10,23 @@ namespace {
 
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 
-void hoistFrom(Block &body, Block &outer, uint32_t depth) {
+/// What a loop around so many others may not lose: scalars, addresses and offsets. They are cheap to make and would be alive in all of the loops, and register allocation takes
+/// values times blocks.
+constexpr unsigned manyLoops = 64;
+bool isCheap(const Op &op) {
+  const Type &t = op.results[0]->type;
+  return op.regions.empty() && (t.isScalar() || t.isPtr || isInt(t.elem));
+}
+
+void hoistFrom(Block &body, Block &outer, uint32_t depth, unsigned loops) {
   size_t kept = 0;
   for (Op *op : body.ops) {
     // What has regions beside reduce and scan may use values of the loop inside them.
     bool moves = isPure(*op) && (op->regions.empty() || op->kind == OpKind::Reduce || op->kind == OpKind::Scan);
     for (const Value *v : op->operands)
       moves = moves && v->mark < depth;
+    if (moves && loops >= manyLoops && isCheap(*op))
+      moves = false;
     if (!moves) {
       body.ops[kept++] = op;
       continue;
@@ -29,7 +39,9 @@ void hoistFrom(Block &body, Block &outer, uint32_t depth) {
   body.ops.resize(kept);
 }
 
-void block(Block &b, uint32_t depth) {
+/// Returns how many loops are in the block, at any depth.
+unsigned block(Block &b, uint32_t depth) {
+  unsigned all = 0;
   for (Value *v : b.args)
     v->mark = depth;
   std::vector<Op *> ops;
@@ -37,15 +49,18 @@ void block(Block &b, uint32_t depth) {
   b.ops.reserve(ops.size());
   for (Op *op : ops) {
     bool loop = isLoop(*op), moves = loop && op->intAttr("disable_licm") == 0;
+    unsigned inside = 0;
     for (Region *r : op->regions)
-      block(*r->block, depth + loop);
+      inside += block(*r->block, depth + loop);
+    all += inside + loop;
     if (moves)
       for (Region *r : op->regions)
-        hoistFrom(*r->block, b, depth + 1);
+        hoistFrom(*r->block, b, depth + 1, inside);
     for (Value *v : op->results)
       v->mark = depth;
     b.ops.push_back(op);
   }
+  return all;
 }
 
 } // namespace

@@ -112,10 +112,10 @@ void FunctionEmitter::nestStep(const Step &s) {
   state.nest = s.nest.get();
   state.copyFrom = s.bufferA;
   nest_ = &state;
-  auto mixed = mixed_;
+  const size_t mixed = mixed_.mark();
   layOut(state);
   openLoops(0);
-  mixed_ = std::move(mixed);
+  mixed_.backTo(mixed);
   nest_ = nullptr;
 }
 
@@ -271,14 +271,14 @@ void FunctionEmitter::fullLoop(NestLoop &l, V full, V trips, llvm::SmallVector<V
     // What one copy computes in front of its loop does not exist in the other.
     auto memo = n.memo;
     auto addresses = n.addressMemo;
-    auto mixed = mixed_;
+    const size_t mixed = mixed_.mark();
     n.streaming = streaming;
     if (streaming)
       findAhead();
     emit();
     n.memo = std::move(memo);
     n.addressMemo = std::move(addresses);
-    mixed_ = std::move(mixed);
+    mixed_.backTo(mixed);
     b_.CreateBr(exit);
   }
   n.streaming = false;

@@ -228,13 +228,13 @@ llvm::SmallVector<V, 4> FunctionEmitter::combine(const ir::Region &r, llvm::Arra
 // A region with loops or calls: its steps, for one lane.
 llvm::SmallVector<V, 4> FunctionEmitter::combineScalars(const ir::Region &r, const Steps &s, llvm::ArrayRef<V> args) {
   NestState *nest = nest_;
-  auto mixed = mixed_;
+  const size_t mixed = mixed_.mark();
   nest_ = nullptr;
   for (size_t i = 0; i < args.size(); ++i)
     scalar_[r.block->args[i]] = args[i];
   steps(s);
   nest_ = nest;
-  mixed_ = std::move(mixed);
+  mixed_.backTo(mixed);
   llvm::SmallVector<V, 4> out;
   for (const ir::Value *v : r.block->terminator()->operands)
     out.push_back(scalar_.lookup(v));

@@ -59,10 +59,10 @@ void FunctionEmitter::defineStep(const Op &op) {
     state.memo.resize(1);
     state.addressMemo.resize(1);
     nest_ = &state;
-    auto mixed = mixed_;
+    const size_t mixed = mixed_.mark();
     for (const ir::Value *r : op.results)
       scalar_[r] = eval(op.operands[0], op.kind == OpKind::Split ? operandBits(op, 0, r->index, {}) : Bits{});
-    mixed_ = std::move(mixed);
+    mixed_.backTo(mixed);
     nest_ = nullptr;
     return;
   }
@@ -174,9 +174,9 @@ void FunctionEmitter::forStep(const Step &s) {
   }
   scalar_[body.args[0]] = iv;
   bindScalars(args, carried);
-  auto mixed = mixed_;
+  const size_t mixed = mixed_.mark();
   steps(s.bodies[0]);
-  mixed_ = std::move(mixed);
+  mixed_.backTo(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
   pollCancel(&op);
@@ -221,7 +221,7 @@ void FunctionEmitter::whileStep(const Step &s) {
   if (waits)
     rounds->addIncoming(b_.getInt64(0), before);
   bindScalars(test.args, carried);
-  auto mixed = mixed_;
+  const size_t mixed = mixed_.mark();
   steps(s.bodies[0]);
   const Op *cond = test.terminator();
   llvm::SmallVector<V> passed = scalarsOf(llvm::ArrayRef(cond->operands).drop_front(1));
@@ -229,7 +229,7 @@ void FunctionEmitter::whileStep(const Step &s) {
   b_.SetInsertPoint(inside);
   bindScalars(body.args, passed);
   steps(s.bodies[1]);
-  mixed_ = std::move(mixed);
+  mixed_.backTo(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);
   V round = waits ? b_.CreateAdd(rounds, b_.getInt64(1)) : nullptr;
@@ -256,10 +256,10 @@ void FunctionEmitter::ifStep(const Step &s) {
   llvm::BasicBlock *ends[2];
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(arms[i]);
-    auto mixed = mixed_;
+    const size_t mixed = mixed_.mark();
     if (i < s.bodies.size())
       steps(s.bodies[i]);
-    mixed_ = std::move(mixed);
+    mixed_.backTo(mixed);
     const ir::Block *block = i < op.regions.size() ? op.regions[i]->block : nullptr;
     if (block && block->terminator() && block->terminator()->kind == OpKind::Yield)
       values[i] = scalarsOf(block->terminator()->operands);

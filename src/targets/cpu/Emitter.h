@@ -16,7 +16,7 @@
 #include "targets/cpu/Codegen.h"
 #include "targets/cpu/Lin.h"
 #include "targets/cpu/Plan.h"
-#include <cstddef>
+#include "targets/cpu/ScopedMap.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -292,7 +292,7 @@ private:
   llvm::DenseMap<const ir::Value *, V> scalar_;
   llvm::DenseMap<const ir::Value *, Lin> lin_;
   std::map<int, Lin> bufferLin_;
-  std::map<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
+  ScopedMap<std::tuple<int64_t, V, int64_t, V>, V> mixed_;
   NestState *nest_ = nullptr;
   std::map<const ir::Op *, int> sites_; // number + 1
 };
