@@ -345,7 +345,7 @@ Regs Instr::atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef
                       operationName(op, type, 1) + " " + (isLoad ? p.results() + ", " : "") + at + value + ";");
     return wantOld && isLoad ? Regs{b.CreateTrunc(got[0], elem)} : Regs(wantOld, llvm::UndefValue::get(elem));
   }
-  // red knows no acquire, and no compare-and-swap or exchange.
+  // red knows no acquire, and no compare-and-swap or exchange. The assembler makes none of an atom whose result nobody reads.
   bool isRed =
       !wantOld && (sem == MemSem::Relaxed || sem == MemSem::Release) && op != AtomOp::Cas && op != AtomOp::Xchg;
   unsigned bits = atomRows[static_cast<size_t>(type)].bits;
@@ -371,8 +371,11 @@ Regs Instr::atomic(bool shared, V addr, AtomOp op, AtomType type, llvm::ArrayRef
   if (compare)
     at += ", " + p.in(toBits(b, compare, operandType));
   std::string in = p.list(operands), guard = p.guard(pred);
-  std::string name = std::string(isRed ? "red" : "atom") + sems[static_cast<size_t>(sem)] +
-                     scopes[static_cast<size_t>(scope)] + (shared ? ".shared" : ".global") +
+  const std::string order = sems[static_cast<size_t>(sem)], scopeText = scopes[static_cast<size_t>(scope)], space = shared ? ".shared" : ".global";
+  // The assembler takes the modifiers in either order. For single elements it is the one in which Triton writes them, which programs look for; its compare-and-swap
+  // leaves out the scope of the GPU, the default.
+  const bool isSingle = !isRed && count == 1 && !shared;
+  std::string name = (isRed ? "red" : "atom") + (isSingle ? space + (op == AtomOp::Cas && scope == Scope::Gpu ? "" : scopeText) + order : order + scopeText + space) +
                      operationName(op, type, count);
   Regs got = p.emit(guard + name + " " + (isRed ? "" : p.results() + ", ") + at + ", " + in + ";");
   if (!wantOld)

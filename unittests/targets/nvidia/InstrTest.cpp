@@ -121,7 +121,7 @@ void atomicCases(std::vector<Case> &c) {
     c.push_back(
         {"atomic" + std::to_string(op),
          80,
-         {atomText(AtomOp(op)), ".shared", ".global", "atom.acq_rel.gpu."},
+         {atomText(AtomOp(op)), ".shared", AtomOp(op) == AtomOp::Cas ? "atom.global.acq_rel." : "atom.global.gpu.acq_rel."},
          {"call void @tegula_sim_atom(ptr %0, i32 7, i32 1, i64 %", "ptr null)"},
          [op](K &k) {
            for (AtomType type : {AtomType::I32, AtomType::I64, AtomType::F16, AtomType::BF16, AtomType::F32,
@@ -166,7 +166,7 @@ void atomicCases(std::vector<Case> &c) {
                90,
                {"red.relaxed.gpu.global.add.v4.f32 [", "red.relaxed.sys.global.add.noftz.v2.f16x2 [",
                 "red.release.gpu.global.add.noftz.v4.bf16x2 [", "red.relaxed.gpu.global.add.noftz.bf16x2 [",
-                "atom.relaxed.gpu.global.add.v2.f32 {", "atom.relaxed.cluster.global.add.noftz.bf16 %rs"},
+                "atom.relaxed.gpu.global.add.v2.f32 {", "atom.global.cluster.relaxed.add.noftz.bf16 %rs"},
                {"i32 4, i32 4, i32 1, i32 0, i32 2, i32 1, ptr"},
                [](K &k) {
                  k.i.atomic(false, k.data, AtomOp::FAdd, AtomType::F32, k.floats(4), nullptr, MemSem::Relaxed,
@@ -511,7 +511,7 @@ void otherCases(std::vector<Case> &c) {
                }});
   c.push_back({"assert",
                80,
-               {"trap;", "atom.relaxed.sys.global.exch.b32", "fence.acq_rel.sys;", "st.volatile"},
+               {"trap;", "atom.global.sys.relaxed.exch.b32", "fence.acq_rel.sys;", "st.volatile"},
                {"call void @tegula_sim_assert_fail(ptr %0, i32 7)"},
                [](K &k) { k.i.assertFail(k.data); }});
   c.push_back({"loop", 80, {}, {"@tegula_sim_backedge(ptr %0, i32 7)"}, [](K &k) { k.i.backEdge(); }});
