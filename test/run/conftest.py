@@ -48,7 +48,8 @@ NOT_INTERPRETED = {("test_statements", "test_rejected"), ("test_statements", "te
                    ("test_surprises", "test_02_ones_are_constants"), ("test_surprises", "test_04_pruning"), ("test_debug", "test_device_print_forms"),
                    ("test_debug", "test_device_assert"), ("test_exits", "test_strict"), ("test_exits", "test_numbers_returned_are_one_type"),
                    ("test_exits", "test_static_conditions"), ("test_slices", "test_strict"), ("test_odd_shapes", "test_strict_refuses"),
-                   ("test_atomics", "test_poll_waits_for_all")}
+                   ("test_atomics", "test_poll_waits_for_all"), ("test_wrappers", "test_types_that_kernels_make"),
+                   ("test_wrappers", "test_classes_of_the_language_as_variables")}
 
 
 @pytest.fixture(params=DEVICES)
