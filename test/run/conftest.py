@@ -49,7 +49,10 @@ NOT_INTERPRETED = {("test_statements", "test_rejected"), ("test_statements", "te
                    ("test_debug", "test_device_assert"), ("test_exits", "test_strict"), ("test_exits", "test_numbers_returned_are_one_type"),
                    ("test_exits", "test_static_conditions"), ("test_slices", "test_strict"), ("test_odd_shapes", "test_strict_refuses"),
                    ("test_atomics", "test_poll_waits_for_all"), ("test_wrappers", "test_types_that_kernels_make"),
-                   ("test_wrappers", "test_classes_of_the_language_as_variables")}
+                   ("test_wrappers", "test_classes_of_the_language_as_variables"), ("test_wrappers", "test_types_of_a_block_pointer"),
+                   ("test_wrappers", "test_type_of_compile_time_objects"), ("test_functions", "test_compile_time"), ("test_functions", "test_noinline"),
+                   ("test_functions", "test_call_errors"), ("test_functions", "test_globals"), ("test_shape", "test_errors"),
+                   ("test_libdevice", "test_exact_functions_wrap")}
 
 
 @pytest.fixture(params=DEVICES)
