@@ -442,9 +442,12 @@ void Widener::twins(Op &op) {
   }
   if (op.kind == OpKind::SExt && isWanted(op.result()) && isWanted(op.operands[0])) {
     Value *twin = wide(op.operands[0]);
-    for (const Attr &a : op.attrs) // hints: they are about the same value
-      if (twin->def && !twin->def->find(a.key))
-        twin->def->set(a.key, a.value);
+    Op *def = twin->def;
+    // Hints are about the same value. Beside other results, or on what has regions, they have no place.
+    if (def && def->results.size() == 1 && def->regions.empty())
+      for (const Attr &a : op.attrs)
+        if (!def->find(a.key))
+          def->set(a.key, a.value);
     op.result()->forward = twin;
     return;
   }
