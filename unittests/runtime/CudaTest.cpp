@@ -51,6 +51,17 @@ struct Cuda : testing::Test {
     k.sites.push_back(site);
     return k;
   }
+  static KernelInfo otherKernel() {
+    KernelInfo k = info();
+    k.name = "other";
+    return k;
+  }
+  /// Of a launch that was made.
+  TegulaGpuRecord &recordOf(size_t launch) {
+    void *record;
+    std::memcpy(&record, fake->launches.at(launch).arguments.data() + 16, 8);
+    return *static_cast<TegulaGpuRecord *>(record);
+  }
   std::unique_ptr<Executable> load(CudaDevice &d, const KernelInfo &k = info()) {
     static constexpr char ptx[] = ".version 8.0\n.visible .entry add_entry()\n{\nret;\n}\n";
     return d.load(k, {ptx, sizeof ptx}, status);
@@ -454,9 +465,34 @@ TEST_F(Cuda, CodeInGraphsOfOthersStays) {
   ASSERT_EQ(driver.streamEndCapture(stream, &graph), CUDA_SUCCESS);
   k.reset();
   EXPECT_EQ(fake->modulesAlive, before + 1);
+  // Its record stays, too: a fault in the graph is not blamed on a kernel that was loaded later.
+  k = load(*d, otherKernel());
+  size_t first = fake->launches.size();
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(driver.graphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(driver.graphLaunch(exec, stream), CUDA_SUCCESS);
+  recordOf(first) = {1, TEGULA_FAULT_ASSERT, 0, {3, 0, 1}, {}};
+  fake->waitResult = CUDA_ERROR_LAUNCH_FAILED;
+  Status s = d->synchronize(stream, outcome);
+  EXPECT_TRUE(has(s.text, "n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
+  driver.graphExecDestroy(exec);
   driver.graphDestroy(graph);
   driver.streamDestroy(stream);
   d->free(x);
+}
+
+/// Unloading waits for what runs, which may still fail.
+TEST_F(Cuda, FaultWhileUnloading) {
+  auto d = device();
+  auto k = load(*d);
+  ASSERT_TRUE(launch(*k, nullptr, 1));
+  fake->unloading = [this] { recordOf(0) = {1, TEGULA_FAULT_ASSERT, 0, {3, 0, 1}, {}}; };
+  k.reset();
+  fake->unloading = nullptr;
+  k = load(*d, otherKernel());
+  fake->waitResult = CUDA_ERROR_LAUNCH_FAILED;
+  Status s = d->synchronize(nullptr, outcome);
+  EXPECT_TRUE(has(s.text, "n is positive in program (3, 0, 1) of `add` on cuda:0")) << s.text;
 }
 
 /// Whatever goes wrong, the stream records the next time.

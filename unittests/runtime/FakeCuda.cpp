@@ -43,7 +43,7 @@ EXPORT void fakeCudaReset() {
   std::lock_guard lock(f.mutex);
   f.version = 12080, f.deviceCount = 1, f.capability = 90, f.maxShared = 232448;
   f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = f.captureResult = f.graphResult = 0;
-  f.loadLog.clear();
+  f.loadLog.clear(), f.unloading = nullptr;
   f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1;
   f.launches.clear(), f.modules.clear(), f.functionAttributes.clear();
   f.pointerQueries = f.waits = f.allocations = f.graphLaunches = f.captured = 0;
@@ -118,6 +118,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, i
   return 0;
 }
 EXPORT CUresult cuModuleUnload(CUmodule m) {
+  if (s().unloading) s().unloading();
   std::lock_guard lock(s().mutex);
   --s().modulesAlive;
   delete reinterpret_cast<Module *>(m);

@@ -1,6 +1,7 @@
 /* The switches and the record of the stand-in for the CUDA driver (FakeCuda.cpp): reached through fakeCuda() of the loaded library. */
 #pragma once
 #include "runtime/cuda/Driver.h"
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -25,6 +26,7 @@ struct FakeCuda {
   int initResult = 0, loadResult = 0, launchResult = 0, waitResult = 0, allocateResult = 0;
   int captureResult = 0, graphResult = 0; // of the end of a capture, and of making a graph executable
   std::string loadLog;
+  std::function<void()> unloading; // what happens meanwhile
   int registers = 32, localBytes = 0, fixedShared = 0, maxThreads = 1024, clustersThatFit = 1;
   // What was called.
   std::vector<Launch> launches;

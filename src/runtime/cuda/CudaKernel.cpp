@@ -45,11 +45,15 @@ std::unique_ptr<CudaKernel> CudaKernel::load(CudaDevice &device, const KernelInf
 CudaKernel::~CudaKernel() {
   if (!context_) return;
   device_.forget(info_.get());
+  // What a graph may launch keeps its record too: of another kernel, the next fault in it would be blamed on that.
+  if (isInGraph_) return;
+  if (module_) {
+    ContextScope scope(device_.driver(), context_);
+    RelaxedCapture relaxed(device_.driver());
+    device_.driver().moduleUnload(module_);
+  }
+  // Last: until the module is unloaded, a launch of it may still run and claim the record.
   if (record_) device_.giveRecord(record_);
-  if (!module_ || isInGraph_) return;
-  ContextScope scope(device_.driver(), context_);
-  RelaxedCapture relaxed(device_.driver());
-  device_.driver().moduleUnload(module_);
 }
 
 Status CudaKernel::loadModule(std::span<const char> code) {
