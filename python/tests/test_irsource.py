@@ -77,6 +77,9 @@ def test_for_a_gpu(path):
 def test_mistakes(tmp_path, path):
     for name, text, error, message in [("a.ptx", "", NotImplementedError, "found `.ptx`"), ("a.ttir", "", NotImplementedError, "found `.ttir`"),
                                        ("a.tile", "func @f() {\n}\n", ValueError, "has no kernel"),
+                                       ("a.tile", "layout A = lane: 1 -> dim0 2\nkernel @k() {\n  %a = const {value = 1} : tensor<2xi32, A>\n}\n", ValueError, "is IR of the GPU level"),
+                                       ("a.tile", "kernel @k(%c: i1) {\n  if %c {\n    %s = shared_alloc {slots = 1} : shared<2xi32>\n  }\n}\n", ValueError, "is IR of the GPU level"),
+                                       ("a.tile", "kernel @k() {\n  shared_barrier\n}\n", ValueError, "is IR of the GPU level"),
                                        ("a.tile", TEXT.replace("fadd %v", "fadd %u"), tegula.CompilationError, r"a.tile:10:\d+: error")]:
         wrong = tmp_path / name
         wrong.write_text(text)

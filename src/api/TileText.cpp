@@ -10,10 +10,27 @@ namespace tegula::api {
 
 namespace {
 
-/// The module as targets take it; null after reporting to `diag`.
-std::unique_ptr<ir::Module> readTile(const std::shared_ptr<const SourceFile> &file, const Target &target, const CompileOptions &options, DiagEngine &diag) {
+/// Does it use operations or types that only the passes of a GPU make?
+bool isOfGpuLevel(const ir::Block &b) {
+  auto isShared = [](const ir::Value *v) { return v->type.isShared; };
+  return std::any_of(b.args.begin(), b.args.end(), isShared) || std::any_of(b.ops.begin(), b.ops.end(), [&](const ir::Op *o) {
+           using enum ir::OpKind;
+           bool isGpuOnly = o->kind == Convert || o->kind == ClusterRank || o->kind == ClusterGather || o->kind == Producer || (o->kind >= ToShared && o->kind <= DotWait);
+           return isGpuOnly || std::any_of(o->results.begin(), o->results.end(), isShared) ||
+                  std::any_of(o->regions.begin(), o->regions.end(), [](const ir::Region *r) { return isOfGpuLevel(*r->block); });
+         });
+}
+
+/// The module as targets take it; null after reporting to `diag`, or with what `status` says.
+std::unique_ptr<ir::Module> readTile(const std::shared_ptr<const SourceFile> &file, const Target &target, const CompileOptions &options, DiagEngine &diag,
+                                     runtime::Status &status) {
   std::unique_ptr<ir::Module> module = ir::parse(file, diag);
   if (!module || diag.hasErrors()) return nullptr;
+  if (!module->layouts.empty() || std::any_of(module->functions.begin(), module->functions.end(), [](const ir::Function *f) { return isOfGpuLevel(*f->block()); })) {
+    status = runtime::Status::error(TEGULA_INVALID_ARGUMENT, "`" + file->name() + "` is IR of the GPU level: it has layouts or uses shared memory; what can be compiled is tile IR, " +
+                                                                 "which stage `tile` shows");
+    return nullptr;
+  }
   return preparedTile(*module, target, options, diag) ? std::move(module) : nullptr;
 }
 
@@ -40,7 +57,9 @@ void describeArguments(const ir::Function &f, TegulaKernel &k) {
 bool fill(TegulaKernel &k) {
   DiagEngine diag;
   uint64_t start = nowNs();
-  std::unique_ptr<ir::Module> tile = readTile(k.tile, k.target, k.options, diag);
+  runtime::Status status;
+  std::unique_ptr<ir::Module> tile = readTile(k.tile, k.target, k.options, diag, status);
+  if (!status) return fail(status), false;
   if (!tile) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "reading `" + k.tile->name() + "` failed without a message");
     return false;
@@ -49,7 +68,6 @@ bool fill(TegulaKernel &k) {
   k.name = tile->kernel()->name;
   k.timings.parse = nowNs() - start;
   Generated out;
-  runtime::Status status;
   bool made = generate(*tile, k.target, k.options, k.name, out, k.timings, diag, status);
   if (!status) return fail(status), false;
   if (!made || diag.hasErrors()) {
@@ -103,7 +121,7 @@ bool emitTile(const TegulaKernel &k, std::string_view stage, std::string &out) {
     DiagEngine diag;
     runtime::Status status;
     std::optional<std::string> text;
-    if (std::unique_ptr<ir::Module> tile = readTile(k.tile, k.target, k.options, diag))
+    if (std::unique_ptr<ir::Module> tile = readTile(k.tile, k.target, k.options, diag, status))
       text = stage == "tile" ? ir::print(*tile) : emitTargetStage(*tile, k.target, k.options, k.name, stage, diag, status);
     if (!status) return fail(status), false;
     if (report(diag) != TEGULA_OK) return false;
