@@ -170,6 +170,8 @@ bool Verifier::block(const Block &b, const Op *owner) {
   for (size_t i = 0; i < b.args.size(); ++i) {
     if (b.args[i]->block != &b || b.args[i]->def || b.args[i]->index != i)
       return bad(owner, "a block argument has the wrong owner or number");
+    if (!layoutFits(b.args[i]->type))
+      return bad(owner, "an argument's layout is of another shape");
     enter(b.args[i]);
   }
   if (!b.terminator() || !b.terminator()->has(traits::Terminator))
