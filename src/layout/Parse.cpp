@@ -141,6 +141,11 @@ bool Reader::outputs() {
 std::optional<LinearLayout> Reader::build() {
   DimList outs = tensorDims(shape_), ins;
   std::vector<uint64_t> bases;
+  size_t inBits = 0;
+  for (const InputText &in : ins_)
+    inBits += in.images.size();
+  if (inBits > LinearLayout::kMaxInBits || outs.totalBits() > LinearLayout::kMaxInBits)
+    return fail("fewer bits"), std::nullopt;
   for (const InputText &in : ins_) {
     ins.push({in.dim, static_cast<uint8_t>(in.images.size())});
     for (const std::vector<int64_t> &image : in.images) {
@@ -155,8 +160,6 @@ std::optional<LinearLayout> Reader::build() {
       bases.push_back(flat);
     }
   }
-  if (bases.size() > LinearLayout::kMaxInBits || outs.totalBits() > LinearLayout::kMaxInBits)
-    return fail("fewer bits"), std::nullopt;
   return LinearLayout(ins, outs, bases);
 }
 

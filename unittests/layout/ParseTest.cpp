@@ -58,6 +58,7 @@ TEST(ParseLayout, Complaints) {
   for (int i = 0; i < 63; ++i)
     many += " 0";
   EXPECT_EQ(complaint(many + " -> dim0 2"), "141: fewer bits");
+  EXPECT_EQ(complaint("register: (1,0,0,0) -> dim0 2, dim1 1073741824, dim2 1073741824, dim3 16"), "72: fewer bits");
 }
 
 } // namespace
