@@ -191,6 +191,13 @@ def test_files_that_cannot_be_written_are_errors(tegula):
     assert p.returncode == 1 and "cannot write to standard output" in p.stderr, p.stderr
 
 
+def test_passes_of_the_gpu_level_say_what_they_need():
+    for text, passes, words in [("func @f() {}\n", "assign-layouts", "pass `assign-layouts` of the GPU level needs a kernel"), ("", "rotate-dots", "needs a kernel"),
+                                ("kernel @k() {\n  %r = range {start = 0} : tensor<4xi32>\n}\n", "pipeline-loops", "needs layouts"), ("kernel @k() {}\n", "gpu", "")]:
+        p = subprocess.run([str(TEGULA.with_name("tegula-opt")), f"--passes={passes}"], input=text, capture_output=True, text=True, timeout=60)
+        assert p.returncode == (2 if words else 0) and words in p.stderr, p.stderr
+
+
 def test_unwritable_output_is_an_error(tegula):
     p = tegula("run", "kernels.py::fill", "--grid", "1", "-a", "x=zeros:f32[8]", "-a", "n=8", "-c", "BLOCK=8", "--save", "x=no/such/dir.npy")
     assert p.returncode == 1 and "cannot write" in p.stderr

@@ -6,6 +6,7 @@
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
 #include "targets/nvidia/Passes.h"
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -88,11 +89,30 @@ std::vector<std::string> passNames(const std::string &text) {
   return names;
 }
 
-/// False: there is no such pass. Passes of both levels may share a name (remove-dead) if they do the same.
+bool hasTensor(const ir::Block &b) {
+  auto isTensor = [](const ir::Value *v) { return v->type.isTensor(); };
+  return std::any_of(b.args.begin(), b.args.end(), isTensor) || std::any_of(b.ops.begin(), b.ops.end(), [&](const ir::Op *o) {
+           return std::any_of(o->results.begin(), o->results.end(), isTensor) ||
+                  std::any_of(o->regions.begin(), o->regions.end(), [](const ir::Region *r) { return hasTensor(*r->block); });
+         });
+}
+
+/// What a pass of the GPU level needs and the module does not have; null: all is there.
+const char *missingFor(const nvidia::GpuPass &pass, const ir::Module &m) {
+  if (!m.kernel())
+    return "a kernel";
+  return pass.change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
+}
+
+/// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name (remove-dead) if they do the same.
 bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const nvidia::PassInput &in) {
   if (const PassEntry *p = findPass(name)) {
     p->run(*m);
   } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
+    if (const char *missing = missingFor(*g, *m)) {
+      std::fprintf(stderr, "tegula-opt: pass `%s` of the GPU level needs %s\n", name.c_str(), missing);
+      return false;
+    }
     if (g->change)
       g->change(*m, in);
     else if (std::unique_ptr<ir::Module> made = g->make(*m, in))
