@@ -9,13 +9,13 @@ namespace tegula::cpu {
 namespace {
 
 /// Loads a number, stores its extension in a second block, and then, in `blocks` blocks, `uses` sums with it each.
-llvm::LoadInst *numberInTwoWidths(llvm::Module &m, unsigned blocks, unsigned uses) {
+llvm::LoadInst *numberInTwoWidths(llvm::Module &m, unsigned blocks, unsigned uses, unsigned bits = 32) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
   auto *f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false), llvm::Function::ExternalLinkage, "f", m);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
-  llvm::LoadInst *number = b.CreateLoad(b.getInt32Ty(), f->getArg(0));
-  llvm::Value *first = b.CreateAdd(number, b.getInt32(1)), *wide = b.CreateSExt(number, b.getInt64Ty());
+  llvm::LoadInst *number = b.CreateLoad(b.getIntNTy(bits), f->getArg(0));
+  llvm::Value *first = b.CreateAdd(number, b.getIntN(bits, 1)), *wide = b.CreateSExt(number, b.getInt64Ty());
   b.CreateStore(first, f->getArg(0), true);
   for (unsigned i = 0; i <= blocks; ++i) {
     auto *next = llvm::BasicBlock::Create(context, "", f);
@@ -24,7 +24,7 @@ llvm::LoadInst *numberInTwoWidths(llvm::Module &m, unsigned blocks, unsigned use
     if (i == 0)
       b.CreateStore(wide, f->getArg(0), true);
     for (unsigned k = 0; i && k < uses; ++k)
-      b.CreateStore(b.CreateAdd(number, b.getInt32(k)), f->getArg(0), true);
+      b.CreateStore(b.CreateAdd(number, b.getIntN(bits, k)), f->getArg(0), true);
   }
   b.CreateRetVoid();
   return number;
@@ -53,6 +53,32 @@ TEST(ShareExtensions, OneValueIsAlive) {
     ASSERT_TRUE(narrow);
     EXPECT_EQ(narrow->getNumUses(), size_t(c.blocks) * c.uses + 1);
   }
+}
+
+// GPUs have registers of 16 bits: of a number of 64 it is another one.
+TEST(ShareExtensions, OnGpusOnlyHalvesOfRegisters) {
+  for (unsigned bits : {16u, 32u}) {
+    llvm::LLVMContext context;
+    llvm::Module m("widths", context);
+    m.setTargetTriple("nvptx64-nvidia-cuda");
+    llvm::LoadInst *number = numberInTwoWidths(m, 1, targets::fewestUsesToShare, bits);
+    targets::shareExtensions(m);
+    EXPECT_EQ(number->hasOneUse(), bits == 32);
+  }
+}
+
+// The other uses come to read the extension, and must not read poison where the number is negative.
+TEST(ShareExtensions, WhatItsUsesKnowIsDropped) {
+  llvm::LLVMContext context;
+  llvm::Module m("widths", context);
+  llvm::LoadInst *number = numberInTwoWidths(m, 1, targets::fewestUsesToShare);
+  auto *narrow = llvm::cast<llvm::Instruction>(number->getNextNode()->getNextNode());
+  auto *wide = llvm::cast<llvm::Instruction>(llvm::IRBuilder<>(narrow).CreateZExt(number, narrow->getType(), "", /*IsNonNeg=*/true));
+  narrow->replaceAllUsesWith(wide);
+  narrow->eraseFromParent();
+  targets::shareExtensions(m);
+  EXPECT_TRUE(number->hasOneUse());
+  EXPECT_FALSE(wide->hasNonNeg());
 }
 
 // What a phi, a load or a store takes stays: CodeGenPrepare leaves all uses alone then.

@@ -3,17 +3,22 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace tegula::targets {
 namespace {
 
 bool isOutside(const llvm::Instruction &def, const llvm::User *u) { return llvm::cast<llvm::Instruction>(u)->getParent() != def.getParent(); }
 
+/// Of an i1 it is a test; GPUs have registers of 16 bits, too.
+bool isFreeToTruncate(const llvm::CastInst &extension, bool isGpu) {
+  return isGpu ? extension.getSrcTy()->isIntegerTy(32) && extension.getDestTy()->isIntegerTy(64) : !extension.getSrcTy()->isIntegerTy(1);
+}
+
 /// What CodeGenPrepare asks, too: a truncation directly before a store or at the end of a block for a phi may not be free.
-bool shouldShare(const llvm::CastInst &extension, const llvm::Instruction &source) {
+bool shouldShare(const llvm::CastInst &extension, const llvm::Instruction &source, bool isLarge) {
   if (!source.getType()->isIntegerTy() || source.getParent() != extension.getParent() || source.hasOneUse() || llvm::isa<llvm::PHINode>(source))
     return false;
-  bool isLarge = extension.getFunction()->size() >= fewestBlocksToShareIn;
   if (!isLarge && llvm::count_if(source.users(), [&](const llvm::User *u) { return isOutside(source, u); }) < fewestUsesToShare)
     return false;
   bool isTaken = llvm::any_of(source.users(), [&](const llvm::User *u) {
@@ -24,6 +29,8 @@ bool shouldShare(const llvm::CastInst &extension, const llvm::Instruction &sourc
 
 void share(llvm::CastInst &extension, llvm::Instruction &source) {
   extension.moveAfter(&source);
+  // A zext nneg said something where its own uses are, which the others need not hold to.
+  extension.dropPoisonGeneratingFlags();
   llvm::IRBuilder<> b(extension.getParent(), std::next(extension.getIterator()));
   llvm::Value *narrow = b.CreateTrunc(&extension, source.getType());
   source.replaceUsesWithIf(narrow, [&](const llvm::Use &u) { return isOutside(source, u.getUser()) || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(u.getUser()); });
@@ -32,12 +39,18 @@ void share(llvm::CastInst &extension, llvm::Instruction &source) {
 } // namespace
 
 void shareExtensions(llvm::Module &m) {
-  for (llvm::Function &f : m)
+  bool isGpu = llvm::Triple(m.getTargetTriple()).isNVPTX();
+  for (llvm::Function &f : m) {
+    bool isLarge = f.size() >= fewestBlocksToShareIn;
     for (llvm::BasicBlock &block : f)
-      for (llvm::Instruction &i : llvm::make_early_inc_range(block))
-        if (llvm::isa<llvm::SExtInst, llvm::ZExtInst>(i))
-          if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0)); source && shouldShare(llvm::cast<llvm::CastInst>(i), *source))
-            share(llvm::cast<llvm::CastInst>(i), *source);
+      for (llvm::Instruction &i : llvm::make_early_inc_range(block)) {
+        auto *extension = llvm::dyn_cast<llvm::CastInst>(&i);
+        if (!extension || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(i) || !isFreeToTruncate(*extension, isGpu))
+          continue;
+        if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0)); source && shouldShare(*extension, *source, isLarge))
+          share(*extension, *source);
+      }
+  }
 }
 
 } // namespace tegula::targets
