@@ -38,13 +38,13 @@ TEST(Inline, ChainsGoFromTheInnermostCallOut) {
   EXPECT_EQ(ops[2]->inlinedAt, -1);
 }
 
-/// Operations of a kind that stand in the function's own block after a loop around `loops` others has been done: in each of those, a multiple of %x and a
-/// root of the tile %t are computed.
+/// Operations of a kind that stand in the function's own block after a loop around `loops` others has been done: in each of those, a multiple and a
+/// quotient of %x and a root of the tile %t are computed.
 size_t hoistedOutOf(int loops, OpKind kind) {
   std::string body;
   for (int i = 0; i < loops; ++i)
     body += "for %zero, %n, %one (%j: i32) { %c = const {value = " + std::to_string(i + 2) + "} : i32  %a = mul %x, %c  %q = addptr %p, %a  store %q, %a  "
-            "%r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
+            "%d = sdiv %x, %n  store %q, %d  %r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
   auto m = test::parsed("kernel @k(%p: ptr<i32>, %f: ptr<f32>, %n: i32, %x: i32) { %zero = const {value = 0} : i32  %one = const {value = 1} : i32\n"
                         "%ti = range {start = 0} : tensor<64xi32>  %tp = splat %f : tensor<64xptr<f32>>  %t0 = addptr %tp, %ti : tensor<64xptr<f32>>\n"
                         "%t = load %t0 : tensor<64xf32>\nfor %zero, %n, %one (%i: i32) {\n" + body + "} }");
@@ -60,7 +60,8 @@ TEST(HoistInvariants, ManyLoopsKeepWhatIsCheap) {
   EXPECT_EQ(hoistedOutOf(10, OpKind::Mul), 10u);
   EXPECT_EQ(hoistedOutOf(100, OpKind::Mul), 0u);
   for (int loops : {10, 100})
-    EXPECT_EQ(hoistedOutOf(loops, OpKind::Sqrt), static_cast<size_t>(loops));
+    for (OpKind dear : {OpKind::Sqrt, OpKind::SDiv})
+      EXPECT_EQ(hoistedOutOf(loops, dear), static_cast<size_t>(loops));
 }
 
 /// Many operations of the kinds that kernels have, half of them duplicates, in nested regions.
