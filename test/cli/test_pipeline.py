@@ -168,7 +168,7 @@ def test_warps_store_their_part_of_a_tile_by_tma(stage):
 def test_warps_do_not_meet_between_tiles(stage):
     """The epilogue exchanges values inside warps, in bytes that each warp has for itself: no barrier of the block in the loop over tiles."""
     gpu, ptx = stage(PERSISTENT, "sm_90a", "gpu"), stage(PERSISTENT, "sm_90a", "ptx")
-    stored = re.findall(r"^// L\d+ = .* warp: (\S+ \S+ \S+) -> dim0 128, dim1 256", gpu, re.M)
+    stored = re.findall(r"^layout L\d+ = .* warp: (\S+ \S+ \S+) -> dim0 128, dim1 256", gpu, re.M)
     assert len(set(stored)) == 1, stored
     # Two when the mbarriers are made, two when they end.
     assert ptx.count("bar.sync") == 4 and "stmatrix" in ptx
