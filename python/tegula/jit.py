@@ -575,18 +575,31 @@ def _remember(x, value):
 
 
 _new_ids = itertools.count(1)  # an object that ended leaves its number to nobody
-_opaque_ids, _kept_ids = weakref.WeakKeyDictionary(), {}  # kept: objects that cannot be referred to weakly
+_opaque_ids = {}  # by _Key
+
+
+class _Key:
+    """An object in _opaque_ids, which it leaves when it ends. One that cannot be referred to weakly is kept."""
+
+    def __init__(self, x, ended=None):
+        self.hash = hash(x)
+        try:
+            self.object = weakref.ref(x, ended and (lambda _: ended(self, None)))
+        except TypeError:
+            self.object = lambda: x
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        a, b = self.object(), other.object()
+        return a is not None and (a is b or type(a) is type(b) and (a == b) is True)  # == may be done for each element
 
 
 def _opaque(x, name):
-    try:
-        weakref.ref(x)
-        ids = _opaque_ids
-    except TypeError:
-        ids = _kept_ids
-    number = ids.get(x)
+    number = _opaque_ids.get(_Key(x))
     if number is None:
-        number = ids.setdefault(x, next(_new_ids))
+        number = _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids))
     return _core.value_opaque(name, number)
 
 
@@ -595,6 +608,10 @@ def _constant(x):
     try:
         return to_value(x)
     except TypeError:
+        while isinstance(x, _types.constexpr):
+            x = x.value
+        if isinstance(x, (tuple, list, JITCallable)) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)) or _is_memory(x):
+            raise  # what is wrong with it is known
         try:
             return _opaque(x, f"{type(x).__name__} object")
         except TypeError:  # it cannot be hashed

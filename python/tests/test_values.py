@@ -2,6 +2,8 @@
 import array
 import ctypes
 import enum
+import gc
+import sys
 
 import numpy as np
 import pytest
@@ -176,6 +178,55 @@ def test_objects_as_constants():
     assert out[0] == 1
     with pytest.raises(TypeError, match="failed to specialize argument of type: dict"):
         marked[(1,)](out, {}, a)
+    wrapped = marked[(1,)](out, tl.constexpr(a), a)
+    assert wrapped is kernels[0] and out[0] == 1
+
+
+class EachElement:
+    def __eq__(self, other):
+        return np.array([True, False])
+
+    __hash__ = object.__hash__
+
+
+class AllAlike(EachElement):
+    def __hash__(self):
+        return 7
+
+
+@tegula.jit
+def looks_into(out, mark: tl.constexpr, other: tl.constexpr):
+    tl.store(out, mark.field)
+
+
+def test_objects_that_are_compared_in_another_way():
+    out, a, b = np.zeros(1, np.int32), EachElement(), AllAlike()
+    assert marked[(1,)](out, a, a) is marked[(1,)](out, a, a) and out[0] == 1
+    assert marked[(1,)](out, b, AllAlike()) is not marked[(1,)](out, b, b)
+    with pytest.raises(tegula.CompilationError, match="kernels can only compare such an object; pass its fields that they need"):
+        looks_into[(1,)](out, a, a)
+
+
+def test_objects_that_are_no_constants():
+    class Handle(Tensor):
+        pass
+
+    @tegula.jit
+    def wrong(x, y: tl.constexpr = (object(), )):
+        return x
+    out, a, given = np.zeros(1, np.int32), object(), Handle(np.zeros(4, np.float32))
+    for value, text in (((1, a), "object"), ([a], "object"), (given, "Handle"), (wrong, "object")):
+        with pytest.raises(TypeError, match=f"failed to specialize argument of type: {text}"):
+            marked[(1,)](out, value, 1)
+
+
+def test_objects_leave():
+    jit, x = sys.modules["tegula.jit"], EachElement()
+    jit._constant(x)
+    held = len(jit._opaque_ids)
+    del x
+    gc.collect()
+    assert len(jit._opaque_ids) == held - 1
 
 
 def test_reinterpret():

@@ -380,6 +380,8 @@ Value Evaluator::attribute(const Expr &e) {
   if (object.isNumber() && (e.name == "to" || e.name == "dtype"))
     d.note(target.loc, "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
                            " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
+  if (object.is<std::shared_ptr<const lang::OpaqueValue>>())
+    d.note(target.loc, "kernels can only compare such an object; pass its fields that they need");
   return Value::error();
 }
 
