@@ -36,6 +36,7 @@ namespace {
 // Hooks are Python's business (tegula/_launch.py); launches that have none do not come by here.
 PyObject *interceptor; // f(function, grid, warmup, args, kwargs) in place of the launch
 bool interceptAll;
+bool debugDemanded; // of all launches, whatever their options say
 PyObject *newKernel; // f(function, kernel, warmup, args, kwargs), once for each kernel
 PyObject *explainer; // f(function, CompilationError, warmup, args, kwargs): may add to its text
 
@@ -177,6 +178,7 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
   int64_t grid[3] = {1, 1, 1};
   TegulaKernel *kernel = nullptr;
   bool ok = bind(f, args, nargs, keywords, bound, rest, options);
+  if (debugDemanded) options.debug = 1;
   for (size_t i = 0; ok && i < f->paramCount; ++i) {
     if (bound[i]) ok = pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i));
     else packed[i].kind = TEGULA_ARG_MISSING;
@@ -207,11 +209,13 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     else raiseStatus(status);
     if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, keywords);
     if (compiled) tegula_kernel_release(kernel);
-    if (result && isNew && !warnOfCompilation()) Py_CLEAR(result);
-    if (result && isNew && newKernel) {
-      PyObject *told = passOn(newKernel, self, result, args, nargs, keywords);
-      if (!told) Py_CLEAR(result);
+    if (result && isNew) {
+      PyObject *type = nullptr, *value = nullptr, *trace = nullptr; // a warning that is an error: the kernel is there all the same
+      if (!warnOfCompilation()) PyErr_Fetch(&type, &value, &trace); // first: hooks may compile
+      PyObject *told = newKernel ? passOn(newKernel, self, result, args, nargs, keywords) : Py_NewRef(Py_None);
+      if (!told || type) Py_CLEAR(result);
       Py_XDECREF(told);
+      if (type) PyErr_Restore(type, value, trace);
     }
   }
   Py_XDECREF(rest);
@@ -392,6 +396,11 @@ PyObject *setLaunchHooks(PyObject *, PyObject *args) {
 
 PyObject *setExplainer(PyObject *, PyObject *f) {
   Py_XSETREF(explainer, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+
+PyObject *setDebugDemanded(PyObject *, PyObject *on) {
+  debugDemanded = on == Py_True;
   Py_RETURN_NONE;
 }
 
@@ -718,6 +727,7 @@ PyMappingMethods mapping = {nullptr, subscript, nullptr};
 PyMethodDef functionMethods[] = {{"set_launch_hooks", setLaunchHooks, METH_VARARGS, nullptr},
                                  {"set_explainer", setExplainer, METH_O, nullptr},
                                  {"set_intercept_all", setInterceptAll, METH_O, nullptr},
+                                 {"set_debug_demanded", setDebugDemanded, METH_O, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 
 TegulaFunction *functionHandle(PyObject *function) {

@@ -119,9 +119,9 @@ known_functions = weakref.WeakValueDictionary()  # jit functions by module and q
 
 
 def _encoded(value):
-    """A constant as JSON can hold it; functions and objects by name, which cannot be read back."""
+    """A constant as JSON can hold it; functions by name, with the key of what they do; objects by name, which cannot be read back."""
     if hasattr(value, "cache_key"):
-        return {"jit_function": f"{value.__module__}:{value.__qualname__}"}
+        return {"jit_function": f"{value.__module__}:{value.__qualname__}", "cache_key": value.cache_key}
     if type(value).__name__ in ("dtype", "pointer_type") and hasattr(value, "primitive_bitwidth"):
         return {"dtype": value.name}
     if isinstance(value, (tuple, list)):
@@ -133,7 +133,7 @@ def _decoded(value):
     from .language import _types
     if not isinstance(value, dict):
         return value
-    (kind, held), = value.items()
+    kind, held = next(iter(value.items()))
     if kind == "dtype":
         return _types.dtype(held)
     if kind == "constexpr_tuple":
@@ -141,13 +141,16 @@ def _decoded(value):
     if kind == "list":
         return [_decoded(v) for v in held]
     if kind == "jit_function":
-        if held in known_functions:
-            return known_functions[held]
-        import importlib
-        module, _, name = held.partition(":")
-        found = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = known_functions.get(held)  # it may end at any time
+        if found is None:
+            import importlib
+            module, _, name = held.partition(":")
+            found = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+        wanted = value.get("cache_key")
+        if wanted and getattr(found, "cache_key", wanted) != wanted:
+            raise RuntimeError(f"Specialization data is for another function {held} than the one that has this name now")
         return found
     raise TypeError(f"specialization data holds an object that no text can bring back: {held}")
 
@@ -233,8 +236,9 @@ def intercept(fn, grid, warmup, args, kwargs):
         return None if warmup else interpreter.run(fn, grid, args, kwargs)
     for hook in fn.pre_run_hooks:
         hook(*args, **kwargs)
-    kwargs = {**option_defaults(), **kwargs, **option_demands()}
+    kwargs = {**option_defaults(), **kwargs}
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
+    call.options.update(option_demands())
     announced = bool(knobs.runtime.jit_cache_hook) and not fn._has_kernel(call)
     if announced and knobs.runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
         return None
@@ -267,7 +271,7 @@ def _proceed(fn, grid, warmup, call, mode, args, kwargs):
 
 
 def option_demands():
-    """Options of all launches and compilations, whatever they say."""
+    """Options of all launches and compilations, whatever they say. Launches know by `set_debug_demanded`, as a keyword may be a parameter of the kernel."""
     return {"debug": True} if knobs.runtime.debug else {}
 
 
@@ -292,6 +296,7 @@ def _announce(call, kernel, warmup):
 def new_kernel(fn, kernel, warmup, args, kwargs):
     """Called by the first launch or compilation that got this kernel."""
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
+    call.options.update(option_demands())
     try:
         kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
     except TypeError:
@@ -366,6 +371,7 @@ def _active_mode():
 def _decide():
     """Must launches come by `intercept`?"""
     r = knobs.runtime
+    _core.set_debug_demanded(bool(r.debug))
     _core.set_intercept_all(bool(_watchers or _interpret_all or vars(knobs.language).keys() & {"level", "strict"} or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
                                  or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
 

@@ -229,8 +229,8 @@ class _Asm:
     def __init__(self, kernel):
         self._kernel = kernel
 
-    def __getitem__(self, stage):
-        stage = _SAME_STAGE.get(stage, stage)
+    def __getitem__(self, asked):
+        stage = _SAME_STAGE.get(asked, asked)
         if stage == "sass" and "cubin" in self:  # made by a tool of NVIDIA's when it is asked for
             from .tools.disasm import get_sass
             return get_sass(self["cubin"])
@@ -239,6 +239,8 @@ class _Asm:
             return package.library(self._kernel) if stage == "so" else package.launcher()
         try:
             return self._kernel.stage(stage)
+        except KeyError as e:
+            raise KeyError(e.args[0].replace(f"'{stage}'", f"'{asked}'", 1)) from None
         except NotImplementedError:  # a kernel of another process has its code alone
             again = self._kernel._compiled_again()
             if again is None:

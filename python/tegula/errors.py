@@ -1,7 +1,9 @@
 """Exceptions. A CompilationError carries its diagnostics as text (str(e)) and as data (e.diagnostics)."""
 import ast
+import functools
 import linecache
 import re
+import warnings
 
 # What Python would raise where a function of the language is called wrongly, by the kind of the message. Mistakes that are not those of a call
 # (operators, names, statements) are not here.
@@ -105,7 +107,11 @@ def _at(error):
     start = kernel["line"] if kernel else _line_of_def(place, error.get("function", ""))
     if not start or place["line"] < start:
         return ""
-    line, column = (place["line"], place["column"] - 1) if error["kind"] in _AT_NAMES else _operation(place, start)
+    first = linecache.getline(place["file"], start)
+    indent = len(first) - len(first.lstrip())  # columns count from the `def`
+    begin, end = _position(place["file"], place["line"], place["column"], indent), _position(place["file"], place["end_line"], place["end_column"], indent)
+    line, column = begin if error["kind"] in _AT_NAMES else _operation(place["file"], begin, end)
+    column -= indent
     return f"at {line - start + 1}:{column}:"
 
 
@@ -116,20 +122,37 @@ def _line_of_def(place, name):
     return next((i for i in range(len(lines), 0, -1) if starts.match(lines[i - 1])), 0)
 
 
-def _operation(place, start):
-    """Line, and column from 0, of the call or operator that the place is in, of a function that begins at line `start`. Columns count from its `def`."""
-    first = linecache.getline(place["file"], start)
-    indent = len(first) - len(first.lstrip())
-    begin, end = (place["line"], place["column"] - 1 + indent), (place["end_line"], place["end_column"] - 1 + indent)
-    found = begin
+# As src/support/Source.cpp counts columns.
+_NO_WIDTH = re.compile("[\u0300-\u036f\u200b-\u200f\ufe00-\ufe0f]")
+_WIDE = re.compile("[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff\U00020000-\U0003fffd]")
+
+
+def _position(file, line, column, indent):
+    """(line, offset in UTF-8), as syntax trees have them, of a diagnostic's column in a text without the indentation of its `def`."""
+    text, shown, n = linecache.getline(file, line), 0, indent
+    while n < len(text) and shown < column - 1:
+        shown = shown // 8 * 8 + 8 if text[n] == "\t" else shown + (0 if _NO_WIDTH.match(text[n]) else 2 if _WIDE.match(text[n]) else 1)
+        n += 1
+    return line, len(text[:n].encode(errors="surrogatepass"))
+
+
+def _operation(file, begin, end):
+    """Where the innermost call or operator around these positions begins; `begin` if there is none."""
+    around = [first for first, last in _operations("".join(linecache.getlines(file))) if first <= begin and end <= last]
+    return around[-1] if around else begin
+
+
+@functools.lru_cache(maxsize=4)
+def _operations(text):
+    """Begin and end of the calls and operators in a file, outer ones first."""
     try:
-        for node in ast.walk(ast.parse("".join(linecache.getlines(place["file"])))):  # outer nodes come first
-            if isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript)):
-                if (node.lineno, node.col_offset) <= begin and end <= (node.end_lineno, node.end_col_offset):
-                    found = node.lineno, node.col_offset
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's text they were said when it was compiled
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        pass
-    return found[0], found[1] - indent
+        return []
+    return [((n.lineno, n.col_offset), (n.end_lineno, n.end_col_offset)) for n in ast.walk(tree)
+            if isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript))]
 
 
 _AT_NAMES = {"undefinedName", "usedBeforeAssigned", "globalVariable", "noAttribute"}

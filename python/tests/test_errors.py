@@ -3,6 +3,7 @@ import copy
 import os
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ import pytest
 import tegula
 import tegula.language as tl
 from kernels import wrong_kernel
+from tegula import knobs
 
 
 def mistake():
@@ -100,6 +102,26 @@ def test_places_as_triton_counts_them():
     assert [chain(kernel) for kernel in (here, unknown, never)] == [["at 2:22:"], ["at 2:16:"], ["at 2:4:"]]
 
 
+def test_places_count_bytes_of_the_text(tmp_path):
+    path = tmp_path / "tabs.py"
+    path.write_text('import tegula\nimport tegula.language as tl\nif 1:\n\t@tegula.jit\n\tdef tabs(x):\n\t\ttl.store(x, 1); tl.store(x, 1) + (1.0 << 2)\n'
+                    '\t@tegula.jit\n\tdef wide(x):\n\t\tassert "é漢" != "", "d"; tl.store(x, nowhere + (1.0 << 2))\n'
+                    '\t@tegula.jit\n\tdef both(x):\n\t\ttl.static_assert("é漢\t" != ""); tl.static_assert(False)\n', encoding="utf-8")
+    with open(path, "a") as f:
+        f.write("strange = '\\d'\n")  # Python warns of it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        namespace = runpy.run_path(str(path))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, line, found in (("tabs", 6, "1.0 << 2"), ("wide", 9, "nowhere"), ("both", 12, "tl.static_assert(False)")):
+            with pytest.raises(tegula.CompilationError) as caught:
+                namespace[name][(1,)](np.zeros(4, np.int32))
+            column = len(lines[line - 1][:lines[line - 1].index(found)].encode()) - 1
+            assert str(caught.value).splitlines()[0] == f"at 2:{column}:"
+
+
 @tegula.jit
 def chooses(x, flag):
     tl.store(x, tl.where(flag, 1, 2))
@@ -123,8 +145,13 @@ def test_warnings():
                 chooses[(1,)](x, value, num_warps=warps)
         assert ["int32" in str(w.message) for w in seen] == [True, False]
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="of scalar float32"):
-            chooses[(1,)](x, 0.5)
+        told = []
+        with knobs.compilation.scope():
+            knobs.compilation.listener = lambda **kw: told.append(kw["metadata"]["name"])
+            with pytest.raises(UserWarning, match="of scalar float32"):
+                chooses[(1,)](x, 0.5)
+        kernel = chooses[(1,)](x, 0.5)
+        assert told == [kernel.name] and x[0] == 1 and kernel.src.fn is chooses
 
 
 def test_names():

@@ -127,8 +127,11 @@ def test_preload_with_functions():
     kernel = calls_it[(1,)](out, three)
     calls_it.device_caches[0][0].clear()
     assert calls_it.preload(texts[0]) is kernel and calls_it[(1,)](out, three) is kernel and len(texts) == 1 and out[0] == 3
-    calls_it[(1,)](out, make(tl.constexpr(4)))
+    four = make(tl.constexpr(4))
+    calls_it[(1,)](out, four)
     assert len(texts) == 2 and out[0] == 4
+    with pytest.raises(RuntimeError, match="Specialization data is for another function .*local than the one that has this name now"):
+        calls_it.preload(texts[0])  # by its name that is `four` now
 
 
 def test_hooks_of_loading_and_compiling():
@@ -163,6 +166,11 @@ def test_pre_run_hooks():
     assert launch(other)[1] and len(log) == 1
 
 
+@tegula.jit
+def takes_debug(out, debug):
+    tl.store(out, debug)
+
+
 def test_knobs_that_change_launches(tmp_path):
     k = tegula.jit(fill)
     assert not launch(k)[0].metadata.debug
@@ -174,6 +182,12 @@ def test_knobs_that_change_launches(tmp_path):
     knobs.runtime.debug = False
     assert not tegula.compile(source).metadata.debug
     assert not launch(k)[0].metadata.debug
+    for given, as_option in (((6,), {}), ((), {"debug": 6})):
+        knobs.runtime.debug = True
+        out = np.zeros(1, np.int32)
+        assert takes_debug[(1,)](out, *given, **as_option).metadata.debug and out[0] == 6
+        knobs.runtime.debug = False
+    assert not takes_debug[(1,)](out, 6).metadata.debug
     knobs.language.default_fp_fusion = False
     assert launch(k)[0].metadata.enable_fp_fusion is False
     knobs.language.default_fp_fusion = True

@@ -525,3 +525,18 @@ def test_environment(variable, tmp_path):
     done = subprocess.run([sys.executable, "-m", "tegula", str(tmp_path / "script.py")], env={**os.environ, variable: "1"}, text=True, capture_output=True,
                           timeout=60)
     assert done.stdout == "here tensor(1, i32)\n", done.stderr
+
+
+@tegula.jit
+def twice(out, x):
+    tl.store(out, x + x)
+
+
+def test_debug_by_the_knob():
+    out = np.zeros(1, np.int32)
+    with tegula.interpret(), tegula.knobs.runtime.scope():
+        twice[(1,)](out, 2**31 - 1)
+        assert out[0] == -2
+        tegula.knobs.runtime.debug = True
+        with pytest.raises(tegula.InterpreterError, match="overflow"):
+            twice[(1,)](out, 2**31 - 1)

@@ -299,6 +299,8 @@ def test_compiled_kernel():
     assert k.asm["ttir"] == k.asm["tile"] and k.asm["llir"] == k.asm["llvm"] and "ttir" in k.asm and "ttir" not in list(k.asm) and "ttgir" not in k.asm
     with pytest.raises(KeyError):
         k.asm["no such stage"]
+    with pytest.raises(KeyError, match="Unknown key: 'ttgir'; there is no stage `gpu`"):
+        k.asm["ttgir"]
     assert k.timings["total"] >= 0
     out[:] = 0
     k[(2,)](x, y, out, 100, 64)

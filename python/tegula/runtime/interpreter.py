@@ -558,13 +558,14 @@ def _place(trace):
 
 def run(kernel, grid, args, kwargs):
     """Launches a JITFunction in the interpreter."""
-    from .._hooks import Call, option_defaults
+    from .._hooks import Call, option_defaults, option_demands
     if session() is not None:
         raise RuntimeError("a kernel that is interpreted cannot launch another one")
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     kwargs = {**option_defaults(), **kwargs}
     call = Call(kernel, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream", "device_type")})
+    call.options.update(option_demands())
     s = _core.Eager(call.options)
     extents = grid(call.arguments) if callable(grid) else grid
     extents = [int(n) for n in extents]
