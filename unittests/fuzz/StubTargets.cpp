@@ -4,7 +4,7 @@
 #include "TestPaths.h"
 #include "ir/Verifier.h"
 #include "targets/cpu/Cpu.h"
-#include "targets/nvidia/Nvidia.h"
+#include "targets/nvidia/Passes.h"
 #include "targets/nvidia/SplitTiles.h"
 #include "targets/nvidia/WidenDots.h"
 #include <cstdio>
@@ -100,10 +100,13 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
   k.meta.symbol = target.simulate ? "nothing" : "k";
   return k;
 }
-std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &, const NvOptions &, Stage,
-                                     DiagEngine &) {
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &, const NvOptions &, Stage, DiagEngine &, std::string_view) {
   verified(module);
   return ir::print(module);
+}
+std::span<const GpuPass> gpuPasses() {
+  static constexpr GpuPass one[] = {{"assign-layouts", nullptr, nullptr, ""}};
+  return one;
 }
 
 } // namespace tegula::nvidia
