@@ -103,6 +103,11 @@ static size_t optionValue(unsigned n, int *options, void **values, int which) {
     if (options[i] == which) return reinterpret_cast<size_t>(values[i]);
   return 0;
 }
+/// A module that a graph keeps is loaded for good: held here, it is no leak.
+static std::set<Module *> &living() {
+  static auto &set = *new std::set<Module *>;
+  return set;
+}
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, void **values) {
   FakeCuda &f = s();
   std::lock_guard lock(f.mutex);
@@ -114,13 +119,16 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, i
   }
   f.modules.push_back(static_cast<const char *>(image));
   ++f.modulesAlive;
-  *m = reinterpret_cast<CUmodule>(new Module{f.modules.back(), {}});
+  auto *module = new Module{f.modules.back(), {}};
+  living().insert(module);
+  *m = reinterpret_cast<CUmodule>(module);
   return 0;
 }
 EXPORT CUresult cuModuleUnload(CUmodule m) {
   if (s().unloading) s().unloading();
   std::lock_guard lock(s().mutex);
   --s().modulesAlive;
+  living().erase(reinterpret_cast<Module *>(m));
   delete reinterpret_cast<Module *>(m);
   return 0;
 }
