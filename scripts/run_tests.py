@@ -13,6 +13,7 @@ import concurrent.futures
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -260,6 +261,8 @@ def main() -> int:
     p.add_argument("--quick", action="store_true", help="the suites for daily work, about five minutes")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="suites at a time (one a core)")
     a = p.parse_args()
+    # What a shell starts in the background ignores Ctrl-C, and so would the suites, which test it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in a.suites:
         if name not in SUITES:
             p.error(f"no suite `{name}`; there are {', '.join(SUITES)}")
