@@ -15,7 +15,7 @@ bool isOfGpuLevel(const ir::Block &b) {
   auto isShared = [](const ir::Value *v) { return v->type.isShared; };
   return std::any_of(b.args.begin(), b.args.end(), isShared) || std::any_of(b.ops.begin(), b.ops.end(), [&](const ir::Op *o) {
            using enum ir::OpKind;
-           bool isGpuOnly = o->kind == Convert || o->kind == ClusterRank || o->kind == ClusterGather || o->kind == Producer || (o->kind >= ToShared && o->kind <= DotWait);
+           bool isGpuOnly = o->has(ir::traits::Shared) || o->kind == Convert || o->kind == ClusterRank || o->kind == ClusterGather;
            return isGpuOnly || std::any_of(o->results.begin(), o->results.end(), isShared) ||
                   std::any_of(o->regions.begin(), o->regions.end(), [](const ir::Region *r) { return isOfGpuLevel(*r->block); });
          });

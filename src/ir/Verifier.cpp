@@ -210,13 +210,13 @@ bool Verifier::attributes(const Op &op) {
   const OpInfo &in = info(op.kind);
   AttrSet given;
   for (const Attr &a : op.attrs) {
-    const std::string name = "attribute `" + std::string(a.key.name()) + "` ";
+    auto wrong = [&](const std::string &what) { return bad(&op, "attribute `" + std::string(a.key.name()) + "` " + what); };
     if (!in.attrs.has(a.key))
-      return bad(&op, name + "is none of this operation's");
+      return wrong("is none of this operation's");
     if (given.has(a.key))
-      return bad(&op, name + "is given twice");
+      return wrong("is given twice");
     if (const char *wanted = wantedType(a.key.type(), a.value))
-      return bad(&op, name + "must be " + wanted);
+      return wrong(std::string("must be ") + wanted);
     given.add(a.key);
   }
   std::optional<AttrKey> missing = in.needed.firstBeside(given);

@@ -1,5 +1,6 @@
 // See Parse.h.
 #include "layout/Parse.h"
+#include "support/Bits.h"
 #include <charconv>
 
 namespace tegula::layout {
@@ -128,7 +129,7 @@ bool Reader::outputs() {
     begin = at;
     if (!number(size))
       return false;
-    if (size < 1 || size > INT32_MAX || (size & (size - 1))) {
+    if (!isPowerOfTwo(size) || size > INT32_MAX) {
       at = begin;
       return fail("a power of two");
     }

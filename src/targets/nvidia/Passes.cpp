@@ -49,6 +49,13 @@ constexpr GpuPass passes[] = {
 
 } // namespace
 
+void GpuPass::run(std::unique_ptr<ir::Module> &m, const PassInput &in) const {
+  if (change)
+    change(*m, in);
+  else if (std::unique_ptr<ir::Module> made = make(*m, in))
+    m = std::move(made);
+}
+
 std::span<const GpuPass> gpuPasses() { return passes; }
 
 const GpuPass *findGpuPass(std::string_view name) {
@@ -59,13 +66,12 @@ const GpuPass *findGpuPass(std::string_view name) {
 }
 
 std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last) {
-  std::unique_ptr<ir::Module> own;
+  std::unique_ptr<ir::Module> own; // null as long as no pass has made one: `module` is the caller's
   for (const GpuPass &pass : passes) {
-    if (pass.change) {
-      pass.change(*own, in);
-    } else if (std::unique_ptr<ir::Module> made = pass.make(own ? *own : module, in)) {
-      own = std::move(made);
-    }
+    if (own)
+      pass.run(own, in);
+    else
+      own = pass.make(module, in);
     if (own && !verifier.check(*own, pass.name))
       return nullptr;
     if (last == pass.name)

@@ -34,6 +34,9 @@ struct GpuPass {
   std::unique_ptr<ir::Module> (*make)(const ir::Module &m, const PassInput &in);
   void (*change)(ir::Module &m, const PassInput &in);
   const char *summary;
+
+  /// Changes `m`, or puts another module in its place.
+  void run(std::unique_ptr<ir::Module> &m, const PassInput &in) const;
 };
 std::span<const GpuPass> gpuPasses();
 /// Null: there is none of that name.

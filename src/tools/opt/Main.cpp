@@ -1,10 +1,11 @@
 // tegula-opt: reads textual IR, runs passes by name, prints the result. For people who work on passes, and for tests.
 //
 //   tegula-opt [option ...] [file]     without a file: standard input
-#include "support/LineDiff.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
+#include "support/Bits.h"
+#include "support/LineDiff.h"
 #include "targets/nvidia/Passes.h"
 #include <algorithm>
 #include <cerrno>
@@ -113,10 +114,7 @@ bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const nvid
       std::fprintf(stderr, "tegula-opt: pass `%s` of the GPU level needs %s\n", name.c_str(), missing);
       return false;
     }
-    if (g->change)
-      g->change(*m, in);
-    else if (std::unique_ptr<ir::Module> made = g->make(*m, in))
-      m = std::move(made);
+    g->run(m, in);
   } else {
     std::fprintf(stderr, "tegula-opt: no pass `%s`; --list shows all\n", name.c_str());
     return false;
@@ -150,10 +148,10 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   return 0;
 }
 
-/// `text` behind `key`, a number from 1 to `most`.
+/// A number from 1 to `most`.
 bool number(std::string_view text, unsigned most, unsigned &out) {
   auto r = std::from_chars(text.data(), text.data() + text.size(), out);
-  return r.ec == std::errc() && r.ptr == text.data() + text.size() && out >= 1 && out <= most && (most == 32 ? (out & (out - 1)) == 0 : true);
+  return r.ec == std::errc() && r.ptr == text.data() + text.size() && out >= 1 && out <= most;
 }
 
 bool readOption(std::string_view a, Options &o) {
@@ -165,7 +163,7 @@ bool readOption(std::string_view a, Options &o) {
     return t && (o.target = *t, true);
   }
   if (auto v = value("--num-warps="))
-    return number(*v, 32, o.gpu.numWarps);
+    return number(*v, 32, o.gpu.numWarps) && isPowerOfTwo(o.gpu.numWarps);
   if (auto v = value("--num-stages="))
     return number(*v, 64, o.gpu.numStages);
   if (auto v = value("--num-ctas="))
