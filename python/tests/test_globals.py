@@ -197,7 +197,8 @@ def test_a_name_may_be_defined_late(monkeypatch):
     assert run(calls_later) == 1
 
 
-def test_another_text():
+def helper_and_caller():
+    """Of each test's own, which changes their texts."""
 
     @tegula.jit
     def h():
@@ -207,6 +208,11 @@ def test_another_text():
     def kernel(p):
         tl.store(p, h())
 
+    return h, kernel
+
+
+def test_another_text():
+    h, kernel = helper_and_caller()
     assert run(kernel) == 1
     key = kernel.cache_key
     h._unsafe_update_src("def h():\n    return 8\n")
@@ -217,14 +223,7 @@ def test_another_text():
 
 
 def test_keys_of_texts():
-    @tegula.jit
-    def h():
-        return 1
-
-    @tegula.jit
-    def kernel(p):
-        tl.store(p, h())
-
+    h, kernel = helper_and_caller()
     key = kernel.cache_key
     kernel._unsafe_update_src(kernel.src)  # the decorators stay
     assert kernel.hash == kernel.cache_key == key

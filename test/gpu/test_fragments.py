@@ -26,7 +26,6 @@ def test_fragments_are_made_behind_the_wait():
     x, out = np.zeros(64 * 64, ml_dtypes.bfloat16), np.zeros(64 * 64, np.float32)
     kernel = attention.warmup(x, x, x, x, out, 1024, 64, 64, 64, grid=(1,), device="sim", num_warps=4)
     gpu = kernel.compile_for("sm_90a").stage("gpu")
-    gpu = gpu if isinstance(gpu, str) else gpu.decode()
     loop = gpu[gpu.index("= for"):]
     fragments = re.findall(r"= dot (%[\w.]+), %[\w.]+, %[\w.]+ \{[^}]*async", loop)[-1]
     # Multiplied long before the sum in the kernel's text; the wait is where the sum is used, and the product behind it.

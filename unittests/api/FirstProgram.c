@@ -7,7 +7,6 @@
 #include <string.h>
 
 typedef struct Context Context;
-typedef struct Module Module;
 typedef struct Function Function;
 typedef struct Kernel Kernel;
 typedef struct Value Value;

@@ -66,11 +66,7 @@ std::string runCase(const test::Section &c) {
     if (const PassEntry *p = findPass(name)) {
       p->run(*m);
     } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
-      nvidia::PassInput in{run.target, run.options, &remarks};
-      if (g->change)
-        g->change(*m, in);
-      else if (std::unique_ptr<ir::Module> made = g->make(*m, in))
-        m = std::move(made);
+      g->run(m, {run.target, run.options, &remarks});
     } else {
       return "no pass " + name;
     }
@@ -94,11 +90,7 @@ TEST(GpuPasses, RandomKernelsThroughText) {
     test::RandomKernel generate(*m, seed);
     PassRun run("--num-warps=" + std::to_string(1u << seed % 4));
     for (const nvidia::GpuPass &pass : nvidia::gpuPasses()) {
-      nvidia::PassInput in{run.target, run.options, nullptr};
-      if (pass.change)
-        pass.change(*m, in);
-      else if (std::unique_ptr<ir::Module> made = pass.make(*m, in))
-        m = std::move(made);
+      pass.run(m, {run.target, run.options, nullptr});
       std::string why;
       ASSERT_TRUE(ir::verify(*m, &why)) << "seed " << seed << " after " << pass.name << "\n" << why;
       ASSERT_EQ(roundTrip(*m), "") << "seed " << seed << " after " << pass.name;
