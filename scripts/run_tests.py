@@ -255,6 +255,12 @@ def run_all(names, jobs):
                 yield name, *future.result()
 
 
+def causes(log):
+    """The lines of a suite's log that name what failed: pytest's, GoogleTest's and the random programs', or the last ones."""
+    named = [line for line in log.splitlines() if re.match(r"\s*(FAILED |ERROR |--- |\[  FAILED  \] \S+\.|seed )", line)]
+    return "\n".join(named[:20]) or tail(log, 10)
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("suites", nargs="*", metavar="suite", help=f"{', '.join(SUITES)}; all but {', '.join(ONLY_QUICK)} without any")
@@ -272,12 +278,17 @@ def main() -> int:
     names = a.suites or [n for n, s in SUITES.items() if (s.quick if a.quick else n not in ONLY_QUICK)]
     start = time.time()
     total_passed = total_failed = 0
+    failures = []
     for name, passed, failed, log, seconds, cpu in run_all(names, max(1, a.jobs)):
         print(f"{name}: {passed} ok, {failed} not ok in {seconds:.0f} s ({cpu:.0f} s of processor time)", flush=True)
         if log.strip():
             print(log, flush=True)
         total_passed += passed
         total_failed += failed
+        if failed:
+            failures.append(f"{name} failed:\n{causes(log)}")
+    # Once more, as a reader who gets the end of a long log alone looks for it here.
+    print("\n".join([*failures, ""]), end="")
     print(f"all suites in {time.time() - start:.0f} s")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed else 0
