@@ -91,8 +91,11 @@ TEST(DiskCache, DamagedEntriesAreRebuilt) {
   EXPECT_EQ(runAdd(context(d.path.c_str())), TEGULA_FROM_COMPILER);
   damage([](const fs::path &p) {
     std::fstream f(p, std::ios::in | std::ios::out | std::ios::binary);
-    f.seekp(static_cast<std::streamoff>(fs::file_size(p)) - 100);
-    f.put('\x55');
+    auto at = static_cast<std::streamoff>(fs::file_size(p)) - 100;
+    f.seekg(at);
+    int byte = f.get();
+    f.seekp(at);
+    f.put(static_cast<char>(byte ^ 0x55));
   });
   EXPECT_EQ(runAdd(context(d.path.c_str())), TEGULA_FROM_COMPILER);
   damage([](const fs::path &p) { fs::resize_file(p, 0); });

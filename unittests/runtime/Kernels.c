@@ -50,6 +50,17 @@ int32_t meet(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int
   return TEGULA_FAULT_NONE;
 }
 
+typedef struct { int64_t begun, least; } Begun;
+
+/* No program ends; once `least` of them have begun none makes progress, and until then all do. */
+int32_t stuck(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
+  Begun *b = *(Begun *const *)args;
+  __atomic_fetch_add(&b->begun, 1, __ATOMIC_ACQ_REL);
+  while (!*launch->cancel) launch->wait(launch, __atomic_load_n(&b->begun, __ATOMIC_ACQUIRE) < b->least ? 1 : 2);
+  launch->stopped(launch, 0, (int32_t)begin, 0, 0);
+  return TEGULA_FAULT_CANCELLED;
+}
+
 /* Needs 256 KiB of stack. */
 int32_t deep(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
   int32_t *counts = *(int32_t *const *)args;
@@ -64,12 +75,15 @@ int32_t forever(const void *args, const TegulaCpuLaunch *launch, int64_t begin, 
   return TEGULA_FAULT_CANCELLED;
 }
 
-/* Takes its time, and looks up between programs. */
+typedef struct { uint64_t (*self)(void), caller; int64_t given; } Shared;
+
+/* The caller's programs take 0.1 ms each; another thread's last until the launch is cancelled. Counts the programs that are given out. */
 int32_t busy(const void *args, const TegulaCpuLaunch *launch, int64_t begin, int64_t end, void *scratch) {
-  for (int64_t p = begin; p < end; ++p) {
-    if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
-    for (volatile int32_t i = 0; i < 200000; ++i) {}
-  }
+  Shared *s = *(Shared *const *)args;
+  __atomic_fetch_add(&s->given, end - begin, __ATOMIC_RELAXED);
+  for (int64_t p = begin; p < end; ++p)
+    for (int64_t start = launch->clock(); s->self() != s->caller || launch->clock() - start < 100000;)
+      if (*launch->cancel) return TEGULA_FAULT_CANCELLED;
   return TEGULA_FAULT_NONE;
 }
 

@@ -134,19 +134,21 @@ TEST(Launch, AHangEndsAndNamesTheLoopAndThePrograms) {
     for (unsigned threads : {1u, 2u}) {
       KernelInfo info;
       info.waits = waits;
-      info.sites = {{SiteInfo::Kind::Other, "k.py", "meet", "", 9, 5, -1, false, {}}};
-      auto k = testKernel("meet", info);
+      info.sites = {{SiteInfo::Kind::Other, "k.py", "stuck", "", 9, 5, -1, false, {}}};
+      auto k = testKernel("stuck", info);
       Launcher run;
       run.hangNs = 100'000'000;
-      int64_t arrived = -1000, *args = &arrived;
+      // Those that take turns begin one after the other; else each thread is in its first program.
+      struct {
+        int64_t begun, least;
+      } begun{0, waits ? 30 : threads}, *args = &begun;
       Status s = run(*k, {30, 1, 1}, &args, threads);
       EXPECT_EQ(s.code, TEGULA_FAULT);
       EXPECT_EQ(run.outcome.fault.code, TEGULA_FAULT_HANG);
       EXPECT_EQ(run.outcome.fault.site, 0);
       EXPECT_TRUE(s.text.starts_with(
-          "k.py:9:5: error: `meet` made no progress for 0.1 s; program (0, 0, 0) does not leave this loop"))
+          "k.py:9:5: error: `stuck` made no progress for 0.1 s; program (0, 0, 0) does not leave this loop"))
           << s.text;
-      // Without turns each thread is in its first program.
       if (!waits) {
         EXPECT_NE(s.text.find("; " + std::to_string(30 - threads) + " programs have not started"), std::string::npos)
             << s.text;
@@ -284,8 +286,14 @@ TEST(Launch, WorkingCallerPollsBetweenChunks) {
   k->programNs = 1000;
   Launcher run;
   run.hooks.stopAfter = 0;
-  EXPECT_EQ(run(*k, {4000, 1, 1}, nullptr).code, TEGULA_CANCELLED);
+  struct {
+    pthread_t (*self)();
+    pthread_t caller;
+    int64_t given;
+  } shared{pthread_self, pthread_self(), 0}, *args = &shared;
+  EXPECT_EQ(run(*k, {4000, 1, 1}, &args).code, TEGULA_CANCELLED);
   EXPECT_GE(run.hooks.asked, 1);
+  EXPECT_LT(shared.given, 4000) << "it polled only when all was done";
 }
 
 TEST(Launch, Printing) {
