@@ -57,6 +57,10 @@ PyObject *raiseStatus(TegulaStatus status);
 /// Python's UserWarnings for what the thread's last compilation warned of, each at its place in the kernel; once a place by default. False: the program's filters made an
 /// exception of one, which is set.
 bool warnOfCompilation();
+/// The pending exception with its traceback, which is pending no more: a new reference. Null: there was none.
+PyObject *takeException();
+/// Makes it the pending exception again and takes over that reference; returns NULL for convenience.
+PyObject *raiseAgain(PyObject *exception);
 /// Forgets the pending exception, if there is one, on a way that goes on without it. A Ctrl-C among them comes again: in the next Python code or poll.
 void dropError();
 /// `set_exceptions(compilation_error, device_error, out_of_resources, ptxas_error)`: classes made in Python; the first takes (text, diagnostics list).
@@ -160,8 +164,10 @@ private:
   int32_t device_;
   void *stream_;
 };
-/// That stream, if there is one for the GPU.
-bool redirectedTo(int32_t device, void *&stream);
+/// Is that index of a device one of a GPU?
+inline bool isGpu(int32_t device) { return device >= TEGULA_DEVICE_INDEX_CUDA && device < TEGULA_DEVICE_INDEX_END; }
+/// The stream that launches on that GPU which name none go to: OnStream's, or the current one. False with an exception set.
+bool streamNow(int32_t device, void *&stream);
 /// Index of the GPU that the last launch was for, -1: none since it was set so. Guarded by the GIL.
 extern int32_t lastGpu;
 extern PyMethodDef deviceMethods[];

@@ -160,7 +160,9 @@ static thread_local struct {
 
 OnStream::OnStream(int32_t device, void *stream) : device_(redirected.device), stream_(redirected.stream) { redirected = {device, stream}; }
 OnStream::~OnStream() { redirected = {device_, stream_}; }
-bool redirectedTo(int32_t device, void *&stream) { return redirected.stream && redirected.device == device && (stream = redirected.stream); }
+static bool redirectedTo(int32_t device, void *&stream) { return redirected.stream && redirected.device == device && (stream = redirected.stream); }
+
+bool streamNow(int32_t device, void *&stream) { return redirectedTo(device, stream) || currentStream(device - TEGULA_DEVICE_INDEX_CUDA, stream); }
 
 bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
   static const bool forced = [] {
@@ -172,18 +174,16 @@ bool chooseDevice(const ArgPack &pack, TegulaLaunchOptions &options) {
     else if (!forced && pack.host) options.device = TEGULA_DEVICE_INDEX_CPU;
     else return true; // no tensor at all: the library decides
   }
-  bool onGpu = options.device >= TEGULA_DEVICE_INDEX_CUDA && options.device < TEGULA_DEVICE_INDEX_END;
-  if (pack.gpu >= 0 && !onGpu) {
+  if (pack.gpu >= 0 && !isGpu(options.device)) {
     PyErr_Format(PyExc_ValueError, "argument `%s`: the tensor is on device cuda:%d; this kernel runs on %s", pack.gpuName, pack.gpu,
                  options.device == TEGULA_DEVICE_INDEX_CPU ? "the CPU" : "the simulator");
     return false;
   }
-  if (!onGpu) return true;
+  if (!isGpu(options.device)) return true;
   lastGpu = options.device;
   if (options.stream) return true;
-  if (redirectedTo(options.device, options.stream)) return true;
-  if (!pack.stream) return currentStream(options.device - TEGULA_DEVICE_INDEX_CUDA, options.stream);
-  options.stream = pack.stream;
+  if (!pack.stream) return streamNow(options.device, options.stream);
+  if (!redirectedTo(options.device, options.stream)) options.stream = pack.stream;
   return true;
 }
 

@@ -66,6 +66,21 @@ bool warnOfCompilation() {
   return true;
 }
 
+PyObject *takeException() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return value;
+}
+
+PyObject *raiseAgain(PyObject *exception) {
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject *>(Py_TYPE(exception))), exception, PyException_GetTraceback(exception));
+  return nullptr;
+}
+
 void dropError() {
   // Whatever is being called swallows Python's errors; the user's wish to stop is none.
   if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();

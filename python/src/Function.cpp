@@ -145,14 +145,11 @@ PyObject *passOn(PyObject *f, LauncherObject *self, PyObject *head, PyObject *co
 
 // Shows the pending exception to `explainer`, and leaves it pending.
 void explain(LauncherObject *self, PyObject *const *args, size_t nargs, Names keywords) {
-  PyObject *type, *value, *trace;
-  if (!explainer) return;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  PyObject *done = value ? passOn(explainer, self, value, args, nargs, keywords) : nullptr;
-  Py_XDECREF(done);
+  PyObject *error = explainer ? takeException() : nullptr;
+  if (!error) return;
+  Py_XDECREF(passOn(explainer, self, error, args, nargs, keywords));
   dropError(); // a mistake of the explainer's is not the user's
-  PyErr_Restore(type, value, trace);
+  raiseAgain(error);
 }
 
 PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Names keywords) {
@@ -210,12 +207,12 @@ PyObject *launch(LauncherObject *self, PyObject *const *args, size_t nargs, Name
     if (status == TEGULA_COMPILE_ERROR) explain(self, args, nargs, keywords);
     if (compiled) tegula_kernel_release(kernel);
     if (result && isNew) {
-      PyObject *type = nullptr, *value = nullptr, *trace = nullptr; // a warning that is an error: the kernel is there all the same
-      if (!warnOfCompilation()) PyErr_Fetch(&type, &value, &trace); // first: hooks may compile
+      // First, as hooks may compile. A warning that is an error: the kernel is there all the same.
+      PyObject *error = warnOfCompilation() ? nullptr : takeException();
       PyObject *told = newKernel ? passOn(newKernel, self, result, args, nargs, keywords) : Py_NewRef(Py_None);
-      if (!told || type) Py_CLEAR(result);
+      if (!told || error) Py_CLEAR(result);
       Py_XDECREF(told);
-      if (type) PyErr_Restore(type, value, trace);
+      if (error) raiseAgain(error);
     }
   }
   Py_XDECREF(rest);
@@ -244,31 +241,23 @@ PyObject *directLauncher(PyObject *self, PyObject *grid) {
 // The arguments of one call that compiles and launches nothing.
 struct QuietCall {
   FunctionObject *f;
-  std::vector<PyObject *> objects, bound; // borrowed
+  std::vector<PyObject *> objects, names, bound; // borrowed
   PyObject *grid = nullptr; // borrowed
-  PyObject *kwnames = nullptr, *rest = nullptr;
+  PyObject *rest = nullptr;
   std::vector<TegulaArg> packed;
   TegulaLaunchOptions options;
   ArgPack pack;
 
   explicit QuietCall(FunctionObject *f) : f(f), bound(f->paramCount), packed(f->paramCount), options(f->options) {}
-  ~QuietCall() {
-    Py_XDECREF(kwnames);
-    Py_XDECREF(rest);
-  }
+  ~QuietCall() { Py_XDECREF(rest); }
   // Of (grid, args, kwargs). False with an exception set.
   bool read(PyObject *given, bool partial) {
     PyObject *args, *kwargs;
     if (!PyArg_ParseTuple(given, "OO!O!", &grid, &PyTuple_Type, &args, &PyDict_Type, &kwargs) || !ready(f)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) objects.push_back(PyTuple_GET_ITEM(args, i));
-    kwnames = PyTuple_New(PyDict_GET_SIZE(kwargs));
     PyObject *name, *value;
-    Py_ssize_t k = 0;
-    for (Py_ssize_t at = 0; kwnames && PyDict_Next(kwargs, &at, &name, &value); ++k) {
-      PyTuple_SET_ITEM(kwnames, k, Py_NewRef(name));
-      objects.push_back(value);
-    }
-    if (!kwnames || !bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), namesOf(kwnames), bound.data(), rest, options, partial)) return false;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &name, &value);) names.push_back(name), objects.push_back(value);
+    if (!bind(f, objects.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)), {names.data(), names.size()}, bound.data(), rest, options, partial)) return false;
     for (size_t i = 0; i < f->paramCount; ++i) {
       packed[i].kind = TEGULA_ARG_MISSING;
       if (bound[i] && !pack.convert(bound[i], f->paramFlags[i] & TEGULA_PARAM_CONSTEXPR, packed[i], nameOf(f, i))) return false;
@@ -312,11 +301,6 @@ PyObject *rehearse(PyObject *self, PyObject *args) {
 struct ProposedGrid {
   QuietCall &call;
   PyObject *error = nullptr; // raised by the grid
-  PyObject *raise() {
-    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error)), error);
-    Py_CLEAR(error);
-    return nullptr;
-  }
 };
 
 int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
@@ -336,12 +320,7 @@ int32_t gridOfProposal(void *user, const TegulaConfig *config, int64_t out[3]) {
   ok = ok && readGrid(p.call.f, p.call.grid, bound.data(), out);
   for (PyObject *o : made) Py_XDECREF(o);
   if (ok) return 0;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  Py_XDECREF(type);
-  Py_XDECREF(trace);
-  Py_XSETREF(p.error, value);
+  Py_XSETREF(p.error, takeException());
   return 1;
 }
 
@@ -360,15 +339,14 @@ PyObject *proposeSpace(PyObject *self, PyObject *args) {
     // Mistakes are of values that were not taken.
     if (proposed.error && !PyErr_GivenExceptionMatches(proposed.error, PyExc_Exception)) {
       tegula_free(json);
-      return proposed.raise();
+      return raiseAgain(proposed.error);
     }
     Py_XDECREF(proposed.error);
     PyObject *text = PyUnicode_FromString(json);
     tegula_free(json);
     return text;
   }
-  if (!proposed.error) return raiseStatus(status);
-  return proposed.raise();
+  return proposed.error ? raiseAgain(proposed.error) : raiseStatus(status);
 }
 
 // set_positional(n): the parameters behind the first n are given by name only.

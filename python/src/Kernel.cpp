@@ -523,27 +523,21 @@ PyTypeObject KernelType = [] {
 PyObject *wrapKernel(TegulaKernel *kernel, bool *isNew, std::vector<PyObject *> *keeper) {
   if (isNew) *isNew = false;
   if (!kernel) Py_RETURN_NONE;
-  if (kernel != lastKernel || Py_REFCNT(lastWrapper) == 0) {
-    auto it = wrappers().find(kernel);
-    if (it == wrappers().end() || Py_REFCNT(it->second) == 0) { // 0: it is about to take itself out
-      auto *type = reinterpret_cast<PyTypeObject *>(kernelClass);
-      PyObject *o = type->tp_alloc(type, 0);
-      if (!o) return nullptr;
-      tegula_kernel_retain(kernel);
-      auto *k = reinterpret_cast<KernelObject *>(o);
-      k->kernel = kernel;
-      wrappers()[kernel] = o;
-      lastKernel = kernel;
-      lastWrapper = o;
-      if (isNew) *isNew = true;
-    } else {
-      lastKernel = kernel;
-      lastWrapper = Py_NewRef(it->second);
-    }
+  PyObject *result = kernel == lastKernel ? lastWrapper : nullptr;
+  if (auto it = result ? wrappers().end() : wrappers().find(kernel); it != wrappers().end()) result = it->second;
+  if (result && Py_REFCNT(result) > 0) { // 0: it is about to take itself out
+    Py_INCREF(result);
   } else {
-    Py_INCREF(lastWrapper);
+    auto *type = reinterpret_cast<PyTypeObject *>(kernelClass);
+    result = type->tp_alloc(type, 0);
+    if (!result) return nullptr;
+    tegula_kernel_retain(kernel);
+    reinterpret_cast<KernelObject *>(result)->kernel = kernel;
+    wrappers()[kernel] = result;
+    if (isNew) *isNew = true;
   }
-  PyObject *result = lastWrapper; // with a new reference
+  lastKernel = kernel;
+  lastWrapper = result;
   if (auto *k = reinterpret_cast<KernelObject *>(result); keeper && !k->kept) {
     keeper->push_back(Py_NewRef(result));
     k->kept = true;

@@ -111,10 +111,9 @@ public:
   Row keywords; // their names
   size_t positional;
 
-  Call(PyObject *grid, PyObject *const *args, size_t positional, PyObject *kwnames) : grid(grid), positional(positional) {
-    size_t count = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
-    stack.append(args, positional + count);
-    if (count) keywords.append(reinterpret_cast<PyTupleObject *>(kwnames)->ob_item, count);
+  Call(PyObject *grid, PyObject *const *args, size_t positional, Names given) : grid(grid), positional(positional) {
+    stack.append(args, positional + given.count);
+    keywords.append(given.names, given.count);
   }
   Call(const Call &) = delete;
 
@@ -361,9 +360,8 @@ PyObject *launch(PyObject *outermost, Call &call) {
   for (Owned object(Py_NewRef(outermost));;) {
     Owned attributes(PyObject_GenericGetDict(object, nullptr));
     if (!attributes) return nullptr;
-    if (isPlainFunction(object) && has(object, attributes, names.run, functionRun)) {
+    if (isPlainFunction(object) && has(object, attributes, names.run, functionRun))
       return launchFunction(object, call.grid, call.stack.data(), call.positional, {call.keywords.data(), call.count()});
-    }
     PyTypeObject *type = Py_TYPE(object);
     if (type != tunerType && type != heuristicsType) return longWay(object, call);
     Owned argNames(Py_XNewRef(PyDict_GetItemWithError(attributes, names.argNames)));
@@ -379,7 +377,7 @@ PyObject *launch(PyObject *outermost, Call &call) {
 
 PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   auto *l = reinterpret_cast<LauncherObject *>(self);
-  Call call(l->grid, args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
+  Call call(l->grid, args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), namesOf(kwnames));
   for (PyObject *name : {names.grid, names.warmup})
     if (call.find(name) < call.count()) return PyErr_Format(PyExc_TypeError, "run() got multiple values for keyword argument '%U'", name), nullptr;
   return launch(l->object, call);

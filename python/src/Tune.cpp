@@ -7,6 +7,12 @@
 namespace tegula_python {
 namespace {
 
+/// Keeps the pending exception, which ends what the callback belongs to and comes out of it.
+TegulaStatus raised(PyObject *&error) {
+  Py_XSETREF(error, takeException());
+  return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
+}
+
 /// What the callbacks of one tuning need. They run on the thread of the tuning, which has given up the GIL.
 struct Tuning {
   PyObject *prepare, *compile, *run, *measure, *sketch, *record; // borrowed
@@ -26,17 +32,7 @@ struct Tuning {
     names.clear();
     buffers.clear();
   }
-  /// The exception that a callback raised ends the tuning and comes out of it.
-  TegulaStatus raised() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (trace) PyException_SetTraceback(value, trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-    Py_XSETREF(error, value);
-    return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
-  }
+  TegulaStatus raised() { return tegula_python::raised(error); }
   /// A callable that gives (status, text) says why this configuration takes no part; anything else is success.
   TegulaStatus outcome(PyObject *r) {
     if (!r) return raised();
@@ -49,17 +45,13 @@ struct Tuning {
 
 /// The pending exception as an error of the library's, "ValueError: ...".
 TegulaStatus failAsException() {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  PyObject *text = value ? PyUnicode_FromFormat("%s: %S", Py_TYPE(value)->tp_name, value) : nullptr;
+  PyObject *e = takeException();
+  PyObject *text = e ? PyUnicode_FromFormat("%s: %S", Py_TYPE(e)->tp_name, e) : nullptr;
   const char *utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
   dropError();
   TegulaStatus s = tegula_fail(TEGULA_UNSUPPORTED, utf8 ? utf8 : "a Python callable raised");
   Py_XDECREF(text);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
+  Py_XDECREF(e);
   return s;
 }
 
@@ -145,30 +137,33 @@ TegulaStatus runOne(void *user, size_t config) {
   return s;
 }
 
-/// A launch that is recorded: what a callable raises says that it cannot be.
-TegulaStatus recordOne(void *user, size_t config, void *stream) {
-  auto &t = *static_cast<Tuning *>(user);
+/// Launches by call(), recorded on the stream: what it raises says that they cannot be; but Ctrl-C, kept in `error`, ends it all.
+template <typename F> TegulaStatus record(int32_t device, void *stream, PyObject *&error, F &&call) {
   WithGil gil;
   if (!gil) return ended();
-  OnStream redirected(t.device, stream);
-  PyObject *r = PyObject_CallFunction(t.record, "n", static_cast<Py_ssize_t>(config));
-  TegulaStatus s = r ? TEGULA_OK : PyErr_ExceptionMatches(PyExc_Exception) ? failAsException() : t.raised();
-  Py_XDECREF(r);
+  OnStream redirected(device, stream);
+  PyObject *done = call();
+  TegulaStatus s = done ? TEGULA_OK : PyErr_ExceptionMatches(PyExc_Exception) ? failAsException() : raised(error);
+  Py_XDECREF(done);
   return s;
+}
+
+TegulaStatus recordOne(void *user, size_t config, void *stream) {
+  auto &t = *static_cast<Tuning *>(user);
+  return record(t.device, stream, t.error, [&] { return PyObject_CallFunction(t.record, "n", static_cast<Py_ssize_t>(config)); });
 }
 
 PyObject *restoreMemory(PyObject *capsule, PyObject *) {
   auto *tuning = static_cast<TegulaTuning *>(PyCapsule_GetPointer(capsule, "tegula.tuning"));
   if (!tuning) return nullptr;
   // A benchmark may have made another stream current, to capture what is called there.
-  auto *t = static_cast<Tuning *>(PyCapsule_GetContext(capsule));
+  int32_t device = static_cast<Tuning *>(PyCapsule_GetContext(capsule))->device;
   void *stream = nullptr;
-  bool onGpu = t->device >= TEGULA_DEVICE_INDEX_CUDA && t->device < TEGULA_DEVICE_INDEX_END;
-  if (onGpu && !redirectedTo(t->device, stream) && !currentStream(t->device - TEGULA_DEVICE_INDEX_CUDA, stream)) return nullptr;
+  if (isGpu(device) && !streamNow(device, stream)) return nullptr;
   TegulaStatus s;
   {
     WithoutGil others;
-    s = onGpu ? tegula_tuning_restore_on(tuning, stream) : tegula_tuning_restore(tuning);
+    s = isGpu(device) ? tegula_tuning_restore_on(tuning, stream) : tegula_tuning_restore(tuning);
   }
   if (s != TEGULA_OK) return raiseStatus(s);
   Py_RETURN_NONE;
@@ -278,10 +273,7 @@ PyObject *tuneThem(PyObject *, PyObject *args) {
   }
   if (t.error) {
     tegula_free(report);
-    PyObject *e = std::exchange(t.error, nullptr);
-    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(e)), e);
-    Py_DECREF(e);
-    return nullptr;
+    return raiseAgain(std::exchange(t.error, nullptr));
   }
   if (PyErr_Occurred() || (status != TEGULA_OK && !report)) {
     tegula_free(report);
@@ -300,21 +292,7 @@ struct Recorded {
 
 TegulaStatus recordCall(void *user, void *stream) {
   auto &r = *static_cast<Recorded *>(user);
-  WithGil gil;
-  if (!gil) return ended();
-  OnStream redirected(r.device, stream);
-  PyObject *done = PyObject_CallNoArgs(r.call);
-  if (!done && PyErr_ExceptionMatches(PyExc_Exception)) return failAsException();
-  if (!done) {
-    PyObject *type, *trace;
-    PyErr_Fetch(&type, &r.error, &trace);
-    PyErr_NormalizeException(&type, &r.error, &trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-    return tegula_fail(TEGULA_CANCELLED, "a Python callable raised");
-  }
-  Py_DECREF(done);
-  return TEGULA_OK;
+  return record(r.device, stream, r.error, [&] { return PyObject_CallNoArgs(r.call); });
 }
 
 // graph_times(f, milliseconds, rows) -> nanoseconds of f() in each of the rows, in CUDA graphs, as tegula_graph_times; None: f() launches on no GPU; a text: why it cannot be
@@ -337,10 +315,7 @@ PyObject *graphTimes(PyObject *, PyObject *args) {
     WithoutGil others;
     s = tegula_graph_times(context(), r.device, recordCall, &r, ms, ns, static_cast<size_t>(rows));
   }
-  if (r.error) {
-    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(r.error)), r.error);
-    Py_CLEAR(r.error);
-  }
+  if (r.error) return raiseAgain(r.error);
   if (PyErr_Occurred()) return nullptr;
   if (s == TEGULA_FAULT || s == TEGULA_CANCELLED) return raiseStatus(s);
   if (s != TEGULA_OK) return PyUnicode_FromString(tegula_last_error());
