@@ -42,7 +42,7 @@ class Call:
     def __init__(self, fn, args, kwargs):
         names = fn.signature.parameters
         self.fn = fn
-        self.options = {k: v for k, v in kwargs.items() if k not in names or k in fn.launch_options}
+        self.options = {**{k: v for k, v in kwargs.items() if k not in names or k in fn.launch_options}, **option_demands()}
         bound = fn.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
         bound.apply_defaults()
         self.arguments = dict(bound.arguments)
@@ -238,7 +238,6 @@ def intercept(fn, grid, warmup, args, kwargs):
         hook(*args, **kwargs)
     kwargs = {**option_defaults(), **kwargs}
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
-    call.options.update(option_demands())
     announced = bool(knobs.runtime.jit_cache_hook) and not fn._has_kernel(call)
     if announced and knobs.runtime.jit_cache_hook(**_hook_arguments(call, warmup)):
         return None
@@ -296,7 +295,6 @@ def _announce(call, kernel, warmup):
 def new_kernel(fn, kernel, warmup, args, kwargs):
     """Called by the first launch or compilation that got this kernel."""
     call = Call(fn, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream")})
-    call.options.update(option_demands())
     try:
         kernel._come_from(fn, call.signature, call.constants, call.attrs, call.options)
     except TypeError:
@@ -372,7 +370,7 @@ def _decide():
     """Must launches come by `intercept`?"""
     r = knobs.runtime
     _core.set_debug_demanded(bool(r.debug))
-    _core.set_intercept_all(bool(_watchers or _interpret_all or vars(knobs.language).keys() & {"level", "strict"} or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls or r.debug
+    _core.set_intercept_all(bool(_watchers or _interpret_all or vars(knobs.language).keys() & {"level", "strict"} or r.jit_cache_hook or r.launch_enter_hook.calls or r.launch_exit_hook.calls
                                  or knobs.language.force_disable_fp_fusion or not knobs.language.default_fp_fusion))
 
 

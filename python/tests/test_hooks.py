@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from tegula import knobs
+from tegula import _core, _hooks, knobs
 
 
 def fill(out, value, N: tl.constexpr):
@@ -164,6 +164,25 @@ def test_pre_run_hooks():
     assert launch(k, num_warps=2)[1] and log == [((7, 4), {"num_warps": 2})]
     other = tegula.jit(fill)
     assert launch(other)[1] and len(log) == 1
+
+
+def test_what_is_watched():
+    """Launches come by Python only where something there wants to see them; TRITON_DEBUG needs none."""
+    came = []
+
+    def intercept(*launch):
+        came.append(launch)
+        return _hooks.intercept(*launch)
+
+    k = tegula.jit(fill)
+    _core.set_launch_hooks(intercept, _hooks.new_kernel)
+    try:
+        knobs.runtime.debug = True
+        assert launch(k)[0].metadata.debug and not came
+        knobs.runtime.jit_cache_hook = lambda **kw: False
+        assert launch(k)[1] and len(came) == 1
+    finally:
+        _core.set_launch_hooks(_hooks.intercept, _hooks.new_kernel)
 
 
 @tegula.jit

@@ -228,27 +228,26 @@ def prunes(x, n, FLAG: tl.constexpr):
 
 
 @pytest.mark.parametrize("kernel, kind, text", [(breaks, "unsupportedStmt", "Break"), (continues, "unsupportedStmt", "Continue"),
-                                                (returns, "returnInLoop", "Cannot have `return`"), (finishes, "loopElse", "`for` with `else`"),
-                                                (prunes, None, None)])
+                                                (returns, "returnInLoop", "Cannot have `return`"), (finishes, "loopElse", "`for` with `else`")])
 def test_strict_statements(kernel, kind, text):
-    x = [np.zeros(1, np.int32) for _ in range(4)]
-    kernel[(1,)](x[0], 3, False)
-    with tegula.interpret():
-        kernel[(1,)](x[1], 3, False)
-    assert x[0][0] == x[1][0]
-    if kind is None:
-        kernel[(1,)](x[2], 3, False, strict=True)
-        with tegula.interpret():
-            kernel[(1,)](x[3], 3, False, strict=True)
-        return
+    x = np.zeros(1, np.int32)
     with pytest.raises(tegula.CompilationError) as compiled:
-        kernel[(1,)](x[2], 3, False, strict=True)
+        kernel[(1,)](x, 3, False, strict=True)
     with tegula.interpret(), pytest.raises(tegula.InterpreterError) as interpreted:
-        kernel[(1,)](x[3], 3, False, strict=True)
+        kernel[(1,)](x, 3, False, strict=True)
     cause = interpreted.value.__cause__
     assert (compiled.value.kind, compiled.value.message) == (cause.kind, cause.message) and cause.kind == kind and text in cause.message
     at = compiled.value.line  # an exit that its `if` did not take is shown at the `if`
     assert any(f"{__file__}:{line}" in str(interpreted.value) for line in (at, at - 1))
+
+
+@pytest.mark.parametrize("kernel, options", [(k, {}) for k in (breaks, continues, returns, finishes, prunes)] + [(prunes, {"strict": True})])
+def test_loops_end_as_compiled_ones(kernel, options):
+    compiled, interpreted = np.zeros((2, 1), np.int32)
+    kernel[(1,)](compiled, 3, False, **options)
+    with tegula.interpret():
+        kernel[(1,)](interpreted, 3, False, **options)
+    assert compiled[0] == interpreted[0]
 
 
 @pytest.mark.parametrize("precision", ["tf32", "ieee", "tf32x3", "bf16x3"])

@@ -307,12 +307,11 @@ class _Rewriter(ast.NodeTransformer):
         iterable = getattr(node, "iter", None)
         name = getattr(iterable, "func", None)
         is_static = getattr(name, "attr", getattr(name, "id", None)) == "static_range"
+        orelse, node.orelse = node.orelse, []  # which is not in the loop
         outer, self.in_runtime_loop = self.in_runtime_loop, self.in_runtime_loop or not is_static
-        body = self.statements(node.body)
-        self.in_runtime_loop = outer
-        node.body, orelse, node.orelse = [], self.statements(node.orelse), []
         self.generic_visit(node)
-        node.body, node.orelse = body, orelse
+        self.in_runtime_loop = outer
+        node.orelse = self.statements(orelse)
         if not orelse:
             return node
         word = "for" if isinstance(node, ast.For) else "while"
@@ -558,14 +557,13 @@ def _place(trace):
 
 def run(kernel, grid, args, kwargs):
     """Launches a JITFunction in the interpreter."""
-    from .._hooks import Call, option_defaults, option_demands
+    from .._hooks import Call, option_defaults
     if session() is not None:
         raise RuntimeError("a kernel that is interpreted cannot launch another one")
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     kwargs = {**option_defaults(), **kwargs}
     call = Call(kernel, args, {k: v for k, v in kwargs.items() if k not in ("device", "stream", "device_type")})
-    call.options.update(option_demands())
     s = _core.Eager(call.options)
     extents = grid(call.arguments) if callable(grid) else grid
     extents = [int(n) for n in extents]
