@@ -18,7 +18,8 @@ def in_threads(call, items, limit=None):
                     return
                 item = waiting.popleft()
                 begun[item] = time.monotonic()
-                changed.notify_all()  # there is something to wait for
+                if limit is not None:
+                    changed.notify_all()  # there is something to wait for
             try:
                 result, error = call(item), None
             except BaseException as e:

@@ -72,9 +72,9 @@ def _extent(t):
         return id(t), -1  # no kernel's memory begins there
     low, shape, strides = about["data"][0], about["shape"], about.get("strides")
     step = int(about["typestr"][2:])
-    high = low + step
     if strides is None:
-        strides = [step * math.prod(shape[i + 1:]) for i in range(len(shape))]
+        return low, step * math.prod(shape)
+    high = low + step
     for n, s in zip(shape, strides):
         if n == 0:
             return low, 0

@@ -4,7 +4,6 @@ A launch that needs no measurement does not come by here: python/src/Layers.cpp 
 (`_key_of`), what a configuration gives (`Config.all_kwargs`) and its hook included. Whoever changes a rule of these changes it there, too; test_layers.py holds both to it.
 """
 import builtins
-import concurrent.futures
 import functools
 import hashlib
 import inspect
@@ -408,7 +407,7 @@ class _Tuning:
         self.clock = tuner._clock(configs)
         # Without a model of the caller's it is for the library's to say which; it wants estimates of all.
         self.top_k = tuner._top_k(configs) if tuner._ranked_by_library else 0
-        if self.top_k < 0 or (tuner._ranked_by_library and not self.top_k):
+        if tuner._ranked_by_library and self.top_k < 1:
             raise AutotunerError(f"No valid autotuner configs after pruning. top_k is {self.top_k}, which leaves none.")
         how = os.environ.get("TEGULA_TUNE", "")
         self.deterministic = how == "deterministic" if tuner.deterministic is None else tuner.deterministic
@@ -501,8 +500,8 @@ class _Tuning:
 
     def sketch(self, wanted):
         """Estimates without compiling, 0 where there is none."""
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(self._sketch, wanted))
+        done = in_threads(self._sketch, wanted)
+        return [done[i] for i in wanted]
 
     def _innermost(self, config):
         """The function under all decorators, with what it is launched with."""
