@@ -11,11 +11,11 @@ something; {a,b} for each of these. A word may end in `:LINE` or `::NAME`. What 
 import fnmatch
 import itertools
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from check_text import ROOT, files
+
 SUFFIXES = ("h", "hpp", "cpp", "c", "py", "pyi", "def", "md", "sh", "cmake", "ir", "map")
 # Names in examples, of files that are not in the tree: who makes them.
 MADE = {
@@ -39,9 +39,8 @@ FILE = re.compile(rf"[\w.*{{}},/-]*[\w*}}]\.(?:{'|'.join(SUFFIXES)})\b(?![\w/])"
 
 def tree() -> set[str]:
     """Files that git knows or would add, and their folders."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    files = {f for f in listed.splitlines() if (ROOT / f).exists()}
-    return files | {str(p) for f in files for p in Path(f).parents if str(p) != "."}
+    known = files()
+    return {*known, *(str(p) for f in known for p in Path(f).parents if str(p) != ".")}
 
 
 def alternatives(path: str) -> list[str]:

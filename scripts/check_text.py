@@ -11,6 +11,12 @@ ROOT = Path(__file__).resolve().parent.parent
 WITH_TABS = {"Makefile"}
 
 
+def files() -> list[str]:
+    """Those that git knows or would add and that are there."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in sorted(set(listed.splitlines())) if (ROOT / name).exists()]
+
+
 def problems(text: str, name: str):
     if not text.endswith("\n"):
         yield text.count("\n") + 1, "no newline at the end"
@@ -24,9 +30,8 @@ def problems(text: str, name: str):
 
 
 def main() -> int:
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     errors = []
-    for name in sorted(set(listed.stdout.splitlines())):
+    for name in files():
         path = ROOT / name
         isCase = name.startswith("test/") and not name.startswith(("test/run/", "test/random/"))
         if isCase or not path.is_file() or path.is_symlink():

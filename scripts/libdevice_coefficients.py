@@ -82,8 +82,8 @@ TABLE["ERFINV_CENTRE"] = ("erfinv(x) / x in w - 35 / 16, w = -log(1 - x**2) up t
 TABLE["ERFINV_TAIL"] = ("erfinv(x) / x in sqrt(w) - 3, w from 5 to 16.7", lambda v: erf_inverse(sqrt(-expm1(-(v + 3)**2))), lambda v: 1 / erf_inverse(sqrt(-expm1(-(v + 3)**2))), "-0.7650", "1.09", 10)
 gamma_1 = lambda y: loggamma(1 + y).real
 gamma_2 = lambda y: loggamma(2 + y).real
-TABLE["LGAMMA_1"] = ("log(gamma(1 + y)) / y, |y| <= 1/2", series(lambda y: gamma_1(y) / y, [c for c in taylor(gamma_1, 0, 3)[1:]]), lambda y: fabs(y / gamma_1(y)) if y else mpf(0), "-0.5001", "0.5001", 13)
-TABLE["LGAMMA_2"] = ("log(gamma(2 + y)) / y, y from -1/2 to 2", series(lambda y: gamma_2(y) / y, [c for c in taylor(gamma_2, 0, 3)[1:]]), lambda y: fabs(y / gamma_2(y)) if y else mpf(0), "-0.5001", "2.0001", 13)
+TABLE["LGAMMA_1"] = ("log(gamma(1 + y)) / y, |y| <= 1/2", series(lambda y: gamma_1(y) / y, taylor(gamma_1, 0, 3)[1:]), lambda y: fabs(y / gamma_1(y)) if y else mpf(0), "-0.5001", "0.5001", 13)
+TABLE["LGAMMA_2"] = ("log(gamma(2 + y)) / y, y from -1/2 to 2", series(lambda y: gamma_2(y) / y, taylor(gamma_2, 0, 3)[1:]), lambda y: fabs(y / gamma_2(y)) if y else mpf(0), "-0.5001", "2.0001", 13)
 TABLE["STIRLING"] = ("x (log(gamma(x)) - (x - 1/2) (log(x) - 1) - log(2 pi) / 2 + 1/2) in z = 1 / x**2, x from 4", lambda z: (loggamma(1 / sqrt(z)) - (1 / sqrt(z) - mpf(1) / 2) * (log(1 / sqrt(z)) - 1) - log(2 * pi) / 2 + mpf(1) / 2) / sqrt(z), lambda z: mpf(1), "1e-8", "0.0626", 3)
 TABLE["SINPI"] = ("(sin(pi d) / d - pi) / z in z = d**2, d up to 1/2", series(lambda z: (sin(pi * sqrt(z)) / sqrt(z) - pi) / z, [-pi**3 / 6, pi**5 / 120, -pi**7 / 5040]), lambda z: z * sqrt(z) / sin(pi * sqrt(z)), "0", "0.2501", 4)
 

@@ -34,6 +34,14 @@ def _nearest32(x, SCALE: tl.constexpr):
     return t - 12582912.0, _bits32(t) << 23
 
 
+@jit(exact=True)
+def _scaled32(p, near):
+    # p * 2**n, where near is n + 1.5 * 2**23. By two factors, only the second of which can round.
+    n = _bits32(near) - 0x4b400000
+    half = n >> 1
+    return p * _float32_of((half + 127) << 23) * _float32_of((n - half + 127) << 23)
+
+
 # Exponentials and logarithms.
 
 
@@ -79,11 +87,7 @@ def _exp10_32(x):
     t = a * 3.321928094887362 + 12582912.0
     n = t - 12582912.0
     r = (a - n * 0.301025390625) - n * 4.605039e-06
-    p = r * libdevice._poly(r, (2.3025851, 2.6509488, 2.0346558, 1.1712942, 0.54183954, 0.20621234)) + 1.0
-    # By two factors, only the second of which can round.
-    k = _bits32(t) - 0x4b400000
-    half = k >> 1
-    return p * _float32_of((half + 127) << 23) * _float32_of((k - half + 127) << 23)
+    return _scaled32(r * libdevice._poly(r, (2.3025851, 2.6509488, 2.0346558, 1.1712942, 0.54183954, 0.20621234)) + 1.0, t)
 
 
 # Hyperbolic functions.
@@ -256,9 +260,7 @@ def _pow32(x, y):
     near = c + 12582912.0
     q = (c - (near - 12582912.0)) + rest
     g = q * libdevice._poly(q, (0.6931472, 0.24022648, 0.055503596, 0.009618506, 0.0013391025, 0.00015326781)) + 1.0
-    e = _bits32(near) - 0x4b400000
-    half = e >> 1
-    r = g * _float32_of((half + 127) << 23) * _float32_of((e - half + 127) << 23)
+    r = _scaled32(g, near)
     # What is not regular: 0 and infinity to a power, negative x, and NaN.
     r = tl.where((a == 0.0) | (a == float("inf")), tl.where((a == 0.0) == (y < 0.0), float("inf"), 0.0), r)
     r = tl.where((a == 1.0) & (y == y), 1.0, r)
