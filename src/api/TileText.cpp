@@ -2,6 +2,7 @@
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "ir/Text.h"
+#include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "support/Hash.h"
 #include <algorithm>
@@ -12,13 +13,9 @@ namespace {
 
 /// Does it use operations or types that only the passes of a GPU make?
 bool isOfGpuLevel(const ir::Block &b) {
-  auto isShared = [](const ir::Value *v) { return v->type.isShared; };
-  return std::any_of(b.args.begin(), b.args.end(), isShared) || std::any_of(b.ops.begin(), b.ops.end(), [&](const ir::Op *o) {
-           using enum ir::OpKind;
-           bool isGpuOnly = o->has(ir::traits::Shared) || o->kind == Convert || o->kind == ClusterRank || o->kind == ClusterGather;
-           return isGpuOnly || std::any_of(o->results.begin(), o->results.end(), isShared) ||
-                  std::any_of(o->regions.begin(), o->regions.end(), [](const ir::Region *r) { return isOfGpuLevel(*r->block); });
-         });
+  using enum ir::OpKind;
+  return ir::anyValue(b, [](const ir::Value &v) { return v.type.isShared; }) ||
+         ir::anyOp(b, [](const ir::Op &o) { return o.has(ir::traits::Shared) || o.kind == Convert || o.kind == ClusterRank || o.kind == ClusterGather; });
 }
 
 /// The module as targets take it; null after reporting to `diag`, or with what `status` says.

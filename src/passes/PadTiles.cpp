@@ -2,6 +2,7 @@
 #include "passes/PadTiles.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
+#include "ir/Walk.h"
 #include "support/Bits.h"
 #include <bit>
 #include <cmath>
@@ -37,18 +38,6 @@ bool isRefused(const Op &op) {
     return a != b && !(isPowerOfTwo(a) && isPowerOfTwo(b));
   }
   return (op.has(traits::Reads) || op.has(traits::Writes)) && !op.maskAt() && op.kind != OpKind::Call;
-}
-
-/// Calls `fn` for every operation below, until it says false.
-template <typename Fn> bool every(const Block &b, const Fn &fn) {
-  for (Op *op : b.ops) {
-    if (!fn(*op))
-      return false;
-    for (const Region *r : op->regions)
-      if (!every(*r->block, fn))
-        return false;
-  }
-  return true;
 }
 
 /// Each extent that is a power of two goes into the one before: extents that agree then are the same elements in the same places, before and
@@ -336,10 +325,10 @@ void padTiles(Module &m) {
   bool allowed = true; // all or none, as functions give tiles to one another
   for (Function *f : m.functions) {
     bool hasOdd = false;
-    allowed = allowed && every(*f->block(), [&](const Op &op) {
+    allowed = allowed && !anyOp(*f->block(), [&](const Op &op) {
       bool is = anyOdd(op.results) || anyOdd(op.operands);
       hasOdd |= is;
-      return !is || !isRefused(op);
+      return is && isRefused(op);
     });
     if (hasOdd)
       odd.push_back(f);

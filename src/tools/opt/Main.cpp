@@ -3,6 +3,7 @@
 //   tegula-opt [option ...] [file]     without a file: standard input
 #include "ir/Text.h"
 #include "ir/Verifier.h"
+#include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "support/Bits.h"
 #include "support/LineDiff.h"
@@ -91,11 +92,7 @@ std::vector<std::string> passNames(const std::string &text) {
 }
 
 bool hasTensor(const ir::Block &b) {
-  auto isTensor = [](const ir::Value *v) { return v->type.isTensor(); };
-  return std::any_of(b.args.begin(), b.args.end(), isTensor) || std::any_of(b.ops.begin(), b.ops.end(), [&](const ir::Op *o) {
-           return std::any_of(o->results.begin(), o->results.end(), isTensor) ||
-                  std::any_of(o->regions.begin(), o->regions.end(), [](const ir::Region *r) { return hasTensor(*r->block); });
-         });
+  return ir::anyValue(b, [](const ir::Value &v) { return v.type.isTensor(); });
 }
 
 /// What a pass of the GPU level needs and the module does not have; null: all is there.
