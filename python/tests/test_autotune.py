@@ -4,14 +4,13 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
+from programs import ended, start
 from tegula import Config, knobs
 from tegula.errors import AutotunerError
 from tegula.runtime.autotuner import Autotuner, Heuristics
@@ -304,13 +303,9 @@ print(len(calls), twice.best_config.kwargs["BLOCK"])
 
 
 def test_cached_results_are_in_the_files_of_all_others(tmp_path):
-    (tmp_path / "cached.py").write_text(CACHED)
     # No file of Triton's is found again.
     for run, (how, calls) in enumerate((("cached", 3), ("cached", 0), ("not", 3))):
-        p = subprocess.run([sys.executable, "cached.py", how], cwd=tmp_path, capture_output=True, text=True,
-                           env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TRITON_CACHE_DIR": str(tmp_path / str(run)),
-                                "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))})
-        assert p.stdout.split() == [str(calls), "32"], p.stdout + p.stderr
+        assert said(start(tmp_path, CACHED, how, TRITON_CACHE_DIR=str(tmp_path / str(run)))) == [str(calls), "32"]
     (entry,) = json.loads(kept_file(tmp_path))["kernels"][0]["entries"]
     assert "timed by __main__.bench, " in entry["arguments"] and len(entry["configs"]) == 3
 
@@ -535,18 +530,11 @@ print(heard[0], twice.best_config.kwargs["BLOCK"])
 
 
 def in_process(tmp_path, blocks, budget_ms=0, **env):
-    script = tmp_path / "kept.py"
-    if not script.exists():  # others may be reading it
-        script.write_text(KEPT)
-    return subprocess.Popen([sys.executable, str(script), blocks, str(budget_ms)], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"),
-                                                                             "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__)), **env}, cwd=tmp_path,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return start(tmp_path, KEPT, blocks, budget_ms, **env)
 
 
 def said(p):
-    out, err = p.communicate(timeout=120)
-    assert p.returncode == 0, err
-    return out.split()
+    return ended(p)[0].split()
 
 
 def kept_file(tmp_path):
@@ -605,13 +593,10 @@ print(failed[0].kwargs["BLOCK"], failed[1])
 
 
 def test_a_dry_run_finds_what_writes_beside_its_buffers(tmp_path):
-    (tmp_path / "dry.py").write_text(DRY)
     for attempt in range(2):  # the second one knows it from the file
-        p = subprocess.run([sys.executable, "dry.py"], env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TEGULA_TUNE_DRY": "sim",
-                                                            "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}, cwd=tmp_path, capture_output=True, text=True)
-        assert p.returncode == 0, p.stderr
-        assert p.stdout.startswith("128 Autotuner error: twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in p.stdout and "`x`" in p.stdout
-        assert "is not used" in p.stderr
+        out, err = ended(start(tmp_path, DRY, TEGULA_TUNE_DRY="sim"))
+        assert out.startswith("128 Autotuner error: twice: configuration (BLOCK: 128, ") and "one program on the simulator: " in out and "`x`" in out
+        assert "is not used" in err
 
 
 FAULTS = """
@@ -638,13 +623,11 @@ else:
 
 
 def test_a_configuration_that_faults_is_named_and_remembered(tmp_path):
-    (tmp_path / "faults.py").write_text(FAULTS)
-    env = {**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "TEGULA_CHECK": "1", "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}
-    first, again = (subprocess.run([sys.executable, "faults.py"], env=env, cwd=tmp_path, capture_output=True, text=True) for _ in range(2))
-    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
-    assert first.stdout.startswith("tuning `twice`: configuration (BLOCK: 128, num_warps: 4, num_stages: 3): ") and "out-of-bounds load through argument `x`" in first.stdout
-    assert first.stdout.endswith(", given x:*float32, n=32\n")
-    assert "out-of-bounds load" in again.stdout and "failed in an earlier run and is not used" in again.stderr
+    first, _ = ended(start(tmp_path, FAULTS, TEGULA_CHECK="1"))
+    assert first.startswith("tuning `twice`: configuration (BLOCK: 128, num_warps: 4, num_stages: 3): ") and "out-of-bounds load through argument `x`" in first
+    assert first.endswith(", given x:*float32, n=32\n")
+    again, err = ended(start(tmp_path, FAULTS, TEGULA_CHECK="1"))
+    assert "out-of-bounds load" in again and "failed in an earlier run and is not used" in err
 
 
 @pytest.mark.parametrize("how", ["block", "environment"])
@@ -654,12 +637,7 @@ def test_the_interpreter_leaves_memory_and_results_alone(tmp_path, how):
               "@tegula.autotune([tegula.Config({'BLOCK': b}) for b in (16, 32)], key=['n'])\n@tegula.jit\ndef twice(x, n, BLOCK: tl.constexpr):\n"
               "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)\n"
               f"tegula.interpret({how == 'block'})\nx = np.ones(40, np.float32)\ntwice[lambda m: (tegula.cdiv(40, m['BLOCK']),)](x, 40)\nprint((x == 2).all())\n")
-    (tmp_path / "twice.py").write_text(script)
-    env = {**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))}
-    if how == "environment":
-        env["TRITON_INTERPRET"] = "1"
-    p = subprocess.run([sys.executable, "twice.py"], env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert p.returncode == 0 and p.stdout == "True\n", p.stderr
+    assert said(start(tmp_path, script, **({"TRITON_INTERPRET": "1"} if how == "environment" else {}))) == ["True"]
     assert not list((tmp_path / "results").rglob("*.json"))
 
 

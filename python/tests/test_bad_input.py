@@ -1,13 +1,6 @@
 """What bad input and bad drivers get: one clear error each, from Python, with the stand-in for the driver where a GPU is needed."""
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-import tegula
-
-FAKE = Path(tegula.__file__).parents[2] / "lib/libfakecuda.so"
+from programs import FAKE, with_fake_driver
 
 PROLOGUE = '''
 import numpy as np, tegula, tegula.language as tl
@@ -118,14 +111,11 @@ ROWS = [
 
 
 def output(action, folder, switches="", **env):
-    assert FAKE.exists(), "build the target fakecuda"
     script = folder / "script.py"
     script.write_text(PROLOGUE % action)
-    env = dict(os.environ, TEGULA_CACHE_DIR="", TEGULA_LIBCUDA="/nonexistent/libcuda.so" if switches is None else str(FAKE), FAKECUDA=switches or "", **env)
-    env.pop("TEGULA_DEVICE", None)
-    p = subprocess.run([sys.executable, str(script)], env=env, text=True, capture_output=True, timeout=300)
-    assert p.returncode == 0, p.stdout + p.stderr
-    return p.stdout
+    if switches is None:
+        env["TEGULA_LIBCUDA"] = "/nonexistent/libcuda.so"
+    return with_fake_driver(script, TEGULA_CACHE_DIR="", FAKECUDA=switches or "", **env)
 
 
 @pytest.mark.parametrize("switches, action, start, part", [r[1:] for r in ROWS], ids=[r[0].replace(" ", "-") for r in ROWS])

@@ -1,25 +1,17 @@
 """Times of launches in CUDA graphs, with a stand-in for the driver (graphs_script.py)."""
 import ast
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tegula
 import tegula.language as tl
+from programs import with_fake_driver
 from tegula import testing
-
-FAKE = Path(tegula.__file__).parents[2] / "lib/libfakecuda.so"
 
 
 def run(folder, **env):
-    assert FAKE.exists(), "build the target fakecuda"
-    env = {**os.environ, "TEGULA_LIBCUDA": str(FAKE), "TEGULA_CACHE_DIR": str(folder / "cache"), "TEGULA_TUNE_DIR": str(folder / "results"), **env}
-    env.pop("TEGULA_DEVICE", None)
-    p = subprocess.run([sys.executable, str(Path(__file__).with_name("graphs_script.py"))], env=env, text=True, capture_output=True, timeout=300)
-    assert p.returncode == 0, p.stdout + p.stderr
-    return dict(line.split(": ", 1) for line in p.stdout.splitlines())
+    out = with_fake_driver(Path(__file__).with_name("graphs_script.py"), TEGULA_CACHE_DIR=str(folder / "cache"), TEGULA_TUNE_DIR=str(folder / "results"), **env)
+    return dict(line.split(": ", 1) for line in out.splitlines())
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-
-FAKE = Path(tegula.__file__).parents[2] / "lib/libfakecuda.so"
+from programs import with_fake_driver
 
 
 @tegula.jit
@@ -48,17 +47,13 @@ def test_bounds_on_the_simulator():
     x = np.zeros(100, np.float32)
     with pytest.raises(tegula.DeviceError, match=r"test_devices.py:\d+:\d+: error: out-of-bounds load through argument `x`: byte offset 400, buffer of 400 bytes in program .* of `add` on sim") as e:
         add[(1,)](x, x, 128, BLOCK=128, device="sim")
-    assert e.value.fault["kernel"] == "add" and e.value.fault["line"] == 18
+    assert e.value.fault["kernel"] == "add" and e.value.fault["line"] == add.fn.__code__.co_firstlineno + 3
 
 
 @pytest.fixture(scope="module")
 def gpu(tmp_path_factory):
-    assert FAKE.exists(), "build the target fakecuda"
-    env = dict(os.environ, TEGULA_LIBCUDA=str(FAKE), TEGULA_CACHE_DIR=str(tmp_path_factory.mktemp("cache")))
-    env.pop("TEGULA_DEVICE", None)
-    p = subprocess.run([sys.executable, str(Path(__file__).with_name("gpu_script.py"))], env=env, text=True, capture_output=True, timeout=300)
-    assert p.returncode == 0, p.stdout + p.stderr
-    return dict(line.split(": ", 1) for line in p.stdout.splitlines())
+    out = with_fake_driver(Path(__file__).with_name("gpu_script.py"), TEGULA_CACHE_DIR=str(tmp_path_factory.mktemp("cache")))
+    return dict(line.split(": ", 1) for line in out.splitlines())
 
 
 def test_gpu_kernel(gpu):

@@ -1,14 +1,12 @@
 """Spaces of configurations: ranges, searches, what is proposed, guesses from earlier versions. What is fast is decided by the cost model here, or by nobody."""
 import json
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
+from programs import ended, start
 from tegula import knobs, powers
 from tegula.errors import AutotunerError
 
@@ -224,13 +222,8 @@ print("chosen", increment.best_config.kwargs["BLOCK"], (increment.guess or {}).g
 
 
 def test_another_versions_choice_is_a_guess(tmp_path):
-    (tmp_path / "guess.py").write_text(GUESS)
-
     def run(**env):
-        p = subprocess.run([sys.executable, "guess.py"], cwd=tmp_path, capture_output=True, text=True,
-                           env={**os.environ, "TEGULA_TUNE_DIR": str(tmp_path / "results"), "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__)), **env})
-        assert p.returncode == 0, p.stderr
-        return p.stdout
+        return ended(start(tmp_path, GUESS, **env))[0]
 
     assert run().split()[-1] == "None"
     (path,) = (tmp_path / "results" / "tune").glob("increment-*.json")

@@ -1,5 +1,6 @@
 // The partition of a kernel among the CTAs of a cluster: IR in, IR out. Each case says what the parts must look like; a case without lines must
 // not be shared, and its remark says why.
+#include "ParsedIr.h"
 #include "RandomKernel.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
@@ -196,8 +197,8 @@ TEST(GpuCluster, Partition) {
   for (const Case &c : cases) {
     SCOPED_TRACE(c.name);
     DiagEngine diag;
-    auto m = ir::parse(std::make_shared<const SourceFile>("test.ir", text(c)), diag);
-    ASSERT_TRUE(m) << diag.all()[0].message();
+    auto m = tegula::test::parsed(text(c));
+    ASSERT_TRUE(m);
     auto part = nvidia::partitionCluster(*m, c.ctas, &diag);
     EXPECT_EQ(c.has.empty(), !part);
     std::string remark;

@@ -1,4 +1,5 @@
 // Kernels compiled for the GPU and executed by the simulator: the same memory as the reference interpreter, no fault.
+#include "ParsedIr.h"
 #include "RandomKernel.h"
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
@@ -153,9 +154,8 @@ TEST(GpuKernels, DotByEveryInstruction) {
     std::string text = dotKernel(c);
     SCOPED_TRACE(std::string(c.elem) + " " + c.precision + " " + c.target + " " + std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
                  std::to_string(c.k) + " warps " + std::to_string(c.warps));
-    DiagEngine diag;
-    auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-    ASSERT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message()) << text;
+    auto m = tegula::test::parsed(text);
+    ASSERT_TRUE(m);
     Elem elem = m->kernel()->block()->args[0]->type.elem, acc = m->kernel()->block()->args[2]->type.elem;
     auto fill = [](int count, Elem e, int salt) {
       std::vector<char> bytes(static_cast<size_t>(count) * byteWidth(e));
@@ -210,9 +210,7 @@ std::string softmaxRow(unsigned columns) {
 }
 
 std::string ptxOfRow(unsigned columns, unsigned warps) {
-  DiagEngine diag;
-  auto m = parse(std::make_shared<const SourceFile>("test.ir", softmaxRow(columns)), diag);
-  EXPECT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message());
+  auto m = tegula::test::parsed(softmaxRow(columns));
   if (!m)
     return {};
   SimKernel k(*m, warps, "sm_90a");
@@ -352,13 +350,7 @@ TEST(GpuKernels, BytesAreDoneByWords) {
   constexpr int n = 1024;
   for (const BytesCase &c : bytesCases) {
     SCOPED_TRACE(std::string(c.elem) + " " + c.ops);
-    auto module = [&](int elements) {
-      DiagEngine diag;
-      std::string text = bytesKernel(c.elem, c.ops, c.result, elements);
-      auto m = parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-      EXPECT_TRUE(m) << (diag.all().empty() ? "" : diag.all()[0].message()) << text;
-      return m;
-    };
+    auto module = [&](int elements) { return tegula::test::parsed(bytesKernel(c.elem, c.ops, c.result, elements)); };
     auto m = module(n);
     ASSERT_TRUE(m);
     size_t inBytes = byteWidth(m->kernel()->block()->args[0]->type.elem) * n, outBytes = byteWidth(m->kernel()->block()->args[1]->type.elem) * n;

@@ -9,6 +9,17 @@
 
 namespace tegula::cpu::test {
 
+/// What a stage emits for a text that compiles without a message.
+inline std::string stage(const std::string &text, const CpuTarget &target, Stage s, CpuOptions options = {}) {
+  DiagEngine diag;
+  std::unique_ptr<ir::Module> m = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
+  options.verify = true;
+  std::optional<std::string> out = m ? emitStage(*m, target, options, s, diag) : std::nullopt;
+  for (const Diagnostic &d : diag.all())
+    ADD_FAILURE() << d.message() << "\n" << text;
+  return out.value_or("");
+}
+
 struct Kernel {
   std::unique_ptr<ir::Module> module;
   CpuKernel compiled;

@@ -223,10 +223,7 @@ TEST(Kernel, LinesThatUseAVariableComeAfterItsStore) {
     target.cpu = cpu;
     CpuOptions debug;
     debug.debugInfo = true;
-    DiagEngine diag;
-    auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-    ASSERT_TRUE(module);
-    std::string code = emitStage(*module, target, debug, Stage::Asm, diag).value_or("");
+    std::string code = test::stage(text, target, Stage::Asm, debug);
     size_t defined = code.rfind(".loc\t0 4 ");
     ASSERT_NE(defined, std::string::npos) << cpu << "\n" << code;
     for (const char *use : {".loc\t0 5 ", ".loc\t0 9 "}) {

@@ -40,13 +40,9 @@ kernel @chain(%x: ptr<f32>, %o: ptr<f32>, %step: i32) {
 }
 
 size_t nestsOf(const std::string &text) {
-  DiagEngine diag;
-  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-  auto plan = module ? emitStage(*module, *parseTarget("cpu:x86-64"), {}, Stage::Plan, diag) : std::nullopt;
-  for (const Diagnostic &d : diag.all())
-    ADD_FAILURE() << d.message();
+  std::string plan = test::stage(text, *parseTarget("cpu:x86-64"), Stage::Plan);
   size_t nests = 0;
-  for (size_t at = 0; plan && (at = plan->find("\n  nest ", at)) != std::string::npos; ++at)
+  for (size_t at = 0; (at = plan.find("\n  nest ", at)) != std::string::npos; ++at)
     ++nests;
   return nests;
 }

@@ -151,11 +151,7 @@ TEST_P(Pack, MatmulOfSmallAndWideBlocks) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), test::testName);
 
-std::string assembly(const std::string &text, const std::string &target) {
-  DiagEngine diag;
-  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-  return module ? emitStage(*module, *parseTarget(target), {}, Stage::Asm, diag).value_or("") : "";
-}
+std::string assembly(const std::string &text, const std::string &target) { return test::stage(text, *parseTarget(target), Stage::Asm); }
 
 size_t count(const std::string &text, const std::string &what) {
   size_t n = 0;

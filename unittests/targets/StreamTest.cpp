@@ -5,6 +5,7 @@
 using namespace tegula;
 using namespace tegula::cpu;
 using test::Kernel;
+using test::stage;
 
 namespace {
 
@@ -60,18 +61,6 @@ CpuTarget streamingTarget(const char *name) {
   CpuTarget t = *parseTarget(name);
   t.l3Bytes = 1;
   return t;
-}
-
-std::string stage(const std::string &text, const CpuTarget &target, Stage s, bool checked = false) {
-  DiagEngine diag;
-  auto module = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
-  CpuOptions options;
-  options.verify = true;
-  options.checked = checked;
-  auto out = module ? emitStage(*module, target, options, s, diag) : std::nullopt;
-  for (const Diagnostic &d : diag.all())
-    ADD_FAILURE() << d.message() << "\n" << text;
-  return out.value_or("");
 }
 
 bool planStreams(const std::string &text, const char *target = "cpu:avx512") {
@@ -144,7 +133,9 @@ TEST(Stream, CodeHasNonTemporalStoresAndAFence) {
     std::string code = stage(text, *parseTarget(target), Stage::Asm);
     EXPECT_NE(code.find("movnt"), std::string::npos) << target;
     EXPECT_NE(code.find("sfence"), std::string::npos) << target;
-    EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, true).find("movnt"), std::string::npos) << "checked " << target;
+    CpuOptions checked;
+    checked.checked = true;
+    EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, checked).find("movnt"), std::string::npos) << "checked " << target;
   }
   // Rows too short to be worth it; and elements whose vectors are smaller than a non-temporal store.
   EXPECT_EQ(stage(doubleText("i32", 64, 16), *parseTarget("cpu:avx512"), Stage::Asm).find("movnt"), std::string::npos);
