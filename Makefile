@@ -29,8 +29,9 @@ check-quick: build
 test-torch: build
 	@scripts/test_torch.sh
 
+# ZOO=1: the kernels of bench/zoo beside numpy and torch instead.
 bench: build
-	@PYTHONPATH=build/python $(PY) bench/run.py
+	@PYTHONPATH=build/python $(PY) $(if $(ZOO),bench/zoo/run.py --device cpu --json build/bench/zoo.json --picture build/bench/zoo.png,bench/run.py)
 
 # The archive for machines with a GPU: build/dist/tegula-*.tar.xz
 dist: build

@@ -1,0 +1,322 @@
+"""Times the zoo's rows: both compilers in one process, in turns, the L2 cache flushed before each launch, results checked against torch.
+
+On a GPU two measures: `burst`, the median of single launches with a cold cache, and for products `sustained`, launches in a row for a fifth of a second, where
+the clock depends on the power that a kernel draws. On a CPU tegula alone has kernels; its peers are the references in numpy and torch.
+"""
+import concurrent.futures
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from zoo import arrays, check, load, report
+
+
+class Gpu:
+    """The current GPU by torch."""
+
+    def __init__(self):
+        import torch
+        self.torch = torch
+        self.maker = arrays.Torch("cuda")
+        torch.set_default_device("cuda")  # of what references make
+        self.flush = torch.empty(1 << 28, dtype=torch.int8, device="cuda")  # five times the L2
+        torch.backends.cuda.matmul.allow_tf32 = False  # of the references
+
+    def info(self):
+        import tegula
+        p = self.torch.cuda.get_device_properties(0)
+        out = {"device": p.name, "torch": self.torch.__version__, "cuda": self.torch.version.cuda, "tegula": tegula.__version__, "assembler": tegula._core.assembler()}
+        try:
+            import triton
+            out["triton"] = triton.__version__
+        except ImportError:
+            pass
+        return out
+
+    def compilers(self):
+        out = {"tegula": load.entries("tegula")}
+        try:
+            import triton
+            triton.set_allocator(lambda size, align, stream: self.torch.empty(size, dtype=self.torch.int8, device="cuda"))
+            out["triton"] = load.entries("triton")
+        except ImportError as e:
+            print(f"no Triton: {e}")
+        return out
+
+    def sync(self):
+        self.torch.cuda.synchronize()
+
+    def bursts(self, peers, rounds):
+        """{peer: median seconds of a launch}"""
+        times = {who: [] for who in peers}
+        order = list(peers.items())
+        for i in range(rounds + 2):
+            # What ran before a kernel is worth half a per cent of its time, so each peer comes behind every other one.
+            for who, f in order[i % len(order):] + order[:i % len(order)]:
+                self.flush.zero_()
+                begin, end = self.torch.cuda.Event(enable_timing=True), self.torch.cuda.Event(enable_timing=True)
+                begin.record()
+                f()
+                end.record()
+                if i >= 2:
+                    times[who].append((begin, end))
+        self.sync()
+        return {who: statistics.median(a.elapsed_time(b) for a, b in events) / 1e3 for who, events in times.items()}
+
+    def sustained(self, peers, seconds=0.2):
+        """{peer: seconds of a launch among many in a row}, the better of two turns."""
+        out = {}
+        for _ in range(2):
+            for who, f in peers.items():
+                count = max(2, int(seconds / max(self.bursts({who: f}, 1)[who], 1e-6)))
+                begin, end = self.torch.cuda.Event(enable_timing=True), self.torch.cuda.Event(enable_timing=True)
+                for _ in range(count // 2):
+                    f()
+                begin.record()
+                for _ in range(count):
+                    f()
+                end.record()
+                self.sync()
+                out[who] = min(out.get(who, float("inf")), begin.elapsed_time(end) / 1e3 / count)
+        return out
+
+
+@contextlib.contextmanager
+def quiet():
+    """Nothing to stderr: Triton prints a whole module for a pass that fails; the exception says which one."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
+
+
+def launcher(row, config, a):
+    """One call that launches all kernels of a spelling."""
+    launches = row.spelling.launches(a, row.shape, config)
+    bound = [(one.kernel[one.grid], one.args, one.options) for one in launches]
+
+    def go():
+        for f, args, options in bound:
+            f(*args, **options)
+    return go
+
+
+def measure_row(gpu, pair, rounds):
+    """{configuration: {compiler: seconds or text}} and, for products, the sustained seconds of each compiler's best; `pair` is {compiler: Row}."""
+    row = next(iter(pair.values()))
+    a = arrays.made(gpu.maker, row.entry, row.shape, row.dtype)
+    first = {n: gpu.maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed}}
+    want = arrays.expected(gpu.maker, row.entry, a, row.shape)
+    out, fast = {}, {}
+    for config in row.spelling.configs_for(row.shape):
+        cell, alive = {}, {}
+        for who, mine in pair.items():
+            try:
+                for n, v in first.items():
+                    gpu.maker.restore(getattr(a, n), v)
+                for n in row.entry.outputs:
+                    if n not in first:
+                        gpu.maker.clear(getattr(a, n))
+                go = launcher(mine, config, a)
+                with quiet():
+                    go()
+                    gpu.sync()
+                check.verify(row, a, gpu.maker, want)
+                alive[who] = go
+            except Exception as e:  # the row goes on with the others
+                cell[who] = check.reason(e)
+                if "illegal" in cell[who] or "device-side" in cell[who] or "misaligned" in cell[who]:
+                    raise RuntimeError(f"{who}, {config}: {cell[who]}") from e  # the context is lost
+        if alive:
+            for who, seconds in gpu.bursts(alive, rounds).items():
+                cell[who] = seconds
+                if seconds < fast.get(who, (float("inf"),))[0]:
+                    fast[who] = seconds, alive[who]
+        out[str(config)] = cell
+    record = {"name": row.name, "unit": row.entry.unit, "work": row.entry.work(row.shape, arrays.SIZES[row.dtype]), "configs": out}
+    peers = {who: f for who, (_, f) in fast.items()}
+    if row.entry.library:
+        try:
+            library = lambda: row.entry.library(gpu.torch, a, row.shape)
+            library()
+            record["library"] = gpu.bursts({"library": library}, rounds)["library"]
+            peers["library"] = library
+        except Exception as e:
+            record["library"] = check.reason(e)
+    if row.entry.sustained and peers:
+        record["sustained"] = gpu.sustained(peers)
+    return record
+
+
+class Unset(arrays.Torch):
+    """Tensors whose values do not matter: a kernel is compiled for their types and addresses."""
+
+    def normal(self, shape, dtype="fp32", scale=1.0):
+        return self.torch.empty(shape, device=self.device, dtype=self.dtypes[dtype])
+
+    def uniform(self, shape, dtype="fp32", low=0.0, high=1.0):
+        return self.normal(shape, dtype)
+
+    def integers(self, shape, low, high, dtype="int32"):
+        return self.normal(shape, dtype)
+
+
+def compile_part(number, names, who, jobs):
+    """Runs in a process of its own: compiles its share of the configurations, so that the measuring process finds them in the disk cache."""
+    import torch
+    torch.set_default_device("cuda")
+    maker, wanted = Unset("cuda"), set(names)
+    rows = [r for r in load.rows(load.entries(who)) if r.name in wanted]
+    for row in rows[number::jobs]:
+        try:
+            a = arrays.made(maker, row.entry, row.shape, row.dtype)
+        except Exception:
+            continue  # too little memory beside the other processes
+        for config in row.spelling.configs_for(row.shape):
+            try:
+                for launch in row.spelling.launches(a, row.shape, config):
+                    launch.kernel.warmup(*launch.args, grid=launch.grid, **launch.options)
+            except Exception:
+                pass  # the measuring process says why
+        del a
+        torch.cuda.empty_cache()
+
+
+def compile_ahead(names, compilers, jobs, seconds):
+    """Fills both compilers' disk caches by `jobs` processes, for at most `seconds`."""
+    script = "import sys, json; sys.path.insert(0, sys.argv[1]); from zoo import measure; measure.compile_part(*json.loads(sys.stdin.read()))"
+    stop = time.time() + seconds
+
+    def one(task):
+        p = subprocess.Popen([sys.executable, "-c", script, str(load.HERE.parent)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+        try:
+            p.communicate(json.dumps(task), timeout=max(1, stop - time.time()))
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+    share = max(1, jobs // len(compilers))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, [(i, names, who, share) for who in compilers for i in range(share)]))
+
+
+def on_gpu(options, chosen):
+    gpu = Gpu()
+    compilers = gpu.compilers()
+    info = gpu.info()
+    print(", ".join(f"{k} {v}" for k, v in info.items()), flush=True)
+    start = time.time()
+    tables = {who: {r.name: r for r in load.rows(t)} for who, t in compilers.items()}
+    rows = chosen(tables["tegula"].values(), options.part, options.rows)
+    jobs = options.jobs or os.cpu_count() or 1
+    # At most half of the time: what is not compiled by then is compiled when its turn comes.
+    compile_ahead([r.name for r in rows], list(compilers), jobs, options.seconds / 2)
+    print(f"{len(rows)} rows, compiled in {time.time() - start:.0f} s by {jobs} processes", flush=True)
+    records, left = [], 0
+    for row in rows:
+        if time.time() - start > options.seconds:
+            left += 1
+            continue
+        try:
+            records.append(measure_row(gpu, {who: t[row.name] for who, t in tables.items()}, options.rounds))
+            report.show(records[-1])
+        except Exception as e:
+            records.append({"name": row.name, "error": check.reason(e)})
+            report.show(records[-1])
+            try:
+                gpu.sync()
+            except Exception:
+                print("the GPU's context is lost; the rest of this part was not measured", flush=True)
+                break
+        gpu.torch.cuda.empty_cache()
+    if left:
+        print(f"{left} rows were not measured: {options.seconds:g} s are over")
+    return info, records
+
+
+def cpu_seconds(f, least=5, seconds=0.3):
+    f()
+    times, stop = [], time.perf_counter() + seconds
+    while len(times) < least or time.perf_counter() < stop:
+        start = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - start)
+        if time.perf_counter() > stop + 10 * seconds:
+            break
+    return statistics.median(times)
+
+
+def cpu_peers(row, a):
+    """The reference in float32, by numpy (OpenBLAS does its products) and, where there is one, by torch, eager and compiled."""
+    import numpy as np
+    from types import SimpleNamespace
+    maker = arrays.Numpy()
+    wide = SimpleNamespace(**{k: maker.wide(v, np.float32) for k, v in vars(a).items()})
+    peers = {"numpy": lambda: row.entry.reference(maker.x, wide, row.shape)}
+    try:
+        import torch
+    except ImportError:
+        return peers
+    tensors = SimpleNamespace(**{k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in vars(wide).items()})
+    x = arrays.Torch("cpu").x
+    eager = lambda: row.entry.reference(x, tensors, row.shape)
+    compiled = torch.compile(lambda arrays_by_name: row.entry.reference(x, SimpleNamespace(**arrays_by_name), row.shape))
+    peers["torch"] = eager
+    peers["torch.compile"] = lambda: compiled(vars(tensors))
+    return peers
+
+
+def on_cpu(options, chosen):
+    import tegula
+    info = {"device": "cpu", "tegula": tegula.__version__, "threads": os.environ.get("TEGULA_NUM_THREADS", os.cpu_count())}
+    start, records = time.time(), []
+    for row in chosen(load.rows(load.entries("tegula"), "cpu"), options.part, options.rows):
+        if time.time() - start > options.seconds:
+            print(f"stopped at {row.name}: {options.seconds:g} s are over")
+            break
+        maker = arrays.Numpy()
+        record = {"name": row.name, "unit": row.entry.unit, "work": row.entry.work(row.shape, arrays.SIZES[row.dtype]), "configs": {}}
+        a = arrays.made(maker, row.entry, row.shape, row.dtype)
+        first = {n: maker.copy(getattr(a, n)) for n in {*row.entry.restored, *row.entry.zeroed}}
+        want, others = arrays.expected(maker, row.entry, a, row.shape), {}
+        for who, f in cpu_peers(row, a).items():
+            try:
+                others[who] = cpu_seconds(f)
+            except Exception as e:
+                others[who] = check.reason(e)
+        for config in row.spelling.configs_for(row.shape):
+            try:
+                for n, v in first.items():
+                    maker.restore(getattr(a, n), v)
+                go = launcher(row, config, a)
+                go()
+                check.verify(row, a, maker, want)
+                record["configs"][str(config)] = {"tegula": cpu_seconds(go), **others}
+            except Exception as e:
+                record["configs"][str(config)] = {"tegula": check.reason(e), **others}
+        records.append(record)
+        report.show(record)
+    return info, records
+
+
+def main(options, chosen):
+    info, records = (on_gpu if options.device == "cuda" else on_cpu)(options, chosen)
+    info["date"] = time.strftime("%Y-%m-%d %H:%M")
+    summary = report.summary(records, "triton" if options.device == "cuda" else "numpy")
+    print(summary)
+    report.compare_with_ledger(info, records, record=options.record)
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": info, "rows": records}, indent=1) + "\n")
+    if options.picture:
+        report.picture(info, records, options.picture)
+    return 1 if any(report.failed(r) for r in records) else 0
