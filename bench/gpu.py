@@ -253,13 +253,16 @@ def scaled_row(ks, fmt, n=4096):
     return r
 
 
-def attention_row(ks, D, N, causal, kernel="attention"):
+def attention_row(ks, D, N, causal, kernel="attention", tile=None):
+    """tile: BM, BN, warps and stages, named in the row; as the benchmark likes them best otherwise."""
+    BM, BN, warps, stages = tile or (128, 128 if D == 64 else 64, 8, 3)
     heads = max(1, 16384 * 16 * 128 // (N * D) // 4)
     q, k_, v = (torch.randn(heads, N, D, device=DEV, dtype=BF16) for _ in range(3))
     out = torch.empty_like(q)
-    r = Row(f"{kernel.replace('_', ' ')} bf16 D={D} N={N}{' causal' if causal else ''}", "TFLOP/s", 4 * heads * N * N * D * (0.5 if causal else 1) / 1e12)
-    r.kernel(ks, lambda k: lambda: getattr(k, kernel)[(N // 128, heads)](q, k_, v, out, D**-0.5, N, BM=128, BN=128 if D == 64 else 64, D=D, CAUSAL=causal,
-                                                                  num_warps=8, num_stages=3))
+    r = Row(f"{kernel.replace('_', ' ')} bf16 D={D} N={N}{' causal' if causal else ''}{tile_name(tile)}", "TFLOP/s",
+            4 * heads * N * N * D * (0.5 if causal else 1) / 1e12)
+    r.kernel(ks, lambda k: lambda: getattr(k, kernel)[(N // BM, heads)](q, k_, v, out, D**-0.5, N, BM=BM, BN=BN, D=D, CAUSAL=causal,
+                                                                  num_warps=warps, num_stages=stages))
     sdpa = torch.nn.functional.scaled_dot_product_attention
 
     def cudnn():
@@ -268,6 +271,38 @@ def attention_row(ks, D, N, causal, kernel="attention"):
     r.peers["cuDNN"] = cudnn
     r.check = (lambda: out, cudnn)
     return r
+
+
+def tile_name(tile):
+    return f", tile {tile[0]}x{tile[1]} {tile[-2]} warps {tile[-1]} stages" if tile else ""
+
+
+def matmul_tile_row(ks, n, kind, tile):
+    BM, BN, BK, warps, stages = tile
+    a, b = (torch.randn(n, n, device=DEV, dtype=BF16) for _ in range(2))
+    bt, out = b.T.contiguous(), torch.empty(n, n, device=DEV, dtype=BF16)
+    r = Row(f"bf16 matmul {kind} {n}x{n}x{n}{tile_name(tile)}", "TFLOP/s", 2 * n**3 / 1e12)
+
+    def make(k):
+        if kind == "descriptors":
+            return lambda: k.matmul_descriptors[(cdiv(n, BM), cdiv(n, BN))](a, b, out, n, n, n, BM=BM, BN=BN, BK=BK, num_warps=warps, num_stages=stages)
+        return lambda: k.matmul[(cdiv(n, BM) * cdiv(n, BN),)](a, bt, out, n, n, n, n, 1, n, 1, n, 1, BM=BM, BN=BN, BK=BK, GROUP=8, num_warps=warps, num_stages=stages)
+    r.kernel(ks, make)
+    r.peers["cuBLAS"] = lambda: torch.mm(a, b.T)
+    r.check = (lambda: out, r.peers["cuBLAS"])
+    return r
+
+
+def rows_tiles(ks, quick):
+    """Tiles that other people chose."""
+    if quick:
+        return
+    for kernel in "attention", "attention_pointers":
+        for tile in (128, 128, 8, 2), (64, 64, 4, 3):
+            yield attention_row(ks, 128, 4096, False, kernel, tile)
+    yield attention_row(ks, 128, 4096, True, "attention", (64, 64, 4, 3))
+    for kind, tile in ("descriptors", (128, 128, 64, 8, 3)), ("descriptors", (128, 128, 64, 4, 3)), ("pointers", (128, 128, 64, 4, 3)):
+        yield matmul_tile_row(ks, 4096, kind, tile)
 
 
 def rows_dot(ks, quick):
@@ -419,7 +454,7 @@ def main():
         for r in rows(ks) if a.rows in text else ():
             records.append(r)
             show(r)
-    for rows in rows_memory, rows_dot:
+    for rows in rows_tiles, rows_memory, rows_dot:
         for row in rows(ks, a.quick):
             if a.rows not in row.name:
                 continue

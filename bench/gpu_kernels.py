@@ -75,6 +75,20 @@ def matmul(a, b, c, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_
 
 
 @triton.jit
+def matmul_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """a is M x K, b is N x K, both row-major; a program has one tile."""
+    da = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    db = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    dc = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    m = tl.program_id(0) * BM
+    n = tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(da.load([m, k]), db.load([n, k]).T, acc)
+    dc.store([m, n], acc.to(c.dtype.element_ty))
+
+
+@triton.jit
 def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr):
     """a is M x K, b is N x K, both row-major, read and written by descriptors."""
     da = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])

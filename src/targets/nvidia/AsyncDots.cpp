@@ -103,7 +103,11 @@ private:
       if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
                                         !chainedWithin(i, count))
         w.values.push_back(v);
+    auto isOld = [](const Running &r) { return r.isOld; };
+    bool hadOld = std::any_of(running_.begin(), running_.end(), isOld);
     running_.erase(running_.begin(), running_.begin() + static_cast<long>(count));
+    if (hadOld && std::none_of(running_.begin(), running_.end(), isOld))
+      out_.oldDone = &before;
     out_.waits.push_back(std::move(w));
   }
   bool chainedWithin(size_t i, size_t count) const {

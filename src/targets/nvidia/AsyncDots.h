@@ -18,6 +18,8 @@ struct AsyncDots {
   /// Dots still running when an iteration ends. Their results are the values the loop yields.
   std::vector<const ir::Op *> atEnd;
   bool isAtEnd(const ir::Op *dot) const;
+  /// The operation in front of which those of the iteration before are done: there is a wait for it. Null if none run on.
+  const ir::Op *oldDone = nullptr;
 };
 
 /// `dots`: the dots of the body that may run asynchronously, in program order. `doneBefore`: an operation of the body, or null; what started before it, in

@@ -17,13 +17,24 @@ public:
   using PipelinedLoop::PipelinedLoop;
 
   void run() {
-    withIndices_ = true;
-    if (plan())
-      rewrite();
+    startsCopies_ = true;
+    if (!plan())
+      return;
+    goFarther();
+    rewrite();
   }
 
 private:
   using Map = LoopSlice::Map;
+
+  /// Copies by TMA as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
+  /// waits for all warps to be done with it.
+  void goFarther() {
+    if (!hasTma() || usesGroups() || hasStaged())
+      return;
+    auto most = static_cast<int64_t>(stages_) - 1;
+    ahead_ = std::max(ahead_, most - (options_.numWarps >= 8));
+  }
 
   void rewrite() {
     Block before, top;
@@ -52,8 +63,8 @@ private:
       copiesAhead(top, middle, ahead);
     splice(before, *loop_.parent, placeOfPrologue());
     insertWaits();
-    // Starting copies takes issue slots that nobody misses while the first wgmma runs.
-    splice(middle, body_, dots_.empty() ? 0 : positionOf(body_, dots_.front()) + 1);
+    splice(middle, body_, placeOfCopies());
+    releaseBehindWait();
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
@@ -69,6 +80,18 @@ private:
     dropFirstBarrier();
     if (isTiled)
       endTile();
+  }
+
+  /// Starting copies takes issue slots that nobody misses while a wgmma runs: behind the first one; where the copies fill the stage of the last
+  /// iteration, behind the first one that starts after the wait for it, or behind that wait.
+  size_t placeOfCopies() const {
+    size_t at = 0;
+    if (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_))
+      at = positionOf(body_, oldWait_) + 1;
+    for (const Op *dot : dots_)
+      if (size_t place = positionOf(body_, dot); place >= at)
+        return place + 1;
+    return at;
   }
 
   // ---- the loop over tiles around the loop

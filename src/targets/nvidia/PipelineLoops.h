@@ -9,18 +9,19 @@
 //     if runs D iterations later { async_copy ring[w], ... }; commit
 //   }
 // Tiles that TMA brings (desc_load) have mbarriers instead: one says that a stage is full, one that all warps are done with it; warps
-// need not meet, so warpgroups may drift apart.
+// need not meet, so warpgroups may drift apart. A warp is done with the last iteration's stage where it has waited for the wgmmas that read it, and
+// copies may overwrite it from there on: D + 1 stages are enough, and where there are more, copies are started farther ahead.
 //
 // One barrier an iteration is enough: whoever writes a slot has passed a barrier that every thread reached after it was done with
 // the slot. A slot is free one iteration after its use, two if the wgmma that reads it is still in flight at the end of the
-// iteration; so a ring has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.
+// iteration; so a ring of cp.async has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.
 #pragma once
 #include "targets/nvidia/Nvidia.h"
 
 namespace tegula::nvidia {
 
 /// Rewrites the loops of the kernel (GPU IR) in place. D is num_stages - 1 of the loop or of the options, or less if shared memory
-/// is short. Loops it cannot do stay as they are; `remarks`, if given, is told why (LoopObstacles.h).
+/// is short, more with slots to spare. Loops it cannot do stay as they are; `remarks`, if given, is told why (LoopObstacles.h).
 void pipelineLoops(ir::Module &m, const NvTarget &target, const NvOptions &options, DiagEngine *remarks = nullptr);
 
 } // namespace tegula::nvidia

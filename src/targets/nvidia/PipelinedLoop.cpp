@@ -109,7 +109,7 @@ void PipelinedLoop::findStaged() {
 
 void PipelinedLoop::findCopies() {
   remarks_.otherLoads(loadsOfDots(body_));
-  if (withIndices_)
+  if (startsCopies_)
     findStaged();
   std::unordered_set<const Op *> staged;
   for (const Ring &r : rings_)
@@ -121,7 +121,7 @@ void PipelinedLoop::findCopies() {
       continue;
     }
     // An index, or one for each row of a tile.
-    const int64_t mostIndices = withIndices_ ? 512 : 0;
+    const int64_t mostIndices = startsCopies_ ? 512 : 0;
     if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); })) {
       remarks_.notComputedAhead(*load);
       continue;
@@ -220,14 +220,21 @@ void PipelinedLoop::findAsyncDots() {
   dots_ = std::move(dots);
 }
 
-/// Scratch that operations of the body will want beside the rings.
+/// Scratch that operations of the body will want beside the rings, and mbarriers.
 uint64_t PipelinedLoop::scratchOfBody() const {
-  uint64_t most = 4096;
-  for (const Op *op : body_.ops)
-    if (op->kind == OpKind::Convert && layout::exchangeScope(module_.layoutOf(op->operands[0]->type), module_.layoutOf(op->result()->type)) >
-                                           layout::ExchangeScope::Warp)
-      most = std::max<uint64_t>(most, std::min<uint64_t>(64 * 1024, slotBytes(op->result()->type)));
-  return most;
+  constexpr uint64_t barriers = 1024, unknown = 4096, mostOfConversion = 64 * 1024;
+  auto walk = [&](auto &&self, const Block &b) -> uint64_t {
+    uint64_t most = 0;
+    for (const Op *op : b.ops) {
+      if (takesScratch(*op) && op->kind != OpKind::ToShared)
+        most = std::max(most, scratchOf(module_, *op, mostOfConversion).value_or(unknown));
+      else
+        for (const Region *r : op->regions)
+          most = std::max(most, self(self, *r->block));
+    }
+    return most;
+  };
+  return barriers + walk(walk, body_);
 }
 
 /// Bytes of tiles of the body that are in no ring.
@@ -267,20 +274,76 @@ uint64_t PipelinedLoop::outerTiles() const {
   return sum;
 }
 
-/// Slots of a ring whose operand is computed.
-unsigned PipelinedLoop::turnsOf(const Ring &r) const {
-  return turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + r.staysInFlight;
-}
-
-/// Numbers of slots for this distance; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
-uint64_t PipelinedLoop::giveSlots(unsigned slack) {
-  stages_ = static_cast<unsigned>(ahead_) + 1 + isReleasedLate() + slack;
+/// Numbers of slots; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
+uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
+  ahead_ = c.ahead;
+  turns_ = c.turns;
+  stages_ = static_cast<unsigned>(ahead_) + 1 + c.slack;
   uint64_t bytes = 0;
   for (Ring &r : rings_) {
-    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(ahead_) + 1 + r.staysInFlight : turnsOf(r);
+    bool runsOn = r.staysInFlight && !c.isDrained;
+    unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
+    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(ahead_) + 1 + runsOn : computed;
     bytes += slotBytes(r.tile) * r.slots;
   }
   return bytes;
+}
+
+/// Bytes of shared memory that the loop takes, with what lives beside it.
+uint64_t PipelinedLoop::bytesOf(const RingChoice &c) {
+  isBehindFirst_ = c.isBehindFirst;
+  return scratchOfBody() + innerTiles() + outerTiles() + giveSlots(c);
+}
+
+/// The best first, the smallest last.
+std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
+  std::vector<RingChoice> out;
+  int64_t fewest = anyRing([](const Ring &r) { return r.isCopied; }) ? 1 : wanted;
+  // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
+  unsigned most = hasTma() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
+  auto add = [&](int64_t ahead, Turns turns) {
+    for (unsigned less = 0; less <= most; ++less)
+      out.push_back({ahead, turns, most - less});
+  };
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead) {
+    add(ahead, Turns::Late);
+    add(ahead, Turns::Early);
+    if (hasFirstDot())
+      out.push_back({ahead, Turns::Late, 0, false, true});
+  }
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead)
+    add(ahead, Turns::Single);
+  if (canDrain())
+    out.push_back({fewest, Turns::Late, 0, true, hasFirstDot()});
+  return out;
+}
+
+/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes: slots beyond those that were asked for are not worth a
+/// neighbour. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule.
+RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
+  constexpr unsigned enoughWarps = 8;
+  constexpr uint64_t reserved = 1024; // of each block on an SM
+  for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
+    if (op->kind == OpKind::For || op->kind == OpKind::While)
+      return c;
+  if (options_.numWarps >= enoughWarps || options_.numCtas > 1)
+    return c;
+  auto blocks = [&](const RingChoice &x) {
+    return std::min<uint64_t>(enoughWarps / options_.numWarps, (target_.sharedLimit() + reserved) / (bytesOf(x) + reserved));
+  };
+  RingChoice best = c;
+  auto consider = [&](const RingChoice &x) {
+    if (blocks(x) > blocks(best))
+      best = x;
+  };
+  for (bool isBehindFirst : {false, true})
+    if (!isBehindFirst || hasFirstDot()) {
+      for (unsigned slack = c.slack + isBehindFirst; slack-- > 0;)
+        consider({c.ahead, c.turns, slack, false, isBehindFirst});
+      if (canDrain())
+        consider({c.ahead, c.turns, 0, true, isBehindFirst});
+    }
+  return best;
 }
 
 const Op *PipelinedLoop::placeOfEarlyWait() const {
@@ -297,37 +360,25 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
 }
 
 bool PipelinedLoop::fitMemory() {
-  uint64_t taken = scratchOfBody() + innerTiles() + outerTiles(), left = target_.sharedLimit();
-  bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
-  // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
-  unsigned slack = hasTma() && options_.numWarps >= 8;
-  int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1), fewest = hasCopies ? 1 : wanted;
-  auto needs = [&](int64_t ahead, Turns turns, unsigned more) {
-    ahead_ = ahead;
-    turns_ = turns;
-    return taken + giveSlots(more);
-  };
-  auto fits = [&](int64_t ahead, Turns turns) { return needs(ahead, turns, slack) <= left || needs(ahead, turns, 0) <= left; };
-  bool fit = false;
-  for (int64_t ahead = wanted; ahead >= fewest && !fit; --ahead)
-    fit = fits(ahead, Turns::Late) || fits(ahead, Turns::Early);
-  for (int64_t ahead = wanted; ahead >= fewest && !fit; --ahead)
-    fit = fits(ahead, Turns::Single);
-  if (!fit) {
-    remarks_.shortOfMemory(0, wanted, needs(fewest, Turns::Single, 0), left);
+  const uint64_t limit = target_.sharedLimit();
+  const int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
+  const std::vector<RingChoice> all = choices(wanted);
+  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) { return bytesOf(c) <= limit; });
+  if (first == all.end()) {
+    remarks_.shortOfMemory(0, wanted, bytesOf(all.back()), limit);
     return false;
   }
-  if (ahead_ < wanted) {
-    int64_t ahead = ahead_;
-    Turns turns = turns_;
-    uint64_t needed = needs(wanted, turns, 0);
-    remarks_.shortOfMemory(ahead, wanted, needed, left);
-    fits(ahead, turns);
-  }
-  if (const Op *early = placeOfEarlyWait()) {
+  if (first->ahead < wanted)
+    remarks_.shortOfMemory(first->ahead, wanted, bytesOf({wanted, first->turns}), limit);
+  const RingChoice chosen = withNeighbours(*first);
+  bytesOf(chosen);
+  const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
+  if (early)
     waits_ = placeDotWaits(body_, dots_, early);
-    firstStore_ = turns_ == Turns::Single ? early : nullptr;
-  }
+  if (chosen.isDrained)
+    for (Ring &r : rings_)
+      r.staysInFlight = false;
+  firstStore_ = turns_ == Turns::Single ? early : nullptr;
   return true;
 }
 
@@ -398,14 +449,25 @@ void PipelinedLoop::release(Value *stage, Value *when) {
 
 void PipelinedLoop::nextStage() {
   if (barriers_.full) {
-    Value *slot = slot_[stages_], *was = isReleasedLate() ? last_ : slot;
-    Value *when = isReleasedLate() ? b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]) : b_.constInt(Type::scalar(Elem::I1), 1);
-    release(was, when);
+    Value *slot = slot_[stages_];
+    if (!isReleasedLate())
+      release(slot, b_.constInt(Type::scalar(Elem::I1), 1));
     carryOn(last_, slot);
     carryOn(phase_, flip(phase_, slot, stages_));
   }
   for (auto [slots, arg] : slot_)
     carryOn(arg, nextSlot(arg, slots, 1));
+}
+
+void PipelinedLoop::releaseBehindWait() {
+  if (!isReleasedLate())
+    return;
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(loop_.loc);
+  b_.setInlinedAt(loop_.inlinedAt);
+  release(last_, b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]));
+  splice(here, body_, positionOf(body_, oldWait_) + 1);
 }
 
 void PipelinedLoop::releaseLastStage() {
@@ -452,7 +514,7 @@ void PipelinedLoop::dropFirstBarrier() {
 }
 
 size_t PipelinedLoop::placeOfPrologue() const {
-  return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(loop_.intAttr("ops_ahead"));
+  return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(isBehindFirst_ ? 0 : loop_.intAttr("ops_ahead"));
 }
 
 size_t PipelinedLoop::placeBehind() const {
@@ -534,8 +596,11 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
 void PipelinedLoop::insertWaits() {
   for (Op *dot : dots_)
     dot->set("async", int64_t{1});
-  for (const DotWaitPoint &w : waits_.waits)
-    wait(body_, positionOf(body_, w.before), w.pending, w.values);
+  for (const DotWaitPoint &w : waits_.waits) {
+    const Op *op = wait(body_, positionOf(body_, w.before), w.pending, w.values);
+    if (w.before == waits_.oldDone)
+      oldWait_ = op;
+  }
   if (waits_.atEnd.empty())
     return;
   // Behind the loop: everything.
@@ -549,7 +614,7 @@ void PipelinedLoop::insertWaits() {
   outer.ops[behind]->set("behind_loop", int64_t{1});
 }
 
-void PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
+Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
   Block here;
   b_.setBlock(&here);
   std::vector<Type> types;
@@ -560,6 +625,7 @@ void PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const s
   for (size_t i = 0; i < values.size(); ++i)
     replaceUses(block, values[i], op->results[i], position);
   splice(here, block, position);
+  return op;
 }
 
 } // namespace tegula::nvidia

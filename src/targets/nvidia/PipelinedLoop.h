@@ -38,6 +38,15 @@ enum class Turns : uint8_t {
   Single, // one slot: they are waited for, and everybody with them, before the operand is stored
 };
 
+/// Sizes of rings. A slot is free when the wgmmas that read it are waited for: where none are waited for in the iteration itself, that is in the next one.
+struct RingChoice {
+  int64_t ahead;         // iterations from a copy to its use
+  Turns turns;
+  unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's wgmmas
+  bool isDrained = false; // no wgmma runs on when an iteration ends, so that cp.async needs no slot for that
+  bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
+};
+
 class PipelinedLoop {
 public:
   PipelinedLoop(ir::Module &m, ir::Op &loop, const NvTarget &target, const NvOptions &options, DiagEngine *remarks)
@@ -50,10 +59,9 @@ public:
 
   ir::Op &loop() const { return loop_; }
   const std::vector<Ring> &rings() const { return rings_; }
-  /// Slots of every ring that TMA fills; fewer of them, down to fewestStages().
+  /// Slots of every ring that TMA fills; fewer of them, down to two.
   unsigned stages() const { return stages_; }
   void setStages(unsigned n);
-  unsigned fewestStages() const { return 2 + isReleasedLate(); }
 
 protected:
   // ---- decisions
@@ -70,8 +78,16 @@ protected:
   uint64_t scratchOfBody() const;
   uint64_t innerTiles();
   uint64_t outerTiles() const;
-  uint64_t giveSlots(unsigned slack);
-  unsigned turnsOf(const Ring &r) const;
+  uint64_t giveSlots(const RingChoice &c);
+  uint64_t bytesOf(const RingChoice &c);
+  std::vector<RingChoice> choices(int64_t wanted) const;
+  /// Did rotateDots take a dot out of the loop, and may copies start behind it?
+  bool hasFirstDot() const { return startsCopies_ && loop_.intAttr("ops_ahead") > 0; }
+  /// May an iteration end with a wait for its wgmmas? Not where operands are computed, which is done beside the last iteration's.
+  bool canDrain() const {
+    return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
+  }
+  RingChoice withNeighbours(const RingChoice &c);
   bool fitMemory();
   /// The operation in front of which all wgmmas of the last iteration must be done: null if their results alone decide.
   const ir::Op *placeOfEarlyWait() const;
@@ -101,14 +117,15 @@ protected:
   // ---- the body
   /// Slots, and the parity of stages, as carried values: the loop's first stage is `slot` with parity `phase`.
   void carryStages(ir::Value *slot, ir::Value *phase);
-  /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if wgmmas of this one still read, may be
-  /// overwritten; slots and parity go on.
+  /// At the end of the body (at the builder): the tiles of this iteration may be overwritten unless wgmmas still read; slots and parity go on.
   void nextStage();
+  /// Behind the wait for the last iteration's wgmmas: its tiles may be overwritten.
+  void releaseBehindWait();
   void release(ir::Value *stage, ir::Value *when);
   /// Behind the loop and its wait (at the builder): the last stage may be overwritten.
   void releaseLastStage();
   void insertWaits();
-  void wait(ir::Block &block, size_t position, int64_t pending, const std::vector<ir::Value *> &values);
+  ir::Op *wait(ir::Block &block, size_t position, int64_t pending, const std::vector<ir::Value *> &values);
   /// Loads become their tiles; computed tiles are stored to the next slot. `top`: position in the body where the copied tiles are there.
   void useRings(size_t top);
   void useCopies(const Ring &r, size_t top);
@@ -137,7 +154,9 @@ protected:
   AsyncDots waits_;
   Turns turns_ = Turns::Late;
   const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
-  bool withIndices_ = false; // addresses may take indices that the loop itself loads, and what is staged may be loaded
+  const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's wgmmas
+  bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
+  bool isBehindFirst_ = false; // RingChoice::isBehindFirst
   std::vector<const ir::Op *> stagedLoads_; // in program order
   int64_t ahead_ = 0;
   unsigned stages_ = 0;

@@ -40,6 +40,23 @@ uint64_t tileBytes(const Op &op) {
   return isOwn ? slotBytes(op.result()->type) + SharedMemory::tileAlign : 0;
 }
 
+/// Each warp along the axis leaves its part of every result (Lowering::reduceWarps).
+static uint64_t reductionBytes(const Module &m, const Op &op) {
+  const Type &t = op.operands[0]->type;
+  const layout::LinearLayout &l = m.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  uint64_t parts = static_cast<uint64_t>(t.numel() / t.shape[axis]), bytes = 0;
+  bool isBetweenWarps = false;
+  for (unsigned i = 0; i < l.inBits(layout::Dim::Warp); ++i)
+    if (l.basis(layout::Dim::Warp, i, layout::tensorDim(axis))) {
+      parts *= 2;
+      isBetweenWarps = true;
+    }
+  for (const Value *v : op.operands)
+    bytes += (parts * (v->type.isPtr ? 8 : byteWidth(v->type.elem)) + 15) / 16 * 16;
+  return isBetweenWarps ? bytes : 0;
+}
+
 std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
   switch (op.kind) {
   case OpKind::Convert: {
@@ -49,7 +66,7 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     return layout::planConversion(m.layoutOf(from), m.layoutOf(to), from.isPtr ? 64 : 8 * byteWidth(from.elem), options).cost.bytes;
   }
   case OpKind::Reduce:
-    return 4096;
+    return reductionBytes(m, op);
   case OpKind::Scan:
   case OpKind::Gather:
   case OpKind::Histogram:

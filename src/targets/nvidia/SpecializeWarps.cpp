@@ -118,6 +118,7 @@ public:
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
+    releaseBehindWait();
     b_.setBlock(&end);
     nextStage();
     splice(end, body_, body_.ops.size() - 1);
@@ -342,7 +343,7 @@ std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) con
 
 /// Loops with the same tiles share their rings; the deepest rings give way if memory is short.
 Reason Specializer::fit() {
-  constexpr uint64_t leastScratch = 4096;
+  constexpr uint64_t leastScratch = 1024;
   uint64_t others = leastScratch, limit = target_.sharedLimit();
   for (const auto &loop : loops_) {
     std::vector<Type> tiles = loop->tiles();
@@ -362,11 +363,7 @@ Reason Specializer::fit() {
     if (taken + *rest <= limit)
       break;
     auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
-    unsigned fewest = 0;
-    for (size_t i = 0; i < loops_.size(); ++i)
-      if (setOf_[i] == static_cast<size_t>(deepest - sets_.begin()))
-        fewest = std::max(fewest, loops_[i]->fewestStages());
-    if (deepest->stages <= fewest)
+    if (deepest->stages <= 2)
       return "rings and tiles that live as long as the kernel take " + std::to_string(taken + *rest) + " bytes of shared memory, a block has " +
              std::to_string(limit);
     --deepest->stages;

@@ -1,0 +1,83 @@
+"""Rings of loops as deep as memory and their neighbours on the SM allow: slots, what the copies overwrite, how far ahead they are."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import registers
+
+SM_BYTES, RESERVED = 233472, 1024  # of an SM of Hopper; of each block on it
+
+
+def signature(kernel, block, causal=False):
+    """Tiles of attention: rows, keys, D."""
+    if kernel == "matmul":
+        return registers.matmul("bf16", *block)
+    if kernel == "matmul_descriptors":
+        return registers.signature({"a": "bf16", "b": "bf16", "c": "bf16"}, f"M:i32:16, N:i32:16, K:i32:16, BM:{block[0]}, BN:{block[1]}, BK:{block[2]}")
+    return registers.signature({"q": "bf16", "k": "bf16", "v": "bf16", "out": "bf16"},
+                               f"scale:fp32, N:i32:16, BM:{block[0]}, BN:{block[1]}, D:{block[2]}, CAUSAL:{causal}")
+
+
+def compiled(kernel, block, warps, stages, *more, causal=False):
+    return registers.run("compile", f"bench/gpu_kernels.py::{kernel}", "--sig", signature(kernel, block, causal), "-t", "sm_90a", "--num-warps", str(warps),
+                         "--num-stages", str(stages), *more)
+
+
+def rings(gpu):
+    return [int(n) for n in re.findall(r"shared_alloc \{slots = (\d+)\} : shared<\d+x\d+x\w+", gpu) if n != "1"]
+
+
+def place(lines, pattern):
+    return next(i for i, line in enumerate(lines) if re.search(pattern, line))
+
+
+def loop_of(gpu):
+    """Lines of the kernel's only loop."""
+    lines = gpu.splitlines()
+    first = place(lines, " = for ")
+    return lines[first:first + place(lines[first:], "^  }$")]
+
+
+# One slot for each stage that was asked for, where more would keep a second block of four warps off the SM.
+@pytest.mark.parametrize("kernel, block, slots", [("attention", (64, 64, 128), [3, 3]), ("attention_pointers", (64, 64, 128), [3, 3]),
+                                                  ("matmul", (128, 128, 64), [3, 3]), ("matmul_descriptors", (128, 128, 64), [3, 3])])
+def test_slots_leave_room_for_a_second_block(kernel, block, slots):
+    assert rings(compiled(kernel, block, 4, 3, "--emit", "gpu")) == slots
+    shared = int(re.search(r"(\d+) bytes of shared memory", compiled(kernel, block, 4, 3, "--info"))[1])
+    assert 2 * (shared + RESERVED) <= SM_BYTES
+
+
+# A block that has the SM for itself anyway, or as many warps as keep the tensor cores busy.
+@pytest.mark.parametrize("kernel, block, warps, slots", [("matmul_descriptors", (128, 128, 64), 8, [5, 5]), ("matmul", (128, 128, 64), 8, [4, 4]),
+                                                         ("matmul_descriptors", (128, 256, 64), 4, [4, 4])])
+def test_otherwise_there_are_more(kernel, block, warps, slots):
+    assert rings(compiled(kernel, block, warps, 3, "--emit", "gpu")) == slots
+
+
+@pytest.mark.parametrize("kernel, slots", [("attention", [3, 3]), ("attention_pointers", [2, 3])])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_128_rows_and_keys_is_pipelined(kernel, slots, causal):
+    gpu = compiled(kernel, (128, 128, 128), 8, 2, "--emit", "gpu", "--remarks", causal=causal)
+    assert rings(gpu) == slots and "not pipelined" not in gpu and ("producer {" in gpu) == (kernel == "attention")
+
+
+@pytest.mark.parametrize("kernel, slots", [("attention", [2, 2]), ("attention_pointers", [2, 3])])
+def test_attention_with_256_columns_is_pipelined(kernel, slots):
+    gpu = compiled(kernel, (128, 64, 256), 8, 2, "--emit", "gpu", "--remarks")
+    assert rings(gpu) == slots and "not pipelined" not in gpu
+
+
+def test_copies_fill_what_the_last_iteration_read():
+    """Behind the wait for its dots, and while the next one runs."""
+    loop = loop_of(compiled("attention", (64, 64, 128), 4, 3, "--emit", "gpu"))
+    assert place(loop, "dot_wait") < place(loop, "barrier_arrive") < place(loop, r"dot .*x128xf32") < place(loop, "one = 1") < place(loop, "tma_copy")
+
+
+@pytest.mark.parametrize("warps, slots, ahead", [(4, 4, 3), (8, 5, 3)])
+def test_copies_start_as_far_ahead_as_the_stages_allow(warps, slots, ahead):
+    gpu = compiled("matmul_descriptors", (128, 32 * (12 - warps), 64), warps, 3, "--emit", "gpu")
+    assert rings(gpu) == [slots, slots]
+    assert gpu[:gpu.index(" = for ")].count("tma_copy") == 2 * ahead and "\n".join(loop_of(gpu)).count("tma_copy") == 2
