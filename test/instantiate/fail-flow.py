@@ -14,6 +14,7 @@
 # instantiate: conditions(x: *fp32, n: i32, MODE='fast')
 # instantiate: kernel_result(x: *fp32, n: i32)
 # instantiate: block_condition(x: *fp32, n: i32)
+# instantiate: range_options(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -165,3 +166,9 @@ def block_condition(x, n):
         tl.store(x, 1.0)
     if tl.load(x + tl.arange(0, 1)) > 0 and n > 0:
         tl.store(x, 2.0)
+
+
+@triton.jit
+def range_options(x, n):
+    for i in range(0, n, step=2, num_stages=3, warp_specialize=True):
+        tl.store(x + i, 1.0)

@@ -214,6 +214,11 @@ Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) 
     return a.fail(diag::zeroStep, a.loc(2));
   static constexpr const char *names[] = {"num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer",
                                           "flatten",    "warp_specialize",    "disable_licm"};
+  if (kind == RangeValue::Kind::Range) {
+    for (const Value &option : a[3].items())
+      call.diag().report(diag::rangeOption, a.loc(), option.items()[0].asStr());
+    return Value(std::make_shared<const RangeValue>(std::move(r)));
+  }
   for (size_t i = 3; i < a.size(); ++i) {
     if (a[i].isTensor())
       return a.badArgument(i, names[i - 3], "an integer");
@@ -312,7 +317,7 @@ constexpr Builtin rows[] = {
     {"python.getattr", "obj, name, *default", pyGetattr, 0, "The attribute of that name."},
     {"python.min", "*args", pyMin, 0, "The least of numbers, or tl.minimum chained over tensors."},
     {"python.max", "*args", pyMax, 0, "The greatest of numbers, or tl.maximum chained over tensors."},
-    {"python.range", "arg1, arg2=None, step=None", pyRange, 0, "A loop at run time."},
+    {"python.range", "arg1, arg2=None, step=None, **options", pyRange, 0, "A loop at run time."},
     {"range",
      "arg1, arg2=None, step=None, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, "
      "flatten=None, "
