@@ -29,6 +29,21 @@ def number(p):
 
 
 @tegula.jit
+def global_then_local(p):
+    n = NUMBER * 10
+    _, NUMBER = 0, NUMBER + 1  # noqa: Python would say that it is local from the start
+    NUMBER += n
+    tl.store(p, NUMBER)
+
+
+@tegula.jit
+def global_before_a_loop(p):
+    for i in range(NUMBER):  # noqa: F821
+        NUMBER = i * 2
+        tl.store(p, NUMBER)
+
+
+@tegula.jit
 def from_list(p):
     tl.store(p, LIST[0])
 
@@ -114,6 +129,38 @@ def test_a_value_must_not_change(kernel, name, value, other, equal, monkeypatch)
     monkeypatch.delitem(globals(), name)
     with pytest.raises(RuntimeError, match="to undefined"):
         run(kernel)
+
+
+@pytest.mark.parametrize("kernel, value", [(global_then_local, 34), (global_before_a_loop, 4)])
+def test_a_name_is_the_global_one_until_it_is_assigned(kernel, value, monkeypatch):
+    assert run(kernel) == value
+    monkeypatch.setitem(globals(), "NUMBER", tl.constexpr(4))
+    with pytest.raises(RuntimeError, match="NUMBER has changed"):
+        run(kernel)
+    monkeypatch.undo()
+    assert run(kernel) == value
+
+
+def test_a_local_name_hides_a_global_one():
+
+    @tegula.jit
+    def kernel(p):
+        SHARED = tl.load(p)
+        tl.store(p, SHARED)
+
+    @tegula.constexpr_function
+    def of_python():
+        n = NUMBER
+        NUMBER = n
+        return NUMBER
+
+    @tegula.jit
+    def calls_python(p):
+        tl.store(p, of_python())
+
+    assert run(kernel) == -1 and not any(name == "SHARED" for name, _ in kernel.used_global_vals)
+    with pytest.raises(tegula.CompilationError, match="`NUMBER` is not defined: it is a local name"):
+        run(calls_python)
 
 
 def test_a_constexpr_must_not_change_in_place():

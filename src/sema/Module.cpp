@@ -242,16 +242,23 @@ void bindName(lang::Function &f, std::string name, lang::Scope::Binding b) {
 void setDefault(lang::Function &f, size_t parameter, const lang::Value &v) { f.defaults[parameter] = lang::held(*f.node, v); }
 
 std::vector<std::string> freeNames(const lang::Function &f) {
-  NameSet local = assignedNames(f.def->body), found;
+  NameSet local, found;
   for (const syntax::Param &p : f.def->params)
     local.insert(p.name);
+  if (f.kind != lang::Function::Kind::Jit) // Python's: a name is local in all of the function
+    for (std::string_view n : assignedNames(f.def->body))
+      local.insert(n);
   auto visit = [&](const syntax::Expr &e) {
     if (e.kind == syntax::ExprKind::Name && !local.contains(e.name))
       found.insert(e.name);
   };
+  // In the order of the text: before it is assigned, a kernel's name is the global one.
   walk(f.def->body, [&](const syntax::Stmt &s) {
     for (const syntax::Expr *e : expressionsOf(s))
+      addAssigned(*e, local);
+    for (const syntax::Expr *e : readBy(s))
       walk(*e, visit);
+    addAssigned(s, local);
   });
   return {found.begin(), found.end()};
 }

@@ -51,7 +51,9 @@ Value Evaluator::readName(const Expr &e) {
     env().set(e.name, {Value::error(), e.loc});
     return Value::error();
   }
-  if (frame_->locals && frame_->locals->contains(e.name) && !frame_->moduleLevel) {
+  // A kernel's name that is not assigned yet is the global one, if there is one; in Python's functions it is local from the start.
+  bool isLocal = frame_->locals && frame_->locals->contains(e.name) && !frame_->moduleLevel;
+  if (isLocal && (frame_->python || !frame_->scope || !frame_->scope->lookup(e.name))) {
     Value r = fail(diag::usedBeforeAssigned, e.loc, e.name);
     env().set(e.name, {r, e.loc});
     return r;

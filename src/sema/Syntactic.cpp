@@ -97,41 +97,60 @@ void addTarget(const Expr *t, NameSet &out) {
 NameSet collect(Stmts body, bool withLoopTargets) {
   NameSet out;
   walk(body, [&](const Stmt &s) {
-    switch (s.kind) {
-    case StmtKind::Assign:
-    case StmtKind::AugAssign:
-    case StmtKind::AnnAssign:
-      for (const Expr *t : s.targets)
-        addTarget(t, out);
-      break;
-    case StmtKind::For:
-      if (withLoopTargets)
-        for (const Expr *t : s.targets)
-          addTarget(t, out);
-      break;
-    case StmtKind::With:
-      for (const syntax::WithItem &w : s.items)
-        addTarget(w.target, out);
-      break;
-    case StmtKind::FunctionDef:
-    case StmtKind::ClassDef:
-      out.insert(s.name);
-      break;
-    case StmtKind::Import:
-    case StmtKind::ImportFrom:
-      for (const syntax::Alias &a : s.names)
-        out.insert(a.asName.empty() ? a.name.substr(0, a.name.find('.')) : a.asName);
-      break;
-    default:
-      break;
-    }
+    if (s.kind != StmtKind::For || withLoopTargets)
+      addAssigned(s, out);
     for (const Expr *e : expressionsOf(s))
       addAssigned(*e, out);
   });
   return out;
 }
 
+bool isTargetOfNames(const Expr *e) {
+  return e->kind == ExprKind::Name || e->kind == ExprKind::Tuple || e->kind == ExprKind::List || e->kind == ExprKind::Starred;
+}
+
 } // namespace
+
+void addAssigned(const Stmt &s, NameSet &out) {
+  switch (s.kind) {
+  case StmtKind::Assign:
+  case StmtKind::AugAssign:
+  case StmtKind::AnnAssign:
+  case StmtKind::For:
+    for (const Expr *t : s.targets)
+      addTarget(t, out);
+    break;
+  case StmtKind::With:
+    for (const syntax::WithItem &w : s.items)
+      addTarget(w.target, out);
+    break;
+  case StmtKind::FunctionDef:
+  case StmtKind::ClassDef:
+    out.insert(s.name);
+    break;
+  case StmtKind::Import:
+  case StmtKind::ImportFrom:
+    for (const syntax::Alias &a : s.names)
+      out.insert(a.asName.empty() ? a.name.substr(0, a.name.find('.')) : a.asName);
+    break;
+  default:
+    break;
+  }
+}
+
+std::vector<const Expr *> readBy(const Stmt &s) {
+  std::vector<const Expr *> out = expressionsOf(s);
+  if (s.kind == StmtKind::AugAssign)
+    return out;
+  auto isTarget = [&](const Expr *e) {
+    bool of = std::find(s.targets.begin(), s.targets.end(), e) != s.targets.end();
+    for (const syntax::WithItem &w : s.items)
+      of |= w.target == e;
+    return of && isTargetOfNames(e);
+  };
+  std::erase_if(out, isTarget);
+  return out;
+}
 
 void addAssigned(const Expr &e, NameSet &out) {
   walk(e, [&](const Expr &x) {

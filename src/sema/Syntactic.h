@@ -30,6 +30,8 @@ NameSet assignedNames(Stmts body);
 /// Names bound by something else than the target of a `for` (those of `for` are never carried around an outer loop).
 NameSet reassignedNames(Stmts body);
 void addAssigned(const syntax::Expr &e, NameSet &out);
+/// Those that the statement itself binds, but not what stands below it.
+void addAssigned(const syntax::Stmt &s, NameSet &out);
 /// Ways out of the body of a loop other than its end: `break` and `continue` of the loop itself, `return` at any depth.
 struct Exits {
   bool leaves = false, returns = false;
@@ -42,6 +44,8 @@ void walk(const syntax::Expr &e, const std::function<void(const syntax::Expr &)>
 void walk(Stmts body, const std::function<void(const syntax::Stmt &)> &fn);
 /// The expressions that stand directly in a statement (not those of nested statements).
 std::vector<const syntax::Expr *> expressionsOf(const syntax::Stmt &s);
+/// Those of them that are not names which the statement binds.
+std::vector<const syntax::Expr *> readBy(const syntax::Stmt &s);
 
 /// The last identifier of a dotted name or of the callee of a call: `triton.jit`, `jit(...)` -> "jit"; else empty.
 std::string_view lastName(const syntax::Expr *e);
