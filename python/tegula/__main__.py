@@ -71,6 +71,7 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name != "tegula":
             spec.loader_state = module.__spec__
             return module
+        import tegula.compiler, tegula.language.core, tegula.runtime  # programs find them in sys.modules
         from tegula._kernel import language_version
         triton = _Triton("triton", module.__doc__)
         triton.__version__, triton.__file__ = language_version(), module.__file__
@@ -80,6 +81,9 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         found = getattr(module.__spec__, "loader_state", None)
         if found is not None:
             module.__spec__ = found  # it stays what it is
+        for name, loaded in list(sys.modules.items()):  # those that came along are found there, too
+            if name.startswith("tegula.") and "._" not in name:
+                sys.modules.setdefault("triton" + name[len("tegula"):], loaded)
 
 
 def install():

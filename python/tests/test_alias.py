@@ -49,7 +49,7 @@ def test_script(tmp_path):
 
 # As PyTorch does when it looks for a compiler.
 PYTORCH = '''
-import inspect, platform
+import inspect, platform, sys
 import triton
 import triton.backends.compiler, triton.compiler.compiler, triton.runtime.driver
 from triton import Config
@@ -69,7 +69,7 @@ def kernel(x):
 assert isinstance(kernel, JITFunction) and isinstance(kernel, KernelInterface) and isinstance(triton.heuristics({})(kernel), Heuristics)
 assert not isinstance(kernel, Autotuner) and not hasattr(triton.backends.compiler, "AttrsDescriptor")
 assert set(triton.backends.backends) >= {"cpu", "nvidia"} and all(b.compiler and b.driver for b in triton.backends.backends.values())
-for d in (driver, triton.runtime.driver, triton.runtime.driver.driver):
+for d in (driver, triton.runtime.driver, sys.modules["triton.runtime.driver"].driver):
     assert d.active.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and d.active.get_current_stream(0) == 0
 assert triton_key() == triton_key() and isinstance(triton_key(), str)
 assert Config({"B": 1}, num_warps=8).all_kwargs() == {"B": 1, "num_warps": 8, "num_stages": 3, "num_ctas": 1}
@@ -115,6 +115,27 @@ def f(x: torch.Tensor) -> torch.Tensor:
 w = torch.nn.Parameter(torch.randn(4))
 {what}
 """)
+    done = run(path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_came_along_is_in_sys_modules(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text('''
+import importlib, sys
+import triton
+for name in ("triton.language.core", "triton.runtime", "triton.runtime.driver", "triton.runtime.jit"):
+    assert sys.modules[name] is sys.modules[name.replace("triton", "tegula", 1)], name
+assert not [n for n in sys.modules if n.startswith("triton._")]
+old = triton.runtime.driver
+for name in ("triton.runtime.driver", "triton.runtime"):
+    importlib.reload(sys.modules[name])
+assert triton.runtime.driver is not old and triton.runtime.driver.active is not None
+import triton.compiler, triton.runtime.driver
+assert sys.modules["triton.compiler.compiler"].compile is triton.compile
+from triton.runtime import driver
+assert triton.runtime.driver is driver and hasattr(driver, "set_active")
+''')
     done = run(path)
     assert done.returncode == 0, done.stderr
 
