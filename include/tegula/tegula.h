@@ -361,6 +361,10 @@ typedef struct TegulaFunctionSource {
   const char *const *do_not_specialize_on_alignment;
   size_t do_not_specialize_on_alignment_count;
   int32_t exact;          /* 0 or 1: arithmetic as written; no product is fused into a sum, no integer checked for overflow */
+  /* What annotates each parameter ("constexpr", "i64", "*fp32", "" for nothing), if annotation_count is their number; else the text says it. For
+   * languages in which an annotation is an object that may have another name in the text. */
+  const char *const *annotations;
+  size_t annotation_count;
 } TegulaFunctionSource;
 
 /* The function's captured names are bound afterwards; it must not be compiled before. */

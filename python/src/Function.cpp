@@ -390,14 +390,14 @@ PyObject *setInterceptAll(PyObject *, PyObject *on) {
 // The arguments of Function(), which are those of renew(). NULL with an exception set.
 TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare) {
   static const char *keywords[] = {"file", "text", "first_line", "kind", "noinline", "must_use", "do_not_specialize",
-                                   "do_not_specialize_on_alignment", "exact", "prepare", nullptr};
+                                   "do_not_specialize_on_alignment", "exact", "annotations", "prepare", nullptr};
   const char *file, *text, *mustUse;
   Py_ssize_t length;
   unsigned firstLine;
   int kind, noinline, exact;
-  PyObject *dns, *dnsa;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!pO", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
-                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &exact, &prepare))
+  PyObject *dns, *dnsa, *annotations;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss#IipzO!O!pO!O", const_cast<char **>(keywords), &file, &text, &length, &firstLine, &kind,
+                                   &noinline, &mustUse, &PyTuple_Type, &dns, &PyTuple_Type, &dnsa, &exact, &PyTuple_Type, &annotations, &prepare))
     return nullptr;
   auto names = [](PyObject *tuple, std::vector<const char *> &out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
@@ -407,8 +407,8 @@ TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare)
     }
     return true;
   };
-  std::vector<const char *> dnsNames, dnsaNames;
-  if (!names(dns, dnsNames) || !names(dnsa, dnsaNames)) return nullptr;
+  std::vector<const char *> dnsNames, dnsaNames, annotationTexts;
+  if (!names(dns, dnsNames) || !names(dnsa, dnsaNames) || !names(annotations, annotationTexts)) return nullptr;
   TegulaContext *ctx = context();
   if (!ctx) return nullptr;
   TegulaFunctionSource source = {};
@@ -425,6 +425,8 @@ TegulaFunction *makeHandle(PyObject *args, PyObject *kwargs, PyObject *&prepare)
   source.do_not_specialize_count = dnsNames.size();
   source.do_not_specialize_on_alignment = dnsaNames.data();
   source.do_not_specialize_on_alignment_count = dnsaNames.size();
+  source.annotations = annotationTexts.data();
+  source.annotation_count = annotationTexts.size();
   TegulaFunction *handle = nullptr;
   TegulaStatus status = tegula_function_create(ctx, &source, &handle);
   if (status != TEGULA_OK) raiseStatus(status);

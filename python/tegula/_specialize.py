@@ -36,6 +36,8 @@ def canonicalize_ptr_dtype(dtype, is_const):
 
 def annotation_text(annotation):
     """An annotation as text: "*fp32", "constexpr", "i64"; "" for none that has a name."""
+    if not isinstance(annotation, type) and "constexpr" in str(annotation):
+        return "constexpr"  # also of `tl.constexpr | None`
     if isinstance(annotation, str):
         text = annotation.strip()
         pointer = text.startswith("*")
@@ -51,6 +53,11 @@ def annotation_text(annotation):
     return "" if not isinstance(name, str) else type_canonicalisation_dict.get(name, name)
 
 
+def annotation_of(parameter):
+    """annotation_text() of an inspect.Parameter."""
+    return "" if parameter.annotation is parameter.empty else annotation_text(parameter.annotation)
+
+
 class KernelParam:
     """A parameter of a jit function."""
 
@@ -64,8 +71,7 @@ class KernelParam:
 
     @property
     def annotation(self):
-        given = self._param.annotation
-        return "" if given is self._param.empty else annotation_text(given)
+        return annotation_of(self._param)
 
     @property
     def annotation_type(self):

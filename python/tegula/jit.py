@@ -25,7 +25,7 @@ from ._interface import KernelInterface, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
-from ._specialize import KernelParam, is_buffer, name_of_kernel
+from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
 from .language._tensor import session as _session
@@ -45,11 +45,6 @@ def _new_lock():
 os.register_at_fork(before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_new_lock)
 
 _preparing = []  # of each _prepare() under way: what it has bound
-
-
-def _is_constexpr(parameter):
-    a = parameter.annotation
-    return a.split(".")[-1] == "constexpr" if isinstance(a, str) else a is _types.constexpr
 
 
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "debug", "version", "_known_key")
@@ -86,7 +81,8 @@ class JITCallable(_core.Function, KernelInterface):
         _hooks.known_functions[f"{self.__module__}:{self.__qualname__}"] = self
         self._set_up(fn, signature, dict(file=file, text=text, first_line=first, kind=kind, noinline=bool(noinline), must_use=must_use,
                                          do_not_specialize=by_name(do_not_specialize),
-                                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), exact=bool(exact)))
+                                         do_not_specialize_on_alignment=by_name(do_not_specialize_on_alignment), exact=bool(exact),
+                                         annotations=tuple(annotation_of(p) for p in signature.parameters.values())))
         self.debug, self.version = debug, version
         if debug is not None:
             self.set_option("debug", debug)
@@ -94,7 +90,7 @@ class JITCallable(_core.Function, KernelInterface):
         self.__globals__ = fn.__globals__
         self.repr = repr or (lambda specialization: fn.__qualname__)
         self._namer = None if repr is None else functools.partial(
-            name_of_kernel, repr, {p.name for p in self.signature.parameters.values() if _is_constexpr(p)})
+            name_of_kernel, repr, {p.name for p in self.params if p.is_constexpr})
         if self._namer:
             self.set_namer(self._namer)
 

@@ -157,10 +157,12 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   if (!source->file || !source->text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null argument");
   if (source->kind < TEGULA_FUNCTION_JIT || source->kind > TEGULA_FUNCTION_BUILTIN)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: there is no kind of function " + std::to_string(source->kind));
-  std::vector<std::string> fixed, unaligned;
+  std::vector<std::string> fixed, unaligned, annotations;
   if (!copyNames(source->do_not_specialize, source->do_not_specialize_count, fixed) ||
       !copyNames(source->do_not_specialize_on_alignment, source->do_not_specialize_on_alignment_count, unaligned))
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null name of a parameter");
+  if (!copyNames(source->annotations, source->annotation_count, annotations))
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null annotation of a parameter");
   GateSection section;
   DiagEngine diag;
   uint64_t start = now();
@@ -179,6 +181,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   if (source->noinline_) fn->noinline_ = true;
   if (source->exact) fn->exact = true;
   if (source->must_use) fn->mustUse = true, fn->mustUseHint = source->must_use;
+  if (annotations.size() == fn->def->params.size()) fn->annotations = std::move(annotations);
   fn->doNotSpecialize = std::move(fixed);
   fn->doNotSpecializeOnAlignment = std::move(unaligned);
   auto *f = new TegulaFunction;

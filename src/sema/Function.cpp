@@ -34,11 +34,13 @@ bool Evaluator::isExact() const { return frame_ && frame_->fn && frame_->fn->exa
 
 void Evaluator::bindParams(Frame &frame, std::span<const Value> values, std::span<const Loc> locs) {
   size_t i = 0;
-  for (const syntax::Param &p : frame.fn->def->params) {
+  const auto &params = frame.fn->def->params;
+  for (size_t k = 0; k < params.size(); ++k) {
+    const syntax::Param &p = params[k];
     if (p.kind == syntax::Param::Kind::Star && p.name.empty())
       continue;
     Var v{values[i], p.loc};
-    v.isConstexpr = isConstexprAnnotation(p.annotation) && values[i].isConstexpr();
+    v.isConstexpr = frame.fn->isConstexprParam(k) && values[i].isConstexpr();
     frame.env.set(p.name, std::move(v));
     ++i;
   }

@@ -17,10 +17,14 @@ using syntax::ExprKind;
 using syntax::Stmt;
 
 bool Function::isConstexprParam(size_t i) const {
+  if (!annotations.empty())
+    return i < annotations.size() && annotations[i] == "constexpr";
   return i < def->params.size() && sema::isConstexprAnnotation(def->params[i].annotation);
 }
 
 std::optional<Dtype> Function::annotatedDtype(size_t i) const {
+  if (!annotations.empty())
+    return i < annotations.size() ? parseDtype(annotations[i]) : std::nullopt;
   const Expr *a = i < def->params.size() ? def->params[i].annotation : nullptr;
   if (!a)
     return std::nullopt;
@@ -28,6 +32,8 @@ std::optional<Dtype> Function::annotatedDtype(size_t i) const {
 }
 
 bool Function::isConstParam(size_t i) const {
+  if (!annotations.empty())
+    return i < annotations.size() && annotations[i] == "const";
   const Expr *a = i < def->params.size() ? def->params[i].annotation : nullptr;
   return a && a->kind != ExprKind::Str && sema::lastName(a) == "const";
 }
@@ -89,6 +95,8 @@ private:
     h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_} | uint64_t{f.exact} << 1);
     for (const Value &d : f.defaults)
       h_.field(text(d));
+    for (const std::string &a : f.annotations)
+      h_.field(a);
     for (const std::string &name : sema::freeNames(f)) {
       std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
       h_.field(name).field(b ? text(b->value) : "?");

@@ -45,6 +45,8 @@ struct Function {
   Node *node = nullptr;
   /// Names in do_not_specialize / do_not_specialize_on_alignment.
   std::vector<std::string> doNotSpecialize, doNotSpecializeOnAlignment;
+  /// Parallel to def->params: what annotates them, in place of what the text says. Empty: the text.
+  std::vector<std::string> annotations;
   /// Is parameter i annotated tl.constexpr; declared dtype by annotation, if any.
   bool isConstexprParam(size_t i) const;
   std::optional<Dtype> annotatedDtype(size_t i) const;

@@ -73,6 +73,30 @@ TEST(Binding, ParametersAndDefaults) {
   EXPECT_STREQ(tegula_value_repr(p.default_value), "9");
 }
 
+TEST(Binding, AnnotationsInPlaceOfTheText) {
+  Context c = context();
+  const char *text = "def main(out, a, B: tl.int32):\n    tl.store(out, tl.arange(0, B).shape[0] + a)\n", *annotations[] = {"", "i64", "constexpr"};
+  TegulaFunctionSource s{};
+  s.size = sizeof s, s.file = "live.py", s.text = text, s.length = std::strlen(text);
+  std::string hashes[2];
+  for (size_t given : {0, 3}) {
+    s.annotations = annotations, s.annotation_count = given;
+    TegulaFunction *made = nullptr;
+    ASSERT_EQ(tegula_function_create(c.get(), &s, &made), TEGULA_OK) << tegula_last_error();
+    Function f(made);
+    bindName(f, "tl", Value(tegula_value_module("triton.language")));
+    TegulaParam p;
+    ASSERT_EQ(tegula_function_param(f.get(), 1, &p), TEGULA_OK);
+    EXPECT_EQ(p.dtype, given ? TEGULA_INT64 : TEGULA_VOID);
+    ASSERT_EQ(tegula_function_param(f.get(), 2, &p), TEGULA_OK);
+    EXPECT_EQ(p.flags, given ? unsigned(TEGULA_PARAM_CONSTEXPR) : 0u);
+    EXPECT_EQ(p.dtype, given ? TEGULA_VOID : TEGULA_INT32);
+    if (given) EXPECT_EQ(runInt(f, {5, 8}), 13);
+    hashes[given != 0] = tegula_function_hash(f.get());
+  }
+  EXPECT_NE(hashes[0], hashes[1]);
+}
+
 TEST(Binding, DynamicModules) {
   Context c = context();
   static int destroyed;
@@ -276,6 +300,10 @@ TEST(Binding, WrongDescriptionsOfFunctions) {
   s.do_not_specialize = names, s.do_not_specialize_count = 2;
   EXPECT_TRUE(refused(s));
   EXPECT_EQ(lastError(), "tegula_function_create: null name of a parameter");
+  s = good;
+  s.annotations = names, s.annotation_count = 2;
+  EXPECT_TRUE(refused(s));
+  EXPECT_EQ(lastError(), "tegula_function_create: null annotation of a parameter");
   s = good;
   s.do_not_specialize_on_alignment_count = 1;
   EXPECT_TRUE(refused(s));
