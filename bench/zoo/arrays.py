@@ -167,6 +167,14 @@ class Torch:
         return next(n for n, d in self.dtypes.items() if a.dtype == d)
 
 
+def unset(maker):
+    """The maker with arrays that hold nothing in particular: enough to compile kernels for their types and addresses. numpy's take no memory."""
+    maker.normal = maker.uniform = lambda shape, dtype="fp32", *range: maker.empty(shape, dtype)
+    maker.integers = lambda shape, low, high, dtype="int32": maker.empty(shape, dtype)
+    maker.permutation = lambda n, dtype="int32": maker.empty(n, dtype)
+    return maker
+
+
 def made(maker, entry, shape, dtype):
     """The arrays of an entry, by name, as attributes."""
     return SimpleNamespace(**entry.inputs(maker, shape, dtype))

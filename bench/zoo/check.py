@@ -1,6 +1,9 @@
 """Correctness without a GPU: every kernel of the zoo on cpu and sim beside numpy, and compiled for a GPU that is not there."""
+import os
 import re
-from types import SimpleNamespace
+import shutil
+import subprocess
+import tempfile
 
 from zoo import arrays as data
 from zoo.table import TOLERANCE
@@ -33,13 +36,20 @@ def reason(e):
     return (f"{type(e).__name__}: " + " ".join(lines[:2]))[:240] if lines else type(e).__name__
 
 
-def compiled_for(row, config, maker, target):
-    """One record per kernel: registers, spills, shared memory, and what the assembler says (wgmmas that it serializes)."""
-    a = data.made(maker, row.entry, row.shape, row.dtype)
-    out = []
-    for launch in row.spelling.launches(a, row.shape, config):
-        kernel = launch.kernel.warmup(*launch.args, grid=launch.grid, device="sim", **launch.options).compile_for(target)
-        log = getattr(kernel, "assembler_log", "") or ""
-        out.append(SimpleNamespace(name=kernel.name, registers=kernel.n_regs, spills=kernel.n_spills, shared=kernel.metadata.shared,
-                                   advisories=sorted(set(re.findall(r"\bC7\d{3}\b", log)))))
-    return out
+def compiled_for(row, config, target):
+    """The kernels of a configuration, compiled for a GPU that need not be there."""
+    a = data.made(data.unset(data.Numpy()), row.entry, row.shape, row.dtype)
+    return [launch.kernel.warmup(*launch.args, grid=launch.grid, device="sim", **launch.options).compile_for(target) for launch in row.spelling.launches(a, row.shape, config)]
+
+
+def advisories(kernel, target):
+    """What ptxas ($TRITON_PTXAS_PATH, or the one of the path) says costs speed: C7512 to C7515 are wgmmas that it serializes. Empty without ptxas."""
+    ptxas = os.environ.get("TRITON_PTXAS_PATH") or shutil.which("ptxas")
+    if not ptxas:
+        return []
+    text = kernel.asm["ptx"]
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as f:
+        f.write((text.decode() if isinstance(text, bytes) else text).rstrip("\0"))
+        f.flush()
+        p = subprocess.run([ptxas, f"-arch={target}", "-v", "-o", os.devnull, f.name], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return sorted(set(re.findall(r"\((C\d+)\) Potential Performance Loss", p.stdout)))

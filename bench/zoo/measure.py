@@ -159,24 +159,11 @@ def measure_row(gpu, pair, rounds):
     return record
 
 
-class Unset(arrays.Torch):
-    """Tensors whose values do not matter: a kernel is compiled for their types and addresses."""
-
-    def normal(self, shape, dtype="fp32", scale=1.0):
-        return self.torch.empty(shape, device=self.device, dtype=self.dtypes[dtype])
-
-    def uniform(self, shape, dtype="fp32", low=0.0, high=1.0):
-        return self.normal(shape, dtype)
-
-    def integers(self, shape, low, high, dtype="int32"):
-        return self.normal(shape, dtype)
-
-
 def compile_part(number, names, who, jobs):
     """Runs in a process of its own: compiles its share of the configurations, so that the measuring process finds them in the disk cache."""
     import torch
     torch.set_default_device("cuda")
-    maker, wanted = Unset("cuda"), set(names)
+    maker, wanted = arrays.unset(arrays.Torch("cuda")), set(names)
     rows = [r for r in load.rows(load.entries(who)) if r.name in wanted]
     for row in rows[number::jobs]:
         try:
@@ -276,6 +263,11 @@ def cpu_peers(row, a):
     return peers
 
 
+def distinct(configs):
+    """One of those that differ only in what a CPU has no use for."""
+    return list({str({k: v for k, v in vars(c).items() if k not in ("num_warps", "num_stages", "STAGES")}): c for c in reversed(configs)}.values())[::-1]
+
+
 def on_cpu(options, chosen):
     import tegula
     info = {"device": "cpu", "tegula": tegula.__version__, "threads": os.environ.get("TEGULA_NUM_THREADS", os.cpu_count())}
@@ -294,7 +286,7 @@ def on_cpu(options, chosen):
                 others[who] = cpu_seconds(f)
             except Exception as e:
                 others[who] = check.reason(e)
-        for config in row.spelling.configs_for(row.shape):
+        for config in distinct(row.spelling.configs_for(row.shape)):
             try:
                 for n, v in first.items():
                     maker.restore(getattr(a, n), v)

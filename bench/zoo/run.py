@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import tegula  # noqa: E402
 from zoo import arrays, check, load  # noqa: E402
 
 
@@ -24,33 +25,41 @@ def chosen(rows, part, text):
     return [r for r in rows if zlib.crc32(r.name.encode()) % n == k - 1 and text in r.name]
 
 
+def described(kernel, target):
+    """Registers, shared memory and what costs speed."""
+    return (f"{kernel.name}: {kernel.n_regs} registers, {kernel.metadata.shared} bytes of shared memory" + (f", {4 * kernel.n_spills} bytes spilled" if kernel.n_spills else "")
+            + "".join(f", {a}" for a in check.advisories(kernel, target)))
+
+
 def check_all(rows, devices):
-    """Prints what fails; the number of failures. For a device sm_XX the kernels are compiled, and their registers printed."""
-    count, maker = collections.Counter(), arrays.Numpy()
+    """Prints what fails; the number of failures. For a device sm_XX kernels are compiled and described, too large ones named."""
+    count = collections.Counter()
     for row in rows:
         for config in row.spelling.configs_for(row.shape):
             for device in devices:
-                start = time.time()
+                start, text = time.process_time(), ""
                 try:
                     if device.startswith("sm_"):
-                        for k in check.compiled_for(row, config, maker, device):
-                            notes = (f", {k.spills} spilled" if k.spills else "") + "".join(f", {a}" for a in k.advisories)
-                            print(f"{row.name} | {config} | {k.name}: {k.registers} registers, {k.shared} bytes of shared memory{notes}", flush=True)
+                        text = "; ".join(described(k, device) for k in check.compiled_for(row, config, device))
                     else:
                         check.compare(row, config, device, arrays.Numpy(1))
                     count["passed"] += 1
+                except tegula.OutOfResources as e:
+                    count["too large"] += 1
+                    text = f"too large: {check.reason(e)}"
                 except Exception as e:  # the next one may work
                     count["failed"] += 1
-                    print(f"FAILED {row.name} | {config} | {device}: {check.reason(e)}", flush=True)
-                if time.time() - start > 10:
-                    print(f"slow: {row.name} | {config} | {device}: {time.time() - start:.0f} s", flush=True)
-    print(f"{count['passed']} passed, {count['failed']} failed")
+                    text = f"FAILED on {device}: {check.reason(e)}"
+                seconds = time.process_time() - start
+                if text or seconds > 5:
+                    print(f"{row.name} | {config} | {text}" + (f", {seconds:.1f} s to compile and run" if seconds > 2 else ""), flush=True)
+    print(f"{count['passed']} passed, {count['failed']} failed" + (f", {count['too large']} need more than the device has" if count["too large"] else ""))
     return count["failed"]
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--check", action="store_true", help="compare small shapes on --devices with numpy, or compile for sm_XX; measure nothing")
+    p.add_argument("--check", action="store_true", help="measure nothing: compare small shapes with numpy on cpu and sim, compile the large ones for sm_XX")
     p.add_argument("--devices", default="cpu,sim", help="of --check")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="to measure on")
     p.add_argument("--part", default="1/1", metavar="K/N", help="only the K-th of N parts")
@@ -69,7 +78,13 @@ def main():
             for e in table.values():
                 for s in e.spellings.values():
                     s.configs = s.configs[:1]
-        return 1 if check_all(chosen(load.rows(table, "small"), a.part, a.rows), a.devices.split(",")) else 0
+        devices = a.devices.split(",")
+        gpus = [d for d in devices if d.startswith("sm_")]
+        failed = 0
+        for where, those in ("small", [d for d in devices if d not in gpus]), ("gpu", gpus):
+            if those:
+                failed += check_all(chosen(load.rows(table, where), a.part, a.rows), those)
+        return 1 if failed else 0
     from zoo import measure
     return measure.main(a, chosen)
 

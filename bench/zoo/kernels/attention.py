@@ -283,7 +283,9 @@ def forward_entry(name, causal):
     e = Entry(name, inputs=inputs, outputs=("out", "lse"), reference=reference, shapes=SHAPES, small=shapes("H N D", (2, 128, 64)), dtypes=("bf16", "fp16"),
               flops=lambda s: (2 if causal else 4) * s.H * s.N * s.N * s.D, library=lambda torch, a, s: sdpa(torch, a, s, is_causal=causal), sustained=True)
 
-    @e.spelling("block pointers, two loops", TILES)
+    whole = lambda s, c: not causal or c.BM % c.BN == 0  # the two loops meet at a multiple of BN
+
+    @e.spelling("block pointers, two loops", TILES, whole)
     def _(a, s, c):
         return Launch(attention_block_pointers, (s.N // c.BM, s.H), (a.q, a.k, a.v, a.out, a.lse, s.D**-0.5, s.N), D=s.D, CAUSAL=causal, **vars(c))
 
@@ -292,11 +294,11 @@ def forward_entry(name, causal):
         return Launch(attention_host_descriptors, (s.N // c.BM, s.H), (flat(a.q, c.BM), flat(a.k, c.BN), flat(a.v, c.BN), flat(a.out, c.BM), a.lse, s.D**-0.5, s.N), D=s.D,
                       CAUSAL=causal, SPECIALIZE=specialize, **vars(c))
 
-    @e.spelling("host descriptors, k.T", TILES)
+    @e.spelling("host descriptors, k.T", TILES, whole)
     def _(a, s, c):
         return described(a, s, c, False)
 
-    @e.spelling("host descriptors, warp_specialize", TILES[:5])
+    @e.spelling("host descriptors, warp_specialize", TILES[:5], whole)
     def _(a, s, c):
         return described(a, s, c, True)
 
