@@ -18,13 +18,14 @@ LAYERS = {
     "lib": [],
     "sema": ["support", "syntax", "ir", "lang", "lib"],
     "passes": ["support", "ir"],
+    "gpu": ["support", "ir", "passes", "layout"],
     "sim": ["abi", "support"],
-    "targets": ["support", "abi", "ir", "passes", "layout"],
+    "targets": ["support", "abi", "ir", "passes", "layout", "gpu"],
     "runtime": ["abi", "support", "sim"],
     "tune": ["abi", "support", "runtime"],
-    "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "targets", "runtime", "tune"],
+    "api": ["abi", "support", "layout", "syntax", "ir", "lang", "lib", "sema", "passes", "gpu", "targets", "runtime", "tune"],
     "cli": ["support", "api"],
-    "tools": ["support", "syntax", "ir", "lang", "sema", "passes", "targets"],
+    "tools": ["support", "syntax", "ir", "lang", "sema", "passes", "gpu", "targets"],
 }
 LLVM_LAYERS = {"targets", "api"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)

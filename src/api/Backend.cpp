@@ -5,8 +5,8 @@
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
 #if TEGULA_HAS_NVIDIA
-#include "targets/nvidia/Passes.h"
-#include "targets/nvidia/SplitTiles.h"
+#include "gpu/Passes.h"
+#include "gpu/SplitTiles.h"
 #include "targets/nvidia/WidenDots.h"
 #endif
 #include <chrono>
@@ -260,7 +260,7 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
 /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the target splits them.
 static Work workOnNv(const ir::Module &tile, const CompileOptions &o) {
   const nvidia::NvOptions n = nvOptions(o);
-  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? nvidia::splitTiles(tile, n.numWarps) : nullptr;
+  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, n.numWarps) : nullptr;
   Work work = countWork(parts ? *parts : tile);
   for (WorkScope &s : work.scopes)
     if (s.kind == WorkScope::Kind::Loop && !s.stages) s.stages = n.numStages;
@@ -310,7 +310,7 @@ std::span<const char *const> targetStages(const Target &t) {
 std::vector<const char *> gpuPassNames() {
   std::vector<const char *> names;
 #if TEGULA_HAS_NVIDIA
-  for (const nvidia::GpuPass &p : nvidia::gpuPasses()) names.push_back(p.name);
+  for (const gpu::GpuPass &p : gpu::gpuPasses()) names.push_back(p.name);
 #endif
   return names;
 }

@@ -58,7 +58,7 @@ struct Type {
   Elem elem = Elem::Void; // element, or pointee if isPtr
   bool isPtr = false;
   Shape shape;
-  /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above targets/nvidia).
+  /// Which thread of a GPU holds which element: 1 + index into Module::layouts. 0: not decided (always, above src/gpu).
   uint16_t layout = 0;
   /// A tile in the block's shared memory: the value is its address, and the layout maps offsets (in elements) to coordinates.
   bool isShared = false;

@@ -4,8 +4,7 @@
 #include "TestPaths.h"
 #include "ir/Verifier.h"
 #include "targets/cpu/Cpu.h"
-#include "targets/nvidia/Passes.h"
-#include "targets/nvidia/SplitTiles.h"
+#include "targets/nvidia/Nvidia.h"
 #include "targets/nvidia/WidenDots.h"
 #include <cstdio>
 #include <cstdlib>
@@ -89,7 +88,6 @@ std::vector<std::string> knownTargetNames() {
 std::string targetKey(const NvTarget &t) { return std::to_string(t.sm) + (t.simulate ? "sim" : ""); }
 bool keepDescriptor(const ir::Op &, const AxisFacts &, const void *) { return false; }
 void widenDots(ir::Module &, const NvTarget &) {}
-std::unique_ptr<ir::Module> splitTiles(const ir::Module &, unsigned, const StraightLimits &) { return nullptr; }
 
 std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &, DiagEngine &) {
   verified(module);
@@ -103,10 +101,6 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
 std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &, const NvOptions &, Stage, DiagEngine &, std::string_view) {
   verified(module);
   return ir::print(module);
-}
-std::span<const GpuPass> gpuPasses() {
-  static constexpr GpuPass one[] = {{"assign-layouts", nullptr, nullptr, ""}};
-  return one;
 }
 
 } // namespace tegula::nvidia

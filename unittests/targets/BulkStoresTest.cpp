@@ -1,7 +1,7 @@
 // Plans of bulk stores: every element of a tile is in exactly one box, at the place where the copy reads it.
+#include "gpu/Layouts.h"
 #include "layout/Constructors.h"
 #include "targets/nvidia/BulkStores.h"
-#include "targets/nvidia/Layouts.h"
 #include <gtest/gtest.h>
 #include <map>
 

@@ -2,10 +2,11 @@
 // not be shared, and its remark says why.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
+#include "gpu/AssignLayouts.h"
+#include "gpu/PartitionCluster.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
-#include "targets/nvidia/AssignLayouts.h"
-#include "targets/nvidia/PartitionCluster.h"
+#include "targets/nvidia/TargetInfo.h"
 #include <gtest/gtest.h>
 
 using namespace tegula;
@@ -199,7 +200,7 @@ TEST(GpuCluster, Partition) {
     DiagEngine diag;
     auto m = tegula::test::parsed(text(c));
     ASSERT_TRUE(m);
-    auto part = nvidia::partitionCluster(*m, c.ctas, &diag);
+    auto part = gpu::partitionCluster(*m, c.ctas, &diag);
     EXPECT_EQ(c.has.empty(), !part);
     std::string remark;
     for (const Diagnostic &d : diag.all())
@@ -228,13 +229,13 @@ TEST(GpuCluster, RandomKernels) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     ir::Module m;
     test::RandomKernel generate(m, seed);
-    auto part = nvidia::partitionCluster(m, 2u << seed % 3);
+    auto part = gpu::partitionCluster(m, 2u << seed % 3);
     if (!part)
       continue;
     ++split;
     std::string why;
     ASSERT_TRUE(ir::verify(*part, &why)) << "seed " << seed << "\n" << why << "\n" << ir::print(*part);
-    ASSERT_TRUE(ir::verify(*nvidia::assignLayouts(*part, {}, {}), &why)) << "seed " << seed << "\n" << why;
+    ASSERT_TRUE(ir::verify(*gpu::assignLayouts(*part, nvidia::NvTargetInfo({}), {}), &why)) << "seed " << seed << "\n" << why;
   }
   EXPECT_GT(split, 50u);
 }

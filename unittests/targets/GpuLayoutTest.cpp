@@ -1,10 +1,11 @@
 // Layout assignment: what it writes is valid IR and means the same as before, and accesses are coalesced.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
+#include "gpu/AssignLayouts.h"
+#include "gpu/Layouts.h"
 #include "ir/Verifier.h"
 #include "layout/Conversion.h"
-#include "targets/nvidia/AssignLayouts.h"
-#include "targets/nvidia/Layouts.h"
+#include "targets/nvidia/TargetInfo.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 
@@ -20,9 +21,9 @@ TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Module m;
     RandomKernel generate(m, seed);
-    nvidia::NvOptions options;
+    gpu::Options options;
     options.numWarps = 1u << seed % 4;
-    auto gpu = nvidia::assignLayouts(m, {}, options);
+    auto gpu = gpu::assignLayouts(m, nvidia::NvTargetInfo({}), options);
     std::string why;
     ASSERT_TRUE(verify(*gpu, &why)) << "seed " << seed << "\n" << why << "\n" << print(*gpu);
     ASSERT_EQ(runKernel(*gpu, seed), runKernel(m, seed)) << "seed " << seed;
@@ -34,11 +35,11 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   using layout::Dim;
   ir::Shape shape{128, 256};
   unsigned rows[] = {1, 0};
-  layout::LinearLayout dealt = nvidia::dealtLayout(shape, rows, 8, 8);
+  layout::LinearLayout dealt = gpu::dealtLayout(shape, rows, 8, 8);
   layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
                                                                       {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
                                                                       {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
-  layout::LinearLayout l = nvidia::withWarpsOf(dealt, acc, 3);
+  layout::LinearLayout l = gpu::withWarpsOf(dealt, acc, 3);
   EXPECT_TRUE(l.isInvertible());
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Warp), acc.bases(Dim::Warp)));
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Lane), dealt.bases(Dim::Lane)));
@@ -46,8 +47,8 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   EXPECT_EQ(layout::exchangeScope(acc, dealt), layout::ExchangeScope::Cta);
   // Warps along what lanes have: nothing can be exchanged.
   unsigned columns[] = {0, 1};
-  layout::LinearLayout down = nvidia::dealtLayout(shape, columns, 1, 8);
-  EXPECT_EQ(nvidia::withWarpsOf(down, acc, 0), down);
+  layout::LinearLayout down = gpu::dealtLayout(shape, columns, 1, 8);
+  EXPECT_EQ(gpu::withWarpsOf(down, acc, 0), down);
 }
 
 TEST(GpuLayouts, RowKernelsNeedNoConversion) {
@@ -74,7 +75,7 @@ TEST(GpuLayouts, RowKernelsNeedNoConversion) {
   store %13, %e, %mask
   return
 })");
-  auto gpu = nvidia::assignLayouts(*m, {}, {});
+  auto gpu = gpu::assignLayouts(*m, nvidia::NvTargetInfo({}), {});
   EXPECT_EQ(count(*gpu->kernel()->block(), OpKind::Convert), 0u) << print(*gpu);
   for (const Op *op : gpu->kernel()->block()->ops)
     if (op->kind == OpKind::Load || op->kind == OpKind::Store)

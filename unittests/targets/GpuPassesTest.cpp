@@ -2,11 +2,12 @@
 // remarks; the passes before it make its input.
 #include "../Sections.h"
 #include "RandomKernel.h"
+#include "gpu/Passes.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
-#include "support/LineDiff.h"
-#include "targets/nvidia/Passes.h"
 #include "passes/Pipeline.h"
+#include "support/LineDiff.h"
+#include "targets/nvidia/TargetInfo.h"
 
 using namespace tegula;
 
@@ -15,7 +16,7 @@ namespace {
 struct PassRun {
   std::vector<std::string> passes;
   nvidia::NvTarget target;
-  nvidia::NvOptions options;
+  gpu::Options options;
   std::string wrong;
 
   explicit PassRun(const std::string &text) {
@@ -65,8 +66,8 @@ std::string runCase(const test::Section &c) {
     DiagEngine remarks;
     if (const PassEntry *p = findPass(name)) {
       p->run(*m);
-    } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
-      g->run(m, {run.target, run.options, &remarks});
+    } else if (const gpu::GpuPass *g = gpu::findGpuPass(name)) {
+      g->run(m, {nvidia::NvTargetInfo(run.target), run.options, &remarks});
     } else {
       return "no pass " + name;
     }
@@ -89,8 +90,8 @@ TEST(GpuPasses, RandomKernelsThroughText) {
     auto m = std::make_unique<ir::Module>();
     test::RandomKernel generate(*m, seed);
     PassRun run("--num-warps=" + std::to_string(1u << seed % 4));
-    for (const nvidia::GpuPass &pass : nvidia::gpuPasses()) {
-      pass.run(m, {run.target, run.options, nullptr});
+    for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
+      pass.run(m, {nvidia::NvTargetInfo(run.target), run.options, nullptr});
       std::string why;
       ASSERT_TRUE(ir::verify(*m, &why)) << "seed " << seed << " after " << pass.name << "\n" << why;
       ASSERT_EQ(roundTrip(*m), "") << "seed " << seed << " after " << pass.name;
@@ -100,7 +101,7 @@ TEST(GpuPasses, RandomKernelsThroughText) {
 
 // There is a case for each of them.
 TEST(GpuPasses, EachHasGoldens) {
-  for (const nvidia::GpuPass &pass : nvidia::gpuPasses()) {
+  for (const gpu::GpuPass &pass : gpu::gpuPasses()) {
     std::filesystem::path path = std::string(testSourceDir) + "/test/gpu-passes/" + pass.name + ".ir";
     EXPECT_TRUE(std::filesystem::exists(path) && !test::readSections(path).sections.empty()) << path;
   }

@@ -139,7 +139,9 @@ std::string JitLibrary::symbolOf(std::string name) const {
 }
 
 targets::VecTarget JitLibrary::vecTargetOf() const {
-  return gpu_ ? nvidia::vecTarget(*gpu_, {.fpFusion = options_.fpFusion}) : vecTarget(target_, options_);
+  nvidia::NvOptions onGpu;
+  onGpu.fpFusion = options_.fpFusion;
+  return gpu_ ? nvidia::vecTarget(*gpu_, onGpu) : vecTarget(target_, options_);
 }
 
 bool JitLibrary::loadOnGpu() {

@@ -1,9 +1,9 @@
 // Work on large tiles in loops over parts: what is written is valid IR and means the same as before, and its text does not grow with the tile.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
+#include "gpu/SplitTiles.h"
 #include "ir/Verifier.h"
 #include "targets/nvidia/Nvidia.h"
-#include "targets/nvidia/SplitTiles.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using tegula::test::runKernel;
 
 namespace {
 
-constexpr nvidia::StraightLimits everything{.most = 0, .part = 1, .fewest = 1, .elements = 1, .held = 0};
+constexpr gpu::StraightLimits everything{.most = 0, .part = 1, .fewest = 1, .elements = 1, .held = 0};
 
 unsigned loops(const Module &m) { return count(*m.kernel()->block(), OpKind::For); }
 
@@ -35,7 +35,7 @@ std::unique_ptr<Module> kernel(const std::string &body) {
 
 /// Splits everything that can be, in parts of one element a thread, and compares; null if nothing was split.
 std::unique_ptr<Module> split(const Module &m) {
-  auto parts = nvidia::splitTiles(m, 1, everything);
+  auto parts = gpu::splitTiles(m, 1, everything);
   if (!parts)
     return nullptr;
   std::string why;
@@ -79,7 +79,7 @@ TEST(SplitTiles, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     Module m;
     RandomKernel generate(m, seed);
-    auto parts = nvidia::splitTiles(m, 1u << seed % 3, everything);
+    auto parts = gpu::splitTiles(m, 1u << seed % 3, everything);
     if (!parts)
       continue;
     ++some;
@@ -97,7 +97,7 @@ TEST(SplitTiles, ElementwiseWorkIsOneLoop) {
   EXPECT_EQ(loops(*parts), 1u);
   EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 1u);
   // Below the limits it stays as it is.
-  EXPECT_FALSE(nvidia::splitTiles(*m, 1));
+  EXPECT_FALSE(gpu::splitTiles(*m, 1));
 }
 
 TEST(SplitTiles, WhatDependsOnAReductionIsALaterLoop) {
@@ -195,10 +195,10 @@ std::unique_ptr<Module> product(const std::string &c, const std::string &b, cons
 }
 
 TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
-  nvidia::StraightLimits limits = everything;
+  gpu::StraightLimits limits = everything;
   limits.operands = 0;
   auto parts = [&](const Module &m) {
-    auto out = nvidia::splitTiles(m, 1, limits);
+    auto out = gpu::splitTiles(m, 1, limits);
     std::string why;
     EXPECT_TRUE(!out || verify(*out, &why)) << why << "\n" << print(*out);
     if (out)
@@ -213,7 +213,7 @@ TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
     EXPECT_EQ(split->kernel()->block()->ops.empty(), false);
     EXPECT_EQ(count(*split->kernel()->block(), OpKind::Dot), 1u);
     // Operands that fit stay whole.
-    EXPECT_FALSE(nvidia::splitTiles(*m, 1));
+    EXPECT_FALSE(gpu::splitTiles(*m, 1));
   }
   // An operand that another operation needs whole, and one operand for both sides.
   EXPECT_FALSE(parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));

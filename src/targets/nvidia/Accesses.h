@@ -1,7 +1,7 @@
 // What the order of memory accesses depends on at one place of a kernel, while it is lowered (LowerMemory.cpp, LowerBulk.cpp).
 #pragma once
+#include "gpu/SharedMemory.h"
 #include "targets/nvidia/BulkStores.h"
-#include "targets/nvidia/SharedMemory.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace tegula::nvidia {

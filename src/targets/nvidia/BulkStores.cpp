@@ -172,16 +172,6 @@ layout::LinearLayout bulkStoreLayout(const Shape &shape, Elem elem, unsigned war
   return layout::LinearLayout(ins, outs, bases);
 }
 
-bool haveSameBlocks(const Op &x, const Op &y) {
-  DescAccess a = descAccess(x), b = descAccess(y);
-  auto isSame = [](const Value *p, const Value *q) {
-    std::optional<int64_t> c = constantInt(p);
-    return p == q || (c && c == constantInt(q));
-  };
-  return a.base == b.base && a.value->type == b.value->type && x.intAttr("part", -1) == y.intAttr("part", -1) &&
-         std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), isSame) && std::equal(a.strides.begin(), a.strides.end(), b.strides.begin(), isSame);
-}
-
 bool hasBulkReduce(std::string_view rmw, Elem elem) {
   bool isWord = elem == Elem::I32 || elem == Elem::I64, isHalf = elem == Elem::F16 || elem == Elem::BF16;
   if (rmw == "fadd")

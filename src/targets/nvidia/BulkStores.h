@@ -48,8 +48,6 @@ layout::LinearLayout bulkStoreLayout(const ir::Shape &shape, ir::Elem elem, unsi
 
 /// Bytes of a tile from which on a store by pointers is not the shorter way.
 inline constexpr int64_t leastBulkStore = 2048;
-/// Are the blocks of two stores of one shape, in one tensor, and the same parts of it in each CTA of a cluster?
-bool haveSameBlocks(const ir::Op &x, const ir::Op &y);
 /// Is there an instruction for this reduction? Elements as the tensor map has them.
 bool hasBulkReduce(std::string_view rmw, ir::Elem elem);
 /// Would `v` be stored as well by pointers: it lives where a coalesced access wants it? Then nothing is gained by the way through shared memory.

@@ -1,4 +1,5 @@
 // compile() and emitStage(): the arrows in order.
+#include "gpu/Passes.h"
 #include "ir/StageVerifier.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/AsmText.h"
@@ -6,7 +7,7 @@
 #include "targets/common/Pipeline.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
-#include "targets/nvidia/Passes.h"
+#include "targets/nvidia/TargetInfo.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tegula::nvidia {
@@ -34,7 +35,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   if (!verifier.check(module, "the target-neutral passes") || !targets::checkExtents(*kernel->block(), diag))
     return false;
   targets::Lap lap;
-  c.gpu = runGpuPasses(module, {target, options, &diag}, verifier, last);
+  c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag}, verifier, last);
   if (!c.gpu)
     return false;
   lap.into(c.times.passesNs);

@@ -1,8 +1,8 @@
 // See Descriptors.h.
 #include "targets/nvidia/Descriptors.h"
+#include "gpu/BlockEdit.h"
 #include "ir/Builder.h"
 #include "passes/AxisFacts.h"
-#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/BulkStores.h"
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,6 @@
 // See DotChoice.h.
 #include "targets/nvidia/DotChoice.h"
-#include "targets/nvidia/Layouts.h"
-#include "targets/nvidia/SharedMemory.h"
+#include "gpu/Layouts.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -12,24 +11,29 @@ using layout::WarpGrid;
 
 namespace {
 
-/// Tensor-core type of an element; nothing if there is none or if it would not be what the dot asks for.
-std::optional<MmaType> mmaType(Elem e, std::string_view precision, const NvTarget &t) {
+/// Tensor-core type of an element; nothing if there is none.
+std::optional<MmaType> mmaType(Elem e) {
   switch (e) {
   case Elem::F16:
     return MmaType::F16;
   case Elem::BF16:
     return MmaType::BF16;
   case Elem::F32:
-    return precision == "tf32" ? std::optional(MmaType::TF32) : std::nullopt;
+    return MmaType::TF32;
   case Elem::I8:
     return MmaType::S8;
   case Elem::F8E4M3FN:
-    return t.sm >= 89 ? std::optional(MmaType::E4M3) : std::nullopt;
+    return MmaType::E4M3;
   case Elem::F8E5M2:
-    return t.sm >= 89 ? std::optional(MmaType::E5M2) : std::nullopt;
+    return MmaType::E5M2;
   default:
     return std::nullopt;
   }
+}
+
+/// Have the tensor cores such elements, and would they compute what the dot asks for?
+bool hasMmaType(Elem e, std::string_view precision, const NvTarget &t) {
+  return mmaType(e) && (e != Elem::F32 || precision == "tf32") && (!ir::isFp8(e) || t.sm >= 89);
 }
 
 /// Warps over an m x n result in units of what one instruction makes, the tile of a warp as square as can be.
@@ -50,6 +54,9 @@ WarpGrid spread(unsigned warps, int64_t m, int64_t n, int64_t batch, unsigned un
   return g;
 }
 
+/// Elements of the contraction that one instruction takes: 32 bytes.
+unsigned depthOf(const ir::Type &a) { return 32 / ir::byteWidth(a.elem); }
+
 } // namespace
 
 static bool fitTiles(const ir::Op &dot, const NvTarget &target);
@@ -61,17 +68,13 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   unsigned rank = d.shape.rank();
   int64_t m = d.shape[rank - 2], n = d.shape[rank - 1], k = a.shape[rank - 1], batch = rank == 3 ? d.shape[0] : 1;
   std::string_view precision = dot.strAttr("precision");
-  std::optional<MmaType> ta = mmaType(a.elem, precision, target), tb = mmaType(b.elem, precision, target);
   bool fp8Mix = ir::isFp8(a.elem) && ir::isFp8(b.elem);
-  unsigned depth = 32 / ir::byteWidth(a.elem);
-  if (!ta || !tb || (a.elem != b.elem && !fp8Mix) || k < depth || n < 8 || m < 16 || d.elem == Elem::F64) {
-    c.readsTiles = wantsLoop(dot, warps) && fitTiles(dot, target);
+  if (!hasMmaType(a.elem, precision, target) || !hasMmaType(b.elem, precision, target) || (a.elem != b.elem && !fp8Mix) || k < depthOf(a) || n < 8 ||
+      m < 16 || d.elem == Elem::F64) {
+    if (wantsLoop(dot, warps) && fitTiles(dot, target))
+      c.kind = DotKind::FmaTiles;
     return c;
   }
-  c.a = *ta;
-  c.b = *tb;
-  c.k = depth;
-  c.d = a.elem == Elem::I8 ? MmaType::S32 : MmaType::F32;
   if (target.sm == 90 && target.archFeatures && rank == 2 && warps % 4 == 0 && m >= 64 &&
       (a.elem != Elem::I8 || n == 8 || n % 16 == 0)) {
     // Whole warpgroups: rows first, each then reads as much of B at once as an instruction takes.
@@ -87,7 +90,6 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
     if (gm * gn == groups) {
       c.kind = DotKind::Wgmma;
       c.grid = {4 * gm, gn, 1};
-      c.n = static_cast<unsigned>(std::min<int64_t>(n / gn, 256));
       return c;
     }
   }
@@ -96,12 +98,20 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   return c;
 }
 
+MatrixInstr matrixInstr(const DotChoice &c, const ir::Op &dot) {
+  const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
+  int64_t columns = dot.result()->type.shape[dot.result()->type.shape.rank() - 1];
+  unsigned n = c.kind == DotKind::Mma ? 8 : static_cast<unsigned>(std::min<int64_t>(columns / c.grid.n, 256));
+  return {*mmaType(a.elem), *mmaType(b.elem), a.elem == Elem::I8 ? MmaType::S32 : MmaType::F32, n, depthOf(a)};
+}
+
 static LinearLayout forWarps(LinearLayout l, unsigned warps) { return l.growIn(layout::Dim::Warp, layout::log2Exact(warps)); }
 
 LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) {
   const ir::Shape &s = dot.result()->type.shape;
   switch (c.kind) {
   case DotKind::Fma:
+  case DotKind::FmaTiles:
     return fmaAccLayout(s, warps);
   case DotKind::Mma:
     return forWarps(layout::mmaAccumulator(s, c.grid), warps);
@@ -113,56 +123,12 @@ LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned w
 
 LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) {
   const ir::Type &t = dot.operands[operand]->type;
-  if (c.kind == DotKind::Fma)
+  if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
     return fmaOperandLayout(fmaAccLayout(dot.result()->type.shape, warps), t.shape, operand == 0);
   unsigned bits = ir::bitWidth(t.elem);
   if (c.kind == DotKind::Wgmma)
     return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
   return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
-}
-
-/// Registers of a thread that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
-/// a row the thread has.
-static unsigned runAlong(const LinearLayout &l, unsigned axis) {
-  unsigned run = 0;
-  auto has = [&](uint64_t step) {
-    for (unsigned i = 0; i < l.inBits(layout::Dim::Register); ++i)
-      if (l.basis(layout::Dim::Register, i, layout::tensorDim(axis)) == step && !l.basis(layout::Dim::Register, i, layout::tensorDim(1 - axis)))
-        return true;
-    return false;
-  };
-  while (has(uint64_t{1} << run))
-    ++run;
-  return run;
-}
-
-unsigned contiguousAxis(const LinearLayout &l, unsigned elemBytes) {
-  layout::Dim in = l.ins()[0].dim; // Register, or Offset of a tile
-  // After a join a thread has two elements along one axis and sixteen along the other: the longer run makes wide accesses. Beyond the widest
-  // access there is nothing to gain, and what was loaded as vectors stays together.
-  unsigned widest = layout::log2Exact(16 / elemBytes);
-  if (in == layout::Dim::Register)
-    if (unsigned runs[2] = {std::min(widest, runAlong(l, 0)), std::min(widest, runAlong(l, 1))}; runs[0] != runs[1])
-      return runs[1] > runs[0];
-  return l.inBits(in) && l.basis(in, 0, layout::tensorDim(0)) ? 0 : 1;
-}
-
-LinearLayout plainTile(const ir::Type &t, const LinearLayout &registers, int64_t vec) {
-  std::vector<int64_t> shape(t.shape.begin(), t.shape.end()), order;
-  auto rank = static_cast<unsigned>(shape.size()), fast = rank - 1, bytes = ir::byteWidth(t.elem);
-  if (vec > 1)
-    while (fast > 0 && !registers.basis(layout::Dim::Register, 0, layout::tensorDim(fast)))
-      --fast;
-  else if (rank == 2)
-    fast = contiguousAxis(registers, bytes);
-  order.push_back(fast);
-  for (unsigned axis = rank; axis-- > 0;)
-    if (axis != fast)
-      order.push_back(axis);
-  std::optional<SwizzleMode> mode = rank == 2 ? layout::widestSwizzle(shape[fast] * bytes) : std::nullopt;
-  LinearLayout tile = mode ? layout::sharedSwizzled(shape, order, 8 * bytes, *mode) : layout::sharedLinear(shape, order);
-  assert(keepsVectors(tile, registers, vec));
-  return tile;
 }
 
 /// Multiply-adds of a thread, and elements it holds of both operands, up to which a dot is unrolled.
@@ -187,15 +153,6 @@ unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums) {
   int64_t wide = 16 / std::max(ir::byteWidth(a.elem), ir::byteWidth(b.elem));
   int64_t step = std::min(std::max(wide, fewest), std::max<int64_t>(1, mostProducts / sums));
   return static_cast<unsigned>(std::min(step, a.shape[a.shape.rank() - 1]));
-}
-
-bool isWgmma(const ir::Op &dot) { return dot.operands[1]->type.isShared && !dot.intAttr("fma"); }
-
-uint64_t slotBytes(const ir::Type &tile) {
-  if (tile.elem == Elem::I64 && tile.numel() == 1) // an mbarrier
-    return 8;
-  uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
-  return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
 }
 
 SharedOperand sharedOperand(const ir::Type &t, bool isA, unsigned fastest) {
@@ -223,7 +180,7 @@ uint32_t SharedOperand::offset(unsigned r, unsigned k) const {
   return across * width + along % width + along / width * width * rows;
 }
 
-DotRounds dotRounds(const DotChoice &c, const SharedOperand &a, const SharedOperand &b, unsigned depth) {
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth) {
   // With 128 columns attention lost an eighth of its speed; and the text is shorter anyway.
   constexpr unsigned rounds = 4, leastColumns = 256;
   DotRounds straight{.rounds = 1, .products = depth};

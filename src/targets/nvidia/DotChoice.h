@@ -1,24 +1,20 @@
 // Which instruction computes a dot, how its result is spread over warps, and which layouts its operands need.
 #pragma once
-#include "layout/Constructors.h"
-#include "targets/nvidia/Instr.h"
+#include "gpu/Tiles.h"
+#include "targets/nvidia/Nvidia.h"
 
 namespace tegula::nvidia {
 
-enum class DotKind : uint8_t {
-  Fma,   // multiply-adds: float64, IEEE float32, tiny shapes
-  Mma,   // mma.sync: operands in registers
-  Wgmma, // wgmma: operands in swizzled shared memory
-};
+/// Values equal the TEGULA_MMA_* numbers of SimAbi.h.
+enum class MmaType : uint8_t { F16, BF16, TF32, E4M3, E5M2, S8, U8, F64, F32, S32 };
 
-struct DotChoice {
-  DotKind kind = DotKind::Fma;
-  layout::WarpGrid grid;
-  MmaType a = MmaType::F16, b = MmaType::F16, d = MmaType::F32; // Mma, Wgmma
-  unsigned k = 16;  // of one instruction, elements
-  unsigned n = 8;   // of one instruction
-  bool readsTiles = false; // Fma: in a loop over the contraction, operands in shared memory (plainTile); else unrolled, operands in registers
+/// One mma.sync (DotKind::Mma) or wgmma.
+struct MatrixInstr {
+  MmaType a, b, d;
+  unsigned n, k; // elements
 };
+/// The instruction of a choice that is one of the two.
+MatrixInstr matrixInstr(const DotChoice &c, const ir::Op &dot);
 
 /// The fastest instruction that computes what the dot asks for (`precision`), on this target and with so many warps.
 DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps);
@@ -49,20 +45,10 @@ struct DotRounds {
   unsigned at(unsigned round, unsigned product) const { return round * roundStep + product * productStep; }
 };
 /// `depth`: products along K. Several rounds only where the descriptors of both operands then grow by the same with each.
-DotRounds dotRounds(const DotChoice &c, const SharedOperand &a, const SharedOperand &b, unsigned depth);
+DotRounds dotRounds(const MatrixInstr &c, const SharedOperand &a, const SharedOperand &b, unsigned depth);
 
-/// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two), for accesses as wide as can be.
-unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
-/// A tile for a tensor of these registers, offset in elements -> coordinates: what is consecutive in registers is so in memory. Dots with
-/// DotChoice::readsTiles read it, and copies fill it. `vec`: so many registers, the first ones, must be (a load's vectors); 1: as is best.
-layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
 /// Contraction indices of one round of its loop: a power of two, K at most. `sums`: accumulators of a thread.
 unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums);
-/// A dot of GPU IR: is it computed by wgmma?
-bool isWgmma(const ir::Op &dot);
-
-/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
-uint64_t slotBytes(const ir::Type &tile);
 /// `fastest`: the axis along which the operand's registers are consecutive. 8- and 32-bit operands are always contiguous along K.
 SharedOperand sharedOperand(const ir::Type &operand, bool isA, unsigned fastest);
 

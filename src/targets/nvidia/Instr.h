@@ -7,7 +7,7 @@
 // addresses are `ptr` (address space 0; on a GPU they are cast to address space 1 here). `pred` is an i1, or null for
 // "always". Every function emits at the builder's insertion point and uses the current site (setSite) for the simulator.
 #pragma once
-#include "targets/nvidia/Nvidia.h"
+#include "targets/nvidia/DotChoice.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tegula::nvidia {
@@ -26,10 +26,9 @@ struct AccessHints {
   bool isVolatile = false;
   bool readOnly = false; // ld.global.nc allowed: nobody writes this memory during the kernel
 };
-/// Values equal the TEGULA_ATOM_* / TEGULA_MMA_* / TEGULA_SIM_* numbers of SimAbi.h.
+/// Values equal the TEGULA_ATOM_* / TEGULA_SIM_* numbers of SimAbi.h.
 enum class AtomOp : uint8_t { Add, FAdd, SMin, SMax, UMin, UMax, And, Or, Xor, Xchg, Cas, Load, Store };
 enum class AtomType : uint8_t { I32, I64, F16, BF16, F32, F64, I16, I8 };
-enum class MmaType : uint8_t { F16, BF16, TF32, E4M3, E5M2, S8, U8, F64, F32, S32 };
 enum class MemSem : uint8_t { Relaxed, Acquire, Release, AcqRel };
 enum class Scope : uint8_t { Cta, Cluster, Gpu, Sys };
 

@@ -1,13 +1,13 @@
 // Lower.h: the frame of a kernel, dispatch, scalars and element-wise operations, coordinates.
 #include "targets/nvidia/Lower.h"
 #include "abi/GpuAbi.h"
+#include "gpu/BlockEdit.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/AsmText.h"
 #include "targets/common/VecUtil.h"
-#include "targets/nvidia/BlockEdit.h"
 #include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Occupancy.h"
 #include "targets/nvidia/DotChoice.h"
+#include "targets/nvidia/Occupancy.h"
 #include "llvm/IR/Module.h"
 #include <map>
 

@@ -11,6 +11,7 @@
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
+#include "gpu/Layouts.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
@@ -18,7 +19,6 @@
 #include "targets/common/DebugInfo.h"
 #include "targets/nvidia/Accesses.h"
 #include "targets/nvidia/Instr.h"
-#include "targets/nvidia/Layouts.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
@@ -217,11 +217,11 @@ private:
   std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
   /// Operands of one operation are about to be read: the barrier in front, if they need one.
   void readTiles(llvm::ArrayRef<Value *> operands);
-  Regs mma(const Op &op, const struct DotChoice &c), wgmma(const Op &op, const struct DotChoice &c);
+  Regs mma(const Op &op, const DotChoice &c), wgmma(const Op &op, const DotChoice &c);
   void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
-  V operandDescriptor(V address, const struct SharedOperand &s);
+  V operandDescriptor(V address, const SharedOperand &s);
 
   // LowerDebug.cpp; of Lower.cpp: assembly.
   int siteOf(const Op &op);

@@ -1,9 +1,10 @@
 // desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation;
 // here stands who waits for them: the warp before it fills a buffer again, whoever uses their bytes of shared memory or of global memory
 // next, and the kernel's end.
+#include "gpu/BlockStores.h"
+#include "gpu/SharedNeeds.h"
 #include "ir/Builder.h"
 #include "targets/nvidia/Lower.h"
-#include "targets/nvidia/SharedNeeds.h"
 
 namespace tegula::nvidia {
 

@@ -1,5 +1,5 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
-#include "targets/nvidia/BlockEdit.h"
+#include "gpu/BlockEdit.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {

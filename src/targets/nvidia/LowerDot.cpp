@@ -10,7 +10,16 @@ using ir::Elem;
 
 void Lowering::dot(const Op &op) {
   DotChoice c = chooseDot(op, target_, options_.numWarps);
-  set(op.result(), c.kind == DotKind::Mma ? mma(op, c) : c.kind == DotKind::Wgmma ? wgmma(op, c) : c.readsTiles ? fmaLoop(op) : fma(op));
+  switch (c.kind) {
+  case DotKind::Fma:
+    return set(op.result(), fma(op));
+  case DotKind::FmaTiles:
+    return set(op.result(), fmaLoop(op));
+  case DotKind::Mma:
+    return set(op.result(), mma(op, c));
+  case DotKind::Wgmma:
+    return set(op.result(), wgmma(op, c));
+  }
 }
 
 // ---- tensor cores
@@ -36,6 +45,7 @@ Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
 static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == Elem::I32; }
 
 Regs Lowering::mma(const Op &op, const DotChoice &c) {
+  const MatrixInstr instr = matrixInstr(c, op);
   const ir::Type &t = op.result()->type;
   const Regs &a = get(op.operands[0]), &b = get(op.operands[1]);
   Regs acc;
@@ -53,7 +63,7 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   unsigned rank = t.shape.rank();
   unsigned tilesN = (1u << bitsAlong(op.result(), rank - 1)) / 2, tilesM = (1u << bitsAlong(op.result(), rank - 2)) / 2;
   unsigned batches = rank == 3 ? 1u << bitsAlong(op.result(), 0) : 1;
-  auto depth = static_cast<unsigned>(op.operands[0]->type.shape[rank - 1]) / c.k;
+  auto depth = static_cast<unsigned>(op.operands[0]->type.shape[rank - 1]) / instr.k;
   for (unsigned batch = 0; batch < batches; ++batch) {
     std::vector<Regs> fragmentsA, fragmentsB;
     for (unsigned i = 0; i < tilesM * depth; ++i)
@@ -64,7 +74,7 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
       for (unsigned m = 0; m < tilesM; ++m)
         for (unsigned n = 0; n < tilesN; ++n) {
           V *tile = &acc[((batch * tilesM + m) * tilesN + n) * 4];
-          Regs d = in_->mma(c.k, c.d, c.a, c.b, fragmentsA[m * depth + k], fragmentsB[n * depth + k], llvm::ArrayRef<V>(tile, 4));
+          Regs d = in_->mma(instr.k, instr.d, instr.a, instr.b, fragmentsA[m * depth + k], fragmentsB[n * depth + k], llvm::ArrayRef<V>(tile, 4));
           std::copy(d.begin(), d.end(), tile);
         }
   }
@@ -122,10 +132,11 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   }
   for (V x : get(op.operands[2]))
     acc.push_back(isWide(t) ? x : vec_->widen(x, t.elem));
-  Instr::Wgmma w{c.n, c.d, c.a, c.b, sa.transposed, sb.transposed, false, false};
-  auto depth = static_cast<unsigned>(ta.shape[1]) / c.k;
-  unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / c.n, rows = static_cast<unsigned>(acc.size()) / (c.n / 2) / columns;
-  DotRounds r = op.intAttr("rounds", 1) > 1 ? dotRounds(c, sa, sb, depth) : DotRounds{.products = depth};
+  const MatrixInstr instr = matrixInstr(c, op);
+  Instr::Wgmma w{instr.n, instr.d, instr.a, instr.b, sa.transposed, sb.transposed, false, false};
+  auto depth = static_cast<unsigned>(ta.shape[1]) / instr.k;
+  unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n, rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
+  DotRounds r = op.intAttr("rounds", 1) > 1 ? dotRounds(instr, sa, sb, depth) : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
@@ -134,11 +145,11 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
         llvm::ArrayRef<V> fragment;
         if (aInRegisters)
           fragment = llvm::ArrayRef<V>(wordsA).slice((m * depth + k) * 4, 4);
-        steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * c.k) >> 4, sb.offset(c.n * n, k * c.k) >> 4, fragment});
+        steps.push_back({m * columns + n, aInRegisters ? 0 : sa.offset(64 * m, k * instr.k) >> 4, sb.offset(instr.n * n, k * instr.k) >> 4, fragment});
       }
   Instr::WgmmaRounds rounds{steps};
   if (r.rounds > 1)
-    rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * c.k) >> 4, sb.offset(0, r.at(1, 0) * c.k) >> 4};
+    rounds = {steps, r.rounds, sa.offset(0, r.at(1, 0) * instr.k) >> 4, sb.offset(0, r.at(1, 0) * instr.k) >> 4};
   acc = in_->wgmmaGroups(w, rounds, descA, descB, acc);
   if (isAsync)
     return acc;

@@ -1,7 +1,8 @@
 // Shared memory of a block: where tiles and scratch lie, when threads must meet, copies that bypass the registers.
+#include "gpu/SharedNeeds.h"
+#include "gpu/Tiles.h"
 #include "targets/common/Frame.h"
 #include "targets/nvidia/Lower.h"
-#include "targets/nvidia/SharedNeeds.h"
 #include <algorithm>
 
 namespace tegula::nvidia {

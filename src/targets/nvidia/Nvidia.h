@@ -1,10 +1,10 @@
 // The NVIDIA target: from tile IR to PTX (or to code for the simulator), one function per arrow.
 //
-//   ir::Module --assignLayouts--> gpu IR (layouts in the types) --gpu passes--> gpu IR --lower--> LLVM IR --codegen--> PTX | object
+//   ir::Module --passes of src/gpu--> GPU IR (layouts in the types) --lower--> LLVM IR --codegen--> PTX | object
 // compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
 // Assembling PTX needs a library of the CUDA driver or toolkit and so belongs to the runtime (runtime/cuda), not here.
 #pragma once
-#include "ir/Ir.h"
+#include "gpu/TargetInfo.h"
 #include "support/Diag.h"
 #include "targets/Meta.h"
 #include <optional>
@@ -17,6 +17,8 @@ class AxisFacts;
 }
 
 namespace tegula::nvidia {
+
+using namespace gpu; // the level that this target lowers
 
 /// What code is generated for.
 struct NvTarget {
@@ -34,11 +36,7 @@ std::vector<std::string> knownTargetNames();
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const NvTarget &t);
 
-struct NvOptions {
-  unsigned numWarps = 4;   // 1..32, a power of two
-  unsigned numStages = 3;
-  unsigned numCtas = 1;    // CTAs of a cluster that work on one program
-  unsigned maxRegisters = 0; // 0: no limit
+struct NvOptions : Options {
   bool fpFusion = true;
   bool debugInfo = false;
   bool checked = true;     // simulator only: checks of accesses are always on there

@@ -8,8 +8,10 @@ namespace tegula::nvidia {
 using namespace ir;
 
 static bool lacksInstruction(const Op &op, const NvTarget &target) {
-  return op.kind == OpKind::Dot && isFp8(op.operands[0]->type.elem) && isFp8(op.operands[1]->type.elem) &&
-         chooseDot(op, target, 4).kind == DotKind::Fma;
+  if (op.kind != OpKind::Dot || !isFp8(op.operands[0]->type.elem) || !isFp8(op.operands[1]->type.elem))
+    return false;
+  DotKind kind = chooseDot(op, target, 4).kind;
+  return kind == DotKind::Fma || kind == DotKind::FmaTiles;
 }
 
 static void widen(Builder &b, Block &block, const NvTarget &target) {

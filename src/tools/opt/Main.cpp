@@ -1,13 +1,14 @@
 // tegula-opt: reads textual IR, runs passes by name, prints the result. For people who work on passes, and for tests.
 //
 //   tegula-opt [option ...] [file]     without a file: standard input
+#include "gpu/Passes.h"
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "support/Bits.h"
 #include "support/LineDiff.h"
-#include "targets/nvidia/Passes.h"
+#include "targets/nvidia/TargetInfo.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -39,7 +40,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
 struct Options {
   std::string passes, file = "-";
   nvidia::NvTarget target;
-  nvidia::NvOptions gpu;
+  gpu::Options gpu;
   bool verify = true, printAll = false, printChanged = false, time = false;
 };
 
@@ -57,7 +58,7 @@ int list() {
   for (const PassEntry &p : allPasses())
     std::printf("%-24s %s\n", p.name, p.summary);
   std::printf("\nGPU level:\n");
-  for (const nvidia::GpuPass &p : nvidia::gpuPasses())
+  for (const gpu::GpuPass &p : gpu::gpuPasses())
     std::printf("%-24s %s\n", p.name, p.summary);
   return written();
 }
@@ -85,7 +86,7 @@ std::vector<std::string> passNames(const std::string &text) {
       names.push_back(n);
       continue;
     }
-    for (const nvidia::GpuPass &p : nvidia::gpuPasses())
+    for (const gpu::GpuPass &p : gpu::gpuPasses())
       names.push_back(p.name);
   }
   return names;
@@ -96,17 +97,17 @@ bool hasTensor(const ir::Block &b) {
 }
 
 /// What a pass of the GPU level needs and the module does not have; null: all is there.
-const char *missingFor(const nvidia::GpuPass &pass, const ir::Module &m) {
+const char *missingFor(const gpu::GpuPass &pass, const ir::Module &m) {
   if (!m.kernel())
     return "a kernel";
   return pass.change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
 }
 
 /// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name (remove-dead) if they do the same.
-bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const nvidia::PassInput &in) {
+bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu::PassInput &in) {
   if (const PassEntry *p = findPass(name)) {
     p->run(*m);
-  } else if (const nvidia::GpuPass *g = nvidia::findGpuPass(name)) {
+  } else if (const gpu::GpuPass *g = gpu::findGpuPass(name)) {
     if (const char *missing = missingFor(*g, *m)) {
       std::fprintf(stderr, "tegula-opt: pass `%s` of the GPU level needs %s\n", name.c_str(), missing);
       return false;
@@ -122,9 +123,10 @@ bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const nvid
 int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   DiagEngine remarks;
   std::string before = o.printChanged ? ir::print(*m) : std::string();
+  const nvidia::NvTargetInfo target(o.target);
   for (const std::string &name : passNames(o.passes)) {
     auto start = std::chrono::steady_clock::now();
-    if (!runPass(m, name, {o.target, o.gpu, &remarks}))
+    if (!runPass(m, name, {target, o.gpu, &remarks}))
       return 2;
     if (o.time)
       std::fprintf(stderr, "%9.3f ms  %s\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), name.c_str());

@@ -1,0 +1,701 @@
+// See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
+#include "gpu/AssignLayouts.h"
+#include "gpu/Layouts.h"
+#include "gpu/Remarks.h"
+#include "ir/Builder.h"
+#include "layout/Conversion.h"
+#include "passes/AxisFacts.h"
+#include "passes/HoistInvariants.h"
+#include "passes/RemoveDead.h"
+#include "passes/Users.h"
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+enum class Rank : uint8_t { None, Other, Memory, Accumulator };
+
+struct Home {
+  uint16_t layout = 0;
+  Rank rank = Rank::None;
+};
+
+/// Element-wise operations that cost about as much as moving a value: index and pointer arithmetic, masks.
+bool isIndexArithmetic(OpKind k) {
+  return (k >= OpKind::Add && k <= OpKind::CmpI) || k == OpKind::Trunc || k == OpKind::ZExt || k == OpKind::SExt ||
+         k == OpKind::Bitcast || k == OpKind::IntToPtr || k == OpKind::PtrToInt || k == OpKind::AddPtr || k == OpKind::Select;
+}
+
+/// What an access looks like when it is coalesced.
+struct Access {
+  LinearLayout layout;
+  int64_t vec = 1;
+  int64_t wanted = 1; // elements that would fit one instruction
+  unsigned axis = 0;  // along which addresses are consecutive
+};
+
+class Homes {
+public:
+  Homes(const Function &f, Module &out, const TargetInfo &target, unsigned warps)
+      : f_(f), out_(out), target_(target), warps_(warps), facts_(f) {
+    users_.add(*f.block());
+    settle();
+    openCarried(*f.block());
+    settle();
+    last_ = true;
+    giveDefaults(*f.block());
+  }
+
+  const Function &function() const { return f_; }
+  unsigned warps() const { return warps_; }
+  const TargetInfo &target() const { return target_; }
+  const AxisFacts &facts() const { return facts_; }
+
+  Home of(const Value *v) const {
+    if (v->def && renames(v->def->kind)) {
+      if (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast)
+        return {};
+      Home h = of(v->def->operands[0]);
+      if (h.layout)
+        h.layout = out_.internLayout(resultLayout(*v->def, layoutOf(h)));
+      return h;
+    }
+    auto it = home_.find(v);
+    return it == home_.end() ? Home{} : it->second;
+  }
+  /// The home, or a default for values that have none.
+  LinearLayout layoutFor(const Value *v) const {
+    Home h = of(v);
+    return h.layout ? layoutOf(h) : defaultLayout(v->type.shape, warps_);
+  }
+  const LinearLayout &layoutOf(Home h) const { return out_.layouts[h.layout - 1u]; }
+
+  /// May be computed again wherever it is needed.
+  bool isCheap(const Value *v) const {
+    if (v->type.isScalar())
+      return true;
+    if (!v->def)
+      return false;
+    auto [it, isNew] = cheap_.try_emplace(v, false);
+    if (!isNew)
+      return it->second;
+    OpKind k = v->def->kind;
+    bool cheap = k == OpKind::Const || k == OpKind::Poison || k == OpKind::Range;
+    if (renames(k) || isIndexArithmetic(k))
+      cheap = std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isCheap(o); });
+    return cheap_[v] = cheap;
+  }
+
+  /// A sum (or the like) of what is cheap and one value from outside of the loop: that value is moved, once, instead of the sum in each iteration.
+  bool isMovedInParts(const Value *v) const {
+    const Op *op = v->def;
+    if (!op || (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::AddPtr && op->kind != OpKind::And && op->kind != OpKind::CmpI))
+      return false;
+    const Value *moved = nullptr;
+    for (const Value *o : op->operands)
+      if (!isCheap(o)) {
+        if (moved)
+          return false;
+        moved = o;
+      }
+    while (moved && moved->def && renames(moved->def->kind))
+      moved = moved->def->operands[0];
+    return moved && (moved->def ? moved->def->parent : moved->block) != op->parent;
+  }
+
+  Access access(const Op &op) const {
+    const Value *pointer = op.operands[0];
+    bool hasValue = op.kind == OpKind::Store || op.kind == OpKind::AtomicRmw;
+    const Value *mask = op.kind == OpKind::Load && op.operands.size() > 1 ? op.operands[1]
+                        : hasValue && op.operands.size() > 2              ? op.operands[2]
+                                                                          : nullptr;
+    const Shape &shape = pointer->type.shape;
+    std::vector<unsigned> order(shape.rank());
+    // The axis along which addresses are consecutive first, then row-major.
+    std::iota(order.rbegin(), order.rend(), 0u);
+    std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
+      int64_t ca = facts_.of(pointer, a).contiguity, cb = facts_.of(pointer, b).contiguity;
+      return ca != cb ? ca > cb : a > b;
+    });
+    Access a;
+    if (op.kind == OpKind::Load || hasValue) {
+      int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
+      // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
+      a.axis = order[0];
+      // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
+      int64_t widest = std::max<int64_t>(bytes, op.kind == OpKind::Load ? tileBytes(op.result(), 8) : 0);
+      a.wanted = std::min(op.kind == OpKind::AtomicRmw ? target_.atomicElements(op) : std::max<int64_t>(1, 16 / widest), perThread);
+      a.vec = std::min(facts_.vectorWidth(pointer, mask, order[0]), a.wanted);
+      // Addresses `vec` elements apart inside a group of consecutive ones: as aligned as the group's start and the step.
+      while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
+        a.vec /= 2;
+    }
+    a.layout = dealtLayout(shape, order, a.vec, warps_);
+    // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
+    if (op.kind == OpKind::Store)
+      if (Home h = of(op.operands[1]); h.layout)
+        a.layout = withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+    return a;
+  }
+
+  DotChoice choiceOf(const Op &dot) const { return target_.chooseDot(dot, warps_); }
+  /// wgmma can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
+  /// (attention); what comes from memory goes to shared memory without passing through registers at all.
+  bool takesRegisters(const Op &dot, const DotChoice &c) const {
+    Home h = of(dot.operands[0]);
+    return h.rank == Rank::Accumulator &&
+           layout::exchangeScope(layoutOf(h), target_.operandLayout(c, dot, 0, warps_)) <= layout::ExchangeScope::Warp;
+  }
+
+private:
+  void set(const Value *v, const LinearLayout &l, Rank rank) {
+    if (v->type.isScalar())
+      return;
+    Home &h = home_[v];
+    if (rank > h.rank) {
+      h = {out_.internLayout(l), rank};
+      changed_ = true;
+    }
+  }
+  void set(const Value *v, Home h) {
+    if (h.layout)
+      set(v, LinearLayout(layoutOf(h)), h.rank);
+  }
+
+  /// The home; in the last round a default for values without.
+  Home source(const Value *v) const {
+    Home h = of(v);
+    return h.layout || !last_ ? h : Home{out_.internLayout(layoutFor(v)), Rank::Other};
+  }
+
+  void settle() {
+    // Ranks only rise, so this ends soon; the bound is for homes of one rank that chase each other around a loop.
+    for (unsigned round = 0; round < 64; ++round) {
+      changed_ = false;
+      block(*f_.block());
+      if (!changed_)
+        return;
+    }
+  }
+  void block(const Block &b) {
+    for (const Op *op : b.ops)
+      visit(*op);
+  }
+  void visit(const Op &op);
+  void carried(const Op &loop);
+  void openCarried(const Block &b);
+  void giveDefaults(const Block &b);
+  const Op *memoryUser(const Value *v, unsigned depth) const;
+  unsigned tileBytes(const Value *v, unsigned depth) const;
+
+  const Function &f_;
+  Module &out_;
+  const TargetInfo &target_;
+  unsigned warps_;
+  AxisFacts facts_;
+  std::unordered_map<const Value *, Home> home_;
+  mutable std::unordered_map<const Value *, bool> cheap_;
+  Users users_;
+  bool changed_ = false, last_ = false;
+};
+
+void Homes::visit(const Op &op) {
+  switch (op.kind) {
+  case OpKind::Load:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isTensor())
+      set(op.result(), access(op).layout, Rank::Memory);
+    return;
+  case OpKind::DescLoad: {
+    const Shape &s = op.result()->type.shape;
+    std::vector<unsigned> order(s.rank());
+    std::iota(order.rbegin(), order.rend(), 0u);
+    int64_t perThread = std::max<int64_t>(1, s.numel() / (32 * warps_));
+    return set(op.result(), dealtLayout(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), warps_), Rank::Memory);
+  }
+  case OpKind::Dot:
+    return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
+  case OpKind::Scan:
+    for (const Value *r : op.results)
+      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.intAttr("axis")), warps_), Rank::Other);
+    return;
+  case OpKind::Reduce:
+    if (Home h = source(op.operands[0]); h.layout && axesAreSeparate(layoutOf(h)))
+      for (const Value *r : op.results)
+        set(r, reducedLayout(layoutOf(h), op.operands[0]->type.shape, static_cast<unsigned>(op.intAttr("axis"))), h.rank);
+    return;
+  case OpKind::Join:
+  case OpKind::Cat:
+  case OpKind::Split: {
+    Home h = of(op.operands[0]);
+    if (!h.layout)
+      h = source(op.operands.back());
+    const Shape &s = op.operands[0]->type.shape;
+    if (h.layout)
+      for (const Value *r : op.results)
+        set(r,
+            op.kind == OpKind::Join  ? joinedLayout(layoutOf(h), s)
+            : op.kind == OpKind::Cat ? concatenatedLayout(layoutOf(h), s, static_cast<unsigned>(op.intAttr("axis")))
+                                     : splitLayout(splittableLayout(layoutOf(h), s), s),
+            h.rank);
+    return;
+  }
+  case OpKind::ClusterGather:
+    if (op.operands[0]->type.isScalar())
+      return set(op.result(), gatheredLayout(scalarLayout(warps_), op.result()->type.shape), Rank::Other);
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), gatheredLayout(layoutOf(h), op.result()->type.shape), h.rank);
+    return;
+  case OpKind::Gather:
+    if (Home h = of(op.operands[1]); h.layout)
+      set(op.result(), h);
+    return;
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+    for (const Region *r : op.regions)
+      block(*r->block);
+    return carried(op);
+  default:
+    bool isPlain = op.has(traits::Elementwise) ? !isCheap(op.result()) : op.kind == OpKind::AsmEffect;
+    if (!isPlain)
+      return;
+    Home best;
+    for (const Value *v : op.operands)
+      if (Home h = of(v); h.rank > best.rank)
+        best = h;
+    for (const Value *r : op.results)
+      set(r, best);
+  }
+}
+
+/// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
+/// strongest of those that meet lives.
+void Homes::carried(const Op &op) {
+  auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
+    Home best;
+    for (auto values : {from, mine})
+      for (const Value *v : values)
+        if (Home h = of(v); h.rank > best.rank)
+          best = h;
+    // Members must agree even where two homes of one rank compete.
+    for (const Value *v : mine)
+      if (best.layout && home_[v].layout != best.layout) {
+        home_[v] = best;
+        changed_ = true;
+      }
+  };
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    if (op.kind == OpKind::If) {
+      meet({op.region(0)->terminator()->operands[i], op.region(1)->terminator()->operands[i]}, {op.results[i]});
+    } else if (op.kind == OpKind::For) {
+      meet({op.operands[3 + i], op.region(0)->terminator()->operands[i]}, {op.region(0)->args[1 + i], op.results[i]});
+    } else {
+      meet({op.operands[i], op.region(1)->terminator()->operands[i]}, {op.region(0)->args[i]});
+      meet({op.region(0)->terminator()->operands[1 + i]}, {op.region(1)->args[i], op.results[i]});
+    }
+  }
+}
+
+/// The first access that takes its address or its mask from `v`, through element-wise operations.
+const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
+  if (depth == 0)
+    return nullptr;
+  for (const Op *u : users_.of(v)) {
+    bool isAccess = u->kind == OpKind::Load || u->kind == OpKind::Store || u->kind == OpKind::AtomicRmw || u->kind == OpKind::AtomicCas;
+    if (isAccess && (u->operands[0] == v || u->mask() == v))
+      return u;
+  }
+  for (const Op *u : users_.of(v))
+    if (u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape)
+      if (const Op *found = memoryUser(u->result(), depth - 1))
+        return found;
+  return nullptr;
+}
+
+/// Bytes of an element that `v` becomes on its way to a tile that wgmma reads, by way of conversions and joins; 0 if it goes elsewhere.
+unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
+  if (depth == 0)
+    return 0;
+  for (const Op *u : users_.of(v)) {
+    if (u->kind == OpKind::Dot) {
+      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::Wgmma)
+        return byteWidth(v->type.elem);
+    } else if (u->results.size() == 1 && (u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join)) {
+      if (unsigned bytes = tileBytes(u->result(), depth - 1))
+        return bytes;
+    }
+  }
+  return 0;
+}
+
+/// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.
+void Homes::openCarried(const Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind != OpKind::For && op->kind != OpKind::While && op->kind != OpKind::If)
+      continue;
+    for (const Region *r : op->regions) {
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor() && !of(arg).layout)
+          if (const Op *user = memoryUser(arg, 8))
+            set(arg, access(*user).layout, Rank::Memory);
+      openCarried(*r->block);
+    }
+  }
+}
+
+void Homes::giveDefaults(const Block &b) {
+  for (const Op *op : b.ops) {
+    for (const Region *r : op->regions) {
+      if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+        continue;
+      for (const Value *arg : r->block->args)
+        if (arg->type.isTensor())
+          set(arg, defaultLayout(arg->type.shape, warps_), Rank::Other);
+      giveDefaults(*r->block);
+    }
+    visit(*op);
+    for (const Value *v : op->results)
+      if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
+        // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
+        const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
+        set(v, user ? access(*user).layout : defaultLayout(v->type.shape, warps_), Rank::Other);
+      }
+  }
+}
+
+/// Writes the kernel with layouts. `want` is the only place where a conversion is made.
+class Rewriter {
+public:
+  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : homes_(homes), out_(out), remarks_(remarks), b_(out) { b_.setFolding(false); }
+
+  void run() {
+    const Function &f = homes_.function();
+    std::vector<Type> args;
+    for (const Value *v : f.block()->args)
+      args.push_back(v->type);
+    Function *g = out_.createFunction(f.name, args, {}, f.loc);
+    g->isKernel = true;
+    g->argInfo = f.argInfo;
+    for (size_t i = 0; i < args.size(); ++i)
+      define(f.block()->args[i], g->block()->args[i]);
+    body(*f.block(), g->block());
+  }
+
+private:
+  struct Key {
+    const Value *value;
+    uint16_t layout;
+    bool operator==(const Key &) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key &k) const { return std::hash<const void *>()(k.value) * 31 + k.layout; }
+  };
+  using Made = std::unordered_map<Key, Value *, KeyHash>;
+
+  void define(const Value *old, Value *now) {
+    now->name = old->name;
+    made_.back()[{old, now->type.layout}] = now;
+  }
+  Value *find(Key k) const {
+    for (auto it = made_.rbegin(); it != made_.rend(); ++it)
+      if (auto found = it->find(k); found != it->end())
+        return found->second;
+    return nullptr;
+  }
+  uint16_t id(const LinearLayout &l) { return out_.internLayout(l); }
+  /// Home type of a value.
+  Type typeOf(const Value *v) { return v->type.isScalar() ? v->type : v->type.withLayout(id(homes_.layoutFor(v))); }
+
+  void body(const Block &from, Block *to) {
+    Block *saved = b_.block();
+    b_.setBlock(to);
+    made_.emplace_back();
+    for (const Op *op : from.ops)
+      write(*op);
+    made_.pop_back();
+    b_.setBlock(saved);
+  }
+  Op *clone(const Op &op, std::span<Value *const> operands, std::span<const Type> results) {
+    b_.setLoc(op.loc);
+    b_.setInlinedAt(op.inlinedAt);
+    return b_.create(op.kind, operands, results, op.attrs);
+  }
+  Value *want(const Value *v, uint16_t layout);
+  Value *wantTile(const Value *v, const DotChoice &c, bool isA);
+  void describeDot(Op &dot);
+  Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
+  void write(const Op &op);
+  void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
+  void finish(const Op &op, const Op &now);
+  void control(const Op &op);
+  void isolated(const Op &op);
+  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec);
+
+  const Homes &homes_;
+  Module &out_;
+  DiagEngine *remarks_;
+  Builder b_;
+  std::vector<Made> made_{1};
+  std::vector<std::vector<uint16_t>> yields_; // layouts that the terminator of the current region must give
+};
+
+Value *Rewriter::want(const Value *v, uint16_t layout) {
+  if (v->type.isScalar())
+    layout = 0;
+  if (Value *done = find({v, layout}))
+    return done;
+  const Op *op = v->def;
+  Value *made;
+  if (op && (renames(op->kind) || homes_.isCheap(v) || (typeOf(v).layout != layout && homes_.isMovedInParts(v)))) {
+    std::vector<Value *> operands;
+    for (const Value *o : op->operands)
+      operands.push_back(renames(op->kind) && o->type.isTensor()
+                             ? want(o, id(operandLayout(*op, LinearLayout(out_.layouts[layout - 1u]))))
+                             : want(o, layout));
+    Type t = v->type.withLayout(layout);
+    made = clone(*op, operands, {&t, 1})->result();
+  } else {
+    uint16_t home = typeOf(v).layout;
+    Value *have = find({v, home});
+    assert(have && home != layout && "value is used before it is written");
+    if (op) {
+      b_.setLoc(op->loc);
+      b_.setInlinedAt(op->inlinedAt);
+    }
+    made = b_.create1(OpKind::Convert, {have}, v->type.withLayout(layout));
+  }
+  define(v, made);
+  return made;
+}
+
+/// The tile in shared memory that a dot reads, contiguous the way the registers lie, so that nothing is transposed.
+Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
+  uint16_t home = typeOf(v).layout;
+  Value *from = want(v, home);
+  const LinearLayout registers = out_.layoutOf(from->type);
+  uint16_t memory = id(homes_.target().operandTile(c, from->type, isA, registers));
+  if (Value *done = find({v, memory}))
+    return done;
+  Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
+  define(v, tile);
+  return tile;
+}
+
+/// Attribute `fma` of multiply-adds that read two tiles; `rounds` of a wgmma of two tiles: how many groups of products it is. Without it, one.
+void Rewriter::describeDot(Op &dot) {
+  const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
+  if (!a.isShared || !b.isShared)
+    return;
+  DotChoice c = homes_.choiceOf(dot);
+  if (c.kind == DotKind::FmaTiles)
+    return dot.set("fma", int64_t{1});
+  if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
+    dot.set("rounds", int64_t{rounds});
+}
+
+/// Operands and results with the layouts this operation works in.
+void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec) {
+  std::vector<uint16_t> wanted(op.operands.size());
+  uint16_t all = 0;
+  switch (op.kind) {
+  case OpKind::Store:
+  case OpKind::Load:
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    if (op.operands[0]->type.isTensor()) {
+      Access a = homes_.access(op);
+      all = id(a.layout);
+      vec = a.vec;
+      if (remarks_)
+        remarkAccess(op, homes_.facts(), a.axis, a.vec, a.wanted, *remarks_);
+    }
+    break;
+  case OpKind::Dot: {
+    DotChoice c = homes_.choiceOf(op);
+    bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::Wgmma && homes_.takesRegisters(op, c));
+    auto registers = [&](unsigned i) { return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps()))); };
+    wanted[2] = id(homes_.target().accumulatorLayout(c, op, homes_.warps()));
+    operands.push_back(aInRegisters ? registers(0) : wantTile(op.operands[0], c, true));
+    operands.push_back(c.readsTiles() ? wantTile(op.operands[1], c, false) : registers(1));
+    break;
+  }
+  case OpKind::Split:
+    all = id(splittableLayout(homes_.layoutFor(op.operands[0]), op.operands[0]->type.shape));
+    break;
+  case OpKind::Join:
+    all = id(splitLayout(LinearLayout(out_.layoutOf(typeOf(op.result()))), op.result()->type.shape));
+    break;
+  case OpKind::Cat:
+    all = id(catOperandLayout(LinearLayout(out_.layoutOf(typeOf(op.result()))), op.operands[0]->type.shape));
+    break;
+  case OpKind::Gather:
+    wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
+    break;
+  case OpKind::DescStore:
+  case OpKind::DescReduce: {
+    const Type &t = op.operands.back()->type;
+    wanted.back() = id(homes_.target().blockStoreLayout(LinearLayout(out_.layoutOf(typeOf(op.operands.back()))), t, homes_.warps()));
+    break;
+  }
+  case OpKind::Histogram:
+  case OpKind::Assert:
+    // Value and mask element by element.
+    if (op.operands[0]->type.isTensor())
+      all = typeOf(op.operands[0]).layout;
+    break;
+  default:
+    if (op.has(traits::Elementwise) || op.kind == OpKind::AsmEffect)
+      all = typeOf(op.result()).layout;
+    else
+      for (size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = typeOf(op.operands[i]).layout;
+  }
+  for (size_t i = operands.size(); i < wanted.size(); ++i)
+    operands.push_back(want(op.operands[i], all ? all : wanted[i]));
+  for (const Value *r : op.results)
+    results.push_back(op.kind == OpKind::AsmEffect ? typeOf(r).withLayout(all) : typeOf(r));
+  if (op.kind == OpKind::Split)
+    for (Type &t : results)
+      if (t.isTensor())
+        t.layout = id(splitLayout(LinearLayout(out_.layouts[all - 1u]), op.operands[0]->type.shape));
+}
+
+/// Results of `now`, and where users ask for another home layout than the operation gives, the conversion.
+void Rewriter::finish(const Op &op, const Op &now) {
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    define(op.results[i], now.results[i]);
+    if (Type home = typeOf(op.results[i]); home.layout != now.results[i]->type.layout)
+      define(op.results[i], b_.create1(OpKind::Convert, {now.results[i]}, home));
+  }
+}
+
+void Rewriter::write(const Op &op) {
+  switch (op.kind) {
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+    return control(op);
+  case OpKind::Reduce:
+  case OpKind::Scan:
+    return isolated(op);
+  case OpKind::Yield:
+  case OpKind::Condition:
+  case OpKind::Return: {
+    std::vector<Value *> operands;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      operands.push_back(want(op.operands[i], op.kind == OpKind::Return ? 0 : yields_.back()[i]));
+    clone(op, operands, {});
+    return;
+  }
+  default:
+    break;
+  }
+  if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || homes_.isCheap(op.result())))
+    return; // made where it is wanted
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  int64_t vec = 1;
+  operandsOf(op, operands, results, vec);
+  Op *now = clone(op, operands, results);
+  if (vec > 1)
+    now->set("vec", vec);
+  if (isDescOp(op.kind))
+    homes_.target().describeBlock(*now, op, homes_.facts());
+  if (op.kind == OpKind::Dot)
+    describeDot(*now);
+  finish(op, *now);
+}
+
+/// Region `i` of `now`, whose arguments have the types of `args`.
+void Rewriter::region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields) {
+  Block *to = now.region(i);
+  made_.emplace_back();
+  for (const Value *arg : old.region(i)->args)
+    define(arg, out_.addArg(to, typeOf(arg)));
+  yields_.push_back(std::move(yields));
+  body(*old.region(i), to);
+  yields_.pop_back();
+  made_.pop_back();
+}
+
+void Rewriter::control(const Op &op) {
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  std::vector<uint16_t> layouts;
+  // A carried value has one layout, that of its argument.
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const Value *r = op.results[i];
+    if (op.kind != OpKind::If)
+      r = op.kind == OpKind::For ? op.region(0)->args[1 + i] : op.region(1)->args[i];
+    results.push_back(typeOf(r));
+    layouts.push_back(results.back().layout);
+  }
+  size_t scalars = op.kind == OpKind::For ? 3 : op.kind == OpKind::If ? 1 : 0;
+  std::vector<uint16_t> inits;
+  if (op.kind != OpKind::If)
+    for (size_t i = op.kind == OpKind::For ? 1 : 0; i < op.region(0)->args.size(); ++i)
+      inits.push_back(typeOf(op.region(0)->args[i]).layout);
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    operands.push_back(want(op.operands[i], i < scalars ? 0 : inits[i - scalars]));
+  Op *now = clone(op, operands, results);
+  if (op.kind == OpKind::While) {
+    std::vector<uint16_t> condition = layouts;
+    condition.insert(condition.begin(), 0);
+    region(op, *now, 0, std::move(condition));
+    region(op, *now, 1, std::move(inits));
+  } else {
+    for (unsigned i = 0; i < op.regions.size(); ++i)
+      region(op, *now, i, layouts);
+  }
+  finish(op, *now);
+}
+
+/// Reductions and scans: their regions work on scalars and are copied as they are.
+void Rewriter::isolated(const Op &op) {
+  const Value *first = op.operands[0];
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.warps()) : homes_.layoutFor(first);
+  if (!axesAreSeparate(l))
+    l = defaultLayout(first->type.shape, homes_.warps());
+  std::vector<Value *> operands;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, id(l)));
+  uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
+                      : op.kind == OpKind::Reduce ? id(reducedLayout(l, first->type.shape, axis))
+                                                  : id(l);
+  std::vector<Type> results;
+  for (const Value *r : op.results)
+    results.push_back(r->type.withLayout(resultId));
+  Op *now = clone(op, operands, results);
+  made_.emplace_back();
+  for (const Value *arg : op.region(0)->args)
+    define(arg, out_.addArg(now->region(0), arg->type));
+  yields_.emplace_back(op.results.size(), 0);
+  body(*op.region(0), now->region(0));
+  yields_.pop_back();
+  made_.pop_back();
+  finish(op, *now);
+}
+
+} // namespace
+
+std::unique_ptr<Module> assignLayouts(const Module &module, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+  auto out = std::make_unique<Module>();
+  out->sources = module.sources;
+  out->inlineSites = module.inlineSites;
+  Homes homes(*module.kernel(), *out, target, options.numWarps);
+  Rewriter(homes, *out, remarks).run();
+  hoistInvariants(*out);
+  removeDead(*out);
+  return out;
+}
+
+} // namespace tegula::gpu

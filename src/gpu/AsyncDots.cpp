@@ -1,0 +1,134 @@
+// See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
+// first all of them are taken to, then those that the walk before left.
+#include "gpu/AsyncDots.h"
+#include "gpu/Layouts.h"
+#include <algorithm>
+#include <unordered_map>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+bool AsyncDots::isAtEnd(const Op *dot) const { return std::find(atEnd.begin(), atEnd.end(), dot) != atEnd.end(); }
+
+namespace {
+
+/// Of `wgmma.wait_group`: the counter of groups has three bits. Waiting for more than necessary is right as well.
+constexpr int64_t mostPending = 7;
+
+/// A running dot, and the value that stands for its result now.
+struct Running {
+  const Op *dot;
+  Value *value; // null: nothing in this iteration does
+  bool isOld;   // started in the last iteration
+};
+
+class Walk {
+public:
+  Walk(const Block &body, const Op *doneBefore) : body_(body), doneBefore_(doneBefore) {}
+
+  AsyncDots run(const std::vector<Op *> &dots, const std::vector<const Op *> &atStart) {
+    for (const Op *dot : atStart)
+      running_.push_back({dot, carriedFor(dot->result()), true});
+    for (Op *op : body_.ops) {
+      if ((op == doneBefore_ && !running_.empty()) || makesFragmentsAnew(*op))
+        finish(*op, running_.size());
+      bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
+      for (size_t i = 0; i < op->operands.size(); ++i)
+        use(*op, i, starts);
+      if (starts)
+        running_.push_back({op, op->result(), false});
+    }
+    // The barrier of the next iteration has to mean that the slots of this one's predecessor are free.
+    size_t old = static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
+    if (old)
+      finish(*body_.terminator(), old);
+    for (const Running &r : running_)
+      out_.atEnd.push_back(r.dot);
+    return std::move(out_);
+  }
+
+private:
+  Value *carriedFor(const Value *result) const {
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    for (size_t i = 0; i < yields.size(); ++i)
+      if (yields[i] == result)
+        return body_.args[i + 1];
+    return nullptr;
+  }
+
+  /// Does the operation write registers that a running dot may still read, those of its A? Behind the wait alone may that be (PTX ISA,
+  /// wgmma.mma_async), and the assembler does not look after it. Carried ones are written where the iteration ends.
+  bool makesFragmentsAnew(const Op &op) const {
+    return std::any_of(running_.begin(), running_.end(), [&](const Running &r) {
+      const Value *a = r.dot->operands[0];
+      if (a->type.isShared)
+        return false;
+      while (a->def && a->def->parent == &body_ && renames(a->def->kind))
+        a = a->def->operands[0];
+      return a->def ? a->def == &op : a->block == &body_ && op.has(traits::Terminator);
+    });
+  }
+
+  void use(const Op &op, size_t operand, bool isAsyncDot) {
+    auto it = std::find_if(running_.begin(), running_.end(), [&](const Running &r) { return r.value && r.value == op.operands[operand]; });
+    if (it == running_.end())
+      return;
+    if (isAsyncDot && operand == 2)
+      return; // adds to a result that is still being computed
+    if (op.has(traits::Terminator) && !isNeededAfter(body_.args[operand + 1], *it->dot))
+      return; // goes on running, under the carried value's name
+    // Younger ones could go on, but ptxas (12.9, 13.0) puts waits behind every wgmma of a loop in which an accumulator is read while others are
+    // being computed (C7514).
+    finish(op, running_.size());
+  }
+
+  /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
+  /// must be there.
+  bool isNeededAfter(const Value *carried, const Op &dot) const {
+    auto from = std::find(body_.ops.begin(), body_.ops.end(), &dot) + 1;
+    return std::any_of(from, body_.ops.end(), [&](const Op *op) {
+      return std::find(op->operands.begin(), op->operands.end(), carried) != op->operands.end();
+    });
+  }
+
+  /// Waits for the `count` oldest.
+  void finish(const Op &before, size_t count) {
+    int64_t pending = 0;
+    for (size_t i = count; i < running_.size(); ++i)
+      pending += running_[i].dot->intAttr("rounds", 1);
+    DotWaitPoint w{&before, std::min(pending, mostPending), {}};
+    for (size_t i = 0; i < count; ++i)
+      // A chained dot's result is the younger one's business.
+      if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
+                                        !chainedWithin(i, count))
+        w.values.push_back(v);
+    auto isOld = [](const Running &r) { return r.isOld; };
+    bool hadOld = std::any_of(running_.begin(), running_.end(), isOld);
+    running_.erase(running_.begin(), running_.begin() + static_cast<long>(count));
+    if (hadOld && std::none_of(running_.begin(), running_.end(), isOld))
+      out_.oldDone = &before;
+    out_.waits.push_back(std::move(w));
+  }
+  bool chainedWithin(size_t i, size_t count) const {
+    for (size_t k = i + 1; k < count; ++k)
+      if (running_[k].dot->operands[2] == running_[i].value)
+        return true;
+    return false;
+  }
+
+  const Block &body_;
+  const Op *doneBefore_;
+  std::vector<Running> running_;
+  AsyncDots out_;
+};
+
+} // namespace
+
+AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots, const Op *doneBefore) {
+  AsyncDots out = Walk(body, doneBefore).run(dots, {dots.begin(), dots.end()});
+  AsyncDots again = Walk(body, doneBefore).run(dots, out.atEnd);
+  return again.atEnd == out.atEnd ? again : out;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,145 @@
+// See BlockEdit.h.
+#include "gpu/BlockEdit.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+const Block &entryOf(const Op &op) {
+  const Block *b = op.parent;
+  while (b->parent->op)
+    b = b->parent->op->parent;
+  return *b;
+}
+
+size_t positionOf(const Block &b, const Op *op) { return static_cast<size_t>(std::find(b.ops.begin(), b.ops.end(), op) - b.ops.begin()); }
+
+std::vector<Op *> usersIn(const Block &b, const Value *v) {
+  std::vector<Op *> out;
+  for (Op *op : b.ops)
+    if (std::find(op->operands.begin(), op->operands.end(), v) != op->operands.end())
+      out.push_back(op);
+  return out;
+}
+
+void replaceUses(Block &b, const Value *from, Value *to, size_t position) {
+  for (size_t i = position; i < b.ops.size(); ++i) {
+    std::replace(b.ops[i]->operands.begin(), b.ops[i]->operands.end(), const_cast<Value *>(from), to);
+    for (Region *r : b.ops[i]->regions)
+      replaceUses(*r->block, from, to);
+  }
+}
+
+void splice(Block &from, Block &to, size_t position) {
+  for (Op *op : from.ops)
+    op->parent = &to;
+  to.ops.insert(to.ops.begin() + static_cast<long>(position), from.ops.begin(), from.ops.end());
+  from.ops.clear();
+}
+
+// ---- BlockEditor
+
+template <typename Note> static void forUses(const Op &op, const Note &note) {
+  for (Value *v : op.operands)
+    note(v);
+  for (const Region *r : op.regions)
+    for (const Op *o : r->block->ops)
+      forUses(*o, note);
+}
+
+BlockEditor::BlockEditor(Block &b) : block_(b) {
+  for (size_t i = 0; i < b.ops.size(); ++i) {
+    Op *op = b.ops[i];
+    positions_[op] = i;
+    forUses(*op, [&](const Value *v) {
+      std::vector<Op *> &users = users_[v];
+      if (users.empty() || users.back() != op)
+        users.push_back(op);
+    });
+  }
+}
+
+std::vector<Op *> BlockEditor::users(const Value *v) const {
+  auto found = users_.find(v);
+  if (found == users_.end())
+    return {};
+  std::vector<Op *> out = found->second;
+  std::erase_if(out, [&](const Op *op) { return gone_.contains(op); });
+  return out;
+}
+
+void BlockEditor::insertBefore(const Op *op, Block &from) {
+  std::vector<Op *> &to = before_[op];
+  for (Op *o : from.ops)
+    o->parent = &block_;
+  to.insert(to.end(), from.ops.begin(), from.ops.end());
+  from.ops.clear();
+}
+
+void BlockEditor::replace(const Op *op, Block &by) {
+  insertBefore(op, by);
+  erase(op);
+}
+
+void BlockEditor::replaceUses(const Value *from, Value *to) {
+  replaced_[from] = to;
+  if (auto found = users_.find(from); found != users_.end()) {
+    std::vector<Op *> moved = std::move(found->second);
+    users_.erase(found);
+    std::vector<Op *> &users = users_[to];
+    users.insert(users.end(), moved.begin(), moved.end());
+    std::sort(users.begin(), users.end(), [&](const Op *a, const Op *b) { return positions_.at(a) < positions_.at(b); });
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+  }
+}
+
+Value *BlockEditor::now(Value *v) const {
+  for (auto found = replaced_.find(v); found != replaced_.end(); found = replaced_.find(v))
+    v = found->second;
+  return v;
+}
+
+void BlockEditor::rename(Block &b) const {
+  for (Op *op : b.ops) {
+    for (Value *&v : op->operands)
+      v = now(v);
+    for (Region *r : op->regions)
+      rename(*r->block);
+  }
+}
+
+BlockEditor::~BlockEditor() {
+  if (!before_.empty() || !gone_.empty()) {
+    std::vector<Op *> ops;
+    for (Op *op : block_.ops) {
+      if (auto found = before_.find(op); found != before_.end())
+        ops.insert(ops.end(), found->second.begin(), found->second.end());
+      if (!gone_.contains(op))
+        ops.push_back(op);
+    }
+    block_.ops = std::move(ops);
+  }
+  if (!replaced_.empty())
+    rename(block_);
+}
+
+// ----
+
+Value *carry(Module &m, Op &loop, Value *init, std::string name) {
+  Block &body = *loop.region(0);
+  Value *arg = m.addArg(&body, init->type);
+  arg->name = std::move(name);
+  loop.operands.push_back(init);
+  m.addResult(&loop, init->type);
+  body.terminator()->operands.push_back(nullptr);
+  return arg;
+}
+
+bool writesGlobal(const Op &op) {
+  return (op.has(traits::Writes) && !op.has(traits::Shared) && op.kind != OpKind::Assume) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
+  });
+}
+
+} // namespace tegula::gpu

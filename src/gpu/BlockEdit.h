@@ -1,0 +1,52 @@
+// Looking into blocks of GPU IR and changing them in place: what the passes on loops share.
+#pragma once
+#include "ir/Ir.h"
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tegula::gpu {
+
+/// The body of the function that `op` stands in.
+const ir::Block &entryOf(const ir::Op &op);
+size_t positionOf(const ir::Block &b, const ir::Op *op);
+/// Operations of the block itself (not of regions in it) that use `v`.
+std::vector<ir::Op *> usersIn(const ir::Block &b, const ir::Value *v);
+/// From `position` on, regions included.
+void replaceUses(ir::Block &b, const ir::Value *from, ir::Value *to, size_t position = 0);
+/// Moves the operations of a temporary block to a place in another.
+void splice(ir::Block &from, ir::Block &to, size_t position);
+/// Many changes of one block in linear time: an index says who uses a value, and operations and uses change all at once when the editor ends. Until
+/// then nothing else may change the block. Positions are those at the beginning.
+class BlockEditor {
+public:
+  explicit BlockEditor(ir::Block &b);
+  ~BlockEditor();
+  BlockEditor(const BlockEditor &) = delete;
+  ir::Block &block() { return block_; }
+  /// Operations of the block that use `v`, themselves or in their regions: of those that were there at the beginning and stay, in their order.
+  std::vector<ir::Op *> users(const ir::Value *v) const;
+  size_t positionOf(const ir::Op *op) const { return positions_.at(op); }
+  /// Moves the operations of a temporary block to a place behind all that were moved there before.
+  void insertBefore(const ir::Op *op, ir::Block &from);
+  void replace(const ir::Op *op, ir::Block &by);
+  void erase(const ir::Op *op) { gone_.insert(op); }
+  /// In the whole block, regions and what is moved there included.
+  void replaceUses(const ir::Value *from, ir::Value *to);
+
+private:
+  ir::Value *now(ir::Value *v) const;
+  void rename(ir::Block &b) const;
+  ir::Block &block_;
+  std::unordered_map<const ir::Op *, size_t> positions_;
+  std::unordered_map<const ir::Value *, std::vector<ir::Op *>> users_;
+  std::unordered_map<const ir::Op *, std::vector<ir::Op *>> before_;
+  std::unordered_set<const ir::Op *> gone_;
+  std::unordered_map<const ir::Value *, ir::Value *> replaced_;
+};
+/// A new carried value of a For: its argument in the body. What the body yields for it is set by carryOn.
+ir::Value *carry(ir::Module &m, ir::Op &loop, ir::Value *init, std::string name);
+inline void carryOn(ir::Op &loop, const ir::Value *arg, ir::Value *next) { loop.region(0)->terminator()->operands[arg->index - 1] = next; }
+/// May write to global memory, itself or in its regions. (print and assert count: they are ordered like stores.)
+bool writesGlobal(const ir::Op &op);
+
+} // namespace tegula::gpu

@@ -1,0 +1,219 @@
+// See CopyLoads.h.
+#include "gpu/CopyLoads.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/Layouts.h"
+#include "gpu/LoopObstacles.h"
+#include "ir/Builder.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+/// Replaces `op` by what is built in between.
+class InPlaceOf {
+public:
+  InPlaceOf(Builder &b, BlockEditor &edit, const Op &op) : edit_(edit), op_(op) {
+    b.setBlock(&here_);
+    b.setLoc(op.loc);
+    b.setInlinedAt(op.inlinedAt);
+  }
+  ~InPlaceOf() { edit_.replace(&op_, here_); }
+
+private:
+  Block here_;
+  BlockEditor &edit_;
+  const Op &op_;
+};
+
+bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
+bool holdsLoop(const Op &op) {
+  return isLoop(op) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
+    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return holdsLoop(*o); });
+  });
+}
+
+bool isView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }
+
+/// The tile that all users of a loaded tensor want instead of registers, in the block of the load: its layout, 0 if there is no such tile.
+uint16_t wantedTile(Module &m, const BlockEditor &edit, const Value *v) {
+  uint16_t all = 0;
+  for (const Op *op : edit.users(v)) {
+    uint16_t l = 0;
+    if (op->kind == OpKind::ToShared)
+      l = op->result()->type.layout;
+    else if (isView(*op))
+      if (uint16_t of = wantedTile(m, edit, op->result()))
+        l = m.internLayout(operandLayout(*op, LinearLayout(m.layouts[of - 1u])));
+    if (!l || (all && l != all))
+      return 0;
+    all = l;
+  }
+  return all;
+}
+
+/// Of a block and a position in it, at its beginning: what comes from there on.
+struct Ahead {
+  size_t write;   // the first operation that may write to global memory, or the terminator
+  size_t loop;    // the first that holds a loop; the end if there is none
+  int64_t commits; // groups of copies
+};
+
+void useTile(Module &m, BlockEditor &edit, const Value *tensor, Value *tile) {
+  Builder b(m);
+  b.setFolding(false);
+  for (Op *user : edit.users(tensor)) {
+    if (user->kind == OpKind::ToShared && user->result()->type.layout == tile->type.layout) {
+      edit.replaceUses(user->result(), tile);
+      edit.erase(user);
+    } else if (user->kind == OpKind::Convert) {
+      Value *loaded;
+      {
+        InPlaceOf place(b, edit, *user);
+        loaded = b.create1(OpKind::SharedLoad, {tile}, user->result()->type);
+      }
+      edit.replaceUses(user->result(), loaded);
+    } else if (isView(*user)) {
+      const Type &t = user->result()->type;
+      uint16_t l = m.internLayout(resultLayout(*user, LinearLayout(m.layoutOf(tile->type))));
+      Block here;
+      b.setBlock(&here);
+      b.setLoc(user->loc);
+      Value *view = b.create1(user->kind, {tile}, Type::shared(t.shape, t.elem, l), user->attrs);
+      edit.insertBefore(user, here);
+      useTile(m, edit, user->result(), view);
+      if (edit.users(user->result()).empty())
+        edit.erase(user);
+    }
+  }
+}
+
+class LoadCopier {
+public:
+  LoadCopier(Module &m, const TargetInfo &target) : m_(m), target_(target), b_(m) { b_.setFolding(false); }
+
+  /// `inGroups`: a loop around it has copies by cp.async in flight, for which a wait of ours would wait as well.
+  void block(Block &b, bool inGroups) {
+    std::vector<Op *> loads;
+    for (Op *op : b.ops) {
+      for (Region *r : op->regions)
+        block(*r->block, isLoop(*op) ? hasCommits(*r->block) : inGroups);
+      if (op->kind == OpKind::DescLoad || (op->kind == OpKind::Load && op->result()->type.isTensor() && !inGroups))
+        loads.push_back(op);
+    }
+    if (loads.empty())
+      return;
+    look(b);
+    BlockEditor edit(b);
+    for (Op *load : loads)
+      load->kind == OpKind::DescLoad ? byTma(edit, load) : byThreads(edit, load);
+  }
+
+private:
+  static bool hasCommits(const Block &b) {
+    return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCommit; });
+  }
+  Value *makeTile(const Type &t, uint16_t layout) { return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{"slots", int64_t{1}}}); }
+
+  void look(const Block &b) {
+    ahead_.resize(b.ops.size() + 1);
+    ahead_.back() = {b.ops.size(), b.ops.size(), 0};
+    for (size_t i = b.ops.size(); i-- > 0;) {
+      const Op &op = *b.ops[i];
+      Ahead &here = ahead_[i] = ahead_[i + 1];
+      if (op.has(traits::Terminator) || writesGlobal(op))
+        here.write = i;
+      if (holdsLoop(op))
+        here.loop = i;
+      here.commits += op.kind == OpKind::AsyncCommit;
+    }
+  }
+
+  /// The first operation that uses the tensor, other than (if `throughViews`) to bring it to a tile.
+  size_t firstUse(const BlockEditor &edit, const Value *v, bool throughViews) const {
+    size_t first = ahead_.size();
+    for (const Op *op : edit.users(v)) {
+      bool passes = throughViews && (op->kind == OpKind::ToShared || isView(*op));
+      first = std::min(first, passes ? firstUse(edit, op->result(), true) : edit.positionOf(op));
+    }
+    return first;
+  }
+
+  void byTma(BlockEditor &edit, Op *load) {
+    const Type &t = load->result()->type;
+    Value *tile, *barrier;
+    {
+      InPlaceOf place(b_, edit, *load);
+      tile = makeTile(t, m_.internLayout(target_.blockTile(*load)));
+      barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{"slots", int64_t{1}}, {"arrivals", int64_t{1}}});
+      b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
+      std::vector<Value *> operands{tile, barrier};
+      operands.insert(operands.end(), load->operands.begin(), load->operands.end());
+      b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
+    }
+    // In front of the first use, and of what may write to the memory that is read.
+    const Op *at = edit.block().ops[std::min(firstUse(edit, load->result(), false), ahead_[edit.positionOf(load) + 1].write)];
+    Block here;
+    b_.setBlock(&here);
+    b_.setLoc(load->loc);
+    Value *phase[] = {barrier, b_.constI32(0)};
+    b_.create(OpKind::BarrierWait, phase, {});
+    edit.insertBefore(at, here);
+    useTile(m_, edit, load->result(), tile);
+    if (edit.users(load->result()).empty())
+      return;
+    b_.setBlock(&here);
+    b_.setLoc(load->loc);
+    Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, t);
+    edit.insertBefore(at, here);
+    edit.replaceUses(load->result(), loaded);
+  }
+
+  /// Operands of wgmma: without a stay in registers.
+  void byThreads(BlockEditor &edit, Op *load) {
+    const Type t = load->result()->type;
+    uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, edit, load->result());
+    if (!layout || t.numel() * byteWidth(t.elem) > mostBytes || !keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load->intAttr("vec", 1)))
+      return;
+    const Ahead &behind = ahead_[edit.positionOf(load) + 1];
+    size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
+    // Loops in between would have to do without the tile's memory.
+    if (behind.loop < at)
+      return;
+    Block here;
+    b_.setBlock(&here);
+    b_.setLoc(load->loc);
+    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", behind.commits - ahead_[at].commits}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+    edit.insertBefore(edit.block().ops[at], here);
+    Value *tile;
+    {
+      InPlaceOf place(b_, edit, *load);
+      tile = makeTile(t, layout);
+      std::vector<Value *> operands(load->operands.begin(), load->operands.begin() + static_cast<long>(std::min<size_t>(2, load->operands.size())));
+      operands.insert(operands.begin(), tile);
+      b_.create(OpKind::AsyncCopy, operands, {}, load->attrsFor(OpKind::AsyncCopy));
+      b_.create(OpKind::AsyncCommit, {}, {});
+    }
+    useTile(m_, edit, load->result(), tile);
+  }
+
+  static constexpr int64_t mostBytes = 64 * 1024;
+  Module &m_;
+  const TargetInfo &target_;
+  Builder b_;
+  std::vector<Ahead> ahead_; // of the block at hand
+};
+
+} // namespace
+
+void useTile(Module &m, Block &block, const Value *tensor, Value *tile) {
+  BlockEditor edit(block);
+  useTile(m, edit, tensor, tile);
+}
+
+void copyLoadsToTiles(Module &m, const TargetInfo &target) { LoadCopier(m, target).block(*m.kernel()->block(), false); }
+
+} // namespace tegula::gpu

@@ -1,0 +1,25 @@
+// How a dot is computed, as far as the GPU level knows instructions: a kind, and how the warps of a program share the result.
+#pragma once
+#include "ir/Ir.h"
+#include "layout/Constructors.h"
+
+namespace tegula::gpu {
+
+enum class DotKind : uint8_t {
+  Fma,      // multiply-adds, unrolled, operands in registers: float64, IEEE float32, tiny shapes
+  FmaTiles, // multiply-adds in a loop over the contraction, operands in shared memory (plainTile)
+  Mma,      // a matrix instruction of one warp, operands in registers
+  Wgmma,    // a matrix instruction of four warps that runs asynchronously: B in shared memory, A there or in registers
+};
+
+struct DotChoice {
+  DotKind kind = DotKind::Fma;
+  layout::WarpGrid grid; // of Mma and Wgmma
+  /// Does it read its operands from shared memory?
+  bool readsTiles() const { return kind == DotKind::FmaTiles || kind == DotKind::Wgmma; }
+};
+
+/// A dot of GPU IR: is it computed by the asynchronous instruction?
+bool isWgmma(const ir::Op &dot);
+
+} // namespace tegula::gpu

@@ -1,0 +1,41 @@
+// What keeps a loop from being pipelined, or a load of it from being copied ahead of its iteration: one answer for the pipeliner, which
+// needs to know whether, and for remarks, which say why.
+#pragma once
+#include "ir/Ir.h"
+#include "support/Diag.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tegula::gpu {
+
+/// Does an iteration of the loop compute a dot (in a branch at most, not in a loop inside)?
+bool hasDot(const ir::Op &loop);
+
+/// Why the body as a whole forbids to start loads of later iterations early; empty if it does not. `loop` is a For or a While.
+std::optional<std::string> obstacleOfLoop(const ir::Op &loop);
+
+/// Why no asynchronous copy does what this load does; empty if one does: cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
+std::optional<std::string> obstacleOfCopy(const ir::Op &load);
+
+/// Collects what remarks say about loops for which a user expects pipelining: they have a dot, or num_stages of their own. Without a
+/// DiagEngine nothing is said.
+class LoopRemarks {
+public:
+  LoopRemarks(const ir::Op &loop, DiagEngine *diag);
+
+  void notPipelined(const std::string &reason) const;
+  void notCopied(const ir::Op &load, const std::string &reason) const;
+  /// The address or the mask of a load takes more than arithmetic on the loop's variables.
+  void notComputedAhead(const ir::Op &load) const;
+  /// Loads of tensors besides those of dots: only a loop with num_stages of its own asks for more.
+  void otherLoads(const std::vector<ir::Op *> &loadsOfDots) const;
+  /// Fewer iterations ahead than asked for: `iterations` of `wanted`. `needed` bytes were necessary.
+  void shortOfMemory(int64_t iterations, int64_t wanted, uint64_t needed, uint64_t limit) const;
+
+private:
+  const ir::Op &loop_;
+  DiagEngine *diag_;
+};
+
+} // namespace tegula::gpu

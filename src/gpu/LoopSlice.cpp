@@ -1,0 +1,127 @@
+// See LoopSlice.h.
+#include "gpu/LoopSlice.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+bool LoopSlice::add(const Value *v, int64_t mostLoaded) {
+  auto carried = carried_;
+  bool had = hasLoads_;
+  std::unordered_set<const Op *> now, later;
+  bool ok = needs(v, mostLoaded, now);
+  // What addresses take from carried values has to be known for later iterations too, whether those run or not.
+  for (size_t i = 0; ok && i < carried_.size(); ++i)
+    ok = needs(nextOf(carried_[i]), 0, later);
+  if (!ok) {
+    carried_ = std::move(carried);
+    hasLoads_ = had;
+  }
+  return ok;
+}
+
+static bool loadsFew(const Op &op, int64_t most) {
+  const Type &t = op.result()->type;
+  return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() ? 1 : t.numel()) <= most;
+}
+
+bool LoopSlice::needs(const Value *v, int64_t mostLoaded, std::unordered_set<const Op *> &seen) {
+  if (!isInside(v))
+    return true;
+  if (!v->def) {
+    if (v->index && std::find(carried_.begin(), carried_.end(), v) == carried_.end())
+      carried_.push_back(const_cast<Value *>(v));
+    return true;
+  }
+  const Op *op = v->def;
+  if (!seen.insert(op).second)
+    return true;
+  bool isLoad = op->kind == OpKind::Load && loadsFew(*op, mostLoaded);
+  if (!isLoad && (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
+    return false;
+  hasLoads_ |= isLoad;
+  return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, mostLoaded, seen); });
+}
+
+Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
+  if (auto it = map.find(v); it != map.end())
+    return it->second;
+  if (!isInside(v) || !v->def)
+    return v;
+  std::vector<Value *> operands;
+  for (Value *o : v->def->operands)
+    operands.push_back(copy(b, o, map));
+  Op *now = clone(b, *v->def, operands);
+  for (size_t i = 0; i < now->results.size(); ++i)
+    map[v->def->results[i]] = now->results[i];
+  return map[v];
+}
+
+LoopSlice::Map LoopSlice::start() const {
+  Map map{{body_.args[0], loop_.operands[0]}};
+  for (Value *v : carried_)
+    map[v] = loop_.operands[2 + v->index];
+  return map;
+}
+
+LoopSlice::Map LoopSlice::next(Builder &b, Map now) const {
+  Map out;
+  for (Value *v : carried_)
+    out[v] = copy(b, nextOf(v), now);
+  b.setLoc(loop_.loc);
+  b.setInlinedAt(loop_.inlinedAt);
+  Value *index = now.count(body_.args[0]) ? now[body_.args[0]] : body_.args[0];
+  out[body_.args[0]] = b.binary(OpKind::Add, index, loop_.operands[2]);
+  return out;
+}
+
+Op *LoopSlice::clone(Builder &b, const Op &op, std::span<Value *const> operands) {
+  std::vector<Type> types;
+  for (const Value *r : op.results)
+    types.push_back(r->type);
+  b.setLoc(op.loc);
+  b.setInlinedAt(op.inlinedAt);
+  return b.create(op.kind, operands, types, op.attrs);
+}
+
+Op *LoopSlice::cloneLoad(Builder &b, const Op &load, std::vector<Value *> operands, Value *runs) {
+  Type maskType = load.result()->type.withElem(Elem::I1);
+  Value *mask = b.create1(OpKind::Splat, {runs}, maskType);
+  if (operands.size() > 1)
+    operands[1] = b.create1(OpKind::And, {operands[1], mask}, maskType);
+  else
+    operands.push_back(mask);
+  return clone(b, load, operands);
+}
+
+std::vector<Op *> loadsOfDots(const Block &body, const std::unordered_set<const Op *> &ends) {
+  std::vector<const Value *> work;
+  for (const Op *op : body.ops)
+    if (op->kind == OpKind::Dot)
+      work.insert(work.end(), op->operands.begin(), op->operands.begin() + 2);
+    else if (op->kind == OpKind::SharedStore)
+      work.push_back(op->operands[1]);
+  std::unordered_set<const Value *> seen;
+  while (!work.empty()) {
+    const Value *v = work.back();
+    work.pop_back();
+    if (v->def && v->def->parent == &body && seen.insert(v).second && v->def->kind != OpKind::Load && v->def->kind != OpKind::DescLoad &&
+        v->def->kind != OpKind::Dot && !ends.count(v->def))
+      work.insert(work.end(), v->def->operands.begin(), v->def->operands.end());
+  }
+  std::vector<Op *> loads;
+  for (Op *op : body.ops)
+    if ((op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() && seen.count(op->result()))
+      loads.push_back(op);
+  return loads;
+}
+
+Value *runsAhead(Builder &b, const Op &loop, Value *iv, int64_t ahead) {
+  Type wide = Type::scalar(Elem::I64);
+  auto widen = [&](Value *v) { return v->type == wide ? v : b.create1(OpKind::SExt, {v}, wide); };
+  Value *distance = b.binary(OpKind::Mul, widen(loop.operands[2]), b.constInt(wide, ahead));
+  return b.cmp(CmpPred::Slt, b.binary(OpKind::Add, widen(iv), distance), widen(loop.operands[1]));
+}
+
+} // namespace tegula::gpu

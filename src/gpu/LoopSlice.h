@@ -1,0 +1,59 @@
+// The part of a loop's body that computes given values, so that they can be computed for a later iteration.
+//
+// Software pipelining starts memory accesses some iterations ahead. Their addresses and masks follow from the induction
+// variable and carried values by pure arithmetic (the slice); copying the slice with other values for those gives the operands
+// of another iteration.
+#pragma once
+#include "ir/Builder.h"
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tegula::gpu {
+
+class LoopSlice {
+public:
+  /// What stands for a value of the body in a copy.
+  using Map = std::unordered_map<const ir::Value *, ir::Value *>;
+
+  /// `loop` is a For.
+  explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
+
+  /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
+  /// arithmetic; the slice is then as before. `mostLoaded`: loads of so many elements at most (indices) may be among what `v` itself is computed from, if
+  /// the copy is only executed for iterations that run, and nothing in the loop writes to memory.
+  bool add(const ir::Value *v, int64_t mostLoaded = 0);
+  bool hasLoads() const { return hasLoads_; }
+  /// Carried values (block arguments) of the slice, in order of discovery.
+  const std::vector<ir::Value *> &carried() const { return carried_; }
+
+  bool isInside(const ir::Value *v) const { return v->def ? v->def->parent == &body_ : v->block == &body_; }
+  /// The value `carried` has one iteration later, as the body yields it.
+  ir::Value *nextOf(const ir::Value *carried) const { return body_.terminator()->operands[carried->index - 1]; }
+  /// Induction variable and carried values of the first iteration, and (appended at the builder's block) one iteration after `now`; an empty map
+  /// stands for the current one.
+  Map start() const;
+  Map next(ir::Builder &b, Map now) const;
+  /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
+  /// receives the copies.
+  ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
+  static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);
+  /// A load with other operands and masked off unless `runs` (i1): what it gives then does not matter.
+  static ir::Op *cloneLoad(ir::Builder &b, const ir::Op &load, std::vector<ir::Value *> operands, ir::Value *runs);
+
+private:
+  bool needs(const ir::Value *v, int64_t mostLoaded, std::unordered_set<const ir::Op *> &seen);
+
+  ir::Op &loop_;
+  ir::Block &body_;
+  std::vector<ir::Value *> carried_;
+  bool hasLoads_ = false;
+};
+
+/// Tensor loads (load, desc_load) of the body that its dots, or tiles it stores to shared memory, are computed from, in program order. `ends`: not by way
+/// of these.
+std::vector<ir::Op *> loadsOfDots(const ir::Block &body, const std::unordered_set<const ir::Op *> &ends = {});
+/// iv + ahead * step < end, without overflow.
+ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);
+
+} // namespace tegula::gpu

@@ -1,0 +1,370 @@
+// See PartitionCluster.h. The kernel is written anew; `want` makes values in the part that a user needs.
+#include "gpu/PartitionCluster.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/ClusterParts.h"
+#include "gpu/Layouts.h"
+#include "ir/Builder.h"
+#include "passes/AxisFacts.h"
+#include "passes/HoistInvariants.h"
+#include "passes/RemoveDead.h"
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr int whole = ClusterParts::whole;
+
+class Partitioner {
+public:
+  Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out) : f_(f), parts_(parts), ctas_(ctas), facts_(f), out_(out), b_(out) {
+    b_.setFolding(false);
+  }
+
+  /// False if ClusterParts has forgotten a tie; the kernel is useless then.
+  bool run() {
+    std::vector<Type> args;
+    for (const Value *v : f_.block()->args)
+      args.push_back(v->type);
+    Function *g = out_.createFunction(f_.name, args, {}, f_.loc);
+    g->isKernel = true;
+    g->argInfo = f_.argInfo;
+    front_.parent = g->body;
+    made_.emplace_back();
+    for (size_t i = 0; i < args.size(); ++i)
+      define(f_.block()->args[i], whole, g->block()->args[i]);
+    body(*f_.block(), g->block());
+    splice(front_, *g->block(), 0);
+    return isRight_;
+  }
+
+private:
+  using Made = std::map<std::pair<const Value *, int>, Value *>;
+
+  void define(const Value *old, int part, Value *now) {
+    now->name = old->name;
+    made_.back()[{old, part}] = now;
+  }
+  Type partOf(const Type &t, int axis) const {
+    if (axis == whole)
+      return t;
+    Shape s = t.shape;
+    s.set(static_cast<unsigned>(axis), s[static_cast<unsigned>(axis)] / ctas_);
+    return t.withShape(s);
+  }
+  Op *clone(const Op &op, std::span<Value *const> operands, std::span<const Type> results) {
+    b_.setLoc(op.loc);
+    b_.setInlinedAt(op.inlinedAt);
+    return b_.create(op.kind, operands, results, op.attrs);
+  }
+  void copyRegion(const Op &from, Op &to);
+  void body(const Block &from, Block *to);
+  void write(const Op &op);
+  void control(const Op &op);
+  void region(const Op &old, Op &now, unsigned i, std::vector<int> yields);
+  void reduce(const Op &op, int axis);
+  void histogram(const Op &op, int axis);
+
+  Value *want(const Value *v, int part);
+  Value *range(const Op &op);
+  /// The number of the first of this CTA's elements, where a part has so many.
+  Value *firstOf(int64_t part);
+  Value *gather(Value *part);
+  int operandPart(const Op &op, unsigned operand, int axis) const;
+  void shiftHints(Op &op, int axis) const;
+  void descriptor(const Op &old, Op &now, int axis);
+
+  const Function &f_;
+  const ClusterParts &parts_;
+  int64_t ctas_;
+  AxisFacts facts_;
+  Module &out_;
+  Builder b_;
+  Block front_; // operations at the beginning of the kernel
+  Value *rank_ = nullptr;
+  bool isRight_ = true;
+  std::map<int64_t, Value *> firsts_;
+  std::vector<Made> made_; // one for each block around
+  std::vector<std::vector<int>> yields_;
+};
+
+// ---- values
+
+Value *Partitioner::firstOf(int64_t part) {
+  Value *&first = firsts_[part];
+  if (first)
+    return first;
+  Block *saved = b_.block();
+  b_.setBlock(&front_);
+  if (!rank_)
+    rank_ = b_.create1(OpKind::ClusterRank, {}, Type::scalar(Elem::I32));
+  first = b_.binary(OpKind::Mul, rank_, b_.constI32(static_cast<int32_t>(part)));
+  b_.setBlock(saved);
+  return first;
+}
+
+Value *Partitioner::range(const Op &op) {
+  Type t = partOf(op.result()->type, 0);
+  Value *r = clone(op, {}, {&t, 1})->result();
+  return b_.binary(OpKind::Add, r, b_.splat(firstOf(t.shape[0]), t.shape));
+}
+
+/// What the user has said of groups along an axis holds of what a part has of them.
+void Partitioner::shiftHints(Op &op, int axis) const {
+  if (axis == whole || op.results.size() != 1)
+    return;
+  auto d = static_cast<size_t>(axis);
+  int64_t part = op.result()->type.shape[static_cast<unsigned>(axis)];
+  for (Attr &a : op.attrs)
+    if (a.key == "divisibility") {
+      if (auto &list = std::get<std::vector<int64_t>>(a.value); d < list.size())
+        list[d] = std::gcd(list[d], part);
+    }
+}
+
+Value *Partitioner::want(const Value *v, int part) {
+  if (v->type.isScalar())
+    part = whole;
+  for (auto it = made_.rbegin(); it != made_.rend(); ++it)
+    if (auto found = it->find({v, part}); found != it->end())
+      return found->second;
+  const Op *op = v->def;
+  if (!op || !(renames(op->kind) || parts_.isFree(v))) {
+    assert(false && "a value is needed in another part than it is computed in");
+    isRight_ = false;
+    return b_.poison(partOf(v->type, part));
+  }
+  Value *made;
+  if (op->kind == OpKind::Range && part != whole) {
+    made = range(*op);
+  } else {
+    std::vector<Value *> operands;
+    for (const Value *o : op->operands)
+      operands.push_back(want(o, renames(op->kind) ? parts_.axisBehind(*op, part).value_or(whole) : part));
+    Type t = partOf(v->type, part);
+    Op *now = clone(*op, operands, {&t, 1});
+    shiftHints(*now, part);
+    made = now->result();
+  }
+  define(v, part, made);
+  return made;
+}
+
+/// The parts of all CTAs, one after the other along a new first axis.
+Value *Partitioner::gather(Value *part) {
+  Shape s = part->type.shape;
+  s.insert(0, ctas_);
+  return b_.create1(OpKind::ClusterGather, {part}, part->type.withShape(s));
+}
+
+// ---- operations
+
+/// The part of an operand that the operation needs for the part `axis` of its own work.
+int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
+  if (axis == whole || op.operands[operand]->type.isScalar())
+    return whole;
+  switch (op.kind) {
+  case OpKind::Dot: {
+    int columns = static_cast<int>(op.result()->type.shape.rank()) - 1, rows = columns - 1;
+    bool isMissing = (operand == 0 && axis == columns) || (operand == 1 && axis == rows);
+    return isMissing ? whole : axis;
+  }
+  case OpKind::Gather:
+    return operand == 0 && axis == op.intAttr("axis") ? whole : axis;
+  default:
+    return axis;
+  }
+}
+
+void Partitioner::copyRegion(const Op &from, Op &to) {
+  made_.emplace_back();
+  for (const Value *arg : from.region(0)->args)
+    define(arg, whole, out_.addArg(to.region(0), arg->type));
+  yields_.emplace_back(from.results.size(), whole);
+  body(*from.region(0), to.region(0));
+  yields_.pop_back();
+  made_.pop_back();
+}
+
+void Partitioner::body(const Block &from, Block *to) {
+  Block *saved = b_.block();
+  b_.setBlock(to);
+  made_.emplace_back();
+  for (const Op *op : from.ops)
+    write(*op);
+  made_.pop_back();
+  b_.setBlock(saved);
+}
+
+static bool isAccess(OpKind k) {
+  return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) || k == OpKind::Print;
+}
+
+void Partitioner::write(const Op &op) {
+  switch (op.kind) {
+  case OpKind::For:
+  case OpKind::While:
+  case OpKind::If:
+    return control(op);
+  case OpKind::Yield:
+  case OpKind::Condition:
+  case OpKind::Return: {
+    std::vector<Value *> operands;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      operands.push_back(want(op.operands[i], op.kind == OpKind::Return ? whole : yields_.back()[i]));
+    clone(op, operands, {});
+    return;
+  }
+  default:
+    break;
+  }
+  if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || parts_.isFree(op.result())))
+    return; // made where it is wanted
+  int axis = parts_.of(op);
+  if (op.kind == OpKind::Reduce)
+    return reduce(op, axis);
+  if (op.kind == OpKind::Histogram)
+    return histogram(op, axis);
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  for (unsigned i = 0; i < op.operands.size(); ++i)
+    operands.push_back(want(op.operands[i], operandPart(op, i, axis)));
+  for (const Value *r : op.results)
+    results.push_back(partOf(r->type, axis));
+  Op *now = clone(op, operands, results);
+  shiftHints(*now, axis);
+  if (!op.regions.empty())
+    copyRegion(op, *now);
+  if (isDescOp(op.kind) && axis != whole)
+    descriptor(op, *now, axis);
+  if (isAccess(op.kind) && axis == whole)
+    now->set("whole", int64_t{1});
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], axis, now->results[i]);
+}
+
+/// The block of this CTA. Stores of blocks that are tiles of a grid write each element from one CTA only, which offsets of parts no longer tell.
+void Partitioner::descriptor(const Op &old, Op &now, int axis) {
+  DescAccess a = descAccess(old);
+  unsigned n = a.rank();
+  size_t at = 1 + 2 * n + static_cast<size_t>(axis);
+  Block *block = b_.block();
+  block->ops.pop_back();
+  Value *first = firstOf(a.block[static_cast<unsigned>(axis)] / ctas_);
+  now.operands[at] = b_.binary(OpKind::Add, now.operands[at], first);
+  block->ops.push_back(&now);
+  if (!a.value)
+    return;
+  bool tiles = true;
+  for (unsigned d = 0; d < n; ++d)
+    tiles &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
+  now.set("part", int64_t{axis});
+  now.set("tiles", int64_t{tiles});
+}
+
+void Partitioner::reduce(const Op &op, int axis) {
+  auto along = static_cast<int>(op.intAttr("axis"));
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, axis));
+  int left = axis == whole || axis == along ? whole : axis - (axis > along);
+  for (const Value *r : op.results)
+    results.push_back(partOf(r->type, left));
+  Op *now = clone(op, operands, results);
+  copyRegion(op, *now);
+  if (axis != whole && axis == along) {
+    std::vector<Value *> parts;
+    for (Value *r : now->results)
+      parts.push_back(gather(r));
+    now = clone(op, parts, results);
+    now->set("axis", int64_t{0});
+    copyRegion(op, *now);
+  }
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], left, now->results[i]);
+}
+
+void Partitioner::histogram(const Op &op, int axis) {
+  std::vector<Value *> operands;
+  for (const Value *v : op.operands)
+    operands.push_back(want(v, axis));
+  const Type &t = op.result()->type;
+  Value *bins = clone(op, operands, {&t, 1})->result();
+  if (axis != whole) {
+    Value *all[] = {gather(bins)};
+    Op *sum = b_.create(OpKind::Reduce, all, {&t, 1}, {{"axis", int64_t{0}}});
+    Block *saved = b_.block(), *to = sum->region(0);
+    b_.setBlock(to);
+    Value *x = out_.addArg(to, t.scalarType()), *y = out_.addArg(to, t.scalarType()), *both[] = {b_.binary(OpKind::Add, x, y)};
+    b_.yield(both);
+    b_.setBlock(saved);
+    bins = sum->result();
+  }
+  define(op.result(), whole, bins);
+}
+
+void Partitioner::region(const Op &old, Op &now, unsigned i, std::vector<int> yields) {
+  Block *to = now.region(i);
+  made_.emplace_back();
+  for (const Value *arg : old.region(i)->args)
+    define(arg, parts_.of(arg), out_.addArg(to, partOf(arg->type, parts_.of(arg))));
+  yields_.push_back(std::move(yields));
+  body(*old.region(i), to);
+  yields_.pop_back();
+  made_.pop_back();
+}
+
+void Partitioner::control(const Op &op) {
+  auto axesOf = [&](std::span<Value *const> values) {
+    std::vector<int> axes;
+    for (const Value *v : values)
+      axes.push_back(parts_.of(v));
+    return axes;
+  };
+  std::vector<int> given = axesOf(op.results), inits;
+  if (op.kind != OpKind::If)
+    inits = axesOf(std::span<Value *const>(op.region(0)->args).subspan(op.kind == OpKind::For));
+  size_t scalars = op.operands.size() - inits.size();
+  std::vector<Value *> operands;
+  std::vector<Type> results;
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    operands.push_back(want(op.operands[i], i < scalars ? whole : inits[i - scalars]));
+  for (size_t i = 0; i < op.results.size(); ++i)
+    results.push_back(partOf(op.results[i]->type, given[i]));
+  Op *now = clone(op, operands, results);
+  if (op.kind == OpKind::While) {
+    std::vector<int> condition = given;
+    condition.insert(condition.begin(), whole);
+    region(op, *now, 0, std::move(condition));
+    region(op, *now, 1, std::move(inits));
+  } else {
+    for (unsigned i = 0; i < op.regions.size(); ++i)
+      region(op, *now, i, given);
+  }
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], given[i], now->results[i]);
+}
+
+} // namespace
+
+std::unique_ptr<Module> partitionCluster(const Module &module, unsigned ctas, DiagEngine *remarks) {
+  const Function &f = *module.kernel();
+  ClusterParts parts(module, ctas, remarks);
+  if (!parts.any())
+    return nullptr;
+  auto out = std::make_unique<Module>();
+  out->sources = module.sources;
+  out->inlineSites = module.inlineSites;
+  if (!Partitioner(f, parts, ctas, *out).run())
+    return nullptr;
+  hoistInvariants(*out);
+  removeDead(*out);
+  return out;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,83 @@
+// See Passes.h.
+#include "gpu/Passes.h"
+#include "gpu/AssignLayouts.h"
+#include "gpu/CopyLoads.h"
+#include "gpu/PartitionCluster.h"
+#include "gpu/PipelineLoops.h"
+#include "gpu/PrefetchLoads.h"
+#include "gpu/RotateDots.h"
+#include "gpu/SinkWidening.h"
+#include "gpu/SpecializeWarps.h"
+#include "gpu/SplitTiles.h"
+#include "gpu/UnderMask.h"
+#include "ir/Clone.h"
+#include "passes/RemoveDead.h"
+
+namespace tegula::gpu {
+
+namespace {
+
+std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) {
+  if (in.options.numCtas == 1)
+    return nullptr;
+  std::unique_ptr<ir::Module> part = partitionCluster(m, in.options.numCtas, in.remarks);
+  if (!part)
+    in.options.numCtas = 1;
+  return part;
+}
+
+std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
+  return in.options.numCtas == 1 ? splitTiles(m, in.options.numWarps) : nullptr;
+}
+
+constexpr GpuPass passes[] = {
+    {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
+    {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},
+    {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
+     "decides which thread holds which element: tile IR to GPU IR"},
+    {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
+    {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
+    {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
+     "gives the copies of loops to warps of their own"},
+    {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
+     "copies operands of dots ahead, and lets dots run on"},
+    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.options); }, "loads operands an iteration ahead, into registers"},
+    {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what wgmma reads to shared memory, outside of loops"},
+    {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
+    {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
+};
+
+} // namespace
+
+void GpuPass::run(std::unique_ptr<ir::Module> &m, const PassInput &in) const {
+  if (change)
+    change(*m, in);
+  else if (std::unique_ptr<ir::Module> made = make(*m, in))
+    m = std::move(made);
+}
+
+std::span<const GpuPass> gpuPasses() { return passes; }
+
+const GpuPass *findGpuPass(std::string_view name) {
+  for (const GpuPass &p : passes)
+    if (name == p.name)
+      return &p;
+  return nullptr;
+}
+
+std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last) {
+  std::unique_ptr<ir::Module> own; // null as long as no pass has made one: `module` is the caller's
+  for (const GpuPass &pass : passes) {
+    if (own)
+      pass.run(own, in);
+    else
+      own = pass.make(module, in);
+    if (own && !verifier.check(*own, pass.name))
+      return nullptr;
+    if (last == pass.name)
+      break;
+  }
+  return own ? std::move(own) : ir::clone(module);
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,315 @@
+// See PipelineLoops.h. What PipelinedLoop has decided, with copies that the threads of the loop start themselves.
+#include "gpu/PipelineLoops.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/PipelinedLoop.h"
+#include "gpu/TileLoop.h"
+#include "gpu/Tiles.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+class LoopPipeliner : PipelinedLoop {
+public:
+  using PipelinedLoop::PipelinedLoop;
+
+  void run() {
+    startsCopies_ = true;
+    if (!plan())
+      return;
+    goFarther();
+    rewrite();
+  }
+
+private:
+  using Map = LoopSlice::Map;
+
+  /// Copies by TMA as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
+  /// waits for all warps to be done with it.
+  void goFarther() {
+    if (!hasTma() || usesGroups() || hasStaged())
+      return;
+    auto most = static_cast<int64_t>(stages_) - 1;
+    ahead_ = std::max(ahead_, most - (options_.numWarps >= 8));
+  }
+
+  void rewrite() {
+    Block before, top;
+    before.parent = loop_.parent->parent;
+    top.parent = body_.parent;
+    b_.setLoc(loop_.loc);
+    b_.setInlinedAt(loop_.inlinedAt);
+    b_.setBlock(&before);
+    for (Ring &r : rings_)
+      r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
+    bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
+    if (hasTma())
+      barriers_ = makeStageBarriers(b_, stages_, options_.numWarps);
+    bool isTiled = startTiles(before);
+    std::vector<Value *> ahead = !hasCopies ? std::vector<Value *>{} : isTiled ? valuesAhead() : prologue();
+    Value *zero = b_.constI32(0);
+    carryStages(isTiled ? tileSlot_ : zero, isTiled ? tilePhase_ : zero);
+    if (barriers_.full) {
+      Stage first = stageAhead(isTiled ? tileSlot_ : zero, isTiled ? tilePhase_ : zero, ahead_);
+      fill_ = carry(first.slot, "fill");
+      fillPhase_ = carry(first.freePhase, "fill.phase");
+    }
+    Block middle;
+    middle.parent = body_.parent;
+    if (hasCopies)
+      copiesAhead(top, middle, ahead);
+    splice(before, *loop_.parent, placeOfPrologue());
+    insertWaits();
+    splice(middle, body_, placeOfCopies());
+    releaseBehindWait();
+    size_t at = top.ops.size();
+    splice(top, body_, 0);
+    useRings(at);
+    Block end;
+    end.parent = body_.parent;
+    b_.setBlock(&end);
+    nextStage();
+    if (barriers_.full) {
+      carryOn(fillPhase_, flip(fillPhase_, fill_, stages_));
+      carryOn(fill_, nextSlot(fill_, stages_, 1));
+    }
+    splice(end, body_, body_.ops.size() - 1);
+    dropFirstBarrier();
+    if (isTiled)
+      endTile();
+  }
+
+  /// Starting copies takes issue slots that nobody misses while a wgmma runs: behind the first one; where the copies fill the stage of the last
+  /// iteration, behind the first one that starts after the wait for it, or behind that wait.
+  size_t placeOfCopies() const {
+    size_t at = 0;
+    if (isReleasedLate() && ahead_ + 1 == static_cast<int64_t>(stages_))
+      at = positionOf(body_, oldWait_) + 1;
+    for (const Op *dot : dots_)
+      if (size_t place = positionOf(body_, dot); place >= at)
+        return place + 1;
+    return at;
+  }
+
+  // ---- the loop over tiles around the loop
+
+  /// A stage of the ring, and the parity of the phase of it being free to be filled. Nobody waits for stages that were never used: the phase
+  /// before the first counts as over.
+  struct Stage {
+    Value *slot, *freePhase;
+  };
+  Stage stageAhead(Value *slot, Value *phase, int64_t distance) {
+    Value *one = b_.constI32(1), *wraps = b_.cmp(CmpPred::Sge, b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance))),
+                                                 b_.constI32(static_cast<int32_t>(stages_)));
+    return {nextSlot(slot, stages_, distance), b_.select(wraps, phase, b_.binary(OpKind::Xor, phase, one))};
+  }
+
+  /// If rings and barriers can live as long as the loop over tiles: moves them, which `before` holds, in front of it with the first tile's
+  /// copies. `before` is empty then.
+  bool startTiles(Block &before) {
+    uint64_t bytes = 16 * stages_; // mbarriers
+    std::vector<const Op *> loads;
+    for (const Ring &r : rings_) {
+      bytes += slotBytes(r.tile) * r.slots;
+      loads.push_back(r.source);
+    }
+    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+      return false;
+    tiles_.emplace(loop_);
+    Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
+                   {tilePhase_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},
+                   {tileRuns_ = module_.createValue(Type::scalar(Elem::I1)), nullptr}};
+    tilePrologue_.parent = loop_.parent->parent;
+    b_.setBlock(&tilePrologue_);
+    prologue();
+    // Rings and barriers are made in front of the loop over tiles: nothing to compute.
+    for (const Op *op : before.ops)
+      parameters[op->result()] = op->result();
+    if (!tiles_->covers(tilePrologue_, parameters)) {
+      tiles_.reset();
+      tileRuns_ = nullptr;
+      b_.setBlock(&before);
+      return false;
+    }
+    Op &outer = tiles_->op();
+    before.parent = outer.parent->parent;
+    b_.setBlock(&before);
+    Value *zero = b_.constI32(0);
+    Map first = tiles_->firstTile();
+    for (const Op *op : before.ops)
+      for (Value *v : op->results)
+        first[v] = v;
+    first[tileSlot_] = first[tilePhase_] = zero;
+    first[tileRuns_] = tiles_->hasFirst(b_);
+    tiles_->place(b_, tilePrologue_, std::move(first));
+    splice(before, *outer.parent, positionOf(*outer.parent, &outer));
+    // From here on the values of the current tile.
+    parameterSlot_ = tileSlot_;
+    parameterPhase_ = tilePhase_;
+    tileSlot_ = gpu::carry(module_, outer, zero, "slot");
+    tilePhase_ = gpu::carry(module_, outer, zero, "phase");
+    before.parent = loop_.parent->parent;
+    b_.setBlock(&before);
+    return true;
+  }
+
+  /// Behind the loop and its wait: the last stage is free, the next tile's copies start, the ring goes on where it is.
+  void endTile() {
+    Block after;
+    after.parent = loop_.parent->parent;
+    b_.setBlock(&after);
+    b_.setLoc(loop_.loc);
+    releaseLastStage();
+    Map next = tiles_->nextTile(b_);
+    next[parameterSlot_] = resultOf(slot_[stages_]);
+    next[parameterPhase_] = resultOf(phase_);
+    next[tileRuns_] = tiles_->hasNext(b_);
+    tiles_->place(b_, tilePrologue_, std::move(next));
+    splice(after, *loop_.parent, placeBehind());
+    gpu::carryOn(tiles_->op(), tileSlot_, resultOf(slot_[stages_]));
+    gpu::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
+  }
+
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before.
+  template <typename SlotOf> void copies(Value *runs, const Map &map, SlotOf slotOf, bool reuses) {
+    Op *when = b_.ifOp(runs, {});
+    Block *outer = b_.block();
+    b_.setBlock(when->region(0));
+    Map values = map;
+    auto of = [&](Value *v) { return slice_.copy(b_, v, values); };
+    for (const Ring &r : rings_)
+      if (r.isTma) {
+        fillStage(slotOf(r), reuses ? fillPhase_ : nullptr, of);
+        break;
+      }
+    for (const Ring &r : rings_) {
+      if (!r.isCopied || r.isTma)
+        continue;
+      std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slotOf(r)}, r.tile)};
+      if (r.isStaged) {
+        operands.push_back(of(r.source->operands[0]));
+        b_.setLoc(r.source->loc);
+        b_.setInlinedAt(r.source->inlinedAt);
+        b_.create(OpKind::SharedStore, operands, {});
+        continue;
+      }
+      for (size_t i = 0; i < r.source->operands.size() && i < 2; ++i)
+        operands.push_back(of(r.source->operands[i]));
+      b_.setLoc(r.source->loc);
+      b_.setInlinedAt(r.source->inlinedAt);
+      b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
+    }
+    b_.yield({});
+    b_.setBlock(when->region(1));
+    b_.yield({});
+    b_.setBlock(outer);
+    if (usesGroups())
+      b_.create(OpKind::AsyncCommit, {}, {});
+  }
+
+  /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
+  std::vector<Value *> prologue() {
+    Map map = slice_.start();
+    for (int64_t i = 0; i < ahead_; ++i) {
+      Value *runs = runsAhead(b_, loop_, loop_.operands[0], i);
+      if (tileRuns_) {
+        Stage s = stageAhead(tileSlot_, tilePhase_, i);
+        fillPhase_ = s.freePhase;
+        copies(b_.binary(OpKind::And, runs, tileRuns_), map, [&](const Ring &) { return s.slot; }, true);
+      } else {
+        Value *slot = b_.constI32(static_cast<int32_t>(i));
+        copies(runs, map, [&](const Ring &) { return slot; }, false);
+      }
+      map = slice_.next(b_, std::move(map));
+    }
+    return keyValues(map);
+  }
+  /// What prologue() gives, without copies.
+  std::vector<Value *> valuesAhead() {
+    Map map = slice_.start();
+    for (int64_t i = 0; i < ahead_; ++i)
+      map = slice_.next(b_, std::move(map));
+    return keyValues(map);
+  }
+  std::vector<Value *> keyValues(Map &map) {
+    std::vector<Value *> out{map[body_.args[0]]};
+    for (Value *v : slice_.carried())
+      out.push_back(map[v]);
+    return out;
+  }
+
+  /// At the top of the body: this iteration's tiles are there. Then, in the middle, a later one's copies start.
+  void copiesAhead(Block &top, Block &middle, const std::vector<Value *> &inits) {
+    std::vector<Value *> keys{body_.args[0]};
+    keys.insert(keys.end(), slice_.carried().begin(), slice_.carried().end());
+    Map map;
+    std::vector<Value *> carried;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      carried.push_back(carry(inits[i], keys[i]->name.empty() ? "ahead" : keys[i]->name + ".ahead"));
+      map[keys[i]] = carried.back();
+    }
+    b_.setLoc(loop_.loc);
+    b_.setBlock(&top);
+    startStagedLoads(map);
+    b_.setLoc(loop_.loc);
+    if (barriers_.full)
+      waitFor(barriers_.full, slot_[stages_], phase_, 0);
+    if (usesGroups())
+      b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+    if (usesGroups() || hasStaged()) {
+      bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
+      b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+    }
+    b_.setBlock(&middle);
+    std::map<unsigned, Value *> to;
+    for (const Ring &r : rings_)
+      if (r.isCopied && !r.isTma && !to.count(r.slots))
+        to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true);
+    Map after = slice_.next(b_, std::move(map));
+    for (size_t i = 0; i < keys.size(); ++i)
+      carryOn(carried[i], after[keys[i]]);
+  }
+
+  /// What is staged has the whole iteration to come from memory, into registers.
+  void startStagedLoads(Map &map) {
+    Value *runs = stagedLoads_.empty() ? nullptr : runsAhead(b_, loop_, body_.args[0], ahead_);
+    for (const Op *load : stagedLoads_) {
+      std::vector<Value *> operands;
+      for (Value *o : load->operands)
+        operands.push_back(slice_.copy(b_, o, map));
+      map[load->result()] = LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result();
+    }
+  }
+
+  std::optional<TileLoop> tiles_;
+  Block tilePrologue_;                              // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
+  Value *tileRuns_ = nullptr, *parameterSlot_ = nullptr, *parameterPhase_ = nullptr;
+  Value *tileSlot_ = nullptr, *tilePhase_ = nullptr; // where the ring is when a tile begins
+  Value *fill_ = nullptr, *fillPhase_ = nullptr;    // the stage to be filled next, and the parity of it being free
+};
+
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+  std::vector<Op *> loops;
+  for (Op *op : std::vector<Op *>(b.ops)) { // a loop over tiles gets operations in front of it
+    for (Region *r : op->regions)
+      visit(m, *r->block, target, options, remarks);
+    if (op->kind == OpKind::While && options.numStages >= 2)
+      LoopRemarks(*op, remarks).notPipelined(*obstacleOfLoop(*op));
+    if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
+      loops.push_back(op);
+  }
+  for (Op *loop : loops)
+    LoopPipeliner(m, *loop, target, options, remarks).run();
+}
+
+} // namespace
+
+void pipelineLoops(Module &m, const TargetInfo &target, const Options &options, DiagEngine *remarks) {
+  visit(m, *m.kernel()->block(), target, options, remarks);
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,630 @@
+// See PipelinedLoop.h.
+#include "gpu/PipelinedLoop.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/CopyLoads.h"
+#include "gpu/Layouts.h"
+#include "gpu/SharedNeeds.h"
+#include "gpu/Tiles.h"
+#include "layout/Conversion.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+// ---- decisions
+
+bool PipelinedLoop::plan() {
+  if (std::optional<std::string> reason = obstacleOfLoop(loop_))
+    return remarks_.notPipelined(*reason), false;
+  if (!hasDot(loop_))
+    return remarks_.notPipelined("it has no dot, and loads are started early only for those"), false;
+  findCopies();
+  findWgmmaRings(body_);
+  findAsyncDots();
+  if (rings_.empty() && waits_.waits.empty()) {
+    if (loadsOfDots(body_).empty())
+      remarks_.notPipelined("nothing is loaded in it that its dots are computed from");
+    return false;
+  }
+  return fitMemory();
+}
+
+/// The layout a tile of this load has if wgmma is to read it directly; 0 if no user wants that.
+uint16_t PipelinedLoop::wantedLayout(const Value *v) {
+  for (const Op *user : usersIn(body_, v)) {
+    if (user->kind == OpKind::ToShared)
+      return user->result()->type.layout;
+    if (user->kind == OpKind::Permute || user->kind == OpKind::Reshape)
+      if (uint16_t l = wantedLayout(user->result()))
+        return module_.internLayout(operandLayout(*user, LinearLayout(module_.layouts[l - 1u])));
+  }
+  return 0;
+}
+
+Type PipelinedLoop::tileOf(const Op &load) {
+  const Type &t = load.result()->type;
+  if (load.kind == OpKind::DescLoad)
+    return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
+  // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
+  uint16_t l = wantedLayout(load.result());
+  int64_t vec = load.intAttr("vec", 1);
+  if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), vec))
+    l = module_.internLayout(plainTile(t, LinearLayout(module_.layoutOf(t)), vec));
+  return Type::shared(t.shape, t.elem, l);
+}
+
+/// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses known ahead; nothing otherwise.
+std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value *v) {
+  constexpr int64_t mostOfThread = 8;
+  const int64_t most = mostOfThread * 32 * options_.numWarps;
+  std::vector<const Op *> loads;
+  std::unordered_set<const Op *> seen;
+  auto walk = [&](auto &&self, const Value *x) -> bool {
+    const Op *op = x->def;
+    if (!slice_.isInside(x) || !op || !seen.insert(op).second)
+      return true;
+    if (op->kind == OpKind::Load) {
+      loads.push_back(op);
+      return op->result()->type.isTensor() && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return slice_.add(o); });
+    }
+    return op->kind != OpKind::Convert && std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return self(self, o); });
+  };
+  if (!walk(walk, v) || loads.empty() || !slice_.add(v, most))
+    return std::nullopt;
+  return loads;
+}
+
+/// Conversions between threads of what few loaded elements are computed to: scales of groups, a row of factors. Their exchange is moved ahead, where the
+/// ring's barrier serves it too.
+void PipelinedLoop::findStaged() {
+  std::unordered_set<const Op *> loads;
+  for (Op *op : body_.ops) {
+    if (op->kind != OpKind::Convert || op->result()->type.isPtr || op->result()->type.elem == Elem::I1)
+      continue;
+    const LinearLayout &from = module_.layoutOf(op->operands[0]->type), &to = module_.layoutOf(op->result()->type);
+    // Whole operands come by copies of what is loaded.
+    constexpr uint64_t mostBytes = 8192;
+    if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
+      continue;
+    std::vector<Op *> users = usersIn(body_, op->result());
+    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }))
+      continue;
+    std::optional<std::vector<const Op *>> of = stagedLoadsOf(op->operands[0]);
+    if (!of)
+      continue;
+    loads.insert(of->begin(), of->end());
+    const Type &t = op->result()->type;
+    Ring r;
+    r.source = op;
+    r.tile = Type::shared(t.shape, t.elem, module_.internLayout(tileByThreads(to)));
+    r.isCopied = r.isStaged = true;
+    rings_.push_back(r);
+  }
+  for (const Op *op : body_.ops)
+    if (loads.count(op))
+      stagedLoads_.push_back(op);
+}
+
+void PipelinedLoop::findCopies() {
+  remarks_.otherLoads(loadsOfDots(body_));
+  if (startsCopies_)
+    findStaged();
+  std::unordered_set<const Op *> staged;
+  for (const Ring &r : rings_)
+    staged.insert(r.source);
+  const std::vector<Op *> loads = loadsOfDots(body_, staged);
+  for (Op *load : loads) {
+    if (std::optional<std::string> reason = obstacleOfCopy(*load)) {
+      remarks_.notCopied(*load, *reason);
+      continue;
+    }
+    // An index, or one for each row of a tile.
+    const int64_t mostIndices = startsCopies_ ? 512 : 0;
+    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); })) {
+      remarks_.notComputedAhead(*load);
+      continue;
+    }
+    Ring r;
+    r.source = load;
+    r.tile = tileOf(*load);
+    r.isCopied = true;
+    r.isTma = load->kind == OpKind::DescLoad;
+    rings_.push_back(r);
+  }
+  // Alone they are no reason for rings.
+  if (std::all_of(rings_.begin(), rings_.end(), [](const Ring &r) { return r.isStaged; })) {
+    rings_.clear();
+    stagedLoads_.clear();
+  }
+}
+
+Ring *PipelinedLoop::ringOf(const Op *source) {
+  auto it = std::find_if(rings_.begin(), rings_.end(), [&](const Ring &r) { return r.source == source; });
+  return it == rings_.end() ? nullptr : &*it;
+}
+
+/// The ring a dot's tile comes from; null if the tile does not change in the loop or has no ring. Whether the tile of a load is read directly is
+/// asked of this user alone, exactly as useTile() will: other users of the load may want it another way round.
+Ring *PipelinedLoop::ringOfTile(const Value *tile) {
+  const Op *op = tile->def;
+  if (!op || op->parent != &body_)
+    return nullptr;
+  if (Ring *r = ringOf(op))
+    return r;
+  std::vector<const Op *> views;
+  for (op = op->operands[0]->def; op && op->parent == &body_ && (op->kind == OpKind::Permute || op->kind == OpKind::Reshape);) {
+    views.push_back(op);
+    op = op->operands[0]->def;
+  }
+  Ring *r = op && op->parent == &body_ ? ringOf(op) : nullptr;
+  if (!r || !r->isCopied || r->isStaged)
+    return nullptr;
+  uint16_t layout = r->tile.layout;
+  for (auto view = views.rbegin(); view != views.rend(); ++view)
+    layout = module_.internLayout(resultLayout(**view, LinearLayout(module_.layouts[layout - 1u])));
+  return layout == tile->type.layout ? r : nullptr;
+}
+
+/// What gives a dot the registers of its A is done right in front of it: last iteration's dot, which reads the same registers, has until then.
+void PipelinedLoop::makeFragmentsLate(const Op &dot) {
+  Op *made = dot.operands[0]->def;
+  const std::vector<Value *> &yields = body_.terminator()->operands;
+  if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || !made->has(traits::Elementwise) ||
+      usersIn(body_, made->result()).size() != 1 || std::count(yields.begin(), yields.end(), made->result()))
+    return;
+  std::erase(body_.ops, made);
+  body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
+}
+
+/// What wgmma reads was written by other means: a fence stands between. That holds for wgmmas that are waited for at once, too, as those with
+/// accumulators of 16 bits, and for those under an `if`.
+void PipelinedLoop::findWgmmaRings(const Block &block) {
+  for (const Op *op : block.ops) {
+    for (const Region *r : op->regions)
+      findWgmmaRings(*r->block);
+    if (op->kind != OpKind::Dot || !isWgmma(*op))
+      continue;
+    for (unsigned i = 0; i < 2; ++i)
+      if (Ring *r = op->operands[i]->type.isShared ? ringOfTile(op->operands[i]) : nullptr)
+        r->feedsWgmma = true;
+  }
+}
+
+void PipelinedLoop::findAsyncDots() {
+  std::vector<Op *> dots;
+  for (Op *op : body_.ops) {
+    if (op->kind != OpKind::Dot || !isWgmma(*op) || bitWidth(op->result()->type.elem) != 32)
+      continue;
+    const std::vector<Value *> &yields = body_.terminator()->operands;
+    if (std::count(yields.begin(), yields.end(), op->result()) > 1)
+      continue;
+    dots.push_back(op);
+    // What is computed and then stored for wgmma takes turns as well.
+    for (unsigned i = 0; i < 2; ++i)
+      if (Op *tile = op->operands[i]->def; tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
+        Ring r;
+        r.source = tile;
+        r.tile = tile->result()->type;
+        rings_.push_back(r);
+      }
+  }
+  for (const Op *dot : dots)
+    makeFragmentsLate(*dot);
+  waits_ = placeDotWaits(body_, dots);
+  for (Op *dot : dots)
+    for (unsigned i = 0; i < 2; ++i)
+      if (Ring *r = dot->operands[i]->type.isShared ? ringOfTile(dot->operands[i]) : nullptr)
+        r->staysInFlight |= waits_.isAtEnd(dot);
+  dots_ = std::move(dots);
+}
+
+/// Scratch that operations of the body will want beside the rings, and mbarriers.
+uint64_t PipelinedLoop::scratchOfBody() const {
+  constexpr uint64_t barriers = 1024, unknown = 4096, mostOfConversion = 64 * 1024;
+  auto walk = [&](auto &&self, const Block &b) -> uint64_t {
+    uint64_t most = 0;
+    for (const Op *op : b.ops) {
+      if (takesScratch(*op) && op->kind != OpKind::ToShared)
+        most = std::max(most, scratchOf(module_, *op, mostOfConversion).value_or(unknown));
+      else
+        for (const Region *r : op->regions)
+          most = std::max(most, self(self, *r->block));
+    }
+    return most;
+  };
+  return barriers + walk(walk, body_);
+}
+
+/// Bytes of tiles of the body that are in no ring.
+uint64_t PipelinedLoop::innerTiles() {
+  uint64_t sum = 0;
+  for (const Op *op : body_.ops)
+    if (uint64_t bytes = tileBytes(*op); bytes && !ringOfTile(op->result()))
+      sum += bytes;
+  return sum;
+}
+
+/// Bytes of tiles from outside that live in the loop: because the body uses them, or what stands behind it.
+uint64_t PipelinedLoop::outerTiles() const {
+  std::map<const Op *, uint64_t> tiles;
+  // An operand that was loaded by descriptor reads the load's tile.
+  auto add = [&](const Op *op) {
+    const Op *load = op->kind == OpKind::ToShared ? descLoadOf(*op) : nullptr;
+    tiles[load ? load : op] = slotBytes(op->result()->type);
+  };
+  const std::vector<Op *> &outer = loop_.parent->ops;
+  size_t here = positionOf(*loop_.parent, &loop_);
+  for (size_t i = placeOfPrologue(); i < here; ++i)
+    if (outer[i]->kind == OpKind::ToShared)
+      add(outer[i]);
+  for (const Op *op : body_.ops)
+    for (const Value *v : op->operands)
+      if (v->type.isShared && v->def && v->def->parent != &body_)
+        add(v->def);
+  for (size_t i = 0; i < here; ++i)
+    if (outer[i]->kind == OpKind::DescLoad && std::any_of(outer.begin() + static_cast<long>(here) + 1, outer.end(), [&](const Op *op) {
+          return std::find(op->operands.begin(), op->operands.end(), outer[i]->result()) != op->operands.end();
+        }))
+      add(outer[i]);
+  uint64_t sum = 0;
+  for (auto [op, bytes] : tiles)
+    sum += bytes;
+  return sum;
+}
+
+/// Numbers of slots; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
+uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
+  ahead_ = c.ahead;
+  turns_ = c.turns;
+  stages_ = static_cast<unsigned>(ahead_) + 1 + c.slack;
+  uint64_t bytes = 0;
+  for (Ring &r : rings_) {
+    bool runsOn = r.staysInFlight && !c.isDrained;
+    unsigned computed = turns_ == Turns::Single ? 1 : turns_ == Turns::Early ? 2 : 2 + runsOn;
+    r.slots = r.isTma ? stages_ : r.isCopied ? static_cast<unsigned>(ahead_) + 1 + runsOn : computed;
+    bytes += slotBytes(r.tile) * r.slots;
+  }
+  return bytes;
+}
+
+/// Bytes of shared memory that the loop takes, with what lives beside it.
+uint64_t PipelinedLoop::bytesOf(const RingChoice &c) {
+  isBehindFirst_ = c.isBehindFirst;
+  return scratchOfBody() + innerTiles() + outerTiles() + giveSlots(c);
+}
+
+/// The best first, the smallest last.
+std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
+  std::vector<RingChoice> out;
+  int64_t fewest = anyRing([](const Ring &r) { return r.isCopied; }) ? 1 : wanted;
+  // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
+  unsigned most = hasTma() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
+  auto add = [&](int64_t ahead, Turns turns) {
+    for (unsigned less = 0; less <= most; ++less)
+      out.push_back({ahead, turns, most - less});
+  };
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead) {
+    add(ahead, Turns::Late);
+    add(ahead, Turns::Early);
+    if (hasFirstDot())
+      out.push_back({ahead, Turns::Late, 0, false, true});
+  }
+  for (int64_t ahead = wanted; ahead >= fewest; --ahead)
+    add(ahead, Turns::Single);
+  if (canDrain())
+    out.push_back({fewest, Turns::Late, 0, true, hasFirstDot()});
+  return out;
+}
+
+/// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes: slots beyond those that were asked for are not worth a
+/// neighbour. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule.
+RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
+  constexpr unsigned enoughWarps = 8;
+  constexpr uint64_t reserved = 1024; // of each block on an SM
+  for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
+    if (op->kind == OpKind::For || op->kind == OpKind::While)
+      return c;
+  if (options_.numWarps >= enoughWarps || options_.numCtas > 1)
+    return c;
+  auto blocks = [&](const RingChoice &x) {
+    return std::min<uint64_t>(enoughWarps / options_.numWarps, (target_.sharedLimit() + reserved) / (bytesOf(x) + reserved));
+  };
+  RingChoice best = c;
+  auto consider = [&](const RingChoice &x) {
+    if (blocks(x) > blocks(best))
+      best = x;
+  };
+  for (bool isBehindFirst : {false, true})
+    if (!isBehindFirst || hasFirstDot()) {
+      for (unsigned slack = c.slack + isBehindFirst; slack-- > 0;)
+        consider({c.ahead, c.turns, slack, false, isBehindFirst});
+      if (canDrain())
+        consider({c.ahead, c.turns, 0, true, isBehindFirst});
+    }
+  return best;
+}
+
+const Op *PipelinedLoop::placeOfEarlyWait() const {
+  for (const Op *op : body_.ops)
+    for (const Ring &r : rings_)
+      if (!r.isCopied) {
+        // A slot that is written anew, or the first dot behind whose barrier nobody reads the last iteration's.
+        const std::vector<Value *> &used = op->operands;
+        bool reads = op->kind == OpKind::Dot && std::find(used.begin(), used.end(), r.source->result()) != used.end();
+        if (turns_ == Turns::Single ? op == r.source : turns_ == Turns::Early && reads)
+          return op;
+      }
+  return nullptr;
+}
+
+bool PipelinedLoop::fitMemory() {
+  const uint64_t limit = target_.sharedLimit();
+  const int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
+  const std::vector<RingChoice> all = choices(wanted);
+  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) { return bytesOf(c) <= limit; });
+  if (first == all.end()) {
+    remarks_.shortOfMemory(0, wanted, bytesOf(all.back()), limit);
+    return false;
+  }
+  if (first->ahead < wanted)
+    remarks_.shortOfMemory(first->ahead, wanted, bytesOf({wanted, first->turns}), limit);
+  const RingChoice chosen = withNeighbours(*first);
+  bytesOf(chosen);
+  const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
+  if (early)
+    waits_ = placeDotWaits(body_, dots_, early);
+  if (chosen.isDrained)
+    for (Ring &r : rings_)
+      r.staysInFlight = false;
+  firstStore_ = turns_ == Turns::Single ? early : nullptr;
+  return true;
+}
+
+void PipelinedLoop::setStages(unsigned n) {
+  stages_ = n;
+  for (Ring &r : rings_)
+    if (r.isTma)
+      r.slots = n;
+}
+
+// ---- the new loop
+
+StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, unsigned ctas) {
+  Type type = Type::shared({1}, Elem::I64, 0);
+  auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages}}, {"arrivals", int64_t{arrivals}}}); };
+  Value *full = make(1), *empty = make(consumers * ctas);
+  if (ctas > 1) // behind it both are there for all CTAs
+    empty->def->set("ctas", int64_t{ctas});
+  return {full, empty};
+}
+
+bool PipelinedLoop::isShared(const Ring &r, unsigned ctas) const {
+  return ctas > 1 && r.isTma && r.source->intAttr("whole") && target_.canMulticast(r.tile, ctas);
+}
+
+Value *PipelinedLoop::carry(Value *init, std::string name) { return gpu::carry(module_, loop_, init, std::move(name)); }
+void PipelinedLoop::carryOn(const Value *arg, Value *next) { gpu::carryOn(loop_, arg, next); }
+
+void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function<Value *(Value *)> &of) {
+  int64_t bytes = 0;
+  for (const Ring &r : rings_)
+    bytes += r.isTma ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
+  if (freePhase)
+    waitFor(barriers_.empty, slot, freePhase, 1);
+  Value *full = barrierAt(barriers_.full, slot);
+  b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{"bytes", bytes}});
+  for (const Ring &r : rings_) {
+    if (!r.isTma)
+      continue;
+    std::vector<Value *> operands{b_.create1(OpKind::SharedSlot, {r.memory, slot}, r.tile), full};
+    for (Value *v : r.source->operands)
+      operands.push_back(of(v));
+    b_.setLoc(r.source->loc);
+    b_.setInlinedAt(r.source->inlinedAt);
+    Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
+    if (isShared(r, ctas_))
+      copy->set("multicast", int64_t{ctas_});
+  }
+}
+
+void PipelinedLoop::carryStages(Value *slot, Value *phase) {
+  for (const Ring &r : rings_)
+    if (!slot_.count(r.slots))
+      slot_[r.slots] = carry(barriers_.full && r.slots != stages_ ? b_.constI32(0) : slot, "slot");
+  if (barriers_.full) {
+    phase_ = carry(phase, "phase");
+    last_ = carry(slot, "last");
+  }
+}
+
+/// This warp is done with a stage: its CTA hears it, or all that fill it.
+void PipelinedLoop::release(Value *stage, Value *when) {
+  Value *operands[] = {barrierAt(barriers_.empty, stage), when};
+  Op *op = b_.create(OpKind::BarrierArrive, operands, {});
+  if (ctas_ > 1)
+    op->set("ctas", int64_t{ctas_});
+}
+
+void PipelinedLoop::nextStage() {
+  if (barriers_.full) {
+    Value *slot = slot_[stages_];
+    if (!isReleasedLate())
+      release(slot, b_.constInt(Type::scalar(Elem::I1), 1));
+    carryOn(last_, slot);
+    carryOn(phase_, flip(phase_, slot, stages_));
+  }
+  for (auto [slots, arg] : slot_)
+    carryOn(arg, nextSlot(arg, slots, 1));
+}
+
+void PipelinedLoop::releaseBehindWait() {
+  if (!isReleasedLate())
+    return;
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(loop_.loc);
+  b_.setInlinedAt(loop_.inlinedAt);
+  release(last_, b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]));
+  splice(here, body_, positionOf(body_, oldWait_) + 1);
+}
+
+void PipelinedLoop::releaseLastStage() {
+  if (!isReleasedLate())
+    return;
+  release(resultOf(last_), runsAhead(b_, loop_, loop_.operands[0], 0));
+}
+
+void PipelinedLoop::useRings(size_t top) {
+  for (const Ring &r : rings_)
+    r.isCopied ? useCopies(r, top) : storeInTurn(r);
+}
+
+/// Every thread reads exactly what it has copied itself.
+bool PipelinedLoop::readsOwnCopies(const Op &load) const {
+  const Op *memory = load.operands[0]->def;
+  while (memory && memory->kind != OpKind::SharedAlloc)
+    memory = memory->operands[0]->def;
+  for (const Ring &r : rings_)
+    if (memory && r.memory->def == memory && r.isCopied && !r.isTma) {
+      const Type &copied = r.source->operands[0]->type;
+      const LinearLayout &l = module_.layoutOf(copied);
+      return copied.layout == load.result()->type.layout && !l.freeMask(layout::Dim::Lane) && !l.freeMask(layout::Dim::Warp);
+    }
+  return false;
+}
+
+/// Where a computed operand brings a barrier of its own in front of the dots, that one serves the copies as well, if nothing
+/// before it looks at what other threads copied.
+void PipelinedLoop::dropFirstBarrier() {
+  auto isBarrier = [](const Op *op) { return op->kind == OpKind::SharedBarrier; };
+  auto first = std::find_if(body_.ops.begin(), body_.ops.end(), isBarrier);
+  if (first == body_.ops.end())
+    return;
+  auto second = std::find_if(first + 1, body_.ops.end(), isBarrier);
+  if (second == body_.ops.end() || (*second)->intAttr("fence") < (*first)->intAttr("fence"))
+    return;
+  bool needed = std::any_of(first + 1, second, [&](const Op *op) {
+    bool own = op->kind == OpKind::SharedLoad ? readsOwnCopies(*op) : op->has(traits::Pure) && op->kind != OpKind::Dot;
+    return !own && op->kind != OpKind::SharedStore;
+  });
+  if (!needed)
+    body_.ops.erase(first);
+}
+
+size_t PipelinedLoop::placeOfPrologue() const {
+  return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(isBehindFirst_ ? 0 : loop_.intAttr("ops_ahead"));
+}
+
+size_t PipelinedLoop::placeBehind() const {
+  size_t at = positionOf(*loop_.parent, &loop_) + 1;
+  return at + (loop_.parent->ops[at]->kind == OpKind::DotWait);
+}
+
+Value *PipelinedLoop::nextSlot(Value *slot, unsigned slots, int64_t distance) {
+  Value *n = b_.constI32(static_cast<int32_t>(slots));
+  Value *sum = b_.binary(OpKind::Add, slot, b_.constI32(static_cast<int32_t>(distance)));
+  return b_.select(b_.cmp(CmpPred::Sge, sum, n), b_.binary(OpKind::Sub, sum, n), sum);
+}
+
+void PipelinedLoop::waitFor(Value *ring, Value *slot, Value *phase, int64_t one) {
+  Value *operands[] = {barrierAt(ring, slot), phase};
+  b_.create(OpKind::BarrierWait, operands, {}, {{"one", one}});
+}
+
+Value *PipelinedLoop::flip(Value *phase, Value *slot, unsigned slots) {
+  Value *wraps = b_.cmp(CmpPred::Eq, slot, b_.constI32(static_cast<int32_t>(slots) - 1));
+  return b_.select(wraps, b_.binary(OpKind::Xor, phase, b_.constI32(1)), phase);
+}
+
+/// The tile of this iteration takes the place of the load.
+void PipelinedLoop::useCopies(const Ring &r, size_t top) {
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(r.source->loc);
+  b_.setInlinedAt(r.source->inlinedAt);
+  Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+  splice(here, body_, top);
+  if (!r.isStaged)
+    useTile(module_, body_, r.source->result(), tile);
+  if (std::vector<Op *> users = usersIn(body_, r.source->result()); !users.empty()) {
+    // As late as can be: an operand that is widened has left its registers before the next one needs them.
+    b_.setBlock(&here);
+    Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
+    splice(here, body_, positionOf(body_, users.front()));
+    replaceUses(body_, r.source->result(), loaded);
+  }
+  std::erase(body_.ops, r.source);
+}
+
+/// A computed operand: stored to the next slot; a barrier before the dot that reads it.
+void PipelinedLoop::storeInTurn(const Ring &r) {
+  Block here;
+  b_.setBlock(&here);
+  b_.setLoc(r.source->loc);
+  b_.setInlinedAt(r.source->inlinedAt);
+  Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
+  Value *operands[] = {tile, r.source->operands[0]};
+  if (r.source == firstStore_)
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{0}}});
+  b_.create(OpKind::SharedStore, operands, {});
+  // As early as can be; a single slot is free only where the waits are.
+  Op *made = r.source->operands[0]->def;
+  for (; made && made->parent == &body_ && (made->kind == OpKind::Permute || made->kind == OpKind::Reshape); made = made->operands[0]->def)
+    here.ops.insert(here.ops.begin(), made);
+  if (turns_ != Turns::Single && made && made->parent == &body_) {
+    std::erase_if(body_.ops, [&](const Op *op) { return std::find(here.ops.begin(), here.ops.end(), op) != here.ops.end(); });
+    splice(here, body_, positionOf(body_, made) + 1);
+  } else {
+    std::erase_if(here.ops, [&](const Op *op) { return op->parent == &body_; });
+    splice(here, body_, positionOf(body_, r.source));
+  }
+  replaceUses(body_, r.source->result(), tile);
+  std::erase(body_.ops, r.source);
+  for (size_t i = positionOf(body_, tile->def); i < body_.ops.size(); ++i)
+    if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
+      if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
+        b_.setBlock(&here);
+        b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+        splice(here, body_, i);
+      }
+      break;
+    }
+}
+
+void PipelinedLoop::insertWaits() {
+  for (Op *dot : dots_)
+    dot->set("async", int64_t{1});
+  for (const DotWaitPoint &w : waits_.waits) {
+    const Op *op = wait(body_, positionOf(body_, w.before), w.pending, w.values);
+    if (w.before == waits_.oldDone)
+      oldWait_ = op;
+  }
+  if (waits_.atEnd.empty())
+    return;
+  // Behind the loop: everything.
+  std::vector<Value *> results;
+  for (size_t i = 0; i < loop_.results.size(); ++i)
+    if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
+      results.push_back(loop_.results[i]);
+  Block &outer = *loop_.parent;
+  size_t behind = positionOf(outer, &loop_) + 1;
+  wait(outer, behind, 0, results);
+  outer.ops[behind]->set("behind_loop", int64_t{1});
+}
+
+Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
+  Block here;
+  b_.setBlock(&here);
+  std::vector<Type> types;
+  for (const Value *v : values)
+    types.push_back(v->type);
+  b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
+  Op *op = b_.create(OpKind::DotWait, values, types, {{"pending", pending}});
+  for (size_t i = 0; i < values.size(); ++i)
+    replaceUses(block, values[i], op->results[i], position);
+  splice(here, block, position);
+  return op;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,96 @@
+// See PrefetchLoads.h.
+#include "gpu/PrefetchLoads.h"
+#include "gpu/BlockEdit.h"
+#include "gpu/LoopSlice.h"
+#include <algorithm>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+class LoopPrefetcher {
+public:
+  LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop) { b_.setFolding(false); }
+
+  bool run() {
+    if (loop_.intAttr("reverse") || !collect())
+      return false;
+    // In front of the loop: the first iteration's loads.
+    Block before, ahead;
+    before.parent = loop_.parent->parent;
+    b_.setBlock(&before);
+    std::vector<Value *> first = copyLoads(slice_.start());
+    splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
+    // At the top of the body: the next iteration's.
+    ahead.parent = body_.parent;
+    b_.setBlock(&ahead);
+    std::vector<Value *> next = copyLoads(slice_.next(b_, {}));
+    splice(ahead, body_, 0);
+    // The loaded tiles travel around the loop.
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      Value *arg = carry(module_, loop_, first[i], loads_[i]->result()->name);
+      replaceUses(body_, loads_[i]->result(), arg);
+      carryOn(loop_, arg, next[i]);
+      std::erase(body_.ops, loads_[i]);
+    }
+    return true;
+  }
+
+private:
+  /// Loads that feed a dot, if their addresses can be computed ahead.
+  bool collect() {
+    for (const Op *op : body_.ops) {
+      bool isPipeline = op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
+        return o->has(traits::Shared | traits::Pure | traits::Terminator);
+      });
+      if ((op->has(traits::Writes) && !op->has(traits::Shared)) || (!op->regions.empty() && !isPipeline))
+        return false;
+    }
+    loads_ = loadsOfDots(body_);
+    std::erase_if(loads_, [](const Op *load) { return load->kind != OpKind::Load; });
+    return !loads_.empty() && std::all_of(loads_.begin(), loads_.end(), [&](const Op *load) {
+      return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
+    });
+  }
+
+  /// The loads with the arguments of the body replaced, masked off when that iteration does not run.
+  std::vector<Value *> copyLoads(LoopSlice::Map map) {
+    Value *runs = b_.cmp(CmpPred::Slt, map.at(body_.args[0]), loop_.operands[1]);
+    std::vector<Value *> out;
+    for (const Op *load : loads_) {
+      std::vector<Value *> operands;
+      for (Value *o : load->operands)
+        operands.push_back(slice_.copy(b_, o, map));
+      out.push_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
+    }
+    return out;
+  }
+
+  Builder b_;
+  Module &module_;
+  Op &loop_;
+  Block &body_;
+  LoopSlice slice_;
+  std::vector<Op *> loads_;
+};
+
+void visit(Module &m, Block &b, const Options &options) {
+  for (size_t i = 0; i < b.ops.size(); ++i) {
+    Op *op = b.ops[i];
+    for (Region *r : op->regions)
+      visit(m, *r->block, options);
+    if (op->kind != OpKind::For || op->intAttr("num_stages", options.numStages) < 2)
+      continue;
+    size_t before = b.ops.size();
+    if (LoopPrefetcher(m, *op).run())
+      i += b.ops.size() - before;
+  }
+}
+
+} // namespace
+
+void prefetchLoads(Module &m, const Options &options) { visit(m, *m.kernel()->block(), options); }
+
+} // namespace tegula::gpu

@@ -1,0 +1,15 @@
+// Loads of the next iteration's dot operands are issued before the dot of this iteration, so that their latency overlaps
+// with it: software pipelining by registers, one iteration ahead.
+//
+//   for k:  a = load p(k); acc = dot(a, ...)      becomes      a = load p(lb);  for k: next = load p(k+1); acc = dot(a, ...); a = next
+//
+// The loads of the iteration after the last are masked off. A loop is left alone if it writes memory, if an address depends
+// on something loaded, or if it asks for one stage (num_stages = 1).
+#pragma once
+#include "gpu/TargetInfo.h"
+
+namespace tegula::gpu {
+
+void prefetchLoads(ir::Module &m, const Options &options);
+
+} // namespace tegula::gpu

@@ -1,0 +1,19 @@
+// Moves a loop's first dot one iteration ahead, so that its wgmma runs while the iteration computes with the result of the last one.
+//
+//   for i { s = dot q, k[i];  p = f(s);  acc = dot p, v[i], acc }
+//   =>  s = dot q, k[lb];  for i (s) { n = dot q, k[i + step];  p = f(s);  acc = dot p, v[i], acc;  yield n }
+//
+// As in FlashAttention-3 (Shah et al. 2024, section 3.2, pipelining within a warpgroup): f leaves the tensor cores idle otherwise. The load for the
+// iteration behind the last one reads nothing that matters: through a descriptor zeros, by pointers nothing, under a mask.
+#pragma once
+#include "gpu/TargetInfo.h"
+
+namespace tegula::gpu {
+
+/// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops; `ops_ahead` of such a loop counts the operations in front of it that
+/// belong to its first iteration. A dot moves if it runs by wgmma, its A and its accumulator do not
+/// change in the loop, its B comes from a load whose addresses or offsets can be computed ahead, and another dot of the loop
+/// depends on its result.
+void rotateDots(ir::Module &m, const Options &options);
+
+} // namespace tegula::gpu

@@ -1,0 +1,382 @@
+// See SplitTiles.h.
+#include "gpu/SplitTiles.h"
+#include "gpu/TileParts.h"
+#include "gpu/Work.h"
+#include "ir/Builder.h"
+#include "ir/Clone.h"
+#include "passes/RemoveDead.h"
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace tegula::gpu {
+
+using namespace ir;
+
+namespace {
+
+constexpr int whole = TileParts::whole;
+
+/// Writes the loops of one TileParts.
+class PartLoops {
+public:
+  PartLoops(Module &m, const FunctionUses &uses, const TileParts &parts) : m_(m), b_(m), uses_(uses), parts_(parts) { b_.setFolding(false); }
+
+  /// Appends loop `k` over operations of `from` to `to`; `late` gets the results of its reductions.
+  void write(const Block &from, unsigned k, Block &to, std::unordered_map<const Value *, Value *> &late);
+
+private:
+  using Wanted = std::pair<const Value *, int>;
+
+  Type partOf(const Type &t, int axis) const {
+    if (axis == whole || t.isScalar())
+      return t;
+    Shape s = t.shape;
+    s.set(static_cast<unsigned>(axis), s[static_cast<unsigned>(axis)] / parts_.parts());
+    return t.withShape(s);
+  }
+  /// What is needed of an operand; what is needed whole was computed before the loop.
+  Value *operand(const Value *v, int axis) const {
+    auto it = made_.find({v, axis});
+    return it == made_.end() ? const_cast<Value *>(v) : it->second;
+  }
+  std::vector<const Op *> withFree(const Block &from, const TileParts::Loop &loop);
+  void addFree(const Value *v, int axis, std::vector<Wanted> &open);
+  Op *writeOp(const Op &op, int axis, std::span<const Type> results);
+  void writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside);
+  void writePart(const Op &op, int axis);
+  Value *range(const Op &op);
+  std::vector<Value *> accumulate(const Op &op, const Op &part, std::span<Value *const> before);
+  void shiftHints(Op &op, int axis) const;
+
+  Module &m_;
+  Builder b_;
+  const FunctionUses &uses_;
+  const TileParts &parts_;
+  Value *index_ = nullptr, *isFirst_ = nullptr;
+  std::map<Wanted, Value *> made_;
+  std::map<const Op *, std::set<int>> free_; // operations that are done for the parts of those axes
+};
+
+void PartLoops::addFree(const Value *v, int axis, std::vector<Wanted> &open) {
+  if (axis != whole && v->type.isTensor() && uses_.free.contains(v) && free_[v->def].insert(axis).second)
+    open.push_back({v, axis});
+}
+
+/// The operations of a loop and what they need of values that are made of scalars, in the order of the text.
+std::vector<const Op *> PartLoops::withFree(const Block &from, const TileParts::Loop &loop) {
+  std::vector<const Op *> ops;
+  std::vector<Wanted> open;
+  auto operandsOf = [&](const Op &op, int axis) {
+    for (const Value *v : uses_.inputs(op))
+      addFree(v, parts_.operandAxis(op, v, axis).value_or(whole), open);
+  };
+  for (size_t i : loop) {
+    ops.push_back(from.ops[i]);
+    operandsOf(*from.ops[i], parts_.of(*from.ops[i]));
+  }
+  while (!open.empty()) {
+    auto [v, axis] = open.back();
+    open.pop_back();
+    operandsOf(*v->def, axis);
+  }
+  for (const auto &[op, axes] : free_)
+    ops.push_back(op);
+  std::sort(ops.begin(), ops.end(), [&](const Op *x, const Op *y) { return uses_.order.at(x) < uses_.order.at(y); });
+  return ops;
+}
+
+/// What the user has said of groups along an axis holds of what a part has of them.
+void PartLoops::shiftHints(Op &op, int axis) const {
+  for (Attr &a : op.attrs) {
+    auto *list = std::get_if<std::vector<int64_t>>(&a.value);
+    if (isHint(a.key) && list && static_cast<size_t>(axis) < list->size()) {
+      int64_t &n = (*list)[static_cast<size_t>(axis)];
+      n = std::gcd(n, op.result()->type.shape[static_cast<unsigned>(axis)]);
+    }
+  }
+}
+
+Value *PartLoops::range(const Op &op) {
+  Type t = partOf(op.result()->type, 0);
+  Value *first = b_.binary(OpKind::Mul, index_, b_.constI32(static_cast<int32_t>(t.shape[0])));
+  return b_.binary(OpKind::Add, writeOp(op, whole, {&t, 1})->result(), b_.splat(first, t.shape));
+}
+
+Op *PartLoops::writeOp(const Op &op, int axis, std::span<const Type> results) {
+  std::vector<Value *> operands;
+  for (const Value *v : op.operands)
+    operands.push_back(operand(v, parts_.operandAxis(op, v, axis).value_or(whole)));
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  Op *now = b_.create(op.kind, operands, results, op.attrs);
+  std::unordered_map<const Value *, Value *> inside;
+  for (unsigned i = 0; i < op.regions.size(); ++i) {
+    if (uses_.isLoop(op))
+      writeRegion(op, *op.region(i), *now->region(i), axis, inside);
+    else
+      Cloner(m_).copyBlock(*op.region(i), *now->region(i));
+  }
+  return now;
+}
+
+/// A block of a lane-wise loop, for a part of its tiles: all are of one shape, or these in a row (for the loop's test).
+void PartLoops::writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside) {
+  const Shape &shape = loop.operands[0]->type.shape;
+  auto typeOf = [&](const Value *v) {
+    return v->type.isScalar() ? v->type : v->type.shape == shape ? partOf(v->type, axis) : v->type.withShape({v->type.shape[0] / parts_.parts()});
+  };
+  for (const Value *a : from.args)
+    (inside[a] = m_.addArg(&to, typeOf(a)))->name = a->name;
+  Builder b(m_);
+  b.setFolding(false);
+  b.setBlock(&to);
+  for (const Op *op : from.ops) {
+    std::vector<Value *> operands;
+    for (Value *v : op->operands)
+      operands.push_back(inside.contains(v) ? inside.at(v) : v->type.isTensor() ? operand(v, axis) : v);
+    std::vector<Type> results;
+    for (const Value *r : op->results)
+      results.push_back(typeOf(r));
+    b.setLoc(op->loc);
+    b.setInlinedAt(op->inlinedAt);
+    Op *now = b.create(op->kind, operands, results, op->attrs);
+    for (size_t i = 0; i < results.size(); ++i)
+      (inside[op->results[i]] = now->results[i])->name = op->results[i]->name;
+    if (results.size() == 1 && results[0].isTensor())
+      shiftHints(*now, axis);
+    for (unsigned i = 0; i < op->regions.size(); ++i) {
+      if (op->kind == OpKind::While)
+        writeRegion(loop, *op->region(i), *now->region(i), axis, inside);
+      else
+        Cloner(m_).copyBlock(*op->region(i), *now->region(i));
+    }
+  }
+}
+
+void PartLoops::writePart(const Op &op, int axis) {
+  auto define = [&](const Value *v, int at, Value *now) {
+    now->name = v->name;
+    made_[{v, at}] = now;
+  };
+  if (op.kind == OpKind::Range)
+    return define(op.result(), axis, range(op));
+  int given = axis;
+  if (op.kind == OpKind::Dot)
+    given = whole;
+  if (op.kind == OpKind::Reduce)
+    given = parts_.isAccumulated(op) ? whole : axis - (axis > op.intAttr("axis"));
+  std::vector<Type> results;
+  for (const Value *r : op.results)
+    results.push_back(partOf(r->type, given));
+  Op *now = writeOp(op, axis, results);
+  if (op.results.size() == 1 && given != whole)
+    shiftHints(*now, given);
+  for (size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], given, now->results[i]);
+}
+
+/// What a reduction gives of all parts up to this one: the first part's result, or `before` combined with this one's, element by element.
+std::vector<Value *> PartLoops::accumulate(const Op &op, const Op &part, std::span<Value *const> before) {
+  if (op.kind == OpKind::Dot)
+    return {part.result()};
+  const Block &region = *op.region(0);
+  const Shape &shape = op.result()->type.shape;
+  std::unordered_map<const Value *, Value *> values;
+  for (size_t i = 0; i < before.size(); ++i) {
+    values[region.args[i]] = before[i];
+    values[region.args[before.size() + i]] = part.results[i];
+  }
+  std::vector<Value *> out;
+  for (const Op *o : region.ops) {
+    std::vector<Value *> operands;
+    for (const Value *v : o->operands)
+      operands.push_back(values.at(v));
+    if (o->has(traits::Terminator)) {
+      for (size_t i = 0; i < operands.size(); ++i)
+        out.push_back(b_.select(b_.splat(isFirst_, shape), part.results[i], operands[i]));
+      break;
+    }
+    Type t = o->result()->type.withShape(shape);
+    b_.setLoc(o->loc);
+    b_.setInlinedAt(o->inlinedAt);
+    values[o->result()] = b_.create(o->kind, operands, {&t, 1}, o->attrs)->result();
+  }
+  return out;
+}
+
+void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_map<const Value *, Value *> &late) {
+  const TileParts::Loop &loop = parts_.loops()[k];
+  b_.setBlock(&to);
+  b_.setLoc(from.ops[loop.back()]->loc);
+  b_.setInlinedAt(from.ops[loop.back()]->inlinedAt);
+  std::vector<const Op *> reductions;
+  std::vector<Value *> inits, next;
+  for (size_t i : loop)
+    if (parts_.isAccumulated(*from.ops[i])) {
+      reductions.push_back(from.ops[i]);
+      for (const Value *r : from.ops[i]->results)
+        inits.push_back(from.ops[i]->kind == OpKind::Dot ? from.ops[i]->operands[2] : b_.constInt(r->type, 0)); // of a reduction nobody sees it
+    }
+  Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{"rolled", int64_t{1}}});
+  Block &body = *forOp->region(0);
+  b_.setBlock(&body);
+  index_ = body.args[0];
+  if (!reductions.empty())
+    isFirst_ = b_.cmp(CmpPred::Eq, index_, b_.constI32(0));
+  for (const Op *op : withFree(from, loop)) {
+    if (auto axes = free_.find(op); axes != free_.end())
+      for (int axis : axes->second)
+        writePart(*op, axis);
+    else
+      writePart(*op, parts_.of(*op));
+  }
+  size_t carried = 0;
+  for (const Op *op : reductions) {
+    Op &part = *made_.at({op->result(), whole})->def;
+    if (op->kind == OpKind::Dot)
+      part.operands[2] = body.args[1 + carried];
+    std::span<Value *const> before(body.args.begin() + 1 + static_cast<long>(carried), op->results.size());
+    for (Value *v : accumulate(*op, part, before))
+      next.push_back(v);
+    for (size_t i = 0; i < op->results.size(); ++i, ++carried)
+      late[op->results[i]] = forOp->results[carried];
+  }
+  b_.yield(next);
+}
+
+/// What is done between two operations that separate loops.
+struct Segment {
+  size_t begin, end;    // of a block's operations
+  int64_t work = 0;     // instructions of a thread
+  int64_t elements = 0; // that a thread has of its largest tile
+  bool hasLargeDot = false;
+
+  Segment(const Block &b, size_t first, int64_t threads, const StraightLimits &limits) : begin(first), end(first) {
+    for (; end < b.ops.size() && !TileParts::separates(*b.ops[end]); ++end) {
+      const Op &op = *b.ops[end];
+      work += instructionsOf(op, threads);
+      hasLargeDot |= TileParts::isLargeDot(op, limits.operands);
+      if (!op.operands.empty())
+        elements = std::max(elements, op.operands[0]->type.numel() / threads);
+    }
+  }
+  bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot) && elements >= 2 * limits.fewest; }
+};
+
+bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limits) {
+  for (size_t i = 0; i < b.ops.size(); ++i) {
+    Segment s(b, i, threads, limits);
+    if (s.isLong(limits))
+      return true;
+    for (size_t j = s.begin; j < s.end; ++j)
+      for (size_t k = 0; b.ops[j]->kind == OpKind::While && k < b.ops[j]->regions.size(); ++k)
+        if (hasLongSegment(*b.ops[j]->regions[k]->block, threads, limits))
+          return true;
+    i = s.end;
+    for (size_t k = 0; i < b.ops.size() && k < b.ops[i]->regions.size(); ++k)
+      if (hasLongSegment(*b.ops[i]->regions[k]->block, threads, limits))
+        return true;
+  }
+  return false;
+}
+
+/// Goes through the blocks of a function.
+class Splitter {
+public:
+  Splitter(Module &m, unsigned warps, const StraightLimits &limits) : m_(m), uses_(*m.kernel()), threads_(32 * int64_t{warps}), limits_(limits) {}
+
+  bool run() {
+    block(*m_.kernel()->block());
+    if (hasSplit_) {
+      replaceLate(*m_.kernel()->block());
+      removeDead(m_);
+    }
+    return hasSplit_;
+  }
+
+private:
+  void block(Block &b);
+  bool split(const Block &b, const Segment &s, Block &to);
+  void write(const Block &b, const Segment &s, const TileParts &parts, Block &to);
+  void replaceLate(Block &b);
+
+  Module &m_;
+  FunctionUses uses_;
+  int64_t threads_;
+  StraightLimits limits_;
+  bool hasSplit_ = false;
+  std::unordered_map<const Value *, Value *> late_; // results of reductions, and of the loops that do them now
+};
+
+void Splitter::block(Block &b) {
+  Block now; // what becomes of the operations; those of loops are in their blocks already
+  now.parent = b.parent;
+  for (size_t i = 0; i < b.ops.size();) {
+    if (TileParts::separates(*b.ops[i])) {
+      for (Region *r : b.ops[i]->regions)
+        block(*r->block);
+      now.ops.push_back(b.ops[i++]);
+      continue;
+    }
+    Segment found(b, i, threads_, limits_);
+    bool isSplit = split(b, found, now);
+    for (; i < found.end && !isSplit; ++i) {
+      now.ops.push_back(b.ops[i]);
+      for (Region *r : b.ops[i]->regions)
+        if (b.ops[i]->kind == OpKind::While) // lane-wise, as it does not separate
+          block(*r->block);
+    }
+    i = found.end;
+  }
+  b.ops = std::move(now.ops);
+  for (Op *op : b.ops)
+    op->parent = &b;
+}
+
+bool Splitter::split(const Block &b, const Segment &s, Block &to) {
+  if (!s.isLong(limits_))
+    return false;
+  auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(s.work / limits_.part, s.elements / limits_.elements)));
+  auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
+  for (uint64_t n = std::min(wanted, most); n > 1; n /= 2)
+    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_, limits_.operands); parts.any()) {
+      auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
+      if (loops > 1 && !s.hasLargeDot && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
+        return false;
+      write(b, s, parts, to);
+      return hasSplit_ = true;
+    }
+  return false;
+}
+
+void Splitter::write(const Block &b, const Segment &s, const TileParts &parts, Block &to) {
+  for (unsigned k = 0; k <= parts.loops().size(); ++k) {
+    for (size_t i = s.begin; i < s.end; ++i)
+      if (parts.of(*b.ops[i]) == whole && std::min<size_t>(parts.level(i), parts.loops().size()) == k)
+        to.ops.push_back(b.ops[i]);
+    if (k < parts.loops().size() && !parts.loops()[k].empty())
+      PartLoops(m_, uses_, parts).write(b, k, to, late_);
+  }
+}
+
+void Splitter::replaceLate(Block &b) {
+  for (Op *op : b.ops) {
+    for (Value *&v : op->operands)
+      if (auto it = late_.find(v); it != late_.end())
+        v = it->second;
+    for (Region *r : op->regions)
+      replaceLate(*r->block);
+  }
+}
+
+} // namespace
+
+std::unique_ptr<Module> splitTiles(const Module &module, unsigned warps, const StraightLimits &limits) {
+  if (!hasLongSegment(*module.kernel()->block(), 32 * int64_t{warps}, limits))
+    return nullptr;
+  std::unique_ptr<Module> copy = clone(module);
+  return Splitter(*copy, warps, limits).run() ? std::move(copy) : nullptr;
+}
+
+} // namespace tegula::gpu

@@ -1,0 +1,68 @@
+// What the passes of the GPU level are told and what they ask: the options of a kernel, and the facts and decisions of a target.
+//
+// A target derives from TargetInfo (targets/nvidia/TargetInfo.h) and is handed to the passes by whoever runs them (Passes.h). Facts are
+// numbers; decisions are which instruction computes a dot and which layouts it wants, and which form copies of blocks by a descriptor have.
+#pragma once
+#include "gpu/Dots.h"
+#include "layout/LinearLayout.h"
+
+namespace tegula {
+class AxisFacts;
+}
+
+namespace tegula::gpu {
+
+using layout::LinearLayout;
+
+/// How a kernel is to be compiled, as far as passes care.
+struct Options {
+  unsigned numWarps = 4;     // 1..32, a power of two
+  unsigned numStages = 3;
+  unsigned numCtas = 1;      // CTAs of a cluster that work on one program
+  unsigned maxRegisters = 0; // 0: no limit
+};
+
+/// Dedicated warps that start the copies of a kernel, and registers of a thread on each side; 0: as they come.
+struct ProducerWarps {
+  unsigned warps = 1, producer = 0, consumer = 0;
+};
+
+class TargetInfo {
+public:
+  virtual ~TargetInfo() = default;
+
+  /// Most bytes of shared memory that a block can have.
+  virtual uint32_t sharedLimit() const = 0;
+  /// Can one thread have blocks copied to shared memory by descriptors, with mbarriers that count their bytes (tma_copy)?
+  virtual bool copiesBlocks() const = 0;
+  /// Elements that one instruction takes of this atomic_rmw.
+  virtual int64_t atomicElements(const ir::Op &rmw) const = 0;
+  virtual ProducerWarps producerWarps(const Options &options) const = 0;
+
+  // Dots. `warps`: of a program.
+  /// The fastest instruction that computes what the dot asks for (`precision`).
+  virtual DotChoice chooseDot(const ir::Op &dot, unsigned warps) const = 0;
+  /// Layout of the accumulator and result.
+  virtual LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const = 0;
+  /// Layout of operand 0 or 1 in registers; of DotKind::Wgmma operand 0, which may as well lie in shared memory.
+  virtual LinearLayout operandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) const = 0;
+  /// The tile that a dot of a choice with readsTiles() reads operand 0 or 1 from, which is in registers in a layout, offset in elements -> coordinates:
+  /// contiguous the way the registers lie as far as the instruction can read that.
+  virtual LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA, const LinearLayout &registers) const = 0;
+  /// Groups of products that a dot of two tiles is (attribute `rounds`).
+  virtual unsigned dotRounds(const DotChoice &c, const ir::Module &m, const ir::Op &dot) const = 0;
+
+  // Copies of blocks by descriptors.
+  /// The tile that the block of a desc_load is copied to, offset in elements -> coordinates.
+  virtual LinearLayout blockTile(const ir::Op &load) const = 0;
+  /// Can so many CTAs copy a part of the tile each, to all of them?
+  virtual bool canMulticast(const ir::Type &tile, unsigned ctas) const = 0;
+  /// Adds to `now`, the GPU IR of `access` (desc_load, desc_store, desc_reduce), what its copies are told beside the operands.
+  virtual void describeBlock(ir::Op &now, const ir::Op &access, const AxisFacts &facts) const = 0;
+  /// The layout in which a block in registers is stored: `have`, if that will do.
+  virtual LinearLayout blockStoreLayout(const LinearLayout &have, const ir::Type &block, unsigned warps) const = 0;
+  /// The least buffer (bytes of shared memory) of a store or reduction of a block; 0 for other operations.
+  virtual uint64_t blockStoreBytes(const ir::Module &m, const ir::Op &op) const = 0;
+};
+
+} // namespace tegula::gpu

@@ -1,0 +1,15 @@
+// Tiles in shared memory: their layouts, where no instruction asks for a certain one, and their bytes.
+#pragma once
+#include "ir/Ir.h"
+
+namespace tegula::gpu {
+
+/// The axis along which a thread's registers, or a tile's bytes, are consecutive (of two), for accesses as wide as can be.
+unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
+/// A tile for a tensor of these registers, offset in elements -> coordinates: what is consecutive in registers is so in memory. Dots of
+/// DotKind::FmaTiles read it, and copies fill it. `vec`: so many registers, the first ones, must be (a load's vectors); 1: as is best.
+layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
+/// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
+uint64_t slotBytes(const ir::Type &tile);
+
+} // namespace tegula::gpu

@@ -1,0 +1,76 @@
+// See TargetInfo.h.
+#include "targets/nvidia/TargetInfo.h"
+#include "targets/nvidia/BulkStores.h"
+#include "targets/nvidia/Descriptors.h"
+#include "targets/nvidia/DotChoice.h"
+#include <algorithm>
+
+namespace tegula::nvidia {
+
+using namespace ir;
+
+/// Sums of floats, 16 bytes on sm_90, pairs of 16 bits before (bf16: in a loop around a compare-and-swap of the pair).
+int64_t NvTargetInfo::atomicElements(const Op &op) const {
+  const Type &t = op.operands[1]->type;
+  bool isSum = op.strAttr("rmw") == "fadd" && !t.isPtr, is16 = bitWidth(t.elem) == 16;
+  return isSum && target_.sm >= 90 && bitWidth(t.elem) < 64 ? 16 / byteWidth(t.elem) : isSum && is16 ? 2 : 1;
+}
+
+/// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every lane: with one warp more than
+/// eight the nine get 168 each. A whole warpgroup can give back what it does not need (PTX ISA, setmaxnreg; docs/hopper.md section 4).
+ProducerWarps NvTargetInfo::producerWarps(const Options &options) const {
+  constexpr unsigned perQuarter = 512, producer = 40, most = 240;
+  unsigned groups = options.numWarps / 4;
+  if (options.maxRegisters || options.numWarps % 4 || groups < 2)
+    return {};
+  unsigned each = perQuarter / (groups + 1) / 8 * 8, consumer = ((groups + 1) * each - producer) / groups / 8 * 8;
+  return {4, producer, std::min(consumer, most)};
+}
+
+DotChoice NvTargetInfo::chooseDot(const Op &dot, unsigned warps) const { return nvidia::chooseDot(dot, target_, warps); }
+
+LinearLayout NvTargetInfo::accumulatorLayout(const DotChoice &c, const Op &dot, unsigned warps) const { return nvidia::accumulatorLayout(c, dot, warps); }
+
+LinearLayout NvTargetInfo::operandLayout(const DotChoice &c, const Op &dot, unsigned operand, unsigned warps) const {
+  return dotOperandLayout(c, dot, operand, warps);
+}
+
+LinearLayout NvTargetInfo::operandTile(const DotChoice &c, const Type &operand, bool isA, const LinearLayout &registers) const {
+  if (c.kind == DotKind::FmaTiles)
+    return plainTile(operand, registers);
+  return sharedOperand(operand, isA, contiguousAxis(registers, byteWidth(operand.elem))).memory;
+}
+
+unsigned NvTargetInfo::dotRounds(const DotChoice &c, const Module &m, const Op &dot) const {
+  const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
+  auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(m.layoutOf(t), byteWidth(t.elem))); };
+  MatrixInstr instr = matrixInstr(c, dot);
+  return nvidia::dotRounds(instr, operand(a, true), operand(b, false), static_cast<unsigned>(a.shape[1]) / instr.k).rounds;
+}
+
+LinearLayout NvTargetInfo::blockTile(const Op &load) const { return tmaTile(load); }
+
+bool NvTargetInfo::canMulticast(const Type &tile, unsigned ctas) const { return TmaTile(tile.shape, tile.elem, ctas).hasParts(); }
+
+void NvTargetInfo::describeBlock(Op &now, const Op &access, const AxisFacts &facts) const {
+  if (access.kind == OpKind::DescLoad) {
+    if (descAccess(access).hasRows())
+      now.set("merged", mergedColumns(access, facts));
+  } else if (std::vector<int64_t> dims = signedOffsets(access, facts); !dims.empty()) {
+    now.set("any_sign", std::move(dims));
+  }
+}
+
+LinearLayout NvTargetInfo::blockStoreLayout(const LinearLayout &have, const Type &block, unsigned warps) const {
+  std::optional<BulkStore> plan = planBulkStore(have, block.shape, block.elem);
+  return plan && !plan->isPoor ? have : bulkStoreLayout(block.shape, block.elem, warps);
+}
+
+uint64_t NvTargetInfo::blockStoreBytes(const Module &m, const Op &op) const {
+  if (op.kind != OpKind::DescStore && op.kind != OpKind::DescReduce)
+    return 0;
+  const Type &t = op.operands.back()->type;
+  return planBulkStore(m.layoutOf(t), t.shape, t.elem)->sharedBytes(1);
+}
+
+} // namespace tegula::nvidia

@@ -1,0 +1,32 @@
+// What the passes of the GPU level ask (gpu/TargetInfo.h), for NVIDIA GPUs.
+#pragma once
+#include "targets/nvidia/Nvidia.h"
+
+namespace tegula::nvidia {
+
+class NvTargetInfo final : public TargetInfo {
+public:
+  explicit NvTargetInfo(const NvTarget &target) : target_(target) {}
+
+  uint32_t sharedLimit() const override { return target_.sharedLimit(); }
+  bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
+  int64_t atomicElements(const ir::Op &rmw) const override;
+  ProducerWarps producerWarps(const Options &options) const override;
+
+  DotChoice chooseDot(const ir::Op &dot, unsigned warps) const override;
+  LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const override;
+  LinearLayout operandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) const override;
+  LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA, const LinearLayout &registers) const override;
+  unsigned dotRounds(const DotChoice &c, const ir::Module &m, const ir::Op &dot) const override;
+
+  LinearLayout blockTile(const ir::Op &load) const override;
+  bool canMulticast(const ir::Type &tile, unsigned ctas) const override;
+  void describeBlock(ir::Op &now, const ir::Op &access, const AxisFacts &facts) const override;
+  LinearLayout blockStoreLayout(const LinearLayout &have, const ir::Type &block, unsigned warps) const override;
+  uint64_t blockStoreBytes(const ir::Module &m, const ir::Op &op) const override;
+
+private:
+  const NvTarget target_;
+};
+
+} // namespace tegula::nvidia
