@@ -260,7 +260,7 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
 /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the target splits them.
 static Work workOnNv(const ir::Module &tile, const CompileOptions &o) {
   const nvidia::NvOptions n = nvOptions(o);
-  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, n.numWarps) : nullptr;
+  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, nvidia::NvTarget::lanes * n.numWarps) : nullptr;
   Work work = countWork(parts ? *parts : tile);
   for (WorkScope &s : work.scopes)
     if (s.kind == WorkScope::Kind::Loop && !s.stages) s.stages = n.numStages;

@@ -54,6 +54,7 @@ public:
 
   const Function &function() const { return f_; }
   unsigned warps() const { return warps_; }
+  Threads threads() const { return {target_.lanes(), warps_}; }
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
@@ -72,7 +73,7 @@ public:
   /// The home, or a default for values that have none.
   LinearLayout layoutFor(const Value *v) const {
     Home h = of(v);
-    return h.layout ? layoutOf(h) : defaultLayout(v->type.shape, warps_);
+    return h.layout ? layoutOf(h) : defaultLayout(v->type.shape, threads());
   }
   const LinearLayout &layoutOf(Home h) const { return out_.layouts[h.layout - 1u]; }
 
@@ -125,7 +126,7 @@ public:
     });
     Access a;
     if (op.kind == OpKind::Load || hasValue) {
-      int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / (32 * warps_));
+      int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
       // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
@@ -136,7 +137,7 @@ public:
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
         a.vec /= 2;
     }
-    a.layout = dealtLayout(shape, order, a.vec, warps_);
+    a.layout = dealtLayout(shape, order, a.vec, threads());
     // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
     if (op.kind == OpKind::Store)
       if (Home h = of(op.operands[1]); h.layout)
@@ -217,14 +218,14 @@ void Homes::visit(const Op &op) {
     const Shape &s = op.result()->type.shape;
     std::vector<unsigned> order(s.rank());
     std::iota(order.rbegin(), order.rend(), 0u);
-    int64_t perThread = std::max<int64_t>(1, s.numel() / (32 * warps_));
-    return set(op.result(), dealtLayout(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), warps_), Rank::Memory);
+    int64_t perThread = std::max<int64_t>(1, s.numel() / threads().count());
+    return set(op.result(), dealtLayout(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), threads()), Rank::Memory);
   }
   case OpKind::Dot:
     return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:
     for (const Value *r : op.results)
-      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.intAttr("axis")), warps_), Rank::Other);
+      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.intAttr("axis")), threads()), Rank::Other);
     return;
   case OpKind::Reduce:
     if (Home h = source(op.operands[0]); h.layout && axesAreSeparate(layoutOf(h)))
@@ -249,7 +250,7 @@ void Homes::visit(const Op &op) {
   }
   case OpKind::ClusterGather:
     if (op.operands[0]->type.isScalar())
-      return set(op.result(), gatheredLayout(scalarLayout(warps_), op.result()->type.shape), Rank::Other);
+      return set(op.result(), gatheredLayout(scalarLayout(threads()), op.result()->type.shape), Rank::Other);
     if (Home h = source(op.operands[0]); h.layout)
       set(op.result(), gatheredLayout(layoutOf(h), op.result()->type.shape), h.rank);
     return;
@@ -358,7 +359,7 @@ void Homes::giveDefaults(const Block &b) {
         continue;
       for (const Value *arg : r->block->args)
         if (arg->type.isTensor())
-          set(arg, defaultLayout(arg->type.shape, warps_), Rank::Other);
+          set(arg, defaultLayout(arg->type.shape, threads()), Rank::Other);
       giveDefaults(*r->block);
     }
     visit(*op);
@@ -366,7 +367,7 @@ void Homes::giveDefaults(const Block &b) {
       if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
         // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
         const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
-        set(v, user ? access(*user).layout : defaultLayout(v->type.shape, warps_), Rank::Other);
+        set(v, user ? access(*user).layout : defaultLayout(v->type.shape, threads()), Rank::Other);
       }
   }
 }
@@ -662,9 +663,9 @@ void Rewriter::control(const Op &op) {
 void Rewriter::isolated(const Op &op) {
   const Value *first = op.operands[0];
   auto axis = static_cast<unsigned>(op.intAttr("axis"));
-  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.warps()) : homes_.layoutFor(first);
+  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(first);
   if (!axesAreSeparate(l))
-    l = defaultLayout(first->type.shape, homes_.warps());
+    l = defaultLayout(first->type.shape, homes_.threads());
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
     operands.push_back(want(v, id(l)));

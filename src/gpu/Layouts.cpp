@@ -67,7 +67,7 @@ LinearLayout mapped(const LinearLayout &l, unsigned rank, const Shape &to, const
 /// Unit steps that have no owner yet, per axis, and the means to hand them out.
 class Dealer {
 public:
-  Dealer(const Shape &shape, unsigned warps) : shape_(shape), left_(shape.rank(), 1), lanes_(5), warps_(layout::log2Exact(warps)) {}
+  Dealer(const Shape &shape, Threads t) : shape_(shape), left_(shape.rank(), 1), lanes_(layout::log2Exact(t.lanes)), warps_(layout::log2Exact(t.warps)) {}
 
   /// Up to `n` steps of the axis to registers, lanes or warps (whichever still have room).
   void give(Dim to, unsigned axis, unsigned n) {
@@ -110,8 +110,8 @@ std::vector<unsigned> rowMajor(unsigned rank) {
 
 } // namespace
 
-LinearLayout dealtLayout(const Shape &shape, std::span<const unsigned> order, int64_t vec, unsigned warps) {
-  Dealer d(shape, warps);
+LinearLayout dealtLayout(const Shape &shape, std::span<const unsigned> order, int64_t vec, Threads threads) {
+  Dealer d(shape, threads);
   d.give(Dim::Register, order[0], layout::log2Exact(vec));
   d.giveAll(Dim::Lane, order);
   d.giveAll(Dim::Warp, order);
@@ -119,10 +119,10 @@ LinearLayout dealtLayout(const Shape &shape, std::span<const unsigned> order, in
   return d.finish();
 }
 
-LinearLayout defaultLayout(const Shape &shape, unsigned warps) {
+LinearLayout defaultLayout(const Shape &shape, Threads threads) {
   std::vector<unsigned> order = rowMajor(shape.rank());
-  int64_t perThread = std::max<int64_t>(1, shape.numel() / (32 * warps));
-  return dealtLayout(shape, order, std::min({perThread, int64_t{4}, shape[order[0]]}), warps);
+  int64_t perThread = std::max<int64_t>(1, shape.numel() / threads.count());
+  return dealtLayout(shape, order, std::min({perThread, int64_t{4}, shape[order[0]]}), threads);
 }
 
 LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsigned kept) {
@@ -144,11 +144,11 @@ LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsig
   return LinearLayout(l.ins(), l.outs(), bases);
 }
 
-LinearLayout scanLayout(const Shape &shape, unsigned axis, unsigned warps) {
-  Dealer d(shape, warps);
+LinearLayout scanLayout(const Shape &shape, unsigned axis, Threads threads) {
+  Dealer d(shape, threads);
   int64_t others = shape.numel() / shape[axis];
   // Threads that the other axes can use are worth more there: a scan inside a thread needs no exchange.
-  unsigned threadBits = 5 + layout::log2Exact(warps), otherBits = std::min(threadBits, layout::log2Exact(others));
+  unsigned threadBits = layout::log2Exact(threads.count()), otherBits = std::min(threadBits, layout::log2Exact(others));
   unsigned axisThreadBits = std::min(threadBits - otherBits, layout::log2Exact(shape[axis]));
   d.give(Dim::Register, axis, layout::log2Exact(shape[axis]) - axisThreadBits);
   d.give(Dim::Lane, axis, 64);
@@ -164,14 +164,14 @@ LinearLayout scanLayout(const Shape &shape, unsigned axis, unsigned warps) {
   return d.finish();
 }
 
-LinearLayout fmaAccLayout(const Shape &shape, unsigned warps) {
-  Dealer d(shape, warps);
+LinearLayout fmaAccLayout(const Shape &shape, Threads threads) {
+  Dealer d(shape, threads);
   unsigned n = shape.rank() - 1, m = n - 1;
   std::vector<unsigned> order = rowMajor(shape.rank());
   // About square tiles of registers and of lanes: fewest operand elements per product.
-  if (shape.numel() >= 32 * warps * 4)
+  if (shape.numel() >= threads.count() * 4)
     d.give(Dim::Register, n, 1);
-  if (shape.numel() >= 32 * warps * 16) {
+  if (shape.numel() >= threads.count() * 16) {
     d.give(Dim::Register, n, 1);
     d.give(Dim::Register, m, 2);
   }
@@ -218,7 +218,7 @@ LinearLayout gatheredLayout(const LinearLayout &l, const Shape &gathered) {
   return build(gathered, std::move(rows));
 }
 
-LinearLayout scalarLayout(unsigned warps) { return Dealer({}, warps).finish(); }
+LinearLayout scalarLayout(Threads threads) { return Dealer({}, threads).finish(); }
 
 LinearLayout joinedLayout(const LinearLayout &l, const Shape &operand) {
   std::vector<BasisRow> rows = rowsOf(l, operand.rank());

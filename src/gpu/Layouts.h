@@ -1,6 +1,6 @@
-// Which layout an operation wants: the choices of the GPU target, as pure functions from shapes to LinearLayouts.
+// Which layout an operation wants: choices as pure functions from shapes to LinearLayouts.
 //
-// Every layout here has the inputs Register, Lane (5 bits) and Warp (log2 of the number of warps) and the tensor's
+// Every layout here has the inputs Register, Lane (log2 of the lanes of a warp) and Warp (log2 of the number of warps) and the tensor's
 // coordinates as outputs, row-major flat (layout/LinearLayout.h). Where a tensor has fewer elements than there are
 // threads, lane or warp bits are zero: several threads hold the same element. Register bits are never zero.
 #pragma once
@@ -12,20 +12,26 @@ namespace tegula::gpu {
 
 using layout::LinearLayout;
 
+/// Those of a program; both numbers are powers of two.
+struct Threads {
+  unsigned lanes, warps; // lanes: of a warp
+  unsigned count() const { return lanes * warps; }
+};
+
 /// Elements dealt out along `order` (fastest axis first): `vec` consecutive elements to the registers of a thread, then
 /// one step per lane, then per warp, then the rest to registers. With the axis of contiguous addresses first this is the
 /// coalesced layout of an access.
-LinearLayout dealtLayout(const ir::Shape &shape, std::span<const unsigned> order, int64_t vec, unsigned warps);
+LinearLayout dealtLayout(const ir::Shape &shape, std::span<const unsigned> order, int64_t vec, Threads threads);
 /// Row-major dealtLayout, several neighbours per thread if there are enough elements: for values nothing else decides.
-LinearLayout defaultLayout(const ir::Shape &shape, unsigned warps);
+LinearLayout defaultLayout(const ir::Shape &shape, Threads threads);
 /// `l` with its warps where those of `other` are, by exchanging bases of warps and registers: values then move from `other` to it without
 /// leaving their warp. The lowest `kept` registers and all lanes stay; `l` as it is if that cannot be.
 LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsigned kept);
 /// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in
 /// the next warp; what is left of lanes and warps goes to the other axes. All register bits of the axis lie lowest.
-LinearLayout scanLayout(const ir::Shape &shape, unsigned axis, unsigned warps);
+LinearLayout scanLayout(const ir::Shape &shape, unsigned axis, Threads threads);
 /// Accumulator [(B,)M,N] of a dot computed by multiply-adds, and its operands: registers run over all of K.
-LinearLayout fmaAccLayout(const ir::Shape &shape, unsigned warps);
+LinearLayout fmaAccLayout(const ir::Shape &shape, Threads threads);
 LinearLayout fmaOperandLayout(const LinearLayout &acc, const ir::Shape &operand, bool isA);
 
 /// The layout of the result of a reduction along `axis`.
@@ -33,7 +39,7 @@ LinearLayout reducedLayout(const LinearLayout &l, const ir::Shape &shape, unsign
 /// Parts that CTAs exchange, of layout `l` (scalarLayout of scalars): with a new first axis, along which a thread holds all elements.
 LinearLayout gatheredLayout(const LinearLayout &l, const ir::Shape &gathered);
 /// Every thread holds the one element.
-LinearLayout scalarLayout(unsigned warps);
+LinearLayout scalarLayout(Threads threads);
 /// The layout of a join's result: the operand's, pairs next to each other in registers. And of a split's operand halves.
 LinearLayout joinedLayout(const LinearLayout &l, const ir::Shape &operand);
 /// Layout for a split's operand such that pairs lie in one thread: `l` if it does already, else derived from it.

@@ -27,7 +27,7 @@ std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) 
 }
 
 std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
-  return in.options.numCtas == 1 ? splitTiles(m, in.options.numWarps) : nullptr;
+  return in.options.numCtas == 1 ? splitTiles(m, in.target.lanes() * in.options.numWarps) : nullptr;
 }
 
 constexpr GpuPass passes[] = {
@@ -36,7 +36,7 @@ constexpr GpuPass passes[] = {
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
-    {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
+    {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
     {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
      "gives the copies of loops to warps of their own"},
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },

@@ -57,7 +57,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
 /// The loads that `v` is computed from in the body by arithmetic, if they are of few elements each and their addresses known ahead; nothing otherwise.
 std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value *v) {
   constexpr int64_t mostOfThread = 8;
-  const int64_t most = mostOfThread * 32 * options_.numWarps;
+  const int64_t most = mostOfThread * target_.lanes() * options_.numWarps;
   std::vector<const Op *> loads;
   std::unordered_set<const Op *> seen;
   auto walk = [&](auto &&self, const Value *x) -> bool {

@@ -12,8 +12,8 @@ namespace {
 
 class Rotator {
 public:
-  Rotator(Module &m, Op &loop, const Options &options)
-      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), options_(options) {
+  Rotator(Module &m, Op &loop, const TargetInfo &target, const Options &options)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
     b_.setFolding(false);
   }
 
@@ -74,10 +74,10 @@ private:
 
   /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type.
   bool fitsRegisters(const Op &second) const {
-    int64_t threads = 32 * int64_t{options_.numWarps}, first = dot_->result()->type.numel() / threads;
+    int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
     int64_t needed = 2 * first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
     constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop
-    return needed + others <= std::min<int64_t>(255, 65536 / threads);
+    return needed + others <= target_.registerLimit(static_cast<unsigned>(threads));
   }
 
   static size_t useCount(const Value *v, const Op &op) { return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v)); }
@@ -117,25 +117,26 @@ private:
   Op &loop_;
   Block &body_;
   LoopSlice slice_;
+  const TargetInfo &target_;
   const Options &options_;
   Op *dot_ = nullptr;
   std::vector<Op *> chain_; // dot, ..., load
 };
 
-void visit(Module &m, Block &b, const Options &options) {
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
   std::vector<Op *> loops;
   for (Op *op : b.ops) {
     for (Region *r : op->regions)
-      visit(m, *r->block, options);
+      visit(m, *r->block, target, options);
     if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)
-    Rotator(m, *loop, options).run();
+    Rotator(m, *loop, target, options).run();
 }
 
 } // namespace
 
-void rotateDots(Module &m, const Options &options) { visit(m, *m.kernel()->block(), options); }
+void rotateDots(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
 
 } // namespace tegula::gpu

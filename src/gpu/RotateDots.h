@@ -14,6 +14,6 @@ namespace tegula::gpu {
 /// belong to its first iteration. A dot moves if it runs by wgmma, its A and its accumulator do not
 /// change in the loop, its B comes from a load whose addresses or offsets can be computed ahead, and another dot of the loop
 /// depends on its result.
-void rotateDots(ir::Module &m, const Options &options);
+void rotateDots(ir::Module &m, const TargetInfo &target, const Options &options);
 
 } // namespace tegula::gpu

@@ -284,7 +284,7 @@ bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limit
 /// Goes through the blocks of a function.
 class Splitter {
 public:
-  Splitter(Module &m, unsigned warps, const StraightLimits &limits) : m_(m), uses_(*m.kernel()), threads_(32 * int64_t{warps}), limits_(limits) {}
+  Splitter(Module &m, unsigned threads, const StraightLimits &limits) : m_(m), uses_(*m.kernel()), threads_(threads), limits_(limits) {}
 
   bool run() {
     block(*m_.kernel()->block());
@@ -372,11 +372,11 @@ void Splitter::replaceLate(Block &b) {
 
 } // namespace
 
-std::unique_ptr<Module> splitTiles(const Module &module, unsigned warps, const StraightLimits &limits) {
-  if (!hasLongSegment(*module.kernel()->block(), 32 * int64_t{warps}, limits))
+std::unique_ptr<Module> splitTiles(const Module &module, unsigned threads, const StraightLimits &limits) {
+  if (!hasLongSegment(*module.kernel()->block(), threads, limits))
     return nullptr;
   std::unique_ptr<Module> copy = clone(module);
-  return Splitter(*copy, warps, limits).run() ? std::move(copy) : nullptr;
+  return Splitter(*copy, threads, limits).run() ? std::move(copy) : nullptr;
 }
 
 } // namespace tegula::gpu

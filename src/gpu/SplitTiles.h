@@ -28,7 +28,7 @@ struct StraightLimits {
   int64_t operands = 227 << 10;
 };
 
-/// Null if nothing is split. `module` holds a kernel without calls, of programs of `warps` warps.
-std::unique_ptr<ir::Module> splitTiles(const ir::Module &module, unsigned warps, const StraightLimits &limits = {});
+/// Null if nothing is split. `module` holds a kernel without calls, of programs of so many threads.
+std::unique_ptr<ir::Module> splitTiles(const ir::Module &module, unsigned threads, const StraightLimits &limits = {});
 
 } // namespace tegula::gpu

@@ -31,6 +31,10 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
+  /// Threads of a warp.
+  virtual unsigned lanes() const = 0;
+  /// Most registers that a thread can have if a block has so many threads.
+  virtual unsigned registerLimit(unsigned threads) const = 0;
   /// Most bytes of shared memory that a block can have.
   virtual uint32_t sharedLimit() const = 0;
   /// Can one thread have blocks copied to shared memory by descriptors, with mbarriers that count their bytes (tma_copy)?

@@ -35,7 +35,7 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   using layout::Dim;
   ir::Shape shape{128, 256};
   unsigned rows[] = {1, 0};
-  layout::LinearLayout dealt = gpu::dealtLayout(shape, rows, 8, 8);
+  layout::LinearLayout dealt = gpu::dealtLayout(shape, rows, 8, {32, 8});
   layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
                                                                       {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
                                                                       {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
@@ -47,7 +47,7 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   EXPECT_EQ(layout::exchangeScope(acc, dealt), layout::ExchangeScope::Cta);
   // Warps along what lanes have: nothing can be exchanged.
   unsigned columns[] = {0, 1};
-  layout::LinearLayout down = gpu::dealtLayout(shape, columns, 1, 8);
+  layout::LinearLayout down = gpu::dealtLayout(shape, columns, 1, {32, 8});
   EXPECT_EQ(gpu::withWarpsOf(down, acc, 0), down);
 }
 

@@ -35,7 +35,7 @@ std::unique_ptr<Module> kernel(const std::string &body) {
 
 /// Splits everything that can be, in parts of one element a thread, and compares; null if nothing was split.
 std::unique_ptr<Module> split(const Module &m) {
-  auto parts = gpu::splitTiles(m, 1, everything);
+  auto parts = gpu::splitTiles(m, 32, everything);
   if (!parts)
     return nullptr;
   std::string why;
@@ -79,7 +79,7 @@ TEST(SplitTiles, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     Module m;
     RandomKernel generate(m, seed);
-    auto parts = gpu::splitTiles(m, 1u << seed % 3, everything);
+    auto parts = gpu::splitTiles(m, 32u << seed % 3, everything);
     if (!parts)
       continue;
     ++some;
@@ -97,7 +97,7 @@ TEST(SplitTiles, ElementwiseWorkIsOneLoop) {
   EXPECT_EQ(loops(*parts), 1u);
   EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 1u);
   // Below the limits it stays as it is.
-  EXPECT_FALSE(gpu::splitTiles(*m, 1));
+  EXPECT_FALSE(gpu::splitTiles(*m, 32));
 }
 
 TEST(SplitTiles, WhatDependsOnAReductionIsALaterLoop) {
@@ -198,7 +198,7 @@ TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
   gpu::StraightLimits limits = everything;
   limits.operands = 0;
   auto parts = [&](const Module &m) {
-    auto out = gpu::splitTiles(m, 1, limits);
+    auto out = gpu::splitTiles(m, 32, limits);
     std::string why;
     EXPECT_TRUE(!out || verify(*out, &why)) << why << "\n" << print(*out);
     if (out)
@@ -213,7 +213,7 @@ TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
     EXPECT_EQ(split->kernel()->block()->ops.empty(), false);
     EXPECT_EQ(count(*split->kernel()->block(), OpKind::Dot), 1u);
     // Operands that fit stay whole.
-    EXPECT_FALSE(gpu::splitTiles(*m, 1));
+    EXPECT_FALSE(gpu::splitTiles(*m, 32));
   }
   // An operand that another operation needs whole, and one operand for both sides.
   EXPECT_FALSE(parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));

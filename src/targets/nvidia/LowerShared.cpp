@@ -294,7 +294,7 @@ void Lowering::convert(const Op &op) { move(op, layoutOf(op.operands[0]), layout
 void Lowering::clusterGather(const Op &op) {
   const ir::Type &part = op.operands[0]->type, &all = op.result()->type;
   unsigned blockBits = layout::log2Exact(all.shape[0]);
-  const LinearLayout own = part.isScalar() ? scalarLayout(options_.numWarps) : layoutOf(op.operands[0]);
+  const LinearLayout own = part.isScalar() ? scalarLayout({NvTarget::lanes, options_.numWarps}) : layoutOf(op.operands[0]);
   layout::DimList ins = own.ins();
   std::vector<uint64_t> bases(own.bases().begin(), own.bases().end());
   ins.push({layout::Dim::Block, static_cast<uint8_t>(blockBits)});

@@ -25,6 +25,7 @@ struct NvTarget {
   unsigned sm = 90;          // compute capability: 80, 86, 89, 90
   bool archFeatures = true;  // sm_90a: wgmma, setmaxnreg
   bool simulate = false;     // code for src/sim on the host instead of PTX
+  static constexpr unsigned lanes = 32; // threads of a warp
   /// Most bytes of shared memory that a block can have.
   uint32_t sharedLimit() const { return (sm >= 90 ? 227 : sm == 80 ? 163 : 99) * 1024; }
   bool operator==(const NvTarget &) const = default;

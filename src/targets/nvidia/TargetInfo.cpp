@@ -3,7 +3,6 @@
 #include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Descriptors.h"
 #include "targets/nvidia/DotChoice.h"
-#include <algorithm>
 
 namespace tegula::nvidia {
 

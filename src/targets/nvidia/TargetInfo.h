@@ -1,6 +1,7 @@
 // What the passes of the GPU level ask (gpu/TargetInfo.h), for NVIDIA GPUs.
 #pragma once
 #include "targets/nvidia/Nvidia.h"
+#include <algorithm>
 
 namespace tegula::nvidia {
 
@@ -8,6 +9,8 @@ class NvTargetInfo final : public TargetInfo {
 public:
   explicit NvTargetInfo(const NvTarget &target) : target_(target) {}
 
+  unsigned lanes() const override { return NvTarget::lanes; }
+  unsigned registerLimit(unsigned threads) const override { return std::min(255u, 65536 / threads); }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
   int64_t atomicElements(const ir::Op &rmw) const override;
