@@ -42,7 +42,7 @@ def check_file(path: Path, layer: str) -> list[str]:
             errors.append(f"{where}: layer `{layer}` may not include `{target}`; it may use {LAYERS[layer] or 'nothing'}")
         if layer == "targets":
             parts = path.relative_to(ROOT / "src/targets").parts
-            others = {"cpu", "nvidia"} - {parts[0]}  # both may use common/, which may use neither
+            others = {p.name for p in (ROOT / "src/targets").iterdir() if p.is_dir()} - {"common", parts[0]}  # all may use common/, which may use none
             if len(parts) > 1 and kind == '"' and any(target.startswith(f"targets/{o}/") for o in others):
                 errors.append(f"{where}: one target may not include another ({target})")
     return errors
