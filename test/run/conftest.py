@@ -52,7 +52,7 @@ NOT_INTERPRETED = {("test_statements", "test_rejected"), ("test_statements", "te
                    ("test_wrappers", "test_classes_of_the_language_as_variables"), ("test_wrappers", "test_types_of_a_block_pointer"),
                    ("test_wrappers", "test_type_of_compile_time_objects"), ("test_functions", "test_compile_time"), ("test_functions", "test_noinline"),
                    ("test_functions", "test_call_errors"), ("test_functions", "test_globals"), ("test_shape", "test_errors"),
-                   ("test_libdevice", "test_exact_functions_wrap")}
+                   ("test_libdevice", "test_exact_functions_wrap"), ("test_combine", "test_few_elements_are_combined_in_pairs")}
 
 
 @pytest.fixture(params=DEVICES)

@@ -211,6 +211,27 @@ def k_welford_all(x, out, A: tl.constexpr):
     tl.store(out + 2, w)
 
 
+@tegula.jit
+def c_grow(m1, w1, m2, w2):
+    w = w1 + w2
+    return m1 + m2 * tl.where(w == 0.0, 0.0, w2 / w), w
+
+
+@tegula.jit
+def k_grow(x, out, N: tl.constexpr):
+    m, w = tl.reduce((tl.load(x + tl.arange(0, N)), tl.full([N], 1.0, tl.float32)), 0, c_grow)
+    tl.store(out, m)
+    tl.store(out + 1, w)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 16, 32])
+def test_few_elements_are_combined_in_pairs(dev, n):
+    """The combine function is not associative: of equal halves each step makes it half as large again."""
+    x, out = np.ones(n, np.float32), np.zeros(2, np.float32)
+    dev(k_grow, (1,), x, out, n)
+    assert list(out) == [1.5 ** (n.bit_length() - 1), n]
+
+
 @pytest.mark.parametrize("t", ["float32", "float64"])
 @pytest.mark.parametrize("n", [2, 8, 32, 1024])
 def test_welford_of_a_vector(dev, n, t):

@@ -138,33 +138,36 @@ void FunctionEmitter::finishReduction(const Root &r, unsigned slot, llvm::ArrayR
   unsigned n = static_cast<unsigned>(r.op->results.size()), stride = slots(*s.nest);
   const ir::Region &region = *r.op->regions[0];
   setLoc(r.op);
-  auto join = [&](llvm::SmallVector<V, 4> a, llvm::ArrayRef<V> b) {
+  auto join = [&](llvm::ArrayRef<V> a, llvm::ArrayRef<V> b) {
     llvm::SmallVector<V, 8> args(a.begin(), a.end());
     args.append(b.begin(), b.end());
     return combine(region, args);
   };
-  // Copies that differ in axis bits are one result.
-  std::map<unsigned, llvm::SmallVector<V, 4>> results;
+  // Copies that differ in axis bits are one result: joined in pairs, like lanes, which is the shorter chain.
+  using Part = llvm::SmallVector<V, 4>;
+  std::map<unsigned, llvm::SmallVector<Part, 4>> results;
   unsigned axisMask = 0;
   for (unsigned i = 0; i < s.unrolled.size(); ++i)
     axisMask |= inAxis(s.unrolled[i]) ? 1u << i : 0;
   for (unsigned c = 0; c < 1u << s.unrolled.size(); ++c) {
-    llvm::SmallVector<V, 4> part;
+    Part part;
     for (unsigned i = 0; i < n; ++i)
       part.push_back(accs[c * stride + slot + i]);
-    auto [it, fresh] = results.try_emplace(c & ~axisMask, part);
-    if (!fresh)
-      it->second = join(it->second, part);
+    results[c & ~axisMask].push_back(std::move(part));
   }
   bool allLanes = true;
   for (unsigned t = 0; t < s.laneBits; ++t)
     allLanes &= inAxis(t);
-  for (auto &[copy, x] : results) {
+  for (auto &[copy, parts] : results) {
+    for (; parts.size() > 1; parts.resize(parts.size() / 2))
+      for (size_t i = 0; i < parts.size() / 2; ++i)
+        parts[i] = join(parts[2 * i], parts[2 * i + 1]);
+    Part &x = parts.front();
     for (unsigned t = s.laneBits; t-- > 0;) {
       if (!inAxis(t))
         continue;
       unsigned lanes = allLanes ? 2u << t : s.lanes();
-      llvm::SmallVector<V, 4> low, high;
+      Part low, high;
       for (V v : x) {
         llvm::SmallVector<int, 32> lo, hi;
         for (unsigned i = 0; i < (allLanes ? lanes / 2 : lanes); ++i) {
