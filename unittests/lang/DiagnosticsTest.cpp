@@ -98,6 +98,8 @@ void DiagnosticsTest::compileTime() {
   wrongCall(diag::zeroStep, "zero", "range", {num(0), num(4), num(0)});
   wrongCall(diag::rangeArgument, "For loop bounds and step must all be ints", "python.range", {real(2)});
   wrongCall(diag::rangeScalar, "must be a scalar", "python.range", {var(Scalar::Int32, {4})});
+  wrongCall(diag::rangeOption, "`num_stages` has no effect", "python.range",
+            {num(4), Value::none(), Value::none(), Value::tuple({Value::tuple({Value::str("num_stages"), num(2)})})});
   wrongCall(diag::noAttributeOfName, "`foo`", "python.getattr", {num(3), Value::str("foo")});
   wrongCall(diag::blockExtremum, "max", "python.max", {var(Scalar::Int32, {4}), num(1)});
   wrongCall(diag::minMaxNan, "nan", "python.max", {real(std::nan("")), num(1)});

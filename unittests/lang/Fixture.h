@@ -40,7 +40,9 @@ public:
     size_t next = 0;
     for (const Signature::Param &p : sig.params) {
       auto kw = std::find_if(keywords.begin(), keywords.end(), [&](const auto &k) { return k.first == p.name; });
-      if (p.variadic) {
+      if (p.keywords && next == args.size()) {
+        bound.push_back(Value::tuple({})); // others are given as an argument: a tuple of (name, value)
+      } else if (p.variadic) {
         bound.push_back(Value::tuple({args.begin() + static_cast<long>(std::min(next, args.size())), args.end()}));
         next = args.size();
       } else if (kw != keywords.end()) {
