@@ -92,11 +92,11 @@ void put(std::vector<uint8_t> &bytes, size_t i, const std::string &elem, int x) 
   put(bytes, i, static_cast<uint16_t>((bits >> 16 & 0x8000) | (x ? (exponent - 112) << 10 | (bits >> 13 & 1023) : 0)));
 }
 
-void runMatmul(const std::string &target, Kind kind, Blocks t, Layout l, int M, int N, int K) {
-  SCOPED_TRACE(std::string(target) + " " + kind.elem + " block " + std::to_string(t.m) + "x" + std::to_string(t.n) + "x" +
+void runMatmul(const CpuTarget &target, Kind kind, Blocks t, Layout l, int M, int N, int K) {
+  SCOPED_TRACE(target.cpu + " " + kind.elem + " block " + std::to_string(t.m) + "x" + std::to_string(t.n) + "x" +
                std::to_string(t.k) + " size " + std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K) +
                (l.aTransposed ? " At" : "") + (l.bTransposed ? " Bt" : ""));
-  Kernel k(matmul(kind.elem, kind.acc, t, l), target);
+  Kernel k(matmul(kind.elem, kind.acc, t, l), target, {});
   ASSERT_TRUE(k.entry) << k.error;
   std::mt19937 rng(static_cast<unsigned>(M * 31 + N * 7 + K));
   std::vector<int> a(static_cast<size_t>(M * K)), b(static_cast<size_t>(K * N));
@@ -134,8 +134,8 @@ TEST_P(Pack, MatmulOfAnyLayout) {
   for (Kind kind : kinds)
     for (int layout = 0; layout < 4; ++layout) {
       Layout l{(layout & 1) != 0, (layout & 2) != 0};
-      runMatmul(GetParam(), kind, {32, 64, 32}, l, 64, 128, 96); // full tiles
-      runMatmul(GetParam(), kind, {32, 64, 32}, l, 61, 117, 75); // everything odd: wraps inside vectors, masked k
+      runMatmul(*parseTarget(GetParam()), kind, {32, 64, 32}, l, 64, 128, 96); // full tiles
+      runMatmul(*parseTarget(GetParam()), kind, {32, 64, 32}, l, 61, 117, 75); // everything odd: wraps inside vectors, masked k
     }
 }
 
@@ -146,7 +146,27 @@ TEST_P(Pack, MatmulOfSmallAndWideBlocks) {
   for (Kind kind : kinds)
     for (Blocks t : {Blocks{16, 16, 16}, {16, 8, 4}, {2, 256, 16}, {128, 2, 64}, {4, 16, 2}, {64, 32, 128}})
       for (int layout = 0; layout < 4; layout += 3)
-        runMatmul(GetParam(), kind, t, {layout > 0, layout > 0}, t.m + 3, t.n * 2 - 1, t.k * 2 + 1);
+        runMatmul(*parseTarget(GetParam()), kind, t, {layout > 0, layout > 0}, t.m + 3, t.n * 2 - 1, t.k * 2 + 1);
+}
+
+/// A machine whose caches are so small that every dot with more than a panel of columns packs by panels, of 64 rows.
+CpuTarget withSmallCaches(const std::string &name) {
+  CpuTarget t = *parseTarget(name);
+  t.l1Bytes = t.l2Bytes = 1024;
+  return t;
+}
+
+TEST_P(Pack, RightOperandByPanels) {
+  if (!test::runsHere(GetParam()))
+    GTEST_SKIP() << "this machine cannot run " << GetParam();
+  auto wrapped = [&](Kind kind, Blocks t, bool transposed) {
+    runMatmul(withSmallCaches(GetParam()), kind, t, {transposed, transposed}, t.m + 3, t.n * 2 - 11, t.k * 2 - 53);
+  };
+  runMatmul(withSmallCaches(GetParam()), {"f32", "f32"}, {16, 128, 128}, {false, false}, 32, 128, 256);
+  for (Kind kind : {Kind{"f32", "f32"}, {"bf16", "f32"}, {"i8", "i32"}})
+    for (bool transposed : {false, true})
+      wrapped(kind, {16, 64, 128}, transposed);
+  wrapped({"f16", "f32"}, {2, 512, 64}, false); // panels wider than the lanes and copies
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Pack, testing::ValuesIn(knownTargetNames()), test::testName);
@@ -204,6 +224,23 @@ TEST(Packing, TransposedOperandsByShuffles) {
       EXPECT_EQ(count(s, slow), 0u) << slow;
     EXPECT_LT(count(s, "\n"), 6000u);
   }
+}
+
+// A tile that would fill half a MiB of L2 by itself goes panel by panel, rows ahead fetched; where it fits, B is packed as a whole.
+TEST(Packing, ByPanelsIfTheTileDoesNotFitL2) {
+  auto byPanels = [](Blocks t, const char *name, uint64_t l2Bytes) {
+    CpuTarget target = *parseTarget(name);
+    target.l2Bytes = l2Bytes;
+    std::string text = matmul("f32", "f32", t, {false, false}), plan = test::stage(text, target, Stage::Plan);
+    bool panels = count(plan, "B by panels of 256 rows") == 1;
+    EXPECT_EQ(count(test::stage(text, target, Stage::Asm), "prefetch") > 0, panels);
+    EXPECT_EQ(count(plan, ": 65536 x f32"), panels || t.k * t.n != 65536 ? 0u : 1u); // the buffer of B
+    return panels;
+  };
+  EXPECT_TRUE(byPanels({128, 256, 256}, "cpu:avx2", 512 << 10));
+  EXPECT_FALSE(byPanels({128, 256, 256}, "cpu:avx2", 1 << 20));
+  EXPECT_FALSE(byPanels({128, 256, 256}, "cpu:avx512", 1 << 20));
+  EXPECT_FALSE(byPanels({64, 64, 64}, "cpu:avx2", 512 << 10));
 }
 
 } // namespace

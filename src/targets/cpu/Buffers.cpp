@@ -37,10 +37,10 @@ private:
   void visit(Steps &steps) {
     for (Step &s : steps) {
       s.number = now_++;
-      if (s.nest)
-        nest(s);
-      else if (s.kind == StepKind::Dot)
+      if (s.kind == StepKind::Dot)
         dot(s);
+      else if (s.nest)
+        nest(s);
       else if (s.op && s.bodies.empty())
         plain(s);
       uint32_t begin = s.number;
@@ -109,6 +109,12 @@ private:
     fresh_.clear();
   }
   void dot(Step &s) {
+    if (s.nest) { // packs B between writes of C
+      seen_.clear();
+      for (const Root &r : s.nest->roots)
+        reads(r.value, false, 0);
+      touch(s.bufferB, true);
+    }
     touch(s.bufferA, false);
     touch(s.bufferB, false);
     if (s.accumulate)
@@ -247,7 +253,7 @@ bool removeOneCopy(Plan &p) {
   std::function<bool(Steps &)> visit = [&](Steps &steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
       Step &s = steps[i];
-      for (size_t r = 0; s.nest && r < s.nest->roots.size(); ++r) {
+      for (size_t r = 0; s.kind == StepKind::Nest && r < s.nest->roots.size(); ++r) {
         int from, to;
         if (!isCopy(p, s, r, from, to))
           continue;

@@ -73,6 +73,7 @@ public:
     accType = v.vecType(p.accElem, lanes);
   }
   void run(V a, V bPacked, V c, bool accumulate);
+  void rows(int64_t k, V a, V panel, V c, bool accumulate);
 
 private:
   VecEmitter &v;
@@ -292,39 +293,39 @@ void DotEmitter::innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accum
     }
 }
 
-/// All of C for one block of k.
-void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
+/// All rows of one panel for one block of k.
+void DotEmitter::rows(int64_t k, V a, V bp, V c, bool accumulate) {
   bool inner = p.nr == 1;
   unsigned lowRows = inner ? std::min<unsigned>(p.mr, static_cast<unsigned>(p.m)) : blockShape(target).lowRows;
-  auto panel = [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
-    int64_t row = 0;
-    for (RowBlock block : rowBlocks(p, lowRows)) {
-      V a0 = at(a, row * p.aRowStride * aBytes()), c0 = at(q[1], row * p.cRowStride * cBytes());
-      auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
-        if (inner)
-          innerBlock(block.rows, k, s[0], q[0], s[1], accumulate);
-        else
-          outerBlock(block.rows, k, s[0], q[0], s[1], accumulate);
-        return {};
-      };
-      loop(block.count, {{a0, block.rows * p.aRowStride * aBytes()}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
-           rowsBody);
-      row += block.rows * block.count;
-    }
-    return {};
-  };
-  if (inner)
-    panel({bp, c}, {});
-  else
-    loop(p.n / p.nr, {{bp, p.bPanelStride * bBytes()}, {c, p.nr * cBytes()}}, {}, panel);
+  int64_t row = 0;
+  for (RowBlock block : rowBlocks(p, lowRows)) {
+    V a0 = at(a, row * p.aRowStride * aBytes()), c0 = at(c, row * p.cRowStride * cBytes());
+    auto rowsBody = [&](llvm::ArrayRef<V> s, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+      if (inner)
+        innerBlock(block.rows, k, s[0], bp, s[1], accumulate);
+      else
+        outerBlock(block.rows, k, s[0], bp, s[1], accumulate);
+      return {};
+    };
+    loop(block.count, {{a0, block.rows * p.aRowStride * aBytes()}, {c0, block.rows * p.cRowStride * cBytes()}}, {},
+         rowsBody);
+    row += block.rows * block.count;
+  }
+}
+
+/// All of C for one block of k.
+void DotEmitter::panels(int64_t k, V a, V bp, V c, bool accumulate) {
+  if (p.nr == 1)
+    return rows(k, a, bp, c, accumulate);
+  loop(p.n / p.nr, {{bp, p.bPanelStride * bBytes()}, {c, p.nr * cBytes()}}, {},
+       [&](llvm::ArrayRef<V> q, llvm::ArrayRef<V>) -> llvm::SmallVector<V> {
+         rows(k, a, q[0], q[1], accumulate);
+         return {};
+       });
 }
 
 void DotEmitter::run(V a, V bp, V c, bool accumulate) {
-  // Half of L1 for a panel of B, the rest for the rows of A and C that pass by.
-  int64_t panelBytes = std::max<int64_t>(1, p.nr * bBytes());
-  int64_t kBlock = static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, target.l1Bytes * 2 / 3 / panelBytes)));
-  kBlock = std::min(kBlock, p.k);
-  int64_t blocks = p.k / kBlock;
+  int64_t kBlock = p.kBlock, blocks = p.k / kBlock;
   if (!accumulate) {
     panels(kBlock, a, bp, c, false);
     if (--blocks == 0)
@@ -387,7 +388,19 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   p.aElems = (m - 1) * p.aRowStride + k;
   p.bElems = n * k;
   p.cRowStride = n;
+  // Two thirds of L1 at most for a panel of B, the rest for the rows of A and C that pass by.
+  uint64_t rowBytes = uint64_t(p.nr) * ir::byteWidth(p.bElem);
+  p.kBlock = std::min(k, static_cast<int64_t>(std::bit_floor(std::max<uint64_t>(64, t.l1Bytes * 2 / 3 / rowBytes))));
   return p;
+}
+
+void packByPanel(const CpuTarget &t, DotPlan &p) {
+  constexpr int64_t leastDepth = 64; // the lanes of a packing nest (sixteen of k at most) must leave a loop over k
+  int64_t bytes = p.aElems * ir::byteWidth(p.aElem) + p.bElems * ir::byteWidth(p.bElem) + p.m * p.n * ir::byteWidth(p.accElem);
+  if (p.nr == 1 || p.n == p.nr || p.k < leastDepth || static_cast<uint64_t>(bytes) <= t.l2Bytes / 2)
+    return;
+  p.byPanel = true;
+  p.bElems = p.kBlock * p.nr;
 }
 
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n) {
@@ -400,6 +413,10 @@ llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x) {
   V cut = a.floatOf(a.and_(a.bitsOf(x), 0xFFFFE000));
   // A NaN whose payload is in the dropped bits must not become infinity.
   return a.b.CreateSelect(a.isNan(x), x, cut);
+}
+
+void emitDotPanel(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V panel, V c, bool accumulate) {
+  DotEmitter(v, target, p).rows(p.kBlock, a, panel, c, accumulate);
 }
 
 void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, V a, V bPacked, V c, bool accumulate) {

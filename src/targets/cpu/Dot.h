@@ -20,6 +20,9 @@ struct DotPlan {
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
   // (n % nr) * kGroup + k % kGroup.
   int64_t bPanelStride;   // elements between panels
+  int64_t kBlock;         // of k at a time: a panel of B that deep stays in L1
+  // B is packed inside the loops, one panel of kBlock rows at a time, into a buffer that holds no more (emitDotPanel).
+  bool byPanel;
   int64_t aElems, bElems; // sizes of the packed buffers in elements
   // C lies row-major [m][n], row stride cRowStride elements.
   int64_t cRowStride;
@@ -33,6 +36,11 @@ struct DotPlan {
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
                 std::string_view precision);
 
+/// Packed B is read once, panel after panel, but A for every panel. So if both and C take more than half of L2 (what they come from, and what others
+/// left there, wants the rest), a buffer for all of B only drives A and C out. Then this makes `p` a plan by panels: one panel of
+/// B goes from the packing nest to the multiply-adds inside L1, and what was packed before it is not kept.
+void packByPanel(const CpuTarget &target, DotPlan &p);
+
 /// Element offset of B(k, n) in the packed buffer, for constant k, n (tests) .
 int64_t packedBOffset(const DotPlan &p, int64_t k, int64_t n);
 
@@ -43,5 +51,9 @@ llvm::Value *truncTf32(VecEmitter &v, llvm::Value *x);
 /// is false C is overwritten (acc known to be zero). Leaves the builder after the loops.
 void emitDot(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *bPacked,
              llvm::Value *c, bool accumulate);
+
+/// The same for one panel of one block of k of a plan that packs by panel: C[M][nr] += A[M][kBlock] * panel[kBlock][nr].
+void emitDotPanel(VecEmitter &v, const CpuTarget &target, const DotPlan &p, llvm::Value *a, llvm::Value *panel,
+                  llvm::Value *c, bool accumulate);
 
 } // namespace tegula::cpu

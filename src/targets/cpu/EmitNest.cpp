@@ -74,6 +74,8 @@ void FunctionEmitter::layOut(NestState &n) {
       dimEnd = dimOffset(nest.space, d) + dimBits(nest.space, d);
     if (!packed.empty())
       want = n.laneBits > 6 ? 0 : 1; // chunks of several vectors
+    if (nest.panelDepthBits)
+      dimEnd = from < nest.columnBits() ? nest.panelColumnBits : nest.columnBits() + nest.panelDepthBits;
     for (unsigned i = from; i < std::min(dimEnd, from + want); ++i) {
       n.unrolled.push_back(i);
       taken[i] = true;
@@ -91,7 +93,14 @@ void FunctionEmitter::layOut(NestState &n) {
     n.loops.push_back({from, bits});
   };
   bool flat = nest.space.rank() > 4; // hypercubes: one loop over all small dimensions
-  if (flat && axisBits) {
+  if (nest.panelDepthBits) {
+    unsigned columns = nest.columnBits();
+    addLoop(columns + nest.panelDepthBits, total - columns - nest.panelDepthBits);
+    addLoop(nest.panelColumnBits, columns - nest.panelColumnBits);
+    n.panelLoops = static_cast<unsigned>(n.loops.size());
+    addLoop(columns, nest.panelDepthBits);
+    addLoop(0, nest.panelColumnBits);
+  } else if (flat && axisBits) {
     addLoop(axisFrom + axisBits, total - axisFrom - axisBits);
     addLoop(0, axisFrom);
   } else if (flat) {
@@ -183,6 +192,8 @@ void FunctionEmitter::openLoops(unsigned level) {
     NestLoop &l = n.loops[level];
     loop(l, b_.getInt64(0), b_.getInt64(uint64_t(1) << l.bits), false, {}, [&](llvm::ArrayRef<V>) {
       openLoops(level + 1);
+      if (level + 1 == n.panelLoops)
+        n.afterPanel();
       return llvm::SmallVector<V>();
     });
     return;

@@ -277,8 +277,40 @@ void FunctionEmitter::ifStep(const Step &s) {
   bindScalars(op.results, out);
 }
 
+// The nest that packs B, with the multiply-adds of a panel where it has been packed.
+void FunctionEmitter::dotByPanel(const Step &s) {
+  const DotPlan &p = *s.dot;
+  V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
+  const Buffer &cb = plan_.buffers[static_cast<size_t>(s.bufferC)];
+  bool accumulate = s.accumulate;
+  if (!accumulate && p.kBlock < p.k) {
+    b_.CreateMemSet(c, b_.getInt8(0), cb.bytes(), llvm::MaybeAlign(64));
+    accumulate = true;
+  }
+  NestState state;
+  state.nest = s.nest.get();
+  nest_ = &state;
+  const size_t mixed = mixed_.mark();
+  auto multiply = [&] {
+    setLoc(s.op);
+    auto at = [&](V base, const NestLoop &l, int64_t bytes) {
+      return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(l.iv, b_.getInt64(static_cast<uint64_t>(bytes))));
+    };
+    V rows = state.panelLoops > 1 ? at(a, state.loops[0], p.kBlock * ir::byteWidth(p.aElem)) : a;
+    V columns = at(c, state.loops[state.panelLoops - 1], int64_t(p.nr) * ir::byteWidth(p.accElem));
+    emitDotPanel(vec_, state_.target, p, rows, b, columns, accumulate);
+  };
+  state.afterPanel = multiply;
+  layOut(state);
+  openLoops(0);
+  mixed_.backTo(mixed);
+  nest_ = nullptr;
+}
+
 void FunctionEmitter::dotStep(const Step &s) {
   setLoc(s.op);
+  if (s.nest)
+    return dotByPanel(s);
   V a = bufferLin(s.bufferA).base, b = bufferLin(s.bufferB).base, c = bufferLin(s.bufferC).base;
   if (s.batch == 1)
     return emitDot(vec_, state_.target, *s.dot, a, b, c, s.accumulate);

@@ -145,9 +145,31 @@ void FunctionEmitter::fetchAhead(unsigned copy) {
       continue;
     V at = b_.CreateGEP(b_.getInt8Ty(), linAt(p, lin(p), rootBits(copy), true).base, distance);
     for (uint64_t i = 0; i < bytes; i += line)
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), at, i), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+      prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), at, i));
   }
+}
+
+// A panel's rows are a line or two each, as far apart as rows of memory are, often on pages of their own: no hardware looks ahead there, and a
+// core by itself reaches some fifteen rows ahead. Here are as many as it can wait for at once.
+void FunctionEmitter::fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t) {
+  constexpr int64_t rows = 32;
+  unsigned lowest = nest_->nest->columnBits(); // of the row's number
+  const auto *bit = llvm::find(at, static_cast<BitSource>(lowest));
+  if (bit == at.end() || nest_->laneOf[lowest] >= 0) // else the load runs along k
+    return;
+  Coef row = l.coef[static_cast<size_t>(bit - at.begin())];
+  if (row.zero())
+    return;
+  row.k *= rows;
+  // The last byte: rows that do not begin with a line end in another one, and the line of the first is that of the piece before.
+  int64_t last = (int64_t(std::max(1u, ir::byteWidth(t.elem))) << nest_->laneBits) - 1;
+  V from = b_.CreateGEP(b_.getInt8Ty(), a.noWrap ? a.flatBase : a.base, coefValue(row, b_.getInt64Ty()));
+  prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(last)));
+}
+
+// Into L2.
+void FunctionEmitter::prefetch(V at) {
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {at, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
 }
 
 // LLVM splits the store into pieces of its alignment; together they fill lines.

@@ -278,6 +278,12 @@ Bits FunctionEmitter::packingLanes(const Nest &n) {
   } else if (!groups) {
     return {};
   }
+  auto outside = [&](BitSource bit) { // of the panel at hand
+    unsigned columns = n.columnBits(), i = static_cast<unsigned>(bit);
+    return i < columns ? i >= n.panelColumnBits : i - columns >= n.panelDepthBits;
+  };
+  if (n.panelDepthBits && llvm::any_of(lanes, outside))
+    return {};
   return leavesLoops(n.space, lanes) ? lanes : Bits{};
 }
 

@@ -144,6 +144,8 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
   }
   LaneAddress a = linAt(p, l, at, true, true);
   setLoc(&op);
+  if (nest_->panelLoops)
+    fetchRowAhead(a, l, at, op.results[0]->type);
   return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
 }
 

@@ -88,6 +88,7 @@ struct NestState {
   bool streaming = false;                  // inside the copy of the loop with non-temporal stores
   llvm::SmallVector<std::pair<const ir::Op *, llvm::Value *>, 4> ahead; // loads to fetch for the next program: how far away
   int copyFrom = -1;                       // plain copy between buffers
+  unsigned panelLoops = 0; llvm::function_ref<void()> afterPanel; // so many outermost loops run over panels of a dot; at the end of the last one's body
   unsigned lanes() const { return 1u << laneBits; }
 };
 
@@ -115,11 +116,10 @@ private:
   // EmitSteps
   void steps(const Steps &s);
   void step(const Step &s);
-  void forStep(const Step &s);
-  void whileStep(const Step &s);
+  void forStep(const Step &s), whileStep(const Step &s);
   void ifStep(const Step &s);
   void callStep(const Step &s);
-  void dotStep(const Step &s);
+  void dotStep(const Step &s), dotByPanel(const Step &s);
   void returnStep(const Step &s);
   void defineStep(const ir::Op &op);
   void nestWithInit(const Step &s);
@@ -227,14 +227,14 @@ private:
                 llvm::function_ref<llvm::SmallVector<V>(llvm::ArrayRef<V>)> run);
 
   // EmitStream
-  void decideStreaming();
-  void finishStreaming();
+  void decideStreaming(), finishStreaming();
   bool assumedTrue(const ir::Value *mask, const Bits &at) const;
   V streamRow();
   void streamStore(V x, V at);
   V inNextProgram(V x, unsigned &budget);
   void findAhead();
-  void fetchAhead(unsigned copy);
+  void fetchAhead(unsigned copy), prefetch(V at);
+  void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t);
 
   // EmitTranspose
   Bits packingLanes(const Nest &n);

@@ -454,9 +454,11 @@ const Value *Planner::accumulatesInto(const Op &dot) const {
 void Planner::dot(const Op &op) {
   const ir::Shape &as = op.operands[0]->type.shape, &cs = op.results[0]->type.shape;
   unsigned r = cs.rank();
+  int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
   DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
                       cs[r - 2], cs[r - 1], as[r - 1], op.strAttr("precision"));
-  int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
+  if (batch == 1)
+    packByPanel(target_, p);
   const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;
   int c = carried ? plan_.bufferFor(carried) : newBuffer(ir::Type::scalar(p.accElem), cs);
   plan_.bufferOf[op.results[0]] = c;
@@ -479,15 +481,26 @@ void Planner::dot(const Op &op) {
                                           : elems << (i - low - high);
     flush();
     materialize(v, b);
-    flush();
     return b;
   };
   // Rows of A stay 64-byte aligned from batch to batch.
   int64_t aElems = (p.aElems + 63) / 64 * 64, bElems = (p.bElems + 63) / 64 * 64;
   int a = packed(op.operands[0], p.aElem, aElems, [&](bool row, int64_t i) { return row ? i * p.aRowStride : i; });
-  int b = packed(op.operands[1], p.bElem, bElems,
-                 [&](bool row, int64_t i) { return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i); });
+  int b = packed(op.operands[1], p.bElem, bElems, [&](bool row, int64_t i) -> int64_t {
+    if (p.byPanel && i >= (row ? p.kBlock : p.nr)) // the next panel lies in the same place
+      return 0;
+    return row ? packedBOffset(p, i, 0) : packedBOffset(p, 0, i);
+  });
+  std::unique_ptr<Nest> panel;
+  if (p.byPanel) {
+    panel = std::move(pending_);
+    panel->panelColumnBits = log2Exact(p.nr);
+    panel->panelDepthBits = log2Exact(p.kBlock);
+    pendingResults_.clear();
+  }
+  flush();
   Step &s = step(StepKind::Dot, &op);
+  s.nest = std::move(panel);
   s.bufferA = a;
   s.bufferB = b;
   s.bufferC = c;

@@ -12,6 +12,7 @@
 // planFunction() decides; PlanPrinter shows the result (`--emit cpu`); FunctionEmitter turns it into LLVM IR.
 #pragma once
 #include "ir/Ir.h"
+#include "targets/cpu/BitMap.h"
 #include "targets/cpu/Cpu.h"
 #include "targets/cpu/Dot.h"
 #include "llvm/ADT/DenseMap.h"
@@ -53,6 +54,9 @@ struct Nest {
   std::vector<Root> roots;
   /// Streaming nests: loads of earlier nests whose elements of the next program are fetched meanwhile.
   std::vector<const ir::Op *> ahead;
+  /// Packs the right operand of a dot by panels: how many low index bits of its columns and of k a panel has; the loops over the others are outside.
+  unsigned panelColumnBits = 0, panelDepthBits = 0;
+  unsigned columnBits() const { return dimBits(space, space.rank() - 1); }
 };
 
 enum class StepKind : uint8_t { Define, Nest, Dot, For, While, If, Call, Print, Return };
@@ -66,7 +70,7 @@ struct Step {
   uint32_t number = 0;          // in program order, all functions' blocks flattened
   std::unique_ptr<cpu::Nest> nest;
   std::vector<Steps> bodies;    // per region
-  // Dot: packed operands, result buffer, sizes. Print: the operand's buffer in bufferA.
+  // Dot: packed operands, result buffer, sizes; `nest` packs B if that is done by panels. Print: the operand's buffer in bufferA.
   int bufferA = -1, bufferB = -1, bufferC = -1;
   bool accumulate = true;       // dot: false if the accumulator starts at zero
   std::optional<DotPlan> dot;
