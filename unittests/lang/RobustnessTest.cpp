@@ -156,6 +156,8 @@ TEST_F(RobustnessTest, Builtins) {
           v = p.defaultValue;
         if (p.variadic && !sequenceItems(v))
           v = Value::tuple({v});
+        if (p.keywords) // whoever calls makes the tuple
+          v = random() % 2 ? Value::tuple({}) : Value::tuple({Value::tuple({Value::str("name"), any()})});
         if (p.name == "combine_fn")
           v = fn(random() % 2 ? "add" : random() % 2 ? "first" : "bad");
         if (p.name == "scalar_fn")
