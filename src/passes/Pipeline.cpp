@@ -1,5 +1,6 @@
 // The table of passes and their order.
 #include "passes/Pipeline.h"
+#include "passes/AccumulateDots.h"
 #include "passes/AffineCarried.h"
 #include "passes/ExpandDescriptors.h"
 #include "passes/HoistInvariants.h"
@@ -21,6 +22,7 @@ constexpr PassEntry passes[] = {
     {"widen-offsets", widenOffsets, "computes offsets and masks of accesses in 64 bits"},
     {"affine-carried", affineCarried, "turns carried tensors of addresses into a start and a scalar offset"},
     {"hoist-invariants", hoistInvariants, "moves pure operations out of loops"},
+    {"accumulate-dots", accumulateDots, "adds dots to running sums by their accumulators"},
     {"pipeline", runPipeline, "all of them in order"},
 };
 } // namespace
@@ -44,7 +46,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
     return false;
   if (wide && !(run("widen-offsets") && run("simplify")))
     return false;
-  return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("simplify");
+  return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("accumulate-dots") && run("simplify");
 }
 
 std::span<const PassEntry> allPasses() { return passes; }

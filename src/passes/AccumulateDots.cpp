@@ -1,0 +1,71 @@
+#include "passes/AccumulateDots.h"
+#include "passes/Users.h"
+#include <algorithm>
+#include <unordered_set>
+
+namespace tegula {
+
+using namespace ir;
+
+namespace {
+
+bool isZero(const Value *v) {
+  return v->def && v->def->kind == OpKind::Const && (isFloat(v->type.elem) ? v->def->floatAttr("value", 1) == 0 : v->def->intAttr("value", 1) == 0);
+}
+
+/// Does a running sum come to `v` by elementwise operations, and nothing that is loaded?
+bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
+  if (v->type.shape != shape)
+    return false;
+  const Op *op = v->def;
+  if (!op || op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::Dot)
+    return true;
+  if (!op->has(traits::Elementwise) || !op->has(traits::Pure) || steps == 0)
+    return false;
+  return std::any_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return isRunning(o, shape, steps - 1); });
+}
+
+/// The dot that takes the place of the addition; null: it stays.
+Op *foldable(const Op &add, const Users &users) {
+  if ((add.kind != OpKind::FAdd && add.kind != OpKind::Add) || !add.result()->type.isTensor() || add.intAttr("rounded"))
+    return nullptr;
+  for (size_t side : {1, 0}) {
+    Op *dot = add.operands[side]->def;
+    const Value *sum = add.operands[1 - side];
+    if (dot && dot->kind == OpKind::Dot && dot->parent == add.parent && users.only(dot->result()) == &add && sum != dot->result() && isZero(dot->operands[2]) &&
+        !isFp8(dot->operands[0]->type.elem) && !isFp8(dot->operands[1]->type.elem) && isRunning(sum, add.result()->type.shape))
+      return dot;
+  }
+  return nullptr;
+}
+
+void block(Block &b, const Users &users) {
+  std::unordered_set<const Op *> moved;
+  for (Op *&op : b.ops) {
+    for (Region *r : op->regions)
+      block(*r->block, users);
+    Op *dot = foldable(*op, users);
+    if (!dot)
+      continue;
+    Value *result = op->result();
+    dot->operands[2] = op->operands[op->operands[0] == dot->result()];
+    for (Op *user : users.of(result))
+      std::replace(user->operands.begin(), user->operands.end(), result, dot->result());
+    if (!result->name.empty())
+      dot->result()->name = result->name;
+    moved.insert(dot);
+    op = dot; // which stands at two places now, the second of which stays
+  }
+  if (moved.empty())
+    return;
+  std::erase_if(b.ops, [&, seen = std::unordered_set<const Op *>()](const Op *op) mutable { return moved.contains(op) && seen.insert(op).second; });
+}
+
+} // namespace
+
+void accumulateDots(Module &m) {
+  for (Function *f : m.functions)
+    block(*f->block(), Users(*f->block()));
+}
+
+} // namespace tegula
