@@ -451,6 +451,8 @@ void PipelinedLoop::nextStage() {
     Value *slot = slot_[stages_];
     if (!isReleasedLate())
       release(slot, b_.constInt(Type::scalar(Elem::I1), 1));
+    else if (!isReleasedBehindWait())
+      release(last_, hasLast());
     carryOn(last_, slot);
     carryOn(phase_, flip(phase_, slot, stages_));
   }
@@ -459,13 +461,13 @@ void PipelinedLoop::nextStage() {
 }
 
 void PipelinedLoop::releaseBehindWait() {
-  if (!isReleasedLate())
+  if (!isReleasedBehindWait())
     return;
   Block here;
   b_.setBlock(&here);
   b_.setLoc(loop_.loc);
   b_.setInlinedAt(loop_.inlinedAt);
-  release(last_, b_.cmp(CmpPred::Ne, body_.args[0], loop_.operands[0]));
+  release(last_, hasLast());
   splice(here, body_, positionOf(body_, oldWait_) + 1);
 }
 
