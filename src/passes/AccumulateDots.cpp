@@ -32,8 +32,10 @@ Op *foldable(const Op &add, const Users &users) {
   for (size_t side : {1, 0}) {
     Op *dot = add.operands[side]->def;
     const Value *sum = add.operands[1 - side];
-    if (dot && dot->kind == OpKind::Dot && dot->parent == add.parent && users.only(dot->result()) == &add && sum != dot->result() && isZero(dot->operands[2]) &&
-        !isFp8(dot->operands[0]->type.elem) && !isFp8(dot->operands[1]->type.elem) && isRunning(sum, add.result()->type.shape))
+    if (!dot || dot->kind != OpKind::Dot || dot->parent != add.parent || users.only(dot->result()) != &add || sum == dot->result() || !isZero(dot->operands[2]))
+      continue;
+    bool keepsBits = !isFp8(dot->operands[0]->type.elem) && !isFp8(dot->operands[1]->type.elem);
+    if (isZero(sum) || (keepsBits && isRunning(sum, add.result()->type.shape)))
       return dot;
   }
   return nullptr;

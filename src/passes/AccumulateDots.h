@@ -4,7 +4,7 @@
 // registers, and the result has to be waited for in each iteration. Triton folds the same form, so kernels are written either way.
 //
 // Folded is an addition of which one side is a dot into zeros that nobody else uses, of the same block, and the other a running sum: what a loop carries
-// or gives, or another dot, also scaled (attention's `acc * alpha`). Other values (a bias that is loaded) are left: the dot would wait for them.
+// or gives, or another dot, also scaled (attention's `acc * alpha`); zeros as well (`qk = tl.zeros(...); qk += tl.dot(q, k)`). Other values (a bias that is loaded) are left: the dot would wait for them.
 // Dots of fp8 are left: their sums are kept in fewer bits by the hardware, and an addition outside is how kernels ask for all of them.
 //
 // The dot then stands where the addition stood; rounding differs as it does between the two spellings. Runs when invariants have left the loops, so that
