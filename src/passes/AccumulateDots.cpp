@@ -58,9 +58,7 @@ void block(Block &b, const Users &users) {
     moved.insert(dot);
     op = dot; // which stands at two places now, the second of which stays
   }
-  if (moved.empty())
-    return;
-  std::erase_if(b.ops, [&, seen = std::unordered_set<const Op *>()](const Op *op) mutable { return moved.contains(op) && seen.insert(op).second; });
+  std::erase_if(b.ops, [&](const Op *op) { return moved.erase(op) > 0; });
 }
 
 } // namespace
