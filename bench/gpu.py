@@ -6,7 +6,6 @@ peer; what counts is the median over the rounds. Outputs are compared with torch
 why in its place.
 """
 import argparse
-import importlib.util
 import json
 import statistics
 import subprocess
@@ -15,6 +14,7 @@ import time
 from pathlib import Path
 
 import torch
+from sources import load_as
 
 HERE = Path(__file__).resolve().parent
 DEV = "cuda"
@@ -22,21 +22,7 @@ BF16 = torch.bfloat16
 
 
 def load_kernels(name, modules):
-    """gpu_kernels.py as module `name`, with `triton` and `triton.language` meaning what `modules` says while it is imported."""
-    saved = {k: sys.modules.get(k) for k in modules}
-    sys.modules.update(modules)
-    try:
-        spec = importlib.util.spec_from_file_location(name, HERE / "gpu_kernels.py")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        for k, v in saved.items():
-            if v is None:
-                sys.modules.pop(k, None)
-            else:
-                sys.modules[k] = v
+    return load_as(name, HERE / "gpu_kernels.py", modules)
 
 
 def compilers(wanted=("tegula", "triton")):

@@ -1,12 +1,12 @@
 """Loads the families once for each compiler: one source, in which `triton` means tegula the first time and Triton the second."""
 import importlib
-import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from sources import load_as  # noqa: E402
 from zoo.table import Entry  # noqa: E402  the same module that the families import
 from zoo.table import Record, Spelling  # noqa: E402
 
@@ -18,29 +18,12 @@ def aliases(package):
     return {"triton": importlib.import_module(package), **{f"triton.{m}": importlib.import_module(f"{package}.{m}") for m in MODULES}}
 
 
-def family(path, who, modules):
-    saved = {k: sys.modules.get(k) for k in modules}
-    sys.modules.update(modules)
-    try:
-        spec = importlib.util.spec_from_file_location(f"zoo_{path.stem}_{who}", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # Triton looks up a kernel's module
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        for k, v in saved.items():
-            if v is None:
-                sys.modules.pop(k, None)
-            else:
-                sys.modules[k] = v
-
-
 def entries(who):
     """All entries, with the kernels of compiler `who` ("tegula" or "triton"), by name."""
     modules = aliases(who)
     found = {}
     for path in sorted((HERE / "kernels").glob("*.py")):
-        for value in vars(family(path, who, modules)).values():
+        for value in vars(load_as(f"zoo_{path.stem}_{who}", path, modules)).values():
             if isinstance(value, Entry):
                 if found.setdefault(value.name, value) is not value:
                     raise ValueError(f"{path.name}: two entries are named {value.name}")
