@@ -288,10 +288,10 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   return bytes;
 }
 
-/// Bytes of shared memory that the loop takes, with what lives beside it.
-uint64_t PipelinedLoop::bytesOf(const RingChoice &c) {
+/// Makes it the choice. Bytes of shared memory that the loop takes then, with what lives beside it.
+uint64_t PipelinedLoop::take(const RingChoice &c) {
   isBehindFirst_ = c.isBehindFirst;
-  return scratchOfBody() + innerTiles() + outerTiles() + giveSlots(c);
+  return bytesBeside_ + outerTiles() + giveSlots(c);
 }
 
 /// The best first, the smallest last.
@@ -328,7 +328,7 @@ RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   if (options_.numWarps >= enoughWarps || options_.numCtas > 1)
     return c;
   auto blocks = [&](const RingChoice &x) {
-    return std::min<uint64_t>(enoughWarps / options_.numWarps, (target_.sharedLimit() + reserved) / (bytesOf(x) + reserved));
+    return std::min<uint64_t>(enoughWarps / options_.numWarps, (target_.sharedLimit() + reserved) / (take(x) + reserved));
   };
   RingChoice best = c;
   auto consider = [&](const RingChoice &x) {
@@ -362,15 +362,16 @@ bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
   const int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
   const std::vector<RingChoice> all = choices(wanted);
-  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) { return bytesOf(c) <= limit; });
+  bytesBeside_ = scratchOfBody() + innerTiles(); // the same for all of them
+  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) { return take(c) <= limit; });
   if (first == all.end()) {
-    remarks_.shortOfMemory(0, wanted, bytesOf(all.back()), limit);
+    remarks_.shortOfMemory(0, wanted, take(all.back()), limit);
     return false;
   }
   if (first->ahead < wanted)
-    remarks_.shortOfMemory(first->ahead, wanted, bytesOf({wanted, first->turns}), limit);
+    remarks_.shortOfMemory(first->ahead, wanted, take({wanted, first->turns}), limit);
   const RingChoice chosen = withNeighbours(*first);
-  bytesOf(chosen);
+  take(chosen);
   const Op *early = chosen.isDrained ? body_.terminator() : placeOfEarlyWait();
   if (early)
     waits_ = placeDotWaits(body_, dots_, early);

@@ -79,7 +79,7 @@ protected:
   uint64_t innerTiles();
   uint64_t outerTiles() const;
   uint64_t giveSlots(const RingChoice &c);
-  uint64_t bytesOf(const RingChoice &c);
+  uint64_t take(const RingChoice &c);
   std::vector<RingChoice> choices(int64_t wanted) const;
   /// Did rotateDots take a dot out of the loop, and may copies start behind it?
   bool hasFirstDot() const { return startsCopies_ && loop_.intAttr("ops_ahead") > 0; }
@@ -164,6 +164,7 @@ protected:
   const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's wgmmas
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
+  uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring
   std::vector<const ir::Op *> stagedLoads_; // in program order
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
