@@ -217,6 +217,7 @@ SUITES = {
     "run-interpreter": Suite(pytest("test/run", "--every", "6", env={"TEGULA_TEST_DEVICES": "interpreter"}), 200),
     "python": Suite(pytest("python/tests"), 60, quick=True),
     "cli": Suite(pytest("test/cli"), 60, quick=True),
+    "cpp": Suite(pytest("test/cpp"), 30),
     "registers": Suite(pytest("test/gpu"), 40),
     "dist": Suite(script("scripts/test_dist.sh"), 60),
     "package": Suite(script("scripts/test_package.sh"), 30),

@@ -3,25 +3,41 @@
 //   tegula::Context ctx = tegula::Context::create().value();
 //   tegula::Function add = ctx.load("kernels.py").value().kernel("add").value();
 //   std::vector<float> x(n), y(n), out(n);
-//   tegula::Status s = add({(n + 1023) / 1024}, {std::span(x), std::span(y), std::span(out), n, 1024});
+//   tegula::Status s = add({(n + 1023) / 1024}, {x, y, out, n, 1024});
 //   if (!s) std::cerr << s.message() << '\n';
 //
-// Header only, C++20, uses no exceptions and no RTTI. Objects are cheap to copy (they share), and may be used from any thread.
+// Header only, C++20, needs no exceptions and no RTTI (Result::value() throws where there are exceptions). Objects are cheap to copy (they share), and may be used from any thread.
 #pragma once
 #include "tegula/tegula.h"
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+#if __has_include(<stdfloat>) && __cplusplus > 202002L
+#include <stdfloat>
+#endif
+#ifdef __cpp_exceptions
+#include <stdexcept>
+#endif
+
+/// A function that must not be called, and why: compilers show this line.
+#if defined __cpp_deleted_function && __cplusplus > 202302L
+#define TEGULA_DELETED(why) = delete(why)
+#else
+#define TEGULA_DELETED(why) = delete
+#endif
 
 namespace tegula {
 inline namespace v0 {
@@ -67,26 +83,64 @@ private:
   std::optional<TegulaShortage> shortage_;
 };
 
+#ifdef __cpp_exceptions
+/// What Result::value() throws where there is no value.
+class Error : public std::runtime_error {
+public:
+  explicit Error(Status why) : std::runtime_error(why.message()), status_(std::move(why)) {}
+  const Status &status() const { return status_; }
+
+private:
+  Status status_;
+};
+#endif
+
+template <typename T> class Result;
+namespace detail {
+template <typename T> struct IsResult : std::false_type {};
+template <typename T> struct IsResult<Result<T>> : std::true_type {};
+} // namespace detail
+
 /// A value, or the Status that says why there is none.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : v_(std::move(value)) {}
   Result(Status why) : v_(std::move(why)) {}
   explicit operator bool() const { return v_.index() == 0; }
-  /// The value. If there is none: prints the message to stderr and exits the process with status 1 (for small programs;
-  /// others ask first).
+  bool has_value() const { return v_.index() == 0; }
+  /// The value. If there is none: throws Error; where there are no exceptions, prints the message to stderr and aborts.
   T &value() & { check(); return *std::get_if<0>(&v_); }
+  const T &value() const & { check(); return *std::get_if<0>(&v_); }
   T value() && { check(); return std::move(*std::get_if<0>(&v_)); }
+  template <typename U> T value_or(U &&other) const & { return *this ? **this : static_cast<T>(std::forward<U>(other)); }
+  template <typename U> T value_or(U &&other) && { return *this ? std::move(**this) : static_cast<T>(std::forward<U>(other)); }
+  /// There must be one.
   T &operator*() & { return *std::get_if<0>(&v_); }
+  const T &operator*() const & { return *std::get_if<0>(&v_); }
+  T operator*() && { return std::move(*std::get_if<0>(&v_)); }
   T *operator->() { return std::get_if<0>(&v_); }
+  const T *operator->() const { return std::get_if<0>(&v_); }
+  /// `f` of the value, or what was wrong so far: `f` gives a Result or a Status.
+  ///   context.load("kernels.py").and_then([](const Module &m) { return m.kernel("add"); })
+  template <typename F> auto and_then(F &&f) const & { return then(*this, std::forward<F>(f)); }
+  template <typename F> auto and_then(F &&f) && { return then(std::move(*this), std::forward<F>(f)); }
   /// OK if there is a value.
   Status status() const { return v_.index() == 0 ? Status() : *std::get_if<1>(&v_); }
 
 private:
+  template <typename Self, typename F> static auto then(Self &&self, F &&f) {
+    using R = std::remove_cvref_t<decltype(std::forward<F>(f)(*std::forward<Self>(self)))>;
+    static_assert(detail::IsResult<R>::value || std::same_as<R, Status>, "and_then: the function must return a Result or a Status");
+    return self ? R(std::forward<F>(f)(*std::forward<Self>(self))) : R(self.status());
+  }
   void check() const {
     if (v_.index() == 0) return;
+#ifdef __cpp_exceptions
+    throw Error(*std::get_if<1>(&v_));
+#else
     std::fprintf(stderr, "%s\n", std::get_if<1>(&v_)->message().c_str());
-    std::exit(1);
+    std::abort();
+#endif
   }
   std::variant<T, Status> v_;
 };
@@ -109,22 +163,50 @@ public:
 private:
   H *h_ = nullptr;
 };
-template <typename T> struct DtypeOf;
-#define TEGULA_DTYPE_OF(T, code) template <> struct DtypeOf<T> { static constexpr TegulaDtype value = code; };
-TEGULA_DTYPE_OF(bool, TEGULA_INT1)
-TEGULA_DTYPE_OF(int8_t, TEGULA_INT8)
-TEGULA_DTYPE_OF(int16_t, TEGULA_INT16)
-TEGULA_DTYPE_OF(int32_t, TEGULA_INT32)
-TEGULA_DTYPE_OF(int64_t, TEGULA_INT64)
-TEGULA_DTYPE_OF(uint8_t, TEGULA_UINT8)
-TEGULA_DTYPE_OF(uint16_t, TEGULA_UINT16)
-TEGULA_DTYPE_OF(uint32_t, TEGULA_UINT32)
-TEGULA_DTYPE_OF(uint64_t, TEGULA_UINT64)
-TEGULA_DTYPE_OF(float, TEGULA_FP32)
-TEGULA_DTYPE_OF(double, TEGULA_FP64)
-#undef TEGULA_DTYPE_OF
+/// The data type of a C++ type; TEGULA_VOID: none. Characters are no numbers; std::byte is uint8.
+template <typename T> consteval TegulaDtype dtypeOf() {
+  constexpr bool character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+  if constexpr (std::same_as<T, bool>) return TEGULA_INT1;
+  else if constexpr (std::same_as<T, std::byte>) return TEGULA_UINT8;
+  else if constexpr (std::integral<T> && !character) {
+    constexpr int log = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    constexpr int first = std::is_signed_v<T> ? TEGULA_INT8 : TEGULA_UINT8;
+    return static_cast<TegulaDtype>(sizeof(T) > 8 ? +TEGULA_VOID : first + log);
+  }
+#ifdef __FLT16_MAX__
+  else if constexpr (std::same_as<T, _Float16>) return TEGULA_FP16;
+#endif
+#ifdef __STDCPP_FLOAT16_T__
+  else if constexpr (std::same_as<T, std::float16_t>) return TEGULA_FP16;
+#endif
+#ifdef __STDCPP_BFLOAT16_T__
+  else if constexpr (std::same_as<T, std::bfloat16_t>) return TEGULA_BF16;
+#endif
+  else if constexpr (std::same_as<T, float>) return TEGULA_FP32;
+  else if constexpr (std::same_as<T, double>) return TEGULA_FP64;
+  else return TEGULA_VOID;
+}
+/// A type of elements in memory that kernels know.
 template <typename T>
-concept Element = requires { DtypeOf<std::remove_cv_t<T>>::value; };
+concept Element = dtypeOf<std::remove_cv_t<T>>() != TEGULA_VOID;
+
+template <typename P>
+concept ElementPointer = std::is_pointer_v<P> && Element<std::remove_pointer_t<P>>;
+/// Elements one after the other that live on when the call is over: an lvalue, or a view.
+template <typename R>
+concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+/// What std::mdspan offers.
+template <typename M>
+concept ElementView = !std::ranges::range<M> && requires(const M &m) {
+  requires ElementPointer<std::remove_cvref_t<decltype(m.data_handle())>>;
+  m.mapping().required_span_size();
+};
+/// dlpack.h's DLTensor, which need not be included.
+template <typename T>
+concept DlTensor = requires(const T &t) {
+  t.data, t.ndim, t.shape[0], t.strides[0], t.byte_offset;
+  t.dtype.code, t.dtype.bits, t.dtype.lanes;
+};
 } // namespace detail
 
 /// A compile-time object (see "values" in tegula.h). Empty if the constructor failed.
@@ -146,16 +228,30 @@ public:
 /// One argument of a launch. Borrows what it is made of.
 class Arg {
 public:
-  template <detail::Element T, size_t N> Arg(std::span<T, N> s) { pointer(s.data(), s.size_bytes()); }
+  /// A vector, an array, a span ...: its elements.
+  template <detail::ElementRange R>
+    requires std::ranges::borrowed_range<R>
+  Arg(R &&r) { pointer(std::ranges::data(r), static_cast<int64_t>(std::ranges::size(r) * sizeof(std::ranges::range_value_t<R>))); }
+  template <detail::ElementRange R> Arg(R &&r) TEGULA_DELETED("an argument borrows its elements: this temporary would take them along; name it first");
+  template <detail::ElementView M> Arg(const M &m) {
+    pointer(m.data_handle(), static_cast<int64_t>(m.mapping().required_span_size() * sizeof(*m.data_handle())));
+  }
   /// A bare address; nothing is known of its extent.
-  template <detail::Element T> Arg(T *p) { pointer(p, -1); }
+  template <typename P>
+    requires detail::ElementPointer<P>
+  Arg(const P &p) { pointer(p, -1); }
+  /// A launch refuses it if kernels have no such elements.
+  template <detail::DlTensor T> Arg(T *t) { dlpack(*t); }
+  template <typename P>
+    requires(std::is_pointer_v<P> && !detail::ElementPointer<P> && !detail::DlTensor<std::remove_pointer_t<P>>)
+  Arg(const P &p) TEGULA_DELETED("a pointer to what is no element type of kernels; name the type: Arg(p, TEGULA_FP32, bytes)");
   /// Memory of a type that C++ has no name for: raw bytes of `dtype` elements.
   Arg(void *p, TegulaDtype dtype, int64_t bytes) : a_(tegula_ptr(p, dtype, bytes)) {}
-  Arg(bool b) : a_(tegula_bool(b)) {}
+  Arg(std::same_as<bool> auto b) : a_(tegula_bool(b)) {}
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   Arg(I i) : a_(tegula_int(static_cast<int64_t>(i))) {
-    if constexpr (std::same_as<I, uint64_t>) a_.kind = TEGULA_ARG_UINT;
+    if constexpr (std::unsigned_integral<I> && sizeof(I) == 8) a_.kind = TEGULA_ARG_UINT;
   }
   Arg(std::floating_point auto f) : a_(tegula_float(static_cast<double>(f))) {}
   Arg(const Value &v) : a_(tegula_constant(v.get())) {}
@@ -165,9 +261,37 @@ public:
 
 private:
   template <typename T> void pointer(T *p, int64_t bytes) {
-    constexpr TegulaDtype d = detail::DtypeOf<std::remove_cv_t<T>>::value;
+    constexpr TegulaDtype d = detail::dtypeOf<std::remove_cv_t<T>>();
     if constexpr (std::is_const_v<T>) a_ = tegula_const_ptr(p, d, bytes);
     else a_ = tegula_ptr(p, d, bytes);
+  }
+  template <typename T> void dlpack(const T &t) {
+    // Kinds of DLDataTypeCode, with what each is for 8, 16, 32 and 64 bits.
+    enum : unsigned { Int, Uint, Float, Bfloat = 4, Bool = 6, F8E4M3 = 10, F8E4M3Fnuz = 11, F8E5M2 = 12, F8E5M2Fnuz = 13 };
+    const unsigned bits = t.dtype.bits, code = t.dtype.code;
+    const int log = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
+    int d = TEGULA_VOID;
+    if (bits == 8 || bits == 16 || bits == 32 || bits == 64) {
+      if (code == Int) d = TEGULA_INT8 + log;
+      else if (code == Uint) d = TEGULA_UINT8 + log;
+      else if (code == Float && bits > 8) d = bits == 16 ? TEGULA_FP16 : bits == 32 ? TEGULA_FP32 : TEGULA_FP64;
+      else if (code == Bfloat && bits == 16) d = TEGULA_BF16;
+      else if (bits == 8) d = code == Bool ? TEGULA_INT1 : code == F8E4M3 ? TEGULA_FP8E4NV : code == F8E4M3Fnuz ? TEGULA_FP8E4B8 : code == F8E5M2 ? TEGULA_FP8E5 : code == F8E5M2Fnuz ? TEGULA_FP8E5B16 : TEGULA_VOID;
+    }
+    if (d == TEGULA_VOID || t.dtype.lanes != 1) {
+      a_.kind = 0xff; // no kind: launches refuse it
+      return;
+    }
+    int64_t last = 0, count = 1, dense = 1;
+    bool backwards = false;
+    for (int i = t.ndim; i-- > 0; dense *= t.shape[i]) {
+      int64_t stride = t.strides ? t.strides[i] : dense;
+      backwards |= stride < 0;
+      last += (t.shape[i] - 1) * stride;
+      count *= t.shape[i];
+    }
+    int64_t bytes = backwards ? -1 : count ? (last + 1) * (bits / 8) : 0;
+    a_ = tegula_ptr(static_cast<char *>(t.data) + t.byte_offset, static_cast<TegulaDtype>(d), bytes);
   }
   TegulaArg a_{};
 };
