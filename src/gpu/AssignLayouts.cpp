@@ -490,14 +490,12 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   return tile;
 }
 
-/// Attribute `fma` of multiply-adds that read two tiles; `rounds` of a wgmma of two tiles: how many groups of products it is. Without it, one.
+/// The choice; and of a wgmma of two tiles `rounds`: how many groups of products it is. Without it, one.
 void Rewriter::describeDot(Op &dot) {
-  const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
-  if (!a.isShared || !b.isShared)
-    return;
   DotChoice c = homes_.choiceOf(dot);
-  if (c.kind == DotKind::FmaTiles)
-    return dot.set("fma", int64_t{1});
+  setDotChoice(dot, c);
+  if (c.kind != DotKind::Wgmma || !dot.operands[0]->type.isShared)
+    return;
   if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
     dot.set("rounds", int64_t{rounds});
 }

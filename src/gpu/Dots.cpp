@@ -1,8 +1,28 @@
 // See Dots.h.
 #include "gpu/Dots.h"
+#include <algorithm>
 
 namespace tegula::gpu {
 
-bool isWgmma(const ir::Op &dot) { return dot.operands[1]->type.isShared && !dot.intAttr("fma"); }
+/// As text, in the order of DotKind.
+static constexpr std::string_view names[] = {"fma", "fma_tiles", "mma", "wgmma"};
+
+DotChoice dotChoice(const ir::Op &dot) {
+  DotChoice c;
+  auto name = std::find(std::begin(names), std::end(names), dot.strAttr("instr"));
+  assert(name != std::end(names));
+  c.kind = static_cast<DotKind>(name - std::begin(names));
+  if (std::span<const int64_t> grid = dot.listAttr("grid"); !grid.empty())
+    c.grid = {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])};
+  return c;
+}
+
+void setDotChoice(ir::Op &dot, const DotChoice &c) {
+  dot.set("instr", std::string(names[static_cast<size_t>(c.kind)]));
+  if (c.kind == DotKind::Mma || c.kind == DotKind::Wgmma)
+    dot.set("grid", std::vector<int64_t>{c.grid.m, c.grid.n, c.grid.batch});
+}
+
+bool isWgmma(const ir::Op &dot) { return dot.strAttr("instr") == names[static_cast<size_t>(DotKind::Wgmma)]; }
 
 } // namespace tegula::gpu

@@ -19,6 +19,9 @@ struct DotChoice {
   bool readsTiles() const { return kind == DotKind::FmaTiles || kind == DotKind::Wgmma; }
 };
 
+/// The choice as it stands on a dot of GPU IR (attributes `instr` and `grid`): AssignLayouts writes it, everybody behind reads it.
+DotChoice dotChoice(const ir::Op &dot);
+void setDotChoice(ir::Op &dot, const DotChoice &c);
 /// A dot of GPU IR: is it computed by the asynchronous instruction?
 bool isWgmma(const ir::Op &dot);
 

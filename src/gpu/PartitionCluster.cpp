@@ -259,11 +259,11 @@ void Partitioner::descriptor(const Op &old, Op &now, int axis) {
   block->ops.push_back(&now);
   if (!a.value)
     return;
-  bool tiles = true;
+  bool tiled = true;
   for (unsigned d = 0; d < n; ++d)
-    tiles &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
+    tiled &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
   now.set("part", int64_t{axis});
-  now.set("tiles", int64_t{tiles});
+  now.set("tiled", int64_t{tiled});
 }
 
 void Partitioner::reduce(const Op &op, int axis) {

@@ -109,7 +109,7 @@ public:
     b_.setBlock(&after);
     releaseLastStage();
     splice(after, *loop_.parent, placeBehind());
-    loop_.set("num_stages", int64_t{1}); // done
+    loop_.set("pipelined", int64_t{1});
     return {resultOf(slot_[stages_]), resultOf(phase_)};
   }
 };
@@ -272,7 +272,7 @@ Reason Specializer::checkCluster() const {
   collect(collect, *f_.block(), false);
   if (exchanges)
     return "the CTAs of its cluster may have to synchronize while it runs";
-  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiles"); };
+  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiled"); };
   auto isOrdered = [&](const Access &a, const Access &b) {
     bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->intAttr("whole") && b.op->intAttr("whole");
     if (&a == &b)

@@ -559,7 +559,19 @@ bool Verifier::dot(const Op &op) {
   ok = ok && a.shape[r - 1] == b.shape[r - 2] && a.shape[r - 2] == c.shape[r - 2] && b.shape[r - 1] == c.shape[r - 1];
   if (ok && r == 3)
     ok = a.shape[0] == b.shape[0] && a.shape[0] == c.shape[0];
-  return ok || bad(&op, "needs a[(B,)M,K], b[(B,)K,N], acc[(B,)M,N] and gives the type of acc");
+  if (!ok)
+    return bad(&op, "needs a[(B,)M,K], b[(B,)K,N], acc[(B,)M,N] and gives the type of acc");
+  // What computes it is decided with the layouts.
+  std::string_view instr = op.strAttr("instr");
+  bool isMatrix = instr == "mma" || instr == "wgmma";
+  if (c.layout ? !isMatrix && instr != "fma" && instr != "fma_tiles" : op.find("instr") != nullptr)
+    return bad(&op, "needs a known `instr` where there are layouts, and none elsewhere");
+  std::span<const int64_t> grid = op.listAttr("grid");
+  if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; }) : op.find("grid") != nullptr)
+    return bad(&op, "needs a `grid` of three numbers with a matrix instruction, and none elsewhere");
+  bool readsTiles = instr == "fma_tiles" || instr == "wgmma";
+  return (b.isShared == readsTiles && (a.isShared == readsTiles || (instr == "wgmma" && !a.isShared))) ||
+         bad(&op, "its operands are not where its `instr` reads them");
 }
 
 bool Verifier::combine(const Op &op) {

@@ -82,7 +82,7 @@ const Case cases[] = {
   %one = const {value = 1} : i64
   %v = desc_load %y, %e, %e, %n, %one, %m, %m : tensor<64x128xf32>
   desc_store %y, %e, %e, %n, %one, %m, %m, %v)",
-     {"const {value = 64} : i32", "add %m, ", "desc_load", ": tensor<64x64xf32>", "add %m, ", "desc_store", "{part = 1, tiles = 0}"}},
+     {"const {value = 64} : i32", "add %m, ", "desc_load", ": tensor<64x64xf32>", "add %m, ", "desc_store", "{part = 1, tiled = 0}"}},
     {"Histogram", 2, R"(  %p = splat %z : tensor<64xptr<i32>>
   %v = load %p : tensor<64xi32>
   %h = histogram %v : tensor<16xi32>

@@ -105,8 +105,8 @@ bool Lowering::mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
 
 /// Do the blocks of the store start at multiples of their extents?
 bool Lowering::isTiling(const Op &op) const {
-  if (op.find("tiles")) // of parts: PartitionCluster.cpp
-    return op.intAttr("tiles") != 0;
+  if (op.find("tiled")) // of parts: PartitionCluster.cpp
+    return op.intAttr("tiled") != 0;
   ir::DescAccess a = ir::descAccess(op);
   for (unsigned d = 0; d < a.rank(); ++d)
     if (facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)

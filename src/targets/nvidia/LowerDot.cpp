@@ -1,5 +1,5 @@
-// Dot products by mma.sync and wgmma; by multiply-adds: LowerFma.cpp. DotChoice says which; assignLayouts has put accumulator
-// and operands into the layouts of that choice.
+// Dot products by mma.sync and wgmma; by multiply-adds: LowerFma.cpp. The choice stands on the dot; assignLayouts has put accumulator
+// and operands into its layouts.
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
 #include "targets/nvidia/Lower.h"
@@ -9,7 +9,7 @@ namespace tegula::nvidia {
 using ir::Elem;
 
 void Lowering::dot(const Op &op) {
-  DotChoice c = chooseDot(op, target_, options_.numWarps);
+  DotChoice c = dotChoice(op);
   switch (c.kind) {
   case DotKind::Fma:
     return set(op.result(), fma(op));
