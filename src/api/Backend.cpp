@@ -180,6 +180,7 @@ static nvidia::NvOptions nvOptions(const CompileOptions &c, bool codeless = fals
   o.checked = c.checked;
   o.optLevel = c.optLevel;
   o.verify = c.verify;
+  if (c.reproducers) o.reproducers = *c.reproducers;
   return o;
 }
 

@@ -89,7 +89,7 @@ bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &
   // A GPU has no place for calls between blocks of threads: everything is inlined there.
   if (!target.cpu())
     for (ir::Function *f : tile.functions) f->noinline_ = false;
-  const ir::StageVerifier verifier(options.verify, diag);
+  const ir::StageVerifier verifier(options.verify, diag, options.reproducers ? *options.reproducers : "");
   if (!verifier.check(tile, "instantiation")) return false;
   if (std::optional<ir::AsmExecutor> by = asmExecutor(target))
     if (!ir::expandAsm(tile, *by, diag) || !verifier.check(tile, "expand-asm")) return false;

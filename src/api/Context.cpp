@@ -3,10 +3,12 @@
 #include "api/Handles.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
+#include "ir/StageVerifier.h"
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 using namespace tegula;
 using namespace tegula::api;
@@ -97,6 +99,12 @@ static bool readTuning(const std::string &how, const std::string &bytes, const s
   return false;
 }
 
+/// By default the temporary folder.
+static std::string reproducerFolder(std::string asked) {
+  std::error_code unused;
+  return asked.empty() ? std::filesystem::temp_directory_path(unused).string() : asked;
+}
+
 TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `out` is null");
   TegulaContextOptions o = TEGULA_CONTEXT_OPTIONS_INIT;
@@ -135,6 +143,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->debug = o.debug >= 0 ? o.debug : truthy(environment("TEGULA_DEBUG"));
   c->checked = o.checked >= 0 ? o.checked : truthy(environment("TEGULA_CHECK"));
   c->verify = truthy(environment("TEGULA_VERIFY"));
+  if (c->verify || ir::verifiesAlways) c->reproducers = std::make_shared<const std::string>(reproducerFolder(environment("TEGULA_REPRODUCER_DIR")));
   c->strict = truthy(environment("TEGULA_STRICT"));
   *out = made.release();
   return TEGULA_OK;
@@ -208,6 +217,7 @@ bool TegulaContext::resolve(const TegulaLaunchOptions *options, CallOptions &out
   c.debugInfo = debug;
   c.checked = checked;
   c.verify = verify;
+  c.reproducers = reproducers;
   c.strict = strict;
   out.threads = threads;
   out.hangNs = hangNs;

@@ -55,8 +55,8 @@ struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
   bool verify = false; // in the key, so that no kernel of the disk cache escapes
-  bool strict = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
-  bool cooperative = false, programmaticLaunch = false;
+  std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
+  bool strict = false, cooperative = false, programmaticLaunch = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
   lang::Level level = lang::latestLevel;
   /// Everything but maxnreg, packed.
@@ -151,8 +151,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   uint64_t hangNs = 0; // $TEGULA_HANG_S
   tegula::lang::Level level = tegula::lang::latestLevel; // $TEGULA_TRITON_LEVEL
   bool debug = false, checked = false;
-  bool verify = false; // $TEGULA_VERIFY
-  bool strict = false; // $TEGULA_STRICT
+  bool verify = false, strict = false; // $TEGULA_VERIFY, $TEGULA_STRICT
+  std::shared_ptr<const std::string> reproducers; // $TEGULA_REPRODUCER_DIR; null where nothing is verified
   tegula::api::TuneSettings tuning;
   std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;

@@ -65,14 +65,36 @@ const GpuPass *findGpuPass(std::string_view name) {
   return nullptr;
 }
 
-std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last) {
-  std::unique_ptr<ir::Module> own; // null as long as no pass has made one: `module` is the caller's
-  for (const GpuPass &pass : passes) {
+/// What passes make of a module; null if none of them made anything: it is the caller's still.
+static std::unique_ptr<ir::Module> made(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in) {
+  std::unique_ptr<ir::Module> own;
+  for (const GpuPass &pass : passes)
     if (own)
       pass.run(own, in);
     else
       own = pass.make(module, in);
-    if (own && !verifier.check(*own, pass.name))
+  return own;
+}
+
+/// Of the pass behind `before`. Passes make the same of the same, so what it was given is made again from the module that all began with.
+static ir::Reproducer reproducer(std::span<const GpuPass> before, const ir::Module &module, const TargetInfo &target, Options options) {
+  std::unique_ptr<ir::Module> own = made(before, module, {target, options, nullptr});
+  auto number = [](const char *name, unsigned n) { return std::string(" --") + name + "=" + std::to_string(n); };
+  return {"--target=" + target.name() + number("num-warps", options.numWarps) + number("num-stages", options.numStages) + number("num-ctas", options.numCtas),
+          ir::print(own ? *own : module)};
+}
+
+std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier,
+                                      std::string_view last) {
+  const Options options = in.options; // as passes have not changed them
+  std::unique_ptr<ir::Module> own;    // null as long as no pass has made one: `module` is the caller's
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const GpuPass &pass = passes[i];
+    if (own)
+      pass.run(own, in);
+    else
+      own = pass.make(module, in);
+    if (own && !verifier.check(*own, pass.name, [&] { return reproducer(passes.first(i), module, in.target, options); }))
       return nullptr;
     if (last == pass.name)
       break;

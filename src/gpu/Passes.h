@@ -42,7 +42,12 @@ std::span<const GpuPass> gpuPasses();
 /// Null: there is none of that name.
 const GpuPass *findGpuPass(std::string_view name);
 
-/// All of them, or those up to the one named `last`. Null if `verifier` refused what a pass made: no further pass has seen it, and the reason has been reported.
-std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last = {});
+/// Those of a row, or those up to the one named `last`. Null if `verifier` refused what a pass made: no further pass has seen it, and the reason has been reported.
+std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier,
+                                      std::string_view last = {});
+/// The same for all of the level.
+inline std::unique_ptr<ir::Module> runGpuPasses(const ir::Module &module, const PassInput &in, const ir::StageVerifier &verifier, std::string_view last = {}) {
+  return runPasses(gpuPasses(), module, in, verifier, last);
+}
 
 } // namespace tegula::gpu

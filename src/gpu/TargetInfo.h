@@ -31,6 +31,8 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
+  /// As options name it.
+  virtual std::string name() const = 0;
   /// Threads of a warp.
   virtual unsigned lanes() const = 0;
   /// Most registers that a thread can have if a block has so many threads.

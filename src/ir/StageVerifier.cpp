@@ -1,15 +1,51 @@
 // See StageVerifier.h.
 #include "ir/StageVerifier.h"
 #include "ir/Diagnostics.h"
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
 
 namespace tegula::ir {
 
-bool StageVerifier::verified(const Module &m, const char *stage) const {
+namespace {
+
+bool writeAll(int file, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n = ::write(file, text.data(), text.size());
+    if (n < 0 && errno != EINTR)
+      return false;
+    text.remove_prefix(n < 0 ? 0 : static_cast<size_t>(n));
+  }
+  return true;
+}
+
+/// Writes the reproducer to a file that was not there before. What to tell: where it is, or why there is none.
+std::string written(const std::string &folder, const char *pass, const Reproducer &r) {
+  std::error_code unused; // the file cannot be made then, which is reported
+  std::filesystem::create_directories(folder, unused);
+  std::string path = folder + "/tegula-" + pass + "-XXXXXX.ir";
+  int file = ::mkstemps(path.data(), 3);
+  if (file < 0)
+    return "a file in " + folder + " that repeats it cannot be made: " + std::strerror(errno);
+  std::string command = std::string("tegula-opt --passes=") + pass + " " + r.options + (r.options.empty() ? "" : " ") + path;
+  bool ok = writeAll(file, "// " + command + "\n" + r.text);
+  std::string why = ok ? "" : std::strerror(errno);
+  ::close(file);
+  return ok ? "this repeats it, with the module before the pass: " + command : "cannot write to " + path + ": " + why;
+}
+
+} // namespace
+
+bool StageVerifier::verified(const Module &m, const char *stage, const std::function<Reproducer()> *reproducer) const {
   std::string why;
   Loc where;
   if (verify(m, &why, &where))
     return true;
-  diag_->report(diag::malformedIr, where, stage, why);
+  DiagBuilder report = diag_->report(diag::malformedIr, where, stage, why);
+  if (reproducer)
+    report.note(Loc{}, written(folder_, stage, (*reproducer)()));
   return false;
 }
 

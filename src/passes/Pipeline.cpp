@@ -1,5 +1,6 @@
 // The table of passes and their order.
 #include "passes/Pipeline.h"
+#include "ir/Clone.h"
 #include "passes/AccumulateDots.h"
 #include "passes/AffineCarried.h"
 #include "passes/ExpandDescriptors.h"
@@ -36,17 +37,34 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
   if (wide)
     for (ir::Function *f : m.functions)
       f->noinline_ = false;
-  auto run = [&](const char *pass) {
-    findPass(pass)->run(m);
-    return verifier.check(m, pass);
-  };
+  PassRunner runner(m, verifier);
+  auto run = [&](const char *pass) { return runner.run(pass, findPass(pass)->run); };
   if (!run("inline-calls") || !run("pad-tiles") || !run("simplify"))
     return false;
-  if (expandDescriptors(m, keep, target) && !(verifier.check(m, "expand-descriptors") && run("simplify")))
+  bool hasDescriptors = false;
+  if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) || (hasDescriptors && !run("simplify")))
     return false;
   if (wide && !(run("widen-offsets") && run("simplify")))
     return false;
   return run("affine-carried") && run("simplify") && run("hoist-invariants") && run("accumulate-dots") && run("simplify");
+}
+
+PassRunner::PassRunner(ir::Module &m, const ir::StageVerifier &verifier)
+    : m_(m), verifier_(verifier), start_(verifier.writesReproducers() ? ir::clone(m) : nullptr) {}
+PassRunner::~PassRunner() = default;
+
+bool PassRunner::run(const char *name, std::function<void(ir::Module &)> pass) {
+  pass(m_);
+  if (start_)
+    steps_.push_back({name, std::move(pass)});
+  return verifier_.check(m_, name, [&] { return reproducer(); });
+}
+
+/// Of the last step.
+ir::Reproducer PassRunner::reproducer() const {
+  for (size_t i = 0; i + 1 < steps_.size(); ++i)
+    steps_[i].pass(*start_);
+  return {"", ir::print(*start_)};
 }
 
 std::span<const PassEntry> allPasses() { return passes; }

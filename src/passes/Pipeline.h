@@ -13,6 +13,7 @@
 #pragma once
 #include "ir/StageVerifier.h"
 #include "passes/ExpandDescriptors.h"
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,28 @@ void runPipeline(ir::Module &m);
 /// The same for a target that has instructions for some accesses through descriptors. False if `verifier` refused what a pass made of the
 /// module: no further pass has seen it. `wide`: some tensor may have bigTensorElements or more, see WidenOffsets.h.
 bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target = nullptr, const ir::StageVerifier &verifier = {}, bool wide = false);
+
+/// Runs passes on a module, one by one, and verifies it after each. What a pass that breaks a rule had before it is made from a copy of the module as it was
+/// at the beginning, by the passes that came first: so only verified compilations pay for it, and they pay a copy.
+class PassRunner {
+public:
+  PassRunner(ir::Module &m, const ir::StageVerifier &verifier);
+  ~PassRunner();
+  PassRunner(const PassRunner &) = delete;
+  /// False if `verifier` refused what the pass made of the module, which no further pass may see then. `name` stays.
+  bool run(const char *name, std::function<void(ir::Module &)> pass);
+
+private:
+  ir::Reproducer reproducer() const;
+  struct Step {
+    const char *name;
+    std::function<void(ir::Module &)> pass;
+  };
+  ir::Module &m_;
+  const ir::StageVerifier &verifier_;
+  std::unique_ptr<ir::Module> start_; // null if nobody wants reproducers
+  std::vector<Step> steps_;
+};
 
 /// The passes by name ("inline-calls", "simplify", ...), for tegula-opt and tests.
 struct PassEntry {

@@ -1,8 +1,10 @@
 // TEGULA_VERIFY, from the environment to the code generators, which refuse a module that breaks a rule.
 #include "Fixture.h"
 #include "api/Handles.h"
+#include "ir/StageVerifier.h"
 #include "ir/Text.h"
 #include <cstdlib>
+#include <filesystem>
 
 using namespace tegula;
 using namespace tegula::test;
@@ -38,6 +40,18 @@ TEST(Verify, TheEnvironmentDecides) {
   for (const char *off : {"0", "", static_cast<const char *>(nullptr)}) EXPECT_FALSE(optionsUnder(off).verify) << (off ? off : "(unset)");
   // Kernels that were not verified are none of these.
   EXPECT_NE(optionsUnder("1").word(), optionsUnder("0").word());
+}
+
+TEST(Verify, TheEnvironmentNamesAFolder) {
+  setenv("TEGULA_REPRODUCER_DIR", "/somewhere/else", 1);
+  api::CompileOptions o = optionsUnder("1"), off = optionsUnder("0");
+  unsetenv("TEGULA_REPRODUCER_DIR");
+  ASSERT_TRUE(o.reproducers);
+  EXPECT_EQ(*o.reproducers, "/somewhere/else");
+  EXPECT_EQ(!off.reproducers, !ir::verifiesAlways);
+  o = optionsUnder("1");
+  ASSERT_TRUE(o.reproducers);
+  EXPECT_EQ(*o.reproducers, std::filesystem::temp_directory_path().string());
 }
 
 TEST(Verify, EveryTargetNamesTheStage) {

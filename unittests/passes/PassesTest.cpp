@@ -8,7 +8,11 @@
 #include "passes/Simplify.h"
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
+#include <unistd.h>
 
 using namespace tegula;
 using namespace tegula::ir;
@@ -125,6 +129,47 @@ TEST(Pipeline, TheVerifierEndsIt) {
   EXPECT_EQ(renderAll(diag), "error: internal error: the IR is malformed after inline-calls: @" + m->kernel()->name +
                                  ": a block argument has the wrong owner or number [malformedIr]\n");
   EXPECT_EQ(print(*m), before);
+}
+
+/// The one file of a folder; the folder is removed.
+std::string onlyFile(const std::filesystem::path &folder, std::string &path) {
+  std::vector<std::filesystem::path> files;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  EXPECT_EQ(files.size(), 1u);
+  std::ostringstream text;
+  if (!files.empty())
+    text << std::ifstream(files[0]).rdbuf(), path = files[0].string();
+  std::filesystem::remove_all(folder);
+  return text.str();
+}
+
+// The second of two passes forgets an operand: the file has what the first one left.
+TEST(Pipeline, WhatBreaksARuleCanBeRepeated) {
+  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("tegula-passes-" + std::to_string(::getpid()));
+  DiagEngine diag;
+  StageVerifier verifier(true, diag, folder.string());
+  auto m = largeModule(10);
+  PassRunner runner(*m, verifier);
+  EXPECT_TRUE(runner.run("simplify", findPass("simplify")->run));
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "nothing was wrong";
+  std::string before = print(*m), path;
+  EXPECT_FALSE(runner.run("remove-dead", [](Module &x) { x.kernel()->block()->ops.back()->operands.push_back(x.kernel()->block()->args[0]); }));
+  std::string text = onlyFile(folder, path);
+  EXPECT_EQ(text, "// tegula-opt --passes=remove-dead " + path + "\n" + before);
+  EXPECT_NE(renderAll(diag).find("note: this repeats it, with the module before the pass: tegula-opt --passes=remove-dead " + path + "\n"), std::string::npos)
+      << renderAll(diag);
+  DiagEngine reading;
+  EXPECT_TRUE(parse(std::make_shared<SourceFile>("reproducer", text), reading)) << renderAll(reading);
+}
+
+TEST(Pipeline, AFolderThatCannotBeMadeIsTold) {
+  DiagEngine diag;
+  StageVerifier verifier(true, diag, "/dev/null/folder");
+  auto m = largeModule(10);
+  PassRunner runner(*m, verifier);
+  EXPECT_FALSE(runner.run("simplify", [](Module &x) { x.kernel()->argInfo.clear(); }));
+  EXPECT_NE(renderAll(diag).find("note: a file in /dev/null/folder that repeats it cannot be made: Not a directory\n"), std::string::npos) << renderAll(diag);
 }
 
 } // namespace

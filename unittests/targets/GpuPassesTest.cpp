@@ -8,6 +8,8 @@
 #include "passes/Pipeline.h"
 #include "support/LineDiff.h"
 #include "targets/nvidia/TargetInfo.h"
+#include <fstream>
+#include <unistd.h>
 
 using namespace tegula;
 
@@ -105,6 +107,35 @@ TEST(GpuPasses, EachHasGoldens) {
     std::filesystem::path path = std::string(testSourceDir) + "/test/gpu-passes/" + pass.name + ".ir";
     EXPECT_TRUE(std::filesystem::exists(path) && !test::readSections(path).sections.empty()) << path;
   }
+}
+
+// A pass that breaks a rule leaves a file with the command that repeats it, as it was before passes changed the options, and the module that it was given.
+// Nothing else is lost: the next compilation goes its way.
+TEST(GpuPasses, WhatBreaksARuleCanBeRepeated) {
+  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("tegula-gpu-passes-" + std::to_string(::getpid()));
+  ir::Module m;
+  test::RandomKernel generate(m, 7);
+  PassRun run("--num-warps=8 --num-stages=2 --target=sm_80");
+  const nvidia::NvTargetInfo target(run.target);
+  const gpu::GpuPass faulty[] = {*gpu::findGpuPass("partition-cluster"), *gpu::findGpuPass("assign-layouts"),
+                                 {"rotate-dots", nullptr, [](ir::Module &x, const gpu::PassInput &in) { in.options.numWarps = 1, x.kernel()->argInfo.clear(); }, ""},
+                                 *gpu::findGpuPass("sink-widening")};
+  DiagEngine diag;
+  const ir::StageVerifier verifier(true, diag, folder.string());
+  EXPECT_FALSE(gpu::runPasses(faulty, m, {target, run.options, nullptr}, verifier));
+  std::vector<std::filesystem::path> files;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  std::string command = "tegula-opt --passes=rotate-dots --target=sm_80 --num-warps=8 --num-stages=2 --num-ctas=1 " + files[0].string();
+  EXPECT_NE(renderAll(diag).find("the IR is malformed after rotate-dots"), std::string::npos) << renderAll(diag);
+  EXPECT_NE(renderAll(diag).find(command), std::string::npos) << renderAll(diag);
+  std::ostringstream text;
+  text << std::ifstream(files[0]).rdbuf();
+  std::filesystem::remove_all(folder);
+  run.options.numWarps = 8;
+  EXPECT_EQ(text.str(), "// " + command + "\n" + ir::print(*gpu::runPasses(std::span(faulty).first(2), m, {target, run.options, nullptr}, {})));
+  EXPECT_TRUE(gpu::runGpuPasses(m, {target, run.options, nullptr}, verifier));
 }
 
 } // namespace

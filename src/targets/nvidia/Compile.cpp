@@ -31,7 +31,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
     diag.report(diag::noKernel, Loc{});
     return false;
   }
-  const ir::StageVerifier verifier(options.verify, diag);
+  const ir::StageVerifier verifier(options.verify, diag, options.reproducers);
   if (!verifier.check(module, "the target-neutral passes") || !targets::checkExtents(*kernel->block(), diag))
     return false;
   targets::Lap lap;

@@ -34,6 +34,8 @@ struct NvTarget {
 /// "sm_80", "sm_86", "sm_89", "sm_90a"; "sim" (= sim:sm_90a), "sim:sm_80" ... nullopt for other names.
 std::optional<NvTarget> parseTarget(std::string_view name);
 std::vector<std::string> knownTargetNames();
+/// The name that parseTarget takes for it.
+std::string targetName(const NvTarget &t);
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const NvTarget &t);
 
@@ -43,6 +45,7 @@ struct NvOptions : Options {
   bool checked = true;     // simulator only: checks of accesses are always on there
   unsigned optLevel = 3;
   bool verify = false;     // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
+  std::string reproducers; // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
   bool codeless = false;   // compile() gives everything but the code, in a few hundredths of the time
 };
 

@@ -9,6 +9,7 @@ class NvTargetInfo final : public TargetInfo {
 public:
   explicit NvTargetInfo(const NvTarget &target) : target_(target) {}
 
+  std::string name() const override { return targetName(target_); }
   unsigned lanes() const override { return NvTarget::lanes; }
   unsigned registerLimit(unsigned threads) const override { return std::min(255u, 65536 / threads); }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }

@@ -33,6 +33,13 @@ std::vector<std::string> knownTargetNames() {
   return out;
 }
 
+std::string targetName(const NvTarget &t) {
+  for (const NameRow &n : names)
+    if (t == n.target)
+      return n.name;
+  return "sm_" + std::to_string(t.sm);
+}
+
 std::string targetKey(const NvTarget &t) {
   return (t.simulate ? "sim" + std::to_string(TEGULA_SIM_ABI_VERSION) : "nv" + std::to_string(TEGULA_GPU_ABI_VERSION)) + "|sm_" +
          std::to_string(t.sm) + (t.archFeatures ? "a" : "");
