@@ -11,16 +11,13 @@ SharedRange SharedMemory::take(uint64_t bytes, uint32_t align) {
   for (; place != taken_.end() && at + bytes > place->begin; ++place)
     at = std::max(at, alignUp(place->end));
   peak_ = std::max(peak_, at + bytes);
-  // What does not fit is reported from the peak; the range only has to stay a range.
-  SharedRange r{static_cast<uint32_t>(at), static_cast<uint32_t>(std::min<uint64_t>(at + bytes, UINT32_MAX))};
-  taken_.insert(place, r);
-  return r;
+  return *taken_.insert(place, {at, at + bytes});
 }
 
 SharedRange SharedMemory::takeNew(uint64_t bytes, uint32_t align) {
   uint64_t at = (peak_ + align - 1) / align * align;
   peak_ = at + bytes;
-  taken_.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(std::min<uint64_t>(peak_, UINT32_MAX))});
+  taken_.push_back({at, peak_});
   return taken_.back();
 }
 

@@ -1,6 +1,6 @@
-// A block's shared memory while a kernel is lowered: which bytes are taken, and which have been touched since the last barrier.
+// A block's shared memory while a kernel is walked (MemoryOrder.h): which bytes are taken, and which have been touched since the last barrier.
 //
-// Lowering walks structured code in order, so a tile lives from its operation to the last user in the same block, and taking the
+// Structured code is walked in order, so a tile lives from its operation to the last user in the same block, and taking the
 // lowest free bytes then is allocation by liveness. Barriers follow from what was read and written since the last one: bytes
 // that another thread may have written must not be touched, bytes that another may have read must not be written. What came
 // around a loop is unknown and counts as everything.
@@ -16,8 +16,8 @@ namespace tegula::gpu {
 
 /// Bytes [begin, end) from the start of the block's dynamic shared memory.
 struct SharedRange {
-  uint32_t begin = 0, end = 0;
-  uint32_t size() const { return end - begin; }
+  uint64_t begin = 0, end = 0;
+  uint64_t size() const { return end - begin; }
   auto operator<=>(const SharedRange &) const = default;
 };
 
@@ -40,7 +40,7 @@ public:
   SharedRange takeNew(uint64_t bytes, uint32_t align);
   void release(SharedRange r);
   /// End of the highest bytes that are taken now.
-  uint32_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
+  uint64_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
   /// Most bytes taken at one time.
   uint64_t peak() const { return peak_; }
 
@@ -50,7 +50,7 @@ public:
   /// All threads met: what came before is over.
   void metAtBarrier() { accesses_.clear(); }
   /// Accesses of other paths may have come before.
-  void unknownBefore() { accesses_.assign(1, {{0, UINT32_MAX}, true}); }
+  void unknownBefore() { accesses_.assign(1, {{0, UINT64_MAX}, true}); }
   /// Anything touched since the last barrier?
   bool isQuiet() const { return accesses_.empty(); }
 

@@ -3,6 +3,7 @@
 #include "gpu/SharedMemory.h"
 #include "gpu/Tiles.h"
 #include "layout/Conversion.h"
+#include "gpu/Layouts.h"
 
 namespace tegula::gpu {
 
@@ -27,6 +28,95 @@ bool takesScratch(const Op &op) {
   }
 }
 
+uint64_t tilesBytes(const Op &op) {
+  auto slots = static_cast<uint64_t>(op.intAttr("slots", 1));
+  return op.kind == OpKind::BarrierAlloc ? 8 * slots : slotBytes(op.result()->type) * slots;
+}
+
+static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
+
+/// How the values of a convert or a cluster_gather move.
+static layout::ConversionPlan planOf(const Module &m, const Op &op, Threads threads, const layout::ConversionOptions &options) {
+  const Type &from = op.operands[0]->type, &to = op.result()->type;
+  unsigned bits = from.isPtr ? 64 : 8 * byteWidth(from.elem);
+  if (op.kind == OpKind::Convert)
+    return layout::planConversion(m.layoutOf(from), m.layoutOf(to), bits, options);
+  // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
+  unsigned blockBits = layout::log2Exact(to.shape[0]);
+  const LinearLayout own = from.isScalar() ? scalarLayout(threads) : m.layoutOf(from);
+  layout::DimList ins = own.ins();
+  std::vector<uint64_t> bases(own.bases().begin(), own.bases().end());
+  ins.push({layout::Dim::Block, static_cast<uint8_t>(blockBits)});
+  for (unsigned i = 0; i < blockBits; ++i)
+    bases.push_back(static_cast<uint64_t>(from.numel()) << i);
+  return layout::planConversion(LinearLayout(ins, layout::tensorDims(to.shape), bases), m.layoutOf(to).growIn(layout::Dim::Block, blockBits), bits, options);
+}
+
+std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
+  const Type &t = op.operands[0]->type;
+  const LinearLayout &l = m.layoutOf(t);
+  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  unsigned warps = 0;
+  for (unsigned i = 0; i < l.inBits(layout::Dim::Warp); ++i)
+    warps += l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)) != 0;
+  if (!warps)
+    return {};
+  uint64_t slots = static_cast<uint64_t>(t.numel() / t.shape[axis]) << warps;
+  std::vector<uint64_t> begin{0};
+  for (const Value *v : op.operands)
+    begin.push_back((begin.back() + slots * bytesOf(v->type) + 15) / 16 * 16);
+  return begin;
+}
+
+bool hasCopies(const Module &m, uint16_t layout) {
+  if (!layout)
+    return true;
+  const LinearLayout &l = m.layouts[layout - 1u];
+  return l.freeMask(layout::Dim::Lane) || l.freeMask(layout::Dim::Warp);
+}
+
+/// What owners know, for the others.
+static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
+  const Type &t = op.result()->type;
+  bool isOfCluster = ctas > 1 && (op.intAttr("whole") || t.isScalar());
+  if (!isOfCluster && !hasCopies(m, t.layout))
+    return {};
+  uint64_t bytes = op.results.size() > 1 ? scalarStride * op.results.size() : static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytesOf(t);
+  return {bytes, isOfCluster ? layout::ExchangeScope::Cluster : layout::ExchangeScope::Cta};
+}
+
+Scratch scratchNeed(const Module &m, const Op &op, Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed) {
+  switch (op.kind) {
+  case OpKind::Convert:
+  case OpKind::ClusterGather: {
+    layout::ConversionPlan plan = planOf(m, op, threads, conversions);
+    uint64_t bytes = plan.kind == layout::ConversionKind::Shared ? plan.cost.bytes : 0;
+    layout::ExchangeScope scope = plan.scope;
+    return {bytes, scope, std::move(plan)};
+  }
+  case OpKind::Reduce:
+  case OpKind::Scan: {
+    std::vector<uint64_t> parts = exchangedParts(m, op);
+    return {parts.empty() ? 0 : parts.back()};
+  }
+  case OpKind::Gather:
+    return {static_cast<uint64_t>(op.operands[0]->type.numel()) * bytesOf(op.operands[0]->type)};
+  case OpKind::Histogram:
+    return {static_cast<uint64_t>(op.result()->type.numel()) * 4};
+  case OpKind::SmId:
+    return ctas > 1 ? owned(m, op, ctas) : Scratch{};
+  case OpKind::Clock:
+    return owned(m, op, ctas);
+  case OpKind::AtomicRmw:
+  case OpKind::AtomicCas:
+    return isUsed ? owned(m, op, ctas) : Scratch{};
+  case OpKind::AsmEffect: // of tensors, each thread keeps what it got
+    return !op.results.empty() && op.result()->type.isScalar() ? owned(m, op, ctas) : Scratch{};
+  default:
+    return {};
+  }
+}
+
 const Op *descLoadOf(const Op &operand) {
   const Op *from = operand.operands[0]->def;
   while (from && (from->kind == OpKind::Permute || from->kind == OpKind::Reshape))
@@ -39,33 +129,17 @@ uint64_t tileBytes(const Op &op) {
   return isOwn ? slotBytes(op.result()->type) + SharedMemory::tileAlign : 0;
 }
 
-/// Each warp along the axis leaves its part of every result (Lowering::reduceWarps).
-static uint64_t reductionBytes(const Module &m, const Op &op) {
-  const Type &t = op.operands[0]->type;
-  const layout::LinearLayout &l = m.layoutOf(t);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
-  uint64_t parts = static_cast<uint64_t>(t.numel() / t.shape[axis]), bytes = 0;
-  bool isBetweenWarps = false;
-  for (unsigned i = 0; i < l.inBits(layout::Dim::Warp); ++i)
-    if (l.basis(layout::Dim::Warp, i, layout::tensorDim(axis))) {
-      parts *= 2;
-      isBetweenWarps = true;
-    }
-  for (const Value *v : op.operands)
-    bytes += (parts * (v->type.isPtr ? 8 : byteWidth(v->type.elem)) + 15) / 16 * 16;
-  return isBetweenWarps ? bytes : 0;
-}
-
 std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
   switch (op.kind) {
   case OpKind::Convert: {
-    const Type &from = op.operands[0]->type, &to = op.result()->type;
     layout::ConversionOptions options;
     options.maxBytes = static_cast<unsigned>(most);
-    return layout::planConversion(m.layoutOf(from), m.layoutOf(to), from.isPtr ? 64 : 8 * byteWidth(from.elem), options).cost.bytes;
+    return planOf(m, op, {}, options).cost.bytes;
   }
-  case OpKind::Reduce:
-    return reductionBytes(m, op);
+  case OpKind::Reduce: {
+    std::vector<uint64_t> parts = exchangedParts(m, op);
+    return parts.empty() ? 0 : parts.back();
+  }
   case OpKind::Scan:
   case OpKind::Gather:
   case OpKind::Histogram:

@@ -4,6 +4,7 @@
 #include "gpu/BlockEdit.h"
 #include "targets/Diagnostics.h"
 #include "targets/common/AsmText.h"
+#include "targets/common/Frame.h"
 #include "targets/common/VecUtil.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/DotChoice.h"
@@ -19,8 +20,7 @@ using layout::Dim;
 
 Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
-    : m_(m), target_(target), options_(options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()),
-      source_(m.kernel()), facts_(*source_), vecTarget_(vecTarget(target, options)) {
+    : MemoryOrder(m, target, options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()), vecTarget_(vecTarget(target, options)) {
 }
 
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
@@ -37,7 +37,7 @@ static const ir::Op *producerOf(const ir::Function &f) {
 
 bool Lowering::run() {
   producer_ = producerOf(*source_);
-  findLastUsers(*source_->block());
+  beginOrder();
   findTensorMaps(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
@@ -46,6 +46,12 @@ bool Lowering::run() {
   if (lines_)
     lines_->finish();
   meta_.sharedBytes = memory_.peak();
+  // Whoever asks for too much learns at launch what took most at the worst moment.
+  for (const auto &[owner, range] : mostLive()) {
+    targets::Site at = targets::siteAt(m_, *owner, targets::Site::Kind::Other, source_->name);
+    meta_.sharedTiles.push_back({range.size(), std::string(ir::info(owner->kind).name), at.file, at.line, at.column});
+  }
+  llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
                             .minCtasPerSm = producer_ ? 1 : wishedBlocks(*source_, m_, options_, memory_.peak()),
@@ -130,20 +136,13 @@ llvm::BasicBlock *Lowering::newBlock(const char *name) {
 
 // ---- dispatch
 
-static bool isCombination(const ir::Block &b) {
-  const ir::Op *owner = b.parent->op;
-  return owner && (owner->kind == OpKind::Reduce || owner->kind == OpKind::Scan);
-}
-
 void Lowering::block(const ir::Block &b) {
   for (const Op *op : b.ops) {
     if (!ok_)
       return;
-    // All ways through a block leave nothing to wait for; what reductions combine is no block of its own.
-    if (op->has(ir::traits::Terminator) ? !isCombination(b) : op->kind != OpKind::Reduce && op->kind != OpKind::Scan && !op->regions.empty())
-      waitForReaders();
+    beforeOp(*op);
     lowerOp(*op);
-    releaseAfter(*op);
+    afterOp(*op);
   }
 }
 
@@ -161,14 +160,12 @@ void Lowering::lowerOp(const Op &op) {
     return set(op.result(), {op.kind == OpKind::ProgramId ? in_->programId(axis) : in_->programCount(axis)});
   }
   case OpKind::SmId:
-    return set(op.result(), isCluster() ? fromOwners(op, {in_->smId()}, op.result()->type) : Regs{in_->smId()});
+    return set(op.result(), isCluster() ? fromOwners(op, {in_->smId()}) : Regs{in_->smId()});
   case OpKind::Clock:
     // Threads read different times, but a scalar is one number.
-    return set(op.result(), fromOwners(op, {in_->globalTimer()}, op.result()->type));
+    return set(op.result(), fromOwners(op, {in_->globalTimer()}));
   case OpKind::ClusterRank:
     return set(op.result(), {in_->special(Special::ClusterRank)});
-  case OpKind::ClusterGather:
-    return clusterGather(op);
   case OpKind::GridWait:
   case OpKind::GridLaunch:
     in_->setSite(siteOf(op));
@@ -196,6 +193,7 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::Split:
     return split(op);
   case OpKind::Convert:
+  case OpKind::ClusterGather:
     return convert(op);
   case OpKind::Load:
     return load(op);
@@ -230,7 +228,7 @@ void Lowering::lowerOp(const Op &op) {
   }
   case OpKind::SharedLoad:
     in_->setSite(siteOf(op));
-    memory_.touched(tiles_[tileOf(op.operands[0])], false);
+    touched(op.operands[0], false);
     return set(op.result(), loadShared(layoutOf(op.operands[0]), scalar(op.operands[0]), op.result()->type));
   case OpKind::SharedStore:
     in_->setSite(siteOf(op));
@@ -277,7 +275,7 @@ void Lowering::lowerOp(const Op &op) {
     return;
   case OpKind::Return:
     // Shared memory must stay until it has been read.
-    if (storesInBulk_)
+    if (storedInBulk())
       in_->bulkWait(0, true);
     b_.CreateRetVoid();
     return;
@@ -288,7 +286,10 @@ void Lowering::lowerOp(const Op &op) {
     fail(op, "calls must have been inlined");
     return;
   default:
-    return set(op.result(), elementwise(op));
+    if (op.has(ir::traits::Elementwise))
+      return set(op.result(), elementwise(op));
+    fail(op, "there is no code for it");
+    return;
   }
 }
 
@@ -326,8 +327,14 @@ void Lowering::assembly(const Op &op) {
       out[k].push_back(results[k]);
   }
   forgetAccesses();
-  for (size_t k = 0; k < out.size(); ++k)
-    set(op.results[k], op.results[k]->type.isScalar() ? fromOwners(op, out[k], op.results[k]->type) : std::move(out[k]));
+  if (!op.result()->type.isScalar()) {
+    for (size_t k = 0; k < out.size(); ++k)
+      set(op.results[k], std::move(out[k]));
+    return;
+  }
+  V memory = scratch(op);
+  for (unsigned k = 0; k < out.size(); ++k)
+    set(op.results[k], fromOwners(op, out[k], op.results[k]->type, plus(memory, scalarStride * k)));
 }
 
 V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
@@ -403,7 +410,7 @@ V Lowering::accurateReciprocal(V y) {
 llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
   if (v->type.isScalar())
     return {};
-  const ValueFacts &f = facts_.of(v);
+  const ValueFacts &f = facts().of(v);
   if (llvm::none_of(f.axes, [](const AxisFact &a) { return a.constancy > 1; }))
     return {};
   const LinearLayout &l = layoutOf(v);

@@ -7,18 +7,17 @@
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
 //   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
-//   LowerTiles.cpp    lifetimes and barriers of shared memory, mbarriers  LowerBulk.cpp     stores and reductions by TMA
+//   LowerTiles.cpp    barriers, tiles, mbarriers, copies to tiles         LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
 #include "gpu/Layouts.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
-#include "passes/AxisFacts.h"
 #include "targets/common/Angles.h"
 #include "targets/common/DebugInfo.h"
-#include "targets/nvidia/Accesses.h"
 #include "targets/nvidia/Instr.h"
+#include "targets/nvidia/MemoryOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
@@ -29,16 +28,13 @@ namespace tegula::nvidia {
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag);
 
-class Lowering {
+class Lowering final : MemoryOrder {
 public:
   Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out, GpuKernelMeta &meta,
            DiagEngine &diag);
   bool run();
 
 private:
-  using Op = ir::Op;
-  using Value = ir::Value;
-
   // Frame (Lower.cpp).
   void beginKernel(), arguments();
   void block(const ir::Block &b);
@@ -46,7 +42,6 @@ private:
   bool fail(const Op &op, std::string why);
 
   // Values.
-  const LinearLayout &layoutOf(const Value *v) const { return m_.layoutOf(v->type); }
   unsigned registersOf(const ir::Type &t) const { return t.isScalar() || t.isShared ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
   llvm::Type *regType(const ir::Type &t);          // element in a register
   const Regs &get(const Value *v) const;
@@ -95,8 +90,7 @@ private:
 
   // Tensors that change hands (LowerShared.cpp).
   struct PlanEmit;
-  void convert(const Op &op), clusterGather(const Op &op);
-  void move(const Op &op, const LinearLayout &before, const LinearLayout &behind);
+  void convert(const Op &op);
   /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
   /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
@@ -118,38 +112,25 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared memory. Scratch belongs to one operation; tiles live as long as their users (findLastUsers).
-  /// Address of `bytes` of scratch; the barrier that protects earlier users has been emitted.
+  // Shared memory: what MemoryOrder decides becomes instructions.
+  void emitBarrier() override, emitClusterArrive() override, emitClusterWait() override, emitBulkWait(unsigned pending, bool read) override,
+      emitProxyFence(bool global) override, emitBarriersEnd(const Op &alloc, SharedRange r) override;
+  /// Address of the operation's scratch; the barrier that protects earlier users has been emitted.
+  V scratch(const Op &op);
   V scratch(const Op &op, uint64_t bytes);
-  /// The same for an exchange inside warps, where every warp has bytes of its own whenever the operation is executed.
+  /// The same for an exchange inside warps, where every warp may have bytes of its own whenever the operation is executed.
   V warpScratch(const Op &op, uint64_t bytes);
-  /// All threads meet. Scratch of the current operation counts as written afterwards.
-  void barrier();
-  /// All threads of the program meet, for the order of accesses to global memory: those of the cluster, if there is one.
-  void meet();
-  /// This thread has read what it wanted of other CTAs' scratch; who takes memory next, or ends the block, waits until all have.
-  void leaveScratch(), waitForReaders();
-  bool isCluster() const { return options_.numCtas > 1; }
   /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.
   V isDoneHere(const Op &op) {
     return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
-  /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
-  bool isCopied(int arg, bool isWhole) const;
-  /// Since the last barrier, as far as that is known.
-  bool wroteGlobal() const;
-  V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(r.begin)) : shared_; }
-  SharedRange takeShared(const Op &op, uint64_t bytes, uint32_t align, bool isNew = false);
-  void releaseShared(SharedRange r);
-  void findLastUsers(const ir::Block &b), releaseAfter(const Op &op);
-  /// The operation whose tile or ring a shared value is (a part of).
-  static const Op *tileOf(const Value *v);
+  V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
   /// Which thread starts TMA copies; null inside the producer, where there is only one.
   V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
   void producer(const Op &op);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
-  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), endBarriers(const Op &alloc, SharedRange r);
+  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
   V mapAddress(unsigned map), startsRow(const LinearLayout &indices);
@@ -165,18 +146,10 @@ private:
   // Stores and reductions by TMA (LowerBulk.cpp).
   void bulkStore(const Op &op);
   void writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at);
-  const BulkStore &bulkPlan(const Op &op);
   V isInFront(const Op &op);
-  void holdBuffers(const Op &loop), releaseBuffers(const Op &loop);
-  void makeFree(SharedRange r), waitForBulkWrites(), finishBulkStores(), finishBeforeCopies(), addBulkWrite(const BulkWrite &w);
-  bool orderBulk(const Op &op);
-  bool isTiling(const Op &op) const, haveSameTiles(const Op &x, const Op &y) const;
-  static bool mayBeSame(int a, int b);
 
   // Memory (LowerMemory.cpp).
   void load(const Op &op), store(const Op &op);
-  /// A barrier if an earlier access of this program may touch the same memory from another thread.
-  void orderAccess(const Op &op, bool writes);
   AccessHints hints(const Op &op) const;
   V conjunction(V a, V b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
 
@@ -207,16 +180,16 @@ private:
   /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
   /// values. Gives no order: that is the caller's.
   Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);
-  /// Values known to the owners only, given to every thread that holds a copy.
-  Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t);
+  /// Values known to the owners only, given to every thread that holds a copy. `memory`: the operation's scratch.
+  Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memory);
+  /// The same of an operation's result; nothing to do if nobody else holds a copy.
+  Regs fromOwners(const Op &op, const Regs &x);
 
   // LowerDot.cpp, LowerFma.cpp.
   void dot(const Op &op);
   struct FmaMath;
   Regs fma(const Op &op), fmaLoop(const Op &op);
   std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
-  /// Operands of one operation are about to be read: the barrier in front, if they need one.
-  void readTiles(llvm::ArrayRef<Value *> operands);
   Regs mma(const Op &op, const DotChoice &c), wgmma(const Op &op, const DotChoice &c);
   void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
@@ -228,14 +201,6 @@ private:
   void print(const Op &op), assembly(const Op &op);
   std::pair<std::string, V> printable(const targets::Site &site, size_t operand, V x);
   void assertion(const Op &op);
-
-  /// At the border of a block.
-  Accesses accesses() {
-    turns_ = {};
-    return {seen_, bulkWrites_, bulkReads_};
-  }
-  void alsoAccesses(const Accesses &a);
-  bool accessesIn(const ir::Block &b, Accesses &out) const;
 
   // LowerControl.cpp.
   void forLoop(const Op &op), whileLoop(const Op &op), ifElse(const Op &op);
@@ -252,17 +217,11 @@ private:
   void ifThen(V pred, const std::function<void()> &body);
   /// By the first thread alone; `body` gives the predicate to what it emits.
   void byFirstThread(const std::function<void(V pred)> &body);
-  void forgetAccesses();
 
-  const ir::Module &m_;
-  const NvTarget &target_;
-  const NvOptions &options_;
   llvm::Module &out_;
   GpuKernelMeta &meta_;
   DiagEngine &diag_;
   llvm::IRBuilder<> b_;
-  const ir::Function *source_ = nullptr;
-  AxisFacts facts_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
   targets::VecTarget vecTarget_;
@@ -276,24 +235,8 @@ private:
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
   const Op *producer_ = nullptr; // of the kernel: warps more than the options say, for copies; null: it has none
-  bool isBehindProducer_ = false, inProducer_ = false, storesInBulk_ = false;
-  bool hasLeft_ = false;                          // between leaveScratch and waitForReaders
-  llvm::SmallVector<Seen, 8> seen_;
-  llvm::DenseSet<const Op *> usedAtomics_; // those whose old values somebody reads
-  llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
-  llvm::SmallVector<BulkWrite, 2> bulkWrites_;  // nobody has waited until they were done
-  llvm::SmallVector<SharedRange, 2> bulkReads_; // shared memory that bulk stores may still read
-  std::optional<SharedRange> held_;             // room for buffers while a loop runs
-  const Op *heldBy_ = nullptr;                  // the loop
-  BufferTurns turns_;                           // in held_, as the last store left them
-  llvm::SmallVector<Seen, 4> copied_;           // what asynchronous copies of the kernel read
+  bool isBehindProducer_ = false, inProducer_ = false;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
-  SharedMemory memory_;
-  llvm::SmallVector<std::pair<const Op *, SharedRange>, 8> live_;                   // everything taken now
-  llvm::SmallVector<SharedRange, 2> scratch_;                                       // of the current operation
-  llvm::DenseMap<const Op *, SharedRange> tiles_;
-  llvm::DenseMap<const Op *, const Op *> lastUser_;                                 // of a tile, in the tile's block
-  llvm::DenseMap<const Op *, llvm::SmallVector<const Op *, 2>> endsAfter_;          // the tiles that die with an operation
 };
 
 } // namespace tegula::nvidia

@@ -96,21 +96,14 @@ void Lowering::atomic(const Op &op) {
     fail(op, "no atomic instruction for " + ir::str(op.result()->type.scalarType()));
     return;
   }
-  // What this program did before is visible to whoever sees the atomic, and the other way round: all threads meet.
-  bool isOrdered = a->sem != MemSem::Relaxed;
-  if (isOrdered) {
-    finishBulkStores();
-    meet();
-  } else {
-    orderAccess(op, true);
-  }
+  beforeAtomic(op);
   in_->setSite(siteOf(op));
   auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
-  a->wantOld = usedAtomics_.contains(&op);
+  a->wantOld = isUsed(op);
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
   MemSem sem = a->sem;
-  bool isFenced = isOrdered && (get(op.operands[0]).size() > vec || a->byCompare);
+  bool isFenced = isOrdered(op) && (get(op.operands[0]).size() > vec || a->byCompare);
   if (isFenced) {
     a->sem = MemSem::Relaxed;
     if (sem != MemSem::Acquire)
@@ -120,9 +113,8 @@ void Lowering::atomic(const Op &op) {
   if (isFenced && sem != MemSem::Release)
     in_->memoryFence(a->scope);
   if (a->wantOld)
-    set(op.result(), fromOwners(op, old, op.result()->type));
-  if (isOrdered)
-    meet();
+    set(op.result(), fromOwners(op, old));
+  afterAtomic(op);
 }
 
 Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
@@ -195,12 +187,15 @@ Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values,
   return out;
 }
 
-Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t) {
+Regs Lowering::fromOwners(const Op &op, const Regs &x) {
+  const ir::Type &t = op.result()->type;
+  bool isShared = (isCluster() && op.intAttr("whole")) || ownsElements(t.layout);
+  return isShared ? fromOwners(op, x, t, scratch(op)) : x;
+}
+
+Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memory) {
   bool isWhole = isCluster() && (op.intAttr("whole") || t.isScalar()); // the first CTA has them
-  if (!isWhole && !ownsElements(t.layout))
-    return x;
   unsigned bytes = t.isPtr ? 8 : ir::byteWidth(t.elem);
-  V memory = scratch(op, static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytes);
   V owns = ownsElements(t.layout);
   auto address = [&](unsigned r) { return t.isScalar() ? memory : sharedAt(memory, flatIndex(t.layout, r), bytes); };
   for (unsigned r = 0; r < x.size(); ++r)
@@ -219,7 +214,7 @@ void Lowering::gather(const Op &op) {
   const ir::Type &from = op.operands[0]->type, &t = op.result()->type;
   unsigned bytes = from.isPtr ? 8 : ir::byteWidth(from.elem);
   auto axis = static_cast<unsigned>(op.intAttr("axis"));
-  V memory = scratch(op, static_cast<uint64_t>(from.numel()) * bytes);
+  V memory = scratch(op);
   V owns = ownsElements(from.layout);
   const Regs &source = get(op.operands[0]), &index = get(op.operands[1]);
   for (unsigned r = 0; r < source.size(); ++r)
@@ -245,7 +240,7 @@ void Lowering::gather(const Op &op) {
 void Lowering::histogram(const Op &op) {
   const ir::Type &t = op.operands[0]->type, &bins = op.result()->type;
   uint64_t count = static_cast<uint64_t>(bins.numel());
-  V memory = scratch(op, count * 4);
+  V memory = scratch(op);
   V ownsBins = ownsElements(bins.layout);
   for (unsigned r = 0; r < registersOf(bins); ++r)
     in_->storeShared(sharedAt(memory, flatIndex(bins.layout, r), 4), b_.getInt32(0), ownsBins);

@@ -1,185 +1,10 @@
-// desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation;
-// here stands who waits for them: the warp before it fills a buffer again, whoever uses their bytes of shared memory or of global memory
-// next, and the kernel's end.
-#include "gpu/BlockStores.h"
-#include "gpu/SharedNeeds.h"
-#include "ir/Builder.h"
+// desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation:
+// the warp waits for them before it fills a buffer again, and at the kernel's end; who else does, MemoryOrder decides.
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
 
 using ir::OpKind;
-
-// ---- plans
-
-const BulkStore &Lowering::bulkPlan(const Op &op) {
-  std::unique_ptr<BulkStore> &plan = bulkPlans_[&op];
-  if (!plan) {
-    const Value *v = op.operands.back();
-    // Layouts without a plan were converted (AssignLayouts).
-    plan = std::make_unique<BulkStore>(*planBulkStore(layoutOf(v), v->type.shape, v->type.elem));
-  }
-  return *plan;
-}
-
-// ---- buffers
-
-/// Room for the buffers of all bulk stores in a loop, for as long as it runs: so that copies of one iteration go on in the next. Not if the
-/// loop wants the memory for tiles of its own.
-void Lowering::holdBuffers(const Op &loop) {
-  if (held_)
-    return;
-  uint64_t one = 0;
-  bool other = false, scratch = false;
-  auto look = [&](auto &&self, const ir::Block &b) -> void {
-    for (const Op *op : b.ops) {
-      if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
-        one = std::max(one, bulkPlan(*op).sharedBytes(1));
-      other |= makesTiles(*op);
-      scratch |= takesScratch(*op);
-      for (const ir::Region *r : op->regions)
-        self(self, *r->block);
-    }
-  };
-  for (const ir::Region *r : loop.regions)
-    look(look, *r->block);
-  if (!one)
-    return;
-  constexpr uint64_t usualScratch = 8192;
-  uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
-  if (other || top + one > limit) {
-    bulkReads_.push_back({0, UINT32_MAX}); // of the iteration before
-    return;
-  }
-  held_ = takeShared(loop, top + 2 * one <= limit ? 2 * one : one, SharedMemory::tileAlign);
-  heldBy_ = &loop;
-  makeFree(*held_);
-}
-
-void Lowering::releaseBuffers(const Op &loop) {
-  if (heldBy_ != &loop)
-    return;
-  bulkReads_.push_back(*held_);
-  releaseShared(*held_);
-  held_.reset();
-  heldBy_ = nullptr;
-}
-
-/// Nobody uses these bytes any more: bulk stores have read them, threads have met.
-void Lowering::makeFree(SharedRange r) {
-  bool isRead = llvm::any_of(bulkReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
-  if (isRead) {
-    in_->bulkWait(0, true);
-    bulkReads_.clear();
-  }
-  if (isRead || memory_.needsBarrier(r, true))
-    barrier();
-}
-
-// ---- order in global memory
-
-/// What this thread has written by bulk stores is there, and bulk copies see what went by pointers instead.
-void Lowering::waitForBulkWrites() {
-  in_->bulkWait(0, false);
-  if (llvm::any_of(bulkWrites_, [](const BulkWrite &w) { return w.op->find("any_sign") != nullptr; }))
-    in_->fenceProxyAsync(true);
-}
-
-/// Everything that bulk stores of this program have written is there for all its threads.
-void Lowering::finishBulkStores() {
-  if (bulkWrites_.empty())
-    return;
-  waitForBulkWrites();
-  bulkWrites_.clear();
-  bulkReads_.clear();
-  meet();
-}
-
-/// The same before asynchronous copies are set up, if one of the kernel may read what was written.
-void Lowering::finishBeforeCopies() {
-  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, w.arg); }); }))
-    finishBulkStores();
-}
-
-bool Lowering::mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
-
-/// Do the blocks of the store start at multiples of their extents?
-bool Lowering::isTiling(const Op &op) const {
-  if (op.find("tiled")) // of parts: PartitionCluster.cpp
-    return op.intAttr("tiled") != 0;
-  ir::DescAccess a = ir::descAccess(op);
-  for (unsigned d = 0; d < a.rank(); ++d)
-    if (facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)
-      return false;
-  return true;
-}
-
-/// The blocks of both stores are tiles of one grid: two of them are the same, and then each byte is written by the same thread both times, or
-/// have nothing in common.
-bool Lowering::haveSameTiles(const Op &x, const Op &y) const {
-  if (&x == &y)
-    return isTiling(x);
-  return haveSameBlocks(x, y) && isTiling(x) && isTiling(y);
-}
-
-/// In one iteration: offsets that differ by a constant.
-static bool areApart(const ir::Op &x, const ir::Op &y) {
-  auto split = [](const ir::Value *v) {
-    int64_t constant = 0;
-    while (v->def && v->def->kind == OpKind::Add)
-      if (std::optional<int64_t> c = ir::constantInt(v->def->operands[1])) {
-        constant += *c;
-        v = v->def->operands[0];
-      } else {
-        break;
-      }
-    if (std::optional<int64_t> c = ir::constantInt(v))
-      return std::pair<const ir::Value *, int64_t>(nullptr, constant + *c);
-    return std::pair(v, constant);
-  };
-  ir::DescAccess a = ir::descAccess(x), b = ir::descAccess(y);
-  for (unsigned d = 0; d < a.rank(); ++d)
-    if (auto p = split(a.offsets[d]), q = split(b.offsets[d]); p.first == q.first && p.second != q.second)
-      return true;
-  return false;
-}
-
-void Lowering::addBulkWrite(const BulkWrite &w) {
-  if (llvm::none_of(bulkWrites_, [&](const BulkWrite &b) { return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone; }))
-    bulkWrites_.push_back(w);
-}
-
-/// True if all earlier copies of this thread are done.
-bool Lowering::orderBulk(const Op &op) {
-  int arg = baseArgument(op.operands[0]);
-  bool isWhole = op.intAttr("whole") != 0, wait = false, together = false;
-  bool isBehind = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
-  isBehind |= isCopied(arg, isWhole);
-  // Behind plain accesses of other threads, which another path to memory does not see by itself.
-  if (isBehind)
-    in_->fenceProxyAsync(true);
-  for (const BulkWrite &w : bulkWrites_) {
-    bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
-    if (!mayBeSame(w.arg, arg) || commutes)
-      continue;
-    bool sameTiles = haveSameTiles(op, *w.op);
-    if (sameTiles && (w.isDone || (w.isHere && areApart(op, *w.op))))
-      continue;
-    wait = true;
-    together |= !sameTiles;
-  }
-  if (wait) {
-    waitForBulkWrites();
-    for (BulkWrite &w : bulkWrites_)
-      w.isDone = true;
-  }
-  if (together)
-    bulkWrites_.clear();
-  if (isBehind || together)
-    meet();
-  addBulkWrite({arg, &op, true});
-  return wait;
-}
 
 // ---- blocks that begin in front of the tensor
 
@@ -239,24 +64,11 @@ void Lowering::bulkStore(const Op &op) {
   ir::DescAccess a = ir::descAccess(op);
   const ir::Type &t = a.value->type;
   in_->setSite(siteOf(op));
-  bool isQuiet = orderBulk(op);
-  unsigned buffers = plan.steps.size() > 1 ? 2 : 1;
-  bool isHeld = held_.has_value();
-  SharedRange room;
-  if (isHeld) {
-    room = *held_;
-    if (plan.sharedBytes(buffers) > room.size())
-      buffers = 1;
-  } else {
-    if (memory_.top() + SharedMemory::tileAlign + plan.sharedBytes(buffers) > target_.sharedLimit())
-      buffers = 1;
-    room = takeShared(op, plan.sharedBytes(buffers), SharedMemory::tileAlign);
-    makeFree(room);
-  }
+  const BulkRoom room = beginBulk(op);
   // A warp's buffers are the same bytes for all stores that share the room: nobody else ever waits for them.
   // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy unless it knows that.
   auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
-  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(room.size() / plan.warps))), from = uniform(first);
+  V first = b_.CreateAdd(sharedAddress(room.range), b_.CreateMul(warp_, b_.getInt32(static_cast<uint32_t>(room.range.size() / plan.warps)))), from = uniform(first);
   V holdsPart = plan.idleWarps ? b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)) : b_.getTrue();
   if (V here = isDoneHere(op))
     holdsPart = b_.CreateAnd(holdsPart, here);
@@ -273,15 +85,14 @@ void Lowering::bulkStore(const Op &op) {
     start.push_back(uniform(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d])));
   }
   const Regs &value = get(a.value);
-  // The same buffers in the same order as the store just before, or nobody knows which are in use.
-  bool goesOn = isHeld && turns_.bytes == plan.bytes && turns_.buffers == buffers;
-  size_t turn = goesOn ? turns_.next : 0;
+  const unsigned buffers = room.buffers;
+  size_t turn = room.turn;
   for (size_t i = 0; i < plan.steps.size(); ++i, ++turn) {
     const BulkStore::Step &step = plan.steps[i];
     // The buffer is free once the copies before the last `buffers` - 1 have read theirs.
-    if (i >= buffers || (isHeld && (i == 0 || goesOn))) {
-      if (i >= buffers || !isQuiet)
-        in_->bulkWait(i >= buffers || goesOn ? buffers - 1 : 0, true);
+    if (i >= buffers || (room.isHeld && (i == 0 || room.goesOn))) {
+      if (i >= buffers || !room.isQuiet)
+        in_->bulkWait(i >= buffers || room.goesOn ? buffers - 1 : 0, true);
       in_->syncWarp();
     }
     uint32_t buffer = static_cast<uint32_t>(turn % buffers) * plan.bytes;
@@ -304,13 +115,7 @@ void Lowering::bulkStore(const Op &op) {
     }
     in_->bulkCommit();
   }
-  storesInBulk_ = true;
-  turns_ = {isHeld ? plan.bytes : 0, buffers, turn};
-  if (isHeld)
-    return;
-  bulkReads_.push_back(room);
-  releaseShared(room);
-  memory_.touched(room, true);
+  endBulk(op, room, turn);
 }
 
 } // namespace tegula::nvidia

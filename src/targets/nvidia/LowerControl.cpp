@@ -1,5 +1,4 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
-#include "gpu/BlockEdit.h"
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -81,38 +80,6 @@ static llvm::SmallVector<llvm::StringRef, 2> forbidden(const ir::Op &loop) {
 
 void Lowering::keepRolled(llvm::BranchInst *branch) { forbid(branch, {"llvm.loop.unroll.disable"}); }
 
-/// What came before along another path is unknown: the next access or use of scratch has to be careful.
-void Lowering::forgetAccesses() {
-  seen_.clear();
-  seen_.push_back({-1, nullptr, true, nullptr, true});
-  memory_.unknownBefore();
-}
-
-/// What another iteration may have accessed; false if that cannot be told.
-bool Lowering::accessesIn(const ir::Block &b, Accesses &out) const {
-  bool isKnown = true;
-  for (const Op *op : b.ops) {
-    bool isRead = op->kind == ir::OpKind::Load, isAtomic = op->kind == ir::OpKind::AtomicRmw || op->kind == ir::OpKind::AtomicCas;
-    if (isRead || isAtomic || op->kind == ir::OpKind::Store)
-      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr, op->intAttr("whole") != 0});
-    else if (op->kind == ir::OpKind::DescStore || op->kind == ir::OpKind::DescReduce)
-      out.bulkWrites.push_back({baseArgument(op->operands[0]), op});
-    else if (op->regions.empty() && writesGlobal(*op))
-      isKnown = false;
-    for (const ir::Region *r : op->regions)
-      isKnown &= accessesIn(*r->block, out);
-  }
-  return isKnown;
-}
-
-void Lowering::alsoAccesses(const Accesses &a) {
-  turns_ = {};
-  unite(seen_, a.seen);
-  for (const BulkWrite &w : a.bulkWrites)
-    addBulkWrite(w);
-  unite(bulkReads_, a.bulkReads);
-}
-
 static bool startsCopies(const ir::Block &b) {
   return llvm::any_of(b.ops, [](const ir::Op *op) {
     return op->kind == ir::OpKind::AsyncCopy || llvm::any_of(op->regions, [](const ir::Region *r) { return startsCopies(*r->block); });
@@ -121,9 +88,8 @@ static bool startsCopies(const ir::Block &b) {
 
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
-  bool writes = writesGlobal(op);
   bool reverse = op.intAttr("reverse") != 0;
-  holdBuffers(op);
+  beforeLoop(op);
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
   llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
@@ -144,19 +110,7 @@ void Lowering::forLoop(const Op &op) {
         offsets[v] = get(v);
         set(v, {in_->opaque(scalar(v))});
       }
-  // Reads alone change nothing for each other.
-  Accesses around = accesses(), earlier = around;
-  bool isKnown = writes && accessesIn(body, around);
-  auto otherIterations = [&] {
-    if (isKnown)
-      seen_.clear();
-    else
-      forgetAccesses();
-    alsoAccesses(around);
-  };
-  if (writes)
-    otherIterations();
-  memory_.unknownBefore();
+  ForOrder order = enterFor(op);
   block(body);
   in_->setSite(siteOf(op));
   in_->backEdge();
@@ -166,34 +120,20 @@ void Lowering::forLoop(const Op &op) {
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
-  // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
-  auto isKept = [&] {
-    return seen_.size() >= earlier.seen.size() && std::equal(earlier.seen.begin(), earlier.seen.end(), seen_.begin()) &&
-           bulkWrites_.size() >= earlier.bulkWrites.size() && bulkReads_.size() >= earlier.bulkReads.size();
-  };
-  if (writes)
-    otherIterations();
-  else if (!isKept())
-    alsoAccesses(earlier);
-  memory_.unknownBefore();
-  releaseBuffers(op);
+  leaveFor(op, order);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], offsets.count(carried[i]) ? offsets[carried[i]] : Regs(get(carried[i])));
 }
 
 void Lowering::whileLoop(const Op &op) {
   const ir::Block &test = *op.region(0), &body = *op.region(1);
-  holdBuffers(op);
-  Accesses around = accesses();
-  accessesIn(test, around);
-  accessesIn(body, around);
+  beforeLoop(op);
+  Accesses around = enterWhile(op);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("while"), *inside = newBlock("while.body"), *after = newBlock("while.end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   auto nodes = phis(test.args);
   incoming(nodes, op.operands, before);
-  forgetAccesses();
-  alsoAccesses(around);
   block(test);
   if (!ok_)
     return;
@@ -210,17 +150,13 @@ void Lowering::whileLoop(const Op &op) {
   incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
-  forgetAccesses();
-  alsoAccesses(around);
-  releaseBuffers(op);
+  leaveWhile(op, around);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
-/// Both sides begin with what was done before, and what either has done may come before what follows.
 void Lowering::ifElse(const Op &op) {
-  Accesses before = accesses(), then;
-  SharedMemory::History sharedBefore = memory_.history(), sharedThen;
+  IfOrder order = enterIf();
   llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
@@ -230,17 +166,10 @@ void Lowering::ifElse(const Op &op) {
       return;
     end[i] = b_.GetInsertBlock();
     b_.CreateBr(after);
-    if (i == 0) {
-      then = accesses();
-      sharedThen = memory_.history();
-      seen_ = before.seen;
-      bulkWrites_ = before.bulkWrites;
-      bulkReads_ = before.bulkReads;
-      memory_.setHistory(sharedBefore);
-    }
+    if (i == 0)
+      enterElse(order);
   }
-  alsoAccesses(then);
-  memory_.addHistory(sharedThen);
+  leaveIf(order);
   b_.SetInsertPoint(after);
   auto nodes = phis(op.results);
   for (unsigned i = 0; i < 2; ++i)

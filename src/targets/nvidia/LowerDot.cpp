@@ -84,16 +84,6 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   return acc;
 }
 
-/// What other threads put into tiles is there after a barrier; rings bring their own. All are read behind it, so none counts as read before.
-void Lowering::readTiles(llvm::ArrayRef<Value *> operands) {
-  for (const Value *v : operands)
-    if (const Op *tile = tileOf(v); tile && tile->kind == ir::OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
-      barrier();
-  for (const Value *v : operands)
-    if (const Op *tile = tileOf(v))
-      memory_.touched(tiles_[tile], false);
-}
-
 /// The 64-bit description of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md).
 V Lowering::operandDescriptor(V address, const SharedOperand &s) {
   uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;

@@ -5,30 +5,6 @@ namespace tegula::nvidia {
 
 using ir::OpKind;
 
-bool Lowering::isCopied(int arg, bool isWhole) const {
-  return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
-}
-
-/// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
-/// different memory or (in-place element-wise kernels) of the same element by the same thread. In a cluster that is so of what is shared out
-/// only: what is not all CTAs read and the first one writes. Two accesses through one pointer are of the same elements by the same threads,
-/// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it.
-void Lowering::orderAccess(const Op &op, bool writes) {
-  const Value *pointer = op.operands[0];
-  int arg = baseArgument(pointer);
-  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return mayBeSame(w.arg, arg); }))
-    finishBulkStores();
-  bool isWhole = op.intAttr("whole") != 0, hasCopies = ownsElements(pointer->type.layout) != nullptr;
-  auto isBefore = [&](const Seen &s) {
-    bool isSameThread = s.pointer == pointer && (!hasCopies || (s.writes && writes));
-    bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op;
-    return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
-  };
-  if ((writes && isCopied(arg, isWhole)) || llvm::any_of(seen_, isBefore))
-    meet();
-  seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr, isWhole});
-}
-
 AccessHints Lowering::hints(const Op &op) const {
   AccessHints h;
   std::string_view cache = op.strAttr("cache"), evict = op.strAttr("evict");

@@ -247,14 +247,8 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   V owns = ownsElements(t.layout);
   if (uint32_t lanes = bitsAlong(l, Dim::Lane, axis))
     owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(lane_, lanes), b_.getInt32(0)));
-  uint64_t results = static_cast<uint64_t>(t.numel() / t.shape[axis]), offset = 0;
-  llvm::SmallVector<uint64_t, 4> base;
-  for (const Value *v : op.operands) {
-    base.push_back(offset);
-    offset += results * ways * (v->type.isPtr ? 8 : ir::byteWidth(v->type.elem));
-    offset = (offset + 15) / 16 * 16;
-  }
-  V memory = scratch(op, offset);
+  std::vector<uint64_t> base = exchangedParts(m_, op);
+  V memory = scratch(op);
   auto address = [&](uint64_t image, size_t k, V way) {
     unsigned bytes = op.operands[k]->type.isPtr ? 8 : ir::byteWidth(op.operands[k]->type.elem);
     V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);
@@ -352,18 +346,13 @@ void Lowering::scan(const Op &op) {
   }
   if (warpBits) {
     // Totals of the warps, combined in order up to this warp.
-    uint64_t others = static_cast<uint64_t>(t.numel() / t.shape[axis]), offset = 0;
     unsigned ways = 1u << warpBits;
-    llvm::SmallVector<uint64_t, 4> base;
-    for (const Value *v : op.operands) {
-      base.push_back(offset);
-      offset += (others * ways * ir::byteWidth(v->type.elem) + 15) / 16 * 16;
-    }
+    std::vector<uint64_t> base = exchangedParts(m_, op);
     uint64_t mask;
     V thread = gatherBits(l, [&](uint64_t flat) {
       return l.outs().part(flat, layout::tensorDim(axis)) ? uint64_t{0} : withoutAxis(flat, t.shape, axis);
     }, mask);
-    V memory = scratch(op, offset);
+    V memory = scratch(op);
     auto address = [&](unsigned g, size_t k, V way) {
       uint64_t image = withoutAxis(l.apply(g * perThread), t.shape, axis);
       V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);

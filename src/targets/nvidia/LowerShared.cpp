@@ -15,9 +15,6 @@ using layout::SharedSide;
 using layout::ThreadBit;
 using layout::ThreadMap;
 
-/// Conversions take turns rather than more scratch than this: it would cost blocks per multiprocessor.
-static constexpr unsigned preferredScratch = 64 * 1024;
-
 /// Emits single steps for layout::followPlan. Elements are integers of `bits`; words integers that hold one or more of them.
 struct Lowering::PlanEmit {
   Lowering &l;
@@ -232,9 +229,6 @@ V Lowering::fromInteger(V x, const ir::Type &t) {
 ConversionOptions Lowering::conversionOptions() const {
   ConversionOptions o;
   o.stmatrix = target_.sm >= 90;
-  // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
-  uint32_t limit = target_.sharedLimit(), top = memory_.top();
-  o.maxBytes = std::min<uint32_t>(preferredScratch, std::max<uint32_t>(1024, limit > top ? limit - top : 0));
   return o;
 }
 
@@ -288,29 +282,14 @@ void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &
 
 // ---- conversions
 
-void Lowering::convert(const Op &op) { move(op, layoutOf(op.operands[0]), layoutOf(op.result())); }
-
-/// Parts of CTAs and all parts in every CTA are two layouts of one tensor.
-void Lowering::clusterGather(const Op &op) {
-  const ir::Type &part = op.operands[0]->type, &all = op.result()->type;
-  unsigned blockBits = layout::log2Exact(all.shape[0]);
-  const LinearLayout own = part.isScalar() ? scalarLayout({NvTarget::lanes, options_.numWarps}) : layoutOf(op.operands[0]);
-  layout::DimList ins = own.ins();
-  std::vector<uint64_t> bases(own.bases().begin(), own.bases().end());
-  ins.push({layout::Dim::Block, static_cast<uint8_t>(blockBits)});
-  for (unsigned i = 0; i < blockBits; ++i)
-    bases.push_back(static_cast<uint64_t>(part.numel()) << i);
-  move(op, LinearLayout(ins, layout::tensorDims(all.shape), bases), layoutOf(op.result()).growIn(layout::Dim::Block, blockBits));
-}
-
-void Lowering::move(const Op &op, const LinearLayout &before, const LinearLayout &behind) {
+void Lowering::convert(const Op &op) {
   const Value *from = op.operands[0];
   const ir::Type &t = op.result()->type;
   unsigned bits = elementBits(t);
-  ConversionPlan plan = layout::planConversion(before, behind, bits, conversionOptions());
+  const Scratch need = scratchNeedOf(op);
+  const ConversionPlan &plan = *need.plan;
   in_->setSite(siteOf(op));
-  bool shared = plan.kind == layout::ConversionKind::Shared;
-  V memory = !shared ? shared_ : plan.scope == ExchangeScope::Warp ? warpScratch(op, plan.cost.bytes) : scratch(op, plan.cost.bytes);
+  V memory = !need.bytes ? shared_ : plan.scope == ExchangeScope::Warp ? warpScratch(op, need.bytes) : scratch(op, need.bytes);
   PlanEmit emit{*this, memory, bits};
   std::vector<V> source;
   Regs out;
@@ -324,7 +303,7 @@ void Lowering::move(const Op &op, const LinearLayout &before, const LinearLayout
   for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
     out.push_back(fromInteger(x, t));
   // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
-  if (shared && plan.scope == ExchangeScope::Cluster)
+  if (need.bytes && plan.scope == ExchangeScope::Cluster)
     leaveScratch();
   set(op.result(), std::move(out));
 }
