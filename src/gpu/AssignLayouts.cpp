@@ -189,7 +189,8 @@ private:
       visit(*op);
   }
   void visit(const Op &op);
-  void carried(const Op &loop);
+  void carried(const Op &op);
+  Home spread(Home h, const Shape &shape);
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
@@ -277,8 +278,21 @@ void Homes::visit(const Op &op) {
   }
 }
 
+/// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew before a loop carries it: every iteration would
+/// work on the copies, too, and a thread would hold as many registers of a small tile as of the one it was reduced from. (The rows of an accumulator stay, as they are few.)
+Home Homes::spread(Home h, const Shape &shape) {
+  constexpr uint32_t fewest = 64; // registers
+  if (!h.layout || h.rank == Rank::Accumulator)
+    return h;
+  LinearLayout now = defaultLayout(shape, threads());
+  auto registers = [](const LinearLayout &l) { return uint32_t{1} << l.inBits(layout::Dim::Register); };
+  if (uint32_t n = registers(layoutOf(h)); n >= fewest && n > registers(now))
+    h.layout = out_.internLayout(now);
+  return h;
+}
+
 /// Values that meet at the border of a region live in one place, `mine` (arguments and results of the operation): where the
-/// strongest of those that meet lives.
+/// strongest of those that meet lives; large ones spread over all threads if the region is a loop's.
 void Homes::carried(const Op &op) {
   auto meet = [&](std::initializer_list<const Value *> from, std::initializer_list<const Value *> mine) {
     Home best;
@@ -286,6 +300,8 @@ void Homes::carried(const Op &op) {
       for (const Value *v : values)
         if (Home h = of(v); h.rank > best.rank)
           best = h;
+    if (op.kind != OpKind::If)
+      best = spread(best, (*mine.begin())->type.shape);
     // Members must agree even where two homes of one rank compete.
     for (const Value *v : mine)
       if (best.layout && home_[v].layout != best.layout) {

@@ -30,7 +30,6 @@ TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
   }
 }
 
-// A row of 1024 floats over 128 threads: 16 bytes per access, no exchange between loads, reductions and the store.
 TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   using layout::Dim;
   ir::Shape shape{128, 256};
@@ -51,6 +50,7 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   EXPECT_EQ(gpu::withWarpsOf(down, acc, 0), down);
 }
 
+// A row of 1024 floats over 128 threads: 16 bytes per access, no exchange between loads, reductions and the store.
 TEST(GpuLayouts, RowKernelsNeedNoConversion) {
   auto m = parsed(R"(kernel @softmax(%x: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}, %stride: i32 {divisibility = 16}, %cols: i32 {divisibility = 16}) {
   %row = program_id {axis = 0} : i32
@@ -80,4 +80,44 @@ TEST(GpuLayouts, RowKernelsNeedNoConversion) {
   for (const Op *op : gpu->kernel()->block()->ops)
     if (op->kind == OpKind::Load || op->kind == OpKind::Store)
       EXPECT_EQ(op->intAttr("vec"), 4) << print(*op);
+}
+
+// What is left of a large tile by a reduction between lanes is dealt anew before a loop carries it: no thread has as many registers of it as of the tile.
+TEST(GpuLayouts, LoopsCarryNoCopies) {
+  auto m = parsed(R"(kernel @best(%x: ptr<f32> {divisibility = 16}, %out: ptr<f32> {divisibility = 16}, %n: i32) {
+  %offsets = range {start = 0} : tensor<16384xi32>
+  %0 = splat %x : tensor<16384xptr<f32>>
+  %1 = addptr %0, %offsets : tensor<16384xptr<f32>>
+  %v = load %1 : tensor<16384xf32>
+  %pairs = reshape %v : tensor<128x2x64xf32>
+  %2 = reduce %pairs {axis = 1} : tensor<128x64xf32> (%3: f32, %4: f32) {
+    %5 = maxnum %3, %4 : f32
+    yield %5
+  }
+  %6 = const {value = 0} : i32
+  %7 = const {value = 1} : i32
+  %half = range {start = 0} : tensor<8192xi32>
+  %best = reshape %2 : tensor<8192xf32>
+  %8 = for %6, %n, %7, %best : tensor<8192xf32> (%i: i32, %now: tensor<8192xf32>) {
+    %9 = splat %i : tensor<8192xi32>
+    %10 = xor %half, %9 : tensor<8192xi32>
+    %11 = gather %now, %10 {axis = 0} : tensor<8192xf32>
+    %12 = fadd %11, %now : tensor<8192xf32>
+    yield %12
+  }
+  %13 = splat %out : tensor<8192xptr<f32>>
+  %14 = addptr %13, %half : tensor<8192xptr<f32>>
+  store %14, %8
+  return
+})");
+  auto gpu = gpu::assignLayouts(*m, nvidia::NvTargetInfo({}), {});
+  std::string why;
+  ASSERT_TRUE(verify(*gpu, &why)) << why;
+  for (const Op *op : gpu->kernel()->block()->ops) {
+    if (op->kind != OpKind::For)
+      continue;
+    EXPECT_EQ(gpu->layoutOf(op->result()->type).inBits(layout::Dim::Register), 6u) << print(*gpu);
+    EXPECT_EQ(count(*op->region(0), OpKind::Convert), 0u) << print(*gpu);
+  }
+  EXPECT_EQ(count(*gpu->kernel()->block(), OpKind::Convert), 1u) << print(*gpu);
 }
