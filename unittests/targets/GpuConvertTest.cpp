@@ -6,9 +6,12 @@
 #include "ir/Interp.h"
 #include "ir/Verifier.h"
 #include "layout/Conversion.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
 #include "runtime/ObjectLoader.h"
 #include "runtime/cuda/Assembler.h"
 #include "sim/Machine.h"
@@ -77,18 +80,25 @@ void build(Module &m, const Conversion &c) {
   ASSERT_TRUE(verify(m, &why)) << why;
 }
 
+/// As it is lowered, not optimized yet; false: a diagnostic says why.
+bool lowerInto(llvm::Module &out, const llvm::TargetMachine &machine, const Module &m, const Conversion &c, nvidia::GpuKernelMeta &meta, DiagEngine &diag) {
+  out.setTargetTriple(machine.getTargetTriple().str());
+  out.setDataLayout(machine.createDataLayout());
+  if (!nvidia::lower(m, *nvidia::parseTarget(c.target), c.options(), out, meta, diag))
+    return false;
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  EXPECT_FALSE(llvm::verifyModule(out, &os)) << error;
+  return true;
+}
+
 std::vector<char> lowered(const Module &m, const Conversion &c, nvidia::GpuKernelMeta &meta, DiagEngine &diag) {
   llvm::LLVMContext context;
   nvidia::NvTarget target = *nvidia::parseTarget(c.target);
   auto machine = nvidia::createTargetMachine(target, c.options(), diag);
   llvm::Module out("k", context);
-  out.setTargetTriple(machine->getTargetTriple().str());
-  out.setDataLayout(machine->createDataLayout());
-  if (!nvidia::lower(m, target, c.options(), out, meta, diag))
+  if (!lowerInto(out, *machine, m, c, meta, diag))
     return {};
-  std::string error;
-  llvm::raw_string_ostream os(error);
-  EXPECT_FALSE(llvm::verifyModule(out, &os)) << error;
   nvidia::optimize(out, *machine, c.options());
   if (target.simulate)
     return nvidia::emitObject(out, *machine);
@@ -219,6 +229,34 @@ TEST(GpuConversions, AssembledWithoutLocalMemory) {
     ASSERT_FALSE(assembly.cubin.empty());
     EXPECT_EQ(assembly.stats.stackBytes, 0u) << "bits " << c.bits() << "\nsrc " << c.src.print() << "\ndst " << c.dst.print();
   }
+}
+
+/// A bit of a lane is compared with zero once, not for each register: LLVM goes through all users of the first such comparison at each further one.
+TEST(GpuConversions, BitsOfThreadsAreAskedForOnce) {
+  // A bit of the lane changes places with one of the register, 128 registers of a thread.
+  std::vector<uint64_t> from(12), to(12);
+  for (unsigned i = 0; i < 12; ++i)
+    from[i] = to[i] = uint64_t{1} << i;
+  std::swap(to[0], to[7]);
+  layout::DimList ins{{Dim::Register, 7}, {Dim::Lane, 5}, {Dim::Warp, 0}}, outs{{Dim::Dim0, 12}};
+  Conversion c{LinearLayout(ins, outs, from), LinearLayout(ins, outs, to), Elem::F32, false, "sm_90a"};
+  ASSERT_EQ(layout::planConversion(c.src, c.dst, 32).kind, layout::ConversionKind::Shuffles);
+  Module m;
+  build(m, c);
+  DiagEngine diag;
+  llvm::LLVMContext context;
+  llvm::Module out("k", context);
+  nvidia::GpuKernelMeta meta;
+  auto machine = nvidia::createTargetMachine(*nvidia::parseTarget(c.target), c.options(), diag);
+  ASSERT_TRUE(lowerInto(out, *machine, m, c, meta, diag));
+  size_t comparisons = 0, selections = 0;
+  for (const llvm::Function &f : out)
+    for (const llvm::Instruction &i : llvm::instructions(f)) {
+      comparisons += llvm::isa<llvm::ICmpInst>(i);
+      selections += llvm::isa<llvm::SelectInst>(i);
+    }
+  EXPECT_GE(selections, 128u);
+  EXPECT_EQ(comparisons, 1u);
 }
 
 /// Scratch stays within its limit by turns.

@@ -224,6 +224,7 @@ private:
   llvm::IRBuilder<> b_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
+  llvm::DenseMap<std::tuple<const llvm::BasicBlock *, uint32_t, uint32_t, uint32_t>, V> threadBits_; // by lane, warp, block
   targets::VecTarget vecTarget_;
   std::optional<targets::VecEmitter> vec_;
   std::optional<targets::DebugEmitter> lines_;

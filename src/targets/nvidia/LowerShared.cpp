@@ -164,8 +164,11 @@ V Lowering::threadValue(const ThreadMap &map, uint64_t &mask) {
   return hasBlocks ? movedBits(map.block, in_->special(Special::ClusterRank), options_.numCtas - 1, mask ? sum : nullptr, mask) : sum;
 }
 
+/// Once for each basic block: LLVM asks at each comparison with zero about all users of the first such one, so it must not see one for each register.
 V Lowering::threadBit(const ThreadBit &bit) {
-  V odd = nullptr;
+  V &odd = threadBits_[{b_.GetInsertBlock(), bit.lane, bit.warp, bit.block}];
+  if (odd)
+    return odd;
   auto add = [&](V index, uint32_t mask) {
     V part = b_.CreateAnd(index, b_.getInt32(mask));
     V parity = std::popcount(mask) == 1
@@ -179,7 +182,7 @@ V Lowering::threadBit(const ThreadBit &bit) {
     add(warp_, bit.warp);
   if (bit.block)
     add(in_->special(Special::ClusterRank), bit.block);
-  return odd ? odd : b_.getFalse();
+  return odd = odd ? odd : b_.getFalse();
 }
 
 V Lowering::noneOf(const ThreadBit &guard) {
