@@ -1,6 +1,7 @@
 // See Pipeline.h.
 #include "targets/common/Pipeline.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/ForwardProxies.h"
 #include "targets/common/Scheduler.h"
 #include "targets/common/ShareExtensions.h"
 #include "targets/common/SplitBlocks.h"
@@ -257,7 +258,7 @@ static bool describesVariables(const llvm::Module &m) {
                      [](const llvm::DICompileUnit *u) { return u->getEmissionKind() == llvm::DICompileUnit::FullDebug; });
 }
 
-/// As addPassesToEmitFile, with SplitBlocks before the selection. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
+/// As addPassesToEmitFile, with SplitBlocks before the selection or ForwardProxies behind it. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
 /// after the stores of the variables of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address
 /// arithmetic up.
 static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
@@ -274,6 +275,8 @@ static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm
     std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
     passes->insertPass(prepare->getPassID(), createSplitBlocksPass());
   }
+  if (tm.getTargetTriple().isNVPTX())
+    passes->insertPass(&llvm::PeepholeOptimizerID, createForwardProxiesPass());
   pm.add(passes);
   pm.add(machineModule);
   if (passes->addISelPasses())
