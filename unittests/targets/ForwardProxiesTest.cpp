@@ -1,3 +1,4 @@
+#include "PassesOfPtx.h"
 #include "targets/common/ForwardProxies.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
@@ -8,7 +9,6 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Target/TargetLoweringObjectFile.h"
 #include "llvm/Target/TargetMachine.h"
 #include "targets/nvidia/Codegen.h"
@@ -79,21 +79,7 @@ TEST(ForwardProxies, NothingIsLeftForLlvm) {
 
 /// PTX is made with it, in front of LLVM's.
 TEST(ForwardProxies, IsAmongThePassesOfPtx) {
-  DiagEngine diag;
-  auto machine = createTargetMachine(*parseTarget("sm_90a"), {}, diag);
-  ASSERT_TRUE(machine);
-  llvm::LLVMContext context;
-  llvm::Module m("pairs", context);
-  m.setTargetTriple(machine->getTargetTriple().str());
-  m.setDataLayout(machine->createDataLayout());
-  pairsToWords(m, 1);
-  auto &option = *llvm::cl::getRegisteredOptions().find("debug-pass")->second;
-  option.addOccurrence(0, "debug-pass", "Structure");
-  testing::internal::CaptureStderr();
-  EXPECT_FALSE(emitPtx(m, *machine).empty());
-  std::string passes = testing::internal::GetCapturedStderr();
-  option.reset();
-  option.addOccurrence(0, "debug-pass", "Disabled");
+  std::string passes = passesOfPtx();
   size_t ours = passes.find("Forward register proxies");
   ASSERT_NE(ours, std::string::npos) << passes;
   EXPECT_LT(passes.find("Peephole Optimizations"), ours);

@@ -38,6 +38,7 @@
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Vectorize/LoadStoreVectorizer.h"
 #include "llvm/Transforms/Utils/LCSSA.h"
 #include "llvm/Transforms/Utils/LoopRotationUtils.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
@@ -258,7 +259,7 @@ static bool describesVariables(const llvm::Module &m) {
                      [](const llvm::DICompileUnit *u) { return u->getEmissionKind() == llvm::DICompileUnit::FullDebug; });
 }
 
-/// As addPassesToEmitFile, with SplitBlocks before the selection or ForwardProxies behind it. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
+/// As addPassesToEmitFile, with SplitBlocks before the selection, or ShareExtensions before what prepares for it and ForwardProxies behind. `inSourceOrder`: without the passes that reorder instructions. A line's instructions then come
 /// after the stores of the variables of the lines before it, so a breakpoint on the line prints them: scheduling models (AMD's do) move copies and address
 /// arithmetic up.
 static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os,
@@ -275,8 +276,11 @@ static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm
     std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
     passes->insertPass(prepare->getPassID(), createSplitBlocksPass());
   }
-  if (tm.getTargetTriple().isNVPTX())
+  if (tm.getTargetTriple().isNVPTX()) {
+    std::unique_ptr<llvm::Pass> vectorizer(llvm::createLoadStoreVectorizerPass());
+    passes->insertPass(vectorizer->getPassID(), createShareExtensionsPass());
     passes->insertPass(&llvm::PeepholeOptimizerID, createForwardProxiesPass());
+  }
   pm.add(passes);
   pm.add(machineModule);
   if (passes->addISelPasses())

@@ -36,21 +36,38 @@ void share(llvm::CastInst &extension, llvm::Instruction &source) {
   source.replaceUsesWithIf(narrow, [&](const llvm::Use &u) { return isOutside(source, u.getUser()) || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(u.getUser()); });
 }
 
+bool shareExtensions(llvm::Function &f) {
+  bool isGpu = llvm::Triple(f.getParent()->getTargetTriple()).isNVPTX(), isLarge = f.size() >= fewestBlocksToShareIn, changed = false;
+  for (llvm::BasicBlock &block : f)
+    for (llvm::Instruction &i : llvm::make_early_inc_range(block)) {
+      auto *extension = llvm::dyn_cast<llvm::CastInst>(&i);
+      if (!extension || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(i) || !isFreeToTruncate(*extension, isGpu))
+        continue;
+      if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0)); source && shouldShare(*extension, *source, isLarge)) {
+        share(*extension, *source);
+        changed = true;
+      }
+    }
+  return changed;
+}
+
+class ShareExtensions final : public llvm::FunctionPass {
+public:
+  static char id;
+  ShareExtensions() : FunctionPass(id) {}
+  llvm::StringRef getPassName() const override { return "Share extensions"; }
+  bool runOnFunction(llvm::Function &f) override { return shareExtensions(f); }
+};
+
+char ShareExtensions::id = 0;
+
 } // namespace
 
 void shareExtensions(llvm::Module &m) {
-  bool isGpu = llvm::Triple(m.getTargetTriple()).isNVPTX();
-  for (llvm::Function &f : m) {
-    bool isLarge = f.size() >= fewestBlocksToShareIn;
-    for (llvm::BasicBlock &block : f)
-      for (llvm::Instruction &i : llvm::make_early_inc_range(block)) {
-        auto *extension = llvm::dyn_cast<llvm::CastInst>(&i);
-        if (!extension || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(i) || !isFreeToTruncate(*extension, isGpu))
-          continue;
-        if (auto *source = llvm::dyn_cast<llvm::Instruction>(i.getOperand(0)); source && shouldShare(*extension, *source, isLarge))
-          share(*extension, *source);
-      }
-  }
+  for (llvm::Function &f : m)
+    shareExtensions(f);
 }
+
+llvm::FunctionPass *createShareExtensionsPass() { return new ShareExtensions(); }
 
 } // namespace tegula::targets
