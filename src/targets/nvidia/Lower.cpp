@@ -38,6 +38,8 @@ static const ir::Op *producerOf(const ir::Function &f) {
 bool Lowering::run() {
   producer_ = producerOf(*source_);
   beginOrder();
+  users_.add(*source_->block());
+  findQuotients(*source_->block());
   findTensorMaps(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
@@ -308,10 +310,18 @@ const Regs &Lowering::get(const Value *v) const {
   return it->second;
 }
 
+void Lowering::findQuotients(const ir::Block &b) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv)
+      quotients_.insert({&b, unsigned{op->kind == OpKind::SDiv}, op->operands[0], op->operands[1]});
+    for (const ir::Region *r : op->regions)
+      findQuotients(*r->block);
+  }
+}
+
 /// Does the block compute the quotient as well? Then the remainder follows from it.
-static bool hasQuotient(const ir::Op &rem) {
-  OpKind kind = rem.kind == OpKind::SRem ? OpKind::SDiv : OpKind::UDiv;
-  return llvm::any_of(rem.parent->ops, [&](const ir::Op *op) { return op->kind == kind && op->operands == rem.operands; });
+bool Lowering::hasQuotient(const Op &rem) const {
+  return quotients_.contains({rem.parent, unsigned{rem.kind == OpKind::SRem}, rem.operands[0], rem.operands[1]});
 }
 
 /// A statement with effects: once for each register of each thread, copies of elements included. A scalar is one number, so what the first
@@ -435,9 +445,12 @@ static unsigned consecutiveRegisters(const LinearLayout &l) {
 }
 
 /// Addresses that loops step through are better kept as they are: rows in front, one offset for all inside.
-static bool isStoredOnce(const ir::Op &pointer) {
-  std::vector<ir::Op *> users = usersIn(*pointer.parent, pointer.result());
-  return users.size() == 1 && users[0]->kind == OpKind::Store && users[0]->operands[0] == pointer.result();
+bool Lowering::isStoredOnce(const Op &pointer) const {
+  const Op *only = nullptr; // user in the same block
+  for (const Op *user : users_.of(pointer.result()))
+    if (user->parent == pointer.parent && std::exchange(only, user))
+      return false;
+  return only && only->kind == OpKind::Store && only->operands[0] == pointer.result();
 }
 
 /// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many registers then, and

@@ -14,6 +14,7 @@
 #include "gpu/Layouts.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
+#include "passes/Users.h"
 #include "targets/common/Angles.h"
 #include "targets/common/DebugInfo.h"
 #include "targets/nvidia/Instr.h"
@@ -49,6 +50,8 @@ private:
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op), addPointers(const Op &op);
   V elementwise(const Op &op, llvm::ArrayRef<V> args);
+  void findQuotients(const ir::Block &b);
+  bool isStoredOnce(const Op &pointer) const, hasQuotient(const Op &rem) const;
   std::optional<Regs> divideByShared(const Op &op), sineOrCosine(const Op &op);
   V accurateReciprocal(V y);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
@@ -222,6 +225,8 @@ private:
   GpuKernelMeta &meta_;
   DiagEngine &diag_;
   llvm::IRBuilder<> b_;
+  Users users_; // in all of the kernel
+  llvm::DenseSet<std::tuple<const ir::Block *, unsigned, const Value *, const Value *>> quotients_; // integers: where, is it signed, of what
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
   llvm::DenseMap<std::tuple<const llvm::BasicBlock *, uint32_t, uint32_t, uint32_t>, V> threadBits_; // by lane, warp, block

@@ -47,7 +47,10 @@ const ir::Op *MemoryOrder::tileOf(const Value *v) {
 /// A tile dies after the last operation of its own block that uses it, itself or in its regions. Atomics that nobody asks
 /// for their old values are found on the same walk.
 void MemoryOrder::findLastUsers(const ir::Block &b) {
-  for (const Op *op : b.ops) {
+  for (size_t i = 0; i < b.ops.size(); ++i) {
+    const Op *op = b.ops[i];
+    if (i + 1 < b.ops.size() && b.ops[i + 1]->kind == OpKind::DotWait)
+      waitBehind_[op] = b.ops[i + 1];
     for (const Value *v : op->operands)
       if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas)) {
         usedAtomics_.insert(v->def);
@@ -56,9 +59,8 @@ void MemoryOrder::findLastUsers(const ir::Block &b) {
         while (user->parent != tile->parent)
           user = user->parent->parent->op;
         // A wgmma may read until it is waited for.
-        if (auto at = std::find(tile->parent->ops.begin(), tile->parent->ops.end(), user) + 1; at != tile->parent->ops.end() && (*at)->kind == OpKind::DotWait)
-          user = *at;
-        lastUser_[tile] = user;
+        const Op *wait = waitBehind_.lookup(user);
+        lastUser_[tile] = wait ? wait : user;
       }
     for (const ir::Region *r : op->regions)
       findLastUsers(*r->block);

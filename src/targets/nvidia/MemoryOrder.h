@@ -170,6 +170,7 @@ private:
   llvm::SmallVector<SharedRange, 2> scratch_;   // of the current operation
   llvm::DenseMap<const Op *, SharedRange> tiles_;
   llvm::DenseMap<const Op *, const Op *> lastUser_;                        // of a tile, in the tile's block
+  llvm::DenseMap<const Op *, const Op *> waitBehind_;                      // the dot_wait that stands right behind an operation
   llvm::DenseMap<const Op *, llvm::SmallVector<const Op *, 2>> endsAfter_; // the tiles that die with an operation
 };
 
