@@ -324,8 +324,11 @@ class JITCallable(_core.Function, KernelInterface):
             self.set_namer(self._namer)
 
     def _read(self, module, attribute, value):
-        """While it was compiled, the function read an attribute of a module of the user's."""
-        use = Use(module.__dict__, attribute, value)
+        """While it was compiled, the function read an attribute of a module of the user's, or of a class or object there."""
+        place = module.__dict__
+        if not isinstance(place, dict) or (attribute not in place and value is not ABSENT):
+            return  # of a class, or made by __getattr__: there is nothing to look at before a launch
+        use = Use(place, attribute, value)
         if self._uses is not None and all(u.key != use.key for u in self._uses):
             self._uses.append(use)
             _core.bindings_changed()
@@ -627,16 +630,17 @@ def _namedtuple_class(cls):
 
 
 def _module_value(module, reader):
-    """`reader`: the function that reads it, None if that is not known."""
-    name = module.__name__
-    if name == "math" or name in _PACKAGES or name.startswith(_LANGUAGE):
+    """A module, or a class or object in one. `reader`: the function that reads it, None if that is not known."""
+    name = getattr(module, "__name__", type(module).__name__)
+    if is_module(module) and (name == "math" or name in _PACKAGES or name.startswith(_LANGUAGE)):
         return _core.value_module("triton" + name[6:] if name.split(".")[0] == "tegula" else name)
 
     # The compiler holds what `resolve` holds, and functions in the module hold the compiler's: Python's collector cannot see that way around.
     # So the reader keeps the module.
-    reader_of, module_of = (weakref.ref(reader), weakref.ref(module)) if reader else (lambda: None, lambda: module)
+    reader_of, key = (weakref.ref(reader), id(module)) if reader else (lambda: None, None)
+    module_of = (lambda: getattr(reader_of(), "_modules", {}).get(key)) if reader else (lambda: module)
     if reader:
-        reader._modules[id(module)] = module
+        reader._modules[key] = module
 
     def resolve(attribute):
         with _lock:
@@ -644,9 +648,18 @@ def _module_value(module, reader):
             found = getattr(module, attribute, ABSENT)
             if reader:
                 reader._read(module, attribute, found)
-            value, allowed = (None, False) if found is ABSENT else _global_value(found, reader)
-            return value if allowed else None
+            return None if found is ABSENT else _attribute_value(found, reader)
     return _core.value_dynamic_module(name, resolve)
+
+
+def _attribute_value(x, reader):
+    """Of an attribute of a module, which may be anything that kernels know what to do with; None: they do not. What is not allowed of globals concerns their
+    names alone. Classes and other objects are places of attributes, as modules are."""
+    value, allowed = _global_value(x, reader)
+    if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None:
+        return value
+    is_place = isinstance(x, type) or (not callable(x) and isinstance(getattr(x, "__dict__", None), dict) and not _is_memory(x))
+    return _module_value(x, reader) if is_place else None
 
 
 def _global_value(x, reader):

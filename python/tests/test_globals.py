@@ -1,4 +1,5 @@
 """What kernels read of module and enclosing-function variables: a value must not change after the first launch, code may."""
+import enum
 import functools
 import os
 import subprocess
@@ -311,6 +312,66 @@ def test_attributes_of_modules(monkeypatch):
     assert run(reads_module) == 20
 
 
+class Level(enum.IntEnum):
+    LOW = 5
+
+
+class Sizes:
+    ROWS = 7
+
+
+plain = types.ModuleType("plain")
+plain.INT, plain.FLOAT, plain.NAME, plain.NONE, plain.YES, plain.LIST, plain.NESTED = 2, 0.5, "fast", None, True, [1, 30], ((1, 2), (3, 400))
+plain.Level, plain.Sizes, plain.options, plain.function, plain.table = Level, Sizes, types.SimpleNamespace(depth=6000), len, {"a": 1}
+
+
+@tegula.jit
+def reads_plain_values(p):
+    rows: tl.constexpr = plain.INT * 2
+    x = tl.sum(tl.full([rows], 1, tl.int32)) if plain.NONE is None else 0
+    if plain.NAME == "fast" and plain.YES and plain.FLOAT < 1:
+        x += plain.LIST[1] + plain.NESTED[1][1]
+    tl.store(p, x + plain.options.depth + plain.Level.LOW + plain.Sizes.ROWS)
+
+
+def test_plain_values_of_modules(monkeypatch):
+    assert run(reads_plain_values) == 6446
+    plain.LIST[1] = 31
+    with pytest.raises(RuntimeError, match="LIST has changed"):
+        run(reads_plain_values)
+    plain.LIST[1] = 30
+    monkeypatch.setattr(plain, "INT", 4)
+    with pytest.raises(RuntimeError, match="INT has changed since we compiled this kernel, from 2 to 4"):
+        run(reads_plain_values)
+    monkeypatch.undo()
+    monkeypatch.setattr(plain.options, "depth", 1)
+    with pytest.raises(RuntimeError, match="depth has changed"):
+        run(reads_plain_values)
+    monkeypatch.undo()
+    assert run(reads_plain_values) == 6446
+
+
+def test_attributes_that_modules_make(monkeypatch):
+    lazy = types.ModuleType("lazy")
+    lazy.__getattr__ = {"WIDTH": 16}.__getitem__
+    monkeypatch.setitem(globals(), "plain", lazy)
+
+    @tegula.jit
+    def kernel(p):
+        tl.store(p, plain.WIDTH)
+    assert run(kernel) == 16 and run(kernel) == 16
+
+
+@pytest.mark.parametrize("text", ["plain.function", "plain.table", "plain.Sizes.NONE"])
+def test_attributes_that_kernels_cannot_use(text, tmp_path):
+    (tmp_path / "k.py").write_text(f"import tegula, tegula.language as tl\n@tegula.jit\ndef kernel(p):\n    tl.store(p, {text})\n")
+    names = {"__name__": "k", "__file__": str(tmp_path / "k.py")}
+    exec(compile((tmp_path / "k.py").read_text(), str(tmp_path / "k.py"), "exec"), names)
+    names["plain"] = plain
+    with pytest.raises(tegula.CompilationError, match="has no attribute"):
+        run(names["kernel"])
+
+
 def test_the_disk_cache_tells_attributes_of_modules_apart(tmp_path):
     (tmp_path / "script.py").write_text(
         textwrap.dedent("""
@@ -325,8 +386,8 @@ def test_the_disk_cache_tells_attributes_of_modules_apart(tmp_path):
         kernel[(1,)](p)
         print(p[0])
         """))
-    for value in (1, 2):
-        (tmp_path / "settings.py").write_text(f"import tegula.language as tl\nVALUE = tl.constexpr({value})\n")
+    for value, text in ((1, "tl.constexpr(1)"), (2, "tl.constexpr(2)"), (3, "3"), (4, "4")):
+        (tmp_path / "settings.py").write_text(f"import tegula.language as tl\nVALUE = {text}\n")
         env = dict(os.environ, TEGULA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1")
         done = subprocess.run([sys.executable, tmp_path / "script.py"], env=env, text=True, capture_output=True, timeout=120)
         assert done.stdout.strip() == str(value), done.stderr
