@@ -308,6 +308,9 @@ TEGULA_API TegulaValue *tegula_value_dynamic_module(const char *name, TegulaReso
                                                     void *user);
 /* Attribute of a module (functions, dtypes, submodules of the language: the "sum" of "triton.language"). NULL if there is none. */
 TEGULA_API TegulaValue *tegula_value_attribute(TegulaValue *module, const char *name);
+/* The names that `from m import *` binds of one of the language's own modules, sorted, one a line; `*names` is freed with tegula_free. TEGULA_NOT_FOUND: there
+ * is no such module. */
+TEGULA_API TegulaStatus tegula_module_names(const char *dotted_name, char **names);
 /* An object that only the caller understands (a member of an enumeration, a class): can be passed on, compared (by id) and printed. */
 TEGULA_API TegulaValue *tegula_value_opaque(const char *name, uint64_t id);
 /* A literal as `-c NAME=...` takes it: integer, float, true/false/none in either spelling, dtype name, 'quoted' or "quoted" string. */

@@ -132,6 +132,17 @@ PyObject *valueAttribute(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "O!s", &ValueType, &module, &name)) return nullptr;
   return wrapValue(tegula_value_attribute(reinterpret_cast<ValueObject *>(module)->value, name));
 }
+PyObject *moduleNames(PyObject *, PyObject *x) {
+  const char *s = textOf(x);
+  char *names;
+  if (!s) return nullptr;
+  if (TegulaStatus status = tegula_module_names(s, &names); status != TEGULA_OK) return raiseStatus(status);
+  PyObject *text = PyUnicode_FromString(names);
+  tegula_free(names);
+  PyObject *list = text ? PyUnicode_Splitlines(text, 0) : nullptr;
+  Py_XDECREF(text);
+  return list;
+}
 PyObject *valueOpaque(PyObject *, PyObject *args) {
   const char *name;
   unsigned long long id;
@@ -197,6 +208,7 @@ PyMethodDef valueMethods[] = {
     {"value_module", valueModule, METH_O, nullptr},        {"value_attribute", valueAttribute, METH_VARARGS, nullptr},
     {"value_aggregate", valueAggregate, METH_VARARGS, nullptr}, {"value_add_member", valueAddMember, METH_VARARGS, nullptr},
     {"value_opaque", valueOpaque, METH_VARARGS, nullptr},  {"value_dynamic_module", valueDynamicModule, METH_VARARGS, nullptr},
+    {"module_names", moduleNames, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

@@ -114,3 +114,37 @@ def test_names(tmp_path):
 def test_modules_are_the_same(name):
     code = f"import importlib, tegula.__main__; tegula.__main__.install(); a, b = map(importlib.import_module, ({name!r}, {name!r}.replace('triton', 'tegula'))); assert a is b"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+STAR = """
+import numpy as np
+import triton
+from triton.language import *
+import triton.language as tl
+import triton.language.extra as extra
+from triton.language.target_info import is_cuda, current_target, cuda_capability_geq
+
+@triton.jit
+def kernel(p, N: constexpr):
+    i = arange(0, N)
+    store(p + i, zeros((N,), float32) + sum(i, 0) + is_cuda())
+
+p = np.zeros(8, np.float32)
+kernel[(1,)](p, 8)
+assert (p == 28).all(), p
+assert not is_cuda() and not cuda_capability_geq(8) and current_target().backend == "cpu"
+for module, names in {tl: "exp2 sort float8e5 static_range math PropagateNan", tl.math: "exp rsqrt", tl.standard: "sum argmax", tl.core: "builtin dot", tl.random: "philox",
+                      extra.libdevice: "tanh fast_expf", extra.cuda: "libdevice globaltimer", tl.target_info: "is_hip"}.items():
+    found = {}
+    exec(f"from {module.__name__} import *", found)
+    for name in names.split():
+        assert name in found and name in dir(module), (module.__name__, name)
+    assert not {"len", "print", "pi", "random", "_builtins"} & set(found), module.__name__
+assert tl.math.__all__ == dir(tl.math)
+"""
+
+
+def test_star_imports(tmp_path):
+    (tmp_path / "script.py").write_text(STAR)
+    done = subprocess.run([sys.executable, "-m", "tegula", tmp_path / "script.py"], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -244,6 +244,18 @@ TegulaValue *tegula_value_attribute(TegulaValue *module, const char *name) {
   return box(*v);
 }
 
+TegulaStatus tegula_module_names(const char *dotted, char **names) {
+  if (!dotted || !names) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_names: null argument");
+  GateSection section;
+  auto m = sema::builtinModule(dotted);
+  if (!m) return fail(TEGULA_NOT_FOUND, std::string("the language has no module `") + dotted + "`");
+  std::string text;
+  for (const std::string &n : m->scope->publicNames())
+    (text += n) += '\n';
+  *names = strdup(text.c_str());
+  return TEGULA_OK;
+}
+
 TegulaValue *tegula_value_opaque(const char *name, uint64_t id) {
   auto o = std::make_shared<lang::OpaqueValue>();
   o->name = name ? name : "object";

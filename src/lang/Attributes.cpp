@@ -346,6 +346,15 @@ std::optional<Value> findConstant(std::string_view name) {
   return d && spelling(*d) == name ? std::optional<Value>(Value::type(*d)) : std::nullopt;
 }
 
+std::vector<std::string> constantNames() {
+  std::vector<std::string> out;
+  for (const Constant &k : constants)
+    out.emplace_back(k.name);
+  for (int s = 0; s <= static_cast<int>(Scalar::Fp64); ++s)
+    out.push_back(spelling(dtype(static_cast<Scalar>(s))));
+  return out;
+}
+
 std::optional<Value> attribute(Context &c, const Value &object, std::string_view name, Loc loc) {
   if (object.isError())
     return object;

@@ -120,6 +120,8 @@ std::span<const Builtin *const> allBuiltins();
 /// What is no function: "float32" (a dtype), "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "tensor", "math.pi"... by the
 /// same prefixes as findBuiltin; nullopt if unknown.
 std::optional<Value> findConstant(std::string_view name);
+/// The names of all of them.
+std::vector<std::string> constantNames();
 /// Methods of tensors that are library text (src/lib): "sum", "softmax", ...
 bool isLibraryMethod(std::string_view name);
 

@@ -13,6 +13,7 @@ namespace tegula::sema {
 using lang::Value;
 
 static std::shared_ptr<const lang::Function> libdeviceFunction(std::string_view name);
+static std::vector<std::string> libdeviceNames();
 
 namespace {
 
@@ -63,8 +64,34 @@ public:
         return Binding{Value(f)};
     return std::nullopt;
   }
+  std::vector<std::string> publicNames() const override {
+    std::vector<std::string> out;
+    if (row_.library != Row::None)
+      out = row_.library == Row::Libdevice ? libdeviceNames() : libraryNames();
+    for (const lang::Builtin *b : lang::allBuiltins()) {
+      std::string_view full = b->name, name = full.substr(full.rfind('.') + 1); // one row may stand for several modules
+      if (!name.starts_with('_') && lang::findBuiltin(std::string(row_.prefix) + std::string(name)))
+        out.emplace_back(name);
+    }
+    if (row_.prefix.empty())
+      for (std::string &k : lang::constantNames())
+        if (k.find('.') == k.npos)
+          out.push_back(std::move(k));
+    // Submodules, but for core, standard and random, which are this module by other names.
+    for (const Row &r : rows)
+      if (r.prefix != row_.prefix)
+        add(r.dotted, row_.dotted, out);
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
 
 private:
+  /// `full`, if it stands directly below the module.
+  static void add(std::string_view full, std::string_view module, std::vector<std::string> &out) {
+    if (full.starts_with(module) && full.size() > module.size() && full[module.size()] == '.' && full.find('.', module.size() + 1) == full.npos)
+      out.emplace_back(full.substr(module.size() + 1));
+  }
   std::string dotted_;
   const Row &row_;
 };
@@ -141,9 +168,9 @@ public:
     return v && v->is<std::shared_ptr<const lang::Function>>() ? v->get<std::shared_ptr<const lang::Function>>() : nullptr;
   }
 
-  std::vector<std::string> names() const {
+  static std::vector<std::string> names(const Index &index) {
     std::vector<std::string> out;
-    for (const auto &[n, f] : language)
+    for (const auto &[n, f] : index)
       if (!n.starts_with("_"))
         out.emplace_back(n);
     return out;
@@ -201,6 +228,7 @@ std::shared_ptr<const lang::Function> libraryFunction(std::string_view name) { r
 static std::shared_ptr<const lang::Function> libdeviceFunction(std::string_view name) {
   return library().find(library().libdevice, name);
 }
-std::vector<std::string> libraryNames() { return library().names(); }
+std::vector<std::string> libraryNames() { return Library::names(library().language); }
+static std::vector<std::string> libdeviceNames() { return Library::names(library().libdevice); }
 
 } // namespace tegula::sema

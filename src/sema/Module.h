@@ -23,6 +23,8 @@ public:
     Loc declared;
   };
   virtual std::optional<Binding> lookup(std::string_view name) const = 0;
+  /// What `from m import *` binds, sorted; of the language's own modules only.
+  virtual std::vector<std::string> publicNames() const { return {}; }
 };
 
 struct Function {

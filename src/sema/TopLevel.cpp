@@ -131,6 +131,10 @@ private:
           for (std::string_view n : assignedNames(m->tree->body))
             if (auto b = m->scope->lookup(n); b && !n.starts_with("_"))
               scope_.bind(n, *b);
+        if (m && !m->tree)
+          for (const std::string &n : m->scope->publicNames())
+            if (auto b = m->scope->lookup(n))
+              scope_.bind(n, *b);
         continue;
       }
       std::string_view as = a.asName.empty() ? a.name : a.asName;

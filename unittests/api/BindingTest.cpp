@@ -281,6 +281,11 @@ TEST(Binding, Values) {
   int64_t i;
   EXPECT_EQ(tegula_value_as_int(Value::of(5).get(), &i), TEGULA_OK);
   EXPECT_EQ(tegula_value_as_int(Value::of(5.5).get(), &i), TEGULA_INVALID_ARGUMENT);
+  char *names = nullptr;
+  EXPECT_EQ(tegula_module_names("triton.language.extra.cuda", &names), TEGULA_OK);
+  EXPECT_NE(std::string(names).find("\nglobaltimer\nlibdevice\n"), std::string::npos) << names;
+  tegula_free(names);
+  EXPECT_EQ(tegula_module_names("numpy", &names), TEGULA_NOT_FOUND);
   EXPECT_EQ(tegula_value_module("numpy"), nullptr);
   EXPECT_EQ(tegula_value_attribute(Value(tegula_value_module("math")).get(), "nothing"), nullptr);
 }

@@ -130,6 +130,20 @@ TEST(Module, BindsWhatKernelsMayUse) {
   EXPECT_FALSE(l.diag.hasErrors());
 }
 
+TEST(Module, StarsOfTheLanguage) {
+  Loaded l("from triton.language import *\n"
+           "from triton.language.math import *\n"
+           "@triton.jit\ndef k(x, N: constexpr):\n    store(x + arange(0, N), exp2(sum(zeros([N, N], float32), 1)))\n");
+  EXPECT_EQ(ModuleLoader::jitFunctions(*l.module).size(), 1u);
+  ParamSpec params[] = {ParamSpec::runtime(lang::Dtype::ptr(lang::Scalar::Fp32)), ParamSpec::constant(lang::Value::integer(8))};
+  EXPECT_TRUE(instantiate(l.fn("k"), params, {}, l.diag).module) << renderAll(l.diag);
+  auto names = builtinModule("triton.language")->scope->publicNames();
+  for (const char *name : {"load", "sum", "float32", "PropagateNan", "math", "extra"})
+    EXPECT_TRUE(std::binary_search(names.begin(), names.end(), name)) << name;
+  for (const char *name : {"random", "core", "_add", "len", "fp32", "dtype.KIND"})
+    EXPECT_FALSE(std::binary_search(names.begin(), names.end(), name)) << name;
+}
+
 TEST(Module, Siblings) {
   char folder[] = "/tmp/tegula-sema-XXXXXX";
   ASSERT_TRUE(mkdtemp(folder));

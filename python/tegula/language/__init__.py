@@ -77,8 +77,16 @@ def _lookup(module, name):
     raise AttributeError(f"module '{module}' has no attribute `{name}`; this version of tegula does not provide it")
 
 
+def _names_of(module):
+    """The language's names in one of its modules."""
+    from .. import _core
+    return _core.module_names(module)
+
+
 def __getattr__(name):
-    if name in ("math", "extra", "standard", "random", "core"):
+    if name == "__all__":
+        return _names_of("triton.language")
+    if name in ("math", "extra", "standard", "random", "core", "target_info"):
         import importlib
         try:
             return importlib.import_module(f"tegula.language.{name}")
@@ -87,3 +95,7 @@ def __getattr__(name):
     value = _lookup("triton.language", name)
     globals()[name] = value
     return value
+
+
+def __dir__():
+    return sorted({*globals(), *_names_of("triton.language")})

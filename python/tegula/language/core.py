@@ -47,4 +47,10 @@ def extern(fn):
 
 
 def __getattr__(name):
+    if name == "__all__":
+        return __dir__()
     return getattr(_tl, name)
+
+
+def __dir__():
+    return sorted({n for n in (*globals(), *_tl._names_of("triton.language.core")) if not n.startswith("_")})
