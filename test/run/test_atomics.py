@@ -204,6 +204,23 @@ def test_cas_of_numbers(dev):
         dev(cas_literals, (1,), np.zeros(3, np.int64))
 
 
+@tegula.jit
+def cas_of_unsigned(x):
+    while tl.atomic_cas(x, 0, 1) == 1:
+        pass
+    old = tl.atomic_cas(x, 1, -2)
+    tl.static_assert(old.dtype == tl.int32)  # that of `val`
+    tl.store(x + 1, tl.atomic_cas(x, old.to(tl.uint32), 5) < 0)
+
+
+def test_cas_takes_integers_of_either_sign(dev):
+    x = np.zeros(2, np.uint32)
+    dev(cas_of_unsigned, (1,), x)
+    assert x.tolist() == [2**32 - 2, 1]
+    with pytest.raises(CompileError):
+        dev(cas_literals, (1,), np.zeros(3, np.float32))
+
+
 @pytest.mark.parametrize("t, op", [("float32", "max"), ("float32", "min"), ("float64", "max"), ("float64", "min")])
 def test_float_extrema_order_zeros(dev, t, op):
     t = d(t)

@@ -137,7 +137,9 @@ Value atomicCas(BuiltinCall &call) {
   auto attrs = ordering(a, 3, 4);
   if (!attrs)
     return Value::error();
-  if (expected->dtype != element || value->dtype != element)
+  // Bits are compared: integers of the pointer's width may be signed or not (`while tl.atomic_cas(lock, 0, 1)` with locks of uint32).
+  auto fits = [&](Dtype d) { return d == element || (d.isInt() && element.isInt() && d.bits() == element.bits()); };
+  if (!fits(expected->dtype) || !fits(value->dtype))
     return a.fail(diag::casTypes, a.loc(), spelling(element), spelling(expected->dtype), spelling(value->dtype));
   for (size_t i : {size_t{1}, size_t{2}}) {
     const Tensor &t = i == 1 ? *expected : *value;
@@ -147,7 +149,7 @@ Value atomicCas(BuiltinCall &call) {
   }
   ir::Value *operands[] = {p->value, expected->value, value->value};
   const ir::Type types[] = {value->value->type};
-  return tensor(element, a.b().create(OpKind::AtomicCas, operands, types, std::move(*attrs))->result());
+  return tensor(value->dtype, a.b().create(OpKind::AtomicCas, operands, types, std::move(*attrs))->result());
 }
 
 /// Elements as the integers that are loaded and stored: floats by their bits, int1 as the byte it is in memory.
