@@ -24,8 +24,6 @@ bool hasDot(const Op &loop) { return hasDot(*loop.regions.back()->block); }
 std::optional<std::string> obstacleOfLoop(const Op &loop) {
   if (loop.kind == OpKind::While)
     return "whether a `while` loop goes on is known only at the end of an iteration";
-  if (loop.intAttr("reverse"))
-    return "it runs backwards";
   for (const Op *op : loop.regions[0]->block->ops) {
     if (op->kind == OpKind::If)
       return "its body has an `if` on a value that is not constant" + lineOf(*op);

@@ -72,7 +72,7 @@ LoopSlice::Map LoopSlice::next(Builder &b, Map now) const {
   b.setLoc(loop_.loc);
   b.setInlinedAt(loop_.inlinedAt);
   Value *index = now.count(body_.args[0]) ? now[body_.args[0]] : body_.args[0];
-  out[body_.args[0]] = b.binary(OpKind::Add, index, loop_.operands[2]);
+  out[body_.args[0]] = b.binary(isReverse(loop_) ? OpKind::Sub : OpKind::Add, index, loop_.operands[2]);
   return out;
 }
 
@@ -117,11 +117,16 @@ std::vector<Op *> loadsOfDots(const Block &body, const std::unordered_set<const 
   return loads;
 }
 
+bool isReverse(const Op &loop) { return loop.intAttr("reverse") != 0; }
+
+Value *runs(Builder &b, const Op &loop, Value *iv) { return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, iv, loop.operands[1]); }
+
 Value *runsAhead(Builder &b, const Op &loop, Value *iv, int64_t ahead) {
   Type wide = Type::scalar(Elem::I64);
   auto widen = [&](Value *v) { return v->type == wide ? v : b.create1(OpKind::SExt, {v}, wide); };
   Value *distance = b.binary(OpKind::Mul, widen(loop.operands[2]), b.constInt(wide, ahead));
-  return b.cmp(CmpPred::Slt, b.binary(OpKind::Add, widen(iv), distance), widen(loop.operands[1]));
+  OpKind step = isReverse(loop) ? OpKind::Sub : OpKind::Add;
+  return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, b.binary(step, widen(iv), distance), widen(loop.operands[1]));
 }
 
 } // namespace tegula::gpu

@@ -53,7 +53,11 @@ private:
 /// Tensor loads (load, desc_load) of the body that its dots, or tiles it stores to shared memory, are computed from, in program order. `ends`: not by way
 /// of these.
 std::vector<ir::Op *> loadsOfDots(const ir::Block &body, const std::unordered_set<const ir::Op *> &ends = {});
-/// iv + ahead * step < end, without overflow.
+/// Does the loop count down, iv, iv - step, ... while iv > end?
+bool isReverse(const ir::Op &loop);
+/// i1: the loop has an iteration with this induction variable: iv < end, or iv > end where it counts down.
+ir::Value *runs(ir::Builder &b, const ir::Op &loop, ir::Value *iv);
+/// i1: it has the one `ahead` iterations behind that with `iv`: iv + ahead * step < end, without overflow (iv - ahead * step > end where it counts down).
 ir::Value *runsAhead(ir::Builder &b, const ir::Op &loop, ir::Value *iv, int64_t ahead);
 
 } // namespace tegula::gpu

@@ -15,7 +15,7 @@ public:
   LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop) { b_.setFolding(false); }
 
   bool run() {
-    if (loop_.intAttr("reverse") || !collect())
+    if (!collect())
       return false;
     // In front of the loop: the first iteration's loads.
     Block before, ahead;
@@ -57,7 +57,7 @@ private:
 
   /// The loads with the arguments of the body replaced, masked off when that iteration does not run.
   std::vector<Value *> copyLoads(LoopSlice::Map map) {
-    Value *runs = b_.cmp(CmpPred::Slt, map.at(body_.args[0]), loop_.operands[1]);
+    Value *runs = gpu::runs(b_, loop_, map.at(body_.args[0]));
     std::vector<Value *> out;
     for (const Op *load : loads_) {
       std::vector<Value *> operands;

@@ -18,7 +18,7 @@ public:
   }
 
   void run() {
-    if (loop_.intAttr("reverse") || !find())
+    if (!find())
       return;
     // In front of the loop: the first iteration's.
     Block before;

@@ -202,8 +202,6 @@ Reason Specializer::findLoops(Block &b) {
       continue;
     if (op->kind != OpKind::For)
       return "a dot stands in a branch or a while loop";
-    if (op->intAttr("reverse"))
-      return "a loop with dots runs backwards";
     path_.insert(op);
     Block &body = *op->region(0);
     if (!dotsIn(body) || std::any_of(body.ops.begin(), body.ops.end(), [](const Op *o) {
@@ -441,6 +439,8 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   b_.setLoc(op.loc);
   b_.setInlinedAt(op.inlinedAt);
   Op *now = b_.forOp(of(op.operands[0]), of(op.operands[1]), of(op.operands[2]), inits);
+  if (isReverse(op))
+    now->set("reverse", int64_t{1});
   Block *outer = b_.block(), *body = now->region(0);
   b_.setBlock(body);
   map[old.args[0]] = body->args[0];

@@ -11,7 +11,7 @@ using namespace ir;
 
 bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target, uint64_t freeBytes, const std::vector<const Op *> &loads) {
   const Op *loop = inner.parent->parent->op;
-  if (!loop || loop->kind != OpKind::For || loop->intAttr("reverse") || inner.intAttr("ops_ahead"))
+  if (!loop || loop->kind != OpKind::For || inner.intAttr("ops_ahead"))
     return false;
   // Buffers of bulk stores are kept as long as the loop runs.
   uint64_t buffers = 0;

@@ -21,8 +21,8 @@ def loop(a, out, n, KIND: tl.constexpr, N: tl.constexpr):
     p = a + i * N + j
     acc = tl.zeros((N, N), tl.float32)
     if KIND == 0:
-        for k in range(n, 0, -1):
-            acc = tl.dot(tl.load(p + k * N), tl.load(p), acc)
+        while n > 0:
+            acc, n = tl.dot(tl.load(p + n * N), tl.load(p), acc), n - 1
     elif KIND == 1:
         for k in tl.range(0, n, num_stages=2):
             acc = tl.dot(tl.load(p + k * N), tl.load(p + k * N), acc) + tl.load(p + k)
