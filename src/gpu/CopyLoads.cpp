@@ -186,7 +186,7 @@ private:
     b_.setBlock(&here);
     b_.setLoc(load->loc);
     b_.create(OpKind::AsyncWait, {}, {}, {{"pending", behind.commits - ahead_[at].commits}});
-    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{needsProxyFence(*load)}}});
     edit.insertBefore(edit.block().ops[at], here);
     Value *tile;
     {

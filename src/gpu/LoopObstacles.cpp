@@ -50,6 +50,11 @@ static bool isZero(const Value *v) {
   return std::get<int64_t>(value) == 0;
 }
 
+/// Consecutive bytes that one copy moves.
+static int64_t copyBytes(const Op &load) { return load.intAttr("vec", 1) * byteWidth(load.result()->type.elem); }
+
+bool needsProxyFence(const Op &load) { return load.kind == OpKind::Load && copyBytes(load) != 16; }
+
 std::optional<std::string> obstacleOfCopy(const Op &load) {
   if (load.kind == OpKind::DescLoad)
     return load.find("merged") ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
@@ -58,7 +63,7 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
     return "its elements are " + std::string(t.isPtr ? "pointers" : "truth values");
   if (load.intAttr("volatile"))
     return "it is volatile";
-  if (int64_t bytes = load.intAttr("vec", 1) * byteWidth(t.elem); bytes != 4 && bytes != 8 && bytes != 16)
+  if (int64_t bytes = copyBytes(load); bytes != 4 && bytes != 8 && bytes != 16)
     return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) + " at a time are known to be consecutive and aligned here";
   if (load.operands.size() > 2 && !isZero(load.operands[2]))
     return "a copy writes 0 where the mask is off, and `other` is not known to be 0";

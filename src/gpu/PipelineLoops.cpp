@@ -260,7 +260,7 @@ private:
     if (usesGroups())
       b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
     if (usesGroups() || hasStaged()) {
-      bool fence = anyRing([](const Ring &r) { return r.isCopied && !r.isTma && r.feedsWgmma; });
+      bool fence = anyRing([](const Ring &r) { return r.isCopied && r.feedsWgmma && needsProxyFence(*r.source); });
       b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
     }
     b_.setBlock(&middle);

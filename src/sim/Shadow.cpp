@@ -16,7 +16,7 @@ struct ShadowMemory::Check {
     return r.writer == actor.thread || actor.clock->know[r.writer] >= r.writeStamp;
   }
   bool proxySees(const ShadowRecord &r) const {
-    if (!clocks.isThread(r.writer))
+    if (!clocks.isThread(r.writer) || (r.flags & WaitedCopy))
       return true;
     return r.writer == actor.thread ? actor.fenced >= r.writeStamp : actor.clock->proxy[r.writer] >= r.writeStamp;
   }
@@ -162,7 +162,7 @@ Conflict ShadowMemory::touchRecord(const Check &c, ShadowRecord &r, uint8_t need
 
 /// The usual case, nothing wrong and no list of readers: a store by a thread that knows the writer and the reader, ...
 static inline bool storeFast(const Clock &k, const Actor &a, uint32_t now, uint16_t site, ShadowRecord &r) {
-  if (r.flags | r.split | r.more)
+  if ((r.flags & ~WaitedCopy) | r.split | r.more)
     return false;
   if (r.writer != a.thread && k.know[r.writer] < r.writeStamp)
     return false;
@@ -170,6 +170,7 @@ static inline bool storeFast(const Clock &k, const Actor &a, uint32_t now, uint1
   bool readerKnown = o.stamp == 0 || (o.mask && (o.stamp <= k.floor || (o.mask == a.lanes && o.who == a.warpFirst)));
   if (!readerKnown)
     return false;
+  r.flags = 0;
   r.reader.stamp = 0;
   r.writeStamp = now;
   r.writer = uint16_t(a.who);
@@ -180,7 +181,7 @@ static inline bool storeFast(const Clock &k, const Actor &a, uint32_t now, uint1
 
 /// ... and a load by a thread that knows the writer, of a word that only its warp has read since it last synchronized.
 static inline bool loadFast(const Clock &k, const Actor &a, uint32_t now, uint16_t site, ShadowRecord &r) {
-  if ((r.flags | r.split | r.more) || r.init != 0xf)
+  if (((r.flags & ~WaitedCopy) | r.split | r.more) || r.init != 0xf)
     return false;
   if (r.writer != a.thread && k.know[r.writer] < r.writeStamp)
     return false;
@@ -270,7 +271,7 @@ void ShadowMemory::land(uint32_t offset, uint32_t bytes, uint32_t oldStamp, uint
       continue;
     w.writer = uint16_t(who), w.writeStamp = stamp;
     if (!keepPending)
-      w.flags &= uint8_t(~PendingCopy);
+      w.flags = bytes == 16 ? WaitedCopy : 0;
   }
 }
 

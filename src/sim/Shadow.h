@@ -31,6 +31,7 @@ enum ShadowFlag : uint8_t {
   PendingCopy = 1, // destination of a cp.async whose thread has not waited
   BarrierWord = 2, // part of an mbarrier
   AtomicWrite = 4, // last written by an atomic
+  WaitedCopy = 8,  // last written by a cp.async of 16 bytes that was waited for: no fence.proxy.async needed
 };
 
 enum class Touch : uint8_t { Load, Store, Atomic, AsyncLoad, AsyncStore, CopyStore };

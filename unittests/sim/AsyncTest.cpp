@@ -119,6 +119,27 @@ void storeThen(T t, bool waits, bool readsOnly, void (*then)(T)) {
   tegula_sim_bulk_wait(t, 18, 0, 0);
 }
 
+// docs/hopper.md 1.7: what cp.async of 16 bytes wrote is there for the asynchronous proxy, too, once it is waited for.
+TEST(CpAsync, OnlyShortCopiesNeedAProxyFence) {
+  Kernel k(32, 512);
+  check(k.buffer(source).buffer(target),
+        [](T t, bool right) {
+          uint32_t bytes = right ? 16 : 4, at = uint32_t(tid(t)) * bytes;
+          if (at < 128) {
+            tegula_sim_cp_async(t, 11, smem(t, at), address(source.data()) + at, int32_t(bytes), int32_t(bytes), 1);
+            tegula_sim_cp_async_commit(t, 12);
+            tegula_sim_cp_async_wait(t, 13, 0);
+          }
+          sync(t, 32);
+          if (tid(t) == 0) {
+            tegula_sim_bulk_store(t, 14, address(target.data()), smem(t, 0), 128, 1);
+            tegula_sim_bulk_commit(t, 15);
+            tegula_sim_bulk_wait(t, 16, 0, 0);
+          }
+        },
+        FaultKind::MissingProxyFence, {"thread 0", "bulk store", "site 14"});
+}
+
 TEST(Bulk, SourceOverwrittenBeforeTheReadWait) {
   Kernel k(32, 512);
   check(k.buffer(target), [](T t, bool right) { storeThen(t, false, right, +[](T t) { store(t, uint32_t(tid(t)) * 4, 5, 16); }); },
