@@ -317,19 +317,32 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   return out;
 }
 
+/// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
+uint64_t PipelinedLoop::blocksByRegisters() const {
+  constexpr int64_t others = 56; // addresses and masks of copies, loop
+  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
+  int64_t needed = others;
+  for (const Op *op : body_.ops)
+    if (op->kind == OpKind::Dot)
+      needed += op->result()->type.numel() * byteWidth(op->result()->type.elem) / 4 / threads;
+  uint64_t blocks = 1;
+  while (target_.registerLimit(static_cast<unsigned>(threads * static_cast<int64_t>(blocks + 1))) >= needed)
+    ++blocks;
+  return blocks;
+}
+
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes: slots beyond those that were asked for are not worth a
 /// neighbour. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
-  constexpr unsigned enoughWarps = 8;
+  const unsigned enoughWarps = usesGroups() ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     if (op->kind == OpKind::For || op->kind == OpKind::While)
       return c;
   if (options_.numWarps >= enoughWarps || options_.numCtas > 1)
     return c;
-  auto blocks = [&](const RingChoice &x) {
-    return std::min<uint64_t>(enoughWarps / options_.numWarps, (target_.sharedLimit() + reserved) / (take(x) + reserved));
-  };
+  const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
+  auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) + reserved)); };
   RingChoice best = c;
   auto consider = [&](const RingChoice &x) {
     if (blocks(x) > blocks(best))

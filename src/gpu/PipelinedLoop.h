@@ -87,6 +87,7 @@ protected:
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
+  uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
   bool fitMemory();
   /// The operation in front of which all wgmmas of the last iteration must be done: null if their results alone decide.
