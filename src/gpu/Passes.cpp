@@ -2,6 +2,7 @@
 #include "gpu/Passes.h"
 #include "gpu/AssignLayouts.h"
 #include "gpu/CopyLoads.h"
+#include "gpu/HoistAddresses.h"
 #include "gpu/PartitionCluster.h"
 #include "gpu/PipelineLoops.h"
 #include "gpu/PrefetchLoads.h"
@@ -36,6 +37,8 @@ constexpr GpuPass passes[] = {
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
+    {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },
+     "makes addresses of operands fixed pointers and one offset that moves"},
     {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
     {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
      "gives the copies of loops to warps of their own"},

@@ -198,7 +198,7 @@ def loops(x, y, idx, out, n, KIND: tl.constexpr, N: tl.constexpr):
                 acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
                 tl.device_print("k", k)
             elif KIND == "narrow":
-                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k), acc)
             elif KIND == "other":
                 acc = tl.dot(tl.load(a + k * N, mask=i < n, other=1), tl.load(b + k * N), acc)
             elif KIND == "indirect":
