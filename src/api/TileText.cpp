@@ -15,7 +15,7 @@ namespace {
 bool isOfGpuLevel(const ir::Block &b) {
   using enum ir::OpKind;
   return ir::anyValue(b, [](const ir::Value &v) { return v.type.isShared; }) ||
-         ir::anyOp(b, [](const ir::Op &o) { return o.has(ir::traits::Shared) || o.kind == Convert || o.kind == ClusterRank || o.kind == ClusterGather; });
+         ir::anyOp(b, [](const ir::Op &o) { return o.has(ir::traits::Shared) || o.kind == Convert || o.kind == Exchange || o.kind == ClusterRank || o.kind == ClusterGather; });
 }
 
 /// The module as targets take it; null after reporting to `diag`, or with what `status` says.

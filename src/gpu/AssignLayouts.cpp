@@ -259,6 +259,10 @@ void Homes::visit(const Op &op) {
     if (Home h = of(op.operands[1]); h.layout)
       set(op.result(), h);
     return;
+  case OpKind::Exchange:
+    if (Home h = source(op.operands[0]); h.layout)
+      set(op.result(), h);
+    return;
   case OpKind::For:
   case OpKind::While:
   case OpKind::If:
@@ -553,6 +557,9 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   case OpKind::Gather:
     wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
+    break;
+  case OpKind::Exchange:
+    all = typeOf(op.result()).layout;
     break;
   case OpKind::DescStore:
   case OpKind::DescReduce: {

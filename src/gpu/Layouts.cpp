@@ -311,6 +311,12 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand) {
   }
 }
 
+Partner partnerOf(const LinearLayout &l, const ir::Op &exchange) {
+  uint64_t step = l.outs().flat(layout::tensorDim(static_cast<unsigned>(exchange.intAttr("axis"))), static_cast<uint64_t>(exchange.intAttr("distance")));
+  uint64_t at = l.pseudoInvert().apply(step);
+  return {l.ins().part(at, Dim::Register), l.ins().part(at, Dim::Lane), l.ins().part(at, Dim::Warp)};
+}
+
 bool axesAreSeparate(const LinearLayout &l) {
   for (const layout::DimBits &in : l.ins())
     for (uint64_t b : l.bases(in.dim)) {

@@ -60,6 +60,13 @@ inline bool renames(ir::OpKind k) {
 LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result);
 LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand);
 
+/// Where the element is that an `exchange` gives for one's own: differences (exclusive or) of register, lane and warp. The same thread has it, if that can be,
+/// else the same warp.
+struct Partner {
+  uint32_t inRegisters = 0, inLanes = 0, inWarps = 0;
+};
+Partner partnerOf(const LinearLayout &l, const ir::Op &exchange);
+
 /// True if every basis steps along one axis only: reductions may treat register, lane and warp bits one by one.
 bool axesAreSeparate(const LinearLayout &l);
 /// Do the first `n` registers of a thread (a vector of a load) lie side by side in a tile, in this order?

@@ -2,6 +2,7 @@
 #include "gpu/Passes.h"
 #include "gpu/AssignLayouts.h"
 #include "gpu/CopyLoads.h"
+#include "gpu/Exchanges.h"
 #include "gpu/HoistAddresses.h"
 #include "gpu/PartitionCluster.h"
 #include "gpu/PipelineLoops.h"
@@ -34,6 +35,8 @@ std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
 constexpr GpuPass passes[] = {
     {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
     {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},
+    {"find-exchanges", [](const ir::Module &m, const PassInput &in) { return findExchanges(m, in.target.lanes() * in.options.numWarps); }, nullptr,
+     "turns gathers along an axis from fixed distances into exchanges"},
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},

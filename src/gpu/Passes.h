@@ -2,6 +2,7 @@
 //
 //   partition-cluster   num_ctas > 1: tile IR of one CTA of a cluster
 //   split-tiles         else; before layouts, which then are those of ordinary tiles
+//   find-exchanges      before layouts, as an exchange keeps that of its operand; behind split-tiles, which would take unrolled steps for long code
 //   assign-layouts      tile IR to GPU IR; all that follow change that in place
 //   drop-selects-under-mask
 //   rotate-dots         before the two that start copies ahead: they see one dot an iteration earlier

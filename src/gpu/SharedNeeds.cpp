@@ -1,9 +1,9 @@
 // See SharedNeeds.h.
 #include "gpu/SharedNeeds.h"
+#include "gpu/Layouts.h"
 #include "gpu/SharedMemory.h"
 #include "gpu/Tiles.h"
 #include "layout/Conversion.h"
-#include "gpu/Layouts.h"
 
 namespace tegula::gpu {
 
@@ -16,6 +16,7 @@ bool takesScratch(const Op &op) {
   case OpKind::Reduce:
   case OpKind::Scan:
   case OpKind::Gather:
+  case OpKind::Exchange:
   case OpKind::Histogram:
   case OpKind::ToShared:
   case OpKind::Convert:
@@ -68,6 +69,12 @@ std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
   return begin;
 }
 
+/// Between warps each thread leaves its registers.
+static uint64_t exchangeBytes(const Module &m, const Op &op) {
+  const Type &t = op.result()->type;
+  return partnerOf(m.layoutOf(t), op).inWarps ? uint64_t{bytesOf(t)} << m.layoutOf(t).totalInBits() : 0;
+}
+
 bool hasCopies(const Module &m, uint16_t layout) {
   if (!layout)
     return true;
@@ -99,6 +106,8 @@ Scratch scratchNeed(const Module &m, const Op &op, Threads threads, unsigned cta
     std::vector<uint64_t> parts = exchangedParts(m, op);
     return {parts.empty() ? 0 : parts.back()};
   }
+  case OpKind::Exchange:
+    return {exchangeBytes(m, op)};
   case OpKind::Gather:
     return {static_cast<uint64_t>(op.operands[0]->type.numel()) * bytesOf(op.operands[0]->type)};
   case OpKind::Histogram:
@@ -140,6 +149,8 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     std::vector<uint64_t> parts = exchangedParts(m, op);
     return parts.empty() ? 0 : parts.back();
   }
+  case OpKind::Exchange:
+    return exchangeBytes(m, op);
   case OpKind::Scan:
   case OpKind::Gather:
   case OpKind::Histogram:

@@ -76,6 +76,14 @@ Tile gather(const Op &op, const Tile &x, const Tile &index) {
   });
 }
 
+Tile exchange(const Op &op, const Tile &x) {
+  const Shape &s = op.result()->type.shape;
+  return fill(s, [&](std::vector<int64_t> c) {
+    c[static_cast<size_t>(op.intAttr("axis"))] ^= op.intAttr("distance");
+    return at(x, s, c);
+  });
+}
+
 Tile histogram(const Op &op, const Tile &values, const Tile *mask) {
   Tile bins(static_cast<size_t>(op.result()->type.numel()));
   for (size_t i = 0; i < values.size(); ++i)
@@ -180,6 +188,7 @@ std::optional<std::vector<Tile>> evalTileOp(const Op &op, std::span<const Tile *
   case OpKind::Split: return split(*args[0]);
   case OpKind::Cat: return one(cat(op, *args[0], *args[1]));
   case OpKind::Gather: return one(gather(op, *args[0], *args[1]));
+  case OpKind::Exchange: return one(exchange(op, *args[0]));
   case OpKind::Histogram: return one(histogram(op, *args[0], args.size() > 1 ? args[1] : nullptr));
   case OpKind::Dot: return one(dot(op, *args[0], *args[1], *args[2]));
   default: return std::nullopt;

@@ -271,6 +271,12 @@ bool Verifier::family(const Op &op) {
            bad(&op, "gives a one-dimensional tensor of i32");
   case OpKind::Join: case OpKind::Split: case OpKind::Cat: return joins(op);
   case OpKind::Gather: return gather(op);
+  case OpKind::Exchange: {
+    const Type &t = op.result()->type;
+    int64_t distance = op.intAttr("distance");
+    return axis(op, t.shape.rank()) &&
+           ((t == op.operands[0]->type && distance >= 0 && distance < t.shape[static_cast<unsigned>(op.intAttr("axis"))]) || bad(&op, "needs a distance inside the axis, and gives the operand's type"));
+  }
   case OpKind::Histogram: return histogram(op);
   case OpKind::Load: case OpKind::Store: return memory(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);

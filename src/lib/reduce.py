@@ -15,17 +15,6 @@ def _for_sum(x, dtype):
 
 
 @jit
-def _for_extremum(x):
-    # Everything under 32 bits is compared, and returned, in 32.
-    if x.dtype.primitive_bitwidth >= 32:
-        return x
-    elif x.dtype.is_floating():
-        return x.to(tl.float32)
-    else:
-        return x.to(tl.int32)
-
-
-@jit
 def _with_index(x, axis, combine, keep_dims):
     rank: tl.constexpr = len(x.shape)
     tl.static_assert(axis is not None, "an axis is required where indices are returned")
@@ -47,7 +36,7 @@ def max(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
     if return_indices:
         return _with_index(input, axis, tl.standard._argmax_combine_tie_break_left if return_indices_tie_break_left else tl.standard._argmax_combine_tie_break_fast, keep_dims)
     else:
-        return tl.reduce(_for_extremum(input), axis, tl.standard._elementwise_max, keep_dims=keep_dims)
+        return tl.reduce(tl.standard._for_extremum(input), axis, tl.standard._elementwise_max, keep_dims=keep_dims)
 
 
 @jit
@@ -55,7 +44,7 @@ def min(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
     if return_indices:
         return _with_index(input, axis, tl.standard._argmin_combine_tie_break_left if return_indices_tie_break_left else tl.standard._argmin_combine_tie_break_fast, keep_dims)
     else:
-        return tl.reduce(_for_extremum(input), axis, tl.standard._elementwise_min, keep_dims=keep_dims)
+        return tl.reduce(tl.standard._for_extremum(input), axis, tl.standard._elementwise_min, keep_dims=keep_dims)
 
 
 @jit

@@ -1,9 +1,10 @@
 # Sorting along the last axis by Batcher's bitonic network.
 #
-# A step of the network compares each element with the one whose position differs in one bit, `distance`. Both partners
-# look at the same pair: the one that is to hold the smaller value takes the partner's if that is smaller, the other one
-# if it is larger. Where the comparison is false both ways (equal, NaN) neither moves, so the result is always a
-# permutation. Steps are iterations of run-time loops: the code does not grow with the length.
+# A step of the network compares each element with the one whose position differs in one bit, `distance`: the lower of the
+# two positions keeps the smaller value. Where a run is to decrease, its elements are complemented for the time of its steps.
+# Both want a total order that `~` reverses, so floats are sorted as integers that are ordered as they are (-0 before +0, a
+# NaN beyond infinity, on the side of its sign), and the result is always a permutation. Steps are iterations of run-time
+# loops: the code does not grow with the length, unless a target unrolls them to know each distance.
 import tegula.language as tl
 from tegula import jit
 
@@ -24,50 +25,71 @@ def _positions(x, axis: tl.constexpr):
 
 
 @jit
-def _step(x, position, distance, falling, axis: tl.constexpr):
-    # `falling`: int1, per element or for all: is this part of the sequence to decrease?
-    other = tl.gather(x, position ^ distance, axis)
-    smaller = ((position & distance) == 0) ^ falling
-    return tl.where((smaller & (other < x)) | ((smaller == 0) & (other > x)), other, x)
+def _with_sign_last(x):
+    # Of a float's bits to an integer in its order, and back: magnitudes of negative numbers are complemented.
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    return x ^ ((x >> (bits - 1)) & ((1 << (bits - 1)) - 1))
 
 
 @jit
-def _merge(x, position, log_n: tl.constexpr, falling, axis: tl.constexpr):
+def _to_keys(x):
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    if x.dtype.is_floating():
+        return _with_sign_last(x.to(tl.core.get_int_dtype(bits, True), bitcast=True))
+    elif bits == 1:
+        return x.to(tl.int8)
+    else:
+        return x
+
+
+@jit
+def _from_keys(keys, t: tl.constexpr):
+    if t.is_floating():
+        return _with_sign_last(keys).to(t, bitcast=True)
+    else:
+        return keys.to(t)
+
+
+@jit
+def _step(x, position, distance, axis: tl.constexpr):
+    other = tl.gather(x, position ^ distance, axis)
+    return tl.where((x > other) ^ ((position & distance) != 0), other, x)
+
+
+@jit
+def _merge(x, position, log_n, axis: tl.constexpr):
     # Sorts runs of 2**log_n elements, each of them bitonic.
     for i in range(log_n):
-        x = _step(x, position, 1 << (log_n - 1 - i), falling, axis)
+        x = _step(x, position, 1 << (log_n - 1 - i), axis)
     return x
 
 
 @jit
-def _sort_runs(x, position, log_n: tl.constexpr, descending, axis: tl.constexpr):
-    # Sorts runs of 2**log_n elements, every other one the other way round. Where there is one run, it falls if
-    # `descending`.
+def _merge_in_turn(x, position, log_n, descending: tl.constexpr, axis: tl.constexpr):
+    # Every other run the other way round; the first one falls if `descending`.
+    turn = (0 - ((position >> log_n & 1) ^ (1 if descending else 0))).to(x.dtype)
+    return _merge(x ^ turn, position, log_n, axis) ^ turn
+
+
+@jit
+def _sort_runs(x, position, log_n: tl.constexpr, descending: tl.constexpr, axis: tl.constexpr):
     for size in range(1, log_n + 1):
-        falling = (((position >> size) & 1) != 0) ^ descending
-        for i in range(size):
-            x = _step(x, position, 1 << (size - 1 - i), falling, axis)
+        x = _merge_in_turn(x, position, size, descending, axis)
     return x
 
 
 @jit
 def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = False):
     axis: tl.constexpr = _last_axis(x, dim)
-    return _sort_runs(x, _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
+    keys = _sort_runs(_to_keys(x), _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
+    return _from_keys(keys, x.dtype)
 
 
 @jit
 def bitonic_merge(x, dim: tl.constexpr = None, descending: tl.constexpr = False):
     axis: tl.constexpr = _last_axis(x, dim)
-    return _merge(x, _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
-
-
-@jit
-def _pick(pairs, axis: tl.constexpr, descending):
-    if descending:
-        return tl.max(pairs, axis)
-    else:
-        return tl.min(pairs, axis)
+    keys = _merge_in_turn(_to_keys(x), _positions(x, axis), tl.standard._log2(x.shape[axis]), descending, axis)
+    return _from_keys(keys, x.dtype)
 
 
 @jit
@@ -84,10 +106,10 @@ def topk(x, k: tl.constexpr, dim: tl.constexpr = None, descending: tl.constexpr 
         # run.
         lead: tl.constexpr = x.shape[:-1]
         log_k: tl.constexpr = tl.standard._log2(k)
-        x = _sort_runs(x, _positions(x, axis), log_k, descending, axis)
+        keys = _sort_runs(_to_keys(x), _positions(x, axis), log_k, descending, axis)
         for i in tl.static_range(tl.standard._log2(n) - log_k):
-            pairs = tl.reshape(x, lead + [(n // k) >> (i + 1), 2, k])
-            x = tl.reshape(_pick(pairs, axis + 1, descending), lead + [n >> (i + 1)])
-            position = _positions(x, axis)
-            x = _merge(x, position, log_k, (((position >> log_k) & 1) != 0) ^ descending, axis)
-        return x
+            pairs = tl.reshape(keys, lead + [(n // k) >> (i + 1), 2, k])
+            best = tl.reduce(pairs, axis + 1, tl.standard._elementwise_max if descending else tl.standard._elementwise_min)
+            keys = tl.reshape(best, lead + [n >> (i + 1)])
+            keys = _merge_in_turn(keys, _positions(keys, axis), log_k, descending, axis)
+        return tl.standard._for_extremum(_from_keys(keys, x.dtype))

@@ -63,6 +63,17 @@ def _or_combine(a, b):
 
 
 @jit
+def _for_extremum(x):
+    # Everything under 32 bits is compared, and returned, in 32.
+    if x.dtype.primitive_bitwidth >= 32:
+        return x
+    elif x.dtype.is_floating():
+        return x.to(tl.float32)
+    else:
+        return x.to(tl.int32)
+
+
+@jit
 def _elementwise_max(a, b):
     return tl.maximum(a, b)
 

@@ -15,7 +15,7 @@ bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::
 constexpr unsigned manyLoops = 64;
 bool isCheap(const Op &op) {
   switch (op.kind) {
-  case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem: case OpKind::FDiv: case OpKind::FRem: case OpKind::Gather: case OpKind::Histogram:
+  case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem: case OpKind::FDiv: case OpKind::FRem: case OpKind::Gather: case OpKind::Exchange: case OpKind::Histogram:
   case OpKind::Dot: case OpKind::Asm: case OpKind::Convert: case OpKind::ClusterGather: case OpKind::ToShared:
     return false;
   default: {

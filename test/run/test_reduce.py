@@ -405,6 +405,59 @@ def test_sort_long(dev, n):
     assert_same(apply(dev, f_sort, [x], x.shape, np.float32, (None, False)), np.sort(x, -1))
 
 
+@tegula.jit
+def k_sort(x, out, M: tl.constexpr, N: tl.constexpr, descending: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + at, tl.sort(tl.load(x + at), descending=descending))
+
+
+@pytest.mark.parametrize("t", ["float32", "float16", "int8", "int64"])
+@pytest.mark.parametrize("num_warps", [1, 2, 8])
+@pytest.mark.parametrize("shp", [(1, 2048), (8, 64)], ids=str)
+def test_sort_by_warps(dev, t, num_warps, shp):
+    # Partners are in registers, lanes and warps.
+    x = values(d(t), int(np.prod(shp)), "warps").reshape(shp)
+    out = np.empty_like(x)
+    dev(k_sort, (1,), x, out, *shp, num_warps % 2, num_warps=num_warps)
+    e = np.sort(x, -1)
+    assert_same(out, e[:, ::-1] if num_warps % 2 else e)
+
+
+@pytest.mark.parametrize("dtype, integer", [(np.float32, np.int32), (np.float16, np.int16), (np.float64, np.int64)])
+def test_sort_of_what_is_no_number(dev, dtype, integer):
+    # Nothing is lost; a NaN lies beyond infinity, on the side of its sign, -0 in front of 0.
+    x = values(d(np.dtype(dtype).name), 128, "nan").reshape(1, 128)
+    x[0, :12] = [np.nan, -np.inf, 0.0, np.inf, -0.0, np.nan, -np.nan, 0.0, -np.inf, np.inf, -0.0, -np.nan]
+    bits = x.view(integer)
+    order = np.argsort(np.where(bits < 0, bits ^ np.iinfo(integer).max, bits), axis=-1, kind="stable")
+    out = np.empty_like(x)
+    dev(k_sort, (1,), x, out, 1, 128, False)
+    assert np.array_equal(out.view(integer), np.take_along_axis(bits, order, -1))
+
+
+@tegula.jit
+def k_partners(x, out, M: tl.constexpr, N: tl.constexpr, distance: tl.constexpr):
+    j = tl.arange(0, N)[None, :]
+    at = tl.arange(0, M)[:, None] * N + j
+    v = tl.load(x + at)
+    tl.store(out + at, tl.gather(v, tl.broadcast_to(j ^ distance, [M, N]), 1))
+    tl.store(out + M * N + at, tl.gather(v, tl.broadcast_to(N - 1 - j, [M, N]), 1))
+    i = tl.broadcast_to(tl.arange(0, M)[:, None], [M, N])
+    for step in range(0, 2):
+        v = tl.gather(v, i ^ (M // 2 >> step), 0)
+    tl.store(out + 2 * M * N + at, v)
+
+
+@pytest.mark.parametrize("t", ["float32", "int8", "bfloat16", "int64"])
+@pytest.mark.parametrize("M, N, distance", [(4, 256, 129), (16, 16, 3), (64, 8, 0), (4, 2, 1)])
+def test_gather_of_partners(dev, t, M, N, distance):
+    x = values(d(t), M * N, "partners").reshape(M, N)
+    out = np.empty((3, M, N), x.dtype)
+    dev(k_partners, (1,), x, out, M, N, distance)
+    i = np.arange(M)
+    assert_same(out, np.stack([x[:, np.arange(N) ^ distance], x[:, ::-1], x[i ^ M // 2 ^ M // 4]]))
+
+
 def test_sort_of_other_axis(dev):
     with pytest.raises(CompileError, match="only minor dimension is currently supported"):
         apply(dev, f_sort, [np.zeros((4, 8), np.int32)], (4, 8), np.int32, (0, False))

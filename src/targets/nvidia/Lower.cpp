@@ -197,6 +197,8 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::Convert:
   case OpKind::ClusterGather:
     return convert(op);
+  case OpKind::Exchange:
+    return exchange(op);
   case OpKind::Load:
     return load(op);
   case OpKind::Store:
@@ -486,7 +488,31 @@ Regs Lowering::addPointers(const Op &op) {
   return out;
 }
 
+/// Bits of an element's position: a constant for each register, and what the thread adds. Steps of a sort ask for many of them in every register.
+std::optional<Regs> Lowering::positionBits(const Op &op) {
+  if (op.kind != OpKind::And && op.kind != OpKind::LShr && op.kind != OpKind::AShr && op.kind != OpKind::Xor)
+    return std::nullopt;
+  if (op.result()->type.isScalar() || op.result()->type.elem != ir::Elem::I32 || !indexBits_.of(op.result()))
+    return std::nullopt;
+  const gpu::BitMap &bits = *indexBits_.of(op.result());
+  const LinearLayout &l = layoutOf(op.result());
+  uint64_t mask;
+  V thread = gatherBits(l, [&](uint64_t flat) { return bits.imageOf(flat); }, mask);
+  std::map<uint32_t, V> made;
+  Regs out;
+  for (unsigned r = 0; r < registersOf(op.result()->type); ++r) {
+    uint32_t constant = bits.constant ^ bits.imageOf(l.apply(r));
+    V &v = made[constant];
+    if (!v)
+      v = mask ? combineIndex(thread, mask, constant) : b_.getInt32(constant);
+    out.push_back(v);
+  }
+  return out;
+}
+
 Regs Lowering::elementwise(const Op &op) {
+  if (std::optional<Regs> bits = positionBits(op))
+    return *bits;
   if (std::optional<Regs> quotients = divideByShared(op))
     return *quotients;
   if (std::optional<Regs> words = inWords(op))

@@ -11,6 +11,7 @@
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
 //   LowerDot.cpp, LowerFma.cpp  dot; LowerAngles.cpp  sin, cos           LowerWords.cpp    8- and 16-bit elements, a word at a time
 #pragma once
+#include "gpu/IndexBits.h"
 #include "gpu/Layouts.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
@@ -72,6 +73,7 @@ private:
   V bitsOf(V x), fromBits(V bits, llvm::Type *type);
 
   // Coordinates.
+  std::optional<Regs> positionBits(const Op &op);
   /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry block).
   V threadPart(uint16_t layout, unsigned axis);
   /// The same for the row-major index of the element.
@@ -93,7 +95,7 @@ private:
 
   // Tensors that change hands (LowerShared.cpp).
   struct PlanEmit;
-  void convert(const Op &op);
+  void convert(const Op &op), exchange(const Op &op);
   /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
   /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
@@ -227,6 +229,7 @@ private:
   llvm::IRBuilder<> b_;
   Users users_; // in all of the kernel
   llvm::DenseSet<std::tuple<const ir::Block *, unsigned, const Value *, const Value *>> quotients_; // integers: where, is it signed, of what
+  gpu::IndexBits indexBits_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;
   llvm::DenseMap<std::tuple<const llvm::BasicBlock *, uint32_t, uint32_t, uint32_t>, V> threadBits_; // by lane, warp, block

@@ -285,6 +285,41 @@ void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &
 
 // ---- conversions
 
+/// Between warps each thread leaves its registers for the thread in the same lane of the other warp, 16 bytes side by side: no bank conflicts.
+void Lowering::exchange(const Op &op) {
+  const ir::Type &t = op.result()->type;
+  gpu::Partner partner = gpu::partnerOf(layoutOf(op.result()), op);
+  const Regs mine = get(op.operands[0]);
+  auto count = static_cast<unsigned>(mine.size());
+  Regs other = mine;
+  in_->setSite(siteOf(op));
+  if (partner.inWarps) {
+    unsigned bits = elementBits(t), bytes = bits / 8, chunk = std::min(count, 16 / bytes), threads = NvTarget::lanes * options_.numWarps;
+    V memory = scratch(op);
+    V thread = b_.CreateOr(b_.CreateShl(warp_, 5), lane_), from = b_.CreateXor(thread, b_.getInt32(partner.inWarps * NvTarget::lanes | partner.inLanes));
+    llvm::Type *element = b_.getIntNTy(bits), *vector = chunk == 1 ? element : llvm::FixedVectorType::get(element, chunk);
+    auto address = [&](V of, unsigned r) { return sharedAt(memory, b_.CreateAdd(of, b_.getInt32(r / chunk * threads)), chunk * bytes); };
+    for (unsigned r = 0; r < count; r += chunk) {
+      V all = chunk == 1 ? toInteger(mine[r]) : llvm::PoisonValue::get(vector);
+      for (unsigned i = 0; chunk > 1 && i < chunk; ++i)
+        all = b_.CreateInsertElement(all, toInteger(mine[r + i]), i);
+      in_->storeShared(address(thread, r), all);
+    }
+    barrier();
+    for (unsigned r = 0; r < count; r += chunk) {
+      V all = in_->loadShared(address(from, r), vector);
+      for (unsigned i = 0; i < chunk; ++i)
+        other[r + i] = fromInteger(chunk == 1 ? all : b_.CreateExtractElement(all, i), t);
+    }
+  }
+  Regs out;
+  for (unsigned r = 0; r < count; ++r) {
+    V x = other[r ^ partner.inRegisters];
+    out.push_back(partner.inLanes && !partner.inWarps ? shuffle(ShuffleMode::Bfly, x, b_.getInt32(partner.inLanes)) : x);
+  }
+  set(op.result(), std::move(out));
+}
+
 void Lowering::convert(const Op &op) {
   const Value *from = op.operands[0];
   const ir::Type &t = op.result()->type;
