@@ -47,7 +47,9 @@ TEST(SharedNeeds, OneFunctionForAll) {
       {"%s, %t = reduce %x, %i {axis = 0} : f32, i32 (%u: f32, %j: i32, %v: f32, %k: i32) { %c = fadd %u, %v : f32  %l = add %j, %k : i32  yield %c, %l }\n"
        " store %q, %s\n store %p, %t\n", OpKind::Reduce, 32},
       {"%s = scan %x {axis = 0} : tensor<1024xf32> (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n store %a, %s\n", OpKind::Scan, 16},
-      {"%s = gather %x, %i {axis = 0} : tensor<1024xf32>\n store %a, %s\n", OpKind::Gather, 4096},
+      {"%j = mul %i, %i : tensor<1024xi32>\n %s = gather %x, %j {axis = 0} : tensor<1024xf32>\n store %a, %s\n", OpKind::Gather, 4096},
+      {"%h = const {value = 128} : tensor<1024xi32>\n %j = xor %i, %h : tensor<1024xi32>\n %s = gather %x, %j {axis = 0} : tensor<1024xf32>\n store %a, %s\n",
+       OpKind::Exchange, 4096}, // between warps
       {"%o = atomic_rmw %p, %one {rmw = \"add\"} : i32\n store %p, %o\n", OpKind::AtomicRmw, 4},
       {"%o = atomic_rmw %p, %one {rmw = \"add\"} : i32\n", OpKind::AtomicRmw, 0},
   };
