@@ -1,6 +1,7 @@
 // See Exchanges.h. Steps decides which loops are unrolled, Writer writes the kernel anew.
 #include "gpu/Exchanges.h"
 #include "gpu/IndexBits.h"
+#include "gpu/LoopSlice.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include <unordered_set>
@@ -177,7 +178,8 @@ private:
       carried.push_back(map_(op.operands[i]));
     bool isSmall = true;
     ++depth_;
-    for (int64_t i = *from; i < *end && isSmall; i += *step) {
+    const bool down = isReverse(op);
+    for (int64_t i = *from; (down ? i > *end : i < *end) && isSmall; i += down ? -*step : *step) {
       b_.setBlock(&to);
       map_.map(body.args[0], b_.constInt(body.args[0]->type, i));
       for (size_t k = 0; k < carried.size(); ++k)

@@ -686,3 +686,20 @@ def test_sum_of_a_large_range(dev):
     out = np.zeros(1, np.int32)
     dev(sum_of_range, (1,), out, 2**18)
     assert out[0] == np.arange(2**18, dtype=np.int32).sum(dtype=np.int32)
+
+
+@tegula.jit
+def partners_from_far(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for k in range(3, -1, -1):
+        v = v * 2 + tl.gather(v, i ^ (1 << k), 0)
+    tl.store(out + i, v)
+
+
+def test_partners_in_loops_that_count_down(dev):
+    x, out, i = np.arange(64, dtype=np.int32), np.zeros(64, np.int32), np.arange(64)
+    dev(partners_from_far, (1,), x, out, 64)
+    for k in (3, 2, 1, 0):
+        x = x * 2 + x[i ^ (1 << k)]
+    assert_same(out, x)
