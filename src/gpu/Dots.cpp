@@ -23,6 +23,15 @@ void setDotChoice(ir::Op &dot, const DotChoice &c) {
     dot.set("grid", std::vector<int64_t>{c.grid.m, c.grid.n, c.grid.batch});
 }
 
+int64_t registersOfDots(const ir::Block &body, int64_t threads) {
+  constexpr int64_t others = 56;
+  int64_t sum = others;
+  for (const ir::Op *op : body.ops)
+    if (op->kind == ir::OpKind::Dot)
+      sum += op->result()->type.numel() * ir::byteWidth(op->result()->type.elem) / 4 / threads;
+  return sum;
+}
+
 bool isWgmma(const ir::Op &dot) { return dot.strAttr("instr") == names[static_cast<size_t>(DotKind::Wgmma)]; }
 
 } // namespace tegula::gpu

@@ -22,6 +22,8 @@ struct DotChoice {
 /// The choice as it stands on a dot of GPU IR (attributes `instr` and `grid`): AssignLayouts writes it, everybody behind reads it.
 DotChoice dotChoice(const ir::Op &dot);
 void setDotChoice(ir::Op &dot, const DotChoice &c);
+/// Registers that a thread has for the results of a loop's dots, and for what else such a loop has: addresses and masks of copies, counters.
+int64_t registersOfDots(const ir::Block &body, int64_t threads);
 /// A dot of GPU IR: is it computed by the asynchronous instruction?
 bool isWgmma(const ir::Op &dot);
 

@@ -91,14 +91,10 @@ std::optional<uint32_t> distanceOf(const Op &gather, IndexBits &bits) {
 
 class Writer {
 public:
-  Writer(const Steps &steps, Module &to, unsigned threads) : steps_(steps), b_(to), map_(to), to_(to), threads_(threads) {}
+  Writer(const Steps &steps, Module &to, unsigned threads) : steps_(steps), b_(to), map_(to), threads_(threads) {}
 
   void block(const Block &from, Block &to) {
-    for (const Value *a : from.args) {
-      Value *now = to_.addArg(&to, a->type);
-      now->name = a->name;
-      map_.map(a, now);
-    }
+    map_.copyArgs(from, to);
     for (const Op *op : from.ops)
       write(*op, to);
   }
@@ -107,8 +103,10 @@ private:
   void write(const Op &op, Block &to) {
     if (op.kind == OpKind::For && steps_.contains(&op) && !rolled_.contains(&op) && unroll(op, to))
       return;
-    if (op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If)
-      return control(op, to);
+    if (op.kind == OpKind::For || op.kind == OpKind::While || op.kind == OpKind::If) {
+      map_.copy(op, to, [this](const Block &from, Block &b) { block(from, b); });
+      return;
+    }
     // Inside of unrolled loops: constants come out of the counters.
     if (depth_ && op.has(traits::Pure) && op.results.size() == 1 && op.regions.empty()) {
       b_.setBlock(&to);
@@ -143,26 +141,6 @@ private:
     gather->kind = OpKind::Exchange;
     gather->operands.pop_back();
     gather->set("distance", int64_t{*distance});
-  }
-
-  void control(const Op &op, Block &to) {
-    std::vector<Value *> operands;
-    for (const Value *v : op.operands)
-      operands.push_back(map_(v));
-    Op *now = to_.createOp(op.kind, op.loc, operands, {}, op.attrs);
-    now->parent = &to;
-    now->inlinedAt = op.inlinedAt;
-    for (const Value *r : op.results) {
-      Value *result = to_.addResult(now, r->type);
-      result->name = r->name;
-    }
-    for (size_t i = 0; i < op.regions.size(); ++i) {
-      now->regions[i]->function = to.parent->function;
-      block(*op.regions[i]->block, *now->regions[i]->block);
-    }
-    for (size_t i = 0; i < op.results.size(); ++i)
-      map_.map(op.results[i], now->results[i]);
-    to.ops.push_back(now);
   }
 
   /// False, and nothing is written, if the loop is better left as it is.
@@ -207,7 +185,6 @@ private:
   Builder b_;
   Cloner map_;
   IndexBits bits_;
-  Module &to_;
   unsigned threads_, depth_ = 0; // depth_: unrolled loops around what is written
   uint64_t moved_ = 0;
   std::unordered_set<const Op *> rolled_;

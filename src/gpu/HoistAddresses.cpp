@@ -30,12 +30,12 @@ public:
     for (Op *load : loads) {
       before_.setLoc(load->loc), here_.setLoc(load->loc);
       before_.setInlinedAt(load->inlinedAt), here_.setInlinedAt(load->inlinedAt);
-      memo_.clear(); // scalars stand in front of the load they are made for
+      memo_.clear(), wide_.clear(); // scalars stand in front of the load they are made for
       Value *&pointers = load->operands[0];
       const size_t made = front_.ops.size();
       std::optional<Parts> p = isHoisted(pointers) ? std::nullopt : split(pointers);
       if (p && p->moving)
-        pointers = here_.addPtr(p->tile, splat(here_, p->moving, pointers->type.withElem(Elem::I64)));
+        pointers = here_.addPtr(p->tile, splat(here_, p->moving, pointers->type));
       else
         front_.ops.resize(made), inside_.ops.clear();
       splice(inside_, body_, positionOf(body_, load));
@@ -52,18 +52,8 @@ private:
            op->operands[1]->def->kind == OpKind::Splat;
   }
 
-  static Type typeOf(const Type &like) {
-    Type t = like;
-    if (t.isPtr)
-      t.isPtr = false;
-    t.elem = Elem::I64;
-    return t;
-  }
   static Value *splat(Builder &b, Value *scalar, const Type &like) {
-    Type t = like;
-    if (!scalar->type.isPtr)
-      t = typeOf(like);
-    return b.create1(OpKind::Splat, {scalar}, t);
+    return b.create1(OpKind::Splat, {scalar}, scalar->type.isPtr ? like : like.withElem(Elem::I64));
   }
 
   // ---- scalars
@@ -80,11 +70,13 @@ private:
       return widened(v);
     if (op->kind == OpKind::SExt && op->operands[0]->type.elem == Elem::I32)
       return wide(op->operands[0], depth + 1);
-    if (op->kind == OpKind::Add || op->kind == OpKind::Sub || op->kind == OpKind::Mul) {
-      Value *x = wide(op->operands[0], depth + 1), *y = wide(op->operands[1], depth + 1);
-      return here_.binary(op->kind, x, y);
-    }
-    return widened(v);
+    Value *&made = wide_[v];
+    if (made)
+      return made;
+    if (op->kind != OpKind::Add && op->kind != OpKind::Sub && op->kind != OpKind::Mul)
+      return made = widened(v);
+    Value *x = wide(op->operands[0], depth + 1), *y = wide(op->operands[1], depth + 1);
+    return made = here_.binary(op->kind, x, y);
   }
 
   /// a + b, a - b or a * b, where null is zero, at the builder where both are known.
@@ -176,7 +168,7 @@ private:
     std::optional<Parts> p = moves ? split(op.operands[0]) : std::nullopt;
     if (!p || !p->tile)
       return p;
-    Type t = op.result()->type.isPtr ? op.result()->type : typeOf(op.result()->type);
+    Type t = op.result()->type.isPtr ? op.result()->type : op.result()->type.withElem(Elem::I64);
     p->tile = before_.create(op.kind, {&p->tile, 1}, {&t, 1}, op.attrs)->result();
     return p;
   }
@@ -220,16 +212,13 @@ private:
   Block front_, inside_; // made so far: to stand in front of the loop; in front of the current load
   Builder before_, here_;
   std::unordered_map<const Value *, std::optional<Parts>> memo_;
+  std::unordered_map<const Value *, Value *> wide_; // references stay
 };
 
 /// Does a thread have registers for pointers beside the results of dots? There is one for each vector that it loads.
 bool haveRegisters(const Block &body, const std::vector<Op *> &loads, const TargetInfo &target, const Options &options) {
-  constexpr int64_t others = 56; // masks of copies, loop, what is computed beside the dots
   const int64_t threads = int64_t{target.lanes()} * options.numWarps;
-  int64_t needed = others;
-  for (const Op *op : body.ops)
-    if (op->kind == OpKind::Dot)
-      needed += op->result()->type.numel() * byteWidth(op->result()->type.elem) / 4 / threads;
+  int64_t needed = registersOfDots(body, threads);
   for (const Op *load : loads)
     needed += 2 * load->result()->type.numel() / load->intAttr("vec", 1) / threads;
   return needed <= target.registerLimit(static_cast<unsigned>(threads));

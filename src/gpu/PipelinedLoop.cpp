@@ -2,6 +2,7 @@
 #include "gpu/PipelinedLoop.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/CopyLoads.h"
+#include "gpu/Dots.h"
 #include "gpu/Layouts.h"
 #include "gpu/SharedNeeds.h"
 #include "gpu/Tiles.h"
@@ -319,12 +320,7 @@ std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
 
 /// Blocks on an SM whose registers hold the results of the loop's dots, and what else such a loop has.
 uint64_t PipelinedLoop::blocksByRegisters() const {
-  constexpr int64_t others = 56; // addresses and masks of copies, loop
-  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps;
-  int64_t needed = others;
-  for (const Op *op : body_.ops)
-    if (op->kind == OpKind::Dot)
-      needed += op->result()->type.numel() * byteWidth(op->result()->type.elem) / 4 / threads;
+  const int64_t threads = int64_t{target_.lanes()} * options_.numWarps, needed = registersOfDots(body_, threads);
   uint64_t blocks = 1;
   while (target_.registerLimit(static_cast<unsigned>(threads * static_cast<int64_t>(blocks + 1))) >= needed)
     ++blocks;

@@ -145,12 +145,9 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
     options.maxBytes = static_cast<unsigned>(most);
     return planOf(m, op, {}, options).cost.bytes;
   }
-  case OpKind::Reduce: {
-    std::vector<uint64_t> parts = exchangedParts(m, op);
-    return parts.empty() ? 0 : parts.back();
-  }
+  case OpKind::Reduce:
   case OpKind::Exchange:
-    return exchangeBytes(m, op);
+    return scratchNeed(m, op, {}, 1, {}, true).bytes;
   case OpKind::Scan:
   case OpKind::Gather:
   case OpKind::Histogram:

@@ -3,7 +3,7 @@
 
 namespace tegula::ir {
 
-Op *Cloner::copy(const Op &op, Block &to) {
+Op *Cloner::copy(const Op &op, Block &to, const std::function<void(const Block &, Block &)> &region) {
   std::vector<Value *> operands;
   operands.reserve(op.operands.size());
   for (const Value *v : op.operands)
@@ -18,18 +18,22 @@ Op *Cloner::copy(const Op &op, Block &to) {
   }
   for (size_t i = 0; i < op.regions.size(); ++i) {
     made->regions[i]->function = to.parent->function;
-    copyBlock(*op.regions[i]->block, *made->regions[i]->block);
+    region(*op.regions[i]->block, *made->regions[i]->block);
   }
   to.ops.push_back(made);
   return made;
 }
 
-void Cloner::copyBlock(const Block &from, Block &to) {
+void Cloner::copyArgs(const Block &from, Block &to) {
   for (const Value *a : from.args) {
     Value *now = to_.addArg(&to, a->type);
     now->name = a->name;
     map(a, now);
   }
+}
+
+void Cloner::copyBlock(const Block &from, Block &to) {
+  copyArgs(from, to);
   for (const Op *op : from.ops)
     copy(*op, to);
 }

@@ -1,6 +1,7 @@
 // Copies of modules, and of operations with other operands: what passes that write a kernel anew share.
 #pragma once
 #include "ir/Ir.h"
+#include <functional>
 #include <unordered_map>
 
 namespace tegula::ir {
@@ -17,7 +18,12 @@ public:
     return it == values_.end() ? const_cast<Value *>(v) : it->second;
   }
   /// Appends a copy, regions included, and maps its results.
-  Op *copy(const Op &op, Block &to);
+  Op *copy(const Op &op, Block &to) {
+    return copy(op, to, [this](const Block &from, Block &b) { copyBlock(from, b); });
+  }
+  /// The same, with blocks of regions as `region` writes them to empty ones, arguments included.
+  Op *copy(const Op &op, Block &to, const std::function<void(const Block &, Block &)> &region);
+  void copyArgs(const Block &from, Block &to);
   /// Arguments and operations of a block to an empty one.
   void copyBlock(const Block &from, Block &to);
 
