@@ -228,7 +228,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : std::vector<Op *>(b.ops)) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind != OpKind::For || op->intAttr("num_stages", options.numStages) < 2)
+    if (op->kind != OpKind::For || op->intAttr("num_stages", options.numStages) < 2 || op->intAttr("disable_licm"))
       continue;
     std::vector<Op *> loads = loadsOfDots(*op->region(0));
     std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });
