@@ -393,6 +393,37 @@ def test_quotients_of_large_numbers(dev, start, divisor):
 
 
 @tegula.jit
+def quotients(x, y, quotient, rest, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(quotient + i, a // b)
+    tl.store(rest + i, a % b)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("seed", range(4))
+def test_quotients_of_64_bits(dev, dtype, seed):
+    """Numbers of all lengths, powers of two and what stands beside them, multiples and what stands beside those."""
+    rng, n, info = np.random.default_rng(seed), 1024, np.iinfo(dtype)
+
+    def number():
+        bits = int(rng.integers(1, 64))
+        n = int(rng.integers(0, 2**62)) >> max(0, 62 - bits) if rng.random() < 0.6 else (1 << bits) + int(rng.integers(-2, 3))
+        return min(max(-n if info.min < 0 and rng.random() < 0.4 else n, info.min), info.max)
+    y = [number() or 1 for _ in range(n)]
+    x = [number() for _ in range(n)]
+    for k in range(0, n, 2):
+        most = info.max // abs(y[k])
+        x[k] = min(max(abs(y[k]) * int(rng.integers(0, min(most, 2**62) + 1)) + int(rng.integers(-1, 2)), info.min), info.max)
+    y[0], x[0], y[1], x[1] = 1, info.max, info.max, info.max
+    cut = lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    quotient, rest = np.zeros(n, dtype), np.zeros(n, dtype)
+    dev(quotients, (1,), np.array(x, dtype), np.array(y, dtype), quotient, rest, n)
+    assert_same(quotient, np.array([cut(a, b) for a, b in zip(x, y)], dtype))
+    assert_same(rest, np.array([a - cut(a, b) * b for a, b in zip(x, y)], dtype))
+
+
+@tegula.jit
 def far_shifts(x, y, left, right, N: tl.constexpr):
     i = tl.arange(0, N)
     a, b = tl.load(x + i), tl.load(y + i)

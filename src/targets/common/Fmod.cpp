@@ -11,13 +11,14 @@ using V = llvm::Value *;
 
 class FmodEmitter : public Arith {
 public:
-  FmodEmitter(VecEmitter &v, llvm::Function *f) : Arith(v), fn(f), x(f->getArg(0)), y(f->getArg(1)) {
+  FmodEmitter(VecEmitter &v, llvm::Function *f) : Arith(v), emitter(v), fn(f), x(f->getArg(0)), y(f->getArg(1)) {
     digits = x->getType()->isDoubleTy() ? 52 : 23;
     bias = x->getType()->isDoubleTy() ? 1023 : 127;
   }
   void body();
 
 private:
+  VecEmitter &emitter;
   llvm::Function *fn;
   V x, y;
   unsigned digits, bias;
@@ -27,6 +28,8 @@ private:
   };
   Parts split(V z);
   V timesPower(V integer, V exponent);
+  /// n is not zero.
+  V remainder(V m, V n) { return emitter.target.nvptx ? emitIntDivRem(emitter, ir::OpKind::URem, m, n) : b.CreateURem(m, n); }
   llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(fn->getContext(), name, fn); }
 };
 
@@ -68,7 +71,7 @@ void FmodEmitter::body() {
 
   b.SetInsertPoint(divide);
   Parts p = split(x), q = split(y);
-  V first = b.CreateURem(p.significand, q.significand), distance = b.CreateSub(p.exponent, q.exponent);
+  V first = remainder(p.significand, q.significand), distance = b.CreateSub(p.exponent, q.exponent);
   b.CreateBr(loop);
 
   b.SetInsertPoint(loop);
@@ -77,7 +80,7 @@ void FmodEmitter::body() {
 
   b.SetInsertPoint(step);
   V places = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, left, i(left, 63 - digits));
-  V next = b.CreateURem(b.CreateShl(rest, places), q.significand), after = b.CreateSub(left, places);
+  V next = remainder(b.CreateShl(rest, places), q.significand), after = b.CreateSub(left, places);
   b.CreateBr(loop);
   rest->addIncoming(first, divide);
   rest->addIncoming(next, step);

@@ -72,6 +72,51 @@ V widenE4m3Pair(VecEmitter &v, V pair16) {
   return v.b.CreateBitCast(halves, llvm::FixedVectorType::get(v.b.getHalfTy(), 2));
 }
 
+// Division of 64-bit integers. div.u64 is a function of the assembler's: libnvJitLink, which makes relocatable code, calls it by its address, and in a kernel with a
+// call every wgmma waits for itself (advisory C7509; a matmul of 128x256x64 lost a sixth). Written out, the reciprocal of a divisor that many elements share
+// is computed once, too.
+
+/// 2^64 / y, at most two too small: from the reciprocal of y as a float, which is made a little too small (2^-21, its errors are 5 * 2^-24), by two Newton steps, each
+/// of which squares the relative error: 2^-20.6, 2^-41, 2^-82.
+V reciprocal64(VecEmitter &v, V y) {
+  llvm::IRBuilder<> &b = v.b;
+  llvm::Type *type = b.getFloatTy(), *wide = b.getInt64Ty(), *word = b.getInt32Ty();
+  auto constant = [&](double x) { return llvm::ConstantFP::get(type, x); };
+  auto fma = [&](V p, V q, V r) { return b.CreateIntrinsic(in::fma, {type}, {p, q, r}); };
+  constexpr double word32 = 4294967296.0, slightlyLess = 1 - 0x1p-21;
+  V f = fma(b.CreateUIToFP(b.CreateTrunc(b.CreateLShr(y, 32), word), type), constant(word32), b.CreateUIToFP(b.CreateTrunc(y, word), type));
+  V r = b.CreateFMul(call(v, in::nvvm_rcp_approx_ftz_f, {f}), constant(word32 * word32 * slightlyLess));
+  V high = b.CreateUnaryIntrinsic(in::trunc, b.CreateFMul(r, constant(1 / word32)));
+  V low = fma(high, constant(-word32), r);
+  auto whole = [&](V x) { return b.CreateZExt(call(v, in::nvvm_f2ui_rz, {x}), wide); };
+  V now = b.CreateOr(b.CreateShl(whole(high), 32), whole(low)), minus = b.CreateNeg(y);
+  for (unsigned step = 0; step < 2; ++step)
+    now = b.CreateAdd(now, call(v, in::nvvm_mulhi_ull, {now, b.CreateMul(minus, now)}));
+  return now;
+}
+
+/// x / y or x % y without signs; of y = 0 some value. By the reciprocal the quotient is at most two too small.
+V divide64(VecEmitter &v, V x, V y, bool isRem) {
+  llvm::IRBuilder<> &b = v.b;
+  V q = call(v, in::nvvm_mulhi_ull, {x, reciprocal64(v, y)}), rest = b.CreateSub(x, b.CreateMul(q, y));
+  for (unsigned correction = 0; correction < 2; ++correction) {
+    V more = b.CreateICmpUGE(rest, y);
+    if (!isRem)
+      q = b.CreateAdd(q, b.CreateZExt(more, q->getType()));
+    rest = b.CreateSub(rest, b.CreateSelect(more, y, b.getInt64(0)));
+  }
+  return isRem ? rest : q;
+}
+
+/// Towards zero: the quotient of different signs is negative, and the remainder has the sign of x.
+V divideSigned64(VecEmitter &v, V x, V y, bool isRem) {
+  llvm::IRBuilder<> &b = v.b;
+  auto sign = [&](V n) { return b.CreateAShr(n, 63); };                                   // 0 or -1
+  auto withSign = [&](V n, V s) { return b.CreateSub(b.CreateXor(n, s), s); };
+  V sx = sign(x), sy = sign(y);
+  return withSign(divide64(v, withSign(x, sx), withSign(y, sy), isRem), isRem ? sx : b.CreateXor(sx, sy));
+}
+
 } // namespace
 
 namespace {
@@ -270,6 +315,8 @@ V nvptxShift(VecEmitter &v, OpKind kind, V x, V amount) {
 }
 
 V nvptxDivide(VecEmitter &v, V x, V y, bool isSigned, bool isRem) {
+  if (x->getType()->isIntegerTy(64))
+    return isSigned ? divideSigned64(v, x, y, isRem) : divide64(v, x, y, isRem);
   if (!x->getType()->isIntegerTy(32))
     return nullptr;
   std::string text = std::string(isRem ? "rem." : "div.") + (isSigned ? "s32" : "u32") + " $0, $1, $2;";

@@ -66,11 +66,17 @@ TEST_P(VecPtx, EveryOperationAssembles) {
   EXPECT_EQ(text.find(".extern .func"), std::string::npos);
   EXPECT_EQ(text.find("mad."), text.find("mad.lo")) << "an unrounded multiply-add";
   for (const char *bad : {"\tmul.f32", "\tadd.f32", "\tsub.f32", "\tmul.f64", "\tadd.f64",
-                          "sqrt.approx.ftz", "lg2.approx.ftz", "ex2.approx.f32"}) // fused or flushed by the assembler, or slow
+                          "sqrt.approx.ftz", "lg2.approx.ftz", "ex2.approx.f32", // fused or flushed by the assembler, or slow
+                          "div.s64", "div.u64", "rem.s64", "rem.u64"})           // functions, called by address
     EXPECT_EQ(text.find(bad), std::string::npos) << bad;
-  // Of tanh alone, where what is divided by is 1 or more (GPU part of Math.cpp).
-  for (size_t at = 0; (at = text.find("rcp.approx.ftz", at)) != std::string::npos; ++at)
-    EXPECT_EQ(text.compare(text.rfind(".entry ", at), 12, ".entry tanh_"), 0) << text.substr(text.rfind(".entry ", at), 40);
+  // Where what is divided by is 1 or more: of tanh (GPU part of Math.cpp), and of integers.
+  for (size_t at = 0; (at = text.find("rcp.approx.ftz", at)) != std::string::npos; ++at) {
+    std::string_view entry = std::string_view(text).substr(text.rfind(".entry ", at) + 7, 30);
+    bool isExpected = false;
+    for (const char *name : {"tanh_", "frem_", "sdiv_i64", "udiv_i64", "srem_i64", "urem_i64"})
+      isExpected |= entry.starts_with(name);
+    EXPECT_TRUE(isExpected) << entry;
+  }
   for (const char *good : {"div.full.f32", "sqrt.approx.f32", "cvt.rn.bf16x2.f32", "min.NaN.f32", "cvt.rzi.s32.f32",
                            "sqrt.rn.f32", "div.rn.f32"})
     EXPECT_NE(text.find(good), std::string::npos) << good;
