@@ -4,6 +4,7 @@
 #include "gpu/CopyLoads.h"
 #include "gpu/Exchanges.h"
 #include "gpu/HoistAddresses.h"
+#include "gpu/OrderMemory.h"
 #include "gpu/PartitionCluster.h"
 #include "gpu/PipelineLoops.h"
 #include "gpu/PrefetchLoads.h"
@@ -51,6 +52,7 @@ constexpr GpuPass passes[] = {
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what wgmma reads to shared memory, outside of loops"},
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
+    {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places in shared memory; barriers, fences and waits"},
 };
 
 } // namespace

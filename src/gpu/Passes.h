@@ -11,7 +11,8 @@
 //   prefetch-loads      what could not be copied asynchronously
 //   copy-loads          loads outside of the loops above
 //   remove-dead         what lost its last user above
-//   sink-widening       last: code generation keeps the order it leaves
+//   sink-widening       the order of operations that it leaves is final
+//   order-memory        last: places and barriers follow from that order, which code generation keeps
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "ir/StageVerifier.h"

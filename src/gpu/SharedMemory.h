@@ -1,4 +1,4 @@
-// A block's shared memory while a kernel is walked (MemoryOrder.h): which bytes are taken, and which have been touched since the last barrier.
+// A block's shared memory while a kernel is walked (OrderMemory.h): which bytes are taken, and which have been touched since the last barrier.
 //
 // Structured code is walked in order, so a tile lives from its operation to the last user in the same block, and taking the
 // lowest free bytes then is allocation by liveness. Barriers follow from what was read and written since the last one: bytes

@@ -4,6 +4,8 @@
 #include "gpu/SharedMemory.h"
 #include "gpu/Tiles.h"
 #include "layout/Conversion.h"
+#include <algorithm>
+#include <cassert>
 
 namespace tegula::gpu {
 
@@ -125,6 +127,61 @@ Scratch scratchNeed(const Module &m, const Op &op, Threads threads, unsigned cta
     return {};
   }
 }
+
+static void findUsedAtomics(const Block &b, std::unordered_set<const Op *> &out) {
+  for (const Op *op : b.ops) {
+    for (const Value *v : op->operands)
+      if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas))
+        out.insert(v->def);
+    for (const Region *r : op->regions)
+      findUsedAtomics(*r->block, out);
+  }
+}
+
+std::unordered_set<const Op *> usedAtomics(const Block &b) {
+  std::unordered_set<const Op *> out;
+  findUsedAtomics(b, out);
+  return out;
+}
+
+namespace {
+
+/// What lives while a kernel is walked.
+class Living {
+public:
+  explicit Living(const Block &kernel) : lastUser_(lastUsersOfTiles(kernel)) { block(kernel); }
+  std::vector<std::pair<const Op *, SharedRange>> most;
+
+private:
+  void block(const Block &b) {
+    for (const Op *op : b.ops) {
+      std::span<const int64_t> at = op->listAttr("shared");
+      if (!at.empty() && !op->intAttr("held")) { // those bytes are the loop's
+        SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
+        assert(std::ranges::none_of(live_, [&](const auto &l) { return l.second.begin < r.end && r.begin < l.second.end; }) && "bytes are taken twice");
+        live_.push_back({op, r});
+        if (r.end > peak_) {
+          peak_ = r.end;
+          most = live_;
+        }
+      }
+      for (const Region *r : op->regions)
+        block(*r->block);
+      std::erase_if(live_, [&](const auto &l) {
+        auto last = lastUser_.find(l.first);
+        return last != lastUser_.end() ? last->second == op : l.first == op;
+      });
+    }
+  }
+
+  std::unordered_map<const Op *, const Op *> lastUser_;
+  std::vector<std::pair<const Op *, SharedRange>> live_;
+  uint64_t peak_ = 0;
+};
+
+} // namespace
+
+std::vector<std::pair<const Op *, SharedRange>> mostShared(const Block &kernel) { return Living(kernel).most; }
 
 const Op *descLoadOf(const Op &operand) {
   const Op *from = operand.operands[0]->def;

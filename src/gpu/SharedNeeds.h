@@ -1,8 +1,10 @@
-// What single operations of GPU IR want of a block's shared memory: lowering gives it to them (MemoryOrder.h), and passes that keep tiles there leave room for it.
+// What single operations of GPU IR want of a block's shared memory: they get it from OrderMemory.h, and passes that keep tiles there leave room for it.
 #pragma once
 #include "gpu/Layouts.h"
+#include "gpu/SharedMemory.h"
 #include "layout/Conversion.h"
 #include <optional>
+#include <unordered_set>
 
 namespace tegula::gpu {
 
@@ -29,6 +31,11 @@ struct Scratch {
 /// The scratch of any operation of a program. `conversions`: what they may use, and maxBytes, which they rather take turns than exceed. `isUsed`: somebody reads its result. Results that the owners of
 /// elements (of scalars: the first thread) alone know are given to the others; in a cluster, those of the first CTA to the other CTAs.
 Scratch scratchNeed(const ir::Module &m, const ir::Op &op, Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed);
+
+/// Atomics whose old values somebody reads.
+std::unordered_set<const ir::Op *> usedAtomics(const ir::Block &b);
+/// Operations with bytes of shared memory (`shared`, OrderMemory.h) that live at one time: when most is taken. The highest byte is the end of one of them.
+std::vector<std::pair<const ir::Op *, SharedRange>> mostShared(const ir::Block &kernel);
 
 /// The load by descriptor that a to_shared takes its values from, through views only; null if there is none.
 const ir::Op *descLoadOf(const ir::Op &operand);

@@ -317,7 +317,7 @@ std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) con
       std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, taken + tiles));
       if (!need)
         return std::nullopt;
-      scratch = std::max({scratch, *need, target_.blockStoreBytes(m_, *op)});
+      scratch = std::max({scratch, *need, target_.blockStore(m_, *op).bytes});
     }
   }
   return tiles + scratch;

@@ -4,7 +4,7 @@
 // numbers; decisions are which instruction computes a dot and which layouts it wants, and which form copies of blocks by a descriptor have.
 #pragma once
 #include "gpu/Dots.h"
-#include "layout/LinearLayout.h"
+#include "layout/Conversion.h"
 
 namespace tegula {
 class AxisFacts;
@@ -27,6 +27,12 @@ struct ProducerWarps {
   unsigned warps = 1, producer = 0, consumer = 0;
 };
 
+/// What a store or reduction of a block by a descriptor takes of shared memory.
+struct BlockStore {
+  uint64_t bytes = 0; // a buffer for every warp; none: it is no such operation
+  unsigned steps = 0; // so often each warp fills a buffer
+};
+
 class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
@@ -41,6 +47,8 @@ public:
   virtual uint32_t sharedLimit() const = 0;
   /// Can one thread have blocks copied to shared memory by descriptors, with mbarriers that count their bytes (tma_copy)?
   virtual bool copiesBlocks() const = 0;
+  /// Which instructions conversions between layouts may use.
+  virtual layout::ConversionOptions conversions() const = 0;
   /// Elements that one instruction takes of this atomic_rmw.
   virtual int64_t atomicElements(const ir::Op &rmw) const = 0;
   virtual ProducerWarps producerWarps(const Options &options) const = 0;
@@ -67,8 +75,7 @@ public:
   virtual void describeBlock(ir::Op &now, const ir::Op &access, const AxisFacts &facts) const = 0;
   /// The layout in which a block in registers is stored: `have`, if that will do.
   virtual LinearLayout blockStoreLayout(const LinearLayout &have, const ir::Type &block, unsigned warps) const = 0;
-  /// The least buffer (bytes of shared memory) of a store or reduction of a block; 0 for other operations.
-  virtual uint64_t blockStoreBytes(const ir::Module &m, const ir::Op &op) const = 0;
+  virtual BlockStore blockStore(const ir::Module &m, const ir::Op &op) const = 0;
 };
 
 } // namespace tegula::gpu

@@ -16,7 +16,7 @@ bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target
   // Buffers of bulk stores are kept as long as the loop runs.
   uint64_t buffers = 0;
   for (const Op *op : inner.parent->ops)
-    buffers = std::max(buffers, target.blockStoreBytes(m, *op));
+    buffers = std::max(buffers, target.blockStore(m, *op).bytes);
   if (buffers > freeBytes)
     return false;
   freeBytes -= buffers;

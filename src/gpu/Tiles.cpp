@@ -8,6 +8,7 @@
 namespace tegula::gpu {
 
 using ir::Elem;
+using ir::OpKind;
 using layout::SwizzleMode;
 
 /// Registers of a thread that step 1, 2, 4 ... along the axis, wherever they stand among the others: log2 of how many elements in
@@ -59,6 +60,46 @@ uint64_t slotBytes(const ir::Type &tile) {
     return 8;
   uint64_t bytes = static_cast<uint64_t>(tile.numel()) * ir::byteWidth(tile.elem);
   return (bytes + SharedMemory::tileAlign - 1) / SharedMemory::tileAlign * SharedMemory::tileAlign;
+}
+
+const ir::Op *tileOf(const ir::Value *v) {
+  while (v->def && (v->def->kind == OpKind::SharedSlot || v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape))
+    v = v->def->operands[0];
+  return v->def;
+}
+
+namespace {
+
+struct LastUsers {
+  void add(const ir::Block &b) {
+    for (size_t i = 0; i < b.ops.size(); ++i) {
+      const ir::Op *op = b.ops[i];
+      if (i + 1 < b.ops.size() && b.ops[i + 1]->kind == OpKind::DotWait)
+        waitBehind[op] = b.ops[i + 1];
+      for (const ir::Value *v : op->operands) {
+        const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr, *user = op;
+        if (!tile)
+          continue;
+        while (user->parent != tile->parent)
+          user = user->parent->parent->op;
+        // A wgmma may read until it is waited for.
+        auto wait = waitBehind.find(user);
+        of[tile] = wait != waitBehind.end() ? wait->second : user;
+      }
+      for (const ir::Region *r : op->regions)
+        add(*r->block);
+    }
+  }
+
+  std::unordered_map<const ir::Op *, const ir::Op *> of, waitBehind;
+};
+
+} // namespace
+
+std::unordered_map<const ir::Op *, const ir::Op *> lastUsersOfTiles(const ir::Block &b) {
+  LastUsers last;
+  last.add(b);
+  return std::move(last.of);
 }
 
 } // namespace tegula::gpu

@@ -1,6 +1,7 @@
 // Tiles in shared memory: their layouts, where no instruction asks for a certain one, and their bytes.
 #pragma once
 #include "ir/Ir.h"
+#include <unordered_map>
 
 namespace tegula::gpu {
 
@@ -11,5 +12,10 @@ unsigned contiguousAxis(const layout::LinearLayout &l, unsigned elemBytes);
 layout::LinearLayout plainTile(const ir::Type &t, const layout::LinearLayout &registers, int64_t vec = 1);
 /// Bytes from one tile of a ring to the next: multiples of SharedMemory::tileAlign.
 uint64_t slotBytes(const ir::Type &tile);
+
+/// The operation whose tile or ring a shared value is (a part of); null if another block gave it.
+const ir::Op *tileOf(const ir::Value *v);
+/// Of each tile in the block and its regions, the last operation of the tile's own block that uses it, itself or in its regions.
+std::unordered_map<const ir::Op *, const ir::Op *> lastUsersOfTiles(const ir::Block &b);
 
 } // namespace tegula::gpu

@@ -219,6 +219,10 @@ bool Verifier::attributes(const Op &op) {
       return wrong(std::string("must be ") + wanted);
     given.add(a.key);
   }
+  std::span<const int64_t> bytes = op.listAttr("shared");
+  bool hasNone = !op.find("shared") && !op.intAttr("meet") && !op.intAttr("own") && !op.intAttr("buffers");
+  if (!hasNone && (bytes.size() != 2 || bytes[0] < 0 || bytes[0] % 16 || bytes[1] <= bytes[0]))
+    return bad(&op, "needs begin and end of its bytes of shared memory, `shared`");
   std::optional<AttrKey> missing = in.needed.firstBeside(given);
   return !missing || bad(&op, "needs attribute `" + std::string(missing->name()) + "`");
 }
@@ -282,7 +286,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomics(op);
   case OpKind::SharedAlloc: case OpKind::SharedSlot: case OpKind::SharedLoad: case OpKind::SharedStore: case OpKind::AsyncCopy:
   case OpKind::DotWait: case OpKind::BarrierAlloc: case OpKind::BarrierWait: case OpKind::BarrierArrive:
-  case OpKind::BarrierExpect: case OpKind::TmaCopy:
+  case OpKind::BarrierExpect: case OpKind::BarrierFree: case OpKind::TmaCopy:
     return tiles(op);
   case OpKind::DescLoad: case OpKind::DescStore: case OpKind::DescReduce: return descriptor(op);
   case OpKind::Dot: return dot(op);
@@ -470,6 +474,7 @@ bool Verifier::tiles(const Op &op) {
   case OpKind::BarrierWait: case OpKind::BarrierArrive:
     return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
            bad(&op, "needs an mbarrier and a parity or predicate");
+  case OpKind::BarrierFree: return (op.operands[0]->type.isShared && op.operands[0]->type.elem == Elem::I64) || bad(&op, "needs mbarriers");
   case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.intAttr("bytes") > 0) || bad(&op, "needs an mbarrier and a positive number of bytes");
   case OpKind::TmaCopy: {
     unsigned rank = op.operands.empty() ? 0 : op.operands[0]->type.shape.rank();

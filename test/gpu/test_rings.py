@@ -27,7 +27,7 @@ def compiled(kernel, block, warps, stages, *more, causal=False):
 
 
 def rings(gpu):
-    return [int(n) for n in re.findall(r"shared_alloc \{slots = (\d+)\} : shared<\d+x\d+x\w+", gpu) if n != "1"]
+    return [int(n) for n in re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<\d+x\d+x\w+", gpu) if n != "1"]
 
 
 def place(lines, pattern):

@@ -72,7 +72,7 @@ def test_scales_of_any_alignment():
 @pytest.mark.parametrize("tile, stages, slots", [((64, 64, 64), 3, 3), ((128, 128, 128), 3, 2), ((128, 256, 128), 2, 1)])
 def test_computed_operands_take_the_slots_that_fit(tile, stages, slots):
     gpu = compiled("e4m3", tile, 8 if tile[1] == 256 else 4, stages, False, "gpu")
-    rings = re.findall(r"shared_alloc \{slots = (\d+)\} : shared<(\d+)x(\d+)x(\w+)", gpu)
+    rings = re.findall(r"shared_alloc \{slots = (\d+)[^}]*\} : shared<(\d+)x(\d+)x(\w+)", gpu)
     wide = {int(n) for n, rows, columns, t in rings if t == "bf16" and int(rows) * int(columns) >= 64 * 64}
     narrow = {int(n) for n, _, _, t in rings if t == "f8e4m3fn"}
     assert wide == {slots} and len(narrow) == 1 and min(narrow) >= 2

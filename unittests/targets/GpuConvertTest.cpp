@@ -2,6 +2,7 @@
 // counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
 #include "../layout/KernelLayouts.h"
 #include "GpuLibrary.h"
+#include "gpu/OrderMemory.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
 #include "ir/Verifier.h"
@@ -17,6 +18,7 @@
 #include "sim/Machine.h"
 #include "targets/nvidia/Codegen.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/TargetInfo.h"
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -76,6 +78,7 @@ void build(Module &m, const Conversion &c) {
   }
   b.create(OpKind::Store, std::initializer_list<Value *>{to, x}, {});
   b.create(OpKind::Return, {}, {});
+  gpu::orderMemory(m, nvidia::NvTargetInfo(*nvidia::parseTarget(c.target)), c.options());
   std::string why;
   ASSERT_TRUE(verify(m, &why)) << why;
 }

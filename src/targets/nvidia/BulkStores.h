@@ -27,20 +27,6 @@ struct BulkStore {
   uint64_t sharedBytes(unsigned buffers) const { return uint64_t{warps} * buffers * bytes; }
 };
 
-/// A bulk store that has been started, while order is decided (LowerBulk.cpp).
-struct BulkWrite {
-  int arg; // of the kernel, -1: unknown
-  const ir::Op *op;
-  bool isHere = false; // in this iteration of all loops around
-  bool isDone = false; // the thread that started a copy has waited for it; others do not know that
-};
-/// Which of a warp's buffers is next; 0 bytes: nothing is known.
-struct BufferTurns {
-  uint32_t bytes = 0;
-  unsigned buffers = 0;
-  size_t next = 0;
-};
-
 /// Nullopt if the lanes of a warp hold no rectangle.
 std::optional<BulkStore> planBulkStore(const layout::LinearLayout &l, const ir::Shape &shape, ir::Elem elem);
 /// A layout that always has a plan, for tensors whose own one has none or a poor one: warps own adjacent rows.

@@ -20,7 +20,7 @@ using layout::Dim;
 
 Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
-    : MemoryOrder(m, target, options), out_(out), meta_(meta), diag_(diag), b_(out.getContext()), vecTarget_(vecTarget(target, options)) {
+    : m_(m), target_(target), options_(options), source_(m.kernel()), out_(out), meta_(meta), diag_(diag), b_(out.getContext()), vecTarget_(vecTarget(target, options)) {
 }
 
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
@@ -37,7 +37,6 @@ static const ir::Op *producerOf(const ir::Function &f) {
 
 bool Lowering::run() {
   producer_ = producerOf(*source_);
-  beginOrder();
   users_.add(*source_->block());
   findQuotients(*source_->block());
   findTensorMaps(*source_->block());
@@ -47,16 +46,16 @@ bool Lowering::run() {
   block(*source_->block());
   if (lines_)
     lines_->finish();
-  meta_.sharedBytes = memory_.peak();
   // Whoever asks for too much learns at launch what took most at the worst moment.
-  for (const auto &[owner, range] : mostLive()) {
+  for (const auto &[owner, range] : mostShared(*source_->block())) {
+    meta_.sharedBytes = std::max(meta_.sharedBytes, range.end);
     targets::Site at = targets::siteAt(m_, *owner, targets::Site::Kind::Other, source_->name);
     meta_.sharedTiles.push_back({range.size(), std::string(ir::info(owner->kind).name), at.file, at.line, at.column});
   }
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = producer_ ? 1 : wishedBlocks(*source_, m_, options_, memory_.peak()),
+                            .minCtasPerSm = producer_ ? 1 : wishedBlocks(*source_, m_, options_, meta_.sharedBytes),
                             .maxRegisters = options_.maxRegisters,
                             .clusterCtas = options_.numCtas,
                             .firstMap = static_cast<unsigned>(source_->block()->args.size()),
@@ -142,15 +141,15 @@ void Lowering::block(const ir::Block &b) {
   for (const Op *op : b.ops) {
     if (!ok_)
       return;
-    beforeOp(*op);
     lowerOp(*op);
-    afterOp(*op);
   }
 }
 
 void Lowering::lowerOp(const Op &op) {
   if (lines_)
     b_.SetCurrentDebugLocation(lines_->location(op));
+  if (target_.simulate && op.has(ir::traits::Shared))
+    in_->setSite(siteOf(op)); // barriers and waits, too, are where the operation is that they stand in front of
   switch (op.kind) {
   case OpKind::Const:
     return set(op.result(), Regs(registersOf(op.result()->type), vec_->constant(op)));
@@ -215,9 +214,6 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::DescStore:
   case OpKind::DescReduce:
     return bulkStore(op);
-  case OpKind::Barrier:
-    finishBulkStores();
-    return meet();
   case OpKind::Dot:
     return dot(op);
   case OpKind::DotWait:
@@ -232,7 +228,6 @@ void Lowering::lowerOp(const Op &op) {
   }
   case OpKind::SharedLoad:
     in_->setSite(siteOf(op));
-    touched(op.operands[0], false);
     return set(op.result(), loadShared(layoutOf(op.operands[0]), scalar(op.operands[0]), op.result()->type));
   case OpKind::SharedStore:
     in_->setSite(siteOf(op));
@@ -258,6 +253,16 @@ void Lowering::lowerOp(const Op &op) {
     if (op.intAttr("fence"))
       in_->fenceProxyAsync();
     return barrier();
+  case OpKind::ClusterArrive:
+    return in_->clusterArrive(false);
+  case OpKind::ClusterWait:
+    return in_->clusterWait();
+  case OpKind::StoreWait:
+    return in_->bulkWait(0, op.intAttr("read") != 0);
+  case OpKind::AsyncFence:
+    return in_->fenceProxyAsync(true);
+  case OpKind::BarrierFree:
+    return barrierFree(op);
   case OpKind::Reduce:
     return reduce(op);
   case OpKind::Scan:
@@ -278,9 +283,6 @@ void Lowering::lowerOp(const Op &op) {
     b_.CreateAssumption(scalar(op.operands[0]));
     return;
   case OpKind::Return:
-    // Shared memory must stay until it has been read.
-    if (storedInBulk())
-      in_->bulkWait(0, true);
     b_.CreateRetVoid();
     return;
   case OpKind::Yield:
@@ -338,7 +340,6 @@ void Lowering::assembly(const Op &op) {
     for (size_t k = 0; k < out.size(); ++k)
       out[k].push_back(results[k]);
   }
-  forgetAccesses();
   if (!op.result()->type.isScalar()) {
     for (size_t k = 0; k < out.size(); ++k)
       set(op.results[k], std::move(out[k]));
@@ -422,7 +423,9 @@ V Lowering::accurateReciprocal(V y) {
 llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
   if (v->type.isScalar())
     return {};
-  const ValueFacts &f = facts().of(v);
+  if (!facts_)
+    facts_.emplace(*source_);
+  const ValueFacts &f = facts_->of(v);
   if (llvm::none_of(f.axes, [](const AxisFact &a) { return a.constancy > 1; }))
     return {};
   const LinearLayout &l = layoutOf(v);

@@ -13,13 +13,15 @@
 #pragma once
 #include "gpu/IndexBits.h"
 #include "gpu/Layouts.h"
+#include "gpu/SharedNeeds.h"
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
+#include "passes/AxisFacts.h"
 #include "passes/Users.h"
 #include "targets/common/Angles.h"
 #include "targets/common/DebugInfo.h"
+#include "targets/nvidia/BulkStores.h"
 #include "targets/nvidia/Instr.h"
-#include "targets/nvidia/MemoryOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
@@ -30,13 +32,16 @@ namespace tegula::nvidia {
 bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag);
 
-class Lowering final : MemoryOrder {
+class Lowering {
 public:
   Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out, GpuKernelMeta &meta,
            DiagEngine &diag);
   bool run();
 
 private:
+  using Op = ir::Op;
+  using Value = ir::Value;
+
   // Frame (Lower.cpp).
   void beginKernel(), arguments();
   void block(const ir::Block &b);
@@ -44,6 +49,7 @@ private:
   bool fail(const Op &op, std::string why);
 
   // Values.
+  const LinearLayout &layoutOf(const Value *v) const { return m_.layoutOf(v->type); }
   unsigned registersOf(const ir::Type &t) const { return t.isScalar() || t.isShared ? 1u : 1u << m_.layoutOf(t).inBits(layout::Dim::Register); }
   llvm::Type *regType(const ir::Type &t);          // element in a register
   const Regs &get(const Value *v) const;
@@ -117,14 +123,14 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared memory: what MemoryOrder decides becomes instructions.
-  void emitBarrier() override, emitClusterArrive() override, emitClusterWait() override, emitBulkWait(unsigned pending, bool read) override,
-      emitProxyFence(bool global) override, emitBarriersEnd(const Op &alloc, SharedRange r) override;
-  /// Address of the operation's scratch; the barrier that protects earlier users has been emitted.
+  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/OrderMemory.h).
+  /// All threads of the block that compute; of the program.
+  void barrier(), meet();
+  bool isCluster() const { return options_.numCtas > 1; }
+  /// The operation's bytes; none: it was given none.
+  static SharedRange placeOf(const Op &op);
+  /// Address of the operation's scratch, which nobody uses any more.
   V scratch(const Op &op);
-  V scratch(const Op &op, uint64_t bytes);
-  /// The same for an exchange inside warps, where every warp may have bytes of its own whenever the operation is executed.
-  V warpScratch(const Op &op, uint64_t bytes);
   /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.
   V isDoneHere(const Op &op) {
     return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
@@ -135,7 +141,7 @@ private:
   V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
   void producer(const Op &op);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
-  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op);
+  void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), barrierFree(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
   V mapAddress(unsigned map), startsRow(const LinearLayout &indices);
@@ -149,6 +155,7 @@ private:
   V fromMemory(V x, const ir::Type &t);
 
   // Stores and reductions by TMA (LowerBulk.cpp).
+  const BulkStore &bulkPlan(const Op &op);
   void bulkStore(const Op &op);
   void writeInFront(const Op &op, const BulkStore &plan, V buffer, const Regs &start, const std::vector<uint32_t> &at);
   V isInFront(const Op &op);
@@ -223,6 +230,10 @@ private:
   /// By the first thread alone; `body` gives the predicate to what it emits.
   void byFirstThread(const std::function<void(V pred)> &body);
 
+  const ir::Module &m_;
+  const NvTarget &target_;
+  const NvOptions &options_;
+  const ir::Function *source_;
   llvm::Module &out_;
   GpuKernelMeta &meta_;
   DiagEngine &diag_;
@@ -245,6 +256,8 @@ private:
   bool ok_ = true;
   const Op *producer_ = nullptr; // of the kernel: warps more than the options say, for copies; null: it has none
   bool isBehindProducer_ = false, inProducer_ = false;
+  std::optional<AxisFacts> facts_; // found when they are first asked for
+  llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map
 };
 

@@ -96,14 +96,13 @@ void Lowering::atomic(const Op &op) {
     fail(op, "no atomic instruction for " + ir::str(op.result()->type.scalarType()));
     return;
   }
-  beforeAtomic(op);
   in_->setSite(siteOf(op));
   auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
-  a->wantOld = isUsed(op);
+  a->wantOld = !users_.of(op.result()).empty();
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
   MemSem sem = a->sem;
-  bool isFenced = isOrdered(op) && (get(op.operands[0]).size() > vec || a->byCompare);
+  bool isFenced = sem != MemSem::Relaxed && (get(op.operands[0]).size() > vec || a->byCompare);
   if (isFenced) {
     a->sem = MemSem::Relaxed;
     if (sem != MemSem::Acquire)
@@ -114,7 +113,6 @@ void Lowering::atomic(const Op &op) {
     in_->memoryFence(a->scope);
   if (a->wantOld)
     set(op.result(), fromOwners(op, old));
-  afterAtomic(op);
 }
 
 Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
@@ -205,8 +203,6 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memo
   for (unsigned r = 0; r < x.size(); ++r)
     out.push_back(isWhole ? fromMemory(in_->loadShared(in_->mapShared(address(r), b_.getInt32(0)), memType(t.scalarType()), nullptr, nullptr, true), t)
                           : loadElement(address(r), t));
-  if (isWhole)
-    leaveScratch();
   return out;
 }
 

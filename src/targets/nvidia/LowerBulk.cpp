@@ -1,5 +1,5 @@
 // desc_store and desc_reduce: each warp brings its part of the tile to memory by bulk copies (BulkStores.h). Copies run on behind the operation:
-// the warp waits for them before it fills a buffer again, and at the kernel's end; who else does, MemoryOrder decides.
+// the warp waits for them before it fills a buffer again.
 #include "targets/nvidia/Lower.h"
 
 namespace tegula::nvidia {
@@ -59,16 +59,31 @@ void Lowering::writeInFront(const Op &op, const BulkStore &plan, V buffer, const
 
 // ---- the operation
 
+const BulkStore &Lowering::bulkPlan(const Op &op) {
+  std::unique_ptr<BulkStore> &plan = bulkPlans_[&op];
+  if (!plan) {
+    const Value *v = op.operands.back();
+    // Layouts without a plan were converted (AssignLayouts).
+    plan = std::make_unique<BulkStore>(*planBulkStore(layoutOf(v), v->type.shape, v->type.elem));
+  }
+  return *plan;
+}
+
 void Lowering::bulkStore(const Op &op) {
   const BulkStore &plan = bulkPlan(op);
   ir::DescAccess a = ir::descAccess(op);
   const ir::Type &t = a.value->type;
   in_->setSite(siteOf(op));
-  const BulkRoom room = beginBulk(op);
+  const SharedRange room = placeOf(op);
+  const auto buffers = static_cast<unsigned>(op.intAttr("buffers"));
+  if (!buffers || room.size() < plan.sharedBytes(buffers)) {
+    fail(op, "it was given no shared memory");
+    return;
+  }
   // A warp's buffers are the same bytes for all stores that share the room: nobody else ever waits for them.
   // Operands of bulk copies are the same for the whole warp; the assembler makes a loop over the lanes of each copy unless it knows that.
   auto uniform = [&](V x) { return target_.simulate || llvm::isa<llvm::Constant>(x) ? x : in_->shuffle(ShuffleMode::Idx, x, b_.getInt32(0)); };
-  V first = b_.CreateAdd(sharedAddress(room.range), b_.CreateMul(warp_, b_.getInt32(static_cast<uint32_t>(room.range.size() / plan.warps)))), from = uniform(first);
+  V first = b_.CreateAdd(sharedAddress(room), b_.CreateMul(warp_, b_.getInt32(static_cast<uint32_t>(room.size() / plan.warps)))), from = uniform(first);
   V holdsPart = plan.idleWarps ? b_.CreateICmpEQ(b_.CreateAnd(warp_, plan.idleWarps), b_.getInt32(0)) : b_.getTrue();
   if (V here = isDoneHere(op))
     holdsPart = b_.CreateAnd(holdsPart, here);
@@ -85,14 +100,14 @@ void Lowering::bulkStore(const Op &op) {
     start.push_back(uniform(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d])));
   }
   const Regs &value = get(a.value);
-  const unsigned buffers = room.buffers;
-  size_t turn = room.turn;
+  const bool isHeld = op.intAttr("held") != 0, goesOn = op.find("turn") != nullptr, isQuiet = op.intAttr("quiet") != 0;
+  auto turn = static_cast<size_t>(op.intAttr("turn"));
   for (size_t i = 0; i < plan.steps.size(); ++i, ++turn) {
     const BulkStore::Step &step = plan.steps[i];
     // The buffer is free once the copies before the last `buffers` - 1 have read theirs.
-    if (i >= buffers || (room.isHeld && (i == 0 || room.goesOn))) {
-      if (i >= buffers || !room.isQuiet)
-        in_->bulkWait(i >= buffers || room.goesOn ? buffers - 1 : 0, true);
+    if (i >= buffers || (isHeld && (i == 0 || goesOn))) {
+      if (i >= buffers || !isQuiet)
+        in_->bulkWait(i >= buffers || goesOn ? buffers - 1 : 0, true);
       in_->syncWarp();
     }
     uint32_t buffer = static_cast<uint32_t>(turn % buffers) * plan.bytes;
@@ -115,7 +130,6 @@ void Lowering::bulkStore(const Op &op) {
     }
     in_->bulkCommit();
   }
-  endBulk(op, room, turn);
 }
 
 } // namespace tegula::nvidia

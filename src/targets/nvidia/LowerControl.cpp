@@ -89,7 +89,6 @@ static bool startsCopies(const ir::Block &b) {
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool reverse = op.intAttr("reverse") != 0;
-  beforeLoop(op);
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
   llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
@@ -110,7 +109,6 @@ void Lowering::forLoop(const Op &op) {
         offsets[v] = get(v);
         set(v, {in_->opaque(scalar(v))});
       }
-  ForOrder order = enterFor(op);
   block(body);
   in_->setSite(siteOf(op));
   in_->backEdge();
@@ -120,15 +118,12 @@ void Lowering::forLoop(const Op &op) {
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
-  leaveFor(op, order);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], offsets.count(carried[i]) ? offsets[carried[i]] : Regs(get(carried[i])));
 }
 
 void Lowering::whileLoop(const Op &op) {
   const ir::Block &test = *op.region(0), &body = *op.region(1);
-  beforeLoop(op);
-  Accesses around = enterWhile(op);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("while"), *inside = newBlock("while.body"), *after = newBlock("while.end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
@@ -150,13 +145,11 @@ void Lowering::whileLoop(const Op &op) {
   incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
-  leaveWhile(op, around);
   for (size_t i = 0; i < op.results.size(); ++i)
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
 void Lowering::ifElse(const Op &op) {
-  IfOrder order = enterIf();
   llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
@@ -166,10 +159,7 @@ void Lowering::ifElse(const Op &op) {
       return;
     end[i] = b_.GetInsertBlock();
     b_.CreateBr(after);
-    if (i == 0)
-      enterElse(order);
   }
-  leaveIf(order);
   b_.SetInsertPoint(after);
   auto nodes = phis(op.results);
   for (unsigned i = 0; i < 2; ++i)

@@ -97,10 +97,6 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
   bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0;
   in_->setSite(siteOf(op));
-  if (aInRegisters)
-    readTiles(op.operands[1]);
-  else
-    readTiles({op.operands[0], op.operands[1]});
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
   auto groupOffset = [&](const SharedOperand &s, unsigned axis) {

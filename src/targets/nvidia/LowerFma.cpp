@@ -186,7 +186,6 @@ static std::vector<unsigned> rowsOf(const LinearLayout &result, const FmaTile &t
 Regs Lowering::fmaLoop(const Op &op) {
   const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type;
   in_->setSite(siteOf(op));
-  readTiles({op.operands[0], op.operands[1]});
   const LinearLayout &result = layoutOf(op.result());
   unsigned rank = ta.shape.rank();
   auto depth = static_cast<unsigned>(ta.shape[rank - 1]);

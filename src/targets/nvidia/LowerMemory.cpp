@@ -19,7 +19,6 @@ AccessHints Lowering::hints(const Op &op) const {
 }
 
 void Lowering::load(const Op &op) {
-  orderAccess(op, false);
   in_->setSite(siteOf(op));
   const ir::Type &t = op.result()->type;
   const Regs &pointers = get(op.operands[0]);
@@ -45,7 +44,6 @@ void Lowering::load(const Op &op) {
 }
 
 void Lowering::store(const Op &op) {
-  orderAccess(op, true);
   in_->setSite(siteOf(op));
   const ir::Type &t = op.operands[1]->type;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[1]);

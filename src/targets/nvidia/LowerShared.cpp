@@ -3,6 +3,7 @@
 #include "layout/Follow.h"
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Lower.h"
+#include "targets/nvidia/TargetInfo.h"
 
 namespace tegula::nvidia {
 
@@ -229,11 +230,7 @@ V Lowering::fromInteger(V x, const ir::Type &t) {
   return !t.isPtr && t.elem == ir::Elem::I1 ? fromMemory(x, t) : fromBits(x, regType(t));
 }
 
-ConversionOptions Lowering::conversionOptions() const {
-  ConversionOptions o;
-  o.stmatrix = target_.sm >= 90;
-  return o;
-}
+ConversionOptions Lowering::conversionOptions() const { return NvTargetInfo(target_).conversions(); }
 
 // ---- tiles in shared memory
 
@@ -324,10 +321,16 @@ void Lowering::convert(const Op &op) {
   const Value *from = op.operands[0];
   const ir::Type &t = op.result()->type;
   unsigned bits = elementBits(t);
-  const Scratch need = scratchNeedOf(op);
+  ConversionOptions options = conversionOptions();
+  options.maxBytes = static_cast<unsigned>(placeOf(op).size());
+  const Scratch need = scratchNeed(m_, op, {NvTarget::lanes, options_.numWarps}, options_.numCtas, options, true);
   const ConversionPlan &plan = *need.plan;
   in_->setSite(siteOf(op));
-  V memory = !need.bytes ? shared_ : plan.scope == ExchangeScope::Warp ? warpScratch(op, need.bytes) : scratch(op, need.bytes);
+  V memory = need.bytes ? scratch(op) : shared_;
+  if (need.bytes > placeOf(op).size()) {
+    fail(op, "it needs more shared memory than it was given");
+    return;
+  }
   PlanEmit emit{*this, memory, bits};
   std::vector<V> source;
   Regs out;
@@ -340,9 +343,6 @@ void Lowering::convert(const Op &op) {
     source.push_back(toInteger(x));
   for (V x : layout::followPlan(plan, std::span<const V>(source), emit))
     out.push_back(fromInteger(x, t));
-  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
-  if (need.bytes && plan.scope == ExchangeScope::Cluster)
-    leaveScratch();
   set(op.result(), std::move(out));
 }
 

@@ -6,9 +6,9 @@ namespace tegula::nvidia {
 
 using ir::OpKind;
 
-// ---- what MemoryOrder decides
+// ---- threads meet
 
-void Lowering::emitBarrier() {
+void Lowering::barrier() {
   // The producer has branched off: the barrier counts consumer warps only.
   if (isBehindProducer_)
     in_->namedBarrier(1, 32 * options_.numWarps);
@@ -16,65 +16,72 @@ void Lowering::emitBarrier() {
     in_->barrier();
 }
 
-void Lowering::emitClusterArrive() { in_->clusterArrive(false); }
-void Lowering::emitClusterWait() { in_->clusterWait(); }
-void Lowering::emitBulkWait(unsigned pending, bool read) { in_->bulkWait(pending, read); }
-void Lowering::emitProxyFence(bool global) { in_->fenceProxyAsync(global); }
-
-void Lowering::emitBarriersEnd(const Op &alloc, SharedRange r) {
-  in_->setSite(siteOf(alloc));
-  byFirstThread([&](V pred) {
-    for (uint64_t at = r.begin; at < r.end; at += 8)
-      in_->mbarInval(sharedAddress({at, at + 8}), pred);
-  });
+void Lowering::meet() {
+  if (!isCluster())
+    return barrier();
+  in_->clusterArrive(false);
+  in_->clusterWait();
 }
 
-V Lowering::scratch(const Op &op) { return scratch(op, scratchNeedOf(op).bytes); }
+// ---- places
 
-V Lowering::scratch(const Op &op, uint64_t bytes) {
-  SharedRange r = takeScratch(op, bytes);
-  in_->setSite(siteOf(op));
-  return sharedAddress(r);
+SharedRange Lowering::placeOf(const Op &op) {
+  std::span<const int64_t> at = op.listAttr("shared");
+  return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
 }
 
-V Lowering::warpScratch(const Op &op, uint64_t bytes) {
-  bool isOwn = false;
-  SharedRange r = takeWarpScratch(op, bytes, isOwn);
+V Lowering::scratch(const Op &op) {
+  SharedRange r = placeOf(op);
+  if (!r.size())
+    fail(op, "it was given no shared memory");
+  if (op.intAttr("meet"))
+    barrier();
   in_->setSite(siteOf(op));
-  if (isOwn)
+  if (op.intAttr("own"))
     in_->syncWarp(); // lanes may still read what they exchanged the last time
   return sharedAddress(r);
 }
 
 // ---- tiles
 
-void Lowering::sharedAlloc(const Op &op) { set(op.result(), {sharedAddress(beginTile(op))}); }
+void Lowering::sharedAlloc(const Op &op) {
+  if (!placeOf(op).size())
+    fail(op, "it was given no shared memory");
+  set(op.result(), {sharedAddress(placeOf(op))});
+}
 
-/// The store, and the fence that lets wgmma see it. Users bring the barrier (LowerDot.cpp).
+/// The store, and the fence that lets wgmma see it. A barrier stands before its users.
 void Lowering::toShared(const Op &op) {
   sharedAlloc(op);
   const Value *from = op.operands[0];
   in_->setSite(siteOf(op));
   storeShared(layoutOf(op.result()), scalar(op.result()), get(from), from->type);
   in_->fenceProxyAsync();
-  touched(op.result(), true);
 }
 
 // ---- mbarriers
 
 void Lowering::barrierAlloc(const Op &op) {
-  bool wrote = false;
-  SharedRange r = beginBarriers(op, wrote);
   in_->setSite(siteOf(op));
-  V first = sharedAddress(r);
+  sharedAlloc(op);
+  SharedRange r = placeOf(op);
+  V first = scalar(op.result());
   byFirstThread([&](V pred) {
     for (uint32_t at = 0; at < r.size(); at += 8)
       in_->mbarInit(b_.CreateAdd(first, b_.getInt32(at)), static_cast<unsigned>(op.intAttr("arrivals")), pred);
     in_->fenceMbarrierInit(pred);
   });
-  in_->fenceProxyAsync(wrote);
-  barriersReady(op, wrote);
-  set(op.result(), {first});
+  in_->fenceProxyAsync(op.intAttr("global") != 0);
+}
+
+void Lowering::barrierFree(const Op &op) {
+  const Op &alloc = *tileOf(op.operands[0]);
+  SharedRange r = placeOf(alloc);
+  in_->setSite(siteOf(alloc));
+  byFirstThread([&](V pred) {
+    for (uint64_t at = r.begin; at < r.end; at += 8)
+      in_->mbarInval(sharedAddress({at, at + 8}), pred);
+  });
 }
 
 void Lowering::barrierWait(const Op &op) {
@@ -111,12 +118,10 @@ void Lowering::producer(const Op &op) {
   b_.SetInsertPoint(idle);
   b_.CreateRetVoid();
   b_.SetInsertPoint(thread);
-  ProducerOrder order = enterProducer();
   inProducer_ = true;
   block(*op.region(0));
   inProducer_ = false;
   b_.CreateBr(idle);
-  leaveProducer(std::move(order));
   isBehindProducer_ = true;
   b_.SetInsertPoint(after);
   if (others)

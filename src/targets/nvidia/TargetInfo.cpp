@@ -8,6 +8,12 @@ namespace tegula::nvidia {
 
 using namespace ir;
 
+layout::ConversionOptions NvTargetInfo::conversions() const {
+  layout::ConversionOptions o;
+  o.stmatrix = target_.sm >= 90;
+  return o;
+}
+
 /// Sums of floats, 16 bytes on sm_90, pairs of 16 bits before (bf16: in a loop around a compare-and-swap of the pair).
 int64_t NvTargetInfo::atomicElements(const Op &op) const {
   const Type &t = op.operands[1]->type;
@@ -65,11 +71,12 @@ LinearLayout NvTargetInfo::blockStoreLayout(const LinearLayout &have, const Type
   return plan && !plan->isPoor ? have : bulkStoreLayout(block.shape, block.elem, warps);
 }
 
-uint64_t NvTargetInfo::blockStoreBytes(const Module &m, const Op &op) const {
+BlockStore NvTargetInfo::blockStore(const Module &m, const Op &op) const {
   if (op.kind != OpKind::DescStore && op.kind != OpKind::DescReduce)
-    return 0;
+    return {};
   const Type &t = op.operands.back()->type;
-  return planBulkStore(m.layoutOf(t), t.shape, t.elem)->sharedBytes(1);
+  const BulkStore plan = *planBulkStore(m.layoutOf(t), t.shape, t.elem);
+  return {plan.sharedBytes(1), static_cast<unsigned>(plan.steps.size())};
 }
 
 } // namespace tegula::nvidia

@@ -14,6 +14,7 @@ public:
   unsigned registerLimit(unsigned threads) const override { return std::min(255u, 65536 / threads); }
   uint32_t sharedLimit() const override { return target_.sharedLimit(); }
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
+  layout::ConversionOptions conversions() const override;
   int64_t atomicElements(const ir::Op &rmw) const override;
   ProducerWarps producerWarps(const Options &options) const override;
 
@@ -27,7 +28,7 @@ public:
   bool canMulticast(const ir::Type &tile, unsigned ctas) const override;
   void describeBlock(ir::Op &now, const ir::Op &access, const AxisFacts &facts) const override;
   LinearLayout blockStoreLayout(const LinearLayout &have, const ir::Type &block, unsigned warps) const override;
-  uint64_t blockStoreBytes(const ir::Module &m, const ir::Op &op) const override;
+  BlockStore blockStore(const ir::Module &m, const ir::Op &op) const override;
 
 private:
   const NvTarget target_;

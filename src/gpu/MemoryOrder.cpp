@@ -1,21 +1,20 @@
 // See MemoryOrder.h.
-#include "targets/nvidia/MemoryOrder.h"
+#include "gpu/MemoryOrder.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/BlockStores.h"
 #include "gpu/Tiles.h"
-#include "ir/Builder.h"
 #include "passes/ArgumentAccess.h"
-#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 
-namespace tegula::nvidia {
+namespace tegula::gpu {
 
 using ir::OpKind;
 
 static bool mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
 
 void MemoryOrder::beginOrder() {
-  findLastUsers(*source_->block());
+  lastUser_ = lastUsersOfTiles(*source_->block());
+  usedAtomics_ = usedAtomics(*source_->block());
   findCopies(*source_->block());
 }
 
@@ -38,35 +37,6 @@ void MemoryOrder::beforeOp(const Op &op) {
 
 // ---- lifetimes
 
-const ir::Op *MemoryOrder::tileOf(const Value *v) {
-  while (v->def && (v->def->kind == OpKind::SharedSlot || v->def->kind == OpKind::Permute || v->def->kind == OpKind::Reshape))
-    v = v->def->operands[0];
-  return v->def;
-}
-
-/// A tile dies after the last operation of its own block that uses it, itself or in its regions. Atomics that nobody asks
-/// for their old values are found on the same walk.
-void MemoryOrder::findLastUsers(const ir::Block &b) {
-  for (size_t i = 0; i < b.ops.size(); ++i) {
-    const Op *op = b.ops[i];
-    if (i + 1 < b.ops.size() && b.ops[i + 1]->kind == OpKind::DotWait)
-      waitBehind_[op] = b.ops[i + 1];
-    for (const Value *v : op->operands)
-      if (v->def && (v->def->kind == OpKind::AtomicRmw || v->def->kind == OpKind::AtomicCas)) {
-        usedAtomics_.insert(v->def);
-      } else if (v->type.isShared) {
-        const Op *tile = tileOf(v), *user = op;
-        while (user->parent != tile->parent)
-          user = user->parent->parent->op;
-        // A wgmma may read until it is waited for.
-        const Op *wait = waitBehind_.lookup(user);
-        lastUser_[tile] = wait ? wait : user;
-      }
-    for (const ir::Region *r : op->regions)
-      findLastUsers(*r->block);
-  }
-}
-
 void MemoryOrder::findCopies(const ir::Block &b) {
   for (const Op *op : b.ops) {
     hasTensorMaps_ |= op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || op->kind == OpKind::TmaCopy;
@@ -78,71 +48,63 @@ void MemoryOrder::findCopies(const ir::Block &b) {
 }
 
 void MemoryOrder::endsWithLastUser(const Op &tile) {
-  const Op *last = lastUser_.lookup(&tile);
-  endsAfter_[last ? last : &tile].push_back(&tile);
+  auto last = lastUser_.find(&tile);
+  endsAfter_[last != lastUser_.end() ? last->second : &tile].push_back(&tile);
 }
 
 void MemoryOrder::afterOp(const Op &op) {
   for (SharedRange r : scratch_)
-    release(r);
+    memory_.release(r);
   scratch_.clear();
   auto it = endsAfter_.find(&op);
   if (it == endsAfter_.end())
     return;
   for (const Op *tile : it->second) {
     SharedRange r = tiles_[tile];
-    release(r);
+    memory_.release(r);
     if (tile->kind != OpKind::BarrierAlloc)
       continue;
     // The bytes become ordinary memory again once nobody waits or arrives any more.
     tile->intAttr("ctas") ? meet() : barrier();
-    emitBarriersEnd(*tile, r);
+    b_.create(OpKind::BarrierFree, tile->results, {});
     memory_.touched(r, true);
   }
 }
 
-SharedRange MemoryOrder::take(const Op &op, uint64_t bytes, uint32_t align, bool isNew) {
+SharedRange MemoryOrder::take(Op &op, uint64_t bytes, uint32_t align, bool isNew) {
   waitForReaders();
-  uint64_t peak = memory_.peak();
-  SharedRange r = isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
-  live_.push_back({&op, r});
-  if (memory_.peak() > peak)
-    mostLive_ = live_;
-  return r;
+  return isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
 }
 
-void MemoryOrder::release(SharedRange r) {
-  memory_.release(r);
-  llvm::erase_if(live_, [&](const auto &l) { return l.second.begin == r.begin; });
-}
+void MemoryOrder::note(Op &op, SharedRange r) { op.set("shared", std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)}); }
 
 // ---- threads meet
 
 bool MemoryOrder::wroteGlobal() const {
-  return llvm::any_of(seen_, [](const Seen &s) { return s.writes; });
+  return std::ranges::any_of(seen_, [](const Seen &s) { return s.writes; });
 }
 
-void MemoryOrder::met() {
+void MemoryOrder::haveMet(bool wholeProgram) {
+  if (wholeProgram || !isCluster())
+    seen_.clear();
   memory_.metAtBarrier();
   for (SharedRange r : scratch_)
     memory_.touched(r, true);
 }
 
 void MemoryOrder::barrier() {
-  emitBarrier();
-  if (!isCluster())
-    seen_.clear();
-  met();
+  emit(OpKind::SharedBarrier);
+  haveMet(false);
 }
 
 void MemoryOrder::leaveScratch() {
-  emitClusterArrive();
+  emit(OpKind::ClusterArrive);
   hasLeft_ = true;
 }
 
 void MemoryOrder::waitForReaders() {
   if (hasLeft_)
-    emitClusterWait();
+    emit(OpKind::ClusterWait);
   hasLeft_ = false;
 }
 
@@ -150,22 +112,25 @@ void MemoryOrder::meet() {
   if (!isCluster())
     return barrier();
   waitForReaders();
-  emitClusterArrive();
-  emitClusterWait();
-  seen_.clear();
-  met();
+  emit(OpKind::ClusterArrive);
+  emit(OpKind::ClusterWait);
+  haveMet(true);
 }
 
 // ---- shared memory
 
-/// Nobody uses these bytes any more: bulk stores have read them, threads have met.
-void MemoryOrder::makeFree(SharedRange r) {
-  bool isRead = llvm::any_of(bulkReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
+/// Before somebody else uses these bytes; block stores have read them then.
+bool MemoryOrder::mustMeet(SharedRange r) {
+  bool isRead = std::ranges::any_of(blockReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
   if (isRead) {
-    emitBulkWait(0, true);
-    bulkReads_.clear();
+    emit(OpKind::StoreWait, {{"read", 1}});
+    blockReads_.clear();
   }
-  if (isRead || memory_.needsBarrier(r, true))
+  return isRead || memory_.needsBarrier(r, true);
+}
+
+void MemoryOrder::makeFree(SharedRange r) {
+  if (mustMeet(r))
     barrier();
 }
 
@@ -175,30 +140,32 @@ static constexpr uint64_t preferredScratch = 64 * 1024;
 Scratch MemoryOrder::scratchNeedOf(const Op &op) const {
   // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
   uint64_t limit = target_.sharedLimit(), top = memory_.top(), left = limit > top ? limit - top : 0;
-  layout::ConversionOptions conversions;
-  conversions.stmatrix = target_.sm >= 90;
+  layout::ConversionOptions conversions = target_.conversions();
   conversions.maxBytes = static_cast<unsigned>(std::min(preferredScratch, std::max<uint64_t>(1024, left)));
-  return scratchNeed(m_, op, {NvTarget::lanes, options_.numWarps}, options_.numCtas, conversions, isUsed(op));
+  return scratchNeed(m_, op, {target_.lanes(), options_.numWarps}, options_.numCtas, conversions, usedAtomics_.contains(&op));
 }
 
-SharedRange MemoryOrder::takeScratch(const Op &op, uint64_t bytes) {
+void MemoryOrder::takeScratch(Op &op, uint64_t bytes) {
   constexpr uint32_t little = 1024;
   SharedRange r = take(op, bytes, 16);
   if (memory_.needsBarrier(r, true) && r.end <= little) {
     SharedRange other = take(op, bytes, 16);
     bool isBetter = other.end <= little && !memory_.needsBarrier(other, true);
-    release(isBetter ? r : other);
+    memory_.release(isBetter ? r : other);
     r = isBetter ? other : r;
   }
-  makeFree(r);
+  note(op, r);
+  if (mustMeet(r)) {
+    op.set("meet", 1);
+    haveMet(false);
+  }
   scratch_.push_back(r);
   memory_.touched(r, true);
-  return r;
 }
 
 static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
-  return llvm::any_of(b.ops, [&](const ir::Op *op) {
-    return (op != &but && takesScratch(*op)) || llvm::any_of(op->regions, [&](const ir::Region *r) { return othersTakeScratch(*r->block, but); });
+  return std::ranges::any_of(b.ops, [&](const ir::Op *op) {
+    return (op != &but && takesScratch(*op)) || std::ranges::any_of(op->regions, [&](const ir::Region *r) { return othersTakeScratch(*r->block, but); });
   });
 }
 
@@ -206,7 +173,7 @@ static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
 static bool allocatesFrom(const ir::Op &first) {
   auto allocates = [](auto &&self, const ir::Op &op) -> bool {
     return makesTiles(op) ||
-           llvm::any_of(op.regions, [&](const ir::Region *r) { return llvm::any_of(r->block->ops, [&](const ir::Op *o) { return self(self, *o); }); });
+           std::ranges::any_of(op.regions, [&](const ir::Region *r) { return std::ranges::any_of(r->block->ops, [&](const ir::Op *o) { return self(self, *o); }); });
   };
   const std::vector<ir::Op *> &ops = first.parent->ops;
   return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(), [&](const ir::Op *op) { return allocates(allocates, *op); });
@@ -220,14 +187,16 @@ bool MemoryOrder::hasOwnRoom(const Op &op, uint64_t bytes) const {
   return loop && bytes + 16 <= left && !allocatesFrom(*loop) && !(4 * bytes > left && othersTakeScratch(*loop->parent, op));
 }
 
-SharedRange MemoryOrder::takeWarpScratch(const Op &op, uint64_t bytes, bool &isOwn) {
-  isOwn = hasOwnRoom(op, bytes);
-  return isOwn ? take(op, bytes, 16, true) : takeScratch(op, bytes);
+void MemoryOrder::takeWarpScratch(Op &op, uint64_t bytes) {
+  if (!hasOwnRoom(op, bytes))
+    return takeScratch(op, bytes);
+  note(op, take(op, bytes, 16, true));
+  op.set("own", 1);
 }
 
-SharedRange MemoryOrder::beginTile(const Op &op) {
-  SharedRange r = take(op, tilesBytes(op), SharedMemory::tileAlign);
-  tiles_[&op] = r;
+void MemoryOrder::beginTile(Op &op) {
+  SharedRange r = tiles_[&op] = take(op, tilesBytes(op), SharedMemory::tileAlign);
+  note(op, r);
   endsWithLastUser(op);
   // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote what will be copied: the
   // copies themselves are not looked at one by one.
@@ -236,40 +205,44 @@ SharedRange MemoryOrder::beginTile(const Op &op) {
     finishBeforeCopies();
     if (wroteGlobal()) {
       if (hasTensorMaps_) // copies by TMA see what was stored
-        emitProxyFence(true);
+        emit(OpKind::AsyncFence);
       meet();
     }
   }
-  return r;
 }
 
-SharedRange MemoryOrder::beginBarriers(const Op &op, bool &wrote) {
-  SharedRange r = take(op, tilesBytes(op), 16);
-  tiles_[&op] = r;
+void MemoryOrder::beginBarriers(Op &op) {
+  SharedRange r = tiles_[&op] = take(op, tilesBytes(op), 16);
+  note(op, r);
   endsWithLastUser(op);
   // TMA may read and write where threads have stored before.
   finishBeforeCopies();
-  wrote = wroteGlobal();
+  if (wroteGlobal())
+    op.set("global", 1);
   makeFree(r);
-  return r;
 }
 
-void MemoryOrder::barriersReady(const Op &op, bool wrote) { wrote || op.intAttr("ctas") ? meet() : barrier(); }
+void MemoryOrder::barriersReady(const Op &op) { op.intAttr("global") || op.intAttr("ctas") ? meet() : barrier(); }
+
+void MemoryOrder::touched(const Value *tile, bool writes) {
+  if (const Op *of = tileOf(tile))
+    memory_.touched(tiles_[of], writes);
+}
 
 /// What other threads put into tiles is there after a barrier; rings bring their own. All are read behind it, so none counts as read before.
-void MemoryOrder::readTiles(llvm::ArrayRef<Value *> operands) {
-  for (const Value *v : operands)
-    if (const Op *tile = tileOf(v); tile && tile->kind == OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
+void MemoryOrder::readTiles(const Op &op) {
+  for (const Value *v : op.operands)
+    if (const Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
       barrier();
-  for (const Value *v : operands)
-    if (const Op *tile = tileOf(v))
-      memory_.touched(tiles_[tile], false);
+  for (const Value *v : op.operands)
+    if (v->type.isShared)
+      touched(v, false);
 }
 
 // ---- global memory
 
 bool MemoryOrder::isCopied(int arg, bool isWhole) const {
-  return isCluster() && llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  return isCluster() && std::ranges::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
 }
 
 /// Program order between accesses of different threads. Two accesses through different arguments are taken to be of
@@ -279,29 +252,31 @@ bool MemoryOrder::isCopied(int arg, bool isWhole) const {
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
   int arg = baseArgument(pointer);
-  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return mayBeSame(w.arg, arg); }))
-    finishBulkStores();
+  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
+    finishBlockStores();
   bool isWhole = op.intAttr("whole") != 0, copies = hasCopies(m_, pointer->type.layout);
   auto isBefore = [&](const Seen &s) {
     bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op;
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
   };
-  if ((writes && isCopied(arg, isWhole)) || llvm::any_of(seen_, isBefore))
+  if ((writes && isCopied(arg, isWhole)) || std::ranges::any_of(seen_, isBefore))
     meet();
   seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr, isWhole});
 }
 
+static bool isRelaxed(const ir::Op &atomic) { return atomic.strAttr("sem") == "relaxed"; }
+
 /// What this program did before is visible to whoever sees an ordered atomic, and the other way round: all threads meet.
 void MemoryOrder::beforeAtomic(const Op &op) {
-  if (!isOrdered(op))
+  if (isRelaxed(op))
     return orderAccess(op, true);
-  finishBulkStores();
+  finishBlockStores();
   meet();
 }
 
 void MemoryOrder::afterAtomic(const Op &op) {
-  if (isOrdered(op))
+  if (!isRelaxed(op))
     meet();
 }
 
@@ -313,24 +288,21 @@ void MemoryOrder::forgetAccesses() {
 
 // ---- stores and reductions by TMA
 
-const BulkStore &MemoryOrder::bulkPlan(const Op &op) {
-  std::unique_ptr<BulkStore> &plan = bulkPlans_[&op];
-  if (!plan) {
-    const Value *v = op.operands.back();
-    // Layouts without a plan were converted (AssignLayouts).
-    plan = std::make_unique<BulkStore>(*planBulkStore(layoutOf(v), v->type.shape, v->type.elem));
-  }
-  return *plan;
+BlockStore MemoryOrder::blockStore(const Op &op) {
+  auto [it, isNew] = blockStores_.try_emplace(&op);
+  if (isNew)
+    it->second = target_.blockStore(m_, op);
+  return it->second;
 }
 
-/// For the buffers of all bulk stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of its own.
+/// For the buffers of all block stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of its own.
 uint64_t MemoryOrder::bytesHeld(const Op &loop) {
   uint64_t one = 0;
   bool tiles = false, scratch = false;
   auto look = [&](auto &&self, const ir::Block &b) -> void {
     for (const Op *op : b.ops) {
       if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
-        one = std::max(one, bulkPlan(*op).sharedBytes(1));
+        one = std::max(one, blockStore(*op).bytes);
       tiles |= makesTiles(*op);
       scratch |= takesScratch(*op);
       for (const ir::Region *r : op->regions)
@@ -344,51 +316,52 @@ uint64_t MemoryOrder::bytesHeld(const Op &loop) {
   constexpr uint64_t usualScratch = 8192;
   uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
   if (tiles || top + one > limit) {
-    bulkReads_.push_back({0, UINT64_MAX}); // of the iteration before
+    blockReads_.push_back({0, UINT64_MAX}); // of the iteration before
     return 0;
   }
   return top + 2 * one <= limit ? 2 * one : one;
 }
 
-/// Room for the buffers of all bulk stores in a loop, for as long as it runs: so that copies of one iteration go on in the next.
-void MemoryOrder::holdBuffers(const Op &loop) {
+/// Room for the buffers of all block stores in a loop, for as long as it runs: so that copies of one iteration go on in the next.
+void MemoryOrder::holdBuffers(Op &loop) {
   uint64_t bytes = held_ ? 0 : bytesHeld(loop);
   if (!bytes)
     return;
   held_ = take(loop, bytes, SharedMemory::tileAlign);
   heldBy_ = &loop;
+  note(loop, *held_);
   makeFree(*held_);
 }
 
 void MemoryOrder::releaseBuffers(const Op &loop) {
   if (heldBy_ != &loop)
     return;
-  bulkReads_.push_back(*held_);
-  release(*held_);
+  blockReads_.push_back(*held_);
+  memory_.release(*held_);
   held_.reset();
   heldBy_ = nullptr;
 }
 
-/// What this thread has written by bulk stores is there, and bulk copies see what went by pointers instead.
-void MemoryOrder::waitForBulkWrites() {
-  emitBulkWait(0, false);
-  if (llvm::any_of(bulkWrites_, [](const BulkWrite &w) { return w.op->find("any_sign") != nullptr; }))
-    emitProxyFence(true);
+/// What this thread has written by block stores is there, and copies of blocks see what went by pointers instead.
+void MemoryOrder::waitForBlockWrites() {
+  emit(OpKind::StoreWait);
+  if (std::ranges::any_of(blockWrites_, [](const BlockWrite &w) { return w.op->find("any_sign") != nullptr; }))
+    emit(OpKind::AsyncFence);
 }
 
-void MemoryOrder::finishBulkStores() {
-  if (bulkWrites_.empty())
+void MemoryOrder::finishBlockStores() {
+  if (blockWrites_.empty())
     return;
-  waitForBulkWrites();
-  bulkWrites_.clear();
-  bulkReads_.clear();
+  waitForBlockWrites();
+  blockWrites_.clear();
+  blockReads_.clear();
   meet();
 }
 
 /// The same before asynchronous copies are set up, if one of the kernel may read what was written.
 void MemoryOrder::finishBeforeCopies() {
-  if (llvm::any_of(bulkWrites_, [&](const BulkWrite &w) { return llvm::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, w.arg); }); }))
-    finishBulkStores();
+  if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return std::ranges::any_of(copied_, [&](const Seen &s) { return mayBeSame(s.arg, w.arg); }); }))
+    finishBlockStores();
 }
 
 /// Do the blocks of the store start at multiples of their extents?
@@ -432,21 +405,21 @@ static bool areApart(const ir::Op &x, const ir::Op &y) {
   return false;
 }
 
-void MemoryOrder::addBulkWrite(const BulkWrite &w) {
-  if (llvm::none_of(bulkWrites_, [&](const BulkWrite &b) { return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone; }))
-    bulkWrites_.push_back(w);
+void MemoryOrder::addBlockWrite(const BlockWrite &w) {
+  if (std::ranges::none_of(blockWrites_, [&](const BlockWrite &b) { return b.op == w.op && b.isHere == w.isHere && b.isDone <= w.isDone; }))
+    blockWrites_.push_back(w);
 }
 
 /// True if all earlier copies of this thread are done.
-bool MemoryOrder::orderBulk(const Op &op) {
+bool MemoryOrder::orderBlockStore(const Op &op) {
   int arg = baseArgument(op.operands[0]);
   bool isWhole = op.intAttr("whole") != 0, wait = false, together = false;
-  bool isBehind = llvm::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
+  bool isBehind = std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
   isBehind |= isCopied(arg, isWhole);
   // Behind plain accesses of other threads, which another path to memory does not see by itself.
   if (isBehind)
-    emitProxyFence(true);
-  for (const BulkWrite &w : bulkWrites_) {
+    emit(OpKind::AsyncFence);
+  for (const BlockWrite &w : blockWrites_) {
     bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
     if (!mayBeSame(w.arg, arg) || commutes)
       continue;
@@ -457,46 +430,58 @@ bool MemoryOrder::orderBulk(const Op &op) {
     together |= !sameTiles;
   }
   if (wait) {
-    waitForBulkWrites();
-    for (BulkWrite &w : bulkWrites_)
+    waitForBlockWrites();
+    for (BlockWrite &w : blockWrites_)
       w.isDone = true;
   }
   if (together)
-    bulkWrites_.clear();
+    blockWrites_.clear();
   if (isBehind || together)
     meet();
-  addBulkWrite({arg, &op, true});
+  addBlockWrite({arg, &op, true});
   return wait;
 }
 
-MemoryOrder::BulkRoom MemoryOrder::beginBulk(const Op &op) {
-  const BulkStore &plan = bulkPlan(op);
-  BulkRoom room;
-  room.isQuiet = orderBulk(op);
-  room.isHeld = held_.has_value();
-  if (room.isHeld) {
-    room.range = *held_;
+void MemoryOrder::beginBlockStore(Op &op) {
+  const BlockStore plan = blockStore(op);
+  if (orderBlockStore(op))
+    op.set("quiet", 1);
+  SharedRange r;
+  if (held_) {
+    r = *held_;
   } else {
-    unsigned buffers = plan.steps.size() > 1 ? 2 : 1;
-    if (memory_.top() + SharedMemory::tileAlign + plan.sharedBytes(buffers) > target_.sharedLimit())
+    unsigned buffers = plan.steps > 1 ? 2 : 1;
+    if (memory_.top() + SharedMemory::tileAlign + plan.bytes * buffers > target_.sharedLimit())
       buffers = 1;
-    room.range = take(op, plan.sharedBytes(buffers), SharedMemory::tileAlign);
-    makeFree(room.range);
+    r = take(op, plan.bytes * buffers, SharedMemory::tileAlign);
+    makeFree(r);
   }
-  room.buffers = plan.steps.size() > 1 && plan.sharedBytes(2) <= room.range.size() ? 2 : 1;
-  room.goesOn = room.isHeld && turns_.bytes == plan.bytes && turns_.buffers == room.buffers;
-  room.turn = room.goesOn ? turns_.next : 0;
-  return room;
+  note(op, r);
+  unsigned buffers = plan.steps > 1 && plan.bytes * 2 <= r.size() ? 2 : 1;
+  op.set("buffers", buffers);
+  if (held_)
+    op.set("held", 1);
+  bool goesOn = held_ && turns_.bytes == plan.bytes && turns_.buffers == buffers;
+  size_t turn = goesOn ? turns_.next : 0;
+  if (goesOn)
+    op.set("turn", static_cast<int64_t>(turn % buffers));
+  turns_ = {held_ ? plan.bytes : 0, buffers, turn + plan.steps};
 }
 
-void MemoryOrder::endBulk(const Op &op, const BulkRoom &room, size_t turn) {
-  storedInBulk_ = true;
-  turns_ = {room.isHeld ? bulkPlan(op).bytes : 0, room.buffers, turn};
-  if (room.isHeld)
+void MemoryOrder::endBlockStore(const Op &op) {
+  storesBlocks_ = true;
+  if (held_)
     return;
-  bulkReads_.push_back(room.range);
-  release(room.range);
-  memory_.touched(room.range, true);
+  std::span<const int64_t> at = op.listAttr("shared");
+  SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
+  blockReads_.push_back(r);
+  memory_.release(r);
+  memory_.touched(r, true);
+}
+
+void MemoryOrder::beforeReturn() {
+  if (storesBlocks_)
+    emit(OpKind::StoreWait, {{"read", 1}});
 }
 
 // ---- control flow
@@ -509,7 +494,7 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
     if (isRead || isAtomic || op->kind == OpKind::Store)
       out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr, op->intAttr("whole") != 0});
     else if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
-      out.bulkWrites.push_back({baseArgument(op->operands[0]), op});
+      out.blockWrites.push_back({baseArgument(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))
       isKnown = false;
     for (const ir::Region *r : op->regions)
@@ -521,9 +506,9 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
 void MemoryOrder::alsoAccesses(const Accesses &a) {
   turns_ = {};
   unite(seen_, a.seen);
-  for (const BulkWrite &w : a.bulkWrites)
-    addBulkWrite(w);
-  unite(bulkReads_, a.bulkReads);
+  for (const BlockWrite &w : a.blockWrites)
+    addBlockWrite(w);
+  unite(blockReads_, a.blockReads);
 }
 
 void MemoryOrder::otherIterations(const ForOrder &o) {
@@ -550,8 +535,8 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
   // The loop may not run at all: what it waited for has not happened then. (Without writes it only ever adds reads.)
   auto isKept = [&] {
     const Accesses &e = o.earlier;
-    return seen_.size() >= e.seen.size() && std::equal(e.seen.begin(), e.seen.end(), seen_.begin()) && bulkWrites_.size() >= e.bulkWrites.size() &&
-           bulkReads_.size() >= e.bulkReads.size();
+    return seen_.size() >= e.seen.size() && std::equal(e.seen.begin(), e.seen.end(), seen_.begin()) && blockWrites_.size() >= e.blockWrites.size() &&
+           blockReads_.size() >= e.blockReads.size();
   };
   if (o.writes)
     otherIterations(o);
@@ -583,8 +568,8 @@ void MemoryOrder::enterElse(IfOrder &o) {
   o.then = accesses();
   o.sharedThen = memory_.history();
   seen_ = o.before.seen;
-  bulkWrites_ = o.before.bulkWrites;
-  bulkReads_ = o.before.bulkReads;
+  blockWrites_ = o.before.blockWrites;
+  blockReads_ = o.before.blockReads;
   memory_.setHistory(o.sharedBefore);
 }
 
@@ -593,4 +578,4 @@ void MemoryOrder::leaveIf(const IfOrder &o) {
   memory_.addHistory(o.sharedThen);
 }
 
-} // namespace tegula::nvidia
+} // namespace tegula::gpu

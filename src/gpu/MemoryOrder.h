@@ -1,0 +1,182 @@
+// What the place of an operation in its kernel decides: which bytes of shared memory it has, and which barriers and waits stand between its accesses
+// and those before it. OrderMemory.cpp walks the kernel and asks; the answers become operations and attributes (`emit`, `note`).
+//
+// Structured code is walked in order, operation by operation. A tile lives from its operation to its last user, so taking the lowest free bytes is
+// allocation by liveness (SharedMemory.h). Program order must hold between the threads of a program: docs/rationale/gpu.md,
+// "Order of memory accesses", "Shared memory".
+#pragma once
+#include "gpu/SharedMemory.h"
+#include "gpu/SharedNeeds.h"
+#include "gpu/TargetInfo.h"
+#include "ir/Builder.h"
+#include "passes/AxisFacts.h"
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tegula::gpu {
+
+/// An access since threads have met: argument (or -1) and, of this iteration, pointer.
+struct Seen {
+  int arg;
+  const ir::Value *pointer;
+  bool writes;
+  const ir::Op *tiled = nullptr; // a store whose elements are always written by the same threads
+  bool isWhole = false;          // by all CTAs of a cluster, or the first one of them
+  auto operator<=>(const Seen &) const = default;
+};
+
+/// A store or reduction of a block that has been started.
+struct BlockWrite {
+  int arg; // of the kernel, -1: unknown
+  const ir::Op *op;
+  bool isHere = false; // in this iteration of all loops around
+  bool isDone = false; // the thread that started a copy has waited for it; others do not know that
+};
+
+/// What came before a place; what another path to it has done is added.
+struct Accesses {
+  std::vector<Seen> seen;
+  std::vector<BlockWrite> blockWrites;
+  std::vector<SharedRange> blockReads; // buffers of block stores
+};
+
+class MemoryOrder {
+protected:
+  using Op = ir::Op;
+  using Value = ir::Value;
+
+  MemoryOrder(ir::Module &m, const TargetInfo &target, const Options &options) : b_(m), m_(m), target_(target), options_(options), source_(m.kernel()) {}
+
+  /// Looks at the whole kernel. Goes first.
+  void beginOrder();
+  /// Around every operation: what cluster-wide exchanges left to wait for, and what ends with the operation.
+  void beforeOp(const Op &op), afterOp(const Op &op);
+
+  // ---- threads meet
+  /// All threads of the block that compute.
+  void barrier();
+  /// All threads of the program, for the order of accesses to global memory: those of the cluster, if there is one.
+  void meet();
+  /// They have, inside of the operation.
+  void haveMet(bool wholeProgram);
+  /// This thread has read what it wanted of other CTAs' scratch; who takes memory next, or ends the block, waits until all have.
+  void leaveScratch(), waitForReaders();
+  bool isCluster() const { return options_.numCtas > 1; }
+
+  // ---- shared memory
+  /// The scratch that an operation needs (SharedNeeds.h) beside what is taken now.
+  Scratch scratchNeedOf(const Op &op) const;
+  /// Bytes of scratch, which nobody uses any more once threads have met if the operation says so (`meet`). A little memory lies elsewhere rather than wait
+  /// for its last users: two reductions in a row take turns, and meet half as often.
+  void takeScratch(Op &op, uint64_t bytes);
+  /// The same for an exchange inside warps. In a loop these are bytes that nothing else ever has (`own`), so that warps need no barrier of the block, unless
+  /// the bytes might be missing later.
+  void takeWarpScratch(Op &op, uint64_t bytes);
+  /// The tile of a to_shared, the ring of a shared_alloc.
+  void beginTile(Op &op);
+  /// mbarriers. What was stored before may be read by TMA. barriersReady() once they are initialized.
+  void beginBarriers(Op &op), barriersReady(const Op &op);
+  /// Operands of one operation are about to be read: the barrier before, if they need one.
+  void readTiles(const Op &op);
+  void touched(const Value *tile, bool writes);
+
+  // ---- global memory
+  /// A barrier if an earlier access of this program may touch the same memory from another thread.
+  void orderAccess(const Op &op, bool writes);
+  void beforeAtomic(const Op &op), afterAtomic(const Op &op);
+  /// Accesses of other paths, or of statements that nobody can look into, may have come before.
+  void forgetAccesses();
+  /// Everything that block stores of this program have written is there for all its threads.
+  void finishBlockStores();
+
+  // ---- stores and reductions of blocks
+  void beginBlockStore(Op &op), endBlockStore(const Op &op);
+  /// Shared memory must stay until it has been read.
+  void beforeReturn();
+
+  // ---- control flow
+  /// Room for the buffers of all block stores in a loop. Before the loop begins.
+  void beforeLoop(Op &loop) { holdBuffers(loop); }
+  struct ForOrder {
+    Accesses around, earlier;
+    bool writes = false, isKnown = false;
+  };
+  ForOrder enterFor(const Op &op);
+  void leaveFor(const Op &op, const ForOrder &o);
+  Accesses enterWhile(const Op &op);
+  void leaveWhile(const Op &op, const Accesses &around);
+  struct IfOrder {
+    Accesses before, then;
+    SharedMemory::History sharedBefore, sharedThen;
+  };
+  IfOrder enterIf();
+  void enterElse(IfOrder &o), leaveIf(const IfOrder &o);
+  struct ProducerOrder {
+    SharedMemory memory;
+    std::vector<Seen> seen;
+  };
+  ProducerOrder enterProducer() const { return {memory_, seen_}; }
+  /// What it has done says nothing of the threads that go on.
+  void leaveProducer(ProducerOrder o) { memory_ = std::move(o.memory), seen_ = std::move(o.seen); }
+
+  ir::Builder b_; // where operations go
+  ir::Module &m_;
+
+private:
+  Op *emit(ir::OpKind kind, std::vector<ir::Attr> attrs = {}) { return b_.create(kind, {}, {}, std::move(attrs)); }
+  /// The bytes stand on their operation.
+  SharedRange take(Op &op, uint64_t bytes, uint32_t align, bool isNew = false);
+  void note(Op &op, SharedRange r);
+  bool hasOwnRoom(const Op &op, uint64_t bytes) const;
+  uint64_t bytesHeld(const Op &loop);
+  bool mustMeet(SharedRange r);
+  void makeFree(SharedRange r), endsWithLastUser(const Op &tile);
+  void findCopies(const ir::Block &b);
+  void holdBuffers(Op &loop), releaseBuffers(const Op &loop);
+  BlockStore blockStore(const Op &op);
+  void waitForBlockWrites(), finishBeforeCopies(), addBlockWrite(const BlockWrite &w);
+  bool orderBlockStore(const Op &op), isTiling(const Op &op), haveSameTiles(const Op &x, const Op &y);
+  /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
+  bool isCopied(int arg, bool isWhole) const;
+  /// Since the last barrier, as far as that is known.
+  bool wroteGlobal() const;
+  /// At the border of a block.
+  Accesses accesses() {
+    turns_ = {};
+    return {seen_, blockWrites_, blockReads_};
+  }
+  void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
+  bool accessesIn(const ir::Block &b, Accesses &out) const;
+  /// The axis facts of the kernel, found when they are first asked for.
+  const AxisFacts &facts();
+
+  const TargetInfo &target_;
+  const Options &options_;
+  const ir::Function *source_;
+  SharedMemory memory_;
+  std::optional<AxisFacts> facts_;
+  bool hasTensorMaps_ = false, storesBlocks_ = false;
+  bool hasLeft_ = false;                                // between leaveScratch and waitForReaders
+  std::vector<Seen> seen_;
+  std::unordered_set<const Op *> usedAtomics_;
+  std::unordered_map<const Op *, BlockStore> blockStores_;
+  std::vector<BlockWrite> blockWrites_;                 // nobody has waited until they were done
+  std::vector<SharedRange> blockReads_;                 // shared memory that block stores may still read
+  std::optional<SharedRange> held_;                     // room for buffers while a loop runs
+  const Op *heldBy_ = nullptr;                          // the loop
+  /// Which of the buffers in held_ is next, as the last store left them; 0 bytes: nothing is known.
+  struct Turns {
+    uint64_t bytes = 0;
+    unsigned buffers = 0;
+    size_t next = 0;
+  } turns_;
+  std::vector<Seen> copied_;                            // what asynchronous copies of the kernel read
+  std::vector<SharedRange> scratch_;                    // of the current operation
+  std::unordered_map<const Op *, SharedRange> tiles_;
+  std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
+  std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_; // the tiles that die with an operation
+};
+
+} // namespace tegula::gpu
