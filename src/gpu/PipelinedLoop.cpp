@@ -525,7 +525,7 @@ void PipelinedLoop::dropFirstBarrier() {
 }
 
 size_t PipelinedLoop::placeOfPrologue() const {
-  return positionOf(*loop_.parent, &loop_) - static_cast<size_t>(isBehindFirst_ ? 0 : loop_.intAttr("ops_ahead"));
+  return positionOf(*loop_.parent, &loop_) - (isBehindFirst_ ? 0 : opsOfFirstDot(loop_));
 }
 
 size_t PipelinedLoop::placeBehind() const {

@@ -5,6 +5,7 @@
 #include "gpu/AsyncDots.h"
 #include "gpu/LoopObstacles.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/RotateDots.h"
 #include "gpu/TargetInfo.h"
 #include <functional>
 #include <map>
@@ -82,7 +83,7 @@ protected:
   uint64_t take(const RingChoice &c);
   std::vector<RingChoice> choices(int64_t wanted) const;
   /// Did rotateDots take a dot out of the loop, and may copies start behind it?
-  bool hasFirstDot() const { return startsCopies_ && loop_.intAttr("ops_ahead") > 0; }
+  bool hasFirstDot() const { return startsCopies_ && opsOfFirstDot(loop_) > 0; }
   /// May an iteration end with a wait for its wgmmas? Not where operands are computed, which is done beside the last iteration's.
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });

@@ -2,6 +2,7 @@
 #include "gpu/RotateDots.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/LoopSlice.h"
+#include "passes/Users.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -26,7 +27,6 @@ public:
     b_.setBlock(&before);
     Value *init = copyDot(first, 0);
     Block &outer = *loop_.parent;
-    loop_.set("ops_ahead", static_cast<int64_t>(before.ops.size()));
     splice(before, outer, positionOf(outer, &loop_));
     // At the top of the body: the next one's.
     Block ahead;
@@ -136,6 +136,27 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
 }
 
 } // namespace
+
+size_t opsOfFirstDot(const Op &loop) {
+  const std::vector<Op *> &ops = loop.parent->ops;
+  const size_t end = positionOf(*loop.parent, &loop);
+  const Op *first = end ? ops[end - 1] : nullptr;
+  if (!first || first->kind != OpKind::Dot || !isWgmma(*first))
+    return 0;
+  auto at = std::find(loop.operands.begin() + 3, loop.operands.end(), first->result());
+  if (at == loop.operands.end())
+    return 0;
+  const Op *next = loop.region(0)->terminator()->operands[static_cast<size_t>(at - loop.operands.begin()) - 3]->def;
+  if (!next || next->kind != OpKind::Dot || next->operands[0] != first->operands[0] || next->operands[2] != first->operands[2])
+    return 0;
+  const Users users(*loop.parent);
+  size_t begin = end - 1;
+  auto isForFirst = [&](const Op *user) { return std::find(ops.begin() + static_cast<long>(begin), ops.begin() + static_cast<long>(end), user) != ops.begin() + static_cast<long>(end); };
+  auto isOnlyForFirst = [&](const Value *v) { return !users.of(v).empty() && std::ranges::all_of(users.of(v), isForFirst); };
+  while (begin > 0 && !ops[begin - 1]->results.empty() && std::ranges::all_of(ops[begin - 1]->results, isOnlyForFirst))
+    --begin;
+  return end - begin;
+}
 
 void rotateDots(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
 

@@ -10,10 +10,12 @@
 
 namespace tegula::gpu {
 
-/// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops; `ops_ahead` of such a loop counts the operations in front of it that
-/// belong to its first iteration. A dot moves if it runs by wgmma, its A and its accumulator do not
+/// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops. A dot moves if it runs by wgmma, its A and its accumulator do not
 /// change in the loop, its B comes from a load whose addresses or offsets can be computed ahead, and another dot of the loop
 /// depends on its result.
 void rotateDots(ir::Module &m, const TargetInfo &target, const Options &options);
+/// So many operations right in front of a loop are of its first iteration: a dot of the kind above, whose place in the loop is taken by the next iteration's,
+/// and what only that dot is computed from. 0: the loop has no such dot.
+size_t opsOfFirstDot(const ir::Op &loop);
 
 } // namespace tegula::gpu

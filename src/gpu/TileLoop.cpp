@@ -1,6 +1,7 @@
 // See TileLoop.h.
 #include "gpu/TileLoop.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/RotateDots.h"
 #include "gpu/SharedNeeds.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
@@ -11,7 +12,7 @@ using namespace ir;
 
 bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target, uint64_t freeBytes, const std::vector<const Op *> &loads) {
   const Op *loop = inner.parent->parent->op;
-  if (!loop || loop->kind != OpKind::For || inner.intAttr("ops_ahead"))
+  if (!loop || loop->kind != OpKind::For || opsOfFirstDot(inner))
     return false;
   // Buffers of bulk stores are kept as long as the loop runs.
   uint64_t buffers = 0;
