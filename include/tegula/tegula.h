@@ -334,6 +334,17 @@ TEGULA_API TegulaStatus tegula_module_from_file(TegulaContext *context, const ch
 /* The same from memory; `name` stands in messages in place of a path. */
 TEGULA_API TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, const char *text, size_t length,
                                                 TegulaModule **out);
+/* A range [begin, end) of a text that a program wrote, and the place in its own source that wrote it (1-based, in bytes). */
+typedef struct TegulaOrigin {
+  uint32_t begin, end;
+  const char *file;
+  uint32_t line, column;
+} TegulaOrigin;
+/* A kernel that a program wrote down as text, as tegula/tile.hpp does: messages, remarks, faults and debuggers show the places of the smallest
+ * origins. Origins are nested or apart. `name` is the kernel's. Variables `_v1` and functions `_f1` that the text defines (any number, any further underscores)
+ * get the names of the program's variables, where its file can be read. */
+TEGULA_API TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, const char *text, size_t length,
+                                                 const TegulaOrigin *origins, size_t origin_count, TegulaModule **out);
 TEGULA_API void tegula_module_retain(TegulaModule *module);
 TEGULA_API void tegula_module_release(TegulaModule *module);
 /* Jit functions at the top level, in order. */

@@ -178,8 +178,9 @@ std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag) {
 static void remarkSpills(TegulaKernel &k) {
   runtime::GpuUse use = useOf(k);
   if (use.spillBytes == 0) return;
-  const SourceFile *file = k.fn->def->loc.file;
-  LineCol at = file ? file->lineCol(k.fn->def->loc.begin) : LineCol();
+  const Loc place = k.fn->def->loc.origin();
+  const SourceFile *file = place.file;
+  LineCol at = file ? file->lineCol(place.begin) : LineCol();
   k.info.remarks.push_back({"spills", std::to_string(use.spillBytes) + " bytes of registers are spilled to memory in each thread, which has " + std::to_string(use.registers) +
                                           " registers; more warps, smaller blocks or a larger maxnreg help",
                             file ? file->name() : "", at.line, at.col});

@@ -1,6 +1,7 @@
 // Modules and functions: from files, from text, from bindings.
 #include "api/Compile.h"
 #include "api/Sized.h"
+#include "api/Traced.h"
 #include "support/Npy.h"
 #include <cerrno>
 #include <chrono>
@@ -58,6 +59,17 @@ TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, c
     return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_text: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
   std::string copy(text ? text : "", length);
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
+}
+
+TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, const char *text, size_t length,
+                                      const TegulaOrigin *origins, size_t count, TegulaModule **out) {
+  if (!context || !name || (!text && length) || (!origins && count) || !out)
+    return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_trace: null argument");
+  if (length > sourceLimit)
+    return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_trace: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
+  if (std::string what = problemOf({origins, count}, length); !what.empty()) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_from_trace: " + what);
+  auto file = tracedFile(name, {text ? text : "", length}, {origins, count});
+  return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.load(file, d); });
 }
 
 TegulaModule::~TegulaModule() {

@@ -66,6 +66,36 @@ std::string contextText(const Function &k, std::span<const ParamSpec> params) {
 
 } // namespace
 
+/// What the text of a traced kernel says, at the places that wrote it.
+static Diagnostic atOrigin(Diagnostic d) {
+  d.loc = d.loc.origin();
+  for (DiagNote &n : d.labels)
+    n.loc = n.loc.origin();
+  for (DiagNote &n : d.notes)
+    n.loc = n.loc.origin();
+  return d;
+}
+
+static void moveToOrigins(const ir::Block &b) {
+  for (ir::Op *op : b.ops) {
+    op->loc = op->loc.origin();
+    for (const ir::Region *r : op->regions)
+      moveToOrigins(*r->block);
+  }
+}
+
+/// The same for what is compiled: passes, remarks, debuggers and the simulator know the places that wrote the kernel.
+static void moveToOrigins(ir::Module &m) {
+  for (ir::Function *f : m.functions) {
+    f->loc = f->loc.origin();
+    for (ir::ArgInfo &a : f->argInfo)
+      a.loc = a.loc.origin();
+    moveToOrigins(*f->block());
+  }
+  for (ir::InlineSite &s : m.inlineSites)
+    s.call = s.call.origin();
+}
+
 Diagnostic atUsersLine(Diagnostic d) {
   auto inLibrary = [](Loc l) { return l.file && l.file->name().starts_with("tegula/lib/"); };
   if (!inLibrary(d.loc))
@@ -168,18 +198,20 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   if (!local.hasErrors() && made > options.maxOps)
     local.report(diag::tooManyOps, k.def->nameLoc, options.maxOps);
   for (const Diagnostic &d : local.all())
-    diag.emit(atUsersLine(d));
+    diag.emit(atOrigin(atUsersLine(d)));
   out.staticOutput = evaluator.output();
   if (options.annotate)
     out.tree = evaluator.treeText();
   if (local.hasErrors())
     return out;
   for (const Diagnostic &d : evaluator.extensions().all())
-    diag.emit(d);
+    diag.emit(atOrigin(d));
   // Callees before callers, the kernel last.
   const auto &callees = evaluator.emittedFunctions();
   module->functions.assign(callees.begin(), callees.end());
   module->functions.push_back(f);
+  if (!k.def->loc.file->origins().empty())
+    moveToOrigins(*module);
   out.module = std::move(module);
   return out;
 }

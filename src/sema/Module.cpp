@@ -91,7 +91,7 @@ private:
   void function(const Function &f) {
     h_.field(f.name).field(f.def->loc.text());
     if (places_)
-      h_.field(f.def->loc.file->name()).field(f.def->loc.file->lineCol(f.def->loc.begin).line);
+      place(f.def->loc);
     h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_} | uint64_t{f.exact} << 1);
     for (const Value &d : f.defaults)
       h_.field(text(d));
@@ -102,6 +102,12 @@ private:
       h_.field(name).field(b ? text(b->value) : "?");
     }
     attributes(f);
+  }
+
+  void place(Loc l) {
+    h_.field(l.file->name()).field(l.file->lineCol(l.begin).line);
+    for (const Origin &o : l.file->origins())
+      h_.field(uint64_t{o.begin} << 32 | o.end).field(o.file->name()).field(o.file->lineCol(o.at).line).field(o.file->lineCol(o.at).col);
   }
 
   /// What the function reads of modules that only the binding knows, as far as its text tells: `module.name`,

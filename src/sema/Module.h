@@ -83,6 +83,8 @@ public:
   ~ModuleLoader();
   /// Parses and binds the text of the file `name`. Null if it cannot be parsed (reported).
   std::shared_ptr<const lang::Module> loadText(std::string name, std::string text, DiagEngine &diag);
+  /// The same of a file with origins.
+  std::shared_ptr<const lang::Module> load(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
   /// All jit functions defined at the top level, in order.
   static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);
   /// A jit function of the module; null and a message with the nearest names if there is none.

@@ -33,14 +33,16 @@ struct ModuleLoader::Impl {
   /// Files that could not be used, kept for the messages that point into them.
   std::vector<std::shared_ptr<const SourceFile>> badFiles;
 
-  std::shared_ptr<const Module> load(std::string name, std::string text, DiagEngine &diag);
+  std::shared_ptr<const Module> load(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
+  std::shared_ptr<const Module> load(std::string name, std::string text, DiagEngine &diag) {
+    return load(std::make_shared<const SourceFile>(std::move(name), std::move(text)), diag);
+  }
 };
 
 ModuleLoader::ModuleLoader() : impl_(std::make_unique<Impl>()) {}
 ModuleLoader::~ModuleLoader() = default;
 
-std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::string text, DiagEngine &diag) {
-  auto file = std::make_shared<const SourceFile>(name, std::move(text));
+std::shared_ptr<const Module> ModuleLoader::Impl::load(std::shared_ptr<const SourceFile> file, DiagEngine &diag) {
   unsigned before = diag.errorCount();
   std::shared_ptr<const syntax::Tree> tree = syntax::parse(file, diag);
   if (diag.errorCount() != before) {
@@ -69,9 +71,9 @@ std::shared_ptr<const Module> ModuleLoader::Impl::load(std::string name, std::st
     }
     return nullptr;
   };
-  bindTopLevel(*scope, folderOf(name), sibling);
+  bindTopLevel(*scope, folderOf(file->name()), sibling);
   auto m = std::make_shared<Module>();
-  m->name = name;
+  m->name = file->name();
   m->scope = scope;
   m->tree = tree;
   return m;
@@ -83,6 +85,8 @@ std::shared_ptr<const Module> ModuleLoader::loadText(std::string name, std::stri
   impl_->files[name] = m;
   return m;
 }
+
+std::shared_ptr<const Module> ModuleLoader::load(std::shared_ptr<const SourceFile> file, DiagEngine &diag) { return impl_->load(std::move(file), diag); }
 
 std::vector<std::shared_ptr<const Function>> ModuleLoader::jitFunctions(const Module &m) {
   std::vector<std::shared_ptr<const Function>> out;

@@ -43,6 +43,19 @@ SourceFile::SourceFile(std::string name, std::string text, uint32_t firstLine)
     if (text_[i] == '\n' || (text_[i] == '\r' && (i + 1 == text_.size() || text_[i + 1] != '\n'))) lineStarts_.push_back(i + 1);
 }
 
+SourceFile::SourceFile(std::string name, std::string text, std::vector<Origin> origins) : SourceFile(std::move(name), std::move(text)) {
+  origins_ = std::move(origins);
+}
+
+Loc Loc::origin() const {
+  if (!file || file->origins().empty()) return *this;
+  const std::vector<Origin> &all = file->origins();
+  auto next = std::upper_bound(all.begin(), all.end(), begin, [](uint32_t offset, const Origin &o) { return offset < o.begin; });
+  while (next != all.begin())
+    if (--next; next->end >= end) return {next->file.get(), next->at, next->atEnd};
+  return *this;
+}
+
 static uint32_t lineIndex(const std::vector<uint32_t> &starts, uint32_t offset) {
   return static_cast<uint32_t>(std::upper_bound(starts.begin(), starts.end(), offset) - starts.begin()) - 1;
 }
@@ -66,6 +79,12 @@ LineCol SourceFile::lineCol(uint32_t offset) const {
 uint32_t SourceFile::byteColumn(uint32_t offset) const {
   offset = std::min<uint32_t>(offset, text_.size());
   return offset - lineStarts_[lineIndex(lineStarts_, offset)];
+}
+
+std::optional<uint32_t> SourceFile::offsetAt(uint32_t line, uint32_t column) const {
+  if (line < firstLine_ || line - firstLine_ >= lineStarts_.size() || column == 0) return std::nullopt;
+  uint32_t start = lineStarts_[line - firstLine_];
+  return start + std::min<uint32_t>(column - 1, static_cast<uint32_t>(lineText(start).size()));
 }
 
 std::string_view SourceFile::lineText(uint32_t offset) const {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,22 @@ struct LineCol {
   uint32_t col = 0;
 };
 
+class SourceFile;
+
+/// A range of a text that a program wrote down, a kernel in C++ for instance, and the place [at, atEnd) in the program's own file that wrote it.
+struct Origin {
+  uint32_t begin = 0, end = 0;
+  std::shared_ptr<const SourceFile> file;
+  uint32_t at = 0, atEnd = 0;
+};
+
 class SourceFile {
 public:
   /// `firstLine` is the line number of the first line of `text` in the user's file (>= 1): Python hands over single
   /// functions cut out of a file, and messages must show the file's own numbers.
   SourceFile(std::string name, std::string text, uint32_t firstLine = 1);
+  /// A text with origins: ranges that are nested or apart, in order of `begin`, outer ones first.
+  SourceFile(std::string name, std::string text, std::vector<Origin> origins);
 
   const std::string &name() const { return name_; }
   std::string_view text() const { return text_; }
@@ -31,6 +43,9 @@ public:
   LineCol lineCol(uint32_t offset) const;
   /// 0-based column in bytes from the start of the line.
   uint32_t byteColumn(uint32_t offset) const;
+  /// The offset of a 1-based line and byte column; nullopt if the file has no such line. Columns end at the line's end.
+  std::optional<uint32_t> offsetAt(uint32_t line, uint32_t column) const;
+  const std::vector<Origin> &origins() const { return origins_; }
   /// The text of the line that holds `offset`, without its newline.
   std::string_view lineText(uint32_t offset) const;
   /// The same as a terminal may show it, column for column as lineCol counts: tabs are spaces, control characters and bytes that are not
@@ -42,6 +57,7 @@ private:
   std::string text_;
   uint32_t firstLine_;
   std::vector<uint32_t> lineStarts_;
+  std::vector<Origin> origins_;
 };
 
 /// Half-open byte range [begin, end) in `file`. A null file means "no place in the source".
@@ -52,6 +68,8 @@ struct Loc {
 
   explicit operator bool() const { return file != nullptr; }
   std::string_view text() const { return file ? file->text().substr(begin, end - begin) : std::string_view(); }
+  /// What users are shown in place of it: of a text with origins, the origin of the smallest range around it; of others, itself.
+  Loc origin() const;
   /// The smallest range that covers both; either may be unknown.
   static Loc cover(Loc a, Loc b) {
     if (!a) return b;

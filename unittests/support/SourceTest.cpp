@@ -34,3 +34,33 @@ TEST(Source, emptyFileHasOneLine) {
   EXPECT_EQ(f.lineText(0), "");
   EXPECT_EQ(f.lineCol(99).col, 1u);
 }
+
+TEST(Source, offsetsOfLinesAndColumns) {
+  SourceFile f("f", "ab\r\n\ncde", 10);
+  EXPECT_EQ(f.offsetAt(10, 2), 1u);
+  EXPECT_EQ(f.offsetAt(10, 99), 2u); // the line's end
+  EXPECT_EQ(f.offsetAt(11, 1), 4u);
+  EXPECT_EQ(f.offsetAt(12, 3), 7u);
+  EXPECT_EQ(f.offsetAt(12, 4), 8u);
+  EXPECT_EQ(f.offsetAt(9, 1), std::nullopt);
+  EXPECT_EQ(f.offsetAt(13, 1), std::nullopt);
+  EXPECT_EQ(f.offsetAt(12, 0), std::nullopt);
+  for (uint32_t i : {0u, 1u, 4u, 5u, 7u}) EXPECT_EQ(f.offsetAt(f.lineCol(i).line, f.byteColumn(i) + 1), i);
+}
+
+TEST(Source, theSmallestOriginIsShown) {
+  auto program = std::make_shared<const SourceFile>("main.cpp", "kernel\nstore\nexp\n");
+  SourceFile f("trace", "def k: store(p, exp(x)); store(q, 1)", {{0, 36, program, 0, 6}, {7, 23, program, 7, 12}, {16, 22, program, 13, 16}});
+  auto at = [&](uint32_t begin, uint32_t end) { return Loc{&f, begin, end}.origin(); };
+  EXPECT_EQ(at(16, 22).text(), "exp");
+  EXPECT_EQ(at(20, 21).text(), "exp");
+  EXPECT_EQ(at(13, 14).text(), "store");
+  EXPECT_EQ(at(13, 22).text(), "store"); // more than the inner one
+  EXPECT_EQ(at(22, 23).text(), "store"); // behind the inner one
+  EXPECT_EQ(at(25, 30).text(), "kernel");
+  EXPECT_EQ(at(25, 30).file, program.get());
+  SourceFile apart("trace", "a = 1; b = 2", {{0, 5, program, 0, 6}});
+  EXPECT_EQ((Loc{&apart, 7, 12}).origin().file, &apart); // nobody wrote it: itself
+  EXPECT_EQ((Loc{program.get(), 0, 6}).origin().begin, 0u);
+  EXPECT_FALSE(Loc().origin());
+}

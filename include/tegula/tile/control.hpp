@@ -1,0 +1,95 @@
+// Control flow that the kernel decides when it runs. Included by tegula/tile.hpp.
+//
+// `if` and `for` of C++ are decided while the kernel is written down (a `for` is unrolled). What depends on values of the kernel is written with
+// functions: each calls the lambda that is its body once. Tiles that the body assigns, captured by reference, are the results of an if_ and are
+// carried around loops; they keep type and shape.
+//
+//   tg::Tile<float> acc = tg::zeros<float>({BM, BN});
+//   tg::range(0, k, BK, [&](tg::Int i) { acc = tg::dot(a.load({m, i}), b.load({i, n}), acc); });
+//   tg::if_(acc_is_scaled > 0, [&] { acc *= scale; }).else_([&] { acc += bias; });
+#pragma once
+#include "tegula/tile/values.hpp"
+
+namespace tegula {
+inline namespace v0 {
+namespace tile {
+
+/// Options of a loop; 0: the launch decides.
+struct RangeOptions {
+  int num_stages = 0, loop_unroll_factor = 0;
+  bool flatten = false, warp_specialize = false, disallow_acc_multi_buffer = false;
+};
+
+namespace detail {
+
+inline std::string optionsText(const RangeOptions &o) {
+  std::string text;
+  if (o.num_stages) text += ", num_stages=" + literal(o.num_stages);
+  if (o.loop_unroll_factor) text += ", loop_unroll_factor=" + literal(o.loop_unroll_factor);
+  if (o.flatten) text += ", flatten=True";
+  if (o.warp_specialize) text += ", warp_specialize=True";
+  if (o.disallow_acc_multi_buffer) text += ", disallow_acc_multi_buffer=True";
+  return text;
+}
+
+template <typename F> void loop(const Place &at, std::vector<Part> bounds, const RangeOptions &options, F &&body) {
+  static_assert(std::invocable<F, Int>, "the body of a range takes the index: [&](tg::Int i) { ... }");
+  Trace &t = trace();
+  int index = t.parameter(t.newName());
+  std::string format = "for " + t.nameOf(index) + " in tl.range(";
+  for (size_t i = 0; i < bounds.size(); ++i) format += i ? ", $" : "$";
+  t.compound(at, format + optionsText(options) + ")", bounds, [&] { body(Int(index, t)); });
+}
+
+} // namespace detail
+
+/// For each number from `first` up to, not including, `last`.
+template <detail::Operand A, detail::Operand B, detail::Operand C, typename F>
+void range(A &&first, B &&last, C &&step, const RangeOptions &options, F &&body, Place at = Place::current()) {
+  static_assert(detail::isIndex<A> && detail::isIndex<B> && detail::isIndex<C>, "a range is of whole numbers");
+  detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<A>(first)), detail::partOf(std::forward<B>(last)), detail::partOf(std::forward<C>(step))}, options, std::forward<F>(body));
+}
+template <detail::Operand A, detail::Operand B, detail::Operand C, std::invocable<Int> F>
+void range(A &&first, B &&last, C &&step, F &&body, Place at = Place::current()) {
+  range(std::forward<A>(first), std::forward<B>(last), std::forward<C>(step), RangeOptions{}, std::forward<F>(body), at);
+}
+template <detail::Operand A, detail::Operand B, std::invocable<Int> F> void range(A &&first, B &&last, F &&body, Place at = Place::current()) {
+  static_assert(detail::isIndex<A> && detail::isIndex<B>, "a range is of whole numbers");
+  detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<A>(first)), detail::partOf(std::forward<B>(last))}, {}, std::forward<F>(body));
+}
+
+/// What if_ gives, for its other arm.
+class [[maybe_unused]] If {
+public:
+  explicit If(detail::Statement &s) : statement_(&s) {}
+  template <std::invocable F> void else_(F &&body, Place at = Place::current()) {
+    detail::Trace &t = detail::trace();
+    if (!t.isLast(statement_)) return t.fail(at, "else_ must follow its if_ directly");
+    detail::Text head;
+    head += "else";
+    t.arm(*statement_, std::move(head), std::forward<F>(body));
+  }
+
+private:
+  detail::Statement *statement_;
+};
+
+/// The body where the condition holds: a scalar of the kernel. (For tiles: tg::where.)
+template <detail::AnyTile C, std::invocable F> If if_(C &&condition, F &&body, Place at = Place::current()) {
+  return If(detail::trace().compound(at, "if $", {detail::partOf(std::forward<C>(condition))}, std::forward<F>(body)));
+}
+template <detail::Number C, typename F> If if_(C, F &&) TEGULA_DELETED("this condition is known to C++: write `if`");
+
+/// The body again and again while the condition, a lambda of one expression, holds.
+template <std::invocable C, std::invocable F> void while_(C &&condition, F &&body, Place at = Place::current()) {
+  static_assert(detail::AnyTile<std::invoke_result_t<C>>, "the condition of while_ gives a scalar of the kernel: [&] { return i < n; }");
+  detail::Trace &t = detail::trace();
+  detail::Text head;
+  head += "while ";
+  head += t.expression(at, [&] { return detail::partOf(condition()); });
+  t.compound(at, std::move(head), std::forward<F>(body));
+}
+
+} // namespace tile
+} // inline namespace v0
+} // namespace tegula

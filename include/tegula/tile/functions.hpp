@@ -1,0 +1,435 @@
+// The functions of the language. Included by tegula/tile.hpp.
+//
+// Names, defaults and meaning are those of docs/language.md, where each is described; in C++ axes and shapes are ordinary numbers, options are fields:
+//   load(p + i, mask, 0.0, {.eviction = "evict_last"}), sum(x, 1, {.keep_dims = true})
+#pragma once
+#include "tegula/tile/values.hpp"
+#include <tuple>
+
+namespace tegula {
+inline namespace v0 {
+namespace tile {
+
+template <typename T> class Desc;
+
+namespace detail {
+
+template <typename U> using ElementOfTile = typename std::remove_cvref_t<U>::element;
+template <typename U> inline constexpr bool isNone = std::same_as<std::remove_cvref_t<U>, None>;
+template <typename U>
+concept BoolTile = AnyTile<U> && codeOf<U> == TEGULA_INT1;
+inline std::string list(Shape s) {
+  std::string text = "[";
+  for (int n : s) text += (text.size() > 1 ? ", " : "") + literal(n);
+  return text + "]";
+}
+/// `, name=$` and the part, unless it is none.
+template <typename U> void keyword(std::string &format, std::vector<Part> &parts, std::string_view name, U &&u) {
+  if constexpr (!isNone<U>) {
+    format += ", " + std::string(name) + "=$";
+    parts.push_back(partOf(std::forward<U>(u)));
+  }
+}
+inline void keyword(std::string &format, std::string_view name, std::string_view text) {
+  if (!text.empty()) format += ", " + std::string(name) + "=" + quoted(text);
+}
+/// A call of functions of tiles and numbers: name($, $).
+template <typename R, typename... U> Tile<R> call(const Place &at, std::string_view name, U &&...u) {
+  std::string format = std::string(name) + "(";
+  for (size_t i = 0; i < sizeof...(U); ++i) format += i ? ", $" : "$";
+  // Braces: from left to right.
+  return tileOf<R>(at, format + ")", std::vector<Part>{partOf(std::forward<U>(u))...});
+}
+
+template <typename P, typename M> constexpr void checkAccess() {
+  static_assert(AnyPtr<P>, "the first operand is an address: a Ptr<T>, perhaps with offsets");
+  static_assert(isNone<M> || BoolTile<M> || std::same_as<std::remove_cvref_t<M>, bool>, "a mask is a tile of bool: compare with 0");
+}
+template <typename P, typename M> constexpr void checkWrite() {
+  checkAccess<P, M>();
+  if constexpr (AnyPtr<P>) static_assert(!std::is_const_v<ElementOfTile<P>>, "a kernel does not write through a Ptr<const T>: make the parameter a Ptr<T>");
+}
+
+} // namespace detail
+
+// ---- where a program is, and numbers to start from
+
+/// Which program this is, and how many there are, in dimension `axis` of the grid.
+inline Tile<int32_t> program_id(int axis, Place at = Place::current()) { return detail::tileOf<int32_t>(at, "tl.program_id(" + detail::literal(axis) + ")", {}); }
+inline Tile<int32_t> num_programs(int axis, Place at = Place::current()) { return detail::tileOf<int32_t>(at, "tl.num_programs(" + detail::literal(axis) + ")", {}); }
+/// start, start + 1, ..., end - 1.
+inline Tile<int32_t> arange(int start, int end, Place at = Place::current()) {
+  return detail::tileOf<int32_t>(at, "tl.arange(" + detail::literal(start) + ", " + detail::literal(end) + ")", {});
+}
+template <TileElement T> Tile<T> zeros(Shape shape, Place at = Place::current()) {
+  static_assert(!std::same_as<T, integer>, "say the width: zeros<int32_t>");
+  return detail::tileOf<T>(at, "tl.zeros(" + detail::list(shape) + ", " + detail::CodeOf<T>::name + ")", {});
+}
+template <typename T> Tile<T> zeros_like(const Tile<T> &x, Place at = Place::current()) { return detail::call<T>(at, "tl.zeros_like", x); }
+template <TileElement T, detail::Operand U> Tile<T> full(Shape shape, U &&value, Place at = Place::current()) {
+  static_assert(!std::same_as<T, integer>, "say the width: full<int32_t>");
+  return detail::tileOf<T>(at, "tl.full(" + detail::list(shape) + ", $, " + detail::CodeOf<T>::name + ")", {detail::partOf(std::forward<U>(value))});
+}
+/// The number of blocks of `size` that cover n, of ordinary numbers and of those of the kernel.
+constexpr auto cdiv(std::integral auto n, std::integral auto size) { return (n + size - 1) / size; }
+template <detail::Operand A, detail::Operand B>
+  requires(detail::AnyTile<A> || detail::AnyTile<B>)
+auto cdiv(A &&n, B &&size, Place at = Place::current()) {
+  static_assert(detail::isIndex<A> && detail::isIndex<B>, "cdiv is of whole numbers");
+  return detail::call<detail::Promoted<A, B>>(at, "tl.cdiv", std::forward<A>(n), std::forward<B>(size));
+}
+
+// ---- memory
+
+/// How memory is read (docs/language.md, load).
+struct LoadOptions {
+  const char *cache = "", *eviction = "";
+  bool is_volatile = false;
+};
+struct StoreOptions {
+  const char *cache = "", *eviction = "";
+};
+struct AtomicOptions {
+  const char *sem = "", *scope = "";
+};
+
+/// The elements at the addresses; where `mask` is false those of `other`, or anything if there is none.
+template <typename P, typename M = None, typename O = None>
+auto load(P &&p, M &&mask = {}, O &&other = {}, LoadOptions options = {}, Place at = Place::current()) {
+  detail::checkAccess<P, M>();
+  std::string format = "tl.load($";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p))};
+  detail::keyword(format, parts, "mask", std::forward<M>(mask));
+  detail::keyword(format, parts, "other", std::forward<O>(other));
+  detail::keyword(format, "cache_modifier", options.cache);
+  detail::keyword(format, "eviction_policy", options.eviction);
+  if (options.is_volatile) format += ", volatile=True";
+  return detail::tileOf<std::remove_const_t<detail::ElementOfTile<P>>>(at, format + ")", std::move(parts));
+}
+/// Writes the value, converted to the type of the memory, where `mask` is true.
+template <typename P, detail::Operand V, typename M = None>
+void store(P &&p, V &&value, M &&mask = {}, StoreOptions options = {}, Place at = Place::current()) {
+  detail::checkWrite<P, M>();
+  std::string format = "tl.store($, $";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<V>(value))};
+  detail::keyword(format, parts, "mask", std::forward<M>(mask));
+  detail::keyword(format, "cache_modifier", options.cache);
+  detail::keyword(format, "eviction_policy", options.eviction);
+  detail::trace().effect(at, format + ")", std::move(parts));
+}
+
+#define TEGULA_TILE_ATOMIC(name)                                                                                                                     \
+  template <typename P, detail::Operand V, typename M = None>                                                                                        \
+  auto name(P &&p, V &&value, M &&mask = {}, AtomicOptions options = {}, Place at = Place::current()) {                                              \
+    detail::checkWrite<P, M>();                                                                                                                      \
+    std::string format = "tl." #name "($, $";                                                                                                        \
+    std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<V>(value))};                                     \
+    detail::keyword(format, parts, "mask", std::forward<M>(mask));                                                                                   \
+    detail::keyword(format, "sem", options.sem);                                                                                                     \
+    detail::keyword(format, "scope", options.scope);                                                                                                 \
+    return detail::tileOf<detail::ElementOfTile<P>>(at, format + ")", std::move(parts));                                                             \
+  }
+/// Each changes memory as one step and gives what was there before.
+TEGULA_TILE_ATOMIC(atomic_add)
+TEGULA_TILE_ATOMIC(atomic_max)
+TEGULA_TILE_ATOMIC(atomic_min)
+TEGULA_TILE_ATOMIC(atomic_and)
+TEGULA_TILE_ATOMIC(atomic_or)
+TEGULA_TILE_ATOMIC(atomic_xor)
+TEGULA_TILE_ATOMIC(atomic_xchg)
+#undef TEGULA_TILE_ATOMIC
+template <typename P, detail::Operand C, detail::Operand V>
+auto atomic_cas(P &&p, C &&expected, V &&value, AtomicOptions options = {}, Place at = Place::current()) {
+  detail::checkWrite<P, None>();
+  std::string format = "tl.atomic_cas($, $, $";
+  detail::keyword(format, "sem", options.sem);
+  detail::keyword(format, "scope", options.scope);
+  return detail::tileOf<detail::ElementOfTile<P>>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<C>(expected)), detail::partOf(std::forward<V>(value))});
+}
+
+// ---- element by element
+
+#define TEGULA_TILE_UNARY(name)                                                                                                                      \
+  template <detail::AnyTile X> auto name(X &&x, Place at = Place::current()) {                                                                       \
+    using T = detail::ElementOfTile<X>;                                                                                                              \
+    static_assert(detail::isReal<T>, #name " is of real numbers: convert whole ones first, x.to<float>()");                                          \
+    return detail::call<T>(at, "tl." #name, std::forward<X>(x));                                                                                     \
+  }
+#include "tegula/tile/elementwise.inc"
+#undef TEGULA_TILE_UNARY
+template <detail::AnyTile X> auto abs(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.abs", std::forward<X>(x)); }
+template <detail::AnyTile X> auto sigmoid(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.sigmoid", std::forward<X>(x)); }
+template <detail::AnyTile X> auto softmax(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.softmax", std::forward<X>(x)); }
+
+/// x where the condition holds, else y; both are computed.
+template <detail::AnyTile C, detail::Operand X, detail::Operand Y> auto where(C &&condition, X &&x, Y &&y, Place at = Place::current()) {
+  static_assert(detail::BoolTile<C>, "the condition of where is a tile of bool: compare with 0");
+  using R = detail::Promoted<X, Y>;
+  static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");
+  return detail::call<R>(at, "tl.where", std::forward<C>(condition), std::forward<X>(x), std::forward<Y>(y));
+}
+#define TEGULA_TILE_BINARY(name)                                                                                                                     \
+  template <detail::Operand X, detail::Operand Y>                                                                                                    \
+    requires(detail::AnyTile<X> || detail::AnyTile<Y>)                                                                                               \
+  auto name(X &&x, Y &&y, Place at = Place::current()) {                                                                                             \
+    using R = detail::Promoted<X, Y>;                                                                                                                \
+    static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");                            \
+    return detail::call<R>(at, "tl." #name, std::forward<X>(x), std::forward<Y>(y));                                                                 \
+  }
+TEGULA_TILE_BINARY(maximum)
+TEGULA_TILE_BINARY(minimum)
+TEGULA_TILE_BINARY(div_rn)
+TEGULA_TILE_BINARY(fdiv)
+#undef TEGULA_TILE_BINARY
+template <detail::AnyTile X, detail::Operand Lo, detail::Operand Hi> auto clamp(X &&x, Lo &&lo, Hi &&hi, Place at = Place::current()) {
+  return detail::call<detail::ElementOfTile<X>>(at, "tl.clamp", std::forward<X>(x), std::forward<Lo>(lo), std::forward<Hi>(hi));
+}
+/// x * y + z, rounded once.
+template <detail::AnyTile X, detail::Operand Y, detail::Operand Z> auto fma(X &&x, Y &&y, Z &&z, Place at = Place::current()) {
+  using R = typename detail::ElementOf<detail::promotedCode<Tile<detail::Promoted<X, Y>>, Z>(false)>::type;
+  return detail::call<R>(at, "tl.fma", std::forward<X>(x), std::forward<Y>(y), std::forward<Z>(z));
+}
+/// Whole numbers from Philox by a seed and offsets; real ones in [0, 1), and normally distributed.
+template <detail::Operand S, detail::Operand O> Tile<float> rand(S &&seed, O &&offset, Place at = Place::current()) {
+  return detail::call<float>(at, "tl.rand", std::forward<S>(seed), std::forward<O>(offset));
+}
+template <detail::Operand S, detail::Operand O> Tile<float> randn(S &&seed, O &&offset, Place at = Place::current()) {
+  return detail::call<float>(at, "tl.randn", std::forward<S>(seed), std::forward<O>(offset));
+}
+
+// ---- shapes
+
+template <detail::AnyTile X> auto expand_dims(X &&x, int axis, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.expand_dims($, " + detail::literal(axis) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto broadcast_to(X &&x, Shape shape, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.broadcast_to($, " + detail::list(shape) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto reshape(X &&x, Shape shape, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.reshape($, " + detail::list(shape) + ")", {detail::partOf(std::forward<X>(x))});
+}
+/// The last two dimensions exchanged, or all in the order given.
+template <detail::AnyTile X> auto trans(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.trans", std::forward<X>(x)); }
+template <detail::AnyTile X> auto permute(X &&x, Shape order, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.permute($, " + detail::list(order) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto ravel(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.ravel", std::forward<X>(x)); }
+template <detail::AnyTile X> auto flip(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.flip", std::forward<X>(x)); }
+/// Two tiles of one shape as the halves of a new last dimension, and back.
+template <detail::AnyTile A, detail::AnyTile B> auto join(A &&a, B &&b, Place at = Place::current()) {
+  static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "join takes two tiles of one element type");
+  return detail::call<detail::ElementOfTile<A>>(at, "tl.join", std::forward<A>(a), std::forward<B>(b));
+}
+template <detail::AnyTile A, detail::AnyTile B> auto interleave(A &&a, B &&b, Place at = Place::current()) {
+  static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "interleave takes two tiles of one element type");
+  return detail::call<detail::ElementOfTile<A>>(at, "tl.interleave", std::forward<A>(a), std::forward<B>(b));
+}
+template <detail::AnyTile A, detail::AnyTile B> auto cat(A &&a, B &&b, Place at = Place::current()) {
+  static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "cat takes two tiles of one element type");
+  return detail::call<detail::ElementOfTile<A>>(at, "tl.cat", std::forward<A>(a), std::forward<B>(b));
+}
+template <detail::AnyTile X> auto split(X &&x, Place at = Place::current()) {
+  using T = Tile<detail::ElementOfTile<X>>;
+  detail::Trace &t = detail::trace();
+  int both = t.make(at, "tl.split($)", {detail::partOf(std::forward<X>(x))});
+  int first = t.make(at, "$[0]", {{{}, both, false}}), second = t.make(at, "$[1]", {{{}, both, false}});
+  return std::pair<T, T>(T(first, t), T(second, t));
+}
+
+// ---- along an axis
+
+struct ReduceOptions {
+  bool keep_dims = false;
+};
+
+namespace detail {
+
+/// Sums of narrow integers count in 32 bits; extrema of anything narrow are found in 32.
+template <typename T> struct SumOf {
+  static constexpr int code = CodeOf<T>::code;
+  static constexpr bool narrow = isWhole<T> && code != integerElement && widthOf(code) < 32;
+  using type = std::conditional_t<narrow, std::conditional_t<isSignedCode(code), int32_t, uint32_t>, T>;
+};
+template <typename T> struct ExtremumOf {
+  static constexpr int code = CodeOf<T>::code;
+  static constexpr bool narrow = code != integerElement && widthOf(code) < 32;
+  using type = std::conditional_t<narrow, std::conditional_t<isReal<T>, float, int32_t>, T>;
+};
+template <typename R, typename X> Tile<R> alongAxis(const Place &at, std::string_view name, X &&x, int axis, ReduceOptions options) {
+  std::string format = std::string(name) + "($, " + literal(axis) + (options.keep_dims ? ", keep_dims=True)" : ")");
+  return tileOf<R>(at, format, {partOf(std::forward<X>(x))});
+}
+
+template <typename T> struct TupleOf { using type = std::tuple<T>; };
+template <typename... T> struct TupleOf<std::tuple<T...>> { using type = std::tuple<T...>; };
+template <typename... T> std::vector<Part> partsOf(std::tuple<T...> t) {
+  return std::apply([](auto &&...x) { return std::vector<Part>{partOf(std::move(x))...}; }, std::move(t));
+}
+template <typename T> std::vector<Part> partsOf(Tile<T> x) { return {partOf(std::move(x))}; }
+
+/// `f` as a function of the language: of two elements of each tile, first all left ones.
+template <typename... T, typename F, size_t... I> std::string combination(const Place &at, F &f, std::tuple<Tile<T>...> *, std::index_sequence<I...>) {
+  constexpr size_t n = sizeof...(T);
+  return trace().helper(at, 2 * n, [&](const std::vector<int> &p) {
+    auto result = f(Tile<T>(p[I], trace())..., Tile<T>(p[n + I], trace())...);
+    using R = typename TupleOf<decltype(result)>::type;
+    static_assert(std::same_as<R, std::tuple<Tile<T>...>>, "the function must give elements of the types that it takes: a tile, or a std::tuple of them");
+    return partsOf(std::move(result));
+  });
+}
+template <typename... T, typename F> auto combined(const Place &at, std::string_view name, std::tuple<Tile<T>...> tiles, int axis, F &f, std::string_view options) {
+  std::string helper = combination(at, f, static_cast<std::tuple<Tile<T>...> *>(nullptr), std::index_sequence_for<T...>());
+  std::string format = std::string(name) + "(";
+  for (size_t i = 0; i < sizeof...(T); ++i) format += i ? ", $" : sizeof...(T) > 1 ? "($" : "$";
+  format += (sizeof...(T) > 1 ? "), " : ", ") + literal(axis) + ", " + helper + std::string(options) + ")";
+  Trace &t = trace();
+  int all = t.make(at, format, partsOf(std::move(tiles)));
+  if constexpr (sizeof...(T) == 1) {
+    return std::tuple<Tile<T>...>(Tile<T>(all, t)...);
+  } else {
+    int next = 0;
+    auto item = [&] { return t.make(at, "$[" + literal(next++) + "]", {{{}, all, false}}); };
+    return std::tuple<Tile<T>...>{Tile<T>(item(), t)...};
+  }
+}
+
+} // namespace detail
+
+#define TEGULA_TILE_REDUCTION(name, Result)                                                                                                          \
+  template <detail::AnyTile X> auto name(X &&x, int axis, ReduceOptions options = {}, Place at = Place::current()) {                                  \
+    return detail::alongAxis<Result>(at, "tl." #name, std::forward<X>(x), axis, options);                                                            \
+  }
+TEGULA_TILE_REDUCTION(sum, typename detail::SumOf<detail::ElementOfTile<X>>::type)
+TEGULA_TILE_REDUCTION(max, typename detail::ExtremumOf<detail::ElementOfTile<X>>::type)
+TEGULA_TILE_REDUCTION(min, typename detail::ExtremumOf<detail::ElementOfTile<X>>::type)
+TEGULA_TILE_REDUCTION(argmax, int32_t)
+TEGULA_TILE_REDUCTION(argmin, int32_t)
+TEGULA_TILE_REDUCTION(xor_sum, detail::ElementOfTile<X>)
+#undef TEGULA_TILE_REDUCTION
+/// Of all elements: a scalar.
+template <detail::AnyTile X> auto sum(X &&x, Place at = Place::current()) { return detail::call<typename detail::SumOf<detail::ElementOfTile<X>>::type>(at, "tl.sum", std::forward<X>(x)); }
+template <detail::AnyTile X> auto max(X &&x, Place at = Place::current()) { return detail::call<typename detail::ExtremumOf<detail::ElementOfTile<X>>::type>(at, "tl.max", std::forward<X>(x)); }
+template <detail::AnyTile X> auto min(X &&x, Place at = Place::current()) { return detail::call<typename detail::ExtremumOf<detail::ElementOfTile<X>>::type>(at, "tl.min", std::forward<X>(x)); }
+
+/// `f(left, right)` combines two elements and must be associative; of a std::tuple of tiles, f(left0, left1, ..., right0, right1, ...) gives a tuple.
+///   reduce(x, 0, [](auto a, auto b) { return tg::maximum(a, b); })
+template <detail::AnyTile X, typename F> auto reduce(X &&x, int axis, F f, ReduceOptions options = {}, Place at = Place::current()) {
+  return std::get<0>(detail::combined(at, "tl.reduce", std::tuple<Tile<detail::ElementOfTile<X>>>(std::forward<X>(x)), axis, f, options.keep_dims ? ", keep_dims=True" : ""));
+}
+template <typename... T, typename F> auto reduce(std::tuple<Tile<T>...> tiles, int axis, F f, ReduceOptions options = {}, Place at = Place::current()) {
+  return detail::combined(at, "tl.reduce", std::move(tiles), axis, f, options.keep_dims ? ", keep_dims=True" : "");
+}
+/// All prefixes combined: element i is that of elements 0 to i.
+template <detail::AnyTile X, typename F> auto associative_scan(X &&x, int axis, F f, Place at = Place::current()) {
+  return std::get<0>(detail::combined(at, "tl.associative_scan", std::tuple<Tile<detail::ElementOfTile<X>>>(std::forward<X>(x)), axis, f, ""));
+}
+template <typename... T, typename F> auto associative_scan(std::tuple<Tile<T>...> tiles, int axis, F f, Place at = Place::current()) {
+  return detail::combined(at, "tl.associative_scan", std::move(tiles), axis, f, "");
+}
+template <typename T> Tile<T> sort(const Tile<T> &x, Place at = Place::current()) { return detail::call<T>(at, "tl.sort", x); }
+/// Elements of `x` at the indices, along an axis.
+template <typename T, detail::AnyTile I> Tile<T> gather(const Tile<T> &x, I &&index, int axis, Place at = Place::current()) {
+  static_assert(detail::isIndex<I>, "an index is a whole number");
+  return detail::tileOf<T>(at, "tl.gather($, $, " + detail::literal(axis) + ")", {detail::partOf(x), detail::partOf(std::forward<I>(index))});
+}
+/// How many elements have each of the values 0 to bins - 1.
+template <detail::AnyTile X> Tile<int32_t> histogram(X &&x, int bins, Place at = Place::current()) {
+  static_assert(detail::isIndex<X>, "a histogram is of whole numbers");
+  return detail::tileOf<int32_t>(at, "tl.histogram($, " + detail::literal(bins) + ")", {detail::partOf(std::forward<X>(x))});
+}
+
+// ---- matrices
+
+struct DotOptions {
+  const char *input_precision = ""; // of float32: "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"
+};
+/// a @ b; sums of floats are float32, of whole numbers int32.
+template <detail::AnyTile A, detail::AnyTile B> auto dot(A &&a, B &&b, DotOptions options = {}, Place at = Place::current()) {
+  using R = std::conditional_t<detail::isWhole<detail::ElementOfTile<A>>, int32_t, std::conditional_t<std::same_as<detail::ElementOfTile<A>, double>, double, float>>;
+  std::string format = "tl.dot($, $";
+  detail::keyword(format, "input_precision", options.input_precision);
+  return detail::tileOf<R>(at, format + ")", {detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
+}
+/// acc + a @ b, added in the type of acc.
+template <detail::AnyTile A, detail::AnyTile B, detail::AnyTile C> auto dot(A &&a, B &&b, C &&acc, DotOptions options = {}, Place at = Place::current()) {
+  std::string format = "tl.dot($, $, $";
+  detail::keyword(format, "input_precision", options.input_precision);
+  return detail::tileOf<detail::ElementOfTile<C>>(at, format + ")", {detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b)), detail::partOf(std::forward<C>(acc))});
+}
+
+// ---- tensor descriptors
+
+namespace detail {
+inline std::string offsets(std::initializer_list<Offset> list, std::vector<Part> &parts) {
+  std::string format = "[";
+  for (const Offset &o : list) {
+    format += format.size() > 1 ? ", $" : "$";
+    parts.push_back(o.part);
+  }
+  return format + "]";
+}
+} // namespace detail
+
+/// A tensor in memory that is read and written in blocks; offsets are those of a block's first element. What lies outside of the tensor reads as
+/// its padding and is not written. As a parameter it takes a tegula::TensorDescriptor.
+template <typename T> class Desc : public detail::Variable {
+public:
+  using element = T;
+  explicit Desc(int variable, detail::Trace &) : Variable(variable) {}
+  Tile<T> load(std::initializer_list<detail::Offset> offsets, Place at = Place::current()) const {
+    std::vector<detail::Part> parts{part()};
+    std::string list = detail::offsets(offsets, parts);
+    return detail::tileOf<T>(at, "$.load(" + list + ")", std::move(parts));
+  }
+  template <detail::AnyTile V> void store(std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) const {
+    std::vector<detail::Part> parts{part()};
+    std::string list = detail::offsets(offsets, parts);
+    parts.push_back(detail::partOf(std::forward<V>(value)));
+    detail::trace().effect(at, "$.store(" + list + ", $)", std::move(parts));
+  }
+  template <detail::AnyTile V> void atomic_add(std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) const {
+    std::vector<detail::Part> parts{part()};
+    std::string list = detail::offsets(offsets, parts);
+    parts.push_back(detail::partOf(std::forward<V>(value)));
+    detail::trace().effect(at, "$.atomic_add(" + list + ", $)", std::move(parts));
+  }
+};
+/// Of a tensor whose first element is at `base`; the last stride is 1.
+template <typename T>
+auto make_tensor_descriptor(const Ptr<T> &base, std::initializer_list<detail::Offset> shape, std::initializer_list<detail::Offset> strides, Shape block, Place at = Place::current()) {
+  std::vector<detail::Part> parts{base.part()};
+  std::string extents = detail::offsets(shape, parts), steps = detail::offsets(strides, parts);
+  detail::Trace &t = detail::trace();
+  return Desc<std::remove_const_t<T>>(t.make(at, "tl.make_tensor_descriptor($, " + extents + ", " + steps + ", " + detail::list(block) + ")", std::move(parts)), t);
+}
+
+// ---- promises, output
+
+/// Promises: all values of x are multiples of n; n of them follow one another; n of them are equal.
+template <detail::AnyTile X> auto multiple_of(X &&x, int n, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.multiple_of($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto max_contiguous(X &&x, int n, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.max_contiguous($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto max_constancy(X &&x, int n, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.max_constancy($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::BoolTile C> void assume(C &&condition, Place at = Place::current()) { detail::trace().effect(at, "tl.assume($)", {detail::partOf(std::forward<C>(condition))}); }
+inline void debug_barrier(Place at = Place::current()) { detail::trace().effect(at, "tl.debug_barrier()", {}); }
+template <detail::BoolTile C> void device_assert(C &&condition, std::string_view message = "", Place at = Place::current()) {
+  detail::trace().effect(at, "tl.device_assert($, " + detail::quoted(message) + ")", {detail::partOf(std::forward<C>(condition))});
+}
+template <detail::Operand X> void device_print(std::string_view prefix, X &&x, Place at = Place::current()) {
+  detail::trace().effect(at, "tl.device_print(" + detail::quoted(prefix) + ", $)", {detail::partOf(std::forward<X>(x))});
+}
+
+// ---- what is not there
+
+#define TEGULA_TILE_MISSING(name, instead) template <typename... A> void name(A &&...) TEGULA_DELETED(instead);
+#include "tegula/tile/missing.inc"
+#undef TEGULA_TILE_MISSING
+
+} // namespace tile
+} // inline namespace v0
+} // namespace tegula

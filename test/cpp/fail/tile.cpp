@@ -1,0 +1,98 @@
+// Kernels in C++ that are none.
+#include <tegula/tile.hpp>
+#include <vector>
+
+namespace tg = tegula::tile;
+
+constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x, tg::Ptr<float> out, tg::Float f, tg::Int n) {
+  auto i = tg::arange(0, 64);
+  auto v = tg::load(x + i, i < n);
+#ifdef STORE_TO_CONST // a kernel does not write through a Ptr<const T>: make the parameter a Ptr<T>
+  tg::store(x + i, v);
+#elif defined ATOMIC_TO_CONST // a kernel does not write through a Ptr<const T>: make the parameter a Ptr<T>
+  tg::atomic_add(x + i, v);
+#elif defined FLOOR_OF_FLOATS // cdiv is of whole numbers
+  tg::store(out + i, tg::cdiv(v, 2));
+#elif defined BITS_OF_FLOATS // bits are of whole numbers: convert floats first, x.to<int>(), or x.bitcast<int>()
+  tg::store(out + i, v & 1);
+#elif defined REAL_OFFSET // an offset is a whole number
+  tg::store(out + f, v);
+#elif defined BOOL_FOR_POINTER // the first operand is an address: a Ptr<T>, perhaps with offsets
+  tg::store(i < n, v);
+#elif defined LOAD_OF_BOOL // the first operand is an address: a Ptr<T>, perhaps with offsets
+  tg::store(out + i, tg::load(i < n));
+#elif defined MASK_OF_INTS // a mask is a tile of bool: compare with 0
+  tg::store(out + i, v, i);
+#elif defined IF // what a tile holds is known when the kernel runs: use tg::if_, tg::while_ or tg::where
+  if (n) tg::store(out + i, v);
+#elif defined IF_COMPARISON // what a tile holds is known when the kernel runs: use tg::if_, tg::while_ or tg::where
+  if (n > 0) tg::store(out + i, v);
+#elif defined AND // both operands are computed anyway: write & between tiles of bool
+  tg::store(out + i, v, i < n && i > 0);
+#elif defined KNOWN_CONDITION // this condition is known to C++: write `if`
+  tg::if_(true, [&] { tg::store(out + i, v); });
+#elif defined IF_POINTER // a pointer is no condition: compare it
+  if (x) tg::store(out + i, v);
+#elif defined OTHER_ELEMENT // a tile keeps its element type: convert it first, x.to<T>()
+  tg::Tile<int> whole = v;
+#elif defined ACCUMULATE // a tile keeps its element type: convert the operand first, x.to<T>()
+  i += v;
+#elif defined REAL_FOR_WHOLE // a real number for a tile of whole ones: convert it first
+  tg::Tile<int> whole = 0.5;
+#elif defined NO_COMMON_TYPE // these element types have no common type: convert one of the operands, x.to<T>()
+  tg::store(out + i, v.to<tg::fp8e5>() + i);
+#elif defined SIGNEDNESS // a signed integer divided by an unsigned one has no type: convert one of them, x.to<T>()
+  tg::store(out + i, i / i.to<unsigned>());
+#elif defined EXP_OF_INTS // exp is of real numbers: convert whole ones first, x.to<float>()
+  tg::store(out + i, tg::exp(i));
+#elif defined CONDITION_OF_WHERE // the condition of where is a tile of bool: compare with 0
+  tg::store(out + i, tg::where(i, v, 0.0));
+#elif defined REAL_BOUND // a range is of whole numbers
+  tg::range(0, f, [&](tg::Int) {});
+#elif defined BODY_WITHOUT_INDEX // the body of a range takes the index: [&](tg::Int i) { ... }
+  tg::range(0, n, 1, {.num_stages = 2}, [&] {});
+#elif defined CONSTANT_WHILE // the condition of while_ gives a scalar of the kernel: [&] { return i < n; }
+  tg::while_([] { return true; }, [&] {});
+#elif defined SPELLED_OTHERWISE // write x.to<T>()
+  tg::store(out + i, tg::cast(v, 1));
+#elif defined NOT_THERE // not in C++ yet
+  tg::store(out + i, tg::dot_scaled(v, v));
+#else
+  tg::if_(n > 0, [&] { tg::store(out + i, v); });
+#endif
+});
+
+#ifdef PARAMETERS // signature_names_another_number_of_parameters_than_the_lambda_has
+[[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Ptr<float> x, tg::Int n) { tg::store(x, n.to<float>()); });
+#elif defined SIGNATURE // signature_is_not_a_name_or_name_and_parameters
+[[maybe_unused]] constexpr auto named = tg::kernel("k x", [](tg::Ptr<float> x) { tg::store(x, 1.0); });
+#elif defined WORD // this_parameter_has_a_name_that_the_language_needs
+[[maybe_unused]] constexpr auto named = tg::kernel("k(in)", [](tg::Ptr<float> in) { tg::store(in, 1.0); });
+#elif defined PARAMETER // a kernel's parameter is a tg::Ptr<T>, tg::Int, tg::Float, tg::Tile<T>, tg::Desc<T> or tg::Constexpr<T>
+[[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](int) {});
+#elif defined ELEMENT // no element type of tiles
+[[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Ptr<char32_t>) {});
+#endif
+
+tegula::Status launch(const tegula::Context &context) {
+  const std::vector<float> x(64);
+  std::vector<float> out(64);
+  std::vector<int> whole(64);
+#ifdef CONST_OUTPUT // the kernel writes to this parameter, and the argument is const
+  return kernel(context)[tg::grid(1)](x, x, 1.0f, 64);
+#elif defined OTHER_ELEMENTS // the argument's elements are not those of the kernel's tg::Ptr<T>
+  return kernel(context)[tg::grid(1)](whole, out, 1.0f, 64);
+#elif defined ARGUMENT_BOOL // an argument for a tg::Ptr<T> is a range of T, a T*, or a tegula::Arg made of an address
+  return kernel(context)[tg::grid(1)](true, out, 1.0f, 64);
+#elif defined TOO_FEW // one argument for each parameter of the kernel
+  return kernel(context)[tg::grid(1)](x, out, 1.0f);
+#elif defined REAL_ARGUMENT // a real number for a parameter that is a whole one
+  return kernel(context)[tg::grid(1)](x, out, 1.0f, 64.5);
+#elif defined TEXT_ARGUMENT // an argument for a scalar parameter is a number
+  return kernel(context)[tg::grid(1)](x, out, 1.0f, "64");
+#elif defined DYING_RANGE // an argument borrows its elements: this temporary would take them along; name it first
+  return kernel(context)[tg::grid(1)](x, std::vector<float>(64), 1.0f, 64);
+#else
+  return kernel(context)[tg::grid(1)](x, out, 1.0f, 64);
+#endif
+}
