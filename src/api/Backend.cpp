@@ -259,9 +259,9 @@ static bool generateNv(const ir::Module &tile, const Target &t, const CompileOpt
 
 #if TEGULA_HAS_NVIDIA
 /// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the target splits them.
-static Work workOnNv(const ir::Module &tile, const CompileOptions &o) {
+static Work workOnNv(const ir::Module &tile, const nvidia::NvTarget &target, const CompileOptions &o) {
   const nvidia::NvOptions n = nvOptions(o);
-  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, nvidia::NvTarget::lanes * n.numWarps) : nullptr;
+  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, nvidia::NvTarget::lanes * n.numWarps, target.sharedLimit()) : nullptr;
   Work work = countWork(parts ? *parts : tile);
   for (WorkScope &s : work.scopes)
     if (s.kind == WorkScope::Kind::Loop && !s.stages) s.stages = n.numStages;
@@ -279,7 +279,7 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
     return true;
   }
 #if TEGULA_HAS_NVIDIA
-  Work work = depth == Depth::Source ? countWork(tile) : workOnNv(tile, o);
+  Work work = depth == Depth::Source ? countWork(tile) : workOnNv(tile, *t.nv(), o);
   if (!generateNv(tile, t, o, name, out, times, diag, status, codeless) || diag.hasErrors()) return false;
   // Warps that only copy run ahead as far as the shared memory goes.
   if (out.info.gpu.threads > 32 * static_cast<uint32_t>(o.numWarps))

@@ -30,7 +30,7 @@ std::unique_ptr<ir::Module> partition(const ir::Module &m, const PassInput &in) 
 }
 
 std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
-  return in.options.numCtas == 1 ? splitTiles(m, in.target.lanes() * in.options.numWarps) : nullptr;
+  return in.options.numCtas == 1 ? splitTiles(m, in.target.lanes() * in.options.numWarps, in.target.sharedLimit()) : nullptr;
 }
 
 constexpr GpuPass passes[] = {

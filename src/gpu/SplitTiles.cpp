@@ -252,11 +252,11 @@ struct Segment {
   int64_t elements = 0; // that a thread has of its largest tile
   bool hasLargeDot = false;
 
-  Segment(const Block &b, size_t first, int64_t threads, const StraightLimits &limits) : begin(first), end(first) {
+  Segment(const Block &b, size_t first, int64_t threads, int64_t sharedBytes) : begin(first), end(first) {
     for (; end < b.ops.size() && !TileParts::separates(*b.ops[end]); ++end) {
       const Op &op = *b.ops[end];
       work += instructionsOf(op, threads);
-      hasLargeDot |= TileParts::isLargeDot(op, limits.operands);
+      hasLargeDot |= TileParts::isLargeDot(op, sharedBytes);
       if (!op.operands.empty())
         elements = std::max(elements, op.operands[0]->type.numel() / threads);
     }
@@ -264,18 +264,18 @@ struct Segment {
   bool isLong(const StraightLimits &limits) const { return (work > limits.most || hasLargeDot) && elements >= 2 * limits.fewest; }
 };
 
-bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limits) {
+bool hasLongSegment(const Block &b, int64_t threads, int64_t sharedBytes, const StraightLimits &limits) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
-    Segment s(b, i, threads, limits);
+    Segment s(b, i, threads, sharedBytes);
     if (s.isLong(limits))
       return true;
     for (size_t j = s.begin; j < s.end; ++j)
       for (size_t k = 0; b.ops[j]->kind == OpKind::While && k < b.ops[j]->regions.size(); ++k)
-        if (hasLongSegment(*b.ops[j]->regions[k]->block, threads, limits))
+        if (hasLongSegment(*b.ops[j]->regions[k]->block, threads, sharedBytes, limits))
           return true;
     i = s.end;
     for (size_t k = 0; i < b.ops.size() && k < b.ops[i]->regions.size(); ++k)
-      if (hasLongSegment(*b.ops[i]->regions[k]->block, threads, limits))
+      if (hasLongSegment(*b.ops[i]->regions[k]->block, threads, sharedBytes, limits))
         return true;
   }
   return false;
@@ -284,7 +284,8 @@ bool hasLongSegment(const Block &b, int64_t threads, const StraightLimits &limit
 /// Goes through the blocks of a function.
 class Splitter {
 public:
-  Splitter(Module &m, unsigned threads, const StraightLimits &limits) : m_(m), uses_(*m.kernel()), threads_(threads), limits_(limits) {}
+  Splitter(Module &m, unsigned threads, int64_t sharedBytes, const StraightLimits &limits)
+      : m_(m), uses_(*m.kernel()), threads_(threads), sharedBytes_(sharedBytes), limits_(limits) {}
 
   bool run() {
     block(*m_.kernel()->block());
@@ -303,7 +304,7 @@ private:
 
   Module &m_;
   FunctionUses uses_;
-  int64_t threads_;
+  int64_t threads_, sharedBytes_;
   StraightLimits limits_;
   bool hasSplit_ = false;
   std::unordered_map<const Value *, Value *> late_; // results of reductions, and of the loops that do them now
@@ -319,7 +320,7 @@ void Splitter::block(Block &b) {
       now.ops.push_back(b.ops[i++]);
       continue;
     }
-    Segment found(b, i, threads_, limits_);
+    Segment found(b, i, threads_, sharedBytes_);
     bool isSplit = split(b, found, now);
     for (; i < found.end && !isSplit; ++i) {
       now.ops.push_back(b.ops[i]);
@@ -340,7 +341,7 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
   auto wanted = std::bit_ceil(static_cast<uint64_t>(std::max(s.work / limits_.part, s.elements / limits_.elements)));
   auto most = std::bit_floor(static_cast<uint64_t>(s.elements / limits_.fewest));
   for (uint64_t n = std::min(wanted, most); n > 1; n /= 2)
-    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_, limits_.operands); parts.any()) {
+    if (TileParts parts(uses_, b, s.begin, s.end, static_cast<int64_t>(n), threads_, sharedBytes_); parts.any()) {
       auto loops = std::count_if(parts.loops().begin(), parts.loops().end(), [](const TileParts::Loop &l) { return !l.empty(); });
       if (loops > 1 && !s.hasLargeDot && s.elements <= limits_.held && s.work <= limits_.times * limits_.most)
         return false;
@@ -372,11 +373,11 @@ void Splitter::replaceLate(Block &b) {
 
 } // namespace
 
-std::unique_ptr<Module> splitTiles(const Module &module, unsigned threads, const StraightLimits &limits) {
-  if (!hasLongSegment(*module.kernel()->block(), threads, limits))
+std::unique_ptr<Module> splitTiles(const Module &module, unsigned threads, int64_t sharedBytes, const StraightLimits &limits) {
+  if (!hasLongSegment(*module.kernel()->block(), threads, sharedBytes, limits))
     return nullptr;
   std::unique_ptr<Module> copy = clone(module);
-  return Splitter(*copy, threads, limits).run() ? std::move(copy) : nullptr;
+  return Splitter(*copy, threads, sharedBytes, limits).run() ? std::move(copy) : nullptr;
 }
 
 } // namespace tegula::gpu

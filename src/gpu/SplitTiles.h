@@ -24,11 +24,10 @@ struct StraightLimits {
   /// Several loops read again what straight code holds in registers: not worth it for tiles of so many elements a thread, unless the work is
   /// so many times `most`. (layer_norm of 128 elements a thread: 255 registers, nothing spilled, 1 s.)
   int64_t held = 128, times = 3;
-  /// Bytes of a dot's operands that shared memory has room for.
-  int64_t operands = 227 << 10;
 };
 
-/// Null if nothing is split. `module` holds a kernel without calls, of programs of so many threads.
-std::unique_ptr<ir::Module> splitTiles(const ir::Module &module, unsigned threads, const StraightLimits &limits = {});
+/// Null if nothing is split. `module` holds a kernel without calls, of programs of so many threads; dots whose operands have more than so many bytes of
+/// shared memory are split, too.
+std::unique_ptr<ir::Module> splitTiles(const ir::Module &module, unsigned threads, int64_t sharedBytes, const StraightLimits &limits = {});
 
 } // namespace tegula::gpu

@@ -17,6 +17,7 @@ using tegula::test::runKernel;
 
 namespace {
 
+constexpr int64_t shared = 227 << 10; // bytes
 constexpr gpu::StraightLimits everything{.most = 0, .part = 1, .fewest = 1, .elements = 1, .held = 0};
 
 unsigned loops(const Module &m) { return count(*m.kernel()->block(), OpKind::For); }
@@ -35,7 +36,7 @@ std::unique_ptr<Module> kernel(const std::string &body) {
 
 /// Splits everything that can be, in parts of one element a thread, and compares; null if nothing was split.
 std::unique_ptr<Module> split(const Module &m) {
-  auto parts = gpu::splitTiles(m, 32, everything);
+  auto parts = gpu::splitTiles(m, 32, shared, everything);
   if (!parts)
     return nullptr;
   std::string why;
@@ -79,7 +80,7 @@ TEST(SplitTiles, RandomKernelsKeepTheirMeaning) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     Module m;
     RandomKernel generate(m, seed);
-    auto parts = gpu::splitTiles(m, 32u << seed % 3, everything);
+    auto parts = gpu::splitTiles(m, 32u << seed % 3, shared, everything);
     if (!parts)
       continue;
     ++some;
@@ -97,7 +98,7 @@ TEST(SplitTiles, ElementwiseWorkIsOneLoop) {
   EXPECT_EQ(loops(*parts), 1u);
   EXPECT_EQ(count(*parts->kernel()->block(), OpKind::Load), 1u);
   // Below the limits it stays as it is.
-  EXPECT_FALSE(gpu::splitTiles(*m, 32));
+  EXPECT_FALSE(gpu::splitTiles(*m, 32, shared));
 }
 
 TEST(SplitTiles, WhatDependsOnAReductionIsALaterLoop) {
@@ -195,10 +196,8 @@ std::unique_ptr<Module> product(const std::string &c, const std::string &b, cons
 }
 
 TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
-  gpu::StraightLimits limits = everything;
-  limits.operands = 0;
   auto parts = [&](const Module &m) {
-    auto out = gpu::splitTiles(m, 32, limits);
+    auto out = gpu::splitTiles(m, 32, 0, everything);
     std::string why;
     EXPECT_TRUE(!out || verify(*out, &why)) << why << "\n" << print(*out);
     if (out)
@@ -213,7 +212,7 @@ TEST(SplitTiles, DotsOfLargeOperandsAreAddedUp) {
     EXPECT_EQ(split->kernel()->block()->ops.empty(), false);
     EXPECT_EQ(count(*split->kernel()->block(), OpKind::Dot), 1u);
     // Operands that fit stay whole.
-    EXPECT_FALSE(gpu::splitTiles(*m, 32));
+    EXPECT_FALSE(gpu::splitTiles(*m, 32, shared));
   }
   // An operand that another operation needs whole, and one operand for both sides.
   EXPECT_FALSE(parts(*product("%zero", "%y", "  %g = gather %y32, %y32 {axis = 0} : tensor<64x4xi32>\n  store %q, %g\n")));
