@@ -1,6 +1,7 @@
 // Transfer functions and the walk of AxisFacts.h.
 #include "passes/AxisFacts.h"
 #include "ir/Builder.h"
+#include <algorithm>
 #include <numeric>
 
 namespace tegula {
@@ -69,16 +70,18 @@ private:
   ValueFacts cast(const Op &op) const;
   ValueFacts reshape(const Op &op) const;
   ValueFacts uniform(const Op &op) const;
+  Sign signBeside(const Value *v, const Value *other) const;
   void hints(const Op &op, ValueFacts &f) const;
 
   const ValueFacts &of(const Value *v) const { return facts_.at(v); }
-  static ValueFacts nothing(const Type &t) { return {std::vector<AxisFact>(std::max(1u, t.shape.rank())), false}; }
+  static ValueFacts nothing(const Type &t) { return {std::vector<AxisFact>(std::max(1u, t.shape.rank())), Sign::Unknown}; }
   static int64_t extent(const Type &t, unsigned axis) { return t.isScalar() ? 1 : t.shape[axis]; }
+  static Sign signIf(bool isNonNegative) { return isNonNegative ? Sign::NonNegative : Sign::Unknown; }
   static ValueFacts constant(const Type &t, int64_t c) {
     ValueFacts f = nothing(t);
     for (unsigned d = 0; d < f.axes.size(); ++d)
       f.axes[d] = {1, divisorOf(c), extent(t, d)};
-    f.nonNegative = c >= 0;
+    f.sign = signIf(c >= 0);
     return f;
   }
   static ValueFacts meet(const ValueFacts &a, const ValueFacts &b);
@@ -93,7 +96,7 @@ ValueFacts Analysis::meet(const ValueFacts &a, const ValueFacts &b) {
     int64_t c = std::gcd(a.axes[d].contiguity, b.axes[d].contiguity);
     f.axes[d] = {c, std::gcd(a.divisorAt(d, c), b.divisorAt(d, c)), std::gcd(a.axes[d].constancy, b.axes[d].constancy)};
   }
-  f.nonNegative = a.nonNegative && b.nonNegative;
+  f.sign = std::min(a.sign, b.sign);
   return f;
 }
 
@@ -133,6 +136,44 @@ void Analysis::visit(const Op &op) {
   }
 }
 
+/// Computed from arguments by what keeps extents positive: a number of parts, of a grid or of what is left for one of its programs.
+static bool isExtent(const Value *v, unsigned depth = 8) {
+  if (!v->def)
+    return v->type.isScalar() && !v->block->parent->op;
+  if (std::optional<int64_t> c = constantInt(v))
+    return *c >= 0;
+  switch (v->def->kind) {
+  case OpKind::Add: case OpKind::Mul: case OpKind::SDiv: case OpKind::SRem: case OpKind::SMin: case OpKind::SMax:
+    return depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isExtent(o, depth - 1); });
+  default: return false;
+  }
+}
+
+/// The sign of `v` in a product with `other`, or the minimum of both: pid * parts and min(pid, rest) say which parts are the program's.
+Sign Analysis::signBeside(const Value *v, const Value *other) const {
+  bool isProgram = other->def && other->def->kind == OpKind::ProgramId;
+  return std::max(of(v).sign, isProgram && isExtent(v) ? Sign::Taken : Sign::Unknown);
+}
+
+/// Does the `while` loop go on only if carried value `i` is less than something, and add to it?
+static bool countsUp(const Op &loop, size_t i) {
+  const Block &head = *loop.region(0), &body = *loop.region(1);
+  const Value *v = head.args[i];
+  auto isBelow = [&](auto &&self, const Value *c) -> bool {
+    if (!c->def)
+      return false;
+    if (c->def->kind == OpKind::And)
+      return self(self, c->def->operands[0]) || self(self, c->def->operands[1]);
+    if (c->def->kind != OpKind::CmpI)
+      return false;
+    CmpPred p = c->def->pred();
+    return ((p == CmpPred::Slt || p == CmpPred::Sle) && c->def->operands[0] == v) || ((p == CmpPred::Sgt || p == CmpPred::Sge) && c->def->operands[1] == v);
+  };
+  const Op *next = body.terminator()->operands[i]->def;
+  return head.terminator()->operands[i + 1] == v && next && next->kind == OpKind::Add &&
+         std::find(next->operands.begin(), next->operands.end(), body.args[i]) != next->operands.end() && isBelow(isBelow, head.terminator()->operands[0]);
+}
+
 /// Rounds from optimistic to stable: what holds before the loop, met with what each iteration gives. A loop in a loop is
 /// visited once a round of the outer one; it goes on from where it was stable last, as the facts around it only get weaker.
 /// So a nest costs a few rounds a loop, not their product.
@@ -143,7 +184,7 @@ void Analysis::loop(const Op &op) {
   if (isFor) {
     ValueFacts iv = nothing(op.operands[0]->type);
     iv.axes[0].divisibility = std::gcd(of(op.operands[0]).axes[0].divisibility, of(op.operands[2]).axes[0].divisibility);
-    iv.nonNegative = of(op.operands[0]).nonNegative && !op.intAttr("reverse");
+    iv.sign = op.intAttr("reverse") ? Sign::Unknown : of(op.operands[0]).sign;
     facts_[head.args[0]] = iv;
   }
   std::vector<ValueFacts> carried;
@@ -163,7 +204,10 @@ void Analysis::loop(const Op &op) {
     }
     bool stable = true;
     for (size_t i = 0; i < n; ++i) {
-      ValueFacts next = meet(carried[i], of(body.terminator()->operands[i]));
+      ValueFacts after = of(body.terminator()->operands[i]);
+      if (!isFor && countsUp(op, i))
+        after.sign = std::max(after.sign, Sign::Taken);
+      ValueFacts next = meet(carried[i], after);
       if (next == carried[i])
         continue;
       stable = false;
@@ -238,7 +282,7 @@ ValueFacts Analysis::sum(const Op &op) const {
     int64_t left = within == p.contiguity ? p.divisibility : std::gcd(p.divisibility, within * scale);
     f.axes[d].divisibility = std::gcd(left, product(b.divisorAt(d, c), scale));
   }
-  f.nonNegative = op.kind == OpKind::Add && a.nonNegative && b.nonNegative;
+  f.sign = op.kind == OpKind::Add ? std::min(a.sign, b.sign) : Sign::Unknown;
   return f;
 }
 
@@ -247,7 +291,7 @@ ValueFacts Analysis::multiply(const Op &op) const {
   ValueFacts f = uniform(op);
   for (unsigned d = 0; d < f.axes.size(); ++d)
     f.axes[d].divisibility = std::max(product(a.divisorAt(d, 1), b.divisorAt(d, 1)), product(a.divisorOfAll(), b.divisorOfAll()));
-  f.nonNegative = a.nonNegative && b.nonNegative;
+  f.sign = std::min(signBeside(op.operands[0], op.operands[1]), signBeside(op.operands[1], op.operands[0]));
   return f;
 }
 
@@ -267,13 +311,13 @@ ValueFacts Analysis::divide(const Op &op) const {
   const ValueFacts &a = of(op.operands[0]), &b = of(op.operands[1]);
   bool isSigned = op.kind == OpKind::SDiv || op.kind == OpKind::SRem, isRem = op.kind == OpKind::SRem || op.kind == OpKind::URem;
   ValueFacts f = uniform(op);
-  f.nonNegative = a.nonNegative; // quotients: extents that programs are counted by are taken to be positive
+  f.sign = a.sign; // quotients: extents that programs are counted by are taken to be positive
   for (unsigned d = 0; d < f.axes.size(); ++d) {
     if (isRem) // a multiple of g modulo a multiple of g, also of the elements alone
       f.axes[d].divisibility = std::gcd(a.divisorAt(d, 1), b.divisorAt(d, 1));
     else if (std::optional<int64_t> n = constantInt(op.operands[1]))
-      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), *n, isSigned || a.nonNegative);
-    if (isSigned && !a.nonNegative)
+      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), *n, isSigned || a.isNonNegative());
+    if (isSigned && a.sign == Sign::Unknown)
       continue;
     int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility), std::gcd(b.divisorAt(d, 1), b.axes[d].constancy));
     if (!isSigned) // negative numbers count from 2^n, which only powers of two divide
@@ -292,7 +336,7 @@ ValueFacts Analysis::shiftOrMask(const Op &op) const {
   ValueFacts f = uniform(op);
   std::optional<int64_t> c = constantInt(op.operands[1]);
   if (op.kind == OpKind::And)
-    f.nonNegative = a.nonNegative || of(op.operands[1]).nonNegative;
+    f.sign = std::max(a.sign, of(op.operands[1]).sign);
   if (!c || *c < 0 || *c >= largest)
     return f;
   bool isMask = op.kind == OpKind::And;
@@ -306,13 +350,13 @@ ValueFacts Analysis::shiftOrMask(const Op &op) const {
     }
     int64_t g = std::gcd(std::gcd(a.axes[d].contiguity, a.axes[d].divisibility), n);
     if (!isMask)
-      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), n, op.kind == OpKind::AShr || a.nonNegative);
+      f.axes[d].divisibility = divisorOfQuotient(a.divisorAt(d, 1), n, op.kind == OpKind::AShr || a.isNonNegative());
     if (isMask)
       f.axes[d] = {g, std::gcd(a.divisorAt(d, g), n), f.axes[d].constancy};
     else
       f.axes[d].constancy = std::max(f.axes[d].constancy, g);
   }
-  f.nonNegative = isMask || a.nonNegative || (op.kind == OpKind::LShr && *c > 0);
+  f.sign = isMask || (op.kind == OpKind::LShr && *c > 0) ? Sign::NonNegative : a.sign;
   return f;
 }
 
@@ -346,7 +390,7 @@ ValueFacts Analysis::select(const Op &op) const {
     bool whole = c % a.axes[d].contiguity == 0 && c % b.axes[d].contiguity == 0;
     f.axes[d].divisibility = whole || !op.result()->type.isPtr ? std::gcd(a.divisorAt(d, c), b.divisorAt(d, c)) : 1;
   }
-  f.nonNegative = a.nonNegative && b.nonNegative;
+  f.sign = std::min(a.sign, b.sign);
   return f;
 }
 
@@ -357,26 +401,26 @@ ValueFacts Analysis::cast(const Op &op) const {
   case OpKind::SExt: return f;
   case OpKind::ZExt:
     // Of -1, 0 only -1 moves; groups aligned to a power of two move as one, by a power of two.
-    for (unsigned d = 0; d < f.axes.size() && !f.nonNegative; ++d) {
+    for (unsigned d = 0; d < f.axes.size() && !f.isNonNegative(); ++d) {
       AxisFact &a = f.axes[d];
       int64_t g = std::gcd(a.contiguity, a.divisibility & -a.divisibility);
       int64_t divisor = std::gcd(f.divisorAt(d, g), int64_t(1) << std::min(bitWidth(from.elem), 40u));
       a = {from.elem == Elem::I1 ? 1 : g, from.elem == Elem::I1 ? 1 : divisor, a.constancy};
     }
-    f.nonNegative = true;
+    f.sign = Sign::NonNegative;
     return f;
   case OpKind::Trunc: {
     int64_t modulus = int64_t(1) << bitWidth(to.elem); // Trunc's target is at most 32 bits wide
     for (AxisFact &a : f.axes)
       a.divisibility = a.divisibility >= largest ? largest : std::gcd(a.divisibility, modulus);
-    f.nonNegative = false;
+    f.sign = Sign::Unknown;
     return f;
   }
   default: break;
   }
   // Between pointers and integers: divisors are bytes on both sides, contiguity is in elements of different size.
   bool sameSize = byteWidth(from.isPtr ? from.elem : Elem::I8) == byteWidth(to.isPtr ? to.elem : Elem::I8);
-  f.nonNegative = false;
+  f.sign = Sign::Unknown;
   if (!sameSize)
     for (AxisFact &a : f.axes)
       if (a.contiguity > 1)
@@ -389,7 +433,7 @@ ValueFacts Analysis::reshape(const Op &op) const {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   const ValueFacts &a = of(op.operands[0]);
   ValueFacts f = nothing(to);
-  f.nonNegative = a.nonNegative;
+  f.sign = a.sign;
   bool constant = true;
   for (unsigned d = 0; d < a.axes.size(); ++d)
     constant &= a.axes[d].constancy == extent(from, d);
@@ -419,13 +463,13 @@ ValueFacts Analysis::computePure(const Op &op) const {
     return constant(t, 1);
   case OpKind::ProgramId: case OpKind::NumPrograms: case OpKind::ClusterRank: {
     ValueFacts f = nothing(t);
-    f.nonNegative = true;
+    f.sign = Sign::NonNegative;
     return f;
   }
   case OpKind::Range: {
     ValueFacts f = nothing(t);
     f.axes[0] = {t.shape[0], divisorOf(op.intAttr("start")), 1};
-    f.nonNegative = op.intAttr("start") >= 0;
+    f.sign = signIf(op.intAttr("start") >= 0);
     return f;
   }
   case OpKind::Add: case OpKind::Sub: case OpKind::AddPtr: return sum(op);
@@ -436,7 +480,7 @@ ValueFacts Analysis::computePure(const Op &op) const {
     ValueFacts f = uniform(op);
     for (unsigned d = 0; d < f.axes.size(); ++d)
       f.axes[d].divisibility = std::gcd(of(op.operands[0]).divisorAt(d, 1), of(op.operands[1]).divisorAt(d, 1));
-    f.nonNegative = of(op.operands[0]).nonNegative && of(op.operands[1]).nonNegative;
+    f.sign = std::min(signBeside(op.operands[0], op.operands[1]), signBeside(op.operands[1], op.operands[0]));
     return f;
   }
   case OpKind::CmpI: return compare(op);
@@ -448,7 +492,7 @@ ValueFacts Analysis::computePure(const Op &op) const {
     const ValueFacts &a = of(op.operands[0]);
     for (unsigned d = 0; d < f.axes.size(); ++d)
       f.axes[d] = {1, a.axes[0].divisibility, t.shape[d]};
-    f.nonNegative = a.nonNegative;
+    f.sign = a.sign;
     return f;
   }
   case OpKind::Broadcast: {
@@ -469,7 +513,7 @@ ValueFacts Analysis::computePure(const Op &op) const {
     ValueFacts f = nothing(t);
     for (unsigned d = 0; d < f.axes.size(); ++d)
       f.axes[d] = a.axes[static_cast<size_t>(op.listAttr("perm")[d])];
-    f.nonNegative = a.nonNegative;
+    f.sign = a.sign;
     return f;
   }
   case OpKind::Load: return op.intAttr("volatile") ? nothing(t) : uniform(op);

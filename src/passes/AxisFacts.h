@@ -17,6 +17,8 @@
 // type inside a tile (a program that overflows there addresses memory 2^31 elements away). It lets sext keep contiguity
 // and lets sums and products of non-negative values count as non-negative, which division rules need. For the same reason
 // a non-negative number divided by an argument counts as non-negative: programs are divided by extents, never by negative numbers.
+// Division alone goes further (Sign::Taken): programs have as many parts of a grid as an argument says, not fewer than none, and a variable that is less
+// than something as long as a `while` loop goes on, and to which the loop adds, counts up.
 #pragma once
 #include "ir/Ir.h"
 #include <unordered_map>
@@ -28,10 +30,15 @@ struct AxisFact {
   bool operator==(const AxisFact &) const = default;
 };
 
+/// Is a number, or are all elements of a tile, at least zero? Ordered: what holds for a sum is the least of what holds for its operands.
+enum class Sign : uint8_t { Unknown, Taken, NonNegative };
+
 /// Facts of one value, one entry per axis (one for scalars).
 struct ValueFacts {
   std::vector<AxisFact> axes;
-  bool nonNegative = false;
+  Sign sign = Sign::Unknown;
+
+  bool isNonNegative() const { return sign == Sign::NonNegative; }
 
   /// Divides every element.
   int64_t divisorOfAll() const;

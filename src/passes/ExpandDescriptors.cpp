@@ -127,7 +127,7 @@ Value *Expander::mask(const DescAccess &a) {
   for (unsigned d = 0; d < a.rank(); ++d) {
     const Shape line{a.block[d]};
     Value *index = d == 0 && a.hasRows() ? a.offsets[0] : b_.binary(OpKind::Add, b_.splat(a.offsets[d], line), b_.range(0, line[0]));
-    CmpPred below = facts_.of(a.offsets[d]).nonNegative ? CmpPred::Slt : CmpPred::Ult;
+    CmpPred below = facts_.of(a.offsets[d]).isNonNegative() ? CmpPred::Slt : CmpPred::Ult;
     Value *inside = along(b_.cmp(below, index, b_.splat(a.extents[d], line)), d, a.block);
     all = all ? b_.binary(OpKind::And, all, inside) : inside;
   }

@@ -149,6 +149,48 @@ TEST(AxisFacts, LoopsAndHints) {
               {{"off", "c=1 v=4 s=1"}, {"ptrs", "c=64 v=16 s=1"}, {"h", "c=1 v=32 s=1"}, {"w", "c=64 v=32 s=1"}, {"g", "c=8 v=8 s=1"}});
 }
 
+/// Division takes the parts of a grid that a program goes through for non-negative; their differences, and products without a program, may be anything.
+TEST(AxisFacts, PartsOfAGridAreDivided) {
+  expectFacts(R"(kernel @k(%n: i32 {divisibility = 16}, %parts: i32, %rest: i32, %total: i32) {
+    %pid = program_id {axis = 0} : i32
+    %size = const {value = 64} : i32
+    %r = range {start = 0} : tensor<64xi32>
+    %nn = splat %n : tensor<64xi32>
+    %few = mul %pid, %parts
+    %more = smin %pid, %rest
+    %first = add %few, %more
+    %end = while %first : i32 (%now: i32) {
+      %goes = cmpi %now, %total {pred = slt}
+      condition %goes, %now
+    } do (%at: i32) {
+      %start = mul %at, %size
+      %s = splat %start : tensor<64xi32>
+      %offs = add %s, %r
+      %rem = srem %offs, %nn
+      %count = sub %total, %at
+      %next = add %at, %count
+      yield %next
+    }
+    %back = while %first : i32 (%now1: i32) {
+      %goes1 = cmpi %now1, %total {pred = sgt}
+      condition %goes1, %now1
+    } do (%at1: i32) {
+      %start1 = mul %at1, %size
+      %s1 = splat %start1 : tensor<64xi32>
+      %offs1 = add %s1, %r
+      %rem1 = srem %offs1, %nn
+      %next1 = add %at1, %parts
+      yield %next1
+    }
+    %other = mul %parts, %rest
+    %bytes = mul %other, %size
+    %s2 = splat %bytes : tensor<64xi32>
+    %offs2 = add %s2, %r
+    %rem2 = srem %offs2, %nn
+  })",
+              {{"rem", "c=16 v=16 s=1"}, {"rem1", "c=1 v=1 s=1"}, {"rem2", "c=1 v=1 s=1"}});
+}
+
 /// A nest of loops costs a few visits a loop: were it their product, this would never end.
 TEST(AxisFacts, DeepNestsOfLoops) {
   std::string open, close;

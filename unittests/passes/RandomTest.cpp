@@ -249,7 +249,7 @@ void checkFacts(const ValueFacts &f, const Type &t, const Tile &tile, const std:
         ASSERT_EQ(groupStart(a.contiguity), 0) << "divisibility of " << what;
     }
   }
-  if (f.nonNegative)
+  if (f.isNonNegative())
     for (size_t i = 0; i < tile.size(); ++i)
       ASSERT_GE(element(i), 0) << "sign of " << what;
 }

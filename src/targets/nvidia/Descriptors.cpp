@@ -97,7 +97,7 @@ static bool feedsDot(const Op &load, const DescriptorContext &context) {
 
 /// The facts, and sums and products with arguments that cannot be negative in a launch that happens: no map has an extent below 1.
 static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Value *const> extents, const Block &entry, unsigned depth = 8) {
-  if (facts.of(v).nonNegative)
+  if (facts.of(v).isNonNegative())
     return true;
   if (!v->def)
     return v->block == &entry && std::any_of(extents.begin(), extents.end(), [&](const Value *e) {
