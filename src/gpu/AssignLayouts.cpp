@@ -194,6 +194,7 @@ private:
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
+  std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
 
   const Function &f_;
@@ -341,6 +342,29 @@ const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
   return nullptr;
 }
 
+/// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
+std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth) const {
+  if (const Op *user = memoryUser(v, depth))
+    return access(*user).layout;
+  if (depth == 0)
+    return std::nullopt;
+  for (const Op *u : users_.of(v)) {
+    const Op *around = u->parent->parent->op;
+    if (u->kind == OpKind::Yield && around && around->kind == OpKind::If) {
+      auto at = std::find(u->operands.begin(), u->operands.end(), v) - u->operands.begin();
+      if (std::optional<LinearLayout> l = wantedByMemory(around->results[static_cast<size_t>(at)], depth - 1))
+        return l;
+      continue;
+    }
+    bool isSame = u->has(traits::Elementwise) && u->result()->type.shape == v->type.shape;
+    if (!isSame && (u->kind == OpKind::Splat || !renames(u->kind)))
+      continue;
+    if (std::optional<LinearLayout> l = wantedByMemory(u->result(), depth - 1))
+      return isSame ? l : operandLayout(*u, *l);
+  }
+  return std::nullopt;
+}
+
 /// Bytes of an element that `v` becomes on its way to a tile that wgmma reads, by way of conversions and joins; 0 if it goes elsewhere.
 unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
   if (depth == 0)
@@ -365,8 +389,8 @@ void Homes::openCarried(const Block &b) {
     for (const Region *r : op->regions) {
       for (const Value *arg : r->block->args)
         if (arg->type.isTensor() && !of(arg).layout)
-          if (const Op *user = memoryUser(arg, 8))
-            set(arg, access(*user).layout, Rank::Memory);
+          if (std::optional<LinearLayout> l = wantedByMemory(arg, 8))
+            set(arg, *l, Rank::Memory);
       openCarried(*r->block);
     }
   }

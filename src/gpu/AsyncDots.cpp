@@ -1,6 +1,7 @@
 // See AsyncDots.h. The body is walked with the list of running dots. Those of the last iteration that run at its end are on it at the start:
 // first all of them are taken to, then those that the walk before left.
 #include "gpu/AsyncDots.h"
+#include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include <algorithm>
 #include <unordered_map>
@@ -36,6 +37,9 @@ public:
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
       for (size_t i = 0; i < op->operands.size(); ++i)
         use(*op, i, starts);
+      // A branch that uses a result is waited for in front of it.
+      if (!op->regions.empty() && std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.value && uses(*op, r.value); }))
+        finish(*op, running_.size());
       if (starts)
         running_.push_back({op, op->result(), false});
     }
@@ -87,9 +91,7 @@ private:
   /// must be there.
   bool isNeededAfter(const Value *carried, const Op &dot) const {
     auto from = std::find(body_.ops.begin(), body_.ops.end(), &dot) + 1;
-    return std::any_of(from, body_.ops.end(), [&](const Op *op) {
-      return std::find(op->operands.begin(), op->operands.end(), carried) != op->operands.end();
-    });
+    return std::any_of(from, body_.ops.end(), [&](const Op *op) { return uses(*op, carried); });
   }
 
   /// Waits for the `count` oldest.

@@ -23,6 +23,13 @@ std::vector<Op *> usersIn(const Block &b, const Value *v) {
   return out;
 }
 
+bool uses(const Op &op, const Value *v) {
+  return std::find(op.operands.begin(), op.operands.end(), v) != op.operands.end() ||
+         std::any_of(op.regions.begin(), op.regions.end(), [&](const Region *r) {
+           return std::any_of(r->block->ops.begin(), r->block->ops.end(), [&](const Op *o) { return uses(*o, v); });
+         });
+}
+
 void replaceUses(Block &b, const Value *from, Value *to, size_t position) {
   for (size_t i = position; i < b.ops.size(); ++i) {
     std::replace(b.ops[i]->operands.begin(), b.ops[i]->operands.end(), const_cast<Value *>(from), to);

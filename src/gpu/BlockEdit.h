@@ -11,6 +11,8 @@ const ir::Block &entryOf(const ir::Op &op);
 size_t positionOf(const ir::Block &b, const ir::Op *op);
 /// Operations of the block itself (not of regions in it) that use `v`.
 std::vector<ir::Op *> usersIn(const ir::Block &b, const ir::Value *v);
+/// Does the operation use `v`, itself or in its regions?
+bool uses(const ir::Op &op, const ir::Value *v);
 /// From `position` on, regions included.
 void replaceUses(ir::Block &b, const ir::Value *from, ir::Value *to, size_t position = 0);
 /// Moves the operations of a temporary block to a place in another.

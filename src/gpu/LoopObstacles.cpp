@@ -1,6 +1,7 @@
 // See LoopObstacles.h.
 #include "gpu/LoopObstacles.h"
 #include "gpu/Diagnostics.h"
+#include "passes/ArgumentAccess.h"
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -21,12 +22,51 @@ static bool hasDot(const Block &b) {
 
 bool hasDot(const Op &loop) { return hasDot(*loop.regions.back()->block); }
 
+/// Arguments whose memory the block loads, its branches included; -1 is any.
+static void loaded(const Block &b, std::unordered_set<int> &out) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
+      out.insert(baseArgument(op->operands[0]));
+    for (const Region *r : op->regions)
+      loaded(*r->block, out);
+  }
+}
+
+/// A branch may store what no iteration loads: accesses through different arguments are taken to be of different memory. An atomic operation whose result
+/// somebody reads may be what tells the program that it may load.
+static std::optional<std::string> obstacleOfBranch(const Block &b, const std::unordered_set<int> &loaded) {
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::Dot)
+      return "its body has a dot in a branch" + lineOf(*op);
+    if (op->kind == OpKind::For || op->kind == OpKind::While)
+      return "its body has a loop inside" + lineOf(*op);
+    for (const Region *r : op->regions)
+      if (std::optional<std::string> reason = obstacleOfBranch(*r->block, loaded))
+        return reason;
+    if (!op->has(traits::Writes) || op->kind == OpKind::Assume)
+      continue;
+    if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
+      return "loads of later iterations must not come before what its body does" + lineOf(*op);
+    if (int to = baseArgument(op->operands[0]); to < 0 || loaded.count(to) || loaded.count(-1))
+      return "its body writes memory" + lineOf(*op) + ", which may be what a later iteration loads";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> obstacleOfLoop(const Op &loop) {
   if (loop.kind == OpKind::While)
     return "whether a `while` loop goes on is known only at the end of an iteration";
-  for (const Op *op : loop.regions[0]->block->ops) {
-    if (op->kind == OpKind::If)
-      return "its body has an `if` on a value that is not constant" + lineOf(*op);
+  const Block &body = *loop.regions[0]->block;
+  std::unordered_set<int> from;
+  if (std::any_of(body.ops.begin(), body.ops.end(), [](const Op *op) { return op->kind == OpKind::If; }))
+    loaded(body, from);
+  for (const Op *op : body.ops) {
+    if (op->kind == OpKind::If) {
+      for (const Region *r : op->regions)
+        if (std::optional<std::string> reason = obstacleOfBranch(*r->block, from))
+          return reason;
+      continue;
+    }
     if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
       return "its body has a loop inside" + lineOf(*op);
     if (op->has(traits::Writes) && op->kind != OpKind::Assume)

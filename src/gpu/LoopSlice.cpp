@@ -8,14 +8,16 @@ using namespace ir;
 
 bool LoopSlice::add(const Value *v, int64_t mostLoaded) {
   auto carried = carried_;
+  auto branches = branches_;
   bool had = hasLoads_;
-  std::unordered_set<const Op *> now, later;
-  bool ok = needs(v, mostLoaded, now);
+  Seen seen;
+  bool ok = needs(v, mostLoaded, seen);
   // What addresses take from carried values has to be known for later iterations too, whether those run or not.
   for (size_t i = 0; ok && i < carried_.size(); ++i)
-    ok = needs(nextOf(carried_[i]), 0, later);
+    ok = needs(nextOf(carried_[i]), 0, seen);
   if (!ok) {
     carried_ = std::move(carried);
+    branches_ = std::move(branches);
     hasLoads_ = had;
   }
   return ok;
@@ -26,8 +28,16 @@ static bool loadsFew(const Op &op, int64_t most) {
   return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() ? 1 : t.numel()) <= most;
 }
 
-bool LoopSlice::needs(const Value *v, int64_t mostLoaded, std::unordered_set<const Op *> &seen) {
-  if (!isInside(v))
+/// In the body, or in a branch in it.
+bool LoopSlice::isWithin(const Value *v) const {
+  const Block *b = v->def ? v->def->parent : v->block;
+  while (b != &body_ && b->parent && b->parent->op && b->parent->op->kind == OpKind::If)
+    b = b->parent->op->parent;
+  return b == &body_;
+}
+
+bool LoopSlice::needs(const Value *v, int64_t mostLoaded, Seen &seen) {
+  if (!isWithin(v))
     return true;
   if (!v->def) {
     if (v->index && std::find(carried_.begin(), carried_.end(), v) == carried_.end())
@@ -35,7 +45,9 @@ bool LoopSlice::needs(const Value *v, int64_t mostLoaded, std::unordered_set<con
     return true;
   }
   const Op *op = v->def;
-  if (!seen.insert(op).second)
+  if (op->kind == OpKind::If)
+    return needsResult(v, seen);
+  if (!(mostLoaded ? seen.withLoads : seen.others).insert(op).second)
     return true;
   bool isLoad = op->kind == OpKind::Load && loadsFew(*op, mostLoaded);
   if (!isLoad && (!op->has(traits::Pure) || op->kind == OpKind::Dot || op->kind == OpKind::ToShared || !op->regions.empty()))
@@ -44,11 +56,56 @@ bool LoopSlice::needs(const Value *v, int64_t mostLoaded, std::unordered_set<con
   return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *o) { return needs(o, mostLoaded, seen); });
 }
 
+/// Of an `if`. It is executed whether that iteration runs or not, so nothing may be loaded for it.
+bool LoopSlice::needsResult(const Value *v, Seen &seen) {
+  Op *op = v->def;
+  auto branch = std::find_if(branches_.begin(), branches_.end(), [&](const Branch &b) { return b.op == op; });
+  if (branch == branches_.end())
+    branch = branches_.insert(branches_.end(), {op, {}});
+  if (std::find(branch->results.begin(), branch->results.end(), v->index) != branch->results.end())
+    return true;
+  branch->results.push_back(v->index);
+  return needs(op->operands[0], 0, seen) &&
+         std::all_of(op->regions.begin(), op->regions.end(), [&](const Region *r) { return needs(r->block->terminator()->operands[v->index], 0, seen); });
+}
+
+void LoopSlice::copyBranches(Builder &b, Map &map) const {
+  for (const Branch &branch : branches_)
+    if (branch.op->parent == &body_)
+      copy(b, branch.op->results[branch.results.front()], map);
+}
+
+void LoopSlice::copyBranch(Builder &b, const Branch &branch, Map &map) const {
+  Value *condition = copy(b, branch.op->operands[0], map);
+  std::vector<Type> types;
+  for (size_t i : branch.results)
+    types.push_back(branch.op->results[i]->type);
+  b.setLoc(branch.op->loc);
+  b.setInlinedAt(branch.op->inlinedAt);
+  Op *now = b.ifOp(condition, types);
+  Block *outer = b.block();
+  for (unsigned side = 0; side < 2; ++side) {
+    b.setBlock(now->region(side));
+    Map inside = map;
+    std::vector<Value *> yields;
+    for (size_t i : branch.results)
+      yields.push_back(copy(b, branch.op->region(side)->terminator()->operands[i], inside));
+    b.yield(yields);
+  }
+  b.setBlock(outer);
+  for (size_t i = 0; i < branch.results.size(); ++i)
+    map[branch.op->results[branch.results[i]]] = now->results[i];
+}
+
 Value *LoopSlice::copy(Builder &b, Value *v, Map &map) const {
   if (auto it = map.find(v); it != map.end())
     return it->second;
-  if (!isInside(v) || !v->def)
+  if (!isWithin(v) || !v->def)
     return v;
+  if (v->def->kind == OpKind::If) {
+    copyBranch(b, *std::find_if(branches_.begin(), branches_.end(), [&](const Branch &branch) { return branch.op == v->def; }), map);
+    return map[v];
+  }
   std::vector<Value *> operands;
   for (Value *o : v->def->operands)
     operands.push_back(copy(b, o, map));

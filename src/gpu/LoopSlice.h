@@ -19,8 +19,8 @@ public:
   /// `loop` is a For.
   explicit LoopSlice(ir::Op &loop) : loop_(loop), body_(*loop.region(0)) {}
 
-  /// Takes in what `v` is computed from, and the updates of the carried values among it. False if that takes more than pure
-  /// arithmetic; the slice is then as before. `mostLoaded`: loads of so many elements at most (indices) may be among what `v` itself is computed from, if
+  /// Takes in what `v` is computed from, and the updates of the carried values among it; of an `if`, the results that are needed. False if that takes
+  /// more than pure arithmetic; the slice is then as before. `mostLoaded`: loads of so many elements at most (indices) may be among what `v` itself is computed from, if
   /// the copy is only executed for iterations that run, and nothing in the loop writes to memory.
   bool add(const ir::Value *v, int64_t mostLoaded = 0);
   bool hasLoads() const { return hasLoads_; }
@@ -37,16 +37,32 @@ public:
   /// Appends copies of what `v` needs at the builder's block; `map` gives the induction variable and carried values, and
   /// receives the copies.
   ir::Value *copy(ir::Builder &b, ir::Value *v, Map &map) const;
+  /// Appends copies of the `if`s of the slice. What is copied to a region after that need not branch again.
+  void copyBranches(ir::Builder &b, Map &map) const;
   static ir::Op *clone(ir::Builder &b, const ir::Op &op, std::span<ir::Value *const> operands);
   /// A load with other operands and masked off unless `runs` (i1): what it gives then does not matter.
   static ir::Op *cloneLoad(ir::Builder &b, const ir::Op &load, std::vector<ir::Value *> operands, ir::Value *runs);
 
 private:
-  bool needs(const ir::Value *v, int64_t mostLoaded, std::unordered_set<const ir::Op *> &seen);
+  /// What has been looked at: with loads allowed, without.
+  struct Seen {
+    std::unordered_set<const ir::Op *> withLoads, others;
+  };
+  /// An `if` of the body, or of a branch of one, and its results that are needed.
+  struct Branch {
+    ir::Op *op;
+    std::vector<size_t> results;
+  };
+
+  bool isWithin(const ir::Value *v) const;
+  bool needs(const ir::Value *v, int64_t mostLoaded, Seen &seen);
+  bool needsResult(const ir::Value *v, Seen &seen);
+  void copyBranch(ir::Builder &b, const Branch &branch, Map &map) const;
 
   ir::Op &loop_;
   ir::Block &body_;
   std::vector<ir::Value *> carried_;
+  std::vector<Branch> branches_;
   bool hasLoads_ = false;
 };
 

@@ -174,7 +174,8 @@ private:
   }
 
   /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before.
-  template <typename SlotOf> void copies(Value *runs, const Map &map, SlotOf slotOf, bool reuses) {
+  template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses) {
+    slice_.copyBranches(b_, map);
     Op *when = b_.ifOp(runs, {});
     Block *outer = b_.block();
     b_.setBlock(when->region(0));

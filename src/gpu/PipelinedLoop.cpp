@@ -172,7 +172,7 @@ void PipelinedLoop::makeFragmentsLate(const Op &dot) {
   Op *made = dot.operands[0]->def;
   const std::vector<Value *> &yields = body_.terminator()->operands;
   if (dot.operands[0]->type.isShared || !made || made->parent != &body_ || !made->has(traits::Pure) || !made->has(traits::Elementwise) ||
-      usersIn(body_, made->result()).size() != 1 || std::count(yields.begin(), yields.end(), made->result()))
+      std::count_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, made->result()); }) != 1 || std::count(yields.begin(), yields.end(), made->result()))
     return;
   std::erase(body_.ops, made);
   body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
@@ -220,12 +220,14 @@ void PipelinedLoop::findAsyncDots() {
   dots_ = std::move(dots);
 }
 
-/// Scratch that operations of the body will want beside the rings, and mbarriers.
+/// Scratch that operations of the body will want beside the rings, buffers of its bulk stores, and mbarriers.
 uint64_t PipelinedLoop::scratchOfBody() const {
   constexpr uint64_t barriers = 1024, unknown = 4096, mostOfConversion = 64 * 1024;
+  uint64_t buffers = 0;
   auto walk = [&](auto &&self, const Block &b) -> uint64_t {
     uint64_t most = 0;
     for (const Op *op : b.ops) {
+      buffers = std::max(buffers, target_.blockStore(module_, *op).bytes);
       if (takesScratch(*op) && op->kind != OpKind::ToShared)
         most = std::max(most, scratchOf(module_, *op, mostOfConversion).value_or(unknown));
       else
@@ -234,15 +236,22 @@ uint64_t PipelinedLoop::scratchOfBody() const {
     }
     return most;
   };
-  return barriers + walk(walk, body_);
+  const uint64_t scratch = walk(walk, body_);
+  return scratch + buffers + barriers;
 }
 
 /// Bytes of tiles of the body that are in no ring.
 uint64_t PipelinedLoop::innerTiles() {
   uint64_t sum = 0;
-  for (const Op *op : body_.ops)
-    if (uint64_t bytes = tileBytes(*op); bytes && !ringOfTile(op->result()))
-      sum += bytes;
+  auto add = [&](auto &&self, const Block &b) -> void {
+    for (const Op *op : b.ops) {
+      if (uint64_t bytes = tileBytes(*op); bytes && !ringOfTile(op->result()))
+        sum += bytes;
+      for (const Region *r : op->regions)
+        self(self, *r->block);
+    }
+  };
+  add(add, body_);
   return sum;
 }
 
@@ -559,11 +568,11 @@ void PipelinedLoop::useCopies(const Ring &r, size_t top) {
   splice(here, body_, top);
   if (!r.isStaged)
     useTile(module_, body_, r.source->result(), tile);
-  if (std::vector<Op *> users = usersIn(body_, r.source->result()); !users.empty()) {
+  if (auto user = std::find_if(body_.ops.begin(), body_.ops.end(), [&](const Op *op) { return uses(*op, r.source->result()); }); user != body_.ops.end()) {
     // As late as can be: an operand that is widened has left its registers before the next one needs them.
     b_.setBlock(&here);
     Value *loaded = b_.create1(OpKind::SharedLoad, {tile}, r.source->result()->type);
-    splice(here, body_, positionOf(body_, users.front()));
+    splice(here, body_, static_cast<size_t>(user - body_.ops.begin()));
     replaceUses(body_, r.source->result(), loaded);
   }
   std::erase(body_.ops, r.source);
