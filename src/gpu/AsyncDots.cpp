@@ -4,6 +4,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 namespace tegula::gpu {
@@ -30,25 +31,25 @@ public:
 
   AsyncDots run(const std::vector<Op *> &dots, const std::vector<const Op *> &atStart) {
     for (const Op *dot : atStart)
-      running_.push_back({dot, carriedFor(dot->result()), true});
+      running_.push_back({dot, carriedFor(passedOn(dot->result())), true});
     for (Op *op : body_.ops) {
       if ((op == doneBefore_ && !running_.empty()) || makesFragmentsAnew(*op))
         finish(*op, running_.size());
       bool starts = std::find(dots.begin(), dots.end(), op) != dots.end();
       for (size_t i = 0; i < op->operands.size(); ++i)
         use(*op, i, starts);
-      // A branch that uses a result is waited for in front of it.
-      if (!op->regions.empty() && std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.value && uses(*op, r.value); }))
+      if (op->kind == OpKind::If && !branch(*op))
         finish(*op, running_.size());
       if (starts)
         running_.push_back({op, op->result(), false});
     }
     // The barrier of the next iteration has to mean that the slots of this one's predecessor are free.
-    size_t old = static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
-    if (old)
+    if (size_t old = countOld())
       finish(*body_.terminator(), old);
-    for (const Running &r : running_)
+    for (const Running &r : running_) {
       out_.atEnd.push_back(r.dot);
+      out_.yielded.push_back(r.value);
+    }
     return std::move(out_);
   }
 
@@ -59,6 +60,86 @@ private:
       if (yields[i] == result)
         return body_.args[i + 1];
     return nullptr;
+  }
+
+  /// The result that stands for `v` behind the branches which yield it.
+  const Value *passedOn(const Value *v) const {
+    for (const Op *op : body_.ops) {
+      if (op->kind != OpKind::If)
+        continue;
+      for (const Region *r : op->regions) {
+        const std::vector<Value *> &yields = r->block->terminator()->operands;
+        if (auto at = std::find(yields.begin(), yields.end(), v); at != yields.end()) {
+          v = op->results[static_cast<size_t>(at - yields.begin())];
+          break;
+        }
+      }
+    }
+    return v;
+  }
+
+  /// Results that an `if` passes on on one side go on running there, under the name of what it gives; the other side, which uses them or lets others take
+  /// their place, waits for itself. (A kernel that goes through all tiles in one loop stores what it has summed on one side, and begins anew.) False if
+  /// they must be there in front of it.
+  bool branch(const Op &op) {
+    std::vector<std::pair<size_t, Value *>> passed; // index into running_, value behind the branch
+    bool waits[2] = {false, false};
+    const size_t old = countOld();
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const Value *v = running_[i].value;
+      if (!v || !uses(op, v))
+        continue;
+      std::optional<size_t> result;
+      for (unsigned side = 0; side < 2; ++side) {
+        const Block &block = *op.regions[side]->block;
+        const std::vector<Value *> &yields = block.terminator()->operands;
+        auto at = std::find(yields.begin(), yields.end(), v);
+        bool isPassed = at != yields.end() && std::count(yields.begin(), yields.end(), v) == 1 &&
+                        std::count_if(block.ops.begin(), block.ops.end(), [&](const Op *o) { return uses(*o, v); }) == 1;
+        if (!isPassed)
+          waits[side] = true;
+        else if (auto index = static_cast<size_t>(at - yields.begin()); result && *result != index)
+          return false;
+        else
+          result = index;
+      }
+      if (i < old || !result || isUsedBehind(op, v))
+        return false;
+      passed.emplace_back(i, op.results[*result]);
+    }
+    if (passed.empty())
+      return true;
+    if (old)
+      finish(op, old);
+    for (auto &[i, value] : passed)
+      i -= old;
+    for (unsigned side = 0; side < 2; ++side)
+      if (waits[side])
+        waitInside(*op.regions[side]->block, passed);
+    for (auto [i, value] : passed)
+      running_[i].value = value;
+    return true;
+  }
+
+  void waitInside(const Block &side, const std::vector<std::pair<size_t, Value *>> &passed) {
+    DotWaitPoint w{side.terminator(), 0, {}};
+    for (auto [i, after] : passed)
+      if (std::any_of(side.ops.begin(), side.ops.end(), [&](const Op *o) { return uses(*o, running_[i].value); }))
+        w.values.push_back(running_[i].value);
+    auto first = std::find_if(side.ops.begin(), side.ops.end(), [&](const Op *o) {
+      return std::any_of(w.values.begin(), w.values.end(), [&](const Value *v) { return uses(*o, v); });
+    });
+    if (first != side.ops.end())
+      w.before = *first;
+    out_.waits.push_back(std::move(w));
+  }
+
+  bool isUsedBehind(const Op &op, const Value *v) const {
+    auto from = std::find(body_.ops.begin(), body_.ops.end(), &op) + 1;
+    return std::any_of(from, body_.ops.end(), [&](const Op *o) { return uses(*o, v); });
+  }
+  size_t countOld() const {
+    return static_cast<size_t>(std::count_if(running_.begin(), running_.end(), [](const Running &r) { return r.isOld; }));
   }
 
   /// Does the operation write registers that a running dot may still read, those of its A? Behind the wait alone may that be (PTX ISA,
@@ -90,8 +171,7 @@ private:
   /// The last iteration's value is still read when the dot has started: the result then moves to other registers at the end, and so
   /// must be there.
   bool isNeededAfter(const Value *carried, const Op &dot) const {
-    auto from = std::find(body_.ops.begin(), body_.ops.end(), &dot) + 1;
-    return std::any_of(from, body_.ops.end(), [&](const Op *op) { return uses(*op, carried); });
+    return isUsedBehind(dot, carried);
   }
 
   /// Waits for the `count` oldest.

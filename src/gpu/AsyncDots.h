@@ -5,7 +5,7 @@
 
 namespace tegula::gpu {
 
-/// A wait in front of `before`: at most `pending` groups of products, those of younger dots, may still run; `values` are results (or carried values that
+/// A wait in front of `before`, an operation of the body or of a branch in it: at most `pending` groups of products, those of younger dots, may still run; `values` are results (or carried values that
 /// stand for results of the last iteration) that exist from here on.
 struct DotWaitPoint {
   const ir::Op *before;
@@ -15,8 +15,9 @@ struct DotWaitPoint {
 
 struct AsyncDots {
   std::vector<DotWaitPoint> waits; // in program order
-  /// Dots still running when an iteration ends. Their results are the values the loop yields.
+  /// Dots still running when an iteration ends, and what the body yields for them: their results, or those of branches that pass these on.
   std::vector<const ir::Op *> atEnd;
+  std::vector<const ir::Value *> yielded;
   bool isAtEnd(const ir::Op *dot) const;
   /// The operation in front of which those of the iteration before are done: there is a wait for it. Null if none run on.
   const ir::Op *oldDone = nullptr;

@@ -192,6 +192,21 @@ void PipelinedLoop::findWgmmaRings(const Block &block) {
   }
 }
 
+/// Branches that use the result of a dot which is used behind them, too, give it back: what stands behind uses one value, waited for or not.
+void PipelinedLoop::giveBack(Value *result) {
+  for (size_t i = 0; i < body_.ops.size(); ++i) {
+    Op *op = body_.ops[i];
+    auto isUsed = [&](const Op *o) { return uses(*o, result); };
+    if (op->kind != OpKind::If || !isUsed(op) || std::none_of(body_.ops.begin() + static_cast<long>(i) + 1, body_.ops.end(), isUsed))
+      continue;
+    for (Region *side : op->regions)
+      side->block->terminator()->operands.push_back(result);
+    Value *after = module_.addResult(op, result->type);
+    replaceUses(body_, result, after, i + 1);
+    result = after;
+  }
+}
+
 void PipelinedLoop::findAsyncDots() {
   std::vector<Op *> dots;
   for (Op *op : body_.ops) {
@@ -210,8 +225,10 @@ void PipelinedLoop::findAsyncDots() {
         rings_.push_back(r);
       }
   }
-  for (const Op *dot : dots)
+  for (const Op *dot : dots) {
     makeFragmentsLate(*dot);
+    giveBack(dot->result());
+  }
   waits_ = placeDotWaits(body_, dots);
   for (Op *dot : dots)
     for (unsigned i = 0; i < 2; ++i)
@@ -617,7 +634,8 @@ void PipelinedLoop::insertWaits() {
   for (Op *dot : dots_)
     dot->set("async", int64_t{1});
   for (const DotWaitPoint &w : waits_.waits) {
-    const Op *op = wait(body_, positionOf(body_, w.before), w.pending, w.values);
+    Block &block = *w.before->parent;
+    const Op *op = wait(block, positionOf(block, w.before), w.pending, w.values);
     if (w.before == waits_.oldDone)
       oldWait_ = op;
   }
@@ -626,7 +644,7 @@ void PipelinedLoop::insertWaits() {
   // Behind the loop: everything.
   std::vector<Value *> results;
   for (size_t i = 0; i < loop_.results.size(); ++i)
-    if (waits_.isAtEnd(body_.terminator()->operands[i] ? body_.terminator()->operands[i]->def : nullptr))
+    if (const Value *v = body_.terminator()->operands[i]; v && std::find(waits_.yielded.begin(), waits_.yielded.end(), v) != waits_.yielded.end())
       results.push_back(loop_.results[i]);
   Block &outer = *loop_.parent;
   size_t behind = positionOf(outer, &loop_) + 1;

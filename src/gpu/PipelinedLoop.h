@@ -74,6 +74,7 @@ protected:
   Ring *ringOf(const ir::Op *source);
   Ring *ringOfTile(const ir::Value *tile);
   void findWgmmaRings(const ir::Block &block);
+  void giveBack(ir::Value *result);
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);
   uint64_t scratchOfBody() const;
