@@ -103,16 +103,17 @@ private:
         else
           result = index;
       }
-      if (i < old || !result || isUsedBehind(op, v))
+      if (!result || isUsedBehind(op, v))
         return false;
       passed.emplace_back(i, op.results[*result]);
     }
     if (passed.empty())
       return true;
-    if (old)
+    if (old && passed.front().first >= old) {
       finish(op, old);
-    for (auto &[i, value] : passed)
-      i -= old;
+      for (auto &[i, value] : passed)
+        i -= old;
+    }
     for (unsigned side = 0; side < 2; ++side)
       if (waits[side])
         waitInside(*op.regions[side]->block, passed);

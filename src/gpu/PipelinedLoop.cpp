@@ -237,12 +237,17 @@ void PipelinedLoop::findAsyncDots() {
   dots_ = std::move(dots);
 }
 
+/// Bytes that lowering gives a conversion if they are there.
+static constexpr uint64_t mostOfScratch = 64 * 1024;
+
 /// Scratch that operations of the body will want beside the rings, buffers of its bulk stores, and mbarriers.
-uint64_t PipelinedLoop::scratchOfBody() const {
-  constexpr uint64_t barriers = 1024, unknown = 4096, mostOfConversion = 64 * 1024;
+/// Conversions in branches take turns in `mostInBranch` bytes.
+uint64_t PipelinedLoop::scratchOfBody(uint64_t mostInBranch) const {
+  constexpr uint64_t barriers = 1024, unknown = 4096;
   uint64_t buffers = 0;
   auto walk = [&](auto &&self, const Block &b) -> uint64_t {
     uint64_t most = 0;
+    const uint64_t mostOfConversion = &b == &body_ ? mostOfScratch : mostInBranch;
     for (const Op *op : b.ops) {
       buffers = std::max(buffers, target_.blockStore(module_, *op).bytes);
       if (takesScratch(*op) && op->kind != OpKind::ToShared)
@@ -397,8 +402,14 @@ bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
   const int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
   const std::vector<RingChoice> all = choices(wanted);
-  bytesBeside_ = scratchOfBody() + innerTiles(); // the same for all of them
-  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) { return take(c) <= limit; });
+  // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
+  std::vector<uint64_t> beside;
+  const uint64_t tiles = innerTiles();
+  for (uint64_t most : {mostOfScratch, mostOfScratch / 2, mostOfScratch / 4})
+    beside.push_back(scratchOfBody(most) + tiles);
+  auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) {
+    return std::any_of(beside.begin(), beside.end(), [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
+  });
   if (first == all.end()) {
     remarks_.shortOfMemory(0, wanted, take(all.back()), limit);
     return false;

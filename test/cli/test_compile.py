@@ -209,6 +209,19 @@ def loops(x, y, idx, out, n, KIND: tl.constexpr, N: tl.constexpr):
                 acc = tl.dot(tl.load(a + k * N), tl.load(b + at * N), acc)
             elif KIND == "invariant":
                 acc = tl.dot((i + j + k).to(tl.float16), tl.load(b) + acc.to(tl.float16), acc)
+            elif KIND == "stores":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                if k % 2 == 1:
+                    tl.store(out + i * N + j, acc)
+            elif KIND == "stores it":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                if k % 2 == 1:
+                    tl.store(a + k * N, acc.to(tl.float16))
+            elif KIND == "adds":
+                acc = tl.dot(tl.load(a + k * N), tl.load(b + k * N), acc)
+                if k % 2 == 1:
+                    n = tl.atomic_add(idx, 1)
+                    acc *= n
     tl.store(out + i * N + j, acc)
 """
 
@@ -233,7 +246,7 @@ def test_remarks_of_loops(tegula, tmp_path):
         "backwards": [],
         "no dot": [(20, f"{loop}it has no dot, and loads are started early only for those{not_pipelined}")],
         "one dot": [(24, f"{load}no dot is computed from it{not_copied}")],
-        "if": [(26, f"{loop}its body has an `if` on a value that is not constant (line 30){not_pipelined}")],
+        "if": [(26, f"{loop}its body has a dot in a branch (line 31){not_pipelined}")],
         "inner": [(26, f"{loop}its body has a loop inside (line 34){not_pipelined}")],
         "write": [(26, f"{loop}{writes}{not_pipelined}")],
         "print": [(26, f"{loop}loads of later iterations must not come before what its body does (line 41){not_pipelined}")],
@@ -242,6 +255,9 @@ def test_remarks_of_loops(tegula, tmp_path):
         "indirect": [],
         "chased": [(51, f"{load}its addresses or its mask depend on a load (line 50) of the same iteration{not_copied}")],
         "invariant": [],
+        "stores": [],
+        "stores it": [(26, f"{loop}its body writes memory (line 61), which may be what a later iteration loads{not_pipelined}")],
+        "adds": [(26, f"{loop}loads of later iterations must not come before what its body does (line 65){not_pipelined}")],
     }.items():
         for target in "sm_80", "sm_90a", "sim":
             assert remarks(kind, 64, target) == expected, (kind, target)

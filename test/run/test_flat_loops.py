@@ -1,5 +1,7 @@
 """One loop over all tiles and steps: an `if` begins a tile, another ends it. Such loops are pipelined: the branch that begins a tile is taken ahead, and sums are
 waited for where the branch that ends it reads them. §1.8, §3.3, §3.5."""
+import re
+
 import numpy as np
 import pytest
 import tegula
@@ -83,6 +85,16 @@ def test_types_of_operands(dev, copy, dtype):
 @pytest.mark.parametrize("block, warps, stages", [((128, 256, 64), 8, 3), ((128, 128, 64), 4, 4), ((128, 128, 64), 8, 5)])
 def test_large_tiles(dev, block, warps, stages):
     check_tiles(dev, 2 * block[0], block[1], 4 * block[2], 1, block, "cp.async", "end", "store", num_warps=warps, num_stages=stages)
+
+
+@pytest.mark.parametrize("copy, reset", [("cp.async", "end"), ("cp.async", "begin"), ("tma", "end")])
+def test_they_are_pipelined(copy, reset):
+    """As deep as they were asked to be, though the exchange of the result wants memory of its own."""
+    a, c = np.zeros((256, 256), np.float16), np.zeros((256, 256), np.float32)
+    k = tiles.warmup(a, a, c, 256, 256, 256, 1, 128, 256, 64, copy, reset, "store", grid=(1,), device="sim", num_warps=8, num_stages=3).compile_for("sm_90a")
+    assert [r.kind for r in k.remarks if r.kind in ("notPipelined", "fewerStages", "notCopiedAhead")] == []
+    # Sums go on over the end of an iteration, and are waited for where a tile ends.
+    assert len(re.findall(r"wgmma\.wait_group\.sync\.aligned [1-9]", k.asm["ptx"])) == 1
 
 
 @tegula.jit
