@@ -359,14 +359,15 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
 }
 
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes: slots beyond those that were asked for are not worth a
-/// neighbour. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule.
+/// neighbour. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that
+/// stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   const unsigned enoughWarps = usesGroups() ? 16 : 8;
   constexpr uint64_t reserved = 1024; // of each block on an SM
   for (const Op *op = loop_.parent->parent->op; op; op = op->parent->parent->op)
     if (op->kind == OpKind::For || op->kind == OpKind::While)
       return c;
-  if (options_.numWarps >= enoughWarps || options_.numCtas > 1)
+  if (options_.numWarps >= enoughWarps || options_.numCtas > 1 || writesGlobal(loop_))
     return c;
   const uint64_t most = std::min<uint64_t>(enoughWarps / options_.numWarps, blocksByRegisters());
   auto blocks = [&](const RingChoice &x) { return std::min(most, (target_.sharedLimit() + reserved) / (take(x) + reserved)); };

@@ -88,10 +88,11 @@ def test_large_tiles(dev, block, warps, stages):
 
 
 @pytest.mark.parametrize("copy, reset", [("cp.async", "end"), ("cp.async", "begin"), ("tma", "end")])
-def test_they_are_pipelined(copy, reset):
-    """As deep as they were asked to be, though the exchange of the result wants memory of its own."""
+@pytest.mark.parametrize("block, warps, stages", [((128, 256, 64), 8, 3), ((64, 128, 64), 4, 4)])
+def test_they_are_pipelined(copy, reset, block, warps, stages):
+    """As deep as they were asked to be, though the exchange of the result wants memory of its own, and no second block will share the SM."""
     a, c = np.zeros((256, 256), np.float16), np.zeros((256, 256), np.float32)
-    k = tiles.warmup(a, a, c, 256, 256, 256, 1, 128, 256, 64, copy, reset, "store", grid=(1,), device="sim", num_warps=8, num_stages=3).compile_for("sm_90a")
+    k = tiles.warmup(a, a, c, 256, 256, 256, 1, *block, copy, reset, "store", grid=(1,), device="sim", num_warps=warps, num_stages=stages).compile_for("sm_90a")
     assert [r.kind for r in k.remarks if r.kind in ("notPipelined", "fewerStages", "notCopiedAhead")] == []
     # Sums go on over the end of an iteration, and are waited for where a tile ends.
     assert len(re.findall(r"wgmma\.wait_group\.sync\.aligned [1-9]", k.asm["ptx"])) == 1
