@@ -33,6 +33,7 @@ TREE = [
     ("scripts/install.sh", "install.sh"),
     ("docs/language.md", "docs/language.md"),
     ("docs/performance.md", "docs/performance.md"),
+    ("docs/performance-history.md", "docs/performance-history.md"),
 ]
 
 

@@ -148,7 +148,7 @@ protected:
   /// wgmmas of an iteration may still read its stage when it ends.
   bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
   /// Then the stage is given back behind the next iteration's wait for them. With a stage to spare, beside the one in which warpgroups drift apart, at that
-  /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance.md).
+  /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance-history.md).
   bool isReleasedBehindWait() const { return isReleasedLate() && ahead_ + 2 >= static_cast<int64_t>(stages_); }
 
   ir::Builder b_;

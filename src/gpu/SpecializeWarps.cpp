@@ -175,7 +175,7 @@ int64_t dotsIn(const Block &b) {
 }
 
 /// What loops say about it, and whether it pays: where tiles follow each other, and where a loop's second dot waits for work on the result of its
-/// first (attention), as measured on an H200 (docs/performance.md): tiles with at least one warpgroup, attention with two.
+/// first (attention), as measured on an H200 (docs/performance-history.md): tiles with at least one warpgroup, attention with two.
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {

@@ -37,7 +37,7 @@ struct SharedOperand {
 };
 
 /// The order of a wgmma dot's products along K: `rounds` rounds of `products`, written down as a loop if there are several. The assembler's time goes
-/// with the text, in which each product names all accumulators, and not with the rounds; the tensor cores do not notice (docs/performance.md).
+/// with the text, in which each product names all accumulators, and not with the rounds; the tensor cores do not notice (docs/performance-history.md).
 /// Each round is a commit group of its own, as the assembler wants to see commits in the loop.
 struct DotRounds {
   unsigned rounds = 1, products = 1;
