@@ -89,13 +89,16 @@ class Sweep:
         self.env = dict(os.environ, TEGULA_TEST_TORCH_DEVICE=options.device, PYTHONDONTWRITEBYTECODE="1", TEGULA_CACHE_DIR="")
         self.counter, self.lock = 0, threading.Lock()
 
-    def process(self, alias, threads):
+    def process(self, alias, threads, keep=False):
+        """`keep`: compiled kernels are kept on the disk."""
         with self.lock:
             self.counter += 1
             name = f"{self.counter}-{'tegula' if alias else 'other'}"
         env = dict(self.env, TORCHINDUCTOR_CACHE_DIR=str(self.folder / name), TORCHINDUCTOR_COMPILE_THREADS=str(threads))
         if threads > 1:
             env["OMP_NUM_THREADS"] = str(threads)
+        if keep:
+            env["TEGULA_CACHE_DIR"] = str(self.folder / f"{name}-kernels")
         if not alias:
             env = {k: v for k, v in env.items() if k != "PYTHONPATH"}
         return Process(alias, env, open(self.folder / f"{name}.log", "ab"))
@@ -208,7 +211,7 @@ class Sweep:
         threads = max(1, (self.options.jobs + 1) // self.options.pairs) if self.options.pairs > 1 else self.options.jobs + 1
 
         def work(give):
-            pair = [give(True, threads), give(False, threads)]
+            pair = [give(True, threads, self.options.rest), give(False, threads)]
             for p in pair:  # what the first compilation of all pays for
                 p.ask(min(180, max(1, self.left(until))), do="compile", row=("operator", "add", "float32"))
             while self.left(until) > 5:
@@ -233,7 +236,7 @@ class Sweep:
                 found = self.rows[row]
                 for prefix, answer, times in zip(("", "other_"), answers, best):
                     if answer["ok"]:
-                        found.update({f"{prefix}{k}": v for k, v in {"compile_s": answer["compile_s"], **times}.items()}, backward=answer["backward"])
+                        found.update({f"{prefix}{k}": v for k, v in {"compile_s": answer["compile_s"], **times, **({"rest_s": answer["rest_s"]} if "rest_s" in answer else {})}.items()}, backward=answer["backward"])
                     else:
                         found[f"{prefix}time_error"] = answer["error"]
                         print(f"{'the other compiler: ' if prefix else ''}{row[0]} {row[1]} {row[2]} measured: {first_line(answer['error'])}", flush=True)
@@ -271,6 +274,10 @@ def table(rows):
         wall, gpu, made = ([x for r in of if (x := ratio(r, *names))] for names in (("other_ms", "ms"), ("other_gpu_ms", "gpu_ms"), ("compile_s", "other_compile_s")))
         if wall:
             lines.append(f"{kind}, beside the other compiler: speed {mean(wall):.3f} ({len(wall)} rows), on the GPU alone {mean(gpu):.3f} ({len(gpu)} rows), compile time {mean(made):.3f}")
+        rest = [r for r in of if r.get("rest_s") and r.get("other_compile_s", 0) > r["rest_s"]]
+        if rest:
+            least, own = mean(r["rest_s"] / r["other_compile_s"] for r in rest), sum(max(0, r["compile_s"] - r["rest_s"]) for r in rest) / sum(r["other_compile_s"] - r["rest_s"] for r in rest)
+            lines.append(f"{kind}, compile time with kernels from the disk: {least:.3f} of the other's, which a compiler that takes no time would reach; beyond it all rows together {own:.3f} ({len(rest)} rows)")
     return lines
 
 
@@ -284,6 +291,7 @@ def main():
     p.add_argument("--row-seconds", type=float, default=120, help="the longest that one row may take")
     p.add_argument("--row-measure", type=float, default=0.3, help="seconds of measuring a row, for each compiler")
     p.add_argument("--every", type=int, default=1, help="one of so many rows")
+    p.add_argument("--rest", action="store_true", help="compile each row twice, the second time with its kernels on the disk: the part of compile time that is PyTorch's own")
     p.add_argument("--only", choices=("check", "time"))
     p.add_argument("--out", help="a JSON file")
     options = p.parse_args()
