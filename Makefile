@@ -12,10 +12,10 @@ setup:
 build: setup
 	@scripts/build.sh -j $(JOBS)
 
-# Only what the demo needs: the library, the command and the Python package. Its Python environment, which no compilation needs, is made meanwhile.
+# Only what the demo needs: the library, the command, the Python package and examples/llm/generate. Its Python environment, which no compilation needs, is made meanwhile.
 demo:
 	@scripts/setup.sh --packages
-	@scripts/setup.sh --without-tests & environment=$$!; scripts/build.sh -j $(JOBS) libtegula tegula tegula_core && wait $$environment
+	@scripts/setup.sh --without-tests & environment=$$!; scripts/build.sh -j $(JOBS) libtegula tegula tegula_core llm-generate && wait $$environment
 	@PYTHONPATH=build/python $(PY) scripts/demo.py
 
 test: build

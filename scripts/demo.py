@@ -2,6 +2,7 @@
 """`make demo`: runs every example on the CPU on real input and prints kernel, size, time, GB/s or GFLOP/s, and the
 largest error against the reference. Writes the photograph, its grey copy and a plot to build/demo."""
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -105,6 +106,16 @@ def grey(rgb):
 grey.written = False
 
 
+def llm_demo():
+    """A small language model with random weights (docs/llm.md): tokens on the CPU, logits beside a float64 reference."""
+    for precision in ("fp32", "int4"):
+        p = subprocess.run([ROOT / "build/examples/llm/generate", "--precision", precision, "--max-new", "16", "--context", "64", "--check"], text=True, stdout=subprocess.PIPE)
+        print(f"generate --precision {precision}: {p.stdout}", end="", flush=True)
+        if p.returncode:
+            return 1
+    return 0
+
+
 def main() -> int:
     print(f"{'kernel':<20}{'size':<20}{'time':>12}{'rate':>16}{'largest error':>16}")
     failed = 0
@@ -119,6 +130,7 @@ def main() -> int:
     stepping.main()
     benchmark.bandwidth.run(print_data=True, save_path=str(ROOT / "build/demo"))
     tune_matmul.main(str(ROOT / "build/demo"), 512)
+    failed += llm_demo()
     print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plots rms_norm.png, tune_matmul.png")
     return 1 if failed else 0
 

@@ -222,6 +222,7 @@ SUITES = {
     "dist": Suite(script("scripts/test_dist.sh"), 60),
     "package": Suite(script("scripts/test_package.sh"), 30),
     "examples": Suite(pytest("test/examples"), 30, quick=True),
+    "llm": Suite(pytest("test/llm"), 40),
     "goldens": Suite(script(PY, "scripts/update_goldens.py", "--check"), 20, quick=True),
     "run-sample": Suite(pytest("test/run", "--every", "10", env={"TEGULA_TEST_DEVICES": "cpu,sim"}), 60, quick=True),
 }

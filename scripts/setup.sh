@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   # build
-  g++ cmake ninja-build git clang-19 lld-19 llvm-19-dev libzstd-dev zlib1g-dev nlohmann-json3-dev ccache libgtest-dev
+  g++ cmake ninja-build git clang-19 lld-19 llvm-19-dev libzstd-dev zlib1g-dev nlohmann-json3-dev libpcre2-dev ccache libgtest-dev
   # Python side
   python3 python3-dev python3-venv
 )

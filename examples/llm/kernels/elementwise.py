@@ -1,0 +1,118 @@
+"""What stands between matrix products: embedding, rotary positions with the KV cache's append, activations, cross-entropy, softmax."""
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def embedding(tokens, table, out, n, BLOCK: tl.constexpr):
+    """out[row] = table[tokens[row]]; n elements a row."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    token = tl.load(tokens + row).to(tl.int64)
+    value = tl.load(table + token * n + i, mask=i < n, other=0.0)
+    tl.store(out + row * n + i, value.to(out.dtype.element_ty), mask=i < n)
+
+
+@tegula.jit
+def gather_rows(rows, x, out, n, BLOCK: tl.constexpr):
+    """out[i] = x[rows[i]]: the last rows of sequences, whose logits are wanted."""
+    at = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(rows + at).to(tl.int64)
+    tl.store(out + at * n + i, tl.load(x + row * n + i, mask=i < n), mask=i < n)
+
+
+@tegula.jit
+def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages,
+                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr):
+    """Rotates the queries and keys of a row by its position; queries go to q_out, keys and values to the row's place in the paged cache.
+
+    qkv [rows, HQ + 2 HK, D]; element i of the first half of a head is turned with element i of the second (the order of Llama's weights in safetensors). A page
+    holds PAGE tokens of all HK heads: cache [pages, PAGE, HK, D]. `slots` says which line of the page table a row's sequence has. Grid: rows, HQ + 2 HK.
+    """
+    HALF: tl.constexpr = D // 2
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    i = tl.arange(0, HALF)
+    position = tl.load(positions + row)
+    source = qkv + (row * (HQ + 2 * HK) + head) * D
+    low = tl.load(source + i).to(tl.float32)
+    high = tl.load(source + HALF + i).to(tl.float32)
+    if head < HQ + HK:
+        c = tl.load(cosines + position * HALF + i)
+        s = tl.load(sines + position * HALF + i)
+        turned = low * c - high * s
+        high = high * c + low * s
+        low = turned
+    if head < HQ:
+        to = q_out + (row * HQ + head) * D
+        tl.store(to + i, low.to(q_out.dtype.element_ty))
+        tl.store(to + HALF + i, high.to(q_out.dtype.element_ty))
+    else:
+        page = tl.load(pages + tl.load(slots + row) * max_pages + position // PAGE).to(tl.int64)
+        at = ((page * PAGE + position % PAGE) * HK + (head - HQ) % HK) * D
+        if head < HQ + HK:
+            tl.store(k_cache + at + i, low.to(k_cache.dtype.element_ty))
+            tl.store(k_cache + at + HALF + i, high.to(k_cache.dtype.element_ty))
+        else:
+            tl.store(v_cache + at + i, low.to(v_cache.dtype.element_ty))
+            tl.store(v_cache + at + HALF + i, high.to(v_cache.dtype.element_ty))
+
+
+@tegula.jit
+def sigmoid(x):
+    return 1.0 / (1.0 + tl.exp(-x))
+
+
+@tegula.jit
+def swiglu(gate_up, out, n, BLOCK: tl.constexpr):
+    """out = silu(gate) * up; a row of gate_up holds n gates, then n ups."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    gate = tl.load(gate_up + row * 2 * n + i, mask=i < n, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + row * 2 * n + n + i, mask=i < n, other=0.0).to(tl.float32)
+    tl.store(out + row * n + i, (gate * sigmoid(gate) * up).to(out.dtype.element_ty), mask=i < n)
+
+
+@tegula.jit
+def bias_activation(x, bias, out, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    """out = f(x + bias): "silu", "gelu" (by erf), "gelu_tanh"."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + i, mask=i < n, other=0.0).to(tl.float32) + tl.load(bias + i, mask=i < n, other=0.0).to(tl.float32)
+    if KIND == "silu":
+        v = v * sigmoid(v)
+    elif KIND == "gelu":
+        v = 0.5 * v * (1.0 + tl.erf(v * 0.7071067811865476))
+    else:
+        tl.static_assert(KIND == "gelu_tanh", "KIND is silu, gelu or gelu_tanh")
+        v = v * sigmoid(1.5957691216057308 * (v + 0.044715 * v * v * v))
+    tl.store(out + row * n + i, v.to(out.dtype.element_ty), mask=i < n)
+
+
+@tegula.jit
+def softmax(x, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + i, mask=i < n, other=float("-inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * n + i, (e / tl.sum(e, 0)).to(out.dtype.element_ty), mask=i < n)
+
+
+@tegula.jit
+def cross_entropy(logits, targets, loss, n, ignore, BLOCK: tl.constexpr):
+    """loss[row] = log(sum(exp(logits))) - logits[target], 0 where the target is `ignore`; the row is read once, its maximum carried along."""
+    row = tl.program_id(0).to(tl.int64)
+    target = tl.load(targets + row).to(tl.int64)
+    top = float("-inf")
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(logits + row * n + i, mask=i < n, other=float("-inf")).to(tl.float32)
+        higher = tl.maximum(top, tl.max(v, 0))
+        total = total * tl.exp(top - higher) + tl.sum(tl.exp(v - higher), 0)
+        top = higher
+    if target == ignore:
+        tl.store(loss + row, 0.0)
+    else:
+        tl.store(loss + row, top + tl.log(total) - tl.load(logits + row * n + target).to(tl.float32))

@@ -1,0 +1,39 @@
+"""Normalizations of rows, with the residual connection fused: x += delta comes first, and x keeps the sum.
+
+Rows lie `n` elements apart in x and delta. x is the residual stream in fp32; the output goes to a matmul and has that one's type.
+"""
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def rms_norm(x, delta, weight, out, n, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """out = weight * x / sqrt(mean(x^2) + eps); BLOCK is a power of two, n at least."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    mask = i < n
+    value = tl.load(x + row * n + i, mask=mask, other=0.0).to(tl.float32)
+    if ADD:
+        value += tl.load(delta + row * n + i, mask=mask, other=0.0).to(tl.float32)
+        tl.store(x + row * n + i, value.to(x.dtype.element_ty), mask=mask)
+    scale = tl.rsqrt(tl.sum(value * value, 0) / n + eps)
+    w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * n + i, (value * scale * w).to(out.dtype.element_ty), mask=mask)
+
+
+@tegula.jit
+def layer_norm(x, delta, weight, bias, out, n, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """out = weight * (x - mean) / sqrt(variance + eps) + bias."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    mask = i < n
+    value = tl.load(x + row * n + i, mask=mask, other=0.0).to(tl.float32)
+    if ADD:
+        value += tl.load(delta + row * n + i, mask=mask, other=0.0).to(tl.float32)
+        tl.store(x + row * n + i, value.to(x.dtype.element_ty), mask=mask)
+    mean = tl.sum(value, 0) / n
+    centred = tl.where(mask, value - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(centred * centred, 0) / n + eps)
+    w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(bias + i, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * n + i, (centred * scale * w + b).to(out.dtype.element_ty), mask=mask)

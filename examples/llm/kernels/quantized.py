@@ -1,0 +1,137 @@
+"""Weights of four and eight bits with a scale for each group of inputs, and their products with activations of 16 bits.
+
+The layout is made for reading: what a program needs lies in one piece, in the order in which it is used. Columns (outputs) come in blocks of BN = 64, groups of G inputs
+one after the other:
+
+    q      [N / BN][K / G][G * BITS / 32][BN][4] bytes, scales [N / BN][K / G][BN] bf16
+
+Four bits: byte (i, n, c) of a group holds input 4 i + c in its low half and input G / 2 + 4 i + c in its high half, both plus 8. Eight bits: it holds input 4 i + c. Four
+inputs side by side are what instructions such as vpdpbusd multiply and add at once.
+"""
+import tegula
+import tegula.language as tl
+
+BN: tl.constexpr = tl.constexpr(64)
+
+
+@tegula.jit
+def quantize_weights(w, q, scales, N, K, G: tl.constexpr, BITS: tl.constexpr):
+    """w [N, K] of any float type, to the layout above, symmetric: scale = max |w| / 7 or / 127, rounded to bf16 first. Rows from N on are zero. Grid: N / BN, K / G."""
+    LEVELS: tl.constexpr = 7 if BITS == 4 else 127
+    rn = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, G)
+    group = tl.program_id(0).to(tl.int64) * (K // G) + tl.program_id(1)
+    v = tl.load(w + rn[None, :] * K + (tl.program_id(1) * G + rk)[:, None], mask=(rn < N)[None, :], other=0.0).to(tl.float32)
+    scale = (tl.max(tl.abs(v), 0) / LEVELS).to(tl.bfloat16)
+    tl.store(scales + group * BN + tl.arange(0, BN), scale)
+    s = scale.to(tl.float32)
+    v = tl.where(s[None, :] > 0, v / tl.where(s > 0, s, 1.0)[None, :], 0.0)
+    v = tl.minimum(tl.maximum(tl.floor(v + 0.5), -LEVELS - 1.0), LEVELS + 0.0).to(tl.int32)
+    if BITS == 4:
+        halves = tl.reshape(v + 8, (2, G // 2, BN))
+        v = tl.sum(halves * tl.where(tl.arange(0, 2) == 0, 1, 16)[:, None, None], 0)
+    BYTES: tl.constexpr = G * BITS // 8
+    ordered = tl.permute(tl.reshape(v, (BYTES // 4, 4, BN)), (0, 2, 1))
+    tl.store(q + group * BYTES * BN + tl.arange(0, BYTES * BN), tl.reshape(ordered, (BYTES * BN,)).to(q.dtype.element_ty))
+
+
+@tegula.jit
+def group_bytes(q, group, G: tl.constexpr, BITS: tl.constexpr):
+    """The bytes of a group, inputs by outputs: [G * BITS / 8, BN]."""
+    BYTES: tl.constexpr = G * BITS // 8
+    flat = tl.load(q + group * BYTES * BN + tl.arange(0, BYTES * BN))
+    return tl.reshape(tl.permute(tl.reshape(flat, (BYTES // 4, BN, 4)), (0, 2, 1)), (BYTES, BN))
+
+
+@tegula.jit
+def dequantize_weights(q, scales, w, N, K, G: tl.constexpr, BITS: tl.constexpr):
+    """Back to w [N, K]. Grid: N / BN, K / G."""
+    rn = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN)
+    group = tl.program_id(0).to(tl.int64) * (K // G) + tl.program_id(1)
+    s = tl.load(scales + group * BN + tl.arange(0, BN)).to(tl.float32)
+    b = group_bytes(q, group, G, BITS)
+    at = w + rn[None, :] * K + tl.program_id(1) * G
+    if BITS == 4:
+        rk = tl.arange(0, G // 2)
+        low = ((b & 15).to(tl.int32) - 8).to(tl.float32) * s[None, :]
+        high = ((b >> 4).to(tl.int32) - 8).to(tl.float32) * s[None, :]
+        tl.store(at + rk[:, None], low.to(w.dtype.element_ty), mask=(rn < N)[None, :])
+        tl.store(at + G // 2 + rk[:, None], high.to(w.dtype.element_ty), mask=(rn < N)[None, :])
+    else:
+        tl.store(at + tl.arange(0, G)[:, None], (b.to(tl.int8, bitcast=True).to(tl.float32) * s[None, :]).to(w.dtype.element_ty), mask=(rn < N)[None, :])
+
+
+@tegula.jit
+def split_activations(x, parts, scales, sums, K, G: tl.constexpr):
+    """x [M, K] as integers of 16 bits in two bytes, with a scale for each group: x = scale * (256 * parts[m, 0] + parts[m, 1]).
+
+    The error is at most 2^-16 of the group's largest element, a 128th of what rounding to bf16 does. parts [M, 2, K], scales and sums (of the integers) [M, K / G].
+    Grid: M, K / G.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    g = tl.program_id(1)
+    i = g * G + tl.arange(0, G)
+    v = tl.load(x + row * K + i).to(tl.float32)
+    largest = tl.max(tl.abs(v), 0)
+    steps = tl.where(largest > 0, 32512.0 / largest, 0.0)
+    n = tl.floor(v * steps + 0.5).to(tl.int32)
+    high = (n + 128) >> 8
+    tl.store(parts + row * 2 * K + i, high.to(tl.int8))
+    tl.store(parts + row * 2 * K + K + i, (n - (high << 8)).to(tl.int8))
+    tl.store(scales + row * (K // G) + g, largest * (1.0 / 32512.0))
+    tl.store(sums + row * (K // G) + g, tl.sum(n, 0))
+
+
+@tegula.jit(do_not_specialize=["M"])
+def integer_matmul(parts, x_scales, sums, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """out = x @ w.T of split activations and quantized weights: each group's product is exact in int32, then scaled. For CPUs, whose instructions multiply bytes four at a
+    time; at one row the weights come as fast as memory gives them. BM rows of x at a time. Grid: M / BM, N / BN; rows of `out` lie `stride` apart."""
+    first = tl.program_id(0) * BM
+    column = tl.program_id(1).to(tl.int64)
+    r = tl.arange(0, 2 * BM)
+    m = first + tl.arange(0, BM)
+    place = tl.where(tl.arange(0, 2) == 0, 256.0, 1.0)
+    rows = parts + (2 * first + r)[:, None].to(tl.int64) * K
+    live = (2 * first + r < 2 * M)[:, None]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for g in range(0, K // G):
+        b = group_bytes(q, column * (K // G) + g, G, BITS)
+        if BITS == 4:
+            k = tl.arange(0, G // 2)
+            product = tl.dot(tl.load(rows + g * G + k[None, :], mask=live, other=0), (b & 15).to(tl.int8), out_dtype=tl.int32)
+            product = tl.dot(tl.load(rows + g * G + G // 2 + k[None, :], mask=live, other=0), (b >> 4).to(tl.int8), product, out_dtype=tl.int32)
+        else:
+            product = tl.dot(tl.load(rows + g * G + tl.arange(0, G)[None, :], mask=live, other=0), b.to(tl.int8, bitcast=True), out_dtype=tl.int32)
+        both = tl.sum(tl.reshape(product.to(tl.float32), (BM, 2, BN)) * place[None, :, None], 1)
+        if BITS == 4:
+            both -= 8.0 * tl.load(sums + m * (K // G) + g, mask=m < M, other=0).to(tl.float32)[:, None]
+        sx = tl.load(x_scales + m * (K // G) + g, mask=m < M, other=0.0)
+        sw = tl.load(w_scales + (column * (K // G) + g) * BN + tl.arange(0, BN)).to(tl.float32)
+        acc += both * (sx[:, None] * sw[None, :])
+    rn = column * BN + tl.arange(0, BN)
+    tl.store(out + m[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])
+
+
+@tegula.jit(do_not_specialize=["M"])
+def widened_matmul(x, q, w_scales, out, M, N, K, stride, G: tl.constexpr, BITS: tl.constexpr, BM: tl.constexpr):
+    """The same with x [M, K] in its own type: weights are widened to it in front of the product. For GPUs, whose tensor cores take 16-bit floats. Grid: M / BM, N / BN."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    column = tl.program_id(1).to(tl.int64)
+    rows = x + m[:, None].to(tl.int64) * K
+    live = (m < M)[:, None]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for g in range(0, K // G):
+        b = group_bytes(q, column * (K // G) + g, G, BITS)
+        if BITS == 4:
+            k = tl.arange(0, G // 2)
+            low = tl.load(rows + g * G + k[None, :], mask=live, other=0.0)
+            high = tl.load(rows + g * G + G // 2 + k[None, :], mask=live, other=0.0)
+            product = tl.dot(low, ((b & 15).to(tl.int32) - 8).to(low.dtype), input_precision="ieee")
+            product = tl.dot(high, ((b >> 4).to(tl.int32) - 8).to(high.dtype), product, input_precision="ieee")
+        else:
+            a = tl.load(rows + g * G + tl.arange(0, G)[None, :], mask=live, other=0.0)
+            product = tl.dot(a, b.to(tl.int8, bitcast=True).to(a.dtype), input_precision="ieee")
+        sw = tl.load(w_scales + (column * (K // G) + g) * BN + tl.arange(0, BN)).to(tl.float32)
+        acc += product * sw[None, :]
+    rn = column * BN + tl.arange(0, BN)
+    tl.store(out + m[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(m < M)[:, None] & (rn < N)[None, :])

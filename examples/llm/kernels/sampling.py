@@ -1,0 +1,93 @@
+"""The next token of each row of logits: the largest, or one drawn from the k largest whose probabilities add up to p."""
+import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def argmax(logits, out, n, BLOCK: tl.constexpr):
+    """The index of the largest logit, the first of equal ones."""
+    row = tl.program_id(0).to(tl.int64)
+    best = tl.full([BLOCK], float("-inf"), tl.float32)
+    at = tl.zeros([BLOCK], tl.int32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(logits + row * n + i, mask=i < n, other=float("-inf")).to(tl.float32)
+        better = v > best
+        best = tl.where(better, v, best)
+        at = tl.where(better, i, at)
+    top = tl.max(best, 0)
+    tl.store(out + row, tl.min(tl.where(best == top, at, n), 0))
+
+
+@tegula.jit
+def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr):
+    """Draws by temperature, top-k and top-p, row by row.
+
+    No sort: a cut-off t is looked for by bisection such that the tokens with a logit of t or more are the k largest (of equal ones all), and among these one such that
+    they hold the mass p; both questions are monotone in t, so 32 passes over the row, which lies in the cache, find t to the last bit of a float. A row with temperature 0
+    takes the largest. The draw is Philox of (seed, step): the same tokens on every device.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    x = logits + row * n
+    temperature = tl.load(temperatures + row)
+    k = tl.load(top_ks + row)
+    p = tl.load(top_ps + row)
+    top = float("-inf")
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        top = tl.maximum(top, tl.max(tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32), 0))
+    sharpness = tl.where(temperature > 0, 1.0 / temperature, 0.0)
+    cut = -127.0 + 0.0 * top  # of (logit - top) / temperature: what is below has no weight in fp32
+    if temperature > 0:
+        # The k largest: the highest cut that at least k tokens reach.
+        if k > 0:
+            high = 0.0 * top
+            for _ in range(32):
+                middle = 0.5 * (cut + high)
+                count = 0
+                for start in range(0, n, BLOCK):
+                    i = start + tl.arange(0, BLOCK)
+                    v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+                    count += tl.sum((v >= middle).to(tl.int32), 0)
+                cut = tl.where(count >= k, middle, cut)
+                high = tl.where(count >= k, high, middle)
+        mass = 0.0
+        for start in range(0, n, BLOCK):
+            i = start + tl.arange(0, BLOCK)
+            v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+            mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+        if p < 1.0:
+            high = 0.0 * top
+            for _ in range(32):
+                middle = 0.5 * (cut + high)
+                above = 0.0
+                for start in range(0, n, BLOCK):
+                    i = start + tl.arange(0, BLOCK)
+                    v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+                    above += tl.sum(tl.where(v >= middle, tl.exp(v), 0.0), 0)
+                cut = tl.where(above >= p * mass, middle, cut)
+                high = tl.where(above >= p * mass, high, middle)
+            mass = 0.0
+            for start in range(0, n, BLOCK):
+                i = start + tl.arange(0, BLOCK)
+                v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+                mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+    else:
+        cut = 0.0 * top
+        mass = 1.0
+    # The first token at which the running sum of the weights passes u * mass.
+    wanted = tl.rand(tl.load(seeds + row), tl.load(steps + row)) * mass
+    before = 0.0
+    chosen = n
+    last = 0
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top
+        v = tl.where(temperature > 0, v * sharpness, v)
+        weight = tl.where(v >= cut, tl.exp(v), 0.0)
+        sums = before + tl.cumsum(weight, 0)
+        chosen = tl.minimum(chosen, tl.min(tl.where((sums > wanted) & (weight > 0), i, n), 0))
+        last = tl.maximum(last, tl.max(tl.where(weight > 0, i, 0), 0))
+        before += tl.sum(weight, 0)
+    # Sums in another order may end a hair below `wanted`.
+    tl.store(out + row, tl.where(chosen < n, chosen, last))

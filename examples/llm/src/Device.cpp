@@ -1,0 +1,102 @@
+#include "Device.h"
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace llm {
+
+Result<Device> Device::open(const tegula::Context &context, const std::string &name) {
+  Device d;
+  d.context_ = context;
+  d.name_ = name;
+  int32_t index = 0;
+  if (Status s = Status::from(tegula_device_find(context.get(), name.c_str(), &index)); !s) return s;
+  TegulaDeviceInfo info{};
+  info.size = sizeof info;
+  if (Status s = Status::from(tegula_device_info(context.get(), size_t(index), &info)); !s) return s;
+  d.options_.device = index;
+  d.gpu_ = info.kind != TEGULA_DEVICE_CPU;
+  d.host_ = info.kind != TEGULA_DEVICE_CUDA;
+  d.memory_ = info.memory_bytes;
+  return d;
+}
+
+uint64_t Device::availableBytes() const {
+  if (!host_) return memory_;
+  unsigned long long kib = 0;
+  std::FILE *f = std::fopen("/proc/meminfo", "r");
+  char line[256];
+  while (f && std::fgets(line, sizeof line, f))
+    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+  if (f) std::fclose(f);
+  return kib * 1024;
+}
+
+static double clockSeconds(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+Status Device::timed(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, const tegula::LaunchOptions &o) const {
+  double start = clockSeconds(CLOCK_MONOTONIC), processor = clockSeconds(CLOCK_THREAD_CPUTIME_ID);
+  Status s = f(grid, args, o);
+  if (s && !host_) s = synchronize();
+  Count &c = (*profile_)[f.name()];
+  ++c.launches;
+  c.seconds += clockSeconds(CLOCK_MONOTONIC) - start;
+  c.processor += clockSeconds(CLOCK_THREAD_CPUTIME_ID) - processor;
+  return s;
+}
+
+std::string Device::profile() const {
+  if (!profile_) return "";
+  std::vector<std::pair<std::string, Count>> rows(profile_->begin(), profile_->end());
+  std::ranges::sort(rows, [](const auto &a, const auto &b) { return a.second.seconds > b.second.seconds; });
+  std::string text = "kernel                 launches         ms   processor ms\n";
+  for (auto &[name, c] : rows) {
+    char line[128];
+    std::snprintf(line, sizeof line, "%-22s %8lld %10.2f %14.2f\n", name.c_str(), static_cast<long long>(c.launches), c.seconds * 1e3, c.processor * 1e3);
+    text += line;
+  }
+  return text;
+}
+
+Result<Buffer> Device::allocate(TegulaDtype dtype, int64_t count) const {
+  int64_t bytes = count * tegula_dtype_bytes(dtype);
+  if (host_) {
+    void *address = nullptr;
+    Tensor t = Tensor::make(dtype, {count}, &address);
+    return Buffer{address, bytes, dtype, t.owner};
+  }
+  void *address = nullptr;
+  if (Status s = Status::from(tegula_memory_allocate(context_.get(), options_.device, uint64_t(bytes), &address)); !s) return s;
+  auto owner = std::shared_ptr<const void>(address, [context = context_, device = options_.device](const void *p) { tegula_memory_free(context.get(), device, const_cast<void *>(p)); });
+  return Buffer{address, bytes, dtype, owner};
+}
+
+Result<Buffer> Device::place(const Tensor &t) const {
+  // Files promise no alignment of a tensor; kernels need that of its elements.
+  bool aligned = reinterpret_cast<uintptr_t>(t.data) % tegula_dtype_bytes(t.dtype) == 0;
+  if (host_ && aligned) return Buffer{const_cast<void *>(t.data), t.bytes(), t.dtype, t.owner};
+  Result<Buffer> b = allocate(t.dtype, t.count());
+  if (!b) return b;
+  if (Status s = upload(*b, t.data, t.bytes()); !s) return s;
+  return b;
+}
+
+Status Device::upload(const Buffer &to, const void *from, int64_t bytes) const {
+  if (bytes == 0) return {};
+  if (!host_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_TO_DEVICE, to.address, from, uint64_t(bytes), nullptr));
+  std::memcpy(to.address, from, size_t(bytes));
+  return {};
+}
+
+Status Device::download(void *to, const Buffer &from, int64_t bytes) const {
+  if (!host_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_FROM_DEVICE, to, from.address, uint64_t(bytes), nullptr));
+  std::memcpy(to, from.address, size_t(bytes));
+  return {};
+}
+
+} // namespace llm

@@ -1,0 +1,69 @@
+// The device that a model runs on, and memory on it. On `cpu` and `sim` device memory is the process's own, so that mapped weights are used where they lie.
+#pragma once
+#include "Tensor.h"
+#include <map>
+#include <span>
+
+namespace llm {
+
+/// Memory of a device; copies share it.
+struct Buffer {
+  void *address = nullptr;
+  int64_t bytes = 0;
+  TegulaDtype dtype = TEGULA_VOID;
+  std::shared_ptr<const void> owner;
+
+  /// The argument of a launch; with `offset` in elements, what begins there.
+  tegula::Arg arg(int64_t offset = 0) const {
+    int64_t at = offset * tegula_dtype_bytes(dtype);
+    return tegula::Arg(static_cast<char *>(address) + at, dtype, bytes - at);
+  }
+  operator tegula::Arg() const { return arg(); }
+};
+
+/// A device of a context, with the default options of its launches. Cheap to copy; used by one thread.
+class Device {
+public:
+  /// "cpu", "sim", "cuda", "cuda:1".
+  static Result<Device> open(const tegula::Context &context, const std::string &name);
+
+  const tegula::Context &context() const { return context_; }
+  const std::string &name() const { return name_; }
+  bool isGpu() const { return gpu_; } // `sim` counts: it runs the GPU's code
+  /// Whether device memory is memory of the process.
+  bool isHost() const { return host_; }
+  /// Bytes that may still be allocated; of a GPU, what it has in all.
+  uint64_t availableBytes() const;
+
+  Result<Buffer> allocate(TegulaDtype dtype, int64_t count) const;
+  /// A tensor as the device sees it: itself where memory is shared, else a copy.
+  Result<Buffer> place(const Tensor &t) const;
+  Status upload(const Buffer &to, const void *from, int64_t bytes) const;
+  /// Waits for the launches before it.
+  Status download(void *to, const Buffer &from, int64_t bytes) const;
+  Status synchronize() const { return Status::from(tegula_synchronize(context_.get(), options_.device, nullptr)); }
+
+  Status launch(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, int warps = 4) const {
+    tegula::LaunchOptions o = options_;
+    o.num_warps = warps;
+    return profile_ ? timed(f, grid, args, o) : f(grid, args, o);
+  }
+  /// From now on each launch is waited for and counted; a table by kernel, the slowest first. Copies of the device share the counts.
+  void startProfile() { profile_ = std::make_shared<std::map<std::string, Count>>(); }
+  std::string profile() const;
+
+private:
+  struct Count {
+    int64_t launches = 0;
+    double seconds = 0, processor = 0; // wall clock; the launching thread's processor time, which other processes do not change
+  };
+  Status timed(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, const tegula::LaunchOptions &o) const;
+  std::shared_ptr<std::map<std::string, Count>> profile_;
+  tegula::Context context_;
+  std::string name_;
+  tegula::LaunchOptions options_;
+  bool gpu_ = false, host_ = true;
+  uint64_t memory_ = 0;
+};
+
+} // namespace llm

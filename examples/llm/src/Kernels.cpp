@@ -1,0 +1,43 @@
+#include "Kernels.h"
+#include "KernelTexts.h"
+
+namespace llm {
+
+Result<Kernels> Kernels::load(const tegula::Context &context) {
+  Kernels k;
+  struct Row {
+    const char *file, *name;
+    tegula::Function *to;
+  };
+  const Row rows[] = {{"norms", "rms_norm", &k.rmsNorm},
+                      {"elementwise", "embedding", &k.embedding},
+                      {"elementwise", "gather_rows", &k.gatherRows},
+                      {"elementwise", "rope_append", &k.ropeAppend},
+                      {"elementwise", "swiglu", &k.swiglu},
+                      {"attention", "paged_attention", &k.attention},
+                      {"sampling", "argmax", &k.argmax},
+                      {"sampling", "sample", &k.sample},
+                      {"matmul", "gemv", &k.gemv},
+                      {"matmul", "matmul", &k.matmul},
+                      {"quantized", "split_activations", &k.splitActivations},
+                      {"quantized", "integer_matmul", &k.integerMatmul},
+                      {"quantized", "widened_matmul", &k.widenedMatmul},
+                      {"quantized", "quantize_weights", &k.quantizeWeights},
+                      {"moe", "moe_gate", &k.moeGate},
+                      {"moe", "moe_align", &k.moeAlign},
+                      {"moe", "grouped_matmul", &k.groupedMatmul},
+                      {"moe", "moe_combine", &k.moeCombine}};
+  for (const KernelText &text : kernelTexts) {
+    Result<tegula::Module> m = context.loadText(std::string("llm/kernels/") + text.name + ".py", text.text);
+    if (!m) return m.status();
+    for (const Row &r : rows)
+      if (std::string_view(r.file) == text.name) {
+        Result<tegula::Function> f = m->kernel(r.name);
+        if (!f) return f.status();
+        *r.to = *f;
+      }
+  }
+  return k;
+}
+
+} // namespace llm

@@ -1,0 +1,296 @@
+"""Each kernel of examples/llm beside a plain reference in float64, at small shapes that do not divide the tiles, on cpu and on the simulated GPU."""
+import attention as attention_kernels
+import elementwise
+import matmul as matmul_kernels
+import ml_dtypes
+import moe
+import norms
+import numpy as np
+import pytest
+import quantized
+import sampling
+import tegula
+
+BF16 = ml_dtypes.bfloat16
+FP8 = ml_dtypes.float8_e4m3fn
+
+
+def rng():
+    return np.random.default_rng(1)
+
+
+def normal(*shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32).astype(dtype)
+
+
+def close(got, want, bound):
+    error = np.abs(got.astype(np.float64) - want).max()
+    assert error <= bound, f"off by {error}"
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
+def test_rms_norm(dev, add, dtype, bound):
+    x, delta, w = normal(3, 72), normal(3, 72, dtype=dtype, seed=2), normal(72, dtype=dtype, seed=3)
+    out = np.empty((3, 72), dtype)
+    summed = x.astype(np.float64) + (delta.astype(np.float64) if add else 0)
+    want = summed / np.sqrt((summed**2).mean(1, keepdims=True) + 1e-5) * w.astype(np.float64)
+    before = x.copy()
+    dev(norms.rms_norm, (3,), x, delta, w, out, 72, 1e-5, ADD=add, BLOCK=128)
+    close(out, want, bound)
+    close(x, summed, 1e-6) if add else np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_layer_norm(dev, add):
+    x, delta, w, b = 3 + normal(3, 72), normal(3, 72, seed=2), normal(72, seed=3), normal(72, seed=4)
+    out = np.empty((3, 72), np.float32)
+    v = x.astype(np.float64) + (delta if add else 0)
+    want = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5) * w + b
+    dev(norms.layer_norm, (3,), x, delta, w, b, out, 72, 1e-5, ADD=add, BLOCK=128)
+    close(out, want, 4e-6)
+
+
+def test_embedding_and_gather(dev):
+    table, tokens = normal(11, 40, dtype=BF16), np.array([3, 10, 0], np.int32)
+    out = np.empty((3, 40), np.float32)
+    dev(elementwise.embedding, (3, 2), tokens, table, out, 40, BLOCK=32)
+    np.testing.assert_array_equal(out, table[tokens].astype(np.float32))
+    picked = np.empty((2, 40), np.float32)
+    dev(elementwise.gather_rows, (2, 2), np.array([2, 0], np.int32), out, picked, 40, BLOCK=32)
+    np.testing.assert_array_equal(picked, out[[2, 0]])
+
+
+class Cache:
+    """Sequences in a paged cache, pages in a shuffled order."""
+    def __init__(self, lengths, hk, d, page, dtype):
+        self.page, pages = page, -(-max(lengths) // page)
+        self.table = rng().permutation(len(lengths) * pages).reshape(len(lengths), pages).astype(np.int32)
+        self.k, self.v = (np.zeros((len(lengths) * pages, page, hk, d), dtype) for _ in "kv")
+
+    def rows(self, cache, line, n):
+        """[n, hk, d] of a sequence."""
+        at = np.arange(n)
+        return cache[self.table[line, at // self.page], at % self.page].astype(np.float64)
+
+
+def test_rope_append(dev):
+    hq, hk, d, page = 4, 2, 16, 4
+    cache = Cache([7, 9], hk, d, page, np.float32)
+    slots, positions = np.array([1, 0, 1], np.int32), np.array([7, 2, 8], np.int32)
+    qkv, q = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32)
+    angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
+    dev(elementwise.rope_append, (3, hq + 2 * hk), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
+        cache.table.shape[1], HQ=hq, HK=hk, D=d, PAGE=page)
+    turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[positions])[:, None]
+    turned = np.concatenate([turn.real, turn.imag], -1)
+    close(q, turned[:, :hq], 1e-6)
+    for r in range(3):
+        close(cache.rows(cache.k, slots[r], 9)[positions[r]], turned[r, hq:hq + hk], 1e-6)
+        close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 0)
+    assert np.count_nonzero(cache.v.any((-1, -2))) == 3, "other places are not written"
+
+
+@pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
+@pytest.mark.parametrize("queries", [1, 8])
+def test_paged_attention(dev, dtype, bound, queries):
+    """Three sequences: a decode step at the end of a page, a long prefill, and a chunk behind what the cache has."""
+    hq, hk, d, page = 6, 2, 16, 4
+    spans = [(8, 1), (0, 19), (5, 7)]  # keys before, new tokens
+    cache = Cache([a + b for a, b in spans], hk, d, page, dtype)
+    cache.k[:], cache.v[:] = normal(*cache.k.shape, dtype=dtype, seed=5), normal(*cache.v.shape, dtype=dtype, seed=6)
+    q = normal(sum(b for _, b in spans), hq, d, dtype=dtype)
+    tiles, want, row = [], np.empty(q.shape), 0
+    for line, (before, new) in enumerate(spans):
+        tiles += [(row + i, min(queries, new - i), before + i, line) for i in range(0, new, queries)]
+        for i in range(new):
+            k, v = (cache.rows(c, line, before + i + 1) for c in (cache.k, cache.v))
+            for h in range(hq):
+                s = k[:, h // (hq // hk)] @ q[row, h].astype(np.float64) * d**-0.5
+                p = np.exp(s - s.max())
+                want[row, h] = p @ v[:, h // (hq // hk)] / p.sum()
+            row += 1
+    out = np.empty(q.shape, dtype)
+    bm = max(16, tegula.next_power_of_2(queries * hq // hk))
+    dev(attention_kernels.paged_attention, (len(tiles), hk), q, cache.k, cache.v, out, np.array(tiles, np.int32), cache.table, cache.table.shape[1], d**-0.5,
+        HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=bm, BN=16)
+    close(out, want, bound)
+
+
+def test_swiglu(dev):
+    x, out = normal(3, 2, 40), np.empty((3, 40), np.float32)
+    dev(elementwise.swiglu, (3, 2), x, out, 40, BLOCK=32)
+    gate, up = x[:, 0].astype(np.float64), x[:, 1]
+    close(out, gate / (1 + np.exp(-gate)) * up, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["silu", "gelu", "gelu_tanh"])
+def test_bias_activation(dev, kind):
+    import math
+    x, bias, out = normal(3, 40), normal(40, seed=2), np.empty((3, 40), np.float32)
+    dev(elementwise.bias_activation, (3, 2), x, bias, out, 40, KIND=kind, BLOCK=32)
+    v = (x + bias).astype(np.float64)
+    want = {"silu": lambda: v / (1 + np.exp(-v)), "gelu": lambda: v / 2 * (1 + np.vectorize(math.erf)(v * 0.5**0.5)),
+            "gelu_tanh": lambda: v / 2 * (1 + np.tanh((2 / np.pi)**0.5 * (v + 0.044715 * v**3)))}[kind]()
+    close(out, want, 1e-6)
+
+
+def test_softmax(dev):
+    x, out = 9 * normal(3, 40), np.empty((3, 40), np.float32)
+    dev(elementwise.softmax, (3,), x, out, 40, BLOCK=64)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    close(out, e / e.sum(1, keepdims=True), 1e-6)
+
+
+def test_cross_entropy(dev):
+    x, targets, loss = 9 * normal(4, 100), np.array([0, 99, -100, 40], np.int32), np.full(4, np.nan, np.float32)
+    dev(elementwise.cross_entropy, (4,), x, targets, loss, 100, -100, BLOCK=32)
+    v = x.astype(np.float64)
+    want = np.log(np.exp(v).sum(1)) - v[np.arange(4), targets]
+    close(loss, np.where(targets == -100, 0, want), 1e-5)
+
+
+@pytest.mark.parametrize("x_type,w_type,bound", [(np.float32, np.float32, 3e-5), (np.float32, BF16, 0.1), (BF16, BF16, 0.1)])
+@pytest.mark.parametrize("kernel", ["gemv", "matmul"])
+def test_matmul(dev, kernel, x_type, w_type, bound):
+    m, n, k, stride = 5, 40, 72, 50
+    x, w, out = normal(m, k, dtype=x_type), normal(n, k, dtype=w_type, seed=2), np.zeros((m, stride), np.float32)
+    if kernel == "gemv":
+        dev(matmul_kernels.gemv, (m, 5), x, w, out, m, n, k, stride, BN=8, BK=32)
+    else:
+        dev(matmul_kernels.matmul, (1, 2), x, w, out, m, n, k, stride, BM=16, BN=32, BK=32)
+    close(out[:, :n], x.astype(np.float64) @ w.astype(np.float64).T, bound)
+    assert not out[:, n:].any(), "what lies beside the part is not written"
+
+
+def test_fp8_matmul(dev):
+    x, w = normal(5, 96, dtype=FP8), normal(40, 96, dtype=FP8, seed=2)
+    sx, sw, out = np.arange(1, 6, dtype=np.float32), np.linspace(0.5, 2, 40, dtype=np.float32), np.empty((5, 40), np.float32)
+    dev(matmul_kernels.fp8_matmul, (1, 2), x, w, sx, sw, out, 5, 40, 96, BM=16, BN=32, BK=32)
+    close(out, x.astype(np.float64) @ w.astype(np.float64).T * sx[:, None] * sw, 1e-3 * 5 * 2 * 96)
+
+
+def quantize(w, bits, g):
+    """The layout of quantized.py in plain numpy: bytes, scales, and the weights that they stand for."""
+    n, k = w.shape
+    blocks, levels = -(-n // 64), 7 if bits == 4 else 127
+    padded = np.zeros((blocks * 64, k), np.float32)
+    padded[:n] = w
+    v = padded.reshape(blocks, 64, k // g, g).transpose(0, 2, 3, 1)  # [block, group, input, output]
+    scales = (np.abs(v).max(2) / np.float32(levels)).astype(BF16)
+    s = scales.astype(np.float32)[:, :, None]
+    q = np.clip(np.floor(np.where(s > 0, v / np.where(s > 0, s, 1), 0) + np.float32(0.5)), -levels - 1, levels).astype(np.int32)
+    means = (q * s.astype(np.float64)).transpose(0, 3, 1, 2).reshape(blocks * 64, k)[:n]
+    if bits == 4:
+        q = q[:, :, :g // 2] + 8 | q[:, :, g // 2:] + 8 << 4
+    q = q.reshape(blocks, k // g, -1, 4, 64).swapaxes(-1, -2)
+    return np.ascontiguousarray(q.astype(np.uint8)), np.ascontiguousarray(scales), means
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_quantize_and_dequantize(dev, bits):
+    n, k, g = 100, 64, 32
+    w = normal(n, k, dtype=BF16)
+    w[:, :32] *= (np.arange(n) % 3 > 0)[:, None]  # groups of zeros
+    q, scales, means = quantize(w.astype(np.float32), bits, g)
+    got_q, got_scales, back = np.zeros(q.shape, np.uint8), np.zeros(scales.shape, BF16), np.full((n, k), np.nan, np.float32)
+    dev(quantized.quantize_weights, (2, k // g), w, got_q, got_scales, n, k, G=g, BITS=bits)
+    np.testing.assert_array_equal(got_scales, scales)
+    assert (got_q != q).mean() < 0.01, "only a division at the middle of two levels may round the other way"
+    dev(quantized.dequantize_weights, (2, k // g), q, scales, back, n, k, G=g, BITS=bits)
+    close(back, means, 0)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("m,bm", [(1, 1), (3, 4), (19, 16)])
+def test_quantized_matmul(dev, bits, m, bm):
+    n, k, g, stride = 100, 128, 64, 104
+    q, scales, means = quantize(normal(n, k), bits, g)
+    x = normal(m, k, seed=2) * (1 + 1000 * (np.arange(k) == 5))  # one large feature, as transformers have them
+    want = x.astype(np.float64) @ means.T
+    parts, sx, sums = np.zeros((m, 2, k), np.int8), np.zeros((m, k // g), np.float32), np.zeros((m, k // g), np.int32)
+    dev(quantized.split_activations, (m, k // g), x, parts, sx, sums, k, G=g)
+    integers = 256 * parts[:, 0].astype(np.int64) + parts[:, 1]
+    np.testing.assert_array_equal(sums, integers.reshape(m, k // g, g).sum(2))
+    close(integers.reshape(m, k // g, g) * sx.astype(np.float64)[:, :, None], x.reshape(m, k // g, g), np.abs(x).max() * 2**-15.9)
+    out = np.zeros((m, stride), np.float32)
+    dev(quantized.integer_matmul, (-(-m // bm), 2), parts, sx, sums, q, scales, out, m, n, k, stride, G=g, BITS=bits, BM=bm)
+    close(out[:, :n], want, np.abs(x).max() * 2**-15 * np.sqrt(g) * np.abs(means).max() * 4)
+    assert not out[:, n:].any()
+    out[:] = 0
+    bm = max(bm, 16)
+    dev(quantized.widened_matmul, (-(-m // bm), 2), x.astype(np.float32), q, scales, out, m, n, k, stride, G=g, BITS=bits, BM=bm)
+    close(out[:, :n], want, np.abs(x).max() * 1e-5)
+
+
+def test_argmax(dev):
+    x, out = normal(3, 100), np.zeros(3, np.int32)
+    x[1, 70] = x[1, 20] = 9
+    dev(sampling.argmax, (3,), x, out, 100, BLOCK=32)
+    np.testing.assert_array_equal(out, x.argmax(1))
+
+
+def kept(x, temperature, k, p):
+    """The tokens that may be drawn, and their probabilities, by sorting."""
+    order = np.argsort(-x, kind="stable")
+    v = x[order].astype(np.float64) / temperature
+    w = np.exp(v - v[0])
+    if k:
+        w[k:] = 0
+    w /= w.sum()
+    n = np.searchsorted(np.cumsum(w), p) + 1
+    w[n:] = 0
+    return order, w / w.sum()
+
+
+@pytest.mark.parametrize("temperature,k,p", [(1.0, 0, 1.0), (0.7, 5, 1.0), (1.3, 0, 0.6), (0.9, 20, 0.8)])
+def test_sample(dev, temperature, k, p):
+    rows = 400 if dev.name == "cpu" else 24
+    x = np.tile(2 * normal(100), (rows, 1))
+    out, full = np.zeros(rows, np.int32), lambda v, t: np.full(rows, v, t)
+    seeds, steps = np.arange(rows, dtype=np.int32), full(3, np.int32)
+    args = (x, out, full(temperature, np.float32), full(k, np.int32), full(p, np.float32), seeds, steps, 100)
+    dev(sampling.sample, (rows,), *args, BLOCK=64)
+    order, w = kept(x[0], temperature, k, p)
+    allowed = order[w > 0]
+    assert set(out) <= set(allowed)
+    if dev.name == "cpu":
+        share = np.bincount(out, minlength=100)[order] / rows
+        assert np.abs(share - w).max() < 4 * (0.25 / rows)**0.5
+    first = out.copy()
+    dev(sampling.sample, (rows,), *args, BLOCK=32)
+    np.testing.assert_array_equal(out, first)  # the same draw, whatever the block
+
+
+def test_sample_without_temperature_is_greedy(dev):
+    x, out = normal(2, 100), np.zeros(2, np.int32)
+    f, i = np.zeros(2, np.float32), np.zeros(2, np.int32)
+    dev(sampling.sample, (2,), x, out, f, i, f + 1, i, i, 100, BLOCK=32)
+    np.testing.assert_array_equal(out, x.argmax(1))
+
+
+def test_moe(dev):
+    tokens, e, each, k, n, tile = 9, 5, 2, 40, 24, 16
+    logits, x, w = normal(tokens, e), normal(tokens, k, seed=2), normal(e, n, k, seed=3)
+    experts, weights = np.zeros((tokens, each), np.int32), np.zeros((tokens, each), np.float32)
+    dev(moe.moe_gate, (tokens,), logits, experts, weights, e, K=each, BLOCK=8)
+    want = np.argsort(-logits, 1)[:, :each]
+    np.testing.assert_array_equal(experts, want)
+    p = np.exp(np.take_along_axis(logits, want, 1).astype(np.float64))
+    close(weights, p / p.sum(1, keepdims=True), 1e-6)
+
+    count = tokens * each
+    slots = -(-(count + e * (tile - 1)) // tile) * tile
+    order, tile_experts = np.full(slots, 99, np.int32), np.full(slots // tile, 99, np.int32)
+    dev(moe.moe_align, (1,), experts, order, tile_experts, count, e, slots, TILE=tile, BLOCK=8)
+    assert sorted(order[order >= 0]) == list(range(count))
+    for t, expert in enumerate(tile_experts):
+        mine = order[t * tile:(t + 1) * tile]
+        assert all(experts.ravel()[c] == expert for c in mine[mine >= 0]) and (expert >= 0 or (mine == -1).all())
+
+    parts, out = np.zeros((count, n), np.float32), np.zeros((tokens, n), np.float32)
+    dev(moe.grouped_matmul, (slots // tile, 1), x, w, parts, order, tile_experts, n, k, n, EACH=each, BM=tile, BN=32, BK=32)
+    exact = np.einsum("tk,tjnk->tjn", x.astype(np.float64), w[experts])
+    close(parts.reshape(tokens, each, n), exact, 2e-5)
+    dev(moe.moe_combine, (tokens, 1), parts, weights, out, n, K=each, BLOCK=32)
+    close(out, (exact * weights[:, :, None]).sum(1), 2e-5)

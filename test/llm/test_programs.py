@@ -1,0 +1,284 @@
+"""The programs of examples/llm: logits beside float64 references, files of weights, quantization, errors, and a load test of `serve`."""
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "build/examples/llm"
+CONFIG = dict(vocab_size=300, hidden_size=128, intermediate_size=192, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0)
+DTYPES = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "U8": np.uint8}
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory):
+    """Kernels that one test compiled are the next one's."""
+    return {**os.environ, "TEGULA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+
+
+@pytest.fixture
+def run(environment):
+    def go(program, *args, ok=True, **kw):
+        p = subprocess.run([PROGRAMS / program, *map(str, args)], capture_output=True, text=True, env=environment, timeout=300, **kw)
+        assert (p.returncode == 0) == ok, p.stdout + p.stderr
+        return p.stdout if ok else p.stderr
+    return go
+
+
+def write_safetensors(path, tensors, metadata=None):
+    header, data = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, t in tensors.items():
+        kind = next(k for k, d in DTYPES.items() if t.dtype == d)
+        header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [len(data), len(data) + t.nbytes]}
+        data += t.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def read_safetensors(path):
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    return {n: np.frombuffer(raw[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]], DTYPES[e["dtype"]]).reshape(e["shape"])
+            for n, e in json.loads(raw[8:8 + length]).items() if n != "__metadata__"}
+
+
+def make_weights(c, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    h, d = c["hidden_size"], c["head_dim"]
+    q, kv = c["num_attention_heads"] * d, c["num_key_value_heads"] * d
+    matrix = lambda n, k: (rng.standard_normal((n, k)) / k**0.5).astype(dtype)
+    norm = lambda: (1 + 0.1 * rng.standard_normal(h)).astype(dtype)
+    w = {"model.embed_tokens.weight": rng.standard_normal((c["vocab_size"], h)).astype(dtype), "model.norm.weight": norm(), "lm_head.weight": matrix(c["vocab_size"], h)}
+    for i in range(c["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        w |= {at + "input_layernorm.weight": norm(), at + "post_attention_layernorm.weight": norm(), at + "self_attn.q_proj.weight": matrix(q, h),
+              at + "self_attn.k_proj.weight": matrix(kv, h), at + "self_attn.v_proj.weight": matrix(kv, h), at + "self_attn.o_proj.weight": matrix(h, q),
+              at + "mlp.gate_proj.weight": matrix(c["intermediate_size"], h), at + "mlp.up_proj.weight": matrix(c["intermediate_size"], h),
+              at + "mlp.down_proj.weight": matrix(h, c["intermediate_size"])}
+    return w
+
+
+def make_model(folder, dtype=np.float32, config=CONFIG, **changes):
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = {n: t for n, t in {**make_weights(CONFIG, dtype), **changes}.items() if t is not None}
+    write_safetensors(folder / "model.safetensors", weights)
+    return weights
+
+
+def logits(w, c, tokens):
+    """The model in float64, all positions at once: another text than Reference.cpp's loops."""
+    w = {n: t.astype(np.float64) for n, t in w.items()}
+    norm = lambda x, n: x / np.sqrt((x**2).mean(-1, keepdims=True) + c["rms_norm_eps"]) * w[n]
+    t, d, hq, hk = len(tokens), c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"]
+    angle = np.exp(1j * np.arange(t)[:, None] * c["rope_theta"] ** (-np.arange(d // 2) / (d // 2)))
+
+    def heads(x, n, turn):
+        x = x.reshape(t, n, d)
+        if turn:
+            z = (x[..., :d // 2] + 1j * x[..., d // 2:]) * angle[:, None]
+            x = np.concatenate([z.real, z.imag], -1)
+        return x.transpose(1, 0, 2)
+
+    x = w["model.embed_tokens.weight"][tokens]
+    for i in range(c["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        h = norm(x, at + "input_layernorm.weight")
+        q = heads(h @ w[at + "self_attn.q_proj.weight"].T, hq, True)
+        k, v = (np.repeat(heads(h @ w[at + f"self_attn.{s}_proj.weight"].T, hk, s == "k"), hq // hk, 0) for s in "kv")
+        s = np.where(np.tri(t, dtype=bool), q @ k.transpose(0, 2, 1) / d**0.5, -np.inf)
+        p = np.exp(s - s.max(-1, keepdims=True))
+        o = (p / p.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(t, hq * d)
+        x = x + o @ w[at + "self_attn.o_proj.weight"].T
+        h = norm(x, at + "post_attention_layernorm.weight")
+        gate = h @ w[at + "mlp.gate_proj.weight"].T
+        x = x + (gate / (1 + np.exp(-gate)) * (h @ w[at + "mlp.up_proj.weight"].T)) @ w[at + "mlp.down_proj.weight"].T
+    return norm(x, "model.norm.weight") @ w["lm_head.weight"].T
+
+
+def continued(w, c, tokens, count):
+    tokens = list(tokens)
+    for _ in range(count):
+        tokens.append(int(logits(w, c, tokens)[-1].argmax()))
+    return tokens[-count:]
+
+
+SHAPES = {"tiny": ["--layers", 2], "experts": ["--shape", "moe", "--layers", 2], "odd": ["--layers", 1, "--hidden", 192, "--heads", 6, "--kv-heads", 2, "--head-dim", 16, "--intermediate", 320, "--vocab", 100]}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8", "int4"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_logits(run, shape, precision):
+    """Prefill of prompts longer than a step, then decoding in a batch, against Reference.cpp."""
+    text = run("generate", *SHAPES[shape], "--precision", precision, "--check", "--quiet", "--prompt-tokens", 21, "--rows", 16, "--max-new", 6, "--batch", 3, "--context", 32)
+    assert ": good" in text, text
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int4"])
+def test_logits_on_the_gpus_path(run, precision):
+    text = run("generate", "--device", "sim", "--layers", 1, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--intermediate", 64, "--vocab", 64, "--precision", precision, "--check", "--quiet",
+               "--prompt-tokens", 5, "--rows", 8, "--max-new", 2, "--context", 16)
+    assert ": good" in text, text
+
+
+def test_tokens_of_a_file(run, tmp_path):
+    """Weights of a file, beside numpy."""
+    w = make_model(tmp_path / "m")
+    prompt = [7, 200, 31, 31, 5]
+    out = run("generate", "--model", tmp_path / "m", "--precision", "fp32", "--tokens", ",".join(map(str, prompt)), "--max-new", 12, "--check")
+    assert out.splitlines()[0] == " ".join(map(str, continued(w, CONFIG, prompt, 12)))
+    assert ": good" in out
+
+
+@pytest.mark.parametrize("precision,levels", [("int8", 127), ("int4", 7)])
+def test_quantize(run, tmp_path, precision, levels):
+    w = make_model(tmp_path / "m", ml_dtypes.bfloat16)
+    run("quantize", "--model", tmp_path / "m", "--precision", precision, "--output", tmp_path / "q")
+    stored = read_safetensors(tmp_path / "q/model.safetensors")
+    name = "model.layers.1.mlp.down_proj.weight"
+    groups = w[name].astype(np.float32).reshape(2, 64, 3, 64)
+    np.testing.assert_array_equal(stored[name + ".scales"], (np.abs(groups).max(3).transpose(0, 2, 1) / np.float32(levels)).astype(ml_dtypes.bfloat16))
+    args = ["--tokens", "1,2,3,4,5", "--max-new", 5, "--check"]
+    from_files = run("generate", "--model", tmp_path / "q", *args)
+    at_load = run("generate", "--model", tmp_path / "m", "--precision", precision, *args)
+    assert from_files.splitlines()[0] == at_load.splitlines()[0] and ": good" in from_files
+    assert "they cannot become" in run("generate", "--model", tmp_path / "q", "--precision", "bf16", *args, ok=False)
+
+
+def test_errors_of_files(run, tmp_path):
+    said = lambda **changes: (make_model(tmp_path / "m", **changes), run("generate", "--model", tmp_path / "m", ok=False))[1]
+    assert "tensor `model.layers.1.mlp.up_proj.weight` is missing" in said(**{"model.layers.1.mlp.up_proj.weight": None})
+    assert "tensor `lm_head.weight` is fp32[299, 128], but the configuration asks for fp32[300, 128]" in said(**{"lm_head.weight": np.zeros((299, 128), np.float32)})
+    assert "tensor `lm_head.weight` is u8[300, 128]; weights are fp32, bf16 or fp16" in said(**{"lm_head.weight": np.zeros((300, 128), np.uint8)}).replace("uint8", "u8")
+    assert "`rope_scaling` is not supported" in said(config={**CONFIG, "rope_scaling": {"type": "linear"}})
+    assert "`hidden_size` is missing" in said(config={**CONFIG, "hidden_size": None})
+    make_model(tmp_path / "m")
+    file = tmp_path / "m/model.safetensors"
+    whole = file.read_bytes()
+    for size in (0, 5, 100, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        assert "cut off" in run("generate", "--model", tmp_path / "m", ok=False)
+    file.write_bytes(whole.replace(b'"data_offsets": [0', b'"data_offsets": [4', 1))
+    assert "bytes, which is not what" in run("generate", "--model", tmp_path / "m", ok=False)
+    assert "No such file" in run("generate", "--model", tmp_path / "none", ok=False)
+
+
+def test_too_little_memory(run):
+    text = run("generate", "--shape", "8b", "--context", 1000000, "--batch", 32, ok=False)
+    assert re.search(r"the model takes [\d.]+ TiB \(weights 14\.\d+ GiB, KV cache [\d.]+ TiB, .*\), but device cpu has [\d.]+ GiB", text), text
+
+
+def test_command_line(run):
+    assert "there is no option `--lairs`" in run("generate", "--lairs", 3, ok=False)
+    assert "--layers cannot be `0`" in run("generate", "--layers", 0, ok=False)
+    assert "do not fit the context of 8" in run("generate", "--context", 8, ok=False)
+    assert "`9999` is not a token below 512" in run("generate", "--tokens", "1,9999", ok=False)
+    assert "--temperature" in run("generate", "--help")
+
+
+BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
+CHARACTER = {b: chr(b) for b in BYTES} | {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in BYTES)}
+
+
+def make_tokenizer(path, merges=("h e", "l l", "he ll", "hell o", "Ġ w", "o r")):
+    vocab = {CHARACTER[b]: b for b in range(256)}
+    for m in merges:
+        vocab[m.replace(" ", "")] = len(vocab)
+    pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+(?!\S)|\s+"
+    path.write_text(json.dumps({"model": {"type": "BPE", "vocab": vocab, "merges": list(merges)}, "added_tokens": [{"id": 299, "content": "<|end|>", "special": True}], "normalizer": None,
+                                "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+                                                                                        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]}}))
+
+
+class Server:
+    def __init__(self, environment, *args):
+        self.p = subprocess.Popen([PROGRAMS / "serve", *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        assert "ready" in self.read()
+
+    def read(self):
+        return json.loads(self.p.stdout.readline())
+
+    def send(self, **line):
+        self.p.stdin.write(json.dumps(line) + "\n")
+        self.p.stdin.flush()
+
+    def finish(self):
+        self.p.stdin.close()
+        lines = [json.loads(line) for line in self.p.stdout]
+        assert self.p.wait(timeout=60) == 0, self.p.stderr.read()
+        return lines
+
+
+def test_serve_many_at_once(environment, run, tmp_path):
+    """40 requests for 32 places, of them 8 cancelled at once and one later: every answer is that of the model alone, all pages come back, nothing is compiled."""
+    w = make_model(tmp_path / "m")
+    s = Server(environment, "--model", tmp_path / "m", "--precision", "fp32", "--batch", 32, "--context", 64, "--rows", 48)
+    rng = np.random.default_rng(3)
+    prompts = [rng.integers(0, 300, 1 + 3 * i % 17).tolist() for i in range(40)]
+    for i, p in enumerate(prompts):
+        s.send(id=str(i), tokens=p, max_new_tokens=40 if i == 20 else 4 + i % 5)
+    for i in range(0, 32, 4):
+        s.send(cancel=str(i))
+    first = s.read()
+    s.send(cancel="20")
+    s.send(id="sampled", tokens=[1, 2], temperature=0.8, top_k=20, top_p=0.9, seed=5, max_new_tokens=6)
+    lines = [first, *s.finish()]
+    done = {l["id"]: l for l in lines if "done" in l}
+    stats = lines[-1]["stats"]
+    assert len(done) == 41 and stats["received"] == 41 and stats["completed"] + stats["cancelled"] == 41
+    assert stats["free_pages"] == stats["pages"] == 32 * 4 and stats["running"] == stats["waiting"] == 0
+    assert stats["kernels_compiled_since_start"] == 0
+    for i, p in enumerate(prompts):
+        d = done[str(i)]
+        assert d["tokens"] == [l["token"] for l in lines if l.get("id") == str(i) and "token" in l]
+        if d["done"] == "cancelled":
+            assert i == 20 or i % 4 == 0
+        else:
+            assert d["done"] == "length" and len(d["tokens"]) == (40 if i == 20 else 4 + i % 5)
+        if d["tokens"] and i % 4 == 1:
+            assert d["tokens"] == continued(w, CONFIG, p, len(d["tokens"]))
+    assert done["20"]["done"] == "cancelled"
+
+
+def test_serve_refuses(environment, tmp_path):
+    s = Server(environment, "--layers", 1, "--precision", "fp32", "--batch", 1, "--context", 32)
+    asked = [(dict(id="a", tokens=[1], max_new_tokens=99), "do not fit the context of 32"), (dict(id="a", tokens=[]), "the prompt is empty"), (dict(id="a", tokens=[999]), "not in the vocabulary"),
+             (dict(id="a", prompt="hello"), "`prompt` wants a tokenizer"), (dict(tokens=[1]), "`id` must be a text"), (dict(id="a", tokens=[1], top_p=2), "`top_p` must be a number from 0"),
+             (dict(id="a"), "neither `prompt` nor `tokens`"), (dict(cancel="zz"), "no request `zz` is under way"), (dict(id="a", tokens=["x"]), "a list of numbers")]
+    for line, want in asked:
+        s.send(**line)
+        got = s.read()
+        assert want in got["error"] and got.get("id") == line.get("id"), got
+    s.p.stdin.write("{ nonsense\n\n")
+    s.send(id="a", tokens=[1], stop=list(range(512)), max_new_tokens=5)
+    lines = s.finish()
+    assert lines[0] == {"error": "not a JSON object"} and lines[2]["done"] == "stop" and len(lines[2]["tokens"]) == 1
+
+
+def test_text(environment, run, tmp_path):
+    """A tokenizer.json: merges in their order, words by the expression, special tokens, bytes of characters that are cut."""
+    make_model(tmp_path / "m")
+    make_tokenizer(tmp_path / "m/tokenizer.json")
+    tokens = lambda text: [int(t) for t in run("tokenize", tmp_path / "m/tokenizer.json", text).split()]
+    assert tokens("hello") == [259] and tokens("hell") == [258] and tokens("hel") == [256, ord("l")]
+    assert tokens("hello world") == [259, 260, 261, ord("l"), ord("d")]
+    assert tokens("<|end|>hello<|end|>") == [299, 259, 299]
+    assert tokens("h ello") == [ord("h"), ord(" "), ord("e"), 257, ord("o")], "no merge across words"
+    assert tokens("né€🎉\n") == list("né€🎉\n".encode()) and tokens("") == []
+    s = Server(environment, "--model", tmp_path / "m", "--batch", 2, "--context", 32)
+    s.send(id="t", prompt="hello world", max_new_tokens=4)
+    lines = s.finish()
+    (tmp_path / "m/tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
+    assert "only byte-level BPE models are supported" in run("generate", "--model", tmp_path / "m", ok=False)
+    by_token = {**{b: bytes([b]) for b in range(256)}, 256: b"he", 257: b"ll", 258: b"hell", 259: b"hello", 260: b" w", 261: b"or", 299: b"<|end|>"}
+    assert lines[-2]["text"] == b"".join(by_token.get(t, b"") for t in lines[-2]["tokens"]).decode(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
