@@ -19,9 +19,9 @@ struct TegulaEager : RefCounted {
 /// The lines of one operand of a device_print.
 static std::string printed(const ir::Op &op, unsigned operand, const int32_t pid[3], const ir::Tile &tile) {
   runtime::SiteInfo site;
-  site.text = op.strAttr("prefix");
-  site.hex = op.intAttr("hex") != 0;
-  std::span<const int64_t> signs = op.listAttr("signs");
+  site.text = op.prefix();
+  site.hex = op.hex();
+  std::span<const int64_t> signs = op.signs();
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const ir::Type &t = op.operands[i]->type;
     bool isSigned = i < signs.size() && signs[i];

@@ -2,7 +2,7 @@
 #include "api/Compile.h"
 #include "api/Specialize.h"
 #include "ir/Text.h"
-#include "ir/Walk.h"
+#include "ir/Verifier.h"
 #include "passes/Pipeline.h"
 #include "support/Hash.h"
 #include <algorithm>
@@ -11,19 +11,12 @@ namespace tegula::api {
 
 namespace {
 
-/// Does it use operations or types that only the passes of a GPU make?
-bool isOfGpuLevel(const ir::Block &b) {
-  using enum ir::OpKind;
-  return ir::anyValue(b, [](const ir::Value &v) { return v.type.isShared; }) ||
-         ir::anyOp(b, [](const ir::Op &o) { return o.has(ir::traits::Shared) || o.kind == Convert || o.kind == Exchange || o.kind == ClusterRank || o.kind == ClusterGather; });
-}
-
 /// The module as targets take it; null after reporting to `diag`, or with what `status` says.
 std::unique_ptr<ir::Module> readTile(const std::shared_ptr<const SourceFile> &file, const Target &target, const CompileOptions &options, DiagEngine &diag,
                                      runtime::Status &status) {
   std::unique_ptr<ir::Module> module = ir::parse(file, diag);
   if (!module || diag.hasErrors()) return nullptr;
-  if (!module->layouts.empty() || std::any_of(module->functions.begin(), module->functions.end(), [](const ir::Function *f) { return isOfGpuLevel(*f->block()); })) {
+  if (std::string why; !ir::verify(*module, &why, nullptr, ir::Level::Tile)) { // it has passed as IR of either level
     status = runtime::Status::error(TEGULA_INVALID_ARGUMENT, "`" + file->name() + "` is IR of the GPU level: it has layouts or uses shared memory; what can be compiled is tile IR, " +
                                                                  "which stage `tile` shows");
     return nullptr;

@@ -227,12 +227,12 @@ void Homes::visit(const Op &op) {
     return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:
     for (const Value *r : op.results)
-      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.intAttr("axis")), threads()), Rank::Other);
+      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
     return;
   case OpKind::Reduce:
     if (Home h = source(op.operands[0]); h.layout && axesAreSeparate(layoutOf(h)))
       for (const Value *r : op.results)
-        set(r, reducedLayout(layoutOf(h), op.operands[0]->type.shape, static_cast<unsigned>(op.intAttr("axis"))), h.rank);
+        set(r, reducedLayout(layoutOf(h), op.operands[0]->type.shape, static_cast<unsigned>(op.axis())), h.rank);
     return;
   case OpKind::Join:
   case OpKind::Cat:
@@ -245,7 +245,7 @@ void Homes::visit(const Op &op) {
       for (const Value *r : op.results)
         set(r,
             op.kind == OpKind::Join  ? joinedLayout(layoutOf(h), s)
-            : op.kind == OpKind::Cat ? concatenatedLayout(layoutOf(h), s, static_cast<unsigned>(op.intAttr("axis")))
+            : op.kind == OpKind::Cat ? concatenatedLayout(layoutOf(h), s, static_cast<unsigned>(op.axis()))
                                      : splitLayout(splittableLayout(layoutOf(h), s), s),
             h.rank);
     return;
@@ -541,7 +541,7 @@ void Rewriter::describeDot(Op &dot) {
   if (c.kind != DotKind::Wgmma || !dot.operands[0]->type.isShared)
     return;
   if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
-    dot.set("rounds", int64_t{rounds});
+    dot.set(attr::rounds, rounds);
 }
 
 /// Operands and results with the layouts this operation works in.
@@ -652,7 +652,7 @@ void Rewriter::write(const Op &op) {
   operandsOf(op, operands, results, vec);
   Op *now = clone(op, operands, results);
   if (vec > 1)
-    now->set("vec", vec);
+    now->set(attr::vec, vec);
   if (isDescOp(op.kind))
     homes_.target().describeBlock(*now, op, homes_.facts());
   if (op.kind == OpKind::Dot)
@@ -707,7 +707,7 @@ void Rewriter::control(const Op &op) {
 /// Reductions and scans: their regions work on scalars and are copied as they are.
 void Rewriter::isolated(const Op &op) {
   const Value *first = op.operands[0];
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(first);
   if (!axesAreSeparate(l))
     l = defaultLayout(first->type.shape, homes_.threads());

@@ -179,7 +179,7 @@ private:
   void finish(const Op &before, size_t count) {
     int64_t pending = 0;
     for (size_t i = count; i < running_.size(); ++i)
-      pending += running_[i].dot->intAttr("rounds", 1);
+      pending += running_[i].dot->rounds();
     DotWaitPoint w{&before, std::min(pending, mostPending), {}};
     for (size_t i = 0; i < count; ++i)
       // A chained dot's result is the younger one's business.

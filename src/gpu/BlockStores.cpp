@@ -13,7 +13,7 @@ bool haveSameBlocks(const Op &x, const Op &y) {
     std::optional<int64_t> c = constantInt(p);
     return p == q || (c && c == constantInt(q));
   };
-  return a.base == b.base && a.value->type == b.value->type && x.intAttr("part", -1) == y.intAttr("part", -1) &&
+  return a.base == b.base && a.value->type == b.value->type && x.part() == y.part() &&
          std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), isSame) && std::equal(a.strides.begin(), a.strides.end(), b.strides.begin(), isSame);
 }
 

@@ -34,13 +34,13 @@ std::optional<int> ClusterParts::axisBehind(const Op &op, int axis, int64_t part
   auto d = static_cast<unsigned>(axis);
   switch (op.kind) {
   case OpKind::ExpandDims: {
-    auto at = static_cast<unsigned>(op.intAttr("axis"));
+    auto at = static_cast<unsigned>(op.axis());
     return d == at ? whole : static_cast<int>(d - (d > at));
   }
   case OpKind::Broadcast:
     return from.shape[d] == to.shape[d] ? axis : whole;
   case OpKind::Permute:
-    return static_cast<int>(op.listAttr("perm")[d]);
+    return static_cast<int>(op.perm()[d]);
   default: {
     // Parts are the same if the axes begin at the same place of the row-major index.
     int64_t outer = 1, before = 1;
@@ -154,7 +154,7 @@ void ClusterParts::visit(const Op &op) {
   case OpKind::Scan: {
     for (const Value *r : op.results) {
       tieAll(op, r, r->type, op.operands);
-      auto axis = static_cast<unsigned>(op.intAttr("axis"));
+      auto axis = static_cast<unsigned>(op.axis());
       block(op, node(r, r->type, axis), "it goes along axis " + std::to_string(axis) + " of " + str(r->type));
     }
     return;
@@ -237,7 +237,7 @@ void ClusterParts::visitDot(const Op &op) {
 
 void ClusterParts::visitReduce(const Op &op) {
   const Type &t = op.operands[0]->type;
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   tieAll(op, &op, t, op.operands);
   groups_[find(node(&op, t, axis))].isReduced = true;
   for (const Value *r : op.results)
@@ -249,7 +249,7 @@ void ClusterParts::visitReduce(const Op &op) {
 void ClusterParts::visitJoin(const Op &op) {
   const Type &from = op.operands[0]->type;
   const Type &longer = op.kind == OpKind::Split ? from : op.result()->type;
-  unsigned axis = op.kind == OpKind::Cat ? static_cast<unsigned>(op.intAttr("axis")) : longer.shape.rank() - 1;
+  unsigned axis = op.kind == OpKind::Cat ? static_cast<unsigned>(op.axis()) : longer.shape.rank() - 1;
   for (unsigned d = 0; d < longer.shape.rank(); ++d) {
     unsigned n = node(op.kind == OpKind::Split ? static_cast<const void *>(&op) : op.result(), longer, d);
     if (d == axis) {
@@ -268,7 +268,7 @@ void ClusterParts::visitJoin(const Op &op) {
 
 void ClusterParts::visitGather(const Op &op) {
   const Value *source = op.operands[0], *index = op.operands[1], *r = op.result();
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   tieAll(op, r, r->type, {&op.operands[1], 1});
   for (unsigned d = 0; d < index->type.shape.rank(); ++d) {
     unsigned n = d == axis ? node(&op, source->type, d) : node(r, r->type, d);
@@ -389,7 +389,7 @@ void ClusterParts::remark(const Work &w, DiagEngine &diag) {
 /// Copies of a program that read memory which others write may not read the same.
 static const Op *mayWait(const Block &b, bool inWhile) {
   for (const Op *op : b.ops) {
-    if (op->kind == OpKind::Load && (inWhile || op->intAttr("volatile") || op->strAttr("cache") == ".cv"))
+    if (op->kind == OpKind::Load && (inWhile || op->isVolatile() || op->cache() == ".cv"))
       return op;
     for (const Region *r : op->regions)
       if (const Op *found = mayWait(*r->block, inWhile || op->kind == OpKind::While))

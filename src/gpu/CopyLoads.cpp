@@ -115,7 +115,7 @@ private:
   static bool hasCommits(const Block &b) {
     return std::any_of(b.ops.begin(), b.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCommit; });
   }
-  Value *makeTile(const Type &t, uint16_t layout) { return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{"slots", int64_t{1}}}); }
+  Value *makeTile(const Type &t, uint16_t layout) { return b_.create1(OpKind::SharedAlloc, {}, Type::shared(t.shape, t.elem, layout), {{attr::slots, 1}}); }
 
   void look(const Block &b) {
     ahead_.resize(b.ops.size() + 1);
@@ -147,8 +147,8 @@ private:
     {
       InPlaceOf place(b_, edit, *load);
       tile = makeTile(t, m_.internLayout(target_.blockTile(*load)));
-      barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{"slots", int64_t{1}}, {"arrivals", int64_t{1}}});
-      b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{"bytes", t.numel() * byteWidth(t.elem)}});
+      barrier = b_.create1(OpKind::BarrierAlloc, {}, Type::shared({1}, Elem::I64, 0), {{attr::slots, 1}, {attr::arrivals, 1}});
+      b_.create(OpKind::BarrierExpect, {&barrier, 1}, {}, {{attr::bytes, t.numel() * byteWidth(t.elem)}});
       std::vector<Value *> operands{tile, barrier};
       operands.insert(operands.end(), load->operands.begin(), load->operands.end());
       b_.create(OpKind::TmaCopy, operands, {}, load->attrsFor(OpKind::TmaCopy));
@@ -175,7 +175,7 @@ private:
   void byThreads(BlockEditor &edit, Op *load) {
     const Type t = load->result()->type;
     uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, edit, load->result());
-    if (!layout || t.numel() * byteWidth(t.elem) > mostBytes || !keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load->intAttr("vec", 1)))
+    if (!layout || t.numel() * byteWidth(t.elem) > mostBytes || !keepsVectors(LinearLayout(m_.layouts[layout - 1u]), m_.layoutOf(t), load->vec()))
       return;
     const Ahead &behind = ahead_[edit.positionOf(load) + 1];
     size_t at = std::min(firstUse(edit, load->result(), true), behind.write);
@@ -185,8 +185,8 @@ private:
     Block here;
     b_.setBlock(&here);
     b_.setLoc(load->loc);
-    b_.create(OpKind::AsyncWait, {}, {}, {{"pending", behind.commits - ahead_[at].commits}});
-    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{needsProxyFence(*load)}}});
+    b_.create(OpKind::AsyncWait, {}, {}, {{attr::pending, behind.commits - ahead_[at].commits}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, needsProxyFence(*load)}});
     edit.insertBefore(edit.block().ops[at], here);
     Value *tile;
     {

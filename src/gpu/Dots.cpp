@@ -9,18 +9,18 @@ static constexpr std::string_view names[] = {"fma", "fma_tiles", "mma", "wgmma"}
 
 DotChoice dotChoice(const ir::Op &dot) {
   DotChoice c;
-  auto name = std::find(std::begin(names), std::end(names), dot.strAttr("instr"));
+  auto name = std::find(std::begin(names), std::end(names), dot.instr());
   assert(name != std::end(names));
   c.kind = static_cast<DotKind>(name - std::begin(names));
-  if (std::span<const int64_t> grid = dot.listAttr("grid"); !grid.empty())
+  if (std::span<const int64_t> grid = dot.grid(); !grid.empty())
     c.grid = {static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2])};
   return c;
 }
 
 void setDotChoice(ir::Op &dot, const DotChoice &c) {
-  dot.set("instr", std::string(names[static_cast<size_t>(c.kind)]));
+  dot.set(ir::attr::instr, std::string(names[static_cast<size_t>(c.kind)]));
   if (c.kind == DotKind::Mma || c.kind == DotKind::Wgmma)
-    dot.set("grid", std::vector<int64_t>{c.grid.m, c.grid.n, c.grid.batch});
+    dot.set(ir::attr::grid, std::vector<int64_t>{c.grid.m, c.grid.n, c.grid.batch});
 }
 
 int64_t registersOfDots(const ir::Block &body, int64_t threads) {
@@ -32,6 +32,6 @@ int64_t registersOfDots(const ir::Block &body, int64_t threads) {
   return sum;
 }
 
-bool isWgmma(const ir::Op &dot) { return dot.strAttr("instr") == names[static_cast<size_t>(DotKind::Wgmma)]; }
+bool isWgmma(const ir::Op &dot) { return dot.instr() == names[static_cast<size_t>(DotKind::Wgmma)]; }
 
 } // namespace tegula::gpu

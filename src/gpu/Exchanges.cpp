@@ -76,7 +76,7 @@ std::optional<uint32_t> distanceOf(const Op &gather, IndexBits &bits) {
   if (t.shape != gather.operands[1]->type.shape)
     return std::nullopt;
   const std::optional<BitMap> &index = bits.of(gather.operands[1]);
-  auto axis = static_cast<unsigned>(gather.intAttr("axis"));
+  auto axis = static_cast<unsigned>(gather.axis());
   if (!index || index->constant >= static_cast<uint64_t>(t.shape[axis]))
     return std::nullopt;
   unsigned bit = 0;
@@ -140,7 +140,7 @@ private:
       return map_.map(op.result(), x);
     gather->kind = OpKind::Exchange;
     gather->operands.pop_back();
-    gather->set("distance", int64_t{*distance});
+    gather->set(attr::distance, *distance);
   }
 
   /// False, and nothing is written, if the loop is better left as it is.

@@ -220,7 +220,7 @@ bool haveRegisters(const Block &body, const std::vector<Op *> &loads, const Targ
   const int64_t threads = int64_t{target.lanes()} * options.numWarps;
   int64_t needed = registersOfDots(body, threads);
   for (const Op *load : loads)
-    needed += 2 * load->result()->type.numel() / load->intAttr("vec", 1) / threads;
+    needed += 2 * load->result()->type.numel() / load->vec() / threads;
   return needed <= target.registerLimit(static_cast<unsigned>(threads));
 }
 
@@ -228,7 +228,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : std::vector<Op *>(b.ops)) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind != OpKind::For || op->intAttr("num_stages", options.numStages) < 2 || op->intAttr("disable_licm"))
+    if (op->kind != OpKind::For || op->get(attr::numStages, options.numStages) < 2 || op->disableLicm())
       continue;
     std::vector<Op *> loads = loadsOfDots(*op->region(0));
     std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });

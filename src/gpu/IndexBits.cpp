@@ -66,7 +66,7 @@ std::optional<BitMap> IndexBits::make(const Value *v) {
   const Op &op = *v->def;
   switch (op.kind) {
   case OpKind::Range:
-    return range(op.intAttr("start"), v->type);
+    return range(op.start(), v->type);
   case OpKind::ExpandDims:
   case OpKind::Reshape:
     return of(op.operands[0]);

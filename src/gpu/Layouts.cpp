@@ -267,7 +267,7 @@ LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result) {
   const Shape &to = op.operands[0]->type.shape, &from = op.result()->type.shape;
   switch (op.kind) {
   case OpKind::ExpandDims:
-    return reducedLayout(result, from, static_cast<unsigned>(op.intAttr("axis")));
+    return reducedLayout(result, from, static_cast<unsigned>(op.axis()));
   case OpKind::Broadcast:
     return mapped(result, from.rank(), to, [&](Coords &c) {
       for (unsigned k = 0; k < c.size(); ++k)
@@ -275,7 +275,7 @@ LinearLayout operandLayout(const ir::Op &op, const LinearLayout &result) {
           c[k] = 0;
     });
   case OpKind::Permute: {
-    std::span<const int64_t> perm = op.listAttr("perm");
+    std::span<const int64_t> perm = op.perm();
     return mapped(result, from.rank(), to, [&](Coords &c) {
       Coords source(c.size());
       for (unsigned k = 0; k < c.size(); ++k)
@@ -293,11 +293,11 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand) {
   const Shape &from = op.operands[0]->type.shape, &to = op.result()->type.shape;
   switch (op.kind) {
   case OpKind::ExpandDims: {
-    auto at = static_cast<long>(op.intAttr("axis"));
+    auto at = static_cast<long>(op.axis());
     return mapped(operand, from.rank(), to, [&](Coords &c) { c.insert(c.begin() + at, 0); });
   }
   case OpKind::Permute: {
-    std::span<const int64_t> perm = op.listAttr("perm");
+    std::span<const int64_t> perm = op.perm();
     return mapped(operand, from.rank(), to, [&](Coords &c) {
       Coords result(c.size());
       for (unsigned k = 0; k < c.size(); ++k)
@@ -312,7 +312,7 @@ LinearLayout resultLayout(const ir::Op &op, const LinearLayout &operand) {
 }
 
 Partner partnerOf(const LinearLayout &l, const ir::Op &exchange) {
-  uint64_t step = l.outs().flat(layout::tensorDim(static_cast<unsigned>(exchange.intAttr("axis"))), static_cast<uint64_t>(exchange.intAttr("distance")));
+  uint64_t step = l.outs().flat(layout::tensorDim(static_cast<unsigned>(exchange.axis())), static_cast<uint64_t>(exchange.distance()));
   uint64_t at = l.pseudoInvert().apply(step);
   return {l.ins().part(at, Dim::Register), l.ins().part(at, Dim::Lane), l.ins().part(at, Dim::Warp)};
 }

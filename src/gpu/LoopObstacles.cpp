@@ -84,24 +84,24 @@ static bool isZero(const Value *v) {
     op = op->operands[0]->def;
   if (!op || op->kind != OpKind::Const)
     return false;
-  const AttrValue &value = *op->find("value");
+  const AttrValue &value = *op->value();
   if (const double *x = std::get_if<double>(&value))
     return *x == 0 && !std::signbit(*x);
   return std::get<int64_t>(value) == 0;
 }
 
 /// Consecutive bytes that one copy moves.
-static int64_t copyBytes(const Op &load) { return load.intAttr("vec", 1) * byteWidth(load.result()->type.elem); }
+static int64_t copyBytes(const Op &load) { return load.vec() * byteWidth(load.result()->type.elem); }
 
 bool needsProxyFence(const Op &load) { return load.kind == OpKind::Load && copyBytes(load) != 16; }
 
 std::optional<std::string> obstacleOfCopy(const Op &load) {
   if (load.kind == OpKind::DescLoad)
-    return load.find("merged") ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
+    return load.find(attr::merged) ? std::optional<std::string>("its rows are copied one by one") : std::nullopt;
   const Type &t = load.result()->type;
   if (t.isPtr || t.elem == Elem::I1)
     return "its elements are " + std::string(t.isPtr ? "pointers" : "truth values");
-  if (load.intAttr("volatile"))
+  if (load.isVolatile())
     return "it is volatile";
   if (int64_t bytes = copyBytes(load); bytes != 4 && bytes != 8 && bytes != 16)
     return "a copy moves 4, 8 or 16 consecutive bytes, " + std::to_string(bytes) + " at a time are known to be consecutive and aligned here";
@@ -112,7 +112,7 @@ std::optional<std::string> obstacleOfCopy(const Op &load) {
 
 // ---- remarks
 
-LoopRemarks::LoopRemarks(const Op &loop, DiagEngine *diag) : loop_(loop), diag_(hasDot(loop) || loop.find("num_stages") ? diag : nullptr) {}
+LoopRemarks::LoopRemarks(const Op &loop, DiagEngine *diag) : loop_(loop), diag_(hasDot(loop) || loop.find(attr::numStages) ? diag : nullptr) {}
 
 void LoopRemarks::notPipelined(const std::string &reason) const {
   if (diag_)
@@ -151,7 +151,7 @@ void LoopRemarks::notComputedAhead(const Op &load) const {
 
 void LoopRemarks::otherLoads(const std::vector<Op *> &loadsOfDots) const {
   for (const Op *op : loop_.regions[0]->block->ops)
-    if (loop_.find("num_stages") && (op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() &&
+    if (loop_.find(attr::numStages) && (op->kind == OpKind::Load || op->kind == OpKind::DescLoad) && op->result()->type.isTensor() &&
         std::find(loadsOfDots.begin(), loadsOfDots.end(), op) == loadsOfDots.end())
       notCopied(*op, "no dot is computed from it");
 }

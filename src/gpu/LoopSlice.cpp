@@ -25,7 +25,7 @@ bool LoopSlice::add(const Value *v, int64_t mostLoaded) {
 
 static bool loadsFew(const Op &op, int64_t most) {
   const Type &t = op.result()->type;
-  return op.kind == OpKind::Load && !op.intAttr("volatile") && (t.isScalar() ? 1 : t.numel()) <= most;
+  return op.kind == OpKind::Load && !op.isVolatile() && (t.isScalar() ? 1 : t.numel()) <= most;
 }
 
 /// In the body, or in a branch in it.
@@ -174,7 +174,7 @@ std::vector<Op *> loadsOfDots(const Block &body, const std::unordered_set<const 
   return loads;
 }
 
-bool isReverse(const Op &loop) { return loop.intAttr("reverse") != 0; }
+bool isReverse(const Op &loop) { return loop.reverse(); }
 
 Value *runs(Builder &b, const Op &loop, Value *iv) { return b.cmp(isReverse(loop) ? CmpPred::Sgt : CmpPred::Slt, iv, loop.operands[1]); }
 

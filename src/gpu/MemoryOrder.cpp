@@ -41,7 +41,7 @@ void MemoryOrder::findCopies(const ir::Block &b) {
   for (const Op *op : b.ops) {
     hasTensorMaps_ |= op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || op->kind == OpKind::TmaCopy;
     if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
-      copied_.push_back({baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->intAttr("whole") != 0});
+      copied_.push_back({baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()});
     for (const ir::Region *r : op->regions)
       findCopies(*r->block);
   }
@@ -65,7 +65,7 @@ void MemoryOrder::afterOp(const Op &op) {
     if (tile->kind != OpKind::BarrierAlloc)
       continue;
     // The bytes become ordinary memory again once nobody waits or arrives any more.
-    tile->intAttr("ctas") ? meet() : barrier();
+    tile->ctas() > 1 ? meet() : barrier();
     b_.create(OpKind::BarrierFree, tile->results, {});
     memory_.touched(r, true);
   }
@@ -76,7 +76,7 @@ SharedRange MemoryOrder::take(Op &op, uint64_t bytes, uint32_t align, bool isNew
   return isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
 }
 
-void MemoryOrder::note(Op &op, SharedRange r) { op.set("shared", std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)}); }
+void MemoryOrder::note(Op &op, SharedRange r) { op.set(ir::attr::shared, std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)}); }
 
 // ---- threads meet
 
@@ -123,7 +123,7 @@ void MemoryOrder::meet() {
 bool MemoryOrder::mustMeet(SharedRange r) {
   bool isRead = std::ranges::any_of(blockReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
   if (isRead) {
-    emit(OpKind::StoreWait, {{"read", 1}});
+    emit(OpKind::StoreWait, {{ir::attr::read, true}});
     blockReads_.clear();
   }
   return isRead || memory_.needsBarrier(r, true);
@@ -156,7 +156,7 @@ void MemoryOrder::takeScratch(Op &op, uint64_t bytes) {
   }
   note(op, r);
   if (mustMeet(r)) {
-    op.set("meet", 1);
+    op.set(ir::attr::meet, true);
     haveMet(false);
   }
   scratch_.push_back(r);
@@ -191,7 +191,7 @@ void MemoryOrder::takeWarpScratch(Op &op, uint64_t bytes) {
   if (!hasOwnRoom(op, bytes))
     return takeScratch(op, bytes);
   note(op, take(op, bytes, 16, true));
-  op.set("own", 1);
+  op.set(ir::attr::own, true);
 }
 
 void MemoryOrder::beginTile(Op &op) {
@@ -218,11 +218,11 @@ void MemoryOrder::beginBarriers(Op &op) {
   // TMA may read and write where threads have stored before.
   finishBeforeCopies();
   if (wroteGlobal())
-    op.set("global", 1);
+    op.set(ir::attr::global, true);
   makeFree(r);
 }
 
-void MemoryOrder::barriersReady(const Op &op) { op.intAttr("global") || op.intAttr("ctas") ? meet() : barrier(); }
+void MemoryOrder::barriersReady(const Op &op) { op.global() || op.ctas() > 1 ? meet() : barrier(); }
 
 void MemoryOrder::touched(const Value *tile, bool writes) {
   if (const Op *of = tileOf(tile))
@@ -254,7 +254,7 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   int arg = baseArgument(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
-  bool isWhole = op.intAttr("whole") != 0, copies = hasCopies(m_, pointer->type.layout);
+  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout);
   auto isBefore = [&](const Seen &s) {
     bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
     bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op;
@@ -262,10 +262,10 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   };
   if ((writes && isCopied(arg, isWhole)) || std::ranges::any_of(seen_, isBefore))
     meet();
-  seen_.push_back({arg, pointer, writes, op.intAttr("tiled") ? &op : nullptr, isWhole});
+  seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole});
 }
 
-static bool isRelaxed(const ir::Op &atomic) { return atomic.strAttr("sem") == "relaxed"; }
+static bool isRelaxed(const ir::Op &atomic) { return atomic.sem() == "relaxed"; }
 
 /// What this program did before is visible to whoever sees an ordered atomic, and the other way round: all threads meet.
 void MemoryOrder::beforeAtomic(const Op &op) {
@@ -345,7 +345,7 @@ void MemoryOrder::releaseBuffers(const Op &loop) {
 /// What this thread has written by block stores is there, and copies of blocks see what went by pointers instead.
 void MemoryOrder::waitForBlockWrites() {
   emit(OpKind::StoreWait);
-  if (std::ranges::any_of(blockWrites_, [](const BlockWrite &w) { return w.op->find("any_sign") != nullptr; }))
+  if (std::ranges::any_of(blockWrites_, [](const BlockWrite &w) { return w.op->find(ir::attr::anySign) != nullptr; }))
     emit(OpKind::AsyncFence);
 }
 
@@ -366,8 +366,8 @@ void MemoryOrder::finishBeforeCopies() {
 
 /// Do the blocks of the store start at multiples of their extents?
 bool MemoryOrder::isTiling(const Op &op) {
-  if (op.find("tiled")) // of parts: PartitionCluster.cpp
-    return op.intAttr("tiled") != 0;
+  if (op.find(ir::attr::tiled)) // of parts: PartitionCluster.cpp
+    return op.tiled();
   ir::DescAccess a = ir::descAccess(op);
   for (unsigned d = 0; d < a.rank(); ++d)
     if (facts().of(a.offsets[d]).axes[0].divisibility % a.block[d] != 0)
@@ -413,14 +413,14 @@ void MemoryOrder::addBlockWrite(const BlockWrite &w) {
 /// True if all earlier copies of this thread are done.
 bool MemoryOrder::orderBlockStore(const Op &op) {
   int arg = baseArgument(op.operands[0]);
-  bool isWhole = op.intAttr("whole") != 0, wait = false, together = false;
+  bool isWhole = op.whole(), wait = false, together = false;
   bool isBehind = std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
   isBehind |= isCopied(arg, isWhole);
   // Behind plain accesses of other threads, which another path to memory does not see by itself.
   if (isBehind)
     emit(OpKind::AsyncFence);
   for (const BlockWrite &w : blockWrites_) {
-    bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.strAttr("rmw") == w.op->strAttr("rmw");
+    bool commutes = op.kind == OpKind::DescReduce && w.op->kind == OpKind::DescReduce && op.rmw() == w.op->rmw();
     if (!mayBeSame(w.arg, arg) || commutes)
       continue;
     bool sameTiles = haveSameTiles(op, *w.op);
@@ -445,7 +445,7 @@ bool MemoryOrder::orderBlockStore(const Op &op) {
 void MemoryOrder::beginBlockStore(Op &op) {
   const BlockStore plan = blockStore(op);
   if (orderBlockStore(op))
-    op.set("quiet", 1);
+    op.set(ir::attr::quiet, true);
   SharedRange r;
   if (held_) {
     r = *held_;
@@ -458,13 +458,13 @@ void MemoryOrder::beginBlockStore(Op &op) {
   }
   note(op, r);
   unsigned buffers = plan.steps > 1 && plan.bytes * 2 <= r.size() ? 2 : 1;
-  op.set("buffers", buffers);
+  op.set(ir::attr::buffers, buffers);
   if (held_)
-    op.set("held", 1);
+    op.set(ir::attr::held, true);
   bool goesOn = held_ && turns_.bytes == plan.bytes && turns_.buffers == buffers;
   size_t turn = goesOn ? turns_.next : 0;
   if (goesOn)
-    op.set("turn", static_cast<int64_t>(turn % buffers));
+    op.set(ir::attr::turn, static_cast<int64_t>(turn % buffers));
   turns_ = {held_ ? plan.bytes : 0, buffers, turn + plan.steps};
 }
 
@@ -472,7 +472,7 @@ void MemoryOrder::endBlockStore(const Op &op) {
   storesBlocks_ = true;
   if (held_)
     return;
-  std::span<const int64_t> at = op.listAttr("shared");
+  std::span<const int64_t> at = op.shared();
   SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
   blockReads_.push_back(r);
   memory_.release(r);
@@ -481,7 +481,7 @@ void MemoryOrder::endBlockStore(const Op &op) {
 
 void MemoryOrder::beforeReturn() {
   if (storesBlocks_)
-    emit(OpKind::StoreWait, {{"read", 1}});
+    emit(OpKind::StoreWait, {{ir::attr::read, true}});
 }
 
 // ---- control flow
@@ -492,7 +492,7 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
   for (const Op *op : b.ops) {
     bool isRead = op->kind == OpKind::Load, isAtomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == OpKind::Store)
-      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->intAttr("tiled") ? op : nullptr, op->intAttr("whole") != 0});
+      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
     else if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
       out.blockWrites.push_back({baseArgument(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))

@@ -120,7 +120,7 @@ void Partitioner::shiftHints(Op &op, int axis) const {
   auto d = static_cast<size_t>(axis);
   int64_t part = op.result()->type.shape[static_cast<unsigned>(axis)];
   for (Attr &a : op.attrs)
-    if (a.key == "divisibility") {
+    if (a.key == attr::divisibility) {
       if (auto &list = std::get<std::vector<int64_t>>(a.value); d < list.size())
         list[d] = std::gcd(list[d], part);
     }
@@ -174,7 +174,7 @@ int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
     return isMissing ? whole : axis;
   }
   case OpKind::Gather:
-    return operand == 0 && axis == op.intAttr("axis") ? whole : axis;
+    return operand == 0 && axis == op.axis() ? whole : axis;
   default:
     return axis;
   }
@@ -242,7 +242,7 @@ void Partitioner::write(const Op &op) {
   if (isDescOp(op.kind) && axis != whole)
     descriptor(op, *now, axis);
   if (isAccess(op.kind) && axis == whole)
-    now->set("whole", int64_t{1});
+    now->set(attr::whole, true);
   for (size_t i = 0; i < op.results.size(); ++i)
     define(op.results[i], axis, now->results[i]);
 }
@@ -262,12 +262,12 @@ void Partitioner::descriptor(const Op &old, Op &now, int axis) {
   bool tiled = true;
   for (unsigned d = 0; d < n; ++d)
     tiled &= facts_.of(a.offsets[d]).axes[0].divisibility % a.block[d] == 0;
-  now.set("part", int64_t{axis});
-  now.set("tiled", int64_t{tiled});
+  now.set(attr::part, axis);
+  now.set(attr::tiled, tiled);
 }
 
 void Partitioner::reduce(const Op &op, int axis) {
-  auto along = static_cast<int>(op.intAttr("axis"));
+  auto along = static_cast<int>(op.axis());
   std::vector<Value *> operands;
   std::vector<Type> results;
   for (const Value *v : op.operands)
@@ -282,7 +282,7 @@ void Partitioner::reduce(const Op &op, int axis) {
     for (Value *r : now->results)
       parts.push_back(gather(r));
     now = clone(op, parts, results);
-    now->set("axis", int64_t{0});
+    now->set(attr::axis, 0);
     copyRegion(op, *now);
   }
   for (size_t i = 0; i < op.results.size(); ++i)
@@ -297,7 +297,7 @@ void Partitioner::histogram(const Op &op, int axis) {
   Value *bins = clone(op, operands, {&t, 1})->result();
   if (axis != whole) {
     Value *all[] = {gather(bins)};
-    Op *sum = b_.create(OpKind::Reduce, all, {&t, 1}, {{"axis", int64_t{0}}});
+    Op *sum = b_.create(OpKind::Reduce, all, {&t, 1}, {{attr::axis, 0}});
     Block *saved = b_.block(), *to = sum->region(0);
     b_.setBlock(to);
     Value *x = out_.addArg(to, t.scalarType()), *y = out_.addArg(to, t.scalarType()), *both[] = {b_.binary(OpKind::Add, x, y)};

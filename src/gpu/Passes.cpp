@@ -102,7 +102,7 @@ std::unique_ptr<ir::Module> runPasses(std::span<const GpuPass> passes, const ir:
       pass.run(own, in);
     else
       own = pass.make(module, in);
-    if (own && !verifier.check(*own, pass.name, [&] { return reproducer(passes.first(i), module, in.target, options); }))
+    if (own && !verifier.check(*own, pass.name, ir::Level::Gpu, [&] { return reproducer(passes.first(i), module, in.target, options); }))
       return nullptr;
     if (last == pass.name)
       break;

@@ -44,7 +44,7 @@ private:
     b_.setInlinedAt(loop_.inlinedAt);
     b_.setBlock(&before);
     for (Ring &r : rings_)
-      r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
+      r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     bool hasCopies = anyRing([](const Ring &r) { return r.isCopied; });
     if (hasTma())
       barriers_ = makeStageBarriers(b_, stages_, options_.numWarps);
@@ -257,12 +257,12 @@ private:
     startStagedLoads(map);
     b_.setLoc(loop_.loc);
     if (barriers_.full)
-      waitFor(barriers_.full, slot_[stages_], phase_, 0);
+      waitFor(barriers_.full, slot_[stages_], phase_, false);
     if (usesGroups())
-      b_.create(OpKind::AsyncWait, {}, {}, {{"pending", ahead_ - 1}});
+      b_.create(OpKind::AsyncWait, {}, {}, {{attr::pending, ahead_ - 1}});
     if (usesGroups() || hasStaged()) {
       bool fence = anyRing([](const Ring &r) { return r.isCopied && r.feedsWgmma && needsProxyFence(*r.source); });
-      b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{fence}}});
+      b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, fence}});
     }
     b_.setBlock(&middle);
     std::map<unsigned, Value *> to;
@@ -300,7 +300,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
       visit(m, *r->block, target, options, remarks);
     if (op->kind == OpKind::While && options.numStages >= 2)
       LoopRemarks(*op, remarks).notPipelined(*obstacleOfLoop(*op));
-    if (op->kind == OpKind::For && !op->intAttr("pipelined") && op->intAttr("num_stages", options.numStages) >= 2)
+    if (op->kind == OpKind::For && !op->pipelined() && op->get(attr::numStages, options.numStages) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)

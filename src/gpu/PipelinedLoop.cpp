@@ -49,7 +49,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
     return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
   // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
-  int64_t vec = load.intAttr("vec", 1);
+  int64_t vec = load.vec();
   if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), vec))
     l = module_.internLayout(plainTile(t, LinearLayout(module_.layoutOf(t)), vec));
   return Type::shared(t.shape, t.elem, l);
@@ -401,7 +401,7 @@ const Op *PipelinedLoop::placeOfEarlyWait() const {
 
 bool PipelinedLoop::fitMemory() {
   const uint64_t limit = target_.sharedLimit();
-  const int64_t wanted = std::max<int64_t>(1, loop_.intAttr("num_stages", options_.numStages) - 1);
+  const int64_t wanted = std::max<int64_t>(1, loop_.get(attr::numStages, options_.numStages) - 1);
   const std::vector<RingChoice> all = choices(wanted);
   // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
   std::vector<uint64_t> beside;
@@ -440,15 +440,15 @@ void PipelinedLoop::setStages(unsigned n) {
 
 StageBarriers makeStageBarriers(Builder &b, unsigned stages, unsigned consumers, unsigned ctas) {
   Type type = Type::shared({1}, Elem::I64, 0);
-  auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{"slots", int64_t{stages}}, {"arrivals", int64_t{arrivals}}}); };
+  auto make = [&](unsigned arrivals) { return b.create1(OpKind::BarrierAlloc, {}, type, {{attr::slots, stages}, {attr::arrivals, arrivals}}); };
   Value *full = make(1), *empty = make(consumers * ctas);
   if (ctas > 1) // behind it both are there for all CTAs
-    empty->def->set("ctas", int64_t{ctas});
+    empty->def->set(attr::ctas, ctas);
   return {full, empty};
 }
 
 bool PipelinedLoop::isShared(const Ring &r, unsigned ctas) const {
-  return ctas > 1 && r.isTma && r.source->intAttr("whole") && target_.canMulticast(r.tile, ctas);
+  return ctas > 1 && r.isTma && r.source->whole() && target_.canMulticast(r.tile, ctas);
 }
 
 Value *PipelinedLoop::carry(Value *init, std::string name) { return gpu::carry(module_, loop_, init, std::move(name)); }
@@ -459,9 +459,9 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
   for (const Ring &r : rings_)
     bytes += r.isTma ? r.tile.numel() * byteWidth(r.tile.elem) : 0; // without the padding of slots
   if (freePhase)
-    waitFor(barriers_.empty, slot, freePhase, 1);
+    waitFor(barriers_.empty, slot, freePhase, true);
   Value *full = barrierAt(barriers_.full, slot);
-  b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{"bytes", bytes}});
+  b_.create(OpKind::BarrierExpect, {&full, 1}, {}, {{attr::bytes, bytes}});
   for (const Ring &r : rings_) {
     if (!r.isTma)
       continue;
@@ -472,7 +472,7 @@ void PipelinedLoop::fillStage(Value *slot, Value *freePhase, const std::function
     b_.setInlinedAt(r.source->inlinedAt);
     Op *copy = b_.create(OpKind::TmaCopy, operands, {}, r.source->attrsFor(OpKind::TmaCopy));
     if (isShared(r, ctas_))
-      copy->set("multicast", int64_t{ctas_});
+      copy->set(attr::multicast, ctas_);
   }
 }
 
@@ -491,7 +491,7 @@ void PipelinedLoop::release(Value *stage, Value *when) {
   Value *operands[] = {barrierAt(barriers_.empty, stage), when};
   Op *op = b_.create(OpKind::BarrierArrive, operands, {});
   if (ctas_ > 1)
-    op->set("ctas", int64_t{ctas_});
+    op->set(attr::ctas, ctas_);
 }
 
 void PipelinedLoop::nextStage() {
@@ -552,7 +552,7 @@ void PipelinedLoop::dropFirstBarrier() {
   if (first == body_.ops.end())
     return;
   auto second = std::find_if(first + 1, body_.ops.end(), isBarrier);
-  if (second == body_.ops.end() || (*second)->intAttr("fence") < (*first)->intAttr("fence"))
+  if (second == body_.ops.end() || (*second)->fence() < (*first)->fence())
     return;
   bool needed = std::any_of(first + 1, second, [&](const Op *op) {
     bool own = op->kind == OpKind::SharedLoad ? readsOwnCopies(*op) : op->has(traits::Pure) && op->kind != OpKind::Dot;
@@ -577,9 +577,9 @@ Value *PipelinedLoop::nextSlot(Value *slot, unsigned slots, int64_t distance) {
   return b_.select(b_.cmp(CmpPred::Sge, sum, n), b_.binary(OpKind::Sub, sum, n), sum);
 }
 
-void PipelinedLoop::waitFor(Value *ring, Value *slot, Value *phase, int64_t one) {
+void PipelinedLoop::waitFor(Value *ring, Value *slot, Value *phase, bool one) {
   Value *operands[] = {barrierAt(ring, slot), phase};
-  b_.create(OpKind::BarrierWait, operands, {}, {{"one", one}});
+  b_.create(OpKind::BarrierWait, operands, {}, {{attr::one, one}});
 }
 
 Value *PipelinedLoop::flip(Value *phase, Value *slot, unsigned slots) {
@@ -616,7 +616,7 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
   Value *tile = b_.create1(OpKind::SharedSlot, {r.memory, slot_[r.slots]}, r.tile);
   Value *operands[] = {tile, r.source->operands[0]};
   if (r.source == firstStore_)
-    b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{0}}});
+    b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, false}});
   b_.create(OpKind::SharedStore, operands, {});
   // As early as can be; a single slot is free only where the waits are.
   Op *made = r.source->operands[0]->def;
@@ -635,7 +635,7 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
     if (body_.ops[i]->kind == OpKind::Dot && std::find(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), tile) != body_.ops[i]->operands.end()) {
       if (body_.ops[i - 1]->kind != OpKind::SharedBarrier) {
         b_.setBlock(&here);
-        b_.create(OpKind::SharedBarrier, {}, {}, {{"fence", int64_t{1}}});
+        b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, true}});
         splice(here, body_, i);
       }
       break;
@@ -644,7 +644,7 @@ void PipelinedLoop::storeInTurn(const Ring &r) {
 
 void PipelinedLoop::insertWaits() {
   for (Op *dot : dots_)
-    dot->set("async", int64_t{1});
+    dot->set(attr::isAsync, true);
   for (const DotWaitPoint &w : waits_.waits) {
     Block &block = *w.before->parent;
     const Op *op = wait(block, positionOf(block, w.before), w.pending, w.values);
@@ -661,7 +661,7 @@ void PipelinedLoop::insertWaits() {
   Block &outer = *loop_.parent;
   size_t behind = positionOf(outer, &loop_) + 1;
   wait(outer, behind, 0, results);
-  outer.ops[behind]->set("behind_loop", int64_t{1});
+  outer.ops[behind]->set(attr::behindLoop, true);
 }
 
 Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const std::vector<Value *> &values) {
@@ -671,7 +671,7 @@ Op *PipelinedLoop::wait(Block &block, size_t position, int64_t pending, const st
   for (const Value *v : values)
     types.push_back(v->type);
   b_.setLoc(block.ops[position < block.ops.size() ? position : block.ops.size() - 1]->loc);
-  Op *op = b_.create(OpKind::DotWait, values, types, {{"pending", pending}});
+  Op *op = b_.create(OpKind::DotWait, values, types, {{attr::pending, pending}});
   for (size_t i = 0; i < values.size(); ++i)
     replaceUses(block, values[i], op->results[i], position);
   splice(here, block, position);

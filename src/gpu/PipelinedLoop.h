@@ -110,7 +110,7 @@ protected:
   /// (slot + distance) mod slots, for distance < slots.
   ir::Value *nextSlot(ir::Value *slot, unsigned slots, int64_t distance);
   ir::Value *barrierAt(ir::Value *ring, ir::Value *slot) { return b_.create1(ir::OpKind::SharedSlot, {ring, slot}, ring->type); }
-  void waitFor(ir::Value *ring, ir::Value *slot, ir::Value *phase, int64_t one);
+  void waitFor(ir::Value *ring, ir::Value *slot, ir::Value *phase, bool one);
   /// The parity after the stage in `slot`.
   ir::Value *flip(ir::Value *phase, ir::Value *slot, unsigned slots);
   /// Copies that fill one stage of the rings that TMA fills; `of` gives the operands of the loads of the iteration it is for. First waits

@@ -81,7 +81,7 @@ void visit(Module &m, Block &b, const Options &options) {
     Op *op = b.ops[i];
     for (Region *r : op->regions)
       visit(m, *r->block, options);
-    if (op->kind != OpKind::For || op->intAttr("pipelined") || op->intAttr("num_stages", options.numStages) < 2)
+    if (op->kind != OpKind::For || op->pipelined() || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
     if (LoopPrefetcher(m, *op).run())

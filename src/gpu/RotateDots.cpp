@@ -63,7 +63,7 @@ private:
       if (!v->def || v->def->parent != &body_ || users(v) != 1)
         return false;
       chain_.push_back(v->def);
-      if (v->def->kind == OpKind::DescLoad || (v->def->kind == OpKind::Load && !v->def->intAttr("volatile")))
+      if (v->def->kind == OpKind::DescLoad || (v->def->kind == OpKind::Load && !v->def->isVolatile()))
         break;
       if (v->def->kind != OpKind::ToShared && v->def->kind != OpKind::Permute)
         return false;
@@ -128,7 +128,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
   for (Op *op : b.ops) {
     for (Region *r : op->regions)
       visit(m, *r->block, target, options);
-    if (op->kind == OpKind::For && op->intAttr("num_stages", options.numStages) >= 2)
+    if (op->kind == OpKind::For && op->get(attr::numStages, options.numStages) >= 2)
       loops.push_back(op);
   }
   for (Op *loop : loops)

@@ -32,7 +32,7 @@ bool takesScratch(const Op &op) {
 }
 
 uint64_t tilesBytes(const Op &op) {
-  auto slots = static_cast<uint64_t>(op.intAttr("slots", 1));
+  auto slots = static_cast<uint64_t>(op.slots());
   return op.kind == OpKind::BarrierAlloc ? 8 * slots : slotBytes(op.result()->type) * slots;
 }
 
@@ -58,7 +58,7 @@ static layout::ConversionPlan planOf(const Module &m, const Op &op, Threads thre
 std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
   const Type &t = op.operands[0]->type;
   const LinearLayout &l = m.layoutOf(t);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   unsigned warps = 0;
   for (unsigned i = 0; i < l.inBits(layout::Dim::Warp); ++i)
     warps += l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)) != 0;
@@ -87,7 +87,7 @@ bool hasCopies(const Module &m, uint16_t layout) {
 /// What owners know, for the others.
 static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
   const Type &t = op.result()->type;
-  bool isOfCluster = ctas > 1 && (op.intAttr("whole") || t.isScalar());
+  bool isOfCluster = ctas > 1 && (op.whole() || t.isScalar());
   if (!isOfCluster && !hasCopies(m, t.layout))
     return {};
   uint64_t bytes = op.results.size() > 1 ? scalarStride * op.results.size() : static_cast<uint64_t>(t.isScalar() ? 1 : t.numel()) * bytesOf(t);
@@ -155,8 +155,8 @@ public:
 private:
   void block(const Block &b) {
     for (const Op *op : b.ops) {
-      std::span<const int64_t> at = op->listAttr("shared");
-      if (!at.empty() && !op->intAttr("held")) { // those bytes are the loop's
+      std::span<const int64_t> at = op->shared();
+      if (!at.empty() && !op->held()) { // those bytes are the loop's
         SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
         assert(std::ranges::none_of(live_, [&](const auto &l) { return l.second.begin < r.end && r.begin < l.second.end; }) && "bytes are taken twice");
         live_.push_back({op, r});

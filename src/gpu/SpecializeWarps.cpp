@@ -92,13 +92,13 @@ public:
     b_.setBlock(&before);
     for (Ring &r : rings_)
       if (!r.isTma)
-        r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{"slots", int64_t{r.slots}}});
+        r.memory = b_.create1(OpKind::SharedAlloc, {}, r.tile, {{attr::slots, r.slots}});
     carryStages(from.slot, from.phase);
     splice(before, *loop_.parent, placeOfPrologue());
     insertWaits();
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
-    waitFor(barriers_.full, slot_[stages_], phase_, 0);
+    waitFor(barriers_.full, slot_[stages_], phase_, false);
     size_t at = top.ops.size();
     splice(top, body_, 0);
     useRings(at);
@@ -109,7 +109,7 @@ public:
     b_.setBlock(&after);
     releaseLastStage();
     splice(after, *loop_.parent, placeBehind());
-    loop_.set("pipelined", int64_t{1});
+    loop_.set(attr::pipelined, true);
     return {resultOf(slot_[stages_]), resultOf(phase_)};
   }
 };
@@ -179,8 +179,8 @@ int64_t dotsIn(const Block &b) {
 void Specializer::collect(const Block &b, unsigned depth) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For) {
-      if (op->find("warp_specialize")) {
-        if (op->intAttr("warp_specialize"))
+      if (op->find(attr::warpSpecialize)) {
+        if (op->warpSpecialize())
           asked_ = asked_ ? asked_ : op;
         else
           forbidden_ = true;
@@ -212,7 +212,7 @@ Reason Specializer::findLoops(Block &b) {
       continue;
     }
     auto loop = std::make_unique<ConsumerLoop>(m_, *op, target_, options_, nullptr);
-    if (op->intAttr("num_stages", options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
+    if (op->get(attr::numStages, options_.numStages) < 2 || !loop->plan() || !loop->isFilledByTma())
       return "a loop with dots has loads that TMA cannot do, or that cannot be started early";
     loopOf_[op] = loops_.size();
     loops_.push_back(std::move(loop));
@@ -232,7 +232,7 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
     for (const Region *r : op->regions)
       if (Reason reason = checkEffects(*r->block, loaded))
         return reason;
-    if ((op->kind == OpKind::Load && op->intAttr("volatile")) || (op->kind == OpKind::While && loads(*op)))
+    if ((op->kind == OpKind::Load && op->isVolatile()) || (op->kind == OpKind::While && loads(*op)))
       return "the kernel may wait for a value that another program stores";
     if (!op->regions.empty() || !writesGlobal(*op) || op->kind == OpKind::Print || op->kind == OpKind::Assert)
       continue;
@@ -270,9 +270,9 @@ Reason Specializer::checkCluster() const {
   collect(collect, *f_.block(), false);
   if (exchanges)
     return "the CTAs of its cluster may have to synchronize while it runs";
-  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->intAttr("tiled"); };
+  auto isTile = [](const Access &a) { return a.op->kind == OpKind::DescStore && a.op->tiled(); };
   auto isOrdered = [&](const Access &a, const Access &b) {
-    bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->intAttr("whole") && b.op->intAttr("whole");
+    bool isSameMemory = a.arg < 0 || b.arg < 0 || a.arg == b.arg, isWhole = a.op->whole() && b.op->whole();
     if (&a == &b)
       return a.inLoop && !isTile(a);
     return isWhole || (isSameMemory && !(isTile(a) && isTile(b) && haveSameBlocks(*a.op, *b.op)));
@@ -440,7 +440,7 @@ void Specializer::emitLoop(const Op &op, Map &map, std::vector<Stages> &at) {
   b_.setInlinedAt(op.inlinedAt);
   Op *now = b_.forOp(of(op.operands[0]), of(op.operands[1]), of(op.operands[2]), inits);
   if (isReverse(op))
-    now->set("reverse", int64_t{1});
+    now->set(attr::reverse, true);
   Block *outer = b_.block(), *body = now->region(0);
   b_.setBlock(body);
   map[old.args[0]] = body->args[0];
@@ -514,17 +514,17 @@ void Specializer::rewrite() {
   unsigned ctas = shared ? options_.numCtas : 1;
   for (RingSet &s : sets_) {
     for (const Type &t : s.tiles)
-      s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{"slots", int64_t{s.stages}}}));
+      s.memory.push_back(b_.create1(OpKind::SharedAlloc, {}, t, {{attr::slots, s.stages}}));
     s.barriers = makeStageBarriers(b_, s.stages, options_.numWarps, ctas);
   }
   for (size_t i = 0; i < loops_.size(); ++i)
     loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
   ProducerWarps r = target_.producerWarps(options_);
-  Op *producer = b_.create(OpKind::Producer, {}, {}, {{"warps", int64_t{r.warps}}});
+  Op *producer = b_.create(OpKind::Producer, {}, {}, {{attr::warps, r.warps}});
   if (r.consumer) {
-    producer->set("registers", int64_t{r.producer});
-    producer->set("consumer_registers", int64_t{r.consumer});
+    producer->set(attr::registers, r.producer);
+    producer->set(attr::consumerRegisters, r.consumer);
   }
   b_.setBlock(producer->region(0));
   Map map;

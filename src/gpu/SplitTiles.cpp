@@ -165,7 +165,7 @@ void PartLoops::writePart(const Op &op, int axis) {
   if (op.kind == OpKind::Dot)
     given = whole;
   if (op.kind == OpKind::Reduce)
-    given = parts_.isAccumulated(op) ? whole : axis - (axis > op.intAttr("axis"));
+    given = parts_.isAccumulated(op) ? whole : axis - (axis > op.axis());
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, given));
@@ -218,7 +218,7 @@ void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_m
       for (const Value *r : from.ops[i]->results)
         inits.push_back(from.ops[i]->kind == OpKind::Dot ? from.ops[i]->operands[2] : b_.constInt(r->type, 0)); // of a reduction nobody sees it
     }
-  Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{"rolled", int64_t{1}}});
+  Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{attr::rolled, true}});
   Block &body = *forOp->region(0);
   b_.setBlock(&body);
   index_ = body.args[0];

@@ -41,7 +41,7 @@ void FunctionUses::visit(const Block &b, const Op *loop) {
 
 // ---- operations
 
-static bool isVolatile(const Op &op) { return op.intAttr("volatile") != 0; }
+static bool isVolatile(const Op &op) { return op.isVolatile(); }
 static bool isElementwise(const Op &op) { return op.has(traits::Elementwise) && op.has(traits::Pure); }
 static bool isAccess(const Op &op) { return op.kind == OpKind::Load || op.kind == OpKind::Store; }
 static bool isReduce(const Op &op) { return op.kind == OpKind::Reduce; }
@@ -96,7 +96,7 @@ std::optional<int> TileParts::operandAxis(const Op &op, const Value *operand, in
   return renames(op.kind) ? ClusterParts::axisBehind(op, axis, parts_) : axis;
 }
 
-bool TileParts::isAccumulated(const Op &op) const { return isDot(op) ? of(op) == contraction : isReduce(op) && of(op) == op.intAttr("axis"); }
+bool TileParts::isAccumulated(const Op &op) const { return isDot(op) ? of(op) == contraction : isReduce(op) && of(op) == op.axis(); }
 
 // ---- groups
 
@@ -205,7 +205,7 @@ void TileParts::add(Trial &t, const Op &op, int axis) {
       give(t, r, axis);
     return;
   }
-  auto along = static_cast<int>(op.intAttr("axis"));
+  auto along = static_cast<int>(op.axis());
   if (axis == along) {
     t.accumulates = true;
     t.isRight &= canCombine(op);
@@ -238,7 +238,7 @@ void TileParts::give(Trial &t, const Value *v, int axis) {
     t.isRight = false;
     return;
   }
-  t.work.push_back({v->def, isReduce(*v->def) ? axis + (axis >= v->def->intAttr("axis")) : axis});
+  t.work.push_back({v->def, isReduce(*v->def) ? axis + (axis >= v->def->axis()) : axis});
   auto users = uses_.users.find(v);
   if (users == uses_.users.end())
     return;

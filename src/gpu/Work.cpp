@@ -45,7 +45,7 @@ int64_t instructionsOf(const Op &op) {
     return sum;
   const Type *t = !op.operands.empty() ? &op.operands[0]->type : !op.results.empty() ? &op.result()->type : nullptr;
   bool isWide = t && !t->isPtr && bitWidth(t->elem) == 64;
-  if (op.intAttr("approx") && !isWide)
+  if (op.approx() && !isWide)
     return 4;
   auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row &r) { return r.kind == op.kind; });
   return row == std::end(rows) ? 1 + isWide : isWide ? row->wide : row->usual;

@@ -10,7 +10,7 @@ static_assert([] {
       if (detail::attrRows[i].name == detail::attrRows[k].name)
         return false;
   return true;
-}(), "two rows of Attrs.def have one key");
+}(), "two rows of the tables have one key");
 
 std::optional<AttrKey> AttrSet::firstBeside(const AttrSet &other) const {
   for (size_t w = 0; w < std::size(words_); ++w)

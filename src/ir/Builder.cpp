@@ -29,7 +29,7 @@ Value *Builder::constInt(const Type &t, int64_t v) {
   if (t.isFloatLike())
     return constFloat(t, static_cast<double>(v));
   AttrValue value = toConstInt(t.elem, static_cast<uint64_t>(v));
-  return create(OpKind::Const, {}, {&t, 1}, {{"value", std::move(value)}})->result();
+  return create(OpKind::Const, {}, {&t, 1}, {{attr::value, std::move(value)}})->result();
 }
 
 Value *Builder::constFloat(const Type &t, double v) {
@@ -37,11 +37,11 @@ Value *Builder::constFloat(const Type &t, double v) {
     return constInt(t, static_cast<int64_t>(v));
   // A NaN keeps its bits in f64; elsewhere it goes through the format, as everything does.
   AttrValue value = t.elem == Elem::F64 ? v : decodeFloat(t.elem, encodeFloat(t.elem, v));
-  return create(OpKind::Const, {}, {&t, 1}, {{"value", std::move(value)}})->result();
+  return create(OpKind::Const, {}, {&t, 1}, {{attr::value, std::move(value)}})->result();
 }
 
 Value *Builder::range(int64_t start, int64_t end) {
-  return create1(OpKind::Range, {}, Type::tensor({end - start}, Elem::I32), {{"start", start}});
+  return create1(OpKind::Range, {}, Type::tensor({end - start}, Elem::I32), {{attr::start, start}});
 }
 
 Value *Builder::splat(Value *scalar, const Shape &s) {
@@ -64,7 +64,7 @@ Value *Builder::roundToTf32(Value *x) {
 Value *Builder::expandDims(Value *x, unsigned axis) {
   Shape s = x->type.shape;
   s.insert(axis, 1);
-  return create1(OpKind::ExpandDims, {x}, x->type.withShape(s), {{"axis", static_cast<int64_t>(axis)}});
+  return create1(OpKind::ExpandDims, {x}, x->type.withShape(s), {{attr::axis, axis}});
 }
 
 Value *Builder::broadcast(Value *x, const Shape &s) {
@@ -76,7 +76,7 @@ Value *Builder::broadcast(Value *x, const Shape &s) {
 Value *Builder::reshape(Value *x, const Shape &s, bool reorder) {
   std::vector<Attr> attrs;
   if (reorder)
-    attrs.push_back({"reorder", int64_t(1)});
+    attrs.push_back({attr::reorder, true});
   return create1(OpKind::Reshape, {x}, x->type.withShape(s), std::move(attrs));
 }
 
@@ -84,7 +84,7 @@ Value *Builder::permute(Value *x, std::span<const int64_t> perm) {
   Shape s;
   for (int64_t p : perm)
     s.push(x->type.shape[static_cast<unsigned>(p)]);
-  return create1(OpKind::Permute, {x}, x->type.withShape(s), {{"perm", std::vector<int64_t>(perm.begin(), perm.end())}});
+  return create1(OpKind::Permute, {x}, x->type.withShape(s), {{attr::perm, std::vector<int64_t>(perm.begin(), perm.end())}});
 }
 
 namespace {
@@ -126,9 +126,9 @@ Op *Builder::reduceOp(OpKind kind, std::span<Value *const> inputs, unsigned axis
       s.erase(axis);
     results.push_back(v->type.withShape(s));
   }
-  std::vector<Attr> attrs{{"axis", static_cast<int64_t>(axis)}};
+  std::vector<Attr> attrs{{attr::axis, axis}};
   if (reverse)
-    attrs.push_back({"reverse", int64_t(1)});
+    attrs.push_back({attr::reverse, true});
   Op *op = create(kind, inputs, results, std::move(attrs));
   for (int side = 0; side < 2; ++side)
     for (Value *v : inputs)

@@ -40,7 +40,7 @@ public:
   }
   Value *cmp(CmpPred p, Value *a, Value *b) {
     return create1(p < CmpPred::Oeq ? OpKind::CmpI : OpKind::CmpF, {a, b}, a->type.withElem(Elem::I1),
-                   {{"pred", static_cast<int64_t>(p)}});
+                   {{attr::pred, p}});
   }
   Value *select(Value *c, Value *a, Value *b) { return create1(OpKind::Select, {c, a, b}, a->type); }
   Value *addPtr(Value *p, Value *offset) { return create1(OpKind::AddPtr, {p, offset}, p->type); }

@@ -44,7 +44,7 @@ private:
 
   /// True if the operation is gone.
   bool expand(const Op &op) {
-    std::string_view text = op.strAttr("text");
+    std::string_view text = op.text();
     if (!looksLikePtx(text)) {
       if (by_.keepsOther)
         return false;
@@ -56,11 +56,11 @@ private:
       return fail(diag::asmRefused, op, problem.text, problem.why);
     const Type &shaped = op.results[0]->type;
     ptx::Meaning meaning(b_, shaped.shape);
-    const AsmConstraints c = asmConstraints(op.strAttr("constraints"));
+    const AsmConstraints c = asmConstraints(op.constraints());
     if (!bind(op, c, meaning, problem) || !meaning.run(*program, problem))
       return fail(diag::asmRefused, op, problem.text, problem.why);
     for (size_t i = 0; i < op.results.size(); ++i) {
-      const ptx::Place &p = meaning.places[op.kind == OpKind::Asm ? static_cast<size_t>(op.intAttr("result")) : i];
+      const ptx::Place &p = meaning.places[op.kind == OpKind::Asm ? static_cast<size_t>(op.output()) : i];
       const Type &t = op.results[i]->type;
       Value *x = meaning.resize(p.value ? p.value : meaning.constant(p.bits, 0), bitWidth(t.elem));
       now_[op.results[i]] = b_.cast(OpKind::Bitcast, x, t.elem);

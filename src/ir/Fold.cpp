@@ -42,7 +42,7 @@ bool isFloatConstant(Elem e, uint64_t bits) {
 
 Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, const Type &result,
                      std::span<const Attr> attrs) {
-  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, "approx"))
+  if (result.isPtr || operands.size() > 3 || isElementary(k) || hasAttr(attrs, attr::approx))
     return nullptr;
   uint64_t args[3] = {};
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -50,7 +50,7 @@ Value *foldConstants(Builder &b, OpKind k, std::span<Value *const> operands, con
     if (!c)
       return nullptr;
     Elem e = operands[i]->type.elem;
-    args[i] = constantBits(e, *c->find("value"));
+    args[i] = constantBits(e, *c->value());
     if (isFloat(e) && std::isnan(decodeFloat(e, args[i])))
       return nullptr;
   }
@@ -108,7 +108,7 @@ Value *foldCast(OpKind k, Value *x, const Type &result) {
 /// Every permutation of equal elements is the same constant.
 Value *foldShape(Builder &b, OpKind k, Value *x, const Type &result) {
   if (const Op *c = constantOp(x))
-    return constantOf(b, result, constantBits(x->type.elem, *c->find("value")));
+    return constantOf(b, result, constantBits(x->type.elem, *c->value()));
   bool mayMove = k == OpKind::Permute || k == OpKind::Split || k == OpKind::Reshape;
   if (x->type == result && !mayMove)
     return x;
@@ -119,7 +119,7 @@ Value *foldShape(Builder &b, OpKind k, Value *x, const Type &result) {
 
 bool isIdentity(std::span<const Attr> attrs) {
   for (const Attr &a : attrs)
-    if (a.key == "perm") {
+    if (a.key == attr::perm) {
       const auto &perm = std::get<std::vector<int64_t>>(a.value);
       for (size_t i = 0; i < perm.size(); ++i)
         if (perm[i] != static_cast<int64_t>(i))
@@ -186,14 +186,14 @@ std::optional<int64_t> constantInt(const Value *v) {
   const Op *c = constantOp(v);
   if (!c || !v->type.isIntLike())
     return std::nullopt;
-  return c->intAttr("value");
+  return c->intValue();
 }
 
 std::optional<double> constantFloat(const Value *v) {
   const Op *c = constantOp(v);
   if (!c || !v->type.isFloatLike())
     return std::nullopt;
-  return c->floatAttr("value");
+  return c->floatValue();
 }
 
 } // namespace tegula::ir

@@ -186,7 +186,7 @@ bool InterpRun::atomic(const Op &op) {
   bool isCas = op.kind == OpKind::AtomicCas;
   const Tile *mask = op.mask() ? &get(op.mask()) : nullptr, *next = isCas ? &get(op.operands[2]) : nullptr;
   Elem e = op.result()->type.elem;
-  bool isLoad = op.strAttr("rmw") == "load";
+  bool isLoad = op.rmw() == "load";
   Tile out(ptr.size());
   for (size_t i = 0; i < ptr.size(); ++i) {
     if (mask && !(*mask)[i])
@@ -197,7 +197,7 @@ bool InterpRun::atomic(const Op &op) {
     if (isLoad)
       continue;
     if (isCas ? out[i] == a[i] : true)
-      write(ptr[i], e, isCas ? (*next)[i] : combined(op.strAttr("rmw"), e, out[i], a[i]));
+      write(ptr[i], e, isCas ? (*next)[i] : combined(op.rmw(), e, out[i], a[i]));
   }
   set(op.result(), std::move(out));
   return true;
@@ -208,7 +208,7 @@ bool InterpRun::descriptor(const Op &op) {
   auto scalar = [&](const Value *v) { return signExtend(v->type.elem, get(v)[0]); };
   const Elem e = a.base->type.elem;
   const bool isLoad = op.kind == OpKind::DescLoad;
-  const double padding = op.intAttr("nan") ? std::numeric_limits<double>::quiet_NaN() : 0;
+  const double padding = op.nan() ? std::numeric_limits<double>::quiet_NaN() : 0;
   Tile out(static_cast<size_t>(a.block.numel()), isFloat(e) ? encodeFloat(e, padding) : 0);
   for (size_t i = 0; i < out.size(); ++i) {
     std::vector<int64_t> c = coordinates(a.block, static_cast<int64_t>(i));
@@ -224,11 +224,11 @@ bool InterpRun::descriptor(const Op &op) {
     if (!access(op, address, byteWidth(e), !isLoad))
       return false;
     if (isLoad)
-      out[i] = op.intAttr("tf32") ? roundToTf32(static_cast<uint32_t>(read(address, e))) : read(address, e);
+      out[i] = op.tf32() ? roundToTf32(static_cast<uint32_t>(read(address, e))) : read(address, e);
     else if (op.kind == OpKind::DescStore)
       write(address, e, get(a.value)[i]);
     else
-      write(address, e, combined(op.strAttr("rmw"), e, read(address, e), get(a.value)[i]));
+      write(address, e, combined(op.rmw(), e, read(address, e), get(a.value)[i]));
   }
   if (isLoad)
     set(op.result(), std::move(out));
@@ -264,8 +264,8 @@ bool InterpRun::combineLine(const Op &op, const std::vector<size_t> &line, std::
 
 bool InterpRun::combine(const Op &op) {
   const Shape &s = op.operands[0]->type.shape;
-  size_t axis = static_cast<size_t>(op.intAttr("axis"));
-  bool reverse = op.kind == OpKind::Scan && op.intAttr("reverse");
+  size_t axis = static_cast<size_t>(op.axis());
+  bool reverse = op.kind == OpKind::Scan && op.reverse();
   std::vector<Tile> results;
   for (const Value *v : op.results)
     results.emplace_back(static_cast<size_t>(v->type.numel()));
@@ -292,7 +292,7 @@ bool InterpRun::forOp(const Op &op) {
   Elem e = op.operands[0]->type.elem;
   auto scalar = [&](size_t i) { return static_cast<__int128>(signExtend(e, get(op.operands[i])[0])); };
   __int128 iv = scalar(0), end = scalar(1), step = scalar(2);
-  bool reverse = op.intAttr("reverse") != 0;
+  bool reverse = op.reverse();
   std::vector<Tile> carried;
   for (size_t i = 3; i < op.operands.size(); ++i)
     carried.push_back(get(op.operands[i]));
@@ -334,7 +334,7 @@ bool InterpRun::whileOp(const Op &op) {
 }
 
 bool InterpRun::call(const Op &op) {
-  const Function *f = in_.module_.find(op.strAttr("callee"));
+  const Function *f = in_.module_.find(op.callee());
   if (!f || ++depth_ > 100)
     return fault(op, "a call that cannot be followed");
   std::vector<Tile> args, results;
@@ -351,7 +351,7 @@ bool InterpRun::assertion(const Op &op) {
   const Tile &cond = get(op.operands[0]);
   for (size_t i = 0; i < cond.size(); ++i)
     if (!(cond[i] & 1) && (op.operands.size() < 2 || get(op.operands[1])[i]))
-      return fault(op, op.kind == OpKind::Assume ? "an assumption does not hold" : std::string(op.strAttr("message")));
+      return fault(op, op.kind == OpKind::Assume ? "an assumption does not hold" : std::string(op.message()));
   return true;
 }
 
@@ -365,8 +365,8 @@ bool InterpRun::op(const Op &op) {
   if (op.has(traits::Elementwise))
     return elementwise(op);
   switch (op.kind) {
-  case OpKind::ProgramId: set(op.result(), {static_cast<uint32_t>(pid_[static_cast<size_t>(op.intAttr("axis"))])}); return true;
-  case OpKind::NumPrograms: set(op.result(), {static_cast<uint32_t>(grid_[static_cast<size_t>(op.intAttr("axis"))])}); return true;
+  case OpKind::ProgramId: set(op.result(), {static_cast<uint32_t>(pid_[static_cast<size_t>(op.axis())])}); return true;
+  case OpKind::NumPrograms: set(op.result(), {static_cast<uint32_t>(grid_[static_cast<size_t>(op.axis())])}); return true;
   case OpKind::Load: return load(op);
   case OpKind::Store: return store(op);
   case OpKind::AtomicRmw: case OpKind::AtomicCas: return atomic(op);

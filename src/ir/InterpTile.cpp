@@ -44,7 +44,7 @@ Tile broadcast(const Op &op, const Tile &x) {
 }
 
 Tile permute(const Op &op, const Tile &x) {
-  std::span<const int64_t> perm = op.listAttr("perm");
+  std::span<const int64_t> perm = op.perm();
   return fill(op.result()->type.shape, [&](const std::vector<int64_t> &c) {
     std::vector<int64_t> source(c.size());
     for (size_t i = 0; i < c.size(); ++i)
@@ -55,7 +55,7 @@ Tile permute(const Op &op, const Tile &x) {
 
 Tile cat(const Op &op, const Tile &a, const Tile &b) {
   const Shape &sa = op.operands[0]->type.shape, &sb = op.operands[1]->type.shape;
-  size_t axis = static_cast<size_t>(op.intAttr("axis"));
+  size_t axis = static_cast<size_t>(op.axis());
   int64_t extent = sa[static_cast<unsigned>(axis)];
   return fill(op.result()->type.shape, [&](std::vector<int64_t> c) {
     if (c[axis] < extent)
@@ -67,7 +67,7 @@ Tile cat(const Op &op, const Tile &a, const Tile &b) {
 
 Tile gather(const Op &op, const Tile &x, const Tile &index) {
   const Type &from = op.operands[0]->type, &indexType = op.operands[1]->type;
-  size_t axis = static_cast<size_t>(op.intAttr("axis"));
+  size_t axis = static_cast<size_t>(op.axis());
   return fill(op.result()->type.shape, [&](std::vector<int64_t> c) -> uint64_t {
     // Modulo the extent: what every target does with an index that is out of range.
     int64_t n = from.shape[static_cast<unsigned>(axis)], i = signExtend(indexType.elem, at(index, indexType.shape, c)) % n;
@@ -79,7 +79,7 @@ Tile gather(const Op &op, const Tile &x, const Tile &index) {
 Tile exchange(const Op &op, const Tile &x) {
   const Shape &s = op.result()->type.shape;
   return fill(s, [&](std::vector<int64_t> c) {
-    c[static_cast<size_t>(op.intAttr("axis"))] ^= op.intAttr("distance");
+    c[static_cast<size_t>(op.axis())] ^= op.distance();
     return at(x, s, c);
   });
 }
@@ -125,7 +125,7 @@ template <typename Number>
 Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc, uint64_t (*sum)(Elem, const Number *, const Number *, uint64_t, int64_t, int64_t)) {
   const Shape &sa = op.operands[0]->type.shape, &sc = op.result()->type.shape;
   // The other precisions split float32 operands for units that are less precise; their sums are those of "ieee" but for the last bits.
-  const bool tf32 = op.strAttr("precision") == "tf32";
+  const bool tf32 = op.precision() == "tf32";
   std::vector<Number> a = decoded<Number>(op.operands[0]->type, ta, tf32), b = decoded<Number>(op.operands[1]->type, tb, tf32);
   unsigned r = sa.rank();
   int64_t m = sc[r - 2], n = sc[r - 1], k = sa[r - 1], batch = r == 3 ? sc[0] : 1;
@@ -148,7 +148,7 @@ Tile dot(const Op &op, const Tile &a, const Tile &b, const Tile &acc) {
 Tile range(const Op &op) {
   Tile t(static_cast<size_t>(op.result()->type.numel()));
   for (size_t i = 0; i < t.size(); ++i)
-    t[i] = static_cast<uint64_t>(op.intAttr("start") + static_cast<int64_t>(i)) & 0xFFFFFFFF;
+    t[i] = static_cast<uint64_t>(op.start() + static_cast<int64_t>(i)) & 0xFFFFFFFF;
   return t;
 }
 
@@ -176,7 +176,7 @@ std::optional<std::vector<Tile>> evalTileOp(const Op &op, std::span<const Tile *
   };
   const size_t numel = op.results.empty() ? 0 : static_cast<size_t>(op.result()->type.numel());
   switch (op.kind) {
-  case OpKind::Const: return one(Tile(numel, constantBits(op.result()->type.elem, *op.find("value"))));
+  case OpKind::Const: return one(Tile(numel, constantBits(op.result()->type.elem, *op.value())));
   case OpKind::Poison: return one(Tile(numel, 0));
   case OpKind::Range: return one(range(op));
   case OpKind::Splat: return one(Tile(numel, (*args[0])[0]));

@@ -1,65 +1,63 @@
 // The tables of operations and predicates, attributes, and the arena that holds a module.
 #include "ir/Ir.h"
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace tegula::ir {
 
 namespace {
 
-/// The keys of a row of Ops.def: all of them, or those with a `!`.
-constexpr AttrSet keysOf(std::string_view list, bool onlyNeeded) {
-  AttrSet keys;
-  while (!list.empty()) {
-    std::string_view word = list.substr(0, list.find(' '));
-    list.remove_prefix(std::min(word.size() + 1, list.size()));
-    bool isNeeded = word.ends_with('!');
-    std::optional<AttrKey> k = AttrKey::find(word.substr(0, word.size() - isNeeded));
-    if (!k)
-      detail::thereIsNoSuchAttribute();
-    if (isNeeded || !onlyNeeded)
-      keys.add(*k);
-  }
-  return keys;
-}
-
-constexpr OpInfo row(const char *name, int8_t operands, int8_t results, int8_t regions, uint16_t traits, std::string_view attributes) {
-  OpInfo o{name, operands, results, regions, traits, keysOf(attributes, false), keysOf(attributes, true)};
+constexpr OpInfo row(bool ofGpu, const char *name, int8_t operands, int8_t results, int8_t regions, uint16_t traits, const AttrList &attributes) {
+  OpInfo o{name, operands, results, regions, traits, ofGpu, attributes.all, attributes.needed};
   if (results != 0 && regions == 0)
     for (AttrKey hint : hintKeys)
       o.attrs.add(hint);
   return o;
 }
 
-} // namespace
-
-// Inside the namespace of the traits, so that a row's `Shape` is the trait and not the class.
-namespace traits {
-static constexpr OpInfo opTable[] = {
-#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) row(name, operands, results, regions, traits, attributes),
-#include "ir/Ops.def"
-};
-} // namespace traits
-
-namespace {
-using traits::opTable;
 constexpr OpKind opKinds[] = {
-#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
 #include "ir/Ops.def"
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
+#include "gpu/Ops.def"
 };
 constexpr const char *predNames[] = {"eq",  "ne",  "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
                                      "olt", "ole", "ogt", "oge", "ord", "ueq", "une", "ult", "ule", "ugt", "uge", "uno"};
 static_assert(std::size(predNames) == static_cast<size_t>(CmpPred::Uno) + 1);
 } // namespace
 
-const OpInfo &info(OpKind k) { return opTable[static_cast<size_t>(k)]; }
+// The names that rows use are those of traits and attributes: a row's `Shape` is the trait and not the class.
+namespace traits::rows {
+constexpr AttrList none;
+#define IR_ATTR(id, key, type, otherwise) using attr::id;
+#include "ir/Attrs.def"
+#define IR_ATTR(id, key, type, otherwise) using attr::id;
+#include "gpu/Attrs.def"
+
+static constexpr auto table = [] {
+  OpInfo rows[] = {
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) row(false, name, operands, results, regions, traits, attributes),
+#include "ir/Ops.def"
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) row(true, name, operands, results, regions, traits, attributes),
+#include "gpu/Ops.def"
+  };
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes)
+#define GPU_ATTRS(Enum, attributes) rows[static_cast<size_t>(OpKind::Enum)].attrs.add(AttrList(attributes).all);
+#include "gpu/Ops.def"
+  return std::to_array(rows);
+}();
+} // namespace traits::rows
+using traits::rows::table;
+
+const OpInfo &info(OpKind k) { return table[static_cast<size_t>(k)]; }
 
 const OpKind *findOp(std::string_view name) {
   // Immutable after its (thread-safe) construction.
   static const std::unordered_map<std::string_view, const OpKind *> byName = [] {
     std::unordered_map<std::string_view, const OpKind *> m;
-    for (size_t i = 0; i < std::size(opTable); ++i)
-      m.emplace(opTable[i].name, &opKinds[i]);
+    for (size_t i = 0; i < std::size(table); ++i)
+      m.emplace(table[i].name, &opKinds[i]);
     return m;
   }();
   auto it = byName.find(name);
@@ -76,18 +74,45 @@ const AttrValue *Op::find(AttrKey key) const {
 }
 
 namespace {
-template <typename T> const T *typedAttr(const Op &op, KeyOf<T> key) {
+/// Null: there is none.
+template <typename T> const T *heldAs(const Op &op, AttrKey key) {
   const AttrValue *v = op.find(key);
-  if (!v)
-    return nullptr;
-  const T *t = std::get_if<T>(v);
-  assert(t && "attribute has another type than expected");
+  const T *t = v ? std::get_if<T>(v) : nullptr;
+  assert((!v || t) && "attribute has another type than its table says");
   return t;
 }
 } // namespace
 
-int64_t Op::intAttr(IntKey key, int64_t otherwise) const {
-  const int64_t *v = typedAttr<int64_t>(*this, key);
+int64_t Op::read(IntKey key, int64_t otherwise) const {
+  const int64_t *v = heldAs<int64_t>(*this, key);
+  return v ? *v : otherwise;
+}
+bool Op::read(BoolKey key, bool otherwise) const {
+  const int64_t *v = heldAs<int64_t>(*this, key);
+  return v ? *v != 0 : otherwise;
+}
+CmpPred Op::read(PredKey key, CmpPred otherwise) const {
+  const int64_t *v = heldAs<int64_t>(*this, key);
+  return v ? static_cast<CmpPred>(*v) : otherwise;
+}
+const AttrValue *Op::read(NumberKey key, const AttrValue *otherwise) const {
+  const AttrValue *v = find(key);
+  return v ? v : otherwise;
+}
+std::string_view Op::read(StringKey key, std::string_view otherwise) const {
+  const std::string *v = heldAs<std::string>(*this, key);
+  return v ? std::string_view(*v) : otherwise;
+}
+std::span<const int64_t> Op::read(ListKey key, std::span<const int64_t> otherwise) const {
+  const std::vector<int64_t> *v = heldAs<std::vector<int64_t>>(*this, key);
+  return v ? std::span<const int64_t>(*v) : otherwise;
+}
+int64_t Op::intValue(int64_t otherwise) const {
+  const int64_t *v = heldAs<int64_t>(*this, attr::value);
+  return v ? *v : otherwise;
+}
+double Op::floatValue(double otherwise) const {
+  const double *v = heldAs<double>(*this, attr::value);
   return v ? *v : otherwise;
 }
 size_t Op::maskAt() const {
@@ -97,18 +122,6 @@ size_t Op::maskAt() const {
   case OpKind::AtomicCas: return 3;
   default: return 0;
   }
-}
-double Op::floatAttr(FloatKey key, double otherwise) const {
-  const double *v = typedAttr<double>(*this, key);
-  return v ? *v : otherwise;
-}
-std::string_view Op::strAttr(StringKey key, std::string_view otherwise) const {
-  const std::string *v = typedAttr<std::string>(*this, key);
-  return v ? std::string_view(*v) : otherwise;
-}
-std::span<const int64_t> Op::listAttr(ListKey key) const {
-  const std::vector<int64_t> *v = typedAttr<std::vector<int64_t>>(*this, key);
-  return v ? std::span<const int64_t>(*v) : std::span<const int64_t>();
 }
 void Op::set(AttrKey key, AttrValue v) {
   for (Attr &a : attrs)

@@ -1,4 +1,5 @@
-// The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def).
+// The tile IR: SSA values over tiles, structured control flow, one small set of operations (Ops.def; gpu/Ops.def has those
+// that only the GPU level has).
 //
 // A Module owns everything it holds (arena: objects live until the Module dies; removing an op only unlinks it).
 // A Module is used by one thread at a time. There is no global state: two compilations never meet.
@@ -19,14 +20,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace tegula::ir {
 
 enum class OpKind : uint8_t {
-#define TILE_OP(Enum, name, operands, results, regions, traits, attributes) Enum,
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) Enum,
 #include "ir/Ops.def"
+#define IR_OP(Enum, name, operands, results, regions, traits, attributes) Enum,
+#include "gpu/Ops.def"
 };
 
 namespace traits {
@@ -37,18 +41,13 @@ struct OpInfo {
   const char *name;
   int8_t operands, results, regions; // -1: variadic
   uint16_t traits;
-  AttrSet attrs;  // may stand on it, hints included
-  AttrSet needed; // must stand on it
+  bool ofGpu;        // only the GPU level has it
+  AttrSet attrs;     // may stand on it, hints and those of the GPU level included
+  AttrSet needed;    // must stand on it
 };
 const OpInfo &info(OpKind k);
 /// Null if no operation has that name.
 const OpKind *findOp(std::string_view name);
-
-enum class CmpPred : uint8_t { // stored in attribute `pred`
-  Eq, Ne, Slt, Sle, Sgt, Sge, Ult, Ule, Ugt, Uge,                             // cmpi
-  Oeq, One, Olt, Ole, Ogt, Oge, Ord, Ueq, Une, FUlt, FUle, FUgt, FUge, Uno    // cmpf
-};
-const char *name(CmpPred p);
 
 struct Op;
 struct Block;
@@ -83,22 +82,33 @@ struct Op {
   Block *region(unsigned i) const;
   bool has(uint16_t trait) const { return (info(kind).traits & trait) != 0; }
   const AttrValue *find(AttrKey key) const;
-  /// Attribute or default.
-  int64_t intAttr(IntKey key, int64_t otherwise = 0) const;
-  double floatAttr(FloatKey key, double otherwise = 0) const;
-  std::string_view strAttr(StringKey key, std::string_view otherwise = {}) const;
-  std::span<const int64_t> listAttr(ListKey key) const;
-  void set(IntKey key, int64_t v) { set(AttrKey(key), AttrValue(v)); }
-  void set(StringKey key, std::string v) { set(AttrKey(key), AttrValue(std::move(v))); }
-  void set(ListKey key, std::vector<int64_t> v) { set(AttrKey(key), AttrValue(std::move(v))); }
+  /// The attribute, or what its table says that absence means; the second, or `otherwise`. There is an accessor for each, by its name: `op.axis()`.
+  template <AttrType T> typename KeyOf<T>::Read get(KeyOf<T> key) const { return read(key, key.otherwise()); }
+  int64_t get(IntKey key, int64_t otherwise) const { return read(key, otherwise); }
+  std::string_view get(StringKey key, std::string_view otherwise) const { return read(key, otherwise); }
+#define IR_ATTR(id, key, type, otherwise) auto id() const { return get(attr::id); }
+#include "ir/Attrs.def"
+#define IR_ATTR(id, key, type, otherwise) auto id() const { return get(attr::id); }
+#include "gpu/Attrs.def"
+  /// `value` as one of the types it can have; `otherwise` where there is none.
+  int64_t intValue(int64_t otherwise = 0) const;
+  double floatValue(double otherwise = 0) const;
+  template <AttrType T> void set(KeyOf<T> key, std::type_identity_t<typename KeyOf<T>::Given> v) { set(AttrKey(key), AttrValue(std::move(v))); }
   void set(AttrKey key, AttrValue v);
   /// Those of its attributes that an operation of this kind may carry: for one that takes its place.
   std::vector<Attr> attrsFor(OpKind other) const;
-  CmpPred pred() const { return static_cast<CmpPred>(intAttr("pred")); }
   /// Number of the operand that is the mask of an access, assertion or histogram; it is optional. 0: the operation takes none.
   size_t maskAt() const;
   /// The mask, null if there is none.
   Value *mask() const { return maskAt() && maskAt() < operands.size() ? operands[maskAt()] : nullptr; }
+
+private:
+  int64_t read(IntKey key, int64_t otherwise) const;
+  bool read(BoolKey key, bool otherwise) const;
+  CmpPred read(PredKey key, CmpPred otherwise) const;
+  const AttrValue *read(NumberKey key, const AttrValue *otherwise) const;
+  std::string_view read(StringKey key, std::string_view otherwise) const;
+  std::span<const int64_t> read(ListKey key, std::span<const int64_t> otherwise) const;
 };
 
 struct Block {

@@ -113,7 +113,7 @@ void Printer::values(std::span<Value *const> list) {
 void Printer::attr(const Op &op, const Attr &a) {
   out_.append(a.key.name()) += " = ";
   if (auto *i = std::get_if<int64_t>(&a.value)) {
-    bool isPred = a.key == "pred" && *i >= 0 && *i <= static_cast<int64_t>(CmpPred::Uno) &&
+    bool isPred = a.key == attr::pred && *i >= 0 && *i <= static_cast<int64_t>(CmpPred::Uno) &&
                   (*i < static_cast<int64_t>(CmpPred::Oeq)) == (op.kind == OpKind::CmpI) &&
                   (op.kind == OpKind::CmpI || op.kind == OpKind::CmpF);
     out_ += isPred ? name(static_cast<CmpPred>(*i)) : std::to_string(*i);

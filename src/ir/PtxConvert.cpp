@@ -61,7 +61,7 @@ V Meaning::convertFloat(V bits, const Type &from, const Type &to) {
   if (have < wanted)
     x = b_.cast(OpKind::FpExt, x, to.elem);
   else if (have > wanted)
-    x = b_.cast(OpKind::FpTrunc, x, to.elem, towardZero ? std::vector<Attr>{{"rtz", int64_t{1}}} : std::vector<Attr>{});
+    x = b_.cast(OpKind::FpTrunc, x, to.elem, towardZero ? std::vector<Attr>{{attr::rtz, true}} : std::vector<Attr>{});
   if (has("sat"))
     x = saturated(x);
   if (has("relu")) {

@@ -58,7 +58,7 @@ bool Meaning::arithmetic() {
   return floats(2, [&](const Type &, std::span<const V> x) {
     std::vector<Attr> attrs;
     if (k == OpKind::FMul)
-      attrs.push_back({"rounded", int64_t{1}});
+      attrs.push_back({attr::rounded, true});
     return b_.create1(k, {x[0], x[1]}, x[0]->type, std::move(attrs));
   });
 }

@@ -42,9 +42,9 @@ ScalarOp scalarOp(OpKind kind, std::span<Value *const> operands, const Type &res
   const Type &from = operands[kind == OpKind::Select ? 1 : 0]->type;
   ScalarOp s{kind, elemOf(from), elemOf(result)};
   for (const Attr &a : attrs) {
-    if (a.key == "pred")
+    if (a.key == attr::pred)
       s.pred = static_cast<CmpPred>(std::get<int64_t>(a.value));
-    else if (a.key == "rtz")
+    else if (a.key == attr::rtz)
       s.towardZero = std::get<int64_t>(a.value) != 0;
   }
   if (kind == OpKind::AddPtr) {

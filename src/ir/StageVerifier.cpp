@@ -1,6 +1,8 @@
 // See StageVerifier.h.
 #include "ir/StageVerifier.h"
 #include "ir/Diagnostics.h"
+#include "ir/Text.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -38,10 +40,26 @@ std::string written(const std::string &folder, const char *pass, const Reproduce
 
 } // namespace
 
-bool StageVerifier::verified(const Module &m, const char *stage, const std::function<Reproducer()> *reproducer) const {
+/// What is wrong with the text of a module that keeps the rules; "" if it is read back as the same.
+static std::string faultOfText(const Module &m) {
+  std::string text = print(m);
+  auto file = std::make_shared<const SourceFile>("text", text);
+  DiagEngine diag;
+  std::unique_ptr<Module> again = parse(file, diag);
+  if (!again)
+    return "its text cannot be read: " + renderAll(diag);
+  std::string now = print(*again);
+  size_t at = static_cast<size_t>(std::ranges::mismatch(text, now).in1 - text.begin());
+  if (text == now)
+    return {};
+  size_t begin = text.rfind('\n', at) + 1;
+  return "its text is read as another module, from `" + text.substr(begin, text.find('\n', begin) - begin) + "` on";
+}
+
+bool StageVerifier::verified(const Module &m, const char *stage, Level level, const std::function<Reproducer()> *reproducer) const {
   std::string why;
   Loc where;
-  if (verify(m, &why, &where))
+  if (verify(m, &why, &where, level) && (why = faultOfText(m)).empty())
     return true;
   DiagBuilder report = diag_->report(diag::malformedIr, where, stage, why);
   if (reproducer)

@@ -425,7 +425,7 @@ void Reader::finishConst(Op &op) {
     return;
   const Type &t = op.results[0]->type;
   for (Attr &a : op.attrs)
-    if (int64_t *i = std::get_if<int64_t>(&a.value); i && a.key == "value" && t.isFloatLike())
+    if (int64_t *i = std::get_if<int64_t>(&a.value); i && a.key == attr::value && t.isFloatLike())
       a.value = static_cast<double>(*i);
 }
 

@@ -57,7 +57,7 @@ const char *wantedType(AttrType t, const AttrValue &v) {
 
 class Verifier {
 public:
-  explicit Verifier(const Module &m) : module_(m) {}
+  Verifier(const Module &m, Level level) : module_(m), level_(level) {}
   bool run(std::string *why, Loc *where);
 
 private:
@@ -67,6 +67,7 @@ private:
   bool op(const Op &op, const Block &b);
   bool layouts();
   bool layoutFits(const Type &t) const;
+  bool isBeyondLevel(const Type &t) const { return level_ == Level::Tile && t.isShared; }
   bool counts(const Op &op);
   bool attributes(const Op &op);
   bool elementwise(const Op &op);
@@ -94,6 +95,7 @@ private:
   bool family(const Op &op);
 
   const Module &module_;
+  const Level level_;
   const Function *function_ = nullptr;
   std::vector<layout::Extents> layoutShapes_; // of Module::layouts
   std::unordered_set<const Value *> visible_;
@@ -135,6 +137,8 @@ bool Verifier::run(std::string *why, Loc *where) {
 }
 
 bool Verifier::layouts() {
+  if (level_ == Level::Tile && !module_.layouts.empty())
+    return bad(nullptr, "there are layouts, which only the GPU level has");
   for (const layout::LinearLayout &l : module_.layouts) {
     layoutShapes_.push_back(layout::shapeOf(l));
     if (l.outs() != layout::tensorDims(layoutShapes_.back()))
@@ -172,6 +176,8 @@ bool Verifier::block(const Block &b, const Op *owner) {
       return bad(owner, "a block argument has the wrong owner or number");
     if (!layoutFits(b.args[i]->type))
       return bad(owner, "an argument's layout is of another shape");
+    if (isBeyondLevel(b.args[i]->type))
+      return bad(owner, "an argument is a shared tile, which only the GPU level has");
     enter(b.args[i]);
   }
   if (!b.terminator() || !b.terminator()->has(traits::Terminator))
@@ -184,6 +190,8 @@ bool Verifier::block(const Block &b, const Op *owner) {
     for (const Value *v : o->results) {
       if (!layoutFits(v->type))
         return bad(o, "a result's layout is of another shape");
+      if (isBeyondLevel(v->type))
+        return bad(o, "a result is a shared tile, which only the GPU level has");
       enter(v);
     }
   }
@@ -194,6 +202,8 @@ bool Verifier::block(const Block &b, const Op *owner) {
 
 bool Verifier::counts(const Op &op) {
   const OpInfo &in = info(op.kind);
+  if (level_ == Level::Tile && in.ofGpu)
+    return bad(&op, "only the GPU level has such an operation");
   if (in.operands >= 0 && op.operands.size() != static_cast<size_t>(in.operands))
     return bad(&op, "needs " + std::to_string(in.operands) + " operands");
   if (in.results >= 0 && op.results.size() != static_cast<size_t>(in.results))
@@ -211,7 +221,7 @@ bool Verifier::attributes(const Op &op) {
   AttrSet given;
   for (const Attr &a : op.attrs) {
     auto wrong = [&](const std::string &what) { return bad(&op, "attribute `" + std::string(a.key.name()) + "` " + what); };
-    if (!in.attrs.has(a.key))
+    if (!in.attrs.has(a.key) || (level_ == Level::Tile && a.key.isOfGpu()))
       return wrong("is none of this operation's");
     if (given.has(a.key))
       return wrong("is given twice");
@@ -219,8 +229,8 @@ bool Verifier::attributes(const Op &op) {
       return wrong(std::string("must be ") + wanted);
     given.add(a.key);
   }
-  std::span<const int64_t> bytes = op.listAttr("shared");
-  bool hasNone = !op.find("shared") && !op.intAttr("meet") && !op.intAttr("own") && !op.intAttr("buffers");
+  std::span<const int64_t> bytes = op.shared();
+  bool hasNone = !op.find(attr::shared) && !op.meet() && !op.own() && !op.buffers();
   if (!hasNone && (bytes.size() != 2 || bytes[0] < 0 || bytes[0] % 16 || bytes[1] <= bytes[0]))
     return bad(&op, "needs begin and end of its bytes of shared memory, `shared`");
   std::optional<AttrKey> missing = in.needed.firstBeside(given);
@@ -259,7 +269,7 @@ bool Verifier::family(const Op &op) {
   switch (op.kind) {
   case OpKind::Const: return constant(op);
   case OpKind::ProgramId: case OpKind::NumPrograms:
-    return (op.intAttr("axis") >= 0 && op.intAttr("axis") <= 2 && op.result()->type == Type::scalar(Elem::I32)) ||
+    return (op.axis() >= 0 && op.axis() <= 2 && op.result()->type == Type::scalar(Elem::I32)) ||
            bad(&op, "needs axis 0, 1 or 2 and gives i32");
   case OpKind::SmId: case OpKind::Clock: case OpKind::ClusterRank:
     return op.result()->type == Type::scalar(op.kind == OpKind::Clock ? Elem::I64 : Elem::I32) || bad(&op, "the result has the wrong type");
@@ -277,9 +287,9 @@ bool Verifier::family(const Op &op) {
   case OpKind::Gather: return gather(op);
   case OpKind::Exchange: {
     const Type &t = op.result()->type;
-    int64_t distance = op.intAttr("distance");
+    int64_t distance = op.distance();
     return axis(op, t.shape.rank()) &&
-           ((t == op.operands[0]->type && distance >= 0 && distance < t.shape[static_cast<unsigned>(op.intAttr("axis"))]) || bad(&op, "needs a distance inside the axis, and gives the operand's type"));
+           ((t == op.operands[0]->type && distance >= 0 && distance < t.shape[static_cast<unsigned>(op.axis())]) || bad(&op, "needs a distance inside the axis, and gives the operand's type"));
   }
   case OpKind::Histogram: return histogram(op);
   case OpKind::Load: case OpKind::Store: return memory(op);
@@ -347,7 +357,7 @@ bool Verifier::elements(const Op &op) {
 }
 
 bool Verifier::constant(const Op &op) {
-  const AttrValue *v = op.find("value");
+  const AttrValue *v = op.find(attr::value);
   const Type &t = op.result()->type;
   if (t.isPtr || (t.isFloatLike() ? !std::holds_alternative<double>(*v) : !std::holds_alternative<int64_t>(*v)))
     return bad(&op, "needs a value of the result's type");
@@ -358,12 +368,12 @@ bool Verifier::constant(const Op &op) {
 }
 
 bool Verifier::axis(const Op &op, unsigned rank) {
-  return (op.intAttr("axis") >= 0 && op.intAttr("axis") < rank) || bad(&op, "needs an axis inside the shape");
+  return (op.axis() >= 0 && op.axis() < rank) || bad(&op, "needs an axis inside the shape");
 }
 
 bool Verifier::permute(const Op &op) {
   const Shape &a = op.operands[0]->type.shape, &r = op.result()->type.shape;
-  std::span<const int64_t> perm = op.listAttr("perm");
+  std::span<const int64_t> perm = op.perm();
   bool ok = perm.size() == a.rank() && r.rank() == a.rank();
   uint32_t seen = 0;
   for (unsigned i = 0; ok && i < perm.size(); ++i) {
@@ -389,7 +399,7 @@ bool Verifier::shape(const Op &op) {
     if (!axis(op, r.shape.rank()))
       return false;
     Shape s = r.shape;
-    unsigned at = static_cast<unsigned>(op.intAttr("axis"));
+    unsigned at = static_cast<unsigned>(op.axis());
     bool ok = s[at] == 1;
     s.erase(at);
     return (ok && s == a.shape && a.isTensor()) || bad(&op, "the result must be the operand's shape with an extent of 1 inserted at the axis");
@@ -420,7 +430,7 @@ bool Verifier::joins(const Op &op) {
   if (!axis(op, r.shape.rank()))
     return false;
   Shape s = a.shape;
-  unsigned at = static_cast<unsigned>(op.intAttr("axis"));
+  unsigned at = static_cast<unsigned>(op.axis());
   bool ok = a.scalarType() == b.scalarType() && b.shape.rank() == s.rank() && s.rank() == r.shape.rank();
   for (unsigned i = 0; ok && i < s.rank(); ++i)
     ok = i == at || a.shape[i] == b.shape[i];
@@ -436,7 +446,7 @@ bool Verifier::gather(const Op &op) {
   bool ok = bare(r) == a.withShape(i.shape) && i.shape.rank() == a.shape.rank() && i.isIntLike() &&
             (i.elem == Elem::I32 || i.elem == Elem::I64);
   for (unsigned d = 0; ok && d < a.shape.rank(); ++d)
-    ok = d == op.intAttr("axis") || i.shape[d] == a.shape[d];
+    ok = d == op.axis() || i.shape[d] == a.shape[d];
   return ok || bad(&op, "needs an index of i32 or i64 that differs in shape at the axis only");
 }
 
@@ -453,7 +463,7 @@ bool Verifier::histogram(const Op &op) {
 bool Verifier::tiles(const Op &op) {
   auto holds = [](const Type &tile, const Type &t) { return tile.isShared && !t.isShared && tile.shape == t.shape && tile.elem == t.elem && !t.isPtr; };
   switch (op.kind) {
-  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.intAttr("slots") > 0) || bad(&op, "needs at least one slot and gives a shared tile");
+  case OpKind::SharedAlloc: return (op.result()->type.isShared && op.slots() > 0) || bad(&op, "needs at least one slot and gives a shared tile");
   case OpKind::SharedSlot:
     return (op.operands[0]->type.isShared && op.result()->type == op.operands[0]->type && op.operands[1]->type == Type::scalar(Elem::I32)) ||
            bad(&op, "needs a ring of tiles and an i32, and gives a tile of the ring");
@@ -469,13 +479,13 @@ bool Verifier::tiles(const Op &op) {
     return n == 2 || op.operands[2]->type == Type{Elem::I1, false, p.shape, p.layout} || bad(&op, "the mask is not i1 of the pointers' shape");
   }
   case OpKind::BarrierAlloc:
-    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && op.intAttr("slots") > 0 && op.intAttr("arrivals") > 0) ||
+    return (op.result()->type.isShared && op.result()->type.elem == Elem::I64 && op.slots() > 0 && op.arrivals() > 0) ||
            bad(&op, "needs slots and arrivals and gives mbarriers, a shared tile of i64");
   case OpKind::BarrierWait: case OpKind::BarrierArrive:
     return (op.operands[0]->type.isShared && op.operands[1]->type == Type::scalar(op.kind == OpKind::BarrierWait ? Elem::I32 : Elem::I1)) ||
            bad(&op, "needs an mbarrier and a parity or predicate");
   case OpKind::BarrierFree: return (op.operands[0]->type.isShared && op.operands[0]->type.elem == Elem::I64) || bad(&op, "needs mbarriers");
-  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.intAttr("bytes") > 0) || bad(&op, "needs an mbarrier and a positive number of bytes");
+  case OpKind::BarrierExpect: return (op.operands[0]->type.isShared && op.bytes() > 0) || bad(&op, "needs an mbarrier and a positive number of bytes");
   case OpKind::TmaCopy: {
     unsigned rank = op.operands.empty() ? 0 : op.operands[0]->type.shape.rank();
     return (op.operands.size() == 3 + 3 * size_t{rank} && op.operands[0]->type.isShared && op.operands[1]->type.isShared) ||
@@ -529,13 +539,13 @@ bool Verifier::descriptor(const Op &op) {
     if (a.extents[d]->type != Type::scalar(Elem::I32) || a.strides[d]->type != Type::scalar(Elem::I64) ||
         (a.offsets[d]->type != Type::scalar(Elem::I32) && (d || !isRows(a.offsets[d]->type))))
       return bad(&op, "extents and offsets are i32 (the first of two may be one for each row), strides i64");
-  if (op.intAttr("nan") && !block.isFloatLike())
+  if (op.nan() && !block.isFloatLike())
     return bad(&op, "`nan` needs floats");
-  if (op.intAttr("tf32") && (op.kind != OpKind::DescLoad || block.elem != Elem::F32))
+  if (op.tf32() && (op.kind != OpKind::DescLoad || block.elem != Elem::F32))
     return bad(&op, "`tf32` needs a load of f32");
   if (op.kind != OpKind::DescReduce)
     return true;
-  std::string_view rmw = op.strAttr("rmw");
+  std::string_view rmw = op.rmw();
   return (isKnownRmw(rmw) && rmw != "xchg" && rmw.starts_with('f') == block.isFloatLike()) || bad(&op, "needs an `rmw` that fits the elements");
 }
 
@@ -552,7 +562,7 @@ bool Verifier::atomics(const Op &op) {
     return bad(&op, "the mask is not i1 of the pointer's shape");
   if (isCas)
     return true;
-  std::string_view rmw = op.strAttr("rmw"), sem = op.strAttr("sem");
+  std::string_view rmw = op.rmw(), sem = op.sem();
   bool isLoad = rmw == "load";
   if (isLoad || rmw == "store")
     return (value.isIntLike() && (sem.empty() || sem == "relaxed" || sem == (isLoad ? "acquire" : "release"))) ||
@@ -573,12 +583,12 @@ bool Verifier::dot(const Op &op) {
   if (!ok)
     return bad(&op, "needs a[(B,)M,K], b[(B,)K,N], acc[(B,)M,N] and gives the type of acc");
   // What computes it is decided with the layouts.
-  std::string_view instr = op.strAttr("instr");
+  std::string_view instr = op.instr();
   bool isMatrix = instr == "mma" || instr == "wgmma";
-  if (c.layout ? !isMatrix && instr != "fma" && instr != "fma_tiles" : op.find("instr") != nullptr)
+  if (c.layout ? !isMatrix && instr != "fma" && instr != "fma_tiles" : op.find(attr::instr) != nullptr)
     return bad(&op, "needs a known `instr` where there are layouts, and none elsewhere");
-  std::span<const int64_t> grid = op.listAttr("grid");
-  if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; }) : op.find("grid") != nullptr)
+  std::span<const int64_t> grid = op.grid();
+  if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; }) : op.find(attr::grid) != nullptr)
     return bad(&op, "needs a `grid` of three numbers with a matrix instruction, and none elsewhere");
   bool readsTiles = instr == "fma_tiles" || instr == "wgmma";
   return (b.isShared == readsTiles && (a.isShared == readsTiles || (instr == "wgmma" && !a.isShared))) ||
@@ -594,7 +604,7 @@ bool Verifier::combine(const Op &op) {
     return false;
   Shape out = s;
   if (op.kind == OpKind::Reduce)
-    out.erase(static_cast<unsigned>(op.intAttr("axis")));
+    out.erase(static_cast<unsigned>(op.axis()));
   const Block &b = *op.region(0);
   if (b.args.size() != 2 * n)
     return bad(&op, "its region needs two arguments for each input");
@@ -673,7 +683,7 @@ bool Verifier::producer(const Op &op) {
 }
 
 bool Verifier::call(const Op &op) {
-  std::string_view name = op.strAttr("callee");
+  std::string_view name = op.callee();
   if (!functions_.count(name))
     return bad(&op, "the callee is not defined before its caller");
   const Function &f = *module_.find(name);
@@ -695,16 +705,16 @@ bool Verifier::debugging(const Op &op) {
 }
 
 bool Verifier::assembly(const Op &op) {
-  const AsmConstraints c = asmConstraints(op.strAttr("constraints"));
+  const AsmConstraints c = asmConstraints(op.constraints());
   size_t outputs = op.kind == OpKind::Asm ? c.outputs.size() : op.results.size();
   if (c.inputs.size() != op.operands.size() || c.outputs.size() != outputs || outputs == 0)
     return bad(&op, "the constraints do not fit the operands and results");
-  if (op.kind == OpKind::Asm && (op.intAttr("result") < 0 || static_cast<size_t>(op.intAttr("result")) >= outputs))
+  if (op.kind == OpKind::Asm && (op.output() < 0 || static_cast<size_t>(op.output()) >= outputs))
     return bad(&op, "needs the number of its output");
-  if (std::string_view dollar = badAsmOperand(op.strAttr("text"), c.outputs.size() + c.inputs.size()); !dollar.empty())
+  if (std::string_view dollar = badAsmOperand(op.text(), c.outputs.size() + c.inputs.size()); !dollar.empty())
     return bad(&op, "`" + std::string(dollar) + "` in the text names no operand");
   std::vector<std::string> types;
-  for (std::string_view rest = op.strAttr("outputs"); types.empty() || !rest.empty();) {
+  for (std::string_view rest = op.outputs(); types.empty() || !rest.empty();) {
     size_t end = std::min(rest.find(','), rest.size());
     types.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -712,7 +722,7 @@ bool Verifier::assembly(const Op &op) {
   if (types.size() != outputs)
     return bad(&op, "the types of the outputs do not fit the constraints");
   for (size_t i = 0; i < op.results.size(); ++i)
-    if (types[op.kind == OpKind::Asm ? static_cast<size_t>(op.intAttr("result")) : i] != name(op.results[i]->type.elem))
+    if (types[op.kind == OpKind::Asm ? static_cast<size_t>(op.output()) : i] != name(op.results[i]->type.elem))
       return bad(&op, "an output has another type than the result");
   for (const std::string &t : types)
     if (t != "i8" && t != "i16" && t != "i32" && t != "i64" && t != "f32" && t != "f64")
@@ -727,6 +737,6 @@ bool Verifier::assembly(const Op &op) {
 
 } // namespace
 
-bool verify(const Module &m, std::string *why, Loc *where) { return Verifier(m).run(why, where); }
+bool verify(const Module &m, std::string *why, Loc *where, Level level) { return Verifier(m, level).run(why, where); }
 
 } // namespace tegula::ir

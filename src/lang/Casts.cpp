@@ -40,7 +40,7 @@ ir::Value *floatToFloat(Context &c, const Tensor &x, Dtype to, bool towardZero) 
   bool narrows = to.bits() < x.dtype.bits();
   std::vector<ir::Attr> attrs;
   if (narrows && towardZero)
-    attrs.push_back({"rtz", int64_t{1}});
+    attrs.push_back({ir::attr::rtz, true});
   return c.builder().cast(narrows ? OpKind::FpTrunc : OpKind::FpExt, x.value, elem(to.scalar), std::move(attrs));
 }
 

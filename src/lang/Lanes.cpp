@@ -216,7 +216,7 @@ const Op *Lanes::forLoop(const Op &op) {
   Value *bounds[] = {value(op.operands[0]), value(op.operands[1]), value(op.operands[2])};
   if (isSame(bounds[0]) && isSame(bounds[1]) && isSame(bounds[2]))
     return forTogether(op, bounds);
-  bool reverse = op.intAttr("reverse") != 0;
+  bool reverse = op.reverse();
   Value *first = spread(bounds[0]), *end = spread(bounds[1]), *step = spread(bounds[2]);
   std::vector<Value *> inits{both(mask_, b_.cmp(reverse ? CmpPred::Sgt : CmpPred::Slt, first, end)), first};
   for (Value *v : spreadAll(std::span(op.operands).subspan(3)))

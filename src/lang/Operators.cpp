@@ -171,7 +171,7 @@ void assertNoOverflow(Context &c, BinOp op, const Operands &x) {
   const char *name = op == BinOp::Add ? "add" : op == BinOp::Sub ? "sub" : "mul";
   std::string message = "int" + std::to_string(d.bits()) + " overflow detected for operation " + name;
   ir::Value *operands[] = {ok};
-  b.create(OpKind::Assert, operands, {}, {{"message", message}, {"function", c.currentFunction()}});
+  b.create(OpKind::Assert, operands, {}, {{ir::attr::message, message}, {ir::attr::inFunction, c.currentFunction()}});
 }
 
 /// Is the builder inside the combination of a reduction or scan? Those run once per element pair and stay free of
@@ -201,7 +201,7 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
     assertNoOverflow(u.c, op, *x);
   ir::Value *r = u.c.builder().binary(opKind(op, d), x->a.value, x->b.value);
   if (u.c.isExact() && d.isFloat() && r->def && r->def->kind == opKind(op, d))
-    r->def->set("rounded", int64_t{1});
+    r->def->set(ir::attr::rounded, true);
   return tensor(d, r);
 }
 
@@ -214,7 +214,7 @@ Value divide(const Use &u) {
   Tensor a = convert(u.c, x->a, d), b = convert(u.c, x->b, d);
   std::vector<ir::Attr> attrs;
   if (d.scalar == Scalar::Fp32)
-    attrs.push_back({"approx", int64_t{1}});
+    attrs.push_back({ir::attr::approx, true});
   return tensor(d, u.c.builder().create1(OpKind::FDiv, {a.value, b.value}, a.value->type, std::move(attrs)));
 }
 

@@ -115,7 +115,7 @@ private:
     }
     // Nothing is chosen from an axis of one element.
     if (x_.shape()[axis_] != 1)
-      x_.value = b_.create1(ir::OpKind::Gather, {x_.value, index}, x_.value->type.withShape(shape), {{"axis", static_cast<int64_t>(axis_)}});
+      x_.value = b_.create1(ir::OpKind::Gather, {x_.value, index}, x_.value->type.withShape(shape), {{ir::attr::axis, axis_}});
   }
 
   Context &c_;

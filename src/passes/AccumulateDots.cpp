@@ -10,7 +10,7 @@ using namespace ir;
 namespace {
 
 bool isZero(const Value *v) {
-  return v->def && v->def->kind == OpKind::Const && (isFloat(v->type.elem) ? v->def->floatAttr("value", 1) == 0 : v->def->intAttr("value", 1) == 0);
+  return v->def && v->def->kind == OpKind::Const && (isFloat(v->type.elem) ? v->def->floatValue(1) == 0 : v->def->intValue(1) == 0);
 }
 
 /// Does a running sum come to `v` by elementwise operations, and nothing that is loaded?
@@ -27,7 +27,7 @@ bool isRunning(const Value *v, const Shape &shape, unsigned steps = 8) {
 
 /// The dot that takes the place of the addition; null: it stays.
 Op *foldable(const Op &add, const Users &users) {
-  if ((add.kind != OpKind::FAdd && add.kind != OpKind::Add) || !add.result()->type.isTensor() || add.intAttr("rounded"))
+  if ((add.kind != OpKind::FAdd && add.kind != OpKind::Add) || !add.result()->type.isTensor() || add.rounded())
     return nullptr;
   for (size_t side : {1, 0}) {
     Op *dot = add.operands[side]->def;

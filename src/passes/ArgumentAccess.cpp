@@ -71,7 +71,7 @@ Access accessOf(const Op &op) {
   case OpKind::Store: case OpKind::DescStore:
     return {0, {false, true}};
   case OpKind::AtomicRmw: {
-    std::string_view rmw = op.strAttr("rmw");
+    std::string_view rmw = op.rmw();
     return {0, {rmw != "store", rmw != "load"}};
   }
   case OpKind::AtomicCas: case OpKind::DescReduce:
@@ -126,7 +126,7 @@ private:
       if (op->kind == OpKind::AsmEffect)
         merge(found_.elsewhere, {true, true}); // nobody reads its text
       if (op->kind == OpKind::Call) {
-        auto callee = callees_.find(std::string(op->strAttr("callee")));
+        auto callee = callees_.find(std::string(op->callee()));
         if (callee == callees_.end()) { // not in this module, or not before its caller
           merge(found_.elsewhere, {true, true});
         } else {

@@ -184,7 +184,7 @@ void Analysis::loop(const Op &op) {
   if (isFor) {
     ValueFacts iv = nothing(op.operands[0]->type);
     iv.axes[0].divisibility = std::gcd(of(op.operands[0]).axes[0].divisibility, of(op.operands[2]).axes[0].divisibility);
-    iv.sign = op.intAttr("reverse") ? Sign::Unknown : of(op.operands[0]).sign;
+    iv.sign = op.reverse() ? Sign::Unknown : of(op.operands[0]).sign;
     facts_[head.args[0]] = iv;
   }
   std::vector<ValueFacts> carried;
@@ -233,9 +233,9 @@ void Analysis::hints(const Op &op, ValueFacts &f) const {
     int64_t AxisFact::*member;
   };
   // Contiguity first: divisibility speaks of the groups that it makes.
-  static constexpr Hint table[] = {{"contiguity", &AxisFact::contiguity}, {"divisibility", &AxisFact::divisibility}, {"constancy", &AxisFact::constancy}};
+  static constexpr Hint table[] = {{attr::contiguity, &AxisFact::contiguity}, {attr::divisibility, &AxisFact::divisibility}, {attr::constancy, &AxisFact::constancy}};
   for (const Hint &h : table) {
-    std::span<const int64_t> list = op.listAttr(h.key);
+    std::span<const int64_t> list = op.get(h.key);
     for (size_t d = 0; d < list.size() && d < f.axes.size(); ++d) {
       int64_t x = list[d];
       if (x < 1)
@@ -444,7 +444,7 @@ ValueFacts Analysis::reshape(const Op &op) const {
   for (unsigned d = 0; d < to.shape.rank(); ++d)
     if (to.shape[d] != 1)
       target.push_back(d);
-  bool same = source.size() == target.size() && !op.intAttr("reorder");
+  bool same = source.size() == target.size() && !op.reorder();
   for (size_t i = 0; same && i < source.size(); ++i)
     same = from.shape[source[i]] == to.shape[target[i]];
   for (unsigned d = 0; d < f.axes.size(); ++d)
@@ -468,8 +468,8 @@ ValueFacts Analysis::computePure(const Op &op) const {
   }
   case OpKind::Range: {
     ValueFacts f = nothing(t);
-    f.axes[0] = {t.shape[0], divisorOf(op.intAttr("start")), 1};
-    f.sign = signIf(op.intAttr("start") >= 0);
+    f.axes[0] = {t.shape[0], divisorOf(op.start()), 1};
+    f.sign = signIf(op.start() >= 0);
     return f;
   }
   case OpKind::Add: case OpKind::Sub: case OpKind::AddPtr: return sum(op);
@@ -504,7 +504,7 @@ ValueFacts Analysis::computePure(const Op &op) const {
   }
   case OpKind::ExpandDims: {
     ValueFacts f = of(op.operands[0]);
-    f.axes.insert(f.axes.begin() + op.intAttr("axis"), {1, f.divisorOfAll(), 1});
+    f.axes.insert(f.axes.begin() + op.axis(), {1, f.divisorOfAll(), 1});
     return f;
   }
   case OpKind::Reshape: case OpKind::Unsplat: return reshape(op);
@@ -512,11 +512,11 @@ ValueFacts Analysis::computePure(const Op &op) const {
     const ValueFacts &a = of(op.operands[0]);
     ValueFacts f = nothing(t);
     for (unsigned d = 0; d < f.axes.size(); ++d)
-      f.axes[d] = a.axes[static_cast<size_t>(op.listAttr("perm")[d])];
+      f.axes[d] = a.axes[static_cast<size_t>(op.perm()[d])];
     f.sign = a.sign;
     return f;
   }
-  case OpKind::Load: return op.intAttr("volatile") ? nothing(t) : uniform(op);
+  case OpKind::Load: return op.isVolatile() ? nothing(t) : uniform(op);
   default: return op.has(traits::Elementwise) ? uniform(op) : nothing(t);
   }
 }

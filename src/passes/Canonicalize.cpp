@@ -8,7 +8,7 @@ namespace tegula {
 using namespace ir;
 
 Value *NodeMaker::constInt(const Type &t, int64_t v) {
-  return make({OpKind::Const, {}, t, {{"value", toConstInt(t.elem, static_cast<uint64_t>(v))}}});
+  return make({OpKind::Const, {}, t, {{attr::value, toConstInt(t.elem, static_cast<uint64_t>(v))}}});
 }
 
 namespace {
@@ -86,7 +86,7 @@ void orderOperands(Node &n) {
     return;
   if (n.kind == OpKind::CmpI) {
     for (Attr &a : n.attrs)
-      if (a.key == "pred")
+      if (a.key == attr::pred)
         a.value = static_cast<int64_t>(swapped(static_cast<CmpPred>(std::get<int64_t>(a.value))));
   } else if (!(info(n.kind).traits & traits::Commutative)) {
     return;
@@ -127,29 +127,26 @@ Value *ofPointerConstants(NodeMaker &mk, const Node &n) {
   return mk.make({OpKind::AddPtr, {inner->operands[0], mk.constInt(n.operands[1]->type.withElem(Elem::I64), sum)}, n.type, {}});
 }
 
-int64_t intAttr(const Node &n, IntKey key) {
-  for (const Attr &a : n.attrs)
-    if (a.key == key)
-      return std::get<int64_t>(a.value);
-  return 0;
+bool isSet(const Node &n, BoolKey key) {
+  return std::ranges::any_of(n.attrs, [&](const Attr &a) { return a.key == key && std::get<int64_t>(a.value) != 0; });
 }
 
 Value *ofPermutes(NodeMaker &mk, const Node &n, const Op &inner) {
   const std::vector<int64_t> *outer = nullptr;
   for (const Attr &a : n.attrs)
-    if (a.key == "perm")
+    if (a.key == attr::perm)
       outer = &std::get<std::vector<int64_t>>(a.value);
   std::vector<int64_t> perm;
   for (int64_t p : *outer)
-    perm.push_back(inner.listAttr("perm")[static_cast<size_t>(p)]);
-  return mk.make({OpKind::Permute, {inner.operands[0]}, n.type, {{"perm", std::move(perm)}}});
+    perm.push_back(inner.perm()[static_cast<size_t>(p)]);
+  return mk.make({OpKind::Permute, {inner.operands[0]}, n.type, {{attr::perm, std::move(perm)}}});
 }
 
 /// Reshape and expand_dims keep the order of elements, so any chain of them is one reshape.
 Value *ofReshapes(NodeMaker &mk, const Node &n, const Op &inner) {
   std::vector<Attr> attrs;
-  if (intAttr(n, "reorder") || inner.intAttr("reorder"))
-    attrs.push_back({"reorder", int64_t(1)});
+  if (isSet(n, attr::reorder) || inner.reorder())
+    attrs.push_back({attr::reorder, true});
   return mk.make({OpKind::Reshape, {inner.operands[0]}, n.type, std::move(attrs)});
 }
 

@@ -39,7 +39,7 @@ bool isRemovable(const Op &op) {
   if (op.has(traits::Writes | traits::Terminator))
     return false;
   if (op.kind == OpKind::Load)
-    return op.intAttr("volatile") == 0;
+    return !op.isVolatile();
   if (op.kind == OpKind::While && readsMemory(op))
     return false;
   return !anyNested(op, [](const Op &o) { return !o.has(traits::Terminator) && !isRemovable(o); });

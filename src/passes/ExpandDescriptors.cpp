@@ -90,7 +90,7 @@ Value *Expander::start(const DescAccess &a) {
     bool leading = d + 1 < a.rank();
     if (leading && constantInt(step) != 0) {
       Value *operands[] = {p, step};
-      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{"divisibility", std::vector<int64_t>{rowBytes}}})->result();
+      p = b_.create(OpKind::AddPtr, operands, {&p->type, 1}, {{attr::divisibility, std::vector<int64_t>{rowBytes}}})->result();
     } else {
       p = b_.addPtr(p, step);
     }
@@ -114,7 +114,7 @@ Value *Expander::pointers(const DescAccess &a, Value *p) {
       Value *operands[] = {b_.cast(OpKind::SExt, line, Elem::I64), b_.splat(a.strides[d], line->type.shape)};
       std::vector<Attr> attrs;
       if (d + 1 < a.rank())
-        attrs.push_back({"divisibility", std::vector<int64_t>{rowBytes / byteWidth(a.base->type.elem)}});
+        attrs.push_back({attr::divisibility, std::vector<int64_t>{rowBytes / byteWidth(a.base->type.elem)}});
       line = b_.create(OpKind::Mul, operands, {&operands[0]->type, 1}, std::move(attrs))->result();
     }
     p = b_.addPtr(p, along(line, d, shape));
@@ -154,8 +154,8 @@ void Expander::expand(Op &op) {
   const Type type = a.value ? a.value->type : op.result()->type;
   Value *ptrs = pointers(a, start(a)), *in = mask(a), *value = a.value;
   if (op.kind == OpKind::DescLoad) {
-    Value *other = op.intAttr("nan") ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0);
-    bool isRounded = op.intAttr("tf32") != 0;
+    Value *other = op.nan() ? b_.constFloat(type, std::numeric_limits<double>::quiet_NaN()) : b_.constInt(type, 0);
+    bool isRounded = op.tf32();
     op.attrs = op.attrsFor(OpKind::Load);
     op.kind = OpKind::Load;
     op.operands = {ptrs, in, other};
@@ -173,14 +173,14 @@ void Expander::expand(Op &op) {
   const OpKind plain = isStore ? OpKind::Store : OpKind::AtomicRmw;
   op.attrs = op.attrsFor(plain);
   if (isStore && isTiled(a))
-    op.set("tiled", int64_t{1});
+    op.set(attr::tiled, true);
   op.kind = plain;
   op.operands = {ptrs, value, in};
   if (isStore)
     return;
   m_.addResult(&op, type);
-  op.set("sem", std::string("relaxed"));
-  op.set("scope", std::string("gpu"));
+  op.set(attr::sem, std::string("relaxed"));
+  op.set(attr::scope, std::string("gpu"));
 }
 
 } // namespace

@@ -55,7 +55,7 @@ unsigned block(Block &b, uint32_t depth) {
   ops.swap(b.ops);
   b.ops.reserve(ops.size());
   for (Op *op : ops) {
-    bool loop = isLoop(*op), moves = loop && op->intAttr("disable_licm") == 0;
+    bool loop = isLoop(*op), moves = loop && !op->disableLicm();
     unsigned inside = 0;
     for (Region *r : op->regions)
       inside += block(*r->block, depth + loop);

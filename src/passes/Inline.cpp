@@ -81,7 +81,7 @@ public:
         v = resolve(v);
       for (Region *r : op->regions)
         block(*r->block);
-      Function *callee = op->kind == OpKind::Call ? byName_.at(op->strAttr("callee")) : nullptr;
+      Function *callee = op->kind == OpKind::Call ? byName_.at(op->callee()) : nullptr;
       if (callee && !callee->noinline_)
         replace(*op, *callee, b);
       else
@@ -113,7 +113,7 @@ private:
 void collectCallees(const Block &b, std::unordered_set<std::string> &names) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Call)
-      names.emplace(op->strAttr("callee"));
+      names.emplace(op->callee());
     for (const Region *r : op->regions)
       collectCallees(*r->block, names);
   }

@@ -33,7 +33,7 @@ bool anyOdd(const std::vector<Value *> &values) {
 /// Operations that cannot be told to leave elements out.
 bool isRefused(const Op &op) {
   if (op.kind == OpKind::Cat) {
-    unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
+    unsigned axis = static_cast<unsigned>(op.axis());
     int64_t a = op.operands[0]->type.shape[axis], b = op.operands[1]->type.shape[axis];
     return a != b && !(isPowerOfTwo(a) && isPowerOfTwo(b));
   }
@@ -204,8 +204,8 @@ Value *Padder::neutral(const Op &combination, const Type &t) {
 }
 
 void Padder::reduce(Op &op) {
-  unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
-  bool fromStart = op.kind == OpKind::Scan && !op.intAttr("reverse");
+  unsigned axis = static_cast<unsigned>(op.axis());
+  bool fromStart = op.kind == OpKind::Scan && !op.reverse();
   if (fromStart || !isOddAlong(op.operands[0], axis))
     return;
   const Shape real = *oddShape(op.operands[0]);
@@ -289,19 +289,19 @@ void Padder::reshape(Op &op) {
   }
   Value *operands[] = {b_.reshape(x, Shape{paddedFrom.numel()}), b_.reshape(place, Shape{paddedTo.numel()})};
   const Type moved = x->type.withShape(Shape{paddedTo.numel()});
-  op.operands = {b_.create(OpKind::Gather, operands, {&moved, 1}, {{"axis", int64_t{0}}})->result()};
+  op.operands = {b_.create(OpKind::Gather, operands, {&moved, 1}, {{attr::axis, 0}})->result()};
   op.attrs.clear();
 }
 
 /// Becomes a gather from the two padded tiles one behind the other.
 void Padder::cat(Op &op) {
-  unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
+  unsigned axis = static_cast<unsigned>(op.axis());
   if (!isOddAlong(op.operands[0], axis))
     return;
   const int64_t n = (*oddShape(op.operands[0]))[axis], padded = op.operands[0]->type.shape[axis];
   const Type t = op.result()->type;
   assert(t.shape[axis] == 2 * padded && "twice an extent has twice its power of two");
-  Value *both = b_.create(OpKind::Cat, op.operands, {&t, 1}, {{"axis", static_cast<int64_t>(axis)}})->result();
+  Value *both = b_.create(OpKind::Cat, op.operands, {&t, 1}, {{attr::axis, axis}})->result();
   Value *i = b_.range(0, 2 * padded);
   Value *second = b_.binary(OpKind::And, b_.binary(OpKind::Add, i, b_.constInt(i->type, padded - n)), b_.constInt(i->type, 2 * padded - 1));
   Value *index = b_.select(b_.cmp(CmpPred::Slt, i, b_.constInt(i->type, n)), i, second);
@@ -310,7 +310,7 @@ void Padder::cat(Op &op) {
 }
 
 void Padder::gatherIndex(Op &op) {
-  unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
+  unsigned axis = static_cast<unsigned>(op.axis());
   if (!isOddAlong(op.operands[0], axis))
     return;
   Value *i = op.operands[1], *n = b_.constInt(i->type, (*oddShape(op.operands[0]))[axis]);

@@ -57,7 +57,7 @@ bool PassRunner::run(const char *name, std::function<void(ir::Module &)> pass) {
   pass(m_);
   if (start_)
     steps_.push_back({name, std::move(pass)});
-  return verifier_.check(m_, name, [&] { return reproducer(); });
+  return verifier_.check(m_, name, ir::Level::Tile, [&] { return reproducer(); });
 }
 
 /// Of the last step.

@@ -179,7 +179,7 @@ bool Simplifier::masks(Op &op) {
   if (op.kind == OpKind::Load) {
     const Type &t = op.result()->type;
     bool hasOther = op.operands.size() > 2;
-    replace(op.result(), hasOther ? op.operands[2] : make({OpKind::Const, {}, t, {{"value", constantAttr(t.elem, 0)}}}));
+    replace(op.result(), hasOther ? op.operands[2] : make({OpKind::Const, {}, t, {{attr::value, constantAttr(t.elem, 0)}}}));
   }
   return op.results.empty() || op.kind == OpKind::Load; // an atomic's result is used as if unspecified; targets know what they give
 }
@@ -192,7 +192,7 @@ void Simplifier::memory(Op &op) {
     epoch_ = ++lastEpoch_;
     return;
   }
-  if (op.intAttr("volatile"))
+  if (op.isVolatile())
     return keep(op);
   // A load of one address for all elements is a scalar load.
   bool uniform = op.result()->type.isTensor() && isUnhinted(op.attrs);
@@ -245,7 +245,7 @@ bool Simplifier::straightIf(Op &op) {
 
 void Simplifier::arm(Region &r, Value *cond, bool holds) {
   // Within the arm the condition is known. A forward on the condition itself does it; nothing outside sees it.
-  Op *known = module_.createOp(OpKind::Const, b_.loc(), {}, std::array<Type, 1>{cond->type}, {{"value", static_cast<int64_t>(holds)}});
+  Op *known = module_.createOp(OpKind::Const, b_.loc(), {}, std::array<Type, 1>{cond->type}, {{attr::value, holds}});
   known->parent = r.block;
   r.block->ops.insert(r.block->ops.begin(), known);
   cond->forward = known->result();
@@ -299,7 +299,7 @@ void Simplifier::ifOp(Op &op) {
 
 bool Simplifier::straightFor(Op &op) {
   std::optional<int64_t> lb = constantInt(op.operands[0]), ub = constantInt(op.operands[1]), step = constantInt(op.operands[2]);
-  bool reverse = op.intAttr("reverse") != 0;
+  bool reverse = op.reverse();
   Block &body = *op.region(0);
   bool never = (lb && ub && (reverse ? *lb <= *ub : *lb >= *ub)) || op.operands[0] == op.operands[1];
   if (never) {

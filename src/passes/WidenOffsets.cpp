@@ -142,7 +142,7 @@ void Widener::spans(const Block &b) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::For && isInt32(op->operands[0]->type)) {
       Span lb = of(op->operands[0]), ub = of(op->operands[1]), step = of(op->operands[2]);
-      bool reverse = op->intAttr("reverse") != 0, inherits = lb.wraps || ub.wraps || step.wraps;
+      bool reverse = op->reverse(), inherits = lb.wraps || ub.wraps || step.wraps;
       // The counter is compared with the bound after each step.
       __int128 lo = reverse ? __int128(ub.lo) + 1 : __int128(lb.lo), hi = reverse ? __int128(lb.hi) : __int128(ub.hi) - 1;
       bool overshoots = reverse ? lo - step.hi < least32 : hi + step.hi > most32;
@@ -180,11 +180,11 @@ Span Widener::compute(const Op &op) const {
     return arithmetic(op);
   switch (op.kind) {
   case OpKind::Const: {
-    int64_t c = op.intAttr("value");
+    int64_t c = op.intValue();
     return {c, c, false};
   }
   case OpKind::Range: {
-    int64_t start = op.intAttr("start");
+    int64_t start = op.start();
     return {start, start + t.shape[0] - 1, false};
   }
   case OpKind::ProgramId: return {0, most32 - 1, false};
@@ -459,7 +459,7 @@ void Widener::twins(Op &op) {
   if (op.kind == OpKind::Reduce || op.kind == OpKind::Scan) {
     const Op *only = combination(op);
     Value *input[] = {wide(op.operands[0])};
-    Op *made = b_.reduceOp(op.kind, input, static_cast<unsigned>(op.intAttr("axis")), op.intAttr("reverse") != 0);
+    Op *made = b_.reduceOp(op.kind, input, static_cast<unsigned>(op.axis()), op.reverse());
     Block *here = b_.block(), &body = *made->region(0);
     b_.setBlock(&body);
     Value *both[] = {b_.binary(only->kind, body.args[0], body.args[1])};

@@ -188,7 +188,7 @@ int32_t Symbols::ofArgument(const Value *v, const Coordinates &c) {
   if (v->index > 0)
     return carried(*owner, v->index - 1, iteration, c);
   int32_t moved = make(Kind::Mul, iteration, of(owner->operands[2]));
-  return make(owner->intAttr("reverse") ? Kind::Sub : Kind::Add, of(owner->operands[0]), moved);
+  return make(owner->reverse() ? Kind::Sub : Kind::Add, of(owner->operands[0]), moved);
 }
 
 int32_t Symbols::carried(const Op &loop, size_t i, int32_t iterations, const Coordinates &c) {
@@ -246,9 +246,9 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
     if (std::optional<int64_t> n = constantInt(v))
       return constant(*n);
     return unknown_;
-  case OpKind::ProgramId: return leaf(Kind::ProgramId, op.intAttr("axis"));
-  case OpKind::NumPrograms: return leaf(Kind::NumPrograms, op.intAttr("axis"));
-  case OpKind::Range: return make(Kind::Add, c[0] == zero ? constant(0) : leaf(Kind::Coordinate, c[0]), constant(op.intAttr("start")));
+  case OpKind::ProgramId: return leaf(Kind::ProgramId, op.axis());
+  case OpKind::NumPrograms: return leaf(Kind::NumPrograms, op.axis());
+  case OpKind::Range: return make(Kind::Add, c[0] == zero ? constant(0) : leaf(Kind::Coordinate, c[0]), constant(op.start()));
   case OpKind::AddPtr: return make(Kind::Add, operand(0), make(Kind::Mul, operand(1), constant(byteWidth(v->type.elem))));
   case OpKind::CmpI: return op.operands[0]->type.isPtr ? unknown_ : compare(op, c);
   case OpKind::Select: {
@@ -262,7 +262,7 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
   case OpKind::Unsplat: return of(op.operands[0], Coordinates(op.operands[0]->type.shape.rank(), zero));
   case OpKind::ExpandDims: {
     Coordinates inner = c;
-    inner.erase(static_cast<size_t>(op.intAttr("axis")), 1);
+    inner.erase(static_cast<size_t>(op.axis()), 1);
     return of(op.operands[0], inner);
   }
   case OpKind::Broadcast: {
@@ -273,7 +273,7 @@ int32_t Symbols::ofOp(const Op &op, const Value *v, const Coordinates &c) {
     return of(op.operands[0], inner);
   }
   case OpKind::Permute: {
-    std::span<const int64_t> perm = op.listAttr("perm");
+    std::span<const int64_t> perm = op.perm();
     Coordinates inner = c;
     for (size_t d = 0; d < perm.size(); ++d)
       inner[static_cast<size_t>(perm[d])] = c[d];
@@ -475,12 +475,12 @@ void Counter::elementwise(const Op &op, int32_t scope) {
   for (const CostRow &r : costs)
     if (r.op == op.kind) {
       add(scope, WorkKind::Special, isDouble ? 0 : n * r.special);
-      bool isShort = op.intAttr("approx") != 0;
+      bool isShort = op.approx();
       return add(scope, base, n * (isDouble ? 30 : isShort ? 1 : r.arithmetic));
     }
   switch (op.kind) {
   case OpKind::FDiv: case OpKind::Sqrt: case OpKind::FRem:
-    return isDouble ? add(scope, base, 15 * n) : add(scope, WorkKind::Divide, op.intAttr("approx") ? n / 4 : n);
+    return isDouble ? add(scope, base, 15 * n) : add(scope, WorkKind::Divide, op.approx() ? n / 4 : n);
   case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem:
     return constantInt(op.operands[1]) ? add(scope, base, 3 * n) : add(scope, WorkKind::IntDivide, n);
   case OpKind::FpTrunc: case OpKind::FpExt: case OpKind::FpToSI: case OpKind::FpToUI: case OpKind::SIToFp: case OpKind::UIToFp:
@@ -490,7 +490,7 @@ void Counter::elementwise(const Op &op, int32_t scope) {
   case OpKind::FMul: {
     // A product whose only use is a sum is part of it.
     const Op *user = users_.only(op.result());
-    if (user && !op.intAttr("rounded") && !user->intAttr("rounded") && (user->kind == OpKind::FAdd || user->kind == OpKind::FSub))
+    if (user && !op.rounded() && !user->rounded() && (user->kind == OpKind::FAdd || user->kind == OpKind::FSub))
       return;
     return add(scope, base, n);
   }
@@ -554,7 +554,7 @@ void Counter::dot(const Op &op, int32_t scope) {
   };
   static constexpr Row rows[] = {{"tf32", 19, 1}, {"tf32x3", 19, 3}, {"bf16x3", 16, 3}, {"bf16x6", 16, 6}};
   for (const Row &r : rows)
-    if (widest == Elem::F32 && op.strAttr("precision") == r.precision)
+    if (widest == Elem::F32 && op.precision() == r.precision)
       d.bits = r.bits, d.products = r.products;
   d.loadsA = isLoaded(op.operands[0]), d.loadsB = isLoaded(op.operands[1]);
   d.waitsFor = std::max(dotOf(op.operands[0]), dotOf(op.operands[1]));
@@ -593,12 +593,12 @@ int32_t Counter::tripsOf(const Op &loop) {
   if (loop.kind == OpKind::While)
     return whileTrips(loop);
   int32_t from = symbols_.of(loop.operands[0]), to = symbols_.of(loop.operands[1]), step = symbols_.of(loop.operands[2]);
-  return loop.intAttr("reverse") ? symbols_.make(Kind::Trips, to, from, step) : symbols_.make(Kind::Trips, from, to, step);
+  return loop.reverse() ? symbols_.make(Kind::Trips, to, from, step) : symbols_.make(Kind::Trips, from, to, step);
 }
 
 void Counter::loop(const Op &op, int32_t scope) {
   int32_t inner = child(WorkScope::Kind::Loop, scope, tripsOf(op));
-  at(inner).stages = static_cast<uint32_t>(std::clamp<int64_t>(op.intAttr("num_stages"), 0, 64));
+  at(inner).stages = static_cast<uint32_t>(std::clamp<int64_t>(op.numStages(), 0, 64));
   symbols_.enter(op, inner);
   size_t first = op.kind == OpKind::For ? 3 : 0, skip = op.kind == OpKind::For ? 1 : 0;
   for (const Region *r : op.regions) {
@@ -624,7 +624,7 @@ void Counter::loop(const Op &op, int32_t scope) {
 
 /// The body of the callee stands for the call.
 void Counter::call(const Op &op, int32_t scope) {
-  const Function *f = module_.find(op.strAttr("callee"));
+  const Function *f = module_.find(op.callee());
   constexpr size_t enough = 100000;
   if (!f || visited_ > enough)
     return;

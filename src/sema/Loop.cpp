@@ -49,11 +49,11 @@ bool hasTensor(const Value &v) { return !flatten(v).empty(); }
 /// Of the options of a loop those that a pass asks for.
 void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t v) {
   if (option == "num_stages")
-    attrs.push_back({"num_stages", v});
+    attrs.push_back({ir::attr::numStages, v});
   else if (option == "warp_specialize")
-    attrs.push_back({"warp_specialize", v != 0});
+    attrs.push_back({ir::attr::warpSpecialize, v != 0});
   else if (option == "disable_licm")
-    attrs.push_back({"disable_licm", v != 0});
+    attrs.push_back({ir::attr::disableLicm, v != 0});
 }
 
 } // namespace
@@ -372,7 +372,7 @@ bool Evaluator::bounds(const Stmt &s, const RangeValue &r, Bounds &out) {
   out.attrs = loopAttrs(r);
   out.reverse = reverse;
   if (reverse)
-    out.attrs.push_back({"reverse", int64_t{1}});
+    out.attrs.push_back({ir::attr::reverse, true});
   return true;
 }
 

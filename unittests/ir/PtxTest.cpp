@@ -98,7 +98,7 @@ public:
     Builder b(m_);
     b.setBlock(f_->block());
     Op *op = b.create(OpKind::Asm, f_->block()->args, {&out, 1},
-                      {{"text", std::move(text)}, {"constraints", std::move(constraints)}, {"outputs", std::string(name(result))}, {"result", int64_t{0}}});
+                      {{attr::text, std::move(text)}, {attr::constraints, std::move(constraints)}, {attr::outputs, std::string(name(result))}, {attr::output, 0}});
     b.create(OpKind::Return, op->results, {});
     std::string why;
     EXPECT_TRUE(verify(m_, &why)) << why;

@@ -49,7 +49,7 @@ const Broken broken[] = {
      [](Module &m) {
        uint16_t layout = m.internLayout(layout::LinearLayout::tensor({4}, {{layout::Dim::Offset, {{1}, {2}}}}));
        Type pointers = Type::ptrTensor({4}, Elem::F32), tile = Type::shared({4}, Elem::F32, layout);
-       Op *memory = m.createOp(OpKind::SharedAlloc, {}, {}, std::span(&tile, 1), {{"slots", int64_t{1}}});
+       Op *memory = m.createOp(OpKind::SharedAlloc, {}, {}, std::span(&tile, 1), {{attr::slots, 1}});
        Op *splat = m.createOp(OpKind::Splat, {}, std::span(&body(m).args[0], 1), std::span(&pointers, 1));
        Value *operands[] = {memory->result(), splat->result(), body(m).args[2]};
        Op *copy = m.createOp(OpKind::AsyncCopy, {}, operands, {});
@@ -82,12 +82,33 @@ TEST(Verifier, NamesTheRuleAndTheOperation) {
   }
 }
 
+/// What only the GPU level has is right there and wrong in tile IR.
+TEST(Verifier, KnowsTheLevel) {
+  const std::pair<const char *, const char *> rows[] = {
+      {"layout L1 = lane: 1 -> dim0 2\nkernel @k() {}", "there are layouts, which only the GPU level has"},
+      {"kernel @k() {\n  shared_barrier\n}", "@k: only the GPU level has such an operation: `shared_barrier`"},
+      {"kernel @k() {\n  %r = cluster_rank : i32\n}", "@k: only the GPU level has such an operation: `%r = cluster_rank : i32`"},
+      {"kernel @k(%p: ptr<f32>) {\n  %x = load %p {vec = 1} : f32\n}", "@k: attribute `vec` is none of this operation's: `%x = load %p {vec = 1} : f32`"},
+      {"kernel @k() {\n  %x = poison : shared<4xf32>\n}", "@k: a result is a shared tile, which only the GPU level has: `%x = poison : shared<4xf32>`"},
+      {"kernel @k(%x: shared<4xf32>) {}", "@k: an argument is a shared tile, which only the GPU level has"},
+  };
+  for (auto [text, rule] : rows) {
+    DiagEngine diag;
+    std::unique_ptr<Module> m = parse(std::make_shared<SourceFile>("t", text), diag);
+    ASSERT_TRUE(m) << renderAll(diag);
+    std::string why;
+    EXPECT_TRUE(verify(*m, &why)) << text << "\n" << why;
+    EXPECT_FALSE(verify(*m, &why, nullptr, Level::Tile)) << text;
+    EXPECT_EQ(why, rule);
+  }
+}
+
 /// What takes the place of an operation keeps those of its attributes that it may carry.
 TEST(Attributes, OfAnotherOperation) {
   Module m;
-  Op *load = m.createOp(OpKind::Load, {}, {}, {}, {{"cache", ".cg"}, {"divisibility", std::vector<int64_t>{16}}, {"vec", 4}, {"volatile", true}});
-  EXPECT_EQ(load->attrsFor(OpKind::AsyncCopy), (std::vector<Attr>{{"cache", ".cg"}, {"vec", 4}}));
-  EXPECT_EQ(load->attrsFor(OpKind::Gather), (std::vector<Attr>{{"divisibility", std::vector<int64_t>{16}}}));
+  Op *load = m.createOp(OpKind::Load, {}, {}, {}, {{attr::cache, ".cg"}, {attr::divisibility, std::vector<int64_t>{16}}, {attr::vec, 4}, {attr::isVolatile, true}});
+  EXPECT_EQ(load->attrsFor(OpKind::AsyncCopy), (std::vector<Attr>{{attr::cache, ".cg"}, {attr::vec, 4}}));
+  EXPECT_EQ(load->attrsFor(OpKind::Gather), (std::vector<Attr>{{attr::divisibility, std::vector<int64_t>{16}}}));
   EXPECT_EQ(load->attrsFor(OpKind::Load), load->attrs);
 }
 
@@ -116,4 +137,14 @@ TEST(Verifier, BetweenStagesItNamesTheStage) {
   std::string text = renderAll(asked);
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "t:8:3: error: internal error: the IR is malformed after simplify: @k: needs 2 operands: `%s = add %r : tensor<4xi32>` [malformedIr]");
+}
+
+/// A module that keeps the rules and whose text is none of its own.
+TEST(Verifier, BetweenStagesTextIsReadBack) {
+  std::unique_ptr<Module> m = parsed();
+  m->kernel()->name = "two words";
+  EXPECT_TRUE(verify(*m, nullptr));
+  DiagEngine diag;
+  EXPECT_FALSE(StageVerifier(true, diag).check(*m, "simplify"));
+  EXPECT_NE(renderAll(diag).find("the IR is malformed after simplify: its text cannot be read: "), std::string::npos) << renderAll(diag);
 }

@@ -66,9 +66,9 @@ TEST_F(BuiltinsTest, Memory) {
        {"eviction_policy", Value::str("evict_last")},
        {"volatile", Value::boolean(true)}});
   const ir::Op *load = function->block()->ops.back();
-  EXPECT_EQ(load->strAttr("cache"), ".cg");
-  EXPECT_EQ(load->strAttr("evict"), "evict_last");
-  EXPECT_EQ(load->intAttr("volatile"), 1);
+  EXPECT_EQ(load->cache(), ".cg");
+  EXPECT_EQ(load->evict(), "evict_last");
+  EXPECT_EQ(load->isVolatile(), 1);
 }
 
 TEST_F(BuiltinsTest, BlockPointers) {
@@ -94,14 +94,14 @@ TEST_F(BuiltinsTest, Atomics) {
   expect(run("atomic_add", {p, num(1)}), "int32[64]", "atomic_rmw");
   expect(run("atomic_add", {h, real(1)}), "float16", "atomic_rmw");
   expect(run("atomic_max", {u, var(Scalar::UInt32)}), "uint32", "atomic_rmw");
-  EXPECT_EQ(run("atomic_min", {u, var(Scalar::UInt32)}).asTensor().value->def->strAttr("rmw"), "umin");
+  EXPECT_EQ(run("atomic_min", {u, var(Scalar::UInt32)}).asTensor().value->def->rmw(), "umin");
   ops();
   expect(run("atomic_max", {f, var(Scalar::Fp32)}), "float32",
          "bitcast bitcast cmpi cmpi atomic_rmw atomic_rmw select bitcast");
   Value v =
       run("atomic_xchg", {p, var(Scalar::Int32), var(Scalar::Int1, {64}), Value::str("release"), Value::str("sys")});
-  EXPECT_EQ(v.asTensor().value->def->strAttr("sem"), "release");
-  EXPECT_EQ(v.asTensor().value->def->strAttr("scope"), "sys");
+  EXPECT_EQ(v.asTensor().value->def->sem(), "release");
+  EXPECT_EQ(v.asTensor().value->def->scope(), "sys");
   ops();
   expect(run("atomic_cas", {ptr(Scalar::Int32), num(0), num(1)}), "int32", "atomic_cas");
   expect(run("atomic_load", {h}), "float16", "bitcast poison atomic_rmw bitcast");
@@ -143,10 +143,10 @@ TEST_F(BuiltinsTest, Dot) {
   expect(run("dot", {var(Scalar::Fp32, {2, 4, 16, 32}), var(Scalar::Fp32, {2, 4, 32, 8})}), "float32[2, 4, 16, 8]",
          "reshape reshape dot reshape");
   Value f = var(Scalar::Fp32, {16, 16});
-  EXPECT_EQ(run("dot", {f, f}).asTensor().value->def->strAttr("precision"), "ieee");
-  EXPECT_EQ(run("dot", {f, f}, {{"allow_tf32", Value::boolean(true)}}).asTensor().value->def->strAttr("precision"),
+  EXPECT_EQ(run("dot", {f, f}).asTensor().value->def->precision(), "ieee");
+  EXPECT_EQ(run("dot", {f, f}, {{"allow_tf32", Value::boolean(true)}}).asTensor().value->def->precision(),
             "tf32");
-  EXPECT_EQ(run("dot", {f, f}, {{"input_precision", Value::str("tf32x3")}}).asTensor().value->def->strAttr("precision"),
+  EXPECT_EQ(run("dot", {f, f}, {{"input_precision", Value::str("tf32x3")}}).asTensor().value->def->precision(),
             "tf32x3");
 }
 
@@ -212,16 +212,16 @@ TEST_F(BuiltinsTest, Reductions) {
 TEST_F(BuiltinsTest, HintsAndDebugging) {
   Value i = op(BinOp::Mul, var(Scalar::Int32), var(Scalar::Int32));
   run("multiple_of", {i, num(16)});
-  EXPECT_EQ(i.asTensor().value->def->listAttr("divisibility")[0], 16);
+  EXPECT_EQ(i.asTensor().value->def->divisibility()[0], 16);
   run("max_contiguous", {run("multiple_of", {i, list({8})}), num(4)});
-  EXPECT_EQ(i.asTensor().value->def->listAttr("divisibility")[0], 16);
-  EXPECT_EQ(i.asTensor().value->def->listAttr("contiguity")[0], 4);
+  EXPECT_EQ(i.asTensor().value->def->divisibility()[0], 16);
+  EXPECT_EQ(i.asTensor().value->def->contiguity()[0], 4);
   ops();
   expect(run("assume", {var(Scalar::Int1)}), "None", "assume");
   expect(run("debug_barrier", {}), "None", "barrier");
   run("device_print", {Value::str("x"), i, var(Scalar::UInt32, {8})});
-  EXPECT_EQ(function->block()->ops.back()->strAttr("prefix"), " x: ");
-  EXPECT_EQ(function->block()->ops.back()->listAttr("signs")[1], 0);
+  EXPECT_EQ(function->block()->ops.back()->prefix(), " x: ");
+  EXPECT_EQ(function->block()->ops.back()->signs()[1], 0);
   ops();
   expect(run("device_assert", {var(Scalar::Int1, {8}), Value::str("m")}), "None", "");
   target.debug = true;

@@ -84,7 +84,7 @@ TEST_F(LangTest, Casts) {
   cast(c, var(Scalar::UInt32), dtype(Scalar::Int32), at(), Value::none(), true);
   EXPECT_EQ(ops(), "");
   Value rtz = cast(c, var(Scalar::Fp32), dtype(Scalar::Bf16), at(), Value::str("rtz"));
-  EXPECT_EQ(rtz.asTensor().value->def->intAttr("rtz"), 1);
+  EXPECT_EQ(rtz.asTensor().value->def->rtz(), 1);
   EXPECT_EQ(messages(), "");
 }
 

@@ -82,13 +82,13 @@ struct Case {
     Type tile = Type::tensor(shape, Elem::F32);
     std::vector<Attr> attrs;
     if (nan)
-      attrs.push_back({"nan", int64_t{1}});
+      attrs.push_back({attr::nan, true});
     if (tf32)
-      attrs.push_back({"tf32", int64_t{1}});
+      attrs.push_back({attr::tf32, true});
     store.push_back(b.create(OpKind::DescLoad, load, {&tile, 1}, attrs)->result());
     attrs.clear();
     if (write == OpKind::DescReduce)
-      attrs.push_back({"rmw", std::string("fadd")});
+      attrs.push_back({attr::rmw, std::string("fadd")});
     b.create(write, store, {}, attrs);
     b.create(OpKind::Return, {}, {});
     return m;

@@ -78,7 +78,7 @@ private:
     Value *operands[] = {s.rank() ? b_.addPtr(b_.splat(to, s), numbers(s)) : to, x};
     if (r_(3) == 0) {
       Type t = x->type;
-      b_.create(OpKind::AtomicRmw, operands, {&t, 1}, {{"rmw", std::string("add")}});
+      b_.create(OpKind::AtomicRmw, operands, {&t, 1}, {{attr::rmw, std::string("add")}});
     } else {
       b_.create(OpKind::Store, operands, {});
     }
@@ -141,7 +141,7 @@ private:
         return x;
       Value *operands[] = {x, b_.binary(OpKind::Add, x, b_.constInt(x->type, 100))};
       Type t = x->type.withShape(to);
-      return b_.create(OpKind::Cat, operands, {&t, 1}, {{"axis", static_cast<int64_t>(axis)}})->result();
+      return b_.create(OpKind::Cat, operands, {&t, 1}, {{attr::axis, axis}})->result();
     }
     case 6: {
       unsigned axis = static_cast<unsigned>(r_(s.rank()));
@@ -150,7 +150,7 @@ private:
       Value *index = b_.binary(OpKind::Sub, numbers(to), b_.constInt(Type::tensor(to, Elem::I32), 7));
       Value *operands[] = {x, index};
       Type t = x->type.withShape(to);
-      return b_.create(OpKind::Gather, operands, {&t, 1}, {{"axis", static_cast<int64_t>(axis)}})->result();
+      return b_.create(OpKind::Gather, operands, {&t, 1}, {{attr::axis, axis}})->result();
     }
     case 7: {
       Value *v = b_.binary(OpKind::And, b_.reshape(x, Shape{s.numel()}), b_.constInt(Type::tensor(Shape{s.numel()}, Elem::I32), 7));

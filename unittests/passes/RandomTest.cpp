@@ -157,7 +157,7 @@ private:
     bool reverse = below(4) == 0;
     std::vector<Attr> attrs;
     if (reverse)
-      attrs = {{"reverse", int64_t(1)}};
+      attrs = {{attr::reverse, true}};
     Op *op = b_.forOp(b_.constI32(lb), below(2) ? b_.constI32(ub) : b_.binary(OpKind::And, pick(i32(false)), b_.constI32(3)),
                       b_.constI32(step), inits, attrs);
     size_t visible = values_.size(), loads = loads_.size();

@@ -18,7 +18,7 @@ ir::Op makeOp(OpKind kind, bool rtz = false) {
   ir::Op op{};
   op.kind = kind;
   if (rtz)
-    op.attrs.push_back({"rtz", int64_t(1)});
+    op.attrs.push_back({ir::attr::rtz, true});
   return op;
 }
 

@@ -62,7 +62,7 @@ void build(Module &m, const Conversion &c) {
     shape.push(static_cast<int32_t>(extent));
   auto addresses = [&](Value *base, const LinearLayout &l) {
     uint16_t flat = m.internLayout(layout::reshape(l, {c.elements()})), id = m.internLayout(l);
-    Value *index = b.create1(OpKind::Range, {}, Type::tensor(Shape{static_cast<int32_t>(c.elements())}, Elem::I32).withLayout(flat), {{"start", int64_t{0}}});
+    Value *index = b.create1(OpKind::Range, {}, Type::tensor(Shape{static_cast<int32_t>(c.elements())}, Elem::I32).withLayout(flat), {{attr::start, 0}});
     index = b.create1(OpKind::Reshape, {index}, Type::tensor(shape, Elem::I32).withLayout(id));
     Type t = Type::ptrTensor(shape, c.elem).withLayout(id);
     return b.create1(OpKind::AddPtr, {b.create1(OpKind::Splat, {base}, t), index}, t);

@@ -79,7 +79,7 @@ TEST(GpuLayouts, RowKernelsNeedNoConversion) {
   EXPECT_EQ(count(*gpu->kernel()->block(), OpKind::Convert), 0u) << print(*gpu);
   for (const Op *op : gpu->kernel()->block()->ops)
     if (op->kind == OpKind::Load || op->kind == OpKind::Store)
-      EXPECT_EQ(op->intAttr("vec"), 4) << print(*op);
+      EXPECT_EQ(op->vec(), 4) << print(*op);
 }
 
 // What is left of a large tile by a reduction between lanes is dealt anew before a loop carries it: no thread has as many registers of it as of the tile.

@@ -130,10 +130,10 @@ private:
       Op *sp = b_.create(OpKind::Split, std::vector<Value *>{h}, both);
       if (random(2))
         return flat(b_.create1(OpKind::Join, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements / 2, 2}, Elem::I32)));
-      return b_.create1(OpKind::Cat, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements}, Elem::I32), {{"axis", int64_t(0)}});
+      return b_.create1(OpKind::Cat, {sp->result(1), sp->result(0)}, Type::tensor(Shape{elements}, Elem::I32), {{attr::axis, 0}});
     }
     default:
-      return b_.create1(OpKind::Gather, {tile(), inside(tile())}, tile()->type, {{"axis", int64_t(0)}});
+      return b_.create1(OpKind::Gather, {tile(), inside(tile())}, tile()->type, {{attr::axis, 0}});
     }
   }
   Value *arithmetic() {

@@ -424,7 +424,7 @@ TEST_P(VecTest, Comparisons) {
   JitLibrary lib(GetParam());
   auto op = [](CmpPred p) {
     ir::Op o = makeOp(p < CmpPred::Oeq ? OpKind::CmpI : OpKind::CmpF);
-    o.attrs.push_back({"pred", static_cast<int64_t>(p)});
+    o.attrs.push_back({ir::attr::pred, p});
     return o;
   };
   for (int p = 0; p <= int(CmpPred::Uno); ++p) {

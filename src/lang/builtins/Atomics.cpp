@@ -44,7 +44,7 @@ std::optional<std::vector<ir::Attr>> ordering(Args &a, size_t sem, size_t scope,
   auto domain = order ? pick(scope, "gpu", {"gpu", "cta", "sys"}) : std::nullopt;
   if (!domain)
     return std::nullopt;
-  return std::vector<ir::Attr>{{"sem", *order}, {"scope", *domain}};
+  return std::vector<ir::Attr>{{ir::attr::sem, *order}, {ir::attr::scope, *domain}};
 }
 
 bool supported(Rmw op, Dtype d) {
@@ -74,7 +74,7 @@ ir::Value *emitRmw(Args &a, const RmwOperands &x, const char *rmw, std::vector<i
   std::vector<ir::Value *> operands{x.pointer.value, x.value.value};
   if (x.mask)
     operands.push_back(x.mask);
-  attrs.insert(attrs.begin(), {"rmw", std::string(rmw)});
+  attrs.insert(attrs.begin(), {ir::attr::rmw, std::string(rmw)});
   const ir::Type types[] = {x.value.value->type};
   return a.b().create(OpKind::AtomicRmw, operands, types, std::move(attrs))->result();
 }

@@ -16,7 +16,7 @@ Value gridValue(BuiltinCall &call, const char *function, OpKind k) {
     return Value::error();
   if (*axis < 0 || *axis > 2)
     return a.fail(diag::badProgramAxis, a.loc(0), function, *axis);
-  return tensor(dtype(Scalar::Int32), a.b().create1(k, {}, ir::Type::scalar(ir::Elem::I32), {{"axis", *axis}}));
+  return tensor(dtype(Scalar::Int32), a.b().create1(k, {}, ir::Type::scalar(ir::Elem::I32), {{ir::attr::axis, *axis}}));
 }
 Value programId(BuiltinCall &call) { return gridValue(call, "program_id", OpKind::ProgramId); }
 Value numPrograms(BuiltinCall &call) { return gridValue(call, "num_programs", OpKind::NumPrograms); }

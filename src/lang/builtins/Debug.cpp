@@ -22,12 +22,12 @@ void attach(ir::Builder &b, ir::Value *v, ir::ListKey key, std::vector<int64_t> 
   if (ir::Op *op = v->def) {
     // Which result of several is meant could not be told from the attribute.
     if (op->results.size() == 1 && op->regions.empty())
-      op->set(key, stronger(op->listAttr(key), std::move(values)));
+      op->set(key, stronger(op->get(key), std::move(values)));
     return;
   }
   // Kernel arguments carry divisibility in their own table; other block arguments have no place for a hint.
   ir::Function *f = v->block && v->block->parent ? v->block->parent->function : nullptr;
-  if (f && f->block() == v->block && key == "divisibility" && v->type.isScalar() &&
+  if (f && f->block() == v->block && key == ir::attr::divisibility && v->type.isScalar() &&
       v->index < f->argInfo.size())
     f->argInfo[v->index].divisibility = std::max(f->argInfo[v->index].divisibility, values[0]);
 }
@@ -52,7 +52,6 @@ template <const char *const &Function, const ir::ListKey &Key> Value hint(Builti
 }
 
 constexpr const char *multipleOf = "multiple_of", *maxContiguous = "max_contiguous", *maxConstancy = "max_constancy";
-constexpr ir::ListKey divisibility = "divisibility", contiguity = "contiguity", constancy = "constancy";
 
 Value assume(BuiltinCall &call) {
   Args a(call, "assume");
@@ -110,7 +109,7 @@ Value devicePrint(BuiltinCall &call) {
   }
   a.b().create(
       OpKind::Print, operands, {},
-      {{"prefix", printPrefix(*prefix, !operands.empty())}, {"hex", int64_t{*hex}}, {"signs", std::move(signs)}});
+      {{ir::attr::prefix, printPrefix(*prefix, !operands.empty())}, {ir::attr::hex, *hex}, {ir::attr::signs, std::move(signs)}});
   return Value::none();
 }
 
@@ -139,7 +138,7 @@ Value deviceAssert(BuiltinCall &call) {
       return Value::error();
     operands = {spread(call.ctx, *cond, *shape).value, spread(call.ctx, *mask, *shape).value};
   }
-  a.b().create(OpKind::Assert, operands, {}, {{"message", *message}, {"function", call.ctx.currentFunction()}});
+  a.b().create(OpKind::Assert, operands, {}, {{ir::attr::message, *message}, {ir::attr::inFunction, call.ctx.currentFunction()}});
   return Value::none();
 }
 
@@ -185,11 +184,11 @@ Value cudaCapabilityGeq(BuiltinCall &call) {
 constexpr const char *printSignature = "prefix, *args, hex=False";
 
 constexpr Builtin rows[] = {
-    {"multiple_of", "input, values", hint<multipleOf, divisibility>, 0,
+    {"multiple_of", "input, values", hint<multipleOf, ir::attr::divisibility>, 0,
      "Promises that the values are multiples; returns input."},
-    {"max_contiguous", "input, values", hint<maxContiguous, contiguity>, 0,
+    {"max_contiguous", "input, values", hint<maxContiguous, ir::attr::contiguity>, 0,
      "Promises that the values come in runs of consecutive integers; returns input."},
-    {"max_constancy", "input, values", hint<maxConstancy, constancy>, 0,
+    {"max_constancy", "input, values", hint<maxConstancy, ir::attr::constancy>, 0,
      "Promises that the values come in runs of equal ones; returns input."},
     {"assume", "cond", assume, 0, "Promises that a condition holds."},
     {"debug_barrier", "", debugBarrier, 0, "Waits for all threads of the program and orders its memory accesses."},

@@ -153,9 +153,9 @@ std::optional<std::vector<ir::Value *>> accessOperands(Args &a, const Desc &d, s
 Value loaded(Args &a, const Desc &d, const std::vector<ir::Value *> &operands, const ir::Shape &shape) {
   std::vector<ir::Attr> attrs;
   if (d.nan)
-    attrs.push_back({"nan", int64_t{1}});
+    attrs.push_back({ir::attr::nan, true});
   if (d.tf32)
-    attrs.push_back({"tf32", int64_t{1}});
+    attrs.push_back({ir::attr::tf32, true});
   const ir::Type types[] = {irType(d.inMemory, shape)};
   ir::Op *op = a.b().create(OpKind::DescLoad, operands, types, std::move(attrs));
   return tensor(convert(a.ctx(), {d.inMemory, op->result()}, d.element));
@@ -234,7 +234,7 @@ template <Reduce Kind> Value descReduce(BuiltinCall &call) {
     return a.fail(diag::descriptorReduceValue, a.loc(2), info.name, spelling(d->element), spelling(value->dtype));
   operands->push_back(value->value);
   const char *rmw = d->element.isFloat() ? info.onFloat : d->element.isSigned() ? info.onSigned : info.onUnsigned;
-  a.b().create(OpKind::DescReduce, *operands, {}, {{"rmw", std::string(rmw)}});
+  a.b().create(OpKind::DescReduce, *operands, {}, {{ir::attr::rmw, std::string(rmw)}});
   return Value::none();
 }
 

@@ -167,7 +167,7 @@ Value dot(BuiltinCall &call) {
   if (!acc)
     return Value::error();
   ir::Value *flat = flatten(a, *acc);
-  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, {{"precision", *mode}});
+  ir::Value *r = a.b().create1(OpKind::Dot, {flatten(a, x.value), flatten(a, y.value), flat}, flat->type, {{ir::attr::precision, *mode}});
   return tensor(*result, a.b().reshape(r, shape));
 }
 

@@ -155,7 +155,7 @@ Value fdiv(BuiltinCall &call) {
     return a.fail(diag::fdivApprox, a.loc(3), spelling(d));
   std::vector<ir::Attr> attrs;
   if (!*ieee && d == dtype(Scalar::Fp32))
-    attrs.push_back({"approx", int64_t{1}});
+    attrs.push_back({ir::attr::approx, true});
   return tensor(d, a.b().create1(OpKind::FDiv, {x->a.value, x->b.value}, x->a.value->type, std::move(attrs)));
 }
 
@@ -228,7 +228,7 @@ Value expectZero(BuiltinCall &call) {
   ir::Value *operands[] = {spread(call.ctx, zero.asTensor(), *shape).value, spread(call.ctx, *mask, *shape).value};
   a.b().create(
       OpKind::Assert, operands, {},
-      {{"message", std::string("expect_zero: a masked value is not zero")}, {"function", call.ctx.currentFunction()}});
+      {{ir::attr::message, std::string("expect_zero: a masked value is not zero")}, {ir::attr::inFunction, call.ctx.currentFunction()}});
   return tensor(*x);
 }
 

@@ -243,11 +243,11 @@ std::vector<ir::Value *> execute(ir::Builder &b, const Statement &s, std::span<i
   std::string outputs;
   for (const ir::Type &t : types)
     outputs += (outputs.empty() ? "" : ",") + std::string(ir::name(t.elem));
-  std::vector<ir::Attr> attrs{{"text", s.text}, {"constraints", constraints}, {"outputs", outputs}};
+  std::vector<ir::Attr> attrs{{ir::attr::text, s.text}, {ir::attr::constraints, constraints}, {ir::attr::outputs, outputs}};
   if (!s.isPure)
     return b.create(OpKind::AsmEffect, operands, types, std::move(attrs))->results;
   std::vector<ir::Value *> out;
-  attrs.push_back({"result", int64_t{0}});
+  attrs.push_back({ir::attr::output, 0});
   for (size_t i = 0; i < types.size(); ++i) {
     attrs.back().value = static_cast<int64_t>(i);
     out.push_back(b.create(OpKind::Asm, operands, {&types[i], 1}, attrs)->result());

@@ -70,7 +70,7 @@ Real divRn(Real x, Real y) { return x / y; }
 /// An operation of its own: no target fuses it with what it is computed from, or what is computed from it.
 Real unfused(Real r) {
   if (r.v->def && (r.v->def->kind == OpKind::FAdd || r.v->def->kind == OpKind::FSub || r.v->def->kind == OpKind::FMul))
-    r.v->def->set("rounded", int64_t{1});
+    r.v->def->set(ir::attr::rounded, true);
   return r;
 }
 Real addRn(Real x, Real y) { return unfused(x + y); }

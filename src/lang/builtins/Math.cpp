@@ -12,7 +12,7 @@ using ir::OpKind;
 ir::Value *emit(Args &a, OpKind k, ir::Value *x, bool approx) {
   std::vector<ir::Attr> attrs;
   if (approx)
-    attrs.push_back({"approx", int64_t{1}});
+    attrs.push_back({ir::attr::approx, true});
   return a.b().create1(k, {x}, x->type, std::move(attrs));
 }
 

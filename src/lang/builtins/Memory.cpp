@@ -20,11 +20,11 @@ std::optional<std::vector<ir::Attr>> modifiers(Args &a, size_t cache, std::strin
     return std::nullopt;
   std::vector<ir::Attr> attrs;
   if (!c->empty() && *c != "none")
-    attrs.push_back({"cache", *c});
+    attrs.push_back({ir::attr::cache, *c});
   if (!e->empty())
-    attrs.push_back({"evict", *e});
+    attrs.push_back({ir::attr::evict, *e});
   if (*v)
-    attrs.push_back({"volatile", int64_t{1}});
+    attrs.push_back({ir::attr::isVolatile, true});
   return attrs;
 }
 

@@ -187,7 +187,7 @@ Value gather(BuiltinCall &call) {
   if (index->dtype.bits() < 32)
     *index = convert(call.ctx, *index, dtype(Scalar::Int32));
   return tensor(x->dtype, a.b().create1(OpKind::Gather, {x->value, index->value}, irType(x->dtype, index->shape()),
-                                        {{"axis", static_cast<int64_t>(*axis)}}));
+                                        {{ir::attr::axis, static_cast<int64_t>(*axis)}}));
 }
 
 constexpr Builtin rows[] = {

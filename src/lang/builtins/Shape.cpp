@@ -217,7 +217,7 @@ Value cat(BuiltinCall &call) {
   if (!blockShape(call.ctx, shapeValue(s), a.loc()))
     return Value::error();
   return tensor(x->dtype, a.b().create1(OpKind::Cat, {x->value, y->value}, x->value->type.withShape(s),
-                                        {{"axis", static_cast<int64_t>(*dim)}}));
+                                        {{ir::attr::axis, static_cast<int64_t>(*dim)}}));
 }
 
 Value item(BuiltinCall &call) {

@@ -143,10 +143,10 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
   llvm::LLVMContext &c = b.getContext();
   CodegenMessages &messages = CodegenMessages::of(c);
   bool isPure = op.kind == ir::OpKind::Asm;
-  const ir::AsmConstraints list = ir::asmConstraints(op.strAttr("constraints"));
+  const ir::AsmConstraints list = ir::asmConstraints(op.constraints());
   llvm::SmallVector<llvm::Type *, 4> plain, outputs, inputs;
   llvm::SmallVector<llvm::StringRef, 4> names;
-  llvm::StringRef(op.strAttr("outputs").data(), op.strAttr("outputs").size()).split(names, ',');
+  llvm::StringRef(op.outputs().data(), op.outputs().size()).split(names, ',');
   for (size_t i = 0; i < list.outputs.size(); ++i) {
     plain.push_back(typeNamed(b, names[i]));
     outputs.push_back(registerType(b, plain.back(), list.outputs[i], kind));
@@ -160,11 +160,11 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
   }
   llvm::Type *result = outputs.size() == 1 ? outputs[0] : llvm::StructType::get(c, outputs);
   auto *type = llvm::FunctionType::get(result, inputs, false);
-  std::string_view constraints = op.strAttr("constraints"), text = op.strAttr("text");
+  std::string_view constraints = op.constraints(), text = op.text();
   llvm::SmallVector<V, 2> out;
   llvm::ArrayRef<llvm::Type *> wanted(plain);
   if (isPure)
-    wanted = wanted.slice(static_cast<size_t>(op.intAttr("result")), 1);
+    wanted = wanted.slice(static_cast<size_t>(op.output()), 1);
   std::string why;
   if (llvm::Error e = llvm::InlineAsm::verify(type, {constraints.data(), constraints.size()}))
     why = llvm::toString(std::move(e)) + " in the constraints `" + std::string(constraints) + "`";
@@ -188,7 +188,7 @@ llvm::SmallVector<V, 2> emitAsm(llvm::IRBuilder<> &b, const ir::Op &op, llvm::Ar
     call->setConvergent();
   call->setMetadata("srcloc", llvm::MDNode::get(c, llvm::ConstantAsMetadata::get(b.getInt64(messages.place(op.loc)))));
   for (size_t i = 0; i < wanted.size(); ++i) {
-    auto at = static_cast<unsigned>(isPure ? op.intAttr("result") : static_cast<int64_t>(i));
+    auto at = static_cast<unsigned>(isPure ? op.output() : static_cast<int64_t>(i));
     out.push_back(converted(b, outputs.size() == 1 ? static_cast<V>(call) : b.CreateExtractValue(call, at), wanted[i]));
   }
   return out;

@@ -278,7 +278,7 @@ V emitCast(VecEmitter &v, const ir::Op &op, V x, Elem from, Elem to) {
     return v.narrow(wide, to);
   }
   case OpKind::FpTrunc: {
-    bool towardZero = op.intAttr("rtz") != 0;
+    bool towardZero = op.rtz();
     if (from == Elem::F64)
       return narrowFromDouble(v, x, to, towardZero);
     return v.narrow(v.widen(x, from), to, towardZero);

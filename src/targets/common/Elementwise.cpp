@@ -34,8 +34,8 @@ V VecEmitter::constant(const ir::Op &op) {
   Elem e = op.results[0]->type.elem;
   llvm::Type *reg = elemType(e);
   if (ir::isInt(e))
-    return llvm::ConstantInt::getSigned(reg, op.intAttr("value"));
-  double d = op.floatAttr("value");
+    return llvm::ConstantInt::getSigned(reg, op.intValue());
+  double d = op.floatValue();
   if (e == Elem::F32 || e == Elem::F64)
     return llvm::ConstantFP::get(reg, d);
   if (e == Elem::F16 || e == Elem::BF16) {
@@ -427,10 +427,10 @@ V VecEmitter::elementwise(const ir::Op &op, llvm::ArrayRef<V> args, Elem argElem
   if (k >= OpKind::Add && k < OpKind::CmpI)
     return integerOp(*this, k, args);
   assert(k >= OpKind::FAdd && k <= OpKind::Ceil && "not an element-wise operation of this layer");
-  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.intAttr("approx"))
+  if (target.nvptx && (k == OpKind::FDiv || k == OpKind::Sqrt || k == OpKind::Exp) && argElem == Elem::F32 && op.approx())
     return nvptxApprox(*this, k, args);
   if (argElem == Elem::F32 || argElem == Elem::F64)
-    return floatOp(*this, k, args, target.fpFusion && !op.intAttr("rounded"));
+    return floatOp(*this, k, args, target.fpFusion && !op.rounded());
   return narrowFloatOp(*this, k, args, argElem);
 }
 

@@ -31,13 +31,13 @@ Site siteAt(const ir::Module &m, const ir::Op &op, Site::Kind kind, const std::s
   }
   s.function = op.inlinedAt >= 0 ? m.inlineSites[static_cast<size_t>(op.inlinedAt)].callee : kernel;
   if (kind == Site::Kind::Assert) {
-    s.text = op.strAttr("message");
-    if (auto f = op.strAttr("function"); !f.empty())
+    s.text = op.message();
+    if (auto f = op.inFunction(); !f.empty())
       s.function = f;
   } else if (kind == Site::Kind::Print) {
-    s.text = op.strAttr("prefix");
-    s.hex = op.intAttr("hex") != 0;
-    auto signs = op.listAttr("signs");
+    s.text = op.prefix();
+    s.hex = op.hex();
+    auto signs = op.signs();
     for (size_t i = 0; i < op.operands.size(); ++i)
       s.operands.push_back({op.operands[i]->type, i < signs.size() ? signs[i] != 0 : true});
   }

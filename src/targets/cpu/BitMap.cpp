@@ -40,7 +40,7 @@ static void appendDim(Bits &out, const Bits &at, const Shape &s, unsigned dim, u
 
 static Bits permuteBits(const ir::Op &op, const Bits &at) {
   const Shape &in = op.operands[0]->type.shape, &out = op.results[0]->type.shape;
-  auto perm = op.listAttr("perm");
+  auto perm = op.perm();
   Bits r;
   for (unsigned d = in.rank(); d-- > 0;)
     for (unsigned i = 0; i < perm.size(); ++i)
@@ -57,7 +57,7 @@ static Bits broadcastBits(const ir::Op &op, const Bits &at) {
   return r;
 }
 
-static unsigned catAxis(const ir::Op &op) { return static_cast<unsigned>(op.intAttr("axis")); }
+static unsigned catAxis(const ir::Op &op) { return static_cast<unsigned>(op.axis()); }
 
 Bits operandBits(const ir::Op &op, unsigned i, unsigned result, const Bits &at) {
   switch (op.kind) {

@@ -7,7 +7,7 @@ using ir::OpKind;
 using V = llvm::Value *;
 
 static llvm::AtomicOrdering orderOf(const Op &op) {
-  auto sem = op.strAttr("sem", "acq_rel");
+  auto sem = op.get(ir::attr::sem, "acq_rel");
   if (sem == "relaxed")
     return llvm::AtomicOrdering::Monotonic;
   if (sem == "acquire")
@@ -70,7 +70,7 @@ V FunctionEmitter::atomicOp(const Op &op, V pointer, llvm::ArrayRef<V> args) {
                                  llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(order));
     return toReg(b_.CreateExtractValue(r, 0));
   }
-  auto rmw = op.strAttr("rmw");
+  auto rmw = op.rmw();
   if (rmw == "load") {
     auto *load = b_.CreateAlignedLoad(word, pointer, align);
     load->setAtomic(order == llvm::AtomicOrdering::AcquireRelease ? llvm::AtomicOrdering::Acquire : order);

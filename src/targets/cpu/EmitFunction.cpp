@@ -184,7 +184,7 @@ void FunctionEmitter::returnStep(const Step &s) {
 
 void FunctionEmitter::callStep(const Step &s) {
   const Op &op = *s.op;
-  std::string callee(op.strAttr("callee"));
+  std::string callee(op.callee());
   llvm::Function *f = state_.functions[callee];
   llvm::SmallVector<V> args{launch_, scratchAt(calleeScratch_), pid_[0], pid_[1], pid_[2], grid_[0], grid_[1], grid_[2]};
   for (const ir::Value *v : op.operands)

@@ -193,7 +193,7 @@ Lin FunctionEmitter::linear(const Op &op, unsigned result) {
     r.coef.resize(n);
     return r;
   case OpKind::Range:
-    r.base = b_.getInt32(static_cast<uint32_t>(op.intAttr("start")));
+    r.base = b_.getInt32(static_cast<uint32_t>(op.start()));
     for (unsigned i = 0; i < n; ++i)
       r.coef.push_back({int64_t(1) << i});
     return r;

@@ -13,7 +13,7 @@ using V = llvm::Value *;
 
 static bool isScan(const Nest &n) { return n.roots.size() == 1 && n.roots[0].kind == RootKind::Scan; }
 
-static bool reversed(const Nest &n) { return isScan(n) && n.roots[0].op->intAttr("reverse") != 0; }
+static bool reversed(const Nest &n) { return isScan(n) && n.roots[0].op->reverse(); }
 
 static void rootValues(const Root &r, llvm::SmallVectorImpl<const ir::Value *> &out) {
   if (r.op)
@@ -353,7 +353,7 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
       a = linAt(p, l, at, true);
     }
     setLoc(&op);
-    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.intAttr("volatile") != 0, &op,
+    return storeLanes(a, x, op.operands[1]->type.scalarType(), mask, op.isVolatile(), &op,
                       n.streaming && r.streams);
   }
   case RootKind::Atomic: {

@@ -50,7 +50,7 @@ V FunctionEmitter::constant(const Op &op) {
   ir::Type t = op.results[0]->type.scalarType();
   llvm::Type *reg = regType(t);
   if (t.isPtr)
-    return llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(op.intAttr("value"))), reg);
+    return llvm::ConstantExpr::getIntToPtr(b_.getInt64(static_cast<uint64_t>(op.intValue())), reg);
   return vec_.constant(op);
 }
 
@@ -123,7 +123,7 @@ V FunctionEmitter::scalarLoad(const Op &op) {
   V mask = op.operands.size() > 1 ? scalar_.lookup(op.operands[1]) : nullptr;
   V other = op.operands.size() > 2 ? scalar_.lookup(op.operands[2]) : nullptr;
   guardAccess({p}, ir::byteWidth(op.results[0]->type.elem), mask, op);
-  return maskedScalarLoad(p, op.results[0]->type, mask, other, op.intAttr("volatile") != 0);
+  return maskedScalarLoad(p, op.results[0]->type, mask, other, op.isVolatile());
 }
 
 // Where code goes on behind a branch at the insertion point, which may be in the middle of a finished block (a hoist point) or at the
@@ -165,7 +165,7 @@ void FunctionEmitter::scalarStore(const Op &op) {
   guardAccess({p}, ir::byteWidth(t.elem), mask, op);
   auto store = [&]() -> V {
     b_.CreateAlignedStore(toMemory(x, t), p, llvm::Align(t.isPtr ? 8 : std::max(1u, ir::byteWidth(t.elem))),
-                          op.intAttr("volatile") != 0);
+                          op.isVolatile());
     return nullptr;
   };
   if (mask)
@@ -184,9 +184,9 @@ V FunctionEmitter::scalarOp(const Op &op) {
   case OpKind::Poison:
     return llvm::Constant::getNullValue(regType(op.results[0]->type));
   case OpKind::ProgramId:
-    return pid_[op.intAttr("axis")];
+    return pid_[op.axis()];
   case OpKind::NumPrograms:
-    return numPrograms(static_cast<unsigned>(op.intAttr("axis")));
+    return numPrograms(static_cast<unsigned>(op.axis()));
   case OpKind::SmId:
     return b_.getInt32(0);
   case OpKind::Clock: {

@@ -155,7 +155,7 @@ void FunctionEmitter::forStep(const Step &s) {
   const Op &op = *s.op;
   const ir::Block &body = *op.regions[0]->block;
   V lb = scalar_.lookup(op.operands[0]), ub = scalar_.lookup(op.operands[1]), by = scalar_.lookup(op.operands[2]);
-  bool reverse = op.intAttr("reverse") != 0;
+  bool reverse = op.reverse();
   llvm::ArrayRef<ir::Value *> inits = llvm::ArrayRef(op.operands).drop_front(3);
   llvm::ArrayRef<ir::Value *> args = llvm::ArrayRef(body.args).drop_front(1);
   llvm::SmallVector<V> init = scalarsOf(inits);

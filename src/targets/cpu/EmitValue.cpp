@@ -83,7 +83,7 @@ V FunctionEmitter::computeFresh(const ir::Value *v, const Bits &at) {
     return evalGather(op, at);
   case OpKind::Range: {
     Lin full; // narrow or unusual widths
-    full.base = llvm::ConstantInt::getSigned(regType(v->type.scalarType()), op.intAttr("start"));
+    full.base = llvm::ConstantInt::getSigned(regType(v->type.scalarType()), op.start());
     for (size_t i = 0; i < at.size(); ++i)
       full.coef.push_back({int64_t(1) << i});
     return evalLinear(v, full, at);
@@ -140,18 +140,18 @@ V FunctionEmitter::evalLoad(const Op &op, const Bits &at) {
       a.extra = b_.CreatePtrToInt(x, llvm::FixedVectorType::get(b_.getInt64Ty(), nest_->lanes()));
     }
     setLoc(&op);
-    return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
+    return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.isVolatile(), &op);
   }
   LaneAddress a = linAt(p, l, at, true, true);
   setLoc(&op);
   if (nest_->panelLoops)
     fetchRowAhead(a, l, at, op.results[0]->type);
-  return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.intAttr("volatile") != 0, &op);
+  return loadLanes(a, op.results[0]->type.scalarType(), mask, other, op.isVolatile(), &op);
 }
 
 V FunctionEmitter::evalGather(const Op &op, const Bits &at) {
   const ir::Value *source = op.operands[0], *index = op.operands[1];
-  unsigned axis = static_cast<unsigned>(op.intAttr("axis"));
+  unsigned axis = static_cast<unsigned>(op.axis());
   int buffer = plan_.bufferFor(source);
   const Lin &whole = bufferLin(buffer);
   // The source's bits outside the axis come from the result's position, the axis from the index.

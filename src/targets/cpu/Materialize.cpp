@@ -146,7 +146,7 @@ bool Materialization::decide(const Op &op, const Value *v) {
 }
 
 bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
-  if (op.intAttr("volatile"))
+  if (op.isVolatile())
     return true;
   for (const Op *u : uses_.users(v))
     if (u->parent != op.parent)
@@ -232,7 +232,7 @@ bool Materialization::canShareNest(const Ops &roots) const {
     bool nestable = r.kind == OpKind::Store || r.kind == OpKind::Reduce || isVirtualizable(r);
     if (!nestable || r.parent != roots[0]->parent || !(nestSpace(r) == nestSpace(*roots[0])))
       return false;
-    if (r.kind == OpKind::Reduce && roots[0]->kind == OpKind::Reduce && r.intAttr("axis") != roots[0]->intAttr("axis"))
+    if (r.kind == OpKind::Reduce && roots[0]->kind == OpKind::Reduce && r.axis() != roots[0]->axis())
       return false;
     for (size_t j = 0; j < roots.size(); ++j)
       for (const Value *o : r.operands) {

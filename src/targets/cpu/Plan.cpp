@@ -456,7 +456,7 @@ void Planner::dot(const Op &op) {
   unsigned r = cs.rank();
   int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
   DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
-                      cs[r - 2], cs[r - 1], as[r - 1], op.strAttr("precision"));
+                      cs[r - 2], cs[r - 1], as[r - 1], op.precision());
   if (batch == 1)
     packByPanel(target_, p);
   const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;
@@ -464,7 +464,7 @@ void Planner::dot(const Op &op) {
   plan_.bufferOf[op.results[0]] = c;
   const Value *acc = op.operands[2];
   bool zero = acc->def && acc->def->kind == OpKind::Const &&
-              (acc->type.isIntLike() ? acc->def->intAttr("value") == 0 : acc->def->floatAttr("value") == 0);
+              (acc->type.isIntLike() ? acc->def->intValue() == 0 : acc->def->floatValue() == 0);
   if (carried)
     flushReadersOf(c);
   if (!zero && acc != carried)
@@ -473,7 +473,7 @@ void Planner::dot(const Op &op) {
     int b = newBuffer(ir::Type::scalar(elem), v->type.shape);
     Buffer &buffer = plan_.buffers[static_cast<size_t>(b)];
     buffer.elems = elems * batch;
-    buffer.tf32 = op.strAttr("precision") == "tf32" && v->type.elem == ir::Elem::F32;
+    buffer.tf32 = op.precision() == "tf32" && v->type.elem == ir::Elem::F32;
     unsigned low = dimBits(v->type.shape, r - 1), high = dimBits(v->type.shape, r - 2);
     for (unsigned i = 0; i < buffer.stride.size(); ++i)
       buffer.stride[i] = i < low          ? strideOf(false, int64_t(1) << i)
@@ -588,7 +588,7 @@ void Planner::op(const Op &op) {
     if (op.kind == OpKind::Scan)
       flush();
     add({op.kind == OpKind::Reduce ? RootKind::Reduce : RootKind::Scan, &op}, op.operands[0]->type.shape,
-        static_cast<int>(op.intAttr("axis")));
+        static_cast<int>(op.axis()));
     if (op.kind == OpKind::Scan)
       flush();
     return;

@@ -26,12 +26,12 @@ std::optional<TensorMap::Term> termOf(const Value *v, const Block &entry) {
   const Op &op = *v->def;
   switch (op.kind) {
   case OpKind::Const:
-    t.value = std::get<int64_t>(*op.find("value"));
+    t.value = std::get<int64_t>(*op.value());
     return t;
   case OpKind::SExt:
     return termOf(op.operands[0], entry);
   case OpKind::NumPrograms:
-    t.gridAxis = static_cast<int32_t>(op.intAttr("axis"));
+    t.gridAxis = static_cast<int32_t>(op.axis());
     return t;
   case OpKind::Mul: {
     std::optional<TensorMap::Term> a = termOf(op.operands[0], entry), b = termOf(op.operands[1], entry);
@@ -162,7 +162,7 @@ static bool isAmongFirst(const Op &op, const Block &entry) {
 
 int64_t mergedColumns(const Op &load, const AxisFacts &facts) {
   DescAccess a = descAccess(load);
-  int64_t most = load.intAttr("nan") || load.intAttr("tf32") ? 1 : 8 / byteWidth(a.base->type.elem);
+  int64_t most = load.nan() || load.tf32() ? 1 : 8 / byteWidth(a.base->type.elem);
   return std::gcd(most, facts.of(a.extents[1]).axes[0].divisibility);
 }
 
@@ -190,12 +190,12 @@ bool keepDescriptor(const Op &op, const AxisFacts &facts, const void *given) {
   case OpKind::DescLoad: {
     // A few rows are a few vectors for each thread: at once where they are needed, instead of by way of shared memory.
     bool isTall = a.block.numel() / a.block[a.rank() - 1] >= 8;
-    return !(op.intAttr("nan") && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op, context));
+    return !(op.nan() && byteWidth(type.elem) == 1) && (a.hasRows() ? rowsPay(op, facts, context) : isTall || feedsDot(op, context));
   }
   case OpKind::DescStore:
     return !a.hasRows() && canWrite(a, type, facts, entry) && a.block.numel() * byteWidth(type.elem) >= leastBulkStore && !livesCoalesced(a.value);
   default:
-    return canWrite(a, type, facts, entry) && hasBulkReduce(op.strAttr("rmw"), type.elem);
+    return canWrite(a, type, facts, entry) && hasBulkReduce(op.rmw(), type.elem);
   }
 }
 
@@ -216,9 +216,9 @@ TmaTile::TmaTile(const Shape &shape, Elem elem, unsigned parts) : shape(shape), 
 
 TmaTile::TmaTile(const Op &load) {
   const Type &t = load.kind == OpKind::DescLoad ? load.result()->type : load.operands[0]->type;
-  auto factor = static_cast<unsigned>(load.intAttr("merged"));
+  auto factor = static_cast<unsigned>(load.merged());
   if (!factor) {
-    *this = TmaTile(t.shape, t.elem, static_cast<unsigned>(load.intAttr("multicast", 1)));
+    *this = TmaTile(t.shape, t.elem, static_cast<unsigned>(load.multicast()));
     return;
   }
   shape = t.shape, bytes = byteWidth(t.elem), merged = factor;
@@ -298,14 +298,14 @@ static TensorMap mapOf(const Op &op, std::span<Value *const> all, unsigned rank,
 
 TensorMap tensorMapOf(const Op &copy) {
   TensorMap m = mapOf(copy, std::span<Value *const>(copy.operands).subspan(2), copy.operands[0]->type.shape.rank(), TmaTile(copy));
-  m.nanFill = copy.intAttr("nan") != 0;
-  m.roundTf32 = copy.intAttr("tf32") != 0;
+  m.nanFill = copy.nan();
+  m.roundTf32 = copy.tf32();
   return m;
 }
 
 TensorMap tensorMapOf(const Op &access, const TmaTile &tile) {
   TensorMap m = mapOf(access, access.operands, tile.shape.rank(), tile);
-  m.isSigned = access.kind == OpKind::DescStore || access.strAttr("rmw") == "smin" || access.strAttr("rmw") == "smax";
+  m.isSigned = access.kind == OpKind::DescStore || access.rmw() == "smin" || access.rmw() == "smax";
   return m;
 }
 

@@ -67,7 +67,7 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
   const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type, &d = dot.result()->type;
   unsigned rank = d.shape.rank();
   int64_t m = d.shape[rank - 2], n = d.shape[rank - 1], k = a.shape[rank - 1], batch = rank == 3 ? d.shape[0] : 1;
-  std::string_view precision = dot.strAttr("precision");
+  std::string_view precision = dot.precision();
   bool fp8Mix = ir::isFp8(a.elem) && ir::isFp8(b.elem);
   if (!hasMmaType(a.elem, precision, target) || !hasMmaType(b.elem, precision, target) || (a.elem != b.elem && !fp8Mix) || k < depthOf(a) || n < 8 ||
       m < 16 || d.elem == Elem::F64) {

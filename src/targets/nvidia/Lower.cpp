@@ -91,7 +91,7 @@ void Lowering::beginKernel() {
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   meta_.symbol = source_->name;
   const Op *producer = producerOf(*source_);
-  meta_.threads = 32 * (options_.numWarps + static_cast<unsigned>(producer ? producer->intAttr("warps") : 0));
+  meta_.threads = 32 * (options_.numWarps + static_cast<unsigned>(producer ? producer->warps() : 0));
   meta_.clusterCtas = options_.numCtas;
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
   in_.emplace(b_, target_, target_.simulate ? function_->getArg(0) : nullptr);
@@ -157,7 +157,7 @@ void Lowering::lowerOp(const Op &op) {
     return set(op.result(), Regs(registersOf(op.result()->type), llvm::UndefValue::get(regType(op.result()->type))));
   case OpKind::ProgramId:
   case OpKind::NumPrograms: {
-    auto axis = static_cast<unsigned>(op.intAttr("axis"));
+    auto axis = static_cast<unsigned>(op.axis());
     return set(op.result(), {op.kind == OpKind::ProgramId ? in_->programId(axis) : in_->programCount(axis)});
   }
   case OpKind::SmId:
@@ -176,7 +176,7 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::Range: {
     Regs r;
     for (unsigned i = 0; i < registersOf(op.result()->type); ++i)
-      r.push_back(b_.CreateAdd(coordinate(op.result()->type.layout, 0, i), b_.getInt32(static_cast<uint32_t>(op.intAttr("start")))));
+      r.push_back(b_.CreateAdd(coordinate(op.result()->type.layout, 0, i), b_.getInt32(static_cast<uint32_t>(op.start()))));
     return set(op.result(), std::move(r));
   }
   case OpKind::Splat:
@@ -242,15 +242,15 @@ void Lowering::lowerOp(const Op &op) {
     return barrierArrive(op);
   case OpKind::BarrierExpect:
     in_->setSite(siteOf(op));
-    return in_->mbarArriveExpect(scalar(op.operands[0]), b_.getInt32(static_cast<uint32_t>(op.intAttr("bytes"))), isCopier());
+    return in_->mbarArriveExpect(scalar(op.operands[0]), b_.getInt32(static_cast<uint32_t>(op.bytes())), isCopier());
   case OpKind::TmaCopy:
     return tmaCopy(op);
   case OpKind::AsyncCommit:
     return in_->cpAsyncCommit();
   case OpKind::AsyncWait:
-    return in_->cpAsyncWait(static_cast<unsigned>(op.intAttr("pending")));
+    return in_->cpAsyncWait(static_cast<unsigned>(op.pending()));
   case OpKind::SharedBarrier:
-    if (op.intAttr("fence"))
+    if (op.fence())
       in_->fenceProxyAsync();
     return barrier();
   case OpKind::ClusterArrive:
@@ -258,7 +258,7 @@ void Lowering::lowerOp(const Op &op) {
   case OpKind::ClusterWait:
     return in_->clusterWait();
   case OpKind::StoreWait:
-    return in_->bulkWait(0, op.intAttr("read") != 0);
+    return in_->bulkWait(0, op.read());
   case OpKind::AsyncFence:
     return in_->fenceProxyAsync(true);
   case OpKind::BarrierFree:
@@ -389,7 +389,7 @@ V Lowering::elementwise(const Op &op, llvm::ArrayRef<V> args) {
 /// instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op is no such
 /// division. The simulator divides exactly, so that cases compare bits there.
 std::optional<Regs> Lowering::divideByShared(const Op &op) {
-  if (target_.simulate || op.kind != OpKind::FDiv || !op.intAttr("approx") || op.result()->type.elem != Elem::F32)
+  if (target_.simulate || op.kind != OpKind::FDiv || !op.approx() || op.result()->type.elem != Elem::F32)
     return std::nullopt;
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
   llvm::DenseMap<V, V> reciprocal;

@@ -133,7 +133,7 @@ private:
   V scratch(const Op &op);
   /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.
   V isDoneHere(const Op &op) {
-    return isCluster() && op.intAttr("whole") ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
+    return isCluster() && op.whole() ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);

@@ -75,7 +75,7 @@ std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
   std::optional<AtomType> type = typeOf(t);
   if (op.kind == OpKind::AtomicRmw)
     for (const RmwRow &row : rmwTable)
-      if (row.name == op.strAttr("rmw"))
+      if (row.name == op.rmw())
         a.op = row.op;
   a.isExchange = a.op == AtomOp::Xchg || a.op == AtomOp::Cas;
   // Exchange and compare work on bits.
@@ -85,8 +85,8 @@ std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
   if (!type || (*type == AtomType::I16 && a.op != AtomOp::Cas && !a.isPlain) || (*type == AtomType::I8 && !a.isPlain))
     return std::nullopt;
   a.type = *type;
-  a.sem = semOf(op.strAttr("sem", a.op == AtomOp::Load ? "acquire" : a.op == AtomOp::Store ? "release" : "acq_rel"));
-  a.scope = scopeOf(op.strAttr("scope"));
+  a.sem = semOf(op.get(ir::attr::sem, a.op == AtomOp::Load ? "acquire" : a.op == AtomOp::Store ? "release" : "acq_rel"));
+  a.scope = scopeOf(op.scope());
   return a;
 }
 
@@ -97,7 +97,7 @@ void Lowering::atomic(const Op &op) {
     return;
   }
   in_->setSite(siteOf(op));
-  auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
+  auto vec = static_cast<unsigned>(op.vec());
   a->wantOld = !users_.of(op.result()).empty();
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
@@ -144,7 +144,7 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
 
 void Lowering::reduceElement(const Op &op, V pointer, V x, V pred) {
   const ir::Type &t = op.operands.back()->type;
-  Atomic a{atomOp(op.strAttr("rmw")), *typeOf(t), MemSem::Relaxed, Scope::Gpu, false, false, false};
+  Atomic a{atomOp(op.rmw()), *typeOf(t), MemSem::Relaxed, Scope::Gpu, false, false, false};
   if (t.isFloatLike() && !Instr::hasAtomic(target_, false, a.op, a.type, 1))
     byCompare(a, t.elem, pointer, {x}, pred);
   else
@@ -187,12 +187,12 @@ Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values,
 
 Regs Lowering::fromOwners(const Op &op, const Regs &x) {
   const ir::Type &t = op.result()->type;
-  bool isShared = (isCluster() && op.intAttr("whole")) || ownsElements(t.layout);
+  bool isShared = (isCluster() && op.whole()) || ownsElements(t.layout);
   return isShared ? fromOwners(op, x, t, scratch(op)) : x;
 }
 
 Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memory) {
-  bool isWhole = isCluster() && (op.intAttr("whole") || t.isScalar()); // the first CTA has them
+  bool isWhole = isCluster() && (op.whole() || t.isScalar()); // the first CTA has them
   unsigned bytes = t.isPtr ? 8 : ir::byteWidth(t.elem);
   V owns = ownsElements(t.layout);
   auto address = [&](unsigned r) { return t.isScalar() ? memory : sharedAt(memory, flatIndex(t.layout, r), bytes); };
@@ -209,7 +209,7 @@ Regs Lowering::fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memo
 void Lowering::gather(const Op &op) {
   const ir::Type &from = op.operands[0]->type, &t = op.result()->type;
   unsigned bytes = from.isPtr ? 8 : ir::byteWidth(from.elem);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   V memory = scratch(op);
   V owns = ownsElements(from.layout);
   const Regs &source = get(op.operands[0]), &index = get(op.operands[1]);

@@ -11,7 +11,7 @@ using ir::OpKind;
 /// Is an offset negative, where that cannot be excluded? A bulk write would be an illegal instruction then.
 V Lowering::isInFront(const Op &op) {
   V any = nullptr;
-  for (int64_t d : op.listAttr("any_sign")) {
+  for (int64_t d : op.anySign()) {
     V is = b_.CreateICmpSLT(scalar(ir::descAccess(op).offsets[static_cast<size_t>(d)]), b_.getInt32(0));
     any = any ? b_.CreateOr(any, is) : is;
   }
@@ -75,7 +75,7 @@ void Lowering::bulkStore(const Op &op) {
   const ir::Type &t = a.value->type;
   in_->setSite(siteOf(op));
   const SharedRange room = placeOf(op);
-  const auto buffers = static_cast<unsigned>(op.intAttr("buffers"));
+  const auto buffers = static_cast<unsigned>(op.buffers());
   if (!buffers || room.size() < plan.sharedBytes(buffers)) {
     fail(op, "it was given no shared memory");
     return;
@@ -100,8 +100,8 @@ void Lowering::bulkStore(const Op &op) {
     start.push_back(uniform(mask ? b_.CreateAdd(scalar(a.offsets[d]), mine) : scalar(a.offsets[d])));
   }
   const Regs &value = get(a.value);
-  const bool isHeld = op.intAttr("held") != 0, goesOn = op.find("turn") != nullptr, isQuiet = op.intAttr("quiet") != 0;
-  auto turn = static_cast<size_t>(op.intAttr("turn"));
+  const bool isHeld = op.held(), goesOn = op.find(ir::attr::turn) != nullptr, isQuiet = op.quiet();
+  auto turn = static_cast<size_t>(op.turn());
   for (size_t i = 0; i < plan.steps.size(); ++i, ++turn) {
     const BulkStore::Step &step = plan.steps[i];
     // The buffer is free once the copies before the last `buffers` - 1 have read theirs.
@@ -126,7 +126,7 @@ void Lowering::bulkStore(const Op &op) {
       if (op.kind == OpKind::DescStore)
         in_->tmaStore(mapAddress(maps_[&op]), at, plus(from, buffer + box.offset), pred);
       else
-        in_->tmaReduce(mapAddress(maps_[&op]), at, plus(from, buffer + box.offset), atomOp(op.strAttr("rmw")), pred);
+        in_->tmaReduce(mapAddress(maps_[&op]), at, plus(from, buffer + box.offset), atomOp(op.rmw()), pred);
     }
     in_->bulkCommit();
   }

@@ -71,9 +71,9 @@ static void forbid(llvm::BranchInst *branch, llvm::ArrayRef<llvm::StringRef> nam
 
 static llvm::SmallVector<llvm::StringRef, 2> forbidden(const ir::Op &loop) {
   llvm::SmallVector<llvm::StringRef, 2> names;
-  if (loop.intAttr("rolled"))
+  if (loop.rolled())
     names.push_back("llvm.loop.unroll.disable");
-  if (loop.intAttr("disable_licm"))
+  if (loop.disableLicm())
     names.push_back("llvm.licm.disable");
   return names;
 }
@@ -88,7 +88,7 @@ static bool startsCopies(const ir::Block &b) {
 
 void Lowering::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
-  bool reverse = op.intAttr("reverse") != 0;
+  bool reverse = op.reverse();
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
   llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());

@@ -95,7 +95,7 @@ V Lowering::operandDescriptor(V address, const SharedOperand &s) {
 
 Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
-  bool aInRegisters = !ta.isShared, isAsync = op.intAttr("async") != 0;
+  bool aInRegisters = !ta.isShared, isAsync = op.isAsync();
   in_->setSite(siteOf(op));
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
@@ -122,7 +122,7 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   Instr::Wgmma w{instr.n, instr.d, instr.a, instr.b, sa.transposed, sb.transposed, false, false};
   auto depth = static_cast<unsigned>(ta.shape[1]) / instr.k;
   unsigned columns = static_cast<unsigned>(t.shape[1]) / c.grid.n / instr.n, rows = static_cast<unsigned>(acc.size()) / (instr.n / 2) / columns;
-  DotRounds r = op.intAttr("rounds", 1) > 1 ? dotRounds(instr, sa, sb, depth) : DotRounds{.products = depth};
+  DotRounds r = op.rounds() > 1 ? dotRounds(instr, sa, sb, depth) : DotRounds{.products = depth};
   llvm::SmallVector<Instr::WgmmaStep, 8> steps;
   for (unsigned m = 0; m < rows; ++m)
     for (unsigned n = 0; n < columns; ++n)
@@ -147,9 +147,9 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
 }
 
 void Lowering::dotWait(const Op &op) {
-  auto pending = static_cast<unsigned>(op.intAttr("pending"));
+  auto pending = static_cast<unsigned>(op.pending());
   in_->setSite(siteOf(op));
-  bool behindLoop = op.intAttr("behind_loop") != 0;
+  bool behindLoop = op.behindLoop();
   if (op.results.empty())
     in_->wgmmaWait(pending, {}, behindLoop);
   for (size_t i = 0; i < op.results.size(); ++i)

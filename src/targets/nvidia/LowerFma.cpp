@@ -28,7 +28,7 @@ struct Lowering::FmaMath {
     if (isInt)
       return l.b_.CreateSExtOrTrunc(x, sum);
     V w = l.vec_->widen(x, e);
-    if (e == Elem::F32 && op.strAttr("precision") == "tf32") // what the tensor cores see
+    if (e == Elem::F32 && op.precision() == "tf32") // what the tensor cores see
       w = l.b_.CreateBitCast(l.b_.CreateAnd(l.bitsOf(w), l.b_.getInt32(0xFFFFE000)), w->getType());
     return w->getType() == sum ? w : l.b_.CreateFPCast(w, sum);
   }

@@ -7,14 +7,14 @@ using ir::OpKind;
 
 AccessHints Lowering::hints(const Op &op) const {
   AccessHints h;
-  std::string_view cache = op.strAttr("cache"), evict = op.strAttr("evict");
+  std::string_view cache = op.cache(), evict = op.evict();
   constexpr std::pair<std::string_view, Cache> caches[] = {{".ca", Cache::Ca}, {".cg", Cache::Cg}, {".cs", Cache::Cs},
                                                            {".cv", Cache::Cv}, {".wb", Cache::Wb}, {".wt", Cache::Wt}};
   for (auto [text, value] : caches)
     if (cache == text)
       h.cache = value;
   h.evict = evict == "evict_first" ? Evict::First : evict == "evict_last" ? Evict::Last : Evict::None;
-  h.isVolatile = op.intAttr("volatile") != 0;
+  h.isVolatile = op.isVolatile();
   return h;
 }
 
@@ -24,7 +24,7 @@ void Lowering::load(const Op &op) {
   const Regs &pointers = get(op.operands[0]);
   const Regs *mask = op.operands.size() > 1 ? &get(op.operands[1]) : nullptr;
   const Regs *other = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
-  auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
+  auto vec = static_cast<unsigned>(op.vec());
   llvm::Type *memory = memType(t.scalarType()), *type = vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec);
   Regs out;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
@@ -48,7 +48,7 @@ void Lowering::store(const Op &op) {
   const ir::Type &t = op.operands[1]->type;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[1]);
   const Regs *mask = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
-  auto vec = static_cast<unsigned>(op.intAttr("vec", 1));
+  auto vec = static_cast<unsigned>(op.vec());
   llvm::Type *memory = memType(t.scalarType());
   V owns = conjunction(ownsElements(t.layout), isDoneHere(op));
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;

@@ -186,7 +186,7 @@ Regs Lowering::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
 void Lowering::reduce(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   Dim along = layout::tensorDim(axis);
   size_t n = op.operands.size();
   // In a thread: elements of one result, in the order of their coordinate.
@@ -226,7 +226,7 @@ void Lowering::reduce(const Op &op) {
 void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   uint32_t warpBits = bitsAlong(l, Dim::Warp, axis);
   unsigned ways = 1u << std::popcount(warpBits);
   constexpr unsigned fewWays = 8; // measured
@@ -303,8 +303,8 @@ Regs Lowering::partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size
 void Lowering::scan(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
-  bool reverse = op.intAttr("reverse") != 0;
+  auto axis = static_cast<unsigned>(op.axis());
+  bool reverse = op.reverse();
   size_t n = op.operands.size();
   unsigned laneBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Lane, axis)));
   unsigned warpBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Warp, axis)));

@@ -34,11 +34,11 @@ Regs Lowering::renamed(const Op &op) {
       coords.push_back(outs.part(flat, layout::tensorDim(k)));
     const ir::Shape &s = from->type.shape;
     if (op.kind == OpKind::ExpandDims)
-      coords.erase(coords.begin() + op.intAttr("axis"));
+      coords.erase(coords.begin() + op.axis());
     if (op.kind == OpKind::Permute) {
       std::vector<uint64_t> source(coords.size());
       for (size_t k = 0; k < coords.size(); ++k)
-        source[static_cast<size_t>(op.listAttr("perm")[k])] = coords[k];
+        source[static_cast<size_t>(op.perm()[k])] = coords[k];
       coords = std::move(source);
     }
     uint64_t index = 0;
@@ -59,7 +59,7 @@ Regs Lowering::joined(const Op &op) {
   struct Source {
     uint64_t index, part;
   };
-  auto axis = static_cast<unsigned>(op.intAttr("axis"));
+  auto axis = static_cast<unsigned>(op.axis());
   uint64_t inner = 1, extent = 1;
   if (op.kind == OpKind::Cat) {
     extent = static_cast<uint64_t>(op.operands[0]->type.shape[axis]);

@@ -26,7 +26,7 @@ void Lowering::meet() {
 // ---- places
 
 SharedRange Lowering::placeOf(const Op &op) {
-  std::span<const int64_t> at = op.listAttr("shared");
+  std::span<const int64_t> at = op.shared();
   return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
 }
 
@@ -34,10 +34,10 @@ V Lowering::scratch(const Op &op) {
   SharedRange r = placeOf(op);
   if (!r.size())
     fail(op, "it was given no shared memory");
-  if (op.intAttr("meet"))
+  if (op.meet())
     barrier();
   in_->setSite(siteOf(op));
-  if (op.intAttr("own"))
+  if (op.own())
     in_->syncWarp(); // lanes may still read what they exchanged the last time
   return sharedAddress(r);
 }
@@ -68,10 +68,10 @@ void Lowering::barrierAlloc(const Op &op) {
   V first = scalar(op.result());
   byFirstThread([&](V pred) {
     for (uint32_t at = 0; at < r.size(); at += 8)
-      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(at)), static_cast<unsigned>(op.intAttr("arrivals")), pred);
+      in_->mbarInit(b_.CreateAdd(first, b_.getInt32(at)), static_cast<unsigned>(op.arrivals()), pred);
     in_->fenceMbarrierInit(pred);
   });
-  in_->fenceProxyAsync(op.intAttr("global") != 0);
+  in_->fenceProxyAsync(op.global());
 }
 
 void Lowering::barrierFree(const Op &op) {
@@ -87,7 +87,7 @@ void Lowering::barrierFree(const Op &op) {
 void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
-  if (op.intAttr("one") && !inProducer_)
+  if (op.one() && !inProducer_)
     ifThen(isFirstThread(), [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
@@ -97,7 +97,7 @@ void Lowering::barrierArrive(const Op &op) {
   in_->setSite(siteOf(op));
   in_->syncWarp(); // the whole warp is done
   V bar = scalar(op.operands[0]), when = scalar(op.operands[1]);
-  auto ctas = static_cast<unsigned>(op.intAttr("ctas", 1));
+  auto ctas = static_cast<unsigned>(op.ctas());
   if (ctas > 1) // each of the first lanes tells one CTA
     in_->mbarArrive(in_->mapShared(bar, b_.CreateAnd(lane_, ctas - 1)), b_.CreateAnd(when, b_.CreateICmpULT(lane_, b_.getInt32(ctas))), true);
   else
@@ -109,7 +109,7 @@ void Lowering::barrierArrive(const Op &op) {
 void Lowering::producer(const Op &op) {
   llvm::BasicBlock *warp = newBlock("producer"), *thread = newBlock("copies"), *idle = newBlock("idle"), *after = newBlock("consumers");
   in_->setSite(siteOf(op));
-  auto registers = static_cast<unsigned>(op.intAttr("registers")), others = static_cast<unsigned>(op.intAttr("consumer_registers"));
+  auto registers = static_cast<unsigned>(op.registers()), others = static_cast<unsigned>(op.consumerRegisters());
   b_.CreateCondBr(b_.CreateICmpUGE(warp_, b_.getInt32(options_.numWarps)), warp, after);
   b_.SetInsertPoint(warp);
   if (registers)
@@ -221,7 +221,7 @@ void Lowering::asyncCopy(const Op &op) {
   const Regs *mask = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
   in_->setSite(siteOf(op));
   copyToShared(layoutOf(tile), scalar(tile), tile->type, get(pointers), layoutOf(pointers), mask,
-               static_cast<unsigned>(op.intAttr("vec", 1)), hints(op));
+               static_cast<unsigned>(op.vec()), hints(op));
 }
 
 } // namespace tegula::nvidia

@@ -17,7 +17,7 @@ layout::ConversionOptions NvTargetInfo::conversions() const {
 /// Sums of floats, 16 bytes on sm_90, pairs of 16 bits before (bf16: in a loop around a compare-and-swap of the pair).
 int64_t NvTargetInfo::atomicElements(const Op &op) const {
   const Type &t = op.operands[1]->type;
-  bool isSum = op.strAttr("rmw") == "fadd" && !t.isPtr, is16 = bitWidth(t.elem) == 16;
+  bool isSum = op.rmw() == "fadd" && !t.isPtr, is16 = bitWidth(t.elem) == 16;
   return isSum && target_.sm >= 90 && bitWidth(t.elem) < 64 ? 16 / byteWidth(t.elem) : isSum && is16 ? 2 : 1;
 }
 
@@ -60,9 +60,9 @@ bool NvTargetInfo::canMulticast(const Type &tile, unsigned ctas) const { return 
 void NvTargetInfo::describeBlock(Op &now, const Op &access, const AxisFacts &facts) const {
   if (access.kind == OpKind::DescLoad) {
     if (descAccess(access).hasRows())
-      now.set("merged", mergedColumns(access, facts));
+      now.set(attr::merged, mergedColumns(access, facts));
   } else if (std::vector<int64_t> dims = signedOffsets(access, facts); !dims.empty()) {
-    now.set("any_sign", std::move(dims));
+    now.set(attr::anySign, std::move(dims));
   }
 }
 

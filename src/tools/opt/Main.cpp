@@ -103,6 +103,15 @@ const char *missingFor(const gpu::GpuPass &pass, const ir::Module &m) {
   return pass.change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
 }
 
+/// False, with a message: the pass broke a rule of the level that it works on.
+bool verified(const ir::Module &m, const std::string &pass, ir::Level level) {
+  std::string why;
+  if (ir::verify(m, &why, nullptr, level))
+    return true;
+  std::fprintf(stderr, "tegula-opt: after %s: %s\n%s", pass.c_str(), why.c_str(), ir::print(m).c_str());
+  return false;
+}
+
 /// False: there is no such pass, or it cannot be run on this module. Passes of both levels may share a name (remove-dead) if they do the same.
 bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu::PassInput &in) {
   if (const PassEntry *p = findPass(name)) {
@@ -124,6 +133,8 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   DiagEngine remarks;
   std::string before = o.printChanged ? ir::print(*m) : std::string();
   const nvidia::NvTargetInfo target(o.target);
+  // Text of the GPU level may be given to passes of tile IR, too.
+  ir::Level level = ir::verify(*m, nullptr, nullptr, ir::Level::Tile) ? ir::Level::Tile : ir::Level::Gpu;
   for (const std::string &name : passNames(o.passes)) {
     auto start = std::chrono::steady_clock::now();
     if (!runPass(m, name, {target, o.gpu, &remarks}))
@@ -137,11 +148,8 @@ int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
       std::fprintf(stderr, "// %s%s\n%s", name.c_str(), after == before ? ": nothing changed" : "", lineDiff(before, after).c_str());
       before = std::move(after);
     }
-    std::string why;
-    if (o.verify && !ir::verify(*m, &why)) {
-      std::fprintf(stderr, "tegula-opt: after %s: %s\n%s", name.c_str(), why.c_str(), ir::print(*m).c_str());
+    if (o.verify && !verified(*m, name, level = findPass(name) ? level : ir::Level::Gpu))
       return 3;
-    }
   }
   std::fputs(renderAll(remarks).c_str(), stderr);
   return 0;

@@ -19,7 +19,7 @@ protected:
       ir::Op op{};
       op.kind = kind;
       if (flag)
-        op.set(kind == OpKind::FpTrunc ? ir::IntKey("rtz") : ir::IntKey("approx"), 1);
+        op.set(kind == OpKind::FpTrunc ? ir::attr::rtz : ir::attr::approx, true);
       llvm::SmallVector<V, 3> args;
       for (int a = 0; a < ir::info(kind).operands; ++a) {
         llvm::Type *t = v.vecType(from == Elem::I1 ? Elem::I8 : from, lanes);
