@@ -1,4 +1,4 @@
-"""What kernels and their wrappers (autotuners, heuristics) have in common: launches by `[grid]`, and how pickle finds them."""
+"""What kernels and their wrappers (autotuners, heuristics) have in common: launches by `[grid]`, and how pickle finds ours."""
 import importlib
 import pickle
 import sys
@@ -28,6 +28,10 @@ class KernelInterface:
 
     def __getitem__(self, grid):
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+
+class NamedKernel(KernelInterface):
+    """Those of ours: pickled by name and copied as functions are. What other libraries derive from KernelInterface (Inductor's autotuner) is pickled and copied as any object."""
 
     def _named(self):
         """Where pickle finds it: (module, name, how many `.fn` away), None if it is nowhere."""

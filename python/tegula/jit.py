@@ -21,7 +21,7 @@ import weakref
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
 from ._source import captured, function_source, is_module, is_namedtuple_class
-from ._interface import KernelInterface, _by_name
+from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
@@ -63,7 +63,7 @@ def _start_of_def(text):
     return start.start() if start else 0
 
 
-class JITCallable(_core.Function, KernelInterface):
+class JITCallable(_core.Function, NamedKernel):
     """A function whose source the compiler reads: a kernel or a helper (JITFunction), or one that runs at compile time."""
 
     interpreted = False  # do its launches always run in the interpreter?
@@ -123,6 +123,10 @@ class JITCallable(_core.Function, KernelInterface):
 
     def __reduce_ex__(self, protocol):
         return (_detached, self._text()) if self.fn is None else super().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo):
+        """A copy that was made while the Python function was away (Inductor puts it back afterwards) stays without."""
+        return self.detached() if self.fn is None else super().__deepcopy__(memo)
 
     @property
     def src(self):

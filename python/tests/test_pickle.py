@@ -125,3 +125,23 @@ def test_a_detached_function_has_the_key_it_was_compiled_with():
     assert before == pickle.loads(pickle.dumps(fn.detached())).cache_key != ""
     tegula.compile(ASTSource(fn, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 64}), target=GPUTarget("cpu", "", 32))
     assert pickle.loads(pickle.dumps(fn.detached())).cache_key == double.cache_key
+
+
+class Wrapped(tegula.KernelInterface):
+    """As Inductor's autotuner: another library's class of kernels, with a function of ours in it."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+
+def test_a_copy_of_a_foreign_kernel_without_its_function_needs_no_module():
+    """Inductor takes the Python function away, copies, puts it back, and pickles the copy for a process that has not the function's module."""
+    wrapped, python = Wrapped(double), double.fn
+    double.fn = None
+    try:
+        copied = copy.deepcopy(wrapped)
+    finally:
+        double.fn = python
+    assert copied is not wrapped and wrapped.fn is double and copied.fn is not double
+    found = pickle.loads(pickle.dumps(copied))
+    assert found.fn.fn is None and found.fn.__name__ == "double" and found.fn.src == double.src

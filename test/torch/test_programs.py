@@ -363,6 +363,30 @@ print("done")
 """) == ["done"]
 
 
+@pytest.mark.skipif(DEVICE != "cuda", reason="PyTorch's static launcher starts kernels of GPUs")
+def test_static_launcher(tmp_path):
+    """PyTorch starts the kernels of a graph by itself; a second process takes them from Inductor's cache and compiles nothing; a kernel that may fail keeps its message."""
+    program = PRELUDE + """
+from torch._inductor.runtime import triton_heuristics
+launchers = []
+make = triton_heuristics.StaticTritonCompileResult.make_launcher
+triton_heuristics.StaticTritonCompileResult.make_launcher = lambda self: launchers.append(make(self)) or launchers[-1]
+def g(x, y):
+    return f(x, y), x.softmax(1), (x * y).sum()
+torch.manual_seed(0)
+x, y = (torch.randn(100, 30, device=DEVICE) for _ in "xy")
+for a, b in zip(torch.compile(g, fullgraph=True)(x, y), g(x, y)):
+    torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+print(len(launchers) > 0 and all(l._is_static for l in launchers))
+count = len(launchers)
+index = torch.arange(0, 100, 3, device=DEVICE)
+torch.testing.assert_close(torch.compile(lambda x, i: x[i] + 1, fullgraph=True)(x, index), x[index] + 1)
+print(len(launchers) - count)
+"""
+    assert run(tmp_path, program) == ["True", "0"]
+    assert run(tmp_path, program) == ["True", "0"]
+
+
 PACKAGE = PRELUDE + """
 class Model(torch.nn.Module):
     def __init__(self):

@@ -86,10 +86,11 @@ def adapt(wanted):
     from .devices import complete_cpu, complete_cpu_text
     from .flex import lower_by_template
     from .mutations import know_what_is_written
+    from .static import lend_cubins
     _when_imported("torch._dynamo.device_interface", complete_cpu)
     _when_imported("torch._inductor.codegen.cpu_device_op_overrides", complete_cpu_text)
     _when_imported("torch._inductor.codegen.cpp_wrapper_cpu", compute_grids)
-    _when_imported("torch._inductor.runtime.triton_heuristics", remember_launches)
+    _when_imported("torch._inductor.runtime.triton_heuristics", lambda module: (remember_launches(module), lend_cubins(module)))
     _when_imported("torch._inductor.kernel.conv", add_bias_apart)
     _when_imported("torch._higher_order_ops.triton_kernel_wrap", know_what_is_written)
     _when_imported(wanted.flex, lower_by_template)

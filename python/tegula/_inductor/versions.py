@@ -13,8 +13,7 @@ class Wanted:
     flex: str  # the module with the lowering of flex_attention
 
 
-# Kernels are launched by the library: Inductor's own launcher of cubins gives arguments as Triton's cubins take them.
-_SETTINGS = {"cpu_backend": "triton", "use_static_cuda_launcher": False}
+_SETTINGS = {"cpu_backend": "triton"}
 _WITH_FLEX = Wanted(_SETTINGS, "torch._inductor.kernel.flex.flex_attention")
 VERSIONS = {(2, minor): _WITH_FLEX for minor in range(9, 16)}
 

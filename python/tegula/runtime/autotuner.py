@@ -18,7 +18,8 @@ import warnings
 from .. import _core, _hooks, knobs
 from ..errors import AutotunerError, CompileTimeAssertionFailure, DeviceError, OutOfResources, PTXASError
 from .._mock import MockTensor
-from ..jit import JITFunction, KernelInterface
+from .._interface import NamedKernel
+from ..jit import JITFunction
 from ._threads import in_threads
 from ._tuned_memory import AllKept, buffers_of, copy_of, set_back, zero
 
@@ -69,7 +70,7 @@ def _status(e):
     return code, str(e)
 
 
-class Autotuner(_core.Layer, KernelInterface):
+class Autotuner(_core.Layer, NamedKernel):
     """A kernel whose configuration is measured for each new value of `keys`, at its first launch.
 
     `cache`: {tuning key: Config}; `configs_timings`: {Config: [median, 20 %, 80 %] in ms} of the last tuning, infinite for those that could not run, for which
@@ -754,7 +755,7 @@ class _Foreseen(dict):
         return _FORESEEN
 
 
-class Heuristics(_core.Layer, KernelInterface):
+class Heuristics(_core.Layer, NamedKernel):
     """A kernel some of whose meta-parameters are computed at launch."""
 
     def __init__(self, fn, arg_names, values):
