@@ -1,4 +1,5 @@
 // Attributes of values (x.shape, x.dtype.element_ty, x.sum) and the constants of the language's modules.
+#include "lang/Containers.h"
 #include "lang/Descriptor.h"
 #include "lang/Emit.h"
 #include "lang/HostTypes.h"
@@ -221,6 +222,18 @@ std::optional<Value> recordAttribute(Context &c, const Value &object, std::strin
   return r.cls->kind == RecordClass::Kind::BlockPtr ? blockPtrAttribute(object, name) : std::nullopt;
 }
 
+/// A method of Python's, of the class that the value is of there.
+std::optional<Value> pythonMethod(const Value &object, std::string_view name) {
+  const char *kind = object.isStr()                      ? "str."
+                     : object.isInt() || object.isBool() ? "int."
+                     : object.isFloat()                  ? "float."
+                     : object.isTuple()                  ? "tuple."
+                     : isDict(object)                    ? "dict."
+                                                         : nullptr;
+  const Builtin *method = kind ? findBuiltin("python." + (kind + std::string(name))) : nullptr;
+  return method ? std::optional<Value>(bindBuiltin(object, method)) : std::nullopt;
+}
+
 std::optional<Value> nameAttribute(const Value &object) {
   if (object.is<const Builtin *>())
     return Value::str(object.get<const Builtin *>()->name);
@@ -364,6 +377,8 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
     return typeAttribute(object, TypeValue{object.asDtype(), {}, false}, name);
   if (object.is<Type>())
     return typeAttribute(object, *object.get<Type>(), name);
+  if (std::optional<Value> method = pythonMethod(object, name))
+    return method;
   if (object.isRecord())
     return recordAttribute(c, object, name, loc);
   using Class = std::shared_ptr<const RecordClass>;

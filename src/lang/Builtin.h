@@ -110,6 +110,7 @@ Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, s
 ///   "math."        tl.math                 "extra.libdevice."  tl.extra.libdevice (and those of cuda, cpu)
 ///   "target_info." tl.target_info          "python."           Python's own names: len, range, ... (LANGUAGE 1.8)
 ///   "python.math." the host module `math`, on compile-time numbers
+///   "python.str."  methods of compile-time values; also "python.int.", "python.float.", "python.tuple.", "python.dict."
 ///   "tensor."      method forms that differ from the function (x.exp() takes fp16, x.to is cast)
 ///   "descriptor."  methods of tensor descriptors
 ///   "dtype."       methods of dtypes (is_fp8, ...)

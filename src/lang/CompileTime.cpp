@@ -1,6 +1,8 @@
 // Python arithmetic on compile-time objects. Integers hold 127 bits; a larger result is reported, never wrapped.
 #include "lang/CompileTime.h"
+#include "lang/Containers.h"
 #include "lang/Diagnostics.h"
+#include "lang/Format.h"
 #include <cmath>
 
 namespace tegula::lang {
@@ -182,6 +184,8 @@ struct Fold {
     if (a.isNumber() && b.isNumber())
       return a.isFloat() || b.isFloat() ? floats(a.asFloat(), b.asFloat()) : ints(a.asInt(), b.asInt());
     auto isSequence = [](const Value &v) { return v.isStr() || sequenceItems(v); };
+    if (op == BinOp::Mod && a.isStr())
+      return formatPercent(c, a.asStr(), b, loc);
     if (op == BinOp::Add && ((a.isStr() && b.isStr()) || (sequenceItems(a) && sequenceItems(b))))
       return concat();
     if (op == BinOp::Mul && isSequence(a) && (b.isInt() || b.isBool()))
@@ -253,6 +257,12 @@ std::optional<int> compareNumbers(const Value &a, const Value &b) {
   return a.isFloat() ? -r : r;
 }
 
+std::optional<int> orderOf(const Value &a, const Value &b) {
+  bool ok = true;
+  std::optional<int> r = order(a, b, ok);
+  return ok ? r : std::nullopt;
+}
+
 Value foldBinary(Context &c, BinOp op, const Value &a, const Value &b, Loc loc, Loc aLoc, Loc bLoc) {
   return Fold{c, op, a, b, loc, aLoc, bLoc}.run();
 }
@@ -295,6 +305,10 @@ bool constexprTruth(const Value &v) {
     return !v.asStr().empty();
   if (const auto *items = sequenceItems(v))
     return !items->empty();
+  if (isDict(v))
+    return !keysOf(v).empty();
+  if (isSet(v))
+    return !membersOf(v).empty();
   return !v.isNone() && !v.isError();
 }
 

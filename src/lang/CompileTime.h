@@ -12,5 +12,7 @@ Value foldPlus(Context &c, const Value &a, Loc loc);
 
 /// -1, 0, 1, or nullopt if unordered (NaN). Exact for ints beside floats.
 std::optional<int> compareNumbers(const Value &a, const Value &b);
+/// The same of numbers, strings and tuples of them; nullopt as well where Python has no order.
+std::optional<int> orderOf(const Value &a, const Value &b);
 
 } // namespace tegula::lang

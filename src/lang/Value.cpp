@@ -1,6 +1,7 @@
 // Text, equality and keys of values.
 #include "lang/Builtin.h"
 #include "lang/Circle.h"
+#include "lang/Containers.h"
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -52,7 +53,10 @@ template <typename Fn> std::string join(const std::vector<Value> &items, Fn &&te
   return s;
 }
 
-std::string recordText(const RecordValue &r) {
+std::string recordText(const Value &v) {
+  if (isDict(v) || isSet(v))
+    return containerText(v);
+  const RecordValue &r = v.record();
   std::string s = r.cls->name + "(";
   for (size_t i = 0; i < r.fields.size(); ++i)
     s += (i ? ", " : "") + r.cls->fields[i] + "=" + repr(r.fields[i]);
@@ -103,7 +107,7 @@ struct Repr {
   std::string operator()(const Ref<TupleValue> &t) const {
     return "(" + join(t->items, repr) + (t->items.size() == 1 ? ",)" : ")");
   }
-  std::string operator()(const Ref<RecordValue> &r) const { return recordText(*r); }
+  std::string operator()(const Ref<RecordValue> &r) const { return recordText(Value(r)); }
   std::string operator()(const Ref<RecordClass> &c) const { return "<class '" + c->name + "'>"; }
   std::string operator()(const Ref<SliceValue> &s) const { return sliceText(*s); }
   std::string operator()(const Ref<BoundMethod> &m) const { return "<method of " + kindName(*m->self) + ">"; }
@@ -438,6 +442,8 @@ bool equal(const Value &a, const Value &b) {
     return false;
   if (a.isTensor())
     return a.asTensor().value == b.asTensor().value;
+  if (a.isRecord() && a.record().cls == b.record().cls && (isDict(a) || isSet(a)))
+    return equalContainers(a, b);
   if (a.isRecord())
     return isSameClass(*a.record().cls, *b.record().cls) && equalLists(a.record().fields, b.record().fields);
   if (a.is<Ref<Function>>())

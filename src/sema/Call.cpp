@@ -19,11 +19,8 @@ CallArgs Evaluator::evalArgs(const Expr &e) {
       out.args.push_back({eval(a), a.loc, {}, {}});
       continue;
     }
-    Value v = eval(*a.operands[0]);
-    const auto *items = lang::sequenceItems(v);
+    std::optional<std::vector<Value>> items = spread(a);
     if (!items) {
-      if (!v.isError())
-        fail(diag::cannotSplat, a.loc, describe(v));
       out.failed = true;
       continue;
     }
@@ -47,8 +44,8 @@ CallArgs Evaluator::evalArgs(const Expr &e) {
 Value Evaluator::callExpr(const Expr &e) {
   bool discarded = std::exchange(discarded_, nullptr) == &e;
   const Expr &calleeExpr = *e.operands[0];
-  if (frame_->python && pythonMutation(e))
-    return Value::none();
+  if (std::optional<Value> changed = frame_->python ? pythonMutation(e) : std::nullopt)
+    return *changed;
   if (frame_->construction)
     if (std::optional<Value> done = initOfBase(e))
       return *done;
@@ -285,7 +282,9 @@ Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const C
   }
   if (fn->kind != Function::Kind::Jit)
     return callPython(fn, values, loc);
-  if (frame_->python && !frame_->handlesTensors)
+  // These two are functions of Python's, too.
+  bool isPythons = fn == sema::libraryFunction("cdiv") || fn == sema::libraryFunction("next_power_of_2");
+  if (frame_->python && !frame_->handlesTensors && !isPythons)
     return fail(diag::jitFromPython, loc, fn->name);
   return fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
 }

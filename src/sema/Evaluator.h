@@ -83,6 +83,10 @@ private:
   Value boolOp(const Expr &e);
   Value ternary(const Expr &e);
   Value sequence(const Expr &e);
+  /// The items of what stands behind a `*`; nullopt and a report if it has none.
+  std::optional<std::vector<Value>> spread(const Expr &starred);
+  std::optional<std::vector<Value>> itemsOf(const Expr &e);
+  Value dict(const Expr &e);
   Value attribute(const Expr &e);
   Value fstring(const Expr &e);
   Value unsupported(const Expr &e);
@@ -92,6 +96,7 @@ private:
   Value subscript(const Expr &e);
   Value slice(const Expr &e);
   Value comprehension(const Expr &e);
+  bool comprehend(const Expr &e, size_t generator, const std::function<void()> &each);
   Value itemOf(const Value &object, const Value &index, Loc loc, Loc indexLoc);
 
   // Stmt.cpp
@@ -214,7 +219,15 @@ private:
   std::optional<bool> pythonTruth(const Expr &e);
   Flow pythonFor(const Stmt &s);
   Flow pythonWhile(const Stmt &s);
-  bool pythonMutation(const Expr &e);
+  // PythonChanges.cpp
+  /// The result of a method that changes a local list, dict or set; nullopt if it is none.
+  std::optional<Value> pythonMutation(const Expr &e);
+  Value appendTo(std::string_view name, const Expr &item, bool all, Loc loc);
+  bool assignItem(const Expr &target, const Value *v);
+  /// Does nothing else refer to the list, dict or set of that name? Reported.
+  bool mayChange(std::string_view name, Loc loc);
+  // Closures.cpp: of a `def` or a lambda
+  Value closure(std::string name, const Stmt *def, const Expr *lambda, Loc loc);
   std::optional<std::vector<Value>> iterate(const Value &v, Loc loc);
   Value pythonBuiltin(std::string_view name, const CallArgs &args, Loc loc);
 

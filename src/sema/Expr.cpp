@@ -1,4 +1,5 @@
 // Expressions: literals, operators, short circuits, ternaries, attributes.
+#include "lang/Containers.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
 #include <cmath>
@@ -117,7 +118,15 @@ Value Evaluator::evalKind(const Expr &e) {
   case ExprKind::Tuple:
   case ExprKind::List: return sequence(e);
   case ExprKind::ListComp: return comprehension(e);
-  case ExprKind::GeneratorExp: return frame_->python ? comprehension(e) : unsupported(e);
+  case ExprKind::GeneratorExp:
+  case ExprKind::SetComp:
+  case ExprKind::DictComp: return frame_->python ? comprehension(e) : unsupported(e);
+  case ExprKind::Dict: return frame_->python ? dict(e) : unsupported(e);
+  case ExprKind::Lambda: return frame_->python && frame_->fn ? closure("<lambda>", nullptr, &e, e.loc) : unsupported(e);
+  case ExprKind::Set: {
+    std::optional<std::vector<Value>> items = frame_->python ? itemsOf(e) : std::nullopt;
+    return items ? lang::makeSet(*items) : frame_->python ? Value::error() : unsupported(e);
+  }
   case ExprKind::Unary: return unary(e);
   case ExprKind::Binary: return binary(e);
   case ExprKind::BoolOp: return boolOp(e);
@@ -328,20 +337,57 @@ Value Evaluator::ternary(const Expr &e) {
   return result;
 }
 
-Value Evaluator::sequence(const Expr &e) {
+std::optional<std::vector<Value>> Evaluator::spread(const Expr &starred) {
+  Value v = eval(*starred.operands[0]);
+  if (frame_->python)
+    return iterate(v, starred.loc);
+  if (const auto *s = lang::sequenceItems(v))
+    return *s;
+  if (!v.isError())
+    fail(diag::cannotSplat, starred.loc, describe(v));
+  return std::nullopt;
+}
+
+/// The items of a display: (a, *b), {a, b}.
+std::optional<std::vector<Value>> Evaluator::itemsOf(const Expr &e) {
   std::vector<Value> items;
   for (const Expr *o : e.operands) {
     if (o->kind != ExprKind::Starred) {
       items.push_back(eval(*o));
       continue;
     }
-    Value v = eval(*o->operands[0]);
-    const auto *s = lang::sequenceItems(v);
-    if (!s)
-      return v.isError() ? v : fail(diag::cannotSplat, o->loc, describe(v));
-    items.insert(items.end(), s->begin(), s->end());
+    std::optional<std::vector<Value>> more = spread(*o);
+    if (!more)
+      return std::nullopt;
+    items.insert(items.end(), more->begin(), more->end());
   }
-  return Value::tuple(std::move(items));
+  return items;
+}
+
+Value Evaluator::sequence(const Expr &e) {
+  std::optional<std::vector<Value>> items = itemsOf(e);
+  return items ? Value::tuple(std::move(*items)) : Value::error();
+}
+
+/// {a: b, **c}
+Value Evaluator::dict(const Expr &e) {
+  std::vector<Value> keys, values;
+  for (size_t i = 0; i + 1 < e.operands.size(); i += 2) {
+    Value v = eval(*e.operands[i + 1]);
+    if (!e.operands[i]) {
+      if (!lang::isDict(v))
+        return v.isError() ? v : fail(diag::cannotSplat, e.operands[i + 1]->loc, describe(v));
+      keys.insert(keys.end(), lang::keysOf(v).begin(), lang::keysOf(v).end());
+      values.insert(values.end(), lang::valuesOf(v).begin(), lang::valuesOf(v).end());
+      continue;
+    }
+    keys.push_back(eval(*e.operands[i]));
+    values.push_back(v);
+    if (keys.back().isError())
+      return Value::error();
+  }
+  // Each key is looked for among those before it.
+  return charge(keys.size() * keys.size(), e.loc) ? lang::makeDict(keys, values) : Value::error();
 }
 
 std::optional<Value> Evaluator::objectAttribute(const Value &object, std::string_view name, Loc loc) {

@@ -173,6 +173,11 @@ struct Construction {
   std::vector<std::optional<Value>> fields; // nullopt: not set yet
 };
 
+/// Where functions in a function find its names, as long as it runs.
+struct LiveNames {
+  const Env *env = nullptr;
+};
+
 struct Frame {
   std::shared_ptr<const lang::Function> fn; // null while a module is loaded
   const lang::Scope *scope = nullptr;
@@ -182,6 +187,7 @@ struct Frame {
   NameSet declared; // `x: tl.constexpr` without a value
   std::vector<Loop *> loops; // around the current statement; null: unrolled
   bool python = false;
+  std::shared_ptr<LiveNames> names; // of functions in it, once there are some
   bool moduleLevel = false;
   bool handlesTensors = false; // with `python`: run-time values may be handed about
   Construction *construction = nullptr; // of what the first parameter stands for, in an `__init__`

@@ -1,5 +1,6 @@
 // Names: reading them (locals, globals, builtins), assigning them (decay, annotations, tuple targets).
 #include "sema/Evaluator.h"
+#include <algorithm>
 
 namespace tegula::sema {
 
@@ -72,6 +73,9 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
       env().set(name, {Value::error(), loc});
       return Value::error();
     }
+  // Python's own list, min and max take more than those of kernels, but no tensors.
+  if (frame_->python && !frame_->handlesTensors && isPythonBuiltin(name))
+    return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{"python." + std::string(name), 0}));
   if (const lang::Builtin *b = lang::findBuiltin("python." + std::string(name)))
     return Value(b);
   if (std::optional<Value> constant = lang::findConstant("python." + std::string(name)))
@@ -138,6 +142,19 @@ void Evaluator::assignName(std::string_view name, const Value &v, Loc loc) {
   env().set(name, {value, loc, {}, Var::State::Live, keeps});
 }
 
+/// One item a target: what is left for the starred one is a list.
+static std::optional<std::vector<Value>> gathered(const Expr &target, std::optional<std::vector<Value>> items) {
+  auto isStarred = [](const Expr *o) { return o->kind == ExprKind::Starred; };
+  auto star = std::find_if(target.operands.begin(), target.operands.end(), isStarred);
+  if (!items || star == target.operands.end() || items->size() + 1 < target.operands.size())
+    return items;
+  auto first = items->begin() + (star - target.operands.begin());
+  auto last = items->end() - (target.operands.end() - star - 1);
+  Value middle = Value::tuple(std::vector<Value>(first, last));
+  items->insert(items->erase(first, last), middle);
+  return items;
+}
+
 void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
   switch (target.kind) {
   case ExprKind::Name:
@@ -148,11 +165,11 @@ void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
     if (v.isError())
       items = std::vector<Value>(target.operands.size(), Value::error());
     else if (frame_->python)
-      items = iterate(v, target.loc);
+      items = gathered(target, iterate(v, target.loc));
     else if (const auto *s = lang::sequenceItems(v))
       items = *s;
     for (const Expr *o : target.operands)
-      if (o->kind == ExprKind::Starred) {
+      if (o->kind == ExprKind::Starred && !frame_->python) {
         fail(diag::starredTarget, o->loc);
         items = std::vector<Value>(target.operands.size(), Value::error());
       }
@@ -167,9 +184,13 @@ void Evaluator::assign(const Expr &target, const Value &v, bool decays) {
     for (size_t i = 0; i < target.operands.size(); ++i)
       if (target.operands[i]->kind != ExprKind::Starred)
         assign(*target.operands[i], (*items)[i], decays);
+      else if (frame_->python)
+        assign(*target.operands[i]->operands[0], (*items)[i], decays);
     return;
   }
   case ExprKind::Subscript:
+    if (frame_->python && assignItem(target, &v))
+      return;
     fail(diag::itemAssignment, target.loc);
     return;
   case ExprKind::Attribute: {

@@ -1,4 +1,5 @@
 // Functions that run at compile time (constexpr_function): Python's own statements on compile-time values.
+#include "lang/Containers.h"
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -22,6 +23,9 @@ Value Evaluator::callPython(const std::shared_ptr<const Function> &fn, std::span
   Frame frame = makeFrame(fn);
   bindParams(frame, values, {});
   Value r = runBody(frame);
+  // Functions in it that outlive the call have nothing to read from any more.
+  if (frame.names)
+    frame.names->env = nullptr;
   --depth_;
   return r;
 }
@@ -50,6 +54,18 @@ Flow Evaluator::execPython(const Stmt &s) {
       assign(*s.targets[0], eval(*s.value));
     return {};
   case StmtKind::Pass: return {};
+  case StmtKind::FunctionDef: {
+    if (!s.decorators.empty())
+      return execUnsupported(s);
+    env().set(s.name, {closure(std::string(s.name), &s, nullptr, s.nameLoc ? s.nameLoc : s.loc), s.loc});
+    return {};
+  }
+  case StmtKind::Delete: {
+    for (const Expr *t : s.targets)
+      if (t->kind != ExprKind::Subscript || !assignItem(*t, nullptr))
+        return execUnsupported(s);
+    return {};
+  }
   case StmtKind::Break: return Flow::breaks(s.loc);
   case StmtKind::Continue: return Flow::continues(s.loc);
   case StmtKind::Return: return Flow::returns(s.value ? eval(*s.value) : Value::none(), s.loc);
@@ -80,6 +96,10 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
     if (!charge(items->size(), loc))
       return std::nullopt;
     return *items;
+  }
+  if (lang::isDict(v) || lang::isSet(v)) {
+    const std::vector<Value> &items = lang::isDict(v) ? lang::keysOf(v) : lang::membersOf(v);
+    return charge(items.size(), loc) ? std::optional(items) : std::nullopt;
   }
   std::vector<Value> out;
   if (v.isStr()) {
@@ -141,29 +161,6 @@ Flow Evaluator::pythonWhile(const Stmt &s) {
     if (f.returned.always())
       return f;
   }
-}
-
-/// `xs.append(v)` and `xs.extend(v)` on a local list: values are immutable, so the name gets a new one.
-bool Evaluator::pythonMutation(const Expr &e) {
-  const Expr &callee = *e.operands[0];
-  if (callee.kind != ExprKind::Attribute || callee.operands[0]->kind != ExprKind::Name || e.operands.size() != 2)
-    return false;
-  bool append = callee.name == "append";
-  const Var *list = env().find(callee.operands[0]->name);
-  if (!list || !list->value.isTuple() || (!append && callee.name != "extend"))
-    return false;
-  std::vector<Value> more{eval(*e.operands[1])};
-  if (!append) {
-    std::optional<std::vector<Value>> all = iterate(more[0], e.operands[1]->loc);
-    more = all ? std::move(*all) : std::vector<Value>();
-  }
-  // Taken out of the name, so that nobody else holds it and it can grow in place.
-  Var *v = env().edit(callee.operands[0]->name);
-  Value grown = std::exchange(v->value, Value::none());
-  for (Value &m : more)
-    grown = std::move(grown).appended(std::move(m));
-  v->value = bounded(std::move(grown), e.loc);
-  return true;
 }
 
 } // namespace tegula::sema

@@ -1,4 +1,7 @@
 // Python's own functions for code that runs at compile time, beyond those that kernels have (lang/builtins/Python.cpp).
+#include "lang/CompileTime.h"
+#include "lang/Containers.h"
+#include "lang/Format.h"
 #include "sema/Evaluator.h"
 #include <algorithm>
 #include <cmath>
@@ -15,6 +18,14 @@ struct Call {
   const Values &args;
   Loc loc;
   std::function<std::optional<Values>(const Value &)> items;
+  std::vector<std::pair<std::string_view, Value>> named;
+
+  const Value *keyword(std::string_view name) const {
+    for (const auto &[n, v] : named)
+      if (n == name)
+        return &v;
+    return nullptr;
+  }
 };
 
 std::optional<Value> pyAbs(Call &k) {
@@ -79,15 +90,150 @@ std::optional<Value> pyReversed(Call &k) {
   std::reverse(items->begin(), items->end());
   return Value::tuple(std::move(*items));
 }
+/// `items` by what key= makes of them, as it is without it; nullopt if two of them have no order.
+std::optional<Values> ordered(Call &k, const Values &items) {
+  const Value *key = k.keyword("key");
+  struct Row {
+    Value key;
+    size_t at;
+  };
+  std::vector<Row> rows;
+  for (const Value &i : items) {
+    rows.push_back({key && !key->isNone() ? k.c.call(*key, std::span(&i, 1), k.loc) : i, rows.size()});
+    if (!lang::orderOf(rows[0].key, rows.back().key))
+      return std::nullopt;
+  }
+  // All have an order with the first, so they have one with each other.
+  std::sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
+    int o = lang::orderOf(a.key, b.key).value_or(0);
+    return o ? o < 0 : a.at < b.at;
+  });
+  Values out;
+  for (const Row &r : rows)
+    out.push_back(items[r.at]);
+  return out;
+}
 std::optional<Value> pySorted(Call &k) {
   std::optional<Values> items = k.items(k.args[0]);
   if (!items)
     return Value::error();
-  for (const Value &i : *items)
-    if (!i.isNumber())
-      return std::nullopt;
-  std::sort(items->begin(), items->end(), [](const Value &a, const Value &b) { return a.asFloat() < b.asFloat(); });
+  const Value *reverse = k.keyword("reverse");
+  bool backward = reverse && lang::constexprTruth(*reverse);
+  // Backward, what is equal stays in its order, too.
+  if (backward)
+    std::reverse(items->begin(), items->end());
+  items = ordered(k, *items);
+  if (!items)
+    return std::nullopt;
+  if (backward)
+    std::reverse(items->begin(), items->end());
   return Value::tuple(std::move(*items));
+}
+std::optional<Value> extremum(Call &k, bool greatest) {
+  std::optional<Values> items = k.args.size() == 1 ? k.items(k.args[0]) : std::optional(k.args);
+  if (!items)
+    return Value::error();
+  if (items->empty())
+    return k.keyword("default") ? std::optional(*k.keyword("default")) : std::nullopt;
+  // The first of equal ones is taken.
+  if (greatest)
+    std::reverse(items->begin(), items->end());
+  items = ordered(k, *items);
+  return items ? std::optional(greatest ? items->back() : items->front()) : std::nullopt;
+}
+std::optional<Value> pyMin(Call &k) { return extremum(k, false); }
+std::optional<Value> pyMax(Call &k) { return extremum(k, true); }
+std::optional<Value> pyMap(Call &k) {
+  std::vector<Values> lists;
+  for (size_t i = 1; i < k.args.size(); ++i) {
+    std::optional<Values> items = k.items(k.args[i]);
+    if (!items)
+      return Value::error();
+    lists.push_back(std::move(*items));
+  }
+  Values out;
+  for (size_t i = 0; i < std::min_element(lists.begin(), lists.end(), [](auto &a, auto &b) { return a.size() < b.size(); })->size(); ++i) {
+    Values args;
+    for (const Values &l : lists)
+      args.push_back(l[i]);
+    out.push_back(k.c.call(k.args[0], args, k.loc));
+    if (out.back().isError())
+      return Value::error();
+  }
+  return Value::tuple(std::move(out));
+}
+std::optional<Value> pyFilter(Call &k) {
+  std::optional<Values> items = k.items(k.args[1]);
+  if (!items)
+    return Value::error();
+  Values out;
+  for (const Value &i : *items) {
+    Value keep = k.args[0].isNone() ? i : k.c.call(k.args[0], std::span(&i, 1), k.loc);
+    if (keep.isError())
+      return keep;
+    if (lang::constexprTruth(keep))
+      out.push_back(i);
+  }
+  return Value::tuple(std::move(out));
+}
+std::optional<Value> pySet(Call &k) {
+  if (k.args.empty())
+    return lang::makeSet({});
+  std::optional<Values> items = k.items(k.args[0]);
+  return items ? lang::makeSet(*items) : Value::error();
+}
+std::optional<Value> pyDict(Call &k) {
+  Values keys, values;
+  if (!k.args.empty() && lang::isDict(k.args[0])) {
+    keys = lang::keysOf(k.args[0]);
+    values = lang::valuesOf(k.args[0]);
+  } else if (!k.args.empty()) {
+    std::optional<Values> pairs = k.items(k.args[0]);
+    if (!pairs)
+      return Value::error();
+    for (const Value &p : *pairs) {
+      if (!p.isTuple() || p.items().size() != 2)
+        return std::nullopt;
+      keys.push_back(p.items()[0]);
+      values.push_back(p.items()[1]);
+    }
+  }
+  for (const auto &[name, v] : k.named) {
+    keys.push_back(Value::str(std::string(name)));
+    values.push_back(v);
+  }
+  return lang::makeDict(keys, values);
+}
+std::optional<Value> pyPrint(Call &k) {
+  const Value *sep = k.keyword("sep"), *end = k.keyword("end");
+  std::string text;
+  for (size_t i = 0; i < k.args.size(); ++i)
+    text += (i ? sep ? lang::str(*sep) : " " : "") + lang::str(k.args[i]);
+  k.c.staticPrint(text + (end ? lang::str(*end) : "\n"), k.loc);
+  return Value::none();
+}
+std::optional<Value> inBase(Call &k, const char *spec) {
+  if (!k.args[0].isInt() && !k.args[0].isBool())
+    return std::nullopt;
+  return lang::formatValue(k.c, Value::integer(k.args[0].asInt()), spec, k.loc);
+}
+std::optional<Value> pyHex(Call &k) { return inBase(k, "#x"); }
+std::optional<Value> pyBin(Call &k) { return inBase(k, "#b"); }
+std::optional<Value> pyOct(Call &k) { return inBase(k, "#o"); }
+std::optional<Value> pyOrd(Call &k) {
+  if (!k.args[0].isStr() || k.args[0].asStr().size() != 1)
+    return std::nullopt;
+  return Value::integer(static_cast<unsigned char>(k.args[0].asStr()[0]));
+}
+std::optional<Value> pyChr(Call &k) {
+  if (!k.args[0].isInt() || k.args[0].asInt() < 0 || k.args[0].asInt() > 127)
+    return std::nullopt;
+  return Value::str(std::string(1, static_cast<char>(k.args[0].asInt())));
+}
+std::optional<Value> pyFormat(Call &k) {
+  if (k.args.size() > 1 && !k.args[1].isStr())
+    return std::nullopt;
+  return lang::formatValue(k.c, k.args[0], k.args.size() > 1 ? k.args[1].asStr() : "", k.loc);
 }
 std::optional<Value> pyTuple(Call &k) {
   if (k.args.empty())
@@ -98,7 +244,16 @@ std::optional<Value> pyTuple(Call &k) {
 std::optional<Value> pyStr(Call &k) { return Value::str(k.args.empty() ? std::string() : lang::str(k.args[0])); }
 std::optional<Value> pyRepr(Call &k) { return Value::str(lang::repr(k.args[0])); }
 std::optional<Value> pyBool(Call &k) { return Value::boolean(!k.args.empty() && lang::constexprTruth(k.args[0])); }
-std::optional<Value> pyType(Call &k) { return Value::str(lang::kindName(k.args[0])); }
+/// The class as its name is read: `type(x) is int`.
+std::optional<Value> pyType(Call &k) {
+  const Value &v = k.args[0];
+  if (v.isRecord() && !lang::isDict(v) && !lang::isSet(v))
+    return Value(v.record().cls);
+  std::string name = "python." + lang::kindName(v);
+  if (const lang::Builtin *b = lang::findBuiltin(name))
+    return Value(b);
+  return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{name, 0}));
+}
 std::optional<Value> pyPow(Call &k) {
   return lang::binary(k.c, lang::BinOp::Pow, k.args[0], k.args[1], k.loc, k.loc, k.loc);
 }
@@ -112,6 +267,11 @@ std::optional<Value> pyRound(Call &k) {
   if (!k.args[0].isFloat())
     return k.args[0];
   double r = std::nearbyint(k.args[0].asFloat());
+  if (k.args.size() > 1 && k.args[1].isInt() && k.args[1].asInt() >= 0 && k.args[1].asInt() < 16) {
+    // As Python: the nearest of the numbers that are written with so many digits.
+    Value text = lang::formatValue(k.c, k.args[0], "." + lang::intToString(k.args[1].asInt()) + "f", k.loc);
+    return text.isError() ? text : Value::number(std::strtod(text.asStr().c_str(), nullptr));
+  }
   if (k.args.size() > 1 || !(std::fabs(r) < 1e18))
     return std::nullopt;
   return Value::integer(static_cast<int64_t>(r));
@@ -121,12 +281,39 @@ struct Row {
   std::string_view name;
   size_t least, most;
   std::optional<Value> (*fn)(Call &); // nullopt: the arguments are of the wrong type
+  std::string_view keywords = {};     // which it takes, with blanks between; "*": any
 };
 constexpr Row rows[] = {
-    {"abs", 1, 1, pyAbs},       {"sum", 1, 2, pySum},         {"any", 1, 1, pyAny},     {"all", 1, 1, pyAll},
-    {"zip", 0, SIZE_MAX, pyZip}, {"enumerate", 1, 2, pyEnumerate}, {"reversed", 1, 1, pyReversed},
-    {"sorted", 1, 1, pySorted}, {"tuple", 0, 1, pyTuple},     {"str", 0, 1, pyStr},     {"repr", 1, 1, pyRepr},
-    {"bool", 0, 1, pyBool},     {"type", 1, 1, pyType},       {"pow", 2, 2, pyPow},     {"divmod", 2, 2, pyDivmod},
+    {"abs", 1, 1, pyAbs},
+    {"sum", 1, 2, pySum},
+    {"any", 1, 1, pyAny},
+    {"all", 1, 1, pyAll},
+    {"zip", 0, SIZE_MAX, pyZip, "strict"},
+    {"enumerate", 1, 2, pyEnumerate},
+    {"reversed", 1, 1, pyReversed},
+    {"sorted", 1, 1, pySorted, "key reverse"},
+    {"min", 1, SIZE_MAX, pyMin, "key default"},
+    {"max", 1, SIZE_MAX, pyMax, "key default"},
+    {"map", 2, SIZE_MAX, pyMap},
+    {"filter", 2, 2, pyFilter},
+    {"tuple", 0, 1, pyTuple},
+    {"list", 0, 1, pyTuple},
+    {"set", 0, 1, pySet},
+    {"frozenset", 0, 1, pySet},
+    {"dict", 0, 1, pyDict, "*"},
+    {"str", 0, 1, pyStr},
+    {"repr", 1, 1, pyRepr},
+    {"format", 1, 2, pyFormat},
+    {"print", 0, SIZE_MAX, pyPrint, "sep end flush"},
+    {"hex", 1, 1, pyHex},
+    {"bin", 1, 1, pyBin},
+    {"oct", 1, 1, pyOct},
+    {"ord", 1, 1, pyOrd},
+    {"chr", 1, 1, pyChr},
+    {"bool", 0, 1, pyBool},
+    {"type", 1, 1, pyType},
+    {"pow", 2, 2, pyPow},
+    {"divmod", 2, 2, pyDivmod},
     {"round", 1, 2, pyRound},
 };
 
@@ -144,11 +331,16 @@ bool isPythonBuiltin(std::string_view name) { return find(name) != nullptr; }
 Value Evaluator::pythonBuiltin(std::string_view name, const CallArgs &args, Loc loc) {
   const Row *row = find(name);
   Values values;
+  std::vector<std::pair<std::string_view, Value>> named;
   for (const CallArgs::Arg &a : args.args) {
     if (a.value.isError())
       return a.value;
-    if (!a.keyword.empty())
-      return fail(diag::unknownKeyword, a.keywordLoc, name, a.keyword);
+    if (!a.keyword.empty()) {
+      if (!row || (row->keywords != "*" && row->keywords.find(a.keyword) == row->keywords.npos))
+        return fail(diag::unknownKeyword, a.keywordLoc, name, a.keyword);
+      named.emplace_back(a.keyword, a.value);
+      continue;
+    }
     if (!charge(a.value.summary().weight, loc))
       return Value::error();
     values.push_back(a.value);
@@ -157,7 +349,7 @@ Value Evaluator::pythonBuiltin(std::string_view name, const CallArgs &args, Loc 
     return fail(diag::hostObjectCalled, loc, name);
   if (values.size() < row->least || values.size() > row->most)
     return fail(diag::tooManyArguments, loc, name, static_cast<uint64_t>(row->most), static_cast<uint64_t>(values.size()));
-  Call call{*this, values, loc, [&](const Value &v) { return iterate(v, loc); }};
+  Call call{*this, values, loc, [&](const Value &v) { return iterate(v, loc); }, std::move(named)};
   std::optional<Value> r = row->fn(call);
   return r ? *r : fail(diag::pythonArgument, loc, name, values.empty() ? "nothing" : describe(values[0]));
 }

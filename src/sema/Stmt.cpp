@@ -118,7 +118,8 @@ void Evaluator::execAssign(const Stmt &s) {
 void Evaluator::execAugAssign(const Stmt &s) {
   const Expr &target = *s.targets[0];
   bool isField = frame_->construction && target.kind == ExprKind::Attribute;
-  if (target.kind != ExprKind::Name && !isField)
+  bool isItem = frame_->python && target.kind == ExprKind::Subscript;
+  if (target.kind != ExprKind::Name && !isField && !isItem)
     return assign(target, Value::error());
   Value a = eval(target);
   Value b = eval(*s.value);

@@ -1,4 +1,6 @@
 // Subscripts, slices, list comprehensions and f-strings.
+#include "lang/Containers.h"
+#include "lang/Format.h"
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -52,29 +54,31 @@ Value Evaluator::subscript(const Expr &e) {
       return *item;
   if (lang::sequenceItems(object) || object.isStr())
     return itemOf(object, index, e.loc, e.operands[1]->loc);
+  if (lang::isDict(object)) {
+    const Value *v = lang::findKey(object, index);
+    return v ? *v : fail(diag::noKey, e.operands[1]->loc, lang::repr(index), lang::repr(object));
+  }
   return fail(diag::notSubscriptable, e.loc, lang::kindName(object));
 }
 
-Value Evaluator::comprehension(const Expr &e) {
-  if (e.generators.size() != 1)
-    return fail(diag::comprehensionForm, e.loc);
-  const syntax::Comprehension &g = e.generators[0];
+/// Does `each` for every binding of the names that the generators from `generator` on give; false after a report.
+bool Evaluator::comprehend(const Expr &e, size_t generator, const std::function<void()> &each) {
+  const syntax::Comprehension &g = e.generators[generator];
   Value iterable = eval(*g.iter);
   if (iterable.isError())
-    return iterable;
+    return false;
   std::optional<std::vector<Value>> items;
   if (frame_->python)
     items = iterate(iterable, g.iter->loc);
   else if (const auto *s = lang::sequenceItems(iterable))
     items = *s;
   else
-    return fail(diag::comprehensionIterable, g.iter->loc, describe(iterable));
+    fail(diag::comprehensionIterable, g.iter->loc, describe(iterable));
   if (!items)
-    return Value::error();
-  std::vector<Value> out;
+    return false;
   for (const Value &i : *items) {
     if (aborted_)
-      return Value::error();
+      return false;
     // Elements are bound as they are: only assignment statements make tensors of numbers.
     assign(*g.target, i, false);
     std::optional<bool> keep = true;
@@ -87,11 +91,32 @@ Value Evaluator::comprehension(const Expr &e) {
         keep = (fail(diag::comprehensionFilter, c->loc, describe(condition)), std::nullopt);
     }
     if (!keep)
-      return Value::error();
-    if (*keep)
-      out.push_back(eval(*e.operands[0]));
+      return false;
+    if (!*keep)
+      continue;
+    if (generator + 1 == e.generators.size())
+      each();
+    else if (!comprehend(e, generator + 1, each))
+      return false;
   }
-  return Value::tuple(std::move(out));
+  return true;
+}
+
+Value Evaluator::comprehension(const Expr &e) {
+  if (e.generators.size() != 1 && !frame_->python)
+    return fail(diag::comprehensionForm, e.loc);
+  std::vector<Value> out, values;
+  bool isDict = e.kind == ExprKind::DictComp;
+  bool done = comprehend(e, 0, [&] {
+    out.push_back(eval(*e.operands[0]));
+    if (isDict)
+      values.push_back(eval(*e.operands[1]));
+  });
+  if (!done)
+    return Value::error();
+  if ((isDict || e.kind == ExprKind::SetComp) && !charge(out.size() * out.size(), e.loc))
+    return Value::error();
+  return isDict ? lang::makeDict(out, values) : e.kind == ExprKind::SetComp ? lang::makeSet(out) : Value::tuple(std::move(out));
 }
 
 Value Evaluator::fstring(const Expr &e) {
@@ -108,7 +133,16 @@ Value Evaluator::fstring(const Expr &e) {
     if (!charge(v.summary().weight, e.loc))
       return Value::error();
     text += p.debug;
-    bool asRepr = p.conversion == 'r' || p.conversion == 'a' || (p.conversion == 0 && !p.debug.empty());
+    bool asRepr = p.conversion == 'r' || p.conversion == 'a' || (p.conversion == 0 && !p.debug.empty() && !p.spec);
+    if (p.spec) {
+      Value spec = eval(*p.spec);
+      if (asRepr || p.conversion == 's')
+        v = Value::str(asRepr ? lang::repr(v) : lang::str(v));
+      asRepr = false;
+      v = spec.isError() ? spec : lang::formatValue(*this, v, spec.asStr(), p.value->loc);
+      if (v.isError())
+        return v;
+    }
     text += asRepr ? lang::repr(v) : lang::str(v);
   }
   return Value::str(std::move(text));

@@ -2,6 +2,7 @@
 # instantiate: iterates(x: *fp32, n: i32)
 # instantiate: endless(x: *fp32, n: i32)
 # instantiate: asserts(x: *fp32, n: i32)
+# instantiate: containers(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -72,3 +73,34 @@ def asserts(x, n):
     tl.static_assert(1 > 2, "one is not more")
     tl.static_assert(n > 2)
     assert n > 2, "fine"
+
+
+@triton.constexpr_function
+def looks_up(v):
+    return {"fp16": 2, "fp32": 4}[v]
+
+
+@triton.constexpr_function
+def shares(v):
+    items = [v]
+    other = items
+    items.append(v)
+    return other
+
+
+@triton.constexpr_function
+def closes(v):
+    return lambda: v
+
+
+@triton.constexpr_function
+def after_its_end(v):
+    f = closes(v)
+    return f()
+
+
+@triton.jit
+def containers(x, n):
+    looks_up("fp64")
+    shares(1)
+    after_its_end(1)

@@ -6,6 +6,7 @@ namespace tegula::lang {
 
 std::span<const Builtin> typeBuiltins();        // Types.cpp: dtypes and their methods, constexpr, pointer_type, ...
 std::span<const Builtin> pythonBuiltins();      // Python.cpp: len, range, min, ..., the host module math
+std::span<const Builtin> methodBuiltins();      // Methods.cpp: methods of str, int, float, tuple, dict
 std::span<const Builtin> aggregateBuiltins();   // Aggregate.cpp: aggregate_replace
 std::span<const Builtin> creationBuiltins();    // Creation.cpp: program_id, arange, full, cast, ...
 std::span<const Builtin> shapeBuiltins();       // Shape.cpp: reshape, permute, join, ...
@@ -25,7 +26,7 @@ std::span<const Builtin> libdeviceBuiltins();   // Libdevice.cpp: tl.extra.libde
 
 using Family = std::span<const Builtin> (*)();
 inline constexpr Family families[] = {
-    typeBuiltins,     pythonBuiltins, aggregateBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
+    typeBuiltins,     pythonBuiltins, methodBuiltins, aggregateBuiltins, creationBuiltins,  shapeBuiltins, memoryBuiltins,
     blockPtrBuiltins, descriptorBuiltins, atomicBuiltins, dotBuiltins,       mathBuiltins,  elementwiseBuiltins,
     reduceBuiltins,   mapBuiltins,    asmBuiltins,    debugBuiltins,  cudaBuiltins,  libdeviceBuiltins,
 };

@@ -1,6 +1,7 @@
 // Python's own names inside kernels (LANGUAGE 1.8), the loop iterators, and the host module `math` on compile-time
 // numbers.
 #include "lang/CompileTime.h"
+#include "lang/Containers.h"
 #include "lang/builtins/Args.h"
 #include "lang/builtins/Families.h"
 #include <algorithm>
@@ -20,12 +21,16 @@ Value pyLen(BuiltinCall &call) {
     return Value::integer(static_cast<Int>(items->size()));
   if (a[0].isStr())
     return Value::integer(static_cast<Int>(a[0].asStr().size()));
+  if (isDict(a[0]) || isSet(a[0]))
+    return Value::integer(static_cast<Int>((isDict(a[0]) ? keysOf(a[0]) : membersOf(a[0])).size()));
   return a.fail(diag::noLength, a.loc(0), kindName(a[0]));
 }
 
 Value pyList(BuiltinCall &call) {
   Args a(call, "list");
   const auto *items = sequenceItems(a[0]);
+  if (isDict(a[0]) || isSet(a[0]))
+    return Value::tuple(isDict(a[0]) ? keysOf(a[0]) : membersOf(a[0]));
   return items ? Value::tuple(*items) : a.badArgument(0, "iterable", "a tuple");
 }
 
@@ -73,6 +78,11 @@ bool isInstanceOfNamed(const Value &v, std::string_view cls) {
       {"python.int", [](const Value &x) { return x.isInt() || x.isBool(); }},
       {"python.float", [](const Value &x) { return x.isFloat(); }},
       {"python.list", [](const Value &x) { return x.isTuple(); }},
+      {"python.bool", [](const Value &x) { return x.isBool(); }},
+      {"python.str", [](const Value &x) { return x.isStr(); }},
+      {"python.tuple", [](const Value &x) { return sequenceItems(x) != nullptr; }},
+      {"python.dict", isDict},
+      {"python.set", isSet},
       {"tuple", [](const Value &x) { return sequenceItems(x) != nullptr; }},
       {"constexpr", [](const Value &x) { return x.isConstexpr() && !sequenceItems(x); }},
       {"tensor", [](const Value &x) { return x.isTensor(); }},
@@ -290,6 +300,92 @@ Value mathPow(BuiltinCall &call) {
   return x && y ? checked(call, "pow", *x, std::pow(*x, *y)) : Value::error();
 }
 
+std::optional<double> twice(BuiltinCall &call, const char *function, double (*f)(double, double)) {
+  std::optional<double> x = number(call, 0, function), y = number(call, 1, function);
+  return x && y ? std::optional(f(*x, *y)) : std::nullopt;
+}
+Value mathTwo(BuiltinCall &call, const char *function, double (*f)(double, double)) {
+  std::optional<double> r = twice(call, function, f);
+  return r ? Value::number(*r) : Value::error();
+}
+Value mathFmod(BuiltinCall &call) { return mathTwo(call, "fmod", std::fmod); }
+Value mathHypot(BuiltinCall &call) { return mathTwo(call, "hypot", std::hypot); }
+Value mathCopysign(BuiltinCall &call) { return mathTwo(call, "copysign", std::copysign); }
+Value mathAtan2(BuiltinCall &call) { return mathTwo(call, "atan2", std::atan2); }
+
+Value mathIsclose(BuiltinCall &call) {
+  std::optional<double> x = number(call, 0, "isclose"), y = number(call, 1, "isclose"), relative = number(call, 2, "isclose"),
+                        absolute = number(call, 3, "isclose");
+  if (!x || !y || !relative || !absolute)
+    return Value::error();
+  bool near = *x == *y || (std::isfinite(*x) && std::isfinite(*y) &&
+                           std::fabs(*x - *y) <= std::max(*relative * std::max(std::fabs(*x), std::fabs(*y)), *absolute));
+  return Value::boolean(near);
+}
+
+/// A product that keeps to the bounds of compile-time integers.
+Value product(BuiltinCall &call, Value total, const Value &by) {
+  return foldBinary(call.ctx, BinOp::Mul, total, by, call.loc, call.loc, call.loc);
+}
+Value mathProd(BuiltinCall &call) {
+  Args a(call, "prod");
+  const auto *items = sequenceItems(a[0]);
+  if (!items)
+    return a.badArgument(0, "iterable", "a tuple of numbers");
+  Value total = a[1];
+  for (const Value &v : *items)
+    total = v.isNumber() && total.isNumber() ? product(call, total, v) : a.badArgument(0, "iterable", "a tuple of numbers");
+  return total;
+}
+/// n * (n - 1) * ... of `k` factors.
+Value falling(BuiltinCall &call, int64_t n, int64_t k) {
+  Value total = Value::integer(1);
+  for (int64_t i = 0; i < k && !total.isError(); ++i)
+    total = product(call, total, Value::integer(n - i));
+  return total;
+}
+Value mathFactorial(BuiltinCall &call) {
+  Args a(call, "factorial");
+  std::optional<int64_t> n = a.integer(0, "x");
+  return !n ? Value::error() : *n < 0 ? a.badArgument(0, "x", "a number that is not negative") : falling(call, *n, *n);
+}
+Value mathComb(BuiltinCall &call) {
+  Args a(call, "comb");
+  std::optional<int64_t> n = a.integer(0, "n"), k = n ? a.integer(1, "k") : std::nullopt;
+  if (!k)
+    return Value::error();
+  if (*n < 0 || *k < 0)
+    return a.badArgument(*n < 0 ? 0 : 1, *n < 0 ? "n" : "k", "a number that is not negative");
+  int64_t m = std::min(*k, *n - *k);
+  Value total = Value::integer(m < 0 ? 0 : 1);
+  // Divided at each step, which leaves no rest, so that nothing is larger than the result times m.
+  for (int64_t i = 1; i <= m && !total.isError(); ++i) {
+    total = product(call, total, Value::integer(*n - m + i));
+    total = total.isError() ? total : Value::integer(total.asInt() / i);
+  }
+  return total;
+}
+Value mathIsqrt(BuiltinCall &call) {
+  Args a(call, "isqrt");
+  std::optional<int64_t> n = a.integer(0, "n");
+  if (!n || *n < 0)
+    return n ? a.badArgument(0, "n", "a number that is not negative") : Value::error();
+  auto r = static_cast<int64_t>(std::sqrt(static_cast<double>(*n)));
+  while (static_cast<Int>(r) * r > *n)
+    --r;
+  while (static_cast<Int>(r + 1) * (r + 1) <= *n)
+    ++r;
+  return Value::integer(r);
+}
+Value mathLcm(BuiltinCall &call) {
+  Args a(call, "lcm");
+  std::optional<int64_t> x = a.integer(0, "x"), y = x ? a.integer(1, "y") : std::nullopt;
+  if (!y)
+    return Value::error();
+  Int p = *x < 0 ? -static_cast<Int>(*x) : *x, q = *y < 0 ? -static_cast<Int>(*y) : *y;
+  return Value::integer(p == 0 || q == 0 ? 0 : p / std::gcd(static_cast<uint64_t>(p), static_cast<uint64_t>(q)) * q);
+}
+
 Value mathGcd(BuiltinCall &call) {
   Args a(call, "gcd");
   std::optional<int64_t> x = a.integer(0, "x"), y = x ? a.integer(1, "y") : std::nullopt;
@@ -304,7 +400,8 @@ Value mathGcd(BuiltinCall &call) {
 #define MATH_NAME(name) constexpr const char *name##Name = #name;
 MATH_NAME(sqrt) MATH_NAME(exp) MATH_NAME(exp2) MATH_NAME(log2) MATH_NAME(log10) MATH_NAME(sin) MATH_NAME(cos)
 MATH_NAME(tan) MATH_NAME(tanh) MATH_NAME(erf) MATH_NAME(fabs) MATH_NAME(floor) MATH_NAME(ceil) MATH_NAME(trunc)
-MATH_NAME(isnan) MATH_NAME(isinf) MATH_NAME(isfinite)
+MATH_NAME(isnan) MATH_NAME(isinf) MATH_NAME(isfinite) MATH_NAME(cbrt) MATH_NAME(log1p) MATH_NAME(expm1) MATH_NAME(asin) MATH_NAME(acos)
+MATH_NAME(atan) MATH_NAME(sinh) MATH_NAME(cosh)
 #undef MATH_NAME
 
 constexpr Builtin rows[] = {
@@ -344,6 +441,24 @@ constexpr Builtin rows[] = {
     {"python.math.isnan", "x", mathTest<isNan, isnanName>, 0, "Whether x is NaN."},
     {"python.math.isinf", "x", mathTest<isInf, isinfName>, 0, "Whether x is infinite."},
     {"python.math.isfinite", "x", mathTest<isFinite, isfiniteName>, 0, "Whether x is neither infinite nor NaN."},
+    {"python.math.cbrt", "x", mathReal<std::cbrt, cbrtName>, 0, "Cube root."},
+    {"python.math.log1p", "x", mathReal<std::log1p, log1pName>, 0, "log(1 + x)."},
+    {"python.math.expm1", "x", mathReal<std::expm1, expm1Name>, 0, "exp(x) - 1."},
+    {"python.math.asin", "x", mathReal<std::asin, asinName>, 0, "Inverse sine."},
+    {"python.math.acos", "x", mathReal<std::acos, acosName>, 0, "Inverse cosine."},
+    {"python.math.atan", "x", mathReal<std::atan, atanName>, 0, "Inverse tangent."},
+    {"python.math.atan2", "y, x", mathAtan2, 0, "Angle of a point."},
+    {"python.math.sinh", "x", mathReal<std::sinh, sinhName>, 0, "Hyperbolic sine."},
+    {"python.math.cosh", "x", mathReal<std::cosh, coshName>, 0, "Hyperbolic cosine."},
+    {"python.math.fmod", "x, y", mathFmod, 0, "Remainder with the sign of x."},
+    {"python.math.hypot", "x, y", mathHypot, 0, "Length of a vector."},
+    {"python.math.copysign", "x, y", mathCopysign, 0, "x with the sign of y."},
+    {"python.math.isclose", "a, b, rel_tol=1e-09, abs_tol=0.0", mathIsclose, 0, "Whether two numbers are close."},
+    {"python.math.prod", "iterable, start=1", mathProd, 0, "The product of numbers."},
+    {"python.math.factorial", "x", mathFactorial, 0, "1 * 2 * ... * x."},
+    {"python.math.comb", "n, k", mathComb, 0, "Ways to choose k of n."},
+    {"python.math.isqrt", "n", mathIsqrt, 0, "The greatest integer whose square is not above n."},
+    {"python.math.lcm", "x, y", mathLcm, 0, "Least common multiple."},
     {"python.math.gcd", "x, y", mathGcd, 0, "Greatest common divisor."},
 };
 

@@ -1,0 +1,141 @@
+"""Code that runs at compile time (constexpr_function) does what Python does: each row is evaluated by the compiler and by Python, with n = 8."""
+import importlib.util
+
+import pytest
+import tegula
+
+EXPRESSIONS = """
+n.bit_length() + (-n).bit_length() + n.bit_count()
+1 << (n - 1).bit_length()
+(0.5).is_integer(), (3.0).is_integer()
+math.prod((2, 3, n)), math.comb(6, 2), math.factorial(5), math.isqrt(17), math.lcm(4, 6), math.gcd(n, 12)
+math.fmod(-7, 3), math.hypot(3, 4), math.copysign(1, -0.0), math.isclose(0.1 + 0.2, 0.3), math.atan2(1.0, 2.0), math.log(n, 2)
+'abc'.upper() + 'ABC'.lower() + 'aBC'.capitalize()
+'a,b,,c'.split(','), ' a  b '.split(), 'a b c'.split(None, 1), 'a-b-c'.split('-', 1), ''.split(','), 'abc'.partition('b'), 'abc'.partition('x')
+'fp8_e4m3'.startswith('fp8'), 'x'.startswith(('a', 'x')), 'abc'.endswith('c'), 'abc'.endswith(('d', 'e'))
+'x'.join(('a', 'b')), ''.join(chr(97 + i) for i in range(3)), ' a '.strip() + 'xxax'.lstrip('x') + 'axx'.rstrip('x'), ''.strip()
+'abab'.replace('ab', 'z'), 'abab'.find('b'), 'abab'.rfind('b'), 'ab'.index('b'), 'abab'.count('ab'), 'aaa'.count('aa'), 'ab'.find('z')
+'12'.isdigit(), 'e4'.isdigit(), 'ab'.isalpha(), 'a1'.isalnum(), ''.isdigit(), '-7'.zfill(4), 'abc'.removeprefix('a'), 'abc'.removesuffix('c')
+f'{n:03d}|{n:>5}|{n:<5}|{n:^5}|{n:+}|{-n:x}|{n:#x}|{n:b}|{255:X}|{1234567:,}|{n:*^9}|{n:=+6d}'
+f'{3.14159:.2f}|{0.5:%}|{1e10:g}|{12345.678:,.1f}|{2.0:5.1f}|{-0.0}|{1e20}|{0.1:.3}|{2.0:.3}|{1.5:e}'
+f'{"ab":>5}|{"ab":.1}|{n!r:>4}|{n=}|{True}|{True:d}|{n=:3}'
+'%d-%s-%r-%5.2f-%x-%%-%03d-%-4d|-%+d' % (n, 'a', 'b', 1.5, 255, 7, 3, 2), '%s' % n, '%5s' % 'ab'
+'{}-{}-{0}'.replace('{0}', 'z').format(n, 'a'), '{1}{0}'.format('a', 'b'), '{:>4}|{x!r}'.format(n, x='q'), '{{}}'.format()
+[1, 2, 3].index(2), (1, 2, 1).count(1), [*range(2), 5], (*range(3),), list(range(0, n, 3)), list('ab'), list(reversed((1, 2)))
+{'a': 1, 'b': n}['b'], {'a': 1}.get('b'), {'a': 1}.get('b', 5), len({'a': 1}), 'a' in {'a': 1}, 1 in {'a': 1}, bool({})
+list({'a': 1, 'b': 2}.items()), list({'a': 1}.keys()), sum({'a': 1, 'b': 2}.values()), {**{'a': 1}, 'b': 2} == {'b': 2, 'a': 1}
+{i: i * i for i in range(n)}[3], {'a': 1, 'a': 2}['a'], dict(a=1)['a'], dict([('a', 2)])['a'], sorted({3, 1, 1}), {1, 2} == {2, 1}, len(set((1, 1, 2)))
+{tl.float16: 'fp16', tl.float32: 'fp32'}[tl.float32], {tl.float8e5: 1}.get(tl.int8), {(1, 2): 3}[1, 2], {1: 'a'}[True]
+sorted((3, 1, 2)), sorted(['b', 'a'], reverse=True), sorted([(1, 'b'), (1, 'a')]), sorted([3, -5, 1], key=lambda v: -v), sorted('ab' 'ba', key=lambda c: 0)
+max([1, 5], key=lambda v: -v), min((n, 3)), max(n, 3.5), min('b', 'a'), max((), default=4), max((1, 2), (1, 3))
+(lambda a, b=2: a * b)(n), (lambda *a: len(a))(1, 2), list(map(lambda x, y: x + y, (1, 2), (3, 4))), list(filter(None, (0, 1, 2)))
+any(i > 5 for i in range(n)), all([True, n]), list(zip((1, 2), (3, 4))), list(enumerate('ab', 1)), [i + j for i in range(2) for j in range(i + 1)]
+hex(n), bin(n), oct(n), ord('a'), chr(97), format(n, '>3'), repr('a'), str(1.5), round(2.5), round(2.675, 2), divmod(-7, 2), pow(2, 5)
+type(n) is int, type('a') is str, type(1.5) is float, type(n) == str, isinstance('a', str), isinstance(n, (str, int)), isinstance({}, dict), isinstance(True, bool), isinstance((), tuple)
+triton.cdiv(n, 3), triton.next_power_of_2(n + 1), triton.cdiv(-7, 2)
+n if n > 3 else 0, 1 < n < 10, n not in (1, 2), 'abc'[::-1], 'abc'[-1]
+""".strip().splitlines()
+
+STATEMENTS = {
+    "dict": "d = {}\n d['a'] = n\n d.setdefault('b', 3)\n d.update(c=1)\n d.update({'d': 4})\n d['a'] += 1\n x = d.pop('b')\n del d['d']\n return sorted(d.items()), x, d.pop('zz', 9)",
+    "list": "l = []\n for i in range(n): l.append(i)\n l.extend([1, 2]); l.insert(0, 9); x = l.pop(); l.remove(9); l.reverse(); l.sort(key=lambda v: -v); l[0] = 100; l[-1] -= 1; del l[1]\n y = l.pop(0)\n m = l.copy()\n m.append(5)\n return l, m, x, y",
+    "set": "s = set()\n s.add(n); s.add(n); s.update((1, 2)); s.discard(5); s.discard(1)\n return sorted(s)",
+    "inner": "k = 2\n def g(a, b=3): return a * b + k\n k = 5\n return g(n), g(n, 1)",  # k is read when g is called
+    "recursive": "def f(k): return 1 if k <= 1 else k * f(k - 1)\n return f(5)",
+    "in a function": "def f(x):\n  y = x + 1\n  def g(z): return y + z\n  return g(n)\n return f(1)",
+    "unpack": "a, *b = range(n)\n *c, d = (1, 2)\n e, *f = 'x'\n x = y = 3\n (p, q), r = (1, 2), 3\n return a, b, c, d, e, f, x, y, p, q, r",
+    "text": "out = ''\n for i, c in enumerate('abc'): out += c * i\n return out",
+    "walrus": "return m if (m := n + 1) > 3 else 0",
+    "nested": "return [[i + j for j in range(2)] for i in range(3)][2][1]",
+    "for else": "for i in range(n):\n  if i == 100: break\n else:\n  return 7\n return 0",
+    "docstring": "'''Says what it does.'''\n if n < 0: raise ValueError(f'Invalid: {n}')\n return n",
+}
+
+
+def load(tmp_path, text):
+    path = tmp_path / "compile_time.py"
+    path.write_text("import math\nimport tegula\nimport tegula as triton\nimport tegula.language as tl\n" + text)
+    spec = importlib.util.spec_from_file_location("compile_time", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def flat(v):
+    """Lists are tuples in kernels."""
+    return tuple(flat(i) for i in v) if isinstance(v, (list, tuple)) else v
+
+
+KERNEL = """
+@triton.constexpr_function
+def f(n):
+ {}
+
+@triton.constexpr_function
+def g(n):
+ return repr(tuples(f(n)))
+
+@triton.constexpr_function
+def tuples(v):
+ return tuple(tuples(i) for i in v) if isinstance(v, (list, tuple)) else v
+
+@triton.jit
+def k(N: tl.constexpr, WANT: tl.constexpr):
+ tl.static_assert(g(N) == WANT, f"the compiler has {{g(N)}}, Python {{WANT}}")
+"""
+
+
+@pytest.mark.parametrize("body", [*EXPRESSIONS, *STATEMENTS.values()], ids=[*EXPRESSIONS, *STATEMENTS])
+def test_as_python(body, tmp_path):
+    m = load(tmp_path, KERNEL.format(body if body in STATEMENTS.values() else "return " + body))
+    m.k.warmup(8, repr(flat(m.f(8))), grid=(1,))
+
+
+def test_methods_in_kernels(tmp_path):
+    """A constexpr hands attributes on to what it holds: `ACT.startswith(...)` prunes a branch."""
+    import numpy as np
+    m = load(tmp_path, """
+@triton.jit
+def k(o, ACT: tl.constexpr, N: tl.constexpr):
+ if ACT.startswith("gelu") and "tanh".upper() == "TANH":
+  tl.store(o, ACT.split("_")[1].count("t"))
+ else:
+  tl.store(o, N.bit_length())
+""")
+    o = np.zeros(1, np.int32)
+    m.k[(1,)](o, "gelu_tanh_t", 1)
+    assert o[0] == 1
+    m.k[(1,)](o, "silu", 1000)
+    assert o[0] == 10
+
+
+def test_print_is_of_compile_time(tmp_path, capfd):
+    import numpy as np
+    m = load(tmp_path, """
+@triton.constexpr_function
+def f(n):
+ print("building", n, sep="-", end="!\\n")
+ return n
+@triton.jit
+def k(o, N: tl.constexpr): tl.store(o, f(N))
+""")
+    m.k[(2,)](np.zeros(1, np.int32), 7)
+    assert capfd.readouterr().out == "building-7!\n"
+
+
+@pytest.mark.parametrize("body, message", [
+    ("{'a': 1}[n]", "8 is no key of {'a': 1}"),
+    ("[b := [], c := b, b.append(1)]", "`b` is changed here, but something else refers to the same list"),
+    ("'a'.index('b')", "substring not found"),
+    ("f'{n:q}'", "Invalid format specifier 'q' for int"),
+    ("f'{1.5:d}'", "Invalid format specifier 'd' for float"),
+    ("'%d' % ()", "not enough arguments for format string '%d'"),
+    ("sorted((1, 'a'))", "sorted() does not accept"),
+    ("(lambda: 1)(2)", "takes 0 positional arguments"),
+    ("'{} {}'.format(1)", "no value for `{}`"),
+])
+def test_mistakes(body, message, tmp_path):
+    m = load(tmp_path, KERNEL.format("return " + body))
+    with pytest.raises(tegula.CompilationError) as e:
+        m.k.warmup(8, "", grid=(1,))
+    assert message in str(e.value)
