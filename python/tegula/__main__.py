@@ -16,6 +16,26 @@ USAGE = """usage: python -m tegula [script.py | -m module | -c text | -] [argume
 Runs the script, module or text with `triton` meaning tegula, in its child processes too. Without arguments: the prompt."""
 
 
+# Modules of Triton that tegula has no equivalent of, and what to use. Those below them are meant, too.
+_ABSENT = {
+    "triton.experimental.gluon": "Gluon is a language of its own, written in the layouts and instructions of one GPU; tegula compiles the Triton language, "
+                                 "and chooses these by itself (docs/differences.md)",
+    "triton._C": "Triton's compiler is C++ behind this module; tegula's is reached by triton.compile, tegula.h and tegula.hpp. `getenv` and `getenv_bool` are "
+                 "in triton._C.libtriton",
+    "triton.language.semantic": "builtins are C++ here, so there is no object that checks and builds operations; write a function with @triton.jit",
+    "triton.compiler.make_launcher": "kernels are launched by the library, not by C that is compiled for each",
+    "triton.tools.build_extern": "libdevice is a part of the language; there is no bitcode to read",
+    "triton.backends.amd": "there is no AMD target",
+}
+
+
+def _why_absent(name, error):
+    for absent, why in _ABSENT.items():
+        if name == absent or name.startswith(absent + "."):
+            return f"{name} is not there: {why}"
+    return f"{name}: this version of tegula does not provide it ({error})"
+
+
 class _Triton(types.ModuleType):
     """The module `triton`: all of tegula, but for the version, which is that of the language."""
 
@@ -67,7 +87,7 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError as e:
-            raise ModuleNotFoundError(f"{spec.name}: this version of tegula does not provide it ({e})", name=spec.name) from None
+            raise ModuleNotFoundError(_why_absent(spec.name, e), name=spec.name) from None
         if name != "tegula":
             spec.loader_state = module.__spec__
             return module

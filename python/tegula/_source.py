@@ -131,3 +131,15 @@ def is_namedtuple_class(value):
 
 def is_module(value):
     return isinstance(value, types.ModuleType)
+
+
+def start_of_def(text):
+    """Behind the decorators."""
+    start = re.search(r"^(async )?def\s", text, re.MULTILINE)
+    return start.start() if start else 0
+
+
+def stand_in(name, signature):
+    """The text of a function that somebody gave another signature, until _unsafe_update_src() brings the one that belongs to it."""
+    bare = [p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else None) for p in signature.parameters.values()]
+    return f"def {name}{inspect.Signature(bare)}:\n    pass\n"

@@ -20,7 +20,7 @@ import weakref
 
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
-from ._source import captured, function_source, is_module, is_namedtuple_class
+from ._source import captured, function_source, is_module, is_namedtuple_class, stand_in, start_of_def
 from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
@@ -57,12 +57,6 @@ def _detached(cls, source, signature, names):
     return f
 
 
-def _start_of_def(text):
-    """Behind the decorators."""
-    start = re.search(r"^(async )?def\s", text, re.MULTILINE)
-    return start.start() if start else 0
-
-
 class JITCallable(_core.Function, NamedKernel):
     """A function whose source the compiler reads: a kernel or a helper (JITFunction), or one that runs at compile time."""
 
@@ -72,6 +66,8 @@ class JITCallable(_core.Function, NamedKernel):
                  repr=None, launch_metadata=None, version=None, exact=False):
         file, text, first = function_source(fn)
         signature = inspect.signature(fn)
+        if "__signature__" in vars(fn):
+            text = stand_in(fn.__name__, signature)
         names = list(signature.parameters)
         for p in signature.parameters.values():
             if p.kind == p.VAR_KEYWORD and kind == JIT:
@@ -109,6 +105,10 @@ class JITCallable(_core.Function, NamedKernel):
         self.pre_run_hooks = []
         self.device_caches = _DeviceCaches()
         self.file_name, self.starting_line_number = source["file"], source["first_line"]
+        self.def_file_line_number = source["first_line"] + source["text"][:start_of_def(source["text"])].count("\n")
+        self.def_file_col_number = 0
+        self._raw_src = None
+        self._fn_name = f"{self.__module__}.{self.__qualname__}"
         self._hash_lock = threading.RLock()
         self.params = _params(signature, self._source)
 
@@ -132,13 +132,13 @@ class JITCallable(_core.Function, NamedKernel):
     def src(self):
         """The text from the `def` on."""
         text = self._source["text"]
-        return text[_start_of_def(text):]
+        return text[start_of_def(text):]
 
     def _unsafe_update_src(self, text):
         """Another text for the function from its `def` on, with the same parameters. What was compiled from the old one is not used any more."""
         with _lock:
             before = self._source["text"]
-            self._source["text"] = before[:_start_of_def(before)] + text if _start_of_def(text) == 0 else text
+            self._source["text"] = before[:start_of_def(before)] + text if start_of_def(text) == 0 else text
             self._unbind()
 
     @property
@@ -170,15 +170,31 @@ class JITCallable(_core.Function, NamedKernel):
 
     @property
     def raw_src(self):
-        """Lines of the text, decorators included."""
-        return self._source["text"].splitlines(keepends=True)
+        """Lines of the text, decorators included. Programs that make functions of functions put the lines of the first one there, to be looked at."""
+        return self._raw_src or self._source["text"].splitlines(keepends=True)
+
+    @raw_src.setter
+    def raw_src(self, lines):
+        self._raw_src = list(lines)
 
     def parse(self):
         """The `def` as Python's syntax tree."""
         return ast.parse(self.src)
 
-    def is_gluon(self):
-        return False
+    @property
+    def do_not_specialize(self):
+        return list(self._source["do_not_specialize"])
+
+    @property
+    def do_not_specialize_on_alignment(self):
+        return list(self._source["do_not_specialize_on_alignment"])
+
+    def get_capture_scope(self):
+        """The variables that its text can read: those of its module, and of the functions around it."""
+        return self.__globals__ if self.fn is None else self.__globals__ | inspect.getclosurevars(self.fn).nonlocals
+
+    kernel = None  # as in Triton, where nothing sets it
+    is_gluon = staticmethod(lambda: False)
 
     def add_pre_run_hook(self, hook):
         """hook(*args, **kwargs) before each launch."""

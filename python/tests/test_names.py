@@ -11,6 +11,10 @@ NAMES = {
         TensorWrapper MockTensor set_allocator AsyncCompileMode FutureKernel TritonError CompilationError OutOfResources InterpreterError language runtime testing
         tools knobs compiler backends errors __version__""",
     "triton.errors": "TritonError",
+    "triton._C.libtriton": "getenv getenv_bool",
+    "triton.compiler.code_generator": "ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
+    "triton.language": "slice str_to_ty",
+    "triton.language.core": "base_value base_type check_bit_width slice str_to_ty _unwrap_if_constexpr",
     "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
     "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem "
                                 "get_cache_manager get_dump_manager get_override_manager",
@@ -108,6 +112,25 @@ def test_names(tmp_path):
     done = subprocess.run([sys.executable, "-m", "tegula", path, json.dumps([names, KNOBS])], text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert not done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("name, why", [
+    ("triton.experimental.gluon.language", "Gluon is a language of its own"),
+    ("triton._C.libproton", "Triton's compiler is C++ behind this module"),
+    ("triton.language.semantic", "builtins are C++ here"),
+    ("triton.backends.amd.compiler", "there is no AMD target"),
+    ("triton.no_such_module", "this version of tegula does not provide it"),
+])
+def test_absent_modules_say_why(name, why):
+    code = f"try:\n    import {name}\nexcept ModuleNotFoundError as e:\n    print(e.name, e)\n"
+    done = subprocess.run([sys.executable, "-m", "tegula", "-c", code], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0 and why in done.stdout, (done.stdout, done.stderr)
+
+
+def test_annotations_join_types_of_the_language():
+    import tegula.language as tl
+    assert (tl.tensor | tl.tensor_descriptor).__args__ == (tl.tensor, tl.tensor_descriptor)
+    assert (tl.tensor_descriptor | int).__args__ == (tl.tensor_descriptor, int)
 
 
 @pytest.mark.parametrize("name", ["triton.compiler", "triton.runtime.jit", "triton.language"])

@@ -8,7 +8,7 @@ import enum as _enum
 
 from . import _types
 from ._tensor import session as _session
-from ._types import const, constexpr, constexpr_type, dtype, pointer_type, tensor
+from ._types import const, constexpr, constexpr_type, dtype, pointer_type, slice, str_to_ty, tensor
 
 globals().update(_types.scalar_types())
 pi32_t = pointer_type(_types.dtype("int32"))
@@ -37,6 +37,14 @@ class _Function:
 
     def __getattr__(self, name):
         return _lookup(self._tegula_name, name)  # it may be a module: tl.target_info
+
+    def __or__(self, other):  # annotations: tl.tensor | tl.tensor_descriptor
+        import typing
+        return typing.Union[self, other]
+
+    def __ror__(self, other):
+        import typing
+        return typing.Union[other, self]
 
     def __repr__(self):
         return f"<function {self._tegula_name}>"

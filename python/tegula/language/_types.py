@@ -255,6 +255,24 @@ def _install_operators():
 _install_operators()
 
 
+class slice:
+    """`a:b:c` in a subscript, for host code that looks at one; in kernels such slices are written, not made."""
+
+    def __init__(self, start, stop, step):
+        self.start, self.stop, self.step = start, stop, step
+
+    def __repr__(self):
+        return f"slice({self.start}, {self.stop}, {self.step})"
+
+
+def str_to_ty(name, c=None):
+    """The type that a signature names: "fp32", "*i32", "*kfp16" (a pointer that is not stored through)."""
+    if name.startswith("*"):
+        const = name.startswith("*k")
+        return pointer_type(str_to_ty(name[2 if const else 1:]), const=const)
+    return constexpr if name == "constexpr" else dtype(name)
+
+
 class const:
     """Annotation of a pointer parameter that the kernel never stores to."""
 

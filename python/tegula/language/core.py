@@ -2,9 +2,11 @@
 import builtins as _builtins
 
 from .. import language as _tl
-from ._types import constexpr, constexpr_type, dtype, pointer_type, tensor
+from ._types import constexpr, constexpr_type, dtype, pointer_type, slice, str_to_ty, tensor
 
 TRITON_BUILTIN = "__triton_builtin__"
+base_value = tensor  # what isinstance() is asked: a value of a kernel, and a type
+base_type = dtype
 CONSTEXPR_0 = constexpr(0)
 
 
@@ -33,6 +35,14 @@ def _aggregate(cls):
     """`triton.aggregate`, under the name that it had before it was public."""
     from .._aggregate import aggregate
     return aggregate(cls)
+
+
+def check_bit_width(value, shift_value):
+    """Warns of a compile-time shift that leaves nothing."""
+    width, shift = value.type.scalar.primitive_bitwidth, _unwrap_if_constexpr(shift_value)
+    if isinstance(value, tensor) and isinstance(shift, int) and shift >= width:
+        import warnings
+        warnings.warn(f"Value {shift} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. This may result in undefined behavior.")
 
 
 def builtin(fn):

@@ -1,0 +1,1 @@
+"""`triton._C`, for programs that import it: what of it has a meaning here is in `libtriton`."""
