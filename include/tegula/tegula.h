@@ -167,6 +167,25 @@ typedef struct TegulaValue TegulaValue;       /* a compile-time object, immutabl
 /* Tri-state switches: 0 off, 1 on, TEGULA_DEFAULT = what the level above says (launch -> context -> environment -> off). */
 enum { TEGULA_DEFAULT = -1 };
 
+/* Where the memory of tegula_memory_allocate comes from. `allocate` gives memory that kernels of the device may use, or NULL if there is no more;
+ * `free` gets the number of bytes again. Both are called from any thread, and must not call tegula functions. */
+typedef struct TegulaAllocator {
+  void *user;
+  void *(*allocate)(void *user, int32_t device, uint64_t bytes, uint64_t alignment);
+  void (*free)(void *user, int32_t device, void *memory, uint64_t bytes);
+} TegulaAllocator;
+
+/* Threads of the program's own, on which the programs of a launch on the CPU run. `run` calls task(data, i) once for each i below `count`, from any
+ * threads, as many at once as it likes, and returns when all calls have; it is called from any thread, and from several at once. */
+typedef struct TegulaExecutor {
+  void *user;
+  void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data);
+} TegulaExecutor;
+
+/* What the library has to say beside the results of calls: `severity` is TEGULA_REMARK (a kernel was compiled, or came from the disk) or TEGULA_WARNING; `length` bytes, one
+ * sentence without a newline, not NUL-terminated. Called from any thread, one call at a time per context; must not call tegula functions of that context. */
+typedef void (*TegulaLogFn)(void *user, int32_t severity, const char *text, size_t length);
+
 typedef struct TegulaContextOptions {
   size_t size;
   const char *cache_dir; /* NULL: $TEGULA_CACHE_DIR (empty: no disk cache), else $XDG_CACHE_HOME/tegula, else ~/.cache/tegula; "": no disk cache */
@@ -175,8 +194,12 @@ typedef struct TegulaContextOptions {
   int32_t num_threads;   /* of launches that do not say; 0: $TEGULA_NUM_THREADS, else all cores this process may use */
   int32_t debug;         /* TEGULA_DEFAULT: $TEGULA_DEBUG: device_assert on, kernels carry debug info for gdb */
   int32_t checked;       /* TEGULA_DEFAULT: $TEGULA_CHECK: every access checked against the buffers */
+  const TegulaAllocator *allocator; /* copied; what `user` is must outlive the context, as for those below. NULL: memory of the system, or of the driver */
+  const TegulaExecutor *executor;   /* copied. NULL: threads of the library, started when first needed */
+  TegulaLogFn log;                  /* NULL: warnings go to stderr, remarks nowhere */
+  void *log_user;
 } TegulaContextOptions;
-#define TEGULA_CONTEXT_OPTIONS_INIT {sizeof(TegulaContextOptions), NULL, NULL, 0, 0, TEGULA_DEFAULT, TEGULA_DEFAULT}
+#define TEGULA_CONTEXT_OPTIONS_INIT {sizeof(TegulaContextOptions), NULL, NULL, 0, 0, TEGULA_DEFAULT, TEGULA_DEFAULT, NULL, NULL, NULL, NULL}
 
 /* `options` may be NULL. Cheap: nothing is started or read before it is needed. The environment is read here and nowhere else.
  * TEGULA_CPU_TARGET in it names an instruction set ("cpu:x86-64", "cpu:avx2", "cpu:avx512", ...; tegula_target_name) that launches are
@@ -249,15 +272,46 @@ TEGULA_API void tegula_add_package_folder(const char *folder);
 
 /* Memory that kernels of a device may use. Callers with memory of their own (PyTorch tensors, cudaMalloc) need none of this; for the CPU and
  * the simulator any memory of the process will do. */
-enum { TEGULA_TO_DEVICE = 0, TEGULA_FROM_DEVICE = 1 };
+enum { TEGULA_TO_DEVICE = 0, TEGULA_FROM_DEVICE = 1, TEGULA_WITHIN_DEVICE = 2 };
 TEGULA_API TegulaStatus tegula_memory_allocate(TegulaContext *context, int32_t device, uint64_t bytes, void **out);
 TEGULA_API void tegula_memory_free(TegulaContext *context, int32_t device, void *memory);
 /* Returns when the copy is done, and what the stream had to do before it. */
 TEGULA_API TegulaStatus tegula_memory_copy(TegulaContext *context, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes,
                                            void *stream);
+/* The same, and memory filled with one byte, queued on the stream: both sides must live until the stream has done it. NULL, the default stream, has done it on return on the
+ * CPU and the simulator. */
+TEGULA_API TegulaStatus tegula_memory_copy_async(TegulaContext *context, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes,
+                                                 void *stream);
+TEGULA_API TegulaStatus tegula_memory_fill(TegulaContext *context, int32_t device, void *to, uint8_t value, uint64_t bytes, void *stream);
 /* Waits for the stream. TEGULA_FAULT: a kernel failed on the GPU; the text names it, tegula_last_fault has the details if it
- * was an assert. */
+ * was an assert. Of a stream of the CPU or the simulator: the first failure of what was queued since the last call; what was queued behind that did not run. */
 TEGULA_API TegulaStatus tegula_synchronize(TegulaContext *context, int32_t device, void *stream);
+
+/* Work of a device in order, beside that of other streams. On a GPU a CUstream; on the CPU and the simulator a thread of its own, so that launches and copies return when
+ * they are queued. */
+typedef struct TegulaStream TegulaStream;
+TEGULA_API TegulaStatus tegula_stream_create(TegulaContext *context, int32_t device, TegulaStream **out);
+TEGULA_API void tegula_stream_retain(TegulaStream *stream);
+/* The last one waits for what is queued. */
+TEGULA_API void tegula_stream_release(TegulaStream *stream);
+/* What the `stream` of launches, copies and tegula_synchronize is; lives as long as the handle. */
+TEGULA_API void *tegula_stream_handle(const TegulaStream *stream);
+TEGULA_API int32_t tegula_stream_device(const TegulaStream *stream);
+
+/* A point in a stream, for others to wait for, and a time. `stream` below is of the event's device, NULL the default stream. */
+typedef struct TegulaEvent TegulaEvent;
+TEGULA_API TegulaStatus tegula_event_create(TegulaContext *context, int32_t device, TegulaEvent **out);
+TEGULA_API void tegula_event_retain(TegulaEvent *event);
+TEGULA_API void tegula_event_release(TegulaEvent *event);
+/* The event is past when all that is queued on the stream now is done. Recorded again, it stands for the new point alone. One that was never recorded is past. */
+TEGULA_API TegulaStatus tegula_event_record(TegulaEvent *event, void *stream);
+/* Is it past? */
+TEGULA_API TegulaStatus tegula_event_query(TegulaEvent *event, int32_t *past);
+TEGULA_API TegulaStatus tegula_event_synchronize(TegulaEvent *event);
+/* What is queued on the stream from now on waits until the event, as it was recorded last, is past. (The default stream of the CPU and the simulator waits within the call.) */
+TEGULA_API TegulaStatus tegula_event_wait(TegulaEvent *event, void *stream);
+/* Nanoseconds between two events of one device, both recorded; waits for them. */
+TEGULA_API TegulaStatus tegula_event_elapsed(TegulaEvent *from, TegulaEvent *to, double *ns);
 /* Names of targets that code can be generated for, NULL beyond the last. */
 TEGULA_API const char *tegula_target_name(size_t index);
 
@@ -353,6 +407,12 @@ TEGULA_API size_t tegula_module_kernel_count(const TegulaModule *module);
 TEGULA_API const char *tegula_module_kernel_name(const TegulaModule *module, size_t index);
 /* The kernel of that name; asking twice gives the same function (and its cache). TEGULA_NOT_FOUND names the nearest ones. */
 TEGULA_API TegulaStatus tegula_module_function(TegulaModule *module, const char *name, TegulaFunction **out);
+/* What the name `name` of the module's file is, whatever the file says: a function of another module, a traced kernel's included. So kernels in C++ call those of .py
+ * files, and those of .py files call C++. Set-up, before a function of the module is asked for; no two modules may be bound to each other. */
+TEGULA_API TegulaStatus tegula_module_bind(TegulaModule *module, const char *name, TegulaFunction *function);
+/* A kernel by its name: "kernels.py::add" of a file, which is read; "add" of a module of the context that somebody still holds. TEGULA_NOT_FOUND; TEGULA_INVALID_ARGUMENT
+ * if several modules have one. */
+TEGULA_API TegulaStatus tegula_context_function(TegulaContext *context, const char *name, TegulaFunction **out);
 /* Everything that can be said without argument types (`tegula check`). TEGULA_COMPILE_ERROR if there are errors. */
 TEGULA_API TegulaStatus tegula_module_check(TegulaModule *module);
 
@@ -552,7 +612,7 @@ typedef struct TegulaLaunchOptions {
   int8_t programmatic_launch; /* GPU: may start before the kernel in front of it in the stream has ended */
   double hang_s;              /* CPU, simulator: seconds after which a launch that makes no progress (no program ends or gets past a loop in
                                * which it waits) ends with TEGULA_FAULT; 0: $TEGULA_HANG_S, else never; negative: never. No key part */
-  void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL */
+  void *stream;               /* GPU: CUstream (cudaStream_t) of the device, NULL the default stream; else NULL or a tegula_stream_handle of the device */
   TegulaMemoryFn memory;      /* NULL: arguments may go as far as their `extent` */
   void *memory_user;
 } TegulaLaunchOptions;
@@ -561,7 +621,7 @@ typedef struct TegulaLaunchOptions {
 
 /* Runs grid[0] * grid[1] * grid[2] programs of the kernel, compiling it first if this combination of argument types, facts, constants
  * and options is new. `args[i]` is for parameter i; missing ones at the end take their defaults. On the CPU the call returns
- * when all programs have run. A grid with a 0 compiles and runs nothing; a negative extent, or more than 2^31 - 1 in
+ * when all programs have run, unless the options have a stream. A grid with a 0 compiles and runs nothing; a negative extent, or more than 2^31 - 1 in
  * one dimension or 2^62 programs in all, is TEGULA_INVALID_ARGUMENT. On a GPU the call queues the launch on the stream and returns (it may be captured into
  * a CUDA graph); pointers must be accessible from that GPU, and an error of the running kernel comes back from a later call. `options` may be NULL. `kernel` may be NULL; else it gets
  * the compiled kernel, borrowed from the function (retain it to keep it longer). */
@@ -709,6 +769,7 @@ typedef struct TegulaConfig {
   const TegulaNamedValue *values; /* of constexpr parameters */
   size_t value_count;
   int32_t num_warps, num_stages, num_ctas, maxnreg; /* as in TegulaLaunchOptions; 0: what the launch says */
+  TegulaFunction *function;       /* launched in this configuration: one with the same parameters, whose text knows the values already (tegula_module_from_trace). NULL: the tuner's */
 } TegulaConfig;
 
 typedef struct TegulaTuner TegulaTuner; /* a kernel with configurations, and which of them is fastest for which arguments */

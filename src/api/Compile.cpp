@@ -313,6 +313,11 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   uint64_t end = nowNs();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
+  c.remark([&] {
+    char ms[32];
+    std::snprintf(ms, sizeof ms, "%.1f", double(k->timings.total) / 1e6);
+    return (k->origin == TEGULA_FROM_COMPILER ? "compiled `" : "took from the disk cache `") + k->name + "` for " + k->target.name + " in " + ms + " ms: " + k->signature;
+  });
   retain(k.get());
   return k.get();
 }

@@ -135,7 +135,13 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->hangNs = hangNs;
   c->level = *level;
   c->deviceName = environment("TEGULA_DEVICE");
-  c->disk.onRefusal = [](const std::string &why) { std::fprintf(stderr, "tegula: warning: %s\n", why.c_str()); };
+  if (o.allocator) c->allocator = *o.allocator;
+  if (o.allocator && (!o.allocator->allocate || !o.allocator->free)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the allocator has a null function");
+  if (o.executor && !o.executor->run) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: the executor has a null function");
+  if (o.executor) c->pool.runOn({o.executor->user, o.executor->run});
+  c->logFn = o.log;
+  c->logUser = o.log_user;
+  c->disk.onRefusal = [c](const std::string &why) { c->warn(why); };
   int64_t threads = o.num_threads;
   if (threads <= 0) threads = std::atoll(environment("TEGULA_NUM_THREADS").c_str());
   if (threads <= 0) threads = runtime::ThreadPool::availableCores();
@@ -178,7 +184,22 @@ void TegulaContext::setOutput(TegulaOutputFn fn, void *user) {
   outputUser_ = user;
 }
 
-void TegulaContext::afterFork() { new (&outputMutex_) std::recursive_mutex; }
+void TegulaContext::afterFork() {
+  new (&outputMutex_) std::recursive_mutex;
+  new (&logMutex_) std::recursive_mutex;
+  new (&allocatedMutex) std::mutex;
+}
+
+void TegulaContext::log(int32_t severity, std::string_view text) {
+  GatePause pause;
+  std::lock_guard lock(logMutex_);
+  logFn(logUser, severity, text.data(), text.size());
+}
+
+void TegulaContext::warn(std::string_view text) {
+  if (logFn) log(TEGULA_WARNING, text);
+  else std::fprintf(stderr, "tegula: warning: %.*s\n", static_cast<int>(text.size()), text.data());
+}
 
 void TegulaContext::print(int32_t stream, std::string_view text) {
   if (text.empty()) return;

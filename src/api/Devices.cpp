@@ -217,49 +217,6 @@ int32_t TegulaContext::environmentDevice() {
   return environmentDevice_;
 }
 
-/// The entry for a call of the memory functions; null with the last error set.
-static DeviceEntry *memoryDevice(TegulaContext *c, int32_t device, const char *call) {
-  if (!c) {
-    fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": null context");
-    return nullptr;
-  }
-  Status status;
-  DeviceEntry *e = c->device(device < 0 ? 0 : device, status);
-  if (!e) fail(status);
-  return e;
-}
-
-TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t bytes, void **out) {
-  if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
-  DeviceEntry *e = memoryDevice(c, device, "tegula_memory_allocate");
-  if (!e) return tegula_last_status();
-  Status s = e->device->allocate(bytes, out);
-  return s ? TEGULA_OK : fail(s);
-}
-
-void tegula_memory_free(TegulaContext *c, int32_t device, void *memory) {
-  if (DeviceEntry *e = memory ? memoryDevice(c, device, "tegula_memory_free") : nullptr) e->device->free(memory);
-}
-
-TegulaStatus tegula_memory_copy(TegulaContext *c, int32_t device, int32_t direction, void *to, const void *from, uint64_t bytes, void *stream) {
-  if ((!to || !from) && bytes) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_copy: null argument");
-  DeviceEntry *e = memoryDevice(c, device, "tegula_memory_copy");
-  if (!e) return tegula_last_status();
-  if (direction != TEGULA_TO_DEVICE && direction != TEGULA_FROM_DEVICE)
-    return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_copy: no such direction");
-  Status s = direction == TEGULA_TO_DEVICE ? e->device->copyIn(to, from, bytes, stream) : e->device->copyOut(to, from, bytes, stream);
-  return s ? TEGULA_OK : fail(s);
-}
-
-TegulaStatus tegula_synchronize(TegulaContext *c, int32_t device, void *stream) {
-  DeviceEntry *e = memoryDevice(c, device, "tegula_synchronize");
-  if (!e) return tegula_last_status();
-  runtime::LaunchOutcome outcome;
-  Status s = e->device->synchronize(stream, outcome);
-  if (s) return TEGULA_OK;
-  return outcome.culprit ? fault(*outcome.culprit, outcome.fault, std::move(s.text)) : fail(s);
-}
-
 void tegula_add_package_folder(const char *folder) {
   if (folder && *folder) runtime::cuda::addAssemblerFolder(folder);
 }

@@ -33,8 +33,7 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
     return tegula_last_status();
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
   if (!file->module) return fail(TEGULA_INTERNAL_ERROR, "a module was refused without a message");
-  auto *m = new TegulaModule;
-  m->context = Ref(context);
+  auto *m = new TegulaModule(context);
   m->module = file->module;
   m->keep = file;
   m->parseNs = now() - start;
@@ -72,7 +71,16 @@ TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, 
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.load(file, d); });
 }
 
+TegulaModule::TegulaModule(TegulaContext *c) : context(c) {
+  std::lock_guard lock(c->modulesMutex);
+  c->modules.push_back(this);
+}
 TegulaModule::~TegulaModule() {
+  {
+    GateSection section;
+    std::lock_guard lock(context->modulesMutex);
+    std::erase(context->modules, this);
+  }
   for (auto &[name, f] : functions) release(f);
 }
 void tegula_module_retain(TegulaModule *m) { retain(m); }
@@ -97,7 +105,7 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
     }
     auto *f = new TegulaFunction;
     f->context = m->context;
-    f->keep = m->keep;
+    f->keep = m->bound.empty() ? m->keep : std::make_shared<const std::pair<std::shared_ptr<const void>, std::vector<std::shared_ptr<const void>>>>(m->keep, m->bound);
     f->fn = std::move(fn);
     f->parseNs = m->parseNs;
     f->nameParams();
@@ -106,6 +114,48 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
   retain(it->second);
   *out = it->second;
   return TEGULA_OK;
+}
+
+TegulaStatus tegula_module_bind(TegulaModule *m, const char *name, TegulaFunction *function) {
+  if (!m || !name || !*name || !function) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: null argument or no name");
+  GateSection section;
+  function->params(); // ends its set-up
+  std::lock_guard lock(m->mutex);
+  if (!m->functions.empty()) return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_bind: a function of the module was asked for before `") + name + "` was bound");
+  if (!sema::ModuleLoader::bind(*m->module, name, function->fn)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_module_bind: the language's own modules are as they are");
+  m->bound.push_back(function->keep);
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_context_function(TegulaContext *c, const char *name, TegulaFunction **out) {
+  if (!c || !name || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_function: null argument");
+  std::string_view all = name;
+  Ref<TegulaModule> found;
+  auto take = [&](TegulaModule *m) {
+    found = Ref(m);
+    release(m);
+  };
+  if (size_t colons = all.rfind("::"); colons != all.npos) {
+    TegulaModule *m = nullptr;
+    if (TegulaStatus s = tegula_module_from_file(c, std::string(all.substr(0, colons)).c_str(), &m); s != TEGULA_OK) return s;
+    take(m);
+    return tegula_module_function(found.get(), name + colons + 2, out);
+  }
+  std::vector<Ref<TegulaModule>> alive, having;
+  {
+    GateSection section;
+    std::lock_guard lock(c->modulesMutex);
+    for (TegulaModule *m : c->modules)
+      if (TegulaModule *held = retainIfAlive(m)) take(held), alive.push_back(std::move(found));
+  }
+  for (const Ref<TegulaModule> &m : alive)
+    if (std::find(m->kernels.begin(), m->kernels.end(), all) != m->kernels.end()) having.push_back(m);
+  if (having.empty())
+    return fail(TEGULA_NOT_FOUND, alive.empty() ? "there is no kernel `" + std::string(name) + "`: the context has no module; load one, or write FILE.py::" + name
+                                                : "no module of the context has a kernel `" + std::string(name) + "`");
+  if (having.size() > 1)
+    return fail(TEGULA_INVALID_ARGUMENT, "`" + std::string(name) + "` is a kernel of " + std::to_string(having.size()) + " modules of the context: ask the module, or write FILE.py::" + name);
+  return tegula_module_function(having[0].get(), name, out);
 }
 
 TegulaStatus tegula_module_check(TegulaModule *m) {

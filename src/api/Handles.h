@@ -5,6 +5,7 @@
 #pragma once
 #include "api/Backend.h"
 #include "api/Error.h"
+#include "api/RefCounted.h"
 #include "api/TuneSettings.h"
 #include "lang/Value.h"
 #include "runtime/DiskCache.h"
@@ -17,38 +18,6 @@
 #include <mutex>
 
 namespace tegula::api {
-
-/// Intrusive count; objects start with one reference.
-struct RefCounted {
-  std::atomic<uint32_t> references{1};
-};
-template <typename T> void retain(T *object) {
-  if (object) object->references.fetch_add(1, std::memory_order_relaxed);
-}
-template <typename T> void release(T *object) {
-  if (object && object->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object;
-}
-/// Shared owner of one reference.
-template <typename T> class Ref {
-public:
-  Ref() = default;
-  /// Adds a reference.
-  explicit Ref(T *p) : p_(p) { retain(p); }
-  Ref(const Ref &o) : Ref(o.p_) {}
-  Ref(Ref &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Ref &operator=(Ref o) noexcept {
-    std::swap(p_, o.p_);
-    return *this;
-  }
-  ~Ref() { release(p_); }
-  T *get() const { return p_; }
-  T *operator->() const { return p_; }
-  T &operator*() const { return *p_; }
-  explicit operator bool() const { return p_; }
-
-private:
-  T *p_ = nullptr;
-};
 
 /// Options of a compilation with every default filled in: what of TegulaLaunchOptions is part of the key.
 struct CompileOptions {
@@ -158,6 +127,19 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};
+  TegulaAllocator allocator{}; // no `allocate`: the devices'
+  std::mutex allocatedMutex;
+  std::map<void *, uint64_t> allocated; // bytes of what the allocator gave
+  TegulaLogFn logFn = nullptr;
+  void *logUser = nullptr;
+  /// Says what is no result of a call: to the program's logger, else warnings to stderr. `remark` is made only if somebody hears it.
+  void warn(std::string_view text);
+  template <typename F> void remark(F &&text) {
+    if (logFn) log(TEGULA_REMARK, text());
+  }
+  /// Modules that are alive.
+  std::mutex modulesMutex; // only in a GateSection
+  std::vector<TegulaModule *> modules;
   std::string deviceName; // $TEGULA_DEVICE
   /// Somebody in the process uses CUDA, so that pointers may be a GPU's.
   std::atomic<bool> cudaInUse{false};
@@ -185,6 +167,8 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
 
 private:
   void afterFork() override;
+  void log(int32_t severity, std::string_view text);
+  std::recursive_mutex logMutex_;
   std::recursive_mutex outputMutex_; // recursive: what a hook in a language with finalizers sets off may print
   TegulaOutputFn output_ = nullptr;
   void *outputUser_ = nullptr;
@@ -258,9 +242,11 @@ private:
 };
 
 struct TegulaModule : tegula::api::RefCounted {
+  explicit TegulaModule(TegulaContext *context);
   ~TegulaModule();
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
+  std::vector<std::shared_ptr<const void>> bound; // keep of functions of other modules
   std::shared_ptr<const tegula::lang::Module> module;
   std::vector<std::string> kernels;
   uint64_t parseNs = 0;

@@ -4,7 +4,9 @@
 #include "api/Sized.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
+#include "runtime/HostStream.h"
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 using namespace tegula;
@@ -125,10 +127,55 @@ struct RunOptions {
   void *stream = nullptr;
 };
 
+namespace {
+/// A launch that waits in a stream of this process, with what it needs until then.
+struct QueuedLaunch {
+  Ref<TegulaKernel> kernel;
+  struct Free {
+    void operator()(char *p) const { std::free(p); }
+  };
+  std::unique_ptr<char, Free> block;
+  std::vector<TegulaCpuExtent> extents;
+  int32_t grid[3];
+  int64_t programs;
+  unsigned threads;
+  uint64_t hangNs;
+
+  runtime::Status run(runtime::LaunchOutcome &outcome) const {
+    Hooks hooks(*kernel->context);
+    runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block.get(), extents.empty() ? nullptr : extents.data(), threads, nullptr, &hooks, hangNs};
+    runtime::Status s = kernel->code->launch(launch, outcome);
+    if (!s && s.code == TEGULA_FAULT && !outcome.culprit) outcome.culprit = {std::make_shared<Ref<TegulaKernel>>(kernel), &kernel->info};
+    return s;
+  }
+};
+} // namespace
+
+static TegulaStatus queueBlock(const TegulaKernel &k, runtime::HostStream &stream, const int32_t grid[3], int64_t programs, const char *block,
+                               const TegulaCpuExtent *extents, const RunOptions &o) {
+  auto q = std::make_shared<QueuedLaunch>();
+  q->kernel = Ref(const_cast<TegulaKernel *>(&k));
+  size_t room = (k.info.argBytes + runtime::argRoom + 63) / 64 * 64;
+  q->block.reset(static_cast<char *>(std::aligned_alloc(64, room)));
+  if (!q->block) return fail(TEGULA_OUT_OF_RESOURCES, "no memory for the arguments of `" + k.name + "`");
+  std::memcpy(q->block.get(), block, k.info.argBytes);
+  if (extents) {
+    size_t pointers = 0;
+    for (const PackItem &item : k.pack) pointers += item.isPtr;
+    q->extents.assign(extents, extents + pointers);
+  }
+  std::copy(grid, grid + 3, q->grid);
+  q->programs = programs, q->threads = o.threads, q->hangNs = o.hangNs;
+  stream.add([q](runtime::LaunchOutcome &outcome) { return q->run(outcome); });
+  return TEGULA_OK;
+}
+
 /// Runs what is packed.
 static TegulaStatus runBlock(const TegulaKernel &k, const int32_t grid[3], int64_t programs, char *block, const TegulaCpuExtent *extents,
                              const RunOptions &o) {
   if (programs == 0) return TEGULA_OK;
+  if (o.stream)
+    if (runtime::HostStream *stream = k.device ? k.device->device->hostStream(o.stream) : nullptr) return queueBlock(k, *stream, grid, programs, block, extents, o);
   Hooks hooks(*k.context);
   runtime::LaunchCall launch{{grid[0], grid[1], grid[2]}, programs, block, extents, o.threads, o.stream, &hooks, o.hangNs};
   runtime::LaunchOutcome outcome;

@@ -183,6 +183,12 @@ bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
     out.values.push_back({v.name, static_cast<uint32_t>(index), Ref(v.value)});
   }
   for (const ConfigNumber &n : configNumbers) out.view.*n.config = full.*n.config;
+  if (full.function) {
+    const std::vector<Param> &own = f.params(), &other = full.function->params();
+    if (!std::equal(own.begin(), own.end(), other.begin(), other.end(), [](const Param &a, const Param &b) { return a.name == b.name; }))
+      return fail(TEGULA_INVALID_ARGUMENT, "`" + f.fn->name + "`: the function of a configuration has other parameters"), false;
+    out.function = Ref(full.function);
+  }
   finish(out);
   return true;
 }

@@ -82,7 +82,7 @@ tune::Sketch TuneSubject::sketchOne(size_t i) {
   config.apply(o);
   tune::Sketch out;
   TegulaKernel *k = nullptr;
-  if (tegula_sketch(function_.get(), args, n, &o, &k) != TEGULA_OK) {
+  if (tegula_sketch(&functionOf(config), args, n, &o, &k) != TEGULA_OK) {
     out.status = lastStatus();
     out.skip = isSkipped(out.status);
     return out;
@@ -127,12 +127,12 @@ tune::Compiled TuneSubject::compile(size_t i) {
   TegulaLaunchOptions o = call_.options;
   config.apply(o);
   TegulaKernel *k = nullptr;
-  if (tegula_compile(function_.get(), args, n, &o, &k) != TEGULA_OK) {
+  if (tegula_compile(&functionOf(config), args, n, &o, &k) != TEGULA_OK) {
     out.status = lastStatus();
     out.skip = isSkipped(out.status);
     return out;
   }
-  out.buffers = buffersOf(*function_, *k, args, n, o);
+  out.buffers = buffersOf(functionOf(config), *k, args, n, o);
   // Without an estimate the configurations keep their order.
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
     if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
@@ -155,7 +155,7 @@ Status TuneSubject::run(size_t i, void *stream) {
   o.stream = stream;
   const GridOf &g = gridFor(i);
   if (!g.status) return g.status;
-  return tegula_launch(function_.get(), g.extents, args, n, &o, nullptr) == TEGULA_OK ? Status::ok() : lastStatus();
+  return tegula_launch(&functionOf(config), g.extents, args, n, &o, nullptr) == TEGULA_OK ? Status::ok() : lastStatus();
 }
 
 void TuneSubject::prepare(const std::vector<size_t> &wanted) {

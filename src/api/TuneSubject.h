@@ -15,6 +15,7 @@ struct TuneConfig {
     Ref<TegulaValue> value;
   };
   std::vector<Value> values;
+  Ref<TegulaFunction> function;           // null: the tuner's
   std::string name;                       // "BLOCK: 64, num_warps: 4"
   std::vector<TegulaNamedValue> borrowed; // `values`, for `view`
   TegulaConfig view{};                    // what callers are shown, and the numbers; lives as long as this object stays where it is
@@ -62,6 +63,7 @@ public:
 
 private:
   tune::Sketch sketchOne(size_t i);
+  TegulaFunction &functionOf(const TuneConfig &c) const { return c.function ? *c.function : *function_; }
   Ref<TegulaFunction> function_;
   std::shared_ptr<const std::vector<TuneConfig>> configs_;
   struct GridOf {

@@ -270,7 +270,7 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   searchIf(t.options, list.points, job);
   TuneReport report;
   Status s = runTuning(*t.function->context, job, report);
-  for (const std::string &w : report.warnings) std::fprintf(stderr, "tegula: warning: %s\n", w.c_str());
+  for (const std::string &w : report.warnings) t.function->context->warn(w);
   if (!s) return fail(s), nullptr;
   auto *choice = new Choice{{key.words, key.words + key.count}, list.first + report.best, list.configs, &(*list.configs)[report.best], std::move(report.json),
                             t.choices.load(std::memory_order_relaxed), device, {}};
@@ -333,7 +333,7 @@ TegulaStatus tegula_tuner_launch(TegulaTuner *t, TegulaGridFn grid, void *user, 
   config.apply(call.options);
   int64_t extents[3];
   if (!gridOf(*t->function, config, grid, user, extents)) return TEGULA_INVALID_ARGUMENT;
-  return tegula_launch(t->function.get(), extents, all, n, &call.options, kernel);
+  return tegula_launch(config.function ? config.function.get() : t->function.get(), extents, all, n, &call.options, kernel);
 }
 
 const char *tegula_tuner_report_json(TegulaTuner *t) { return t && last.tuner == t->id && last.choice ? last.choice->report.c_str() : "{}"; }

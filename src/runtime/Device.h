@@ -68,6 +68,21 @@ public:
   virtual Status launch(unsigned slot) = 0;
 };
 
+/// A point in a stream, recorded as often as one likes; the last counts. It must end before the device.
+class Event {
+public:
+  virtual ~Event() = default;
+  virtual Status record(void *stream) = 0;
+  /// True for one that was never recorded.
+  virtual Status isPast(bool &past) = 0;
+  virtual Status wait() = 0;
+  /// What is queued on `stream` from now on waits for the event.
+  virtual Status holdBack(void *stream) = 0;
+  /// Nanoseconds since `from`, of the same device; waits for both.
+  virtual Status since(Event &from, double &ns) = 0;
+};
+class HostStream;
+
 /// Thread-safe.
 class Device {
 public:
@@ -81,13 +96,24 @@ public:
   /// Return when the copy is done.
   virtual Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;
-  /// Queue a copy from one place of this device's memory to another, and bytes of one value; what is not a GPU is done when they return.
+  /// The same, queued.
+  virtual Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  virtual Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;
+  /// Queue a copy from one place of this device's memory to another, and bytes of one value; the default stream of what is not a GPU is done when they return.
   virtual Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) = 0;
   /// Waits for the stream; reports what its kernels did wrong.
   virtual Status synchronize(void *stream, LaunchOutcome &outcome) = 0;
   /// A stopwatch with this many marks; null with the reason. It must end before the device.
   virtual std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) = 0;
+  /// A stream beside the default one; whoever made it ends it, which waits for what is queued.
+  virtual Status makeStream(void **out) = 0;
+  virtual void endStream(void *stream) = 0;
+  /// The stream that a makeStream() of this device gave, where it is a thread of this process; else null.
+  virtual HostStream *hostStream(void *) { return nullptr; }
+  virtual std::unique_ptr<Event> event(Status &status) = 0;
+  /// Waits for streams that are threads of this process: before memory goes that their work may use. (A GPU's driver does so by itself.)
+  virtual void settle() {}
   /// Null with the reason, UNSUPPORTED where there are no streams. It must end before the device.
   virtual std::unique_ptr<Recorder> recorder(Status &status) {
     status = Status::error(TEGULA_UNSUPPORTED, properties().name + " has no CUDA graphs");

@@ -1,28 +1,12 @@
-// Memory functions of the devices whose kernels run in this process: the CPU and the simulator.
+// Memory, streams and events of the devices whose kernels run in this process: the CPU and the simulator.
 #pragma once
 #include "runtime/Device.h"
-#include <chrono>
+#include "runtime/HostStream.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 namespace tegula::runtime {
-
-/// Of the steady clock, when a mark is set.
-class HostStopwatch final : public Stopwatch {
-public:
-  explicit HostStopwatch(unsigned marks) : marks_(marks) {}
-  Status mark(unsigned i, void *) override {
-    marks_[i] = std::chrono::steady_clock::now();
-    return Status::ok();
-  }
-  Status between(unsigned from, unsigned to, double &ns) override {
-    ns = std::chrono::duration<double, std::nano>(marks_[to] - marks_[from]).count();
-    return Status::ok();
-  }
-
-private:
-  std::vector<std::chrono::steady_clock::time_point> marks_;
-};
 
 class HostDevice : public Device {
 public:
@@ -33,21 +17,94 @@ public:
     return *out ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(bytes) + " bytes");
   }
   void free(void *memory) override { std::free(memory); }
-  Status copyIn(void *to, const void *from, uint64_t bytes, void *) override { return copy(to, from, bytes); }
-  Status copyOut(void *to, const void *from, uint64_t bytes, void *) override { return copy(to, from, bytes); }
-  Status copyWithin(void *to, const void *from, uint64_t bytes, void *) override { return copy(to, from, bytes); }
-  Status fill(void *to, uint8_t value, uint64_t bytes, void *) override {
-    if (bytes) std::memset(to, value, bytes);
+  Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
+  Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
+  Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyWithin(to, from, bytes, stream); }
+  Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return copyWithin(to, from, bytes, stream); }
+  Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override {
+    return queue(stream, [=] {
+      if (bytes) std::memmove(to, from, bytes);
+    });
+  }
+  Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) override {
+    return queue(stream, [=] {
+      if (bytes) std::memset(to, value, bytes);
+    });
+  }
+  Status synchronize(void *stream, LaunchOutcome &outcome) override {
+    HostStream *s = hostStream(stream);
+    return s ? s->wait(outcome) : Status::ok();
+  }
+  std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &) override { return std::make_unique<HostStopwatch>(*this, marks); }
+  Status makeStream(void **out) override {
+    auto made = std::make_unique<HostStream>();
+    *out = made.get();
+    std::lock_guard lock(mutex_);
+    streams_.push_back(std::move(made));
     return Status::ok();
   }
-  Status synchronize(void *, LaunchOutcome &) override { return Status::ok(); }
-  std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &) override { return std::make_unique<HostStopwatch>(marks); }
+  void endStream(void *stream) override {
+    std::unique_ptr<HostStream> ended; // outside of the lock: it waits
+    std::lock_guard lock(mutex_);
+    for (std::unique_ptr<HostStream> &s : streams_)
+      if (s.get() == stream) ended = std::move(s);
+    std::erase(streams_, nullptr);
+  }
+  HostStream *hostStream(void *stream) override {
+    if (!stream) return nullptr;
+    std::lock_guard lock(mutex_);
+    for (const std::unique_ptr<HostStream> &s : streams_)
+      if (s.get() == stream) return s.get();
+    return nullptr;
+  }
+  void settle() override {
+    std::lock_guard lock(mutex_);
+    for (const std::unique_ptr<HostStream> &s : streams_) s->settle();
+  }
+  std::unique_ptr<Event> event(Status &) override { return std::make_unique<HostDeviceEvent>(*this); }
 
 private:
-  static Status copy(void *to, const void *from, uint64_t bytes) {
-    if (bytes) std::memcpy(to, from, bytes);
+  /// Of the steady clock, when the stream gets to a mark.
+  struct HostStopwatch final : Stopwatch {
+    HostDevice &device;
+    std::vector<HostEvent> marks;
+    HostStopwatch(HostDevice &d, unsigned n) : device(d), marks(n) {}
+    Status mark(unsigned i, void *stream) override { return marks[i].record(device.hostStream(stream)), Status::ok(); }
+    Status between(unsigned from, unsigned to, double &ns) override {
+      std::chrono::steady_clock::time_point a, b;
+      if (marks[from].time(a) && marks[to].time(b)) ns = std::chrono::duration<double, std::nano>(b - a).count();
+      return Status::ok();
+    }
+  };
+  struct HostDeviceEvent final : Event {
+    HostDevice &device;
+    HostEvent e;
+    explicit HostDeviceEvent(HostDevice &d) : device(d) {}
+    Status record(void *stream) override { return e.record(device.hostStream(stream)), Status::ok(); }
+    Status isPast(bool &past) override { return past = e.isPast(), Status::ok(); }
+    Status wait() override { return e.wait(), Status::ok(); }
+    Status holdBack(void *stream) override { return e.holdBack(device.hostStream(stream)), Status::ok(); }
+    Status since(Event &from, double &ns) override {
+      std::chrono::steady_clock::time_point a, b;
+      if (!static_cast<HostDeviceEvent &>(from).e.time(a) || !e.time(b)) return Status::error(TEGULA_INVALID_ARGUMENT, "an event was never recorded");
+      ns = std::chrono::duration<double, std::nano>(b - a).count();
+      return Status::ok();
+    }
+  };
+
+  template <typename F> Status queue(void *stream, F work) {
+    if (HostStream *s = hostStream(stream)) s->add([work](LaunchOutcome &) { return work(), Status::ok(); });
+    else work();
     return Status::ok();
   }
+  Status copyNow(void *to, const void *from, uint64_t bytes, void *stream) {
+    LaunchOutcome outcome;
+    if (Status s = synchronize(stream, outcome); !s) return s;
+    if (bytes) std::memmove(to, from, bytes);
+    return Status::ok();
+  }
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<HostStream>> streams_;
 };
 
 } // namespace tegula::runtime

@@ -137,6 +137,31 @@ void ThreadPool::afterFork() {
   jobs_ = 0;
 }
 
+/// The executor's threads drain the job; those that it never starts at once find it done. Who only waits does so here, while another thread calls the executor.
+void ThreadPool::runElsewhere(Job &job, RangeTask &task, unsigned threads, bool callerWorks) {
+  auto drain = [](void *data, uint32_t) { static_cast<Job *>(data)->drain(); };
+  if (callerWorks) return executor_.run(executor_.user, threads, drain, &job);
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool isOver = false;
+  try {
+    std::jthread caller([&] {
+      executor_.run(executor_.user, threads, drain, &job);
+      std::lock_guard lock(mutex);
+      isOver = true;
+      ended.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, std::chrono::milliseconds(50), [&] { return isOver; })) {
+      lock.unlock();
+      task.poll();
+      lock.lock();
+    }
+  } catch (const std::system_error &) {
+    executor_.run(executor_.user, threads, drain, &job);
+  }
+}
+
 void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks) {
   if (total <= 0) return;
   threads = static_cast<unsigned>(std::clamp<int64_t>(threads, 1, std::min<int64_t>(total, maxThreads)));
@@ -148,6 +173,7 @@ void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool call
   job.task = &task;
   job.total = total;
   job.threads = threads;
+  if (executor_.run) return runElsewhere(job, task, threads, callerWorks);
   unsigned workers;
   {
     std::lock_guard lock(mutex_);

@@ -38,6 +38,13 @@ public:
   /// worker can be started the caller works all the same). Workers are started when first needed.
   void run(RangeTask &task, int64_t total, unsigned threads, bool callerWorks);
 
+  /// Threads of somebody else's in place of the pool's own: `run` calls task(data, i) once for each i below count and returns when all calls have. Before the first run().
+  struct Executor {
+    void *user = nullptr;
+    void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
+  };
+  void runOn(Executor executor) { executor_ = executor; }
+
   /// Cores this process may use: affinity mask, cut down by a cgroup v2 CPU quota. At least 1.
   static unsigned availableCores();
   static constexpr unsigned maxThreads = 1024;
@@ -45,6 +52,7 @@ public:
 private:
   struct Job;
   void work(const std::stop_token &stop);
+  void runElsewhere(Job &job, RangeTask &task, unsigned threads, bool callerWorks);
   unsigned ensureWorkers(unsigned n);
   void finish(Job &job, RangeTask &task, bool worked);
   void unlink(Job &job);
@@ -55,6 +63,7 @@ private:
   Job *first_ = nullptr; // jobs that still want workers, oldest first
   std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
   std::vector<std::jthread> workers_;
+  Executor executor_;
 };
 
 } // namespace tegula::runtime

@@ -89,6 +89,8 @@ public:
   static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);
   /// A jit function of the module; null and a message with the nearest names if there is none.
   static std::shared_ptr<const lang::Function> kernel(const lang::Module &m, std::string_view name, DiagEngine &diag);
+  /// Makes `name` mean a function of another file in a file that was loaded, before its first use. False: it is one of the language's own modules.
+  static bool bind(const lang::Module &m, std::string_view name, std::shared_ptr<const lang::Function> function);
 
 private:
   struct Impl;

@@ -122,4 +122,12 @@ std::shared_ptr<const Function> ModuleLoader::kernel(const Module &m, std::strin
   return nullptr;
 }
 
+bool ModuleLoader::bind(const Module &m, std::string_view name, std::shared_ptr<const Function> function) {
+  if (!m.tree) return false;
+  // Loaded files have no other scope; their modules are const for who reads them.
+  auto &scope = const_cast<FileScope &>(static_cast<const FileScope &>(*m.scope));
+  scope.bind(name, {Value(std::move(function)), true, {}});
+  return true;
+}
+
 } // namespace tegula::sema

@@ -394,6 +394,32 @@ TEST_F(Cuda, ManyThreads) {
   EXPECT_EQ(fake->modulesAlive, 1);
 }
 
+TEST_F(Cuda, StreamsAndEvents) {
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  void *stream = nullptr, *x = nullptr;
+  ASSERT_TRUE(d->makeStream(&stream));
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(fake->streamsAlive, 1);
+  EXPECT_EQ(d->hostStream(stream), nullptr);
+  ASSERT_TRUE(d->allocate(8, &x));
+  uint64_t value = 77, back = 0;
+  int waits = fake->waits;
+  ASSERT_TRUE(d->queueCopyIn(x, &value, 8, stream));
+  ASSERT_TRUE(d->queueCopyOut(&back, x, 8, stream));
+  EXPECT_EQ(fake->waits, waits);
+  std::unique_ptr<Event> a = d->event(status), b = d->event(status);
+  ASSERT_TRUE(a && b) << status.text;
+  bool past = false;
+  double ns = 0;
+  EXPECT_TRUE(a->record(stream) && b->record(nullptr) && a->holdBack(nullptr) && a->wait() && a->isPast(past) && b->since(*a, ns));
+  EXPECT_TRUE(past);
+  d->free(x);
+  d->endStream(stream);
+  EXPECT_EQ(fake->streamsAlive, 0);
+  EXPECT_EQ(fake->waits, waits + 1);
+}
+
 TEST_F(Cuda, Graphs) {
   auto d = device();
   ASSERT_TRUE(d) << status.text;

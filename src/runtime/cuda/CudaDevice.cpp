@@ -186,27 +186,16 @@ Status CudaDevice::copyOut(void *to, const void *from, uint64_t bytes, void *str
                  [&](CUstream s) { return driver_.copyOut(to, reinterpret_cast<CUdeviceptr>(from), bytes, s); });
 }
 
-/// Queues `work` on the stream.
-template <typename Work> static Status queue(CudaDevice &d, void *stream, const char *what, Work work) {
-  Status status;
-  CUcontext c = d.context(status);
-  if (!c) return status;
-  ContextScope scope(d.driver(), c);
-  CUresult r = work(static_cast<CUstream>(stream));
-  LaunchOutcome outcome;
-  return r == CUDA_SUCCESS ? Status::ok() : d.blame(r, what + d.properties().name, outcome);
-}
-
 Status CudaDevice::copyWithin(void *to, const void *from, uint64_t bytes, void *stream) {
   if (bytes == 0) return Status::ok();
-  return queue(*this, stream, "copying on ", [&](CUstream s) {
+  return queueOn(*this, stream, "copying on ", [&](CUstream s) {
     return driver_.copyWithin(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, s);
   });
 }
 
 Status CudaDevice::fill(void *to, uint8_t value, uint64_t bytes, void *stream) {
   if (bytes == 0) return Status::ok();
-  return queue(*this, stream, "filling memory of ", [&](CUstream s) { return driver_.fill(reinterpret_cast<CUdeviceptr>(to), value, bytes, s); });
+  return queueOn(*this, stream, "filling memory of ", [&](CUstream s) { return driver_.fill(reinterpret_cast<CUdeviceptr>(to), value, bytes, s); });
 }
 
 namespace {
@@ -222,11 +211,11 @@ struct CudaStopwatch final : Stopwatch {
     for (CUevent e : events) device.driver().eventDestroy(e);
   }
   Status mark(unsigned i, void *stream) override {
-    return queue(device, stream, "timing on ", [&](CUstream s) { return device.driver().eventRecord(events[i], s); });
+    return queueOn(device, stream, "timing on ", [&](CUstream s) { return device.driver().eventRecord(events[i], s); });
   }
   Status between(unsigned from, unsigned to, double &ns) override {
     float ms = 0;
-    Status s = queue(device, nullptr, "waiting for ", [&](CUstream) {
+    Status s = queueOn(device, nullptr, "waiting for ", [&](CUstream) {
       CUresult r = device.driver().eventSynchronize(events[to]);
       return r == CUDA_SUCCESS ? device.driver().eventElapsed(&ms, events[from], events[to]) : r;
     });

@@ -77,11 +77,16 @@ public:
   void free(void *memory) override;
   Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override;
   Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) override;
+  Status queueCopyOut(void *to, const void *from, uint64_t bytes, void *stream) override;
   Status copyWithin(void *to, const void *from, uint64_t bytes, void *stream) override;
   Status fill(void *to, uint8_t value, uint64_t bytes, void *stream) override;
   Status synchronize(void *stream, LaunchOutcome &outcome) override;
   std::unique_ptr<Stopwatch> stopwatch(unsigned marks, Status &status) override;
   std::unique_ptr<Recorder> recorder(Status &status) override;
+  Status makeStream(void **out) override;
+  void endStream(void *stream) override;
+  std::unique_ptr<Event> event(Status &status) override;
 
   /// Is it the stream of a recorder() of this device, whose graphs end before the kernels in them?
   bool records(CUstream stream);
@@ -144,5 +149,16 @@ private:
   mutable std::atomic<unsigned> lastIndex_{0};
   mutable std::atomic<const KernelInfo *> last_[lastCount] = {};
 };
+
+/// Queues `work` on the stream; `what` is "copying to ".
+template <typename Work> Status queueOn(CudaDevice &d, void *stream, const char *what, Work work) {
+  Status status;
+  CUcontext c = d.context(status);
+  if (!c) return status;
+  ContextScope scope(d.driver(), c);
+  CUresult r = work(static_cast<CUstream>(stream));
+  LaunchOutcome outcome;
+  return r == CUDA_SUCCESS ? Status::ok() : d.blame(r, what + d.properties().name, outcome);
+}
 
 } // namespace tegula::runtime::cuda
