@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes include/tegula/tile/elementwise.inc and missing.inc, the parts of the C++ language that come from the tables of builtins and the library.
+"""Writes include/tegula/tile/elementwise.inc, libdevice.inc and missing.inc, the parts of the C++ language that come from the tables of builtins and the library.
 
-elementwise.inc: functions of one tile of floats, each with its sentence. missing.inc: every other function of the language that no header has, deleted with
-what to write instead. So the two front ends grow together: a new builtin is in C++, or its use says why not. `make_cpp.py --check` fails if a file is out of date.
+elementwise.inc: functions of one tile of floats, each with its sentence. libdevice.inc: those of tl.extra.libdevice. missing.inc: every other function of the language that no header
+has, deleted with what to write instead. So the two front ends grow together: a new builtin is in C++, or its use says why not. `make_cpp.py --check` fails if a file is out of date.
 """
 import re
 import sys
@@ -10,17 +10,23 @@ import sys
 from make_stubs import ROOT, collect
 
 FOLDER = ROOT / "include/tegula/tile"
-HEADERS = ("values.hpp", "functions.hpp", "control.hpp")
+HEADERS = ("blocks.hpp", "control.hpp", "functions.hpp", "random.hpp", "scalars.hpp", "values.hpp")
 # Of Math.cpp's rows those that take what they are given.
 NOT_FLOATS = {"abs"}
 # What C++ has a form of its own for.
 INSTEAD = {
-    "cast": "write x.to<T>()", "to_tensor": "write tg::Tile<T> x = number", "static_range": "a `for` of C++ is unrolled",
-    "static_print": "print with C++: the kernel's lambda runs while it is compiled",
-    "condition": "write tg::while_", "add": "write a + b", "sub": "write a - b", "mul": "write a * b", "view": "write tg::reshape", "unsqueeze": "write tg::expand_dims",
-    "squeeze": "write tg::reshape", "broadcast": "write tg::broadcast_to", "next_power_of_2": "use std::bit_ceil", "load_tensor_descriptor": "write d.load({i, j})",
-    "store_tensor_descriptor": "write d.store({i, j}, value)",
+    "static_range": "a `for` of C++ is unrolled", "condition": "write tg::while_",
 }
+# What functions of libdevice give that do not give the type of their operands (at least float, for floats): `Same` is that type, whatever it is.
+LIBDEVICE = (
+    (r"abs|fabs|fma|fma_rn", "Same"),
+    (r"double2float_r.|u?int2float_r.|u?ll2float_r.|u?int_as_float", "Always<float>"),
+    (r"hiloint2double|u?int2double_r.|u?ll2double_r.|longlong_as_double|rcp64h", "Always<double>"),
+    (r"(float|double)2int_r.|double2(hi|lo)int|float_as_int|clz|ffs|popc|finitef|isfinited|isinf|isnan|signbit|ilogb", "Always<int32_t>"),
+    (r"(float|double)2ll_r.|double_as_longlong|llrint|llround", "Always<int64_t>"),
+    (r"(float|double)2uint_r.|float_as_uint", "Always<uint32_t>"),
+    (r"(float|double)2ull_r.", "Always<uint64_t>"),
+)
 # Types and notes of the language, which are no functions of kernels, and what C++ has itself.
 NOT_FUNCTIONS = {"static_assert", "dtype", "pointer_type", "block_type", "constexpr", "tuple", "constexpr_type", "tuple_type", "get_int_dtype", "aggregate_replace"}
 
@@ -33,10 +39,23 @@ def elementwise():
     return head + "".join(f"/// {functions[n][1]}\nTEGULA_TILE_UNARY({n})\n" for n in names)
 
 
+def libdevice():
+    """Rows of the table of builtins (LIBDEVICE2("name", ...) is one of two parameters), and functions of the library."""
+    text = (ROOT / "src/lang/builtins/Libdevice.cpp").read_text()
+    arity = {n: int(k or 1) for k, n in re.findall(r'^\s*LIBDEVICE(\d?)\("(\w+)"', text, re.M)}
+    arity |= {n: len(p.split(",")) for n, p in re.findall(r'\{"extra\.libdevice\.(\w+)", "([^"]*)"', text)}
+    for path in sorted((ROOT / "src/lib").glob("libdevice_*.py")):
+        arity |= {n: len(p.split(",")) for n, p in re.findall(r"^def ([a-z]\w*)\(([^)]*)\)", path.read_text(), re.M)}
+    rule = lambda n: next((r for pattern, r in LIBDEVICE if re.fullmatch(pattern, n)), "Real")
+    head = "// Functions of tl.extra.libdevice. Made by scripts/make_cpp.py from the table of builtins and the library; do not edit.\n"
+    return head + "".join(f"TEGULA_LIBDEVICE{arity[n]}({n}, {rule(n)})\n" for n in sorted(arity))
+
+
 def present(text):
     """Names of the language that the headers write down."""
-    names = set(re.findall(r'"(?:for \w+ in )?tl\.(\w+)', text)) | set(re.findall(r"TEGULA_TILE_(?:ATOMIC|UNARY|BINARY|REDUCTION)\((\w+)", text))
-    return names | {"range"}
+    names = set(re.findall(r'"(?:for \w+ in )?tl\.(\w+)', text)) | set(re.findall(r"TEGULA_TILE_(?:ATOMIC|UNARY|BINARY|ARITHMETIC|REDUCTION|SCAN|SORT|RANDOM4?)\((\w+)", text))
+    # "tl." #name in macros; what is made of others, or of C++.
+    return names | {"range", "cast", "next_power_of_2", "load_tensor_descriptor", "store_tensor_descriptor"}
 
 
 def missing(unary):
@@ -54,7 +73,7 @@ def missing(unary):
 def main() -> int:
     unary = elementwise()
     out_of_date = False
-    for name, text in (("elementwise.inc", unary), ("missing.inc", missing(unary))):
+    for name, text in (("elementwise.inc", unary), ("libdevice.inc", libdevice()), ("missing.inc", missing(unary))):
         path = FOLDER / name
         if "--check" not in sys.argv:
             path.write_text(text)

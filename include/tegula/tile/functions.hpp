@@ -4,6 +4,7 @@
 //   load(p + i, mask, 0.0, {.eviction = "evict_last"}), sum(x, 1, {.keep_dims = true})
 #pragma once
 #include "tegula/tile/values.hpp"
+#include <bit>
 #include <tuple>
 
 namespace tegula {
@@ -39,6 +40,14 @@ template <typename R, typename... U> Tile<R> call(const Place &at, std::string_v
   for (size_t i = 0; i < sizeof...(U); ++i) format += i ? ", $" : "$";
   // Braces: from left to right.
   return tileOf<R>(at, format + ")", std::vector<Part>{partOf(std::forward<U>(u))...});
+}
+
+/// A call that gives several tiles.
+template <typename... R> std::tuple<Tile<R>...> tilesOf(const Place &at, std::string_view format, std::vector<Part> parts) {
+  Trace &t = trace();
+  int all = t.make(at, format, std::move(parts)), next = 0;
+  auto item = [&]<typename T>(const T *) { return Tile<T>(t.make(at, "$[" + literal(next++) + "]", {{{}, all, false}}), t); };
+  return std::tuple<Tile<R>...>{item(static_cast<const R *>(nullptr))...};
 }
 
 template <typename P, typename M> constexpr void checkAccess() {
@@ -79,6 +88,9 @@ auto cdiv(A &&n, B &&size, Place at = Place::current()) {
   return detail::call<detail::Promoted<A, B>>(at, "tl.cdiv", std::forward<A>(n), std::forward<B>(size));
 }
 
+/// The smallest power of two that is not below n.
+constexpr int next_power_of_2(int n) { return n <= 1 ? 1 : 1 << (32 - std::countl_zero(static_cast<unsigned>(n - 1))); }
+
 // ---- memory
 
 /// How memory is read (docs/language.md, load).
@@ -95,6 +107,7 @@ struct AtomicOptions {
 
 /// The elements at the addresses; where `mask` is false those of `other`, or anything if there is none.
 template <typename P, typename M = None, typename O = None>
+  requires(!detail::isBlockPtr<std::remove_cvref_t<P>>)
 auto load(P &&p, M &&mask = {}, O &&other = {}, LoadOptions options = {}, Place at = Place::current()) {
   detail::checkAccess<P, M>();
   std::string format = "tl.load($";
@@ -108,6 +121,7 @@ auto load(P &&p, M &&mask = {}, O &&other = {}, LoadOptions options = {}, Place 
 }
 /// Writes the value, converted to the type of the memory, where `mask` is true.
 template <typename P, detail::Operand V, typename M = None>
+  requires(!detail::isBlockPtr<std::remove_cvref_t<P>>)
 void store(P &&p, V &&value, M &&mask = {}, StoreOptions options = {}, Place at = Place::current()) {
   detail::checkWrite<P, M>();
   std::string format = "tl.store($, $";
@@ -147,6 +161,36 @@ auto atomic_cas(P &&p, C &&expected, V &&value, AtomicOptions options = {}, Plac
   return detail::tileOf<detail::ElementOfTile<P>>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<C>(expected)), detail::partOf(std::forward<V>(value))});
 }
 
+/// Memory as one step reads or writes it: the read acquires, the write releases, unless the options say otherwise.
+template <typename P, typename M = None> auto atomic_load(P &&p, M &&mask = {}, AtomicOptions options = {}, Place at = Place::current()) {
+  detail::checkAccess<P, M>();
+  std::string format = "tl.atomic_load($";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p))};
+  detail::keyword(format, parts, "mask", std::forward<M>(mask));
+  detail::keyword(format, "sem", options.sem);
+  detail::keyword(format, "scope", options.scope);
+  return detail::tileOf<std::remove_const_t<detail::ElementOfTile<P>>>(at, format + ")", std::move(parts));
+}
+template <typename P, detail::Operand V, typename M = None> void atomic_store(P &&p, V &&value, M &&mask = {}, AtomicOptions options = {}, Place at = Place::current()) {
+  detail::checkWrite<P, M>();
+  std::string format = "tl.atomic_store($, $";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<V>(value))};
+  detail::keyword(format, parts, "mask", std::forward<M>(mask));
+  detail::keyword(format, "sem", options.sem);
+  detail::keyword(format, "scope", options.scope);
+  detail::trace().effect(at, format + ")", std::move(parts));
+}
+/// Waits until memory has held `expected`, or for so long; where it has.
+template <typename P, detail::Operand V, typename T = None> Tile<bool> atomic_poll(P &&p, V &&expected, AtomicOptions options = {}, T &&timeout_ns = {}, Place at = Place::current()) {
+  detail::checkAccess<P, None>();
+  std::string format = "tl.atomic_poll($, $";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<P>(p)), detail::partOf(std::forward<V>(expected))};
+  detail::keyword(format, "sem", options.sem);
+  detail::keyword(format, "scope", options.scope);
+  detail::keyword(format, parts, "timeout_ns", std::forward<T>(timeout_ns));
+  return detail::tileOf<bool>(at, format + ")", std::move(parts));
+}
+
 // ---- element by element
 
 #define TEGULA_TILE_UNARY(name)                                                                                                                      \
@@ -180,6 +224,27 @@ TEGULA_TILE_BINARY(maximum)
 TEGULA_TILE_BINARY(minimum)
 TEGULA_TILE_BINARY(div_rn)
 TEGULA_TILE_BINARY(fdiv)
+// As operators do; arithmetic that may wrap around without a fault in debug builds is `wrapping`.
+struct ArithmeticOptions {
+  bool wrapping = false;
+};
+#define TEGULA_TILE_ARITHMETIC(name)                                                                                                                 \
+  template <detail::Operand X, detail::Operand Y>                                                                                                    \
+    requires(detail::AnyTile<X> || detail::AnyTile<Y>)                                                                                               \
+  auto name(X &&x, Y &&y, ArithmeticOptions options = {}, Place at = Place::current()) {                                                             \
+    using R = detail::Promoted<X, Y>;                                                                                                                \
+    static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");                            \
+    return detail::tileOf<R>(at, options.wrapping ? "tl." #name "($, $, sanitize_overflow=False)" : "tl." #name "($, $)",                             \
+                             std::vector<detail::Part>{detail::partOf(std::forward<X>(x)), detail::partOf(std::forward<Y>(y))});                     \
+  }
+TEGULA_TILE_ARITHMETIC(add)
+TEGULA_TILE_ARITHMETIC(sub)
+TEGULA_TILE_ARITHMETIC(mul)
+#undef TEGULA_TILE_ARITHMETIC
+/// x.to<T>()
+template <TileElement T, detail::AnyTile X> auto cast(X &&x, Place at = Place::current()) { return std::forward<X>(x).template to<T>(at); }
+/// A number as a scalar of the kernel, of the type that it has in the language.
+template <detail::Number N> auto to_tensor(N n, Place at = Place::current()) { return detail::call<typename detail::ElementOf<detail::numberCode<N>()>::type>(at, "tl.to_tensor", n); }
 #undef TEGULA_TILE_BINARY
 template <detail::AnyTile X, detail::Operand Lo, detail::Operand Hi> auto clamp(X &&x, Lo &&lo, Hi &&hi, Place at = Place::current()) {
   return detail::call<detail::ElementOfTile<X>>(at, "tl.clamp", std::forward<X>(x), std::forward<Lo>(lo), std::forward<Hi>(hi));
@@ -189,12 +254,24 @@ template <detail::AnyTile X, detail::Operand Y, detail::Operand Z> auto fma(X &&
   using R = typename detail::ElementOf<detail::promotedCode<Tile<detail::Promoted<X, Y>>, Z>(false)>::type;
   return detail::call<R>(at, "tl.fma", std::forward<X>(x), std::forward<Y>(y), std::forward<Z>(z));
 }
-/// Whole numbers from Philox by a seed and offsets; real ones in [0, 1), and normally distributed.
-template <detail::Operand S, detail::Operand O> Tile<float> rand(S &&seed, O &&offset, Place at = Place::current()) {
-  return detail::call<float>(at, "tl.rand", std::forward<S>(seed), std::forward<O>(offset));
+/// The high half of the product of unsigned numbers.
+template <detail::Operand X, detail::Operand Y>
+  requires(detail::AnyTile<X> || detail::AnyTile<Y>)
+auto umulhi(X &&x, Y &&y, Place at = Place::current()) {
+  static_assert(detail::isIndex<X> && detail::isIndex<Y>, "umulhi is of whole numbers");
+  return detail::call<detail::Promoted<X, Y>>(at, "tl.umulhi", std::forward<X>(x), std::forward<Y>(y));
 }
-template <detail::Operand S, detail::Operand O> Tile<float> randn(S &&seed, O &&offset, Place at = Place::current()) {
-  return detail::call<float>(at, "tl.randn", std::forward<S>(seed), std::forward<O>(offset));
+/// x, which is promised to be zero where the mask is true.
+template <detail::AnyTile X, detail::BoolTile M> auto expect_zero(X &&x, M &&mask, Place at = Place::current()) {
+  return detail::call<detail::ElementOfTile<X>>(at, "tl.expect_zero", std::forward<X>(x), std::forward<M>(mask));
+}
+/// Where a program that is (i, j) in a grid works, so that neighbours share columns: rows in groups of `group`.
+template <detail::Operand I, detail::Operand J, detail::Operand A, detail::Operand B, detail::Operand G>
+auto swizzle2d(I &&i, J &&j, A &&size_i, B &&size_j, G &&group, Place at = Place::current()) {
+  static_assert(detail::isIndex<I> && detail::isIndex<J> && detail::isIndex<A> && detail::isIndex<B> && detail::isIndex<G>, "swizzle2d is of whole numbers");
+  return detail::tilesOf<integer, integer>(at, "tl.swizzle2d($, $, $, $, $)",
+                                           std::vector<detail::Part>{detail::partOf(std::forward<I>(i)), detail::partOf(std::forward<J>(j)), detail::partOf(std::forward<A>(size_i)),
+                                                                     detail::partOf(std::forward<B>(size_j)), detail::partOf(std::forward<G>(group))});
 }
 
 // ---- shapes
@@ -213,6 +290,8 @@ template <detail::AnyTile X> auto trans(X &&x, Place at = Place::current()) { re
 template <detail::AnyTile X> auto permute(X &&x, Shape order, Place at = Place::current()) {
   return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.permute($, " + detail::list(order) + ")", {detail::partOf(std::forward<X>(x))});
 }
+/// The value of a tile of one element, as a scalar.
+template <detail::AnyTile X> auto item(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.item", std::forward<X>(x)); }
 template <detail::AnyTile X> auto ravel(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.ravel", std::forward<X>(x)); }
 template <detail::AnyTile X> auto flip(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.flip", std::forward<X>(x)); }
 /// Two tiles of one shape as the halves of a new last dimension, and back.
@@ -229,11 +308,22 @@ template <detail::AnyTile A, detail::AnyTile B> auto cat(A &&a, B &&b, Place at 
   return detail::call<detail::ElementOfTile<A>>(at, "tl.cat", std::forward<A>(a), std::forward<B>(b));
 }
 template <detail::AnyTile X> auto split(X &&x, Place at = Place::current()) {
-  using T = Tile<detail::ElementOfTile<X>>;
-  detail::Trace &t = detail::trace();
-  int both = t.make(at, "tl.split($)", {detail::partOf(std::forward<X>(x))});
-  int first = t.make(at, "$[0]", {{{}, both, false}}), second = t.make(at, "$[1]", {{{}, both, false}});
-  return std::pair<T, T>(T(first, t), T(second, t));
+  using T = detail::ElementOfTile<X>;
+  return detail::tilesOf<T, T>(at, "tl.split($)", {detail::partOf(std::forward<X>(x))});
+}
+
+/// Without a dimension of extent 1; with a new one; both tiles in their common shape.
+template <detail::AnyTile X> auto squeeze(X &&x, int axis, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.squeeze($, " + detail::literal(axis) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto unsqueeze(X &&x, int axis, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.unsqueeze($, " + detail::literal(axis) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile X> auto view(X &&x, Shape shape, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.view($, " + detail::list(shape) + ")", {detail::partOf(std::forward<X>(x))});
+}
+template <detail::AnyTile A, detail::AnyTile B> auto broadcast(A &&a, B &&b, Place at = Place::current()) {
+  return detail::tilesOf<detail::ElementOfTile<A>, detail::ElementOfTile<B>>(at, "tl.broadcast($, $)", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
 }
 
 // ---- along an axis
@@ -282,15 +372,8 @@ template <typename... T, typename F> auto combined(const Place &at, std::string_
   std::string format = std::string(name) + "(";
   for (size_t i = 0; i < sizeof...(T); ++i) format += i ? ", $" : sizeof...(T) > 1 ? "($" : "$";
   format += (sizeof...(T) > 1 ? "), " : ", ") + literal(axis) + ", " + helper + std::string(options) + ")";
-  Trace &t = trace();
-  int all = t.make(at, format, partsOf(std::move(tiles)));
-  if constexpr (sizeof...(T) == 1) {
-    return std::tuple<Tile<T>...>(Tile<T>(all, t)...);
-  } else {
-    int next = 0;
-    auto item = [&] { return t.make(at, "$[" + literal(next++) + "]", {{{}, all, false}}); };
-    return std::tuple<Tile<T>...>{Tile<T>(item(), t)...};
-  }
+  if constexpr (sizeof...(T) == 1) return std::tuple<Tile<T>...>(tileOf<T>(at, format, partsOf(std::move(tiles)))...);
+  else return tilesOf<T...>(at, format, partsOf(std::move(tiles)));
 }
 
 } // namespace detail
@@ -305,6 +388,7 @@ TEGULA_TILE_REDUCTION(min, typename detail::ExtremumOf<detail::ElementOfTile<X>>
 TEGULA_TILE_REDUCTION(argmax, int32_t)
 TEGULA_TILE_REDUCTION(argmin, int32_t)
 TEGULA_TILE_REDUCTION(xor_sum, detail::ElementOfTile<X>)
+TEGULA_TILE_REDUCTION(reduce_or, detail::ElementOfTile<X>)
 #undef TEGULA_TILE_REDUCTION
 /// Of all elements: a scalar.
 template <detail::AnyTile X> auto sum(X &&x, Place at = Place::current()) { return detail::call<typename detail::SumOf<detail::ElementOfTile<X>>::type>(at, "tl.sum", std::forward<X>(x)); }
@@ -326,7 +410,34 @@ template <detail::AnyTile X, typename F> auto associative_scan(X &&x, int axis, 
 template <typename... T, typename F> auto associative_scan(std::tuple<Tile<T>...> tiles, int axis, F f, Place at = Place::current()) {
   return detail::combined(at, "tl.associative_scan", std::move(tiles), axis, f, "");
 }
-template <typename T> Tile<T> sort(const Tile<T> &x, Place at = Place::current()) { return detail::call<T>(at, "tl.sort", x); }
+/// Running sums and products: element i is that of elements 0 to i, or with `reverse` of i to the last.
+struct ScanOptions {
+  bool reverse = false;
+};
+#define TEGULA_TILE_SCAN(name)                                                                                                                       \
+  template <detail::AnyTile X> auto name(X &&x, int axis = 0, ScanOptions options = {}, Place at = Place::current()) {                                \
+    using R = typename detail::SumOf<detail::ElementOfTile<X>>::type;                                                                                \
+    return detail::tileOf<R>(at, "tl." #name "($, " + detail::literal(axis) + (options.reverse ? ", reverse=True)" : ")"), {detail::partOf(std::forward<X>(x))}); \
+  }
+TEGULA_TILE_SCAN(cumsum)
+TEGULA_TILE_SCAN(cumprod)
+#undef TEGULA_TILE_SCAN
+/// Along the last axis.
+struct SortOptions {
+  bool descending = false;
+};
+#define TEGULA_TILE_SORT(name)                                                                                                                       \
+  template <detail::AnyTile X> auto name(X &&x, SortOptions options = {}, Place at = Place::current()) {                                              \
+    return detail::tileOf<detail::ElementOfTile<X>>(at, options.descending ? "tl." #name "($, descending=True)" : "tl." #name "($)", {detail::partOf(std::forward<X>(x))}); \
+  }
+TEGULA_TILE_SORT(sort)
+/// Of two sorted halves, the second one backwards.
+TEGULA_TILE_SORT(bitonic_merge)
+#undef TEGULA_TILE_SORT
+/// The k largest elements along the last axis, or with `descending` false the smallest.
+template <detail::AnyTile X> auto topk(X &&x, int k, SortOptions options = {.descending = true}, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.topk($, " + detail::literal(k) + (options.descending ? ")" : ", descending=False)"), {detail::partOf(std::forward<X>(x))});
+}
 /// Elements of `x` at the indices, along an axis.
 template <typename T, detail::AnyTile I> Tile<T> gather(const Tile<T> &x, I &&index, int axis, Place at = Place::current()) {
   static_assert(detail::isIndex<I>, "an index is a whole number");
@@ -355,6 +466,32 @@ template <detail::AnyTile A, detail::AnyTile B, detail::AnyTile C> auto dot(A &&
   std::string format = "tl.dot($, $, $";
   detail::keyword(format, "input_precision", options.input_precision);
   return detail::tileOf<detail::ElementOfTile<C>>(at, format + ")", {detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b)), detail::partOf(std::forward<C>(acc))});
+}
+
+struct DotScaledOptions {
+  bool fast_math = false, lhs_k_pack = true, rhs_k_pack = true;
+};
+/// a @ b of microscaled operands: 8-bit words of format "e4m3", "e5m2", "e2m1" (two in a byte), or tiles of "fp16", "bf16", with scales of groups along K (none: all 1).
+template <detail::AnyTile A, typename SA, detail::AnyTile B, typename SB, typename C = None>
+Tile<float> dot_scaled(A &&a, SA &&a_scale, const char *a_format, B &&b, SB &&b_scale, const char *b_format, C &&acc = {}, DotScaledOptions options = {}, Place at = Place::current()) {
+  std::string format = "tl.dot_scaled($, ";
+  std::vector<detail::Part> parts{detail::partOf(std::forward<A>(a))};
+  auto scale = [&](auto &&s) {
+    using S = decltype(s);
+    static_assert(detail::AnyTile<S> || detail::isNone<S>, "scales are a tile, or tg::none");
+    if constexpr (detail::isNone<S>) format += "None";
+    else format += "$", parts.push_back(detail::partOf(std::forward<S>(s)));
+  };
+  scale(std::forward<SA>(a_scale));
+  format += ", " + detail::quoted(a_format) + ", $, ";
+  parts.push_back(detail::partOf(std::forward<B>(b)));
+  scale(std::forward<SB>(b_scale));
+  format += ", " + detail::quoted(b_format);
+  detail::keyword(format, parts, "acc", std::forward<C>(acc));
+  if (options.fast_math) format += ", fast_math=True";
+  if (!options.lhs_k_pack) format += ", lhs_k_pack=False";
+  if (!options.rhs_k_pack) format += ", rhs_k_pack=False";
+  return detail::tileOf<float>(at, format + ")", std::move(parts));
 }
 
 // ---- tensor descriptors
@@ -403,6 +540,12 @@ auto make_tensor_descriptor(const Ptr<T> &base, std::initializer_list<detail::Of
   return Desc<std::remove_const_t<T>>(t.make(at, "tl.make_tensor_descriptor($, " + extents + ", " + steps + ", " + detail::list(block) + ")", std::move(parts)), t);
 }
 
+/// As d.load and d.store.
+template <typename T> Tile<T> load_tensor_descriptor(const Desc<T> &d, std::initializer_list<detail::Offset> offsets, Place at = Place::current()) { return d.load(offsets, at); }
+template <typename T, detail::AnyTile V> void store_tensor_descriptor(const Desc<T> &d, std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) {
+  d.store(offsets, std::forward<V>(value), at);
+}
+
 // ---- promises, output
 
 /// Promises: all values of x are multiples of n; n of them follow one another; n of them are equal.
@@ -420,15 +563,13 @@ inline void debug_barrier(Place at = Place::current()) { detail::trace().effect(
 template <detail::BoolTile C> void device_assert(C &&condition, std::string_view message = "", Place at = Place::current()) {
   detail::trace().effect(at, "tl.device_assert($, " + detail::quoted(message) + ")", {detail::partOf(std::forward<C>(condition))});
 }
+/// While the kernel is compiled: what C++ does not know, such as a tile's shape and type.
+template <detail::Operand X> void static_print(std::string_view prefix, X &&x, Place at = Place::current()) {
+  detail::trace().effect(at, "tl.static_print(" + detail::quoted(prefix) + ", $)", {detail::partOf(std::forward<X>(x))});
+}
 template <detail::Operand X> void device_print(std::string_view prefix, X &&x, Place at = Place::current()) {
   detail::trace().effect(at, "tl.device_print(" + detail::quoted(prefix) + ", $)", {detail::partOf(std::forward<X>(x))});
 }
-
-// ---- what is not there
-
-#define TEGULA_TILE_MISSING(name, instead) template <typename... A> void name(A &&...) TEGULA_DELETED(instead);
-#include "tegula/tile/missing.inc"
-#undef TEGULA_TILE_MISSING
 
 } // namespace tile
 } // inline namespace v0

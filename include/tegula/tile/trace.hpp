@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <source_location>
@@ -88,6 +89,23 @@ inline std::string quoted(std::string_view text) {
   return s + '"';
 }
 
+/// A function of a .py file that a kernel calls by `name`.
+struct Extern {
+  std::string name;     // in the text
+  std::string function; // "helpers.py::gelu", or "gelu" of a module of the context
+  std::string file;     // of the C++ file that names it
+  /// As Context::kernel takes it: a file that is no absolute path lies beside the C++ file, or else where the program runs.
+  std::string place() const {
+    size_t folder = file.rfind('/');
+    if (folder == file.npos || function.empty() || function[0] == '/' || function.find("::") == function.npos) return function;
+    std::string beside = file.substr(0, folder + 1) + function;
+    std::FILE *f = std::fopen(beside.substr(0, beside.rfind("::")).c_str(), "r");
+    if (!f) return function;
+    std::fclose(f);
+    return beside;
+  }
+};
+
 /// One kernel being written down. There is one at a time in a thread.
 class Trace {
 public:
@@ -102,7 +120,7 @@ public:
   /// What made-up names begin with: no parameter's name begins so. (The library replaces them by those of the C++ file.)
   std::string prefix = "_";
 
-  /// A new variable that is `format`, with the parts in place of each `$`.
+  /// A new variable that is `format`, with the parts in place of each `$` outside of quotes.
   int make(const std::source_location &at, std::string_view format, std::vector<Part> parts) {
     last_ = at;
     Text value = compose(at, format, parts);
@@ -195,6 +213,13 @@ public:
     before_ += text;
     return name;
   }
+  /// The name by which the text calls a function of a .py file.
+  std::string external(std::string_view function, const std::source_location &at) {
+    for (const Extern &e : externs_)
+      if (e.function == function) return e.name;
+    return externs_.emplace_back(Extern{prefix + "x" + std::to_string(externs_.size() + 1), std::string(function), at.file_name()}).name;
+  }
+  const std::vector<Extern> &externs() const { return externs_; }
   /// A parameter of the function that is open.
   int parameter(std::string name) {
     int v = newVariable();
@@ -269,8 +294,14 @@ private:
     }
     Text out;
     size_t next = 0;
+    bool isQuoted = false; // texts of users may have a `$`
     for (size_t i = 0; i < format.size(); ++i) {
-      if (format[i] != '$') {
+      if (isQuoted && format[i] == '\\') {
+        out += format.substr(i++, 2);
+        continue;
+      }
+      isQuoted ^= format[i] == '"';
+      if (format[i] != '$' || isQuoted) {
         out += format.substr(i, 1);
         continue;
       }
@@ -320,6 +351,7 @@ private:
   std::deque<Function> functions_ = std::deque<Function>(1); // the kernel, and helpers inside it; blocks stay where they are
   int lastFunction_ = 0, helpers_ = 0;
   Text before_; // helpers
+  std::vector<Extern> externs_;
   std::source_location last_ = std::source_location::current();
 };
 

@@ -12,6 +12,7 @@ using Place = std::source_location;
 
 template <typename T> class Tile;
 template <typename T> class Ptr;
+template <typename T> class BlockPtr;
 
 /// A parameter that the kernel is compiled for: an ordinary value of C++, so `if (BLOCK > 64)` and `for (int i = 0; i < BLOCK; ++i)` are decided while
 /// the kernel is written down.
@@ -28,6 +29,8 @@ template <typename T> inline constexpr bool isTile = false;
 template <typename T> inline constexpr bool isTile<Tile<T>> = true;
 template <typename T> inline constexpr bool isPtr = false;
 template <typename T> inline constexpr bool isPtr<Ptr<T>> = true;
+template <typename T> inline constexpr bool isBlockPtr = false;
+template <typename T> inline constexpr bool isBlockPtr<BlockPtr<T>> = true;
 template <typename T> inline constexpr bool isConstexpr = false;
 template <typename T> inline constexpr bool isConstexpr<Constexpr<T>> = true;
 
@@ -146,6 +149,8 @@ template <typename T> Ptr<T> ptrOf(const Place &at, std::string_view format, std
 
 template <typename T> inline constexpr bool isWhole = isIntCode(CodeOf<T>::code);
 template <typename T> inline constexpr bool isReal = isFloatCode(CodeOf<T>::code);
+template <typename U, typename T>
+concept TakenFor = !std::same_as<U, T> && (CodeOf<U>::code == CodeOf<T>::code || (std::same_as<T, integer> && isWhole<U>));
 /// Has U the integers that an index can be of?
 template <typename U> inline constexpr bool isIndex = isIntCode(codeOf<U>);
 
@@ -219,15 +224,11 @@ public:
   Tile() = default;
   /// A number, as it is written in C++.
   template <detail::Number N> Tile(N n, Place at = Place::current()) : Variable(number(n, at)) {}
-  /// Some integer from one of a known width.
+  /// Some integer from one of a known width, and the same elements by another name of C++ (long long, _Float16, std::byte).
+  template <detail::TakenFor<T> U> Tile(const Tile<U> &other) : Variable(static_cast<const Variable &>(other)) {}
+  template <detail::TakenFor<T> U> Tile(Tile<U> &&other) : Variable(static_cast<Variable &&>(other)) {}
   template <typename U>
-    requires(std::same_as<T, integer> && detail::isWhole<U> && !std::same_as<U, integer>)
-  Tile(const Tile<U> &other) : Variable(static_cast<const Variable &>(other)) {}
-  template <typename U>
-    requires(std::same_as<T, integer> && detail::isWhole<U> && !std::same_as<U, integer>)
-  Tile(Tile<U> &&other) : Variable(static_cast<Variable &&>(other)) {}
-  template <typename U>
-    requires(!std::same_as<T, U> && !(std::same_as<T, integer> && detail::isWhole<U>))
+    requires(!std::same_as<T, U> && !detail::TakenFor<U, T>)
   Tile(const Tile<U> &) TEGULA_DELETED("a tile keeps its element type: convert it first, x.to<T>()");
   explicit Tile(int variable, detail::Trace &) : Variable(variable) {}
 

@@ -53,10 +53,26 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
   tg::range(0, n, 1, {.num_stages = 2}, [&] {});
 #elif defined CONSTANT_WHILE // the condition of while_ gives a scalar of the kernel: [&] { return i < n; }
   tg::while_([] { return true; }, [&] {});
-#elif defined SPELLED_OTHERWISE // write x.to<T>()
-  tg::store(out + i, tg::cast(v, 1));
-#elif defined NOT_THERE // not in C++ yet
-  tg::store(out + i, tg::dot_scaled(v, v));
+#elif defined SPELLED_OTHERWISE // a `for` of C++ is unrolled
+  tg::static_range(4);
+#elif defined BLOCK_TO_CONST // a kernel does not write through a BlockPtr<const T>: make the parameter a Ptr<T>
+  tg::store(tg::make_block_ptr(x, {n}, {1}, {0}, {64}, {0}), v);
+#elif defined ATOMIC_STORE_TO_CONST // a kernel does not write through a Ptr<const T>: make the parameter a Ptr<T>
+  tg::atomic_store(x + i, v);
+#elif defined REAL_SEED // seed and offsets are whole numbers
+  tg::store(out + i, tg::rand(f, i));
+#elif defined SIGNED_COUNTERS // Philox counters are uint32 or uint64
+  tg::store(out + i, std::get<0>(tg::philox_impl(i, i, i, i, 1, 2)));
+#elif defined UNSAID_RESULT // say what it gives: inline_asm_elementwise<float>(...)
+  tg::store(out + i, tg::inline_asm_elementwise("", "=r,r", std::tuple(i)));
+#elif defined CALL_WITH_OTHER // the function takes a tile of another element type here: convert it, x.to<T>()
+  tg::store(out + i, tg::python<tg::Tile<float>(tg::Tile<float>)>("k.py::f")(i));
+#elif defined CALL_WRITES // the function writes to this parameter, and the argument is a Ptr<const T>
+  tg::python<void(tg::Ptr<float>)>("k.py::f")(x);
+#elif defined CALL_OF_TEXT // the function takes a tile here
+  tg::store(out + i, tg::python<tg::Tile<float>(tg::Tile<float>)>("k.py::f")("x"));
+#elif defined CALL_RESULT // a function of a .py file gives void, a tg::Tile<T>, a tg::Ptr<T>, or a std::tuple of them
+  tg::store(out + i, tg::python<float(tg::Tile<float>)>("k.py::f")(v));
 #else
   tg::if_(n > 0, [&] { tg::store(out + i, v); });
 #endif
@@ -70,6 +86,10 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
 [[maybe_unused]] constexpr auto named = tg::kernel("k(in)", [](tg::Ptr<float> in) { tg::store(in, 1.0); });
 #elif defined PARAMETER // a kernel's parameter is a tg::Ptr<T>, tg::Int, tg::Float, tg::Tile<T>, tg::Desc<T> or tg::Constexpr<T>
 [[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](int) {});
+#elif defined GIVING // a kernel gives nothing: store what it computes
+[[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Tile<float> x) { return x; });
+#elif defined GIVING_NOTHING // a function gives a tile, or a std::tuple of tiles: what only stores is made by tg::kernel
+[[maybe_unused]] constexpr auto named = tg::function("k(x)", [](tg::Ptr<float> x) { tg::store(x, 1.0); });
 #elif defined ELEMENT // no element type of tiles
 [[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Ptr<char32_t>) {});
 #endif
@@ -90,6 +110,15 @@ tegula::Status launch(const tegula::Context &context) {
   return kernel(context)[tg::grid(1)](x, out, 1.0f, 64.5);
 #elif defined TEXT_ARGUMENT // an argument for a scalar parameter is a number
   return kernel(context)[tg::grid(1)](x, out, 1.0f, "64");
+#elif defined CONST_BUFFER // the kernel writes to this parameter, and the argument is const
+  const auto device = context.device().upload(out).value();
+  return kernel(context)[tg::grid(1)](x, device, 1.0f, 64);
+#elif defined OTHER_BUFFER // the argument's elements are not those of the kernel's tg::Ptr<T>
+  auto device = context.device().upload(whole).value();
+  return kernel(context)[tg::grid(1)](x, device, 1.0f, 64);
+#elif defined TUNED_CONSTEXPR // one argument for each parameter of the kernel that is no tg::Constexpr: those are tuned
+  static auto tuned = tg::autotune(kernel, {tg::Config{}});
+  return tuned(context).grid([](tg::ConfigView) { return tg::grid(1); })(x, out, 1.0f);
 #elif defined DYING_RANGE // an argument borrows its elements: this temporary would take them along; name it first
   return kernel(context)[tg::grid(1)](x, std::vector<float>(64), 1.0f, 64);
 #else

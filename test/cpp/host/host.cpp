@@ -1,0 +1,145 @@
+// Devices, buffers, streams, events, typed kernels, what a context is given, failures as data.
+#include "host.hpp"
+#include <atomic>
+#include <memory_resource>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+static const char *text = R"(
+import triton, triton.language as tl
+@triton.jit
+def scale(x, out, f, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * f, mask=i < n)
+@triton.jit
+def bad(x, n):
+    tl.device_assert(n > 5, "too small")
+    tl.store(x, 1.0)
+@triton.jit
+def helper(x):
+    return tl.load(x) + tl.zeros([4], tl.float32) + tl.zeros([8], tl.float32)
+@triton.jit
+def wrong(x):
+    tl.store(x, helper(x))
+)";
+
+struct Counted : std::pmr::memory_resource {
+  std::atomic<int> live{0}, given{0};
+  void *do_allocate(size_t n, size_t a) override { return ++live, ++given, std::pmr::new_delete_resource()->allocate(n, a); }
+  void do_deallocate(void *p, size_t n, size_t a) override { --live, std::pmr::new_delete_resource()->deallocate(p, n, a); }
+  bool do_is_equal(const memory_resource &o) const noexcept override { return this == &o; }
+};
+
+static void streams(const Context &context, const Module &module, const char *name) {
+  Device d = context.device(name).value();
+  CHECK(d.name() == name);
+  std::vector<float> v(100000), r(v.size());
+  std::iota(v.begin(), v.end(), 0.0f);
+  Stream s = d.stream().value(), other = d.stream().value();
+  auto x = d.upload(v, s).value();
+  auto out = d.allocate<float>(v.size()).value();
+  Event begin = d.event().value(), end = d.event().value();
+  CHECK(end.isPast().value());
+  OK(begin.record(s));
+  auto f = context.function<void(const Buffer<float> &, Buffer<float> &, float, int)>("scale", {{"BLOCK", Value::of(1024)}}, s).value();
+  for (int i = 0; i < 3; ++i) OK(f(Grid(98), x, out, 2.0f, static_cast<int>(v.size())));
+  OK(end.record(s));
+  OK(other.wait(end));
+  OK(out.copyTo(r, other));
+  OK(other.synchronize());
+  bool right = true;
+  for (size_t i = 0; i < r.size(); ++i) right &= r[i] == 2 * v[i];
+  CHECK(right);
+  CHECK(end.isPast().value() && end.since(begin).value() > 0);
+
+  // A fault is told by who waits; what was queued behind it did not run.
+  LaunchOptions o(s);
+  o.debug = 1;
+  OK(module.kernel("bad").value()(1, {x, 3}, o));
+  OK(out.fillBytes(0, s));
+  Status st = s.synchronize();
+  SAYS(st, "too small");
+  CHECK(st.code() == TEGULA_FAULT && st.fault() && st.fault()->message == "too small" && st.fault()->kernel == "bad" && st.fault()->line == 9 && st.fault()->file == "t.py");
+  OK(s.synchronize());
+  CHECK(out.toVector().value()[7] == 14);
+  OK(out.fillBytes(0, s));
+  OK(s.synchronize());
+  CHECK(out.toVector().value()[7] == 0);
+
+  OK(out.copyFrom(x));
+  CHECK(out.toVector().value()[7] == 7);
+  SAYS(out.copyTo(std::span(r).first(5)), "they must be as many");
+  OK(out.part(3, 5).copyTo(std::span(r).first(5)));
+  CHECK(r[0] == 3);
+  OK(module.kernel("scale").value()(1, {x.part(8, 4), out.part(16), 3.0, 4, 4}));
+  CHECK(out.toVector().value()[17] == 27);
+  const Buffer<float> &readOnly = out;
+  SAYS(module.kernel("scale").value()(1, {x, readOnly, 3.0, 4, 4}), "read-only");
+  // Memory that a stream still uses goes when it is done with it.
+  { auto gone = d.upload(v, s).value(); OK(f(Grid(98), x, gone, 2.0f, static_cast<int>(v.size()))); }
+  OK(s.synchronize());
+}
+
+static void typed(const Context &context) {
+  Constants block{{"BLOCK", Value::of(64)}};
+  SAYS((context.function<void(std::span<const float>, std::span<const float>, float, int)>("scale", block)).status(), "Cannot store to a constant pointer");
+  SAYS((context.function<void(std::span<const float>, std::span<float>, float)>("scale", block)).status(), "the signature has 3 parameters, the kernel takes 4 at run time: x, out, f, n");
+  SAYS((context.function<void(std::span<const float>, std::span<float>, float, int)>("scale")).status(), "the constexpr parameter `BLOCK` has no value");
+  SAYS((context.function<void(std::span<const float>, std::span<float>, float, int)>("scale", {{"BLCK", Value::of(64)}})).status(), "BLOCK");
+  SAYS((context.function<void(std::span<const float>, std::span<float>, float, int)>("scal", block)).status(), "no module of the context has a kernel `scal`");
+  SAYS((context.function<void(std::span<const float>, float, float, int)>("scale", block)).status(), "store needs a pointer");
+  SAYS((context.function<void(std::span<const float>, float, float, int)>("nowhere.py::scale", block)).status(), "nowhere.py");
+  // Numbers are of the type that the signature says.
+  auto f = context.function<void(std::span<const double>, std::span<double>, double, long long)>("scale", block).value();
+  std::vector<double> a(100, 1.5), b(100);
+  OK(f(Grid(2), a, b, 1.0 / 3, 100));
+  CHECK(b[99] == 1.5 * (1.0 / 3));
+}
+
+static void failures(const Module &module) {
+  std::vector<float> x(8);
+  Status s = module.kernel("wrong").value()(1, {x});
+  CHECK(s.code() == TEGULA_COMPILE_ERROR && s.diagnostics().size() == 1);
+  const std::vector<Message> &notes = s.diagnostics().at(0).notes;
+  CHECK(notes.size() == 4 && notes[0].text == "shape [4]" && notes[2].text == "in `helper`, called from here" && notes[2].line == 16);
+  Result<int> none = Status::error(TEGULA_NOT_FOUND, "gone");
+  CHECK(none.or_else([](const Status &) { return Result<int>(3); }).value() == 3);
+  CHECK(!none.transform([](int i) { return i + 1; }) && Result<int>(4).transform([](int i) { return std::to_string(i); }).value() == "4");
+  CHECK(none.value_or(7) == 7 && none.status().message() == "gone");
+}
+
+int main() {
+  Counted memory;
+  std::atomic<int> calls{0};
+  std::mutex mutex;
+  std::vector<std::string> said;
+  auto threads = [&](uint32_t n, ContextOptions::Task task) {
+    ++calls;
+    std::vector<std::jthread> others;
+    for (uint32_t i = 1; i < n; ++i) others.emplace_back([=] { task(i); });
+    task(0);
+  };
+  auto log = [&](int severity, std::string_view s) {
+    std::lock_guard lock(mutex);
+    if (severity == TEGULA_REMARK) said.emplace_back(s);
+  };
+  ContextOptions options;
+  options.allocator(memory).executor(threads).logger(log);
+  options.num_threads = 3, options.cache_dir = "";
+  {
+    ContextOptions copy = options;
+    Context context = Context::create(copy).value();
+    Module module = context.loadText("t.py", text).value();
+    streams(context, module, "cpu");
+    streams(context, module, "sim");
+    typed(context);
+    failures(module);
+    CHECK(memory.given > 5);
+  }
+  CHECK(memory.live == 0);
+  CHECK(calls > 0);
+  CHECK(!said.empty() && said[0].find("compiled `scale` for cpu:") == 0);
+  if (!fails) std::printf("all right\n");
+  return fails;
+}

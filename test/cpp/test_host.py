@@ -1,0 +1,18 @@
+"""The host side of the C++ API (host/): devices, buffers, streams, typed kernels, calls between C++ and .py files, tuning. And every function of the language in C++ (every/)."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_twins import COMPILERS, build
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("source,arguments", [("host/host.cpp", []), ("host/calls.cpp", [HERE / "host/helpers.py"]), ("every/every.cpp", [])], ids=["host", "calls", "every"])
+def test_program(compiler, source, arguments, tmp_path):
+    program = build(compiler, HERE / source, tmp_path)
+    p = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "TEGULA_CACHE_DIR": "", "TEGULA_TUNE_DIR": str(tmp_path)})
+    assert p.returncode == 0, p.stdout + p.stderr
+    assert "right" in p.stdout, p.stdout
