@@ -182,3 +182,35 @@ def test_hints_on_loads_that_become_copies(dev, descriptors):
     out = np.zeros((64, 64), np.float32)
     dev(k_hinted, (1,), a, b, out, 128, 32, descriptors)
     assert_same(out, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@tegula.jit
+def bytes_kernel(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, FORM: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + i[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * N + j[None, :])
+    if FORM == "and":
+        b = (b & 127).to(tl.int8)
+    elif FORM == "shift":
+        b = (b >> 1).to(tl.int8)
+    elif FORM == "where":
+        b = tl.where(b < 128, b.to(tl.int32) & 0x7F, 127).to(tl.int8)
+    elif FORM == "halves":
+        pairs = tl.join((b & 15).to(tl.int8), (b >> 4).to(tl.int8))
+        b = tl.sum(pairs.to(tl.int32), 2).to(tl.int8)
+    elif FORM == "any":
+        b = b.to(tl.int8, bitcast=True)
+    tl.store(c_ptr + i[:, None] * N + j[None, :], tl.dot(a, b, out_dtype=tl.int32))
+
+
+@pytest.mark.parametrize("form", ["and", "shift", "where", "halves", "any"])
+@pytest.mark.parametrize("m,n,k", [(16, 32, 32), (16, 64, 128)])
+def test_bytes_without_a_sign(dev, form, m, n, k):
+    """B that cannot be negative is taken as unsigned where that is the cheaper instruction; its sums of two products are largest at -128 * 127."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-128, 128, (m, k), dtype=np.int8), rng.integers(0, 256, (k, n), dtype=np.uint8)
+    a[:2], b[:, :2] = -128, 255
+    c = np.zeros((m, n), np.int32)
+    dev(bytes_kernel, (1,), a, b, c, M=m, N=n, K=k, FORM=form)
+    wide = {"and": b & 127, "shift": b >> 1, "where": np.where(b < 128, b, 127), "halves": (b & 15) + (b >> 4), "any": b.view(np.int8)}[form].astype(np.int64)
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ wide)

@@ -17,7 +17,7 @@ struct Case {
   bool accumulate;
   DotPlan plan;
   std::string name() const {
-    return std::string("dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
+    return std::string(plan.bUnsigned ? "dot_unsigned_" : "dot_") + ir::name(elem) + "_" + std::to_string(m) + "x" + std::to_string(n) + "x" +
            std::to_string(k) + (accumulate ? "_acc" : "");
   }
 };
@@ -37,6 +37,8 @@ std::vector<Case> cases(const CpuTarget &t) {
         add(Elem::F64, Elem::F64, m, n, k);
         add(Elem::BF16, Elem::F32, m, n, k);
         add(Elem::I8, Elem::I32, m, n, k);
+        if (DotPlan p = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, m, n, k, "ieee", true); p.bUnsigned)
+          all.push_back({Elem::I8, Elem::I32, m, n, k, (m + n + k) % 3 != 0, p});
       }
   add(Elem::F32, Elem::F32, 64, 64, 2048); // several k blocks
   add(Elem::F32, Elem::F32, 32, 128, 1024);
@@ -88,6 +90,11 @@ void check(const Case &c, const JitLibrary &lib) {
   for (auto *values : {&a, &b, &want})
     for (double &x : *values)
       x = sample(rng, c.elem == Elem::I8);
+  if (p.bUnsigned) { // also where sums of two products are largest
+    for (double &x : b)
+      x = x < 0 ? 127 : x;
+    std::fill_n(a.begin(), a.size() / 2, -128);
+  }
   std::vector<uint8_t> pa(p.aElems * ir::byteWidth(p.aElem)), pb(p.bElems * ir::byteWidth(p.bElem));
   std::vector<uint8_t> pc(c.m * p.cRowStride * ir::byteWidth(p.accElem));
   for (int64_t i = 0; i < c.m; ++i)
@@ -122,6 +129,17 @@ TEST_P(DotTest, EqualsPlainLoops) {
   ASSERT_TRUE(lib.load());
   for (const Case &c : all)
     check(c, lib);
+}
+
+TEST_P(DotTest, BytesInFours) {
+  JitLibrary lib(GetParam());
+  const CpuTarget &t = lib.target();
+  DotPlan plain = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee");
+  DotPlan noSign = dotPlan(t, Elem::I8, Elem::I8, Elem::I32, 2, 64, 32, "ieee", true);
+  EXPECT_EQ(plain.kGroup == 4, t.avx512Vnni);
+  EXPECT_FALSE(plain.bUnsigned);
+  EXPECT_EQ(noSign.kGroup == 4, t.avx2);
+  EXPECT_EQ(noSign.bUnsigned, t.avx2);
 }
 
 TEST_P(DotTest, TruncTf32) {

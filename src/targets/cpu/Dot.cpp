@@ -100,9 +100,9 @@ private:
 
   V multiplyAdd(V acc, V x, V y);
   V groupOf(V scalarOrVector, unsigned accLanes, bool isA);
-  /// int8 by VNNI: the instruction wants one operand unsigned, so A is taken with 128 added, and 128 times the sum of
-  /// each column of B is subtracted at the end.
-  bool biased() const { return p.aElem == Elem::I8; }
+  /// int8 by VNNI: the instruction wants one operand unsigned. Unless B is, A is taken with 128 added, and 128 times the
+  /// sum of each column of B is subtracted at the end.
+  bool biased() const { return p.aElem == Elem::I8 && !p.bUnsigned; }
   V bias(llvm::Type *type) const { return llvm::ConstantInt::get(type, 0x80808080); }
   void outerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
   void innerBlock(unsigned rows, int64_t k, V a, V bp, V c, bool accumulate);
@@ -171,11 +171,23 @@ V DotEmitter::multiplyAdd(V acc, V x, V y) {
                                       : x86_avx512bf16_dpbf16ps_128;
     return b.CreateIntrinsic(id, {}, {acc, x, y});
   }
-  if (biased()) {
-    llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpbusd_512
-                             : n == 8 ? x86_avx512_vpdpbusd_256
-                                      : x86_avx512_vpdpbusd_128;
-    return b.CreateIntrinsic(id, {}, {acc, x, y});
+  if (p.aElem == Elem::I8) {
+    if (p.bUnsigned)
+      std::swap(x, y); // the first factor is the unsigned one
+    if (target.avx512Vnni) {
+      llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpbusd_512
+                               : n == 8 ? x86_avx512_vpdpbusd_256
+                                        : x86_avx512_vpdpbusd_128;
+      return b.CreateIntrinsic(id, {}, {acc, x, y});
+    }
+    auto bytes = [&](V value) { return b.CreateBitCast(value, llvm::FixedVectorType::get(b.getInt8Ty(), 4 * n)); };
+    V pairs = b.CreateIntrinsic(n == 16  ? x86_avx512_pmaddubs_w_512
+                                : n == 8 ? x86_avx2_pmadd_ub_sw
+                                         : x86_ssse3_pmadd_ub_sw_128,
+                                {}, {bytes(x), bytes(y)});
+    V ones = llvm::ConstantInt::get(pairs->getType(), 1);
+    llvm::Intrinsic::ID id = n == 16 ? x86_avx512_pmaddw_d_512 : n == 8 ? x86_avx2_pmadd_wd : x86_sse2_pmadd_wd;
+    return b.CreateAdd(acc, b.CreateIntrinsic(id, {}, {pairs, ones}));
   }
   if (target.avx512Vnni) {
     llvm::Intrinsic::ID id = n == 16  ? x86_avx512_vpdpwssd_512
@@ -193,8 +205,8 @@ V DotEmitter::groupOf(V x, unsigned accLanes, bool isA) {
     x = b.CreateVectorSplat(accLanes, x);
   if (p.kGroup == 1)
     return x;
-  if (biased())
-    return isA ? b.CreateXor(x, bias(x->getType())) : x;
+  if (p.aElem == Elem::I8)
+    return isA && biased() ? b.CreateXor(x, bias(x->getType())) : x;
   llvm::Type *elem = p.aElem == Elem::BF16 ? llvm::Type::getBFloatTy(b.getContext()) : b.getInt16Ty();
   return b.CreateBitCast(x, llvm::FixedVectorType::get(elem, accLanes * p.kGroup));
 }
@@ -343,7 +355,7 @@ void DotEmitter::run(V a, V bp, V c, bool accumulate) {
 } // namespace
 
 DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m, int64_t n, int64_t k,
-                std::string_view precision) {
+                std::string_view precision, bool bUnsigned) {
   DotPlan p{};
   p.m = m;
   p.n = n;
@@ -355,7 +367,8 @@ DotPlan dotPlan(const CpuTarget &t, Elem aElem, Elem bElem, Elem acc, int64_t m,
   if (acc == Elem::I32 || ir::isInt(aElem)) {
     p.accElem = Elem::I32;
     bool pairs = isX86(t) && canGroup && aElem == Elem::I8 && bElem == Elem::I8;
-    bool fours = pairs && canGroupBy4 && t.avx512Vnni;
+    bool fours = pairs && canGroupBy4 && (t.avx512Vnni || (t.avx2 && bUnsigned));
+    p.bUnsigned = fours && bUnsigned;
     p.aElem = p.bElem = fours ? Elem::I8 : pairs ? Elem::I16 : Elem::I32;
     p.kGroup = fours ? 4 : pairs ? 2 : 1;
   } else if (aElem == Elem::F64) {

@@ -14,7 +14,8 @@ struct DotPlan {
   int64_t m, n, k;
   unsigned mr, nr; // register block: mr rows x nr columns (nr a multiple of the vector length, or n if n is small)
   unsigned kGroup; // consecutive k packed together: 1 (f32, f64, i32), 2 (bf16 with AVX512_BF16, i16), 4 (int8 with
-                   // VNNI); divides k
+                   // VNNI, or with AVX2 if B has no negative elements); divides k
+  bool bUnsigned;  // int8 in fours: B has no negative elements, so it is the operand that instructions take as unsigned
   // A is packed row-major [m][k] with row stride aRowStride elements (k contiguous, so kGroup needs nothing special).
   int64_t aRowStride;
   // B is packed in column panels of nr: element (k, n) at ((n / nr) * (k_padded / kGroup) + k / kGroup) * nr * kGroup +
@@ -30,11 +31,12 @@ struct DotPlan {
 
 /// Element kinds: f16 and fp8 operands are widened to f32 when packed; bf16 too unless the target has AVX512_BF16
 /// (whose instruction flushes subnormal products and operands); int8 stays with VNNI, else goes to i16 on x86 and to
-/// i32 elsewhere. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
+/// i32 elsewhere. If no element of an int8 B is negative (`bUnsigned`), VNNI needs no correction, and AVX2 has pmaddubsw,
+/// whose sums of two products then fit its 16 bits: 2 * 127 * -128 > -2^15. The accumulator of f16 results is F32. `precision` as in the dot op: "tf32" asks the packing nests to
 /// apply truncTf32 to f32 operands; "tf32x3", "bf16x3" and "bf16x6" exist to come close to IEEE on units that lack it,
 /// so they are computed as "ieee" (f32 multiply-add), which is more precise than each of them.
 DotPlan dotPlan(const CpuTarget &target, ir::Elem a, ir::Elem b, ir::Elem acc, int64_t m, int64_t n, int64_t k,
-                std::string_view precision);
+                std::string_view precision, bool bUnsigned = false);
 
 /// Packed B is read once, panel after panel, but A for every panel. So if both and C take more than half of L2 (what they come from, and what others
 /// left there, wants the rest), a buffer for all of B only drives A and C out. Then this makes `p` a plan by panels: one panel of

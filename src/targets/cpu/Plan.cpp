@@ -18,6 +18,7 @@
 #include "targets/cpu/Plan.h"
 #include "targets/cpu/BitMap.h"
 #include "targets/cpu/Materialize.h"
+#include "passes/SignificantBits.h"
 #include "llvm/ADT/SmallSet.h"
 
 namespace tegula::cpu {
@@ -456,7 +457,8 @@ void Planner::dot(const Op &op) {
   unsigned r = cs.rank();
   int64_t batch = cs.numel() / (cs[r - 2] * cs[r - 1]);
   DotPlan p = dotPlan(target_, op.operands[0]->type.elem, op.operands[1]->type.elem, op.results[0]->type.elem,
-                      cs[r - 2], cs[r - 1], as[r - 1], op.precision());
+                      cs[r - 2], cs[r - 1], as[r - 1], op.precision(),
+                      op.operands[1]->type.elem == ir::Elem::I8 && signIsZero(op.operands[1]));
   if (batch == 1)
     packByPanel(target_, p);
   const Value *carried = p.accElem == op.results[0]->type.elem ? accumulatesInto(op) : nullptr;

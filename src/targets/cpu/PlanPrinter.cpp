@@ -44,7 +44,8 @@ static void printSteps(const Plan &p, const Steps &steps, const std::string &ind
     case StepKind::Dot:
       out += indent + "dot buffers " + std::to_string(s.bufferA) + " x " + std::to_string(s.bufferB) +
              (s.accumulate ? " += " : " -> ") + std::to_string(s.bufferC) + " block " + std::to_string(s.dot->mr) + "x" +
-             std::to_string(s.dot->nr) + (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows\n" : "\n");
+             std::to_string(s.dot->nr) + (s.dot->bUnsigned ? ", B not negative" : "") +
+             (s.nest ? ", B by panels of " + std::to_string(s.dot->kBlock) + " rows\n" : "\n");
       if (s.nest)
         printNest(p, *s.nest, indent + "  ", out);
       continue;
