@@ -290,3 +290,39 @@ def test_fp8_products_use_tensor_cores(tegula, tmp_path, target, kind, instructi
     file.write_text(REMARKS)
     p = tegula("compile", f"{file}::product", "--sig", f"x:*{kind}:16, out:*f32:16, N:64", "-t", target, "--emit", "ptx")
     assert p.returncode == 0 and instruction in p.stdout, p.stderr
+
+
+@pytest.mark.parametrize("target", ["cpu:avx2", "cpu:avx512bf16"])
+def test_masks_of_either_axis_leave_the_transposing_loads(tegula, tmp_path, target):
+    """A tile that is transposed on its way into a dot is read by whole vectors where it lies inside of the matrix, whichever axis the mask is along."""
+    (tmp_path / "t.py").write_text(TRANSPOSED)
+    shuffles = {}
+    for form in ("none", "rows", "columns", "both"):
+        p = tegula("compile", "t.py::k", "--sig", "x:*f32:16, w:*f32:16, out:*f32:16, N:i32:16, K:i32:16", "-c", f"FORM='{form}'", "-t", target, "--emit", "llvm")
+        assert p.returncode == 0, p.stderr
+        shuffles[form] = p.stdout.count("shufflevector")
+    assert min(shuffles.values()) >= shuffles["none"] > 16, shuffles
+
+
+TRANSPOSED = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x, w, out, N, K, FORM: tl.constexpr):
+    m, n = tl.arange(0, 16), tl.program_id(0) * 64 + tl.arange(0, 64)
+    acc = tl.zeros((16, 64), tl.float32)
+    for start in range(0, K, 64):
+        k = start + tl.arange(0, 64)
+        if FORM == "rows":
+            b = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :], other=0.0)
+        elif FORM == "columns":
+            b = tl.load(w + n[None, :] * K + k[:, None], mask=(k < K)[:, None], other=0.0)
+        elif FORM == "both":
+            b = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :] & (k < K)[:, None], other=0.0)
+        else:
+            b = tl.load(w + n[None, :] * K + k[:, None])
+        acc = tl.dot(tl.load(x + m[:, None] * K + k[None, :]), b, acc, input_precision="ieee")
+    tl.store(out + m[:, None] * N + n[None, :], acc)
+'''
