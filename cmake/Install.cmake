@@ -1,12 +1,14 @@
 # The installed package: find_package(tegula) gives
 #   tegula::tegula   compiler and runtime, one shared library
-#   tegula::runtime  runtime alone, static, no LLVM: for programs that link kernels compiled ahead of time
+#   tegula::runtime  runtime alone, static, no LLVM: for programs that link kernels compiled ahead of time, or load bundles
+#   tegula::runtime-shared  the same as a shared library
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)
 install(TARGETS libtegula EXPORT tegula-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tegula-torch-launcher LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS libtegula-runtime EXPORT tegula-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set_target_properties(tegula_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(tegula_support PROPERTIES EXPORT_NAME support)
 install(TARGETS tegula_runtime tegula_sim tegula_support EXPORT tegula-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,6 +1,6 @@
 """A kernel without Python: compiled ahead of time to C files, joined by tools.link, and called from a C program.
 
-The program needs libtegula alone. Two variants are made, one for lengths that are multiples of 16; what link writes chooses between them. """
+The program needs libtegula-runtime alone, which has no compiler in it. Two variants are made, one for lengths that are multiples of 16; what link writes chooses between them. """
 import shutil
 import subprocess
 import tempfile

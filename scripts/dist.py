@@ -29,6 +29,7 @@ TREE = [
     ("test/torch", "test/torch"),
     ("examples", "examples"),
     ("bench", "bench"),
+    ("test/aot", "test/aot"),
     ("scripts/gpu-check", "scripts/gpu-check"),
     ("scripts/install.sh", "install.sh"),
     ("docs/language.md", "docs/language.md"),
@@ -54,6 +55,8 @@ def copy_tree(stage):
 def copy_binaries(build, stage):
     shutil.copytree(build / "portable/lib", stage / "lib", symlinks=True)
     shutil.copy2(build / "lib/libtegula-torch-launcher.so", stage / "lib")  # glibc 2.34 is enough for it
+    for name in ("libtegula-runtime.so.0", "libtegula-runtime.so"):
+        shutil.copy2(build / "lib" / name, stage / "lib" / name)
     (stage / "bin").mkdir()
     shutil.copy2(build / "portable/bin/tegula", stage / "bin/tegula")
 
@@ -76,7 +79,7 @@ def main():
     a = p.parse_args()
     build = a.build.resolve()
     out = (a.out or build / "dist").resolve()
-    subprocess.run(["cmake", "--build", build, "--target", "tegula-portable", "tegula-torch-launcher", "-j", a.jobs, "--", "--quiet"], check=True)
+    subprocess.run(["cmake", "--build", build, "--target", "tegula-portable", "tegula-torch-launcher", "libtegula-runtime", "-j", a.jobs, "--", "--quiet"], check=True)
     out.mkdir(parents=True, exist_ok=True)
     name = f"tegula-{version()}-linux-x86_64"
     with tempfile.TemporaryDirectory(dir=out) as tmp:

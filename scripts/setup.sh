@@ -13,8 +13,8 @@ packages=(
 requirements=scripts/requirements-demo.txt
 if [[ ${1:-} != --without-tests && ${1:-} != --packages ]]; then
   packages+=(
-    # tests
-    libclang-rt-19-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    # tests; libsodium for signatures of bundles, which nothing is linked with
+    libsodium23 libclang-rt-19-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     # peers of the benchmark
     libopenblas-dev libdnnl-dev
   )

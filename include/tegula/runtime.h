@@ -22,12 +22,12 @@ extern "C" {
 typedef struct TegulaRuntime TegulaRuntime; /* a pool of threads */
 
 /* `num_threads` 0: all cores this process may use. Threads start when first needed. */
-TegulaStatus tegula_runtime_create(int32_t num_threads, TegulaRuntime **out);
+TEGULA_API TegulaStatus tegula_runtime_create(int32_t num_threads, TegulaRuntime **out);
 /* No run may be under way. NULL is allowed. */
-void tegula_runtime_destroy(TegulaRuntime *runtime);
+TEGULA_API void tegula_runtime_destroy(TegulaRuntime *runtime);
 /* Runs the programs of the grid and returns when they are done. `threads` 0: those of the runtime. `fault` may be NULL; on TEGULA_FAULT
  * it says which program failed. device_print goes to nowhere. */
-TegulaStatus tegula_runtime_run(TegulaRuntime *runtime, TegulaCpuEntry entry, const void *args, uint64_t scratch_bytes,
+TEGULA_API TegulaStatus tegula_runtime_run(TegulaRuntime *runtime, TegulaCpuEntry entry, const void *args, uint64_t scratch_bytes,
                                 const int64_t grid[3], int32_t threads, TegulaCpuFault *fault);
 
 #ifdef __cplusplus

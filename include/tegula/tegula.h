@@ -61,7 +61,8 @@ enum {
   TEGULA_CANCELLED = 7,        /* the launch was interrupted; what it had stored by then stays stored */
   TEGULA_UNSUPPORTED = 8,      /* understood, but this build or target cannot do it */
   TEGULA_INTERNAL_ERROR = 9,   /* a bug in tegula; the text says what to report */
-  TEGULA_ASSEMBLER_ERROR = 10  /* NVIDIA's assembler refused a kernel's code: its log, and the lines of the kernel */
+  TEGULA_ASSEMBLER_ERROR = 10, /* NVIDIA's assembler refused a kernel's code: its log, and the lines of the kernel */
+  TEGULA_NOT_COMPILED = 11     /* the kernel would have to be compiled, and no_jit is set (tegula_context_set_no_jit) */
 };
 
 /* "invalid argument", "compile error", ...; never NULL. */
@@ -189,7 +190,7 @@ typedef void (*TegulaLogFn)(void *user, int32_t severity, const char *text, size
 typedef struct TegulaContextOptions {
   size_t size;
   const char *cache_dir; /* NULL: $TEGULA_CACHE_DIR (empty: no disk cache), else $XDG_CACHE_HOME/tegula, else ~/.cache/tegula; "": no disk cache */
-  const char *const *read_only_cache_dirs; /* searched before cache_dir, never written */
+  const char *const *read_only_cache_dirs; /* searched before cache_dir, never written; what ends in .tgb is a bundle, as of tegula_context_load_bundle */
   size_t read_only_cache_dir_count;
   int32_t num_threads;   /* of launches that do not say; 0: $TEGULA_NUM_THREADS, else all cores this process may use */
   int32_t debug;         /* TEGULA_DEFAULT: $TEGULA_DEBUG: device_assert on, kernels carry debug info for gdb */
@@ -207,6 +208,8 @@ typedef struct TegulaContextOptions {
  * TEGULA_HANG_S is a number of seconds, the `hang_s` of launches that do not say; TEGULA_TRITON_LEVEL is 3.6, 3.7 or 3.9, their
  * `language_level`; TEGULA_STRICT=1 is their `strict`, and that of tegula_module_check().
  * TEGULA_TUNE=deterministic is the `deterministic` of tuners that do not say, TEGULA_TUNE_BYTES their `copy_bytes`.
+ * TEGULA_CACHE_LAYERS is a list of further read_only_cache_dirs, separated by colons; TEGULA_NO_JIT=1 and =warn are modes of tegula_context_set_no_jit; TEGULA_RECORD names a
+ * manifest, a file to which what launches need of the compiler is written (docs/bundle.md).
  * TEGULA_VERIFY=1 verifies the module after every stage of each compilation, tile IR and LLVM IR: what breaks a rule ends it with
  * TEGULA_INTERNAL_ERROR, whose text names the stage. */
 TEGULA_API TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaContext **out);
@@ -664,7 +667,8 @@ TEGULA_API void tegula_kernel_release(TegulaKernel *kernel);
 enum {
   TEGULA_FROM_COMPILER = 0,  /* compiled by this process */
   TEGULA_FROM_DISK_CACHE = 1,
-  TEGULA_FROM_BYTES = 2      /* tegula_kernel_load */
+  TEGULA_FROM_BYTES = 2,     /* tegula_kernel_load */
+  TEGULA_FROM_BUNDLE = 3     /* tegula_context_load_bundle */
 };
 
 typedef struct TegulaKernelInfo {
@@ -1002,6 +1006,57 @@ typedef struct TegulaLayout {
 TEGULA_API TegulaStatus tegula_layout_operate(const char *operation, const TegulaLayout *a, const TegulaLayout *b, TegulaLayout **out);
 /* Bits of outputs that are reached: all of them if every output is, as many as there are of inputs if no two inputs have one image. */
 TEGULA_API TegulaStatus tegula_layout_rank(const TegulaLayout *layout, uint32_t *out);
+
+/* ------------------------------------------------------------------------------------------- bundles: compiled ahead of time */
+
+/* Kernels that were compiled elsewhere, in one file (docs/bundle.md): launches of this context take them where they would compile. The source must be the same, wherever its
+ * file lies; of an entry for each of several targets the best one that the machine runs is taken. `public_key` (32 bytes, Ed25519) may be NULL; else the file must be signed with it.
+ * Set-up. What of the file is for another version of the library is told on stderr, by name; the rest is used. */
+TEGULA_API TegulaStatus tegula_context_load_bundle(TegulaContext *context, const char *path, const uint8_t *public_key);
+/* What happens where a launch finds its kernel neither in memory, nor in a bundle, nor in the disk cache. Without no_jit it is compiled. With it an entry of the bundles is taken that relies
+ * on less (one compiled for numbers that need not be divisible by 16, say); if there is none, ERROR fails with TEGULA_NOT_COMPILED, WARN writes the same to stderr and compiles. */
+enum { TEGULA_NO_JIT_OFF = 0, TEGULA_NO_JIT_ERROR = 1, TEGULA_NO_JIT_WARN = 2 };
+TEGULA_API TegulaStatus tegula_context_set_no_jit(TegulaContext *context, int32_t mode);
+TEGULA_API int32_t tegula_context_no_jit(const TegulaContext *context);
+/* Writes what launches take from the compiler, a cache or a bundle from now on to a manifest, as $TEGULA_RECORD does: at the latest when the context or the process ends. Entries of a file that is
+ * there already stay. NULL: ends it. Set-up. */
+TEGULA_API TegulaStatus tegula_context_record(TegulaContext *context, const char *path);
+
+/* A bundle in the making. */
+typedef struct TegulaAot TegulaAot;
+enum {
+  TEGULA_CLASSES_GENERIC = 0, /* the class that is given, and the one that relies on nothing */
+  TEGULA_CLASSES_GIVEN = 1,
+  TEGULA_CLASSES_ALL = 2      /* every one that tegula_specializations lists */
+};
+TEGULA_API TegulaStatus tegula_aot_create(TegulaContext *context, TegulaAot **out);
+TEGULA_API void tegula_aot_release(TegulaAot *aot);
+/* Queues a kernel. `signature`, `constants` and `options` as of tegula_compile_signature; `targets` NULL: this machine's CPU by the name of its instruction set. `grid`, which may be NULL: expressions
+ * over integer arguments and constants, for tegula_aot_header. */
+TEGULA_API TegulaStatus tegula_aot_add(TegulaAot *aot, TegulaFunction *function, const char *signature, const TegulaNamedValue *constants, size_t constant_count,
+                                       const char *const *targets, size_t target_count, const TegulaLaunchOptions *options, const char *grid, int32_t classes);
+/* Queues what a manifest says. `targets`, if there are any, in place of those in it; `classes` -1: what it says. */
+TEGULA_API TegulaStatus tegula_aot_add_manifest(TegulaAot *aot, const char *path, const char *const *targets, size_t target_count, int32_t classes);
+/* Compiles what is queued, on all cores. The first mistake ends it, and the text says which kernel it is of. `*entries`, which may be NULL: how many there are. */
+TEGULA_API TegulaStatus tegula_aot_compile(TegulaAot *aot, size_t *entries);
+/* Writes the bundle. `secret_key`: 64 bytes to sign it with, or NULL. */
+TEGULA_API TegulaStatus tegula_aot_write(TegulaAot *aot, const char *path, const uint8_t *secret_key);
+/* A header for C and C++ with one typed function for each kernel; `name` is that of the file, from which names are made. `*text` is freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_aot_header(TegulaAot *aot, const char *name, char **text);
+/* What is queued and the bundle does not have for one of its targets: one line each; `*count` of them. `*text` is freed with tegula_free. Nothing is compiled. */
+TEGULA_API TegulaStatus tegula_aot_gaps(TegulaAot *aot, const char *bundle, const uint8_t *public_key, char **text, size_t *count);
+/* A pair of keys for bundles (Ed25519): needs libsodium. */
+TEGULA_API TegulaStatus tegula_aot_make_keys(uint8_t public_key[32], uint8_t secret_key[64]);
+/* Every class that launches can ask for with arguments of these types and these constants, as a JSON object: kernel, parameters (objects with name and classes), count, and signatures, `limit` at most. */
+TEGULA_API TegulaStatus tegula_specializations(TegulaFunction *function, const char *signature, const TegulaNamedValue *constants, size_t constant_count,
+                                               const TegulaLaunchOptions *options, size_t limit, char **json);
+
+/* Runs one launch on two devices, each on copies of the arguments' memory (host memory whose extents are known), and compares what is in it then: `*text`, freed with tegula_free, is "=" (the same bits, which the
+ * kernel promises: no sums in an order of the device's own, no approximations, nothing that may be fused), "~" (as near as arithmetic allows), or the first difference: argument, index, both values, and the
+ * line of the kernel that stored it. `tolerance` is relative to the larger element and to the largest of all; 0: the same bits; negative: what the element types and the kernel allow. A failure of one device is a
+ * difference; TEGULA_FAULT: both failed. The caller's memory stays as it is. */
+TEGULA_API TegulaStatus tegula_verify(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options, int32_t first, int32_t second,
+                                      double tolerance, char **text);
 
 /* ----------------------------------------------------------------------------------------------------------------- cache */
 

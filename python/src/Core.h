@@ -226,6 +226,10 @@ extern PyMethodDef layoutMethods[];
 
 /// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value);
+
+// ---- Bundle.cpp
+extern PyMethodDef bundleMethods[];
+extern const char *const functionCapsule; // what Function.handle() gives: a TegulaFunction
 bool isOption(PyObject *name);
 /// A grid: sequence of 1 to 3 ints.
 bool readGrid(PyObject *grid, int64_t out[3]);

@@ -678,7 +678,15 @@ PyObject *ensurePrepared(PyObject *self, PyObject *) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {{"free_names", freeNames, METH_NOARGS, nullptr},
+PyObject *handleOf(PyObject *self, PyObject *) {
+  auto *f = reinterpret_cast<FunctionObject *>(self);
+  if (!ready(f)) return nullptr;
+  tegula_function_retain(f->handle);
+  return PyCapsule_New(f->handle, functionCapsule, [](PyObject *c) { tegula_function_release(static_cast<TegulaFunction *>(PyCapsule_GetPointer(c, functionCapsule))); });
+}
+
+PyMethodDef methods[] = {{"handle", handleOf, METH_NOARGS, nullptr},
+                         {"free_names", freeNames, METH_NOARGS, nullptr},
                          {"bind", bindName, METH_VARARGS, nullptr},
                          {"set_default", setDefault, METH_VARARGS, nullptr},
                          {"watch", watch, METH_VARARGS, nullptr},

@@ -92,7 +92,7 @@ PyMODINIT_FUNC PyInit__core() {
     Py_INCREF(t);
     PyModule_AddObject(m, std::strrchr(t->tp_name, '.') + 1, reinterpret_cast<PyObject *>(t));
   }
-  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods})
+  for (PyMethodDef *table : {valueMethods, kernelMethods, deviceMethods, functionMethods, layerMethods, eagerMethods, layoutMethods, tuneMethods, bundleMethods})
     if (PyModule_AddFunctions(m, table) < 0) return nullptr;
   forgetThreadsAfterFork();
   PyModule_AddStringConstant(m, "version", tegula_version());

@@ -36,6 +36,7 @@ def devices():
 _LATER = {
     **{name: f"tegula.{name}" for name in ("backends", "compiler", "runtime", "testing", "tools", "profiler")},
     "compile": "tegula.compiler",
+    **dict.fromkeys(("aot", "load_bundle", "no_jit", "record"), "tegula._bundle"),
     "set_allocator": "tegula.runtime._allocation",
     **dict.fromkeys(("AsyncCompileMode", "FutureKernel"), "tegula.runtime._async_compile"),
     **dict.fromkeys(("Config", "autotune", "heuristics", "powers"), "tegula.runtime.autotuner"),

@@ -117,9 +117,9 @@ def test_descriptors(kernels):
   TegulaArg d;
   const int64_t shape[2] = {{2, 4}}, strides[2] = {{4, 1}}, block[2] = {{4, 4}};
   static _Alignas(16) float in[8] = {{0, 1, 2, 3, 4, 5, 6, 7}};
-  if (tegula_tensor_descriptor(&storage, tegula_ptr(in, TEGULA_FP32, sizeof in), 2, shape, strides, block, TEGULA_PADDING_ZERO, &d)) return 1;
+  if (tegula_bundle_descriptor(&storage, tegula_ptr(in, TEGULA_FP32, sizeof in), 2, shape, strides, block, TEGULA_PADDING_ZERO, &d)) return 1;
   if ({name}(0, &d, y)) return 2;""")
-    main.write_text("#include <tegula/tegula.h>\n" + main.read_text().replace("_Alignas(16)", "__attribute__((aligned(16)))"))
+    main.write_text("#include <tegula/bundle.h>\n" + main.read_text().replace("_Alignas(16)", "__attribute__((aligned(16)))"))
     assert built(kernels.parent, COMPILERS[0], source, main).startswith("6 22 0 0 100")
 
 

@@ -190,7 +190,7 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   const cuda::Assembler *a = cuda::Assembler::get(why);
   if (!a) return Status::ok();
   constexpr int readsOurPtx = 12040; // PTX 8.4 (targets/nvidia/Codegen.cpp)
-  if (cuda::isForDriver({g.code.data(), g.code.size()}) && cuda::installedDriverVersion() >= readsOurPtx) return Status::ok();
+  if (cuda::isForDriver({g.code.data(), g.code.size()}) && (o.keepsPtx || cuda::installedDriverVersion() >= readsOurPtx)) return Status::ok();
   auto start = std::chrono::steady_clock::now();
   cuda::AssembleOptions ao;
   ao.arch = t.arch;

@@ -1,5 +1,7 @@
 // parse (already done) -> sema -> passes -> target -> object -> loaded code. Every stage is timed.
 #include "api/Compile.h"
+#include "api/Bundles.h"
+#include "api/Record.h"
 #include "api/Specialize.h"
 #include "passes/Pipeline.h"
 #include "support/Hash.h"
@@ -67,6 +69,7 @@ static runtime::Digest cacheKey(const CompileRequest &r) {
   CompileOptions o = r.options;
   o.device = 0; // of several GPUs of one kind, each takes the same code
   h.field(o.word()).field(uint64_t(r.options.maxnreg)).field(targetKey(r.target));
+  if (o.keepsPtx) h.field("ptx");
   return h.digest();
 }
 
@@ -241,7 +244,7 @@ static bool checkName(const CompileRequest &r, const std::string &name) {
   return false;
 }
 
-static bool giveName(CompileRequest &r) {
+bool giveName(CompileRequest &r) {
   if (!r.name.empty()) return true;
   r.name = r.function->fn->name;
   if (!r.function->namer) return true;
@@ -274,6 +277,26 @@ bool loadOn(TegulaKernel &k, DeviceEntry &device) {
   return k.code != nullptr;
 }
 
+/// Code for the kernel: of a bundle, of the disk cache, of the compiler. False: the last error is set.
+static bool findObject(TegulaContext &c, const CompileRequest &r, const runtime::Digest &key, TegulaKernel &k) {
+  std::string trouble;
+  if (takeBundled(r, k, BundleFit::Exact, trouble)) return true;
+  runtime::CacheEntry entry;
+  if (c.disk.find(key, entry)) {
+    k.origin = TEGULA_FROM_DISK_CACHE;
+    k.info = std::move(entry.info);
+    k.object = std::move(entry.object);
+    return true;
+  }
+  // Where nothing may be compiled, what relies on less will do.
+  if (c.noJit.load(std::memory_order_relaxed) != TEGULA_NO_JIT_OFF && takeBundled(r, k, BundleFit::General, trouble)) return true;
+  if (!mayCompile(r, trouble) || !compileObject(r, k)) return false;
+  ++c.compiles;
+  entry = {k.info, k.object, {{"name", k.name}, {"target", k.target.name}, {"signature", k.signature}}};
+  c.disk.store(key, entry);
+  return true;
+}
+
 static TegulaKernel *compileHere(const CompileRequest &given) {
   GateSection section;
   uint64_t start = nowNs();
@@ -289,17 +312,7 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   runtime::Digest key = cacheKey(r);
   describe(*k, r, key);
   clearDiagnostics();
-  runtime::CacheEntry entry;
-  if (c.disk.find(key, entry)) {
-    k->origin = TEGULA_FROM_DISK_CACHE;
-    k->info = std::move(entry.info);
-    k->object = std::move(entry.object);
-  } else {
-    if (!compileObject(r, *k)) return nullptr;
-    ++c.compiles;
-    entry = {k->info, k->object, {{"name", k->name}, {"target", k->target.name}, {"signature", k->signature}}};
-    c.disk.store(key, entry);
-  }
+  if (!findObject(c, r, key, *k)) return nullptr;
   if (!makePlan(*k)) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;
@@ -313,10 +326,11 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
   uint64_t end = nowNs();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
+  if (c.recorder) c.recorder->add(r, *k);
   c.remark([&] {
     char ms[32];
     std::snprintf(ms, sizeof ms, "%.1f", double(k->timings.total) / 1e6);
-    return (k->origin == TEGULA_FROM_COMPILER ? "compiled `" : "took from the disk cache `") + k->name + "` for " + k->target.name + " in " + ms + " ms: " + k->signature;
+    return (k->origin == TEGULA_FROM_COMPILER ? "compiled `" : k->origin == TEGULA_FROM_BUNDLE ? "took from a bundle `" : "took from the disk cache `") + k->name + "` for " + k->target.name + " in " + ms + " ms: " + k->signature;
   });
   retain(k.get());
   return k.get();

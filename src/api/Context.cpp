@@ -1,6 +1,8 @@
 // Contexts, devices, output, interrupts. The environment is read here and nowhere below.
 #include "runtime/Dtype.h"
+#include "api/Bundles.h"
 #include "api/Handles.h"
+#include "api/Record.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
 #include "ir/StageVerifier.h"
@@ -59,6 +61,15 @@ static bool readHangTime(const std::string &text, uint64_t &out) {
   return true;
 }
 
+/// TEGULA_NO_JIT: 1 or warn.
+static bool readNoJit(const std::string &text, int32_t &out) {
+  bool off = text.empty() || text == "0" || text == "off" || text == "false";
+  out = off ? TEGULA_NO_JIT_OFF : text == "warn" ? TEGULA_NO_JIT_WARN : TEGULA_NO_JIT_ERROR;
+  if (off || text == "warn" || truthy(text)) return true;
+  fail(TEGULA_INVALID_ARGUMENT, "TEGULA_NO_JIT is `" + text + "`; it must be 1, warn, or not be set");
+  return false;
+}
+
 struct LevelName {
   lang::Level level;
   std::string_view name; // in $TEGULA_TRITON_LEVEL
@@ -112,12 +123,15 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: `size` of the options is not set");
   if (o.read_only_cache_dir_count && !o.read_only_cache_dirs)
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_context_create: read_only_cache_dirs is null");
-  std::vector<std::string> readOnly;
+  CacheLayers layers;
   for (size_t i = 0; i < o.read_only_cache_dir_count; ++i)
-    if (o.read_only_cache_dirs[i]) readOnly.push_back(o.read_only_cache_dirs[i]);
+    if (o.read_only_cache_dirs[i]) layers.addOne(o.read_only_cache_dirs[i]);
+  layers.add(environment("TEGULA_CACHE_LAYERS"));
   GateSection section;
   std::optional<cpu::CpuTarget> target;
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
+  int32_t noJit = TEGULA_NO_JIT_OFF;
+  if (!readNoJit(environment("TEGULA_NO_JIT"), noJit)) return tegula_last_status();
   uint64_t hangNs = 0;
   if (!readHangTime(environment("TEGULA_HANG_S"), hangNs)) return tegula_last_status();
   std::string levelName = environment("TEGULA_TRITON_LEVEL");
@@ -125,7 +139,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   if (!level) return fail(TEGULA_INVALID_ARGUMENT, "TEGULA_TRITON_LEVEL is '" + levelName + "'; it must be 3.6, 3.7 or 3.9");
   std::string dir = o.cache_dir ? o.cache_dir : runtime::defaultCacheDirectory();
   uint64_t limit = static_cast<uint64_t>(std::max(0ll, std::atoll(environment("TEGULA_CACHE_LIMIT_MB").c_str()))) << 20;
-  auto made = std::make_unique<TegulaContext>(dir, std::move(readOnly), limit ? limit : runtime::DiskCache::defaultLimit);
+  auto made = std::make_unique<TegulaContext>(dir, std::move(layers.directories), limit ? limit : runtime::DiskCache::defaultLimit);
   TegulaContext *c = made.get();
   if (!readTuning(environment("TEGULA_TUNE"), environment("TEGULA_TUNE_BYTES"), environment("TEGULA_TUNE_DRY"), c->tuning)) return tegula_last_status();
   // Results of tuning lie beside the code, unless the environment says otherwise.
@@ -151,6 +165,9 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
   c->verify = truthy(environment("TEGULA_VERIFY"));
   if (c->verify || ir::verifiesAlways) c->reproducers = std::make_shared<const std::string>(reproducerFolder(environment("TEGULA_REPRODUCER_DIR")));
   c->strict = truthy(environment("TEGULA_STRICT"));
+  c->noJit.store(noJit);
+  openLayers(*c, layers.archives);
+  if (std::string path = environment("TEGULA_RECORD"); !path.empty()) c->recorder = std::make_shared<Recorder>(path);
   *out = made.release();
   return TEGULA_OK;
 }

@@ -130,8 +130,8 @@ using namespace tegula::api;
 
 const char *tegula_status_name(TegulaStatus status) {
   static constexpr const char *names[] = {"ok", "invalid argument", "compile error", "not found", "I/O error",
-                                          "out of resources", "fault", "cancelled", "unsupported", "internal error", "assembler error"};
-  return status >= 0 && status <= TEGULA_ASSEMBLER_ERROR ? names[status] : "unknown status";
+                                          "out of resources", "fault", "cancelled", "unsupported", "internal error", "assembler error", "not compiled"};
+  return status >= 0 && status <= TEGULA_NOT_COMPILED ? names[status] : "unknown status";
 }
 
 const char *tegula_last_error(void) { return current().text.c_str(); }

@@ -23,7 +23,7 @@ namespace tegula::api {
 struct CompileOptions {
   int32_t numWarps = 4, numStages = 3, numCtas = 1, maxnreg = 0;
   bool debug = false, checked = false, debugInfo = false, fpFusion = true, sanitizeOverflow = true;
-  bool verify = false; // in the key, so that no kernel of the disk cache escapes
+  bool verify = false, keepsPtx = false; // verify: in the key, so that no kernel of the disk cache escapes; keepsPtx: for another machine, PTX that its driver makes better code of stays as it is
   std::shared_ptr<const std::string> reproducers; // the folder for modules that a pass broke a rule with; not in the key, as no code comes of them
   bool strict = false, cooperative = false, programmaticLaunch = false, wide = false; // wide: offsets are computed in 64 bits, for big tensors (passes/WidenOffsets.h)
   uint8_t optLevel = 2, device = 0; // device: that the code is loaded on
@@ -104,11 +104,8 @@ struct PackItem {
   int32_t divisibility = 1;
 };
 
+class BundleLayers; class Recorder; class Repeat;
 } // namespace tegula::api
-
-namespace tegula::api {
-class Repeat;
-}
 
 struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset {
   TegulaContext(std::string cacheDir, std::vector<std::string> readOnly, uint64_t cacheLimit)
@@ -127,6 +124,9 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};
+  std::shared_ptr<tegula::api::BundleLayers> bundles; // null: none. Set-up
+  std::atomic<int32_t> noJit{TEGULA_NO_JIT_OFF};
+  std::shared_ptr<tegula::api::Recorder> recorder; // $TEGULA_RECORD; null: nothing is recorded. Set-up
   TegulaAllocator allocator{}; // no `allocate`: the devices'
   std::mutex allocatedMutex;
   std::map<void *, uint64_t> allocated; // bytes of what the allocator gave

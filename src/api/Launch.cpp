@@ -3,8 +3,8 @@
 #include "api/Repeat.h"
 #include "api/Sized.h"
 #include "api/Specialize.h"
-#include "runtime/Dtype.h"
 #include "runtime/HostStream.h"
+#include "runtime/PackScalar.h"
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -32,62 +32,12 @@ static bool wrongArg(const TegulaKernel &k, const PackItem &item, const std::str
   return false;
 }
 
-/// Bits of an integer type; int1 holds 0 and 1.
-static bool inRange(Scalar s, const TegulaArg &a) {
-  bool huge = a.kind == TEGULA_ARG_UINT && a.u.i < 0;
-  int64_t v = a.u.i;
-  switch (s) {
-  case Scalar::Int8: return !huge && v == static_cast<int8_t>(v);
-  case Scalar::Int16: return !huge && v == static_cast<int16_t>(v);
-  case Scalar::Int32: return !huge && v == static_cast<int32_t>(v);
-  case Scalar::Int64: return !huge;
-  case Scalar::UInt8: return !huge && v == static_cast<uint8_t>(v);
-  case Scalar::UInt16: return !huge && v == static_cast<uint16_t>(v);
-  case Scalar::UInt32: return !huge && v == static_cast<uint32_t>(v);
-  case Scalar::UInt64: return huge || v >= 0;
-  default: return true;
-  }
-}
-
-static double asNumber(const TegulaArg &a) {
-  return a.kind == TEGULA_ARG_FLOAT ? a.u.f : a.kind == TEGULA_ARG_UINT ? double(a.u.u) : double(a.u.i);
-}
+static bool inRange(Scalar s, const TegulaArg &a) { return runtime::inRange(static_cast<TegulaDtype>(s), a); }
 
 static bool packScalar(const TegulaKernel &k, const PackItem &item, const TegulaArg &a, char *to) {
-  switch (item.scalar) {
-  case Scalar::Int1: {
-    uint8_t v = a.kind == TEGULA_ARG_FLOAT ? a.u.f != 0 : a.u.i != 0;
-    *to = static_cast<char>(v);
-    return true;
-  }
-  case Scalar::Int8: case Scalar::UInt8:
-  case Scalar::Int16: case Scalar::UInt16:
-  case Scalar::Int32: case Scalar::UInt32:
-  case Scalar::Int64: case Scalar::UInt64: {
-    if (item.checkRange && !inRange(item.scalar, a))
-      return wrongArg(k, item, "is " + std::to_string(a.u.i) + ", which `" + lang::spelling(lang::dtype(item.scalar)) + "` cannot hold");
-    static constexpr uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8};
-    std::memcpy(to, &a.u.i, bytes[static_cast<int>(item.scalar)]);
-    return true;
-  }
-  case Scalar::Fp32: {
-    float v = static_cast<float>(asNumber(a));
-    std::memcpy(to, &v, 4);
-    return true;
-  }
-  case Scalar::Fp64: {
-    double v = asNumber(a);
-    std::memcpy(to, &v, 8);
-    return true;
-  }
-  case Scalar::Fp16:
-  case Scalar::Bf16: {
-    uint64_t bits = runtime::floatToBits(static_cast<TegulaDtype>(item.scalar), asNumber(a));
-    std::memcpy(to, &bits, 2);
-    return true;
-  }
-  default: return wrongArg(k, item, "is of a type that scalars cannot have");
-  }
+  if (item.checkRange && !inRange(item.scalar, a))
+    return wrongArg(k, item, "is " + std::to_string(a.u.i) + ", which `" + lang::spelling(lang::dtype(item.scalar)) + "` cannot hold");
+  return runtime::packScalar(static_cast<TegulaDtype>(item.scalar), a, to) || wrongArg(k, item, "is of a type that scalars cannot have");
 }
 
 /// What a pointer argument may touch: the memory that it is a view of, or from its address on, or anything.

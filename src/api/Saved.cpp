@@ -1,6 +1,7 @@
 // Kernels as bytes: a cache entry (runtime/CacheFile.h) whose properties hold what launches must know beside it. What a kernel was
 // compiled from is not in them, so one that was loaded has no stages but its code and those that had been made.
 #include "api/Compile.h"
+#include "api/Saved.h"
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
 #include <cstdlib>
@@ -183,15 +184,34 @@ bool readTarget(const std::string &bytes, Target &t) {
   return !r.failed() && r.atEnd();
 }
 
-// ---- loading
+} // namespace
 
-TegulaStatus damaged() { return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged"); }
+SavedProperties savedProperties(const TegulaKernel &k) {
+  return {{"version", tegula_version()}, {"name", k.name}, {"signature", k.signature}, {"params", paramsText(k)}, {"options", optionsText(k.options)}, {"target", targetText(k.target)}};
+}
 
-const std::string *property(const runtime::CacheEntry &e, std::string_view name) {
-  for (const auto &[key, value] : e.properties)
+static const std::string *property(const SavedProperties &all, std::string_view name) {
+  for (const auto &[key, value] : all)
     if (key == name) return &value;
   return nullptr;
 }
+
+bool readSaved(const SavedProperties &all, TegulaKernel &k) {
+  const std::string *params = property(all, "params"), *options = property(all, "options"), *target = property(all, "target"), *signature = property(all, "signature"),
+                    *name = property(all, "name");
+  if (!params || !options || !target || !signature || !name) return false;
+  k.params.clear(), k.specs.clear();
+  if (!readParams(*params, k) || !readOptions(*options, k.options) || !readTarget(*target, k.target)) return false;
+  k.name = *name;
+  k.signature = *signature;
+  return true;
+}
+
+namespace {
+
+// ---- loading
+
+TegulaStatus damaged() { return fail(TEGULA_INVALID_ARGUMENT, "these bytes are no kernel that tegula_kernel_save gave, or they are damaged"); }
 
 /// A device that runs the code: the one that is asked for, else any. Null without an error if there is none.
 DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, runtime::Status &status) {
@@ -234,12 +254,15 @@ TegulaContext *sharedContext() {
   return context;
 }
 
-/// Every argument has its place in the block that launches make.
-bool fits(const TegulaKernel &k) {
+} // namespace
+
+bool argumentsFit(const TegulaKernel &k) {
   for (const runtime::ArgInfo &a : k.info.args)
     if (uint64_t(a.offset) + (a.isPtr ? sizeof(void *) : tegula_dtype_bytes(a.dtype)) > k.info.argBytes) return false;
   return true;
 }
+
+namespace {
 
 TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device, TegulaKernel **out) {
   Ref<TegulaKernel> k;
@@ -253,16 +276,13 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   if (runtime::EntryFormat format = runtime::formatOf(bytes, key); format != runtime::EntryFormat::Ours)
     return format == runtime::EntryFormat::None ? damaged() : fail(TEGULA_UNSUPPORTED, "the kernel was saved by another version of tegula");
   if (!runtime::decodeEntry(bytes, key, entry)) return damaged();
-  const std::string *version = property(entry, "version"), *params = property(entry, "params"), *options = property(entry, "options"),
-                    *target = property(entry, "target"), *signature = property(entry, "signature"), *name = property(entry, "name");
-  if (!version || !params || !options || !target || !signature || !name) return damaged();
+  const std::string *version = property(entry.properties, "version");
+  if (!version) return damaged();
   if (*version != tegula_version())
     return fail(TEGULA_UNSUPPORTED, "the kernel was saved by tegula " + *version + "; this is " + tegula_version());
-  if (!readParams(*params, *k) || !readOptions(*options, k->options) || !readTarget(*target, k->target)) return damaged();
+  if (!readSaved(entry.properties, *k)) return damaged();
   uint64_t start = nowNs();
   k->context = Ref(&c);
-  k->name = *name;
-  k->signature = *signature;
   k->key = key;
   k->hash = hexOf(key);
   k->origin = TEGULA_FROM_BYTES;
@@ -271,7 +291,7 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   k->timings.size = sizeof k->timings;
   for (auto &[stage, text] : entry.properties)
     if (stage.starts_with(stagePrefix)) k->stages.emplace(stage.substr(std::strlen(stagePrefix)), std::move(text));
-  if (!makePlan(*k) || !fits(*k)) return damaged();
+  if (!makePlan(*k) || !argumentsFit(*k)) return damaged();
   runtime::Status status;
   DeviceEntry *home = homeOf(c, *k, device, status);
   if (!status) return fail(status);
@@ -293,8 +313,7 @@ TegulaStatus tegula_kernel_save(TegulaKernel *k, char **bytes, size_t *length) {
   if (k->object.empty()) return fail(TEGULA_UNSUPPORTED, "`" + k->name + "` is a sketch: it has no code to save");
   GateSection section;
   runtime::CacheEntry entry{k->info, k->object, {}};
-  entry.properties = {{"version", tegula_version()}, {"name", k->name}, {"signature", k->signature}, {"params", paramsText(*k)},
-                      {"options", optionsText(k->options)}, {"target", targetText(k->target)}};
+  entry.properties = savedProperties(*k);
   {
     std::lock_guard lock(k->mutex);
     for (const auto &[stage, text] : k->stages) entry.properties.emplace_back(stagePrefix + stage, text);

@@ -98,5 +98,8 @@ int checkCommand(const std::vector<std::string> &args);
 int infoCommand(const std::vector<std::string> &args);
 int cacheCommand(const std::vector<std::string> &args);
 int tuneCommand(const std::vector<std::string> &args);
+int aotCommand(const std::vector<std::string> &args);
+int specializationsCommand(const std::vector<std::string> &args);
+int verifyCommand(const std::vector<std::string> &args);
 
 } // namespace tegula::cli

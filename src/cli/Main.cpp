@@ -14,6 +14,9 @@ constexpr Command commands[] = {
     {"run", tegula::cli::runCommand, "compile and launch a kernel on files and made-up buffers"},
     {"compile", tegula::cli::compileCommand, "print or write one stage of a kernel: ast, tree, tile, llvm, asm, ptx, cubin ..."},
     {"tune", tegula::cli::tuneCommand, "find the fastest configuration of a kernel, look at and merge results"},
+    {"aot", tegula::cli::aotCommand, "compile kernels ahead of time into a bundle, look at bundles"},
+    {"specializations", tegula::cli::specializationsCommand, "the forms of a kernel that launches can ask for"},
+    {"verify", tegula::cli::verifyCommand, "run a kernel on two devices and compare what it computes"},
     {"check", tegula::cli::checkCommand, "report the mistakes in a file without running anything"},
     {"info", tegula::cli::infoCommand, "version, devices, targets, cache"},
     {"cache", tegula::cli::cacheCommand, "look at or clear the disk cache"},
@@ -31,7 +34,7 @@ int finish(int result) {
 
 void help(FILE *out) {
   std::fprintf(out, "usage: tegula COMMAND ...\n");
-  for (const Command &c : commands) std::fprintf(out, "  %-9s %s\n", c.name, c.help);
+  for (const Command &c : commands) std::fprintf(out, "  %-15s %s\n", c.name, c.help);
   std::fprintf(out, "  --version\nOptions of a command: tegula COMMAND --help\n");
 }
 } // namespace

@@ -23,6 +23,8 @@ public:
   ByteReader(const char *data, size_t size) : p_(data), end_(data + size) {}
   bool failed() const { return failed_; }
   bool atEnd() const { return p_ == end_; }
+  /// Bytes that are not read yet.
+  size_t left() const { return static_cast<size_t>(end_ - p_); }
   uint8_t u8();
   /// A byte that must be 0 or 1.
   bool flag();

@@ -110,35 +110,9 @@ private:
       h_.field(uint64_t{o.begin} << 32 | o.end).field(o.file->name()).field(o.file->lineCol(o.at).line).field(o.file->lineCol(o.at).col);
   }
 
-  /// What the function reads of modules that only the binding knows, as far as its text tells: `module.name`,
-  /// `package.module.name`.
   void attributes(const Function &f) {
-    std::vector<std::string> names = sema::freeNames(f);
-    auto valueOf = [&](auto &&self, const Expr &e) -> std::optional<Value> {
-      if (e.kind == ExprKind::Name) {
-        bool isFree = f.scope && std::find(names.begin(), names.end(), e.name) != names.end();
-        std::optional<Scope::Binding> b = isFree ? f.scope->lookup(e.name) : std::nullopt;
-        return b ? std::optional(b->value) : std::nullopt;
-      }
-      if (e.kind != ExprKind::Attribute)
-        return std::nullopt;
-      std::optional<Value> object = self(self, *e.operands[0]);
-      if (!object || !object->is<ModulePtr>())
-        return std::nullopt;
-      const Module &m = *object->get<ModulePtr>();
-      bool bound = !m.tree && !sema::builtinModule(m.name);
-      return bound ? m.attribute(e.name) : std::nullopt;
-    };
-    auto visit = [&](const Expr &e) {
-      if (e.kind != ExprKind::Attribute)
-        return;
-      if (std::optional<Value> v = valueOf(valueOf, e))
-        h_.field(e.name).field(text(*v));
-    };
-    sema::walk(f.def->body, [&](const Stmt &s) {
-      for (const Expr *e : sema::expressionsOf(s))
-        sema::walk(*e, visit);
-    });
+    for (const sema::BoundAttribute &a : sema::boundAttributes(f))
+      h_.field(a.name).field(text(a.value));
   }
 
   void aggregate(const RecordClass &c) {
@@ -251,6 +225,44 @@ void bindName(lang::Function &f, std::string name, lang::Scope::Binding b) {
   b.value = lang::held(*f.node, b.value);
   auto &scope = static_cast<const BoundScope &>(*f.scope);
   const_cast<BoundScope &>(scope).names.insert_or_assign(std::move(name), std::move(b)); // createFunction made it, as no const object
+}
+
+std::vector<BoundAttribute> boundAttributes(const lang::Function &f) {
+  using lang::Value;
+  using ModulePtr = std::shared_ptr<const lang::Module>;
+  std::vector<std::string> names = freeNames(f);
+  std::vector<BoundAttribute> found;
+  auto boundModule = [](const Value &v) -> ModulePtr {
+    if (!v.is<ModulePtr>())
+      return nullptr;
+    ModulePtr m = v.get<ModulePtr>();
+    return !m->tree && !builtinModule(m->name) ? m : nullptr;
+  };
+  auto valueOf = [&](auto &&self, const syntax::Expr &e) -> std::optional<Value> {
+    if (e.kind == syntax::ExprKind::Name) {
+      bool isFree = f.scope && std::find(names.begin(), names.end(), e.name) != names.end();
+      std::optional<lang::Scope::Binding> b = isFree ? f.scope->lookup(e.name) : std::nullopt;
+      return b ? std::optional(b->value) : std::nullopt;
+    }
+    if (e.kind != syntax::ExprKind::Attribute)
+      return std::nullopt;
+    std::optional<Value> object = self(self, *e.operands[0]);
+    ModulePtr m = object ? boundModule(*object) : nullptr;
+    return m ? m->attribute(e.name) : std::nullopt;
+  };
+  auto visit = [&](const syntax::Expr &e) {
+    if (e.kind != syntax::ExprKind::Attribute)
+      return;
+    std::optional<Value> object = valueOf(valueOf, *e.operands[0]);
+    ModulePtr m = object ? boundModule(*object) : nullptr;
+    if (std::optional<Value> v = m ? m->attribute(e.name) : std::nullopt)
+      found.push_back({m, std::string(e.name), *v});
+  };
+  walk(f.def->body, [&](const syntax::Stmt &s) {
+    for (const syntax::Expr *e : expressionsOf(s))
+      walk(*e, visit);
+  });
+  return found;
 }
 
 void setDefault(lang::Function &f, size_t parameter, const lang::Value &v) { f.defaults[parameter] = lang::held(*f.node, v); }

@@ -108,6 +108,13 @@ std::shared_ptr<lang::Function> createFunction(std::string fileName, std::string
 /// What a name is in a function that createFunction made. Functions may refer to each other and to themselves.
 void bindName(lang::Function &f, std::string name, lang::Scope::Binding b);
 void setDefault(lang::Function &f, size_t parameter, const lang::Value &v);
+/// What the function reads of modules that only a binding knows, as far as its text tells: `module.name`, `package.module.name`; in the order of the text.
+struct BoundAttribute {
+  std::shared_ptr<const lang::Module> module;
+  std::string name;
+  lang::Value value;
+};
+std::vector<BoundAttribute> boundAttributes(const lang::Function &f);
 /// Names that are read in the function and not local to it: what a binding must put in the scope (builtins included).
 std::vector<std::string> freeNames(const lang::Function &f);
 

@@ -1,5 +1,5 @@
-"""Kernels ahead of time: a kernel compiled for one signature becomes a C file and its header, which programs build in. They need libtegula, but no
-Python and no source of the kernel.
+"""Kernels ahead of time: a kernel compiled for one signature becomes a C file and its header, which programs build in. They need libtegula-runtime, which has no
+compiler in it, and neither Python nor the source of the kernel: the C file holds a bundle of one entry (docs/bundle.md).
 
     python -m tegula.tools.compile kernels.py -n add -s "*fp32:16, *fp32:16, *fp32:16, i32, 1024" -g "(n + 1023) / 1024" -on add
     cc $(python -m tegula.tools.compile --flags) main.c add.1b2f0c53_0d1d2d3.c
@@ -16,9 +16,11 @@ import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from tegula import _core
+from tegula._bundle import aot
 from tegula.__main__ import install
 from tegula._specialize import type_canonicalisation_dict
 from tegula.backends.compiler import GPUTarget, name_of
@@ -160,7 +162,7 @@ HEADER = """/* Kernel {kernel} of {file} for {target}: {signature}. Made by tegu
 #ifdef __cplusplus
 extern "C" {{
 #endif
-{declare}/* Loads the code; by one thread, before others launch. These give 0, or a status of tegula.h: tegula_last_error() says what is wrong. */
+{declare}/* Loads the code; by one thread, before others launch. These give 0, or a status of tegula.h: tegula_bundle_error() says what is wrong. */
 int32_t load_{name}(void);
 void unload_{name}(void);
 /* Launches on the stream (GPU; else NULL). On a CPU it returns when the kernel is done. */
@@ -172,7 +174,7 @@ int32_t {name}({parameters});
 """
 
 SOURCE = """/* Kernel {kernel} of {file} for {target}: {signature}. Made by tegula.tools.compile. */
-#include <tegula/tegula.h>
+#include <tegula/bundle.h>
 {declare}int32_t load_{name}(void);
 void unload_{name}(void);
 int32_t {name}({parameters});
@@ -180,15 +182,19 @@ int32_t {name}({parameters});
 static const unsigned char {name}_code[] = {{
   {bytes}
 }};
-static TegulaKernel *{name}_kernel;
+static TegulaBundle *{name}_bundle;
+static const TegulaBundleKernel *{name}_kernel;
 
 int32_t load_{name}(void) {{
+  int32_t status;
   if ({name}_kernel) return TEGULA_OK;
-  return tegula_kernel_load(NULL, (const char *){name}_code, sizeof {name}_code, -1, &{name}_kernel);
+  status = tegula_bundle_open_memory({name}_code, sizeof {name}_code, NULL, &{name}_bundle);
+  return status != TEGULA_OK ? status : tegula_bundle_kernel({name}_bundle, "{symbol}", &{name}_kernel);
 }}
 
 void unload_{name}(void) {{
-  tegula_kernel_release({name}_kernel);
+  tegula_bundle_close({name}_bundle);
+  {name}_bundle = NULL;
   {name}_kernel = NULL;
 }}
 
@@ -210,7 +216,7 @@ int32_t {name}({parameters}) {{
   (void)tegula_aot_u64;
   if (tegula_aot_status != TEGULA_OK) return tegula_aot_status;
 {checks}  tegula_aot_options.stream = (void *)tegula_stream;
-  return tegula_kernel_launch({name}_kernel, tegula_aot_grid, tegula_aot_args, {count}, &tegula_aot_options);
+  return tegula_bundle_launch({name}_kernel, tegula_aot_grid, tegula_aot_args, {count}, &tegula_aot_options);
 }}
 """
 
@@ -228,7 +234,11 @@ def compile_kernel(args):
         raise ValueError(f"the signature has {len(items)} items; `{args.kernel_name}` has {len(names)} parameters: {', '.join(names)}")
     params = [_parameter(param, item, is_cuda) for param, item in zip(kernel.params, items)]
     signature = ", ".join(f"{p.name}:{p.text}" for p in params)
-    compiled = kernel.compile_signature(signature, {}, target, dict(num_warps=args.num_warps, num_stages=args.num_stages, wide_offsets=args.wide_offsets))
+    options = dict(num_warps=args.num_warps, num_stages=args.num_stages, wide_offsets=args.wide_offsets)
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "one.tgb"
+        aot([dict(kernel=kernel, signature=signature, options=options, targets=[target])], bundle, classes="given")
+        code = bundle.read_bytes()
 
     constants = {p.name: p.text for p in params if p.ctype is None} | {"num_warps": args.num_warps, "num_stages": args.num_stages, "target": target}
     if args.wide_offsets:
@@ -247,7 +257,7 @@ def compile_kernel(args):
     fields = dict(
         kernel=args.kernel_name, file=Path(args.path).name, target=target, signature=signature.replace("*/", "* /"), name=name, guard=name.upper(),
         link=json.dumps(link).replace("*/", "*\\u002f"), declare=declare,
-        parameters=", ".join([stream, *(f"{text(p.ctype)}{p.c}" for p in given)]), bytes=_bytes(compiled.save()),
+        parameters=", ".join([stream, *(f"{text(p.ctype)}{p.c}" for p in given)]), bytes=_bytes(code), symbol=code[240:240 + int.from_bytes(code[232:240], "little")].decode(),  # the index begins with the kernel's name (docs/bundle.md)
         constants="".join(f"  enum {{ {p.name} = {int(p.constant)} }};\n" for p in params
                           if p.ctype is None and p.name not in _KEYWORDS and isinstance(p.constant, int) and -2**31 <= p.constant < 2**31),
         grid=", ".join([*grid, "1", "1"][:3]), arguments=", ".join(p.argument.format(p.c) for p in params) or "tegula_aot_none", count=len(params),
@@ -262,10 +272,10 @@ def compile_kernel(args):
 
 
 def flags():
-    """What the C compiler needs beside the files: where tegula.h and libtegula.so of this installation are."""
+    """What the C compiler needs beside the files: where bundle.h and libtegula-runtime.so of this installation are."""
     root, source = Path(_core.__file__).resolve().parents[2], Path(__file__).resolve().parents[3]  # two places in a build tree
     headers = [f"-I{p}" for p in (source / "include", root / "include") if (p / "tegula/tegula.h").is_file()]
-    return [*headers[:1], f"-L{root / 'lib'}", "-ltegula", f"-Wl,-rpath,{root / 'lib'}"]
+    return [*headers[:1], f"-L{root / 'lib'}", "-ltegula-runtime", f"-Wl,-rpath,{root / 'lib'}"]
 
 
 class _Flags(argparse.Action):

@@ -1,0 +1,215 @@
+"""tegula.aot, load_bundle, no_jit, record: programs that compile nothing."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import tegula
+import tegula.language as tl
+from tegula import _core
+
+# What kernels reach in many ways: helpers, constants, modules, classes, closures.
+PROGRAM = """
+import collections, sys
+import numpy as np
+import tegula as triton
+import tegula.language as tl
+from tegula import _core
+import helpers
+
+SCALE = tl.constexpr(3)
+Pair = collections.namedtuple("Pair", "x y")
+
+@triton.jit
+def twice(v):
+    return v * 2
+
+@triton.constexpr_function
+def half(n):
+    return n // 2
+
+@triton.jit
+def many(x, out, n, BLOCK: tl.constexpr, FN: tl.constexpr, ACT: tl.constexpr = "relu"):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = FN(tl.load(x + i, mask=i < n)) * SCALE + half(BLOCK) + helpers.offset(v=1.0) + helpers.CONST
+    if ACT == "relu":
+        v = tl.maximum(v, 0)
+    tl.store(out + i, v + tl.sum(v * 0, 0), mask=i < n)
+
+@triton.jit
+def pairs(p, out):
+    tl.store(out + tl.arange(0, 4), tl.load(p.x + tl.arange(0, 4)) * p.y)
+
+@triton.aggregate
+class Acc:
+    a: tl.tensor
+    b: tl.constexpr
+
+    @triton.constexpr_function
+    def __init__(self, a, b):
+        self.a = a
+        self.b = tl.constexpr(b)
+
+    @triton.jit
+    def get(self):
+        return self.a * self.b
+
+@triton.jit
+def grouped(x, out):
+    acc = Acc(tl.load(x + tl.arange(0, 4)), 5)
+    tl.store(out + tl.arange(0, 4), acc.get())
+
+def make(k):
+    @triton.jit
+    def inner(x, K: tl.constexpr = k):
+        tl.store(x, tl.load(x) + K)
+    return inner
+
+x = np.arange(100, dtype=np.float32)
+for n in (100, 96, 1):
+    out = np.zeros(100, np.float32)
+    many[(triton.cdiv(n, 64),)](x, out, n, BLOCK=64, FN=twice)
+    expected = np.zeros(100, np.float32)
+    expected[:n] = np.maximum(x[:n] * 2 * 3 + 32 + 1.5 + 7, 0)
+    assert np.array_equal(out, expected), (n, out)
+out = np.zeros(4, np.float32)
+pairs[(1,)](Pair(x, 3), out)
+assert list(out) == [0, 3, 6, 9]
+grouped[(1,)](x, out)
+assert list(out) == [0, 5, 10, 15]
+make(2)[(1,)](x)
+make(4)[(1,)](x)
+assert x[0] == 6
+print("compiles", _core.compile_count())
+"""
+HELPERS = """
+import tegula as triton
+import tegula.language as tl
+CONST = tl.constexpr(7)
+
+@triton.jit
+def offset(v):
+    return v * 1.5
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    return tmp_path
+
+
+def run(folder, *args, **env):
+    p = subprocess.run([sys.executable, *map(str, args)], cwd=folder, text=True, capture_output=True, timeout=300, env={**os.environ, "TEGULA_CACHE_DIR": "", **env})
+    return p
+
+
+def good(folder, *args, **env):
+    p = run(folder, *args, **env)
+    assert p.returncode == 0, p.stdout + p.stderr
+    return p.stdout
+
+
+def test_a_recorded_program_compiles_nothing(program):
+    """Whatever a kernel reaches is in the manifest; a bundle of it serves the next run, in another folder, in two processes at once."""
+    out = good(program, "program.py", TEGULA_RECORD="rec.json")
+    assert int(out.split()[-1]) >= 6
+    recorded = json.loads((program / "rec.json").read_text())
+    assert all("problem" not in k for p in recorded["programs"] for k in p["kernels"]), recorded
+    good(program, "-c", "import tegula; tegula.aot('rec.json', 'rec.tgb', classes='given'); assert tegula.aot('rec.json', check='rec.tgb', classes='given') == []")
+    other = program / "elsewhere"
+    other.mkdir()
+    for name in ("program.py", "helpers.py"):
+        (other / name).write_text((program / name).read_text())
+    both = [subprocess.Popen([sys.executable, "program.py"], cwd=other, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "TEGULA_CACHE_DIR": "", "TEGULA_CACHE_LAYERS": str(program / "rec.tgb"), "TEGULA_NO_JIT": "1"}) for _ in range(2)]
+    for p in both:
+        out, err = p.communicate(timeout=300)
+        assert p.returncode == 0 and out.split()[-2:] == ["compiles", "0"], out + err
+    # A helper that changed is another kernel.
+    (other / "helpers.py").write_text(HELPERS.replace("1.5", "2.5"))
+    p = run(other, "program.py", TEGULA_CACHE_LAYERS=str(program / "rec.tgb"), TEGULA_NO_JIT="1")
+    assert p.returncode and "RuntimeError: not compiled: `many` is not compiled ahead of time" in p.stderr and "is of another source" in p.stderr, p.stderr
+
+
+@tegula.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+KERNEL = textwrap.dedent("""
+    import sys
+    import numpy as np
+    import tegula
+    import tegula.language as tl
+    from tegula import _core
+
+    @tegula.jit
+    def add(x, y, out, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+    def launch(n, BLOCK=64):
+        x = np.ones(n, np.float32)
+        out = np.zeros(n, np.float32)
+        add[(tegula.cdiv(n, BLOCK),)](x, x, out, n, BLOCK=BLOCK)
+        assert (out == 2).all()
+""")
+
+
+def test_aot_load_no_jit(tmp_path):
+    (tmp_path / "k.py").write_text(KERNEL)
+    good(tmp_path, "-c", "from k import *; print(tegula.aot([(add, 'x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16', {'BLOCK': 64})], 'k.tgb', header='k.hpp'))")
+    assert "k_add" in (tmp_path / "k.hpp").read_text()
+    out = good(tmp_path, "-c", """if True:
+        from k import *
+        from tegula import _core
+        tegula.load_bundle("k.tgb")
+        with tegula.no_jit():
+            launch(64), launch(100), launch(1)  # the last two by the entry that relies on nothing
+            try:
+                launch(64, BLOCK=32)
+                raise SystemExit("compiled")
+            except RuntimeError as e:
+                print(e)
+        assert _core.compile_count() == 0
+        launch(64, BLOCK=32)
+        assert _core.compile_count() == 1 and _core.no_jit() == 0
+        tegula.no_jit("warn")
+        launch(64, BLOCK=16)
+        print(_core.compile_count())""")
+    assert "BLOCK:64 for 32" in out and out.split()[-1] == "2"
+
+
+def test_wrong_calls(tmp_path):
+    with pytest.raises(ValueError, match="classes is 'some'"):
+        tegula.aot([], "x.tgb", classes="some")
+    with pytest.raises(ValueError, match="needs an output"):
+        tegula.aot([])
+    with pytest.raises(TypeError, match="@jit"):
+        tegula.aot([(len, "x:i32")], tmp_path / "x.tgb")
+    with pytest.raises(ValueError, match="has no `blok`"):
+        tegula.aot([dict(kernel=add, blok=1)], tmp_path / "x.tgb")
+    with pytest.raises(LookupError, match="there is no target `cpu:z80`"):
+        tegula.aot([(add, "x:*fp32, y:*fp32, out:*fp32, n:i32", {"BLOCK": 4})], tmp_path / "x.tgb", targets="cpu:z80")
+    with pytest.raises(LookupError, match="nowhere.tgb cannot be opened"):
+        tegula.load_bundle(tmp_path / "nowhere.tgb")
+    with pytest.raises(ValueError, match="no_jit takes"):
+        tegula.no_jit("perhaps")
+    assert _core.no_jit() == 0
+    (tmp_path / "key").write_text("12\n")
+    with pytest.raises(ValueError, match="is no key"):
+        tegula.aot([], tmp_path / "x.tgb", key=tmp_path / "key")
+
+
+def test_empty_bundle(tmp_path):
+    assert tegula.aot([], tmp_path / "x.tgb") == 0
+    tegula.load_bundle(tmp_path / "x.tgb")
+    x = np.ones(8, np.float32)
+    add[(1,)](x, x, x, 8, BLOCK=8)
+    assert (x == 2).all()

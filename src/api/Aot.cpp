@@ -1,0 +1,237 @@
+// Queueing, compiling and writing bundles; gaps.
+#include "api/Aot.h"
+#include "api/Specialize.h"
+#include "runtime/BundleMatch.h"
+#include "runtime/Ed25519.h"
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <unistd.h>
+
+using namespace tegula;
+using namespace tegula::api;
+using runtime::Status;
+
+bool api::targetsNamed(TegulaContext &c, const char *const *names, size_t count, std::vector<Target> &out) {
+  for (size_t i = 0; i < count; ++i) {
+    std::optional<Target> t = names[i] ? parseTarget(names[i]) : std::nullopt;
+    if (!t) return fail(TEGULA_NOT_FOUND, noSuchTarget(names[i] ? names[i] : "")), false;
+    out.push_back(portable(*t));
+  }
+  if (out.empty()) out.push_back(portable(c.hostTarget()));
+  return true;
+}
+
+bool TegulaAot::add(AotJob job, int32_t classes) {
+  const std::vector<Param> &params = job.function->params();
+  constexpr size_t most = 4096;
+  std::vector<std::vector<sema::ParamSpec>> all;
+  if (classes == TEGULA_CLASSES_ALL) {
+    uint64_t count;
+    if (!allClasses(params, job.specs, most, all, count)) {
+      fail(TEGULA_OUT_OF_RESOURCES, "`" + job.function->fn->name + "` has " + std::to_string(count) + " classes; at most " + std::to_string(most) + " are compiled (do_not_specialize makes them fewer)");
+      return false;
+    }
+  } else {
+    all.push_back(job.specs);
+    if (classes == TEGULA_CLASSES_GENERIC) all.push_back(genericOf(params, job.specs));
+  }
+  for (std::vector<sema::ParamSpec> &specs : all) {
+    jobs.push_back(job);
+    jobs.back().specs = std::move(specs);
+  }
+  return true;
+}
+
+TegulaStatus tegula_aot_create(TegulaContext *c, TegulaAot **out) {
+  if (!c || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_create: null argument");
+  auto *a = new TegulaAot;
+  a->context = Ref(c);
+  *out = a;
+  return TEGULA_OK;
+}
+
+void tegula_aot_release(TegulaAot *a) {
+  GateSection section;
+  release(a);
+}
+
+static bool isClasses(int32_t classes) { return classes >= TEGULA_CLASSES_GENERIC && classes <= TEGULA_CLASSES_ALL; }
+
+TegulaStatus tegula_aot_add(TegulaAot *a, TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t constantCount, const char *const *targets,
+                            size_t targetCount, const TegulaLaunchOptions *options, const char *grid, int32_t classes) {
+  if (!a || !f || (constantCount && !constants) || (targetCount && !targets) || !isClasses(classes)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add: null argument, or no such classes");
+  GateSection section;
+  CallOptions call;
+  AotJob job;
+  job.function = Ref(f);
+  if (!a->context->resolve(options, call) || !parseSignature(*f, signature ? signature : "", constants, constantCount, job.specs) ||
+      !targetsNamed(*a->context, targets, targetCount, job.targets))
+    return tegula_last_status();
+  job.options = call.compile;
+  job.grid = grid ? grid : "";
+  job.where = "`" + f->fn->name + "`";
+  return a->add(std::move(job), classes) ? TEGULA_OK : tegula_last_status();
+}
+
+TegulaStatus tegula_aot_add_manifest(TegulaAot *a, const char *path, const char *const *targets, size_t targetCount, int32_t classes) {
+  if (!a || !path || (targetCount && !targets) || (classes != -1 && !isClasses(classes))) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_add_manifest: null argument, or no such classes");
+  GateSection section;
+  std::vector<Target> given;
+  if (targetCount && !targetsNamed(*a->context, targets, targetCount, given)) return tegula_last_status();
+  return readManifest(*a, path, given, classes) ? TEGULA_OK : tegula_last_status();
+}
+
+namespace {
+
+/// What is compiled: a class for a target.
+struct Piece {
+  size_t job;
+  const Target *target;
+  CompileRequest request;
+};
+
+CompileRequest requestOf(const AotJob &job, const Target &t) {
+  CompileRequest r{job.function.get(), job.specs, job.options, t, nullptr, job.name};
+  r.options.keepsPtx = true;
+  r.options.device = 0;
+  return r;
+}
+
+/// Each class and target once, in the order of the jobs from `first` on. False: the last error is set.
+bool piecesOf(const TegulaAot &a, size_t first, std::vector<Piece> &out) {
+  std::set<std::pair<runtime::Digest, std::string>> known;
+  for (size_t i = first; i < a.jobs.size(); ++i)
+    for (const Target &t : a.jobs[i].targets) {
+      CompileRequest r = requestOf(a.jobs[i], t);
+      if (!giveName(r)) return false;
+      if (known.emplace(classKeyOf(r), r.name + "|" + t.name).second) out.push_back({i, &t, std::move(r)});
+    }
+  return true;
+}
+
+/// Compiles pieces side by side. The first error stops all; which one is the first depends on nothing but the order of those that were begun.
+struct CompileTask final : runtime::RangeTask {
+  const TegulaAot &aot;
+  std::vector<Piece> &pieces;
+  std::vector<runtime::NewBundleEntry> made;
+  std::mutex mutex;
+  size_t failedAt = SIZE_MAX;
+  TegulaStatus status = TEGULA_OK;
+  std::string error, root;
+
+  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()) {}
+  bool run(int64_t begin, int64_t end) override {
+    for (int64_t i = begin; i < end; ++i) {
+      Piece &p = pieces[static_cast<size_t>(i)];
+      TegulaKernel *k = compileKernel(p.request);
+      if (!k) {
+        std::lock_guard lock(mutex);
+        if (static_cast<size_t>(i) < failedAt) {
+          failedAt = static_cast<size_t>(i);
+          status = tegula_last_status();
+          error = aot.jobs[p.job].where + " for " + p.target->name + ": " + tegula_last_error();
+        }
+        return false;
+      }
+      made[static_cast<size_t>(i)] = entryOf(*k, p.request, root);
+      made[static_cast<size_t>(i)].record.grid = aot.jobs[p.job].grid;
+      release(k);
+    }
+    return true;
+  }
+};
+
+std::string workingFolder() {
+  char *cwd = getcwd(nullptr, 0);
+  std::string text = cwd ? std::string(cwd) + "/" : "";
+  std::free(cwd);
+  return text;
+}
+
+} // namespace
+
+TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
+  if (!a) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_compile: null argument");
+  GateSection section;
+  std::vector<Piece> pieces;
+  if (!piecesOf(*a, a->compiled, pieces)) return tegula_last_status();
+  CompileTask task(*a, pieces);
+  task.root = workingFolder();
+  {
+    // The threads are in sections of their own; this one waits for them.
+    GatePause pause;
+    if (!pieces.empty()) a->context->pool.run(task, static_cast<int64_t>(pieces.size()), a->context->threads, true);
+  }
+  if (task.status != TEGULA_OK) return fail(task.status, task.error);
+  for (runtime::NewBundleEntry &e : task.made) a->entries.push_back(std::move(e));
+  a->compiled = a->jobs.size();
+  if (entries) *entries = a->entries.size();
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_aot_write(TegulaAot *a, const char *path, const uint8_t *secretKey) {
+  if (!a || !path) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_write: null argument");
+  if (TegulaStatus s = tegula_aot_compile(a, nullptr); s != TEGULA_OK) return s;
+  GateSection section;
+  runtime::SecretKey key;
+  if (secretKey) std::memcpy(key.data(), secretKey, key.size());
+  std::vector<char> bytes;
+  if (Status s = runtime::encodeBundle(a->entries, secretKey ? &key : nullptr, bytes); !s) return fail(s);
+  Status s = runtime::writeBundle(path, bytes);
+  return s ? TEGULA_OK : fail(s);
+}
+
+TegulaStatus tegula_aot_header(TegulaAot *a, const char *name, char **text) {
+  if (!a || !name || !text) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_header: null argument");
+  if (TegulaStatus s = tegula_aot_compile(a, nullptr); s != TEGULA_OK) return s;
+  GateSection section;
+  std::string identifier;
+  for (char c : std::string(name)) identifier += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (identifier.empty() || std::isdigit(static_cast<unsigned char>(identifier[0]))) identifier = "k" + identifier;
+  *text = strdup(headerOf(a->entries, identifier).c_str());
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_aot_gaps(TegulaAot *a, const char *path, const uint8_t *publicKey, char **text, size_t *count) {
+  if (!a || !path || !text || !count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_gaps: null argument");
+  GateSection section;
+  runtime::PublicKey key;
+  if (publicKey) std::memcpy(key.data(), publicKey, key.size());
+  Status status;
+  std::shared_ptr<const runtime::Bundle> b = runtime::Bundle::open(path, publicKey ? &key : nullptr, true, status);
+  if (!b) return fail(status);
+  std::vector<Piece> pieces;
+  if (!piecesOf(*a, 0, pieces)) return tegula_last_status();
+  std::string lines;
+  size_t gaps = 0;
+  for (const Piece &p : pieces) {
+    bool found = false;
+    std::string damage;
+    for (uint32_t i : b->ofClass(classKeyOf(p.request)))
+      if (b->entries()[i].target == p.target->name) {
+        runtime::BundleRecord record;
+        std::vector<char> code;
+        Status s = b->record(i, record);
+        if (s) s = b->code(i, code);
+        found = static_cast<bool>(s);
+        damage = s.text;
+      }
+    if (found) continue;
+    ++gaps;
+    lines += "`" + p.request.name + "` " + classText(p.request) + (damage.empty() ? "" : ": " + damage) + "\n";
+  }
+  *text = strdup(lines.c_str());
+  *count = gaps;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_aot_make_keys(uint8_t publicKey[32], uint8_t secretKey[64]) {
+  if (!publicKey || !secretKey) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_make_keys: null argument");
+  runtime::PublicKey p;
+  runtime::SecretKey s;
+  if (Status status = runtime::makeKeys(p, s); !status) return fail(status);
+  std::memcpy(publicKey, p.data(), p.size());
+  std::memcpy(secretKey, s.data(), s.size());
+  return TEGULA_OK;
+}

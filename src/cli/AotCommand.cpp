@@ -1,0 +1,234 @@
+// tegula aot: bundles of kernels compiled ahead of time; tegula specializations: which forms of a kernel there can be.
+#include "cli/Launching.h"
+#include "support/Npy.h"
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <tegula/bundle.h>
+#include <sys/stat.h>
+
+namespace tegula::cli {
+namespace {
+
+struct CloseAot {
+  void operator()(TegulaAot *a) const { tegula_aot_release(a); }
+  void operator()(TegulaBundle *b) const { tegula_bundle_close(b); }
+};
+
+int digitOf(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+/// A key's file: hexadecimal digits and a newline.
+bool readKey(const std::string &path, size_t bytes, std::vector<uint8_t> &key, std::string &error) {
+  std::string text;
+  if (!readFile(path, text, error)) return false;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
+  bool ok = text.size() == 2 * bytes;
+  for (size_t i = 0; ok && i < bytes; ++i) {
+    int high = digitOf(text[2 * i]), low = digitOf(text[2 * i + 1]);
+    ok = high >= 0 && low >= 0;
+    if (ok) key.push_back(static_cast<uint8_t>(high << 4 | low));
+  }
+  if (!ok) error = path + " is no key: it must have " + std::to_string(2 * bytes) + " hexadecimal digits";
+  return ok;
+}
+
+std::string keyText(const uint8_t *key, size_t bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) text += "0123456789abcdef"[key[i] >> 4], text += "0123456789abcdef"[key[i] & 15];
+  return text + "\n";
+}
+
+int makeKeys(const std::string &path) {
+  uint8_t open[32], secret[64];
+  if (tegula_aot_make_keys(open, secret) != TEGULA_OK) return failLast();
+  std::string error;
+  mode_t before = umask(077); // the secret is its owner's alone
+  bool ok = writeFile(path, keyText(secret, sizeof secret), error);
+  umask(before);
+  if (!ok || !writeFile(path + ".pub", keyText(open, sizeof open), error)) return fail(error);
+  std::printf("%s: the secret key\n%s.pub: the public key\n", path.c_str(), path.c_str());
+  return Ok;
+}
+
+/// The bundle as the runtime sees it, with the key of --public-key.
+std::unique_ptr<TegulaBundle, CloseAot> openBundle(const std::string &path, const std::vector<uint8_t> &key, int &code) {
+  TegulaBundleOptions o = TEGULA_BUNDLE_OPTIONS_INIT;
+  if (!key.empty()) o.public_key = key.data();
+  TegulaBundle *b = nullptr;
+  if (tegula_bundle_open(path.c_str(), &o, &b) != TEGULA_OK) code = fail(tegula_bundle_error());
+  return std::unique_ptr<TegulaBundle, CloseAot>(b);
+}
+
+int list(const std::string &path, const std::vector<uint8_t> &key) {
+  int code = Ok;
+  auto b = openBundle(path, key, code);
+  for (size_t i = 0; b && i < tegula_bundle_entry_count(b.get()); ++i) {
+    TegulaBundleEntry e{};
+    e.size = sizeof e;
+    if (tegula_bundle_entry(b.get(), i, &e) != TEGULA_OK) return fail(tegula_bundle_error());
+    std::printf("%-24s %-16s %8llu bytes  %s", e.kernel, e.target, static_cast<unsigned long long>(e.code_bytes), *e.problem ? e.problem : e.signature);
+    if (!*e.problem && std::string_view(e.target).starts_with("sm_")) std::printf("  num_warps=%d num_stages=%d", e.num_warps, e.num_stages);
+    std::printf("  (%s)\n", e.needs);
+  }
+  if (b && tegula_bundle_check(b.get()) != TEGULA_OK) code = fail(tegula_bundle_error());
+  return code;
+}
+
+int check(TegulaAot *aot, const std::string &bundle, const std::vector<uint8_t> &key) {
+  char *text = nullptr;
+  size_t count = 0;
+  if (tegula_aot_gaps(aot, bundle.c_str(), key.empty() ? nullptr : key.data(), &text, &count) != TEGULA_OK) return failLast();
+  std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+  if (!count) {
+    std::printf("%s has all of it\n", bundle.c_str());
+    return Ok;
+  }
+  std::fputs(text, stdout);
+  return fail(bundle + " lacks " + std::to_string(count) + " of what the manifest lists");
+}
+
+std::string stemOf(const std::string &path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  return name.substr(0, name.find('.'));
+}
+
+/// The bundle as a source of C, for programs that carry it inside.
+std::string sourceOf(const std::string &bytes, std::string name) {
+  for (char &c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  std::string text = "/* " + name + ".tgb, for tegula_bundle_open_memory. Made by `tegula aot --source`. */\n#include <stddef.h>\nconst size_t " + name + "_tgb_size = " + std::to_string(bytes.size()) +
+                     ";\n_Alignas(16) const unsigned char " + name + "_tgb[] = {";
+  for (size_t i = 0; i < bytes.size(); ++i) text += (i % 32 ? "" : "\n  ") + std::to_string(static_cast<unsigned char>(bytes[i])) + ",";
+  return text + "\n};\n";
+}
+
+} // namespace
+
+int aotCommand(const std::vector<std::string> &argv) {
+  std::vector<OptionSpec> options = {
+      {'o', "output", "FILE", "the bundle, FILE.tgb"},
+      {0, "header", "FILE", "a header for C and C++ with one typed function for each kernel"},
+      {0, "source", "FILE", "the bundle as a source of C, to be linked into a program (tegula_bundle_open_memory)"},
+      {'t', "target", "NAME", "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set", true},
+      {0, "classes", "WHICH", "in place of what the manifest says: given, generic (and the class that relies on nothing), all"},
+      {0, "all-classes", "", "--classes all: every class that launches can ask for"},
+      {0, "key", "FILE", "sign with this secret key (Ed25519)"},
+      {0, "public-key", "FILE", "for --check and --list: the bundle must be signed with the key that belongs to this one"},
+      {0, "new-key", "FILE", "make a pair of keys, FILE and FILE.pub, and do nothing else"},
+      {0, "check", "BUNDLE", "compile nothing, and print what the manifests list and the bundle lacks"},
+      {0, "list", "BUNDLE", "print what is in a bundle, check every byte of it, and do nothing else"},
+  };
+  CommandLine line;
+  std::string error;
+  bool parsed = parseCommandLine(options, argv, line, error), alone = line.has("new-key") || line.has("list");
+  if (parsed && !alone && line.positional.empty()) error = "aot takes at least one manifest";
+  if (parsed && !alone && error.empty() && !line.has("output") && !line.has("check") && !line.has("header")) error = "aot needs -o FILE.tgb, --check BUNDLE or --header FILE";
+  if (!error.empty() || (alone && !line.positional.empty()))
+    return misuse(argv, error.empty() ? "--new-key and --list take no manifest" : error, "tegula aot MANIFEST.json ... -o FILE.tgb [options]\n" + describeOptions(options));
+  std::vector<uint8_t> secret, open;
+  if (line.has("key") && !readKey(line.get("key"), 64, secret, error)) return fail(error);
+  if (line.has("public-key") && !readKey(line.get("public-key"), 32, open, error)) return fail(error);
+  if (line.has("new-key")) return makeKeys(line.get("new-key"));
+  if (line.has("list")) return list(line.get("list"), open);
+  int32_t classes = -1;
+  if (line.has("classes") || line.has("all-classes")) {
+    std::string which = line.has("all-classes") ? "all" : line.get("classes");
+    classes = which == "generic" ? TEGULA_CLASSES_GENERIC : which == "given" ? TEGULA_CLASSES_GIVEN : which == "all" ? TEGULA_CLASSES_ALL : -1;
+    if (classes < 0) return usage("--classes takes given, generic or all, found `" + which + "`");
+  }
+  TegulaContext *ctx = nullptr;
+  if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
+  Handle<TegulaContext> context(ctx);
+  TegulaAot *made = nullptr;
+  if (tegula_aot_create(ctx, &made) != TEGULA_OK) return failLast();
+  std::unique_ptr<TegulaAot, CloseAot> aot(made);
+  std::vector<const char *> targets;
+  for (const std::string &t : line.all("target")) targets.push_back(t.c_str());
+  for (const std::string &path : line.positional)
+    if (tegula_aot_add_manifest(made, path.c_str(), targets.data(), targets.size(), classes) != TEGULA_OK) return failLast();
+  if (line.has("check")) return check(made, line.get("check"), open);
+  size_t entries = 0;
+  if (tegula_aot_compile(made, &entries) != TEGULA_OK) return failLast();
+  const std::string output = line.get("output");
+  if (!output.empty() && tegula_aot_write(made, output.c_str(), secret.empty() ? nullptr : secret.data()) != TEGULA_OK) return failLast();
+  if (line.has("header")) {
+    char *text = nullptr;
+    if (tegula_aot_header(made, stemOf(output.empty() ? line.get("header") : output).c_str(), &text) != TEGULA_OK) return failLast();
+    std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+    if (!writeFile(line.get("header"), text, error)) return fail(error);
+  }
+  std::string bytes;
+  if (!output.empty() && !readFile(output, bytes, error)) return fail(error);
+  if (line.has("source")) {
+    if (output.empty()) return usage("--source needs -o FILE.tgb");
+    if (!writeFile(line.get("source"), sourceOf(bytes, stemOf(output)), error)) return fail(error);
+  }
+  if (!output.empty()) std::printf("%s: %zu entries, %zu bytes%s\n", output.c_str(), entries, bytes.size(), secret.empty() ? "" : ", signed");
+  return Ok;
+}
+
+int specializationsCommand(const std::vector<std::string> &argv) {
+  std::vector<OptionSpec> options = {
+      {0, "sig", "ITEMS", "types of the arguments: 'x:*f32, n:i32', as for tegula compile; what is said of divisibility does not matter"},
+      {'c', "const", "NAME=VALUE", "compile-time constant", true},
+      {0, "sweep", "NAME=A..B", "which of these values of an integer argument ask for which class"},
+      {0, "json", "", "all of it as JSON on standard output"},
+  };
+  CommandLine line;
+  std::string error;
+  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1)
+    return misuse(argv, error.empty() ? "specializations takes one FILE.py::KERNEL" : error, "tegula specializations FILE.py::KERNEL --sig ITEMS [options]\n" + describeOptions(options));
+  Constants constants;
+  if (!parseConstants(line.all("const"), constants, error)) return fail(error);
+  auto ref = openKernel(line.positional[0]);
+  if (!ref) return UserError;
+  auto named = constants.list();
+  char *text = nullptr;
+  constexpr size_t limit = 4096;
+  if (tegula_specializations(ref->function.get(), line.get("sig").c_str(), named.data(), named.size(), nullptr, limit, &text) != TEGULA_OK) return failLast();
+  std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+  if (line.has("json")) {
+    std::printf("%s\n", text);
+    return Ok;
+  }
+  nlohmann::json all = nlohmann::json::parse(text, nullptr, false);
+  std::printf("%s: %llu classes\n", all["kernel"].get<std::string>().c_str(), static_cast<unsigned long long>(all["count"].get<uint64_t>()));
+  for (const nlohmann::json &p : all["parameters"]) {
+    std::string classes;
+    for (const nlohmann::json &c : p["classes"]) classes += (classes.empty() ? "" : " | ") + c.get<std::string>();
+    std::printf("  %s: %s\n", p["name"].get<std::string>().c_str(), classes.c_str());
+  }
+  if (!line.has("sweep")) {
+    for (const nlohmann::json &s : all["signatures"]) std::printf("%s\n", s.get<std::string>().c_str());
+    return Ok;
+  }
+  std::string sweep = line.get("sweep");
+  size_t eq = sweep.find('='), dots = sweep.find("..");
+  char *end = nullptr;
+  long long first = eq == sweep.npos || dots == sweep.npos ? 0 : std::strtoll(sweep.c_str() + eq + 1, &end, 10), last = end == sweep.c_str() + dots ? std::strtoll(sweep.c_str() + dots + 2, &end, 10) : -1;
+  if (last < first || *end || last - first > 1000000) return usage("--sweep takes NAME=FIRST..LAST, at most 10^6 values, found `" + sweep + "`");
+  std::string name = sweep.substr(0, eq);
+  for (const nlohmann::json &p : all["parameters"]) {
+    if (p["name"] != name) continue;
+    // The first class that takes a value is the one it asks for: they go from the one with most facts to the one with none.
+    std::map<std::string, std::vector<long long>> groups;
+    for (long long v = first; v <= last; ++v)
+      for (const nlohmann::json &c : p["classes"]) {
+        std::string k = c.get<std::string>();
+        size_t colon = k.find(':');
+        bool fact = colon != k.npos, literal = !k.empty() && (std::isdigit(static_cast<unsigned char>(k[0])) || k[0] == '-');
+        if (literal ? std::atoll(k.c_str()) != v : fact && v % std::atoll(k.c_str() + colon + 1)) continue;
+        groups[k].push_back(v);
+        break;
+      }
+    std::printf("%s from %lld to %lld: %zu classes\n", name.c_str(), first, last, groups.size());
+    for (auto &[k, values] : groups) {
+      std::string shown;
+      for (size_t i = 0; i < values.size() && i < 8; ++i) shown += (i ? ", " : "") + std::to_string(values[i]);
+      std::printf("  %-10s %zu values: %s%s\n", k.c_str(), values.size(), shown.c_str(), values.size() > 8 ? ", ..." : "");
+    }
+    return Ok;
+  }
+  return fail("`" + name + "` is no parameter of the kernel");
+}
+
+} // namespace tegula::cli

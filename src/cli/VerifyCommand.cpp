@@ -1,0 +1,246 @@
+// tegula verify: every configuration and class of a kernel on made-up inputs, on two devices, compared.
+#include "cli/Launching.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <set>
+
+namespace tegula::cli {
+namespace {
+
+std::vector<OptionSpec> specs() {
+  std::vector<OptionSpec> out = {
+      {0, "grid", "EXPRS", "1 to 3 expressions over integer arguments and constants"},
+      {'a', "arg", "NAME=VALUE", "argument, as for tegula run; integers are also tried as 1, as a multiple of 16 and as none", true},
+      {'c', "const", "NAME=VALUE", "compile-time constant", true},
+      {0, "configs", "NAME=VALUES", "values of a constant, or of num_warps, num_stages, num_ctas: 16,32,64; all combinations are verified", true},
+      {0, "devices", "A,B", "the two devices (default: cpu,cuda where there is a GPU, else cpu,sim)"},
+      {0, "tolerance", "R", "largest relative difference; 0: the same bits (default: what the kernel and its element types allow)"},
+      {0, "given-only", "", "only the arguments as they are given, aligned, without other classes"},
+  };
+  out.insert(out.end(), launchOptionSpecs.begin(), launchOptionSpecs.end());
+  return out;
+}
+
+struct Config {
+  std::vector<std::pair<std::string, std::string>> values; // as texts
+  std::string text() const {
+    std::string t;
+    for (auto &[n, v] : values) t += (t.empty() ? "" : " ") + n + "=" + v;
+    return t;
+  }
+};
+
+std::vector<std::string> commas(const std::string &text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= text.size();) {
+    size_t n = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, n - at));
+    at = n + 1;
+  }
+  return out;
+}
+
+/// All combinations of --configs; one without values if there are none.
+bool configsOf(const CommandLine &line, std::vector<Config> &out, std::string &error) {
+  out.assign(1, {});
+  for (const std::string &item : line.all("configs")) {
+    size_t eq = item.find('=');
+    if (eq == item.npos || eq == 0 || eq + 1 == item.size()) return error = "`--configs " + item + "`: write NAME=VALUE,VALUE", false;
+    std::vector<Config> next;
+    for (const Config &c : out)
+      for (const std::string &v : commas(item.substr(eq + 1))) {
+        next.push_back(c);
+        next.back().values.emplace_back(item.substr(0, eq), v);
+      }
+    out = std::move(next);
+  }
+  return true;
+}
+
+/// Values of an integer that ask for other classes: as given, 1, a multiple of 16, and none.
+std::vector<int64_t> variantsOf(int64_t given) {
+  std::vector<int64_t> out = {given};
+  auto add = [&](int64_t v) {
+    if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
+  };
+  if (given < 1) return out;
+  add((given + 15) / 16 * 16);
+  add(given % 16 && given != 1 ? given : given + 1);
+  add(1);
+  return out;
+}
+
+enum class Fill { Given, Random, Adversarial };
+constexpr const char *fillNames[] = {"given", "random", "adversarial"};
+
+bool isFloat(TegulaDtype d) { return d >= TEGULA_FP8E5; }
+
+/// What is hard to get right: zeros of both signs, infinities, NaNs, the least and the largest numbers, what is in the middle of two.
+void fill(ArgValue &a, Fill how, unsigned seed) {
+  if (how == Fill::Given || !a.isBuffer || !isFloat(a.dtype)) return;
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const double big = a.dtype == TEGULA_FP64 ? 1e300 : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 3e38 : a.dtype == TEGULA_FP16 ? 65504 : 448;
+  const double tiny = a.dtype == TEGULA_FP64 ? 5e-324 : a.dtype == TEGULA_FP32 || a.dtype == TEGULA_BF16 ? 1e-45 : a.dtype == TEGULA_FP16 ? 6e-8 : 0.002;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double special[] = {0, -0.0, 1, -1, 0.5, -2.5, inf, -inf, nan, big, -big, tiny, -tiny, 1e-5, 3, 1.0000001, 65519.996, 2049};
+  for (size_t i = 0, n = static_cast<size_t>(a.array.count()); i < n; ++i) {
+    double v = how == Fill::Random || random() % 4 == 0 ? normal(random) : special[random() % std::size(special)];
+    uint64_t bits = 0;
+    if (a.dtype >= TEGULA_FP16) bits = tegula_float_to_bits(a.dtype, v);
+    else bits = random() & 0xff; // any bits are a number of fp8
+    std::memcpy(a.memory.get() + i * a.array.elementBytes, &bits, a.array.elementBytes);
+  }
+}
+
+struct Verifier {
+  const CommandLine &line;
+  KernelRef &ref;
+  int32_t first = 0, second = 0;
+  double tolerance = -1;
+  size_t verified = 0, skipped = 0, different = 0;
+  std::set<std::string> signatures;
+
+  /// One launch. False: the command line is wrong, in `error`.
+  bool one(const Config &config, const std::vector<std::string> &argTexts, bool aligned, Fill how, const std::string &label, std::string &error) {
+    std::vector<std::string> constTexts = line.all("const");
+    TegulaLaunchOptions options;
+    if (!parseLaunchOptions(line, options, error)) return false;
+    for (auto &[name, value] : config.values) {
+      int32_t *number = name == "num_warps" ? &options.num_warps : name == "num_stages" ? &options.num_stages : name == "num_ctas" ? &options.num_ctas : nullptr;
+      if (number) *number = std::atoi(value.c_str());
+      else constTexts.push_back(name + "=" + value);
+    }
+    Constants constants;
+    std::vector<ArgValue> args;
+    if (!parseConstants(constTexts, constants, error) || !parseArguments(argTexts, constants, args, error)) return false;
+    for (size_t i = 0; i < args.size(); ++i) fill(args[i], how, static_cast<unsigned>(17 * i + 1));
+    int64_t grid[3] = {1, 1, 1};
+    if (!readGrid(line.get("grid"), integersOf(args, constants), grid, error)) return error = "--grid: " + error, false;
+    std::vector<TegulaArg> packed;
+    if (!bindParameters(ref.function.get(), args, constants, {}, packed, error)) return false;
+    if (!aligned) // one element further on, and so much shorter
+      for (TegulaArg &p : packed)
+        if (p.kind == TEGULA_ARG_POINTER && p.u.ptr) {
+          // There is room behind every buffer of the command line.
+          auto *at = static_cast<char *>(p.u.ptr);
+          const size_t width = tegula_dtype_bytes(p.dtype);
+          std::memmove(at + width, at, static_cast<size_t>(p.u2.extent));
+          p.u.ptr = at + width;
+        }
+    Descriptors descriptors;
+    if (!descriptors.make(ref.function.get(), args, packed, error)) {
+      if (aligned) return false;
+      return true; // descriptors are always aligned
+    }
+    // Not every number is one that the kernel takes: a first run looks whether it stays within its arguments.
+    TegulaLaunchOptions checked = options;
+    checked.checked = 1, checked.device = TEGULA_DEVICE_INDEX_CPU;
+    char *text = nullptr;
+    TegulaStatus status = tegula_verify(ref.function.get(), grid, packed.data(), packed.size(), &checked, TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_CPU, 0, &text);
+    std::string what = ref.function ? tegula_function_name(ref.function.get()) : "";
+    std::string head = what + (config.values.empty() ? "" : " " + config.text()) + ": " + label;
+    tegula_free(std::exchange(text, nullptr));
+    if (status != TEGULA_OK) {
+      std::string why = tegula_last_error();
+      ++skipped;
+      std::printf("skip  %s: %s\n", head.c_str(), why.substr(0, why.find('\n')).c_str());
+      return true;
+    }
+    status = tegula_verify(ref.function.get(), grid, packed.data(), packed.size(), &options, first, second, tolerance, &text);
+    std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+    if (status != TEGULA_OK) {
+      std::string why = tegula_last_error();
+      // What the target cannot do at all is no difference: too little shared memory, say.
+      ++skipped;
+      std::printf("skip  %s: %s\n", head.c_str(), why.substr(0, why.find('\n')).c_str());
+      return true;
+    }
+    options.device = first;
+    TegulaKernel *kernel = nullptr;
+    std::string signature;
+    if (tegula_compile(ref.function.get(), packed.data(), packed.size(), &options, &kernel) == TEGULA_OK) {
+      TegulaKernelInfo info{};
+      info.size = sizeof info;
+      if (tegula_kernel_info(kernel, &info) == TEGULA_OK) signature = info.signature;
+      tegula_kernel_release(kernel);
+    }
+    signatures.insert(config.text() + "|" + signature);
+    std::string result = text;
+    ++verified;
+    bool same = result == "=" || result == "~";
+    different += !same;
+    std::printf("%s  %s, %s%s%s\n", same ? "ok  " : "DIFF", head.c_str(), signature.c_str(), same ? result == "=" ? " (same bits)" : " (near)" : "\n      ", same ? "" : result.c_str());
+    return true;
+  }
+};
+
+} // namespace
+
+int verifyCommand(const std::vector<std::string> &argv) {
+  CommandLine line;
+  std::string error;
+  auto options = specs();
+  if (!parseCommandLine(options, argv, line, error) || line.positional.size() != 1 || !line.has("grid")) {
+    if (error.empty()) error = line.positional.size() != 1 ? "verify takes one FILE.py::KERNEL" : "verify needs --grid";
+    return misuse(argv, error, "tegula verify FILE.py::KERNEL --grid EXPRS [options]\n" + describeOptions(options));
+  }
+  std::vector<Config> configs;
+  if (!configsOf(line, configs, error)) return usage(error);
+  auto ref = openKernel(line.positional[0]);
+  if (!ref) return UserError;
+  Verifier v{line, *ref};
+  int32_t gpu;
+  std::vector<std::string> devices = line.has("devices") ? commas(line.get("devices"))
+                                                         : std::vector<std::string>{"cpu", tegula_device_find(ref->context.get(), "cuda", &gpu) == TEGULA_OK ? "cuda" : "sim"};
+  if (devices.size() != 2) return usage("--devices takes two, found `" + line.get("devices") + "`");
+  if (tegula_device_find(ref->context.get(), devices[0].c_str(), &v.first) != TEGULA_OK || tegula_device_find(ref->context.get(), devices[1].c_str(), &v.second) != TEGULA_OK) return failLast();
+  if (line.has("tolerance")) {
+    char *end;
+    v.tolerance = std::strtod(line.get("tolerance").c_str(), &end);
+    if (*end || !(v.tolerance >= 0)) return usage("--tolerance takes a number that is not negative, found `" + line.get("tolerance") + "`");
+  }
+  cancelOnInterrupt(ref->context.get());
+  // Integers of the command line in all their classes; each other one by itself where all together were too many.
+  std::vector<std::string> given = line.all("arg");
+  std::vector<std::vector<std::string>> calls(1, given);
+  if (!line.has("given-only"))
+    for (size_t i = 0; i < given.size(); ++i) {
+      size_t eq = given[i].find('=');
+      char *end = nullptr;
+      int64_t value = eq == given[i].npos ? 0 : std::strtoll(given[i].c_str() + eq + 1, &end, 0);
+      if (!end || *end || end == given[i].c_str() + eq + 1) continue;
+      constexpr size_t most = 64;
+      std::vector<std::vector<std::string>> next = calls;
+      for (int64_t variant : variantsOf(value)) {
+        if (variant == value) continue;
+        size_t bases = calls.size() * 4 <= most ? calls.size() : 1;
+        for (size_t k = 0; k < bases; ++k) {
+          next.push_back(calls[k]);
+          next.back()[i] = given[i].substr(0, eq + 1) + std::to_string(variant);
+        }
+      }
+      calls = std::move(next);
+    }
+  for (const Config &config : configs)
+    for (const std::vector<std::string> &call : calls)
+      for (bool aligned : {true, false}) {
+        if (!aligned && line.has("given-only")) continue;
+        for (Fill how : {Fill::Given, Fill::Random, Fill::Adversarial}) {
+          std::string label;
+          for (const std::string &a : call)
+            if (a.find(':') == a.npos && a.find('@') == a.npos) label += a + " ";
+          label += std::string(aligned ? "" : "unaligned ") + fillNames[static_cast<int>(how)];
+          if (!v.one(config, call, aligned, how, label, error)) return fail(error);
+        }
+      }
+  std::printf("%zu launches of %zu classes on %s and %s: %zu differ, %zu skipped\n", v.verified, v.signatures.size(), devices[0].c_str(), devices[1].c_str(), v.different, v.skipped);
+  if (!v.verified) return fail("nothing was verified");
+  return v.different ? UserError : Ok;
+}
+
+} // namespace tegula::cli

@@ -1,0 +1,223 @@
+"""tegula aot, specializations, verify, and what TEGULA_RECORD, TEGULA_NO_JIT and TEGULA_CACHE_LAYERS do to `tegula run`."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT, TEGULA
+
+KERNELS = (ROOT / "test/aot/kernels.py").read_text() + '''
+
+@triton.jit
+def total(x, out, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out, tl.sum(tl.exp(tl.load(x + offs, mask=offs < n, other=float("-inf")))))
+
+
+@triton.jit
+def broken(x, out, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + offs, mask=offs < n)
+    tl.store(out + offs, v, mask=offs < n)  # broken_store
+    if tl.target_info.is_cuda():
+        tl.store(out + offs, v + 1, mask=(offs < n) & (offs == 13))  # broken_store
+
+
+@triton.jit
+def one_store(x, out, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + offs, mask=offs < n)
+    if tl.target_info.is_cuda():
+        v = tl.where(offs == 13, v + 1, v)
+    tl.store(out + offs, v, mask=offs < n)  # the_store
+'''
+MANIFEST = json.loads((ROOT / "test/aot/app.json").read_text())
+RUN = ("run", "kernels.py::add", "-a", "x=arange:f32[n]", "-a", "y=ones:f32[n]", "-a", "out=zeros:f32[n]", "-c", "BLOCK=1024", "--grid", "cdiv(n, BLOCK)", "-d", "cpu", "--print", "out")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "app.json").write_text(json.dumps(MANIFEST))
+    return tmp_path
+
+
+def tegula(folder, *args, **env):
+    return subprocess.run([TEGULA, *map(str, args)], cwd=folder, text=True, capture_output=True, timeout=300, env={**os.environ, "TEGULA_CACHE_DIR": "", **env})
+
+
+def good(folder, *args, **env):
+    p = tegula(folder, *args, **env)
+    assert p.returncode == 0, p.stdout + p.stderr
+    return p.stdout
+
+
+@pytest.fixture
+def bundle(folder):
+    good(folder, "aot", "app.json", "-o", "app.tgb", "--header", "app.hpp", "--source", "app.c")
+    return folder
+
+
+def test_c_program(bundle):
+    """60 lines of C with the runtime library alone: from the file, and with the bundle inside; C++ gets overloads."""
+    cc = shutil.which("gcc") or shutil.which("clang")
+    if not cc:
+        pytest.skip("no C compiler")
+    flags = ["-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", "-I", bundle, f"-L{ROOT}/build/lib", f"-Wl,-rpath,{ROOT}/build/lib"]
+    subprocess.run([cc, "-std=c11", ROOT / "test/aot/program.c", *flags, "-ltegula-runtime", "-o", bundle / "program"], check=True)
+    assert len((ROOT / "test/aot/program.c").read_text().splitlines()) <= 70
+    needed = subprocess.run(["ldd", bundle / "program"], check=True, text=True, capture_output=True).stdout
+    assert "libtegula-runtime" in needed and "LLVM" not in needed and "libtegula.so" not in needed and "stdc++" not in needed
+    runtime = (ROOT / "build/lib/libtegula-runtime.so").resolve()
+    assert runtime.stat().st_size < 2 << 20
+    for _ in range(2):
+        out = subprocess.run([bundle / "program", "app.tgb"], cwd=bundle, text=True, capture_output=True)
+        assert out.returncode == 0 and out.stdout.startswith("right"), out
+    (bundle / "main.cpp").write_text("""#include "app.hpp"
+#include <cstdio>
+extern "C" const size_t app_tgb_size;
+extern "C" const unsigned char app_tgb[];
+int main() {
+  app_kernels k;
+  alignas(64) float x[64] = {1, 2, 3};
+  alignas(64) TegulaHalf h[16] = {};
+  h[0].bits = 0x3c00; // 1.0
+  if (app_open_memory(&k, app_tgb, app_tgb_size, nullptr) || app::scale(k, x, 3, 2.f) || app::add(k, h, h, h, 16) || app::add(k, x, x, x, 3)) return std::puts(tegula_bundle_error()), 1;
+  std::printf("%g %g %x", x[0], x[2], h[0].bits);
+  app_close(&k);
+}
+""")
+    cxx = shutil.which("g++") or shutil.which("clang++")
+    subprocess.run([cc, "-std=c11", "-c", bundle / "app.c", "-o", bundle / "app.o"], check=True)
+    subprocess.run([cxx, "-std=c++17", bundle / "main.cpp", bundle / "app.o", *flags, "-ltegula-runtime", "-o", bundle / "inside"], check=True)
+    (bundle / "app.tgb").unlink()
+    assert subprocess.run([bundle / "inside"], text=True, capture_output=True).stdout == "4 12 4000"
+
+
+def test_layers_and_no_jit(bundle):
+    """Processes with one bundle compile nothing; what is missing is named; an entry that relies on less stands in."""
+    env = dict(TEGULA_CACHE_LAYERS="app.tgb", TEGULA_NO_JIT="1")
+    for n in (4096, 1000, 1):
+        assert "fp32[%d]" % n in good(bundle, *RUN, "-a", f"n={n}", **env)
+    p = tegula(bundle, *RUN[:-7], "BLOCK=256", *RUN[-6:], "-a", "n=16", **env)
+    assert p.returncode == 1
+    assert "`add` is not compiled ahead of time for x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16, BLOCK:256" in p.stderr and "BLOCK:1024 for 256" in p.stderr, p.stderr
+    p = tegula(bundle, *RUN[:-7], "BLOCK=256", *RUN[-6:], "-a", "n=16", **{**env, "TEGULA_NO_JIT": "warn"})
+    assert p.returncode == 0 and "is not compiled ahead of time" in p.stderr
+    # Nothing is loaded; and a source that is another one.
+    assert "no bundle is loaded" in tegula(bundle, *RUN, "-a", "n=16", TEGULA_NO_JIT="1").stderr
+    (bundle / "kernels.py").write_text(KERNELS.replace("mask) + tl", "mask) - tl"))
+    p = tegula(bundle, *RUN, "-a", "n=16", **env)
+    assert p.returncode == 1 and "is of another source" in p.stderr
+    assert "TEGULA_NO_JIT is `maybe`" in tegula(bundle, "info", TEGULA_NO_JIT="maybe").stderr
+    # The folder may be another one: nothing in a bundle says where it was made.
+    other = bundle / "elsewhere"
+    other.mkdir()
+    (other / "kernels.py").write_text(KERNELS)
+    shutil.copy(bundle / "app.tgb", other)
+    assert "fp32[16]" in good(other, *RUN, "-a", "n=16", **env)
+    assert str(bundle).encode() not in (bundle / "app.tgb").read_bytes()
+
+
+def test_other_layers_still_work(bundle):
+    """A layer that is damaged, of another version or somebody else's is named, and the rest is used."""
+    data = bytearray((bundle / "app.tgb").read_bytes())
+    data[8] = 77
+    (bundle / "newer.tgb").write_bytes(data)
+    (bundle / "junk.tgb").write_bytes(b"junk")
+    env = dict(TEGULA_CACHE_LAYERS="newer.tgb:junk.tgb:missing.tgb:app.tgb", TEGULA_NO_JIT="1")
+    p = tegula(bundle, *RUN, "-a", "n=32", **env)
+    assert p.returncode == 0
+    assert "newer.tgb is a bundle of format 77" in p.stderr and "junk.tgb is no bundle" in p.stderr and "missing.tgb cannot be opened" in p.stderr
+
+
+def test_a_changed_byte_is_named(bundle):
+    listing = good(bundle, "aot", "--list", "app.tgb")
+    assert "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16, BLOCK:1024  (x86-64-v3)" in listing
+    data = bytearray((bundle / "app.tgb").read_bytes())
+    data[-20] ^= 1
+    (bundle / "app.tgb").write_bytes(data)
+    p = tegula(bundle, "aot", "--list", "app.tgb")
+    assert p.returncode == 1 and re.search(r"`(add|scale)` for \S+ is damaged: its code was changed", p.stderr), p.stderr
+
+
+def test_keys(bundle):
+    p = tegula(bundle, "aot", "--new-key", "k")
+    if p.returncode and "libsodium" in p.stderr:
+        pytest.skip(p.stderr)
+    assert (bundle / "k").stat().st_mode & 0o077 == 0
+    good(bundle, "aot", "--new-key", "other")
+    good(bundle, "aot", "app.json", "-t", "cpu:x86-64", "-o", "signed.tgb", "--key", "k")
+    good(bundle, "aot", "--list", "signed.tgb", "--public-key", "k.pub")
+    assert "signed with another key" in tegula(bundle, "aot", "--list", "signed.tgb", "--public-key", "other.pub").stderr
+    assert "is not signed" in tegula(bundle, "aot", "--list", "app.tgb", "--public-key", "k.pub").stderr
+    assert "is no key" in tegula(bundle, "aot", "--list", "app.tgb", "--public-key", "app.json").stderr
+
+
+def test_record(folder):
+    """What a program launched is what the next run needs, and nothing is missing."""
+    runs = [("-a", "n=4096"), ("-a", "n=1000"), ("-a", "n=1")]
+    for r in runs:
+        good(folder, *RUN, *r, TEGULA_RECORD="rec.json")
+    good(folder, "run", "kernels.py::total", "-a", "n=100", "-a", "x=randn:f32[n]", "-a", "out=empty:f32[1]", "-c", "BLOCK=128", "--grid", "1", "-d", "cpu", TEGULA_RECORD="rec.json")
+    recorded = json.loads((folder / "rec.json").read_text())
+    assert sum(len(p["kernels"]) for p in recorded["programs"]) == 4
+    good(folder, *RUN, *runs[0], TEGULA_RECORD="rec.json")
+    assert json.loads((folder / "rec.json").read_text()) == recorded  # known already
+    assert "has all of it" not in tegula(folder, "aot", "rec.json", "--check", "rec.json").stdout
+    good(folder, "aot", "rec.json", "-o", "rec.tgb", "--classes", "given")
+    assert "rec.tgb has all of it" in good(folder, "aot", "rec.json", "--classes", "given", "--check", "rec.tgb")
+    for r in runs:
+        good(folder, *RUN, *r, TEGULA_CACHE_LAYERS="rec.tgb", TEGULA_NO_JIT="1")
+    # Without the class that relies on nothing this one is missing, which --check of another manifest says, too.
+    p = tegula(folder, "aot", "app.json", "-t", "cpu", "--check", "rec.tgb")
+    assert p.returncode == 1 and "`scale` x:*fp32, n:i32" in p.stdout
+    (folder / "kernels.py").write_text(KERNELS.replace("128", "129") + "\n# changed\n" + KERNELS)
+    assert tegula(folder, "aot", "rec.json", "-o", "rec.tgb").returncode == 0  # a comment changes nothing
+    (folder / "kernels.py").write_text(KERNELS.replace("mask) + tl", "mask) - tl"))
+    assert "has changed since the program was recorded" in tegula(folder, "aot", "rec.json", "-o", "rec.tgb").stderr
+
+
+def test_specializations(folder):
+    out = good(folder, "specializations", "kernels.py::add", "--sig", "x:*f32, y:*f32, out:*f32, n:i32", "-c", "BLOCK=64", "--sweep", "n=1..64")
+    assert "add: 24 classes" in out and "n from 1 to 64: 3 classes" in out
+    assert re.search(r"^  1 +1 values: 1$", out, re.M) and re.search(r"^  i32:16 +4 values: 16, 32, 48, 64$", out, re.M) and re.search(r"^  i32 +59 values", out, re.M)
+    listed = json.loads(good(folder, "specializations", "kernels.py::add", "--sig", "x:*f32, y:*f32, out:*f32, n:i32", "-c", "BLOCK=64", "--json"))
+    assert listed["count"] == len(listed["signatures"]) == len(set(listed["signatures"])) == 24
+    # A sweep asks for no class that is not listed: the recorded ones are among them.
+    for n in range(1, 34):
+        good(folder, *RUN[:-7], "BLOCK=64", *RUN[-6:], "-a", f"n={n}", TEGULA_RECORD="rec.json")
+    kernels = [k for p in json.loads((folder / "rec.json").read_text())["programs"] for k in p["kernels"]]
+    assert len(kernels) == 3 and {k["signature"] for k in kernels} <= set(listed["signatures"])
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"tegula_manifest": 2}, "manifest of format 2"), ({"tegula_manifest": None}, '"tegula_manifest": 1'), ({"kernels": [{"kernel": "add"}]}, "`source` is missing"),
+    ({"kernels": [{"kernel": "add", "source": "kernels.py", "grid": 3}]}, "`grid` must be a text"), ({"kernels": [{"kernel": "ad", "source": "kernels.py"}]}, "did you mean"),
+    ({"kernels": [{"kernel": "add", "source": "nowhere.py"}]}, "nowhere.py"), ({"kernels": [{"kernel": "add", "source": "kernels.py", "signature": "x:*f32"}]}, "nothing is said about parameter `y`"),
+    ({"targets": ["cpu:z80"]}, "there is no target `cpu:z80`"), ({"kernels": [{"kernel": "add", "source": "kernels.py", "options": {"warps": 3}}]}, "there is no option `warps`"),
+    ({"kernels": [{"kernel": "add", "source": "kernels.py", "classes": "some"}]}, "`classes` is `some`"), ({"kernel": []}, "there is no key `kernel`")])
+def test_wrong_manifests(folder, change, message):
+    (folder / "app.json").write_text(json.dumps({k: v for k, v in {**MANIFEST, **change}.items() if v is not None}))
+    p = tegula(folder, "aot", "app.json", "-o", "app.tgb")
+    assert p.returncode == 1 and "app.json" in p.stderr and message in p.stderr, p.stderr
+    assert not (folder / "app.tgb").exists()
+
+
+def test_verify(folder):
+    args = ("-a", "n=1000", "-a", "x=randn:f32[n]", "--devices", "cpu,sim", "--grid", "cdiv(n, BLOCK)")
+    out = good(folder, "verify", "kernels.py::add", *args, "-a", "y=randn:f32[n]", "-a", "out=empty:f32[n]", "--configs", "BLOCK=64,256")
+    assert "0 differ, 0 skipped" in out and "(same bits)" in out and "adversarial" in out and "unaligned" in out
+    out = good(folder, "verify", "kernels.py::total", *args[:4], "-a", "out=empty:f32[1]", "-c", "BLOCK=1024", "--grid", "1", "--devices", "cpu,sim", "--given-only")
+    assert "(near)" in out
+    p = tegula(folder, "verify", "kernels.py::broken", *args, "-a", "out=empty:f32[n]", "-c", "BLOCK=128")
+    assert p.returncode == 1
+    lines = [i for i, text in enumerate(KERNELS.splitlines(), 1) if "broken_store" in text]
+    assert len(lines) == 2
+    assert re.search(rf"`out`\[13\] is \S+ on cpu, \S+ on sim \(1 of 1000 differ\); stored at one of kernels.py:{lines[0]}, kernels.py:{lines[1]}$", p.stdout, re.M), p.stdout
+    assert ", 0 skipped" in p.stdout
+    p = tegula(folder, "verify", "kernels.py::one_store", *args, "-a", "out=empty:f32[n]", "-c", "BLOCK=128", "--given-only")
+    line = next(i for i, text in enumerate(KERNELS.splitlines(), 1) if "the_store" in text)
+    assert p.returncode == 1 and f"stored at kernels.py:{line}\n" in p.stdout, p.stdout
