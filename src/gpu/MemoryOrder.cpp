@@ -5,6 +5,7 @@
 #include "gpu/Tiles.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
+#include <utility>
 
 namespace tegula::gpu {
 
@@ -181,9 +182,9 @@ static bool allocatesFrom(const ir::Op &first) {
 
 bool MemoryOrder::hasOwnRoom(const Op &op, uint64_t bytes) const {
   uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
-  const Op *loop = op.parent->parent->op;
-  while (loop && loop->parent->parent->op)
-    loop = loop->parent->parent->op;
+  const Op *loop = nullptr; // the outermost operation around it
+  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions; around = around->parent->parent->op)
+    loop = around;
   return loop && bytes + 16 <= left && !allocatesFrom(*loop) && !(4 * bytes > left && othersTakeScratch(*loop->parent, op));
 }
 
@@ -485,6 +486,17 @@ void MemoryOrder::beforeReturn() {
 }
 
 // ---- control flow
+
+MemoryOrder::PartitionOrder MemoryOrder::enterPartition() { return {memory_, accesses(), std::exchange(storesBlocks_, false)}; }
+
+void MemoryOrder::leavePartition(PartitionOrder o) {
+  o.memory.takeAllOf(memory_);
+  memory_ = std::move(o.memory);
+  seen_ = std::move(o.before.seen);
+  blockWrites_ = std::move(o.before.blockWrites);
+  blockReads_ = std::move(o.before.blockReads);
+  storesBlocks_ = o.storesBlocks;
+}
 
 /// What another iteration may have accessed; false if that cannot be told.
 bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {

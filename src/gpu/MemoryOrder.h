@@ -113,13 +113,14 @@ protected:
   };
   IfOrder enterIf();
   void enterElse(IfOrder &o), leaveIf(const IfOrder &o);
-  struct ProducerOrder {
+  struct PartitionOrder {
     SharedMemory memory;
-    std::vector<Seen> seen;
+    Accesses before;
+    bool storesBlocks;
   };
-  ProducerOrder enterProducer() const { return {memory_, seen_}; }
-  /// What it has done says nothing of the threads that go on.
-  void leaveProducer(ProducerOrder o) { memory_ = std::move(o.memory), seen_ = std::move(o.seen); }
+  PartitionOrder enterPartition();
+  /// What its threads have done says nothing of those of the next one, who run at the same time: they have other bytes.
+  void leavePartition(PartitionOrder o);
 
   ir::Builder b_; // where operations go
   ir::Module &m_;

@@ -39,6 +39,7 @@ private:
   void visit(Op &op, Block &now);
   void exchange(Op &op, Block &now);
   void regions(Op &op, Block &now);
+  bool isParted_ = false; // partitions have ended the kernel, each for its own warps
 };
 
 /// An operation that may take scratch, with what it does to it.
@@ -84,12 +85,15 @@ void Orderer::regions(Op &op, Block &now) {
     leaveIf(order);
     break;
   }
-  default: { // Producer
-    ProducerOrder order = enterProducer();
+  default: // Partitions. The first one, which has most to do, gets the bytes that the others leave.
+    for (unsigned i = static_cast<unsigned>(op.regions.size()); i-- > 1;) {
+      PartitionOrder order = enterPartition();
+      block(*op.region(i));
+      leavePartition(std::move(order));
+    }
     block(*op.region(0));
-    leaveProducer(std::move(order));
+    isParted_ = true;
     break;
-  }
   }
   now.ops.push_back(&op);
 }
@@ -139,10 +143,15 @@ void Orderer::visit(Op &op, Block &now) {
   case OpKind::For:
   case OpKind::While:
   case OpKind::If:
-  case OpKind::Producer:
+  case OpKind::Partitions:
     return regions(op, now);
+  case OpKind::Yield:
+    if (op.parent->parent->op->kind == OpKind::Partitions)
+      beforeReturn();
+    break;
   case OpKind::Return:
-    beforeReturn();
+    if (!isParted_)
+      beforeReturn();
     break;
   default:
     return exchange(op, now);

@@ -39,6 +39,8 @@ public:
   /// Bytes that nothing has had before.
   SharedRange takeNew(uint64_t bytes, uint32_t align);
   void release(SharedRange r);
+  /// Takes all that `other`, once a copy of this, has taken since, even if it has released it.
+  void takeAllOf(const SharedMemory &other);
   /// End of the highest bytes that are taken now.
   uint64_t top() const { return taken_.empty() ? 0 : taken_.back().end; }
   /// Most bytes taken at one time.
@@ -67,6 +69,7 @@ public:
 
 private:
   std::vector<SharedRange> taken_; // by begin
+  std::vector<SharedRange> ever_;  // taken at some time
   History accesses_;
   uint64_t peak_ = 0;
 };

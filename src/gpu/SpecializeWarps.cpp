@@ -521,18 +521,25 @@ void Specializer::rewrite() {
     loops_[i]->use(sets_[setOf_[i]], ctas);
   Value *zero = b_.constI32(0);
   ProducerWarps r = target_.producerWarps(options_);
-  Op *producer = b_.create(OpKind::Producer, {}, {}, {{attr::warps, r.warps}});
-  if (r.consumer) {
-    producer->set(attr::registers, r.producer);
-    producer->set(attr::consumerRegisters, r.consumer);
-  }
-  b_.setBlock(producer->region(0));
+  // The consumers have a barrier of their own: the producer's warps never come to one.
+  Op *partitions = b_.create(OpKind::Partitions, {}, {},
+                             {{attr::warps, {int64_t{options_.numWarps}, int64_t{r.warps}}}, {attr::barriers, {1, 0}}, {attr::elected, {0, 1}}});
+  if (r.consumer)
+    partitions->set(attr::registers, {int64_t{r.consumer}, int64_t{r.producer}});
+  Block *consumer = m_.addRegion(partitions)->block, *producer = m_.addRegion(partitions)->block;
+  b_.setBlock(producer);
   Map map;
   std::vector<Stages> start(sets_.size(), {zero, zero}), at = start;
   emit(*f_.block(), map, at);
-  b_.setBlock(producer->region(0));
+  b_.setBlock(producer);
   b_.yield({});
   consume(*f_.block(), start);
+  Op *end = f_.block()->terminator();
+  f_.block()->ops.pop_back();
+  splice(*f_.block(), *consumer, 0);
+  b_.setBlock(consumer);
+  b_.yield({});
+  before.ops.push_back(end);
   splice(before, *f_.block(), 0);
 }
 

@@ -2,8 +2,8 @@
 // compute (the consumers).
 //
 //   rings, mbarriers
-//   producer { for tile { for k { wait until the stage is free; copies } } }     what the copies' operands need of the whole kernel, and no more
-//   for tile { for k { wait until the stage is full; dots; stage is free }; epilogue }
+//   partitions { for tile { for k { wait until the stage is full; dots; stage is free }; epilogue } }     the consumers: all that the kernel did
+//          and { for tile { for k { wait until the stage is free; copies } } }     the producer: what the copies' operands need of the kernel, and no more
 // The producer runs as far ahead as the rings allow, over the borders of loops: the next tile's copies run beside the epilogue whatever it
 // does, and no warp that computes spends instructions on addresses. Consumers never wait for each other on account of copies, so
 // one warpgroup's epilogue can run beside another's wgmmas. (Bauer et al., CudaDMA, SC 2011; CUTLASS calls it warp-specialized.)

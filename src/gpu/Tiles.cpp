@@ -68,8 +68,14 @@ const ir::Op *tileOf(const ir::Value *v) {
   return v->def;
 }
 
+static bool isFirstPartition(const ir::Block &b) {
+  const ir::Op *around = b.parent->op;
+  return around && around->kind == OpKind::Partitions && around->region(0) == &b;
+}
+
 namespace {
 
+/// Those that stand in the first partition of the warps live as if it were in line: the others fill what it waits for, and are done with it before.
 struct LastUsers {
   void add(const ir::Block &b) {
     for (size_t i = 0; i < b.ops.size(); ++i) {
@@ -80,13 +86,16 @@ struct LastUsers {
         const ir::Op *tile = v->type.isShared ? tileOf(v) : nullptr, *user = op;
         if (!tile)
           continue;
-        while (user->parent != tile->parent)
+        while (user->parent != tile->parent && !isFirstPartition(*user->parent))
           user = user->parent->parent->op;
         // A wgmma may read until it is waited for.
         auto wait = waitBehind.find(user);
         of[tile] = wait != waitBehind.end() ? wait->second : user;
       }
-      for (const ir::Region *r : op->regions)
+      std::vector<ir::Region *> regions = op->regions;
+      if (op->kind == OpKind::Partitions) // the first one decides
+        std::ranges::reverse(regions);
+      for (const ir::Region *r : regions)
         add(*r->block);
     }
   }

@@ -16,6 +16,8 @@ Op *Cloner::copy(const Op &op, Block &to, const std::function<void(const Block &
     now->name = r->name;
     map(r, now);
   }
+  while (made->regions.size() < op.regions.size())
+    to_.addRegion(made);
   for (size_t i = 0; i < op.regions.size(); ++i) {
     made->regions[i]->function = to.parent->function;
     region(*op.regions[i]->block, *made->regions[i]->block);

@@ -177,6 +177,11 @@ Region *Module::createRegion(std::span<const Type> argTypes, Op *owner) {
   return &r;
 }
 
+Region *Module::addRegion(Op *op) {
+  op->regions.push_back(createRegion({}, op));
+  return op->regions.back();
+}
+
 Value *Module::addArg(Block *b, const Type &t) {
   Value *v = createValue(t);
   v->block = b;
@@ -204,7 +209,7 @@ Op *Module::createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::s
   for (const Type &t : results)
     addResult(&op, t);
   for (int i = 0; i < info(k).regions; ++i)
-    op.regions.push_back(createRegion({}, &op));
+    addRegion(&op);
   return &op;
 }
 

@@ -192,7 +192,9 @@ public:
   Value *addArg(Block *b, const Type &t);
   Value *addResult(Op *op, const Type &t);
   Region *createRegion(std::span<const Type> argTypes, Op *owner);
-  /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments).
+  /// One region more, empty (no arguments), for an op of any number of them.
+  Region *addRegion(Op *op);
+  /// Creates the op and its results; it is in no block yet. Regions are created empty (no arguments), none if their number is variadic.
   Op *createOp(OpKind k, Loc loc, std::span<Value *const> operands, std::span<const Type> results,
                std::vector<Attr> attrs = {});
 

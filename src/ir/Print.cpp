@@ -178,7 +178,7 @@ void Printer::op(const Op &op, unsigned indent) {
   for (size_t i = 0; i < op.results.size(); ++i)
     out_ += (i ? ", " : " : ") + str(op.results[i]->type);
   for (size_t i = 0; i < op.regions.size(); ++i) {
-    out_ += i == 0 ? " " : op.kind == OpKind::If ? " else " : " do ";
+    out_ += i == 0 ? " " : op.kind == OpKind::If ? " else " : op.kind == OpKind::Partitions ? " and " : " do ";
     region(*op.regions[i], indent, true);
   }
   out_ += '\n';

@@ -371,8 +371,11 @@ bool Reader::op(Block &b, unsigned depth) {
     module_.addResult(op, t);
   finishConst(*op);
   b.ops.push_back(op);
-  for (size_t i = 0; i < op->regions.size(); ++i) {
-    if (i)
+  bool isVariadic = info(*kind).regions < 0;
+  for (size_t i = 0; isVariadic ? i == 0 || acceptWord("and") : i < op->regions.size(); ++i) {
+    if (isVariadic)
+      module_.addRegion(op)->function = b.parent->function;
+    else if (i)
       acceptWord(*kind == OpKind::If ? "else" : "do");
     if (*kind == OpKind::If && i == 1 && !at('{')) { // no else
       Op *y = module_.createOp(OpKind::Yield, op->loc, {}, {});

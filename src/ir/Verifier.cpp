@@ -87,7 +87,7 @@ private:
   bool combine(const Op &op);
   bool loop(const Op &op);
   bool condition(const Op &op);
-  bool producer(const Op &op);
+  bool partitions(const Op &op);
   bool call(const Op &op);
   bool terminator(const Op &op, OpKind kind, const Block &b, std::span<const Type> types, size_t skip = 0);
   bool debugging(const Op &op);
@@ -208,7 +208,7 @@ bool Verifier::counts(const Op &op) {
     return bad(&op, "needs " + std::to_string(in.operands) + " operands");
   if (in.results >= 0 && op.results.size() != static_cast<size_t>(in.results))
     return bad(&op, "needs " + std::to_string(in.results) + " results");
-  if (op.regions.size() != static_cast<size_t>(in.regions))
+  if (in.regions >= 0 && op.regions.size() != static_cast<size_t>(in.regions))
     return bad(&op, "needs " + std::to_string(in.regions) + " regions");
   for (size_t i = 0; i < op.results.size(); ++i)
     if (op.results[i]->def != &op || op.results[i]->index != i || op.results[i]->type.isVoid())
@@ -302,7 +302,7 @@ bool Verifier::family(const Op &op) {
   case OpKind::Dot: return dot(op);
   case OpKind::Reduce: case OpKind::Scan: return combine(op);
   case OpKind::For: case OpKind::While: return loop(op);
-  case OpKind::Producer: return producer(op);
+  case OpKind::Partitions: return partitions(op);
   case OpKind::If: return condition(op);
   case OpKind::Call: return call(op);
   case OpKind::Assert: case OpKind::Assume: return debugging(op);
@@ -677,9 +677,26 @@ bool Verifier::condition(const Op &op) {
   return true;
 }
 
-bool Verifier::producer(const Op &op) {
-  const Block &b = *op.region(0);
-  return (b.args.empty() && b.terminator() && terminator(*b.terminator(), OpKind::Yield, b, {})) || bad(&op, "its region must have neither arguments nor results");
+bool Verifier::partitions(const Op &op) {
+  const size_t n = op.regions.size();
+  const std::vector<Op *> &around = function_->block()->ops;
+  if (op.parent != function_->block() || around.size() < 2 || around[around.size() - 2] != &op)
+    return bad(&op, "nothing but `return` may follow, in the kernel's own block");
+  auto hasOne = [n](std::span<const int64_t> list) { return list.empty() || list.size() == n; };
+  if (n < 2 || op.warps().size() != n || op.barriers().size() != n || !hasOne(op.registers()) || !hasOne(op.elected()))
+    return bad(&op, "needs two regions or more, and an entry of each list for each of them");
+  uint32_t used = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t barrier = op.barriers()[i];
+    const bool isElected = !op.elected().empty() && op.elected()[i];
+    if (op.warps()[i] < 1 || barrier < 0 || barrier > 15 || (barrier ? isElected || (used >> barrier & 1) : !isElected))
+      return bad(&op, "each region needs warps and a named barrier of its own, 1 to 15; one that an elected thread runs has none");
+    used |= uint32_t{1} << barrier;
+    const Block &b = *op.region(static_cast<unsigned>(i));
+    if (!b.args.empty() || !b.terminator() || !terminator(*b.terminator(), OpKind::Yield, b, {}))
+      return bad(&op, "its regions must have neither arguments nor results");
+  }
+  return true;
 }
 
 bool Verifier::call(const Op &op) {

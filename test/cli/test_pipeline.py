@@ -102,7 +102,8 @@ def test_next_tile_is_loaded_before_the_epilogue(stage):
 def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
     """Persistent kernels and attention unasked, others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
     gpu = stage(kernel, "sm_90a", "gpu", specialize=asks)
-    producer, consumers = re.search(r"^  producer \{warps = 4, registers = 40, consumer_registers = 232\} \{\n(.*?)^  \}\n(.*)", gpu, re.M | re.S).groups()
+    consumers, producer = re.search(r"^  partitions \{warps = \[8, 4\], barriers = \[1, 0\], elected = \[0, 1\], registers = \[232, 40\]\} \{\n(.*?)^  \} and \{\n(.*?)^  \}\n  return$",
+                                    gpu, re.M | re.S).groups()
     loops = 2 if kernel is CAUSAL else 1
     assert producer.count("tma_copy") == 2 * loops and producer.count("barrier_wait") == loops and "dot" not in producer and "tensor<" not in producer
     body = loop(consumers)
@@ -112,7 +113,8 @@ def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
     assert "setmaxnreg.dec.sync.aligned.u32 40" in ptx and "setmaxnreg.inc.sync.aligned.u32 232" in ptx
     assert "bar.sync \t0" not in ptx[ptx.index("setmaxnreg.inc"):]
     if asks is None:
-        assert "producer" not in stage(kernel, "sm_90a", "gpu", warps=2) + stage(kernel, "sm_90a", "gpu", specialize=False) and "producer" not in stage(kernel, "sm_89", "gpu")
+        assert all("partitions" not in stage(kernel, *target, **options) for target, options in
+                   [(("sm_90a", "gpu"), dict(warps=2)), (("sm_90a", "gpu"), dict(specialize=False)), (("sm_89", "gpu"), {})])
 
 
 REFUSED = {
@@ -148,7 +150,7 @@ def k(a, n, c, K):
 """)
     p = tegula("compile", f"{source}::k", "--sig", "a:*bf16:16, n:*i32:16, c:*fp32:16, K:i32:16", "-t", "sm_90a", "--emit", "gpu", "--remarks")
     assert p.returncode == 0, p.stderr
-    assert ("producer" in p.stdout) == (reason is None)
+    assert ("partitions" in p.stdout) == (reason is None)
     found = re.findall(r"k.py:(\d+):\d+: remark: the copies of this loop get no dedicated warp: (.*?) \[notSpecialized\]", p.stderr)
     assert found == ([("10", reason)] if reason else [])
 
@@ -474,7 +476,7 @@ def test_ctas_share_attention(stage, kernel, warps):
                                                   (ATTENTION, 4, 2)])                                       # keys and values
 def test_what_all_ctas_read_is_multicast(stage, kernel, warps, whole):
     text = stage(kernel, "sm_90a", "gpu", ctas=2, warps=warps)
-    assert "producer {" in text and text.count("multicast = 2") == whole
+    assert "partitions {" in text and text.count("multicast = 2") == whole
     assert re.search(rf"barrier_alloc {{slots = \d+, arrivals = {2 * warps}, ctas = 2[,}}]", text)
     ptx = stage(kernel, "sm_90a", "ptx", ctas=2, warps=warps)
     assert ptx.count(".multicast::cluster") >= whole and "mbarrier.arrive.shared::cluster.b64" in ptx

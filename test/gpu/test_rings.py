@@ -63,7 +63,7 @@ def test_otherwise_there_are_more(kernel, block, warps, slots):
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_of_128_rows_and_keys_is_pipelined(kernel, slots, causal):
     gpu = compiled(kernel, (128, 128, 128), 8, 2, "--emit", "gpu", "--remarks", causal=causal)
-    assert rings(gpu) == slots and "not pipelined" not in gpu and ("producer {" in gpu) == (kernel == "attention")
+    assert rings(gpu) == slots and "not pipelined" not in gpu and ("partitions {" in gpu) == (kernel == "attention")
 
 
 @pytest.mark.parametrize("kernel, slots", [("attention", [2, 2]), ("attention_pointers", [2, 3])])

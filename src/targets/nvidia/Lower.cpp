@@ -28,15 +28,14 @@ bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &op
   return Lowering(module, target, options, out, meta, diag).run();
 }
 
-static const ir::Op *producerOf(const ir::Function &f) {
-  for (const ir::Op *op : f.block()->ops)
-    if (op->kind == OpKind::Producer)
-      return op;
-  return nullptr;
+/// The partitions of the kernel's warps: all that it does but what is made for them. Null: it has none.
+static const ir::Op *partitionsOf(const ir::Function &f) {
+  const std::vector<ir::Op *> &ops = f.block()->ops;
+  return ops.size() > 1 && ops[ops.size() - 2]->kind == OpKind::Partitions ? ops[ops.size() - 2] : nullptr;
 }
 
 bool Lowering::run() {
-  producer_ = producerOf(*source_);
+  partitions_ = partitionsOf(*source_);
   users_.add(*source_->block());
   findQuotients(*source_->block());
   findTensorMaps(*source_->block());
@@ -55,7 +54,7 @@ bool Lowering::run() {
   llvm::sort(meta_.sharedTiles, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (!target_.simulate)
     markKernel(*function_, {.threads = meta_.threads,
-                            .minCtasPerSm = producer_ ? 1 : wishedBlocks(*source_, m_, options_, meta_.sharedBytes),
+                            .minCtasPerSm = partitions_ ? 1 : wishedBlocks(*source_, m_, options_, meta_.sharedBytes),
                             .maxRegisters = options_.maxRegisters,
                             .clusterCtas = options_.numCtas,
                             .firstMap = static_cast<unsigned>(source_->block()->args.size()),
@@ -90,8 +89,10 @@ void Lowering::beginKernel() {
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source_->name, out_);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   meta_.symbol = source_->name;
-  const Op *producer = producerOf(*source_);
-  meta_.threads = 32 * (options_.numWarps + static_cast<unsigned>(producer ? producer->warps() : 0));
+  unsigned warps = options_.numWarps;
+  for (size_t n = 1; partitions_ && n < partitions_->regions.size(); ++n)
+    warps += static_cast<unsigned>(partitions_->warps()[n]);
+  meta_.threads = 32 * warps;
   meta_.clusterCtas = options_.numCtas;
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function_));
   in_.emplace(b_, target_, target_.simulate ? function_->getArg(0) : nullptr);
@@ -273,8 +274,8 @@ void Lowering::lowerOp(const Op &op) {
     return whileLoop(op);
   case OpKind::If:
     return ifElse(op);
-  case OpKind::Producer:
-    return producer(op);
+  case OpKind::Partitions:
+    return partitions(op);
   case OpKind::Print:
     return print(op);
   case OpKind::Assert:

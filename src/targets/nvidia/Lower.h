@@ -137,9 +137,10 @@ private:
   }
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
   void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
-  /// Which thread starts TMA copies; null inside the producer, where there is only one.
-  V isCopier() { return inProducer_ ? nullptr : isFirstThread(); }
-  void producer(const Op &op);
+  /// Which thread starts TMA copies; null in a partition that one thread runs.
+  V isCopier() { return isElected_ ? nullptr : isFirstThread(); }
+  void partitions(const Op &op);
+  void partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end);
   V isFirstThread() { return b_.CreateICmpEQ(tid_, b_.getInt32(0)); }
   void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), barrierFree(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
@@ -254,8 +255,9 @@ private:
   llvm::DenseMap<unsigned, V> owners_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
-  const Op *producer_ = nullptr; // of the kernel: warps more than the options say, for copies; null: it has none
-  bool isBehindProducer_ = false, inProducer_ = false;
+  const Op *partitions_ = nullptr; // of the kernel's warps; null: all of them run all of it
+  std::optional<unsigned> partition_; // the one at hand
+  bool isElected_ = false;           // one thread runs it
   std::optional<AxisFacts> facts_; // found when they are first asked for
   llvm::DenseMap<const Op *, std::unique_ptr<BulkStore>> bulkPlans_;
   llvm::DenseMap<const Op *, unsigned> maps_; // of copies: index of their tensor map

@@ -211,10 +211,10 @@ void Lowering::ifThen(V pred, const std::function<void()> &body) {
 }
 
 /// Statements that take a predicate. Branches on one condition, as a kernel with a thousand descriptors would have them, take LLVM time that grows with
-/// the square of their number (EarlyCSE, MachineSinking, the coalescer). Kernels with a producer have few, and the assembler makes better code of branches there (causal
+/// the square of their number (EarlyCSE, MachineSinking, the coalescer). Kernels with partitions have few, and the assembler makes better code of branches there (causal
 /// attention on an H200: 394 TFLOP/s, with predicates 377). The simulator's functions have no predicate.
 void Lowering::byFirstThread(const std::function<void(V)> &body) {
-  if (target_.simulate || producer_)
+  if (target_.simulate || partitions_)
     ifThen(isFirstThread(), [&] { body(nullptr); });
   else
     body(isFirstThread());

@@ -1,6 +1,7 @@
 // Shared memory of a block: barriers, tiles, copies that bypass the registers.
 #include "gpu/Tiles.h"
 #include "targets/nvidia/Lower.h"
+#include <numeric>
 
 namespace tegula::nvidia {
 
@@ -9,9 +10,8 @@ using ir::OpKind;
 // ---- threads meet
 
 void Lowering::barrier() {
-  // The producer has branched off: the barrier counts consumer warps only.
-  if (isBehindProducer_)
-    in_->namedBarrier(1, 32 * options_.numWarps);
+  if (partition_)
+    in_->namedBarrier(static_cast<unsigned>(partitions_->barriers()[*partition_]), 32 * static_cast<unsigned>(partitions_->warps()[*partition_]));
   else
     in_->barrier();
 }
@@ -87,7 +87,7 @@ void Lowering::barrierFree(const Op &op) {
 void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
-  if (op.one() && !inProducer_)
+  if (op.one() && !isElected_)
     ifThen(isFirstThread(), [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
@@ -104,28 +104,68 @@ void Lowering::barrierArrive(const Op &op) {
     in_->mbarArrive(bar, b_.CreateAnd(when, b_.CreateICmpEQ(lane_, b_.getInt32(0))));
 }
 
-// ---- the producer's warp
+// ---- partitions of the warps
 
-void Lowering::producer(const Op &op) {
-  llvm::BasicBlock *warp = newBlock("producer"), *thread = newBlock("copies"), *idle = newBlock("idle"), *after = newBlock("consumers");
+/// The first partition goes on where the kernel was; the dedicated warps behind it branch off, each to its region, and end there.
+void Lowering::partitions(const Op &op) {
+  const auto count = static_cast<unsigned>(op.regions.size());
+  llvm::BasicBlock *dedicated = newBlock("dedicated"), *run = newBlock("partition"), *end = newBlock("end"), *first = newBlock("partition0");
   in_->setSite(siteOf(op));
-  auto registers = static_cast<unsigned>(op.registers()), others = static_cast<unsigned>(op.consumerRegisters());
-  b_.CreateCondBr(b_.CreateICmpUGE(warp_, b_.getInt32(options_.numWarps)), warp, after);
-  b_.SetInsertPoint(warp);
-  if (registers)
-    in_->setMaxRegisters(registers, false);
-  b_.CreateCondBr(b_.CreateICmpEQ(tid_, b_.getInt32(32 * options_.numWarps)), thread, idle);
-  b_.SetInsertPoint(idle);
+  b_.CreateCondBr(b_.CreateICmpUGE(warp_, b_.getInt32(options_.numWarps)), dedicated, first);
+  b_.SetInsertPoint(end);
   b_.CreateRetVoid();
-  b_.SetInsertPoint(thread);
-  inProducer_ = true;
-  block(*op.region(0));
-  inProducer_ = false;
-  b_.CreateBr(idle);
-  isBehindProducer_ = true;
-  b_.SetInsertPoint(after);
-  if (others)
-    in_->setMaxRegisters(others, true);
+  b_.SetInsertPoint(dedicated);
+  for (unsigned n = 1, begin = options_.numWarps; n < count; ++n) {
+    const unsigned behind = begin + static_cast<unsigned>(op.warps()[n]);
+    llvm::BasicBlock *others = n + 1 < count ? newBlock("dedicated") : nullptr;
+    if (others) {
+      llvm::BasicBlock *here = newBlock("chosen");
+      b_.CreateCondBr(b_.CreateICmpULT(warp_, b_.getInt32(behind)), here, others);
+      b_.SetInsertPoint(here);
+    }
+    partition(op, n, begin, n == 1 ? run : newBlock("partition"), end);
+    b_.SetInsertPoint(others);
+    begin = behind;
+  }
+  b_.SetInsertPoint(first);
+  partition(op, 0, 0, nullptr, nullptr);
+}
+
+/// Region `n`, whose warps begin at `begin`: from here on, or (not null) in block `run`, for the threads that run it, and then to `end`.
+void Lowering::partition(const Op &op, unsigned n, unsigned begin, llvm::BasicBlock *run, llvm::BasicBlock *end) {
+  partition_ = n;
+  isElected_ = !op.elected().empty() && op.elected()[n];
+  if (std::span<const int64_t> registers = op.registers(), warps = op.warps(); !registers.empty()) {
+    // They begin with equal shares of what all have together.
+    int64_t all = std::inner_product(registers.begin(), registers.end(), warps.begin(), int64_t{0});
+    in_->setMaxRegisters(static_cast<unsigned>(registers[n]), registers[n] * std::accumulate(warps.begin(), warps.end(), int64_t{0}) > all);
+  }
+  if (!run)
+    return block(*op.region(n));
+  if (isElected_)
+    b_.CreateCondBr(b_.CreateICmpEQ(tid_, b_.getInt32(32 * begin)), run, end);
+  else
+    b_.CreateBr(run);
+  // Threads and warps count from the region's own; what was computed from them for another one does not hold here.
+  const V tid = tid_, warp = warp_;
+  decltype(threadPart_) parts;
+  decltype(owners_) owners;
+  if (!isElected_) {
+    b_.SetInsertPoint(function_->getEntryBlock().getTerminator());
+    tid_ = b_.CreateSub(tid_, b_.getInt32(32 * begin));
+    warp_ = b_.CreateSub(warp_, b_.getInt32(begin));
+    std::swap(parts, threadPart_);
+    std::swap(owners, owners_);
+  }
+  b_.SetInsertPoint(run);
+  block(*op.region(n));
+  b_.CreateBr(end);
+  if (!isElected_) {
+    std::swap(parts, threadPart_);
+    std::swap(owners, owners_);
+  }
+  tid_ = tid;
+  warp_ = warp;
 }
 
 // ---- copies from global memory
@@ -140,8 +180,9 @@ void Lowering::findTensorMaps(const ir::Block &b) {
       if (it == meta_.tensorMaps.end())
         meta_.tensorMaps.push_back(std::move(map));
     }
-    for (const ir::Region *r : op->regions)
-      findTensorMaps(*r->block);
+    // Of partitions those first that are lowered first.
+    for (size_t r = 0, n = op->regions.size(); r < n; ++r)
+      findTensorMaps(*op->region(static_cast<unsigned>(op->kind == OpKind::Partitions ? (r + 1) % n : r)));
   }
 }
 
