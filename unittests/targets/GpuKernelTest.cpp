@@ -1,16 +1,10 @@
 // Kernels compiled for the GPU and executed by the simulator: the same memory as the reference interpreter, no fault.
 #include "ParsedIr.h"
 #include "RandomKernel.h"
-#include "gpu/Passes.h"
+#include "SimKernel.h"
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
 #include "ir/Text.h"
-#include "runtime/ObjectLoader.h"
-#include "sim/Machine.h"
-#include "targets/common/Pipeline.h"
-#include "targets/nvidia/Codegen.h"
-#include "targets/nvidia/Lower.h"
-#include "targets/nvidia/TargetInfo.h"
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -20,74 +14,9 @@ using namespace tegula;
 using namespace tegula::ir;
 using tegula::test::elements;
 using tegula::test::RandomKernel;
+using tegula::test::SimKernel;
 
 namespace {
-
-struct SimKernel {
-  nvidia::GpuKernel compiled;
-  std::unique_ptr<runtime::LoadedObject> object;
-  TegulaSimEntry entry = nullptr;
-  std::string error;
-
-  SimKernel(const Module &m, unsigned warps, const char *target = "sim") {
-    nvidia::NvOptions options;
-    options.verify = true;
-    options.numWarps = warps;
-    DiagEngine diag;
-    if (auto k = nvidia::compile(m, *nvidia::parseTarget(target), options, diag)) {
-      compiled = std::move(*k);
-      runtime::Status status;
-      object = runtime::LoadedObject::load(compiled.code, status);
-      if (object)
-        entry = reinterpret_cast<TegulaSimEntry>(object->symbol(compiled.meta.symbol));
-      error = status.text;
-    }
-    for (const Diagnostic &d : diag.all())
-      error += d.message() + "\n";
-  }
-
-  /// Of GPU IR, from the pass in front of order-memory on.
-  SimKernel(std::unique_ptr<Module> m, unsigned warps) {
-    nvidia::NvOptions options;
-    options.numWarps = warps;
-    DiagEngine diag;
-    const nvidia::NvTarget target = *nvidia::parseTarget("sim");
-    gpu::Options gpuOptions{.numWarps = warps};
-    gpu::findGpuPass("order-memory")->run(m, {nvidia::NvTargetInfo(target), gpuOptions, &diag});
-    llvm::LLVMContext context;
-    llvm::Module out("k", context);
-    std::unique_ptr<llvm::TargetMachine> machine = nvidia::createTargetMachine(target, options, diag);
-    out.setTargetTriple(machine->getTargetTriple().str());
-    out.setDataLayout(machine->createDataLayout());
-    if (nvidia::lower(*m, target, options, out, compiled.meta, diag) && targets::verifyModule(out, "before optimization", {}, diag)) {
-      nvidia::optimize(out, *machine, options);
-      compiled.code = nvidia::emitObject(out, *machine);
-      runtime::Status status;
-      object = runtime::LoadedObject::load(compiled.code, status);
-      if (object)
-        entry = reinterpret_cast<TegulaSimEntry>(object->symbol(compiled.meta.symbol));
-      error = status.text;
-    }
-    for (const Diagnostic &d : diag.all())
-      error += d.message() + "\n";
-  }
-
-  sim::Report run(std::span<const uint64_t> args, std::span<const sim::Extent> buffers, std::array<int32_t, 3> grid = {1, 1, 1}) {
-    std::vector<char> block(compiled.meta.argBytes + 8);
-    for (size_t i = 0; i < args.size(); ++i) {
-      const targets::ArgSlot &s = compiled.meta.args[i];
-      std::memcpy(block.data() + s.offset, &args[i], s.type.isPtr ? 8 : byteWidth(s.type.elem));
-    }
-    sim::LaunchConfig c;
-    c.entry = entry;
-    c.args = block.data();
-    c.grid = grid;
-    c.threads = compiled.meta.threads;
-    c.sharedBytes = compiled.meta.sharedBytes;
-    c.buffers = buffers;
-    return sim::launch(c);
-  }
-};
 
 struct Memory {
   std::vector<int32_t> a, o;
