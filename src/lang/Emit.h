@@ -27,6 +27,9 @@ Tensor spread(Context &c, const Tensor &x, const ir::Shape &shape);
 /// The common shape of two; nullopt and a report if there is none.
 std::optional<ir::Shape> commonShape(Context &c, const ir::Shape &a, const ir::Shape &b, Loc loc, Loc aLoc = {},
                                      Loc bLoc = {});
+/// Keeps what was just made by `kind` (of floats) an operation of its own: no target fuses it with what it is computed from, or what is computed from it.
+/// Nothing to do if it was folded to something else.
+void keepRounded(ir::Value *v, ir::OpKind kind);
 /// A new dimension of extent 1; a scalar becomes a block of one element.
 ir::Value *insertAxis(Context &c, ir::Value *x, unsigned axis);
 std::string shapeText(const ir::Shape &s);

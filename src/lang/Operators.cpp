@@ -9,6 +9,11 @@ namespace tegula::lang {
 using ir::CmpPred;
 using ir::OpKind;
 
+void keepRounded(ir::Value *v, OpKind kind) {
+  if (v->def && v->def->kind == kind)
+    v->def->set(ir::attr::rounded, true);
+}
+
 const char *spelling(BinOp op) {
   static constexpr const char *names[] = {"+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "@"};
   return names[static_cast<unsigned>(op)];
@@ -200,8 +205,8 @@ Value addSubMul(const Use &u, BinOp op, bool checkOverflow) {
   if (checkOverflow && checksOverflow(u.c, d))
     assertNoOverflow(u.c, op, *x);
   ir::Value *r = u.c.builder().binary(opKind(op, d), x->a.value, x->b.value);
-  if (u.c.isExact() && d.isFloat() && r->def && r->def->kind == opKind(op, d))
-    r->def->set(ir::attr::rounded, true);
+  if (u.c.isExact() && d.isFloat())
+    keepRounded(r, opKind(op, d));
   return tensor(d, r);
 }
 

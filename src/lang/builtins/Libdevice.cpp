@@ -67,15 +67,13 @@ Real fdim(Real x, Real y) { return select(x.cmp(CmpPred::Ole, y), x.of(0.0), x -
 Real fmax(Real x, Real y) { return x.op(OpKind::MaxNum, y); }
 Real fmin(Real x, Real y) { return x.op(OpKind::MinNum, y); }
 Real divRn(Real x, Real y) { return x / y; }
-/// An operation of its own: no target fuses it with what it is computed from, or what is computed from it.
-Real unfused(Real r) {
-  if (r.v->def && (r.v->def->kind == OpKind::FAdd || r.v->def->kind == OpKind::FSub || r.v->def->kind == OpKind::FMul))
-    r.v->def->set(ir::attr::rounded, true);
+Real rounded(Real r, OpKind kind) {
+  keepRounded(r.v, kind);
   return r;
 }
-Real addRn(Real x, Real y) { return unfused(x + y); }
-Real subRn(Real x, Real y) { return unfused(x - y); }
-Real mulRn(Real x, Real y) { return unfused(x * y); }
+Real addRn(Real x, Real y) { return rounded(x + y, OpKind::FAdd); }
+Real subRn(Real x, Real y) { return rounded(x - y, OpKind::FSub); }
+Real mulRn(Real x, Real y) { return rounded(x * y, OpKind::FMul); }
 
 ir::Value *isNan(Real x) { return x.cmp(CmpPred::Uno, x); }
 ir::Value *isInf(Real x) { return x.abs().cmp(CmpPred::Oeq, std::numeric_limits<double>::infinity()); }

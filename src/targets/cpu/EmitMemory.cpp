@@ -53,6 +53,14 @@ unsigned laneOf(const Pieces &p, unsigned piece, unsigned e) {
   return lane;
 }
 
+/// The lanes of a piece, of a vector of all of them.
+V lanesOf(llvm::IRBuilder<> &b, V all, const Pieces &p, unsigned piece) {
+  llvm::SmallVector<int, 32> pick;
+  for (unsigned e = 0; e < p.runLanes(); ++e)
+    pick.push_back(static_cast<int>(laneOf(p, piece, e)));
+  return b.CreateShuffleVector(all, pick);
+}
+
 bool straight(const Pieces &p) {
   for (unsigned i = 0; i < p.run.size(); ++i)
     if (p.run[i] != i)
@@ -253,11 +261,8 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
     }
     V pieceMask = m, pieceOther = o;
     if (!plain) {
-      llvm::SmallVector<int, 32> pick;
-      for (unsigned e = 0; e < p.runLanes(); ++e)
-        pick.push_back(static_cast<int>(laneOf(p, i, e)));
-      pieceMask = b_.CreateShuffleVector(m, pick);
-      pieceOther = o ? b_.CreateShuffleVector(o, pick) : nullptr;
+      pieceMask = lanesOf(b_, m, p, i);
+      pieceOther = o ? lanesOf(b_, o, p, i) : nullptr;
     }
     parts.push_back(maskedLoad(pieceType, bytes, at, pieceMask, pieceOther ? pieceOther : llvm::Constant::getNullValue(pieceType)));
   }
@@ -348,11 +353,8 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
       if (i >> k & 1)
         at = b_.CreateGEP(b_.getInt8Ty(), at, coefValue(a.lane[p.across[k]], b_.getInt64Ty()));
     if (!plain) {
-      llvm::SmallVector<int, 32> pick;
-      for (unsigned e = 0; e < p.runLanes(); ++e)
-        pick.push_back(static_cast<int>(laneOf(p, i, e)));
-      part = b_.CreateShuffleVector(x, pick);
-      pieceMask = m ? b_.CreateShuffleVector(m, pick) : nullptr;
+      part = lanesOf(b_, x, p, i);
+      pieceMask = m ? lanesOf(b_, m, p, i) : nullptr;
     }
     if (pieceMask && isHalfMask(state_.target, part->getType(), bytes))
       b_.CreateMaskedStore(eightAsSixteen(b_, part), at, align, wholeMask(b_, pieceMask));
