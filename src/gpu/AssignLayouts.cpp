@@ -371,7 +371,7 @@ unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
     return 0;
   for (const Op *u : users_.of(v)) {
     if (u->kind == OpKind::Dot) {
-      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::Wgmma)
+      if (u->operands[2] != v && choiceOf(*u).kind == DotKind::AsyncMma)
         return byteWidth(v->type.elem);
     } else if (u->results.size() == 1 && (u->has(traits::Elementwise) || renames(u->kind) || u->kind == OpKind::Join)) {
       if (unsigned bytes = tileBytes(u->result(), depth - 1))
@@ -538,7 +538,7 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
 void Rewriter::describeDot(Op &dot) {
   DotChoice c = homes_.choiceOf(dot);
   setDotChoice(dot, c);
-  if (c.kind != DotKind::Wgmma || !dot.operands[0]->type.isShared)
+  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared)
     return;
   if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
     dot.set(attr::rounds, rounds);
@@ -563,7 +563,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   case OpKind::Dot: {
     DotChoice c = homes_.choiceOf(op);
-    bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::Wgmma && homes_.takesRegisters(op, c));
+    bool aInRegisters = !c.readsTiles() || (c.kind == DotKind::AsyncMma && homes_.takesRegisters(op, c));
     auto registers = [&](unsigned i) { return want(op.operands[i], id(homes_.target().operandLayout(c, op, i, homes_.warps()))); };
     wanted[2] = id(homes_.target().accumulatorLayout(c, op, homes_.warps()));
     operands.push_back(aInRegisters ? registers(0) : wantTile(op.operands[0], c, true));

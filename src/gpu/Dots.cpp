@@ -5,7 +5,7 @@
 namespace tegula::gpu {
 
 /// As text, in the order of DotKind.
-static constexpr std::string_view names[] = {"fma", "fma_tiles", "mma", "wgmma"};
+static constexpr std::string_view names[] = {"fma", "fma_tiles", "mma", "async_mma"};
 
 DotChoice dotChoice(const ir::Op &dot) {
   DotChoice c;
@@ -19,7 +19,7 @@ DotChoice dotChoice(const ir::Op &dot) {
 
 void setDotChoice(ir::Op &dot, const DotChoice &c) {
   dot.set(ir::attr::instr, std::string(names[static_cast<size_t>(c.kind)]));
-  if (c.kind == DotKind::Mma || c.kind == DotKind::Wgmma)
+  if (c.kind == DotKind::Mma || c.kind == DotKind::AsyncMma)
     dot.set(ir::attr::grid, std::vector<int64_t>{c.grid.m, c.grid.n, c.grid.batch});
 }
 
@@ -32,6 +32,6 @@ int64_t registersOfDots(const ir::Block &body, int64_t threads) {
   return sum;
 }
 
-bool isWgmma(const ir::Op &dot) { return dot.instr() == names[static_cast<size_t>(DotKind::Wgmma)]; }
+bool isAsyncMma(const ir::Op &dot) { return dot.instr() == names[static_cast<size_t>(DotKind::AsyncMma)]; }
 
 } // namespace tegula::gpu

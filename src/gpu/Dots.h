@@ -9,14 +9,14 @@ enum class DotKind : uint8_t {
   Fma,      // multiply-adds, unrolled, operands in registers: float64, IEEE float32, tiny shapes
   FmaTiles, // multiply-adds in a loop over the contraction, operands in shared memory (plainTile)
   Mma,      // a matrix instruction of one warp, operands in registers
-  Wgmma,    // a matrix instruction of four warps that runs asynchronously: B in shared memory, A there or in registers
+  AsyncMma, // a matrix instruction of a group of warps (wgmma: four) that runs asynchronously: B in shared memory, A there or in registers
 };
 
 struct DotChoice {
   DotKind kind = DotKind::Fma;
-  layout::WarpGrid grid; // of Mma and Wgmma
+  layout::WarpGrid grid; // of Mma and AsyncMma
   /// Does it read its operands from shared memory?
-  bool readsTiles() const { return kind == DotKind::FmaTiles || kind == DotKind::Wgmma; }
+  bool readsTiles() const { return kind == DotKind::FmaTiles || kind == DotKind::AsyncMma; }
 };
 
 /// The choice as it stands on a dot of GPU IR (attributes `instr` and `grid`): AssignLayouts writes it, everybody behind reads it.
@@ -25,6 +25,6 @@ void setDotChoice(ir::Op &dot, const DotChoice &c);
 /// Registers that a thread has for the results of a loop's dots, and for what else such a loop has: addresses and masks of copies, counters.
 int64_t registersOfDots(const ir::Block &body, int64_t threads);
 /// A dot of GPU IR: is it computed by the asynchronous instruction?
-bool isWgmma(const ir::Op &dot);
+bool isAsyncMma(const ir::Op &dot);
 
 } // namespace tegula::gpu

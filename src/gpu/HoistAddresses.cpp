@@ -234,7 +234,7 @@ void visit(Module &m, Block &b, const TargetInfo &target, const Options &options
     std::erase_if(loads, [](const Op *load) { return load->kind != OpKind::Load; });
     // Beside mma, whose operands are in registers, the pointers would be spilled.
     const std::vector<Op *> &ops = op->region(0)->ops;
-    if (std::none_of(ops.begin(), ops.end(), [](const Op *o) { return o->kind == OpKind::Dot && isWgmma(*o); }))
+    if (std::none_of(ops.begin(), ops.end(), [](const Op *o) { return o->kind == OpKind::Dot && isAsyncMma(*o); }))
       continue;
     if (!loads.empty() && haveRegisters(*op->region(0), loads, target, options))
       AddressHoister(m, *op).run(loads);

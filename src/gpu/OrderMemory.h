@@ -2,7 +2,7 @@
 //
 //   %t = to_shared %a {shared = [0, 16384]}                 a tile, until its last user
 //   shared_barrier                                          all threads of the block: the tile is there
-//   %d = dot %x, %t, %acc {instr = "wgmma", ...}
+//   %d = dot %x, %t, %acc {instr = "async_mma", ...}
 //   %s = reduce %d {axis = 1, meet = 1, shared = [0, 512]}  scratch, while the operation runs; meet: threads meet before they write it
 //   %c = convert %y {own = 1, shared = [16384, 20480]}      own: nothing else ever has these bytes, and only warps exchange
 //   store_wait                                              what this thread has stored by desc_store is there

@@ -261,7 +261,7 @@ private:
     if (usesGroups())
       b_.create(OpKind::AsyncWait, {}, {}, {{attr::pending, ahead_ - 1}});
     if (usesGroups() || hasStaged()) {
-      bool fence = anyRing([](const Ring &r) { return r.isCopied && r.feedsWgmma && needsProxyFence(*r.source); });
+      bool fence = anyRing([](const Ring &r) { return r.isCopied && r.feedsAsyncDot && needsProxyFence(*r.source); });
       b_.create(OpKind::SharedBarrier, {}, {}, {{attr::fence, fence}});
     }
     b_.setBlock(&middle);

@@ -21,7 +21,7 @@ bool PipelinedLoop::plan() {
   if (!hasDot(loop_))
     return remarks_.notPipelined("it has no dot, and loads are started early only for those"), false;
   findCopies();
-  findWgmmaRings(body_);
+  findAsyncRings(body_);
   findAsyncDots();
   if (rings_.empty() && waits_.waits.empty()) {
     if (loadsOfDots(body_).empty())
@@ -180,15 +180,15 @@ void PipelinedLoop::makeFragmentsLate(const Op &dot) {
 
 /// What wgmma reads was written by other means: a fence stands between. That holds for wgmmas that are waited for at once, too, as those with
 /// accumulators of 16 bits, and for those under an `if`.
-void PipelinedLoop::findWgmmaRings(const Block &block) {
+void PipelinedLoop::findAsyncRings(const Block &block) {
   for (const Op *op : block.ops) {
     for (const Region *r : op->regions)
-      findWgmmaRings(*r->block);
-    if (op->kind != OpKind::Dot || !isWgmma(*op))
+      findAsyncRings(*r->block);
+    if (op->kind != OpKind::Dot || !isAsyncMma(*op))
       continue;
     for (unsigned i = 0; i < 2; ++i)
       if (Ring *r = op->operands[i]->type.isShared ? ringOfTile(op->operands[i]) : nullptr)
-        r->feedsWgmma = true;
+        r->feedsAsyncDot = true;
   }
 }
 
@@ -210,7 +210,7 @@ void PipelinedLoop::giveBack(Value *result) {
 void PipelinedLoop::findAsyncDots() {
   std::vector<Op *> dots;
   for (Op *op : body_.ops) {
-    if (op->kind != OpKind::Dot || !isWgmma(*op) || bitWidth(op->result()->type.elem) != 32)
+    if (op->kind != OpKind::Dot || !isAsyncMma(*op) || bitWidth(op->result()->type.elem) != 32)
       continue;
     const std::vector<Value *> &yields = body_.terminator()->operands;
     if (std::count(yields.begin(), yields.end(), op->result()) > 1)

@@ -20,7 +20,7 @@ struct Ring {
   bool isTma = false;
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
   bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
-  bool feedsWgmma = false;    // asked of copied ones only
+  bool feedsAsyncDot = false;    // asked of copied ones only
   unsigned slots = 0;
   ir::Value *memory = nullptr;
 };
@@ -73,7 +73,7 @@ protected:
   void findCopies();
   Ring *ringOf(const ir::Op *source);
   Ring *ringOfTile(const ir::Value *tile);
-  void findWgmmaRings(const ir::Block &block);
+  void findAsyncRings(const ir::Block &block);
   void giveBack(ir::Value *result);
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);

@@ -55,7 +55,7 @@ private:
     if (dots.size() != 2)
       return false;
     dot_ = dots[0];
-    if (!isWgmma(*dot_) || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
+    if (!isAsyncMma(*dot_) || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
         !fitsRegisters(*dots[1]) || !feeds(dot_->result(), dots[1]) || useCount(dot_->result(), *body_.terminator()))
       return false;
     chain_ = {dot_};
@@ -141,7 +141,7 @@ size_t opsOfFirstDot(const Op &loop) {
   const std::vector<Op *> &ops = loop.parent->ops;
   const size_t end = positionOf(*loop.parent, &loop);
   const Op *first = end ? ops[end - 1] : nullptr;
-  if (!first || first->kind != OpKind::Dot || !isWgmma(*first))
+  if (!first || first->kind != OpKind::Dot || !isAsyncMma(*first))
     return 0;
   auto at = std::find(loop.operands.begin() + 3, loop.operands.end(), first->result());
   if (at == loop.operands.end())

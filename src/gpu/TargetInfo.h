@@ -58,7 +58,7 @@ public:
   virtual DotChoice chooseDot(const ir::Op &dot, unsigned warps) const = 0;
   /// Layout of the accumulator and result.
   virtual LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const = 0;
-  /// Layout of operand 0 or 1 in registers; of DotKind::Wgmma operand 0, which may as well lie in shared memory.
+  /// Layout of operand 0 or 1 in registers; of DotKind::AsyncMma operand 0, which may as well lie in shared memory.
   virtual LinearLayout operandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) const = 0;
   /// The tile that a dot of a choice with readsTiles() reads operand 0 or 1 from, which is in registers in a layout, offset in elements -> coordinates:
   /// contiguous the way the registers lie as far as the instruction can read that.

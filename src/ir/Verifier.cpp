@@ -584,14 +584,14 @@ bool Verifier::dot(const Op &op) {
     return bad(&op, "needs a[(B,)M,K], b[(B,)K,N], acc[(B,)M,N] and gives the type of acc");
   // What computes it is decided with the layouts.
   std::string_view instr = op.instr();
-  bool isMatrix = instr == "mma" || instr == "wgmma";
+  bool isMatrix = instr == "mma" || instr == "async_mma";
   if (c.layout ? !isMatrix && instr != "fma" && instr != "fma_tiles" : op.find(attr::instr) != nullptr)
     return bad(&op, "needs a known `instr` where there are layouts, and none elsewhere");
   std::span<const int64_t> grid = op.grid();
   if (isMatrix ? grid.size() != 3 || std::any_of(grid.begin(), grid.end(), [](int64_t n) { return n < 1; }) : op.find(attr::grid) != nullptr)
     return bad(&op, "needs a `grid` of three numbers with a matrix instruction, and none elsewhere");
-  bool readsTiles = instr == "fma_tiles" || instr == "wgmma";
-  return (b.isShared == readsTiles && (a.isShared == readsTiles || (instr == "wgmma" && !a.isShared))) ||
+  bool readsTiles = instr == "fma_tiles" || instr == "async_mma";
+  return (b.isShared == readsTiles && (a.isShared == readsTiles || (instr == "async_mma" && !a.isShared))) ||
          bad(&op, "its operands are not where its `instr` reads them");
 }
 

@@ -88,7 +88,7 @@ DotChoice chooseDot(const ir::Op &dot, const NvTarget &target, unsigned warps) {
         break;
     }
     if (gm * gn == groups) {
-      c.kind = DotKind::Wgmma;
+      c.kind = DotKind::AsyncMma;
       c.grid = {4 * gm, gn, 1};
       return c;
     }
@@ -115,7 +115,7 @@ LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned w
     return fmaAccLayout(s, {NvTarget::lanes, warps});
   case DotKind::Mma:
     return forWarps(layout::mmaAccumulator(s, c.grid), warps);
-  case DotKind::Wgmma:
+  case DotKind::AsyncMma:
     return forWarps(layout::wgmmaAccumulator(s, c.grid), warps);
   }
   return {};
@@ -126,7 +126,7 @@ LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned op
   if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
     return fmaOperandLayout(fmaAccLayout(dot.result()->type.shape, {NvTarget::lanes, warps}), t.shape, operand == 0);
   unsigned bits = ir::bitWidth(t.elem);
-  if (c.kind == DotKind::Wgmma)
+  if (c.kind == DotKind::AsyncMma)
     return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
   return forWarps(operand == 0 ? layout::mmaOperandA(t.shape, c.grid, bits) : layout::mmaOperandB(t.shape, c.grid, bits), warps);
 }

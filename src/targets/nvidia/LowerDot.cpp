@@ -17,7 +17,7 @@ void Lowering::dot(const Op &op) {
     return set(op.result(), fmaLoop(op));
   case DotKind::Mma:
     return set(op.result(), mma(op, c));
-  case DotKind::Wgmma:
+  case DotKind::AsyncMma:
     return set(op.result(), wgmma(op, c));
   }
 }
