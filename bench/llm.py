@@ -120,12 +120,12 @@ def product_rows():
             if m <= 4:
                 run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.gemv[(m, n // 8)](x, w, out, m, n, k, n, BN=8, BK=64)
             else:
-                run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.matmul[(m // 64, n // 64)](x, w, out, m, n, k, n, BM=64, BN=64, BK=128)
+                run = lambda x=x, w=w, out=out, m=m, n=n, k=k: matmul.matmul[(1, n // 64)](x, w, out, m, n, k, n, BM=128, BN=64, BK=128)
             work = dict(bytes=w.nbytes) if m <= 4 else dict(flops=2 * m * n * k)
             yield Row(f"matmul {name} {m} x {k} x {n}", run, out, lambda x=x, w=w: F.linear(tensor(x), tensor(w)), (lambda x=x, w=w: x @ w.T) if dtype == np.float32 else None, tolerance=0.05, **work)
     x, w, s = normal(128, 2048, dtype=FP8), normal(2048, 2048, dtype=FP8), np.ones(2048, np.float32)
     out = np.empty((128, 2048), np.float32)
-    yield Row("matmul fp8 128 x 2048 x 2048 with scales", lambda: matmul.fp8_matmul[(2, 32)](x, w, s, s, out, 128, 2048, 2048, BM=64, BN=64, BK=128), out,
+    yield Row("matmul fp8 128 x 2048 x 2048 with scales", lambda: matmul.fp8_matmul[(1, 32)](x, w, s, s, out, 128, 2048, 2048, BM=128, BN=64, BK=128), out,
               lambda a=tensor(x), b=tensor(w): F.linear(a.bfloat16(), b.bfloat16()), flops=2 * 128 * 2048 * 2048, tolerance=0.05) if torch else None
 
 

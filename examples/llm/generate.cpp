@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
     lengths.push_back(r.prompt.size());
     if (Status added = engine.add(std::move(r)); !added) return complain("generate", added);
   }
-  double start = now(), first = 0, decodeStart = 0;
+  double start = now(), first = 0, decodeStart = 0, processorStart = 0;
   int64_t made = 0, decoded = 0, steps = 0;
   while (!engine.idle()) {
     Result<std::vector<Event>> events = engine.step();
@@ -151,9 +151,9 @@ int main(int argc, char **argv) {
     // Steps count once every prompt is in: they decode and do nothing else.
     bool decoding = made >= int64_t(texts->size());
     if (decodeStart > 0) ++steps, decoded += int64_t(events->size());
-    else if (decoding) decodeStart = now();
+    else if (decoding) decodeStart = now(), processorStart = processorSeconds();
   }
-  double end = now();
+  double end = now(), processor = processorSeconds() - processorStart;
   if (!task.quiet && texts->size() == 1) std::printf("\n");
   if (!task.quiet && texts->size() > 1)
     for (size_t i = 0; i < texts->size(); ++i) {
@@ -173,8 +173,12 @@ int main(int argc, char **argv) {
     double perStep = (end - decodeStart) / double(steps), rate = double(w.bytesPerStep()) / perStep / 1e9;
     std::printf("decode: %.2f tokens/s, %.3f ms a step of %zu, %.2f GB/s of weights\n", double(decoded) / (end - decodeStart), perStep * 1e3, texts->size(), rate);
     if (task.bandwidth) {
-      double bound = readBandwidth(int(options.threads)) / 1e9;
-      std::printf("read bandwidth: %.2f GB/s; decoding used %.3f of it\n", bound, rate / bound);
+      // Processor time tells the same of a machine that others use; GPUs spend theirs elsewhere.
+      Bandwidth bound = readBandwidth(int(options.threads));
+      std::printf("read bandwidth: %.2f GB/s; decoding used %.3f of it\n", bound.bytesPerSecond / 1e9, rate * 1e9 / bound.bytesPerSecond);
+      double perProcessor = double(w.bytesPerStep()) * double(steps) / processor;
+      if (!s.device->isGpu())
+        std::printf("by processor time: %.2f of %.2f GB/s a thread, %.3f\n", perProcessor / 1e9, bound.bytesPerProcessorSecond / 1e9, perProcessor / bound.bytesPerProcessorSecond);
     }
   }
   if (task.profile) std::printf("%s", s.model->device().profile().c_str());

@@ -3,18 +3,26 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <thread>
 #include <vector>
 
 namespace llm {
 
-double readBandwidth(int threads) {
+double processorSeconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+Bandwidth readBandwidth(int threads) {
   if (threads <= 0) threads = int(std::max(1u, std::thread::hardware_concurrency()));
   constexpr size_t words = size_t(256) << 17; // 256 MiB of uint64_t
   std::vector<std::vector<uint64_t>> data(size_t(threads), std::vector<uint64_t>(words, 1));
   std::atomic<uint64_t> sink = 0;
-  double best = 0;
+  Bandwidth best;
   for (int round = 0; round < 5; ++round) {
+    double processor = processorSeconds();
     auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> all;
     for (const std::vector<uint64_t> &d : data)
@@ -26,7 +34,9 @@ double readBandwidth(int threads) {
       });
     for (std::thread &t : all) t.join();
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, double(words) * 8 * threads / seconds);
+    double bytes = double(words) * 8 * threads;
+    best.bytesPerSecond = std::max(best.bytesPerSecond, bytes / seconds);
+    best.bytesPerProcessorSecond = std::max(best.bytesPerProcessorSecond, bytes / (processorSeconds() - processor));
   }
   return best;
 }

@@ -3,7 +3,15 @@
 
 namespace llm {
 
-/// Bytes a second, by `threads` threads (0: one on each core) that read 256 MiB each, the best of five rounds.
-double readBandwidth(int threads);
+struct Bandwidth {
+  double bytesPerSecond = 0;      // by the clock, of the best of five rounds
+  double bytesPerProcessorSecond = 0; // of one thread: what it would be if nobody else had the cores
+};
+
+/// `threads` threads (0: one on each core) read 256 MiB each.
+Bandwidth readBandwidth(int threads);
+
+/// Processor time of all threads of this process, in seconds.
+double processorSeconds();
 
 } // namespace llm

@@ -185,7 +185,8 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
     if (s) s = device_.launch(kernels_.integerMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {parts_, partScales_, partSums_, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
     return s;
   }
-  int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
+  // CPUs pack a tile of weights for each tile of rows, so tall tiles pay; GPUs want many tiles.
+  int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 || gpu ? 64 : 128;
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
   if (rows <= 4) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
   return device_.launch(kernels_.matmul, {cdiv(rows, bm), cdiv(n, 64)}, {x, w, to, rows, n, k, stride, bm, 64, gpu ? 64 : 128});
