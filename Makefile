@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PY := build/venv/bin/python
 
-.PHONY: all setup build demo test check-quick test-torch bench check dist goldens clean
+.PHONY: all setup build demo test check-quick test-torch bench check dist docs goldens clean
 
 all: build
 
@@ -36,6 +36,10 @@ bench: build
 # The archive for machines with a GPU: build/dist/tegula-*.tar.xz
 dist: build
 	@$(PY) scripts/dist.py --jobs $(JOBS)
+
+# Reference of the C and C++ interface: build/docs/html/index.html
+docs:
+	@scripts/docs.sh
 
 check:
 	@scripts/check

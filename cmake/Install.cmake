@@ -19,6 +19,14 @@ install(FILES ${PROJECT_SOURCE_DIR}/src/abi/CpuAbi.h DESTINATION ${CMAKE_INSTALL
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tegula-config.cmake.in ${PROJECT_BINARY_DIR}/tegula-config.cmake
   INSTALL_DESTINATION ${package_dir})
+# docs/compatibility.md: while the major version is 0, programs ask for a minor version.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tegula-config-version.cmake COMPATIBILITY SameMinorVersion)
+# For builds that are not CMake's. Places follow the file, wherever the tree is moved to.
+file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+foreach(package tegula tegula-runtime)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/tegula-config.cmake ${PROJECT_BINARY_DIR}/tegula-config-version.cmake
   DESTINATION ${package_dir})

@@ -116,6 +116,15 @@ def llm_demo():
     return 0
 
 
+def cpp_demo() -> bool:
+    """A kernel in C++, built as a program of its own: examples/cpp/kernel.cpp. True if it failed."""
+    program = ROOT / "build/demo/kernel"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    lib = ROOT / "build/lib"
+    subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT / 'include'}", ROOT / "examples/cpp/kernel.cpp", "-o", program, f"-L{lib}", "-ltegula", f"-Wl,-rpath,{lib}"], check=True)
+    return subprocess.run([program, "cpu"]).returncode != 0
+
+
 def main() -> int:
     print(f"{'kernel':<20}{'size':<20}{'time':>12}{'rate':>16}{'largest error':>16}")
     failed = 0
@@ -131,6 +140,7 @@ def main() -> int:
     benchmark.bandwidth.run(print_data=True, save_path=str(ROOT / "build/demo"))
     tune_matmul.main(str(ROOT / "build/demo"), 512)
     failed += llm_demo()
+    failed += cpp_demo()
     print("build/demo: the photograph grace_hopper.jpg, its grey copy grace_hopper_grey.png, the plots rms_norm.png, tune_matmul.png")
     return 1 if failed else 0
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the archive that carries tegula to another machine: `dist.py [--build build] [--out build/dist]`.
 
-Built without LLVM, CUDA or a package manager there: library, command, headers, Python sources, conformance cases, benchmarks,
-scripts/gpu-check. `install.sh` in it builds the Python extension, the only thing that depends on the machine's Python.
+Built without LLVM, CUDA or a package manager there: library, command, headers, CMake and pkg-config packages, the runtime as static libraries, Python sources,
+conformance cases, benchmarks, scripts/gpu-check. `install.sh` in it builds the Python extension, the only thing that depends on the machine's Python.
 """
 import argparse
 import re
@@ -33,6 +33,8 @@ TREE = [
     ("scripts/gpu-check", "scripts/gpu-check"),
     ("scripts/install.sh", "install.sh"),
     ("docs/language.md", "docs/language.md"),
+    ("docs/cpp.md", "docs/cpp.md"),
+    ("docs/compatibility.md", "docs/compatibility.md"),
     ("docs/performance.md", "docs/performance.md"),
     ("docs/performance-history.md", "docs/performance-history.md"),
 ]
@@ -55,8 +57,14 @@ def copy_tree(stage):
 def copy_binaries(build, stage):
     shutil.copytree(build / "portable/lib", stage / "lib", symlinks=True)
     shutil.copy2(build / "lib/libtegula-torch-launcher.so", stage / "lib")  # glibc 2.34 is enough for it
-    for name in ("libtegula-runtime.so.0", "libtegula-runtime.so"):
-        shutil.copy2(build / "lib" / name, stage / "lib" / name)
+    # The rest of the C++ package as `cmake --install` makes it; the library of that name is the portable one.
+    with tempfile.TemporaryDirectory() as prefix:
+        subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        for package in ("cmake", "pkgconfig"):
+            shutil.copytree(next(Path(prefix).rglob(package)), stage / "lib" / package)
+        for pattern in ("*.a", "libtegula-runtime.so*"):
+            for library in Path(prefix).rglob(pattern):
+                shutil.copy2(library, stage / "lib", follow_symlinks=False)
     (stage / "bin").mkdir()
     shutil.copy2(build / "portable/bin/tegula", stage / "bin/tegula")
 
@@ -79,7 +87,9 @@ def main():
     a = p.parse_args()
     build = a.build.resolve()
     out = (a.out or build / "dist").resolve()
-    subprocess.run(["cmake", "--build", build, "--target", "tegula-portable", "tegula-torch-launcher", "libtegula-runtime", "-j", a.jobs, "--", "--quiet"], check=True)
+    # The portable library and command, and what cmake/Install.cmake installs.
+    targets = ["tegula-portable", "tegula-torch-launcher", "libtegula", "libtegula-runtime", "tegula_runtime"]
+    subprocess.run(["cmake", "--build", build, "--target", *targets, "-j", a.jobs, "--", "--quiet"], check=True)
     out.mkdir(parents=True, exist_ok=True)
     name = f"tegula-{version()}-linux-x86_64"
     with tempfile.TemporaryDirectory(dir=out) as tmp:

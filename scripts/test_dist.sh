@@ -43,6 +43,16 @@ for device in cpu sim; do
     -a n=1000 -c BLOCK=256 -d $device --print out | grep -q '998, 999, 1000'"
 done
 check "code for a GPU" sh -c "bin/tegula compile k.py::add --sig 'x:*f32:16, y:*f32:16, out:*f32:16, n:i32, BLOCK:256' -t sm_90a --emit ptx | grep -q sm_90a"
+here=$PWD
+check "C++ project, configure" cmake -S examples/cpp -B "$work/cpp" -DCMAKE_PREFIX_PATH="$here" -DCMAKE_BUILD_TYPE=Release
+check "C++ project, build" cmake --build "$work/cpp"
+check "kernel in C++" "$work/cpp/kernel"
+check "ahead of time" "$work/cpp/aot"
+if command -v pkg-config > "$work/log"; then
+  check "pkg-config" sh -c "g++ -std=c++20 examples/cpp/kernel.cpp -o '$work/by-pc' \$(PKG_CONFIG_PATH=lib/pkgconfig pkg-config --cflags --libs tegula) -Wl,-rpath,'$here/lib' && '$work/by-pc' cpu"
+else
+  echo "skipped: pkg-config (not installed)"
+fi
 check "conformance from the archive" env PYTHONPATH=python TEGULA_TEST_DEVICES=cpu,sim "$python" -m pytest -q -p no:cacheprovider --every 200 test/run
 check "random programs from the archive" "$python" test/random/soak.py --seeds 0..20 --devices cpu,sim --jobs 1
 echo "$passed passed, $failed failed"

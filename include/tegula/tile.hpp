@@ -218,17 +218,17 @@ public:
     return copy;
   }
   /// A function that launches.
-  auto operator[](Grid grid) const {
-    return [*this, grid](auto &&...arguments) { return launch(grid, std::forward<decltype(arguments)>(arguments)...); };
+  auto operator[](Grid programs) const {
+    return [*this, programs](auto &&...arguments) { return launch(programs, std::forward<decltype(arguments)>(arguments)...); };
   }
   /// For these constexprs, in order: to compile by a signature, to look at.
   template <typename... C> Result<Function> function(C... constexprs) const { return kernel_.function(context_, constexprs...); }
 
 private:
-  template <typename... A> Status launch(Grid grid, A &&...arguments) const {
+  template <typename... A> Status launch(Grid programs, A &&...arguments) const {
     Result<Function> f = kernel_.functionFor(context_, arguments...);
     if (!f) return f.status();
-    return kernel_.withArguments([&](std::span<const Arg> all) { return (*f)(grid, all, options_); }, std::forward<A>(arguments)...);
+    return kernel_.withArguments([&](std::span<const Arg> all) { return (*f)(programs, all, options_); }, std::forward<A>(arguments)...);
   }
 
   KernelOf<F> kernel_;
@@ -457,14 +457,14 @@ public:
 private:
   using K = KernelOf<F>;
 
-  template <typename G, typename... A> Status launch(const In &in, const G &grid, A &&...arguments) {
+  template <typename G, typename... A> Status launch(const In &in, const G &programs, A &&...arguments) {
     static_assert(sizeof...(A) == K::count - K::constexprs_, "one argument for each parameter of the kernel that is no tg::Constexpr: those are tuned");
     Result<Autotuned> tuner = this->in(in.context_);
     if (!tuner) return tuner.status();
     std::array<Arg, K::count> all = filled(std::make_index_sequence<K::count>());
     auto given = std::forward_as_tuple(std::forward<A>(arguments)...);
     put(all, given, std::make_index_sequence<K::count>());
-    return (*tuner)(grid, std::span<const Arg>(all), in.options_);
+    return (*tuner)(programs, std::span<const Arg>(all), in.options_);
   }
   template <size_t... I> static std::array<Arg, K::count> filled(std::index_sequence<I...>) { return {((void)I, Arg(TegulaArg{}))...}; }
   template <typename Given, size_t... I> static void put(std::array<Arg, K::count> &all, Given &given, std::index_sequence<I...>) { (putOne<I>(all, given), ...); }

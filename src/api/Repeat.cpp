@@ -93,7 +93,10 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
       if (item.written) s.forbidden |= TEGULA_ARG_READ_ONLY;
       // What must be converted, or checked against the range of its type, takes the long way.
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
-      if (s.is == Is::Int && (s.dtype != TEGULA_VOID || item.scalar == Scalar::Int1 || (item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
+      // A number whose type the caller says (a C++ signature's) is looked at by matches().
+      bool isSaid = s.dtype != TEGULA_VOID;
+      if (s.is == Is::Int && isSaid && (s.dtype != static_cast<TegulaDtype>(item.scalar) || s.bytes < 4)) return nullptr;
+      if (s.is == Is::Int && (item.scalar == Scalar::Int1 || (!isSaid && item.checkRange && item.scalar != Scalar::Int64))) return nullptr;
     }
     s.head = headOf(s.kind, s.dtype, 0);
     s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), s.forbidden);
@@ -137,6 +140,9 @@ const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_
     return true;
   case Is::Int:
     if (s.aligns && (a.u.u % 16 == 0) != s.divisible) return false;
+    if (s.dtype == TEGULA_INT32 && a.u.i != static_cast<int32_t>(a.u.i)) return false;
+    if (s.dtype == TEGULA_UINT32 && a.u.i != static_cast<uint32_t>(a.u.i)) return false;
+    if (s.dtype == TEGULA_UINT64 && a.u.i < 0) return false;
     if (s.sizes && (a.u.i == 1 || (a.u.i != static_cast<int32_t>(a.u.i)) != s.wide)) return false;
     if (s.bytes == 4) std::memcpy(to, &a.u.u, 4);
     else if (s.bytes == 8) std::memcpy(to, &a.u.u, 8);

@@ -22,8 +22,13 @@ public:
   explicit OriginFiles(std::span<const TegulaOrigin> all) : all_(all) {}
 
   Origin origin(const TegulaOrigin &o) {
-    const std::shared_ptr<const SourceFile> &file = files_[o.file];
-    const std::shared_ptr<const SourceFile> &known = file ? file : files_[o.file] = load(o.file);
+    // Nearly all are of one file, whose name is one pointer.
+    if (o.file != lastName_) {
+      std::shared_ptr<const SourceFile> &file = files_[o.file];
+      if (!file) file = load(o.file);
+      lastName_ = o.file, last_ = file;
+    }
+    const std::shared_ptr<const SourceFile> &known = last_;
     uint32_t at = known->offsetAt(o.line, std::max<uint32_t>(o.column, 1)).value_or(0);
     std::string_view text = known->text();
     // GCC puts a call at its parenthesis, Clang at its name.
@@ -44,15 +49,21 @@ private:
   std::shared_ptr<const SourceFile> load(const std::string &name) {
     std::string text, error;
     uint32_t last = 0;
+    const char *same = nullptr; // a name that is this one, by its pointer
+    auto isOfIt = [&](const TegulaOrigin &o) {
+      if (o.file == same) return true;
+      if (o.file != name) return false;
+      return same = o.file, true;
+    };
     for (const TegulaOrigin &o : all_)
-      if (o.file == name) last = std::max(last, o.line);
+      if (isOfIt(o)) last = std::max(last, o.line);
     if (readFile(name, text, error, sourceLimit)) {
       auto file = std::make_shared<const SourceFile>(name, std::move(text));
       if (file->offsetAt(last, 1)) return file;
     }
     std::vector<uint32_t> columns(last);
     for (const TegulaOrigin &o : all_)
-      if (o.file == name) columns[o.line - 1] = std::max(columns[o.line - 1], o.column);
+      if (isOfIt(o)) columns[o.line - 1] = std::max(columns[o.line - 1], o.column);
     text.clear();
     for (uint32_t c : columns) text.append(c, ' ') += '\n';
     return std::make_shared<const SourceFile>(name, std::move(text));
@@ -60,6 +71,8 @@ private:
 
   std::span<const TegulaOrigin> all_;
   std::map<std::string, std::shared_ptr<const SourceFile>> files_;
+  const char *lastName_ = nullptr;
+  std::shared_ptr<const SourceFile> last_;
 };
 
 /// The name that ends at `end`, which may have spaces before it; empty if it is none of the language.

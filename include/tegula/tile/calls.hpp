@@ -1,6 +1,6 @@
 // Calls between kernels in C++ and functions of .py files. Included by tegula/tile.hpp.
 //
-//   constexpr auto gelu = tg::python<tg::Tile<float>(tg::Tile<float>)>("activations.py::gelu");
+//   constexpr auto gelu = tg::python<tg::Tile<float>(tg::Tile<float>)>("helpers.py::gelu");
 //   ... auto y = gelu(x);    // in a kernel
 #pragma once
 #include "tegula/tile/functions.hpp"
@@ -102,7 +102,7 @@ private:
   const char *name_;
   Place at_;
 };
-/// `name`: "activations.py::gelu", beside the C++ file or else where the program runs; "gelu" of a module that the program loaded into the context and holds.
+/// `name`: "helpers.py::gelu", beside the C++ file or else where the program runs; "gelu" of a module that the program loaded into the context and holds.
 template <typename Signature> constexpr PythonFunction<Signature> python(const char *name, Place at = Place::current()) { return PythonFunction<Signature>(name, at); }
 
 } // namespace tile

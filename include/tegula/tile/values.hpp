@@ -1,8 +1,14 @@
 // Tiles, pointers and their operators. Included by tegula/tile.hpp.
 #pragma once
+#include "tegula/host/status.hpp"
 #include "tegula/tile/elements.hpp"
 #include "tegula/tile/trace.hpp"
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
+#ifdef __cpp_exceptions
+#include <stdexcept>
+#endif
 
 namespace tegula {
 inline namespace v0 {
@@ -18,7 +24,7 @@ template <typename T> class BlockPtr;
 /// the kernel is written down.
 template <typename T> class Constexpr {
 public:
-  constexpr Constexpr(T value) : value(value) {}
+  constexpr Constexpr(T v) : value(v) {}
   constexpr operator T() const { return value; }
   T value;
 };
@@ -70,8 +76,12 @@ template <typename A, typename B, bool isDivision = false> using Promoted = type
 /// The kernel that is being written down. Tiles exist while a kernel is called by the library, and nowhere else.
 inline Trace &trace() {
   if (Trace *t = Trace::current()) return *t;
+#ifdef __cpp_exceptions
+  throw std::logic_error("an operation on tiles outside of a kernel");
+#else
   std::fputs("tegula: an operation on tiles outside of a kernel\n", stderr);
   std::abort();
+#endif
 }
 
 /// What Tile and Ptr have in common: a variable of the kernel. A copy is another variable, as it is for every C++ value.
@@ -116,15 +126,15 @@ template <typename U> Part partOf(U &&u) {
 
 /// An operand with the place where it is written: operators of C++ can have no parameter for that.
 template <typename V> struct Here {
-  Here(const V &v, Place at = Place::current()) : part(v.part()), at(at) {}
-  Here(V &&v, Place at = Place::current()) : part(std::move(v).part()), at(at) {}
+  Here(const V &v, Place where = Place::current()) : part(v.part()), at(where) {}
+  Here(V &&v, Place where = Place::current()) : part(std::move(v).part()), at(where) {}
   Part part;
   Place at;
 };
 
 /// What stands to the right of `+=`.
 template <typename V, bool isDivision> struct Assigned {
-  template <Operand U> Assigned(U &&u, Place at = Place::current()) : part(partOf(std::forward<U>(u))), at(at) {
+  template <Operand U> Assigned(U &&u, Place where = Place::current()) : part(partOf(std::forward<U>(u))), at(where) {
     static_assert(std::same_as<Promoted<V, U, isDivision>, typename V::element>, "a tile keeps its element type: convert the operand first, x.to<T>()");
   }
   Part part;
@@ -132,7 +142,7 @@ template <typename V, bool isDivision> struct Assigned {
 };
 /// A whole number or a tile of them.
 struct Offset {
-  template <Operand U> Offset(U &&u, Place at = Place::current()) : part(partOf(std::forward<U>(u))), at(at) {
+  template <Operand U> Offset(U &&u, Place where = Place::current()) : part(partOf(std::forward<U>(u))), at(where) {
     static_assert(isIntCode(codeOf<U>), "an offset is a whole number");
   }
   Part part;

@@ -95,6 +95,20 @@ static void typed(const Context &context) {
   std::vector<double> a(100, 1.5), b(100);
   OK(f(Grid(2), a, b, 1.0 / 3, 100));
   CHECK(b[99] == 1.5 * (1.0 / 3));
+  // Launches after the first of a kind look nothing up, and a number of another kind is no number of this one.
+  auto lookups = [&] {
+    TegulaCacheStat stat{};
+    stat.size = sizeof stat;
+    CHECK(tegula_cache_stat(context.get(), &stat) == TEGULA_OK);
+    return stat.memory_hits;
+  };
+  const uint64_t before = lookups();
+  for (int i = 0; i < 20; ++i) OK(f(Grid(2), a, b, i, 98 + i % 3));
+  CHECK(lookups() == before);
+  CHECK(b[97] == 1.5 * 19);
+  OK(f(Grid(2), a, b, 2.0, 96));
+  OK(f(Grid(2), a, b, 3.0, 1));
+  CHECK(b[0] == 4.5 && b[1] == 3 && b[95] == 3 && b[97] == 1.5 * 19);
 }
 
 static void failures(const Module &module) {
