@@ -34,5 +34,8 @@ if command -v pkg-config >/dev/null; then
   ./by-pc cpu
 fi
 SH
-env -i PATH=/usr/bin:/bin chroot "$bare" /bin/sh /tmp/project/build.sh
+# Programs find what lies beside them ($ORIGIN) by /proc/self/exe.
+mount -t proc proc "$bare/proc"
+trap 'umount "$bare/proc"; rm -rf "$work"' EXIT
+"$(command -v chroot || echo /usr/sbin/chroot)" "$bare" /usr/bin/env -i PATH=/usr/bin:/bin /bin/sh /tmp/project/build.sh
 echo "a bare machine builds and runs examples/cpp"

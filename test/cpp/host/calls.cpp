@@ -26,6 +26,55 @@ constexpr auto add = tg::kernel("add(x, y, out, n, BLOCK)", [](tg::Ptr<const flo
 constexpr auto wide = tg::kernel("wide(x)", [](tg::Ptr<long long> x) { tg::Tile<long long> v = tg::load(x) + 1; tg::store(x, v); });
 constexpr auto brains = tg::kernel("brains(x, BLOCK)", [](tg::Ptr<tg::bf16> x, tg::Constexpr<int> BLOCK) { auto i = tg::arange(0, BLOCK); tg::store(x + i, (tg::load(x + i).to<float>() * 2.0).to<tg::bf16>()); });
 
+/// A struct of tiles is an aggregate: carried around loops, copied, given to functions.
+struct Running {
+  tg::Tile<float> largest, sum;
+  void add(const tg::Tile<float> &v) {
+    auto now = tg::maximum(largest, v);
+    sum = sum * tg::exp(largest - now) + tg::exp(v - now);
+    largest = now;
+  }
+};
+template <typename State> tg::Tile<float> finish(State state) {
+  state.sum += 0.0;
+  return tg::log(state.sum) + state.largest;
+}
+constexpr auto logsumexp = tg::kernel("logsumexp(x, out, n, BLOCK)", [](tg::Ptr<const float> x, tg::Ptr<float> out, tg::Int n, tg::Constexpr<int> BLOCK) {
+  Running state{tg::full<float>({BLOCK}, -1e30), tg::zeros<float>({BLOCK})};
+  tg::range(0, n, BLOCK, [&](tg::Int start) {
+    auto i = start + tg::arange(0, BLOCK);
+    state.add(tg::load(x + i, i < n, -1e30));
+  });
+  Running before = state;
+  state.largest = tg::zeros<float>({BLOCK});
+  auto rows = finish(before);
+  auto top = tg::max(rows, 0);
+  tg::store(out, top + tg::log(tg::sum(tg::exp(rows - top), 0)));
+});
+constexpr auto bytes = tg::kernel("bytes(x, BLOCK)", [](tg::Ptr<uint8_t> x, tg::Constexpr<int> BLOCK) {
+  auto i = tg::arange(0, BLOCK);
+  tg::store(x + i, tg::load(x + i) + 1);
+});
+constexpr auto shout = tg::kernel("shout(x)", [](tg::Ptr<float> x) { tg::device_print("costs $5 and \"more\"", tg::load(x)); });
+
+/// What std::mdspan offers, and dlpack.h's struct.
+struct View {
+  float *p;
+  struct Mapping {
+    size_t required_span_size() const { return 3000; }
+  };
+  float *data_handle() const { return p; }
+  Mapping mapping() const { return {}; }
+};
+struct DLTensor {
+  void *data;
+  struct { int type, id; } device;
+  int32_t ndim;
+  struct { uint8_t code, bits; uint16_t lanes; } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+
 int main(int, char **argv) {
   Context ctx = Context::create().value();
   std::vector<float> x(3000), y(3000, 1), out(3000);
@@ -69,6 +118,28 @@ int main(int, char **argv) {
   long long w[1] = {5}; OK(wide(ctx)[tg::grid(1)](w)); CHECK(w[0] == 6);
   std::vector<tg::bf16> b(64, tg::bf16(1.5)); OK(brains(ctx)[tg::grid(1)](b, 64)); CHECK(float(b[3]) == 3);
   SAYS(brains(ctx)[tg::grid(1)](Arg(b.data(), TEGULA_FP16, 128), 64), "`brains`: argument `x` is *fp16, the kernel's parameter is *bf16");
+  OK(logsumexp(ctx)[tg::grid(1)](x, out, 3000, 256));
+  double sum = 0;
+  for (float v : x) sum += std::exp(static_cast<double>(v));
+  CHECK(std::fabs(out[0] - std::log(sum)) < 1e-4);
+  std::vector<std::byte> raw(64, std::byte(7));
+  OK(bytes(ctx)[tg::grid(1)](raw, 64));
+  CHECK(raw[63] == std::byte(8));
+  std::string printed;
+  tegula_context_set_output(ctx.get(), [](void *user, int32_t, const char *t, size_t n) { static_cast<std::string *>(user)->append(t, n); }, &printed);
+  OK(shout(ctx)[tg::grid(1)](x));
+  CHECK(printed.find("costs $5 and \"more\"") != std::string::npos);
+  View view{out.data()};
+  OK(add(ctx)[tg::grid(3)](x, y, view, n, 1024));
+  int64_t extents[] = {3000};
+  DLTensor tensor{x.data(), {1, 0}, 1, {2, 32, 1}, extents, nullptr, 0};
+  out.assign(out.size(), 0);
+  OK(add(ctx)[tg::grid(3)](&tensor, y, view, n, 1024));
+  CHECK(out[2999] == x[2999] + 1);
+  tensor.dtype.bits = 64;
+  SAYS(add(ctx)[tg::grid(3)](&tensor, y, view, n, 1024), "`add`: argument `x` is *fp64, the kernel's parameter is *fp32");
+  tensor.dtype.code = 5;
+  SAYS(add(ctx)[tg::grid(3)](&tensor, y, view, n, 1024), "`add`: argument `x` is no pointer to elements");
   const std::array<float, 3000> ax{}; OK(add(ctx)[tg::grid(3)](ax, ax, out, n, 1024));
   if (!fails) std::printf("all right\n");
   return fails;
