@@ -199,7 +199,7 @@ template <typename F> class KernelOf;
 /// A kernel in a context: `add(context)[grid](arguments...)`. Cheap to copy.
 template <typename F> class Launcher {
 public:
-  Launcher(const KernelOf<F> &kernel, const Context &context) : kernel_(kernel), context_(context) {}
+  Launcher(const KernelOf<F> &of, const Context &in) : kernel_(of), context_(in) {}
   /// The same with options of launches.
   Launcher with(const LaunchOptions &options) const {
     Launcher copy = *this;
@@ -417,8 +417,8 @@ template <typename F> consteval KernelOf<F> function(const char *signature, F f,
 /// A kernel whose configuration is measured, as tegula::Autotuned and triton.autotune do: made by tg::autotune, once for a program.
 template <typename F> class Tuned {
 public:
-  Tuned(const KernelOf<F> &kernel, std::vector<Config> configs, Space space, std::vector<std::string> key, TunerOptions options)
-      : kernel_(kernel), configs_(std::move(configs)), space_(std::move(space)), key_(std::move(key)), options_(options) {}
+  Tuned(const KernelOf<F> &of, std::vector<Config> configs, Space space, std::vector<std::string> key, TunerOptions options)
+      : kernel_(of), configs_(std::move(configs)), space_(std::move(space)), key_(std::move(key)), options_(options) {}
 
   /// In a context, where launches say arguments for all parameters but the constexprs that are tuned.
   class In {
@@ -527,12 +527,12 @@ using tegula::Value;
 /// later processes, by the rules of docs/autotuning.md. Each configuration has a value for each tg::Constexpr of the kernel.
 ///   static auto tuned = tg::autotune(add, {{{{"BLOCK", tg::Value::of(256)}}}, {{{"BLOCK", tg::Value::of(1024)}}, 8}}, {"n"});
 ///   tuned(context).grid([&](tg::ConfigView c) { return tg::grid(tg::cdiv(n, c["BLOCK"])); })(x, y, out, n);
-template <typename F> Tuned<F> autotune(const KernelOf<F> &kernel, std::vector<Config> configs, std::vector<std::string> key = {}, TunerOptions options = {}) {
-  return Tuned<F>(kernel, std::move(configs), {}, std::move(key), options);
+template <typename F> Tuned<F> autotune(const KernelOf<F> &k, std::vector<Config> configs, std::vector<std::string> key = {}, TunerOptions options = {}) {
+  return Tuned<F>(k, std::move(configs), {}, std::move(key), options);
 }
 /// Of all configurations of a space: {{{"BLOCK", "powers(64, 4096)"}, {"num_warps", "4, 8"}}}.
-template <typename F> Tuned<F> autotune(const KernelOf<F> &kernel, Space space, std::vector<std::string> key = {}, TunerOptions options = {}) {
-  return Tuned<F>(kernel, {}, std::move(space), std::move(key), options);
+template <typename F> Tuned<F> autotune(const KernelOf<F> &k, Space space, std::vector<std::string> key = {}, TunerOptions options = {}) {
+  return Tuned<F>(k, {}, std::move(space), std::move(key), options);
 }
 
 } // namespace tile

@@ -40,3 +40,18 @@ def test_mistake(headers, compiler, file, name, sentence):
         return
     assert p.returncode != 0, "this compiles"
     assert sentence in p.stderr, p.stderr
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("flags", [["-fno-exceptions", "-fno-rtti"], ["-std=c++23"], ["-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion"]], ids=["bare", "c++23", "strict"])
+def test_headers_under(compiler, flags, tmp_path):
+    """Programs of other flags than ours include the headers without a warning; each header by itself."""
+    headers = sorted(h.relative_to(ROOT / "include") for h in (ROOT / "include/tegula").rglob("*.hpp"))
+    for name, text in [("all", "".join(f"#include <{h}>\n" for h in headers)), ("last", f"#include <{headers[-1]}>\n")]:
+        source = tmp_path / f"{name}.cpp"
+        source.write_text(text)
+        p = compile_cpp(compiler, *flags, "-fsyntax-only", source)
+        assert p.returncode == 0, p.stderr
+    right = Path(__file__).parent / "fail/tile.cpp"
+    p = compile_cpp(compiler, *flags, "-fsyntax-only", right)
+    assert p.returncode == 0, p.stderr
