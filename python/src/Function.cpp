@@ -297,6 +297,18 @@ PyObject *rehearse(PyObject *self, PyObject *args) {
   return status == TEGULA_OK ? Py_NewRef(Py_None) : PyUnicode_FromString(tegula_last_error());
 }
 
+// verify(grid, args, kwargs) -> what tegula_verify says of the launch on the CPU and on the first GPU, or the simulator where there is none; None: it fails on both.
+PyObject *verify(PyObject *self, PyObject *args) {
+  QuietCall call(reinterpret_cast<FunctionObject *>(self));
+  int64_t extents[3] = {1, 1, 1};
+  if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
+  int32_t other = std::max<int32_t>(tegula_device_default(context()), TEGULA_DEVICE_INDEX_SIM);
+  char *text = nullptr;
+  TegulaStatus status = tegula_verify(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options, TEGULA_DEVICE_INDEX_CPU, other, -1, &text);
+  PyObject *result = PyErr_Occurred() || (status != TEGULA_OK && status != TEGULA_FAULT) ? raiseStatus(status) : text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+  return tegula_free(text), result;
+}
+
 // What a proposal asks the grid of.
 struct ProposedGrid {
   QuietCall &call;
@@ -700,7 +712,7 @@ PyMethodDef methods[] = {{"handle", handleOf, METH_NOARGS, nullptr},
                          {"warmup_launcher", warmupLauncher, METH_NOARGS, nullptr},
                          {"direct", directLauncher, METH_O, nullptr},
                          {"sketched", sketched, METH_VARARGS, nullptr},
-                         {"rehearse", rehearse, METH_VARARGS, nullptr},
+                         {"rehearse", rehearse, METH_VARARGS, nullptr}, {"verify", verify, METH_VARARGS, nullptr},
                          {"propose", proposeSpace, METH_VARARGS, nullptr},
                          {"set_positional", setPositional, METH_O, nullptr},
                          {"set_intercepted", setIntercepted, METH_O, nullptr},

@@ -28,8 +28,8 @@ def library():
 
 
 def pytest(every, **env):
-    p = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test/run", f"--every={every}"], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                       env={**os.environ, "TEGULA_CACHE_DIR": "", **env})
+    p = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "refused", "test/run", f"--every={every}"], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       env={**os.environ, "TEGULA_CACHE_DIR": "", **env, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])})
     last = p.stdout.strip().splitlines()[-1] if p.stdout.strip() else ""
     count = lambda word: sum(int(m) for m in re.findall(rf"(\d+) {word}", last))
     print("   ", " ".join(f"{k}={v}" for k, v in env.items()), "->", last, flush=True)
@@ -44,7 +44,8 @@ def make(folder, every):
     manifest = folder / "conformance.json"
     manifest.unlink(missing_ok=True)
     (folder / "every").write_text(str(every))
-    if pytest(every, TEGULA_TEST_DEVICES="sim", TEGULA_RECORD=str(manifest))[1]:
+    (folder / "refused").write_text("")
+    if pytest(every, TEGULA_TEST_DEVICES="sim", TEGULA_RECORD=str(manifest), TEGULA_REFUSED_OUT=str(folder / "refused"))[1]:
         return 1
     start = time.time()
     targets = [word for t in ("cpu:x86-64", "cpu:avx2", "cpu:avx512", "sm_90a") for word in ("-t", t)]
@@ -65,7 +66,7 @@ def run(folder):
         print(f"    {name}: {p.stdout.strip()}", flush=True)
         passed, failed = passed + (p.returncode == 0), failed + (p.returncode != 0)
     for device in ("cuda", "cpu"):
-        p, f = pytest(every, TEGULA_TEST_DEVICES=device, TEGULA_CACHE_LAYERS=str(folder / "conformance.tgb"), TEGULA_NO_JIT="1")
+        p, f = pytest(every, TEGULA_TEST_DEVICES=device, TEGULA_CACHE_LAYERS=str(folder / "conformance.tgb"), TEGULA_NO_JIT="1", TEGULA_REFUSED_IN=str(folder / "refused"))
         passed, failed = passed + p, failed + f
     print(f"{passed} passed, {failed} failed")
     return failed != 0
