@@ -195,6 +195,8 @@ int main(int argc, char **argv) {
   Result<Session> session = Session::open(options);
   if (!session) return complain("serve", session.status());
   if (Status s = session->model->warmUp(); !s) return complain("serve", s);
+  // From here on a launch that would have to compile fails.
+  if (Status s = Status::from(tegula_context_set_no_jit(session->context.get(), 1)); !s) return complain("serve", s);
   say({{"ready", {{"batch", session->model->limits().sequences}, {"context", session->model->limits().context}, {"vocab", session->model->config().vocab}}}});
   Server server(*session);
   Lines lines;

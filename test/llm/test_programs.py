@@ -182,6 +182,18 @@ def test_command_line(run):
     assert "--temperature" in run("generate", "--help")
 
 
+def test_one_bundle(environment, tmp_path):
+    """What one run recorded, compiled ahead of time, is all that a later one needs."""
+    args = ["--layers", "1", "--precision", "int4", "--context", "32", "--rows", "16", "--max-new", "4"]
+    run = lambda *extra, **env: subprocess.run([PROGRAMS / "generate", *args, *extra], capture_output=True, text=True, env={**environment, "TEGULA_CACHE_DIR": "", **env}, timeout=300)
+    compiled = run(TEGULA_RECORD=str(tmp_path / "k.json"))
+    subprocess.run([ROOT / "build/bin/tegula", "aot", tmp_path / "k.json", "-o", tmp_path / "k.tgb"], check=True, capture_output=True, timeout=300)
+    p = run("--bundle", str(tmp_path / "k.tgb"), TEGULA_NO_JIT="1")
+    assert p.returncode == 0 and p.stdout.splitlines()[0] == compiled.stdout.splitlines()[0], p.stderr
+    p = run(TEGULA_NO_JIT="1")
+    assert p.returncode == 1 and "is not compiled ahead of time" in p.stderr
+
+
 BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
 CHARACTER = {b: chr(b) for b in BYTES} | {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in BYTES)}
 

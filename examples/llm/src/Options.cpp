@@ -79,6 +79,7 @@ void ModelOptions::declare(CommandLine &line) {
   line.number("seed", seed, "of random weights and of sampling");
   line.text("precision", precision, "of the weights: fp32, bf16, int8, int4 (the files', else bf16)");
   line.text("tokenizer", tokenizer, "tokenizer.json (the model folder's)");
+  line.text("bundle", bundle, "kernels compiled ahead of time (docs/bundle.md); what it does not have is compiled");
   line.text("device", device, "cpu, sim, cuda, cuda:1");
   line.number("threads", threads, "CPU threads, 0 for all cores");
   line.number("context", context, "tokens of a sequence at most", 1);
@@ -119,6 +120,8 @@ Result<Session> Session::open(const ModelOptions &o) {
   Result<tegula::Context> context = tegula::Context::create(options);
   if (!context) return context.status();
   session.context = *context;
+  if (!o.bundle.empty())
+    if (Status s = Status::from(tegula_context_load_bundle(context->get(), o.bundle.c_str(), nullptr)); !s) return s;
   Result<Device> device = Device::open(*context, o.device);
   if (!device) return device.status();
   session.device = *device;
