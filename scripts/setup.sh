@@ -14,7 +14,7 @@ requirements=scripts/requirements-demo.txt
 if [[ ${1:-} != --without-tests && ${1:-} != --packages ]]; then
   packages+=(
     # tests; libsodium for signatures of bundles, which nothing is linked with
-    libsodium23 libclang-rt-19-dev gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    libsodium23 libclang-rt-19-dev clang-format-14 gdb qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     # peers of the benchmark
     libopenblas-dev libdnnl-dev
   )

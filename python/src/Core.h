@@ -69,7 +69,7 @@ PyObject *setExceptions(PyObject *self, PyObject *args);
 // ---- Value.cpp
 struct ValueObject {
   PyObject_HEAD
-  TegulaValue *value;
+      TegulaValue *value;
 };
 extern PyTypeObject ValueType;
 /// Wraps a reference that is given over; NULL value: raises the last error.
@@ -178,7 +178,7 @@ extern PyTypeObject LauncherType;
 /// `wrapped[grid]`: calling it launches.
 struct LauncherObject {
   PyObject_HEAD
-  vectorcallfunc vectorcall; // of what launches the object
+      vectorcallfunc vectorcall; // of what launches the object
   PyObject *object;          // a Function or a Layer
   PyObject *grid;            // null: none
   bool warmup;               // compiles only

@@ -15,7 +15,7 @@ PyObject *toValue, *fromValue; // f(object) -> _core.Value; f(_core.Value) -> ob
 
 struct EagerObject {
   PyObject_HEAD
-  TegulaEager *eager;
+      TegulaEager *eager;
 };
 
 /// Owns one reference to a value.

@@ -13,7 +13,7 @@ namespace tegula_python {
 
 struct FunctionObject {
   PyObject_HEAD
-  TegulaFunction *handle;
+      TegulaFunction *handle;
   PyObject *prepare;    // callable without arguments: binds what the function reads, and calls watch()
   bool ready;           // it did, and nothing is known to have changed since
   Watch *watch;

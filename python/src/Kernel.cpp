@@ -9,7 +9,7 @@ namespace tegula_python {
 
 struct KernelObject {
   PyObject_HEAD
-  TegulaKernel *kernel;
+      TegulaKernel *kernel;
   bool kept; // by the function that it was launched through
 };
 

@@ -120,8 +120,8 @@ std::string jsonString(std::string_view s) {
 }
 
 static void expose(const StoredDiagnostic &d, TegulaDiagnostic *out) {
-  *out = {d.severity,   static_cast<int32_t>(d.notes.size()), d.kind.c_str(), d.message.c_str(), d.file.c_str(), d.begin.line,
-          d.begin.col,  d.end.line, d.end.col, d.rendered.c_str()};
+  *out = {d.severity, static_cast<int32_t>(d.notes.size()), d.kind.c_str(), d.message.c_str(), d.file.c_str(), d.begin.line,
+          d.begin.col, d.end.line, d.end.col, d.rendered.c_str()};
 }
 
 } // namespace tegula::api

@@ -77,8 +77,8 @@ static Leaf classify(const Param *p, const TegulaArg &a) {
 }
 
 static const char *argKindName(uint8_t kind) {
-  static constexpr const char *names[] = {"nothing", "a pointer", "an int",  "an int", "a float",
-                                          "a bool",  "None",      "an object", "a tuple"};
+  static constexpr const char *names[] = {"nothing", "a pointer", "an int", "an int", "a float",
+                                          "a bool", "None", "an object", "a tuple"};
   return kind < sizeof names / sizeof names[0] ? names[kind] : "an argument of unknown kind";
 }
 

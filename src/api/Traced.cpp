@@ -169,11 +169,11 @@ std::shared_ptr<const SourceFile> tracedFile(std::string name, std::string_view 
   std::map<std::string_view, std::pair<Kind, uint32_t>> kinds;
   for (const Word &w : words) {
     std::string_view before = text.substr(0, w.at), after = text.substr(w.at + w.text.size());
-    Kind kind = !looksMadeUp(w.text) || w.text == name  ? Kept
-                : before.ends_with("def ")              ? Function
-                : before.ends_with("for ")              ? Index
-                : after.starts_with(" = ")              ? Value
-                                                        : Kept;
+    Kind kind = !looksMadeUp(w.text) || w.text == name ? Kept
+                : before.ends_with("def ")             ? Function
+                : before.ends_with("for ")             ? Index
+                : after.starts_with(" = ")             ? Value
+                                                       : Kept;
     kinds.try_emplace(w.text, kind, w.at);
   }
   std::set<std::string, std::less<>> taken(std::begin(reserved), std::end(reserved));

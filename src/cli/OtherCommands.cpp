@@ -80,7 +80,7 @@ int cacheCommand(const std::vector<std::string> &argv) {
   std::string error;
   if (!parseCommandLine(options, argv, line, error) || !line.positional.empty() || line.options.size() != 1)
     return misuse(argv, error.empty() ? "cache takes --stat or --clear" : error, "tegula cache --stat | --clear\nThe directory is $TEGULA_CACHE_DIR, else tegula below $XDG_CACHE_HOME or ~/.cache (empty: no cache).\n"
-                  "What was not used for the longest time is removed when it holds more than $TEGULA_CACHE_LIMIT_MB (1024).");
+                                                                                 "What was not used for the longest time is removed when it holds more than $TEGULA_CACHE_LIMIT_MB (1024).");
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
   Handle<TegulaContext> context(ctx);

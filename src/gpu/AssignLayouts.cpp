@@ -715,8 +715,8 @@ void Rewriter::isolated(const Op &op) {
   for (const Value *v : op.operands)
     operands.push_back(want(v, id(l)));
   uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
-                      : op.kind == OpKind::Reduce ? id(reducedLayout(l, first->type.shape, axis))
-                                                  : id(l);
+                      : op.kind == OpKind::Reduce                                ? id(reducedLayout(l, first->type.shape, axis))
+                                                                                 : id(l);
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(r->type.withLayout(resultId));

@@ -145,8 +145,8 @@ Value *carry(Module &m, Op &loop, Value *init, std::string name) {
 
 bool writesGlobal(const Op &op) {
   return (op.has(traits::Writes) && !op.has(traits::Shared) && op.kind != OpKind::Assume) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
-    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
-  });
+           return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return writesGlobal(*o); });
+         });
 }
 
 } // namespace tegula::gpu

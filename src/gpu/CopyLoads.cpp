@@ -31,8 +31,8 @@ private:
 bool isLoop(const Op &op) { return op.kind == OpKind::For || op.kind == OpKind::While; }
 bool holdsLoop(const Op &op) {
   return isLoop(op) || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
-    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return holdsLoop(*o); });
-  });
+           return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return holdsLoop(*o); });
+         });
 }
 
 bool isView(const Op &op) { return op.kind == OpKind::Permute || op.kind == OpKind::Reshape; }

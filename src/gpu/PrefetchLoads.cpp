@@ -43,8 +43,8 @@ private:
   bool collect() {
     for (const Op *op : body_.ops) {
       bool isPipeline = op->kind == OpKind::If && std::all_of(op->region(0)->ops.begin(), op->region(0)->ops.end(), [](const Op *o) {
-        return o->has(traits::Shared | traits::Pure | traits::Terminator);
-      });
+                          return o->has(traits::Shared | traits::Pure | traits::Terminator);
+                        });
       if ((op->has(traits::Writes) && !op->has(traits::Shared)) || (!op->regions.empty() && !isPipeline))
         return false;
     }

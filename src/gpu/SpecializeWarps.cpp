@@ -222,8 +222,8 @@ Reason Specializer::findLoops(Block &b) {
 
 bool loads(const Op &op) {
   return op.kind == OpKind::Load || std::any_of(op.regions.begin(), op.regions.end(), [](const Region *r) {
-    return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return loads(*o); });
-  });
+           return std::any_of(r->block->ops.begin(), r->block->ops.end(), [](const Op *o) { return loads(*o); });
+         });
 }
 
 /// Copies run ahead of everything the consumers do: what they read must not change.

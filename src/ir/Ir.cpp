@@ -22,7 +22,7 @@ constexpr OpKind opKinds[] = {
 #define IR_OP(Enum, name, operands, results, regions, traits, attributes) OpKind::Enum,
 #include "gpu/Ops.def"
 };
-constexpr const char *predNames[] = {"eq",  "ne",  "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
+constexpr const char *predNames[] = {"eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge", "oeq", "one",
                                      "olt", "ole", "ogt", "oge", "ord", "ueq", "une", "ult", "ule", "ugt", "uge", "uno"};
 static_assert(std::size(predNames) == static_cast<size_t>(CmpPred::Uno) + 1);
 } // namespace

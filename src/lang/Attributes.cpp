@@ -14,8 +14,8 @@ namespace {
 
 using Type = std::shared_ptr<const TypeValue>;
 
-constexpr std::string_view libraryMethods[] = {"cdiv", "sigmoid", "softmax",   "max",    "min",     "argmax", "argmin",
-                                               "sum",  "xor_sum", "reduce_or", "cumsum", "cumprod", "flip",   "ravel"};
+constexpr std::string_view libraryMethods[] = {"cdiv", "sigmoid", "softmax", "max", "min", "argmax", "argmin",
+                                               "sum", "xor_sum", "reduce_or", "cumsum", "cumprod", "flip", "ravel"};
 
 Value typeValue(TypeValue t) { return Value(std::make_shared<const TypeValue>(std::move(t))); }
 

@@ -134,8 +134,8 @@ public:
                          std::shared_ptr<const Module>, std::shared_ptr<const OpaqueValue>>;
   Value() : kind_(Kinds::indexOf<ErrorValue>) {}
   template <typename T>
-    requires(Kinds::indexOf<T> < Kinds::size)
-  Value(T v) : kind_(Kinds::indexOf<T>) {
+  requires(Kinds::indexOf<T> < Kinds::size)
+      Value(T v) : kind_(Kinds::indexOf<T>) {
     static_assert(sizeof(T) <= sizeof bytes_ && alignof(T) <= alignof(Int));
     ::new (static_cast<void *>(bytes_)) T(std::move(v));
   }

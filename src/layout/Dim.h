@@ -69,10 +69,10 @@ public:
       push(v);
   }
   template <typename Range>
-    requires requires(const Range &r) {
-      r.begin();
-      r.end();
-    }
+  requires requires(const Range &r) {
+    r.begin();
+    r.end();
+  }
   Extents(const Range &r) {
     for (auto v : r)
       push(static_cast<int64_t>(v));

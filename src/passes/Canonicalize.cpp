@@ -75,7 +75,7 @@ Value *ofBroadcasts(NodeMaker &mk, const Node &n) {
 bool isConstant(const Value *v) { return v->def && v->def->kind == OpKind::Const; }
 
 CmpPred swapped(CmpPred p) {
-  static constexpr CmpPred table[] = {CmpPred::Eq,  CmpPred::Ne,  CmpPred::Sgt, CmpPred::Sge, CmpPred::Slt,
+  static constexpr CmpPred table[] = {CmpPred::Eq, CmpPred::Ne, CmpPred::Sgt, CmpPred::Sge, CmpPred::Slt,
                                       CmpPred::Sle, CmpPred::Ugt, CmpPred::Uge, CmpPred::Ult, CmpPred::Ule};
   return table[static_cast<size_t>(p)];
 }

@@ -326,10 +326,10 @@ void padTiles(Module &m) {
   for (Function *f : m.functions) {
     bool hasOdd = false;
     allowed = allowed && !anyOp(*f->block(), [&](const Op &op) {
-      bool is = anyOdd(op.results) || anyOdd(op.operands);
-      hasOdd |= is;
-      return is && isRefused(op);
-    });
+                bool is = anyOdd(op.results) || anyOdd(op.operands);
+                hasOdd |= is;
+                return is && isRefused(op);
+              });
     if (hasOdd)
       odd.push_back(f);
   }

@@ -467,11 +467,11 @@ void Counter::elementwise(const Op &op, int32_t scope) {
     return add(scope, WorkKind::Index, isView ? 0 : n);
   }
   bool isDouble = t.elem == Elem::F64 || from.elem == Elem::F64;
-  WorkKind base = isDouble                                    ? WorkKind::Double
+  WorkKind base = isDouble                                               ? WorkKind::Double
                   : t.isPtr || (t.isIntLike() && bitWidth(t.elem) == 64) ? WorkKind::Wide
-                  : t.isIntLike()                             ? WorkKind::Integer
-                  : t.elem == Elem::F32                       ? WorkKind::Float
-                                                              : WorkKind::Half;
+                  : t.isIntLike()                                        ? WorkKind::Integer
+                  : t.elem == Elem::F32                                  ? WorkKind::Float
+                                                                         : WorkKind::Half;
   for (const CostRow &r : costs)
     if (r.op == op.kind) {
       add(scope, WorkKind::Special, isDouble ? 0 : n * r.special);

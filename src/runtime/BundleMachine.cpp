@@ -55,10 +55,10 @@ uint32_t smOf(std::string_view name, bool &alone) {
 int cpuRankOf(std::string_view needs) {
   int rank = 0;
   return eachWord(needs, [&](std::string_view w) {
-           const CpuWord *known = find(w);
-           rank += known ? known->rank : 0;
-           return known != nullptr;
-         })
+    const CpuWord *known = find(w);
+    rank += known ? known->rank : 0;
+    return known != nullptr;
+  })
              ? rank
              : -1;
 }

@@ -59,9 +59,9 @@ std::string faultText(const KernelInfo &info, const TegulaCpuFault &f) {
     char address[32];
     snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(f.index));
     numbers = std::string(": address ") + address +
-              (f.code != TEGULA_FAULT_BOUNDS              ? " is no multiple of the element's size"
+              (f.code != TEGULA_FAULT_BOUNDS               ? " is no multiple of the element's size"
                : static_cast<uint64_t>(f.index) < nullPage ? " is that of a null pointer"
-                                                          : " is in no buffer of this launch") +
+                                                           : " is in no buffer of this launch") +
               "; the pointer was loaded from memory or made otherwise, not derived from one argument";
   }
   bool bounds = f.code == TEGULA_FAULT_BOUNDS;

@@ -39,9 +39,9 @@ constexpr Row rows[] = {
 };
 
 /// What `triton` offers to host code; in a kernel these are names that cannot be called.
-constexpr std::string_view hostNames[] = {"jit",     "autotune",        "heuristics", "Config",  "constexpr_function",
-                                          "aggregate", "must_use_result", "testing",  "runtime", "compile",
-                                          "knobs",   "reinterpret",     "cdiv_host"};
+constexpr std::string_view hostNames[] = {"jit", "autotune", "heuristics", "Config", "constexpr_function",
+                                          "aggregate", "must_use_result", "testing", "runtime", "compile",
+                                          "knobs", "reinterpret", "cdiv_host"};
 
 Value opaque(std::string name) { return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{std::move(name), 0})); }
 

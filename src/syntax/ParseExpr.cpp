@@ -238,7 +238,7 @@ Expr *Parser::primary() {
   uint32_t begin = tok().begin;
   Expr *e = atom();
   while (!panicking_) {
-    if (is(".") ) {
+    if (is(".")) {
       ++pos_;
       Expr *a = tree_.newExpr(ExprKind::Attribute, {});
       a->nameLoc = here();

@@ -272,9 +272,9 @@ private:
   }
 
   void scopes() {
-    static constexpr double Demand::*kinds[] = {&Demand::integer, &Demand::wide,      &Demand::index,   &Demand::single,  &Demand::half,
-                                                &Demand::twice,   &Demand::divide,    &Demand::intDivide, &Demand::special, &Demand::convert,
-                                                &Demand::scalar,  &Demand::exchange,  &Demand::reduce,  &Demand::carried};
+    static constexpr double Demand::*kinds[] = {&Demand::integer, &Demand::wide, &Demand::index, &Demand::single, &Demand::half,
+                                                &Demand::twice, &Demand::divide, &Demand::intDivide, &Demand::special, &Demand::convert,
+                                                &Demand::scalar, &Demand::exchange, &Demand::reduce, &Demand::carried};
     static_assert(std::size(kinds) == workKinds);
     const std::vector<double> vector = vectors();
     for (size_t s = 0; s < work_.scopes.size(); ++s) {

@@ -57,7 +57,7 @@ Status replaceFileAt(int directory, const std::string &name, const Results &resu
   // Beside the file, in the directory that is renamed in.
   size_t slash = name.rfind('/');
   std::string temporary = (slash == std::string::npos ? "" : name.substr(0, slash + 1)) + runtime::temporaryName(number.fetch_add(1));
-  struct stat old{};
+  struct stat old {};
   bool keepsMode = fstatat(directory, name.c_str(), &old, 0) == 0;
   int fd = openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return Status::error(TEGULA_IO_ERROR, std::string("cannot be written: ") + std::strerror(errno));

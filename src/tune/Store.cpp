@@ -93,7 +93,7 @@ static void removeOldTemporaries(int directory) {
   DIR *d = copy >= 0 ? fdopendir(copy) : nullptr;
   if (!d) return;
   while (dirent *e = readdir(d)) {
-    struct stat s{};
+    struct stat s {};
     if (std::string_view(e->d_name).starts_with(runtime::temporaryPrefix) && fstatat(directory, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
         now() - s.st_mtime > 24 * 60 * 60)
       unlinkat(directory, e->d_name, 0);
@@ -126,7 +126,7 @@ template <typename F> Status Store::Impl::update(const std::string &name, F &&ch
 /// The content of a file, from memory if it has not changed; never null.
 const Results &Store::Impl::load(int at, const std::string &name, Trust trust, bool isOurs) {
   Cached &cached = files[isOurs ? path() + "/" + name : name];
-  struct stat s{};
+  struct stat s {};
   if (fstatat(at, name.c_str(), &s, trust == Trust::Own ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
     cached = {};
     return cached.results;

@@ -17,7 +17,7 @@ struct Store::Impl {
   struct Cached {
     bool isRead = false; // `results` is what the file with this `stat` has, or nothing
     bool isGood = false; // and it could be read
-    struct stat stat{};
+    struct stat stat {};
     Results results;
   };
 

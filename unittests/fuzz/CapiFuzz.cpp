@@ -43,21 +43,21 @@ def described(d, C: tl.constexpr):
     d.store([0, 0], d.load([0, 0]))
 )";
 
-const char *const texts[] = {"",         "k",      "add",
-                             "scalars",  "tuples", "described",
-                             "cpu",      "sim",    "sim:sm_80",
-                             "cuda",     "cuda:0", "sm_90a",
-                             "sm_80",    "tile",   "tree",
-                             "ast",      "source", "obj",
-                             "llvm",     "ptx",    "cubin",
-                             "gpu",      "*fp32",  "fp16",
-                             "i1",       "void",   "x",
-                             "y",        "n",      "BLOCK",
-                             "t",        "'s'",    "0x10",
-                             "1e5",      "-3",     "None",
-                             "triton",   "math",   "triton.language",
-                             "tensor",   "sum",    "load",
-                             "\xff\xfe", "a.b.c",  "99999999999999999999999999999999999999999999",
+const char *const texts[] = {"", "k", "add",
+                             "scalars", "tuples", "described",
+                             "cpu", "sim", "sim:sm_80",
+                             "cuda", "cuda:0", "sm_90a",
+                             "sm_80", "tile", "tree",
+                             "ast", "source", "obj",
+                             "llvm", "ptx", "cubin",
+                             "gpu", "*fp32", "fp16",
+                             "i1", "void", "x",
+                             "y", "n", "BLOCK",
+                             "t", "'s'", "0x10",
+                             "1e5", "-3", "None",
+                             "triton", "math", "triton.language",
+                             "tensor", "sum", "load",
+                             "\xff\xfe", "a.b.c", "99999999999999999999999999999999999999999999",
                              "cpu:avx2"};
 const char *const signatures[] = {"x:*fp32, y:*fp32:16, n:i32",
                                   "x:*fp16, y:*fp16, n:1, BLOCK:32",
@@ -95,11 +95,11 @@ public:
 
   void run() {
     using Call = void (Session::*)();
-    static constexpr Call calls[] = {&Session::contexts, &Session::devices,    &Session::makeValue, &Session::makeValue,
-                                     &Session::useValue, &Session::module,     &Session::create,    &Session::setUp,
-                                     &Session::launch,   &Session::launch,     &Session::compile,   &Session::emit,
-                                     &Session::kernel,   &Session::descriptor, &Session::errors,    &Session::together,
-                                     &Session::describe, &Session::saved,      &Session::layouts,   &Session::circle};
+    static constexpr Call calls[] = {&Session::contexts, &Session::devices, &Session::makeValue, &Session::makeValue,
+                                     &Session::useValue, &Session::module, &Session::create, &Session::setUp,
+                                     &Session::launch, &Session::launch, &Session::compile, &Session::emit,
+                                     &Session::kernel, &Session::descriptor, &Session::errors, &Session::together,
+                                     &Session::describe, &Session::saved, &Session::layouts, &Session::circle};
     for (int i = 0; i < 24 && !c_.empty(); ++i) {
       (this->*calls[c_.below(std::size(calls))])();
       if (tegula_last_status() == TEGULA_INTERNAL_ERROR) {
@@ -200,7 +200,7 @@ private:
     int32_t *fields[] = {&o.num_warps, &o.num_stages, &o.num_ctas, &o.maxnreg, &o.num_threads, &o.device};
     for (size_t n = c_.below(3); n > 0; --n)
       *fields[c_.below(std::size(fields))] = static_cast<int32_t>(c_.integer());
-    int8_t *switches[] = {&o.debug,     &o.checked,     &o.debug_info,         &o.fp_fusion, &o.sanitize_overflow,
+    int8_t *switches[] = {&o.debug, &o.checked, &o.debug_info, &o.fp_fusion, &o.sanitize_overflow,
                           &o.opt_level, &o.cooperative, &o.programmatic_launch, &o.wide_offsets};
     for (size_t n = c_.below(3); n > 0; --n)
       *switches[c_.below(std::size(switches))] = static_cast<int8_t>(c_.number(1));

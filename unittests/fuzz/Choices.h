@@ -22,8 +22,8 @@ public:
   /// Numbers at which something changes, now and then any.
   int64_t integer() {
     static constexpr int64_t edges[] = {
-        0,     1,     2,         3,         4,           16,        32,        -1,        -2,        127,
-        128,   255,   256,       1024,      1 << 20,     INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t(1) << 32,
+        0, 1, 2, 3, 4, 16, 32, -1, -2, 127,
+        128, 255, 256, 1024, 1 << 20, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t(1) << 32,
         65536, 32767, 1LL << 53, 1LL << 62, -(1LL << 32)};
     uint64_t which = below(std::size(edges) + 2);
     return which < std::size(edges) ? edges[which] : static_cast<int64_t>(number(which & 1 ? 8 : 1));

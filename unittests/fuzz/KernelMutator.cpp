@@ -9,9 +9,9 @@ namespace tegula::fuzz {
 namespace {
 
 constexpr const char *dtypes[] = {
-    "i1",      "i8",       "i16",     "i32",     "i64",      "u8",         "u16",         "u32",        "u64",
-    "f16",     "bf16",     "f32",     "f64",     "fp8e5",    "fp8e4nv",    "fp8e4b15",    "fp8e4b8",    "fp8e5b16",
-    "int1",    "int8",     "int16",   "int32",   "int64",    "uint8",      "uint16",      "uint32",     "uint64",
+    "i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
+    "f16", "bf16", "f32", "f64", "fp8e5", "fp8e4nv", "fp8e4b15", "fp8e4b8", "fp8e5b16",
+    "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "float8e5", "float8e4nv", "float8e4b15", "float8e4b8", "float8e5b16"};
 constexpr unsigned shortNames = 18; // of these, spelled as in signatures
 
@@ -402,10 +402,10 @@ std::string KernelMutator::changeLine(const std::string &text) {
 std::string KernelMutator::mutate(std::string text, unsigned changes) {
   using Change = void (KernelMutator::*)(std::vector<Token> &);
   static constexpr Change table[] = {
-      &KernelMutator::changeToken,    &KernelMutator::changeName,     &KernelMutator::changeNumber,
-      &KernelMutator::changeNumber,   &KernelMutator::changeNumber,   &KernelMutator::changeDtype,
-      &KernelMutator::changeDtype,    &KernelMutator::changeOperator, &KernelMutator::changeOperator,
-      &KernelMutator::changeArgument, &KernelMutator::wrapName,       &KernelMutator::wrapName};
+      &KernelMutator::changeToken, &KernelMutator::changeName, &KernelMutator::changeNumber,
+      &KernelMutator::changeNumber, &KernelMutator::changeNumber, &KernelMutator::changeDtype,
+      &KernelMutator::changeDtype, &KernelMutator::changeOperator, &KernelMutator::changeOperator,
+      &KernelMutator::changeArgument, &KernelMutator::wrapName, &KernelMutator::wrapName};
   for (unsigned i = 0; i < changes; ++i) {
     if (below(5) == 0) {
       text = changeLine(text);

@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 constexpr unsigned batch = 50;
 constexpr unsigned cpuSeconds = 20, wallSeconds = 300; // of one case
 constexpr rlim_t memoryBytes = rlim_t(4) << 30;
-constexpr const char *targets[] = {"cpu",   "cpu:x86-64", "cpu:avx2", "cpu:avx512bf16",
-                                   "sm_80", "sm_90a",     "sim",      "sim:sm_80"};
+constexpr const char *targets[] = {"cpu", "cpu:x86-64", "cpu:avx2", "cpu:avx512bf16",
+                                   "sm_80", "sm_90a", "sim", "sim:sm_80"};
 constexpr const char *mark = "\n# target: ";
 
 /// What a child is doing, in memory that the parent sees.

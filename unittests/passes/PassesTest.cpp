@@ -21,8 +21,8 @@ namespace {
 
 TEST(Inline, ChainsGoFromTheInnermostCallOut) {
   auto m = test::parsed("func @a(%x: i32) -> i32 { %y = add %x, %x  return %y }\n"
-                "func @b(%x: i32) -> i32 { %y = call %x {callee = \"a\"} : i32  return %y }\n"
-                "kernel @k(%p: ptr<i32>, %x: i32) { %y = call %x {callee = \"b\"} : i32  %z = call %y {callee = \"b\"} : i32  store %p, %z }");
+                        "func @b(%x: i32) -> i32 { %y = call %x {callee = \"a\"} : i32  return %y }\n"
+                        "kernel @k(%p: ptr<i32>, %x: i32) { %y = call %x {callee = \"b\"} : i32  %z = call %y {callee = \"b\"} : i32  store %p, %z }");
   inlineCalls(*m);
   ASSERT_EQ(m->functions.size(), 1u);
   const auto &ops = m->kernel()->block()->ops;
@@ -48,7 +48,7 @@ size_t hoistedOutOf(int loops, OpKind kind) {
   std::string body;
   for (int i = 0; i < loops; ++i)
     body += "for %zero, %n, %one (%j: i32) { %c = const {value = " + std::to_string(i + 2) + "} : i32  %a = mul %x, %c  %q = addptr %p, %a  store %q, %a  "
-            "%d = sdiv %x, %n  store %q, %d  %r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
+                                                                                             "%d = sdiv %x, %n  store %q, %d  %r = sqrt %t : tensor<64xf32>  %o = addptr %tp, %ti : tensor<64xptr<f32>>  store %o, %r }\n";
   auto m = test::parsed("kernel @k(%p: ptr<i32>, %f: ptr<f32>, %n: i32, %x: i32) { %zero = const {value = 0} : i32  %one = const {value = 1} : i32\n"
                         "%ti = range {start = 0} : tensor<64xi32>  %tp = splat %f : tensor<64xptr<f32>>  %t0 = addptr %tp, %ti : tensor<64xptr<f32>>\n"
                         "%t = load %t0 : tensor<64xf32>\nfor %zero, %n, %one (%i: i32) {\n" + body + "} }");

@@ -52,7 +52,7 @@ private:
   static Type i32(bool tile) { return tile ? Type::tensor({16}, Elem::I32) : Type::scalar(Elem::I32); }
 
   Value *expression() {
-    static constexpr OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::And, OpKind::Or,   OpKind::Xor,
+    static constexpr OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::And, OpKind::Or, OpKind::Xor,
                                        OpKind::SMin, OpKind::UMax, OpKind::SDiv, OpKind::URem, OpKind::SRem, OpKind::UDiv,
                                        OpKind::Add, OpKind::Add, OpKind::AShr, OpKind::LShr};
     bool tile = below(2);
@@ -296,7 +296,7 @@ TEST(Random, AxisFactsHold) {
     ASSERT_TRUE(verify(m, &why)) << why;
     AxisFacts facts(*f);
     for (int32_t n : {0, 16, 48, -32})
-for (int32_t k : {1, -7}) {
+      for (int32_t k : {1, -7}) {
         Tile in[] = {{static_cast<uint32_t>(n)}, {static_cast<uint32_t>(k)}};
         std::vector<Tile> out;
         ASSERT_TRUE(Interp(m).call(*f, in, out).ok);

@@ -194,7 +194,7 @@ void buildEverything(llvm::Module &m, const CpuTarget &target) {
     b.CreateRet(v.elementwise(op, args, from, to));
   };
   const Elem floats[] = {Elem::F8E5M2, Elem::F8E4M3FN, Elem::F8E4B15, Elem::F8E4B8, Elem::F8E5B16,
-                         Elem::F16,    Elem::BF16,     Elem::F32,     Elem::F64};
+                         Elem::F16, Elem::BF16, Elem::F32, Elem::F64};
   const Elem ints[] = {Elem::I1, Elem::I8, Elem::I16, Elem::I32, Elem::I64};
   unsigned lanes = target.vectorBits / 32;
   for (int k = int(OpKind::Add); k < int(OpKind::CmpI); ++k)

@@ -294,7 +294,7 @@ namespace {
 /// A row of bytes goes through `ops` (of %x, the last one makes %r) to a row of `result`.
 std::string bytesKernel(const char *elem, const std::string &ops, const char *result, int n) {
   std::string N = std::to_string(n), text = "kernel @k(%a: ptr<" + std::string(elem) + "> {divisibility = 16}, %o: ptr<" + result +
-                                           "> {divisibility = 16}) {\n  %i = range {start = 0} : tensor<" + N + "xi32>\n";
+                                            "> {divisibility = 16}) {\n  %i = range {start = 0} : tensor<" + N + "xi32>\n";
   auto address = [&](const char *name, const char *base, const std::string &e) {
     std::string q = std::string(name) + "q", t = "tensor<" + N + "xptr<" + e + ">>";
     text += "  " + q + " = splat " + base + " : " + t + "\n  " + name + " = addptr " + q + ", %i : " + t + "\n";

@@ -36,8 +36,8 @@ TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   unsigned rows[] = {1, 0};
   layout::LinearLayout dealt = gpu::dealtLayout(shape, rows, 8, {32, 8});
   layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
-                                                                      {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
-                                                                      {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
+                                                                       {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
+                                                                       {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
   layout::LinearLayout l = gpu::withWarpsOf(dealt, acc, 3);
   EXPECT_TRUE(l.isInvertible());
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Warp), acc.bases(Dim::Warp)));

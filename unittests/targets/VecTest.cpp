@@ -173,7 +173,7 @@ TEST_P(VecTest, DivisionByConstants) {
 
 TEST_P(VecTest, BooleanOperations) {
   JitLibrary lib(GetParam());
-  const OpKind kinds[] = {OpKind::Add, OpKind::Sub,  OpKind::Mul,  OpKind::And,  OpKind::Or,
+  const OpKind kinds[] = {OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::And, OpKind::Or,
                           OpKind::Xor, OpKind::UMin, OpKind::UMax, OpKind::UDiv, OpKind::URem};
   for (OpKind k : kinds)
     add(lib, ir::info(k).name, makeOp(k), 2, Elem::I1, Elem::I1);
@@ -284,9 +284,9 @@ template <typename T> T floatResult(OpKind k, T a, T b, T c) {
     return std::ceil(a);
   }
 }
-const OpKind floatKinds[] = {OpKind::FAdd,    OpKind::FSub,    OpKind::FMul, OpKind::FDiv,   OpKind::FRem,
-                             OpKind::FNeg,    OpKind::FAbs,    OpKind::Fma,  OpKind::MinNum, OpKind::MaxNum,
-                             OpKind::Minimum, OpKind::Maximum, OpKind::Sqrt, OpKind::Floor,  OpKind::Ceil};
+const OpKind floatKinds[] = {OpKind::FAdd, OpKind::FSub, OpKind::FMul, OpKind::FDiv, OpKind::FRem,
+                             OpKind::FNeg, OpKind::FAbs, OpKind::Fma, OpKind::MinNum, OpKind::MaxNum,
+                             OpKind::Minimum, OpKind::Maximum, OpKind::Sqrt, OpKind::Floor, OpKind::Ceil};
 
 template <typename T> void testFloats(const std::string &target, Elem e) {
   JitLibrary lib(target);
@@ -441,8 +441,8 @@ TEST_P(VecTest, Comparisons) {
   };
   auto wantFloat = [](CmpPred p, float a, float b) {
     bool uno = std::isnan(a) || std::isnan(b);
-    const bool r[] = {a == b,    a < b || a > b, a<b, a <= b, a> b, a >= b,       !uno,          uno || a == b,
-                      !(a == b), uno || a < b,   uno || a <= b,     uno || a > b, uno || a >= b, uno};
+    const bool r[] = {a == b, a < b || a > b, a<b, a <= b, a> b, a >= b, !uno, uno || a == b,
+                      !(a == b), uno || a < b, uno || a <= b, uno || a > b, uno || a >= b, uno};
     return r[int(p) - int(CmpPred::Oeq)];
   };
   for (int p = 0; p <= int(CmpPred::Uno); ++p)

@@ -21,11 +21,11 @@ constexpr int inputPtx = 2;
   F(destroy, nvJitLinkDestroy, (Handle * handle))                                                                                        \
   F(addData, nvJitLinkAddData, (Handle handle, int type, const void *data, size_t size, const char *name))                               \
   F(complete, nvJitLinkComplete, (Handle handle))                                                                                        \
-  F(cubinSize, nvJitLinkGetLinkedCubinSize, (Handle handle, size_t *size))                                                               \
+  F(cubinSize, nvJitLinkGetLinkedCubinSize, (Handle handle, size_t * size))                                \
   F(cubin, nvJitLinkGetLinkedCubin, (Handle handle, void *cubin))                                                                        \
-  F(errorLogSize, nvJitLinkGetErrorLogSize, (Handle handle, size_t *size))                                                               \
+  F(errorLogSize, nvJitLinkGetErrorLogSize, (Handle handle, size_t * size))                                \
   F(errorLog, nvJitLinkGetErrorLog, (Handle handle, char *log))                                                                          \
-  F(infoLogSize, nvJitLinkGetInfoLogSize, (Handle handle, size_t *size))                                                                 \
+  F(infoLogSize, nvJitLinkGetInfoLogSize, (Handle handle, size_t * size))                                  \
   F(infoLog, nvJitLinkGetInfoLog, (Handle handle, char *log))
 
 struct Assembler::Library {

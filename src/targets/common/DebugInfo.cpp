@@ -90,10 +90,10 @@ llvm::DIType *DebugEmitter::type(const ir::Type &t, bool isSigned) {
   if (t.isPtr)
     return builder_.createPointerType(
         t.elem == ir::Elem::Void ? nullptr : type(ir::Type::scalar(t.elem), true), 64);
-  unsigned encoding = t.elem == ir::Elem::I1                                       ? llvm::dwarf::DW_ATE_boolean
-                      : t.elem == ir::Elem::F32 || t.elem == ir::Elem::F64         ? llvm::dwarf::DW_ATE_float
-                      : ir::isInt(t.elem) && isSigned                             ? llvm::dwarf::DW_ATE_signed
-                                                                                   : llvm::dwarf::DW_ATE_unsigned;
+  unsigned encoding = t.elem == ir::Elem::I1                               ? llvm::dwarf::DW_ATE_boolean
+                      : t.elem == ir::Elem::F32 || t.elem == ir::Elem::F64 ? llvm::dwarf::DW_ATE_float
+                      : ir::isInt(t.elem) && isSigned                      ? llvm::dwarf::DW_ATE_signed
+                                                                           : llvm::dwarf::DW_ATE_unsigned;
   return builder_.createBasicType(ir::name(t.elem), ir::byteWidth(t.elem) * 8, encoding);
 }
 

@@ -101,9 +101,9 @@ static bool isNonNegative(const Value *v, const AxisFacts &facts, std::span<Valu
     return true;
   if (!v->def)
     return v->block == &entry && std::any_of(extents.begin(), extents.end(), [&](const Value *e) {
-      std::optional<TensorMap::Term> t = termOf(e, entry);
-      return t && t->arg == static_cast<int32_t>(v->index) && t->arg2 < 0 && t->value > 0;
-    });
+             std::optional<TensorMap::Term> t = termOf(e, entry);
+             return t && t->arg == static_cast<int32_t>(v->index) && t->arg2 < 0 && t->value > 0;
+           });
   bool isSum = v->def->kind == OpKind::Add || v->def->kind == OpKind::Mul || v->def->kind == OpKind::SExt;
   return isSum && depth && std::all_of(v->def->operands.begin(), v->def->operands.end(), [&](const Value *o) { return isNonNegative(o, facts, extents, entry, depth - 1); });
 }

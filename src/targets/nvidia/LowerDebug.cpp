@@ -11,12 +11,12 @@ int Lowering::siteOf(const Op &op) {
   auto [it, isNew] = sites_.try_emplace(&op, static_cast<int>(meta_.sites.size()));
   if (!isNew)
     return it->second;
-  Site::Kind kind = op.kind == OpKind::Load     ? Site::Kind::Load
-                    : op.kind == OpKind::Store  ? Site::Kind::Store
-                    : op.kind == OpKind::Print  ? Site::Kind::Print
-                    : op.kind == OpKind::Assert ? Site::Kind::Assert
+  Site::Kind kind = op.kind == OpKind::Load                                        ? Site::Kind::Load
+                    : op.kind == OpKind::Store                                     ? Site::Kind::Store
+                    : op.kind == OpKind::Print                                     ? Site::Kind::Print
+                    : op.kind == OpKind::Assert                                    ? Site::Kind::Assert
                     : op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas ? Site::Kind::Atomic
-                                                                                    : Site::Kind::Other;
+                                                                                   : Site::Kind::Other;
   Site s = targets::siteAt(m_, op, kind, source_->name);
   if (kind == Site::Kind::Load || kind == Site::Kind::Store || kind == Site::Kind::Atomic)
     s.arg = baseArgument(op.operands[0]);

@@ -110,7 +110,7 @@ void memoryCases(std::vector<Case> &c) {
 }
 
 const char *atomText(AtomOp op) {
-  static constexpr const char *names[] = {".add.",  ".add.", ".min.s", ".max.s",  ".min.u", ".max.u",
+  static constexpr const char *names[] = {".add.", ".add.", ".min.s", ".max.s", ".min.u", ".max.u",
                                           ".and.b", ".or.b", ".xor.b", ".exch.b", ".cas.b"};
   return names[static_cast<size_t>(op)];
 }

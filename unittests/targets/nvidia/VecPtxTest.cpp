@@ -36,7 +36,7 @@ protected:
 TEST_P(VecPtx, EveryOperationAssembles) {
   GpuModule m(GetParam());
   const Elem floats[] = {Elem::F8E5M2, Elem::F8E4M3FN, Elem::F8E4B15, Elem::F8E4B8, Elem::F8E5B16,
-                         Elem::F16,    Elem::BF16,     Elem::F32,     Elem::F64};
+                         Elem::F16, Elem::BF16, Elem::F32, Elem::F64};
   const Elem ints[] = {Elem::I1, Elem::I8, Elem::I16, Elem::I32, Elem::I64};
   for (int k = int(OpKind::Add); k < int(OpKind::CmpI); ++k)
     for (Elem e : ints)
