@@ -170,7 +170,7 @@ bool ArgPack::convertOther(PyObject *object, TegulaArg &out, const char *paramNa
   if (ordinal < 0) host = true;
   else onGpu(ordinal, paramName);
   if (onStream) stream = reinterpret_cast<void *>(onStream);
-  constexpr unsigned long long firstByte = 16; // no memory begins below: a stand-in, which says only how it is aligned
+  constexpr unsigned long long firstByte = 1 << 16; // no system maps memory below: a stand-in, which says only how it is aligned
   if (address < firstByte && bytes != 0) withoutMemory = paramName;
   out = tegula_ptr(reinterpret_cast<void *>(address), static_cast<TegulaDtype>(dtype), std::max(bytes, -1ll));
   if (bytes < -1 && (bytes + 1) / -wideElements >= static_cast<long long>(tegula_dtype_bytes(static_cast<TegulaDtype>(dtype)))) out.flags = TEGULA_ARG_WIDE;

@@ -372,6 +372,21 @@ def test_tensors_on_a_gpu_are_copied_there_and_back():
         assert y.array.tolist() == list(range(1, 9)) and x.array.tolist() == list(range(8))
 
 
+def test_tensors_after_the_launch():
+    """What a debugger or a hook kept shows its elements, and has no attribute of the language any more."""
+    kept = []
+
+    @tegula.jit
+    def k(x, N: tl.constexpr):
+        kept.append(tl.load(x + tl.arange(0, N)))
+
+    with tegula.interpret():
+        k[(1,)](np.arange(4, dtype=np.int32), 4)
+    assert kept[0].data.tolist() == [0, 1, 2, 3] and not hasattr(kept[0], "tolist") and not hasattr(kept[0], "shape")
+    with pytest.raises(AttributeError, match="while the interpreter runs the kernel"):
+        kept[0].shape
+
+
 def test_access_outside():
 
     @tegula.jit

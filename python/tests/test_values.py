@@ -150,9 +150,17 @@ class Null(Tensor):
         return 0
 
 
+class Low(Tensor):
+    """What programs give to warmup(): an address that is aligned, and nothing else."""
+
+    def data_ptr(self):
+        return 4096
+
+
 @pytest.mark.parametrize("given, text", [(Fake(np.zeros(4)), "argument `out`: the Fake has no memory"), (Null(np.zeros(4), "meta"), "`out`.*device meta"),
-                                         (Tensor(np.zeros(4), "xpu:0"), "`out`.*device xpu:0"), (tegula.MockTensor(tl.float32), "`out` stands for a tensor")],
-                         ids=["fake", "meta", "xpu", "mock"])
+                                         (Tensor(np.zeros(4), "xpu:0"), "`out`.*device xpu:0"), (tegula.MockTensor(tl.float32), "`out` stands for a tensor"),
+                                         (Low(np.zeros(4)), "`out` stands for a tensor and has no memory")],
+                         ids=["fake", "meta", "xpu", "mock", "low"])
 def test_tensors_without_memory(given, text):
     with pytest.raises(ValueError, match=text):
         fill[(1,)](given, 5, 4)

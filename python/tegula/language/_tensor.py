@@ -74,6 +74,8 @@ class tensor(_core.Value):
         return require_session().operate("[]", self, index)
 
     def __getattr__(self, name):
+        if session() is None:  # hasattr() is false then, as debuggers and libraries expect
+            raise AttributeError(f"`{name}` of a tensor can only be read while the interpreter runs the kernel that it belongs to; `.data` and print() show it")
         from ..runtime.interpreter import attribute
         return attribute(self, name)
 
