@@ -340,6 +340,9 @@ TEGULA_API TegulaValue *tegula_value_str(const char *text, size_t length);
 /* Any spelling tegula_dtype_parse takes, pointers included ("*fp16"). */
 TEGULA_API TegulaValue *tegula_value_dtype(const char *spelling);
 TEGULA_API TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count);
+/* Python's dict and set, for code that runs at compile time: `count` keys that differ, with their values, and items that differ. */
+TEGULA_API TegulaValue *tegula_value_dict(TegulaValue *const *keys, TegulaValue *const *values, size_t count);
+TEGULA_API TegulaValue *tegula_value_set(TegulaValue *const *items, size_t count);
 /* A namedtuple class; `defaults` are those of the last `default_count` fields. */
 TEGULA_API TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t field_count,
                                            TegulaValue *const *defaults, size_t default_count);

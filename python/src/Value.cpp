@@ -60,6 +60,24 @@ PyObject *valueTuple(PyObject *, PyObject *x) {
   Py_DECREF(fast);
   return result;
 }
+PyObject *valueSet(PyObject *, PyObject *x) {
+  PyObject *fast = PySequence_Fast(x, "a list of values is needed");
+  if (!fast) return nullptr;
+  std::vector<TegulaValue *> items;
+  PyObject *result = readValues(fast, items) ? wrapValue(tegula_value_set(items.data(), items.size())) : nullptr;
+  Py_DECREF(fast);
+  return result;
+}
+PyObject *valueDict(PyObject *, PyObject *args) {
+  PyObject *keys, *values;
+  std::vector<TegulaValue *> k, v;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &keys, &PyList_Type, &values) || !readValues(keys, k) || !readValues(values, v)) return nullptr;
+  if (k.size() != v.size()) {
+    PyErr_SetString(PyExc_ValueError, "as many values as keys are needed");
+    return nullptr;
+  }
+  return wrapValue(tegula_value_dict(k.data(), v.data(), k.size()));
+}
 PyObject *valueClass(PyObject *, PyObject *args) {
   const char *name;
   PyObject *fields, *defaults;
@@ -204,6 +222,7 @@ PyMethodDef valueMethods[] = {
     {"value_int", valueInt, METH_O, nullptr},              {"value_float", valueFloat, METH_O, nullptr},
     {"value_str", valueStr, METH_O, nullptr},              {"value_dtype", valueDtype, METH_O, nullptr},
     {"value_tuple", valueTuple, METH_O, nullptr},          {"value_class", valueClass, METH_VARARGS, nullptr},
+    {"value_dict", valueDict, METH_VARARGS, nullptr},      {"value_set", valueSet, METH_O, nullptr},
     {"value_record", valueRecord, METH_VARARGS, nullptr},  {"value_function", valueFunction, METH_O, nullptr},
     {"value_module", valueModule, METH_O, nullptr},        {"value_attribute", valueAttribute, METH_VARARGS, nullptr},
     {"value_aggregate", valueAggregate, METH_VARARGS, nullptr}, {"value_add_member", valueAddMember, METH_VARARGS, nullptr},

@@ -21,6 +21,7 @@ import weakref
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
 from ._source import captured, function_source, is_module, is_namedtuple_class, stand_in, start_of_def
+from ._host import host_value, is_place
 from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
@@ -678,8 +679,9 @@ def _attribute_value(x, reader):
     value, allowed = _global_value(x, reader)
     if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None:
         return value
-    is_place = isinstance(x, type) or (not callable(x) and isinstance(getattr(x, "__dict__", None), dict) and not _is_memory(x))
-    return _module_value(x, reader) if is_place else None
+    if reader and reader.kind != JIT and isinstance(x, (dict, set, frozenset)):
+        return value
+    return _module_value(x, reader) if is_place(x) else None
 
 
 def _global_value(x, reader):
@@ -692,24 +694,11 @@ def _global_value(x, reader):
     if isinstance(x, tuple) and x and all(isinstance(i, JITCallable) for i in x):
         allowed = True
     if reader and reader.kind != JIT:
-        x = _plain_function(x)
+        return host_value(x, reader), bool(allowed)
     try:
         return _module_value(x, reader) if is_module(x) else to_value(x), bool(allowed)
     except TypeError:
         return _opaque_object(x), False
-
-
-def _plain_function(x):
-    """A function of Python as those that run at compile time call it; `x` itself if it is none or has no text of its own."""
-    f = x.__wrapped__ if isinstance(x, functools._lru_cache_wrapper) else x
-    if not isinstance(f, types.FunctionType) or "_tegula_name" in f.__dict__ or "__wrapped__" in f.__dict__ or f.__name__ == "<lambda>":
-        return x
-    if "_tegula_plain" not in f.__dict__:
-        try:
-            f.__dict__["_tegula_plain"] = ConstexprFunction(f, kind=PLAIN)
-        except (OSError, TypeError, ValueError):
-            return x
-    return f.__dict__["_tegula_plain"]
 
 
 def _opaque_object(x):

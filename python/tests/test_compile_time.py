@@ -109,6 +109,69 @@ def k(o, ACT: tl.constexpr, N: tl.constexpr):
     assert o[0] == 10
 
 
+GLOBALS = """
+import dataclasses, enum
+TABLE = {"fp16": 16, "fp32": 32}
+NESTED = {"a": {"x": [1, 2, 3]}, "b": (4, 5)}
+NAMES = {"x", "y"}
+DT = {tl.float16: tl.float32, tl.int8: tl.int32}
+class Level(enum.IntEnum):
+ ONE = 1
+ TWO = 2
+class Kind(enum.Enum):
+ A = "a"
+ B = "b"
+class Config:
+ K = 7
+ D = {"q": 9}
+@dataclasses.dataclass(frozen=True)
+class Point:
+ a: int = 3
+ b: str = "z"
+POINT = Point()
+def helper(x): return x + TABLE["fp16"]
+"""
+
+GLOBAL_EXPRESSIONS = """
+TABLE['fp16'] + len(TABLE), TABLE.get('zz', 3), 'fp16' in TABLE, sorted(TABLE), [k for k, v in TABLE.items() if v > 16]
+NESTED['a']['x'][1], NESTED['b'], 'x' in NAMES, len(NAMES), DT[tl.float16] == tl.float32
+Level.TWO + 1, int(Level.ONE), Level.TWO == 2, Kind.A == Kind.A, Kind.A is Kind.B, Config.K, Config.D['q']
+POINT.a, POINT.b, hasattr(POINT, 'a'), hasattr(POINT, 'c'), getattr(POINT, 'c', 4), helper(n)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("body", GLOBAL_EXPRESSIONS)
+def test_variables_of_the_module(body, tmp_path):
+    m = load(tmp_path, GLOBALS + KERNEL.format("return " + body))
+    m.k.warmup(8, repr(flat(m.f(8))), grid=(1,))
+
+
+def test_a_changed_table_is_noticed(tmp_path):
+    import numpy as np
+    m = load(tmp_path, """
+TABLE = {"a": 1}
+@triton.constexpr_function
+def f(): return TABLE["a"]
+@triton.jit
+def k(o): tl.store(o, f())
+""")
+    o = np.zeros(1, np.int32)
+    m.k[(1,)](o)
+    assert o[0] == 1
+    m.TABLE["a"] = 2
+    with pytest.raises(RuntimeError, match="Global variable TABLE has changed"):
+        m.k[(1,)](o)
+
+
+@pytest.mark.parametrize("body, message", [("Kind.A.value", "`Kind.A` object has no attribute `value`"),
+                                           ("isinstance(Kind.A, Kind)", "argument `classinfo` must be a class")])
+def test_what_is_not_known_of_objects(body, message, tmp_path):
+    m = load(tmp_path, GLOBALS + KERNEL.format("return " + body))
+    with pytest.raises(tegula.CompilationError) as e:
+        m.k.warmup(8, "", grid=(1,))
+    assert message in str(e.value)
+
+
 def test_print_is_of_compile_time(tmp_path, capfd):
     import numpy as np
     m = load(tmp_path, """

@@ -1,5 +1,6 @@
 // Compile-time objects of the C interface: thin boxes around lang::Value.
 #include "api/Handles.h"
+#include "lang/Containers.h"
 #include "support/Hash.h"
 #include <cctype>
 #include <cmath>
@@ -110,6 +111,17 @@ TegulaValue *tegula_value_tuple(TegulaValue *const *items, size_t count) {
   TegulaValue::Tiles tiles;
   if (!unbox(items, count, v, &tiles)) return bad("tegula_value_tuple: null item");
   return boxBounded(Value::tuple(std::move(v)), std::move(tiles));
+}
+
+TegulaValue *tegula_value_dict(TegulaValue *const *keys, TegulaValue *const *values, size_t count) {
+  std::vector<Value> k, v;
+  if (!unbox(keys, count, k) || !unbox(values, count, v)) return bad("tegula_value_dict: null key or value");
+  return boxBounded(lang::dictOf(std::move(k), std::move(v)));
+}
+
+TegulaValue *tegula_value_set(TegulaValue *const *items, size_t count) {
+  std::vector<Value> v;
+  return unbox(items, count, v) ? boxBounded(lang::setOf(std::move(v))) : bad("tegula_value_set: null item");
 }
 
 TegulaValue *tegula_value_class(const char *name, const char *const *fields, size_t fieldCount, TegulaValue *const *defaults,

@@ -40,15 +40,20 @@ Value makeDict(const std::vector<Value> &keys, const std::vector<Value> &values)
     k.push_back(keys[i]);
     v.push_back(values[i]);
   }
-  return record(dictClass(), {Value::tuple(std::move(k)), Value::tuple(std::move(v))});
+  return dictOf(std::move(k), std::move(v));
 }
+
+Value dictOf(std::vector<Value> keys, std::vector<Value> values) {
+  return record(dictClass(), {Value::tuple(std::move(keys)), Value::tuple(std::move(values))});
+}
+Value setOf(std::vector<Value> items) { return record(setClass(), {Value::tuple(std::move(items))}); }
 
 Value makeSet(const std::vector<Value> &items) {
   std::vector<Value> out;
   for (const Value &i : items)
     if (!contains(out, i))
       out.push_back(i);
-  return record(setClass(), {Value::tuple(std::move(out))});
+  return setOf(std::move(out));
 }
 
 const std::vector<Value> &keysOf(const Value &dict) { return dict.record().fields[0].items(); }

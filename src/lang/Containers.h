@@ -9,6 +9,9 @@ bool isDict(const Value &v);
 bool isSet(const Value &v);
 /// Later values of a key replace earlier ones, in the place of the first. Both lists have one length.
 Value makeDict(const std::vector<Value> &keys, const std::vector<Value> &values);
+/// The same of keys that differ, without looking at them.
+Value dictOf(std::vector<Value> keys, std::vector<Value> values);
+Value setOf(std::vector<Value> items);
 /// The items without those that are equal to an earlier one.
 Value makeSet(const std::vector<Value> &items);
 const std::vector<Value> &keysOf(const Value &dict);

@@ -405,7 +405,9 @@ Value Evaluator::attribute(const Expr &e) {
   if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
     return *v;
   bool isModule = object.is<std::shared_ptr<const lang::Module>>();
-  if (std::optional<Value> v = isModule ? std::nullopt : lang::wrapperAttribute(object, e.name))
+  // In Python's code there is no wrapper, and what an object of the host holds is not known.
+  bool isHosts = isModule || (frame_->python && object.is<std::shared_ptr<const lang::OpaqueValue>>());
+  if (std::optional<Value> v = isHosts ? std::nullopt : lang::wrapperAttribute(object, e.name))
     return *v;
   if (frame_->moduleLevel)
     return Value::error();

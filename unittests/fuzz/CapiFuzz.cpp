@@ -282,7 +282,9 @@ private:
     case 6:
       return add(tegula_value_dtype(text()));
     case 7:
-      return add(tegula_value_tuple(c_.chance(8) ? nullptr : items, n));
+      return c_.chance(4)   ? add(tegula_value_dict(c_.chance(8) ? nullptr : items, items, n))
+             : c_.chance(4) ? add(tegula_value_set(items, n))
+                            : add(tegula_value_tuple(c_.chance(8) ? nullptr : items, n));
     case 8:
       return add(tegula_value_class(text(), c_.chance(8) ? nullptr : fields, n, c_.chance(8) ? nullptr : items, m));
     case 9:

@@ -133,7 +133,15 @@ bool isInstance(const Value &v, const Value &cls) {
 
 namespace {
 
-Value pyIsInstance(BuiltinCall &call) { return Value::boolean(isInstance(call.args[0], call.args[1])); }
+Value pyIsInstance(BuiltinCall &call) {
+  Args a(call, "isinstance");
+  const Value &cls = a[1];
+  using Opaque = std::shared_ptr<const OpaqueValue>;
+  bool isHosts = cls.is<std::shared_ptr<const Module>>() || (cls.is<Opaque>() && !cls.get<Opaque>()->name.starts_with("python."));
+  if (a[0].is<Opaque>() && isHosts) // which classes an object of the host is of is not known
+    return a.badArgument(1, "classinfo", "a class of the language or one that kernels can construct");
+  return Value::boolean(isInstance(a[0], cls));
+}
 
 Value pyHasattr(BuiltinCall &call) {
   std::optional<std::string> name = Args(call, "hasattr").text(1, "name");
