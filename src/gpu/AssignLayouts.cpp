@@ -1,5 +1,6 @@
 // See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
 #include "gpu/AssignLayouts.h"
+#include "gpu/EqualAddresses.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
 #include "ir/Builder.h"
@@ -194,6 +195,8 @@ private:
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
+  Home homeOfUsers(const Value *v) const;
+  bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
 
@@ -211,6 +214,9 @@ private:
 void Homes::visit(const Op &op) {
   switch (op.kind) {
   case OpKind::Load:
+    if (hasEqualNeighbours(op, facts_))
+      return set(op.result(), homeOfUsers(op.result()));
+    [[fallthrough]];
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor())
@@ -278,9 +284,30 @@ void Homes::visit(const Op &op) {
     for (const Value *v : op.operands)
       if (Home h = of(v); h.rank > best.rank)
         best = h;
+    if (op.results.size() == 1 && best.rank < Rank::Accumulator) {
+      // Of ranges and scalars, or of rows: made where it is needed, as there is nothing to move or little.
+      if (Home h = homeOfUsers(op.result()); !best.layout || (h.rank == Rank::Accumulator && isMovedBefore(op, h)))
+        best = h;
+    }
     for (const Value *r : op.results)
       set(r, best);
   }
+}
+
+/// All that is computed from the result lives with an accumulator, in `h`, and what it is computed from is no more to move there: a bias narrower than the scores it is added to.
+bool Homes::isMovedBefore(const Op &op, Home h) const {
+  for (const Op *u : users_.of(op.result()))
+    if (!u->has(traits::Elementwise) || u->results.size() != 1 || of(u->result()).layout != h.layout)
+      return false;
+  auto bytesOf = [](const Value *v) { return v->type.numel() * byteWidth(v->type.elem); };
+  int64_t bytes = 0;
+  for (const Value *v : op.operands) {
+    while (v->def && renames(v->def->kind))
+      v = v->def->operands[0];
+    if (!isCheap(v) && of(v).layout != h.layout)
+      bytes += bytesOf(v);
+  }
+  return bytes <= bytesOf(op.result());
 }
 
 /// A tile that comes out of a reduction has copies in the lanes and warps that it was reduced over. A large one is dealt anew before a loop carries it: every iteration would
@@ -340,6 +367,23 @@ const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
       if (const Op *found = memoryUser(u->result(), depth - 1))
         return found;
   return nullptr;
+}
+
+/// Where the strongest of the values lives that are computed from `v` element by element.
+Home Homes::homeOfUsers(const Value *v) const {
+  constexpr unsigned most = 32; // values
+  std::vector<const Value *> work{v};
+  Home best;
+  for (size_t i = 0; i < work.size(); ++i)
+    for (const Op *u : users_.of(work[i])) {
+      if (!u->has(traits::Elementwise) || u->results.size() != 1 || u->result()->type.shape != v->type.shape)
+        continue;
+      if (Home h = of(u->result()); h.rank > best.rank)
+        best = h;
+      else if (!h.layout && work.size() < most && std::find(work.begin(), work.end(), u->result()) == work.end())
+        work.push_back(u->result());
+    }
+  return best;
 }
 
 /// As the first access that takes its address or its mask from `v` wants it: a line of a tile as all rows, or all columns, of the tile do.
@@ -482,7 +526,7 @@ private:
   void finish(const Op &op, const Op &now);
   void control(const Op &op);
   void isolated(const Op &op);
-  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec);
+  void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same);
 
   const Homes &homes_;
   Module &out_;
@@ -545,7 +589,7 @@ void Rewriter::describeDot(Op &dot) {
 }
 
 /// Operands and results with the layouts this operation works in.
-void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec) {
+void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same) {
   std::vector<uint16_t> wanted(op.operands.size());
   uint16_t all = 0;
   switch (op.kind) {
@@ -555,8 +599,10 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   case OpKind::AtomicCas:
     if (op.operands[0]->type.isTensor()) {
       Access a = homes_.access(op);
-      all = id(a.layout);
+      all = hasEqualNeighbours(op, homes_.facts()) ? typeOf(op.result()).layout : id(a.layout);
       vec = a.vec;
+      if (op.kind == OpKind::Load)
+        same = sameAddresses(op, LinearLayout(out_.layouts[all - 1u]), homes_.facts());
       if (remarks_)
         remarkAccess(op, homes_.facts(), a.axis, a.vec, a.wanted, *remarks_);
     }
@@ -648,11 +694,13 @@ void Rewriter::write(const Op &op) {
     return; // made where it is wanted
   std::vector<Value *> operands;
   std::vector<Type> results;
-  int64_t vec = 1;
-  operandsOf(op, operands, results, vec);
+  int64_t vec = 1, same = 0;
+  operandsOf(op, operands, results, vec, same);
   Op *now = clone(op, operands, results);
   if (vec > 1)
     now->set(attr::vec, vec);
+  if (same)
+    now->set(attr::same, same);
   if (isDescOp(op.kind))
     homes_.target().describeBlock(*now, op, homes_.facts());
   if (op.kind == OpKind::Dot)

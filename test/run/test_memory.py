@@ -579,3 +579,37 @@ def test_masks_of_eight_bytes(dev):
     o9 = np.ones(32, np.int32)
     dev(rows_of_eight_bytes, (1,), 2, np.zeros(1, np.int32), a, b, x, flags, np.zeros(2, bool), np.zeros(2, bool), o9, 8, out)
     assert out[:8].tolist() == [7, 7, 7, 7, 7, 9, 7, 9] and (out[8:] == 200).all() and not o9.any()
+
+
+@tegula.jit
+def by_channel(x, w, out, n, size, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * tl.load(w + i // size, mask=i < n, other=7), mask=i < n)
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 48, 4096])
+@pytest.mark.parametrize("n", [2048, 2000, 1999])
+def test_equal_neighbours(dev, size, n):
+    # Addresses that are equal in groups: read once, where the whole group is.
+    x, w = values(d("float32"), 2048, 0), values(d("float32"), 2048, 1)
+    out = np.zeros(2048, np.float32)
+    dev(by_channel, (2,), x, w, out, n, size, 1024)
+    assert_same(out, np.where(np.arange(2048) < n, x * w[np.arange(2048) // size], 0).astype(np.float32))
+
+
+@tegula.jit
+def rows_and_channels(w, bias, out, rows, size, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    # Equal along both axes, in groups; and rows that are all equal, of consecutive elements.
+    grouped = tl.load(w + (r // size) * N + c // size, mask=(r < rows) & (c < N), other=1)
+    tl.store(out + r * N + c, grouped + tl.load(bias + c + 0 * r, mask=r < rows, other=2))
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 32])
+@pytest.mark.parametrize("rows", [64, 48, 7])
+def test_equal_rows(dev, size, rows):
+    w, bias = values(d("int32"), 64 * 64, 0), values(d("int32"), 64, 1)
+    out = np.zeros((64, 64), np.int32)
+    dev(rows_and_channels, (1,), w, bias, out, rows, size, 64, 64)
+    r, c = np.arange(64)[:, None], np.arange(64)[None, :]
+    assert_same(out, np.where(r < rows, w[r // size * 64 + c // size] + bias[c], 3))

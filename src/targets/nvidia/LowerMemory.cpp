@@ -26,8 +26,14 @@ void Lowering::load(const Op &op) {
   const Regs *other = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
   auto vec = static_cast<unsigned>(op.vec());
   llvm::Type *memory = memType(t.scalarType()), *type = vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec);
+  auto same = static_cast<unsigned>(op.same());
   Regs out;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
+    if (r & same) {
+      for (unsigned i = 0; i < vec; ++i)
+        out.push_back(out[(r & ~same) + i]);
+      continue;
+    }
     V rest = nullptr;
     if (other) {
       rest = vec == 1 ? toMemory((*other)[r]) : llvm::PoisonValue::get(type);

@@ -1,0 +1,16 @@
+// Loads of which axis facts say that neighbours read one address: a weight for each channel, a row that all rows of a tile read.
+#pragma once
+#include "ir/Ir.h"
+#include "layout/LinearLayout.h"
+#include "passes/AxisFacts.h"
+
+namespace tegula::gpu {
+
+/// Addresses of which is known that groups of neighbours are equal, and nothing of those that differ: there is nothing to coalesce, so the value may live
+/// with its users.
+bool hasEqualNeighbours(const ir::Op &op, const AxisFacts &facts);
+
+/// Bits of a register of `l` that change neither the address of a load of tensors nor its mask nor what stands in for masked-off elements; 0 of a volatile one.
+int64_t sameAddresses(const ir::Op &load, const layout::LinearLayout &l, const AxisFacts &facts);
+
+} // namespace tegula::gpu
