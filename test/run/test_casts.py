@@ -258,3 +258,45 @@ def test_bitcast_of_a_constant(dev, fp8, code):
     out = np.zeros(16, d(fp8).np)
     dev(constant_of_code, (1,), out, code, getattr(tl, fp8))
     assert np.array_equal(bits(out), np.full(16, code, np.int8).view(np.uint8))
+
+
+@tegula.jit
+def byte_sums(x, y, total, difference, less, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(total + i, a + b)
+    tl.store(difference + i, a - b)
+    tl.store(less + i, (a & 15) - 8)
+
+
+@pytest.mark.parametrize("t", [d("int8"), d("uint8")], ids=str)
+def test_sums_of_bytes(dev, t):
+    # All pairs, four to a word: no carry leaves a byte.
+    x, y = (np.ascontiguousarray(v).view(t.np) for v in (np.repeat(np.arange(256, dtype=np.uint8), 256), np.tile(np.arange(256, dtype=np.uint8), 256)))
+    out = [np.zeros(65536, t.np) for _ in range(3)]
+    dev(byte_sums, (32,), x, y, *out, 2048)
+    with np.errstate(over="ignore"):
+        for got, want in zip(out, (x + y, x - y, (x & t.np(15)) - t.np(8))):
+            assert np.array_equal(got, want)
+
+
+@tegula.jit
+def nibbles_apart(x, out, M: tl.constexpr, N: tl.constexpr, HIGH_FIRST: tl.constexpr):
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    packed = tl.load(x + r * N + c)
+    low, high = (packed & 0xF).to(tl.int8) - 8, (packed >> 4).to(tl.int8) - 8
+    pairs = tl.join(high, low) if HIGH_FIRST else tl.join(low, high)
+    to = tl.arange(0, 2 * N)[None, :]
+    tl.store(out + r * 2 * N + to, tl.reshape(pairs, (M, 2 * N)).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("t", [d("float16"), d("bfloat16"), d("float32"), d("int8")], ids=str)
+@pytest.mark.parametrize("high_first", [False, True])
+@pytest.mark.parametrize("m, n", [(16, 16), (64, 32), (8, 256)])
+def test_nibbles_apart(dev, t, high_first, m, n):
+    # Bytes of two words, taken in turns, become floats.
+    x = np.arange(m * n).astype(np.uint8)
+    out = np.zeros((m, 2 * n), t.np)
+    dev(nibbles_apart, (1,), x, out, m, n, high_first)
+    parts = [(x & 15).astype(np.int8) - 8, (x >> 4).astype(np.int8) - 8]
+    assert np.array_equal(out.astype(np.float32), np.stack(parts[::-1] if high_first else parts, axis=1).reshape(m, 2 * n))

@@ -65,7 +65,8 @@ private:
   // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
   std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
   std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op);
-  V wordAt(const Regs &x, unsigned first, unsigned bits), pairAt(const Regs &x, unsigned first), shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits);
+  V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
+  V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(ir::OpKind kind, V x, V y);
   std::array<V, 2> fp8ToHalves(V word, ir::Elem from);
   void appendElements(Regs &out, V word, unsigned bits);
   V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(ir::OpKind kind, V x, V y, ir::Elem e);

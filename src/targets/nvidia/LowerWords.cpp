@@ -30,6 +30,25 @@ V Lowering::wordAt(const Regs &x, unsigned first, unsigned bits) {
   return targets::wordOf(elements);
 }
 
+/// The word of four bytes that stand in one word or in two: as they are, or with one selection of bytes; null if it takes more.
+V Lowering::bytesAt(const Regs &x, unsigned first) {
+  if (V word = wordAt(x, first, 8))
+    return word;
+  V words[2] = {};
+  std::array<uint8_t, 4> bytes{};
+  for (unsigned k = 0; k < 4; ++k) {
+    auto [word, byte] = targets::placeInWord(x[first + k]);
+    if (!word)
+      return nullptr;
+    unsigned which = !words[0] || words[0] == word ? 0 : 1;
+    if (words[which] && words[which] != word)
+      return nullptr;
+    words[which] = word;
+    bytes[k] = static_cast<uint8_t>(4 * which + byte);
+  }
+  return pickBytes(words[0], words[1] ? words[1] : words[0], bytes);
+}
+
 void Lowering::appendElements(Regs &out, V word, unsigned bits) {
   V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getIntNTy(bits), 32 / bits));
   for (unsigned k = 0; k < 32 / bits; ++k)
@@ -49,6 +68,15 @@ V Lowering::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
   return b_.CreateAdd(kept, b_.CreateMul(sign, b_.getInt32((2u << amount) - 2)));
 }
 
+/// x + y or x - y of the bytes of two words. The top bits are left out of the sum, or of the difference lent from: no carry leaves a byte. They are what both
+/// have there and what came up to them.
+V Lowering::sumOfBytes(OpKind kind, V x, V y) {
+  V top = b_.getInt32(repeated(0x80, 8)), rest = b_.getInt32(repeated(0x7F, 8));
+  if (kind == OpKind::Add)
+    return b_.CreateXor(b_.CreateAdd(b_.CreateAnd(x, rest), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, y), top));
+  return b_.CreateXor(b_.CreateSub(b_.CreateOr(x, top), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, b_.CreateNot(y)), top));
+}
+
 std::optional<Regs> Lowering::integersInWords(const Op &op) {
   unsigned bits = ir::bitWidth(op.result()->type.elem);
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
@@ -66,7 +94,10 @@ std::optional<Regs> Lowering::integersInWords(const Op &op) {
       appendElements(out, shiftWord(op.kind, a, static_cast<unsigned>(amount->getZExtValue()), bits), bits);
       continue;
     }
-    V r = op.kind == OpKind::And ? b_.CreateAnd(a, c) : op.kind == OpKind::Or ? b_.CreateOr(a, c) : b_.CreateXor(a, c);
+    V r = op.kind == OpKind::And   ? b_.CreateAnd(a, c)
+          : op.kind == OpKind::Or  ? b_.CreateOr(a, c)
+          : op.kind == OpKind::Xor ? b_.CreateXor(a, c)
+                                   : sumOfBytes(op.kind, a, c);
     appendElements(out, r, bits);
   }
   return out;
@@ -95,7 +126,7 @@ Lowering::Bytes Lowering::biasedBytes(const Value *from, unsigned first, bool is
       return {b_.CreateXor(b_.CreateAnd(b_.CreateLShr(word, *c), repeat(0xFFu >> *c)), repeat(sign)), sign, sign * 2};
     }
   }
-  V word = wordAt(get(from), first, 8);
+  V word = bytesAt(get(from), first);
   return word && isSigned ? Bytes{b_.CreateXor(word, repeat(0x80)), 128, 256} : Bytes{word, 0, 256};
 }
 
@@ -251,6 +282,11 @@ std::optional<Regs> Lowering::inWords(const Op &op) {
   if (!t.isTensor() || t.isPtr)
     return std::nullopt;
   switch (op.kind) {
+  case OpKind::Add:
+  case OpKind::Sub:
+    if (ir::bitWidth(t.elem) != 8)
+      return std::nullopt;
+    [[fallthrough]];
   case OpKind::And:
   case OpKind::Or:
   case OpKind::Xor:
