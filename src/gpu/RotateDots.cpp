@@ -56,7 +56,7 @@ private:
       return false;
     dot_ = dots[0];
     if (!isAsyncMma(*dot_) || slice_.isInside(dot_->operands[0]) || slice_.isInside(dot_->operands[2]) ||
-        !fitsRegisters(*dots[1]) || !feeds(dot_->result(), dots[1]) || useCount(dot_->result(), *body_.terminator()))
+        !feeds(dot_->result(), dots[1]) || useCount(dot_->result(), *body_.terminator()))
       return false;
     chain_ = {dot_};
     for (Value *v = dot_->operands[1];; v = v->def->operands[0]) {
@@ -69,15 +69,25 @@ private:
         return false;
     }
     const Op *load = chain_.back();
-    return std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
+    return paysRegisters(*dots[1]) && std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v); });
   }
 
-  /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type.
-  bool fitsRegisters(const Op &second) const {
+  /// Two results of the first dot are alive at a time, with one of the second, and the first one's in the second one's operand type. They must fit, and cost no
+  /// neighbour: up to sixteen warps on an SM, those of another block hide more than the dot ahead does. (A producer's warpgroup beside eight warps leaves no room for one.)
+  bool paysRegisters(const Op &second) const {
+    constexpr int64_t others = 40, enoughWarps = 16; // others: addresses, sums and maxima of rows, loop
     int64_t threads = int64_t{target_.lanes()} * options_.numWarps, first = dot_->result()->type.numel() / threads;
-    int64_t needed = 2 * first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
-    constexpr int64_t others = 40; // addresses, sums and maxima of rows, loop
-    return needed + others <= target_.registerLimit(static_cast<unsigned>(threads));
+    int64_t without = others + first + second.result()->type.numel() / threads + first * byteWidth(second.operands[0]->type.elem) / 4;
+    auto blocks = [&](int64_t needed) {
+      int64_t n = 0;
+      while ((n + 1) * options_.numWarps <= enoughWarps && needed <= target_.registerLimit(static_cast<unsigned>(threads * (n + 1))))
+        ++n;
+      return n;
+    };
+    if (options_.numWarps > enoughWarps)
+      return without + first <= target_.registerLimit(static_cast<unsigned>(threads));
+    bool isAlone = chain_.back()->kind == OpKind::DescLoad && options_.numWarps >= 8;
+    return blocks(without + first) >= (isAlone ? 1 : std::max<int64_t>(1, blocks(without)));
   }
 
   static size_t useCount(const Value *v, const Op &op) { return static_cast<size_t>(std::count(op.operands.begin(), op.operands.end(), v)); }

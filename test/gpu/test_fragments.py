@@ -23,8 +23,8 @@ def attention(q, k, v, w, out, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.cons
 
 
 def test_fragments_are_made_behind_the_wait():
-    x, out = np.zeros(64 * 64, ml_dtypes.bfloat16), np.zeros(64 * 64, np.float32)
-    kernel = attention.warmup(x, x, x, x, out, 1024, 64, 64, 64, grid=(1,), device="sim", num_warps=4)
+    x, out = np.zeros(64 * 256, ml_dtypes.bfloat16), np.zeros(64 * 256, np.float32)
+    kernel = attention.warmup(x, x, x, x, out, 1024, 64, 64, 256, grid=(1,), device="sim", num_warps=4)
     gpu = kernel.compile_for("sm_90a").stage("gpu")
     loop = gpu[gpu.index("= for"):]
     fragments = re.findall(r"= dot (%[\w.]+), %[\w.]+, %[\w.]+ \{[^}]*async", loop)[-1]
