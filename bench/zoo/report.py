@@ -124,7 +124,7 @@ def read_ledger():
     if LEDGER.exists():
         for line in LEDGER.read_text().splitlines():
             if line and not line.startswith("#"):
-                name, config, device, value, date = line.split("\t")
+                name, config, device, value, date = line.split(" | ")
                 out[name, device] = float(value), config, date
     return out
 
@@ -141,6 +141,6 @@ def compare_with_ledger(info, records, record=False):
             ledger[key] = now, best(r, "tegula")[1], time.strftime("%Y-%m-%d")
     if record:
         head = "# The zoo's ratios (bench/zoo/report.py): row, tegula's best configuration, device, times as fast as the peer at its best, date. Written by --record.\n"
-        LEDGER.write_text(head + "".join("\t".join((name, config, device, f"{value:.3f}", date)) + "\n"
+        LEDGER.write_text(head + "".join(" | ".join((name, config, device, f"{value:.3f}", date)) + "\n"
                                          for (name, device), (value, config, date) in sorted(ledger.items())))
     return losses

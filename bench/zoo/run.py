@@ -18,11 +18,11 @@ from zoo import arrays, check, load  # noqa: E402
 
 
 def chosen(rows, part, text):
-    """The rows of part K of N whose name contains `text`; a row's part depends on its name alone."""
+    """The rows of part K of N whose name contains `text`, or one of several texts with | between them; a row's part depends on its name alone."""
     k, n = map(int, part.split("/"))
     if not 1 <= k <= n:
         sys.exit(f"--part {part}: K/N with 1 <= K <= N")
-    return [r for r in rows if zlib.crc32(r.name.encode()) % n == k - 1 and text in r.name]
+    return [r for r in rows if zlib.crc32(r.name.encode()) % n == k - 1 and any(t in r.name for t in text.split("|"))]
 
 
 def described(kernel, target):
@@ -63,7 +63,7 @@ def main():
     p.add_argument("--devices", default="cpu,sim", help="of --check")
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"), help="to measure on")
     p.add_argument("--part", default="1/1", metavar="K/N", help="only the K-th of N parts")
-    p.add_argument("--rows", default="", metavar="TEXT", help="only rows whose name contains TEXT: entry / spelling / shape / dtype")
+    p.add_argument("--rows", default="", metavar="TEXT", help="only rows whose name contains TEXT, or one of several: TEXT|TEXT; a name is entry / spelling / shape / dtype")
     p.add_argument("--first", action="store_true", help="only the first configuration of each spelling")
     p.add_argument("--seconds", type=float, default=460, help="start no row after so long")
     p.add_argument("--jobs", type=int, default=None, help="processes that compile ahead of the measurement (default: the cores)")
