@@ -212,7 +212,8 @@ def _metadata(info, options):
     options = {k: v for k, v in options.items() if k not in info and k.isidentifier()}
     target = target_of(info["target"])
     fields = {**_NO_OPTIONS, **options, **info, "target": target, "target_name": info["target"], "backend_name": target.backend, "arch": target.arch,
-              "warp_size": target.warp_size, "triton_version": language_version()}
+              "warp_size": target.warp_size, "triton_version": language_version(),
+              "cluster_dims": (info["num_ctas"], 1, 1)}  # up to Triton 3.5; PyTorch 2.9 asks for it
     return _metadata_class(tuple(fields))(*fields.values())
 
 
