@@ -275,12 +275,34 @@ bool removeOneCopy(Plan &p) {
   return visit(p.steps);
 }
 
+/// Loads that only had to be read ahead of a nest's stores, by that nest alone: it remembers what it has read at a place, and needs no memory for it.
+void dropUnread(Plan &p) {
+  Accesses a(p);
+  std::vector<unsigned> count(p.buffers.size());
+  for (const Access &x : a.all)
+    ++count[static_cast<size_t>(x.buffer)];
+  std::function<void(Steps &)> visit = [&](Steps &steps) {
+    for (Step &s : steps) {
+      if (s.nest && s.nest->roots.size() > 1 && s.bufferA < 0)
+        for (Root &r : s.nest->roots)
+          if (r.kind == RootKind::Materialize && r.makes && r.value->def->kind == ir::OpKind::Load && count[static_cast<size_t>(r.buffer)] == 1) {
+            p.bufferOf.erase(r.value);
+            r.buffer = -1;
+          }
+      for (Steps &b : s.bodies)
+        visit(b);
+    }
+  };
+  visit(p.steps);
+}
+
 } // namespace
 
 void coalesceBuffers(Plan &p) {
   // Each round looks at the whole plan again; a kernel with hundreds of copies keeps the rest.
   for (unsigned i = 0; i < 64 && removeOneCopy(p); ++i) {
   }
+  dropUnread(p);
 }
 
 void placeBuffers(Plan &p) {

@@ -333,6 +333,8 @@ void FunctionEmitter::root(const Root &r, const Bits &at) {
     } else {
       x = eval(r.value, at);
     }
+    if (r.buffer < 0)
+      return;
     return storeBuffer(r.buffer, x, r.value->type, at, plan_.buffers[static_cast<size_t>(r.buffer)].tf32);
   }
   case RootKind::Store: {

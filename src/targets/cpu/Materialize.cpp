@@ -30,7 +30,7 @@ static bool alwaysBuffered(OpKind k) {
   }
 }
 
-Materialization::Materialization(const ir::Function &f, const Uses &uses) : uses_(uses) {
+Materialization::Materialization(const ir::Function &f, const Uses &uses) : function_(f), uses_(uses) {
   cutChains(*f.block());
   visit(*f.block());
 }
@@ -173,8 +173,10 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
 bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) const {
   llvm::SmallPtrSet<const Value *, 16> seen;
   llvm::SmallVector<const Value *, 16> todo; // values asked for at the store's own place
+  const Ops roots = roots_.lookup(load); // these others are in front of the store
+  auto isInside = [&](const Value *v) { return v->def && !buffered_.contains(v) && !llvm::is_contained(roots, v->def); };
   auto push = [&](const Value *v) {
-    if (v->def && !buffered_.contains(v) && v != load && seen.insert(v).second)
+    if (isInside(v) && v != load && seen.insert(v).second)
       todo.push_back(v);
   };
   auto pushOperands = [&](const Op &op) { llvm::for_each(op.operands, push); };
@@ -192,10 +194,19 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
     const Value *v = moved.pop_back_val();
     if (v == load)
       return false;
-    if (v->def && !buffered_.contains(v) && seen.insert(v).second)
+    if (isInside(v) && seen.insert(v).second)
       moved.append(v->def->operands.begin(), v->def->operands.end());
   }
   return true;
+}
+
+// A program may be given one buffer for two arguments and work in place, so a write through any of them comes between a load and its uses. Elements of
+// another type are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last use is that write,
+// its nest reads element i before it writes place i: only what asks for other elements (a flip) and writes at the offsets that it read has to be read
+// before. A copy to other offsets (a transposition into another matrix) does not work in place: its programs would write what others read.
+static bool mayWriteElements(const Op &w, const Effects &effects, ir::Elem elem) {
+  const ir::Type *t = w.kind == OpKind::Store ? &w.operands[1]->type : nullptr;
+  return !effects.none() && (!t || (t->isTensor() && (t->isPtr || t->elem == elem)));
 }
 
 bool Materialization::clobbered(const Op &load, const Value *v) const {
@@ -204,8 +215,13 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
   const auto &ops = load.parent->ops;
   for (unsigned p = uses_.position(&load) + 1; p <= last && p < ops.size(); ++p) {
     const Op &w = *ops[p];
-    if (!uses_.effects(&w).mayWrite(arg))
+    if (!uses_.effects(&w).mayWrite(arg)) {
+      if (!mayWriteElements(w, uses_.effects(&w), v->type.elem))
+        continue;
+      if (p < last || (w.kind == OpKind::Store && sameOffsets(w.operands[0], load.operands[0], function_) && !readsOwnPlaceOnly(w, v)))
+        return true;
       continue;
+    }
     bool sameElements = p == last && w.kind == OpKind::Store && w.operands[0] == load.operands[0] &&
                         roots_.lookup(v).size() == 1 && readsOwnPlaceOnly(w, v);
     if (!sameElements)

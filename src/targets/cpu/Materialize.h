@@ -30,6 +30,7 @@ private:
   bool canShareNest(const Ops &roots) const;
   void collect(const ir::Value *v);
 
+  const ir::Function &function_;
   const Uses &uses_;
   llvm::SmallPtrSet<const ir::Value *, 32> buffered_;
   llvm::SmallPtrSet<const ir::Value *, 8> chainEnds_;

@@ -164,7 +164,7 @@ static void valuesOf(const Root &r, llvm::SmallVectorImpl<const Value *> &out) {
 }
 
 // A nest interleaves its roots chunk by chunk: a load of one root and a store of another must not meet, unless they
-// touch the same element at the same place.
+// touch the same element at the same place. Two arguments may be one buffer, whose elements are of one type.
 bool Planner::memoryOrderKept(const Root &root) const {
   bool writes = root.kind == RootKind::Store;
   if (!writes && !pendingWrites_)
@@ -181,9 +181,9 @@ bool Planner::memoryOrderKept(const Root &root) const {
     int arg = baseArgument(store.op->operands[0]);
     auto meets = [&](const Op *l) {
       int from = baseArgument(l->operands[0]);
-      return from == arg || from < 0 || arg < 0;
+      return from == arg || from < 0 || arg < 0 || l->results[0]->type.elem == store.op->operands[1]->type.elem;
     };
-    return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) { return meets(l) && l->operands[0] != store.op->operands[0]; });
+    return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) { return meets(l) && !sameOffsets(l->operands[0], store.op->operands[0], *plan_.function); });
   };
   for (const Root &r : pending_->roots) {
     if (writes && !check(root, r))

@@ -42,7 +42,7 @@ struct Root {
   RootKind kind;
   const ir::Op *op = nullptr;       // store, reduce, ...; null for materialize
   const ir::Value *value = nullptr; // materialize: what
-  int buffer = -1;                  // materialize: where to. Results of other roots: Plan::bufferOf
+  int buffer = -1;                  // materialize: where to; -1: a load that is read ahead of the nest's stores. Results of other roots: Plan::bufferOf
   bool makes = false;               // materialize: this is where the value is computed; else a copy of it for somebody
   bool streams = false;             // store: may go past the caches, see markStreaming()
 };

@@ -27,7 +27,9 @@ static void printNest(const Plan &p, const Nest &n, const std::string &indent, s
     out += indent + "  ahead " + nameOf(*l) + "\n";
   for (const Root &r : n.roots) {
     out += indent + "  ";
-    if (r.kind == RootKind::Materialize)
+    if (r.kind == RootKind::Materialize && r.buffer < 0)
+      out += "first " + nameOf(*r.value->def);
+    else if (r.kind == RootKind::Materialize)
       out += "buffer " + std::to_string(r.buffer) + " = " + (r.value->def ? nameOf(*r.value->def) : "carried value");
     else
       out += nameOf(*r.op) + (r.streams ? " streaming" : "");

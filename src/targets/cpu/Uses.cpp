@@ -74,6 +74,21 @@ bool isVirtualizable(const Op &op) {
          op.kind == OpKind::Range || op.kind == OpKind::Gather;
 }
 
+bool sameOffsets(const Value *a, const Value *b, const ir::Function &f) {
+  while (a != b) {
+    if (!a->def || !b->def)
+      return !a->def && !b->def && a->block == f.block() && b->block == f.block(); // two arguments
+    bool moves = a->def->kind == OpKind::AddPtr || a->def->kind == OpKind::Splat || a->def->kind == OpKind::Broadcast;
+    if (!moves || a->def->kind != b->def->kind || !(a->type.shape == b->type.shape))
+      return false;
+    for (size_t i = 1; i < a->def->operands.size(); ++i)
+      if (a->def->operands[i] != b->def->operands[i])
+        return false;
+    a = a->def->operands[0], b = b->def->operands[0];
+  }
+  return true;
+}
+
 unsigned opCost(const Op &op) {
   switch (op.kind) {
   case OpKind::Exp: case OpKind::Exp2: case OpKind::Log: case OpKind::Log2: case OpKind::Sin: case OpKind::Cos:

@@ -13,6 +13,8 @@ inline bool isTensorOp(const ir::Op &op) { return !op.results.empty() && op.resu
 bool isVirtualizable(const ir::Op &op);
 /// The condition of a `while` depends on memory that its body or test reads: it may wait for another program.
 bool waitsForMemory(const ir::Op &loop);
+/// Two tiles of pointers, or pointers, that have the same element at each place if the arguments they are made from are one buffer.
+bool sameOffsets(const ir::Value *a, const ir::Value *b, const ir::Function &f);
 /// Work of the op alone, in vector instructions.
 unsigned opCost(const ir::Op &op);
 
