@@ -37,6 +37,7 @@ void Hasher::block(const uint8_t *p) {
 
 Hasher &Hasher::update(std::string_view bytes) {
   size_t used = length_ % 64;
+  if (bytes.empty()) return *this; // memcpy takes no null pointer, not even for nothing
   length_ += bytes.size();
   const auto *p = reinterpret_cast<const uint8_t *>(bytes.data());
   size_t n = bytes.size();
@@ -81,7 +82,7 @@ std::array<uint8_t, 32> hmacSha256(std::string_view key, std::string_view messag
     hashed = Hasher().update(key).digest();
     key = {reinterpret_cast<const char *>(hashed.data()), hashed.size()};
   }
-  std::memcpy(inner.data(), key.data(), key.size());
+  if (!key.empty()) std::memcpy(inner.data(), key.data(), key.size());
   outer = inner;
   for (char &c : inner) c = static_cast<char>(c ^ 0x36);
   for (char &c : outer) c = static_cast<char>(c ^ 0x5c);
