@@ -102,7 +102,7 @@ tegula::Status launch(const tegula::Context &context) {
   return kernel(context)[tg::grid(1)](x, x, 1.0f, 64);
 #elif defined OTHER_ELEMENTS // the argument's elements are not those of the kernel's tg::Ptr<T>
   return kernel(context)[tg::grid(1)](whole, out, 1.0f, 64);
-#elif defined ARGUMENT_BOOL // an argument for a tg::Ptr<T> is a range of T, a T*, or a tegula::Arg made of an address
+#elif defined ARGUMENT_BOOL // an argument for a tg::Ptr<T> is a range of T, a T*, a view or a buffer of T, a DLTensor*, or a tegula::Arg made of an address
   return kernel(context)[tg::grid(1)](true, out, 1.0f, 64);
 #elif defined TOO_FEW // one argument for each parameter of the kernel
   return kernel(context)[tg::grid(1)](x, out, 1.0f);
