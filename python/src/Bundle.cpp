@@ -90,7 +90,7 @@ PyObject *aotNew(PyObject *, PyObject *) {
 
 /// aot_add(aot, function handle, signature, {name: Value}, [target], {option: value}, grid, classes)
 PyObject *aotAdd(PyObject *, PyObject *args) {
-  PyObject *capsule, *function, *constants, *targets, *given, *name, *value;
+  PyObject *capsule, *function, *constants, *targets, *given;
   const char *signature, *grid;
   int classes;
   if (!PyArg_ParseTuple(args, "OOsO!O!O!si", &capsule, &function, &signature, &PyDict_Type, &constants, &PyList_Type, &targets, &PyDict_Type, &given, &grid, &classes)) return nullptr;
@@ -101,17 +101,7 @@ PyObject *aotAdd(PyObject *, PyObject *args) {
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
   options.device = TEGULA_DEVICE_INDEX_CPU;
   if (!a || !f || !textsOf(targets, names)) return nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(constants, &at, &name, &value);) {
-    const char *s = textOf(name);
-    if (!s) return nullptr;
-    if (Py_TYPE(value) != &ValueType) return PyErr_SetString(PyExc_TypeError, "constants are Values"), nullptr;
-    named.push_back({s, reinterpret_cast<ValueObject *>(value)->value});
-  }
-  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);) {
-    int known = setOption(options, name, value);
-    if (known < 0) return nullptr;
-    if (!known) return PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name), nullptr;
-  }
+  if (!namedValues(constants, named) || !setOptions(options, given)) return nullptr;
   return done(tegula_aot_add(a, f, signature, named.data(), named.size(), names.data(), names.size(), &options, grid, classes));
 }
 

@@ -72,6 +72,8 @@ struct ValueObject {
       TegulaValue *value;
 };
 extern PyTypeObject ValueType;
+/// Of a dict {name: Value}; the texts and values are the dict's. False with an exception.
+bool namedValues(PyObject *constants, std::vector<TegulaNamedValue> &out);
 /// Wraps a reference that is given over; NULL value: raises the last error.
 PyObject *wrapValue(TegulaValue *value);
 extern PyMethodDef valueMethods[];
@@ -226,6 +228,8 @@ extern PyMethodDef layoutMethods[];
 
 /// Reads launch options from keywords. Returns 1 if `name` is one (and sets it), 0 if not, -1 with an exception.
 int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value);
+/// All of a dict {name: value}; false with an exception, a KeyError for what is no option.
+bool setOptions(TegulaLaunchOptions &options, PyObject *given);
 
 // ---- Bundle.cpp
 extern PyMethodDef bundleMethods[];

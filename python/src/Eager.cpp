@@ -134,10 +134,7 @@ PyObject *create(PyTypeObject *type, PyObject *args, PyObject *) {
   PyObject *given;
   if (!PyArg_ParseTuple(args, "O!", &PyDict_Type, &given)) return nullptr;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
-  PyObject *name, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);)
-    if (int known = setOption(options, name, value); known <= 0)
-      return known ? nullptr : PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name);
+  if (!setOptions(options, given)) return nullptr;
   options.device = TEGULA_DEVICE_INDEX_CPU;
   TegulaContext *ctx = context();
   if (!ctx) return nullptr;

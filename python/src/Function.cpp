@@ -656,21 +656,11 @@ PyObject *setNamer(PyObject *self, PyObject *callable) {
 PyObject *compileSignature(PyObject *self, PyObject *args) {
   auto *f = reinterpret_cast<FunctionObject *>(self);
   const char *signature, *target;
-  PyObject *constants, *given, *name, *value;
+  PyObject *constants, *given;
   if (!PyArg_ParseTuple(args, "sO!zO!", &signature, &PyDict_Type, &constants, &target, &PyDict_Type, &given)) return nullptr;
   std::vector<TegulaNamedValue> named;
   TegulaLaunchOptions options = f->options;
-  for (Py_ssize_t at = 0; PyDict_Next(constants, &at, &name, &value);) {
-    const char *s = textOf(name);
-    if (!s) return nullptr;
-    if (Py_TYPE(value) != &ValueType) return PyErr_SetString(PyExc_TypeError, "constants are Values"), nullptr;
-    named.push_back({s, reinterpret_cast<ValueObject *>(value)->value});
-  }
-  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);) {
-    int known = setOption(options, name, value);
-    if (known < 0) return nullptr;
-    if (!known) return PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name), nullptr;
-  }
+  if (!namedValues(constants, named) || !setOptions(options, given)) return nullptr;
   if (!ready(f)) return nullptr;
   TegulaKernel *kernel = nullptr;
   TegulaStatus status;

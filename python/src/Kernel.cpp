@@ -286,14 +286,10 @@ PyMethodDef methods[] = {{"compile_for", compileFor, METH_O, "compile_for(target
 PyObject *compileTile(PyObject *, PyObject *args) {
   const char *name, *text, *target;
   Py_ssize_t length;
-  PyObject *given, *key, *value;
+  PyObject *given;
   if (!PyArg_ParseTuple(args, "ss#zO!", &name, &text, &length, &target, &PyDict_Type, &given)) return nullptr;
   TegulaLaunchOptions options = TEGULA_LAUNCH_OPTIONS_INIT;
-  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);) {
-    int known = setOption(options, key, value);
-    if (known < 0) return nullptr;
-    if (!known) return PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", key), nullptr;
-  }
+  if (!setOptions(options, given)) return nullptr;
   TegulaContext *c = context();
   if (!c) return nullptr;
   TegulaKernel *kernel = nullptr;
@@ -473,6 +469,16 @@ int setOption(TegulaLaunchOptions &options, PyObject *name, PyObject *value) {
     return 1;
   }
   return 0;
+}
+
+bool setOptions(TegulaLaunchOptions &options, PyObject *given) {
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &name, &value);)
+    if (int known = setOption(options, name, value); known <= 0) {
+      if (!known) PyErr_Format(PyExc_KeyError, "Keyword argument %U was specified but unrecognised", name);
+      return false;
+    }
+  return true;
 }
 
 // Extent `i` of a grid.

@@ -206,6 +206,17 @@ PyTypeObject ValueType = [] {
   return t;
 }();
 
+bool namedValues(PyObject *constants, std::vector<TegulaNamedValue> &out) {
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(constants, &at, &name, &value);) {
+    const char *s = textOf(name);
+    if (!s) return false;
+    if (Py_TYPE(value) != &ValueType) return PyErr_SetString(PyExc_TypeError, "constants are Values"), false;
+    out.push_back({s, reinterpret_cast<ValueObject *>(value)->value});
+  }
+  return true;
+}
+
 PyObject *wrapValue(TegulaValue *value) {
   if (!value) return PyErr_Occurred() ? nullptr : raiseStatus(tegula_last_status());
   ValueObject *o = PyObject_New(ValueObject, &ValueType);
