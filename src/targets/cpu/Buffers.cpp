@@ -276,8 +276,7 @@ bool removeOneCopy(Plan &p) {
 }
 
 /// Loads that only had to be read ahead of a nest's stores, by that nest alone: it remembers what it has read at a place, and needs no memory for it.
-void dropUnread(Plan &p) {
-  Accesses a(p);
+void dropUnread(Plan &p, const Accesses &a) {
   std::vector<unsigned> count(p.buffers.size());
   for (const Access &x : a.all)
     ++count[static_cast<size_t>(x.buffer)];
@@ -286,6 +285,8 @@ void dropUnread(Plan &p) {
       if (s.nest && s.nest->roots.size() > 1 && s.bufferA < 0)
         for (Root &r : s.nest->roots)
           if (r.kind == RootKind::Materialize && r.makes && r.value->def->kind == ir::OpKind::Load && count[static_cast<size_t>(r.buffer)] == 1) {
+            Buffer &b = p.buffers[static_cast<size_t>(r.buffer)];
+            b.firstStep = ~0u, b.lastStep = 0; // never used
             p.bufferOf.erase(r.value);
             r.buffer = -1;
           }
@@ -302,7 +303,6 @@ void coalesceBuffers(Plan &p) {
   // Each round looks at the whole plan again; a kernel with hundreds of copies keeps the rest.
   for (unsigned i = 0; i < 64 && removeOneCopy(p); ++i) {
   }
-  dropUnread(p);
 }
 
 void placeBuffers(Plan &p) {
@@ -312,6 +312,7 @@ void placeBuffers(Plan &p) {
     b.firstStep = std::min(b.firstStep, x.step);
     b.lastStep = std::max(b.lastStep, x.step);
   }
+  dropUnread(p, a);
   // What is alive at a loop's border lives through the whole loop; inner loops come first in the list.
   for (Buffer &b : p.buffers)
     for (const auto &l : a.loops) {
