@@ -29,14 +29,9 @@ struct SimKernel {
     DiagEngine diag;
     if (auto k = nvidia::compile(m, *nvidia::parseTarget(target), options, diag)) {
       compiled = std::move(*k);
-      runtime::Status status;
-      object = runtime::LoadedObject::load(compiled.code, status);
-      if (object)
-        entry = reinterpret_cast<TegulaSimEntry>(object->symbol(compiled.meta.symbol));
-      error = status.text;
+      load();
     }
-    for (const Diagnostic &d : diag.all())
-      error += d.message() + "\n";
+    addMessages(diag);
   }
 
   /// Of GPU IR, from the pass in front of order-memory on.
@@ -55,14 +50,9 @@ struct SimKernel {
     if (nvidia::lower(*m, target, options, out, compiled.meta, diag) && targets::verifyModule(out, "before optimization", {}, diag)) {
       nvidia::optimize(out, *machine, options);
       compiled.code = nvidia::emitObject(out, *machine);
-      runtime::Status status;
-      object = runtime::LoadedObject::load(compiled.code, status);
-      if (object)
-        entry = reinterpret_cast<TegulaSimEntry>(object->symbol(compiled.meta.symbol));
-      error = status.text;
+      load();
     }
-    for (const Diagnostic &d : diag.all())
-      error += d.message() + "\n";
+    addMessages(diag);
   }
 
   sim::Report run(std::span<const uint64_t> args, std::span<const sim::Extent> buffers, std::array<int32_t, 3> grid = {1, 1, 1}) {
@@ -88,6 +78,17 @@ struct SimKernel {
   }
 
 private:
+  void load() {
+    runtime::Status status;
+    object = runtime::LoadedObject::load(compiled.code, status);
+    if (object)
+      entry = reinterpret_cast<TegulaSimEntry>(object->symbol(compiled.meta.symbol));
+    error = status.text;
+  }
+  void addMessages(const DiagEngine &diag) {
+    for (const Diagnostic &d : diag.all())
+      error += d.message() + "\n";
+  }
   /// As far as tensor maps are concerned.
   runtime::KernelInfo described() const {
     runtime::KernelInfo info;
