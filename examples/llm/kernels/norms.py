@@ -7,15 +7,22 @@ import tegula.language as tl
 
 
 @tegula.jit
+def residual(x, delta, at, mask, ADD: tl.constexpr):
+    """x in fp32, with delta added if there is one; x keeps the sum."""
+    value = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+    if ADD:
+        value += tl.load(delta + at, mask=mask, other=0.0).to(tl.float32)
+        tl.store(x + at, value.to(x.dtype.element_ty), mask=mask)
+    return value
+
+
+@tegula.jit
 def rms_norm(x, delta, weight, out, n, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
     """out = weight * x / sqrt(mean(x^2) + eps); BLOCK is a power of two, n at least."""
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     mask = i < n
-    value = tl.load(x + row * n + i, mask=mask, other=0.0).to(tl.float32)
-    if ADD:
-        value += tl.load(delta + row * n + i, mask=mask, other=0.0).to(tl.float32)
-        tl.store(x + row * n + i, value.to(x.dtype.element_ty), mask=mask)
+    value = residual(x, delta, row * n + i, mask, ADD)
     scale = tl.rsqrt(tl.sum(value * value, 0) / n + eps)
     w = tl.load(weight + i, mask=mask, other=0.0).to(tl.float32)
     tl.store(out + row * n + i, (value * scale * w).to(out.dtype.element_ty), mask=mask)
@@ -27,10 +34,7 @@ def layer_norm(x, delta, weight, bias, out, n, eps, ADD: tl.constexpr, BLOCK: tl
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     mask = i < n
-    value = tl.load(x + row * n + i, mask=mask, other=0.0).to(tl.float32)
-    if ADD:
-        value += tl.load(delta + row * n + i, mask=mask, other=0.0).to(tl.float32)
-        tl.store(x + row * n + i, value.to(x.dtype.element_ty), mask=mask)
+    value = residual(x, delta, row * n + i, mask, ADD)
     mean = tl.sum(value, 0) / n
     centred = tl.where(mask, value - mean, 0.0)
     scale = tl.rsqrt(tl.sum(centred * centred, 0) / n + eps)

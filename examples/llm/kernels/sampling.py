@@ -20,6 +20,17 @@ def argmax(logits, out, n, BLOCK: tl.constexpr):
 
 
 @tegula.jit
+def mass_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
+    """The sum of the weights of the tokens with (logit - top) / temperature of `cut` or more."""
+    mass = 0.0
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+        mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+    return mass
+
+
+@tegula.jit
 def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl.constexpr):
     """Draws by temperature, top-k and top-p, row by row.
 
@@ -51,27 +62,15 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
                     count += tl.sum((v >= middle).to(tl.int32), 0)
                 cut = tl.where(count >= k, middle, cut)
                 high = tl.where(count >= k, high, middle)
-        mass = 0.0
-        for start in range(0, n, BLOCK):
-            i = start + tl.arange(0, BLOCK)
-            v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
-            mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+        mass = mass_from(x, n, top, sharpness, cut, BLOCK)
         if p < 1.0:
             high = 0.0 * top
             for _ in range(32):
                 middle = 0.5 * (cut + high)
-                above = 0.0
-                for start in range(0, n, BLOCK):
-                    i = start + tl.arange(0, BLOCK)
-                    v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
-                    above += tl.sum(tl.where(v >= middle, tl.exp(v), 0.0), 0)
+                above = mass_from(x, n, top, sharpness, middle, BLOCK)
                 cut = tl.where(above >= p * mass, middle, cut)
                 high = tl.where(above >= p * mass, high, middle)
-            mass = 0.0
-            for start in range(0, n, BLOCK):
-                i = start + tl.arange(0, BLOCK)
-                v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
-                mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+            mass = mass_from(x, n, top, sharpness, cut, BLOCK)
     else:
         cut = 0.0 * top
         mass = 1.0
