@@ -12,7 +12,7 @@ def remember_launches(module):
 
     @functools.wraps(save_gpu)
     def save_gpu_kernel(self, stream, launcher):
-        if why := _not_for_packages(launcher.bin):
+        if why := beyond_arguments(launcher.bin):
             raise RuntimeError(f"tegula.torch: `{launcher.bin.name}` cannot be in a package of AOTInductor: {why}, which PyTorch's C++ runtime cannot launch")
         save_gpu(self, stream, launcher)
 
@@ -31,7 +31,7 @@ def remember_launches(module):
     module.CachingAutotuner.save_cpu_kernel = save_cpu_kernel
 
 
-def _not_for_packages(kernel):
+def beyond_arguments(kernel):
     """What a GPU's kernel needs beyond a grid, warps, shared memory and its arguments; None if nothing. PyTorch gives it two null pointers behind the arguments,
     for scratch: the first comes where tegula has the address of the record that failing programs write, so that device_assert ends such a kernel as an illegal access."""
     if "ptx" not in kernel.asm:

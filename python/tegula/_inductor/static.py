@@ -34,12 +34,12 @@ def lend_cubins(module):
 
 def why_not(kernel):
     """Why PyTorch's launcher cannot start this kernel as the library would; None if it can."""
-    from .aoti import _not_for_packages
+    from .aoti import beyond_arguments
     if "ptx" not in kernel.asm:
         return "it runs on the CPU"
     if kernel.src is None or kernel.src.fn is None:
         return "it is not known what arguments it was compiled for"
-    if why := _not_for_packages(kernel):
+    if why := beyond_arguments(kernel):
         return why
     if kernel.n_max_threads != 32 * kernel.metadata.num_warps:
         return f"it has {kernel.n_max_threads} threads for {kernel.metadata.num_warps} warps"
