@@ -163,6 +163,22 @@ def k(o): tl.store(o, f())
         m.k[(1,)](o)
 
 
+def test_functions_in_a_table_that_they_read(tmp_path):
+    import numpy as np
+    m = load(tmp_path, """
+def twice(n): return 2 * n
+def power(n, depth=2): return n if depth == 0 else STEPS["twice"](STEPS["power"](n, depth - 1))
+STEPS = {"twice": twice, "power": power}
+@triton.constexpr_function
+def f(n): return STEPS["power"](n)
+@triton.jit
+def k(o, N: tl.constexpr): tl.store(o, f(N))
+""")
+    o = np.zeros(1, np.int32)
+    m.k[(1,)](o, 5)
+    assert o[0] == 20
+
+
 @pytest.mark.parametrize("body, message", [("Kind.A.value", "`Kind.A` object has no attribute `value`"),
                                            ("isinstance(Kind.A, Kind)", "argument `classinfo` must be a class")])
 def test_what_is_not_known_of_objects(body, message, tmp_path):

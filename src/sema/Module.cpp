@@ -145,15 +145,30 @@ private:
     }
     if (v.is<ClassPtr>() && v.get<ClassPtr>()->aggregate)
       return "C" + number(classNumbers_, v.get<ClassPtr>()->aggregate.get(), v);
-    if (isAggregate(v))
-      return text(Value(v.record().cls)) + text(Value::tuple(v.record().fields));
-    if (const auto *items = sequenceItems(v)) {
-      std::string s = "(";
-      for (const Value &i : *items)
-        s += text(i) + ",";
-      return s + ")";
+    // Whatever holds values counts by their texts: a function in it may reach what holds it.
+    if (v.isRecord())
+      return text(Value(v.record().cls)) + texts(v.record().fields);
+    if (v.isTuple())
+      return texts(v.items());
+    if (v.is<std::shared_ptr<const SliceValue>>())
+      return "slice" + texts(v.get<std::shared_ptr<const SliceValue>>()->parts);
+    if (v.is<std::shared_ptr<const BoundMethod>>())
+      return "method" + texts({*v.get<std::shared_ptr<const BoundMethod>>()->self, *v.get<std::shared_ptr<const BoundMethod>>()->callee});
+    if (v.is<std::shared_ptr<const RangeValue>>()) {
+      const RangeValue &r = *v.get<std::shared_ptr<const RangeValue>>();
+      std::string s = "range" + std::to_string(static_cast<int>(r.kind)) + texts(r.args);
+      for (const auto &[name, option] : r.options)
+        s += name + "=" + text(option) + ",";
+      return s;
     }
     return v.isConstexpr() ? key(v) : std::string("?");
+  }
+
+  std::string texts(const std::vector<Value> &items) {
+    std::string s = "(";
+    for (const Value &i : items)
+      s += text(i) + ",";
+    return s + ")";
   }
 
   /// The number of a function or module, which is met here if it is new.
