@@ -50,8 +50,8 @@ bool hasTensor(const Value &v) { return !flatten(v).empty(); }
 void addLoopAttr(std::vector<ir::Attr> &attrs, std::string_view option, int64_t v) {
   if (option == "num_stages")
     attrs.push_back({ir::attr::numStages, v});
-  else if (option == "warp_specialize")
-    attrs.push_back({ir::attr::warpSpecialize, v != 0});
+  else if (option == "warp_specialize" && v != 0) // False is the default, not a wish: kernels pass it on from their parameters
+    attrs.push_back({ir::attr::warpSpecialize, true});
   else if (option == "disable_licm")
     attrs.push_back({ir::attr::disableLicm, v != 0});
 }
@@ -344,6 +344,8 @@ std::vector<ir::Attr> Evaluator::loopAttrs(const RangeValue &r) {
   for (const auto &[name, v] : r.options)
     if (v.isInt() || v.isBool())
       addLoopAttr(attrs, name, static_cast<int64_t>(v.asInt()));
+    else if (v.isStr()) // warp_specialize="never"
+      attrs.push_back({ir::attr::warpSpecialize, false});
   return attrs;
 }
 

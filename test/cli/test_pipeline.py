@@ -22,9 +22,9 @@ def stage(tegula, tmp_path):
         name, sig, constants = kernel
         source = f"{ROOT}/bench/gpu_kernels.py"
         if specialize is not None:
-            text = Path(source).read_text().replace("flatten=True", f"flatten=True, warp_specialize={specialize}")
+            text = Path(source).read_text().replace("flatten=True", f"flatten=True, warp_specialize={specialize!r}")
             source = tmp_path / "kernels.py"
-            source.write_text(re.sub(r" in range\((0, (?:full|N), BN)\)", rf" in tl.range(\1, warp_specialize={specialize})", text))
+            source.write_text(re.sub(r" in range\((0, (?:full|N), BN)\)", rf" in tl.range(\1, warp_specialize={specialize!r})", text))
         p = tegula("compile", f"{source}::{name}", "--sig", sig, "-t", target, "--emit", stage, "--num-warps", str(warps),
                    "--num-stages", str(stages), "--num-ctas", str(ctas), *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
         assert p.returncode == 0, p.stderr
@@ -66,7 +66,7 @@ def test_older_gpus_copy_asynchronously_too(stage, target):
 
 
 def test_descriptors_become_tma_copies(stage):
-    body = loop(stage(PERSISTENT, "sm_90a", "gpu", specialize=False))
+    body = loop(stage(PERSISTENT, "sm_90a", "gpu", specialize="never"))
     assert body.count("tma_copy") == 2 and "async_copy" not in body and "shared_barrier" not in body
     ptx = stage(PERSISTENT, "sm_90a", "ptx")
     assert ".param .align 64 .b8 matmul_persistent_param_6[128]" in ptx and "cp.async.bulk.tensor.2d" in ptx
@@ -92,15 +92,15 @@ def tiles(a, b, c, K):
 
 
 def test_next_tile_is_loaded_before_the_epilogue(stage):
-    text = stage(PERSISTENT, "sm_90a", "gpu", specialize=False)
+    text = stage(PERSISTENT, "sm_90a", "gpu", specialize="never")
     assert text.index("shared_alloc") < text.index("for %")
     epilogue = text[text.rindex("dot_wait"):]
     assert 0 < epilogue.index("tma_copy") < epilogue.index("fptrunc") < epilogue.index("desc_store")
 
 
-@pytest.mark.parametrize("kernel, asks", [(PERSISTENT, None), (ATTENTION, None), (CAUSAL, True)], ids=["persistent", "attention", "causal"])
+@pytest.mark.parametrize("kernel, asks", [(PERSISTENT, None), (PERSISTENT, False), (ATTENTION, None), (ATTENTION, False), (CAUSAL, True)])
 def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
-    """Persistent kernels and attention unasked, others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
+    """Persistent kernels and attention unasked (False is the default, which kernels pass on), others if they ask: the consumers' loop has no copies, their block barrier is not everybody's."""
     gpu = stage(kernel, "sm_90a", "gpu", specialize=asks)
     consumers, producer = re.search(r"^  partitions \{warps = \[8, 4\], barriers = \[1, 0\], elected = \[0, 1\], registers = \[232, 40\]\} \{\n(.*?)^  \} and \{\n(.*?)^  \}\n  return$",
                                     gpu, re.M | re.S).groups()
@@ -112,9 +112,9 @@ def test_a_warp_of_its_own_starts_the_copies(stage, kernel, asks):
     assert ".reqntid 384" in ptx and ".minnctapersm 1" in ptx
     assert "setmaxnreg.dec.sync.aligned.u32 40" in ptx and "setmaxnreg.inc.sync.aligned.u32 232" in ptx
     assert "bar.sync \t0" not in ptx[ptx.index("setmaxnreg.inc"):]
-    if asks is None:
+    if not asks:
         assert all("partitions" not in stage(kernel, *target, **options) for target, options in
-                   [(("sm_90a", "gpu"), dict(warps=2)), (("sm_90a", "gpu"), dict(specialize=False)), (("sm_89", "gpu"), {})])
+                   [(("sm_90a", "gpu"), dict(warps=2)), (("sm_90a", "gpu"), dict(specialize="never")), (("sm_89", "gpu"), {})])
 
 
 REFUSED = {
@@ -177,7 +177,7 @@ def test_warps_do_not_meet_between_tiles(stage):
 
 
 def test_first_dot_of_attention_runs_ahead(stage):
-    body = loop(stage(ATTENTION, "sm_90a", "gpu", specialize=False))
+    body = loop(stage(ATTENTION, "sm_90a", "gpu", specialize="never"))
     assert body.count("tma_copy") == 2 and "to_shared" not in body
     # One wait in an iteration, for both, where the second dot's last result is used; a carried result is what the first reads.
     assert len(re.findall("dot_wait", body)) == 1 and "dot_wait %acc" in body

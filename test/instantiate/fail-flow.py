@@ -15,6 +15,7 @@
 # instantiate: kernel_result(x: *fp32, n: i32)
 # instantiate: block_condition(x: *fp32, n: i32)
 # instantiate: range_options(x: *fp32, n: i32)
+# instantiate: specialize_sometimes(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -171,4 +172,10 @@ def block_condition(x, n):
 @triton.jit
 def range_options(x, n):
     for i in range(0, n, step=2, num_stages=3, warp_specialize=True):
+        tl.store(x + i, 1.0)
+
+
+@triton.jit
+def specialize_sometimes(x, n):
+    for i in tl.range(0, n, warp_specialize="sometimes"):
         tl.store(x + i, 1.0)

@@ -69,7 +69,7 @@ def attention(q, k, v, out, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constex
 
 
 # Two blocks on an SM; rings that fit only without a slot for running wgmmas; no first dot ahead, as registers are short; two stages.
-@pytest.mark.parametrize("tma, own", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("tma, own", [(False, False), (True, "never"), (True, True)])
 @pytest.mark.parametrize("iterations", [1, 2, 5])
 @pytest.mark.parametrize("block, warps, stages", [((64, 64, 128), 4, 3), ((64, 64, 128), 4, 2), ((128, 128, 128), 8, 2), ((128, 64, 256), 8, 2)])
 def test_attention(dev, tma, own, iterations, block, warps, stages):

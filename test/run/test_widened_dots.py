@@ -230,7 +230,7 @@ def blocked_scales(a, sa, b, sb, out, M, N, K, BM: tl.constexpr, BN: tl.constexp
     tl.store(out + (i * BM + tl.arange(0, BM))[:, None] * N + j * BN + tl.arange(0, BN)[None, :], acc)
 
 
-@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("special", ["never", True])
 @pytest.mark.parametrize("fmt, tile, warps, stages", [("e4m3", (128, 128, 128), 8, 3), ("e2m1", (128, 128, 128), 4, 3), ("e5m2", (128, 256, 128), 8, 2)])
 def test_blocked_scales(dev, fmt, tile, warps, stages, special):
     bm, bn, bk = tile

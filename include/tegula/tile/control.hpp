@@ -14,7 +14,7 @@ namespace tegula {
 inline namespace v0 {
 namespace tile {
 
-/// Options of a loop; 0: the launch decides.
+/// Options of a loop; 0: the launch decides. Not warp_specialize: dedicated warps where they pay.
 struct RangeOptions {
   int num_stages = 0, loop_unroll_factor = 0;
   bool flatten = false, warp_specialize = false, disallow_acc_multi_buffer = false;

@@ -240,6 +240,8 @@ Value makeRange(BuiltinCall &call, const char *function, RangeValue::Kind kind) 
   for (size_t i = 3; i < a.size(); ++i) {
     if (a[i].isTensor())
       return a.badArgument(i, names[i - 3], "an integer");
+    if (a[i].isStr() && (names[i - 3] != std::string_view("warp_specialize") || a[i].asStr() != "never"))
+      return a.badArgument(i, names[i - 3], names[i - 3] == std::string_view("warp_specialize") ? "a bool or \"never\"" : "an integer");
     if (!a[i].isNone())
       r.options.emplace_back(names[i - 3], a[i]);
   }
