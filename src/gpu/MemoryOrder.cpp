@@ -255,15 +255,15 @@ void MemoryOrder::orderAccess(const Op &op, bool writes) {
   int arg = baseArgument(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
-  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout);
+  bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = op.kind == OpKind::Store && pointer->type.isScalar() && !isCluster();
   auto isBefore = [&](const Seen &s) {
     bool isSameThread = s.pointer == pointer && (!copies || (s.writes && writes));
-    bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op;
+    bool isOther = mayBeSame(s.arg, arg) && !isSameThread && s.tiled != &op && !(s.byFirst && byFirst);
     return (s.writes || writes) && (isOther || (isWhole && s.isWhole));
   };
   if ((writes && isCopied(arg, isWhole)) || std::ranges::any_of(seen_, isBefore))
     meet();
-  seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole});
+  seen_.push_back({arg, pointer, writes, op.tiled() ? &op : nullptr, isWhole, byFirst});
 }
 
 static bool isRelaxed(const ir::Op &atomic) { return atomic.sem() == "relaxed"; }

@@ -24,6 +24,7 @@ struct Seen {
   bool writes;
   const ir::Op *tiled = nullptr; // a store whose elements are always written by the same threads
   bool isWhole = false;          // by all CTAs of a cluster, or the first one of them
+  bool byFirst = false;          // a store of a scalar, which the first thread does
   auto operator<=>(const Seen &) const = default;
 };
 

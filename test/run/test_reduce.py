@@ -215,6 +215,57 @@ def test_arg_skips_nan(dev, t, fn, ref):
     assert apply(dev, fn, [np.full(16, np.nan, np.float32)], (), np.int32, (0, True, False)) == 0
 
 
+# Registers, lanes, warps (more than eight: lanes read their parts) and several results a thread, each at work.
+@pytest.mark.parametrize("shp, axis, warps", [((64,), 0, 1), ((512,), 0, 1), ((512,), 0, 4), ((2048,), 0, 16), ((4, 128), 1, 1), ((128, 4), 0, 2), ((16, 8), 1, 1)], ids=str)
+@pytest.mark.parametrize("t", ["float32", "float16", "bfloat16", "int32", "uint32", "int8", "uint8", "int64", "float64"])
+def test_index_and_value_are_of_one_element(dev, t, shp, axis, warps):
+    """Ties, infinities, zeros of both signs, and NaNs, which lose: the value comes with the bits of the element that the index names."""
+    g = rng("winner", t, shp)
+    for kind in range(4):
+        if t.startswith(("float", "bfloat")):
+            x = g.choice(np.float32([[-0.0, 0.0], [-np.inf, np.nan], [1.5, np.nan], [-2.0, -0.0]][kind]), shp).astype(d(t).np)
+            if kind == 2:
+                x[...] = np.where(g.random(shp) < 0.98, np.float32(np.nan).astype(d(t).np), x)
+        else:
+            info = np.iinfo(d(t).np)
+            x = g.choice(np.array([[info.min, info.max], [0, 1], [info.max, info.max - 1], [info.min, info.min + 1]][kind], d(t).np), shp)
+        for name, fn in (("max", f_max_index), ("min", f_min_index)):
+            wide = x.astype(np.float64) if t != "int64" else x
+            lost = -np.inf if name == "max" else np.inf
+            numbers = wide if wide.dtype == np.int64 else np.where(np.isnan(wide), lost, wide)
+            best = np.max(numbers, axis, keepdims=True) if name == "max" else np.min(numbers, axis, keepdims=True)
+            candidates = (numbers == best) & ~np.isnan(wide)
+            candidates |= ~candidates.any(axis, keepdims=True)
+            index = np.argmax(candidates, axis).astype(np.int32)
+            v, i = np.zeros(max(index.size, 1), x.dtype), np.zeros(max(index.size, 1), np.int32)
+            dev(apply1_pair, (1,), x.reshape(-1), v, i, fn, (axis, True, False), shp, index.shape, num_warps=warps)
+            assert_same(i, index.reshape(-1))
+            taken = np.take_along_axis(x, np.expand_dims(index, axis), axis).reshape(-1)
+            assert v.tobytes() == taken.tobytes(), (v, taken)
+
+
+@tegula.jit
+def largest_first(x, out, at, N: tl.constexpr, K: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for k in tl.static_range(K):
+        j = tl.argmax(v, 0)
+        tl.store(out + k, tl.max(v, 0))
+        tl.store(at + k, j)
+        v = tl.where(i == j, -float("inf"), v)
+
+
+@pytest.mark.parametrize("n, warps", [(32, 1), (256, 1), (256, 4), (1024, 16)])
+def test_largest_elements_in_turn(dev, n, warps):
+    """What argmax and max of one tile have in common is found once; one thread stores all scalars."""
+    x = rng("turns", n).permutation(n).astype(np.float32) - n // 2
+    out, at = np.zeros(6, np.float32), np.zeros(6, np.int32)
+    dev(largest_first, (1,), x, out, at, n, 6, num_warps=warps)
+    order = np.argsort(-x)[:6].astype(np.int32)
+    assert_same(at, order)
+    assert_same(out, x[order])
+
+
 @pytest.mark.parametrize("t, dtype", [("float16", "float32"), ("int8", "int64"), ("int32", "float32"),
                                       ("float32", "float64"), ("bfloat16", "float32"), ("int1", "int8")])
 def test_sum_dtype(dev, t, dtype):

@@ -70,6 +70,8 @@ public:
   V elect(); // i1, true in one lane
   /// Add, SMin, SMax, UMin, UMax, And, Or, Xor over the warp, the result in every lane; i32.
   V redux(AtomOp op, V value32);
+  /// x == y or p, in one instruction: LLVM would make two selections of `p`, which many comparisons share.
+  V equalOr(V x, V y, V p);
   void syncWarp();
 
   // Barriers, fences.

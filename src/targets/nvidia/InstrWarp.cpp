@@ -74,6 +74,14 @@ V Instr::redux(AtomOp op, V value32) {
   return b.CreateIntrinsic(id, {}, {value32, i32(-1)});
 }
 
+V Instr::equalOr(V x, V y, V p) {
+  if (sim())
+    return b.CreateOr(b.CreateFCmpOEQ(x, y), p);
+  Ptx s(*this, Touches::Nothing, {b.getInt1Ty()});
+  std::string first = s.in(x), second = s.in(y), third = s.in(p);
+  return s.emit("setp.eq.or.f32 $0, " + first + ", " + second + ", " + third + ";")[0];
+}
+
 void Instr::syncWarp() {
   if (sim())
     simCall("tegula_sim_syncwarp", b.getVoidTy(), {i32(-1)});

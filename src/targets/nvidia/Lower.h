@@ -6,6 +6,7 @@
 //
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
 //   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
+//                                                                      LowerExtremum.cpp extrema of lanes, argmax
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
 //   LowerTiles.cpp    barriers, tiles, mbarriers, copies to tiles         LowerBulk.cpp     stores and reductions by TMA
 //   LowerMemory.cpp   load, store                                        LowerDebug.cpp    print, assert, sites
@@ -17,6 +18,7 @@
 #include "layout/Conversion.h"
 #include "passes/ArgumentAccess.h"
 #include "passes/AxisFacts.h"
+#include "passes/Extremum.h"
 #include "passes/Users.h"
 #include "targets/common/Angles.h"
 #include "targets/common/DebugInfo.h"
@@ -25,6 +27,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
+#include <map>
 
 namespace tegula::nvidia {
 
@@ -178,9 +181,19 @@ private:
   std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers);
   /// Parts in order, by pairs: short chains of dependent instructions.
   Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
-  void reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts);
-  Regs everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
-      partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
+  using MaybeArg = std::optional<ArgExtremum>; // set: the reduction is that
+  Regs acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat);
+  void reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts);
+  Regs everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
+      partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
+
+  // Extrema (LowerExtremum.cpp). `lanes`: bits of the lane that count; lanes that differ in others hold the same if `repeat`.
+  MaybeArg argExtremumOf(const Op &op) const;
+  V reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
+  V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat), extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
+  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found);
+  /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have them in common. Null: it is another reduction.
+  llvm::SmallVector<V, 8> *findExtrema(const Op &op, const MaybeArg &arg, size_t parts);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op), gather(const Op &op), histogram(const Op &op);
@@ -254,6 +267,7 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, V> threadPart_; // (layout, axis)
   targets::ReducedTile lastAngles_; // of the tile whose sine or cosine was lowered last
   llvm::DenseMap<unsigned, V> owners_;
+  std::map<std::tuple<const ir::Block *, const Value *, int64_t, ir::OpKind>, llvm::SmallVector<V, 8>> extrema_;
   llvm::DenseMap<const Op *, int> sites_;
   bool ok_ = true;
   const Op *partitions_ = nullptr; // of the kernel's warps; null: all of them run all of it

@@ -4,7 +4,6 @@
 // belongs to the axis or does not. Scans get scanLayout: along the axis registers count fastest, then lanes, then warps.
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Lower.h"
-#include <map>
 
 namespace tegula::nvidia {
 
@@ -183,6 +182,23 @@ Regs Lowering::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
   return combine(op, left, right);
 }
 
+/// Lanes differ in `lanes`, in order of the axis.
+Regs Lowering::acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat) {
+  V found = nullptr;
+  if (arg)
+    return winner(op, *arg, {part}, lanes, repeat, found);
+  if (std::optional<OpKind> kind = onlyOperation(op))
+    if (V all = reduxLanes(*kind, part[0], lanes, repeat))
+      return {all};
+  for (uint32_t bits = lanes; bits; bits &= bits - 1) {
+    Regs other;
+    for (V x : part)
+      other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
+    part = combine(op, part, other);
+  }
+  return part;
+}
+
 void Lowering::reduce(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
@@ -195,23 +211,30 @@ void Lowering::reduce(const Op &op) {
     groups[withoutAxis(l.apply(r), t.shape, axis)].try_emplace(l.outs().part(l.apply(r), along), r);
   std::map<uint64_t, unsigned> partOf;
   llvm::SmallVector<Regs, 8> parts;
+  uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
+  MaybeArg arg = argExtremumOf(op);
+  llvm::SmallVector<V, 8> *found = findExtrema(op, arg, groups.size());
   for (auto &[image, registers] : groups) {
-    partOf[image] = static_cast<unsigned>(parts.size());
+    size_t p = partOf[image] = static_cast<unsigned>(parts.size());
     llvm::SmallVector<unsigned, 32> ordered;
     for (auto [coordinate, r] : registers)
       ordered.push_back(r);
-    parts.push_back(reduceInThread(op, ordered));
-  }
-  uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
-  for (Regs &p : parts)
-    for (uint32_t bits = lanes; bits; bits &= bits - 1) {
-      Regs other;
-      for (V x : p)
-        other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
-      p = combine(op, p, other);
+    if (arg) {
+      llvm::SmallVector<Regs, 32> pairs;
+      for (unsigned r : ordered)
+        pairs.push_back({get(op.operands[0])[r], get(op.operands[1])[r]});
+      V none = nullptr;
+      parts.push_back(winner(op, *arg, pairs, lanes, /*repeat=*/false, found ? (*found)[p] : none));
+    } else if (found && (*found)[p]) {
+      parts.push_back({(*found)[p]});
+    } else {
+      parts.push_back(acrossLanes(op, arg, reduceInThread(op, ordered), lanes, /*repeat=*/false));
+      if (found)
+        (*found)[p] = parts.back()[0];
     }
+  }
   if (bitsAlong(l, Dim::Warp, axis))
-    reduceWarps(op, parts);
+    reduceWarps(op, arg, parts);
   for (size_t k = 0; k < n; ++k) {
     Regs out;
     const ir::Type &rt = op.results[k]->type;
@@ -223,7 +246,7 @@ void Lowering::reduce(const Op &op) {
 
 /// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
 /// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
-void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
+void Lowering::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
   auto axis = static_cast<unsigned>(op.axis());
@@ -265,12 +288,12 @@ void Lowering::reduceWarps(const Op &op, llvm::SmallVectorImpl<Regs> &parts) {
   // Lanes that exchange parts, the first `ways`, have to want the same result.
   bool haveOneResult = (~(bitsAlong(l, Dim::Lane, axis) | l.freeMask(Dim::Lane)) & (ways - 1)) == 0;
   for (auto &[image, unused] : order)
-    parts[p++] = ways <= fewWays || !haveOneResult ? everyPart(op, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
-                                                   : partOfLane(op, ways, [&](size_t k, V w) { return address(image, k, w); });
+    parts[p++] = ways <= fewWays || !haveOneResult ? everyPart(op, arg, ways, [&](size_t k, unsigned w) { return address(image, k, b_.getInt32(w)); })
+                                                   : partOfLane(op, arg, ways, [&](size_t k, V w) { return address(image, k, w); });
 }
 
 /// Every thread reads all parts, as vectors: shortest for a few.
-Regs Lowering::everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+Regs Lowering::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
   llvm::SmallVector<Regs, 16> all(ways);
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &part = op.operands[k]->type;
@@ -282,22 +305,17 @@ Regs Lowering::everyPart(const Op &op, unsigned ways, llvm::function_ref<V(size_
         all[w + i].push_back(fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
     }
   }
-  return reducePairs(op, all);
+  V found = nullptr;
+  return arg ? winner(op, *arg, all, 0, false, found) : reducePairs(op, all);
 }
 
 /// Every lane reads one part and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
 /// shuffle: 16 warps that read 16 parts each would wait 256 cycles for shared memory.
-Regs Lowering::partOfLane(const Op &op, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
+Regs Lowering::partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
   Regs sum;
   for (size_t k = 0; k < op.operands.size(); ++k)
     sum.push_back(loadElement(address(k, b_.CreateAnd(lane_, ways - 1)), op.operands[k]->type));
-  for (unsigned bit = 1; bit < ways; bit *= 2) {
-    Regs other;
-    for (V x : sum)
-      other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bit)));
-    sum = combine(op, sum, other);
-  }
-  return sum;
+  return acrossLanes(op, arg, std::move(sum), ways - 1, /*repeat=*/true);
 }
 
 void Lowering::scan(const Op &op) {
