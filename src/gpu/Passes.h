@@ -10,6 +10,7 @@
 //   pipeline-loops
 //   prefetch-loads      what could not be copied asynchronously
 //   copy-loads          loads outside of the loops above
+//   hoist-converts      all reads of shared memory are there now
 //   remove-dead         what lost its last user above
 //   sink-widening       the order of operations that it leaves is final
 //   order-memory        last: places and barriers follow from that order, which code generation keeps

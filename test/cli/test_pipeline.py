@@ -523,3 +523,32 @@ def turns(x, out, at, N: tl.constexpr, K: tl.constexpr):
     assert p.stdout.count("redux.sync.max.s32") == 5 and p.stdout.count("redux.sync.min.s32") == 5 and "shfl" not in p.stdout
     # Across warps: the barrier of each of the two reductions, and one where their scratch comes around.
     assert p.stdout.count("bar.sync") <= (0 if warps == 1 else 11)
+
+
+BYTES = """import tegula
+import tegula.language as tl
+
+
+@tegula.jit
+def k(a, b, scales, zeros, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, i = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (k + i)[None, :])
+        w = tl.load(b + (k + i)[:, None] * N + n[None, :])
+        scale, zero = tl.load(scales + k // 128 * N + n).to(tl.float32), tl.load(zeros + k // 128 * N + n).to(tl.float32)
+        acc += tl.dot(x, ((w.to(tl.float32) - zero[None, :]) * scale[None, :]).to(x.dtype))
+    tl.store(c + m[:, None] * N + n[None, :], acc)
+"""
+
+
+@pytest.mark.parametrize("tile", [(16, 32, 64), (16, 64, 128), (16, 128, 64)], ids=str)
+def test_widened_operands_are_read_where_they_are_needed(tegula, tmp_path, tile):
+    """Weights of a few bits for mma.sync: read in the instruction's layout, they cross shared memory once, and an iteration has the barrier of its ring alone."""
+    source = tmp_path / "k.py"
+    source.write_text(BYTES)
+    p = tegula("compile", f"{source}::k", "--sig", "a:*bf16:16, b:*u8:16, scales:*bf16:16, zeros:*u8:16, c:*fp32:16, N:i32:16, K:i32:16", "-t", "sm_90a", "--emit", "gpu",
+               *(x for name, n in zip(("BM", "BN", "BK"), tile) for x in ("-c", f"{name}={n}")))
+    assert p.returncode == 0, p.stderr
+    body = loop(p.stdout)
+    assert body.count("shared_barrier") == 1 and "shared = [" not in body

@@ -1,0 +1,18 @@
+// Conversions to another layout move up to the read of shared memory that their operand is computed from.
+//
+//   %b = shared_load %tile : tensor<64x32xi8, L2>           %b = shared_load %tile : tensor<64x32xi8, L14>
+//   %f = uitofp %b : tensor<64x32xf32, L2>           =>     %f = uitofp %b : tensor<64x32xf32, L14>
+//   %h = fptrunc %f : tensor<64x32xf16, L2>                 %h = fptrunc %f : tensor<64x32xf16, L14>
+//   %w = convert %h : tensor<64x32xf16, L14>
+// The tile is in shared memory already: read in the layout that is wanted, its elements need not cross it a second time, wider than they were, behind a barrier. Rows that
+// are broadcast on the way (scales, zeros) are converted for the wanted layout, in which a thread often needs fewer of them.
+#pragma once
+#include "gpu/TargetInfo.h"
+
+namespace tegula::gpu {
+
+/// Rewrites GPU IR in place where the target's costs say that it pays. Everything of the size of the result must be computed for it alone. Behind the passes that make reads
+/// of shared memory; what it leaves without users, remove-dead removes.
+void hoistConverts(ir::Module &m, const TargetInfo &target);
+
+} // namespace tegula::gpu
