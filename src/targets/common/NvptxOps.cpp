@@ -355,6 +355,13 @@ V nvptxIntToFloat(VecEmitter &v, V x, Elem to, bool isSigned) {
   if (bits < 8)
     return nullptr;
   auto convert = [&](llvm::Type *t) { return isSigned ? b.CreateSIToFP(x, t) : b.CreateUIToFP(x, t); };
+  if (to == Elem::F32 && bits < 32 && isSigned) {
+    // The assembler takes the conversion from 16 bits, also of what was extended: 16 a clock and SM. The last bits of 2^23 + 2^(bits - 1) + x are those of x, with another sign.
+    Arith a(v);
+    uint32_t middle = 1u << (bits - 1);
+    V y = b.CreateBitCast(a.xor_(b.CreateZExt(x, intLike(x, 32)), 0x4B000000u | middle), floatLike(x));
+    return b.CreateFSub(y, a.f(y, 0x1p23 + middle));
+  }
   if (to == Elem::F32)
     return convert(floatLike(x));
   if (to == Elem::F16)
