@@ -1,5 +1,6 @@
 // See LoopObstacles.h.
 #include "gpu/LoopObstacles.h"
+#include "gpu/BlockEdit.h"
 #include "gpu/Diagnostics.h"
 #include "passes/ArgumentAccess.h"
 #include <algorithm>
@@ -32,20 +33,28 @@ static void loaded(const Block &b, std::unordered_set<int> &out) {
   }
 }
 
-/// A branch may store what no iteration loads: accesses through different arguments are taken to be of different memory. An atomic operation whose result
-/// somebody reads may be what tells the program that it may load.
-static std::optional<std::string> obstacleOfBranch(const Block &b, const std::unordered_set<int> &loaded) {
+/// Does anything in its block use the result?
+static bool isRead(const Op &op) {
+  return std::any_of(op.parent->ops.begin(), op.parent->ops.end(), [&](const Op *user) { return uses(*user, op.result()); });
+}
+
+/// The body, or a branch in it, may store what no iteration loads: accesses through different arguments are taken to be of different memory. An atomic operation
+/// whose result somebody reads may be what tells the program that it may load.
+static std::optional<std::string> obstacleOf(const Block &b, const std::unordered_set<int> &loaded, bool isBranch) {
   for (const Op *op : b.ops) {
-    if (op->kind == OpKind::Dot)
+    if (op->kind == OpKind::Dot && isBranch)
       return "its body has a dot in a branch" + lineOf(*op);
-    if (op->kind == OpKind::For || op->kind == OpKind::While)
+    if (op->kind == OpKind::Reduce || op->kind == OpKind::Scan)
+      continue;
+    if (!op->regions.empty() && op->kind != OpKind::If)
       return "its body has a loop inside" + lineOf(*op);
     for (const Region *r : op->regions)
-      if (std::optional<std::string> reason = obstacleOfBranch(*r->block, loaded))
+      if (std::optional<std::string> reason = obstacleOf(*r->block, loaded, true))
         return reason;
     if (!op->has(traits::Writes) || op->kind == OpKind::Assume)
       continue;
-    if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
+    bool addsUnread = (op->kind == OpKind::AtomicRmw && !isRead(*op)) || op->kind == OpKind::DescReduce;
+    if (op->kind != OpKind::Store && op->kind != OpKind::DescStore && !addsUnread)
       return "loads of later iterations must not come before what its body does" + lineOf(*op);
     if (int to = baseArgument(op->operands[0]); to < 0 || loaded.count(to) || loaded.count(-1))
       return "its body writes memory" + lineOf(*op) + ", which may be what a later iteration loads";
@@ -58,23 +67,8 @@ std::optional<std::string> obstacleOfLoop(const Op &loop) {
     return "whether a `while` loop goes on is known only at the end of an iteration";
   const Block &body = *loop.regions[0]->block;
   std::unordered_set<int> from;
-  if (std::any_of(body.ops.begin(), body.ops.end(), [](const Op *op) { return op->kind == OpKind::If; }))
-    loaded(body, from);
-  for (const Op *op : body.ops) {
-    if (op->kind == OpKind::If) {
-      for (const Region *r : op->regions)
-        if (std::optional<std::string> reason = obstacleOfBranch(*r->block, from))
-          return reason;
-      continue;
-    }
-    if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
-      return "its body has a loop inside" + lineOf(*op);
-    if (op->has(traits::Writes) && op->kind != OpKind::Assume)
-      return op->kind == OpKind::Print || op->kind == OpKind::Assert || op->kind == OpKind::Barrier || op->kind == OpKind::Call
-                 ? "loads of later iterations must not come before what its body does" + lineOf(*op)
-                 : "its body writes memory" + lineOf(*op) + ", which may be what a later iteration loads";
-  }
-  return std::nullopt;
+  loaded(body, from);
+  return obstacleOf(body, from, false);
 }
 
 /// Is it a constant whose bits are all zero? -0.0 is not.

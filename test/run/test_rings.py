@@ -82,3 +82,70 @@ def test_attention(dev, tma, own, iterations, block, warps, stages):
     s = q.astype(np.float64) @ k.astype(np.float64).T
     p = np.exp2(s - s.max(1, keepdims=True))
     assert_close(out, p / p.sum(1, keepdims=True) @ v.astype(np.float64), rtol=2e-2, atol=2e-3)
+
+
+@tegula.jit
+def chunks(q, k, v, out, sums, T, BT: tl.constexpr, D: tl.constexpr, HOW: tl.constexpr):
+    """Each iteration stores a block of rows, and the state so far."""
+    i, d = tl.arange(0, BT), tl.arange(0, D)
+    state = tl.zeros([D, D], tl.float32)
+    for t in range(0, T, BT):
+        rows = (t + i)[:, None] * D + d[None, :]
+        if HOW == "before":
+            tl.store(sums + t // BT * D * D + d[:, None] * D + d[None, :], state)
+        if HOW == "blocks":
+            x = tl.load(tl.make_block_ptr(q, (T, D), (D, 1), (t, 0), (BT, D), (1, 0)), boundary_check=(0,))
+            y = tl.load(tl.make_block_ptr(k, (D, T), (1, D), (0, t), (D, BT), (0, 1)), boundary_check=(1,))
+            z = tl.load(tl.make_block_ptr(v, (T, D), (D, 1), (t, 0), (BT, D), (1, 0)), boundary_check=(0,))
+        else:
+            x, z = tl.load(q + rows), tl.load(v + rows)
+            y = tl.load(k + (t + i)[None, :] * D + d[:, None])
+        s = tl.where(i[:, None] >= i[None, :], tl.dot(x, y), 0)
+        o = tl.dot(x, state.to(x.dtype), tl.dot(s.to(x.dtype), z))
+        state += tl.dot(y, z)
+        if HOW == "adds":
+            tl.atomic_add(out + rows, o)
+        else:
+            tl.store(out + rows, o)
+        if HOW != "before":
+            tl.store(sums + t // BT * D * D + d[:, None] * D + d[None, :], state)
+
+
+# What an iteration stores is not what a later one loads, so loads go ahead of it.
+@pytest.mark.parametrize("how", ["after", "before", "blocks", "adds"])
+@pytest.mark.parametrize("bt, d, warps, stages", [(64, 64, 4, 2), (128, 64, 8, 2), (64, 32, 4, 3), (32, 32, 4, 3)])
+def test_loops_that_store(dev, how, bt, d, warps, stages):
+    n = 5 * bt
+    rng = np.random.default_rng(bt + d)
+    q, k, v = (rng.integers(-1, 2, (n, d)).astype(np.float16) for _ in range(3))
+    out, sums = np.zeros((n, d), np.float32), np.zeros((5, d, d), np.float32)
+    dev(chunks, (1,), q, k, v, out, sums, n, bt, d, how, num_warps=warps, num_stages=stages)
+    state = np.zeros((d, d), np.float32)
+    for t in range(5):
+        x, y, z = (a[t * bt:][:bt].astype(np.float32) for a in (q, k, v))
+        if how == "before":
+            assert_same(sums[t], state)
+        s = np.tril(x @ y.T).astype(np.float16).astype(np.float32)
+        assert_same(out[t * bt:][:bt], s @ z + x @ state.astype(np.float16).astype(np.float32))
+        state = state + y.T @ z
+        if how != "before":
+            assert_same(sums[t], state)
+
+
+@tegula.jit
+def feeds_itself(a, w, N, BM: tl.constexpr, D: tl.constexpr):
+    """Loads what the iteration before has stored."""
+    i, d = tl.arange(0, BM), tl.arange(0, D)
+    x = tl.load(w + d[:, None] * D + d[None, :])
+    for n in range(N):
+        rows = (n * BM + i)[:, None] * D + d[None, :]
+        tl.store(a + rows + BM * D, tl.dot(tl.load(a + rows), x).to(tl.float16))
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_loop_that_loads_what_it_stored(dev, stages):
+    a, w = np.zeros((6, 64, 64), np.float16), np.eye(64, dtype=np.float16)[::-1].copy()
+    a[0] = np.arange(64 * 64).reshape(64, 64) % 101
+    dev(feeds_itself, (1,), a, w, 5, 64, 64, num_stages=stages)
+    for n in range(5):
+        assert_same(a[n + 1], a[n] @ w)
