@@ -8,8 +8,8 @@ _current = ""
 
 
 def _name(nodeid):
-    """The case on whatever device."""
-    return re.sub(r"\[(cpu|sim|cuda)\b", "[", nodeid)
+    """The case on whatever GPU: what is recorded on the simulator runs on cuda."""
+    return re.sub(r"\[(sim|cuda)\b", "[gpu", nodeid)
 
 
 def pytest_runtest_setup(item):

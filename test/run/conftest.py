@@ -3,6 +3,7 @@ of cases by section of the language. The instruction set is TEGULA_CPU_TARGET's 
 says nothing of it, TEGULA_TEST_CTAS. TEGULA_TEST_WIDE=1: the form of the kernels that is for large tensors."""
 import collections
 import os
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -75,8 +76,9 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     n = config.getoption("every")
-    sampled_as = os.environ.get("TEGULA_TEST_SAMPLED_AS", DEVICES[0])  # the same cases as on that device
-    name = lambda i: i.nodeid.replace(f"[{DEVICES[0]}", f"[{sampled_as}", 1)
+    sampled_as = os.environ.get("TEGULA_TEST_SAMPLED_AS")  # the same cases as on that device
+    device = re.compile(rf"\[({'|'.join(map(re.escape, DEVICES))})(?=[-\]])")
+    name = lambda i: device.sub(f"[{sampled_as}", i.nodeid, count=1) if sampled_as else i.nodeid
     out = [i for i in items if n > 1 and zlib.crc32(name(i).encode()) % n != config.getoption("sample")]
     if out:
         chosen = set(map(id, items)) - set(map(id, out))
