@@ -519,7 +519,7 @@ private:
   }
   Value *want(const Value *v, uint16_t layout);
   Value *wantTile(const Value *v, const DotChoice &c, bool isA);
-  void describeDot(Op &dot);
+  void describeDot(Op &dot, const Op &source);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
   void write(const Op &op);
   void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
@@ -578,11 +578,13 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   return tile;
 }
 
-/// The choice; and of a wgmma of two tiles `rounds`: how many groups of products it is. Without it, one.
-void Rewriter::describeDot(Op &dot) {
+/// The choice; and of a wgmma of two tiles `rounds`: how many groups of products it is. Without it, one: in loops that copy by pointers,
+/// the assembler puts the addresses of copies between the products.
+void Rewriter::describeDot(Op &dot, const Op &source) {
   DotChoice c = homes_.choiceOf(dot);
   setDotChoice(dot, c);
-  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared)
+  bool hasPointers = std::any_of(source.parent->ops.begin(), source.parent->ops.end(), [](const Op *op) { return op->kind == OpKind::Load && op->result()->type.shape.rank() > 1; });
+  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared || hasPointers)
     return;
   if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
     dot.set(attr::rounds, rounds);
@@ -704,7 +706,7 @@ void Rewriter::write(const Op &op) {
   if (isDescOp(op.kind))
     homes_.target().describeBlock(*now, op, homes_.facts());
   if (op.kind == OpKind::Dot)
-    describeDot(*now);
+    describeDot(*now, op);
   finish(op, *now);
 }
 

@@ -173,8 +173,9 @@ private:
     gpu::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
 
-  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before.
-  template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses) {
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `guarded`: under a branch only
+  /// if there is more than arithmetic and copies.
+  template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses, bool guarded = false) {
     slice_.copyBranches(b_, map);
     Op *when = b_.ifOp(runs, {});
     Block *outer = b_.block();
@@ -203,10 +204,21 @@ private:
       b_.setInlinedAt(r.source->inlinedAt);
       b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
-    b_.yield({});
-    b_.setBlock(when->region(1));
-    b_.yield({});
-    b_.setBlock(outer);
+    Block &inside = *when->region(0);
+    if (guarded && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty()); })) {
+      // The assembler puts this work between the products then, which it does not move across a branch.
+      for (Op *op : inside.ops)
+        if (op->kind == OpKind::AsyncCopy)
+          op->operands.push_back(runs);
+      outer->ops.pop_back();
+      splice(inside, *outer, outer->ops.size());
+      b_.setBlock(outer);
+    } else {
+      b_.yield({});
+      b_.setBlock(when->region(1));
+      b_.yield({});
+      b_.setBlock(outer);
+    }
     if (usesGroups())
       b_.create(OpKind::AsyncCommit, {}, {});
   }
@@ -269,7 +281,7 @@ private:
     for (const Ring &r : rings_)
       if (r.isCopied && !r.isTma && !to.count(r.slots))
         to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
-    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true);
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true, /*guarded=*/true);
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);

@@ -471,8 +471,10 @@ bool Verifier::tiles(const Op &op) {
   case OpKind::SharedStore: return holds(op.operands[0]->type, op.operands[1]->type) || bad(&op, "needs a tile and a tensor of its shape and elements");
   case OpKind::AsyncCopy: {
     size_t n = op.operands.size();
+    if (n > 2 && op.operands[n - 1]->type == Type::scalar(Elem::I1))
+      --n;
     if (n < 2 || n > 3 || !op.operands[1]->type.isPtr)
-      return bad(&op, "needs tile, pointers [, mask]");
+      return bad(&op, "needs tile, pointers [, mask] [, whether it is done]");
     const Type &p = op.operands[1]->type;
     if (!holds(op.operands[0]->type, Type{p.elem, false, p.shape, p.layout}))
       return bad(&op, "pointers and tile do not fit");

@@ -112,9 +112,9 @@ private:
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const LinearLayout &from, const ir::Type &t);
   /// And back, all registers.
   Regs loadShared(const LinearLayout &memory, V base, const ir::Type &t);
-  /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at once.
+  /// Starts copies (cp.async) of what `pointers` point to, in registers as `from` says, to a tile; `vec` neighbours at once; if `isDone`.
   void copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
-                    const Regs *mask, unsigned vec, AccessHints hints);
+                    const Regs *mask, unsigned vec, AccessHints hints, V isDone);
   layout::ConversionOptions conversionOptions() const;
   /// Numbers and bits that depend on the thread; `mask`: all bits that some thread sets.
   V threadValue(const layout::ThreadMap &map, uint64_t &mask);

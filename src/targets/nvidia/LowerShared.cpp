@@ -262,12 +262,12 @@ Regs Lowering::loadShared(const LinearLayout &memory, V base, const ir::Type &t)
 }
 
 void Lowering::copyToShared(const LinearLayout &memory, V base, const ir::Type &t, const Regs &pointers, const LinearLayout &from,
-                            const Regs *mask, unsigned vec, AccessHints hints) {
+                            const Regs *mask, unsigned vec, AccessHints hints, V isDone) {
   PlanEmit emit{*this, base, elementBits(t)};
   ConversionOptions options = conversionOptions();
   options.stmatrix = false;
   SharedSide side = layout::planSharedAccess(from, memory, emit.bits, true, options);
-  V owns = noneOf(side.guard);
+  V owns = conjunction(noneOf(side.guard), isDone);
   assert(keepsVectors(memory, from, vec) && "a vector of the load is not one of the tile");
   for (const SharedAccess &a : side.accesses) {
     V to = emit.address(side, a);

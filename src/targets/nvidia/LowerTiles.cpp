@@ -259,10 +259,13 @@ Regs Lowering::boxAt(std::span<Value *const> offsets, const std::vector<uint32_t
 
 void Lowering::asyncCopy(const Op &op) {
   const Value *tile = op.operands[0], *pointers = op.operands[1];
-  const Regs *mask = op.operands.size() > 2 ? &get(op.operands[2]) : nullptr;
+  // Where the mask is off zeros are written; where the copy is not done, nothing is.
+  size_t n = op.operands.size();
+  V isDone = n > 2 && op.operands[n - 1]->type.isScalar() ? scalar(op.operands[--n]) : nullptr;
+  const Regs *mask = n > 2 ? &get(op.operands[2]) : nullptr;
   in_->setSite(siteOf(op));
   copyToShared(layoutOf(tile), scalar(tile), tile->type, get(pointers), layoutOf(pointers), mask,
-               static_cast<unsigned>(op.vec()), hints(op));
+               static_cast<unsigned>(op.vec()), hints(op), isDone);
 }
 
 } // namespace tegula::nvidia
