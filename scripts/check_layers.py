@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the layer order: which folder of src/ may include which (the table below is the rule), and banned includes.
 
-A folder may use only the folders its row names. The same table is checked against `DEPS` in the CMake files.
+A folder may use only the folders its row names. The same table is checked against `DEPS` in the CMake files. The targets are the folders of
+src/targets with a Register.cpp: nobody else includes what is in one or says its namespace, and all of them may use `common`, which uses none.
 """
 import re
 import sys
@@ -30,23 +31,28 @@ LAYERS = {
 LLVM_LAYERS = {"targets", "api"}
 # Tables without code that a lower layer reads: the operations and attributes that the GPU level adds are named where all are.
 TABLES = {"ir": {"gpu/Ops.def", "gpu/Attrs.def"}}
+TARGETS = {p.parent.name for p in (ROOT / "src/targets").glob("*/Register.cpp")}
+OF_TARGET = re.compile(r"(?<![\w:])(?:tegula::)?(" + "|".join(sorted(TARGETS)) + r")::\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
 def check_file(path: Path, layer: str) -> list[str]:
     errors = []
     where = path.relative_to(ROOT)
-    for kind, target in INCLUDE.findall(path.read_text()):
+    text = path.read_text()
+    parts = path.relative_to(ROOT / "src").parts
+    own = parts[1] if layer == "targets" and parts[1] in TARGETS else ""  # the target that the file is of
+    for kind, target in INCLUDE.findall(text):
         top = target.split("/")[0]
         if top in ("llvm", "llvm-c", "mlir") and layer not in LLVM_LAYERS:
             errors.append(f"{where}: layer `{layer}` may not include LLVM ({target})")
         if kind == '"' and top in LAYERS and top != layer and top not in LAYERS[layer] and target not in TABLES.get(layer, ()):
             errors.append(f"{where}: layer `{layer}` may not include `{target}`; it may use {LAYERS[layer] or 'nothing'}")
-        if layer == "targets":
-            parts = path.relative_to(ROOT / "src/targets").parts
-            others = {p.name for p in (ROOT / "src/targets").iterdir() if p.is_dir()} - {"common", parts[0]}  # all may use common/, which may use none
-            if len(parts) > 1 and kind == '"' and any(target.startswith(f"targets/{o}/") for o in others):
-                errors.append(f"{where}: one target may not include another ({target})")
+        if kind == '"' and any(target.startswith(f"targets/{t}/") for t in TARGETS - {own}):
+            errors.append(f"{where}: {'one target' if own else f'layer `{layer}`'} may not include what another target has ({target}); it may use targets/Target.h")
+    for found in OF_TARGET.finditer(re.sub(r"//.*", "", text)):
+        if found[1] != own:
+            errors.append(f"{where}: names the target `{found[1]}` ({found[0]}); ask targets/Target.h")
     return errors
 
 

@@ -1,15 +1,11 @@
 // Targets by name, and the calls of the code generators.
 #include "api/Backend.h"
 #include "api/Handles.h"
-#include "passes/WorkCount.h"
+#include "gpu/Passes.h"
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Driver.h"
-#if TEGULA_HAS_NVIDIA
-#include "gpu/Passes.h"
-#include "gpu/SplitTiles.h"
-#include "targets/nvidia/WidenDots.h"
-#endif
 #include <chrono>
+#include <cstring>
 
 namespace tegula::api {
 
@@ -19,18 +15,18 @@ namespace cuda = runtime::cuda;
 // ---- targets
 
 std::optional<Target> parseTarget(std::string_view name) {
-  if (std::optional<cpu::CpuTarget> c = cpu::parseTarget(name)) return Target{*c, std::string(name), {}};
-#if TEGULA_HAS_NVIDIA
-  if (std::optional<nvidia::NvTarget> n = nvidia::parseTarget(name)) return Target{*n, std::string(name), n->simulate ? "" : std::string(name)};
-#endif
+  for (const targets::Family *f : targets::families())
+    if (targets::TargetRef t = f->parse(name)) {
+      const bool assembled = t->makesPtx();
+      return Target{std::move(t), std::string(name), assembled ? std::string(name) : ""};
+    }
   return std::nullopt;
 }
 
 std::vector<std::string> targetNames() {
-  std::vector<std::string> names = cpu::knownTargetNames();
-#if TEGULA_HAS_NVIDIA
-  for (std::string &n : nvidia::knownTargetNames()) names.push_back(std::move(n));
-#endif
+  std::vector<std::string> names;
+  for (const targets::Family *f : targets::families())
+    for (std::string &n : f->names()) names.push_back(std::move(n));
   return names;
 }
 
@@ -40,18 +36,26 @@ std::string noSuchTarget(std::string_view name) {
   return "there is no target `" + std::string(name) + "`; targets are " + names;
 }
 
-std::optional<Target> targetOfGpu(uint32_t capability) {
-  // Generations between and after ours run the code of the last one below; the assembler makes it theirs.
-  struct Row {
-    uint32_t from;
-    const char *name;
-  };
-  static constexpr Row rows[] = {{100, "sm_89"}, {90, "sm_90a"}, {89, "sm_89"}, {86, "sm_86"}, {80, "sm_80"}};
-  for (const Row &r : rows) {
-    if (capability < r.from) continue;
-    std::optional<Target> t = parseTarget(r.name);
-    if (t && capability != r.from) t->arch = "sm_" + std::to_string(capability);
-    return t;
+Target hostProcessor() {
+  for (const targets::Family *f : targets::families())
+    if (f->host) {
+      targets::TargetRef t = f->host();
+      std::string name = t->portable();
+      return {std::move(t), std::move(name), {}};
+    }
+  return {};
+}
+
+std::optional<Target> targetOfGpu(std::string_view driver, uint32_t capability, std::string &why) {
+  why = "this build has none for GPUs";
+  for (const targets::Family *f : targets::families()) {
+    if (!f->driver || driver != f->driver) continue;
+    if (std::optional<targets::Family::GpuCode> code = f->forGpu(capability)) {
+      std::optional<Target> t = parseTarget(code->target);
+      if (t) t->arch = std::move(code->arch);
+      return t;
+    }
+    why = std::string("it needs ") + f->oldestGpu + " or later";
   }
   return std::nullopt;
 }
@@ -63,23 +67,30 @@ std::string assemblerName() {
   return driver ? "driver " + cuda::versionText(driver) : "none";
 }
 
-std::string targetKey(const Target &t) {
-  if (t.cpu()) return cpu::targetKey(*t.cpu());
-#if TEGULA_HAS_NVIDIA
-  return nvidia::targetKey(*t.nv()) + (t.isGpu() ? "|" + t.arch + "|" + assemblerName() : "");
-#else
-  return {};
-#endif
-}
+std::string targetKey(const Target &t) { return t->key() + (t->makesPtx() ? "|" + t.arch + "|" + assemblerName() : ""); }
 
 void describeTarget(const Target &t, lang::TargetInfo &out) {
-  if (t.cpu()) {
-    out.name = "cpu";
-    return;
-  }
-  out.name = "cuda";
-  out.cudaCapability = static_cast<int>(t.nv()->sm);
-  out.defaultDotPrecision = "tf32";
+  const targets::Language l = t->language();
+  out.name = l.name;
+  out.cudaCapability = l.capability;
+  out.defaultDotPrecision = l.dotPrecision;
+}
+
+targets::Options targetOptions(const CompileOptions &c, Depth depth) {
+  targets::Options o;
+  o.numWarps = static_cast<unsigned>(c.numWarps);
+  o.numStages = static_cast<unsigned>(c.numStages);
+  o.numCtas = static_cast<unsigned>(c.numCtas);
+  o.maxRegisters = static_cast<unsigned>(c.maxnreg);
+  o.fpFusion = c.fpFusion;
+  o.debugInfo = c.debugInfo;
+  o.checked = c.checked;
+  o.wide = c.wide;
+  o.verify = c.verify;
+  o.optLevel = c.optLevel;
+  o.depth = depth;
+  if (c.reproducers) o.reproducers = *c.reproducers;
+  return o;
 }
 
 // ---- what generators say, in the runtime's words
@@ -106,83 +117,51 @@ TegulaDtype dtypeOf(ir::Elem e, bool isSigned) {
   return TEGULA_VOID;
 }
 
-/// Arguments and sites, the same for every target.
-static runtime::KernelInfo infoOf(const std::string &name, const std::string &symbol, const std::vector<targets::ArgSlot> &args, uint32_t argBytes,
-                                  const std::vector<targets::Site> &sites) {
+static runtime::TensorMapInfo infoOf(const targets::TensorMap &t) {
+  auto term = [](const targets::TensorMap::Term &x) { return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2}; };
+  runtime::TensorMapInfo info{dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
+  for (size_t d = 0; d < t.box.size(); ++d) info.extents.push_back(term(t.extents[d])), info.strides.push_back(term(t.strides[d]));
+  return info;
+}
+
+static runtime::KernelInfo infoOf(const std::string &name, const targets::KernelMeta &m) {
   runtime::KernelInfo k;
   k.name = name;
-  k.symbol = symbol;
-  for (const targets::ArgSlot &a : args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.read, a.written, a.offset});
-  k.argBytes = argBytes;
-  for (const targets::Site &s : sites) {
+  k.symbol = m.symbol;
+  k.checked = m.checked;
+  k.scratchBytes = m.scratchBytes;
+  k.stackBytes = m.stackBytes;
+  k.waits = m.waits;
+  for (const targets::ArgSlot &a : m.args) k.args.push_back({a.name, dtypeOf(a.type.elem, a.isSigned), a.type.isPtr, a.read, a.written, a.offset});
+  k.argBytes = m.argBytes;
+  for (const targets::Site &s : m.sites) {
     runtime::SiteInfo site{static_cast<runtime::SiteInfo::Kind>(s.kind), s.file, s.function, s.text, s.line, s.column, s.arg, s.hex, {}};
     for (const targets::Site::Operand &o : s.operands)
       site.operands.push_back({dtypeOf(o.type.elem, o.isSigned), o.type.isPtr, {o.type.shape.begin(), o.type.shape.end()}});
     k.sites.push_back(std::move(site));
   }
+  for (const targets::TensorMap &t : m.tensorMaps) k.tensorMaps.push_back(infoOf(t));
+  k.gpu.threads = m.threads;
+  k.gpu.clusterCtas = m.clusterCtas;
+  for (const targets::SharedTile &t : m.sharedTiles) k.gpu.tiles.push_back({t.bytes, t.what, t.file, t.line, t.column});
   return k;
 }
 
-std::optional<ir::AsmExecutor> asmExecutor(const Target &t) {
-  if (t.isGpu()) return std::nullopt;
-  return t.cpu() ? ir::AsmExecutor{"a CPU", true} : ir::AsmExecutor{"the simulator", false};
+/// Options that no machine of the target can serve.
+static Status checkOptions(const Target &t, const targets::Options &o, const std::string &name) {
+  using Kind = targets::Refusal::Kind;
+  const targets::Refusal r = t->refuses(o);
+  const std::string text = "`" + name + "`: " + r.text;
+  switch (r.kind) {
+  case Kind::None: return Status::ok();
+  case Kind::Exhausted: return Status::exhausted(r.resource, r.wanted, r.most, text);
+  case Kind::Invalid: return Status::error(TEGULA_INVALID_ARGUMENT, text);
+  case Kind::Unsupported: return Status::error(TEGULA_UNSUPPORTED, text);
+  }
+  return Status::ok();
 }
 
-void finishTile(ir::Module &tile, const Target &t) {
-#if TEGULA_HAS_NVIDIA
-  if (t.nv()) nvidia::widenDots(tile, *t.nv());
-#endif
-}
-
-// ---- CPU
-
-static cpu::CpuOptions cpuOptions(const CompileOptions &c, bool codeless = false) {
-  cpu::CpuOptions o;
-  o.codeless = codeless;
-  o.debugInfo = c.debugInfo;
-  o.checked = c.checked;
-  o.fpFusion = c.fpFusion;
-  o.optLevel = c.optLevel;
-  o.verify = c.verify;
-  return o;
-}
-
-static bool generateCpu(const ir::Module &tile, const cpu::CpuTarget &t, const cpu::CpuOptions &o, const std::string &name, Generated &out,
-                        TegulaTimings &times, DiagEngine &diag) {
-  std::optional<cpu::CpuKernel> compiled = cpu::compile(tile, t, o, diag);
-  if (!compiled) return false;
-  times.plan = compiled->times.planNs;
-  times.emit = compiled->times.emitNs;
-  times.optimize = compiled->times.optimizeNs;
-  times.codegen = compiled->times.codegenNs;
-  const cpu::KernelMeta &m = compiled->meta;
-  out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
-  out.info.scratchBytes = m.scratchBytes;
-  out.info.stackBytes = m.stackBytes;
-  out.info.waits = m.waits;
-  out.info.checked = m.checked;
-  out.code = std::move(compiled->object);
-  return true;
-}
-
-// ---- GPU and simulator
-
-#if TEGULA_HAS_NVIDIA
-static nvidia::NvOptions nvOptions(const CompileOptions &c, bool codeless = false) {
-  nvidia::NvOptions o;
-  o.codeless = codeless;
-  o.numWarps = static_cast<unsigned>(c.numWarps);
-  o.numStages = static_cast<unsigned>(c.numStages);
-  o.numCtas = static_cast<unsigned>(c.numCtas);
-  o.maxRegisters = static_cast<unsigned>(c.maxnreg);
-  o.fpFusion = c.fpFusion;
-  o.debugInfo = c.debugInfo;
-  o.checked = c.checked;
-  o.optLevel = c.optLevel;
-  o.verify = c.verify;
-  if (c.reproducers) o.reproducers = *c.reproducers;
-  return o;
-}
+// ---- code
 
 /// PTX to a cubin in place, if there is an assembler; else the driver takes the PTX when the kernel is loaded.
 static Status assemble(const Target &t, const CompileOptions &o, Generated &g, uint64_t &ns) {
@@ -206,86 +185,37 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   return Status::ok();
 }
 
-/// Options that no GPU of the target can serve.
-static Status checkOptions(const nvidia::NvTarget &t, const std::string &target, const CompileOptions &o, const std::string &name) {
-  std::string kernel = "`" + name + "`: ", warps = std::to_string(o.numWarps), ctas = std::to_string(o.numCtas);
-  if (o.numWarps > 32)
-    return Status::exhausted("threads", uint64_t(o.numWarps) * 32, 1024, kernel + "num_warps is " + warps + "; a block of a GPU has at most 32 warps");
-  if (o.numCtas & (o.numCtas - 1)) return Status::error(TEGULA_INVALID_ARGUMENT, kernel + "num_ctas is " + ctas + "; it must be a power of 2");
-  if (o.numCtas > 1 && t.sm < 90)
-    return Status::error(TEGULA_UNSUPPORTED, kernel + "num_ctas is " + ctas + "; clusters need sm_90 or later, the target is " + target);
-  if (o.numCtas > 16)
-    return Status::exhausted("blocks of a cluster", static_cast<uint64_t>(o.numCtas), 16, kernel + "num_ctas is " + ctas);
-  if (o.maxnreg > 255)
-    return Status::error(TEGULA_INVALID_ARGUMENT, kernel + "maxnreg is " + std::to_string(o.maxnreg) + "; a thread has at most 255 registers");
-  return Status::ok();
-}
-
-static bool generateNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out,
-                       TegulaTimings &times, DiagEngine &diag, Status &status, bool codeless = false) {
-  status = checkOptions(*t.nv(), t.name, o, name);
+static bool generateOnce(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
+                         DiagEngine &diag, Status &status, Depth depth) {
+  const targets::Options options = targetOptions(o, depth);
+  status = checkOptions(t, options, name);
   if (!status) return false;
-  std::optional<nvidia::GpuKernel> compiled = nvidia::compile(tile, *t.nv(), nvOptions(o, codeless), diag);
+  std::optional<targets::Compiled> compiled = t->compile(tile, options, diag);
   if (!compiled) return false;
-  times.plan = compiled->times.passesNs;
-  times.emit = compiled->times.lowerNs;
+  times.plan = compiled->times.planNs;
+  times.emit = compiled->times.emitNs;
   times.optimize = compiled->times.optimizeNs;
   times.codegen = compiled->times.codegenNs;
-  const nvidia::GpuKernelMeta &m = compiled->meta;
-  out.info = infoOf(name, m.symbol, m.args, m.argBytes, m.sites);
-  out.info.checked = o.checked;
-  for (const nvidia::TensorMap &t : m.tensorMaps) {
-    auto term = [](const nvidia::TensorMap::Term &x) { return runtime::TensorMapTerm{x.arg, x.value, x.gridAxis, x.arg2}; };
-    runtime::TensorMapInfo info{dtypeOf(t.elem, t.isSigned), t.nanFill, t.swizzle, term(t.base), {}, {}, t.box, t.roundTf32, t.merged};
-    for (size_t d = 0; d < t.box.size(); ++d) info.extents.push_back(term(t.extents[d])), info.strides.push_back(term(t.strides[d]));
-    out.info.tensorMaps.push_back(std::move(info));
-  }
+  out.info = infoOf(name, compiled->meta);
+  out.info.work = std::move(compiled->work);
+  out.code = std::move(compiled->code);
+  if (t.isCpu()) return true;
   runtime::GpuInfo &g = out.info.gpu;
-  g.threads = m.threads;
-  g.clusterCtas = m.clusterCtas;
-  for (const targets::SharedTile &tile : m.sharedTiles) g.tiles.push_back({tile.bytes, tile.what, tile.file, tile.line, tile.column});
-  if (uint64_t limit = t.nv()->sharedLimit(); m.sharedBytes > limit) {
+  const targets::KernelMeta &m = compiled->meta;
+  if (uint64_t limit = t->sharedLimit(); m.sharedBytes > limit) {
     status = tooMuchShared(out.info, m.sharedBytes, limit, t.name);
     return false;
   }
-  g.sharedBytes = static_cast<uint32_t>(m.sharedBytes);
+  g.sharedBytes = g.use.sharedBytes = static_cast<uint32_t>(m.sharedBytes);
   g.cooperative = m.cooperative || o.cooperative;
   g.programmaticLaunch = m.programmaticLaunch || o.programmaticLaunch;
-  g.use.sharedBytes = g.sharedBytes;
-  out.code = std::move(compiled->code);
   return true;
 }
-#endif
-
-#if TEGULA_HAS_NVIDIA
-/// Tiles of which a thread would hold too much are read once for each loop over their parts: counted as the target splits them.
-static Work workOnNv(const ir::Module &tile, const nvidia::NvTarget &target, const CompileOptions &o) {
-  const nvidia::NvOptions n = nvOptions(o);
-  std::unique_ptr<ir::Module> parts = n.numCtas == 1 && tile.kernel() ? gpu::splitTiles(tile, nvidia::NvTarget::lanes * n.numWarps, target.sharedLimit()) : nullptr;
-  Work work = countWork(parts ? *parts : tile);
-  for (WorkScope &s : work.scopes)
-    if (s.kind == WorkScope::Kind::Loop && !s.stages) s.stages = n.numStages;
-  return work;
-}
-#endif
 
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,
               DiagEngine &diag, Status &status, Depth depth) {
-  const bool codeless = depth != Depth::Code;
-  if (t.cpu()) {
-    Work work = countWork(tile);
-    if (!generateCpu(tile, *t.cpu(), cpuOptions(o, codeless), name, out, times, diag)) return false;
-    out.info.work = std::move(work);
-    return true;
-  }
-#if TEGULA_HAS_NVIDIA
-  Work work = depth == Depth::Source ? countWork(tile) : workOnNv(tile, *t.nv(), o);
-  if (!generateNv(tile, t, o, name, out, times, diag, status, codeless) || diag.hasErrors()) return false;
-  // Warps that only copy run ahead as far as the shared memory goes.
-  if (out.info.gpu.threads > 32 * static_cast<uint32_t>(o.numWarps))
-    for (WorkScope &s : work.scopes) s.stages = s.stages ? 64 : 0;
-  out.info.work = std::move(work);
-  if (!t.isGpu() || codeless) return static_cast<bool>(status);
+  if (!generateOnce(tile, t, o, name, out, times, diag, status, depth) || diag.hasErrors()) return false;
+  if (!t->makesPtx() || depth != Depth::Code) return static_cast<bool>(status);
   status = assemble(t, o, out, times.assemble);
   if (status || o.debugInfo) return static_cast<bool>(status);
   // Refused. Once more with line tables, so that the message names lines of the kernel.
@@ -294,40 +224,38 @@ bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, 
   Generated again;
   TegulaTimings unused{};
   Status ignored;
-  if (generateNv(tile, t, withLines, name, again, unused, diag, ignored))
+  if (generateOnce(tile, t, withLines, name, again, unused, diag, ignored, depth))
     if (Status s = assemble(t, withLines, again, unused.assemble); !s) status = std::move(s);
-#endif
   return static_cast<bool>(status);
 }
 
 // ---- stages
 
-std::span<const char *const> targetStages(const Target &t) {
-  static constexpr const char *onCpu[] = {"cpu", "llvm", "asm", "obj"}, *onGpu[] = {"gpu", "llvm", "ptx", "cubin"}, *onSim[] = {"gpu", "llvm", "obj"};
-  if (t.cpu()) return onCpu;
-  return t.isGpu() ? std::span<const char *const>(onGpu) : onSim;
+/// Behind the stages of a target that makes PTX: what its assembler makes of it.
+static constexpr const char *assembled = "cubin";
+
+std::vector<const char *> targetStages(const Target &t) {
+  std::span<const char *const> own = t->stages();
+  std::vector<const char *> names(own.begin(), own.end());
+  if (t->makesPtx()) names.push_back(assembled);
+  return names;
 }
 
 std::vector<const char *> gpuPassNames() {
   std::vector<const char *> names;
-#if TEGULA_HAS_NVIDIA
   for (const gpu::GpuPass &p : gpu::gpuPasses()) names.push_back(p.name);
-#endif
   return names;
 }
 
-#if TEGULA_HAS_NVIDIA
-static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
-                                         std::string_view stage, DiagEngine &diag, Status &status) {
-  using nvidia::Stage;
-  static constexpr std::pair<std::string_view, Stage> stages[] = {
-      {"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
-  status = checkOptions(*t.nv(), t.name, o, name);
+std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
+                                           std::string_view stage, DiagEngine &diag, Status &status) {
+  const targets::Options options = targetOptions(o);
+  status = checkOptions(t, options, name);
   if (!status) return std::nullopt;
-  const size_t at = std::min(stage.find('@'), stage.size());
-  for (auto [n, which] : stages)
-    if (stage.substr(0, at) == n) return nvidia::emitStage(tile, *t.nv(), nvOptions(o), which, diag, stage.substr(std::min(at + 1, stage.size())));
-  // A cubin: all the way.
+  if (stage != assembled) {
+    const size_t at = std::min(stage.find('@'), stage.size());
+    return t->emit(tile, options, stage.substr(0, at), stage.substr(std::min(at + 1, stage.size())), diag);
+  }
   Generated g;
   TegulaTimings times{};
   if (!generate(tile, t, o, name, g, times, diag, status)) return std::nullopt;
@@ -337,24 +265,6 @@ static std::optional<std::string> emitNv(const ir::Module &tile, const Target &t
     return std::nullopt;
   }
   return std::string(g.code.data(), g.code.size());
-}
-#endif
-
-std::optional<std::string> emitTargetStage(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name,
-                                           std::string_view stage, DiagEngine &diag, Status &status) {
-  if (t.cpu()) {
-    using cpu::Stage;
-    static constexpr std::pair<std::string_view, Stage> stages[] = {
-        {"cpu", Stage::Plan}, {"llvm", Stage::Llvm}, {"asm", Stage::Asm}, {"obj", Stage::Object}};
-    for (auto [n, which] : stages)
-      if (stage == n) return cpu::emitStage(tile, *t.cpu(), cpuOptions(o), which, diag);
-    return std::nullopt;
-  }
-#if TEGULA_HAS_NVIDIA
-  return emitNv(tile, t, o, name, stage, diag, status);
-#else
-  return std::nullopt;
-#endif
 }
 
 } // namespace tegula::api

@@ -128,28 +128,11 @@ std::string classText(const CompileRequest &r) {
   return text;
 }
 
-std::string needsOf(const Target &t, bool isCubin) {
-  if (t.isGpu()) return (isCubin ? "cubin " : "ptx ") + (isCubin ? t.arch : t.name);
-  if (t.isSim()) {
-    const std::optional<cpu::CpuTarget> machine = cpu::parseTarget("cpu");
-    std::string host = machine && machine->triple.starts_with("aarch64") ? "aarch64" : machine && machine->fma ? "x86-64-v3" : "x86-64";
-    return "sim sm_" + std::to_string(t.nv()->sm) + " " + host;
-  }
-  const cpu::CpuTarget &c = *t.cpu();
-  if (c.triple.starts_with("aarch64")) return "aarch64";
-  return std::string(c.avx512 ? "x86-64-v4" : c.avx2 ? "x86-64-v3" : "x86-64") + (c.avx512Vnni ? " avx512vnni" : "") + (c.avx512Bf16 ? " avx512bf16" : "");
-}
+std::string needsOf(const Target &t, bool isCubin) { return t->needs(isCubin ? t.arch : ""); }
 
 Target portable(const Target &t) {
-  if (!t.cpu()) return t;
-  std::optional<Target> best;
-  int most = runtime::cpuRankOf(needsOf(t, false)), rank = -1;
-  for (const std::string &name : targetNames()) {
-    std::optional<Target> named = parseTarget(name);
-    if (!named || !named->cpu() || !name.starts_with("cpu:") || name == "cpu:native" || named->cpu()->triple != t.cpu()->triple) continue;
-    if (int n = runtime::cpuRankOf(needsOf(*named, false)); n <= most && n > rank) rank = n, best = named;
-  }
-  return best ? *best : t;
+  const std::string name = t->portable();
+  return name.empty() ? t : *parseTarget(name);
 }
 
 // ---- entries
@@ -181,9 +164,11 @@ runtime::NewBundleEntry entryOf(const TegulaKernel &k, const CompileRequest &r, 
 /// Can the request's device run it, and how well?
 static int rankFor(const CompileRequest &r, const BundleEntry &e) {
   std::string why;
-  if (r.target.isGpu()) return e.target.starts_with("sm_") && r.device ? runtime::gpuRank(e.needs, r.device->device->properties().capability, why) : -1;
   if (r.target.isSim()) return e.target == r.target.name ? runtime::simRank(e.needs, why) : -1;
-  return e.target.starts_with("cpu:") ? runtime::cpuRank(e.needs, runtime::cpuRankOf(needsOf(r.target, false)), why) : -1;
+  const std::optional<Target> of = parseTarget(e.target);
+  if (!of || of->what->machine() != r.target->machine()) return -1;
+  if (r.target.isGpu()) return r.device ? runtime::gpuRank(e.needs, r.device->device->properties().capability, why) : -1;
+  return runtime::cpuRank(e.needs, runtime::cpuRankOf(needsOf(r.target, false)), why);
 }
 
 /// The record of an entry. What is damaged is told once, and as if it were not there.

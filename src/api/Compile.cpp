@@ -89,21 +89,11 @@ static sema::Options semaOptions(const CompileRequest &r, bool annotate) {
 }
 
 bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag) {
-  // A GPU has no place for calls between blocks of threads: everything is inlined there.
-  if (!target.cpu())
-    for (ir::Function *f : tile.functions) f->noinline_ = false;
   const ir::StageVerifier verifier(options.verify, diag, options.reproducers ? *options.reproducers : "");
   if (!verifier.check(tile, "instantiation")) return false;
-  if (std::optional<ir::AsmExecutor> by = asmExecutor(target))
+  if (std::optional<ir::AsmExecutor> by = target->asmExecutor())
     if (!ir::expandAsm(tile, *by, diag) || !verifier.check(tile, "expand-asm")) return false;
-#if TEGULA_HAS_NVIDIA
-  const nvidia::DescriptorContext context{target.nv(), static_cast<unsigned>(options.numWarps), static_cast<unsigned>(options.numCtas)};
-  if (!runPipeline(tile, context.target ? nvidia::keepDescriptor : nullptr, &context, verifier, options.wide)) return false;
-#else
-  if (!runPipeline(tile, nullptr, nullptr, verifier, options.wide)) return false;
-#endif
-  finishTile(tile, target);
-  return verifier.check(tile, "widen-dots");
+  return target->prepare(tile, targetOptions(options), verifier);
 }
 
 /// Source to tile IR after the passes; null after reporting.
@@ -197,7 +187,7 @@ static const TegulaKernel *twinOf(const CompileRequest &r, const TegulaKernel &k
     for (const KernelNode *n = bucket.load(std::memory_order_acquire); n; n = n->next) {
       const TegulaKernel &other = *n->kernel;
       mine.numWarps = other.options.numWarps, mine.numStages = other.options.numStages, mine.numCtas = other.options.numCtas;
-      if (other.fn == k.fn && other.tileDigest == k.tileDigest && other.name == k.name && other.target.what == k.target.what &&
+      if (other.fn == k.fn && other.tileDigest == k.tileDigest && other.name == k.name && other.target.sameCode(k.target) &&
           mine.word() == other.options.word())
         return &other;
     }
@@ -212,7 +202,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
     if (report(diag) == TEGULA_OK) fail(TEGULA_INTERNAL_ERROR, "compiling `" + k.name + "` failed without a message");
     return false;
   }
-  if (r.target.cpu()) {
+  if (r.target.isCpu()) {
     k.tileDigest = Hasher().field(ir::print(*tile)).digest();
     if (const TegulaKernel *twin = twinOf(r, k)) {
       report(diag);

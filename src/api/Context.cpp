@@ -30,14 +30,14 @@ static bool truthy(const std::string &v) {
 }
 
 /// TEGULA_CPU_TARGET: an instruction set that launches are compiled for in place of the richest one of this machine.
-static bool readForcedTarget(const std::string &name, std::optional<cpu::CpuTarget> &out) {
+static bool readForcedTarget(const std::string &name, std::optional<Target> &out) {
   if (name.empty()) return true;
-  out = cpu::parseTarget(name);
-  if (!out) {
+  out = parseTarget(name);
+  if (!out || !out->isCpu()) {
     fail(TEGULA_INVALID_ARGUMENT, "TEGULA_CPU_TARGET: " + noSuchTarget(name));
     return false;
   }
-  if (cpu::runsOn(*out, *cpu::parseTarget("cpu"))) return true;
+  if (hostProcessor()->runs(*out->what)) return true;
   fail(TEGULA_UNSUPPORTED, "TEGULA_CPU_TARGET is `" + name + "`, which this machine cannot execute");
   return false;
 }
@@ -128,7 +128,7 @@ TegulaStatus tegula_context_create(const TegulaContextOptions *options, TegulaCo
     if (o.read_only_cache_dirs[i]) layers.addOne(o.read_only_cache_dirs[i]);
   layers.add(environment("TEGULA_CACHE_LAYERS"));
   GateSection section;
-  std::optional<cpu::CpuTarget> target;
+  std::optional<Target> target;
   if (!readForcedTarget(environment("TEGULA_CPU_TARGET"), target)) return tegula_last_status();
   int32_t noJit = TEGULA_NO_JIT_OFF;
   if (!readNoJit(environment("TEGULA_NO_JIT"), noJit)) return tegula_last_status();

@@ -30,29 +30,33 @@ static std::string processorName() {
   return name;
 }
 
-/// The richest named target that this machine includes.
-static std::string nameOf(const cpu::CpuTarget &t) {
-  if (t.triple.starts_with("aarch64")) return "cpu:aarch64";
-  return t.avx512Bf16 ? "cpu:avx512bf16" : t.avx512 ? "cpu:avx512" : t.avx2 ? "cpu:avx2" : "cpu:x86-64";
-}
-
 const Target &TegulaContext::hostTarget() {
   GateSection section;
   std::call_once(targetOnce_, [this] {
-    cpu::CpuTarget t = forcedTarget ? *forcedTarget : *cpu::parseTarget("cpu");
-    hostTarget_ = {t, nameOf(t), {}};
+    hostTarget_ = forcedTarget ? *forcedTarget : hostProcessor();
+    if (std::string name = hostTarget_->portable(); !name.empty()) hostTarget_.name = std::move(name);
   });
   return hostTarget_;
 }
 
 namespace {
-/// The simulator comes as one device per generation; only the first is listed.
-constexpr struct {
+/// The simulator comes as one device per generation, in the order of targetNames(); only the first is listed.
+struct SimName {
   int32_t index;
-  const char *name;
-  uint32_t capability;
-} sims[] = {{DeviceIndex::sim, "sim", 90}, {DeviceIndex::namedSims, "sim:sm_80", 80}, {DeviceIndex::namedSims + 1, "sim:sm_86", 86},
-            {DeviceIndex::namedSims + 2, "sim:sm_89", 89}, {DeviceIndex::namedSims + 3, "sim:sm_90a", 90}};
+  std::string name;
+};
+const std::vector<SimName> &simNames() {
+  static const std::vector<SimName> &all = *new std::vector<SimName>([] {
+    std::vector<SimName> list;
+    for (std::string &name : targetNames())
+      if (parseTarget(name)->isSim()) {
+        const int32_t index = list.empty() ? DeviceIndex::sim : DeviceIndex::namedSims + static_cast<int32_t>(list.size()) - 1;
+        list.push_back({index, std::move(name)});
+      }
+    return list;
+  }());
+  return all;
+}
 } // namespace
 
 DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
@@ -63,16 +67,11 @@ DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
     e->target = hostTarget();
     e->description = processorName();
   }
-  for (const auto &s : sims) {
+  for (const SimName &s : simNames()) {
     if (index != s.index) continue;
-#if TEGULA_HAS_NVIDIA
-    e->owned = runtime::makeSimDevice(s.name, s.capability, pool, cancel);
     e->target = *parseTarget(s.name);
+    e->owned = runtime::makeSimDevice(s.name, static_cast<uint32_t>(e->target->language().capability), pool, cancel);
     e->description = "simulated GPU";
-#else
-    status = Status::error(TEGULA_UNSUPPORTED, "this build of tegula has no simulator");
-    return nullptr;
-#endif
   }
   e->device = e->owned.get();
   if (!e->device && index >= DeviceIndex::firstCuda && index < DeviceIndex::namedSims) {
@@ -82,10 +81,11 @@ DeviceEntry *TegulaContext::makeDevice(int32_t index, Status &status) {
     if (ordinal < gpus.size()) {
       e->device = gpus[ordinal];
       e->description = e->device->properties().description;
-      if (std::optional<Target> t = targetOfGpu(e->device->properties().capability)) e->target = *t;
+      std::string why;
+      if (std::optional<Target> t = targetOfGpu("cuda", e->device->properties().capability, why)) e->target = *t;
       else e->unusable = Status::error(TEGULA_UNSUPPORTED, e->device->properties().name + " (" + e->description + ", compute capability " +
                                        std::to_string(e->device->properties().capability / 10) + "." + std::to_string(e->device->properties().capability % 10) +
-                                       ") cannot run tegula's code: " + (parseTarget("sm_80") ? "it needs 8.0 (Ampere) or later" : "this build has none for GPUs"));
+                                       ") cannot run tegula's code: " + why);
     }
   }
   if (!e->device) {
@@ -114,7 +114,7 @@ size_t TegulaContext::cudaCount() {
 
 bool TegulaContext::findDevice(std::string_view name, int32_t &index, Status &status) {
   if (name == "cpu") return index = DeviceIndex::cpu, true;
-  for (const auto &s : sims)
+  for (const SimName &s : simNames())
     if (name == s.name) return index = s.index, device(index, status) != nullptr;
   GateSection section;
   if (name == "cuda" || name.starts_with("cuda:")) {
@@ -183,7 +183,7 @@ TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo
   i.kind = static_cast<int32_t>(p.kind);
   i.capability = p.capability;
   i.max_shared_bytes = p.maxSharedBytes;
-  if (const cpu::CpuTarget *t = e->target.cpu(); t && index == DeviceIndex::cpu) {
+  if (const targets::Processor *t = index == DeviceIndex::cpu ? e->target->processor() : nullptr) {
     i.features = t->features.c_str();
     i.vector_bits = t->vectorBits;
     i.l1_bytes = t->l1Bytes;

@@ -16,29 +16,25 @@ LaunchNumbers::LaunchNumbers(const TegulaKernel &k, const TegulaArg *const *leav
 }
 
 namespace {
-tune::CpuCeilings ceilingsOf(const cpu::CpuTarget &t, unsigned threads) {
+tune::CpuCeilings ceilingsOf(const targets::Processor &t, unsigned threads) {
   tune::CpuCeilings c;
   c.threads = std::max(threads, 1u);
   c.vectorBits = t.vectorBits;
   c.fmasPerClock = t.fma ? 2 : 1;
   c.l1Bytes = static_cast<double>(t.l1Bytes), c.l2Bytes = static_cast<double>(t.l2Bytes), c.l3Bytes = static_cast<double>(t.l3Bytes);
-  c.dots16 = t.avx512Bf16, c.dots8 = t.avx512Vnni;
+  c.dots16 = t.dots16, c.dots8 = t.dots8;
   return c;
 }
 
 tune::Estimate estimateOf(const TegulaKernel &k, const tune::Launch &launch, unsigned threads) {
-  if (const cpu::CpuTarget *cpu = k.target.cpu()) return tune::estimateCpu(k.info, launch, ceilingsOf(*cpu, threads));
-#if TEGULA_HAS_NVIDIA
-  uint32_t capability = k.target.nv()->sm, cores = 0;
+  if (const targets::Processor *cpu = k.target->processor()) return tune::estimateCpu(k.info, launch, ceilingsOf(*cpu, threads));
+  uint32_t capability = static_cast<uint32_t>(k.target->language().capability), cores = 0;
   std::string description;
   if (k.device && k.target.isGpu()) {
     const runtime::DeviceProperties &p = k.device->device->properties();
     capability = p.capability, cores = p.cores, description = p.description;
   }
   return tune::estimateGpu(k.info, useOf(k), launch, tune::gpuCeilings(capability, description, cores));
-#else
-  return {};
-#endif
 }
 } // namespace
 

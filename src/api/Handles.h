@@ -120,7 +120,7 @@ struct TegulaContext final : tegula::api::RefCounted, private tegula::ForkReset 
   bool verify = false, strict = false; // $TEGULA_VERIFY, $TEGULA_STRICT
   std::shared_ptr<const std::string> reproducers; // $TEGULA_REPRODUCER_DIR; null where nothing is verified
   tegula::api::TuneSettings tuning;
-  std::optional<tegula::cpu::CpuTarget> forcedTarget; // $TEGULA_CPU_TARGET
+  std::optional<tegula::api::Target> forcedTarget; // $TEGULA_CPU_TARGET
   TegulaInterruptFn interrupt = nullptr;
   void *interruptUser = nullptr;
   std::atomic<uint64_t> memoryHits{0}, compiles{0};

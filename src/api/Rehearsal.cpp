@@ -47,7 +47,7 @@ Status Rehearsal::run(const TegulaKernel &kernel, const int64_t grid[3], const T
   TegulaContext &context = *function_.context;
   Status status;
   int32_t simulator = DeviceIndex::sim;
-  if (kernel.target.isGpu() && !context.findDevice("sim:" + kernel.target.name, simulator, status)) return Status::ok();
+  if (kernel.target.isGpu() && !context.findDevice(kernel.target->simulator(), simulator, status)) return Status::ok();
   std::vector<TegulaArg> copies(count);
   std::vector<std::vector<TegulaArg>> tuples;
   scratch_.clear();

@@ -10,8 +10,6 @@
 
 namespace tegula::api {
 
-using runtime::ByteReader;
-using runtime::ByteWriter;
 using sema::ParamSpec;
 
 namespace {
@@ -150,37 +148,28 @@ bool readOptions(const std::string &bytes, CompileOptions &options) {
   return !r.failed() && r.atEnd();
 }
 
-template <typename Cpu, typename F> void eachFlag(Cpu &c, F &&f) { f(c.avx512Bf16), f(c.avx512Vnni), f(c.fma), f(c.f16c), f(c.avx512), f(c.avx2); }
-
-/// Of a CPU by its properties: "cpu" is another one on every machine.
+/// By its name, and what that does not say: "cpu" is another one on every machine.
 std::string targetText(const Target &t) {
   ByteWriter w;
   w.str(t.name);
   w.str(t.arch);
-  w.u8(t.cpu() != nullptr);
-  if (const cpu::CpuTarget *c = t.cpu()) {
-    w.str(c->triple), w.str(c->cpu), w.str(c->features), w.u32(c->vectorBits);
-    eachFlag(*c, [&](bool flag) { w.u8(flag); });
-    w.u64(c->l1Bytes), w.u64(c->l2Bytes), w.u64(c->l3Bytes);
-  }
+  const std::string more = t->saved();
+  w.u8(!more.empty());
+  w.raw(more.data(), more.size());
   return text(w);
 }
 
 bool readTarget(const std::string &bytes, Target &t) {
   ByteReader r(bytes.data(), bytes.size());
   std::string name = r.str(), arch = r.str();
-  if (r.flag()) {
-    cpu::CpuTarget c;
-    c.triple = r.str(), c.cpu = r.str(), c.features = r.str(), c.vectorBits = r.u32();
-    eachFlag(c, [&](bool &flag) { flag = r.flag(); });
-    c.l1Bytes = r.u64(), c.l2Bytes = r.u64(), c.l3Bytes = r.u64();
-    t = {c, name, arch};
-  } else {
-    std::optional<Target> known = parseTarget(name);
-    if (!known || known->cpu()) return false;
-    t = *known;
-    t.arch = arch;
-  }
+  const bool hasMore = r.flag();
+  std::string more(r.left(), 0);
+  r.raw(more.data(), more.size());
+  std::optional<Target> known = parseTarget(name);
+  if (!known || hasMore != !known->what->saved().empty()) return false;
+  t = *known;
+  t.arch = arch;
+  if (hasMore && !(t.what = t.what->family.restore(more))) return false;
   return !r.failed() && r.atEnd();
 }
 
@@ -217,12 +206,12 @@ TegulaStatus damaged() { return fail(TEGULA_INVALID_ARGUMENT, "these bytes are n
 DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, runtime::Status &status) {
   const Target &t = k.target;
   // Of a CPU counts what it is, not what launches are compiled for.
-  const std::optional<cpu::CpuTarget> machine = cpu::parseTarget("cpu");
+  const Target machine = hostProcessor();
   auto runs = [&](const DeviceEntry *e) {
     if (!e || !e->unusable) return false;
-    if (t.cpu()) return e->target.cpu() && machine && cpu::runsOn(*t.cpu(), *machine);
+    if (t.isCpu()) return e->target.isCpu() && machine->runs(*t.what);
     // PTX runs on later GPUs too, machine code does not.
-    return e->target.what == t.what && (!t.isGpu() || e->target.arch == t.arch || !k.isCubin());
+    return e->target.sameCode(t) && (!t.isGpu() || e->target.arch == t.arch || !k.isCubin());
   };
   runtime::Status why;
   if (device >= 0) {
@@ -231,7 +220,7 @@ DeviceEntry *homeOf(TegulaContext &c, const TegulaKernel &k, int32_t device, run
     status = runtime::Status::error(TEGULA_UNSUPPORTED, "the kernel was compiled for `" + t.name + "`, which " + e->description + " does not run");
     return nullptr;
   }
-  if (t.cpu()) {
+  if (t.isCpu()) {
     DeviceEntry *e = c.device(DeviceIndex::cpu, why);
     return runs(e) ? e : nullptr;
   }

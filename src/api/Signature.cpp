@@ -194,14 +194,14 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
 /// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator code theirs.
 static bool findHome(TegulaContext &c, DeviceEntry *device, CompileRequest &r) {
   runtime::Status status;
-  const cpu::CpuTarget *cpuTarget = r.target.cpu(), *host = c.hostTarget().cpu();
-  if (cpuTarget) {
-    if (*cpuTarget == *host) r.target.name = c.hostTarget().name;
-    r.device = cpu::runsOn(*cpuTarget, *host) ? c.device(DeviceIndex::cpu, status) : nullptr;
+  if (r.target.isCpu()) {
+    const Target &host = c.hostTarget();
+    if (r.target.sameCode(host)) r.target.name = host.name;
+    r.device = host->runs(*r.target.what) ? c.device(DeviceIndex::cpu, status) : nullptr;
   } else if (r.target.isSim()) {
     int32_t index;
     if (c.findDevice(r.target.name, index, status)) r.device = c.device(index, status);
-  } else if (r.target.what == device->target.what) {
+  } else if (r.target.sameCode(device->target)) {
     r.device = device;
     r.target = device->target;
   }

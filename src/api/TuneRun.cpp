@@ -206,13 +206,16 @@ private:
   }
 
   /// CPUs say nothing about GPUs.
-  static std::string_view kindOf(std::string_view target) { return target.starts_with("cpu") ? "cpu" : target.starts_with("sim") ? "sim" : "gpu"; }
+  static std::optional<targets::Machine> machineOf(std::string_view target) {
+    std::optional<Target> t = parseTarget(target.substr(0, target.find(',')));
+    return t ? std::optional(t->what->machine()) : std::nullopt;
+  }
 
   /// The nearest entry of another version or device whose measured choice is one of ours.
   void guessFrom(const tune::Found &found, tune::Request &request) {
     for (const tune::Guess &g : found.guesses) {
       std::optional<tune::Choice> c = g.entry.chosen();
-      if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) || kindOf(g.key.target) != kindOf(key_.target)) continue;
+      if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) || machineOf(g.key.target) != machineOf(key_.target)) continue;
       for (size_t i = 0; i < job_.subject->count(); ++i) {
         if (job_.subject->name(i) != c->config) continue;
         request.guesses = {i};

@@ -136,7 +136,7 @@ tune::Compiled TuneSubject::compile(size_t i) {
   // Without an estimate the configurations keep their order.
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status)
     if (double ns = 0; tegula_kernel_estimate(k, g->extents, args, n, &o, &ns, nullptr) == TEGULA_OK) out.estimateNs = ns;
-  if (k->target.cpu()) out.code.assign(k->object.data(), k->object.size());
+  if (k->target.isCpu()) out.code.assign(k->object.data(), k->object.size());
   if (const std::optional<GridOf> &g = grids_[i]; g && g->status && function_->context->tuning.rehearses)
     if (Status s = rehearsal_.run(*k, g->extents, args, n, o); !s) {
       s.text += ", given " + given;

@@ -1,7 +1,7 @@
 // A compiled kernel as the runtime sees it: what its code cannot say (KernelInfo), and the loaded code of a CPU kernel (CpuKernel).
 #pragma once
 #include "abi/CpuAbi.h"
-#include "runtime/ByteStream.h"
+#include "support/ByteStream.h"
 #include "runtime/ObjectLoader.h"
 #include "support/Work.h"
 #include <atomic>

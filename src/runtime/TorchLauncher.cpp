@@ -73,7 +73,7 @@ const LoadedImage *load(const KernelImage &image) {
   if (formatOf(bytes, key) != EntryFormat::Ours || !decodeEntry(bytes, key, entry)) fail("a kernel of the package is damaged, or of another version than its launcher");
   for (const auto &[name, value] : entry.properties) {
     if (name != "target") continue;
-    ByteReader r(value.data(), value.size());
+    tegula::ByteReader r(value.data(), value.size());
     if (std::string target = r.str(); !runsHere(target)) fail("`" + entry.info.name + "` was compiled for `" + target + "`, which this processor does not run");
   }
   if (entry.info.checked) fail("`" + entry.info.name + "` was compiled in checked mode, which packages cannot run");

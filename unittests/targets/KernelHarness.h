@@ -52,7 +52,7 @@ private:
       if (auto k = compile(m, *target, options, diag)) {
         compiled = std::move(*k);
         runtime::Status status;
-        object = runtime::LoadedObject::load(compiled.object, status);
+        object = runtime::LoadedObject::load(compiled.code, status);
         if (object)
           entry = reinterpret_cast<TegulaCpuEntry>(object->symbol(compiled.meta.symbol));
         else

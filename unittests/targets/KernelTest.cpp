@@ -202,7 +202,7 @@ TEST(Kernel, DebugInfoNamesFileAndLines) {
   std::vector<float> x(10, 1), y(10, 2), o(10);
   ASSERT_EQ(k.run({x, y, o, 10}), 0);
   EXPECT_EQ(o[9], 3);
-  std::string object(k.compiled.object.begin(), k.compiled.object.end());
+  std::string object(k.compiled.code.begin(), k.compiled.code.end());
   for (const char *section : {".debug_line", ".debug_info"})
     EXPECT_NE(object.find(section), std::string::npos);
   EXPECT_NE(object.find("test.ir"), std::string::npos);

@@ -44,33 +44,10 @@ struct CpuOptions {
 };
 
 using targets::ArgSlot;
+using targets::CompileTimes;
+using targets::KernelMeta;
 using targets::Site;
-
-/// Everything the runtime must know about a compiled kernel. No LLVM here; serialized into the cache.
-struct KernelMeta {
-  std::string symbol; // of the TegulaCpuEntry
-  std::vector<ArgSlot> args;
-  uint32_t argBytes = 0;
-  uint64_t scratchBytes = 0; // per thread
-  uint64_t stackBytes = 0;   // frames of the kernel and of all functions it may call
-  bool checked = false;
-  bool waits = false;        // has loops that call TegulaCpuLaunch::wait
-  std::vector<Site> sites;
-};
-
-/// Where compile() spent its time, nanoseconds.
-struct CompileTimes {
-  uint64_t planNs = 0;     // tile IR to loop nests
-  uint64_t emitNs = 0;     // loop nests to LLVM IR
-  uint64_t optimizeNs = 0; // LLVM's optimizer
-  uint64_t codegenNs = 0;  // LLVM IR to object
-};
-
-struct CpuKernel {
-  std::vector<char> object; // relocatable ELF; external symbols only from abi/CpuSymbols.def
-  KernelMeta meta;
-  CompileTimes times;
-};
+using CpuKernel = targets::Compiled;
 
 enum class Stage : uint8_t { Plan, Llvm, Asm, Object };
 

@@ -38,7 +38,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   c.gpu = runGpuPasses(module, {NvTargetInfo(target), options, &diag}, verifier, last);
   if (!c.gpu)
     return false;
-  lap.into(c.times.passesNs);
+  lap.into(c.times.planNs);
   if (upTo == Stage::Gpu)
     return true;
   c.machine = createTargetMachine(target, options, diag);
@@ -53,7 +53,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
   const bool verifies = options.verify || ir::verifiesAlways;
   if (verifies && !targets::verifyModule(*c.llvm, "before optimization", kernel->loc, diag))
     return false;
-  lap.into(c.times.lowerNs);
+  lap.into(c.times.emitNs);
   // Nothing can run it: what it needs, and for what, is the answer.
   if (options.codeless || (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit()))
     return true;

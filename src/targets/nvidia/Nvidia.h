@@ -49,45 +49,8 @@ struct NvOptions : Options {
   bool codeless = false;   // compile() gives everything but the code, in a few hundredths of the time
 };
 
-/// One tensor map (TMA descriptor) that the runtime encodes at launch and appends to the packed arguments; at most 16 (runtime/TensorMaps.h).
-///
-/// Map i lies 64-byte aligned at mapsOffset + i * 128 of the argument block, mapsOffset being argBytes rounded up to 64; the
-/// record pointer comes after the last map. Dimensions are in the language's order, outermost first.
-struct TensorMap {
-  /// A number that is known when the kernel is launched: the product of a constant and what is given of the others.
-  struct Term {
-    int32_t arg = -1;      // index into GpuKernelMeta::args (an integer of any width, sign-extended, or the base pointer)
-    int64_t value = 1;
-    int32_t gridAxis = -1; // the number of programs along this axis
-    int32_t arg2 = -1;     // another argument
-    bool operator==(const Term &) const = default;
-  };
-  ir::Elem elem = ir::Elem::F32;
-  bool isSigned = true;       // of integers: decides minimum and maximum
-  bool nanFill = false;       // what is out of range reads as NaN instead of 0; not for elements of 8 bits, which are bytes to the hardware
-  bool roundTf32 = false;     // f32 is rounded to tf32 on the way
-  uint8_t swizzle = 0;        // span in bytes: 0, 32, 64 or 128
-  uint8_t merged = 1;         // so many neighbours of the last dimension count as one element of 8 bytes: in the box, the extent and coordinates
-  Term base;                  // must be an argument
-  std::vector<Term> extents;  // as many as dimensions
-  std::vector<Term> strides;  // in elements, all dimensions; the last one is the constant 1
-  std::vector<uint32_t> box;  // elements of one copy along each dimension, at most 256
-  bool operator==(const TensorMap &) const = default;
-};
-
-/// Everything the runtime must know about a compiled kernel. Serialized into the cache.
-struct GpuKernelMeta {
-  std::string symbol;        // entry: .entry in PTX, TegulaSimEntry in an object
-  std::vector<targets::ArgSlot> args;
-  uint32_t argBytes = 0;     // packed arguments without the record pointer
-  uint32_t threads = 128;    // per CTA
-  uint32_t clusterCtas = 1;
-  uint64_t sharedBytes = 0;  // dynamic shared memory per CTA; more than NvTarget::sharedLimit(): the code is empty
-  std::vector<targets::SharedTile> sharedTiles; // largest first, as far as they explain sharedBytes
-  bool cooperative = false, programmaticLaunch = false;
-  std::vector<targets::Site> sites;
-  std::vector<TensorMap> tensorMaps;
-};
+using targets::TensorMap;
+using GpuKernelMeta = targets::KernelMeta;
 
 /// What keepDescriptor is given: of one compilation, in one thread.
 struct DescriptorContext {
@@ -102,16 +65,9 @@ struct DescriptorContext {
 /// instruction fails (docs/hopper.md §2.2). Stores only of values that do not live where a coalesced store by pointers wants them anyway.
 bool keepDescriptor(const ir::Op &op, const AxisFacts &facts, const void *context);
 
-/// Nanoseconds.
-struct CompileTimes {
-  uint64_t passesNs = 0, lowerNs = 0, optimizeNs = 0, codegenNs = 0;
-};
-
-struct GpuKernel {
-  std::vector<char> code; // PTX text with a final NUL, or a relocatable ELF object for the simulator (abi/SimAbi.h)
-  GpuKernelMeta meta;
-  CompileTimes times;
-};
+using targets::CompileTimes;
+/// The code: PTX text with a final NUL, or a relocatable ELF object for the simulator (abi/SimAbi.h).
+using GpuKernel = targets::Compiled;
 
 enum class Stage : uint8_t { Gpu, Llvm, Ptx, Object };
 

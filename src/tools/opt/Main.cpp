@@ -8,7 +8,7 @@
 #include "passes/Pipeline.h"
 #include "support/Bits.h"
 #include "support/LineDiff.h"
-#include "targets/nvidia/TargetInfo.h"
+#include "targets/Target.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
   --passes=A,B          passes of either level, in this order (--list shows all); `gpu` is all those of the GPU level
-  --target=NAME         for passes of the GPU level: sm_80, sm_86, sm_89, sm_90a (default)
+  --target=NAME         for passes of the GPU level, a GPU (--list shows all; default: the last one)
   --num-warps=N         of a program (default 4)
   --num-stages=N        of loops that say nothing else (default 3)
   --num-ctas=N          of a cluster (default 1)
@@ -39,7 +39,7 @@ constexpr const char *usageText = R"(usage: tegula-opt [option ...] [file]
 
 struct Options {
   std::string passes, file = "-";
-  nvidia::NvTarget target;
+  targets::TargetRef target; // with a GPU level
   gpu::Options gpu;
   bool verify = true, printAll = false, printChanged = false, time = false;
 };
@@ -54,12 +54,33 @@ int written() {
   return 1;
 }
 
+/// Null: there is no such target, or it does not use the GPU level.
+targets::TargetRef gpuNamed(std::string_view name) {
+  for (const targets::Family *f : targets::families())
+    if (targets::TargetRef t = f->parse(name); t && t->gpuInfo())
+      return t;
+  return nullptr;
+}
+
+std::vector<std::string> gpuNames() {
+  std::vector<std::string> names;
+  for (const targets::Family *f : targets::families())
+    for (std::string &name : f->names())
+      if (targets::TargetRef t = gpuNamed(name); t && t->machine() == targets::Machine::Gpu)
+        names.push_back(std::move(name));
+  return names;
+}
+
 int list() {
   for (const PassEntry &p : allPasses())
     std::printf("%-24s %s\n", p.name, p.summary);
   std::printf("\nGPU level:\n");
   for (const gpu::GpuPass &p : gpu::gpuPasses())
     std::printf("%-24s %s\n", p.name, p.summary);
+  std::printf("\nTargets with a GPU level:");
+  for (const std::string &name : gpuNames())
+    std::printf(" %s", name.c_str());
+  std::printf("\n");
   return written();
 }
 
@@ -132,7 +153,7 @@ bool runPass(std::unique_ptr<ir::Module> &m, const std::string &name, const gpu:
 int runPasses(std::unique_ptr<ir::Module> &m, Options &o) {
   DiagEngine remarks;
   std::string before = o.printChanged ? ir::print(*m) : std::string();
-  const nvidia::NvTargetInfo target(o.target);
+  const gpu::TargetInfo &target = *o.target->gpuInfo();
   // Text of the GPU level may be given to passes of tile IR, too.
   ir::Level level = ir::verify(*m, nullptr, nullptr, ir::Level::Tile) ? ir::Level::Tile : ir::Level::Gpu;
   for (const std::string &name : passNames(o.passes)) {
@@ -166,8 +187,8 @@ bool readOption(std::string_view a, Options &o) {
   if (auto v = value("--passes="))
     return o.passes = *v, true;
   if (auto v = value("--target=")) {
-    std::optional<nvidia::NvTarget> t = nvidia::parseTarget(*v);
-    return t && (o.target = *t, true);
+    o.target = gpuNamed(*v);
+    return o.target != nullptr;
   }
   if (auto v = value("--num-warps="))
     return number(*v, 32, o.gpu.numWarps) && isPowerOfTwo(o.gpu.numWarps);
@@ -186,6 +207,7 @@ bool readOption(std::string_view a, Options &o) {
 
 int main(int argc, char **argv) {
   Options o;
+  o.target = gpuNamed(gpuNames().back());
   for (int i = 1; i < argc; ++i) {
     std::string_view a = argv[i];
     if (a == "--list")

@@ -1,7 +1,7 @@
 // The reader's checks live here, in one place: every access goes through take().
-#include "runtime/ByteStream.h"
+#include "support/ByteStream.h"
 
-namespace tegula::runtime {
+namespace tegula {
 
 void ByteWriter::u8(uint8_t v) { bytes.push_back(static_cast<char>(v)); }
 void ByteWriter::str(const std::string &s) {
@@ -58,4 +58,4 @@ size_t ByteReader::count(size_t minBytes) {
   return n;
 }
 
-} // namespace tegula::runtime
+} // namespace tegula

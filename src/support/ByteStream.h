@@ -1,11 +1,11 @@
-// Little-endian writer and bounds-checked reader of flat binary records (cache entries).
+// Little-endian writer and bounds-checked reader of flat binary records (cache entries, bundles).
 #pragma once
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
-namespace tegula::runtime {
+namespace tegula {
 
 class ByteWriter {
 public:
@@ -42,4 +42,4 @@ private:
   bool failed_ = false;
 };
 
-} // namespace tegula::runtime
+} // namespace tegula
