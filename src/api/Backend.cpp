@@ -181,6 +181,7 @@ static Status assemble(const Target &t, const CompileOptions &o, Generated &g, u
   g.info.gpu.use.spillBytes = out.stats.spillStoreBytes;
   g.info.gpu.use.localBytes = out.stats.stackBytes;
   g.info.gpu.use.sharedBytes = g.info.gpu.sharedBytes;
+  g.serialized = std::move(out.stats.serialized);
   ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   return Status::ok();
 }

@@ -52,6 +52,7 @@ targets::Options targetOptions(const CompileOptions &o, Depth depth = Depth::Cod
 struct Generated {
   std::vector<char> code; // object file; cubin, or PTX where there is no assembler
   runtime::KernelInfo info;
+  std::string serialized; // AssemblyStats
 };
 /// Tile IR to code. False: reported to `diag`, or (assembler) in `status`.
 bool generate(const ir::Module &tile, const Target &t, const CompileOptions &o, const std::string &name, Generated &out, TegulaTimings &times,

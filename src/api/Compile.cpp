@@ -3,6 +3,7 @@
 #include "api/Bundles.h"
 #include "api/Record.h"
 #include "api/Specialize.h"
+#include "ir/Walk.h"
 #include "passes/Pipeline.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
@@ -157,12 +158,19 @@ static void describe(TegulaKernel &k, const CompileRequest &r, const runtime::Di
   k.timings.size = sizeof k.timings;
 }
 
-std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag) {
+std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Module &tile, const Generated &made) {
   std::vector<runtime::RemarkInfo> list;
   for (const Diagnostic &d : diag.all()) {
     if (d.kind->severity != Severity::Remark) continue;
     LineCol at = d.loc ? d.loc.file->lineCol(d.loc.begin) : LineCol();
     list.push_back({d.kind->name, d.message(), d.loc ? d.loc.file->name() : "", at.line, at.col});
+  }
+  if (!made.serialized.empty()) {
+    Loc first; // of the dots: the assembler names no line
+    ir::anyOp(*tile.kernel()->block(), [&](const ir::Op &op) { return op.kind == ir::OpKind::Dot && (first = op.loc, true); });
+    LineCol at = first ? first.file->lineCol(first.begin) : LineCol();
+    list.push_back({"dotsSerialized", "the dots of this kernel wait for each other: " + made.serialized + "; smaller blocks, more warps or fewer stages help",
+                    first ? first.file->name() : "", at.line, at.col});
   }
   return list;
 }
@@ -222,7 +230,7 @@ static bool compileObject(const CompileRequest &r, TegulaKernel &k) {
   report(diag);
   k.object = std::move(out.code);
   k.info = std::move(out.info);
-  k.info.remarks = remarksOf(diag);
+  k.info.remarks = remarksOf(diag, *tile, out);
   return true;
 }
 

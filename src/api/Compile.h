@@ -39,7 +39,8 @@ uint64_t nowNs();
 
 /// Runs the passes that all targets share over a fresh module. False: reported to `diag`.
 bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag);
-std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag);
+/// Of a compilation: what passes reported, and what the assembler said of the code.
+std::vector<runtime::RemarkInfo> remarksOf(const DiagEngine &diag, const ir::Module &tile, const Generated &made);
 /// Loads the code of a kernel. False: the last error is set.
 bool loadOn(TegulaKernel &k, DeviceEntry &device);
 /// The target of this name, or that of the call's device, and a device that runs its code, into the request. False: the last error is set.

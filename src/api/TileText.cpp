@@ -68,7 +68,7 @@ bool fill(TegulaKernel &k) {
   describeArguments(*tile->kernel(), k);
   k.object = std::move(out.code);
   k.info = std::move(out.info);
-  k.info.remarks = remarksOf(diag);
+  k.info.remarks = remarksOf(diag, *tile, out);
   if (makePlan(k)) return true;
   fail(TEGULA_INTERNAL_ERROR, "`" + k.name + "`: the compiled kernel has other arguments than its text");
   return false;

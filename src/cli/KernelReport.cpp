@@ -10,7 +10,7 @@ namespace tegula::cli {
 
 const std::vector<OptionSpec> reportOptionSpecs = {
     {0, "info", "", "what the kernel takes: registers, spills, shared memory, blocks per multiprocessor, bytes of code"},
-    {0, "remarks", "", "accesses that are not vectorized, loops that are not pipelined, spills: each with its line and the reason"},
+    {0, "remarks", "", "accesses that are not vectorized, loops that are not pipelined, dots that wait for each other, spills: each with its line and the reason"},
 };
 
 static void printInfo(TegulaKernel *kernel) {

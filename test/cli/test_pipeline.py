@@ -558,3 +558,14 @@ def test_widened_operands_are_read_where_they_are_needed(tegula, tmp_path, tile)
     assert p.returncode == 0, p.stderr
     body = loop(p.stdout)
     assert body.count("shared_barrier") == 1 and "shared = [" not in body
+
+
+def test_dots_that_the_assembler_serializes_are_remarked(tegula):
+    """128x256 sums of 4 warps are all registers of a thread."""
+    name, sig, constants = MATMUL
+    p = tegula("compile", f"{ROOT}/bench/gpu_kernels.py::{name}", "--sig", sig, "-t", "sm_90a", "--remarks", "--num-warps", "4",
+               *(x for k, v in constants.items() for x in ("-c", f"{k}={v}")))
+    assert p.returncode == 0, p.stderr
+    if "[spills]" not in p.stderr:
+        pytest.skip("no assembler: scripts/requirements.txt brings it")
+    assert re.search(r"gpu_kernels.py:\d+:\d+: remark: the dots of this kernel wait for each other: insufficient register resources.* \[dotsSerialized\]", p.stderr)

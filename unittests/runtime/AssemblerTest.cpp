@@ -117,6 +117,13 @@ TEST(AssemblerLog, Numbers) {
   EXPECT_EQ(s.stackBytes, 48u);
   EXPECT_EQ(s.spillStoreBytes, 40u);
   EXPECT_EQ(s.spillLoadBytes, 36u);
+  EXPECT_EQ(s.serialized, "");
+  // As ptxas 13.0 says it, and in other words.
+  EXPECT_EQ(parseAssemblerLog("ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'k'\n"
+                              "ptxas info    : 0 bytes gmem\n").serialized, "insufficient register resources");
+  EXPECT_EQ(parseAssemblerLog("info : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non wgmma instructions defining accumulator registers of a wgmma between start and "
+                              "end of the pipeline stage in the function 'k'").serialized,
+            "non wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage");
 }
 
 TEST(AssemblerLog, LinesOutsideTheText) {

@@ -267,6 +267,13 @@ AssemblyStats parseAssemblerLog(std::string_view log) {
   each(" bytes stack frame", sum(s.stackBytes));
   each(" bytes spill stores", sum(s.spillStoreBytes));
   each(" bytes spill loads", sum(s.spillLoadBytes));
+  constexpr std::string_view advisory = "wgmma.mma_async instructions are serialized due to ";
+  if (size_t at = log.find(advisory); at != log.npos) {
+    std::string_view why = log.substr(at + advisory.size());
+    why = why.substr(0, why.find('\n'));
+    for (std::string_view end : {" for the function", " in the function", " in function"}) why = why.substr(0, why.find(end));
+    s.serialized = why;
+  }
   return s;
 }
 

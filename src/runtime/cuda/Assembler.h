@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct AssembleOptions {
 /// What the assembler says about a kernel, its device functions included.
 struct AssemblyStats {
   uint32_t registers = 0, spillStoreBytes = 0, spillLoadBytes = 0, stackBytes = 0, barriers = 0;
+  /// Why asynchronous matrix instructions wait for each other (advisories C7510 to C7520), in the assembler's words; empty: they do not.
+  std::string serialized;
 };
 
 struct Assembly {
