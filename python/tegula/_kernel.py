@@ -61,7 +61,7 @@ class CompiledKernel(_core.Kernel):
     @property
     def metadata(self):
         """Named fields: what was compiled, for what, and with which options."""
-        return _metadata(self.info(), self._options)
+        return _metadata(_use(self.info()), self._options)
 
     @property
     def packed_metadata(self):
@@ -98,8 +98,8 @@ class CompiledKernel(_core.Kernel):
 
     @property
     def n_regs(self):
-        """Registers per thread (GPU)."""
-        return self.info()["n_regs"]
+        """Registers per thread. Where no assembler counts them (CPUs, the simulator), a number by which scripts can divide."""
+        return _use(self.info())["n_regs"]
 
     @property
     def n_spills(self):
@@ -108,8 +108,8 @@ class CompiledKernel(_core.Kernel):
 
     @property
     def shared(self):
-        """Bytes of shared memory per block (GPU)."""
-        return self.info()["shared"]
+        """Bytes of shared memory per block; on CPUs, of buffers on the stack, at least 1 and no more than `max_shared_mem`."""
+        return _use(self.info())["shared"]
 
     @property
     def num_warps(self):
@@ -200,6 +200,21 @@ def _restored(cls, state):
 _NO_OPTIONS = dict(maxnreg=None, enable_fp_fusion=True, enable_reflect_ftz=True, launch_cooperative_grid=False, launch_pdl=False, sanitize_overflow=True,
                    extern_libs=None, ir_override=None, ptx_version=None, instrumentation_mode="", tmem_size=0, global_scratch_size=0,
                    global_scratch_align=1, profile_scratch_size=0, profile_scratch_align=1, tensordesc_meta=())
+
+
+# What scripts divide the limits of a device by to choose a grid, where it has none: never 0, and a block of any num_warps fits.
+REGISTERS = 65536  # of a core, `max_num_regs`
+SHARED = 232448  # `max_shared_mem` of CPUs, an H100's: scripts keep the configurations that they keep on the simulator
+
+
+def _use(info):
+    """`info` with `n_regs` and `shared` of targets that have no such limits."""
+    kind = info["target"].partition(":")[0]
+    if kind == "sim":  # as many as an assembler may give a thread
+        return {**info, "n_regs": min(255, REGISTERS // max(info["threads"], 1))}
+    if kind == "cpu":
+        return {**info, "n_regs": 32, "shared": min(max(info["scratch_bytes"], 1), SHARED)}
+    return info
 
 
 @functools.cache

@@ -167,12 +167,29 @@ def test_drivers():
     assert driver.active is active
     cpu = tegula.backends.backends["cpu"].driver()
     p = cpu.utils.get_device_properties(0)
-    assert cpu.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and p["multiprocessor_count"] >= 1 and p["max_shared_mem"] == 0
+    assert cpu.get_current_target() == GPUTarget("cpu", platform.machine(), 0) and p["multiprocessor_count"] >= 1
     assert cpu.get_device_interface().current_device() == 0 and cpu.get_device_interface().synchronize() is None
     assert cpu.get_benchmarker()(lambda: None, quantiles=(0.5, 0.2, 0.8))[0] > 0
     cpu.clear_cache(cpu.get_empty_cache_for_benchmark())
     with pytest.raises(NotImplementedError, match="load_binary"):
         cpu.utils.load_binary("name", b"", 0, 0)
+
+
+@tegula.jit
+def _row_sum(x, o, N: tl.constexpr):
+    tl.store(o, tl.sum(tl.load(x + tl.arange(0, N))))
+
+
+@pytest.mark.parametrize("num_warps", [1, 8, 32])
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_a_grid_by_occupancy(device, num_warps):
+    """Scripts divide a device's limits by what a kernel takes."""
+    active = tegula.backends.backends[device].driver()
+    p = active.utils.get_device_properties(0)
+    k = _row_sum.compile_signature("x:*fp32, o:*fp32, N:4096", {}, {"cpu": "cpu", "sim": "sim:sm_90a"}[device], {"num_warps": num_warps})
+    assert k.n_regs * p["warpSize"] * num_warps <= p["max_num_regs"]
+    assert (device == "cpu") <= k.shared <= p["max_shared_mem"]  # a GPU's block of one warp meets in no shared memory
+    assert k.metadata.shared == k.shared
 
 
 def test_cache_managers(tmp_path, monkeypatch):

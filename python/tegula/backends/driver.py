@@ -5,6 +5,7 @@ import platform
 import sys
 
 from .. import _core
+from .._kernel import REGISTERS, SHARED
 from .compiler import GPUTarget, target_of
 
 
@@ -184,7 +185,7 @@ class CPUDriver(LibraryDriver):
 
     def properties(self, device=0):
         p = _core.device_properties("cpu")
-        return {"max_shared_mem": 0, "max_num_regs": 0, "multiprocessor_count": p["cores"], "warpSize": 1, "sm_clock_rate": _cpu_khz(),
+        return {"max_shared_mem": SHARED, "max_num_regs": REGISTERS, "multiprocessor_count": p["cores"], "warpSize": 1, "sm_clock_rate": _cpu_khz(),
                 "mem_clock_rate": 0, "mem_bus_width": 0, **p}
 
 
@@ -200,7 +201,7 @@ class SimDriver(LibraryDriver):
 
     def properties(self, device=0):
         p = _core.device_properties("sim")
-        return {"max_shared_mem": p["max_shared_bytes"], "max_num_regs": 65536, "multiprocessor_count": p["cores"], "warpSize": 32,
+        return {"max_shared_mem": p["max_shared_bytes"], "max_num_regs": REGISTERS, "multiprocessor_count": p["cores"], "warpSize": 32,
                 "sm_clock_rate": _cpu_khz(), "mem_clock_rate": 0, "mem_bus_width": 0, **p}
 
 
