@@ -294,3 +294,25 @@ def test_moe(dev):
     close(parts.reshape(tokens, each, n), exact, 2e-5)
     dev(moe.moe_combine, (tokens, 1), parts, weights, out, n, K=each, BLOCK=32)
     close(out, (exact * weights[:, :, None]).sum(1), 2e-5)
+
+
+@pytest.mark.parametrize("k,p", [(3, 1.0), (0, 0.6), (5, 0.7), (1, 0.5), (300, 0.999)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_sample_stays_among_the_allowed(dev, k, p, ties):
+    """However early the search for the cut-off ends: only tokens that top-k and top-p leave, and all of the likely ones, of equal logits all."""
+    n, rows = 300, 64
+    x = np.tile(normal(1, n, seed=8) * 2, (rows, 1))
+    if ties:
+        x = np.round(x)
+    w = np.exp(x[0].astype(np.float64) - x[0].max())
+    kept = x[0] >= (np.sort(x[0])[-k] if k else -np.inf)
+    order = np.unique(x[0][kept])[::-1]  # the fewest of the largest logits that hold p
+    held = np.cumsum([w[x[0] == v].sum() for v in order])
+    if p < 1:
+        kept &= x[0] >= order[np.argmax(held >= p * held[-1])]
+    out = np.empty(rows, np.int32)
+    full = lambda v, t: np.full(rows, v, t)
+    dev(sampling.sample, (rows,), x, out, full(1, np.float32), full(k, np.int32), full(p, np.float32), np.arange(rows, dtype=np.int32), full(0, np.int32), n, BLOCK=128)
+    assert kept[out].all()
+    likely = np.flatnonzero(kept & (w >= w[kept].sum() / 6))  # the chance that one of them is not drawn is (5/6)^64
+    assert set(likely) <= set(out)

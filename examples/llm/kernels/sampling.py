@@ -20,14 +20,16 @@ def argmax(logits, out, n, BLOCK: tl.constexpr):
 
 
 @tegula.jit
-def mass_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
-    """The sum of the weights of the tokens with (logit - top) / temperature of `cut` or more."""
+def reached_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
+    """How many tokens have (logit - top) / temperature of `cut` or more, and the sum of their weights."""
+    count = 0
     mass = 0.0
     for start in range(0, n, BLOCK):
         i = start + tl.arange(0, BLOCK)
         v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
+        count += tl.sum((v >= cut).to(tl.int32), 0)
         mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
-    return mass
+    return count, mass
 
 
 @tegula.jit
@@ -35,8 +37,8 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
     """Draws by temperature, top-k and top-p, row by row.
 
     No sort: a cut-off t is looked for by bisection such that the tokens with a logit of t or more are the k largest (of equal ones all), and among these one such that
-    they hold the mass p; both questions are monotone in t, so 32 passes over the row, which lies in the cache, find t to the last bit of a float. A row with temperature 0
-    takes the largest. The draw is Philox of (seed, step): the same tokens on every device.
+    they hold the mass p; both questions are monotone in t, so 32 passes over the row, which lies in the cache, find t to the last bit of a float, and fewer do when the tokens
+    are decided: k reach t, or one is left between the bounds. A row with temperature 0 takes the largest. The draw is Philox of (seed, step): the same tokens on every device.
     """
     row = tl.program_id(0).to(tl.int64)
     x = logits + row * n
@@ -53,7 +55,8 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
         # The k largest: the highest cut that at least k tokens reach.
         if k > 0:
             high = 0.0 * top
-            for _ in range(32):
+            rounds = 0
+            while rounds < 32:
                 middle = 0.5 * (cut + high)
                 count = 0
                 for start in range(0, n, BLOCK):
@@ -62,15 +65,23 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
                     count += tl.sum((v >= middle).to(tl.int32), 0)
                 cut = tl.where(count >= k, middle, cut)
                 high = tl.where(count >= k, high, middle)
-        mass = mass_from(x, n, top, sharpness, cut, BLOCK)
+                rounds = tl.where(count == k, 32, rounds + 1)
+        mass = reached_from(x, n, top, sharpness, cut, BLOCK)[1]
         if p < 1.0:
             high = 0.0 * top
-            for _ in range(32):
+            reached = 2147483647  # tokens at `cut`, once it has been counted
+            beyond = 0            # and at `high`
+            rounds = 0
+            while rounds < 32:
                 middle = 0.5 * (cut + high)
-                above = mass_from(x, n, top, sharpness, middle, BLOCK)
-                cut = tl.where(above >= p * mass, middle, cut)
-                high = tl.where(above >= p * mass, high, middle)
-            mass = mass_from(x, n, top, sharpness, cut, BLOCK)
+                count, above = reached_from(x, n, top, sharpness, middle, BLOCK)
+                enough = above >= p * mass
+                cut = tl.where(enough, middle, cut)
+                high = tl.where(enough, high, middle)
+                reached = tl.where(enough, count, reached)
+                beyond = tl.where(enough, beyond, count)
+                rounds = tl.where(reached - beyond <= 1, 32, rounds + 1)
+            mass = reached_from(x, n, top, sharpness, cut, BLOCK)[1]
     else:
         cut = 0.0 * top
         mass = 1.0
