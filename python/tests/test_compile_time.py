@@ -48,6 +48,14 @@ STATEMENTS = {
     "walrus": "return m if (m := n + 1) > 3 else 0",
     "nested": "return [[i + j for j in range(2)] for i in range(3)][2][1]",
     "for else": "for i in range(n):\n  if i == 100: break\n else:\n  return 7\n return 0",
+    "match": "out = []\n for v in (1, -2, True, None, 'a', 'relu', 2.5, (), (1,), (1, 2), (3, 9, 8, 7), n, range, [1, [2, 3]]):\n  match v:\n"
+             "   case True: out.append('true')\n   case None | 'a': out.append('none or a')\n   case 1 | -2 as k: out.append(k)\n"
+             "   case str() as s if len(s) > 2: out.append(s.upper())\n   case []: out.append('empty')\n   case (1, x): out.append(x)\n"
+             "   case [3, *rest, last]: out.append((rest, last))\n   case (x,): out.append((x, 0))\n"
+             "   case float(): out.append('float')\n   case _: out.append('other')\n return out",
+    "match by attribute": "m = triton.cdiv(n, 8)\n match n:\n  case math.pi: return 1\n  case m if m > 100: return m\n return m",
+    "match in a function": "x = 3\n def g(v):\n  match v:\n   case (a, x): return a + x\n   case 4: return x\n  return x\n return g((1, 2))",
+    "match and loops": "for i in range(n):\n  match i:\n   case 2: continue\n   case 5: break\n   case 7: return 0\n else: return 1\n return i",
     "docstring": "'''Says what it does.'''\n if n < 0: raise ValueError(f'Invalid: {n}')\n return n",
 }
 
@@ -218,3 +226,10 @@ def test_mistakes(body, message, tmp_path):
     with pytest.raises(tegula.CompilationError) as e:
         m.k.warmup(8, "", grid=(1,))
     assert message in str(e.value)
+
+
+@pytest.mark.parametrize("pattern", ["{'a': 1}", "int(real=1)", "[{}, 1]", "1 + 2j"])
+def test_patterns_that_are_not_there(pattern, tmp_path):
+    m = load(tmp_path, KERNEL.format(f"match [n, 1] if 'a' not in {pattern!r} else n:\n  case {pattern}: pass\n return 1"))
+    with pytest.raises(tegula.CompilationError, match="this pattern of Match; use `if` and `elif`"):
+        m.k.warmup(8, "", grid=(1,))

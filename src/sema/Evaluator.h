@@ -219,6 +219,9 @@ private:
   std::optional<bool> pythonTruth(const Expr &e);
   Flow pythonFor(const Stmt &s);
   Flow pythonWhile(const Stmt &s);
+  // PythonMatch.cpp
+  Flow pythonMatch(const Stmt &s);
+  std::optional<bool> matches(const Expr &pattern, const Value &v, std::vector<std::pair<const Expr *, Value>> &captures);
   // PythonChanges.cpp
   /// The result of a method that changes a local list, dict or set; nullopt if it is none.
   std::optional<Value> pythonMutation(const Expr &e);

@@ -75,6 +75,7 @@ Flow Evaluator::execPython(const Stmt &s) {
   }
   case StmtKind::For: return pythonFor(s);
   case StmtKind::While: return pythonWhile(s);
+  case StmtKind::Match: return pythonMatch(s);
   case StmtKind::Assert: {
     std::optional<bool> c = pythonTruth(*s.value);
     if (c && !*c) {

@@ -79,6 +79,10 @@ std::vector<const Expr *> expressionsOf(const Stmt &s) {
     add(w.context);
     add(w.target);
   }
+  for (const syntax::MatchCase &c : s.cases) {
+    add(c.pattern);
+    add(c.guard);
+  }
   return out;
 }
 
@@ -92,6 +96,19 @@ void addTarget(const Expr *t, NameSet &out) {
   else if (t->kind == ExprKind::Tuple || t->kind == ExprKind::List || t->kind == ExprKind::Starred)
     for (const Expr *o : t->operands)
       addTarget(o, out);
+}
+
+/// The names that a pattern of `match` binds: those that are no class and no object of an attribute.
+void addCaptured(const Expr &pattern, NameSet &out) {
+  if (pattern.kind == ExprKind::Name && pattern.name != "_")
+    out.insert(pattern.name);
+  if (pattern.kind == ExprKind::NamedExpr)
+    out.insert(pattern.name);
+  if (pattern.kind == ExprKind::Attribute)
+    return;
+  for (size_t i = pattern.kind == ExprKind::Call; i < pattern.operands.size(); ++i)
+    if (pattern.operands[i])
+      addCaptured(*pattern.operands[i], out);
 }
 
 NameSet collect(Stmts body, bool withLoopTargets) {
@@ -123,6 +140,10 @@ void addAssigned(const Stmt &s, NameSet &out) {
   case StmtKind::With:
     for (const syntax::WithItem &w : s.items)
       addTarget(w.target, out);
+    break;
+  case StmtKind::Match:
+    for (const syntax::MatchCase &c : s.cases)
+      addCaptured(*c.pattern, out);
     break;
   case StmtKind::FunctionDef:
   case StmtKind::ClassDef:
