@@ -1,6 +1,7 @@
 """tegula compile, check, info, cache."""
 import json
 import os
+import re
 import stat
 import subprocess
 
@@ -153,7 +154,9 @@ def test_info_and_remarks(tegula, tmp_path):
         "a bound that is divisible by 16 (or tl.multiple_of) helps [notVectorized]",
     ]
     p = tegula(*args, "--remarks", "--emit", "tile")
-    assert p.returncode == 0 and "remark" not in p.stderr and "store" in p.stdout
+    assert p.returncode == 0 and "store" in p.stdout
+    # On CPUs what matters is whether elements are neighbours: masks and alignment are no obstacles.
+    assert re.findall(r":(\d+:\d+): remark: .* \[(\w+)\]", p.stderr) == [("8:9", "oneByOne")]
 
 
 LOOPS = """import tegula
@@ -237,7 +240,7 @@ def test_remarks_of_loops(tegula, tmp_path):
         sig = f"x:*f16:16, y:*f16:16, idx:*i32:16, out:*f32:16, n:i32, N:{n}"
         p = tegula("compile", f"{file}::loops", "--sig", sig, "-c", f"KIND='{kind}'", "-t", target, "--remarks", *more)
         assert p.returncode == 0, p.stderr
-        lines = [line.removeprefix(str(file)) for line in p.stderr.splitlines() if "remark: " in line and "[notVectorized]" not in line and "[spills]" not in line]
+        lines = [line.removeprefix(str(file)) for line in p.stderr.splitlines() if "remark: " in line and "[notVectorized]" not in line and "[spills]" not in line and "[dotsSerialized]" not in line]
         return [(int(line.split(":")[1]), line.split("remark: ")[1]) for line in lines]
 
     loop, load = "this loop is not pipelined: ", "this load is not copied to shared memory ahead of its iteration: "

@@ -4,6 +4,7 @@
 # RUN: compile %s::loop --sig 'a:*f16:16, out:*f32:16, n:i32' -c KIND=2 -c N=128 -t sim --num-warps 8 --num-stages 6 --remarks
 # RUN: compile %s::descriptors --sig 'a:*bf16:16, n:*i32:16, out:*fp32:16, K:i32:16' -t sim --remarks
 # RUN: compile %s::waits --sig 'flag:*i32:16, out:*f32:16' -t sim --num-ctas 2 --remarks
+# RUN: compile %s::strides --sig 'x:*f32:16, indices:*i32:16, out:*f32:16, s:i32, n:i32' -t cpu:avx2 --remarks
 import triton
 import triton.language as tl
 
@@ -48,3 +49,13 @@ def waits(flag, out):
     while tl.load(flag, volatile=True) == 0:
         pass
     tl.store(out + tl.arange(0, 128), 1.0)
+
+
+@triton.jit
+def strides(x, indices, out, s, n):
+    i = tl.arange(0, 128)
+    a = tl.load(x + i * s)
+    b = tl.load(x + i * 3, mask=i < n)
+    c = tl.load(x + tl.load(indices + i))
+    tl.store(out + i, a + b + c, mask=i < n)
+    tl.store(out + i * s, tl.load(x + i % n))

@@ -45,6 +45,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   c.meta.checked = options.checked;
   targets::CodegenMessages::install(c.context);
   ModuleState state{*c.llvm, module, target, options, c.meta};
+  state.remarks = &diag;
   std::optional<DebugEmitter> debug;
   if (options.debugInfo)
     state.debug = &debug.emplace(*c.llvm, module, options.optLevel > 0);

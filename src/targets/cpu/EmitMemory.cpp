@@ -5,6 +5,7 @@
 //   contiguous pieces        one vector access per piece, put together by shuffles (rows shorter than a vector,
 //                            interleaved operands, lanes that repeat)
 //   else                     gather / scatter
+#include "targets/Diagnostics.h"
 #include "targets/cpu/Emitter.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -216,9 +217,27 @@ V FunctionEmitter::maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at,
   return zero && zero->isNullValue() ? x : b_.CreateSelect(mask, x, other);
 }
 
+/// Says why lanes go to memory one by one, if `op` is the user's.
+static void remarkOneByOne(ModuleState &state, const ir::Op *op, const LaneAddress &a, int64_t bytes) {
+  if (!op || !state.remarks || !state.remarked.insert(op).second)
+    return;
+  std::string why;
+  const Coef *first = llvm::find_if(a.lane, [](const Coef &c) { return !c.zero(); });
+  if (a.extra || a.late)
+    why = "its addresses are computed element by element, from values or by more than sums and products with constants";
+  else if (first == a.lane.end())
+    why = "its addresses do not differ, but its mask may";
+  else if (first->s)
+    why = "the distance of its elements is known when it runs; a stride that is 1 at compile time helps";
+  else
+    why = "its elements are " + std::to_string(first->k) + " bytes apart, of " + std::to_string(bytes) + " bytes each; another order of the axes, or a copy that transposes, helps";
+  state.remarks->report(diag::oneByOne, op->loc, op->kind == ir::OpKind::Store ? "store" : "load", why);
+}
+
 V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile,
                              const ir::Op *site) {
   unsigned bytes = bytesOf(t), lanes = nest_->lanes();
+  const ir::Op *op = site;
   if (mask)
     if (auto *c = llvm::dyn_cast<llvm::ConstantInt>(mask); c && c->isOne())
       mask = nullptr;
@@ -243,8 +262,13 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   bool wide = lanes * bytes * 8 > state_.target.vectorBits && p.same.empty() && !m; // several vectors: transposeLanes
   bool pieces = !a.extra && !a.late && !p.run.empty() && p.count() <= (wide ? 64 : 16) && !(m && !p.same.empty()) &&
                 !(m && manyVectors(lanes, bytes));
-  if (!pieces)
-    return a.noWrap ? loadWithoutWrap(a, t, mask, other, isVolatile, site) : gatherLanes(a, t, mask, other);
+  if (!pieces && a.noWrap)
+    return loadWithoutWrap(a, t, mask, other, isVolatile, site);
+  if (!pieces) {
+    if (lanes > 1)
+      remarkOneByOne(state_, op, a, bytes);
+    return gatherLanes(a, t, mask, other);
+  }
   bool plain = straight(p);
   if (wide && !plain)
     while (p.runLanes() * bytes * 8 > state_.target.vectorBits)
@@ -340,8 +364,10 @@ void FunctionEmitter::storeLanes(const LaneAddress &a, V value, const ir::Type &
   if (!pieces) {
     if (!m && a.uniform()) // every lane writes one place: any of them
       b_.CreateAlignedStore(b_.CreateExtractElement(x, uint64_t(0)), a.base, align, isVolatile);
-    else
+    else {
+      remarkOneByOne(state_, site, a, bytes);
       b_.CreateMaskedScatter(x, pointers(a), align, m ? m : broadcast(b_.getTrue(), lanes));
+    }
     return;
   }
   bool plain = straight(p);

@@ -44,6 +44,8 @@ struct ModuleState {
   std::map<std::string, llvm::Function *> functions; // noinline callees
   std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs
   DebugEmitter *debug = nullptr;
+  DiagEngine *remarks = nullptr;
+  std::set<const ir::Op *> remarked; // accesses; an operation is emitted once or more for each nest that needs it
 };
 
 /// A counted loop of a nest: drives nest bits [firstBit, firstBit + bits).
@@ -179,8 +181,7 @@ private:
   /// From its operands even if it has a buffer.
   V computeFresh(const ir::Value *v, const Bits &at);
   V evalShape(const ir::Op &op, const ir::Value *v, const Bits &at);
-  V evalLoad(const ir::Op &op, const Bits &at);
-  V evalGather(const ir::Op &op, const Bits &at);
+  V evalLoad(const ir::Op &op, const Bits &at), evalGather(const ir::Op &op, const Bits &at);
   V loadBuffer(int buffer, const ir::Type &as, const Bits &at);
   void storeBuffer(int buffer, V value, const ir::Type &from, const Bits &at, bool tf32 = false);
   V convertElem(V x, const ir::Type &from, const ir::Type &to);
@@ -188,8 +189,7 @@ private:
 
   // EmitMemory
   V loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
-  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site,
-                  bool streams = false);
+  void storeLanes(const LaneAddress &a, V value, const ir::Type &t, V mask, bool isVolatile, const ir::Op *site, bool streams = false);
   V maskedLoad(llvm::FixedVectorType *type, unsigned bytes, V at, V mask, V other);
   V loadWithoutWrap(const LaneAddress &a, const ir::Type &t, V mask, V other, bool isVolatile, const ir::Op *site);
   V gatherLanes(const LaneAddress &a, const ir::Type &t, V mask, V other);
