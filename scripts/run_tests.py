@@ -198,7 +198,7 @@ def random_programs():
 NOT_UNDER_ASAN = {"sema-tests": "-Limits.RunawayPrograms:Limits.CallsThatMultiply:Limits.LargeInputsStayLinear:*/GoldenTest.Output/fail_limits", "syntax-tests": "-Robustness.largeTextsStayLinear"}
 
 # Every conformance case runs on cpu and on sim, and its kernels are assembled for sm_90a. What is sampled, by a hash of the names: the other instruction sets
-# (a sixth of the cases for each, not the same ones), clusters (half), the interpreter (a sixth), and older GPUs (one of three for a third of the kernels:
+# (a sixth of the cases for each, not the same ones), clusters (half), the interpreter (a sixth), the form for large tensors (one of 24), and older GPUs (one of three for a third of the kernels:
 # `test/gpu/assemble.py --all-targets` assembles all of them for all). Of the random programs 800 of 3,000 are for older instruction sets; test/random/soak.py
 # runs any number for all of them. Threads meet in the layers of tsan's list; asan runs all layers, random tests with a quarter of their rounds (unittests/Rounds.h).
 # Where the compiler cache has the objects of both sanitizer builds, those two suites are for the most part their tests, of a minute or two each.
@@ -214,6 +214,8 @@ SUITES = {
     "unit-avx2": Suite(unit_avx2, 30),
     "run-isa": Suite(other_isas("cpu:x86-64", "cpu:avx2", every=6), 120),
     "sim-clusters": Suite(pytest("test/run", "--every", "2", env={"TEGULA_TEST_DEVICES": "sim", "TEGULA_TEST_CTAS": "2"}), 120),
+    # test_wide.py asks which form a launch takes by itself
+    "run-wide": Suite(pytest("test/run", "--every", "24", "--ignore=test/run/test_wide.py", env={"TEGULA_TEST_DEVICES": "cpu,sim", "TEGULA_TEST_WIDE": "1"}), 40),
     "run-interpreter": Suite(pytest("test/run", "--every", "6", env={"TEGULA_TEST_DEVICES": "interpreter"}), 200),
     "python": Suite(pytest("python/tests"), 60, quick=True),
     "cli": Suite(pytest("test/cli"), 60, quick=True),
