@@ -44,14 +44,14 @@ const Broken broken[] = {
      [](Module &m) { body(m).ops[1]->result()->type.layout = 1; }},
     {"a layout is not one of a tensor, with its coordinates in the canonical order: lane: 1 -> bank 2",
      [](Module &m) { m.internLayout(layout::LinearLayout::identity(2, layout::Dim::Lane, layout::Dim::Bank)); }},
-    // An asynchronous copy whose mask has another shape than its pointers.
-    {"@k: the mask is not i1 of the pointers' shape: `async_copy %0, %1, %c`",
+    // An asynchronous copy whose mask has another shape than its pointers; an i1 says whether it is done.
+    {"@k: the mask is not i1 of the pointers' shape: `async_copy %0, %1, %n`",
      [](Module &m) {
        uint16_t layout = m.internLayout(layout::LinearLayout::tensor({4}, {{layout::Dim::Offset, {{1}, {2}}}}));
        Type pointers = Type::ptrTensor({4}, Elem::F32), tile = Type::shared({4}, Elem::F32, layout);
        Op *memory = m.createOp(OpKind::SharedAlloc, {}, {}, std::span(&tile, 1), {{attr::slots, 1}});
        Op *splat = m.createOp(OpKind::Splat, {}, std::span(&body(m).args[0], 1), std::span(&pointers, 1));
-       Value *operands[] = {memory->result(), splat->result(), body(m).args[2]};
+       Value *operands[] = {memory->result(), splat->result(), body(m).args[1]};
        Op *copy = m.createOp(OpKind::AsyncCopy, {}, operands, {});
        auto at = body(m).ops.begin();
        for (Op *op : {copy, splat, memory}) {
