@@ -265,7 +265,7 @@ V FunctionEmitter::loadLanes(const LaneAddress &a, const ir::Type &t, V mask, V 
   if (!pieces && a.noWrap)
     return loadWithoutWrap(a, t, mask, other, isVolatile, site);
   if (!pieces) {
-    if (lanes > 1)
+    if (lanes > 1 && !(m && manyVectors(lanes, bytes))) // else it is the way for the edges of a tile
       remarkOneByOne(state_, op, a, bytes);
     return gatherLanes(a, t, mask, other);
   }
