@@ -1,6 +1,7 @@
 // See AssignLayouts.h. Three parts: Homes decides, Rewriter writes the kernel anew, assignLayouts joins them.
 #include "gpu/AssignLayouts.h"
 #include "gpu/EqualAddresses.h"
+#include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
 #include "ir/Builder.h"
@@ -461,85 +462,37 @@ void Homes::giveDefaults(const Block &b) {
 }
 
 /// Writes the kernel with layouts. `want` is the only place where a conversion is made.
-class Rewriter {
+/// The forms of a value are layouts, by number; 0 is that of scalars.
+class Rewriter : FormWriter {
 public:
-  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : homes_(homes), out_(out), remarks_(remarks), b_(out) { b_.setFolding(false); }
+  Rewriter(const Homes &homes, Module &out, DiagEngine *remarks) : FormWriter(out, 0), homes_(homes), remarks_(remarks) {}
 
-  void run() {
-    const Function &f = homes_.function();
-    std::vector<Type> args;
-    for (const Value *v : f.block()->args)
-      args.push_back(v->type);
-    Function *g = out_.createFunction(f.name, args, {}, f.loc);
-    g->isKernel = true;
-    g->argInfo = f.argInfo;
-    for (size_t i = 0; i < args.size(); ++i)
-      define(f.block()->args[i], g->block()->args[i]);
-    body(*f.block(), g->block());
-  }
+  void run() { writeKernel(homes_.function()); }
 
 private:
-  struct Key {
-    const Value *value;
-    uint16_t layout;
-    bool operator==(const Key &) const = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key &k) const { return std::hash<const void *>()(k.value) * 31 + k.layout; }
-  };
-  using Made = std::unordered_map<Key, Value *, KeyHash>;
-
-  void define(const Value *old, Value *now) {
-    now->name = old->name;
-    made_.back()[{old, now->type.layout}] = now;
-  }
-  Value *find(Key k) const {
-    for (auto it = made_.rbegin(); it != made_.rend(); ++it)
-      if (auto found = it->find(k); found != it->end())
-        return found->second;
-    return nullptr;
-  }
   uint16_t id(const LinearLayout &l) { return out_.internLayout(l); }
   /// Home type of a value.
   Type typeOf(const Value *v) { return v->type.isScalar() ? v->type : v->type.withLayout(id(homes_.layoutFor(v))); }
 
-  void body(const Block &from, Block *to) {
-    Block *saved = b_.block();
-    b_.setBlock(to);
-    made_.emplace_back();
-    for (const Op *op : from.ops)
-      write(*op);
-    made_.pop_back();
-    b_.setBlock(saved);
-  }
-  Op *clone(const Op &op, std::span<Value *const> operands, std::span<const Type> results) {
-    b_.setLoc(op.loc);
-    b_.setInlinedAt(op.inlinedAt);
-    return b_.create(op.kind, operands, results, op.attrs);
-  }
-  Value *want(const Value *v, uint16_t layout);
+  int formOf(const Value *v) override { return typeOf(v).layout; }
+  Type typeIn(const Value *v, int form) override { return v->type.withLayout(static_cast<uint16_t>(form)); }
+  Value *want(const Value *v, int form) override;
   Value *wantTile(const Value *v, const DotChoice &c, bool isA);
   void describeDot(Op &dot, const Op &source);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
-  void write(const Op &op);
-  void region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields);
+  void compute(const Op &op) override;
+  void finish(const Op &op, const Op &now, std::span<const int> forms) override;
   void finish(const Op &op, const Op &now);
-  void control(const Op &op);
   void isolated(const Op &op);
   void operandsOf(const Op &op, std::vector<Value *> &operands, std::vector<Type> &results, int64_t &vec, int64_t &same);
 
   const Homes &homes_;
-  Module &out_;
   DiagEngine *remarks_;
-  Builder b_;
-  std::vector<Made> made_{1};
-  std::vector<std::vector<uint16_t>> yields_; // layouts that the terminator of the current region must give
 };
 
-Value *Rewriter::want(const Value *v, uint16_t layout) {
-  if (v->type.isScalar())
-    layout = 0;
-  if (Value *done = find({v, layout}))
+Value *Rewriter::want(const Value *v, int form) {
+  const auto layout = static_cast<uint16_t>(v->type.isScalar() ? 0 : form);
+  if (Value *done = find(v, layout))
     return done;
   const Op *op = v->def;
   Value *made;
@@ -553,7 +506,7 @@ Value *Rewriter::want(const Value *v, uint16_t layout) {
     made = clone(*op, operands, {&t, 1})->result();
   } else {
     uint16_t home = typeOf(v).layout;
-    Value *have = find({v, home});
+    Value *have = find(v, home);
     assert(have && home != layout && "value is used before it is written");
     if (op) {
       b_.setLoc(op->loc);
@@ -561,7 +514,7 @@ Value *Rewriter::want(const Value *v, uint16_t layout) {
     }
     made = b_.create1(OpKind::Convert, {have}, v->type.withLayout(layout));
   }
-  define(v, made);
+  define(v, layout, made);
   return made;
 }
 
@@ -571,10 +524,10 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   Value *from = want(v, home);
   const LinearLayout registers = out_.layoutOf(from->type);
   uint16_t memory = id(homes_.target().operandTile(c, from->type, isA, registers));
-  if (Value *done = find({v, memory}))
+  if (Value *done = find(v, memory))
     return done;
   Value *tile = b_.create1(OpKind::ToShared, {from}, Type::shared(v->type.shape, v->type.elem, memory));
-  define(v, tile);
+  define(v, memory, tile);
   return tile;
 }
 
@@ -662,36 +615,25 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
         t.layout = id(splitLayout(LinearLayout(out_.layouts[all - 1u]), op.operands[0]->type.shape));
 }
 
-/// Results of `now`, and where users ask for another home layout than the operation gives, the conversion.
-void Rewriter::finish(const Op &op, const Op &now) {
+/// A result that users look for in another home layout than the operation gives is converted.
+void Rewriter::finish(const Op &op, const Op &now, std::span<const int> forms) {
   for (size_t i = 0; i < op.results.size(); ++i) {
-    define(op.results[i], now.results[i]);
-    if (Type home = typeOf(op.results[i]); home.layout != now.results[i]->type.layout)
-      define(op.results[i], b_.create1(OpKind::Convert, {now.results[i]}, home));
+    define(op.results[i], forms[i], now.results[i]);
+    if (Type home = typeOf(op.results[i]); home.layout != forms[i])
+      define(op.results[i], home.layout, b_.create1(OpKind::Convert, {now.results[i]}, home));
   }
 }
 
-void Rewriter::write(const Op &op) {
-  switch (op.kind) {
-  case OpKind::For:
-  case OpKind::While:
-  case OpKind::If:
-    return control(op);
-  case OpKind::Reduce:
-  case OpKind::Scan:
+void Rewriter::finish(const Op &op, const Op &now) {
+  std::vector<int> forms;
+  for (const Value *r : now.results)
+    forms.push_back(r->type.layout);
+  finish(op, now, forms);
+}
+
+void Rewriter::compute(const Op &op) {
+  if (op.kind == OpKind::Reduce || op.kind == OpKind::Scan)
     return isolated(op);
-  case OpKind::Yield:
-  case OpKind::Condition:
-  case OpKind::Return: {
-    std::vector<Value *> operands;
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      operands.push_back(want(op.operands[i], op.kind == OpKind::Return ? 0 : yields_.back()[i]));
-    clone(op, operands, {});
-    return;
-  }
-  default:
-    break;
-  }
   if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || homes_.isCheap(op.result())))
     return; // made where it is wanted
   std::vector<Value *> operands;
@@ -707,50 +649,6 @@ void Rewriter::write(const Op &op) {
     homes_.target().describeBlock(*now, op, homes_.facts());
   if (op.kind == OpKind::Dot)
     describeDot(*now, op);
-  finish(op, *now);
-}
-
-/// Region `i` of `now`, whose arguments have the types of `args`.
-void Rewriter::region(const Op &old, Op &now, unsigned i, std::vector<uint16_t> yields) {
-  Block *to = now.region(i);
-  made_.emplace_back();
-  for (const Value *arg : old.region(i)->args)
-    define(arg, out_.addArg(to, typeOf(arg)));
-  yields_.push_back(std::move(yields));
-  body(*old.region(i), to);
-  yields_.pop_back();
-  made_.pop_back();
-}
-
-void Rewriter::control(const Op &op) {
-  std::vector<Value *> operands;
-  std::vector<Type> results;
-  std::vector<uint16_t> layouts;
-  // A carried value has one layout, that of its argument.
-  for (size_t i = 0; i < op.results.size(); ++i) {
-    const Value *r = op.results[i];
-    if (op.kind != OpKind::If)
-      r = op.kind == OpKind::For ? op.region(0)->args[1 + i] : op.region(1)->args[i];
-    results.push_back(typeOf(r));
-    layouts.push_back(results.back().layout);
-  }
-  size_t scalars = op.kind == OpKind::For ? 3 : op.kind == OpKind::If ? 1 : 0;
-  std::vector<uint16_t> inits;
-  if (op.kind != OpKind::If)
-    for (size_t i = op.kind == OpKind::For ? 1 : 0; i < op.region(0)->args.size(); ++i)
-      inits.push_back(typeOf(op.region(0)->args[i]).layout);
-  for (size_t i = 0; i < op.operands.size(); ++i)
-    operands.push_back(want(op.operands[i], i < scalars ? 0 : inits[i - scalars]));
-  Op *now = clone(op, operands, results);
-  if (op.kind == OpKind::While) {
-    std::vector<uint16_t> condition = layouts;
-    condition.insert(condition.begin(), 0);
-    region(op, *now, 0, std::move(condition));
-    region(op, *now, 1, std::move(inits));
-  } else {
-    for (unsigned i = 0; i < op.regions.size(); ++i)
-      region(op, *now, i, layouts);
-  }
   finish(op, *now);
 }
 
@@ -771,13 +669,7 @@ void Rewriter::isolated(const Op &op) {
   for (const Value *r : op.results)
     results.push_back(r->type.withLayout(resultId));
   Op *now = clone(op, operands, results);
-  made_.emplace_back();
-  for (const Value *arg : op.region(0)->args)
-    define(arg, out_.addArg(now->region(0), arg->type));
-  yields_.emplace_back(op.results.size(), 0);
-  body(*op.region(0), now->region(0));
-  yields_.pop_back();
-  made_.pop_back();
+  scalarRegion(op, *now);
   finish(op, *now);
 }
 

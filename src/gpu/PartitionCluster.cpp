@@ -2,8 +2,8 @@
 #include "gpu/PartitionCluster.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/ClusterParts.h"
+#include "gpu/FormWriter.h"
 #include "gpu/Layouts.h"
-#include "ir/Builder.h"
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
 #include "passes/RemoveDead.h"
@@ -19,36 +19,25 @@ namespace {
 
 constexpr int whole = ClusterParts::whole;
 
-class Partitioner {
+/// The form of a value is the axis of which each CTA has a part; ClusterParts::whole: each has all of it.
+class Partitioner : FormWriter {
 public:
-  Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out) : f_(f), parts_(parts), ctas_(ctas), facts_(f), out_(out), b_(out) {
-    b_.setFolding(false);
-  }
+  Partitioner(const Function &f, const ClusterParts &parts, unsigned ctas, Module &out)
+      : FormWriter(out, whole), f_(f), parts_(parts), ctas_(ctas), facts_(f) {}
 
   /// False if ClusterParts has forgotten a tie; the kernel is useless then.
   bool run() {
-    std::vector<Type> args;
-    for (const Value *v : f_.block()->args)
-      args.push_back(v->type);
-    Function *g = out_.createFunction(f_.name, args, {}, f_.loc);
-    g->isKernel = true;
-    g->argInfo = f_.argInfo;
+    Function *g = writeKernel(f_);
     front_.parent = g->body;
-    made_.emplace_back();
-    for (size_t i = 0; i < args.size(); ++i)
-      define(f_.block()->args[i], whole, g->block()->args[i]);
-    body(*f_.block(), g->block());
     splice(front_, *g->block(), 0);
     return isRight_;
   }
 
 private:
-  using Made = std::map<std::pair<const Value *, int>, Value *>;
-
-  void define(const Value *old, int part, Value *now) {
-    now->name = old->name;
-    made_.back()[{old, part}] = now;
-  }
+  int formOf(const Value *v) override { return parts_.of(v); }
+  Type typeIn(const Value *v, int form) override { return partOf(v->type, form); }
+  Value *want(const Value *v, int part) override;
+  void compute(const Op &op) override;
   Type partOf(const Type &t, int axis) const {
     if (axis == whole)
       return t;
@@ -56,20 +45,9 @@ private:
     s.set(static_cast<unsigned>(axis), s[static_cast<unsigned>(axis)] / ctas_);
     return t.withShape(s);
   }
-  Op *clone(const Op &op, std::span<Value *const> operands, std::span<const Type> results) {
-    b_.setLoc(op.loc);
-    b_.setInlinedAt(op.inlinedAt);
-    return b_.create(op.kind, operands, results, op.attrs);
-  }
-  void copyRegion(const Op &from, Op &to);
-  void body(const Block &from, Block *to);
-  void write(const Op &op);
-  void control(const Op &op);
-  void region(const Op &old, Op &now, unsigned i, std::vector<int> yields);
   void reduce(const Op &op, int axis);
   void histogram(const Op &op, int axis);
 
-  Value *want(const Value *v, int part);
   Value *range(const Op &op);
   /// The number of the first of this CTA's elements, where a part has so many.
   Value *firstOf(int64_t part);
@@ -82,14 +60,10 @@ private:
   const ClusterParts &parts_;
   int64_t ctas_;
   AxisFacts facts_;
-  Module &out_;
-  Builder b_;
   Block front_; // operations at the beginning of the kernel
   Value *rank_ = nullptr;
   bool isRight_ = true;
   std::map<int64_t, Value *> firsts_;
-  std::vector<Made> made_; // one for each block around
-  std::vector<std::vector<int>> yields_;
 };
 
 // ---- values
@@ -129,9 +103,8 @@ void Partitioner::shiftHints(Op &op, int axis) const {
 Value *Partitioner::want(const Value *v, int part) {
   if (v->type.isScalar())
     part = whole;
-  for (auto it = made_.rbegin(); it != made_.rend(); ++it)
-    if (auto found = it->find({v, part}); found != it->end())
-      return found->second;
+  if (Value *done = find(v, part))
+    return done;
   const Op *op = v->def;
   if (!op || !(renames(op->kind) || parts_.isFree(v))) {
     assert(false && "a value is needed in another part than it is computed in");
@@ -180,48 +153,11 @@ int Partitioner::operandPart(const Op &op, unsigned operand, int axis) const {
   }
 }
 
-void Partitioner::copyRegion(const Op &from, Op &to) {
-  made_.emplace_back();
-  for (const Value *arg : from.region(0)->args)
-    define(arg, whole, out_.addArg(to.region(0), arg->type));
-  yields_.emplace_back(from.results.size(), whole);
-  body(*from.region(0), to.region(0));
-  yields_.pop_back();
-  made_.pop_back();
-}
-
-void Partitioner::body(const Block &from, Block *to) {
-  Block *saved = b_.block();
-  b_.setBlock(to);
-  made_.emplace_back();
-  for (const Op *op : from.ops)
-    write(*op);
-  made_.pop_back();
-  b_.setBlock(saved);
-}
-
 static bool isAccess(OpKind k) {
   return k == OpKind::Load || k == OpKind::Store || k == OpKind::AtomicRmw || k == OpKind::AtomicCas || isDescOp(k) || k == OpKind::Print;
 }
 
-void Partitioner::write(const Op &op) {
-  switch (op.kind) {
-  case OpKind::For:
-  case OpKind::While:
-  case OpKind::If:
-    return control(op);
-  case OpKind::Yield:
-  case OpKind::Condition:
-  case OpKind::Return: {
-    std::vector<Value *> operands;
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      operands.push_back(want(op.operands[i], op.kind == OpKind::Return ? whole : yields_.back()[i]));
-    clone(op, operands, {});
-    return;
-  }
-  default:
-    break;
-  }
+void Partitioner::compute(const Op &op) {
   if (op.results.size() == 1 && op.result()->type.isTensor() && (renames(op.kind) || parts_.isFree(op.result())))
     return; // made where it is wanted
   int axis = parts_.of(op);
@@ -238,7 +174,7 @@ void Partitioner::write(const Op &op) {
   Op *now = clone(op, operands, results);
   shiftHints(*now, axis);
   if (!op.regions.empty())
-    copyRegion(op, *now);
+    scalarRegion(op, *now);
   if (isDescOp(op.kind) && axis != whole)
     descriptor(op, *now, axis);
   if (isAccess(op.kind) && axis == whole)
@@ -276,14 +212,14 @@ void Partitioner::reduce(const Op &op, int axis) {
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, left));
   Op *now = clone(op, operands, results);
-  copyRegion(op, *now);
+  scalarRegion(op, *now);
   if (axis != whole && axis == along) {
     std::vector<Value *> parts;
     for (Value *r : now->results)
       parts.push_back(gather(r));
     now = clone(op, parts, results);
     now->set(attr::axis, 0);
-    copyRegion(op, *now);
+    scalarRegion(op, *now);
   }
   for (size_t i = 0; i < op.results.size(); ++i)
     define(op.results[i], left, now->results[i]);
@@ -306,48 +242,6 @@ void Partitioner::histogram(const Op &op, int axis) {
     bins = sum->result();
   }
   define(op.result(), whole, bins);
-}
-
-void Partitioner::region(const Op &old, Op &now, unsigned i, std::vector<int> yields) {
-  Block *to = now.region(i);
-  made_.emplace_back();
-  for (const Value *arg : old.region(i)->args)
-    define(arg, parts_.of(arg), out_.addArg(to, partOf(arg->type, parts_.of(arg))));
-  yields_.push_back(std::move(yields));
-  body(*old.region(i), to);
-  yields_.pop_back();
-  made_.pop_back();
-}
-
-void Partitioner::control(const Op &op) {
-  auto axesOf = [&](std::span<Value *const> values) {
-    std::vector<int> axes;
-    for (const Value *v : values)
-      axes.push_back(parts_.of(v));
-    return axes;
-  };
-  std::vector<int> given = axesOf(op.results), inits;
-  if (op.kind != OpKind::If)
-    inits = axesOf(std::span<Value *const>(op.region(0)->args).subspan(op.kind == OpKind::For));
-  size_t scalars = op.operands.size() - inits.size();
-  std::vector<Value *> operands;
-  std::vector<Type> results;
-  for (size_t i = 0; i < op.operands.size(); ++i)
-    operands.push_back(want(op.operands[i], i < scalars ? whole : inits[i - scalars]));
-  for (size_t i = 0; i < op.results.size(); ++i)
-    results.push_back(partOf(op.results[i]->type, given[i]));
-  Op *now = clone(op, operands, results);
-  if (op.kind == OpKind::While) {
-    std::vector<int> condition = given;
-    condition.insert(condition.begin(), whole);
-    region(op, *now, 0, std::move(condition));
-    region(op, *now, 1, std::move(inits));
-  } else {
-    for (unsigned i = 0; i < op.regions.size(); ++i)
-      region(op, *now, i, given);
-  }
-  for (size_t i = 0; i < op.results.size(); ++i)
-    define(op.results[i], given[i], now->results[i]);
 }
 
 } // namespace
