@@ -148,7 +148,7 @@ public:
   }
 
   DotChoice choiceOf(const Op &dot) const { return target_.chooseDot(dot, warps_); }
-  /// wgmma can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
+  /// Asynchronous dots can take A from registers. Worth it where A was computed from another dot's result and stays within its warps
   /// (attention); what comes from memory goes to shared memory without passing through registers at all.
   bool takesRegisters(const Op &dot, const DotChoice &c) const {
     Home h = of(dot.operands[0]);
@@ -410,7 +410,7 @@ std::optional<LinearLayout> Homes::wantedByMemory(const Value *v, unsigned depth
   return std::nullopt;
 }
 
-/// Bytes of an element that `v` becomes on its way to a tile that wgmma reads, by way of conversions and joins; 0 if it goes elsewhere.
+/// Bytes of an element that `v` becomes on its way to a tile that asynchronous dots read, by way of conversions and joins; 0 if it goes elsewhere.
 unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
   if (depth == 0)
     return 0;
@@ -531,7 +531,7 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   return tile;
 }
 
-/// The choice; and of a wgmma of two tiles `rounds`: how many groups of products it is. Without it, one: in loops that copy by pointers,
+/// The choice; and of an asynchronous dot of two tiles `rounds`: how many groups of products it is. Without it, one: in loops that copy by pointers,
 /// the assembler puts the addresses of copies between the products.
 void Rewriter::describeDot(Op &dot, const Op &source) {
   DotChoice c = homes_.choiceOf(dot);

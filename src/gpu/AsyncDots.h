@@ -1,4 +1,4 @@
-// Where wgmmas that run asynchronously have to be waited for: at the first use of a result, as late as that allows.
+// Where asynchronous dots have to be waited for: at the first use of a result, as late as that allows.
 #pragma once
 #include "ir/Ir.h"
 #include <vector>

@@ -94,7 +94,7 @@ class LoadCopier {
 public:
   LoadCopier(Module &m, const TargetInfo &target) : m_(m), target_(target), b_(m) { b_.setFolding(false); }
 
-  /// `inGroups`: a loop around it has copies by cp.async in flight, for which a wait of ours would wait as well.
+  /// `inGroups`: a loop around it has copies by the threads (async_copy) in flight, for which a wait of ours would wait as well.
   void block(Block &b, bool inGroups) {
     std::vector<Op *> loads;
     for (Op *op : b.ops) {
@@ -171,7 +171,7 @@ private:
     edit.replaceUses(load->result(), loaded);
   }
 
-  /// Operands of wgmma: without a stay in registers.
+  /// Operands of asynchronous dots: without a stay in registers.
   void byThreads(BlockEditor &edit, Op *load) {
     const Type t = load->result()->type;
     uint16_t layout = obstacleOfCopy(*load) ? 0 : wantedTile(m_, edit, load->result());

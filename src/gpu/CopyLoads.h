@@ -1,5 +1,5 @@
-// Loads that go to shared memory beside the registers, outside of pipelined loops: what descriptors load, by TMA, and operands of dots that wgmma reads
-// from shared memory, by cp.async. Either waits for its own copy, right in front of the first use.
+// Loads that go to shared memory beside the registers, outside of pipelined loops: what descriptors load, by block copies, and operands that asynchronous dots read
+// from shared memory, by the threads (async_copy). Either waits for its own copy, right in front of the first use.
 #pragma once
 #include "gpu/TargetInfo.h"
 

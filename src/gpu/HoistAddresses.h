@@ -5,9 +5,9 @@
 //     load addptr (addptr b, k * ld), n             =>          move = (sext k0) * (sext ld)
 //   }                                                           load addptr rows, splat move
 //                                                             }
-// Why: copies whose addresses end in a multiplication or its wide sum are slow to start beside wgmmas. On an H200 (driver 580), matmul 4096^3 by block pointers with tiles of
+// Why: copies whose addresses end in a multiplication or its wide sum are slow to start beside asynchronous dots. On an H200 (driver 580), matmul 4096^3 by block pointers with tiles of
 // 128 x 256 x 64 and 8 warps made 528 TFLOP/s before and 672 so, with offsets computed in each iteration 560 and 651, though as many instructions run; masks, instructions
-// that have nothing to do with addresses, the order of copies and wgmmas, and slots of rings changed less than 5 % of either.
+// that have nothing to do with addresses, the order of copies and asynchronous dots, and slots of rings changed less than 5 % of either.
 //
 // Offsets of 32 bits are taken apart in 64, where no part can wrap around. For elements that exist the sum is the same by the contract of
 // passes/WidenOffsets.h; masked-off ones may have any address.
@@ -16,7 +16,7 @@
 
 namespace tegula::gpu {
 
-/// Rewrites the pointers of loads that loops with num_stages >= 2 and wgmmas compute dots from (GPU IR, in place, before those loops are pipelined), where sums, differences and
+/// Rewrites the pointers of loads that loops with num_stages >= 2 and asynchronous dots compute from (GPU IR, in place, before those loops are pipelined), where sums, differences and
 /// products make them of what does not change in the loop and of scalars that do; not where a thread has no registers for the pointers.
 void hoistAddresses(ir::Module &m, const TargetInfo &target, const Options &options);
 

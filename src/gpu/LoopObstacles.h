@@ -15,11 +15,11 @@ bool hasDot(const ir::Op &loop);
 /// Why the body as a whole forbids to start loads of later iterations early; empty if it does not. `loop` is a For or a While.
 std::optional<std::string> obstacleOfLoop(const ir::Op &loop);
 
-/// Why no asynchronous copy does what this load does; empty if one does: cp.async moves 4, 8 or 16 bytes, and zeros where the mask is off.
+/// Why no asynchronous copy does what this load does; empty if one does: async_copy moves 4, 8 or 16 bytes, and zeros where the mask is off.
 std::optional<std::string> obstacleOfCopy(const ir::Op &load);
 
-/// Do threads have to fence (fence.proxy.async) behind the copies of this load before wgmma reads them? cp.async of 16 bytes writes shared memory as
-/// wgmma sees it by the time it is waited for: 0 of 4.6 * 10^10 results were wrong without on an H200, of plain stores a quarter (docs/hopper.md 1.7). Shorter ones go another way.
+/// Do threads have to fence (fence.proxy.async) behind the copies of this load before asynchronous dots read them? async_copy of 16 bytes writes shared memory as
+/// they see it by the time it is waited for: 0 of 4.6 * 10^10 results were wrong without on an H200, of plain stores a quarter (docs/hopper.md 1.7). Shorter ones go another way.
 bool needsProxyFence(const ir::Op &load);
 
 /// Collects what remarks say about loops for which a user expects pipelining: they have a dot, or num_stages of their own. Without a

@@ -205,7 +205,7 @@ void MemoryOrder::beginTile(Op &op) {
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
     if (wroteGlobal()) {
-      if (hasTensorMaps_) // copies by TMA see what was stored
+      if (hasTensorMaps_) // block copies see what was stored
         emit(OpKind::AsyncFence);
       meet();
     }
@@ -216,7 +216,7 @@ void MemoryOrder::beginBarriers(Op &op) {
   SharedRange r = tiles_[&op] = take(op, tilesBytes(op), 16);
   note(op, r);
   endsWithLastUser(op);
-  // TMA may read and write where threads have stored before.
+  // Block copies may read and write where threads have stored before.
   finishBeforeCopies();
   if (wroteGlobal())
     op.set(ir::attr::global, true);
@@ -287,7 +287,7 @@ void MemoryOrder::forgetAccesses() {
   memory_.unknownBefore();
 }
 
-// ---- stores and reductions by TMA
+// ---- stores and reductions of blocks
 
 BlockStore MemoryOrder::blockStore(const Op &op) {
   auto [it, isNew] = blockStores_.try_emplace(&op);

@@ -77,7 +77,7 @@ protected:
   void takeWarpScratch(Op &op, uint64_t bytes);
   /// The tile of a to_shared, the ring of a shared_alloc.
   void beginTile(Op &op);
-  /// mbarriers. What was stored before may be read by TMA. barriersReady() once they are initialized.
+  /// mbarriers. What was stored before may be read by block copies. barriersReady() once they are initialized.
   void beginBarriers(Op &op), barriersReady(const Op &op);
   /// Operands of one operation are about to be read: the barrier before, if they need one.
   void readTiles(const Op &op);

@@ -50,7 +50,7 @@ constexpr GpuPass passes[] = {
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
      "copies operands of dots ahead, and lets dots run on"},
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.options); }, "loads operands an iteration ahead, into registers"},
-    {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what wgmma reads to shared memory, outside of loops"},
+    {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what asynchronous dots read to shared memory, outside of loops"},
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},

@@ -27,7 +27,7 @@ public:
 private:
   using Map = LoopSlice::Map;
 
-  /// Copies by TMA as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
+  /// Block copies as far ahead as the stages allow. From two warpgroups on a stage is left for one to be behind in: the thread that starts the copies
   /// waits for all warps to be done with it.
   void goFarther() {
     if (!hasTma() || usesGroups() || hasStaged())
@@ -82,7 +82,7 @@ private:
       endTile();
   }
 
-  /// Starting copies takes issue slots that nobody misses while a wgmma runs: behind the first one; where the copies fill the stage of the last
+  /// Starting copies takes issue slots that nobody misses while an asynchronous dot runs: behind the first one; where the copies fill the stage of the last
   /// iteration, behind the first one that starts after the wait for it, or behind that wait.
   size_t placeOfCopies() const {
     size_t at = 0;

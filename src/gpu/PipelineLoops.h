@@ -1,5 +1,5 @@
 // Software pipelining of loops around dots: operands come into shared memory by asynchronous copies some iterations ahead, and
-// wgmmas stay in flight until their result is needed.
+// asynchronous dots stay in flight until their result is needed.
 //
 //   ring = shared_alloc {slots}                            for each load that a dot is computed from
 //   D times: if runs { async_copy ring[i], ... }; commit   the first D iterations' copies
@@ -8,13 +8,13 @@
 //     dot ring[r] ... {async}                              waited for where its result is first used
 //     if runs D iterations later { async_copy ring[w], ... }; commit
 //   }
-// Tiles that TMA brings (desc_load) have mbarriers instead: one says that a stage is full, one that all warps are done with it; warps
-// need not meet, so warpgroups may drift apart. A warp is done with the last iteration's stage where it has waited for the wgmmas that read it, and
+// Tiles that block copies bring (desc_load) have mbarriers instead: one says that a stage is full, one that all warps are done with it; warps
+// need not meet, so warpgroups may drift apart. A warp is done with the last iteration's stage where it has waited for the asynchronous dots that read it, and
 // copies may overwrite it from there on: D + 1 stages are enough, and where there are more, copies are started farther ahead.
 //
 // One barrier an iteration is enough: whoever writes a slot has passed a barrier that every thread reached after it was done with
-// the slot. A slot is free one iteration after its use, two if the wgmma that reads it is still in flight at the end of the
-// iteration; so a ring of cp.async has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.
+// the slot. A slot is free one iteration after its use, two if the asynchronous dot that reads it is still in flight at the end of the
+// iteration; so a ring of async_copy has D + 1 or D + 2 slots. Operands that are computed (not loaded) get rings of two or three slots.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "support/Diag.h"

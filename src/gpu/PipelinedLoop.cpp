@@ -31,7 +31,7 @@ bool PipelinedLoop::plan() {
   return fitMemory();
 }
 
-/// The layout a tile of this load has if wgmma is to read it directly; 0 if no user wants that.
+/// The layout a tile of this load has if asynchronous dots are to read it directly; 0 if no user wants that.
 uint16_t PipelinedLoop::wantedLayout(const Value *v) {
   for (const Op *user : usersIn(body_, v)) {
     if (user->kind == OpKind::ToShared)
@@ -47,7 +47,7 @@ Type PipelinedLoop::tileOf(const Op &load) {
   const Type &t = load.result()->type;
   if (load.kind == OpKind::DescLoad)
     return Type::shared(t.shape, t.elem, module_.internLayout(target_.blockTile(load)));
-  // Operands of 8 bits lie K-major for wgmma. Where the load has them the other way round, they pass through registers.
+  // Operands of 8 bits lie K-major for asynchronous dots. Where the load has them the other way round, they pass through registers.
   uint16_t l = wantedLayout(load.result());
   int64_t vec = load.vec();
   if (!l || !keepsVectors(LinearLayout(module_.layouts[l - 1u]), module_.layoutOf(t), vec))
@@ -178,7 +178,7 @@ void PipelinedLoop::makeFragmentsLate(const Op &dot) {
   body_.ops.insert(body_.ops.begin() + static_cast<long>(positionOf(body_, &dot)), made);
 }
 
-/// What wgmma reads was written by other means: a fence stands between. That holds for wgmmas that are waited for at once, too, as those with
+/// What asynchronous dots read was written by other means: a fence stands between. That holds for asynchronous dots that are waited for at once, too, as those with
 /// accumulators of 16 bits, and for those under an `if`.
 void PipelinedLoop::findAsyncRings(const Block &block) {
   for (const Op *op : block.ops) {
@@ -216,7 +216,7 @@ void PipelinedLoop::findAsyncDots() {
     if (std::count(yields.begin(), yields.end(), op->result()) > 1)
       continue;
     dots.push_back(op);
-    // What is computed and then stored for wgmma takes turns as well.
+    // What is computed and then stored for asynchronous dots takes turns as well.
     for (unsigned i = 0; i < 2; ++i)
       if (Op *tile = op->operands[i]->def; tile && tile->kind == OpKind::ToShared && tile->parent == &body_ && !ringOfTile(op->operands[i])) {
         Ring r;
@@ -305,7 +305,7 @@ uint64_t PipelinedLoop::outerTiles() const {
   return sum;
 }
 
-/// Numbers of slots; bytes of all rings. Tiles that TMA brings form stages: one slot of each ring, one number of slots.
+/// Numbers of slots; bytes of all rings. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
 uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
   ahead_ = c.ahead;
   turns_ = c.turns;
@@ -330,7 +330,7 @@ uint64_t PipelinedLoop::take(const RingChoice &c) {
 std::vector<RingChoice> PipelinedLoop::choices(int64_t wanted) const {
   std::vector<RingChoice> out;
   int64_t fewest = anyRing([](const Ring &r) { return r.isCopied; }) ? 1 : wanted;
-  // A stage more lets warpgroups drift apart, so that one computes while the other's wgmmas run.
+  // A stage more lets warpgroups drift apart, so that one computes while the other's asynchronous dots run.
   unsigned most = hasTma() ? isReleasedLate() + (options_.numWarps >= 8) : 0;
   auto add = [&](int64_t ahead, Turns turns) {
     for (unsigned less = 0; less <= most; ++less)
@@ -359,7 +359,7 @@ uint64_t PipelinedLoop::blocksByRegisters() const {
 }
 
 /// With fewer than two warpgroups on an SM the tensor cores wait while a warpgroup computes, and four hide more than stages do: slots beyond those that were asked
-/// for are not worth a neighbour. Blocks of eight warps whose copies are by TMA run as well alone. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that
+/// for are not worth a neighbour. Blocks of eight warps whose copies are of blocks run as well alone. A loop in a loop is left alone: its kernel has as many programs as there are SMs, as a rule. So is one that ends tiles itself, in a branch that
 /// stores.
 RingChoice PipelinedLoop::withNeighbours(const RingChoice &c) {
   const unsigned enoughWarps = startsCopies_ && (usesGroups() || options_.numWarps < 8) ? 16 : 8;

@@ -19,13 +19,13 @@ struct Ring {
   bool isCopied = false;      // filled ahead: by async_copy or tma_copy, or staged
   bool isTma = false;
   bool isStaged = false;      // few elements, loaded and computed ahead, and stored by the threads: others read them
-  bool staysInFlight = false; // a wgmma may read a slot beyond the end of its iteration
+  bool staysInFlight = false; // an asynchronous dot may read a slot beyond the end of its iteration
   bool feedsAsyncDot = false;    // asked of copied ones only
   unsigned slots = 0;
   ir::Value *memory = nullptr;
 };
 
-/// mbarriers of the stages of rings that TMA fills: the bytes are there; all warps that read them are done.
+/// mbarriers of the stages of rings that block copies fill: the bytes are there; all warps that read them are done.
 struct StageBarriers {
   ir::Value *full = nullptr, *empty = nullptr;
 };
@@ -34,17 +34,17 @@ StageBarriers makeStageBarriers(ir::Builder &b, unsigned stages, unsigned consum
 
 /// How operands that are computed take turns in their rings, by bytes.
 enum class Turns : uint8_t {
-  Late,   // a slot more while a wgmma may read at the end of an iteration
-  Early,  // two slots: last iteration's wgmmas are waited for before the barrier in front of this one's
+  Late,   // a slot more while an asynchronous dot may read at the end of an iteration
+  Early,  // two slots: last iteration's asynchronous dots are waited for before the barrier in front of this one's
   Single, // one slot: they are waited for, and everybody with them, before the operand is stored
 };
 
-/// Sizes of rings. A slot is free when the wgmmas that read it are waited for: where none are waited for in the iteration itself, that is in the next one.
+/// Sizes of rings. A slot is free when the asynchronous dots that read it are waited for: where none are waited for in the iteration itself, that is in the next one.
 struct RingChoice {
   int64_t ahead;         // iterations from a copy to its use
   Turns turns;
-  unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's wgmmas
-  bool isDrained = false; // no wgmma runs on when an iteration ends, so that cp.async needs no slot for that
+  unsigned slack = 0;    // stages besides those: the first lets copies start in front of the wait for the last iteration's asynchronous dots
+  bool isDrained = false; // no asynchronous dot runs on when an iteration ends, so that async_copy needs no slot for that
   bool isBehindFirst = false; // copies start behind the first iteration's dot that rotateDots took out of the loop, and have its tile's bytes
 };
 
@@ -60,7 +60,7 @@ public:
 
   ir::Op &loop() const { return loop_; }
   const std::vector<Ring> &rings() const { return rings_; }
-  /// Slots of every ring that TMA fills; fewer of them, down to two.
+  /// Slots of every ring that block copies fill; fewer of them, down to two.
   unsigned stages() const { return stages_; }
   void setStages(unsigned n);
 
@@ -85,18 +85,18 @@ protected:
   std::vector<RingChoice> choices(int64_t wanted) const;
   /// Did rotateDots take a dot out of the loop, and may copies start behind it?
   bool hasFirstDot() const { return startsCopies_ && opsOfFirstDot(loop_) > 0; }
-  /// May an iteration end with a wait for its wgmmas? Not where operands are computed, which is done beside the last iteration's.
+  /// May an iteration end with a wait for its asynchronous dots? Not where operands are computed, which is done beside the last iteration's.
   bool canDrain() const {
     return usesGroups() && !anyRing([](const Ring &r) { return !r.isCopied; });
   }
   uint64_t blocksByRegisters() const;
   RingChoice withNeighbours(const RingChoice &c);
   bool fitMemory();
-  /// The operation in front of which all wgmmas of the last iteration must be done: null if their results alone decide.
+  /// The operation in front of which all asynchronous dots of the last iteration must be done: null if their results alone decide.
   const ir::Op *placeOfEarlyWait() const;
   template <typename Test> bool anyRing(Test test) const { return std::any_of(rings_.begin(), rings_.end(), test); }
   bool hasTma() const { return anyRing([](const Ring &r) { return r.isTma; }); }
-  /// Are there copies by cp.async, which come in groups?
+  /// Are there copies by the threads (async_copy), which come in groups?
   bool usesGroups() const {
     return anyRing([](const Ring &r) { return r.isCopied && !r.isTma && !r.isStaged; });
   }
@@ -113,17 +113,17 @@ protected:
   void waitFor(ir::Value *ring, ir::Value *slot, ir::Value *phase, bool one);
   /// The parity after the stage in `slot`.
   ir::Value *flip(ir::Value *phase, ir::Value *slot, unsigned slots);
-  /// Copies that fill one stage of the rings that TMA fills; `of` gives the operands of the loads of the iteration it is for. First waits
+  /// Copies that fill one stage of the rings that block copies fill; `of` gives the operands of the loads of the iteration it is for. First waits
   /// until the stage is free, if `freePhase` is not null.
   void fillStage(ir::Value *slot, ir::Value *freePhase, const std::function<ir::Value *(ir::Value *)> &of);
 
   // ---- the body
   /// Slots, and the parity of stages, as carried values: the loop's first stage is `slot` with parity `phase`.
   void carryStages(ir::Value *slot, ir::Value *phase);
-  /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if wgmmas of this one still read, may be
+  /// At the end of the body (at the builder): the tiles of this iteration, or of the last one if asynchronous dots of this one still read, may be
   /// overwritten; slots and parity go on.
   void nextStage();
-  /// Behind the wait for the last iteration's wgmmas: its tiles may be overwritten, unless that waits for the end (isReleasedBehindWait).
+  /// Behind the wait for the last iteration's asynchronous dots: its tiles may be overwritten, unless that waits for the end (isReleasedBehindWait).
   void releaseBehindWait();
   void release(ir::Value *stage, ir::Value *when);
   /// Is this not the first iteration?
@@ -145,7 +145,7 @@ protected:
   ir::Value *resultOf(const ir::Value *arg) const { return loop_.results[arg->index - 1]; }
   /// Is the tile the same in all CTAs, so that each can bring a part of it to all of them?
   bool isShared(const Ring &r, unsigned ctas) const;
-  /// wgmmas of an iteration may still read its stage when it ends.
+  /// Asynchronous dots of an iteration may still read its stage when it ends.
   bool isReleasedLate() const { return anyRing([](const Ring &r) { return r.isTma && r.staysInFlight; }); }
   /// Then the stage is given back behind the next iteration's wait for them. With a stage to spare, beside the one in which warpgroups drift apart, at that
   /// iteration's end: behind the wait is the softmax of attention, where the arrive cost 5 % (D=128, 128 x 64, 8 warps, 3 stages: docs/performance-history.md).
@@ -164,7 +164,7 @@ protected:
   AsyncDots waits_;
   Turns turns_ = Turns::Late;
   const ir::Op *firstStore_ = nullptr; // of a computed operand that has a single slot
-  const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's wgmmas
+  const ir::Op *oldWait_ = nullptr;    // the wait for the last iteration's asynchronous dots
   bool startsCopies_ = false; // the loop's own threads do: addresses may take indices that it loads, and what is staged may be loaded
   bool isBehindFirst_ = false; // RingChoice::isBehindFirst
   uint64_t bytesBeside_ = 0;   // of scratch and tiles of the body that are in no ring
@@ -172,7 +172,7 @@ protected:
   int64_t ahead_ = 0;
   unsigned stages_ = 0;
   unsigned ctas_ = 1;                            // of a cluster, that fill the stages of all of them together
-  StageBarriers barriers_;                       // null without TMA
+  StageBarriers barriers_;                       // null without block copies
   ir::Value *phase_ = nullptr, *last_ = nullptr; // carried: parity of the current stage; the stage before it
   std::map<unsigned, ir::Value *> slot_;         // carried: current slot of rings of so many
 };

@@ -1,4 +1,4 @@
-// Moves a loop's first dot one iteration ahead, so that its wgmma runs while the iteration computes with the result of the last one.
+// Moves a loop's first dot one iteration ahead, so that it runs while the iteration computes with the result of the last one.
 //
 //   for i { s = dot q, k[i];  p = f(s);  acc = dot p, v[i], acc }
 //   =>  s = dot q, k[lb];  for i (s) { n = dot q, k[i + step];  p = f(s);  acc = dot p, v[i], acc;  yield n }
@@ -10,7 +10,7 @@
 
 namespace tegula::gpu {
 
-/// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops. A dot moves if it runs by wgmma, its A and its accumulator do not
+/// Rewrites loops of the kernel (GPU IR) in place, before pipelineLoops. A dot moves if it runs asynchronously, its A and its accumulator do not
 /// change in the loop, its B comes from a load whose addresses or offsets can be computed ahead, and another dot of the loop
 /// depends on its result.
 void rotateDots(ir::Module &m, const TargetInfo &target, const Options &options);

@@ -32,7 +32,7 @@ template <typename List, typename More> void unite(List &list, const More &more)
 
 class SharedMemory {
 public:
-  /// Tiles that wgmma and TMA use start at multiples of 1024 bytes, the period of their swizzle.
+  /// Tiles that asynchronous dots and block copies use start at multiples of 1024 bytes, the period of their swizzle.
   static constexpr uint32_t tileAlign = 1024;
   /// The lowest free bytes. Alignment is a power of two.
   SharedRange take(uint64_t bytes, uint32_t align);

@@ -39,7 +39,7 @@ std::vector<std::pair<const ir::Op *, SharedRange>> mostShared(const ir::Block &
 
 /// The load by descriptor that a to_shared takes its values from, through views only; null if there is none.
 const ir::Op *descLoadOf(const ir::Op &operand);
-/// Bytes of the tile, and to place it, of a load by descriptor or an operand of wgmma that no ring holds; 0 of other operations, and of an operand that
+/// Bytes of the tile, and to place it, of a load by descriptor or an operand of asynchronous dots that no ring holds; 0 of other operations, and of an operand that
 /// was loaded by descriptor, which reads that tile.
 uint64_t tileBytes(const ir::Op &op);
 /// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.

@@ -1,4 +1,4 @@
-// Warp specialization: one thread of a warp or warpgroup that is there for it alone starts all TMA copies (the producer), the others
+// Warp specialization: one thread of a warp or warpgroup that is there for it alone starts all block copies (the producer), the others
 // compute (the consumers).
 //
 //   rings, mbarriers
@@ -6,7 +6,7 @@
 //          and { for tile { for k { wait until the stage is free; copies } } }     the producer: what the copies' operands need of the kernel, and no more
 // The producer runs as far ahead as the rings allow, over the borders of loops: the next tile's copies run beside the epilogue whatever it
 // does, and no warp that computes spends instructions on addresses. Consumers never wait for each other on account of copies, so
-// one warpgroup's epilogue can run beside another's wgmmas. (Bauer et al., CudaDMA, SC 2011; CUTLASS calls it warp-specialized.)
+// one warpgroup's epilogue can run beside another's asynchronous dots. (Bauer et al., CudaDMA, SC 2011; CUTLASS calls it warp-specialized.)
 //
 // Loops that follow each other with the same tiles share their rings: the stages go on where the loop before has left them.
 #pragma once

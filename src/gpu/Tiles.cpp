@@ -88,7 +88,7 @@ struct LastUsers {
           continue;
         while (user->parent != tile->parent && !isFirstPartition(*user->parent))
           user = user->parent->parent->op;
-        // A wgmma may read until it is waited for.
+        // An asynchronous dot may read until it is waited for.
         auto wait = waitBehind.find(user);
         of[tile] = wait != waitBehind.end() ? wait->second : user;
       }
