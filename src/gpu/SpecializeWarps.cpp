@@ -38,7 +38,7 @@ class ConsumerLoop : public PipelinedLoop {
 public:
   using PipelinedLoop::PipelinedLoop;
 
-  /// After plan(): does TMA bring everything that is copied?
+  /// After plan(): do block copies bring everything that is copied?
   bool isFilledByTma() const {
     return hasTma() && !usesGroups();
   }
@@ -48,6 +48,16 @@ public:
       if (r.isTma)
         out.push_back(r.tile);
     return out;
+  }
+  /// Says so if the loop has fewer stages than it asks for; `total`: bytes that the kernel takes with those it has.
+  void remarkStages(uint64_t total, DiagEngine *remarks) const {
+    const int64_t asked = loop_.get(attr::numStages, options_.numStages), missing = asked - stages();
+    if (missing <= 0)
+      return;
+    uint64_t stage = 16; // its barriers
+    for (const Type &t : tiles())
+      stage += slotBytes(t);
+    LoopRemarks(loop_, remarks).shortOfMemory(stages() - 1, asked - 1, total + static_cast<uint64_t>(missing) * stage, target_.sharedLimit());
   }
   uint64_t bytesOfOtherRings() const {
     uint64_t bytes = 0;
@@ -128,6 +138,11 @@ public:
 
   /// Why it cannot be done; everything is planned if there is no reason.
   Reason plan();
+  /// After plan(), in place of its reason: loops whose rings had to give way.
+  void remarkStages(DiagEngine *remarks) const {
+    for (const auto &loop : loops_)
+      loop->remarkStages(total_, remarks);
+  }
   void rewrite();
 
 private:
@@ -158,6 +173,7 @@ private:
   std::unordered_map<const Op *, size_t> loopOf_; // index into loops_
   std::unordered_set<const Op *> path_;           // Fors that are such loops or contain one
   std::vector<RingSet> sets_;
+  uint64_t total_ = 0; // bytes of shared memory with those rings
   std::vector<size_t> setOf_; // of each loop
   std::unordered_set<const Op *> ringSources_; // what the rings hold
   std::unordered_set<const Op *> ops_;
@@ -342,11 +358,12 @@ Reason Specializer::fit() {
     std::optional<uint64_t> rest = bytesOf(*f_.block(), taken);
     if (!rest)
       return "other operations of the kernel need shared memory themselves";
-    if (taken + *rest <= limit)
+    total_ = taken + *rest;
+    if (total_ <= limit)
       break;
     auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });
     if (deepest->stages <= 2)
-      return "rings and tiles that live as long as the kernel take " + std::to_string(taken + *rest) + " bytes of shared memory, a block has " +
+      return "rings and tiles that live as long as the kernel take " + std::to_string(total_) + " bytes of shared memory, a block has " +
              std::to_string(limit);
     --deepest->stages;
   }
@@ -554,6 +571,7 @@ void specializeWarps(Module &m, const TargetInfo &target, const Options &options
       remarks->report(diag::notSpecialized, s.where(), *reason);
     return;
   }
+  s.remarkStages(remarks);
   s.rewrite();
 }
 

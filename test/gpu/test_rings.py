@@ -72,6 +72,15 @@ def test_attention_with_256_columns_is_pipelined(kernel, slots):
     assert rings(gpu) == slots and "not pipelined" not in gpu
 
 
+# The deepest rings that fit, with a remark: of loops whose warps copy themselves, and with a producer.
+@pytest.mark.parametrize("block, warps, stages, slots", [((128, 128, 128), 4, 4, 3), ((128, 128, 128), 8, 5, 3), ((64, 64, 256), 8, 3, 2), ((128, 64, 256), 8, 4, 2)])
+def test_fewer_stages_than_asked_for_are_said(block, warps, stages, slots):
+    out = compiled("attention", block, warps, stages, "--emit", "gpu", "--remarks")
+    assert rings(out)[:2] == [slots, slots]
+    said = re.search(r"pipelined with (\d+) stages, not (\d+): those take (\d+) bytes of shared memory, a block has (\d+) ", out)
+    assert said and [int(n) for n in said.groups()[:2]] == [slots, stages] and int(said[3]) > int(said[4])
+
+
 def test_copies_fill_what_the_last_iteration_read():
     """Behind the wait for its dots, and while the next one runs."""
     loop = loop_of(compiled("attention", (64, 64, 128), 4, 3, "--emit", "gpu"))
