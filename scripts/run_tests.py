@@ -221,6 +221,7 @@ SUITES = {
     "cli": Suite(pytest("test/cli"), 60, quick=True),
     "cpp": Suite(pytest("test/cpp"), 30),
     "registers": Suite(pytest("test/gpu"), 40),
+    "verify-each": Suite(script(PY, "test/gpu/verify_each.py", "test/run", "--every", "8"), 60),
     "dist": Suite(script("scripts/test_dist.sh"), 60),
     "package": Suite(script("scripts/test_package.sh"), 30),
     "examples": Suite(pytest("test/examples"), 30, quick=True),
