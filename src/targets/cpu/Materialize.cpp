@@ -136,6 +136,8 @@ bool Materialization::decide(const Op &op, const Value *v) {
     for (const Op *u : uses_.users(v))
       if (uses_.loopBetween(op.parent, u))
         return true;
+  if (standsForLoads(op, v))
+    return true;
   if (cost >= dear) {
     for (const Op *r : roots)
       if (nestSpace(*r).numel() > v->type.numel() && v->type.numel() > 1)
@@ -228,6 +230,42 @@ bool Materialization::clobbered(const Op &load, const Value *v) const {
       return true;
   }
   return false;
+}
+
+// The sum of a residual connection: x += delta is stored and used again behind the store. Both loads would need a buffer, from which each use adds anew;
+// one buffer with the sum takes half of the L1 cache. So does whatever is computed from loads that nothing else uses, in no more bytes than theirs.
+bool Materialization::standsForLoads(const Op &op, const Value *v) const {
+  if (!op.has(ir::traits::Elementwise) || v->type.isPtr || v->type.elem == ir::Elem::I1)
+    return false;
+  auto bytesOf = [](const Value *x) { return uint64_t(x->type.numel()) * ir::byteWidth(x->type.elem); };
+  llvm::SmallVector<const Value *, 8> todo(op.operands.begin(), op.operands.end());
+  uint64_t bytes = 0;
+  unsigned loads = 0, here = uses_.position(&op), last = lastUse_.lookup(v);
+  const auto &ops = op.parent->ops;
+  last = std::min(last, static_cast<unsigned>(ops.size()));
+  if (here + 1 >= last || std::none_of(ops.begin() + here + 1, ops.begin() + last, [&](const Op *w) { return !uses_.effects(w).none(); }))
+    return false; // nothing is written before the last use, as almost always
+  for (unsigned budget = 16; !todo.empty() && budget; --budget) {
+    const Value *o = todo.pop_back_val();
+    if (!o->def || o->def->parent != op.parent || !o->type.isTensor() || o->type.isPtr || uses_.users(o).size() != 1)
+      continue;
+    if (o->def->has(ir::traits::Elementwise))
+      todo.append(o->def->operands.begin(), o->def->operands.end());
+    if (o->def->kind != OpKind::Load || o->def->isVolatile() || !(o->type.shape == v->type.shape))
+      continue;
+    int arg = baseArgument(o->def->operands[0]);
+    auto writes = [&](unsigned from, unsigned to) {
+      for (unsigned p = from + 1; p < to && p < ops.size(); ++p)
+        if (uses_.effects(ops[p]).mayWrite(arg) || mayWriteElements(*ops[p], uses_.effects(ops[p]), o->type.elem))
+          return true;
+      return false;
+    };
+    if (writes(uses_.position(o->def), here) || !writes(here, last))
+      continue;
+    ++loads;
+    bytes += bytesOf(o);
+  }
+  return loads > 1 && bytesOf(v) <= bytes;
 }
 
 static bool dependsOn(const Value *v, const Op *producer, unsigned &budget) {

@@ -2,7 +2,8 @@
 //
 // A value has a buffer if something other than a nest makes it (dot, loops, calls, ...), if a later write could change
 // what a load would read, if it is read inside a loop but made outside, or if it is dear to compute and two nests that
-// cannot be one need it, or if its expression has become too deep for one loop body. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
+// cannot be one need it, if its expression has become too deep for one loop body, or if it stands for several loads
+// that a later write would give buffers of their own. Everything else is recomputed where it is used. Walks the function backwards, so that the fate
 // of a value's users is known before its own.
 #pragma once
 #include "targets/cpu/Uses.h"
@@ -26,6 +27,7 @@ private:
   bool decide(const ir::Op &op, const ir::Value *v);
   bool loadMustBeBuffered(const ir::Op &op, const ir::Value *v);
   bool clobbered(const ir::Op &load, const ir::Value *v) const;
+  bool standsForLoads(const ir::Op &op, const ir::Value *v) const;
   bool readsOwnPlaceOnly(const ir::Op &store, const ir::Value *load) const;
   bool canShareNest(const Ops &roots) const;
   void collect(const ir::Value *v);
