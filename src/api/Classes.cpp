@@ -76,7 +76,10 @@ bool allClasses(const std::vector<Param> &params, const std::vector<ParamSpec> &
   for (uint64_t n = 0; n < std::min<uint64_t>(count, limit); ++n) {
     std::vector<ParamSpec> &one = out.emplace_back(given.size());
     uint64_t rest = n;
-    for (size_t i = given.size(); i-- > 0;) one[i] = each[i][rest % each[i].size()], rest /= each[i].size();
+    for (size_t i = given.size(); i-- > 0;) {
+      one[i] = each[i][rest % each[i].size()], rest /= each[i].size();
+      one[i].sameAs = given[i].sameAs;
+    }
   }
   return count <= limit;
 }

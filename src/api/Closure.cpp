@@ -3,6 +3,7 @@
 #include "api/Closure.h"
 #include "lang/Circle.h"
 #include "lang/Descriptor.h"
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -161,7 +162,11 @@ struct ClosureWriter::Impl {
   }
 
   bool spec(const ParamSpec &s, json &out) {
-    if (s.kind == ParamSpec::Kind::Runtime) return out = {{"type", lang::code(s.dtype)}, {"divisibility", s.divisibility}}, true;
+    if (s.kind == ParamSpec::Kind::Runtime) {
+      out = {{"type", lang::code(s.dtype)}, {"divisibility", s.divisibility}};
+      if (s.sameAs >= 0) out["same_as"] = s.sameAs;
+      return true;
+    }
     json v;
     if (s.kind == ParamSpec::Kind::Constexpr) return value(s.value, v) && (out = {{"value", std::move(v)}}, true);
     json items = json::array(), cls;
@@ -468,6 +473,7 @@ struct ClosureReader::Impl {
       int64_t divisibility = number(j, "divisibility");
       if (!d || d->isVoid() || divisibility < 1 || divisibility > 1 << 20) return fail("a specialization has no type");
       out = ParamSpec::runtime(*d, divisibility);
+      out.sameAs = member(j, "same_as") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "same_as"), -1, INT32_MAX)) : -1;
       return true;
     }
     const json *items = member(j, "items");

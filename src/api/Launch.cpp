@@ -235,6 +235,7 @@ namespace {
 /// Walks the arguments along the specialization of a kernel: every leaf must be what the kernel was made for.
 struct Matcher {
   const TegulaKernel &k;
+  const TegulaArg *args;    // of the call; as many as walked so far are there
   const TegulaArg **leaves; // BoundCall::maxLeaves of them
   unsigned count = 0;
 
@@ -273,6 +274,8 @@ struct Matcher {
         return wrong(name, "is not aligned to " + std::to_string(s.divisibility) + " bytes, as the kernel was compiled to assume");
       if (!k.options.wide && isBig(*a, a->dtype))
         return wrong(name, "has 2^30 elements or more; the kernel was compiled for smaller ones (compile it with the option wide_offsets)");
+      if (s.sameAs >= 0 && args[s.sameAs].u.u != a->u.u)
+        return wrong(name, "is not the buffer of `" + k.params[static_cast<size_t>(s.sameAs)].name + "`, as the kernel was compiled to assume");
       return true;
     }
     bool integer = a->kind == TEGULA_ARG_INT || a->kind == TEGULA_ARG_UINT || a->kind == TEGULA_ARG_BOOL;
@@ -291,7 +294,7 @@ bool tegula::api::matchArgs(const TegulaKernel &k, const TegulaArg *args, size_t
     fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "` takes " + std::to_string(k.specs.size()) + " arguments, " + std::to_string(count) + " were given");
     return false;
   }
-  Matcher m{k, leaves};
+  Matcher m{k, args, leaves};
   for (size_t i = 0; i < k.specs.size(); ++i)
     if (!m.walk(k.specs[i], i < count ? &args[i] : nullptr, k.params[i].name)) return false;
   return true;

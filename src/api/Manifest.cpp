@@ -170,6 +170,7 @@ struct Reader {
       if (!specs->is_array() || specs->size() != job.function->params().size()) return wrong(where, "`specs` has other parameters than the kernel");
       for (const json &s : *specs)
         if (!closure || !closure->spec(s, job.specs.emplace_back(), why)) return wrong(where, closure ? why : "`specs` are for recorded programs");
+      if (!sema::sameAsFits(job.specs)) return wrong(where, "`specs` name a buffer twice that is none of its type");
       return aot.add(std::move(job), which) || failed(where);
     }
     if (!one.empty() || signatures.empty()) signatures.push_back(one);

@@ -78,6 +78,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
   r->device_ = call.device;
   const std::vector<Param> &params = f.params();
   size_t next = 0; // of kernel.pack
+  SeenPointers pointers;
   for (size_t i = 0; i < params.size(); ++i) {
     const Param &p = params[i];
     r->defaults_.push_back(p.defaultArg.kind == TEGULA_ARG_MISSING ? nullptr : &p.defaultArg);
@@ -90,6 +91,10 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
       bool floats = item.scalar == Scalar::Fp32 || item.scalar == Scalar::Fp64;
       s.bytes = item.isPtr ? 8 : plainBytes(item.scalar);
       s.offset = item.offset;
+      if (item.isPtr) {
+        s.pointee = static_cast<TegulaDtype>(item.scalar);
+        s.sameAs = static_cast<int16_t>(pointers.add(static_cast<unsigned>(i), s.pointee, *a));
+      }
       if (item.written) s.forbidden |= TEGULA_ARG_READ_ONLY;
       // What must be converted, or checked against the range of its type, takes the long way.
       if (s.bytes == 0 || (!item.isPtr && floats != (s.is == Is::Float))) return nullptr;
@@ -169,10 +174,12 @@ const Repeat *Repeat::forOptions(TegulaFunction &f, const TegulaArg *args, size_
 
 bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions &options, char *block) const {
   size_t n = steps_.size();
+  SeenPointers pointers;
   if (count > n || !hasOptions(options)) return false;
   for (size_t i = 0; i < n; ++i) {
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
     if (!a || !matches(steps_[i], *a, block)) return false;
+    if (const Step &s = steps_[i]; s.is == Is::Pointer && pointers.add(static_cast<unsigned>(i), s.pointee, *a) != s.sameAs) return false;
   }
   return true;
 }

@@ -48,6 +48,8 @@ private:
     bool sizes = false;         // an int without annotation: `wide` must be right, and it must not be 1
     bool wide = false;          // does not fit 32 bits
     uint32_t offset = 0;        // in the block
+    int16_t sameAs = -1;        // the parameter that is the same pointer (SeenPointers)
+    TegulaDtype pointee = TEGULA_VOID;
     uint64_t words[2] = {0, 0}; // bits of a constant; key of a value; of pointers: bytes of a big tensor, for which there is another kernel
   };
   bool hasOptions(const TegulaLaunchOptions &options) const;

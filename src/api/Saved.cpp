@@ -66,7 +66,8 @@ void write(ByteWriter &w, const ParamSpec &s) {
   switch (s.kind) {
   case ParamSpec::Kind::Runtime:
     w.str(lang::code(s.dtype));
-    return w.u64(static_cast<uint64_t>(s.divisibility));
+    w.u64(static_cast<uint64_t>(s.divisibility));
+    return w.u32(static_cast<uint32_t>(s.sameAs + 1));
   case ParamSpec::Kind::Constexpr: return write(w, s.value);
   case ParamSpec::Kind::Tuple:
     w.u8(s.isDescriptor());
@@ -95,6 +96,7 @@ bool readSpec(ByteReader &r, ParamSpec &s, unsigned depth) {
     if (!d || d->isVoid() || divisibility < 1 || divisibility > 1 << 20) return false;
     s.dtype = *d;
     s.divisibility = static_cast<int64_t>(divisibility);
+    s.sameAs = static_cast<int32_t>(r.u32()) - 1;
     return !r.failed();
   }
   bool isDescriptor = r.flag();
@@ -127,7 +129,7 @@ bool readParams(const std::string &bytes, TegulaKernel &k) {
     p.annotated = r.flag();
     if (!readSpec(r, k.specs.emplace_back(), 0)) return false;
   }
-  return !r.failed() && r.atEnd();
+  return !r.failed() && r.atEnd() && sema::sameAsFits(k.specs);
 }
 
 /// Calls `f` on each option, so that writer and reader have one order.

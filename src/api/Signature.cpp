@@ -152,6 +152,18 @@ static bool unknownName(const TegulaFunction &f, const std::vector<Param> &param
              (near.empty() ? "" : "; did you mean `" + std::string(near) + "`?"));
 }
 
+/// What stands behind the type of a pointer: "*fp32:16:x" is the buffer of `x`, an earlier pointer of that type. Cut off `item`; `sameAs` -1: nothing stands there.
+static bool takeSame(const std::vector<Param> &params, const std::string &name, std::string_view &item, int32_t &sameAs) {
+  sameAs = -1;
+  size_t colon = item.rfind(':');
+  if (!item.starts_with('*') || colon == item.npos) return true;
+  std::string_view of = trim(item.substr(colon + 1));
+  if (of.empty() || (of[0] >= '0' && of[0] <= '9')) return true;
+  item = trim(item.substr(0, colon));
+  sameAs = indexOf(params, of);
+  return sameAs >= 0 || bad("signature: `" + name + "`: `" + std::string(of) + "` is neither a divisibility nor a parameter that is the same buffer");
+}
+
 bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaNamedValue *constants, size_t count,
                     std::vector<sema::ParamSpec> &specs) {
   const std::vector<Param> &params = f.params();
@@ -172,7 +184,10 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     size_t colon = item.find(':');
     if (colon == item.npos) return bad("signature: `" + std::string(item) + "` is not of the form name:type");
     std::string name(trim(item.substr(0, colon)));
-    if (!take(name, index) || !parseItem(name, trim(item.substr(colon + 1)), specs[index])) return false;
+    std::string_view type = trim(item.substr(colon + 1));
+    int32_t sameAs;
+    if (!take(name, index) || !takeSame(params, name, type, sameAs) || !parseItem(name, type, specs[index])) return false;
+    specs[index].sameAs = sameAs;
     if (!params[index].isConstexpr) continue;
     specs[index] = sema::ParamSpec::constant(valueOf(specs[index]));
     if (specs[index].value.isError()) return bad("signature: `" + name + "` is a constexpr parameter, which cannot take a tensor descriptor");
@@ -188,7 +203,7 @@ bool parseSignature(TegulaFunction &f, std::string_view signature, const TegulaN
     else if (params[i].defaultValue) specs[i] = sema::ParamSpec::constant(params[i].defaultValue->value);
     else return bad("`" + f.fn->name + "`: nothing is said about parameter `" + params[i].name + "`");
   }
-  return true;
+  return sema::sameAsFits(specs) || bad("signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them");
 }
 
 /// A device of this machine that runs the request's target, if there is one: the call's own, or for CPU and simulator code theirs.

@@ -141,11 +141,12 @@ struct Binder {
     Leaf l = constantLeaf(a);
     return l.kind == Leaf::Bad ? refuse(f, p.name, &p, a) : constantWords(l.kind, a);
   }
-  bool leaf(const Param *p, const std::string &name, const TegulaArg &a, int depth) {
+  /// `number`: of the parameter.
+  bool leaf(const Param *p, unsigned number, const std::string &name, const TegulaArg &a, int depth) {
     if (isTuple(a) && depth < 32 && !(p && p->annotated)) {
       if (!open(a)) return false;
       for (uint32_t i = 0; i < a.count; ++i)
-        if (!leaf(nullptr, name, a.u.items[i], depth + 1)) return false;
+        if (!leaf(nullptr, number, name, a.u.items[i], depth + 1)) return false;
       return true;
     }
     Leaf l = classify(p, a);
@@ -154,8 +155,9 @@ struct Binder {
     out.leaves[out.leafCount++] = &a;
     if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
     if (l.dtype.isPtr && isBig(a, static_cast<TegulaDtype>(l.dtype.scalar))) out.wide = true;
+    const int same = p && l.dtype.isPtr ? out.pointers.add(number, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
     return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
-               uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32);
+               uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32 | uint64_t(same + 1) << 40);
   }
 };
 } // namespace
@@ -177,6 +179,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
   }
   Binder b{f, out};
   out.wide = options.wide;
+  out.pointers.clear();
   b.add(options.word());
   b.add(static_cast<uint64_t>(options.maxnreg));
   for (size_t i = 0; i < params.size(); ++i) {
@@ -184,7 +187,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     const TegulaArg *a = argFor(f, p, args, count, i);
     if (!a) return false;
     if (!p.isConstexpr) {
-      if (!b.leaf(&p, p.name, *a, 0)) return false;
+      if (!b.leaf(&p, static_cast<unsigned>(i), p.name, *a, 0)) return false;
       continue;
     }
     if (out.leafCount == BoundCall::maxLeaves) return b.tooMany();
@@ -237,7 +240,12 @@ static ParamSpec specOf(const Param *p, const TegulaArg &a) {
 std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count) {
   std::vector<ParamSpec> specs;
   const std::vector<Param> &params = f.params();
-  for (size_t i = 0; i < params.size(); ++i) specs.push_back(specOf(&params[i], *argFor(f, params[i], args, count, i)));
+  SeenPointers pointers;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const TegulaArg &a = *argFor(f, params[i], args, count, i);
+    ParamSpec &s = specs.emplace_back(specOf(&params[i], a));
+    if (s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr) s.sameAs = pointers.add(static_cast<unsigned>(i), static_cast<TegulaDtype>(s.dtype.scalar), a);
+  }
   return specs;
 }
 
@@ -270,7 +278,8 @@ static std::string constantText(const lang::Value &v) {
 
 static std::string specText(const ParamSpec &s, bool exact) {
   if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : constantText(s.value);
-  if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "");
+  if (s.kind == ParamSpec::Kind::Runtime)
+    return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") + (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "");
   if (!exact && s.isDescriptor()) {
     int64_t d = divisibilityOf(s);
     return sema::descriptorText(s) + (d > 1 ? ":" + std::to_string(d) : "");
@@ -285,7 +294,7 @@ static std::string specText(const ParamSpec &s, bool exact) {
 std::string signatureText(const std::vector<Param> &params, const std::vector<ParamSpec> &specs) {
   std::string text;
   for (size_t i = 0; i < specs.size() && i < params.size(); ++i)
-    text += (i ? ", " : "") + params[i].name + ":" + specText(specs[i], false);
+    text += (i ? ", " : "") + params[i].name + ":" + specText(specs[i], false) + (specs[i].sameAs >= 0 && static_cast<size_t>(specs[i].sameAs) < params.size() ? ":" + params[static_cast<size_t>(specs[i].sameAs)].name : "");
   return text;
 }
 

@@ -12,6 +12,39 @@ constexpr int64_t bigTensorElements = int64_t(1) << 30;
 /// May a kernel go bigTensorElements or more from this pointer, counted in elements of type `pointee`?
 bool isBig(const TegulaArg &a, TegulaDtype pointee);
 
+/// Which parameters of a call are the same pointer. A kernel whose program reads through one argument what it writes through another must know that they
+/// are one (ir::ArgInfo::sameAs), so such calls have a form of their own; what is read-only both times cannot be meant. Looked for in each launch, so it costs one test a pointer as long as no two
+/// fall on one bit of 64.
+class SeenPointers {
+public:
+  SeenPointers() {} // leaves the table as it is
+  /// The first of the parameters added so far that is the same pointer as `a` in all that a kernel can depend on: address, element type and extent, and by one
+  /// of which the memory may be written; -1: none, or a null pointer. `pointee`: as the parameter has it, annotations included. `a` must live as long as this.
+  int add(unsigned parameter, TegulaDtype pointee, const TegulaArg &a) {
+    const uint64_t bit = uint64_t(1) << (a.u.u * 0x9E3779B97F4A7C15ull >> 58);
+    const bool isNew = !(bits_ & bit);
+    bits_ |= bit;
+    if (!isNew && a.u.u)
+      for (unsigned i = 0; i < count_; ++i)
+        if (const TegulaArg &b = *seen_[i].arg; b.u.u == a.u.u && seen_[i].pointee == pointee && b.u2.extent == a.u2.extent && !(a.flags & b.flags & TEGULA_ARG_READ_ONLY))
+          return static_cast<int>(seen_[i].parameter);
+    if (count_ < most) seen_[count_++] = {&a, parameter, pointee};
+    return -1;
+  }
+  void clear() { bits_ = 0, count_ = 0; }
+
+private:
+  static constexpr unsigned most = 64; // what comes later is taken for a buffer of its own
+  uint64_t bits_ = 0;
+  unsigned count_ = 0;
+  struct Seen {
+    const TegulaArg *arg;
+    unsigned parameter;
+    TegulaDtype pointee;
+  };
+  Seen seen_[most];
+};
+
 /// The arguments of one call after binding: lives on the stack, nothing in it is initialized beyond the counts.
 struct BoundCall {
   static constexpr unsigned maxLeaves = 256, maxWords = 3 * maxLeaves;
@@ -19,6 +52,7 @@ struct BoundCall {
   uint64_t words[maxWords];
   unsigned leafCount = 0, wordCount = 0;
   bool wide = false; // some pointer is big, or the options say so
+  SeenPointers pointers; // of parameters
 
   uint64_t hash() const {
     uint64_t h = wordCount;
@@ -31,7 +65,7 @@ struct BoundCall {
 bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &out);
 /// What sema needs for the same arguments, one per parameter. `f.params()` and `args` must have passed bind().
 std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count);
-/// "x:*fp32:16, n:i32, BLOCK:1024"
+/// "x:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:1024": `out` is the buffer of `x`.
 std::string signatureText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs);
 /// Exact text of the specs for the cache key.
 std::string specKey(const std::vector<sema::ParamSpec> &specs);

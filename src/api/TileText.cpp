@@ -38,6 +38,7 @@ void describeArguments(const ir::Function &f, TegulaKernel &k) {
     const ir::ArgInfo &a = f.argInfo[i];
     auto scalar = static_cast<lang::Scalar>(dtypeOf(v.type.elem, a.isSigned));
     k.specs.push_back(sema::ParamSpec::runtime(v.type.isPtr ? lang::Dtype::ptr(scalar, a.isConst) : lang::dtype(scalar), a.divisibility));
+    k.specs.back().sameAs = a.sameAs;
     params.emplace_back().name = v.name.empty() ? "arg" + std::to_string(i) : v.name;
     k.params.push_back({params.back().name, false});
   }

@@ -7,7 +7,7 @@ namespace tegula::cli {
 
 int compileCommand(const std::vector<std::string> &argv) {
   std::vector<OptionSpec> options = {
-      {0, "sig", "ITEMS", "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal; types like *f32, i32, tensordesc<f16[64, 32]>"},
+      {0, "sig", "ITEMS", "arguments: 'x:*f32:16, n:i32, stride:1', each name:type[:divisibility] or name:literal (out:*f32:x is the buffer of x); types like *f32, i32, tensordesc<f16[64, 32]>"},
       {'c', "const", "NAME=VALUE", "compile-time constant", true},
       {'t', "target", "NAME", "cpu, cpu:avx2, cpu:aarch64, sm_80, sm_90a, sim, ... (see tegula info; default: this machine's CPU)"},
       {0, "emit", "STAGE", "ast, tree, tile; CPU: cpu, llvm, asm, obj; GPU: gpu, gpu@PASS, llvm, ptx, cubin (default: obj, of a GPU cubin)"},

@@ -147,6 +147,8 @@ struct ArgInfo {
   int64_t divisibility = 1; // of the value (ints) or the address in bytes (pointers)
   bool isConst = false;     // pointer that is never stored to (tl.const)
   bool isSigned = true;     // for ints
+  int32_t sameAs = -1;      // an earlier argument that is the same address in every launch (passes/MergeArguments.h); -1: none
+  int32_t access = -1;      // of pointers that were merged: what happened through this one, 1 reads, 2 writes, 3 both
 };
 
 struct Function {

@@ -205,6 +205,10 @@ void Printer::function(const Function &f) {
       facts += ", const = 1";
     if (!info.isSigned)
       facts += ", signed = 0";
+    if (info.sameAs >= 0)
+      facts += ", same_as = " + std::to_string(info.sameAs);
+    if (info.access >= 0)
+      facts += ", access = " + std::to_string(info.access);
     if (!facts.empty())
       out_ += " {" + facts.substr(2) + "}";
   }

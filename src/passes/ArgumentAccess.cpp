@@ -194,7 +194,11 @@ std::vector<ArgumentAccess> kernelAccess(const Module &m) {
   std::unordered_map<std::string, FunctionAccess> known;
   for (const Function *f : m.functions)
     known[f->name] = AccessSearch(*f, known).take();
-  return known.at(m.kernel()->name).arguments;
+  std::vector<ArgumentAccess> found = known.at(m.kernel()->name).arguments;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (int32_t access = m.kernel()->argInfo[i].access; access >= 0)
+      found[i] = {(access & 1) != 0, (access & 2) != 0};
+  return found;
 }
 
 } // namespace tegula

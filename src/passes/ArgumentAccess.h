@@ -18,7 +18,7 @@ struct ArgumentAccess {
 };
 
 /// One for each argument of the module's kernel, at any stage of compilation, functions it calls included. An access by an address that comes from elsewhere
-/// counts for all arguments that are pointers. Time: linear in the operations, for each argument that an address may come from.
+/// counts for all arguments that are pointers; arguments that were merged have what is written at them (ArgInfo::access). Time: linear in the operations, for each argument that an address may come from.
 std::vector<ArgumentAccess> kernelAccess(const ir::Module &m);
 
 } // namespace tegula

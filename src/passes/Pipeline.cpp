@@ -6,6 +6,7 @@
 #include "passes/ExpandDescriptors.h"
 #include "passes/HoistInvariants.h"
 #include "passes/Inline.h"
+#include "passes/MergeArguments.h"
 #include "passes/PadTiles.h"
 #include "passes/RemoveDead.h"
 #include "passes/Simplify.h"
@@ -15,6 +16,7 @@ namespace tegula {
 
 namespace {
 constexpr PassEntry passes[] = {
+    {"merge-arguments", mergeArguments, "has one argument stand for all that are the same address"},
     {"inline-calls", inlineCalls, "replaces calls by the bodies of their callees"},
     {"pad-tiles", padTiles, "gives tiles extents that are powers of two"},
     {"simplify", [](ir::Module &m) { simplify(m); }, "folds, canonicalizes, merges equal operations, straightens control flow"},
@@ -39,7 +41,7 @@ bool runPipeline(ir::Module &m, KeepDescriptor keep, const void *target, const i
       f->noinline_ = false;
   PassRunner runner(m, verifier);
   auto run = [&](const char *pass) { return runner.run(pass, findPass(pass)->run); };
-  if (!run("inline-calls") || !run("pad-tiles") || !run("simplify"))
+  if (!run("merge-arguments") || !run("inline-calls") || !run("pad-tiles") || !run("simplify"))
     return false;
   bool hasDescriptors = false;
   if (!runner.run("expand-descriptors", [&](ir::Module &x) { hasDescriptors = expandDescriptors(x, keep, target); }) || (hasDescriptors && !run("simplify")))

@@ -1,5 +1,6 @@
 // The passes every target wants, in their order. A target runs this first and then works on what is left.
 //
+//   mergeArguments   first: everything after compares accesses by their arguments
 //   inlineCalls      everything after looks at one function at a time
 //   padTiles         everything after sees extents that are powers of two
 //   simplify         what sema leaves: constants, copies, branches on compile-time values; small IR for the rest

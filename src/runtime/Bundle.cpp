@@ -16,7 +16,7 @@
 namespace tegula::runtime {
 
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'B', '\n'};
-static constexpr uint32_t entryVersion = 1, isSignedFlag = 1;
+static constexpr uint32_t entryVersion = 2, isSignedFlag = 1;
 static constexpr unsigned deepest = 64; // tuples in tuples
 // Where things lie in the header; what is signed ends where the signature begins.
 static constexpr size_t publicKeyAt = 8 + 4 + 4 + 8 + 8 + 8 + 32, signatureAt = publicKeyAt + 32, headerHashAt = Bundle::headerBytes - 32;
@@ -41,7 +41,7 @@ void write(ByteWriter &w, const BundleParam &p) {
   w.u8(static_cast<uint8_t>(p.kind));
   w.u8(p.isConstexpr), w.u8(p.checksRange);
   switch (p.kind) {
-  case BundleParam::Kind::Runtime: w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility); break;
+  case BundleParam::Kind::Runtime: w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility), w.u32(static_cast<uint32_t>(p.sameAs + 1)); break;
   case BundleParam::Kind::Constant:
     w.u8(static_cast<uint8_t>(p.constant));
     w.u64(static_cast<uint64_t>(p.number)), w.u64(std::bit_cast<uint64_t>(p.real)), w.str(p.text);
@@ -61,7 +61,7 @@ bool read(ByteReader &r, BundleParam &p, unsigned depth) {
   p.kind = static_cast<BundleParam::Kind>(kind);
   p.isConstexpr = r.flag(), p.checksRange = r.flag();
   if (p.kind == BundleParam::Kind::Runtime) {
-    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32();
+    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32(), p.sameAs = static_cast<int32_t>(r.u32()) - 1;
     return !r.failed() && p.dtype != TEGULA_VOID && p.dtype <= TEGULA_FP64 && p.divisibility >= 1 && p.divisibility <= 1 << 20;
   }
   if (p.kind == BundleParam::Kind::Constant) {
@@ -92,6 +92,19 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
   return std::move(w.bytes);
 }
 
+/// Names each BundleParam::sameAs an earlier pointer of that type, and only of a parameter?
+static bool sameAsFits(const std::vector<BundleParam> &params, bool isTop) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    const BundleParam &p = params[i];
+    if (!sameAsFits(p.items, false)) return false;
+    if (p.sameAs == -1) continue;
+    if (!isTop || !p.isPtr || p.sameAs < 0 || static_cast<size_t>(p.sameAs) >= i) return false;
+    const BundleParam &of = params[static_cast<size_t>(p.sameAs)];
+    if (!of.isPtr || of.dtype != p.dtype || of.sameAs != -1) return false;
+  }
+  return true;
+}
+
 /// The arguments of a launch that a parameter takes, in the order of KernelInfo::args.
 static bool countArgs(const std::vector<BundleParam> &params, const KernelInfo &info, size_t &next) {
   for (const BundleParam &p : params) {
@@ -115,7 +128,7 @@ static bool decodeRecord(std::span<const char> bytes, BundleRecord &record) {
   record.properties.resize(r.count(16));
   for (auto &[name, value] : record.properties) name = r.str(), value = r.str();
   size_t args = 0;
-  return !r.failed() && r.atEnd() && countArgs(record.params, record.info, args) && args == record.info.args.size();
+  return !r.failed() && r.atEnd() && sameAsFits(record.params, true) && countArgs(record.params, record.info, args) && args == record.info.args.size();
 }
 
 // ---- the index

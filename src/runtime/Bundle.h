@@ -25,6 +25,7 @@ struct BundleParam {
   TegulaDtype dtype = TEGULA_VOID; // of the value, or pointee
   bool isPtr = false;
   uint32_t divisibility = 1;
+  int32_t sameAs = -1; // of a parameter: an earlier one that must be the same address; -1: none
   // Constant: a number where it is one, and in any case its exact text.
   int64_t number = 0;
   double real = 0;

@@ -100,6 +100,9 @@ unsigned facts(const std::vector<BundleParam> &params) {
   for (const BundleParam &p : params) {
     bool unusual = p.kind == Kind::Runtime && !p.isPtr && p.dtype != TEGULA_INT32 && p.dtype != TEGULA_FP32;
     n += p.kind == Kind::Tuple ? facts(p.items) : 2 * isFact(p) - unusual;
+    // What reads through one argument what it writes through another is right in this form only: it goes before all that is merely faster.
+    constexpr unsigned mostFacts = 1000;
+    n += p.sameAs >= 0 ? mostFacts : 0;
   }
   return n;
 }
@@ -108,7 +111,7 @@ unsigned facts(const std::vector<BundleParam> &params) {
 std::string textOf(const BundleParam &p) {
   if (p.kind == Kind::Tuple) return p.text.empty() ? "a tuple of " + std::to_string(p.items.size()) : p.text;
   if (p.kind == Kind::Constant) return p.text;
-  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name + (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "");
+  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name + (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "") + (p.sameAs >= 0 ? " (the buffer of another argument)" : "");
 }
 
 bool coversOne(const BundleParam &g, const BundleParam &s) {
@@ -122,7 +125,7 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
   // An int that is 1 is an i32 whose value happens to be known.
   if (s.kind == Kind::Constant)
     return !s.isConstexpr && s.constant == Constant::Int && g.dtype == TEGULA_INT32 && !g.isPtr && (g.divisibility == 1 || s.number % g.divisibility == 0);
-  return s.kind == Kind::Runtime && g.dtype == s.dtype && g.isPtr == s.isPtr && s.divisibility % g.divisibility == 0;
+  return s.kind == Kind::Runtime && g.dtype == s.dtype && g.isPtr == s.isPtr && s.divisibility % g.divisibility == 0 && (g.sameAs < 0 || g.sameAs == s.sameAs);
 }
 
 } // namespace
@@ -135,8 +138,14 @@ bool fits(const BundleRecord &record, const TegulaArg *args, size_t count, Bundl
     if (why) *why = std::to_string(count) + " arguments were given, it takes " + std::to_string(record.params.size());
     return false;
   }
-  for (size_t i = 0; i < record.params.size(); ++i)
-    if (!f.one(record.params[i], i < count ? args[i] : missing, record.params[i].name)) return false;
+  for (size_t i = 0; i < record.params.size(); ++i) {
+    const BundleParam &p = record.params[i];
+    if (!f.one(p, i < count ? args[i] : missing, p.name)) return false;
+    if (p.sameAs < 0) continue;
+    const TegulaArg &a = args[i], &of = args[p.sameAs];
+    if (a.u.u != of.u.u || a.u2.extent != of.u2.extent || (a.flags & of.flags & TEGULA_ARG_READ_ONLY))
+      return f.no(p.name, "is not the buffer of `" + record.params[static_cast<size_t>(p.sameAs)].name + "`");
+  }
   return true;
 }
 

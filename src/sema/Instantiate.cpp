@@ -126,6 +126,22 @@ ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, boo
   return p;
 }
 
+static bool isPlain(const ParamSpec &s) { return s.sameAs == -1 && std::ranges::all_of(s.items, isPlain); }
+
+bool sameAsFits(std::span<const ParamSpec> params) {
+  auto isPointer = [](const ParamSpec &s) { return s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr; };
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamSpec &s = params[i];
+    if (isPlain(s))
+      continue;
+    if (!isPointer(s) || s.sameAs < 0 || static_cast<size_t>(s.sameAs) >= i)
+      return false;
+    if (const ParamSpec &of = params[static_cast<size_t>(s.sameAs)]; !isPointer(of) || of.dtype.scalar != s.dtype.scalar || of.sameAs != -1)
+      return false;
+  }
+  return true;
+}
+
 std::string descriptorText(const ParamSpec &p) {
   auto part = [&](lang::DescField f) -> const ParamSpec & { return p.items[static_cast<size_t>(f)]; };
   std::string extents;
@@ -152,8 +168,11 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   const auto &def = k.def->params;
   assert(params.size() == def.size() && "one ParamSpec for each parameter");
   std::vector<Leaf> leaves;
-  for (size_t i = 0; i < params.size(); ++i)
+  std::vector<size_t> firstLeaf; // of each parameter
+  for (size_t i = 0; i < params.size(); ++i) {
+    firstLeaf.push_back(leaves.size());
     collectLeaves(params[i], std::string(def[i].name), def[i].loc, leaves);
+  }
   std::vector<ir::Type> types;
   for (const Leaf &l : leaves)
     types.push_back(lang::irType(l.dtype));
@@ -178,6 +197,8 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   for (size_t i = 0; i < params.size(); ++i) {
     values.push_back(bindLeaves(params[i], args));
     locs.push_back(def[i].loc);
+    if (const int32_t of = params[i].sameAs; of >= 0)
+      f->argInfo[firstLeaf[i]].sameAs = static_cast<int32_t>(firstLeaf[static_cast<size_t>(of)]);
     if (values.back().isError())
       local.report(diag::unknownArgument, def[i].loc, def[i].name, k.name);
   }

@@ -12,6 +12,7 @@ struct ParamSpec {
   // Runtime
   lang::Dtype dtype;
   int64_t divisibility = 1; // of the value, or of the address in bytes (1 = nothing known; usually 16)
+  int32_t sameAs = -1;      // of a parameter that is a pointer: an earlier one of its type that is the same address (not of one itself); -1: none
   // Constexpr (None, ints equal to 1, functions, dtypes, strings...)
   lang::Value value;
   // Tuple or namedtuple
@@ -24,6 +25,9 @@ struct ParamSpec {
   static ParamSpec runtime(lang::Dtype d, int64_t div = 1) { ParamSpec p; p.kind = Kind::Runtime; p.dtype = d; p.divisibility = div; return p; }
   static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
 };
+
+/// Is every ParamSpec::sameAs what it says, an earlier pointer of that type, and of parameters only? For what comes from files.
+bool sameAsFits(std::span<const ParamSpec> params);
 
 /// Of a descriptor, as signatures have it: "tensordesc<fp16[128, 64]>", and behind it ":nan" for that padding, ":tf32" for that rounding.
 std::string descriptorText(const ParamSpec &p);

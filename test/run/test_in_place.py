@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 import tegula
 import tegula.language as tl
-from conftest import CTAS
 from tegula.language.extra import libdevice
 
 TYPES = [np.float32, np.int32, np.float16]
@@ -80,7 +79,6 @@ def test_what_is_stored_twice_is_read_once(dev, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.skipif(CTAS > 1, reason="CTAs of a cluster do not wait for each other between accesses through two arguments (docs/differences.md)")
 def test_transposed(dev, dtype):
     x = data(dtype, 32, 32)
     before, other = x.copy(), np.zeros_like(x)
@@ -89,7 +87,6 @@ def test_transposed(dev, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.skipif(CTAS > 1, reason="CTAs of a cluster do not wait for each other between accesses through two arguments (docs/differences.md)")
 def test_flipped(dev, dtype):
     x = data(dtype, 1024)
     before = x.copy()
@@ -122,3 +119,75 @@ def test_adam(dev):
     dev(adam, (4,), p, m, g, v, step, p, m, v, 900, BLOCK=256)
     for found, expected in zip((p, m, v), apart):
         assert (found == expected).all()
+
+
+@tegula.jit
+def transposed(x, out, B: tl.constexpr):
+    i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    tl.store(out + j * B + i, tl.load(x + i * B + j))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [16, 64])
+def test_transposed_to_other_places(dev, dtype, size):
+    x = data(dtype, size, size)
+    before, out = x.copy(), np.zeros_like(x)
+    dev(transposed, (1,), x, out, B=size)
+    assert (out == before.T).all() and (x == before).all()
+    dev(transposed, (1,), x, x, B=size)
+    assert (x == before.T).all()
+
+
+@tegula.jit
+def total_beside(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(out, tl.sum(v, 0))
+    tl.store(out + 1 + i, v + 1)
+
+
+def test_an_element_beside_a_row(dev):
+    x = np.arange(65, dtype=np.int32)
+    expected = np.concatenate([[x[:64].sum()], x[:64] + 1])
+    dev(total_beside, (1,), x, x, BLOCK=64)
+    assert (x == expected).all()
+
+
+@tegula.jit
+def running_sums(x, out, n, ROW: tl.constexpr):
+    """Each round reads what the round before wrote, through the other argument."""
+    i = tl.arange(0, ROW)
+    for row in range(1, n):
+        tl.store(out + row * ROW + i, tl.load(x + (row - 1) * ROW + i) + tl.load(x + row * ROW + i))
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_loop_reads_what_it_wrote(dev, stages):
+    x = np.arange(20 * 128, dtype=np.int32).reshape(20, 128)
+    expected = np.cumsum(x, 0)
+    dev(running_sums, (1,), x, x, 20, ROW=128, num_stages=stages)
+    assert (x == expected).all()
+
+
+@tegula.jit
+def rotated(a, b, c, BLOCK: tl.constexpr):
+    """Three arguments, any of which may be one buffer."""
+    i = tl.arange(0, BLOCK)
+    x, y, z = tl.load(a + i), tl.load(b + i), tl.load(c + BLOCK - 1 - i)
+    tl.store(a + BLOCK - 1 - i, y + z)
+    tl.store(b + i, tl.load(a + i) + x)
+    tl.store(c + i, tl.load(b + BLOCK - 1 - i))
+
+
+@pytest.mark.parametrize("same", ["abc", "aab", "aba", "abb", "aaa"])
+def test_any_two_of_three(dev, same):
+    buffers = {n: data(np.int32, 128, seed=ord(n)) for n in "abc"}
+    expected = {n: v.copy() for n, v in buffers.items()}
+    a, b, c = (expected[n] for n in same)
+    x, y, z = a.copy(), b.copy(), c[::-1].copy()
+    a[::-1] = y + z
+    b[:] = a + x
+    c[:] = b[::-1].copy()
+    dev(rotated, (1,), *(buffers[n] for n in same), BLOCK=128)
+    for n in "abc":
+        assert (buffers[n] == expected[n]).all(), n

@@ -112,6 +112,13 @@ TEST(Compile, SignatureMistakes) {
   EXPECT_EQ(text("x:(i32, what)"), "signature: `x`: `what` is neither a data type nor a constant");
   EXPECT_EQ(text(("x:" + std::string(100, '(') + std::string(100, ')')).c_str()), "signature: `x`: tuples are nested more than 64 deep");
   EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
+  const char *sameText = "signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them";
+  EXPECT_EQ(text("x:*f32:z"), "signature: `x`: `z` is neither a divisibility nor a parameter that is the same buffer");
+  EXPECT_EQ(text("x:*f32:y, y:*f32, out:*f32, n:i32, BLOCK:64"), sameText);
+  EXPECT_EQ(text("x:*f32, y:*i32:x, out:*f32, n:i32, BLOCK:64"), sameText);
+  EXPECT_EQ(text("x:*f32, y:*f32:x, out:*f32:y, n:i32, BLOCK:64"), sameText);
+  EXPECT_EQ(text("x:*f32, y:*f32, out:*f32:n, n:i32, BLOCK:64"), sameText);
+  EXPECT_EQ(text("x:*f32, y:*f32, out:*f32, n:i32:x, BLOCK:64"), "signature: `n`: the divisibility `x` is not a positive number");
   EXPECT_NE(text("x:*f32,y:*f32,out:*f32,n:i32,BLOCK:64", "gpu").find("there is no target `gpu`; targets are "), std::string::npos);
 }
 
@@ -132,6 +139,34 @@ TEST(Compile, SignaturesReadBack) {
     EXPECT_STREQ(again->info().hash, k->info().hash) << said;
   }
   EXPECT_STREQ(f.compile(texts[0])->info().signature, texts[0]);
+}
+
+TEST(Compile, OneBufferForTwoParameters) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  constexpr const char *signature = "x:*fp32:16, y:*fp32, out:*fp32:16:x, n:i32, BLOCK:4";
+  Kernel k = add.compile(signature).value();
+  EXPECT_STREQ(k.info().signature, signature);
+  EXPECT_NE(k.stage("tile").value().find("same_as = 0"), std::string_view::npos);
+  EXPECT_STRNE(k.info().hash, add.compile("x:*fp32:16, y:*fp32, out:*fp32:16, n:i32, BLOCK:4")->info().hash);
+  // Saved and loaded, and made of its tile IR, it is the same kernel: it takes one buffer only.
+  Kernel loaded = c.loadKernel(k.save().value()).value();
+  TegulaKernel *read = nullptr;
+  const std::string tile(k.stage("tile").value());
+  ASSERT_EQ(tegula_compile_tile(c.get(), "k.tile", tile.data(), tile.size(), "cpu", nullptr, &read), TEGULA_OK) << tegula_last_error();
+  const int64_t grid[3] = {1, 1, 1};
+  auto run = [&](TegulaKernel *kernel, float *x, float *y, float *out) {
+    const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 16), tegula_ptr(y, TEGULA_FP32, 16), tegula_ptr(out, TEGULA_FP32, 16), tegula_int(4), tegula_int(4)};
+    return tegula_kernel_launch(kernel, grid, args, kernel == read ? 4 : 5, nullptr);
+  };
+  for (TegulaKernel *kernel : {k.get(), loaded.get(), read}) {
+    alignas(16) float x[4] = {1, 2, 3, 4}, y[4] = {10, 20, 30, 40}, out[4] = {};
+    EXPECT_EQ(run(kernel, x, y, x), TEGULA_OK) << tegula_last_error();
+    EXPECT_EQ(x[3], 44);
+    EXPECT_EQ(run(kernel, x, y, out), TEGULA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(tegula_last_error()).find("is not the buffer of `x`, as the kernel was compiled to assume"), std::string::npos) << tegula_last_error();
+  }
+  tegula_kernel_release(read);
 }
 
 TEST(Compile, EveryStageHasText) {

@@ -23,6 +23,48 @@ TEST(Launch, AddOnVectors) {
   }
 }
 
+// A program that reads through one argument what it writes through another: such launches have a form of their own, however they come.
+TEST(Launch, OneBufferForTwoArguments) {
+  Context c = context();
+  Function f = module(c, R"(@triton.jit
+def turn(x, out, other, B: tl.constexpr):
+    i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    v = tl.load(x + i * B + j)
+    tl.store(out + j * B + i, v)
+    tl.store(other + i * B + j, tl.load(x + j * B + i))
+)").kernel("turn").value();
+  constexpr int n = 16;
+  for (int round = 0; round < 3; ++round) // the first call compiles, the others go the short way
+    for (int form = 0; form < 4; ++form) {
+      alignas(64) float x[n * n], out[n * n], other[n * n];
+      for (int i = 0; i < n * n; ++i) x[i] = float(i);
+      std::span<const float> read(x);
+      Status s = form == 0   ? f(1, {std::span(x), std::span(out), std::span(other), n})
+                 : form == 1 ? f(1, {std::span(x), std::span(x), std::span(other), n})
+                 : form == 2 ? f(1, {read, std::span(x), std::span(other), n})
+                             : f(1, {read, std::span(x), std::span(x), n});
+      ASSERT_TRUE(s) << s.message();
+      const float *turned = form == 0 ? out : x, *copied = form == 3 ? x : other;
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < n; ++j) {
+          if (form < 3) ASSERT_EQ(turned[j * n + i], float(i * n + j)) << form;
+          // The other one is read behind the first store.
+          ASSERT_EQ(copied[i * n + j], form == 0 ? float(j * n + i) : float(i * n + j)) << form;
+        }
+    }
+  float x[n * n] = {};
+  EXPECT_EQ(signatureOf(f, {std::span(x), std::span(x), std::span(x), n}).substr(0, 3), "x:*");
+  EXPECT_NE(signatureOf(f, {std::span(x), std::span(x), std::span(x), n}).find("other:*fp32:16:x"), std::string::npos);
+  // Read-only both times: nothing that is written can be meant, and what is is refused.
+  std::span<const float> read(x);
+  Status s = f(1, {read, read, read, n});
+  EXPECT_EQ(s.code(), TEGULA_INVALID_ARGUMENT);
+  EXPECT_NE(s.message().find("is read-only, but the kernel stores to it"), std::string::npos) << s.message();
+  // Null pointers are no buffer.
+  float *none = nullptr;
+  EXPECT_EQ(signatureOf(f, {std::span(none, 0), std::span(none, 0), std::span(none, 0), n}).find(":x"), std::string::npos);
+}
+
 TEST(Launch, GridsOfThreeDimensions) {
   Context c = context();
   Function f = module(c, R"(@triton.jit

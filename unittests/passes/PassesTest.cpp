@@ -126,7 +126,7 @@ TEST(Pipeline, TheVerifierEndsIt) {
   m->kernel()->block()->args[0]->index = 7;
   std::string before = print(*m);
   EXPECT_FALSE(runPipeline(*m, nullptr, nullptr, {true, diag}));
-  EXPECT_EQ(renderAll(diag), "error: internal error: the IR is malformed after inline-calls: @" + m->kernel()->name +
+  EXPECT_EQ(renderAll(diag), "error: internal error: the IR is malformed after merge-arguments: @" + m->kernel()->name +
                                  ": a block argument has the wrong owner or number [malformedIr]\n");
   EXPECT_EQ(print(*m), before);
 }

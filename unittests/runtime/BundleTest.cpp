@@ -234,4 +234,38 @@ TEST(BundleMatch, facts) {
   EXPECT_EQ(differenceOf(strict, general), "x:*fp32:16 for *fp32");
 }
 
+TEST(BundleMatch, oneBufferForTwoParameters) {
+  alignas(64) static float memory[64], other[64];
+  BundleRecord apart = record(pointer("x", TEGULA_FP32, 16), pointer("out", TEGULA_FP32, 16)), same = record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1));
+  same.params[1].sameAs = 0;
+  EXPECT_GT(factsOf(same), factsOf(apart)) << "it alone is right where a program reads through one what it writes through the other";
+  BundleCall call;
+  std::string why;
+  auto fit = [&](const BundleRecord &r, std::vector<TegulaArg> a) { return fits(r, a.data(), a.size(), call, &why); };
+  EXPECT_TRUE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
+  EXPECT_FALSE(fit(same, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(other, TEGULA_FP32, -1)}));
+  EXPECT_EQ(why, "`out` is not the buffer of `x`");
+  EXPECT_FALSE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_const_ptr(memory, TEGULA_FP32, -1)})) << "nobody may write it";
+  EXPECT_TRUE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
+  EXPECT_TRUE(covers(apart, apart));
+  EXPECT_FALSE(covers(same, record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1))));
+
+  // What a file says of it is looked at.
+  auto reads = [](int32_t of, TegulaDtype type = TEGULA_FP32) {
+    NewBundleEntry e = entry("k", "cpu:x86-64", "x86-64", 1, {1});
+    e.record = record(pointer("x", TEGULA_FP32, 1), pointer("out", type, 1));
+    e.record.params[1].sameAs = of;
+    const std::vector<char> bytes = bytesOf({e});
+    Status s;
+    auto b = Bundle::of(bytes, "app.tgb", nullptr, s);
+    BundleRecord out;
+    return b->record(0, out).text;
+  };
+  EXPECT_EQ(reads(0), "");
+  EXPECT_NE(reads(1), "");
+  EXPECT_NE(reads(7), "");
+  EXPECT_NE(reads(-5), "");
+  EXPECT_NE(reads(0, TEGULA_INT32), "");
+}
+
 } // namespace

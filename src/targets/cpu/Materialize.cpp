@@ -161,8 +161,7 @@ bool Materialization::loadMustBeBuffered(const Op &op, const Value *v) {
     return true;
   if (roots.size() <= 1 || canShareNest(roots))
     return false;
-  int arg = baseArgument(op.operands[0]);
-  return arg < 0 || uses_.isWritten(arg);
+  return uses_.mayChange(op);
 }
 
 // A nest computes its places one after the other, and at each of them reads before the store writes. So a load that the store's own nest
@@ -202,7 +201,7 @@ bool Materialization::readsOwnPlaceOnly(const Op &store, const Value *load) cons
   return true;
 }
 
-// A program may be given one buffer for two arguments and work in place, so a write through any of them comes between a load and its uses. Elements of
+// A program may be given one buffer for two arguments and work in place though its code does not know (passes/MergeArguments.h), so a write through any of them comes between a load and its uses. Elements of
 // another type are other memory, as in C; so are single elements beside a tile (a row's mean: docs/differences.md). Where the last use is that write,
 // its nest reads element i before it writes place i: only what asks for other elements (a flip) and writes at the offsets that it read has to be read
 // before. A copy to other offsets (a transposition into another matrix) does not work in place: its programs would write what others read.

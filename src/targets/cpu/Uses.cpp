@@ -114,7 +114,7 @@ bool Effects::mayWrite(int argument) const {
              arguments.end();
 }
 
-Uses::Uses(const ir::Function &f) {
+Uses::Uses(const ir::Function &f) : function_(f) {
   visit(*f.block());
   for (const Op *op : f.block()->ops) {
     const Effects &e = effects(op);
@@ -159,6 +159,8 @@ void Uses::visit(const ir::Block &b) {
     note(*op, e);
     if (op->kind == OpKind::Load)
       read_.push_back(baseArgument(op->operands[0]));
+    if (op->kind == OpKind::Store)
+      stores_.push_back(op);
     if (hasPlannedRegions(*op))
       for (const ir::Region *r : op->regions) {
         visit(*r->block);
@@ -179,6 +181,16 @@ void Uses::visit(const ir::Block &b) {
     for (const Value *v : op->results)
       work_[v] = w;
   }
+}
+
+bool Uses::mayChange(const Op &load) const {
+  const int argument = baseArgument(load.operands[0]);
+  if (argument < 0 || !all_.mayWrite(argument))
+    return argument < 0;
+  return all_.writesAny || llvm::any_of(stores_, [&](const Op *s) {
+           const int to = baseArgument(s->operands[0]);
+           return to < 0 || (to == argument && !sameOffsets(s->operands[0], load.operands[0], function_));
+         });
 }
 
 bool Uses::mayRead(int argument) const {

@@ -35,8 +35,9 @@ public:
   /// Position in `block` of the op that is or contains `op`; ~0u if `op` is not inside.
   unsigned positionIn(const ir::Block *block, const ir::Op *op) const;
   const Effects &effects(const ir::Op *op) const;
-  /// True if a load through this argument may see a write of the kernel, or is ordered by something (an atomic, a call).
-  bool isWritten(int argument) const { return all_.mayWrite(argument); }
+  /// True if what a load reads may change while the program does not write it: other programs may, or something orders memory (an atomic, a call). What all
+  /// stores through its argument write at the load's own addresses is this program's own: nobody else may touch it.
+  bool mayChange(const ir::Op &load) const;
   /// True if memory is ordered by something inside (atomics, calls), so that plain stores are all there may be.
   bool ordersMemory() const { return all_.writesAny; }
   /// True if the kernel loads through this argument, or through a pointer that may be derived from it.
@@ -55,6 +56,8 @@ private:
   llvm::DenseMap<const ir::Value *, unsigned> work_;
   Effects all_;
   llvm::SmallVector<int, 4> read_; // arguments loaded through, -1: unknown
+  llvm::SmallVector<const ir::Op *, 4> stores_;
+  const ir::Function &function_;
 };
 
 } // namespace tegula::cpu
