@@ -47,6 +47,8 @@ TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t b
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
   DeviceEntry *e = deviceOf(c, device, "tegula_memory_allocate");
   if (!e) return tegula_last_status();
+  // Launches that name no device ask their pointers from now on: the thread need not have a context of CUDA's that is current, as is looked for else.
+  if (e->index >= DeviceIndex::firstCuda) c->cudaInUse = true;
   if (!c->allocator.allocate) return statusOf(e->device->allocate(bytes, out));
   void *memory = c->allocator.allocate(c->allocator.user, e->index, bytes ? bytes : 1, 256);
   if (!memory) return fail(TEGULA_OUT_OF_RESOURCES, "the context's allocator has no memory for " + std::to_string(bytes) + " bytes");

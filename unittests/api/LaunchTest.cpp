@@ -1,5 +1,6 @@
 // Launching and the rules of argument specialisation.
 #include "Fixture.h"
+#include "../TestPaths.h"
 #include <atomic>
 #include <thread>
 
@@ -63,6 +64,37 @@ def turn(x, out, other, B: tl.constexpr):
   // Null pointers are no buffer.
   float *none = nullptr;
   EXPECT_EQ(signatureOf(f, {std::span(none, 0), std::span(none, 0), std::span(none, 0), n}).find(":x"), std::string::npos);
+}
+
+// In a process whose thread has no context of CUDA's, and whose driver is the stand-in: in one of its own, as drivers are looked for once.
+TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto program = [] {
+    setenv("TEGULA_LIBCUDA", (std::string(testBinaryDir) + "/lib/libfakecuda.so").c_str(), 1);
+    unsetenv("TEGULA_DEVICE");
+    Context c = context();
+    Function add = module(c, addText).kernel("add").value();
+    auto target = [&](float *x) {
+      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64), tegula_ptr(x, TEGULA_FP32, 64), tegula_int(16), tegula_int(16)};
+      const int64_t grid[3] = {1, 1, 1};
+      TegulaKernel *k = nullptr;
+      if (tegula_launch(add.get(), grid, args, 5, nullptr, &k)) return std::string(tegula_last_error());
+      TegulaKernelInfo info{};
+      info.size = sizeof info;
+      tegula_kernel_info(k, &info);
+      return std::string(info.target).substr(0, 3);
+    };
+    alignas(64) float here[16] = {};
+    void *there = nullptr;
+    std::string found = target(here);
+    int32_t device;
+    if (tegula_device_find(c.get(), "cuda:0", &device) || tegula_memory_allocate(c.get(), device, 64, &there)) std::exit(2);
+    for (int i = 0; i < 2; ++i) found += " " + target(static_cast<float *>(there));
+    found += " " + target(here);
+    std::fprintf(stderr, "%s\n", found.c_str());
+    std::exit(found == "cpu sm_ sm_ cpu" ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "cpu sm_ sm_ cpu");
 }
 
 TEST(Launch, GridsOfThreeDimensions) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
+using namespace tegula;
 using namespace tegula::runtime;
 namespace fs = std::filesystem;
 

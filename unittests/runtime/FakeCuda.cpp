@@ -365,7 +365,8 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 /// For tests that are not in C++.
 EXPORT int fakeCudaCounter(const char *name) {
   std::lock_guard lock(s().mutex);
-  const std::pair<std::string_view, int> counters[] = {{"streamsAlive", s().streamsAlive}, {"graphsAlive", s().graphsAlive}, {"graphLaunches", s().graphLaunches}, {"captured", s().captured}};
+  const std::pair<std::string_view, int> counters[] = {{"streamsAlive", s().streamsAlive}, {"graphsAlive", s().graphsAlive}, {"graphLaunches", s().graphLaunches}, {"captured", s().captured},
+                                                             {"launches", static_cast<int>(s().launches.size())}};
   for (auto &[known, value] : counters)
     if (known == name) return value;
   return -1;
