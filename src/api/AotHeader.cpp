@@ -172,6 +172,16 @@ static inline TegulaStatus %%_open_memory(%%_kernels *app, const void *bytes, si
   app->bundle = NULL;
   return %%_find(app, tegula_bundle_open_memory(bytes, length, options, &app->bundle));
 }
+/* The bundle that is linked into the program: what --object or --source wrote. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const unsigned char %%_tgb[];
+extern const size_t %%_tgb_size;
+#ifdef __cplusplus
+}
+#endif
+static inline TegulaStatus %%_open_linked(%%_kernels *app, const TegulaBundleOptions *options) { return %%_open_memory(app, %%_tgb, %%_tgb_size, options); }
 )";
 
 } // namespace

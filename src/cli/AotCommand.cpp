@@ -1,5 +1,6 @@
 // tegula aot: bundles of kernels compiled ahead of time; tegula specializations: which forms of a kernel there can be.
 #include "cli/Launching.h"
+#include "cli/ObjectFile.h"
 #include "support/Npy.h"
 #include <algorithm>
 #include <cstdio>
@@ -92,11 +93,17 @@ std::string stemOf(const std::string &path) {
   return name.substr(0, name.find('.'));
 }
 
-/// The bundle as a source of C, for programs that carry it inside.
-std::string sourceOf(const std::string &bytes, std::string name) {
+/// What a bundle of this name is called where it is linked into a program.
+std::string symbolOf(std::string name) {
   for (char &c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  std::string text = "/* " + name + ".tgb, for tegula_bundle_open_memory. Made by `tegula aot --source`. */\n#include <stddef.h>\nconst size_t " + name + "_tgb_size = " + std::to_string(bytes.size()) +
-                     ";\n_Alignas(16) const unsigned char " + name + "_tgb[] = {";
+  return name + "_tgb";
+}
+
+/// The bundle as a source of C, for programs that carry it inside.
+std::string sourceOf(const std::string &bytes, const std::string &name) {
+  const std::string symbol = symbolOf(name);
+  std::string text = "/* " + name + ".tgb, for tegula_bundle_open_memory. Made by `tegula aot --source`. */\n#include <stddef.h>\nconst size_t " + symbol + "_size = " + std::to_string(bytes.size()) +
+                     ";\n_Alignas(16) const unsigned char " + symbol + "[] = {";
   for (size_t i = 0; i < bytes.size(); ++i) text += (i % 32 ? "" : "\n  ") + std::to_string(static_cast<unsigned char>(bytes[i])) + ",";
   return text + "\n};\n";
 }
@@ -108,6 +115,8 @@ int aotCommand(const std::vector<std::string> &argv) {
       {'o', "output", "FILE", "the bundle, FILE.tgb"},
       {0, "header", "FILE", "a header for C and C++ with one typed function for each kernel"},
       {0, "source", "FILE", "the bundle as a source of C, to be linked into a program (tegula_bundle_open_memory)"},
+      {0, "object", "FILE", "the bundle as an object file, FILE.o, to be linked into a program (app_open_linked of the header)"},
+      {0, "object-for", "MACHINE", "the machine of --object: x86-64 or aarch64, in place of this one"},
       {'t', "target", "NAME", "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set", true},
       {0, "classes", "WHICH", "in place of what the manifest says: given, generic (and the class that relies on nothing), all"},
       {0, "all-classes", "", "--classes all: every class that launches can ask for"},
@@ -129,6 +138,12 @@ int aotCommand(const std::vector<std::string> &argv) {
   if (line.has("public-key") && !readKey(line.get("public-key"), 32, open, error)) return fail(error);
   if (line.has("new-key")) return makeKeys(line.get("new-key"));
   if (line.has("list")) return list(line.get("list"), open);
+  for (const char *inside : {"source", "object"})
+    if (line.has(inside) && !line.has("output")) return usage("--" + std::string(inside) + " needs -o FILE.tgb");
+  const std::string machineName = line.has("object-for") ? line.get("object-for") : std::string(thisMachine());
+  const uint16_t machine = elfMachine(machineName);
+  if (!machine) return usage("--object-for takes x86-64 or aarch64, found `" + machineName + "`");
+  if (line.has("object-for") && !line.has("object")) return usage("--object-for needs --object FILE.o");
   int32_t classes = -1;
   if (line.has("classes") || line.has("all-classes")) {
     std::string which = line.has("all-classes") ? "all" : line.get("classes");
@@ -158,10 +173,8 @@ int aotCommand(const std::vector<std::string> &argv) {
   }
   std::string bytes;
   if (!output.empty() && !readFile(output, bytes, error)) return fail(error);
-  if (line.has("source")) {
-    if (output.empty()) return usage("--source needs -o FILE.tgb");
-    if (!writeFile(line.get("source"), sourceOf(bytes, stemOf(output)), error)) return fail(error);
-  }
+  if (line.has("source") && !writeFile(line.get("source"), sourceOf(bytes, stemOf(output)), error)) return fail(error);
+  if (line.has("object") && !writeFile(line.get("object"), objectFile(bytes, symbolOf(stemOf(output)), machine), error)) return fail(error);
   if (!output.empty()) std::printf("%s: %zu entries, %zu bytes%s\n", output.c_str(), entries, bytes.size(), secret.empty() ? "" : ", signed");
   return Ok;
 }

@@ -77,23 +77,60 @@ def test_c_program(bundle):
         assert out.returncode == 0 and out.stdout.startswith("right"), out
     (bundle / "main.cpp").write_text("""#include "app.hpp"
 #include <cstdio>
-extern "C" const size_t app_tgb_size;
-extern "C" const unsigned char app_tgb[];
 int main() {
   app_kernels k;
   alignas(64) float x[64] = {1, 2, 3};
   alignas(64) TegulaHalf h[16] = {};
   h[0].bits = 0x3c00; // 1.0
-  if (app_open_memory(&k, app_tgb, app_tgb_size, nullptr) || app::scale(k, x, 3, 2.f) || app::add(k, h, h, h, 16) || app::add(k, x, x, x, 3)) return std::puts(tegula_bundle_error()), 1;
+  if (app_open_linked(&k, nullptr) || app::scale(k, x, 3, 2.f) || app::add(k, h, h, h, 16) || app::add(k, x, x, x, 3)) return std::puts(tegula_bundle_error()), 1;
   std::printf("%g %g %x", x[0], x[2], h[0].bits);
   app_close(&k);
 }
 """)
     cxx = shutil.which("g++") or shutil.which("clang++")
-    subprocess.run([cc, "-std=c11", "-c", bundle / "app.c", "-o", bundle / "app.o"], check=True)
-    subprocess.run([cxx, "-std=c++17", bundle / "main.cpp", bundle / "app.o", *flags, "-ltegula-runtime", "-o", bundle / "inside"], check=True)
+    subprocess.run([cc, "-std=c11", "-c", bundle / "app.c", "-o", bundle / "source.o"], check=True)
+    subprocess.run([cxx, "-std=c++17", bundle / "main.cpp", bundle / "source.o", *flags, "-ltegula-runtime", "-o", bundle / "inside"], check=True)
     (bundle / "app.tgb").unlink()
     assert subprocess.run([bundle / "inside"], text=True, capture_output=True).stdout == "4 12 4000"
+
+
+def test_object_file(folder):
+    """The bundle as an object file: linked where there is no compiler, by each linker that there is."""
+    good(folder, "aot", "app.json", "-o", "my-app.tgb", "--header", "app.hpp", "--object", "app.o")
+    cc = shutil.which("gcc") or shutil.which("clang")
+    if not cc:
+        pytest.skip("no C compiler")
+    (folder / "main.c").write_text("""#include "app.hpp"
+#include <stdio.h>
+#include <stdint.h>
+int main(void) {
+  my_app_kernels k;
+  float x[64] = {1, 2, 3};
+  if ((uintptr_t)my_app_tgb % 16 || my_app_open_linked(&k, NULL) || my_app_scale(&k, x, 3, 2.f, NULL)) return puts(tegula_bundle_error()), 1;
+  printf("%g %g", x[0], x[2]);
+  my_app_close(&k);
+}
+""")
+    subprocess.run([cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fkeep-inline-functions", "-c", folder / "main.c", "-I", ROOT / "include", "-o", folder / "main.o"], check=True)
+    (folder / "my-app.tgb").rename(folder / "moved.tgb")
+    for linker in ("bfd", "gold", "lld"):
+        if not shutil.which(f"ld.{linker}"):
+            continue
+        p = subprocess.run([cc, f"-fuse-ld={linker}", "-Wl,--fatal-warnings", folder / "main.o", folder / "app.o", f"-L{ROOT}/build/lib", f"-Wl,-rpath,{ROOT}/build/lib", "-ltegula-runtime", "-o", folder / "inside"],
+                           text=True, capture_output=True)
+        assert p.returncode == 0, p.stderr
+        assert subprocess.run([folder / "inside"], text=True, capture_output=True).stdout == "2 6"
+    # What is in it, and for another machine.
+    assert (folder / "moved.tgb").read_bytes() in (folder / "app.o").read_bytes()
+    good(folder, "aot", "app.json", "-o", "app.tgb", "--object", "arm.o", "--object-for", "aarch64")
+    assert (folder / "arm.o").read_bytes()[18:20] == bytes([183, 0]) and (folder / "app.o").read_bytes()[18:20] in (bytes([62, 0]), bytes([183, 0]))
+    if shutil.which("readelf"):
+        shown = subprocess.run(["readelf", "-aW", folder / "arm.o"], text=True, capture_output=True)
+        assert not shown.stderr and "AArch64" in shown.stdout and "app_tgb_size" in shown.stdout and ".note.GNU-stack" in shown.stdout, shown
+    for wrong, says in ((["--object", "a.o", "--header", "a.hpp"], "--object needs -o FILE.tgb"), (["-o", "a.tgb", "--object-for", "aarch64"], "--object-for needs --object FILE.o"),
+                        (["-o", "a.tgb", "--object", "a.o", "--object-for", "riscv64"], "--object-for takes x86-64 or aarch64, found `riscv64`"), (["-o", "a.tgb", "--object", "no/where/a.o"], "no/where/a.o")):
+        p = tegula(folder, "aot", "app.json", *wrong)
+        assert p.returncode and says in p.stderr, p.stderr
 
 
 def test_layers_and_no_jit(bundle):
