@@ -23,7 +23,7 @@ struct Recorder::State {
   ClosureWriter closure;
   json kernels = json::array();
   std::set<std::string> known;
-  uint64_t written = 0;
+  uint64_t written = 0, cost = 0; // ns: when the file was written last, and how long that took
   bool isNew = false;
 };
 
@@ -104,8 +104,9 @@ void Recorder::add(const CompileRequest &r, const TegulaKernel &k) {
   else j["problem"] = why;
   state_->kernels.push_back(std::move(j));
   state_->isNew = true;
+  // The file is written as a whole: a program that compiles much spends a twentieth of its time on it at most.
   constexpr uint64_t second = 1'000'000'000;
-  if (nowNs() - state_->written < second) return;
+  if (nowNs() - state_->written < std::max(second, 20 * state_->cost)) return;
   std::string error;
   if (!write(error)) r.function->context->warn(error);
 }
@@ -126,7 +127,7 @@ bool Recorder::write(std::string &error) {
   State &s = *state_;
   if (!s.isNew) return true;
   s.isNew = false;
-  s.written = nowNs();
+  const uint64_t begin = nowNs();
   if (s.pid != getpid()) s.pid = getpid(), s.id = runtime::temporaryName(0).substr(std::strlen(runtime::temporaryPrefix));
   // One process after the other; the lock file stays.
   int lock = ::open((s.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -154,6 +155,7 @@ bool Recorder::write(std::string &error) {
     if (ok = static_cast<bool>(status); !ok) error = status.text;
   }
   if (lock >= 0) close(lock);
+  s.written = nowNs(), s.cost = s.written - begin;
   if (!ok) error = "TEGULA_RECORD: " + error;
   return ok;
 }
