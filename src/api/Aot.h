@@ -25,6 +25,8 @@ bool allClasses(const std::vector<Param> &params, const std::vector<sema::ParamS
 
 /// A manifest's parts into jobs. False: the last error is set.
 bool readManifest(TegulaAot &aot, const std::string &path, const std::vector<Target> &targets, int32_t classes);
+/// The same of its text; files are looked for beside `path`.
+bool readManifestText(TegulaAot &aot, const std::string &path, std::string_view text, const std::vector<Target> &targets, int32_t classes);
 /// The text of a header; `name` is an identifier.
 std::string headerOf(const std::vector<runtime::NewBundleEntry> &entries, const std::string &name);
 /// Target names, or this machine's CPU if there are none. False: the last error is set.

@@ -220,6 +220,10 @@ bool readManifest(TegulaAot &aot, const std::string &path, const std::vector<Tar
   std::string text, error;
   errno = 0;
   if (!readFile(path, text, error)) return fail(errno == ENOENT ? TEGULA_NOT_FOUND : TEGULA_IO_ERROR, error), false;
+  return readManifestText(aot, path, text, targets, classes);
+}
+
+bool readManifestText(TegulaAot &aot, const std::string &path, std::string_view text, const std::vector<Target> &targets, int32_t classes) {
   auto all = std::make_shared<const json>(json::parse(text, nullptr, false));
   if (!all->is_object()) return fail(TEGULA_INVALID_ARGUMENT, path + " is no manifest: it is not JSON, or no object"), false;
   aot.keep.push_back(all);
