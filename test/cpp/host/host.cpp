@@ -54,6 +54,9 @@ static void graphs(const Module &module, const Device &d, const Stream &s, const
     return f ? f(arguments...) : -1;
   };
   void *graph = nullptr, *ready = nullptr;
+  // Graphs are the driver's own business here, so the thread gets the context that ours is, too.
+  void *current = nullptr;
+  CHECK(call("cuDevicePrimaryCtxRetain", &current, 0) == 0 && call("cuCtxPushCurrent_v2", current) == 0);
   auto a = d.allocate<float>(x.size()).value();
   OK(a.copyFrom(x));
   Function scale = module.kernel("scale").value();
@@ -71,6 +74,7 @@ static void graphs(const Module &module, const Device &d, const Stream &s, const
   OK(s.synchronize());
   CHECK(a.toVector().value()[7] == 14 * 64);
   CHECK(call("cuGraphExecDestroy", ready) == 0 && call("cuGraphDestroy", graph) == 0);
+  CHECK(call("cuCtxPopCurrent_v2", &current) == 0 && call("cuDevicePrimaryCtxRelease_v2", 0) == 0);
 }
 
 static void streams(const Context &context, const Module &module, const char *name) {
