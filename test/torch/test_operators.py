@@ -76,5 +76,7 @@ def check(case, dtype):
 
 
 @pytest.mark.parametrize("case, dtype", [pytest.param(c, t, id=f"{c.name}-{str(t)[6:]}") for c in CASES for t in c.dtypes])
-def test_operator(case, dtype):
-    check(case, dtype)
+def test_operator(case, dtype, record_property):
+    for name, value in (("operator", case.name), ("dtype", str(dtype)[6:]), ("backward", case.backward)):
+        record_property(name, value)
+    record_property("off", check(case, dtype))
