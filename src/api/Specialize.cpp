@@ -95,6 +95,7 @@ namespace {
 struct Binder {
   TegulaFunction &f;
   BoundCall &out;
+  SeenPointers pointers{};
 
   bool add(uint64_t w) {
     if (out.wordCount == BoundCall::maxWords) return tooMany();
@@ -155,7 +156,7 @@ struct Binder {
     out.leaves[out.leafCount++] = &a;
     if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
     if (l.dtype.isPtr && isBig(a, static_cast<TegulaDtype>(l.dtype.scalar))) out.wide = true;
-    const int same = p && l.dtype.isPtr ? out.pointers.add(number, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
+    const int same = p && l.dtype.isPtr ? pointers.add(number, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
     return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
                uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32 | uint64_t(same + 1) << 40);
   }
@@ -179,7 +180,6 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
   }
   Binder b{f, out};
   out.wide = options.wide;
-  out.pointers.clear();
   b.add(options.word());
   b.add(static_cast<uint64_t>(options.maxnreg));
   for (size_t i = 0; i < params.size(); ++i) {

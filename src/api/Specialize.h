@@ -31,7 +31,6 @@ public:
     if (count_ < most) seen_[count_++] = {&a, parameter, pointee};
     return -1;
   }
-  void clear() { bits_ = 0, count_ = 0; }
 
 private:
   static constexpr unsigned most = 64; // what comes later is taken for a buffer of its own
@@ -52,7 +51,6 @@ struct BoundCall {
   uint64_t words[maxWords];
   unsigned leafCount = 0, wordCount = 0;
   bool wide = false; // some pointer is big, or the options say so
-  SeenPointers pointers; // of parameters
 
   uint64_t hash() const {
     uint64_t h = wordCount;
