@@ -2,6 +2,7 @@
 // the rest is one function per family.
 #include "ir/Verifier.h"
 #include "ir/Asm.h"
+#include "support/SameAs.h"
 #include <algorithm>
 #include <unordered_set>
 
@@ -160,9 +161,10 @@ bool Verifier::function(const Function &f) {
   for (const Value *v : f.block()->args)
     if (v->type.isVoid() || (f.isKernel && v->type.isTensor()))
       return bad(nullptr, "an argument cannot be of type " + str(v->type));
-  for (size_t i = 0; i < f.argInfo.size(); ++i)
-    if (int32_t of = f.argInfo[i].sameAs; of != -1 && (of < 0 || static_cast<size_t>(of) >= i || f.argInfo[of].sameAs >= 0 || !f.block()->args[i]->type.isPtr || f.block()->args[of]->type != f.block()->args[i]->type))
-      return bad(nullptr, "argument " + std::to_string(i) + " is said to be the same as argument " + std::to_string(of) + ", which is no earlier pointer of its type");
+  const std::vector<Value *> &args = f.block()->args;
+  const size_t wrong = firstWrongSameAs(args.size(), [&](size_t i) { return f.argInfo[i].sameAs; }, [&](size_t i, size_t of) { return args[i]->type.isPtr && args[of]->type == args[i]->type; });
+  if (wrong < args.size())
+    return bad(nullptr, "argument " + std::to_string(wrong) + " is said to be the same as argument " + std::to_string(f.argInfo[wrong].sameAs) + ", which is no earlier pointer of its type");
   for (const ArgInfo &info : f.argInfo)
     if (info.access < -1 || info.access > 3)
       return bad(nullptr, "what happens through an argument is 1 (reads), 2 (writes), 3 (both), 0 (nothing) or not said (-1), not " + std::to_string(info.access));

@@ -5,6 +5,7 @@
 #include "runtime/Ed25519.h"
 #include "runtime/OwnFiles.h"
 #include "support/Hash.h"
+#include "support/SameAs.h"
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -92,17 +93,13 @@ static std::vector<char> encodeRecord(const BundleRecord &record) {
   return std::move(w.bytes);
 }
 
+static bool isPlain(const BundleParam &p) { return p.sameAs == -1 && std::ranges::all_of(p.items, isPlain); }
+
 /// Names each BundleParam::sameAs an earlier pointer of that type, and only of a parameter?
-static bool sameAsFits(const std::vector<BundleParam> &params, bool isTop) {
-  for (size_t i = 0; i < params.size(); ++i) {
-    const BundleParam &p = params[i];
-    if (!sameAsFits(p.items, false)) return false;
-    if (p.sameAs == -1) continue;
-    if (!isTop || !p.isPtr || p.sameAs < 0 || static_cast<size_t>(p.sameAs) >= i) return false;
-    const BundleParam &of = params[static_cast<size_t>(p.sameAs)];
-    if (!of.isPtr || of.dtype != p.dtype || of.sameAs != -1) return false;
-  }
-  return true;
+static bool sameAsFits(const std::vector<BundleParam> &params) {
+  auto alike = [&](size_t i, size_t of) { return params[i].isPtr && params[of].isPtr && params[i].dtype == params[of].dtype; };
+  return std::ranges::all_of(params, [](const BundleParam &p) { return std::ranges::all_of(p.items, isPlain); }) &&
+         firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
 
 /// The arguments of a launch that a parameter takes, in the order of KernelInfo::args.
@@ -128,7 +125,7 @@ static bool decodeRecord(std::span<const char> bytes, BundleRecord &record) {
   record.properties.resize(r.count(16));
   for (auto &[name, value] : record.properties) name = r.str(), value = r.str();
   size_t args = 0;
-  return !r.failed() && r.atEnd() && sameAsFits(record.params, true) && countArgs(record.params, record.info, args) && args == record.info.args.size();
+  return !r.failed() && r.atEnd() && sameAsFits(record.params) && countArgs(record.params, record.info, args) && args == record.info.args.size();
 }
 
 // ---- the index

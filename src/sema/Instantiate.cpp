@@ -1,6 +1,7 @@
 // instantiate(): binds the parameters of a kernel, evaluates its body, finishes the module.
 #include "lang/Descriptor.h"
 #include "sema/Evaluator.h"
+#include "support/SameAs.h"
 #include <algorithm>
 #include <cassert>
 
@@ -130,16 +131,9 @@ static bool isPlain(const ParamSpec &s) { return s.sameAs == -1 && std::ranges::
 
 bool sameAsFits(std::span<const ParamSpec> params) {
   auto isPointer = [](const ParamSpec &s) { return s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr; };
-  for (size_t i = 0; i < params.size(); ++i) {
-    const ParamSpec &s = params[i];
-    if (isPlain(s))
-      continue;
-    if (!isPointer(s) || s.sameAs < 0 || static_cast<size_t>(s.sameAs) >= i)
-      return false;
-    if (const ParamSpec &of = params[static_cast<size_t>(s.sameAs)]; !isPointer(of) || of.dtype.scalar != s.dtype.scalar || of.sameAs != -1)
-      return false;
-  }
-  return true;
+  auto alike = [&](size_t i, size_t of) { return isPointer(params[i]) && isPointer(params[of]) && params[i].dtype.scalar == params[of].dtype.scalar; };
+  return std::ranges::all_of(params, [](const ParamSpec &s) { return std::ranges::all_of(s.items, isPlain); }) &&
+         firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
 
 std::string descriptorText(const ParamSpec &p) {
