@@ -507,24 +507,9 @@ def sums(x, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("columns, warps", [(64, 1), (256, 1), (256, 4)])
-def test_argmax_of_a_warp_is_two_instructions(tegula, tmp_path, columns, warps):
+def test_argmax_of_a_warp_is_two_instructions(tegula, columns, warps):
     """The maximum and the smallest index that has it, each by redux.sync; max of the same tile is there already. No barrier between scalars, which one thread stores."""
-    source = tmp_path / "k.py"
-    source.write_text("""import tegula
-import tegula.language as tl
-
-
-@tegula.jit
-def turns(x, out, at, N: tl.constexpr, K: tl.constexpr):
-    i = tl.arange(0, N)
-    v = tl.load(x + i)
-    for k in tl.static_range(K):
-        j = tl.argmax(v, 0)
-        tl.store(out + k, tl.max(v, 0))
-        tl.store(at + k, j)
-        v = tl.where(i == j, -float("inf"), v)
-""")
-    p = tegula("compile", f"{source}::turns", "--sig", "x:*fp32:16, out:*fp32:16, at:*i32:16", "-t", "sm_90a", "--emit", "ptx", "--num-warps", str(warps), "-c", f"N={columns}", "-c", "K=5")
+    p = tegula("compile", f"{ROOT}/test/run/test_reduce.py::largest_first", "--sig", "x:*fp32:16, out:*fp32:16, at:*i32:16", "-t", "sm_90a", "--emit", "ptx", "--num-warps", str(warps), "-c", f"N={columns}", "-c", "K=5")
     assert p.returncode == 0, p.stderr
     assert p.stdout.count("redux.sync.max.s32") == 5 and p.stdout.count("redux.sync.min.s32") == 5 and "shfl" not in p.stdout
     # Across warps: the barrier of each of the two reductions, and one where their scratch comes around.
