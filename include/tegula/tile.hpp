@@ -12,14 +12,17 @@
 // a kernel in a .py file, so types, promotion, errors, remarks and the compiled code are the same. Needs C++20 and the tegula library, nothing else.
 #pragma once
 #include "tegula/tegula.hpp"
+#include "tegula/tile/along.hpp"
 #include "tegula/tile/blocks.hpp"
 #include "tegula/tile/calls.hpp"
 #include "tegula/tile/control.hpp"
+#include "tegula/tile/descriptors.hpp"
 #include "tegula/tile/elements.hpp"
 #include "tegula/tile/functions.hpp"
 #include "tegula/tile/libdevice.hpp"
 #include "tegula/tile/random.hpp"
 #include "tegula/tile/scalars.hpp"
+#include "tegula/tile/structs.hpp"
 #include "tegula/tile/values.hpp"
 #include <algorithm>
 #include <deque>
@@ -407,10 +410,10 @@ template <typename F> consteval KernelOf<F> kernel(const char *signature, F f, P
   return KernelOf<F>(signature, f, at);
 }
 
-/// A function that kernels of .py files can call: module.bind("swish", swish(context).function().value()). (Kernels in C++ call functions of C++.) Its lambda gives a tile or a
-/// std::tuple of them.
+/// A function that kernels of .py files can call: module.bind("swish", swish(context).function().value()). (Kernels in C++ call functions of C++.) Its lambda gives a tile, or a
+/// struct or std::tuple of them.
 template <typename F> consteval KernelOf<F> function(const char *signature, F f, Place at = Place::current()) {
-  static_assert(!detail::givesNothing<F>, "a function gives a tile, or a std::tuple of tiles: what only stores is made by tg::kernel");
+  static_assert(!detail::givesNothing<F>, "a function gives a tile, or a struct or std::tuple of tiles: what only stores is made by tg::kernel");
   return KernelOf<F>(signature, f, at);
 }
 

@@ -1,4 +1,4 @@
-"""The host side of the C++ API (host/): devices, buffers, streams, typed kernels, calls between C++ and .py files, tuning. And every function of the language in C++ (every/)."""
+"""The host side of the C++ API (host/): devices, buffers, streams, typed kernels, calls between C++ and .py files, structs of tiles, tuning. And every function of the language in C++ (every/)."""
 import os
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("source,arguments", [("host/host.cpp", []), ("host/calls.cpp", [HERE / "host/helpers.py"]), ("every/every.cpp", [])], ids=["host", "calls", "every"])
+@pytest.mark.parametrize("source,arguments", [("host/host.cpp", []), ("host/calls.cpp", [HERE / "host/helpers.py"]), ("host/structs.cpp", []), ("every/every.cpp", [])], ids=["host", "calls", "structs", "every"])
 def test_program(compiler, source, arguments, tmp_path):
     program = build(compiler, HERE / source, tmp_path)
     p = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "TEGULA_CACHE_DIR": "", "TEGULA_TUNE_DIR": str(tmp_path)})

@@ -1,6 +1,6 @@
 // Block pointers, which tensor descriptors have taken the place of. Included by tegula/tile.hpp.
 #pragma once
-#include "tegula/tile/functions.hpp"
+#include "tegula/tile/descriptors.hpp"
 
 namespace tegula {
 inline namespace v0 {

@@ -11,13 +11,9 @@ namespace tile {
 
 namespace detail {
 
-inline std::vector<Part> partsGiven() { return {}; }
-template <typename T> std::vector<Part> partsGiven(Tile<T> x) { return {partOf(std::move(x))}; }
-template <typename... T> std::vector<Part> partsGiven(std::tuple<T...> t) { return partsOf(std::move(t)); }
-
 /// What a function gives back, as its last statement.
 template <typename R> void giveBack(Trace &trace, const Place &at, R result) {
-  std::vector<Part> parts = partsGiven(std::move(result));
+  std::vector<Part> parts = partsOf(std::move(result));
   std::string format = "return $";
   for (size_t i = 1; i < parts.size(); ++i) format += ", $";
   trace.effect(at, format, std::move(parts));
@@ -62,26 +58,15 @@ template <typename P> struct CallArgument {
   Part part;
 };
 
-/// What it gives: nothing, a tile, a pointer, or a std::tuple of them.
-template <typename R> struct CallResult {
-  static_assert(sizeof(R) == 0, "a function of a .py file gives void, a tg::Tile<T>, a tg::Ptr<T>, or a std::tuple of them");
-};
-template <typename T> struct CallResult<Tile<T>> {
-  static Tile<T> made(const Place &at, std::string_view format, std::vector<Part> parts) { return tileOf<T>(at, format, std::move(parts)); }
-};
-template <typename T> struct CallResult<Ptr<T>> {
-  static Ptr<T> made(const Place &at, std::string_view format, std::vector<Part> parts) { return ptrOf<T>(at, format, std::move(parts)); }
-};
-template <typename... T> struct CallResult<std::tuple<T...>> {
-  static std::tuple<T...> made(const Place &at, std::string_view format, std::vector<Part> parts) {
-    int all = trace().make(at, format, std::move(parts)), next = 0;
-    auto item = [&]<typename U>(U *) { return CallResult<U>::made(at, "$[" + literal(next++) + "]", {{{}, all, false}}); };
-    return std::tuple<T...>{item(static_cast<T *>(nullptr))...};
+/// What it gives: nothing, a tile, a pointer, or a struct or std::tuple of them.
+template <typename R> R resultOf(const Place &at, std::string_view format, std::vector<Part> parts) {
+  if constexpr (std::is_void_v<R>) {
+    trace().effect(at, format, std::move(parts));
+  } else {
+    static_assert(Leaf<R> || Bundle<R>, "a function of a .py file gives void, a tg::Tile<T>, a tg::Ptr<T>, or a struct or std::tuple of them");
+    if constexpr (Leaf<R> || Bundle<R>) return valueOf<R>(at, format, std::move(parts));
   }
-};
-template <> struct CallResult<void> {
-  static void made(const Place &at, std::string_view format, std::vector<Part> parts) { trace().effect(at, format, std::move(parts)); }
-};
+}
 
 } // namespace detail
 
@@ -95,7 +80,7 @@ public:
   R operator()(detail::CallArgument<std::remove_cvref_t<P>>... arguments, Place at = Place::current()) const {
     std::string format = detail::trace().external(name_, at_) + "(";
     for (size_t i = 0; i < sizeof...(P); ++i) format += i ? ", $" : "$";
-    return detail::CallResult<R>::made(at, format + ")", std::vector<detail::Part>{std::move(arguments.part)...});
+    return detail::resultOf<R>(at, format + ")", std::vector<detail::Part>{std::move(arguments.part)...});
   }
 
 private:

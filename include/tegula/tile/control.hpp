@@ -14,10 +14,28 @@ namespace tegula {
 inline namespace v0 {
 namespace tile {
 
-/// Options of a loop; 0: the launch decides. Not warp_specialize: dedicated warps where they pay.
+/// The option of a loop that is refused, where leaving it out lets the compiler choose.
+struct Never {};
+inline constexpr Never never;
+/// Dedicated warps for the copies of a loop: true, false (where they pay), tg::never.
+class WarpSpecialize {
+public:
+  constexpr WarpSpecialize(bool wanted = false) : text_(wanted ? "True" : "") {}
+  constexpr WarpSpecialize(Never) : text_("\"never\"") {}
+  constexpr const char *text() const { return text_; }
+
+private:
+  const char *text_;
+};
+/// Options of a loop, as tl.range has them. num_stages and loop_unroll_factor 0: the launch decides.
 struct RangeOptions {
   int num_stages = 0, loop_unroll_factor = 0;
-  bool flatten = false, warp_specialize = false, disallow_acc_multi_buffer = false;
+  bool flatten = false;
+  WarpSpecialize warp_specialize = {};
+  bool disallow_acc_multi_buffer = false, disable_licm = false;
+};
+struct WhileOptions {
+  bool disable_licm = false; // loop-invariant code stays in the loop
 };
 
 namespace detail {
@@ -27,8 +45,9 @@ inline std::string optionsText(const RangeOptions &o) {
   if (o.num_stages) text += ", num_stages=" + literal(o.num_stages);
   if (o.loop_unroll_factor) text += ", loop_unroll_factor=" + literal(o.loop_unroll_factor);
   if (o.flatten) text += ", flatten=True";
-  if (o.warp_specialize) text += ", warp_specialize=True";
+  if (*o.warp_specialize.text()) text += std::string(", warp_specialize=") + o.warp_specialize.text();
   if (o.disallow_acc_multi_buffer) text += ", disallow_acc_multi_buffer=True";
+  if (o.disable_licm) text += ", disable_licm=True";
   return text;
 }
 
@@ -43,7 +62,7 @@ template <typename F> void loop(const Place &at, std::vector<Part> bounds, const
 
 } // namespace detail
 
-/// For each number from `first` up to, not including, `last`.
+/// For each number from `first` up to, not including, `last`, `step` apart (1); first 0 and step 1 may be left out.
 template <detail::Operand A, detail::Operand B, detail::Operand C, typename F>
 void range(A &&first, B &&last, C &&step, const RangeOptions &options, F &&body, Place at = Place::current()) {
   static_assert(detail::isIndex<A> && detail::isIndex<B> && detail::isIndex<C>, "a range is of whole numbers");
@@ -53,9 +72,20 @@ template <detail::Operand A, detail::Operand B, detail::Operand C, std::invocabl
 void range(A &&first, B &&last, C &&step, F &&body, Place at = Place::current()) {
   range(std::forward<A>(first), std::forward<B>(last), std::forward<C>(step), RangeOptions{}, std::forward<F>(body), at);
 }
-template <detail::Operand A, detail::Operand B, std::invocable<Int> F> void range(A &&first, B &&last, F &&body, Place at = Place::current()) {
+template <detail::Operand A, detail::Operand B, std::invocable<Int> F>
+void range(A &&first, B &&last, const RangeOptions &options, F &&body, Place at = Place::current()) {
   static_assert(detail::isIndex<A> && detail::isIndex<B>, "a range is of whole numbers");
-  detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<A>(first)), detail::partOf(std::forward<B>(last))}, {}, std::forward<F>(body));
+  detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<A>(first)), detail::partOf(std::forward<B>(last))}, options, std::forward<F>(body));
+}
+template <detail::Operand A, detail::Operand B, std::invocable<Int> F> void range(A &&first, B &&last, F &&body, Place at = Place::current()) {
+  range(std::forward<A>(first), std::forward<B>(last), RangeOptions{}, std::forward<F>(body), at);
+}
+template <detail::Operand B, std::invocable<Int> F> void range(B &&last, const RangeOptions &options, F &&body, Place at = Place::current()) {
+  static_assert(detail::isIndex<B>, "a range is of whole numbers");
+  detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<B>(last))}, options, std::forward<F>(body));
+}
+template <detail::Operand B, std::invocable<Int> F> void range(B &&last, F &&body, Place at = Place::current()) {
+  range(std::forward<B>(last), RangeOptions{}, std::forward<F>(body), at);
 }
 
 /// What if_ gives, for its other arm.
@@ -81,13 +111,17 @@ template <detail::AnyTile C, std::invocable F> If if_(C &&condition, F &&body, P
 template <detail::Number C, typename F> If if_(C, F &&) TEGULA_DELETED("this condition is known to C++: write `if`");
 
 /// The body again and again while the condition, a lambda of one expression, holds.
-template <std::invocable C, std::invocable F> void while_(C &&condition, F &&body, Place at = Place::current()) {
+template <std::invocable C, std::invocable F> void while_(C &&condition, WhileOptions options, F &&body, Place at = Place::current()) {
   static_assert(detail::AnyTile<std::invoke_result_t<C>>, "the condition of while_ gives a scalar of the kernel: [&] { return i < n; }");
   detail::Trace &t = detail::trace();
   detail::Text head;
-  head += "while ";
+  head += options.disable_licm ? "while tl.condition(" : "while ";
   head += t.expression(at, [&] { return detail::partOf(condition()); });
+  if (options.disable_licm) head += ", disable_licm=True)";
   t.compound(at, std::move(head), std::forward<F>(body));
+}
+template <std::invocable C, std::invocable F> void while_(C &&condition, F &&body, Place at = Place::current()) {
+  while_(std::forward<C>(condition), WhileOptions{}, std::forward<F>(body), at);
 }
 
 } // namespace tile

@@ -3,15 +3,12 @@
 // Names, defaults and meaning are those of docs/language.md, where each is described; in C++ axes and shapes are ordinary numbers, options are fields:
 //   load(p + i, mask, 0.0, {.eviction = "evict_last"}), sum(x, 1, {.keep_dims = true})
 #pragma once
-#include "tegula/tile/values.hpp"
+#include "tegula/tile/structs.hpp"
 #include <bit>
-#include <tuple>
 
 namespace tegula {
 inline namespace v0 {
 namespace tile {
-
-template <typename T> class Desc;
 
 namespace detail {
 
@@ -44,10 +41,7 @@ template <typename R, typename... U> Tile<R> call(const Place &at, std::string_v
 
 /// A call that gives several tiles.
 template <typename... R> std::tuple<Tile<R>...> tilesOf(const Place &at, std::string_view format, std::vector<Part> parts) {
-  Trace &t = trace();
-  int all = t.make(at, format, std::move(parts)), next = 0;
-  auto item = [&]<typename T>(const T *) { return Tile<T>(t.make(at, "$[" + literal(next++) + "]", {{{}, all, false}}), t); };
-  return std::tuple<Tile<R>...>{item(static_cast<const R *>(nullptr))...};
+  return valueOf<std::tuple<Tile<R>...>>(at, format, std::move(parts));
 }
 
 template <typename P, typename M> constexpr void checkAccess() {
@@ -203,7 +197,6 @@ template <typename P, detail::Operand V, typename T = None> Tile<bool> atomic_po
 #undef TEGULA_TILE_UNARY
 template <detail::AnyTile X> auto abs(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.abs", std::forward<X>(x)); }
 template <detail::AnyTile X> auto sigmoid(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.sigmoid", std::forward<X>(x)); }
-template <detail::AnyTile X> auto softmax(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.softmax", std::forward<X>(x)); }
 
 /// x where the condition holds, else y; both are computed.
 template <detail::AnyTile C, detail::Operand X, detail::Operand Y> auto where(C &&condition, X &&x, Y &&y, Place at = Place::current()) {
@@ -211,6 +204,21 @@ template <detail::AnyTile C, detail::Operand X, detail::Operand Y> auto where(C 
   using R = detail::Promoted<X, Y>;
   static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");
   return detail::call<R>(at, "tl.where", std::forward<C>(condition), std::forward<X>(x), std::forward<Y>(y));
+}
+/// Of two structs or tuples of tiles, member by member; of two addresses.
+template <detail::AnyTile C, detail::Bundle S> S where(const C &condition, const S &x, const S &y, Place at = Place::current()) {
+  static_assert(detail::BoolTile<C>, "the condition of where is a tile of bool: compare with 0");
+  std::vector<detail::Part> left = detail::partsOf(x), right = detail::partsOf(y);
+  size_t next = 0;
+  auto leaf = [&]<typename L>(L *) {
+    size_t i = next++;
+    return detail::leafOf<L>(at, "tl.where($, $, $)", std::vector<detail::Part>{detail::partOf(condition), left[i], right[i]});
+  };
+  return detail::makeOf<S>(leaf);
+}
+template <detail::AnyTile C, typename T> Ptr<T> where(const C &condition, const Ptr<T> &x, const Ptr<T> &y, Place at = Place::current()) {
+  static_assert(detail::BoolTile<C>, "the condition of where is a tile of bool: compare with 0");
+  return detail::ptrOf<T>(at, "tl.where($, $, $)", std::vector<detail::Part>{detail::partOf(condition), detail::partOf(x), detail::partOf(y)});
 }
 #define TEGULA_TILE_BINARY(name)                                                                                                                     \
   template <detail::Operand X, detail::Operand Y>                                                                                                    \
@@ -220,10 +228,35 @@ template <detail::AnyTile C, detail::Operand X, detail::Operand Y> auto where(C 
     static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");                            \
     return detail::call<R>(at, "tl." #name, std::forward<X>(x), std::forward<Y>(y));                                                                 \
   }
-TEGULA_TILE_BINARY(maximum)
-TEGULA_TILE_BINARY(minimum)
 TEGULA_TILE_BINARY(div_rn)
-TEGULA_TILE_BINARY(fdiv)
+/// Of floats; to 2 ulp where it may be approximate, correctly rounded with `ieee_rounding`.
+struct DivideOptions {
+  bool ieee_rounding = false, approx = false;
+};
+template <detail::Operand X, detail::Operand Y>
+  requires(detail::AnyTile<X> || detail::AnyTile<Y>)
+auto fdiv(X &&x, Y &&y, DivideOptions options = {}, Place at = Place::current()) {
+  using R = detail::Promoted<X, Y, true>;
+  static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");
+  const char *format = options.ieee_rounding ? "tl.fdiv($, $, ieee_rounding=True)" : options.approx ? "tl.fdiv($, $, approx=True)" : "tl.fdiv($, $)";
+  return detail::tileOf<R>(at, format, std::vector<detail::Part>{detail::partOf(std::forward<X>(x)), detail::partOf(std::forward<Y>(y))});
+}
+/// What is no number is ignored, unless it is to be passed on.
+struct NanOptions {
+  bool propagate_nan = false;
+};
+#define TEGULA_TILE_EXTREMUM(name)                                                                                                                   \
+  template <detail::Operand X, detail::Operand Y>                                                                                                    \
+    requires(detail::AnyTile<X> || detail::AnyTile<Y>)                                                                                               \
+  auto name(X &&x, Y &&y, NanOptions options = {}, Place at = Place::current()) {                                                                    \
+    using R = detail::Promoted<X, Y>;                                                                                                                \
+    static_assert(!std::is_void_v<R>, "these element types have no common type: convert one of the operands, x.to<T>()");                            \
+    return detail::tileOf<R>(at, options.propagate_nan ? "tl." #name "($, $, propagate_nan=tl.PropagateNan.ALL)" : "tl." #name "($, $)",              \
+                             std::vector<detail::Part>{detail::partOf(std::forward<X>(x)), detail::partOf(std::forward<Y>(y))});                     \
+  }
+TEGULA_TILE_EXTREMUM(maximum)
+TEGULA_TILE_EXTREMUM(minimum)
+#undef TEGULA_TILE_EXTREMUM
 // As operators do; arithmetic that may wrap around without a fault in debug builds is `wrapping`.
 struct ArithmeticOptions {
   bool wrapping = false;
@@ -242,12 +275,13 @@ TEGULA_TILE_ARITHMETIC(sub)
 TEGULA_TILE_ARITHMETIC(mul)
 #undef TEGULA_TILE_ARITHMETIC
 /// x.to<T>()
-template <TileElement T, detail::AnyTile X> auto cast(X &&x, Place at = Place::current()) { return std::forward<X>(x).template to<T>(at); }
+template <TileElement T, detail::AnyTile X> auto cast(X &&x, CastOptions options = {}, Place at = Place::current()) { return std::forward<X>(x).template to<T>(options, at); }
 /// A number as a scalar of the kernel, of the type that it has in the language.
 template <detail::Number N> auto to_tensor(N n, Place at = Place::current()) { return detail::call<typename detail::ElementOf<detail::numberCode<N>()>::type>(at, "tl.to_tensor", n); }
 #undef TEGULA_TILE_BINARY
-template <detail::AnyTile X, detail::Operand Lo, detail::Operand Hi> auto clamp(X &&x, Lo &&lo, Hi &&hi, Place at = Place::current()) {
-  return detail::call<detail::ElementOfTile<X>>(at, "tl.clamp", std::forward<X>(x), std::forward<Lo>(lo), std::forward<Hi>(hi));
+template <detail::AnyTile X, detail::Operand Lo, detail::Operand Hi> auto clamp(X &&x, Lo &&lo, Hi &&hi, NanOptions options = {}, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, options.propagate_nan ? "tl.clamp($, $, $, propagate_nan=tl.PropagateNan.ALL)" : "tl.clamp($, $, $)",
+                                                  std::vector<detail::Part>{detail::partOf(std::forward<X>(x)), detail::partOf(std::forward<Lo>(lo)), detail::partOf(std::forward<Hi>(hi))});
 }
 /// x * y + z, rounded once.
 template <detail::AnyTile X, detail::Operand Y, detail::Operand Z> auto fma(X &&x, Y &&y, Z &&z, Place at = Place::current()) {
@@ -279,21 +313,32 @@ auto swizzle2d(I &&i, J &&j, A &&size_i, B &&size_j, G &&group, Place at = Place
 template <detail::AnyTile X> auto expand_dims(X &&x, int axis, Place at = Place::current()) {
   return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.expand_dims($, " + detail::literal(axis) + ")", {detail::partOf(std::forward<X>(x))});
 }
+template <detail::AnyTile X> auto expand_dims(X &&x, Shape axes, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.expand_dims($, " + detail::list(axes) + ")", {detail::partOf(std::forward<X>(x))});
+}
 template <detail::AnyTile X> auto broadcast_to(X &&x, Shape shape, Place at = Place::current()) {
   return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.broadcast_to($, " + detail::list(shape) + ")", {detail::partOf(std::forward<X>(x))});
 }
-template <detail::AnyTile X> auto reshape(X &&x, Shape shape, Place at = Place::current()) {
-  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.reshape($, " + detail::list(shape) + ")", {detail::partOf(std::forward<X>(x))});
+/// Elements keep their order, unless they may be taken in any.
+struct OrderOptions {
+  bool can_reorder = false;
+};
+template <detail::AnyTile X> auto reshape(X &&x, Shape shape, OrderOptions options = {}, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.reshape($, " + detail::list(shape) + (options.can_reorder ? ", can_reorder=True)" : ")"), {detail::partOf(std::forward<X>(x))});
 }
 /// The last two dimensions exchanged, or all in the order given.
 template <detail::AnyTile X> auto trans(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.trans", std::forward<X>(x)); }
+template <detail::AnyTile X> auto trans(X &&x, Shape order, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.trans($, " + detail::list(order) + ")", {detail::partOf(std::forward<X>(x))});
+}
 template <detail::AnyTile X> auto permute(X &&x, Shape order, Place at = Place::current()) {
   return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.permute($, " + detail::list(order) + ")", {detail::partOf(std::forward<X>(x))});
 }
 /// The value of a tile of one element, as a scalar.
 template <detail::AnyTile X> auto item(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.item", std::forward<X>(x)); }
-template <detail::AnyTile X> auto ravel(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.ravel", std::forward<X>(x)); }
-template <detail::AnyTile X> auto flip(X &&x, Place at = Place::current()) { return detail::call<detail::ElementOfTile<X>>(at, "tl.flip", std::forward<X>(x)); }
+template <detail::AnyTile X> auto ravel(X &&x, OrderOptions options = {}, Place at = Place::current()) {
+  return detail::tileOf<detail::ElementOfTile<X>>(at, options.can_reorder ? "tl.ravel($, can_reorder=True)" : "tl.ravel($)", {detail::partOf(std::forward<X>(x))});
+}
 /// Two tiles of one shape as the halves of a new last dimension, and back.
 template <detail::AnyTile A, detail::AnyTile B> auto join(A &&a, B &&b, Place at = Place::current()) {
   static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "join takes two tiles of one element type");
@@ -303,9 +348,16 @@ template <detail::AnyTile A, detail::AnyTile B> auto interleave(A &&a, B &&b, Pl
   static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "interleave takes two tiles of one element type");
   return detail::call<detail::ElementOfTile<A>>(at, "tl.interleave", std::forward<A>(a), std::forward<B>(b));
 }
-template <detail::AnyTile A, detail::AnyTile B> auto cat(A &&a, B &&b, Place at = Place::current()) {
+struct CatOptions {
+  bool can_reorder = false;
+  int dim = 0;
+};
+template <detail::AnyTile A, detail::AnyTile B> auto cat(A &&a, B &&b, CatOptions options = {}, Place at = Place::current()) {
   static_assert(std::same_as<detail::ElementOfTile<A>, detail::ElementOfTile<B>>, "cat takes two tiles of one element type");
-  return detail::call<detail::ElementOfTile<A>>(at, "tl.cat", std::forward<A>(a), std::forward<B>(b));
+  std::string format = "tl.cat($, $";
+  if (options.can_reorder) format += ", can_reorder=True";
+  if (options.dim) format += ", dim=" + detail::literal(options.dim);
+  return detail::tileOf<detail::ElementOfTile<A>>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
 }
 template <detail::AnyTile X> auto split(X &&x, Place at = Place::current()) {
   using T = detail::ElementOfTile<X>;
@@ -326,146 +378,39 @@ template <detail::AnyTile A, detail::AnyTile B> auto broadcast(A &&a, B &&b, Pla
   return detail::tilesOf<detail::ElementOfTile<A>, detail::ElementOfTile<B>>(at, "tl.broadcast($, $)", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
 }
 
-// ---- along an axis
-
-struct ReduceOptions {
-  bool keep_dims = false;
-};
-
-namespace detail {
-
-/// Sums of narrow integers count in 32 bits; extrema of anything narrow are found in 32.
-template <typename T> struct SumOf {
-  static constexpr int code = CodeOf<T>::code;
-  static constexpr bool narrow = isWhole<T> && code != integerElement && widthOf(code) < 32;
-  using type = std::conditional_t<narrow, std::conditional_t<isSignedCode(code), int32_t, uint32_t>, T>;
-};
-template <typename T> struct ExtremumOf {
-  static constexpr int code = CodeOf<T>::code;
-  static constexpr bool narrow = code != integerElement && widthOf(code) < 32;
-  using type = std::conditional_t<narrow, std::conditional_t<isReal<T>, float, int32_t>, T>;
-};
-template <typename R, typename X> Tile<R> alongAxis(const Place &at, std::string_view name, X &&x, int axis, ReduceOptions options) {
-  std::string format = std::string(name) + "($, " + literal(axis) + (options.keep_dims ? ", keep_dims=True)" : ")");
-  return tileOf<R>(at, format, {partOf(std::forward<X>(x))});
-}
-
-template <typename T> struct TupleOf { using type = std::tuple<T>; };
-template <typename... T> struct TupleOf<std::tuple<T...>> { using type = std::tuple<T...>; };
-template <typename... T> std::vector<Part> partsOf(std::tuple<T...> t) {
-  return std::apply([](auto &&...x) { return std::vector<Part>{partOf(std::move(x))...}; }, std::move(t));
-}
-template <typename T> std::vector<Part> partsOf(Tile<T> x) { return {partOf(std::move(x))}; }
-
-/// `f` as a function of the language: of two elements of each tile, first all left ones.
-template <typename... T, typename F, size_t... I> std::string combination(const Place &at, F &f, std::tuple<Tile<T>...> *, std::index_sequence<I...>) {
-  constexpr size_t n = sizeof...(T);
-  return trace().helper(at, 2 * n, [&](const std::vector<int> &p) {
-    auto result = f(Tile<T>(p[I], trace())..., Tile<T>(p[n + I], trace())...);
-    using R = typename TupleOf<decltype(result)>::type;
-    static_assert(std::same_as<R, std::tuple<Tile<T>...>>, "the function must give elements of the types that it takes: a tile, or a std::tuple of them");
-    return partsOf(std::move(result));
-  });
-}
-template <typename... T, typename F> auto combined(const Place &at, std::string_view name, std::tuple<Tile<T>...> tiles, int axis, F &f, std::string_view options) {
-  std::string helper = combination(at, f, static_cast<std::tuple<Tile<T>...> *>(nullptr), std::index_sequence_for<T...>());
-  std::string format = std::string(name) + "(";
-  for (size_t i = 0; i < sizeof...(T); ++i) format += i ? ", $" : sizeof...(T) > 1 ? "($" : "$";
-  format += (sizeof...(T) > 1 ? "), " : ", ") + literal(axis) + ", " + helper + std::string(options) + ")";
-  if constexpr (sizeof...(T) == 1) return std::tuple<Tile<T>...>(tileOf<T>(at, format, partsOf(std::move(tiles)))...);
-  else return tilesOf<T...>(at, format, partsOf(std::move(tiles)));
-}
-
-} // namespace detail
-
-#define TEGULA_TILE_REDUCTION(name, Result)                                                                                                          \
-  template <detail::AnyTile X> auto name(X &&x, int axis, ReduceOptions options = {}, Place at = Place::current()) {                                  \
-    return detail::alongAxis<Result>(at, "tl." #name, std::forward<X>(x), axis, options);                                                            \
-  }
-TEGULA_TILE_REDUCTION(sum, typename detail::SumOf<detail::ElementOfTile<X>>::type)
-TEGULA_TILE_REDUCTION(max, typename detail::ExtremumOf<detail::ElementOfTile<X>>::type)
-TEGULA_TILE_REDUCTION(min, typename detail::ExtremumOf<detail::ElementOfTile<X>>::type)
-TEGULA_TILE_REDUCTION(argmax, int32_t)
-TEGULA_TILE_REDUCTION(argmin, int32_t)
-TEGULA_TILE_REDUCTION(xor_sum, detail::ElementOfTile<X>)
-TEGULA_TILE_REDUCTION(reduce_or, detail::ElementOfTile<X>)
-#undef TEGULA_TILE_REDUCTION
-/// Of all elements: a scalar.
-template <detail::AnyTile X> auto sum(X &&x, Place at = Place::current()) { return detail::call<typename detail::SumOf<detail::ElementOfTile<X>>::type>(at, "tl.sum", std::forward<X>(x)); }
-template <detail::AnyTile X> auto max(X &&x, Place at = Place::current()) { return detail::call<typename detail::ExtremumOf<detail::ElementOfTile<X>>::type>(at, "tl.max", std::forward<X>(x)); }
-template <detail::AnyTile X> auto min(X &&x, Place at = Place::current()) { return detail::call<typename detail::ExtremumOf<detail::ElementOfTile<X>>::type>(at, "tl.min", std::forward<X>(x)); }
-
-/// `f(left, right)` combines two elements and must be associative; of a std::tuple of tiles, f(left0, left1, ..., right0, right1, ...) gives a tuple.
-///   reduce(x, 0, [](auto a, auto b) { return tg::maximum(a, b); })
-template <detail::AnyTile X, typename F> auto reduce(X &&x, int axis, F f, ReduceOptions options = {}, Place at = Place::current()) {
-  return std::get<0>(detail::combined(at, "tl.reduce", std::tuple<Tile<detail::ElementOfTile<X>>>(std::forward<X>(x)), axis, f, options.keep_dims ? ", keep_dims=True" : ""));
-}
-template <typename... T, typename F> auto reduce(std::tuple<Tile<T>...> tiles, int axis, F f, ReduceOptions options = {}, Place at = Place::current()) {
-  return detail::combined(at, "tl.reduce", std::move(tiles), axis, f, options.keep_dims ? ", keep_dims=True" : "");
-}
-/// All prefixes combined: element i is that of elements 0 to i.
-template <detail::AnyTile X, typename F> auto associative_scan(X &&x, int axis, F f, Place at = Place::current()) {
-  return std::get<0>(detail::combined(at, "tl.associative_scan", std::tuple<Tile<detail::ElementOfTile<X>>>(std::forward<X>(x)), axis, f, ""));
-}
-template <typename... T, typename F> auto associative_scan(std::tuple<Tile<T>...> tiles, int axis, F f, Place at = Place::current()) {
-  return detail::combined(at, "tl.associative_scan", std::move(tiles), axis, f, "");
-}
-/// Running sums and products: element i is that of elements 0 to i, or with `reverse` of i to the last.
-struct ScanOptions {
-  bool reverse = false;
-};
-#define TEGULA_TILE_SCAN(name)                                                                                                                       \
-  template <detail::AnyTile X> auto name(X &&x, int axis = 0, ScanOptions options = {}, Place at = Place::current()) {                                \
-    using R = typename detail::SumOf<detail::ElementOfTile<X>>::type;                                                                                \
-    return detail::tileOf<R>(at, "tl." #name "($, " + detail::literal(axis) + (options.reverse ? ", reverse=True)" : ")"), {detail::partOf(std::forward<X>(x))}); \
-  }
-TEGULA_TILE_SCAN(cumsum)
-TEGULA_TILE_SCAN(cumprod)
-#undef TEGULA_TILE_SCAN
-/// Along the last axis.
-struct SortOptions {
-  bool descending = false;
-};
-#define TEGULA_TILE_SORT(name)                                                                                                                       \
-  template <detail::AnyTile X> auto name(X &&x, SortOptions options = {}, Place at = Place::current()) {                                              \
-    return detail::tileOf<detail::ElementOfTile<X>>(at, options.descending ? "tl." #name "($, descending=True)" : "tl." #name "($)", {detail::partOf(std::forward<X>(x))}); \
-  }
-TEGULA_TILE_SORT(sort)
-/// Of two sorted halves, the second one backwards.
-TEGULA_TILE_SORT(bitonic_merge)
-#undef TEGULA_TILE_SORT
-/// The k largest elements along the last axis, or with `descending` false the smallest.
-template <detail::AnyTile X> auto topk(X &&x, int k, SortOptions options = {.descending = true}, Place at = Place::current()) {
-  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.topk($, " + detail::literal(k) + (options.descending ? ")" : ", descending=False)"), {detail::partOf(std::forward<X>(x))});
-}
-/// Elements of `x` at the indices, along an axis.
-template <typename T, detail::AnyTile I> Tile<T> gather(const Tile<T> &x, I &&index, int axis, Place at = Place::current()) {
-  static_assert(detail::isIndex<I>, "an index is a whole number");
-  return detail::tileOf<T>(at, "tl.gather($, $, " + detail::literal(axis) + ")", {detail::partOf(x), detail::partOf(std::forward<I>(index))});
-}
-/// How many elements have each of the values 0 to bins - 1.
-template <detail::AnyTile X> Tile<int32_t> histogram(X &&x, int bins, Place at = Place::current()) {
-  static_assert(detail::isIndex<X>, "a histogram is of whole numbers");
-  return detail::tileOf<int32_t>(at, "tl.histogram($, " + detail::literal(bins) + ")", {detail::partOf(std::forward<X>(x))});
-}
-
 // ---- matrices
 
 struct DotOptions {
   const char *input_precision = ""; // of float32: "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"
+  int max_num_imprecise_acc = -1;   // of fp8: products that may be added in less than float32; -1: as the device likes
 };
+namespace detail {
+inline void dotKeywords(std::string &format, const DotOptions &o) {
+  keyword(format, "input_precision", o.input_precision);
+  if (o.max_num_imprecise_acc >= 0) format += ", max_num_imprecise_acc=" + literal(o.max_num_imprecise_acc);
+}
+} // namespace detail
 /// a @ b; sums of floats are float32, of whole numbers int32.
 template <detail::AnyTile A, detail::AnyTile B> auto dot(A &&a, B &&b, DotOptions options = {}, Place at = Place::current()) {
   using R = std::conditional_t<detail::isWhole<detail::ElementOfTile<A>>, int32_t, std::conditional_t<std::same_as<detail::ElementOfTile<A>, double>, double, float>>;
   std::string format = "tl.dot($, $";
-  detail::keyword(format, "input_precision", options.input_precision);
-  return detail::tileOf<R>(at, format + ")", {detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
+  detail::dotKeywords(format, options);
+  return detail::tileOf<R>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
+}
+/// Sums of another type: dot<half>(a, b).
+template <TileElement T, detail::AnyTile A, detail::AnyTile B> Tile<T> dot(A &&a, B &&b, DotOptions options = {}, Place at = Place::current()) {
+  std::string format = std::string("tl.dot($, $, out_dtype=") + detail::CodeOf<T>::name;
+  detail::dotKeywords(format, options);
+  return detail::tileOf<T>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b))});
 }
 /// acc + a @ b, added in the type of acc.
 template <detail::AnyTile A, detail::AnyTile B, detail::AnyTile C> auto dot(A &&a, B &&b, C &&acc, DotOptions options = {}, Place at = Place::current()) {
+  using T = detail::ElementOfTile<C>;
   std::string format = "tl.dot($, $, $";
-  detail::keyword(format, "input_precision", options.input_precision);
-  return detail::tileOf<detail::ElementOfTile<C>>(at, format + ")", {detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b)), detail::partOf(std::forward<C>(acc))});
+  // Below float32 the language wants it said.
+  if constexpr (std::same_as<T, half>) format += std::string(", out_dtype=") + detail::CodeOf<T>::name;
+  detail::dotKeywords(format, options);
+  return detail::tileOf<T>(at, format + ")", std::vector<detail::Part>{detail::partOf(std::forward<A>(a)), detail::partOf(std::forward<B>(b)), detail::partOf(std::forward<C>(acc))});
 }
 
 struct DotScaledOptions {
@@ -494,81 +439,53 @@ Tile<float> dot_scaled(A &&a, SA &&a_scale, const char *a_format, B &&b, SB &&b_
   return detail::tileOf<float>(at, format + ")", std::move(parts));
 }
 
-// ---- tensor descriptors
-
-namespace detail {
-inline std::string offsets(std::initializer_list<Offset> list, std::vector<Part> &parts) {
-  std::string format = "[";
-  for (const Offset &o : list) {
-    format += format.size() > 1 ? ", $" : "$";
-    parts.push_back(o.part);
-  }
-  return format + "]";
-}
-} // namespace detail
-
-/// A tensor in memory that is read and written in blocks; offsets are those of a block's first element. What lies outside of the tensor reads as
-/// its padding and is not written. As a parameter it takes a tegula::TensorDescriptor.
-template <typename T> class Desc : public detail::Variable {
-public:
-  using element = T;
-  explicit Desc(int variable, detail::Trace &) : Variable(variable) {}
-  Tile<T> load(std::initializer_list<detail::Offset> offsets, Place at = Place::current()) const {
-    std::vector<detail::Part> parts{part()};
-    std::string list = detail::offsets(offsets, parts);
-    return detail::tileOf<T>(at, "$.load(" + list + ")", std::move(parts));
-  }
-  template <detail::AnyTile V> void store(std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) const {
-    std::vector<detail::Part> parts{part()};
-    std::string list = detail::offsets(offsets, parts);
-    parts.push_back(detail::partOf(std::forward<V>(value)));
-    detail::trace().effect(at, "$.store(" + list + ", $)", std::move(parts));
-  }
-  template <detail::AnyTile V> void atomic_add(std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) const {
-    std::vector<detail::Part> parts{part()};
-    std::string list = detail::offsets(offsets, parts);
-    parts.push_back(detail::partOf(std::forward<V>(value)));
-    detail::trace().effect(at, "$.atomic_add(" + list + ", $)", std::move(parts));
-  }
-};
-/// Of a tensor whose first element is at `base`; the last stride is 1.
-template <typename T>
-auto make_tensor_descriptor(const Ptr<T> &base, std::initializer_list<detail::Offset> shape, std::initializer_list<detail::Offset> strides, Shape block, Place at = Place::current()) {
-  std::vector<detail::Part> parts{base.part()};
-  std::string extents = detail::offsets(shape, parts), steps = detail::offsets(strides, parts);
-  detail::Trace &t = detail::trace();
-  return Desc<std::remove_const_t<T>>(t.make(at, "tl.make_tensor_descriptor($, " + extents + ", " + steps + ", " + detail::list(block) + ")", std::move(parts)), t);
-}
-
-/// As d.load and d.store.
-template <typename T> Tile<T> load_tensor_descriptor(const Desc<T> &d, std::initializer_list<detail::Offset> offsets, Place at = Place::current()) { return d.load(offsets, at); }
-template <typename T, detail::AnyTile V> void store_tensor_descriptor(const Desc<T> &d, std::initializer_list<detail::Offset> offsets, V &&value, Place at = Place::current()) {
-  d.store(offsets, std::forward<V>(value), at);
-}
-
 // ---- promises, output
 
-/// Promises: all values of x are multiples of n; n of them follow one another; n of them are equal.
-template <detail::AnyTile X> auto multiple_of(X &&x, int n, Place at = Place::current()) {
-  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.multiple_of($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
-}
-template <detail::AnyTile X> auto max_contiguous(X &&x, int n, Place at = Place::current()) {
-  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.max_contiguous($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
-}
-template <detail::AnyTile X> auto max_constancy(X &&x, int n, Place at = Place::current()) {
-  return detail::tileOf<detail::ElementOfTile<X>>(at, "tl.max_constancy($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});
-}
+/// Promises: all values of x are multiples of n; n of them follow one another; n of them are equal. A list has a number for each dimension.
+#define TEGULA_TILE_PROMISE(name)                                                                                                                    \
+  template <detail::Leaf X> auto name(X &&x, int n, Place at = Place::current()) {                                                                   \
+    return detail::leafOf<std::remove_cvref_t<X>>(at, "tl." #name "($, " + detail::literal(n) + ")", {detail::partOf(std::forward<X>(x))});           \
+  }                                                                                                                                                  \
+  template <detail::Leaf X> auto name(X &&x, Shape each, Place at = Place::current()) {                                                              \
+    return detail::leafOf<std::remove_cvref_t<X>>(at, "tl." #name "($, " + detail::list(each) + ")", {detail::partOf(std::forward<X>(x))});           \
+  }
+TEGULA_TILE_PROMISE(multiple_of)
+TEGULA_TILE_PROMISE(max_contiguous)
+TEGULA_TILE_PROMISE(max_constancy)
+#undef TEGULA_TILE_PROMISE
 template <detail::BoolTile C> void assume(C &&condition, Place at = Place::current()) { detail::trace().effect(at, "tl.assume($)", {detail::partOf(std::forward<C>(condition))}); }
 inline void debug_barrier(Place at = Place::current()) { detail::trace().effect(at, "tl.debug_barrier()", {}); }
-template <detail::BoolTile C> void device_assert(C &&condition, std::string_view message = "", Place at = Place::current()) {
-  detail::trace().effect(at, "tl.device_assert($, " + detail::quoted(message) + ")", {detail::partOf(std::forward<C>(condition))});
+/// Where the mask is true, if there is one.
+template <detail::BoolTile C, typename M = None> void device_assert(C &&condition, std::string_view message = "", M &&mask = {}, Place at = Place::current()) {
+  static_assert(detail::isNone<M> || detail::BoolTile<M>, "a mask is a tile of bool: compare with 0");
+  std::string format = "tl.device_assert($, " + detail::quoted(message);
+  std::vector<detail::Part> parts{detail::partOf(std::forward<C>(condition))};
+  detail::keyword(format, parts, "mask", std::forward<M>(mask));
+  detail::trace().effect(at, format + ")", std::move(parts));
 }
+
+namespace detail {
+/// What is printed in front, and where.
+struct Prefix {
+  template <std::convertible_to<std::string_view> S> Prefix(const S &s, Place where = Place::current()) : text(s), at(where) {}
+  std::string_view text;
+  Place at;
+};
+template <typename... X> void print(std::string_view name, const Prefix &prefix, std::string_view keywords, X &&...x) {
+  std::string format = std::string(name) + "(" + quoted(prefix.text);
+  for (size_t i = 0; i < sizeof...(X); ++i) format += ", $";
+  trace().effect(prefix.at, format + std::string(keywords) + ")", std::vector<Part>{partOf(std::forward<X>(x))...});
+}
+} // namespace detail
+struct PrintOptions {
+  bool hex = false;
+};
 /// While the kernel is compiled: what C++ does not know, such as a tile's shape and type.
-template <detail::Operand X> void static_print(std::string_view prefix, X &&x, Place at = Place::current()) {
-  detail::trace().effect(at, "tl.static_print(" + detail::quoted(prefix) + ", $)", {detail::partOf(std::forward<X>(x))});
-}
-template <detail::Operand X> void device_print(std::string_view prefix, X &&x, Place at = Place::current()) {
-  detail::trace().effect(at, "tl.device_print(" + detail::quoted(prefix) + ", $)", {detail::partOf(std::forward<X>(x))});
+template <detail::Operand... X> void static_print(detail::Prefix prefix, X &&...x) { detail::print("tl.static_print", prefix, "", std::forward<X>(x)...); }
+/// When it runs: device_print("x", x), device_print("bits", {.hex = true}, x, y).
+template <detail::Operand... X> void device_print(detail::Prefix prefix, X &&...x) { detail::print("tl.device_print", prefix, "", std::forward<X>(x)...); }
+template <detail::Operand... X> void device_print(detail::Prefix prefix, PrintOptions options, X &&...x) {
+  detail::print("tl.device_print", prefix, options.hex ? ", hex=True" : "", std::forward<X>(x)...);
 }
 
 } // namespace tile

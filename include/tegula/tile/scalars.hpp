@@ -8,14 +8,6 @@ namespace tile {
 
 namespace detail {
 
-template <typename R> struct ElementsOf;
-template <typename T> struct ElementsOf<Tile<T>> {
-  static auto made(const Place &at, std::string_view format, std::vector<Part> parts) { return tileOf<T>(at, format, std::move(parts)); }
-};
-template <typename... T> struct ElementsOf<std::tuple<Tile<T>...>> {
-  static auto made(const Place &at, std::string_view format, std::vector<Part> parts) { return tilesOf<T...>(at, format, std::move(parts)); }
-};
-
 /// Of `Pack` results for each tile.
 template <size_t Pack, typename R> struct PackedResults;
 template <size_t Pack, typename... T> struct PackedResults<Pack, std::tuple<Tile<T>...>> {
@@ -47,7 +39,7 @@ template <size_t Pack, typename F, AnyTile... X> auto mapped(const Place &at, F 
   for (size_t i = 0; i < sizeof...(X); ++i) format += ", $";
   format += Pack > 1 ? ", pack=" + literal(Pack) + ")" : ")";
   std::vector<Part> parts{partOf(std::forward<X>(tiles))...};
-  if constexpr (Pack == 1) return ElementsOf<R>::made(at, format, std::move(parts));
+  if constexpr (Pack == 1) return valueOf<R>(at, format, std::move(parts));
   else return PackedResults<Pack, R>::made(at, format, std::move(parts));
 }
 } // namespace detail

@@ -118,7 +118,7 @@ private:
 
 template <typename U> Part partOf(U &&u) {
   using V = std::remove_cvref_t<U>;
-  if constexpr (AnyTile<U> || AnyPtr<U>) return std::forward<U>(u).part();
+  if constexpr (std::derived_from<V, Variable>) return std::forward<U>(u).part();
   else if constexpr (isConstexpr<V>) return {literal(u.value), -1, false};
   else if constexpr (std::same_as<V, float>) return {literal(static_cast<double>(u)), -1, false};
   else return {literal(u), -1, false};
@@ -161,6 +161,10 @@ template <typename T> inline constexpr bool isWhole = isIntCode(CodeOf<T>::code)
 template <typename T> inline constexpr bool isReal = isFloatCode(CodeOf<T>::code);
 template <typename U, typename T>
 concept TakenFor = !std::same_as<U, T> && (CodeOf<U>::code == CodeOf<T>::code || (std::same_as<T, integer> && isWhole<U>));
+/// As the language writes it.
+template <typename T> std::string pointerType() {
+  return std::string("tl.pointer_type(") + CodeOf<std::remove_const_t<T>>::name + (std::is_const_v<T> ? ", const=True)" : ")");
+}
 /// Has U the integers that an index can be of?
 template <typename U> inline constexpr bool isIndex = isIntCode(codeOf<U>);
 
@@ -171,6 +175,10 @@ using Shape = std::initializer_list<int>;
 /// Stands for an operand that is not there: load(p, none, 0).
 struct None {};
 inline constexpr None none;
+/// Conversions to narrower floats round to nearest even ("rtne"), or towards zero ("rtz").
+struct CastOptions {
+  const char *fp_downcast_rounding = "";
+};
 
 #define TEGULA_TILE_OPERATOR(op, Check)                                                                                                              \
   template <detail::Operand U> friend auto operator op(detail::Here<Tile> a, U &&b) {                                                                \
@@ -243,8 +251,15 @@ public:
   explicit Tile(int variable, detail::Trace &) : Variable(variable) {}
 
   /// Converted, as static_cast does.
-  template <TileElement U> Tile<U> to(Place at = Place::current()) const & { return cast<U>(at, part()); }
-  template <TileElement U> Tile<U> to(Place at = Place::current()) && { return cast<U>(at, std::move(*this).part()); }
+  template <TileElement U> Tile<U> to(CastOptions options = {}, Place at = Place::current()) const & { return cast<U>(at, part(), options); }
+  template <TileElement U> Tile<U> to(CastOptions options = {}, Place at = Place::current()) && { return cast<U>(at, std::move(*this).part(), options); }
+  /// Addresses as whole numbers, as those of elements: x.to<tg::Ptr<float>>().
+  template <typename P>
+    requires detail::isPtr<P>
+  P to(Place at = Place::current()) const {
+    static_assert(detail::isWhole<T>, "an address is made of a whole number");
+    return detail::ptrOf<typename P::element>(at, "$.to(" + detail::pointerType<typename P::element>() + ")", {part()});
+  }
   /// The same bits as elements of another type of the same width.
   template <TileElement U> Tile<U> bitcast(Place at = Place::current()) const & { return sameBits<U>(at, part()); }
   template <TileElement U> Tile<U> bitcast(Place at = Place::current()) && { return sameBits<U>(at, std::move(*this).part()); }
@@ -295,7 +310,11 @@ public:
   explicit operator bool() const TEGULA_DELETED("what a tile holds is known when the kernel runs: use tg::if_, tg::while_ or tg::where");
 
 private:
-  template <typename U> static Tile<U> cast(const Place &at, detail::Part p) { return detail::tileOf<U>(at, std::string("$.to(") + detail::CodeOf<U>::name + ")", {std::move(p)}); }
+  template <typename U> static Tile<U> cast(const Place &at, detail::Part p, CastOptions options) {
+    std::string format = std::string("$.to(") + detail::CodeOf<U>::name;
+    if (*options.fp_downcast_rounding) format += ", fp_downcast_rounding=" + detail::quoted(options.fp_downcast_rounding);
+    return detail::tileOf<U>(at, format + ")", {std::move(p)});
+  }
   template <typename U> static Tile<U> sameBits(const Place &at, detail::Part p) {
     constexpr int a = detail::CodeOf<T>::code, b = detail::CodeOf<U>::code;
     static_assert(a != detail::integerElement && b != detail::integerElement && detail::widthOf(a) == detail::widthOf(b), "bitcast: the types must have the same width");
@@ -342,7 +361,18 @@ public:
   }
   Ptr &operator+=(detail::Offset offset) { return *this = detail::ptrOf<T>(offset.at, "($ + $)", {part(), std::move(offset.part)}); }
   Ptr &operator-=(detail::Offset offset) { return *this = detail::ptrOf<T>(offset.at, "($ - $)", {part(), std::move(offset.part)}); }
-  friend Tile<bool> operator==(detail::Here<Ptr> a, const Ptr &b) { return detail::tileOf<bool>(a.at, "($ == $)", {std::move(a.part), b.part()}); }
+  friend void operator==(const Ptr &, const Ptr &) TEGULA_DELETED("the language compares no addresses: compare p.to<int64_t>()");
+  friend void operator<=>(const Ptr &, const Ptr &) TEGULA_DELETED("the language compares no addresses: compare p.to<int64_t>()");
+  /// As whole numbers: p.to<int64_t>(); as addresses of other elements: p.to<tg::Ptr<int>>().
+  template <typename U> auto to(Place at = Place::current()) const {
+    if constexpr (detail::isPtr<U>) {
+      static_assert(!std::is_const_v<T> || std::is_const_v<typename U::element>, "what a kernel must not write to stays so");
+      return detail::ptrOf<typename U::element>(at, "$.to(" + detail::pointerType<typename U::element>() + ")", {part()});
+    } else {
+      static_assert(std::same_as<U, int64_t> || std::same_as<U, uint64_t>, "an address is a whole number of 64 bits");
+      return detail::tileOf<U>(at, std::string("$.to(") + detail::CodeOf<U>::name + ")", {part()});
+    }
+  }
   explicit operator bool() const TEGULA_DELETED("a pointer is no condition: compare it");
 };
 

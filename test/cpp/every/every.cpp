@@ -93,6 +93,69 @@ static constexpr auto matrices = tg::kernel("matrices(a, b, s, out)", [](tg::Ptr
   tg::store(out + r.column() * 32 + r.row(), tg::dot_scaled(x, scale, "e4m3", y, tg::none, "e5m2", acc));
 });
 
+static constexpr auto options = tg::kernel("options(x, y, h, BLOCK)", [](tg::Ptr<float> x, tg::Ptr<int> y, tg::Ptr<tg::half> h, tg::Constexpr<int> BLOCK) {
+  auto i = tg::arange(0, BLOCK);
+  auto v = tg::load(x + i);
+  auto n = tg::load(y + i);
+  auto f = tg::load(h + i);
+  tg::store(x, tg::sum(f, 0).to<float>() + tg::sum<float>(f, 0) + tg::item(tg::max(v, {.keep_dims = true})) + tg::min(f));
+  tg::store(x + 1, tg::item(tg::sum<double>(v, {.keep_dims = true})));
+  tg::store(y, tg::argmax(v, 0, {.tie_break_left = false}) + tg::argmin(f, 0) + tg::xor_sum(n) + tg::xor_sum(n, 0));
+  auto [most, at] = tg::max_with_indices(v, 0);
+  auto [least, where] = tg::min_with_indices(f, 0, {.tie_break_left = false});
+  auto [kept, places] = tg::max_with_indices(n, 0, {.keep_dims = true});
+  tg::store(x, most + least), tg::store(y, at + where), tg::store(y + tg::arange(0, 1), kept + places);
+  tg::store(x + i, tg::cumsum<double>(v, 0, {.reverse = true}) + tg::cumprod<float>(f));
+  tg::store(x + i, tg::sort(v, {.dim = 0}) + tg::topk(v, BLOCK, {.descending = false, .dim = 0}) + tg::flip(v, 0) + tg::flip(v));
+  auto square = tg::reshape(v, {4, BLOCK / 4}, {.can_reorder = true});
+  tg::store(x + i, tg::ravel(tg::softmax(square, {.dim = 1, .keep_dims = true, .ieee_rounding = true}), {.can_reorder = true}));
+  tg::store(x + i, tg::ravel(tg::trans(tg::trans(square, {1, 0}))) + tg::item(tg::expand_dims(tg::sum(square), {0, 1})));
+  tg::store(x + tg::arange(0, 2 * BLOCK), tg::cat(v, v, {.can_reorder = true}) + tg::ravel(tg::cat(square, square, {.dim = 1})));
+  tg::store(x + i, tg::maximum(v, f, {.propagate_nan = true}) + tg::minimum(v, 1.0, {.propagate_nan = true}) + tg::clamp(v, 0.0, 1.0, {.propagate_nan = true}));
+  tg::store(x + i, tg::fdiv(v, 3.0, {.approx = true}) + tg::fdiv(v, v, {.ieee_rounding = true}) + tg::fdiv(f, f));
+  tg::store(h + i, v.to<tg::half>({.fp_downcast_rounding = "rtz"}) + tg::cast<tg::half>(v, {.fp_downcast_rounding = "rtne"}));
+  tg::store(y + tg::arange(0, 4), tg::histogram(n, 4, n < 4));
+  tg::store(y + i, tg::max_constancy(tg::max_contiguous(tg::multiple_of(n, {4}), {1}), 1));
+  tg::store(tg::multiple_of(y + i, 4), n);
+  tg::device_assert(v < 1000.0, "large", i < BLOCK);
+  tg::device_print("values", v, n, 5);
+  tg::device_print("bits", {.hex = true}, n);
+  tg::static_print("types", v, n);
+  tg::store(x + i, tg::load(tg::where(i < 4, x + i, x)));
+  tg::store(y + i, ((y + i).to<int64_t>() != (y + n).to<int64_t>()).to<int>());
+  tg::store((y + i).to<int64_t>().to<tg::Ptr<int>>(), n);
+  tg::store((y + i).to<tg::Ptr<float>>(), v);
+  auto count = tg::sum(n, 0);
+  tg::while_([&] { return count > 0; }, {.disable_licm = true}, [&] { count = count - 5; });
+  tg::range(count, {.num_stages = 2, .loop_unroll_factor = 2, .flatten = true, .warp_specialize = true, .disallow_acc_multi_buffer = true, .disable_licm = true}, [&](tg::Int k) { tg::store(y + k, k); });
+  tg::range(0, count, {.warp_specialize = tg::never}, [&](tg::Int k) { tg::store(y + k, k); });
+  tg::range(4, [&](tg::Int k) { tg::store(y + k, k); });
+});
+
+static constexpr auto products = tg::kernel("products(a, b, h, s, out)", [](tg::Ptr<const tg::half> a, tg::Ptr<const float> b, tg::Ptr<tg::half> h, tg::Ptr<const uint8_t> s, tg::Ptr<tg::bf16> out) {
+  auto r = tg::arange(0, 32);
+  auto place = r.column() * 32 + r.row();
+  auto x = tg::load(a + place);
+  auto y = tg::load(b + place);
+  auto narrow = tg::dot<tg::half>(x, x);
+  narrow = tg::dot(x, x, narrow);
+  tg::store(h + place, narrow + tg::dot(y, y, {.input_precision = "ieee", .max_num_imprecise_acc = 32}).to<tg::half>());
+  auto bytes = tg::load(s + place);
+  tg::store(out + place, tg::dot_scaled(bytes, tg::none, "e4m3", bytes, tg::none, "e4m3").to<tg::bf16>());
+});
+
+static constexpr auto rows = tg::kernel("rows(x, y, d, n)", [](tg::Ptr<float> x, tg::Ptr<const int> y, tg::Desc<float> d, tg::Int n) {
+  auto each = tg::load(y + tg::arange(0, 8));
+  d.scatter(d.gather(each, 4) + 1.0, each, 0);
+  auto t = tg::make_tensor_descriptor(x, {n, n}, {n, 1}, {8, 16}, {.padding = "nan"});
+  auto v = t.load({0, 0});
+  t.atomic_add({0, 0}, v);
+  auto whole = tg::make_tensor_descriptor(x.to<tg::Ptr<uint32_t>>(), {n, n}, {n, 1}, {8, 16});
+  auto w = whole.load({0, 0});
+  whole.atomic_min({0, 0}, w), whole.atomic_max({0, 0}, w), whole.atomic_and({0, 0}, w), whole.atomic_or({0, 0}, w), whole.atomic_xor({0, 0}, w);
+  tg::store(x, (t.shape(0) + t.stride(0) + d.shape(1)).to<float>());
+});
+
 /// Functions of libdevice of operands of one type: the one of that number. The language refuses some types, C++ must agree about all others.
 template <typename T> struct Libdevice {
   using Call = void (*)(tg::Ptr<T>);
@@ -156,6 +219,9 @@ int main() {
   check(context, numbers, "numbers", "x:*f32, y:*u32, seed:i32");
   check(context, memory, "memory", "x:*f32:16, y:*i32, n:i32:16");
   check(context, scalars, "scalars", "x:*f32, y:*i32");
+  check(context, options, "options", "x:*f32, y:*i32, h:*f16, BLOCK:16", 16);
+  check(context, products, "products", "a:*kf16, b:*kf32, h:*f16, s:*ku8, out:*bf16");
+  check(context, rows, "rows", "x:*f32:16, y:*ki32, d:tensordesc<fp32[1, 16]>, n:i32:16");
   check(context, matrices, "matrices", "a:*ku8, b:*ku8, s:*ku8, out:*f32");
 
   std::vector<float> x(16, 0.75f);

@@ -33,6 +33,27 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
   tg::if_(true, [&] { tg::store(out + i, v); });
 #elif defined IF_POINTER // a pointer is no condition: compare it
   if (x) tg::store(out + i, v);
+#elif defined COMPARE_POINTERS // the language compares no addresses: compare p.to<int64_t>()
+  tg::store(out + i, v, out + i == out);
+#elif defined ORDER_POINTERS // the language compares no addresses: compare p.to<int64_t>()
+  tg::store(out + i, v, out + i < out);
+#elif defined WRITE_BY_CAST // what a kernel must not write to stays so
+  tg::store(x.to<tg::Ptr<float>>() + i, v);
+#elif defined STRUCT_OF_NUMBERS // a member of a struct of tiles is a tg::Tile<T>, a tg::Ptr<T>, a tg::Desc<T>, or a struct or std::tuple of them
+  struct Pair { tg::Tile<float> a; int b; };
+  (void)tg::reduce(Pair{v, 1}, 0, [](Pair l, Pair) { return l; });
+#elif defined STRUCT_OF_POINTERS // what is combined is of tiles only
+  struct Pair { tg::Tile<float> a; tg::Ptr<float> b; };
+  (void)tg::reduce(Pair{v, out + i}, 0, [](Pair l, Pair) { return l; });
+#elif defined COMBINES_OTHERS // the function must give elements of the types that it takes: a tile, or a struct or std::tuple of them
+  struct Pair { tg::Tile<float> a, b; };
+  (void)tg::reduce(Pair{v, v}, 0, [](Pair l, Pair r) { return l.a + r.b; });
+#elif defined COMBINES_ONE // the function must take two elements of what is combined: two structs or tuples, or all elements of the left one and all of the right one
+  struct Pair { tg::Tile<float> a, b; };
+  (void)tg::reduce(Pair{v, v}, 0, [](Pair l) { return l; });
+#elif defined MEMBERS // a struct of tiles has at most 16 members: put some of them into a struct
+  struct Many { tg::Tile<float> a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q; };
+  (void)tg::reduce(Many{v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v}, 0, [](Many l, Many) { return l; });
 #elif defined OTHER_ELEMENT // a tile keeps its element type: convert it first, x.to<T>()
   tg::Tile<int> whole = v;
 #elif defined ACCUMULATE // a tile keeps its element type: convert the operand first, x.to<T>()
@@ -71,7 +92,7 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
   tg::python<void(tg::Ptr<float>)>("k.py::f")(x);
 #elif defined CALL_OF_TEXT // the function takes a tile here
   tg::store(out + i, tg::python<tg::Tile<float>(tg::Tile<float>)>("k.py::f")("x"));
-#elif defined CALL_RESULT // a function of a .py file gives void, a tg::Tile<T>, a tg::Ptr<T>, or a std::tuple of them
+#elif defined CALL_RESULT // a function of a .py file gives void, a tg::Tile<T>, a tg::Ptr<T>, or a struct or std::tuple of them
   tg::store(out + i, tg::python<float(tg::Tile<float>)>("k.py::f")(v));
 #else
   tg::if_(n > 0, [&] { tg::store(out + i, v); });
@@ -88,7 +109,7 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
 [[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](int) {});
 #elif defined GIVING // a kernel gives nothing: store what it computes
 [[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Tile<float> x) { return x; });
-#elif defined GIVING_NOTHING // a function gives a tile, or a std::tuple of tiles: what only stores is made by tg::kernel
+#elif defined GIVING_NOTHING // a function gives a tile, or a struct or std::tuple of tiles: what only stores is made by tg::kernel
 [[maybe_unused]] constexpr auto named = tg::function("k(x)", [](tg::Ptr<float> x) { tg::store(x, 1.0); });
 #elif defined ELEMENT // no element type of tiles
 [[maybe_unused]] constexpr auto named = tg::kernel("k(x)", [](tg::Ptr<char32_t>) {});

@@ -1,5 +1,6 @@
-// Compares kernels.hpp with kernels.py: `twins kernels.py` prints one line a kernel, and both texts where they differ.
+// Compares kernels.hpp with kernels.py, and structs.hpp with structs.py: `twins kernels.py structs.py` prints one line a kernel, and both texts where they differ.
 #include "kernels.hpp"
+#include "structs.hpp"
 #include <cctype>
 #include <iostream>
 #include <map>
@@ -80,5 +81,14 @@ int main(int, char **argv) {
   TWIN(bits, "x:*kf32, out:*f32", "BLOCK", 64);
   TWIN(dropout, "x:*kf32, out:*f32, n:i32, seed:i32, p:f32", "BLOCK", 64);
   TWIN(copy_blocks, "x:*f32:16, out:*f32:16, rows:i32:16, columns:i32:16", "M N", 16, 32);
+#undef TWIN
+  Module structs = context.load(argv[2]).value();
+#define TWIN(k, types, ...) all &= compare(context, structs, #k, k, types, __VA_ARGS__)
+  TWIN(variance, "x:*kf32, mean:*f32, var:*f32, columns:i32", "BLOCK", 64);
+  TWIN(suffix_max, "x:*kf32, key:*f32, a:*i32, b:*f32", "BLOCK", 64);
+  TWIN(gcd, "x:*ki32, y:*ki32, out:*i32", "");
+  TWIN(several, "x:*kf32, out:*f32", "BLOCK", 32);
+  TWIN(order, "x:*kf32, y:*kf32, out:*f32", "BLOCK", 64);
+  TWIN(clipped, "x:*kf32:16, h:*kf16:16, out:*f32:16, n:i32, limit:f32", "BLOCK", 64);
   return all ? 0 : 1;
 }
