@@ -301,6 +301,22 @@ TEGULA_API void tegula_stream_release(TegulaStream *stream);
 TEGULA_API void *tegula_stream_handle(const TegulaStream *stream);
 TEGULA_API int32_t tegula_stream_device(const TegulaStream *stream);
 
+/* Work that is recorded once and done as a whole as often as one likes, which costs one call: on a GPU a CUDA graph, on the CPU and the simulator a list. Between
+ * tegula_graph_begin and tegula_graph_end launches, tegula_memory_copy_async and tegula_memory_fill on the stream are recorded with the arguments, addresses and grids of then, and not
+ * done; kernels are compiled. Copies read the host's memory when the graph runs. What waits for the stream, and events, fail meanwhile (TEGULA_INVALID_ARGUMENT). What a graph uses must
+ * live as long as it is launched; kernels it keeps itself. */
+typedef struct TegulaGraph TegulaGraph;
+TEGULA_API TegulaStatus tegula_graph_begin(TegulaStream *stream);
+/* The stream works as before, whatever comes back. */
+TEGULA_API TegulaStatus tegula_graph_end(TegulaStream *stream, TegulaGraph **out);
+TEGULA_API void tegula_graph_retain(TegulaGraph *graph);
+TEGULA_API void tegula_graph_release(TegulaGraph *graph);
+/* Launches, copies and fills in it. */
+TEGULA_API size_t tegula_graph_size(const TegulaGraph *graph);
+/* Queues it on a stream of its device, NULL the default stream (which on the CPU and the simulator has done it on return). Launches of one graph run one after the other. What fails in it
+ * ends it, and is told as of launches. Thread-safe. */
+TEGULA_API TegulaStatus tegula_graph_launch(TegulaGraph *graph, void *stream);
+
 /* A point in a stream, for others to wait for, and a time. `stream` below is of the event's device, NULL the default stream. */
 typedef struct TegulaEvent TegulaEvent;
 TEGULA_API TegulaStatus tegula_event_create(TegulaContext *context, int32_t device, TegulaEvent **out);

@@ -1,4 +1,4 @@
-// Memory of devices, their streams and events.
+// Memory of devices, their streams, events and graphs.
 #include "api/Handles.h"
 #include "runtime/HostStream.h"
 #include <algorithm>
@@ -15,6 +15,12 @@ struct TegulaStream : RefCounted {
   ~TegulaStream() {
     if (handle) entry->device->endStream(handle);
   }
+};
+
+struct TegulaGraph : RefCounted {
+  Ref<TegulaContext> context;
+  DeviceEntry *entry = nullptr;
+  std::unique_ptr<runtime::Graph> graph; // ends before the context
 };
 
 struct TegulaEvent : RefCounted {
@@ -35,6 +41,13 @@ static DeviceEntry *deviceOf(TegulaContext *c, int32_t device, const char *call)
   DeviceEntry *e = c->device(device < 0 ? 0 : device, status);
   if (!e) fail(status);
   return e;
+}
+
+/// A stream that records a graph has nothing under way that a call could wait for. True: the call fails, with the last error set.
+static bool isRecording(const DeviceEntry &e, void *stream, const char *call) {
+  if (!stream || !e.device->isRecording(stream)) return false;
+  fail(TEGULA_INVALID_ARGUMENT, std::string(call) + ": the stream records a graph, in which nothing can be waited for; end the graph first");
+  return true;
 }
 
 /// What a device did wrong: with the details of a fault, where they are known.
@@ -80,6 +93,7 @@ static TegulaStatus copy(const char *call, TegulaContext *c, int32_t device, int
   DeviceEntry *e = deviceOf(c, device, call);
   if (!e) return tegula_last_status();
   runtime::Device &d = *e->device;
+  if (!queued && isRecording(*e, stream, call)) return TEGULA_INVALID_ARGUMENT;
   Status s;
   switch (direction) {
   case TEGULA_TO_DEVICE: s = queued ? d.queueCopyIn(to, from, bytes, stream) : d.copyIn(to, from, bytes, stream); break;
@@ -112,6 +126,7 @@ TegulaStatus tegula_memory_fill(TegulaContext *c, int32_t device, void *to, uint
 TegulaStatus tegula_synchronize(TegulaContext *c, int32_t device, void *stream) {
   DeviceEntry *e = deviceOf(c, device, "tegula_synchronize");
   if (!e) return tegula_last_status();
+  if (isRecording(*e, stream, "tegula_synchronize")) return TEGULA_INVALID_ARGUMENT;
   runtime::LaunchOutcome outcome;
   Status s = e->device->synchronize(stream, outcome);
   return outcomeOf(std::move(s), outcome);
@@ -135,6 +150,35 @@ void tegula_stream_release(TegulaStream *s) { release(s); }
 void *tegula_stream_handle(const TegulaStream *s) { return s ? s->handle : nullptr; }
 int32_t tegula_stream_device(const TegulaStream *s) { return s ? s->entry->index : TEGULA_DEVICE_INDEX_CPU; }
 
+// ---- graphs
+
+TegulaStatus tegula_graph_begin(TegulaStream *s) {
+  return s ? statusOf(s->entry->device->beginGraph(s->handle)) : fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_begin: null stream");
+}
+
+TegulaStatus tegula_graph_end(TegulaStream *s, TegulaGraph **out) {
+  if (!s || !out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_end: null argument");
+  Status status;
+  auto made = std::make_unique<TegulaGraph>();
+  made->context = s->context;
+  made->entry = s->entry;
+  made->graph = s->entry->device->endGraph(s->handle, status);
+  if (!made->graph) return fail(status);
+  *out = made.release();
+  return TEGULA_OK;
+}
+void tegula_graph_retain(TegulaGraph *g) { retain(g); }
+void tegula_graph_release(TegulaGraph *g) { release(g); }
+size_t tegula_graph_size(const TegulaGraph *g) { return g ? g->graph->operations() : 0; }
+
+TegulaStatus tegula_graph_launch(TegulaGraph *g, void *stream) {
+  if (!g) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_launch: null graph");
+  if (stream && g->entry->device->isRecording(stream)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_graph_launch: the stream records a graph; graphs do not go into graphs");
+  runtime::LaunchOutcome outcome;
+  Status s = g->graph->launch(stream, outcome);
+  return outcomeOf(std::move(s), outcome);
+}
+
 // ---- events
 
 TegulaStatus tegula_event_create(TegulaContext *c, int32_t device, TegulaEvent **out) {
@@ -154,6 +198,7 @@ void tegula_event_retain(TegulaEvent *e) { retain(e); }
 void tegula_event_release(TegulaEvent *e) { release(e); }
 
 TegulaStatus tegula_event_record(TegulaEvent *e, void *stream) {
+  if (e && isRecording(*e->entry, stream, "tegula_event_record")) return TEGULA_INVALID_ARGUMENT;
   return e ? statusOf(e->event->record(stream)) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_record: null event");
 }
 TegulaStatus tegula_event_query(TegulaEvent *e, int32_t *past) {
@@ -165,6 +210,7 @@ TegulaStatus tegula_event_query(TegulaEvent *e, int32_t *past) {
 }
 TegulaStatus tegula_event_synchronize(TegulaEvent *e) { return e ? statusOf(e->event->wait()) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_synchronize: null event"); }
 TegulaStatus tegula_event_wait(TegulaEvent *e, void *stream) {
+  if (e && isRecording(*e->entry, stream, "tegula_event_wait")) return TEGULA_INVALID_ARGUMENT;
   return e ? statusOf(e->event->holdBack(stream)) : fail(TEGULA_INVALID_ARGUMENT, "tegula_event_wait: null event");
 }
 TegulaStatus tegula_event_elapsed(TegulaEvent *from, TegulaEvent *to, double *ns) {

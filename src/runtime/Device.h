@@ -83,6 +83,16 @@ public:
 };
 class HostStream;
 
+/// What a stream recorded between beginGraph() and endGraph(), to be done as a whole as often as one likes. Thread-safe; it must end before the device.
+class Graph {
+public:
+  virtual ~Graph() = default;
+  /// Queues it. The default stream of what is not a GPU has done it on return, and says what failed.
+  virtual Status launch(void *stream, LaunchOutcome &outcome) = 0;
+  /// Launches, copies and fills in it.
+  virtual size_t operations() const = 0;
+};
+
 /// Thread-safe.
 class Device {
 public:
@@ -112,6 +122,12 @@ public:
   /// The stream that a makeStream() of this device gave, where it is a thread of this process; else null.
   virtual HostStream *hostStream(void *) { return nullptr; }
   virtual std::unique_ptr<Event> event(Status &status) = 0;
+  /// What is queued on the stream from here on goes into a graph and is not done. Not the default stream, and not twice.
+  virtual Status beginGraph(void *stream) = 0;
+  /// The stream works as before, whatever comes back; null with the reason.
+  virtual std::unique_ptr<Graph> endGraph(void *stream, Status &status) = 0;
+  /// Between the two?
+  virtual bool isRecording(void *stream) = 0;
   /// Waits for streams that are threads of this process: before memory goes that their work may use. (A GPU's driver does so by itself.)
   virtual void settle() {}
   /// Null with the reason, UNSUPPORTED where there are no streams. It must end before the device.

@@ -62,8 +62,47 @@ public:
     for (const std::unique_ptr<HostStream> &s : streams_) s->settle();
   }
   std::unique_ptr<Event> event(Status &) override { return std::make_unique<HostDeviceEvent>(*this); }
+  Status beginGraph(void *stream) override {
+    HostStream *s = hostStream(stream);
+    if (!s) return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
+    return s->beginRecording() ? Status::ok() : Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");
+  }
+  std::unique_ptr<Graph> endGraph(void *stream, Status &status) override {
+    HostStream *s = hostStream(stream);
+    std::optional<std::vector<HostStream::Work>> work = s ? s->endRecording() : std::nullopt;
+    if (work) return std::make_unique<HostGraph>(*this, std::move(*work));
+    status = Status::error(TEGULA_INVALID_ARGUMENT, "the stream records no graph");
+    return nullptr;
+  }
+  bool isRecording(void *stream) override {
+    HostStream *s = hostStream(stream);
+    return s && s->isRecording();
+  }
 
 private:
+  /// The pieces of work one after the other, up to the first that fails.
+  struct HostGraph final : Graph {
+    struct Body {
+      std::mutex mutex; // of a graph, as of a CUDA graph, one launch runs at a time: launches of kernels write behind their arguments
+      std::vector<HostStream::Work> work;
+      Status run(LaunchOutcome &outcome) {
+        std::lock_guard lock(mutex);
+        for (HostStream::Work &w : work)
+          if (Status s = w(outcome); !s) return s;
+        return Status::ok();
+      }
+    };
+    HostDevice &device;
+    std::shared_ptr<Body> body = std::make_shared<Body>(); // streams hold it until they have done it
+    HostGraph(HostDevice &d, std::vector<HostStream::Work> w) : device(d) { body->work = std::move(w); }
+    Status launch(void *stream, LaunchOutcome &outcome) override {
+      HostStream *s = device.hostStream(stream);
+      if (!s) return body->run(outcome);
+      s->add([b = body](LaunchOutcome &o) { return b->run(o); });
+      return Status::ok();
+    }
+    size_t operations() const override { return body->work.size(); }
+  };
   /// Of the steady clock, when the stream gets to a mark.
   struct HostStopwatch final : Stopwatch {
     HostDevice &device;

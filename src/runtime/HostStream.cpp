@@ -60,8 +60,29 @@ void HostStream::push(Item item) {
   else run(item);
 }
 
-void HostStream::add(Work work) { push({std::move(work), {}}); }
+void HostStream::add(Work work) {
+  {
+    std::lock_guard lock(mutex_);
+    if (recording_) return recording_->push_back(std::move(work));
+  }
+  push({std::move(work), {}});
+}
 void HostStream::addMark(std::function<void()> mark) { push({{}, std::move(mark)}); }
+
+bool HostStream::beginRecording() {
+  std::lock_guard lock(mutex_);
+  if (recording_) return false;
+  recording_.emplace();
+  return true;
+}
+std::optional<std::vector<HostStream::Work>> HostStream::endRecording() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(recording_, std::nullopt);
+}
+bool HostStream::isRecording() const {
+  std::lock_guard lock(mutex_);
+  return recording_.has_value();
+}
 
 Status HostStream::wait(LaunchOutcome &outcome) {
   std::unique_lock lock(mutex_);

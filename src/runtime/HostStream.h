@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace tegula::runtime {
@@ -25,6 +26,11 @@ public:
   void add(Work work);
   /// Queues what is done in any case.
   void addMark(std::function<void()> mark);
+  /// From now on what is added is kept for endRecording() and not done; marks are passed as before. False: it records already.
+  bool beginRecording();
+  /// What was added since. Nothing if it does not record.
+  std::optional<std::vector<Work>> endRecording();
+  bool isRecording() const;
   /// Waits until all that was queued is done. The first failure since the last call.
   Status wait(LaunchOutcome &outcome);
   /// The same, and leaves the failure to who asks for it.
@@ -40,13 +46,14 @@ private:
   void run(Item &item);
   void afterFork() override;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any wake_;
   std::condition_variable idle_;
   std::deque<Item> queue_;
   bool busy_ = false;
   Status failure_;
   LaunchOutcome outcome_;
+  std::optional<std::vector<Work>> recording_;
   std::unique_ptr<std::jthread> thread_; // started by the first work
 };
 

@@ -463,6 +463,52 @@ TEST_F(Cuda, Graphs) {
   d->free(x);
 }
 
+/// Of a stream of the user's, by the device's own calls.
+TEST_F(Cuda, GraphsOfStreams) {
+  auto d = device();
+  ASSERT_TRUE(d) << status.text;
+  int before = fake->modulesAlive;
+  std::unique_ptr<Executable> k = load(*d);
+  void *x = nullptr, *stream = nullptr;
+  ASSERT_TRUE(d->allocate(64, &x) && d->makeStream(&stream));
+  EXPECT_EQ(d->beginGraph(nullptr).text, "the default stream records no graph; make a stream for it");
+  EXPECT_EQ(d->endGraph(stream, status), nullptr);
+  EXPECT_EQ(status.text, "the stream records no graph");
+  ASSERT_TRUE(d->beginGraph(stream));
+  EXPECT_TRUE(d->isRecording(stream) && !d->isRecording(nullptr));
+  EXPECT_EQ(d->beginGraph(stream).text, "the stream records a graph already");
+  ASSERT_TRUE(d->fill(x, 3, 64, stream) && launch(*k, x, 5, 4, 1, stream));
+  EXPECT_TRUE(fake->launches.empty());
+  std::unique_ptr<Graph> g = d->endGraph(stream, status);
+  ASSERT_TRUE(g) << status.text;
+  EXPECT_FALSE(d->isRecording(stream));
+  EXPECT_EQ(g->operations(), 2u);
+  for (void *on : {stream, static_cast<void *>(nullptr)}) ASSERT_TRUE(g->launch(on, outcome));
+  ASSERT_EQ(fake->launches.size(), 2u);
+  EXPECT_EQ(fake->launches[1].arguments[8], 5);
+  // The graph may be launched after its kernels are gone for everybody else.
+  k.reset();
+  EXPECT_EQ(fake->modulesAlive, before + 1);
+  fake->launchResult = 0;
+  ASSERT_TRUE(g->launch(stream, outcome));
+  // Nothing is a graph too; what the driver refuses is told, and the stream records the next time.
+  ASSERT_TRUE(d->beginGraph(stream));
+  std::unique_ptr<Graph> empty = d->endGraph(stream, status);
+  ASSERT_TRUE(empty && empty->operations() == 0 && empty->launch(stream, outcome));
+  EXPECT_EQ(fake->graphLaunches, 3);
+  ASSERT_TRUE(d->beginGraph(stream) && d->fill(x, 3, 64, stream));
+  fake->graphResult = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(d->endGraph(stream, status), nullptr);
+  EXPECT_TRUE(has(status.text, "recording a CUDA graph on cuda:0")) << status.text;
+  fake->graphResult = 0;
+  ASSERT_TRUE(d->beginGraph(stream));
+  d->endStream(stream); // in the middle of a recording
+  EXPECT_EQ(fake->streamsAlive, 0);
+  g.reset();
+  EXPECT_EQ(fake->graphsAlive, 0);
+  d->free(x);
+}
+
 /// The code of a kernel that somebody's graph may launch stays; a recorder's graphs end before their kernels.
 TEST_F(Cuda, CodeInGraphsOfOthersStays) {
   auto d = device();

@@ -77,6 +77,62 @@ TEST(HostStream, manyThreadsQueueWork) {
   EXPECT_EQ(sum, 800);
 }
 
+TEST(HostDevice, graphsDoWhatWasRecorded) {
+  ThreadPool pool;
+  CancelTable cancel;
+  std::unique_ptr<Device> d = makeCpuDevice(pool, cancel);
+  void *stream = nullptr, *other = nullptr, *memory = nullptr;
+  ASSERT_TRUE(d->makeStream(&stream) && d->makeStream(&other) && d->allocate(8, &memory));
+  uint64_t value = 1, back = 7;
+  ASSERT_TRUE(d->copyIn(memory, &back, 8, nullptr));
+  Status status;
+  EXPECT_FALSE(d->beginGraph(nullptr));
+  EXPECT_EQ(d->endGraph(stream, status), nullptr);
+  EXPECT_EQ(status.text, "the stream records no graph");
+  ASSERT_TRUE(d->beginGraph(stream));
+  EXPECT_TRUE(d->isRecording(stream) && !d->isRecording(other) && !d->isRecording(nullptr));
+  EXPECT_EQ(d->beginGraph(stream).text, "the stream records a graph already");
+  ASSERT_TRUE(d->queueCopyIn(memory, &value, 8, stream));
+  ASSERT_TRUE(d->queueCopyOut(&back, memory, 8, stream));
+  std::unique_ptr<Graph> g = d->endGraph(stream, status);
+  ASSERT_TRUE(g);
+  EXPECT_EQ(g->operations(), 2u);
+  LaunchOutcome outcome;
+  ASSERT_TRUE(d->synchronize(stream, outcome));
+  EXPECT_EQ(back, 7u);
+  for (void *on : {stream, other, static_cast<void *>(nullptr)}) {
+    value += 5; // read when the graph runs
+    ASSERT_TRUE(g->launch(on, outcome) && d->synchronize(on, outcome));
+    EXPECT_EQ(back, value);
+  }
+  // A stream holds what it was given.
+  value = 99;
+  ASSERT_TRUE(g->launch(stream, outcome));
+  g.reset();
+  ASSERT_TRUE(d->synchronize(stream, outcome));
+  EXPECT_EQ(back, 99u);
+  ASSERT_TRUE(d->beginGraph(other)); // and ends in the middle of a recording
+  d->endStream(other);
+  d->endStream(stream);
+  d->free(memory);
+}
+
+TEST(HostStream, aRecordingKeepsWork) {
+  std::vector<int> done;
+  HostStream s;
+  ASSERT_TRUE(s.beginRecording());
+  EXPECT_FALSE(s.beginRecording());
+  s.add(add(done, 1));
+  s.settle();
+  EXPECT_TRUE(done.empty());
+  std::optional<std::vector<HostStream::Work>> work = s.endRecording();
+  ASSERT_TRUE(work && work->size() == 1);
+  EXPECT_FALSE(s.endRecording());
+  s.add(add(done, 2));
+  s.settle();
+  EXPECT_EQ(done, std::vector<int>{2});
+}
+
 TEST(HostDevice, copiesAreQueuedAndStreamsAreItsOwn) {
   ThreadPool pool;
   CancelTable cancel;

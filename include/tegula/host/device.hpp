@@ -5,6 +5,8 @@
 //   auto x = gpu.upload(values, stream).value();          // Buffer<float>, queued
 //   auto out = gpu.allocate<float>(x.size()).value();
 //   tegula::Status s = add(tegula::Grid(n / 1024), {x, out, n}, stream);
+//   tegula::Graph graph = stream.record([&] { return add(tegula::Grid(n / 1024), {x, out, n}, stream); }).value();
+//   s = graph.launch(stream);                             // as often as one likes
 //   s = out.copyTo(results);                              // waits
 //
 // Handles are shared owners and cheap to copy; a Buffer owns its memory alone and is moved. All may be used from any thread; memory, streams and events keep their context alive.
@@ -30,12 +32,35 @@ public:
   Status synchronize() const { return Status::from(tegula_synchronize(context_.get(), deviceIndex(), handle())); }
   /// What is queued from now on waits for the event.
   inline Status wait(const class Event &event) const;
+  /// What `work` (it gives a Status) queues on this stream, as a graph; nothing of it is done. What fails in `work` is the result.
+  template <typename F> inline Result<class Graph> record(F &&work) const;
 
 private:
   friend class Device;
   Stream(TegulaStream *s, detail::ContextHandle context) : Handle(s), context_(std::move(context)) {}
   detail::ContextHandle context_;
 };
+
+/// Work that a stream recorded, to be launched as a whole as often as one likes: a CUDA graph, or a list on the CPU and the simulator. What its launches and copies use must live as long.
+class Graph : public detail::Handle<TegulaGraph, tegula_graph_retain, tegula_graph_release> {
+public:
+  using Handle::Handle;
+  /// Queues it; launches of one graph run one after the other.
+  Status launch(const Stream &stream) const { return Status::from(tegula_graph_launch(get(), stream.handle())); }
+  /// On the default stream.
+  Status launch() const { return Status::from(tegula_graph_launch(get(), nullptr)); }
+  /// Launches, copies and fills in it.
+  size_t size() const { return tegula_graph_size(get()); }
+};
+template <typename F> Result<Graph> Stream::record(F &&work) const {
+  if (Status s = Status::from(tegula_graph_begin(get())); !s) return s;
+  Status worked = work();
+  TegulaGraph *made = nullptr;
+  Status ended = Status::from(tegula_graph_end(get(), &made));
+  Graph graph(made);
+  if (!worked || !ended) return worked ? ended : worked;
+  return graph;
+}
 
 /// A point in a stream, recorded as often as one likes; the last counts.
 class Event : public detail::Handle<TegulaEvent, tegula_event_retain, tegula_event_release> {

@@ -87,6 +87,9 @@ public:
   Status makeStream(void **out) override;
   void endStream(void *stream) override;
   std::unique_ptr<Event> event(Status &status) override;
+  Status beginGraph(void *stream) override;
+  std::unique_ptr<Graph> endGraph(void *stream, Status &status) override;
+  bool isRecording(void *stream) override;
 
   /// Is it the stream of a recorder() of this device, whose graphs end before the kernels in them?
   bool records(CUstream stream);
@@ -135,7 +138,7 @@ private:
   RangeCache own_;    // memory of this device
 
   std::mutex recorderMutex_;
-  std::vector<CUstream> recorders_;
+  std::vector<CUstream> recorders_, recordings_; // recordings_: between beginGraph() and endGraph()
 
   std::mutex recordMutex_;
   struct Owned {

@@ -1,11 +1,23 @@
-// CUDA graphs: what is queued on a stream of our own is captured, made executable, and launched.
+// CUDA graphs: what is queued on a stream is captured, made executable, and launched. Users' graphs, and those in which the tuner's clock launches rows of kernels.
 //
-// The capture is relaxed: what the work does besides (a look at memory, the first load of a module) is none of the stream's. The stream does not wait for the
+// The capture is relaxed: what the work does besides (a look at memory, the first load of a module) is none of the stream's. A recorder's stream does not wait for the
 // default stream, nor the other way round: who records has waited for what came before.
 #include "runtime/cuda/CudaDevice.h"
 
 namespace tegula::runtime::cuda {
 namespace {
+
+/// Ends the capture of a stream: what it recorded, ready to be launched, null if that is nothing.
+CUresult endCapture(const Driver &driver, CUstream stream, bool wanted, CUgraphExec &exec, size_t &operations) {
+  CUgraph graph = nullptr;
+  CUresult r = driver.streamEndCapture(stream, &graph);
+  exec = nullptr;
+  if (wanted && r == CUDA_SUCCESS) r = driver.graphGetNodes(graph, nullptr, &operations);
+  if (wanted && r == CUDA_SUCCESS && operations) r = driver.graphInstantiate(&exec, graph, 0);
+  if (graph) driver.graphDestroy(graph);
+  if (r != CUDA_SUCCESS) exec = nullptr, operations = 0;
+  return r;
+}
 
 class CudaRecorder final : public Recorder {
 public:
@@ -34,12 +46,7 @@ public:
     if (CUresult r = driver_.streamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); r != CUDA_SUCCESS) return failed(r);
     Status s = work();
     // Ends the capture whatever became of the work: the stream is good for the next one.
-    CUgraph graph = nullptr;
-    CUresult r = driver_.streamEndCapture(stream_, &graph);
-    if (s && r == CUDA_SUCCESS) r = driver_.graphGetNodes(graph, nullptr, &operations);
-    if (s && r == CUDA_SUCCESS && operations) r = driver_.graphInstantiate(&execs_[slot], graph, 0);
-    if (graph) driver_.graphDestroy(graph);
-    if (r != CUDA_SUCCESS) execs_[slot] = nullptr, operations = 0;
+    CUresult r = endCapture(driver_, stream_, bool(s), execs_[slot], operations);
     return !s || r == CUDA_SUCCESS ? s : failed(r);
   }
   Status launch(unsigned slot) override {
@@ -66,7 +73,59 @@ private:
   CUgraphExec execs_[slots] = {};
 };
 
+/// A user's graph. The kernels in it are loaded for good (CudaKernel::lookForCapture).
+class CudaGraph final : public Graph {
+public:
+  CudaGraph(CudaDevice &device, CUgraphExec exec, size_t operations) : device_(device), exec_(exec), operations_(operations) {}
+  ~CudaGraph() override {
+    if (exec_) (void)queueOn(device_, nullptr, "ending a graph on ", [&](CUstream) { return device_.driver().graphExecDestroy(exec_); });
+  }
+  Status launch(void *stream, LaunchOutcome &outcome) override {
+    if (!exec_) return Status::ok();
+    Status status;
+    CUcontext c = device_.context(status);
+    if (!c) return status;
+    ContextScope scope(device_.driver(), c);
+    std::lock_guard lock(mutex_); // the driver's graphs are for one thread at a time
+    CUresult r = device_.driver().graphLaunch(exec_, static_cast<CUstream>(stream));
+    return r == CUDA_SUCCESS ? Status::ok() : device_.blame(r, "launching a CUDA graph on " + device_.properties().name, outcome);
+  }
+  size_t operations() const override { return operations_; }
+
+private:
+  CudaDevice &device_;
+  CUgraphExec exec_;
+  size_t operations_;
+  std::mutex mutex_;
+};
+
 } // namespace
+
+Status CudaDevice::beginGraph(void *stream) {
+  // 1 and 2 are the driver's names of default streams.
+  if (reinterpret_cast<uintptr_t>(stream) <= 2) return Status::error(TEGULA_INVALID_ARGUMENT, "the default stream records no graph; make a stream for it");
+  if (isRecording(stream)) return Status::error(TEGULA_INVALID_ARGUMENT, "the stream records a graph already");
+  Status s = queueOn(*this, stream, "recording a CUDA graph on ", [&](CUstream c) { return driver_.streamBeginCapture(c, CU_STREAM_CAPTURE_MODE_RELAXED); });
+  std::lock_guard lock(recorderMutex_);
+  if (s) recordings_.push_back(static_cast<CUstream>(stream));
+  return s;
+}
+
+std::unique_ptr<Graph> CudaDevice::endGraph(void *stream, Status &status) {
+  {
+    std::lock_guard lock(recorderMutex_);
+    if (!std::erase(recordings_, static_cast<CUstream>(stream))) return status = Status::error(TEGULA_INVALID_ARGUMENT, "the stream records no graph"), nullptr;
+  }
+  CUgraphExec exec = nullptr;
+  size_t operations = 0;
+  status = queueOn(*this, stream, "recording a CUDA graph on ", [&](CUstream c) { return endCapture(driver_, c, true, exec, operations); });
+  return status ? std::make_unique<CudaGraph>(*this, exec, operations) : nullptr;
+}
+
+bool CudaDevice::isRecording(void *stream) {
+  std::lock_guard lock(recorderMutex_);
+  return std::find(recordings_.begin(), recordings_.end(), stream) != recordings_.end();
+}
 
 bool CudaDevice::records(CUstream stream) {
   std::lock_guard lock(recorderMutex_);

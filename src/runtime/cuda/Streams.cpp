@@ -22,6 +22,8 @@ Status CudaDevice::makeStream(void **out) {
 }
 
 void CudaDevice::endStream(void *stream) {
+  Status dropped;
+  if (isRecording(stream)) (void)endGraph(stream, dropped);
   (void)queueOn(*this, stream, "waiting for ", [&](CUstream s) {
     driver_.streamSynchronize(s);
     return driver_.streamDestroy(s);

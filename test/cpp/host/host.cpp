@@ -77,6 +77,61 @@ static void graphs(const Module &module, const Device &d, const Stream &s, const
   CHECK(call("cuCtxPopCurrent_v2", &current) == 0 && call("cuDevicePrimaryCtxRelease_v2", 0) == 0);
 }
 
+/// Launches, copies and fills that a stream records are done when the graph is launched, and as often, on every device.
+static void recordedGraphs(const Module &module, const Device &d, const Stream &s, bool card) {
+  Function scale = module.kernel("scale").value(), wrong = module.kernel("wrong").value();
+  const std::vector<float> ones(4096, 1.0f);
+  std::vector<float> in = ones, back(4096);
+  auto a = d.upload(ones).value();
+  const LaunchOptions o(s);
+  Stream other = d.stream().value();
+  {
+    Result<Graph> g = s.record([&] {
+      for (int i = 0; i < 3; ++i)
+        if (Status st = scale(4, {a, a, 2.0, 4096, 1024}, o); !st) return st;
+      return a.copyTo(back, s);
+    });
+    OK(g.status());
+    CHECK(g->size() == 4);
+    OK(s.synchronize());
+    CHECK(a.toVector().value()[7] == 1); // nothing of it ran yet
+    OK(g->launch(s));
+    OK(s.synchronize());
+    CHECK(back[7] == 8);
+    OK(g->launch(other));
+    OK(other.synchronize());
+    OK(g->launch());
+    OK(d.synchronize());
+    CHECK(back[7] == 512 && a.toVector().value()[4095] == 512);
+  }
+  // What cannot be recorded says so and leaves the stream as it was; so does what fails in the work.
+  SAYS(s.record([&] { return s.synchronize(); }).status(), "nothing can be waited for");
+  SAYS(s.record([&] { return d.event().value().record(s); }).status(), "nothing can be waited for");
+  SAYS(s.record([&] { return wrong(1, {a}, o); }).status(), "incompatible dimensions");
+  SAYS(s.record([&] { return s.record([] { return Status(); }).status(); }).status(), "records a graph already");
+  Graph fill = s.record([&] { return a.fillBytes(0, s); }).value();
+  SAYS(s.record([&] { return fill.launch(s); }).status(), "graphs do not go into graphs");
+  OK(a.copyFrom(in));
+  OK(fill.launch(s));
+  OK(scale(4, {a, a, 2.0, 4096, 1024}, o));
+  OK(s.synchronize());
+  CHECK(a.toVector().value()[7] == 0);
+  if (card) return;
+  // A fault ends the graph and is told by who waits.
+  LaunchOptions checked(s);
+  checked.debug = 1;
+  Graph bad = s.record([&] {
+                 if (Status st = module.kernel("bad").value()(1, {a, 3}, checked); !st) return st;
+                 return scale(4, {a, a, 0.0, 4096, 1024}, o);
+               }).value();
+  OK(a.copyFrom(in));
+  SAYS(bad.launch(), "too small");
+  OK(bad.launch(s));
+  Status st = s.synchronize();
+  SAYS(st, "too small");
+  CHECK(st.fault() && st.fault()->kernel == "bad" && a.toVector().value()[7] == 1);
+}
+
 static void streams(const Context &context, const Module &module, const char *name) {
   Device d = context.device(name).value();
   CHECK(d.name() == name);
@@ -100,6 +155,7 @@ static void streams(const Context &context, const Module &module, const char *na
   CHECK(end.isPast().value() && end.since(begin).value() > 0);
 
   const bool card = d.name().starts_with("cuda");
+  recordedGraphs(module, d, s, card);
   if (card) graphs(module, d, s, x);
   else {
     faults(module, s, x, &out);
