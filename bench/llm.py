@@ -2,6 +2,7 @@
 """Kernels of examples/llm/kernels beside PyTorch on the CPU, or beside NumPy (OpenBLAS) where PyTorch is not installed; writes build/bench/llm.json.
 
 Each row is the median of alternating runs (ours, peer, ours, ...), the ratio the median of the pairs' ratios, as in run.py. Results are compared before they are timed.
+`--device cuda` compares on a GPU (llm_gpu.py).
 `--rows TEXT` takes the rows whose names have that text; `--seconds` is how long a row may take. Both sides use TEGULA_NUM_THREADS threads, or all cores.
 """
 import argparse
@@ -186,20 +187,20 @@ def int_library(bits, x, w, g):
 
 
 def attention_rows():
-    hq, hk, d, page = 32, 8, 64, 16
+    hq, hk, d, page = 32, 8, 64, 64
     for name, sequences, before, new in (("decode, 1 sequence of 2048", 1, 2047, 1), ("decode, 8 sequences of 1024", 8, 1023, 1), ("prefill of 512", 1, 0, 512)):
         keys = before + new
         pages = cdiv(keys, page)
-        k, v = (normal(sequences * pages, page, hk, d, dtype=BF16) for _ in "kv")
+        k, v = (normal(sequences * pages, hk, page, d, dtype=BF16) for _ in "kv")
         table = np.arange(sequences * pages, dtype=np.int32).reshape(sequences, pages)
         q, out = normal(sequences * new, hq, d, dtype=BF16), np.empty((sequences * new, hq, d), np.float32)
         queries = 1 if new == 1 else 32
         tiles = np.array([(s * new + i, min(queries, new - i), before + i, s) for s in range(sequences) for i in range(0, new, queries)], np.int32)
-        run = lambda q=q, k=k, v=v, out=out, tiles=tiles, table=table, queries=queries, pages=pages: attention.paged_attention[(len(tiles), hk)](
-            q, k, v, out, tiles, table, pages, d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=queries * hq // hk, BN=64)
+        run = lambda q=q, k=k, v=v, out=out, tiles=tiles, table=table, queries=queries, pages=pages: attention.paged_attention[(hk, len(tiles), 1)](
+            q, k, v, out, out, tiles, table, pages, k.size // d, d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=queries * hq // hk, BN=64, SPLITS=1, DESCRIPTORS=False)
         library = None
         if torch is not None:
-            flat = lambda a: tensor(a).reshape(sequences, pages * page, hk, d)[:, :keys].transpose(1, 2).contiguous()
+            flat = lambda a: tensor(a).reshape(sequences, pages, hk, page, d).transpose(1, 2).reshape(sequences, hk, pages * page, d)[:, :, :keys].contiguous()
             tq, tk, tv = tensor(q).reshape(sequences, new, hq, d).transpose(1, 2).contiguous(), flat(k), flat(v)
             library = lambda tq=tq, tk=tk, tv=tv, new=new: F.scaled_dot_product_attention(tq, tk, tv, is_causal=new > 1, enable_gqa=True).transpose(1, 2).reshape(-1, hq, d)
         pairs = sequences * (new * before + new * (new + 1) // 2)
@@ -251,7 +252,12 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--rows", default="", help="only rows with this text in their name")
     p.add_argument("--seconds", type=float, default=3, help="for each row")
+    p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: llm_gpu.py, in the shapes of an 8B decoder")
+    p.add_argument("--rounds", type=int, default=9, help="of a row on a GPU")
     a = p.parse_args()
+    if a.device == "cuda":
+        import llm_gpu
+        return llm_gpu.main(a.rows, a.rounds)
     if torch is None:
         print("torch is not installed: rows whose only peer it is are left out")
     else:

@@ -66,37 +66,38 @@ class Cache:
     def __init__(self, lengths, hk, d, page, dtype):
         self.page, pages = page, -(-max(lengths) // page)
         self.table = rng().permutation(len(lengths) * pages).reshape(len(lengths), pages).astype(np.int32)
-        self.k, self.v = (np.zeros((len(lengths) * pages, page, hk, d), dtype) for _ in "kv")
+        self.k, self.v = (np.zeros((len(lengths) * pages, hk, page, d), dtype) for _ in "kv")
 
     def rows(self, cache, line, n):
         """[n, hk, d] of a sequence."""
         at = np.arange(n)
-        return cache[self.table[line, at // self.page], at % self.page].astype(np.float64)
+        return cache[self.table[line, at // self.page], :, at % self.page].astype(np.float64)
 
 
-def test_rope_append(dev):
-    hq, hk, d, page = 4, 2, 16, 4
+@pytest.mark.parametrize("heads", [1, 4])
+def test_rope_append(dev, heads):
+    hq, hk, d, page = 5, 2, 16, 4
     cache = Cache([7, 9], hk, d, page, np.float32)
     slots, positions = np.array([1, 0, 1], np.int32), np.array([7, 2, 8], np.int32)
     qkv, q = normal(3, hq + 2 * hk, d), np.empty((3, hq, d), np.float32)
     angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
-    dev(elementwise.rope_append, (3, hq + 2 * hk), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
-        cache.table.shape[1], HQ=hq, HK=hk, D=d, PAGE=page)
+    dev(elementwise.rope_append, (3, -(-(hq + 2 * hk) // heads)), qkv, q, cache.k, cache.v, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), positions, slots, cache.table,
+        cache.table.shape[1], HQ=hq, HK=hk, D=d, PAGE=page, HEADS=heads)
     turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[positions])[:, None]
     turned = np.concatenate([turn.real, turn.imag], -1)
     close(q, turned[:, :hq], 1e-6)
     for r in range(3):
         close(cache.rows(cache.k, slots[r], 9)[positions[r]], turned[r, hq:hq + hk], 1e-6)
         close(cache.rows(cache.v, slots[r], 9)[positions[r]], qkv[r, hq + hk:], 0)
-    assert np.count_nonzero(cache.v.any((-1, -2))) == 3, "other places are not written"
+    assert np.count_nonzero(cache.v.any((1, 3))) == 3, "other places are not written"
 
 
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
-@pytest.mark.parametrize("queries", [1, 8])
-def test_paged_attention(dev, dtype, bound, queries):
+@pytest.mark.parametrize("queries,splits,descriptors", [(1, 1, False), (8, 1, False), (8, 1, True), (1, 4, False)])
+def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
     """Three sequences: a decode step at the end of a page, a long prefill, and a chunk behind what the cache has."""
-    hq, hk, d, page = 6, 2, 16, 4
-    spans = [(8, 1), (0, 19), (5, 7)]  # keys before, new tokens
+    hq, hk, d, page = 6, 2, 16, 32
+    spans = [(31, 1), (0, 39), (37, 7)]  # keys before, new tokens
     cache = Cache([a + b for a, b in spans], hk, d, page, dtype)
     cache.k[:], cache.v[:] = normal(*cache.k.shape, dtype=dtype, seed=5), normal(*cache.v.shape, dtype=dtype, seed=6)
     q = normal(sum(b for _, b in spans), hq, d, dtype=dtype)
@@ -110,10 +111,14 @@ def test_paged_attention(dev, dtype, bound, queries):
                 p = np.exp(s - s.max())
                 want[row, h] = p @ v[:, h // (hq // hk)] / p.sum()
             row += 1
-    out = np.empty(q.shape, dtype)
+    out, n = np.empty(q.shape, dtype), len(tiles)
     bm = max(16, tegula.next_power_of_2(queries * hq // hk))
-    dev(attention_kernels.paged_attention, (len(tiles), hk), q, cache.k, cache.v, out, np.array(tiles, np.int32), cache.table, cache.table.shape[1], d**-0.5,
-        HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=bm, BN=16)
+    parts, sums = (np.full((splits, n, hq, d), np.nan, np.float32), np.full((splits, n, hq, 2), np.nan, np.float32)) if splits > 1 else (out, out)
+    tiles = np.array(tiles, np.int32)
+    dev(attention_kernels.paged_attention, (hk, n, splits), q, cache.k, cache.v, parts, sums, tiles, cache.table, cache.table.shape[1], cache.k.size // d, d**-0.5,
+        HQ=hq, HK=hk, D=d, PAGE=page, QUERIES=queries, BM=bm, BN=16, SPLITS=splits, DESCRIPTORS=descriptors)
+    if splits > 1:
+        dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
     close(out, want, bound)
 
 
@@ -161,6 +166,39 @@ def test_matmul(dev, kernel, x_type, w_type, bound):
         dev(matmul_kernels.matmul, (1, 2), x, w, out, m, n, k, stride, BM=16, BN=32, BK=32)
     close(out[:, :n], x.astype(np.float64) @ w.astype(np.float64).T, bound)
     assert not out[:, n:].any(), "what lies beside the part is not written"
+
+
+def silu(v):
+    return v / (1 + np.exp(-v))
+
+
+@pytest.mark.parametrize("x_type,early", [(np.float32, False), (BF16, True)])
+@pytest.mark.parametrize("norm,add,pair", [(False, False, False), (True, False, False), (False, True, False), (True, False, True)])
+def test_gemv_fused(dev, norm, add, pair, x_type, early):
+    n, k = 40, 96
+    x, scales, w, out = normal(k, dtype=x_type), normal(k, seed=4).astype(x_type), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(n, seed=3)
+    rounded = np.zeros(n, BF16)
+    v = x.astype(np.float64)
+    if norm:
+        v = v / np.sqrt((v**2).mean() + 1e-5) * scales.astype(np.float64)
+    v = w.astype(np.float64) @ v
+    want = silu(v[:n]) * v[n:] if pair else v + (out if add else 0)
+    dev(matmul_kernels.gemv_fused, (5,), x, scales, w, out, rounded, n, k, 1e-5, NORM=norm, ADD=add, PAIR=pair, EARLY=early, BN=8, BK=32, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
+    close(out, want, 1e-4 * np.abs(want).max())
+    np.testing.assert_array_equal(rounded, out.astype(BF16) if add else np.zeros(n, BF16))
+
+
+@pytest.mark.parametrize("add,pair", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("m,programs", [(37, 2), (5, 9)])
+def test_tiled_matmul(dev, add, pair, m, programs):
+    n, k, stride = 40, 72, 52
+    x, w, out = normal(m, k, dtype=BF16), normal(n * (1 + pair), k, dtype=BF16, seed=2), normal(m, stride, seed=3)
+    before = out.copy()
+    v = x.astype(np.float64) @ w.astype(np.float64).T
+    want = silu(v[:, :n]) * v[:, n:] if pair else v + (before[:, :n] if add else 0)
+    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, ADD=add, PAIR=pair, EARLY=False, BM=16, BN=16, BK=32, LINES=2)
+    close(out[:, :n], want, 1e-5 * np.abs(want).max())
+    np.testing.assert_array_equal(out[:, n:], before[:, n:])
 
 
 def test_fp8_matmul(dev):

@@ -24,39 +24,40 @@ def gather_rows(rows, x, out, n, BLOCK: tl.constexpr):
 
 @tegula.jit
 def rope_append(qkv, q_out, k_cache, v_cache, cosines, sines, positions, slots, pages, max_pages,
-                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr):
+                HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, HEADS: tl.constexpr, EARLY: tl.constexpr = False):
     """Rotates the queries and keys of a row by its position; queries go to q_out, keys and values to the row's place in the paged cache.
 
     qkv [rows, HQ + 2 HK, D]; element i of the first half of a head is turned with element i of the second (the order of Llama's weights in safetensors). A page
-    holds PAGE tokens of all HK heads: cache [pages, PAGE, HK, D]. `slots` says which line of the page table a row's sequence has. Grid: rows, HQ + 2 HK.
+    holds PAGE tokens of all HK heads: cache [pages, HK, PAGE, D]. `slots` says which line of the page table a row's sequence has. Grid: rows, (HQ + 2 HK) / HEADS. EARLY as in gemv_fused (matmul.py).
     """
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     HALF: tl.constexpr = D // 2
     row = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
+    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
     i = tl.arange(0, HALF)
     position = tl.load(positions + row)
-    source = qkv + (row * (HQ + 2 * HK) + head) * D
-    low = tl.load(source + i).to(tl.float32)
-    high = tl.load(source + HALF + i).to(tl.float32)
-    if head < HQ + HK:
-        c = tl.load(cosines + position * HALF + i)
-        s = tl.load(sines + position * HALF + i)
-        turned = low * c - high * s
-        high = high * c + low * s
-        low = turned
-    if head < HQ:
-        to = q_out + (row * HQ + head) * D
-        tl.store(to + i, low.to(q_out.dtype.element_ty))
-        tl.store(to + HALF + i, high.to(q_out.dtype.element_ty))
-    else:
-        page = tl.load(pages + tl.load(slots + row) * max_pages + position // PAGE).to(tl.int64)
-        at = ((page * PAGE + position % PAGE) * HK + (head - HQ) % HK) * D
-        if head < HQ + HK:
-            tl.store(k_cache + at + i, low.to(k_cache.dtype.element_ty))
-            tl.store(k_cache + at + HALF + i, high.to(k_cache.dtype.element_ty))
-        else:
-            tl.store(v_cache + at + i, low.to(v_cache.dtype.element_ty))
-            tl.store(v_cache + at + HALF + i, high.to(v_cache.dtype.element_ty))
+    page = tl.load(pages + tl.load(slots + row) * max_pages + position // PAGE).to(tl.int64)
+    source = qkv + (row * (HQ + 2 * HK) + head)[:, None] * D + i[None, :]
+    there = (head < HQ + 2 * HK)[:, None]
+    low = tl.load(source, mask=there, other=0.0).to(tl.float32)
+    high = tl.load(source + HALF, mask=there, other=0.0).to(tl.float32)
+    c = tl.load(cosines + position * HALF + i)[None, :]
+    s = tl.load(sines + position * HALF + i)[None, :]
+    turned_low = low * c - high * s
+    turned_high = high * c + low * s
+    is_query = (head < HQ)[:, None]
+    to = q_out + (row * HQ + head)[:, None] * D + i[None, :]
+    tl.store(to, turned_low.to(q_out.dtype.element_ty), mask=is_query)
+    tl.store(to + HALF, turned_high.to(q_out.dtype.element_ty), mask=is_query)
+    is_key = ((head >= HQ) & (head < HQ + HK))[:, None]
+    at = ((page * HK + (head - HQ) % HK) * PAGE + position % PAGE)[:, None] * D + i[None, :]
+    tl.store(k_cache + at, turned_low.to(k_cache.dtype.element_ty), mask=is_key)
+    tl.store(k_cache + at + HALF, turned_high.to(k_cache.dtype.element_ty), mask=is_key)
+    is_value = ((head >= HQ + HK) & (head < HQ + 2 * HK))[:, None]
+    tl.store(v_cache + at, low.to(v_cache.dtype.element_ty), mask=is_value)
+    tl.store(v_cache + at + HALF, high.to(v_cache.dtype.element_ty), mask=is_value)
 
 
 @tegula.jit

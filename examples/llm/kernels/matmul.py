@@ -33,6 +33,88 @@ def matmul(x, w, out, M, N, K, stride, BM: tl.constexpr, BN: tl.constexpr, BK: t
     tl.store(out + rm[:, None].to(tl.int64) * stride + rn[None, :], acc.to(out.dtype.element_ty), mask=(rm < M)[:, None] & (rn < N)[None, :])
 
 
+@tegula.jit
+def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """One row of x, with what stands around a product in a decoder: NORM: of RMSNorm(x) with these scales; PAIR: w [2 N, K] has N gates, then N ups, and silu(gate) * up is the
+    result; ADD: out += result, and `rounded` becomes the sum in its type. The sum of the squares of x is found on the way. EARLY: launched with programmatic_launch, it waits for the
+    kernel before it when its first weights are on their way. Grid: N / BN; K is a multiple of BK.
+
+    Where x, scales and w have one type, a thread reads the same places of all of them, so that nothing goes through shared memory in the loop."""
+    rn = tl.program_id(0) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    live = (rn < N)[:, None]
+    rows = w + rn[:, None].to(tl.int64) * K + rk[None, :]
+    # Eight neighbours, which one thread has, are added at once: fewer registers, more programs at the same time.
+    acc = tl.zeros((BN, BK // 8), tl.float32)
+    ups = tl.zeros((BN, BK // 8), tl.float32)
+    squares = tl.zeros((BN, BK // 8), tl.float32)
+    weight = tl.load(rows, mask=live, other=0.0)
+    up = weight
+    if PAIR:
+        up = tl.load(rows + N.to(tl.int64) * K, mask=live, other=0.0)
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    for k in range(0, K, BK):
+        a = tl.load(tl.broadcast_to(x + k + rk[None, :], (BN, BK))).to(tl.float32)
+        if NORM:
+            squares += tl.sum(tl.reshape(a * a, (BN, BK // 8, 8)), 2)
+            a *= tl.load(tl.broadcast_to(scales + k + rk[None, :], (BN, BK))).to(tl.float32)
+        acc += tl.sum(tl.reshape(a * weight.to(tl.float32), (BN, BK // 8, 8)), 2)
+        if PAIR:
+            ups += tl.sum(tl.reshape(a * up.to(tl.float32), (BN, BK // 8, 8)), 2)
+        more = live & (k + BK < K)
+        weight = tl.load(rows + k + BK, mask=more, other=0.0)
+        if PAIR:
+            up = tl.load(rows + N.to(tl.int64) * K + k + BK, mask=more, other=0.0)
+    result = tl.sum(acc, 1)
+    factor = tl.full((BN, ), 1.0, tl.float32)
+    if NORM:
+        factor = tl.rsqrt(tl.sum(squares, 1) / K + eps)
+        result *= factor
+    if PAIR:
+        result = result / (1.0 + tl.exp(-result)) * (tl.sum(ups, 1) * factor)
+    if ADD:
+        result += tl.load(out + rn, mask=rn < N, other=0.0).to(tl.float32)
+        tl.store(rounded + rn, result.to(rounded.dtype.element_ty), mask=rn < N)
+    tl.store(out + rn, result.to(out.dtype.element_ty), mask=rn < N)
+
+
+@tegula.jit(do_not_specialize=["M"])
+def tiled_matmul(x, w, out, M, N, K, stride, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LINES: tl.constexpr):
+    """x @ w.T by tiles that descriptors bring, for GPUs; x and w have one 16-bit type. PAIR, ADD and EARLY as in gemv_fused. Programs go over the tiles, LINES lines of tiles at a time, so that
+    those that run together share what they read. Grid: as many as the GPU has multiprocessors, or tiles."""
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    x_blocks = tl.make_tensor_descriptor(x, [M, K], [K, 1], [BM, BK])
+    w_blocks = tl.make_tensor_descriptor(w, [N * (1 + PAIR), K], [K, 1], [BN, BK])
+    out_blocks = tl.make_tensor_descriptor(out, [M, N], [stride, 1], [BM, BN])
+    grid_m = tl.cdiv(M, BM)
+    grid_n = tl.cdiv(N, BN)
+    width = LINES * grid_n
+    for tile in tl.range(tl.program_id(0), grid_m * grid_n, tl.num_programs(0), flatten=True):
+        above = tile // width * LINES
+        size = min(grid_m - above, LINES)
+        m = (above + tile % width % size) * BM
+        n = tile % width // size * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        if PAIR:
+            ups = tl.zeros((BM, BN), tl.float32)
+            for k in range(0, tl.cdiv(K, BK)):
+                a = x_blocks.load([m, k * BK])
+                acc = tl.dot(a, w_blocks.load([n, k * BK]).T, acc)
+                ups = tl.dot(a, w_blocks.load([N + n, k * BK]).T, ups)
+            acc = acc / (1.0 + tl.exp(-acc)) * ups
+        else:
+            for k in range(0, tl.cdiv(K, BK)):
+                acc = tl.dot(x_blocks.load([m, k * BK]), w_blocks.load([n, k * BK]).T, acc)
+        if ADD:
+            out_blocks.atomic_add([m, n], acc.to(out.dtype.element_ty))  # one addition to each element, so the result is the same every time
+        else:
+            out_blocks.store([m, n], acc.to(out.dtype.element_ty))
+
+
 @tegula.jit(do_not_specialize=["M"])
 def fp8_matmul(x, w, x_scale, w_scale, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """fp8 x fp8 in fp32, scaled by the rows of x and of w (the columns of the result)."""

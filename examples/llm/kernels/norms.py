@@ -17,8 +17,11 @@ def residual(x, delta, at, mask, ADD: tl.constexpr):
 
 
 @tegula.jit
-def rms_norm(x, delta, weight, out, n, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
-    """out = weight * x / sqrt(mean(x^2) + eps); BLOCK is a power of two, n at least."""
+def rms_norm(x, delta, weight, out, n, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr = False):
+    """out = weight * x / sqrt(mean(x^2) + eps); BLOCK is a power of two, n at least. EARLY as in gemv_fused (matmul.py)."""
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, BLOCK)
     mask = i < n

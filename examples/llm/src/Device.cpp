@@ -6,7 +6,7 @@
 
 namespace llm {
 
-Result<Device> Device::open(const tegula::Context &context, const std::string &name) {
+Result<Device> Device::open(const tegula::Context &context, const std::string &name, bool graphs) {
   Device d;
   d.context_ = context;
   d.name_ = name;
@@ -19,6 +19,13 @@ Result<Device> Device::open(const tegula::Context &context, const std::string &n
   d.gpu_ = info.kind != TEGULA_DEVICE_CPU;
   d.host_ = info.kind != TEGULA_DEVICE_CUDA;
   d.memory_ = info.memory_bytes;
+  d.cores_ = info.cores;
+  if (graphs || !d.host_) {
+    Result<tegula::Stream> stream = tegula::Device(context, index).stream();
+    if (!stream) return stream.status();
+    d.stream_ = *stream;
+    d.options_.on(*d.stream_);
+  }
   return d;
 }
 
@@ -42,7 +49,7 @@ static double clockSeconds(clockid_t clock) {
 Status Device::timed(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, const tegula::LaunchOptions &o) const {
   double start = clockSeconds(CLOCK_MONOTONIC), processor = clockSeconds(CLOCK_THREAD_CPUTIME_ID);
   Status s = f(grid, args, o);
-  if (s && !host_) s = synchronize();
+  if (s && stream_) s = synchronize();
   Count &c = (*profile_)[f.name()];
   ++c.launches;
   c.seconds += clockSeconds(CLOCK_MONOTONIC) - start;
@@ -88,13 +95,18 @@ Result<Buffer> Device::place(const Tensor &t) const {
 
 Status Device::upload(const Buffer &to, const void *from, int64_t bytes) const {
   if (bytes == 0) return {};
-  if (!host_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_TO_DEVICE, to.address, from, uint64_t(bytes), nullptr));
+  if (stream_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_TO_DEVICE, to.address, from, uint64_t(bytes), options_.stream));
   std::memcpy(to.address, from, size_t(bytes));
   return {};
 }
 
+Status Device::queueUpload(const Buffer &to, const void *from, int64_t bytes) const {
+  if (bytes == 0 || !stream_) return upload(to, from, bytes);
+  return Status::from(tegula_memory_copy_async(context_.get(), options_.device, TEGULA_TO_DEVICE, to.address, from, uint64_t(bytes), options_.stream));
+}
+
 Status Device::download(void *to, const Buffer &from, int64_t bytes) const {
-  if (!host_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_FROM_DEVICE, to, from.address, uint64_t(bytes), nullptr));
+  if (stream_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_FROM_DEVICE, to, from.address, uint64_t(bytes), options_.stream));
   std::memcpy(to, from.address, size_t(bytes));
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "Tensor.h"
 #include <map>
+#include <optional>
 #include <span>
 
 namespace llm {
@@ -19,19 +20,32 @@ struct Buffer {
     return tegula::Arg(static_cast<char *>(address) + at, dtype, bytes - at);
   }
   operator tegula::Arg() const { return arg(); }
+  /// `count` elements from `offset` on, taken as elements of another type of the same size if one is given.
+  Buffer part(int64_t offset, int64_t count, TegulaDtype as = TEGULA_VOID) const {
+    int64_t size = tegula_dtype_bytes(dtype);
+    return {static_cast<char *>(address) + offset * size, count * size, as == TEGULA_VOID ? dtype : as, owner};
+  }
+};
+
+/// How a kernel is launched on a GPU.
+struct Launch {
+  int32_t warps = 4, stages = 3;
+  bool early = false; // may start before the kernel in front of it has ended, for which it waits itself (gdc_wait)
 };
 
 /// A device of a context, with the default options of its launches. Cheap to copy; used by one thread.
 class Device {
 public:
-  /// "cpu", "sim", "cuda", "cuda:1".
-  static Result<Device> open(const tegula::Context &context, const std::string &name);
+  /// "cpu", "sim", "cuda", "cuda:1". `graphs`: work goes to a stream of its own, of which record() makes graphs; on GPUs it does in any case.
+  static Result<Device> open(const tegula::Context &context, const std::string &name, bool graphs = false);
 
   const tegula::Context &context() const { return context_; }
   const std::string &name() const { return name_; }
   bool isGpu() const { return gpu_; } // `sim` counts: it runs the GPU's code
   /// Whether device memory is memory of the process.
   bool isHost() const { return host_; }
+  /// Cores of a CPU, multiprocessors of a GPU.
+  int64_t cores() const { return cores_; }
   /// Bytes that may still be allocated; of a GPU, what it has in all.
   uint64_t availableBytes() const;
 
@@ -39,13 +53,23 @@ public:
   /// A tensor as the device sees it: itself where memory is shared, else a copy.
   Result<Buffer> place(const Tensor &t) const;
   Status upload(const Buffer &to, const void *from, int64_t bytes) const;
+  /// The same, queued where there is a stream: `from` must stay until the stream is waited for.
+  Status queueUpload(const Buffer &to, const void *from, int64_t bytes) const;
   /// Waits for the launches before it.
   Status download(void *to, const Buffer &from, int64_t bytes) const;
-  Status synchronize() const { return Status::from(tegula_synchronize(context_.get(), options_.device, nullptr)); }
+  Status synchronize() const { return Status::from(tegula_synchronize(context_.get(), options_.device, options_.stream)); }
 
-  Status launch(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, int warps = 4) const {
+  /// Whether record() can be used: there is a stream, and launches are not timed one by one.
+  bool hasGraphs() const { return stream_ && !profile_; }
+  /// The launches of `work` as a graph, which run() queues.
+  template <typename F> Result<tegula::Graph> record(F &&work) const { return stream_->record(work); }
+  Status run(const tegula::Graph &graph) const { return graph.launch(*stream_); }
+
+  Status launch(const tegula::Function &f, tegula::Grid grid, std::initializer_list<tegula::Arg> args, Launch how = {}) const {
     tegula::LaunchOptions o = options_;
-    o.num_warps = warps;
+    o.num_warps = how.warps;
+    o.num_stages = how.stages;
+    o.programmatic_launch = how.early;
     return profile_ ? timed(f, grid, args, o) : f(grid, args, o);
   }
   /// From now on each launch is waited for and counted; a table by kernel, the slowest first. Copies of the device share the counts.
@@ -62,7 +86,9 @@ private:
   tegula::Context context_;
   std::string name_;
   tegula::LaunchOptions options_;
+  std::optional<tegula::Stream> stream_;
   bool gpu_ = false, host_ = true;
+  int64_t cores_ = 1;
   uint64_t memory_ = 0;
 };
 

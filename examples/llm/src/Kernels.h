@@ -6,8 +6,8 @@ namespace llm {
 
 /// The functions by name; compiled at their first launch with arguments of a new kind.
 struct Kernels {
-  tegula::Function rmsNorm, embedding, gatherRows, ropeAppend, swiglu, attention, argmax, sample;
-  tegula::Function gemv, matmul, splitActivations, integerMatmul, widenedMatmul, quantizeWeights;
+  tegula::Function rmsNorm, embedding, gatherRows, ropeAppend, swiglu, attention, attentionParts, argmax, sample;
+  tegula::Function gemv, gemvFused, matmul, tiledMatmul, splitActivations, integerMatmul, widenedMatmul, quantizeWeights;
   tegula::Function moeGate, moeAlign, groupedMatmul, moeCombine;
   static Result<Kernels> load(const tegula::Context &context);
 };

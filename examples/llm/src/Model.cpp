@@ -1,4 +1,6 @@
 #include "Model.h"
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace llm {
@@ -9,6 +11,30 @@ namespace {
 int64_t expertTile(const Device &d, int64_t rows) { return d.isGpu() || rows > 8 ? 16 : 4; }
 int64_t expertSlots(int64_t tile, int64_t choices, int64_t experts) { return cdiv(choices + experts * (tile - 1), tile) * tile; }
 constexpr int64_t block = 1024; // of kernels that go along a row
+
+/// A multiple of 16 elements, so that what begins there is aligned.
+int64_t aligned(int64_t n) { return cdiv(n, 16) * 16; }
+
+/// The largest power of two that divides n, `most` at most.
+int64_t divisor(int64_t n, int64_t most) { return std::min(n & -n, most); }
+
+/// Tiles of a dense product on GPUs, `lines` lines of them at a time, as measured for the products of an 8B decoder on an H200 (bench/llm.py --device cuda).
+struct Tiling {
+  int64_t bm, bn, bk, lines;
+  Launch how;
+};
+Tiling tiling(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
+  if (rows <= 32) {
+    // The weights are read once, which takes the time: long rows of them, in as many programs as there are multiprocessors or more.
+    int64_t bm = rows <= 16 ? 16 : 32;
+    if (pair) return {bm, 32, 128, 8, {4, 4}};
+    return outputs <= 4096 ? Tiling{bm, 32, 256, 8, {4, 4}} : Tiling{bm, 64, 256, 8, {4, 3}};
+  }
+  if (rows <= 64) return {64, pair ? 32 : 64, 128, 8, {4, 4}};
+  if (rows <= 512) return {128, pair ? 64 : 128, 64, 8, {4, 4}};
+  if (pair) return {128, 128, 64, 16, {8, 3}};
+  return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
+}
 
 } // namespace
 
@@ -22,7 +48,8 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
   int64_t tokens = l.cacheTokens ? l.cacheTokens : l.sequences * l.context;
   m.weights = expectedWeightBytes(c, p);
   m.cache = 2 * c.layers * cdiv(tokens, pageTokens) * pageTokens * c.kvHeads * c.headDim * element;
-  int64_t row = 8 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + (8 + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
+  bool fused = device.isGpu() && p == Precision::Bf16 && !c.experts;
+  int64_t row = 8 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
   if (c.experts) row += c.expertsPerToken * (12 * c.intermediate + 4 * c.hidden);
   m.work = l.rows * row + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
   return m;
@@ -53,7 +80,8 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
   m.activation_ = fp32 || !device.isGpu() ? TEGULA_FP32 : TEGULA_BF16;
   m.cacheType_ = fp32 ? TEGULA_FP32 : TEGULA_BF16;
   int64_t group = c.heads / c.kvHeads;
-  m.prefillQueries_ = std::max<int64_t>(1, (device.isGpu() ? 64 : 128) / nextPowerOf2(group));
+  m.prefillQueries_ = std::max<int64_t>(1, (device.isGpu() && fp32 ? 64 : 128) / nextPowerOf2(group));
+  m.fused_ = device.isGpu() && m.weights_.precision == Precision::Bf16 && !c.experts;
 
   int64_t rows = limits.rows, n = limits.sequences, wide = std::max({c.hidden, c.intermediate, c.heads * c.headDim});
   int64_t choices = rows * c.expertsPerToken, slots = c.experts ? expertSlots(16, choices, c.experts) : 0;
@@ -63,29 +91,28 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
     TegulaDtype dtype;
     int64_t count;
   };
-  std::vector<Row> table = {{&m.tokens_, TEGULA_INT32, rows},
-                            {&m.positions_, TEGULA_INT32, rows},
-                            {&m.lines_, TEGULA_INT32, rows},
-                            {&m.wanted_, TEGULA_INT32, n},
-                            {&m.tiles_, TEGULA_INT32, 4 * rows},
+  // Steps of few rows have sections of their own size, so that little is copied.
+  m.staging_.resize(size_t(sectionEnd * (aligned(n) + aligned(rows)) + int64_t(pages.table().size())));
+  int64_t parts = 0;
+  for (int64_t tiles = 1; tiles <= n; ++tiles)
+    if (int64_t splits = m.splitsOf(tiles); splits > 1) parts = std::max(parts, splits * tiles * c.heads);
+  std::vector<Row> table = {{&m.inputs_, TEGULA_INT32, sectionEnd * (aligned(n) + aligned(rows))},
                             {&m.table_, TEGULA_INT32, int64_t(pages.table().size())},
-                            {&m.temperatures_, TEGULA_FP32, n},
-                            {&m.topPs_, TEGULA_FP32, n},
-                            {&m.topKs_, TEGULA_INT32, n},
-                            {&m.seeds_, TEGULA_INT32, n},
-                            {&m.steps_, TEGULA_INT32, n},
                             {&m.stream_, TEGULA_FP32, rows * c.hidden},
+                            {&m.rounded_, m.activation_, c.hidden},
                             {&m.delta_, TEGULA_FP32, rows * c.hidden},
                             {&m.normed_, m.activation_, rows * c.hidden},
                             {&m.qkv_, TEGULA_FP32, rows * c.qkvRows()},
                             {&m.queries_, m.cacheType_, rows * c.heads * c.headDim},
                             {&m.attended_, m.activation_, rows * c.heads * c.headDim},
-                            {&m.gateUp_, TEGULA_FP32, rows * 2 * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
+                            {&m.gateUp_, TEGULA_FP32, m.fused_ ? 0 : rows * 2 * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
                             {&m.hidden_, m.activation_, rows * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
                             {&m.last_, TEGULA_FP32, n * c.hidden},
                             {&m.lastDelta_, TEGULA_FP32, n * c.hidden},
                             {&m.logits_, TEGULA_FP32, n * c.vocab},
-                            {&m.chosen_, TEGULA_INT32, n}};
+                            {&m.chosen_, TEGULA_INT32, n},
+                            {&m.attentionParts_, TEGULA_FP32, parts * c.headDim},
+                            {&m.attentionSums_, TEGULA_FP32, parts * 2}};
   if (m.weights_.output.bits && !device.isGpu()) {
     table.push_back({&m.parts_, TEGULA_INT8, rows * 2 * wide});
     table.push_back({&m.partScales_, TEGULA_FP32, rows * wide / quantGroup});
@@ -104,7 +131,7 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
   for (int64_t i = 0; i < c.layers; ++i)
     for (auto *side : {&m.keys_, &m.values_}) table.push_back({&(*side)[size_t(i)], m.cacheType_, pages.pages() * pageTokens * c.kvHeads * c.headDim});
   for (const Row &r : table) {
-    Result<Buffer> b = device.allocate(r.dtype, r.count);
+    Result<Buffer> b = device.allocate(r.dtype, std::max<int64_t>(r.count, 1));
     if (!b) return b.status();
     *r.to = *b;
   }
@@ -125,52 +152,52 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
   return m;
 }
 
+Buffer Model::section(Section s) const {
+  return inputs_.part(in_.base + s * in_.each, s == Tiles ? 4 * in_.each : in_.each, s == Temperatures || s == TopPs ? TEGULA_FP32 : TEGULA_INT32);
+}
+
 /// Writes the rows of the spans, their tiles (those of one query first) and what choosing needs to the device.
 Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
-  std::vector<int32_t> tokens, positions, lines, wanted, decode, prefill, topKs, seeds, steps;
-  std::vector<float> temperatures, topPs;
+  int64_t rows = 0, outputs = 0;
+  for (const Span &s : spans) rows += int64_t(s.tokens.size()), outputs += s.wantsToken;
+  if (rows == 0 || rows > limits_.rows || outputs > limits_.sequences)
+    return invalid("a step of " + std::to_string(rows) + " tokens of " + std::to_string(spans.size()) + " sequences; the limits are " + std::to_string(limits_.rows) + " and " + std::to_string(limits_.sequences));
   in_ = {};
+  in_.rows = rows, in_.outputs = outputs;
+  int64_t few = aligned(limits_.sequences);
+  in_.each = rows <= few ? few : aligned(limits_.rows);
+  in_.base = rows <= few ? 0 : sectionEnd * few;
+  int32_t *to = staging_.data() + in_.base;
+  auto at = [&](Section s, int64_t i) -> int32_t & { return to[s * in_.each + i]; };
+  std::vector<int32_t> decode, prefill;
+  int64_t row = 0, wanted = 0;
   for (const Span &s : spans) {
-    int64_t count = int64_t(s.tokens.size()), first = int64_t(tokens.size());
+    int64_t count = int64_t(s.tokens.size());
     if (s.position + count > limits_.context) return invalid("a sequence would have " + std::to_string(s.position + count) + " tokens; the context is " + std::to_string(limits_.context));
-    for (int64_t i = 0; i < count; ++i) {
-      int32_t token = s.tokens[size_t(i)];
-      if (token < 0 || token >= config().vocab) return invalid("token " + std::to_string(token) + " is not in the vocabulary of " + std::to_string(config().vocab));
-      tokens.push_back(token);
-      positions.push_back(int32_t(s.position + i));
-      lines.push_back(int32_t(s.line));
-    }
     auto &tiles = count == 1 ? decode : prefill;
     for (int64_t i = 0; i < count; i += prefillQueries_)
-      tiles.insert(tiles.end(), {int32_t(first + i), int32_t(std::min(prefillQueries_, count - i)), int32_t(s.position + i), int32_t(s.line)});
+      tiles.insert(tiles.end(), {int32_t(row + i), int32_t(std::min(prefillQueries_, count - i)), int32_t(s.position + i), int32_t(s.line)});
+    for (int64_t i = 0; i < count; ++i, ++row) {
+      int32_t token = s.tokens[size_t(i)];
+      if (token < 0 || token >= config().vocab) return invalid("token " + std::to_string(token) + " is not in the vocabulary of " + std::to_string(config().vocab));
+      at(Tokens, row) = token, at(Positions, row) = int32_t(s.position + i), at(Lines, row) = int32_t(s.line);
+    }
     if (!s.wantsToken) continue;
-    wanted.push_back(int32_t(tokens.size()) - 1);
-    temperatures.push_back(s.sampling.temperature);
-    topPs.push_back(s.sampling.topP);
-    topKs.push_back(int32_t(std::min<int64_t>(s.sampling.topK, config().vocab)));
-    seeds.push_back(s.sampling.seed);
-    steps.push_back(s.step);
+    in_.isLong |= s.position >= 512;
+    at(Wanted, wanted) = int32_t(row) - 1;
+    at(TopKs, wanted) = int32_t(std::min<int64_t>(s.sampling.topK, config().vocab));
+    at(Seeds, wanted) = s.sampling.seed, at(Steps, wanted) = s.step;
+    at(Temperatures, wanted) = std::bit_cast<int32_t>(s.sampling.temperature), at(TopPs, wanted) = std::bit_cast<int32_t>(s.sampling.topP);
     in_.sampled |= s.sampling.temperature > 0;
+    ++wanted;
   }
-  in_.rows = int64_t(tokens.size());
-  in_.outputs = int64_t(wanted.size());
   in_.decodeTiles = int64_t(decode.size() / 4), in_.prefillTiles = int64_t(prefill.size() / 4);
-  if (in_.rows == 0 || in_.rows > limits_.rows || in_.outputs > limits_.sequences)
-    return invalid("a step of " + std::to_string(in_.rows) + " tokens of " + std::to_string(spans.size()) + " sequences; the limits are " + std::to_string(limits_.rows) + " and " + std::to_string(limits_.sequences));
-  decode.insert(decode.end(), prefill.begin(), prefill.end());
-  auto put = [&](const Buffer &to, const auto &v) { return device_.upload(to, v.data(), int64_t(v.size() * sizeof(v[0]))); };
-  Status s = put(tokens_, tokens);
-  if (s) s = put(positions_, positions);
-  if (s) s = put(lines_, lines);
-  if (s) s = put(wanted_, wanted);
-  if (s) s = put(tiles_, decode);
-  if (s && pages.changed()) s = put(table_, pages.table());
-  if (s) s = put(temperatures_, temperatures);
-  if (s) s = put(topPs_, topPs);
-  if (s) s = put(topKs_, topKs);
-  if (s) s = put(seeds_, seeds);
-  if (s) s = put(steps_, steps);
-  return s;
+  std::ranges::copy(prefill, std::ranges::copy(decode, to + Tiles * in_.each).out);
+  Status s = device_.queueUpload(inputs_.part(in_.base, sectionEnd * in_.each), to, sectionEnd * in_.each * int64_t(sizeof(int32_t)));
+  if (!s || !pages.changed()) return s;
+  int32_t *table = staging_.data() + (staging_.size() - pages.table().size());
+  std::ranges::copy(pages.table(), table);
+  return device_.queueUpload(table_, table, table_.bytes);
 }
 
 /// out[row, column ...] = x[row] @ m.T; the kernel and its tiles by the form of the weights, the device and the number of rows.
@@ -186,32 +213,98 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
     return s;
   }
   // CPUs pack a tile of weights for each tile of rows, so tall tiles pay; GPUs want many tiles.
+  if (!m.bits && gpu && x.dtype == TEGULA_BF16 && w.dtype == TEGULA_BF16 && stride == n && n % 4 == 0) return tiledProduct(x, w, out, rows, n, k, false, false, false);
   int64_t bm = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 || gpu ? 64 : 128;
   if (m.bits) return device_.launch(kernels_.widenedMatmul, {cdiv(rows, bm), cdiv(n, quantBlock)}, {x, w, m.deviceScales, to, rows, n, k, stride, quantGroup, m.bits, bm});
   if (rows <= 4) return device_.launch(kernels_.gemv, {rows, cdiv(n, 8)}, {x, w, to, rows, n, k, stride, 8, gpu ? 256 : 64});
   return device_.launch(kernels_.matmul, {cdiv(rows, bm), cdiv(n, 64)}, {x, w, to, rows, n, k, stride, bm, 64, gpu ? 64 : 128});
 }
 
+/// out = x @ w.T by tiles; `add`: out += that; `pair`: w has gates and ups.
+Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
+  Tiling t = tiling(rows, outputs, inputs, add, pair);
+  int64_t tiles = cdiv(rows, t.bm) * cdiv(outputs, t.bn), programs = rows > 512 ? std::min(tiles, device_.cores()) : tiles;
+  t.how.early = early;
+  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, int(add), int(pair), int(early), t.bm, t.bn, t.bk, t.lines}, t.how);
+}
+
+/// A product of one row: out = norm(x) @ w.T if there is a norm; `add`: the residual stream += x @ w.T, in fp32 and rounded for the next product.
+Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair) {
+  int64_t bk = divisor(inputs, inputs >= 8192 ? 1024 : 512), bn = bk > 512 ? 2 : 4;
+  return device_.launch(kernels_.gemvFused, {cdiv(outputs, bn)}, {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, bn, bk}, {4, 3, true});
+}
+
+/// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up.
+Status Model::normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair) {
+  if (in_.rows == 1) return rowProduct(rounded_, &norm, w, out, outputs, config().hidden, false, pair);
+  Status s = this->norm(norm, false);
+  return s ? tiledProduct(normed_, w, out, in_.rows, outputs, config().hidden, false, pair, early()) : s;
+}
+
+/// stream += x @ w.T
+Status Model::addedProduct(const Buffer &x, const Buffer &w, int64_t inputs) {
+  if (in_.rows == 1) return rowProduct(x, nullptr, w, stream_, config().hidden, inputs, true, false);
+  return tiledProduct(x, w, stream_, in_.rows, config().hidden, inputs, true, false, early());
+}
+
 /// normed = norm(stream), delta added to the stream before if `add`.
 Status Model::norm(const Buffer &weight, bool add) {
-  return device_.launch(kernels_.rmsNorm, {in_.rows}, {stream_, delta_, weight, normed_, config().hidden, config().normEps, int(add), nextPowerOf2(config().hidden)});
+  return device_.launch(kernels_.rmsNorm, {in_.rows}, {stream_, delta_, weight, normed_, config().hidden, config().normEps, int(add), nextPowerOf2(config().hidden), int(early())}, normLaunch(early()));
+}
+
+/// Programs that share the keys of a tile of one query where sequences are long, so that a GPU has work for all multiprocessors.
+int64_t Model::splitsOf(int64_t tiles) const {
+  if (!device_.isGpu()) return 1;
+  int64_t wanted = device_.cores() / std::max<int64_t>(1, tiles * config().kvHeads);
+  return std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(wanted, 1)))), 1, nextPowerOf2(cdiv(limits_.context, pageTokens)));
 }
 
 Status Model::attention(int64_t layer) {
   const Config &c = config();
-  int64_t group = c.heads / c.kvHeads, i = layer;
+  int64_t group = c.heads / c.kvHeads;
+  const Buffer &keys = keys_[size_t(layer)], &values = values_[size_t(layer)];
+  int64_t cached = keys.bytes / tegula_dtype_bytes(keys.dtype) / c.headDim;
+  bool early = this->early(), gpu = device_.isGpu();
   struct Part {
-    int64_t first, tiles, queries;
+    int64_t first, tiles, queries, splits;
   };
-  for (Part p : {Part{0, in_.decodeTiles, 1}, Part{in_.decodeTiles, in_.prefillTiles, prefillQueries_}}) {
+  for (Part p : {Part{0, in_.decodeTiles, 1, in_.isLong ? splitsOf(in_.decodeTiles) : 1}, Part{in_.decodeTiles, in_.prefillTiles, prefillQueries_, 1}}) {
     if (!p.tiles) continue;
-    int64_t bm = std::max<int64_t>(nextPowerOf2(p.queries * group), device_.isGpu() ? 16 : 1);
-    Status s = device_.launch(kernels_.attention, {p.tiles, c.kvHeads},
-                              {queries_, keys_[size_t(i)], values_[size_t(i)], attended_, tiles_.arg(4 * p.first), table_, cdiv(limits_.context, pageTokens), 1 / std::sqrt(float(c.headDim)), c.heads,
-                               c.kvHeads, c.headDim, pageTokens, p.queries, bm, 64});
+    int64_t bm = std::max<int64_t>(nextPowerOf2(p.queries * group), gpu ? 16 : 1);
+    bool wide = gpu && bm >= 128, parts = p.splits > 1;
+    Buffer tiles = section(Tiles).part(4 * p.first, 4 * p.tiles);
+    Status s = device_.launch(kernels_.attention, {c.kvHeads, p.tiles, p.splits},
+                              {queries_, keys, values, parts ? attentionParts_ : attended_, attentionSums_, tiles, table_, cdiv(limits_.context, pageTokens), cached, 1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads,
+                               c.headDim, pageTokens, p.queries, bm, pageTokens, p.splits, int(wide && cacheType_ == TEGULA_BF16), int(early)},
+                              {wide ? 8 : 4, wide ? 3 : p.tiles * p.splits * c.kvHeads >= device_.cores() ? 2 : 4, early});
+    if (s && parts) s = device_.launch(kernels_.attentionParts, {p.tiles, c.heads}, {attentionParts_, attentionSums_, attended_, tiles, c.heads, c.headDim, p.splits, int(early)}, {4, 3, early});
     if (!s) return s;
   }
   return {};
+}
+
+/// Rotates the queries and keys of qkv, and appends to the cache.
+Status Model::rotate(int64_t layer) {
+  const Config &c = config();
+  bool early = this->early();
+  int64_t heads = c.heads + 2 * c.kvHeads, each = device_.isGpu() ? std::min<int64_t>(8, nextPowerOf2(heads)) : 1;
+  return device_.launch(kernels_.ropeAppend, {in_.rows, cdiv(heads, each)},
+                        {qkv_, queries_, keys_[size_t(layer)], values_[size_t(layer)], cosines_, sines_, section(Positions), section(Lines), table_, cdiv(limits_.context, pageTokens), c.heads, c.kvHeads, c.headDim,
+                         pageTokens, each, int(early)},
+                        {device_.isGpu() ? 4 : 1, 3, early});
+}
+
+/// The same where products add to the residual stream themselves.
+Status Model::fusedLayer(int64_t index) {
+  const Config &c = config();
+  const LayerWeights &l = weights_.layers[size_t(index)];
+  Status s = normedProduct(l.deviceAttentionNorm, l.deviceQkv, c.qkvRows(), qkv_, false);
+  if (s) s = rotate(index);
+  if (s) s = attention(index);
+  if (s) s = addedProduct(attended_, l.o.deviceValues, c.heads * c.headDim);
+  if (s) s = normedProduct(l.deviceFeedForwardNorm, l.deviceGateUp, c.intermediate, hidden_, true);
+  if (s) s = addedProduct(hidden_, l.down.deviceValues, c.intermediate);
+  return s;
 }
 
 Status Model::layer(int64_t index, bool first) {
@@ -222,9 +315,7 @@ Status Model::layer(int64_t index, bool first) {
   if (s) s = product(l.q, normed_, qkv_, rows, c.qkvRows());
   if (s) s = product(l.k, normed_, qkv_, rows, c.qkvRows(), q);
   if (s) s = product(l.v, normed_, qkv_, rows, c.qkvRows(), q + kv);
-  if (s)
-    s = device_.launch(kernels_.ropeAppend, {rows, c.heads + 2 * c.kvHeads},
-                       {qkv_, queries_, keys_[size_t(index)], values_[size_t(index)], cosines_, sines_, positions_, lines_, table_, cdiv(limits_.context, pageTokens), c.heads, c.kvHeads, c.headDim, pageTokens}, 1);
+  if (s) s = rotate(index);
   if (s) s = attention(index);
   if (s) s = product(l.o, attended_, delta_, rows, c.hidden);
   if (s) s = norm(l.deviceFeedForwardNorm, true);
@@ -241,7 +332,7 @@ Status Model::experts(const LayerWeights &l) {
   const Config &c = config();
   int64_t rows = in_.rows, each = c.expertsPerToken, choices = rows * each, tile = expertTile(device_, rows), slots = expertSlots(tile, choices, c.experts);
   Status s = product(l.router, normed_, routes_, rows, c.experts);
-  if (s) s = device_.launch(kernels_.moeGate, {rows}, {routes_, expertOf_, expertWeights_, c.experts, each, nextPowerOf2(c.experts)}, 1);
+  if (s) s = device_.launch(kernels_.moeGate, {rows}, {routes_, expertOf_, expertWeights_, c.experts, each, nextPowerOf2(c.experts)}, {1});
   if (s) s = device_.launch(kernels_.moeAlign, {1}, {expertOf_, order_, tileExperts_, choices, c.experts, slots, tile, 256});
   auto grouped = [&](const Matrix &m, const Buffer &x, const Buffer &out, int64_t column, int64_t stride, int64_t ofRow) {
     int64_t n = m.outputs / c.experts;
@@ -259,21 +350,42 @@ Status Model::experts(const LayerWeights &l) {
 Status Model::choose() {
   const Config &c = config();
   int64_t n = in_.outputs;
-  Status s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {wanted_, stream_, last_, c.hidden, block});
-  if (s) s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {wanted_, delta_, lastDelta_, c.hidden, block});
-  if (s) s = device_.launch(kernels_.rmsNorm, {n}, {last_, lastDelta_, weights_.deviceFinalNorm, normed_, c.hidden, c.normEps, 1, nextPowerOf2(c.hidden)});
-  if (s) s = product(weights_.output, normed_, logits_, n, c.vocab);
+  Status s;
+  if (fused_ && in_.rows == 1 && n == 1) {
+    s = normedProduct(weights_.deviceFinalNorm, weights_.output.deviceValues, c.vocab, logits_, false); // the row is the one that is wanted
+  } else {
+    s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), stream_, last_, c.hidden, block});
+    if (s && !fused_) s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), delta_, lastDelta_, c.hidden, block});
+    if (s) s = device_.launch(kernels_.rmsNorm, {n}, {last_, lastDelta_, weights_.deviceFinalNorm, normed_, c.hidden, c.normEps, int(!fused_), nextPowerOf2(c.hidden), 0}, normLaunch(false));
+    if (s) s = product(weights_.output, normed_, logits_, n, c.vocab);
+  }
   if (!s) return s;
   if (!in_.sampled) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_, c.vocab, block});
-  return device_.launch(kernels_.sample, {n}, {logits_, chosen_, temperatures_, topKs_, topPs_, seeds_, steps_, c.vocab, block});
+  return device_.launch(kernels_.sample, {n}, {logits_, chosen_, section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, block});
+}
+
+Status Model::forward(int64_t layers) {
+  Status s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, stream_, config().hidden, block});
+  if (s && fused_ && in_.rows == 1) s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, rounded_, config().hidden, block});
+  for (int64_t i = 0; s && i < layers; ++i) s = fused_ ? fusedLayer(i) : layer(i, i == 0);
+  return s && in_.outputs ? choose() : s;
 }
 
 Result<std::vector<int32_t>> Model::step(std::span<const Span> spans, PagedCache &pages) {
   Status s = prepare(spans, pages);
-  if (s) s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {tokens_, weights_.deviceEmbedding, stream_, config().hidden, block});
-  for (int64_t i = 0; s && i < config().layers; ++i) s = layer(i, i == 0);
+  if (!s) return s;
   std::vector<int32_t> chosen(size_t(in_.outputs));
-  if (s && !chosen.empty()) s = choose();
+  if (device_.hasGraphs() && in_.prefillTiles == 0 && in_.outputs == in_.rows) {
+    tegula::Graph &graph = graphs_[{in_.rows, in_.sampled, in_.isLong}];
+    if (!graph) {
+      Result<tegula::Graph> made = device_.record([&] { return forward(config().layers); });
+      if (!made) return made.status();
+      graph = *made;
+    }
+    s = device_.run(graph);
+  } else {
+    s = forward(config().layers);
+  }
   if (s) s = device_.download(chosen.data(), chosen_, int64_t(chosen.size() * sizeof(int32_t)));
   if (!s) return s;
   return chosen;
@@ -287,8 +399,10 @@ Result<std::vector<float>> Model::logits() const {
 
 Status Model::warmUp() {
   PagedCache pages = makePages();
+  // Two layers have every form of a kernel that more layers have: only the first has nothing to add before its norm.
+  int64_t layers = std::min<int64_t>(2, config().layers);
   // `total` new tokens of `sequences` sequences at least, of more if one would be longer than the context.
-  auto run = [&](int64_t sequences, int64_t total, float temperature) {
+  auto run = [&](int64_t sequences, int64_t total, float temperature, bool isLong = false) {
     std::vector<Span> spans;
     int64_t each = std::min(cdiv(total, sequences), limits_.context);
     for (; total > 0 && int64_t(spans.size()) < limits_.sequences; total -= each) {
@@ -298,11 +412,19 @@ Status Model::warmUp() {
       s.sampling.temperature = temperature;
       spans.push_back(std::move(s));
     }
-    return step(spans, pages).status();
+    Status s = prepare(spans, pages);
+    in_.isLong = isLong;
+    if (s) s = forward(layers);
+    return s ? device_.synchronize() : s;
   };
   // A line of the table is all zeros now: every sequence writes to page 0, whose contents nobody uses.
   Status s = run(1, 1, 1);
-  for (int64_t n = 1; s && n < 2 * limits_.sequences; n *= 2) s = run(std::min(n, limits_.sequences), std::min(n, limits_.sequences), 0);
+  for (int64_t n = 1, splits = 0; s && n <= limits_.sequences; ++n)
+    if ((n & (n - 1)) == 0 || n == limits_.sequences || splitsOf(n) != splits) {
+      s = run(n, n, 0);
+      if (s && splitsOf(n) > 1 && limits_.context > 512) s = run(n, n, 0, true);
+      splits = splitsOf(n);
+    }
   for (int64_t n = 2; s && n < 2 * limits_.rows; n *= 2) s = run(1, std::min(n, limits_.rows), 0);
   return s;
 }

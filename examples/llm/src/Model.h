@@ -2,10 +2,12 @@
 //
 // A row is a token of a sequence at a position. Rows of one sequence stand together in the order of their positions, so a step may hold the whole prompt of one
 // sequence, the next 100 tokens of another one's, and one token each of 30 others (Orca's iteration-level scheduling, Yu et al., 2022; pages of the cache as in
-// PagedAttention, Kwon et al., 2023). Everything that a step needs lies in buffers made once: a step allocates nothing, and launches the same kernels each time.
+// PagedAttention, Kwon et al., 2023). Everything that a step needs lies in buffers made once: a step allocates nothing, and launches the same kernels each time. Where the
+// device records graphs, all launches of a step that only decodes are one graph for each number of sequences: what differs between two such steps lies in memory.
 #pragma once
 #include "PagedCache.h"
 #include "Weights.h"
+#include <map>
 
 namespace llm {
 
@@ -50,6 +52,8 @@ public:
   Result<std::vector<int32_t>> step(std::span<const Span> spans, PagedCache &pages);
   /// The logits behind the tokens that the last step gave, [tokens, vocab].
   Result<std::vector<float>> logits() const;
+  /// Graphs that were recorded so far.
+  size_t graphs() const { return graphs_.size(); }
   /// Compiles every kernel that any step of up to `limits.sequences` sequences needs, so that no later one waits for the compiler. Uses pages that must all be free.
   Status warmUp();
 
@@ -61,18 +65,33 @@ public:
   PagedCache makePages() const;
 
 private:
-  /// Rows of the step and the tables of attention, on the device.
+  /// Rows of the step and the tables of attention, which lie on the device in sections of `each` elements from `base` on.
   struct Inputs {
-    int64_t rows = 0, outputs = 0, decodeTiles = 0, prefillTiles = 0;
-    bool sampled = false;
+    int64_t rows = 0, outputs = 0, decodeTiles = 0, prefillTiles = 0, base = 0, each = 0;
+    bool sampled = false, isLong = false; // isLong: the keys of a sequence are shared among programs
   };
+  /// A section for each row, and one for each sequence: both fit in `each`. Tiles are four numbers.
+  enum Section { Tokens, Positions, Lines, Wanted, TopKs, Seeds, Steps, Temperatures, TopPs, Tiles, sectionEnd = Tiles + 4 };
+  Buffer section(Section s) const;
   Status prepare(std::span<const Span> spans, PagedCache &pages);
+  /// Every launch of the step that was prepared, through the first `layers` layers.
+  Status forward(int64_t layers);
   Status layer(int64_t index, bool first);
+  Status fusedLayer(int64_t index);
+  Status rotate(int64_t layer);
   Status attention(int64_t layer);
+  int64_t splitsOf(int64_t tiles) const;
   Status experts(const LayerWeights &l);
   Status choose();
   Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0);
   Status norm(const Buffer &weight, bool add);
+  Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
+  Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);
+  /// Whether kernels of the step may start early: they are so short that starting them takes a part of the time.
+  bool early() const { return fused_ && in_.rows <= 64; }
+  Launch normLaunch(bool early) const { return {config().hidden <= 1024 || !device_.isGpu() ? 4 : 8, 3, early}; }
+  Status rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair);
+  Status tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);
   Status rowKernel(const tegula::Function &f, int64_t rows, int64_t n, const Buffer &from, const Buffer &to);
 
   Weights weights_;
@@ -81,12 +100,15 @@ private:
   Device device_;
   Inputs in_;
   TegulaDtype activation_ = TEGULA_FP32, cacheType_ = TEGULA_FP32;
+  bool fused_ = false; // dense 16-bit weights on a GPU: products with norms, activations and the residual in them
   int64_t prefillQueries_ = 16; // of a tile of attention
-  // int32: [tokens, positions, lines] of rows, rows that want a token, tiles (of four), page table, sampling parameters.
-  Buffer tokens_, positions_, lines_, wanted_, tiles_, table_, temperatures_, topPs_, topKs_, seeds_, steps_;
+  std::vector<int32_t> staging_; // of inputs_, and of table_ behind it
+  Buffer inputs_, table_;
+  std::map<std::tuple<int64_t, bool, bool>, tegula::Graph> graphs_; // by the number of sequences, whether one is sampled, and whether one is long
   Buffer cosines_, sines_;
   std::vector<Buffer> keys_, values_; // by layer: [pages, pageTokens, kvHeads, headDim]
-  Buffer stream_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, lastDelta_, logits_, chosen_;
+  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, lastDelta_, logits_, chosen_;
+  Buffer attentionParts_, attentionSums_;
   Buffer parts_, partScales_, partSums_; // of activations for quantized weights on CPUs
   Buffer routes_, expertOf_, expertWeights_, order_, tileExperts_, expertParts_;
 };

@@ -81,6 +81,7 @@ void ModelOptions::declare(CommandLine &line) {
   line.text("tokenizer", tokenizer, "tokenizer.json (the model folder's)");
   line.text("bundle", bundle, "kernels compiled ahead of time (docs/bundle.md); what it does not have is compiled");
   line.text("device", device, "cpu, sim, cuda, cuda:1");
+  line.flag("graphs", graphs, "record decode steps as graphs on cpu and sim, too, as on GPUs");
   line.number("threads", threads, "CPU threads, 0 for all cores");
   line.number("context", context, "tokens of a sequence at most", 1);
   line.number("batch", batch, "sequences at the same time", 1);
@@ -122,7 +123,7 @@ Result<Session> Session::open(const ModelOptions &o) {
   session.context = *context;
   if (!o.bundle.empty())
     if (Status s = Status::from(tegula_context_load_bundle(context->get(), o.bundle.c_str(), nullptr)); !s) return s;
-  Result<Device> device = Device::open(*context, o.device);
+  Result<Device> device = Device::open(*context, o.device, o.graphs);
   if (!device) return device.status();
   session.device = *device;
   Model::Limits limits{o.batch, o.context, std::max(o.rows, o.batch), o.cacheTokens};

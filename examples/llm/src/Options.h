@@ -32,6 +32,7 @@ private:
 /// The options of a model, and what they make.
 struct ModelOptions {
   std::string model, shape = "tiny", precision, device = "cpu", tokenizer, bundle;
+  bool graphs = false;
   int64_t seed = 0, threads = 0, context = 2048, batch = 1, rows = 256, cacheTokens = 0;
   Config overrides; // fields that are not -1
   ModelOptions();

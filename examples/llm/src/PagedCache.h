@@ -6,7 +6,7 @@
 
 namespace llm {
 
-constexpr int64_t pageTokens = 16;
+constexpr int64_t pageTokens = 64; // a block of attention's keys, which so lie in one page
 
 /// Lines and pages; all are free at first. A line is taken with all pages that its sequence can need, so that a sequence that has begun never waits for memory.
 class PagedCache {

@@ -81,8 +81,12 @@ struct Loader {
     if (!files) {
       if (!norm) return randomTensor(dense(), shape, hashOf(options.seed, name), limit);
       Tensor t = randomTensor(TEGULA_FP32, shape, hashOf(options.seed, name), 0.1f);
-      for (int64_t i = 0; i < t.count(); ++i) static_cast<float *>(const_cast<void *>(t.data))[i] += 1;
-      return t;
+      void *memory = nullptr;
+      Tensor n = Tensor::make(dense(), shape, &memory);
+      for (int64_t i = 0; i < t.count(); ++i)
+        if (dense() == TEGULA_FP32) static_cast<float *>(memory)[i] = 1 + t.at(i);
+        else static_cast<uint16_t *>(memory)[i] = toBf16(1 + t.at(i));
+      return n;
     }
     const Tensor *t = files->find(name);
     if (!t) return fail(TEGULA_NOT_FOUND, options.path + ": tensor `" + name + "` is missing");
@@ -248,9 +252,32 @@ Result<Weights> Weights::load(const Config &config, std::optional<Precision> pre
     if (placed) b = *placed;
     else s = placed.status();
   };
+  // What is multiplied with the same rows becomes one product.
+  auto join = [&](std::initializer_list<Matrix *> parts, Buffer &all) {
+    const Tensor &first = (*parts.begin())->values;
+    int64_t count = 0;
+    for (Matrix *m : parts) {
+      if (!s || m->bits || !m->values || m->values.dtype != first.dtype) return;
+      count += m->values.count();
+    }
+    Result<Buffer> made = device.allocate(first.dtype, count);
+    if (!made) return void(s = made.status());
+    all = *made;
+    count = 0;
+    for (Matrix *m : parts) {
+      m->deviceValues = all.part(count, m->values.count());
+      count += m->values.count();
+      if (s) s = device.upload(m->deviceValues, m->values.data, m->values.bytes());
+    }
+  };
+  if (device.isGpu())
+    for (LayerWeights &l : w.layers) {
+      join({&l.q, &l.k, &l.v}, l.deviceQkv);
+      if (!config.experts) join({&l.gate, &l.up}, l.deviceGateUp);
+    }
   w.visit(
       [&](const std::string &, Matrix &m, bool) {
-        place(m.values, m.deviceValues);
+        if (!m.deviceValues.address) place(m.values, m.deviceValues);
         place(m.scales, m.deviceScales);
       },
       [&](const std::string &, Tensor &t, Buffer &b) { place(t, b); });

@@ -23,6 +23,7 @@ struct LayerWeights {
   Tensor attentionNorm, feedForwardNorm;
   Buffer deviceAttentionNorm, deviceFeedForwardNorm;
   Matrix q, k, v, o, gate, up, down;
+  Buffer deviceQkv, deviceGateUp; // on GPUs, where they are dense: q, k and v, gate and up, one behind the other
   Matrix router, expertGate, expertUp, expertDown; // of experts, one behind the other: outputs are those of all
 };
 

@@ -1,0 +1,236 @@
+"""Kernels of examples/llm on a GPU, in the shapes of an 8B decoder, beside torch (cuBLAS, cuDNN) and the same text through Triton where that is installed: `llm.py --device cuda`.
+
+Each side is a CUDA graph of one call for each of several copies of the weights, together larger than the L2 cache; the sides take turns, and what counts is the median over the
+rounds. A row is compared with torch's result first. `tiling` is that of examples/llm/src/Model.cpp.
+"""
+import json
+import math
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from sources import load_as
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+ROOT = Path(__file__).resolve().parent.parent
+BF16, FP32 = torch.bfloat16, torch.float32
+HIDDEN, INTERMEDIATE, HQ, HK, D, PAGE, VOCAB = 4096, 14336, 32, 8, 128, 64, 128256
+FILES = ("attention", "elementwise", "matmul", "norms", "sampling")
+
+
+def cdiv(a, b):
+    return (a + b - 1) // b
+
+
+def compilers():
+    """{name: {file: module of kernels}}"""
+    def load(who, language, aliases):
+        return {f: load_as(f"llm_{f}_{who}", ROOT / f"examples/llm/kernels/{f}.py", aliases) for f in FILES}
+    import tegula
+    import tegula.language
+    out = {"tegula": load("tegula", tegula, {"tegula": tegula, "tegula.language": tegula.language})}
+    try:
+        import triton
+        import triton.language
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+        out["triton"] = load("triton", triton, {"tegula": triton, "tegula.language": triton.language})
+    except ImportError as e:
+        print(f"no Triton: {e}")
+    return out
+
+
+def normal(*shape, dtype=BF16, scale=1.0):
+    return (torch.randn(*shape, device="cuda") * scale).to(dtype)
+
+
+def weights(n, k):
+    """Copies of a matrix, too many for the cache."""
+    return [normal(n, k, scale=k**-0.5) for _ in range(max(2, math.ceil(4e8 / (2 * n * k))))]
+
+
+def silu_pair(y, n):
+    return F.silu(y[:, :n]) * y[:, n:]
+
+
+def tiling(rows, outputs, inputs, add, pair):
+    """BM, BN, BK, LINES, num_warps, num_stages"""
+    if rows <= 32:
+        bm = 16 if rows <= 16 else 32
+        return (bm, 32, 128, 8, 4, 4) if pair else (bm, 32, 256, 8, 4, 4) if outputs <= 4096 else (bm, 64, 256, 8, 4, 3)
+    if rows <= 64:
+        return 64, 32 if pair else 64, 128, 8, 4, 4
+    if rows <= 512:
+        return 128, 64 if pair else 128, 64, 8, 4, 4
+    return (128, 128, 64, 16, 8, 3) if pair else (128, 256, 64, 8 if add else 16, 8, 4 if add and inputs <= 8192 else 3)
+
+
+class Row:
+    """`make(kernels)` gives a function of a copy's number that launches; `torch(i)` is the library's; `out` is compared with `want()`."""
+    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, prepare=None):
+        self.name, self.unit, self.work, self.copies, self.make, self.library = name, unit, work, copies, make, library
+        self.out, self.want, self.tolerance, self.prepare = out, want, tolerance, prepare or out.zero_
+
+
+SHAPES = {"qkv": ((HQ + 2 * HK) * D, HIDDEN, False, False), "o": (HIDDEN, HQ * D, True, False), "gate, up and swiglu": (INTERMEDIATE, HIDDEN, False, True), "down": (HIDDEN, INTERMEDIATE, True, False),
+          "logits": (VOCAB, HIDDEN, False, False)}
+
+
+def row_products():
+    """One row: with the norm before it (qkv, gate and up, logits) or the residual's addition behind it, which torch's side leaves out."""
+    for name, (n, k, add, pair) in SHAPES.items():
+        ws, x, scales = weights(n * (1 + pair), k), normal(1, k), torch.ones(k, device="cuda", dtype=BF16)
+        out, rounded = torch.zeros(1, n, device="cuda"), torch.zeros(1, n, device="cuda", dtype=BF16)
+        bk = 1024 if k >= 8192 else 512
+        bn = 2 if bk > 512 else 4
+
+        def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, scales=scales):
+            f = ks["matmul"].gemv_fused
+            early = {"launch_pdl": True}
+            return lambda i: f[(cdiv(n, bn),)](x, scales, ws[i], out, rounded, n, k, 1e-5, NORM=not add, ADD=add, PAIR=pair, EARLY=True, BN=bn, BK=bk, num_warps=4, **early)
+
+        def want(ws=ws, x=x, n=n, add=add, pair=pair):
+            a = x.float() if add else F.rms_norm(x.float(), (x.shape[1],), eps=1e-5)
+            y = F.linear(a, ws[0].float())
+            return silu_pair(y, n) if pair else y
+        yield Row(f"1 row, {name} {k} x {n * (1 + pair)}", "GB/s", 2 * n * (1 + pair) * k / 1e9, len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want)
+
+
+def tile_products():
+    for rows in (4, 32, 64, 256, 4096):
+        for name, (n, k, add, pair) in SHAPES.items():
+            if name == "logits":
+                continue
+            ws, x = weights(n * (1 + pair), k), normal(rows, k)
+            out = torch.zeros(rows, n, device="cuda", dtype=BF16 if pair else FP32)
+            bm, bn, bk, lines, warps, stages = tiling(rows, n, k, add, pair)
+            tiles = cdiv(rows, bm) * cdiv(n, bn)
+            programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 512 else tiles
+
+            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=(bm, bn, bk, lines, warps, stages), programs=programs, rows=rows):
+                f = ks["matmul"].tiled_matmul
+                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, ADD=add, PAIR=pair, EARLY=False, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], num_warps=t[4], num_stages=t[5])
+
+            def want(ws=ws, x=x, n=n, pair=pair):
+                y = F.linear(x, ws[0]).float()
+                return silu_pair(y, n) if pair else y
+            work = (2 * rows * n * (1 + pair) * k / 1e12, "TFLOP/s") if rows > 64 else (2 * n * (1 + pair) * k / 1e9, "GB/s")
+            yield Row(f"{rows} rows, {name} {k} x {n * (1 + pair)}", work[1], work[0], len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want)
+
+
+def attention_rows():
+    for sequences, keys, new in ((1, 4096, 4096), (1, 512, 512), (1, 160, 1), (1, 4096, 1), (8, 1024, 1), (32, 1024, 1)):
+        pages, prefill = cdiv(keys, PAGE), new > 1
+        count = 1 if prefill else 8
+        ks_, vs = ([normal(sequences * pages, HK, PAGE, D) for _ in range(count)] for _ in "kv")
+        q = normal(sequences * new, HQ, D)
+        table = torch.arange(sequences * pages, device="cuda", dtype=torch.int32)
+        queries = 128 // (HQ // HK) if prefill else 1
+        tiles = torch.tensor([(s * new + i, min(queries, new - i), keys - new + i, s) for s in range(sequences) for i in range(0, new, queries)], device="cuda", dtype=torch.int32)
+        out = torch.empty_like(q)
+        cores = torch.cuda.get_device_properties(0).multi_processor_count
+        splits = 1 if prefill or keys <= 512 else max(1, 2**int(math.log2(max(1, cores // (sequences * HK)))))
+        parts, sums = torch.empty(splits * sequences, HQ, D, device="cuda"), torch.empty(splits * sequences, HQ, 2, device="cuda")
+        how = dict(num_warps=8, num_stages=3) if prefill else dict(num_warps=4, num_stages=2 if sequences * splits * HK >= cores else 4)
+
+        def make(who, ks, a=(q, ks_, vs, table, tiles, out, parts, sums), splits=splits, queries=queries, prefill=prefill, pages=pages, how=how):
+            q, k, v, table, tiles, out, parts, sums = a
+            f, g = ks["attention"].paged_attention, ks["attention"].attention_parts
+
+            def run(i):
+                f[(HK, len(tiles), splits)](q, k[i], v[i], parts if splits > 1 else out, sums, tiles, table, pages, k[i].numel() // D, D**-0.5, HQ=HQ, HK=HK, D=D, PAGE=PAGE, QUERIES=queries,
+                                            BM=128 if prefill else 16, BN=64, SPLITS=splits, DESCRIPTORS=prefill, EARLY=False, **how)
+                if splits > 1:
+                    g[(len(tiles), HQ)](parts, sums, out, tiles, HQ=HQ, D=D, SPLITS=splits, EARLY=False)
+            return run
+        dense = [tuple(t.reshape(sequences, pages, HK, PAGE, D).transpose(1, 2).reshape(sequences, HK, -1, D)[:, :, :keys].repeat_interleave(HQ // HK if prefill else 1, 1) for t in p) for p in zip(ks_, vs)]
+        q4 = q.reshape(sequences, new, HQ, D).transpose(1, 2)
+
+        def library(i, q4=q4, dense=dense, prefill=prefill):
+            if not prefill:
+                return F.scaled_dot_product_attention(q4, *dense[i], enable_gqa=True)
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return F.scaled_dot_product_attention(q4, *dense[i], is_causal=True)
+        flops = 4 * sequences * HQ * D * (new * (keys - new) + new * (new + 1) // 2) / 1e12
+        size = 2 * sequences * keys * HK * D * 2 / 1e9
+        yield Row(f"attention, {'prefill of' if prefill else f'decode {sequences} x'} {keys}", "TFLOP/s" if prefill else "GB/s", flops if prefill else size, count, make, library, out,
+                  lambda l=library, shape=q.shape: l(0).transpose(1, 2).reshape(shape).float(), 3e-2)
+
+
+def other_rows():
+    rows = 4096
+    x, delta, w, out = normal(rows, HIDDEN, dtype=FP32), torch.zeros(rows, HIDDEN, device="cuda"), torch.ones(HIDDEN, device="cuda", dtype=BF16), torch.empty(rows, HIDDEN, device="cuda", dtype=BF16)
+    wide = w.float()
+    yield Row(f"rms_norm {rows} x {HIDDEN}", "GB/s", 6 * x.numel() / 1e9, 1, lambda who, ks: lambda i: ks["norms"].rms_norm[(rows,)](x, delta, w, out, HIDDEN, 1e-5, ADD=False, BLOCK=HIDDEN, num_warps=8),
+              lambda i: F.rms_norm(x, (HIDDEN,), wide, 1e-5).bfloat16(), out, lambda: F.rms_norm(x, (HIDDEN,), wide, 1e-5))
+    n = 8
+    logits, chosen = normal(n, VOCAB, dtype=FP32), torch.empty(n, device="cuda", dtype=torch.int32)
+    yield Row(f"argmax {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].argmax[(n,)](logits, chosen, VOCAB, BLOCK=1024), lambda i: logits.argmax(1), chosen,
+              lambda: logits.argmax(1).float(), 1e-9)
+    s, p = normal(rows, 4096, dtype=FP32), torch.empty(rows, 4096, device="cuda")
+    yield Row(f"softmax {rows} x 4096", "GB/s", 8 * s.numel() / 1e9, 1, lambda who, ks: lambda i: ks["elementwise"].softmax[(rows,)](s, p, 4096, BLOCK=4096, num_warps=8), lambda i: torch.softmax(s, 1), p,
+              lambda: torch.softmax(s, 1))
+
+
+def captured(run, copies):
+    for i in range(copies):
+        run(i)
+    torch.cuda.synchronize()
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.stream(stream), torch.cuda.graph(graph, stream=stream):
+        for i in range(copies):
+            run(i)
+    return graph
+
+
+def seconds(graph, copies):
+    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    graph.replay()
+    a.record()
+    for _ in range(3):
+        graph.replay()
+    b.record()
+    torch.cuda.synchronize()
+    return a.elapsed_time(b) / 3e3 / copies
+
+
+def main(rows_with, rounds):
+    sides, results, failed = compilers(), [], 0
+    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; sides {', '.join(sides)}")
+    for family in (row_products, tile_products, attention_rows, other_rows):
+        for row in family():
+            if rows_with not in row.name:
+                continue
+            graphs = {"torch": captured(row.library, row.copies)}
+            want = row.want().float()
+            for who, ks in sides.items():
+                try:
+                    run = row.make(who, ks)
+                    row.prepare()
+                    run(0)
+                    error = ((row.out.float() - want).abs().max() / want.abs().max().clamp(min=1e-30)).item()
+                    if not error <= row.tolerance:
+                        raise ValueError(f"WRONG, off by {error:.2e} of the largest element")
+                    graphs[who] = captured(run, row.copies)
+                except Exception as e:  # a peer that fails says why
+                    print(f"{row.name}: {who}: {str(e).splitlines()[0] if str(e) else type(e).__name__}")
+                    failed += who == "tegula"
+            times = {who: [] for who in graphs}
+            for _ in range(rounds):
+                for who, g in graphs.items():
+                    times[who].append(seconds(g, row.copies))
+            median = {who: statistics.median(t) for who, t in times.items()}
+            ratio = {who: statistics.median(a / b for a, b in zip(times[who], times["tegula"])) for who in times if who != "tegula" and "tegula" in times}
+            print(f"{row.name:<46} " + "  ".join(f"{who} {row.work / t:8.1f}" for who, t in median.items()) + f" {row.unit}  " + ", ".join(f"{r:.2f} of {who}" for who, r in ratio.items()), flush=True)
+            results.append({"row": row.name, "unit": row.unit, "rates": {who: row.work / t for who, t in median.items()}, "ratio": ratio})
+            del graphs
+            torch.cuda.empty_cache()
+    folder = ROOT / "build/bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "llm-gpu.json").write_text(json.dumps({"gpu": torch.cuda.get_device_name(0), "torch": torch.__version__, "rows": results}, indent=1))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("", 5))
