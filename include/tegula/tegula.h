@@ -389,6 +389,9 @@ TEGULA_API TegulaValue *tegula_value_attribute(TegulaValue *module, const char *
 TEGULA_API TegulaStatus tegula_module_names(const char *dotted_name, char **names);
 /* An object that only the caller understands (a member of an enumeration, a class): can be passed on, compared (by id) and printed. */
 TEGULA_API TegulaValue *tegula_value_opaque(const char *name, uint64_t id);
+/* The same with attributes that kernels may read (the name and value of a member of an enumeration, the fields of a configuration); they are a part of
+ * what is compared. `bare`: 0: as in a tl.constexpr, whose attribute `value` is the object itself. */
+TEGULA_API TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *const *names, TegulaValue *const *values, size_t n, int32_t bare);
 /* A literal as `-c NAME=...` takes it: integer, float, true/false/none in either spelling, dtype name, 'quoted' or "quoted" string. */
 TEGULA_API TegulaValue *tegula_value_parse(const char *text);
 

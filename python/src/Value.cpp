@@ -164,8 +164,15 @@ PyObject *moduleNames(PyObject *, PyObject *x) {
 PyObject *valueOpaque(PyObject *, PyObject *args) {
   const char *name;
   unsigned long long id;
-  if (!PyArg_ParseTuple(args, "sK", &name, &id)) return nullptr;
-  return wrapValue(tegula_value_opaque(name, id));
+  PyObject *attributes = nullptr;
+  int bare = 0;
+  if (!PyArg_ParseTuple(args, "sK|O!p", &name, &id, &PyDict_Type, &attributes, &bare)) return nullptr;
+  std::vector<TegulaNamedValue> given;
+  if (attributes && !namedValues(attributes, given)) return nullptr;
+  std::vector<const char *> names;
+  std::vector<TegulaValue *> values;
+  for (const TegulaNamedValue &v : given) names.push_back(v.name), values.push_back(v.value);
+  return wrapValue(tegula_value_object(name, id, names.data(), values.data(), names.size(), bare));
 }
 
 // A Python module as the compiler sees it: attributes are converted on demand. `user` is the Python resolver, f(name) -> Value or None.

@@ -9,7 +9,6 @@ import enum
 import functools
 import hashlib
 import inspect
-import itertools
 import math
 import os
 import re
@@ -26,6 +25,7 @@ from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
 from ._mock import MockTensor
+from ._objects import has_fields, object_value, opaque as _opaque
 from ._specialize import KernelParam, annotation_of, is_buffer, name_of_kernel
 from ._uses import ABSENT, Use, is_builtin, same
 from .language import _types
@@ -533,19 +533,20 @@ def to_value(x, depth=0, known=None):
     if v is not None:
         return v
     if isinstance(x, _types.constexpr):
-        return to_value(_constexpr_object(x), depth, known)
+        held = _constexpr_object(x)
+        return object_value(held) if isinstance(held, dict) or has_fields(held) else to_value(held, depth, known)
     if x is None:
         return _core.value_none()
     if isinstance(x, bool):
         return _core.value_bool(x)
-    if isinstance(x, enum.Enum) and not isinstance(x, int):
+    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
         return _opaque(x, f"{type(x).__name__}.{x.name}")
     if isinstance(x, int):
         return _core.value_int(int(x))
     if isinstance(x, float):
         return _core.value_float(float(x))
     if isinstance(x, str):
-        return _core.value_str(x)
+        return _core.value_str(str.__str__(x))
     if isinstance(x, _types.dtype):
         return _remember(x, _core.value_dtype(x.name))
     if isinstance(x, JITCallable):
@@ -594,35 +595,6 @@ def _remember(x, value):
     return value
 
 
-_new_ids = itertools.count(1)  # an object that ended leaves its number to nobody
-_opaque_ids = {}  # by _Key
-
-
-class _Key:
-    """An object in _opaque_ids, which it leaves when it ends. One that cannot be referred to weakly is kept."""
-
-    def __init__(self, x, ended=None):
-        self.hash = hash(x)
-        try:
-            self.object = weakref.ref(x, ended and (lambda _: ended(self, None)))
-        except TypeError:
-            self.object = lambda: x
-
-    def __hash__(self):
-        return self.hash
-
-    def __eq__(self, other):
-        a, b = self.object(), other.object()
-        return a is not None and (a is b or type(a) is type(b) and (a == b) is True)  # == may be done for each element
-
-
-def _opaque(x, name):
-    number = _opaque_ids.get(_Key(x))
-    if number is None:
-        number = _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids))
-    return _core.value_opaque(name, number)
-
-
 def _constant(x):
     """An argument of a `tl.constexpr` parameter. Objects that kernels cannot look into are only compared there, and equal ones have one kernel."""
     try:
@@ -630,6 +602,8 @@ def _constant(x):
     except TypeError:
         while isinstance(x, _types.constexpr):
             x = x.value
+        if isinstance(x, dict):
+            return object_value(x)
         if isinstance(x, (tuple, list, JITCallable)) or is_namedtuple_class(x) or _aggregate.is_aggregate(x) or _aggregate.is_aggregate(type(x)) or _is_memory(x):
             raise  # what is wrong with it is known
         try:
@@ -676,6 +650,8 @@ def _module_value(module, reader):
 def _attribute_value(x, reader):
     """Of an attribute of a module, which may be anything that kernels know what to do with; None: they do not. What is not allowed of globals concerns their
     names alone. Classes and other objects are places of attributes, as modules are."""
+    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
+        return _opaque(x, f"{type(x).__name__}.{x.name}", bare=True)
     value, allowed = _global_value(x, reader)
     if allowed or isinstance(x, (bool, int, float, str, tuple, list, enum.Enum)) or x is None:
         return value

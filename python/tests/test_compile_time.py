@@ -3,6 +3,7 @@ import importlib.util
 
 import pytest
 import tegula
+import tegula.language as tl
 
 EXPRESSIONS = """
 n.bit_length() + (-n).bit_length() + n.bit_count()
@@ -187,13 +188,121 @@ def k(o, N: tl.constexpr): tl.store(o, f(N))
     assert o[0] == 20
 
 
-@pytest.mark.parametrize("body, message", [("Kind.A.value", "`Kind.A` object has no attribute `value`"),
+@pytest.mark.parametrize("body, message", [("Kind.A.colour", "`Kind.A` object has no attribute `colour`"),
                                            ("isinstance(Kind.A, Kind)", "argument `classinfo` must be a class")])
 def test_what_is_not_known_of_objects(body, message, tmp_path):
     m = load(tmp_path, GLOBALS + KERNEL.format("return " + body))
     with pytest.raises(tegula.CompilationError) as e:
         m.k.warmup(8, "", grid=(1,))
     assert message in str(e.value)
+
+
+OBJECTS = """
+import dataclasses, enum
+class Kind(enum.Enum):
+    A = "a"
+    B = 2
+class Text(str, enum.Enum):
+    X = "x"
+@dataclasses.dataclass(frozen=True)
+class Config:
+    block: int = 4
+    act: str = "relu"
+    kind: Kind = Kind.B
+    sizes: tuple = (3, 5)
+class Plain:
+    def __init__(self, n): self.n, self._hidden, self.f = n, 1, lambda: 0
+KIND = tl.constexpr(Kind.A)
+TABLE = tl.constexpr({"relu": 1, 2: "two"})
+CONFIG = tl.constexpr(Config(block=9))
+@triton.constexpr_function
+def of(c): return (c.kind.value + c.block, c.kind.name, c.sizes[1])
+@triton.jit
+def k(o, cfg: tl.constexpr, kind: tl.constexpr, text: tl.constexpr, plain: tl.constexpr, table: tl.constexpr):
+    tl.store(o, cfg.block + cfg.sizes[1])
+    tl.store(o + 1, cfg.kind.value + (10 if cfg.act == "relu" else 20))
+    tl.store(o + 2, of(cfg)[0] + of(cfg)[2])
+    tl.store(o + 3, (1 if kind == KIND else 0) + (2 if kind.name == "A" else 0) + (4 if kind.value == KIND else 0) + (8 if kind.value.value == "a" else 0))
+    tl.store(o + 4, (1 if text == "x" else 0) + (2 if KIND.name in ("A", "C") else 0))
+    tl.store(o + 5, plain.n)
+    tl.store(o + 6, TABLE["relu"] + (TABLE[2] == "two") * 2 + table["k"][1] + CONFIG.block)
+"""
+
+
+def test_objects_as_constants(tmp_path):
+    """Members of enumerations, dataclasses, plain objects and dicts: what kernels read of them, and that others make another kernel."""
+    import numpy as np
+    m = load(tmp_path, OBJECTS)
+    o = np.zeros(7, np.int32)
+    m.k[(1,)](o, m.Config(), m.Kind.A, m.Text.X, m.Plain(6), {"k": (1, 2)})
+    assert o.tolist() == [9, 12, 11, 15, 3, 6, 14]
+    m.k[(1,)](o, m.Config(block=8, act="gelu", kind=m.Kind.B, sizes=(0, 7)), m.Kind.B, m.Text.X, m.Plain(7), {"k": (1, 20)})
+    assert o.tolist() == [15, 22, 17, 0, 3, 7, 32]
+
+
+def test_what_objects_do_not_have(tmp_path):
+    import numpy as np
+    m = load(tmp_path, OBJECTS + "@triton.jit\ndef bad(o, plain: tl.constexpr): tl.store(o, plain.f)\n")
+    with pytest.raises(tegula.CompilationError, match="`Plain object` object has no attribute `f`"):
+        m.bad[(1,)](np.zeros(1, np.int32), m.Plain(1))
+
+
+FORMS = """
+@triton.jit
+def k(o, ptrs, n, ACT: tl.constexpr):
+    a = b = n + 1
+    if ACT in ("relu", "gelu") and "x" not in ACT and ACT not in {TABLE}:
+        a += 1
+    tl.store(o, a + b)
+    s = 0
+    for i, (p, w) in enumerate(zip(ptrs, (2, 3))):
+        s += tl.load(p) * w + i
+    tl.store(o + 1, s)
+    for c in ACT:
+        if c == "l":
+            break
+        s += 1
+    else:
+        s += 100
+    tl.store(o + 2, s)
+    for v in (n, 4, 7):
+        if v > 5:
+            continue
+        s += v
+    tl.store(o + 3, s)
+    tl.store(o + 4, sum([n, 2, a]) + abs(0 - n) + sorted((3, 1))[0])
+    for k in ({TABLE}):
+        tl.store(o + 5, len(k))
+    tl.store(o + 6, [tl.load(p) for p in ptrs if True][1] + (1 if any((False, ACT == "relu")) else 0))
+""".replace("{TABLE}", '("tanh", "sigmoid")')
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_forms_of_python_in_kernels(interpreted, tmp_path):
+    import numpy as np
+    m = load(tmp_path, FORMS)
+    o = np.zeros(7, np.int32)
+    for n in (3, 9):
+        with tegula.interpret(interpreted):
+            m.k[(1,)](o, (np.array([5], np.int32), np.array([7], np.int32)), n, "relu")
+        s = 5 * 2 + 7 * 3 + 1
+        after = s + 2 + 4 + (n if n <= 5 else 0)
+        assert o.tolist() == [2 * n + 3, s, s + 2, after, n + 2 + n + 2 + n + 1, 7, 8]
+
+
+@pytest.mark.parametrize("line, message", [("tl.store(o, 1 if ACT in ('a',) else 0)", "unsupported AST node type: In"), ("for p in (1, 2): pass", "Only `range`"),
+                                           ("a = b = n", "Simultaneous multiple assignment"), ("tl.store(o, sum((n, n)))", "sum is not defined")])
+def test_forms_of_python_are_refused_when_strict(line, message, tmp_path):
+    m = load(tmp_path, f"@triton.jit\ndef k(o, n, ACT: tl.constexpr):\n    {line}\n")
+    with pytest.raises(tegula.CompilationError) as e:
+        m.k.warmup(tl.int32, 3, "a", grid=(1,), strict=True)
+    assert message in str(e.value).replace("`sum`", "sum")
+
+
+def test_membership_is_of_compile_time(tmp_path):
+    m = load(tmp_path, "@triton.jit\ndef k(o, n): tl.store(o, 1 if n in (2, 3) else 0)\n")
+    with pytest.raises(tegula.CompilationError, match="`in` takes compile-time values, found int32; compare with each element"):
+        m.k.warmup(tl.int32, 5, grid=(1,))
 
 
 def test_print_is_of_compile_time(tmp_path, capfd):

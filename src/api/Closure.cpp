@@ -74,7 +74,13 @@ struct ClosureWriter::Impl {
       return recordClass(v.record().cls, cls) && list(v.record().fields, fields) && (out = {{"record", {{"class", std::move(cls)}, {"fields", std::move(fields)}}}}, true);
     }
     using OpaquePtr = std::shared_ptr<const lang::OpaqueValue>;
-    if (v.is<OpaquePtr>()) return out = {{"opaque", {{"name", v.get<OpaquePtr>()->name}, {"id", std::to_string(v.get<OpaquePtr>()->id)}}}}, true;
+    if (v.is<OpaquePtr>()) {
+      const lang::OpaqueValue &o = *v.get<OpaquePtr>();
+      json names = json::array(), values;
+      std::vector<Value> held;
+      for (const auto &[name, value] : o.attributes) names.push_back(name), held.push_back(value);
+      return list(held, values) && (out = {{"opaque", {{"name", o.name}, {"id", std::to_string(o.id)}, {"names", std::move(names)}, {"values", std::move(values)}, {"bare", o.bare}}}}, true);
+    }
     using TypePtr = std::shared_ptr<const lang::TypeValue>;
     if (v.is<TypePtr>()) {
       const lang::TypeValue &t = *v.get<TypePtr>();
@@ -318,8 +324,15 @@ struct ClosureReader::Impl {
 
   bool compound(const std::string &kind, const json &v, Value &out) {
     if (kind == "opaque") {
-      Ref<TegulaValue> made = taken(tegula_value_opaque(text(v, "name").c_str(), std::strtoull(text(v, "id").c_str(), nullptr, 10)));
-      return out = made->value, why.empty();
+      auto o = std::make_shared<lang::OpaqueValue>();
+      o->name = text(v, "name");
+      o->id = std::strtoull(text(v, "id").c_str(), nullptr, 10);
+      o->bare = flag(v, "bare");
+      std::vector<Value> held;
+      const std::vector<std::string> names = texts(v, "names");
+      if (!list(member(v, "values"), held) || held.size() != names.size()) return fail("an object has other values than names");
+      for (size_t i = 0; i < names.size(); ++i) o->attributes.emplace_back(names[i], held[i]);
+      return out = Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))), why.empty();
     }
     if (kind == "type") {
       auto t = std::make_shared<lang::TypeValue>();

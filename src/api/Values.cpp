@@ -268,10 +268,17 @@ TegulaStatus tegula_module_names(const char *dotted, char **names) {
   return TEGULA_OK;
 }
 
-TegulaValue *tegula_value_opaque(const char *name, uint64_t id) {
+TegulaValue *tegula_value_opaque(const char *name, uint64_t id) { return tegula_value_object(name, id, nullptr, nullptr, 0, 0); }
+
+TegulaValue *tegula_value_object(const char *name, uint64_t id, const char *const *names, TegulaValue *const *values, size_t n, int32_t bare) {
   auto o = std::make_shared<lang::OpaqueValue>();
+  o->bare = bare;
   o->name = name ? name : "object";
   o->id = id;
+  for (size_t i = 0; i < n; ++i) {
+    if (!names || !values || !names[i] || !values[i]) return bad("tegula_value_object: null argument");
+    o->attributes.emplace_back(names[i], values[i]->value);
+  }
   return box(Value(std::shared_ptr<const lang::OpaqueValue>(std::move(o))));
 }
 

@@ -108,10 +108,11 @@ template <typename Number> std::vector<Number> decoded(const Type &t, const Tile
   return out;
 }
 
+/// As the CPU's kernels do it: a chain of fused multiply-adds along k, and the accumulator last.
 template <typename Sum> uint64_t floatDot(Elem e, const double *row, const double *column, uint64_t acc, int64_t k, int64_t n) {
   Sum sum = 0;
   for (int64_t i = 0; i < k; ++i)
-    sum += static_cast<Sum>(row[i]) * static_cast<Sum>(column[i * n]);
+    sum = std::fma(static_cast<Sum>(row[i]), static_cast<Sum>(column[i * n]), sum);
   return encodeFloat(e, static_cast<long double>(sum + static_cast<Sum>(decodeFloat(e, acc))));
 }
 
@@ -142,7 +143,7 @@ Tile dotOf(const Op &op, const Tile &ta, const Tile &tb, const Tile &acc, uint64
 Tile dot(const Op &op, const Tile &a, const Tile &b, const Tile &acc) {
   if (op.operands[0]->type.isIntLike())
     return dotOf<uint64_t>(op, a, b, acc, intDot);
-  return dotOf<double>(op, a, b, acc, op.result()->type.elem == Elem::F64 ? floatDot<long double> : floatDot<double>);
+  return dotOf<double>(op, a, b, acc, op.result()->type.elem == Elem::F64 ? floatDot<double> : floatDot<float>);
 }
 
 Tile range(const Op &op) {

@@ -222,6 +222,13 @@ std::optional<Value> recordAttribute(Context &c, const Value &object, std::strin
   return r.cls->kind == RecordClass::Kind::BlockPtr ? blockPtrAttribute(object, name) : std::nullopt;
 }
 
+std::optional<Value> hostAttribute(const OpaqueValue &object, std::string_view name) {
+  for (const auto &[n, v] : object.attributes)
+    if (n == name)
+      return v;
+  return std::nullopt;
+}
+
 /// A method of Python's, of the class that the value is of there.
 std::optional<Value> pythonMethod(const Value &object, std::string_view name) {
   const char *kind = object.isStr()                      ? "str."
@@ -379,6 +386,8 @@ std::optional<Value> attribute(Context &c, const Value &object, std::string_view
     return typeAttribute(object, *object.get<Type>(), name);
   if (std::optional<Value> method = pythonMethod(object, name))
     return method;
+  if (object.is<std::shared_ptr<const OpaqueValue>>())
+    return hostAttribute(*object.get<std::shared_ptr<const OpaqueValue>>(), name);
   if (object.isRecord())
     return recordAttribute(c, object, name, loc);
   using Class = std::shared_ptr<const RecordClass>;

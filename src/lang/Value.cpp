@@ -198,7 +198,12 @@ struct Key {
   std::string operator()(const Builtin *b) const { return std::string("B") + b->name; }
   std::string operator()(const Ref<Function> &f) const { return "F" + keyOf(*f); }
   std::string operator()(const Ref<Module> &m) const { return "M" + nameOf(*m); }
-  std::string operator()(const Ref<OpaqueValue> &o) const { return "o" + std::to_string(o->id) + o->name; }
+  std::string operator()(const Ref<OpaqueValue> &o) const {
+    std::string text = "o" + std::to_string(o->id) + o->name;
+    for (const auto &[name, v] : o->attributes)
+      text += "." + name + "=" + key(v);
+    return text;
+  }
 };
 
 bool equalLists(const std::vector<Value> &a, const std::vector<Value> &b) {

@@ -105,10 +105,13 @@ struct RangeValue {
   std::vector<std::pair<std::string, Value>> options; // num_stages=..., disable_licm=...
 };
 
-/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name.
+/// A Python object that only the binding understands (enum members, classes); compared by id, printed by name. `attributes`: what programs
+/// may read of it (an enum member's name and value, the fields of a dataclass), compile-time values without functions.
 struct OpaqueValue {
   std::string name;
   uint64_t id = 0;
+  std::vector<std::pair<std::string, Value>> attributes;
+  bool bare = false; // not in a constexpr, whose own `.value` is the object
 };
 
 /// Types by number. (std::variant, which costs every file that includes it half a second, stays out of this header.)

@@ -93,7 +93,7 @@ Value Evaluator::callValue(const Value &callee, CallArgs args, Loc loc, Loc self
     return callValue(objectAttribute(callee, "__call__", loc).value_or(Value::error()), std::move(args), loc, selfLoc);
   if (callee.is<std::shared_ptr<const OpaqueValue>>()) {
     const std::string &name = callee.get<std::shared_ptr<const OpaqueValue>>()->name;
-    if (frame_->python && name.starts_with("python."))
+    if (name.starts_with("python.") && !frame_->moduleLevel)
       return pythonBuiltin(name.substr(7), args, loc);
     return frame_->moduleLevel ? Value::error() : fail(diag::hostObjectCalled, loc, name);
   }
@@ -286,7 +286,10 @@ Value Evaluator::callFunction(const std::shared_ptr<const Function> &fn, const C
   bool isPythons = fn == sema::libraryFunction("cdiv") || fn == sema::libraryFunction("next_power_of_2");
   if (frame_->python && !frame_->handlesTensors && !isPythons)
     return fail(diag::jitFromPython, loc, fn->name);
-  return fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
+  Value r = fn->noinline_ ? realCall(fn, values, locs, loc) : inlineCall(fn, values, locs, loc);
+  // Of an erroneous argument a helper may not know which branch returns.
+  bool spoilt = std::any_of(values.begin(), values.end(), [](const Value &v) { return v.isError(); });
+  return spoilt && r.isNone() ? Value::error() : r;
 }
 
 } // namespace tegula::sema

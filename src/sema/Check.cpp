@@ -49,7 +49,7 @@ private:
 
   void checkForm(const Stmt &s, Loops loops) {
     Loc loc = s.headLoc ? s.headLoc : s.loc;
-    if (s.kind == StmtKind::Assign && s.targets.size() > 1)
+    if (s.kind == StmtKind::Assign && s.targets.size() > 1 && strict_)
       diag_.report(diag::chainedAssignment, s.loc).note({}, "assign in two statements");
     bool exits = s.kind == StmtKind::Break || s.kind == StmtKind::Continue;
     if (exits && loops.all == 0)
@@ -91,7 +91,7 @@ private:
         reportGlobal(e.name, *b, e.loc, diag_);
       return;
     }
-    if (lang::findBuiltin("python." + std::string(e.name)))
+    if (lang::findBuiltin("python." + std::string(e.name)) || (!strict_ && isPythonBuiltin(e.name)))
       return;
     std::vector<std::string> names;
     for (std::string_view n : locals_)

@@ -164,7 +164,8 @@ private:
   Value condition(const Stmt &s, const Value &test);
   /// Iterations of a range between compile-time numbers; nullopt and a report if there are more than steps left.
   std::optional<uint64_t> tripCount(const lang::RangeValue &r, Loc loc);
-  Flow staticIterations(const Stmt &s, Stmts body, lang::Int i, uint64_t left, lang::Int stepBy);
+  Flow valuesFor(const Stmt &s, const Value &values);
+  Flow unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips, const std::function<Value(uint64_t)> &item);
   std::vector<ir::Attr> loopAttrs(const lang::RangeValue &r);
   Flow execWhile(const Stmt &s);
   std::optional<ir::Op *> tryWhile(const Stmt &s, Loop &loop, bool &endless);

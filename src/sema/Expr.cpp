@@ -232,8 +232,13 @@ Value Evaluator::compareOne(syntax::CmpOp op, const Value &a, const Value &b, co
     return Value::boolean(same == (op == CmpOp::Is));
   }
   if (op == CmpOp::In || op == CmpOp::NotIn) {
-    if (!frame_->python)
+    const char *spelled = op == CmpOp::In ? "in" : "not in";
+    if (!frame_->python && target().strict)
       return fail(diag::unsupportedExpr, e.loc, op == CmpOp::In ? "In" : "NotIn", "compare with each element");
+    if (!frame_->python && (!a.isConstexpr() || !b.isConstexpr()))
+      return fail(diag::runtimeMembership, e.loc, spelled, describe(a.isConstexpr() ? b : a));
+    if (!frame_->python)
+      extension(diag::membership, e.loc, spelled);
     if (a.isStr() && b.isStr())
       return Value::boolean((b.asStr().find(a.asStr()) != std::string::npos) == (op == CmpOp::In));
     std::optional<std::vector<Value>> items = iterate(b, eb.loc);
@@ -402,11 +407,17 @@ Value Evaluator::attribute(const Expr &e) {
   if (object.isError())
     return object;
   Loc loc = e.nameLoc ? e.nameLoc : e.loc;
+  using Object = std::shared_ptr<const lang::OpaqueValue>;
+  if (e.name == "value" && !frame_->python && object.is<Object>() && !object.get<Object>()->bare) {
+    auto held = std::make_shared<lang::OpaqueValue>(*object.get<Object>());
+    held->bare = true;
+    return Value(Object(std::move(held)));
+  }
   if (std::optional<Value> v = objectAttribute(object, e.name, e.loc))
     return *v;
   bool isModule = object.is<std::shared_ptr<const lang::Module>>();
   // In Python's code there is no wrapper, and what an object of the host holds is not known.
-  bool isHosts = isModule || (frame_->python && object.is<std::shared_ptr<const lang::OpaqueValue>>());
+  bool isHosts = isModule || object.is<Object>();
   if (std::optional<Value> v = isHosts ? std::nullopt : lang::wrapperAttribute(object, e.name))
     return *v;
   if (frame_->moduleLevel)
@@ -429,7 +440,7 @@ Value Evaluator::attribute(const Expr &e) {
     d.note(target.loc, "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
                            " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
   if (object.is<std::shared_ptr<const lang::OpaqueValue>>())
-    d.note(target.loc, "kernels can only compare such an object; pass its fields that they need");
+    d.note(target.loc, "kernels can compare such an object and read those of its attributes that are numbers, strings or types");
   return Value::error();
 }
 

@@ -15,6 +15,7 @@
 //
 // so nothing of an iteration that Python would not run is executed, and no iteration is gone through in vain.
 #include "lang/Promotion.h"
+#include "lang/Containers.h"
 #include "sema/Evaluator.h"
 
 namespace tegula::sema {
@@ -204,22 +205,27 @@ void Evaluator::leaveLoop(const Loop &loop, std::span<ir::Value *const> results)
 Flow Evaluator::execFor(const Stmt &s) {
   Value iterable = eval(*s.value);
   checkElse(s, "for");
-  const Expr &target = *s.targets[0];
+  const Expr &name = *s.targets[0];
   bool ok = !iterable.isError();
-  if (ok && !iterable.is<std::shared_ptr<const RangeValue>>()) {
+  bool isRange = iterable.is<std::shared_ptr<const RangeValue>>();
+  if (ok && !isRange && !target().strict && (lang::sequenceItems(iterable) || lang::isDict(iterable) || lang::isSet(iterable) || iterable.isStr())) {
+    extension(diag::loopOverValues, s.value->loc);
+    return valuesFor(s, iterable);
+  }
+  if (ok && !isRange) {
     fail(diag::notARange, s.value->loc, describe(iterable));
     ok = false;
   }
-  if (target.kind != ExprKind::Name) {
-    fail(diag::loopTarget, target.loc);
+  if (name.kind != ExprKind::Name) {
+    fail(diag::loopTarget, name.loc);
     ok = false;
   }
   if (!ok) {
     NameSet names = assignedNames(s.body);
     for (std::string_view n : names)
       env().set(n, {Value::error(), s.loc});
-    if (target.kind == ExprKind::Name)
-      env().set(target.name, {Value::error(), target.loc});
+    if (name.kind == ExprKind::Name)
+      env().set(name.name, {Value::error(), name.loc});
     return {};
   }
   const RangeValue &r = *iterable.get<std::shared_ptr<const RangeValue>>();
@@ -302,20 +308,26 @@ void Evaluator::checkElse(const Stmt &s, const char *kind) {
 Flow Evaluator::staticFor(const Stmt &s, const RangeValue &r) {
   if (std::optional<uint64_t> trips = tripCount(r, s.value->loc)) {
     Body body(s, exitsOf(s.body).leaves);
-    return staticIterations(s, body.stmts(), r.args[0].asInt(), *trips, r.args[2].asInt());
+    return unrolled(s, body.stmts(), 0, *trips, [&](uint64_t k) { return Value::integer(r.args[0].asInt() + static_cast<Int>(k) * r.args[2].asInt()); });
   }
   bindErrors(assignedNames(s.body), s.loc);
   env().set(s.targets[0]->name, {Value::error(), s.targets[0]->loc});
   return {};
 }
 
-/// The iterations from `i` on, `left` of them; after one that may have ended the loop, the others go under a flag.
-Flow Evaluator::staticIterations(const Stmt &s, Stmts body, Int i, uint64_t left, Int stepBy) {
-  for (; left > 0 && step(s.headLoc); --left) {
-    env().set(s.targets[0]->name, {Value::integer(i), s.targets[0]->loc});
-    // Not beyond the last one: the next number may not exist.
-    if (left > 1)
-      i += stepBy;
+/// `for` over a tuple or what else Python walks at compile time: one iteration after the other, each with the item as it is. An extension.
+Flow Evaluator::valuesFor(const Stmt &s, const Value &values) {
+  std::optional<std::vector<Value>> items = iterate(values, s.value->loc);
+  if (!items)
+    return {};
+  Body body(s, exitsOf(s.body).leaves);
+  return unrolled(s, body.stmts(), 0, items->size(), [&](uint64_t k) { return (*items)[k]; });
+}
+
+/// The iterations from number `k` on; after one that may have ended the loop, the others go under a flag.
+Flow Evaluator::unrolled(const Stmt &s, Stmts body, uint64_t k, uint64_t trips, const std::function<Value(uint64_t)> &item) {
+  for (; k < trips && step(s.headLoc); ++k) {
+    assign(*s.targets[0], item(k), false);
     frame_->loops.push_back(nullptr);
     Flow f = execBlock(body);
     frame_->loops.pop_back();
@@ -327,9 +339,9 @@ Flow Evaluator::staticIterations(const Stmt &s, Stmts body, Int i, uint64_t left
     Flow ended = f.afterLoop();
     if (f.broke.never())
       ended.left = ended.returned = Way::surely();
-    return guard(either(f.broke, f.returned), ended, [&] { return staticIterations(s, body, i, left - 1, stepBy); }, s.headLoc);
+    return guard(either(f.broke, f.returned), ended, [&] { return unrolled(s, body, k + 1, trips, item); }, s.headLoc);
   }
-  return left > 0 || target().strict ? Flow() : execBlock(s.orelse);
+  return k < trips || target().strict ? Flow() : execBlock(s.orelse);
 }
 
 /// Has it broken or returned? An i1 made where the builder is.

@@ -80,8 +80,11 @@ Value Evaluator::globalName(std::string_view name, Loc loc) {
     return Value(b);
   if (std::optional<Value> constant = lang::findConstant("python." + std::string(name)))
     return *constant;
-  if (frame_->python && isPythonBuiltin(name))
+  if ((frame_->python || !target().strict) && isPythonBuiltin(name) && !frame_->moduleLevel) {
+    if (!frame_->python)
+      extension(diag::pythonInKernel, loc, name);
     return Value(std::make_shared<const lang::OpaqueValue>(lang::OpaqueValue{"python." + std::string(name), 0}));
+  }
   return undefinedName(name, loc);
 }
 

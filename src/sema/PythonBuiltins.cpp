@@ -30,6 +30,8 @@ struct Call {
 
 std::optional<Value> pyAbs(Call &k) {
   const Value &v = k.args[0];
+  if (v.isTensor())
+    return k.c.call(Value(lang::findBuiltin("abs")), std::span(&v, 1), k.loc);
   if (v.isFloat())
     return Value::number(std::fabs(v.asFloat()));
   return v.isNumber() ? std::optional(Value::integer(v.asInt() < 0 ? -v.asInt() : v.asInt())) : std::nullopt;
@@ -282,25 +284,26 @@ struct Row {
   size_t least, most;
   std::optional<Value> (*fn)(Call &); // nullopt: the arguments are of the wrong type
   std::string_view keywords = {};     // which it takes, with blanks between; "*": any
+  bool looks = true;                  // at what its arguments are, so that it takes no tensors
 };
 constexpr Row rows[] = {
-    {"abs", 1, 1, pyAbs},
-    {"sum", 1, 2, pySum},
+    {"abs", 1, 1, pyAbs, {}, false},
+    {"sum", 1, 2, pySum, {}, false},
     {"any", 1, 1, pyAny},
     {"all", 1, 1, pyAll},
-    {"zip", 0, SIZE_MAX, pyZip, "strict"},
-    {"enumerate", 1, 2, pyEnumerate},
-    {"reversed", 1, 1, pyReversed},
+    {"zip", 0, SIZE_MAX, pyZip, "strict", false},
+    {"enumerate", 1, 2, pyEnumerate, {}, false},
+    {"reversed", 1, 1, pyReversed, {}, false},
     {"sorted", 1, 1, pySorted, "key reverse"},
     {"min", 1, SIZE_MAX, pyMin, "key default"},
     {"max", 1, SIZE_MAX, pyMax, "key default"},
-    {"map", 2, SIZE_MAX, pyMap},
+    {"map", 2, SIZE_MAX, pyMap, {}, false},
     {"filter", 2, 2, pyFilter},
-    {"tuple", 0, 1, pyTuple},
-    {"list", 0, 1, pyTuple},
+    {"tuple", 0, 1, pyTuple, {}, false},
+    {"list", 0, 1, pyTuple, {}, false},
     {"set", 0, 1, pySet},
     {"frozenset", 0, 1, pySet},
-    {"dict", 0, 1, pyDict, "*"},
+    {"dict", 0, 1, pyDict, "*", false},
     {"str", 0, 1, pyStr},
     {"repr", 1, 1, pyRepr},
     {"format", 1, 2, pyFormat},
@@ -312,8 +315,8 @@ constexpr Row rows[] = {
     {"chr", 1, 1, pyChr},
     {"bool", 0, 1, pyBool},
     {"type", 1, 1, pyType},
-    {"pow", 2, 2, pyPow},
-    {"divmod", 2, 2, pyDivmod},
+    {"pow", 2, 2, pyPow, {}, false},
+    {"divmod", 2, 2, pyDivmod, {}, false},
     {"round", 1, 2, pyRound},
 };
 
@@ -350,7 +353,8 @@ Value Evaluator::pythonBuiltin(std::string_view name, const CallArgs &args, Loc 
   if (values.size() < row->least || values.size() > row->most)
     return fail(diag::tooManyArguments, loc, name, static_cast<uint64_t>(row->most), static_cast<uint64_t>(values.size()));
   Call call{*this, values, loc, [&](const Value &v) { return iterate(v, loc); }, std::move(named)};
-  std::optional<Value> r = row->fn(call);
+  bool tensors = !frame_->python && row->looks && !std::all_of(values.begin(), values.end(), [](const Value &v) { return v.isConstexpr(); });
+  std::optional<Value> r = tensors ? std::nullopt : row->fn(call);
   return r ? *r : fail(diag::pythonArgument, loc, name, values.empty() ? "nothing" : describe(values[0]));
 }
 

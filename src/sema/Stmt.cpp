@@ -107,7 +107,9 @@ void Evaluator::execExpr(const Stmt &s) {
 
 void Evaluator::execAssign(const Stmt &s) {
   Value v = eval(*s.value);
-  if (s.targets.size() > 1) {
+  if (s.targets.size() > 1 && !target().strict) {
+    extension(diag::assignsTwice, s.loc);
+  } else if (s.targets.size() > 1) {
     diag().report(diag::chainedAssignment, s.loc).note({}, "assign in two statements");
     v = Value::error();
   }

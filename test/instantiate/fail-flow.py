@@ -8,7 +8,7 @@
 # strict: return_in_loop(x: *fp32, n: i32)
 # instantiate: returns(x: *fp32, n: i32)
 # instantiate: tail(x: *fp32, n: i32, FLAG=True)
-# instantiate: not_a_range(x: *fp32, n: i32)
+# strict: not_a_range(x: *fp32, n: i32)
 # strict: loop_forms(x: *fp32, n: i32)
 # instantiate: forever(x: *fp32, n: i32)
 # instantiate: conditions(x: *fp32, n: i32, MODE='fast')

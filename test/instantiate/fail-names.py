@@ -23,7 +23,7 @@ def misspelt(x, n):
     offsets = tl.arange(0, 16)
     tl.store(x + ofsets, 1.0, mask=offsets < N)
     tl.store(y + ofsets, 1.0)
-    tl.store(x, abs(n))
+    tl.store(x, exp2(n))
     tl.store(x, exp(1.0))
 
 

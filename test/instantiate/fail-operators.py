@@ -26,6 +26,8 @@ def unary(x, n, f):
     tl.store(x, +f)
     tl.store(x, not n)
     tl.store(x, tl.abs(x))
+    tl.store(x, n in (1, 2))
+    tl.store(x, any((n, f)))
 
 
 @triton.jit

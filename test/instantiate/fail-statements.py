@@ -1,7 +1,7 @@
-# instantiate: assigns(x: *fp32, n: i32, NAME='a')
+# strict: assigns(x: *fp32, n: i32, NAME='a')
 # instantiate: statements(x: *fp32, n: i32)
 # strict: control(x: *fp32, n: i32)
-# instantiate: expressions(x: *fp32, n: i32)
+# strict: expressions(x: *fp32, n: i32)
 # instantiate: operators(x: *fp32, n: i32)
 # strict: indices(x: *fp32, n: i32)
 import triton

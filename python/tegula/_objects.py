@@ -1,0 +1,82 @@
+"""Objects of Python's that kernels get for `tl.constexpr` parameters: what tells them apart, and which of their attributes kernels read."""
+import dataclasses
+import enum
+import itertools
+import types
+import weakref
+
+from . import _core
+
+_deepest = 32  # as for tuples of runtime values
+
+_new_ids = itertools.count(1)  # an object that ended leaves its number to nobody
+_opaque_ids = {}  # by _Key
+
+
+class _Key:
+    """An object in _opaque_ids, which it leaves when it ends. One that cannot be referred to weakly is kept."""
+
+    def __init__(self, x, ended=None):
+        self.hash = hash(x)
+        try:
+            self.object = weakref.ref(x, ended and (lambda _: ended(self, None)))
+        except TypeError:
+            self.object = lambda: x
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        a, b = self.object(), other.object()
+        return a is not None and (a is b or type(a) is type(b) and (a == b) is True)  # == may be done for each element
+
+
+def opaque(x, name, bare=False, depth=0):
+    """`bare`: as an attribute of a module is, not in a constexpr."""
+    number = _opaque_ids.get(_Key(x))
+    if number is None:
+        number = _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids))
+    return _core.value_opaque(name, number, _attributes_of(x, depth), bare)
+
+
+def has_fields(x):
+    """Is it an object of a class of a user's, whose fields say what it is?"""
+    from .jit import _is_memory as is_memory
+    return not isinstance(x, type) and (dataclasses.is_dataclass(x) or type(x).__module__.split(".")[0] not in _NOT_USERS) and hasattr(x, "__dict__") \
+        and not callable(x) and not isinstance(x, (enum.Enum, types.ModuleType, tuple, _core.Value)) and not is_memory(x)
+
+
+_NOT_USERS = {"builtins", "tegula", "triton", "torch", "numpy"}
+
+
+def _attributes_of(x, depth=0):
+    """The fields of an object that are compile-time values, as kernels read them."""
+    if isinstance(x, enum.Enum):
+        fields = {"name": x.name, "value": x.value}
+    elif dataclasses.is_dataclass(x):
+        fields = {f.name: getattr(x, f.name, None) for f in dataclasses.fields(x)}
+    else:
+        fields = {n: v for n, v in getattr(x, "__dict__", {}).items() if not n.startswith("_")}
+    values = {}
+    for name, v in fields.items():
+        try:
+            values[name] = object_value(v, depth + 1)
+        except (TypeError, ValueError):  # a kernel that reads it is told that it is not there
+            pass
+    return values
+
+
+def object_value(x, depth=0):
+    """A dict, an object with fields, or what else is a compile-time value, without functions."""
+    from .jit import JITCallable, to_value
+    if depth > _deepest or isinstance(x, JITCallable):
+        raise TypeError(f"failed to specialize argument of type: {type(x).__name__}")
+    if isinstance(x, dict):
+        return _core.value_dict([object_value(k, depth + 1) for k in x], [object_value(v, depth + 1) for v in x.values()])
+    if type(x) in (tuple, list):
+        return _core.value_tuple([object_value(i, depth + 1) for i in x])
+    if isinstance(x, enum.Enum) and not isinstance(x, (int, str)):
+        return opaque(x, f"{type(x).__name__}.{x.name}", True, depth)
+    if has_fields(x):
+        return opaque(x, f"{type(x).__name__} object", depth > 0, depth)
+    return to_value(x)
