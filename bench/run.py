@@ -6,6 +6,7 @@ machine's speed drifts. Outputs are checked before timing. Rows that miss their 
 import ctypes
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -269,6 +270,8 @@ def bench_launch():
         p = subprocess.run([str(ROOT / "build/bin/tuned-launch-bench"), str(count)], capture_output=True, text=True, check=True)
         bare, wrapped = map(float, p.stdout.split())
         row(f"launch empty, C++, {count} args, autotuned, beyond bare", "us", wrapped - bare, None, "", None, 0.1, higher=False)
+    p = subprocess.run([str(ROOT / "build/bin/trace-bench")], capture_output=True, text=True, check=True)
+    row("attention in C++ written down and taken", "ms", float(re.search(r"^both +median (\S+)", p.stdout, re.M)[1]), None, "", None, 0.3, higher=False)
     for name, bare, wrapped in wrapped_launch.measure(x):
         row(f"launch empty, Python, {name}, beyond bare", "us", wrapped - bare, None, "", None, 1, higher=False)
 

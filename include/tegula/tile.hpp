@@ -478,12 +478,16 @@ private:
     }
   }
 
-  /// The kernel is written down for each configuration.
+  /// The kernel is written down for each configuration. Spaces of more than 32 are searched, as tegula_tuner_create_space says.
   Result<Autotuned> in(const Context &context) {
     std::lock_guard lock(mutex_);
     if (auto it = tuners_.find(context.get()); it != tuners_.end()) return it->second;
-    if (!space_.axes.empty() && configs_.empty())
-      if (Status s = expand(context); !s) return s;
+    TunerOptions options = options_;
+    if (!space_.axes.empty()) {
+      if (configs_.empty())
+        if (Status s = expand(context); !s) return s;
+      if (options.search < 0) options.search = configs_.size() > 32;
+    }
     if (configs_.empty()) return Status::error(TEGULA_INVALID_ARGUMENT, "`" + std::string(kernel_.name()) + "`: there are no configurations");
     std::vector<Config> all = configs_;
     for (Config &c : all) {
@@ -491,16 +495,20 @@ private:
       if (!f) return f.status();
       c.function = *f;
     }
-    Result<Autotuned> made = Autotuned::create(all.front().function, all, key_, options_);
+    Result<Autotuned> made = Autotuned::create(all.front().function, all, key_, options);
     if (made) tuners_.emplace(context.get(), *made);
     return made;
   }
   /// The configurations of the space, by the parser of the library.
   Status expand(const Context &context) {
-    // Any values will do to have a function with the parameters' names.
-    Result<Function> any = kernel_.functionOf(context, typename K::Constexprs{});
-    if (!any) return any.status();
-    Result<Autotuned> list = Autotuned::search(*any, space_, {}, {});
+    // A function with the parameters' names, which does nothing: no values are known to write the kernel down for.
+    std::string name(kernel_.name()), parameters;
+    for (size_t i = 0; i < K::count; ++i) parameters += (i ? ", " : "") + kernel_.signature_.parameter(i);
+    Result<Module> module = context.loadText(name, "import triton\n\n@triton.jit\ndef " + name + "(" + parameters + "):\n  pass\n");
+    if (!module) return module.status();
+    Result<Function> named = module->kernel(name);
+    if (!named) return named.status();
+    Result<Autotuned> list = Autotuned::search(*named, space_, {}, {});
     if (!list) return list.status();
     for (size_t i = 0; const TegulaConfig *c = tegula_tuner_config(list->get(), i); ++i) {
       Config own{{}, c->num_warps, c->num_stages, c->num_ctas, c->maxnreg, {}};

@@ -84,14 +84,41 @@ std::string_view wordBefore(std::string_view text, size_t end) {
   return begin == end || isPart || std::isdigit(static_cast<unsigned char>(text[begin])) ? std::string_view() : text.substr(begin, end - begin);
 }
 
+/// Is the brace at `at` what a variable gets: `s = {a, b}`?
+bool isAssigned(std::string_view text, size_t at) {
+  while (at > 0 && isSpace(text[at - 1])) --at;
+  return at > 0 && text[at - 1] == '=';
+}
+
+/// The variable that the brace at `at` initializes where it is declared: `State s{a, b}`. Empty if the brace is another one.
+std::string_view declaredName(std::string_view text, size_t at) {
+  auto isStatement = [](std::string_view word) {
+    constexpr std::string_view words[] = {"return", "co_return", "else", "do", "try", "case", "const", "noexcept", "mutable", "final", "struct", "class", "union", "namespace"};
+    return std::find(std::begin(words), std::end(words), word) != std::end(words);
+  };
+  std::string_view name = wordBefore(text, at);
+  if (name.empty() || isStatement(name)) return {};
+  size_t type = static_cast<size_t>(name.data() - text.data());
+  if (type == 0 || !isSpace(text[type - 1])) return {};
+  while (type > 0 && isSpace(text[type - 1])) --type;
+  std::string_view before = wordBefore(text, type);
+  bool isTemplate = type > 1 && text[type - 1] == '>' && text[type - 2] != '-';
+  return isTemplate || (!before.empty() && !isStatement(before)) ? name : std::string_view();
+}
+
 /// The variable that gets the expression around `at`: the word before its `=`. Empty if there is none, or if the expression is an argument of a call.
 std::string_view assignedName(std::string_view text, size_t at) {
-  unsigned depth = 0;
+  unsigned depth = 0, braces = 0; // of the arguments of a call in front, and of the braces in them
   for (size_t i = at; i-- > 0;) {
     char c = text[i];
-    if (c == ')') ++depth;
+    if (c == '}' && depth > 0) ++braces;
+    else if (c == '{' && braces > 0) --braces;
+    else if (braces > 0) continue;
+    else if (c == ')') ++depth;
     else if (c == '(' && depth > 0) --depth;
     else if (c == '(' && i > 0 && (isWord(text[i - 1]) || isOneOf(text[i - 1], ">]"))) return {};
+    else if (c == '{' && depth == 0 && !isAssigned(text, i)) return declaredName(text, i);
+    else if (c == '{' && depth == 0) continue;
     else if (isOneOf(c, ";{}")) return {};
     else if (c == '=' && depth == 0 && i > 0 && !isOneOf(text[i - 1], "=!<>") && text[i + 1] != '=')
       return wordBefore(text, isOneOf(text[i - 1], "+-*/%&|^") ? i - 1 : i);

@@ -20,6 +20,7 @@ void readOptions(const TegulaTunerOptions &o, const TegulaContext &c, TuneJob &j
   r.topK = o.top_k;
   if (o.compile_timeout_s > 0) r.compileTimeoutNs = o.compile_timeout_s * 1e9;
   r.threads = runtime::ThreadPool::availableCores();
+  r.executor = c.pool.executor();
   r.inGraphs = o.cuda_graph != 0;
   job.persist = o.persist != 0;
   job.showProgress = o.progress >= 0 ? o.progress : isatty(2);
@@ -108,7 +109,15 @@ static void addWarnings(const TuneJob &job, const tune::Result &r, std::vector<s
                   " bytes, or of unknown extent); in Python `restore_value` or `reset_to_zero` can, elsewhere more of these bytes");
 }
 
-tune::KernelKey kernelKeyOf(TegulaFunction &f) {
+std::string TuneJob::storedName(size_t i) const { return i < texts.size() && !texts[i].empty() ? subject->name(i) + " (" + texts[i] + ")" : subject->name(i); }
+
+tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily) {
+  if (isFamily) {
+    Hasher h;
+    for (const Param &p : f.params()) h.field(p.name);
+    return tune::KernelKey::of(f.fn->name, "written down for each configuration" + h.hex());
+  }
+
   f.params(); // ends set-up
   return tune::KernelKey::of(f.fn->name, f.fn->sourceHash());
 }
@@ -129,7 +138,7 @@ namespace {
 class Kept {
 public:
   Kept(TegulaContext &context, const TuneJob &job, const DeviceEntry &device)
-      : context_(context), store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function)),
+      : context_(context), store_(context.tuning.results()), job_(job), kernel_(kernelKeyOf(*job.function, !job.texts.empty())),
         key_{deviceText(context, device), device.target.name + (context.debug ? ", debug" : "") + (context.checked ? ", checked" : ""), job.arguments, buildText()} {}
 
   /// Fills in what is known. True: nothing is left to do, the choice is `out.best`.
@@ -145,7 +154,7 @@ public:
     auto isProvisional = [](const tune::Record &r, const tune::Found &f) { return r.state == tune::State::Ok && !f.choice; };
     auto enough = [&](const tune::Found &f) {
       for (size_t i = 0; i < job_.subject->count(); ++i)
-        if (auto it = f.configs.find(job_.subject->name(i)); it == f.configs.end() || isProvisional(it->second, f)) return false;
+        if (auto it = f.configs.find(job_.storedName(i)); it == f.configs.end() || isProvisional(it->second, f)) return false;
       return true;
     };
     if (!isDone(found) && !enough(found)) {
@@ -163,17 +172,17 @@ public:
     bool all = enough(found);
     request.known.assign(job_.subject->count(), {});
     for (size_t i = 0; i < request.known.size(); ++i)
-      if (auto it = found.configs.find(job_.subject->name(i)); it != found.configs.end()) {
+      if (auto it = found.configs.find(job_.storedName(i)); it != found.configs.end()) {
         request.known[i].record = it->second;
         request.known[i].isProvisional = isProvisional(it->second, found);
       }
     if (all) by = "file";
     if (lease_)
-      request.running = [this](size_t i, bool ended) { ended ? lease_->clear() : lease_->mark(job_.subject->name(i), job_.arguments); };
+      request.running = [this](size_t i, bool ended) { ended ? lease_->clear() : lease_->mark(job_.storedName(i), job_.arguments); };
     // What a tuning that is killed has found out is there for the next one.
     request.learnt = [this](size_t i, const tune::Outcome &o) {
       tune::Entry entry;
-      entry.configs.emplace(job_.subject->name(i), *o.record);
+      entry.configs.emplace(job_.storedName(i), *o.record);
       (void)store_.record(kernel_, key_, entry); // keep() says what is wrong
     };
     return false;
@@ -182,9 +191,9 @@ public:
   void keep(const tune::Result &r, bool ok, std::vector<std::string> &warnings) {
     tune::Entry entry;
     for (size_t i = 0; i < r.outcomes.size(); ++i)
-      if (r.outcomes[i].record) entry.configs.emplace(job_.subject->name(i), *r.outcomes[i].record);
+      if (r.outcomes[i].record) entry.configs.emplace(job_.storedName(i), *r.outcomes[i].record);
     // A choice by the model has no date and no times: the same bytes everywhere.
-    if (ok) entry.choice = {job_.subject->name(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
+    if (ok) entry.choice = {job_.storedName(r.best), r.byModel ? tune::How::Model : tune::How::Measured, r.byModel ? 0 : tune::now(), r.byModel ? "" : among_};
     if (r.byModel)
       for (auto &[name, record] : entry.configs) record.date = 0;
     if (Status s = store_.record(kernel_, key_, entry); !s) warnings.push_back(job_.name + ": " + s.text);
@@ -201,7 +210,7 @@ private:
     if (request.budgetNs <= 0 && !request.topK && request.points.empty()) return "";
     Hasher h;
     if (!request.points.empty()) h.field("search");
-    for (size_t i = 0; i < job_.subject->count(); ++i) h.field(job_.subject->name(i));
+    for (size_t i = 0; i < job_.subject->count(); ++i) h.field(job_.storedName(i));
     return h.field(static_cast<uint64_t>(std::max(request.budgetNs, 0.0))).field(request.topK).hex().substr(0, 16);
   }
 
@@ -217,7 +226,7 @@ private:
       std::optional<tune::Choice> c = g.entry.chosen();
       if (!c || c->how != tune::How::Measured || found.configs.contains(c->config) || machineOf(g.key.target) != machineOf(key_.target)) continue;
       for (size_t i = 0; i < job_.subject->count(); ++i) {
-        if (job_.subject->name(i) != c->config) continue;
+        if (job_.storedName(i) != c->config) continue;
         request.guesses = {i};
         guess_ = UsedGuess{c->config, g.key.device, g.key.version};
         return;
@@ -228,11 +237,11 @@ private:
   bool chosen(const tune::Found &found, tune::Result &out, const char *&by) const {
     if (!found.choice) return false;
     for (size_t i = 0; i < job_.subject->count(); ++i)
-      if (job_.subject->name(i) == found.choice->config) {
+      if (job_.storedName(i) == found.choice->config) {
         out.best = i;
         out.outcomes.resize(job_.subject->count());
         for (size_t k = 0; k < out.outcomes.size(); ++k)
-          if (auto it = found.configs.find(job_.subject->name(k)); it != found.configs.end()) out.outcomes[k].record = it->second;
+          if (auto it = found.configs.find(job_.storedName(k)); it != found.configs.end()) out.outcomes[k].record = it->second;
         by = "file";
         return true;
       }

@@ -16,10 +16,15 @@ struct TuneJob {
   tune::Request request;
   bool persist = true, showProgress = false;
   std::string recipe; // JSON of the recipe that the configurations are of; "": there is none
+  /// Of kernels that are written down for each configuration: a hash of each one's text, which its results are of. None: the function's text is all there is.
+  std::vector<std::string> texts;
+  /// What files call a configuration.
+  std::string storedName(size_t i) const;
 };
 
 /// Which kernel results are of: by its name and what it does, wherever its file lies.
-tune::KernelKey kernelKeyOf(TegulaFunction &f);
+/// `isFamily`: of all functions of that name and with those parameters, whose configurations say by TuneJob::texts which text they are of.
+tune::KernelKey kernelKeyOf(TegulaFunction &f, bool isFamily = false);
 
 /// Options with the context's word where they say nothing.
 void readOptions(const TegulaTunerOptions &options, const TegulaContext &context, TuneJob &job);

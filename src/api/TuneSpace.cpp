@@ -193,6 +193,37 @@ bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out) {
   return true;
 }
 
+std::vector<tune::Point> pointsOf(const std::vector<TuneConfig> &configs) {
+  std::vector<std::string> names;
+  auto axis = [&](const std::string &name) {
+    auto at = std::find(names.begin(), names.end(), name);
+    return static_cast<size_t>(at == names.end() ? names.insert(at, name) - names.begin() : at - names.begin());
+  };
+  // By axis the values that occur, in order of appearance; "" where a configuration says nothing.
+  std::vector<std::vector<std::string>> texts(configs.size());
+  for (size_t i = 0; i < configs.size(); ++i) {
+    auto note = [&](const std::string &name, std::string value) {
+      size_t a = axis(name);
+      texts[i].resize(std::max(texts[i].size(), a + 1));
+      texts[i][a] = std::move(value);
+    };
+    for (const TuneConfig::Value &v : configs[i].values) note(v.name, v.value->reprText());
+    for (const ConfigNumber &n : configNumbers)
+      if (configs[i].view.*n.config) note(n.name, std::to_string(configs[i].view.*n.config));
+  }
+  std::vector<tune::Point> points(configs.size(), tune::Point(names.size()));
+  for (size_t a = 0; a < names.size(); ++a) {
+    std::vector<std::string> seen;
+    for (size_t i = 0; i < configs.size(); ++i) {
+      texts[i].resize(names.size());
+      auto at = std::find(seen.begin(), seen.end(), texts[i][a]);
+      points[i][a] = static_cast<uint32_t>(at - seen.begin());
+      if (at == seen.end()) seen.push_back(texts[i][a]);
+    }
+  }
+  return points;
+}
+
 bool readSpace(TegulaFunction &f, const TegulaSpace &given, std::vector<TuneConfig> &out, std::vector<tune::Point> &points) {
   TegulaSpace full{};
   if (!takeSized(&given, full) || (!full.axes && full.axis_count))

@@ -7,6 +7,9 @@ namespace tegula::api {
 /// A configuration of the caller's, checked and copied. False: the last error is set.
 bool readConfig(TegulaFunction &f, const TegulaConfig &c, TuneConfig &out);
 
+/// Where configurations of a list are in the space of their values.
+std::vector<tune::Point> pointsOf(const std::vector<TuneConfig> &configs);
+
 /// All configurations of a space, and where in it they are. False: the last error is set.
 bool readSpace(TegulaFunction &f, const TegulaSpace &space, std::vector<TuneConfig> &out, std::vector<tune::Point> &points);
 

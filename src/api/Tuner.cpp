@@ -254,6 +254,11 @@ static bool listFor(TegulaTuner &t, const TuneSubject::Call &call, const TegulaA
   return true;
 }
 
+/// Is the kernel written down for each configuration?
+static bool isFamily(const std::vector<TuneConfig> &configs) {
+  return std::any_of(configs.begin(), configs.end(), [](const TuneConfig &c) { return bool(c.function); });
+}
+
 /// Tunes for these arguments. Null: the last error is set.
 static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubject::Call &call, const TegulaArg *args, size_t count, int32_t device) {
   TuneJob job;
@@ -266,7 +271,11 @@ static const Choice *tuneFor(TegulaTuner &t, const TuneKey &key, const TuneSubje
   job.arguments = subject->given = keyText(t, args, count);
   job.device = device;
   job.stream = call.options.stream;
+  for (const TuneConfig &c : *list.configs)
+    if (isFamily(*list.configs)) job.texts.push_back((c.function ? c.function : t.function)->fn->sourceHash().substr(0, 12));
   readOptions(t.options, *t.function->context, job);
+  // A list that was made of a space is one: the search learns of each parameter by itself.
+  if (list.points.empty() && t.options.search > 0) list.points = pointsOf(*list.configs);
   searchIf(t.options, list.points, job);
   TuneReport report;
   Status s = runTuning(*t.function->context, job, report);
@@ -345,7 +354,12 @@ static TegulaStatus statusOf(const Status &s) { return s ? TEGULA_OK : fail(s); 
 TegulaStatus tegula_tuner_write_project(TegulaTuner *t, const char *path) {
   if (!t) return fail(TEGULA_INVALID_ARGUMENT, "tegula_tuner_write_project: null tuner");
   TegulaFunction *f = t->function.get();
-  return statusOf(f->context->tuning.results().writeProject(kernelKeyOf(*f), path ? path : ""));
+  bool family = false;
+  {
+    std::lock_guard lock(t->listMutex);
+    for (const ConfigList &l : t->lists) family |= isFamily(*l.configs);
+  }
+  return statusOf(f->context->tuning.results().writeProject(kernelKeyOf(*f, family), path ? path : ""));
 }
 
 TegulaStatus tegula_results_forget(TegulaFunction *f, const char *const *configs, size_t config_count, size_t *count) {
@@ -357,7 +371,9 @@ TegulaStatus tegula_results_forget(TegulaFunction *f, const char *const *configs
     const char *config = config_count ? configs[i] : "";
     if (!config || (config_count && !*config)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_results_forget: a configuration is null or empty");
     if (Status s = f->context->tuning.results().forget(kernel, config, each); !s) return fail(s);
-    all += each;
+    size_t others = 0;
+    if (Status s = f->context->tuning.results().forget(kernelKeyOf(*f, true), config, others); !s) return fail(s);
+    all += each += others;
     if (config_count && !each) unknown += (unknown.empty() ? "(" : ", (") + std::string(config) + ")";
   }
   if (count) *count = all;

@@ -98,6 +98,8 @@ struct SimExecutable final : Executable {
     c.hangNs = call.hangNs;
     c.hostThreads = call.threads;
     c.stacks = stacks.get();
+    // Who polls has the launch on a thread of the executor already.
+    if (!call.hooks->pollable()) c.executor = pool.executor().run, c.executorUser = pool.executor().user;
     std::vector<sim::Extent> extents;
     size_t pointers = 0;
     for (const ArgInfo &a : info.args) pointers += a.isPtr;

@@ -44,6 +44,7 @@ public:
     void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
   };
   void runOn(Executor executor) { executor_ = executor; }
+  const Executor &executor() const { return executor_; }
 
   /// Cores this process may use: affinity mask, cut down by a cgroup v2 CPU quota. At least 1.
   static unsigned availableCores();

@@ -178,13 +178,15 @@ Report launch(const LaunchConfig &config) {
   std::vector<pthread_t> threads;
   for (unsigned i = 0; i < workers; ++i)
     all.push_back({state, maxResident});
-  for (unsigned i = 1; i < workers; ++i) {
+  const bool isElsewhere = config.executor && workers > 1;
+  if (isElsewhere) config.executor(config.executorUser, workers, [](void *data, uint32_t i) { (*static_cast<std::deque<Worker> *>(data))[i].run(); }, &all);
+  for (unsigned i = 1; i < workers && !isElsewhere; ++i) {
     pthread_t thread;
     // Fewer host threads than wanted only take longer.
     if (pthread_create(&thread, nullptr, workerMain, &all[i]) == 0)
       threads.push_back(thread);
   }
-  all[0].run();
+  if (!isElsewhere) all[0].run();
   for (pthread_t thread : threads)
     pthread_join(thread, nullptr);
   all.clear(); // clusters give their stacks back

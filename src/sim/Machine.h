@@ -139,6 +139,9 @@ struct LaunchConfig {
   const std::atomic<int32_t> *cancel = nullptr; // polled; nonzero ends the launch (FaultKind::Cancelled)
   uint64_t hangNs = 0; // ends the launch if no program finishes for so long and threads go round in loops (FaultKind::Hang); 0: never
   unsigned hostThreads = 1;
+  /// Threads of somebody else's in place of the launch's own: calls task(data, i) once for each i below count, and returns when all calls have. May be null.
+  void (*executor)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
+  void *executorUser = nullptr;
   uint32_t stackBytes = 256 * 1024; // local memory of a GPU thread
   StackPool *stacks = nullptr;      // see StackPool; null: stacks of this launch alone
   unsigned registersPerThread = 0;  // at launch, for setmaxnreg; 0: the most that fit one CTA per SM

@@ -1,4 +1,5 @@
 #include "tune/CompileAhead.h"
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -58,12 +59,43 @@ static bool startThread(const std::shared_ptr<Work> &work) {
   return true;
 }
 
-std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs) {
+static Compiled tooLate(double timeoutNs) {
+  Compiled c;
+  c.status = runtime::Status::error(TEGULA_OUT_OF_RESOURCES, "took more than " + std::to_string(static_cast<int64_t>(timeoutNs / 1e9)) + " s to compile");
+  c.skip = true;
+  return c;
+}
+
+/// On the threads of an executor, which end when all is compiled.
+static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs, const runtime::ThreadPool::Executor &executor) {
+  struct Shared {
+    Subject &subject;
+    const std::vector<size_t> &wanted;
+    double timeoutNs;
+    std::vector<Compiled> out;
+    std::atomic<size_t> next{0};
+  } shared{subject, wanted, timeoutNs, std::vector<Compiled>(subject.count())};
+  auto some = [](void *data, uint32_t) {
+    Shared &s = *static_cast<Shared *>(data);
+    for (size_t at; (at = s.next++) < s.wanted.size();) {
+      auto begun = SteadyClock::now();
+      Compiled c = s.subject.compile(s.wanted[at]);
+      bool isLate = std::chrono::duration<double, std::nano>(SteadyClock::now() - begun).count() > s.timeoutNs;
+      s.out[s.wanted[at]] = isLate ? tooLate(s.timeoutNs) : std::move(c);
+    }
+  };
+  executor.run(executor.user, static_cast<uint32_t>(std::min<size_t>(threads, wanted.size())), some, &shared);
+  return std::move(shared.out);
+}
+
+std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs,
+                                   const runtime::ThreadPool::Executor &executor) {
   std::vector<Compiled> out(subject->count());
   if (wanted.size() < 2 || !threads) { // of one there is nothing else to choose, however long it takes
     for (size_t i : wanted) out[i] = subject->compile(i);
     return out;
   }
+  if (executor.run) return compileElsewhere(*subject, wanted, threads, timeoutNs, executor);
   auto work = std::make_shared<Work>();
   work->subject = subject;
   work->wanted = wanted;
@@ -92,8 +124,7 @@ std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, cons
       out[wanted[at]] = std::move(item.result);
       continue;
     }
-    out[wanted[at]].status = runtime::Status::error(TEGULA_OUT_OF_RESOURCES, "took more than " + std::to_string(static_cast<int64_t>(timeoutNs / 1e9)) + " s to compile");
-    out[wanted[at]].skip = true;
+    out[wanted[at]] = tooLate(timeoutNs);
   }
   return out;
 }

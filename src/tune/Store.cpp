@@ -238,8 +238,10 @@ static size_t erase(Entry &e, std::string_view config) {
     e = {};
     return all;
   }
-  if (e.choice && e.choice->config == config) e.choice.reset();
-  return e.configs.erase(std::string(config));
+  // With the text that it was measured of, or without one.
+  auto isMeant = [&](std::string_view name) { return name.starts_with(config) && (name.size() == config.size() || name.substr(config.size()).starts_with(" (")); };
+  if (e.choice && isMeant(e.choice->config)) e.choice.reset();
+  return std::erase_if(e.configs, [&](const auto &c) { return isMeant(c.first); });
 }
 
 Status Store::forget(const KernelKey &kernel, const EntryKey &key, std::string_view config) {

@@ -66,7 +66,7 @@ private:
 
   Status compile(const std::vector<size_t> &wanted) {
     if (!wanted.empty()) subject_->prepare(wanted);
-    std::vector<Compiled> made = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs);
+    std::vector<Compiled> made = compileAhead(subject_, wanted, request_.threads, request_.compileTimeoutNs, request_.executor);
     for (size_t i : wanted) {
       Compiled &c = compiled_[i] = std::move(made[i]);
       if (c.status) {

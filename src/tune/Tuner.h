@@ -4,6 +4,7 @@
 //   compile all; run and compare each once; time each a little; time those near the best again, in turns; choose.
 // Of a space that is searched (Search.h) only some are compiled and run, in rounds.
 #pragma once
+#include "runtime/ThreadPool.h"
 #include "tune/Clock.h"
 #include "tune/Memory.h"
 #include "tune/Results.h"
@@ -67,6 +68,7 @@ struct Request {
   size_t topK = 0;            // only so many are timed, those that the model estimates best; 0: all
   double compileTimeoutNs = 30e9;
   unsigned threads = 1;       // that compile; 0: the tuning thread does, without a limit of time
+  runtime::ThreadPool::Executor executor; // whose threads those are; without a function: the tuner's own
   std::vector<Outcome> known; // one for each configuration, or none: those with a record are not tried again
   /// Compares results of `leastThere` bytes and more on the device (Memory::compareThere).
   Memory::Compare compareThere;

@@ -10,7 +10,8 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("source,arguments", [("host/host.cpp", []), ("host/calls.cpp", [HERE / "host/helpers.py"]), ("host/structs.cpp", []), ("every/every.cpp", [])], ids=["host", "calls", "structs", "every"])
+@pytest.mark.parametrize("source,arguments", [("host/host.cpp", []), ("host/calls.cpp", [HERE / "host/helpers.py"]), ("host/structs.cpp", []), ("host/tuning.cpp", []), ("every/every.cpp", [])],
+                         ids=["host", "calls", "structs", "tuning", "every"])
 def test_program(compiler, source, arguments, tmp_path):
     program = build(compiler, HERE / source, tmp_path)
     p = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "TEGULA_CACHE_DIR": "", "TEGULA_TUNE_DIR": str(tmp_path)})

@@ -98,6 +98,27 @@ TEST(Trace, messagesHavePlacesAndNamesOfTheProgram) {
   EXPECT_NE(said.find("in = zeros<float>({32}); });"), std::string::npos) << said;
 }
 
+TEST(Trace, namesOfWhatIsDeclaredInBraces) {
+  Traced t("State<2> s{f({1}), load(x), 3 + n};\nreturn {x + 1, 2};\nelse { x * 2; }\nauto g() -> State { x - 2; }\nPair p = {x + 3, 4};\nT y{zeros<float>({2})};\n");
+  t.add("import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n):\n", 1, 1);
+  t.add("  _v1 = tl.load(x)\n", 1, 18);
+  t.add("  _v2 = n + 3\n", 1, 27);
+  t.add("  _v3 = n + 1\n", 2, 9);
+  t.add("  _v4 = n * 2\n", 3, 8);
+  t.add("  _v5 = n - 2\n", 4, 21);
+  t.add("  _v6 = n + 5\n", 5, 11);
+  t.add("  _v7 = n + 6\n", 6, 5);
+  t.add("  tl.store(x, (_v1 + _v2 + _v3 + _v4 + _v5 + _v6 + _v7).to(tl.float32))\n", 6, 1);
+  TegulaModule *m = nullptr;
+  ASSERT_TRUE(t.load(&m));
+  Function k = *Module(m).kernel("k");
+  Result<Kernel> compiled = k.compile("x:*f32, n:i32", "cpu");
+  ASSERT_TRUE(compiled) << compiled.status().message();
+  std::string source(*compiled->stage("source"));
+  for (const char *line : {"s = tl.load(x)", "s_2 = n + 3", "at_line_2 = n + 1", "at_line_3 = n * 2", "at_line_4 = n - 2", "p = n + 5", "y = n + 6"})
+    EXPECT_NE(source.find(line), std::string::npos) << line << "\n" << source;
+}
+
 TEST(Trace, namesStayApart) {
   // The same name twice, one that the text has itself, the argument of a call, what is nobody's, and what looks like a name in a string.
   Traced t("auto a = f(1);\nauto a = f(2);\nauto tl = f(3);\ng(f(4), 5);\nauto n = f(6);\n");

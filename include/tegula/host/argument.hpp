@@ -33,7 +33,7 @@ template <typename T> consteval TegulaDtype dtypeOf() {
 }
 /// A type of elements in memory that kernels know.
 template <typename T>
-concept Element = dtypeOf<std::remove_cv_t<T>>() != TEGULA_VOID;
+concept Element = !std::is_volatile_v<T> && dtypeOf<std::remove_cv_t<T>>() != TEGULA_VOID;
 
 template <typename P>
 concept ElementPointer = std::is_pointer_v<P> && Element<std::remove_pointer_t<P>>;

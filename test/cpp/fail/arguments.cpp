@@ -1,5 +1,11 @@
 // Arguments of launches that are none.
 #include <tegula/tegula.hpp>
+#include <array>
+#include <atomic>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
 #include <vector>
 
 void launch(const tegula::Function &f, void *p, const char *text, float **table) {
@@ -28,3 +34,18 @@ void launch(const tegula::Function &f, void *p, const char *text, float **table)
   (void)f(1, {x, static_cast<float *>(p), text != nullptr, 1});
 #endif
 }
+
+// What an argument is made of, and what it is not: a bool is made of bools only.
+enum class Scoped { A };
+struct Any {};
+template <typename... T> constexpr bool taken = (std::is_constructible_v<tegula::Arg, T> && ...);
+template <typename... T> constexpr bool refused = (!std::is_constructible_v<tegula::Arg, T> && ...);
+static_assert(taken<bool, const bool &, int, long long, unsigned long long, float, double, std::nullptr_t>);
+static_assert(taken<bool *, std::byte *, const std::byte *, long *, long long *, unsigned long long *, signed char *, unsigned char *, tegula::tile::half *, const tegula::tile::bf16 *>);
+static_assert(taken<float (&)[4], const float (&)[4], std::array<float, 4> &, std::span<float>, std::span<float, 4>, std::span<const std::byte>, std::vector<float> &, const std::vector<long long> &>);
+#ifdef __FLT16_MANT_DIG__
+static_assert(taken<_Float16 *, std::vector<_Float16> &>);
+#endif
+static_assert(refused<void *, const void *, char *, const char *, wchar_t *, char8_t *, float **, void (*)(int), int Any::*, Any *, volatile float *, std::atomic<float> *>);
+static_assert(refused<Scoped, Any, std::string &, std::string, std::string_view, const char (&)[4], std::vector<bool> &, std::vector<char> &, std::vector<float *> &, std::vector<std::string> &>);
+static_assert(refused<std::vector<float>, std::array<float, 4>, std::deque<float> &, std::list<float> &, std::unique_ptr<float[]> &, std::shared_ptr<float> &>);
