@@ -124,6 +124,12 @@ template <std::invocable C, std::invocable F> void while_(C &&condition, F &&bod
   while_(std::forward<C>(condition), WhileOptions{}, std::forward<F>(body), at);
 }
 
+/// In the body of a range or while_, or of an if_ there: the next time round; no further one. (In strict mode refused, as the language's extensions are.)
+inline void continue_(Place at = Place::current()) { detail::trace().effect(at, "continue", {}); }
+inline void break_(Place at = Place::current()) { detail::trace().effect(at, "break", {}); }
+/// This program of the kernel ends: tg::if_(row >= rows, [&] { tg::return_(); });
+inline void return_(Place at = Place::current()) { detail::trace().effect(at, "return", {}); }
+
 } // namespace tile
 } // inline namespace v0
 } // namespace tegula

@@ -47,6 +47,10 @@ int main(int, char **) {
     for (int i = 0; i < 8; ++i) expect("several", out[i], want[i]);
     check(order(context).with(o)[tg::grid(1)](x, std::span(x).subspan(5), out, 64));
     for (int i = 0; i < 64; ++i) expect("order", out[i], std::fabs(x[i] - x[i + 5]));
+    const std::vector<float> jumps{-1, 2, -3, 9, 9, -1, 0, 1, 2, 3};
+    std::vector<int> places(6, 7);
+    check(first_above(context).with(o)[tg::grid(3)](jumps, places, 5, 2, 5.0f));
+    expect("at", places[0], 3), expect("skipped", places[1], 2), expect("nowhere", places[2], -1), expect("skipped", places[3], 1), expect("no row", places[4], 7);
   }
   std::printf(bad ? "%d wrong\n" : "right\n", bad);
   return bad != 0;

@@ -1,4 +1,4 @@
-// The kernels of structs.py in C++: structs and tuples of tiles, helpers that are templates, loops that carry both.
+// The kernels of structs.py in C++: structs and tuples of tiles, helpers that are templates, loops that carry both and end early.
 #pragma once
 #include <array>
 #include <cmath>
@@ -119,4 +119,23 @@ constexpr auto clipped = tg::kernel("clipped(x, h, out, n, limit, BLOCK)", [](tg
     tg::if_(s.count > 3, [&] { s = {s.sum * 0.5, 0}; });
   });
   tg::store(out + tg::program_id(0) * BLOCK + i, s.sum + s.count);
+});
+
+constexpr auto first_above = tg::kernel("first_above(x, out, n, rows, limit)", [](tg::Ptr<const float> x, tg::Ptr<int> out, tg::Int n, tg::Int rows, tg::Float limit) {
+  auto row = tg::program_id(0);
+  tg::if_(row >= rows, [&] { tg::return_(); });
+  tg::Tile<int> at = -1, skipped = 0;
+  tg::range(n, [&](tg::Int i) {
+    auto v = tg::load(x + row * n + i);
+    tg::if_(v < 0, [&] {
+      skipped += 1;
+      tg::continue_();
+    });
+    tg::if_(v > limit, [&] {
+      at = i.to<int>();
+      tg::break_();
+    });
+  });
+  tg::store(out + row * 2, at);
+  tg::store(out + row * 2 + 1, skipped);
 });

@@ -135,3 +135,22 @@ def clipped(x, h, out, n, limit, BLOCK: tl.constexpr):
             total = total * 0.5
             count = 0
     tl.store(out + tl.program_id(0) * BLOCK + i, total + count)
+
+
+@triton.jit
+def first_above(x, out, n, rows, limit):
+    row = tl.program_id(0)
+    if row >= rows:
+        return
+    at = -1
+    skipped = 0
+    for i in tl.range(n):
+        v = tl.load(x + row * n + i)
+        if v < 0:
+            skipped += 1
+            continue
+        if v > limit:
+            at = i.to(tl.int32)
+            break
+    tl.store(out + row * 2, at)
+    tl.store(out + row * 2 + 1, skipped)

@@ -90,5 +90,6 @@ int main(int, char **argv) {
   TWIN(several, "x:*kf32, out:*f32", "BLOCK", 32);
   TWIN(order, "x:*kf32, y:*kf32, out:*f32", "BLOCK", 64);
   TWIN(clipped, "x:*kf32:16, h:*kf16:16, out:*f32:16, n:i32, limit:f32", "BLOCK", 64);
+  TWIN(first_above, "x:*kf32, out:*i32, n:i32, rows:i32, limit:f32", "");
   return all ? 0 : 1;
 }
