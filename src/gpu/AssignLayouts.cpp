@@ -60,6 +60,11 @@ public:
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
+  /// The operand of a reduction in whose layout it works: the first of those with the strongest home.
+  const Value *reducedOperand(const Op &op) const {
+    return *std::max_element(op.operands.begin(), op.operands.end(), [&](const Value *a, const Value *b) { return of(a).rank < of(b).rank; });
+  }
+
   Home of(const Value *v) const {
     if (v->def && renames(v->def->kind)) {
       if (v->def->kind == OpKind::Splat || v->def->kind == OpKind::Broadcast)
@@ -196,7 +201,8 @@ private:
   void openCarried(const Block &b);
   void giveDefaults(const Block &b);
   const Op *memoryUser(const Value *v, unsigned depth) const;
-  Home homeOfUsers(const Value *v) const;
+  Home homeOfUsers(const Value *v, unsigned depth = 2) const;
+  Home wantedBy(const Op &user, const Value *v, unsigned depth) const;
   bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
@@ -237,7 +243,7 @@ void Homes::visit(const Op &op) {
       set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
     return;
   case OpKind::Reduce:
-    if (Home h = source(op.operands[0]); h.layout && axesAreSeparate(layoutOf(h)))
+    if (Home h = source(reducedOperand(op)); h.layout && axesAreSeparate(layoutOf(h)))
       for (const Value *r : op.results)
         set(r, reducedLayout(layoutOf(h), op.operands[0]->type.shape, static_cast<unsigned>(op.axis())), h.rank);
     return;
@@ -370,15 +376,40 @@ const Op *Homes::memoryUser(const Value *v, unsigned depth) const {
   return nullptr;
 }
 
-/// Where the strongest of the values lives that are computed from `v` element by element.
-Home Homes::homeOfUsers(const Value *v) const {
+/// Where an operation that is no work on elements takes its operand `v`: a reduction of several tensors all as the strongest of them lives, a scan as it works, a store as memory wants it.
+Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
+  switch (user.kind) {
+  case OpKind::Reduce:
+    return of(reducedOperand(user));
+  case OpKind::Scan:
+    return {out_.internLayout(scanLayout(v->type.shape, static_cast<unsigned>(user.axis()), threads())), Rank::Other};
+  case OpKind::Store:
+    return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
+  case OpKind::Reshape:
+  case OpKind::Permute:
+  case OpKind::ExpandDims: {
+    Home h = depth ? homeOfUsers(user.result(), depth - 1) : Home{};
+    if (h.layout)
+      h.layout = out_.internLayout(operandLayout(user, layoutOf(h)));
+    return h;
+  }
+  default:
+    return {};
+  }
+}
+
+/// Where the strongest of the values lives that are computed from `v` element by element; where nothing decides that, what they go to.
+Home Homes::homeOfUsers(const Value *v, unsigned depth) const {
   constexpr unsigned most = 32; // values
   std::vector<const Value *> work{v};
   Home best;
   for (size_t i = 0; i < work.size(); ++i)
     for (const Op *u : users_.of(work[i])) {
-      if (!u->has(traits::Elementwise) || u->results.size() != 1 || u->result()->type.shape != v->type.shape)
+      if (!u->has(traits::Elementwise) || u->results.size() != 1 || u->result()->type.shape != v->type.shape) {
+        if (Home h = wantedBy(*u, work[i], depth); h.rank > best.rank)
+          best = h;
         continue;
+      }
       if (Home h = of(u->result()); h.rank > best.rank)
         best = h;
       else if (!h.layout && work.size() < most && std::find(work.begin(), work.end(), u->result()) == work.end())
@@ -656,7 +687,7 @@ void Rewriter::compute(const Op &op) {
 void Rewriter::isolated(const Op &op) {
   const Value *first = op.operands[0];
   auto axis = static_cast<unsigned>(op.axis());
-  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(first);
+  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(homes_.reducedOperand(op));
   if (!axesAreSeparate(l))
     l = defaultLayout(first->type.shape, homes_.threads());
   std::vector<Value *> operands;
