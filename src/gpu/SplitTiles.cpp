@@ -4,6 +4,7 @@
 #include "gpu/Work.h"
 #include "ir/Builder.h"
 #include "ir/Clone.h"
+#include "passes/Neutral.h"
 #include "passes/RemoveDead.h"
 #include <algorithm>
 #include <bit>
@@ -20,7 +21,8 @@ constexpr int whole = TileParts::whole;
 /// Writes the loops of one TileParts.
 class PartLoops {
 public:
-  PartLoops(Module &m, const FunctionUses &uses, const TileParts &parts) : m_(m), b_(m), uses_(uses), parts_(parts) { b_.setFolding(false); }
+  PartLoops(Module &m, const FunctionUses &uses, const TileParts &parts, int64_t threads, bool isBackwards)
+      : m_(m), b_(m), uses_(uses), parts_(parts), threads_(threads), isBackwards_(isBackwards) { b_.setFolding(false); }
 
   /// Appends loop `k` over operations of `from` to `to`; `late` gets the results of its reductions.
   void write(const Block &from, unsigned k, Block &to, std::unordered_map<const Value *, Value *> &late);
@@ -46,13 +48,19 @@ private:
   void writeRegion(const Op &loop, const Block &from, Block &to, int axis, std::unordered_map<const Value *, Value *> &inside);
   void writePart(const Op &op, int axis);
   Value *range(const Op &op);
-  std::vector<Value *> accumulate(const Op &op, const Op &part, std::span<Value *const> before);
+  int64_t foldOf(const Op &op) const;
+  Type carriedType(const Op &op, const Value *operand) const;
+  Op *reduction(const Op &op, std::span<Value *const> from, std::span<const Type> results);
+  std::vector<Value *> narrowed(const Op &op);
+  std::vector<Value *> accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before, bool startsNeutral);
   void shiftHints(Op &op, int axis) const;
 
   Module &m_;
   Builder b_;
   const FunctionUses &uses_;
   const TileParts &parts_;
+  const int64_t threads_; // of a program
+  const bool isBackwards_;
   Value *index_ = nullptr, *isFirst_ = nullptr;
   std::map<Wanted, Value *> made_;
   std::map<const Op *, std::set<int>> free_; // operations that are done for the parts of those axes
@@ -165,7 +173,7 @@ void PartLoops::writePart(const Op &op, int axis) {
   if (op.kind == OpKind::Dot)
     given = whole;
   if (op.kind == OpKind::Reduce)
-    given = parts_.isAccumulated(op) ? whole : axis - (axis > op.axis());
+    given = axis - (axis > op.axis()); // of those along the axis see narrowed()
   std::vector<Type> results;
   for (const Value *r : op.results)
     results.push_back(partOf(r->type, given));
@@ -176,16 +184,64 @@ void PartLoops::writePart(const Op &op, int axis) {
     define(op.results[i], given, now->results[i]);
 }
 
-/// What a reduction gives of all parts up to this one: the first part's result, or `before` combined with this one's, element by element.
-std::vector<Value *> PartLoops::accumulate(const Op &op, const Op &part, std::span<Value *const> before) {
-  if (op.kind == OpKind::Dot)
-    return {part.result()};
+/// How many elements along its axis each part of a reduction is narrowed to by one: so many that a thread carries few registers from part to part, but
+/// no more than lie in one thread, beside those of an access.
+int64_t PartLoops::foldOf(const Op &op) const {
+  constexpr int64_t ofAccess = 8, most = 16; // elements
+  int64_t fold = 1, n = op.operands[0]->type.numel() / parts_.parts() / threads_, extent = op.operands[0]->type.shape[static_cast<unsigned>(op.axis())] / parts_.parts();
+  while (n / fold > (op.operands.size() > 1 ? ofAccess : most) && fold < extent)
+    fold *= 2;
+  return fold;
+}
+
+/// What is carried of an operand from part to part: a tile of the part's shape, as wide along the axis as foldOf() leaves it.
+Type PartLoops::carriedType(const Op &op, const Value *operand) const {
+  auto axis = static_cast<unsigned>(op.axis());
+  Shape s = operand->type.shape;
+  s.set(axis, s[axis] / parts_.parts() / foldOf(op));
+  return operand->type.withShape(s);
+}
+
+/// A reduction of tiles `from` to such of `results`, along the operation's axis.
+Op *PartLoops::reduction(const Op &op, std::span<Value *const> from, std::span<const Type> results) {
+  b_.setLoc(op.loc);
+  b_.setInlinedAt(op.inlinedAt);
+  Op *now = b_.create(OpKind::Reduce, from, results, op.attrs);
+  Cloner(m_).copyBlock(*op.region(0), *now->region(0));
+  return now;
+}
+
+/// A part of a reduction's operands, of the carried types: elements of one thread are combined, no more.
+std::vector<Value *> PartLoops::narrowed(const Op &op) {
+  auto axis = static_cast<unsigned>(op.axis());
+  const int64_t fold = foldOf(op);
+  std::vector<Value *> parts;
+  std::vector<Type> types;
+  for (const Value *v : op.operands) {
+    Value *part = operand(v, static_cast<int>(axis));
+    types.push_back(carriedType(op, v));
+    if (fold > 1) {
+      Shape s;
+      for (unsigned d = 0; d < part->type.shape.rank(); ++d) {
+        if (d == axis)
+          s.push(fold);
+        s.push(types.back().shape[d]);
+      }
+      part = b_.reshape(part, s);
+    }
+    parts.push_back(part);
+  }
+  return fold > 1 ? reduction(op, parts, types)->results : parts;
+}
+
+/// What was accumulated of all parts before, combined with this one's, element by element; the first part's as it is, unless `before` starts with what changes nothing.
+std::vector<Value *> PartLoops::accumulate(const Op &op, std::span<Value *const> parts, std::span<Value *const> before, bool startsNeutral) {
   const Block &region = *op.region(0);
-  const Shape &shape = op.result()->type.shape;
+  const Shape &shape = parts[0]->type.shape;
   std::unordered_map<const Value *, Value *> values;
   for (size_t i = 0; i < before.size(); ++i) {
     values[region.args[i]] = before[i];
-    values[region.args[before.size() + i]] = part.results[i];
+    values[region.args[before.size() + i]] = parts[i];
   }
   std::vector<Value *> out;
   for (const Op *o : region.ops) {
@@ -194,7 +250,7 @@ std::vector<Value *> PartLoops::accumulate(const Op &op, const Op &part, std::sp
       operands.push_back(values.at(v));
     if (o->has(traits::Terminator)) {
       for (size_t i = 0; i < operands.size(); ++i)
-        out.push_back(b_.select(b_.splat(isFirst_, shape), part.results[i], operands[i]));
+        out.push_back(startsNeutral ? operands[i] : b_.select(b_.splat(isFirst_, shape), parts[i], operands[i]));
       break;
     }
     Type t = o->result()->type.withShape(shape);
@@ -206,43 +262,77 @@ std::vector<Value *> PartLoops::accumulate(const Op &op, const Op &part, std::sp
 }
 
 void PartLoops::write(const Block &from, unsigned k, Block &to, std::unordered_map<const Value *, Value *> &late) {
+  struct Sum {
+    const Op *op;
+    size_t first; // of the carried values
+    bool startsNeutral = false;
+  };
   const TileParts::Loop &loop = parts_.loops()[k];
   b_.setBlock(&to);
   b_.setLoc(from.ops[loop.back()]->loc);
   b_.setInlinedAt(from.ops[loop.back()]->inlinedAt);
-  std::vector<const Op *> reductions;
+  std::vector<Sum> sums;
   std::vector<Value *> inits, next;
-  for (size_t i : loop)
-    if (parts_.isAccumulated(*from.ops[i])) {
-      reductions.push_back(from.ops[i]);
-      for (const Value *r : from.ops[i]->results)
-        inits.push_back(from.ops[i]->kind == OpKind::Dot ? from.ops[i]->operands[2] : b_.constInt(r->type, 0)); // of a reduction nobody sees it
+  for (size_t i : loop) {
+    const Op &op = *from.ops[i];
+    if (!parts_.isAccumulated(op))
+      continue;
+    sums.push_back({&op, inits.size()});
+    if (op.kind == OpKind::Dot) {
+      inits.push_back(op.operands[2]);
+      continue;
     }
+    for (const Value *v : op.operands) {
+      Type t = carriedType(op, v);
+      Value *neutral = op.operands.size() == 1 ? neutralElement(b_, op, t) : nullptr;
+      sums.back().startsNeutral = neutral;
+      inits.push_back(neutral ? neutral : b_.constInt(t, 0)); // which nobody sees
+    }
+  }
   Op *forOp = b_.forOp(b_.constI32(0), b_.constI32(static_cast<int32_t>(parts_.parts())), b_.constI32(1), inits, {{attr::rolled, true}});
   Block &body = *forOp->region(0);
   b_.setBlock(&body);
   index_ = body.args[0];
-  if (!reductions.empty())
+  if (std::any_of(sums.begin(), sums.end(), [](const Sum &s) { return s.op->kind == OpKind::Reduce && !s.startsNeutral; }))
     isFirst_ = b_.cmp(CmpPred::Eq, index_, b_.constI32(0));
+  if (isBackwards_)
+    index_ = b_.binary(OpKind::Sub, b_.constI32(static_cast<int32_t>(parts_.parts() - 1)), index_);
+  std::unordered_map<const Op *, std::vector<Value *>> parts;
   for (const Op *op : withFree(from, loop)) {
     if (auto axes = free_.find(op); axes != free_.end())
       for (int axis : axes->second)
         writePart(*op, axis);
+    else if (op->kind == OpKind::Reduce && parts_.isAccumulated(*op))
+      parts[op] = narrowed(*op);
     else
       writePart(*op, parts_.of(*op));
   }
-  size_t carried = 0;
-  for (const Op *op : reductions) {
-    Op &part = *made_.at({op->result(), whole})->def;
-    if (op->kind == OpKind::Dot)
-      part.operands[2] = body.args[1 + carried];
-    std::span<Value *const> before(body.args.begin() + 1 + static_cast<long>(carried), op->results.size());
-    for (Value *v : accumulate(*op, part, before))
+  for (const Sum &s : sums) {
+    if (s.op->kind == OpKind::Dot) {
+      Value *sum = made_.at({s.op->result(), whole});
+      sum->def->operands[2] = body.args[1 + s.first];
+      next.push_back(sum);
+      continue;
+    }
+    std::span<Value *const> before(body.args.begin() + 1 + static_cast<long>(s.first), s.op->operands.size());
+    for (Value *v : accumulate(*s.op, parts.at(s.op), before, s.startsNeutral))
       next.push_back(v);
-    for (size_t i = 0; i < op->results.size(); ++i, ++carried)
-      late[op->results[i]] = forOp->results[carried];
   }
   b_.yield(next);
+  b_.setBlock(&to);
+  for (const Sum &s : sums) {
+    if (s.op->kind == OpKind::Dot) {
+      late[s.op->result()] = forOp->results[s.first];
+      continue;
+    }
+    std::vector<Value *> sum(forOp->results.begin() + static_cast<long>(s.first), forOp->results.begin() + static_cast<long>(s.first + s.op->operands.size()));
+    std::vector<Type> types;
+    for (const Value *r : s.op->results)
+      types.push_back(r->type);
+    Op *now = reduction(*s.op, sum, types);
+    for (size_t i = 0; i < types.size(); ++i)
+      late[s.op->results[i]] = now->results[i];
+  }
 }
 
 /// What is done between two operations that separate loops.
@@ -352,12 +442,14 @@ bool Splitter::split(const Block &b, const Segment &s, Block &to) {
 }
 
 void Splitter::write(const Block &b, const Segment &s, const TileParts &parts, Block &to) {
+  unsigned written = 0;
   for (unsigned k = 0; k <= parts.loops().size(); ++k) {
     for (size_t i = s.begin; i < s.end; ++i)
       if (parts.of(*b.ops[i]) == whole && std::min<size_t>(parts.level(i), parts.loops().size()) == k)
         to.ops.push_back(b.ops[i]);
+    // Each loop begins with the parts that the one before has read last: a cache has those.
     if (k < parts.loops().size() && !parts.loops()[k].empty())
-      PartLoops(m_, uses_, parts).write(b, k, to, late_);
+      PartLoops(m_, uses_, parts, threads_, written++ % 2 == 1).write(b, k, to, late_);
   }
 }
 

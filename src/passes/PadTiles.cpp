@@ -3,10 +3,9 @@
 #include "ir/Builder.h"
 #include "ir/Clone.h"
 #include "ir/Walk.h"
+#include "passes/Neutral.h"
 #include "support/Bits.h"
 #include <bit>
-#include <cmath>
-#include <limits>
 
 namespace tegula {
 
@@ -122,7 +121,6 @@ private:
       op.operands.push_back(mask);
   }
 
-  Value *neutral(const Op &combination, const Type &t);
   void reduce(Op &op);
   void flagged(Op &op, unsigned axis, const Shape &real);
   void dot(Op &op);
@@ -173,52 +171,16 @@ void Padder::rewrite(Op &op) {
   }
 }
 
-/// What leaves every value alone that the operation combines it with, as a tile; null if there is nothing or nobody knows.
-Value *Padder::neutral(const Op &combination, const Type &t) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  unsigned bits = bitWidth(t.elem);
-  int64_t least = bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1));
-  switch (combination.kind) {
-  case OpKind::Add:
-  case OpKind::Or:
-  case OpKind::Xor:
-  case OpKind::UMax: return b_.constInt(t, 0);
-  case OpKind::Mul: return b_.constInt(t, 1);
-  case OpKind::And:
-  case OpKind::UMin: return b_.constInt(t, -1);
-  case OpKind::SMin: return b_.constInt(t, least == std::numeric_limits<int64_t>::min() ? std::numeric_limits<int64_t>::max() : -least - 1);
-  case OpKind::SMax: return b_.constInt(t, least);
-  default: break;
-  }
-  if (isFp8(t.elem)) // not all of them have infinities, NaNs and zeros of both signs
-    return nullptr;
-  switch (combination.kind) {
-  case OpKind::FAdd: return b_.constFloat(t, -0.0);
-  case OpKind::FMul: return b_.constFloat(t, 1);
-  case OpKind::MinNum:
-  case OpKind::MaxNum: return b_.constFloat(t, std::nan("")); // the operand that is none is the result
-  case OpKind::Minimum: return b_.constFloat(t, infinity);
-  case OpKind::Maximum: return b_.constFloat(t, -infinity);
-  default: return nullptr;
-  }
-}
-
 void Padder::reduce(Op &op) {
   unsigned axis = static_cast<unsigned>(op.axis());
   bool fromStart = op.kind == OpKind::Scan && !op.reverse();
   if (fromStart || !isOddAlong(op.operands[0], axis))
     return;
   const Shape real = *oddShape(op.operands[0]);
-  const Block &body = *op.region(0);
-  const Op *only = body.ops.size() == 2 ? body.ops[0] : nullptr;
-  bool combinesBoth = only && body.ops[1]->operands == only->results && only->operands.size() == 2 && only->operands[0]->def == nullptr &&
-                      only->operands[1]->def == nullptr && only->operands[0] != only->operands[1] && only->operands[0]->block == &body &&
-                      only->operands[1]->block == &body;
-  const Type t = op.operands[0]->type;
-  Value *otherwise = combinesBoth && !t.isPtr ? neutral(*only, t) : nullptr;
+  Value *otherwise = neutralElement(b_, op, op.operands[0]->type);
   if (!otherwise)
     return flagged(op, axis, real);
-  op.operands[0] = b_.select(realAlong(axis, real, t.shape), op.operands[0], otherwise);
+  op.operands[0] = b_.select(realAlong(axis, real, op.operands[0]->type.shape), op.operands[0], otherwise);
 }
 
 /// One input and result more, which says of each value whether it is one.
