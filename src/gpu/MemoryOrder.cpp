@@ -1,5 +1,6 @@
 // See MemoryOrder.h.
 #include "gpu/MemoryOrder.h"
+#include "gpu/ApartIterations.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/BlockStores.h"
 #include "gpu/Tiles.h"
@@ -531,12 +532,35 @@ void MemoryOrder::otherIterations(const ForOrder &o) {
   alsoAccesses(o.around);
 }
 
+/// Has something been accessed that an access of a loop may have to come after?
+bool MemoryOrder::anyBefore(const Accesses &inside) const {
+  return std::ranges::any_of(inside.seen, [&](const Seen &s) {
+    return std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, s.arg); }) ||
+           std::ranges::any_of(seen_, [&](const Seen &e) { return (s.writes || e.writes) && (mayBeSame(s.arg, e.arg) || (s.isWhole && e.isWhole)); });
+  });
+}
+
 MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   ForOrder o;
   // Reads alone change nothing for each other.
   o.writes = writesGlobal(op);
-  o.around = o.earlier = accesses();
-  o.isKnown = o.writes && accessesIn(*op.region(0), o.around);
+  Accesses inside;
+  o.isKnown = o.writes && accessesIn(*op.region(0), inside);
+  // Where no iteration has to come after another one, the threads meet in front of the loop if they have to, not in it.
+  const bool areApart = o.isKnown && inside.blockWrites.empty() && !iterationsMeet(op);
+  if (areApart && anyBefore(inside)) {
+    finishBlockStores();
+    if (anyBefore(inside))
+      meet();
+  }
+  o.earlier = o.around = accesses();
+  if (areApart) {
+    memory_.unknownBefore();
+    unite(o.around.seen, inside.seen);
+    return o;
+  }
+  unite(o.around.seen, inside.seen);
+  o.around.blockWrites.insert(o.around.blockWrites.end(), inside.blockWrites.begin(), inside.blockWrites.end());
   if (o.writes)
     otherIterations(o);
   memory_.unknownBefore();

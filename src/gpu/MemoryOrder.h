@@ -150,6 +150,7 @@ private:
     return {seen_, blockWrites_, blockReads_};
   }
   void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
+  bool anyBefore(const Accesses &inside) const;
   bool accessesIn(const ir::Block &b, Accesses &out) const;
   /// The axis facts of the kernel, found when they are first asked for.
   const AxisFacts &facts();

@@ -1,0 +1,15 @@
+// Loops whose iterations touch different elements: their accesses need no order among each other, so no barrier in every iteration.
+//
+//   for off in range(0, n, 1024): store(y + off + arange(0, 1024), ...)      1024 elements, 1024 further on each time
+//
+// Found from what an address is made of: a part that does not change in the loop, a multiple of the loop's counter, and coordinates that reach over so many elements.
+#pragma once
+#include "ir/Ir.h"
+
+namespace tegula::gpu {
+
+/// May `loop` (a For) touch an element in one iteration that another one writes? False if all that it accesses where it may write is
+/// accessed through one pointer (per argument), which no two iterations share an element of, or if the iterations do parts of one tile's work.
+bool iterationsMeet(const ir::Op &loop);
+
+} // namespace tegula::gpu
