@@ -173,9 +173,29 @@ private:
     gpu::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
 
-  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `guarded`: under a branch only
-  /// if there is more than arithmetic and copies.
-  template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses, bool guarded = false) {
+  /// Is a predicate on each copy better than a branch around them? The assembler then puts their addresses between the products, but they are computed in the last
+  /// iterations, too, in which nothing is copied. Measured on an H100 (docs/performance.md): a branch is better in a loop inside of another one, which has often few iterations (by a tenth), where
+  /// other branches part the products anyway (by 3 %), and where the accumulators of several products leave no registers for the addresses (by 2 %).
+  bool arePredicated() const {
+    constexpr unsigned most = 128; // registers
+    for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
+      if (around->kind == OpKind::For || around->kind == OpKind::While)
+        return false;
+    unsigned dots = 0, registers = 0;
+    for (const Op *op : body_.ops) {
+      if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
+        return false;
+      if (op->kind == OpKind::Dot) {
+        ++dots;
+        registers += (1u << module_.layoutOf(op->result()->type).inBits(layout::Dim::Register)) * byteWidth(op->result()->type.elem) / 4;
+      }
+    }
+    return dots < 2 || registers < most;
+  }
+
+  /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `predicated`: without a branch,
+  /// if there is no more than arithmetic and copies.
+  template <typename SlotOf> void copies(Value *runs, Map &map, SlotOf slotOf, bool reuses, bool predicated = false) {
     slice_.copyBranches(b_, map);
     Op *when = b_.ifOp(runs, {});
     Block *outer = b_.block();
@@ -205,8 +225,7 @@ private:
       b_.create(OpKind::AsyncCopy, operands, {}, r.source->attrsFor(OpKind::AsyncCopy));
     }
     Block &inside = *when->region(0);
-    if (guarded && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty()); })) {
-      // The assembler puts this work between the products then, which it does not move across a branch.
+    if (predicated && std::all_of(inside.ops.begin(), inside.ops.end(), [](const Op *op) { return op->kind == OpKind::AsyncCopy || (op->has(traits::Pure) && op->regions.empty()); })) {
       for (Op *op : inside.ops)
         if (op->kind == OpKind::AsyncCopy)
           op->operands.push_back(runs);
@@ -281,7 +300,7 @@ private:
     for (const Ring &r : rings_)
       if (r.isCopied && !r.isTma && !to.count(r.slots))
         to[r.slots] = nextSlot(slot_[r.slots], r.slots, ahead_);
-    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true, /*guarded=*/true);
+    copies(runsAhead(b_, loop_, body_.args[0], ahead_), map, [&](const Ring &r) { return r.isTma ? fill_ : to[r.slots]; }, true, arePredicated());
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
