@@ -26,7 +26,7 @@ CodegenMessages &CodegenMessages::of(llvm::LLVMContext &c) {
 bool CodegenMessages::handleDiagnostics(const llvm::DiagnosticInfo &d) {
   if (auto *frame = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(&d)) {
     if (onFrame)
-      onFrame(frame->getStackSize());
+      onFrame(frame->getFunction(), frame->getStackSize());
     return true;
   }
   if (d.getSeverity() != llvm::DS_Error)

@@ -23,7 +23,7 @@ public:
   /// True if there were errors; they have been reported.
   bool report(DiagEngine &diag);
   /// Told of every stack frame that is reported.
-  std::function<void(uint64_t bytes)> onFrame;
+  std::function<void(const llvm::Function &f, uint64_t bytes)> onFrame;
 
 private:
   struct Message {

@@ -81,15 +81,16 @@ void initNvptx() {
   LLVMInitializeNVPTXAsmPrinter();
 }
 
-/// CodeGenPrepare goes through the whole function again for each select that it makes a branch and each division that it makes two, until the function has so many
-/// blocks (10,000 by default); then only through the blocks that changed. LLVM has no interface to it but the option.
+/// CodeGenPrepare goes through the whole function again for each select that it makes a branch and each division that it makes two, unless the function has more
+/// than so many blocks (10,000 by default); then only through the blocks that changed. Blocks may be long: 64 calls of `tl.rand` are 40 of them. LLVM has no
+/// interface to it but the option.
 void boundCodeGenPrepare() {
   static std::once_flag once;
   std::call_once(once, [] {
     constexpr const char *name = "cgpp-huge-func";
     auto &options = llvm::cl::getRegisteredOptions();
     auto option = options.find(name);
-    [[maybe_unused]] bool isRefused = option == options.end() || option->second->addOccurrence(0, name, "500");
+    [[maybe_unused]] bool isRefused = option == options.end() || option->second->addOccurrence(0, name, "1");
     assert(!isRefused);
   });
 }
@@ -270,13 +271,13 @@ static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm
   if (inSourceOrder)
     for (char *scheduler : {&llvm::MachineSchedulerID, &llvm::PostMachineSchedulerID, &llvm::PostRASchedulerID})
       passes->disablePass(scheduler);
-  // Blocks of PTX stay whole: its assembler allocates registers, and the selection folds no loads.
-  if (tm.getOptLevel() != llvm::CodeGenOptLevel::None && !tm.getTargetTriple().isNVPTX()) {
+  const bool isGpu = tm.getTargetTriple().isNVPTX();
+  if (tm.getOptLevel() != llvm::CodeGenOptLevel::None) {
     // The pass has no other name that LLVM exports.
     std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
-    passes->insertPass(prepare->getPassID(), createSplitBlocksPass());
+    passes->insertPass(prepare->getPassID(), createSplitBlocksPass(isGpu ? longestBlockOfPtx : longestBlock));
   }
-  if (tm.getTargetTriple().isNVPTX()) {
+  if (isGpu) {
     std::unique_ptr<llvm::Pass> vectorizer(llvm::createLoadStoreVectorizerPass());
     passes->insertPass(vectorizer->getPassID(), createShareExtensionsPass());
     passes->insertPass(&llvm::PeepholeOptimizerID, createForwardProxiesPass());
@@ -295,43 +296,60 @@ static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm
 
 namespace {
 
+using Of = SlowPass::Of;
 constexpr SlowPass slow[] = {
     // X86 with AVX-512: moves chains of scalar arithmetic to mask registers. From every register it collects all that are connected with it, anew:
     // 2.9 of 4.4 s for a thousand loops one after the other. Our masks are vectors from the start, so it finds nothing to do.
-    {"X86 Domain Reassignment Pass", false},
+    {"X86 Domain Reassignment Pass", Of::All},
     // In every loop it looks at all uses of what the loop gets from outside, which are in all other loops too.
-    {"Loop Strength Reduction", true},
+    {"Loop Strength Reduction", Of::ManyBlocks},
     // Hoists the zeros that loops start from out of the loop over programs: one register for all of them, which the register coalescer then goes
     // through for each.
-    {"Early Machine Loop Invariant Code Motion", true},
+    {"Early Machine Loop Invariant Code Motion", Of::ManyBlocks},
+    // PTX: both ask ScalarEvolution for every integer, and what a row of statements makes of one is an expression as deep as the row is long:
+    // 4.1 of 4.6 s for 400 integer divisions of a tile of 1024.
+    {"Straight line strength reduction", Of::ManyInstructions},
+    {"Nary reassociation", Of::ManyInstructions},
 };
+
+/// What a module has so much of that what is quadratic in it counts for more than what it gains.
+struct Size {
+  bool hasManyBlocks, hasManyInstructions;
+};
+
+Size sizeOf(const llvm::Module &m) {
+  constexpr size_t blocks = 2000, instructions = 8000; // some 250 loops over tiles; PTX of 150 integer divisions
+  size_t all = 0; // a large function may have been cut
+  for (const llvm::Function &f : m)
+    all += f.size();
+  return {.hasManyBlocks = all > blocks, .hasManyInstructions = m.getInstructionCount() > instructions};
+}
 
 class SkipSlowPasses final : public llvm::OptPassGate {
 public:
-  explicit SkipSlowPasses(bool isLarge) : isLarge_(isLarge) {}
+  explicit SkipSlowPasses(Size size) : size_(size) {}
   bool isEnabled() const override { return true; }
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
-    return llvm::none_of(slow, [&](const SlowPass &p) { return p.name == pass && (isLarge_ || !p.ofLargeOnly); });
+    return llvm::none_of(slow, [&](const SlowPass &p) { return p.name == pass && isLeftOut(p.of); });
+  }
+  /// Never changed; the context keeps the address.
+  static SkipSlowPasses &forSize(Size size) {
+    static SkipSlowPasses all[] = {SkipSlowPasses({false, false}), SkipSlowPasses({false, true}), SkipSlowPasses({true, false}), SkipSlowPasses({true, true})};
+    return all[2 * size.hasManyBlocks + size.hasManyInstructions];
   }
 
 private:
-  bool isLarge_;
+  bool isLeftOut(Of of) const { return of == Of::All || (of == Of::ManyBlocks ? size_.hasManyBlocks : size_.hasManyInstructions); }
+  Size size_;
 };
-
-/// So many blocks that what is quadratic in them counts for more than what it gains: some 250 loops over tiles.
-bool isLarge(const llvm::Module &m) {
-  constexpr size_t blocks = 2000;
-  return std::any_of(m.begin(), m.end(), [](const llvm::Function &f) { return f.size() > blocks; });
-}
 
 } // namespace
 
 llvm::ArrayRef<SlowPass> slowPasses() { return slow; }
 
 void emitFile(llvm::Module &m, llvm::TargetMachine &tm, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &os) {
-  static SkipSlowPasses usual(false), large(true); // never changed; the context keeps the address
   shareExtensions(m);
-  m.getContext().setOptPassGate(isLarge(m) ? large : usual);
+  m.getContext().setOptPassGate(SkipSlowPasses::forSize(sizeOf(m)));
   llvm::legacy::PassManager pm;
   // LLVM's verifier stays off here: who wants it calls verifyModule, and it costs as much as a pass.
   bool fails = addPasses(static_cast<llvm::LLVMTargetMachine &>(tm), pm, type, os, /*inSourceOrder=*/describesVariables(m));

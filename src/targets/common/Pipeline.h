@@ -50,10 +50,11 @@ void rotateLoopsOfLarge(llvm::Module &m, llvm::TargetMachine &tm);
 /// LLVM's verifier. False if `m`, made of the kernel at `kernel`, breaks a rule `when` ("before optimization"): diag::malformedLlvm has been reported.
 bool verifyModule(const llvm::Module &m, std::string_view when, Loc kernel, DiagEngine &diag);
 
-/// A pass of the code generator that takes quadratic time and is left out: always, or only for functions of thousands of blocks.
+/// A pass of the code generator that takes quadratic time and is left out: always, or for functions of thousands of blocks, or of many thousand instructions.
 struct SlowPass {
+  enum class Of { All, ManyBlocks, ManyInstructions };
   llvm::StringRef name; // LLVM's
-  bool ofLargeOnly;
+  Of of;
 };
 llvm::ArrayRef<SlowPass> slowPasses();
 

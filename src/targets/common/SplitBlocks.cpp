@@ -17,42 +17,49 @@ llvm::BasicBlock::iterator firstCut(llvm::BasicBlock &block) {
   return at;
 }
 
-bool split(llvm::BasicBlock &first) {
-  llvm::BasicBlock *block = &first;
-  for (size_t left = first.size(); left > longestBlock; left -= longestBlock / 2) {
-    auto at = firstCut(*block);
-    // Allocas and phis may be many; the terminator stays with what it ends.
-    for (size_t n = std::distance(block->begin(), at); n < longestBlock / 2 && !at->isTerminator(); ++n)
+bool split(llvm::BasicBlock &block, unsigned longest) {
+  llvm::SmallVector<llvm::BasicBlock::iterator> cuts;
+  auto at = firstCut(block);
+  // Allocas and phis may be many; the terminator stays with what it ends.
+  size_t n = std::distance(block.begin(), at);
+  for (size_t left = block.size(); left > longest; left -= longest / 2, n = 0) {
+    for (; n < longest / 2 && !at->isTerminator(); ++n)
       ++at;
     if (at->isTerminator())
       break;
-    block = block->splitBasicBlock(at);
+    cuts.push_back(at);
   }
-  return block != &first;
+  // From the end: a cut takes all behind it to another block.
+  for (auto cut : llvm::reverse(cuts))
+    block.splitBasicBlock(cut);
+  return !cuts.empty();
 }
 
 class SplitBlocks final : public llvm::FunctionPass {
 public:
   static char id;
-  SplitBlocks() : FunctionPass(id) {}
+  explicit SplitBlocks(unsigned longest) : FunctionPass(id), longest_(longest) {}
   llvm::StringRef getPassName() const override { return "Split long blocks"; }
   bool runOnFunction(llvm::Function &f) override {
     bool changed = false;
     // What is split off comes behind the block, and is done with it.
     llvm::SmallVector<llvm::BasicBlock *> blocks;
     for (llvm::BasicBlock &block : f)
-      if (block.size() > longestBlock)
+      if (block.size() > longest_)
         blocks.push_back(&block);
     for (llvm::BasicBlock *block : blocks)
-      changed |= split(*block);
+      changed |= split(*block, longest_);
     return changed;
   }
+
+private:
+  unsigned longest_;
 };
 
 char SplitBlocks::id = 0;
 
 } // namespace
 
-llvm::FunctionPass *createSplitBlocksPass() { return new SplitBlocks(); }
+llvm::FunctionPass *createSplitBlocksPass(unsigned longest) { return new SplitBlocks(longest); }
 
 } // namespace tegula::targets

@@ -4,12 +4,13 @@
 
 namespace tegula::targets {
 
-/// Blocks of more instructions are cut into pieces of half as many (some remain in the last).
-constexpr unsigned longestBlock = 2048;
+/// Blocks of more instructions are cut into pieces of half as many (some remain in the last). PTX: its assembler allocates registers and the selection folds no
+/// loads, so that only what grows faster than the block counts; no kernel of usual tiles is so long.
+constexpr unsigned longestBlock = 2048, longestBlockOfPtx = 8192;
 
 /// Cuts long blocks, for instruction selection: to fold a load it looks through what comes before in the block, so that a thousand statements on one tile
 /// took minutes. Stands directly before the selection, as the passes that prepare for it (CodeGenPrepare) would put the pieces together again. Static allocas stay
 /// in the entry block. The caller owns the pass.
-llvm::FunctionPass *createSplitBlocksPass();
+llvm::FunctionPass *createSplitBlocksPass(unsigned longest);
 
 } // namespace tegula::targets

@@ -2,6 +2,7 @@
 // PC-relative and the 64-bit absolute relocations.
 #include "targets/cpu/Codegen.h"
 #include "targets/Diagnostics.h"
+#include "targets/common/CutFunctions.h"
 #include "targets/common/Pipeline.h"
 
 namespace tegula::cpu {
@@ -25,6 +26,9 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, con
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm, const CpuOptions &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
+  // A debugger looks for the variables of a kernel in its frame.
+  if (o.optLevel > 0 && !o.debugInfo)
+    targets::cutLargeFunctions(m);
 }
 
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm) { return targets::emitObjectBytes(m, tm); }

@@ -2,6 +2,7 @@
 #include "targets/cpu/Codegen.h"
 #include "ir/StageVerifier.h"
 #include "targets/common/AsmText.h"
+#include "targets/common/CutFunctions.h"
 #include "targets/common/Frame.h"
 #include "targets/common/Pipeline.h"
 #include "targets/cpu/BitMap.h"
@@ -84,11 +85,16 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
 
 } // namespace
 
-/// Makes the code generator report every frame, and adds them up.
+/// Makes the code generator report every frame, and adds them up; of the parts of one function, which follow one another, the largest.
 static void meterFrames(Compilation &c) {
   // Beside a frame: saved registers, the return address, alignment.
   constexpr uint64_t besides = 512;
-  targets::CodegenMessages::of(c.context).onFrame = [&meta = c.meta](uint64_t bytes) { meta.stackBytes += bytes + besides; };
+  targets::CodegenMessages::of(c.context).onFrame = [&meta = c.meta, ofParts = uint64_t(0)](const llvm::Function &f, uint64_t bytes) mutable {
+    uint64_t before = f.hasFnAttribute(targets::partOfFunction) ? ofParts : 0, need = bytes + besides;
+    meta.stackBytes += need > before ? need - before : 0;
+    if (f.hasFnAttribute(targets::partOfFunction))
+      ofParts = std::max(ofParts, need);
+  };
   for (llvm::Function &f : *c.llvm)
     if (!f.isDeclaration())
       f.addFnAttr("warn-stack-size", "0");
