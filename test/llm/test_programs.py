@@ -274,6 +274,26 @@ def test_serve_many_at_once(environment, run, tmp_path):
     assert done["20"]["done"] == "cancelled"
 
 
+def test_serve_on_the_gpus_path(environment):
+    """Steps of prompts, of answers and of both: none of their kernels is compiled after the start, and the tokens are those of requests that come alone."""
+    args = ["--device", "sim", "--graphs", "--layers", 1, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--intermediate", 64, "--vocab", 64, "--batch", 3, "--context", 32, "--rows", 6]
+    requests = [dict(id=str(i), tokens=[(7 * i + j) % 64 for j in range(length)], max_new_tokens=4 + i, temperature=i % 2 * 0.5) for i, length in enumerate((3, 1, 9, 6, 2))]
+    s = Server(environment, *args)
+    for r in requests:
+        s.send(**r)
+    lines = s.finish()
+    assert lines[-1]["stats"]["completed"] == 5 and lines[-1]["stats"]["kernels_compiled_since_start"] == 0
+    together = {l["id"]: l["tokens"] for l in lines if "done" in l}
+    s = Server(environment, *args)
+    for r in requests[:3]:
+        s.send(**r)
+        answer = s.read()
+        while "done" not in answer:
+            answer = s.read()
+        assert answer["tokens"] == together[r["id"]]
+    s.finish()
+
+
 def test_serve_refuses(environment, tmp_path):
     s = Server(environment, "--layers", 1, "--precision", "fp32", "--batch", 1, "--context", 32)
     asked = [(dict(id="a", tokens=[1], max_new_tokens=99), "do not fit the context of 32"), (dict(id="a", tokens=[]), "the prompt is empty"), (dict(id="a", tokens=[999]), "not in the vocabulary"),

@@ -11,6 +11,7 @@ namespace {
 int64_t expertTile(const Device &d, int64_t rows) { return d.isGpu() || rows > 8 ? 16 : 4; }
 int64_t expertSlots(int64_t tile, int64_t choices, int64_t experts) { return cdiv(choices + experts * (tile - 1), tile) * tile; }
 constexpr int64_t block = 1024; // of kernels that go along a row
+constexpr int64_t longContext = 512; // tokens of a sequence from which on programs share its keys
 
 /// A multiple of 16 elements, so that what begins there is aligned.
 int64_t aligned(int64_t n) { return cdiv(n, 16) * 16; }
@@ -183,7 +184,7 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
       at(Tokens, row) = token, at(Positions, row) = int32_t(s.position + i), at(Lines, row) = int32_t(s.line);
     }
     if (!s.wantsToken) continue;
-    in_.isLong |= s.position >= 512;
+    in_.isLong |= s.position >= longContext;
     at(Wanted, wanted) = int32_t(row) - 1;
     at(TopKs, wanted) = int32_t(std::min<int64_t>(s.sampling.topK, config().vocab));
     at(Seeds, wanted) = s.sampling.seed, at(Steps, wanted) = s.step;
@@ -259,6 +260,9 @@ int64_t Model::splitsOf(int64_t tiles) const {
   return std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(wanted, 1)))), 1, nextPowerOf2(cdiv(limits_.context, pageTokens)));
 }
 
+/// Few programs have deep pipelines, many hide each other's waiting.
+Launch Model::decodeLaunch(int64_t tiles, int64_t splits) const { return {4, tiles * splits * config().kvHeads >= device_.cores() ? 2 : 4, early()}; }
+
 Status Model::attention(int64_t layer) {
   const Config &c = config();
   int64_t group = c.heads / c.kvHeads;
@@ -276,7 +280,7 @@ Status Model::attention(int64_t layer) {
     Status s = device_.launch(kernels_.attention, {c.kvHeads, p.tiles, p.splits},
                               {queries_, keys, values, parts ? attentionParts_ : attended_, attentionSums_, tiles, table_, cdiv(limits_.context, pageTokens), cached, 1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads,
                                c.headDim, pageTokens, p.queries, bm, pageTokens, p.splits, int(wide && cacheType_ == TEGULA_BF16), int(early)},
-                              {wide ? 8 : 4, wide ? 3 : p.tiles * p.splits * c.kvHeads >= device_.cores() ? 2 : 4, early});
+                              p.queries == 1 ? decodeLaunch(p.tiles, p.splits) : Launch{wide ? 8 : 4, 3, early});
     if (s && parts) s = device_.launch(kernels_.attentionParts, {p.tiles, c.heads}, {attentionParts_, attentionSums_, attended_, tiles, c.heads, c.headDim, p.splits, int(early)}, {4, 3, early});
     if (!s) return s;
   }
@@ -401,31 +405,39 @@ Status Model::warmUp() {
   PagedCache pages = makePages();
   // Two layers have every form of a kernel that more layers have: only the first has nothing to add before its norm.
   int64_t layers = std::min<int64_t>(2, config().layers);
-  // `total` new tokens of `sequences` sequences at least, of more if one would be longer than the context.
-  auto run = [&](int64_t sequences, int64_t total, float temperature, bool isLong = false) {
+  // Steps of sequences that decode, of a prompt of so many tokens, or of both.
+  auto run = [&](int64_t sequences, int64_t prompt, float temperature = 0, bool isLong = false) {
     std::vector<Span> spans;
-    int64_t each = std::min(cdiv(total, sequences), limits_.context);
-    for (; total > 0 && int64_t(spans.size()) < limits_.sequences; total -= each) {
+    auto add = [&](int64_t tokens) {
       Span s;
-      s.tokens.assign(size_t(std::min(each, total)), 0);
+      s.tokens.assign(size_t(tokens), 0);
       s.line = int64_t(spans.size());
       s.sampling.temperature = temperature;
       spans.push_back(std::move(s));
-    }
+    };
+    for (int64_t i = 0; i < sequences; ++i) add(1);
+    for (; prompt > 0 && int64_t(spans.size()) < limits_.sequences; prompt -= limits_.context) add(std::min(prompt, limits_.context));
     Status s = prepare(spans, pages);
     in_.isLong = isLong;
     if (s) s = forward(layers);
     return s ? device_.synchronize() : s;
   };
-  // A line of the table is all zeros now: every sequence writes to page 0, whose contents nobody uses.
-  Status s = run(1, 1, 1);
-  for (int64_t n = 1, splits = 0; s && n <= limits_.sequences; ++n)
-    if ((n & (n - 1)) == 0 || n == limits_.sequences || splitsOf(n) != splits) {
-      s = run(n, n, 0);
-      if (s && splitsOf(n) > 1 && limits_.context > 512) s = run(n, n, 0, true);
-      splits = splitsOf(n);
+  // A line of the table is all zeros now: every sequence writes to page 0, whose contents nobody uses. How attention shares keys and hides waiting depends on the number of
+  // sequences, and on what else is in the step.
+  Status s = run(1, 0, 1);
+  std::pair<int64_t, int64_t> last;
+  for (int64_t n = 1; s && n <= limits_.sequences; ++n) {
+    bool longer = splitsOf(n) > 1 && limits_.context > longContext;
+    std::pair now(longer ? splitsOf(n) : 1, int64_t(decodeLaunch(n, 1).stages) * 100 + decodeLaunch(n, longer ? splitsOf(n) : 1).stages);
+    if (now == last && (n & (n - 1)) && n != limits_.sequences) continue;
+    last = now;
+    for (bool isLong : {false, true}) {
+      if (!s || isLong > longer) continue;
+      s = run(n, 0, 0, isLong);
+      if (s && n < limits_.sequences && n + 2 <= limits_.rows && device_.isGpu()) s = run(n, 2, 0, isLong);
     }
-  for (int64_t n = 2; s && n < 2 * limits_.rows; n *= 2) s = run(1, std::min(n, limits_.rows), 0);
+  }
+  for (int64_t n = 2; s && n < 2 * limits_.rows; n *= 2) s = run(0, std::min(n, limits_.rows));
   return s;
 }
 

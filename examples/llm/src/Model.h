@@ -81,14 +81,15 @@ private:
   Status rotate(int64_t layer);
   Status attention(int64_t layer);
   int64_t splitsOf(int64_t tiles) const;
+  Launch decodeLaunch(int64_t tiles, int64_t splits) const;
   Status experts(const LayerWeights &l);
   Status choose();
   Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0);
   Status norm(const Buffer &weight, bool add);
   Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
   Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);
-  /// Whether kernels of the step may start early: they are so short that starting them takes a part of the time.
-  bool early() const { return fused_ && in_.rows <= 64; }
+  /// Whether kernels of the step start early: where it only decodes, they are so short that starting them takes a part of the time.
+  bool early() const { return fused_ && in_.prefillTiles == 0; }
   Launch normLaunch(bool early) const { return {config().hidden <= 1024 || !device_.isGpu() ? 4 : 8, 3, early}; }
   Status rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair);
   Status tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);

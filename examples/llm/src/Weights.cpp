@@ -1,6 +1,7 @@
 #include "Weights.h"
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 namespace llm {
 
@@ -34,14 +35,22 @@ Tensor randomTensor(TegulaDtype dtype, std::vector<int64_t> shape, uint64_t hash
   void *memory = nullptr;
   Tensor t = Tensor::make(dtype, std::move(shape), &memory);
   int64_t n = t.count();
-  for (int64_t i = 0; i < n; i += 4) {
-    uint64_t r = mix(hash + uint64_t(i));
-    for (int64_t j = i; j < std::min(n, i + 4); ++j, r >>= 16) {
-      float v = (float(int16_t(r)) + 0.5f) * (limit / 32768);
-      if (dtype == TEGULA_FP32) static_cast<float *>(memory)[j] = v;
-      else static_cast<uint16_t *>(memory)[j] = toBf16(v);
+  auto fill = [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += 4) {
+      uint64_t r = mix(hash + uint64_t(i));
+      for (int64_t j = i; j < std::min(end, i + 4); ++j, r >>= 16) {
+        float v = (float(int16_t(r)) + 0.5f) * (limit / 32768);
+        if (dtype == TEGULA_FP32) static_cast<float *>(memory)[j] = v;
+        else static_cast<uint16_t *>(memory)[j] = toBf16(v);
+      }
     }
-  }
+  };
+  // Each part of a large tensor on a core.
+  int64_t parts = std::clamp<int64_t>(n >> 20, 1, std::max(1u, std::thread::hardware_concurrency())), each = cdiv(cdiv(n, parts), 4) * 4;
+  std::vector<std::jthread> threads;
+  for (int64_t begin = each; begin < n; begin += each) threads.emplace_back(fill, begin, std::min(n, begin + each));
+  fill(0, std::min(n, each));
+  threads.clear(); // waits
   return t;
 }
 
