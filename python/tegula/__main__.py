@@ -22,7 +22,6 @@ _ABSENT = {
                                  "and chooses these by itself (docs/differences.md)",
     "triton._C": "Triton's compiler is C++ behind this module; tegula's is reached by triton.compile, tegula.h and tegula.hpp. `getenv` and `getenv_bool` are "
                  "in triton._C.libtriton",
-    "triton.language.semantic": "builtins are C++ here, so there is no object that checks and builds operations; write a function with @triton.jit",
     "triton.compiler.make_launcher": "kernels are launched by the library, not by C that is compiled for each",
     "triton.tools.build_extern": "libdevice is a part of the language; there is no bitcode to read",
     "triton.backends.amd": "there is no AMD target",

@@ -309,3 +309,18 @@ def test_kinds_of_causes_exist():
         pytest.skip("no sources here")
     text = "".join(open(os.path.join(folder, layer, "Diagnostics.def")).read() for layer in ("lang", "sema"))
     assert set(errors._CALL_ERRORS) <= set(re.findall(r"DIAG\((\w+)", text))
+
+
+@tegula.jit
+def uses_numpy(out, NAME: tl.constexpr):
+    if NAME == "exp":
+        tl.store(out, np.exp(1.0))
+    else:
+        tl.store(out, np.arcsinh(1.0))
+
+
+@pytest.mark.parametrize("name, hint", [("exp", "did you mean `tl.exp`?"), ("arcsinh", "")])
+def test_functions_of_other_packages(name, hint):
+    with pytest.raises(tegula.CompilationError) as caught:
+        uses_numpy[(1,)](np.zeros(4, np.float32), name)
+    assert f"module `numpy` has no attribute `{name}` that kernels can use" in str(caught.value) and hint in str(caught.value)

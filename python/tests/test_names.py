@@ -14,6 +14,7 @@ NAMES = {
     "triton._C.libtriton": "getenv getenv_bool",
     "triton.compiler.code_generator": "ast_to_ttir kernel_suffix CompilationError UnsupportedLanguageConstruct",
     "triton.language": "slice str_to_ty",
+    "triton.language.semantic": "TritonSemantic add cast where",
     "triton.language.core": "base_value base_type check_bit_width slice str_to_ty _unwrap_if_constexpr",
     "triton.compiler": "ASTSource IRSource CompiledKernel make_backend errors compile LazyDict compiler",
     "triton.compiler.compiler": "ASTSource IRSource CompiledKernel make_backend triton_key compile LazyDict GPUTarget Language max_shared_mem "
@@ -117,7 +118,6 @@ def test_names(tmp_path):
 @pytest.mark.parametrize("name, why", [
     ("triton.experimental.gluon.language", "Gluon is a language of its own"),
     ("triton._C.libproton", "Triton's compiler is C++ behind this module"),
-    ("triton.language.semantic", "builtins are C++ here"),
     ("triton.backends.amd.compiler", "there is no AMD target"),
     ("triton.no_such_module", "this version of tegula does not provide it"),
 ])

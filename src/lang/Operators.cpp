@@ -36,6 +36,10 @@ struct Use {
   Value invalid() const {
     auto d = c.diag().report(diag::invalidOperands, loc, op, typeText(a), typeText(b));
     label(d);
+    auto isFloat = [](const Value &v) { return v.isFloat() || (v.isTensor() && v.asTensor().dtype.isFloat()); };
+    auto isAddress = [](const Value &v) { return v.isTensor() && v.asTensor().dtype.isPtr; };
+    if ((isAddress(a) && isFloat(b)) || (isFloat(a) && isAddress(b)))
+      d.note(loc, "offsets of pointers are integers: convert with .to(tl.int32)");
     return Value::error();
   }
   void label(DiagBuilder &d) const { d.label(aLoc, thisIs(a)).label(bLoc, thisIs(b)); }

@@ -183,6 +183,12 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
   ir::Value *v = x.asTensor().value;
   unsigned axis = 0, rank = v->type.shape.rank();
   auto other = std::find_if(parts.begin(), parts.end(), [](const Value &p) { return !p.isNone() && !isFullSlice(p); });
+  if (other != parts.end() && rank == 0 && x.asTensor().dtype.isPtr) {
+    c.diag()
+        .report(diag::tooManyIndices, loc, rank)
+        .note(loc, "it is a pointer: elements are read by tl.load(p + i) and written by tl.store(p + i, value)");
+    return Value::error();
+  }
   if (other != parts.end() && c.target().strict) {
     c.diag()
         .report(diag::badIndex, loc, repr(*other))

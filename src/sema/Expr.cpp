@@ -424,7 +424,18 @@ Value Evaluator::attribute(const Expr &e) {
     return Value::error();
   if (isModule) {
     const lang::Module &m = *object.get<std::shared_ptr<const lang::Module>>();
-    auto d = diag().report(diag::noModuleAttribute, loc, m.name, e.name);
+    bool isLanguages = m.name.starts_with("triton") || m.name == "math" || m.tree;
+    auto d = diag().report(isLanguages ? diag::noModuleAttribute : diag::noUsableAttribute, loc, m.name, e.name);
+    std::string own(e.name);
+    if (!isLanguages) {
+      if (lang::findBuiltin(own) || sema::libraryFunction(own))
+        d.note({}, "did you mean `tl." + own + "`?");
+      return Value::error();
+    }
+    if (m.name == "triton.language" && lang::findBuiltin("extra.libdevice." + own)) {
+      d.note({}, "did you mean `tl.extra.libdevice." + own + "`?");
+      return Value::error();
+    }
     std::vector<std::string> names;
     for (const lang::Builtin *b : lang::allBuiltins())
       names.emplace_back(b->name);
@@ -439,6 +450,9 @@ Value Evaluator::attribute(const Expr &e) {
   if (object.isNumber() && (e.name == "to" || e.name == "dtype"))
     d.note(target.loc, "`" + std::string(target.loc.text()) + "` is the compile-time value " + lang::repr(object) +
                            " (an integer argument equal to 1 is one as well); tl.cast, tl.to_tensor and the operators take both");
+  constexpr std::string_view changes[] = {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear"};
+  if (object.isTuple() && std::find(std::begin(changes), std::end(changes), e.name) != std::end(changes))
+    d.note(target.loc, "lists are tuples in kernels, which do not change: in a tl.static_range, make a new one by `+`");
   if (object.is<std::shared_ptr<const lang::OpaqueValue>>())
     d.note(target.loc, "kernels can compare such an object and read those of its attributes that are numbers, strings or types");
   return Value::error();

@@ -66,6 +66,11 @@ def host_only(x, n):
     tl.store(x, np.sqrt(n))
     tl.store(x, plain(n))
     tl.store(x, triton.autotune(n))
+    tl.store(x, tl.tanh(1.0))
+    l = [n]
+    l.append(n)
+    tl.store(x, x[n])
+    tl.store(x + 1.5, tl.arange(0, 4.0))
 
 
 @triton.jit

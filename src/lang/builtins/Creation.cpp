@@ -26,6 +26,8 @@ Value arange(BuiltinCall &call) {
   Int bounds[2];
   static constexpr const char *names[] = {"start", "end"};
   for (size_t i = 0; i < 2; ++i) {
+    if (a[i].isFloat())
+      return a.badArgument(i, names[i], "an integer");
     if (!a[i].isInt() && !a[i].isBool())
       return a.fail(diag::arangeConstexpr, a.loc(i), kindName(a[i]), names[i]);
     bounds[i] = a[i].asInt();
