@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A C++ project on a machine that has nothing: makes a bare Debian 12 by debootstrap (as root, about 1 GB in the temporary folder) with compilers and CMake, and does there what the section
 # "A project of your own" of docs/cpp.md says, line by line: with the installed tree, and with the archive of scripts/dist.py.
-# usage: scripts/test_bare.sh [build folder] [bare system that is there already]
+# usage: scripts/test_bare.sh [build folder] [bare system that is there already] [archive that is there already]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:-$root/build}" && pwd)
@@ -9,7 +9,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python=python3
 [[ -x $build/venv/bin/python ]] && python=$build/venv/bin/python
-"$python" "$root/scripts/dist.py" --build "$build" --out "$work/dist"
+archive=${3:-}
+if [[ -z $archive ]]; then
+  "$python" "$root/scripts/dist.py" --build "$build" --out "$work/dist"
+  archive=$(echo "$work"/dist/tegula-*.tar.xz)
+fi
 bare=${2:-$work/bare}
 if [[ ! -x $bare/bin/sh ]]; then
   debootstrap=$(command -v debootstrap || echo /usr/sbin/debootstrap)
@@ -30,7 +34,7 @@ for from in "installed tree" archive; do
   rm -rf "$bare/opt/tegula" "$bare/tmp/project"
   mkdir -p "$bare/opt/tegula"
   if [[ $from == archive ]]; then
-    tar xf "$work"/dist/tegula-*.tar.xz -C "$bare/opt/tegula" --strip-components=1
+    tar xf "$archive" -C "$bare/opt/tegula" --strip-components=1
     cp -r "$bare/opt/tegula/examples/cpp" "$bare/tmp/project"
   else
     cmake --install "$build" --prefix "$bare/opt/tegula" >"$work/log" || { tail -5 "$work/log" >&2; exit 1; }

@@ -6,12 +6,18 @@
 namespace tg = tegula::tile;
 
 constexpr auto gelu = tg::python<tg::Tile<float>(tg::Tile<float>)>("helpers.py::gelu");
-constexpr auto spread = tg::python<std::tuple<tg::Tile<float>, tg::Tile<float>>(tg::Tile<float>)>("helpers.py::spread");
+struct Spread {
+  tg::Float hi, lo;
+};
+constexpr auto spread = tg::python<Spread(tg::Tile<float>)>("helpers.py::spread");
+constexpr auto spread_as_tuple = tg::python<std::tuple<tg::Tile<float>, tg::Tile<float>>(tg::Tile<float>)>("helpers.py::spread");
+constexpr auto middle = tg::function("middle(x)", [](tg::Tile<float> x) { return Spread{tg::max(x, 0) / 2, tg::min(x, 0) / 2}; });
 constexpr auto activate = tg::kernel("activate(x, out, n, BLOCK)", [](tg::Ptr<const float> x, tg::Ptr<float> out, tg::Int n, tg::Constexpr<int> BLOCK) {
   auto i = tg::program_id(0) * BLOCK + tg::arange(0, BLOCK);
   auto v = tg::load(x + i, i < n, 0.0);
-  auto [hi, lo] = spread(v);
-  tg::store(out + i, gelu(v) + hi - lo, i < n);
+  auto s = spread(v);
+  auto [hi, lo] = spread_as_tuple(v);
+  tg::store(out + i, gelu(v) + s.hi - s.lo + (hi - s.hi) + (lo - s.lo), i < n);
 });
 constexpr auto swish = tg::function("swish(x, beta)", [](tg::Tile<float> x, tg::Float beta) { return x * tg::sigmoid(x * beta); });
 constexpr auto add_one = tg::kernel("add_one(out, n, BLOCK)", [](tg::Ptr<float> out, tg::Int n, tg::Constexpr<int> BLOCK) {
@@ -86,6 +92,10 @@ int main(int, char **argv) {
   SAYS(un, "`swish` is not defined");
   OK(py.bind("swish", swish(ctx).function().value()));
   OK(py.bind("add_one", add_one(ctx).function(1024).value()));
+  OK(py.bind("middle", middle(ctx).function().value()));
+  std::vector<float> centre(1);
+  OK(py.kernel("centre").value()(Grid(1), {x, centre, 128}));
+  CHECK(std::fabs(centre[0]) < 0.06 && centre[0] != 0);
   Function apply = py.kernel("apply").value();
   OK(apply(Grid(3), {x, out, 3000, 1024}));
   CHECK(std::fabs(out[70] - (2 / (1 + std::exp(-2.0)) + 1)) < 1e-4);

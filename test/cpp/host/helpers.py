@@ -17,3 +17,9 @@ def apply(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, swish(tl.load(x + i, mask=i < n), 1.0), mask=i < n)
     add_one(out, n, BLOCK)
+
+
+@triton.jit
+def centre(x, out, BLOCK: tl.constexpr):
+    hi, lo = middle(tl.load(x + tl.arange(0, BLOCK)))
+    tl.store(out, hi + lo)
