@@ -280,3 +280,31 @@ def test_arguments_are_not_kept():
     del out
     gc.collect()
     assert alive() is None
+
+
+@tegula.jit
+def adds_up(pointers, sizes, out, MODE: tl.constexpr):
+    total = sizes[1] * (2 if MODE["twice"] else 1)
+    for i in tl.static_range(len(pointers)):
+        total += tl.load(pointers[i]) * sizes[0][i]
+    tl.store(out, total)
+
+
+def test_a_source_with_tuples():
+    """What a launch with tuples says of itself compiles ahead, too; named tuples do not."""
+    seen = []
+    with knobs.runtime.scope():
+        knobs.runtime.jit_post_compile_hook = lambda **k: seen.append(k["compile"])
+        a, out = np.ones(4, np.float32), np.zeros(1, np.float32)
+        launched = adds_up[(1,)]((a, a), ((1, 2.5), 3), out, {"twice": True})
+    assert out[0] == 9.5
+    source = tegula.compiler.ASTSource(adds_up, seen[0]["signature"], seen[0]["constants"], seen[0]["configs"][0])
+    made = tegula.compile(source)
+    assert made.asm["tile"] == launched.asm["tile"]
+    from collections import namedtuple
+    named = tegula.compiler.ASTSource(adds_up, {"pointers": namedtuple("Pair", "a b")("*fp32", "*fp32"), "sizes": (("i32", "fp32"), "i32"), "out": "*fp32"}, {"MODE": {"twice": 0}})
+    with pytest.raises(NotImplementedError, match="named tuples"):
+        tegula.compile(named)
+    odd = tegula.compiler.ASTSource(adds_up, {"pointers": ("*fp32", "constexpr"), "sizes": (("i32", "fp32"), "i32"), "out": "*fp32"}, {"MODE": {"twice": 0}, (0, 1): tl.float32})
+    with pytest.raises(NotImplementedError, match="numbers and strings only"):
+        tegula.compile(odd)

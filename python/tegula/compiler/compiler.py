@@ -10,7 +10,7 @@ from .._hooks import LazyDict, option_defaults, option_demands
 from ..backends import backends
 from ..backends.compiler import GPUTarget, Language, name_of
 from ..errors import CompilationError
-from ..jit import CompiledKernel, JITFunction, _by_name, to_value
+from ..jit import CompiledKernel, JITFunction, _by_name, _constant as constant_value
 
 
 @functools.cache
@@ -90,16 +90,30 @@ class ASTSource:
             if code == "constexpr" or (i,) in self.constants:
                 if (i,) not in self.constants:
                     raise ValueError(f"ASTSource: `{name}` is constexpr, and `constexprs` has no value for it")
-                constants[name] = to_value(self.constants[(i,)])
+                constants[name] = constant_value(self.constants[(i,)])
             else:
                 items.append(f"{name}:{self._text(code, (i,))}")
         return ", ".join(items), constants
 
     def _text(self, code, path):
+        if path in self.constants or code == "constexpr":
+            return _literal(self.constants.get(path), path)
+        if hasattr(code, "_fields"):
+            raise NotImplementedError("ASTSource: signatures of named tuples cannot be compiled ahead; warmup() takes arguments of any kind")
         if isinstance(code, (tuple, list)):
-            raise NotImplementedError("ASTSource: signatures of tuples cannot be compiled ahead; warmup() takes arguments of any kind")
+            items = [self._text(c, (*path, i)) for i, c in enumerate(code)]
+            return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         divisible = any(list(a) == ["tt.divisibility", 16] for a in self.attrs.get(path, ()))
         return code.replace("u1", "i1").replace("*k", "*") + (":16" if divisible else "")
+
+
+def _literal(x, path):
+    """A constant within a tuple, as signatures are written."""
+    if isinstance(x, tuple) and not hasattr(x, "_fields"):
+        return f"({', '.join(_literal(i, path) for i in x)}{',' if len(x) == 1 else ''})"
+    if x is None or isinstance(x, (bool, int, float)) or (isinstance(x, str) and x.isprintable() and not set(x) & set("'\"\\")):
+        return repr(x)
+    raise NotImplementedError(f"ASTSource: the item {path} of a tuple is {x!r}; numbers and strings only can be compiled ahead there, warmup() takes arguments of any kind")
 
 
 def _text_of(fn):
