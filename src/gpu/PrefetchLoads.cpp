@@ -17,22 +17,35 @@ public:
   bool run() {
     if (!collect())
       return false;
-    // In front of the loop: the first iteration's loads.
+    const int64_t distance = distanceOf();
+    // In front of the loop: the first iterations' loads.
     Block before, ahead;
     before.parent = loop_.parent->parent;
     b_.setBlock(&before);
-    std::vector<Value *> first = copyLoads(slice_.start());
+    std::vector<std::vector<Value *>> first;
+    LoopSlice::Map map = slice_.start();
+    for (int64_t i = 0; i < distance; ++i) {
+      if (i)
+        map = slice_.next(b_, std::move(map));
+      first.push_back(copyLoads(map, i ? runsAhead(b_, loop_, loop_.operands[0], i) : gpu::runs(b_, loop_, map.at(body_.args[0]))));
+    }
     splice(before, *loop_.parent, positionOf(*loop_.parent, &loop_));
-    // At the top of the body: the next iteration's.
+    // At the top of the body: a later iteration's.
     ahead.parent = body_.parent;
     b_.setBlock(&ahead);
-    std::vector<Value *> next = copyLoads(slice_.next(b_, {}));
+    map = {};
+    for (int64_t i = 0; i < distance; ++i)
+      map = slice_.next(b_, std::move(map));
+    std::vector<Value *> next = copyLoads(map, distance > 1 ? runsAhead(b_, loop_, body_.args[0], distance) : gpu::runs(b_, loop_, map.at(body_.args[0])));
     splice(ahead, body_, 0);
-    // The loaded tiles travel around the loop.
+    // The loaded tiles travel around the loop, each iteration's one place on.
     for (size_t i = 0; i < loads_.size(); ++i) {
-      Value *arg = carry(module_, loop_, first[i], loads_[i]->result()->name);
-      replaceUses(body_, loads_[i]->result(), arg);
-      carryOn(loop_, arg, next[i]);
+      std::vector<Value *> args;
+      for (int64_t k = 0; k < distance; ++k)
+        args.push_back(carry(module_, loop_, first[static_cast<size_t>(k)][i], loads_[i]->result()->name));
+      replaceUses(body_, loads_[i]->result(), args[0]);
+      for (size_t k = 0; k < args.size(); ++k)
+        carryOn(loop_, args[k], k + 1 < args.size() ? args[k + 1] : next[i]);
       std::erase(body_.ops, loads_[i]);
     }
     return true;
@@ -55,9 +68,21 @@ private:
     });
   }
 
-  /// The loads with the arguments of the body replaced, masked off when that iteration does not run.
-  std::vector<Value *> copyLoads(LoopSlice::Map map) {
-    Value *runs = gpu::runs(b_, loop_, map.at(body_.args[0]));
+  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers.
+  int64_t distanceOf() const {
+    constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
+    int64_t copies = 1;
+    for (const Op *op : body_.ops)
+      if (op->kind == OpKind::AsyncWait)
+        copies = std::max(copies, op->pending() + 1);
+    uint64_t bits = 0;
+    for (const Op *load : loads_)
+      bits += std::max<uint64_t>(32, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
+    return static_cast<uint64_t>(copies - 1) * bits <= most * 32 ? copies : 1;
+  }
+
+  /// The loads with the arguments of the body replaced, masked off unless `runs`: when that iteration does not run.
+  std::vector<Value *> copyLoads(LoopSlice::Map map, Value *runs) {
     std::vector<Value *> out;
     for (const Op *load : loads_) {
       std::vector<Value *> operands;

@@ -1,5 +1,5 @@
 // Loads of the next iteration's dot operands are issued before the dot of this iteration, so that their latency overlaps
-// with it: software pipelining by registers, one iteration ahead.
+// with it: software pipelining by registers, one iteration ahead; a few elements, beside copies to shared memory that are further ahead, as far as those.
 //
 //   for k:  a = load p(k); acc = dot(a, ...)      becomes      a = load p(lb);  for k: next = load p(k+1); acc = dot(a, ...); a = next
 //
