@@ -1,6 +1,7 @@
 // See PrefetchLoads.h.
 #include "gpu/PrefetchLoads.h"
 #include "gpu/BlockEdit.h"
+#include "gpu/LoopObstacles.h"
 #include "gpu/LoopSlice.h"
 #include <algorithm>
 
@@ -15,9 +16,11 @@ public:
   LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop) { b_.setFolding(false); }
 
   bool run() {
-    if (!collect())
+    if (!collect() && !collectAsked())
       return false;
     const int64_t distance = distanceOf();
+    if (!distance)
+      return false;
     // In front of the loop: the first iterations' loads.
     Block before, ahead;
     before.parent = loop_.parent->parent;
@@ -68,7 +71,21 @@ private:
     });
   }
 
-  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers.
+  /// Without a dot: what the loop loads if it asks for stages itself.
+  bool collectAsked() {
+    if (!loop_.find(attr::numStages) || hasDot(loop_) || obstacleOfLoop(loop_))
+      return false;
+    isAsked_ = true;
+    loads_.clear();
+    for (Op *op : body_.ops)
+      if (op->kind == OpKind::Load && op->result()->type.isTensor() && !op->isVolatile() &&
+          std::all_of(op->operands.begin(), op->operands.end(), [&](const Value *v) { return slice_.add(v); }))
+        loads_.push_back(op);
+    return !loads_.empty();
+  }
+
+  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers. As many as
+  /// the loop asks for if there is no dot; none if already one iteration takes too many.
   int64_t distanceOf() const {
     constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
     int64_t copies = 1;
@@ -78,6 +95,10 @@ private:
     uint64_t bits = 0;
     for (const Op *load : loads_)
       bits += std::max<uint64_t>(32, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
+    if (isAsked_) {
+      constexpr uint64_t some = 32; // registers
+      return std::min(loop_.numStages() - 1, static_cast<int64_t>(std::max<uint64_t>(bits <= 2 * some * 32, some * 32 / bits)));
+    }
     return static_cast<uint64_t>(copies - 1) * bits <= most * 32 ? copies : 1;
   }
 
@@ -99,6 +120,7 @@ private:
   Block &body_;
   LoopSlice slice_;
   std::vector<Op *> loads_;
+  bool isAsked_ = false; // by num_stages of the loop, without a dot
 };
 
 void visit(Module &m, Block &b, const Options &options) {

@@ -3,6 +3,7 @@
 //
 //   for k:  a = load p(k); acc = dot(a, ...)      becomes      a = load p(lb);  for k: next = load p(k+1); acc = dot(a, ...); a = next
 //
+// So are loads of loops without a dot that ask for stages themselves (num_stages of tl.range), as many iterations as they ask for, or registers allow.
 // The loads of the iteration after the last are masked off. A loop is left alone if it writes memory, if an address depends
 // on something loaded, or if it asks for one stage (num_stages = 1).
 #pragma once
