@@ -285,6 +285,8 @@ private:
     }
     b_.setLoc(loop_.loc);
     b_.setBlock(&top);
+    // Branches that addresses need stand in front of the products: nothing parts those from the copies then.
+    slice_.copyBranches(b_, map);
     startStagedLoads(map);
     b_.setLoc(loop_.loc);
     if (barriers_.full)
