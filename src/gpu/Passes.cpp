@@ -49,7 +49,7 @@ constexpr GpuPass passes[] = {
      "gives the copies of loops to warps of their own"},
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
      "copies operands of dots ahead, and lets dots run on"},
-    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.options); }, "loads operands an iteration ahead, into registers"},
+    {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what asynchronous dots read to shared memory, outside of loops"},
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},

@@ -174,8 +174,8 @@ private:
   }
 
   /// Is a predicate on each copy better than a branch around them? The assembler then puts their addresses between the products, but they are computed in the last
-  /// iterations, too, in which nothing is copied. Measured on an H100 (docs/performance.md): a branch is better in a loop inside of another one, which has often few iterations (by a tenth), where
-  /// other branches part the products anyway (by 3 %), and where the accumulators of several products leave no registers for the addresses (by 2 %).
+  /// iterations, too, in which nothing is copied. Measured (docs/performance.md): a branch is better in a loop inside of another one, which has often few iterations (by a tenth), and
+  /// where the accumulators of several products leave no registers for the addresses (by 2-4 %).
   bool arePredicated() const {
     constexpr unsigned most = 128; // registers
     for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
@@ -183,8 +183,6 @@ private:
         return false;
     unsigned dots = 0, registers = 0;
     for (const Op *op : body_.ops) {
-      if (!op->regions.empty() && op->kind != OpKind::Reduce && op->kind != OpKind::Scan)
-        return false;
       if (op->kind == OpKind::Dot) {
         ++dots;
         registers += (1u << module_.layoutOf(op->result()->type).inBits(layout::Dim::Register)) * byteWidth(op->result()->type.elem) / 4;

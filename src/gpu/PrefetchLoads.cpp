@@ -13,7 +13,7 @@ namespace {
 
 class LoopPrefetcher {
 public:
-  LoopPrefetcher(Module &m, Op &loop) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop) { b_.setFolding(false); }
+  LoopPrefetcher(Module &m, Op &loop, unsigned mostRegisters) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), mostRegisters_(mostRegisters) { b_.setFolding(false); }
 
   bool run() {
     if (!collect() && !collectAsked())
@@ -71,9 +71,10 @@ private:
     });
   }
 
-  /// Without a dot: what the loop loads if it asks for stages itself.
+  /// Without a dot: what the loop loads if it asks for stages itself and threads meet in it.
   bool collectAsked() {
-    if (!loop_.find(attr::numStages) || hasDot(loop_) || obstacleOfLoop(loop_))
+    bool meets = std::any_of(body_.ops.begin(), body_.ops.end(), [](const Op *op) { return op->kind == OpKind::Reduce || op->kind == OpKind::Scan; });
+    if (!loop_.find(attr::numStages) || !meets || hasDot(loop_) || obstacleOfLoop(loop_))
       return false;
     isAsked_ = true;
     loads_.clear();
@@ -95,10 +96,8 @@ private:
     uint64_t bits = 0;
     for (const Op *load : loads_)
       bits += std::max<uint64_t>(32, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
-    if (isAsked_) {
-      constexpr uint64_t some = 32; // registers
-      return std::min(loop_.numStages() - 1, static_cast<int64_t>(std::max<uint64_t>(bits <= 2 * some * 32, some * 32 / bits)));
-    }
+    if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
+      return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{mostRegisters_} / 3 * 32 / bits));
     return static_cast<uint64_t>(copies - 1) * bits <= most * 32 ? copies : 1;
   }
 
@@ -121,23 +120,24 @@ private:
   LoopSlice slice_;
   std::vector<Op *> loads_;
   bool isAsked_ = false; // by num_stages of the loop, without a dot
+  unsigned mostRegisters_;
 };
 
-void visit(Module &m, Block &b, const Options &options) {
+void visit(Module &m, Block &b, const Options &options, unsigned mostRegisters) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     for (Region *r : op->regions)
-      visit(m, *r->block, options);
+      visit(m, *r->block, options, mostRegisters);
     if (op->kind != OpKind::For || op->pipelined() || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
-    if (LoopPrefetcher(m, *op).run())
+    if (LoopPrefetcher(m, *op, mostRegisters).run())
       i += b.ops.size() - before;
   }
 }
 
 } // namespace
 
-void prefetchLoads(Module &m, const Options &options) { visit(m, *m.kernel()->block(), options); }
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), options, target.registerLimit(target.lanes() * options.numWarps)); }
 
 } // namespace tegula::gpu

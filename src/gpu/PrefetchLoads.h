@@ -3,7 +3,8 @@
 //
 //   for k:  a = load p(k); acc = dot(a, ...)      becomes      a = load p(lb);  for k: next = load p(k+1); acc = dot(a, ...); a = next
 //
-// So are loads of loops without a dot that ask for stages themselves (num_stages of tl.range), as many iterations as they ask for, or registers allow.
+// So are loads of loops without a dot in which threads meet (a row is reduced) and that ask for stages themselves (num_stages of tl.range): as many iterations as they ask
+// for, or registers allow. Where threads do not meet, warps run ahead by themselves: sums of arrays lost 5 % (H200).
 // The loads of the iteration after the last are masked off. A loop is left alone if it writes memory, if an address depends
 // on something loaded, or if it asks for one stage (num_stages = 1).
 #pragma once
@@ -11,6 +12,6 @@
 
 namespace tegula::gpu {
 
-void prefetchLoads(ir::Module &m, const Options &options);
+void prefetchLoads(ir::Module &m, const TargetInfo &target, const Options &options);
 
 } // namespace tegula::gpu

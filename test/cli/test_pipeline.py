@@ -554,3 +554,30 @@ def test_dots_that_the_assembler_serializes_are_remarked(tegula):
     if "[spills]" not in p.stderr:
         pytest.skip("no assembler: scripts/requirements.txt brings it")
     assert re.search(r"gpu_kernels.py:\d+:\d+: remark: the dots of this kernel wait for each other: insufficient register resources.* \[dotsSerialized\]", p.stderr)
+
+
+TAPS = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def taps(a, b, c, N, K, TAPS: tl.constexpr):
+    m = tl.arange(0, 64)
+    k = tl.arange(0, 64)
+    acc = tl.zeros((64, 64), tl.float32)
+    for tap in range(TAPS):
+        for at in range(0, K, 64):
+            x = tl.load(a + m[:, None] * N + (tap * K + at + k)[None, :])
+            y = tl.load(b + (tap * K + at + k)[:, None] * 64 + m[None, :])
+            acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * 64 + m[None, :], acc)
+'''
+
+
+@pytest.mark.parametrize("taps", (1, 9))
+def test_inner_loops_copy_under_a_branch(tegula, tmp_path, taps):
+    """They often have few iterations, in the last of which nothing is copied."""
+    (tmp_path / "k.py").write_text(TAPS if taps > 1 else TAPS.replace("range(TAPS)", "tl.static_range(TAPS)"))
+    p = tegula("compile", f"{tmp_path}/k.py::taps", "--sig", "a:*fp16:16, b:*fp16:16, c:*fp32:16, N:i32:16, K:i32:16", "-c", f"TAPS={taps}", "-t", "sm_90a", "--emit", "gpu")
+    assert p.returncode == 0, p.stderr
+    assert ("if" in re.findall(r"\w+", loop(p.stdout))) == (taps > 1)
