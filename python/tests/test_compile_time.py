@@ -57,6 +57,11 @@ STATEMENTS = {
     "match by attribute": "m = triton.cdiv(n, 8)\n match n:\n  case math.pi: return 1\n  case m if m > 100: return m\n return m",
     "match in a function": "x = 3\n def g(v):\n  match v:\n   case (a, x): return a + x\n   case 4: return x\n  return x\n return g((1, 2))",
     "match and loops": "for i in range(n):\n  match i:\n   case 2: continue\n   case 5: break\n   case 7: return 0\n else: return 1\n return i",
+    "try": "out = []\n for v in (1, 'a', 0, -1, None):\n  try:\n   if v == -1: raise ValueError('negative')\n   out.append(8 // v if v == 0 else {1: 'one'}[v])\n   out.append('found')\n"
+           "  except KeyError: out.append('key')\n  except (ZeroDivisionError, IndexError) as e: out.append('zero')\n  except ValueError: out.append('value')\n  else: out.append('else')\n  finally: out.append(v)\n return out",
+    "try in functions": "def g(x):\n  if x > 2: raise RuntimeError(f'{x} is too large')\n  return x\n def h(x):\n  try: return g(x)\n  except RuntimeError: return -1\n  finally: pass\n return h(1), h(3), [h(i) for i in range(5)]",
+    "try and loops": "for i in range(n):\n  try:\n   if i == 1: continue\n   if i == 4: break\n   n.nothing\n  except AttributeError:\n   if i == 3: return i\n return 'no'",
+    "nested try": "try:\n  try: [][1]\n  except ValueError: return 1\n  return 2\n except Exception: return 3",
     "docstring": "'''Says what it does.'''\n if n < 0: raise ValueError(f'Invalid: {n}')\n return n",
 }
 
@@ -341,4 +346,10 @@ def test_mistakes(body, message, tmp_path):
 def test_patterns_that_are_not_there(pattern, tmp_path):
     m = load(tmp_path, KERNEL.format(f"match [n, 1] if 'a' not in {pattern!r} else n:\n  case {pattern}: pass\n return 1"))
     with pytest.raises(tegula.CompilationError, match="this pattern of Match; use `if` and `elif`"):
+        m.k.warmup(8, "", grid=(1,))
+
+
+def test_what_no_handler_takes(tmp_path):
+    m = load(tmp_path, KERNEL.format("try: raise ValueError('no good')\n except (KeyError, IndexError): return 1\n finally: n"))
+    with pytest.raises(tegula.CompilationError, match="exception raised at compile time: ValueError"):
         m.k.warmup(8, "", grid=(1,))

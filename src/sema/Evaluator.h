@@ -222,6 +222,8 @@ private:
   Flow pythonWhile(const Stmt &s);
   // PythonMatch.cpp
   Flow pythonMatch(const Stmt &s);
+  Flow pythonTry(const Stmt &s);
+  Flow untilMistake(Stmts body, bool &mistaken);
   std::optional<bool> matches(const Expr &pattern, const Value &v, std::vector<std::pair<const Expr *, Value>> &captures);
   // PythonChanges.cpp
   /// The result of a method that changes a local list, dict or set; nullopt if it is none.

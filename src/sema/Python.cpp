@@ -76,6 +76,7 @@ Flow Evaluator::execPython(const Stmt &s) {
   case StmtKind::For: return pythonFor(s);
   case StmtKind::While: return pythonWhile(s);
   case StmtKind::Match: return pythonMatch(s);
+  case StmtKind::Try: return s.isTryStar ? execUnsupported(s) : pythonTry(s);
   case StmtKind::Assert: {
     std::optional<bool> c = pythonTruth(*s.value);
     if (c && !*c) {
