@@ -5,6 +5,7 @@
 #include "gpu/Layouts.h"
 #include "gpu/Remarks.h"
 #include "ir/Builder.h"
+#include "layout/Constructors.h"
 #include "layout/Conversion.h"
 #include "passes/AxisFacts.h"
 #include "passes/HoistInvariants.h"
@@ -56,7 +57,7 @@ public:
 
   const Function &function() const { return f_; }
   unsigned warps() const { return warps_; }
-  Threads threads() const { return {target_.lanes(), warps_}; }
+  layout::Threads threads() const { return {target_.lanes(), warps_}; }
   const TargetInfo &target() const { return target_; }
   const AxisFacts &facts() const { return facts_; }
 
@@ -80,7 +81,7 @@ public:
   /// The home, or a default for values that have none.
   LinearLayout layoutFor(const Value *v) const {
     Home h = of(v);
-    return h.layout ? layoutOf(h) : defaultLayout(v->type.shape, threads());
+    return h.layout ? layoutOf(h) : layout::dealtByRows(v->type.shape, threads());
   }
   const LinearLayout &layoutOf(Home h) const { return out_.layouts[h.layout - 1u]; }
 
@@ -144,11 +145,11 @@ public:
       while (a.vec > 1 && facts_.of(pointer, order[0]).divisibility % (a.vec * bytes) != 0)
         a.vec /= 2;
     }
-    a.layout = dealtLayout(shape, order, a.vec, threads());
+    a.layout = layout::dealt(shape, order, a.vec, threads());
     // What is stored need not leave its warp: no barrier, and warps need not wait for each other.
     if (op.kind == OpKind::Store)
       if (Home h = of(op.operands[1]); h.layout)
-        a.layout = withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
+        a.layout = layout::withWarpsOf(a.layout, layoutOf(h), layout::log2Exact(a.vec));
     return a;
   }
 
@@ -234,18 +235,18 @@ void Homes::visit(const Op &op) {
     std::vector<unsigned> order(s.rank());
     std::iota(order.rbegin(), order.rend(), 0u);
     int64_t perThread = std::max<int64_t>(1, s.numel() / threads().count());
-    return set(op.result(), dealtLayout(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), threads()), Rank::Memory);
+    return set(op.result(), layout::dealt(s, order, std::min<int64_t>(perThread, 16 / byteWidth(op.result()->type.elem)), threads()), Rank::Memory);
   }
   case OpKind::Dot:
     return set(op.result(), target_.accumulatorLayout(choiceOf(op), op, warps_), Rank::Accumulator);
   case OpKind::Scan:
     for (const Value *r : op.results)
-      set(r, scanLayout(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
+      set(r, layout::dealtAlong(r->type.shape, static_cast<unsigned>(op.axis()), threads()), Rank::Other);
     return;
   case OpKind::Reduce:
     if (Home h = source(reducedOperand(op)); h.layout && axesAreSeparate(layoutOf(h)))
       for (const Value *r : op.results)
-        set(r, reducedLayout(layoutOf(h), op.operands[0]->type.shape, static_cast<unsigned>(op.axis())), h.rank);
+        set(r, layout::slice(layoutOf(h), static_cast<unsigned>(op.axis())), h.rank);
     return;
   case OpKind::Join:
   case OpKind::Cat:
@@ -253,21 +254,20 @@ void Homes::visit(const Op &op) {
     Home h = of(op.operands[0]);
     if (!h.layout)
       h = source(op.operands.back());
-    const Shape &s = op.operands[0]->type.shape;
     if (h.layout)
       for (const Value *r : op.results)
         set(r,
-            op.kind == OpKind::Join  ? joinedLayout(layoutOf(h), s)
-            : op.kind == OpKind::Cat ? concatenatedLayout(layoutOf(h), s, static_cast<unsigned>(op.axis()))
-                                     : splitLayout(splittableLayout(layoutOf(h), s), s),
+            op.kind == OpKind::Join  ? layout::join(layoutOf(h))
+            : op.kind == OpKind::Cat ? layout::concatenate(layoutOf(h), static_cast<unsigned>(op.axis()))
+                                     : layout::slice(layout::splittable(layoutOf(h)), op.operands[0]->type.shape.rank() - 1),
             h.rank);
     return;
   }
   case OpKind::ClusterGather:
     if (op.operands[0]->type.isScalar())
-      return set(op.result(), gatheredLayout(scalarLayout(threads()), op.result()->type.shape), Rank::Other);
+      return set(op.result(), layout::gather(layout::scalar(threads()), op.result()->type.shape[0]), Rank::Other);
     if (Home h = source(op.operands[0]); h.layout)
-      set(op.result(), gatheredLayout(layoutOf(h), op.result()->type.shape), h.rank);
+      set(op.result(), layout::gather(layoutOf(h), op.result()->type.shape[0]), h.rank);
     return;
   case OpKind::Gather:
     if (Home h = of(op.operands[1]); h.layout)
@@ -323,7 +323,7 @@ Home Homes::spread(Home h, const Shape &shape) {
   constexpr uint32_t fewest = 64; // registers
   if (!h.layout || h.rank == Rank::Accumulator)
     return h;
-  LinearLayout now = defaultLayout(shape, threads());
+  LinearLayout now = layout::dealtByRows(shape, threads());
   auto registers = [](const LinearLayout &l) { return uint32_t{1} << l.inBits(layout::Dim::Register); };
   if (uint32_t n = registers(layoutOf(h)); n >= fewest && n > registers(now))
     h.layout = out_.internLayout(now);
@@ -382,7 +382,7 @@ Home Homes::wantedBy(const Op &user, const Value *v, unsigned depth) const {
   case OpKind::Reduce:
     return of(reducedOperand(user));
   case OpKind::Scan:
-    return {out_.internLayout(scanLayout(v->type.shape, static_cast<unsigned>(user.axis()), threads())), Rank::Other};
+    return {out_.internLayout(layout::dealtAlong(v->type.shape, static_cast<unsigned>(user.axis()), threads())), Rank::Other};
   case OpKind::Store:
     return user.operands[1] == v && v->type.isTensor() ? Home{out_.internLayout(access(user).layout), Rank::Other} : Home{};
   case OpKind::Reshape:
@@ -479,7 +479,7 @@ void Homes::giveDefaults(const Block &b) {
         continue;
       for (const Value *arg : r->block->args)
         if (arg->type.isTensor())
-          set(arg, defaultLayout(arg->type.shape, threads()), Rank::Other);
+          set(arg, layout::dealtByRows(arg->type.shape, threads()), Rank::Other);
       giveDefaults(*r->block);
     }
     visit(*op);
@@ -487,7 +487,7 @@ void Homes::giveDefaults(const Block &b) {
       if (v->type.isTensor() && !renames(op->kind) && !isCheap(v)) {
         // Addresses and masks of rows by index: as the access wants them, or whole tiles of pointers would be moved.
         const Op *user = of(v).layout ? nullptr : memoryUser(v, 8);
-        set(v, user ? access(*user).layout : defaultLayout(v->type.shape, threads()), Rank::Other);
+        set(v, user ? access(*user).layout : layout::dealtByRows(v->type.shape, threads()), Rank::Other);
       }
   }
 }
@@ -603,13 +603,13 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
     break;
   }
   case OpKind::Split:
-    all = id(splittableLayout(homes_.layoutFor(op.operands[0]), op.operands[0]->type.shape));
+    all = id(layout::splittable(homes_.layoutFor(op.operands[0])));
     break;
   case OpKind::Join:
-    all = id(splitLayout(LinearLayout(out_.layoutOf(typeOf(op.result()))), op.result()->type.shape));
+    all = id(layout::slice(out_.layoutOf(typeOf(op.result())), op.operands[0]->type.shape.rank()));
     break;
   case OpKind::Cat:
-    all = id(catOperandLayout(LinearLayout(out_.layoutOf(typeOf(op.result()))), op.operands[0]->type.shape));
+    all = id(layout::cut(out_.layoutOf(typeOf(op.result())), op.operands[0]->type.shape));
     break;
   case OpKind::Gather:
     wanted = {typeOf(op.operands[0]).layout, typeOf(op.result()).layout};
@@ -643,7 +643,7 @@ void Rewriter::operandsOf(const Op &op, std::vector<Value *> &operands, std::vec
   if (op.kind == OpKind::Split)
     for (Type &t : results)
       if (t.isTensor())
-        t.layout = id(splitLayout(LinearLayout(out_.layouts[all - 1u]), op.operands[0]->type.shape));
+        t.layout = id(layout::slice(out_.layouts[all - 1u], op.operands[0]->type.shape.rank() - 1));
 }
 
 /// A result that users look for in another home layout than the operation gives is converted.
@@ -687,14 +687,14 @@ void Rewriter::compute(const Op &op) {
 void Rewriter::isolated(const Op &op) {
   const Value *first = op.operands[0];
   auto axis = static_cast<unsigned>(op.axis());
-  LinearLayout l = op.kind == OpKind::Scan ? scanLayout(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(homes_.reducedOperand(op));
+  LinearLayout l = op.kind == OpKind::Scan ? layout::dealtAlong(first->type.shape, axis, homes_.threads()) : homes_.layoutFor(homes_.reducedOperand(op));
   if (!axesAreSeparate(l))
-    l = defaultLayout(first->type.shape, homes_.threads());
+    l = layout::dealtByRows(first->type.shape, homes_.threads());
   std::vector<Value *> operands;
   for (const Value *v : op.operands)
     operands.push_back(want(v, id(l)));
   uint16_t resultId = first->type.shape.rank() == 1 && op.kind == OpKind::Reduce ? 0
-                      : op.kind == OpKind::Reduce                                ? id(reducedLayout(l, first->type.shape, axis))
+                      : op.kind == OpKind::Reduce                                ? id(layout::slice(l, axis))
                                                                                  : id(l);
   std::vector<Type> results;
   for (const Value *r : op.results)

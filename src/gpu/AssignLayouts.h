@@ -7,7 +7,7 @@
 //   memory        load, atomic: coalesced, from the axis facts of the pointer
 //   other         scans, results of histogram ...: what the operation needs
 //   (none)        element-wise: the strongest of the operands; carried values: the strongest of initial value and update;
-//                 what is still open has no home and is computed wherever it is used, or gets defaultLayout
+//                 what is still open has no home and is computed wherever it is used, or gets layout::dealtByRows
 // Operations that only rename coordinates (expand_dims, broadcast, permute, reshape, splat) have no home: they are made in
 // the layout a user wants, from the operand in the layout that needs no movement.
 #pragma once

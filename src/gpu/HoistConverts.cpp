@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/Layouts.h"
 #include "ir/Builder.h"
+#include "layout/Constructors.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -56,9 +57,9 @@ private:
     if (op.kind == OpKind::Const || op.kind == OpKind::Range || op.kind == OpKind::Splat)
       return ids;
     if (op.kind == OpKind::Join) {
-      if (splittableLayout(layout(to), op.result()->type.shape) != layout(to))
+      if (layout::splittable(layout(to)) != layout(to))
         return std::nullopt;
-      std::fill(ids.begin(), ids.end(), m_.internLayout(splitLayout(layout(to), op.result()->type.shape)));
+      std::fill(ids.begin(), ids.end(), m_.internLayout(layout::slice(layout(to), op.operands[0]->type.shape.rank())));
       return ids;
     }
     if (renames(op.kind) && op.operands[0]->type.isTensor()) {

@@ -2,6 +2,7 @@
 #include "gpu/PipelineLoops.h"
 #include "gpu/BlockEdit.h"
 #include "gpu/PipelinedLoop.h"
+#include "gpu/SharedNeeds.h"
 #include "gpu/TileLoop.h"
 #include "gpu/Tiles.h"
 #include <algorithm>
@@ -116,7 +117,7 @@ private:
       bytes += slotBytes(r.tile) * r.slots;
       loads.push_back(r.source);
     }
-    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.isTma; }) || outerTiles() || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
+    if (!barriers_.full || slice_.hasLoads() || anyRing([](const Ring &r) { return !r.isTma; }) || tilesAround(loop_, placeOfPrologue()) || !TileLoop::allows(module_, loop_, target_, target_.sharedLimit() - std::min<uint64_t>(bytes, target_.sharedLimit()), loads))
       return false;
     tiles_.emplace(loop_);
     Map parameters{{tileSlot_ = module_.createValue(Type::scalar(Elem::I32)), nullptr},

@@ -6,6 +6,7 @@
 #include "gpu/Layouts.h"
 #include "gpu/SharedNeeds.h"
 #include "gpu/Tiles.h"
+#include "layout/Constructors.h"
 #include "layout/Conversion.h"
 #include <algorithm>
 
@@ -98,7 +99,7 @@ void PipelinedLoop::findStaged() {
     const Type &t = op->result()->type;
     Ring r;
     r.source = op;
-    r.tile = Type::shared(t.shape, t.elem, module_.internLayout(tileByThreads(to)));
+    r.tile = Type::shared(t.shape, t.elem, module_.internLayout(layout::sharedByThreads(to)));
     r.isCopied = r.isStaged = true;
     rings_.push_back(r);
   }
@@ -240,69 +241,14 @@ void PipelinedLoop::findAsyncDots() {
 /// Bytes that lowering gives a conversion if they are there.
 static constexpr uint64_t mostOfScratch = 64 * 1024;
 
-/// Scratch that operations of the body will want beside the rings, buffers of its bulk stores, and mbarriers.
+/// Tiles of the body that are in no ring, scratch that its operations will want, buffers of its block stores, and mbarriers.
 /// Conversions in branches take turns in `mostInBranch` bytes.
-uint64_t PipelinedLoop::scratchOfBody(uint64_t mostInBranch) const {
-  constexpr uint64_t barriers = 1024, unknown = 4096;
-  uint64_t buffers = 0;
-  auto walk = [&](auto &&self, const Block &b) -> uint64_t {
-    uint64_t most = 0;
-    const uint64_t mostOfConversion = &b == &body_ ? mostOfScratch : mostInBranch;
-    for (const Op *op : b.ops) {
-      buffers = std::max(buffers, target_.blockStore(module_, *op).bytes);
-      if (takesScratch(*op) && op->kind != OpKind::ToShared)
-        most = std::max(most, scratchOf(module_, *op, mostOfConversion).value_or(unknown));
-      else
-        for (const Region *r : op->regions)
-          most = std::max(most, self(self, *r->block));
-    }
-    return most;
-  };
-  const uint64_t scratch = walk(walk, body_);
-  return scratch + buffers + barriers;
-}
-
-/// Bytes of tiles of the body that are in no ring.
-uint64_t PipelinedLoop::innerTiles() {
-  uint64_t sum = 0;
-  auto add = [&](auto &&self, const Block &b) -> void {
-    for (const Op *op : b.ops) {
-      if (uint64_t bytes = tileBytes(*op); bytes && !ringOfTile(op->result()))
-        sum += bytes;
-      for (const Region *r : op->regions)
-        self(self, *r->block);
-    }
-  };
-  add(add, body_);
-  return sum;
-}
-
-/// Bytes of tiles from outside that live in the loop: because the body uses them, or what stands behind it.
-uint64_t PipelinedLoop::outerTiles() const {
-  std::map<const Op *, uint64_t> tiles;
-  // An operand that was loaded by descriptor reads the load's tile.
-  auto add = [&](const Op *op) {
-    const Op *load = op->kind == OpKind::ToShared ? descLoadOf(*op) : nullptr;
-    tiles[load ? load : op] = slotBytes(op->result()->type);
-  };
-  const std::vector<Op *> &outer = loop_.parent->ops;
-  size_t here = positionOf(*loop_.parent, &loop_);
-  for (size_t i = placeOfPrologue(); i < here; ++i)
-    if (outer[i]->kind == OpKind::ToShared)
-      add(outer[i]);
-  for (const Op *op : body_.ops)
-    for (const Value *v : op->operands)
-      if (v->type.isShared && v->def && v->def->parent != &body_)
-        add(v->def);
-  for (size_t i = 0; i < here; ++i)
-    if (outer[i]->kind == OpKind::DescLoad && std::any_of(outer.begin() + static_cast<long>(here) + 1, outer.end(), [&](const Op *op) {
-          return std::find(op->operands.begin(), op->operands.end(), outer[i]->result()) != op->operands.end();
-        }))
-      add(outer[i]);
-  uint64_t sum = 0;
-  for (auto [op, bytes] : tiles)
-    sum += bytes;
-  return sum;
+uint64_t PipelinedLoop::bytesOfBody(uint64_t mostInBranch) {
+  constexpr uint64_t barriers = 1024;
+  auto isRing = [&](const Op &op) { return ringOfTile(op.result()) != nullptr; };
+  const BesideRings rest =
+      besideRings(module_, body_, target_, isRing, [&](const Block &b, uint64_t) { return &b == &body_ ? mostOfScratch : mostInBranch; });
+  return rest.tiles + rest.scratch + rest.buffers + barriers;
 }
 
 /// Numbers of slots; bytes of all rings. Tiles that block copies bring form stages: one slot of each ring, one number of slots.
@@ -323,7 +269,7 @@ uint64_t PipelinedLoop::giveSlots(const RingChoice &c) {
 /// Makes it the choice. Bytes of shared memory that the loop takes then, with what lives beside it.
 uint64_t PipelinedLoop::take(const RingChoice &c) {
   isBehindFirst_ = c.isBehindFirst;
-  return bytesBeside_ + outerTiles() + giveSlots(c);
+  return bytesBeside_ + tilesAround(loop_, placeOfPrologue()) + giveSlots(c);
 }
 
 /// The best first, the smallest last.
@@ -405,9 +351,8 @@ bool PipelinedLoop::fitMemory() {
   const std::vector<RingChoice> all = choices(wanted);
   // What is beside them is the same for all, but that a branch, which many iterations pass by, does with less before the rings do.
   std::vector<uint64_t> beside;
-  const uint64_t tiles = innerTiles();
   for (uint64_t most : {mostOfScratch, mostOfScratch / 2, mostOfScratch / 4})
-    beside.push_back(scratchOfBody(most) + tiles);
+    beside.push_back(bytesOfBody(most));
   auto first = std::find_if(all.begin(), all.end(), [&](const RingChoice &c) {
     return std::any_of(beside.begin(), beside.end(), [&](uint64_t bytes) { return bytesBeside_ = bytes, take(c) <= limit; });
   });

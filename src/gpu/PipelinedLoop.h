@@ -77,9 +77,7 @@ protected:
   void giveBack(ir::Value *result);
   void findAsyncDots();
   void makeFragmentsLate(const ir::Op &dot);
-  uint64_t scratchOfBody(uint64_t mostInBranch) const;
-  uint64_t innerTiles();
-  uint64_t outerTiles() const;
+  uint64_t bytesOfBody(uint64_t mostInBranch);
   uint64_t giveSlots(const RingChoice &c);
   uint64_t take(const RingChoice &c);
   std::vector<RingChoice> choices(int64_t wanted) const;

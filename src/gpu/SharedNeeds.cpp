@@ -1,11 +1,14 @@
 // See SharedNeeds.h.
 #include "gpu/SharedNeeds.h"
 #include "gpu/Layouts.h"
+#include "gpu/BlockEdit.h"
 #include "gpu/SharedMemory.h"
+#include "gpu/TargetInfo.h"
 #include "gpu/Tiles.h"
 #include "layout/Conversion.h"
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 namespace tegula::gpu {
 
@@ -39,20 +42,15 @@ uint64_t tilesBytes(const Op &op) {
 static unsigned bytesOf(const Type &t) { return t.isPtr ? 8 : byteWidth(t.elem); }
 
 /// How the values of a convert or a cluster_gather move.
-static layout::ConversionPlan planOf(const Module &m, const Op &op, Threads threads, const layout::ConversionOptions &options) {
+static layout::ConversionPlan planOf(const Module &m, const Op &op, layout::Threads threads, const layout::ConversionOptions &options) {
   const Type &from = op.operands[0]->type, &to = op.result()->type;
   unsigned bits = from.isPtr ? 64 : 8 * byteWidth(from.elem);
   if (op.kind == OpKind::Convert)
     return layout::planConversion(m.layoutOf(from), m.layoutOf(to), bits, options);
   // Parts of CTAs and all parts in every CTA are two layouts of one tensor.
-  unsigned blockBits = layout::log2Exact(to.shape[0]);
-  const LinearLayout own = from.isScalar() ? scalarLayout(threads) : m.layoutOf(from);
-  layout::DimList ins = own.ins();
-  std::vector<uint64_t> bases(own.bases().begin(), own.bases().end());
-  ins.push({layout::Dim::Block, static_cast<uint8_t>(blockBits)});
-  for (unsigned i = 0; i < blockBits; ++i)
-    bases.push_back(static_cast<uint64_t>(from.numel()) << i);
-  return layout::planConversion(LinearLayout(ins, layout::tensorDims(to.shape), bases), m.layoutOf(to).growIn(layout::Dim::Block, blockBits), bits, options);
+  const LinearLayout own = from.isScalar() ? layout::scalar(threads) : m.layoutOf(from);
+  const LinearLayout parts = layout::expandDims(own, 0) * LinearLayout::identity(to.shape[0], layout::Dim::Block, layout::Dim::Dim0);
+  return layout::planConversion(parts, m.layoutOf(to).growIn(layout::Dim::Block, layout::log2Exact(to.shape[0])), bits, options);
 }
 
 std::vector<uint64_t> exchangedParts(const Module &m, const Op &op) {
@@ -94,7 +92,7 @@ static Scratch owned(const Module &m, const Op &op, unsigned ctas) {
   return {bytes, isOfCluster ? layout::ExchangeScope::Cluster : layout::ExchangeScope::Cta};
 }
 
-Scratch scratchNeed(const Module &m, const Op &op, Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed) {
+Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed) {
   switch (op.kind) {
   case OpKind::Convert:
   case OpKind::ClusterGather: {
@@ -190,9 +188,35 @@ const Op *descLoadOf(const Op &operand) {
   return from && from->kind == OpKind::DescLoad ? from : nullptr;
 }
 
-uint64_t tileBytes(const Op &op) {
-  bool isOwn = op.kind == OpKind::DescLoad || (op.kind == OpKind::ToShared && !descLoadOf(op));
-  return isOwn ? slotBytes(op.result()->type) + SharedMemory::tileAlign : 0;
+/// The operation whose tile a load by descriptor or an operand of asynchronous dots reads; null of others.
+static const Op *ownerOfTile(const Op &op) {
+  if (op.kind == OpKind::DescLoad)
+    return &op;
+  if (op.kind != OpKind::ToShared)
+    return nullptr;
+  const Op *load = descLoadOf(op);
+  return load ? load : &op;
+}
+
+uint64_t tilesAround(const Op &loop, size_t from) {
+  std::set<const Op *> owners;
+  const std::vector<Op *> &ops = loop.parent->ops;
+  const size_t here = positionOf(*loop.parent, &loop);
+  for (size_t i = from; i < here; ++i)
+    if (ops[i]->kind == OpKind::ToShared)
+      owners.insert(ownerOfTile(*ops[i]));
+  for (const Op *op : loop.region(0)->ops)
+    for (const Value *v : op->operands)
+      if (v->type.isShared && v->def && v->def->parent != loop.region(0))
+        owners.insert(v->def->kind == OpKind::ToShared ? ownerOfTile(*v->def) : v->def);
+  for (size_t i = here + 1; i < ops.size(); ++i)
+    for (const Value *v : ops[i]->operands)
+      if (v->def && v->def->kind == OpKind::DescLoad && v->def->parent == loop.parent && positionOf(*loop.parent, v->def) < here)
+        owners.insert(v->def);
+  uint64_t bytes = 0;
+  for (const Op *op : owners)
+    bytes += slotBytes(op->result()->type);
+  return bytes;
 }
 
 std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) {
@@ -217,6 +241,38 @@ std::optional<uint64_t> scratchOf(const Module &m, const Op &op, uint64_t most) 
       return 0;
     return std::nullopt;
   }
+}
+
+static BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
+                               const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end, uint64_t around) {
+  constexpr uint64_t guess = 4096;
+  BesideRings out;
+  for (const Op *op : b.ops) {
+    if (ownerOfTile(*op)) {
+      if (ownerOfTile(*op) == op && !isRing(*op))
+        out.tiles += slotBytes(op->result()->type) + SharedMemory::tileAlign;
+    } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
+      for (const Region *r : op->regions) {
+        const BesideRings inside = besideRings(m, *r->block, target, isRing, mostOfScratch, nullptr, around + out.tiles);
+        out.scratch = std::max(out.scratch, inside.tiles + inside.scratch);
+        out.buffers = std::max(out.buffers, inside.tiles + inside.buffers);
+        out.isKnown &= inside.isKnown;
+      }
+    } else if (op->kind != OpKind::Dot) {
+      const std::optional<uint64_t> need = scratchOf(m, *op, mostOfScratch(b, around + out.tiles));
+      out.isKnown &= need.has_value();
+      out.scratch = std::max(out.scratch, need.value_or(takesScratch(*op) ? guess : 0));
+      out.buffers = std::max(out.buffers, target.blockStore(m, *op).bytes);
+    }
+    if (op == end)
+      break;
+  }
+  return out;
+}
+
+BesideRings besideRings(const Module &m, const Block &b, const TargetInfo &target, const std::function<bool(const Op &)> &isRing,
+                        const std::function<uint64_t(const Block &, uint64_t)> &mostOfScratch, const Op *end) {
+  return besideRings(m, b, target, isRing, mostOfScratch, end, 0);
 }
 
 } // namespace tegula::gpu

@@ -2,11 +2,15 @@
 #pragma once
 #include "gpu/Layouts.h"
 #include "gpu/SharedMemory.h"
+#include "layout/Constructors.h"
 #include "layout/Conversion.h"
+#include <functional>
 #include <optional>
 #include <unordered_set>
 
 namespace tegula::gpu {
+
+class TargetInfo;
 
 /// Makes a tile or mbarriers that live on behind the operation.
 bool makesTiles(const ir::Op &op);
@@ -30,19 +34,33 @@ struct Scratch {
 };
 /// The scratch of any operation of a program. `conversions`: what they may use, and maxBytes, which they rather take turns than exceed. `isUsed`: somebody reads its result. Results that the owners of
 /// elements (of scalars: the first thread) alone know are given to the others; in a cluster, those of the first CTA to the other CTAs.
-Scratch scratchNeed(const ir::Module &m, const ir::Op &op, Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed);
+Scratch scratchNeed(const ir::Module &m, const ir::Op &op, layout::Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed);
 
 /// Atomics whose old values somebody reads.
 std::unordered_set<const ir::Op *> usedAtomics(const ir::Block &b);
 /// Operations with bytes of shared memory (`shared`, OrderMemory.h) that live at one time: when most is taken. The highest byte is the end of one of them.
 std::vector<std::pair<const ir::Op *, SharedRange>> mostShared(const ir::Block &kernel);
 
+// ---- Before the memory is dealt out: what is beside rings. How deep those may be follows from it.
+
 /// The load by descriptor that a to_shared takes its values from, through views only; null if there is none.
 const ir::Op *descLoadOf(const ir::Op &operand);
-/// Bytes of the tile, and to place it, of a load by descriptor or an operand of asynchronous dots that no ring holds; 0 of other operations, and of an operand that
-/// was loaded by descriptor, which reads that tile.
-uint64_t tileBytes(const ir::Op &op);
-/// Scratch (bytes) that an operation beside living rings takes at least, of `most` that there are; nothing if it may not stand there.
+/// Scratch that an operation takes at least, of `most` bytes that there are; nothing if that depends on what it gets, or if it keeps a tile.
 std::optional<uint64_t> scratchOf(const ir::Module &m, const ir::Op &op, uint64_t most);
+/// Bytes of the tiles made in front of a loop, in its block, that live while it runs: it or what is behind it uses them, or they are to_shared from position `from` on,
+/// beside which the loop's first copies run.
+uint64_t tilesAround(const ir::Op &loop, size_t from);
+
+/// What a block takes of shared memory while rings live, without those.
+struct BesideRings {
+  uint64_t tiles = 0;   // of the block itself
+  uint64_t scratch = 0; // and beside them: the most of any operation, with the tiles of blocks inside,
+  uint64_t buffers = 0; // or of any block store
+  bool isKnown = true;  // no operation's needs depend on what it gets; else they are guessed
+};
+/// `isRing`: loads and operands that rings hold. `mostOfScratch`: bytes that the conversions of a block may have, beside so many bytes of tiles of it and those around. `end`: the
+/// operation of `b` to stop behind; null: all of them.
+BesideRings besideRings(const ir::Module &m, const ir::Block &b, const TargetInfo &target, const std::function<bool(const ir::Op &)> &isRing,
+                        const std::function<uint64_t(const ir::Block &, uint64_t tiles)> &mostOfScratch, const ir::Op *end = nullptr);
 
 } // namespace tegula::gpu

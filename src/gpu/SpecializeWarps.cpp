@@ -152,7 +152,6 @@ private:
   Reason checkCluster() const;
   Reason fit();
   uint64_t ringBytes() const;
-  std::optional<uint64_t> bytesOf(const Block &b, uint64_t taken) const;
 
   // ---- the producer's part of the kernel
   bool need(const Value *v);
@@ -310,35 +309,6 @@ uint64_t Specializer::ringBytes() const {
   return bytes;
 }
 
-/// Rings, tiles and scratch together; nothing if an operation may not stand beside living rings.
-std::optional<uint64_t> Specializer::bytesOf(const Block &b, uint64_t taken) const {
-  uint64_t limit = target_.sharedLimit(), tiles = 0, scratch = 0;
-  // Behind the last loop the rings are gone.
-  auto last = std::find_if(b.ops.rbegin(), b.ops.rend(), [&](const Op *op) { return path_.count(op); }).base();
-  auto end = b.parent->op ? b.ops.end() : last;
-  for (auto it = b.ops.begin(); it != end; ++it) {
-    const Op *op = *it;
-    if (ringSources_.count(op))
-      continue;
-    if (uint64_t bytes = tileBytes(*op)) {
-      tiles += bytes;
-    } else if (op->kind == OpKind::For || op->kind == OpKind::While || op->kind == OpKind::If) {
-      for (const Region *r : op->regions) {
-        std::optional<uint64_t> inside = bytesOf(*r->block, taken + tiles);
-        if (!inside)
-          return std::nullopt;
-        scratch = std::max(scratch, *inside);
-      }
-    } else if (op->kind != OpKind::Dot && op->kind != OpKind::ToShared) {
-      std::optional<uint64_t> need = scratchOf(m_, *op, limit - std::min(limit, taken + tiles));
-      if (!need)
-        return std::nullopt;
-      scratch = std::max({scratch, *need, target_.blockStore(m_, *op).bytes});
-    }
-  }
-  return tiles + scratch;
-}
-
 /// Loops with the same tiles share their rings; the deepest rings give way if memory is short.
 Reason Specializer::fit() {
   constexpr uint64_t leastScratch = 1024;
@@ -353,12 +323,17 @@ Reason Specializer::fit() {
     for (const Ring &r : loop->rings())
       ringSources_.insert(r.source);
   }
+  // Behind the last loop the rings are gone.
+  const std::vector<Op *> &ops = f_.block()->ops;
+  const Op *lastLoop = *std::find_if(ops.rbegin(), ops.rend(), [&](const Op *op) { return path_.count(op); });
   for (;;) {
     uint64_t taken = others + ringBytes();
-    std::optional<uint64_t> rest = bytesOf(*f_.block(), taken);
-    if (!rest)
+    const BesideRings rest = besideRings(
+        m_, *f_.block(), target_, [&](const Op &op) { return ringSources_.count(&op) != 0; },
+        [&](const Block &, uint64_t tiles) { return limit - std::min(limit, taken + tiles); }, lastLoop);
+    if (!rest.isKnown)
       return "other operations of the kernel need shared memory themselves";
-    total_ = taken + *rest;
+    total_ = taken + rest.tiles + std::max(rest.scratch, rest.buffers);
     if (total_ <= limit)
       break;
     auto deepest = std::max_element(sets_.begin(), sets_.end(), [](const RingSet &a, const RingSet &b) { return a.stages < b.stages; });

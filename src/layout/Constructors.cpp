@@ -26,66 +26,6 @@ static LinearLayout withOutputs(const LinearLayout &l, const Extents &shape) {
   return r.transposeOuts(names);
 }
 
-LinearLayout fit(const LinearLayout &pattern, const Extents &shape, const Extents &order) {
-  LinearLayout wide = withOutputs(withInputs(pattern, {Dim::Register, Dim::Lane, Dim::Warp}), shape);
-  // Cut: keep of each coordinate what lies inside the shape.
-  DimList outs = tensorDims(shape), cut;
-  for (DimBits d : wide.outs())
-    cut.push({d.dim, static_cast<uint8_t>(std::min<unsigned>(d.bits, outs.bits(d.dim)))});
-  std::vector<uint64_t> bases;
-  for (uint64_t b : wide.bases()) {
-    uint64_t v = 0;
-    for (DimBits d : cut)
-      v |= cut.flat(d.dim, wide.outs().part(b, d.dim) & (static_cast<uint64_t>(d.size()) - 1));
-    bases.push_back(v);
-  }
-  LinearLayout r(wide.ins(), cut, bases);
-  // Repeat in registers. Coordinates that the pattern does not reach stay the affair of the pattern.
-  for (int64_t axis : order) {
-    Dim d = tensorDim(static_cast<unsigned>(axis));
-    r *= LinearLayout::identity(int64_t{1} << (outs.bits(d) - cut.bits(d)), Dim::Register, d);
-  }
-  return r;
-}
-
-LinearLayout blocked(const Extents &shape, const Extents &sizePerThread, const Extents &threadsPerWarp,
-                     const Extents &warpsPerCta, const Extents &order) {
-  LinearLayout r;
-  auto spread = [&](const Extents &sizes, Dim in) {
-    for (int64_t axis : order) {
-      unsigned a = static_cast<unsigned>(axis);
-      r *= LinearLayout::identity(in == Dim::Register ? std::min(sizes[a], shape[a]) : sizes[a], in, tensorDim(a));
-    }
-  };
-  spread(sizePerThread, Dim::Register);
-  spread(threadsPerWarp, Dim::Lane);
-  spread(warpsPerCta, Dim::Warp);
-  return fit(r, shape, order);
-}
-
-LinearLayout blockedFor(const Extents &shape, unsigned vector, unsigned numWarps, const Extents &order) {
-  unsigned rank = shape.rank();
-  Extents perThread = Extents::filled(rank, 1), lanes = perThread, warps = perThread;
-  if (rank == 0)
-    return LinearLayout().growIn(Dim::Register, 0).growIn(Dim::Lane, 5).growIn(Dim::Warp, log2Exact(numWarps));
-  unsigned inner = static_cast<unsigned>(order[0]);
-  perThread[inner] = std::min<int64_t>(vector, shape[inner]);
-  int64_t lanesLeft = 32, warpsLeft = numWarps;
-  for (unsigned i = 0; i < rank; ++i) {
-    unsigned a = static_cast<unsigned>(order[i]);
-    int64_t room = shape[a] / perThread[a];
-    lanes[a] = std::min(lanesLeft, room);
-    lanesLeft /= lanes[a];
-    warps[a] = std::min(warpsLeft, room / lanes[a]);
-    warpsLeft /= warps[a];
-  }
-  // What finds no room holds copies: the last axis in the order takes it and fit() cuts it off.
-  unsigned outer = static_cast<unsigned>(order[rank - 1]);
-  lanes[outer] *= lanesLeft;
-  warps[outer] *= warpsLeft;
-  return blocked(shape, perThread, lanes, warps, order);
-}
-
 LinearLayout overBlocks(const LinearLayout &perCta, const Extents &split, const Extents &order, unsigned copies) {
   LinearLayout r = perCta;
   for (int64_t axis : order)
@@ -106,9 +46,8 @@ LinearLayout slice(const LinearLayout &parent, unsigned axis) {
   for (unsigned i = 0; i < shape.rank(); ++i)
     if (i != axis)
       rest.push(shape[i]);
-  LinearLayout flat = parent.removeOut(tensorDim(axis));
-  LinearLayout r = renumber(flat, rest, [&](unsigned i) { return i > axis ? i - 1 : i; });
-  return r.selectIn(Dim::Register, ~uint64_t{r.freeMask(Dim::Register)});
+  LinearLayout r = renumber(parent.removeOut(tensorDim(axis)), rest, [&](unsigned i) { return i > axis ? i - 1 : i; });
+  return r.removeZeroBases(Dim::Register);
 }
 
 LinearLayout expandDims(const LinearLayout &operand, unsigned axis) {
@@ -118,58 +57,16 @@ LinearLayout expandDims(const LinearLayout &operand, unsigned axis) {
   return renumber(operand, wide, [&](unsigned i) { return i >= axis ? i + 1 : i; });
 }
 
-LinearLayout broadcast(const LinearLayout &operand, const Extents &shape, bool useCopies) {
+LinearLayout cut(const LinearLayout &operand, const Extents &shape) {
   DimList outs = tensorDims(shape);
   std::vector<uint64_t> bases;
-  for (uint64_t b : operand.bases())
-    bases.push_back(operand.outs().regroup(b, outs));
-  // The new bits, inner axis first, go to lanes and warps that hold copies only.
-  std::vector<uint64_t> todo;
-  for (DimBits d : outs) {
-    assert(operand.outBits(d.dim) == d.bits || operand.outBits(d.dim) == 0);
-    for (unsigned i = operand.outBits(d.dim); i < d.bits; ++i)
-      todo.push_back(outs.flat(d.dim, uint64_t{1} << i));
-  }
-  size_t used = 0;
-  for (Dim hw : {Dim::Lane, Dim::Warp})
-    for (unsigned i = 0; useCopies && i < operand.inBits(hw) && used < todo.size(); ++i)
-      if (operand.basis(hw, i) == 0)
-        bases[operand.ins().shift(hw) + i] = todo[used++];
-  LinearLayout r(operand.ins(), outs, bases);
-  unsigned first = operand.inBits(Dim::Register);
-  r = r.growIn(Dim::Register, first + static_cast<unsigned>(todo.size() - used));
-  bases.assign(r.bases().begin(), r.bases().end());
-  std::copy(todo.begin() + static_cast<std::ptrdiff_t>(used), todo.end(),
-            bases.begin() + static_cast<std::ptrdiff_t>(r.ins().shift(Dim::Register) + first));
-  return LinearLayout(r.ins(), outs, bases);
-}
-
-bool isBroadcastOf(const LinearLayout &result, const LinearLayout &operand, std::vector<unsigned> *map) {
-  // Project the result to the operand's coordinates; then each thread must hold, register by register, what it holds.
-  std::vector<uint64_t> projected;
-  for (uint64_t b : result.bases()) {
+  for (uint64_t b : operand.bases()) {
     uint64_t v = 0;
-    for (DimBits d : operand.outs())
-      v |= operand.outs().flat(d.dim, d.bits == 0 ? 0 : result.outs().part(b, d.dim));
-    projected.push_back(v);
+    for (DimBits d : outs)
+      v |= outs.flat(d.dim, operand.outs().part(b, d.dim) & (static_cast<uint64_t>(d.size()) - 1));
+    bases.push_back(v);
   }
-  LinearLayout want(result.ins(), operand.outs(), projected);
-  for (Dim d : {Dim::Lane, Dim::Warp, Dim::Block})
-    if (!std::equal(want.bases(d).begin(), want.bases(d).end(), operand.bases(d).begin(), operand.bases(d).end()))
-      return false;
-  Subspace registers;
-  for (unsigned i = 0; i < operand.inBits(Dim::Register); ++i)
-    registers.insert(operand.basis(Dim::Register, i), uint64_t{1} << i);
-  std::vector<uint64_t> images;
-  for (uint64_t b : want.bases(Dim::Register)) {
-    auto [rest, combo] = registers.reduce(b);
-    if (rest != 0)
-      return false;
-    images.push_back(combo);
-  }
-  for (uint64_t r = 0; map && r < static_cast<uint64_t>(result.inSize(Dim::Register)); ++r)
-    map->push_back(static_cast<unsigned>(multiply(images, r)));
-  return true;
+  return LinearLayout(operand.ins(), outs, bases).removeZeroBases(Dim::Register);
 }
 
 LinearLayout permute(const LinearLayout &operand, const Extents &perm) {
@@ -191,23 +88,16 @@ LinearLayout join(const LinearLayout &operand) {
   return withOutputs(r, shapeOf(r));
 }
 
-std::optional<SplitResult> split(const LinearLayout &operand) {
-  Extents shape = shapeOf(operand);
-  unsigned axis = shape.rank() - 1;
-  assert(shape.rank() > 0 && shape[axis] == 2);
-  uint64_t bit = operand.outs().mask(tensorDim(axis));
-  std::optional<unsigned> found;
-  for (unsigned i = 0; i < operand.inBits(Dim::Register); ++i)
-    if (operand.basis(Dim::Register, i) == bit && !found)
-      found = i;
-  if (!found)
-    return std::nullopt;
-  LinearLayout rest = operand.selectIn(Dim::Register, ~(uint64_t{1} << *found));
-  for (uint64_t b : rest.bases())
-    if (b & bit)
-      return std::nullopt;
-  return SplitResult{rest.removeOut(tensorDim(axis)), *found};
+LinearLayout splittable(const LinearLayout &operand) {
+  unsigned last = shapeOf(operand).rank() - 1;
+  auto registers = operand.bases(Dim::Register);
+  bool hasPairs = std::find(registers.begin(), registers.end(), operand.outs().mask(tensorDim(last))) != registers.end();
+  return hasPairs ? operand : join(slice(operand, last));
 }
+
+LinearLayout concatenate(const LinearLayout &operand, unsigned axis) { return operand * LinearLayout::identity(2, Dim::Register, tensorDim(axis)); }
+
+LinearLayout gather(const LinearLayout &operand, int64_t n) { return expandDims(operand, 0) * LinearLayout::identity(n, Dim::Register, Dim::Dim0); }
 
 LinearLayout sharedLinear(const Extents &shape, const Extents &order) {
   LinearLayout r;
@@ -216,6 +106,16 @@ LinearLayout sharedLinear(const Extents &shape, const Extents &order) {
     r *= LinearLayout::identity(shape[a], Dim::Offset, tensorDim(a));
   }
   return withOutputs(withInputs(r, {Dim::Offset}), shape);
+}
+
+LinearLayout sharedByThreads(const LinearLayout &registers) {
+  Subspace seen;
+  std::vector<uint64_t> offsets;
+  for (Dim d : {Dim::Register, Dim::Lane, Dim::Warp})
+    for (uint64_t b : registers.bases(d))
+      if (b && seen.insert(b, 0))
+        offsets.push_back(b);
+  return {{{Dim::Offset, static_cast<uint8_t>(offsets.size())}}, registers.outs(), offsets};
 }
 
 std::optional<SwizzleMode> widestSwizzle(int64_t contiguousBytes) {

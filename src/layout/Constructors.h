@@ -14,48 +14,53 @@ namespace tegula::layout {
 
 // ---- Threads over a tensor -------------------------------------------------------------------------------------------
 
-/// Makes a pattern cover exactly `shape`: coordinates beyond the shape are cut off (their bases lose that part, so threads
-/// hold copies), and missing ones are covered by further registers, along order[0] first.
-LinearLayout fit(const LinearLayout &pattern, const Extents &shape, const Extents &order);
+/// Those of a program; both numbers are powers of two.
+struct Threads {
+  unsigned lanes, warps; // lanes: of a warp
+  unsigned count() const { return lanes * warps; }
+};
 
-/// Each thread holds a box of sizePerThread, lanes and then warps tile it, `order` lists the axes fastest first. Registers that
-/// would be mere copies (sizePerThread beyond the shape) are dropped.
-LinearLayout blocked(const Extents &shape, const Extents &sizePerThread, const Extents &threadsPerWarp,
-                     const Extents &warpsPerCta, const Extents &order);
-/// blocked() for a number of warps: `vector` elements per thread along order[0], lanes and warps spread along order[0] first, then
-/// the next axes. The layout of coalesced loads and stores.
-LinearLayout blockedFor(const Extents &shape, unsigned vector, unsigned numWarps, const Extents &order);
+/// Elements dealt out along `order` (fastest axis first): `vec` consecutive elements to the registers of a thread, then
+/// one step per lane, then per warp, then the rest to registers. Lanes and warps that find no element hold copies, registers never do.
+/// With the axis of contiguous addresses first this is the layout of coalesced loads and stores.
+LinearLayout dealt(const Extents &shape, const Extents &order, int64_t vec, Threads threads);
+/// Row-major, several neighbours per thread if there are enough elements: for values nothing else decides.
+LinearLayout dealtByRows(const Extents &shape, Threads threads);
+/// For a scan along `axis`: each thread holds consecutive elements of the axis, the next ones are in the next lane, then in
+/// the next warp; what is left of lanes and warps goes to the other axes. All register bits of the axis lie lowest.
+LinearLayout dealtAlong(const Extents &shape, unsigned axis, Threads threads);
+/// Every thread holds the one element.
+LinearLayout scalar(Threads threads);
+/// `l` with its warps where those of `other` are, by exchanging bases of warps and registers: values then move from `other` to it without
+/// leaving their warp. The lowest `kept` registers and all lanes stay; `l` as it is if that cannot be.
+LinearLayout withWarpsOf(const LinearLayout &l, const LinearLayout &other, unsigned kept);
 /// The tile of a CTA repeated over the CTAs of a cluster: `split` CTAs along each axis, along order[0] first; `copies` (a power
 /// of two) CTAs hold the same part. Input block is added.
 LinearLayout overBlocks(const LinearLayout &perCta, const Extents &split, const Extents &order, unsigned copies = 1);
 
 // ---- Shape operations: no data moves, so the result's layout follows from the operand's ------------------------------------
-// Each states which register of the operand is register r of the result.
+// Tiles in shared memory (input offset) take them as well. Registers whose basis becomes zero are dropped; the kept ones keep their order.
 
 /// Axis dropped, as by a reduction along it or by the inverse of expandDims: threads that differed only along the axis
-/// hold copies. Registers that become copies are dropped; the kept ones keep their order.
+/// hold copies.
 LinearLayout slice(const LinearLayout &parent, unsigned axis);
 /// New axis of size 1. Register r is register r.
 LinearLayout expandDims(const LinearLayout &operand, unsigned axis);
-/// Axes of size 1 become those of `shape`. Every place already holds the value, so any thread may take any part of the new
-/// extent: lanes, then warps, that hold mere copies take it (inner axes first), further registers the rest (the high
-/// bits). With useCopies = false only registers do. Register r is register r mod (registers of the operand).
-LinearLayout broadcast(const LinearLayout &operand, const Extents &shape, bool useCopies = true);
-/// True if `result`, a layout of the broadcast tensor, can be filled without any exchange between threads: every thread
-/// already has the values. `map`, if not null, receives for each register of the result the operand's register.
-bool isBroadcastOf(const LinearLayout &result, const LinearLayout &operand, std::vector<unsigned> *map = nullptr);
+/// The part of the tensor with coordinates below `shape`, whose extents are no larger: the operand of a broadcast, or of a concatenation.
+LinearLayout cut(const LinearLayout &operand, const Extents &shape);
 /// Axis i of the result is axis perm[i] of the operand. Register r is register r.
 LinearLayout permute(const LinearLayout &operand, const Extents &perm);
 /// Same elements in row-major order. Register r is register r.
 LinearLayout reshape(const LinearLayout &operand, const Extents &shape);
-/// New last axis of size 2. Register r is register r / 2 of operand r % 2.
+/// New last axis of size 2: both halves of a pair in one thread. Registers 2r and 2r + 1 hold element r of the operands.
 LinearLayout join(const LinearLayout &operand);
-struct SplitResult {
-  LinearLayout layout;
-  unsigned registerBit; // this bit of the operand's register number selects the result; without it, the rest numbers it
-};
-/// Last axis of size 2 dropped. Nothing if the two halves of a pair are not in two registers of one thread (convert first).
-std::optional<SplitResult> split(const LinearLayout &operand);
+/// Of a tensor whose last axis has size 2: `operand` if each pair lies in one thread, else a layout made from it in which it does. slice() along the last axis
+/// is the layout of both halves.
+LinearLayout splittable(const LinearLayout &operand);
+/// Twice the extent along an axis, the second half in further registers.
+LinearLayout concatenate(const LinearLayout &operand, unsigned axis);
+/// A new first axis of size n, along which a thread holds all elements, in further registers.
+LinearLayout gather(const LinearLayout &operand, int64_t n);
 
 // ---- Matrix instructions -----------------------------------------------------------------------------------------------
 
@@ -80,8 +85,9 @@ LinearLayout mmaOperandA(const Extents &shape, WarpGrid grid, unsigned elemBits,
 LinearLayout mmaOperandB(const Extents &shape, WarpGrid grid, unsigned elemBits, unsigned kWidth = 0);
 /// Operand A of wgmma from registers. Same fragment; rows are spread as in wgmmaAccumulator.
 LinearLayout wgmmaOperandA(const Extents &shape, WarpGrid grid, unsigned elemBits, unsigned kWidth = 0);
-/// Operand of a dot that is computed by FMA: every thread has the whole contraction (operand 0: {m, k}, 1: {k, n}) for its
-/// rows or columns of the result. Registers: k first.
+/// Accumulator [(B,)M,N] of a dot that is computed by multiply-adds: about square tiles of registers and of lanes.
+LinearLayout fmaAccumulator(const Extents &shape, Threads threads);
+/// And an operand: every thread has the whole contraction (operand 0: {m, k}, 1: {k, n}) for its rows or columns of the result. Registers: k last.
 LinearLayout fmaOperand(const LinearLayout &result, unsigned operand, int64_t k);
 
 /// What one ldmatrix / stmatrix of `count` 8x8 matrices of 16 bits moves: register (16-bit halves: half, then matrix), lane ->
@@ -92,6 +98,8 @@ LinearLayout matrixMove(unsigned count, bool transposed);
 
 /// Dense, `order` fastest first. With `order` from the last axis down: row-major. TMA without swizzle writes this.
 LinearLayout sharedLinear(const Extents &shape, const Extents &order);
+/// What a thread of a layout holds lies side by side.
+LinearLayout sharedByThreads(const LinearLayout &registers);
 
 /// Bytes per row of an atom in the wgmma and TMA swizzle modes. None: wgmma core matrices of 16-byte rows.
 enum class SwizzleMode : uint8_t { None = 16, B32 = 32, B64 = 64, B128 = 128 };

@@ -149,16 +149,9 @@ LinearLayout mmaOperandB(const Extents &shape, WarpGrid grid, unsigned elemBits,
 }
 
 LinearLayout fmaOperand(const LinearLayout &result, unsigned operand, int64_t k) {
-  Extents shape = shapeOf(result);
-  unsigned gone = shape.rank() - (operand == 0 ? 1 : 2);
-  // Forget the other operand's axis (threads along it share the rows), then put k in its place, in the lowest registers.
-  LinearLayout shared = expandDims(slice(result, gone), gone);
-  LinearLayout r = LinearLayout::identity(k, Dim::Register, tensorDim(gone)) * shared;
-  shape[gone] = k;
-  std::vector<Dim> outs;
-  for (DimBits d : tensorDims(shape))
-    outs.push_back(d.dim);
-  return r.transposeOuts(outs);
+  unsigned gone = shapeOf(result).rank() - (operand == 0 ? 1 : 2);
+  // Forget the other operand's axis (threads along it share the rows), then put k in its place, in the highest registers.
+  return expandDims(slice(result, gone), gone) * LinearLayout::identity(k, Dim::Register, tensorDim(gone));
 }
 
 LinearLayout matrixMove(unsigned count, bool transposed) {

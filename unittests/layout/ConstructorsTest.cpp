@@ -134,90 +134,102 @@ TEST(Constructors, SwizzleIsTheHardwareFormula) {
 }
 
 TEST(Constructors, Blocked) {
-  EXPECT_EQ(blocked({16, 16}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
-            "register: (0,1) (0,2); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: (8,0) -> dim0 16, dim1 16");
-  // Larger: repeats in registers, axis 1 first. Smaller: lanes and warps hold copies, registers do not.
-  EXPECT_EQ(blocked({32, 32}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
-            "register: (0,1) (0,2) (0,16) (16,0); lane: (0,4) (0,8) (1,0) (2,0) (4,0); warp: (8,0) -> dim0 32, dim1 32");
-  EXPECT_EQ(blocked({4, 2}, {1, 4}, {8, 4}, {2, 1}, {1, 0}).print(),
-            "register: (0,1); lane: (0,0) (0,0) (1,0) (2,0) (0,0); warp: (0,0) -> dim0 4, dim1 2");
-  EXPECT_EQ(blockedFor({1024}, 4, 4, {0}).print(),
+  EXPECT_EQ(dealt({1024}, {0}, 4, {32, 4}).print(),
             "register: 1 2 512; lane: 4 8 16 32 64; warp: 128 256 -> dim0 1024");
-  EXPECT_EQ(blockedFor({64, 8}, 8, 4, {1, 0}).print(),
+  EXPECT_EQ(dealt({64, 8}, {1, 0}, 8, {32, 4}).print(),
             "register: (0,1) (0,2) (0,4); lane: (1,0) (2,0) (4,0) (8,0) (16,0); warp: (32,0) (0,0) -> dim0 64, dim1 8");
-  LinearLayout cluster = overBlocks(blockedFor({64}, 1, 2, {0}), {4}, {0}, 2);
+  EXPECT_EQ(dealt({4, 2}, {1, 0}, 4, {32, 1}).print(), "register: (0,1); lane: (1,0) (2,0) (0,0) (0,0) (0,0); warp: - -> dim0 4, dim1 2");
+  EXPECT_EQ(dealt({256}, {0}, 4, {64, 2}).print(), "register: 1 2; lane: 4 8 16 32 64 128; warp: 0 -> dim0 256");
+  EXPECT_EQ(dealtByRows({64, 64}, {32, 4}).print(),
+            "register: (0,1) (0,2) (8,0) (16,0) (32,0); lane: (0,4) (0,8) (0,16) (0,32) (1,0); warp: (2,0) (4,0) -> dim0 64, dim1 64");
+  EXPECT_EQ(dealtAlong({4, 256}, 1, {32, 1}).print(),
+            "register: (0,1) (0,2) (0,4) (0,8) (0,16); lane: (0,32) (0,64) (0,128) (1,0) (2,0); warp: - -> dim0 4, dim1 256");
+  LinearLayout cluster = overBlocks(dealt({64}, {0}, 1, {32, 2}), {4}, {0}, 2);
   EXPECT_EQ(cluster.print(), "register: -; lane: 1 2 4 8 16; warp: 32; block: 64 128 0 -> dim0 256");
-  LinearLayout scalar = blockedFor({}, 1, 4, {});
-  EXPECT_EQ(scalar.totalOutBits(), 0u);
-  EXPECT_EQ(scalar.inSize(Dim::Lane), 32);
-  EXPECT_EQ(scalar.inSize(Dim::Warp), 4);
+  LinearLayout one = tegula::layout::scalar({32, 4});
+  EXPECT_EQ(one.totalOutBits(), 0u);
+  EXPECT_EQ(one.inSize(Dim::Lane), 32);
+  EXPECT_EQ(one.inSize(Dim::Warp), 4);
 }
 
-TEST(Constructors, BlockedIsSurjectiveForEveryShape) {
+TEST(Constructors, DealtIsSurjectiveForEveryShape) {
   Random rnd(11);
   for (int k = 0; k < 2000; ++k) {
     unsigned rank = 1 + static_cast<unsigned>(rnd.below(4));
     Extents shape, order;
     for (unsigned i = 0; i < rank; ++i)
       shape.push(int64_t{1} << rnd.below(7)), order.push(rank - 1 - i);
-    unsigned warps = 1u << rnd.below(4);
-    LinearLayout l = blockedFor(shape, 1u << rnd.below(5), warps, order);
+    unsigned lanes = 16u << rnd.below(3), warps = 1u << rnd.below(4);
+    LinearLayout l = dealt(shape, order, 1u << rnd.below(5), {lanes, warps});
     EXPECT_TRUE(l.isSurjective() && l.isProjectedPermutation()) << l.print();
     EXPECT_EQ(l.inSize(Dim::Warp), warps);
-    EXPECT_EQ(l.inSize(Dim::Lane), 32);
+    EXPECT_EQ(l.inSize(Dim::Lane), lanes);
     EXPECT_EQ(l.freeMask(Dim::Register), 0u);
     EXPECT_EQ(shapeOf(l), shape);
   }
 }
 
-/// The row-major index of the element in each place, with the coordinate of one axis cut out of it.
+/// The place in slice(l, axis) of place `x` of `l`: registers that tell elements apart by that axis alone are gone.
+uint64_t placeInSlice(const LinearLayout &l, unsigned axis, uint64_t x) {
+  uint64_t place = 0;
+  for (unsigned i = 0, to = 0; i < l.totalInBits(); ++i)
+    if (i >= l.inBits(Dim::Register) || l.bases()[i] & ~l.outs().mask(tensorDim(axis)))
+      place |= (x >> i & 1) << to++;
+  return place;
+}
+
 TEST(Constructors, ShapeOpsAreImages) {
   Random rnd(12);
   for (int k = 0; k < 1000; ++k) {
     Extents shape{int64_t{1} << rnd.below(4), int64_t{1} << rnd.below(4), int64_t{1} << rnd.below(4)};
-    LinearLayout l = rnd.distributed(tensorDims(shape), 4, 2, rnd.chance(50));
+    LinearLayout l = rnd.distributed(tensorDims(shape), 4, 2, rnd.chance(50)).removeZeroBases(Dim::Register);
     unsigned axis = static_cast<unsigned>(rnd.below(3));
-    // slice: threads keep the other coordinates.
+    uint64_t x = rnd.bits(l.totalInBits());
+    // slice: each place has the element that it had, without the axis; expandDims gives it a coordinate 0.
     LinearLayout s = slice(l, axis);
     EXPECT_TRUE(s.isSurjective());
-    EXPECT_EQ(s.freeMask(Dim::Register), 0u);
-    EXPECT_TRUE(isBroadcastOf(l, expandDims(s, axis))) << l.print() << "\n" << s.print();
+    EXPECT_EQ(s, s.removeZeroBases(Dim::Register));
+    uint64_t place = placeInSlice(l, axis, x);
+    for (unsigned i = 0; i < 3; ++i)
+      if (i != axis)
+        EXPECT_EQ(s.outs().part(s.apply(place), tensorDim(i - (i > axis))), l.outs().part(l.apply(x), tensorDim(i))) << l.print() << "\n" << s.print();
+    EXPECT_EQ(slice(expandDims(s, axis), axis), s);
     // permute and back.
     Extents perm{2, 0, 1}, back{1, 2, 0};
     EXPECT_EQ(permute(permute(l, perm), back), l);
-    uint64_t x = rnd.bits(l.totalInBits());
     LinearLayout p = permute(l, perm);
     for (unsigned i = 0; i < 3; ++i)
       EXPECT_EQ(p.outs().part(p.apply(x), tensorDim(i)), l.outs().part(l.apply(x), tensorDim(static_cast<unsigned>(perm[i]))));
     // reshape: row-major index unchanged, and the flat output is the row-major index.
     EXPECT_EQ(reshape(reshape(l, {shape.product()}), shape), l);
     EXPECT_EQ(reshape(l, {shape.product()}).apply(x), l.apply(x));
-    // join, then split.
+    // What is joined, concatenated or gathered, and taken apart.
     LinearLayout j = join(l);
-    auto halves = split(j);
-    ASSERT_TRUE(halves.has_value());
-    EXPECT_EQ(halves->layout, l);
-    EXPECT_EQ(halves->registerBit, 0u);
-    // broadcast of a sliced tensor back to the full shape.
-    for (bool useCopies : {true, false}) {
-      LinearLayout wide = broadcast(expandDims(s, axis), shape, useCopies);
-      std::vector<unsigned> map;
-      EXPECT_TRUE(wide.isSurjective());
-      ASSERT_TRUE(isBroadcastOf(wide, expandDims(s, axis), &map)) << wide.print();
-      for (unsigned r = 0; r < map.size(); ++r)
-        EXPECT_EQ(map[r], r % static_cast<unsigned>(s.inSize(Dim::Register)));
-    }
+    EXPECT_EQ(splittable(j), j);
+    EXPECT_EQ(slice(j, 3), l);
+    EXPECT_EQ(j.basis(Dim::Register, 0), uint64_t{1});
+    EXPECT_EQ(cut(concatenate(l, axis), shape), l);
+    EXPECT_EQ(cut(gather(l, 4), {1, shape[0], shape[1], shape[2]}), expandDims(l, 0));
+    EXPECT_EQ(slice(gather(l, 4), 0), l);
+    // A place of the cut-off part has the element with the rest of the coordinates.
+    Extents half = shape;
+    half[axis] = std::max<int64_t>(1, half[axis] / 2);
+    LinearLayout part = cut(l, half);
+    EXPECT_TRUE(part.isSurjective());
+    EXPECT_EQ(shapeOf(part), half);
   }
-  // Split refuses a pair that lies in two threads.
-  EXPECT_FALSE(split(LinearLayout::tensor({2}, {{Dim::Register, {}}, {Dim::Lane, {{1}}}, {Dim::Warp, {}}})).has_value());
+  // A pair that lies in two threads comes into one.
+  LinearLayout apart = LinearLayout::tensor({4, 2}, {{Dim::Register, {{1, 0}}}, {Dim::Lane, {{0, 1}}}, {Dim::Warp, {{2, 0}}}});
+  EXPECT_EQ(splittable(apart).print(), "register: (0,1) (1,0); lane: (0,0); warp: (2,0) -> dim0 4, dim1 2");
 }
 
 TEST(Constructors, FmaOperands) {
-  LinearLayout c = blocked({16, 16}, {2, 2}, {8, 4}, {1, 2}, {1, 0});
+  LinearLayout c = fmaAccumulator({16, 16}, {32, 2});
+  EXPECT_EQ(c.print(), "register: (0,1) (8,0); lane: (0,2) (0,4) (0,8) (1,0) (2,0); warp: (4,0) -> dim0 16, dim1 16");
   EXPECT_EQ(fmaOperand(c, 0, 4).print(),
-            "register: (0,1) (0,2) (1,0); lane: (0,0) (0,0) (2,0) (4,0) (8,0); warp: (0,0) -> dim0 16, dim1 4");
+            "register: (8,0) (0,1) (0,2); lane: (0,0) (0,0) (0,0) (1,0) (2,0); warp: (4,0) -> dim0 16, dim1 4");
   EXPECT_EQ(fmaOperand(c, 1, 4).print(),
-            "register: (1,0) (2,0) (0,1); lane: (0,2) (0,4) (0,0) (0,0) (0,0); warp: (0,8) -> dim0 4, dim1 16");
+            "register: (0,1) (1,0) (2,0); lane: (0,2) (0,4) (0,8) (0,0) (0,0); warp: (0,0) -> dim0 4, dim1 16");
 }
 
 } // namespace

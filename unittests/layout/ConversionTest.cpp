@@ -150,7 +150,7 @@ TEST(Conversion, GivenMemory) {
 }
 
 TEST(Conversion, ScratchBudget) {
-  LinearLayout acc = wgmmaAccumulator({128, 128}, {4, 1, 1}), out = blockedFor({128, 128}, 8, 4, {1, 0});
+  LinearLayout acc = wgmmaAccumulator({128, 128}, {4, 1, 1}), out = dealt({128, 128}, {1, 0}, 8, {32, 4});
   for (unsigned budget : {32768u, 16384u, 8192u}) {
     ConversionOptions options;
     options.maxBytes = budget;
@@ -163,10 +163,10 @@ TEST(Conversion, ScratchBudget) {
 }
 
 TEST(Conversion, Scalars) {
-  LinearLayout scalar = blockedFor({}, 1, 4, {});
+  LinearLayout scalar = tegula::layout::scalar({32, 4});
   EXPECT_EQ(planConversion(scalar, scalar, 32).kind, ConversionKind::Nothing);
   // One element per CTA, held by everybody, from one that differs in the number of registers only.
-  LinearLayout one = blockedFor({1}, 1, 4, {0});
+  LinearLayout one = dealt({1}, {0}, 1, {32, 4});
   EXPECT_EQ(planConversion(one.growIn(Dim::Register, 2), one, 32).kind, ConversionKind::Registers);
   check(one, one.growIn(Dim::Register, 2), 32);
 }
@@ -231,8 +231,8 @@ TEST(Conversion, KernelsOfInterest) {
   Extents rowMajor{1, 0};
   WarpGrid four{4, 1, 1};
   LinearLayout acc = wgmmaAccumulator({128, 128}, four), mma = mmaAccumulator({128, 128}, {2, 2, 1});
-  LinearLayout coalesced16 = blockedFor({128, 128}, 8, 4, rowMajor), coalesced32 = blockedFor({128, 128}, 4, 4, rowMajor);
-  LinearLayout columns16 = blockedFor({128, 128}, 8, 4, {0, 1});
+  LinearLayout coalesced16 = dealt({128, 128}, rowMajor, 8, {32, 4}), coalesced32 = dealt({128, 128}, rowMajor, 4, {32, 4});
+  LinearLayout columns16 = dealt({128, 128}, {0, 1}, 8, {32, 4});
   const Case table[] = {
       {"same", acc, acc, 32,
        "nothing"},
@@ -254,13 +254,13 @@ TEST(Conversion, KernelsOfInterest) {
        "shared 32768 B, st 8 wide x 16, ld 8 wide x 32, 0 conflicts"},
       {"transpose bf16", coalesced16, columns16, 16,
        "shared 32768 B, stmatrix.trans.x4 x 16, ld 8 wide x 16, 0 conflicts"},
-      {"transpose f32", coalesced32, blockedFor({128, 128}, 4, 4, {0, 1}), 32,
+      {"transpose f32", coalesced32, dealt({128, 128}, {0, 1}, 4, {32, 4}), 32,
        "shared 65536 B, stmatrix.x4 x 32, ld 4 wide x 32, 0 conflicts"},
-      {"transpose fp8", blockedFor({128, 128}, 16, 4, rowMajor), blockedFor({128, 128}, 16, 4, {0, 1}), 8,
+      {"transpose fp8", dealt({128, 128}, rowMajor, 16, {32, 4}), dealt({128, 128}, {0, 1}, 16, {32, 4}), 8,
        "shared 16384 B, st 1 wide x 128, ld 16 wide x 8, 0 conflicts"},
       {"accumulator transposed", acc, permute(acc, {1, 0}), 16,
        "shared 32768 B, st 8 wide x 16, ld 8 wide x 16, 0 conflicts"},
-      {"row sums to rows", slice(acc, 1), blockedFor({128}, 1, 4, {0}), 32,
+      {"row sums to rows", slice(acc, 1), dealt({128}, {0}, 1, {32, 4}), 32,
        "shared 512 B, st 2 wide x 2, ld 1 wide x 1, 0 conflicts"},
   };
   for (const Case &c : table) {

@@ -23,9 +23,9 @@ inline LinearLayout someLayout(Random &rnd, const Extents &shape, unsigned warps
   case 4:
     return expandDims(slice(mmaAccumulator({shape[0], 64}, grid), 1), 1) * LinearLayout::identity(shape[1], Dim::Register, Dim::Dim1);
   case 5:
-    return fmaOperand(blockedFor({shape[0], 64}, 4, warps, order), 0, shape[1]);
+    return fmaOperand(dealt({shape[0], 64}, order, 4, {32, warps}), 0, shape[1]);
   default:
-    return blockedFor(shape, 1u << rnd.below(5), warps, order);
+    return dealt(shape, order, 1u << rnd.below(5), {32, warps});
   }
 }
 

@@ -190,7 +190,7 @@ TEST(Simulated, RandomLayouts) {
 
 TEST(Simulated, Clusters) {
   WarpGrid grid{2, 1, 1};
-  LinearLayout rows = overBlocks(blockedFor({32, 64}, 4, 2, {1, 0}), {2, 1}, {1, 0});
+  LinearLayout rows = overBlocks(dealt({32, 64}, {1, 0}, 4, {32, 2}), {2, 1}, {1, 0});
   LinearLayout columns = overBlocks(mmaAccumulator({64, 32}, grid), {1, 2}, {1, 0});
   for (unsigned elemBits : {8u, 16u, 32u, 64u}) {
     simulate(rows, columns, elemBits);

@@ -117,7 +117,7 @@ TEST(BulkStores, WhatDotsAndAccessesLeaveBehind) {
         EXPECT_FALSE(p->isPoor);
       }
       for (const Shape &shape : shapes) {
-        layout::LinearLayout l = defaultLayout(shape, {32, warps});
+        layout::LinearLayout l = layout::dealtByRows(shape, {32, warps});
         std::optional<BulkStore> p = planBulkStore(l, shape, elem);
         plans += p.has_value();
         if (p)

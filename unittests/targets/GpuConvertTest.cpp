@@ -264,7 +264,7 @@ TEST(GpuConversions, BitsOfThreadsAreAskedForOnce) {
 
 /// Scratch stays within its limit by turns.
 TEST(GpuConversions, LargeTilesTakeTurns) {
-  Conversion c{layout::blockedFor({128, 256}, 4, 8, {1, 0}), layout::mmaAccumulator({128, 256}, {4, 2, 1}), Elem::F32};
+  Conversion c{layout::dealt({128, 256}, {1, 0}, 4, {32, 8}), layout::mmaAccumulator({128, 256}, {4, 2, 1}), Elem::F32};
   layout::ConversionOptions limited;
   limited.maxBytes = 64 * 1024;
   EXPECT_EQ(layout::planConversion(c.src, c.dst, 32).cost.bytes, 128u * 1024);

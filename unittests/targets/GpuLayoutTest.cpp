@@ -33,21 +33,20 @@ TEST(GpuLayouts, RandomKernelsKeepTheirMeaning) {
 TEST(GpuLayouts, StoresTakeTheWarpsOfTheirValue) {
   using layout::Dim;
   ir::Shape shape{128, 256};
-  unsigned rows[] = {1, 0};
-  layout::LinearLayout dealt = gpu::dealtLayout(shape, rows, 8, {32, 8});
+  const layout::Extents rows{1, 0}, columns{0, 1};
+  layout::LinearLayout dealt = layout::dealt(shape, rows, 8, {32, 8});
   layout::LinearLayout acc = layout::LinearLayout::tensor({128, 256}, {{Dim::Register, {{0, 1}, {8, 0}, {0, 8}, {0, 16}, {0, 32}, {0, 64}, {0, 128}}},
                                                                        {Dim::Lane, {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}}},
                                                                        {Dim::Warp, {{16, 0}, {32, 0}, {64, 0}}}});
-  layout::LinearLayout l = gpu::withWarpsOf(dealt, acc, 3);
+  layout::LinearLayout l = layout::withWarpsOf(dealt, acc, 3);
   EXPECT_TRUE(l.isInvertible());
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Warp), acc.bases(Dim::Warp)));
   EXPECT_TRUE(std::ranges::equal(l.bases(Dim::Lane), dealt.bases(Dim::Lane)));
   EXPECT_EQ(layout::exchangeScope(acc, l), layout::ExchangeScope::Warp);
   EXPECT_EQ(layout::exchangeScope(acc, dealt), layout::ExchangeScope::Cta);
   // Warps along what lanes have: nothing can be exchanged.
-  unsigned columns[] = {0, 1};
-  layout::LinearLayout down = gpu::dealtLayout(shape, columns, 1, {32, 8});
-  EXPECT_EQ(gpu::withWarpsOf(down, acc, 0), down);
+  layout::LinearLayout down = layout::dealt(shape, columns, 1, {32, 8});
+  EXPECT_EQ(layout::withWarpsOf(down, acc, 0), down);
 }
 
 // A row of 1024 floats over 128 threads: 16 bytes per access, no exchange between loads, reductions and the store.

@@ -1,6 +1,6 @@
 // See DotChoice.h.
 #include "targets/nvidia/DotChoice.h"
-#include "gpu/Layouts.h"
+#include "layout/Constructors.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -112,7 +112,7 @@ LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned w
   switch (c.kind) {
   case DotKind::Fma:
   case DotKind::FmaTiles:
-    return fmaAccLayout(s, {NvTarget::lanes, warps});
+    return layout::fmaAccumulator(s, {NvTarget::lanes, warps});
   case DotKind::Mma:
     return forWarps(layout::mmaAccumulator(s, c.grid), warps);
   case DotKind::AsyncMma:
@@ -124,7 +124,7 @@ LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned w
 LinearLayout dotOperandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) {
   const ir::Type &t = dot.operands[operand]->type;
   if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
-    return fmaOperandLayout(fmaAccLayout(dot.result()->type.shape, {NvTarget::lanes, warps}), t.shape, operand == 0);
+    return layout::fmaOperand(layout::fmaAccumulator(dot.result()->type.shape, {NvTarget::lanes, warps}), operand, t.shape[t.shape.rank() - 1 - operand]);
   unsigned bits = ir::bitWidth(t.elem);
   if (c.kind == DotKind::AsyncMma)
     return forWarps(layout::wgmmaOperandA(t.shape, c.grid, bits), warps);
@@ -140,11 +140,11 @@ static bool fitTiles(const ir::Op &dot, const NvTarget &target) {
 }
 
 static bool wantsLoop(const ir::Op &dot, unsigned warps) {
-  const ir::Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
-  LinearLayout sums = fmaAccLayout(dot.result()->type.shape, {NvTarget::lanes, warps});
+  const ir::Type &a = dot.operands[0]->type;
+  LinearLayout sums = layout::fmaAccumulator(dot.result()->type.shape, {NvTarget::lanes, warps});
   auto registers = [](const LinearLayout &l) { return int64_t{1} << l.inBits(layout::Dim::Register); };
-  return registers(sums) * a.shape[a.shape.rank() - 1] > mostUnrolled ||
-         registers(fmaOperandLayout(sums, a.shape, true)) + registers(fmaOperandLayout(sums, b.shape, false)) > mostHeld;
+  const int64_t depth = a.shape[a.shape.rank() - 1];
+  return registers(sums) * depth > mostUnrolled || registers(layout::fmaOperand(sums, 0, depth)) + registers(layout::fmaOperand(sums, 1, depth)) > mostHeld;
 }
 
 unsigned fmaStep(const ir::Type &a, const ir::Type &b, unsigned sums) {

@@ -41,7 +41,7 @@ struct Lowering::FmaMath {
   V end(V acc) { return isNarrow ? l.vec_->narrow(acc, result.elem) : acc; }
 };
 
-/// A thread holds its rows of A and columns of B for all of K (fmaOperandLayout).
+/// A thread holds its rows of A and columns of B for all of K (layout::fmaOperand).
 Regs Lowering::fma(const Op &op) {
   const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type, &tc = op.result()->type;
   const LinearLayout &la = m_.layoutOf(ta), &lb = m_.layoutOf(tb), &lc = m_.layoutOf(tc);
@@ -189,8 +189,8 @@ Regs Lowering::fmaLoop(const Op &op) {
   const LinearLayout &result = layoutOf(op.result());
   unsigned rank = ta.shape.rank();
   auto depth = static_cast<unsigned>(ta.shape[rank - 1]);
-  FmaTile a(fmaOperandLayout(result, ta.shape, true), layoutOf(op.operands[0]), ta, rank - 1);
-  FmaTile b(fmaOperandLayout(result, tb.shape, false), layoutOf(op.operands[1]), tb, rank - 2);
+  FmaTile a(layout::fmaOperand(result, 0, depth), layoutOf(op.operands[0]), ta, rank - 1);
+  FmaTile b(layout::fmaOperand(result, 1, depth), layoutOf(op.operands[1]), tb, rank - 2);
   std::vector<unsigned> rowOf = rowsOf(result, a, ta.shape, true), columnOf = rowsOf(result, b, tb.shape, false);
   FmaMath math(*this, op);
   Regs acc;

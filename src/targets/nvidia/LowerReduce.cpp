@@ -1,7 +1,7 @@
 // Reductions and scans: inside a thread, then across lanes by shuffles, then across warps through shared memory.
 //
 // assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
-// belongs to the axis or does not. Scans get scanLayout: along the axis registers count fastest, then lanes, then warps.
+// belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then lanes, then warps.
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/Lower.h"
 
