@@ -8,39 +8,16 @@
 #include "ir/ExpandAsm.h"
 #include "ir/StageVerifier.h"
 #include "targets/Meta.h"
+#include "targets/Options.h"
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 
-namespace tegula::gpu {
-class TargetInfo;
-}
-
 namespace tegula::targets {
 
 /// Who executes the code.
 enum class Machine : uint8_t { Cpu, Gpu, Sim };
-
-enum class Depth : uint8_t {
-  Code,
-  Sketch, // everything but the code, in a few hundredths of the time
-  Source  // the same with the work as the source has it, whatever the target splits
-};
-
-/// How a kernel is compiled; a target ignores what it has no use for.
-struct Options {
-  unsigned numWarps = 4, numStages = 3, numCtas = 1;
-  unsigned maxRegisters = 0; // 0: no limit
-  bool fpFusion = true;      // a * b + c may become fma
-  bool debugInfo = false;    // lines of the kernel in the code
-  bool checked = false;      // accesses are checked
-  bool wide = false;         // some tensor may have bigTensorElements or more (passes/WidenOffsets.h)
-  bool verify = false;       // the module after every stage; builds with assertions always do
-  unsigned optLevel = 2;     // 0..3
-  Depth depth = Depth::Code;
-  std::string reproducers;   // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
-};
 
 /// Options that no machine of a target can serve.
 struct Refusal {

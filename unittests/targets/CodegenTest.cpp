@@ -190,7 +190,7 @@ TEST(Codegen, NothingIsHoistedOutOfLoopsOfManyBlocks) {
 void buildEverything(llvm::Module &m, const CpuTarget &target) {
   llvm::LLVMContext &context = m.getContext();
   llvm::IRBuilder<> b(context);
-  CpuOptions options;
+  Options options;
   VecEmitter v{b, vecTarget(target, options)};
   auto begin = [&](const std::string &name, llvm::Type *result, std::vector<llvm::Type *> args) {
     auto *f =

@@ -40,8 +40,8 @@ struct Conversion {
   unsigned warps() const { return static_cast<unsigned>(std::max(src.inSize(Dim::Warp), dst.inSize(Dim::Warp))); }
   unsigned bits() const { return pointers ? 64 : std::max(8u, 8 * byteWidth(elem)); }
   int64_t elements() const { return int64_t{1} << src.totalOutBits(); }
-  nvidia::NvOptions options() const {
-    nvidia::NvOptions o;
+  nvidia::Options options() const {
+    nvidia::Options o;
     o.numWarps = warps();
     o.optLevel = 1;
     return o;

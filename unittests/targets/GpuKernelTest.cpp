@@ -400,7 +400,7 @@ TEST(GpuKernels, BytesAreDoneByWords) {
     oneNan(elem, want);
     EXPECT_EQ(got, want);
 
-    nvidia::NvOptions options;
+    nvidia::Options options;
     options.verify = true;
     options.numWarps = 1;
     DiagEngine diag;

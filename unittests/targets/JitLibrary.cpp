@@ -14,7 +14,7 @@
 
 namespace tegula::cpu {
 
-JitLibrary::JitLibrary(const std::string &targetName, CpuOptions options)
+JitLibrary::JitLibrary(const std::string &targetName, Options options)
     : target_(*parseTarget(targetName == "gpu" ? test::machineName() : targetName)), options_(options),
       module_(std::make_unique<llvm::Module>("test", context_)),
       emulated_(target_.triple.substr(0, 7) != parseTarget(test::machineName())->triple.substr(0, 7)) {
@@ -139,14 +139,14 @@ std::string JitLibrary::symbolOf(std::string name) const {
 }
 
 targets::VecTarget JitLibrary::vecTargetOf() const {
-  nvidia::NvOptions onGpu;
+  nvidia::Options onGpu;
   onGpu.fpFusion = options_.fpFusion;
   return gpu_ ? nvidia::vecTarget(*gpu_, onGpu) : vecTarget(target_, options_);
 }
 
 bool JitLibrary::loadOnGpu() {
   DiagEngine diag;
-  nvidia::NvOptions options;
+  nvidia::Options options;
   auto tm = nvidia::createTargetMachine(*gpu_, options, diag);
   if (!tm) {
     ADD_FAILURE() << "no target machine";

@@ -15,7 +15,7 @@ namespace tegula::cpu {
 /// Collects functions of one target; load() compiles them all at once.
 class JitLibrary {
 public:
-  explicit JitLibrary(const std::string &targetName, CpuOptions options = {});
+  explicit JitLibrary(const std::string &targetName, Options options = {});
   ~JitLibrary();
   JitLibrary(const JitLibrary &) = delete;
 
@@ -43,7 +43,7 @@ public:
 
 private:
   CpuTarget target_;
-  CpuOptions options_;
+  Options options_;
   llvm::LLVMContext context_;
   std::unique_ptr<llvm::Module> module_;
   std::string path_;

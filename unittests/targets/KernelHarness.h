@@ -10,7 +10,7 @@
 namespace tegula::cpu::test {
 
 /// What a stage emits for a text that compiles without a message.
-inline std::string stage(const std::string &text, const CpuTarget &target, Stage s, CpuOptions options = {}) {
+inline std::string stage(const std::string &text, const CpuTarget &target, Stage s, Options options = {}) {
   DiagEngine diag;
   std::unique_ptr<ir::Module> m = ir::parse(std::make_shared<const SourceFile>("test.ir", text), diag);
   options.verify = true;
@@ -27,9 +27,9 @@ struct Kernel {
   TegulaCpuEntry entry = nullptr;
   std::string error;
 
-  explicit Kernel(const std::string &text, const std::string &targetName = machineName(), CpuOptions options = {})
+  explicit Kernel(const std::string &text, const std::string &targetName = machineName(), Options options = {})
       : Kernel(text, parseTarget(targetName), options) {}
-  Kernel(const std::string &text, const std::optional<CpuTarget> &target, CpuOptions options) {
+  Kernel(const std::string &text, const std::optional<CpuTarget> &target, Options options) {
     DiagEngine diag;
     auto file = std::make_shared<const SourceFile>("test.ir", text);
     module = ir::parse(file, diag);
@@ -38,7 +38,7 @@ struct Kernel {
     for (const Diagnostic &d : diag.all())
       error += d.message() + "\n";
   }
-  Kernel(const ir::Module &m, const std::string &targetName, CpuOptions options) {
+  Kernel(const ir::Module &m, const std::string &targetName, Options options) {
     DiagEngine diag;
     build(m, parseTarget(targetName), options, diag);
     for (const Diagnostic &d : diag.all())
@@ -46,7 +46,7 @@ struct Kernel {
   }
 
 private:
-  void build(const ir::Module &m, const std::optional<CpuTarget> &target, CpuOptions options, DiagEngine &diag) {
+  void build(const ir::Module &m, const std::optional<CpuTarget> &target, Options options, DiagEngine &diag) {
     options.verify = true;
     if (target)
       if (auto k = compile(m, *target, options, diag)) {

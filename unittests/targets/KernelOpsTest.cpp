@@ -222,7 +222,7 @@ TEST(KernelOps, AssertNamesTheProgram) {
 }
 
 TEST(KernelOps, CheckedModeFindsTheAccess) {
-  CpuOptions checked;
+  Options checked;
   checked.checked = true;
   Kernel k(rowKernel("%y = add %v, %r"), tegula::cpu::test::machineName(), checked);
   Row x(64), o(64);

@@ -195,7 +195,7 @@ TEST(Kernel, MatmulWithLoopCarriedAccumulator) {
 
 // Lines of the source in the object; names of scalars too.
 TEST(Kernel, DebugInfoNamesFileAndLines) {
-  CpuOptions debug;
+  Options debug;
   debug.debugInfo = true;
   Kernel k(addText, tegula::cpu::test::machineName(), debug);
   ASSERT_TRUE(k.entry) << k.error;
@@ -221,7 +221,7 @@ TEST(Kernel, LinesThatUseAVariableComeAfterItsStore) {
   for (const char *cpu : {"haswell", "skylake-avx512", "znver1", "znver3", "znver4"}) {
     CpuTarget target = *parseTarget("cpu:avx2");
     target.cpu = cpu;
-    CpuOptions debug;
+    Options debug;
     debug.debugInfo = true;
     std::string code = test::stage(text, target, Stage::Asm, debug);
     size_t defined = code.rfind(".loc\t0 4 ");

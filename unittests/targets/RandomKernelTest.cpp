@@ -38,7 +38,7 @@ TEST(RandomKernels, SameMemoryAsTheInterpreter) {
     uint64_t args[] = {reinterpret_cast<uint64_t>(wantA.data()), reinterpret_cast<uint64_t>(wantO.data()), 100 + seed % 120, 3};
     InterpResult r = interp.run(args, {1, 1, 1});
     ASSERT_TRUE(r.ok) << r.fault;
-    CpuOptions options;
+    Options options;
     options.checked = seed % 7 == 3;
     cpu::test::Kernel k(m, targets[seed % targets.size()], options);
     ASSERT_EQ(k.run({a, o, static_cast<int>(100 + seed % 120), 3}), 0);

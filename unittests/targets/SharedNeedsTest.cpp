@@ -27,7 +27,7 @@ std::unique_ptr<Module> kernelOf(const std::string &body, unsigned warps, DiagEn
                      "  %x = load %a : tensor<1024xf32>\n" + body + "}\n";
   std::unique_ptr<Module> m = parse(std::make_shared<SourceFile>("case", text), diag);
   EXPECT_TRUE(m) << renderAll(diag);
-  nvidia::NvOptions options;
+  nvidia::Options options;
   options.numWarps = warps;
   return m ? gpu::runGpuPasses(*m, {nvidia::NvTargetInfo({}), options, nullptr}, StageVerifier(true, diag)) : nullptr;
 }
@@ -60,8 +60,8 @@ TEST(SharedNeeds, OneFunctionForAll) {
     const Op *op = find(*m, c.kind);
     ASSERT_TRUE(op) << c.body;
     bool isUsed = c.bytes || c.kind != OpKind::AtomicRmw;
-    nvidia::NvOptions options;
-    options.codeless = true;
+    nvidia::Options options;
+    options.depth = targets::Depth::Sketch;
     auto need = [&](const Op &o) { return gpu::scratchNeed(*m, o, {32, options.numWarps}, 1, {}, isUsed).bytes; };
     EXPECT_EQ(need(*op), c.bytes) << c.body;
     uint64_t most = 0; // a scan's result is converted for the store
@@ -85,7 +85,7 @@ TEST(Lower, WhatHasNoCodeIsAnError) {
                      "  %r = reduce %t {axis = 0} : f32 (%u: f32, %v: f32) { %c = fadd %u, %v : f32  yield %c }\n  store %p, %r\n}\n";
   std::unique_ptr<Module> m = parse(std::make_shared<SourceFile>("case", text), diag);
   ASSERT_TRUE(m) << renderAll(diag);
-  nvidia::NvOptions options;
+  nvidia::Options options;
   m = gpu::runPasses({gpu::findGpuPass("assign-layouts"), 1}, *m, {nvidia::NvTargetInfo({}), options, nullptr}, {});
   llvm::LLVMContext context;
   llvm::Module out("k", context);

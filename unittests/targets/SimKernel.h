@@ -23,7 +23,7 @@ struct SimKernel {
   std::string error;
 
   SimKernel(const Module &m, unsigned warps, const char *target = "sim") {
-    nvidia::NvOptions options;
+    nvidia::Options options;
     options.verify = true;
     options.numWarps = warps;
     DiagEngine diag;
@@ -36,7 +36,7 @@ struct SimKernel {
 
   /// Of GPU IR, from the pass in front of order-memory on.
   SimKernel(std::unique_ptr<Module> m, unsigned warps) {
-    nvidia::NvOptions options;
+    nvidia::Options options;
     options.numWarps = warps;
     DiagEngine diag;
     const nvidia::NvTarget target = *nvidia::parseTarget("sim");

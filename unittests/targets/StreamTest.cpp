@@ -133,7 +133,7 @@ TEST(Stream, CodeHasNonTemporalStoresAndAFence) {
     std::string code = stage(text, *parseTarget(target), Stage::Asm);
     EXPECT_NE(code.find("movnt"), std::string::npos) << target;
     EXPECT_NE(code.find("sfence"), std::string::npos) << target;
-    CpuOptions checked;
+    Options checked;
     checked.checked = true;
     EXPECT_EQ(stage(text, *parseTarget(target), Stage::Asm, checked).find("movnt"), std::string::npos) << "checked " << target;
   }

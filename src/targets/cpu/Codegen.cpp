@@ -6,7 +6,7 @@
 #include "targets/common/Pipeline.h"
 
 namespace tegula::cpu {
-targets::VecTarget vecTarget(const CpuTarget &t, const CpuOptions &o) {
+targets::VecTarget vecTarget(const CpuTarget &t, const Options &o) {
   bool x86 = t.triple.starts_with("x86_64");
   return {.x86 = x86,
           .aarch64 = !x86,
@@ -17,14 +17,14 @@ targets::VecTarget vecTarget(const CpuTarget &t, const CpuOptions &o) {
           .fpFusion = o.fpFusion};
 }
 
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag) {
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const Options &o, DiagEngine &diag) {
   auto machine = targets::createMachine({t.triple, t.cpu, t.features, o.optLevel});
   if (!machine)
     diag.report(diag::noCodegenForTarget, {}, t.triple);
   return machine;
 }
 
-void optimize(llvm::Module &m, llvm::TargetMachine &tm, const CpuOptions &o) {
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
   // A debugger looks for the variables of a kernel in its frame.
   if (o.optLevel > 0 && !o.debugInfo)

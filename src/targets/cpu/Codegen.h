@@ -12,13 +12,13 @@ namespace tegula::cpu {
 using targets::VecEmitter;
 
 /// What VecEmitter has to know.
-targets::VecTarget vecTarget(const CpuTarget &t, const CpuOptions &o);
+targets::VecTarget vecTarget(const CpuTarget &t, const Options &o);
 /// Null (and a diagnostic) if LLVM cannot make code for the target. Initializes only the LLVM targets it needs, once
 /// per process.
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const CpuOptions &o, DiagEngine &diag);
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CpuTarget &t, const Options &o, DiagEngine &diag);
 /// Cleans up IR that is already vectorized and scheduled by us: no loop vectorizer, no idiom recognition, little else.
 /// In place.
-void optimize(llvm::Module &m, llvm::TargetMachine &tm, const CpuOptions &o);
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o);
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);
 std::string emitAssembly(llvm::Module &m, llvm::TargetMachine &tm);
 

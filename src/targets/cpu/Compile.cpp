@@ -25,7 +25,7 @@ struct Compilation {
 };
 
 // Plans and emits all functions, callees first; optimizes.
-bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOptions &options, Stage upTo,
+bool emitModule(const ir::Module &module, const CpuTarget &target, const Options &options, Stage upTo,
                 DiagEngine &diag, Compilation &c) {
   const ir::Function *kernel = module.kernel();
   if (!kernel) {
@@ -72,7 +72,7 @@ bool emitModule(const ir::Module &module, const CpuTarget &target, const CpuOpti
   }
   if (debug)
     debug->finish();
-  if (upTo == Stage::Plan || options.codeless)
+  if (upTo == Stage::Plan || options.depth != Depth::Code)
     return true;
   lap = {};
   const bool verifies = options.verify || ir::verifiesAlways;
@@ -102,18 +102,18 @@ static void meterFrames(Compilation &c) {
 
 /// A checked kernel on large tiles is a chain of many thousand small blocks, for which LLVM's register allocator needs time that grows faster than linearly
 /// (117,000 instructions: 45 s, 1 s without optimization). Checking is not for speed.
-static void boundCodegen(Compilation &c, const CpuOptions &options) {
+static void boundCodegen(Compilation &c, const Options &options) {
   constexpr unsigned most = 30000;
   if (options.checked && c.llvm->getInstructionCount() > most)
     c.machine->setOptLevel(llvm::CodeGenOptLevel::None);
 }
 
-std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const Options &options,
                                  DiagEngine &diag) {
   Compilation c;
   if (!emitModule(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
-  if (options.codeless)
+  if (options.depth != Depth::Code)
     return CpuKernel{{}, std::move(c.meta), c.times};
   targets::Lap lap;
   meterFrames(c);
@@ -127,7 +127,7 @@ std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &targ
   return kernel;
 }
 
-std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const Options &options,
                                      Stage stage, DiagEngine &diag) {
   Compilation c;
   if (!emitModule(module, target, options, stage, diag, c))

@@ -6,6 +6,7 @@
 #include "ir/Ir.h"
 #include "support/Diag.h"
 #include "targets/Meta.h"
+#include "targets/Options.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,16 +34,8 @@ bool runsOn(const CpuTarget &code, const CpuTarget &machine);
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const CpuTarget &t);
 
-struct CpuOptions {
-  bool debugInfo = false;   // -g: DWARF with the kernel's lines, scalars as variables
-  bool checked = false;     // every access against TegulaCpuLaunch::extents
-  bool fpFusion = true;     // a*b+c may become fma (within one kernel expression)
-  bool fastMath = false;    // reserved: never changes results of IEEE operations
-  unsigned optLevel = 2;    // 0..3
-  bool verify = false;      // the module, and LLVM's before and after its optimizer; builds with assertions always do
-  bool codeless = false;    // compile() gives everything but the object, in a few hundredths of the time
-};
-
+using targets::Depth;
+using targets::Options;
 using targets::ArgSlot;
 using targets::CompileTimes;
 using targets::KernelMeta;
@@ -53,10 +46,10 @@ enum class Stage : uint8_t { Plan, Llvm, Asm, Object };
 
 /// Compiles the module's kernel. On failure the reason has been reported to `diag` and nullopt comes back.
 /// `module` is read only.
-std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+std::optional<CpuKernel> compile(const ir::Module &module, const CpuTarget &target, const Options &options,
                                  DiagEngine &diag);
 /// The text (or bytes) of one stage, for `tegula compile --emit cpu|llvm|asm|obj`.
-std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const CpuOptions &options,
+std::optional<std::string> emitStage(const ir::Module &module, const CpuTarget &target, const Options &options,
                                      Stage stage, DiagEngine &diag);
 
 } // namespace tegula::cpu

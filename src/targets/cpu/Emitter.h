@@ -39,7 +39,7 @@ struct ModuleState {
   llvm::Module &llvm;
   const ir::Module &source;
   const CpuTarget &target;
-  const CpuOptions &options;
+  const Options &options;
   KernelMeta &meta;
   std::map<std::string, llvm::Function *> functions; // noinline callees
   std::map<std::string, uint64_t> scratchBytes;      // of callees, with theirs

@@ -51,7 +51,7 @@ public:
 
   std::optional<Compiled> compile(const ir::Module &tile, const Options &options, DiagEngine &diag) const override {
     Work work = countWork(tile);
-    std::optional<Compiled> out = cpu::compile(tile, settings, optionsOf(options), diag);
+    std::optional<Compiled> out = cpu::compile(tile, settings, options, diag);
     if (out)
       out->work = std::move(work);
     return out;
@@ -66,21 +66,11 @@ public:
     static constexpr std::pair<std::string_view, Stage> table[] = {{"cpu", Stage::Plan}, {"llvm", Stage::Llvm}, {"asm", Stage::Asm}, {"obj", Stage::Object}};
     for (auto [name, which] : table)
       if (stage == name)
-        return cpu::emitStage(tile, settings, optionsOf(options), which, diag);
+        return cpu::emitStage(tile, settings, options, which, diag);
     return std::nullopt;
   }
 
 private:
-  static cpu::CpuOptions optionsOf(const Options &from) {
-    cpu::CpuOptions o;
-    o.codeless = from.depth != Depth::Code;
-    o.debugInfo = from.debugInfo;
-    o.checked = from.checked;
-    o.fpFusion = from.fpFusion;
-    o.optLevel = from.optLevel;
-    o.verify = from.verify;
-    return o;
-  }
   const Processor processor_;
 };
 

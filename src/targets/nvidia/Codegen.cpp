@@ -31,14 +31,14 @@ bool hostHasFma() {
 
 const char *simulatorCpu() { return !hostIsX86() ? "generic" : hostHasFma() ? "x86-64-v3" : "x86-64"; }
 
-targets::VecTarget vecTarget(const NvTarget &t, const NvOptions &o) {
+targets::VecTarget vecTarget(const NvTarget &t, const Options &o) {
   if (!t.simulate)
     return {.nvptx = true, .gpu = true, .fma = true, .f16c = true, .fp8 = t.sm >= 89, .libm = false, .fpFusion = o.fpFusion};
   bool x86 = hostIsX86(), modern = hostHasFma();
   return {.x86 = x86, .aarch64 = !x86, .gpu = true, .fma = modern, .f16c = modern, .avx2 = x86 && modern, .fpFusion = o.fpFusion};
 }
 
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const NvOptions &o, DiagEngine &diag) {
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const Options &o, DiagEngine &diag) {
   targets::MachineSpec spec;
   spec.optLevel = o.optLevel;
   if (t.simulate) {
@@ -89,7 +89,7 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds) {
                                                llvm::MDNode::get(context, constant)}));
 }
 
-void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o) {
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o) {
   targets::runPipeline(m, tm, targets::cleanupPasses(o.optLevel));
   targets::rotateLoopsOfLarge(m, tm);
   // What kernels of usual tiles have stays as it was measured; the time of smaller blocks does not matter.

@@ -12,11 +12,11 @@ namespace tegula::nvidia {
 using targets::VecEmitter;
 
 /// What VecEmitter has to know: of the GPU, or of the host that simulates it.
-targets::VecTarget vecTarget(const NvTarget &t, const NvOptions &o);
+targets::VecTarget vecTarget(const NvTarget &t, const Options &o);
 /// LLVM's name of the host processor that simulated kernels are compiled for; part of their cache key.
 const char *simulatorCpu();
 /// NVPTX for sm_XX, or the host for the simulator. Null after a report to `diag`.
-std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const NvOptions &o, DiagEngine &diag);
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const NvTarget &t, const Options &o, DiagEngine &diag);
 
 /// Launch bounds and limits of an entry point. A GPU only; the simulator is told by GpuKernelMeta.
 struct KernelBounds {
@@ -31,7 +31,7 @@ void markKernel(llvm::Function &f, const KernelBounds &bounds);
 
 /// Runs the function pipeline with the target machine's analyses (convergence: no pass makes a convergent operation
 /// conditional or copies it). Follow with emitPtx or emitObject: LLVM remembers annotations of a module until then.
-void optimize(llvm::Module &m, llvm::TargetMachine &tm, const NvOptions &o);
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, const Options &o);
 std::string emitPtx(llvm::Module &m, llvm::TargetMachine &tm);
 std::vector<char> emitObject(llvm::Module &m, llvm::TargetMachine &tm);
 

@@ -24,7 +24,7 @@ struct Compilation {
 };
 
 /// `last`: the GPU pass to end with, if not all are to run.
-bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions options, Stage upTo, DiagEngine &diag, Compilation &c,
+bool compileTo(const ir::Module &module, const NvTarget &target, Options options, Stage upTo, DiagEngine &diag, Compilation &c,
                std::string_view last = {}) {
   const ir::Function *kernel = module.kernel();
   if (!kernel) {
@@ -55,7 +55,7 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
     return false;
   lap.into(c.times.emitNs);
   // Nothing can run it: what it needs, and for what, is the answer.
-  if (options.codeless || (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit()))
+  if (options.depth != Depth::Code || (upTo == Stage::Object && c.meta.sharedBytes > target.sharedLimit()))
     return true;
   optimize(*c.llvm, *c.machine, options);
   lap.into(c.times.optimizeNs);
@@ -64,13 +64,13 @@ bool compileTo(const ir::Module &module, const NvTarget &target, NvOptions optio
 
 } // namespace
 
-std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &options, DiagEngine &diag) {
+std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const Options &options, DiagEngine &diag) {
   Compilation c;
   if (!compileTo(module, target, options, Stage::Object, diag, c))
     return std::nullopt;
   GpuKernel kernel;
   targets::Lap lap;
-  if (options.codeless || c.meta.sharedBytes > target.sharedLimit()) {
+  if (options.depth != Depth::Code || c.meta.sharedBytes > target.sharedLimit()) {
     kernel.code.clear();
   } else if (target.simulate) {
     kernel.code = emitObject(*c.llvm, *c.machine);
@@ -86,7 +86,7 @@ std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &targe
   return kernel;
 }
 
-std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const NvOptions &options, Stage stage,
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const Options &options, Stage stage,
                                      DiagEngine &diag, std::string_view lastPass) {
   Compilation c;
   if (!compileTo(module, target, options, stage, diag, c, lastPass))

@@ -18,12 +18,12 @@ using ir::Elem;
 using ir::OpKind;
 using layout::Dim;
 
-Lowering::Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+Lowering::Lowering(const ir::Module &m, const NvTarget &target, const Options &options, llvm::Module &out,
                    GpuKernelMeta &meta, DiagEngine &diag)
     : m_(m), target_(target), options_(options), source_(m.kernel()), out_(out), meta_(meta), diag_(diag), b_(out.getContext()), vecTarget_(vecTarget(target, options)) {
 }
 
-bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+bool lower(const ir::Module &module, const NvTarget &target, const Options &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag) {
   return Lowering(module, target, options, out, meta, diag).run();
 }

@@ -32,12 +32,12 @@
 namespace tegula::nvidia {
 
 /// Lowers the kernel of `module` into `out`; fills everything of `meta` but what codegen adds. False after a report.
-bool lower(const ir::Module &module, const NvTarget &target, const NvOptions &options, llvm::Module &out,
+bool lower(const ir::Module &module, const NvTarget &target, const Options &options, llvm::Module &out,
            GpuKernelMeta &meta, DiagEngine &diag);
 
 class Lowering {
 public:
-  Lowering(const ir::Module &m, const NvTarget &target, const NvOptions &options, llvm::Module &out, GpuKernelMeta &meta,
+  Lowering(const ir::Module &m, const NvTarget &target, const Options &options, llvm::Module &out, GpuKernelMeta &meta,
            DiagEngine &diag);
   bool run();
 
@@ -247,7 +247,7 @@ private:
 
   const ir::Module &m_;
   const NvTarget &target_;
-  const NvOptions &options_;
+  const Options &options_;
   const ir::Function *source_;
   llvm::Module &out_;
   GpuKernelMeta &meta_;

@@ -4,9 +4,9 @@
 // compile() runs them all; each arrow can be printed (Stage). Thread-safe: no global mutable state, one LLVMContext a call.
 // Assembling PTX needs a library of the CUDA driver or toolkit and so belongs to the runtime (runtime/cuda), not here.
 #pragma once
-#include "gpu/TargetInfo.h"
 #include "support/Diag.h"
 #include "targets/Meta.h"
+#include "targets/Options.h"
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -39,16 +39,8 @@ std::string targetName(const NvTarget &t);
 /// Canonical text of everything that changes generated code; part of the cache key.
 std::string targetKey(const NvTarget &t);
 
-struct NvOptions : Options {
-  bool fpFusion = true;
-  bool debugInfo = false;
-  bool checked = true;     // simulator only: checks of accesses are always on there
-  unsigned optLevel = 3;
-  bool verify = false;     // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
-  std::string reproducers; // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
-  bool codeless = false;   // compile() gives everything but the code, in a few hundredths of the time
-};
-
+using targets::Depth;
+using targets::Options;
 using targets::TensorMap;
 using GpuKernelMeta = targets::KernelMeta;
 
@@ -73,10 +65,10 @@ enum class Stage : uint8_t { Gpu, Llvm, Ptx, Object };
 
 /// Compiles the module's kernel. On failure the reason has been reported to `diag` and nullopt comes back.
 /// `module` is read only.
-std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const NvOptions &options,
+std::optional<GpuKernel> compile(const ir::Module &module, const NvTarget &target, const Options &options,
                                  DiagEngine &diag);
 /// The text of one stage, for `tegula compile --emit gpu|llvm|ptx`. `lastPass`, of Stage::Gpu alone: the pass to stop behind (Passes.h).
-std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const NvOptions &options,
+std::optional<std::string> emitStage(const ir::Module &module, const NvTarget &target, const Options &options,
                                      Stage stage, DiagEngine &diag, std::string_view lastPass = {});
 
 } // namespace tegula::nvidia

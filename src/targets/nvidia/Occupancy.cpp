@@ -133,7 +133,7 @@ private:
 
 unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu) { return Pressure(gpu).peak(*kernel.block()); }
 
-unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const NvOptions &options, uint64_t sharedBytes) {
+unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes) {
   constexpr unsigned registers = 65536, threadsOfSm = 2048, sharedOfSm = 233472, sharedReserved = 1024;
   Pressure pressure(gpu);
   unsigned data = pressure.peak(*kernel.block()), threads = 32 * options.numWarps;

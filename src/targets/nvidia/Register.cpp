@@ -13,22 +13,6 @@ namespace {
 
 using nvidia::NvTarget;
 
-nvidia::NvOptions optionsOf(const Options &from) {
-  nvidia::NvOptions o;
-  o.codeless = from.depth != Depth::Code;
-  o.numWarps = from.numWarps;
-  o.numStages = from.numStages;
-  o.numCtas = from.numCtas;
-  o.maxRegisters = from.maxRegisters;
-  o.fpFusion = from.fpFusion;
-  o.debugInfo = from.debugInfo;
-  o.checked = from.checked;
-  o.optLevel = from.optLevel;
-  o.verify = from.verify;
-  o.reproducers = from.reproducers;
-  return o;
-}
-
 class NvCode final : public Target {
 public:
   NvCode(std::string_view name, const NvTarget &t, const Family &f) : Target(f), name_(name), settings_(t), info_(t) {}
@@ -79,7 +63,7 @@ public:
 
   std::optional<Compiled> compile(const ir::Module &tile, const Options &options, DiagEngine &diag) const override {
     Work work = options.depth == Depth::Source ? countWork(tile) : workHere(tile, options);
-    std::optional<Compiled> out = nvidia::compile(tile, settings_, optionsOf(options), diag);
+    std::optional<Compiled> out = nvidia::compile(tile, settings_, options, diag);
     if (!out)
       return std::nullopt;
     out->meta.checked = options.checked;
@@ -100,7 +84,7 @@ public:
     static constexpr std::pair<std::string_view, Stage> table[] = {{"gpu", Stage::Gpu}, {"llvm", Stage::Llvm}, {"ptx", Stage::Ptx}, {"obj", Stage::Object}};
     for (auto [name, which] : table)
       if (stage == name)
-        return nvidia::emitStage(tile, settings_, optionsOf(options), which, diag, lastPass);
+        return nvidia::emitStage(tile, settings_, options, which, diag, lastPass);
     return std::nullopt;
   }
 

@@ -23,7 +23,7 @@ int64_t NvTargetInfo::atomicElements(const Op &op) const {
 
 /// Registers are given to warps when a block starts, to each the same, and each quarter of an SM has 512 for every lane: with one warp more than
 /// eight the nine get 168 each. A whole warpgroup can give back what it does not need (PTX ISA, setmaxnreg; docs/hopper.md section 4).
-ProducerWarps NvTargetInfo::producerWarps(const Options &options) const {
+ProducerWarps NvTargetInfo::producerWarps(const gpu::Options &options) const {
   constexpr unsigned perQuarter = 512, producer = 40, most = 240;
   unsigned groups = options.numWarps / 4;
   if (options.maxRegisters || options.numWarps % 4 || groups < 2)

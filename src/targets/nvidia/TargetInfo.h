@@ -16,7 +16,7 @@ public:
   bool copiesBlocks() const override { return target_.sm == 90 && target_.archFeatures; }
   layout::ConversionOptions conversions() const override;
   int64_t atomicElements(const ir::Op &rmw) const override;
-  ProducerWarps producerWarps(const Options &options) const override;
+  ProducerWarps producerWarps(const gpu::Options &options) const override;
 
   DotChoice chooseDot(const ir::Op &dot, unsigned warps) const override;
   LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const override;

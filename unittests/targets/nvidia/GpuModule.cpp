@@ -8,7 +8,7 @@
 
 namespace tegula::nvidia {
 
-GpuModule::GpuModule(const NvTarget &target, NvOptions options)
+GpuModule::GpuModule(const NvTarget &target, Options options)
     : target_(target), options_(options), module_(std::make_unique<llvm::Module>("test", context_)) {}
 
 void GpuModule::Kernel::use(V v) {

@@ -21,7 +21,7 @@ struct TestArgs {
 /// One LLVM module for one target; every kernel takes TestArgs.
 class GpuModule {
 public:
-  explicit GpuModule(const NvTarget &target, NvOptions options = {});
+  explicit GpuModule(const NvTarget &target, Options options = {});
 
   /// What a kernel is built from.
   struct Kernel {
@@ -55,7 +55,7 @@ public:
 
 private:
   NvTarget target_;
-  NvOptions options_;
+  Options options_;
   llvm::LLVMContext context_;
   std::unique_ptr<llvm::Module> module_;
   std::string text_;

@@ -1,0 +1,26 @@
+// How a kernel is compiled: the one set of options, from the api to the last pass of a target. The passes of the GPU level see their part of it.
+#pragma once
+#include "gpu/TargetInfo.h"
+#include <string>
+
+namespace tegula::targets {
+
+enum class Depth : uint8_t {
+  Code,
+  Sketch, // everything but the code, in a few hundredths of the time
+  Source  // the same with the work as the source has it, whatever the target splits
+};
+
+/// A target ignores what it has no use for.
+struct Options : gpu::Options {
+  bool fpFusion = true;      // a * b + c may become fma, within one expression of a kernel
+  bool debugInfo = false;    // DWARF or PTX lines of the kernel; on CPUs scalars as variables
+  bool checked = false;      // every access is checked; on the simulator all of them always are
+  bool wide = false;         // some tensor may have bigTensorElements or more (passes/WidenOffsets.h)
+  bool verify = false;       // the module after every stage, and LLVM's before and after its optimizer; builds with assertions always do
+  unsigned optLevel = 2;     // 0..3
+  Depth depth = Depth::Code;
+  std::string reproducers;   // the folder for modules that a pass broke a rule with (ir/StageVerifier.h); "": they are not written
+};
+
+} // namespace tegula::targets
