@@ -5,6 +5,7 @@
 // are equal in all threads), so barriers may stand anywhere but inside the regions of reductions.
 //
 //   Lower.cpp         function frame, dispatch, scalars, coordinates     LowerControl.cpp  for, while, if
+//   LowerElementwise.cpp  operations on elements
 //   LowerShape.cpp    operations that rename coordinates                  LowerReduce.cpp   reduce, scan
 //                                                                      LowerExtremum.cpp extrema of lanes, argmax
 //   LowerShared.cpp   convert, tiles in shared memory                     LowerAtomic.cpp   atomics, histogram, gather
@@ -44,6 +45,16 @@ public:
 private:
   using Op = ir::Op;
   using Value = ir::Value;
+  // Families of operations, each in its file (LowerPart.h).
+  struct Part;
+  struct Elementwise;
+  struct Words;
+  struct Reductions;
+  struct Control;
+  struct Atomics;
+  struct BlockCopies;
+  struct MatrixDots;
+  struct Fma;
 
   // Frame (Lower.cpp).
   void beginKernel(), arguments();
@@ -58,32 +69,16 @@ private:
   const Regs &get(const Value *v) const;
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
-  Regs elementwise(const Op &op), addPointers(const Op &op);
-  V elementwise(const Op &op, llvm::ArrayRef<V> args);
+  Regs elementwise(const Op &op);
   void findQuotients(const ir::Block &b);
-  bool isStoredOnce(const Op &pointer) const, hasQuotient(const Op &rem) const;
-  std::optional<Regs> divideByShared(const Op &op), sineOrCosine(const Op &op);
-  V accurateReciprocal(V y);
+  std::optional<Regs> sineOrCosine(const Op &op);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
-  // 8- and 16-bit elements, a word of them at once (LowerWords.cpp).
-  std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
-  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op);
-  V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
-  V shiftWord(ir::OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(ir::OpKind kind, V x, V y);
-  std::array<V, 2> fp8ToHalves(V word, ir::Elem from);
-  void appendElements(Regs &out, V word, unsigned bits);
-  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(ir::OpKind kind, V x, V y, ir::Elem e);
-  struct Bytes {
-    V word;
-    uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
-  };
-  Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
-  void bytesToFloats(Regs &out, const Bytes &x, ir::Elem to);
+  /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the operation is none that words can do.
+  std::optional<Regs> inWords(const Op &op);
   /// `x` as an integer of its size, and back. Pointers become i64, i1 i1.
   V bitsOf(V x), fromBits(V bits, llvm::Type *type);
 
   // Coordinates.
-  std::optional<Regs> positionBits(const Op &op);
   /// What lane and warp contribute to coordinate `axis` of a tensor in this layout (i32; computed once, in the entry block).
   V threadPart(uint16_t layout, unsigned axis);
   /// The same for the row-major index of the element.
@@ -106,6 +101,8 @@ private:
   // Tensors that change hands (LowerShared.cpp).
   struct PlanEmit;
   void convert(const Op &op), exchange(const Op &op);
+  /// Of any value, by words of 32 bits.
+  V shuffle(ShuffleMode mode, V x, V lane);
   /// Stores a tensor (its registers and its type with layout) to a tile in shared memory at `base`, whose layout maps offset (in elements)
   /// to coordinates and is invertible: by vectors or stmatrix, as wide as both layouts allow. No barrier or fence comes with it.
   void storeShared(const LinearLayout &memory, V base, const Regs &regs, const ir::Type &t) { storeShared(memory, base, regs, m_.layoutOf(t), t); }
@@ -140,7 +137,7 @@ private:
     return isCluster() && op.whole() ? b_.CreateICmpEQ(in_->special(Special::ClusterRank), b_.getInt32(0)) : nullptr;
   }
   V sharedAddress(SharedRange r) { return r.begin ? b_.CreateAdd(shared_, b_.getInt32(static_cast<uint32_t>(r.begin))) : shared_; }
-  void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
+  void toShared(const Op &op), sharedAlloc(const Op &op), asyncCopy(const Op &op), tmaCopy(const Op &op);
   /// Which thread starts TMA copies; null in a partition that one thread runs.
   V isCopier() { return isElected_ ? nullptr : isFirstThread(); }
   void partitions(const Op &op);
@@ -149,7 +146,7 @@ private:
   void barrierAlloc(const Op &op), barrierWait(const Op &op), barrierArrive(const Op &op), barrierFree(const Op &op);
   /// The maps that the copies need, each once; before the kernel's signature is made.
   void findTensorMaps(const ir::Block &b);
-  V mapAddress(unsigned map), startsRow(const LinearLayout &indices);
+  V mapAddress(unsigned map);
   V plus(V x, uint32_t n);
   Regs boxAt(std::span<Value *const> offsets, const std::vector<uint32_t> &at);
   V sharedAt(V base, V index, unsigned bytes);
@@ -170,43 +167,13 @@ private:
   AccessHints hints(const Op &op) const;
   V conjunction(V a, V b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
 
-  // Reductions (LowerReduce.cpp).
   void reduce(const Op &op), scan(const Op &op);
-  Regs combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right);
-  V shuffle(ShuffleMode mode, V x, V lane);
-  Regs select(V cond, const Regs &a, const Regs &b);
-  /// The elements of one result that a thread holds, in the order of their coordinates.
-  Regs reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers);
-  V maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers);
-  std::optional<Regs> reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers);
-  /// Parts in order, by pairs: short chains of dependent instructions.
-  Regs reducePairs(const Op &op, llvm::ArrayRef<Regs> parts);
-  using MaybeArg = std::optional<ArgExtremum>; // set: the reduction is that
-  Regs acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat);
-  void reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts);
-  Regs everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address),
-      partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address);
-
-  // Extrema (LowerExtremum.cpp). `lanes`: bits of the lane that count; lanes that differ in others hold the same if `repeat`.
-  MaybeArg argExtremumOf(const Op &op) const;
-  V reduxLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat);
-  V extremum(ir::OpKind kind, V x, V y), extremumOfLanes(ir::OpKind kind, V x, uint32_t lanes, bool repeat), extremumOfPairs(ir::OpKind kind, llvm::ArrayRef<V> x);
-  Regs winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found);
-  /// The extrema of a warp that a reduction of this tile along this axis has found, by part: argmax(x) and max(x) have them in common. Null: it is another reduction.
-  llvm::SmallVector<V, 8> *findExtrema(const Op &op, const MaybeArg &arg, size_t parts);
 
   // Atomics, gather, histogram (LowerAtomic.cpp).
   void atomic(const Op &op), gather(const Op &op), histogram(const Op &op);
-  struct Atomic;
-  static std::optional<Atomic> atomicOf(const Op &op);
-  /// One instruction for `vec` registers after the other; the old values, if they are wanted.
-  Regs atomics(const Op &op, const Atomic &a, unsigned vec);
   static AtomOp atomOp(std::string_view rmw);
   /// A desc_reduce of one element.
   void reduceElement(const Op &op, V pointer, V x, V pred);
-  /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
-  /// values. Gives no order: that is the caller's.
-  Regs byCompare(const Atomic &a, ir::Elem e, V pointer, const Regs &values, V pred);
   /// Values known to the owners only, given to every thread that holds a copy. `memory`: the operation's scratch.
   Regs fromOwners(const Op &op, const Regs &x, const ir::Type &t, V memory);
   /// The same of an operation's result; nothing to do if nobody else holds a copy.
@@ -216,12 +183,9 @@ private:
   void dot(const Op &op);
   struct FmaMath;
   Regs fma(const Op &op), fmaLoop(const Op &op);
-  std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
-  Regs mma(const Op &op, const DotChoice &c), wgmma(const Op &op, const DotChoice &c);
   void dotWait(const Op &op);
   /// 8- and 16-bit elements packed into 32-bit registers, lowest first; 32-bit ones as integers.
   Regs packed(const Regs &x, unsigned first, unsigned count);
-  V operandDescriptor(V address, const SharedOperand &s);
 
   // LowerDebug.cpp; of Lower.cpp: assembly.
   int siteOf(const Op &op);
@@ -231,12 +195,6 @@ private:
 
   // LowerControl.cpp.
   void forLoop(const Op &op), whileLoop(const Op &op), ifElse(const Op &op);
-  llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
-  void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
-  unsigned perWord(const ir::Type &t);
-  bool wordsOf(const ir::Type &t);
-  V packWord(llvm::ArrayRef<V> x, const ir::Type &t);
-  void unpackWord(V word, const ir::Type &t, Regs &out);
   llvm::BasicBlock *newBlock(const char *name);
   /// Neither LLVM nor the assembler unrolls the loop that this branch closes.
   void keepRolled(llvm::BranchInst *branch);

@@ -1,13 +1,15 @@
 // Atomics on global memory, and the operations that go through shared memory element by element: gather, histogram.
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 
 namespace tegula::nvidia {
 
 using ir::Elem;
 using ir::OpKind;
 
+namespace {
+
 /// What one atomic of the kernel becomes.
-struct Lowering::Atomic {
+struct Atomic {
   AtomOp op = AtomOp::Cas;
   AtomType type = AtomType::I32;
   MemSem sem = MemSem::AcqRel;
@@ -17,8 +19,6 @@ struct Lowering::Atomic {
   bool wantOld = true;
   bool byCompare = false;  // no instruction: a loop around compare-and-swap
 };
-
-namespace {
 
 struct RmwRow {
   std::string_view name;
@@ -61,6 +61,19 @@ std::optional<AtomType> typeOf(const ir::Type &t) {
 
 } // namespace
 
+struct Lowering::Atomics : Part {
+  using Part::Part;
+  static std::optional<Atomic> atomicOf(const Op &op);
+  void atomic(const Op &op);
+  /// One instruction for `vec` registers after the other; the old values, if they are wanted.
+  Regs atomics(const Op &op, const Atomic &a, unsigned vec);
+  /// One float of 16 bits or an aligned pair where there is no instruction: by compare-and-swap until nobody came between. The old
+  /// values. Gives no order: that is the caller's.
+  Regs byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred);
+};
+
+void Lowering::atomic(const Op &op) { Atomics(*this).atomic(op); }
+
 AtomOp Lowering::atomOp(std::string_view rmw) {
   for (const RmwRow &row : rmwTable)
     if (row.name == rmw)
@@ -69,7 +82,7 @@ AtomOp Lowering::atomOp(std::string_view rmw) {
 }
 
 /// Operation and type of the instruction; nullopt where the hardware has none and no way around is known.
-std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
+std::optional<Atomic> Lowering::Atomics::atomicOf(const Op &op) {
   Atomic a;
   const ir::Type &t = op.result()->type;
   std::optional<AtomType> type = typeOf(t);
@@ -90,15 +103,15 @@ std::optional<Lowering::Atomic> Lowering::atomicOf(const Op &op) {
   return a;
 }
 
-void Lowering::atomic(const Op &op) {
+void Lowering::Atomics::atomic(const Op &op) {
   std::optional<Atomic> a = atomicOf(op);
   if (!a) {
-    fail(op, "no atomic instruction for " + ir::str(op.result()->type.scalarType()));
+    frame_.fail(op, "no atomic instruction for " + ir::str(op.result()->type.scalarType()));
     return;
   }
-  in_->setSite(siteOf(op));
+  in_->setSite(frame_.siteOf(op));
   auto vec = static_cast<unsigned>(op.vec());
-  a->wantOld = !users_.of(op.result()).empty();
+  a->wantOld = !frame_.users_.of(op.result()).empty();
   a->byCompare = !a->isExchange && op.result()->type.isFloatLike() && !Instr::hasAtomic(target_, false, a->op, a->type, vec);
   // One fence before many instructions and one behind them instead of two around each.
   MemSem sem = a->sem;
@@ -112,15 +125,15 @@ void Lowering::atomic(const Op &op) {
   if (isFenced && sem != MemSem::Release)
     in_->memoryFence(a->scope);
   if (a->wantOld)
-    set(op.result(), fromOwners(op, old));
+    set(op.result(), frame_.fromOwners(op, old));
 }
 
-Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
+Regs Lowering::Atomics::atomics(const Op &op, const Atomic &a, unsigned vec) {
   const ir::Type &t = op.result()->type;
   bool isCas = a.op == AtomOp::Cas;
   const Regs &pointers = get(op.operands[0]), &values = get(op.operands[isCas ? 2 : 1]);
   const Regs *mask = op.mask() ? &get(op.mask()) : nullptr;
-  V owns = conjunction(ownsElements(t.layout), isDoneHere(op));
+  V owns = frame_.conjunction(frame_.ownsElements(t.layout), frame_.isDoneHere(op));
   unsigned free = t.layout ? m_.layoutOf(t).freeMask(layout::Dim::Register) : 0;
   Regs old;
   for (unsigned r = 0; r < pointers.size(); r += vec) {
@@ -131,13 +144,13 @@ Regs Lowering::atomics(const Op &op, const Atomic &a, unsigned vec) {
     }
     Regs x;
     for (unsigned i = 0; i < vec; ++i)
-      x.push_back(a.isExchange ? bitsOf(values[r + i]) : values[r + i]);
-    V expected = isCas ? bitsOf(get(op.operands[1])[r]) : nullptr;
-    V pred = conjunction(owns, mask ? (*mask)[r] : nullptr);
+      x.push_back(a.isExchange ? frame_.bitsOf(values[r + i]) : values[r + i]);
+    V expected = isCas ? frame_.bitsOf(get(op.operands[1])[r]) : nullptr;
+    V pred = frame_.conjunction(owns, mask ? (*mask)[r] : nullptr);
     Regs got = a.byCompare ? byCompare(a, t.elem, pointers[r], x, pred)
                            : in_->atomic(false, pointers[r], a.op, a.type, x, expected, a.sem, a.scope, pred, a.wantOld);
     for (unsigned i = 0; i < vec && a.wantOld; ++i)
-      old.push_back(a.isExchange ? fromBits(got[i], regType(t)) : got[i]);
+      old.push_back(a.isExchange ? frame_.fromBits(got[i], frame_.regType(t)) : got[i]);
   }
   return old;
 }
@@ -146,16 +159,16 @@ void Lowering::reduceElement(const Op &op, V pointer, V x, V pred) {
   const ir::Type &t = op.operands.back()->type;
   Atomic a{atomOp(op.rmw()), *typeOf(t), MemSem::Relaxed, Scope::Gpu, false, false, false};
   if (t.isFloatLike() && !Instr::hasAtomic(target_, false, a.op, a.type, 1))
-    byCompare(a, t.elem, pointer, {x}, pred);
+    Atomics(*this).byCompare(a, t.elem, pointer, {x}, pred);
   else
     in_->atomic(false, pointer, a.op, a.type, {x}, nullptr, a.sem, a.scope, pred, false);
 }
 
-Regs Lowering::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred) {
+Regs Lowering::Atomics::byCompare(const Atomic &a, Elem e, V pointer, const Regs &values, V pred) {
   OpKind what = a.op == AtomOp::FAdd ? OpKind::FAdd : a.op == AtomOp::SMin ? OpKind::MinNum : OpKind::MaxNum;
   auto count = static_cast<unsigned>(values.size());
   llvm::Type *half = b_.getInt16Ty(), *bits = b_.getIntNTy(16 * count);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("first"), *loop = newBlock("try"), *after = newBlock("end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = frame_.newBlock("first"), *loop = frame_.newBlock("try"), *after = frame_.newBlock("end");
   pred ? b_.CreateCondBr(pred, first, after) : b_.CreateBr(first);
   b_.SetInsertPoint(first);
   b_.CreateBr(loop);

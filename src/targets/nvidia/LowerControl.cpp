@@ -1,39 +1,55 @@
 // Structured control flow. Conditions and bounds are equal in all threads, so whole blocks branch together.
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 
 namespace tegula::nvidia {
 
+struct Lowering::Control : Part {
+  using Part::Part;
+  void forLoop(const Op &op), whileLoop(const Op &op), ifElse(const Op &op);
+  // Values that blocks hand on, narrow ones packed into words.
+  llvm::SmallVector<llvm::PHINode *, 8> phis(llvm::ArrayRef<Value *> values);
+  void incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from);
+  unsigned perWord(const ir::Type &t);
+  bool wordsOf(const ir::Type &t);
+  V packWord(llvm::ArrayRef<V> x, const ir::Type &t);
+  void unpackWord(V word, const ir::Type &t, Regs &out);
+};
+
+void Lowering::forLoop(const Op &op) { Control(*this).forLoop(op); }
+void Lowering::whileLoop(const Op &op) { Control(*this).whileLoop(op); }
+void Lowering::ifElse(const Op &op) { Control(*this).ifElse(op); }
+
 /// Narrow elements cross control flow packed: each by itself would take a whole register.
-unsigned Lowering::perWord(const ir::Type &t) {
+unsigned Lowering::Control::perWord(const ir::Type &t) {
   if (t.isScalar() || t.isPtr || t.elem == ir::Elem::I1)
     return 1;
   unsigned n = std::max(1u, 4 / ir::byteWidth(t.elem));
   return registersOf(t) % n == 0 ? n : 1;
 }
-bool Lowering::wordsOf(const ir::Type &t) { return perWord(t) > 1; }
+bool Lowering::Control::wordsOf(const ir::Type &t) { return perWord(t) > 1; }
 
-V Lowering::packWord(llvm::ArrayRef<V> x, const ir::Type &t) {
+V Lowering::Control::packWord(llvm::ArrayRef<V> x, const ir::Type &t) {
   if (x.size() == 1)
     return x[0];
-  return packed({x.begin(), x.end()}, 0, static_cast<unsigned>(x.size()))[0];
+  return frame_.packed({x.begin(), x.end()}, 0, static_cast<unsigned>(x.size()))[0];
 }
 
-void Lowering::unpackWord(V word, const ir::Type &t, Regs &out) {
+void Lowering::Control::unpackWord(V word, const ir::Type &t, Regs &out) {
   if (!wordsOf(t)) {
     out.push_back(word);
     return;
   }
   unsigned n = perWord(t);
-  V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(regType(t), n));
+  V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(frame_.regType(t), n));
   for (unsigned i = 0; i < n; ++i)
     out.push_back(b_.CreateExtractElement(elements, i));
 }
 
-llvm::SmallVector<llvm::PHINode *, 8> Lowering::phis(llvm::ArrayRef<Value *> values) {
+llvm::SmallVector<llvm::PHINode *, 8> Lowering::Control::phis(llvm::ArrayRef<Value *> values) {
   llvm::SmallVector<llvm::PHINode *, 8> out;
   for (const Value *v : values)
     for (unsigned words = wordsOf(v->type), i = 0; i < registersOf(v->type); i += perWord(v->type))
-      out.push_back(b_.CreatePHI(words ? b_.getInt32Ty() : regType(v->type), 2));
+      out.push_back(b_.CreatePHI(words ? b_.getInt32Ty() : frame_.regType(v->type), 2));
   size_t at = 0;
   for (const Value *v : values) {
     Regs regs;
@@ -44,7 +60,7 @@ llvm::SmallVector<llvm::PHINode *, 8> Lowering::phis(llvm::ArrayRef<Value *> val
   return out;
 }
 
-void Lowering::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from) {
+void Lowering::Control::incoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<Value *> values, llvm::BasicBlock *from) {
   size_t at = 0;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
   if (llvm::Instruction *end = from->getTerminator())
@@ -86,11 +102,11 @@ static bool startsCopies(const ir::Block &b) {
   });
 }
 
-void Lowering::forLoop(const Op &op) {
+void Lowering::Control::forLoop(const Op &op) {
   const ir::Block &body = *op.region(0);
   bool reverse = op.reverse();
   V upper = scalar(op.operands[1]), step = scalar(op.operands[2]);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("for"), *inside = newBlock("for.body"), *after = newBlock("for.end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("for"), *inside = frame_.newBlock("for.body"), *after = frame_.newBlock("for.end");
   llvm::SmallVector<Value *, 8> carried(body.args.begin() + 1, body.args.end()), inits(op.operands.begin() + 3, op.operands.end());
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
@@ -109,12 +125,12 @@ void Lowering::forLoop(const Op &op) {
         offsets[v] = get(v);
         set(v, {in_->opaque(scalar(v))});
       }
-  block(body);
-  in_->setSite(siteOf(op));
+  frame_.block(body);
+  in_->setSite(frame_.siteOf(op));
   in_->backEdge();
   V next = reverse ? b_.CreateSub(index, step) : b_.CreateAdd(index, step);
   index->addIncoming(next, b_.GetInsertBlock());
-  if (ok_)
+  if (frame_.ok_)
     incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
   b_.SetInsertPoint(after);
@@ -122,25 +138,25 @@ void Lowering::forLoop(const Op &op) {
     set(op.results[i], offsets.count(carried[i]) ? offsets[carried[i]] : Regs(get(carried[i])));
 }
 
-void Lowering::whileLoop(const Op &op) {
+void Lowering::Control::whileLoop(const Op &op) {
   const ir::Block &test = *op.region(0), &body = *op.region(1);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = newBlock("while"), *inside = newBlock("while.body"), *after = newBlock("while.end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *header = frame_.newBlock("while"), *inside = frame_.newBlock("while.body"), *after = frame_.newBlock("while.end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   auto nodes = phis(test.args);
   incoming(nodes, op.operands, before);
-  block(test);
-  if (!ok_)
+  frame_.block(test);
+  if (!frame_.ok_)
     return;
   llvm::ArrayRef<Value *> given(test.terminator()->operands);
   b_.CreateCondBr(scalar(given[0]), inside, after);
   b_.SetInsertPoint(inside);
   for (size_t i = 0; i < body.args.size(); ++i)
     set(body.args[i], Regs(get(given[i + 1])));
-  block(body);
-  if (!ok_)
+  frame_.block(body);
+  if (!frame_.ok_)
     return;
-  in_->setSite(siteOf(op));
+  in_->setSite(frame_.siteOf(op));
   in_->backEdge();
   incoming(nodes, body.terminator()->operands, b_.GetInsertBlock());
   forbid(b_.CreateBr(header), forbidden(op));
@@ -149,13 +165,13 @@ void Lowering::whileLoop(const Op &op) {
     set(op.results[i], Regs(get(given[i + 1])));
 }
 
-void Lowering::ifElse(const Op &op) {
-  llvm::BasicBlock *side[2] = {newBlock("then"), newBlock("else")}, *after = newBlock("if.end"), *end[2];
+void Lowering::Control::ifElse(const Op &op) {
+  llvm::BasicBlock *side[2] = {frame_.newBlock("then"), frame_.newBlock("else")}, *after = frame_.newBlock("if.end"), *end[2];
   b_.CreateCondBr(scalar(op.operands[0]), side[0], side[1]);
   for (unsigned i = 0; i < 2; ++i) {
     b_.SetInsertPoint(side[i]);
-    block(*op.region(i));
-    if (!ok_)
+    frame_.block(*op.region(i));
+    if (!frame_.ok_)
       return;
     end[i] = b_.GetInsertBlock();
     b_.CreateBr(after);

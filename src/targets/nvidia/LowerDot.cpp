@@ -2,11 +2,17 @@
 // and operands into its layouts.
 #include "targets/common/NvptxOps.h"
 #include "targets/nvidia/DotChoice.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 
 namespace tegula::nvidia {
 
 using ir::Elem;
+
+struct Lowering::MatrixDots : Part {
+  using Part::Part;
+  Regs mma(const Op &op, const DotChoice &c), wgmma(const Op &op, const DotChoice &c);
+  V operandDescriptor(V address, const SharedOperand &s);
+};
 
 void Lowering::dot(const Op &op) {
   DotChoice c = dotChoice(op);
@@ -16,9 +22,9 @@ void Lowering::dot(const Op &op) {
   case DotKind::FmaTiles:
     return set(op.result(), fmaLoop(op));
   case DotKind::Mma:
-    return set(op.result(), mma(op, c));
+    return set(op.result(), MatrixDots(*this).mma(op, c));
   case DotKind::AsyncMma:
-    return set(op.result(), wgmma(op, c));
+    return set(op.result(), MatrixDots(*this).wgmma(op, c));
   }
 }
 
@@ -44,7 +50,7 @@ Regs Lowering::packed(const Regs &x, unsigned first, unsigned count) {
 /// Accumulators of narrower types than the instruction's are widened around it.
 static bool isWide(const ir::Type &t) { return t.elem == Elem::F32 || t.elem == Elem::I32; }
 
-Regs Lowering::mma(const Op &op, const DotChoice &c) {
+Regs Lowering::MatrixDots::mma(const Op &op, const DotChoice &c) {
   const MatrixInstr instr = matrixInstr(c, op);
   const ir::Type &t = op.result()->type;
   const Regs &a = get(op.operands[0]), &b = get(op.operands[1]);
@@ -67,9 +73,9 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
   for (unsigned batch = 0; batch < batches; ++batch) {
     std::vector<Regs> fragmentsA, fragmentsB;
     for (unsigned i = 0; i < tilesM * depth; ++i)
-      fragmentsA.push_back(packed(a, (batch * tilesM * depth + i) * fa, fa));
+      fragmentsA.push_back(frame_.packed(a, (batch * tilesM * depth + i) * fa, fa));
     for (unsigned i = 0; i < tilesN * depth; ++i)
-      fragmentsB.push_back(packed(b, (batch * tilesN * depth + i) * fb, fb));
+      fragmentsB.push_back(frame_.packed(b, (batch * tilesN * depth + i) * fb, fb));
     for (unsigned k = 0; k < depth; ++k)
       for (unsigned m = 0; m < tilesM; ++m)
         for (unsigned n = 0; n < tilesN; ++n) {
@@ -85,7 +91,7 @@ Regs Lowering::mma(const Op &op, const DotChoice &c) {
 }
 
 /// The 64-bit description of a tile for wgmma (PTX ISA, "Matrix Descriptor Format"; docs/hopper.md).
-V Lowering::operandDescriptor(V address, const SharedOperand &s) {
+V Lowering::MatrixDots::operandDescriptor(V address, const SharedOperand &s) {
   uint64_t mode = s.mode == layout::SwizzleMode::B128 ? 1 : s.mode == layout::SwizzleMode::B64 ? 2 : s.mode == layout::SwizzleMode::B32 ? 3 : 0;
   uint64_t fixed = mode << 62 | uint64_t{s.stride >> 4} << 32 | uint64_t{s.leading >> 4} << 16;
   // In a cluster the rank stands in bits 24 and up; the field has room for the offset only.
@@ -93,17 +99,17 @@ V Lowering::operandDescriptor(V address, const SharedOperand &s) {
   return b_.CreateOr(b_.CreateZExt(start, b_.getInt64Ty()), b_.getInt64(fixed));
 }
 
-Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
+Regs Lowering::MatrixDots::wgmma(const Op &op, const DotChoice &c) {
   const ir::Type &t = op.result()->type, &ta = op.operands[0]->type, &tb = op.operands[1]->type;
   bool aInRegisters = !ta.isShared, isAsync = op.isAsync();
-  in_->setSite(siteOf(op));
+  in_->setSite(frame_.siteOf(op));
   // What the warpgroup adds to the place of its tile; one bit of the warp index after the other.
   const LinearLayout &l = layoutOf(op.result());
   auto groupOffset = [&](const SharedOperand &s, unsigned axis) {
     V sum = b_.getInt32(0);
     for (unsigned i = 2; i < l.inBits(layout::Dim::Warp); ++i)
       if (uint32_t at = l.basis(layout::Dim::Warp, i, layout::tensorDim(axis)))
-        sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(warp_, i), 1), b_.getInt32(s.offset(at, 0))));
+        sum = b_.CreateAdd(sum, b_.CreateMul(b_.CreateAnd(b_.CreateLShr(frame_.warp_, i), 1), b_.getInt32(s.offset(at, 0))));
     return sum;
   };
   SharedOperand sa, sb = sharedOperand(tb, false, contiguousAxis(layoutOf(op.operands[1]), ir::byteWidth(tb.elem)));
@@ -111,7 +117,7 @@ Regs Lowering::wgmma(const Op &op, const DotChoice &c) {
   Regs acc, wordsA;
   if (aInRegisters) {
     const Regs &a = get(op.operands[0]);
-    wordsA = packed(a, 0, static_cast<unsigned>(a.size()));
+    wordsA = frame_.packed(a, 0, static_cast<unsigned>(a.size()));
   } else {
     sa = sharedOperand(ta, true, contiguousAxis(layoutOf(op.operands[0]), ir::byteWidth(ta.elem)));
     descA = operandDescriptor(b_.CreateAdd(scalar(op.operands[0]), groupOffset(sa, 0)), sa);

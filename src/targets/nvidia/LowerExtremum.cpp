@@ -4,7 +4,7 @@
 // alone, then the smallest index among the elements that equal it: one instruction an element and step in place of ten. On all 32 lanes each of the two is one
 // redux.sync; floats go through it as integers of the same order.
 #include "targets/common/VecUtil.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerReduce.h"
 
 namespace tegula::nvidia {
 
@@ -43,7 +43,7 @@ OpKind valueKind(const ArgExtremum &x, Elem e) {
 } // namespace
 
 /// By redux.sync; null if there is none for it. `repeat`: lanes that differ in other bits than `lanes` hold the same.
-V Lowering::reduxLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
+V Lowering::Reductions::reduxLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
   std::optional<AtomOp> redux = reduxOf(kind);
   bool isFloat = x->getType()->isFloatTy();
   if (!redux || isFloat != isFloatExtremum(kind) || !(isFloat || x->getType()->isIntegerTy(32)) || (lanes != allLanes && !(repeat && isIdempotent(kind))) || std::popcount(lanes) < 2)
@@ -53,52 +53,52 @@ V Lowering::reduxLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
   // A signed integer of the same order; its own inverse. NaNs become what loses, which is a NaN on the way back.
   auto key = [&](V bits) { return b_.CreateXor(bits, b_.CreateAnd(b_.CreateAShr(bits, 31), b_.getInt32(INT32_MAX))); };
   V loses = b_.getInt32(static_cast<uint32_t>(kind == OpKind::MaxNum ? INT32_MIN : INT32_MAX));
-  V k = b_.CreateSelect(b_.CreateFCmpUNO(x, x), loses, key(bitsOf(x)));
-  return fromBits(key(in_->redux(*redux, k)), x->getType());
+  V k = b_.CreateSelect(b_.CreateFCmpUNO(x, x), loses, key(frame_.bitsOf(x)));
+  return frame_.fromBits(key(in_->redux(*redux, k)), x->getType());
 }
 
-V Lowering::extremum(OpKind kind, V x, V y) {
+V Lowering::Reductions::extremum(OpKind kind, V x, V y) {
   if (isFloatExtremum(kind))
     return targets::emitMinMax(*vec_, kind, x, y);
   using namespace llvm::Intrinsic;
   return b_.CreateBinaryIntrinsic(kind == OpKind::SMax ? smax : kind == OpKind::SMin ? smin : kind == OpKind::UMax ? umax : umin, x, y);
 }
 
-V Lowering::extremumOfLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
+V Lowering::Reductions::extremumOfLanes(OpKind kind, V x, uint32_t lanes, bool repeat) {
   if (V all = reduxLanes(kind, x, lanes, repeat))
     return all;
   for (uint32_t bits = lanes; bits; bits &= bits - 1)
-    x = extremum(kind, x, shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
+    x = extremum(kind, x, frame_.shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
   return x;
 }
 
-V Lowering::extremumOfPairs(OpKind kind, llvm::ArrayRef<V> x) {
+V Lowering::Reductions::extremumOfPairs(OpKind kind, llvm::ArrayRef<V> x) {
   if (x.size() == 1)
     return x[0];
   return extremum(kind, extremumOfPairs(kind, x.take_front(x.size() / 2)), extremumOfPairs(kind, x.drop_front(x.size() / 2)));
 }
 
 /// The reduction, if it is one of those above and of elements that fit in a register.
-Lowering::MaybeArg Lowering::argExtremumOf(const Op &op) const {
+Lowering::Reductions::MaybeArg Lowering::Reductions::argExtremumOf(const Op &op) const {
   std::optional<ArgExtremum> x = argExtremum(op);
   return x && ir::bitWidth(op.operands[0]->type.elem) <= 32 && op.operands[1]->type.elem == Elem::I32 ? x : std::nullopt;
 }
 
-llvm::SmallVector<V, 8> *Lowering::findExtrema(const Op &op, const MaybeArg &arg, size_t parts) {
+llvm::SmallVector<V, 8> *Lowering::Reductions::findExtrema(const Op &op, const MaybeArg &arg, size_t parts) {
   Elem e = op.operands[0]->type.elem;
   std::optional<OpKind> kind = arg ? valueKind(*arg, e) : onlyOperation(op);
   bool isExtremum = kind && (isFloatExtremum(*kind) || (*kind >= OpKind::SMin && *kind <= OpKind::UMax));
   if (!isExtremum || op.operands[0]->type.isPtr || (e != Elem::F32 && e != Elem::I32))
     return nullptr;
   // What a block has lowered dominates what it lowers later.
-  auto &found = extrema_[{op.parent, op.operands[0], op.axis(), *kind}];
+  auto &found = frame_.extrema_[{op.parent, op.operands[0], op.axis(), *kind}];
   found.resize(parts);
   return &found;
 }
 
 /// The winner among the pairs of a thread, then of the lanes: every lane has it. If nobody wants the value, any that equals it. `found` is the extremum of the values of
 /// thread and lanes; null: it is computed.
-Regs Lowering::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found) {
+Regs Lowering::Reductions::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> pairs, uint32_t lanes, bool repeat, V &found) {
   if (pairs.size() == 1 && !lanes)
     return pairs[0];
   const ir::Type &t = op.operands[0]->type;
@@ -111,7 +111,7 @@ Regs Lowering::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> p
     found = extremumOfLanes(kind, extremumOfPairs(kind, values), lanes, repeat);
   V onlyNans = isFloat ? b_.CreateFCmpUNO(found, found) : nullptr;
   // Integers are their own bits. Floats that are equal may be zeros of two signs, or NaNs.
-  bool wantsBits = isFloat && !users_.of(op.results[0]).empty();
+  bool wantsBits = isFloat && !frame_.users_.of(op.results[0]).empty();
   V none = b_.getInt32(INT32_MAX), index = nullptr, bits = nullptr;
   llvm::SmallVector<V, 32> candidates;
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -121,7 +121,7 @@ Regs Lowering::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> p
     } else {
       V isBetter = index ? b_.CreateAnd(equal, b_.CreateICmpSLE(pairs[i][1], index)) : equal;
       index = b_.CreateSelect(isBetter, pairs[i][1], index ? index : none);
-      bits = b_.CreateSelect(isBetter, bitsOf(pairs[i][0]), bits ? bits : llvm::Constant::getNullValue(bitsOf(pairs[i][0])->getType()));
+      bits = b_.CreateSelect(isBetter, frame_.bitsOf(pairs[i][0]), bits ? bits : llvm::Constant::getNullValue(frame_.bitsOf(pairs[i][0])->getType()));
     }
   }
   if (!wantsBits)
@@ -133,7 +133,7 @@ Regs Lowering::winner(const Op &op, const ArgExtremum &x, llvm::ArrayRef<Regs> p
     V all = b_.CreateZExt(mine, b_.getInt32Ty());
     if (lanes)
       all = extremumOfLanes(OpKind::UMax, all, lanes, repeat);
-    value = fromBits(b_.CreateTrunc(all, bits->getType()), pairs[0][0]->getType());
+    value = frame_.fromBits(b_.CreateTrunc(all, bits->getType()), pairs[0][0]->getType());
   }
   return {value, first};
 }

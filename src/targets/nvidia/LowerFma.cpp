@@ -2,7 +2,7 @@
 // the contraction that reads a few of its steps at a time from tiles in shared memory (DotChoice::readsTiles): the text then does not grow
 // with K, and a thread holds the operands of one round instead of all. Rows and columns stay unrolled, as accumulators have to be registers.
 #include "targets/nvidia/DotChoice.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 #include <algorithm>
 
 namespace tegula::nvidia {
@@ -11,6 +11,15 @@ using ir::Elem;
 using layout::Dim;
 
 /// Elements as they are multiplied and summed: integers in 32 bits, narrow floats in float (both exact products).
+struct Lowering::Fma : Part {
+  using Part::Part;
+  Regs fma(const Op &op), fmaLoop(const Op &op);
+  std::vector<Regs> fmaElements(const struct FmaTile &tile, const Value *operand, unsigned step, V k);
+};
+
+Regs Lowering::fma(const Op &op) { return Fma(*this).fma(op); }
+Regs Lowering::fmaLoop(const Op &op) { return Fma(*this).fmaLoop(op); }
+
 struct Lowering::FmaMath {
   Lowering &l;
   const Op &op;
@@ -42,13 +51,13 @@ struct Lowering::FmaMath {
 };
 
 /// A thread holds its rows of A and columns of B for all of K (layout::fmaOperand).
-Regs Lowering::fma(const Op &op) {
+Regs Lowering::Fma::fma(const Op &op) {
   const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type, &tc = op.result()->type;
   const LinearLayout &la = m_.layoutOf(ta), &lb = m_.layoutOf(tb), &lc = m_.layoutOf(tc);
   unsigned rank = tc.shape.rank();
   auto depth = static_cast<uint64_t>(ta.shape[rank - 1]), columns = static_cast<uint64_t>(tc.shape[rank - 1]),
        rows = static_cast<uint64_t>(tc.shape[rank - 2]);
-  FmaMath math(*this, op);
+  FmaMath math(frame_, op);
   auto widened = [&](const Value *v) {
     Regs out;
     for (V x : get(v))
@@ -60,8 +69,8 @@ Regs Lowering::fma(const Op &op) {
   for (unsigned r = 0; r < c.size(); ++r) {
     uint64_t flat = lc.apply(r), n = flat % columns, m = flat / columns % rows, batch = flat / columns / rows;
     auto count = static_cast<unsigned>(depth);
-    Regs x = pick(a, la, count, [&](unsigned k) { return (batch * rows + m) * depth + k; });
-    Regs y = pick(b, lb, count, [&](unsigned k) { return (batch * depth + k) * columns + n; });
+    Regs x = frame_.pick(a, la, count, [&](unsigned k) { return (batch * rows + m) * depth + k; });
+    Regs y = frame_.pick(b, lb, count, [&](unsigned k) { return (batch * depth + k) * columns + n; });
     V acc = math.begin(c[r]);
     for (unsigned k = 0; k < count; ++k)
       acc = math.multiplyAdd(x[k], y[k], acc);
@@ -114,7 +123,7 @@ uint32_t unionOf(std::span<const uint32_t> images) {
 } // namespace
 
 /// The elements of one operand for the `step` contraction indices from `k` on: [register][index].
-std::vector<Regs> Lowering::fmaElements(const FmaTile &tile, const Value *operand, unsigned step, V k) {
+std::vector<Regs> Lowering::Fma::fmaElements(const FmaTile &tile, const Value *operand, unsigned step, V k) {
   unsigned stepBits = layout::log2Exact(step), bytes = tile.bits / 8;
   // What varies within one round: rows, then contraction indices; and what varies between threads and rounds.
   std::vector<uint32_t> inside = tile.registers, outside;
@@ -132,11 +141,11 @@ std::vector<Regs> Lowering::fmaElements(const FmaTile &tile, const Value *operan
     lanes.push_back(static_cast<unsigned>(at - inside.begin()));
   }
   uint64_t mask = 0;
-  V dynamic = threadValue(tile.thread, mask);
+  V dynamic = frame_.threadValue(tile.thread, mask);
   if (k) {
     std::vector<uint32_t> images(stepBits);
     images.insert(images.end(), rounds.begin(), rounds.end());
-    dynamic = movedBits(images, k, ~0u, dynamic, mask);
+    dynamic = frame_.movedBits(images, k, ~0u, dynamic, mask);
   }
   unsigned count = 1u << inside.size(), width = 1u << lanes.size(), vectorBits = 0;
   for (unsigned lane : lanes)
@@ -151,13 +160,13 @@ std::vector<Regs> Lowering::fmaElements(const FmaTile &tile, const Value *operan
     V &start = starts[flipped];
     if (!start)
       start = b_.CreateAdd(scalar(operand), b_.CreateMul(flipped ? b_.CreateXor(dynamic, b_.getInt32(flipped)) : dynamic, b_.getInt32(bytes)));
-    V got = in_->loadShared(plus(start, added * bytes), type);
+    V got = in_->loadShared(frame_.plus(start, added * bytes), type);
     for (unsigned j = 0; j < width; ++j) {
       unsigned number = i;
       for (size_t lane = 0; lane < lanes.size(); ++lane)
         number |= (j >> lane & 1) << lanes[lane];
       V x = width > 1 ? b_.CreateExtractElement(got, j) : got;
-      out[number & ((1u << tile.registers.size()) - 1)][number >> tile.registers.size()] = fromInteger(x, ir::Type::scalar(operand->type.elem));
+      out[number & ((1u << tile.registers.size()) - 1)][number >> tile.registers.size()] = frame_.fromInteger(x, ir::Type::scalar(operand->type.elem));
     }
   }
   return out;
@@ -183,16 +192,16 @@ static std::vector<unsigned> rowsOf(const LinearLayout &result, const FmaTile &t
   return out;
 }
 
-Regs Lowering::fmaLoop(const Op &op) {
+Regs Lowering::Fma::fmaLoop(const Op &op) {
   const ir::Type &ta = op.operands[0]->type, &tb = op.operands[1]->type;
-  in_->setSite(siteOf(op));
+  in_->setSite(frame_.siteOf(op));
   const LinearLayout &result = layoutOf(op.result());
   unsigned rank = ta.shape.rank();
   auto depth = static_cast<unsigned>(ta.shape[rank - 1]);
   FmaTile a(layout::fmaOperand(result, 0, depth), layoutOf(op.operands[0]), ta, rank - 1);
   FmaTile b(layout::fmaOperand(result, 1, depth), layoutOf(op.operands[1]), tb, rank - 2);
   std::vector<unsigned> rowOf = rowsOf(result, a, ta.shape, true), columnOf = rowsOf(result, b, tb.shape, false);
-  FmaMath math(*this, op);
+  FmaMath math(frame_, op);
   Regs acc;
   for (V x : get(op.operands[2]))
     acc.push_back(math.begin(x));
@@ -213,7 +222,7 @@ Regs Lowering::fmaLoop(const Op &op) {
   if (step == depth) {
     round(nullptr);
   } else {
-    llvm::BasicBlock *before = b_.GetInsertBlock(), *body = newBlock("dot"), *after = newBlock("dot.end");
+    llvm::BasicBlock *before = b_.GetInsertBlock(), *body = frame_.newBlock("dot"), *after = frame_.newBlock("dot.end");
     b_.CreateBr(body);
     b_.SetInsertPoint(body);
     llvm::PHINode *k = b_.CreatePHI(b_.getInt32Ty(), 2);
@@ -225,7 +234,7 @@ Regs Lowering::fmaLoop(const Op &op) {
     }
     round(k);
     V next = b_.CreateAdd(k, b_.getInt32(step));
-    keepRolled(b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(depth)), body, after));
+    frame_.keepRolled(b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt32(depth)), body, after));
     llvm::BasicBlock *end = b_.GetInsertBlock();
     k->addIncoming(b_.getInt32(0), before);
     k->addIncoming(next, end);

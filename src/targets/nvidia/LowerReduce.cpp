@@ -3,24 +3,27 @@
 // assignLayouts gives operands in layouts whose bits step along one axis each, so every register, lane and warp bit either
 // belongs to the axis or does not. Scans get layout::dealtAlong: along the axis registers count fastest, then lanes, then warps.
 #include "targets/common/NvptxOps.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerReduce.h"
 
 namespace tegula::nvidia {
 
 using ir::OpKind;
 using layout::Dim;
 
+void Lowering::reduce(const Op &op) { Reductions(*this).reduce(op); }
+void Lowering::scan(const Op &op) { Reductions(*this).scan(op); }
+
 /// The region applied to two tuples; its operations are scalar.
-Regs Lowering::combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right) {
+Regs Lowering::Reductions::combine(const Op &op, llvm::ArrayRef<V> left, llvm::ArrayRef<V> right) {
   const ir::Block &body = *op.region(0);
   size_t n = left.size();
   for (size_t i = 0; i < n; ++i) {
     set(body.args[i], {left[i]});
     set(body.args[n + i], {right[i]});
   }
-  block(body);
+  frame_.block(body);
   Regs out;
-  if (ok_)
+  if (frame_.ok_)
     for (const Value *v : body.terminator()->operands)
       out.push_back(scalar(v));
   else
@@ -41,7 +44,7 @@ V Lowering::shuffle(ShuffleMode mode, V x, V lane) {
   return fromBits(bits, x->getType());
 }
 
-Regs Lowering::select(V cond, const Regs &a, const Regs &b) {
+Regs Lowering::Reductions::select(V cond, const Regs &a, const Regs &b) {
   Regs out;
   for (size_t i = 0; i < a.size(); ++i)
     out.push_back(b_.CreateSelect(cond, a[i], b[i]));
@@ -70,7 +73,7 @@ uint64_t withoutAxis(uint64_t flat, const ir::Shape &shape, unsigned axis) {
 
 /// Minimum or maximum of bf16 values that were widened before: two at a time in the words they were loaded in, which is exact and half the
 /// instructions. Null where it is something else.
-std::optional<Regs> Lowering::reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers) {
+std::optional<Regs> Lowering::Reductions::reduceBf16Words(const Op &op, llvm::ArrayRef<unsigned> registers) {
   const Op *widened = op.operands[0]->def;
   const ir::Block &body = *op.region(0);
   if (target_.simulate || op.operands.size() != 1 || !widened || widened->kind != OpKind::FpExt || body.ops.size() != 2 ||
@@ -123,7 +126,7 @@ Masked maskedZero(V v) {
 } // namespace
 
 /// The sum of floats that are zero where a mask is off, one mask for all: the sum is selected, not its parts. Null if they are none.
-V Lowering::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers) {
+V Lowering::Reductions::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers) {
   const ir::Block &body = *op.region(0);
   bool isSum = op.operands.size() == 1 && body.ops.size() == 2 && body.ops[0]->kind == OpKind::FAdd && !body.ops[0]->operands[0]->def &&
                !body.ops[0]->operands[1]->def && body.ops[0]->operands[0] != body.ops[0]->operands[1] &&
@@ -146,7 +149,7 @@ V Lowering::maskedSum(const Op &op, llvm::ArrayRef<unsigned> registers) {
 
 /// A few chains side by side: one of 64 dependent additions would take as long as the memory. Not pairs, as a sum of products is
 /// one fused instruction an element only along a chain.
-Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
+Regs Lowering::Reductions::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) {
   if (std::optional<Regs> done = reduceBf16Words(op, registers))
     return *done;
   size_t chains = registers.size() >= 32 ? 4 : registers.size() >= 16 ? 2 : 1;
@@ -174,7 +177,7 @@ Regs Lowering::reduceInThread(const Op &op, llvm::ArrayRef<unsigned> registers) 
   return reducePairs(op, sums);
 }
 
-Regs Lowering::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
+Regs Lowering::Reductions::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
   if (parts.size() == 1)
     return parts[0];
   size_t half = parts.size() / 2;
@@ -183,7 +186,7 @@ Regs Lowering::reducePairs(const Op &op, llvm::ArrayRef<Regs> parts) {
 }
 
 /// Lanes differ in `lanes`, in order of the axis.
-Regs Lowering::acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat) {
+Regs Lowering::Reductions::acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_t lanes, bool repeat) {
   V found = nullptr;
   if (arg)
     return winner(op, *arg, {part}, lanes, repeat, found);
@@ -193,13 +196,13 @@ Regs Lowering::acrossLanes(const Op &op, const MaybeArg &arg, Regs part, uint32_
   for (uint32_t bits = lanes; bits; bits &= bits - 1) {
     Regs other;
     for (V x : part)
-      other.push_back(shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
+      other.push_back(frame_.shuffle(ShuffleMode::Bfly, x, b_.getInt32(bits & -bits)));
     part = combine(op, part, other);
   }
   return part;
 }
 
-void Lowering::reduce(const Op &op) {
+void Lowering::Reductions::reduce(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
   auto axis = static_cast<unsigned>(op.axis());
@@ -246,7 +249,7 @@ void Lowering::reduce(const Op &op) {
 
 /// Every warp that shares a result leaves its part in shared memory; every warp puts all parts together, so that one barrier is enough.
 /// Slot of a part: (row-major index of the result) * (warps along the axis) + which of them.
-void Lowering::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts) {
+void Lowering::Reductions::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorImpl<Regs> &parts) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
   auto axis = static_cast<unsigned>(op.axis());
@@ -257,33 +260,33 @@ void Lowering::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorI
   V way = b_.getInt32(0);
   unsigned to = 0;
   for (uint32_t bits = warpBits; bits; bits &= bits - 1, ++to)
-    way = b_.CreateOr(way, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(warp_, std::countr_zero(bits)), 1), to));
+    way = b_.CreateOr(way, b_.CreateShl(b_.CreateAnd(b_.CreateLShr(frame_.warp_, std::countr_zero(bits)), 1), to));
   // Result index contributed by the thread, and by each part's registers.
   uint64_t mask;
-  V thread = gatherBits(l, [&](uint64_t flat) {
+  V thread = frame_.gatherBits(l, [&](uint64_t flat) {
     uint64_t clean = flat; // bits along the axis fall away
     return l.outs().part(flat, layout::tensorDim(axis)) ? uint64_t{0} : withoutAxis(clean, t.shape, axis);
   }, mask);
   std::map<uint64_t, unsigned> order;
   for (unsigned r = 0; r < registersOf(t); ++r)
     order.try_emplace(withoutAxis(l.apply(r), t.shape, axis), 0);
-  V owns = ownsElements(t.layout);
+  V owns = frame_.ownsElements(t.layout);
   if (uint32_t lanes = bitsAlong(l, Dim::Lane, axis))
-    owns = conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(lane_, lanes), b_.getInt32(0)));
+    owns = frame_.conjunction(owns, b_.CreateICmpEQ(b_.CreateAnd(frame_.lane_, lanes), b_.getInt32(0)));
   std::vector<uint64_t> base = exchangedParts(m_, op);
-  V memory = scratch(op);
+  V memory = frame_.scratch(op);
   auto address = [&](uint64_t image, size_t k, V way) {
     unsigned bytes = op.operands[k]->type.isPtr ? 8 : ir::byteWidth(op.operands[k]->type.elem);
-    V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);
-    return b_.CreateAdd(sharedAt(memory, slot, bytes), b_.getInt32(static_cast<uint32_t>(base[k])));
+    V slot = b_.CreateAdd(b_.CreateMul(frame_.combineIndex(thread, mask, image), b_.getInt32(ways)), way);
+    return b_.CreateAdd(frame_.sharedAt(memory, slot, bytes), b_.getInt32(static_cast<uint32_t>(base[k])));
   };
   size_t p = 0;
   for (auto &[image, unused] : order) {
     for (size_t k = 0; k < op.operands.size(); ++k)
-      storeElement(address(image, k, way), parts[p][k], op.operands[k]->type, owns);
+      frame_.storeElement(address(image, k, way), parts[p][k], op.operands[k]->type, owns);
     ++p;
   }
-  barrier();
+  frame_.barrier();
   p = 0;
   // Lanes that exchange parts, the first `ways`, have to want the same result.
   bool haveOneResult = (~(bitsAlong(l, Dim::Lane, axis) | l.freeMask(Dim::Lane)) & (ways - 1)) == 0;
@@ -293,16 +296,16 @@ void Lowering::reduceWarps(const Op &op, const MaybeArg &arg, llvm::SmallVectorI
 }
 
 /// Every thread reads all parts, as vectors: shortest for a few.
-Regs Lowering::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
+Regs Lowering::Reductions::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, unsigned way)> address) {
   llvm::SmallVector<Regs, 16> all(ways);
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type &part = op.operands[k]->type;
     unsigned vec = std::min(ways, 16 / (part.isPtr ? 8 : ir::byteWidth(part.elem)));
-    llvm::Type *memory = memType(part.scalarType());
+    llvm::Type *memory = frame_.memType(part.scalarType());
     for (unsigned w = 0; w < ways; w += vec) {
       V got = in_->loadShared(address(k, w), vec == 1 ? memory : llvm::FixedVectorType::get(memory, vec));
       for (unsigned i = 0; i < vec; ++i)
-        all[w + i].push_back(fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
+        all[w + i].push_back(frame_.fromMemory(vec == 1 ? got : b_.CreateExtractElement(got, i), part));
     }
   }
   V found = nullptr;
@@ -311,14 +314,14 @@ Regs Lowering::everyPart(const Op &op, const MaybeArg &arg, unsigned ways, llvm:
 
 /// Every lane reads one part and the warp exchanges them. A vector read by all lanes moves 512 bytes, which takes four times as long as a
 /// shuffle: 16 warps that read 16 parts each would wait 256 cycles for shared memory.
-Regs Lowering::partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
+Regs Lowering::Reductions::partOfLane(const Op &op, const MaybeArg &arg, unsigned ways, llvm::function_ref<V(size_t k, V way)> address) {
   Regs sum;
   for (size_t k = 0; k < op.operands.size(); ++k)
-    sum.push_back(loadElement(address(k, b_.CreateAnd(lane_, ways - 1)), op.operands[k]->type));
+    sum.push_back(frame_.loadElement(address(k, b_.CreateAnd(frame_.lane_, ways - 1)), op.operands[k]->type));
   return acrossLanes(op, arg, std::move(sum), ways - 1, /*repeat=*/true);
 }
 
-void Lowering::scan(const Op &op) {
+void Lowering::Reductions::scan(const Op &op) {
   const ir::Type &t = op.operands[0]->type;
   const LinearLayout &l = m_.layoutOf(t);
   auto axis = static_cast<unsigned>(op.axis());
@@ -327,7 +330,7 @@ void Lowering::scan(const Op &op) {
   unsigned laneBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Lane, axis)));
   unsigned warpBits = static_cast<unsigned>(std::popcount(bitsAlong(l, Dim::Warp, axis)));
   unsigned perThread = static_cast<unsigned>(t.shape[axis]) >> (laneBits + warpBits);
-  V laneAt = b_.CreateAnd(lane_, (1u << laneBits) - 1), warpAt = b_.CreateAnd(warp_, (1u << warpBits) - 1);
+  V laneAt = b_.CreateAnd(frame_.lane_, (1u << laneBits) - 1), warpAt = b_.CreateAnd(frame_.warp_, (1u << warpBits) - 1);
   auto ordered = [&](Regs older, Regs newer) { return combine(op, older, newer); };
   auto first = [&](V at, unsigned distance, unsigned bits) { // has a predecessor at this distance
     return reverse ? b_.CreateICmpULT(b_.CreateAdd(at, b_.getInt32(distance)), b_.getInt32(1u << bits))
@@ -353,12 +356,12 @@ void Lowering::scan(const Op &op) {
     for (unsigned d = 0; d < laneBits; ++d) {
       Regs other;
       for (V x : inclusive[g])
-        other.push_back(shuffle(towards, x, b_.getInt32(1u << d)));
+        other.push_back(frame_.shuffle(towards, x, b_.getInt32(1u << d)));
       inclusive[g] = select(first(laneAt, 1u << d, laneBits), ordered(other, inclusive[g]), inclusive[g]);
     }
     if (laneBits) {
       for (V x : inclusive[g])
-        before[g].push_back(shuffle(towards, x, b_.getInt32(1)));
+        before[g].push_back(frame_.shuffle(towards, x, b_.getInt32(1)));
       hasBefore = first(laneAt, 1, laneBits);
     }
   }
@@ -367,21 +370,21 @@ void Lowering::scan(const Op &op) {
     unsigned ways = 1u << warpBits;
     std::vector<uint64_t> base = exchangedParts(m_, op);
     uint64_t mask;
-    V thread = gatherBits(l, [&](uint64_t flat) {
+    V thread = frame_.gatherBits(l, [&](uint64_t flat) {
       return l.outs().part(flat, layout::tensorDim(axis)) ? uint64_t{0} : withoutAxis(flat, t.shape, axis);
     }, mask);
-    V memory = scratch(op);
+    V memory = frame_.scratch(op);
     auto address = [&](unsigned g, size_t k, V way) {
       uint64_t image = withoutAxis(l.apply(g * perThread), t.shape, axis);
-      V slot = b_.CreateAdd(b_.CreateMul(combineIndex(thread, mask, image), b_.getInt32(ways)), way);
-      return b_.CreateAdd(sharedAt(memory, slot, ir::byteWidth(op.operands[k]->type.elem)), b_.getInt32(static_cast<uint32_t>(base[k])));
+      V slot = b_.CreateAdd(b_.CreateMul(frame_.combineIndex(thread, mask, image), b_.getInt32(ways)), way);
+      return b_.CreateAdd(frame_.sharedAt(memory, slot, ir::byteWidth(op.operands[k]->type.elem)), b_.getInt32(static_cast<uint32_t>(base[k])));
     };
     V last = b_.CreateICmpEQ(laneAt, b_.getInt32(reverse ? 0 : (1u << laneBits) - 1));
-    V owns = conjunction(ownsElements(t.layout), last);
+    V owns = frame_.conjunction(frame_.ownsElements(t.layout), last);
     for (unsigned g = 0; g < groups; ++g)
       for (size_t k = 0; k < n; ++k)
-        storeElement(address(g, k, warpAt), inclusive[g][k], op.operands[k]->type, owns);
-    barrier();
+        frame_.storeElement(address(g, k, warpAt), inclusive[g][k], op.operands[k]->type, owns);
+    frame_.barrier();
     V hasWarp = first(warpAt, 1, warpBits);
     for (unsigned g = 0; g < groups; ++g) {
       Regs sum;
@@ -389,7 +392,7 @@ void Lowering::scan(const Op &op) {
         unsigned w = reverse ? ways - 1 - i : i;
         Regs x;
         for (size_t k = 0; k < n; ++k)
-          x.push_back(loadElement(address(g, k, b_.getInt32(w)), op.operands[k]->type));
+          x.push_back(frame_.loadElement(address(g, k, b_.getInt32(w)), op.operands[k]->type));
         V earlier = reverse ? b_.CreateICmpUGT(b_.getInt32(w), warpAt) : b_.CreateICmpULT(b_.getInt32(w), warpAt);
         sum = sum.empty() ? x : select(earlier, ordered(sum, x), sum);
       }

@@ -1,6 +1,6 @@
 // Shared memory of a block: barriers, tiles, copies that bypass the registers.
 #include "gpu/Tiles.h"
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 #include <numeric>
 
 namespace tegula::nvidia {
@@ -192,8 +192,16 @@ V Lowering::mapAddress(unsigned map) {
   return function_->getArg(static_cast<unsigned>(source_->block()->args.size()) + map);
 }
 
-void Lowering::tmaCopy(const Op &op) {
-  in_->setSite(siteOf(op));
+struct Lowering::BlockCopies : Part {
+  using Part::Part;
+  void tmaCopy(const Op &op), rowCopies(const Op &op, const TmaTile &tile);
+  V startsRow(const LinearLayout &indices);
+};
+
+void Lowering::tmaCopy(const Op &op) { BlockCopies(*this).tmaCopy(op); }
+
+void Lowering::BlockCopies::tmaCopy(const Op &op) {
+  in_->setSite(frame_.siteOf(op));
   const Value *tile = op.operands[0];
   unsigned rank = tile->type.shape.rank();
   TmaTile boxes(op);
@@ -207,15 +215,15 @@ void Lowering::tmaCopy(const Op &op) {
     all = b_.getInt16(static_cast<uint16_t>((1u << boxes.parts) - 1));
   }
   for (const TmaTile::Box &box : boxes.boxes()) {
-    Regs at = boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at);
+    Regs at = frame_.boxAt(std::span(op.operands).subspan(3 + 2 * rank), box.at);
     if (first)
       at.back() = b_.CreateAdd(at.back(), first);
-    in_->tmaLoad(plus(base, box.offset), mapAddress(maps_[&op]), at, scalar(op.operands[1]), all, isCopier());
+    in_->tmaLoad(frame_.plus(base, box.offset), frame_.mapAddress(frame_.maps_[&op]), at, scalar(op.operands[1]), all, frame_.isCopier());
   }
 }
 
 /// True in one of the threads that hold an index, and in equally many of each warp that does: a warp starts its copies one after the other.
-V Lowering::startsRow(const LinearLayout &l) {
+V Lowering::BlockCopies::startsRow(const LinearLayout &l) {
   uint32_t freeLanes = l.freeMask(layout::Dim::Lane), freeWarps = l.freeMask(layout::Dim::Warp), warpBit = 1;
   std::vector<uint32_t> images(5); // of the bits of the lane: which of the warp's must be the same
   for (unsigned i = 0; i < images.size(); ++i) {
@@ -227,22 +235,22 @@ V Lowering::startsRow(const LinearLayout &l) {
     warpBit *= 2;
   }
   uint64_t mask = 0;
-  V is = b_.CreateICmpEQ(b_.CreateAnd(warp_, freeWarps), movedBits(images, lane_, 31, nullptr, mask));
-  return b_.CreateAnd(is, b_.CreateICmpEQ(b_.CreateAnd(lane_, freeLanes), b_.getInt32(0)));
+  V is = b_.CreateICmpEQ(b_.CreateAnd(frame_.warp_, freeWarps), frame_.movedBits(images, frame_.lane_, 31, nullptr, mask));
+  return b_.CreateAnd(is, b_.CreateICmpEQ(b_.CreateAnd(frame_.lane_, freeLanes), b_.getInt32(0)));
 }
 
 /// Rows by index: each is copied by a thread that has its index.
-void Lowering::rowCopies(const Op &op, const TmaTile &tile) {
+void Lowering::BlockCopies::rowCopies(const Op &op, const TmaTile &tile) {
   const Value *rows = op.operands[7], *column = op.operands[8];
   V first = b_.CreateAShr(scalar(column), layout::log2Exact(tile.merged)), base = scalar(op.operands[0]), barrier = scalar(op.operands[1]);
   uint32_t copies = layoutOf(rows).freeMask(layout::Dim::Register);
-  ifThen(startsRow(layoutOf(rows)), [&] {
+  frame_.ifThen(startsRow(layoutOf(rows)), [&] {
     for (unsigned r = 0; r < get(rows).size(); ++r) {
       if (r & copies)
         continue;
-      V to = b_.CreateAdd(base, b_.CreateMul(coordinate(rows->type.layout, 0, r), b_.getInt32(tile.box.back() * tile.bytes)));
+      V to = b_.CreateAdd(base, b_.CreateMul(frame_.coordinate(rows->type.layout, 0, r), b_.getInt32(tile.box.back() * tile.bytes)));
       for (const TmaTile::Box &box : tile.boxes())
-        in_->tmaLoad(plus(to, box.offset), mapAddress(maps_[&op]), {plus(first, box.at[1] / tile.merged), get(rows)[r]}, barrier, nullptr, nullptr);
+        in_->tmaLoad(frame_.plus(to, box.offset), frame_.mapAddress(frame_.maps_[&op]), {frame_.plus(first, box.at[1] / tile.merged), get(rows)[r]}, barrier, nullptr, nullptr);
     }
   });
 }

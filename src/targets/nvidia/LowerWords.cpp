@@ -1,6 +1,6 @@
 // Operations on 8- and 16-bit elements done on the 32-bit words they were loaded in: four or two elements an instruction.
 // Only where the words exist as they are (loads and these operations leave them): packing single elements costs more than it saves.
-#include "targets/nvidia/Lower.h"
+#include "targets/nvidia/LowerPart.h"
 #include "targets/common/NvptxOps.h"
 
 namespace tegula::nvidia {
@@ -22,8 +22,27 @@ std::optional<uint64_t> constantOf(llvm::ArrayRef<V> elements) {
 
 } // namespace
 
+struct Lowering::Words : Part {
+  using Part::Part;
+  struct Bytes {
+    V word;
+    uint32_t bias, end; // the bytes are numbers + bias, in [0, end)
+  };
+  std::optional<Regs> inWords(const Op &op), integersInWords(const Op &op), convertBytes(const Op &op);
+  std::optional<Regs> bytesToHalves(const Op &op, bool toHigh), convertFp8(const Op &op), halvesInPairs(const Op &op);
+  V wordAt(const Regs &x, unsigned first, unsigned bits), bytesAt(const Regs &x, unsigned first), pairAt(const Regs &x, unsigned first);
+  V shiftWord(OpKind kind, V x, unsigned amount, unsigned bits), sumOfBytes(OpKind kind, V x, V y);
+  std::array<V, 2> fp8ToHalves(V word, Elem from);
+  void appendElements(Regs &out, V word, unsigned bits);
+  V pickBytes(V a, V c, std::array<uint8_t, 4> bytes), pairArithmetic(OpKind kind, V x, V y, Elem e);
+  Bytes biasedBytes(const Value *from, unsigned first, bool isSigned);
+  void bytesToFloats(Regs &out, const Bytes &x, Elem to);
+};
+
+std::optional<Regs> Lowering::inWords(const Op &op) { return Words(*this).inWords(op); }
+
 /// The words of `n` elements of `bits` starting at `first`; null if they are not whole words, or not in order.
-V Lowering::wordAt(const Regs &x, unsigned first, unsigned bits) {
+V Lowering::Words::wordAt(const Regs &x, unsigned first, unsigned bits) {
   llvm::ArrayRef<V> elements = llvm::ArrayRef<V>(x).slice(first, 32 / bits);
   if (std::optional<uint64_t> c = constantOf(elements))
     return b_.getInt32(repeated(static_cast<uint32_t>(*c), bits));
@@ -31,7 +50,7 @@ V Lowering::wordAt(const Regs &x, unsigned first, unsigned bits) {
 }
 
 /// The word of four bytes that stand in one word or in two: as they are, or with one selection of bytes; null if it takes more.
-V Lowering::bytesAt(const Regs &x, unsigned first) {
+V Lowering::Words::bytesAt(const Regs &x, unsigned first) {
   if (V word = wordAt(x, first, 8))
     return word;
   V words[2] = {};
@@ -49,14 +68,14 @@ V Lowering::bytesAt(const Regs &x, unsigned first) {
   return pickBytes(words[0], words[1] ? words[1] : words[0], bytes);
 }
 
-void Lowering::appendElements(Regs &out, V word, unsigned bits) {
+void Lowering::Words::appendElements(Regs &out, V word, unsigned bits) {
   V elements = b_.CreateBitCast(word, llvm::FixedVectorType::get(b_.getIntNTy(bits), 32 / bits));
   for (unsigned k = 0; k < 32 / bits; ++k)
     out.push_back(b_.CreateExtractElement(elements, k));
 }
 
 /// Shifts by a constant: the word is shifted, and what came from the neighbour cut off.
-V Lowering::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
+V Lowering::Words::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
   if (kind == OpKind::Shl)
     return b_.CreateAnd(b_.CreateShl(x, amount), repeated(0xFFFFFFFFu << amount, bits));
   uint32_t ones = (1u << bits) - 1;
@@ -70,14 +89,14 @@ V Lowering::shiftWord(OpKind kind, V x, unsigned amount, unsigned bits) {
 
 /// x + y or x - y of the bytes of two words. The top bits are left out of the sum, or of the difference lent from: no carry leaves a byte. They are what both
 /// have there and what came up to them.
-V Lowering::sumOfBytes(OpKind kind, V x, V y) {
+V Lowering::Words::sumOfBytes(OpKind kind, V x, V y) {
   V top = b_.getInt32(repeated(0x80, 8)), rest = b_.getInt32(repeated(0x7F, 8));
   if (kind == OpKind::Add)
     return b_.CreateXor(b_.CreateAdd(b_.CreateAnd(x, rest), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, y), top));
   return b_.CreateXor(b_.CreateSub(b_.CreateOr(x, top), b_.CreateAnd(y, rest)), b_.CreateAnd(b_.CreateXor(x, b_.CreateNot(y)), top));
 }
 
-std::optional<Regs> Lowering::integersInWords(const Op &op) {
+std::optional<Regs> Lowering::Words::integersInWords(const Op &op) {
   unsigned bits = ir::bitWidth(op.result()->type.elem);
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
   bool isShift = op.kind == OpKind::Shl || op.kind == OpKind::LShr || op.kind == OpKind::AShr;
@@ -104,7 +123,7 @@ std::optional<Regs> Lowering::integersInWords(const Op &op) {
 }
 
 /// Bytes of the words `a` (0..3) and `c` (4..7), the lowest of the result first in `bytes`.
-V Lowering::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
+V Lowering::Words::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
   if (!target_.simulate)
     return targets::nvptxPickBytes(*vec_, a, c, bytes);
   auto *four = llvm::FixedVectorType::get(b_.getInt8Ty(), 4);
@@ -114,7 +133,7 @@ V Lowering::pickBytes(V a, V c, std::array<uint8_t, 4> bytes) {
 
 /// Bytes of `from` from register `first` on, as numbers that `bias` was added to so that none is negative: fewest instructions
 /// where the operation they come from leaves few digits.
-Lowering::Bytes Lowering::biasedBytes(const Value *from, unsigned first, bool isSigned) {
+Lowering::Words::Bytes Lowering::Words::biasedBytes(const Value *from, unsigned first, bool isSigned) {
   auto repeat = [&](uint32_t x) { return b_.getInt32(repeated(x, 8)); };
   if (const Op *def = from->def; def && (def->kind == OpKind::AShr || def->kind == OpKind::LShr || def->kind == OpKind::And)) {
     std::optional<uint64_t> c = constantOf(llvm::ArrayRef<V>(get(def->operands[1])).slice(first, 4));
@@ -132,7 +151,7 @@ Lowering::Bytes Lowering::biasedBytes(const Value *from, unsigned first, bool is
 
 /// Four 8-bit integers in a word -> floats. The bytes become the low bits of numbers whose exponent makes these bits count 1, and
 /// the rest of those numbers is subtracted: exact, and faster than the instructions that convert.
-void Lowering::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
+void Lowering::Words::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
   if (to == Elem::F32) {
     for (uint8_t k = 0; k < 4; ++k) {
       V bits = pickBytes(x.word, b_.getInt32(0x4B000000), {k, 4, 4, 7}); // 2^23 and the byte
@@ -155,7 +174,7 @@ void Lowering::bytesToFloats(Regs &out, const Bytes &x, Elem to) {
   }
 }
 
-std::optional<Regs> Lowering::convertBytes(const Op &op) {
+std::optional<Regs> Lowering::Words::convertBytes(const Op &op) {
   // The language converts to narrow floats by way of float, which is exact here.
   const Op *toFloat = op.kind == OpKind::FpTrunc ? op.operands[0]->def : &op;
   if (!toFloat || (toFloat->kind != OpKind::SIToFp && toFloat->kind != OpKind::UIToFp))
@@ -177,7 +196,7 @@ std::optional<Regs> Lowering::convertBytes(const Op &op) {
 }
 
 /// 8-bit integers become the low (or high) bytes of 16-bit ones: one selection of bytes for two.
-std::optional<Regs> Lowering::bytesToHalves(const Op &op, bool toHigh) {
+std::optional<Regs> Lowering::Words::bytesToHalves(const Op &op, bool toHigh) {
   const Regs &x = get(op.operands[0]);
   if (op.operands[0]->type.elem != Elem::I8 || op.result()->type.elem != Elem::I16 || x.size() % 2 != 0)
     return std::nullopt;
@@ -195,7 +214,7 @@ std::optional<Regs> Lowering::bytesToHalves(const Op &op, bool toHigh) {
 }
 
 /// The f16 pairs of the four fp8 in a word: exact.
-std::array<V, 2> Lowering::fp8ToHalves(V word, Elem from) {
+std::array<V, 2> Lowering::Words::fp8ToHalves(V word, Elem from) {
   if (from == Elem::F8E5M2) // the high byte of an f16
     return {pickBytes(word, b_.getInt32(0), {4, 0, 4, 1}), pickBytes(word, b_.getInt32(0), {4, 2, 4, 3})};
   if (!target_.simulate)
@@ -205,7 +224,7 @@ std::array<V, 2> Lowering::fp8ToHalves(V word, Elem from) {
   return {b_.CreateExtractElement(halves, uint64_t(0)), b_.CreateExtractElement(halves, 1)};
 }
 
-std::optional<Regs> Lowering::convertFp8(const Op &op) {
+std::optional<Regs> Lowering::Words::convertFp8(const Op &op) {
   // The language converts to bf16 by way of float, which is exact here, as is f16.
   const Op *widening = op.kind == OpKind::FpTrunc ? op.operands[0]->def : &op;
   if (!widening || widening->kind != OpKind::FpExt)
@@ -246,7 +265,7 @@ std::optional<Regs> Lowering::convertFp8(const Op &op) {
 
 /// x + y, x - y or x * y of the two f16 or bf16 in each of two words, rounded once. So are those that go by way of float: its 24 bits are enough for
 /// either format's sums and products.
-V Lowering::pairArithmetic(OpKind kind, V x, V y, Elem e) {
+V Lowering::Words::pairArithmetic(OpKind kind, V x, V y, Elem e) {
   if (!target_.simulate)
     return targets::nvptxPairArithmetic(*vec_, kind, x, y, e);
   auto *two = llvm::FixedVectorType::get(b_.getInt16Ty(), 2);
@@ -255,10 +274,10 @@ V Lowering::pairArithmetic(OpKind kind, V x, V y, Elem e) {
   return b_.CreateBitCast(vec_->narrow(r, e), b_.getInt32Ty());
 }
 
-std::optional<Regs> Lowering::halvesInPairs(const Op &op) {
+std::optional<Regs> Lowering::Words::halvesInPairs(const Op &op) {
   Elem e = op.result()->type.elem;
   const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
-  if ((e != Elem::F16 && e != Elem::BF16) || x.size() % 2 != 0 || !equalRegisters(op.result()).empty())
+  if ((e != Elem::F16 && e != Elem::BF16) || x.size() % 2 != 0 || !frame_.equalRegisters(op.result()).empty())
     return std::nullopt;
   auto isOne = [](const Regs &r, unsigned i) { return r[i] == r[i + 1]; };
   for (unsigned i = 0; i < x.size(); i += 2) // runs of equal registers are computed once, constants not here
@@ -270,14 +289,14 @@ std::optional<Regs> Lowering::halvesInPairs(const Op &op) {
   return out;
 }
 
-V Lowering::pairAt(const Regs &x, unsigned first) {
+V Lowering::Words::pairAt(const Regs &x, unsigned first) {
   if (V word = wordAt(x, first, 16))
     return word;
   return targets::packWord(b_, llvm::ArrayRef<V>(x).slice(first, 2));
 }
 
 /// Nullopt where elements are no words, or the operation is none that words can do.
-std::optional<Regs> Lowering::inWords(const Op &op) {
+std::optional<Regs> Lowering::Words::inWords(const Op &op) {
   const ir::Type &t = op.result()->type;
   if (!t.isTensor() || t.isPtr)
     return std::nullopt;

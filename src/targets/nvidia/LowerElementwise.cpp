@@ -1,0 +1,226 @@
+// Operations on elements, one after the other or in groups: what many registers of a thread have in common is computed once.
+#include "targets/common/AsmText.h"
+#include "targets/common/VecUtil.h"
+#include "targets/nvidia/LowerPart.h"
+#include <map>
+
+namespace tegula::nvidia {
+
+using ir::Elem;
+using ir::OpKind;
+using layout::Dim;
+
+struct Lowering::Elementwise : Part {
+  using Part::Part;
+  Regs lower(const Op &op), addPointers(const Op &op);
+  V element(const Op &op, llvm::ArrayRef<V> args);
+  bool isStoredOnce(const Op &pointer) const, hasQuotient(const Op &rem) const;
+  std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op);
+  V accurateReciprocal(V y);
+};
+
+Regs Lowering::elementwise(const Op &op) { return Elementwise(*this).lower(op); }
+
+/// Does the block compute the quotient as well? Then the remainder follows from it.
+bool Lowering::Elementwise::hasQuotient(const Op &rem) const {
+  return frame_.quotients_.contains({rem.parent, unsigned{rem.kind == OpKind::SRem}, rem.operands[0], rem.operands[1]});
+}
+
+V Lowering::Elementwise::element(const Op &op, llvm::ArrayRef<V> args) {
+  if (op.kind == OpKind::Asm)
+    return targets::emitAsm(b_, op, args, targets::AsmKind::Ptx)[0];
+  const ir::Type &a = op.operands[0]->type, &r = op.result()->type;
+  switch (op.kind) {
+  case OpKind::AddPtr: {
+    // i1 and narrower pointees are bytes in memory.
+    V offset = args[1]->getType()->isIntegerTy(64) ? args[1] : b_.CreateSExt(args[1], b_.getInt64Ty());
+    return b_.CreateGEP(frame_.memType(a.scalarType().isPtr ? ir::Type::scalar(a.elem) : a), args[0], offset);
+  }
+  case OpKind::IntToPtr:
+    return b_.CreateIntToPtr(args[0], b_.getPtrTy());
+  case OpKind::PtrToInt:
+    return b_.CreatePtrToInt(args[0], b_.getInt64Ty());
+  case OpKind::Select:
+    return b_.CreateSelect(args[0], args[1], args[2]);
+  case OpKind::Bitcast:
+    if (a.isPtr || r.isPtr)
+      return args[0];
+    break;
+  case OpKind::CmpI:
+    if (a.isPtr)
+      return vec_->elementwise(op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64, Elem::I1);
+    break;
+  case OpKind::SRem:
+  case OpKind::URem:
+    if (hasQuotient(op))
+      return b_.CreateSub(args[0], b_.CreateMul(targets::emitIntDivRem(*vec_, op.kind == OpKind::SRem ? OpKind::SDiv : OpKind::UDiv, args[0], args[1]), args[1]));
+    break;
+  default:
+    break;
+  }
+  return vec_->elementwise(op, args, a.elem, r.elem);
+}
+
+/// x / y within 2 ulp where one y divides many elements (a row's sum): one reciprocal, then products. A division takes three
+/// instructions an element, and a kernel like softmax is near the rate at which they are issued. Null if the op is no such
+/// division. The simulator divides exactly, so that cases compare bits there.
+std::optional<Regs> Lowering::Elementwise::divideByShared(const Op &op) {
+  if (target_.simulate || op.kind != OpKind::FDiv || !op.approx() || op.result()->type.elem != Elem::F32)
+    return std::nullopt;
+  const Regs &x = get(op.operands[0]), &y = get(op.operands[1]);
+  llvm::DenseMap<V, V> reciprocal;
+  for (V v : y)
+    reciprocal[v] = nullptr;
+  if (reciprocal.size() * 4 > y.size())
+    return std::nullopt;
+  Regs out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    V &r = reciprocal[y[i]];
+    if (!r)
+      r = accurateReciprocal(y[i]);
+    out.push_back(b_.CreateFMul(x[i], r));
+  }
+  return out;
+}
+
+/// 1 / y within 0.51 ulp, of 1 / subnormal and of subnormal results within what the instruction gives. Not the exact division: the
+/// assembler makes a call of it, and a function that calls gets a third more registers.
+V Lowering::Elementwise::accurateReciprocal(V y) {
+  V r = in_->rcpApprox(y), one = llvm::ConstantFP::get(y->getType(), 1);
+  V error = b_.CreateIntrinsic(llvm::Intrinsic::fma, {y->getType()}, {b_.CreateFNeg(y), r, one});
+  V better = b_.CreateIntrinsic(llvm::Intrinsic::fma, {y->getType()}, {error, r, r});
+  // Zero, infinity and NaN have an error that is none.
+  V known = b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, error), one);
+  return b_.CreateSelect(known, better, r);
+}
+
+/// For each register of `v` the first one that must hold the same value, by the axis facts; empty if nothing is known.
+/// A mask of a row whose length 16 divides is so computed once per vector.
+llvm::SmallVector<unsigned, 16> Lowering::equalRegisters(const Value *v) {
+  if (v->type.isScalar())
+    return {};
+  if (!facts_)
+    facts_.emplace(*source_);
+  const ValueFacts &f = facts_->of(v);
+  if (llvm::none_of(f.axes, [](const AxisFact &a) { return a.constancy > 1; }))
+    return {};
+  const LinearLayout &l = layoutOf(v);
+  llvm::SmallVector<unsigned, 16> first;
+  std::map<std::vector<uint64_t>, unsigned> groups;
+  for (unsigned r = 0; r < registersOf(v->type); ++r) {
+    // Coordinates are thread part XOR register part, so equal register parts above the group's bits mean one group in every thread.
+    std::vector<uint64_t> group;
+    for (unsigned d = 0; d < f.axes.size(); ++d)
+      group.push_back(l.outs().part(l.apply(r), layout::tensorDim(d)) / static_cast<uint64_t>(f.axes[d].constancy));
+    first.push_back(groups.try_emplace(std::move(group), r).first->second);
+  }
+  return first;
+}
+
+/// Registers with consecutive elements, from the first on.
+static unsigned consecutiveRegisters(const LinearLayout &l) {
+  unsigned bits = 0;
+  while (bits < l.inBits(Dim::Register) && l.basis(Dim::Register, bits) == l.basis(Dim::Register, 0) << bits && l.basis(Dim::Register, bits))
+    ++bits;
+  return 1u << bits;
+}
+
+/// Addresses that loops step through are better kept as they are: rows in front, one offset for all inside.
+bool Lowering::Elementwise::isStoredOnce(const Op &pointer) const {
+  const Op *only = nullptr; // user in the same block
+  for (const Op *user : frame_.users_.of(pointer.result()))
+    if (user->parent == pointer.parent && std::exchange(only, user))
+      return false;
+  return only && only->kind == OpKind::Store && only->operands[0] == pointer.result();
+}
+
+/// base + a[r] + b[r] where fewer b than a differ (rows of a tile and their first column): base + b is one sum for many registers then, and
+/// adding a row's offset to it is the instruction that multiplies with the size of an element. Only the first of `lanes` consecutive
+/// elements counts; the others' addresses are not used.
+static bool addsOffsetsFirst(const Regs &pointers, const Regs &offsets, unsigned lanes) {
+  llvm::SmallPtrSet<V, 16> a, b;
+  for (size_t r = 0; r < pointers.size(); r += lanes) {
+    auto *gep = llvm::dyn_cast<llvm::GetElementPtrInst>(pointers[r]);
+    if (!gep || gep->getNumIndices() != 1)
+      return false;
+    a.insert(gep->getOperand(1));
+    b.insert(offsets[r]);
+  }
+  return b.size() < a.size();
+}
+
+Regs Lowering::Elementwise::addPointers(const Op &op) {
+  const Regs &pointers = get(op.operands[0]), &offsets = get(op.operands[1]);
+  Regs out;
+  std::map<std::pair<V, V>, V> sums;
+  for (size_t r = 0; r < pointers.size(); ++r) {
+    auto *gep = llvm::dyn_cast<llvm::GetElementPtrInst>(pointers[r]);
+    if (!gep) { // not one of those that count
+      out.push_back(element(op, {pointers[r], offsets[r]}));
+      continue;
+    }
+    V &sum = sums[{gep->getPointerOperand(), offsets[r]}];
+    if (!sum)
+      sum = element(op, {gep->getPointerOperand(), offsets[r]});
+    out.push_back(b_.CreateGEP(gep->getSourceElementType(), sum, gep->getOperand(1)));
+  }
+  return out;
+}
+
+/// Bits of an element's position: a constant for each register, and what the thread adds. Steps of a sort ask for many of them in every register.
+std::optional<Regs> Lowering::Elementwise::positionBits(const Op &op) {
+  if (op.kind != OpKind::And && op.kind != OpKind::LShr && op.kind != OpKind::AShr && op.kind != OpKind::Xor)
+    return std::nullopt;
+  if (op.result()->type.isScalar() || op.result()->type.elem != ir::Elem::I32 || !frame_.indexBits_.of(op.result()))
+    return std::nullopt;
+  const gpu::BitMap &bits = *frame_.indexBits_.of(op.result());
+  const LinearLayout &l = layoutOf(op.result());
+  uint64_t mask;
+  V thread = frame_.gatherBits(l, [&](uint64_t flat) { return bits.imageOf(flat); }, mask);
+  std::map<uint32_t, V> made;
+  Regs out;
+  for (unsigned r = 0; r < registersOf(op.result()->type); ++r) {
+    uint32_t constant = bits.constant ^ bits.imageOf(l.apply(r));
+    V &v = made[constant];
+    if (!v)
+      v = mask ? frame_.combineIndex(thread, mask, constant) : b_.getInt32(constant);
+    out.push_back(v);
+  }
+  return out;
+}
+
+Regs Lowering::Elementwise::lower(const Op &op) {
+  if (std::optional<Regs> bits = positionBits(op))
+    return *bits;
+  if (std::optional<Regs> quotients = divideByShared(op))
+    return *quotients;
+  if (std::optional<Regs> words = frame_.inWords(op))
+    return *words;
+  if (std::optional<Regs> waves = frame_.sineOrCosine(op))
+    return *waves;
+  Regs out;
+  unsigned n = registersOf(op.result()->type);
+  llvm::SmallVector<const Regs *, 3> in;
+  for (const Value *v : op.operands)
+    in.push_back(&get(v));
+  if (op.kind == OpKind::AddPtr && n > 1 && isStoredOnce(op) && addsOffsetsFirst(*in[0], *in[1], consecutiveRegisters(m_.layoutOf(op.result()->type))))
+    return addPointers(op);
+  llvm::SmallVector<unsigned, 16> equal = frame_.equalRegisters(op.result());
+  for (unsigned i = 0; i < n; ++i) {
+    if (!equal.empty() && equal[i] != i) {
+      out.push_back(V(out[equal[i]]));
+      continue;
+    }
+    llvm::SmallVector<V, 3> args;
+    for (const Regs *r : in)
+      args.push_back((*r)[i]);
+    // Splats and copies give runs of registers one value: computed once.
+    bool same = i > 0;
+    for (const Regs *r : in)
+      same &= i > 0 && (*r)[i] == (*r)[i - 1];
+    out.push_back(same ? V(out.back()) : element(op, args));
+  }
+  return out;
+}
+
+} // namespace tegula::nvidia
