@@ -36,6 +36,7 @@ public:
     asks = byDescriptor && random(2);
     tiles = overTiles ? 2 : 1;
     depth = k * trips - (masked ? 8 : 0);
+    splats = random(3) != 0;
   }
 
   /// Matrices a[tiles * m][depth], b[depth][n] (or transposed), c[tiles * m][n]; with two dots a[m][64], b[depth][64], c[m][64].
@@ -70,7 +71,7 @@ public:
     return text_;
   }
 
-  bool byDescriptor, twoDots, overTiles, transposed, masked, asks;
+  bool byDescriptor, twoDots, overTiles, transposed, masked, asks, splats; // splats: strides are scalars in every element, which addresses may be taken apart by
   unsigned warps;
   int m, n, k, trips, stages, tiles, depth;
 
@@ -109,7 +110,9 @@ private:
       }
       line(p + name + "w = expand_dims " + p + name + "i {axis = " + std::to_string(at) + "} : " + wide);
       line(p + name + "b = broadcast " + p + name + "w : " + tensor(r, s, "i32"));
-      line(p + name + "s = " + (stride[0] == '%' ? "splat " + stride : "const {value = " + stride + "}") + " : " + tensor(r, s, "i32"));
+      if (stride[0] != '%' && splats)
+        line(p + name + "n = const {value = " + stride + "} : i32");
+      line(p + name + "s = " + (stride[0] == '%' ? "splat " + stride : splats ? "splat " + p + name + "n" : "const {value = " + stride + "}") + " : " + tensor(r, s, "i32"));
       line(p + name + "o = mul " + p + name + "b, " + p + name + "s");
     };
     axis("r", r, 1, row0, rowStride, masksRows);
@@ -229,7 +232,7 @@ TEST(GpuPasses, RandomLoopsMeanTheSameAfterEachPass) {
     }
   }
   if (count > 1) // the draws reach what they are for
-    for (const char *pass : {"assign-layouts", "rotate-dots", "specialize-warps", "pipeline-loops", "prefetch-loads", "copy-loads"})
+    for (const char *pass : {"assign-layouts", "hoist-addresses", "rotate-dots", "specialize-warps", "pipeline-loops", "prefetch-loads", "copy-loads"})
       EXPECT_TRUE(effective.contains(pass)) << pass;
 }
 
