@@ -35,25 +35,38 @@ std::unique_ptr<ir::Module> split(const ir::Module &m, const PassInput &in) {
 }
 
 constexpr GpuPass passes[] = {
+    // With num_ctas > 1: tile IR of one CTA of a cluster. Before all that count the elements of a CTA.
     {"partition-cluster", partition, nullptr, "gives each CTA of a cluster a part of the work"},
+    // Else. Before layouts, which then are those of ordinary tiles.
     {"split-tiles", split, nullptr, "turns work on large tiles into loops over parts"},
+    // Before layouts, as an exchange keeps that of its operand; behind split-tiles, which would take unrolled steps for long code.
     {"find-exchanges", [](const ir::Module &m, const PassInput &in) { return findExchanges(m, in.target.lanes() * in.options.numWarps); }, nullptr,
      "turns gathers along an axis from fixed distances into exchanges"},
+    // Tile IR to GPU IR; all that follow change that in place.
     {"assign-layouts", [](const ir::Module &m, const PassInput &in) { return assignLayouts(m, in.target, in.options, in.remarks); }, nullptr,
      "decides which thread holds which element: tile IR to GPU IR"},
     {"drop-selects-under-mask", nullptr, [](ir::Module &m, const PassInput &) { dropSelectsUnderMask(m); }, "removes selects that the mask of a store repeats"},
+    // Before those that copy the arithmetic of addresses for later iterations.
     {"hoist-addresses", nullptr, [](ir::Module &m, const PassInput &in) { hoistAddresses(m, in.target, in.options); },
      "makes addresses of operands fixed pointers and one offset that moves"},
+    // Before the two that start copies ahead: they see one dot an iteration earlier.
     {"rotate-dots", nullptr, [](ir::Module &m, const PassInput &in) { rotateDots(m, in.target, in.options); }, "moves the first of two dots of a loop an iteration ahead"},
+    // Before pipeline-loops, which leaves its loops alone.
     {"specialize-warps", nullptr, [](ir::Module &m, const PassInput &in) { specializeWarps(m, in.target, in.options, in.remarks); },
      "gives the copies of loops to warps of their own"},
     {"pipeline-loops", nullptr, [](ir::Module &m, const PassInput &in) { pipelineLoops(m, in.target, in.options, in.remarks); },
      "copies operands of dots ahead, and lets dots run on"},
+    // What could not be copied asynchronously.
     {"prefetch-loads", nullptr, [](ir::Module &m, const PassInput &in) { prefetchLoads(m, in.target, in.options); }, "loads operands an iteration ahead, into registers"},
+    // Loads outside of the loops above.
     {"copy-loads", nullptr, [](ir::Module &m, const PassInput &in) { copyLoadsToTiles(m, in.target); }, "copies what asynchronous dots read to shared memory, outside of loops"},
+    // All reads of shared memory are there now.
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
+    // What lost its last user above.
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
+    // The order of operations that it leaves is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
+    // Last: places and barriers follow from that order, which code generation keeps.
     {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places in shared memory; barriers, fences and waits"},
 };
 

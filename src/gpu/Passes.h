@@ -1,19 +1,5 @@
 // The passes of the GPU level by name and in their order: tile IR in, GPU IR out. compile() runs them, tegula-opt runs single ones on text.
-//
-//   partition-cluster   num_ctas > 1: tile IR of one CTA of a cluster
-//   split-tiles         else; before layouts, which then are those of ordinary tiles
-//   find-exchanges      before layouts, as an exchange keeps that of its operand; behind split-tiles, which would take unrolled steps for long code
-//   assign-layouts      tile IR to GPU IR; all that follow change that in place
-//   drop-selects-under-mask
-//   rotate-dots         before the two that start copies ahead: they see one dot an iteration earlier
-//   specialize-warps    before pipeline-loops, which leaves its loops alone
-//   pipeline-loops
-//   prefetch-loads      what could not be copied asynchronously
-//   copy-loads          loads outside of the loops above
-//   hoist-converts      all reads of shared memory are there now
-//   remove-dead         what lost its last user above
-//   sink-widening       the order of operations that it leaves is final
-//   order-memory        last: places and barriers follow from that order, which code generation keeps
+// Passes.cpp has the table of them, with the reason for the place of each.
 #pragma once
 #include "gpu/TargetInfo.h"
 #include "ir/StageVerifier.h"

@@ -16,23 +16,7 @@ using namespace ir;
 
 bool makesTiles(const Op &op) { return op.kind == OpKind::SharedAlloc || op.kind == OpKind::ToShared || op.kind == OpKind::BarrierAlloc; }
 
-bool takesScratch(const Op &op) {
-  switch (op.kind) {
-  case OpKind::Reduce:
-  case OpKind::Scan:
-  case OpKind::Gather:
-  case OpKind::Exchange:
-  case OpKind::Histogram:
-  case OpKind::ToShared:
-  case OpKind::Convert:
-  case OpKind::AtomicRmw:
-  case OpKind::AtomicCas:
-  case OpKind::AsmEffect:
-    return true;
-  default:
-    return false;
-  }
-}
+bool takesScratch(const Op &op) { return op.kind == OpKind::ToShared || info(op.kind).attrs.has(attr::meet); }
 
 uint64_t tilesBytes(const Op &op) {
   auto slots = static_cast<uint64_t>(op.slots());
