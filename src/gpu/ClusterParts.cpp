@@ -209,7 +209,14 @@ void ClusterParts::visit(const Op &op) {
     return;
   const Value *r = op.result();
   bool isAtomic = op.kind == OpKind::AtomicRmw || op.kind == OpKind::AtomicCas, isLoad = op.kind == OpKind::Load;
-  assert((isAtomic || isLoad || op.has(traits::Elementwise)) && "how is it split?");
+  if (!isAtomic && !isLoad && !op.has(traits::Elementwise)) { // one that is not named above
+    for (const Value *v : op.operands)
+      for (unsigned d = 0; d < v->type.shape.rank(); ++d)
+        blockOperand(op, v, d, "nobody knows what a part of it is");
+    for (unsigned d = 0; d < r->type.shape.rank(); ++d)
+      block(op, node(r, r->type, d), "nobody knows what a part of it is");
+    return;
+  }
   tieAll(op, r, r->type, op.operands);
   if (isAtomic || isLoad)
     (isAtomic ? stores_ : others_).push_back({&op, r, &r->type});

@@ -1,6 +1,7 @@
 // See OrderMemory.h. What an operation asks of memory, in the order of its steps; MemoryOrder.h answers.
 #include "gpu/OrderMemory.h"
 #include "gpu/MemoryOrder.h"
+#include <algorithm>
 
 namespace tegula::gpu {
 
@@ -161,6 +162,15 @@ void Orderer::visit(Op &op, Block &now) {
 
 } // namespace
 
-void orderMemory(Module &m, const TargetInfo &target, const Options &options) { Orderer(m, target, options).run(); }
+static bool hasPlaces(const Block &b) {
+  return std::ranges::any_of(b.ops, [](const Op *op) {
+    return op->find(attr::shared) || std::ranges::any_of(op->regions, [](const Region *r) { return hasPlaces(*r->block); });
+  });
+}
+
+void orderMemory(Module &m, const TargetInfo &target, const Options &options) {
+  if (!hasPlaces(*m.kernel()->block()))
+    Orderer(m, target, options).run();
+}
 
 } // namespace tegula::gpu

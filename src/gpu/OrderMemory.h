@@ -15,6 +15,7 @@
 
 namespace tegula::gpu {
 
+/// In place. A kernel in which an operation has its bytes already is left alone: it was written with places, barriers and waits of its own, or has been ordered before.
 void orderMemory(ir::Module &m, const TargetInfo &target, const Options &options);
 
 } // namespace tegula::gpu

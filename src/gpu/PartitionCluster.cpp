@@ -107,8 +107,7 @@ Value *Partitioner::want(const Value *v, int part) {
     return done;
   const Op *op = v->def;
   if (!op || !(renames(op->kind) || parts_.isFree(v))) {
-    assert(false && "a value is needed in another part than it is computed in");
-    isRight_ = false;
+    isRight_ = false; // it is needed in another part than it is computed in: the kernel is not split
     return b_.poison(partOf(v->type, part));
   }
   Value *made;
