@@ -153,6 +153,75 @@ TEST(Stream, WritesTheSameAsOrdinaryStores) {
   }
 }
 
+/// c [2, 64] = the sum over i < n of a [n, 2, 32] @ b [n, 32, 64], blocks of bytes one behind the other; those of b at `offset`.
+std::string blocksText(const std::string &offset) {
+  std::string t = R"(
+kernel @blocks(%a: ptr<i8>, %b: ptr<i8>, %c: ptr<i32>, %n: i32) {
+  %zero = const {value = 0} : i32
+  %one = const {value = 1} : i32
+  %aBytes = const {value = 64} : i32
+  %bBytes = const {value = 2048} : i32
+  %aAt = range {start = 0} : tensor<64xi32>
+  %bAt = range {start = 0} : tensor<2048xi32>
+  %acc0 = const {value = 0} : tensor<2x64xi32>
+  %r = for %zero, %n, %one, %acc0 : tensor<2x64xi32> (%i: i32, %acc: tensor<2x64xi32>) {
+    %ai = mul %i, %aBytes
+    %ap = addptr %a, %ai : ptr<i8>
+    %as = splat %ap : tensor<64xptr<i8>>
+    %ao = addptr %as, %aAt : tensor<64xptr<i8>>
+    %av = load %ao : tensor<64xi8>
+    %am = reshape %av : tensor<2x32xi8>
+    %bi = mul %i, %bBytes
+    %bp = addptr %b, OFFSET : ptr<i8>
+    %bs = splat %bp : tensor<2048xptr<i8>>
+    %bo = addptr %bs, %bAt : tensor<2048xptr<i8>>
+    %bv = load %bo : tensor<2048xi8>
+    %bm = reshape %bv : tensor<32x64xi8>
+    %d = dot %am, %bm, %acc {precision = "ieee"} : tensor<2x64xi32>
+    yield %d
+  }
+  %cAt = range {start = 0} : tensor<128xi32>
+  %cs = splat %c : tensor<128xptr<i32>>
+  %co = addptr %cs, %cAt : tensor<128xptr<i32>>
+  %flat = reshape %r : tensor<128xi32>
+  store %co, %flat
+}
+)";
+  t.replace(t.find("OFFSET"), 6, offset);
+  return t;
+}
+
+// A loop that computes dots from blocks of memory fetches those of a later round; where it reads the same block each time there is nothing to fetch.
+TEST(Stream, FetchesBlocksOfLaterRounds) {
+  auto fetches = [](const char *offset) {
+    std::string code = stage(blocksText(offset), *parseTarget("cpu:avx512"), Stage::Asm);
+    size_t n = 0;
+    for (size_t at = 0; (at = code.find("prefetcht1", at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  EXPECT_EQ(fetches("%bi"), 32u) << "each line of a block once, none of %a";
+  EXPECT_EQ(fetches("%zero"), 0u);
+  for (const char *target : {"cpu:x86-64", "cpu:avx2", "cpu:avx512"}) {
+    if (!test::runsHere(target))
+      continue;
+    Kernel k(blocksText("%bi"), *parseTarget(target), {});
+    for (int n : {0, 1, 5}) {
+      std::vector<int8_t> a(size_t(64 * 5)), b(size_t(2048 * 5));
+      for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int8_t>(i * 7 % 61 - 30);
+      for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int8_t>(i * 5 % 67 - 33);
+      std::vector<int32_t> c(128, -1);
+      ASSERT_EQ(k.run({a, b, c, n}, 1), 0);
+      for (size_t row = 0; row < 2; ++row)
+        for (size_t column = 0; column < 64; ++column) {
+          int32_t want = 0;
+          for (size_t i = 0; i < size_t(n); ++i)
+            for (size_t j = 0; j < 32; ++j) want += a[i * 64 + row * 32 + j] * b[i * 2048 + j * 64 + column];
+          ASSERT_EQ(c[row * 64 + column], want) << target << " " << n;
+        }
+    }
+  }
+}
+
 // The row that the next program starts with is fetched while this one's result is written; what all programs share is not.
 TEST(Stream, FetchesTheNextProgramsRow) {
   EXPECT_NE(stage(centerText, *parseTarget("cpu:avx512"), Stage::Plan).find("ahead %v = load"), std::string::npos);

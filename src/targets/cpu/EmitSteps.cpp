@@ -175,7 +175,8 @@ void FunctionEmitter::forStep(const Step &s) {
   scalar_[body.args[0]] = iv;
   bindScalars(args, carried);
   const size_t mixed = mixed_.mark();
-  steps(s.bodies[0]);
+  if (reverse) steps(s.bodies[0]);
+  else stepsOfLoop(s.bodies[0], body, iv, by);
   mixed_.backTo(mixed);
   setLoc(&op);
   llvm::SmallVector<V> next = scalarsOf(body.terminator()->operands);

@@ -1,5 +1,7 @@
-// Run-time side of streaming stores (Stream.cpp): how much the launch writes, and where a row's stores may be non-temporal.
+// What goes past the caches and what is fetched ahead: the run-time side of streaming stores (Stream.cpp: how much the launch writes, and where a row's stores may be
+// non-temporal), lines of the next program, row or round.
 #include "targets/cpu/Emitter.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tegula::cpu {
@@ -86,14 +88,12 @@ V FunctionEmitter::streamRow() {
   return b_.CreateAnd(streamLaunch_, aligned);
 }
 
-// The same value for the program that comes next (along x), made of the same instructions; x itself if it does not depend on the
-// program; null if that cannot be said.
-V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
-  if (x == pid_[0])
-    return b_.CreateAdd(x, b_.getInt32(1));
-  auto *i = llvm::dyn_cast<llvm::Instruction>(x);
-  if (!i || i->getParent() == &function_->getEntryBlock() || x == pid_[1] || x == pid_[2])
-    return x;
+// The same value where what it depends on has moved on, made of the same instructions. `known` gives what a value becomes, itself if it stays, null if it is to be taken apart.
+// x itself if nothing of it moves; null if that cannot be said.
+V FunctionEmitter::movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget) {
+  if (V k = known(x))
+    return k;
+  auto *i = llvm::cast<llvm::Instruction>(x);
   bool arithmetic = llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::GetElementPtrInst>(i);
   if (!arithmetic || budget == 0 || i->isIntDivRem())
     return nullptr;
@@ -101,7 +101,7 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
   llvm::SmallVector<V, 4> operands;
   bool same = true;
   for (V o : i->operands()) {
-    operands.push_back(inNextProgram(o, budget));
+    operands.push_back(movedOn(o, known, budget));
     if (!operands.back())
       return nullptr;
     same &= operands.back() == o;
@@ -109,10 +109,86 @@ V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
   if (same)
     return x;
   llvm::Instruction *next = i->clone();
-  next->dropPoisonGeneratingFlags(); // there may be no next program
+  next->dropPoisonGeneratingFlags(); // there may be no next program or round
   for (unsigned k = 0; k < operands.size(); ++k)
     next->setOperand(k, operands[k]);
   return b_.Insert(next);
+}
+
+// For the program that comes next (along x).
+V FunctionEmitter::inNextProgram(V x, unsigned &budget) {
+  return movedOn(
+      x,
+      [&](V v) -> V {
+        if (v == pid_[0])
+          return b_.CreateAdd(v, b_.getInt32(1));
+        auto *i = llvm::dyn_cast<llvm::Instruction>(v);
+        return !i || i->getParent() == &function_->getEntryBlock() || v == pid_[1] || v == pid_[2] ? v : nullptr;
+      },
+      budget);
+}
+
+// A loop that computes dots from blocks of memory, as products of few rows with quantized weights do, is as fast as memory. The hardware looks ahead to the end of a page at
+// most, which two or three rounds reach; so lines of a later round are fetched between the steps of this one, a few at a time.
+void FunctionEmitter::stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by) {
+  constexpr uint64_t line = 64, least = 1024, most = 16384, ahead = 4096; // bytes of a block, and between what is read and what is fetched
+  unsigned places = 0, place = 0;
+  bool hasDot = false, plain = !state_.options.checked;
+  for (const Step &one : all) {
+    plain &= one.bodies.empty() && one.kind != StepKind::Call;
+    hasDot |= one.kind == StepKind::Dot;
+    places += one.nest || one.kind == StepKind::Dot;
+  }
+  if (!plain || !hasDot)
+    return steps(all);
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 16> outside;
+  for (const llvm::BasicBlock &one : *function_) {
+    if (&one == iv->getParent())
+      break;
+    outside.insert(&one);
+  }
+  struct Block {
+    V from;
+    uint64_t lines;
+  };
+  llvm::SmallVector<Block, 2> blocks;
+  auto find = [&] {
+    for (const ir::Op *op : body.ops) {
+      if (op->kind != ir::OpKind::Load || op->isVolatile() || !op->results[0]->type.isTensor() || op->results[0]->type.isPtr)
+        continue;
+      const Lin &l = lin(op->operands[0]);
+      int64_t run = std::max(1u, ir::byteWidth(op->results[0]->type.elem));
+      for (const Coef &c : l.coef)
+        run = c == Coef{run} ? 2 * run : 0;
+      auto bytes = static_cast<uint64_t>(run);
+      if (l.self || !l.opaque.empty() || bytes < least || bytes > most)
+        continue;
+      uint64_t rounds = (ahead + bytes - 1) / bytes;
+      unsigned budget = 24;
+      V next = movedOn(
+          l.base,
+          [&](V v) -> V {
+            if (v == iv)
+              return b_.CreateAdd(v, b_.CreateMul(by, llvm::ConstantInt::get(by->getType(), rounds)));
+            auto *i = llvm::dyn_cast<llvm::Instruction>(v);
+            return !i || outside.contains(i->getParent()) ? v : nullptr;
+          },
+          budget);
+      if (next && next != l.base)
+        blocks.push_back({next, bytes / line});
+    }
+  };
+  for (const Step &one : all) {
+    step(one);
+    if (!one.nest && one.kind != StepKind::Dot)
+      continue;
+    if (place == 0)
+      find();
+    for (const Block &b : blocks)
+      for (uint64_t i = b.lines * place / places; i < b.lines * (place + 1) / places; ++i)
+        prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), b.from, i * line));
+    ++place;
+  }
 }
 
 // In front of the streaming loop: which of the loads have rows that move on with the program, and by how many bytes.

@@ -6,7 +6,7 @@
 //   EmitMemory    chunks to and from memory          EmitReduce   accumulators, scans
 //   EmitAtomic    atomics, histogram                 EmitFault    asserts, checked accesses, printing
 //   EmitTranspose order of lanes in nests that write packed operands; shuffles between the two orders
-//   EmitStream    non-temporal stores                    EmitAsm      inline assembly
+//   EmitStream    non-temporal stores, fetching ahead    EmitAsm      inline assembly
 //
 // Positions and hoisting: inside a nest a value is asked for at a Bits position. The loops that its bits belong to decide how
 // deep the code must be: it is placed in front of the next inner loop ("hoist point"), so nothing invariant is
@@ -231,9 +231,9 @@ private:
   bool assumedTrue(const ir::Value *mask, const Bits &at) const;
   V streamRow();
   void streamStore(V x, V at);
-  V inNextProgram(V x, unsigned &budget);
-  void findAhead();
-  void fetchAhead(unsigned copy), prefetch(V at);
+  V movedOn(V x, llvm::function_ref<V(V)> known, unsigned &budget), inNextProgram(V x, unsigned &budget);
+  void stepsOfLoop(const Steps &all, const ir::Block &body, llvm::PHINode *iv, V by);
+  void findAhead(), fetchAhead(unsigned copy), prefetch(V at);
   void fetchRowAhead(const LaneAddress &a, const Lin &l, const Bits &at, const ir::Type &t);
 
   // EmitTranspose
