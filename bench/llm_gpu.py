@@ -82,13 +82,12 @@ def row_products():
     for name, (n, k, add, pair) in SHAPES.items():
         ws, x, scales = weights(n * (1 + pair), k), normal(1, k), torch.ones(k, device="cuda", dtype=BF16)
         out, rounded = torch.zeros(1, n, device="cuda"), torch.zeros(1, n, device="cuda", dtype=BF16)
-        bk = 1024 if k >= 8192 else 512
-        bn = 2 if bk > 512 else 4
+        bn, bk, warps = (2, 1024, 2) if pair else (8, 512, 8) if add else (8, 256, 1) if n > 65536 else (4, 512, 1)  # rowTiling of Model.cpp
 
-        def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, scales=scales):
+        def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, rounded=rounded, bn=bn, bk=bk, scales=scales, warps=warps):
             f = ks["matmul"].gemv_fused
             early = {"launch_pdl": True}
-            return lambda i: f[(cdiv(n, bn),)](x, scales, ws[i], out, rounded, n, k, 1e-5, NORM=not add, ADD=add, PAIR=pair, EARLY=True, BN=bn, BK=bk, num_warps=4, **early)
+            return lambda i: f[(cdiv(n, bn),)](x, scales, ws[i], out, rounded, n, k, 1e-5, NORM=not add, ADD=add, PAIR=pair, EARLY=True, BN=bn, BK=bk, num_warps=warps, **early)
 
         def want(ws=ws, x=x, n=n, add=add, pair=pair):
             a = x.float() if add else F.rms_norm(x.float(), (x.shape[1],), eps=1e-5)

@@ -37,6 +37,17 @@ Tiling tiling(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair
   return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
 }
 
+/// The same of one row: BN outputs of BK inputs at a time, which so many warps share. Few outputs want programs that wait for much memory at once, many want small ones.
+struct RowTiling {
+  int64_t bn, bk;
+  int32_t warps;
+};
+RowTiling rowTiling(int64_t outputs, bool add, bool pair) {
+  if (pair) return {2, 1024, 2};
+  if (add) return {8, 512, 8};
+  return outputs > 65536 ? RowTiling{8, 256, 1} : RowTiling{4, 512, 1};
+}
+
 } // namespace
 
 std::string Model::Memory::text() const {
@@ -231,8 +242,9 @@ Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, 
 
 /// A product of one row: out = norm(x) @ w.T if there is a norm; `add`: the residual stream += x @ w.T, in fp32 and rounded for the next product.
 Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair) {
-  int64_t bk = divisor(inputs, inputs >= 8192 ? 1024 : 512), bn = bk > 512 ? 2 : 4;
-  return device_.launch(kernels_.gemvFused, {cdiv(outputs, bn)}, {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, bn, bk}, {4, 3, true});
+  RowTiling t = rowTiling(outputs, add, pair);
+  return device_.launch(kernels_.gemvFused, {cdiv(outputs, t.bn)},
+                        {x, norm ? *norm : x, w, out, rounded_, outputs, inputs, config().normEps, int(norm != nullptr), int(add), int(pair), 1, t.bn, divisor(inputs, t.bk)}, {t.warps, 3, true});
 }
 
 /// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up.
