@@ -45,6 +45,20 @@ TEST(SplitBlocks, CodeIsMadeOfPieces) {
   }
 }
 
+// The simulator's code, and that of large checked kernels: 400 scans on sim took 6.0 s, 200 of them 1.4: now 0.3 and 0.2.
+TEST(SplitBlocks, WithoutOptimizationToo) {
+  DiagEngine diag;
+  CpuOptions options;
+  options.optLevel = 0;
+  auto machine = createTargetMachine(*parseTarget("cpu:x86-64"), options, diag);
+  llvm::LLVMContext context;
+  llvm::Module m("long", context);
+  m.setDataLayout(machine->createDataLayout());
+  llvm::Function *f = longBlock(m, 3 * targets::longestBlock, 2);
+  EXPECT_FALSE(emitAssembly(m, *machine).empty());
+  EXPECT_EQ(f->size(), 5u);
+}
+
 // 200 divisions of a tile of 64-bit integers, 78,000 instructions in one block of PTX, took 6.9 s of instruction selection, now 0.5.
 TEST(SplitBlocks, OnlyVeryLongBlocksOfPtx) {
   auto machine = targets::createMachine({"nvptx64-nvidia-cuda", "sm_90", "+ptx84", 2});

@@ -276,6 +276,8 @@ static bool addPasses(llvm::LLVMTargetMachine &tm, llvm::legacy::PassManager &pm
     // The pass has no other name that LLVM exports.
     std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
     passes->insertPass(prepare->getPassID(), createSplitBlocksPass(isGpu ? longestBlockOfPtx : longestBlock));
+  } else {
+    pm.add(createSplitBlocksPass(longestBlock)); // nothing puts them together again
   }
   if (isGpu) {
     std::unique_ptr<llvm::Pass> vectorizer(llvm::createLoadStoreVectorizerPass());

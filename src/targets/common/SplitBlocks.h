@@ -9,8 +9,9 @@ namespace tegula::targets {
 constexpr unsigned longestBlock = 2048, longestBlockOfPtx = 8192;
 
 /// Cuts long blocks, for instruction selection: to fold a load it looks through what comes before in the block, so that a thousand statements on one tile
-/// took minutes. Stands directly before the selection, as the passes that prepare for it (CodeGenPrepare) would put the pieces together again. Static allocas stay
-/// in the entry block. The caller owns the pass.
+/// took minutes. Stands directly before the selection, as the passes that prepare for it (CodeGenPrepare) would put the pieces together again. Without
+/// optimization it stands first: each selection that becomes a branch there moves the rest of its block (400 scans on sim took 6.0 s, now 0.3). Static
+/// allocas stay in the entry block. The caller owns the pass.
 llvm::FunctionPass *createSplitBlocksPass(unsigned longest);
 
 } // namespace tegula::targets
