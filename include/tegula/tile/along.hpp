@@ -137,6 +137,13 @@ auto reduce(X &&x, F f, ReduceOptions options = {}, Place at = Place::current())
   return detail::combined(at, "tl.reduce", std::remove_cvref_t<X>(std::forward<X>(x)), "None", f, detail::reduceKeywords(options));
 }
 
+template <typename X, typename... A>
+  requires(!detail::Combinable<X>)
+void reduce(X &&, A &&...) TEGULA_DELETED("what is combined is a tile, or a std::tuple or struct of tiles: one without constructors");
+template <typename X, typename... A>
+  requires(!detail::Combinable<X>)
+void associative_scan(X &&, A &&...) TEGULA_DELETED("what is combined is a tile, or a std::tuple or struct of tiles: one without constructors");
+
 /// Element i is of elements 0 to i, or with `reverse` of i to the last.
 struct ScanOptions {
   bool reverse = false;

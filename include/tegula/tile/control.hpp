@@ -72,7 +72,7 @@ template <detail::Operand A, detail::Operand B, detail::Operand C, std::invocabl
 void range(A &&first, B &&last, C &&step, F &&body, Place at = Place::current()) {
   range(std::forward<A>(first), std::forward<B>(last), std::forward<C>(step), RangeOptions{}, std::forward<F>(body), at);
 }
-template <detail::Operand A, detail::Operand B, std::invocable<Int> F>
+template <detail::Operand A, detail::Operand B, typename F>
 void range(A &&first, B &&last, const RangeOptions &options, F &&body, Place at = Place::current()) {
   static_assert(detail::isIndex<A> && detail::isIndex<B>, "a range is of whole numbers");
   detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<A>(first)), detail::partOf(std::forward<B>(last))}, options, std::forward<F>(body));
@@ -80,7 +80,7 @@ void range(A &&first, B &&last, const RangeOptions &options, F &&body, Place at 
 template <detail::Operand A, detail::Operand B, std::invocable<Int> F> void range(A &&first, B &&last, F &&body, Place at = Place::current()) {
   range(std::forward<A>(first), std::forward<B>(last), RangeOptions{}, std::forward<F>(body), at);
 }
-template <detail::Operand B, std::invocable<Int> F> void range(B &&last, const RangeOptions &options, F &&body, Place at = Place::current()) {
+template <detail::Operand B, typename F> void range(B &&last, const RangeOptions &options, F &&body, Place at = Place::current()) {
   static_assert(detail::isIndex<B>, "a range is of whole numbers");
   detail::loop(at, std::vector<detail::Part>{detail::partOf(std::forward<B>(last))}, options, std::forward<F>(body));
 }

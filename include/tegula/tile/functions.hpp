@@ -216,6 +216,7 @@ template <detail::AnyTile C, detail::Bundle S> S where(const C &condition, const
   };
   return detail::makeOf<S>(leaf);
 }
+template <detail::Number C, typename X, typename Y> void where(C, X &&, Y &&) TEGULA_DELETED("this condition is known to C++: write `?:`");
 template <detail::AnyTile C, typename T> Ptr<T> where(const C &condition, const Ptr<T> &x, const Ptr<T> &y, Place at = Place::current()) {
   static_assert(detail::BoolTile<C>, "the condition of where is a tile of bool: compare with 0");
   return detail::ptrOf<T>(at, "tl.where($, $, $)", std::vector<detail::Part>{detail::partOf(condition), detail::partOf(x), detail::partOf(y)});

@@ -72,6 +72,15 @@ constexpr auto kernel = tg::kernel("k(x, out, f, n)", [](tg::Ptr<const float> x,
   tg::range(0, f, [&](tg::Int) {});
 #elif defined BODY_WITHOUT_INDEX // the body of a range takes the index: [&](tg::Int i) { ... }
   tg::range(0, n, 1, {.num_stages = 2}, [&] {});
+#elif defined BODY_WITHOUT_INDEX_OF_ONE // the body of a range takes the index: [&](tg::Int i) { ... }
+  tg::range(n, {.num_stages = 2}, [&] {});
+#elif defined BODY_WITHOUT_INDEX_OF_TWO // the body of a range takes the index: [&](tg::Int i) { ... }
+  tg::range(0, n, {.flatten = true}, [&] {});
+#elif defined WHERE_OF_CPP // this condition is known to C++: write `?:`
+  tg::store(out + i, tg::where(true, v, 0.0));
+#elif defined CONSTRUCTED // what is combined is a tile, or a std::tuple or struct of tiles: one without constructors
+  struct One { tg::Tile<float> a; explicit One(tg::Tile<float> x) : a(x) {} };
+  (void)tg::reduce(One(v), 0, [](One l, One) { return l; });
 #elif defined CONSTANT_WHILE // the condition of while_ gives a scalar of the kernel: [&] { return i < n; }
   tg::while_([] { return true; }, [&] {});
 #elif defined SPELLED_OTHERWISE // a `for` of C++ is unrolled
