@@ -32,7 +32,15 @@ class _Key:
 
 
 def opaque(x, name, bare=False, depth=0):
-    """`bare`: as an attribute of a module is, not in a constexpr."""
+    """`bare`: as an attribute of a module is, not in a constexpr. Members of enumerations, which do not change, keep their value."""
+    kept = x.__dict__ if isinstance(x, enum.Enum) else {}
+    which = "_tegula_bare" if bare else "_tegula_value"
+    if which not in kept:
+        kept[which] = _new_opaque(x, name, bare, depth)
+    return kept[which]
+
+
+def _new_opaque(x, name, bare, depth):
     number = _opaque_ids.get(_Key(x))
     if number is None:
         number = _opaque_ids.setdefault(_Key(x, _opaque_ids.pop), next(_new_ids))
