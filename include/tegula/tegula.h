@@ -665,7 +665,7 @@ typedef struct TegulaNamedValue {
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
  * compile time); a tuple is (item, item). "out:*f32:16:x" is the buffer of `x`, an earlier pointer of that type: the kernel then takes one buffer for both only, and
  * a program sees through each what it wrote through the other, as launches that give one pointer twice do by themselves. The type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding, :tf32 for that
- * rounding and :16 for what divides its extents and strides. So TegulaKernelInfo::signature can be read back, unless it has records or functions.
+ * rounding and :16 for what divides its extents and strides, or :[1, 16; 16] for each extent and each stride but the last. So TegulaKernelInfo::signature can be read back, unless it has records or functions.
  * `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the target, else tegula_kernel_launch says
  * TEGULA_UNSUPPORTED. */
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,
@@ -1048,9 +1048,10 @@ TEGULA_API TegulaStatus tegula_context_record(TegulaContext *context, const char
 /* A bundle in the making. */
 typedef struct TegulaAot TegulaAot;
 enum {
-  TEGULA_CLASSES_GENERIC = 0, /* the class that is given, and the one that relies on nothing */
+  TEGULA_CLASSES_GENERIC = 0, /* the class that is given, and of each form (tensors of any size, null pointers) the one that relies on nothing */
   TEGULA_CLASSES_GIVEN = 1,
-  TEGULA_CLASSES_ALL = 2      /* every one that tegula_specializations lists */
+  TEGULA_CLASSES_ALL = 2,     /* every one that tegula_specializations lists */
+  TEGULA_CLASSES_DISTINCT = 3 /* of these all in which no two parameters are one buffer */
 };
 TEGULA_API TegulaStatus tegula_aot_create(TegulaContext *context, TegulaAot **out);
 TEGULA_API void tegula_aot_release(TegulaAot *aot);
@@ -1058,10 +1059,20 @@ TEGULA_API void tegula_aot_release(TegulaAot *aot);
  * over integer arguments and constants, for tegula_aot_header. */
 TEGULA_API TegulaStatus tegula_aot_add(TegulaAot *aot, TegulaFunction *function, const char *signature, const TegulaNamedValue *constants, size_t constant_count,
                                        const char *const *targets, size_t target_count, const TegulaLaunchOptions *options, const char *grid, int32_t classes);
-/* Queues what a manifest says. `targets`, if there are any, in place of those in it; `classes` -1: what it says. */
+/* Queues what a manifest says. `targets`, if there are any, in place of those in it; `classes` -1: what it says. What a program recorded is for machines of the kind that it ran on, CPUs or GPUs (the simulator
+ * is one): of `targets` it takes these only, unless TEGULA_AOT_ANY_TARGET is set before. */
 TEGULA_API TegulaStatus tegula_aot_add_manifest(TegulaAot *aot, const char *path, const char *const *targets, size_t target_count, int32_t classes);
-/* Compiles what is queued, on all cores. The first mistake ends it, and the text says which kernel it is of. `*entries`, which may be NULL: how many there are. */
+enum {
+  TEGULA_AOT_ANY_TARGET = 1, /* what was recorded on a CPU is compiled for GPUs, too, and the other way round */
+  TEGULA_AOT_KEEP_GOING = 2  /* what cannot be compiled is left out, and tegula_aot_left_out says so */
+};
+/* Both are off at first; other bits are an error. */
+TEGULA_API TegulaStatus tegula_aot_set_flags(TegulaAot *aot, uint32_t flags);
+/* Compiles what is queued, on all cores. The first mistake ends it, unless TEGULA_AOT_KEEP_GOING is set, and the text says which kernel it is of. `*entries`, which may be NULL: how many there are. */
 TEGULA_API TegulaStatus tegula_aot_compile(TegulaAot *aot, size_t *entries);
+/* What is not in the bundle though a manifest lists it, with the reason: one line for each class that cannot be compiled, one for all that were recorded for machines
+ * of another kind. `*count`: how many there are. `*text` is freed with tegula_free. */
+TEGULA_API TegulaStatus tegula_aot_left_out(TegulaAot *aot, char **text, size_t *count);
 /* Writes the bundle. `secret_key`: 64 bytes to sign it with, or NULL. */
 TEGULA_API TegulaStatus tegula_aot_write(TegulaAot *aot, const char *path, const uint8_t *secret_key);
 /* A header for C and C++ with one typed function for each kernel; `name` is that of the file, from which names are made. `*text` is freed with tegula_free. */
@@ -1070,7 +1081,9 @@ TEGULA_API TegulaStatus tegula_aot_header(TegulaAot *aot, const char *name, char
 TEGULA_API TegulaStatus tegula_aot_gaps(TegulaAot *aot, const char *bundle, const uint8_t *public_key, char **text, size_t *count);
 /* A pair of keys for bundles (Ed25519): needs libsodium. */
 TEGULA_API TegulaStatus tegula_aot_make_keys(uint8_t public_key[32], uint8_t secret_key[64]);
-/* Every class that launches can ask for with arguments of these types and these constants, as a JSON object: kernel, parameters (objects with name and classes), count, and signatures, `limit` at most. */
+/* Every class that launches can ask for with arguments of these types and these constants, as a JSON object: kernel, parameters (objects with name and classes), count and
+ * signatures (`limit` at most) of those with buffers of their own; one_buffer: groups of parameters of which several may be one buffer; forms: for the usual launches, tensors of 2^30 elements or more, and on CPUs null
+ * pointers, each with options, count and signatures, those of shared buffers included; all: the number of all. */
 TEGULA_API TegulaStatus tegula_specializations(TegulaFunction *function, const char *signature, const TegulaNamedValue *constants, size_t constant_count,
                                                const TegulaLaunchOptions *options, size_t limit, char **json);
 

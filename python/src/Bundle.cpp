@@ -150,6 +150,25 @@ PyObject *aotHeader(PyObject *, PyObject *args) {
   return s == TEGULA_OK ? takeText(text) : raiseStatus(s);
 }
 
+/// aot_set_flags(aot, TEGULA_AOT_...)
+PyObject *aotSetFlags(PyObject *, PyObject *args) {
+  PyObject *capsule;
+  unsigned flags;
+  if (!PyArg_ParseTuple(args, "OI", &capsule, &flags)) return nullptr;
+  TegulaAot *a = aotOf(capsule);
+  return a ? done(tegula_aot_set_flags(a, flags)) : nullptr;
+}
+
+/// aot_left_out(aot) -> text
+PyObject *aotLeftOut(PyObject *, PyObject *capsule) {
+  TegulaAot *a = aotOf(capsule);
+  char *text = nullptr;
+  size_t count;
+  if (!a) return nullptr;
+  TegulaStatus s = tegula_aot_left_out(a, &text, &count);
+  return s == TEGULA_OK ? takeText(text) : raiseStatus(s);
+}
+
 /// aot_gaps(aot, bundle, public key or None) -> text
 PyObject *aotGaps(PyObject *, PyObject *args) {
   PyObject *capsule, *given;
@@ -179,6 +198,8 @@ PyMethodDef bundleMethods[] = {{"load_bundle", loadBundle, METH_VARARGS, nullptr
                                {"aot_write", aotWrite, METH_VARARGS, nullptr},
                                {"aot_header", aotHeader, METH_VARARGS, nullptr},
                                {"aot_gaps", aotGaps, METH_VARARGS, nullptr},
+                               {"aot_set_flags", aotSetFlags, METH_VARARGS, nullptr},
+                               {"aot_left_out", aotLeftOut, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 } // namespace tegula_python

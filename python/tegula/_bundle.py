@@ -1,11 +1,12 @@
 """Shipping without the compiler: bundles of kernels compiled ahead of time (docs/bundle.md)."""
 import os
+import warnings
 from pathlib import Path
 
 from . import _core
 from .jit import JITFunction
 
-_CLASSES = {None: -1, "generic": 0, "given": 1, "all": 2}
+_CLASSES = {None: -1, "generic": 0, "given": 1, "all": 2, "distinct": 3}
 _MODES = {False: 0, True: 1, "error": 1, "warn": 2}
 
 
@@ -31,19 +32,21 @@ def _function(kernel):
     return kernel
 
 
-def aot(what, output=None, *, targets=None, classes=None, header=None, key=None, check=None):
+def aot(what, output=None, *, targets=None, classes=None, header=None, key=None, check=None, any_target=False, keep_going=False):
     """Compiles a bundle, and gives the number of its entries.
 
     `what`: the path of a manifest, or a list of kernels: (kernel, signature), (kernel, signature, constants) or dicts with kernel, signature, constants, options, grid, targets.
     Signatures are those of `tegula compile --sig`: "x:*fp32:16, n:i32". `targets`: names, as "cpu:avx2" or "sm_90a"; this machine's CPU if there are none. `classes`: "given", "generic" (the default: the given
-    one, and the one that relies on nothing) or "all". `header`: where a header for C and C++ goes. `key`: a secret key, or its file, to sign with. With `check`, a bundle's path, nothing is compiled: the
-    result is a list of what the bundle lacks."""
+    one, and those that rely on nothing), "all", or "distinct" (all in which no two parameters are one buffer). `header`: where a header for C and C++ goes. `key`: a secret key, or its file, to sign with. With `check`, a bundle's path, nothing is compiled: the
+    result is a list of what the bundle lacks. `any_target`: what a program recorded is compiled for all targets, else for those of the kind that it ran on (CPUs or GPUs). `keep_going`: what cannot be
+    compiled is left out. What is left out, for either reason, is told in a warning."""
     if classes not in _CLASSES:
-        raise ValueError(f"classes is {classes!r}; it must be 'given', 'generic' or 'all'")
+        raise ValueError(f"classes is {classes!r}; it must be 'given', 'generic', 'all' or 'distinct'")
     if output is None and check is None:
         raise ValueError("tegula.aot needs an output, the path of the bundle")
     targets = [targets] if isinstance(targets, str) else list(targets or ())
     made = _core.aot_new()
+    _core.aot_set_flags(made, any_target | keep_going << 1)
     if isinstance(what, (str, os.PathLike)):
         _core.aot_manifest(made, os.fspath(what), targets, _CLASSES[classes])
     else:
@@ -60,6 +63,9 @@ def aot(what, output=None, *, targets=None, classes=None, header=None, key=None,
     if check is not None:
         return _core.aot_gaps(made, os.fspath(check), None).splitlines()
     count = _core.aot_write(made, os.fspath(output), _key(key, 64))
+    left_out = _core.aot_left_out(made)
+    if left_out:
+        warnings.warn(f"{output} is without\n{left_out.rstrip()}", stacklevel=2)
     if header is not None:
         Path(header).write_text(_core.aot_header(made, Path(output).name.partition(".")[0]))
     return count

@@ -186,6 +186,83 @@ def test_aot_load_no_jit(tmp_path):
     assert "BLOCK:64 for 32" in out and out.split()[-1] == "2"
 
 
+def test_null_pointers_and_one_buffer(tmp_path):
+    """Nothing that launches ask for is missing: an entry that relies on less stands in, or all classes are there."""
+    (tmp_path / "k.py").write_text(KERNEL + """
+class Null:  # a tensor without elements, as libraries give it
+    dtype = np.dtype(np.float32)
+    shape, strides, nbytes = (0,), (1,), 0
+    def data_ptr(self):
+        return 0
+    def numel(self):
+        return 0
+    def element_size(self):
+        return 4
+
+def launches():
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    for args in ((x, x, x), (x, out, out), (Null(), Null(), Null()), (x, Null(), out)):
+        for n in (0, 64, 1):
+            try:
+                add[(1,)](*args, n, BLOCK=64)
+            except RuntimeError as e:  # followed, which is no crash
+                assert "out-of-bounds load through argument" in str(e), e
+                assert n and isinstance(args[1], Null)
+            else:
+                assert not n or not isinstance(args[1], Null)
+""")
+    signature = "(add, 'x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16', {'BLOCK': 64})"
+    for classes, jit in (("generic", "tegula.no_jit()"), ("all", "None")):
+        good(tmp_path, "-c", f"from k import *; print(tegula.aot([{signature}], 'k.tgb', classes='{classes}'))")
+        out = good(tmp_path, "-c", f"from k import *; from tegula import _core; tegula.load_bundle('k.tgb'); {jit}; launches(); print(_core.compile_count())")
+        assert out.split()[-1] == "0"
+
+
+def test_a_manifest_of_files_serves_python(tmp_path):
+    """A kernel is the same by name and in Python: annotations, globals, helpers of its file and others, blank lines."""
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    (tmp_path / "k.py").write_text(textwrap.dedent("""
+        import tegula
+        import tegula.language as tl
+        from helpers import CONST, offset as by
+        SCALE = tl.constexpr(3)
+
+        @tegula.jit
+        def twice(v):
+            return v * 2
+
+        @tegula.jit
+        def k(x: "*fp32", y, n: tl.int32, a, BLOCK: tl.constexpr, FAST: tl.constexpr = True):
+            i = tl.arange(0, BLOCK)
+            if FAST:
+                tl.store(x + i, by(twice(tl.load(x + i, mask=i < n))) * SCALE + CONST + a, mask=i < n)
+
+
+        @tegula.jit
+        def plain(x):
+            tl.store(x, 1)
+        """))
+    (tmp_path / "m.json").write_text(json.dumps({"tegula_manifest": 1, "kernels": [{"source": "k.py", "kernel": "plain", "signature": "x:*fp32:16"}, {
+        "source": "k.py", "kernel": "k", "signature": "x:*fp32:16, y:*fp32:16, n:i32, a:fp32", "constants": {"BLOCK": 64}}]}))
+    good(tmp_path, "-c", "import tegula; tegula.aot('m.json', 'm.tgb')")
+    good(tmp_path, "-c", """if True:
+        import numpy as np, tegula, k
+        tegula.load_bundle("m.tgb")
+        x = np.ones(64, np.float32)
+        with tegula.no_jit():
+            k.k[(1,)](x, np.ones(64, np.float32), 60, 0.5, BLOCK=64)
+            assert (x[:60] == 2 * 1.5 * 3 + 7 + 0.5).all() and (x[60:] == 1).all(), x
+            k.plain[(1,)](np.ones(64, np.float32))""")
+
+
+def test_left_out(tmp_path):
+    (tmp_path / "k.py").write_text(KERNEL)
+    good(tmp_path, "-c", "from k import *; launch(64)", TEGULA_RECORD="rec.json")
+    with pytest.warns(UserWarning, match="1 kernel recorded for cpu:.*no target that is asked for is of that kind"):
+        assert tegula.aot(tmp_path / "rec.json", tmp_path / "x.tgb", targets="sm_80", classes="given") == 0
+    assert tegula.aot(tmp_path / "rec.json", tmp_path / "x.tgb", targets="sm_80", classes="given", any_target=True) == 1
+
+
 def test_wrong_calls(tmp_path):
     with pytest.raises(ValueError, match="classes is 'some'"):
         tegula.aot([], "x.tgb", classes="some")

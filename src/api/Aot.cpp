@@ -23,23 +23,43 @@ bool api::targetsNamed(TegulaContext &c, const char *const *names, size_t count,
 }
 
 bool TegulaAot::add(AotJob job, int32_t classes) {
+  if (job.targets.empty()) return true;
   const std::vector<Param> &params = job.function->params();
-  constexpr size_t most = 4096;
-  std::vector<std::vector<sema::ParamSpec>> all;
-  if (classes == TEGULA_CLASSES_ALL) {
-    uint64_t count;
-    if (!allClasses(params, job.specs, most, all, count)) {
-      fail(TEGULA_OUT_OF_RESOURCES, "`" + job.function->fn->name + "` has " + std::to_string(count) + " classes; at most " + std::to_string(most) + " are compiled (do_not_specialize makes them fewer)");
-      return false;
+  auto put = [&](std::vector<sema::ParamSpec> specs, const LaunchForm &form) {
+    AotJob one = job;
+    one.specs = std::move(specs);
+    one.options.wide = one.options.wide || form.wide;
+    one.options.checked = one.options.checked || form.nulls;
+    if (form.nulls) std::erase_if(one.targets, [](const Target &t) { return !t.isCpu(); });
+    if (!one.targets.empty()) jobs.push_back(std::move(one));
+  };
+  if (classes == TEGULA_CLASSES_GIVEN || classes == TEGULA_CLASSES_GENERIC) put(job.specs, {});
+  if (classes == TEGULA_CLASSES_GIVEN) return true;
+  std::vector<std::pair<LaunchForm, std::vector<std::vector<sema::ParamSpec>>>> all;
+  constexpr uint64_t most = 4096;
+  uint64_t count = 0;
+  for (const LaunchForm &form : formsOf(job.specs, job.options)) {
+    ClassList list(params, job.specs, form.nulls);
+    auto &specs = all.emplace_back(form, std::vector<std::vector<sema::ParamSpec>>()).second;
+    if (classes == TEGULA_CLASSES_GENERIC) {
+      // One that takes whatever a launch of this form has.
+      for (const auto &c : list.each()) (specs.empty() ? specs.emplace_back() : specs.front()).push_back(c.back());
+      for (size_t i = 0; i < job.specs.size(); ++i) specs.front()[i].sameAs = job.specs[i].sameAs;
+      continue;
     }
-  } else {
-    all.push_back(job.specs);
-    if (classes == TEGULA_CLASSES_GENERIC) all.push_back(genericOf(params, job.specs));
+    const uint64_t here = classes == TEGULA_CLASSES_ALL ? list.all() : list.distinct();
+    count = here > UINT64_MAX - count ? UINT64_MAX : count + here;
+    if (count > most) continue;
+    list.addDistinct(most, specs);
+    if (classes == TEGULA_CLASSES_ALL) list.addMerged(most, specs);
   }
-  for (std::vector<sema::ParamSpec> &specs : all) {
-    jobs.push_back(job);
-    jobs.back().specs = std::move(specs);
+  if (count > most) {
+    fail(TEGULA_OUT_OF_RESOURCES, "`" + job.function->fn->name + "` has " + std::to_string(count) + " classes; at most " + std::to_string(most) +
+                                      " are compiled (do_not_specialize makes them fewer, and so does `distinct`, without those in which two parameters are one buffer)");
+    return false;
   }
+  for (auto &[form, list] : all)
+    for (std::vector<sema::ParamSpec> &specs : list) put(std::move(specs), form);
   return true;
 }
 
@@ -56,7 +76,7 @@ void tegula_aot_release(TegulaAot *a) {
   release(a);
 }
 
-static bool isClasses(int32_t classes) { return classes >= TEGULA_CLASSES_GENERIC && classes <= TEGULA_CLASSES_ALL; }
+static bool isClasses(int32_t classes) { return classes >= TEGULA_CLASSES_GENERIC && classes <= TEGULA_CLASSES_DISTINCT; }
 
 TegulaStatus tegula_aot_add(TegulaAot *a, TegulaFunction *f, const char *signature, const TegulaNamedValue *constants, size_t constantCount, const char *const *targets,
                             size_t targetCount, const TegulaLaunchOptions *options, const char *grid, int32_t classes) {
@@ -110,21 +130,27 @@ bool piecesOf(const TegulaAot &a, size_t first, std::vector<Piece> &out) {
   return true;
 }
 
-/// Compiles pieces side by side. The first error stops all; which one is the first depends on nothing but the order of those that were begun.
+/// Compiles pieces side by side. The first error stops all, unless that is not wanted; which one is the first depends on nothing but the order of those that were begun.
 struct CompileTask final : runtime::RangeTask {
   const TegulaAot &aot;
   std::vector<Piece> &pieces;
   std::vector<runtime::NewBundleEntry> made;
+  std::vector<std::string> leftOut; // by piece; "": it was compiled
   std::mutex mutex;
   size_t failedAt = SIZE_MAX;
   TegulaStatus status = TEGULA_OK;
   std::string error, root;
 
-  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()) {}
+  CompileTask(const TegulaAot &a, std::vector<Piece> &p) : aot(a), pieces(p), made(p.size()), leftOut(p.size()) {}
   bool run(int64_t begin, int64_t end) override {
     for (int64_t i = begin; i < end; ++i) {
       Piece &p = pieces[static_cast<size_t>(i)];
       TegulaKernel *k = compileKernel(p.request);
+      if (!k && aot.flags & TEGULA_AOT_KEEP_GOING) {
+        std::string why = tegula_last_error();
+        leftOut[static_cast<size_t>(i)] = "`" + p.request.name + "` " + classText(p.request) + ": " + why.substr(0, why.find('\n'));
+        continue;
+      }
       if (!k) {
         std::lock_guard lock(mutex);
         if (static_cast<size_t>(i) < failedAt) {
@@ -164,9 +190,31 @@ TegulaStatus tegula_aot_compile(TegulaAot *a, size_t *entries) {
     if (!pieces.empty()) a->context->pool.run(task, static_cast<int64_t>(pieces.size()), a->context->threads, true);
   }
   if (task.status != TEGULA_OK) return fail(task.status, task.error);
-  for (runtime::NewBundleEntry &e : task.made) a->entries.push_back(std::move(e));
+  for (size_t i = 0; i < pieces.size(); ++i)
+    if (task.leftOut[i].empty()) a->entries.push_back(std::move(task.made[i]));
+    else a->leftOut.push_back(std::move(task.leftOut[i]));
   a->compiled = a->jobs.size();
   if (entries) *entries = a->entries.size();
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_aot_set_flags(TegulaAot *a, uint32_t flags) {
+  if (!a || flags & ~uint32_t(TEGULA_AOT_ANY_TARGET | TEGULA_AOT_KEEP_GOING)) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_set_flags: null argument, or no such flag");
+  a->flags = flags;
+  return TEGULA_OK;
+}
+
+TegulaStatus tegula_aot_left_out(TegulaAot *a, char **text, size_t *count) {
+  if (!a || !text || !count) return fail(TEGULA_INVALID_ARGUMENT, "tegula_aot_left_out: null argument");
+  if (TegulaStatus s = tegula_aot_compile(a, nullptr); s != TEGULA_OK) return s;
+  std::string lines;
+  for (const std::string &l : a->leftOut) lines += l + "\n";
+  *count = a->leftOut.size();
+  for (const auto &[target, kernels] : a->ofOtherKinds) {
+    lines += std::to_string(kernels) + (kernels == 1 ? " kernel" : " kernels") + " recorded for " + target + ": no target that is asked for is of that kind\n";
+    *count += kernels;
+  }
+  *text = strdup(lines.c_str());
   return TEGULA_OK;
 }
 

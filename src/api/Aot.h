@@ -17,11 +17,38 @@ struct AotJob {
 };
 
 /// Classes of an argument: what a launch can find out about it and the compiler is told. The specialization that relies on nothing comes last.
-std::vector<sema::ParamSpec> classesOf(const Param &p, const sema::ParamSpec &given);
-/// The last of each.
-std::vector<sema::ParamSpec> genericOf(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &given);
-/// All combinations, most facts first. False: there are more than `limit`; `count` is their number in any case.
-bool allClasses(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &given, size_t limit, std::vector<std::vector<sema::ParamSpec>> &out, uint64_t &count);
+/// `nulls`: of launches with null pointers (BoundCall::nulls).
+std::vector<sema::ParamSpec> classesOf(const Param &p, const sema::ParamSpec &given, bool nulls = false);
+/// What launches find out of their arguments that is no fact of a single one.
+struct LaunchForm {
+  bool wide = false;  // of some tensor an offset may need 64 bits
+  bool nulls = false; // a pointer is null, on a CPU: checked, and wide
+};
+/// Those that launches with such arguments can ask for, the usual one first.
+std::vector<LaunchForm> formsOf(const std::vector<sema::ParamSpec> &given, const CompileOptions &options);
+
+/// All classes of one form.
+class ClassList {
+public:
+  ClassList(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &given, bool nulls);
+  /// By parameter.
+  const std::vector<std::vector<sema::ParamSpec>> &each() const { return each_; }
+  /// Pointers of one type, two or more: each may be the same buffer as another of its group.
+  const std::vector<std::vector<size_t>> &groups() const { return groups_; }
+  /// How many there are with buffers of their own, and with those in which parameters share one; UINT64_MAX: more than that.
+  uint64_t distinct() const;
+  uint64_t all() const;
+  /// All combinations, most facts first.
+  void addDistinct(size_t limit, std::vector<std::vector<sema::ParamSpec>> &out) const;
+  /// Those in which parameters share a buffer that is not given as shared.
+  void addMerged(size_t limit, std::vector<std::vector<sema::ParamSpec>> &out) const;
+
+private:
+  void make(size_t i, std::vector<sema::ParamSpec> &specs, std::vector<int> &aligned, bool merged, size_t limit, std::vector<std::vector<sema::ParamSpec>> &out) const;
+  std::vector<sema::ParamSpec> given_;
+  std::vector<std::vector<sema::ParamSpec>> each_;
+  std::vector<std::vector<size_t>> groups_;
+};
 
 /// A manifest's parts into jobs. False: the last error is set.
 bool readManifest(TegulaAot &aot, const std::string &path, const std::vector<Target> &targets, int32_t classes);
@@ -38,6 +65,9 @@ struct TegulaAot final : tegula::api::RefCounted {
   tegula::api::Ref<TegulaContext> context;
   std::vector<tegula::api::AotJob> jobs;
   size_t compiled = 0; // so many of the jobs
+  uint32_t flags = 0;  // TEGULA_AOT_ANY_TARGET ...
+  std::vector<std::string> leftOut; // what cannot be compiled, with the reason
+  std::map<std::string, size_t> ofOtherKinds; // by target: so many kernels were recorded for it, and no target that is asked for is of that kind
   std::vector<tegula::runtime::NewBundleEntry> entries;
   std::vector<std::shared_ptr<const void>> keep; // closures and modules of manifests
   /// Queues the class and, as `classes` says, others of the kernel. False: the last error is set.

@@ -212,7 +212,9 @@ static bool find(const CompileRequest &r, const std::vector<std::shared_ptr<cons
       if (!readRecord(*r.function->context, *b, i, record, trouble)) continue;
       if (fit == BundleFit::General && (!sameSource(record, source) || !covers(record, wanted))) continue;
       unsigned facts = factsOf(record);
-      if (best.bundle && std::pair(facts, rank) <= std::pair(best.facts, best.rank)) continue;
+      // Offsets of 64 bits are for what asks for them, else for what nothing else serves.
+      auto worth = [&](bool wide, unsigned n, int by) { return std::tuple(wide == r.options.wide, n, by); };
+      if (best.bundle && worth(record.options.wide, facts, rank) <= worth(best.record.options.wide, best.facts, best.rank)) continue;
       best = {b.get(), i, std::move(record), rank, facts};
     }
   return best.bundle;

@@ -28,6 +28,7 @@ struct ClosureWriter::Impl {
   json objects = json::object();
   std::unordered_map<const void *, std::string> numbers; // "": it has no text
   std::vector<Value> alive;                             // so that no address is another object's later
+  std::map<std::string, std::string> files;             // numbers of tables of files, by what is in them
   std::string why;
 
   std::string fresh(char kind, const void *key, Value v) {
@@ -197,6 +198,13 @@ std::string ClosureWriter::add(const FunctionPtr &f, std::string &why) {
   if (impl_->function(f, out) && out.contains("ref")) return out["ref"].get<std::string>();
   why = impl_->why.empty() ? "`" + f->name + "` is the language's own" : impl_->why;
   return "";
+}
+
+std::string ClosureWriter::addFiles(const std::map<std::string, std::string> &texts) {
+  json j = {{"files", texts}};
+  auto [it, isNew] = impl_->files.try_emplace(j.dump(-1, ' ', false, json::error_handler_t::replace), "t" + std::to_string(impl_->files.size()));
+  if (isNew) impl_->objects[it->second] = std::move(j);
+  return it->second;
 }
 
 bool ClosureWriter::add(const ParamSpec &s, json &out, std::string &why) {
@@ -507,6 +515,15 @@ struct ClosureReader::Impl {
 
 ClosureReader::ClosureReader(TegulaContext &context, const json &objects) : impl_(new Impl{context, objects, {}, {}, {}, 0}) {}
 ClosureReader::~ClosureReader() = default;
+
+bool ClosureReader::files(const std::string &number, std::map<std::string, std::string> &out, std::string &why) {
+  const json *j = impl_->member(impl_->objects, number.c_str()), *files = j ? impl_->member(*j, "files") : nullptr;
+  bool ok = files && files->is_object();
+  for (auto it = ok ? files->begin() : json::const_iterator(); ok && it != files->end(); ++it)
+    if (ok = it->is_string(); ok) out[it.key()] = it->get<std::string>();
+  if (!ok) why = "there are no files `" + number + "`";
+  return ok;
+}
 
 TegulaFunction *ClosureReader::function(const std::string &number, std::string &why) {
   impl_->why.clear();

@@ -13,6 +13,8 @@ public:
   ~ClosureWriter();
   /// The function's number ("f3"); "": something that it reaches has no text, and `why` says what.
   std::string add(const std::shared_ptr<const lang::Function> &f, std::string &why);
+  /// A module's files by path: their number.
+  std::string addFiles(const std::map<std::string, std::string> &texts);
   /// A specialization. False: as above.
   bool add(const sema::ParamSpec &s, nlohmann::json &out, std::string &why);
   /// All of them, by number.
@@ -31,6 +33,8 @@ public:
   ~ClosureReader();
   /// Null: it is not there, or damaged; `why` says so.
   TegulaFunction *function(const std::string &number, std::string &why);
+  /// False: it is not there, or damaged.
+  bool files(const std::string &number, std::map<std::string, std::string> &out, std::string &why);
   bool spec(const nlohmann::json &j, sema::ParamSpec &out, std::string &why);
 
 private:

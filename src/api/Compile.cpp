@@ -429,7 +429,7 @@ TegulaKernel *kernelFor(TegulaFunction &f, const TegulaArg *args, size_t count, 
   f.pending.insert_or_assign(key, mine);
   lock.unlock();
 
-  CompileRequest r{&f, specsOf(f, args, count), options.compile, device->target, device};
+  CompileRequest r{&f, specsOf(f, args, count, call.nulls), options.compile, device->target, device};
   r.options.wide = call.wide;
   TegulaKernel *kernel = compileKernel(r);
 

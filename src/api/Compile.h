@@ -28,6 +28,9 @@ struct CompileRequest {
 /// Null: the last error is set. Gives one reference. Warnings are left as the thread's diagnostics.
 TegulaKernel *compileKernel(const CompileRequest &request);
 
+/// As tegula_module_from_file, with texts in place of all files.
+TegulaStatus moduleFromTexts(TegulaContext &context, const std::string &name, std::map<std::string, std::string> texts, TegulaModule **out);
+
 /// The request's name, if it has none yet: what the function's namer says, or its own. False: the last error is set.
 bool giveName(CompileRequest &r);
 /// Pairs the runtime leaves of `k.specs` with the slots of the argument block. False if they do not match.

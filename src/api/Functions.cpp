@@ -36,6 +36,7 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
   auto *m = new TegulaModule(context);
   m->module = file->module;
   m->keep = file;
+  m->loader = &file->loader;
   m->parseNs = now() - start;
   for (const auto &f : sema::ModuleLoader::jitFunctions(*m->module)) m->kernels.push_back(f->name);
   *out = m;
@@ -58,6 +59,13 @@ TegulaStatus tegula_module_from_text(TegulaContext *context, const char *name, c
     return fail(TEGULA_INVALID_ARGUMENT, std::string("tegula_module_from_text: `") + name + "` has more than " + std::to_string(sourceLimit >> 20) + " MiB");
   std::string copy(text ? text : "", length);
   return loadModule(context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.loadText(name, std::move(copy), d); });
+}
+
+TegulaStatus api::moduleFromTexts(TegulaContext &context, const std::string &name, std::map<std::string, std::string> texts, TegulaModule **out) {
+  auto main = texts.find(name);
+  if (main == texts.end()) return fail(TEGULA_NOT_FOUND, "there is no text of " + name);
+  std::string text = main->second;
+  return loadModule(&context, out, [&](sema::ModuleLoader &l, DiagEngine &d) { return l.provide(std::move(texts)), l.loadText(name, std::move(text), d); });
 }
 
 TegulaStatus tegula_module_from_trace(TegulaContext *context, const char *name, const char *text, size_t length,
@@ -106,6 +114,8 @@ TegulaStatus tegula_module_function(TegulaModule *m, const char *name, TegulaFun
     auto *f = new TegulaFunction;
     f->context = m->context;
     f->keep = m->bound.empty() ? m->keep : std::make_shared<const std::pair<std::shared_ptr<const void>, std::vector<std::shared_ptr<const void>>>>(m->keep, m->bound);
+    f->loader = m->loader;
+    f->callsOthers = !m->bound.empty();
     f->fn = std::move(fn);
     f->parseNs = m->parseNs;
     f->nameParams();

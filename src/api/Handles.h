@@ -207,11 +207,17 @@ private:
   std::atomic<const std::string *> repr_{nullptr};
 };
 
+namespace tegula::sema {
+class ModuleLoader;
+}
+
 struct TegulaFunction : tegula::api::RefCounted {
   ~TegulaFunction();
   tegula::api::Ref<TegulaContext> context;
   /// Loader of the file and the like: whatever must live as long as the code is used.
   std::shared_ptr<const void> keep;
+  const tegula::sema::ModuleLoader *loader = nullptr; // of a function of a file; in `keep`
+  bool callsOthers = false;                           // the file has names that stand for functions of other modules (tegula_module_bind)
   std::shared_ptr<const tegula::lang::Function> fn;
   uint64_t parseNs = 0;
   // Functions that a binding sets up:
@@ -246,6 +252,7 @@ struct TegulaModule : tegula::api::RefCounted {
   ~TegulaModule();
   tegula::api::Ref<TegulaContext> context;
   std::shared_ptr<const void> keep;
+  const tegula::sema::ModuleLoader *loader = nullptr; // in `keep`
   std::vector<std::shared_ptr<const void>> bound; // keep of functions of other modules
   std::shared_ptr<const tegula::lang::Module> module;
   std::vector<std::string> kernels;

@@ -145,7 +145,8 @@ static TegulaStatus run(const TegulaKernel &k, const int32_t grid[3], int64_t pr
 }
 
 /// A null pointer, as libraries give it for a tensor without elements, may be passed but not followed. On a CPU that would be the end of the
-/// process, so such launches take the checked form of the kernel, which fails with the argument's name. True if this is one.
+/// process, so such launches take the checked form of the kernel, which fails with the argument's name: one form whatever else is
+/// known of addresses (api/Classes.cpp lists it). True if this is one.
 static bool checkNulls(const BoundCall &bound, CallOptions &call) {
   if (call.device != DeviceIndex::cpu || call.compile.checked) return false;
   for (unsigned i = 0; i < bound.leafCount; ++i)
@@ -160,6 +161,7 @@ static TegulaKernel *prepare(TegulaFunction &f, const TegulaArg *args, size_t co
   if (!c.resolve(options, call, args, count) || !bind(f, args, count, call.compile, bound)) return nullptr;
   if (launched && checkNulls(bound, call)) {
     bound.leafCount = bound.wordCount = 0;
+    bound.nulls = true;
     if (!bind(f, args, count, call.compile, bound)) return nullptr;
   }
   if (TegulaKernel *k = findKernel(f, bound)) return k;

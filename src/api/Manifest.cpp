@@ -55,6 +55,14 @@ struct Reader {
     for (const std::string &n : names) p.push_back(n.c_str());
     return targetsNamed(*aot.context, p.data(), p.size(), out) || failed(where);
   }
+  /// Of the targets that are asked for those of the kinds that a program ran on: CPUs or GPUs. A kernel is written for one of them, and so are its constants, which the program chose.
+  std::vector<Target> ofKinds(const std::vector<Target> &recorded) const {
+    if (aot.flags & TEGULA_AOT_ANY_TARGET || recorded.empty()) return targets;
+    std::vector<Target> out;
+    for (const Target &t : targets)
+      if (std::ranges::any_of(recorded, [&](const Target &r) { return r.isCpu() == t.isCpu(); })) out.push_back(t);
+    return out;
+  }
   bool onlyKnown(const json &j, std::initializer_list<std::string_view> names, const std::string &where) {
     for (auto it = j.begin(); it != j.end(); ++it)
       if (std::find(names.begin(), names.end(), it.key()) == names.end()) return wrong(where, "there is no key `" + it.key() + "`");
@@ -67,15 +75,22 @@ struct Reader {
   }
 
   /// The kernel of a file, or of a text in the manifest.
-  bool fromModule(const json &j, const std::string &source, const std::string &kernel, const std::string &where, AotJob &job) {
-    std::string content, file;
+  bool fromModule(const json &j, const std::string &source, const std::string &kernel, const std::string &where, ClosureReader *closure, AotJob &job) {
+    std::string content, file, table, why;
     const json *inside = member(j, "text");
-    if (inside && (!text(j, "text", where, content) || !text(j, "file", where, file))) return false;
-    const std::string key = inside ? "text:" + file + ":" + content : beside(source);
+    if ((inside && (!text(j, "text", where, content) || !text(j, "file", where, file))) || !text(j, "files", where, table)) return false;
+    std::map<std::string, std::string> texts;
+    if (!table.empty() && (!closure || !closure->files(table, texts, why))) return wrong(where, closure ? why : "`files` are for recorded programs");
+    std::string key = inside ? "text:" + file + ":" + content : beside(source);
+    if (!texts.empty()) {
+      key = "files:" + source;
+      for (const auto &[path, of] : texts) key += std::to_string(path.size()) + ":" + path + std::to_string(of.size()) + ":" + of;
+    }
     auto it = files.find(key);
     if (it == files.end()) {
       TegulaModule *m = nullptr;
-      TegulaStatus s = inside ? tegula_module_from_text(aot.context.get(), file.empty() ? "manifest.py" : file.c_str(), content.data(), content.size(), &m)
+      TegulaStatus s = !texts.empty() ? moduleFromTexts(*aot.context, source, std::move(texts), &m)
+                       : inside ? tegula_module_from_text(aot.context.get(), file.empty() ? "manifest.py" : file.c_str(), content.data(), content.size(), &m)
                               : tegula_module_from_file(aot.context.get(), key.c_str(), &m);
       if (s != TEGULA_OK) return failed(where);
       it = files.emplace(key, Ref(m)).first;
@@ -121,8 +136,8 @@ struct Reader {
   bool classesOf(const json &j, const std::string &where, int32_t &out) {
     std::string name;
     if (!text(j, "classes", where, name)) return false;
-    out = name.empty() || name == "generic" ? TEGULA_CLASSES_GENERIC : name == "given" ? TEGULA_CLASSES_GIVEN : name == "all" ? TEGULA_CLASSES_ALL : -1;
-    if (out < 0) return wrong(where, "`classes` is `" + name + "`; it must be generic, given or all");
+    out = name.empty() || name == "generic" ? TEGULA_CLASSES_GENERIC : name == "given" ? TEGULA_CLASSES_GIVEN : name == "all" ? TEGULA_CLASSES_ALL : name == "distinct" ? TEGULA_CLASSES_DISTINCT : -1;
+    if (out < 0) return wrong(where, "`classes` is `" + name + "`; it must be generic, given, all or distinct");
     if (classes >= 0) out = classes;
     return true;
   }
@@ -133,7 +148,7 @@ struct Reader {
     if (!j.is_object()) return wrong("", number + " is no object");
     if (!text(j, "kernel", number, name)) return false;
     const std::string where = name.empty() ? number : "`" + name + "`";
-    static constexpr std::initializer_list<std::string_view> keys = {"kernel", "source", "function", "text", "file", "signature", "signatures", "specs", "constants", "options", "targets",
+    static constexpr std::initializer_list<std::string_view> keys = {"kernel", "source", "function", "text", "file", "files", "signature", "signatures", "specs", "constants", "options", "targets",
                                                                      "grid", "classes", "class", "hash", "name", "problem"};
     AotJob job;
     int32_t which;
@@ -155,15 +170,17 @@ struct Reader {
       job.function = Ref(f);
     } else if (source.empty() && !member(j, "text")) {
       return wrong(where, "`source` is missing: the file that the kernel is in");
-    } else if (!fromModule(j, source, name, where, job)) {
+    } else if (!fromModule(j, source, name, where, closure, job)) {
       return false;
     }
     if (!hash.empty() && job.function->fn->sourceHash() != hash)
-      return wrong(where, source.empty() ? "what the manifest holds does not give the kernel that was recorded" : source + " has changed since the program was recorded");
-    if (!targets.empty()) job.targets = targets;
-    else if (targetNames.empty()) job.targets = usual;
-    else if (!named(targetNames, where, job.targets)) return false;
+      return wrong(where, source.empty() || member(j, "files") ? "what the manifest holds does not give the kernel that was recorded" : source + " has changed since the program was recorded");
+    std::vector<Target> mine;
+    if (!targetNames.empty() && !named(targetNames, where, mine)) return false;
+    job.targets = targets.empty() ? targetNames.empty() ? usual : mine : closure ? ofKinds(mine) : targets;
     job.where = where;
+    // What a program recorded and nobody asks for is no mistake, but is said.
+    if (job.targets.empty()) ++aot.ofOtherKinds[mine.front().name];
     std::vector<std::pair<std::string, Ref<TegulaValue>>> values;
     if (!constants(j, where, values)) return false;
     if (const json *specs = member(j, "specs")) {

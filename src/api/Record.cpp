@@ -62,23 +62,20 @@ Recorder::~Recorder() {
   living().all.erase(this);
 }
 
-/// The kernel's source: its file, its text, or its function in the table.
-static bool describeSource(const lang::Function &fn, ClosureWriter &closure, const std::shared_ptr<const lang::Function> &owner, json &j, std::string &why) {
+/// The kernel's source: its function in the table, or its file with all that the file imports.
+static bool describeSource(const TegulaFunction &f, ClosureWriter &closure, json &j, std::string &why) {
+  const lang::Function &fn = *f.fn;
   if (fn.node) {
-    std::string number = closure.add(owner, why);
+    std::string number = closure.add(f.fn, why);
     if (number.empty()) return false;
     j["function"] = number;
     return true;
   }
+  if (f.callsOthers) return why = "its file calls functions of other modules", false;
+  std::map<std::string, std::string> texts = f.loader ? f.loader->texts() : std::map<std::string, std::string>();
   const SourceFile &file = fn.tree->file();
-  std::string there, error;
-  if (file.name().ends_with(".py") && readFile(file.name(), there, error) && there == file.text()) {
-    char *full = realpath(file.name().c_str(), nullptr);
-    j["source"] = full ? full : file.name();
-    std::free(full);
-  } else {
-    j["text"] = std::string(file.text()), j["file"] = file.name();
-  }
+  texts[file.name()] = std::string(file.text());
+  j["source"] = file.name(), j["files"] = closure.addFiles(texts);
   return true;
 }
 
@@ -93,7 +90,7 @@ void Recorder::add(const CompileRequest &r, const TegulaKernel &k) {
   json j = {{"kernel", fn.name}, {"class", key}, {"hash", fn.sourceHash()}, {"signature", k.signature}, {"targets", {target}}, {"options", optionsJson(r.options)}};
   if (k.name != fn.name) j["name"] = k.name;
   std::string why;
-  bool ok = describeSource(fn, state_->closure, r.function->fn, j, why);
+  bool ok = describeSource(*r.function, state_->closure, j, why);
   json specs = json::array();
   for (const sema::ParamSpec &s : r.specs) {
     json one;

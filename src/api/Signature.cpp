@@ -45,7 +45,23 @@ static int64_t parseDivisibility(std::string_view digits) {
   return v <= 1 << 20 ? v : 0;
 }
 
-/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) behind it.
+/// "1, 16; 16": of each extent, then of each stride but the last. False: that is no such list, or one of another rank.
+static bool parseDivisibilities(std::string_view text, sema::ParamSpec &descriptor) {
+  auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items, &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
+  std::string_view rest = text;
+  for (auto *list : {&shape, &strides}) {
+    const size_t count = list->size() - (list == &strides);
+    for (size_t i = 0; i < count; ++i) {
+      const bool last = i + 1 == count && (list == &strides || strides.size() == 1);
+      size_t n = last ? rest.size() : rest.find(i + 1 == count ? ';' : ',');
+      if (n == rest.npos || ((*list)[i].divisibility = parseDivisibility(trim(rest.substr(0, n)))) < 1) return false;
+      rest = last ? std::string_view() : rest.substr(n + 1);
+    }
+  }
+  return true;
+}
+
+/// "tensordesc<fp16[128, 64]>" with any of ":nan", ":tf32" and ":16" (extents and strides are multiples of that) or ":[1, 16; 16]" (each of them) behind it.
 static bool parseDescriptor(const std::string &name, std::string_view text, sema::ParamSpec &spec) {
   auto wrong = [&](const std::string &why) { return bad("signature: `" + name + "`: " + why); };
   size_t end = text.find('>'), open = text.find('[');
@@ -68,6 +84,7 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
     return wrong("Descriptor block shape must have at least 16 bytes in the last dimension");
   bool nan = false, tf32 = false;
   int64_t divisibility = 1;
+  std::string_view each;
   for (std::string_view rest = trim(text.substr(end + 1)); !rest.empty();) {
     if (rest[0] != ':') return wrong("unexpected `" + std::string(rest) + "` behind the type");
     size_t n = std::min(rest.find(':', 1), rest.size());
@@ -75,11 +92,13 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
     rest.remove_prefix(n);
     if (item == "nan") nan = true;
     else if (item == "tf32") tf32 = true;
+    else if (item.starts_with('[') && item.ends_with(']')) each = item;
     else if ((divisibility = parseDivisibility(item)) < 1) return wrong("`" + std::string(item) + "` is neither `nan`, `tf32` nor a divisibility");
   }
   if (nan && !element->isFloat()) return wrong("padding with NaN needs floats");
   if (tf32 && element->scalar != lang::Scalar::Fp32) return wrong("rounding to tf32 needs float32");
   spec = sema::ParamSpec::descriptor(*element, block, nan, divisibility, tf32);
+  if (!each.empty() && !parseDivisibilities(each.substr(1, each.size() - 2), spec)) return wrong("`" + std::string(each) + "` is not what divides each extent and each stride but the last: [1, 16; 16]");
   return true;
 }
 

@@ -4,7 +4,6 @@
 #include "lang/Descriptor.h"
 #include "runtime/Dtype.h"
 #include <cstring>
-#include <numeric>
 
 namespace tegula::api {
 
@@ -40,9 +39,9 @@ static Leaf constantLeaf(const TegulaArg &a) {
 }
 
 /// A leaf of a tuple has no parameter of its own (`p` null): no annotation, specialisation on.
-static Leaf classify(const Param *p, const TegulaArg &a) {
+static Leaf classify(const Param *p, const TegulaArg &a, bool nulls) {
   if (p && p->isConstexpr) return constantLeaf(a);
-  bool annotated = p && p->annotated, align = !p || p->specializeAlignment;
+  bool annotated = p && p->annotated, align = !p || (p->specializeAlignment && !nulls);
   switch (a.kind) {
   case TEGULA_ARG_POINTER: {
     if (annotated && !p->annotation.isPtr) return {};
@@ -150,7 +149,7 @@ struct Binder {
         if (!leaf(nullptr, number, name, a.u.items[i], depth + 1)) return false;
       return true;
     }
-    Leaf l = classify(p, a);
+    Leaf l = classify(p, a, out.nulls);
     if (l.kind == Leaf::Bad) return refuse(f, name, p, a);
     if (out.leafCount == BoundCall::maxLeaves) return tooMany();
     out.leaves[out.leafCount++] = &a;
@@ -179,7 +178,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     return false;
   }
   Binder b{f, out};
-  out.wide = options.wide;
+  out.wide = options.wide || out.nulls;
   b.add(options.word());
   b.add(static_cast<uint64_t>(options.maxnreg));
   for (size_t i = 0; i < params.size(); ++i) {
@@ -223,27 +222,27 @@ static lang::Value constantValue(const TegulaArg &a) {
   }
 }
 
-static ParamSpec specOf(const Param *p, const TegulaArg &a) {
+static ParamSpec specOf(const Param *p, const TegulaArg &a, bool nulls) {
   if (p && p->isConstexpr) return ParamSpec::constant(constantValue(a));
   if (a.kind == TEGULA_ARG_TUPLE) {
     ParamSpec s;
     s.kind = ParamSpec::Kind::Tuple;
     using ClassPtr = std::shared_ptr<const lang::RecordClass>;
     if (a.u2.cls && a.u2.cls->value.is<ClassPtr>()) s.recordClass = a.u2.cls->value.get<ClassPtr>();
-    for (uint32_t i = 0; i < a.count; ++i) s.items.push_back(specOf(nullptr, a.u.items[i]));
+    for (uint32_t i = 0; i < a.count; ++i) s.items.push_back(specOf(nullptr, a.u.items[i], nulls));
     return s;
   }
-  Leaf l = classify(p, a);
+  Leaf l = classify(p, a, nulls);
   return l.kind == Leaf::Runtime ? ParamSpec::runtime(l.dtype, l.divisible16 ? 16 : 1) : ParamSpec::constant(constantValue(a));
 }
 
-std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count) {
+std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count, bool nulls) {
   std::vector<ParamSpec> specs;
   const std::vector<Param> &params = f.params();
   SeenPointers pointers;
   for (size_t i = 0; i < params.size(); ++i) {
     const TegulaArg &a = *argFor(f, params[i], args, count, i);
-    ParamSpec &s = specs.emplace_back(specOf(&params[i], a));
+    ParamSpec &s = specs.emplace_back(specOf(&params[i], a, nulls));
     if (s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr) s.sameAs = pointers.add(static_cast<unsigned>(i), static_cast<TegulaDtype>(s.dtype.scalar), a);
   }
   return specs;
@@ -256,15 +255,18 @@ uint32_t leavesOf(const ParamSpec &spec) {
   return n;
 }
 
-/// What divides all extents and strides (not the last) of a descriptor: a signature has one number for them.
-static int64_t divisibilityOf(const ParamSpec &descriptor) {
+/// What divides the extents and strides (not the last) of a descriptor: ":16" all of them, ":[1, 16; 16]" each, extents first; "" is 1.
+static std::string divisibilityText(const ParamSpec &descriptor) {
   const auto &shape = descriptor.items[static_cast<size_t>(lang::DescField::Shape)].items, &strides = descriptor.items[static_cast<size_t>(lang::DescField::Strides)].items;
-  int64_t d = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    d = std::gcd(d, shape[i].divisibility);
-    if (i + 1 < strides.size()) d = std::gcd(d, strides[i].divisibility);
-  }
-  return d;
+  const int64_t first = shape.empty() ? 1 : shape[0].divisibility;
+  bool same = true;
+  std::string text;
+  for (const auto *list : {&shape, &strides})
+    for (size_t i = 0; i + (list == &strides) < list->size(); ++i) {
+      same = same && (*list)[i].divisibility == first;
+      text += (text.empty() ? "" : i ? ", " : "; ") + std::to_string((*list)[i].divisibility);
+    }
+  return same ? first > 1 ? ":" + std::to_string(first) : "" : ":[" + text + "]";
 }
 
 /// A constant as signatures have it: data types by their short names.
@@ -280,10 +282,7 @@ static std::string specText(const ParamSpec &s, bool exact) {
   if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : constantText(s.value);
   if (s.kind == ParamSpec::Kind::Runtime)
     return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") + (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "");
-  if (!exact && s.isDescriptor()) {
-    int64_t d = divisibilityOf(s);
-    return sema::descriptorText(s) + (d > 1 ? ":" + std::to_string(d) : "");
-  }
+  if (!exact && s.isDescriptor()) return sema::descriptorText(s) + divisibilityText(s);
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";

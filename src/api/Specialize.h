@@ -51,6 +51,7 @@ struct BoundCall {
   uint64_t words[maxWords];
   unsigned leafCount = 0, wordCount = 0;
   bool wide = false; // some pointer is big, or the options say so
+  bool nulls = false; // set before bind(): of launches with null pointers, for which there is one form whatever the addresses are and however big the tensors
 
   uint64_t hash() const {
     uint64_t h = wordCount;
@@ -62,7 +63,8 @@ struct BoundCall {
 /// Binds arguments to the parameters: flattens tuples, fills defaults in, makes the key. On failure the last error is set.
 bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileOptions &options, BoundCall &out);
 /// What sema needs for the same arguments, one per parameter. `f.params()` and `args` must have passed bind().
-std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count);
+/// `nulls`: as in BoundCall.
+std::vector<sema::ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t count, bool nulls = false);
 /// "x:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:1024": `out` is the buffer of `x`.
 std::string signatureText(const std::vector<Param> &params, const std::vector<sema::ParamSpec> &specs);
 /// Exact text of the specs for the cache key.

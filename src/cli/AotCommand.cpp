@@ -75,6 +75,16 @@ int list(const std::string &path, const std::vector<uint8_t> &key) {
   return code;
 }
 
+/// Says what is in no bundle though a manifest lists it, to standard error. False: failed.
+bool sayLeftOut(TegulaAot *aot) {
+  char *text = nullptr;
+  size_t count = 0;
+  if (tegula_aot_left_out(aot, &text, &count) != TEGULA_OK) return failLast(), false;
+  std::unique_ptr<char, void (*)(void *)> owner(text, tegula_free);
+  if (count) std::fprintf(stderr, "tegula: left out (%zu):\n%s", count, text);
+  return true;
+}
+
 int check(TegulaAot *aot, const std::string &bundle, const std::vector<uint8_t> &key) {
   char *text = nullptr;
   size_t count = 0;
@@ -117,8 +127,10 @@ int aotCommand(const std::vector<std::string> &argv) {
       {0, "source", "FILE", "the bundle as a source of C, to be linked into a program (tegula_bundle_open_memory)"},
       {0, "object", "FILE", "the bundle as an object file, FILE.o, to be linked into a program (app_open_linked of the header)"},
       {0, "object-for", "MACHINE", "the machine of --object: x86-64 or aarch64, in place of this one"},
-      {'t', "target", "NAME", "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set", true},
-      {0, "classes", "WHICH", "in place of what the manifest says: given, generic (and the class that relies on nothing), all"},
+      {'t', "target", "NAME", "in place of the targets in the manifest: cpu:x86-64, cpu:avx2, cpu:avx512, cpu:aarch64, sm_90a ...; `cpu` is this machine's instruction set; what was recorded on CPUs takes those that are CPUs, what was recorded on GPUs or the simulator the others", true},
+      {0, "any-target", "", "compile what was recorded for all targets of -t, whatever it was recorded on"},
+      {0, "keep-going", "", "leave out what cannot be compiled, and say so"},
+      {0, "classes", "WHICH", "in place of what the manifest says: given, generic (and the classes that rely on nothing), all, distinct (all in which no two parameters are one buffer)"},
       {0, "all-classes", "", "--classes all: every class that launches can ask for"},
       {0, "key", "FILE", "sign with this secret key (Ed25519)"},
       {0, "public-key", "FILE", "for --check and --list: the bundle must be signed with the key that belongs to this one"},
@@ -147,8 +159,8 @@ int aotCommand(const std::vector<std::string> &argv) {
   int32_t classes = -1;
   if (line.has("classes") || line.has("all-classes")) {
     std::string which = line.has("all-classes") ? "all" : line.get("classes");
-    classes = which == "generic" ? TEGULA_CLASSES_GENERIC : which == "given" ? TEGULA_CLASSES_GIVEN : which == "all" ? TEGULA_CLASSES_ALL : -1;
-    if (classes < 0) return usage("--classes takes given, generic or all, found `" + which + "`");
+    classes = which == "generic" ? TEGULA_CLASSES_GENERIC : which == "given" ? TEGULA_CLASSES_GIVEN : which == "all" ? TEGULA_CLASSES_ALL : which == "distinct" ? TEGULA_CLASSES_DISTINCT : -1;
+    if (classes < 0) return usage("--classes takes given, generic, all or distinct, found `" + which + "`");
   }
   TegulaContext *ctx = nullptr;
   if (tegula_context_create(nullptr, &ctx) != TEGULA_OK) return failLast();
@@ -156,6 +168,7 @@ int aotCommand(const std::vector<std::string> &argv) {
   TegulaAot *made = nullptr;
   if (tegula_aot_create(ctx, &made) != TEGULA_OK) return failLast();
   std::unique_ptr<TegulaAot, CloseAot> aot(made);
+  if (tegula_aot_set_flags(made, (line.has("any-target") ? TEGULA_AOT_ANY_TARGET : 0u) | (line.has("keep-going") ? TEGULA_AOT_KEEP_GOING : 0u)) != TEGULA_OK) return failLast();
   std::vector<const char *> targets;
   for (const std::string &t : line.all("target")) targets.push_back(t.c_str());
   for (const std::string &path : line.positional)
@@ -163,6 +176,7 @@ int aotCommand(const std::vector<std::string> &argv) {
   if (line.has("check")) return check(made, line.get("check"), open);
   size_t entries = 0;
   if (tegula_aot_compile(made, &entries) != TEGULA_OK) return failLast();
+  if (!sayLeftOut(made)) return UserError;
   const std::string output = line.get("output");
   if (!output.empty() && tegula_aot_write(made, output.c_str(), secret.empty() ? nullptr : secret.data()) != TEGULA_OK) return failLast();
   if (line.has("header")) {
@@ -210,6 +224,17 @@ int specializationsCommand(const std::vector<std::string> &argv) {
     for (const nlohmann::json &c : p["classes"]) classes += (classes.empty() ? "" : " | ") + c.get<std::string>();
     std::printf("  %s: %s\n", p["name"].get<std::string>().c_str(), classes.c_str());
   }
+  for (const nlohmann::json &group : all["one_buffer"]) {
+    std::string names;
+    for (const nlohmann::json &n : group) names += (names.empty() ? "" : ", ") + n.get<std::string>();
+    std::printf("  one buffer for several of %s makes others\n", names.c_str());
+  }
+  for (const nlohmann::json &form : all["forms"]) {
+    const bool wide = form["options"].contains("wide_offsets");
+    std::printf("  %llu %s\n", static_cast<unsigned long long>(form["count"].get<uint64_t>()),
+                form["null_pointers"].get<bool>() ? "for launches with null pointers on a CPU" : wide ? "for launches with tensors of 2^30 elements or more" : "for others");
+  }
+  std::printf("  %llu in all\n", static_cast<unsigned long long>(all["all"].get<uint64_t>()));
   if (!line.has("sweep")) {
     for (const nlohmann::json &s : all["signatures"]) std::printf("%s\n", s.get<std::string>().c_str());
     return Ok;

@@ -142,8 +142,9 @@ std::unique_ptr<Candidates> collect(const TegulaBundleKernel &k, const Device &d
   const std::vector<BundleEntry> &entries = k.bundle->file->entries();
   std::sort(out->list.begin(), out->list.end(), [&](const auto &a, const auto &b) {
     unsigned x = factsOf(a->record), y = factsOf(b->record);
-    // A form with 64-bit offsets is for what no other takes.
-    return std::tuple(a->record.options.wide, y, entries[a->index].order) < std::tuple(b->record.options.wide, x, entries[b->index].order);
+    // A form with 64-bit offsets, or with checks, is for what no other takes.
+    const BundleRecord &first = a->record, &second = b->record;
+    return std::tuple(first.info.checked, first.options.wide, y, entries[a->index].order) < std::tuple(second.info.checked, second.options.wide, x, entries[b->index].order);
   });
   if (out->list.empty() && out->problem.empty()) out->problem = "`" + k.name + "` is in " + k.bundle->file->name() + " for " + others + "; " + d.properties().name + " runs none of these";
   return out;
@@ -206,8 +207,17 @@ int32_t usualDevice(const TegulaBundleKernel &k) {
   return gpu ? firstCuda + std::max(cuda::CudaDevice::currentOrdinal(), 0) : simIndex;
 }
 
+bool hasNull(const TegulaArg *args, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const TegulaArg &a = args[i];
+    if (a.kind == TEGULA_ARG_POINTER ? !a.u.ptr : a.kind == TEGULA_ARG_TUPLE && a.count && a.u.items && hasNull(a.u.items, a.count)) return true;
+  }
+  return false;
+}
+
+/// `nullsOnly`: the kernel has checks for the sake of null pointers, and others are not looked at.
 TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const BundleRecord &record, const BundleCall &call, const int32_t grid[3], int64_t programs,
-                 const TegulaLaunchOptions &o) {
+                 const TegulaLaunchOptions &o, bool nullsOnly) {
   alignas(64) char block[16 * BundleCall::maxArgs + argRoom];
   TegulaCpuExtent extents[BundleCall::maxArgs];
   const KernelInfo &info = record.info;
@@ -222,7 +232,8 @@ TegulaStatus run(const TegulaBundleKernel &k, const Executable &code, const Bund
     }
     if (slot.written && (a.flags & TEGULA_ARG_READ_ONLY)) return fail(TEGULA_INVALID_ARGUMENT, "`" + k.name + "`: `" + slot.name + "` is read-only, but the kernel stores to it");
     std::memcpy(block + slot.offset, &a.u.ptr, sizeof a.u.ptr);
-    if (extent) *extent++ = a.u2.extent >= 0 ? TegulaCpuExtent{reinterpret_cast<uint64_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent)} : TegulaCpuExtent{0, UINT64_MAX};
+    if (extent && nullsOnly) *extent++ = {0, a.u.ptr ? UINT64_MAX : 0};
+    else if (extent) *extent++ = a.u2.extent >= 0 ? TegulaCpuExtent{reinterpret_cast<uint64_t>(a.u.ptr), static_cast<uint64_t>(a.u2.extent)} : TegulaCpuExtent{0, UINT64_MAX};
   }
   Prints hooks;
   unsigned threads = o.num_threads > 0 ? std::min<unsigned>(static_cast<unsigned>(o.num_threads), ThreadPool::maxThreads) : k.bundle->threads;
@@ -370,7 +381,13 @@ TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t gri
   if (!candidates) return TEGULA_NOT_FOUND;
   if (candidates->list.empty()) return fail(TEGULA_UNSUPPORTED, candidates->problem);
   BundleCall call;
-  for (const std::unique_ptr<Candidate> &c : candidates->list) {
+  // On a CPU a null pointer that is followed is the end of the process, unless the form with checks is there: it stands behind the others, and goes first for such launches.
+  const std::vector<std::unique_ptr<Candidate>> &list = candidates->list;
+  const bool forNulls = !list.front()->record.info.checked && list.back()->record.info.checked;
+  const bool checksFirst = forNulls && device == cpuIndex && hasNull(args, count);
+  const size_t begin = checksFirst ? static_cast<size_t>(std::find_if(list.begin(), list.end(), [](const auto &c) { return c->record.info.checked; }) - list.begin()) : 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::unique_ptr<Candidate> &c = list[(begin + i) % list.size()];
     if (!asked(c->record.options, o) || !fits(c->record, args, count, call, nullptr)) continue;
     const Executable *code = c->ready.load(std::memory_order_acquire);
     if (!code && !(code = load(*k, *c, device))) return TEGULA_INVALID_ARGUMENT;
@@ -378,7 +395,7 @@ TegulaStatus tegula_bundle_launch(const TegulaBundleKernel *k, const int64_t gri
     Status s = grid ? Status::ok() : gridOf(c->record, args, count, given);
     if (s && !grid) s = checkGrid(given, extents, programs);
     if (!s) return fail(s.code, "`" + k->name + "`: " + s.text);
-    return programs ? run(*k, *code, c->record, call, extents, programs, o) : TEGULA_OK;
+    return programs ? run(*k, *code, c->record, call, extents, programs, o, forNulls) : TEGULA_OK;
   }
   // Why not: of each entry the first thing that is wrong, the same reason once.
   std::string reasons, why;

@@ -89,14 +89,20 @@ private:
   using ModulePtr = std::shared_ptr<const Module>;
 
   void function(const Function &f) {
-    h_.field(f.name).field(f.def->loc.text());
+    std::string_view source = f.def->loc.text();
+    // Behind the last line a file may have more, a text of its own has nothing.
+    source = source.substr(0, source.find_last_not_of(" \t\n\r") + 1);
+    h_.field(f.name).field(source);
     if (places_)
       place(f.def->loc);
     h_.field(static_cast<uint64_t>(f.kind)).field(uint64_t{f.noinline_} | uint64_t{f.exact} << 1);
     for (const Value &d : f.defaults)
       h_.field(text(d));
-    for (const std::string &a : f.annotations)
-      h_.field(a);
+    // What annotations mean: a binding evaluates them, a file has their text.
+    for (size_t i = 0; i < f.def->params.size(); ++i) {
+      const std::optional<Dtype> d = f.annotatedDtype(i);
+      h_.field(uint64_t{f.isConstexprParam(i)} | uint64_t{f.isConstParam(i)} << 1).field(d ? code(*d) : std::string());
+    }
     for (const std::string &name : sema::freeNames(f)) {
       std::optional<Scope::Binding> b = f.scope ? f.scope->lookup(name) : std::nullopt;
       h_.field(name).field(b ? text(b->value) : "?");
@@ -141,7 +147,11 @@ private:
       return "F" + number(functionNumbers_, v.get<FunctionPtr>()->def, v);
     if (v.is<ModulePtr>()) {
       const Module &m = *v.get<ModulePtr>();
-      return m.tree ? "M" + number(moduleNumbers_, m.tree.get(), v) : m.name;
+      if (m.tree)
+        return "M" + number(moduleNumbers_, m.tree.get(), v);
+      // One module has two names.
+      constexpr std::string_view ours = "tegula", theirs = "triton";
+      return m.name.starts_with(ours) ? std::string(theirs) + m.name.substr(ours.size()) : m.name;
     }
     if (v.is<ClassPtr>() && v.get<ClassPtr>()->aggregate)
       return "C" + number(classNumbers_, v.get<ClassPtr>()->aggregate.get(), v);

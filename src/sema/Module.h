@@ -85,6 +85,10 @@ public:
   std::shared_ptr<const lang::Module> loadText(std::string name, std::string text, DiagEngine &diag);
   /// The same of a file with origins.
   std::shared_ptr<const lang::Module> load(std::shared_ptr<const SourceFile> file, DiagEngine &diag);
+  /// From now on these texts are the files, by path, and no other file is looked for.
+  void provide(std::map<std::string, std::string> texts);
+  /// What was loaded by name, as provide() takes it.
+  std::map<std::string, std::string> texts() const;
   /// All jit functions defined at the top level, in order.
   static std::vector<std::shared_ptr<const lang::Function>> jitFunctions(const lang::Module &m);
   /// A jit function of the module; null and a message with the nearest names if there is none.

@@ -30,6 +30,7 @@ bool isFile(const std::string &path) {
 struct ModuleLoader::Impl {
   /// By path; null while a file is being loaded.
   std::map<std::string, std::shared_ptr<const Module>> files;
+  std::optional<std::map<std::string, std::string>> provided;
   /// Files that could not be used, kept for the messages that point into them.
   std::vector<std::shared_ptr<const SourceFile>> badFiles;
 
@@ -58,11 +59,13 @@ std::shared_ptr<const Module> ModuleLoader::Impl::load(std::shared_ptr<const Sou
       auto known = files.find(path);
       if (known != files.end())
         return known->second;
-      if (!isFile(path))
+      if (provided ? !provided->contains(path) : !isFile(path))
         continue;
       files[path] = nullptr;
       std::string source, error;
-      if (!readFile(path, source, error, sourceLimit)) {
+      if (provided)
+        source = provided->at(path);
+      else if (!readFile(path, source, error, sourceLimit)) {
         diag.report(diag::unreadableModule, import, error);
         return nullptr;
       }
@@ -84,6 +87,16 @@ std::shared_ptr<const Module> ModuleLoader::loadText(std::string name, std::stri
   std::shared_ptr<const Module> m = impl_->load(name, std::move(text), diag);
   impl_->files[name] = m;
   return m;
+}
+
+void ModuleLoader::provide(std::map<std::string, std::string> texts) { impl_->provided = std::move(texts); }
+
+std::map<std::string, std::string> ModuleLoader::texts() const {
+  std::map<std::string, std::string> out;
+  for (const auto &[path, m] : impl_->files)
+    if (m && m->tree)
+      out.emplace(path, m->tree->file().text());
+  return out;
 }
 
 std::shared_ptr<const Module> ModuleLoader::load(std::shared_ptr<const SourceFile> file, DiagEngine &diag) { return impl_->load(std::move(file), diag); }

@@ -211,10 +211,73 @@ def test_record(folder):
     # Without the class that relies on nothing this one is missing, which --check of another manifest says, too.
     p = tegula(folder, "aot", "app.json", "-t", "cpu", "--check", "rec.tgb")
     assert p.returncode == 1 and "`scale` x:*fp32, n:i32" in p.stdout
-    (folder / "kernels.py").write_text(KERNELS.replace("128", "129") + "\n# changed\n" + KERNELS)
-    assert tegula(folder, "aot", "rec.json", "-o", "rec.tgb").returncode == 0  # a comment changes nothing
-    (folder / "kernels.py").write_text(KERNELS.replace("mask) + tl", "mask) - tl"))
-    assert "has changed since the program was recorded" in tegula(folder, "aot", "rec.json", "-o", "rec.tgb").stderr
+
+
+def test_what_was_recorded_needs_no_sources(folder):
+    """A kernel is written down with its file and what that imports; what is read back must do the same."""
+    (folder / "helpers.py").write_text("import triton\n\n@triton.jit\ndef twice(v):\n    return v * 2\n")
+    (folder / "kernels.py").write_text("import helpers\nfrom helpers import twice\n" + KERNELS.replace("mask=mask) + tl", "mask=mask) + helpers.twice(1) - twice(1) + tl"))
+    good(folder, *RUN, "-a", "n=100", TEGULA_RECORD="rec.json")
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(folder / "rec.json", elsewhere)
+    good(elsewhere, "aot", "rec.json", "-o", "rec.tgb", "--classes", "given")
+    good(folder, *RUN, "-a", "n=100", TEGULA_CACHE_LAYERS=str(elsewhere / "rec.tgb"), TEGULA_NO_JIT="1")
+    text = (folder / "rec.json").read_text()
+    assert str(folder) not in text
+    (elsewhere / "rec.json").write_text(text.replace("return v * 2", "return v * 3"))
+    assert "what the manifest holds does not give the kernel that was recorded" in tegula(elsewhere, "aot", "rec.json", "-o", "rec.tgb").stderr
+
+
+def entries(folder, bundle):
+    """(kernel, target, signature) of each."""
+    return [(line.split()[0], line.split()[1], line.split("bytes  ")[1].split("  ")[0]) for line in good(folder, "aot", "--list", bundle).splitlines()]
+
+
+def test_recorded_kernels_are_compiled_for_their_kind_of_machine(folder):
+    """What ran on a CPU is for CPUs, what ran on the simulator for GPUs: each may hold what the other cannot compile."""
+    (folder / "kernels.py").write_text(KERNELS + '''
+
+@triton.jit
+def of_this_machine(out):
+    if tl.target_info.is_cuda():
+        v = tl.inline_asm_elementwise("mov.u32 $0, 7;", "=r", [], dtype=tl.int32, is_pure=True, pack=1)
+    else:
+        v = tl.inline_asm_elementwise("movl $$7, $0", "=r", [], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(out, v)
+
+
+@triton.jit
+def of_cpus(out, ASM: tl.constexpr):
+    tl.store(out, tl.inline_asm_elementwise(ASM, "=r", [], dtype=tl.int32, is_pure=True, pack=1))
+''')
+    for device in ("cpu", "sim"):
+        good(folder, "run", "kernels.py::of_this_machine", "-a", "out=zeros:i32[1]", "--grid", "1", "-d", device, TEGULA_RECORD="rec.json")
+    good(folder, "run", "kernels.py::of_cpus", "-a", "out=zeros:i32[1]", "-c", "ASM='movl $$7, $0'", "--grid", "1", "-d", "cpu", TEGULA_RECORD="rec.json")
+    targets = ("-t", "cpu:x86-64", "-t", "cpu:avx2", "-t", "sm_80", "--classes", "given")
+    p = tegula(folder, "aot", "rec.json", "-o", "rec.tgb", *targets)
+    assert p.returncode == 0 and not p.stderr, p.stderr
+    made = sorted((kernel, target) for kernel, target, _ in entries(folder, "rec.tgb"))
+    assert made == [("of_cpus", "cpu:avx2"), ("of_cpus", "cpu:x86-64"), ("of_this_machine", "cpu:avx2"), ("of_this_machine", "cpu:x86-64"), ("of_this_machine", "sm_80")]
+    # Of a kind that nobody asks for: said. Without -t: what it ran on.
+    p = tegula(folder, "aot", "rec.json", "-o", "rec.tgb", "-t", "sm_80", "--classes", "given")
+    assert p.returncode == 0 and re.search(r"left out \(2\):\n2 kernels recorded for cpu:\S+: no target that is asked for is of that kind\n", p.stderr), p.stderr
+    good(folder, "aot", "rec.json", "-o", "rec.tgb", "--classes", "given")
+    assert sorted(t.partition(":")[0] for _, t, _ in entries(folder, "rec.tgb")) == ["cpu", "cpu", "sim"]
+    # Asked for all the same: an error, or left out.
+    p = tegula(folder, "aot", "rec.json", "-o", "bad.tgb", *targets, "--any-target")
+    assert p.returncode == 1 and "`of_cpus` for sm_80" in p.stderr and not (folder / "bad.tgb").exists(), p.stderr
+    p = tegula(folder, "aot", "rec.json", "-o", "rec.tgb", *targets, "--any-target", "--keep-going")
+    assert p.returncode == 0 and re.search(r"left out \(1\):\n`of_cpus` out:\*i32:16, ASM:.* for sm_80: ", p.stderr), p.stderr
+    assert len(entries(folder, "rec.tgb")) == 5
+
+
+def test_what_every_launch_finds(folder):
+    """By default a bundle has an entry that takes null pointers and one for tensors of any size, whatever their class."""
+    good(folder, "aot", "app.json", "-t", "cpu", "-t", "sm_80", "-o", "app.tgb")
+    made = [(t.partition(":")[0], s) for k, t, s in entries(folder, "app.tgb") if k == "add" and "fp32" in s]
+    generic = "x:*fp32, y:*fp32, out:*fp32, n:i32, BLOCK:1024"
+    assert made.count(("cpu", generic)) == 3 and made.count(("sm_80", generic)) == 2 and len(made) == 7  # and what is given
 
 
 def test_specializations(folder):
@@ -223,6 +286,10 @@ def test_specializations(folder):
     assert re.search(r"^  1 +1 values: 1$", out, re.M) and re.search(r"^  i32:16 +4 values: 16, 32, 48, 64$", out, re.M) and re.search(r"^  i32 +59 values", out, re.M)
     listed = json.loads(good(folder, "specializations", "kernels.py::add", "--sig", "x:*f32, y:*f32, out:*f32, n:i32", "-c", "BLOCK=64", "--json"))
     assert listed["count"] == len(listed["signatures"]) == len(set(listed["signatures"])) == 24
+    # Two of x, y and out may be one buffer; tensors may need offsets of 64 bits; on a CPU pointers may be null.
+    assert listed["one_buffer"] == [["x", "y", "out"]] and [f["count"] for f in listed["forms"]] == [66, 66, 10] and listed["all"] == 142
+    assert "142 in all" in out and "several of x, y, out" in out
+    assert all(f["count"] == len(set(f["signatures"])) for f in listed["forms"]) and "x:*fp32:16, y:*fp32:16:x, out:*fp32, n:1, BLOCK:64" in listed["forms"][0]["signatures"]
     # A sweep asks for no class that is not listed: the recorded ones are among them.
     for n in range(1, 34):
         good(folder, *RUN[:-7], "BLOCK=64", *RUN[-6:], "-a", f"n={n}", TEGULA_RECORD="rec.json")

@@ -126,7 +126,7 @@ def scale(a, b, by):
   Status s = f(3, {a.arg(), b.arg(), 2});
   ASSERT_TRUE(s) << s.message();
   for (int i = 0; i < rows * width; ++i) ASSERT_EQ(y[i], i % width < columns ? 2 * float(i) : 0) << i;
-  EXPECT_EQ(signatureOf(f, {a.arg(), b.arg(), 2}), "a:tensordesc<fp32[4, 16]>, b:tensordesc<fp32[4, 16]>, by:i32");
+  EXPECT_EQ(signatureOf(f, {a.arg(), b.arg(), 2}), "a:tensordesc<fp32[4, 16]>:[1, 1; 16], b:tensordesc<fp32[4, 16]>:[1, 1; 16], by:i32");
   // A kernel compiled from its signature takes them too, if the block is the one it was compiled for.
   Kernel k = f.compile("a:tensordesc<f32[4, 16]>:nan, b:tensordesc<f32[4, 16]>, by:i32").value();
   TensorDescriptor nan(std::span(x), {rows, columns}, {width, 1}, {4, 16}, TEGULA_PADDING_NAN), other(std::span(y), {rows, columns}, {width, 1}, {2, 16});
