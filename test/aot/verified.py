@@ -1,14 +1,17 @@
+#!/usr/bin/env python3
 """A plugin of pytest: every launch of the conformance cases is also run by tegula_verify, on the CPU and on the first GPU (without one: on the simulator). A difference fails the case.
 
     PYTHONPATH=build/python:test/aot pytest -p verified test/run
+    verified.py [--every N] [--jobs N]     the same of the whole suite in several processes, with a table of what came out; CUDA_VISIBLE_DEVICES= is for the simulator where there is a GPU
 """
+import argparse
 import collections
-
-import pytest
-from tegula.jit import JITFunction
+import os
+import sys
+import tempfile
+from pathlib import Path
 
 counts = collections.Counter()
-_plain = JITFunction.__getitem__
 
 
 def _promises_nothing(args):
@@ -17,30 +20,73 @@ def _promises_nothing(args):
     return bool(names & {"f_argmax", "f_argmin", "f_max_index", "f_min_index"}) and any(isinstance(a, tuple) and len(a) == 3 and a[1] is False for a in args)
 
 
-def _verified(self, grid):
-    launch = _plain(self, grid)
+def _install():
+    import pytest
+    from tegula.jit import JITFunction
+    plain = JITFunction.__getitem__
 
-    def run(*args, **keywords):
-        if _promises_nothing(args):
-            counts["not compared: argmax without a tie break"] += 1
-            return launch(*args, **keywords)
-        try:
-            found = self.verify(grid, args, {k: v for k, v in keywords.items() if k not in ("warmup", "stream")})
-        except Exception as e:  # the launch itself says what is wrong with it; a target that cannot do it is no difference
-            counts[f"not verified: {type(e).__name__}: {str(e).splitlines()[0][:120]}" if str(e) else "not verified"] += 1
-            found = None
-        else:
-            counts["fails on both" if found is None else "same bits" if found == "=" else "near" if found == "~" else "different"] += 1
-        if found not in (None, "=", "~"):
-            pytest.fail(f"{self.__name__}: {found}")
-        return launch(*args, **keywords)
+    def verified(self, grid):
+        launch = plain(self, grid)
 
-    return run
+        def run(*args, **keywords):
+            if _promises_nothing(args):
+                counts["not compared: argmax without a tie break"] += 1
+                return launch(*args, **keywords)
+            refusal = None
+            try:
+                found = self.verify(grid, args, {k: v for k, v in keywords.items() if k not in ("warmup", "stream")})
+            except Exception as e:
+                refusal, found = e, None
+            if found not in (None, "=", "~"):
+                counts["different"] += 1
+                pytest.fail(f"{self.__name__}: {found}")
+            try:
+                result = launch(*args, **keywords)
+            except BaseException:
+                counts["fails on both" if refusal is None else "refused by the launch, too"] += 1
+                raise
+            # What the CPU takes and the other device does not is no difference, but is listed.
+            lines = str(refusal).splitlines() or [""]
+            counts["same bits" if found == "=" else "near" if found == "~" else "fails in verify alone" if refusal is None else
+                   f"only the other device refuses: {type(refusal).__name__}: {' '.join(lines[:2])[:160]}"] += 1
+            return result
+
+        return run
+
+    JITFunction.__getitem__ = verified
 
 
-JITFunction.__getitem__ = _verified
+def pytest_configure(config):
+    _install()
 
 
 def pytest_terminal_summary(terminalreporter):
     for what, count in counts.most_common():
         terminalreporter.write_line(f"verified launches: {count} {what}")
+    if os.environ.get("TEGULA_VERIFIED_OUT"):
+        with open(os.environ["TEGULA_VERIFIED_OUT"], "a") as f:
+            f.writelines(f"{count}\t{what}\n" for what, count in counts.items())
+
+
+def main():
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "run"))
+    from suite import conformance
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--every", type=int, default=1, help="one of N cases")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    args = parser.parse_args()
+    with tempfile.NamedTemporaryFile("r") as out:
+        env = {**os.environ, "TEGULA_TEST_DEVICES": "cpu", "TEGULA_VERIFIED_OUT": out.name, "PYTHONDONTWRITEBYTECODE": "1",
+               "PYTHONPATH": os.pathsep.join([str(Path(__file__).resolve().parent), *filter(None, [os.environ.get("PYTHONPATH")])])}
+        result = conformance(args.every, args.jobs, env, ("-p", "verified"), "verified", ())
+        total = collections.Counter()
+        for line in out:
+            count, _, what = line.rstrip("\n").partition("\t")
+            total[what] += int(count)
+    for what, count in total.most_common():
+        print(f"verified launches: {count} {what}")
+    return result["failed"] != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
