@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "test/run"))
 from suite import ALONE, conformance  # noqa: E402
 
-TARGETS = ("cpu:x86-64", "cpu:avx2", "cpu:avx512", "sm_90a")
+TARGETS = ("cpu:x86-64", "cpu:avx2", "cpu:avx512", "sm_90a", "sim")  # sim: some cases launch on it by name
 LEVEL = 3  # of xz: its window holds the code of one kernel for several CPUs, which is alike
 
 
@@ -149,7 +149,7 @@ def main():
     parser.add_argument("what", choices=("make", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="make: one of N cases")
-    parser.add_argument("--targets", default=",".join(TARGETS), help="make: in place of sm_90a and three CPUs")
+    parser.add_argument("--targets", default=",".join(TARGETS), help="make: in place of sm_90a, three CPUs and the simulator")
     parser.add_argument("--devices", default=None, help="make: recorded on these (cpu,sim); run: on these (cuda,cpu)")
     parser.add_argument("--part", type=int, default=24 << 20, help="make: bytes of a part of the compressed bundle")
     parser.add_argument("--bundle", type=Path, help="run: this one, in place of what is packed in the folder")

@@ -1,6 +1,6 @@
 """A plugin of pytest for carry.py: notes the cases of which something is in no bundle, with the reason ($TEGULA_LEFT_OUT), or skips these ($TEGULA_LEAVE_OUT).
 
-While a program is recorded: cases in which the compiler refuses a kernel, and cases that fail. Without a compiler: cases of those, and such as ask for a class that `tegula aot` said it left out."""
+While a program is recorded: cases in which the compiler refuses a kernel, and cases that fail or are skipped. Without a compiler: cases of those, and such as ask for a class that `tegula aot` said it left out."""
 import os
 import re
 
@@ -52,6 +52,8 @@ def pytest_configure(config):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
+    if OUT and report.skipped:
+        _note(item.nodeid, "skipped while it was recorded")  # another device may run it
     if not report.failed:
         return
     if OUT:
