@@ -12,8 +12,8 @@
 
 namespace tegula::runtime {
 
-/// Below this, waking a worker costs more than it brings.
-static constexpr uint64_t inlineNs = 10'000;
+/// Below this, sharing the work costs more than it brings; the second, where threads would be woken for it alone (see ThreadPool.cpp).
+static constexpr uint64_t inlineNs = 10'000, inlineAsleepNs = 80'000;
 /// Launches expected to be shorter than this (in time of all threads) are not handed to workers just to stay interruptible: the
 /// calling thread works, and polls between its chunks. Of longer ones, and of new kernels, it runs nothing, as a program
 /// may never end. Alone it has one chunk only, so that it gives away more.
@@ -230,7 +230,8 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   uint64_t perProgram = k.programNs.load(std::memory_order_relaxed);
   uint64_t expected = perProgram * static_cast<uint64_t>(request.programs);
   bool known = perProgram != 0;
-  unsigned threads = request.programs == 1 || (known && expected < inlineNs) ? 1 : request.threads;
+  bool isWorth = !known || expected >= inlineNs;
+  unsigned threads = request.programs == 1 || !isWorth || (known && expected < inlineAsleepNs && !pool.isInRow()) ? 1 : request.threads;
   // A caller that has to look up does not work on what may take long: kernels that wait, whatever they took before, and
   // all if it is the watchdog.
   bool isShort = known && !k.info().waits && expected < (threads > 1 ? shortNs : shortAloneNs);
@@ -240,6 +241,7 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   // Of kernels that wait each thread takes programs one by one.
   int64_t total = k.info().waits ? std::min<int64_t>(threads, request.programs) : request.programs;
   pool.run(state, total, threads, callerWorks);
+  if (threads == 1 && isWorth && request.programs > 1) pool.noteEnd();
   uint64_t each = (state.shared ? state.busyNs.load() : now() - start) / static_cast<uint64_t>(request.programs);
   k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
   return state.status();

@@ -14,8 +14,11 @@
 
 namespace tegula::runtime {
 
-/// About 50 us.
-static constexpr unsigned spins = 4000;
+/// How long a thread looks for work before it sleeps. Waking it costs its caller about 15 us and comes 30-50 us late (measured on a virtual machine with two cores), and
+/// launches of a program in Python are often 100 us apart. By the clock, as one `pause` takes between 10 and 140 cycles.
+static constexpr int64_t lookNs = 200'000;
+
+static int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 static void pause() {
 #if defined(__x86_64__)
@@ -23,6 +26,12 @@ static void pause() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+/// Waits until `isOver`, or `lookNs` have passed.
+template <typename F> static void look(F isOver) {
+  for (int64_t end = now() + lookNs; !isOver() && now() < end;)
+    for (int i = 0; i < 8 && !isOver(); ++i) pause();
 }
 
 /// A worker that was woken on the core where the caller is busy would wait for its turn there, often for milliseconds, with
@@ -82,8 +91,16 @@ void ThreadPool::unlink(Job &job) {
 
 void ThreadPool::work(const std::stop_token &stop) {
   std::unique_lock lock(mutex_);
-  while (true) {
-    if (!wake_.wait(lock, stop, [&] { return first_ != nullptr; })) return;
+  for (uint64_t seen = 0;;) {
+    if (!first_) {
+      // Launches come in rows: the next one may be here sooner than this thread would be awake again. So it looks also when the one it was woken for is over.
+      lock.unlock();
+      look([&] { return jobs_.load(std::memory_order_relaxed) != 0 || stop.stop_requested(); });
+      lock.lock();
+      if (!first_ && !wake_.wait(lock, stop, [&] { return runs_ != seen; })) return;
+      seen = runs_;
+      if (!first_) continue;
+    }
     Job &job = *first_;
     ++job.inside;
     if (--job.wanted == 0) unlink(job);
@@ -92,11 +109,6 @@ void ThreadPool::work(const std::stop_token &stop) {
     job.drain();
     lock.lock();
     if (--job.inside == 0) job.left.notify_one();
-    if (first_) continue;
-    // Launches come in rows: the next one may be here sooner than this thread would be awake again.
-    lock.unlock();
-    for (unsigned i = 0; i < spins && jobs_.load(std::memory_order_relaxed) == 0 && !stop.stop_requested(); ++i) pause();
-    lock.lock();
   }
 }
 
@@ -114,7 +126,7 @@ unsigned ThreadPool::ensureWorkers(unsigned n) {
 
 void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
   // Chunks are small at the end: whoever worked until now waits less than falling asleep and being woken takes.
-  for (unsigned i = 0; worked && i < spins && job.inside.load(std::memory_order_acquire); ++i) pause();
+  if (worked) look([&] { return job.inside.load(std::memory_order_acquire) == 0; });
   std::unique_lock lock(mutex_);
   auto idleAndDone = [&] { return job.inside == 0 && job.next.load(std::memory_order_relaxed) >= job.total; };
   while (!idleAndDone()) {
@@ -125,7 +137,11 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
   }
   // A worker may still find it in the list: take it out before it dies.
   if (job.wanted) unlink(job);
+  noteEnd();
 }
+
+bool ThreadPool::isInRow() const { return executor_.run || now() < rowUntil_.load(std::memory_order_relaxed); }
+void ThreadPool::noteEnd() { rowUntil_.store(now() + lookNs, std::memory_order_relaxed); }
 
 /// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The vector may be half-way
 /// through growing; nobody looks at it again.
@@ -186,6 +202,7 @@ void ThreadPool::run(RangeTask &task, int64_t total, unsigned threads, bool call
       while (*last) last = &(*last)->following;
       *last = &job;
       jobs_.fetch_add(1, std::memory_order_relaxed);
+      ++runs_;
     }
   }
   for (unsigned i = 0; i < workers; ++i) wake_.notify_one();

@@ -46,6 +46,11 @@ public:
   void runOn(Executor executor) { executor_ = executor; }
   const Executor &executor() const { return executor_; }
 
+  /// Whether work that starts now comes in a row with the last: then workers are awake still, or stay so for the next once they are woken. Of an executor's threads: always.
+  bool isInRow() const;
+  /// Work ended that was worth sharing, and was not.
+  void noteEnd();
+
   /// Cores this process may use: affinity mask, cut down by a cgroup v2 CPU quota. At least 1.
   static unsigned availableCores();
   static constexpr unsigned maxThreads = 1024;
@@ -63,7 +68,9 @@ private:
   std::condition_variable_any wake_;
   Job *first_ = nullptr; // jobs that still want workers, oldest first
   std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
+  uint64_t runs_ = 0;              // that wanted workers, ever; guarded by mutex_
   std::vector<std::jthread> workers_;
+  std::atomic<int64_t> rowUntil_{0}; // steady clock, ns: workers look for work so long before they sleep
   Executor executor_;
 };
 
