@@ -48,7 +48,7 @@ TEST(SplitBlocks, CodeIsMadeOfPieces) {
 // The simulator's code, and that of large checked kernels: 400 scans on sim took 6.0 s, 200 of them 1.4: now 0.3 and 0.2.
 TEST(SplitBlocks, WithoutOptimizationToo) {
   DiagEngine diag;
-  CpuOptions options;
+  Options options;
   options.optLevel = 0;
   auto machine = createTargetMachine(*parseTarget("cpu:x86-64"), options, diag);
   llvm::LLVMContext context;
