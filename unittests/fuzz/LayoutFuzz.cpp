@@ -81,6 +81,7 @@ static void constructors(Random &rnd) {
     l = rnd.distributed(tensorDims(shape), 5, log2Exact(warps), rnd.chance(50));
   unsigned axis = static_cast<unsigned>(rnd.below(rank));
   l = l.removeZeroBases(Dim::Register);
+  uint64_t x = rnd.bits(l.totalInBits());
   LinearLayout s = slice(l, axis);
   check(s.isSurjective() && slice(expandDims(s, axis), axis) == s, "slice", l, s);
   check(shapeOf(s).rank() == rank - 1, "slice: shape", l, s);

@@ -306,13 +306,14 @@ template <typename T> void testFloats(const std::string &target, Elem e) {
 TEST_P(VecTest, Float) { testFloats<float>(GetParam(), Elem::F32); }
 TEST_P(VecTest, Double) { testFloats<double>(GetParam(), Elem::F64); }
 
-template <typename T> void testSoftFmod(const std::string &target, Elem e) {
+template <typename T> void testFmod(const std::string &target, Elem e) {
   JitLibrary lib(target);
-  lib.addElementwise("fmod", 1, {e, e}, e, [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> x) {
+  lib.addElementwise("soft", 1, {e, e}, e, [&](VecEmitter &v, llvm::ArrayRef<llvm::Value *> x) {
     VecEmitter soft = v;
     soft.target.libm = false;
     return soft.elementwise(makeOp(OpKind::FRem), x, e, e);
   });
+  add(lib, "vector", makeOp(OpKind::FRem), 2, e, e);
   ASSERT_TRUE(lib.load());
   std::vector<T> a = floats<T>(0), b = floats<T>(1);
   std::mt19937_64 rng(5);
@@ -321,15 +322,27 @@ template <typename T> void testSoftFmod(const std::string &target, Elem e) {
     a.push_back(i % 2 ? x : -x);
     b.push_back(static_cast<T>(std::ldexp(static_cast<double>(rng() >> (11 + rng() % 50)), static_cast<int>(rng() % 200) - 150)));
   }
+  for (int i = 0; i < 20000; ++i) { // quotients that are integers, or just below one
+    T y = static_cast<T>(static_cast<double>(rng() >> 40) + 1), x = y * static_cast<T>(rng() >> (41 + rng() % 20));
+    a.push_back(i % 3 ? std::nextafter(x, T(0)) : x);
+    b.push_back(i % 2 ? y : -y);
+  }
+  while (a.size() % maxWidth)
+    a.push_back(1), b.push_back(1);
+  for (unsigned w : widths) {
+    std::vector<T> out = run<T>(lib, "vector", w, {a.data(), b.data()}, a.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      ASSERT_PRED2(same<T>, out[i], std::fmod(a[i], b[i])) << std::hexfloat << a[i] << ", " << b[i] << " lanes " << w;
+  }
   std::vector<T> out(a.size());
   const void *in[] = {a.data(), b.data()};
-  lib.elementwise("fmod")(in, out.data(), static_cast<int64_t>(out.size()));
+  lib.elementwise("soft")(in, out.data(), static_cast<int64_t>(out.size()));
   for (size_t i = 0; i < a.size(); ++i)
     ASSERT_PRED2(same<T>, out[i], std::fmod(a[i], b[i])) << std::hexfloat << a[i] << ", " << b[i];
 }
-TEST_P(VecTest, FmodWithoutLibrary) {
-  testSoftFmod<float>(GetParam(), Elem::F32);
-  testSoftFmod<double>(GetParam(), Elem::F64);
+TEST_P(VecTest, FmodOfVectorsAndWithoutLibrary) {
+  testFmod<float>(GetParam(), Elem::F32);
+  testFmod<double>(GetParam(), Elem::F64);
 }
 
 TEST_P(VecTest, MinMaxWithConstants) {

@@ -228,8 +228,7 @@ V floatArith(VecEmitter &v, OpKind kind, V x, V y, bool contract) {
   case OpKind::FDiv:
     return b.CreateFDiv(x, y);
   default:
-    // Becomes fmod per lane: exact. (NVPTX would make something inexact of it.)
-    return v.target.libm ? b.CreateFRem(x, y) : emitSoftFmod(v, x, y);
+    return emitFmod(v, x, y);
   }
   if (auto *inst = llvm::dyn_cast<llvm::Instruction>(r); inst && contract) {
     llvm::FastMathFlags flags;

@@ -1,6 +1,6 @@
-// C's fmod by integer arithmetic, for machines without a C library. The remainder of x = m 2^e by y = n 2^f is
-// (m 2^(e-f) mod n) 2^f: the power is multiplied in as many digits at a time as fit 64 bits. One internal function per
-// type.
+// C's fmod, exact. By integer arithmetic, for machines without a C library: the remainder of x = m 2^e by y = n 2^f is
+// (m 2^(e-f) mod n) 2^f: the power is multiplied in as many digits at a time as fit 64 bits. Of vectors on CPUs: by one
+// division where quotients are small, else by the C library. One internal function per type.
 #include "targets/common/VecUtil.h"
 #include "llvm/IR/Module.h"
 
@@ -113,6 +113,49 @@ V emitSoftFmod(VecEmitter &v, V x, V y) {
     llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
     VecEmitter ve{inner, v.target};
     FmodEmitter(ve, f).body();
+  }
+  return v.b.CreateCall(f, {x, y});
+}
+
+/// With q = trunc(|x| / |y|) below 2^digits, x - q y is a number of the format, as it is a multiple of y's unit and not larger than y: one fma gives it.
+/// The division rounds, so q is the right integer or, where the quotient is just below the next one, that; the rest is negative then, and adding y is exact.
+static void vectorFmodBody(VecEmitter &v, llvm::Function *f) {
+  Arith a(v);
+  llvm::IRBuilder<> &b = v.b;
+  V x = f->getArg(0), y = f->getArg(1);
+  const double digits = x->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23;
+  V ax = a.fabs(x), ay = a.fabs(y);
+  V q = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, b.CreateFDiv(ax, ay));
+  V rest = b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {b.CreateFNeg(q), ay, ax}); // NaN if x is infinite, y zero, or one of them NaN
+  rest = b.CreateSelect(b.CreateFCmpOLT(rest, a.f(x, 0)), b.CreateFAdd(rest, ay), rest);
+  rest = b.CreateSelect(b.CreateFCmpOLT(ax, ay), ax, rest); // y may be infinite
+  // Where the result is NaN, as in lanes that are masked off, nothing else is asked.
+  V isLarge = b.CreateAnd(b.CreateAnd(b.CreateFCmpOGE(q, a.f(x, digits)), b.CreateFCmpOLT(ax, a.f(x, __builtin_inf()))), b.CreateFCmpOGT(ay, a.f(x, 0)));
+  auto *large = llvm::BasicBlock::Create(f->getContext(), "large", f), *small = llvm::BasicBlock::Create(f->getContext(), "small", f);
+  b.CreateCondBr(b.CreateOrReduce(isLarge), large, small);
+  b.SetInsertPoint(large);
+  b.CreateRet(b.CreateFRem(x, y));
+  b.SetInsertPoint(small);
+  b.CreateRet(a.copySign(rest, x));
+}
+
+V emitFmod(VecEmitter &v, V x, V y) {
+  if (!v.target.libm) return emitSoftFmod(v, x, y);
+  if (!v.target.fma || !x->getType()->isVectorTy()) return v.b.CreateFRem(x, y);
+  llvm::Module *m = v.b.GetInsertBlock()->getModule();
+  llvm::Type *type = x->getType();
+  std::string name = "tegula.fmod.v" + std::to_string(lanesOf(x)) + (type->getScalarType()->isDoubleTy() ? "f64" : "f32");
+  llvm::Function *f = m->getFunction(name);
+  if (!f) {
+    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage, name, m);
+    f->setDoesNotThrow();
+    f->setDoesNotAccessMemory();
+    // Vectors are passed as the caller's instructions have them.
+    for (const char *attribute : {"target-cpu", "target-features", "prefer-vector-width", "no-builtins"})
+      if (llvm::Attribute a = v.b.GetInsertBlock()->getParent()->getFnAttribute(attribute); a.isValid()) f->addFnAttr(a);
+    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
+    VecEmitter ve{inner, v.target};
+    vectorFmodBody(ve, f);
   }
   return v.b.CreateCall(f, {x, y});
 }

@@ -76,7 +76,9 @@ llvm::Value *emitFma(VecEmitter &v, llvm::Value *x, llvm::Value *y, llvm::Value 
 /// correctly.
 llvm::Value *emitFmaToOdd(VecEmitter &v, llvm::Value *x, llvm::Value *y, llvm::Value *z);
 llvm::Value *emitRound(VecEmitter &v, ir::OpKind floorOrCeil, llvm::Value *x);
-/// C's fmod without calling it.
+/// C's fmod, exact.
+llvm::Value *emitFmod(VecEmitter &v, llvm::Value *x, llvm::Value *y);
+/// The same without calling it.
 llvm::Value *emitSoftFmod(VecEmitter &v, llvm::Value *x, llvm::Value *y);
 /// Any cast operation (Trunc ... Bitcast) between non-pointer element kinds.
 llvm::Value *emitCast(VecEmitter &v, const ir::Op &op, llvm::Value *x, ir::Elem from, ir::Elem to);
