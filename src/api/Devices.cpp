@@ -194,7 +194,8 @@ TegulaStatus tegula_device_info(TegulaContext *c, size_t index, TegulaDeviceInfo
 }
 
 TegulaStatus tegula_device_find(TegulaContext *c, const char *name, int32_t *index) {
-  if (!c || !name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
+  if (!c) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null context (tegula_context_create and tegula::Context::create make one)");
+  if (!name || !index) return fail(TEGULA_INVALID_ARGUMENT, "tegula_device_find: null argument");
   Status status;
   return c->findDevice(name, *index, status) ? TEGULA_OK : fail(status);
 }
