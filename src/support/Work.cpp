@@ -62,7 +62,8 @@ void WorkValues::evaluateOne(size_t i, const WorkPoint &p, std::span<const int64
   case Kind::Iteration: {
     // The expression of the trips stands before the loop's body.
     int32_t trips = work_.scopes[at].count;
-    v = isKnown(trips) && moment_ == WorkMoment::Middle ? (std::max<int64_t>(values_[static_cast<size_t>(trips)], 1) - 1) / 2 : 0;
+    int64_t last = isKnown(trips) ? std::max<int64_t>(values_[static_cast<size_t>(trips)], 1) - 1 : 0;
+    v = moment_ == WorkMoment::Middle ? last / 2 : moment_ == WorkMoment::Last ? last : 0;
     break;
   }
   case Kind::Select:

@@ -101,8 +101,8 @@ struct WorkPoint {
   std::array<int64_t, 3> program{}, grid{1, 1, 1};
 };
 
-/// Which iteration of each loop is looked at: the middle one stands for all, the first one is the same for loops of other lengths.
-enum class WorkMoment : uint8_t { Middle, First };
+/// Which iteration of each loop is looked at: the middle one stands for all, the first one is the same for loops of other lengths, as the last one is for those that run backwards.
+enum class WorkMoment : uint8_t { Middle, First, Last };
 
 /// Values of all expressions for one program.
 class WorkValues {

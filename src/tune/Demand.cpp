@@ -189,8 +189,13 @@ private:
     double all = 0, fresh = 0, updates = 0, addresses = 0;
     const bool hasCaches = machine_.l2Bytes > 0;
     std::vector<double> freshAt; // bytes that are new after so many programs
+    std::vector<int64_t> atLast(work_.accesses.size()); // where loops end
     for (double i = 0; i < many; ++i) {
       WorkPoint p = point(first + i);
+      values_.evaluate(p, WorkMoment::Last);
+      for (size_t k = 0; k < work_.accesses.size(); ++k)
+        if (int32_t offset = work_.accesses[k].offset; values_.isKnown(offset)) atLast[k] = values_[offset];
+        else atLast[k] = INT64_MAX;
       values_.evaluate(p, WorkMoment::First);
       for (size_t k = 0; k < work_.accesses.size(); ++k) {
         const WorkAccess &a = work_.accesses[k];
@@ -203,8 +208,8 @@ private:
           freshLoads_[k] += bytes / many;
           continue;
         }
-        // The same place when loops begin, accessed by as much: the same tiles.
-        int64_t at = values_[a.offset];
+        // The same place when loops begin, or end where they go backwards, accessed by as much: the same tiles.
+        int64_t at = std::min(values_[a.offset], atLast[k]);
         Tile &tile = s.tiles[at];
         double had = tile.bytes, known = std::min(bytes, had);
         if (had == 0) tile.first = i;
