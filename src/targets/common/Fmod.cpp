@@ -93,6 +93,22 @@ void FmodEmitter::body() {
 
 } // namespace
 
+/// A call of the internal function `name`, of two values and a result of x's type, that `body` writes when it is first asked for.
+template <typename F> static V callMade(VecEmitter &v, const std::string &name, V x, V y, F body) {
+  llvm::Module *m = v.b.GetInsertBlock()->getModule();
+  llvm::Type *type = x->getType();
+  llvm::Function *f = m->getFunction(name);
+  if (!f) {
+    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage, name, m);
+    f->setDoesNotThrow();
+    f->setDoesNotAccessMemory();
+    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
+    VecEmitter ve{inner, v.target};
+    body(ve, f);
+  }
+  return v.b.CreateCall(f, {x, y});
+}
+
 V emitSoftFmod(VecEmitter &v, V x, V y) {
   if (unsigned lanes = lanesOf(x); x->getType()->isVectorTy()) {
     V out = llvm::PoisonValue::get(x->getType());
@@ -101,20 +117,7 @@ V emitSoftFmod(VecEmitter &v, V x, V y) {
                                     emitSoftFmod(v, v.b.CreateExtractElement(x, k), v.b.CreateExtractElement(y, k)), k);
     return out;
   }
-  llvm::Module *m = v.b.GetInsertBlock()->getModule();
-  llvm::Type *type = x->getType();
-  const char *name = type->isDoubleTy() ? "tegula.fmod.f64" : "tegula.fmod.f32";
-  llvm::Function *f = m->getFunction(name);
-  if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage,
-                               name, m);
-    f->setDoesNotThrow();
-    f->setDoesNotAccessMemory();
-    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
-    VecEmitter ve{inner, v.target};
-    FmodEmitter(ve, f).body();
-  }
-  return v.b.CreateCall(f, {x, y});
+  return callMade(v, x->getType()->isDoubleTy() ? "tegula.fmod.f64" : "tegula.fmod.f32", x, y, [](VecEmitter &ve, llvm::Function *f) { FmodEmitter(ve, f).body(); });
 }
 
 /// With q = trunc(|x| / |y|) below 2^digits, x - q y is a number of the format, as it is a multiple of y's unit and not larger than y: one fma gives it.
@@ -126,7 +129,7 @@ static void vectorFmodBody(VecEmitter &v, llvm::Function *f) {
   const double digits = x->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23;
   V ax = a.fabs(x), ay = a.fabs(y);
   V q = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, b.CreateFDiv(ax, ay));
-  V rest = b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {b.CreateFNeg(q), ay, ax}); // NaN if x is infinite, y zero, or one of them NaN
+  V rest = emitFma(v, b.CreateFNeg(q), ay, ax); // NaN if x is infinite, y zero, or one of them NaN
   rest = b.CreateSelect(b.CreateFCmpOLT(rest, a.f(x, 0)), b.CreateFAdd(rest, ay), rest);
   rest = b.CreateSelect(b.CreateFCmpOLT(ax, ay), ax, rest); // y may be infinite
   // Where the result is NaN, as in lanes that are masked off, nothing else is asked.
@@ -142,22 +145,14 @@ static void vectorFmodBody(VecEmitter &v, llvm::Function *f) {
 V emitFmod(VecEmitter &v, V x, V y) {
   if (!v.target.libm) return emitSoftFmod(v, x, y);
   if (!v.target.fma || !x->getType()->isVectorTy()) return v.b.CreateFRem(x, y);
-  llvm::Module *m = v.b.GetInsertBlock()->getModule();
-  llvm::Type *type = x->getType();
-  std::string name = "tegula.fmod.v" + std::to_string(lanesOf(x)) + (type->getScalarType()->isDoubleTy() ? "f64" : "f32");
-  llvm::Function *f = m->getFunction(name);
-  if (!f) {
-    f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage, name, m);
-    f->setDoesNotThrow();
-    f->setDoesNotAccessMemory();
+  const llvm::Function *caller = v.b.GetInsertBlock()->getParent();
+  std::string name = "tegula.fmod.v" + std::to_string(lanesOf(x)) + (x->getType()->getScalarType()->isDoubleTy() ? "f64" : "f32");
+  return callMade(v, name, x, y, [&](VecEmitter &ve, llvm::Function *f) {
     // Vectors are passed as the caller's instructions have them.
     for (const char *attribute : {"target-cpu", "target-features", "prefer-vector-width", "no-builtins"})
-      if (llvm::Attribute a = v.b.GetInsertBlock()->getParent()->getFnAttribute(attribute); a.isValid()) f->addFnAttr(a);
-    llvm::IRBuilder<> inner(llvm::BasicBlock::Create(m->getContext(), "entry", f));
-    VecEmitter ve{inner, v.target};
+      if (llvm::Attribute a = caller->getFnAttribute(attribute); a.isValid()) f->addFnAttr(a);
     vectorFmodBody(ve, f);
-  }
-  return v.b.CreateCall(f, {x, y});
+  });
 }
 
 } // namespace tegula::targets
