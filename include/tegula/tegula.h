@@ -1090,7 +1090,7 @@ TEGULA_API TegulaStatus tegula_specializations(TegulaFunction *function, const c
 /* Runs one launch on two devices, each on copies of the arguments' memory (host memory whose extents are known), and compares what is in it then: `*text`, freed with tegula_free, is "=" (the same bits, which the
  * kernel promises: no sums in an order of the device's own, no approximations, nothing that may be fused), "~" (as near as arithmetic allows), or the first difference: argument, index, both values, and the
  * line of the kernel that stored it. `tolerance` is relative to the larger element and to the largest of all; 0: the same bits; negative: what the element types and the kernel allow. A failure of one device is a
- * difference; TEGULA_FAULT: both failed. The caller's memory stays as it is. */
+ * difference; TEGULA_FAULT: both failed, or a CPU or the simulator as `first`, and then nothing is run on a GPU, where an error takes the context of the process. The caller's memory stays as it is. */
 TEGULA_API TegulaStatus tegula_verify(TegulaFunction *function, const int64_t grid[3], const TegulaArg *args, size_t arg_count, const TegulaLaunchOptions *options, int32_t first, int32_t second,
                                       double tolerance, char **text);
 

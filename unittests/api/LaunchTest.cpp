@@ -1,7 +1,9 @@
 // Launching and the rules of argument specialisation.
 #include "Fixture.h"
 #include "../TestPaths.h"
+#include "../runtime/FakeCuda.h"
 #include <atomic>
+#include <dlfcn.h>
 #include <thread>
 
 using namespace tegula;
@@ -95,6 +97,40 @@ TEST(LaunchDeathTest, MemoryOfAGpuSaysWhereALaunchGoes) {
     std::exit(found == "cpu sm_ sm_ cpu" ? 0 : 1);
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0), "cpu sm_ sm_ cpu");
+}
+
+// An error on a GPU takes the context of the process with it.
+TEST(LaunchDeathTest, WhatFailsOnTheCpuIsNotVerifiedOnAGpu) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto program = [] {
+    const std::string driver = std::string(testBinaryDir) + "/lib/libfakecuda.so";
+    setenv("TEGULA_LIBCUDA", driver.c_str(), 1);
+    Context c = context();
+    Function f = module(c, R"(@triton.jit
+def past(x, out, n):
+    i = tl.arange(0, 16) + n
+    tl.store(out + tl.arange(0, 16), tl.load(x + i))
+)").kernel("past").value();
+    alignas(64) float x[16] = {}, out[16] = {};
+    const int64_t grid[3] = {1, 1, 1};
+    TegulaLaunchOptions o = TEGULA_LAUNCH_OPTIONS_INIT;
+    o.checked = 1;
+    int32_t device;
+    if (tegula_device_find(c.get(), "cuda:0", &device)) std::exit(2);
+    std::string found;
+    for (int n : {0, 1}) {
+      const TegulaArg args[] = {tegula_ptr(x, TEGULA_FP32, sizeof x), tegula_ptr(out, TEGULA_FP32, sizeof out), tegula_int(n)};
+      char *text = nullptr;
+      const TegulaStatus s = tegula_verify(f.get(), grid, args, 3, &o, TEGULA_DEVICE_INDEX_CPU, device, -1, &text);
+      found += s == TEGULA_OK ? "ran " : s == TEGULA_FAULT ? "fails " : "? ";
+      free(text);
+    }
+    auto *record = reinterpret_cast<fakecuda::FakeCuda *(*)()>(dlsym(dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD), "fakeCuda"))();
+    found += std::to_string(record->launches.size());
+    std::fprintf(stderr, "%s; %s\n", found.c_str(), tegula_last_error());
+    std::exit(found == "ran fails 1" ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "ran fails 1; test.py:7");
 }
 
 TEST(Launch, GridsOfThreeDimensions) {
