@@ -35,6 +35,14 @@ bool isIndexArithmetic(OpKind k) {
          k == OpKind::Bitcast || k == OpKind::IntToPtr || k == OpKind::PtrToInt || k == OpKind::AddPtr || k == OpKind::Select;
 }
 
+/// The least that one asynchronous copy moves.
+constexpr int64_t wordBytes = 4;
+
+bool isInFor(const Op &op) {
+  const Op *around = op.parent->parent->op;
+  return around && around->kind == OpKind::For;
+}
+
 /// What an access looks like when it is coalesced.
 struct Access {
   LinearLayout layout;
@@ -135,6 +143,9 @@ public:
     Access a;
     if (op.kind == OpKind::Load || hasValue) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
+      // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
+      if (op.kind == OpKind::Load && bytes < wordBytes && isInFor(op) && feedsDot(op.result(), 8))
+        perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];
       // Elements that are widened for a tile: as many as one store to it takes, so that neighbours in a warp fill all banks.
@@ -207,6 +218,7 @@ private:
   bool isMovedBefore(const Op &op, Home h) const;
   std::optional<LinearLayout> wantedByMemory(const Value *v, unsigned depth) const;
   unsigned tileBytes(const Value *v, unsigned depth) const;
+  bool feedsDot(const Value *v, unsigned depth) const;
 
   const Function &f_;
   Module &out_;
@@ -455,6 +467,14 @@ unsigned Homes::tileBytes(const Value *v, unsigned depth) const {
     }
   }
   return 0;
+}
+
+/// Is an operand of a product computed from `v`, element by element?
+bool Homes::feedsDot(const Value *v, unsigned depth) const {
+  auto follows = [](const Op &u) { return u.results.size() == 1 && (u.has(traits::Elementwise) || renames(u.kind) || u.kind == OpKind::Join); };
+  return depth && std::ranges::any_of(users_.of(v), [&](const Op *u) {
+           return u->kind == OpKind::Dot ? u->operands[2] != v : follows(*u) && feedsDot(u->result(), depth - 1);
+         });
 }
 
 /// Carried values that nothing decided yet: pointers and counters. They live as the access that uses them wants them.

@@ -15,6 +15,7 @@ using namespace ir;
 namespace {
 
 constexpr double barrierClocks = 20; // of a block of a few warps
+constexpr unsigned fewBits = 4;      // a thread may get so many registers (log2) of what it had fewer of
 
 /// One conversion: what its operand is computed from, and that computed in another layout.
 class Hoist {
@@ -32,6 +33,7 @@ private:
   using Place = std::pair<const Value *, uint16_t>;
 
   LinearLayout layout(uint16_t id) const { return LinearLayout(m_.layouts[id - 1u]); }
+  unsigned registerBits(uint16_t id) const { return m_.layouts[id - 1u].inBits(layout::Dim::Register); }
 
   double clocksOf(const Type &from, uint16_t to) const {
     layout::ConversionPlan p = layout::planConversion(layout(from.layout), layout(to), bits(from), target_.conversions());
@@ -77,7 +79,7 @@ private:
       return true;
     if (seen_.size() > 64)
       return false;
-    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || layout(to).inBits(layout::Dim::Register) <= m_.layoutOf(v->type).inBits(layout::Dim::Register))) {
+    if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
       hasRead_ |= !isRow(v);
       before_ += clocksOfRead(*v->def, v->type.layout);
       after_ += clocksOfRead(*v->def, to);
@@ -89,6 +91,9 @@ private:
     }
     if (v->def)
       if (std::optional<std::vector<uint16_t>> ids = wanted(*v->def, to)) {
+        // The same for more registers, of elements that other threads have, too.
+        if (v->def->has(traits::Elementwise) && registerBits(to) > registerBits(v->type.layout))
+          after_ += double(1u << registerBits(to)) - double(1u << registerBits(v->type.layout));
         // What does not change in a loop around is computed in the loop anew: LLVM takes it out.
         bool all = true;
         for (size_t i = 0; all && i < ids->size(); ++i)

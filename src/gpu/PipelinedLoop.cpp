@@ -77,7 +77,21 @@ std::optional<std::vector<const Op *>> PipelinedLoop::stagedLoadsOf(const Value 
   return loads;
 }
 
-/// Conversions between threads of what few loaded elements are computed to: scales of groups, a row of factors. Their exchange is moved ahead, where the
+/// Are the addresses and the mask?
+bool PipelinedLoop::isKnownAhead(const Op &load) {
+  // An index, or one for each row of a tile.
+  const int64_t mostIndices = startsCopies_ ? 512 : 0;
+  return std::ranges::all_of(load.operands, [&](const Value *v) { return slice_.add(v, mostIndices); });
+}
+
+/// Is `v` what one load gives, at most widened, and can that be copied ahead? The conversion between threads reads the copy then (HoistConverts.h).
+bool PipelinedLoop::isCopyable(const Value *v) {
+  while (v->def && slice_.isInside(v) && v->def->operands.size() == 1 && (v->def->has(traits::Elementwise) || renames(v->def->kind)))
+    v = v->def->operands[0];
+  return v->def && slice_.isInside(v) && v->def->kind == OpKind::Load && !obstacleOfCopy(*v->def) && isKnownAhead(*v->def);
+}
+
+/// Conversions between threads of what few loaded elements are computed to: zeros of groups that are unpacked. Their exchange is moved ahead, where the
 /// ring's barrier serves it too.
 void PipelinedLoop::findStaged() {
   std::unordered_set<const Op *> loads;
@@ -90,7 +104,7 @@ void PipelinedLoop::findStaged() {
     if (layout::exchangeScope(from, to) <= layout::ExchangeScope::Warp || slotBytes(op->result()->type) > mostBytes)
       continue;
     std::vector<Op *> users = usersIn(body_, op->result());
-    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }))
+    if (std::any_of(users.begin(), users.end(), [](const Op *user) { return user->kind == OpKind::ToShared || user->kind == OpKind::Dot; }) || isCopyable(op->operands[0]))
       continue;
     std::optional<std::vector<const Op *>> of = stagedLoadsOf(op->operands[0]);
     if (!of)
@@ -121,9 +135,7 @@ void PipelinedLoop::findCopies() {
       remarks_.notCopied(*load, *reason);
       continue;
     }
-    // An index, or one for each row of a tile.
-    const int64_t mostIndices = startsCopies_ ? 512 : 0;
-    if (!std::all_of(load->operands.begin(), load->operands.end(), [&](const Value *v) { return slice_.add(v, mostIndices); })) {
+    if (!isKnownAhead(*load)) {
       remarks_.notComputedAhead(*load);
       continue;
     }

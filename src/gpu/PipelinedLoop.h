@@ -68,6 +68,8 @@ protected:
   // ---- decisions
   uint16_t wantedLayout(const ir::Value *v);
   ir::Type tileOf(const ir::Op &load);
+  bool isKnownAhead(const ir::Op &load);
+  bool isCopyable(const ir::Value *v);
   void findStaged();
   std::optional<std::vector<const ir::Op *>> stagedLoadsOf(const ir::Value *v);
   void findCopies();
