@@ -241,7 +241,7 @@ private:
       b_.create(OpKind::AsyncCommit, {}, {});
   }
 
-  /// In front of the loop: the first iterations' copies. Gives the carried values of the slice as of iteration `ahead_`.
+  /// In front of the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of the slice as of that one.
   std::vector<Value *> prologue() {
     Map map = slice_.start();
     for (int64_t i = 0; i < ahead_; ++i) {
@@ -256,6 +256,8 @@ private:
       }
       map = slice_.next(b_, std::move(map));
     }
+    if (hasStaged())
+      staged_ = stagedLoads(map, loop_.operands[0], ahead_);
     return keyValues(map);
   }
   /// What prologue() gives, without copies.
@@ -286,7 +288,9 @@ private:
     b_.setBlock(&top);
     // Branches that addresses need stand in front of the products: nothing parts those from the copies then.
     slice_.copyBranches(b_, map);
-    startStagedLoads(map);
+    std::vector<Value *> loaded;
+    for (size_t i = 0; i < stagedLoads_.size(); ++i)
+      map[stagedLoads_[i]->result()] = loaded.emplace_back(carry(staged_[i], stagedLoads_[i]->result()->name));
     b_.setLoc(loop_.loc);
     if (barriers_.full)
       waitFor(barriers_.full, slot_[stages_], phase_, false);
@@ -305,19 +309,26 @@ private:
     Map after = slice_.next(b_, std::move(map));
     for (size_t i = 0; i < keys.size(); ++i)
       carryOn(carried[i], after[keys[i]]);
+    // Behind the stores, so that one register is enough and nobody waits for these before the next iteration's.
+    std::vector<Value *> later = loaded.empty() ? loaded : stagedLoads(after, body_.args[0], ahead_ + 1);
+    for (size_t i = 0; i < later.size(); ++i)
+      carryOn(loaded[i], later[i]);
   }
 
-  /// What is staged has the whole iteration to come from memory, into registers.
-  void startStagedLoads(Map &map) {
-    Value *runs = stagedLoads_.empty() ? nullptr : runsAhead(b_, loop_, body_.args[0], ahead_);
+  /// What is staged has an iteration to come from memory, into registers: the loads of the iteration that `map` is of, `distance` behind `iv`.
+  std::vector<Value *> stagedLoads(Map &map, Value *iv, int64_t distance) {
+    std::vector<Value *> out;
+    Value *runs = runsAhead(b_, loop_, iv, distance);
     for (const Op *load : stagedLoads_) {
       std::vector<Value *> operands;
       for (Value *o : load->operands)
         operands.push_back(slice_.copy(b_, o, map));
-      map[load->result()] = LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result();
+      out.push_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
     }
+    return out;
   }
 
+  std::vector<Value *> staged_; // in front of the loop: what stagedLoads_ give in iteration ahead_
   std::optional<TileLoop> tiles_;
   Block tilePrologue_;                              // over tileRuns_, parameterSlot_, parameterPhase_ and values of a tile
   Value *tileRuns_ = nullptr, *parameterSlot_ = nullptr, *parameterPhase_ = nullptr;

@@ -1,0 +1,38 @@
+"""Rows of scales and zeros beside the operands of dots: they come as far ahead as the operands do, and no iteration waits for what it has asked for itself."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import registers
+from test_rings import loop_of
+
+
+def loop(kernel, rest, weights, stages, more=""):
+    pointers = {"a_ptr": "bf16", "b_ptr": weights, "scales_ptr": "bf16", **({"zeros_ptr": more} if more else {}), "c_ptr": "bf16"}
+    return loop_of(registers.run("compile", f"bench/zoo/kernels/quantized.py::{kernel}", "--sig", registers.signature(pointers, f"M:i32:16, N:i32:16, K:i32:16, G:128, {rest}"),
+                                 "-t", "sm_90a", "--num-stages", str(stages), "--emit", "gpu"))
+
+
+def loads(lines):
+    """Results of loads from global memory."""
+    return [m[1] for line in lines if (m := re.match(r" *(%[\w.]+) = load ", line))]
+
+
+# Rows have fewer elements than the block has threads: a word for each of some threads, which is what a copy can be.
+@pytest.mark.parametrize("tile", ["BM:16, BN:32, BK:64", "BM:16, BN:128, BK:64", "BM:64, BN:128, BK:64"])
+def test_narrow_rows_are_copied(tile):
+    lines = loop("w8a16", tile, "u8", 3, more="u8")
+    assert sum(" async_copy " in line for line in lines) == 4 and not loads(lines)
+
+
+# Scales that lie apart, two bytes each, cannot be copied: what was loaded in the last iteration is stored in this one, and behind that the next are loaded.
+@pytest.mark.parametrize("tile", ["BM:16, BN:64, BK:128", "BM:64, BN:128, BK:64"])
+def test_what_cannot_be_copied_is_loaded_an_iteration_before_it_is_stored(tile):
+    lines = loop("w4a16_interleaved", tile, "u8", 4)
+    (loaded,) = loads(lines)
+    used = [i for i, line in enumerate(lines) if re.search(rf"{re.escape(loaded)}(?![\w.])", line)]
+    assert len(used) == 2 and lines[used[1]].strip().startswith("yield")
+    assert any("shared_store" in line for line in lines[:used[0]])
