@@ -33,8 +33,10 @@ int main(int argc, char **argv) {
   Result<Kernels> kernels = Kernels::load(*context);
   if (!kernels) return complain("quantize", kernels.status());
   int64_t needed = expectedWeightBytes(*config, *precision);
-  if (uint64_t(needed) > device->availableBytes())
-    return complain("quantize", fail(TEGULA_OUT_OF_RESOURCES, "the quantized weights take " + readableBytes(uint64_t(needed)) + ", but " + readableBytes(device->availableBytes()) + " are free"));
+  Result<uint64_t> available = device->availableBytes();
+  if (!available) return complain("quantize", available.status());
+  if (uint64_t(needed) > *available)
+    return complain("quantize", fail(TEGULA_OUT_OF_RESOURCES, "the quantized weights take " + readableBytes(uint64_t(needed)) + ", but " + readableBytes(*available) + " are free"));
   Weights::Options load{options.model};
   load.keep = true;
   load.progress = [](const std::string &text) { std::fprintf(stderr, "\r%s ", text.c_str()); };

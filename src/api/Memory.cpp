@@ -56,6 +56,12 @@ static TegulaStatus outcomeOf(Status s, const runtime::LaunchOutcome &outcome) {
   return outcome.culprit ? fault(*outcome.culprit, outcome.fault, std::move(s.text)) : fail(s);
 }
 
+TegulaStatus tegula_memory_available(TegulaContext *c, int32_t device, uint64_t *bytes) {
+  if (!bytes) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_available: null argument");
+  DeviceEntry *e = deviceOf(c, device, "tegula_memory_available");
+  return e ? statusOf(e->device->availableBytes(*bytes)) : tegula_last_status();
+}
+
 TegulaStatus tegula_memory_allocate(TegulaContext *c, int32_t device, uint64_t bytes, void **out) {
   if (!out) return fail(TEGULA_INVALID_ARGUMENT, "tegula_memory_allocate: null argument");
   DeviceEntry *e = deviceOf(c, device, "tegula_memory_allocate");

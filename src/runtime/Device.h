@@ -103,6 +103,8 @@ public:
   // Memory that kernels of this device may use; for tools and tests, users have their own.
   virtual Status allocate(uint64_t bytes, void **out) = 0;
   virtual void free(void *memory) = 0;
+  /// How much allocate() could give now; others may take it before.
+  virtual Status availableBytes(uint64_t &bytes) = 0;
   /// Return when the copy is done.
   virtual Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) = 0;
   virtual Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) = 0;

@@ -17,6 +17,7 @@ public:
     return *out ? Status::ok() : Status::error(TEGULA_OUT_OF_RESOURCES, "no memory for " + std::to_string(bytes) + " bytes");
   }
   void free(void *memory) override { std::free(memory); }
+  Status availableBytes(uint64_t &bytes) override;
   Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
   Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override { return copyNow(to, from, bytes, stream); }
   Status queueCopyIn(void *to, const void *from, uint64_t bytes, void *stream) override { return copyWithin(to, from, bytes, stream); }

@@ -24,8 +24,8 @@ def environment(tmp_path_factory):
 
 @pytest.fixture
 def run(environment):
-    def go(program, *args, ok=True, **kw):
-        p = subprocess.run([PROGRAMS / program, *map(str, args)], capture_output=True, text=True, env=environment, timeout=300, **kw)
+    def go(program, *args, ok=True, env={}, **kw):
+        p = subprocess.run([PROGRAMS / program, *map(str, args)], capture_output=True, text=True, env={**environment, **env}, timeout=300, **kw)
         assert (p.returncode == 0) == ok, p.stdout + p.stderr
         return p.stdout if ok else p.stderr
     return go
@@ -188,6 +188,14 @@ def test_errors_of_files(run, tmp_path):
 def test_too_little_memory(run):
     text = run("generate", "--shape", "8b", "--context", 1000000, "--batch", 32, ok=False)
     assert re.search(r"the model takes [\d.]+ TiB \(weights 14\.\d+ GiB, KV cache [\d.]+ TiB, .*\), but device cpu has [\d.]+ GiB", text), text
+
+
+def test_too_little_memory_on_a_gpu(run):
+    """Of the memory of a GPU counts what is free."""
+    fake = ROOT / "build/lib/libfakecuda.so"
+    assert fake.exists()
+    text = run("generate", "--shape", "8b", "--device", "cuda", ok=False, env={"TEGULA_LIBCUDA": str(fake), "FAKECUDA": f"usedMiB={124 << 10}"})
+    assert re.search(r"the model takes 15\.\d+ GiB \(weights 14\.\d+ GiB, .*\), but device cuda has 4\.0+ GiB", text), text
 
 
 def test_command_line(run):

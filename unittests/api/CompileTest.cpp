@@ -214,5 +214,15 @@ TEST(Compile, CheckAndInfo) {
   EXPECT_STREQ(d.name, "cpu");
   EXPECT_GT(d.cores, 0u);
   EXPECT_EQ(tegula_device_info(c.get(), 100, &d), TEGULA_NOT_FOUND);
+  for (int32_t device : {TEGULA_DEVICE_INDEX_CPU, TEGULA_DEVICE_INDEX_SIM}) {
+    uint64_t available = 0;
+    ASSERT_EQ(tegula_memory_available(c.get(), device, &available), TEGULA_OK);
+    EXPECT_GT(available, uint64_t(1) << 20);
+    EXPECT_LE(available, d.memory_bytes);
+  }
+  uint64_t available = 0;
+  EXPECT_EQ(tegula_memory_available(c.get(), 100, &available), TEGULA_NOT_FOUND);
+  EXPECT_EQ(tegula_memory_available(c.get(), 0, nullptr), TEGULA_INVALID_ARGUMENT);
+  EXPECT_EQ(tegula_memory_available(nullptr, 0, &available), TEGULA_INVALID_ARGUMENT);
   EXPECT_STREQ(tegula_version(), "0.1.0");
 }

@@ -132,6 +132,11 @@ TEST_F(Cuda, Memory) {
   ASSERT_TRUE(d->copyOut(out, m, 100, nullptr));
   EXPECT_EQ(std::memcmp(in, out, 100), 0);
   d->free(m);
+  fake->usedMiB = 1024;
+  uint64_t available = 0;
+  ASSERT_TRUE(d->availableBytes(available));
+  EXPECT_EQ(available, uint64_t(127) << 30);
+  fake->usedMiB = 0;
   fake->allocateResult = CUDA_ERROR_OUT_OF_MEMORY;
   Status s = d->allocate(1 << 20, &m);
   EXPECT_EQ(s.code, TEGULA_OUT_OF_RESOURCES);

@@ -20,7 +20,7 @@ static void readEnvironment(FakeCuda &f) {
       {"version", &f.version},           {"deviceCount", &f.deviceCount}, {"capability", &f.capability}, {"maxShared", &f.maxShared},
       {"initResult", &f.initResult},     {"loadResult", &f.loadResult},   {"launchResult", &f.launchResult}, {"waitResult", &f.waitResult},
       {"allocateResult", &f.allocateResult}, {"captureResult", &f.captureResult}, {"graphResult", &f.graphResult}, {"registers", &f.registers}, {"localBytes", &f.localBytes}, {"maxThreads", &f.maxThreads},
-      {"clustersThatFit", &f.clustersThatFit}};
+      {"clustersThatFit", &f.clustersThatFit}, {"usedMiB", &f.usedMiB}};
   const char *text = std::getenv("FAKECUDA");
   std::istringstream words(text ? text : "");
   for (std::string word; words >> word;)
@@ -44,7 +44,7 @@ EXPORT void fakeCudaReset() {
   f.version = 12080, f.deviceCount = 1, f.capability = 90, f.maxShared = 232448;
   f.initResult = f.loadResult = f.launchResult = f.waitResult = f.allocateResult = f.captureResult = f.graphResult = 0;
   f.loadLog.clear(), f.unloading = nullptr;
-  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1;
+  f.registers = 32, f.localBytes = 0, f.fixedShared = 0, f.maxThreads = 1024, f.clustersThatFit = 1, f.usedMiB = 0;
   f.launches.clear(), f.modules.clear(), f.functionAttributes.clear();
   f.pointerQueries = f.waits = f.allocations = f.graphLaunches = f.captured = 0;
   f.ns = 0;
@@ -297,7 +297,10 @@ static CUresult release(uint64_t p) {
 }
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) { return allocate(p, n, CU_MEMORYTYPE_DEVICE); }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p) { return release(p); }
-EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { return *free = *total = size_t(1) << 37, 0; }
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+  *total = size_t(1) << 37;
+  return *free = *total - (size_t(s().usedMiB) << 20), 0;
+}
 EXPORT CUresult cuMemHostAlloc(void **p, size_t n, unsigned) {
   uint64_t a = 0;
   CUresult r = allocate(&a, n, CU_MEMORYTYPE_HOST);

@@ -28,6 +28,7 @@ struct FakeCuda {
   std::string loadLog;
   std::function<void()> unloading; // what happens meanwhile
   int registers = 32, localBytes = 0, fixedShared = 0, maxThreads = 1024, clustersThatFit = 1;
+  int usedMiB = 0; // of the 128 GiB
   // What was called.
   std::vector<Launch> launches;
   std::vector<std::string> modules; // images, in order of loading

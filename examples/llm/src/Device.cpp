@@ -18,7 +18,6 @@ Result<Device> Device::open(const tegula::Context &context, const std::string &n
   d.options_.device = index;
   d.gpu_ = info.kind != TEGULA_DEVICE_CPU;
   d.host_ = info.kind != TEGULA_DEVICE_CUDA;
-  d.memory_ = info.memory_bytes;
   d.cores_ = info.cores;
   if (graphs || !d.host_) {
     Result<tegula::Stream> stream = tegula::Device(context, index).stream();
@@ -27,17 +26,6 @@ Result<Device> Device::open(const tegula::Context &context, const std::string &n
     d.options_.on(*d.stream_);
   }
   return d;
-}
-
-uint64_t Device::availableBytes() const {
-  if (!host_) return memory_;
-  unsigned long long kib = 0;
-  std::FILE *f = std::fopen("/proc/meminfo", "r");
-  char line[256];
-  while (f && std::fgets(line, sizeof line, f))
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-  if (f) std::fclose(f);
-  return kib * 1024;
 }
 
 static double clockSeconds(clockid_t clock) {

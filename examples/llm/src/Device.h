@@ -46,8 +46,8 @@ public:
   bool isHost() const { return host_; }
   /// Cores of a CPU, multiprocessors of a GPU.
   int64_t cores() const { return cores_; }
-  /// Bytes that may still be allocated; of a GPU, what it has in all.
-  uint64_t availableBytes() const;
+  /// Bytes that are free now.
+  Result<uint64_t> availableBytes() const { return tegula::Device(context_, options_.device).availableMemory(); }
 
   Result<Buffer> allocate(TegulaDtype dtype, int64_t count) const;
   /// A tensor as the device sees it: itself where memory is shared, else a copy.
@@ -89,7 +89,6 @@ private:
   std::optional<tegula::Stream> stream_;
   bool gpu_ = false, host_ = true;
   int64_t cores_ = 1;
-  uint64_t memory_ = 0;
 };
 
 } // namespace llm

@@ -69,9 +69,10 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
 
 Status Model::checkMemory(const Config &c, Precision p, const Limits &l, const Device &device) {
   Memory m = expectedMemory(c, p, l, device);
-  uint64_t there = device.availableBytes();
-  if (uint64_t(m.total()) <= there) return {};
-  return fail(TEGULA_OUT_OF_RESOURCES, "the model takes " + m.text() + ", but device " + device.name() + " has " + readableBytes(there) +
+  Result<uint64_t> there = device.availableBytes();
+  if (!there) return there.status();
+  if (uint64_t(m.total()) <= *there) return {};
+  return fail(TEGULA_OUT_OF_RESOURCES, "the model takes " + m.text() + ", but device " + device.name() + " has " + readableBytes(*there) +
                                            "; a smaller --context or --batch makes the cache smaller, --precision int4 the weights");
 }
 

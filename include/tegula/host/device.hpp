@@ -235,6 +235,12 @@ public:
     Result<TegulaDeviceInfo> i = info();
     return i ? i->name : "";
   }
+  /// Bytes that are free now; other programs may take them before allocate() does.
+  Result<uint64_t> availableMemory() const {
+    uint64_t bytes = 0;
+    if (Status s = Status::from(tegula_memory_available(context_.get(), index_, &bytes)); !s) return s;
+    return bytes;
+  }
   /// Memory for so many elements, whose values are anything.
   template <typename T> Result<Buffer<T>> allocate(size_t count) const {
     void *memory = nullptr;

@@ -151,6 +151,18 @@ Status CudaDevice::allocate(uint64_t bytes, void **out) {
   return Status::ok();
 }
 
+Status CudaDevice::availableBytes(uint64_t &bytes) {
+  Status status;
+  CUcontext c = context(status);
+  if (!c) return status;
+  ContextScope scope(driver_, c);
+  size_t free = 0, total = 0;
+  CUresult r = driver_.memoryGetInfo(&free, &total);
+  if (r != CUDA_SUCCESS) return driver_.error(r, "reading the free memory of " + properties_.name);
+  bytes = free;
+  return Status::ok();
+}
+
 void CudaDevice::free(void *memory) {
   Status status;
   CUcontext c = memory ? context(status) : nullptr;

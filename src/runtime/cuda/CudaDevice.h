@@ -74,6 +74,7 @@ public:
   const DeviceProperties &properties() const override { return properties_; }
   std::unique_ptr<Executable> load(const KernelInfo &info, std::span<const char> code, Status &status) override;
   Status allocate(uint64_t bytes, void **out) override;
+  Status availableBytes(uint64_t &bytes) override;
   void free(void *memory) override;
   Status copyIn(void *to, const void *from, uint64_t bytes, void *stream) override;
   Status copyOut(void *to, const void *from, uint64_t bytes, void *stream) override;
