@@ -10,6 +10,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -301,8 +302,42 @@ def on_cpu(options, chosen):
     return info, records
 
 
+def on_gpus(options):
+    """The rows in as many parts as there are GPUs, each part by a process with a GPU, a share of the cores and disk caches of its own. What they print is in
+    files beside --json; what they measured comes back as one run."""
+    count = options.gpus
+    jobs = options.jobs or max(1, (os.cpu_count() or 1) // count)
+    with tempfile.TemporaryDirectory() as folder:
+        stem = Path(options.json).with_suffix("") if options.json else Path(folder) / "zoo"
+        running = []
+        for k in range(count):
+            out = stem.with_name(f"{stem.name}.{k + 1}of{count}")
+            env = dict(os.environ, CUDA_VISIBLE_DEVICES=str(k), TEGULA_CACHE_DIR=f"{folder}/tegula{k}", TRITON_CACHE_DIR=f"{folder}/triton{k}")
+            log = open(f"{out}.txt", "w")
+            running.append((out, log, subprocess.Popen([sys.executable, load.HERE / "run.py", "--part", f"{k + 1}/{count}", "--rows", options.rows, "--seconds", str(options.seconds),
+                                                        "--jobs", str(jobs), "--rounds", str(options.rounds), "--json", f"{out}.json"], env=env, stdout=log, stderr=log)))
+        info, records = {}, []
+        for out, log, process in running:
+            process.wait()
+            log.close()
+            try:
+                part = json.loads(Path(f"{out}.json").read_text())
+            except OSError:
+                print(f"no report of {out.name}:\n" + "\n".join(Path(f"{out}.txt").read_text().splitlines()[-5:]))
+                records.append({"name": out.name, "error": "no report"})
+                continue
+            Path(f"{out}.json").unlink()
+            info = info or part["machine"]
+            records += part["rows"]
+    if not info:
+        sys.exit("no part has a report")
+    for record in sorted(records, key=lambda r: r["name"]):
+        report.show(record)
+    return info, records
+
+
 def main(options, chosen):
-    info, records = (on_gpu if options.device == "cuda" else on_cpu)(options, chosen)
+    info, records = on_gpus(options) if options.gpus > 1 else (on_gpu if options.device == "cuda" else on_cpu)(options, chosen)
     info["date"] = time.strftime("%Y-%m-%d %H:%M")
     summary = report.summary(records, "triton" if options.device == "cuda" else "numpy")
     print(summary)

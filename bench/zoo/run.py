@@ -67,6 +67,7 @@ def main():
     p.add_argument("--first", action="store_true", help="only the first configuration of each spelling")
     p.add_argument("--seconds", type=float, default=460, help="start no row after so long")
     p.add_argument("--jobs", type=int, default=None, help="processes that compile ahead of the measurement (default: the cores)")
+    p.add_argument("--gpus", type=int, default=1, metavar="N", help="measure N parts side by side, each on a GPU of its own, and report them as one run")
     p.add_argument("--rounds", type=int, default=15, help="of each configuration")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--picture", metavar="FILE")
