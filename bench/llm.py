@@ -68,9 +68,9 @@ def norm_rows():
         x, delta, w, b = normal(512, n), normal(512, n), normal(n), normal(n)
         out = np.empty_like(x)
         zero = np.zeros_like(delta)
-        yield Row(f"rms_norm + residual 512 x {n}", lambda x=x, w=w, out=out, n=n, d=zero: norms.rms_norm[(512,)](x, d, w, out, n, 1e-5, ADD=True, BLOCK=n), out,
+        yield Row(f"rms_norm + residual 512 x {n}", lambda x=x, w=w, out=out, n=n, d=zero: norms.rms_norm[(512,)](x, d, w, out, n, 0, 1e-5, ADD=1, BLOCK=n), out,
                   lambda x=tensor(x), w=tensor(w), n=n, d=tensor(zero): F.rms_norm(x.add_(d), (n,), w, 1e-5), bytes=16 * x.size) if torch else None
-        yield Row(f"layer_norm + residual 512 x {n}", lambda x=x, w=w, b=b, out=out, n=n, d=zero: norms.layer_norm[(512,)](x, d, w, b, out, n, 1e-5, ADD=True, BLOCK=n), out,
+        yield Row(f"layer_norm + residual 512 x {n}", lambda x=x, w=w, b=b, out=out, n=n, d=zero: norms.layer_norm[(512,)](x, d, w, b, out, n, 0, 1e-5, ADD=1, BLOCK=n), out,
                   lambda x=tensor(x), w=tensor(w), b=tensor(b), n=n, d=tensor(zero): F.layer_norm(x.add_(d), (n,), w, b, 1e-5), bytes=16 * x.size) if torch else None
 
 
@@ -92,7 +92,7 @@ def elementwise_rows():
     yield Row(f"cross_entropy 128 x {v}", lambda: elementwise.cross_entropy[(128,)](logits, targets, loss, v, -100, BLOCK=2048), loss,
               lambda t=tensor(logits), y=tensor(targets.astype(np.int64)): F.cross_entropy(t, y, reduction="none"), bytes=4 * logits.size) if torch else None
     table, tokens, e = normal(v, 2048, dtype=BF16), RNG.integers(0, v, 1024).astype(np.int32), np.empty((1024, 2048), np.float32)
-    yield Row("embedding 1024 x 2048 bf16", lambda: elementwise.embedding[(1024, 2)](tokens, table, e, 2048, BLOCK=1024), e,
+    yield Row("embedding 1024 x 2048 bf16", lambda: elementwise.embedding[(1024, 2)](tokens, table, e, e, 2048, ROUNDED=False, BLOCK=1024), e,
               lambda t=tensor(table), i=tensor(tokens.astype(np.int64)): F.embedding(i, t).float(), bytes=6 * e.size) if torch else None
 
 

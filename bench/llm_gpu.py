@@ -66,11 +66,17 @@ def tiling(rows, outputs, inputs, add, pair):
     return (128, 128, 64, 16, 8, 3) if pair else (128, 256, 64, 8 if add else 16, 8, 4 if add and inputs <= 8192 else 3)
 
 
+def splits_of(rows, outputs, add, t):
+    """Programs that share the inputs of a tile."""
+    cores = torch.cuda.get_device_properties(0).multi_processor_count
+    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and 32 < rows <= 512 else 1
+
+
 class Row:
-    """`make(kernels)` gives a function of a copy's number that launches; `torch(i)` is the library's; `out` is compared with `want()`."""
-    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, prepare=None):
+    """`make(kernels)` gives a function of a copy's number that launches; `torch(i)` is the library's; `result()`, by default `out`, is compared with `want()`."""
+    def __init__(self, name, unit, work, copies, make, library, out, want, tolerance=2e-2, result=None):
         self.name, self.unit, self.work, self.copies, self.make, self.library = name, unit, work, copies, make, library
-        self.out, self.want, self.tolerance, self.prepare = out, want, tolerance, prepare or out.zero_
+        self.out, self.want, self.tolerance, self.result = out, want, tolerance, result or (lambda: out)
 
 
 SHAPES = {"qkv": ((HQ + 2 * HK) * D, HIDDEN, False, False), "o": (HIDDEN, HQ * D, True, False), "gate, up and swiglu": (INTERMEDIATE, HIDDEN, False, True), "down": (HIDDEN, INTERMEDIATE, True, False),
@@ -97,25 +103,28 @@ def row_products():
 
 
 def tile_products():
-    for rows in (4, 32, 64, 256, 4096):
+    for rows in (4, 32, 64, 128, 256, 512, 4096):
         for name, (n, k, add, pair) in SHAPES.items():
             if name == "logits":
                 continue
             ws, x = weights(n * (1 + pair), k), normal(rows, k)
-            out = torch.zeros(rows, n, device="cuda", dtype=BF16 if pair else FP32)
-            bm, bn, bk, lines, warps, stages = tiling(rows, n, k, add, pair)
-            tiles = cdiv(rows, bm) * cdiv(n, bn)
+            bm, bn, bk, lines, warps, stages = t = tiling(rows, n, k, add, pair)
+            splits = splits_of(rows, n, add, t)
+            height = cdiv(rows, bm) * bm  # parts are added by the norm behind them
+            out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=BF16 if pair else FP32)
+            tiles = cdiv(rows, bm) * cdiv(n, bn) * splits
             programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 512 else tiles
 
-            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=(bm, bn, bk, lines, warps, stages), programs=programs, rows=rows):
+            def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=t, programs=programs, rows=rows, splits=splits):
                 f = ks["matmul"].tiled_matmul
-                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, ADD=add, PAIR=pair, EARLY=False, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], num_warps=t[4], num_stages=t[5])
+                return lambda i: f[(programs,)](x, ws[i], out, rows, n, k, n, out.shape[0] * out.shape[1], ADD=add and splits == 1, PAIR=pair, EARLY=False, SPLITS=splits, BM=t[0], BN=t[1], BK=t[2], LINES=t[3], num_warps=t[4], num_stages=t[5])
 
             def want(ws=ws, x=x, n=n, pair=pair):
                 y = F.linear(x, ws[0]).float()
                 return silu_pair(y, n) if pair else y
             work = (2 * rows * n * (1 + pair) * k / 1e12, "TFLOP/s") if rows > 64 else (2 * n * (1 + pair) * k / 1e9, "GB/s")
-            yield Row(f"{rows} rows, {name} {k} x {n * (1 + pair)}", work[1], work[0], len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want)
+            yield Row(f"{rows} rows, {name} {k} x {n * (1 + pair)}", work[1], work[0], len(ws), make, lambda i, ws=ws, x=x: F.linear(x, ws[i]), out, want,
+                      result=lambda out=out, rows=rows: out[:, :rows].float().sum(0))
 
 
 def attention_rows():
@@ -157,16 +166,71 @@ def attention_rows():
                   lambda l=library, shape=q.shape: l(0).transpose(1, 2).reshape(shape).float(), 3e-2)
 
 
+def decode_rows():
+    """From the product that makes queries, keys and values on: rotation, append and attention. torch's side is attention alone, in a cache without pages."""
+    for sequences, keys in ((1, 160), (1, 4096), (8, 1024), (32, 160), (32, 1024)):
+        pages, before, count = cdiv(keys, PAGE), keys - 1, 8
+        ks_, vs = ([normal(sequences * pages, HK, PAGE, D) for _ in range(count)] for _ in "kv")
+        qkv = normal(sequences, HQ + 2 * HK, D, dtype=FP32)
+        table = torch.arange(sequences * pages, device="cuda", dtype=torch.int32)
+        tiles = torch.tensor([(s, 1, before, s) for s in range(sequences)], device="cuda", dtype=torch.int32)
+        cosines, sines = torch.ones(keys, D // 2, device="cuda"), torch.zeros(keys, D // 2, device="cuda")
+        out = torch.empty(sequences, HQ, D, device="cuda", dtype=BF16)
+        cores = torch.cuda.get_device_properties(0).multi_processor_count
+        splits = 1 if keys <= 512 else max(1, 2**int(math.log2(max(1, cores // (sequences * HK)))))
+        many = sequences * splits * HK >= cores
+        parts, sums = torch.empty(splits * sequences, HQ, D, device="cuda"), torch.empty(splits * sequences, HQ, 2, device="cuda")
+
+        def make(who, ks, a=(qkv, ks_, vs, table, tiles, out, parts, sums, cosines, sines), splits=splits, pages=pages, many=many):
+            qkv, k, v, table, tiles, out, parts, sums, cosines, sines = a
+            f, g = ks["attention"].decode_attention, ks["attention"].attention_parts
+
+            def run(i):
+                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 128,
+                                            BN=64, SPLITS=splits, EARLY=False, num_warps=4 if many else 8, num_stages=2 if many else 3)
+                if splits > 1:
+                    g[(len(tiles), HQ)](parts, sums, out, tiles, HQ=HQ, D=D, SPLITS=splits, EARLY=False)
+            return run
+        q4 = qkv[:, :HQ].to(BF16).reshape(sequences, 1, HQ, D).transpose(1, 2)
+
+        def flat(t, new, pages=pages, sequences=sequences, before=before):
+            old = t.reshape(sequences, pages, HK, PAGE, D).transpose(1, 2).reshape(sequences, HK, -1, D)[:, :, :before]
+            return torch.cat((old, new.to(BF16)[:, :, None]), 2).contiguous()
+        dense = [(flat(k, qkv[:, HQ:HQ + HK]), flat(v, qkv[:, HQ + HK:])) for k, v in zip(ks_, vs)]
+        library = lambda i, q4=q4, dense=dense: F.scaled_dot_product_attention(q4, *dense[i], enable_gqa=True)
+        yield Row(f"decode from qkv on, {sequences} x {keys}", "GB/s", 2 * sequences * keys * HK * D * 2 / 1e9, count, make, library, out, lambda l=library, shape=out.shape: l(0).transpose(1, 2).reshape(shape).float(), 3e-2)
+
+
 def other_rows():
     rows = 4096
     x, delta, w, out = normal(rows, HIDDEN, dtype=FP32), torch.zeros(rows, HIDDEN, device="cuda"), torch.ones(HIDDEN, device="cuda", dtype=BF16), torch.empty(rows, HIDDEN, device="cuda", dtype=BF16)
     wide = w.float()
-    yield Row(f"rms_norm {rows} x {HIDDEN}", "GB/s", 6 * x.numel() / 1e9, 1, lambda who, ks: lambda i: ks["norms"].rms_norm[(rows,)](x, delta, w, out, HIDDEN, 1e-5, ADD=False, BLOCK=HIDDEN, num_warps=8),
+    yield Row(f"rms_norm {rows} x {HIDDEN}", "GB/s", 6 * x.numel() / 1e9, 1, lambda who, ks: lambda i: ks["norms"].rms_norm[(rows,)](x, delta, w, out, HIDDEN, 0, 1e-5, ADD=0, BLOCK=HIDDEN, num_warps=8),
               lambda i: F.rms_norm(x, (HIDDEN,), wide, 1e-5).bfloat16(), out, lambda: F.rms_norm(x, (HIDDEN,), wide, 1e-5))
     n = 8
     logits, chosen = normal(n, VOCAB, dtype=FP32), torch.empty(n, device="cuda", dtype=torch.int32)
-    yield Row(f"argmax {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].argmax[(n,)](logits, chosen, VOCAB, BLOCK=1024), lambda i: logits.argmax(1), chosen,
-              lambda: logits.argmax(1).float(), 1e-9)
+    tops, places = torch.empty(n, 64, device="cuda"), torch.empty(n, 64, device="cuda", dtype=torch.int32)
+    few = torch.empty(1, device="cuda", dtype=torch.int32)
+
+    def argmax(who, ks, out):
+        def run(i):
+            ks["sampling"].argmax_parts[(len(out), 64)](logits, tops, places, VOCAB, BLOCK=1024)
+            ks["sampling"].argmax_join[(len(out),)](tops, places, out, VOCAB, 64, BLOCK=64, num_warps=1)
+        return run
+    for out in (few, chosen):
+        yield Row(f"argmax {len(out)} x {VOCAB}", "GB/s", 4 * len(out) * VOCAB / 1e9, 1, lambda who, ks, out=out: argmax(who, ks, out), lambda i, x=logits[:len(out)]: x.argmax(1), out,
+                  lambda x=logits[:len(out)]: x.argmax(1).float(), 1e-9)
+    yield Row(f"argmax {n} x {VOCAB}, a program a row", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].argmax[(n,)](logits, chosen, VOCAB, BLOCK=1024), lambda i: logits.argmax(1),
+              chosen, lambda: logits.argmax(1).float(), 1e-9)
+    cold = [torch.full((n,), v, device="cuda", dtype=t) for v, t in ((1e-3, FP32), (50, torch.int32), (0.9, FP32))] + [torch.arange(n, device="cuda", dtype=torch.int32), torch.zeros(n, device="cuda", dtype=torch.int32)]
+
+    def library(i):
+        """The k largest, their softmax, the part that holds p, a draw; so cold that it is the largest."""
+        v, at = (logits / 1e-3).topk(50, dim=1)
+        p = torch.softmax(v, 1)
+        return at.gather(1, torch.where(p.cumsum(1) - p < 0.9, p, 0).argmax(1, keepdim=True)).squeeze(1)
+    yield Row(f"sample top-k 50, top-p 0.9, {n} x {VOCAB}", "GB/s", 4 * logits.numel() / 1e9, 1, lambda who, ks: lambda i: ks["sampling"].sample[(n,)](logits, chosen, *cold, VOCAB, BLOCK=8192, num_warps=16), library,
+              chosen, lambda: logits.argmax(1).float(), 1e-9)
     s, p = normal(rows, 4096, dtype=FP32), torch.empty(rows, 4096, device="cuda")
     yield Row(f"softmax {rows} x 4096", "GB/s", 8 * s.numel() / 1e9, 1, lambda who, ks: lambda i: ks["elementwise"].softmax[(rows,)](s, p, 4096, BLOCK=4096, num_warps=8), lambda i: torch.softmax(s, 1), p,
               lambda: torch.softmax(s, 1))
@@ -197,7 +261,7 @@ def seconds(graph, copies):
 def main(rows_with, rounds):
     sides, results, failed = compilers(), [], 0
     print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; sides {', '.join(sides)}")
-    for family in (row_products, tile_products, attention_rows, other_rows):
+    for family in (row_products, tile_products, attention_rows, decode_rows, other_rows):
         for row in family():
             if rows_with not in row.name:
                 continue
@@ -206,9 +270,9 @@ def main(rows_with, rounds):
             for who, ks in sides.items():
                 try:
                     run = row.make(who, ks)
-                    row.prepare()
+                    row.out.zero_()
                     run(0)
-                    error = ((row.out.float() - want).abs().max() / want.abs().max().clamp(min=1e-30)).item()
+                    error = ((row.result().float() - want).abs().max() / want.abs().max().clamp(min=1e-30)).item()
                     if not error <= row.tolerance:
                         raise ValueError(f"WRONG, off by {error:.2e} of the largest element")
                     graphs[who] = captured(run, row.copies)

@@ -28,15 +28,15 @@ def close(got, want, bound):
     assert error <= bound, f"off by {error}"
 
 
-@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("add", [0, 1, 3])
 @pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
 def test_rms_norm(dev, add, dtype, bound):
-    x, delta, w = normal(3, 72), normal(3, 72, dtype=dtype, seed=2), normal(72, dtype=dtype, seed=3)
+    x, delta, w = normal(3, 72), normal(3, 300, dtype=dtype, seed=2), normal(72, dtype=dtype, seed=3)
     out = np.empty((3, 72), dtype)
-    summed = x.astype(np.float64) + (delta.astype(np.float64) if add else 0)
+    summed = x.astype(np.float64) + delta[:add, :216].astype(np.float64).reshape(-1, 3, 72).sum(0)
     want = summed / np.sqrt((summed**2).mean(1, keepdims=True) + 1e-5) * w.astype(np.float64)
     before = x.copy()
-    dev(norms.rms_norm, (3,), x, delta, w, out, 72, 1e-5, ADD=add, BLOCK=128)
+    dev(norms.rms_norm, (3,), x, delta, w, out, 72, 300, 1e-5, ADD=add, BLOCK=128)
     close(out, want, bound)
     close(x, summed, 1e-6) if add else np.testing.assert_array_equal(x, before)
 
@@ -47,18 +47,25 @@ def test_layer_norm(dev, add):
     out = np.empty((3, 72), np.float32)
     v = x.astype(np.float64) + (delta if add else 0)
     want = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5) * w + b
-    dev(norms.layer_norm, (3,), x, delta, w, b, out, 72, 1e-5, ADD=add, BLOCK=128)
+    dev(norms.layer_norm, (3,), x, delta, w, b, out, 72, 0, 1e-5, ADD=int(add), BLOCK=128)
     close(out, want, 4e-6)
 
 
 def test_embedding_and_gather(dev):
     table, tokens = normal(11, 40, dtype=BF16), np.array([3, 10, 0], np.int32)
     out = np.empty((3, 40), np.float32)
-    dev(elementwise.embedding, (3, 2), tokens, table, out, 40, BLOCK=32)
-    np.testing.assert_array_equal(out, table[tokens].astype(np.float32))
-    picked = np.empty((2, 40), np.float32)
-    dev(elementwise.gather_rows, (2, 2), np.array([2, 0], np.int32), out, picked, 40, BLOCK=32)
-    np.testing.assert_array_equal(picked, out[[2, 0]])
+    rounded = np.zeros((3, 40), BF16)
+    for both in (False, True):
+        dev(elementwise.embedding, (3, 2), tokens, table, out, rounded, 40, ROUNDED=both, BLOCK=32)
+        np.testing.assert_array_equal(out, table[tokens].astype(np.float32))
+        np.testing.assert_array_equal(rounded, table[tokens] if both else np.zeros((3, 40), BF16))
+    picked, parts = np.empty((2, 40), np.float32), normal(2, 160, seed=2)
+    for add in (0, 1, 2):
+        dev(elementwise.gather_rows, (2, 2), np.array([2, 0], np.int32), out, parts, picked, 40, 160, ADD=add, BLOCK=32)
+        want = out[[2, 0]]
+        for part in parts[:add]:
+            want = want + part[:120].reshape(3, 40)[[2, 0]]
+        np.testing.assert_array_equal(picked, want)
 
 
 class Cache:
@@ -120,6 +127,42 @@ def test_paged_attention(dev, dtype, bound, queries, splits, descriptors):
     if splits > 1:
         dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
     close(out, want, bound)
+
+
+@pytest.mark.parametrize("dtype,bound", [(np.float32, 2e-6), (BF16, 0.02)])
+@pytest.mark.parametrize("first,splits,early", [(16, 1, False), (64, 1, True), (16, 4, False), (32, 2, True)])
+def test_decode_attention(dev, dtype, bound, first, splits, early):
+    """Sequences whose new token is the first, the last of a page, the first of one, and far behind; the appended key counts, what pages hold behind it does not."""
+    hq, hk, d, page = 6, 2, 16, 32
+    befores = [0, 31, 64, 101]
+    cache = Cache([b + 1 for b in befores], hk, d, page, dtype)
+    cache.k[:], cache.v[:] = normal(*cache.k.shape, dtype=dtype, seed=5), normal(*cache.v.shape, dtype=dtype, seed=6)
+    rows, n = len(befores), len(befores)
+    qkv = normal(rows, hq + 2 * hk, d)
+    angle = np.arange(max(befores) + 1)[:, None] * 10000.0 ** (-np.arange(d // 2) / (d // 2))
+    turn = (qkv[..., :d // 2] + 1j * qkv[..., d // 2:]) * np.exp(1j * angle[befores])[:, None]
+    turned = np.concatenate([turn.real, turn.imag], -1)
+    want = np.empty((rows, hq, d))
+    for r, before in enumerate(befores):
+        k, v = (np.concatenate([cache.rows(c, r, before), new[None]]) for c, new in ((cache.k, turned[r, hq:hq + hk]), (cache.v, qkv[r, hq + hk:])))
+        for h in range(hq):
+            s = k[:, h // (hq // hk)] @ turned[r, h] * d**-0.5
+            p = np.exp(s - s.max())
+            want[r, h] = p @ v[:, h // (hq // hk)] / p.sum()
+    out = np.empty((rows, hq, d), dtype)
+    parts, sums = (np.full((splits, n, hq, d), np.nan, np.float32), np.full((splits, n, hq, 2), np.nan, np.float32)) if splits > 1 else (out, out)
+    tiles = np.array([(r, 1, b, r) for r, b in enumerate(befores)], np.int32)
+    others = cache.k.copy()
+    dev(attention_kernels.decode_attention, (hk, n, splits), qkv, cache.k, cache.v, parts, sums, np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), tiles, cache.table,
+        cache.table.shape[1], d**-0.5, HQ=hq, HK=hk, D=d, PAGE=page, BM=16, FIRST=first, BN=16, SPLITS=splits, EARLY=early, **({"launch_pdl": True} if early and dev.name == "cuda" else {}))
+    if splits > 1:
+        dev(attention_kernels.attention_parts, (n, hq), parts, sums, out, tiles, HQ=hq, D=d, SPLITS=splits)
+    close(out, want, bound)
+    for r, before in enumerate(befores):
+        close(cache.rows(cache.k, r, before + 1)[before], turned[r, hq:hq + hk], bound)
+        close(cache.rows(cache.v, r, before + 1)[before], qkv[r, hq + hk:], bound)
+        others[cache.table[r, before // page], :, before % page] = cache.k[cache.table[r, before // page], :, before % page]
+    np.testing.assert_array_equal(others, cache.k)
 
 
 def test_swiglu(dev):
@@ -196,9 +239,26 @@ def test_tiled_matmul(dev, add, pair, m, programs):
     before = out.copy()
     v = x.astype(np.float64) @ w.astype(np.float64).T
     want = silu(v[:, :n]) * v[:, n:] if pair else v + (before[:, :n] if add else 0)
-    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, ADD=add, PAIR=pair, EARLY=False, BM=16, BN=16, BK=32, LINES=2)
+    dev(matmul_kernels.tiled_matmul, (programs,), x, w, out, m, n, k, stride, m, ADD=add, PAIR=pair, EARLY=False, SPLITS=1, BM=16, BN=16, BK=32, LINES=2)
     close(out[:, :n], want, 1e-5 * np.abs(want).max())
     np.testing.assert_array_equal(out[:, n:], before[:, n:])
+
+
+@pytest.mark.parametrize("m,programs", [(37, 3), (5, 18)])
+@pytest.mark.parametrize("k,splits", [(72, 2), (256, 4)])
+def test_tiled_matmul_in_parts(dev, m, programs, k, splits):
+    """Parts of the inputs, of which the last may have fewer, and the norm that adds them to the residual stream."""
+    n, block = 40, 16
+    x, w = normal(m, k, dtype=BF16), normal(n, k, dtype=BF16, seed=2)
+    lines = -(-m // block) * block
+    parts, stream, scale, out = np.full((splits, lines, n), np.nan, np.float32), normal(m, n, seed=3), normal(n, seed=4), np.empty((m, n), np.float32)
+    dev(matmul_kernels.tiled_matmul, (programs,), x, w, parts, m, n, k, n, splits * lines, ADD=False, PAIR=False, EARLY=False, SPLITS=splits, BM=block, BN=block, BK=32, LINES=2)
+    want = x.astype(np.float64) @ w.astype(np.float64).T
+    close(parts[:, :m].sum(0), want, 1e-5 * np.abs(want).max())
+    want += stream
+    dev(norms.rms_norm, (m,), stream, parts, scale, out, n, lines * n, 1e-5, ADD=splits, BLOCK=64)
+    close(stream, want, 1e-5 * np.abs(want).max())
+    close(out, want / np.sqrt((want**2).mean(1, keepdims=True) + 1e-5) * scale, 1e-5)
 
 
 def test_fp8_matmul(dev):
@@ -265,6 +325,17 @@ def test_argmax(dev):
     x, out = normal(3, 100), np.zeros(3, np.int32)
     x[1, 70] = x[1, 20] = 9
     dev(sampling.argmax, (3,), x, out, 100, BLOCK=32)
+    np.testing.assert_array_equal(out, x.argmax(1))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 8, 120])
+def test_argmax_of_parts(dev, parts):
+    """Parts that divide the row, or not; more parts than blocks; equal logits in two of them."""
+    x, out = normal(3, 100), np.zeros(3, np.int32)
+    x[1, 70] = x[1, 20] = 9
+    tops, places = np.zeros((3, parts), np.float32), np.zeros((3, parts), np.int32)
+    dev(sampling.argmax_parts, (3, parts), x, tops, places, 100, BLOCK=16)
+    dev(sampling.argmax_join, (3,), tops, places, out, 100, parts, BLOCK=128)
     np.testing.assert_array_equal(out, x.argmax(1))
 
 

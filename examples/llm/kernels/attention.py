@@ -1,4 +1,4 @@
-"""Attention over a paged KV cache: prefill and decode are one kernel, whose tiles hold as many queries as a sequence has new ones."""
+"""Attention over a paged KV cache: paged_attention for any number of new tokens of a sequence; decode_attention for one, whose rotation and append it does, too."""
 import tegula
 import tegula.language as tl
 
@@ -89,6 +89,92 @@ def paged_attention(q, k_cache, v_cache, out, sums, tiles, pages, max_pages, cac
         tl.store(sums + part * 2 + 1, total, mask=live)
     else:
         tl.store(out + row[:, None] * D + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty), mask=live[:, None])
+
+
+@tegula.jit
+def halves(low, high, BM: tl.constexpr, D: tl.constexpr):
+    """[low, high] along the second axis."""
+    return tl.reshape(tl.permute(tl.join(low, high), (0, 2, 1)), (BM, D))
+
+
+@tegula.jit
+def decode_attention(qkv, k_cache, v_cache, out, sums, cosines, sines, tiles, pages, max_pages, scale, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BM: tl.constexpr,
+                     FIRST: tl.constexpr, BN: tl.constexpr, SPLITS: tl.constexpr, EARLY: tl.constexpr = False):
+    """One new token of each sequence, from the product qkv [rows, HQ + 2 HK, D] on: what rope_append (elementwise.py) and paged_attention do, with their arguments, in one kernel.
+
+    The program of a KV head turns its key and appends it; its softmax begins with that one, in registers, and goes on with the keys that the cache had before. FIRST of those are loaded
+    at once, which with EARLY hides behind the kernel that makes qkv: no kernel of this step writes them. Grid: HK, tiles, SPLITS; the first split has the new key.
+    """
+    GROUP: tl.constexpr = HQ // HK
+    HALF: tl.constexpr = D // 2
+    kv_head = tl.program_id(0)
+    tile = tl.program_id(1)
+    split = tl.program_id(2)
+    row = tl.load(tiles + tile * 4).to(tl.int64)
+    position = tl.load(tiles + tile * 4 + 2)
+    line = pages + tl.load(tiles + tile * 4 + 3) * max_pages
+    m = tl.arange(0, BM)
+    d = tl.arange(0, D)
+    i = tl.arange(0, HALF)
+    live = m < GROUP
+    c = tl.load(cosines + position * HALF + i)
+    s = tl.load(sines + position * HALF + i)
+    new_at = ((tl.load(line + position // PAGE) * HK + kv_head) * PAGE + position % PAGE).to(tl.int64) * D
+    each = tl.cdiv(tl.cdiv(position, BN), SPLITS) * BN
+    begin = tl.minimum(each * split, position)
+    end = tl.minimum(begin + each, position)
+    n = begin + tl.arange(0, FIRST)
+    at = ((tl.load(line + n // PAGE, mask=n < end, other=0) * HK + kv_head) * PAGE + n % PAGE).to(tl.int64) * D
+    first_k = tl.load(k_cache + at[None, :] + d[:, None], mask=(n < end)[None, :], other=0.0)
+    first_v = tl.load(v_cache + at[:, None] + d[None, :], mask=(n < end)[:, None], other=0.0)
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    source = qkv + row * (HQ + 2 * HK) * D
+    q_at = source + (kv_head * GROUP + m)[:, None] * D + i[None, :]
+    low = tl.load(q_at, mask=live[:, None], other=0.0).to(tl.float32)
+    high = tl.load(q_at + HALF, mask=live[:, None], other=0.0).to(tl.float32)
+    q_low = (low * c[None, :] - high * s[None, :]).to(k_cache.dtype.element_ty)
+    q_high = (high * c[None, :] + low * s[None, :]).to(k_cache.dtype.element_ty)
+    exponent = scale * 1.4426950408889634
+    top = tl.full([BM], float("-inf"), tl.float32)
+    total = tl.zeros([BM], tl.float32)
+    acc = tl.zeros([BM, D], tl.float32)
+    if split == 0:
+        new_key = source + (HQ + kv_head) * D
+        key_low = tl.load(new_key + i).to(tl.float32)
+        key_high = tl.load(new_key + HALF + i).to(tl.float32)
+        k_low = (key_low * c - key_high * s).to(k_cache.dtype.element_ty)
+        k_high = (key_high * c + key_low * s).to(k_cache.dtype.element_ty)
+        v = tl.load(new_key + HK * D + d).to(v_cache.dtype.element_ty)
+        tl.store(k_cache + new_at + i, k_low)
+        tl.store(k_cache + new_at + HALF + i, k_high)
+        tl.store(v_cache + new_at + d, v)
+        top = tl.sum(q_low.to(tl.float32) * k_low.to(tl.float32)[None, :] + q_high.to(tl.float32) * k_high.to(tl.float32)[None, :], 1) * exponent
+        total += 1.0
+        acc += v.to(tl.float32)[None, :]
+    if begin < end:
+        q = halves(q_low, q_high, BM, D)
+        scores = tl.where((n < end)[None, :], tl.dot(q, first_k, input_precision="ieee") * exponent, float("-inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        p = tl.exp2(scores - higher[:, None])
+        fade = tl.exp2(top - higher)
+        total = total * fade + tl.sum(p, 1)
+        acc = tl.dot(p.to(first_v.dtype), first_v, acc * fade[:, None], input_precision="ieee")
+        top = higher
+        begin += FIRST
+        whole = tl.maximum(begin, begin + (end - begin) // BN * BN)
+        query = tl.zeros([BM], tl.int32)
+        top, total, acc = attend(q, k_cache, v_cache, line, kv_head, position - 1, query, position, begin, whole, exponent, top, total, acc, 0, HK, D, PAGE, BN, False, False)
+        top, total, acc = attend(q, k_cache, v_cache, line, kv_head, position - 1, query, position, whole, end, exponent, top, total, acc, 0, HK, D, PAGE, BN, True, False)
+    head = kv_head * GROUP + m
+    if SPLITS > 1:
+        part = (split * tl.num_programs(1) + tile).to(tl.int64) * HQ + head
+        tl.store(out + part[:, None] * D + d[None, :], acc, mask=live[:, None])
+        tl.store(sums + part * 2, top, mask=live)
+        tl.store(sums + part * 2 + 1, total, mask=live)
+    else:
+        tl.store(out + (row * HQ + head)[:, None] * D + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty), mask=live[:, None])
 
 
 @tegula.jit

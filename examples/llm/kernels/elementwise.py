@@ -4,22 +4,27 @@ import tegula.language as tl
 
 
 @tegula.jit
-def embedding(tokens, table, out, n, BLOCK: tl.constexpr):
-    """out[row] = table[tokens[row]]; n elements a row."""
+def embedding(tokens, table, out, rounded, n, ROUNDED: tl.constexpr, BLOCK: tl.constexpr):
+    """out[row] = table[tokens[row]]; n elements a row. ROUNDED: `rounded` gets them in its type as well."""
     row = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     token = tl.load(tokens + row).to(tl.int64)
     value = tl.load(table + token * n + i, mask=i < n, other=0.0)
     tl.store(out + row * n + i, value.to(out.dtype.element_ty), mask=i < n)
+    if ROUNDED:
+        tl.store(rounded + row * n + i, value.to(rounded.dtype.element_ty), mask=i < n)
 
 
 @tegula.jit
-def gather_rows(rows, x, out, n, BLOCK: tl.constexpr):
-    """out[i] = x[rows[i]]: the last rows of sequences, whose logits are wanted."""
+def gather_rows(rows, x, delta, out, n, apart, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """out[i] = x[rows[i]]: the last rows of sequences, whose logits are wanted. ADD parts of delta, `apart` elements from one to the next, are added, as in norms.py."""
     at = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     row = tl.load(rows + at).to(tl.int64)
-    tl.store(out + at * n + i, tl.load(x + row * n + i, mask=i < n), mask=i < n)
+    value = tl.load(x + row * n + i, mask=i < n, other=0.0)
+    for part in tl.static_range(ADD):
+        value += tl.load(delta + part * apart + row * n + i, mask=i < n, other=0.0)
+    tl.store(out + at * n + i, value, mask=i < n)
 
 
 @tegula.jit

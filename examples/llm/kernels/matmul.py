@@ -80,20 +80,25 @@ def gemv_fused(x, scales, w, out, rounded, N, K, eps, NORM: tl.constexpr, ADD: t
     tl.store(out + rn, result.to(out.dtype.element_ty), mask=rn < N)
 
 
-@tegula.jit(do_not_specialize=["M"])
-def tiled_matmul(x, w, out, M, N, K, stride, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, LINES: tl.constexpr):
+@tegula.jit(do_not_specialize=["M", "height"])
+def tiled_matmul(x, w, out, M, N, K, stride, height, ADD: tl.constexpr, PAIR: tl.constexpr, EARLY: tl.constexpr, SPLITS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+                 LINES: tl.constexpr):
     """x @ w.T by tiles that descriptors bring, for GPUs; x and w have one 16-bit type. PAIR, ADD and EARLY as in gemv_fused. Programs go over the tiles, LINES lines of tiles at a time, so that
-    those that run together share what they read. Grid: as many as the GPU has multiprocessors, or tiles."""
+    those that run together share what they read. SPLITS > 1: so many programs have parts of the inputs of a tile, and `out` gets a result of each, M rounded up to BM rows apart, for the kernel
+    that adds them in their order (norms.py). `height`: rows of out. Grid: as many as the GPU has multiprocessors, or tiles."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     x_blocks = tl.make_tensor_descriptor(x, [M, K], [K, 1], [BM, BK])
     w_blocks = tl.make_tensor_descriptor(w, [N * (1 + PAIR), K], [K, 1], [BN, BK])
-    out_blocks = tl.make_tensor_descriptor(out, [M, N], [stride, 1], [BM, BN])
     grid_m = tl.cdiv(M, BM)
     grid_n = tl.cdiv(N, BN)
+    out_blocks = tl.make_tensor_descriptor(out, [height, N], [stride, 1], [BM, BN])
     width = LINES * grid_n
-    for tile in tl.range(tl.program_id(0), grid_m * grid_n, tl.num_programs(0), flatten=True):
+    blocks = tl.cdiv(K, BK * SPLITS)  # of the inputs; what is behind K reads as zero
+    for each in tl.range(tl.program_id(0), grid_m * grid_n * SPLITS, tl.num_programs(0), flatten=True):
+        tile = each // SPLITS
+        begin = each % SPLITS * blocks
         above = tile // width * LINES
         size = min(grid_m - above, LINES)
         m = (above + tile % width % size) * BM
@@ -101,17 +106,19 @@ def tiled_matmul(x, w, out, M, N, K, stride, ADD: tl.constexpr, PAIR: tl.constex
         acc = tl.zeros((BM, BN), tl.float32)
         if PAIR:
             ups = tl.zeros((BM, BN), tl.float32)
-            for k in range(0, tl.cdiv(K, BK)):
+            for k in range(begin, begin + blocks):
                 a = x_blocks.load([m, k * BK])
                 acc = tl.dot(a, w_blocks.load([n, k * BK]).T, acc)
                 ups = tl.dot(a, w_blocks.load([N + n, k * BK]).T, ups)
             acc = acc / (1.0 + tl.exp(-acc)) * ups
         else:
-            for k in range(0, tl.cdiv(K, BK)):
+            for k in range(begin, begin + blocks):
                 acc = tl.dot(x_blocks.load([m, k * BK]), w_blocks.load([n, k * BK]).T, acc)
         if ADD:
             out_blocks.atomic_add([m, n], acc.to(out.dtype.element_ty))  # one addition to each element, so the result is the same every time
         else:
+            if SPLITS > 1:
+                m += each % SPLITS * grid_m * BM
             out_blocks.store([m, n], acc.to(out.dtype.element_ty))
 
 

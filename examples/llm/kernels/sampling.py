@@ -20,6 +20,43 @@ def argmax(logits, out, n, BLOCK: tl.constexpr):
 
 
 @tegula.jit
+def argmax_parts(logits, tops, places, n, BLOCK: tl.constexpr, EARLY: tl.constexpr = False):
+    """The largest logit of each part of a row and its index, for argmax_join; for GPUs, where one program takes long for a row. Grid: rows, parts. EARLY as in gemv_fused (matmul.py)."""
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    row = tl.program_id(0).to(tl.int64)
+    each = tl.cdiv(n, tl.num_programs(1))
+    begin = tl.program_id(1) * each
+    end = tl.minimum(begin + each, n)
+    best = tl.full([BLOCK], float("-inf"), tl.float32)
+    at = tl.zeros([BLOCK], tl.int32) + begin
+    for start in range(begin, end, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(logits + row * n + i, mask=i < end, other=float("-inf")).to(tl.float32)
+        better = v > best
+        best = tl.where(better, v, best)
+        at = tl.where(better, i, at)
+    top = tl.max(best, 0)
+    to = row * tl.num_programs(1) + tl.program_id(1)
+    tl.store(tops + to, top)
+    tl.store(places + to, tl.min(tl.where(best == top, at, n), 0))
+
+
+@tegula.jit
+def argmax_join(tops, places, out, n, parts, BLOCK: tl.constexpr, EARLY: tl.constexpr = False):
+    """The index of the largest of `parts` <= BLOCK parts, the first of equal ones. Grid: rows."""
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    top = tl.load(tops + row * parts + i, mask=i < parts, other=float("-inf"))
+    at = tl.load(places + row * parts + i, mask=i < parts, other=n)
+    tl.store(out + row, tl.min(tl.where(top == tl.max(top, 0), at, n), 0))
+
+
+@tegula.jit
 def reached_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
     """How many tokens have (logit - top) / temperature of `cut` or more, and the sum of their weights."""
     count = 0

@@ -19,12 +19,30 @@ int64_t aligned(int64_t n) { return cdiv(n, 16) * 16; }
 /// The largest power of two that divides n, `most` at most.
 int64_t divisor(int64_t n, int64_t most) { return std::min(n & -n, most); }
 
+constexpr int64_t argmaxParts = 64; // programs that look for the largest logit of a row on a GPU
+
+} // namespace
+
 /// Tiles of a dense product on GPUs, `lines` lines of them at a time, as measured for the products of an 8B decoder on an H200 (bench/llm.py --device cuda).
-struct Tiling {
+struct Model::Tiling {
   int64_t bm, bn, bk, lines;
   Launch how;
+  int64_t splits = 1; // programs that share the inputs of a tile, each with a result of its own
+
+  static Tiling of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores);
+  static Tiling dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair);
+  int64_t linesOf(int64_t rows) const { return cdiv(rows, bm) * bm; }
+  int64_t tilesOf(int64_t rows, int64_t outputs) const { return cdiv(rows, bm) * cdiv(outputs, bn); }
+  /// Rows of all parts of what is added to the residual stream in a step of so many rows, or of fewer.
+  static int64_t partRows(int64_t rows, int64_t outputs, int64_t cores) {
+    int64_t most = 0;
+    for (int64_t r = 64; r <= std::min<int64_t>(nextPowerOf2(rows), 512); r += 64)
+      if (Tiling t = of(r, outputs, 0, true, false, cores); t.splits > 1) most = std::max(most, t.splits * t.linesOf(r));
+    return most;
+  }
 };
-Tiling tiling(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
+
+Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
   if (rows <= 32) {
     // The weights are read once, which takes the time: long rows of them, in as many programs as there are multiprocessors or more.
     int64_t bm = rows <= 16 ? 16 : 32;
@@ -36,6 +54,15 @@ Tiling tiling(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair
   if (pair) return {128, 128, 64, 16, {8, 3}};
   return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
 }
+
+Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores) {
+  Tiling t = dense(rows, outputs, inputs, add, pair);
+  // Where tiles leave multiprocessors idle, programs share the inputs of one. The parts cost a pass that the norm behind them makes in any case.
+  if (add && rows > 32 && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
+  return t;
+}
+
+namespace {
 
 /// The same of one row: BN outputs of BK inputs at a time, which so many warps share. Few outputs want programs that wait for much memory at once, many want small ones.
 struct RowTiling {
@@ -61,9 +88,10 @@ Model::Memory Model::expectedMemory(const Config &c, Precision p, const Limits &
   m.weights = expectedWeightBytes(c, p);
   m.cache = 2 * c.layers * cdiv(tokens, pageTokens) * pageTokens * c.kvHeads * c.headDim * element;
   bool fused = device.isGpu() && p == Precision::Bf16 && !c.experts;
-  int64_t row = 8 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
+  int64_t row = 4 * c.hidden + activation * (c.hidden + 2 * c.heads * c.headDim) + 4 * c.qkvRows() + ((fused ? 0 : 8) + activation) * c.intermediate + 3 * std::max(c.hidden, c.intermediate);
   if (c.experts) row += c.expertsPerToken * (12 * c.intermediate + 4 * c.hidden);
-  m.work = l.rows * row + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
+  int64_t deltas = fused ? Tiling::partRows(l.rows, c.hidden, device.cores()) : l.rows;
+  m.work = l.rows * row + 4 * deltas * c.hidden + l.sequences * 4 * c.vocab + l.context * c.headDim * 4;
   return m;
 }
 
@@ -113,7 +141,7 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.table_, TEGULA_INT32, int64_t(pages.table().size())},
                             {&m.stream_, TEGULA_FP32, rows * c.hidden},
                             {&m.rounded_, m.activation_, c.hidden},
-                            {&m.delta_, TEGULA_FP32, rows * c.hidden},
+                            {&m.delta_, TEGULA_FP32, (m.fused_ ? Tiling::partRows(rows, c.hidden, device.cores()) : rows) * c.hidden},
                             {&m.normed_, m.activation_, rows * c.hidden},
                             {&m.qkv_, TEGULA_FP32, rows * c.qkvRows()},
                             {&m.queries_, m.cacheType_, rows * c.heads * c.headDim},
@@ -121,9 +149,10 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.gateUp_, TEGULA_FP32, m.fused_ ? 0 : rows * 2 * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
                             {&m.hidden_, m.activation_, rows * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
                             {&m.last_, TEGULA_FP32, n * c.hidden},
-                            {&m.lastDelta_, TEGULA_FP32, n * c.hidden},
                             {&m.logits_, TEGULA_FP32, n * c.vocab},
                             {&m.chosen_, TEGULA_INT32, n},
+                            {&m.tops_, TEGULA_FP32, n * argmaxParts},
+                            {&m.places_, TEGULA_INT32, n * argmaxParts},
                             {&m.attentionParts_, TEGULA_FP32, parts * c.headDim},
                             {&m.attentionSums_, TEGULA_FP32, parts * 2}};
   if (m.weights_.output.bits && !device.isGpu()) {
@@ -235,10 +264,14 @@ Status Model::product(const Matrix &m, const Buffer &x, const Buffer &out, int64
 
 /// out = x @ w.T by tiles; `add`: out += that; `pair`: w has gates and ups.
 Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
-  Tiling t = tiling(rows, outputs, inputs, add, pair);
-  int64_t tiles = cdiv(rows, t.bm) * cdiv(outputs, t.bn), programs = rows > 512 ? std::min(tiles, device_.cores()) : tiles;
-  t.how.early = early;
-  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, int(add), int(pair), int(early), t.bm, t.bn, t.bk, t.lines}, t.how);
+  return tiledProduct(Tiling::dense(rows, outputs, inputs, add, pair), x, w, out, rows, outputs, inputs, add, pair, early);
+}
+
+Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
+  int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 512 ? std::min(tiles, device_.cores()) : tiles;
+  int64_t height = t.splits > 1 ? t.splits * t.linesOf(rows) : rows;
+  return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines},
+                        {t.how.warps, t.how.stages, early});
 }
 
 /// A product of one row: out = norm(x) @ w.T if there is a norm; `add`: the residual stream += x @ w.T, in fp32 and rounded for the next product.
@@ -251,19 +284,23 @@ Status Model::rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, c
 /// out = norm(stream) @ w.T of the step's rows, or silu(gate) * up.
 Status Model::normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair) {
   if (in_.rows == 1) return rowProduct(rounded_, &norm, w, out, outputs, config().hidden, false, pair);
-  Status s = this->norm(norm, false);
+  Status s = this->norm(norm);
   return s ? tiledProduct(normed_, w, out, in_.rows, outputs, config().hidden, false, pair, early()) : s;
 }
 
-/// stream += x @ w.T
+/// stream += x @ w.T, now or by the next norm.
 Status Model::addedProduct(const Buffer &x, const Buffer &w, int64_t inputs) {
   if (in_.rows == 1) return rowProduct(x, nullptr, w, stream_, config().hidden, inputs, true, false);
-  return tiledProduct(x, w, stream_, in_.rows, config().hidden, inputs, true, false, early());
+  Tiling t = Tiling::of(in_.rows, config().hidden, inputs, true, false, device_.cores());
+  if (t.splits == 1) return tiledProduct(t, x, w, stream_, in_.rows, config().hidden, inputs, true, false, early());
+  pending_ = {t.splits, t.linesOf(in_.rows) * config().hidden};
+  return tiledProduct(t, x, w, delta_, in_.rows, config().hidden, inputs, false, false, early());
 }
 
-/// normed = norm(stream), delta added to the stream before if `add`.
-Status Model::norm(const Buffer &weight, bool add) {
-  return device_.launch(kernels_.rmsNorm, {in_.rows}, {stream_, delta_, weight, normed_, config().hidden, config().normEps, int(add), nextPowerOf2(config().hidden), int(early())}, normLaunch(early()));
+/// normed = norm(stream), to which what is pending is added before.
+Status Model::norm(const Buffer &weight) {
+  Pending p = std::exchange(pending_, {});
+  return device_.launch(kernels_.rmsNorm, {in_.rows}, {stream_, delta_, weight, normed_, config().hidden, p.apart, config().normEps, p.parts, nextPowerOf2(config().hidden), int(early())}, normLaunch(early()));
 }
 
 /// Programs that share the keys of a tile of one query where sequences are long, so that a GPU has work for all multiprocessors.
@@ -276,8 +313,11 @@ int64_t Model::splitsOf(int64_t tiles) const {
 /// Few programs have deep pipelines, many hide each other's waiting.
 Launch Model::decodeLaunch(int64_t tiles, int64_t splits) const { return {4, tiles * splits * config().kvHeads >= device_.cores() ? 2 : 4, early()}; }
 
+/// Of qkv: rotates its queries and keys, appends to the cache, and attends. Steps that only decode do it in one kernel on GPUs.
 Status Model::attention(int64_t layer) {
   const Config &c = config();
+  if (device_.isGpu() && in_.prefillTiles == 0) return decodeAttention(layer);
+  if (Status s = rotate(layer); !s) return s;
   int64_t group = c.heads / c.kvHeads;
   const Buffer &keys = keys_[size_t(layer)], &values = values_[size_t(layer)];
   int64_t cached = keys.bytes / tegula_dtype_bytes(keys.dtype) / c.headDim;
@@ -300,6 +340,21 @@ Status Model::attention(int64_t layer) {
   return {};
 }
 
+Status Model::decodeAttention(int64_t layer) {
+  const Config &c = config();
+  int64_t tiles = in_.decodeTiles, splits = in_.isLong ? splitsOf(tiles) : 1, bm = std::max<int64_t>(nextPowerOf2(c.heads / c.kvHeads), 16);
+  bool early = this->early(), many = tiles * splits * c.kvHeads >= device_.cores(), parts = splits > 1;
+  // Few programs have much under way at once; of many, several share a multiprocessor.
+  int64_t first = many || cacheType_ == TEGULA_FP32 ? pageTokens : 2 * pageTokens;
+  Launch how = many ? Launch{4, 2, early} : Launch{8, 3, early};
+  Status s = device_.launch(kernels_.decodeAttention, {c.kvHeads, tiles, splits},
+                            {qkv_, keys_[size_t(layer)], values_[size_t(layer)], parts ? attentionParts_ : attended_, attentionSums_, cosines_, sines_, section(Tiles), table_, cdiv(limits_.context, pageTokens),
+                             1 / std::sqrt(float(c.headDim)), c.heads, c.kvHeads, c.headDim, pageTokens, bm, first, pageTokens, splits, int(early)},
+                            how);
+  if (!s || !parts) return s;
+  return device_.launch(kernels_.attentionParts, {tiles, c.heads}, {attentionParts_, attentionSums_, attended_, section(Tiles), c.heads, c.headDim, splits, int(early)}, {4, 3, early});
+}
+
 /// Rotates the queries and keys of qkv, and appends to the cache.
 Status Model::rotate(int64_t layer) {
   const Config &c = config();
@@ -316,7 +371,6 @@ Status Model::fusedLayer(int64_t index) {
   const Config &c = config();
   const LayerWeights &l = weights_.layers[size_t(index)];
   Status s = normedProduct(l.deviceAttentionNorm, l.deviceQkv, c.qkvRows(), qkv_, false);
-  if (s) s = rotate(index);
   if (s) s = attention(index);
   if (s) s = addedProduct(attended_, l.o.deviceValues, c.heads * c.headDim);
   if (s) s = normedProduct(l.deviceFeedForwardNorm, l.deviceGateUp, c.intermediate, hidden_, true);
@@ -324,19 +378,20 @@ Status Model::fusedLayer(int64_t index) {
   return s;
 }
 
-Status Model::layer(int64_t index, bool first) {
+Status Model::layer(int64_t index) {
   const Config &c = config();
   const LayerWeights &l = weights_.layers[size_t(index)];
   int64_t rows = in_.rows, q = c.heads * c.headDim, kv = c.kvHeads * c.headDim;
-  Status s = norm(l.deviceAttentionNorm, !first);
+  Status s = norm(l.deviceAttentionNorm);
   if (s) s = product(l.q, normed_, qkv_, rows, c.qkvRows());
   if (s) s = product(l.k, normed_, qkv_, rows, c.qkvRows(), q);
   if (s) s = product(l.v, normed_, qkv_, rows, c.qkvRows(), q + kv);
-  if (s) s = rotate(index);
   if (s) s = attention(index);
   if (s) s = product(l.o, attended_, delta_, rows, c.hidden);
-  if (s) s = norm(l.deviceFeedForwardNorm, true);
+  pending_ = {1};
+  if (s) s = norm(l.deviceFeedForwardNorm);
   if (!s) return s;
+  pending_ = {1};
   if (c.experts) return experts(l);
   s = product(l.gate, normed_, gateUp_, rows, 2 * c.intermediate);
   if (s) s = product(l.up, normed_, gateUp_, rows, 2 * c.intermediate, c.intermediate);
@@ -371,20 +426,27 @@ Status Model::choose() {
   if (fused_ && in_.rows == 1 && n == 1) {
     s = normedProduct(weights_.deviceFinalNorm, weights_.output.deviceValues, c.vocab, logits_, false); // the row is the one that is wanted
   } else {
-    s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), stream_, last_, c.hidden, block});
-    if (s && !fused_) s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), delta_, lastDelta_, c.hidden, block});
-    if (s) s = device_.launch(kernels_.rmsNorm, {n}, {last_, lastDelta_, weights_.deviceFinalNorm, normed_, c.hidden, c.normEps, int(!fused_), nextPowerOf2(c.hidden), 0}, normLaunch(false));
+    s = device_.launch(kernels_.gatherRows, {n, cdiv(c.hidden, block)}, {section(Wanted), stream_, delta_, last_, c.hidden, pending_.apart, pending_.parts, block});
+    if (s) s = device_.launch(kernels_.rmsNorm, {n}, {last_, delta_, weights_.deviceFinalNorm, normed_, c.hidden, 0, c.normEps, 0, nextPowerOf2(c.hidden), 0}, normLaunch(false));
     if (s) s = product(weights_.output, normed_, logits_, n, c.vocab);
   }
   if (!s) return s;
-  if (!in_.sampled) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_, c.vocab, block});
-  return device_.launch(kernels_.sample, {n}, {logits_, chosen_, section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, block});
+  if (in_.sampled) {
+    // A program has a row, and goes over it many times: on GPUs with many threads.
+    int64_t each = device_.isGpu() ? std::min<int64_t>(nextPowerOf2(c.vocab), 8192) : block;
+    return device_.launch(kernels_.sample, {n}, {logits_, chosen_, section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, each}, {int32_t(std::max<int64_t>(4, each / 512))});
+  }
+  if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_, c.vocab, block});
+  bool early = this->early();
+  s = device_.launch(kernels_.argmaxParts, {n, argmaxParts}, {logits_, tops_, places_, c.vocab, block, int(early)}, {4, 3, early});
+  return s ? device_.launch(kernels_.argmaxJoin, {n}, {tops_, places_, chosen_, c.vocab, argmaxParts, argmaxParts, int(early)}, {1, 3, early}) : s;
 }
 
 Status Model::forward(int64_t layers) {
-  Status s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, stream_, config().hidden, block});
-  if (s && fused_ && in_.rows == 1) s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, rounded_, config().hidden, block});
-  for (int64_t i = 0; s && i < layers; ++i) s = fused_ ? fusedLayer(i) : layer(i, i == 0);
+  pending_ = {};
+  bool rounded = fused_ && in_.rows == 1;
+  Status s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, stream_, rounded_, config().hidden, int(rounded), block});
+  for (int64_t i = 0; s && i < layers; ++i) s = fused_ ? fusedLayer(i) : layer(i);
   return s && in_.outputs ? choose() : s;
 }
 

@@ -76,30 +76,36 @@ private:
   Status prepare(std::span<const Span> spans, PagedCache &pages);
   /// Every launch of the step that was prepared, through the first `layers` layers.
   Status forward(int64_t layers);
-  Status layer(int64_t index, bool first);
+  Status layer(int64_t index);
   Status fusedLayer(int64_t index);
   Status rotate(int64_t layer);
   Status attention(int64_t layer);
+  Status decodeAttention(int64_t layer);
   int64_t splitsOf(int64_t tiles) const;
   Launch decodeLaunch(int64_t tiles, int64_t splits) const;
   Status experts(const LayerWeights &l);
   Status choose();
   Status product(const Matrix &m, const Buffer &x, const Buffer &out, int64_t rows, int64_t stride, int64_t column = 0);
-  Status norm(const Buffer &weight, bool add);
+  Status norm(const Buffer &weight);
   Status normedProduct(const Buffer &norm, const Buffer &w, int64_t outputs, const Buffer &out, bool pair);
   Status addedProduct(const Buffer &x, const Buffer &w, int64_t inputs);
   /// Whether kernels of the step start early: where it only decodes, they are so short that starting them takes a part of the time.
   bool early() const { return fused_ && in_.prefillTiles == 0; }
   Launch normLaunch(bool early) const { return {config().hidden <= 1024 || !device_.isGpu() ? 4 : 8, 3, early}; }
   Status rowProduct(const Buffer &x, const Buffer *norm, const Buffer &w, const Buffer &out, int64_t outputs, int64_t inputs, bool add, bool pair);
+  struct Tiling;
   Status tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);
-  Status rowKernel(const tegula::Function &f, int64_t rows, int64_t n, const Buffer &from, const Buffer &to);
+  Status tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early);
 
   Weights weights_;
   Limits limits_;
   Kernels kernels_;
   Device device_;
   Inputs in_;
+  /// What is in delta_ and not in the residual stream yet: so many parts, `apart` elements from one to the next. The next norm adds them.
+  struct Pending {
+    int64_t parts = 0, apart = 0;
+  } pending_;
   TegulaDtype activation_ = TEGULA_FP32, cacheType_ = TEGULA_FP32;
   bool fused_ = false; // dense 16-bit weights on a GPU: products with norms, activations and the residual in them
   int64_t prefillQueries_ = 16; // of a tile of attention
@@ -108,7 +114,7 @@ private:
   std::map<std::tuple<int64_t, bool, bool>, tegula::Graph> graphs_; // by the number of sequences, whether one is sampled, and whether one is long
   Buffer cosines_, sines_;
   std::vector<Buffer> keys_, values_; // by layer: [pages, pageTokens, kvHeads, headDim]
-  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, lastDelta_, logits_, chosen_;
+  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, logits_, chosen_, tops_, places_;
   Buffer attentionParts_, attentionSums_;
   Buffer parts_, partScales_, partSums_; // of activations for quantized weights on CPUs
   Buffer routes_, expertOf_, expertWeights_, order_, tileExperts_, expertParts_;
