@@ -64,8 +64,10 @@ def reached_from(x, n, top, sharpness, cut, BLOCK: tl.constexpr):
     for start in range(0, n, BLOCK):
         i = start + tl.arange(0, BLOCK)
         v = (tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top) * sharpness
-        count += tl.sum((v >= cut).to(tl.int32), 0)
-        mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
+        inside = tl.sum((v >= cut).to(tl.int32), 0)
+        if inside > 0:  # most blocks have none
+            count += inside
+            mass += tl.sum(tl.where(v >= cut, tl.exp(v), 0.0), 0)
     return count, mass
 
 
@@ -131,10 +133,14 @@ def sample(logits, out, temperatures, top_ks, top_ps, seeds, steps, n, BLOCK: tl
         i = start + tl.arange(0, BLOCK)
         v = tl.load(x + i, mask=i < n, other=float("-inf")).to(tl.float32) - top
         v = tl.where(temperature > 0, v * sharpness, v)
-        weight = tl.where(v >= cut, tl.exp(v), 0.0)
-        sums = before + tl.cumsum(weight, 0)
-        chosen = tl.minimum(chosen, tl.min(tl.where((sums > wanted) & (weight > 0), i, n), 0))
-        last = tl.maximum(last, tl.max(tl.where(weight > 0, i, 0), 0))
-        before += tl.sum(weight, 0)
+        if tl.max(v, 0) >= cut:
+            weight = tl.where(v >= cut, tl.exp(v), 0.0)
+            after = before + tl.sum(weight, 0)
+            # In the blocks where the sum may pass: that of a scan, in another order, can be a hair more.
+            if (chosen == n) & (after * 1.0001 > wanted):
+                sums = before + tl.cumsum(weight, 0)
+                chosen = tl.min(tl.where((sums > wanted) & (weight > 0), i, n), 0)
+            last = tl.max(tl.where(weight > 0, i, 0), 0)
+            before = after
     # Sums in another order may end a hair below `wanted`.
     tl.store(out + row, tl.where(chosen < n, chosen, last))
