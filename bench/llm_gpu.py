@@ -60,7 +60,7 @@ def tiling(rows, outputs, inputs, add, pair):
         bm = 16 if rows <= 16 else 32
         return (bm, 32, 128, 8, 4, 4) if pair else (bm, 32, 256, 8, 4, 4) if outputs <= 4096 else (bm, 64, 256, 8, 4, 3)
     if rows <= 64:
-        return 64, 32 if pair else 64, 128, 8, 4, 4
+        return (64, 128, 64, 8, 8, 3) if pair else (64, 64, 128, 8, 4, 4)
     if rows <= 512:
         return 128, 64 if pair else 128, 64, 8, 4, 4
     return (128, 128, 64, 16, 8, 3) if pair else (128, 256, 64, 8 if add else 16, 8, 4 if add and inputs <= 8192 else 3)
@@ -186,7 +186,7 @@ def decode_rows():
             f, g = ks["attention"].decode_attention, ks["attention"].attention_parts
 
             def run(i):
-                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 128,
+                f[(HK, len(tiles), splits)](qkv, k[i], v[i], parts if splits > 1 else out, sums, cosines, sines, tiles, table, pages, D**-0.5, HQ=HQ, HK=HK, D=D, PAGE=PAGE, BM=16, FIRST=64 if many else 256,
                                             BN=64, SPLITS=splits, EARLY=False, num_warps=4 if many else 8, num_stages=2 if many else 3)
                 if splits > 1:
                     g[(len(tiles), HQ)](parts, sums, out, tiles, HQ=HQ, D=D, SPLITS=splits, EARLY=False)

@@ -49,7 +49,7 @@ Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs
     if (pair) return {bm, 32, 128, 8, {4, 4}};
     return outputs <= 4096 ? Tiling{bm, 32, 256, 8, {4, 4}} : Tiling{bm, 64, 256, 8, {4, 3}};
   }
-  if (rows <= 64) return {64, pair ? 32 : 64, 128, 8, {4, 4}};
+  if (rows <= 64) return pair ? Tiling{64, 128, 64, 8, {8, 3}} : Tiling{64, 64, 128, 8, {4, 4}};
   if (rows <= 512) return {128, pair ? 64 : 128, 64, 8, {4, 4}};
   if (pair) return {128, 128, 64, 16, {8, 3}};
   return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
@@ -345,7 +345,7 @@ Status Model::decodeAttention(int64_t layer) {
   int64_t tiles = in_.decodeTiles, splits = in_.isLong ? splitsOf(tiles) : 1, bm = std::max<int64_t>(nextPowerOf2(c.heads / c.kvHeads), 16);
   bool early = this->early(), many = tiles * splits * c.kvHeads >= device_.cores(), parts = splits > 1;
   // Few programs have much under way at once; of many, several share a multiprocessor.
-  int64_t first = many || cacheType_ == TEGULA_FP32 ? pageTokens : 2 * pageTokens;
+  int64_t first = many || cacheType_ == TEGULA_FP32 ? pageTokens : 4 * pageTokens;
   Launch how = many ? Launch{4, 2, early} : Launch{8, 3, early};
   Status s = device_.launch(kernels_.decodeAttention, {c.kvHeads, tiles, splits},
                             {qkv_, keys_[size_t(layer)], values_[size_t(layer)], parts ? attentionParts_ : attended_, attentionSums_, cosines_, sines_, section(Tiles), table_, cdiv(limits_.context, pageTokens),
