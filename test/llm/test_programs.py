@@ -127,6 +127,20 @@ def test_logits_on_the_gpus_path(run, precision):
     assert ": good" in text, text
 
 
+def test_decode_steps_on_gpus_have_no_launch_for_the_rotation(run):
+    """A prompt of one token is a step that decodes; one of two is not."""
+    for tokens, there, absent in ((1, ("decode_attention", "argmax_parts"), ("rope_append", "paged_attention")), (2, ("rope_append", "paged_attention"), ())):
+        text = run("generate", "--device", "sim", "--precision", "bf16", "--layers", 1, "--prompt-tokens", tokens, "--max-new", 2, "--profile", "--quiet")
+        assert all(f"\n{name} " in text for name in there) and not any(f"\n{name} " in text for name in absent), text
+
+
+def test_prompts_whose_products_share_inputs(run):
+    """Steps of 40 to 300 rows on the GPU's path: parts of the products into the residual stream are added by the norms, and by the last one for the rows that are wanted."""
+    for rows in (40, 300):
+        text = run("generate", "--device", "sim", "--precision", "bf16", "--layers", 2, "--prompt-tokens", rows, "--rows", rows, "--batch", 1, "--context", 320, "--max-new", 2, "--check", "--quiet")
+        assert "good" in text, text
+
+
 @pytest.mark.parametrize("device,precision", [("cpu", "int4"), ("sim", "bf16")])
 def test_logits_of_graphs(run, device, precision):
     """Decode steps that are recorded once and launched as graphs; prompts are of other lengths than steps hold."""
