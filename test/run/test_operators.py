@@ -448,3 +448,27 @@ def test_shifts_by_the_width_and_more_leave_the_sign(dev, t):
     r = np.array([int(a) >> int(b) for a, b in zip(exact, by)], object)
     assert_same(left, np.tile((l & (2**t.bits - 1)).astype(f"u{t.bits // 8}").view(t.np), 2))
     assert_same(right, np.concatenate([r, r, exact >> (64 if t.bits == 64 else 33)]).astype(t.np))
+
+
+@tegula.jit
+def named_operators(x_ptr, f_ptr, bits_ptr, quotient_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(bits_ptr + i, x.__lshift__(4).to(tl.int8).__rshift__(4).__add__(x.__rsub__(7)).__and__(x.__invert__().__or__(9)).__xor__(i.__mul__(3)).__neg__())
+    f = tl.load(f_ptr + i)
+    tl.store(quotient_ptr + i, tl.where(f.__lt__(2.0), f.__rtruediv__(1.0), f.__truediv__(3.0)).__sub__(i.__ge__(5).__eq__(0).to(tl.float32)))
+
+
+@operators
+def test_named_operators(dev):
+    """Operators are methods, too: published int4 kernels sign-extend a nibble by x.__lshift__(4).to(tl.int8).__rshift__(4)."""
+    n = 32
+    x = np.arange(n, dtype=np.int8) * 7 - 100
+    f = np.linspace(1, 4, n, dtype=np.float32)
+    bits, quotient = np.zeros(n, np.int32), np.zeros(n, np.float32)
+    dev(named_operators, (1,), x, f, bits, quotient, n)
+    i = np.arange(n, dtype=np.int32)
+    low = (x << 4).astype(np.int8) >> 4
+    np.testing.assert_array_equal(bits, -((((low + (7 - x)).astype(np.int8) & (~x | 9)).astype(np.int32)) ^ (i * 3)))
+    want = np.where(f < 2, 1 / f, f / np.float32(3)) - (i < 5).astype(np.float32)
+    np.testing.assert_allclose(quotient, want, rtol=1e-6)

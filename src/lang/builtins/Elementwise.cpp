@@ -210,6 +210,19 @@ template <bool IsAnd> Value logical(BuiltinCall &call) {
   return logicalAndOr(call.ctx, IsAnd, call.args[0], call.args[1], call.loc);
 }
 
+// Operators called by their names, as x.__lshift__(4): methods of tensors like all others.
+
+template <BinOp Op, bool Reflected = false> Value operatorMethod(BuiltinCall &call) {
+  Args a(call, "operator");
+  constexpr size_t l = Reflected, r = !Reflected;
+  return binary(call.ctx, Op, a[l], a[r], call.loc, a.loc(l), a.loc(r));
+}
+template <Cmp Op> Value comparisonMethod(BuiltinCall &call) {
+  Args a(call, "comparison");
+  return compare(call.ctx, Op, a[0], a[1], call.loc, a.loc(0), a.loc(1));
+}
+template <Value (*Op)(Context &, const Value &, Loc)> Value unaryMethod(BuiltinCall &call) { return Op(call.ctx, call.args[0], call.loc); }
+
 Value expectZero(BuiltinCall &call) {
   Args a(call, "expect_zero");
   std::optional<Tensor> x = a.tensor(0), mask = x ? a.tensor(1) : std::nullopt;
@@ -246,6 +259,36 @@ constexpr Builtin rows[] = {
     {"where", "condition, x, y", where, 0, "x where the condition holds, y elsewhere; both are computed."},
     {"tensor.logical_and", "self, other", logical<true>, 0, "x and y of int1 tensors."},
     {"tensor.logical_or", "self, other", logical<false>, 0, "x or y of int1 tensors."},
+    {"tensor.__add__", "self, other", operatorMethod<BinOp::Add>, 0, "self + other."},
+    {"tensor.__radd__", "self, other", operatorMethod<BinOp::Add, true>, 0, "other + self."},
+    {"tensor.__sub__", "self, other", operatorMethod<BinOp::Sub>, 0, "self - other."},
+    {"tensor.__rsub__", "self, other", operatorMethod<BinOp::Sub, true>, 0, "other - self."},
+    {"tensor.__mul__", "self, other", operatorMethod<BinOp::Mul>, 0, "self * other."},
+    {"tensor.__rmul__", "self, other", operatorMethod<BinOp::Mul, true>, 0, "other * self."},
+    {"tensor.__truediv__", "self, other", operatorMethod<BinOp::Div>, 0, "self / other."},
+    {"tensor.__rtruediv__", "self, other", operatorMethod<BinOp::Div, true>, 0, "other / self."},
+    {"tensor.__floordiv__", "self, other", operatorMethod<BinOp::FloorDiv>, 0, "self // other."},
+    {"tensor.__rfloordiv__", "self, other", operatorMethod<BinOp::FloorDiv, true>, 0, "other // self."},
+    {"tensor.__mod__", "self, other", operatorMethod<BinOp::Mod>, 0, "self % other."},
+    {"tensor.__rmod__", "self, other", operatorMethod<BinOp::Mod, true>, 0, "other % self."},
+    {"tensor.__lshift__", "self, other", operatorMethod<BinOp::LShift>, 0, "self << other."},
+    {"tensor.__rlshift__", "self, other", operatorMethod<BinOp::LShift, true>, 0, "other << self."},
+    {"tensor.__rshift__", "self, other", operatorMethod<BinOp::RShift>, 0, "self >> other."},
+    {"tensor.__rrshift__", "self, other", operatorMethod<BinOp::RShift, true>, 0, "other >> self."},
+    {"tensor.__and__", "self, other", operatorMethod<BinOp::And>, 0, "self & other."},
+    {"tensor.__rand__", "self, other", operatorMethod<BinOp::And, true>, 0, "other & self."},
+    {"tensor.__or__", "self, other", operatorMethod<BinOp::Or>, 0, "self | other."},
+    {"tensor.__ror__", "self, other", operatorMethod<BinOp::Or, true>, 0, "other | self."},
+    {"tensor.__xor__", "self, other", operatorMethod<BinOp::Xor>, 0, "self ^ other."},
+    {"tensor.__rxor__", "self, other", operatorMethod<BinOp::Xor, true>, 0, "other ^ self."},
+    {"tensor.__eq__", "self, other", comparisonMethod<Cmp::Eq>, 0, "self == other."},
+    {"tensor.__ne__", "self, other", comparisonMethod<Cmp::Ne>, 0, "self != other."},
+    {"tensor.__lt__", "self, other", comparisonMethod<Cmp::Lt>, 0, "self < other."},
+    {"tensor.__le__", "self, other", comparisonMethod<Cmp::Le>, 0, "self <= other."},
+    {"tensor.__gt__", "self, other", comparisonMethod<Cmp::Gt>, 0, "self > other."},
+    {"tensor.__ge__", "self, other", comparisonMethod<Cmp::Ge>, 0, "self >= other."},
+    {"tensor.__neg__", "self", unaryMethod<negate>, 0, "-self."},
+    {"tensor.__invert__", "self", unaryMethod<invert>, 0, "~self."},
     {"expect_zero", "x, mask", expectZero, 0, "x, which is promised to be zero where the mask is true."},
 };
 
