@@ -11,6 +11,7 @@ Function *FormWriter::writeKernel(const Function &f) {
     args.push_back(v->type);
   Function *g = out_.createFunction(f.name, args, {}, f.loc);
   g->isKernel = true;
+  g->isOrdered = f.isOrdered;
   g->argInfo = f.argInfo;
   for (size_t i = 0; i < args.size(); ++i)
     define(f.block()->args[i], scalar_, g->block()->args[i]);

@@ -16,7 +16,6 @@ static bool mayBeSame(int a, int b) { return a < 0 || b < 0 || a == b; }
 
 void MemoryOrder::beginOrder() {
   lastUser_ = lastUsersOfTiles(*source_->block());
-  usedAtomics_ = usedAtomics(*source_->block());
   findCopies(*source_->block());
 }
 
@@ -55,30 +54,19 @@ void MemoryOrder::endsWithLastUser(const Op &tile) {
 }
 
 void MemoryOrder::afterOp(const Op &op) {
-  for (SharedRange r : scratch_)
-    memory_.release(r);
-  scratch_.clear();
+  scratch_ = {};
   auto it = endsAfter_.find(&op);
   if (it == endsAfter_.end())
     return;
   for (const Op *tile : it->second) {
-    SharedRange r = tiles_[tile];
-    memory_.release(r);
     if (tile->kind != OpKind::BarrierAlloc)
       continue;
     // The bytes become ordinary memory again once nobody waits or arrives any more.
     tile->ctas() > 1 ? meet() : barrier();
     b_.create(OpKind::BarrierFree, tile->results, {});
-    memory_.touched(r, true);
+    shared_.touched(placeOf(*tile), true);
   }
 }
-
-SharedRange MemoryOrder::take(Op &op, uint64_t bytes, uint32_t align, bool isNew) {
-  waitForReaders();
-  return isNew ? memory_.takeNew(bytes, align) : memory_.take(bytes, align);
-}
-
-void MemoryOrder::note(Op &op, SharedRange r) { op.set(ir::attr::shared, std::vector<int64_t>{static_cast<int64_t>(r.begin), static_cast<int64_t>(r.end)}); }
 
 // ---- threads meet
 
@@ -89,9 +77,9 @@ bool MemoryOrder::wroteGlobal() const {
 void MemoryOrder::haveMet(bool wholeProgram) {
   if (wholeProgram || !isCluster())
     seen_.clear();
-  memory_.metAtBarrier();
-  for (SharedRange r : scratch_)
-    memory_.touched(r, true);
+  shared_.metAtBarrier();
+  if (scratch_.size())
+    shared_.touched(scratch_, true);
 }
 
 void MemoryOrder::barrier() {
@@ -123,12 +111,12 @@ void MemoryOrder::meet() {
 
 /// Before somebody else uses these bytes; block stores have read them then.
 bool MemoryOrder::mustMeet(SharedRange r) {
-  bool isRead = std::ranges::any_of(blockReads_, [&](SharedRange b) { return b.begin < r.end && r.begin < b.end; });
+  bool isRead = std::ranges::any_of(blockReads_, [&](SharedRange b) { return b.overlaps(r); });
   if (isRead) {
     emit(OpKind::StoreWait, {{ir::attr::read, true}});
     blockReads_.clear();
   }
-  return isRead || memory_.needsBarrier(r, true);
+  return isRead || shared_.needsBarrier(r, true);
 }
 
 void MemoryOrder::makeFree(SharedRange r) {
@@ -136,73 +124,35 @@ void MemoryOrder::makeFree(SharedRange r) {
     barrier();
 }
 
-/// Conversions take turns rather than more scratch than this: it would cost blocks per multiprocessor.
-static constexpr uint64_t preferredScratch = 64 * 1024;
-
-Scratch MemoryOrder::scratchNeedOf(const Op &op) const {
-  // Beside the rings of a loop over tiles little may be left (TileLoop.h has made sure that it is enough).
-  uint64_t limit = target_.sharedLimit(), top = memory_.top(), left = limit > top ? limit - top : 0;
-  layout::ConversionOptions conversions = target_.conversions();
-  conversions.maxBytes = static_cast<unsigned>(std::min(preferredScratch, std::max<uint64_t>(1024, left)));
-  return scratchNeed(m_, op, {target_.lanes(), options_.numWarps}, options_.numCtas, conversions, usedAtomics_.contains(&op));
-}
-
-void MemoryOrder::takeScratch(Op &op, uint64_t bytes) {
-  constexpr uint32_t little = 1024;
-  SharedRange r = take(op, bytes, 16);
-  if (memory_.needsBarrier(r, true) && r.end <= little) {
-    SharedRange other = take(op, bytes, 16);
-    bool isBetter = other.end <= little && !memory_.needsBarrier(other, true);
-    memory_.release(isBetter ? r : other);
-    r = isBetter ? other : r;
-  }
-  note(op, r);
+void MemoryOrder::beforeScratch(Op &op) {
+  const SharedRange r = placeOf(op);
+  waitForReaders();
+  if (op.own())
+    return;
   if (mustMeet(r)) {
     op.set(ir::attr::meet, true);
     haveMet(false);
   }
-  scratch_.push_back(r);
-  memory_.touched(r, true);
+  scratch_ = r;
+  shared_.touched(r, true);
 }
 
-static bool othersTakeScratch(const ir::Block &b, const ir::Op &but) {
-  return std::ranges::any_of(b.ops, [&](const ir::Op *op) {
-    return (op != &but && takesScratch(*op)) || std::ranges::any_of(op->regions, [&](const ir::Region *r) { return othersTakeScratch(*r->block, but); });
-  });
-}
-
-/// Tiles are made in `first` or behind it.
-static bool allocatesFrom(const ir::Op &first) {
-  auto allocates = [](auto &&self, const ir::Op &op) -> bool {
-    return makesTiles(op) ||
-           std::ranges::any_of(op.regions, [&](const ir::Region *r) { return std::ranges::any_of(r->block->ops, [&](const ir::Op *o) { return self(self, *o); }); });
-  };
-  const std::vector<ir::Op *> &ops = first.parent->ops;
-  return std::any_of(std::find(ops.begin(), ops.end(), &first), ops.end(), [&](const ir::Op *op) { return allocates(allocates, *op); });
-}
-
-bool MemoryOrder::hasOwnRoom(const Op &op, uint64_t bytes) const {
-  uint64_t left = target_.sharedLimit() - std::min<uint64_t>(memory_.peak(), target_.sharedLimit());
-  const Op *loop = nullptr; // the outermost operation around it
-  for (const Op *around = op.parent->parent->op; around && around->kind != OpKind::Partitions; around = around->parent->parent->op)
-    loop = around;
-  return loop && bytes + 16 <= left && !allocatesFrom(*loop) && !(4 * bytes > left && othersTakeScratch(*loop->parent, op));
-}
-
-void MemoryOrder::takeWarpScratch(Op &op, uint64_t bytes) {
-  if (!hasOwnRoom(op, bytes))
-    return takeScratch(op, bytes);
-  note(op, take(op, bytes, 16, true));
-  op.set(ir::attr::own, true);
+void MemoryOrder::afterScratch(layout::ExchangeScope scope) {
+  if (scope == layout::ExchangeScope::Warp)
+    return;
+  const bool isOfCluster = scope == layout::ExchangeScope::Cluster;
+  haveMet(isOfCluster);
+  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
+  if (isOfCluster)
+    leaveScratch();
 }
 
 void MemoryOrder::beginTile(Op &op) {
-  SharedRange r = tiles_[&op] = take(op, tilesBytes(op), SharedMemory::tileAlign);
-  note(op, r);
+  waitForReaders();
   endsWithLastUser(op);
   // The ring is synchronized by the operations around its users; here by who had the bytes before, and by who wrote what will be copied: the
   // copies themselves are not looked at one by one.
-  makeFree(r);
+  makeFree(placeOf(op));
   if (op.kind == OpKind::SharedAlloc) {
     finishBeforeCopies();
     if (wroteGlobal()) {
@@ -214,27 +164,26 @@ void MemoryOrder::beginTile(Op &op) {
 }
 
 void MemoryOrder::beginBarriers(Op &op) {
-  SharedRange r = tiles_[&op] = take(op, tilesBytes(op), 16);
-  note(op, r);
+  waitForReaders();
   endsWithLastUser(op);
   // Block copies may read and write where threads have stored before.
   finishBeforeCopies();
   if (wroteGlobal())
     op.set(ir::attr::global, true);
-  makeFree(r);
+  makeFree(placeOf(op));
 }
 
 void MemoryOrder::barriersReady(const Op &op) { op.global() || op.ctas() > 1 ? meet() : barrier(); }
 
 void MemoryOrder::touched(const Value *tile, bool writes) {
   if (const Op *of = tileOf(tile))
-    memory_.touched(tiles_[of], writes);
+    shared_.touched(placeOf(*of), writes);
 }
 
 /// What other threads put into tiles is there after a barrier; rings bring their own. All are read behind it, so none counts as read before.
 void MemoryOrder::readTiles(const Op &op) {
   for (const Value *v : op.operands)
-    if (const Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared && memory_.needsBarrier(tiles_[tile], false))
+    if (const Op *tile = v->type.isShared ? tileOf(v) : nullptr; tile && tile->kind == OpKind::ToShared && shared_.needsBarrier(placeOf(*tile), false))
       barrier();
   for (const Value *v : op.operands)
     if (v->type.isShared)
@@ -285,62 +234,34 @@ void MemoryOrder::afterAtomic(const Op &op) {
 void MemoryOrder::forgetAccesses() {
   seen_.clear();
   seen_.push_back({-1, nullptr, true, nullptr, true});
-  memory_.unknownBefore();
+  shared_.unknownBefore();
 }
 
 // ---- stores and reductions of blocks
 
-BlockStore MemoryOrder::blockStore(const Op &op) {
-  auto [it, isNew] = blockStores_.try_emplace(&op);
-  if (isNew)
-    it->second = target_.blockStore(m_, op);
-  return it->second;
+static bool storesBlocksIn(const ir::Block &b) {
+  return std::ranges::any_of(b.ops, [](const ir::Op *op) {
+    return op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || std::ranges::any_of(op->regions, [](const ir::Region *r) { return storesBlocksIn(*r->block); });
+  });
 }
 
-/// For the buffers of all block stores in a loop; 0: nothing is stored so, or the loop wants the memory for tiles of its own.
-uint64_t MemoryOrder::bytesHeld(const Op &loop) {
-  uint64_t one = 0;
-  bool tiles = false, scratch = false;
-  auto look = [&](auto &&self, const ir::Block &b) -> void {
-    for (const Op *op : b.ops) {
-      if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
-        one = std::max(one, blockStore(*op).bytes);
-      tiles |= makesTiles(*op);
-      scratch |= takesScratch(*op);
-      for (const ir::Region *r : op->regions)
-        self(self, *r->block);
-    }
-  };
-  for (const ir::Region *r : loop.regions)
-    look(look, *r->block);
-  if (!one)
-    return 0;
-  constexpr uint64_t usualScratch = 8192;
-  uint64_t limit = target_.sharedLimit(), top = memory_.top() + SharedMemory::tileAlign + (scratch ? usualScratch : 0);
-  if (tiles || top + one > limit) {
-    blockReads_.push_back({0, UINT64_MAX}); // of the iteration before
-    return 0;
-  }
-  return top + 2 * one <= limit ? 2 * one : one;
-}
-
-/// Room for the buffers of all block stores in a loop, for as long as it runs: so that copies of one iteration go on in the next.
-void MemoryOrder::holdBuffers(Op &loop) {
-  uint64_t bytes = held_ ? 0 : bytesHeld(loop);
-  if (!bytes)
+/// Copies of one iteration go on in the next where the loop has buffers for them; else all that the iteration before stores may still be read.
+void MemoryOrder::beforeLoop(const Op &loop) {
+  if (heldBy_)
     return;
-  held_ = take(loop, bytes, SharedMemory::tileAlign);
-  heldBy_ = &loop;
-  note(loop, *held_);
-  makeFree(*held_);
+  if (const SharedRange r = placeOf(loop); r.size()) {
+    waitForReaders();
+    heldBy_ = &loop;
+    makeFree(r);
+  } else if (std::ranges::any_of(loop.regions, [](const ir::Region *r) { return storesBlocksIn(*r->block); })) {
+    blockReads_.push_back({0, UINT64_MAX});
+  }
 }
 
 void MemoryOrder::releaseBuffers(const Op &loop) {
   if (heldBy_ != &loop)
     return;
-  blockReads_.push_back(*held_);
-  memory_.release(*held_);
-  held_.reset();
+  blockReads_.push_back(placeOf(loop));
   heldBy_ = nullptr;
 }
 
@@ -445,40 +366,20 @@ bool MemoryOrder::orderBlockStore(const Op &op) {
 }
 
 void MemoryOrder::beginBlockStore(Op &op) {
-  const BlockStore plan = blockStore(op);
   if (orderBlockStore(op))
     op.set(ir::attr::quiet, true);
-  SharedRange r;
-  if (held_) {
-    r = *held_;
-  } else {
-    unsigned buffers = plan.steps > 1 ? 2 : 1;
-    if (memory_.top() + SharedMemory::tileAlign + plan.bytes * buffers > target_.sharedLimit())
-      buffers = 1;
-    r = take(op, plan.bytes * buffers, SharedMemory::tileAlign);
-    makeFree(r);
-  }
-  note(op, r);
-  unsigned buffers = plan.steps > 1 && plan.bytes * 2 <= r.size() ? 2 : 1;
-  op.set(ir::attr::buffers, buffers);
-  if (held_)
-    op.set(ir::attr::held, true);
-  bool goesOn = held_ && turns_.bytes == plan.bytes && turns_.buffers == buffers;
-  size_t turn = goesOn ? turns_.next : 0;
-  if (goesOn)
-    op.set(ir::attr::turn, static_cast<int64_t>(turn % buffers));
-  turns_ = {held_ ? plan.bytes : 0, buffers, turn + plan.steps};
+  if (op.held())
+    return;
+  waitForReaders();
+  makeFree(placeOf(op));
 }
 
 void MemoryOrder::endBlockStore(const Op &op) {
   storesBlocks_ = true;
-  if (held_)
+  if (op.held())
     return;
-  std::span<const int64_t> at = op.shared();
-  SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
-  blockReads_.push_back(r);
-  memory_.release(r);
-  memory_.touched(r, true);
+  blockReads_.push_back(placeOf(op));
+  shared_.touched(placeOf(op), true);
 }
 
 void MemoryOrder::beforeReturn() {
@@ -488,11 +389,10 @@ void MemoryOrder::beforeReturn() {
 
 // ---- control flow
 
-MemoryOrder::PartitionOrder MemoryOrder::enterPartition() { return {memory_, accesses(), std::exchange(storesBlocks_, false)}; }
+MemoryOrder::PartitionOrder MemoryOrder::enterPartition() { return {accesses(), shared_.history(), std::exchange(storesBlocks_, false)}; }
 
 void MemoryOrder::leavePartition(PartitionOrder o) {
-  o.memory.takeAllOf(memory_);
-  memory_ = std::move(o.memory);
+  shared_.setHistory(std::move(o.sharedBefore));
   seen_ = std::move(o.before.seen);
   blockWrites_ = std::move(o.before.blockWrites);
   blockReads_ = std::move(o.before.blockReads);
@@ -517,7 +417,6 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
 }
 
 void MemoryOrder::alsoAccesses(const Accesses &a) {
-  turns_ = {};
   unite(seen_, a.seen);
   for (const BlockWrite &w : a.blockWrites)
     addBlockWrite(w);
@@ -555,7 +454,7 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   }
   o.earlier = o.around = accesses();
   if (areApart) {
-    memory_.unknownBefore();
+    shared_.unknownBefore();
     unite(o.around.seen, inside.seen);
     return o;
   }
@@ -563,7 +462,7 @@ MemoryOrder::ForOrder MemoryOrder::enterFor(const Op &op) {
   o.around.blockWrites.insert(o.around.blockWrites.end(), inside.blockWrites.begin(), inside.blockWrites.end());
   if (o.writes)
     otherIterations(o);
-  memory_.unknownBefore();
+  shared_.unknownBefore();
   return o;
 }
 
@@ -578,7 +477,7 @@ void MemoryOrder::leaveFor(const Op &op, const ForOrder &o) {
     otherIterations(o);
   else if (!isKept())
     alsoAccesses(o.earlier);
-  memory_.unknownBefore();
+  shared_.unknownBefore();
   releaseBuffers(op);
 }
 
@@ -598,20 +497,20 @@ void MemoryOrder::leaveWhile(const Op &op, const Accesses &around) {
 }
 
 /// Both sides begin with what was done before, and what either has done may come before what follows.
-MemoryOrder::IfOrder MemoryOrder::enterIf() { return {accesses(), {}, memory_.history(), {}}; }
+MemoryOrder::IfOrder MemoryOrder::enterIf() { return {accesses(), {}, shared_.history(), {}}; }
 
 void MemoryOrder::enterElse(IfOrder &o) {
   o.then = accesses();
-  o.sharedThen = memory_.history();
+  o.sharedThen = shared_.history();
   seen_ = o.before.seen;
   blockWrites_ = o.before.blockWrites;
   blockReads_ = o.before.blockReads;
-  memory_.setHistory(o.sharedBefore);
+  shared_.setHistory(o.sharedBefore);
 }
 
 void MemoryOrder::leaveIf(const IfOrder &o) {
   alsoAccesses(o.then);
-  memory_.addHistory(o.sharedThen);
+  shared_.addHistory(o.sharedThen);
 }
 
 } // namespace tegula::gpu

@@ -1,18 +1,15 @@
-// What the place of an operation in its kernel decides: which bytes of shared memory it has, and which barriers and waits stand between its accesses
-// and those before it. OrderMemory.cpp walks the kernel and asks; the answers become operations and attributes (`emit`, `note`).
+// What the place of an operation in its kernel decides: which barriers and waits stand between its accesses and those before it. OrderMemory.cpp walks the kernel and
+// asks; the answers become operations and attributes (`emit`).
 //
-// Structured code is walked in order, operation by operation. A tile lives from its operation to its last user, so taking the lowest free bytes is
-// allocation by liveness (SharedMemory.h). Program order must hold between the threads of a program: docs/rationale/gpu.md,
-// "Order of memory accesses", "Shared memory".
+// Program order must hold between the threads of a program: docs/rationale/gpu.md, "Order of memory accesses", "Shared memory".
 #pragma once
-#include "gpu/SharedMemory.h"
+#include "gpu/SharedAccesses.h"
 #include "gpu/SharedNeeds.h"
 #include "gpu/TargetInfo.h"
 #include "ir/Builder.h"
 #include "passes/AxisFacts.h"
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace tegula::gpu {
@@ -62,19 +59,13 @@ protected:
   void meet();
   /// They have, inside of the operation.
   void haveMet(bool wholeProgram);
-  /// This thread has read what it wanted of other CTAs' scratch; who takes memory next, or ends the block, waits until all have.
-  void leaveScratch(), waitForReaders();
   bool isCluster() const { return options_.numCtas > 1; }
 
   // ---- shared memory
-  /// The scratch that an operation needs (SharedNeeds.h) beside what is taken now.
-  Scratch scratchNeedOf(const Op &op) const;
-  /// Bytes of scratch, which nobody uses any more once threads have met if the operation says so (`meet`). A little memory lies elsewhere rather than wait
-  /// for its last users: two reductions in a row take turns, and meet half as often.
-  void takeScratch(Op &op, uint64_t bytes);
-  /// The same for an exchange inside warps. In a loop these are bytes that nothing else ever has (`own`), so that warps need no barrier of the block, unless
-  /// the bytes might be missing later.
-  void takeWarpScratch(Op &op, uint64_t bytes);
+  /// In front of what writes scratch, which nobody uses any more once threads have met if the operation says so (`meet`); behind it, with all threads or those of a
+  /// warp alone.
+  void beforeScratch(Op &op);
+  void afterScratch(layout::ExchangeScope scope);
   /// The tile of a to_shared, the ring of a shared_alloc.
   void beginTile(Op &op);
   /// mbarriers. What was stored before may be read by block copies. barriersReady() once they are initialized.
@@ -98,8 +89,8 @@ protected:
   void beforeReturn();
 
   // ---- control flow
-  /// Room for the buffers of all block stores in a loop. Before the loop begins.
-  void beforeLoop(Op &loop) { holdBuffers(loop); }
+  /// A loop may have the buffers of all block stores in it (`shared`). Before it begins.
+  void beforeLoop(const Op &loop);
   struct ForOrder {
     Accesses around, earlier;
     bool writes = false, isKnown = false;
@@ -110,13 +101,13 @@ protected:
   void leaveWhile(const Op &op, const Accesses &around);
   struct IfOrder {
     Accesses before, then;
-    SharedMemory::History sharedBefore, sharedThen;
+    SharedAccesses::History sharedBefore, sharedThen;
   };
   IfOrder enterIf();
   void enterElse(IfOrder &o), leaveIf(const IfOrder &o);
   struct PartitionOrder {
-    SharedMemory memory;
     Accesses before;
+    SharedAccesses::History sharedBefore;
     bool storesBlocks;
   };
   PartitionOrder enterPartition();
@@ -125,19 +116,17 @@ protected:
 
   ir::Builder b_; // where operations go
   ir::Module &m_;
+  const TargetInfo &target_;
+  const Options &options_;
 
 private:
   Op *emit(ir::OpKind kind, std::vector<ir::Attr> attrs = {}) { return b_.create(kind, {}, {}, std::move(attrs)); }
-  /// The bytes stand on their operation.
-  SharedRange take(Op &op, uint64_t bytes, uint32_t align, bool isNew = false);
-  void note(Op &op, SharedRange r);
-  bool hasOwnRoom(const Op &op, uint64_t bytes) const;
-  uint64_t bytesHeld(const Op &loop);
+  /// This thread has read what it wanted of other CTAs' scratch; whoever takes memory next, or ends the block, waits until all have.
+  void leaveScratch(), waitForReaders();
   bool mustMeet(SharedRange r);
   void makeFree(SharedRange r), endsWithLastUser(const Op &tile);
   void findCopies(const ir::Block &b);
-  void holdBuffers(Op &loop), releaseBuffers(const Op &loop);
-  BlockStore blockStore(const Op &op);
+  void releaseBuffers(const Op &loop);
   void waitForBlockWrites(), finishBeforeCopies(), addBlockWrite(const BlockWrite &w);
   bool orderBlockStore(const Op &op), isTiling(const Op &op), haveSameTiles(const Op &x, const Op &y);
   /// Do asynchronous copies of any CTA read what is accessed? Only this CTA's are known to be over.
@@ -145,39 +134,24 @@ private:
   /// Since the last barrier, as far as that is known.
   bool wroteGlobal() const;
   /// At the border of a block.
-  Accesses accesses() {
-    turns_ = {};
-    return {seen_, blockWrites_, blockReads_};
-  }
+  Accesses accesses() const { return {seen_, blockWrites_, blockReads_}; }
   void alsoAccesses(const Accesses &a), otherIterations(const ForOrder &o);
   bool anyBefore(const Accesses &inside) const;
   bool accessesIn(const ir::Block &b, Accesses &out) const;
   /// The axis facts of the kernel, found when they are first asked for.
   const AxisFacts &facts();
 
-  const TargetInfo &target_;
-  const Options &options_;
   const ir::Function *source_;
-  SharedMemory memory_;
+  SharedAccesses shared_;
   std::optional<AxisFacts> facts_;
   bool hasTensorMaps_ = false, storesBlocks_ = false;
   bool hasLeft_ = false;                                // between leaveScratch and waitForReaders
   std::vector<Seen> seen_;
-  std::unordered_set<const Op *> usedAtomics_;
-  std::unordered_map<const Op *, BlockStore> blockStores_;
   std::vector<BlockWrite> blockWrites_;                 // nobody has waited until they were done
   std::vector<SharedRange> blockReads_;                 // shared memory that block stores may still read
-  std::optional<SharedRange> held_;                     // room for buffers while a loop runs
-  const Op *heldBy_ = nullptr;                          // the loop
-  /// Which of the buffers in held_ is next, as the last store left them; 0 bytes: nothing is known.
-  struct Turns {
-    uint64_t bytes = 0;
-    unsigned buffers = 0;
-    size_t next = 0;
-  } turns_;
+  const Op *heldBy_ = nullptr;                          // the loop that has the buffers of block stores
   std::vector<Seen> copied_;                            // what asynchronous copies of the kernel read
-  std::vector<SharedRange> scratch_;                    // of the current operation
-  std::unordered_map<const Op *, SharedRange> tiles_;
+  SharedRange scratch_;                                 // of the current operation
   std::unordered_map<const Op *, const Op *> lastUser_; // of a tile, in the tile's block
   std::unordered_map<const Op *, std::vector<const Op *>> endsAfter_; // the tiles that die with an operation
 };

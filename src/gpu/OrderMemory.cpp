@@ -1,7 +1,7 @@
 // See OrderMemory.h. What an operation asks of memory, in the order of its steps; MemoryOrder.h answers.
 #include "gpu/OrderMemory.h"
 #include "gpu/MemoryOrder.h"
-#include <algorithm>
+#include <utility>
 
 namespace tegula::gpu {
 
@@ -43,21 +43,16 @@ private:
   bool isParted_ = false; // partitions have ended the kernel, each for its own warps
 };
 
-/// An operation that may take scratch, with what it does to it.
+/// An operation that may have scratch.
 void Orderer::exchange(Op &op, Block &now) {
-  const Scratch need = scratchNeedOf(op);
-  if (need.bytes && need.scope == layout::ExchangeScope::Warp)
-    takeWarpScratch(op, need.bytes);
-  else if (need.bytes)
-    takeScratch(op, need.bytes);
-  now.ops.push_back(&op);
-  if (!need.bytes || need.scope == layout::ExchangeScope::Warp)
+  const SharedRange place = placeOf(op);
+  if (!place.size()) {
+    now.ops.push_back(&op);
     return;
-  bool isOfCluster = need.scope == layout::ExchangeScope::Cluster;
-  haveMet(isOfCluster);
-  // Other threads may still read: whoever uses these bytes next waits. Threads of other CTAs are waited for apart.
-  if (isOfCluster)
-    leaveScratch();
+  }
+  beforeScratch(op);
+  now.ops.push_back(&op);
+  afterScratch(op.own() ? layout::ExchangeScope::Warp : scratchNeed(m_, op, target_, options_, place.size(), true).scope);
 }
 
 /// Control flow, around its blocks.
@@ -86,7 +81,7 @@ void Orderer::regions(Op &op, Block &now) {
     leaveIf(order);
     break;
   }
-  default: // Partitions. The first one, which has most to do, gets the bytes that the others leave.
+  default: // partitions
     for (unsigned i = static_cast<unsigned>(op.regions.size()); i-- > 1;) {
       PartitionOrder order = enterPartition();
       block(*op.region(i));
@@ -162,15 +157,11 @@ void Orderer::visit(Op &op, Block &now) {
 
 } // namespace
 
-static bool hasPlaces(const Block &b) {
-  return std::ranges::any_of(b.ops, [](const Op *op) {
-    return op->find(attr::shared) || std::ranges::any_of(op->regions, [](const Region *r) { return hasPlaces(*r->block); });
-  });
-}
-
 void orderMemory(Module &m, const TargetInfo &target, const Options &options) {
-  if (!hasPlaces(*m.kernel()->block()))
-    Orderer(m, target, options).run();
+  Function &kernel = *m.kernel();
+  if (std::exchange(kernel.isOrdered, true))
+    return;
+  Orderer(m, target, options).run();
 }
 
 } // namespace tegula::gpu

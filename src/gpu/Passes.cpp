@@ -1,5 +1,6 @@
 // See Passes.h.
 #include "gpu/Passes.h"
+#include "gpu/AllocateShared.h"
 #include "gpu/AssignLayouts.h"
 #include "gpu/CopyLoads.h"
 #include "gpu/Exchanges.h"
@@ -66,8 +67,10 @@ constexpr GpuPass passes[] = {
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
     // The order of operations that it leaves is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
-    // Last: places and barriers follow from that order, which code generation keeps.
-    {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places in shared memory; barriers, fences and waits"},
+    // What lives at one time follows from that order, which code generation keeps.
+    {"allocate-shared", nullptr, [](ir::Module &m, const PassInput &in) { allocateShared(m, in.target, in.options); }, "gives operations their bytes of shared memory"},
+    // Last: barriers follow from that order and those bytes.
+    {"order-memory", nullptr, [](ir::Module &m, const PassInput &in) { orderMemory(m, in.target, in.options); }, "places barriers, fences and waits"},
 };
 
 } // namespace

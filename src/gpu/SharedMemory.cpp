@@ -43,12 +43,4 @@ void SharedMemory::release(SharedRange r) {
     taken_.erase(it);
 }
 
-bool SharedMemory::needsBarrier(SharedRange r, bool writes) const {
-  return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access &a) {
-    return (a.writes || writes) && a.range.begin < r.end && r.begin < a.range.end;
-  });
-}
-
-void SharedMemory::touched(SharedRange r, bool writes) { accesses_.push_back({r, writes}); }
-
 } // namespace tegula::gpu

@@ -110,6 +110,17 @@ Scratch scratchNeed(const Module &m, const Op &op, layout::Threads threads, unsi
   }
 }
 
+Scratch scratchNeed(const Module &m, const Op &op, const TargetInfo &target, const Options &options, uint64_t most, bool isUsed) {
+  layout::ConversionOptions conversions = target.conversions();
+  conversions.maxBytes = static_cast<unsigned>(most);
+  return scratchNeed(m, op, {target.lanes(), options.numWarps}, options.numCtas, conversions, isUsed);
+}
+
+SharedRange placeOf(const Op &op) {
+  const std::span<const int64_t> at = op.shared();
+  return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
+}
+
 static void findUsedAtomics(const Block &b, std::unordered_set<const Op *> &out) {
   for (const Op *op : b.ops) {
     for (const Value *v : op->operands)
@@ -137,10 +148,7 @@ public:
 private:
   void block(const Block &b) {
     for (const Op *op : b.ops) {
-      std::span<const int64_t> at = op->shared();
-      if (!at.empty() && !op->held()) { // those bytes are the loop's
-        SharedRange r{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
-        assert(std::ranges::none_of(live_, [&](const auto &l) { return l.second.begin < r.end && r.begin < l.second.end; }) && "bytes are taken twice");
+      if (SharedRange r = placeOf(*op); r.size() && !op->held()) { // those bytes are the loop's
         live_.push_back({op, r});
         if (r.end > peak_) {
           peak_ = r.end;

@@ -1,4 +1,4 @@
-// What single operations of GPU IR want of a block's shared memory: they get it from OrderMemory.h, and passes that keep tiles there leave room for it.
+// What single operations of GPU IR want of a block's shared memory: allocate-shared gives it to them, and passes that keep tiles there leave room for it.
 #pragma once
 #include "gpu/Layouts.h"
 #include "gpu/SharedMemory.h"
@@ -11,6 +11,7 @@
 namespace tegula::gpu {
 
 class TargetInfo;
+struct Options;
 
 /// Makes a tile or mbarriers that live on behind the operation.
 bool makesTiles(const ir::Op &op);
@@ -36,9 +37,14 @@ struct Scratch {
 /// elements (of scalars: the first thread) alone know are given to the others; in a cluster, those of the first CTA to the other CTAs.
 Scratch scratchNeed(const ir::Module &m, const ir::Op &op, layout::Threads threads, unsigned ctas, const layout::ConversionOptions &conversions, bool isUsed);
 
+/// The same of a kernel for a target; conversions rather take turns than more than `most` bytes.
+Scratch scratchNeed(const ir::Module &m, const ir::Op &op, const TargetInfo &target, const Options &options, uint64_t most, bool isUsed);
+/// The bytes that allocate-shared gave an operation (`shared`); none: an empty range.
+SharedRange placeOf(const ir::Op &op);
+
 /// Atomics whose old values somebody reads.
 std::unordered_set<const ir::Op *> usedAtomics(const ir::Block &b);
-/// Operations with bytes of shared memory (`shared`, OrderMemory.h) that live at one time: when most is taken. The highest byte is the end of one of them.
+/// Operations with bytes of shared memory that live at one time: when most is taken. The highest byte is the end of one of them.
 std::vector<std::pair<const ir::Op *, SharedRange>> mostShared(const ir::Block &kernel);
 
 // ---- Before the memory is dealt out: what is beside rings. How deep those may be follows from it.

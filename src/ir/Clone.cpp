@@ -49,6 +49,7 @@ std::unique_ptr<Module> clone(const Module &m) {
     Function *now = out->createFunction(f->name, {}, f->resultTypes, f->loc);
     now->isKernel = f->isKernel;
     now->noinline_ = f->noinline_;
+    now->isOrdered = f->isOrdered;
     now->argInfo = f->argInfo;
     Cloner(*out).copyBlock(*f->block(), *now->block());
   }

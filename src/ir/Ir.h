@@ -156,6 +156,7 @@ struct Function {
   Loc loc;
   bool isKernel = false;
   bool noinline_ = false;
+  bool isOrdered = false; // of the GPU level: barriers and waits stand where they have to (gpu/OrderMemory.h)
   std::vector<ArgInfo> argInfo; // parallel to body args
   std::vector<Type> resultTypes;
   Region *body = nullptr;

@@ -192,6 +192,8 @@ void Printer::function(const Function &f) {
   out_ += f.isKernel ? "kernel " : "func ";
   if (f.noinline_)
     out_ += "noinline ";
+  if (f.isOrdered)
+    out_ += "ordered ";
   out_ += '@' + f.name + '(';
   for (size_t i = 0; i < f.block()->args.size(); ++i) {
     const Value *v = f.block()->args[i];

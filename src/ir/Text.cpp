@@ -204,7 +204,7 @@ bool Reader::function() {
   bool isKernel = acceptWord("kernel");
   if (!isKernel && !acceptWord("func"))
     return fail("`kernel` or `func`");
-  bool noinline_ = acceptWord("noinline");
+  bool noinline_ = acceptWord("noinline"), isOrdered = acceptWord("ordered");
   size_t begin = pos_;
   if (!expect('@'))
     return false;
@@ -218,6 +218,7 @@ bool Reader::function() {
   Function *f = module_.createFunction(name, {}, {}, locFrom(begin));
   f->isKernel = isKernel;
   f->noinline_ = noinline_;
+  f->isOrdered = isOrdered;
   values_.clear();
   scopes_.assign(1, {});
   if (!expect('('))

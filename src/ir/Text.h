@@ -14,12 +14,12 @@
 //     store %ptrs, %v, %mask
 //   }
 //
-// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`.
+// On the GPU level types name layouts: `tensor<128xf32, L1>`, `shared<128xf32, L2>`; a kernel may be `ordered` (gpu/OrderMemory.h).
 //
 // Grammar ([] optional, * repeated; white space is free except where noted; `#` and `//` start comments):
 //   module    = layout* function*
 //   layout    = "layout" name "=" the text of a layout (layout/Parse.h), to the end of the line
-//   function  = ("kernel" | "func") ["noinline"] "@" name "(" [farg ("," farg)*] ")" ["->" types] "{" op* "}"
+//   function  = ("kernel" | "func") ["noinline"] ["ordered"] "@" name "(" [farg ("," farg)*] ")" ["->" types] "{" op* "}"
 //   farg      = "%" name ":" type ["{" divisibility = N, const = 1, signed = 0 "}"]
 //   op        = [values "="] opname [values] ["{" attrs "}"] [":" types] region*
 //   region    = ["else" | "do"] ["(" [arg ("," arg)*] ")"] "{" op* "}"          as many as the operation has

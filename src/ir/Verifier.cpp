@@ -158,6 +158,8 @@ bool Verifier::function(const Function &f) {
     return bad(nullptr, "argInfo must have one entry for each argument");
   if (f.isKernel && !f.resultTypes.empty())
     return bad(nullptr, "a kernel cannot have results");
+  if (f.isOrdered && (level_ == Level::Tile || !f.isKernel))
+    return bad(nullptr, "a function is `ordered`, as only kernels of the GPU level are");
   for (const Value *v : f.block()->args)
     if (v->type.isVoid() || (f.isKernel && v->type.isTensor()))
       return bad(nullptr, "an argument cannot be of type " + str(v->type));

@@ -54,7 +54,7 @@ def test_stages_of_other_targets(tegula):
 
 
 def test_the_gpu_level_behind_a_pass(tegula):
-    first, last = (tegula("compile", *SIG, "-t", "sm_90a", "--emit", stage) for stage in ("gpu@assign-layouts", "gpu@sink-widening"))
+    first, last = (tegula("compile", *SIG, "-t", "sm_90a", "--emit", stage) for stage in ("gpu@assign-layouts", "gpu@order-memory"))
     assert first.returncode == last.returncode == 0 and first.stdout.startswith("layout L1 = register:") and "load" in first.stdout
     assert last.stdout == tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu").stdout
     tile = tegula("compile", *SIG, "-t", "sm_90a", "--emit", "gpu@partition-cluster").stdout

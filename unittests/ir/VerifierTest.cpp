@@ -90,6 +90,7 @@ TEST(Verifier, KnowsTheLevel) {
       {"kernel @k() {\n  %r = cluster_rank : i32\n}", "@k: only the GPU level has such an operation: `%r = cluster_rank : i32`"},
       {"kernel @k(%p: ptr<f32>) {\n  %x = load %p {vec = 1} : f32\n}", "@k: attribute `vec` is none of this operation's: `%x = load %p {vec = 1} : f32`"},
       {"kernel @k() {\n  %x = poison : shared<4xf32>\n}", "@k: a result is a shared tile, which only the GPU level has: `%x = poison : shared<4xf32>`"},
+      {"kernel ordered @k() {\n  return\n}", "@k: a function is `ordered`, as only kernels of the GPU level are"},
       {"func @k(%x: shared<4xf32>) {\n  return\n}", "@k: an argument is a shared tile, which only the GPU level has"},
   };
   for (auto [text, rule] : rows) {

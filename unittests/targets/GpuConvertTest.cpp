@@ -2,6 +2,7 @@
 // counts the shuffles and bank conflicts that the plan promised. Where there is a GPU, the same on it.
 #include "../layout/KernelLayouts.h"
 #include "GpuLibrary.h"
+#include "gpu/AllocateShared.h"
 #include "gpu/OrderMemory.h"
 #include "ir/Builder.h"
 #include "ir/Interp.h"
@@ -78,6 +79,7 @@ void build(Module &m, const Conversion &c) {
   }
   b.create(OpKind::Store, std::initializer_list<Value *>{to, x}, {});
   b.create(OpKind::Return, {}, {});
+  gpu::allocateShared(m, nvidia::NvTargetInfo(*nvidia::parseTarget(c.target)), c.options());
   gpu::orderMemory(m, nvidia::NvTargetInfo(*nvidia::parseTarget(c.target)), c.options());
   std::string why;
   ASSERT_TRUE(verify(m, &why)) << why;

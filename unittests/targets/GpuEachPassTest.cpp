@@ -178,7 +178,9 @@ struct Matrices {
 };
 
 /// Passes that lowering cannot do without.
-bool isNeeded(std::string_view pass) { return pass == "assign-layouts" || pass == "copy-loads" || pass == "remove-dead" || pass == "order-memory"; }
+bool isNeeded(std::string_view pass) {
+  return pass == "assign-layouts" || pass == "copy-loads" || pass == "remove-dead" || pass == "allocate-shared" || pass == "order-memory";
+}
 
 /// Runs those passes for which `runs` says so, and then the kernel; what is wrong with the memory that it leaves. `effective` gets the passes that change
 /// something, `seen` the texts that have been run.
@@ -188,12 +190,12 @@ std::string differenceAfter(const Module &tile, const RandomLoop &loop, const st
   gpu::Options options{.numWarps = loop.warps};
   auto m = ir::clone(tile);
   for (size_t i = 0; i < gpu::gpuPasses().size(); ++i)
-    if (const gpu::GpuPass &pass = gpu::gpuPasses()[i]; pass.name != std::string_view("order-memory") && (runs(i) || isNeeded(pass.name)))
+    if (const gpu::GpuPass &pass = gpu::gpuPasses()[i]; runs(i) || isNeeded(pass.name))
       if (std::string before = ir::print(*m); pass.run(m, {nvidia::NvTargetInfo(target), options, nullptr}), ir::print(*m) != before)
         effective.insert(pass.name);
   if (!seen.insert(ir::print(*m)).second)
     return ""; // the pass changed nothing
-  test::SimKernel k(std::move(m), loop.warps); // runs order-memory
+  test::SimKernel k(std::move(m), loop.warps);
   if (!k.entry)
     return "no code: " + k.error;
   Matrices got(loop);

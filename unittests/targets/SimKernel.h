@@ -34,14 +34,15 @@ struct SimKernel {
     addMessages(diag);
   }
 
-  /// Of GPU IR, from the pass in front of order-memory on.
+  /// Of GPU IR; the two last passes run if they have not run yet.
   SimKernel(std::unique_ptr<Module> m, unsigned warps) {
     nvidia::Options options;
     options.numWarps = warps;
     DiagEngine diag;
     const nvidia::NvTarget target = *nvidia::parseTarget("sim");
     gpu::Options gpuOptions{.numWarps = warps};
-    gpu::findGpuPass("order-memory")->run(m, {nvidia::NvTargetInfo(target), gpuOptions, &diag});
+    for (const char *pass : {"allocate-shared", "order-memory"})
+      gpu::findGpuPass(pass)->run(m, {nvidia::NvTargetInfo(target), gpuOptions, &diag});
     llvm::LLVMContext context;
     llvm::Module out("k", context);
     std::unique_ptr<llvm::TargetMachine> machine = nvidia::createTargetMachine(target, options, diag);

@@ -124,12 +124,11 @@ private:
   V toInteger(V x);
   V fromInteger(V x, const ir::Type &t);
 
-  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/OrderMemory.h).
+  // Shared memory. Which bytes an operation has, and which barriers and waits stand between operations, has been decided (gpu/AllocateShared.h, gpu/OrderMemory.h).
   /// All threads of the block that compute; of the program.
   void barrier(), meet();
   bool isCluster() const { return options_.numCtas > 1; }
   /// The operation's bytes; none: it was given none.
-  static SharedRange placeOf(const Op &op);
   /// Address of the operation's scratch, which nobody uses any more.
   V scratch(const Op &op);
   /// Does this CTA do what is done once for the cluster? Null if each CTA does its part, or there is but one.

@@ -25,11 +25,6 @@ void Lowering::meet() {
 
 // ---- places
 
-SharedRange Lowering::placeOf(const Op &op) {
-  std::span<const int64_t> at = op.shared();
-  return at.empty() ? SharedRange{} : SharedRange{static_cast<uint64_t>(at[0]), static_cast<uint64_t>(at[1])};
-}
-
 V Lowering::scratch(const Op &op) {
   SharedRange r = placeOf(op);
   if (!r.size())
