@@ -14,8 +14,18 @@ using namespace ir;
 
 namespace {
 
-constexpr double barrierClocks = 20; // of a block of a few warps
+constexpr double barrierClocks = 60; // of a block of a few warps, with the latency of shared memory in front of it and behind it
 constexpr unsigned fewBits = 4;      // a thread may get so many registers (log2) of what it had fewer of
+
+/// Instructions of an operation on bytes: on a word of four, which is what the target does where they come from memory in words; on one alone.
+struct ByteWork {
+  OpKind kind;
+  double word, single;
+};
+constexpr ByteWork byteWork[] = {
+    {OpKind::And, 1, 1}, {OpKind::Or, 1, 1},  {OpKind::Xor, 1, 1},  {OpKind::Shl, 2, 1},    {OpKind::LShr, 2, 1},
+    {OpKind::AShr, 5, 2}, {OpKind::Add, 5, 1}, {OpKind::Sub, 5, 1}, {OpKind::SIToFp, 6, 3}, {OpKind::UIToFp, 6, 2},
+};
 
 /// One conversion: what its operand is computed from, and that computed in another layout.
 class Hoist {
@@ -24,7 +34,10 @@ public:
 
   void run() {
     const Type &t = convert_.result()->type;
-    if (!t.isTensor() || !plan(convert_.operands[0], t.layout) || !hasRead_ || !areOurs() || after_ >= before_ + clocksOf(convert_.operands[0]->type, t.layout))
+    if (!t.isTensor() || !plan(convert_.operands[0], t.layout) || !hasRead_ || !areOurs())
+      return;
+    addWork();
+    if (after_ >= before_ + clocksOf(convert_.operands[0]->type, t.layout))
       return;
     edit_.replaceUses(convert_.result(), make(convert_.operands[0], t.layout, convert_));
   }
@@ -40,9 +53,28 @@ private:
     return p.cost.clocks + barrierClocks * p.cost.barriers;
   }
   static unsigned bits(const Type &t) { return t.isPtr ? 64 : std::max(8u, bitWidth(t.elem)); }
-  double clocksOfRead(const Op &load, uint16_t to) const {
-    layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), bits(load.result()->type), /*store=*/false, target_.conversions());
-    return static_cast<double>(s.accesses.size()) * (1 + s.wavefronts);
+  struct Read {
+    double clocks;
+    bool isOfWords; // a thread gets four bytes at once, or more
+  };
+  Read readOf(const Op &load, uint16_t to) const {
+    const unsigned width = bits(load.result()->type);
+    layout::SharedSide s = layout::planSharedAccess(layout(to), m_.layoutOf(load.operands[0]->type), width, /*store=*/false, target_.conversions());
+    return {static_cast<double>(s.accesses.size()) * (1 + s.wavefronts), s.move != layout::SharedMove::Plain || s.elements * width >= 32};
+  }
+  /// What is computed from bytes costs more where they are read one by one.
+  void addWork() {
+    for (const Place &p : seen_) {
+      const Op *op = p.first->def;
+      if (!op || !isHere(p.first) || isRow(p.first) || op->operands.empty() || bitWidth(op->operands[0]->type.elem) != 8)
+        continue;
+      const auto row = std::ranges::find(byteWork, op->kind, &ByteWork::kind);
+      if (row == std::end(byteWork))
+        continue;
+      auto clocks = [&](uint16_t id, bool inWords) { return (1u << layout(id).inBits(layout::Dim::Register)) * (inWords ? row->word / 4 : row->single); };
+      before_ += clocks(p.first->type.layout, wordsBefore_);
+      after_ += clocks(p.second, wordsAfter_);
+    }
   }
 
   static bool isPlain(const Op &op) { return op.has(traits::Pure) && op.regions.empty() && op.results.size() == 1; }
@@ -80,9 +112,14 @@ private:
     if (seen_.size() > 64)
       return false;
     if (isHere(v) && v->def->kind == OpKind::SharedLoad && (isRow(v) || registerBits(to) <= std::max(registerBits(v->type.layout), fewBits))) {
-      hasRead_ |= !isRow(v);
-      before_ += clocksOfRead(*v->def, v->type.layout);
-      after_ += clocksOfRead(*v->def, to);
+      const Read now = readOf(*v->def, v->type.layout), then = readOf(*v->def, to);
+      before_ += now.clocks;
+      after_ += then.clocks;
+      if (!isRow(v)) {
+        hasRead_ = true;
+        wordsBefore_ &= now.isOfWords;
+        wordsAfter_ &= then.isOfWords;
+      }
       return true;
     }
     if (isHere(v) && v->def->kind == OpKind::Convert && isRow(v)) {
@@ -166,7 +203,7 @@ private:
   BlockEditor &edit_;
   Op &convert_;
   int64_t full_; // elements of the result
-  bool hasRead_ = false;
+  bool hasRead_ = false, wordsBefore_ = true, wordsAfter_ = true;
   double before_ = 0, after_ = 0; // clocks of a warp
   std::set<Place> seen_, leaves_;
   std::map<Place, Value *> made_;

@@ -5,7 +5,8 @@
 //   %h = fptrunc %f : tensor<64x32xf16, L2>                 %h = fptrunc %f : tensor<64x32xf16, L14>
 //   %w = convert %h : tensor<64x32xf16, L14>
 // The tile is in shared memory already: read in the layout that is wanted, its elements need not cross it a second time, wider than they were, behind a barrier. Rows that
-// are broadcast on the way (scales, zeros) are converted for the wanted layout, in which a thread often needs fewer of them.
+// are broadcast on the way (scales, zeros) are converted for the wanted layout, in which a thread often needs fewer of them. Bytes that a thread reads one by one then are computed one by one, too, and not in
+// words of four: that is weighed against the way through shared memory.
 #pragma once
 #include "gpu/TargetInfo.h"
 
