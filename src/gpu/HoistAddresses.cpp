@@ -105,6 +105,8 @@ private:
     if (v->type.elem != Elem::I32 && v->type.elem != Elem::I64)
       return std::nullopt;
     const Op *op = v->def;
+    if (std::optional<int64_t> c = constantInt(v)) // the same in every element
+      return Parts{nullptr, before_.constI64(*c), nullptr};
     if (!isInside(v)) {
       if (op && op->kind == OpKind::Splat)
         return Parts{nullptr, widened(op->operands[0]), nullptr};
@@ -113,7 +115,6 @@ private:
     if (!op)
       return std::nullopt;
     switch (op->kind) {
-    case OpKind::Const:
     case OpKind::Range: {
       Value *tile = LoopSlice::clone(before_, *op, {})->result();
       return Parts{v->type.elem == Elem::I64 ? tile : before_.cast(OpKind::SExt, tile, Elem::I64), nullptr, nullptr};
