@@ -529,7 +529,7 @@ private:
   Type typeIn(const Value *v, int form) override { return v->type.withLayout(static_cast<uint16_t>(form)); }
   Value *want(const Value *v, int form) override;
   Value *wantTile(const Value *v, const DotChoice &c, bool isA);
-  void describeDot(Op &dot, const Op &source);
+  void describeDot(Op &dot);
   Value *wantHome(const Value *v) { return want(v, typeOf(v).layout); }
   void compute(const Op &op) override;
   void finish(const Op &op, const Op &now, std::span<const int> forms) override;
@@ -582,13 +582,11 @@ Value *Rewriter::wantTile(const Value *v, const DotChoice &c, bool isA) {
   return tile;
 }
 
-/// The choice; and of an asynchronous dot of two tiles `rounds`: how many groups of products it is. Without it, one: in loops that copy by pointers,
-/// the assembler puts the addresses of copies between the products.
-void Rewriter::describeDot(Op &dot, const Op &source) {
+/// The choice; and of an asynchronous dot of two tiles `rounds`: how many groups of products it is. Without it, one.
+void Rewriter::describeDot(Op &dot) {
   DotChoice c = homes_.choiceOf(dot);
   setDotChoice(dot, c);
-  bool hasPointers = std::any_of(source.parent->ops.begin(), source.parent->ops.end(), [](const Op *op) { return op->kind == OpKind::Load && op->result()->type.shape.rank() > 1; });
-  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared || hasPointers)
+  if (c.kind != DotKind::AsyncMma || !dot.operands[0]->type.isShared)
     return;
   if (unsigned rounds = homes_.target().dotRounds(c, out_, dot); rounds > 1)
     dot.set(attr::rounds, rounds);
@@ -699,7 +697,7 @@ void Rewriter::compute(const Op &op) {
   if (isDescOp(op.kind))
     homes_.target().describeBlock(*now, op, homes_.facts());
   if (op.kind == OpKind::Dot)
-    describeDot(*now, op);
+    describeDot(*now);
   finish(op, *now);
 }
 

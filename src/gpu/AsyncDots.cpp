@@ -123,7 +123,7 @@ private:
   }
 
   void waitInside(const Block &side, const std::vector<std::pair<size_t, Value *>> &passed) {
-    DotWaitPoint w{side.terminator(), 0, {}};
+    DotWaitPoint w{side.terminator(), {}, {}};
     for (auto [i, after] : passed)
       if (std::any_of(side.ops.begin(), side.ops.end(), [&](const Op *o) { return uses(*o, running_[i].value); }))
         w.values.push_back(running_[i].value);
@@ -177,10 +177,9 @@ private:
 
   /// Waits for the `count` oldest.
   void finish(const Op &before, size_t count) {
-    int64_t pending = 0;
+    DotWaitPoint w{&before, {}, {}};
     for (size_t i = count; i < running_.size(); ++i)
-      pending += running_[i].dot->rounds();
-    DotWaitPoint w{&before, std::min(pending, mostPending), {}};
+      w.younger.push_back(running_[i].dot);
     for (size_t i = 0; i < count; ++i)
       // A chained dot's result is the younger one's business.
       if (Value *v = running_[i].value; v && std::none_of(running_.begin() + static_cast<long>(count), running_.end(), [&](const Running &r) { return r.dot->operands[2] == v; }) &&
@@ -207,6 +206,13 @@ private:
 };
 
 } // namespace
+
+int64_t DotWaitPoint::pending() const {
+  int64_t groups = 0;
+  for (const Op *dot : younger)
+    groups += dot->rounds();
+  return std::min(groups, mostPending);
+}
 
 AsyncDots placeDotWaits(const Block &body, const std::vector<Op *> &dots, const Op *doneBefore) {
   AsyncDots out = Walk(body, doneBefore).run(dots, {dots.begin(), dots.end()});

@@ -5,12 +5,14 @@
 
 namespace tegula::gpu {
 
-/// A wait in front of `before`, an operation of the body or of a branch in it: at most `pending` groups of products, those of younger dots, may still run; `values` are results (or carried values that
+/// A wait in front of `before`, an operation of the body or of a branch in it: only `younger` dots may still run; `values` are results (or carried values that
 /// stand for results of the last iteration) that exist from here on.
 struct DotWaitPoint {
   const ir::Op *before;
-  int64_t pending;
+  std::vector<const ir::Op *> younger;
   std::vector<ir::Value *> values;
+  /// So many groups of products are those, as far as a wait can count.
+  int64_t pending() const;
 };
 
 struct AsyncDots {

@@ -5,6 +5,7 @@
 #include "gpu/SharedNeeds.h"
 #include "gpu/TileLoop.h"
 #include "gpu/Tiles.h"
+#include "gpu/Work.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -174,22 +175,27 @@ private:
     gpu::carryOn(tiles_->op(), tilePhase_, resultOf(phase_));
   }
 
-  /// Is a predicate on each copy better than a branch around them? The assembler then puts their addresses between the products, but they are computed in the last
-  /// iterations, too, in which nothing is copied. Measured (docs/performance.md): a branch is better in a loop inside of another one, which has often few iterations (by a tenth), and
-  /// where the accumulators of several products leave no registers for the addresses (by 2-4 %).
+  /// Is a predicate on each copy better than a branch around them? Without a branch the body of the loop is one block to the assembler, which then puts the addresses of copies between the
+  /// products of a dot. Three reasons against it, each measured (docs/performance.md):
+  /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often have few iterations.
+  /// - The accumulators of several dots may leave no registers for the addresses.
+  /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the work where there is more of it than the products take, and delays the
+  ///   products where there is less. (A block of one warpgroup shares the multiprocessor with others, whose products fill the gaps.)
   bool arePredicated() const {
-    constexpr unsigned most = 128; // registers
+    constexpr unsigned mostRegisters = 128, twoWarpgroups = 8;
     for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
       if (around->kind == OpKind::For || around->kind == OpKind::While)
         return false;
     unsigned dots = 0, registers = 0;
-    for (const Op *op : body_.ops) {
+    for (const Op *op : body_.ops)
       if (op->kind == OpKind::Dot) {
         ++dots;
         registers += (1u << module_.layoutOf(op->result()->type).inBits(layout::Dim::Register)) * byteWidth(op->result()->type.elem) / 4;
       }
-    }
-    return dots < 2 || registers < most;
+    if (dots < 2)
+      return true;
+    const Clocks clocks = clocksOf(body_, target_, options_.numWarps);
+    return registers < mostRegisters && (dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
   }
 
   /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `predicated`: without a branch,
@@ -228,6 +234,8 @@ private:
       for (Op *op : inside.ops)
         if (op->kind == OpKind::AsyncCopy)
           op->operands.push_back(runs);
+      for (Op *dot : dots_)
+        std::erase_if(dot->attrs, [](const Attr &a) { return a.key == AttrKey(attr::rounds); }); // addresses stand between products that are no loop
       outer->ops.pop_back();
       splice(inside, *outer, outer->ops.size());
       b_.setBlock(outer);

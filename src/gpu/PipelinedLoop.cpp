@@ -604,7 +604,7 @@ void PipelinedLoop::insertWaits() {
     dot->set(attr::isAsync, true);
   for (const DotWaitPoint &w : waits_.waits) {
     Block &block = *w.before->parent;
-    const Op *op = wait(block, positionOf(block, w.before), w.pending, w.values);
+    const Op *op = wait(block, positionOf(block, w.before), w.pending(), w.values);
     if (w.before == waits_.oldDone)
       oldWait_ = op;
   }

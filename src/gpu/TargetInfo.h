@@ -52,6 +52,8 @@ public:
   /// Elements that one instruction takes of this atomic_rmw.
   virtual int64_t atomicElements(const ir::Op &rmw) const = 0;
   virtual ProducerWarps producerWarps(const Options &options) const = 0;
+  /// Instructions that a multiprocessor issues in a clock, counted by thread.
+  virtual unsigned issueRate() const = 0;
 
   // Dots. `warps`: of a program.
   /// The fastest instruction that computes what the dot asks for (`precision`).
@@ -63,6 +65,8 @@ public:
   /// The tile that a dot of a choice with readsTiles() reads operand 0 or 1 from, which is in registers in a layout, offset in elements -> coordinates:
   /// contiguous the way the registers lie as far as the instruction can read that.
   virtual LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA, const LinearLayout &registers) const = 0;
+  /// Multiply-adds of such a dot that a multiprocessor does in a clock at most.
+  virtual unsigned dotRate(const DotChoice &c, const ir::Op &dot) const = 0;
   /// Groups of products that a dot of two tiles is (attribute `rounds`).
   virtual unsigned dotRounds(const DotChoice &c, const ir::Module &m, const ir::Op &dot) const = 0;
 

@@ -58,4 +58,19 @@ int64_t instructionsOf(const Op &op, int64_t threads) {
   return instructionsOf(op) * ((t->numel() + threads - 1) / threads);
 }
 
+Clocks clocksOf(const Block &b, const TargetInfo &target, unsigned warps) {
+  const int64_t threads = int64_t{target.lanes()} * warps;
+  Clocks out;
+  for (const Op *op : b.ops) {
+    if (op->kind == OpKind::Dot) {
+      const Type &x = op->operands[0]->type;
+      const int64_t depth = x.shape[x.shape.rank() - 1];
+      out.products += static_cast<double>(op->result()->type.numel() * depth) / target.dotRate(dotChoice(*op), *op);
+    } else if (op->has(traits::Pure) || op->kind == OpKind::Reduce || op->kind == OpKind::Scan) {
+      out.work += static_cast<double>(instructionsOf(*op, threads) * threads) / target.issueRate();
+    }
+  }
+  return out;
+}
+
 } // namespace tegula::gpu

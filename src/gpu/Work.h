@@ -1,6 +1,6 @@
 // How many instructions an operation takes for each element of its tile: an estimate, for decisions about the size of straight code.
 #pragma once
-#include "ir/Ir.h"
+#include "gpu/TargetInfo.h"
 
 namespace tegula::gpu {
 
@@ -8,5 +8,11 @@ namespace tegula::gpu {
 int64_t instructionsOf(const ir::Op &op);
 /// For all of the operation's elements that one of `threads` threads has; 0 for scalars.
 int64_t instructionsOf(const ir::Op &op, int64_t threads);
+
+/// Clocks that a block's operations themselves, not regions in it, take a multiprocessor at least: work on elements, which is issued; products of dots in GPU IR.
+struct Clocks {
+  double work = 0, products = 0;
+};
+Clocks clocksOf(const ir::Block &b, const TargetInfo &target, unsigned warps);
 
 } // namespace tegula::gpu

@@ -72,6 +72,14 @@ def test_attention_with_256_columns_is_pipelined(kernel, slots):
     assert rings(gpu) == slots and "not pipelined" not in gpu
 
 
+# Copies ahead beside two dots: with less work on elements than the products take, they stand under a branch, which keeps that work behind the products. D=64 has more work; a block of one warpgroup
+# shares the SM with others.
+@pytest.mark.parametrize("block, warps, branch", [((128, 64, 128), 8, True), ((128, 128, 64), 8, False), ((64, 64, 128), 4, False)])
+def test_copies_beside_two_dots(block, warps, branch):
+    loop = loop_of(compiled("attention_pointers", block, warps, 3, "--emit", "gpu"))
+    assert any(line.lstrip().startswith("if ") for line in loop) == branch and sum("async_copy" in line for line in loop) == 2
+
+
 # The deepest rings that fit, with a remark: of loops whose warps copy themselves, and with a producer.
 @pytest.mark.parametrize("block, warps, stages, slots", [((128, 128, 128), 4, 4, 3), ((128, 128, 128), 8, 5, 3), ((64, 64, 256), 8, 3, 2), ((128, 64, 256), 8, 4, 2)])
 def test_fewer_stages_than_asked_for_are_said(block, warps, stages, slots):

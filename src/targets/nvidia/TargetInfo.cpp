@@ -46,6 +46,14 @@ LinearLayout NvTargetInfo::operandTile(const DotChoice &c, const Type &operand, 
   return sharedOperand(operand, isA, contiguousAxis(registers, byteWidth(operand.elem))).memory;
 }
 
+/// Of 16-bit operands: wgmma 2048, mma.sync 1024 (sm_80, and half of wgmma's rate on sm_90) or 512; of others by their width.
+unsigned NvTargetInfo::dotRate(const DotChoice &c, const Op &dot) const {
+  if (c.kind == DotKind::Fma || c.kind == DotKind::FmaTiles)
+    return 4 * NvTarget::lanes;
+  const unsigned halves = c.kind == DotKind::AsyncMma ? 2048 : target_.sm == 80 || target_.sm >= 90 ? 1024 : 512;
+  return halves * 16 / std::max(8u, bitWidth(dot.operands[0]->type.elem));
+}
+
 unsigned NvTargetInfo::dotRounds(const DotChoice &c, const Module &m, const Op &dot) const {
   const Type &a = dot.operands[0]->type, &b = dot.operands[1]->type;
   auto operand = [&](const Type &t, bool isA) { return sharedOperand(t, isA, contiguousAxis(m.layoutOf(t), byteWidth(t.elem))); };

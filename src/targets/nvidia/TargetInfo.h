@@ -17,11 +17,13 @@ public:
   layout::ConversionOptions conversions() const override;
   int64_t atomicElements(const ir::Op &rmw) const override;
   ProducerWarps producerWarps(const gpu::Options &options) const override;
+  unsigned issueRate() const override { return 4 * NvTarget::lanes; }
 
   DotChoice chooseDot(const ir::Op &dot, unsigned warps) const override;
   LinearLayout accumulatorLayout(const DotChoice &c, const ir::Op &dot, unsigned warps) const override;
   LinearLayout operandLayout(const DotChoice &c, const ir::Op &dot, unsigned operand, unsigned warps) const override;
   LinearLayout operandTile(const DotChoice &c, const ir::Type &operand, bool isA, const LinearLayout &registers) const override;
+  unsigned dotRate(const DotChoice &c, const ir::Op &dot) const override;
   unsigned dotRounds(const DotChoice &c, const ir::Module &m, const ir::Op &dot) const override;
 
   LinearLayout blockTile(const ir::Op &load) const override;
