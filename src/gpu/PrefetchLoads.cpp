@@ -3,6 +3,7 @@
 #include "gpu/BlockEdit.h"
 #include "gpu/LoopObstacles.h"
 #include "gpu/LoopSlice.h"
+#include "gpu/Work.h"
 #include <algorithm>
 
 namespace tegula::gpu {
@@ -11,9 +12,14 @@ using namespace ir;
 
 namespace {
 
+constexpr uint64_t registerBits = 32;
+
 class LoopPrefetcher {
 public:
-  LoopPrefetcher(Module &m, Op &loop, unsigned mostRegisters) : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), mostRegisters_(mostRegisters) { b_.setFolding(false); }
+  LoopPrefetcher(Module &m, Op &loop, const TargetInfo &target, const Options &options)
+      : b_(m), module_(m), loop_(loop), body_(*loop.region(0)), slice_(loop), target_(target), options_(options) {
+    b_.setFolding(false);
+  }
 
   bool run() {
     if (!collect() && !collectAsked())
@@ -85,20 +91,22 @@ private:
     return !loads_.empty();
   }
 
-  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers. As many as
-  /// the loop asks for if there is no dot; none if already one iteration takes too many.
+  /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
+  /// as long as memory. As many as the loop asks for if there is no dot; none if already one iteration takes too many.
   int64_t distanceOf() const {
-    constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
+    constexpr uint64_t most = 8;     // registers, for what is not used in the next iteration
+    constexpr double latency = 500;  // clocks; products wait for barriers and operands besides
     int64_t copies = 1;
     for (const Op *op : body_.ops)
       if (op->kind == OpKind::AsyncWait)
         copies = std::max(copies, op->pending() + 1);
     uint64_t bits = 0;
     for (const Op *load : loads_)
-      bits += std::max<uint64_t>(32, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
+      bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
     if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
-      return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{mostRegisters_} / 3 * 32 / bits));
-    return static_cast<uint64_t>(copies - 1) * bits <= most * 32 ? copies : 1;
+      return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * options_.numWarps)} / 3 * registerBits / bits));
+    const bool isLong = clocksOf(body_, target_, options_.numWarps).products >= latency;
+    return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
 
   /// The loads with the arguments of the body replaced, masked off unless `runs`: when that iteration does not run.
@@ -120,24 +128,25 @@ private:
   LoopSlice slice_;
   std::vector<Op *> loads_;
   bool isAsked_ = false; // by num_stages of the loop, without a dot
-  unsigned mostRegisters_;
+  const TargetInfo &target_;
+  const Options &options_;
 };
 
-void visit(Module &m, Block &b, const Options &options, unsigned mostRegisters) {
+void visit(Module &m, Block &b, const TargetInfo &target, const Options &options) {
   for (size_t i = 0; i < b.ops.size(); ++i) {
     Op *op = b.ops[i];
     for (Region *r : op->regions)
-      visit(m, *r->block, options, mostRegisters);
+      visit(m, *r->block, target, options);
     if (op->kind != OpKind::For || op->pipelined() || op->get(attr::numStages, options.numStages) < 2)
       continue;
     size_t before = b.ops.size();
-    if (LoopPrefetcher(m, *op, mostRegisters).run())
+    if (LoopPrefetcher(m, *op, target, options).run())
       i += b.ops.size() - before;
   }
 }
 
 } // namespace
 
-void prefetchLoads(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), options, target.registerLimit(target.lanes() * options.numWarps)); }
+void prefetchLoads(Module &m, const TargetInfo &target, const Options &options) { visit(m, *m.kernel()->block(), target, options); }
 
 } // namespace tegula::gpu

@@ -76,3 +76,20 @@ def test_computed_operands_take_the_slots_that_fit(tile, stages, slots):
     wide = {int(n) for n, rows, columns, t in rings if t == "bf16" and int(rows) * int(columns) >= 64 * 64}
     narrow = {int(n) for n, _, _, t in rings if t == "f8e4m3fn"}
     assert wide == {slots} and len(narrow) == 1 and min(narrow) >= 2
+
+
+def test_scales_of_long_iterations_come_one_ahead():
+    """An iteration whose products take as long as memory needs its scales one iteration ahead; a short one as far ahead as its copies (prefetch-loads.ir). Copies stand under a branch, as scales are
+    stored among them, and so the products are a loop."""
+    gpu = compiled("e2m1", (128, 256, 64), 8, 3, False, "gpu")
+    loop = next(line for line in gpu.splitlines() if " = for " in line)
+    assert re.search(r"%p: tensor<128x\d+xi8", loop) and "%p.1" not in loop
+    assert re.search(r"dot .*rounds = 4", gpu)
+
+
+def test_bytes_of_w4a16_are_computed_four_at_a_time():
+    """Reading them one by one, as mma.sync wants them, would save the way through shared memory and cost more instructions than that."""
+    pointers = {"a": "bf16", "b": "i8", "scale": "bf16", "c": "bf16"}
+    ptx = registers.run("compile", "bench/gpu_kernels.py::matmul_w4", "--sig", registers.signature(pointers, "M:i32:16, N:i32:16, K:i32:16, BM:16, BN:64, BK:128"), "-t", "sm_90a",
+                        "--num-warps", "4", "--num-stages", "4", "--emit", "ptx")
+    assert "ld.shared.v4" in ptx and not re.search(r"ld\.shared\.[us]8", ptx)
