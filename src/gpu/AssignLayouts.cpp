@@ -144,7 +144,7 @@ public:
     if (op.kind == OpKind::Load || hasValue) {
       int64_t bytes = byteWidth(pointer->type.elem), perThread = std::max<int64_t>(1, shape.numel() / threads().count());
       // A row of scales: a word for each of fewer threads, which a copy ahead of its use takes.
-      if (op.kind == OpKind::Load && bytes < wordBytes && isInFor(op) && feedsDot(op.result(), 8))
+      if (op.kind == OpKind::Load && shape.rank() == 1 && bytes < wordBytes && isInFor(op) && feedsDot(op.result(), 8))
         perThread = std::max(perThread, std::min(shape.numel(), wordBytes / bytes));
       // One access takes what is consecutive under one mask, and its address must be a multiple of its size.
       a.axis = order[0];

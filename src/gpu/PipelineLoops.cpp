@@ -249,6 +249,8 @@ private:
       b_.create(OpKind::AsyncCommit, {}, {});
   }
 
+  bool isLong() const { return clocksOf(body_, target_, options_.numWarps).products >= memoryLatency; }
+
   /// In front of the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of the slice as of that one.
   std::vector<Value *> prologue() {
     Map map = slice_.start();
@@ -264,7 +266,7 @@ private:
       }
       map = slice_.next(b_, std::move(map));
     }
-    if (hasStaged())
+    if (hasStaged() && !isLong())
       staged_ = stagedLoads(map, loop_.operands[0], ahead_);
     return keyValues(map);
   }
@@ -297,7 +299,9 @@ private:
     // Branches that addresses need stand in front of the products: nothing parts those from the copies then.
     slice_.copyBranches(b_, map);
     std::vector<Value *> loaded;
-    for (size_t i = 0; i < stagedLoads_.size(); ++i)
+    if (isLong() && hasStaged())
+      stagedLoads(map, body_.args[0], ahead_);
+    for (size_t i = 0; i < staged_.size(); ++i)
       map[stagedLoads_[i]->result()] = loaded.emplace_back(carry(staged_[i], stagedLoads_[i]->result()->name));
     b_.setLoc(loop_.loc);
     if (barriers_.full)
@@ -323,7 +327,7 @@ private:
       carryOn(loaded[i], later[i]);
   }
 
-  /// What is staged has an iteration to come from memory, into registers: the loads of the iteration that `map` is of, `distance` behind `iv`.
+  /// What is staged has an iteration to come from memory, into registers: a long one in which it is stored, which keeps fewer registers, or the one before. The loads of the iteration that `map` is of, `distance` behind `iv`.
   std::vector<Value *> stagedLoads(Map &map, Value *iv, int64_t distance) {
     std::vector<Value *> out;
     Value *runs = runsAhead(b_, loop_, iv, distance);
@@ -331,7 +335,7 @@ private:
       std::vector<Value *> operands;
       for (Value *o : load->operands)
         operands.push_back(slice_.copy(b_, o, map));
-      out.push_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
+      map[load->result()] = out.emplace_back(LoopSlice::cloneLoad(b_, *load, std::move(operands), runs)->result());
     }
     return out;
   }

@@ -94,8 +94,7 @@ private:
   /// How many iterations ahead: as many as the copies to shared memory beside them, or the loop would wait for these loads; one if that takes registers, or if the products of an iteration take
   /// as long as memory. As many as the loop asks for if there is no dot; none if already one iteration takes too many.
   int64_t distanceOf() const {
-    constexpr uint64_t most = 8;     // registers, for what is not used in the next iteration
-    constexpr double latency = 500;  // clocks; products wait for barriers and operands besides
+    constexpr uint64_t most = 8; // registers, for what is not used in the next iteration
     int64_t copies = 1;
     for (const Op *op : body_.ops)
       if (op->kind == OpKind::AsyncWait)
@@ -105,7 +104,7 @@ private:
       bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
     if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
       return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * options_.numWarps)} / 3 * registerBits / bits));
-    const bool isLong = clocksOf(body_, target_, options_.numWarps).products >= latency;
+    const bool isLong = clocksOf(body_, target_, options_.numWarps).products >= memoryLatency;
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
 
