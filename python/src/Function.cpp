@@ -304,7 +304,11 @@ PyObject *verify(PyObject *self, PyObject *args) {
   if (!call.read(args, false) || !readGrid(call.f, call.grid, call.bound.data(), extents)) return nullptr;
   int32_t other = std::max<int32_t>(tegula_device_default(context()), TEGULA_DEVICE_INDEX_SIM);
   char *text = nullptr;
-  TegulaStatus status = tegula_verify(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options, TEGULA_DEVICE_INDEX_CPU, other, -1, &text);
+  TegulaStatus status;
+  {
+    WithoutGil others; // what kernels print is printed by Python, on threads of the runtime
+    status = tegula_verify(call.f->handle, extents, call.packed.data(), call.packed.size(), &call.options, TEGULA_DEVICE_INDEX_CPU, other, -1, &text);
+  }
   PyObject *result = PyErr_Occurred() || (status != TEGULA_OK && status != TEGULA_FAULT) ? raiseStatus(status) : text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
   return tegula_free(text), result;
 }

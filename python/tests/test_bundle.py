@@ -290,3 +290,18 @@ def test_empty_bundle(tmp_path):
     x = np.ones(8, np.float32)
     add[(1,)](x, x, x, 8, BLOCK=8)
     assert (x == 2).all()
+
+
+def test_verify_of_a_kernel_that_prints(tmp_path):
+    """Threads of the runtime print by Python while the caller waits for both devices."""
+    (tmp_path / "k.py").write_text("""
+import numpy as np, tegula
+import tegula.language as tl
+
+@tegula.jit
+def says(out):
+    tl.device_print("v", tl.arange(0, 4))
+    tl.store(out + tl.arange(0, 4), 1.0)
+""")
+    out = good(tmp_path, "-c", "from k import *; print(says.verify((2,), (np.zeros(4, np.float32),), {}))")
+    assert out.count("v: 3") == 4 and out.split()[-1] == "=", out
