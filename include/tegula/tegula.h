@@ -176,7 +176,7 @@ typedef struct TegulaAllocator {
   void (*free)(void *user, int32_t device, void *memory, uint64_t bytes);
 } TegulaAllocator;
 
-/* Threads of the program's own, on which the programs of a launch on the CPU run. `run` calls task(data, i) once for each i below `count`, from any
+/* Threads of the program's own, on which the programs of a launch on the CPU and on the simulator run, and the tuner compiles. `run` calls task(data, i) once for each i below `count`, from any
  * threads, as many at once as it likes, and returns when all calls have; it is called from any thread, and from several at once. */
 typedef struct TegulaExecutor {
   void *user;

@@ -5,19 +5,15 @@
 #include "api/Specialize.h"
 #include "ir/Walk.h"
 #include "passes/Pipeline.h"
+#include "support/Clock.h"
 #include "support/Hash.h"
 #include "syntax/Parser.h"
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <elf.h>
 #include <link.h>
 
 namespace tegula::api {
-
-uint64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // ---- the cache key
 
@@ -99,15 +95,15 @@ bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &
 
 /// Source to tile IR after the passes; null after reporting.
 static std::unique_ptr<ir::Module> toTile(const CompileRequest &r, TegulaTimings &times, DiagEngine &diag, bool print) {
-  uint64_t start = nowNs();
+  uint64_t start = steadyNs();
   sema::Instantiation inst = sema::instantiate(r.function->fn, r.specs, semaOptions(r, false), diag);
-  uint64_t middle = nowNs();
+  uint64_t middle = steadyNs();
   times.sema = middle - start;
   if (print) r.function->context->print(TEGULA_STATIC_PRINT, inst.staticOutput);
   if (!inst.module || diag.hasErrors()) return nullptr;
   if (!r.name.empty()) inst.module->kernel()->name = r.name;
   if (!preparedTile(*inst.module, r.target, r.options, diag)) return nullptr;
-  times.passes = nowNs() - middle;
+  times.passes = steadyNs() - middle;
   return std::move(inst.module);
 }
 
@@ -297,7 +293,7 @@ static bool findObject(TegulaContext &c, const CompileRequest &r, const runtime:
 
 static TegulaKernel *compileHere(const CompileRequest &given) {
   GateSection section;
-  uint64_t start = nowNs();
+  uint64_t start = steadyNs();
   CompileRequest r = given;
   if (!giveName(r)) return nullptr;
   TegulaContext &c = *r.function->context;
@@ -315,13 +311,13 @@ static TegulaKernel *compileHere(const CompileRequest &given) {
     fail(TEGULA_INTERNAL_ERROR, "`" + k->name + "`: the compiled kernel has other arguments than its signature");
     return nullptr;
   }
-  uint64_t beforeLoad = nowNs();
+  uint64_t beforeLoad = steadyNs();
   if (r.device && !loadOn(*k, *r.device)) return nullptr;
   remarkSpills(*k);
   // LLVM has made by now what static objects it makes on first use, and exit() destroys what was made last first.
   static const bool registered = (closeGateAtExit(), true);
   (void)registered;
-  uint64_t end = nowNs();
+  uint64_t end = steadyNs();
   k->timings.load = end - beforeLoad;
   k->timings.total = end - start + k->timings.parse;
   if (c.recorder) c.recorder->add(r, *k);

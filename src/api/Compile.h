@@ -37,8 +37,6 @@ bool giveName(CompileRequest &r);
 bool makePlan(TegulaKernel &k);
 /// A key as 64 hexadecimal digits.
 std::string hexOf(const runtime::Digest &key);
-/// Of a clock that never goes back.
-uint64_t nowNs();
 
 /// Runs the passes that all targets share over a fresh module. False: reported to `diag`.
 bool preparedTile(ir::Module &tile, const Target &target, const CompileOptions &options, DiagEngine &diag);

@@ -2,17 +2,13 @@
 #include "api/Compile.h"
 #include "api/Sized.h"
 #include "api/Traced.h"
+#include "support/Clock.h"
 #include "support/Npy.h"
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 using namespace tegula;
 using namespace tegula::api;
-
-static uint64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // ---- modules
 
@@ -28,7 +24,7 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
   GateSection section;
   auto file = std::make_shared<LoadedFile>();
   DiagEngine diag;
-  uint64_t start = now();
+  uint64_t start = steadyNs();
   if (!onCompilerStack(false, [&] { return file->module = load(file->loader, diag), true; }))
     return tegula_last_status();
   if (TegulaStatus s = report(diag); s != TEGULA_OK) return s;
@@ -37,7 +33,7 @@ static TegulaStatus loadModule(TegulaContext *context, TegulaModule **out, Load 
   m->module = file->module;
   m->keep = file;
   m->loader = &file->loader;
-  m->parseNs = now() - start;
+  m->parseNs = steadyNs() - start;
   for (const auto &f : sema::ModuleLoader::jitFunctions(*m->module)) m->kernels.push_back(f->name);
   *out = m;
   return TEGULA_OK;
@@ -237,7 +233,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
     return fail(TEGULA_INVALID_ARGUMENT, "tegula_function_create: null annotation of a parameter");
   GateSection section;
   DiagEngine diag;
-  uint64_t start = now();
+  uint64_t start = steadyNs();
   std::shared_ptr<lang::Function> fn;
   auto create = [&] {
     fn = sema::createFunction(source->file, dedent({source->text, source->length}),
@@ -260,7 +256,7 @@ TegulaStatus tegula_function_create(TegulaContext *context, const TegulaFunction
   f->context = Ref(context);
   f->fn = f->mutableFn = fn;
   f->freeNames = sema::freeNames(*fn);
-  f->parseNs = now() - start;
+  f->parseNs = steadyNs() - start;
   f->nameParams();
   *out = f;
   return TEGULA_OK;

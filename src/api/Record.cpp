@@ -3,6 +3,7 @@
 #include "api/OptionNames.h"
 #include "api/Specialize.h"
 #include "runtime/OwnFiles.h"
+#include "support/Clock.h"
 #include "support/Npy.h"
 #include <cerrno>
 #include <cstdio>
@@ -103,7 +104,7 @@ void Recorder::add(const CompileRequest &r, const TegulaKernel &k) {
   state_->isNew = true;
   // The file is written as a whole: a program that compiles much spends a twentieth of its time on it at most.
   constexpr uint64_t second = 1'000'000'000;
-  if (nowNs() - state_->written < std::max(second, 20 * state_->cost)) return;
+  if (steadyNs() - state_->written < std::max(second, 20 * state_->cost)) return;
   std::string error;
   if (!write(error)) r.function->context->warn(error);
 }
@@ -124,7 +125,7 @@ bool Recorder::write(std::string &error) {
   State &s = *state_;
   if (!s.isNew) return true;
   s.isNew = false;
-  const uint64_t begin = nowNs();
+  const uint64_t begin = steadyNs();
   if (s.pid != getpid()) s.pid = getpid(), s.id = runtime::temporaryName(0).substr(std::strlen(runtime::temporaryPrefix));
   // One process after the other; the lock file stays.
   int lock = ::open((s.path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -152,7 +153,7 @@ bool Recorder::write(std::string &error) {
     if (ok = static_cast<bool>(status); !ok) error = status.text;
   }
   if (lock >= 0) close(lock);
-  s.written = nowNs(), s.cost = s.written - begin;
+  s.written = steadyNs(), s.cost = s.written - begin;
   if (!ok) error = "TEGULA_RECORD: " + error;
   return ok;
 }

@@ -4,6 +4,7 @@
 #include "api/Saved.h"
 #include "api/Specialize.h"
 #include "lang/Descriptor.h"
+#include "support/Clock.h"
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -272,7 +273,7 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   if (*version != tegula_version())
     return fail(TEGULA_UNSUPPORTED, "the kernel was saved by tegula " + *version + "; this is " + tegula_version());
   if (!readSaved(entry.properties, *k)) return damaged();
-  uint64_t start = nowNs();
+  uint64_t start = steadyNs();
   k->context = Ref(&c);
   k->key = key;
   k->hash = hexOf(key);
@@ -287,7 +288,7 @@ TegulaStatus load(TegulaContext &c, std::span<const char> bytes, int32_t device,
   DeviceEntry *home = homeOf(c, *k, device, status);
   if (!status) return fail(status);
   if (home && !loadOn(*k, *home)) return tegula_last_status();
-  k->timings.load = k->timings.total = nowNs() - start;
+  k->timings.load = k->timings.total = steadyNs() - start;
   retain(k.get());
   *out = k.get();
   return TEGULA_OK;

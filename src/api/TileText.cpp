@@ -4,6 +4,7 @@
 #include "ir/Text.h"
 #include "ir/Verifier.h"
 #include "passes/Pipeline.h"
+#include "support/Clock.h"
 #include "support/Hash.h"
 #include <algorithm>
 
@@ -47,7 +48,7 @@ void describeArguments(const ir::Function &f, TegulaKernel &k) {
 
 bool fill(TegulaKernel &k) {
   DiagEngine diag;
-  uint64_t start = nowNs();
+  uint64_t start = steadyNs();
   runtime::Status status;
   std::unique_ptr<ir::Module> tile = readTile(k.tile, k.target, k.options, diag, status);
   if (!status) return fail(status), false;
@@ -57,7 +58,7 @@ bool fill(TegulaKernel &k) {
   }
   if (!hasKernel(*tile, *k.tile)) return false;
   k.name = tile->kernel()->name;
-  k.timings.parse = nowNs() - start;
+  k.timings.parse = steadyNs() - start;
   Generated out;
   bool made = generate(*tile, k.target, k.options, k.name, out, k.timings, diag, status);
   if (!status) return fail(status), false;
@@ -80,7 +81,7 @@ bool fill(TegulaKernel &k) {
 TegulaKernel *compileTile(TegulaContext &c, std::shared_ptr<const SourceFile> file, const CompileOptions &options, const Target &target, DeviceEntry *device) {
   GateSection section;
   clearDiagnostics();
-  uint64_t start = nowNs();
+  uint64_t start = steadyNs();
   Ref<TegulaKernel> k;
   {
     auto *fresh = new TegulaKernel;
@@ -97,7 +98,7 @@ TegulaKernel *compileTile(TegulaContext &c, std::shared_ptr<const SourceFile> fi
   k->key = Hasher().field("tegula tile").field(tegula_version()).field(k->tile->text()).field(keyed.word()).field(uint64_t(options.maxnreg)).field(targetKey(target)).digest();
   k->hash = hexOf(k->key);
   if (!onCompilerStack(false, [&] { return fill(*k); }) || (device && !loadOn(*k, *device))) return nullptr;
-  k->timings.total = nowNs() - start;
+  k->timings.total = steadyNs() - start;
   retain(k.get());
   return k.get();
 }

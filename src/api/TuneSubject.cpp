@@ -103,14 +103,14 @@ static void *sketchEntry(void *some) {
 std::vector<tune::Sketch> TuneSubject::sketch(const std::vector<size_t> &wanted, unsigned threads) {
   prepare(wanted);
   std::vector<tune::Sketch> out(wanted.size());
+  if (const runtime::ThreadPool::Executor &e = function_->context->pool.executor(); e.run) {
+    e.share(wanted.size(), threads, [&](size_t k) { out[k] = sketchOne(wanted[k]); });
+    return out;
+  }
   std::atomic<size_t> next{0};
   std::function<void()> some = [&] {
     for (size_t k; (k = next++) < wanted.size();) out[k] = sketchOne(wanted[k]);
   };
-  if (const runtime::ThreadPool::Executor &e = function_->context->pool.executor(); e.run) {
-    e.run(e.user, static_cast<uint32_t>(std::min<size_t>(threads, wanted.size())), [](void *data, uint32_t) { (*static_cast<std::function<void()> *>(data))(); }, &some);
-    return out;
-  }
   // Where the system gives no further thread those that are there do it.
   std::vector<pthread_t> others;
   while (others.size() + 1 < std::min<size_t>(threads, wanted.size())) {

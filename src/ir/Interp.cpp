@@ -1,8 +1,8 @@
 // Control flow, memory and regions of the interpreter; see Interp.h.
 #include "ir/Interp.h"
 #include "ir/Scalar.h"
+#include "support/Clock.h"
 #include "support/FloatFormat.h"
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
@@ -355,10 +355,6 @@ bool InterpRun::assertion(const Op &op) {
   return true;
 }
 
-static uint64_t now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
 bool InterpRun::op(const Op &op) {
   if (op.kind == OpKind::Asm || op.kind == OpKind::AsmEffect)
     return fault(op, "inline assembly is executed as what expandAsm() makes of it");
@@ -378,7 +374,7 @@ bool InterpRun::op(const Op &op) {
   case OpKind::Assert: case OpKind::Assume: return assertion(op);
   case OpKind::Barrier: case OpKind::GridWait: case OpKind::GridLaunch: return true;
   case OpKind::SmId: set(op.result(), {0}); return true;
-  case OpKind::Clock: set(op.result(), {now()}); return true;
+  case OpKind::Clock: set(op.result(), {steadyNs()}); return true;
   case OpKind::If: {
     std::vector<Tile> out;
     if (!block(*op.region(get(op.operands[0])[0] & 1 ? 0 : 1), out))

@@ -4,8 +4,8 @@
 #include "runtime/Scratch.h"
 #include "runtime/Stack.h"
 #include "runtime/Turns.h"
+#include "support/Clock.h"
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <thread>
 #include <tuple>
@@ -25,10 +25,6 @@ void CancelTable::cancelAll() {
     int32_t running = 0;
     s.word.compare_exchange_strong(running, 1, std::memory_order_relaxed);
   }
-}
-
-static uint64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 namespace {
@@ -64,7 +60,7 @@ struct State final : RangeTask, TurnWork {
     record.extents = r.extents;
     record.print = &State::print;
     record.user = this;
-    record.clock = [] { return static_cast<int64_t>(now()); };
+    record.clock = [] { return static_cast<int64_t>(steadyNs()); };
     record.wait = &State::waitHere;
     record.stopped = &State::stoppedHere;
   }
@@ -96,14 +92,14 @@ struct State final : RangeTask, TurnWork {
 
   bool run(int64_t begin, int64_t end) override {
     const CpuKernel &k = *request.kernel;
-    uint64_t start = shared ? now() : 0;
+    uint64_t start = shared ? steadyNs() : 0;
     bool ran = withStack(k.stackNeed(), k.stackNeed(), [&] {
       if (k.info().waits) Turns(*this, k.stackNeed(), k.info().scratchBytes).run();
       else runRange(begin, end);
     });
     if (!ran) noScratch();
     if (shared) {
-      uint64_t end = now();
+      uint64_t end = steadyNs();
       busyNs.fetch_add(end - start, std::memory_order_relaxed);
       if (hooks.pollable() && std::this_thread::get_id() == caller) pollNow(end);
     }
@@ -176,7 +172,7 @@ struct State final : RangeTask, TurnWork {
 
   /// The time before the first program starts is not the kernel's: other launches may have the threads.
   void watch() {
-    uint64_t m = moved.load(std::memory_order_relaxed), at = now();
+    uint64_t m = moved.load(std::memory_order_relaxed), at = steadyNs();
     if (m != movedThen || movedAt == 0 || started.load(std::memory_order_relaxed) == 0) movedThen = m, movedAt = at;
     else if (at - movedAt >= request.hangNs) {
       hung = true;
@@ -237,12 +233,12 @@ Status launch(const LaunchRequest &request, ThreadPool &pool, CancelTable &cance
   bool isShort = known && !k.info().waits && expected < (threads > 1 ? shortNs : shortAloneNs);
   bool callerWorks = request.hangNs == 0 && (!hooks.pollable() || isShort);
   state.shared = threads > 1 || !callerWorks;
-  uint64_t start = state.shared ? 0 : now();
+  uint64_t start = state.shared ? 0 : steadyNs();
   // Of kernels that wait each thread takes programs one by one.
   int64_t total = k.info().waits ? std::min<int64_t>(threads, request.programs) : request.programs;
   pool.run(state, total, threads, callerWorks);
   if (threads == 1 && isWorth && request.programs > 1) pool.noteEnd();
-  uint64_t each = (state.shared ? state.busyNs.load() : now() - start) / static_cast<uint64_t>(request.programs);
+  uint64_t each = (state.shared ? state.busyNs.load() : steadyNs() - start) / static_cast<uint64_t>(request.programs);
   k.programNs.store(static_cast<uint32_t>(std::min<uint64_t>(each + 1, UINT32_MAX)), std::memory_order_relaxed);
   return state.status();
 }

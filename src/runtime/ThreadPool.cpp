@@ -3,6 +3,7 @@
 // Compiled with exceptions, alone in the layer: std::thread reports that the system gives no more threads by throwing, and that
 // must not end the process. Nothing else in here throws but out of memory.
 #include "runtime/ThreadPool.h"
+#include "support/Clock.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,9 +17,7 @@ namespace tegula::runtime {
 
 /// How long a thread looks for work before it sleeps. Waking it costs its caller about 15 us and comes 30-50 us late (measured on a virtual machine with two cores), and
 /// launches of a program in Python are often 100 us apart. By the clock, as one `pause` takes between 10 and 140 cycles.
-static constexpr int64_t lookNs = 200'000;
-
-static int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+static constexpr uint64_t lookNs = 200'000;
 
 static void pause() {
 #if defined(__x86_64__)
@@ -30,7 +29,7 @@ static void pause() {
 
 /// Waits until `isOver`, or `lookNs` have passed.
 template <typename F> static void look(F isOver) {
-  for (int64_t end = now() + lookNs; !isOver() && now() < end;)
+  for (uint64_t end = steadyNs() + lookNs; !isOver() && steadyNs() < end;)
     for (int i = 0; i < 8 && !isOver(); ++i) pause();
 }
 
@@ -140,8 +139,8 @@ void ThreadPool::finish(Job &job, RangeTask &task, bool worked) {
   noteEnd();
 }
 
-bool ThreadPool::isInRow() const { return executor_.run || now() < rowUntil_.load(std::memory_order_relaxed); }
-void ThreadPool::noteEnd() { rowUntil_.store(now() + lookNs, std::memory_order_relaxed); }
+bool ThreadPool::isInRow() const { return executor_.run || steadyNs() < rowUntil_.load(std::memory_order_relaxed); }
+void ThreadPool::noteEnd() { rowUntil_.store(steadyNs() + lookNs, std::memory_order_relaxed); }
 
 /// The child has the objects but not the threads, and the lock in whatever state it was: starts from nothing. The vector may be half-way
 /// through growing; nobody looks at it again.

@@ -6,6 +6,7 @@
 // runs out. Any number of threads may call run() at once; they share the workers.
 #pragma once
 #include "support/Gate.h"
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -42,6 +43,21 @@ public:
   struct Executor {
     void *user = nullptr;
     void (*run)(void *user, uint32_t count, void (*task)(void *data, uint32_t index), void *data) = nullptr;
+
+    /// Calls each(i) once for each i below `items`, on up to `threads` threads at once that take the next when they are through, and returns when all calls have. `each` is called at the same time
+    /// by several threads. Only with a function.
+    template <class Each> void share(size_t items, unsigned threads, const Each &each) const {
+      struct Shared {
+        const Each &each;
+        size_t items;
+        std::atomic<size_t> next{0};
+      } shared{each, items};
+      auto some = [](void *data, uint32_t) {
+        Shared &s = *static_cast<Shared *>(data);
+        for (size_t i; (i = s.next++) < s.items;) s.each(i);
+      };
+      run(user, static_cast<uint32_t>(std::min<size_t>(threads, items)), some, &shared);
+    }
   };
   void runOn(Executor executor) { executor_ = executor; }
   const Executor &executor() const { return executor_; }
@@ -70,7 +86,7 @@ private:
   std::atomic<unsigned> jobs_{0}; // their number, for workers that look without the lock
   uint64_t runs_ = 0;              // that wanted workers, ever; guarded by mutex_
   std::vector<std::jthread> workers_;
-  std::atomic<int64_t> rowUntil_{0}; // steady clock, ns: workers look for work so long before they sleep
+  std::atomic<uint64_t> rowUntil_{0}; // steady clock, ns: workers look for work so long before they sleep
   Executor executor_;
 };
 

@@ -5,6 +5,7 @@
 #include "sim/Mbarrier.h"
 #include "sim/StackPool.h"
 #include "sim/State.h"
+#include "support/Clock.h"
 #include <algorithm>
 #include <pthread.h>
 

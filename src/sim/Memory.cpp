@@ -2,7 +2,7 @@
 #include "sim/AsyncState.h"
 #include "sim/Banks.h"
 #include "sim/State.h"
-#include <chrono>
+#include "support/Clock.h"
 #include <cstring>
 
 using namespace tegula::sim;
@@ -129,7 +129,7 @@ template <bool toGlobal> static void copyGlobal(void *global, void *other, int32
 } // namespace tegula::sim
 
 int64_t tegula_sim_globaltimer(TegulaSimThread *) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return static_cast<int64_t>(tegula::steadyNs());
 }
 
 int32_t tegula_sim_sreg(TegulaSimThread *t, int32_t which) {

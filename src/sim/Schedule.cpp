@@ -3,7 +3,7 @@
 #include "sim/AsyncState.h"
 #include "sim/StackPool.h"
 #include "sim/State.h"
-#include <chrono>
+#include "support/Clock.h"
 
 namespace tegula::sim {
 
@@ -162,10 +162,6 @@ Turn runCluster(Cluster &c) {
     ++c.counters.switches;
     switchContext(c.host, next->context);
   }
-}
-
-int64_t steadyNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /// Has no cluster finished for too long? Asked for now and then, as it takes a look at the clock.

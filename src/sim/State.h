@@ -215,9 +215,6 @@ void fenceMbarrierInit(Thread *t);
 /// No mbarriers, no copies (AsyncState.cpp).
 void resetAsync(Cta &cta);
 
-/// Nanoseconds of a clock that never goes back.
-int64_t steadyNs();
-
 // Fault.cpp
 /// Records a fault of the launch and leaves the running thread for good. Takes C strings only: nothing on an abandoned
 /// fiber may own memory.

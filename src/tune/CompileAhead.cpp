@@ -68,24 +68,14 @@ static Compiled tooLate(double timeoutNs) {
 
 /// On the threads of an executor, which end when all is compiled.
 static std::vector<Compiled> compileElsewhere(Subject &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs, const runtime::ThreadPool::Executor &executor) {
-  struct Shared {
-    Subject &subject;
-    const std::vector<size_t> &wanted;
-    double timeoutNs;
-    std::vector<Compiled> out;
-    std::atomic<size_t> next{0};
-  } shared{subject, wanted, timeoutNs, std::vector<Compiled>(subject.count())};
-  auto some = [](void *data, uint32_t) {
-    Shared &s = *static_cast<Shared *>(data);
-    for (size_t at; (at = s.next++) < s.wanted.size();) {
-      auto begun = SteadyClock::now();
-      Compiled c = s.subject.compile(s.wanted[at]);
-      bool isLate = std::chrono::duration<double, std::nano>(SteadyClock::now() - begun).count() > s.timeoutNs;
-      s.out[s.wanted[at]] = isLate ? tooLate(s.timeoutNs) : std::move(c);
-    }
-  };
-  executor.run(executor.user, static_cast<uint32_t>(std::min<size_t>(threads, wanted.size())), some, &shared);
-  return std::move(shared.out);
+  std::vector<Compiled> out(subject.count());
+  executor.share(wanted.size(), threads, [&](size_t at) {
+    auto begun = SteadyClock::now();
+    Compiled c = subject.compile(wanted[at]);
+    bool isLate = std::chrono::duration<double, std::nano>(SteadyClock::now() - begun).count() > timeoutNs;
+    out[wanted[at]] = isLate ? tooLate(timeoutNs) : std::move(c);
+  });
+  return out;
 }
 
 std::vector<Compiled> compileAhead(const std::shared_ptr<Subject> &subject, const std::vector<size_t> &wanted, unsigned threads, double timeoutNs,
