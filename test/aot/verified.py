@@ -22,6 +22,9 @@ OPEN = {
     "where_and_when": "clocks and numbers of multiprocessors",
     "read_twice": "clocks",
     "k17": "memory that holds addresses of the host",
+    "table": "memory that holds addresses of the host",
+    "table_and_rows": "memory that holds addresses of the host",
+    "of_integer": "an integer that is an address of the host",
     "k_target": "the name of the device",
 }
 
