@@ -57,6 +57,7 @@ NAMES = {
     "triton.language.extra.cpu.libdevice": "tanh rsqrt pow",
     "triton.language.extra.cuda.gdc": "gdc_wait gdc_launch_dependents",
     "triton.language.extra.cuda.utils": "globaltimer smid num_warps num_threads",
+    "triton.experimental.gluon": "jit constexpr_function aggregate language",
     "triton.experimental.gsan": "configure create_mem_pool freeze_config get_allocator has_live_allocations reset",
     "triton._utils": "find_paths_if get_iterable_path set_iterable_path parse_list_string list_list_flatten list_list_unflatten tuple_create "
                      "apply_with_path validate_block_shape canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict warn_once "
@@ -116,7 +117,7 @@ def test_names(tmp_path):
 
 
 @pytest.mark.parametrize("name, why", [
-    ("triton.experimental.gluon.language", "Gluon is a language of its own"),
+    ("triton.experimental.gluon.nvidia.hopper", "Gluon is a language of its own"),
     ("triton._C.libproton", "Triton's compiler is C++ behind this module"),
     ("triton.backends.amd.compiler", "there is no AMD target"),
     ("triton.no_such_module", "this version of tegula does not provide it"),
@@ -125,6 +126,40 @@ def test_absent_modules_say_why(name, why):
     code = f"try:\n    import {name}\nexcept ModuleNotFoundError as e:\n    print(e.name, e)\n"
     done = subprocess.run([sys.executable, "-m", "tegula", "-c", code], text=True, capture_output=True, timeout=60)
     assert done.returncode == 0 and why in done.stdout, (done.stdout, done.stderr)
+
+
+GLUON = """
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.constexpr_function
+def layout(n):
+    return gl.BlockedLayout([n], [32], [4], [0])
+
+@gluon.jit
+def with_layouts(x: gl.tensor | None, t: gl.float16, B: gl.constexpr, layout: gl.constexpr = gl.AutoLayout):
+    i = gl.arange(0, B, layout=layout)
+
+for use in (lambda: with_layouts[(1,)](None, None, 64), lambda: with_layouts.warmup(grid=(1,)), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: gl.nvidia.hopper.mma()):
+    try:
+        use()
+    except NotImplementedError as e:
+        print(e)
+print(gl.float16 is triton.language.float16, gl.constexpr is triton.language.constexpr)
+"""
+
+
+def test_kernels_of_gluon_stand_beside_others(tmp_path):
+    """A module with kernels of both languages can be imported; who uses one of Gluon's is told what it is, and where."""
+    path = tmp_path / "both.py"
+    path.write_text(GLUON)
+    done = subprocess.run([sys.executable, "-m", "tegula", path], text=True, capture_output=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5 and all("Gluon is a language of its own" in l for l in lines[:4]), (done.stdout, done.stderr)
+    assert all(l.startswith(f"{path}:10: `with_layouts` is a kernel of Gluon") for l in lines[:2]), lines
+    assert lines[2].startswith("gluon.language.BlockedLayout is of Gluon") and lines[3].startswith("gluon.language.nvidia.hopper.mma is of Gluon")
+    assert lines[4] == "True True"
 
 
 def test_annotations_join_types_of_the_language():

@@ -1,1 +1,1 @@
-"""What Triton tries out: only `gsan` is here. Gluon, a language of its own, is not (docs/differences.md)."""
+"""What Triton tries out: `gsan`, and `gluon`, whose kernels are not compiled (docs/differences.md)."""

@@ -1,0 +1,41 @@
+"""Gluon: a language of its own, written in the layouts and instructions of one GPU, which tegula does not compile.
+
+It can be imported, since libraries define kernels of both languages in one module and choose between them by the machine. Kernels and names of Gluon say
+what they are where they are used (docs/differences.md).
+"""
+from ... import constexpr_function
+from ..._aggregate import aggregate
+
+__all__ = ["GluonJITFunction", "aggregate", "constexpr_function", "jit", "language"]
+
+_WHY = "Gluon is a language of its own, written in the layouts and instructions of one GPU; tegula compiles kernels of triton.jit and chooses these by itself"
+
+
+class GluonJITFunction:
+    """A kernel that cannot be launched: the error names it and its line."""
+
+    def __init__(self, fn):
+        self.fn = fn
+        self.__name__, self.__module__, self.__doc__ = fn.__name__, fn.__module__, fn.__doc__
+
+    is_gluon = staticmethod(lambda: True)
+
+    def _refuse(self, *args, **kwargs):
+        code = self.fn.__code__
+        raise NotImplementedError(f"{code.co_filename}:{code.co_firstlineno}: `{self.__name__}` is a kernel of Gluon. {_WHY}")
+
+    run = warmup = __call__ = _refuse
+
+    def __getitem__(self, grid):
+        return self._refuse
+
+    def __repr__(self):
+        return f"GluonJITFunction({self.__module__}:{self.__name__})"
+
+
+def jit(fn=None, **options):
+    """As triton.jit is written: with or without options, which have no effect."""
+    return jit if fn is None else GluonJITFunction(fn)
+
+
+from . import language  # noqa: E402  it takes _WHY
