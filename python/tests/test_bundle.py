@@ -218,6 +218,24 @@ def launches():
         assert out.split()[-1] == "0"
 
 
+def test_nearest_entries_are_named_once(tmp_path):
+    """The forms of an entry for large tensors and for null pointers have its signature."""
+    (tmp_path / "k.py").write_text(KERNEL)
+    good(tmp_path, "-c", "from k import *; tegula.aot([(add, 'x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32:16', {'BLOCK': 64})], 'k.tgb', classes='generic')")
+    out = good(tmp_path, "-c", """
+from k import *
+tegula.load_bundle("k.tgb")
+tegula.no_jit()
+x, y, out = (np.zeros(64, np.float32) for _ in range(3))
+try:
+    add[(1,)](x, y, out, 64, BLOCK=32)
+except RuntimeError as e:
+    print(e)
+""")
+    lines = [line for line in out.splitlines() if " in k.tgb has " in line]
+    assert lines and len(lines) == len(set(lines)), out
+
+
 def test_a_manifest_of_files_serves_python(tmp_path):
     """A kernel is the same by name and in Python: annotations, globals, helpers of its file and others, blank lines."""
     (tmp_path / "helpers.py").write_text(HELPERS)

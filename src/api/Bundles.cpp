@@ -6,6 +6,7 @@
 #include "runtime/BundleMatch.h"
 #include "runtime/Ed25519.h"
 #include "support/Hash.h"
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -271,10 +272,14 @@ static std::string nearestTo(const CompileRequest &r, const std::vector<std::sha
     }
   if (here.empty() && elsewhere.empty()) return ", and nothing of that name";
   std::string text;
+  // Forms of one signature (offsets of 64 bits, checks) differ in more than the first thing, which is all that is shown.
+  std::vector<std::string> lines;
+  for (const auto &[count, line] : here)
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   constexpr size_t most = 3;
-  for (auto it = here.begin(); it != here.end() && std::distance(here.begin(), it) < static_cast<ptrdiff_t>(most); ++it) text += "\n  " + it->second;
-  if (here.size() > most) text += "\n  and " + std::to_string(here.size() - most) + " more";
-  if (!here.empty()) return "; nearest:" + text;
+  for (size_t i = 0; i < std::min(lines.size(), most); ++i) text += "\n  " + lines[i];
+  if (lines.size() > most) text += "\n  and " + std::to_string(lines.size() - most) + " more";
+  if (!lines.empty()) return "; nearest:" + text;
   for (const std::string &t : elsewhere) text += (text.empty() ? "" : ", ") + t;
   return "; they have it for " + text;
 }
