@@ -11,6 +11,7 @@ import sys
 import types
 
 from tegula._inductor.later import when_imported
+from tegula.experimental import WHY_NO_GLUON
 
 USAGE = """usage: python -m tegula [script.py | -m module | -c text | -] [arguments]
 Runs the script, module or text with `triton` meaning tegula, in its child processes too. Without arguments: the prompt."""
@@ -18,8 +19,7 @@ Runs the script, module or text with `triton` meaning tegula, in its child proce
 
 # Modules of Triton that tegula has no equivalent of, and what to use. Those below them are meant, too.
 _ABSENT = {
-    "triton.experimental.gluon": "Gluon is a language of its own, written in the layouts and instructions of one GPU; tegula compiles the Triton language, "
-                                 "and chooses these by itself (docs/differences.md)",
+    "triton.experimental.gluon": WHY_NO_GLUON,
     "triton._C": "Triton's compiler is C++ behind this module; tegula's is reached by triton.compile, tegula.h and tegula.hpp. `getenv` and `getenv_bool` are "
                  "in triton._C.libtriton",
     "triton.compiler.make_launcher": "kernels are launched by the library, not by C that is compiled for each",

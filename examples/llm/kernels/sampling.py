@@ -4,19 +4,25 @@ import tegula.language as tl
 
 
 @tegula.jit
-def argmax(logits, out, n, BLOCK: tl.constexpr):
-    """The index of the largest logit, the first of equal ones."""
-    row = tl.program_id(0).to(tl.int64)
+def largest(x, begin, end, n, BLOCK: tl.constexpr):
+    """The largest of x[begin:end] and its index, the first of equal ones; n: there is none (NaN)."""
     best = tl.full([BLOCK], float("-inf"), tl.float32)
-    at = tl.zeros([BLOCK], tl.int32)
-    for start in range(0, n, BLOCK):
+    at = tl.zeros([BLOCK], tl.int32) + begin
+    for start in range(begin, end, BLOCK):
         i = start + tl.arange(0, BLOCK)
-        v = tl.load(logits + row * n + i, mask=i < n, other=float("-inf")).to(tl.float32)
+        v = tl.load(x + i, mask=i < end, other=float("-inf")).to(tl.float32)
         better = v > best
         best = tl.where(better, v, best)
         at = tl.where(better, i, at)
     top = tl.max(best, 0)
-    tl.store(out + row, tl.min(tl.where(best == top, at, n), 0))
+    return top, tl.min(tl.where(best == top, at, n), 0)
+
+
+@tegula.jit
+def argmax(logits, out, n, BLOCK: tl.constexpr):
+    """The index of the largest logit, the first of equal ones."""
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(out + row, largest(logits + row * n, 0, n, n, BLOCK)[1])
 
 
 @tegula.jit
@@ -29,18 +35,10 @@ def argmax_parts(logits, tops, places, n, BLOCK: tl.constexpr, EARLY: tl.constex
     each = tl.cdiv(n, tl.num_programs(1))
     begin = tl.program_id(1) * each
     end = tl.minimum(begin + each, n)
-    best = tl.full([BLOCK], float("-inf"), tl.float32)
-    at = tl.zeros([BLOCK], tl.int32) + begin
-    for start in range(begin, end, BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        v = tl.load(logits + row * n + i, mask=i < end, other=float("-inf")).to(tl.float32)
-        better = v > best
-        best = tl.where(better, v, best)
-        at = tl.where(better, i, at)
-    top = tl.max(best, 0)
+    top, place = largest(logits + row * n, begin, end, n, BLOCK)
     to = row * tl.num_programs(1) + tl.program_id(1)
     tl.store(tops + to, top)
-    tl.store(places + to, tl.min(tl.where(best == top, at, n), 0))
+    tl.store(places + to, place)
 
 
 @tegula.jit

@@ -5,10 +5,10 @@ what they are where they are used (docs/differences.md).
 """
 from ... import constexpr_function
 from ..._aggregate import aggregate
+from .. import WHY_NO_GLUON
+from . import language
 
 __all__ = ["GluonJITFunction", "aggregate", "constexpr_function", "jit", "language"]
-
-_WHY = "Gluon is a language of its own, written in the layouts and instructions of one GPU; tegula compiles kernels of triton.jit and chooses these by itself"
 
 
 class GluonJITFunction:
@@ -22,7 +22,7 @@ class GluonJITFunction:
 
     def _refuse(self, *args, **kwargs):
         code = self.fn.__code__
-        raise NotImplementedError(f"{code.co_filename}:{code.co_firstlineno}: `{self.__name__}` is a kernel of Gluon. {_WHY}")
+        raise NotImplementedError(f"{code.co_filename}:{code.co_firstlineno}: `{self.__name__}` is a kernel of Gluon. {WHY_NO_GLUON}")
 
     run = warmup = __call__ = _refuse
 
@@ -36,6 +36,3 @@ class GluonJITFunction:
 def jit(fn=None, **options):
     """As triton.jit is written: with or without options, which have no effect."""
     return jit if fn is None else GluonJITFunction(fn)
-
-
-from . import language  # noqa: E402  it takes _WHY

@@ -1,7 +1,7 @@
 """The names of Gluon's language, which may stand in annotations and default values; calling one says that it is not there. `constexpr` and the types of elements are Triton's."""
 from ... import language as _language
 from ...language import constexpr  # noqa: F401
-from . import _WHY
+from .. import WHY_NO_GLUON
 
 
 class _Name:
@@ -11,7 +11,7 @@ class _Name:
         self._name = name
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError(f"{self._name} is of Gluon. {_WHY}")
+        raise NotImplementedError(f"{self._name} is of Gluon. {WHY_NO_GLUON}")
 
     def __getattr__(self, name):
         if name.startswith("__"):
