@@ -249,7 +249,7 @@ private:
       b_.create(OpKind::AsyncCommit, {}, {});
   }
 
-  bool isLong() const { return clocksOf(body_, target_, options_.numWarps).products >= memoryLatency; }
+  bool isLong() const { return clocksOf(body_, target_, options_.numWarps).coverMemory(); }
 
   /// In front of the loop: the first iterations' copies, and the loads of iteration `ahead_`. Gives the carried values of the slice as of that one.
   std::vector<Value *> prologue() {
@@ -299,7 +299,7 @@ private:
     // Branches that addresses need stand in front of the products: nothing parts those from the copies then.
     slice_.copyBranches(b_, map);
     std::vector<Value *> loaded;
-    if (isLong() && hasStaged())
+    if (hasStaged() && staged_.empty()) // an iteration is long
       stagedLoads(map, body_.args[0], ahead_);
     for (size_t i = 0; i < staged_.size(); ++i)
       map[stagedLoads_[i]->result()] = loaded.emplace_back(carry(staged_[i], stagedLoads_[i]->result()->name));

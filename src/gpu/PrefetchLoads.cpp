@@ -104,7 +104,7 @@ private:
       bits += std::max<uint64_t>(registerBits, uint64_t{bitWidth(load->result()->type.elem)} << module_.layoutOf(load->result()->type).inBits(layout::Dim::Register));
     if (isAsked_) // a third of the registers: with half of them a softmax of 64 elements a thread spilled
       return std::min(loop_.numStages() - 1, static_cast<int64_t>(uint64_t{target_.registerLimit(target_.lanes() * options_.numWarps)} / 3 * registerBits / bits));
-    const bool isLong = clocksOf(body_, target_, options_.numWarps).products >= memoryLatency;
+    const bool isLong = clocksOf(body_, target_, options_.numWarps).coverMemory();
     return !isLong && static_cast<uint64_t>(copies - 1) * bits <= most * registerBits ? copies : 1;
   }
 

@@ -9,11 +9,15 @@ int64_t instructionsOf(const ir::Op &op);
 /// For all of the operation's elements that one of `threads` threads has; 0 for scalars.
 int64_t instructionsOf(const ir::Op &op, int64_t threads);
 
-/// Clocks that a load from memory takes about. An iteration whose products take as long has it one iteration ahead at most.
-inline constexpr double memoryLatency = 500;
 /// Clocks that a block's operations themselves, not regions in it, take a multiprocessor at least: work on elements, which is issued; products of dots in GPU IR.
 struct Clocks {
   double work = 0, products = 0;
+
+  /// Do the products take as long as a load from memory? Then loads need to be one iteration ahead at most.
+  bool coverMemory() const { return products >= memoryLatency; }
+
+private:
+  static constexpr double memoryLatency = 500;
 };
 Clocks clocksOf(const ir::Block &b, const TargetInfo &target, unsigned warps);
 
