@@ -189,11 +189,12 @@ private:
     double all = 0, fresh = 0, updates = 0, addresses = 0;
     const bool hasCaches = machine_.l2Bytes > 0;
     std::vector<double> freshAt; // bytes that are new after so many programs
-    std::vector<int64_t> atLast(work_.accesses.size()); // where loops end
+    std::vector<int64_t> atLast(work_.accesses.size(), INT64_MAX); // where loops end
+    const bool hasLoops = work_.scopes.size() > 1;                 // or branches; without them there is one moment
     for (double i = 0; i < many; ++i) {
       WorkPoint p = point(first + i);
-      values_.evaluate(p, WorkMoment::Last);
-      for (size_t k = 0; k < work_.accesses.size(); ++k)
+      if (hasLoops) values_.evaluate(p, WorkMoment::Last);
+      for (size_t k = 0; hasLoops && k < work_.accesses.size(); ++k)
         if (int32_t offset = work_.accesses[k].offset; values_.isKnown(offset)) atLast[k] = values_[offset];
         else atLast[k] = INT64_MAX;
       values_.evaluate(p, WorkMoment::First);
