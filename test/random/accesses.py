@@ -248,6 +248,43 @@ class Accesses:
         need(at["kind"] != "host" or self.kernel_level)
         return make("block_load", self.pointer(a), *offsets, **at)
 
+    def rows_attrs(self, d, columns, rows):
+        """Of a descriptor for rows by index: extents, strides, and a block of one row."""
+        unit = max(1, 16 // NUMPY[d].itemsize)
+        need(columns * NUMPY[d].itemsize >= 32 and columns <= 256 and columns & (columns - 1) == 0)
+        n = max(1, columns + self.number(-3, 6))
+        stride = -(-(n + self.number(0, 3)) // unit) * unit
+        return {"kind": self.pick(DESCRIPTORS), "shape": (rows, n), "strides": (stride, 1), "block": (1, columns)}
+
+    def x_rows_load(self, t, d):
+        self.has("rows")
+        need(len(t.shape) == 2 and t.dtype in INTS + FLOATS + FP8 and 8 <= t.shape[0] <= 256)
+        a, size = self.input(t.dtype, "small" if t.dtype in FLOATS and self.chance(0.5) else None)
+        at = self.rows_attrs(t.dtype, t.shape[1], 1)
+        rows = min(self.pick((5, 16, 32)), size // at["strides"][0])
+        need(rows > 0 and a.offset == 0 and (at["kind"] != "host" or self.kernel_level))
+        i = make("and", self.expr(Type("int32", t.shape[:1]), d), make("literal", value=31 if self.chance(0.5) else 7), value=31)
+        if self.chance(0.3):
+            i = make("sub", i, make("literal", value=2), value=2)
+        return make("rows_load", self.pointer(a), i, self.column(), **dict(at, shape=(rows, at["shape"][1])))
+
+    def column(self):
+        return self.const(Type("int32"), self.pick((0, 0, -2, 1, 4)))
+
+    def s_rows_store(self, depth):
+        """Rows of an output by index, each row once."""
+        self.has("rows")
+        t = self.pick([Type(self.pick([x for x in self.dtypes if x != "int1"]), s) for s in self.shapes if len(s) == 2 and s[0] >= 8])
+        need(self.kernel_level and t.shape[0] & (t.shape[0] - 1) == 0)
+        at = self.rows_attrs(t.dtype, t.shape[1], t.shape[0] + self.number(-2, 3))
+        room = at["strides"][0] * (at["shape"][0] + 1)
+        need(at["kind"] != "host" or self.programs == 1)
+        base = self.block_base(t, -(-room // 16) * 16)
+        i = self.permutation(t.shape[:1])
+        if self.chance(0.4):
+            i = make("add", i, make("literal", value=2), value=2)
+        return [P.Effect(make("rows_store", base, i, self.column(), self.expr(t, 2), **at))]
+
     # Stores
 
     def output(self, value):

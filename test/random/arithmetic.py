@@ -182,3 +182,20 @@ def exact_sum(x, axis, keep):
     if (s == 0).any() and (np.signbit(w) & (w == 0)).any():
         raise Undefined("either zero")
     return s.astype(NUMPY[NAME[x.dtype]])
+
+
+def exact_dot(x, y, acc, out, width, limit):
+    """x @ y + acc as `out`, if accumulators of `width` bits and operands of `limit` bits give it in any order."""
+    with np.errstate(all="ignore"):
+        total = np.matmul(np.abs(x), np.abs(y)) + (0 if acc is None else np.abs(acc.astype(np.float64)))
+    if not np.isfinite(total).all():
+        raise Undefined("dot of infinities")
+    unit = granularity(x) * granularity(y)
+    if acc is not None:
+        unit = min(unit, granularity(acc.astype(np.float64)))
+    if limit == 11 and min(granularity(x), granularity(y)) < 2.0**-136:
+        raise Undefined("dot of what tf32 cannot tell from zero")  # its subnormals end there
+    if (total > unit * 2.0**width).any() or any(np.abs(v).max() > granularity(v) * 2.0**limit for v in (x, y)):
+        raise Undefined("dot is not exact")
+    z = np.matmul(x, y)
+    return ((z if acc is None else z + acc.astype(np.float64)) + 0.0).astype(out)

@@ -286,6 +286,20 @@ def block_rules(d, at, rank):
         need(all(n <= 256 and power(n) for n in at["block"]))
 
 
+@rule("rows_load", "rows_store")
+def _(ts, at):
+    """Rows by index through a descriptor of blocks of one row. Operands: the base pointer, indices of rows, the first column; of a store its value."""
+    rows, column = ts[1:3]
+    d, n = ts[0].dtype[1:], at["block"][-1]
+    need(ts[0].is_pointer and ts[0].shape == () and rows.dtype == column.dtype == "int32" and column.shape == ())
+    need(at["kind"] in DESCRIPTORS and at["block"][:-1] == (1, ) and len(rows.shape) == 1 and 8 <= rows.numel <= 256 and power(rows.numel))
+    block_rules(d, at, 2)
+    need(n * NUMPY[d].itemsize >= 32)
+    t = tile(d, (rows.numel, n))
+    need(len(ts) == 3 or ts[3] == t)
+    return t
+
+
 @rule("block_ptr")
 def _(ts, at):
     need(ts[0].is_pointer and ts[0].shape == () and all(t == Type("int32") for t in ts[1:]))
@@ -685,7 +699,7 @@ class Checker:
         if isinstance(s, P.Assign):
             v = ex(s.value)
             types = v.type if isinstance(v.type, tuple) else (v.type, )
-            need(v.op not in ("assume", "assert", "atomic_store", "block_write"))
+            need(v.op not in ("assume", "assert", "atomic_store", "block_write", "rows_store"))
             need(len(types) == len(s.names) and not any(t.dtype.startswith("literal") for t in types))
             for n, t in zip(s.names, types):
                 need(env.get(n, t) == t, "changes a type")

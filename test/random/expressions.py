@@ -469,7 +469,7 @@ class Expressions:
         memory = []
         if "map_load" in self.features and self.kernel_level:
             read = [b for b in self.buffers if b.name[0] == "x" and b.dtype in INTS + FLOATS]
-            memory = [self.pick(self.arguments_of(b.name)) for b in read[:self.number(0, 2)]]
+            memory = [self.pick(self.arguments_of(b.name)) for b in read[:self.number(1, 2)]]
         args += [self.pointer(a) for a in memory]
         return make("map", *args, function=self.map_function(inputs, results, memory), types=tuple(Type(r) for r in results))
 
@@ -495,6 +495,46 @@ class Expressions:
         if len(args) > 1 and shape and pack == 1 and self.chance(0.2):
             args[-1] = self.expr(Type(inputs[-1]), d)
         return make("asm", *args, name=name)
+
+    # Numbers of four bits
+
+    def x_int4(self, t, d):
+        """As quantized weights: two in a byte or eight in a word, unpacked, perhaps less a zero point and times a scale of each row."""
+        self.has("int4")
+        need(t.dtype in INTS + FLOATS and t.shape and t.shape[-1] > 1)
+        lit = lambda op, e, v: make(op, e, make("literal", value=v), value=v)
+        k, n = self.number(0, 3), t.shape[-1]
+        if k == 0:
+            need(n % 8 == 0)
+            w = make("expand", self.expr(Type(self.pick(("int32", "uint32")), t.shape[:-1] + (n // 8, )), d), axis=len(t.shape), slice=len(t.shape) == 1)
+            shift = lit("mul", make("arange", start=0, end=8), 4)
+            for _ in t.shape:
+                shift = make("expand", shift, axis=0)
+            e = make("reshape", lit("and", make("shr", w, make("cast", shift, to=w.type.dtype)), 15), shape=t.shape)
+        elif k == 1:
+            a, size = self.input(self.pick(("uint8", "int8")), None)
+            i = self.index(t.shape, size, d)
+            half = lit("mul", lit("and", i, 1), 4)
+            byte = make("load", self.address(a, lit("shr", i, 1)))
+            e = lit("and", make("shr", byte, make("cast", half, to=byte.type.dtype)), 15)
+        else:
+            need(n % 2 == 0)
+            byte = self.expr(Type(self.pick(("uint8", "int8")), t.shape[:-1] + (n // 2, )), d)
+            if byte.type.dtype == "int8" and self.chance(0.6):
+                parts = [lit("shr", lit("shl", byte, 4), 4), lit("shr", byte, 4)]  # with their signs
+            else:
+                parts = [lit("and", byte, 15), lit("and", lit("shr", byte, 4), 15)]
+            e = make("interleave", *parts) if k == 2 or n == 2 else make("reshape", make("join", *parts), shape=t.shape)
+        if len(t.shape) == 1 and self.chance(0.3):
+            table = self.small_float(Type(t.dtype, (16, )), d) if t.dtype in FLOATS else self.expr(Type(t.dtype, (16, )), d)
+            return make("gather", table, lit("and", make("cast", e, to="int32"), 15), axis=0)
+        e = make("cast", e, to="int32")
+        if self.chance(0.5):
+            e = lit("sub", e, self.pick((8, 7)))
+        e = make("cast", e, to=t.dtype)
+        if t.dtype in FLOATS and self.chance(0.3):
+            e = make("mul", e, self.small_float(Type(t.dtype, t.shape[:-1] + (1, )), d))
+        return e
 
     # Dots
 
@@ -552,6 +592,10 @@ class Expressions:
             s = t.shape[:-2] + t.shape[:-3:-1]
             dims = tuple(range(len(s) - 2)) + (len(s) - 1, len(s) - 2)
             return make("permute", self.dot_operand(Type(t.dtype, s), d), dims=dims)
+        if "int4" in self.features and t.dtype in ("float16", "bfloat16", "float32") and self.chance(0.3):
+            return self.x_int4(t, d)
+        if "rows" in self.features and t.dtype in ("float16", "bfloat16", "float32") and self.chance(0.2):
+            return self.x_rows_load(t, d)
         if t.dtype == "int8":
             return self.expr(t, d)
         if t.dtype in FP8:

@@ -108,6 +108,16 @@ def strided(f, e):
                for x in P.walk_expression(e))
 
 
+def nibbles(f, e, width):
+    """Four bits of integers of `width` bits: by a shift and a mask, or down to the sign."""
+    if e.op not in ("and", "shr"):
+        return False
+    low, high = e.args
+    if e.op == "and":
+        return low.op == "shr" and high.op == "literal" and high.attrs["value"] == 15 and bits(low.type.dtype) == width
+    return low.op == "shl" and all(x.op == "literal" and x.attrs["value"] == 4 for x in (high, low.args[1])) and bits(low.type.dtype) == width
+
+
 feature("masked load")(lambda f: any(len(e.args) > 1 for e in f.ops["load"]))
 feature("masked load by rows and columns")(lambda f: any(
     len(e.args) > 1 and any(x.op == "and" and all(y.op == "lt" and 1 in y.type.shape and y.type.numel > 1 for y in x.args) for x in P.walk_expression(e.args[1]))
@@ -172,7 +182,15 @@ feature("if")(lambda f: f.statements[P.If])
 for _kind in ("descriptor", "pointer"):
     feature(f"block load ({_kind})")(lambda f, k=_kind: any(e.attrs["kind"] == k for e in f.ops["block_load"]))
     feature(f"block store ({_kind})")(lambda f, k=_kind: any(s.kind == k for s in f.statements[P.BlockStore]))
-feature("descriptor of the host")(lambda f: any(e.attrs["kind"] == "host" for e in f.ops["block_load"]) or any(s.kind == "host" for s in f.statements[P.BlockStore]))
+for _kind in ("descriptor", "host"):
+    feature(f"rows by index ({_kind})")(lambda f, k=_kind: any(e.attrs["kind"] == k for e in f.ops["rows_load"]))
+    feature(f"rows stored by index ({_kind})")(lambda f, k=_kind: any(e.attrs["kind"] == k for e in f.ops["rows_store"]))
+feature("rows by index beside a dot")(lambda f: any(has(e, "rows_load") for e in f.ops["dot"]))
+feature("halves of bytes")(lambda f: any(nibbles(f, e, 8) for e in f.ops["and"] + f.ops["shr"]))
+feature("eighths of words")(lambda f: any(nibbles(f, e, 32) for e in f.ops["and"]))
+feature("halves of bytes beside a dot")(lambda f: any(any(nibbles(f, x, 8) or nibbles(f, x, 32) for x in P.walk_expression(e)) for e in f.ops["dot"]))
+feature("table of sixteen values")(lambda f: any(e.args[0].type.numel == 16 and has(e.args[1], "and") for e in f.ops["gather"]))
+feature("descriptor of the host")(lambda f: any(e.attrs["kind"] == "host" for e in f.ops["block_load"] + f.ops["rows_load"]) or any(s.kind == "host" for s in f.statements[P.BlockStore]))
 feature("edge values of an int")(lambda f: any(b.recipe == "edge" and b.dtype in INTS for b in f.p.buffers))
 feature("edge values of a float")(lambda f: any(b.recipe == "edge" and b.dtype not in INTS + ("int1", ) for b in f.p.buffers))
 feature("infinity as a constant")(lambda f: any(isinstance(e.attrs["value"], float) and abs(e.attrs["value"]) == float("inf") for o in ("const", "literal") for e in f.ops[o]))

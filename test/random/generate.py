@@ -14,7 +14,7 @@ from reference import evaluate
 
 FEATURES = ("for", "while", "branch", "reduce", "scan", "combine", "split", "gather", "mask", "in_place", "alias",
             "atomic", "dot", "helper", "noinline", "return", "block", "sort", "barrier", "stride", "cluster", "slice", "map", "exit",
-            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write")
+            "scaled", "assume", "bundle", "odd", "asm", "assert", "map_load", "block_write", "rows", "int4")
 SMALL = [(1, ), (2, ), (4, ), (8, ), (16, ), (32, ), (64, ), (2, 2), (1, 8), (8, 1), (4, 8), (8, 16), (16, 16),
          (2, 2, 4), (4, 2, 8), (2, 4, 2, 4)]
 LARGE = [(128, ), (256, ), (1024, ), (32, 32), (64, 16), (16, 128), (1, 256), (64, 64), (2, 64, 8)]
@@ -264,7 +264,10 @@ class Generator(Expressions, Accesses):
         self.kernel_level, self.depth, self.work, self.pointers, self.in_map = False, 0, [], pointers, True
         values = lambda: tuple(self.expr(Type(r), 1) for r in results)
         try:
-            f.body = self.map_block(self.number(0, 3), values)
+            if memory:
+                t = Type(self.pick([p[2].dtype for p in pointers]))
+                f.body.append(P.Assign((self.fresh("v", t), ), self.x_map_load(t, 1)))
+            f.body += self.map_block(self.number(0, 3), values)
             f.body.append(P.Return(values()))
         finally:
             self.scope, self.kernel_level, self.depth, self.work, self.pointers = outer
@@ -308,7 +311,7 @@ class Generator(Expressions, Accesses):
 
     def s_map(self, depth):
         """Several results of a function of scalars."""
-        self.has("map")
+        need(self.features & {"map", "map_load"})
         t = self.random_type()
         results = [self.pick([x for x in self.dtypes if x in INTS + FLOATS]) for _ in range(self.number(1, 3))]
         e = self.mapped(results, t.shape, 1)
@@ -402,6 +405,27 @@ class Generator(Expressions, Accesses):
                  (m, n) if self.chance(0.8) else (self.pick((1, 2, 4)), m, n))
         need(t.numel <= 4096)
         return [P.Assign((self.fresh("v", t), ), self.x_dot(t, 1))]
+
+    def s_int4(self, depth):
+        """Numbers of four bits, as they are or in a dot."""
+        self.has("int4")
+        t = Type(self.pick([d for d in self.dtypes if d in INTS + FLOATS]), self.pick([s for s in self.shapes if s[-1] > 1]))
+        if self.chance(0.5):
+            t = Type("float32", (self.pick((8, 16, 32)), self.pick((8, 16, 32))))
+            x = self.x_int4(Type(self.pick(("float16", "bfloat16")), (t.shape[0], 16)), 1)
+            y = self.dot_operand(Type(x.type.dtype, (16, t.shape[1])), 1)
+            return [P.Assign((self.fresh("v", t), ), make("dot", x, y))]
+        return [P.Assign((self.fresh("v", t), ), self.x_int4(t, 2))]
+
+    def s_rows(self, depth):
+        """Rows by index, as they are or in a dot."""
+        self.has("rows")
+        t = Type("float32", (self.pick((8, 16, 32)), self.pick((8, 16, 32))))
+        if self.chance(0.5):
+            x = self.x_rows_load(Type(self.pick(("float16", "bfloat16")), (t.shape[0], self.pick((16, 32)))), 1)
+            y = self.dot_operand(Type(x.type.dtype, (x.type.shape[1], t.shape[1])), 1)
+            return [P.Assign((self.fresh("v", t), ), make("dot", x, y))]
+        return [P.Assign((self.fresh("v", t), ), self.x_rows_load(t, 1))]
 
     def s_dot_scaled(self, depth):
         self.has("scaled")
@@ -542,7 +566,8 @@ Generator.RARE = [("atomic", Generator.s_atomic), ("atomic", Generator.s_atomic)
                   ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot), ("dot", Generator.s_dot_loop),
                   ("while", Generator.s_while), ("return", Generator.s_return), ("helper", Generator.s_call),
                   ("split", Generator.s_split), ("for", Generator.s_pointer_loop), ("map", Generator.s_map), ("block", Generator.s_block_loop),
-                  ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone)]
+                  ("assume", Generator.s_assume), ("asm", Generator.s_assembly), ("assert", Generator.s_assert), ("map_load", Generator.s_map), ("scaled", Generator.s_dot_scaled), ("atomic", Generator.s_atomic_alone),
+                  ("rows", Generator.s_rows_store), ("rows", Generator.s_rows), ("int4", Generator.s_int4)]
 Generator.STATEMENTS += [Generator.s_assign
                          ] * 5 + [Generator.s_while, Generator.s_for, Generator.s_in_place, Generator.s_split] * 2
 

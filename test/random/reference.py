@@ -7,7 +7,7 @@ elements at once: an `if` on an array executes both sides, each under its mask."
 import assembly
 import numpy as np
 import program as P
-from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_sum, extremum, granularity, quiet, shift)
+from arithmetic import (Undefined, binary, bits_of, cast, compare, count_rounding, exact_dot, exact_sum, extremum, quiet, shift)
 from memory import Memory, Pointer
 from program import NAME, NUMPY
 
@@ -525,6 +525,17 @@ def _(r, e, a):
     return r.memory.load(p, inside, 0)
 
 
+@means("rows_load", "rows_store")
+def _(r, e, a):
+    at, rows, columns = e.attrs, a[1].astype(np.int64)[:, None], int(a[2]) + np.arange(e.attrs["block"][-1], dtype=np.int64)
+    inside = (rows >= 0) & (rows < at["shape"][0]) & (columns >= 0) & (columns < at["shape"][1])
+    p = Pointer(a[0].argument, a[0].index + rows * at["strides"][0] + columns)
+    if e.op == "rows_load":
+        return r.memory.load(p, inside, 0)
+    r.memory.store(p, a[3], inside)
+    return a[3]
+
+
 @means("block_ptr")
 def _(r, e, a):
     return BlockPointer(a[0], [int(o) for o in a[1:]], e.attrs)
@@ -734,23 +745,6 @@ def _(r, e, a):
     width = 13 if x.dtype.itemsize == 1 else {"float16": 11, "float32": 24, "float64": 53}[e.type.dtype]
     limit = 11 if NAME[x.dtype] == "float32" and e.attrs.get("precision") != "ieee" else 60
     return exact_dot(x.astype(np.float64), y.astype(np.float64), acc, out, width, limit)
-
-
-def exact_dot(x, y, acc, out, width, limit):
-    """x @ y + acc as `out`, if accumulators of `width` bits and operands of `limit` bits give it in any order."""
-    with np.errstate(all="ignore"):
-        total = np.matmul(np.abs(x), np.abs(y)) + (0 if acc is None else np.abs(acc.astype(np.float64)))
-    if not np.isfinite(total).all():
-        raise Undefined("dot of infinities")
-    unit = granularity(x) * granularity(y)
-    if acc is not None:
-        unit = min(unit, granularity(acc.astype(np.float64)))
-    if limit == 11 and min(granularity(x), granularity(y)) < 2.0**-136:
-        raise Undefined("dot of what tf32 cannot tell from zero")  # its subnormals end there
-    if (total > unit * 2.0**width).any() or any(np.abs(v).max() > granularity(v) * 2.0**limit for v in (x, y)):
-        raise Undefined("dot is not exact")
-    z = np.matmul(x, y)
-    return ((z if acc is None else z + acc.astype(np.float64)) + 0.0).astype(out)
 
 
 @means("call")

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import program as P
 import text
 from arithmetic import Undefined
-from check import Invalid, make, retype
+from check import Invalid, make, need, retype
 from generate import drop_statement, generate, prune
 from program import E, Type
 from reference import evaluate
@@ -140,11 +140,26 @@ class Shrinker:
             if f and isinstance(f.body[0], P.Return):
                 self.attempt(lambda: P.substitute(
                     self.p, nodes={id(e): bind(f.body[0].values[0], dict(zip(f.parameters, e.args)))}))
+        self.apart()
+        for f in list(self.p.functions):
+            for k in range(len(f.parameters)):
+                self.attempt(lambda: without_parameter(self.p, f.name, k))
+            for k in range(8):
+                self.attempt(lambda: without_result(self.p, f.name, k))
         for f in list(self.p.functions):
             if f.noinline:
                 self.attempt(lambda: replace(
                     self.p, functions=[replace(g, noinline=False) if g.name == f.name else g
                                        for g in self.p.functions]))
+
+    def apart(self):
+        """The statements of a helper that ends with its only `return` stand in front of the statement that calls it."""
+        done = True
+        while done and not self.late():
+            done = False
+            for s in list(P.all_statements(self.p)):
+                for e in [x for y in P.expressions(s) for x in P.walk_expression(y) if x.op == "call"]:
+                    done = done or self.attempt(lambda: inlined(self.p, s, e))
 
     def expressions(self):
         """An expression becomes one of its operands, a name, or a constant; outer ones first."""
@@ -256,6 +271,75 @@ def bind(e, values, args=None):
     return e if all(a is b for a, b in zip(args, e.args)) else E(e.op, args, e.attrs, e.type)
 
 
+def inlined(p, s, e):
+    """`p` with the body of the helper that `e`, a call in statement s, asks for in front of s."""
+    f = p.function(e.attrs["function"])
+    need(isinstance(f.body[-1], P.Return) and not any(isinstance(x, P.Return) for x in P.walk(f.body[:-1])))
+    names = {n: f"{f.name}_{n}" for x in P.walk(f.body) for n in getattr(x, "names", ())}
+    values = dict(zip(f.parameters, e.args))
+    values = {n: v for n, v in values.items() if n not in names}
+    own = lambda x: bind(x, {**values, **{n: E("var", (), {"name": m}, None) for n, m in names.items()}})
+
+    def block(body):
+        out = []
+        for x in body:
+            x = P.rebuild_statement(x, own, block)
+            out.append(P.Assign(tuple(names[n] for n in x.names), x.value) if isinstance(x, P.Assign) else x)
+        return out
+
+    start = [P.Assign((names[n], ), a) for n, a in zip(f.parameters, e.args) if n in names]
+    results = [own(v) for v in f.body[-1].values]
+    if len(results) == 1:
+        return P.substitute(p, statements={id(s): start + block(f.body[:-1]) + [P.rebuild_statement(s, lambda x: swapped(x, e, results[0]), list)]})
+    need(isinstance(s, P.Assign) and s.value is e)
+    # Its names are the results themselves from here on, which takes no statements.
+    known = dict(zip(s.names, results))
+    return P.substitute(p, statements={id(s): start + block(f.body[:-1])}, edit=lambda x, args: bind(x, known, args))
+
+
+def swapped(x, old, new):
+    """x with `new` for its part `old`."""
+    return new if x is old else E(x.op, tuple(swapped(a, old, new) for a in x.args), x.attrs, x.type)
+
+
+def called(p, name, edit):
+    """Calls of a helper with edit(operands, attributes) -> the same."""
+
+    def change(e, args):
+        if e.op == "call" and e.attrs["function"] == name:
+            args, attrs = edit(args, e.attrs)
+            return E(e.op, args, attrs, e.type)
+        return e if all(a is b for a, b in zip(args, e.args)) else E(e.op, args, e.attrs, e.type)
+
+    return P.substitute(p, edit=change)
+
+
+def without_parameter(p, name, k):
+    """A helper without its parameter k, which becomes 1 in it."""
+    f = p.function(name)
+    calls = [e for e in P.all_expressions(p) if e.op == "call" and e.attrs["function"] == name]
+    need(calls and k < len(f.parameters) and len(f.parameters) > 1)
+    t = calls[0].args[k].type
+    used = any(e.op == "var" and e.attrs["name"] == f.parameters[k] for s in P.walk(f.body) for x in P.expressions(s) for e in P.walk_expression(x))
+    need(not used or not t.is_pointer)
+    one = [P.Assign((f.parameters[k], ), E("const", (), {"value": 1, "type": t}, t))] if used else []
+    g = replace(f, parameters=f.parameters[:k] + f.parameters[k + 1:], body=one + f.body)
+    p = replace(p, functions=[g if x.name == name else x for x in p.functions])
+    return called(p, name, lambda args, attrs: (args[:k] + args[k + 1:], attrs))
+
+
+def without_result(p, name, k):
+    """A helper of several results without result k, which no one uses."""
+    f = p.function(name)
+    returns = [s for s in P.walk(f.body) if isinstance(s, P.Return)]
+    need(returns and k < len(returns[0].values) and len(returns[0].values) > 1)
+    cut = lambda xs: tuple(xs[:k]) + tuple(xs[k + 1:])
+    calls = [s for s in P.all_statements(p) if isinstance(s, P.Assign) and s.value.op == "call" and s.value.attrs["function"] == name]
+    statements = {id(s): [P.Return(cut(s.values))] for s in returns}
+    statements.update({id(s): [P.Assign(cut(s.names), E("call", s.value.args, dict(s.value.attrs, types=cut(s.value.attrs["types"])), None))] for s in calls})
+    return P.substitute(p, statements=statements)
+
+
 def simpler(e):
     """Expressions of the same type to try in place of e."""
     if not isinstance(e.type, Type) or e.op in ("literal", "const") or e.type.dtype.startswith("literal"):
@@ -294,7 +378,7 @@ def halve(p, cut):
         if e.op == "const":
             at["type"] = Type(at["type"].dtype, h(at["type"].shape))
         for k in ("shape", "block"):
-            if k in at and (k == "block" or e.op not in ("block_load", "block_ptr")):
+            if k in at and (k == "block" or e.op not in ("block_load", "block_ptr", "rows_load", "rows_store")):
                 at[k] = h(at[k])
         if e.op == "arange":
             at["end"] = at["start"] + h((at["end"] - at["start"], ))[0]

@@ -274,6 +274,25 @@ def test_float_sums_must_be_exact():
 # Child processes
 
 
+@pytest.mark.parametrize("results", [1, 2])
+def test_a_helper_is_taken_apart(results):
+    """One with statements, an early return, a parameter that it changes, results that no one needs."""
+    x, y, scalar = name("x", LINE), name("y", LINE), name("k", Type("int32"))
+    values = lambda e: P.Return((e, scalar)[:results])
+    body = [
+        P.If(make("gt", scalar, literal(5), value=5), [values(x)], []),
+        P.Assign(("y", ), make("add", x, literal(1), value=1)),
+        P.Assign(("x", ), make("flip", y, axis=0)),
+        values(make("add", x, y))
+    ]
+    f = P.Function("f", ("x", "k"), body)
+    call = make("call", RANGE, make("const", value=2, type=Type("int32")), function="f", types=(LINE, Type("int32"))[:results])
+    p = check.retype(program([P.Assign(("a", "b")[:results], call), P.Store(at(RANGE), name("a", LINE))], functions=[f]))
+    assert reference.evaluate(p)[0]["o"].tolist() == [5, 5, 5, 5]
+    small = shrink(p, lambda q, m: wrong("flip", q, m), seconds=100)
+    assert not small.functions and P.lines(small) == 1, text.kernel(small)
+
+
 def test_a_process_that_dies_or_hangs_is_a_failure_and_is_replaced():
     w = Worker(timeout=60)
     try:

@@ -57,7 +57,8 @@ def host_name(pointer, at, block_):
 
 def host_blocks(p):
     """parameter -> (argument, extents, strides, block), of all descriptors that the launch makes."""
-    used = [(e.args[0], e.attrs, e.type.shape) for e in P.all_expressions(p) if e.op == "block_load" and e.attrs["kind"] == "host"]
+    used = [(e.args[0], e.attrs, e.attrs["block"]) for e in P.all_expressions(p)
+            if e.op in ("block_load", "rows_load", "rows_store") and e.attrs["kind"] == "host"]
     used += [(s.pointer, s.attrs, s.value.type.shape) for s in P.all_statements(p)
              if isinstance(s, P.BlockStore) and s.kind == "host"]
     return {
@@ -163,6 +164,10 @@ def expression(e):
         return f"tl.load({a[0]}, boundary_check={list(range(len(e.type.shape)))}, padding_option=\"zero\")"
     if op == "block_write":
         return f"tl.store({a[0]}, {a[1]}, boundary_check={list(range(len(e.type.shape)))})"
+    if op in ("rows_load", "rows_store"):
+        rows = block(at["kind"], at["block"], at, plain(e.args[0]), ())
+        column = plain(e.args[2])
+        return f"{rows}.gather({a[1]}, {column})" if op == "rows_load" else f"{rows}.scatter({a[3]}, {a[1]}, {column})"
     if op == "assert":
         return f"tl.device_assert({a[0]}, \"a condition\"" + (f", mask={a[1]})" if len(a) > 1 else ")")
     if op == "asm":
