@@ -62,6 +62,8 @@ STATEMENTS = {
     "try in functions": "def g(x):\n  if x > 2: raise RuntimeError(f'{x} is too large')\n  return x\n def h(x):\n  try: return g(x)\n  except RuntimeError: return -1\n  finally: pass\n return h(1), h(3), [h(i) for i in range(5)]",
     "try and loops": "for i in range(n):\n  try:\n   if i == 1: continue\n   if i == 4: break\n   n.nothing\n  except AttributeError:\n   if i == 3: return i\n return 'no'",
     "nested try": "try:\n  try: [][1]\n  except ValueError: return 1\n  return 2\n except Exception: return 3",
+    "generator": "def g(k):\n  i = 0\n  while i < k:\n   x = yield i\n   if i == 5: return\n   i += 1\n  yield -1\n def h(k):\n  yield from g(k)\n  yield 4\n def e():\n  return\n  yield\n"
+                 " return list(g(n)), sum(g(3)), [i * 2 for i in h(2)], list(e()), next(g(3)), next((i for i in range(n) if i > 2), 9), next(e(), 7), next(iter([4, 5])), dict(enumerate(g(2)))[1]",
     "docstring": "'''Says what it does.'''\n if n < 0: raise ValueError(f'Invalid: {n}')\n return n",
 }
 

@@ -220,6 +220,7 @@ private:
   std::optional<bool> pythonTruth(const Expr &e);
   Flow pythonFor(const Stmt &s);
   Flow pythonWhile(const Stmt &s);
+  Value yield(const Expr &e);
   // PythonMatch.cpp
   Flow pythonMatch(const Stmt &s);
   Flow pythonTry(const Stmt &s);

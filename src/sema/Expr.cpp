@@ -121,6 +121,8 @@ Value Evaluator::evalKind(const Expr &e) {
   case ExprKind::GeneratorExp:
   case ExprKind::SetComp:
   case ExprKind::DictComp: return frame_->python ? comprehension(e) : unsupported(e);
+  case ExprKind::Yield:
+  case ExprKind::YieldFrom: return frame_->yielded ? yield(e) : unsupported(e);
   case ExprKind::Dict: return frame_->python ? dict(e) : unsupported(e);
   case ExprKind::Lambda: return frame_->python && frame_->fn ? closure("<lambda>", nullptr, &e, e.loc) : unsupported(e);
   case ExprKind::Set: {

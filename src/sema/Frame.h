@@ -188,6 +188,7 @@ struct Frame {
   std::vector<Loop *> loops; // around the current statement; null: unrolled
   bool python = false;
   std::shared_ptr<LiveNames> names; // of functions in it, once there are some
+  std::optional<std::vector<Value>> yielded; // of a generator, which runs to its end when it is called
   bool moduleLevel = false;
   bool handlesTensors = false; // with `python`: run-time values may be handed about
   Construction *construction = nullptr; // of what the first parameter stands for, in an `__init__`

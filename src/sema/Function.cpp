@@ -49,7 +49,11 @@ void Evaluator::bindParams(Frame &frame, std::span<const Value> values, std::spa
 Value Evaluator::runBody(Frame &frame) {
   FrameScope scope(*this, frame);
   discarded_ = nullptr;
+  if (frame.python && isGenerator(*frame.fn->def))
+    frame.yielded.emplace();
   Flow f = execBlock(frame.fn->def->body);
+  if (frame.yielded && (f.falls() || !f.value.isError()))
+    return bounded(Value::tuple(std::move(*frame.yielded)), frame.fn->def->nameLoc);
   return f.falls() ? Value::none() : f.value;
 }
 

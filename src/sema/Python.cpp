@@ -133,6 +133,18 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
   return std::nullopt;
 }
 
+/// Generators run to their end when they are called: what they yield is collected.
+Value Evaluator::yield(const Expr &e) {
+  Value v = e.operands.empty() ? Value::none() : eval(*e.operands[0]);
+  if (v.isError())
+    return v;
+  std::optional<std::vector<Value>> items = e.kind == ExprKind::Yield ? std::vector<Value>{v} : iterate(v, e.loc);
+  if (!items)
+    return Value::error();
+  frame_->yielded->insert(frame_->yielded->end(), items->begin(), items->end());
+  return Value::none();
+}
+
 Flow Evaluator::pythonFor(const Stmt &s) {
   std::optional<std::vector<Value>> items = iterate(eval(*s.value), s.value->loc);
   if (!items)

@@ -243,6 +243,13 @@ std::optional<Value> pyTuple(Call &k) {
   std::optional<Values> items = k.items(k.args[0]);
   return items ? Value::tuple(std::move(*items)) : Value::error();
 }
+/// Of an iterator that nothing else refers to, see Evaluator::callExpr.
+std::optional<Value> pyNext(Call &k) {
+  std::optional<Values> items = k.items(k.args[0]);
+  if (!items)
+    return Value::error();
+  return !items->empty() ? std::optional(items->front()) : k.args.size() > 1 ? std::optional(k.args[1]) : std::nullopt;
+}
 std::optional<Value> pyStr(Call &k) { return Value::str(k.args.empty() ? std::string() : lang::str(k.args[0])); }
 std::optional<Value> pyRepr(Call &k) { return Value::str(lang::repr(k.args[0])); }
 std::optional<Value> pyBool(Call &k) { return Value::boolean(!k.args.empty() && lang::constexprTruth(k.args[0])); }
@@ -301,6 +308,8 @@ constexpr Row rows[] = {
     {"filter", 2, 2, pyFilter},
     {"tuple", 0, 1, pyTuple, {}, false},
     {"list", 0, 1, pyTuple, {}, false},
+    {"iter", 1, 1, pyTuple, {}, false},
+    {"next", 1, 2, pyNext, {}, false},
     {"set", 0, 1, pySet},
     {"frozenset", 0, 1, pySet},
     {"dict", 0, 1, pyDict, "*", false},

@@ -86,6 +86,27 @@ std::vector<const Expr *> expressionsOf(const Stmt &s) {
   return out;
 }
 
+bool isGenerator(const Stmt &def) {
+  std::function<bool(Stmts)> yields = [&](Stmts body) {
+    for (const Stmt *s : body) {
+      if (s->kind == StmtKind::FunctionDef)
+        continue;
+      bool found = false;
+      for (const Expr *e : expressionsOf(*s))
+        walk(*e, [&](const Expr &x) { found |= x.kind == ExprKind::Yield || x.kind == ExprKind::YieldFrom; });
+      found = found || yields(s->body) || yields(s->orelse) || yields(s->finalbody);
+      for (const syntax::ExceptHandler &h : s->handlers)
+        found = found || yields(h.body);
+      for (const syntax::MatchCase &c : s->cases)
+        found = found || yields(c.body);
+      if (found)
+        return true;
+    }
+    return false;
+  };
+  return yields(def.body);
+}
+
 namespace {
 
 void addTarget(const Expr *t, NameSet &out) {

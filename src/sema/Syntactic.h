@@ -38,6 +38,9 @@ struct Exits {
 };
 Exits exitsOf(Stmts body);
 
+/// Does a `yield` of its own make a generator of it?
+bool isGenerator(const syntax::Stmt &def);
+
 /// Calls `fn` for every expression below `e` (e first).
 void walk(const syntax::Expr &e, const std::function<void(const syntax::Expr &)> &fn);
 /// Calls `fn` for every statement in `body` and below it.

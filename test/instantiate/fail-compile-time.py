@@ -3,6 +3,7 @@
 # instantiate: endless(x: *fp32, n: i32)
 # instantiate: asserts(x: *fp32, n: i32)
 # instantiate: containers(x: *fp32, n: i32)
+# instantiate: generators(x: *fp32, n: i32)
 import triton
 import triton.language as tl
 
@@ -104,3 +105,14 @@ def containers(x, n):
     looks_up("fp64")
     shares(1)
     after_its_end(1)
+
+
+@triton.constexpr_function
+def first():
+    it = iter((1, 2))
+    return next(it)
+
+
+@triton.jit
+def generators(x, n):
+    first()
