@@ -92,7 +92,7 @@ def elementwise_rows():
     yield Row(f"cross_entropy 128 x {v}", lambda: elementwise.cross_entropy[(128,)](logits, targets, loss, v, -100, BLOCK=2048), loss,
               lambda t=tensor(logits), y=tensor(targets.astype(np.int64)): F.cross_entropy(t, y, reduction="none"), bytes=4 * logits.size) if torch else None
     table, tokens, e = normal(v, 2048, dtype=BF16), RNG.integers(0, v, 1024).astype(np.int32), np.empty((1024, 2048), np.float32)
-    yield Row("embedding 1024 x 2048 bf16", lambda: elementwise.embedding[(1024, 2)](tokens, table, e, e, 2048, ROUNDED=False, BLOCK=1024), e,
+    yield Row("embedding 1024 x 2048 bf16", lambda: elementwise.embedding[(1024, 2)](tokens, tokens, table, e, e, 2048, ROUNDED=False, BLOCK=1024), e,
               lambda t=tensor(table), i=tensor(tokens.astype(np.int64)): F.embedding(i, t).float(), bytes=6 * e.size) if torch else None
 
 

@@ -52,11 +52,12 @@ def test_layer_norm(dev, add):
 
 
 def test_embedding_and_gather(dev):
-    table, tokens = normal(11, 40, dtype=BF16), np.array([3, 10, 0], np.int32)
+    table, tokens, chosen = normal(11, 40, dtype=BF16), np.array([3, 10, 0], np.int32), np.array([5, 10], np.int32)
     out = np.empty((3, 40), np.float32)
     rounded = np.zeros((3, 40), BF16)
     for both in (False, True):
-        dev(elementwise.embedding, (3, 2), tokens, table, out, rounded, 40, ROUNDED=both, BLOCK=32)
+        given = np.array([3, -2, 0], np.int32) if both else tokens  # -2: chosen[1]
+        dev(elementwise.embedding, (3, 2), given, chosen, table, out, rounded, 40, ROUNDED=both, BLOCK=32)
         np.testing.assert_array_equal(out, table[tokens].astype(np.float32))
         np.testing.assert_array_equal(rounded, table[tokens] if both else np.zeros((3, 40), BF16))
     picked, parts = np.empty((2, 40), np.float32), normal(2, 160, seed=2)

@@ -141,6 +141,16 @@ def test_prompts_whose_products_share_inputs(run):
         assert "good" in text, text
 
 
+@pytest.mark.parametrize("temperature", [0, 0.8])
+def test_steps_queued_ahead_continue_what_was_chosen(run, temperature):
+    """With a stream the next step is queued before the host knows the tokens: the same tokens as without."""
+    args = ["--layers", 2, "--hidden", 64, "--heads", 2, "--kv-heads", 1, "--intermediate", 64, "--vocab", 64, "--prompt-tokens", 5, "--rows", 4, "--max-new", 7, "--batch", 3, "--context", 16,
+            "--temperature", temperature, "--top-k", 20]
+    tokens = lambda text: [line for line in text.splitlines() if re.match(r"\d: ", line)]
+    plain, ahead = tokens(run("generate", *args)), tokens(run("generate", *args, "--graphs"))
+    assert len(plain) == 3 and plain == ahead
+
+
 @pytest.mark.parametrize("device,precision", [("cpu", "int4"), ("sim", "bf16")])
 def test_logits_of_graphs(run, device, precision):
     """Decode steps that are recorded once and launched as graphs; prompts are of other lengths than steps hold."""

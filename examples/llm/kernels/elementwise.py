@@ -4,11 +4,12 @@ import tegula.language as tl
 
 
 @tegula.jit
-def embedding(tokens, table, out, rounded, n, ROUNDED: tl.constexpr, BLOCK: tl.constexpr):
-    """out[row] = table[tokens[row]]; n elements a row. ROUNDED: `rounded` gets them in its type as well."""
+def embedding(tokens, chosen, table, out, rounded, n, ROUNDED: tl.constexpr, BLOCK: tl.constexpr):
+    """out[row] = table[tokens[row]]; n elements a row. Token -1 - i is chosen[i]. ROUNDED: `rounded` gets them in its type as well."""
     row = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    token = tl.load(tokens + row).to(tl.int64)
+    token = tl.load(tokens + row)
+    token = tl.load(chosen + -1 - token, mask=token < 0, other=token).to(tl.int64)
     value = tl.load(table + token * n + i, mask=i < n, other=0.0)
     tl.store(out + row * n + i, value.to(out.dtype.element_ty), mask=i < n)
     if ROUNDED:

@@ -24,6 +24,14 @@ Result<Device> Device::open(const tegula::Context &context, const std::string &n
     if (!stream) return stream.status();
     d.stream_ = *stream;
     d.options_.on(*d.stream_);
+    Result<tegula::Stream> copies = tegula::Device(context, index).stream();
+    if (!copies) return copies.status();
+    d.copies_ = *copies;
+    for (tegula::Event &mark : d.marks_) {
+      Result<tegula::Event> made = tegula::Device(context, index).event();
+      if (!made) return made.status();
+      mark = *made;
+    }
   }
   return d;
 }
@@ -97,6 +105,12 @@ Status Device::download(void *to, const Buffer &from, int64_t bytes) const {
   if (stream_) return Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_FROM_DEVICE, to, from.address, uint64_t(bytes), options_.stream));
   std::memcpy(to, from.address, size_t(bytes));
   return {};
+}
+
+Status Device::downloadMarked(int side, void *to, const Buffer &from, int64_t bytes) const {
+  if (!stream_) return download(to, from, bytes);
+  Status s = marks_[side].synchronize();
+  return s ? Status::from(tegula_memory_copy(context_.get(), options_.device, TEGULA_FROM_DEVICE, to, from.address, uint64_t(bytes), copies_->handle())) : s;
 }
 
 } // namespace llm

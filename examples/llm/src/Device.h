@@ -57,6 +57,11 @@ public:
   Status queueUpload(const Buffer &to, const void *from, int64_t bytes) const;
   /// Waits for the launches before it.
   Status download(void *to, const Buffer &from, int64_t bytes) const;
+  /// Marks what was launched until now on one of two sides. downloadMarked() waits for that, and for nothing launched since.
+  Status mark(int side) const { return stream_ ? marks_[side].record(*stream_) : Status(); }
+  Status downloadMarked(int side, void *to, const Buffer &from, int64_t bytes) const;
+  /// Whether launches return before the work is done.
+  bool isQueued() const { return stream_.has_value(); }
   Status synchronize() const { return Status::from(tegula_synchronize(context_.get(), options_.device, options_.stream)); }
 
   /// Whether record() can be used: there is a stream, and launches are not timed one by one.
@@ -86,7 +91,8 @@ private:
   tegula::Context context_;
   std::string name_;
   tegula::LaunchOptions options_;
-  std::optional<tegula::Stream> stream_;
+  std::optional<tegula::Stream> stream_, copies_; // copies_: of downloadMarked()
+  tegula::Event marks_[2];
   bool gpu_ = false, host_ = true;
   int64_t cores_ = 1;
 };

@@ -46,22 +46,31 @@ Result<std::vector<Event>> Engine::step() {
     // The last token is not written to the cache.
     int64_t line = pages_.take(int64_t(waiting_.front().prompt.size()) + waiting_.front().maxNew - 1);
     if (line < 0) break;
-    running_.push_back({std::move(waiting_.front()), line});
+    running_.push_back({std::move(waiting_.front()), line, ++serial_});
     waiting_.pop_front();
   }
-  if (running_.empty()) return events;
+  if (Status s = queueStep(); !s) return s;
+  // Where the device works beside the host, the tokens of a step are taken once the next one is queued.
+  while (queued_.size() > size_t(model_.canQueueAhead() && isQueuedNow_) || (running_.empty() && !queued_.empty()))
+    if (Status s = takeStep(events); !s) return s;
+  return events;
+}
 
+/// Queues a step of what is known, or what the step in front of it will say, of the running sequences; isQueuedNow_: there was something to do.
+Status Engine::queueStep() {
   // One row for each sequence that answers; prompts share the other rows, first come first served.
+  auto answers = [](const Sequence &s) { return s.done >= int64_t(s.request.prompt.size()); };
   int64_t left = model_.limits().rows;
-  for (const Sequence &s : running_) left -= !s.answer.empty();
+  for (const Sequence &s : running_) left -= answers(s);
   std::vector<Span> spans;
-  std::vector<size_t> of; // the sequence of each span
-  for (size_t i = 0; i < running_.size(); ++i) {
-    Sequence &s = running_[i];
+  std::vector<uint64_t> wanted;
+  for (Sequence &s : running_) {
     Span span;
-    span.line = s.line, span.position = s.done, span.sampling = s.request.sampling, span.step = int32_t(s.answer.size());
-    if (!s.answer.empty()) {
-      span.tokens = {s.answer.back()};
+    int64_t chosen = int64_t(s.answer.size()) + (s.next >= 0);
+    span.line = s.line, span.position = s.done, span.sampling = s.request.sampling, span.step = int32_t(chosen);
+    if (answers(s)) {
+      if (chosen == s.request.maxNew) continue; // its last token is on the way
+      span.tokens = {s.next >= 0 ? follows(s.next) : s.answer.back()};
     } else {
       const std::vector<int32_t> &prompt = s.request.prompt;
       int64_t count = std::min(int64_t(prompt.size()) - s.done, left);
@@ -70,26 +79,39 @@ Result<std::vector<Event>> Engine::step() {
       span.tokens.assign(prompt.begin() + s.done, prompt.begin() + s.done + count);
       span.wantsToken = s.done + count == int64_t(prompt.size());
     }
+    s.done += int64_t(span.tokens.size());
+    if (span.wantsToken) s.next = int64_t(wanted.size()), wanted.push_back(s.serial);
     spans.push_back(std::move(span));
-    of.push_back(i);
   }
-  Result<std::vector<int32_t>> tokens = model_.step(spans, pages_);
+  isQueuedNow_ = !spans.empty();
+  if (spans.empty()) return {};
+  queued_.push_back(std::move(wanted));
+  return model_.queue(spans, pages_);
+}
+
+/// The tokens of the oldest step under way. Sequences that have ended since have nobody who waits for theirs.
+Status Engine::takeStep(std::vector<Event> &events) {
+  std::vector<uint64_t> wanted = std::move(queued_.front());
+  queued_.pop_front();
+  Result<std::vector<int32_t>> tokens = model_.take();
   if (!tokens) return tokens.status();
-  size_t next = 0;
-  for (size_t i = 0; i < spans.size(); ++i) {
-    Sequence &s = running_[of[i]];
-    s.done += int64_t(spans[i].tokens.size());
-    if (!spans[i].wantsToken) continue;
-    int32_t token = (*tokens)[next++];
-    s.answer.push_back(token);
-    Finish finish = std::ranges::count(s.request.stop, token) ? Finish::Stop : int64_t(s.answer.size()) == s.request.maxNew ? Finish::Length : Finish::No;
-    events.push_back({s.request.id, token, finish});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    auto s = std::ranges::find(running_, wanted[i], &Sequence::serial);
+    if (s == running_.end()) continue;
+    int32_t token = (*tokens)[i];
+    s->answer.push_back(token);
+    if (queued_.empty()) s->next = -1;
+    Finish finish = std::ranges::count(s->request.stop, token) ? Finish::Stop : int64_t(s->answer.size()) == s->request.maxNew ? Finish::Length : Finish::No;
+    events.push_back({s->request.id, token, finish});
     if (finish == Finish::No) continue;
-    pages_.release(s.line);
-    s.line = -1;
+    pages_.release(s->line);
+    running_.erase(s);
   }
-  std::erase_if(running_, [](const Sequence &s) { return s.line < 0; });
-  return events;
+  return {};
+}
+
+Engine::~Engine() {
+  for (; !queued_.empty(); queued_.pop_front()) (void)model_.take();
 }
 
 } // namespace llm

@@ -27,12 +27,16 @@ struct Event {
 class Engine {
 public:
   explicit Engine(Model &model) : model_(model), pages_(model.makePages()) {}
+  ~Engine();
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
 
   /// Queues a request. TEGULA_INVALID_ARGUMENT if it can never run: no prompt, too long for the context or for the cache, an unknown token, an id that is in use.
   Status add(Request request);
   /// False if there is no such request now. Its pages are free at once, and the next step() reports the end.
   bool cancel(const std::string &id);
-  /// One step of the model, unless there is nothing to do. The prompts that fit are begun in the order of their arrival, at most `rows` tokens of them in a step.
+  /// One step of the model, unless there is nothing to do. Where the device works beside the host, the events are those of the step before it, so that one is always
+  /// under way; a sequence that ends by a stop token has been in one more step by then. The prompts that fit are begun in the order of their arrival, at most `rows` tokens of them in a step.
   Result<std::vector<Event>> step();
 
   bool idle() const { return waiting_.empty() && running_.empty() && ended_.empty(); }
@@ -45,7 +49,9 @@ private:
   struct Sequence {
     Request request;
     int64_t line = -1;
-    int64_t done = 0; // tokens that are in the cache
+    uint64_t serial = 0;
+    int64_t done = 0; // tokens whose rows have been queued
+    int64_t next = -1; // the output of the step queued last that is its next token, if that was not taken yet
     std::vector<int32_t> answer;
   };
   Model &model_;
@@ -53,6 +59,11 @@ private:
   std::deque<Request> waiting_;
   std::vector<Sequence> running_;
   std::vector<Event> ended_; // by cancel()
+  Status queueStep();
+  Status takeStep(std::vector<Event> &events);
+  std::deque<std::vector<uint64_t>> queued_; // by step: the sequences whose tokens it chooses
+  uint64_t serial_ = 0;
+  bool isQueuedNow_ = false;
 };
 
 } // namespace llm

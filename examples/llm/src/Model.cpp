@@ -133,7 +133,7 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
     int64_t count;
   };
   // Steps of few rows have sections of their own size, so that little is copied.
-  m.staging_.resize(size_t(sectionEnd * (aligned(n) + aligned(rows)) + int64_t(pages.table().size())));
+  for (std::vector<int32_t> &s : m.staging_) s.resize(size_t(sectionEnd * (aligned(n) + aligned(rows)) + int64_t(pages.table().size())));
   int64_t parts = 0;
   for (int64_t tiles = 1; tiles <= n; ++tiles)
     if (int64_t splits = m.splitsOf(tiles); splits > 1) parts = std::max(parts, splits * tiles * c.heads);
@@ -150,7 +150,8 @@ Result<Model> Model::create(Weights weights, const Limits &limits, const Kernels
                             {&m.hidden_, m.activation_, rows * c.intermediate * (c.experts ? c.expertsPerToken : 1)},
                             {&m.last_, TEGULA_FP32, n * c.hidden},
                             {&m.logits_, TEGULA_FP32, n * c.vocab},
-                            {&m.chosen_, TEGULA_INT32, n},
+                            {&m.chosen_[0], TEGULA_INT32, n},
+                            {&m.chosen_[1], TEGULA_INT32, n},
                             {&m.tops_, TEGULA_FP32, n * argmaxParts},
                             {&m.places_, TEGULA_INT32, n * argmaxParts},
                             {&m.attentionParts_, TEGULA_FP32, parts * c.headDim},
@@ -209,7 +210,8 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
   int64_t few = aligned(limits_.sequences);
   in_.each = rows <= few ? few : aligned(limits_.rows);
   in_.base = rows <= few ? 0 : sectionEnd * few;
-  int32_t *to = staging_.data() + in_.base;
+  std::vector<int32_t> &staging = staging_[side_];
+  int32_t *to = staging.data() + in_.base;
   auto at = [&](Section s, int64_t i) -> int32_t & { return to[s * in_.each + i]; };
   std::vector<int32_t> decode, prefill;
   int64_t row = 0, wanted = 0;
@@ -221,7 +223,7 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
       tiles.insert(tiles.end(), {int32_t(row + i), int32_t(std::min(prefillQueries_, count - i)), int32_t(s.position + i), int32_t(s.line)});
     for (int64_t i = 0; i < count; ++i, ++row) {
       int32_t token = s.tokens[size_t(i)];
-      if (token < 0 || token >= config().vocab) return invalid("token " + std::to_string(token) + " is not in the vocabulary of " + std::to_string(config().vocab));
+      if (token < -int32_t(chosenBefore_) || token >= config().vocab) return invalid("token " + std::to_string(token) + " is not in the vocabulary of " + std::to_string(config().vocab));
       at(Tokens, row) = token, at(Positions, row) = int32_t(s.position + i), at(Lines, row) = int32_t(s.line);
     }
     if (!s.wantsToken) continue;
@@ -237,7 +239,7 @@ Status Model::prepare(std::span<const Span> spans, PagedCache &pages) {
   std::ranges::copy(prefill, std::ranges::copy(decode, to + Tiles * in_.each).out);
   Status s = device_.queueUpload(inputs_.part(in_.base, sectionEnd * in_.each), to, sectionEnd * in_.each * int64_t(sizeof(int32_t)));
   if (!s || !pages.changed()) return s;
-  int32_t *table = staging_.data() + (staging_.size() - pages.table().size());
+  int32_t *table = staging.data() + (staging.size() - pages.table().size());
   std::ranges::copy(pages.table(), table);
   return device_.queueUpload(table_, table, table_.bytes);
 }
@@ -434,28 +436,28 @@ Status Model::choose() {
   if (in_.sampled) {
     // A program has a row, and goes over it many times: on GPUs with many threads.
     int64_t each = device_.isGpu() ? std::min<int64_t>(nextPowerOf2(c.vocab), 8192) : block;
-    return device_.launch(kernels_.sample, {n}, {logits_, chosen_, section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, each}, {int32_t(std::max<int64_t>(4, each / 512))});
+    return device_.launch(kernels_.sample, {n}, {logits_, chosen_[side_], section(Temperatures), section(TopKs), section(TopPs), section(Seeds), section(Steps), c.vocab, each}, {int32_t(std::max<int64_t>(4, each / 512))});
   }
-  if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_, c.vocab, block});
+  if (!device_.isGpu()) return device_.launch(kernels_.argmax, {n}, {logits_, chosen_[side_], c.vocab, block});
   bool early = this->early();
   s = device_.launch(kernels_.argmaxParts, {n, argmaxParts}, {logits_, tops_, places_, c.vocab, block, int(early)}, {4, 3, early});
-  return s ? device_.launch(kernels_.argmaxJoin, {n}, {tops_, places_, chosen_, c.vocab, argmaxParts, argmaxParts, int(early)}, {1, 3, early}) : s;
+  return s ? device_.launch(kernels_.argmaxJoin, {n}, {tops_, places_, chosen_[side_], c.vocab, argmaxParts, argmaxParts, int(early)}, {1, 3, early}) : s;
 }
 
 Status Model::forward(int64_t layers) {
   pending_ = {};
   bool rounded = fused_ && in_.rows == 1;
-  Status s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), weights_.deviceEmbedding, stream_, rounded_, config().hidden, int(rounded), block});
+  Status s = device_.launch(kernels_.embedding, {in_.rows, cdiv(config().hidden, block)}, {section(Tokens), chosen_[!side_], weights_.deviceEmbedding, stream_, rounded_, config().hidden, int(rounded), block});
   for (int64_t i = 0; s && i < layers; ++i) s = fused_ ? fusedLayer(i) : layer(i);
   return s && in_.outputs ? choose() : s;
 }
 
-Result<std::vector<int32_t>> Model::step(std::span<const Span> spans, PagedCache &pages) {
+Status Model::queue(std::span<const Span> spans, PagedCache &pages) {
+  side_ = !side_;
   Status s = prepare(spans, pages);
   if (!s) return s;
-  std::vector<int32_t> chosen(size_t(in_.outputs));
   if (device_.hasGraphs() && in_.prefillTiles == 0 && in_.outputs == in_.rows) {
-    tegula::Graph &graph = graphs_[{in_.rows, in_.sampled, in_.isLong}];
+    tegula::Graph &graph = graphs_[{in_.rows, in_.sampled, in_.isLong, side_}];
     if (!graph) {
       Result<tegula::Graph> made = device_.record([&] { return forward(config().layers); });
       if (!made) return made.status();
@@ -465,9 +467,23 @@ Result<std::vector<int32_t>> Model::step(std::span<const Span> spans, PagedCache
   } else {
     s = forward(config().layers);
   }
-  if (s) s = device_.download(chosen.data(), chosen_, int64_t(chosen.size() * sizeof(int32_t)));
-  if (!s) return s;
+  if (s) s = device_.mark(side_);
+  if (s) waiting_.push_back({side_, in_.outputs}), chosenBefore_ = in_.outputs;
+  return s;
+}
+
+Result<std::vector<int32_t>> Model::take() {
+  Queued q = waiting_.front();
+  waiting_.pop_front();
+  std::vector<int32_t> chosen(size_t(q.outputs));
+  if (Status s = device_.downloadMarked(q.side, chosen.data(), chosen_[q.side], int64_t(chosen.size() * sizeof(int32_t))); !s) return s;
   return chosen;
+}
+
+Result<std::vector<int32_t>> Model::step(std::span<const Span> spans, PagedCache &pages) {
+  Status s = queue(spans, pages);
+  if (!s) return s;
+  return take();
 }
 
 Result<std::vector<float>> Model::logits() const {

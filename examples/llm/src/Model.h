@@ -7,6 +7,7 @@
 #pragma once
 #include "PagedCache.h"
 #include "Weights.h"
+#include <deque>
 #include <map>
 
 namespace llm {
@@ -20,13 +21,16 @@ struct Sampling {
 
 /// Consecutive new tokens of one sequence in a step.
 struct Span {
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens; // follows(i): what the step queued before chooses for its i-th output, which is not known yet
   int64_t line = 0;     // of the page table
   int64_t position = 0; // of the first token
   bool wantsToken = true; // false: more of the prompt comes in a later step
   Sampling sampling;
   int32_t step = 0; // tokens chosen so far, for the random numbers
 };
+
+/// The token that the step in front of this one chooses for its i-th span that wants one.
+constexpr int32_t follows(int64_t i) { return int32_t(-1 - i); }
 
 class Model {
 public:
@@ -50,6 +54,11 @@ public:
 
   /// Runs the spans, `limits.rows` tokens at most, and gives the next token of each span that wants one, in order.
   Result<std::vector<int32_t>> step(std::span<const Span> spans, PagedCache &pages);
+  /// The same in two parts: queue() starts a step, and take() waits for the oldest whose tokens were not taken. Where the device works beside the host, a step can
+  /// be queued while the one before it runs, and continue its tokens by follows(); two at most are under way.
+  Status queue(std::span<const Span> spans, PagedCache &pages);
+  Result<std::vector<int32_t>> take();
+  bool canQueueAhead() const { return device_.isQueued(); }
   /// The logits behind the tokens that the last step gave, [tokens, vocab].
   Result<std::vector<float>> logits() const;
   /// Graphs that were recorded so far.
@@ -109,12 +118,20 @@ private:
   TegulaDtype activation_ = TEGULA_FP32, cacheType_ = TEGULA_FP32;
   bool fused_ = false; // dense 16-bit weights on a GPU: products with norms, activations and the residual in them
   int64_t prefillQueries_ = 16; // of a tile of attention
-  std::vector<int32_t> staging_; // of inputs_, and of table_ behind it
+  // A step and the one queued behind it have sides of their own of what the host fills and reads.
+  struct Queued {
+    int side;
+    int64_t outputs;
+  };
+  int side_ = 0;
+  std::deque<Queued> waiting_; // to be taken
+  int64_t chosenBefore_ = 0; // outputs of the step queued last
+  std::vector<int32_t> staging_[2]; // of inputs_, and of table_ behind it
   Buffer inputs_, table_;
-  std::map<std::tuple<int64_t, bool, bool>, tegula::Graph> graphs_; // by the number of sequences, whether one is sampled, and whether one is long
+  std::map<std::tuple<int64_t, bool, bool, int>, tegula::Graph> graphs_; // by the number of sequences, whether one is sampled, whether one is long, and the side
   Buffer cosines_, sines_;
   std::vector<Buffer> keys_, values_; // by layer: [pages, pageTokens, kvHeads, headDim]
-  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, logits_, chosen_, tops_, places_;
+  Buffer stream_, rounded_, delta_, normed_, qkv_, queries_, attended_, gateUp_, hidden_, last_, logits_, chosen_[2], tops_, places_;
   Buffer attentionParts_, attentionSums_;
   Buffer parts_, partScales_, partSums_; // of activations for quantized weights on CPUs
   Buffer routes_, expertOf_, expertWeights_, order_, tileExperts_, expertParts_;
