@@ -94,6 +94,22 @@ V plainDivision(VecEmitter &v, V x, V y, bool isSigned) {
   return isSigned ? a.b.CreateSDiv(x, y) : a.b.CreateUDiv(x, y);
 }
 
+/// Low half of the product. x86 without SSE4.1 multiplies 32-bit lanes by pmuludq, lanes of odd numbers apart. Where LLVM 19 sees what
+/// these hold (by masks and constants that differ from lane to lane) it leaves an undefined value for them, so here they are apart already.
+V product(VecEmitter &v, V x, V y) {
+  Arith a(v);
+  auto *lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!v.target.x86 || v.target.avx2 || !lanes || bitsOf(x) != 32 || lanes->getNumElements() % 2 || llvm::isa<llvm::Constant>(x) ||
+      llvm::isa<llvm::Constant>(y))
+    return a.b.CreateMul(x, y);
+  auto *pairs = llvm::FixedVectorType::get(a.b.getInt64Ty(), lanes->getNumElements() / 2);
+  x = a.b.CreateBitCast(x, pairs);
+  y = a.b.CreateBitCast(y, pairs);
+  V even = a.and_(a.b.CreateMul(a.and_(x, 0xFFFFFFFF), a.and_(y, 0xFFFFFFFF)), 0xFFFFFFFF);
+  V odd = a.b.CreateShl(a.b.CreateMul(a.lshr(x, 32), a.lshr(y, 32)), 32);
+  return a.b.CreateBitCast(a.b.CreateOr(even, odd), lanes);
+}
+
 /// High half of the unsigned product.
 V umulHi(VecEmitter &v, V x, V y) {
   Arith a(v);
@@ -246,7 +262,7 @@ V integerOp(VecEmitter &v, OpKind kind, llvm::ArrayRef<V> x) {
   case OpKind::Sub:
     return b.CreateSub(x[0], x[1]);
   case OpKind::Mul:
-    return b.CreateMul(x[0], x[1]);
+    return product(v, x[0], x[1]);
   case OpKind::And:
     return b.CreateAnd(x[0], x[1]);
   case OpKind::Or:
@@ -294,7 +310,7 @@ V emitIntDivRem(VecEmitter &v, OpKind kind, V x, V y) {
     q = plainDivision(v, x, y, isSigned);
   else
     q = divideInFloat(v, x, y, isSigned, bits == 32 ? doubleLike(x) : floatLike(x));
-  return isRem ? v.b.CreateSub(x, v.b.CreateMul(q, y)) : q;
+  return isRem ? v.b.CreateSub(x, product(v, q, y)) : q;
 }
 
 V emitMinMax(VecEmitter &v, OpKind kind, V x, V y) {
