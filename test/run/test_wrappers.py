@@ -15,6 +15,8 @@ def k_block_ptr_types(out, B: tl.constexpr):
     tl.static_assert(p.type.is_ptr() and p.dtype.is_ptr() and not p.type.is_block())
     tl.static_assert(p.dtype.element_ty == tl.int32)
     tl.static_assert(p.type.element_ty.is_block() and p.type.element_ty.shape == [B])
+    tl.static_assert(p.type.element_ty.get_block_shapes() == [B] and p.type.element_ty.with_element_ty(tl.int8) == tl.block_type(tl.int8, [B]))
+    tl.static_assert(tl.float16.with_element_ty(tl.int8) == tl.int8)
     tl.static_assert(p.type.element_ty.element_ty == tl.int32 and p.type.scalar == p.type)
     tl.static_assert(isinstance(p.type, tl.pointer_type) and isinstance(p.type.element_ty, tl.block_type))
     x = tl.full([B], 1.5, tl.float32)

@@ -38,6 +38,22 @@ Value kindOf(BuiltinCall &call) {
   return Value::integer(d.isBool() ? 0 : d.isInt() ? 1 : 2);
 }
 
+Value blockShapes(BuiltinCall &call) {
+  if (!call.args[0].is<Type>() || !call.args[0].get<Type>()->isBlock)
+    return Args(call, "get_block_shapes").badArgument(0, "self", "a block type");
+  return shapeValue(call.args[0].get<Type>()->shape);
+}
+/// The same shape with elements of another type.
+Value withElement(BuiltinCall &call) {
+  Args a(call, "with_element_ty");
+  std::optional<Dtype> d = a.type(1, "element_ty");
+  if (!d)
+    return Value::error();
+  if (!call.args[0].is<Type>() || !call.args[0].get<Type>()->isBlock)
+    return Value::type(*d);
+  return Value(std::make_shared<const TypeValue>(TypeValue{*d, call.args[0].get<Type>()->shape, true}));
+}
+
 Value intLimit(BuiltinCall &call, bool most) {
   Args a(call, most ? "get_int_max_value" : "get_int_min_value");
   Dtype d = receiver(call);
@@ -162,6 +178,8 @@ constexpr Builtin rows[] = {
     {"dtype.is_ptr", "self", isPtr, 0, "True for pointer types."},
     {"dtype.is_const", "self", isConst, 0, "True for pointers to constant data."},
     {"dtype.is_block", "self", isBlock, 0, "True for block types."},
+    {"dtype.get_block_shapes", "self", blockShapes, 0, "The shape of a block type."},
+    {"dtype.with_element_ty", "self, element_ty", withElement, 0, "The type of the same shape with elements of another type."},
     {"dtype.is_void", "self", isVoid, 0, "True for void."},
     {"dtype.kind", "self", kindOf, 0, "0 for int1, 1 for integers, 2 for floats."},
     {"dtype.get_int_min_value", "self", intMin, 0, "The least value of an integer type."},
