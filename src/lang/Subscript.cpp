@@ -208,9 +208,11 @@ Value subscript(Context &c, const Value &x, const Value &index, Loc loc) {
     if (p.isNone()) {
       if (v->type.shape.rank() == ir::Shape::maxRank)
         return fail(c, diag::rankTooHigh, loc, ir::Shape::maxRank, ir::Shape::maxRank + 1);
-      if (axis > v->type.shape.rank())
+      // Triton 3.6 and 3.7 took `:` of a scalar for nothing, so that `p[:, None]` is a block of one element: kernels for block scales write it.
+      bool scalar = rank == 0 && (!c.target().strict || c.target().level < Level::v39);
+      if (axis > v->type.shape.rank() && !scalar)
         return fail(c, diag::tooManyIndices, loc, rank);
-      v = insertAxis(c, v, axis);
+      v = insertAxis(c, v, std::min(axis, v->type.shape.rank()));
     }
     ++axis;
   }

@@ -236,3 +236,24 @@ def test_negative_dimensions_and_modifiers_without_a_dot(dev):
 def test_levels_that_do_not_exist(dev):
     with pytest.raises(ValueError, match="language_level is 35; it must be 36, 37 or 39"):
         dev(k_shapes, (1, ), np.zeros(16, np.int32), 16, language_level=35)
+
+
+@tegula.jit
+def k_axes_of_scalars(out, n):
+    i, j = tl.program_id(0), tl.program_id(1)
+    offsets = i[:, None] * 2 + j[None, :]
+    tl.static_assert(i[:, None].shape == [1])
+    tl.store(out + offsets, tl.full((), 5, tl.int32) + i * 10 + j, mask=(i[:, None] < n) & (j[None, :] < 2))
+
+
+@pytest.mark.parametrize("strict, level", [(False, 39), (False, 37), (True, 37)])
+def test_axes_of_scalars(dev, strict, level):
+    """`scale[:, None]`, as kernels for block scales write it, was a block of one element before 3.9."""
+    out = np.zeros((3, 2), np.int32)
+    dev(k_axes_of_scalars, (3, 2), out, 3, strict=strict, language_level=level)
+    assert (out == 5 + 10 * np.arange(3)[:, None] + np.arange(2)).all()
+
+
+def test_axes_of_scalars_strict(dev):
+    with pytest.raises(CompileError, match="too many indices for a tensor of rank 0"):
+        dev(k_axes_of_scalars, (3, 2), np.zeros((3, 2), np.int32), 3, strict=True, language_level=39)

@@ -97,11 +97,13 @@ class Autotuner(_core.Layer, NamedKernel):
         self.base_fn = fn
         while not inspect.isfunction(self.base_fn) and getattr(self.base_fn, "fn", None) is not None:
             self.base_fn = self.base_fn.fn
-        for what, names in (("key", self.keys or ()), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
+        for what, names in (("key", self.keys or []), ("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
             unknown = [n for n in names if n not in arg_names]
-            if unknown:
+            if unknown and float(str(knobs.language.level)) < 3.9:  # as Triton did then
+                names[:] = [n for n in names if n in arg_names]
+            elif unknown:
                 raise ValueError(f"{what} contains names that are not kernel arguments: {', '.join(map(str, unknown))}. "
-                                 f"Valid argument names are: {', '.join(arg_names)}.")
+                                 f"Valid argument names are: {', '.join(arg_names)}. Triton ignored them before 3.9; TEGULA_TRITON_LEVEL=3.7 does so, too.")
         prune = prune_configs_by or {}
         self.perf_model = prune.get("perf_model")
         self.configs_top_k = prune.get("top_k", 1.0)
