@@ -152,3 +152,33 @@ twice[(1,)](np.ones(16, np.float32), 16)
     found = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True,
                            env={**os.environ, "TEGULA_TUNE_DIR": "", "PYTHONPATH": os.path.dirname(os.path.dirname(tegula.__file__))})
     assert found.stdout == "[]\n", found.stdout + found.stderr
+
+
+def test_a_signal_while_compiling_comes_when_the_kernel_is_there(tmp_path):
+    """docs/host.md: the compilation ends first, its kernel is kept, and then the handler's exception comes."""
+    lines = "\n".join(f"    tl.store(x + i + {k}, tl.load(x + i * {k + 2}) * {k})" for k in range(300))
+    path = tmp_path / "long_one.py"
+    path.write_text(f"import tegula\nimport tegula.language as tl\n@tegula.jit\ndef k(x, i):\n{lines}\n")
+    import importlib.util
+    spec = importlib.util.spec_from_file_location("long_one", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    class Late(Exception):
+        pass
+
+    def handler(*_):
+        raise Late
+    old = signal.signal(signal.SIGALRM, handler)
+    x = np.ones(1000, np.float32)
+    try:
+        with pytest.raises(Late):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            module.k[(1,)](x, 1)
+            for _ in range(1000000):  # where the compilation took less than the alarm
+                pass
+            signal.pause()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    module.k[(1,)](np.ones(1000, np.float32), 1)
