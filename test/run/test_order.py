@@ -337,3 +337,60 @@ def test_in_place_of_four_dimensions(dev):
     for _ in range(2):
         v = v + v.transpose(2, 1, 0, 3)
     assert_same(x, v.reshape(64)[np.arange(64) ^ 3])
+
+
+# One buffer through pointers to elements of two sizes, and two that take turns.
+@tegula.jit
+def k_bytes_of_words(x, n):
+    word, byte = tl.arange(0, 16), tl.arange(0, 64)
+    bytes_ = x.to(tl.pointer_type(tl.int8))
+    for k in range(n):
+        tl.store(x + word, tl.load(x + word) * 5 + k)
+        tl.store(bytes_ + byte, tl.load(bytes_ + (byte ^ 3)))
+
+
+def test_words_and_their_bytes(dev):
+    x = np.arange(16, dtype=np.int32) * 12345
+    expected = x.copy()
+    for k in range(4):
+        expected = (expected * 5 + k).view(np.int8)[np.arange(64) ^ 3].view(np.int32)
+    dev(k_bytes_of_words, (1,), x, 4)
+    assert_same(x, expected)
+
+
+@tegula.jit
+def k_taking_turns(a, b, n):
+    i = tl.arange(0, 16)
+    p, q = a, b
+    for _ in range(n):
+        tl.store(q + i, tl.load(p + (i + 1) % 16) + 1)
+        p, q = q, p
+
+
+@pytest.mark.parametrize("n", [0, 3, 4])
+def test_buffers_that_take_turns(dev, n):
+    buffers = [np.arange(16, dtype=np.int32) ** 2, np.zeros(16, np.int32)]
+    expected = [b.copy() for b in buffers]
+    for k in range(n):
+        expected[(k + 1) % 2] = np.roll(expected[k % 2], -1) + 1
+    dev(k_taking_turns, (1,), *buffers, n)
+    for actual, right in zip(buffers, expected):
+        assert_same(actual, right)
+
+
+@tegula.jit
+def k_exchanges(x):
+    """Neighbours exchanged in pairs, those from even places and those from odd ones by turns."""
+    i = tl.arange(0, 8)
+    for k in range(16):
+        left = x + 2 * i + k % 2
+        mask = 2 * i + k % 2 + 1 < 16
+        a, b = tl.load(left, mask=mask), tl.load(left + 1, mask=mask)
+        tl.store(left, tl.minimum(a, b), mask=mask)
+        tl.store(left + 1, tl.maximum(a, b), mask=mask)
+
+
+def test_sorting_by_exchanges_in_memory(dev):
+    x = (np.arange(16, dtype=np.int32) * 7 + 3) % 16
+    dev(k_exchanges, (1,), x)
+    assert_same(x, np.arange(16, dtype=np.int32))
