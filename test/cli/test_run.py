@@ -193,6 +193,8 @@ def test_files_that_cannot_be_written_are_errors(tegula):
 
 def test_passes_of_the_gpu_level_say_what_they_need():
     for text, passes, words in [("func @f() {}\n", "assign-layouts", "pass `assign-layouts` of the GPU level needs a kernel"), ("", "rotate-dots", "needs a kernel"),
+                                ("layout A = register: -; lane: 1 2 4 8 16; warp: 32 64 -> dim0 128\nkernel @k() {\n  %i = range {start = 0} : tensor<128xi32, A>\n}\n", "assign-layouts",
+                                 "pass `assign-layouts` of the GPU level needs tile IR: the module has layouts already"),
                                 ("kernel @k() {\n  %r = range {start = 0} : tensor<4xi32>\n}\n", "pipeline-loops", "needs layouts"), ("kernel @k() {}\n", "gpu", "")]:
         p = subprocess.run([str(TEGULA.with_name("tegula-opt")), f"--passes={passes}"], input=text, capture_output=True, text=True, timeout=60)
         assert p.returncode == (2 if words else 0) and words in p.stderr, p.stderr

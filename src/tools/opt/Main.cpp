@@ -121,6 +121,8 @@ bool hasTensor(const ir::Block &b) {
 const char *missingFor(const gpu::GpuPass &pass, const ir::Module &m) {
   if (!m.kernel())
     return "a kernel";
+  if (pass.make && !m.layouts.empty())
+    return "tile IR: the module has layouts already";
   return pass.change && m.layouts.empty() && hasTensor(*m.kernel()->block()) ? "layouts: assign-layouts goes first" : nullptr;
 }
 
