@@ -11,6 +11,7 @@
 #include "gpu/PipelineLoops.h"
 #include "gpu/PrefetchLoads.h"
 #include "gpu/RotateDots.h"
+#include "gpu/ShareQuotients.h"
 #include "gpu/SinkWidening.h"
 #include "gpu/SpecializeWarps.h"
 #include "gpu/SplitTiles.h"
@@ -65,6 +66,8 @@ constexpr GpuPass passes[] = {
     {"hoist-converts", nullptr, [](ir::Module &m, const PassInput &in) { hoistConverts(m, in.target); }, "reads tiles in the layout in which what is computed from them is wanted"},
     // What lost its last user above.
     {"remove-dead", nullptr, [](ir::Module &m, const PassInput &) { removeDead(m); }, "removes what has no influence"},
+    // When address arithmetic is no longer copied or compared.
+    {"share-quotients", nullptr, [](ir::Module &m, const PassInput &) { shareQuotients(m); }, "computes remainders from quotients of the same numbers"},
     // The order of operations that it leaves is final.
     {"sink-widening", nullptr, [](ir::Module &m, const PassInput &) { sinkWidening(m); }, "converts to wider types as late as possible"},
     // What lives at one time follows from that order, which code generation keeps.

@@ -37,7 +37,6 @@ static const ir::Op *partitionsOf(const ir::Function &f) {
 bool Lowering::run() {
   partitions_ = partitionsOf(*source_);
   users_.add(*source_->block());
-  findQuotients(*source_->block());
   findTensorMaps(*source_->block());
   beginKernel();
   if (options_.debugInfo && !target_.simulate)
@@ -313,15 +312,6 @@ const Regs &Lowering::get(const Value *v) const {
   auto it = values_.find(v);
   assert(it != values_.end() && "value has not been lowered");
   return it->second;
-}
-
-void Lowering::findQuotients(const ir::Block &b) {
-  for (const Op *op : b.ops) {
-    if (op->kind == OpKind::SDiv || op->kind == OpKind::UDiv)
-      quotients_.insert({&b, unsigned{op->kind == OpKind::SDiv}, op->operands[0], op->operands[1]});
-    for (const ir::Region *r : op->regions)
-      findQuotients(*r->block);
-  }
 }
 
 /// A statement with effects: once for each register of each thread, copies of elements included. A scalar is one number, so what the first

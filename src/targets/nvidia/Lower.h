@@ -70,7 +70,6 @@ private:
   V scalar(const Value *v) const { return get(v)[0]; }
   void set(const Value *v, Regs r) { values_[v] = std::move(r); }
   Regs elementwise(const Op &op);
-  void findQuotients(const ir::Block &b);
   std::optional<Regs> sineOrCosine(const Op &op);
   llvm::SmallVector<unsigned, 16> equalRegisters(const Value *v);
   /// Of 8- and 16-bit elements, a word of them at once (LowerWords.cpp). Nullopt where they are no words, or the operation is none that words can do.
@@ -211,7 +210,6 @@ private:
   DiagEngine &diag_;
   llvm::IRBuilder<> b_;
   Users users_; // in all of the kernel
-  llvm::DenseSet<std::tuple<const ir::Block *, unsigned, const Value *, const Value *>> quotients_; // integers: where, is it signed, of what
   gpu::IndexBits indexBits_;
   llvm::Function *function_ = nullptr;
   std::optional<Instr> in_;

@@ -14,17 +14,12 @@ struct Lowering::Elementwise : Part {
   using Part::Part;
   Regs lower(const Op &op), addPointers(const Op &op);
   V element(const Op &op, llvm::ArrayRef<V> args);
-  bool isStoredOnce(const Op &pointer) const, hasQuotient(const Op &rem) const;
+  bool isStoredOnce(const Op &pointer) const const;
   std::optional<Regs> divideByShared(const Op &op), positionBits(const Op &op);
   V accurateReciprocal(V y);
 };
 
 Regs Lowering::elementwise(const Op &op) { return Elementwise(*this).lower(op); }
-
-/// Does the block compute the quotient as well? Then the remainder follows from it.
-bool Lowering::Elementwise::hasQuotient(const Op &rem) const {
-  return frame_.quotients_.contains({rem.parent, unsigned{rem.kind == OpKind::SRem}, rem.operands[0], rem.operands[1]});
-}
 
 V Lowering::Elementwise::element(const Op &op, llvm::ArrayRef<V> args) {
   if (op.kind == OpKind::Asm)
@@ -49,11 +44,6 @@ V Lowering::Elementwise::element(const Op &op, llvm::ArrayRef<V> args) {
   case OpKind::CmpI:
     if (a.isPtr)
       return vec_->elementwise(op, {b_.CreatePtrToInt(args[0], b_.getInt64Ty()), b_.CreatePtrToInt(args[1], b_.getInt64Ty())}, Elem::I64, Elem::I1);
-    break;
-  case OpKind::SRem:
-  case OpKind::URem:
-    if (hasQuotient(op))
-      return b_.CreateSub(args[0], b_.CreateMul(targets::emitIntDivRem(*vec_, op.kind == OpKind::SRem ? OpKind::SDiv : OpKind::UDiv, args[0], args[1]), args[1]));
     break;
   default:
     break;
