@@ -90,6 +90,25 @@ TEST_P(AssembleOne, WishForBlocksIsNotWorthSpills) {
   }
 }
 
+/// Where a wish would cost spills, fewer blocks are wished for: 48 registers in use want four blocks of 256 threads, not eight, and no more than these leave.
+TEST_P(AssembleOne, FewerBlocksAreWishedForBeforeNone) {
+  std::string body;
+  for (unsigned i = 0; i < 44; ++i) body += "ld.volatile.global.u32 %x" + std::to_string(i) + ", [%rd2+" + std::to_string(4 * i) + "];\n";
+  for (unsigned i = 44; i-- > 0;) body += "xor.b32 %r1, %r1, %x" + std::to_string(i) + ";\nmul.lo.u32 %r1, %r1, %r1;\n";
+  const std::string text = ptx(GetParam(), ".reg .b32 %x<44>;\n" + body);
+  auto registers = [&](const std::string &wish) {
+    std::string t = text;
+    Assembly out;
+    Status s = assembler->assemble(t.replace(t.find(")\n{"), 3, ")\n.reqntid 256\n" + wish + "\n{"), "k", {.arch = GetParam()}, out);
+    EXPECT_TRUE(s) << s.text;
+    EXPECT_EQ(out.stats.spillStoreBytes, 0u) << wish;
+    return out.stats.registers;
+  };
+  unsigned lowered = registers(".minnctapersm 8");
+  EXPECT_GT(lowered, 32u);
+  EXPECT_EQ(lowered, registers(".minnctapersm 4"));
+}
+
 // Code out of the driver's cache would come without numbers. Old libraries know no such option.
 TEST(AssemblerOptions, NoCacheButOurs) {
   const std::string fake = std::string(tegula::testBinaryDir) + "/lib/libfakejitlink.so";

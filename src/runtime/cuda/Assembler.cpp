@@ -198,12 +198,14 @@ Status Assembler::assemble(std::string_view ptx, const std::string &kernel, cons
     out = *known;
     return Status::ok();
   }
-  if (Status s = assembleNow(ptx, kernel, o, out); !s) return s;
+  // A few bytes cost less than blocks that do not fit, but not where fewer are wished for.
+  constexpr uint32_t fewBytes = 16;
+  if (Status s = assembleNow(ptx, kernel, o, out, fewBytes); !s) return s;
   memo_->keep(key, std::make_shared<const Assembly>(out));
   return Status::ok();
 }
 
-Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out) const {
+Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &o, Assembly &out, uint32_t spillsAllowed) const {
   while (!ptx.empty() && ptx.back() == '\0') ptx.remove_suffix(1);
   std::string text(ptx); // with the final NUL that the library wants
   std::vector<std::string> options = {"-arch=" + o.arch, "-verbose", "-O" + std::to_string(o.optLevel)};
@@ -230,16 +232,15 @@ Status Assembler::assembleNow(std::string_view ptx, const std::string &kernel, c
     return Status::error(TEGULA_ASSEMBLER_ERROR, version_ + " refused the code of `" + kernel + "` for " + o.arch + ":\n" +
                                                      explainAssemblerLog(errors, ptx));
   out.stats = parseAssemblerLog(out.log);
-  // A few bytes cost less than blocks that do not fit.
-  constexpr uint32_t fewBytes = 16;
-  if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > fewBytes && at != text.npos) {
-    text.erase(at, text.find('\n', at) - at);
-    return assembleNow(text, kernel, o, out);
+  if (size_t at = text.find(wishDirective); out.stats.spillStoreBytes > spillsAllowed && at != text.npos) {
+    unsigned long blocks = std::strtoul(text.c_str() + at + wishDirective.size(), nullptr, 10) * 3 / 4;
+    text.replace(at, text.find('\n', at) - at, blocks < 2 ? "" : std::string(wishDirective) + " " + std::to_string(blocks));
+    return assembleNow(text, kernel, o, out, 0);
   }
   uint32_t limit = 0;
   if (std::string again = out.stats.spillStoreBytes > 0 ? boundedAbove(text, limit) : ""; !again.empty()) {
     Assembly other;
-    if (assembleNow(again, kernel, o, other) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
+    if (assembleNow(again, kernel, o, other, spillsAllowed) && other.stats.spillStoreBytes == 0 && other.stats.registers <= limit) out = std::move(other);
   }
   return Status::ok();
 }

@@ -49,8 +49,8 @@ public:
   unsigned major() const { return major_; }
 
   /// Thread-safe. TEGULA_ASSEMBLER_ERROR with the log and the offending lines if the text is not accepted; `kernel` is for messages.
-  /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is dropped where it would cost spills; where these are a few bytes, a bound on
-  /// registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo, and from
+  /// `ptx` may end in NULs. Its `.minnctapersm` request (blocks on a multiprocessor) is lowered, and dropped at last, where it would cost spills; where these are a few
+  /// bytes, a bound on registers that comes to the same is tried before. What was assembled before comes from an AssemblyMemo, and from
   /// no other cache: the same text gives the same code and numbers on every machine.
   Status assemble(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
 
@@ -58,7 +58,8 @@ public:
 
 private:
   Assembler();
-  Status assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out) const;
+  /// A wish for blocks is lowered by a quarter, in the end dropped, while more than so many bytes are spilled: none where it was lowered before.
+  Status assembleNow(std::string_view ptx, const std::string &kernel, const AssembleOptions &options, Assembly &out, uint32_t spillsAllowed) const;
   struct Library;
   std::unique_ptr<AssemblyMemo> memo_;
   std::shared_ptr<const Library> library_;

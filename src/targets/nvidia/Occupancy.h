@@ -16,7 +16,7 @@ unsigned dataRegisters(const ir::Function &kernel, const ir::Module &gpu);
 
 /// Blocks that should share an SM; 0 for no wish: a kernel with dots (these choose their registers with care for other limits), a
 /// bound of the user's, or nothing to gain. `sharedBytes`: what a block takes. Where the assembler would have to spill, the wish is
-/// dropped (runtime/cuda/Assembler.h).
+/// lowered, in the end dropped (runtime/cuda/Assembler.h).
 unsigned wishedBlocks(const ir::Function &kernel, const ir::Module &gpu, const Options &options, uint64_t sharedBytes);
 
 } // namespace tegula::nvidia
