@@ -57,19 +57,22 @@ def silu_pair(y, n):
 def tiling(rows, outputs, inputs, add, pair):
     """BM, BN, BK, LINES, num_warps, num_stages"""
     if rows <= 32:
-        bm = 16 if rows <= 16 else 32
-        return (bm, 32, 128, 8, 4, 4) if pair else (bm, 32, 256, 8, 4, 4) if outputs <= 4096 else (bm, 64, 256, 8, 4, 3)
+        return 16 if rows <= 16 else 32, 64, 128, 8, 4, 4 if pair else 5
     if rows <= 64:
         return (64, 128, 64, 8, 8, 3) if pair else (64, 64, 128, 8, 4, 4)
+    if rows <= 128:
+        return (128, 128, 64, 8, 8, 4) if pair else (64, 128, 128, 8, 4, 4) if add else (128, 64, 64, 8, 8, 6)
+    if rows <= 256:
+        return 128, 128, 64, 8, 8, 4 if pair else 5
     if rows <= 512:
-        return 128, 64 if pair else 128, 64, 8, 4, 4
+        return (128, 64, 64, 8, 8, 5) if pair else (128, 256, 64, 8, 8, 3) if add else (64, 128, 64, 8, 4, 6)
     return (128, 128, 64, 16, 8, 3) if pair else (128, 256, 64, 8 if add else 16, 8, 4 if add and inputs <= 8192 else 3)
 
 
 def splits_of(rows, outputs, add, t):
     """Programs that share the inputs of a tile."""
     cores = torch.cuda.get_device_properties(0).multi_processor_count
-    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and 32 < rows <= 512 else 1
+    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and rows <= 512 else 1
 
 
 class Row:
@@ -113,7 +116,7 @@ def tile_products():
             height = cdiv(rows, bm) * bm  # parts are added by the norm behind them
             out = torch.zeros(splits, rows if splits == 1 else height, n, device="cuda", dtype=BF16 if pair else FP32)
             tiles = cdiv(rows, bm) * cdiv(n, bn) * splits
-            programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 512 else tiles
+            programs = min(tiles, torch.cuda.get_device_properties(0).multi_processor_count) if rows > 256 else tiles
 
             def make(who, ks, ws=ws, x=x, n=n, k=k, add=add, pair=pair, out=out, t=t, programs=programs, rows=rows, splits=splits):
                 f = ks["matmul"].tiled_matmul

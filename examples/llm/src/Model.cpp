@@ -36,7 +36,7 @@ struct Model::Tiling {
   /// Rows of all parts of what is added to the residual stream in a step of so many rows, or of fewer.
   static int64_t partRows(int64_t rows, int64_t outputs, int64_t cores) {
     int64_t most = 0;
-    for (int64_t r = 64; r <= std::min<int64_t>(nextPowerOf2(rows), 512); r += 64)
+    for (int64_t r = 16; r <= std::min<int64_t>(nextPowerOf2(std::max<int64_t>(rows, 16)), 512); r += r < 64 ? r : 64)
       if (Tiling t = of(r, outputs, 0, true, false, cores); t.splits > 1) most = std::max(most, t.splits * t.linesOf(r));
     return most;
   }
@@ -44,13 +44,14 @@ struct Model::Tiling {
 
 Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
   if (rows <= 32) {
-    // The weights are read once, which takes the time: long rows of them, in as many programs as there are multiprocessors or more.
+    // The weights are read once, which takes the time.
     int64_t bm = rows <= 16 ? 16 : 32;
-    if (pair) return {bm, 32, 128, 8, {4, 4}};
-    return outputs <= 4096 ? Tiling{bm, 32, 256, 8, {4, 4}} : Tiling{bm, 64, 256, 8, {4, 3}};
+    return {bm, 64, 128, 8, {4, pair ? 4 : 5}};
   }
   if (rows <= 64) return pair ? Tiling{64, 128, 64, 8, {8, 3}} : Tiling{64, 64, 128, 8, {4, 4}};
-  if (rows <= 512) return {128, pair ? 64 : 128, 64, 8, {4, 4}};
+  if (rows <= 128) return pair ? Tiling{128, 128, 64, 8, {8, 4}} : add ? Tiling{64, 128, 128, 8, {4, 4}} : Tiling{128, 64, 64, 8, {8, 6}};
+  if (rows <= 256) return {128, 128, 64, 8, {8, pair ? 4 : 5}};
+  if (rows <= 512) return pair ? Tiling{128, 64, 64, 8, {8, 5}} : add ? Tiling{128, 256, 64, 8, {8, 3}} : Tiling{64, 128, 64, 8, {4, 6}};
   if (pair) return {128, 128, 64, 16, {8, 3}};
   return {128, 256, 64, add ? 8 : 16, {8, add && inputs <= 8192 ? 4 : 3}};
 }
@@ -58,7 +59,7 @@ Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs
 Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores) {
   Tiling t = dense(rows, outputs, inputs, add, pair);
   // Where tiles leave multiprocessors idle, programs share the inputs of one. The parts cost a pass that the norm behind them makes in any case.
-  if (add && rows > 32 && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
+  if (add && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
   return t;
 }
 
@@ -270,7 +271,7 @@ Status Model::tiledProduct(const Buffer &x, const Buffer &w, const Buffer &out, 
 }
 
 Status Model::tiledProduct(const Tiling &t, const Buffer &x, const Buffer &w, const Buffer &out, int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, bool early) {
-  int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 512 ? std::min(tiles, device_.cores()) : tiles;
+  int64_t tiles = t.tilesOf(rows, outputs) * t.splits, programs = rows > 256 ? std::min(tiles, device_.cores()) : tiles;
   int64_t height = t.splits > 1 ? t.splits * t.linesOf(rows) : rows;
   return device_.launch(kernels_.tiledMatmul, {programs}, {x, w, out, rows, outputs, inputs, outputs, height, int(add), int(pair), int(early), t.splits, t.bm, t.bn, t.bk, t.lines},
                         {t.how.warps, t.how.stages, early});
