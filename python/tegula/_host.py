@@ -1,6 +1,8 @@
 """What functions that run at compile time have of Python's variables: containers with what is in them, helpers as functions, other objects as places of attributes."""
+import abc
 import functools
 import types
+import weakref
 
 from . import _core
 
@@ -30,6 +32,33 @@ def is_place(x):
     """Is it a class or an object that has attributes, and no tensor?"""
     from .jit import _is_memory as is_memory
     return isinstance(x, type) or (not callable(x) and isinstance(getattr(x, "__dict__", None), dict) and not is_memory(x))
+
+
+CLASS, CLASSES = "class of the host", "classes of the host"  # attributes of places that isinstance reads; no program can name them by `.`
+
+
+def class_value(x, attribute):
+    """What isinstance asks of a place. CLASS: of a class its name, and whether its instances may be numbers, strings or containers, which kernels have
+    without their class; None of what only Python can decide. CLASSES: of an object the names of all its classes."""
+    if attribute == CLASSES:
+        return None if isinstance(x, type) else class_names(type(x))
+    if not isinstance(x, type) or isinstance(x, abc.ABCMeta):
+        return None
+    plain = any(c.__module__ == "builtins" and c is not object for c in x.__mro__)
+    return _core.value_tuple([_core.value_str(_class_name(x)), _core.value_bool(plain)])
+
+
+def class_names(cls):
+    if cls not in _class_names:
+        _class_names[cls] = _core.value_tuple([_core.value_str(_class_name(c)) for c in cls.__mro__])
+    return _class_names[cls]
+
+
+_class_names = weakref.WeakKeyDictionary()
+
+
+def _class_name(cls):
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def plain_function(x):

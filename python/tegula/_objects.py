@@ -6,6 +6,7 @@ import types
 import weakref
 
 from . import _core
+from ._host import CLASSES, class_names
 
 _deepest = 32  # as for tuples of runtime values
 
@@ -65,7 +66,7 @@ def _attributes_of(x, depth=0):
         fields = {f.name: getattr(x, f.name, None) for f in dataclasses.fields(x)}
     else:
         fields = {n: v for n, v in getattr(x, "__dict__", {}).items() if not n.startswith("_")}
-    values = {}
+    values = {CLASSES: class_names(type(x))}
     for name, v in fields.items():
         try:
             values[name] = object_value(v, depth + 1)

@@ -20,7 +20,7 @@ import weakref
 from . import _aggregate, _core, _hooks, errors, knobs
 from ._arrays import address_of, bytes_of, cuda_array, dtype_number, dtype_numbers, numpy_pointer
 from ._source import captured, function_source, is_module, is_namedtuple_class, stand_in, start_of_def
-from ._host import host_value, is_place
+from ._host import CLASS, CLASSES, class_value, host_value, is_place
 from ._interface import KernelInterface, NamedKernel, _by_name
 from ._kernel import CompiledKernel
 from ._memory import gpu_of, memory_of
@@ -640,6 +640,8 @@ def _module_value(module, reader):
     def resolve(attribute):
         with _lock:
             reader, module = reader_of(), module_of()
+            if attribute in (CLASS, CLASSES):
+                return class_value(module, attribute)
             found = getattr(module, attribute, ABSENT)
             if reader:
                 reader._read(module, attribute, found)

@@ -126,7 +126,7 @@ def k(o, ACT: tl.constexpr, N: tl.constexpr):
 
 
 GLOBALS = """
-import dataclasses, enum
+import collections.abc, dataclasses, enum
 TABLE = {"fp16": 16, "fp32": 32}
 NESTED = {"a": {"x": [1, 2, 3]}, "b": (4, 5)}
 NAMES = {"x", "y"}
@@ -137,6 +137,10 @@ class Level(enum.IntEnum):
 class Kind(enum.Enum):
  A = "a"
  B = "b"
+class Shape: pass
+class Square(Shape):
+ def __init__(self): self.side = 3
+SQUARE = Square()
 class Config:
  K = 7
  D = {"q": 9}
@@ -152,6 +156,9 @@ GLOBAL_EXPRESSIONS = """
 TABLE['fp16'] + len(TABLE), TABLE.get('zz', 3), 'fp16' in TABLE, sorted(TABLE), [k for k, v in TABLE.items() if v > 16]
 NESTED['a']['x'][1], NESTED['b'], 'x' in NAMES, len(NAMES), DT[tl.float16] == tl.float32
 Level.TWO + 1, int(Level.ONE), Level.TWO == 2, Kind.A == Kind.A, Kind.A is Kind.B, Config.K, Config.D['q']
+isinstance(Kind.A, Kind), isinstance(Kind.A, enum.Enum), isinstance(Kind.A, (int, Config)), isinstance(n, Kind), isinstance(n, (Kind, int))
+isinstance(POINT, Point), isinstance(POINT, Config), isinstance(SQUARE, Shape), isinstance(SQUARE, (Point, Square)), isinstance(POINT, int)
+[k.value for k in Kind], [k.name for k in Kind], [int(v) + n for v in Level], len(list(Kind)), Kind.B in list(Kind), int(max(Level))
 POINT.a, POINT.b, hasattr(POINT, 'a'), hasattr(POINT, 'c'), getattr(POINT, 'c', 4), helper(n)
 """.strip().splitlines()
 
@@ -196,7 +203,9 @@ def k(o, N: tl.constexpr): tl.store(o, f(N))
 
 
 @pytest.mark.parametrize("body, message", [("Kind.A.colour", "`Kind.A` object has no attribute `colour`"),
-                                           ("isinstance(Kind.A, Kind)", "argument `classinfo` must be a class")])
+                                           ("isinstance(Level.ONE, Level)", "argument `classinfo` must be a class"),
+                                           ("isinstance(n, collections.abc.Hashable)", "argument `classinfo` must be a class"),
+                                           ("isinstance(Kind.A, enum)", "argument `classinfo` must be a class")])
 def test_what_is_not_known_of_objects(body, message, tmp_path):
     m = load(tmp_path, GLOBALS + KERNEL.format("return " + body))
     with pytest.raises(tegula.CompilationError) as e:
@@ -223,6 +232,13 @@ KIND = tl.constexpr(Kind.A)
 TABLE = tl.constexpr({"relu": 1, 2: "two"})
 CONFIG = tl.constexpr(Config(block=9))
 @triton.constexpr_function
+def is_kind(c):
+    match c:
+        case Kind(): return True
+    return False
+@triton.constexpr_function
+def is_config(c): return isinstance(c, Config)
+@triton.constexpr_function
 def of(c): return (c.kind.value + c.block, c.kind.name, c.sizes[1])
 @triton.jit
 def k(o, cfg: tl.constexpr, kind: tl.constexpr, text: tl.constexpr, plain: tl.constexpr, table: tl.constexpr):
@@ -232,6 +248,7 @@ def k(o, cfg: tl.constexpr, kind: tl.constexpr, text: tl.constexpr, plain: tl.co
     tl.store(o + 3, (1 if kind == KIND else 0) + (2 if kind.name == "A" else 0) + (4 if kind.value == KIND else 0) + (8 if kind.value.value == "a" else 0))
     tl.store(o + 4, (1 if text == "x" else 0) + (2 if KIND.name in ("A", "C") else 0))
     tl.store(o + 5, plain.n)
+    tl.store(o + 7, (1 if is_kind(kind) else 0) + (2 if is_kind(cfg) else 0) + (4 if is_config(cfg) else 0) + (8 if is_config(plain) else 0))
     tl.store(o + 6, TABLE["relu"] + (TABLE[2] == "two") * 2 + table["k"][1] + CONFIG.block)
 """
 
@@ -240,11 +257,11 @@ def test_objects_as_constants(tmp_path):
     """Members of enumerations, dataclasses, plain objects and dicts: what kernels read of them, and that others make another kernel."""
     import numpy as np
     m = load(tmp_path, OBJECTS)
-    o = np.zeros(7, np.int32)
+    o = np.zeros(8, np.int32)
     m.k[(1,)](o, m.Config(), m.Kind.A, m.Text.X, m.Plain(6), {"k": (1, 2)})
-    assert o.tolist() == [9, 12, 11, 15, 3, 6, 14]
+    assert o.tolist() == [9, 12, 11, 15, 3, 6, 14, 5]
     m.k[(1,)](o, m.Config(block=8, act="gelu", kind=m.Kind.B, sizes=(0, 7)), m.Kind.B, m.Text.X, m.Plain(7), {"k": (1, 20)})
-    assert o.tolist() == [15, 22, 17, 0, 3, 7, 32]
+    assert o.tolist() == [15, 22, 17, 0, 3, 7, 32, 5]
 
 
 def test_what_objects_do_not_have(tmp_path):

@@ -115,6 +115,8 @@ Value callBuiltin(Context &ctx, const Builtin &b, std::span<const Value> args, s
 ///   "descriptor."  methods of tensor descriptors
 ///   "dtype."       methods of dtypes (is_fp8, ...)
 const Builtin *findBuiltin(std::string_view name);
+/// isinstance(v, cls) where classes and objects may be the host's; nullopt if only the host knows.
+std::optional<bool> isInstance(Context &c, const Value &v, const Value &cls, Loc loc);
 /// A builtin that may be called as a method of tensors (row "tensor.<name>", or a row with the Method flag).
 const Builtin *findMethod(std::string_view name);
 std::span<const Builtin *const> allBuiltins();

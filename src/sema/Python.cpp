@@ -104,6 +104,22 @@ std::optional<std::vector<Value>> Evaluator::iterate(const Value &v, Loc loc) {
     return charge(items.size(), loc) ? std::optional(items) : std::nullopt;
   }
   std::vector<Value> out;
+  if (v.is<std::shared_ptr<const lang::Module>>()) { // a class of Enum's gives its members
+    const lang::Module &m = *v.get<std::shared_ptr<const lang::Module>>();
+    std::optional<Value> names = m.attribute("_member_names_");
+    const std::vector<Value> *listed = names ? lang::sequenceItems(*names) : nullptr;
+    if (listed && !charge(listed->size(), loc))
+      return std::nullopt;
+    for (size_t i = 0; listed && i < listed->size(); ++i) {
+      std::optional<Value> member = m.attribute((*listed)[i].isStr() ? (*listed)[i].asStr() : "");
+      if (!member)
+        break;
+      out.push_back(*std::move(member));
+    }
+    if (listed && out.size() == listed->size())
+      return out;
+    out.clear();
+  }
   if (v.isStr()) {
     if (!charge(v.asStr().size(), loc))
       return std::nullopt;

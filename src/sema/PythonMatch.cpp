@@ -65,7 +65,11 @@ std::optional<bool> Evaluator::matches(const Expr &pattern, const Value &v, std:
     if (pattern.operands.size() > 1 || !pattern.keywords.empty())
       break;
     Value cls = eval(*pattern.operands[0]);
-    return cls.isError() ? std::nullopt : std::optional(lang::isInstance(v, cls));
+    if (cls.isError())
+      return std::nullopt;
+    if (std::optional<bool> is = lang::isInstance(*this, v, cls, pattern.loc))
+      return is;
+    break;
   }
   case ExprKind::True:
   case ExprKind::False: {

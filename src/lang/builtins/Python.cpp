@@ -131,16 +131,42 @@ bool isInstance(const Value &v, const Value &cls) {
   return false;
 }
 
+std::optional<bool> isInstance(Context &c, const Value &v, const Value &cls, Loc loc) {
+  using Opaque = std::shared_ptr<const OpaqueValue>;
+  using ModulePtr = std::shared_ptr<const Module>;
+  if (const auto *options = sequenceItems(cls)) {
+    for (const Value &o : *options)
+      if (std::optional<bool> is = isInstance(c, v, o, loc); !is || *is)
+        return is;
+    return false;
+  }
+  const bool isObject = v.is<Opaque>() || v.is<ModulePtr>();
+  if (!cls.is<ModulePtr>()) {
+    const bool isHosts = cls.is<Opaque>() && !cls.get<Opaque>()->name.starts_with("python.");
+    return isObject && isHosts ? std::nullopt : std::optional(isInstance(v, cls));
+  }
+  std::optional<Value> wanted = c.objectAttribute(cls, "class of the host", loc);
+  if (!wanted || !sequenceItems(*wanted)) // a module, or a class with a rule of its own for isinstance
+    return isObject || v.isConstexpr() ? std::nullopt : std::optional(false);
+  const std::vector<Value> &known = *sequenceItems(*wanted); // (name, has instances that are plain values here)
+  if (!isObject)
+    return known[1].asBool() && v.isConstexpr() ? std::nullopt : std::optional(false);
+  std::optional<Value> classes = c.objectAttribute(v, "classes of the host", loc);
+  if (!classes || !sequenceItems(*classes))
+    return std::nullopt;
+  for (const Value &k : *sequenceItems(*classes))
+    if (equal(k, known[0]))
+      return true;
+  return false;
+}
+
 namespace {
 
 Value pyIsInstance(BuiltinCall &call) {
   Args a(call, "isinstance");
-  const Value &cls = a[1];
-  using Opaque = std::shared_ptr<const OpaqueValue>;
-  bool isHosts = cls.is<std::shared_ptr<const Module>>() || (cls.is<Opaque>() && !cls.get<Opaque>()->name.starts_with("python."));
-  if (a[0].is<Opaque>() && isHosts) // which classes an object of the host is of is not known
-    return a.badArgument(1, "classinfo", "a class of the language or one that kernels can construct");
-  return Value::boolean(isInstance(a[0], cls));
+  if (std::optional<bool> is = isInstance(call.ctx, a[0], a[1], call.loc))
+    return Value::boolean(*is);
+  return a.badArgument(1, "classinfo", "a class of the language or one that kernels can construct");
 }
 
 Value pyHasattr(BuiltinCall &call) {
