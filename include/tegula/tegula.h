@@ -666,9 +666,9 @@ typedef struct TegulaNamedValue {
 
 /* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
- * compile time); a tuple is (item, item). "out:*f32:16:x" is the buffer of `x`, an earlier pointer of that type: the kernel then takes one buffer for both only, and
+ * compile time); a tuple is (item, item), a named one Name(field=item, field=item). "out:*f32:16:x" is the buffer of `x`, an earlier pointer of that type: the kernel then takes one buffer for both only, and
  * a program sees through each what it wrote through the other, as launches that give one pointer twice do by themselves. The type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding, :tf32 for that
- * rounding and :16 for what divides its extents and strides, or :[1, 16; 16] for each extent and each stride but the last. So TegulaKernelInfo::signature can be read back, unless it has records or functions.
+ * rounding and :16 for what divides its extents and strides, or :[1, 16; 16] for each extent and each stride but the last. So TegulaKernelInfo::signature can be read back, unless it has aggregates or functions.
  * `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the target, else tegula_kernel_launch says
  * TEGULA_UNSUPPORTED. */
 TEGULA_API TegulaStatus tegula_compile_signature(TegulaFunction *function, const char *signature,

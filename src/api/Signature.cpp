@@ -104,18 +104,41 @@ static bool parseDescriptor(const std::string &name, std::string_view text, sema
 
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth = 0);
 
-/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one.
+/// The name in front of "Name(...)": the length of one that Python allows, 0 if there is none.
+static size_t nameLength(std::string_view text) {
+  auto isPart = [](unsigned char c) { return c == '_' || c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  size_t n = 0;
+  while (n < text.size() && isPart(text[n])) ++n;
+  return n && text[0] >= '0' && text[0] <= '9' ? 0 : n;
+}
+
+/// "(item, item)": a tuple as signatureText() writes it, "(item)" and "(item,)" if it has one. "Name(field=item, field=item)" is a named one.
 static bool parseTuple(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
   constexpr unsigned deepest = 64;
   if (depth == deepest) return bad("signature: `" + name + "`: tuples are nested more than " + std::to_string(deepest) + " deep");
+  const size_t named = nameLength(text);
   if (text.back() != ')') return bad("signature: `" + name + "`: a tuple is written (item, item)");
   spec = {};
   spec.kind = sema::ParamSpec::Kind::Tuple;
+  auto cls = std::make_shared<lang::RecordClass>();
+  cls->name = text.substr(0, named);
+  text.remove_prefix(named);
   for (std::string_view rest = trim(text.substr(1, text.size() - 2)); !rest.empty();) {
     size_t n = itemEnd(rest, ',');
-    if (!parseItem(name, trim(rest.substr(0, n)), spec.items.emplace_back(), depth + 1)) return false;
+    std::string_view item = trim(rest.substr(0, n));
+    if (named) {
+      const size_t field = nameLength(item);
+      const std::string_view behind = trim(item.substr(field));
+      if (!field || !behind.starts_with('=')) return bad("signature: `" + name + "`: a named tuple is written " + cls->name + "(field=item, field=item)");
+      if (std::find(cls->fields.begin(), cls->fields.end(), item.substr(0, field)) != cls->fields.end())
+        return bad("signature: `" + name + "`: two fields `" + std::string(item.substr(0, field)) + "`");
+      cls->fields.emplace_back(item.substr(0, field));
+      item = trim(behind.substr(1));
+    }
+    if (!parseItem(name, item, spec.items.emplace_back(), depth + 1)) return false;
     rest = trim(n < rest.size() ? rest.substr(n + 1) : std::string_view());
   }
+  if (named) spec.recordClass = std::move(cls);
   return true;
 }
 
@@ -126,12 +149,14 @@ static lang::Value valueOf(const sema::ParamSpec &spec) {
   std::vector<lang::Value> items;
   for (const sema::ParamSpec &s : spec.items)
     if (items.push_back(valueOf(s)); items.back().isError()) return lang::Value::error();
-  return spec.recordClass ? lang::Value::error() : lang::Value::tuple(std::move(items));
+  if (!spec.recordClass) return lang::Value::tuple(std::move(items));
+  if (spec.isDescriptor()) return lang::Value::error();
+  return lang::Value(std::make_shared<const lang::RecordValue>(spec.recordClass, std::move(items)));
 }
 
-/// "type", "type:divisibility", a literal or a tuple of them.
+/// "type", "type:divisibility", a literal or a tuple of them, named or not.
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
-  if (text.starts_with('(')) return parseTuple(name, text, spec, depth);
+  if (size_t n = nameLength(text); n < text.size() && text[n] == '(') return parseTuple(name, text, spec, depth);
   constexpr std::string_view descriptor = "tensordesc<";
   if (text.starts_with(descriptor)) return parseDescriptor(name, text.substr(descriptor.size()), spec);
   size_t colon = itemEnd(text, ':');

@@ -286,7 +286,8 @@ static std::string specText(const ParamSpec &s, bool exact) {
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";
-  for (size_t i = 0; i < s.items.size(); ++i) text += (i ? ", " : "") + specText(s.items[i], exact);
+  const bool named = !exact && s.recordClass && s.recordClass->kind == lang::RecordClass::Kind::NamedTuple;
+  for (size_t i = 0; i < s.items.size(); ++i) text += (i ? ", " : "") + (named ? s.recordClass->fields[i] + "=" : "") + specText(s.items[i], exact);
   return text + ")";
 }
 

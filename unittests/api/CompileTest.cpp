@@ -110,6 +110,9 @@ TEST(Compile, SignatureMistakes) {
   EXPECT_EQ(text("BLOCK:tensordesc<f32[8]>"), "signature: `BLOCK` is a constexpr parameter, which cannot take a tensor descriptor");
   EXPECT_EQ(text("x:(i32, i32"), "signature: `x`: a tuple is written (item, item)");
   EXPECT_EQ(text("x:(i32, what)"), "signature: `x`: `what` is neither a data type nor a constant");
+  EXPECT_EQ(text("x:Pair(a=i32, i32)"), "signature: `x`: a named tuple is written Pair(field=item, field=item)");
+  EXPECT_EQ(text("x:Pair(a=i32, a=i32)"), "signature: `x`: two fields `a`");
+  EXPECT_EQ(text("x:Pair(a=(i32, what))"), "signature: `x`: `what` is neither a data type nor a constant");
   EXPECT_EQ(text(("x:" + std::string(100, '(') + std::string(100, ')')).c_str()), "signature: `x`: tuples are nested more than 64 deep");
   EXPECT_EQ(text("x:*f32:0"), "signature: `x`: the divisibility `0` is not a positive number");
   const char *sameText = "signature: what is the same buffer as a parameter must stand behind it, be of its type, and name the first of them";
@@ -128,7 +131,8 @@ TEST(Compile, SignaturesReadBack) {
   Function f = module(c, "@triton.jit\ndef k(d, e, t, n, s: tl.constexpr, T: tl.constexpr, *rest):\n    pass\n").kernel("k").value();
   const char *texts[] = {"d:tensordesc<fp32[4, 16]>:nan:tf32:16, e:tensordesc<fp16[32]>, t:(*fp32:16, i32), n:i64:16, s:'a', T:fp8e5, rest:()",
                          "d:tensordesc<bf16[32]>:nan, e:tensordesc<fp32[16]>:tf32, t:(1, (2.5, None), ()), n:True, s:'it\\\"s, \\'x\\':(\\n\\r', T:*kfp16, rest:(i32,)",
-                         "d:*kfp16, e:inf, t:(i32), n:1, s:(1, (fp32, 'x')), T:-1e+300, rest:(*i8, u1)"};
+                         "d:*kfp16, e:inf, t:(i32), n:1, s:(1, (fp32, 'x')), T:-1e+300, rest:(*i8, u1)",
+                         "d:Pair(a=*fp32:16, b=(i32, 3)), e:Pair(a=Empty(), b=Größe(n_1=i64:16, x='a=(')), t:(Pair(a=1, b=None), i1), n:1, s:Pair(a=1, b='x'), T:fp32, rest:(P(a=i8))"};
   for (const char *text : texts) {
     Result<Kernel> k = f.compile(text);
     ASSERT_TRUE(k) << text << ": " << k.status().message();
@@ -139,6 +143,7 @@ TEST(Compile, SignaturesReadBack) {
     EXPECT_STREQ(again->info().hash, k->info().hash) << said;
   }
   EXPECT_STREQ(f.compile(texts[0])->info().signature, texts[0]);
+  EXPECT_STREQ(f.compile(texts[3])->info().signature, texts[3]);
 }
 
 TEST(Compile, OneBufferForTwoParameters) {

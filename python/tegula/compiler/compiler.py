@@ -99,7 +99,7 @@ class ASTSource:
         if path in self.constants or code == "constexpr":
             return _literal(self.constants.get(path), path)
         if hasattr(code, "_fields"):
-            raise NotImplementedError("ASTSource: signatures of named tuples cannot be compiled ahead; warmup() takes arguments of any kind")
+            return _named(code, [self._text(c, (*path, i)) for i, c in enumerate(code)])
         if isinstance(code, (tuple, list)):
             items = [self._text(c, (*path, i)) for i, c in enumerate(code)]
             return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
@@ -107,9 +107,15 @@ class ASTSource:
         return code.replace("u1", "i1").replace("*k", "*") + (":16" if divisible else "")
 
 
+def _named(x, texts):
+    return f"{type(x).__name__}({', '.join(f'{field}={text}' for field, text in zip(x._fields, texts))})"
+
+
 def _literal(x, path):
     """A constant within a tuple, as signatures are written."""
-    if isinstance(x, tuple) and not hasattr(x, "_fields"):
+    if hasattr(x, "_fields"):
+        return _named(x, [_literal(i, path) for i in x])
+    if isinstance(x, tuple):
         return f"({', '.join(_literal(i, path) for i in x)}{',' if len(x) == 1 else ''})"
     if x is None or isinstance(x, (bool, int, float)) or (isinstance(x, str) and x.isprintable() and not set(x) & set("'\"\\")):
         return repr(x)
