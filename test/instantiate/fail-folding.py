@@ -21,6 +21,8 @@ def arithmetic(x, N: tl.constexpr):
     j: tl.constexpr = -"a"
     k: tl.constexpr = ~0.5
     l: tl.constexpr = +(1, 2)
+    m: tl.constexpr = x.dtype > N
+    n: tl.constexpr = tl.float32 <= tl.int8
 
 
 @triton.jit
