@@ -44,7 +44,7 @@ def class_value(x, attribute):
         return None if isinstance(x, type) else class_names(type(x))
     if not isinstance(x, type) or isinstance(x, abc.ABCMeta):
         return None
-    plain = any(c.__module__ == "builtins" and c is not object for c in x.__mro__)
+    plain = issubclass(x, (int, float, str, tuple, list, dict, set, frozenset))
     return _core.value_tuple([_core.value_str(_class_name(x)), _core.value_bool(plain)])
 
 

@@ -126,7 +126,7 @@ def k(o, ACT: tl.constexpr, N: tl.constexpr):
 
 
 GLOBALS = """
-import collections.abc, dataclasses, enum
+import collections.abc, dataclasses, enum, types
 TABLE = {"fp16": 16, "fp32": 32}
 NESTED = {"a": {"x": [1, 2, 3]}, "b": (4, 5)}
 NAMES = {"x", "y"}
@@ -156,7 +156,7 @@ GLOBAL_EXPRESSIONS = """
 TABLE['fp16'] + len(TABLE), TABLE.get('zz', 3), 'fp16' in TABLE, sorted(TABLE), [k for k, v in TABLE.items() if v > 16]
 NESTED['a']['x'][1], NESTED['b'], 'x' in NAMES, len(NAMES), DT[tl.float16] == tl.float32
 Level.TWO + 1, int(Level.ONE), Level.TWO == 2, Kind.A == Kind.A, Kind.A is Kind.B, Config.K, Config.D['q']
-isinstance(Kind.A, Kind), isinstance(Kind.A, enum.Enum), isinstance(Kind.A, (int, Config)), isinstance(n, Kind), isinstance(n, (Kind, int))
+isinstance(Kind.A, Kind), isinstance(Kind.A, enum.Enum), isinstance(Kind.A, (int, Config)), isinstance(n, Kind), isinstance(n, (Kind, int)), isinstance(n, types.FunctionType)
 isinstance(POINT, Point), isinstance(POINT, Config), isinstance(SQUARE, Shape), isinstance(SQUARE, (Point, Square)), isinstance(POINT, int)
 [k.value for k in Kind], [k.name for k in Kind], [int(v) + n for v in Level], len(list(Kind)), Kind.B in list(Kind), int(max(Level))
 POINT.a, POINT.b, hasattr(POINT, 'a'), hasattr(POINT, 'c'), getattr(POINT, 'c', 4), helper(n)
