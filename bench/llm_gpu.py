@@ -57,7 +57,8 @@ def silu_pair(y, n):
 def tiling(rows, outputs, inputs, add, pair):
     """BM, BN, BK, LINES, num_warps, num_stages"""
     if rows <= 32:
-        return 16 if rows <= 16 else 32, 64, 128, 8, 4, 4 if pair else 5
+        bm = 16 if rows <= 16 else 32
+        return (bm, 32, 256, 8, 4, 4) if outputs <= 4096 and not pair else (bm, 64, 128, 8, 4, 4 if pair else 5)
     if rows <= 64:
         return (64, 128, 64, 8, 8, 3) if pair else (64, 64, 128, 8, 4, 4)
     if rows <= 128:
@@ -72,7 +73,7 @@ def tiling(rows, outputs, inputs, add, pair):
 def splits_of(rows, outputs, add, t):
     """Programs that share the inputs of a tile."""
     cores = torch.cuda.get_device_properties(0).multi_processor_count
-    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and rows <= 512 else 1
+    return min(4, 2**int(math.log2(max(1, cores // (cdiv(rows, t[0]) * cdiv(outputs, t[1])))))) if add and 32 < rows <= 512 else 1
 
 
 class Row:

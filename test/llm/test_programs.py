@@ -135,7 +135,7 @@ def test_decode_steps_on_gpus_have_no_launch_for_the_rotation(run):
 
 
 def test_prompts_whose_products_share_inputs(run):
-    """Steps of 5 to 300 rows on the GPU's path: parts of the products into the residual stream are added by the norms, and by the last one for the rows that are wanted."""
+    """Steps of 5 to 300 rows on the GPU's path: above 32 rows parts of the products into the residual stream are added by the norms, and by the last one for the rows that are wanted."""
     small = ["--hidden", 64, "--heads", 2, "--kv-heads", 1, "--intermediate", 64]  # one tile, which two cores share
     for rows, shape in ((5, small), (20, small), (40, small), (40, []), (100, []), (200, []), (300, [])):
         text = run("generate", "--device", "sim", "--precision", "bf16", "--layers", 2, *shape, "--prompt-tokens", rows, "--rows", rows, "--batch", 1, "--context", 320, "--max-new", 2, "--check", "--quiet")

@@ -36,7 +36,7 @@ struct Model::Tiling {
   /// Rows of all parts of what is added to the residual stream in a step of so many rows, or of fewer.
   static int64_t partRows(int64_t rows, int64_t outputs, int64_t cores) {
     int64_t most = 0;
-    for (int64_t r = 16; r <= std::min<int64_t>(nextPowerOf2(std::max<int64_t>(rows, 16)), 512); r += r < 64 ? r : 64)
+    for (int64_t r = 64; r <= std::min<int64_t>(nextPowerOf2(rows), 512); r += 64)
       if (Tiling t = of(r, outputs, 0, true, false, cores); t.splits > 1) most = std::max(most, t.splits * t.linesOf(r));
     return most;
   }
@@ -44,8 +44,9 @@ struct Model::Tiling {
 
 Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair) {
   if (rows <= 32) {
-    // The weights are read once, which takes the time.
+    // The weights are read once, which takes the time. Few outputs want narrow tiles with long rows of them, so that there are as many programs as multiprocessors.
     int64_t bm = rows <= 16 ? 16 : 32;
+    if (!pair && outputs <= 4096) return {bm, 32, 256, 8, {4, 4}};
     return {bm, 64, 128, 8, {4, pair ? 4 : 5}};
   }
   if (rows <= 64) return pair ? Tiling{64, 128, 64, 8, {8, 3}} : Tiling{64, 64, 128, 8, {4, 4}};
@@ -58,8 +59,9 @@ Model::Tiling Model::Tiling::dense(int64_t rows, int64_t outputs, int64_t inputs
 
 Model::Tiling Model::Tiling::of(int64_t rows, int64_t outputs, int64_t inputs, bool add, bool pair, int64_t cores) {
   Tiling t = dense(rows, outputs, inputs, add, pair);
-  // Where tiles leave multiprocessors idle, programs share the inputs of one. The parts cost a pass that the norm behind them makes in any case.
-  if (add && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
+  // Where tiles leave multiprocessors idle, programs share the inputs of one. The parts cost a pass that the norm behind them makes in any case;
+  // steps of up to 32 rows were slower by it all the same, with wide tiles that two programs share.
+  if (add && rows > 32 && rows <= 512) t.splits = std::clamp<int64_t>(int64_t(std::bit_floor(uint64_t(std::max<int64_t>(cores / t.tilesOf(rows, outputs), 1)))), 1, 4);
   return t;
 }
 
