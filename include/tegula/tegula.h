@@ -667,7 +667,8 @@ typedef struct TegulaNamedValue {
 /* Compiles for a target from a description of the arguments, with no device. `signature` holds one item per parameter that is neither in
  * `constants` nor has a default, in any order: "x:*f32:16, n:i32, stride:1" is name:type[:divisibility] or name:literal (a value known at
  * compile time); a tuple is (item, item), a named one Name(field=item, field=item). "out:*f32:16:x" is the buffer of `x`, an earlier pointer of that type: the kernel then takes one buffer for both only, and
- * a program sees through each what it wrote through the other, as launches that give one pointer twice do by themselves. The type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding, :tf32 for that
+ * a program sees through each what it wrote through the other, as launches that give one pointer twice do by themselves. "x:*f32:16:~1, y:*f32:~1" are pointers, items of tuples too,
+ * whose memory may overlap with that of others with the same number in any way, as launches notice it where extents are known; behind a tensor descriptor it is said of its base. The type of a tensor descriptor is tensordesc<f16[128, 64]>, with :nan for that padding, :tf32 for that
  * rounding and :16 for what divides its extents and strides, or :[1, 16; 16] for each extent and each stride but the last. So TegulaKernelInfo::signature can be read back, unless it has aggregates or functions.
  * `target` as `-t` takes it; NULL: this machine. The kernel can be launched if the machine can run the target, else tegula_kernel_launch says
  * TEGULA_UNSUPPORTED. */
@@ -1051,7 +1052,7 @@ TEGULA_API TegulaStatus tegula_context_record(TegulaContext *context, const char
 /* A bundle in the making. */
 typedef struct TegulaAot TegulaAot;
 enum {
-  TEGULA_CLASSES_GENERIC = 0, /* the class that is given, and of each form (tensors of any size, null pointers) the one that relies on nothing */
+  TEGULA_CLASSES_GENERIC = 0, /* the class that is given, and of each form (tensors of any size, null pointers) the one that relies on nothing, and that for pointers which overlap */
   TEGULA_CLASSES_GIVEN = 1,
   TEGULA_CLASSES_ALL = 2,     /* every one that tegula_specializations lists */
   TEGULA_CLASSES_DISTINCT = 3 /* of these all in which no two parameters are one buffer */

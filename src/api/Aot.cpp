@@ -22,6 +22,22 @@ bool api::targetsNamed(TegulaContext &c, const char *const *names, size_t count,
   return true;
 }
 
+/// The class whose pointers may all overlap; empty if it has fewer than two, or says itself which do.
+static std::vector<sema::ParamSpec> overlapping(std::vector<sema::ParamSpec> specs) {
+  unsigned pointers = 0;
+  bool isSaid = false;
+  auto visit = [&](auto &&self, sema::ParamSpec &s) -> void {
+    for (sema::ParamSpec &item : s.items) self(self, item);
+    if (s.kind != sema::ParamSpec::Kind::Runtime || !s.dtype.isPtr) return;
+    isSaid |= s.overlap != 0;
+    s.sameAs = -1, s.overlap = 1;
+    ++pointers;
+  };
+  for (sema::ParamSpec &s : specs) visit(visit, s);
+  if (pointers < 2 || isSaid) specs.clear();
+  return specs;
+}
+
 bool TegulaAot::add(AotJob job, int32_t classes) {
   if (job.targets.empty()) return true;
   const std::vector<Param> &params = job.function->params();
@@ -45,6 +61,8 @@ bool TegulaAot::add(AotJob job, int32_t classes) {
       // One that takes whatever a launch of this form has.
       for (const auto &c : list.each()) (specs.empty() ? specs.emplace_back() : specs.front()).push_back(c.back());
       for (size_t i = 0; i < job.specs.size(); ++i) specs.front()[i].sameAs = job.specs[i].sameAs;
+      // And one for launches in which pointers share memory, in whatever way.
+      if (std::vector<sema::ParamSpec> sharing = overlapping(specs.front()); !sharing.empty()) specs.push_back(std::move(sharing));
       continue;
     }
     const uint64_t here = classes == TEGULA_CLASSES_ALL ? list.all() : list.distinct();

@@ -43,7 +43,7 @@ static std::string portableKey(const lang::Value &v) {
 
 static std::string portableKey(const ParamSpec &s) {
   if (s.kind == ParamSpec::Kind::Constexpr) return "=" + portableKey(s.value);
-  if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + ":" + std::to_string(s.divisibility) + (s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "");
+  if (s.kind == ParamSpec::Kind::Runtime) return lang::code(s.dtype) + ":" + std::to_string(s.divisibility) + (s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + (s.overlap ? "~" + std::to_string(s.overlap) : "");
   std::string text = "(";
   if (s.recordClass) {
     text = s.recordClass->name + text;
@@ -81,6 +81,7 @@ static BundleParam paramOf(const ParamSpec &s) {
     p.isPtr = s.dtype.isPtr;
     p.divisibility = static_cast<uint32_t>(s.divisibility);
     p.sameAs = s.sameAs;
+    p.overlap = s.overlap;
     return p;
   }
   if (s.kind == ParamSpec::Kind::Tuple) {

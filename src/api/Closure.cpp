@@ -172,6 +172,7 @@ struct ClosureWriter::Impl {
     if (s.kind == ParamSpec::Kind::Runtime) {
       out = {{"type", lang::code(s.dtype)}, {"divisibility", s.divisibility}};
       if (s.sameAs >= 0) out["same_as"] = s.sameAs;
+      if (s.overlap) out["overlap"] = s.overlap;
       return true;
     }
     json v;
@@ -495,6 +496,7 @@ struct ClosureReader::Impl {
       if (!d || d->isVoid() || divisibility < 1 || divisibility > 1 << 20) return fail("a specialization has no type");
       out = ParamSpec::runtime(*d, divisibility);
       out.sameAs = member(j, "same_as") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "same_as"), -1, INT32_MAX)) : -1;
+      out.overlap = member(j, "overlap") ? static_cast<int32_t>(std::clamp<int64_t>(number(j, "overlap"), -1, INT32_MAX)) : 0;
       return true;
     }
     const json *items = member(j, "items");

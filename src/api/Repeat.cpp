@@ -3,6 +3,7 @@
 #include "api/Sized.h"
 #include "api/Specialize.h"
 #include "runtime/Dtype.h"
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -93,7 +94,7 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
       s.offset = item.offset;
       if (item.isPtr) {
         s.pointee = static_cast<TegulaDtype>(item.scalar);
-        s.sameAs = static_cast<int16_t>(pointers.add(static_cast<unsigned>(i), s.pointee, *a));
+        s.sameAs = static_cast<int16_t>(pointers.add(static_cast<uint32_t>(i), s.pointee, *a));
       }
       if (item.written) s.forbidden |= TEGULA_ARG_READ_ONLY;
       // What must be converted, or checked against the range of its type, takes the long way.
@@ -106,6 +107,10 @@ std::unique_ptr<const Repeat> Repeat::of(TegulaFunction &f, const TegulaArg *arg
     s.head = headOf(s.kind, s.dtype, 0);
     s.headMask = headOf(0xFF, static_cast<TegulaDtype>(0xFF), s.forbidden);
     r->steps_.push_back(s);
+  }
+  if (pointers.overlap()) {
+    r->overlap_.resize(SeenPointers::most);
+    r->overlap_.resize(pointers.groups(r->overlap_.data()));
   }
   return next == kernel.pack.size() ? std::move(r) : nullptr;
 }
@@ -179,9 +184,13 @@ bool Repeat::pack(const TegulaArg *args, size_t count, const TegulaLaunchOptions
   for (size_t i = 0; i < n; ++i) {
     const TegulaArg *a = i < count && args[i].kind != TEGULA_ARG_MISSING ? &args[i] : defaults_[i];
     if (!a || !matches(steps_[i], *a, block)) return false;
-    if (const Step &s = steps_[i]; s.is == Is::Pointer && pointers.add(static_cast<unsigned>(i), s.pointee, *a) != s.sameAs) return false;
+    if (const Step &s = steps_[i]; s.is == Is::Pointer && pointers.add(static_cast<uint32_t>(i), s.pointee, *a) != s.sameAs) return false;
   }
-  return true;
+  if (!pointers.overlap()) [[likely]]
+    return overlap_.empty();
+  uint8_t groups[SeenPointers::most];
+  const unsigned pointerCount = pointers.groups(groups);
+  return pointerCount == overlap_.size() && std::equal(groups, groups + pointerCount, overlap_.data());
 }
 
 } // namespace tegula::api

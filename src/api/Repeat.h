@@ -65,6 +65,7 @@ private:
   uint64_t hangNs_ = 0;
   int32_t device_ = 0;
   std::vector<Step> steps_;
+  std::vector<uint8_t> overlap_; // SeenPointers::groups(); empty: no pointers overlap
   std::vector<const TegulaArg *> defaults_; // of parameters, null: none
 };
 

@@ -68,7 +68,8 @@ void write(ByteWriter &w, const ParamSpec &s) {
   case ParamSpec::Kind::Runtime:
     w.str(lang::code(s.dtype));
     w.u64(static_cast<uint64_t>(s.divisibility));
-    return w.u32(static_cast<uint32_t>(s.sameAs + 1));
+    w.u32(static_cast<uint32_t>(s.sameAs + 1));
+    return w.u32(static_cast<uint32_t>(s.overlap));
   case ParamSpec::Kind::Constexpr: return write(w, s.value);
   case ParamSpec::Kind::Tuple:
     w.u8(s.isDescriptor());
@@ -98,6 +99,7 @@ bool readSpec(ByteReader &r, ParamSpec &s, unsigned depth) {
     s.dtype = *d;
     s.divisibility = static_cast<int64_t>(divisibility);
     s.sameAs = static_cast<int32_t>(r.u32()) - 1;
+    s.overlap = static_cast<int32_t>(r.u32());
     return !r.failed();
   }
   bool isDescriptor = r.flag();

@@ -154,11 +154,30 @@ static lang::Value valueOf(const sema::ParamSpec &spec) {
   return lang::Value(std::make_shared<const lang::RecordValue>(spec.recordClass, std::move(items)));
 }
 
-/// "type", "type:divisibility", a literal or a tuple of them, named or not.
+/// What stands at the end of a pointer or a descriptor whose memory may overlap with that of others with the same number: "*fp32:16:~1". Cut off `text`.
+static bool takeOverlap(const std::string &name, std::string_view &text, int32_t &overlap) {
+  const size_t mark = text.rfind(":~");
+  if (mark == text.npos) return true;
+  const std::string_view digits = trim(text.substr(mark + 2));
+  const int64_t number = parseDivisibility(digits); // any positive number
+  if (number < 1 || number > INT32_MAX) return bad("signature: `" + name + "`: `~" + std::string(digits) + "` is no group of pointers that overlap, which are counted from 1");
+  overlap = static_cast<int32_t>(number);
+  text = trim(text.substr(0, mark));
+  return true;
+}
+
+/// "type", "type:divisibility", a literal or a tuple of them, named or not; pointers and descriptors with ":~group".
 static bool parseItem(const std::string &name, std::string_view text, sema::ParamSpec &spec, unsigned depth) {
   if (size_t n = nameLength(text); n < text.size() && text[n] == '(') return parseTuple(name, text, spec, depth);
   constexpr std::string_view descriptor = "tensordesc<";
-  if (text.starts_with(descriptor)) return parseDescriptor(name, text.substr(descriptor.size()), spec);
+  const bool isDescriptor = text.starts_with(descriptor);
+  int32_t overlap = 0;
+  if ((isDescriptor || text.starts_with('*')) && !takeOverlap(name, text, overlap)) return false;
+  if (isDescriptor) {
+    if (!parseDescriptor(name, text.substr(descriptor.size()), spec)) return false;
+    spec.items[static_cast<size_t>(lang::DescField::Base)].overlap = overlap;
+    return true;
+  }
   size_t colon = itemEnd(text, ':');
   std::string_view type = trim(text.substr(0, colon));
   if (auto d = lang::parseDtype(type)) {
@@ -171,6 +190,7 @@ static bool parseItem(const std::string &name, std::string_view text, sema::Para
     }
     if (d->isVoid()) return bad("signature: `" + name + "` cannot be void");
     spec = sema::ParamSpec::runtime(*d, divisibility);
+    spec.overlap = overlap;
     return true;
   }
   if (colon < text.size()) return bad("signature: `" + name + "`: `" + std::string(type) + "` is not a data type");
@@ -202,7 +222,7 @@ static bool takeSame(const std::vector<Param> &params, const std::string &name, 
   size_t colon = item.rfind(':');
   if (!item.starts_with('*') || colon == item.npos) return true;
   std::string_view of = trim(item.substr(colon + 1));
-  if (of.empty() || (of[0] >= '0' && of[0] <= '9')) return true;
+  if (of.empty() || (of[0] >= '0' && of[0] <= '9') || of[0] == '~') return true;
   item = trim(item.substr(0, colon));
   sameAs = indexOf(params, of);
   return sameAs >= 0 || bad("signature: `" + name + "`: `" + std::string(of) + "` is neither a divisibility nor a parameter that is the same buffer");

@@ -90,6 +90,41 @@ static bool refuse(const TegulaFunction &f, const std::string &param, const Para
   return false;
 }
 
+int SeenPointers::meeting(unsigned last) {
+  if (ends_[last] < begins_[last]) ends_[last] = UINT64_MAX; // more than there is
+  const Seen &a = seen_[last];
+  for (unsigned i = 0; i < last; ++i) {
+    Seen &b = seen_[i];
+    if (!(begins_[last] < ends_[i] && begins_[i] < ends_[last]) || (a.readOnly && b.readOnly)) continue;
+    if (begins_[i] == begins_[last] && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item && b.parameter != item) {
+      b.readOnly = false; // stands for both from here on
+      ends_[last] = 0;
+      return static_cast<int>(b.parameter);
+    }
+    overlap_ = true;
+  }
+  return -1;
+}
+
+unsigned SeenPointers::groups(uint8_t *out) const {
+  uint8_t first[most]; // of its group so far
+  for (unsigned i = 0; i < count_; ++i) {
+    first[i] = static_cast<uint8_t>(i);
+    for (unsigned k = 0; k < i; ++k) {
+      if (!(begins_[i] < ends_[k] && begins_[k] < ends_[i]) || (seen_[i].readOnly && seen_[k].readOnly)) continue;
+      const uint8_t a = std::min(first[i], first[k]), b = std::max(first[i], first[k]);
+      std::replace(first, first + i + 1, b, a);
+    }
+  }
+  uint8_t groups = 0, number[most] = {};
+  for (unsigned i = 0; i < count_; ++i) {
+    const bool isAlone = std::count(first, first + count_, first[i]) == 1;
+    if (!isAlone && !number[first[i]]) number[first[i]] = ++groups;
+    out[i] = isAlone ? 0 : number[first[i]];
+  }
+  return count_;
+}
+
 namespace {
 struct Binder {
   TegulaFunction &f;
@@ -99,6 +134,14 @@ struct Binder {
   bool add(uint64_t w) {
     if (out.wordCount == BoundCall::maxWords) return tooMany();
     out.words[out.wordCount++] = w;
+    return true;
+  }
+  /// Groups of pointers that overlap: a word for each of their pointers.
+  bool overlaps() {
+    uint8_t groups[SeenPointers::most];
+    const unsigned count = pointers.groups(groups);
+    for (unsigned i = 0; i < count; ++i)
+      if (groups[i] && !add(uint64_t(0x90) | uint64_t(i) << 8 | uint64_t(groups[i]) << 32)) return false;
     return true;
   }
   bool tooMany() {
@@ -155,7 +198,7 @@ struct Binder {
     out.leaves[out.leafCount++] = &a;
     if (l.kind != Leaf::Runtime) return constantWords(l.kind, a);
     if (l.dtype.isPtr && isBig(a, static_cast<TegulaDtype>(l.dtype.scalar))) out.wide = true;
-    const int same = p && l.dtype.isPtr ? pointers.add(number, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
+    const int same = l.dtype.isPtr ? pointers.add(p ? number : SeenPointers::item, static_cast<TegulaDtype>(l.dtype.scalar), a) : -1;
     return add(uint64_t(l.kind) | uint64_t(l.dtype.scalar) << 8 | uint64_t(l.dtype.isPtr) << 16 |
                uint64_t(l.dtype.isConst) << 17 | uint64_t(l.divisible16) << 18 | uint64_t(1) << 32 | uint64_t(same + 1) << 40);
   }
@@ -193,6 +236,7 @@ bool bind(TegulaFunction &f, const TegulaArg *args, size_t count, const CompileO
     out.leaves[out.leafCount++] = a;
     if (!b.constant(p, *a, 0)) return false;
   }
+  if (b.pointers.overlap() && !b.overlaps()) return false;
   if (out.wide) {
     CompileOptions wide = options;
     wide.wide = true;
@@ -240,10 +284,21 @@ std::vector<ParamSpec> specsOf(TegulaFunction &f, const TegulaArg *args, size_t 
   std::vector<ParamSpec> specs;
   const std::vector<Param> &params = f.params();
   SeenPointers pointers;
+  specs.reserve(params.size());
+  std::vector<ParamSpec *> ofPointers; // in the order of add()
+  auto visit = [&](auto &&self, ParamSpec &s, const TegulaArg &a, uint32_t parameter) -> void {
+    for (size_t i = 0; i < s.items.size(); ++i) self(self, s.items[i], a.u.items[i], SeenPointers::item);
+    if (s.kind != ParamSpec::Kind::Runtime || !s.dtype.isPtr) return;
+    s.sameAs = pointers.add(parameter, static_cast<TegulaDtype>(s.dtype.scalar), a);
+    ofPointers.push_back(&s);
+  };
   for (size_t i = 0; i < params.size(); ++i) {
     const TegulaArg &a = *argFor(f, params[i], args, count, i);
-    ParamSpec &s = specs.emplace_back(specOf(&params[i], a, nulls));
-    if (s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr) s.sameAs = pointers.add(static_cast<unsigned>(i), static_cast<TegulaDtype>(s.dtype.scalar), a);
+    visit(visit, specs.emplace_back(specOf(&params[i], a, nulls)), a, static_cast<uint32_t>(i));
+  }
+  if (pointers.overlap()) {
+    uint8_t groups[SeenPointers::most];
+    for (unsigned i = 0, n = pointers.groups(groups); i < n; ++i) ofPointers[i]->overlap = groups[i];
   }
   return specs;
 }
@@ -278,11 +333,14 @@ static std::string constantText(const lang::Value &v) {
   return "(" + text + (v.items().size() == 1 ? ",)" : ")");
 }
 
+/// ":~1": memory that overlaps with that of the others with this number.
+static std::string overlapText(const ParamSpec &s) { return s.overlap ? ":~" + std::to_string(s.overlap) : ""; }
+
 static std::string specText(const ParamSpec &s, bool exact) {
   if (s.kind == ParamSpec::Kind::Constexpr) return exact ? "=" + lang::key(s.value) : constantText(s.value);
   if (s.kind == ParamSpec::Kind::Runtime)
-    return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") + (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "");
-  if (!exact && s.isDescriptor()) return sema::descriptorText(s) + divisibilityText(s);
+    return lang::code(s.dtype) + (s.divisibility > 1 ? ":" + std::to_string(s.divisibility) : "") + (exact && s.sameAs >= 0 ? "@" + std::to_string(s.sameAs) : "") + overlapText(s);
+  if (!exact && s.isDescriptor()) return sema::descriptorText(s) + divisibilityText(s) + overlapText(s.items[static_cast<size_t>(lang::DescField::Base)]);
   std::string text = s.recordClass ? s.recordClass->name + "(" : "(";
   if (exact && s.recordClass)
     for (const std::string &field : s.recordClass->fields) text += field + ",";

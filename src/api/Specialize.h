@@ -12,35 +12,45 @@ constexpr int64_t bigTensorElements = int64_t(1) << 30;
 /// May a kernel go bigTensorElements or more from this pointer, counted in elements of type `pointee`?
 bool isBig(const TegulaArg &a, TegulaDtype pointee);
 
-/// Which parameters of a call are the same pointer. A kernel whose program reads through one argument what it writes through another must know that they
-/// are one (ir::ArgInfo::sameAs), so such calls have a form of their own; what is read-only both times cannot be meant. Looked for in each launch, so it costs one test a pointer as long as no two
-/// fall on one bit of 64.
+/// Which pointers of a call are the same, and which overlap. A kernel whose program reads through one argument what it writes through another must know that they
+/// are one (ir::ArgInfo::sameAs), or that their memory overlaps (overlap), so such calls have forms of their own; what is read-only both times cannot be meant.
+/// Looked for in each launch: an address and an end are compared with those of the pointers before.
 class SeenPointers {
 public:
+  static constexpr unsigned most = 64; // what comes later is taken for memory of its own
+  static constexpr uint32_t item = UINT32_MAX;
+
   SeenPointers() {} // leaves the table as it is
   /// The first of the parameters added so far that is the same pointer as `a` in all that a kernel can depend on: address, element type and extent, and by one
-  /// of which the memory may be written; -1: none, or a null pointer. `pointee`: as the parameter has it, annotations included. `a` must live as long as this.
-  int add(unsigned parameter, TegulaDtype pointee, const TegulaArg &a) {
-    const uint64_t bit = uint64_t(1) << (a.u.u * 0x9E3779B97F4A7C15ull >> 58);
-    const bool isNew = !(bits_ & bit);
-    bits_ |= bit;
-    if (!isNew && a.u.u)
-      for (unsigned i = 0; i < count_; ++i)
-        if (const TegulaArg &b = *seen_[i].arg; b.u.u == a.u.u && seen_[i].pointee == pointee && b.u2.extent == a.u2.extent && !(a.flags & b.flags & TEGULA_ARG_READ_ONLY))
-          return static_cast<int>(seen_[i].parameter);
-    if (count_ < most) seen_[count_++] = {&a, parameter, pointee};
-    return -1;
+  /// of which the memory may be written; -1: none, a null pointer, or `parameter` is `item`, one of a tuple's. `pointee`: as the parameter has it, annotations included.
+  /// Memory of unknown extent is taken for a byte.
+  int add(uint32_t parameter, TegulaDtype pointee, const TegulaArg &a) {
+    if (count_ == most) return -1;
+    const uint64_t begin = a.u.u, end = begin + (begin == 0 ? 0 : a.u2.extent > 0 ? static_cast<uint64_t>(a.u2.extent) : 1);
+    bool meets = end < begin;
+    for (unsigned i = 0; i < count_; ++i) meets |= (begin < ends_[i]) & (begins_[i] < end);
+    begins_[count_] = begin, ends_[count_] = end;
+    seen_[count_] = {parameter, pointee, (a.flags & TEGULA_ARG_READ_ONLY) != 0, a.u2.extent};
+    ++count_;
+    return meets ? meeting(count_ - 1) : -1;
   }
+  /// Do any two overlap without being the same, of which one may be written?
+  bool overlap() const { return overlap_; }
+  /// Of each pointer in the order of add() the number of its group, counted from 1 by the first pointers of the groups; 0: it overlaps with none, or is the same as
+  /// an earlier one. `out`: `most` of them. The number of pointers that were added.
+  unsigned groups(uint8_t *out) const;
 
 private:
-  static constexpr unsigned most = 64; // what comes later is taken for a buffer of its own
-  uint64_t bits_ = 0;
-  unsigned count_ = 0;
+  int meeting(unsigned last);
   struct Seen {
-    const TegulaArg *arg;
-    unsigned parameter;
+    uint32_t parameter;
     TegulaDtype pointee;
+    bool readOnly;
+    int64_t extent;
   };
+  unsigned count_ = 0;
+  bool overlap_ = false;
+  uint64_t begins_[most], ends_[most]; // an end of 0: meets none
   Seen seen_[most];
 };
 

@@ -40,6 +40,7 @@ void describeArguments(const ir::Function &f, TegulaKernel &k) {
     auto scalar = static_cast<lang::Scalar>(dtypeOf(v.type.elem, a.isSigned));
     k.specs.push_back(sema::ParamSpec::runtime(v.type.isPtr ? lang::Dtype::ptr(scalar, a.isConst) : lang::dtype(scalar), a.divisibility));
     k.specs.back().sameAs = a.sameAs;
+    k.specs.back().overlap = a.overlap;
     params.emplace_back().name = v.name.empty() ? "arg" + std::to_string(i) : v.name;
     k.params.push_back({params.back().name, false});
   }

@@ -152,12 +152,12 @@ bool iterationsMeet(const Op &loop) {
     if (store->kind != OpKind::Store)
       continue;
     const Value *pointer = store->operands[0];
-    int argument = baseArgument(pointer);
+    int argument = memoryOf(pointer);
     std::optional<Course> c = courses.of(pointer);
     if (argument < 0 || !c || std::abs(c->step) <= c->reach)
       return true;
     for (const Op *op : accesses)
-      if (int other = baseArgument(op->operands[0]); (other < 0 || other == argument) && op->operands[0] != pointer)
+      if (int other = memoryOf(op->operands[0]); (other < 0 || other == argument) && op->operands[0] != pointer)
         return true;
   }
   return false;

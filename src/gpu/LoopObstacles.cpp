@@ -27,7 +27,7 @@ bool hasDot(const Op &loop) { return hasDot(*loop.regions.back()->block); }
 static void loaded(const Block &b, std::unordered_set<int> &out) {
   for (const Op *op : b.ops) {
     if (op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
-      out.insert(baseArgument(op->operands[0]));
+      out.insert(memoryOf(op->operands[0]));
     for (const Region *r : op->regions)
       loaded(*r->block, out);
   }
@@ -56,7 +56,7 @@ static std::optional<std::string> obstacleOf(const Block &b, const std::unordere
     bool addsUnread = (op->kind == OpKind::AtomicRmw && !isRead(*op)) || op->kind == OpKind::DescReduce;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore && !addsUnread)
       return "loads of later iterations must not come before what its body does" + lineOf(*op);
-    if (int to = baseArgument(op->operands[0]); to < 0 || loaded.count(to) || loaded.count(-1))
+    if (int to = memoryOf(op->operands[0]); to < 0 || loaded.count(to) || loaded.count(-1))
       return "its body writes memory" + lineOf(*op) + ", which may be what a later iteration loads";
   }
   return std::nullopt;

@@ -42,7 +42,7 @@ void MemoryOrder::findCopies(const ir::Block &b) {
   for (const Op *op : b.ops) {
     hasTensorMaps_ |= op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce || op->kind == OpKind::TmaCopy;
     if (op->kind == OpKind::TmaCopy || op->kind == OpKind::AsyncCopy)
-      copied_.push_back({baseArgument(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()});
+      copied_.push_back({memoryOf(op->operands[op->kind == OpKind::TmaCopy ? 2 : 1]), nullptr, false, nullptr, op->whole()});
     for (const ir::Region *r : op->regions)
       findCopies(*r->block);
   }
@@ -202,7 +202,7 @@ bool MemoryOrder::isCopied(int arg, bool isWhole) const {
 /// unless several threads hold copies of an element (scalars, small tensors): all of them read it, but only one writes it.
 void MemoryOrder::orderAccess(const Op &op, bool writes) {
   const Value *pointer = op.operands[0];
-  int arg = baseArgument(pointer);
+  int arg = memoryOf(pointer);
   if (std::ranges::any_of(blockWrites_, [&](const BlockWrite &w) { return mayBeSame(w.arg, arg); }))
     finishBlockStores();
   bool isWhole = op.whole(), copies = hasCopies(m_, pointer->type.layout), byFirst = op.kind == OpKind::Store && pointer->type.isScalar() && !isCluster();
@@ -335,7 +335,7 @@ void MemoryOrder::addBlockWrite(const BlockWrite &w) {
 
 /// True if all earlier copies of this thread are done.
 bool MemoryOrder::orderBlockStore(const Op &op) {
-  int arg = baseArgument(op.operands[0]);
+  int arg = memoryOf(op.operands[0]);
   bool isWhole = op.whole(), wait = false, together = false;
   bool isBehind = std::ranges::any_of(seen_, [&](const Seen &s) { return mayBeSame(s.arg, arg) || (isWhole && s.isWhole); });
   isBehind |= isCopied(arg, isWhole);
@@ -405,9 +405,9 @@ bool MemoryOrder::accessesIn(const ir::Block &b, Accesses &out) const {
   for (const Op *op : b.ops) {
     bool isRead = op->kind == OpKind::Load, isAtomic = op->kind == OpKind::AtomicRmw || op->kind == OpKind::AtomicCas;
     if (isRead || isAtomic || op->kind == OpKind::Store)
-      out.seen.push_back({baseArgument(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
+      out.seen.push_back({memoryOf(op->operands[0]), nullptr, !isRead, op->tiled() ? op : nullptr, op->whole()});
     else if (op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce)
-      out.blockWrites.push_back({baseArgument(op->operands[0]), op});
+      out.blockWrites.push_back({memoryOf(op->operands[0]), op});
     else if (op->regions.empty() && writesGlobal(*op))
       isKnown = false;
     for (const ir::Region *r : op->regions)

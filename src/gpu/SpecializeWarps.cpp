@@ -253,7 +253,7 @@ Reason Specializer::checkEffects(const Block &b, const std::vector<int> &loaded)
       continue;
     if (op->kind != OpKind::Store && op->kind != OpKind::DescStore)
       return "the kernel has atomics, barriers or calls, which may wait for other programs";
-    int to = baseArgument(op->operands[0]);
+    int to = memoryOf(op->operands[0]);
     if (to < 0 || std::find(loaded.begin(), loaded.end(), to) != loaded.end())
       return "the kernel may store to the memory that the loop loads";
   }
@@ -277,7 +277,7 @@ Reason Specializer::checkCluster() const {
       exchanges |= op->kind == OpKind::ClusterGather || op->kind == OpKind::SmId || op->kind == OpKind::While;
       bool writes = op->kind == OpKind::Store || op->kind == OpKind::DescStore;
       if (writes || op->kind == OpKind::Load || op->kind == OpKind::DescLoad)
-        accesses.push_back({op, baseArgument(op->operands[0]), writes, inLoop});
+        accesses.push_back({op, memoryOf(op->operands[0]), writes, inLoop});
       for (const Region *r : op->regions)
         self(self, *r->block, inLoop || op->kind == OpKind::For);
     }
@@ -360,7 +360,7 @@ Reason Specializer::plan() {
   for (const auto &loop : loops_)
     for (const Ring &r : loop->rings())
       if (r.isTma)
-        loaded.push_back(baseArgument(r.source->operands[0]));
+        loaded.push_back(memoryOf(r.source->operands[0]));
   if (Reason r = checkEffects(*f_.block(), loaded))
     return r;
   if (options_.numCtas > 1)

@@ -29,8 +29,8 @@ bool TileLoop::allows(const Module &m, const Op &inner, const TargetInfo &target
       return false;
     // The next tile is loaded before this one is stored: they must be different memory.
     if (op->kind == OpKind::Store || op->kind == OpKind::DescStore || op->kind == OpKind::DescReduce) {
-      int to = baseArgument(op->operands[0]);
-      if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return baseArgument(l->operands[0]) == to; }))
+      int to = memoryOf(op->operands[0]);
+      if (to < 0 || std::any_of(loads.begin(), loads.end(), [&](const Op *l) { return memoryOf(l->operands[0]) == to; }))
         return false;
     }
   }

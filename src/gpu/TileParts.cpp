@@ -374,7 +374,7 @@ bool TileParts::keepsOrder() const {
       continue; // nobody needs it
     long first = isSplit ? 2L * span->second.first + 1 : 2L * level(i), last = isSplit ? 2L * span->second.second + 1 : first;
     const Value *pointer = op.operands[0];
-    int arg = baseArgument(pointer);
+    int arg = memoryOf(pointer);
     // What comes from an unknown place may be anywhere.
     bool isRight = arg < 0 ? all.isBefore(first, pointer, isWrite) : byArgument[arg].isBefore(first, pointer, isWrite) && byArgument[-1].isBefore(first, pointer, isWrite);
     if (!isRight)

@@ -148,6 +148,7 @@ struct ArgInfo {
   bool isConst = false;     // pointer that is never stored to (tl.const)
   bool isSigned = true;     // for ints
   int32_t sameAs = -1;      // an earlier argument that is the same address in every launch (passes/MergeArguments.h); -1: none
+  int32_t overlap = 0;      // of pointers: those with one number may be of memory that overlaps in any way (passes/MergeArguments.h); 0: of memory of its own
   int32_t access = -1;      // of pointers that were merged: what happened through this one, 1 reads, 2 writes, 3 both
 };
 

@@ -209,6 +209,8 @@ void Printer::function(const Function &f) {
       facts += ", signed = 0";
     if (info.sameAs >= 0)
       facts += ", same_as = " + std::to_string(info.sameAs);
+    if (info.overlap)
+      facts += ", overlap = " + std::to_string(info.overlap);
     if (info.access >= 0)
       facts += ", access = " + std::to_string(info.access);
     if (!facts.empty())

@@ -256,15 +256,15 @@ bool Reader::functionArgument(Function &f) {
   return true;
 }
 
-/// What is known of the argument: `{divisibility = 16, const = 1, signed = 0, same_as = 2, access = 3}`.
+/// What is known of the argument: `{divisibility = 16, const = 1, signed = 0, same_as = 2, overlap = 1, access = 3}`.
 bool Reader::argumentFacts(ArgInfo &info) {
   if (!expect('{'))
     return false;
   do {
     std::string_view key = word();
     size_t begin = pos_ - key.size();
-    if (key != "divisibility" && key != "const" && key != "signed" && key != "same_as" && key != "access")
-      return failAt(begin, "`divisibility`, `const`, `signed`, `same_as` or `access`", key.empty() ? found() : "`" + std::string(key) + "`");
+    if (key != "divisibility" && key != "const" && key != "signed" && key != "same_as" && key != "overlap" && key != "access")
+      return failAt(begin, "`divisibility`, `const`, `signed`, `same_as`, `overlap` or `access`", key.empty() ? found() : "`" + std::string(key) + "`");
     AttrValue v;
     if (!expect('=') || !attrValue(v, OpKind::Poison))
       return false;
@@ -273,8 +273,8 @@ bool Reader::argumentFacts(ArgInfo &info) {
       return failAt(begin, "an integer as the value of `" + std::string(key) + "`", "another value");
     if (key == "divisibility")
       info.divisibility = *i;
-    else if (key == "same_as" || key == "access")
-      (key == "access" ? info.access : info.sameAs) = static_cast<int32_t>(std::clamp<int64_t>(*i, INT32_MIN, INT32_MAX));
+    else if (key == "same_as" || key == "overlap" || key == "access")
+      (key == "access" ? info.access : key == "overlap" ? info.overlap : info.sameAs) = static_cast<int32_t>(std::clamp<int64_t>(*i, INT32_MIN, INT32_MAX));
     else
       (key == "const" ? info.isConst : info.isSigned) = *i != 0;
   } while (accept(','));

@@ -167,6 +167,9 @@ bool Verifier::function(const Function &f) {
   const size_t wrong = firstWrongSameAs(args.size(), [&](size_t i) { return f.argInfo[i].sameAs; }, [&](size_t i, size_t of) { return args[i]->type.isPtr && args[of]->type == args[i]->type; });
   if (wrong < args.size())
     return bad(nullptr, "argument " + std::to_string(wrong) + " is said to be the same as argument " + std::to_string(f.argInfo[wrong].sameAs) + ", which is no earlier pointer of its type");
+  for (size_t i = 0; i < args.size(); ++i)
+    if (f.argInfo[i].overlap < 0 || (f.argInfo[i].overlap && !args[i]->type.isPtr))
+      return bad(nullptr, "argument " + std::to_string(i) + " is said to overlap in group " + std::to_string(f.argInfo[i].overlap) + "; groups are of pointers and are counted from 1");
   for (const ArgInfo &info : f.argInfo)
     if (info.access < -1 || info.access > 3)
       return bad(nullptr, "what happens through an argument is 1 (reads), 2 (writes), 3 (both), 0 (nothing) or not said (-1), not " + std::to_string(info.access));

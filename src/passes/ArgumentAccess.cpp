@@ -170,24 +170,44 @@ private:
 };
 } // namespace
 
-int baseArgument(const Value *pointer) {
+/// Null: there are several, or it comes from elsewhere.
+static const Value *baseOf(const Value *pointer) {
   constexpr size_t most = 4096;
   std::unordered_set<const Value *> seen{pointer};
   std::vector<const Value *> todo{pointer};
-  int base = -1;
+  const Value *base = nullptr;
   while (!todo.empty()) {
     const Value *v = todo.back();
     todo.pop_back();
     Sources s = sourcesOf(v);
-    if (s.elsewhere || seen.size() > most || (s.argument && base >= 0))
-      return -1;
+    if (s.elsewhere || seen.size() > most || (s.argument && base))
+      return nullptr;
     if (s.argument)
-      base = static_cast<int>(v->index);
+      base = v;
     for (const Value *from : s.values)
       if (seen.insert(from).second)
         todo.push_back(from);
   }
   return base;
+}
+
+int baseArgument(const Value *pointer) {
+  const Value *base = baseOf(pointer);
+  return base ? static_cast<int>(base->index) : -1;
+}
+
+int memoryOf(const Value *pointer) {
+  const Value *base = baseOf(pointer);
+  if (!base)
+    return -1;
+  const Function &f = *base->block->parent->function;
+  auto first = [&](auto &&isOne) {
+    return static_cast<int>(std::ranges::find_if(f.block()->args, isOne) - f.block()->args.begin());
+  };
+  if (!f.isKernel)
+    return first([](const Value *a) { return a->type.isPtr; });
+  const int32_t group = f.argInfo[base->index].overlap;
+  return group ? first([&](const Value *a) { return f.argInfo[a->index].overlap == group; }) : static_cast<int>(base->index);
 }
 
 std::vector<ArgumentAccess> kernelAccess(const Module &m) {

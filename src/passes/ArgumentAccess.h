@@ -12,6 +12,10 @@ namespace tegula {
 /// comes from elsewhere (from memory, from a number, out of a call), or if that takes more than some thousand steps to say.
 int baseArgument(const ir::Value *pointer);
 
+/// The memory that `pointer` goes to, as a number: accesses of two memories never meet, unless at the same element by the same thread. It is baseArgument(), or
+/// the first argument of those that may overlap (ArgInfo::overlap), as all pointers of a function that is no kernel may; -1: it may be any.
+int memoryOf(const ir::Value *pointer);
+
 /// What may happen to the memory behind one argument.
 struct ArgumentAccess {
   bool reads = false, writes = false;

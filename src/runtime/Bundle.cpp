@@ -17,7 +17,7 @@
 namespace tegula::runtime {
 
 static constexpr char magic[8] = {'t', 'e', 'g', 'u', 'l', 'a', 'B', '\n'};
-static constexpr uint32_t entryVersion = 2, isSignedFlag = 1;
+static constexpr uint32_t entryVersion = 3, isSignedFlag = 1;
 static constexpr unsigned deepest = 64; // tuples in tuples
 // Where things lie in the header; what is signed ends where the signature begins.
 static constexpr size_t publicKeyAt = 8 + 4 + 4 + 8 + 8 + 8 + 32, signatureAt = publicKeyAt + 32, headerHashAt = Bundle::headerBytes - 32;
@@ -42,7 +42,7 @@ void write(ByteWriter &w, const BundleParam &p) {
   w.u8(static_cast<uint8_t>(p.kind));
   w.u8(p.isConstexpr), w.u8(p.checksRange);
   switch (p.kind) {
-  case BundleParam::Kind::Runtime: w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility), w.u32(static_cast<uint32_t>(p.sameAs + 1)); break;
+  case BundleParam::Kind::Runtime: w.u8(p.dtype), w.u8(p.isPtr), w.u32(p.divisibility), w.u32(static_cast<uint32_t>(p.sameAs + 1)), w.u32(static_cast<uint32_t>(p.overlap)); break;
   case BundleParam::Kind::Constant:
     w.u8(static_cast<uint8_t>(p.constant));
     w.u64(static_cast<uint64_t>(p.number)), w.u64(std::bit_cast<uint64_t>(p.real)), w.str(p.text);
@@ -62,8 +62,8 @@ bool read(ByteReader &r, BundleParam &p, unsigned depth) {
   p.kind = static_cast<BundleParam::Kind>(kind);
   p.isConstexpr = r.flag(), p.checksRange = r.flag();
   if (p.kind == BundleParam::Kind::Runtime) {
-    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32(), p.sameAs = static_cast<int32_t>(r.u32()) - 1;
-    return !r.failed() && p.dtype != TEGULA_VOID && p.dtype <= TEGULA_FP64 && p.divisibility >= 1 && p.divisibility <= 1 << 20;
+    p.dtype = r.u8(), p.isPtr = r.flag(), p.divisibility = r.u32(), p.sameAs = static_cast<int32_t>(r.u32()) - 1, p.overlap = static_cast<int32_t>(r.u32());
+    return !r.failed() && p.overlap >= 0 && (p.overlap == 0 || (p.isPtr && p.sameAs < 0)) && p.dtype != TEGULA_VOID && p.dtype <= TEGULA_FP64 && p.divisibility >= 1 && p.divisibility <= 1 << 20;
   }
   if (p.kind == BundleParam::Kind::Constant) {
     uint8_t constant = r.u8();

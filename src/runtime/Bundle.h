@@ -26,6 +26,7 @@ struct BundleParam {
   bool isPtr = false;
   uint32_t divisibility = 1;
   int32_t sameAs = -1; // of a parameter: an earlier one that must be the same address; -1: none
+  int32_t overlap = 0; // those with one number may be of memory that overlaps in any way, items of tuples too; 0: of memory of its own
   // Constant: a number where it is one, and in any case its exact text.
   int64_t number = 0;
   double real = 0;

@@ -103,15 +103,69 @@ unsigned facts(const std::vector<BundleParam> &params) {
     // What reads through one argument what it writes through another is right in this form only: it goes before all that is merely faster.
     constexpr unsigned mostFacts = 1000;
     n += p.sameAs >= 0 ? mostFacts : 0;
+    // What serves any overlap is the last to be taken.
+    n -= p.overlap ? 1 : 0;
   }
   return n;
+}
+
+/// The pointers among a call's arguments, each with what the entry has for it.
+struct Pointer {
+  const BundleParam *param;
+  const TegulaArg *arg;
+  bool written;
+  int32_t parameter; // -1: an item of a tuple
+  std::string name;
+  uint64_t begin() const { return arg->u.u; }
+  uint64_t end() const { return begin() + (begin() == 0 ? 0 : arg->u2.extent > 0 ? static_cast<uint64_t>(arg->u2.extent) : 1); }
+};
+
+void pointersOf(const BundleParam &p, const TegulaArg &a, int32_t parameter, const std::string &name, const KernelInfo &info, size_t &next, std::vector<Pointer> &out) {
+  for (size_t i = 0; i < p.items.size(); ++i) pointersOf(p.items[i], a.u.items[i], -1, name, info, next, out);
+  if (p.kind != Kind::Runtime) return;
+  const bool written = info.args[next++].written;
+  if (p.isPtr) out.push_back({&p, &a, written, parameter, name});
+}
+
+/// Has the entry a word for each two pointers that overlap in this call, of which the kernel writes one?
+bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::string *why) {
+  bool meets = false;
+  uint64_t begins[BundleCall::maxArgs], ends[BundleCall::maxArgs];
+  size_t count = 0;
+  auto add = [&](auto &&self, const BundleParam &p, const TegulaArg &a) -> void {
+    for (size_t i = 0; i < p.items.size(); ++i) self(self, p.items[i], a.u.items[i]);
+    if (p.kind != Kind::Runtime || !p.isPtr || count == BundleCall::maxArgs) return;
+    const Pointer one{&p, &a, false, -1, {}};
+    const uint64_t begin = one.begin(), end = one.end();
+    for (size_t i = 0; i < count; ++i) meets |= (begin < ends[i]) & (begins[i] < end);
+    begins[count] = begin, ends[count++] = end;
+  };
+  for (size_t i = 0; i < record.params.size(); ++i)
+    if (record.params[i].kind != Kind::Constant) add(add, record.params[i], args[i]);
+  if (!meets) return true;
+  std::vector<Pointer> pointers;
+  size_t next = 0;
+  for (size_t i = 0; i < record.params.size(); ++i)
+    if (record.params[i].kind != Kind::Constant) pointersOf(record.params[i], args[i], static_cast<int32_t>(i), record.params[i].name, record.info, next, pointers);
+  auto rootOf = [](const Pointer &p) { return p.param->sameAs >= 0 ? p.param->sameAs : p.parameter; };
+  auto groupOf = [&](const Pointer &p) { return p.param->sameAs >= 0 ? record.params[static_cast<size_t>(p.param->sameAs)].overlap : p.param->overlap; };
+  for (const Pointer &a : pointers)
+    for (const Pointer &b : pointers) {
+      if (&a == &b || !a.written || a.begin() >= b.end() || b.begin() >= a.end()) continue;
+      if ((rootOf(a) >= 0 && rootOf(a) == rootOf(b)) || (groupOf(a) && groupOf(a) == groupOf(b))) continue;
+      if (why)
+        *why = "`" + a.name + "`, which the kernel writes, shares memory with `" + b.name + "`, which the entry was compiled without (" +
+               (a.param->dtype == b.param->dtype && a.begin() == b.begin() ? "one buffer, or " : "") + "`:~1` behind both types in a signature)";
+      return false;
+    }
+  return true;
 }
 
 /// "i32:16", "16 (a value)"
 std::string textOf(const BundleParam &p) {
   if (p.kind == Kind::Tuple) return p.text.empty() ? "a tuple of " + std::to_string(p.items.size()) : p.text;
   if (p.kind == Kind::Constant) return p.text;
-  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name + (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "") + (p.sameAs >= 0 ? " (the buffer of another argument)" : "");
+  return std::string(p.isPtr ? "*" : "") + dtypeInfo(p.dtype).name + (p.divisibility > 1 ? ":" + std::to_string(p.divisibility) : "") + (p.sameAs >= 0 ? " (the buffer of another argument)" : p.overlap ? " (overlaps with others)" : "");
 }
 
 bool coversOne(const BundleParam &g, const BundleParam &s) {
@@ -126,6 +180,31 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
   if (s.kind == Kind::Constant)
     return !s.isConstexpr && s.constant == Constant::Int && g.dtype == TEGULA_INT32 && !g.isPtr && (g.divisibility == 1 || s.number % g.divisibility == 0);
   return s.kind == Kind::Runtime && g.dtype == s.dtype && g.isPtr == s.isPtr && s.divisibility % g.divisibility == 0 && (g.sameAs < 0 || g.sameAs == s.sameAs);
+}
+
+/// Whether pointers overlap is a matter between parameters: what is the same or overlaps in `special`, and is written, must do so in `general`, too. `special` has no info.
+struct Sharing {
+  int32_t same, group; // of the first of those that are one buffer
+};
+void sharingOf(const std::vector<BundleParam> &all, const BundleParam &p, int32_t parameter, std::vector<Sharing> &out) {
+  for (const BundleParam &item : p.items) sharingOf(all, item, -1, out);
+  if (p.kind != Kind::Runtime || !p.isPtr) return;
+  const bool isSame = p.sameAs >= 0;
+  out.push_back({isSame ? p.sameAs : parameter, isSame ? all[static_cast<size_t>(p.sameAs)].overlap : p.overlap});
+}
+bool coversSharing(const BundleRecord &general, const BundleRecord &special) {
+  std::vector<Sharing> g, s;
+  for (size_t i = 0; i < general.params.size(); ++i) sharingOf(general.params, general.params[i], static_cast<int32_t>(i), g);
+  for (size_t i = 0; i < special.params.size(); ++i) sharingOf(special.params, special.params[i], static_cast<int32_t>(i), s);
+  std::vector<bool> written; // as g and s
+  for (const ArgInfo &a : general.info.args)
+    if (a.isPtr) written.push_back(a.written);
+  if (g.size() != s.size() || g.size() != written.size()) return false;
+  auto meet = [](const Sharing &a, const Sharing &b) { return (a.same >= 0 && a.same == b.same) || (a.group && a.group == b.group); };
+  for (size_t i = 0; i < g.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (meet(s[i], s[k]) && !meet(g[i], g[k]) && (written[i] || written[k])) return false;
+  return true;
 }
 
 } // namespace
@@ -146,7 +225,7 @@ bool fits(const BundleRecord &record, const TegulaArg *args, size_t count, Bundl
     if (a.u.u != of.u.u || a.u2.extent != of.u2.extent || (a.flags & of.flags & TEGULA_ARG_READ_ONLY))
       return f.no(p.name, "is not the buffer of `" + record.params[static_cast<size_t>(p.sameAs)].name + "`");
   }
-  return true;
+  return knowsOverlaps(record, args, why);
 }
 
 unsigned factsOf(const BundleRecord &record) { return 1000 + facts(record.params); }
@@ -163,6 +242,7 @@ std::string differenceOf(const BundleRecord &g, const BundleRecord &s, unsigned 
   number("num_warps", a.numWarps, b.numWarps), number("num_stages", a.numStages, b.numStages);
   number("num_ctas", a.numCtas, b.numCtas), number("maxnreg", a.maxnreg, b.maxnreg);
   if (a.other != b.other) found.emplace_back("other options (debug, checked, language level ...)");
+  if (!coversSharing(g, s)) found.emplace_back("memory that arguments share");
   if (b.wide && !a.wide) found.emplace_back("no offsets of 64 bits");
   if (count) *count = static_cast<unsigned>(found.size());
   return found.empty() ? "" : found.front();

@@ -18,11 +18,12 @@ struct Leaf {
   Loc loc;
   lang::Dtype dtype;
   int64_t divisibility;
+  int32_t overlap;
 };
 
 void collectLeaves(const ParamSpec &p, const std::string &name, Loc loc, std::vector<Leaf> &out) {
   if (p.kind == ParamSpec::Kind::Runtime)
-    out.push_back({name, loc, p.dtype, p.divisibility});
+    out.push_back({name, loc, p.dtype, p.divisibility, p.overlap});
   if (p.kind == ParamSpec::Kind::Tuple)
     for (size_t i = 0; i < p.items.size(); ++i)
       collectLeaves(p.items[i], name + "." + (p.recordClass ? p.recordClass->fields[i] : std::to_string(i)), loc, out);
@@ -129,10 +130,15 @@ ParamSpec ParamSpec::descriptor(lang::Dtype element, const ir::Shape &block, boo
 
 static bool isPlain(const ParamSpec &s) { return s.sameAs == -1 && std::ranges::all_of(s.items, isPlain); }
 
+static bool overlapFits(const ParamSpec &s) {
+  const bool isPointer = s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr;
+  return s.overlap >= 0 && (s.overlap == 0 || (isPointer && s.sameAs < 0)) && std::ranges::all_of(s.items, overlapFits);
+}
+
 bool sameAsFits(std::span<const ParamSpec> params) {
   auto isPointer = [](const ParamSpec &s) { return s.kind == ParamSpec::Kind::Runtime && s.dtype.isPtr; };
   auto alike = [&](size_t i, size_t of) { return isPointer(params[i]) && isPointer(params[of]) && params[i].dtype.scalar == params[of].dtype.scalar; };
-  return std::ranges::all_of(params, [](const ParamSpec &s) { return std::ranges::all_of(s.items, isPlain); }) &&
+  return std::ranges::all_of(params, overlapFits) && std::ranges::all_of(params, [](const ParamSpec &s) { return std::ranges::all_of(s.items, isPlain); }) &&
          firstWrongSameAs(params.size(), [&](size_t i) { return params[i].sameAs; }, alike) == params.size();
 }
 
@@ -178,6 +184,7 @@ Instantiation instantiate(const std::shared_ptr<const Function> &kernel, std::sp
   for (size_t i = 0; i < leaves.size(); ++i) {
     const Leaf &l = leaves[i];
     f->argInfo.push_back({l.name, l.loc, l.divisibility, l.dtype.isConst, l.dtype.isSigned()});
+    f->argInfo.back().overlap = l.overlap;
     args[i]->name = l.name;
   }
   // Messages are collected apart: some are moved to the user's own lines before they go out.

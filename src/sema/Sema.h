@@ -13,6 +13,7 @@ struct ParamSpec {
   lang::Dtype dtype;
   int64_t divisibility = 1; // of the value, or of the address in bytes (1 = nothing known; usually 16)
   int32_t sameAs = -1;      // of a parameter that is a pointer: an earlier one of its type that is the same address (not of one itself); -1: none
+  int32_t overlap = 0;      // of a pointer: those with one number, items of tuples too, may be of memory that overlaps in any way; 0: of memory of its own
   // Constexpr (None, ints equal to 1, functions, dtypes, strings...)
   lang::Value value;
   // Tuple or namedtuple
@@ -26,7 +27,8 @@ struct ParamSpec {
   static ParamSpec constant(lang::Value v) { ParamSpec p; p.value = std::move(v); return p; }
 };
 
-/// Is every ParamSpec::sameAs what it says, an earlier pointer of that type, and of parameters only? For what comes from files.
+/// Is every ParamSpec::sameAs what it says, an earlier pointer of that type, and of parameters only, and every overlap a pointer's that is the same as no other?
+/// For what comes from files.
 bool sameAsFits(std::span<const ParamSpec> params);
 
 /// Of a descriptor, as signatures have it: "tensordesc<fp16[128, 64]>", and behind it ":nan" for that padding, ":tf32" for that rounding.

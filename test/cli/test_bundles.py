@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import ROOT, TEGULA
@@ -272,12 +273,58 @@ def of_cpus(out, ASM: tl.constexpr):
     assert len(entries(folder, "rec.tgb")) == 5
 
 
+SHARED = """
+import sys
+import numpy as np
+import tegula
+from kernels import moved_by_one
+if sys.argv[1] == "make":
+    tegula.aot([(moved_by_one, "x:*fp32:16, out:*fp32:16, n:i32", {"BLOCK": 128})], "shared.tgb", targets=["cpu:x86-64"], classes=sys.argv[2])
+else:
+    tegula.load_bundle("shared.tgb")
+    x = np.arange(140, dtype=np.float32)
+    with tegula.no_jit():
+        apart = x.copy()
+        moved_by_one[(1,)](x, apart, 128, BLOCK=128, device="cpu")
+        assert (apart[1:129] == x[:128]).all()
+        for shift in (0, 4):
+            y = x.copy()
+            moved_by_one[(1,)](y, y[shift:], 128, BLOCK=128, device="cpu")
+            assert (y[shift + 1:shift + 129] == x[:128]).all(), shift
+"""
+
+
+@pytest.mark.parametrize("classes", ["given", "generic"])
+def test_memory_that_arguments_share(folder, classes):
+    """A kernel that stores one further than it loads, in place: its bundle has code for that by default; else the launch is refused, as nothing may be compiled."""
+    (folder / "kernels.py").write_text(KERNELS + """
+
+@triton.jit
+def moved_by_one(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i + 1, tl.load(x + i, i < n), i < n)
+""")
+    (folder / "shared.py").write_text(SHARED)
+    run = lambda *args: subprocess.run([sys.executable, "-m", "tegula", "shared.py", *args], cwd=folder, text=True, capture_output=True,
+                                        env={**os.environ, "TEGULA_CACHE_DIR": "", "PYTHONPATH": str(ROOT / "build/python")})
+    made = run("make", classes)
+    assert made.returncode == 0, made.stderr
+    used = run("use", classes)
+    if classes == "generic":
+        assert used.returncode == 0, used.stderr
+    else:
+        assert used.returncode and "out:*fp32:16:x" in used.stderr and "memory that arguments share" in used.stderr, used.stderr
+
+
 def test_what_every_launch_finds(folder):
-    """By default a bundle has an entry that takes null pointers and one for tensors of any size, whatever their class."""
+    """By default a bundle has an entry that takes null pointers and one for tensors of any size, whatever their class, and each once more for memory that arguments share."""
     good(folder, "aot", "app.json", "-t", "cpu", "-t", "sm_80", "-o", "app.tgb")
     made = [(t.partition(":")[0], s) for k, t, s in entries(folder, "app.tgb") if k == "add" and "fp32" in s]
     generic = "x:*fp32, y:*fp32, out:*fp32, n:i32, BLOCK:1024"
-    assert made.count(("cpu", generic)) == 3 and made.count(("sm_80", generic)) == 2 and len(made) == 7  # and what is given
+    sharing = "x:*fp32:~1, y:*fp32:~1, out:*fp32:~1, n:i32, BLOCK:1024"
+    for text in (generic, sharing):
+        assert made.count(("cpu", text)) == 3 and made.count(("sm_80", text)) == 2
+    assert len(made) == 12  # and what is given
 
 
 def test_specializations(folder):

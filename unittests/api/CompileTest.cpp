@@ -146,6 +146,48 @@ TEST(Compile, SignaturesReadBack) {
   EXPECT_STREQ(f.compile(texts[3])->info().signature, texts[3]);
 }
 
+TEST(Compile, ParametersThatOverlap) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  constexpr const char *signature = "x:*fp32:16:~1, y:*fp32, out:*fp32:~1, n:i32, BLOCK:4";
+  Kernel k = add.compile(signature).value();
+  EXPECT_STREQ(k.info().signature, signature);
+  EXPECT_NE(k.stage("tile").value().find("overlap = 1"), std::string_view::npos);
+  EXPECT_STRNE(k.info().hash, add.compile("x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4")->info().hash);
+  EXPECT_STREQ(c.loadKernel(k.save().value())->info().signature, signature);
+  for (const char *wrong : {"x:*fp32:~0, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32:~x, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32, y:*fp32, out:*fp32:~1:x, n:i32, BLOCK:4",
+                            "x:*fp32, y:*fp32, out:*fp32, n:i32:~1, BLOCK:4"})
+    EXPECT_FALSE(add.compile(wrong)) << wrong;
+}
+
+TEST(Compile, LaunchesNoticeWhatOverlaps) {
+  Context c = context();
+  Function add = module(c, addText).kernel("add").value();
+  alignas(64) float memory[64] = {}, other[64] = {};
+  auto signatureOf = [&](TegulaArg x, TegulaArg y, TegulaArg out) {
+    TegulaArg args[] = {x, y, out, tegula_int(12), tegula_int(4)};
+    TegulaKernel *k = nullptr;
+    const int64_t grid[3] = {3, 1, 1};
+    EXPECT_EQ(tegula_launch(add.get(), grid, args, 5, nullptr, &k), TEGULA_OK) << tegula_last_error();
+    TegulaKernelInfo info{};
+    info.size = sizeof info;
+    EXPECT_EQ(tegula_kernel_info(k, &info), TEGULA_OK);
+    return std::string(info.signature);
+  };
+  auto at = [](float *p, int64_t elements) { return tegula_ptr(p, TEGULA_FP32, elements * 4); };
+  for (int round : {0, 1, 2}) { // the long way, and the short one
+    SCOPED_TRACE(round);
+    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 16, 16), at(other, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "neighbours";
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory + 12, 16)), "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4");
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16:x, n:i32, BLOCK:4");
+    EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 12)), "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4") << "another extent";
+    EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 12, 16), at(memory + 24, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:~1, n:i32, BLOCK:4") << "a chain is one group";
+    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64), at(other, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nobody writes them";
+    EXPECT_EQ(signatureOf(at(memory, -1), at(memory + 16, -1), at(other, -1)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nothing is known of their extents";
+    EXPECT_EQ(signatureOf(at(memory, -1), at(memory, 16), at(memory, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:y, n:i32, BLOCK:4") << "`out` is `y`";
+  }
+}
+
 TEST(Compile, OneBufferForTwoParameters) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();

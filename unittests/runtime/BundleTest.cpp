@@ -246,7 +246,24 @@ TEST(BundleMatch, oneBufferForTwoParameters) {
   EXPECT_FALSE(fit(same, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(other, TEGULA_FP32, -1)}));
   EXPECT_EQ(why, "`out` is not the buffer of `x`");
   EXPECT_FALSE(fit(same, {tegula_const_ptr(memory, TEGULA_FP32, -1), tegula_const_ptr(memory, TEGULA_FP32, -1)})) << "nobody may write it";
-  EXPECT_TRUE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
+  EXPECT_FALSE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
+  EXPECT_EQ(why, "`x`, which the kernel writes, shares memory with `out`, which the entry was compiled without (one buffer, or `:~1` behind both types in a signature)");
+  EXPECT_FALSE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, 256), tegula_ptr(memory + 16, TEGULA_FP32, 64)}));
+  EXPECT_TRUE(fit(apart, {tegula_ptr(memory, TEGULA_FP32, 64), tegula_ptr(memory + 16, TEGULA_FP32, 64)})) << "neighbours";
+  BundleRecord reader = apart;
+  for (ArgInfo &a : reader.info.args) a.written = false;
+  EXPECT_TRUE(fit(reader, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)})) << "it writes neither";
+  BundleRecord any = record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1));
+  any.params[0].overlap = any.params[1].overlap = 1;
+  EXPECT_LT(factsOf(any), factsOf(apart)) << "the last to be taken";
+  EXPECT_TRUE(fit(any, {tegula_ptr(memory, TEGULA_FP32, -1), tegula_ptr(memory, TEGULA_FP32, -1)}));
+  EXPECT_TRUE(fit(any, {tegula_ptr(memory, TEGULA_FP32, 256), tegula_ptr(memory + 16, TEGULA_FP32, 64)}));
+  EXPECT_TRUE(covers(any, apart));
+  EXPECT_TRUE(covers(any, same));
+  EXPECT_FALSE(covers(apart, same));
+  EXPECT_FALSE(covers(apart, any));
+  reader.params[0].divisibility = reader.params[1].divisibility = 1;
+  EXPECT_TRUE(covers(reader, any)) << "it writes neither";
   EXPECT_TRUE(covers(apart, apart));
   EXPECT_FALSE(covers(same, record(pointer("x", TEGULA_FP32, 1), pointer("out", TEGULA_FP32, 1))));
 

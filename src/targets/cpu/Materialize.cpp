@@ -211,7 +211,7 @@ static bool mayWriteElements(const Op &w, const Effects &effects, ir::Elem elem)
 }
 
 bool Materialization::clobbered(const Op &load, const Value *v) const {
-  int arg = baseArgument(load.operands[0]);
+  int arg = memoryOf(load.operands[0]);
   unsigned last = lastUse_.lookup(v);
   const auto &ops = load.parent->ops;
   for (unsigned p = uses_.position(&load) + 1; p <= last && p < ops.size(); ++p) {
@@ -252,7 +252,7 @@ bool Materialization::standsForLoads(const Op &op, const Value *v) const {
       todo.append(o->def->operands.begin(), o->def->operands.end());
     if (o->def->kind != OpKind::Load || o->def->isVolatile() || !(o->type.shape == v->type.shape))
       continue;
-    int arg = baseArgument(o->def->operands[0]);
+    int arg = memoryOf(o->def->operands[0]);
     auto writes = [&](unsigned from, unsigned to) {
       for (unsigned p = from + 1; p < to && p < ops.size(); ++p)
         if (uses_.effects(ops[p]).mayWrite(arg) || mayWriteElements(*ops[p], uses_.effects(ops[p]), o->type.elem))

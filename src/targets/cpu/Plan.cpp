@@ -178,9 +178,9 @@ bool Planner::memoryOrderKept(const Root &root) const {
       loadsOf(v, true, loads, moved, budget);
     if (budget == 0)
       return false;
-    int arg = baseArgument(store.op->operands[0]);
+    int arg = memoryOf(store.op->operands[0]);
     auto meets = [&](const Op *l) {
-      int from = baseArgument(l->operands[0]);
+      int from = memoryOf(l->operands[0]);
       return from == arg || from < 0 || arg < 0 || l->results[0]->type.elem == store.op->operands[1]->type.elem;
     };
     return llvm::none_of(moved, meets) && llvm::none_of(loads, [&](const Op *l) { return meets(l) && !sameOffsets(l->operands[0], store.op->operands[0], *plan_.function); });
@@ -192,7 +192,7 @@ bool Planner::memoryOrderKept(const Root &root) const {
       return false;
     // Two stores through one argument stay in order if each element is written at one place.
     if (writes && r.kind == RootKind::Store && r.op->operands[0] != root.op->operands[0] &&
-        baseArgument(r.op->operands[0]) == baseArgument(root.op->operands[0]))
+        memoryOf(r.op->operands[0]) == memoryOf(root.op->operands[0]))
       return false;
   }
   return true;

@@ -80,7 +80,7 @@ void markStreaming(Plan &p, const Uses &uses, const CpuTarget &target) {
       hasDot |= s.kind == StepKind::Dot;
       if (s.nest && !s.nest->sequential && s.nest->axis < 0)
         for (Root &r : s.nest->roots)
-          if (r.kind == RootKind::Store && !r.op->isVolatile() && !uses.mayRead(baseArgument(r.op->operands[0])))
+          if (r.kind == RootKind::Store && !r.op->isVolatile() && !uses.mayRead(memoryOf(r.op->operands[0])))
             marked.insert(&r);
       for (Steps &b : s.bodies)
         visit(b);

@@ -77,7 +77,7 @@ bool isVirtualizable(const Op &op) {
 bool sameOffsets(const Value *a, const Value *b, const ir::Function &f) {
   while (a != b) {
     if (!a->def || !b->def)
-      return !a->def && !b->def && a->block == f.block() && b->block == f.block(); // two arguments
+      return !a->def && !b->def && a->block == f.block() && b->block == f.block() && memoryOf(a) != memoryOf(b); // two arguments, not apart by a shift
     bool moves = a->def->kind == OpKind::AddPtr || a->def->kind == OpKind::Splat || a->def->kind == OpKind::Broadcast;
     if (!moves || a->def->kind != b->def->kind || !(a->type.shape == b->type.shape))
       return false;
@@ -128,7 +128,7 @@ void Uses::note(const Op &op, Effects &e) const {
   case OpKind::Store:
   case OpKind::AtomicRmw:
   case OpKind::AtomicCas:
-    e.arguments.push_back(baseArgument(op.operands[0]));
+    e.arguments.push_back(memoryOf(op.operands[0]));
     if (op.kind != OpKind::Store)
       e.writesAny = true; // an atomic orders memory
     break;
@@ -158,7 +158,7 @@ void Uses::visit(const ir::Block &b) {
     Effects e;
     note(*op, e);
     if (op->kind == OpKind::Load)
-      read_.push_back(baseArgument(op->operands[0]));
+      read_.push_back(memoryOf(op->operands[0]));
     if (op->kind == OpKind::Store)
       stores_.push_back(op);
     if (hasPlannedRegions(*op))
@@ -184,11 +184,11 @@ void Uses::visit(const ir::Block &b) {
 }
 
 bool Uses::mayChange(const Op &load) const {
-  const int argument = baseArgument(load.operands[0]);
+  const int argument = memoryOf(load.operands[0]);
   if (argument < 0 || !all_.mayWrite(argument))
     return argument < 0;
   return all_.writesAny || llvm::any_of(stores_, [&](const Op *s) {
-           const int to = baseArgument(s->operands[0]);
+           const int to = memoryOf(s->operands[0]);
            return to < 0 || (to == argument && !sameOffsets(s->operands[0], load.operands[0], function_));
          });
 }
