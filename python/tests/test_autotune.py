@@ -195,11 +195,12 @@ def test_names_that_are_no_parameters(where):
         tegula.autotune(BLOCKS, **{"key": ["n"], where: ["n", "m", "k"]})(tegula.jit(double))
 
 
-def test_names_that_are_no_parameters_before_3_9(monkeypatch):
-    monkeypatch.setattr(tegula.knobs.language, "level", "3.7")
-    k = tegula.autotune(BLOCKS, key=["n", "m"], restore_value=["k"])(tegula.jit(double))
-    x, out, n = arrays()[0], arrays()[1], 100
-    k[(tegula.cdiv(n, 16),)](x, out, n)
+def test_names_that_are_no_parameters_before_3_9():
+    with tegula.knobs.language.scope():
+        tegula.knobs.language.level = "3.7"
+        k = tegula.autotune(BLOCKS, key=["n", "m"], restore_value=["k"])(tegula.jit(double))
+        x, out, n = arrays()[0], arrays()[1], 100
+        k[(tegula.cdiv(n, 16),)](x, out, n)
     assert k.keys == ["n"] and k.restore_value == []
 
 
