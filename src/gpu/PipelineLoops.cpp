@@ -7,6 +7,7 @@
 #include "gpu/Tiles.h"
 #include "gpu/Work.h"
 #include <algorithm>
+#include <set>
 
 namespace tegula::gpu {
 
@@ -178,24 +179,38 @@ private:
   /// Is a predicate on each copy better than a branch around them? Without a branch the body of the loop is one block to the assembler, which then puts the addresses of copies between the
   /// products of a dot. Three reasons against it, each measured (docs/performance.md):
   /// - Addresses are computed in the last iterations, too, in which nothing is copied. Loops inside of others often have few iterations.
-  /// - The accumulators of several dots may leave no registers for the addresses.
+  /// - The accumulators that several dots hold through the whole loop may leave no registers for the addresses. (Not those of a result that its iteration uses up, with eight warps or more: fewer leave room for another block, which more registers may cost.)
   /// - Beside several asynchronous dots the assembler puts work on elements between products as well. That hides the work where there is more of it than the products take, and delays the
   ///   products where there is less. (A block of one warpgroup shares the multiprocessor with others, whose products fill the gaps.)
+  ///   Not if two dots take turns: the second is computed from the first of the same iteration, which rotateDots left there, so the work stands between the two and never between products.
   bool arePredicated() const {
     constexpr unsigned mostRegisters = 128, twoWarpgroups = 8;
     for (const Op *around = loop_.parent->parent->op; around; around = around->parent->parent->op)
       if (around->kind == OpKind::For || around->kind == OpKind::While)
         return false;
-    unsigned dots = 0, registers = 0;
+    std::vector<const Op *> dots;
     for (const Op *op : body_.ops)
-      if (op->kind == OpKind::Dot) {
-        ++dots;
-        registers += (1u << module_.layoutOf(op->result()->type).inBits(layout::Dim::Register)) * byteWidth(op->result()->type.elem) / 4;
-      }
-    if (dots < 2)
+      if (op->kind == OpKind::Dot)
+        dots.push_back(op);
+    if (dots.size() < 2)
       return true;
+    const bool takeTurns = options_.numWarps >= twoWarpgroups && dots.size() == 2 && feeds(*dots[0], *dots[1]);
+    unsigned registers = 0;
+    for (const Op *dot : dots)
+      if (!takeTurns || dot != dots[0])
+        registers += (1u << module_.layoutOf(dot->result()->type).inBits(layout::Dim::Register)) * byteWidth(dot->result()->type.elem) / 4;
     const Clocks clocks = clocksOf(body_, target_, options_.numWarps);
-    return registers < mostRegisters && (dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
+    return registers < mostRegisters && (takeTurns || dots_.size() < 2 || options_.numWarps < twoWarpgroups || clocks.work >= clocks.products);
+  }
+
+  /// Is an operand of `second`, not what it is added to, computed from the result of `first` in the same iteration?
+  bool feeds(const Op &first, const Op &second) const {
+    std::set<const Value *> from{first.result()};
+    auto isFrom = [&](const Value *v) { return from.count(v) != 0; };
+    for (size_t i = positionOf(body_, &first) + 1; body_.ops[i] != &second; ++i)
+      if (std::any_of(body_.ops[i]->operands.begin(), body_.ops[i]->operands.end(), isFrom))
+        from.insert(body_.ops[i]->results.begin(), body_.ops[i]->results.end());
+    return isFrom(second.operands[0]) || isFrom(second.operands[1]);
   }
 
   /// The copies of one iteration, if it runs; `slotOf` gives the slot of a ring of so many; `reuses`: stages have been in use before. `predicated`: without a branch,
