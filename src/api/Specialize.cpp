@@ -97,7 +97,10 @@ int SeenPointers::meeting(unsigned last) {
     Seen &b = seen_[i];
     if (!(begins_[last] < ends_[i] && begins_[i] < ends_[last]) || (a.readOnly && b.readOnly)) continue;
     if (begins_[i] == begins_[last] && b.pointee == a.pointee && b.extent == a.extent && a.parameter != item && b.parameter != item) {
-      b.readOnly = false; // stands for both from here on
+      // It stands for both from here on, and what overlapped with it while nobody could write it counts now.
+      if (b.readOnly)
+        for (unsigned k = 0; k < last; ++k) overlap_ |= k != i && begins_[i] < ends_[k] && begins_[k] < ends_[i];
+      b.readOnly = false;
       ends_[last] = 0;
       return static_cast<int>(b.parameter);
     }

@@ -183,6 +183,7 @@ TEST(Compile, LaunchesNoticeWhatOverlaps) {
     EXPECT_EQ(signatureOf(at(memory, 16), at(other, 16), at(memory, 12)), "x:*fp32:16:~1, y:*fp32:16, out:*fp32:16:~1, n:i32, BLOCK:4") << "another extent";
     EXPECT_EQ(signatureOf(at(memory, 16), at(memory + 12, 16), at(memory + 24, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:~1, n:i32, BLOCK:4") << "a chain is one group";
     EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64), at(other, 16)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nobody writes them";
+    EXPECT_EQ(signatureOf(tegula_const_ptr(memory, TEGULA_FP32, 64), tegula_const_ptr(memory + 12, TEGULA_FP32, 64), at(memory, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:x, n:i32, BLOCK:4") << "`out` writes what `x` is";
     EXPECT_EQ(signatureOf(at(memory, -1), at(memory + 16, -1), at(other, -1)), "x:*fp32:16, y:*fp32:16, out:*fp32:16, n:i32, BLOCK:4") << "nothing is known of their extents";
     EXPECT_EQ(signatureOf(at(memory, -1), at(memory, 16), at(memory, 16)), "x:*fp32:16:~1, y:*fp32:16:~1, out:*fp32:16:y, n:i32, BLOCK:4") << "`out` is `y`";
   }
