@@ -91,7 +91,6 @@ static bool refuse(const TegulaFunction &f, const std::string &param, const Para
 }
 
 int SeenPointers::meeting(unsigned last) {
-  if (ends_[last] < begins_[last]) ends_[last] = UINT64_MAX; // more than there is
   const Seen &a = seen_[last];
   for (unsigned i = 0; i < last; ++i) {
     Seen &b = seen_[i];

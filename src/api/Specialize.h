@@ -4,6 +4,7 @@
 // functions and constexpr parameters are constants by value; annotations force types; do_not_specialize switches facts off.
 #pragma once
 #include "api/Handles.h"
+#include "runtime/AddressRange.h"
 
 namespace tegula::api {
 
@@ -23,11 +24,10 @@ public:
   SeenPointers() {} // leaves the table as it is
   /// The first of the parameters added so far that is the same pointer as `a` in all that a kernel can depend on: address, element type and extent, and by one
   /// of which the memory may be written; -1: none, a null pointer, or `parameter` is `item`, one of a tuple's. `pointee`: as the parameter has it, annotations included.
-  /// Memory of unknown extent is taken for a byte.
   int add(uint32_t parameter, TegulaDtype pointee, const TegulaArg &a) {
     if (count_ == most) return -1;
-    const uint64_t begin = a.u.u, end = begin + (begin == 0 ? 0 : a.u2.extent > 0 ? static_cast<uint64_t>(a.u2.extent) : 1);
-    bool meets = end < begin;
+    const auto [begin, end] = runtime::addressesOf(a);
+    bool meets = false;
     for (unsigned i = 0; i < count_; ++i) meets |= (begin < ends_[i]) & (begins_[i] < end);
     begins_[count_] = begin, ends_[count_] = end;
     seen_[count_] = {parameter, pointee, (a.flags & TEGULA_ARG_READ_ONLY) != 0, a.u2.extent};

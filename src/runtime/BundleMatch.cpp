@@ -1,6 +1,8 @@
 #include "runtime/BundleMatch.h"
+#include "runtime/AddressRange.h"
 #include "runtime/PackScalar.h"
 #include "tegula/bundle.h"
+#include <span>
 
 namespace tegula::runtime {
 
@@ -109,55 +111,56 @@ unsigned facts(const std::vector<BundleParam> &params) {
   return n;
 }
 
-/// The pointers among a call's arguments, each with what the entry has for it.
-struct Pointer {
-  const BundleParam *param;
-  const TegulaArg *arg;
-  bool written;
-  int32_t parameter; // -1: an item of a tuple
-  std::string name;
-  uint64_t begin() const { return arg->u.u; }
-  uint64_t end() const { return begin() + (begin() == 0 ? 0 : arg->u2.extent > 0 ? static_cast<uint64_t>(arg->u2.extent) : 1); }
+/// What an entry says of the memory of a pointer, items of tuples included.
+struct Sharing {
+  int32_t same, group; // the first of the parameters that are one buffer, -1: an item of a tuple; BundleParam::overlap of that one
+  const std::string *name; // of the parameter
+  /// Do both say that they may share memory?
+  bool isWith(const Sharing &o) const { return (same >= 0 && same == o.same) || (group && group == o.group); }
 };
 
-void pointersOf(const BundleParam &p, const TegulaArg &a, int32_t parameter, const std::string &name, const KernelInfo &info, size_t &next, std::vector<Pointer> &out) {
-  for (size_t i = 0; i < p.items.size(); ++i) pointersOf(p.items[i], a.u.items[i], -1, name, info, next, out);
-  if (p.kind != Kind::Runtime) return;
-  const bool written = info.args[next++].written;
-  if (p.isPtr) out.push_back({&p, &a, written, parameter, name});
+/// Calls `f` with each run-time value of `p` (a descriptor's and a tuple's by item) in the order of KernelInfo::args, and its argument; `a` null: of no call. False as soon as `f` says so.
+template <typename F> bool eachValue(const BundleParam &p, const TegulaArg *a, int32_t parameter, F &&f) {
+  for (size_t i = 0; i < p.items.size(); ++i)
+    if (!eachValue(p.items[i], a ? &a->u.items[i] : nullptr, -1, f)) return false;
+  return p.kind != Kind::Runtime || f(p, a, parameter);
+}
+
+Sharing sharingOf(const BundleRecord &record, const BundleParam &p, int32_t parameter, size_t top) {
+  const int32_t same = p.sameAs >= 0 ? p.sameAs : parameter;
+  return {same, p.sameAs >= 0 ? record.params[static_cast<size_t>(same)].overlap : p.overlap, &record.params[top].name};
 }
 
 /// Has the entry a word for each two pointers that overlap in this call, of which the kernel writes one?
 bool knowsOverlaps(const BundleRecord &record, const TegulaArg *args, std::string *why) {
-  bool meets = false;
-  uint64_t begins[BundleCall::maxArgs], ends[BundleCall::maxArgs];
-  size_t count = 0;
-  auto add = [&](auto &&self, const BundleParam &p, const TegulaArg &a) -> void {
-    for (size_t i = 0; i < p.items.size(); ++i) self(self, p.items[i], a.u.items[i]);
-    if (p.kind != Kind::Runtime || !p.isPtr || count == BundleCall::maxArgs) return;
-    const Pointer one{&p, &a, false, -1, {}};
-    const uint64_t begin = one.begin(), end = one.end();
-    for (size_t i = 0; i < count; ++i) meets |= (begin < ends[i]) & (begins[i] < end);
-    begins[count] = begin, ends[count++] = end;
+  struct Pointer {
+    AddressRange at;
+    Sharing sharing;
+    TegulaDtype dtype;
+    bool written;
   };
-  for (size_t i = 0; i < record.params.size(); ++i)
-    if (record.params[i].kind != Kind::Constant) add(add, record.params[i], args[i]);
-  if (!meets) return true;
-  std::vector<Pointer> pointers;
-  size_t next = 0;
-  for (size_t i = 0; i < record.params.size(); ++i)
-    if (record.params[i].kind != Kind::Constant) pointersOf(record.params[i], args[i], static_cast<int32_t>(i), record.params[i].name, record.info, next, pointers);
-  auto rootOf = [](const Pointer &p) { return p.param->sameAs >= 0 ? p.param->sameAs : p.parameter; };
-  auto groupOf = [&](const Pointer &p) { return p.param->sameAs >= 0 ? record.params[static_cast<size_t>(p.param->sameAs)].overlap : p.param->overlap; };
-  for (const Pointer &a : pointers)
-    for (const Pointer &b : pointers) {
-      if (&a == &b || !a.written || a.begin() >= b.end() || b.begin() >= a.end()) continue;
-      if ((rootOf(a) >= 0 && rootOf(a) == rootOf(b)) || (groupOf(a) && groupOf(a) == groupOf(b))) continue;
-      if (why)
-        *why = "`" + a.name + "`, which the kernel writes, shares memory with `" + b.name + "`, which the entry was compiled without (" +
-               (a.param->dtype == b.param->dtype && a.begin() == b.begin() ? "one buffer, or " : "") + "`:~1` behind both types in a signature)";
-      return false;
-    }
+  Pointer seen[BundleCall::maxArgs];
+  size_t count = 0, next = 0;
+  for (size_t i = 0; i < record.params.size(); ++i) {
+    const BundleParam &p = record.params[i];
+    if (p.kind == Kind::Constant) continue;
+    const bool known = eachValue(p, &args[i], static_cast<int32_t>(i), [&](const BundleParam &v, const TegulaArg *a, int32_t parameter) {
+      const bool written = record.info.args[next++].written;
+      if (!v.isPtr) return true;
+      const Pointer one{addressesOf(*a), sharingOf(record, v, parameter, i), v.dtype, written};
+      for (const Pointer &o : std::span(seen, count)) {
+        if (!(one.at.begin < o.at.end && o.at.begin < one.at.end) || !(one.written || o.written) || one.sharing.isWith(o.sharing)) continue;
+        const Pointer &w = o.written ? o : one, &other = o.written ? one : o;
+        if (why)
+          *why = "`" + *w.sharing.name + "`, which the kernel writes, shares memory with `" + *other.sharing.name + "`, which the entry was compiled without (" +
+                 (one.dtype == o.dtype && one.at.begin == o.at.begin ? "one buffer, or " : "") + "`:~1` behind both types in a signature)";
+        return false;
+      }
+      seen[count++] = one;
+      return true;
+    });
+    if (!known) return false;
+  }
   return true;
 }
 
@@ -183,27 +186,24 @@ bool coversOne(const BundleParam &g, const BundleParam &s) {
 }
 
 /// Whether pointers overlap is a matter between parameters: what is the same or overlaps in `special`, and is written, must do so in `general`, too. `special` has no info.
-struct Sharing {
-  int32_t same, group; // of the first of those that are one buffer
-};
-void sharingOf(const std::vector<BundleParam> &all, const BundleParam &p, int32_t parameter, std::vector<Sharing> &out) {
-  for (const BundleParam &item : p.items) sharingOf(all, item, -1, out);
-  if (p.kind != Kind::Runtime || !p.isPtr) return;
-  const bool isSame = p.sameAs >= 0;
-  out.push_back({isSame ? p.sameAs : parameter, isSame ? all[static_cast<size_t>(p.sameAs)].overlap : p.overlap});
-}
 bool coversSharing(const BundleRecord &general, const BundleRecord &special) {
-  std::vector<Sharing> g, s;
-  for (size_t i = 0; i < general.params.size(); ++i) sharingOf(general.params, general.params[i], static_cast<int32_t>(i), g);
-  for (size_t i = 0; i < special.params.size(); ++i) sharingOf(special.params, special.params[i], static_cast<int32_t>(i), s);
+  auto all = [](const BundleRecord &record) {
+    std::vector<Sharing> out;
+    for (size_t i = 0; i < record.params.size(); ++i)
+      eachValue(record.params[i], nullptr, static_cast<int32_t>(i), [&](const BundleParam &v, const TegulaArg *, int32_t parameter) {
+        if (v.isPtr) out.push_back(sharingOf(record, v, parameter, i));
+        return true;
+      });
+    return out;
+  };
+  const std::vector<Sharing> g = all(general), s = all(special);
   std::vector<bool> written; // as g and s
   for (const ArgInfo &a : general.info.args)
     if (a.isPtr) written.push_back(a.written);
   if (g.size() != s.size() || g.size() != written.size()) return false;
-  auto meet = [](const Sharing &a, const Sharing &b) { return (a.same >= 0 && a.same == b.same) || (a.group && a.group == b.group); };
   for (size_t i = 0; i < g.size(); ++i)
     for (size_t k = 0; k < i; ++k)
-      if (meet(s[i], s[k]) && !meet(g[i], g[k]) && (written[i] || written[k])) return false;
+      if (s[i].isWith(s[k]) && !g[i].isWith(g[k]) && (written[i] || written[k])) return false;
   return true;
 }
 

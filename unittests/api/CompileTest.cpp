@@ -146,14 +146,20 @@ TEST(Compile, SignaturesReadBack) {
   EXPECT_STREQ(f.compile(texts[3])->info().signature, texts[3]);
 }
 
+/// `add` as `signature` has it, which says `fact` of its pointers: another kernel than `plain`, which does not.
+static Kernel withFact(const Function &add, const char *signature, const char *fact, const char *plain) {
+  Kernel k = add.compile(signature).value();
+  EXPECT_STREQ(k.info().signature, signature);
+  EXPECT_NE(k.stage("tile").value().find(fact), std::string_view::npos);
+  EXPECT_STRNE(k.info().hash, add.compile(plain)->info().hash);
+  return k;
+}
+
 TEST(Compile, ParametersThatOverlap) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
   constexpr const char *signature = "x:*fp32:16:~1, y:*fp32, out:*fp32:~1, n:i32, BLOCK:4";
-  Kernel k = add.compile(signature).value();
-  EXPECT_STREQ(k.info().signature, signature);
-  EXPECT_NE(k.stage("tile").value().find("overlap = 1"), std::string_view::npos);
-  EXPECT_STRNE(k.info().hash, add.compile("x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4")->info().hash);
+  Kernel k = withFact(add, signature, "overlap = 1", "x:*fp32:16, y:*fp32, out:*fp32, n:i32, BLOCK:4");
   EXPECT_STREQ(c.loadKernel(k.save().value())->info().signature, signature);
   for (const char *wrong : {"x:*fp32:~0, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32:~x, y:*fp32, out:*fp32, n:i32, BLOCK:4", "x:*fp32, y:*fp32, out:*fp32:~1:x, n:i32, BLOCK:4",
                             "x:*fp32, y:*fp32, out:*fp32, n:i32:~1, BLOCK:4"})
@@ -192,11 +198,7 @@ TEST(Compile, LaunchesNoticeWhatOverlaps) {
 TEST(Compile, OneBufferForTwoParameters) {
   Context c = context();
   Function add = module(c, addText).kernel("add").value();
-  constexpr const char *signature = "x:*fp32:16, y:*fp32, out:*fp32:16:x, n:i32, BLOCK:4";
-  Kernel k = add.compile(signature).value();
-  EXPECT_STREQ(k.info().signature, signature);
-  EXPECT_NE(k.stage("tile").value().find("same_as = 0"), std::string_view::npos);
-  EXPECT_STRNE(k.info().hash, add.compile("x:*fp32:16, y:*fp32, out:*fp32:16, n:i32, BLOCK:4")->info().hash);
+  Kernel k = withFact(add, "x:*fp32:16, y:*fp32, out:*fp32:16:x, n:i32, BLOCK:4", "same_as = 0", "x:*fp32:16, y:*fp32, out:*fp32:16, n:i32, BLOCK:4");
   // Saved and loaded, and made of its tile IR, it is the same kernel: it takes one buffer only.
   Kernel loaded = c.loadKernel(k.save().value()).value();
   TegulaKernel *read = nullptr;

@@ -1,0 +1,19 @@
+// The memory behind a pointer argument, for asking whether two arguments share some.
+#pragma once
+#include "tegula/tegula.h"
+#include <cstdint>
+
+namespace tegula::runtime {
+
+/// [begin, end); what is empty meets nothing.
+struct AddressRange {
+  uint64_t begin, end;
+};
+
+/// Of a pointer; empty: null. Memory of unknown extent is taken for a byte.
+inline AddressRange addressesOf(const TegulaArg &a) {
+  const uint64_t begin = a.u.u, end = begin + (begin == 0 ? 0 : a.u2.extent > 0 ? static_cast<uint64_t>(a.u2.extent) : 1);
+  return {begin, end < begin ? UINT64_MAX : end}; // more than there is
+}
+
+} // namespace tegula::runtime
