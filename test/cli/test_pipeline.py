@@ -79,6 +79,18 @@ def test_descriptors_become_tma_copies(stage):
     assert "tma_copy" not in stage(PERSISTENT, "sm_89", "gpu")
 
 
+def test_waits_of_the_copying_thread_divide_no_warp(stage):
+    """Behind a branch that only some lanes take, ptxas keeps slots, phases and addresses of tiles in registers of the threads, and moves them to uniform ones for each wgmma."""
+    for kernel in PERSISTENT, ATTENTION:
+        ptx = stage(kernel, "sm_90a", "ptx", specialize="never")
+        tid = re.search(r"mov\.u32 \t(%r\d+), %tid\.x", ptx)[1]
+        thread = re.search(rf"setp\.eq\.s32 \t(%p\d+), {tid}, 0;", ptx)[1]
+        assert f"@{thread} cp.async.bulk.tensor" in ptx and not re.search(rf"@!?{thread} bra", ptx)
+        warp = re.search(rf"shr\.u32 \t(%r\d+), {tid}, 5;", ptx)[1]
+        first = re.search(rf"setp\.(?:eq|ne)\.s32 \t(%p\d+), {warp}, 0;", ptx)[1]
+        assert re.search(rf"@{first} bra", ptx)
+
+
 def test_tma_rounds_to_tf32(tmp_path, tegula):
     source = tmp_path / "tiles.py"
     source.write_text("""

@@ -82,8 +82,8 @@ void Lowering::barrierFree(const Op &op) {
 void Lowering::barrierWait(const Op &op) {
   in_->setSite(siteOf(op));
   V bar = scalar(op.operands[0]), parity = scalar(op.operands[1]);
-  if (op.one() && !isElected_)
-    ifThen(isFirstThread(), [&] { in_->mbarWait(bar, parity); });
+  if (op.one() && !isElected_) // by its whole warp: behind a branch that divides a warp, ptxas keeps nothing in uniform registers
+    ifThen(b_.CreateICmpEQ(warp_, b_.getInt32(0)), [&] { in_->mbarWait(bar, parity); });
   else
     in_->mbarWait(bar, parity);
 }
