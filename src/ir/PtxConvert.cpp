@@ -210,6 +210,11 @@ bool Meaning::move() {
 
 bool Meaning::nothing() { return true; }
 
+bool Meaning::prefetch() {
+  oneOf({"global", "local"});
+  return !oneOf({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty() || fail("there is no such cache");
+}
+
 bool Meaning::gridEvent() {
   std::string_view what = oneOf({"wait", "launch_dependents"});
   if (what.empty())

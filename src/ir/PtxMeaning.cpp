@@ -78,7 +78,10 @@ const Meaning::Row Meaning::rows[] = {
     {"mov", 2, 2, &Meaning::move},
     // Nothing to wait for where programs do not overlap.
     {"nanosleep", 1, 1, &Meaning::nothing},
-    {"griddepcontrol", 0, 0, &Meaning::gridEvent, false},
+    {"griddepcontrol", 0, 0, &Meaning::gridEvent, false, false},
+    // Memory has the same values in any cache.
+    {"prefetch", 1, 1, &Meaning::prefetch, true, false},
+    {"prefetchu", 1, 1, &Meaning::prefetch, true, false},
 };
 
 bool Meaning::run(const Program &p, Problem &problem) {
@@ -115,7 +118,7 @@ bool Meaning::instruction(const Instruction &in) {
   }
   if (in.operands.size() < row->least || in.operands.size() > row->most)
     return fail("it has " + std::to_string(in.operands.size()) + " operands");
-  if (row->most && types_.empty() && name() != "nanosleep")
+  if (row->isTyped && types_.empty())
     return fail("it has no type");
   if (in.guard) {
     if (!row->mayBeGuarded)

@@ -54,7 +54,7 @@ private:
     std::string_view name;
     unsigned least, most; // operands
     Handler handler;
-    bool mayBeGuarded = true;
+    bool mayBeGuarded = true, isTyped = true;
   };
   static const Row rows[];
 
@@ -107,7 +107,7 @@ private:
   bool floats(size_t operands, const std::function<V(const Type &, std::span<const V>)> &f);
 
   // PtxConvert.cpp
-  bool convert(), convertPacked(), move(), nothing(), gridEvent();
+  bool convert(), convertPacked(), move(), nothing(), prefetch(), gridEvent();
   V convertFloat(V x, const Type &from, const Type &to);
   V toInteger(V x, const Type &from, const Type &to);
   V clamped(V x, const Type &from, const Type &to);

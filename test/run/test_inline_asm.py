@@ -351,6 +351,25 @@ def test_clock(dev):
 
 
 @tegula.jit
+def fetched_ahead(x, out, n):
+    i = tl.arange(0, 64)
+    tl.inline_asm_elementwise("prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [x + i], tl.int32, is_pure=False, pack=1)
+    tl.inline_asm_elementwise("{ .reg .pred p; setp.lt.s32 p, $2, 3; @p prefetch.global.L2::evict_last [$1]; prefetchu.L1 [$1]; mov.u32 $0, 0; }", "=r,l,r", [x + i, i], tl.int32, is_pure=False, pack=1)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=0), mask=i < n)
+
+
+def test_prefetch(dev):
+    x, out = values(d("int32"), 64), np.zeros(64, np.int32)
+    dev(fetched_ahead, (1,), x, out, 50)
+    assert_same(out, np.where(np.arange(64) < 50, x, 0))
+
+
+@tegula.jit
+def fetched_nowhere(x):
+    tl.inline_asm_elementwise("prefetch.global.L3 [$1]; mov.u32 $0, 0;", "=r,l", [x], tl.int32, is_pure=False, pack=1)
+
+
+@tegula.jit
 def barrier(out):
     tl.inline_asm_elementwise("bar.sync 0; mov.u32 $0, 0;", "=r", [], tl.int32, is_pure=False, pack=1)
     tl.store(out, 1)
@@ -361,6 +380,8 @@ def test_what_only_a_gpu_does(dev):
         pytest.skip("about what has no GPU")
     with pytest.raises(CompileError, match="bar.sync 0.*this instruction is not known"):
         dev(barrier, (1,), np.zeros(1, np.int32))
+    with pytest.raises(CompileError, match="prefetch.global.L3.*there is no such cache"):
+        dev(fetched_nowhere, (1,), np.zeros(1, np.int32))
 
 
 # ---- the CPU's own assembly
